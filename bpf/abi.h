@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * All that crosses from the kernel to user space: the per-flow header, the exit record, and the limits of both. Fixed
+ * widths, no implicit padding, sizes asserted; loader/src/abi.rs asserts the same and a test compares it with the BTF
+ * of the built objects.
+ */
+#ifndef ONRAMP_ABI_H
+#define ONRAMP_ABI_H
+
+#include "algorithm/algorithm.h"
+
+/* Raised when a structure below changes. */
+#define ABI_VERSION 1
+
+/* Parameter sets that one algorithm holds at once; set 0 is the default. */
+#define PROFILE_MAX 16
+
+/* Parameters that an algorithm may declare. */
+#define PARAMETER_MAX 16
+
+/*
+ * Parameters of one profile: two sets of values, of which one is active. The loader fills the other and then switches,
+ * so a flow never reads a mixture.
+ */
+struct parameter_slot {
+	u32 active;	/* 0 or 1 */
+	u32 generation; /* raised by every change */
+	u64 sets[2][PARAMETER_MAX];
+};
+_Static_assert(sizeof(struct parameter_slot) == 264, "parameter_slot is part of the ABI");
+
+/* Why the first slow start of a flow ended. */
+enum exit_reason {
+	EXIT_NONE = 0,	    /* it has not */
+	EXIT_ALGORITHM = 1, /* the algorithm's verdict */
+	EXIT_LOSS = 2,	    /* fast recovery */
+	EXIT_ECN = 3,	    /* congestion experienced mark */
+	EXIT_TIMEOUT = 4,   /* retransmission timeout */
+	EXIT_LOCAL = 5,	    /* a queue of this host refused a packet */
+	EXIT_SSTHRESH = 6,  /* reached a threshold set before: cached metrics, an earlier flow state */
+	EXIT_REASONS = 7,
+};
+
+struct exit_record {
+	u64 at_us;	  /* since the first data was sent */
+	u64 bytes_acked;  /* at detection */
+	u32 reason;	  /* enum exit_reason */
+	u32 window;	  /* segments, at detection */
+	u32 window_after; /* segments, when slow start was over; 0: a drain is under way */
+	u32 in_flight;	  /* segments, at detection */
+	u32 mss;	  /* bytes */
+	u32 rtt_us;	  /* sample at detection, else the smoothed RTT */
+	u32 min_rtt_us;	  /* at detection */
+	u32 undone;	  /* exits before this one that proved spurious and were undone */
+};
+_Static_assert(sizeof(struct exit_record) == 48, "exit_record is part of the ABI");
+
+/* Bits of struct flow_header.flags. */
+enum flow_flag {
+	FLOW_ADOPTED = 1 << 0,	  /* the connection had sent data before this control took it */
+	FLOW_SLOW_START = 1 << 1, /* the window was below the threshold at the last ACK */
+	FLOW_EXITING = 1 << 2,	  /* detected, but the window is still being drained */
+	FLOW_HOLD = 1 << 3,	  /* the last verdict was GROWTH_HOLD */
+	FLOW_STARTED = 1 << 4,	  /* the first ACK of data has been seen */
+	FLOW_REDUCED = 1 << 5,	  /* slow start was left by an event whose recovery is not over */
+	FLOW_UNNAMED = 1 << 6,	  /* that event's name comes with the next congestion state */
+};
+
+/* First part of every flow's socket storage; the algorithm's own state follows. */
+struct flow_header {
+	u32 abi_version;
+	u32 profile;	/* parameter set of this flow */
+	u32 generation; /* of the parameters seen last */
+	u32 flags;	/* enum flow_flag */
+	u64 start_us;	/* monotonic time at which the first data was sent */
+	struct exit_record exit;
+	u32 slow_starts;	   /* times slow start was entered */
+	u32 undo_limit;		   /* struct verdict.undo_limit of the last verdict */
+	u32 outcomes[OUTCOME_MAX]; /* verdicts by name */
+};
+_Static_assert(sizeof(struct flow_header) == 144, "flow_header is part of the ABI");
+
+/* What a control has seen since it was attached, over flows that have ended; one copy per processor. */
+struct counters {
+	u64 flows_started;
+	u64 flows_adopted;
+	u64 flows_ended;
+	u64 flows_without_state; /* no memory for socket storage: the base runs alone */
+	u64 undone;
+	u64 exits[8]; /* by enum exit_reason; EXIT_NONE: ended in slow start */
+	u64 outcomes[OUTCOME_MAX];
+};
+_Static_assert(sizeof(struct counters) == 232, "counters is part of the ABI");
+
+/* Base that does congestion avoidance, loss reaction and undo. */
+enum base { BASE_RENO = 0, BASE_CUBIC = 1 };
+
+/* What was attached, written once by the loader. */
+struct attachment {
+	u32 abi_version;
+	u32 base;	    /* enum base */
+	u64 generation;	    /* id of this attachment */
+	u64 attached_at_us; /* wall clock, since 1970 */
+	u64 expires_at_us;  /* wall clock; 0: never */
+	u32 owner_pid;	    /* of a scoped run; 0: stays until detached */
+	u32 profiles;	    /* parameter sets in use */
+	u8 version[16];	    /* of onramp, NUL padded */
+	u8 profile_names[PROFILE_MAX][32];
+};
+_Static_assert(sizeof(struct attachment) == 568, "attachment is part of the ABI");
+
+/* What a network namespace's default was before this control became it; key: the namespace's cookie. */
+struct default_before {
+	u8 name[16];
+};
+
+#endif

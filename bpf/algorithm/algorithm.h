@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * The contract between a slow-start algorithm and whatever drives it: the kernel shells (kernel/), the unit tests,
+ * replay and the simulator.
+ *
+ * An algorithm is a set of pure functions over its own state. It is given an acknowledgement (struct ack) and answers
+ * with a verdict; it never touches a window itself. Time is an argument. For an algorithm called NAME:
+ *
+ *   struct NAME                 state of one flow, zeroed when the flow starts
+ *   struct NAME_params          parameters, read anew on every call, so a change is felt by running flows
+ *   NAME_restart(state)         slow start begins (anew): after the handshake, a timeout, an idle restart
+ *   NAME_on_ack(...)            one acknowledgement in slow start; fills the verdict
+ *   NAME_on_loss(state, ...)    slow start was left by loss, ECN or timeout; returns the slow start threshold
+ *   NAME_PARAMETERS(X)          the one declaration of its parameters
+ *   NAME_OUTCOMES(X)            what a verdict of its own can be called, beyond the common outcomes
+ *   NAME_EXPORTS(X)             what of its state is worth showing to a person
+ *
+ * No floating point, no unbounded loop, no division by a value that can be zero, no comparison of times that breaks
+ * when a counter wraps.
+ */
+#ifndef ONRAMP_ALGORITHM_H
+#define ONRAMP_ALGORITHM_H
+
+#include "base.h"
+
+/* Bits of struct ack.flags. */
+enum ack_flag {
+	/* The sender had less to send than the window allowed (tcp_sock.app_limited). */
+	ACK_APP_LIMITED = 1 << 0,
+	/* The rate sample that this ACK completes is marked application limited (tcp_sock.rate_app_limited). */
+	ACK_RATE_APP_LIMITED = 1 << 1,
+	/* The sender used the whole window lately (tcp_sock.is_cwnd_limited). */
+	ACK_CWND_LIMITED = 1 << 2,
+	/* Within one second of the start of a CUBIC epoch, when RTT samples still carry the recovery before it. */
+	ACK_FRESH_EPOCH = 1 << 3,
+	/* The sender spaces its packets (sk_pacing_status is not SK_PACING_NONE). */
+	ACK_PACED = 1 << 4,
+};
+
+/* One acknowledgement, seen before the data that it releases is sent. Counters run from the start of the connection. */
+struct ack {
+	u64 now_us;	       /* arrival, monotonic clock */
+	u64 bytes_acked;       /* cumulatively acknowledged: moves with snd_una, selective ACKs do not count */
+	u64 bytes_sent;	       /* sent once: retransmissions are not counted again */
+	u32 bytes_outstanding; /* snd_nxt - snd_una */
+	u32 delivered;	       /* segments delivered, selective ACKs included; wraps */
+	u32 acked;	       /* segments newly acknowledged by this ACK */
+	s32 rtt_us;	       /* sample of this ACK; negative: none (retransmitted data) */
+	u32 smoothed_rtt_us;   /* 0: none yet */
+	u32 min_rtt_us;	       /* 0: none yet */
+	u32 cwnd;	       /* segments */
+	u32 ssthresh;	       /* segments */
+	u32 in_flight;	       /* segments */
+	u32 mss;	       /* bytes, never 0 */
+	u32 flags;	       /* enum ack_flag */
+	u32 unused;
+};
+
+/* How slow start grows the window on this ACK. */
+enum growth {
+	GROWTH_DOUBLE = 0, /* one segment for each acknowledged: the base's slow start */
+	GROWTH_HOLD = 1,   /* not at all */
+};
+
+/*
+ * What the algorithm wants. All zero means: go on doubling. Windows are in segments; 0 leaves a value as it is. The
+ * caller bounds what it applies: a window is never set below MIN_WINDOW nor above what the socket allows.
+ */
+struct verdict {
+	u32 outcome;	/* enum outcome, or one of the algorithm's own */
+	u32 growth;	/* enum growth */
+	u32 cwnd;	/* new window */
+	u32 ssthresh;	/* new slow start threshold; at or below the window this is the exit */
+	u32 undo_limit; /* if a loss during this phase proves spurious, the window is restored to this at most */
+	u32 unused;
+};
+
+/* No verdict takes the window below this, in segments (RFC 5681 section 3.1: the loss window is 1, ssthresh >= 2). */
+#define MIN_WINDOW 2
+
+/* The window that a computed target never falls below, in segments: the initial window of RFC 6928. */
+#define INITIAL_WINDOW 10
+
+/*
+ * Why slow start went on, or not. Closed: every path of every algorithm ends in one of these or in one of the
+ * algorithm's own, numbered from OUTCOME_OWN; all have a counter per flow.
+ */
+#define COMMON_OUTCOMES(X)                                                                                             \
+	X(OUTCOME_GROW, grow, "nothing to decide, slow start goes on")                                                 \
+	X(OUTCOME_EXIT, exit, "slow start is left")                                                                    \
+	X(OUTCOME_NO_RTT_SAMPLE, no_rtt_sample, "the ACK carries no usable RTT sample")                                \
+	X(OUTCOME_APP_LIMITED, app_limited, "the sender is limited by the application")                                \
+	X(OUTCOME_WARMING_UP, warming_up, "too little history to judge")                                               \
+	X(OUTCOME_BELOW_THRESHOLD, below_threshold, "judged, and the link still takes more")
+
+enum outcome {
+#define OUTCOME_CONSTANT(constant, name, help) constant,
+	COMMON_OUTCOMES(OUTCOME_CONSTANT)
+#undef OUTCOME_CONSTANT
+		OUTCOME_OWN,
+};
+
+/* Counters a flow keeps: the common outcomes and at most ten of the algorithm's own. */
+#define OUTCOME_MAX 16
+
+/*
+ * One row per parameter: X(name, unit, default, minimum, maximum, choices, help). Every parameter is one u64. `choices`
+ * is "" for a number, else the names of the values from 0 on, separated by '|'. Used to make the struct, its defaults
+ * and the table that the loader validates against, so a parameter is declared in exactly one place.
+ */
+#define PARAMETER_FIELD(name, unit, def, min, max, choices, help) u64 name;
+#define PARAMETER_DEFAULT(name, unit, def, min, max, choices, help) .name = (def),
+
+/* For an algorithm that leaves the reaction to loss to the base. */
+#define LOSS_LEFT_TO_BASE(algorithm)                                                                                   \
+	static __always_inline u32 algorithm##_on_loss(struct algorithm *state,                                        \
+						       const struct algorithm##_params *params, const struct ack *ack, \
+						       u32 base_ssthresh)                                              \
+	{                                                                                                              \
+		(void)state;                                                                                           \
+		(void)params;                                                                                          \
+		(void)ack;                                                                                             \
+		return base_ssthresh;                                                                                  \
+	}
+
+/*
+ * One row per exported field: X(algorithm, field of its state, unit, number of elements, help).
+ *
+ * NAME_HOLDS_GROWTH says whether the algorithm ever answers GROWTH_HOLD; a shell whose algorithm never does spares the
+ * look-up of its state when the window grows.
+ */
+
+#endif

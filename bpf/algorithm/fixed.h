@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * fixed: leave slow start when the window reaches a given number of bytes. The instrument for download time against
+ * exit point (000 figure 13) and for tests; not meant for hosts.
+ */
+#ifndef ONRAMP_FIXED_H
+#define ONRAMP_FIXED_H
+
+#include "algorithm.h"
+
+struct fixed {
+	u64 unused;
+};
+
+#define FIXED_PARAMETERS(X)                                                                                            \
+	X(exit_window_bytes, "bytes", 0, 0, 4294967295, "", "window at which slow start is left; 0 never leaves")
+#define FIXED_OUTCOMES(X)
+#define FIXED_EXPORTS(X)
+#define FIXED_HOLDS_GROWTH 0
+
+struct fixed_params {
+	FIXED_PARAMETERS(PARAMETER_FIELD)
+};
+
+static __always_inline void fixed_restart(struct fixed *state)
+{
+	(void)state;
+}
+
+static __always_inline void fixed_on_ack(struct fixed *state, const struct fixed_params *params, const struct ack *ack,
+					 struct verdict *verdict)
+{
+	(void)state;
+	if (!params->exit_window_bytes)
+		return;
+	if ((u64)ack->cwnd * ack->mss < params->exit_window_bytes) {
+		verdict->outcome = OUTCOME_BELOW_THRESHOLD;
+		return;
+	}
+	verdict->outcome = OUTCOME_EXIT;
+	verdict->ssthresh = ack->cwnd;
+}
+
+LOSS_LEFT_TO_BASE(fixed)
+
+#endif

@@ -1,0 +1,170 @@
+//! What is known about an algorithm without running it.
+
+use crate::ffi::{self, AlgorithmRow};
+use crate::parameters::{Parameter, Parameters};
+
+/// One slow-start algorithm of the registry.
+#[derive(Clone, Copy)]
+pub struct Algorithm {
+    pub(crate) row: &'static AlgorithmRow,
+}
+
+/// A name for why slow start went on or was left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outcome {
+    /// Name, in `snake_case`.
+    pub name: &'static str,
+    /// What it means.
+    pub help: &'static str,
+}
+
+/// A part of an algorithm's state worth showing: one or more `u32`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Export {
+    /// Name, in `snake_case`.
+    pub name: &'static str,
+    /// Unit; empty for a bare number.
+    pub unit: &'static str,
+    /// What it means.
+    pub help: &'static str,
+    offset: usize,
+    count: usize,
+}
+
+impl Export {
+    /// The values in an algorithm's state, in order; empty if `state` is too short to hold them.
+    pub fn read(&self, state: &[u8]) -> Vec<u32> {
+        let Some(bytes) = state.get(self.offset..self.offset + 4 * self.count) else { return Vec::new() };
+        bytes.chunks_exact(4).map(|word| u32::from_ne_bytes([word[0], word[1], word[2], word[3]])).collect()
+    }
+}
+
+/// Every algorithm, in the order of the registry.
+pub fn all() -> impl Iterator<Item = Algorithm> {
+    ffi::rows().iter().map(|row| Algorithm { row })
+}
+
+/// The algorithm of this name.
+pub fn find(name: &str) -> Option<Algorithm> {
+    all().find(|algorithm| algorithm.name() == name)
+}
+
+impl Algorithm {
+    /// Short name, as on the command line.
+    pub fn name(&self) -> &'static str {
+        ffi::text(self.row.name)
+    }
+
+    /// Name of the congestion control in the kernel, at most 15 characters.
+    pub fn congestion_control(&self) -> String {
+        format!("onramp_{}", self.name())
+    }
+
+    /// One line on what it does.
+    pub fn about(&self) -> &'static str {
+        ffi::text(self.row.about)
+    }
+
+    /// Where it comes from.
+    pub fn source(&self) -> &'static str {
+        ffi::text(self.row.source)
+    }
+
+    /// Its parameters at their defaults.
+    pub fn parameters(&self) -> Parameters {
+        Parameters::defaults(*self)
+    }
+
+    /// The declarations of its parameters, in the order of their values.
+    pub fn declarations(&self) -> impl ExactSizeIterator<Item = Parameter> + use<> {
+        ffi::slice(self.row.parameters, self.row.parameter_count).iter().map(Parameter::from)
+    }
+
+    /// Its outcomes by number; numbers without a name are empty.
+    pub fn outcomes(&self) -> impl ExactSizeIterator<Item = Outcome> + use<> {
+        ffi::slice(self.row.outcomes, self.row.outcome_count)
+            .iter()
+            .map(|row| Outcome { name: ffi::text(row.name), help: ffi::text(row.help) })
+    }
+
+    /// Name of the outcome with this number; empty if there is none.
+    pub fn outcome_name(&self, outcome: u32) -> &'static str {
+        self.outcomes().nth(outcome as usize).map_or("", |outcome| outcome.name)
+    }
+
+    /// What of its state is worth showing.
+    pub fn exports(&self) -> impl ExactSizeIterator<Item = Export> + use<> {
+        ffi::slice(self.row.exports, self.row.export_count).iter().map(|row| Export {
+            name: ffi::text(row.name),
+            unit: ffi::text(row.unit),
+            help: ffi::text(row.help),
+            offset: row.offset as usize,
+            count: row.count as usize,
+        })
+    }
+
+    /// Bytes of state that it keeps per flow.
+    pub fn state_size(&self) -> usize {
+        self.row.state_size as usize
+    }
+}
+
+impl std::fmt::Debug for Algorithm {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_tuple("Algorithm").field(&self.name()).finish()
+    }
+}
+
+impl PartialEq for Algorithm {
+    fn eq(&self, other: &Self) -> bool {
+        std::ptr::eq(self.row, other.row)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::contract::outcome;
+
+    #[test]
+    fn every_name_fits_the_kernel_and_is_unique() {
+        let names: Vec<_> = all().map(|algorithm| algorithm.congestion_control()).collect();
+        for name in &names {
+            assert!(name.len() <= 15 && !name.contains('-'), "{name}");
+            assert_eq!(names.iter().filter(|other| *other == name).count(), 1, "{name}");
+        }
+    }
+
+    #[test]
+    fn common_outcomes_have_the_numbers_that_the_contract_gives_them() {
+        for algorithm in all() {
+            assert_eq!(algorithm.outcome_name(outcome::GROW), "grow");
+            assert_eq!(algorithm.outcome_name(outcome::EXIT), "exit");
+            assert_eq!(algorithm.outcome_name(outcome::NO_RTT_SAMPLE), "no_rtt_sample");
+            assert_eq!(algorithm.outcome_name(outcome::APP_LIMITED), "app_limited");
+            assert_eq!(algorithm.outcome_name(outcome::WARMING_UP), "warming_up");
+            assert_eq!(algorithm.outcome_name(outcome::BELOW_THRESHOLD), "below_threshold");
+        }
+    }
+
+    #[test]
+    fn every_default_lies_in_its_range_and_every_export_in_the_state() {
+        for algorithm in all() {
+            for parameter in algorithm.declarations() {
+                assert!(
+                    (parameter.minimum..=parameter.maximum).contains(&parameter.default),
+                    "{algorithm:?} {}",
+                    parameter.name
+                );
+                assert!(
+                    parameter.choices.is_empty() || parameter.choices.len() as u64 == parameter.maximum + 1
+                );
+            }
+            let state = vec![0; algorithm.state_size()];
+            for export in algorithm.exports() {
+                assert_eq!(export.read(&state).len(), export.count, "{algorithm:?} {}", export.name);
+                assert!(export.read(&state[..export.offset]).is_empty());
+            }
+        }
+    }
+}

@@ -1,0 +1,27 @@
+//! The slow-start algorithms of `bpf/algorithm`, compiled for the host from the headers that also make the BPF objects.
+//!
+//! Everything known about an algorithm (its parameters, outcomes and exports) is read from its header's own
+//! declarations, so there is one source for the kernel, for validation, for listings and for tests.
+//!
+//! ```
+//! use onramp_algorithm::{Ack, Flow, find, outcome};
+//!
+//! let fixed = find("fixed").expect("always there");
+//! let mut parameters = fixed.parameters();
+//! parameters.set("exit_window_bytes", "100000")?;
+//! let mut flow = Flow::new(parameters);
+//! let ack = Ack { cwnd: 100, mss: 1000, ..Ack::default() };
+//! assert_eq!(flow.on_ack(&ack).outcome, outcome::EXIT);
+//! # Ok::<(), onramp_algorithm::ParameterError>(())
+//! ```
+
+mod algorithm;
+mod contract;
+mod ffi;
+mod flow;
+mod parameters;
+
+pub use algorithm::{Algorithm, Export, Outcome, all, find};
+pub use contract::{Ack, Verdict, ack_flag, growth, outcome};
+pub use flow::Flow;
+pub use parameters::{Parameter, ParameterError, Parameters};

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * The base: congestion avoidance, loss reaction and undo, done by the kernel's own CUBIC or Reno. The loader chooses
+ * before loading; the verifier prunes the other. This is also the compat header: what kernels do differently is here
+ * and nowhere else.
+ *
+ *   - CUBIC's functions are called as kfuncs (5.13 on x86-64, 6.10 elsewhere), declared weak so that a kernel without
+ *     them still loads the object with Reno as the base, which is always there.
+ *   - 7.1 (d1e59a469737) replaced cubictcp_cwnd_event by cubictcp_cwnd_event_tx_start, called from an operation of its
+ *     own. Which one exists is told by the operation, a constant after relocation: asking for a kfunc's address to see
+ *     whether it exists is refused before 6.4. To be removed when 7.1 is the oldest kernel supported.
+ */
+#ifndef ONRAMP_BASE_BPF_H
+#define ONRAMP_BASE_BPF_H
+
+#include "../abi.h"
+#include "types.bpf.h"
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+
+/* enum base, set by the loader. In a section of its own, which is its address. */
+const volatile u32 base SEC(".rodata.base") = BASE_CUBIC;
+
+extern void cubictcp_init(struct sock *sk) __weak __ksym;
+extern u32 cubictcp_recalc_ssthresh(struct sock *sk) __weak __ksym;
+extern void cubictcp_cong_avoid(struct sock *sk, u32 ack, u32 acked) __weak __ksym;
+extern void cubictcp_state(struct sock *sk, u8 new_state) __weak __ksym;
+extern void cubictcp_cwnd_event(struct sock *sk, enum tcp_ca_event event) __weak __ksym;
+extern void cubictcp_cwnd_event_tx_start(struct sock *sk) __weak __ksym;
+extern void cubictcp_acked(struct sock *sk, const struct ack_sample *sample) __weak __ksym;
+extern u32 tcp_reno_ssthresh(struct sock *sk) __ksym;
+extern void tcp_reno_cong_avoid(struct sock *sk, u32 ack, u32 acked) __ksym;
+extern u32 tcp_reno_undo_cwnd(struct sock *sk) __ksym;
+
+struct tcp_congestion_ops___tx_start {
+	void (*cwnd_event_tx_start)(struct sock *sk);
+} __attribute__((preserve_access_index));
+
+static __always_inline bool has_tx_start_operation(void)
+{
+	struct tcp_congestion_ops___tx_start *ops = 0;
+
+	return bpf_core_field_exists(ops->cwnd_event_tx_start);
+}
+
+static __always_inline void base_init(struct sock *sk)
+{
+	if (base == BASE_CUBIC)
+		cubictcp_init(sk);
+}
+
+static __always_inline u32 base_ssthresh(struct sock *sk)
+{
+	return base == BASE_CUBIC ? cubictcp_recalc_ssthresh(sk) : tcp_reno_ssthresh(sk);
+}
+
+static __always_inline void base_cong_avoid(struct sock *sk, u32 ack, u32 acked)
+{
+	if (base == BASE_CUBIC)
+		cubictcp_cong_avoid(sk, ack, acked);
+	else
+		tcp_reno_cong_avoid(sk, ack, acked);
+}
+
+static __always_inline void base_state(struct sock *sk, u8 new_state)
+{
+	if (base == BASE_CUBIC)
+		cubictcp_state(sk, new_state);
+}
+
+/* Before 7.1 every event, CA_EVENT_TX_START among them. */
+static __always_inline void base_cwnd_event(struct sock *sk, enum tcp_ca_event event)
+{
+	if (base == BASE_CUBIC && !has_tx_start_operation())
+		cubictcp_cwnd_event(sk, event);
+}
+
+/* Since 7.1. */
+static __always_inline void base_tx_start(struct sock *sk)
+{
+	if (base == BASE_CUBIC && has_tx_start_operation())
+		cubictcp_cwnd_event_tx_start(sk);
+}
+
+/*
+ * CUBIC's own HyStart would leave slow start by rules of its own. It looks no further once `found` is set, which its
+ * resets clear: so it is set before each call.
+ */
+static __always_inline void base_acked(struct sock *sk, const struct ack_sample *sample)
+{
+	struct inet_connection_sock *icsk = (struct inet_connection_sock *)sk;
+	struct bictcp *cubic = (struct bictcp *)icsk->icsk_ca_priv;
+
+	if (base != BASE_CUBIC)
+		return;
+	cubic->found = 1;
+	cubictcp_acked(sk, sample);
+}
+
+#endif

@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * The shell that all algorithms share: a tcp_congestion_ops whose slow start is an algorithm of algorithm/ and whose
+ * everything else is the base. A <name>.bpf.c includes its algorithm, names it, and includes this file:
+ *
+ *	#include "algorithm/search.h"
+ *	#define ALGORITHM search
+ *	#define ALGORITHM_UPPER SEARCH
+ *	#include "kernel/congestion_ops.bpf.h"
+ *
+ * Life of a flow, in socket storage:
+ *
+ *	init ──► slow start ──ssthresh (loss, ECN, timeout)──► reduced ──undo──► slow start anew
+ *	            │  ▲                                          │
+ *	       verdict or threshold                          timeout, idle: slow start anew
+ *	            ▼                                             ▼
+ *	      congestion avoidance (the base) ◄───────────────────┘
+ */
+#include "window.bpf.h"
+
+#define PASTE_(a, b) a##_##b
+#define PASTE(a, b) PASTE_(a, b)
+#define QUOTE_(a) #a
+#define QUOTE(a) QUOTE_(a)
+#define CALL(function) PASTE(ALGORITHM, function)
+#define CALL_UPPER(constant) PASTE(ALGORITHM_UPPER, constant)
+
+/* Defines <name>_<operation>; BPF_PROG pastes its name, so it must be expanded before. */
+#define NAMED_PROG(name, args...) BPF_PROG(name, args)
+#define OPERATION(type, operation, args...) SEC("struct_ops") type NAMED_PROG(CALL(operation), args)
+
+char LICENSE[] SEC("license") = "Dual MIT/GPL";
+
+struct flow {
+	struct flow_header header;
+	struct ALGORITHM state;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct flow);
+} flows SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, PROFILE_MAX);
+	__type(key, u32);
+	__type(value, struct parameter_slot);
+} params SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct counters);
+} counters SEC(".maps");
+
+/* Written by the loader, read by whoever asks what is attached. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct attachment);
+} attachment SEC(".maps");
+
+/* What `attach --default` replaced, by network namespace. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1024);
+	__type(key, u64);
+	__type(value, struct default_before);
+} defaults SEC(".maps");
+
+_Static_assert(sizeof(struct CALL(params)) <= sizeof(((struct parameter_slot *)0)->sets[0]), "too many parameters");
+
+static __always_inline const struct CALL(params) * active(const struct parameter_slot *slot)
+{
+	return (const struct CALL(params) *)slot->sets[slot->active & 1];
+}
+
+static __always_inline struct counters *counters_here(void)
+{
+	u32 zero = 0;
+
+	return bpf_map_lookup_elem(&counters, &zero);
+}
+
+static __always_inline struct flow *flow_of(struct sock *sk)
+{
+	return bpf_sk_storage_get(&flows, sk, 0, 0);
+}
+
+static __always_inline u32 congestion_state(struct sock *sk)
+{
+	struct inet_connection_sock *icsk = (struct inet_connection_sock *)sk;
+
+	return BPF_CORE_READ_BITFIELD(icsk, icsk_ca_state);
+}
+
+/* Between a loss and the end of its recovery the window may lie below the threshold without being in slow start. */
+static __always_inline bool in_slow_start(struct sock *sk)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
+	u32 state;
+
+	if (tp->snd_cwnd >= tp->snd_ssthresh)
+		return false;
+	state = congestion_state(sk);
+	return state != TCP_CA_Recovery && state != TCP_CA_CWR;
+}
+
+static __always_inline void enter_slow_start(struct flow *flow, const struct ack *ack)
+{
+	struct flow_header *header = &flow->header;
+
+	if (!(header->flags & FLOW_STARTED)) {
+		header->flags |= FLOW_STARTED;
+		header->start_us = ack->now_us - (ack->rtt_us > 0 ? (u32)ack->rtt_us : ack->smoothed_rtt_us);
+	}
+	header->flags |= FLOW_SLOW_START;
+	header->slow_starts++;
+	CALL(restart)(&flow->state);
+}
+
+static __always_inline void on_ack(struct sock *sk, struct flow *flow, const struct ack_sample *sample)
+{
+	struct flow_header *header = &flow->header;
+	struct parameter_slot *slot;
+	struct verdict verdict = {};
+	u32 profile = header->profile;
+	struct ack ack;
+
+	if (!in_slow_start(sk)) {
+		if (header->flags & FLOW_SLOW_START && congestion_state(sk) == TCP_CA_Open) {
+			describe(sk, sample, &ack);
+			record_exit(header, &ack, EXIT_SSTHRESH);
+			finish_exit(header, ack.cwnd);
+		}
+		return;
+	}
+	describe(sk, sample, &ack);
+	if (!(header->flags & FLOW_SLOW_START)) {
+		enter_slow_start(flow, &ack);
+		if (header->flags & FLOW_EXITING) {
+			/* A loss interrupted the drain and was undone: the exit stands, the drain is over. */
+			verdict.ssthresh = header->undo_limit;
+			verdict.cwnd = (u32)min_u64(ack.cwnd, header->undo_limit);
+			apply_verdict(sk, header, &ack, &verdict);
+			return;
+		}
+	}
+	slot = bpf_map_lookup_elem(&params, &profile);
+	if (!slot)
+		return;
+	header->generation = slot->generation;
+	CALL(on_ack)(&flow->state, active(slot), &ack, &verdict);
+	apply_verdict(sk, header, &ack, &verdict);
+}
+
+OPERATION(void, init, struct sock *sk)
+{
+	struct counters *count = counters_here();
+	struct tcp_sock *tp = tcp_sk(sk);
+	struct flow *flow = bpf_sk_storage_get(&flows, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+
+	if (count)
+		count->flows_started++;
+	base_init(sk);
+	if (!flow) {
+		if (count)
+			count->flows_without_state++;
+		return;
+	}
+	flow->header.abi_version = ABI_VERSION;
+	CALL(restart)(&flow->state);
+	/*
+	 * Taken over in mid-connection. What has sent no more than its initial window is still at its start; anything
+	 * else is past it, and a threshold that its last control never set must not start it anew.
+	 */
+	if (tp->bytes_sent <= (u64)INITIAL_WINDOW * tp->mss_cache)
+		return;
+	flow->header.flags |= FLOW_ADOPTED;
+	if (count)
+		count->flows_adopted++;
+	if (tp->snd_ssthresh >= TCP_INFINITE_SSTHRESH)
+		tp->snd_ssthresh = (u32)max_u64(tp->snd_cwnd, MIN_WINDOW);
+}
+
+OPERATION(void, release, struct sock *sk)
+{
+	struct counters *count = counters_here();
+	struct flow *flow = flow_of(sk);
+
+	if (!flow)
+		return;
+	if (count) {
+		count->flows_ended++;
+		count->undone += flow->header.exit.undone;
+		count->exits[flow->header.exit.reason % 8]++;
+		for (u32 i = 0; i < OUTCOME_MAX; i++)
+			count->outcomes[i] += flow->header.outcomes[i];
+	}
+	bpf_sk_storage_delete(&flows, sk);
+}
+
+OPERATION(void, pkts_acked, struct sock *sk, const struct ack_sample *sample)
+{
+	struct flow *flow = flow_of(sk);
+
+	if (flow)
+		on_ack(sk, flow, sample);
+	base_acked(sk, sample);
+}
+
+OPERATION(void, cong_avoid, struct sock *sk, u32 ack, u32 acked)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
+	struct flow *flow;
+
+	if (CALL_UPPER(HOLDS_GROWTH) && tp->snd_cwnd < tp->snd_ssthresh) {
+		flow = flow_of(sk);
+		if (flow && flow->header.flags & FLOW_HOLD)
+			return;
+	}
+	base_cong_avoid(sk, ack, acked);
+}
+
+/* Loss, ECN or timeout. Which of them it is comes with the state that follows at once. */
+OPERATION(u32, ssthresh, struct sock *sk)
+{
+	struct flow *flow = flow_of(sk);
+	u32 threshold = base_ssthresh(sk);
+	struct flow_header *header;
+	struct parameter_slot *slot;
+	struct ack ack;
+	u32 profile;
+
+	if (!flow)
+		return threshold;
+	header = &flow->header;
+	if (!(header->flags & FLOW_SLOW_START))
+		return threshold;
+	describe(sk, 0, &ack);
+	profile = header->profile;
+	slot = bpf_map_lookup_elem(&params, &profile);
+	if (slot)
+		threshold = CALL(on_loss)(&flow->state, active(slot), &ack, threshold);
+	if (header->exit.reason == EXIT_NONE)
+		header->flags |= FLOW_UNNAMED;
+	header->flags |= FLOW_REDUCED;
+	record_exit(header, &ack, EXIT_LOSS);
+	finish_exit(header, threshold);
+	return threshold;
+}
+
+OPERATION(void, set_state, struct sock *sk, u8 new_state)
+{
+	struct flow *flow = flow_of(sk);
+	struct flow_header *header;
+
+	base_state(sk, new_state);
+	if (!flow)
+		return;
+	header = &flow->header;
+	if (header->flags & FLOW_UNNAMED) {
+		if (new_state == TCP_CA_Loss)
+			header->exit.reason = EXIT_TIMEOUT;
+		else if (new_state == TCP_CA_CWR)
+			header->exit.reason = tcp_sk(sk)->ecn_flags & TCP_ECN_OK ? EXIT_ECN : EXIT_LOCAL;
+		header->flags &= ~FLOW_UNNAMED;
+	}
+	if (new_state == TCP_CA_Loss)
+		header->flags &= ~FLOW_SLOW_START;
+	else if (new_state == TCP_CA_Open)
+		header->flags &= ~FLOW_REDUCED;
+}
+
+OPERATION(void, cwnd_event, struct sock *sk, enum tcp_ca_event event)
+{
+	struct flow *flow;
+
+	base_cwnd_event(sk, event);
+	if (event != CA_EVENT_CWND_RESTART)
+		return;
+	flow = flow_of(sk);
+	if (flow)
+		flow->header.flags &= ~FLOW_SLOW_START;
+}
+
+OPERATION(void, cwnd_event_tx_start, struct sock *sk)
+{
+	base_tx_start(sk);
+}
+
+/*
+ * The loss was none. A recorded exit that it caused is taken back. Where it interrupted a drain, the exit stands and
+ * the window is restored no further than the drain was heading.
+ */
+OPERATION(u32, undo_cwnd, struct sock *sk)
+{
+	u32 window = tcp_reno_undo_cwnd(sk);
+	struct flow *flow = flow_of(sk);
+	struct flow_header *header;
+
+	if (!flow || !(flow->header.flags & FLOW_REDUCED))
+		return window;
+	header = &flow->header;
+	header->flags &= ~FLOW_REDUCED;
+	if (header->exit.reason == EXIT_ALGORITHM) {
+		if (header->undo_limit) {
+			header->flags |= FLOW_EXITING;
+			window = (u32)max_u64(tcp_sk(sk)->snd_cwnd, min_u64(window, header->undo_limit));
+		}
+		return window;
+	}
+	header->exit.reason = EXIT_NONE;
+	header->exit.undone++;
+	return window;
+}
+
+SEC(".struct_ops.link")
+struct tcp_congestion_ops ALGORITHM = {
+	.init = (void *)CALL(init),
+	.release = (void *)CALL(release),
+	.ssthresh = (void *)CALL(ssthresh),
+	.cong_avoid = (void *)CALL(cong_avoid),
+	.set_state = (void *)CALL(set_state),
+	.cwnd_event = (void *)CALL(cwnd_event),
+	.cwnd_event_tx_start = (void *)CALL(cwnd_event_tx_start),
+	.pkts_acked = (void *)CALL(pkts_acked),
+	.undo_cwnd = (void *)CALL(undo_cwnd),
+	.flags = TCP_CONG_NON_RESTRICTED,
+	.name = "onramp_" QUOTE(ALGORITHM),
+};

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * The kernel types that onramp touches, reduced to the fields it touches. libbpf relocates every access against the
+ * running kernel (CO-RE), so order and size mean nothing here; names and types do. Written from the kernel's BTF
+ * (6.1 to 7.2); a test compares each declared field with the BTF of the running kernel.
+ */
+#ifndef ONRAMP_TYPES_BPF_H
+#define ONRAMP_TYPES_BPF_H
+
+typedef unsigned char __u8;
+typedef unsigned short __u16;
+typedef unsigned int __u32;
+typedef int __s32;
+typedef unsigned long long __u64;
+typedef long long __s64;
+typedef __u16 __be16;
+typedef __u32 __be32;
+typedef __u32 __wsum;
+
+typedef __u8 u8;
+typedef __u16 u16;
+typedef __u32 u32;
+typedef __s32 s32;
+typedef __u64 u64;
+typedef __s64 s64;
+typedef _Bool bool;
+
+#define NULL ((void *)0)
+#define true 1
+#define false 0
+
+enum bpf_map_type {
+	BPF_MAP_TYPE_HASH = 1,
+	BPF_MAP_TYPE_ARRAY = 2,
+	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
+	BPF_MAP_TYPE_SK_STORAGE = 24,
+};
+
+enum { BPF_F_NO_PREALLOC = 1 };
+enum { BPF_SK_STORAGE_GET_F_CREATE = 1 };
+
+/* include/net/tcp.h */
+enum tcp_ca_event {
+	CA_EVENT_TX_START,
+	CA_EVENT_CWND_RESTART,
+};
+
+/* include/uapi/linux/tcp.h */
+enum tcp_ca_state {
+	TCP_CA_Open,
+	TCP_CA_Disorder,
+	TCP_CA_CWR,
+	TCP_CA_Recovery,
+	TCP_CA_Loss,
+};
+
+#define TCP_INFINITE_SSTHRESH 0x7fffffff
+#define TCP_ECN_OK 1
+#define TCP_CONG_NON_RESTRICTED 1
+#define TCP_CA_NAME_MAX 16
+#define IPPROTO_TCP 6
+#define TCP_CONGESTION 13
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct sock {
+	u32 sk_pacing_status;
+};
+
+struct inet_connection_sock {
+	u8 icsk_ca_state : 5;
+	u64 icsk_ca_priv[13];
+};
+
+struct minmax_sample {
+	u32 t;
+	u32 v;
+};
+
+struct minmax {
+	struct minmax_sample s[3];
+};
+
+struct tcp_sock {
+	u64 tcp_mstamp; /* us */
+	u64 bytes_acked;
+	u64 bytes_sent;
+	u64 bytes_retrans;
+	u32 snd_una;
+	u32 snd_nxt;
+	u32 snd_cwnd;	    /* segments */
+	u32 snd_ssthresh;   /* segments */
+	u32 snd_cwnd_clamp; /* segments */
+	u32 mss_cache;	    /* bytes */
+	u32 srtt_us;	    /* eight times the smoothed RTT */
+	struct minmax rtt_min;
+	u32 packets_out;
+	u32 sacked_out;
+	u32 lost_out;
+	u32 retrans_out;
+	u32 delivered;
+	u32 app_limited;
+	u8 ecn_flags;
+	u8 is_cwnd_limited : 1;
+	u8 rate_app_limited : 1;
+};
+
+/* net/ipv4/tcp_cubic.c; only where CUBIC is the base */
+struct bictcp {
+	u8 found; /* HyStart: not 0 when it has left slow start */
+};
+
+/* include/net/tcp.h; pkts_acked reads only these */
+struct ack_sample {
+	u32 pkts_acked;
+	s32 rtt_us;
+	u32 in_flight;
+};
+
+#pragma clang attribute pop
+
+/* The operations that the shells implement. `cwnd_event_tx_start` exists since 7.1; the loader clears it before. */
+struct tcp_congestion_ops {
+	u32 (*ssthresh)(struct sock *sk);
+	void (*cong_avoid)(struct sock *sk, u32 ack, u32 acked);
+	void (*set_state)(struct sock *sk, u8 new_state);
+	void (*cwnd_event)(struct sock *sk, enum tcp_ca_event event);
+	void (*cwnd_event_tx_start)(struct sock *sk);
+	void (*pkts_acked)(struct sock *sk, const struct ack_sample *sample);
+	u32 (*undo_cwnd)(struct sock *sk);
+	void (*init)(struct sock *sk);
+	void (*release)(struct sock *sk);
+	char name[TCP_CA_NAME_MAX];
+	u32 flags;
+};
+
+static inline struct tcp_sock *tcp_sk(struct sock *sk)
+{
+	return (struct tcp_sock *)sk;
+}
+
+#endif

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * The only place that writes a window, a threshold or an exit record. Verdicts come in, tcp_sock fields go out.
+ */
+#ifndef ONRAMP_WINDOW_BPF_H
+#define ONRAMP_WINDOW_BPF_H
+
+#include "base.bpf.h"
+
+static __always_inline u32 bounded_window(const struct tcp_sock *tp, u32 window)
+{
+	window = (u32)max_u64(window, MIN_WINDOW);
+	return (u32)min_u64(window, tp->snd_cwnd_clamp);
+}
+
+/* tcp_packets_in_flight */
+static __always_inline u32 packets_in_flight(const struct tcp_sock *tp)
+{
+	return tp->packets_out - (tp->sacked_out + tp->lost_out) + tp->retrans_out;
+}
+
+/* What an algorithm may know of this moment. `sample` is null where there is no acknowledgement. */
+static __always_inline void describe(struct sock *sk, const struct ack_sample *sample, struct ack *ack)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
+	u32 mss = tp->mss_cache;
+
+	ack->now_us = tp->tcp_mstamp;
+	ack->bytes_acked = tp->bytes_acked;
+	ack->bytes_sent = tp->bytes_sent - tp->bytes_retrans;
+	ack->bytes_outstanding = tp->snd_nxt - tp->snd_una;
+	ack->delivered = tp->delivered;
+	ack->acked = sample ? sample->pkts_acked : 0;
+	ack->rtt_us = sample ? sample->rtt_us : -1;
+	ack->smoothed_rtt_us = tp->srtt_us >> 3;
+	ack->min_rtt_us = tp->rtt_min.s[0].v == ~0U ? 0 : tp->rtt_min.s[0].v;
+	ack->cwnd = tp->snd_cwnd;
+	ack->ssthresh = tp->snd_ssthresh;
+	ack->in_flight = packets_in_flight(tp);
+	ack->mss = mss ? mss : 1;
+	ack->flags = (tp->app_limited ? ACK_APP_LIMITED : 0) |
+		     (BPF_CORE_READ_BITFIELD(tp, rate_app_limited) ? ACK_RATE_APP_LIMITED : 0) |
+		     (BPF_CORE_READ_BITFIELD(tp, is_cwnd_limited) ? ACK_CWND_LIMITED : 0) |
+		     (sk->sk_pacing_status ? ACK_PACED : 0);
+	ack->unused = 0;
+}
+
+/* The first slow start is left, or will be once the drain is done. Later ones are counted, not recorded. */
+static __always_inline void record_exit(struct flow_header *flow, const struct ack *ack, u32 reason)
+{
+	struct exit_record *record = &flow->exit;
+
+	if (record->reason != EXIT_NONE)
+		return;
+	record->reason = reason;
+	record->at_us = ack->now_us - flow->start_us;
+	record->bytes_acked = ack->bytes_acked;
+	record->window = ack->cwnd;
+	record->window_after = 0;
+	record->in_flight = ack->in_flight;
+	record->mss = ack->mss;
+	record->rtt_us = ack->rtt_us >= 0 ? (u32)ack->rtt_us : ack->smoothed_rtt_us;
+	record->min_rtt_us = ack->min_rtt_us;
+}
+
+/* Slow start is over. */
+static __always_inline void finish_exit(struct flow_header *flow, u32 window)
+{
+	flow->flags &= ~(FLOW_SLOW_START | FLOW_EXITING | FLOW_HOLD);
+	if (flow->exit.reason != EXIT_NONE && !flow->exit.window_after)
+		flow->exit.window_after = window;
+}
+
+/* Applies a verdict on an ACK in slow start. */
+static __always_inline void apply_verdict(struct sock *sk, struct flow_header *flow, const struct ack *ack,
+					  const struct verdict *verdict)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+
+	flow->outcomes[verdict->outcome % OUTCOME_MAX]++;
+	flow->undo_limit = verdict->undo_limit;
+	if (verdict->growth == GROWTH_HOLD)
+		flow->flags |= FLOW_HOLD;
+	else
+		flow->flags &= ~FLOW_HOLD;
+	if (verdict->outcome == OUTCOME_EXIT) {
+		record_exit(flow, ack, EXIT_ALGORITHM);
+		flow->flags |= FLOW_EXITING;
+	}
+	if (verdict->cwnd)
+		tp->snd_cwnd = bounded_window(tp, verdict->cwnd);
+	if (verdict->ssthresh) {
+		tp->snd_ssthresh = (u32)max_u64(verdict->ssthresh, MIN_WINDOW);
+		if (tp->snd_cwnd >= tp->snd_ssthresh)
+			finish_exit(flow, tp->snd_cwnd);
+	}
+}
+
+#endif

@@ -1,0 +1,171 @@
+//! What crosses from the kernel: `bpf/abi.h` in Rust. The sizes are asserted on both sides, and a test compares every
+//! field with the BTF of the built objects.
+
+use aya::Pod;
+
+/// Raised when a structure below changes.
+pub const ABI_VERSION: u32 = 1;
+/// Parameter sets that one algorithm holds at once; set 0 is the default.
+pub const PROFILE_MAX: usize = 16;
+/// Parameters that an algorithm may declare.
+pub const PARAMETER_MAX: usize = 16;
+/// Outcome counters of a flow.
+pub const OUTCOME_MAX: usize = onramp_algorithm::outcome::MAX;
+
+/// Bits of [`FlowHeader::flags`].
+pub mod flow_flag {
+    /// The connection had sent data before this control took it.
+    pub const ADOPTED: u32 = 1 << 0;
+    /// The window was below the threshold at the last ACK.
+    pub const SLOW_START: u32 = 1 << 1;
+    /// The exit is decided, the window is still being drained.
+    pub const EXITING: u32 = 1 << 2;
+    /// The first ACK of data has been seen.
+    pub const STARTED: u32 = 1 << 4;
+}
+
+/// `struct parameter_slot`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct ParameterSlot {
+    /// Which set flows read: 0 or 1.
+    pub active: u32,
+    /// Raised by every change.
+    pub generation: u32,
+    /// The two sets.
+    pub sets: [[u64; PARAMETER_MAX]; 2],
+}
+
+/// `struct exit_record`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ExitRecord {
+    /// Microseconds from the first data sent to detection.
+    pub at_us: u64,
+    /// Bytes acknowledged at detection.
+    pub bytes_acked: u64,
+    /// `enum exit_reason`.
+    pub reason: u32,
+    /// Segments, at detection.
+    pub window: u32,
+    /// Segments, when slow start was over; 0: a drain is under way.
+    pub window_after: u32,
+    /// Segments in flight at detection.
+    pub in_flight: u32,
+    /// Bytes.
+    pub mss: u32,
+    /// RTT sample at detection, microseconds.
+    pub rtt_us: u32,
+    /// Minimum RTT at detection, microseconds.
+    pub min_rtt_us: u32,
+    /// Earlier exits that proved spurious and were undone.
+    pub undone: u32,
+}
+
+/// `struct flow_header`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct FlowHeader {
+    /// Layout of what follows.
+    pub abi_version: u32,
+    /// Parameter set of this flow.
+    pub profile: u32,
+    /// Generation of the parameters seen last.
+    pub generation: u32,
+    /// Bits of [`flow_flag`].
+    pub flags: u32,
+    /// Monotonic time at which the first data was sent, microseconds.
+    pub start_us: u64,
+    /// How the first slow start ended.
+    pub exit: ExitRecord,
+    /// Times that slow start was entered.
+    pub slow_starts: u32,
+    /// Window that an undo restores at most, segments.
+    pub undo_limit: u32,
+    /// Verdicts by outcome.
+    pub outcomes: [u32; OUTCOME_MAX],
+}
+
+/// `struct counters`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Counters {
+    /// Flows that began on this control.
+    pub flows_started: u64,
+    /// Of those, taken over in mid-connection.
+    pub flows_adopted: u64,
+    /// Flows that ended or went to another control.
+    pub flows_ended: u64,
+    /// Flows without memory for state: the base runs alone.
+    pub flows_without_state: u64,
+    /// Exits that proved spurious and were undone.
+    pub undone: u64,
+    /// Ended flows by `enum exit_reason`.
+    pub exits: [u64; 8],
+    /// Verdicts of ended flows by outcome.
+    pub outcomes: [u64; OUTCOME_MAX],
+}
+
+/// `struct attachment`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Attachment {
+    /// Layout of the maps.
+    pub abi_version: u32,
+    /// `enum base`.
+    pub base: u32,
+    /// Id of this attachment.
+    pub generation: u64,
+    /// Wall clock, microseconds since 1970.
+    pub attached_at_us: u64,
+    /// Wall clock, microseconds since 1970; 0: never.
+    pub expires_at_us: u64,
+    /// Process of a scoped run; 0: stays until detached.
+    pub owner_pid: u32,
+    /// Parameter sets in use.
+    pub profiles: u32,
+    /// Version of onramp, NUL padded.
+    pub version: [u8; 16],
+    /// Names of the parameter sets, NUL padded.
+    pub profile_names: [[u8; 32]; PROFILE_MAX],
+}
+
+const _: () = assert!(size_of::<ParameterSlot>() == 264);
+const _: () = assert!(size_of::<ExitRecord>() == 48);
+const _: () = assert!(size_of::<FlowHeader>() == 144);
+const _: () = assert!(size_of::<Counters>() == 232);
+const _: () = assert!(size_of::<Attachment>() == 568);
+
+// SAFETY: repr(C), integers only, no padding (the sizes above are the sums of the fields), any bit pattern is valid.
+unsafe impl Pod for ParameterSlot {}
+// SAFETY: as above.
+unsafe impl Pod for FlowHeader {}
+// SAFETY: as above.
+unsafe impl Pod for Counters {}
+// SAFETY: as above.
+unsafe impl Pod for Attachment {}
+
+impl FlowHeader {
+    /// The header at the start of a flow's storage; `None` if that is too short or of another version.
+    pub fn read(storage: &[u8]) -> Option<Self> {
+        let bytes = storage.get(..size_of::<Self>())?;
+        // SAFETY: the length was checked, the read is unaligned, and every bit pattern is a valid header.
+        let header = unsafe { bytes.as_ptr().cast::<Self>().read_unaligned() };
+        (header.abi_version == ABI_VERSION).then_some(header)
+    }
+}
+
+/// Text up to the first NUL.
+pub(crate) fn text(bytes: &[u8]) -> String {
+    let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
+    String::from_utf8_lossy(&bytes[..end]).into_owned()
+}
+
+/// Text padded with NUL, cut to leave at least one.
+pub(crate) fn padded<const N: usize>(text: &str) -> [u8; N] {
+    let mut bytes = [0; N];
+    for (to, from) in bytes.iter_mut().take(N - 1).zip(text.bytes()) {
+        *to = from;
+    }
+    bytes
+}

@@ -1,0 +1,263 @@
+//! Attaching: load, register, pin.
+
+use std::fs;
+use std::process;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use libbpf_rs::{Link, MapCore, MapFlags, MapType, ObjectBuilder};
+use onramp_algorithm::{Algorithm, Parameters};
+use onramp_net::namespace::Namespace;
+
+use crate::abi::{ABI_VERSION, Attachment, PARAMETER_MAX, PROFILE_MAX, ParameterSlot, padded};
+use crate::action::Action;
+use crate::error::Error;
+use crate::kernel::{self, Kernel};
+use crate::log;
+use crate::object::object;
+use crate::pins::{BPFFS, LINK, Lock, MAPS, OPERATIONS, Pins, ROOT};
+use crate::{constant, defaults, operations};
+
+/// The kernel's control that does congestion avoidance, loss reaction and undo.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Base {
+    /// Always there.
+    Reno = 0,
+    /// The kernel's CUBIC, its own HyStart silenced.
+    Cubic = 1,
+}
+
+impl Base {
+    /// Name as on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Reno => "reno",
+            Self::Cubic => "cubic",
+        }
+    }
+
+    pub(crate) fn from_number(number: u32) -> Self {
+        if number == Self::Cubic as u32 { Self::Cubic } else { Self::Reno }
+    }
+}
+
+/// What to attach, and how.
+#[derive(Clone, Debug)]
+pub struct AttachOptions {
+    /// The algorithm's parameters.
+    pub parameters: Parameters,
+    /// Name of the parameter set, shown by `status`; at most 31 bytes.
+    pub profile: String,
+    /// The base; `None`: CUBIC where the kernel offers it, else Reno.
+    pub base: Option<Base>,
+    /// Become the default of the current network namespace.
+    pub default: bool,
+    /// When it will be detached again by whoever watches the clock; shown by `status`.
+    pub expires_in: Option<Duration>,
+    /// It belongs to a scoped run of this process.
+    pub scoped: bool,
+}
+
+impl AttachOptions {
+    /// Attach with these parameters, and nothing else.
+    pub fn new(parameters: Parameters) -> Self {
+        Self { parameters, profile: "default".into(), base: None, default: false, expires_in: None, scoped: false }
+    }
+}
+
+/// What an attach did.
+#[derive(Clone, Debug)]
+pub struct Attached {
+    /// The algorithm.
+    pub algorithm: Algorithm,
+    /// Id of this attachment.
+    pub generation: u64,
+    /// The base that runs.
+    pub base: Base,
+    /// What the namespace's default was, if it was replaced.
+    pub replaced_default: Option<String>,
+}
+
+/// Whether attaching would work and what it would do; changes nothing.
+///
+/// # Errors
+/// What [`attach`] would fail with, as far as it can be known before.
+pub fn plan(options: &AttachOptions) -> Result<Vec<Action>, Error> {
+    let algorithm = options.parameters.algorithm();
+    let name = algorithm.congestion_control();
+    let undo = format!("onramp detach {}", algorithm.name());
+    let base = check(options)?;
+    let mut actions = Vec::new();
+    if !kernel::has_bpffs() {
+        actions.push(Action::new(format!("mount the BPF file system at {BPFFS}"), format!("umount {BPFFS}")));
+    }
+    actions.extend([
+        Action::new(format!("load {name} with base {}", base.name()), &undo),
+        Action::new(format!("register {name} and pin it under {}", Pins::of(algorithm).directory.display()), &undo),
+    ]);
+    if options.default {
+        let before = Namespace::current()?.sysctl_get(defaults::SYSCTL)?;
+        actions.push(Action::new(
+            format!("set {}={name} in this network namespace (now {before})", defaults::SYSCTL),
+            &undo,
+        ));
+    }
+    Ok(actions)
+}
+
+/// Loads, registers and pins an algorithm. It stays until detached, whatever becomes of this process.
+///
+/// # Errors
+/// Nothing is left behind when it fails: not a pin, not a registration, not a changed default.
+pub fn attach(options: &AttachOptions) -> Result<Attached, Error> {
+    kernel::require_privilege("attach")?;
+    kernel::ensure_bpffs()?;
+    let _lock = Lock::take()?;
+    attach_locked(options)
+}
+
+/// [`attach`] for a caller that holds the lock.
+pub(crate) fn attach_locked(options: &AttachOptions) -> Result<Attached, Error> {
+    let base = check(options)?;
+    let algorithm = options.parameters.algorithm();
+    let pins = Pins::of(algorithm);
+    let undo = Undo(Some(&pins));
+    let generation = register(options, base, &pins)?;
+    let replaced_default = if options.default { Some(defaults::take(&pins)?) } else { None };
+    undo.keep();
+    Ok(Attached { algorithm, generation, base, replaced_default })
+}
+
+/// Removes the pins unless told to keep them.
+struct Undo<'a>(Option<&'a Pins>);
+
+impl Undo<'_> {
+    fn keep(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for Undo<'_> {
+    fn drop(&mut self) {
+        if let Some(pins) = self.0
+            && let Err(error) = crate::detach::unregister(pins)
+        {
+            tracing::error!("{error}");
+        }
+    }
+}
+
+fn check(options: &AttachOptions) -> Result<Base, Error> {
+    kernel::require_privilege("attach")?;
+    let algorithm = options.parameters.algorithm();
+    let kernel = Kernel::read()?;
+    kernel.require_struct_ops()?;
+    let base = match (options.base, kernel.missing_cubic()) {
+        (Some(Base::Cubic), Some(missing)) => return Err(Error::NoCubic { missing }),
+        (Some(base), _) => base,
+        (None, Some(_)) => Base::Reno,
+        (None, None) => Base::Cubic,
+    };
+    let name = algorithm.congestion_control();
+    let pins = Pins::of(algorithm);
+    let registered = kernel::registered()?.contains(&name);
+    if pins.exist() {
+        let attachment = if registered { pins.attachment()? } else { return Err(interrupted(algorithm)) };
+        return Err(Error::AlreadyAttached { algorithm: algorithm.name(), generation: attachment.generation });
+    }
+    if registered {
+        return Err(Error::Foreign { name, root: ROOT });
+    }
+    Ok(base)
+}
+
+fn interrupted(algorithm: Algorithm) -> Error {
+    Error::Interrupted { algorithm: algorithm.name() }
+}
+
+fn register(options: &AttachOptions, base: Base, pins: &Pins) -> Result<u64, Error> {
+    let algorithm = options.parameters.algorithm();
+    let name = algorithm.name();
+    let failed = |action| move |source| Error::Bpf { action, object: name.to_owned(), source, log: log::take() };
+    log::capture();
+    let bytes = object(name).ok_or_else(|| Error::UnknownAlgorithm { name: name.into(), known: crate::known() })?;
+    let mut open = ObjectBuilder::default()
+        .name(name)
+        .and_then(|builder| builder.open_memory(bytes))
+        .map_err(failed("open"))?;
+    constant::set(&mut open, ".rodata.base", &(base as u32).to_ne_bytes()).map_err(failed("prepare"))?;
+    let kernel = Kernel::read()?;
+    operations::fit(&mut open, &kernel).map_err(failed("prepare"))?;
+    let mut loaded = open.load().map_err(failed("load"))?;
+
+    fs::create_dir_all(&pins.directory).map_err(Error::io("create", &pins.directory))?;
+    let generation = now_us();
+    for mut map in loaded.maps_mut() {
+        let map_name = map.name().to_string_lossy().into_owned();
+        let zero = 0u32.to_ne_bytes();
+        match map_name.as_str() {
+            "params" => {
+                let slot = parameter_slot(&options.parameters);
+                for index in 0..PROFILE_MAX as u32 {
+                    map.update(&index.to_ne_bytes(), bytes_of(&slot), MapFlags::ANY).map_err(failed("fill"))?;
+                }
+            }
+            "attachment" => {
+                let attachment = describe(options, base, generation);
+                map.update(&zero, bytes_of(&attachment), MapFlags::ANY).map_err(failed("fill"))?;
+            }
+            _ => {}
+        }
+        if MAPS.contains(&map_name.as_str()) {
+            map.pin(pins.path(&map_name)).map_err(failed("pin"))?;
+        } else if map.map_type() == MapType::StructOps {
+            map.pin(pins.path(OPERATIONS)).map_err(failed("pin"))?;
+        }
+    }
+    for mut map in loaded.maps_mut() {
+        if map.map_type() == MapType::StructOps {
+            let mut link: Link = map.attach_struct_ops().map_err(failed("register"))?;
+            if kernel.has_link() {
+                link.pin(pins.path(LINK)).map_err(failed("pin"))?;
+            } else {
+                // The registration lives in the map then and outlives this process; dropping would undo it.
+                link.disconnect();
+            }
+        }
+    }
+    Ok(generation)
+}
+
+fn parameter_slot(parameters: &Parameters) -> ParameterSlot {
+    let mut slot = ParameterSlot { active: 0, generation: 0, sets: [[0; PARAMETER_MAX]; 2] };
+    for (to, from) in slot.sets[0].iter_mut().zip(parameters.to_words()) {
+        *to = from;
+    }
+    slot
+}
+
+fn describe(options: &AttachOptions, base: Base, generation: u64) -> Attachment {
+    let mut profile_names = [[0; 32]; PROFILE_MAX];
+    profile_names[0] = padded(&options.profile);
+    let expires = options.expires_in.map(|delay| generation + delay.as_micros() as u64);
+    Attachment {
+        abi_version: ABI_VERSION,
+        base: base as u32,
+        generation,
+        attached_at_us: generation,
+        expires_at_us: expires.unwrap_or(0),
+        owner_pid: if options.scoped { process::id() } else { 0 },
+        profiles: 1,
+        version: padded(env!("CARGO_PKG_VERSION")),
+        profile_names,
+    }
+}
+
+/// Wall clock in microseconds; names an attachment, since two cannot begin in the same microsecond under the lock.
+fn now_us() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_micros() as u64
+}
+
+fn bytes_of<T: aya::Pod>(value: &T) -> &[u8] {
+    // SAFETY: Pod: any bytes, no padding, lives as long as the borrow.
+    unsafe { std::slice::from_raw_parts(std::ptr::from_ref(value).cast(), size_of::<T>()) }
+}

@@ -1,0 +1,110 @@
+//! Detaching: give defaults back, move sockets away, unregister, say what is left.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use libbpf_rs::{MapCore, MapHandle};
+use onramp_algorithm::Algorithm;
+
+use crate::action::Action;
+use crate::defaults::{self, Restored};
+use crate::error::Error;
+use crate::kernel;
+use crate::pins::{LINK, Lock, OPERATIONS, Pins};
+use crate::rehome::{self, Users};
+
+/// How long the kernel may take to let go of the name; it does so at once, after a grace period.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// What a detach did.
+#[derive(Clone, Debug)]
+pub struct Detached {
+    /// The algorithm.
+    pub algorithm: Algorithm,
+    /// Namespaces whose default was given back.
+    pub restored: Vec<Restored>,
+    /// Open sockets moved to another control.
+    pub moved: usize,
+    /// Open sockets that still run the detached code; it stays loaded until the last of them closes.
+    pub stragglers: Vec<Users>,
+}
+
+/// Whether there is something to detach and what it would do; changes nothing.
+///
+/// # Errors
+/// [`Error::NotAttached`], or what looking fails with.
+pub fn plan_detach(algorithm: Algorithm, leave_sockets: bool) -> Result<Vec<Action>, Error> {
+    kernel::require_privilege("detach")?;
+    let pins = Pins::of(algorithm);
+    let name = algorithm.congestion_control();
+    if !pins.exist() {
+        return Err(Error::NotAttached { algorithm: algorithm.name() });
+    }
+    let undo = format!("onramp attach {}", algorithm.name());
+    let mut actions = Vec::new();
+    for namespace in defaults::having(&name)? {
+        actions.push(Action::new(format!("give network namespace {namespace} its former default back"), &undo));
+    }
+    for users in rehome::users(&name)?.iter().filter(|_| !leave_sockets) {
+        actions.push(Action::new(
+            format!("move {} sockets of network namespace {} to its default", users.sockets, users.namespace),
+            "",
+        ));
+    }
+    actions.push(Action::new(format!("unregister {name} and remove {}", pins.directory.display()), undo));
+    Ok(actions)
+}
+
+/// Detaches an algorithm; also clears what an interrupted attach or detach left.
+///
+/// Open sockets go to their namespace's default unless `leave_sockets`; those that cannot be moved are reported.
+///
+/// # Errors
+/// [`Error::NotAttached`] if there is nothing; else what failed, after which `status` says what is left and detaching
+/// again continues.
+pub fn detach(algorithm: Algorithm, leave_sockets: bool) -> Result<Detached, Error> {
+    kernel::require_privilege("detach")?;
+    let _lock = Lock::take()?;
+    detach_locked(algorithm, leave_sockets)
+}
+
+/// [`detach`] for a caller that holds the lock.
+pub(crate) fn detach_locked(algorithm: Algorithm, leave_sockets: bool) -> Result<Detached, Error> {
+    let pins = Pins::of(algorithm);
+    if !pins.exist() {
+        return Err(Error::NotAttached { algorithm: algorithm.name() });
+    }
+    let name = algorithm.congestion_control();
+    let restored = defaults::restore(&pins)?;
+    let moved = if leave_sockets { 0 } else { rehome::move_sockets(&name)? };
+    unregister(&pins)?;
+    // Sockets that chose it by name between the move and the end of the name.
+    let moved = if leave_sockets { moved } else { moved + rehome::move_sockets(&name)? };
+    Ok(Detached { algorithm, restored, moved, stragglers: rehome::users(&name)? })
+}
+
+/// Unregisters and removes the pins, and waits until the name is gone.
+pub(crate) fn unregister(pins: &Pins) -> Result<(), Error> {
+    if !pins.exist() {
+        return Ok(());
+    }
+    let name = pins.algorithm.congestion_control();
+    let operations = pins.path(OPERATIONS);
+    if !pins.path(LINK).exists() && operations.exists() && kernel::registered()?.contains(&name) {
+        // Registered by the map itself.
+        let failed = |source| Error::Bpf { action: "unregister", object: name.clone(), source, log: String::new() };
+        let map = MapHandle::from_pinned_path(&operations).map_err(failed)?;
+        map.delete(&0u32.to_ne_bytes()).map_err(failed)?;
+    }
+    pins.remove()?;
+    let deadline = Instant::now() + PATIENCE;
+    while kernel::registered()?.contains(&name) && Instant::now() < deadline {
+        thread::sleep(Duration::from_millis(5));
+    }
+    Ok(())
+}
+
+/// Algorithms that have pins, attached or half attached.
+pub fn pinned() -> Vec<Algorithm> {
+    onramp_algorithm::all().filter(|algorithm| Pins::of(*algorithm).exist()).collect()
+}

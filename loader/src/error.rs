@@ -1,0 +1,178 @@
+//! What can go wrong, each with what to do about it.
+
+use std::io;
+use std::path::PathBuf;
+
+use onramp_algorithm::ParameterError;
+use onramp_net::namespace::NamespaceError;
+use onramp_net::sock_diag::SockDiagError;
+
+/// An error of this library.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The process may not do this.
+    #[error("{verb} needs {capabilities} (run it as root)")]
+    Privilege {
+        /// What was asked for.
+        verb: &'static str,
+        /// The capabilities it takes.
+        capabilities: &'static str,
+    },
+    /// The kernel cannot do this.
+    #[error("this kernel cannot run onramp's congestion controls: {missing}; {advice}")]
+    Unsupported {
+        /// What it lacks.
+        missing: String,
+        /// What to do.
+        advice: &'static str,
+    },
+    /// No algorithm of this name.
+    #[error("there is no algorithm {name:?}: choose one of {known}")]
+    UnknownAlgorithm {
+        /// What was asked for.
+        name: String,
+        /// What there is.
+        known: String,
+    },
+    /// A parameter setting that is not valid.
+    #[error(transparent)]
+    Parameter(#[from] ParameterError),
+    /// No parameter set of this name.
+    #[error("{algorithm} has no profile {profile:?}: it has {known}")]
+    UnknownProfile {
+        /// The algorithm.
+        algorithm: &'static str,
+        /// What was asked for.
+        profile: String,
+        /// What there is.
+        known: String,
+    },
+    /// Already attached.
+    #[error("{algorithm} is attached already (generation {generation:x}); use `onramp tune {algorithm}` to change it or `onramp detach {algorithm}` first")]
+    AlreadyAttached {
+        /// The algorithm.
+        algorithm: &'static str,
+        /// Its attachment.
+        generation: u64,
+    },
+    /// The name is registered, but not through our pins.
+    #[error("the kernel has a congestion control {name} that is not pinned under {root}: it was attached by other means; remove it first (`bpftool struct_ops show`)")]
+    Foreign {
+        /// The congestion control.
+        name: String,
+        /// Where ours are pinned.
+        root: &'static str,
+    },
+    /// An earlier attach or detach was cut off.
+    #[error("{algorithm} was left half attached by an interrupted command; run `onramp detach {algorithm}`, then try again")]
+    Interrupted {
+        /// The algorithm.
+        algorithm: &'static str,
+    },
+    /// Not attached.
+    #[error("{algorithm} is not attached; `onramp attach {algorithm}` attaches it")]
+    NotAttached {
+        /// The algorithm.
+        algorithm: &'static str,
+    },
+    /// A base that this kernel does not offer.
+    #[error("base cubic is not available: the kernel does not offer {missing} to BPF (since 5.13 on x86-64, 6.10 elsewhere); use --base reno")]
+    NoCubic {
+        /// The first function missing.
+        missing: &'static str,
+    },
+    /// libbpf or the verifier refused an object.
+    #[error("cannot {action} {object}: {source}{}", log_note(.log))]
+    Bpf {
+        /// What was being done.
+        action: &'static str,
+        /// The object, map or link.
+        object: String,
+        /// libbpf's error.
+        source: libbpf_rs::Error,
+        /// The end of libbpf's own messages.
+        log: String,
+    },
+    /// A pinned map cannot be used.
+    #[error("cannot {action} map {path}: {source}")]
+    Map {
+        /// What was being done.
+        action: &'static str,
+        /// Where it is pinned.
+        path: PathBuf,
+        /// Why.
+        source: Box<aya::maps::MapError>,
+    },
+    /// A file, directory or process could not be dealt with.
+    #[error("cannot {action} {path}: {source}")]
+    Io {
+        /// What was being done.
+        action: &'static str,
+        /// To what.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A pinned map was written by another version.
+    #[error("{algorithm} was attached by another version of onramp (ABI {found}, this one has {expected}): detach it with `onramp detach {algorithm}` and attach it anew")]
+    AbiVersion {
+        /// The algorithm.
+        algorithm: &'static str,
+        /// What is pinned.
+        found: u32,
+        /// What this library knows.
+        expected: u32,
+    },
+    /// A network namespace.
+    #[error(transparent)]
+    Namespace(#[from] NamespaceError),
+    /// Listing sockets.
+    #[error(transparent)]
+    SockDiag(#[from] SockDiagError),
+    /// No cgroup v2.
+    #[error("no cgroup v2 hierarchy is mounted: `mount -t cgroup2 none /sys/fs/cgroup` (or another place)")]
+    NoCgroup,
+    /// The cgroup program could not be loaded or attached.
+    #[error("cannot {action} the selection program: {source}")]
+    Select {
+        /// What was being done.
+        action: &'static str,
+        /// Why.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+}
+
+/// What kind of failure an error is; decides the exit code of the command line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// It failed.
+    Failure,
+    /// It was asked for wrongly.
+    Usage,
+    /// The kernel cannot.
+    Unsupported,
+    /// A privilege is missing.
+    Privilege,
+}
+
+impl Error {
+    /// What kind of failure this is.
+    pub fn kind(&self) -> Kind {
+        match self {
+            Self::Privilege { .. } => Kind::Privilege,
+            Self::Unsupported { .. } | Self::NoCubic { .. } | Self::NoCgroup => Kind::Unsupported,
+            Self::UnknownAlgorithm { .. } | Self::Parameter(_) | Self::UnknownProfile { .. } => Kind::Usage,
+            _ => Kind::Failure,
+        }
+    }
+
+    pub(crate) fn io(action: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
+        let path = path.into();
+        move |source| Self::Io { action, path, source }
+    }
+}
+
+fn log_note(log: &str) -> String {
+    if log.is_empty() { String::new() } else { format!("\n{log}") }
+}

@@ -1,0 +1,174 @@
+//! What the running kernel and this process can do.
+
+use std::fs;
+use std::path::Path;
+use std::process;
+
+use libbpf_rs::btf::{Btf, BtfType};
+use nix::mount::{MsFlags, mount};
+use nix::sys::statfs::statfs;
+
+use crate::error::Error;
+use crate::operations;
+use crate::pins::BPFFS;
+
+/// BTF of the kernel.
+const VMLINUX: &str = "/sys/kernel/btf/vmlinux";
+/// `BPF_FS_MAGIC`.
+const BPFFS_MAGIC: i64 = 0xcafe_4a11;
+/// CUBIC's functions that the base calls.
+const CUBIC: [&str; 5] =
+    ["cubictcp_init", "cubictcp_recalc_ssthresh", "cubictcp_cong_avoid", "cubictcp_state", "cubictcp_acked"];
+
+/// Capabilities by number (linux/capability.h).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Capability {
+    /// Networks, cgroup programs.
+    NetAdmin = 12,
+    /// Everything, and namespaces.
+    SysAdmin = 21,
+    /// Tracing.
+    Perfmon = 38,
+    /// BPF.
+    Bpf = 39,
+}
+
+impl Capability {
+    /// Whether this process has it in effect.
+    pub fn held(self) -> bool {
+        let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+        let bits = effective.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok()).unwrap_or(0);
+        bits & 1 << self as u64 != 0
+    }
+}
+
+/// Whether this process may load and register congestion controls.
+pub fn may_attach() -> bool {
+    Capability::SysAdmin.held() || Capability::Bpf.held() && Capability::Perfmon.held()
+}
+
+/// Fails unless this process may change what is attached.
+pub(crate) fn require_privilege(verb: &'static str) -> Result<(), Error> {
+    if may_attach() {
+        return Ok(());
+    }
+    Err(Error::Privilege { verb, capabilities: "CAP_BPF and CAP_PERFMON" })
+}
+
+/// Whether the BPF file system is where pins go.
+pub fn has_bpffs() -> bool {
+    statfs(BPFFS).is_ok_and(|status| i64::from(status.filesystem_type().0) == BPFFS_MAGIC)
+}
+
+/// Mounts the BPF file system where it is missing, as bpftool and tc do; systemd mounts it at boot.
+pub(crate) fn ensure_bpffs() -> Result<(), Error> {
+    if has_bpffs() {
+        return Ok(());
+    }
+    mount(Some("bpf"), BPFFS, Some("bpf"), MsFlags::empty(), Some("mode=0700")).map_err(|errno| Error::Unsupported {
+        missing: format!("no BPF file system is mounted at {BPFFS}, and it cannot be mounted ({errno})"),
+        advice: "run `mount -t bpf bpf /sys/fs/bpf`",
+    })
+}
+
+/// What the kernel's own type information says it offers.
+pub struct Kernel {
+    btf: Option<Btf<'static>>,
+}
+
+impl Kernel {
+    /// Reads the kernel's BTF.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] if the kernel has none.
+    pub fn read() -> Result<Self, Error> {
+        let btf = Btf::from_path(Path::new(VMLINUX)).ok();
+        if btf.is_none() {
+            return Err(Error::Unsupported {
+                missing: format!("it has no BTF type information ({VMLINUX})"),
+                advice: "boot a kernel built with CONFIG_DEBUG_INFO_BTF=y, as Debian's are",
+            });
+        }
+        Ok(Self { btf })
+    }
+
+    #[cfg(test)]
+    pub(crate) fn without_types() -> Self {
+        Self { btf: None }
+    }
+
+    /// Whether the kernel has a type (a struct, enum or function) of this name.
+    pub fn has_type(&self, name: &str) -> bool {
+        self.btf.as_ref().is_some_and(|btf| btf.type_by_name::<BtfType<'_>>(name).is_some())
+    }
+
+    /// Whether a struct of the kernel has a member of this name.
+    pub fn has_member(&self, structure: &str, member: &str) -> bool {
+        let names = self.btf.as_ref().map_or_else(Vec::new, |btf| operations::members(btf, structure));
+        names.iter().any(|name| name == member)
+    }
+
+    /// Fails unless congestion controls can be written in BPF.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`], naming what is missing.
+    pub fn require_struct_ops(&self) -> Result<(), Error> {
+        if self.has_type("bpf_struct_ops_tcp_congestion_ops") {
+            return Ok(());
+        }
+        Err(Error::Unsupported {
+            missing: "it has no BPF struct_ops for tcp_congestion_ops".into(),
+            advice: "use Linux 6.1 or newer with CONFIG_BPF_JIT=y",
+        })
+    }
+
+    /// Whether a registration can be a link, which can be pinned and detached; else the map itself is registered.
+    pub fn has_link(&self) -> bool {
+        self.has_type("bpf_struct_ops_link")
+    }
+
+    /// The first of CUBIC's functions that BPF cannot call; `None` if all are there.
+    pub fn missing_cubic(&self) -> Option<&'static str> {
+        CUBIC.into_iter().find(|name| !self.has_type(name))
+    }
+}
+
+/// Names of the congestion controls registered now.
+///
+/// # Errors
+/// [`Error::Io`] if `/proc` does not say.
+pub fn registered() -> Result<Vec<String>, Error> {
+    let path = "/proc/sys/net/ipv4/tcp_available_congestion_control";
+    let text = fs::read_to_string(path).map_err(Error::io("read", path))?;
+    Ok(text.split_whitespace().map(str::to_owned).collect())
+}
+
+/// Release of the running kernel, as `uname -r`.
+pub fn release() -> String {
+    nix::sys::utsname::uname().map(|name| name.release().to_string_lossy().into_owned()).unwrap_or_default()
+}
+
+/// Whether a process exists.
+pub(crate) fn process_exists(pid: u32) -> bool {
+    pid == process::id() || Path::new("/proc").join(pid.to_string()).exists()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Kind;
+
+    #[test]
+    fn a_kernel_without_struct_ops_is_refused_in_one_sentence() {
+        let error = Kernel::without_types().require_struct_ops().unwrap_err();
+        assert_eq!(error.kind(), Kind::Unsupported);
+        assert!(error.to_string().contains("struct_ops") && error.to_string().contains("6.1"), "{error}");
+        assert_eq!(error.to_string().lines().count(), 1);
+    }
+
+    #[test]
+    fn a_kernel_without_cubics_functions_names_the_first() {
+        assert_eq!(Kernel::without_types().missing_cubic(), Some("cubictcp_init"));
+    }
+}

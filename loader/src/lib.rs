@@ -1,0 +1,44 @@
+//! Loads, attaches, tunes and reads onramp's congestion controls.
+//!
+//! libbpf (libbpf-rs) opens, loads, registers and pins the `struct_ops`; aya opens what is pinned and loads the cgroup
+//! selector. What is attached is what is pinned under [`ROOT`]: every function here reads that, and none keeps a
+//! record of its own.
+
+pub mod abi;
+mod action;
+mod attach;
+mod constant;
+mod defaults;
+mod detach;
+mod error;
+pub mod kernel;
+mod log;
+mod object;
+mod operations;
+mod pins;
+mod rehome;
+
+pub use action::Action;
+pub use attach::{AttachOptions, Attached, Base, attach, plan as plan_attach};
+pub use defaults::Restored;
+pub use detach::{Detached, detach, pinned, plan_detach};
+pub use error::{Error, Kind};
+pub use onramp_algorithm as algorithm;
+pub use pins::ROOT;
+pub use rehome::Users;
+
+use onramp_algorithm::Algorithm;
+
+/// Names of all algorithms, separated by commas.
+pub(crate) fn known() -> String {
+    onramp_algorithm::all().map(|algorithm| algorithm.name()).collect::<Vec<_>>().join(", ")
+}
+
+/// The algorithm of this name; its congestion control's name (`onramp_…`) is understood too.
+///
+/// # Errors
+/// [`Error::UnknownAlgorithm`].
+pub fn find(name: &str) -> Result<Algorithm, Error> {
+    let short = name.strip_prefix("onramp_").unwrap_or(name);
+    onramp_algorithm::find(short).ok_or_else(|| Error::UnknownAlgorithm { name: name.into(), known: known() })
+}

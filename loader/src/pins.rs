@@ -1,0 +1,141 @@
+//! Where things are pinned: `/sys/fs/bpf/onramp/<algorithm>/`. What is attached is what is pinned here; there is no
+//! other record.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use aya::Pod;
+use aya::maps::{Array, HashMap, Map, MapData, MapError, PerCpuArray};
+use nix::fcntl::{Flock, FlockArg};
+use onramp_algorithm::Algorithm;
+
+use crate::abi::{ABI_VERSION, Attachment, Counters, ParameterSlot};
+use crate::error::Error;
+
+/// The BPF file system.
+pub(crate) const BPFFS: &str = "/sys/fs/bpf";
+/// Directory of all pins.
+pub const ROOT: &str = "/sys/fs/bpf/onramp";
+
+/// Maps that every object has, pinned by their names.
+pub(crate) const MAPS: [&str; 5] = ["flows", "params", "counters", "attachment", "defaults"];
+/// The struct_ops map.
+pub(crate) const OPERATIONS: &str = "operations";
+/// The struct_ops link; only on kernels that have one.
+pub(crate) const LINK: &str = "link";
+
+/// The pins of one algorithm.
+#[derive(Clone, Debug)]
+pub(crate) struct Pins {
+    pub algorithm: Algorithm,
+    pub directory: PathBuf,
+}
+
+/// A pinned map as aya's map: the one place where what libbpf made is opened by aya.
+fn open(path: &Path) -> Result<Map, Error> {
+    MapData::from_pin(path)
+        .and_then(Map::from_map_data)
+        .map_err(|source| Error::Map { action: "open", path: path.into(), source: Box::new(source) })
+}
+
+impl Pins {
+    pub fn of(algorithm: Algorithm) -> Self {
+        Self { algorithm, directory: Path::new(ROOT).join(algorithm.name()) }
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.directory.join(name)
+    }
+
+    pub fn exist(&self) -> bool {
+        self.directory.exists()
+    }
+
+    /// The error of a map of these pins.
+    pub fn failed(&self, action: &'static str, name: &str) -> impl Fn(MapError) -> Error + use<> {
+        let path = self.path(name);
+        move |source| Error::Map { action, path: path.clone(), source: Box::new(source) }
+    }
+
+    pub fn array<V: Pod>(&self, name: &str) -> Result<Array<MapData, V>, Error> {
+        Array::try_from(open(&self.path(name))?).map_err(self.failed("read", name))
+    }
+
+    pub fn counters(&self) -> Result<Counters, Error> {
+        let map: PerCpuArray<MapData, Counters> =
+            PerCpuArray::try_from(open(&self.path("counters"))?).map_err(self.failed("read", "counters"))?;
+        let per_cpu = map.get(&0, 0).map_err(self.failed("read", "counters"))?;
+        Ok(per_cpu.iter().fold(Counters::default(), |sum, one| sum.plus(one)))
+    }
+
+    pub fn defaults(&self) -> Result<HashMap<MapData, u64, [u8; 16]>, Error> {
+        HashMap::try_from(open(&self.path("defaults"))?).map_err(self.failed("read", "defaults"))
+    }
+
+    pub fn attachment(&self) -> Result<Attachment, Error> {
+        let attachment: Attachment =
+            self.array("attachment")?.get(&0, 0).map_err(self.failed("read", "attachment"))?;
+        if attachment.abi_version != ABI_VERSION {
+            return Err(Error::AbiVersion {
+                algorithm: self.algorithm.name(),
+                found: attachment.abi_version,
+                expected: ABI_VERSION,
+            });
+        }
+        Ok(attachment)
+    }
+
+    pub fn parameter_slots(&self) -> Result<Array<MapData, ParameterSlot>, Error> {
+        self.array("params")
+    }
+
+    /// Removes every pin. Removing the link's pin unregisters the congestion control.
+    pub fn remove(&self) -> Result<(), Error> {
+        if !self.exist() {
+            return Ok(());
+        }
+        let entries = fs::read_dir(&self.directory).map_err(Error::io("list", &self.directory))?;
+        let mut paths: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
+        // The link first: what remains after an interruption is then unregistered, not a control without its maps.
+        paths.sort_by_key(|path| !path.ends_with(LINK));
+        for path in paths {
+            fs::remove_file(&path).map_err(Error::io("remove", &path))?;
+        }
+        fs::remove_dir(&self.directory).map_err(Error::io("remove", &self.directory))?;
+        // The root goes with its last algorithm.
+        let _ = fs::remove_dir(ROOT);
+        Ok(())
+    }
+}
+
+impl Counters {
+    fn plus(mut self, other: &Self) -> Self {
+        self.flows_started += other.flows_started;
+        self.flows_adopted += other.flows_adopted;
+        self.flows_ended += other.flows_ended;
+        self.flows_without_state += other.flows_without_state;
+        self.undone += other.undone;
+        for (sum, one) in self.exits.iter_mut().zip(other.exits) {
+            *sum += one;
+        }
+        for (sum, one) in self.outcomes.iter_mut().zip(other.outcomes) {
+            *sum += one;
+        }
+        self
+    }
+}
+
+/// Held while pins, parameters or defaults change, so that two commands at once take turns. Released on drop and
+/// when the process ends.
+pub(crate) struct Lock {
+    _file: Flock<fs::File>,
+}
+
+impl Lock {
+    pub fn take() -> Result<Self, Error> {
+        let directory = fs::File::open(BPFFS).map_err(Error::io("open", BPFFS))?;
+        let file = Flock::lock(directory, FlockArg::LockExclusive)
+            .map_err(|(_, errno)| Error::io("lock", BPFFS)(errno.into()))?;
+        Ok(Self { _file: file })
+    }
+}

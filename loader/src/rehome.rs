@@ -1,0 +1,92 @@
+//! Sockets that use a congestion control, in all network namespaces: finding them and moving them.
+
+use std::collections::BTreeMap;
+use std::io::Read;
+
+use libbpf_rs::{Iter, ObjectBuilder};
+use onramp_net::namespace::Namespace;
+use onramp_net::sock_diag::{SockDiag, States};
+
+use crate::abi::padded;
+use crate::constant;
+use crate::defaults;
+use crate::error::Error;
+use crate::log;
+use crate::object::object;
+
+/// Sockets of one namespace on one control.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Users {
+    /// The namespace.
+    pub namespace: String,
+    /// Its sockets, listening ones among them.
+    pub sockets: usize,
+}
+
+/// Sockets by congestion control and namespace, for every control whose name begins with `onramp_`.
+pub(crate) fn all_users() -> Result<BTreeMap<String, Vec<Users>>, Error> {
+    let mut users: BTreeMap<String, Vec<Users>> = BTreeMap::new();
+    for namespace in Namespace::all()? {
+        // One that ended meanwhile has no sockets.
+        let Ok(counted) = namespace.run(count) else { continue };
+        for (name, sockets) in counted? {
+            users.entry(name).or_default().push(Users { namespace: namespace.to_string(), sockets });
+        }
+    }
+    Ok(users)
+}
+
+fn count() -> Result<BTreeMap<String, usize>, Error> {
+    let mut counted = BTreeMap::new();
+    SockDiag::open()?.dump(States::ALL, &[], |socket| {
+        if let Some(name) = socket.congestion_control.filter(|name| name.starts_with("onramp_")) {
+            *counted.entry(name).or_default() += 1;
+        }
+    })?;
+    Ok(counted)
+}
+
+/// Sockets that use the control `name`, by namespace.
+pub(crate) fn users(name: &str) -> Result<Vec<Users>, Error> {
+    Ok(all_users()?.remove(name).unwrap_or_default())
+}
+
+/// Moves the sockets that use `name` to their namespace's default; returns how many went. Those that refuse stay,
+/// and are found by [`users`].
+pub(crate) fn move_sockets(name: &str) -> Result<usize, Error> {
+    let mut moved = 0;
+    for namespace in Namespace::all()? {
+        let Ok(counted) = namespace.run(count) else { continue };
+        if !counted?.contains_key(name) {
+            continue;
+        }
+        let to = namespace.sysctl_get(defaults::SYSCTL)?;
+        if to != name {
+            moved += namespace.run(|| move_here(name, &to))??;
+        }
+    }
+    Ok(moved)
+}
+
+/// Moves the sockets of the calling thread's namespace.
+fn move_here(from: &str, to: &str) -> Result<usize, Error> {
+    let failed = |action| move |source| Error::Bpf { action, object: "rehome".into(), source, log: log::take() };
+    log::capture();
+    let mut open = ObjectBuilder::default()
+        .open_memory(object("rehome").unwrap_or_default())
+        .map_err(failed("open"))?;
+    constant::set(&mut open, ".rodata.from", &padded::<16>(from)).map_err(failed("prepare"))?;
+    constant::set(&mut open, ".rodata.to", &padded::<16>(to)).map_err(failed("prepare"))?;
+    let loaded = open.load().map_err(failed("load"))?;
+    let mut moved = 0;
+    for program in loaded.progs_mut() {
+        let link = program.attach().map_err(failed("attach"))?;
+        let mut answers = Vec::new();
+        Iter::new(&link)
+            .map_err(failed("iterate"))?
+            .read_to_end(&mut answers)
+            .map_err(Error::io("read", "the TCP socket iterator"))?;
+        moved += answers.iter().filter(|answer| **answer == 1).count();
+    }
+    Ok(moved)
+}
