@@ -7,7 +7,8 @@ use std::{env, fs};
 /// Oldest clang whose BPF output is accepted by the oldest kernel supported.
 const CLANG_MINIMUM: u32 = 16;
 /// Tried in this order unless CLANG names one.
-const CLANG_NAMES: [&str; 7] = ["clang-19", "clang-20", "clang-21", "clang-18", "clang-17", "clang-16", "clang"];
+const CLANG_NAMES: [&str; 7] =
+    ["clang-19", "clang-20", "clang-21", "clang-18", "clang-17", "clang-16", "clang"];
 
 fn main() {
     println!("cargo::rerun-if-changed=../bpf");
@@ -22,19 +23,26 @@ fn main() {
 fn build() -> Result<(), String> {
     let clang = find_clang()?;
     let out = PathBuf::from(env::var("OUT_DIR").map_err(|_| "OUT_DIR is not set")?);
-    let headers = env::var("DEP_BPF_INCLUDE").map_err(|_| "libbpf-sys did not say where libbpf's headers are")?;
+    let headers =
+        env::var("DEP_BPF_INCLUDE").map_err(|_| "libbpf-sys did not say where libbpf's headers are")?;
     let arch = match env::var("CARGO_CFG_TARGET_ARCH").as_deref() {
         Ok("x86_64") => "x86",
         Ok("aarch64") => "arm64",
-        Ok(other) => return Err(format!("onramp's BPF objects are not built for {other}: use x86_64 or aarch64")),
+        Ok(other) => {
+            return Err(format!("onramp's BPF objects are not built for {other}: use x86_64 or aarch64"));
+        }
         Err(_) => return Err("CARGO_CFG_TARGET_ARCH is not set".into()),
     };
-    let mut table = String::from("/// Every BPF object, by the name of its source.\npub(crate) static OBJECTS: &[(&str, &[u8])] = &[\n");
+    let mut table = String::from(
+        "/// Every BPF object, by the name of its source.\npub(crate) static OBJECTS: &[(&str, &[u8])] = &[\n",
+    );
     for source in sources()? {
-        let name = source.file_name().and_then(|name| name.to_str()).unwrap_or_default().trim_end_matches(".bpf.c");
+        let name =
+            source.file_name().and_then(|name| name.to_str()).unwrap_or_default().trim_end_matches(".bpf.c");
         let object = out.join(format!("{name}.bpf.o"));
         compile(&clang, &source, &object, arch, &headers)?;
-        table += &format!("    ({name:?}, aya::include_bytes_aligned!({:?})),\n", object.display().to_string());
+        table +=
+            &format!("    ({name:?}, aya::include_bytes_aligned!({:?})),\n", object.display().to_string());
     }
     table += "];\n";
     fs::write(out.join("objects.rs"), table).map_err(|error| format!("cannot write objects.rs: {error}"))
@@ -42,7 +50,8 @@ fn build() -> Result<(), String> {
 
 fn sources() -> Result<Vec<PathBuf>, String> {
     let directory = Path::new("../bpf");
-    let entries = fs::read_dir(directory).map_err(|error| format!("cannot read {}: {error}", directory.display()))?;
+    let entries =
+        fs::read_dir(directory).map_err(|error| format!("cannot read {}: {error}", directory.display()))?;
     let mut sources: Vec<PathBuf> = entries
         .filter_map(|entry| Some(entry.ok()?.path()))
         .filter(|path| path.to_str().is_some_and(|path| path.ends_with(".bpf.c")))

@@ -27,9 +27,12 @@
  *  6. Sent bytes do not count retransmissions, which acknowledged bytes do not count either.
  *  7. Form and bin geometry are latched when slow start begins: a change of parameters in mid-flow never reinterprets
  *     what the bins hold.
- *  8. The drain's target is at most the window that detection saw, and what remains of a drain ends with slow start:
- *     a loss in between is left to the base, and if the loss proves spurious the window comes back to the target at
- *     most.
+ *  8. The drain's target is at most the window that detection saw, no step of it raises the window, every ACK counts
+ *     towards it, with an RTT sample or without, and what remains of a drain ends with slow start: a loss in between is
+ *     left to the base, and if the loss proves spurious the window comes back to the target at most.
+ *  9. The latest RTT is taken for no less than the smoothed one, so that a single low sample (a hand-over between
+ *     satellites) does not shorten the look-back and leave on a clean ramp.
+ * 10. Hold is the default exit: the window stays as it is, where the draft drains and document 003 may roll back.
  */
 #ifndef ONRAMP_SEARCH_H
 #define ONRAMP_SEARCH_H
@@ -65,7 +68,8 @@ enum search_exit_action { SEARCH_HOLD, SEARCH_ROLLBACK, SEARCH_DRAIN };
 	X(window_factor_pct, "percent", 350, 200, 1000, "",                                                            \
 	  "length of the ten-bin window in initial RTTs; latched at start")                                            \
 	X(interpolate, "", 1, 0, 1, "off|on", "look back by fractions of a bin")                                       \
-	X(look_back, "", SEARCH_LATEST, 0, 2, "latest|smoothed|min", "which RTT the look-back spans")                  \
+	X(look_back, "", SEARCH_LATEST, 0, 2, "latest|smoothed|min",                                                   \
+	  "which RTT the look-back spans: the latest, or the smoothed if that is longer; the smoothed; the minimum")   \
 	X(missed_bins, "", SEARCH_MISSED_WINDOW, 0, 2, "off|alpha|window",                                             \
 	  "start anew after a silence: never, after alpha initial RTTs' bins, after a whole window")                   \
 	X(alpha, "initial RTTs", 2, 1, 1000, "", "silence that missed_bins=alpha bears")                               \
@@ -129,8 +133,6 @@ struct search_params {
 	SEARCH_PARAMETERS(PARAMETER_FIELD)
 };
 
-LOSS_LEFT_TO_BASE(search)
-
 static __always_inline u32 search_acked(const struct search *state, u32 bin)
 {
 	return state->acked[bin % SEARCH_ACKED_BINS];
@@ -153,6 +155,16 @@ static __always_inline void search_restart(struct search *state)
 	state->bin_us = 0;
 	state->index = SEARCH_NO_INDEX;
 	state->target = 0;
+}
+
+/* The reaction to loss is the base's; a drain is over with it. */
+static __always_inline u32 search_on_loss(struct search *state, const struct search_params *params,
+					  const struct ack *ack, u32 base_ssthresh)
+{
+	(void)params;
+	(void)ack;
+	state->target = 0;
+	return base_ssthresh;
 }
 
 static __always_inline void search_store(struct search *state, const struct ack *ack)
@@ -210,6 +222,8 @@ static __always_inline u32 search_look_back_rtt(const struct search_params *para
 	if (params->look_back == SEARCH_MINIMUM && ack->min_rtt_us)
 		return ack->min_rtt_us;
 	if (params->look_back == SEARCH_SMOOTHED && ack->smoothed_rtt_us)
+		return ack->smoothed_rtt_us;
+	if (params->look_back == SEARCH_LATEST && ack->smoothed_rtt_us > rtt_us)
 		return ack->smoothed_rtt_us;
 	return rtt_us;
 }
@@ -300,13 +314,13 @@ static __always_inline void search_drain(struct search *state, const struct ack 
 
 	state->drain_credit += ack->delivered - state->drain_delivered;
 	state->drain_delivered = ack->delivered;
-	window = ack->in_flight + state->drain_credit / SEARCH_DRAIN_RATIO;
+	window = (u32)min_u64((u64)ack->in_flight + state->drain_credit / SEARCH_DRAIN_RATIO, ack->cwnd);
 	state->drain_credit %= SEARCH_DRAIN_RATIO;
 
 	verdict->outcome = SEARCH_DRAINING;
 	if (window <= state->target) {
-		verdict->cwnd = state->target;
-		verdict->ssthresh = state->target;
+		verdict->cwnd = (u32)min_u64(state->target, ack->cwnd);
+		verdict->ssthresh = verdict->cwnd;
 		state->target = 0;
 		return;
 	}

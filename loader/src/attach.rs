@@ -4,7 +4,7 @@ use std::fs;
 use std::process;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use libbpf_rs::{Link, MapCore, MapFlags, MapType, ObjectBuilder};
+use libbpf_rs::{Link, MapCore, MapFlags, MapType};
 use onramp_algorithm::{Algorithm, Parameters};
 use onramp_net::namespace::Namespace;
 
@@ -12,10 +12,8 @@ use crate::abi::{ABI_VERSION, Attachment, PARAMETER_MAX, PROFILE_MAX, ParameterS
 use crate::action::Action;
 use crate::error::Error;
 use crate::kernel::{self, Kernel};
-use crate::log;
-use crate::object::object;
 use crate::pins::{BPFFS, LINK, Lock, MAPS, OPERATIONS, Pins, ROOT};
-use crate::{constant, defaults, operations};
+use crate::{defaults, open};
 
 /// The kernel's control that does congestion avoidance, loss reaction and undo.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,7 +58,14 @@ pub struct AttachOptions {
 impl AttachOptions {
     /// Attach with these parameters, and nothing else.
     pub fn new(parameters: Parameters) -> Self {
-        Self { parameters, profile: "default".into(), base: None, default: false, expires_in: None, scoped: false }
+        Self {
+            parameters,
+            profile: "default".into(),
+            base: None,
+            default: false,
+            expires_in: None,
+            scoped: false,
+        }
     }
 }
 
@@ -92,7 +97,10 @@ pub fn plan(options: &AttachOptions) -> Result<Vec<Action>, Error> {
     }
     actions.extend([
         Action::new(format!("load {name} with base {}", base.name()), &undo),
-        Action::new(format!("register {name} and pin it under {}", Pins::of(algorithm).directory.display()), &undo),
+        Action::new(
+            format!("register {name} and pin it under {}", Pins::of(algorithm).directory.display()),
+            &undo,
+        ),
     ]);
     if options.default {
         let before = Namespace::current()?.sysctl_get(defaults::SYSCTL)?;
@@ -162,7 +170,10 @@ fn check(options: &AttachOptions) -> Result<Base, Error> {
     let registered = kernel::registered()?.contains(&name);
     if pins.exist() {
         let attachment = if registered { pins.attachment()? } else { return Err(interrupted(algorithm)) };
-        return Err(Error::AlreadyAttached { algorithm: algorithm.name(), generation: attachment.generation });
+        return Err(Error::AlreadyAttached {
+            algorithm: algorithm.name(),
+            generation: attachment.generation,
+        });
     }
     if registered {
         return Err(Error::Foreign { name, root: ROOT });
@@ -175,19 +186,10 @@ fn interrupted(algorithm: Algorithm) -> Error {
 }
 
 fn register(options: &AttachOptions, base: Base, pins: &Pins) -> Result<u64, Error> {
-    let algorithm = options.parameters.algorithm();
-    let name = algorithm.name();
-    let failed = |action| move |source| Error::Bpf { action, object: name.to_owned(), source, log: log::take() };
-    log::capture();
-    let bytes = object(name).ok_or_else(|| Error::UnknownAlgorithm { name: name.into(), known: crate::known() })?;
-    let mut open = ObjectBuilder::default()
-        .name(name)
-        .and_then(|builder| builder.open_memory(bytes))
-        .map_err(failed("open"))?;
-    constant::set(&mut open, ".rodata.base", &(base as u32).to_ne_bytes()).map_err(failed("prepare"))?;
+    let name = options.parameters.algorithm().name();
+    let failed = |action| open::failed(action, name);
     let kernel = Kernel::read()?;
-    operations::fit(&mut open, &kernel).map_err(failed("prepare"))?;
-    let mut loaded = open.load().map_err(failed("load"))?;
+    let mut loaded = open::shell(name, base, &kernel)?;
 
     fs::create_dir_all(&pins.directory).map_err(Error::io("create", &pins.directory))?;
     let generation = now_us();
@@ -198,7 +200,8 @@ fn register(options: &AttachOptions, base: Base, pins: &Pins) -> Result<u64, Err
             "params" => {
                 let slot = parameter_slot(&options.parameters);
                 for index in 0..PROFILE_MAX as u32 {
-                    map.update(&index.to_ne_bytes(), bytes_of(&slot), MapFlags::ANY).map_err(failed("fill"))?;
+                    map.update(&index.to_ne_bytes(), bytes_of(&slot), MapFlags::ANY)
+                        .map_err(failed("fill"))?;
                 }
             }
             "attachment" => {

@@ -43,7 +43,8 @@ pub fn plan_detach(algorithm: Algorithm, leave_sockets: bool) -> Result<Vec<Acti
     let undo = format!("onramp attach {}", algorithm.name());
     let mut actions = Vec::new();
     for namespace in defaults::having(&name)? {
-        actions.push(Action::new(format!("give network namespace {namespace} its former default back"), &undo));
+        actions
+            .push(Action::new(format!("give network namespace {namespace} its former default back"), &undo));
     }
     for users in rehome::users(&name)?.iter().filter(|_| !leave_sockets) {
         actions.push(Action::new(
@@ -92,7 +93,8 @@ pub(crate) fn unregister(pins: &Pins) -> Result<(), Error> {
     let operations = pins.path(OPERATIONS);
     if !pins.path(LINK).exists() && operations.exists() && kernel::registered()?.contains(&name) {
         // Registered by the map itself.
-        let failed = |source| Error::Bpf { action: "unregister", object: name.clone(), source, log: String::new() };
+        let failed =
+            |source| Error::Bpf { action: "unregister", object: name.clone(), source, log: String::new() };
         let map = MapHandle::from_pinned_path(&operations).map_err(failed)?;
         map.delete(&0u32.to_ne_bytes()).map_err(failed)?;
     }

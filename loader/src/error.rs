@@ -49,7 +49,9 @@ pub enum Error {
         known: String,
     },
     /// Already attached.
-    #[error("{algorithm} is attached already (generation {generation:x}); use `onramp tune {algorithm}` to change it or `onramp detach {algorithm}` first")]
+    #[error(
+        "{algorithm} is attached already (generation {generation:x}); use `onramp tune {algorithm}` to change it or `onramp detach {algorithm}` first"
+    )]
     AlreadyAttached {
         /// The algorithm.
         algorithm: &'static str,
@@ -57,7 +59,9 @@ pub enum Error {
         generation: u64,
     },
     /// The name is registered, but not through our pins.
-    #[error("the kernel has a congestion control {name} that is not pinned under {root}: it was attached by other means; remove it first (`bpftool struct_ops show`)")]
+    #[error(
+        "the kernel has a congestion control {name} that is not pinned under {root}: it was attached by other means; remove it first (`bpftool struct_ops show`)"
+    )]
     Foreign {
         /// The congestion control.
         name: String,
@@ -65,7 +69,9 @@ pub enum Error {
         root: &'static str,
     },
     /// An earlier attach or detach was cut off.
-    #[error("{algorithm} was left half attached by an interrupted command; run `onramp detach {algorithm}`, then try again")]
+    #[error(
+        "{algorithm} was left half attached by an interrupted command; run `onramp detach {algorithm}`, then try again"
+    )]
     Interrupted {
         /// The algorithm.
         algorithm: &'static str,
@@ -77,7 +83,9 @@ pub enum Error {
         algorithm: &'static str,
     },
     /// A base that this kernel does not offer.
-    #[error("base cubic is not available: the kernel does not offer {missing} to BPF (since 5.13 on x86-64, 6.10 elsewhere); use --base reno")]
+    #[error(
+        "base cubic is not available: the kernel does not offer {missing} to BPF (since 5.13 on x86-64, 6.10 elsewhere); use --base reno"
+    )]
     NoCubic {
         /// The first function missing.
         missing: &'static str,
@@ -115,7 +123,9 @@ pub enum Error {
         source: io::Error,
     },
     /// A pinned map was written by another version.
-    #[error("{algorithm} was attached by another version of onramp (ABI {found}, this one has {expected}): detach it with `onramp detach {algorithm}` and attach it anew")]
+    #[error(
+        "{algorithm} was attached by another version of onramp (ABI {found}, this one has {expected}): detach it with `onramp detach {algorithm}` and attach it anew"
+    )]
     AbiVersion {
         /// The algorithm.
         algorithm: &'static str,

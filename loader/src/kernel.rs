@@ -6,7 +6,7 @@ use std::process;
 
 use libbpf_rs::btf::{Btf, BtfType};
 use nix::mount::{MsFlags, mount};
-use nix::sys::statfs::statfs;
+use nix::sys::statfs::{FsType, statfs};
 
 use crate::error::Error;
 use crate::operations;
@@ -58,7 +58,7 @@ pub(crate) fn require_privilege(verb: &'static str) -> Result<(), Error> {
 
 /// Whether the BPF file system is where pins go.
 pub fn has_bpffs() -> bool {
-    statfs(BPFFS).is_ok_and(|status| i64::from(status.filesystem_type().0) == BPFFS_MAGIC)
+    statfs(BPFFS).is_ok_and(|status| status.filesystem_type() == FsType(BPFFS_MAGIC))
 }
 
 /// Mounts the BPF file system where it is missing, as bpftool and tc do; systemd mounts it at boot.
@@ -66,9 +66,11 @@ pub(crate) fn ensure_bpffs() -> Result<(), Error> {
     if has_bpffs() {
         return Ok(());
     }
-    mount(Some("bpf"), BPFFS, Some("bpf"), MsFlags::empty(), Some("mode=0700")).map_err(|errno| Error::Unsupported {
-        missing: format!("no BPF file system is mounted at {BPFFS}, and it cannot be mounted ({errno})"),
-        advice: "run `mount -t bpf bpf /sys/fs/bpf`",
+    mount(Some("bpf"), BPFFS, Some("bpf"), MsFlags::empty(), Some("mode=0700")).map_err(|errno| {
+        Error::Unsupported {
+            missing: format!("no BPF file system is mounted at {BPFFS}, and it cannot be mounted ({errno})"),
+            advice: "run `mount -t bpf bpf /sys/fs/bpf`",
+        }
     })
 }
 

@@ -7,25 +7,38 @@
 pub mod abi;
 mod action;
 mod attach;
+mod buffers;
 mod constant;
 mod defaults;
 mod detach;
+mod doctor;
 mod error;
+mod flows;
 pub mod kernel;
 mod log;
 mod object;
+mod open;
 mod operations;
 mod pins;
 mod rehome;
+mod run;
+mod status;
+mod tune;
 
 pub use action::Action;
 pub use attach::{AttachOptions, Attached, Base, attach, plan as plan_attach};
+pub use buffers::{Path, buffers};
 pub use defaults::Restored;
 pub use detach::{Detached, detach, pinned, plan_detach};
+pub use doctor::{Check, Verdict, doctor};
 pub use error::{Error, Kind};
+pub use flows::{ExitReason, Flow, FlowStorage, Phase, flows, phase};
 pub use onramp_algorithm as algorithm;
 pub use pins::ROOT;
 pub use rehome::Users;
+pub use run::{Leftover, Ran, clear_leftovers, run};
+pub use status::{AttachedState, State, Status, status};
+pub use tune::{ParameterSet, Tuned, parameter_sets, tune};
 
 use onramp_algorithm::Algorithm;
 

@@ -18,7 +18,9 @@ pub(crate) fn fit(open: &mut OpenObject, kernel: &Kernel) -> Result<()> {
             map.set_map_flags(0)?;
         }
         for offset in &surplus {
-            let value = map.initial_value_mut().and_then(|value| value.get_mut(*offset..*offset + size_of::<usize>()));
+            let value = map
+                .initial_value_mut()
+                .and_then(|value| value.get_mut(*offset..*offset + size_of::<usize>()));
             if let Some(pointer) = value {
                 pointer.fill(0);
             }

@@ -33,9 +33,11 @@ pub(crate) struct Pins {
 
 /// A pinned map as aya's map: the one place where what libbpf made is opened by aya.
 fn open(path: &Path) -> Result<Map, Error> {
-    MapData::from_pin(path)
-        .and_then(Map::from_map_data)
-        .map_err(|source| Error::Map { action: "open", path: path.into(), source: Box::new(source) })
+    MapData::from_pin(path).and_then(Map::from_map_data).map_err(|source| Error::Map {
+        action: "open",
+        path: path.into(),
+        source: Box::new(source),
+    })
 }
 
 impl Pins {

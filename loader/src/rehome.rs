@@ -3,16 +3,12 @@
 use std::collections::BTreeMap;
 use std::io::Read;
 
-use libbpf_rs::{Iter, ObjectBuilder};
+use libbpf_rs::Iter;
 use onramp_net::namespace::Namespace;
 use onramp_net::sock_diag::{SockDiag, States};
 
-use crate::abi::padded;
-use crate::constant;
-use crate::defaults;
 use crate::error::Error;
-use crate::log;
-use crate::object::object;
+use crate::{defaults, open};
 
 /// Sockets of one namespace on one control.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,14 +66,8 @@ pub(crate) fn move_sockets(name: &str) -> Result<usize, Error> {
 
 /// Moves the sockets of the calling thread's namespace.
 fn move_here(from: &str, to: &str) -> Result<usize, Error> {
-    let failed = |action| move |source| Error::Bpf { action, object: "rehome".into(), source, log: log::take() };
-    log::capture();
-    let mut open = ObjectBuilder::default()
-        .open_memory(object("rehome").unwrap_or_default())
-        .map_err(failed("open"))?;
-    constant::set(&mut open, ".rodata.from", &padded::<16>(from)).map_err(failed("prepare"))?;
-    constant::set(&mut open, ".rodata.to", &padded::<16>(to)).map_err(failed("prepare"))?;
-    let loaded = open.load().map_err(failed("load"))?;
+    let failed = |action| open::failed(action, "rehome");
+    let loaded = open::rehome(from, to)?;
     let mut moved = 0;
     for program in loaded.progs_mut() {
         let link = program.attach().map_err(failed("attach"))?;

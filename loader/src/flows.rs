@@ -1,0 +1,192 @@
+//! Flows on our controls, read from sock_diag and socket storage: no daemon, nothing in the path of a packet.
+
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd};
+
+use aya::maps::MapData;
+use onramp_algorithm::{Algorithm, Export};
+use onramp_net::sock_diag::{SockDiag, Socket, States, TcpInfo, TcpState};
+
+use crate::abi::{ExitRecord, FlowHeader, flow_flag};
+use crate::attach::Base;
+use crate::error::Error;
+use crate::kernel;
+use crate::pins::Pins;
+use crate::tune;
+
+/// Why the first slow start of a flow ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum ExitReason {
+    /// The algorithm's verdict.
+    Algorithm,
+    /// Fast recovery.
+    Loss,
+    /// An ECN mark.
+    Ecn,
+    /// Retransmission timeout.
+    Timeout,
+    /// A queue of this host refused a packet.
+    LocalCongestion,
+    /// A threshold set before: cached metrics, an earlier control.
+    Threshold,
+}
+
+impl ExitReason {
+    /// All of them, in the order of their numbers from 1 on.
+    pub const ALL: [Self; 6] =
+        [Self::Algorithm, Self::Loss, Self::Ecn, Self::Timeout, Self::LocalCongestion, Self::Threshold];
+
+    /// From the number in an exit record; `None`: slow start has not ended.
+    pub fn from_number(number: u32) -> Option<Self> {
+        Self::ALL.get((number as usize).checked_sub(1)?).copied()
+    }
+
+    /// Name in listings and JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Algorithm => "algorithm",
+            Self::Loss => "loss",
+            Self::Ecn => "ecn",
+            Self::Timeout => "timeout",
+            Self::LocalCongestion => "local_congestion",
+            Self::Threshold => "threshold",
+        }
+    }
+}
+
+/// Where a flow stands.
+#[derive(Clone, Copy, Debug)]
+pub enum Phase {
+    /// Nothing acknowledged yet, or no state could be kept for it.
+    Unknown,
+    /// In its first slow start.
+    SlowStart,
+    /// The exit is decided, the window is being drained.
+    Exiting(ExitReason, ExitRecord),
+    /// Its first slow start is over.
+    Left(ExitReason, ExitRecord),
+    /// Was past its start when this control took it.
+    Adopted,
+}
+
+/// One TCP flow on one of our controls.
+#[derive(Clone, Debug)]
+pub struct Flow {
+    /// Local address.
+    pub local: SocketAddr,
+    /// Remote address.
+    pub remote: SocketAddr,
+    /// Connection state.
+    pub state: TcpState,
+    /// The kernel's id of the socket.
+    pub cookie: u64,
+    /// The algorithm that drives it.
+    pub algorithm: Algorithm,
+    /// Its base; `None` if the algorithm is detached and the flow still runs its code.
+    pub base: Option<Base>,
+    /// Name of its parameter set; `None` as for the base.
+    pub profile: Option<String>,
+    /// What the kernel says of it.
+    pub info: TcpInfo,
+    /// What the shell keeps of it; `None` without socket storage.
+    pub header: Option<FlowHeader>,
+    storage: Vec<u8>,
+}
+
+impl Flow {
+    /// Where the flow stands.
+    pub fn phase(&self) -> Phase {
+        self.header.as_ref().map_or(Phase::Unknown, phase)
+    }
+
+    /// The algorithm's exports with their values.
+    pub fn exports(&self) -> Vec<(Export, Vec<u32>)> {
+        let Some(state) = self.storage.get(size_of::<FlowHeader>()..) else { return Vec::new() };
+        self.algorithm.exports().map(|export| (export, export.read(state))).collect()
+    }
+
+    /// The first value of one export.
+    pub fn export(&self, name: &str) -> Option<u32> {
+        let state = self.storage.get(size_of::<FlowHeader>()..)?;
+        self.algorithm.exports().find(|export| export.name == name)?.read(state).first().copied()
+    }
+}
+
+/// The phase that a header tells.
+pub fn phase(header: &FlowHeader) -> Phase {
+    match ExitReason::from_number(header.exit.reason) {
+        Some(reason) if header.flags & flow_flag::EXITING != 0 => Phase::Exiting(reason, header.exit),
+        Some(reason) => Phase::Left(reason, header.exit),
+        None if header.flags & flow_flag::ADOPTED != 0 => Phase::Adopted,
+        None if header.flags & flow_flag::STARTED != 0 => Phase::SlowStart,
+        None => Phase::Unknown,
+    }
+}
+
+/// The socket storage of an attached algorithm, for whoever lists sockets himself.
+pub struct FlowStorage {
+    algorithm: Algorithm,
+    map: MapData,
+    base: Base,
+    profiles: Vec<String>,
+}
+
+impl FlowStorage {
+    /// Opens the storage of an attached algorithm.
+    ///
+    /// # Errors
+    /// [`Error::NotAttached`], [`Error::AbiVersion`], or a map that cannot be opened.
+    pub fn open(algorithm: Algorithm) -> Result<Self, Error> {
+        let sets = tune::parameter_sets(algorithm)?;
+        let pins = Pins::of(algorithm);
+        let base = Base::from_number(pins.attachment()?.base);
+        let map = MapData::from_pin(pins.path("flows")).map_err(pins.failed("open", "flows"))?;
+        Ok(Self { algorithm, map, base, profiles: sets.into_iter().map(|set| set.profile).collect() })
+    }
+
+    /// The map, for a sock_diag request.
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        self.map.fd().as_fd()
+    }
+}
+
+/// Lists the flows of the current network namespace that use our controls and that `keep` keeps.
+///
+/// # Errors
+/// [`Error::Privilege`], or what sock_diag or the pinned maps refuse.
+pub fn flows(keep: impl Fn(&Socket) -> bool) -> Result<Vec<Flow>, Error> {
+    kernel::require_privilege("flows")?;
+    let storages: Vec<FlowStorage> =
+        crate::pinned().into_iter().filter_map(|algorithm| FlowStorage::open(algorithm).ok()).collect();
+    let fds: Vec<BorrowedFd<'_>> = storages.iter().map(FlowStorage::fd).collect();
+    let mut flows = Vec::new();
+    SockDiag::open()?.dump(States::CONNECTED, &fds, |socket| {
+        let algorithm = socket.congestion_control.as_deref().and_then(|name| name.strip_prefix("onramp_"));
+        let Some(algorithm) = algorithm.and_then(onramp_algorithm::find) else { return };
+        if keep(&socket) {
+            let storage = storages.iter().find(|storage| storage.algorithm == algorithm);
+            flows.push(describe(socket, algorithm, storage));
+        }
+    })?;
+    Ok(flows)
+}
+
+fn describe(mut socket: Socket, algorithm: Algorithm, attached: Option<&FlowStorage>) -> Flow {
+    // A flow has the storage of the control it is on and of no other: leaving a control deletes it.
+    let storage = socket.storages.pop().map_or_else(Vec::new, |storage| storage.value);
+    let header = FlowHeader::read(&storage);
+    let profile =
+        header.zip(attached).and_then(|(header, attached)| attached.profiles.get(header.profile as usize));
+    Flow {
+        local: socket.local,
+        remote: socket.remote,
+        state: socket.state,
+        cookie: socket.cookie,
+        algorithm,
+        base: attached.map(|attached| attached.base),
+        profile: profile.cloned(),
+        info: socket.info.unwrap_or_default(),
+        header,
+        storage,
+    }
+}

@@ -1,0 +1,285 @@
+//! Scoped runs: the sockets of one command use an algorithm, and nothing remains afterwards.
+//!
+//! The command runs in a cgroup of its own, to which a sockops program is attached; both go with the run. The
+//! algorithm is attached for the run unless it is attached already.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{self, Command, ExitStatus};
+use std::sync::atomic::{AtomicI32, Ordering};
+
+use aya::programs::{CgroupAttachMode, SockOps};
+use aya::{Ebpf, EbpfLoader};
+use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, kill, sigaction};
+use nix::unistd::Pid;
+use onramp_algorithm::Algorithm;
+
+use crate::abi::padded;
+use crate::attach::{self, AttachOptions};
+use crate::detach;
+use crate::error::Error;
+use crate::kernel;
+use crate::object::object;
+use crate::pins::{Lock, Pins};
+
+/// Cgroups of runs are called this, then the process, then the algorithm.
+const PREFIX: &str = "onramp-run-";
+
+/// A cgroup of a run whose process has died.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Leftover {
+    /// The cgroup's directory.
+    pub path: PathBuf,
+    /// The process that made it.
+    pub pid: u32,
+    /// Processes that are still in it.
+    pub processes: usize,
+}
+
+/// What a run came to.
+#[derive(Debug)]
+pub struct Ran {
+    /// How the command ended.
+    pub status: ExitStatus,
+    /// Processes that the command left behind; they go on with what they have.
+    pub left_behind: usize,
+    /// What detaching said, if the algorithm was attached for this run.
+    pub detached: Option<detach::Detached>,
+}
+
+/// Runs a command whose TCP sockets use an algorithm from their handshake on. An application's own choice of a
+/// congestion control still wins.
+///
+/// # Errors
+/// What [`crate::attach`] fails with, [`Error::NoCgroup`], or a command that cannot be started; nothing remains then.
+pub fn run(options: &AttachOptions, command: &mut Command) -> Result<Ran, Error> {
+    kernel::require_privilege("run")?;
+    kernel::ensure_bpffs()?;
+    let algorithm = options.parameters.algorithm();
+    let cgroup = Cgroup::create(algorithm)?;
+    let attached = Scope::enter(options)?;
+    let _selector = select(&cgroup.path, &algorithm.congestion_control())?;
+    let status = spawn_in(&cgroup, command)?;
+    let left_behind = cgroup.evacuate()?;
+    drop(cgroup);
+    Ok(Ran { status, left_behind, detached: attached.leave()? })
+}
+
+/// The attachment of a run: made by it or found by it.
+struct Scope {
+    algorithm: Algorithm,
+    ended: bool,
+}
+
+impl Scope {
+    fn enter(options: &AttachOptions) -> Result<Self, Error> {
+        let algorithm = options.parameters.algorithm();
+        let _lock = Lock::take()?;
+        match attach::attach_locked(&AttachOptions { scoped: true, ..options.clone() }) {
+            Ok(_) | Err(Error::AlreadyAttached { .. }) => Ok(Self { algorithm, ended: false }),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Detaches what runs have attached once no other run needs it.
+    fn leave(mut self) -> Result<Option<detach::Detached>, Error> {
+        self.ended = true;
+        leave(self.algorithm)
+    }
+}
+
+impl Drop for Scope {
+    fn drop(&mut self) {
+        if !self.ended
+            && let Err(error) = leave(self.algorithm)
+        {
+            tracing::error!("{error}");
+        }
+    }
+}
+
+fn leave(algorithm: Algorithm) -> Result<Option<detach::Detached>, Error> {
+    let _lock = Lock::take()?;
+    let pins = Pins::of(algorithm);
+    let scoped = pins.exist() && pins.attachment()?.owner_pid != 0;
+    let suffix = format!("-{}", algorithm.name());
+    let needed = cgroups()?.iter().any(|(path, pid)| {
+        *pid != process::id() && kernel::process_exists(*pid) && path.to_string_lossy().ends_with(&suffix)
+    });
+    if !scoped || needed { Ok(None) } else { detach::detach_locked(algorithm, false).map(Some) }
+}
+
+/// The cgroup of a run; removed on drop.
+struct Cgroup {
+    path: PathBuf,
+}
+
+impl Cgroup {
+    fn create(algorithm: Algorithm) -> Result<Self, Error> {
+        let path = hierarchy()?.join(format!("{PREFIX}{}-{}", process::id(), algorithm.name()));
+        fs::create_dir(&path).map_err(Error::io("create", &path))?;
+        Ok(Self { path })
+    }
+
+    /// Moves the processes that are still in it to the root cgroup; returns how many.
+    fn evacuate(&self) -> Result<usize, Error> {
+        evacuate(&self.path)
+    }
+}
+
+impl Drop for Cgroup {
+    fn drop(&mut self) {
+        let removed = evacuate(&self.path)
+            .and_then(|_| fs::remove_dir(&self.path).map_err(Error::io("remove", &self.path)));
+        if let Err(error) = removed {
+            tracing::error!("{error}");
+        }
+    }
+}
+
+fn processes(cgroup: &Path) -> Vec<String> {
+    let text = fs::read_to_string(cgroup.join("cgroup.procs")).unwrap_or_default();
+    text.lines().map(str::to_owned).collect()
+}
+
+fn evacuate(cgroup: &Path) -> Result<usize, Error> {
+    let pids = processes(cgroup);
+    let to = hierarchy()?.join("cgroup.procs");
+    for pid in &pids {
+        match fs::write(&to, pid) {
+            Err(error) if error.raw_os_error() != Some(libc::ESRCH) => {
+                return Err(Error::io("write", &to)(error));
+            }
+            _ => {}
+        }
+    }
+    Ok(pids.len())
+}
+
+/// Where cgroup v2 is mounted.
+pub(crate) fn hierarchy() -> Result<PathBuf, Error> {
+    let mounts = fs::read_to_string("/proc/self/mounts").map_err(Error::io("read", "/proc/self/mounts"))?;
+    let mut fields = mounts.lines().map(|line| line.split(' ').collect::<Vec<_>>());
+    fields
+        .find(|fields| fields.get(2) == Some(&"cgroup2"))
+        .map(|fields| PathBuf::from(fields[1]))
+        .ok_or(Error::NoCgroup)
+}
+
+/// Cgroups of runs with the processes that made them.
+fn cgroups() -> Result<Vec<(PathBuf, u32)>, Error> {
+    let root = match hierarchy() {
+        Err(Error::NoCgroup) => return Ok(Vec::new()),
+        other => other?,
+    };
+    let entries = fs::read_dir(&root).map_err(Error::io("list", &root))?;
+    let pid = |path: &Path| path.file_name()?.to_str()?.strip_prefix(PREFIX)?.split('-').next()?.parse().ok();
+    Ok(entries
+        .filter_map(|entry| {
+            let path = entry.ok()?.path();
+            let pid = pid(&path)?;
+            Some((path, pid))
+        })
+        .collect())
+}
+
+/// Cgroups of runs that have died without removing them.
+pub(crate) fn leftovers() -> Result<Vec<Leftover>, Error> {
+    let dead = cgroups()?.into_iter().filter(|(_, pid)| !kernel::process_exists(*pid));
+    Ok(dead.map(|(path, pid)| Leftover { processes: processes(&path).len(), path, pid }).collect())
+}
+
+/// Removes the cgroups of runs that have died; returns them.
+///
+/// # Errors
+/// [`Error::Privilege`], or a cgroup that cannot be removed.
+pub fn clear_leftovers() -> Result<Vec<Leftover>, Error> {
+    kernel::require_privilege("detach")?;
+    let leftovers = leftovers()?;
+    for leftover in &leftovers {
+        evacuate(&leftover.path)?;
+        fs::remove_dir(&leftover.path).map_err(Error::io("remove", &leftover.path))?;
+    }
+    Ok(leftovers)
+}
+
+fn failed<E: std::error::Error + Send + Sync + 'static>(action: &'static str) -> impl FnOnce(E) -> Error {
+    move |source| Error::Select { action, source: Box::new(source) }
+}
+
+/// Loads the selection program without attaching it.
+pub(crate) fn load_selector(name: &str) -> Result<Ebpf, Error> {
+    let mut loaded = EbpfLoader::new()
+        .override_global("congestion_control", &padded::<16>(name), true)
+        .load(object("select").unwrap_or_default())
+        .map_err(failed("load"))?;
+    let program = loaded.program_mut("select_control");
+    let program: &mut SockOps = program
+        .ok_or(io::Error::from(io::ErrorKind::NotFound))
+        .map_err(failed("find"))?
+        .try_into()
+        .map_err(failed("use"))?;
+    program.load().map_err(failed("verify"))?;
+    Ok(loaded)
+}
+
+/// Attaches the selection program to a cgroup for as long as the returned value lives.
+fn select(cgroup: &Path, name: &str) -> Result<Ebpf, Error> {
+    let mut loaded = load_selector(name)?;
+    let directory = File::open(cgroup).map_err(Error::io("open", cgroup))?;
+    if let Some(program) = loaded.program_mut("select_control") {
+        let program: &mut SockOps = program.try_into().map_err(failed("use"))?;
+        program.attach(directory, CgroupAttachMode::AllowMultiple).map_err(failed("attach"))?;
+    }
+    Ok(loaded)
+}
+
+/// The command, for the signal handler; 0: none.
+static CHILD: AtomicI32 = AtomicI32::new(0);
+
+extern "C" fn forward(signal: libc::c_int) {
+    let pid = CHILD.load(Ordering::Relaxed);
+    if let (true, Ok(signal)) = (pid > 0, Signal::try_from(signal)) {
+        let _ = kill(Pid::from_raw(pid), signal);
+    }
+}
+
+/// Starts the command inside the cgroup and waits for it, handing on the signals that would end this process.
+fn spawn_in(cgroup: &Cgroup, command: &mut Command) -> Result<ExitStatus, Error> {
+    let path = cgroup.path.join("cgroup.procs");
+    let mut members = OpenOptions::new().write(true).open(&path).map_err(Error::io("open", &path))?;
+    // SAFETY: after fork the closure makes one write system call on a descriptor that it owns, and allocates nothing.
+    unsafe {
+        command.pre_exec(move || members.write_all(b"0"));
+    }
+    let program = command.get_program().to_owned();
+    let mut child = command.spawn().map_err(Error::io("start", program))?;
+    CHILD.store(child.id() as i32, Ordering::Relaxed);
+    let _forwarding = Forwarding::install();
+    let status = child.wait().map_err(Error::io("wait for", "the command"));
+    CHILD.store(0, Ordering::Relaxed);
+    status
+}
+
+/// Signal handlers while a command runs; the former ones come back on drop.
+struct Forwarding(Vec<(Signal, SigAction)>);
+
+impl Forwarding {
+    fn install() -> Self {
+        let action = SigAction::new(SigHandler::Handler(forward), SaFlags::SA_RESTART, SigSet::empty());
+        // SAFETY: the handler only reads an atomic and calls kill, which is async-signal-safe.
+        let before = |signal| unsafe { sigaction(signal, &action) }.ok().map(|before| (signal, before));
+        Self([Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP].into_iter().filter_map(before).collect())
+    }
+}
+
+impl Drop for Forwarding {
+    fn drop(&mut self) {
+        for (signal, before) in &self.0 {
+            // SAFETY: what was installed before.
+            let _ = unsafe { sigaction(*signal, before) };
+        }
+    }
+}

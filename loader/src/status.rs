@@ -1,0 +1,103 @@
+//! What is attached, from the kernel's point of view.
+
+use onramp_algorithm::Algorithm;
+
+use crate::abi::{Attachment, Counters, text};
+use crate::attach::Base;
+use crate::defaults;
+use crate::error::Error;
+use crate::kernel;
+use crate::pins::Pins;
+use crate::rehome::{self, Users};
+use crate::run;
+use crate::tune::{self, ParameterSet};
+
+/// How an algorithm stands in the kernel.
+#[derive(Clone, Debug)]
+pub enum State {
+    /// Registered and pinned.
+    Attached(Box<AttachedState>),
+    /// Pinned, not registered: an attach or detach was cut off.
+    Interrupted,
+    /// Registered, not pinned by us.
+    Foreign,
+    /// Not registered any more, but sockets still run its code.
+    Lingering,
+}
+
+/// What is known of an attached algorithm.
+#[derive(Clone, Debug)]
+pub struct AttachedState {
+    /// Its base.
+    pub base: Base,
+    /// Id of the attachment.
+    pub generation: u64,
+    /// Wall clock, microseconds since 1970.
+    pub attached_at_us: u64,
+    /// Wall clock, microseconds since 1970; `None`: never.
+    pub expires_at_us: Option<u64>,
+    /// The process of a scoped run, and whether it still exists.
+    pub owner: Option<(u32, bool)>,
+    /// Version of onramp that attached it.
+    pub version: String,
+    /// Its parameter sets.
+    pub parameter_sets: Vec<ParameterSet>,
+    /// What it has seen of flows that have ended.
+    pub counters: Counters,
+    /// Network namespaces whose default it is.
+    pub default_in: Vec<String>,
+}
+
+/// One algorithm that is in the kernel, or has left something there.
+#[derive(Clone, Debug)]
+pub struct Status {
+    /// The algorithm.
+    pub algorithm: Algorithm,
+    /// How it stands.
+    pub state: State,
+    /// Open sockets on its code, by namespace.
+    pub users: Vec<Users>,
+}
+
+/// All algorithms that are in the kernel or have left something there, and cgroups of scoped runs that have died.
+///
+/// # Errors
+/// [`Error::Privilege`], or what looking fails with.
+pub fn status() -> Result<(Vec<Status>, Vec<run::Leftover>), Error> {
+    kernel::require_privilege("status")?;
+    let registered = kernel::registered()?;
+    let mut users = rehome::all_users()?;
+    let mut all = Vec::new();
+    for algorithm in onramp_algorithm::all() {
+        let name = algorithm.congestion_control();
+        let pins = Pins::of(algorithm);
+        let users = users.remove(&name).unwrap_or_default();
+        let state = match (pins.exist(), registered.contains(&name)) {
+            (true, true) => State::Attached(Box::new(describe(&pins)?)),
+            (true, false) => State::Interrupted,
+            (false, true) => State::Foreign,
+            (false, false) if !users.is_empty() => State::Lingering,
+            (false, false) => continue,
+        };
+        all.push(Status { algorithm, state, users });
+    }
+    Ok((all, run::leftovers()?))
+}
+
+fn describe(pins: &Pins) -> Result<AttachedState, Error> {
+    let attachment: Attachment = pins.attachment()?;
+    let default_in = defaults::having(&pins.algorithm.congestion_control())?;
+    let owner = (attachment.owner_pid != 0)
+        .then(|| (attachment.owner_pid, kernel::process_exists(attachment.owner_pid)));
+    Ok(AttachedState {
+        base: Base::from_number(attachment.base),
+        generation: attachment.generation,
+        attached_at_us: attachment.attached_at_us,
+        expires_at_us: (attachment.expires_at_us != 0).then_some(attachment.expires_at_us),
+        owner,
+        version: text(&attachment.version),
+        parameter_sets: tune::parameter_sets(pins.algorithm)?,
+        counters: pins.counters()?,
+        default_in: default_in.iter().map(ToString::to_string).collect(),
+    })
+}

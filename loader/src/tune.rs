@@ -1,0 +1,116 @@
+//! Parameters of what is attached: reading them, and changing them under running flows.
+
+use onramp_algorithm::{Algorithm, Parameters};
+
+use crate::abi::{PARAMETER_MAX, ParameterSlot, text};
+use crate::error::Error;
+use crate::kernel;
+use crate::pins::{Lock, Pins};
+
+/// A parameter set of an attached algorithm.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ParameterSet {
+    /// Its name.
+    pub profile: String,
+    /// Raised by every change.
+    pub generation: u32,
+    /// The values that flows read now.
+    pub parameters: Parameters,
+}
+
+/// What a change did.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tuned {
+    /// The set before.
+    pub before: ParameterSet,
+    /// The set now; the same as before for a dry run without settings.
+    pub after: ParameterSet,
+}
+
+/// The parameter sets of an attached algorithm.
+///
+/// # Errors
+/// [`Error::NotAttached`], [`Error::AbiVersion`], or a map that cannot be read.
+pub fn parameter_sets(algorithm: Algorithm) -> Result<Vec<ParameterSet>, Error> {
+    let pins = attached(algorithm)?;
+    let attachment = pins.attachment()?;
+    let slots = pins.parameter_slots()?;
+    let names = attachment.profile_names.iter().take(attachment.profiles as usize);
+    names
+        .zip(0..)
+        .map(|(name, index)| {
+            let slot = slots.get(&index, 0).map_err(pins.failed("read", "params"))?;
+            Ok(read(algorithm, text(name), &slot))
+        })
+        .collect()
+}
+
+/// Changes parameters of one set (`None`: the first), all settings or none. Running flows read the new values with
+/// their next ACK; what an algorithm latches when slow start begins, new slow starts read.
+///
+/// # Errors
+/// [`Error::NotAttached`], [`Error::UnknownProfile`], [`Error::Parameter`]; nothing is changed then.
+pub fn tune(
+    algorithm: Algorithm,
+    profile: Option<&str>,
+    settings: &[String],
+    dry_run: bool,
+) -> Result<Tuned, Error> {
+    kernel::require_privilege("tune")?;
+    attached(algorithm)?;
+    let _lock = Lock::take()?;
+    let pins = attached(algorithm)?;
+    let sets = parameter_sets(algorithm)?;
+    let index = match profile {
+        None => 0,
+        Some(name) => {
+            sets.iter().position(|set| set.profile == name).ok_or_else(|| Error::UnknownProfile {
+                algorithm: algorithm.name(),
+                profile: name.into(),
+                known: sets.iter().map(|set| set.profile.clone()).collect::<Vec<_>>().join(", "),
+            })?
+        }
+    };
+    let before = sets[index].clone();
+    let mut after = before.clone();
+    after.parameters.assign(settings)?;
+    if !dry_run && after != before {
+        after.generation = before.generation.wrapping_add(1);
+        write(&pins, index as u32, &after)?;
+    }
+    Ok(Tuned { before, after })
+}
+
+fn attached(algorithm: Algorithm) -> Result<Pins, Error> {
+    let pins = Pins::of(algorithm);
+    if !pins.exist() {
+        return Err(Error::NotAttached { algorithm: algorithm.name() });
+    }
+    if !kernel::registered()?.contains(&algorithm.congestion_control()) {
+        return Err(Error::Interrupted { algorithm: algorithm.name() });
+    }
+    Ok(pins)
+}
+
+fn read(algorithm: Algorithm, profile: String, slot: &ParameterSlot) -> ParameterSet {
+    let words = &slot.sets[slot.active as usize & 1];
+    let parameters = Parameters::from_words(algorithm, words).unwrap_or_else(|| algorithm.parameters());
+    ParameterSet { profile, generation: slot.generation, parameters }
+}
+
+/// Fills the set that flows do not read, then switches: a flow sees the old values or the new, never a mixture.
+fn write(pins: &Pins, index: u32, set: &ParameterSet) -> Result<(), Error> {
+    let failed = pins.failed("write", "params");
+    let mut slots = pins.parameter_slots()?;
+    let mut slot = slots.get(&index, 0).map_err(&failed)?;
+    let spare = 1 - (slot.active & 1);
+    let mut words = [0; PARAMETER_MAX];
+    for (to, from) in words.iter_mut().zip(set.parameters.to_words()) {
+        *to = from;
+    }
+    slot.sets[spare as usize] = words;
+    slots.set(index, slot, 0).map_err(&failed)?;
+    slot.active = spare;
+    slot.generation = set.generation;
+    slots.set(index, slot, 0).map_err(&failed)
+}
