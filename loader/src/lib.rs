@@ -15,6 +15,8 @@ mod doctor;
 mod error;
 mod flows;
 pub mod kernel;
+#[cfg(test)]
+mod layout_tests;
 mod log;
 mod object;
 mod open;

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! Linux networking plumbing that both the loader and the lab need, and nothing else:
+//!
+//! * [`namespace`]: network namespaces held by file descriptor, code and commands run inside them, their
+//!   `net.*` sysctls, and a list of all namespaces of the host.
+//! * [`sock_diag`]: TCP sockets with `tcp_info`, congestion control name and BPF socket storage.
+//!
+//! Nothing here leaves anything behind: a namespace made by [`namespace::Namespace::create`] has no name in the
+//! file system and ends with the last descriptor, also when the process is killed.
+
+pub mod namespace;
+pub mod sock_diag;
+
+pub use namespace::{Namespace, NamespaceError};

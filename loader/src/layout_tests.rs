@@ -1,0 +1,124 @@
+//! What C, Rust and the kernel each believe of the same structures, compared through BTF.
+
+use std::mem::offset_of;
+
+use libbpf_rs::btf::types::{Composite, MemberAttr, Struct};
+use libbpf_rs::btf::{Btf, BtfType};
+
+use crate::abi::{Attachment, Counters, ExitRecord, FlowHeader, ParameterSlot};
+use crate::object::object;
+
+fn btf_of(name: &str) -> (tempfile::NamedTempFile, Btf<'static>) {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), object(name).unwrap()).unwrap();
+    let btf = Btf::from_path(file.path()).unwrap();
+    (file, btf)
+}
+
+fn offset(attr: MemberAttr) -> usize {
+    match attr {
+        MemberAttr::Normal { offset } | MemberAttr::BitField { offset, .. } => offset as usize,
+    }
+}
+
+/// Members as (name, byte offset).
+fn members(btf: &Btf<'_>, name: &str) -> Vec<(String, usize)> {
+    let found: Struct<'_> = btf.type_by_name(name).unwrap_or_else(|| panic!("no struct {name}"));
+    found
+        .iter()
+        .map(|member| (member.name.unwrap().to_string_lossy().into_owned(), offset(member.attr) / 8))
+        .collect()
+}
+
+macro_rules! offsets {
+    ($type:ty: $($field:ident),+) => { vec![$((stringify!($field).to_owned(), offset_of!($type, $field))),+] };
+}
+
+#[test]
+fn rust_and_c_lay_out_the_abi_alike() {
+    let (_file, btf) = btf_of("search");
+    let ours = [
+        ("parameter_slot", offsets!(ParameterSlot: active, generation, sets)),
+        (
+            "exit_record",
+            offsets!(ExitRecord: at_us, bytes_acked, reason, window, window_after, in_flight, mss, rtt_us, min_rtt_us, undone),
+        ),
+        (
+            "flow_header",
+            offsets!(FlowHeader: abi_version, profile, generation, flags, start_us, exit, slow_starts, undo_limit, outcomes),
+        ),
+        (
+            "counters",
+            offsets!(Counters: flows_started, flows_adopted, flows_ended, flows_without_state, undone, exits, outcomes),
+        ),
+        (
+            "attachment",
+            offsets!(Attachment: abi_version, base, generation, attached_at_us, expires_at_us, owner_pid, profiles, version, profile_names),
+        ),
+    ];
+    for (name, fields) in ours {
+        assert_eq!(members(&btf, name), fields, "struct {name}");
+    }
+}
+
+/// Size in bytes of what a member's type comes down to.
+fn size(of: BtfType<'_>) -> Option<usize> {
+    let of = of.skip_mods_and_typedefs();
+    libbpf_rs::btf_type_match!(match of {
+        BtfKind::Int(t) => Some((t.bits as usize).div_ceil(8)),
+        BtfKind::Array(t) => Some(t.capacity() * size(t.contained_type())?),
+        _ => None,
+    })
+}
+
+/// A kernel member by name, also inside anonymous structs, unions and cacheline groups: (size, bits of a bit field).
+fn find<'a>(btf: &'a Btf<'a>, of: BtfType<'a>, name: &str) -> Option<(Option<usize>, u8)> {
+    let composite = Composite::try_from(of.skip_mods_and_typedefs()).ok()?;
+    for member in composite.iter() {
+        let inner: BtfType<'_> = btf.type_by_id(member.ty)?;
+        match member.name.and_then(|name| name.to_str()).filter(|name| !name.is_empty()) {
+            Some(have) if have == name => {
+                let bits = match member.attr {
+                    MemberAttr::BitField { size, .. } => size,
+                    MemberAttr::Normal { .. } => 0,
+                };
+                return Some((size(inner), bits));
+            }
+            Some(_) => {}
+            None => {
+                if let Some(found) = find(btf, inner, name) {
+                    return Some(found);
+                }
+            }
+        }
+    }
+    None
+}
+
+#[test]
+fn every_field_that_the_shells_read_is_the_running_kernels() {
+    let Ok(kernel) = Btf::from_path("/sys/kernel/btf/vmlinux") else {
+        println!("SKIP: the running kernel has no BTF");
+        return;
+    };
+    let (_file, ours) = btf_of("search");
+    let mut compared = 0;
+    for name in ["tcp_sock", "inet_connection_sock", "sock", "minmax_sample", "bictcp", "ack_sample"] {
+        let structure: Struct<'_> = ours.type_by_name(name).unwrap_or_else(|| panic!("no struct {name}"));
+        let Some(theirs) = kernel.type_by_name::<BtfType<'_>>(name) else {
+            assert_eq!(name, "bictcp", "the kernel has no struct {name}");
+            continue;
+        };
+        for member in structure.iter() {
+            let field = member.name.unwrap().to_str().unwrap();
+            let bits = match member.attr {
+                MemberAttr::BitField { size, .. } => size,
+                MemberAttr::Normal { .. } => 0,
+            };
+            let found = find(&kernel, theirs, field).unwrap_or_else(|| panic!("no field {name}.{field}"));
+            assert_eq!(found, (size(ours.type_by_id(member.ty).unwrap()), bits), "{name}.{field}");
+            compared += 1;
+        }
+    }
+    assert!(compared > 25, "only {compared} fields were compared");
+}
