@@ -9,6 +9,7 @@ mod action;
 mod attach;
 mod buffers;
 mod constant;
+pub mod cost;
 mod defaults;
 mod detach;
 mod doctor;

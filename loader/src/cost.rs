@@ -1,0 +1,110 @@
+//! What the attached callbacks cost, from the kernel's own run-time statistics of BPF programs.
+
+use std::os::fd::OwnedFd;
+
+use aya::maps::MapInfo;
+use aya::programs::{ProgramInfo, loaded_programs};
+use aya::sys::{Stats, enable_stats};
+use onramp_algorithm::Algorithm;
+
+use crate::error::Error;
+use crate::kernel;
+use crate::pins::Pins;
+
+/// The operations that a shell has; where shortened names are alike, the first is meant.
+const OPERATIONS: [&str; 9] = [
+    "pkts_acked",
+    "cong_avoid",
+    "cwnd_event",
+    "cwnd_event_tx_start",
+    "set_state",
+    "ssthresh",
+    "undo_cwnd",
+    "init",
+    "release",
+];
+
+/// The kernel counts run times of BPF programs for as long as this lives; costs some nanoseconds per call itself.
+pub struct RunStatistics {
+    _enabled: OwnedFd,
+}
+
+impl RunStatistics {
+    /// Starts counting.
+    ///
+    /// # Errors
+    /// [`Error::Privilege`], or a kernel without the statistics.
+    pub fn enable() -> Result<Self, Error> {
+        kernel::require_privilege("bench")?;
+        let enabled = enable_stats(Stats::RunTime).map_err(|error| Error::Select {
+            action: "enable run statistics for",
+            source: Box::new(error),
+        })?;
+        Ok(Self { _enabled: enabled })
+    }
+}
+
+/// One loaded operation of an algorithm.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Callback {
+    /// Name of the operation, for instance `pkts_acked`.
+    pub name: String,
+    /// Calls while statistics were on, since it was loaded.
+    pub calls: u64,
+    /// Time that those calls took, nanoseconds.
+    pub nanoseconds: u64,
+    /// Instructions that the verifier walked to accept it.
+    pub verified_instructions: u32,
+    /// Machine code, bytes.
+    pub jited_bytes: u32,
+}
+
+/// The loaded operations of an attached algorithm.
+///
+/// # Errors
+/// [`Error::NotAttached`], or programs that cannot be listed.
+pub fn callbacks(algorithm: Algorithm) -> Result<Vec<Callback>, Error> {
+    let pins = Pins::of(algorithm);
+    if !pins.exist() {
+        return Err(Error::NotAttached { algorithm: algorithm.name() });
+    }
+    let flows = MapInfo::from_pin(pins.path("flows")).map_err(pins.failed("open", "flows"))?.id();
+    let programs: Vec<ProgramInfo> = loaded_programs().filter_map(Result::ok).collect();
+    // Not every operation uses the map, but all come from one object and share its type information.
+    let uses =
+        |program: &&ProgramInfo| program.map_ids().ok().flatten().is_some_and(|ids| ids.contains(&flows));
+    let object = programs.iter().find(uses).and_then(ProgramInfo::btf_id);
+    let mut callbacks = Vec::new();
+    for program in programs.iter().filter(|program| object.is_some() && program.btf_id() == object) {
+        let Some(name) = program.name_as_str().and_then(|name| operation(algorithm, name)) else { continue };
+        callbacks.push(Callback {
+            name: name.to_owned(),
+            calls: program.run_count(),
+            nanoseconds: program.run_time().as_nanos() as u64,
+            verified_instructions: program.verified_instruction_count().unwrap_or(0),
+            jited_bytes: program.size_jitted(),
+        });
+    }
+    callbacks.sort_by(|one, other| one.name.cmp(&other.name));
+    Ok(callbacks)
+}
+
+/// The operation whose program has this name, of which the kernel keeps 15 characters.
+fn operation(algorithm: Algorithm, name: &str) -> Option<&'static str> {
+    let start = name.strip_prefix(algorithm.name())?.strip_prefix('_')?;
+    OPERATIONS.into_iter().find(|operation| operation.starts_with(start))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shortened_names_are_known_and_other_programs_are_not() {
+        let search = onramp_algorithm::find("search").unwrap();
+        assert_eq!(operation(search, "search_pkts_ack"), Some("pkts_acked"));
+        assert_eq!(operation(search, "search_init"), Some("init"));
+        assert_eq!(operation(search, "plain_init"), None);
+        assert_eq!(operation(search, "search_other"), None);
+    }
+}
