@@ -32,7 +32,7 @@ fn record() -> Vec<u8> {
     let mut entry = attribute(1, &[]);
     entry.extend(attribute(2, &9_u32.to_ne_bytes()));
     entry.extend(attribute(3, &[1, 2, 3, 4, 5]));
-    out.extend(attribute(19 | libc::NLA_F_NESTED as u16, &attribute(1, &entry)));
+    out.extend(attribute(20 | libc::NLA_F_NESTED as u16, &attribute(1, &entry)));
     out
 }
 
