@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! TUN devices: a network interface on one side, a descriptor that reads and writes whole IP packets on the other.
+//! A device ends with its descriptor, so nothing stays behind a killed process.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::unix::fs::OpenOptionsExt;
+
+use nix::libc;
+use onramp_net::{Namespace, NamespaceError};
+use thiserror::Error;
+
+/// MTU of the lab's devices, bytes.
+pub const MTU: usize = 1_500;
+
+/// Longest interface name, without the terminating NUL.
+const NAME_MAX: usize = libc::IFNAMSIZ - 1;
+
+/// What can go wrong with a TUN device.
+#[derive(Debug, Error)]
+pub enum TunError {
+    /// The name does not fit.
+    #[error("interface name {0:?} is out of range: expected 1 to {NAME_MAX} bytes without NUL")]
+    Name(String),
+    /// `/dev/net/tun` cannot be opened.
+    #[error("cannot open /dev/net/tun: {0}; the lab needs root and a kernel with CONFIG_TUN")]
+    Open(#[source] io::Error),
+    /// The device cannot be made.
+    #[error("cannot create TUN device {name}: {source}; the lab needs root (CAP_NET_ADMIN)")]
+    Create {
+        /// Name of the device.
+        name: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// The namespace cannot be entered.
+    #[error(transparent)]
+    Namespace(#[from] NamespaceError),
+}
+
+/// A TUN device in a namespace, not blocking.
+#[derive(Debug)]
+pub struct Tun {
+    file: File,
+}
+
+impl Tun {
+    /// Creates device `name` in `namespace`; it is down and has no address.
+    ///
+    /// # Errors
+    /// [`TunError`] without root or TUN, or when the name is taken.
+    pub fn create(namespace: &Namespace, name: &str) -> Result<Self, TunError> {
+        if name.is_empty() || name.len() > NAME_MAX || name.contains('\0') {
+            return Err(TunError::Name(name.into()));
+        }
+        // The device belongs to the namespace of the thread that opened /dev/net/tun.
+        namespace.run(|| {
+            let file = OpenOptions::new()
+                .read(true)
+                .write(true)
+                .custom_flags(libc::O_NONBLOCK)
+                .open("/dev/net/tun")
+                .map_err(TunError::Open)?;
+            set_interface(&file, name).map_err(|source| TunError::Create { name: name.into(), source })?;
+            Ok(Self { file })
+        })?
+    }
+
+    /// Reads one packet; `None` when there is none.
+    pub(super) fn read(&self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
+        match (&self.file).read(buffer) {
+            Ok(bytes) => Ok(Some(bytes)),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Hands one packet to the kernel as if received.
+    pub(super) fn write(&self, packet: &[u8]) -> io::Result<()> {
+        (&self.file).write(packet).map(drop)
+    }
+}
+
+impl AsFd for Tun {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+}
+
+/// `TUNSETIFF`: layer 3, no packet information before the IP header, no offload.
+fn set_interface(file: &File, name: &str) -> io::Result<()> {
+    let mut request = libc::ifreq {
+        ifr_name: [0; libc::IFNAMSIZ],
+        ifr_ifru: libc::__c_anonymous_ifr_ifru { ifru_flags: (libc::IFF_TUN | libc::IFF_NO_PI) as i16 },
+    };
+    for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
+        *to = from as libc::c_char;
+    }
+    // SAFETY: TUNSETIFF reads and writes one struct ifreq, which `request` is, with a NUL-terminated name because
+    // the name is shorter than the array.
+    let result = unsafe { libc::ioctl(file.as_raw_fd(), libc::TUNSETIFF, &raw mut request) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}

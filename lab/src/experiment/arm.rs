@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! What is compared: congestion controls by their kernel names.
+
+use std::fmt;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use serde::Serialize;
+
+/// One arm of an experiment.
+#[derive(Clone, Debug)]
+pub struct Arm {
+    /// What tables and files call it.
+    pub name: String,
+    /// The kernel's name of the congestion control, 1 to 15 bytes.
+    pub congestion_control: String,
+    /// Where its flows record their exit; `None` for the kernel's own controls, whose exit is found by sampling.
+    pub storage: Option<FlowStorage>,
+}
+
+impl Arm {
+    /// One of the kernel's own controls, such as `cubic`.
+    pub fn stock(name: &str) -> Self {
+        Self { name: name.to_owned(), congestion_control: name.to_owned(), storage: None }
+    }
+}
+
+/// Turns the value of a socket storage into an exit, `None` while there is none. The source it sets is ignored.
+pub type Decode = dyn Fn(&[u8]) -> Option<Exit> + Send + Sync;
+
+/// A BPF socket storage that holds the exit record of each flow.
+#[derive(Clone)]
+pub struct FlowStorage {
+    /// The map (`BPF_MAP_TYPE_SK_STORAGE`).
+    pub map: Arc<OwnedFd>,
+    /// How to read its values.
+    pub decode: Arc<Decode>,
+}
+
+impl fmt::Debug for FlowStorage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FlowStorage").field("map", &self.map).finish_non_exhaustive()
+    }
+}
+
+/// How a flow's slow start ended.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Exit {
+    /// Why, in one word: `heuristic`, `loss`, or what the record says.
+    pub reason: String,
+    /// When, seconds since the flow's first data was sent.
+    pub seconds: f64,
+    /// Congestion window at detection, bytes.
+    pub window_bytes: u64,
+    /// Where this is known from.
+    pub source: ExitSource,
+}
+
+/// Where an exit is known from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ExitSource {
+    /// The flow's own record.
+    Record,
+    /// Looking at the connection every 10 ms: late by up to that, and blind to a threshold that was there before.
+    Sampled,
+}

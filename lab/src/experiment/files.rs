@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! The directory of an experiment. It describes itself: what was run on what, with which seed, and all that was seen.
+//!
+//! ```text
+//! runs/20261121T021500Z-geo-cubic-bbr/
+//!   manifest.json  result.json  plot.svg
+//!   000-cubic/  result.json  flow.csv  link.csv  iperf3-client.json  iperf3-server.json
+//! ```
+
+use std::fmt::Write;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use serde_json::json;
+
+use super::arm::Arm;
+use super::iperf3::{self, Download};
+use super::result::Run;
+use super::run::Trace;
+use super::{ExperimentError, Plan};
+use crate::clock;
+use crate::link::LinkSample;
+
+/// The directory to use when none is given: `runs/<UTC time>-<profile>-<arms>`.
+pub(super) fn default_directory(plan: &Plan, arms: &[Arm]) -> PathBuf {
+    let time = jiff::Timestamp::now().strftime("%Y%m%dT%H%M%SZ").to_string();
+    let names: Vec<_> = arms.iter().map(|arm| arm.name.as_str()).collect();
+    let name: String = format!("{time}-{}-{}", plan.profile.name, names.join("-"))
+        .chars()
+        .map(|c| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' })
+        .take(120)
+        .collect();
+    Path::new("runs").join(name)
+}
+
+pub(super) fn run_directory(root: &Path, index: usize, attempt: u32, arm: &Arm) -> PathBuf {
+    let name = arm.name.replace(['/', '\0'], "_");
+    let again = if attempt == 0 { String::new() } else { format!("-again{attempt}") };
+    root.join(format!("{index:03}-{name}{again}"))
+}
+
+pub(super) fn create(path: &Path) -> Result<(), ExperimentError> {
+    fs::create_dir_all(path).map_err(|source| ExperimentError::File { path: path.into(), source })
+}
+
+fn write(path: PathBuf, text: impl AsRef<[u8]>) -> Result<(), ExperimentError> {
+    fs::write(&path, text).map_err(|source| ExperimentError::File { path, source })
+}
+
+pub(super) fn write_json(path: PathBuf, value: &impl Serialize) -> Result<(), ExperimentError> {
+    let text = serde_json::to_string_pretty(value)
+        .map_err(|error| ExperimentError::File { path: path.clone(), source: error.into() })?;
+    write(path, text + "\n")
+}
+
+/// Files of one run.
+pub(super) fn write_run(
+    directory: &Path,
+    run: &Run,
+    trace: &Trace,
+    download: &Download,
+) -> Result<(), ExperimentError> {
+    create(directory)?;
+    write_json(directory.join("result.json"), run)?;
+    write(directory.join("iperf3-client.json"), &download.client_json)?;
+    write(directory.join("iperf3-server.json"), &download.server_json)?;
+    write(directory.join("flow.csv"), flow_csv(trace))?;
+    write(directory.join("link.csv"), link_csv(trace))
+}
+
+/// Times are seconds of CLOCK_MONOTONIC since the flow's first data, as in the results.
+fn flow_csv(trace: &Trace) -> String {
+    let mut out = String::from(
+        "seconds,cwnd_segments,ssthresh_segments,mss_bytes,in_flight_segments,rtt_us,min_rtt_us,\
+         retransmitted_segments,lost_segments,bytes_acked,bytes_sent,notsent_bytes,delivery_rate_bytes_per_s,\
+         pacing_rate_bytes_per_s,peer_window_bytes,ca_state\n",
+    );
+    let began = trace.flow.began_ns().unwrap_or(0);
+    let optional = |value: Option<u64>| value.map(|value| value.to_string()).unwrap_or_default();
+    for sample in &trace.flow.samples {
+        let info = &sample.info;
+        // Writing to a String cannot fail.
+        let _ = writeln!(
+            out,
+            "{:.6},{},{},{},{},{},{},{},{},{},{},{},{},{},{},{}",
+            (sample.at_ns as f64 - began as f64) / 1e9,
+            info.snd_cwnd,
+            optional(info.snd_ssthresh.map(u64::from)),
+            info.snd_mss,
+            info.in_flight(),
+            info.rtt_us,
+            optional(info.min_rtt_us.map(u64::from)),
+            info.retrans_total,
+            info.lost,
+            info.bytes_acked,
+            info.bytes_sent,
+            info.notsent_bytes,
+            info.delivery_rate_bytes_per_s,
+            optional(info.pacing_rate_bytes_per_s),
+            info.snd_wnd_bytes,
+            info.ca_state,
+        );
+    }
+    out
+}
+
+fn link_csv(trace: &Trace) -> String {
+    let mut out = String::from(
+        "direction,seconds,queue_bytes,queue_packets,delivered_bytes,dropped_queue_full,dropped_aqm,delay_us\n",
+    );
+    let began = trace.flow.began_ns().unwrap_or(0);
+    let mut add = |name: &str, samples: &[LinkSample]| {
+        for sample in samples {
+            let _ = writeln!(
+                out,
+                "{name},{:.6},{},{},{},{},{},{:.1}",
+                (sample.at_ns as f64 - began as f64) / 1e9,
+                sample.queue_bytes,
+                sample.queue_packets,
+                sample.delivered_bytes,
+                sample.dropped_queue_full,
+                sample.dropped_aqm,
+                sample.delay_ns as f64 / 1e3,
+            );
+        }
+    };
+    add("forward", &trace.link.forward.samples);
+    add("return", &trace.link.back.samples);
+    out
+}
+
+/// What was run, on what.
+pub(super) fn write_manifest(directory: &Path, plan: &Plan, arms: &[Arm]) -> Result<(), ExperimentError> {
+    let system = nix::sys::utsname::uname().ok();
+    let of_system = |part: fn(&nix::sys::utsname::UtsName) -> &std::ffi::OsStr| {
+        system.as_ref().map(|system| part(system).to_string_lossy().into_owned())
+    };
+    let sysctls: serde_json::Map<_, _> = plan
+        .profile
+        .host
+        .sysctls()
+        .into_iter()
+        .map(|(name, value)| (name.to_owned(), value.into()))
+        .collect();
+    let hystart: serde_json::Map<_, _> =
+        ["hystart", "hystart_detect", "hystart_low_window", "hystart_ack_delta_us"]
+            .into_iter()
+            .filter_map(|name| {
+                let value = read_trimmed(&format!("/sys/module/tcp_cubic/parameters/{name}"))?;
+                Some((name.to_owned(), value.into()))
+            })
+            .collect();
+    let arms: Vec<_> = arms
+        .iter()
+        .map(|arm| json!({"arm": arm.name, "congestion_control": arm.congestion_control, "exit_from_record": arm.storage.is_some()}))
+        .collect();
+    let manifest = json!({
+        "schema": super::SCHEMA,
+        "onramp_version": env!("CARGO_PKG_VERSION"),
+        "command_line": plan.command_line,
+        "kernel": of_system(|system| system.release()),
+        "machine": of_system(|system| system.machine()),
+        "processors": std::thread::available_parallelism().map_or(0, usize::from),
+        "iperf3_version": iperf3::version(&plan.iperf3)?,
+        "qdisc": read_trimmed("/proc/sys/net/core/default_qdisc"),
+        "sysctls": sysctls,
+        "cubic_module_parameters": hystart,
+        "bytes": plan.bytes,
+        "repetitions": plan.repetitions,
+        "retries": plan.retries,
+        "seed": plan.seed,
+        "arms": arms,
+        "profile": plan.profile,
+        "clock": {
+            "base": "CLOCK_MONOTONIC; seconds in CSV files count from the flow's first data",
+            "monotonic_ns": clock::now(),
+            "utc": jiff::Timestamp::now().to_string(),
+        },
+    });
+    write_json(directory.join("manifest.json"), &manifest)
+}
+
+fn read_trimmed(path: &str) -> Option<String> {
+    fs::read_to_string(path).ok().map(|text| text.trim().to_owned())
+}

@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! Experiments: downloads with real kernel TCP over an emulated link, one congestion control against another.
+//!
+//! Every run has namespaces, an emulator and an iperf3 of its own. Arms take turns, and all arms of a repetition meet
+//! the same seed, so that what varies between them is the congestion control. The lab knows congestion controls by
+//! name; whoever knows more about them (where flows record their exit) says so in [`Arm`].
+
+mod arm;
+mod files;
+mod iperf3;
+mod result;
+mod run;
+mod sampler;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use onramp_net::NamespaceError;
+use onramp_net::sock_diag::SockDiagError;
+use thiserror::Error;
+
+pub use arm::{Arm, Decode, Exit, ExitSource, FlowStorage};
+pub use iperf3::Iperf3Error;
+pub use result::{ArmResult, Comparison, Run, SCHEMA};
+pub use sampler::{Flow, FlowSample};
+
+use crate::host::HostError;
+use crate::plot::{self, Curve};
+use crate::profile::Profile;
+
+/// Bytes of a download where nothing else is said: the 80 MB of source 000, in units of a million.
+pub const DEFAULT_BYTES: u64 = 80_000_000;
+
+/// What can go wrong with an experiment.
+#[derive(Debug, Error)]
+pub enum ExperimentError {
+    /// The hosts or the link could not be made.
+    #[error(transparent)]
+    Host(#[from] HostError),
+    /// A namespace could not be entered.
+    #[error(transparent)]
+    Namespace(#[from] NamespaceError),
+    /// iperf3 failed.
+    #[error(transparent)]
+    Iperf3(#[from] Iperf3Error),
+    /// The sender's sockets could not be read.
+    #[error(transparent)]
+    SockDiag(#[from] SockDiagError),
+    /// The sampler could not be started.
+    #[error("cannot start the sampler's thread: {0}")]
+    Sampler(#[source] std::io::Error),
+    /// No connection carried data.
+    #[error("no TCP connection was seen to carry data; was the download too short to be sampled (10 ms)?")]
+    NoFlow,
+    /// The flow ran under another control than asked for.
+    #[error(
+        "the flow ran under {found:?} instead of {expected:?}; is it attached, and may this namespace use it?"
+    )]
+    WrongControl {
+        /// What was asked for.
+        expected: String,
+        /// What the kernel said.
+        found: String,
+    },
+    /// A file could not be written.
+    #[error("cannot write {path}: {source}")]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A figure could not be drawn.
+    #[error(transparent)]
+    Plot(#[from] plot::PlotError),
+    /// A plan asks for nothing.
+    #[error("{name} = {value} is out of range: expected {range}")]
+    Plan {
+        /// Field of the plan.
+        name: &'static str,
+        /// Its value.
+        value: u64,
+        /// What is allowed.
+        range: &'static str,
+    },
+}
+
+impl ExperimentError {
+    /// Whether only this run is spoilt, so that others may still succeed.
+    fn spoils_one_run(&self) -> bool {
+        match self {
+            Self::Iperf3(error) => !matches!(error, Iperf3Error::Missing(_)),
+            Self::NoFlow => true,
+            Self::Host(HostError::Emulator(_)) => true,
+            _ => false,
+        }
+    }
+}
+
+/// What to do.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// Link and hosts.
+    pub profile: Profile,
+    /// Bytes of each download, 1 to 1 000 000 000 000. See [`DEFAULT_BYTES`].
+    pub bytes: u64,
+    /// Downloads of each arm, 1 to 10 000.
+    pub repetitions: u32,
+    /// How often a run is repeated whose emulator fell behind, 0 to 100. All attempts are kept.
+    pub retries: u32,
+    /// Seed of the first repetition.
+    pub seed: u64,
+    /// Where to put the files; `None` for `runs/<UTC time>-<profile>-<arms>`.
+    pub directory: Option<PathBuf>,
+    /// After which a download is given up and its iperf3 killed; `None` for two minutes and twenty times what the
+    /// link's rate would need.
+    pub timeout: Option<Duration>,
+    /// For the manifest: how this came to be run.
+    pub command_line: Vec<String>,
+    /// The iperf3 to use, by name or path.
+    pub iperf3: PathBuf,
+}
+
+impl Plan {
+    /// Ten downloads of [`DEFAULT_BYTES`], as in source 000, with seed 1.
+    pub fn new(profile: Profile) -> Self {
+        Self {
+            profile,
+            bytes: DEFAULT_BYTES,
+            repetitions: 10,
+            retries: 2,
+            seed: 1,
+            directory: None,
+            timeout: None,
+            command_line: std::env::args().collect(),
+            iperf3: "iperf3".into(),
+        }
+    }
+
+    fn timeout(&self) -> Duration {
+        let ideal = self.bytes as f64 * 8.0 / self.profile.link.forward.rate_bps as f64;
+        self.timeout.unwrap_or_else(|| Duration::from_secs_f64(120.0 + 20.0 * ideal))
+    }
+
+    fn validate(&self) -> Result<(), ExperimentError> {
+        if !(1..=1_000_000_000_000).contains(&self.bytes) {
+            let range = "1 to 1000000000000";
+            return Err(ExperimentError::Plan { name: "bytes", value: self.bytes, range });
+        }
+        if !(1..=10_000).contains(&self.repetitions) {
+            let value = self.repetitions.into();
+            return Err(ExperimentError::Plan { name: "repetitions", value, range: "1 to 10000" });
+        }
+        if self.retries > 100 {
+            return Err(ExperimentError::Plan {
+                name: "retries",
+                value: self.retries.into(),
+                range: "0 to 100",
+            });
+        }
+        Ok(())
+    }
+}
+
+/// What happens, as it happens.
+#[derive(Debug)]
+pub enum Progress<'a> {
+    /// A run begins.
+    Started {
+        /// Number of the run, from 0.
+        index: usize,
+        /// Number of runs, without further attempts.
+        total: usize,
+        /// Number of the attempt, from 0.
+        attempt: u32,
+        /// Name of the arm.
+        arm: &'a str,
+        /// Seed of the link.
+        seed: u64,
+    },
+    /// A run has ended.
+    Finished {
+        /// Number of the run, from 0.
+        index: usize,
+        /// Number of runs, without further attempts.
+        total: usize,
+        /// Number of the attempt, from 0.
+        attempt: u32,
+        /// Name of the arm.
+        arm: &'a str,
+        /// What it yielded.
+        run: &'a Run,
+    },
+}
+
+/// One download in namespaces of its own, no files unless the plan names a directory.
+///
+/// # Errors
+/// [`ExperimentError`]: no root, no TUN, no iperf3, or a download that failed.
+pub fn run_once(plan: &Plan, arm: &Arm, seed: u64) -> Result<Run, ExperimentError> {
+    plan.validate()?;
+    run::run(plan, arm, seed, plan.directory.as_deref()).map(|(run, _)| run)
+}
+
+/// Which arm runs with which seed, in order. Whoever is first in one repetition is last in another.
+fn turns(arms: usize, plan: &Plan) -> impl Iterator<Item = (usize, u64)> {
+    let seed = plan.seed;
+    (0..plan.repetitions as usize).flat_map(move |repetition| {
+        (0..arms).map(move |turn| ((repetition + turn) % arms, seed.wrapping_add(repetition as u64)))
+    })
+}
+
+/// All arms, `plan.repetitions` times each, taking turns. Files go to a directory of their own, which the result names.
+///
+/// A run that fails by itself (iperf3 dies, the emulator falls behind) is kept as invalid and the rest goes on; where
+/// the emulator fell behind, the run is tried again, [`Plan::retries`] times.
+///
+/// # Errors
+/// [`ExperimentError`] for what no other run could do better: no root, no TUN, no iperf3, an unknown control.
+pub fn compare(
+    plan: &Plan,
+    arms: &[Arm],
+    mut progress: impl FnMut(Progress<'_>),
+) -> Result<Comparison, ExperimentError> {
+    plan.validate()?;
+    let root = plan.directory.clone().unwrap_or_else(|| files::default_directory(plan, arms));
+    files::create(&root)?;
+    files::write_manifest(&root, plan, arms)?;
+    let total = arms.len() * plan.repetitions as usize;
+    let mut runs = vec![Vec::new(); arms.len()];
+    let mut curves = Vec::new();
+    for (index, (at, seed)) in turns(arms.len(), plan).enumerate() {
+        let arm = &arms[at];
+        for attempt in 0..=plan.retries {
+            progress(Progress::Started { index, total, attempt, arm: &arm.name, seed });
+            let directory = files::run_directory(&root, index, attempt, arm);
+            let run = match run::run(plan, arm, seed, Some(&directory)) {
+                Ok((run, trace)) => {
+                    // One curve per arm: its first valid run.
+                    if run.valid && !curves.iter().any(|(of, _)| *of == at) {
+                        curves.push((at, Curve::new(&arm.name, &trace.flow, run.exit.as_ref())));
+                    }
+                    run
+                }
+                Err(error) if error.spoils_one_run() => Run::failed(seed, error.to_string()),
+                Err(error) => return Err(error),
+            };
+            progress(Progress::Finished { index, total, attempt, arm: &arm.name, run: &run });
+            // Only lateness is worth another try: it comes from outside and says nothing about the arm.
+            let again = !run.valid && run.health.is_some();
+            runs[at].push(run);
+            if !again {
+                break;
+            }
+        }
+    }
+    let link = &plan.profile.link;
+    let comparison = Comparison {
+        schema: SCHEMA,
+        profile: plan.profile.name.clone(),
+        bytes: plan.bytes,
+        bdp_bytes: link.bdp_bytes(),
+        base_rtt_us: link.base_rtt_us(),
+        rate_bps: link.forward.rate_bps,
+        seed: plan.seed,
+        arms: arms
+            .iter()
+            .zip(runs)
+            .map(|(arm, runs)| ArmResult::new(&arm.name, &arm.congestion_control, runs))
+            .collect(),
+        directory: Some(root.clone()),
+    };
+    files::write_json(root.join("result.json"), &comparison)?;
+    curves.sort_by_key(|(at, _)| *at);
+    let curves: Vec<_> = curves.into_iter().map(|(_, curve)| curve).collect();
+    plot::write(&root, &plan.profile, &curves)?;
+    Ok(comparison)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arms_take_turns_and_share_seeds() {
+        let text = include_str!("../../../profiles/geo.toml");
+        let profile = Profile::parse(text, "geo.toml").unwrap();
+        let plan = Plan { repetitions: 3, seed: 7, ..Plan::new(profile) };
+        let turns: Vec<_> = turns(2, &plan).collect();
+        assert_eq!(turns, [(0, 7), (1, 7), (1, 8), (0, 8), (0, 9), (1, 9)]);
+        let error = Plan { bytes: 0, ..plan }.validate().unwrap_err().to_string();
+        assert_eq!(error, "bytes = 0 is out of range: expected 1 to 1000000000000");
+    }
+}

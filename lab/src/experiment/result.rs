@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! What an experiment yields. The JSON form is an interface: fields are added, never renamed or removed, without a
+//! new schema number.
+
+use serde::Serialize;
+
+use super::arm::Exit;
+use crate::emulator::Health;
+use crate::stats::Summary;
+
+/// Version of the JSON form.
+pub const SCHEMA: u32 = 1;
+
+/// One download.
+#[derive(Clone, Debug, Serialize)]
+pub struct Run {
+    /// Whether it counts.
+    pub valid: bool,
+    /// Why not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub invalid_reason: Option<String>,
+    /// Seed of the link's randomness.
+    pub seed: u64,
+    /// Receiver's time from the start of the transfer to the last byte, seconds (iperf3).
+    pub seconds: f64,
+    /// Bytes received over that time, bit/s.
+    pub goodput_bps: f64,
+    /// Bytes the receiver got.
+    pub bytes_received: u64,
+    /// From the first full packet that the emulator handed to the receiver to the last, seconds: a check on `seconds`.
+    /// Longer than it where iperf3's sender sent part of a block more than asked (see `bytes_received`), by up to a
+    /// round trip if that part had to wait for the window.
+    pub link_seconds: Option<f64>,
+    /// Segments the sender retransmitted (`tcp_info`, last look at the flow).
+    pub retransmitted_segments: u64,
+    /// The same as iperf3 counted.
+    pub iperf3_retransmitted_segments: Option<u64>,
+    /// Packets the forward queue dropped, full or by AQM.
+    pub queue_drops: u64,
+    /// Of these, by AQM.
+    pub aqm_drops: u64,
+    /// Most the forward queue held, bytes.
+    pub max_queue_bytes: u64,
+    /// Largest smoothed round-trip time, microseconds.
+    pub max_rtt_us: u32,
+    /// Smallest round-trip time, microseconds.
+    pub min_rtt_us: Option<u32>,
+    /// Time stalled by the receiver's window, seconds.
+    pub receive_window_limited_seconds: f64,
+    /// Time stalled by the send buffer, seconds.
+    pub send_buffer_limited_seconds: f64,
+    /// How slow start ended; none if it did not, or if it cannot be seen.
+    pub exit: Option<Exit>,
+    /// How the emulator kept up.
+    pub health: Option<Health>,
+}
+
+impl Run {
+    /// A run that yielded nothing.
+    pub(super) fn failed(seed: u64, reason: String) -> Self {
+        Self {
+            valid: false,
+            invalid_reason: Some(reason),
+            seed,
+            seconds: 0.0,
+            goodput_bps: 0.0,
+            bytes_received: 0,
+            link_seconds: None,
+            retransmitted_segments: 0,
+            iperf3_retransmitted_segments: None,
+            queue_drops: 0,
+            aqm_drops: 0,
+            max_queue_bytes: 0,
+            max_rtt_us: 0,
+            min_rtt_us: None,
+            receive_window_limited_seconds: 0.0,
+            send_buffer_limited_seconds: 0.0,
+            exit: None,
+            health: None,
+        }
+    }
+}
+
+/// All runs of one arm. Summaries cover its valid runs.
+#[derive(Clone, Debug, Serialize)]
+pub struct ArmResult {
+    /// Name of the arm.
+    pub arm: String,
+    /// The kernel's name of the congestion control.
+    pub congestion_control: String,
+    /// Number of runs that count.
+    pub valid_runs: usize,
+    /// Download time, seconds.
+    pub seconds: Option<Summary>,
+    /// Goodput, bit/s.
+    pub goodput_bps: Option<Summary>,
+    /// Segments retransmitted.
+    pub retransmitted_segments: Option<Summary>,
+    /// Packets dropped by the forward queue.
+    pub queue_drops: Option<Summary>,
+    /// Largest smoothed round-trip time, microseconds.
+    pub max_rtt_us: Option<Summary>,
+    /// Time of the exit, seconds, over the runs that have one.
+    pub exit_seconds: Option<Summary>,
+    /// Window at the exit, bytes, over the runs that have one.
+    pub exit_window_bytes: Option<Summary>,
+    /// The runs, in the order they took place.
+    pub runs: Vec<Run>,
+}
+
+impl ArmResult {
+    /// Summarises runs.
+    pub fn new(arm: &str, congestion_control: &str, runs: Vec<Run>) -> Self {
+        let valid = || runs.iter().filter(|run| run.valid);
+        let of = |value: &dyn Fn(&Run) -> f64| Summary::of(valid().map(value));
+        let of_exit = |value: &dyn Fn(&Exit) -> f64| {
+            Summary::of(valid().filter_map(|run| Some(value(run.exit.as_ref()?))))
+        };
+        Self {
+            arm: arm.to_owned(),
+            congestion_control: congestion_control.to_owned(),
+            valid_runs: valid().count(),
+            seconds: of(&|run| run.seconds),
+            goodput_bps: of(&|run| run.goodput_bps),
+            retransmitted_segments: of(&|run| run.retransmitted_segments as f64),
+            queue_drops: of(&|run| run.queue_drops as f64),
+            max_rtt_us: of(&|run| f64::from(run.max_rtt_us)),
+            exit_seconds: of_exit(&|exit| exit.seconds),
+            exit_window_bytes: of_exit(&|exit| exit.window_bytes as f64),
+            runs,
+        }
+    }
+}
+
+/// All arms of an experiment.
+#[derive(Clone, Debug, Serialize)]
+pub struct Comparison {
+    /// [`SCHEMA`].
+    pub schema: u32,
+    /// Name of the profile.
+    pub profile: String,
+    /// Bytes of one download.
+    pub bytes: u64,
+    /// Bandwidth-delay product of the link, bytes.
+    pub bdp_bytes: u64,
+    /// Base round-trip time of the link, microseconds.
+    pub base_rtt_us: u64,
+    /// Rate of the forward direction, bit/s.
+    pub rate_bps: u64,
+    /// Seed of the first repetition; each further one adds 1, and all arms of a repetition share theirs.
+    pub seed: u64,
+    /// One entry per arm, in the order given.
+    pub arms: Vec<ArmResult>,
+    /// Where the files are.
+    #[serde(skip)]
+    pub directory: Option<std::path::PathBuf>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn invalid_runs_are_kept_and_not_counted() {
+        let run =
+            |seconds, valid| Run { valid, seconds, invalid_reason: None, ..Run::failed(1, String::new()) };
+        let result = ArmResult::new("a", "cubic", vec![run(10.0, true), run(99.0, false), run(12.0, true)]);
+        assert_eq!((result.valid_runs, result.runs.len()), (2, 3));
+        assert_eq!(result.seconds.unwrap().mean, 11.0);
+        assert_eq!(result.exit_seconds, None);
+        let none = ArmResult::new("a", "cubic", vec![run(99.0, false)]);
+        assert_eq!(none.seconds, None);
+    }
+}

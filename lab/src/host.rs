@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! Two hosts, each a network namespace with one TUN device, and between them the emulator.
+//!
+//! ```text
+//!   sender 192.0.2.1 ── onramp0 ══ emulator ══ onramp0 ── 192.0.2.2 receiver
+//! ```
+//!
+//! The addresses are of TEST-NET-1 (RFC 5737) and exist only in the two namespaces. Everything ends with the value:
+//! the namespaces have no name, the devices are descriptors of this process.
+
+use std::io::Write;
+use std::net::Ipv4Addr;
+use std::process::Stdio;
+
+use onramp_net::{Namespace, NamespaceError};
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::emulator::{Emulator, EmulatorError, MTU, Report, Tun, TunError};
+use crate::link::LinkSpec;
+use crate::link::spec::{RangeError, within};
+
+/// Address of the sender of data.
+pub const SENDER: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
+/// Address of the receiver of data.
+pub const RECEIVER: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 2);
+/// Name of the TUN device in both namespaces.
+pub const DEVICE: &str = "onramp0";
+
+/// Packets that a device holds for the emulator to read. A burst of a whole window arrives faster than it can be
+/// read, because nothing slows a sender down that writes to a TUN device; a full queue would lose packets without
+/// the model's knowledge. 100 000 full packets are 150 MB.
+const TX_QUEUE_PACKETS: u32 = 100_000;
+
+/// Network settings of both hosts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HostSpec {
+    /// `net.ipv4.tcp_rmem`: smallest, initial and largest receive buffer in bytes, 4 096 to 2 147 483 647, not
+    /// decreasing. The kernel offers about half of it as window at first.
+    pub tcp_rmem: [u64; 3],
+    /// `net.ipv4.tcp_wmem`: the same for the send buffer. It also holds the kernel's bookkeeping, so the largest
+    /// window is about two thirds of it.
+    pub tcp_wmem: [u64; 3],
+}
+
+impl HostSpec {
+    /// Checks every value against its range.
+    ///
+    /// # Errors
+    /// [`RangeError`] with the first value that is out of range.
+    pub fn validate(&self, key: &str) -> Result<(), RangeError> {
+        for (name, values) in [("tcp_rmem", self.tcp_rmem), ("tcp_wmem", self.tcp_wmem)] {
+            for (at, value) in values.into_iter().enumerate() {
+                within(format!("{key}.{name}[{at}]"), value, 4_096..=i32::MAX as u64)?;
+            }
+            if !values.is_sorted() {
+                let found = format!("{values:?}");
+                return Err(RangeError::new(
+                    format!("{key}.{name}"),
+                    found,
+                    "expected no value below the one before",
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// What is written to each namespace, by sysctl name.
+    pub fn sysctls(&self) -> Vec<(&'static str, String)> {
+        let triple = |[low, initial, high]: [u64; 3]| format!("{low} {initial} {high}");
+        vec![
+            ("net.ipv4.tcp_rmem", triple(self.tcp_rmem)),
+            ("net.ipv4.tcp_wmem", triple(self.tcp_wmem)),
+            // What an earlier connection learned must not seed the next one's threshold.
+            ("net.ipv4.tcp_no_metrics_save", "1".into()),
+            // Reno is in every kernel and may be chosen in every namespace. The congestion control under test comes
+            // with the route: a name that is restricted to the initial namespace leaks a reference when it is
+            // written here.
+            ("net.ipv4.tcp_congestion_control", "reno".into()),
+            // No router solicitations on the link.
+            ("net.ipv6.conf.all.disable_ipv6", "1".into()),
+            ("net.ipv6.conf.default.disable_ipv6", "1".into()),
+        ]
+    }
+}
+
+/// What can go wrong with the hosts.
+#[derive(Debug, Error)]
+pub enum HostError {
+    /// A namespace could not be made or entered.
+    #[error(transparent)]
+    Namespace(#[from] NamespaceError),
+    /// A TUN device could not be made.
+    #[error(transparent)]
+    Tun(#[from] TunError),
+    /// The emulator could not be started or ended early.
+    #[error(transparent)]
+    Emulator(#[from] EmulatorError),
+    /// A setting is out of range.
+    #[error(transparent)]
+    Range(#[from] RangeError),
+    /// The sender may not use this congestion control.
+    #[error(
+        "congestion control {name:?} is not available in the sender's namespace, which has: {available}; is it attached?"
+    )]
+    UnknownControl {
+        /// Its name.
+        name: String,
+        /// What there is.
+        available: String,
+    },
+    /// `ip` could not be run.
+    #[error("cannot run `ip`: {0}; install iproute2")]
+    IpMissing(#[source] std::io::Error),
+    /// `ip` refused.
+    #[error("`ip` cannot configure the {side}'s namespace: {message}")]
+    Ip {
+        /// `sender` or `receiver`.
+        side: &'static str,
+        /// What it printed.
+        message: String,
+    },
+    /// The devices' counters could not be read.
+    #[error("cannot read the {side}'s device counters from /proc/thread-self/net/dev: {reason}")]
+    Counters {
+        /// `sender` or `receiver`.
+        side: &'static str,
+        /// Why.
+        reason: String,
+    },
+}
+
+/// Two hosts and the link between them, running.
+pub struct Hosts {
+    sender: Namespace,
+    receiver: Namespace,
+    emulator: Emulator,
+}
+
+impl Hosts {
+    /// Makes two namespaces, configures them, and starts the emulator between them.
+    ///
+    /// # Errors
+    /// [`HostError`] without root, TUN or iproute2, or for values out of range.
+    pub fn set_up(
+        host: &HostSpec,
+        link: &LinkSpec,
+        seed: u64,
+        sample_period_us: u64,
+    ) -> Result<Self, HostError> {
+        host.validate("host")?;
+        let (sender, sender_tun) = one("sender", host, SENDER)?;
+        let (receiver, receiver_tun) = one("receiver", host, RECEIVER)?;
+        let emulator = Emulator::start(sender_tun, receiver_tun, link, seed, sample_period_us)?;
+        Ok(Self { sender, receiver, emulator })
+    }
+
+    /// The namespace that data come from.
+    pub fn sender(&self) -> &Namespace {
+        &self.sender
+    }
+
+    /// The namespace that data go to.
+    pub fn receiver(&self) -> &Namespace {
+        &self.receiver
+    }
+
+    /// Whether the emulator has ended early; [`Hosts::stop`] tells why.
+    pub fn has_failed(&self) -> bool {
+        self.emulator.has_failed()
+    }
+
+    /// Makes the sender's connections use a congestion control from their first packet on, by the route to the
+    /// receiver (`ip route … congctl NAME`), also one that the namespace could not have as its default.
+    ///
+    /// # Errors
+    /// [`HostError::UnknownControl`] when the kernel does not know the name.
+    pub fn use_congestion_control(&self, name: &str) -> Result<(), HostError> {
+        let available = self.sender.sysctl_get("net.ipv4.tcp_available_congestion_control")?;
+        if !available.split_whitespace().any(|known| known == name) {
+            return Err(HostError::UnknownControl { name: name.into(), available });
+        }
+        let line = format!("route replace 192.0.2.0/24 dev {DEVICE} src {SENDER} congctl {name}\n");
+        ip("sender", &self.sender, &line)
+    }
+
+    /// Stops the emulator and says what it did, drops in the TUN devices included.
+    ///
+    /// # Errors
+    /// What made the emulator end early.
+    pub fn stop(self) -> Result<Report, HostError> {
+        // Before the devices end with the emulator.
+        let drops = [("sender", &self.sender), ("receiver", &self.receiver)]
+            .map(|(side, namespace)| tx_dropped(side, namespace));
+        let mut report = self.emulator.stop()?;
+        for dropped in drops {
+            report.health.tun_drops += dropped?;
+        }
+        Ok(report)
+    }
+}
+
+fn one(side: &'static str, host: &HostSpec, address: Ipv4Addr) -> Result<(Namespace, Tun), HostError> {
+    let namespace = Namespace::create()?;
+    for (name, value) in host.sysctls() {
+        match namespace.sysctl_set(name, &value) {
+            // A kernel without IPv6 has nothing to switch off.
+            Err(NamespaceError::Sysctl { .. }) if name.starts_with("net.ipv6.") => {}
+            other => other?,
+        }
+    }
+    let tun = Tun::create(&namespace, DEVICE)?;
+    let lines = format!(
+        "link set lo up\n\
+         link set {DEVICE} mtu {MTU} txqueuelen {TX_QUEUE_PACKETS} up\n\
+         address add {address}/24 dev {DEVICE}\n"
+    );
+    ip(side, &namespace, &lines)?;
+    Ok((namespace, tun))
+}
+
+/// Runs `ip` on these lines, inside the namespace.
+fn ip(side: &'static str, namespace: &Namespace, lines: &str) -> Result<(), HostError> {
+    let mut child = namespace
+        .command("ip")
+        .args(["-batch", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(HostError::IpMissing)?;
+    if let Some(mut stdin) = child.stdin.take() {
+        stdin.write_all(lines.as_bytes()).map_err(HostError::IpMissing)?;
+    }
+    let output = child.wait_with_output().map_err(HostError::IpMissing)?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let message = String::from_utf8_lossy(&output.stderr).trim().replace('\n', "; ");
+    Err(HostError::Ip { side, message })
+}
+
+/// Packets the device could not queue for the emulator.
+fn tx_dropped(side: &'static str, namespace: &Namespace) -> Result<u64, HostError> {
+    let failed = |reason: String| HostError::Counters { side, reason };
+    let text = namespace
+        .run(|| std::fs::read_to_string("/proc/thread-self/net/dev"))?
+        .map_err(|error| failed(error.to_string()))?;
+    dropped_of(&text).ok_or_else(|| failed(format!("no counters of {DEVICE} in {text:?}")))
+}
+
+/// The transmit side's `drop` column.
+fn dropped_of(text: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.trim_start().strip_prefix(DEVICE)?.strip_prefix(':'))?;
+    line.split_whitespace().nth(11)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spec() -> HostSpec {
+        HostSpec { tcp_rmem: [4_096, 131_072, 67_108_864], tcp_wmem: [4_096, 16_384, 67_108_864] }
+    }
+
+    #[test]
+    fn settings_out_of_range_are_refused() {
+        let error = HostSpec { tcp_rmem: [1, 2, 3], ..spec() }.validate("host").unwrap_err().to_string();
+        assert!(error.starts_with("host.tcp_rmem[0] = 1 is out of range"), "{error}");
+        let error = HostSpec { tcp_wmem: [4_096, 8_192, 5_000], ..spec() }.validate("host").unwrap_err();
+        assert_eq!(error.key, "host.tcp_wmem");
+    }
+
+    #[test]
+    fn drops_are_found_in_proc_net_dev() {
+        let text = "Inter-|   Receive                                                |  Transmit\n \
+            face |bytes    packets errs drop fifo frame compressed multicast|bytes    packets errs drop fifo\n    \
+            lo:       0       0    0    1    0     0          0         0        2       0    0    3    0\n\
+            onramp0: 100 10 0 0 0 0 0 0 200 20 1 42 0 0 0 0\n";
+        assert_eq!(dropped_of(text), Some(42));
+        assert_eq!(dropped_of("onramp0: 1 2"), None);
+        assert_eq!(dropped_of(""), None);
+    }
+}

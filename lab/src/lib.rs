@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! The lab: link models, an emulator that drives them between two network namespaces, and experiments with real
+//! kernel TCP over it.
+//!
+//! * [`link`]: pure models with injected time.
+//! * [`emulator`]: carries packets between two TUN devices as the models say.
+//! * [`host`]: the two network namespaces at its ends.
+//! * [`calibrate`]: checks from outside that the link does what its description says.
+//! * [`experiment`]: downloads over them, congestion control against congestion control, with files and figures.
+//! * [`profile`]: a link, the hosts' buffers and the algorithm that suits them, in a file.
+
+pub mod calibrate;
+pub mod clock;
+pub mod emulator;
+pub mod experiment;
+pub mod host;
+pub mod link;
+pub mod plot;
+pub mod profile;
+pub mod stats;
+pub mod table;

@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! Profiles: a link, the hosts' buffers, and the algorithm that suits them, in one TOML file.
+//!
+//! The bandwidth-delay product is derived, never written. Parameters of the algorithm are kept as written: what they
+//! mean is the algorithm's business, which the lab does not know.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+use crate::host::HostSpec;
+use crate::link::spec::within;
+use crate::link::{LinkSpec, RangeError};
+
+/// Version of the format.
+pub const VERSION: u64 = 1;
+
+/// A profile. See `profiles/geo.toml` for a commented one.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Profile {
+    /// Version of the format, 1.
+    pub version: u64,
+    /// Name: lower-case letters, digits and dashes, 1 to 31 bytes; that of the file.
+    pub name: String,
+    /// What it stands for, one line.
+    pub about: String,
+    /// The algorithm that suits the link, by its short name.
+    pub algorithm: String,
+    /// Parameters of the algorithm.
+    #[serde(default)]
+    pub params: BTreeMap<String, Value>,
+    /// The link.
+    pub link: LinkSpec,
+    /// The hosts.
+    pub host: HostSpec,
+}
+
+/// Value of an algorithm's parameter.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Value {
+    /// A switch.
+    Bool(bool),
+    /// A number.
+    Integer(i64),
+    /// A choice by name.
+    Text(String),
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Bool(value) => value.fmt(f),
+            Self::Integer(value) => value.fmt(f),
+            Self::Text(value) => value.fmt(f),
+        }
+    }
+}
+
+/// What can be wrong with a profile.
+#[derive(Debug, Error)]
+pub enum ProfileError {
+    /// The file cannot be read.
+    #[error("cannot read profile {path}: {source}")]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The text is not a profile.
+    #[error("profile {path} cannot be parsed: {source}")]
+    Parse {
+        /// The file.
+        path: PathBuf,
+        /// Where and why.
+        source: Box<toml::de::Error>,
+    },
+    /// A value is out of range.
+    #[error("profile {path}: {source}")]
+    Range {
+        /// The file.
+        path: PathBuf,
+        /// Which one.
+        source: RangeError,
+    },
+}
+
+impl Profile {
+    /// Reads and checks a file.
+    ///
+    /// # Errors
+    /// [`ProfileError`] naming the file and the key.
+    pub fn load(path: impl AsRef<Path>) -> Result<Self, ProfileError> {
+        let path = path.as_ref();
+        let text =
+            fs::read_to_string(path).map_err(|source| ProfileError::Read { path: path.into(), source })?;
+        Self::parse(&text, path)
+    }
+
+    /// Checks the text of a profile. `path` is what errors call it.
+    ///
+    /// # Errors
+    /// [`ProfileError::Parse`] also for unknown keys, [`ProfileError::Range`].
+    pub fn parse(text: &str, path: impl AsRef<Path>) -> Result<Self, ProfileError> {
+        let path = path.as_ref();
+        let profile: Self = toml::from_str(text)
+            .map_err(|source| ProfileError::Parse { path: path.into(), source: Box::new(source) })?;
+        profile.validate().map_err(|source| ProfileError::Range { path: path.into(), source })?;
+        Ok(profile)
+    }
+
+    /// Checks every value against its range.
+    ///
+    /// # Errors
+    /// [`RangeError`] with the first value that is out of range.
+    pub fn validate(&self) -> Result<(), RangeError> {
+        within("version".into(), self.version, VERSION..=VERSION)?;
+        for (key, name) in [("name", &self.name), ("algorithm", &self.algorithm)] {
+            let allowed =
+                |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-' || byte == b'_';
+            if name.is_empty() || name.len() > 31 || !name.bytes().all(allowed) {
+                let range = "expected 1 to 31 lower-case letters, digits and dashes";
+                return Err(RangeError::new(key, format!("{name:?}"), range));
+            }
+        }
+        self.link.validate("link")?;
+        self.host.validate("host")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn directory() -> PathBuf {
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../profiles")
+    }
+
+    fn geo() -> String {
+        fs::read_to_string(directory().join("geo.toml")).unwrap()
+    }
+
+    #[test]
+    fn every_shipped_profile_is_valid_and_named_like_its_file() {
+        let mut profiles = 0;
+        for entry in fs::read_dir(directory()).unwrap() {
+            let path = entry.unwrap().path();
+            if path.extension().is_some_and(|extension| extension == "toml") {
+                let profile = Profile::load(&path).unwrap();
+                assert_eq!(Some(profile.name.as_str()), path.file_stem().unwrap().to_str());
+                profiles += 1;
+            }
+        }
+        assert!(profiles > 0);
+    }
+
+    #[test]
+    fn geo_is_the_link_of_the_sources() {
+        let profile = Profile::parse(&geo(), "geo.toml").unwrap();
+        assert_eq!(profile.link.base_rtt_us(), 600_000);
+        assert_eq!(profile.link.bdp_bytes(), 11_250_000);
+        assert_eq!(profile.link.forward.queue_bytes, Some(36_000_000));
+    }
+
+    #[test]
+    fn a_profile_survives_writing_and_reading() {
+        let profile = Profile::parse(&geo(), "geo.toml").unwrap();
+        let text = toml::to_string(&profile).unwrap();
+        assert_eq!(Profile::parse(&text, "again").unwrap(), profile);
+    }
+
+    #[test]
+    fn unknown_keys_and_values_out_of_range_are_refused() {
+        let error = |from: &str, to: &str| {
+            let text = geo();
+            assert!(text.contains(from), "{from}");
+            Profile::parse(&text.replacen(from, to, 1), "geo.toml").unwrap_err().to_string()
+        };
+        assert!(error("rate_bps", "rate_mbps").contains("unknown field `rate_mbps`"));
+        assert!(error("drop_probability", "probability").contains("unknown field `probability`"));
+        assert!(error("[host]", "[hosts]").contains("unknown field `hosts`"));
+        let error = error("drop_probability = 0.25", "drop_probability = 25.0");
+        assert_eq!(
+            error,
+            "profile geo.toml: link.forward.aqm.drop_probability = 25 is out of range: expected 0 to 1"
+        );
+        let error =
+            Profile::parse(&geo().replacen("version = 1", "version = 2", 1), "x").unwrap_err().to_string();
+        assert_eq!(error, "profile x: version = 2 is out of range: expected 1 to 1");
+    }
+}

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! Means with their confidence.
+
+use serde::Serialize;
+
+/// Mean of a sample and its 95 % confidence interval.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Summary {
+    /// Number of values.
+    pub n: usize,
+    /// Arithmetic mean.
+    pub mean: f64,
+    /// Half the width of the 95 % confidence interval of the mean (Student's t); none for a single value.
+    pub ci95: Option<f64>,
+}
+
+impl Summary {
+    /// Of these values; `None` if there are none.
+    pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
+        let values: Vec<f64> = values.into_iter().collect();
+        if values.is_empty() {
+            return None;
+        }
+        let n = values.len();
+        let mean = values.iter().sum::<f64>() / n as f64;
+        let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+        let ci95 = (n > 1).then(|| student_t95(n - 1) * (squares / (n - 1) as f64 / n as f64).sqrt());
+        Some(Self { n, mean, ci95 })
+    }
+}
+
+/// Two-sided 95 % quantile of Student's t. Between the tabled degrees of freedom the next lower one is taken, which
+/// makes the interval a little too wide rather than too narrow.
+fn student_t95(degrees: usize) -> f64 {
+    const TABLE: [(usize, f64); 35] = [
+        (1, 12.706),
+        (2, 4.303),
+        (3, 3.182),
+        (4, 2.776),
+        (5, 2.571),
+        (6, 2.447),
+        (7, 2.365),
+        (8, 2.306),
+        (9, 2.262),
+        (10, 2.228),
+        (11, 2.201),
+        (12, 2.179),
+        (13, 2.160),
+        (14, 2.145),
+        (15, 2.131),
+        (16, 2.120),
+        (17, 2.110),
+        (18, 2.101),
+        (19, 2.093),
+        (20, 2.086),
+        (21, 2.080),
+        (22, 2.074),
+        (23, 2.069),
+        (24, 2.064),
+        (25, 2.060),
+        (26, 2.056),
+        (27, 2.052),
+        (28, 2.048),
+        (29, 2.045),
+        (30, 2.042),
+        (40, 2.021),
+        (60, 2.000),
+        (120, 1.980),
+        (1_000, 1.962),
+        (100_000, 1.960),
+    ];
+    TABLE.iter().take_while(|(tabled, _)| *tabled <= degrees).last().map_or(f64::INFINITY, |(_, t)| *t)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn interval_of_a_known_sample() {
+        // Mean 3, standard deviation 1.5811, t(4) = 2.776: half width 1.963.
+        let summary = Summary::of([1.0, 2.0, 3.0, 4.0, 5.0]).unwrap();
+        assert_eq!((summary.n, summary.mean), (5, 3.0));
+        assert!((summary.ci95.unwrap() - 1.963).abs() < 0.001);
+    }
+
+    #[test]
+    fn few_values() {
+        assert_eq!(Summary::of([]), None);
+        assert_eq!(Summary::of([7.0]), Some(Summary { n: 1, mean: 7.0, ci95: None }));
+        assert_eq!(student_t95(35), 2.042);
+        assert_eq!(student_t95(1_000_000), 1.960);
+    }
+}
