@@ -62,7 +62,7 @@ enum flow_flag {
 	FLOW_EXITING = 1 << 2,	  /* detected, but the window is still being drained */
 	FLOW_HOLD = 1 << 3,	  /* the last verdict was GROWTH_HOLD */
 	FLOW_STARTED = 1 << 4,	  /* the first ACK of data has been seen */
-	FLOW_REDUCED = 1 << 5,	  /* slow start was left by an event whose recovery is not over */
+	FLOW_REDUCED = 1 << 5,	  /* slow start was left by the last event, which may yet prove spurious */
 	FLOW_UNNAMED = 1 << 6,	  /* that event's name comes with the next congestion state */
 };
 

@@ -25,24 +25,17 @@ struct inet_connection_sock___ops {
 	const struct tcp_congestion_ops___named *icsk_ca_ops;
 };
 
-struct sock_common___state {
-	volatile unsigned char skc_state;
-};
-
 struct bpf_iter_meta {
 	struct seq_file *seq;
 };
 
 struct bpf_iter__tcp {
 	struct bpf_iter_meta *meta;
-	struct sock_common___state *sk_common;
+	struct sock_common *sk_common;
 };
 #pragma clang attribute pop
 
-/* States without a socket that could change: TIME_WAIT, NEW_SYN_RECV. */
-enum { STATE_TIME_WAIT = 6, STATE_NEW_SYN_RECV = 12 };
-
-static __always_inline bool uses(struct inet_connection_sock___ops *icsk)
+static __always_inline bool uses(const struct inet_connection_sock___ops *icsk)
 {
 	const struct tcp_congestion_ops___named *ops = icsk->icsk_ca_ops;
 
@@ -60,19 +53,20 @@ static __always_inline bool uses(struct inet_connection_sock___ops *icsk)
 SEC("iter/tcp")
 int rehome(struct bpf_iter__tcp *context)
 {
-	struct sock_common___state *common = context->sk_common;
+	struct sock_common *common = context->sk_common;
 	char name[TCP_CA_NAME_MAX];
+	struct tcp_sock *tp;
 	u8 moved;
 
 	if (!common)
 		return 0;
-	if (common->skc_state == STATE_TIME_WAIT || common->skc_state == STATE_NEW_SYN_RECV)
-		return 0;
-	if (!uses((struct inet_connection_sock___ops *)common))
+	/* None in TIME_WAIT and for a request: no socket that could change. */
+	tp = bpf_skc_to_tcp_sock(common);
+	if (!tp || !uses((struct inet_connection_sock___ops *)tp))
 		return 0;
 	for (u32 i = 0; i < TCP_CA_NAME_MAX; i++)
 		name[i] = to[i];
-	moved = bpf_setsockopt(common, IPPROTO_TCP, TCP_CONGESTION, name, sizeof(name)) ? 0 : 1;
+	moved = bpf_setsockopt(tp, IPPROTO_TCP, TCP_CONGESTION, name, sizeof(name)) ? 0 : 1;
 	bpf_seq_write(context->meta->seq, &moved, sizeof(moved));
 	return 0;
 }

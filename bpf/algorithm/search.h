@@ -33,6 +33,9 @@
  *  9. The latest RTT is taken for no less than the smoothed one, so that a single low sample (a hand-over between
  *     satellites) does not shorten the look-back and leave on a clean ramp.
  * 10. Hold is the default exit: the window stays as it is, where the draft drains and document 003 may roll back.
+ * 11. The threshold may have to hold for several checks in a row (confirm_bins, 1 as published). Slow start sends each
+ *     round in one burst, and where ACKs come jittered, bins cut bursts unevenly: single checks then show a lag that
+ *     the next one does not. Saturation stays.
  */
 #ifndef ONRAMP_SEARCH_H
 #define ONRAMP_SEARCH_H
@@ -65,6 +68,7 @@ enum search_exit_action { SEARCH_HOLD, SEARCH_ROLLBACK, SEARCH_DRAIN };
 	  "what deliveries are compared with: twice the deliveries, or the bytes sent, one RTT ago; latched at start") \
 	X(threshold_pct, "percent", 0, 0, 100, "",                                                                     \
 	  "norm at which slow start is left; 0: what the form's source says, 26 for sent, 35 for delivered")           \
+	X(confirm_bins, "bins", 1, 1, 10, "", "consecutive checks at the threshold that it takes to leave")            \
 	X(window_factor_pct, "percent", 350, 200, 1000, "",                                                            \
 	  "length of the ten-bin window in initial RTTs; latched at start")                                            \
 	X(interpolate, "", 1, 0, 1, "off|on", "look back by fractions of a bin")                                       \
@@ -84,6 +88,7 @@ enum search_outcome {
 	SEARCH_LOOK_BACK_TOO_LONG,
 	SEARCH_NOTHING_SENT,
 	SEARCH_DRAINING,
+	SEARCH_UNCONFIRMED,
 };
 
 #define SEARCH_OUTCOMES(X)                                                                                             \
@@ -91,7 +96,8 @@ enum search_outcome {
 	X(SEARCH_BINS_MISSED, bins_missed, "a silence too long for the history: started anew")                         \
 	X(SEARCH_LOOK_BACK_TOO_LONG, look_back_too_long, "the RTT reaches back further than the bins")                 \
 	X(SEARCH_NOTHING_SENT, nothing_sent, "nothing to compare with in the earlier window")                          \
-	X(SEARCH_DRAINING, draining, "the exit's drain is under way")
+	X(SEARCH_DRAINING, draining, "the exit's drain is under way")                                                  \
+	X(SEARCH_UNCONFIRMED, unconfirmed, "at the threshold, to be confirmed by the next bin")
 
 struct search {
 	u64 bin_end_us;
@@ -102,6 +108,7 @@ struct search {
 	u32 first_rtt_us;      /* kept over restarts */
 	u32 second_rtt_us;     /* kept over restarts */
 	u32 norm_pct;	       /* of the newest check */
+	u32 confirmed_bins;    /* checks in a row that were at the threshold */
 	u32 norm_max_pct;      /* of all checks that did not leave */
 	u32 look_back_bins;    /* of the newest check */
 	u32 look_back_needed;  /* longest that was too long to check */
@@ -154,6 +161,7 @@ static __always_inline void search_restart(struct search *state)
 {
 	state->bin_us = 0;
 	state->index = SEARCH_NO_INDEX;
+	state->confirmed_bins = 0;
 	state->target = 0;
 }
 
@@ -187,6 +195,7 @@ static __always_inline void search_begin(struct search *state, const struct sear
 	}
 	state->bin_end_us = ack->now_us + state->bin_us;
 	state->index = 0;
+	state->confirmed_bins = 0;
 	search_store(state, ack);
 }
 
@@ -265,8 +274,12 @@ static __always_inline u32 search_judge(struct search *state, const struct searc
 		return SEARCH_NOTHING_SENT;
 	delivered = search_delivered(state, SEARCH_WINDOW);
 	state->norm_pct = delivered < expected ? (u32)((expected - delivered) * 100 / expected) : 0;
-	if (state->norm_pct >= search_threshold(state, params))
-		return OUTCOME_EXIT;
+	if (state->norm_pct >= search_threshold(state, params)) {
+		if (++state->confirmed_bins >= params->confirm_bins)
+			return OUTCOME_EXIT;
+		return SEARCH_UNCONFIRMED;
+	}
+	state->confirmed_bins = 0;
 	if (state->norm_pct > state->norm_max_pct)
 		state->norm_max_pct = state->norm_pct;
 	return OUTCOME_BELOW_THRESHOLD;

@@ -240,8 +240,11 @@ OPERATION(u32, ssthresh, struct sock *sk)
 	if (!flow)
 		return threshold;
 	header = &flow->header;
-	if (!(header->flags & FLOW_SLOW_START))
+	if (!(header->flags & FLOW_SLOW_START)) {
+		/* From here on an undo is about this event, not about the one that ended slow start. */
+		header->flags &= ~FLOW_REDUCED;
 		return threshold;
+	}
 	describe(sk, 0, &ack);
 	profile = header->profile;
 	slot = bpf_map_lookup_elem(&params, &profile);
@@ -273,8 +276,6 @@ OPERATION(void, set_state, struct sock *sk, u8 new_state)
 	}
 	if (new_state == TCP_CA_Loss)
 		header->flags &= ~FLOW_SLOW_START;
-	else if (new_state == TCP_CA_Open)
-		header->flags &= ~FLOW_REDUCED;
 }
 
 OPERATION(void, cwnd_event, struct sock *sk, enum tcp_ca_event event)

@@ -3,6 +3,9 @@
 //! What a namespace's default was before is kept in a pinned map of the control that replaced it, by the namespace's
 //! cookie, which is never reused.
 
+use std::fs;
+use std::io::ErrorKind;
+
 use onramp_net::namespace::{Namespace, NamespaceError};
 
 use crate::abi::{padded, text};
@@ -12,8 +15,12 @@ use crate::pins::Pins;
 
 /// Per-namespace sysctl with the default.
 pub(crate) const SYSCTL: &str = "net.ipv4.tcp_congestion_control";
-/// What a namespace gets whose former default is not known or not there any more, in order.
-const FALLBACKS: [&str; 2] = ["cubic", "reno"];
+/// Controls that every namespace may choose.
+const ALLOWED: &str = "/proc/sys/net/ipv4/tcp_allowed_congestion_control";
+/// What a namespace gets whose former default is not known or not there any more.
+const PREFERRED: &str = "cubic";
+/// Always there and always allowed.
+const LAST_RESORT: &str = "reno";
 
 /// A namespace whose default was given back.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,27 +54,37 @@ pub(crate) fn restore(pins: &Pins) -> Result<Vec<Restored>, Error> {
     let name = pins.algorithm.congestion_control();
     let mut restored = Vec::new();
     for namespace in having(&name)? {
-        let before = recorded(pins, &namespace);
-        let to = usable(before, &name)?;
-        match namespace.sysctl_set(SYSCTL, &to) {
-            Ok(()) => restored.push(Restored { namespace: namespace.to_string(), name: to }),
-            // It ended while we looked.
-            Err(NamespaceError::Enter { .. }) => {}
-            Err(error) => return Err(error.into()),
+        for to in candidates(pins, &namespace)? {
+            match namespace.sysctl_set(SYSCTL, &to) {
+                Ok(()) => {
+                    restored.push(Restored { namespace: namespace.to_string(), name: to });
+                    break;
+                }
+                // It ended while we looked.
+                Err(NamespaceError::Enter { .. }) => break,
+                // Not every control may be chosen outside the first namespace.
+                Err(NamespaceError::Sysctl { source, .. })
+                    if source.kind() == ErrorKind::PermissionDenied && to != LAST_RESORT => {}
+                Err(error) => return Err(error.into()),
+            }
         }
     }
     Ok(restored)
 }
 
-fn recorded(pins: &Pins, namespace: &Namespace) -> Option<String> {
-    let map = pins.defaults().ok()?;
-    let bytes = map.get(&namespace.cookie().ok()?, 0).ok()?;
-    Some(text(&bytes))
-}
-
-fn usable(before: Option<String>, leaving: &str) -> Result<String, Error> {
+/// What a namespace may get, best first: what it had; else what was replaced elsewhere, since a new namespace copies
+/// its default from the first; else a control of the kernel that every namespace may choose.
+fn candidates(pins: &Pins, namespace: &Namespace) -> Result<Vec<String>, Error> {
     let registered = kernel::registered()?;
-    let there = |name: &String| name != leaving && registered.contains(name);
-    let fallback = || FALLBACKS.into_iter().map(str::to_owned).find(|name| registered.contains(name));
-    Ok(before.filter(there).or_else(fallback).unwrap_or_else(|| "reno".into()))
+    let allowed = fs::read_to_string(ALLOWED).unwrap_or_default();
+    let mut names = Vec::new();
+    if let Ok(map) = pins.defaults() {
+        names.extend(namespace.cookie().ok().and_then(|cookie| map.get(&cookie, 0).ok()));
+        names.extend(map.iter().filter_map(|record| Some(record.ok()?.1)));
+    }
+    let mut names: Vec<String> = names.iter().map(|name| text(name)).collect();
+    names.extend(allowed.split_whitespace().find(|name| *name == PREFERRED).map(str::to_owned));
+    names.retain(|name| *name != pins.algorithm.congestion_control() && registered.contains(name));
+    names.push(LAST_RESORT.into());
+    Ok(names)
 }

@@ -1,7 +1,7 @@
 //! What the running kernel and this process can do.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process;
 
 use libbpf_rs::btf::{Btf, BtfType};
@@ -58,7 +58,42 @@ pub(crate) fn require_privilege(verb: &'static str) -> Result<(), Error> {
 
 /// Whether the BPF file system is where pins go.
 pub fn has_bpffs() -> bool {
-    statfs(BPFFS).is_ok_and(|status| status.filesystem_type() == FsType(BPFFS_MAGIC))
+    is_bpffs(&bpffs())
+}
+
+/// Where the BPF file system is, or belongs.
+pub(crate) fn bpffs() -> PathBuf {
+    on_host(Path::new(BPFFS))
+}
+
+/// A path as the process that has the host's mounts sees it, see [`host_process`].
+pub(crate) fn on_host(path: &Path) -> PathBuf {
+    host_process().map_or_else(|| path.into(), |pid| below_root_of(pid, path))
+}
+
+/// The nearest ancestor that has a BPF file system, if this process sees none. `ip netns exec` gives its command a
+/// /sys of its own, with neither a BPF file system nor cgroups, and what is pinned in one mounted there would be gone
+/// when the command ends.
+pub fn host_process() -> Option<u32> {
+    if is_bpffs(Path::new(BPFFS)) {
+        return None;
+    }
+    std::iter::successors(parent_of(process::id()), |pid| parent_of(*pid))
+        .find(|pid| is_bpffs(&below_root_of(*pid, Path::new(BPFFS))))
+}
+
+fn below_root_of(pid: u32, path: &Path) -> PathBuf {
+    Path::new("/proc").join(pid.to_string()).join("root").join(path.strip_prefix("/").unwrap_or(path))
+}
+
+fn parent_of(pid: u32) -> Option<u32> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let parent = status.lines().find_map(|line| line.strip_prefix("PPid:"))?.trim().parse().ok()?;
+    (parent != 0).then_some(parent)
+}
+
+fn is_bpffs(path: &Path) -> bool {
+    statfs(path).is_ok_and(|status| status.filesystem_type() == FsType(BPFFS_MAGIC))
 }
 
 /// Mounts the BPF file system where it is missing, as bpftool and tc do; systemd mounts it at boot.
@@ -66,12 +101,17 @@ pub(crate) fn ensure_bpffs() -> Result<(), Error> {
     if has_bpffs() {
         return Ok(());
     }
-    mount(Some("bpf"), BPFFS, Some("bpf"), MsFlags::empty(), Some("mode=0700")).map_err(|errno| {
-        Error::Unsupported {
-            missing: format!("no BPF file system is mounted at {BPFFS}, and it cannot be mounted ({errno})"),
-            advice: "run `mount -t bpf bpf /sys/fs/bpf`",
-        }
-    })
+    let missing = |why: String| Error::Unsupported {
+        missing: format!("no BPF file system is mounted at {BPFFS}, and it cannot be mounted ({why})"),
+        advice: "run `mount -t bpf bpf /sys/fs/bpf` in the host's mount namespace",
+    };
+    // Not readable is not private: without permission to look at the first process, what it has is not known.
+    let mounts = |pid: &str| fs::read_link(format!("/proc/{pid}/ns/mnt")).ok();
+    if mounts("1").is_some_and(|first| Some(first) != mounts("self")) {
+        return Err(missing("this mount namespace is private, so the pins would go with it".into()));
+    }
+    mount(Some("bpf"), BPFFS, Some("bpf"), MsFlags::empty(), Some("mode=0700"))
+        .map_err(|errno| missing(errno.to_string()))
 }
 
 /// What the kernel's own type information says it offers.

@@ -14,6 +14,7 @@ mod defaults;
 mod detach;
 mod doctor;
 mod error;
+mod expiry;
 mod flows;
 pub mod kernel;
 #[cfg(test)]
@@ -35,6 +36,7 @@ pub use defaults::Restored;
 pub use detach::{Detached, detach, pinned, plan_detach};
 pub use doctor::{Check, Verdict, doctor};
 pub use error::{Error, Kind};
+pub use expiry::{Expiry, confirm, detach_expired, expiry};
 pub use flows::{ExitReason, Flow, FlowStorage, Phase, flows, phase};
 pub use onramp_algorithm as algorithm;
 pub use pins::ROOT;

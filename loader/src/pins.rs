@@ -11,6 +11,7 @@ use onramp_algorithm::Algorithm;
 
 use crate::abi::{ABI_VERSION, Attachment, Counters, ParameterSlot};
 use crate::error::Error;
+use crate::kernel;
 
 /// The BPF file system.
 pub(crate) const BPFFS: &str = "/sys/fs/bpf";
@@ -42,7 +43,7 @@ fn open(path: &Path) -> Result<Map, Error> {
 
 impl Pins {
     pub fn of(algorithm: Algorithm) -> Self {
-        Self { algorithm, directory: Path::new(ROOT).join(algorithm.name()) }
+        Self { algorithm, directory: kernel::on_host(Path::new(ROOT)).join(algorithm.name()) }
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
@@ -105,7 +106,7 @@ impl Pins {
         }
         fs::remove_dir(&self.directory).map_err(Error::io("remove", &self.directory))?;
         // The root goes with its last algorithm.
-        let _ = fs::remove_dir(ROOT);
+        let _ = fs::remove_dir(kernel::on_host(Path::new(ROOT)));
         Ok(())
     }
 }
@@ -135,7 +136,8 @@ pub(crate) struct Lock {
 
 impl Lock {
     pub fn take() -> Result<Self, Error> {
-        let directory = fs::File::open(BPFFS).map_err(Error::io("open", BPFFS))?;
+        let bpffs = kernel::bpffs();
+        let directory = fs::File::open(&bpffs).map_err(Error::io("open", &bpffs))?;
         let file = Flock::lock(directory, FlockArg::LockExclusive)
             .map_err(|(_, errno)| Error::io("lock", BPFFS)(errno.into()))?;
         Ok(Self { _file: file })

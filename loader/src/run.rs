@@ -160,11 +160,13 @@ fn evacuate(cgroup: &Path) -> Result<usize, Error> {
 
 /// Where cgroup v2 is mounted.
 pub(crate) fn hierarchy() -> Result<PathBuf, Error> {
-    let mounts = fs::read_to_string("/proc/self/mounts").map_err(Error::io("read", "/proc/self/mounts"))?;
+    let mounts = kernel::host_process()
+        .map_or_else(|| "/proc/self/mounts".to_owned(), |pid| format!("/proc/{pid}/mounts"));
+    let mounts = fs::read_to_string(&mounts).map_err(Error::io("read", &mounts))?;
     let mut fields = mounts.lines().map(|line| line.split(' ').collect::<Vec<_>>());
     fields
         .find(|fields| fields.get(2) == Some(&"cgroup2"))
-        .map(|fields| PathBuf::from(fields[1]))
+        .map(|fields| kernel::on_host(Path::new(fields[1])))
         .ok_or(Error::NoCgroup)
 }
 
@@ -231,7 +233,7 @@ fn select(cgroup: &Path, name: &str) -> Result<Ebpf, Error> {
     let directory = File::open(cgroup).map_err(Error::io("open", cgroup))?;
     if let Some(program) = loaded.program_mut("select_control") {
         let program: &mut SockOps = program.try_into().map_err(failed("use"))?;
-        program.attach(directory, CgroupAttachMode::AllowMultiple).map_err(failed("attach"))?;
+        program.attach(directory, CgroupAttachMode::Single).map_err(failed("attach"))?;
     }
     Ok(loaded)
 }

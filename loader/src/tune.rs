@@ -81,7 +81,8 @@ pub fn tune(
     Ok(Tuned { before, after })
 }
 
-fn attached(algorithm: Algorithm) -> Result<Pins, Error> {
+/// The pins of an algorithm that is attached wholly.
+pub(crate) fn attached(algorithm: Algorithm) -> Result<Pins, Error> {
     let pins = Pins::of(algorithm);
     if !pins.exist() {
         return Err(Error::NotAttached { algorithm: algorithm.name() });

@@ -1,0 +1,110 @@
+//! Parameters of search as plain values, for the model to read and the header to be given.
+
+use std::sync::OnceLock;
+
+use onramp_algorithm::{Parameters, find};
+
+use super::random::Random;
+
+/// The parameters, by name and number.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Settings {
+    pub sent_form: bool,
+    pub threshold: u64,
+    pub confirm: u64,
+    pub factor: u64,
+    pub interpolate: bool,
+    pub look_back: LookBack,
+    pub missed: Missed,
+    pub alpha: u64,
+    pub app: App,
+    pub action: Action,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum LookBack {
+    Latest,
+    Smoothed,
+    Min,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Missed {
+    Off,
+    Alpha,
+    Window,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum App {
+    Off,
+    Reset,
+    Freeze,
+    Rate,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Action {
+    Hold,
+    Rollback,
+    Drain,
+}
+
+impl Settings {
+    /// A random set.
+    pub fn random(random: &mut Random) -> Self {
+        let confirms = if random.once_in(2) { 1 } else { 10 };
+        let alphas = if random.once_in(4) { 1_000 } else { 8 };
+        Self {
+            sent_form: random.once_in(2),
+            threshold: if random.once_in(3) { 0 } else { random.below(101) },
+            confirm: 1 + random.below(confirms),
+            factor: if random.once_in(2) { 350 } else { 200 + random.below(801) },
+            interpolate: !random.once_in(4),
+            look_back: [LookBack::Latest, LookBack::Smoothed, LookBack::Min][random.below(3) as usize],
+            missed: [Missed::Off, Missed::Alpha, Missed::Window][random.below(3) as usize],
+            alpha: 1 + random.below(alphas),
+            app: [App::Off, App::Reset, App::Freeze, App::Rate][random.below(4) as usize],
+            action: [Action::Hold, Action::Rollback, Action::Drain][random.below(3) as usize],
+        }
+    }
+
+    /// The same for the header.
+    pub fn parameters(&self) -> Parameters {
+        static PLACES: OnceLock<[usize; 10]> = OnceLock::new();
+        let places = PLACES.get_or_init(|| {
+            NAMES.map(|name| find("search").unwrap().declarations().position(|row| row.name == name).unwrap())
+        });
+        let values = [
+            u64::from(self.sent_form),
+            self.threshold,
+            self.confirm,
+            self.factor,
+            u64::from(self.interpolate),
+            self.look_back as u64,
+            self.missed as u64,
+            self.alpha,
+            self.app as u64,
+            self.action as u64,
+        ];
+        let mut words = [0; 10];
+        for (place, value) in places.iter().zip(values) {
+            words[*place] = value;
+        }
+        Parameters::from_words(find("search").unwrap(), &words).unwrap()
+    }
+}
+
+/// Names of the parameters in the order of [`Settings`].
+const NAMES: [&str; 10] = [
+    "form",
+    "threshold_pct",
+    "confirm_bins",
+    "window_factor_pct",
+    "interpolate",
+    "look_back",
+    "missed_bins",
+    "alpha",
+    "app_limited",
+    "exit_action",
+];

@@ -1,0 +1,89 @@
+//! Data on stdout, as text or as JSON.
+
+use std::io::{self, ErrorKind, Write};
+
+use anyhow::Context;
+use serde::Serialize;
+
+use crate::arguments::Global;
+
+/// Version of the JSON documents; raised when a field changes its meaning or goes.
+const SCHEMA: u32 = 1;
+
+/// Where and how a verb prints.
+#[derive(Debug)]
+pub(crate) struct Output {
+    json: bool,
+    pretty: bool,
+    quiet: bool,
+    color: bool,
+}
+
+#[derive(Serialize)]
+struct Document<'a, T> {
+    schema: u32,
+    #[serde(flatten)]
+    body: &'a T,
+}
+
+impl Output {
+    pub fn new(global: &Global) -> Self {
+        Self {
+            json: global.json || global.pretty,
+            pretty: global.pretty,
+            quiet: global.quiet,
+            color: global.color.applies_to(&io::stdout()),
+        }
+    }
+
+    /// Prints data that was asked for.
+    pub fn data<T: Serialize>(&self, body: &T, text: impl FnOnce() -> String) -> anyhow::Result<()> {
+        if !self.json {
+            return self.raw(text().as_bytes());
+        }
+        let document = Document { schema: SCHEMA, body };
+        let mut bytes =
+            if self.pretty { serde_json::to_vec_pretty(&document)? } else { serde_json::to_vec(&document)? };
+        bytes.push(b'\n');
+        self.raw(&bytes)
+    }
+
+    /// Prints what a change did; as text not with --quiet.
+    pub fn report<T: Serialize>(&self, body: &T, text: impl FnOnce() -> String) -> anyhow::Result<()> {
+        if self.quiet && !self.json {
+            return Ok(());
+        }
+        self.data(body, text)
+    }
+
+    /// Says on stderr how far something is; not with --quiet.
+    pub fn progress(&self, line: &str) {
+        if !self.quiet {
+            eprintln!("{line}");
+        }
+    }
+
+    /// Prints as it is. A reader that has gone away is not an error: it has seen what it wanted.
+    pub fn raw(&self, bytes: &[u8]) -> anyhow::Result<()> {
+        let mut stdout = io::stdout().lock();
+        match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+            other => other.context("cannot write to stdout"),
+        }
+    }
+
+    /// Text in bold where colours are on.
+    pub fn bold(&self, text: &str) -> String {
+        if self.color { format!("\x1b[1m{text}\x1b[0m") } else { text.to_owned() }
+    }
+}
+
+/// Named values as a JSON object, in their order.
+#[derive(Debug)]
+pub(crate) struct Named<T>(pub Vec<(&'static str, T)>);
+
+impl<T: Serialize> Serialize for Named<T> {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(name, value)| (name, value)))
+    }
+}

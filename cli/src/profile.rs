@@ -1,0 +1,112 @@
+//! Finding profiles by name or path.
+
+use std::path::{Path, PathBuf};
+
+use onramp_lab::profile::Profile;
+use onramp_loader::algorithm::Parameters;
+
+use crate::failure::Usage;
+
+include!(concat!(env!("OUT_DIR"), "/profiles.rs"));
+
+/// Where names are looked up before the embedded profiles.
+const DIRECTORIES: [&str; 2] = ["profiles", "/etc/onramp/profiles"];
+
+/// The profile of this path (with a slash or `.toml`) or name.
+pub(crate) fn load(given: &str) -> anyhow::Result<Profile> {
+    load_from(given, &DIRECTORIES.map(PathBuf::from))
+}
+
+fn load_from(given: &str, directories: &[PathBuf]) -> anyhow::Result<Profile> {
+    // What is wrong with a profile is wrong with what was asked for.
+    let usage = |error: onramp_lab::profile::ProfileError| Usage::error(error.to_string().trim_end());
+    if given.contains('/') || given.ends_with(".toml") {
+        return Profile::load(Path::new(given)).map_err(usage);
+    }
+    let file = format!("{given}.toml");
+    if let Some(path) = directories.iter().map(|directory| directory.join(&file)).find(|path| path.exists()) {
+        return Profile::load(path).map_err(usage);
+    }
+    let embedded = EMBEDDED.iter().find(|(name, _)| *name == given);
+    let (_, text) = embedded.ok_or_else(|| {
+        let known = EMBEDDED.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
+        Usage::error(format!(
+            "there is no profile {given:?}: give the path of a .toml file, a name in ./profiles or /etc/onramp/profiles, or one of {known}"
+        ))
+    })?;
+    Profile::parse(text, format!("{given} (built in)")).map_err(usage)
+}
+
+/// Sets the profile's parameters; it must be for this algorithm.
+pub(crate) fn apply(profile: &Profile, parameters: &mut Parameters) -> anyhow::Result<()> {
+    let algorithm = parameters.algorithm();
+    if profile.algorithm != algorithm.name() {
+        return Err(Usage::error(format!(
+            "profile {} is for {}, not for {}",
+            profile.name,
+            profile.algorithm,
+            algorithm.name()
+        )));
+    }
+    for (name, value) in &profile.params {
+        let declaration = algorithm.declarations().find(|declaration| declaration.name == name);
+        let text = match (value, declaration) {
+            (onramp_lab::profile::Value::Bool(on), Some(declaration)) if !declaration.choices.is_empty() => {
+                if *on {
+                    "on".to_owned()
+                } else {
+                    "off".to_owned()
+                }
+            }
+            (value, _) => value.to_string(),
+        };
+        parameters
+            .set(name, &text)
+            .map_err(|error| Usage::error(format!("profile {}: {error}", profile.name)))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn find(name: &str) -> Parameters {
+        onramp_loader::find(name).unwrap().parameters()
+    }
+
+    #[test]
+    fn every_embedded_profile_sets_parameters_of_its_algorithm() {
+        assert!(!EMBEDDED.is_empty());
+        for (name, _) in EMBEDDED {
+            let profile = load_from(name, &[]).unwrap();
+            let mut parameters = find(&profile.algorithm);
+            apply(&profile, &mut parameters).unwrap();
+            assert_eq!(profile.name, *name);
+        }
+    }
+
+    #[test]
+    fn a_directory_comes_before_the_embedded_ones() {
+        let directory = std::env::temp_dir().join(format!("onramp-profiles-{}", std::process::id()));
+        std::fs::create_dir_all(&directory).unwrap();
+        let (name, text) = EMBEDDED[0];
+        let about = text.lines().find(|line| line.starts_with("about = ")).unwrap();
+        std::fs::write(directory.join(format!("{name}.toml")), text.replace(about, "about = \"mine\""))
+            .unwrap();
+        let found = load_from(name, std::slice::from_ref(&directory)).unwrap();
+        std::fs::remove_dir_all(&directory).unwrap();
+        assert_eq!(found.about, "mine");
+    }
+
+    #[test]
+    fn what_is_wrong_is_said() {
+        let error = load_from("nonsense", &[]).unwrap_err().to_string();
+        assert!(error.contains("no profile \"nonsense\"") && error.contains("geo"), "{error}");
+        let error = load_from("./nonsense.toml", &[]).unwrap_err().to_string();
+        assert!(error.contains("cannot read profile ./nonsense.toml"), "{error}");
+        let profile = load_from("geo", &[]).unwrap();
+        let error = apply(&profile, &mut find("plain")).unwrap_err().to_string();
+        assert_eq!(error, "profile geo is for search, not for plain");
+    }
+}

@@ -1,0 +1,109 @@
+//! What attach, run and tune share: the algorithm and its parameters.
+
+use std::ffi::OsStr;
+use std::fmt;
+
+use clap::builder::{PossibleValue, TypedValueParser};
+use clap::{Arg, Args, Command, ValueEnum};
+use onramp_loader::algorithm::{self, Algorithm, Parameter, Parameters};
+use onramp_loader::{AttachOptions, Base};
+use serde::Serialize;
+
+use crate::profile;
+
+/// An algorithm's name: offered by completion, checked by [`onramp_loader::find`], which says what there is.
+#[derive(Clone)]
+pub(crate) struct AlgorithmName;
+
+impl TypedValueParser for AlgorithmName {
+    type Value = String;
+
+    fn parse_ref(&self, _: &Command, _: Option<&Arg>, value: &OsStr) -> Result<String, clap::Error> {
+        Ok(value.to_string_lossy().into_owned())
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        Some(Box::new(algorithm::all().map(|one| PossibleValue::new(one.name()).help(one.about()))))
+    }
+}
+
+/// An algorithm, a profile and settings on top of it.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Settings {
+    /// Algorithm
+    #[arg(value_name = "ALG", value_parser = AlgorithmName)]
+    pub algorithm: String,
+    /// Take parameters from this profile: a path, or a name in ./profiles, /etc/onramp/profiles or built in
+    #[arg(long, value_name = "PROFILE")]
+    pub profile: Option<String>,
+    /// Set a parameter, on top of the profile; `onramp list ALG` shows names, units and ranges
+    #[arg(long = "set", value_name = "NAME=VALUE")]
+    pub settings: Vec<String>,
+    /// Control that does congestion avoidance, loss reaction and undo [default: cubic where BPF may call it, else reno]
+    #[arg(long, value_enum)]
+    pub base: Option<BaseName>,
+}
+
+/// A base by its name.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum BaseName {
+    Cubic,
+    Reno,
+}
+
+impl Settings {
+    pub fn algorithm(&self) -> anyhow::Result<Algorithm> {
+        Ok(onramp_loader::find(&self.algorithm)?)
+    }
+
+    /// Everything checked; nothing done yet.
+    pub fn options(&self) -> anyhow::Result<AttachOptions> {
+        let mut parameters: Parameters = self.algorithm()?.parameters();
+        let mut name = None;
+        if let Some(given) = &self.profile {
+            let profile = profile::load(given)?;
+            profile::apply(&profile, &mut parameters)?;
+            name = Some(profile.name);
+        }
+        parameters.assign(&self.settings).map_err(onramp_loader::Error::from)?;
+        let mut options = AttachOptions::new(parameters);
+        options.profile = name.unwrap_or(options.profile);
+        options.base = self.base.map(|base| match base {
+            BaseName::Cubic => Base::Cubic,
+            BaseName::Reno => Base::Reno,
+        });
+        Ok(options)
+    }
+}
+
+/// A parameter's value: the name of a choice, or a number.
+#[derive(Clone, Copy, Debug, Serialize)]
+#[serde(untagged)]
+pub(crate) enum Value {
+    Choice(&'static str),
+    Number(u64),
+}
+
+impl Value {
+    pub fn of(parameter: &Parameter, value: u64) -> Self {
+        parameter.choices.get(value as usize).map_or(Self::Number(value), |choice| Self::Choice(choice))
+    }
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Choice(choice) => formatter.write_str(choice),
+            Self::Number(number) => number.fmt(formatter),
+        }
+    }
+}
+
+/// Values that differ from the defaults, as settings.
+pub(crate) fn changed(parameters: &Parameters) -> Vec<String> {
+    parameters
+        .iter()
+        .filter(|(parameter, value)| *value != parameter.default)
+        .map(|(parameter, value)| format!("{}={}", parameter.name, parameter.show(value)))
+        .collect()
+}

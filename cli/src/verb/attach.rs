@@ -1,0 +1,138 @@
+//! `onramp attach`.
+
+use std::time::Duration;
+
+use anyhow::Context;
+use clap::Args;
+use onramp_loader::algorithm::Algorithm;
+use onramp_loader::{AttachOptions, Attached};
+use serde::Serialize;
+
+use super::{expire, plan};
+use crate::output::Output;
+use crate::settings::Settings;
+use crate::units;
+
+/// Attach an algorithm: load it, register its congestion control and pin it
+///
+/// It stays until `onramp detach` or a reboot, and no process is needed meanwhile. Attaching by itself changes no
+/// socket: an application chooses onramp_ALG (TCP_CONGESTION, `iperf3 -C onramp_ALG`), a route does (`ip route change
+/// ... congctl onramp_ALG`), `onramp run` does for a command, or --default does for this network namespace.
+/// All or nothing: where it fails, nothing has changed.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  onramp attach search
+  onramp attach search --profile geo --set exit_action=hold
+  onramp attach search --default --for 10m     # goes back by itself ...
+  onramp attach search --confirm               # ... unless this comes within ten minutes
+  onramp attach search --default --dry-run
+
+Undo: onramp detach ALG")]
+pub(crate) struct Attach {
+    #[command(flatten)]
+    settings: Settings,
+    /// Become the default of this network namespace; `onramp detach` gives the former default back
+    #[arg(long)]
+    default: bool,
+    /// Detach again after this time (30s, 10m, 2h) unless confirmed
+    #[arg(long = "for", value_name = "TIME", value_parser = units::duration)]
+    expires_in: Option<Duration>,
+    /// Let what was attached with --for stay
+    #[arg(long, conflicts_with_all = ["profile", "settings", "base", "default", "expires_in", "dry_run"])]
+    confirm: bool,
+    /// Say what would be done and how it would be undone; change nothing
+    #[arg(long)]
+    dry_run: bool,
+}
+
+#[derive(Serialize)]
+struct Report {
+    algorithm: &'static str,
+    congestion_control: String,
+    base: &'static str,
+    profile: String,
+    generation: String,
+    replaced_default: Option<String>,
+    expires_at_us: Option<u64>,
+    undo: String,
+}
+
+#[derive(Serialize)]
+struct Confirmed {
+    algorithm: &'static str,
+    confirmed: bool,
+    undo: String,
+}
+
+impl Attach {
+    pub fn run(self, output: &Output) -> anyhow::Result<u8> {
+        let algorithm = self.settings.algorithm()?;
+        if self.confirm {
+            return confirm(algorithm, output);
+        }
+        let mut options = self.settings.options()?;
+        options.default = self.default;
+        options.expires_in = self.expires_in;
+        if self.dry_run {
+            return plan::print(&onramp_loader::plan_attach(&options)?, output);
+        }
+        let attached = match self.expires_in {
+            Some(_) => attach_for_a_time(&options)?,
+            None => onramp_loader::attach(&options)?,
+        };
+        let report = describe(&attached, &options);
+        output.report(&report, || text(&report, self.expires_in))?;
+        Ok(0)
+    }
+}
+
+/// The watch is started first, so that there is no moment in which the attachment would outlive a killed command.
+fn attach_for_a_time(options: &AttachOptions) -> anyhow::Result<Attached> {
+    // What can be refused is refused before anything is started.
+    onramp_loader::plan_attach(options)?;
+    let watch = expire::Watch::start(options.parameters.algorithm())
+        .context("cannot start the process that would detach again, so nothing was attached")?;
+    let attached = onramp_loader::attach(options)?;
+    watch.begin();
+    Ok(attached)
+}
+
+fn describe(attached: &Attached, options: &AttachOptions) -> Report {
+    let name = attached.algorithm.name();
+    Report {
+        algorithm: name,
+        congestion_control: attached.algorithm.congestion_control(),
+        base: attached.base.name(),
+        profile: options.profile.clone(),
+        generation: format!("{:x}", attached.generation),
+        replaced_default: attached.replaced_default.clone(),
+        expires_at_us: options.expires_in.map(|delay| attached.generation + delay.as_micros() as u64),
+        undo: format!("onramp detach {name}"),
+    }
+}
+
+fn text(report: &Report, expires_in: Option<Duration>) -> String {
+    let Report { algorithm, congestion_control, base, generation, .. } = report;
+    let mut text =
+        format!("attached {algorithm} as {congestion_control}, base {base}, generation {generation}\n");
+    if let Some(before) = &report.replaced_default {
+        text += &format!("  default of this network namespace: {congestion_control} (was {before})\n");
+    }
+    if let Some(delay) = expires_in {
+        let delay = units::show_us(delay.as_micros() as u64);
+        text += &format!("  detaches in {delay} unless confirmed: onramp attach {algorithm} --confirm\n");
+    }
+    text + &format!("  undo: {}\n", report.undo)
+}
+
+fn confirm(algorithm: Algorithm, output: &Output) -> anyhow::Result<u8> {
+    let expiry = onramp_loader::confirm(algorithm)?;
+    let name = algorithm.name();
+    let report =
+        Confirmed { algorithm: name, confirmed: expiry.is_some(), undo: format!("onramp detach {name}") };
+    output.report(&report, || {
+        let said = if report.confirmed { "confirmed: stays" } else { "had no time limit: it stays" };
+        format!("{name} {said} until detached\n  undo: {}\n", report.undo)
+    })?;
+    Ok(0)
+}

@@ -1,0 +1,124 @@
+//! `onramp doctor`.
+
+use std::time::Duration;
+
+use clap::Args;
+use onramp_loader::{Check, Path, Verdict};
+use serde::Serialize;
+
+use crate::failure::Usage;
+use crate::output::Output;
+use crate::profile;
+use crate::units;
+
+/// Say what this kernel and host can do, and what to do where something is missing
+///
+/// Loads objects to see whether the kernel takes them; attaches nothing and changes nothing. With a path (--rate and
+/// --rtt, or --profile) the socket buffers are compared with what the path holds. Exit code 1 if something is missing.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  onramp doctor
+  onramp doctor --rate 150mbit --rtt 600ms
+  onramp doctor --profile geo --json")]
+pub(crate) struct Doctor {
+    /// Bottleneck rate of the path: kbit, mbit or gbit per second
+    #[arg(long, value_name = "RATE", value_parser = units::rate, requires = "rtt", conflicts_with = "profile")]
+    rate: Option<u64>,
+    /// Base round-trip time of the path: us, ms or s
+    #[arg(long, value_name = "TIME", value_parser = units::duration, requires = "rate")]
+    rtt: Option<Duration>,
+    /// Take the path from this profile
+    #[arg(long, value_name = "PROFILE")]
+    profile: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Report {
+    missing: usize,
+    warnings: usize,
+    path: Option<PathReport>,
+    checks: Vec<Row>,
+}
+
+#[derive(Serialize)]
+struct PathReport {
+    rate_bps: u64,
+    rtt_us: u64,
+    bdp_bytes: u64,
+}
+
+#[derive(Serialize)]
+struct Row {
+    name: &'static str,
+    verdict: &'static str,
+    found: String,
+    enables: &'static str,
+    advice: Option<String>,
+}
+
+impl Doctor {
+    pub fn run(self, output: &Output) -> anyhow::Result<u8> {
+        let path = self.path()?;
+        let mut checks = onramp_loader::doctor();
+        if let Some(path) = path {
+            checks.extend(onramp_loader::buffers(path)?);
+        }
+        let number = |verdict| checks.iter().filter(|check| check.verdict == verdict).count();
+        let report = Report {
+            missing: number(Verdict::Missing),
+            warnings: number(Verdict::Warning),
+            path: path.map(|path| PathReport {
+                rate_bps: path.rate_bps,
+                rtt_us: path.rtt_us,
+                bdp_bytes: path.bdp_bytes(),
+            }),
+            checks: checks.into_iter().map(row).collect(),
+        };
+        output.data(&report, || text(&report))?;
+        Ok(u8::from(report.missing > 0))
+    }
+
+    fn path(&self) -> anyhow::Result<Option<Path>> {
+        let path = match (&self.profile, self.rate, self.rtt) {
+            (Some(given), ..) => {
+                let link = profile::load(given)?.link;
+                Path { rate_bps: link.forward.rate_bps, rtt_us: link.base_rtt_us() }
+            }
+            (None, Some(rate_bps), Some(rtt)) => Path { rate_bps, rtt_us: rtt.as_micros() as u64 },
+            _ => return Ok(None),
+        };
+        if path.rtt_us == 0 {
+            return Err(Usage::error("a round-trip time of 0 holds nothing: give --rtt, for instance 600ms"));
+        }
+        Ok(Some(path))
+    }
+}
+
+fn row(check: Check) -> Row {
+    let verdict = match check.verdict {
+        Verdict::Ok => "ok",
+        Verdict::Warning => "warning",
+        Verdict::Missing => "missing",
+    };
+    Row {
+        name: check.name,
+        verdict,
+        found: check.found,
+        enables: check.enables,
+        advice: Some(check.advice).filter(|advice| !advice.is_empty()),
+    }
+}
+
+fn text(report: &Report) -> String {
+    let width = report.checks.iter().map(|row| row.name.len()).max().unwrap_or(0);
+    let mut text = String::new();
+    for row in &report.checks {
+        let enables =
+            if row.enables.is_empty() { String::new() } else { format!("  (for: {})", row.enables) };
+        text += &format!("{:<8} {:<width$}  {}{enables}\n", row.verdict, row.name, row.found);
+        if let Some(advice) = &row.advice {
+            text += &format!("{:<8} {:<width$}  -> {advice}\n", "", "");
+        }
+    }
+    text + &format!("{} missing, {} to look at\n", report.missing, report.warnings)
+}

@@ -1,0 +1,104 @@
+//! The process behind `attach --for`: waits in the background and detaches in time.
+//!
+//! It is started before the attachment is made and told by the end of its standard input that it has been made, or
+//! that its parent has died. What to watch it reads from the kernel, so it is right in both cases.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::process::CommandExt;
+use std::process::{ChildStdin, Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use clap::Args;
+use nix::sched::{CloneFlags, setns};
+use nix::unistd::{chdir, dup2_stdin, dup2_stdout, setsid};
+use onramp_loader::Expiry;
+use onramp_loader::algorithm::Algorithm;
+use onramp_net::namespace::Namespace;
+
+use crate::units::now_us;
+
+/// Longest sleep between two looks: a clock that is set meanwhile, a suspended host and a confirmation are noticed
+/// within it.
+const LOOK: Duration = Duration::from_secs(10);
+
+/// Detach an algorithm when its time is over (started by `attach --for`)
+#[derive(Args, Debug)]
+pub(crate) struct Expire {
+    algorithm: String,
+    /// The attachment was made after this, microseconds since 1970
+    since_us: u64,
+}
+
+impl Expire {
+    pub fn run(self) -> anyhow::Result<u8> {
+        let algorithm = onramp_loader::find(&self.algorithm)?;
+        leave_home()?;
+        io::stdout().write_all(b"ready")?;
+        io::stdout().flush()?;
+        io::stdin().read_to_end(&mut Vec::new())?;
+        let null = OpenOptions::new().read(true).write(true).open("/dev/null")?;
+        dup2_stdin(&null)?;
+        dup2_stdout(&null)?;
+
+        let Some(watched) = onramp_loader::expiry(algorithm)?.filter(|now| now.generation >= self.since_us)
+        else {
+            return Ok(0);
+        };
+        while let Some(expiry) = still(algorithm, watched)? {
+            let left = Duration::from_micros(expiry.expires_at_us.saturating_sub(now_us()));
+            if left.is_zero() {
+                onramp_loader::detach_expired(algorithm, watched.generation)?;
+                return Ok(0);
+            }
+            thread::sleep(left.min(LOOK));
+        }
+        Ok(0)
+    }
+}
+
+fn still(algorithm: Algorithm, watched: Expiry) -> Result<Option<Expiry>, onramp_loader::Error> {
+    Ok(onramp_loader::expiry(algorithm)?.filter(|now| now.generation == watched.generation))
+}
+
+/// A session of its own; and neither a directory nor a namespace is held for as long as it waits.
+fn leave_home() -> anyhow::Result<()> {
+    setsid()?;
+    if let Some(pid) = onramp_loader::kernel::host_process() {
+        // What is pinned is found through an ancestor, who may be gone when the time is over.
+        setns(File::open(format!("/proc/{pid}/ns/mnt"))?, CloneFlags::CLONE_NEWNS)?;
+    }
+    chdir("/")?;
+    // Where the first process is; without permission to look it stays where it is.
+    if let Ok(first) = Namespace::open("/proc/1/ns/net") {
+        first.enter()?;
+    }
+    Ok(())
+}
+
+/// The waiting process, seen from the one that attaches.
+pub(super) struct Watch {
+    go: ChildStdin,
+}
+
+impl Watch {
+    /// Starts it and waits until it is ready.
+    pub fn start(algorithm: Algorithm) -> io::Result<Self> {
+        let mut child = Command::new("/proc/self/exe")
+            .arg0("onramp")
+            .args(["expire", algorithm.name(), &now_us().to_string()])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()?;
+        let mut answer = [0; 5];
+        child.stdout.take().ok_or(io::ErrorKind::BrokenPipe)?.read_exact(&mut answer)?;
+        Ok(Self { go: child.stdin.take().ok_or(io::ErrorKind::BrokenPipe)? })
+    }
+
+    /// The attachment is made: begin to wait.
+    pub fn begin(self) {
+        drop(self.go);
+    }
+}

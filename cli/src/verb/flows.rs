@@ -1,0 +1,245 @@
+//! `onramp flows`.
+
+use clap::Args;
+use onramp_loader::abi::ExitRecord;
+use onramp_loader::{ExitReason, Flow, Phase};
+use serde::Serialize;
+
+use crate::failure::Usage;
+use crate::filter::Filter;
+use crate::output::{Named, Output};
+use crate::table::Table;
+use crate::units::{show_bytes, show_us};
+
+/// List the flows of this network namespace that use onramp: where each stands, and why it left slow start
+///
+/// FILTER as for ss(8): `src` or `dst` with PREFIX, PREFIX:PORT or :PORT; `sport` or `dport` with `= :PORT`; `and`
+/// between them. IPv6 with a port in brackets. cwnd and ssthresh are in segments; delivered is what the peer has
+/// acknowledged; retransmitted in segments; norm is that of search's newest check, in percent.
+///
+/// State: `slow start`; `left: REASON at TIME, BYTES` after the first data and acknowledged by then; `draining`: the
+/// exit is decided, the window still shrinks; `adopted`: was past its start when this control took it; `detached
+/// code`: the algorithm is detached and this flow still runs it; `no data yet`; `no state`: no memory for it, the base
+/// runs alone.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  onramp flows
+  onramp flows dst 198.51.100.0/24 and dport = :443
+  onramp flows 'src [2001:db8::/32]:80'
+  onramp flows --json | jq '.flows[] | select(.exit.reason == \"algorithm\")'")]
+pub(crate) struct Flows {
+    /// Only flows that match, in the syntax of ss(8)
+    #[arg(value_name = "FILTER")]
+    filter: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct Listing {
+    flows: Vec<Row>,
+}
+
+#[derive(Serialize)]
+struct Row {
+    local_address: String,
+    local_port: u16,
+    remote_address: String,
+    remote_port: u16,
+    tcp_state: &'static str,
+    cookie: u64,
+    algorithm: &'static str,
+    base: Option<&'static str>,
+    profile: Option<String>,
+    state: &'static str,
+    cwnd_segments: u32,
+    window_bytes: u64,
+    ssthresh_segments: Option<u32>,
+    mss_bytes: u32,
+    rtt_us: u32,
+    rttvar_us: u32,
+    min_rtt_us: Option<u32>,
+    delivered_segments: u32,
+    delivered_bytes: u64,
+    sent_bytes: u64,
+    outstanding_segments: u32,
+    retransmitted_segments: u32,
+    retransmitted_bytes: u64,
+    lost_segments: u32,
+    pacing_rate_bytes_per_s: Option<u64>,
+    delivery_rate_bytes_per_s: u64,
+    delivery_rate_app_limited: bool,
+    parameters_generation: Option<u32>,
+    slow_starts: Option<u32>,
+    exit: Option<Exit>,
+    outcomes: Option<Named<u32>>,
+    exports: Option<Named<Words>>,
+}
+
+#[derive(Serialize)]
+struct Exit {
+    reason: &'static str,
+    at_us: u64,
+    acknowledged_bytes: u64,
+    window_segments: u32,
+    window_bytes: u64,
+    window_after_segments: Option<u32>,
+    in_flight_segments: u32,
+    mss_bytes: u32,
+    rtt_us: u32,
+    min_rtt_us: u32,
+    undone: u32,
+}
+
+/// One number, or several.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Words {
+    One(u32),
+    Several(Vec<u32>),
+}
+
+impl Flows {
+    pub fn run(self, output: &Output) -> anyhow::Result<u8> {
+        let filter = Filter::parse(&self.filter).map_err(Usage::error)?;
+        let mut flows = onramp_loader::flows(|socket| filter.matches(socket.local, socket.remote))?;
+        flows.sort_by_key(|flow| (flow.remote, flow.local));
+        let listing = Listing { flows: flows.iter().map(row).collect() };
+        output.data(&listing, || text(&flows, output))?;
+        Ok(0)
+    }
+}
+
+fn row(flow: &Flow) -> Row {
+    let info = &flow.info;
+    let header = flow.header.as_ref();
+    let exit = match flow.phase() {
+        Phase::Left(reason, record) | Phase::Exiting(reason, record) => Some(exit(reason, &record)),
+        _ => None,
+    };
+    let counted = |header: &onramp_loader::abi::FlowHeader| {
+        let named = flow.algorithm.outcomes().zip(header.outcomes);
+        Named(named.filter(|(one, _)| !one.name.is_empty()).map(|(one, number)| (one.name, number)).collect())
+    };
+    Row {
+        local_address: flow.local.ip().to_canonical().to_string(),
+        local_port: flow.local.port(),
+        remote_address: flow.remote.ip().to_canonical().to_string(),
+        remote_port: flow.remote.port(),
+        tcp_state: flow.state.name(),
+        cookie: flow.cookie,
+        algorithm: flow.algorithm.name(),
+        base: flow.base.map(|base| base.name()),
+        profile: flow.profile.clone(),
+        state: state(flow),
+        cwnd_segments: info.snd_cwnd,
+        window_bytes: u64::from(info.snd_cwnd) * u64::from(info.snd_mss),
+        ssthresh_segments: info.snd_ssthresh,
+        mss_bytes: info.snd_mss,
+        rtt_us: info.rtt_us,
+        rttvar_us: info.rttvar_us,
+        min_rtt_us: info.min_rtt_us,
+        delivered_segments: info.delivered,
+        delivered_bytes: info.bytes_acked,
+        sent_bytes: info.bytes_sent,
+        outstanding_segments: info.unacked,
+        retransmitted_segments: info.retrans_total,
+        retransmitted_bytes: info.bytes_retrans,
+        lost_segments: info.lost,
+        pacing_rate_bytes_per_s: info.pacing_rate_bytes_per_s,
+        delivery_rate_bytes_per_s: info.delivery_rate_bytes_per_s,
+        delivery_rate_app_limited: info.delivery_rate_app_limited,
+        parameters_generation: header.map(|header| header.generation),
+        slow_starts: header.map(|header| header.slow_starts),
+        exit,
+        outcomes: header.map(counted),
+        exports: header.map(|_| Named(exports(flow))),
+    }
+}
+
+fn exit(reason: ExitReason, record: &ExitRecord) -> Exit {
+    Exit {
+        reason: reason.name(),
+        at_us: record.at_us,
+        acknowledged_bytes: record.bytes_acked,
+        window_segments: record.window,
+        window_bytes: u64::from(record.window) * u64::from(record.mss),
+        window_after_segments: Some(record.window_after).filter(|window| *window != 0),
+        in_flight_segments: record.in_flight,
+        mss_bytes: record.mss,
+        rtt_us: record.rtt_us,
+        min_rtt_us: record.min_rtt_us,
+        undone: record.undone,
+    }
+}
+
+fn exports(flow: &Flow) -> Vec<(&'static str, Words)> {
+    let words = |values: Vec<u32>| match values[..] {
+        [one] => Words::One(one),
+        _ => Words::Several(values),
+    };
+    flow.exports().into_iter().map(|(export, values)| (export.name, words(values))).collect()
+}
+
+/// The state as a stable word.
+fn state(flow: &Flow) -> &'static str {
+    match flow.phase() {
+        _ if flow.base.is_none() => "detached_code",
+        Phase::Unknown if flow.header.is_none() => "no_state",
+        Phase::Unknown => "no_data_yet",
+        Phase::SlowStart => "slow_start",
+        Phase::Exiting(..) => "draining",
+        Phase::Left(..) => "left",
+        Phase::Adopted => "adopted",
+    }
+}
+
+fn state_text(flow: &Flow) -> String {
+    match flow.phase() {
+        Phase::Left(reason, record) if flow.base.is_some() => format!(
+            "left: {} at {}, {}",
+            reason.name().replace('_', " "),
+            show_us(record.at_us),
+            show_bytes(record.bytes_acked)
+        ),
+        _ => state(flow).replace('_', " "),
+    }
+}
+
+fn text(flows: &[Flow], output: &Output) -> String {
+    let mut table = Table::new([
+        "LOCAL",
+        "REMOTE",
+        "ALGORITHM",
+        "BASE",
+        "STATE",
+        ">CWND",
+        ">SSTHRESH",
+        ">RTT",
+        ">MIN RTT",
+        ">DELIVERED",
+        ">RETRANSMITTED",
+        ">NORM",
+    ]);
+    let dash = || "-".to_owned();
+    for flow in flows {
+        let info = &flow.info;
+        table.push([
+            canonical(flow.local),
+            canonical(flow.remote),
+            flow.algorithm.name().to_owned(),
+            flow.base.map_or("-", |base| base.name()).to_owned(),
+            state_text(flow),
+            info.snd_cwnd.to_string(),
+            info.snd_ssthresh.map_or_else(dash, |segments| segments.to_string()),
+            show_us(info.rtt_us.into()),
+            info.min_rtt_us.map_or_else(dash, |us| show_us(us.into())),
+            show_bytes(info.bytes_acked),
+            info.retrans_total.to_string(),
+            flow.export("norm_pct").map_or_else(dash, |norm| format!("{norm}%")),
+        ]);
+    }
+    table.render(output)
+}
+
+fn canonical(address: std::net::SocketAddr) -> String {
+    std::net::SocketAddr::new(address.ip().to_canonical(), address.port()).to_string()
+}

@@ -1,0 +1,139 @@
+//! `onramp list`.
+
+use std::collections::HashMap;
+
+use clap::Args;
+use onramp_loader::algorithm::{self, Algorithm, Parameter};
+use onramp_loader::{Base, State, kernel};
+use serde::Serialize;
+
+use crate::output::Output;
+use crate::settings::{AlgorithmName, Value};
+
+/// List the algorithms: what they do, where they come from, their parameters, and whether they are attached
+///
+/// A parameter is shown with its default, what may be given (a range with its unit, or names), and what it does.
+/// Needs no privilege; the base of what is attached is shown only to root.
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Examples:\n  onramp list\n  onramp list search\n  onramp list --json | jq '.algorithms[].name'"
+)]
+pub(crate) struct List {
+    /// Only this one
+    #[arg(value_name = "ALG", value_parser = AlgorithmName, hide_possible_values = true)]
+    algorithm: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Listing {
+    algorithms: Vec<Row>,
+}
+
+#[derive(Serialize)]
+struct Row {
+    name: &'static str,
+    congestion_control: String,
+    about: &'static str,
+    source: &'static str,
+    attached: bool,
+    base: Option<&'static str>,
+    parameters: Vec<Declaration>,
+    outcomes: Vec<Described>,
+    exports: Vec<Described>,
+}
+
+#[derive(Serialize)]
+struct Declaration {
+    name: &'static str,
+    unit: &'static str,
+    default: Value,
+    allowed: String,
+    minimum: u64,
+    maximum: u64,
+    choices: Vec<&'static str>,
+    help: &'static str,
+}
+
+#[derive(Serialize)]
+struct Described {
+    name: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unit: Option<&'static str>,
+    help: &'static str,
+}
+
+impl List {
+    pub fn run(self, output: &Output) -> anyhow::Result<u8> {
+        let algorithms: Vec<Algorithm> = match &self.algorithm {
+            Some(name) => vec![onramp_loader::find(name)?],
+            None => algorithm::all().collect(),
+        };
+        let registered = kernel::registered()?;
+        let bases = bases();
+        let row = |algorithm: Algorithm| describe(algorithm, &registered, &bases);
+        let listing = Listing { algorithms: algorithms.into_iter().map(row).collect() };
+        output.data(&listing, || {
+            listing.algorithms.iter().map(|row| text(row, output)).collect::<Vec<_>>().join("\n")
+        })?;
+        Ok(0)
+    }
+}
+
+/// Bases of what is attached, as far as this process may know.
+fn bases() -> HashMap<&'static str, Base> {
+    let all = if kernel::may_attach() { onramp_loader::status().ok() } else { None };
+    let base = |one: onramp_loader::Status| match one.state {
+        State::Attached(state) => Some((one.algorithm.name(), state.base)),
+        _ => None,
+    };
+    all.map_or_else(HashMap::new, |(all, _)| all.into_iter().filter_map(base).collect())
+}
+
+fn describe(algorithm: Algorithm, registered: &[String], bases: &HashMap<&str, Base>) -> Row {
+    let congestion_control = algorithm.congestion_control();
+    Row {
+        name: algorithm.name(),
+        about: algorithm.about(),
+        source: algorithm.source(),
+        attached: registered.contains(&congestion_control),
+        base: bases.get(algorithm.name()).map(|base| base.name()),
+        congestion_control,
+        parameters: algorithm.declarations().map(declaration).collect(),
+        outcomes: algorithm
+            .outcomes()
+            .filter(|outcome| !outcome.name.is_empty())
+            .map(|outcome| Described { name: outcome.name, unit: None, help: outcome.help })
+            .collect(),
+        exports: algorithm
+            .exports()
+            .map(|export| Described { name: export.name, unit: Some(export.unit), help: export.help })
+            .collect(),
+    }
+}
+
+fn declaration(parameter: Parameter) -> Declaration {
+    Declaration {
+        name: parameter.name,
+        unit: parameter.unit,
+        default: Value::of(&parameter, parameter.default),
+        allowed: parameter.allowed(),
+        minimum: parameter.minimum,
+        maximum: parameter.maximum,
+        help: parameter.help,
+        choices: parameter.choices,
+    }
+}
+
+fn text(row: &Row, output: &Output) -> String {
+    let attached = match (row.attached, row.base) {
+        (false, _) => "not attached".to_owned(),
+        (true, None) => "attached".to_owned(),
+        (true, Some(base)) => format!("attached, base {base}"),
+    };
+    let mut text = format!("{}  {}\n", output.bold(row.name), row.about);
+    text += &format!("  {attached} as {}; from {}\n", row.congestion_control, row.source);
+    for one in &row.parameters {
+        text += &format!("    {}={}  ({})  {}\n", one.name, one.default, one.allowed, one.help);
+    }
+    text
+}

@@ -1,0 +1,54 @@
+//! The verbs, one file each.
+
+mod attach;
+mod completions;
+mod detach;
+mod doctor;
+mod expire;
+mod flows;
+mod lab;
+mod list;
+mod plan;
+mod run;
+mod status;
+mod tune;
+
+use clap::Subcommand;
+
+use crate::output::Output;
+
+/// A verb with its arguments; what `--help` says of it stands with its arguments.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Verb {
+    List(list::List),
+    Attach(attach::Attach),
+    Detach(detach::Detach),
+    Status(status::Status),
+    Tune(tune::Tune),
+    Run(run::Run),
+    Flows(flows::Flows),
+    Doctor(doctor::Doctor),
+    Lab(lab::Lab),
+    Completions(completions::Completions),
+    #[command(hide = true)]
+    Expire(expire::Expire),
+}
+
+impl Verb {
+    /// Does it; returns the exit code.
+    pub fn run(self, output: &Output) -> anyhow::Result<u8> {
+        match self {
+            Self::List(verb) => verb.run(output),
+            Self::Attach(verb) => verb.run(output),
+            Self::Detach(verb) => verb.run(output),
+            Self::Status(verb) => verb.run(output),
+            Self::Tune(verb) => verb.run(output),
+            Self::Run(verb) => verb.run(output),
+            Self::Flows(verb) => verb.run(output),
+            Self::Doctor(verb) => verb.run(output),
+            Self::Lab(verb) => verb.run(output),
+            Self::Completions(verb) => verb.run(output),
+            Self::Expire(verb) => verb.run(),
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! `onramp run`.
+
+use std::ffi::OsString;
+use std::io::ErrorKind;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Command, ExitStatus};
+
+use clap::Args;
+use onramp_loader::{Action, AttachOptions, Error, Ran};
+
+use super::plan;
+use crate::failure::Usage;
+use crate::output::Output;
+use crate::settings::Settings;
+
+/// Run a command whose TCP sockets use an algorithm; nothing remains afterwards
+///
+/// The command runs in a cgroup of its own (cgroup v2), whose sockets get the algorithm when they connect or accept;
+/// an application's own choice of a congestion control still wins. The algorithm is attached for the run, or used as
+/// it is where it is attached already. SIGINT, SIGTERM and SIGHUP are handed on to the command.
+///
+/// The exit code is the command's, 128 plus the signal if one ended it, 127 or 126 if it cannot be started.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  onramp run search -- curl -o /dev/null https://example.org/large
+  onramp run search --profile geo --set exit_action=hold -- ./server
+  onramp run search --dry-run -- true")]
+pub(crate) struct Run {
+    #[command(flatten)]
+    settings: Settings,
+    /// Say what would be done; change nothing and start nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// Command with its arguments
+    #[arg(value_name = "COMMAND", required = true, last = true)]
+    command: Vec<OsString>,
+}
+
+impl Run {
+    pub fn run(self, output: &Output) -> anyhow::Result<u8> {
+        let options = self.settings.options()?;
+        self.refuse_other_parameters(&options)?;
+        if self.dry_run {
+            return plan::print(&self.plan(&options)?, output);
+        }
+        let (program, arguments) = self.command.split_first().ok_or_else(|| Usage::error("no command"))?;
+        match onramp_loader::run(&options, Command::new(program).args(arguments)) {
+            Ok(ran) => {
+                warn(&ran);
+                Ok(code(ran.status))
+            }
+            Err(error) => match not_started(&error) {
+                Some(code) => {
+                    eprintln!("error: {error}");
+                    Ok(code)
+                }
+                None => Err(error.into()),
+            },
+        }
+    }
+
+    /// What is attached already is used as it is, so asking for something else must not go unheard.
+    fn refuse_other_parameters(&self, options: &AttachOptions) -> anyhow::Result<()> {
+        let algorithm = options.parameters.algorithm();
+        let Ok(sets) = onramp_loader::parameter_sets(algorithm) else { return Ok(()) };
+        let asked = self.settings.profile.is_some() || !self.settings.settings.is_empty();
+        let same = sets.first().is_some_and(|set| set.parameters == options.parameters);
+        if (asked && !same) || self.settings.base.is_some() {
+            return Err(Usage::error(format!(
+                "{0} is attached already, and a run uses it as it is: leave out --profile, --set and --base, or `onramp detach {0}` first",
+                algorithm.name()
+            )));
+        }
+        Ok(())
+    }
+
+    fn plan(&self, options: &AttachOptions) -> anyhow::Result<Vec<Action>> {
+        let name = options.parameters.algorithm().congestion_control();
+        let mut actions = match onramp_loader::plan_attach(options) {
+            Ok(actions) => actions,
+            Err(Error::AlreadyAttached { algorithm, .. }) => {
+                vec![Action { what: format!("use {algorithm} as it is attached"), undo: String::new() }]
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let command: Vec<_> = self.command.iter().map(|word| word.to_string_lossy()).collect();
+        actions.push(Action {
+            what: format!("create a cgroup whose sockets use {name}, and run in it: {}", command.join(" ")),
+            undo: String::new(),
+        });
+        actions.push(Action {
+            what: "remove the cgroup, and detach again what was attached for the run".into(),
+            undo: String::new(),
+        });
+        Ok(actions)
+    }
+}
+
+fn warn(ran: &Ran) {
+    if ran.left_behind > 0 {
+        tracing::warn!("processes that the command left behind went to the root cgroup: {}", ran.left_behind);
+    }
+    for users in ran.detached.iter().flat_map(|detached| &detached.stragglers) {
+        tracing::warn!("sockets still on the detached code in {}: {}", users.namespace, users.sockets);
+    }
+}
+
+fn code(status: ExitStatus) -> u8 {
+    let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
+    code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1)
+}
+
+/// As env(1): 127 not found, 126 not executable.
+fn not_started(error: &Error) -> Option<u8> {
+    match error {
+        Error::Io { action: "start", source, .. } => {
+            Some(if source.kind() == ErrorKind::NotFound { 127 } else { 126 })
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,236 @@
+//! `onramp status`.
+
+use clap::Args;
+use onramp_loader::abi::Counters;
+use onramp_loader::algorithm::Algorithm;
+use onramp_loader::{AttachedState, ExitReason, Leftover, ParameterSet, State, Users};
+use serde::Serialize;
+
+use crate::output::{Named, Output};
+use crate::settings::Value;
+use crate::units::{count, now_us, show_us};
+
+/// Show what is attached: base, generation, parameters, who has it as default, sockets on it, and what its flows did
+///
+/// Also what interrupted commands have left, and how to clear it. Reads the kernel; there is no other record.
+/// Counters cover flows that have ended since the algorithm was attached; open ones are in `onramp flows`.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  onramp status\n  onramp status --json | jq '.algorithms[].generation'")]
+pub(crate) struct Status {}
+
+#[derive(Serialize)]
+struct Report {
+    algorithms: Vec<Row>,
+    dead_runs: Vec<DeadRun>,
+}
+
+#[derive(Serialize)]
+struct Row {
+    algorithm: &'static str,
+    congestion_control: String,
+    state: &'static str,
+    explanation: Option<String>,
+    sockets: Vec<Sockets>,
+    #[serde(flatten)]
+    attached: Option<Attached>,
+}
+
+#[derive(Serialize)]
+struct Sockets {
+    namespace: String,
+    sockets: usize,
+}
+
+#[derive(Serialize)]
+struct Attached {
+    base: &'static str,
+    generation: String,
+    version: String,
+    attached_at_us: u64,
+    expires_at_us: Option<u64>,
+    owner_pid: Option<u32>,
+    owner_alive: Option<bool>,
+    default_in: Vec<String>,
+    parameter_sets: Vec<Set>,
+    flows_started: u64,
+    flows_adopted: u64,
+    flows_ended: u64,
+    flows_without_state: u64,
+    exits_undone: u64,
+    ended_in_slow_start: u64,
+    exits: Named<u64>,
+    outcomes: Named<u64>,
+}
+
+#[derive(Serialize)]
+struct Set {
+    profile: String,
+    parameters_generation: u32,
+    parameters: Named<Value>,
+}
+
+#[derive(Serialize)]
+struct DeadRun {
+    cgroup: String,
+    pid: u32,
+    processes: usize,
+}
+
+impl Status {
+    pub fn run(self, output: &Output) -> anyhow::Result<u8> {
+        let (all, leftovers) = onramp_loader::status()?;
+        let report = Report {
+            algorithms: all.into_iter().map(row).collect(),
+            dead_runs: leftovers.into_iter().map(dead_run).collect(),
+        };
+        output.data(&report, || text(&report, output))?;
+        Ok(0)
+    }
+}
+
+fn row(status: onramp_loader::Status) -> Row {
+    let onramp_loader::Status { algorithm, state, users } = status;
+    let name = algorithm.name();
+    let (state, explanation, attached) = match state {
+        State::Attached(state) => {
+            let dead = matches!(state.owner, Some((_, false)));
+            let explanation = dead.then(|| {
+                format!("attached for a run that has died: `onramp detach {name}` (or --all) clears it")
+            });
+            ("attached", explanation, Some(attached(algorithm, *state)))
+        }
+        State::Interrupted => {
+            let explanation = format!(
+                "half attached: an attach or detach was cut off; `onramp detach {name}` (or --all) clears it"
+            );
+            ("interrupted", Some(explanation), None)
+        }
+        State::Foreign => {
+            let explanation = "registered, but not pinned by onramp: attached by other means, or the BPF file system of another mount namespace";
+            ("foreign", Some(explanation.to_owned()), None)
+        }
+        State::Lingering => {
+            let explanation = "detached, but sockets still run its code: it stays loaded until they close";
+            ("lingering", Some(explanation.to_owned()), None)
+        }
+    };
+    Row {
+        algorithm: name,
+        congestion_control: algorithm.congestion_control(),
+        state,
+        explanation,
+        sockets: users.into_iter().map(sockets).collect(),
+        attached,
+    }
+}
+
+fn sockets(users: Users) -> Sockets {
+    Sockets { namespace: users.namespace, sockets: users.sockets }
+}
+
+fn attached(algorithm: Algorithm, state: AttachedState) -> Attached {
+    let Counters { flows_started, flows_adopted, flows_ended, flows_without_state, undone, exits, outcomes } =
+        state.counters;
+    let reasons = ExitReason::ALL.into_iter().zip(exits.into_iter().skip(1));
+    let named = algorithm.outcomes().zip(outcomes).filter(|(outcome, _)| !outcome.name.is_empty());
+    Attached {
+        base: state.base.name(),
+        generation: format!("{:x}", state.generation),
+        version: state.version,
+        attached_at_us: state.attached_at_us,
+        expires_at_us: state.expires_at_us,
+        owner_pid: state.owner.map(|(pid, _)| pid),
+        owner_alive: state.owner.map(|(_, alive)| alive),
+        default_in: state.default_in,
+        parameter_sets: state.parameter_sets.into_iter().map(set).collect(),
+        flows_started,
+        flows_adopted,
+        flows_ended,
+        flows_without_state,
+        exits_undone: undone,
+        ended_in_slow_start: exits[0],
+        exits: Named(reasons.map(|(reason, number)| (reason.name(), number)).collect()),
+        outcomes: Named(named.map(|(outcome, number)| (outcome.name, number)).collect()),
+    }
+}
+
+fn set(set: ParameterSet) -> Set {
+    let values =
+        set.parameters.iter().map(|(parameter, value)| (parameter.name, Value::of(&parameter, value)));
+    Set { parameters: Named(values.collect()), profile: set.profile, parameters_generation: set.generation }
+}
+
+fn dead_run(leftover: Leftover) -> DeadRun {
+    DeadRun { cgroup: leftover.path.display().to_string(), pid: leftover.pid, processes: leftover.processes }
+}
+
+fn text(report: &Report, output: &Output) -> String {
+    let mut text = String::new();
+    for row in &report.algorithms {
+        text += &format!("{}  {} as {}\n", output.bold(row.algorithm), row.state, row.congestion_control);
+        if let Some(explanation) = &row.explanation {
+            text += &format!("  {explanation}\n");
+        }
+        if let Some(attached) = &row.attached {
+            text += &attached_text(row.algorithm, attached);
+        }
+        for Sockets { namespace, sockets } in &row.sockets {
+            text += &format!("  {} in network namespace {namespace}\n", count(*sockets, "socket"));
+        }
+    }
+    for DeadRun { cgroup, pid, processes } in &report.dead_runs {
+        let processes = if *processes == 1 { "1 process" } else { &format!("{processes} processes") };
+        text += &format!(
+            "cgroup {cgroup} of a run (pid {pid}) that has died, with {processes}: `onramp detach --all` removes it\n"
+        );
+    }
+    if text.is_empty() { "nothing is attached\n".into() } else { text }
+}
+
+fn attached_text(algorithm: &str, attached: &Attached) -> String {
+    let now = now_us();
+    let mut text = format!(
+        "  base {}, generation {}, attached {} ago by onramp {}\n",
+        attached.base,
+        attached.generation,
+        show_us(now.saturating_sub(attached.attached_at_us)),
+        attached.version
+    );
+    if let Some(at) = attached.expires_at_us {
+        text += &match at.checked_sub(now) {
+            Some(left) => format!(
+                "  detaches in {} unless confirmed: onramp attach {algorithm} --confirm\n",
+                show_us(left)
+            ),
+            None => format!(
+                "  its time was over {} ago, but the process that should detach it has gone: onramp detach {algorithm}\n",
+                show_us(now - at)
+            ),
+        };
+    }
+    if let (Some(pid), Some(true)) = (attached.owner_pid, attached.owner_alive) {
+        text += &format!("  attached for `onramp run`, pid {pid}\n");
+    }
+    for set in &attached.parameter_sets {
+        let values: Vec<_> =
+            set.parameters.0.iter().map(|(name, value)| format!(" {name}={value}")).collect();
+        text += &format!(
+            "  profile {}, generation {}:{}\n",
+            set.profile,
+            set.parameters_generation,
+            values.concat()
+        );
+    }
+    for namespace in &attached.default_in {
+        text += &format!("  default of network namespace {namespace}\n");
+    }
+    text += &format!(
+        "  flows: {} started, {} taken over, {} ended, {} without state\n",
+        attached.flows_started, attached.flows_adopted, attached.flows_ended, attached.flows_without_state
+    );
+    let mut exits = vec![format!("{} in slow start", attached.ended_in_slow_start)];
+    exits.extend(
+        attached.exits.0.iter().filter(|(_, number)| *number > 0).map(|(name, n)| format!("{n} by {name}")),
+    );
+    text + &format!("  ended flows left slow start: {}; {} undone\n", exits.join(", "), attached.exits_undone)
+}

@@ -1,0 +1,161 @@
+//! The `onramp` binary: built, run, looked at.
+
+use std::env;
+use std::ffi::OsStr;
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, Output};
+use std::sync::OnceLock;
+
+use onramp_net::Namespace;
+use serde_json::Value;
+
+/// Path of the binary: `ONRAMP_BIN`, else built once into the directory that this test was built into.
+///
+/// # Panics
+/// If it cannot be built.
+pub fn binary() -> &'static PathBuf {
+    static BINARY: OnceLock<PathBuf> = OnceLock::new();
+    BINARY.get_or_init(|| env::var_os("ONRAMP_BIN").map_or_else(build, PathBuf::from))
+}
+
+/// A test lies in `<target>/<profile>/deps`; cargo has let go of its lock by the time it runs.
+fn build() -> PathBuf {
+    let test = env::current_exe().expect("path of the test");
+    let profile = test.parent().and_then(|deps| deps.parent()).expect("directory of the profile");
+    let target = profile.parent().expect("target directory");
+    let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    cargo.args(["build", "--quiet", "--package", "onramp", "--bin", "onramp", "--target-dir"]).arg(target);
+    if profile.ends_with("release") {
+        cargo.arg("--release");
+    }
+    let built = cargo.current_dir(env!("CARGO_MANIFEST_DIR")).status().expect("cargo runs");
+    assert!(built.success(), "building onramp failed");
+    profile.join("onramp")
+}
+
+/// A command of the binary.
+pub fn command<S: AsRef<OsStr>>(arguments: impl IntoIterator<Item = S>) -> Command {
+    let mut command = Command::new(binary());
+    command.args(arguments);
+    command
+}
+
+/// What a run of the binary printed, and its exit code.
+#[derive(Debug)]
+pub struct Ran {
+    /// Exit code; `None`: ended by a signal.
+    pub code: Option<i32>,
+    /// Standard output.
+    pub stdout: String,
+    /// Standard error.
+    pub stderr: String,
+}
+
+impl From<Output> for Ran {
+    fn from(output: Output) -> Self {
+        Self {
+            code: output.status.code(),
+            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
+}
+
+impl Ran {
+    /// Standard output of a run that must have succeeded.
+    ///
+    /// # Panics
+    /// If it failed.
+    pub fn ok(self) -> String {
+        assert_eq!(self.code, Some(0), "{self:?}");
+        self.stdout
+    }
+
+    /// Standard error of a run that must have failed with this code: one sentence, and nothing on stdout.
+    ///
+    /// # Panics
+    /// If it did not.
+    pub fn refused(self, code: i32) -> String {
+        assert_eq!(self.code, Some(code), "{self:?}");
+        assert_eq!(self.stdout, "", "{self:?}");
+        assert!(self.stderr.starts_with("error: "), "{self:?}");
+        assert_eq!(self.stderr.lines().count(), 1, "{self:?}");
+        self.stderr
+    }
+}
+
+/// Runs the binary; the arguments are split at spaces.
+///
+/// # Panics
+/// If it cannot be started.
+pub fn onramp(arguments: &str) -> Ran {
+    command(arguments.split_whitespace()).output().expect("onramp runs").into()
+}
+
+/// Runs the binary with `--json`; it must succeed.
+///
+/// # Panics
+/// If it fails, or prints anything but one JSON object with `"schema":1`.
+pub fn json(arguments: &str) -> Value {
+    let text = onramp(&format!("--json {arguments}")).ok();
+    let value: Value = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"));
+    assert_eq!(value["schema"], 1, "{text}");
+    value
+}
+
+/// What `status` says of an algorithm's state; `None`: nothing.
+///
+/// # Panics
+/// If `status` fails.
+pub fn state(algorithm: &str) -> Option<String> {
+    let status = json("status");
+    let rows = status["algorithms"].as_array().expect("algorithms");
+    let row = rows.iter().find(|row| row["algorithm"] == algorithm)?;
+    Some(row["state"].as_str().expect("state").to_owned())
+}
+
+/// Everything that onramp may change on this host: pins, registered congestion controls, cgroups of runs, and the
+/// default of this network namespace, of those given, and of all that have one of onramp's.
+///
+/// # Panics
+/// If it cannot be read.
+pub fn host_state(namespaces: &[&Namespace]) -> Vec<String> {
+    let mut state = Vec::new();
+    let mut directories = vec![PathBuf::from(onramp_loader::ROOT)];
+    while let Some(directory) = directories.pop() {
+        for entry in fs::read_dir(&directory).into_iter().flatten() {
+            let path = entry.expect("entry").path();
+            state.push(path.display().to_string());
+            if path.is_dir() {
+                directories.push(path);
+            }
+        }
+    }
+    state.extend(onramp_loader::kernel::registered().expect("registered controls"));
+    let default = |namespace: &Namespace| namespace.sysctl_get(DEFAULT).unwrap_or_default();
+    let here = Namespace::current().expect("this namespace");
+    let watched = namespaces.iter().copied().chain([&here]).map(|one| (one.inode(), default(one)));
+    let others = Namespace::all().expect("namespaces").into_iter().map(|one| (one.inode(), default(&one)));
+    let others = others.filter(|(_, name)| name.starts_with("onramp_"));
+    state.extend(watched.chain(others).map(|(inode, name)| format!("{inode} {name}")));
+    state.extend(run_cgroups().iter().map(|path| path.display().to_string()));
+    state.sort();
+    state.dedup();
+    state
+}
+
+/// Sysctl with a namespace's default congestion control.
+pub const DEFAULT: &str = "net.ipv4.tcp_congestion_control";
+
+/// Cgroups of `onramp run` that exist now.
+pub fn run_cgroups() -> Vec<PathBuf> {
+    let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
+    let cgroup2 = mounts.lines().map(|line| line.split(' ').collect::<Vec<_>>());
+    cgroup2
+        .filter(|fields| fields[2] == "cgroup2")
+        .flat_map(|fields| fs::read_dir(fields[1]).into_iter().flatten())
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("onramp-run-")))
+        .collect()
+}

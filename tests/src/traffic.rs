@@ -1,0 +1,95 @@
+//! Connections to look at, in network namespaces of their own.
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use onramp_net::Namespace;
+
+/// A network namespace with its loopback device up.
+///
+/// # Panics
+/// Without root.
+pub fn namespace() -> Namespace {
+    let namespace = Namespace::create().expect("network namespace");
+    let up = namespace.command("ip").args(["link", "set", "lo", "up"]).status().expect("ip runs");
+    assert!(up.success());
+    namespace
+}
+
+/// A connection over loopback that sends for as long as it lives, at most `rate` bytes per second.
+pub struct Transfer {
+    /// The sending end's.
+    pub local: std::net::SocketAddr,
+    received: Arc<AtomicU64>,
+    stop: Arc<AtomicBool>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Transfer {
+    /// Connects inside the namespace, whose default decides the congestion control, and starts sending.
+    ///
+    /// # Panics
+    /// If it cannot connect.
+    pub fn start(namespace: &Namespace, rate: u64) -> Self {
+        let listener = namespace.run(|| TcpListener::bind("127.0.0.1:0")).expect("namespace").expect("bind");
+        let address = listener.local_addr().expect("address");
+        let mut stream = namespace.run(|| TcpStream::connect(address)).expect("namespace").expect("connect");
+        let (mut far, _) = listener.accept().expect("accept");
+        let local = stream.local_addr().expect("address");
+        let received = Arc::new(AtomicU64::new(0));
+        let stop = Arc::new(AtomicBool::new(false));
+        let (counter, stopped) = (Arc::clone(&received), Arc::clone(&stop));
+        let reader = thread::spawn(move || {
+            let mut buffer = vec![0; 1 << 16];
+            while let Ok(bytes @ 1..) = far.read(&mut buffer) {
+                counter.fetch_add(bytes as u64, Ordering::Relaxed);
+            }
+        });
+        let writer = thread::spawn(move || {
+            // A hundred writes a second.
+            let chunk = vec![0; (rate / 100).max(1) as usize];
+            while !stopped.load(Ordering::Relaxed) && stream.write_all(&chunk).is_ok() {
+                thread::sleep(Duration::from_millis(10));
+            }
+        });
+        Self { local, received, stop, threads: vec![writer, reader] }
+    }
+
+    /// Bytes received so far.
+    pub fn received(&self) -> u64 {
+        self.received.load(Ordering::Relaxed)
+    }
+
+    /// Whether more arrives within two seconds.
+    pub fn goes_on(&self) -> bool {
+        let before = self.received();
+        within(Duration::from_secs(2), || self.received() > before + 1000)
+    }
+}
+
+impl Drop for Transfer {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        for thread in self.threads.drain(..) {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Whether something becomes true within this time.
+pub fn within(time: Duration, mut holds: impl FnMut() -> bool) -> bool {
+    let deadline = Instant::now() + time;
+    loop {
+        if holds() {
+            return true;
+        }
+        if Instant::now() >= deadline {
+            return false;
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+}
