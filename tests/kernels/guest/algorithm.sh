@@ -1,0 +1,33 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+# algorithm.sh ALGORITHM: its life from attach to detach, the second half of it under a running flow.
+cd / || exit
+# shellcheck source=SCRIPTDIR/lib.sh
+. /lib.sh
+
+algorithm=$1
+control=onramp_$1
+available=/proc/sys/net/ipv4/tcp_available_congestion_control
+
+# On Reno, which is the base where CUBIC's functions are not to be had.
+if step "$algorithm" attach_reno onramp attach "$algorithm" --base reno; then
+	step "$algorithm" transfer_reno sh /transfer.sh "$control"
+	step "$algorithm" detach_reno onramp detach "$algorithm"
+fi
+
+step "$algorithm" attach onramp attach "$algorithm" || exit
+step "$algorithm" registered grep -w "$control" "$available"
+step "$algorithm" transfer sh /transfer.sh "$control"
+step "$algorithm" status sh /status.sh "$algorithm"
+
+iperf3 -c 127.0.0.1 -C "$control" -t 60 >/tmp/client.out 2>&1 &
+client=$!
+step "$algorithm" flows sh /flows.sh "$algorithm"
+step "$algorithm" tune sh /tune.sh "$algorithm"
+step "$algorithm" detach onramp detach "$algorithm"
+step "$algorithm" gone sh -c "! grep -w $control $available"
+step "$algorithm" pins sh -c '! find /sys/fs/bpf/onramp 2>/dev/null | grep .'
+# The flow goes on, on another control, and nothing runs the code any more.
+step "$algorithm" moved sh -c "kill -0 $client && onramp status --json | jq -e '.algorithms == []'"
+kill "$client"
+wait "$client"

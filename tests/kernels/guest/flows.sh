@@ -1,0 +1,15 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+# flows.sh ALGORITHM: a flow that is under way is listed, with what is kept of it. Its client has just been started, and
+# has a second connection, which carries next to nothing.
+
+for _ in $(seq 20); do
+	onramp flows --json >/tmp/flows.json || exit
+	if jq -er --arg algorithm "$1" 'first(.flows[] | select(.algorithm == $algorithm and .delivered_bytes > 1e6 and .state != "no_state") |
+		"\(.state), cwnd \(.cwnd_segments), \(.delivered_bytes) bytes delivered")' /tmp/flows.json; then
+		exit
+	fi
+	sleep 0.2
+done
+cat /tmp/flows.json
+exit 1

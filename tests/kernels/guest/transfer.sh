@@ -1,0 +1,22 @@
+#!/bin/sh
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+# transfer.sh CONTROL: 50 MiB over loopback, sent by CONTROL.
+
+control=$1
+bytes=52428800
+
+for attempt in 1 2 3 4 5; do
+	if iperf3 -J -c 127.0.0.1 -C "$control" -n "$bytes" >/tmp/transfer.json; then
+		break
+	fi
+	# The server takes one client at a time and may not be done with the last one, or not listen yet.
+	jq -r '.error' /tmp/transfer.json >&2
+	[ "$attempt" = 5 ] && exit 1
+	sleep 1
+done
+
+jq -r '.end | "\(.sender_tcp_congestion): \(.sum_sent.bytes) bytes sent, \(.sum_received.bytes) received, " +
+	"\(.sum_sent.retransmits) retransmissions, \(.sum_sent.bits_per_second / 1e6 | floor) Mb/s"' /tmp/transfer.json
+# With -n iperf3's server stops counting when the client says so, with megabytes still in its socket.
+jq -e --arg control "$control" --argjson bytes "$bytes" '.end | .sender_tcp_congestion == $control and
+	.sum_sent.bytes >= $bytes and .sum_received.bytes >= $bytes / 2' /tmp/transfer.json >/dev/null

@@ -1,0 +1,249 @@
+//! How slow start ends in the kernel, cause by cause: each is staged on a wire whose packets have scripted fates, and
+//! the record that the flow keeps is read back.
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use nix::sys::socket::{setsockopt, sockopt::TcpCongestion};
+use onramp_loader::{AttachOptions, ExitReason, Flow, Phase};
+use onramp_tests::wire::{FAR, Fate, Wire};
+use onramp_tests::{Attachments, root_or_skip};
+
+/// One way; the RTT is twice this.
+const DELAY: Duration = Duration::from_millis(20);
+
+/// A connection over a wire, sending as fast as it may.
+struct Sender {
+    wire: Wire,
+    stream: TcpStream,
+}
+
+impl Sender {
+    fn connect(wire: Wire, control: &str) -> Self {
+        let listener = wire.far.run(|| TcpListener::bind((FAR, 0)).unwrap()).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut buffer = vec![0; 1 << 16];
+            while stream.read(&mut buffer).is_ok_and(|bytes| bytes > 0) {}
+        });
+        let stream = wire.near.run(|| TcpStream::connect((FAR, port)).unwrap()).unwrap();
+        stream.set_write_timeout(Some(Duration::from_secs(20))).unwrap();
+        let sender = Self { wire, stream };
+        sender.choose(control);
+        sender
+    }
+
+    fn choose(&self, control: &str) {
+        setsockopt(&self.stream, TcpCongestion, &control.into()).unwrap();
+    }
+
+    fn send(&mut self, bytes: usize) {
+        self.stream.write_all(&vec![0; bytes]).unwrap();
+    }
+
+    fn flow(&self) -> Flow {
+        let local = self.stream.local_addr().unwrap();
+        let flows =
+            self.wire.near.run(|| onramp_loader::flows(|socket| socket.local == local)).unwrap().unwrap();
+        flows.into_iter().next().expect("the flow is listed")
+    }
+
+    /// The flow once `done` holds of it, or as it is after ten seconds.
+    fn flow_when(&self, done: impl Fn(&Flow) -> bool) -> Flow {
+        let deadline = Instant::now() + Duration::from_secs(10);
+        loop {
+            let flow = self.flow();
+            if done(&flow) || Instant::now() > deadline {
+                return flow;
+            }
+            thread::sleep(Duration::from_millis(10));
+        }
+    }
+}
+
+fn left(flow: &Flow) -> bool {
+    matches!(flow.phase(), Phase::Left(..))
+}
+
+fn attach(attachments: &Attachments, algorithm: &str, settings: &[&str]) {
+    let mut parameters = onramp_loader::find(algorithm).unwrap().parameters();
+    parameters.assign(settings).unwrap();
+    attachments.attach(&AttachOptions::new(parameters));
+}
+
+/// Sends half a megabyte over a wire with scripted fates and returns the flow once slow start is over.
+fn exit_of(fate: impl FnMut(onramp_tests::wire::Data) -> Fate + Send + 'static, ecn: bool) -> (Sender, Flow) {
+    let wire = Wire::lay(DELAY, fate);
+    wire.sysctl("net.ipv4.tcp_ecn", if ecn { "1" } else { "0" });
+    let mut sender = Sender::connect(wire, "onramp_plain");
+    sender.send(500_000);
+    let flow = sender.flow_when(left);
+    (sender, flow)
+}
+
+fn assert_left(flow: &Flow, expected: ExitReason) {
+    let Phase::Left(reason, record) = flow.phase() else { panic!("{:?}", flow.phase()) };
+    assert_eq!(reason, expected);
+    assert!(record.window >= 10, "the window at detection is whole: {record:?}");
+    assert!(record.window_after < record.window, "reduced by the base: {record:?}");
+    assert!(record.at_us >= DELAY.as_micros() as u64, "{record:?}");
+    assert!(record.mss > 1000 && record.min_rtt_us >= 2 * DELAY.as_micros() as u32, "{record:?}");
+}
+
+#[test]
+fn a_lost_segment_ends_slow_start_by_loss() {
+    if !root_or_skip("a_lost_segment_ends_slow_start_by_loss") {
+        return;
+    }
+    let attachments = Attachments::lock();
+    attach(&attachments, "plain", &[]);
+    let lost = |data: onramp_tests::wire::Data| if data.number == 60 { Fate::Drop } else { Fate::Deliver };
+    let (_sender, flow) = exit_of(lost, false);
+    assert_left(&flow, ExitReason::Loss);
+    assert_eq!(flow.header.unwrap().slow_starts, 1);
+}
+
+#[test]
+fn a_congestion_mark_ends_slow_start_by_ecn() {
+    if !root_or_skip("a_congestion_mark_ends_slow_start_by_ecn") {
+        return;
+    }
+    let attachments = Attachments::lock();
+    attach(&attachments, "plain", &[]);
+    let marked = |data: onramp_tests::wire::Data| if data.number == 60 { Fate::Mark } else { Fate::Deliver };
+    let (_sender, flow) = exit_of(marked, true);
+    assert_left(&flow, ExitReason::Ecn);
+    assert_eq!(flow.info.retrans_total, 0);
+}
+
+#[test]
+fn a_silent_wire_ends_slow_start_by_timeout_and_slow_start_begins_anew() {
+    if !root_or_skip("a_silent_wire_ends_slow_start_by_timeout_and_slow_start_begins_anew") {
+        return;
+    }
+    let attachments = Attachments::lock();
+    attach(&attachments, "plain", &[]);
+    let mut dead_until = None;
+    let dead = move |data: onramp_tests::wire::Data| {
+        if data.number == 100 {
+            dead_until = Some(Instant::now() + Duration::from_millis(900));
+        }
+        if dead_until.is_some_and(|until| Instant::now() < until) { Fate::Drop } else { Fate::Deliver }
+    };
+    let (sender, flow) = exit_of(dead, false);
+    assert_left(&flow, ExitReason::Timeout);
+    let flow = sender.flow_when(|flow| flow.header.unwrap().slow_starts > 1);
+    assert_eq!(
+        flow.header.unwrap().slow_starts,
+        2,
+        "the slow start after the timeout is counted, not recorded"
+    );
+    assert_left(&flow, ExitReason::Timeout);
+}
+
+#[test]
+fn an_idle_restart_begins_slow_start_anew_without_ending_it() {
+    if !root_or_skip("an_idle_restart_begins_slow_start_anew_without_ending_it") {
+        return;
+    }
+    let attachments = Attachments::lock();
+    attach(&attachments, "search", &[]);
+    let wire = Wire::lay(DELAY, |_| Fate::Deliver);
+    wire.sysctl("net.ipv4.tcp_slow_start_after_idle", "1");
+    let mut sender = Sender::connect(wire, "onramp_search");
+    sender.send(100_000);
+    let before = sender.flow_when(|flow| flow.info.unacked == 0 && flow.info.bytes_acked > 90_000);
+    assert_eq!(before.header.unwrap().slow_starts, 1);
+    thread::sleep(Duration::from_millis(1200));
+    sender.send(20_000);
+    let after = sender.flow_when(|flow| flow.header.unwrap().slow_starts == 2);
+    assert_eq!(after.header.unwrap().slow_starts, 2);
+    assert!(matches!(after.phase(), Phase::SlowStart), "{:?}", after.phase());
+    assert_eq!(
+        after.export("first_rtt_us"),
+        before.export("first_rtt_us"),
+        "what was seen of the path stays"
+    );
+}
+
+#[test]
+fn a_connection_taken_over_in_mid_life_is_past_its_start() {
+    if !root_or_skip("a_connection_taken_over_in_mid_life_is_past_its_start") {
+        return;
+    }
+    let attachments = Attachments::lock();
+    attach(&attachments, "plain", &[]);
+    let mut sender = Sender::connect(Wire::lay(DELAY, |_| Fate::Deliver), "reno");
+    sender.send(200_000);
+    thread::sleep(DELAY * 12);
+    sender.choose("onramp_plain");
+    let flow = sender.flow();
+    assert!(matches!(flow.phase(), Phase::Adopted), "{:?}", flow.phase());
+    assert!(
+        flow.info.snd_ssthresh.is_some_and(|threshold| threshold <= flow.info.snd_cwnd),
+        "{:?}",
+        flow.info
+    );
+    sender.send(200_000);
+    let flow = sender.flow_when(|flow| flow.info.bytes_acked > 390_000);
+    assert_eq!(flow.header.unwrap().slow_starts, 0, "it is not judged as if it had just begun");
+}
+
+#[test]
+fn a_connection_that_has_sent_little_is_still_at_its_start() {
+    if !root_or_skip("a_connection_that_has_sent_little_is_still_at_its_start") {
+        return;
+    }
+    let attachments = Attachments::lock();
+    attach(&attachments, "plain", &[]);
+    let mut sender = Sender::connect(Wire::lay(DELAY, |_| Fate::Deliver), "reno");
+    sender.send(1_000);
+    thread::sleep(DELAY * 4);
+    sender.choose("onramp_plain");
+    sender.send(50_000);
+    let flow = sender.flow_when(|flow| flow.info.bytes_acked > 50_000);
+    assert!(matches!(flow.phase(), Phase::SlowStart), "{:?}", flow.phase());
+}
+
+#[test]
+fn a_loss_that_was_none_takes_the_exit_back() {
+    if !root_or_skip("a_loss_that_was_none_takes_the_exit_back") {
+        return;
+    }
+    let attachments = Attachments::lock();
+    attach(&attachments, "plain", &[]);
+    let late = |data: onramp_tests::wire::Data| {
+        if data.number == 60 { Fate::HoldBack(Duration::from_millis(45)) } else { Fate::Deliver }
+    };
+    let wire = Wire::lay(DELAY, late);
+    let mut sender = Sender::connect(wire, "onramp_plain");
+    sender.send(900_000);
+    let flow = sender.flow_when(|flow| flow.header.unwrap().exit.undone > 0);
+    let header = flow.header.unwrap();
+    assert_eq!(header.exit.undone, 1, "{header:?} {:?}", flow.info);
+    let flow = sender
+        .flow_when(|flow| matches!(flow.phase(), Phase::SlowStart) && flow.header.unwrap().slow_starts == 2);
+    assert!(matches!(flow.phase(), Phase::SlowStart), "slow start goes on: {:?}", flow.phase());
+    assert_eq!(flow.info.snd_ssthresh, None);
+}
+
+#[test]
+fn the_algorithms_exit_keeps_the_window_and_is_recorded() {
+    if !root_or_skip("the_algorithms_exit_keeps_the_window_and_is_recorded") {
+        return;
+    }
+    let attachments = Attachments::lock();
+    attach(&attachments, "fixed", &["exit_window_bytes=100000"]);
+    let mut sender = Sender::connect(Wire::lay(DELAY, |_| Fate::Deliver), "onramp_fixed");
+    sender.send(900_000);
+    let flow = sender.flow_when(left);
+    let Phase::Left(reason, record) = flow.phase() else { panic!("{:?}", flow.phase()) };
+    assert_eq!(reason, ExitReason::Algorithm);
+    assert_eq!(record.window_after, record.window);
+    let window = record.window * record.mss;
+    // One ACK may acknowledge many segments, but no more than the window.
+    assert!((100_000..200_000).contains(&window), "left at the first ACK with that window: {window}");
+}
