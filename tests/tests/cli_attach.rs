@@ -1,0 +1,289 @@
+//! `onramp attach`: what it does, and everything that it refuses without leaving anything behind.
+
+use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
+
+use onramp_net::Namespace;
+use onramp_tests::cli::{self, DEFAULT, host_state, json, onramp, state};
+use onramp_tests::traffic::namespace;
+use onramp_tests::{Attachments, root_or_skip};
+
+/// The binary where everybody may run it: the build directory may be root's own.
+fn public_copy() -> std::path::PathBuf {
+    let path = std::env::temp_dir().join(format!("onramp-public-{}", std::process::id()));
+    if !path.exists() {
+        std::fs::copy(cli::binary(), &path).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    path
+}
+
+#[test]
+fn attaching_registers_and_pins_and_says_how_to_undo_it() {
+    if !root_or_skip("attaching_registers_and_pins_and_says_how_to_undo_it") {
+        return;
+    }
+    let _attachments = Attachments::lock();
+    let before = host_state(&[]);
+    let said = onramp("attach search --set threshold_pct=30").ok();
+    assert!(said.contains("attached search as onramp_search, base cubic, generation "), "{said}");
+    assert!(said.contains("undo: onramp detach search"), "{said}");
+    assert!(onramp_loader::kernel::registered().unwrap().contains(&"onramp_search".to_owned()));
+
+    let status = json("status");
+    let row = &status["algorithms"][0];
+    let generation = row["generation"].as_str().unwrap();
+    assert!(said.contains(&format!("generation {generation}\n")), "{said} {generation}");
+    assert_eq!(row["parameter_sets"][0]["parameters"]["threshold_pct"], 30);
+    let listed = json("list search");
+    assert_eq!(
+        (&listed["algorithms"][0]["attached"], &listed["algorithms"][0]["base"]),
+        (&true.into(), &"cubic".into())
+    );
+
+    assert_eq!(
+        onramp("detach search").ok(),
+        "detached search\n  undo: onramp attach search --set threshold_pct=30\n"
+    );
+    assert_eq!(host_state(&[]), before);
+}
+
+#[test]
+fn the_base_is_a_choice() {
+    if !root_or_skip("the_base_is_a_choice") {
+        return;
+    }
+    let _attachments = Attachments::lock();
+    assert!(onramp("attach plain --base reno").ok().contains("base reno"));
+    assert_eq!(json("status")["algorithms"][0]["base"], "reno");
+    assert!(onramp("detach plain").ok().contains("undo: onramp attach plain --base reno"));
+}
+
+#[test]
+fn a_profile_gives_parameters_and_settings_come_on_top() {
+    if !root_or_skip("a_profile_gives_parameters_and_settings_come_on_top") {
+        return;
+    }
+    let _attachments = Attachments::lock();
+    onramp("attach search --profile geo --set exit_action=rollback").ok();
+    let set = &json("status")["algorithms"][0]["parameter_sets"][0];
+    assert_eq!(set["profile"], "geo");
+    assert_eq!(set["parameters"]["look_back"], "min");
+    assert_eq!(set["parameters"]["exit_action"], "rollback");
+}
+
+#[test]
+fn what_is_asked_for_wrongly_is_refused_with_the_reason_and_changes_nothing() {
+    if !root_or_skip("what_is_asked_for_wrongly_is_refused_with_the_reason_and_changes_nothing") {
+        return;
+    }
+    let _attachments = Attachments::lock();
+    let before = host_state(&[]);
+    for (arguments, said) in [
+        ("attach serach", "there is no algorithm \"serach\": choose one of"),
+        ("attach search --set treshold_pct=3", "search has no parameter \"treshold_pct\""),
+        ("attach search --set threshold_pct=101", "give 0..100 percent"),
+        ("attach search --set threshold_pct=many", "give 0..100 percent"),
+        ("attach search --set look_back=sideways", "give latest|smoothed|min"),
+        ("attach search --set threshold_pct", "write name=value"),
+        ("attach search --set threshold_pct=30 --set alpha=0", "alpha=0 is not allowed"),
+        ("attach search --profile nowhere", "there is no profile \"nowhere\""),
+        ("attach search --profile ./nowhere.toml", "cannot read profile ./nowhere.toml"),
+        ("attach plain --profile geo", "profile geo is for search, not for plain"),
+    ] {
+        let error = onramp(arguments).refused(2);
+        assert!(error.contains(said), "{arguments}: {error}");
+        assert_eq!(host_state(&[]), before, "{arguments}");
+    }
+    // What clap refuses is shown with its usage line.
+    for arguments in [
+        "attach",
+        "attach search --for soon",
+        "attach search --base vegas",
+        "attach search --confirm --default",
+    ] {
+        let ran = onramp(arguments);
+        assert_eq!(ran.code, Some(2), "{ran:?}");
+        assert!(ran.stdout.is_empty() && ran.stderr.starts_with("error: "), "{ran:?}");
+    }
+}
+
+#[test]
+fn attaching_twice_is_refused_and_the_first_stays() {
+    if !root_or_skip("attaching_twice_is_refused_and_the_first_stays") {
+        return;
+    }
+    let _attachments = Attachments::lock();
+    onramp("attach fixed --set exit_window_bytes=5000").ok();
+    let before = (host_state(&[]), json("status")["algorithms"][0]["generation"].clone());
+    for arguments in
+        ["attach fixed", "attach fixed --default", "attach fixed --for 1s", "attach fixed --dry-run"]
+    {
+        assert!(onramp(arguments).refused(1).contains("fixed is attached already"));
+    }
+    assert_eq!((host_state(&[]), json("status")["algorithms"][0]["generation"].clone()), before);
+}
+
+#[test]
+fn a_dry_run_changes_nothing() {
+    if !root_or_skip("a_dry_run_changes_nothing") {
+        return;
+    }
+    let _attachments = Attachments::lock();
+    let empty = host_state(&[]);
+    let said = onramp("attach search --default --dry-run").ok();
+    assert!(
+        said.contains("would register onramp_search") && said.contains("(undo: onramp detach search)"),
+        "{said}"
+    );
+    assert!(said.contains(&format!("would set {DEFAULT}=onramp_search")), "{said}");
+    onramp("attach search --for 1s --dry-run").ok();
+    onramp("run search --dry-run -- false").ok();
+    assert_eq!(onramp("detach --all --dry-run").ok(), "would do nothing\n");
+    assert_eq!(host_state(&[]), empty);
+    // A dry run refuses what the real one would.
+    onramp("attach search --set alpha=0 --dry-run").refused(2);
+    onramp("detach search --dry-run").refused(1);
+
+    onramp("attach search").ok();
+    let attached = (host_state(&[]), json("status")["algorithms"][0]["parameter_sets"].clone());
+    assert!(onramp("tune search alpha=3 --dry-run").ok().contains("alpha: 2 -> 3"));
+    assert!(onramp("detach search --dry-run").ok().contains("would unregister onramp_search"));
+    assert!(onramp("run search --dry-run -- false").ok().contains("would use search as it is attached"));
+    let plan = json("detach --all --dry-run");
+    assert_eq!(
+        (&plan["dry_run"], &plan["actions"][0]["undo"]),
+        (&true.into(), &"onramp attach search".into())
+    );
+    assert_eq!((host_state(&[]), json("status")["algorithms"][0]["parameter_sets"].clone()), attached);
+}
+
+#[test]
+fn without_privilege_every_verb_that_needs_it_says_so() {
+    if !root_or_skip("without_privilege_every_verb_that_needs_it_says_so") {
+        return;
+    }
+    let _attachments = Attachments::lock();
+    onramp("attach search").ok();
+    let before = host_state(&[]);
+    let copy = public_copy();
+    let as_nobody = |arguments: &str| -> cli::Ran {
+        let mut command = Command::new("setpriv");
+        command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups"]).arg(&copy);
+        command.args(arguments.split(' ')).current_dir("/").output().unwrap().into()
+    };
+    for arguments in [
+        "attach plain",
+        "attach plain --for 1s",
+        "attach plain --dry-run",
+        "attach search --confirm",
+        "detach search",
+        "detach --all",
+        "detach --all --dry-run",
+        "status",
+        "tune search",
+        "tune search alpha=3",
+        "run search -- true",
+        "flows",
+    ] {
+        let error = as_nobody(arguments).refused(4);
+        assert!(error.contains("CAP_BPF and CAP_PERFMON"), "{arguments}: {error}");
+    }
+    let listed = as_nobody("list search").ok();
+    assert!(listed.contains("attached as onramp_search"), "{listed}");
+    assert_eq!(as_nobody("doctor").code, Some(1));
+    std::fs::remove_file(copy).unwrap();
+    assert_eq!(host_state(&[]), before);
+}
+
+#[test]
+fn a_kernel_without_type_information_is_refused_as_unsupported() {
+    if !root_or_skip("a_kernel_without_type_information_is_refused_as_unsupported") {
+        return;
+    }
+    let _attachments = Attachments::lock();
+    let before = host_state(&[]);
+    let without = |arguments: &str| -> cli::Ran {
+        let script =
+            format!("mount -t tmpfs none /sys/kernel/btf && exec {} {arguments}", cli::binary().display());
+        Command::new("unshare").args(["-m", "sh", "-c", &script]).output().unwrap().into()
+    };
+    for arguments in
+        ["attach search", "attach search --default", "attach plain --for 1s", "run search -- true"]
+    {
+        let error = without(arguments).refused(3);
+        assert!(error.contains("BTF") && error.contains("CONFIG_DEBUG_INFO_BTF=y"), "{error}");
+    }
+    assert_eq!(without("doctor").code, Some(1));
+    assert_eq!(host_state(&[]), before);
+}
+
+#[test]
+fn attaching_below_ip_netns_exec_outlives_the_command() {
+    if !root_or_skip("attaching_below_ip_netns_exec_outlives_the_command") {
+        return;
+    }
+    let _attachments = Attachments::lock();
+    let before = host_state(&[]);
+    // What `ip netns exec` does: a mount namespace with a /sys of its own.
+    let script = format!(
+        "umount -l /sys && mount -t sysfs none /sys && exec {} attach fixed",
+        cli::binary().display()
+    );
+    let said: cli::Ran = Command::new("unshare").args(["-m", "sh", "-c", &script]).output().unwrap().into();
+    said.ok();
+    assert_eq!(state("fixed").as_deref(), Some("attached"));
+    onramp("detach fixed").ok();
+    assert_eq!(host_state(&[]), before);
+}
+
+#[test]
+fn a_default_is_taken_in_its_namespace_only_and_given_back() {
+    if !root_or_skip("a_default_is_taken_in_its_namespace_only_and_given_back") {
+        return;
+    }
+    let _attachments = Attachments::lock();
+    let (a, b) = (namespace(), namespace());
+    a.sysctl_set(DEFAULT, "reno").unwrap();
+    let (here, inherited) =
+        (Namespace::current().unwrap().sysctl_get(DEFAULT).unwrap(), b.sysctl_get(DEFAULT).unwrap());
+    let before = host_state(&[&a, &b]);
+    assert!(inside(&a, "attach search --default").ok().contains("onramp_search (was reno)"));
+    assert!(inside(&b, "attach plain --default").ok().contains(&format!("onramp_plain (was {inherited})")));
+    assert_eq!(a.sysctl_get(DEFAULT).unwrap(), "onramp_search");
+    assert_eq!(b.sysctl_get(DEFAULT).unwrap(), "onramp_plain");
+    assert_eq!(Namespace::current().unwrap().sysctl_get(DEFAULT).unwrap(), here);
+    let status = json("status");
+    for row in status["algorithms"].as_array().unwrap() {
+        assert_eq!(row["default_in"].as_array().unwrap().len(), 1, "{row}");
+    }
+
+    let said = onramp("detach --all").ok();
+    assert!(said.contains(": reno again") && said.contains(&format!(": {inherited} again")), "{said}");
+    assert_eq!(host_state(&[&a, &b]), before);
+}
+
+#[test]
+fn namespaces_that_took_the_default_by_themselves_get_one_that_they_may_have() {
+    if !root_or_skip("namespaces_that_took_the_default_by_themselves_get_one_that_they_may_have") {
+        return;
+    }
+    let _attachments = Attachments::lock();
+    let (recorded, copied) = (namespace(), namespace());
+    let inherited = recorded.sysctl_get(DEFAULT).unwrap();
+    inside(&recorded, "attach fixed --default").ok();
+    // As in a namespace that was made while another's default was this.
+    copied.sysctl_set(DEFAULT, "onramp_fixed").unwrap();
+    onramp("detach fixed").ok();
+    assert_eq!(copied.sysctl_get(DEFAULT).unwrap(), inherited);
+
+    onramp("attach fixed").ok();
+    copied.sysctl_set(DEFAULT, "onramp_fixed").unwrap();
+    onramp("detach fixed").ok();
+    let now = copied.sysctl_get(DEFAULT).unwrap();
+    assert!(["cubic", "reno"].contains(&now.as_str()), "{now}");
+}
+
+fn inside(namespace: &Namespace, arguments: &str) -> cli::Ran {
+    namespace.command(cli::binary()).args(arguments.split(' ')).output().unwrap().into()
+}

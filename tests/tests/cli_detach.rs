@@ -1,0 +1,121 @@
+//! `onramp detach` under open sockets.
+
+use nix::sys::socket::{getsockopt, setsockopt, sockopt::TcpCongestion};
+use onramp_tests::cli::{DEFAULT, host_state, json, onramp, state};
+use onramp_tests::traffic::{Transfer, namespace};
+use onramp_tests::{Attachments, cli, root_or_skip};
+
+#[test]
+fn open_sockets_are_moved_and_go_on_transferring() {
+    if !root_or_skip("open_sockets_are_moved_and_go_on_transferring") {
+        return;
+    }
+    let _attachments = Attachments::lock();
+    let inside = namespace();
+    inside.sysctl_set(DEFAULT, "reno").unwrap();
+    let before = host_state(&[&inside]);
+    assert!(
+        inside
+            .command(cli::binary())
+            .args(["attach", "search", "--default", "-q"])
+            .status()
+            .unwrap()
+            .success()
+    );
+    let transfers: Vec<_> = (0..5).map(|_| Transfer::start(&inside, 1_000_000)).collect();
+    let sockets = json("status")["algorithms"][0]["sockets"].clone();
+    // Both ends of each, and the listeners have gone.
+    assert_eq!(sockets[0]["sockets"], 10, "{sockets}");
+
+    let report = json("detach search");
+    let row = &report["detached"][0];
+    assert_eq!(row["sockets_moved"], 10, "{report}");
+    assert_eq!(row["stragglers"].as_array().unwrap().len(), 0, "{report}");
+    assert_eq!(row["defaults_restored"][0]["congestion_control"], "reno", "{report}");
+    assert_eq!(row["undo"], "onramp attach search --default");
+    assert_eq!(host_state(&[&inside]), before);
+    for transfer in &transfers {
+        assert!(transfer.goes_on());
+    }
+    let controls = inside.command("ss").args(["-tinH"]).output().unwrap();
+    let controls = String::from_utf8(controls.stdout).unwrap();
+    assert_eq!(controls.matches(" reno ").count(), 10, "{controls}");
+}
+
+#[test]
+fn sockets_that_are_left_are_said_to_run_detached_code() {
+    if !root_or_skip("sockets_that_are_left_are_said_to_run_detached_code") {
+        return;
+    }
+    let _attachments = Attachments::lock();
+    let inside = namespace();
+    let before = host_state(&[&inside]);
+    assert!(
+        inside
+            .command(cli::binary())
+            .args(["attach", "fixed", "--default", "-q"])
+            .status()
+            .unwrap()
+            .success()
+    );
+    let transfer = Transfer::start(&inside, 1_000_000);
+    let said = onramp("detach fixed --leave-sockets").ok();
+    assert!(said.contains("still on the detached code: 2 sockets"), "{said}");
+    assert_eq!(state("fixed").as_deref(), Some("lingering"));
+    let flows = inside.command(cli::binary()).args(["flows", "--json"]).output().unwrap();
+    let flows: serde_json::Value = serde_json::from_slice(&flows.stdout).unwrap();
+    assert_eq!(flows["flows"][0]["state"], "detached_code", "{flows}");
+    assert!(transfer.goes_on());
+
+    // The name is free again, and old code does not hinder the new.
+    onramp("attach fixed").ok();
+    assert_eq!(json("detach fixed")["detached"][0]["sockets_moved"], 2);
+    assert!(transfer.goes_on());
+    drop(transfer);
+    assert_eq!(host_state(&[&inside]), before);
+}
+
+#[test]
+fn what_is_not_attached_is_refused_and_all_of_nothing_is_success() {
+    if !root_or_skip("what_is_not_attached_is_refused_and_all_of_nothing_is_success") {
+        return;
+    }
+    let _attachments = Attachments::lock();
+    assert!(onramp("detach search").refused(1).contains("search is not attached"));
+    assert!(onramp("detach nonsense").refused(2).contains("there is no algorithm"));
+    assert_eq!(onramp("detach --all").ok(), "nothing is attached\n");
+    assert_eq!(json("detach --all")["detached"].as_array().unwrap().len(), 0);
+    assert_eq!(onramp("detach").code, Some(2));
+    assert_eq!(onramp("detach search --all").code, Some(2));
+}
+
+#[test]
+fn all_detaches_every_one() {
+    if !root_or_skip("all_detaches_every_one") {
+        return;
+    }
+    let _attachments = Attachments::lock();
+    let before = host_state(&[]);
+    for algorithm in ["plain", "fixed", "search"] {
+        onramp(&format!("attach {algorithm}")).ok();
+    }
+    let report = json("detach --all");
+    assert_eq!(report["detached"].as_array().unwrap().len(), 3, "{report}");
+    assert_eq!(host_state(&[]), before);
+}
+
+#[test]
+fn a_socket_that_chose_it_by_name_is_moved_to_the_default_too() {
+    if !root_or_skip("a_socket_that_chose_it_by_name_is_moved_to_the_default_too") {
+        return;
+    }
+    let _attachments = Attachments::lock();
+    let inside = namespace();
+    onramp("attach plain").ok();
+    let socket = inside.run(|| std::net::TcpListener::bind("127.0.0.1:0").unwrap()).unwrap();
+    setsockopt(&socket, TcpCongestion, &"onramp_plain".into()).unwrap();
+    assert_eq!(json("detach plain")["detached"][0]["sockets_moved"], 1);
+    let default = inside.sysctl_get(DEFAULT).unwrap();
+    let name = getsockopt(&socket, TcpCongestion).unwrap().to_string_lossy().into_owned();
+    assert_eq!(name.trim_end_matches('\0'), default);
+}

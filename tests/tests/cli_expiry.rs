@@ -1,0 +1,116 @@
+//! `onramp attach --for` and `--confirm`.
+
+use std::time::Duration;
+
+use onramp_tests::cli::{self, DEFAULT, host_state, json, onramp, state};
+use onramp_tests::traffic::{namespace, within};
+use onramp_tests::{Attachments, root_or_skip};
+
+/// More than the time that the tests give, and less than they could take by mistake.
+const LONG_ENOUGH: Duration = Duration::from_secs(6);
+
+/// Processes that wait for an algorithm's time to be over.
+fn watches(algorithm: &str) -> usize {
+    let command = format!("onramp\0expire\0{algorithm}\0");
+    let processes = std::fs::read_dir("/proc").unwrap();
+    processes
+        .filter_map(|entry| std::fs::read(entry.ok()?.path().join("cmdline")).ok())
+        .filter(|line| line.starts_with(command.as_bytes()))
+        .count()
+}
+
+#[test]
+fn what_is_attached_for_a_time_detaches_by_itself() {
+    if !root_or_skip("what_is_attached_for_a_time_detaches_by_itself") {
+        return;
+    }
+    let _attachments = Attachments::lock();
+    let inside = namespace();
+    inside.sysctl_set(DEFAULT, "reno").unwrap();
+    let before = host_state(&[&inside]);
+    let said = inside
+        .command(cli::binary())
+        .args(["attach", "search", "--default", "--for", "2s"])
+        .output()
+        .unwrap();
+    let said = cli::Ran::from(said).ok();
+    assert!(said.contains("detaches in 2.00 s unless confirmed: onramp attach search --confirm"), "{said}");
+    let row = &json("status")["algorithms"][0];
+    let time = row["expires_at_us"].as_u64().unwrap() - row["attached_at_us"].as_u64().unwrap();
+    assert_eq!(time, 2_000_000);
+    assert!(onramp("status").ok().contains("unless confirmed"));
+    assert_eq!(inside.sysctl_get(DEFAULT).unwrap(), "onramp_search");
+    assert_eq!(watches("search"), 1);
+
+    assert!(within(LONG_ENOUGH, || host_state(&[&inside]) == before), "{:?}", onramp("status"));
+    assert!(within(LONG_ENOUGH, || watches("search") == 0));
+}
+
+#[test]
+fn what_is_confirmed_stays() {
+    if !root_or_skip("what_is_confirmed_stays") {
+        return;
+    }
+    let _attachments = Attachments::lock();
+    onramp("attach plain --for 2s").ok();
+    let confirmed = json("attach plain --confirm");
+    assert_eq!(confirmed["confirmed"], true);
+    assert_eq!(json("status")["algorithms"][0]["expires_at_us"], serde_json::Value::Null);
+    assert!(within(LONG_ENOUGH, || watches("plain") == 0));
+    assert_eq!(state("plain").as_deref(), Some("attached"));
+    // Again, and of what never had a limit, is no error.
+    assert_eq!(json("attach plain --confirm")["confirmed"], false);
+    onramp("detach plain").ok();
+    assert!(onramp("attach plain --confirm").refused(1).contains("plain is not attached"));
+}
+
+#[test]
+fn a_later_attachment_is_not_detached_by_an_earlier_limit() {
+    if !root_or_skip("a_later_attachment_is_not_detached_by_an_earlier_limit") {
+        return;
+    }
+    let _attachments = Attachments::lock();
+    onramp("attach plain --for 2s").ok();
+    onramp("detach plain").ok();
+    onramp("attach plain --for 1h").ok();
+    assert!(within(LONG_ENOUGH, || watches("plain") == 1));
+    assert_eq!(state("plain").as_deref(), Some("attached"));
+    onramp("detach plain").ok();
+    assert!(within(Duration::from_secs(15), || watches("plain") == 0));
+}
+
+#[test]
+fn a_limit_holds_also_when_the_command_is_killed_right_after_attaching() {
+    if !root_or_skip("a_limit_holds_also_when_the_command_is_killed_right_after_attaching") {
+        return;
+    }
+    let _attachments = Attachments::lock();
+    let before = host_state(&[]);
+    for delay in 0..20 {
+        let mut child = cli::command(["attach", "search", "--for", "1s", "--quiet"]).spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(20 + 4 * delay));
+        let _ = child.kill();
+        child.wait().unwrap();
+        if state("search").as_deref() == Some("attached") {
+            assert!(within(LONG_ENOUGH, || host_state(&[]) == before), "{:?}", onramp("status"));
+        } else {
+            onramp("detach --all").ok();
+        }
+    }
+    assert!(within(LONG_ENOUGH, || watches("search") == 0));
+}
+
+#[test]
+fn a_limit_that_cannot_be_kept_attaches_nothing() {
+    if !root_or_skip("a_limit_that_cannot_be_kept_attaches_nothing") {
+        return;
+    }
+    let _attachments = Attachments::lock();
+    let before = host_state(&[]);
+    // No /proc, no process of itself to start.
+    let script =
+        format!("ulimit -u 1; exec setpriv --reuid 65533 {} attach search --for 1s", cli::binary().display());
+    let ran = std::process::Command::new("sh").args(["-c", &script]).output().unwrap();
+    assert_ne!(ran.status.code(), Some(0));
+    assert_eq!(host_state(&[]), before);
+}

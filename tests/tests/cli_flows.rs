@@ -1,0 +1,230 @@
+//! `onramp flows`: against ss(8), its filter, its size; and tuning under a flow.
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::time::{Duration, Instant};
+
+use onramp_net::Namespace;
+use onramp_tests::cli::{self, DEFAULT, Ran, json, onramp};
+use onramp_tests::traffic::{Transfer, namespace, within};
+use onramp_tests::wire::{FAR, Fate, Wire};
+use onramp_tests::{Attachments, root_or_skip};
+use serde_json::Value;
+
+fn inside(namespace: &Namespace, arguments: &str) -> Ran {
+    namespace.command(cli::binary()).args(arguments.split_whitespace()).output().unwrap().into()
+}
+
+fn flows(namespace: &Namespace, filter: &str) -> Vec<Value> {
+    let text = inside(namespace, &format!("flows --json {filter}")).ok();
+    let listed: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(listed["schema"], 1);
+    listed["flows"].as_array().unwrap().clone()
+}
+
+/// One connection over a wire of 20 ms, sending as fast as it may.
+struct Sender {
+    wire: Wire,
+    stream: TcpStream,
+}
+
+impl Sender {
+    fn connect(control: &str) -> Self {
+        let wire = Wire::lay(Duration::from_millis(10), |_| Fate::Deliver);
+        wire.near.sysctl_set(DEFAULT, control).unwrap();
+        let listener = wire.far.run(|| TcpListener::bind((FAR, 0)).unwrap()).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut buffer = vec![0; 1 << 16];
+            while stream.read(&mut buffer).is_ok_and(|bytes| bytes > 0) {}
+        });
+        let stream = wire.near.run(|| TcpStream::connect((FAR, port)).unwrap()).unwrap();
+        Self { wire, stream }
+    }
+
+    fn send(&mut self, bytes: usize) {
+        self.stream.write_all(&vec![0; bytes]).unwrap();
+    }
+
+    fn flow(&self) -> Value {
+        let mut flows = flows(&self.wire.near, "");
+        assert_eq!(flows.len(), 1, "{flows:?}");
+        flows.remove(0)
+    }
+}
+
+#[test]
+fn flows_agree_with_ss() {
+    if !root_or_skip("flows_agree_with_ss") {
+        return;
+    }
+    let _attachments = Attachments::lock();
+    onramp("attach fixed --set exit_window_bytes=60000").ok();
+    let mut sender = Sender::connect("onramp_fixed");
+    sender.send(400_000);
+    // At rest nothing changes between the two listings.
+    assert!(within(Duration::from_secs(10), || sender.flow()["outstanding_segments"] == 0));
+    let flow = sender.flow();
+    let ss = sender.wire.near.command("ss").args(["-tinH"]).output().unwrap();
+    let ss = String::from_utf8(ss.stdout).unwrap();
+    let field = |name: &str| -> String {
+        let found = ss.split_whitespace().find_map(|word| word.strip_prefix(&format!("{name}:")));
+        found.unwrap_or_else(|| panic!("{name} in {ss}")).to_owned()
+    };
+    assert!(
+        ss.contains(&format!("{}:{}", flow["local_address"].as_str().unwrap(), flow["local_port"])),
+        "{ss}"
+    );
+    assert!(
+        ss.contains(&format!("{}:{}", flow["remote_address"].as_str().unwrap(), flow["remote_port"])),
+        "{ss}"
+    );
+    assert_eq!(field("cwnd"), flow["cwnd_segments"].to_string());
+    assert_eq!(field("ssthresh"), flow["ssthresh_segments"].to_string());
+    assert_eq!(field("mss"), flow["mss_bytes"].to_string());
+    assert_eq!(field("bytes_acked"), flow["delivered_bytes"].to_string());
+    let rtt_ms: f64 = field("rtt").split('/').next().unwrap().parse().unwrap();
+    assert!((rtt_ms * 1000.0 - flow["rtt_us"].as_f64().unwrap()).abs() < 1.0, "{ss} {flow}");
+
+    assert_eq!(flow["state"], "left");
+    let exit = &flow["exit"];
+    assert_eq!(exit["reason"], "algorithm");
+    assert!(exit["window_bytes"].as_u64().unwrap() >= 60_000, "{exit}");
+    for name in ["at_us", "acknowledged_bytes", "in_flight_segments", "mss_bytes", "rtt_us", "min_rtt_us"] {
+        assert!(exit[name].as_u64().unwrap() > 0, "{name} in {exit}");
+    }
+    assert_eq!(flow["outcomes"]["exit"], 1);
+    let said = inside(&sender.wire.near, "flows").ok();
+    assert!(said.contains("left: algorithm at ") && said.contains("MIN RTT"), "{said}");
+}
+
+#[test]
+fn searchs_exports_are_listed_by_name() {
+    if !root_or_skip("searchs_exports_are_listed_by_name") {
+        return;
+    }
+    let _attachments = Attachments::lock();
+    onramp("attach search").ok();
+    let mut sender = Sender::connect("onramp_search");
+    assert_eq!(sender.flow()["state"], "no_data_yet");
+    sender.send(50_000);
+    assert!(within(Duration::from_secs(10), || sender.flow()["state"] == "slow_start"));
+    let flow = sender.flow();
+    for export in json("list search")["algorithms"][0]["exports"].as_array().unwrap() {
+        let name = export["name"].as_str().unwrap();
+        assert!(!flow["exports"][name].is_null(), "{name} in {flow}");
+    }
+    assert!(inside(&sender.wire.near, "flows").ok().contains('%'));
+}
+
+#[test]
+fn filters_pick_flows() {
+    if !root_or_skip("filters_pick_flows") {
+        return;
+    }
+    let _attachments = Attachments::lock();
+    onramp("attach plain").ok();
+    let inside_namespace = namespace();
+    inside_namespace.sysctl_set(DEFAULT, "onramp_plain").unwrap();
+    let one = Transfer::start(&inside_namespace, 10_000);
+    let _two = Transfer::start(&inside_namespace, 10_000);
+    let count = |filter: &str| flows(&inside_namespace, filter).len();
+    let port = one.local.port();
+    assert_eq!(count(""), 4);
+    assert_eq!(count("dst 127.0.0.0/8"), 4);
+    assert_eq!(count("dst 127.0.0.1 and src 127.0.0.1"), 4);
+    assert_eq!(count("dst 10.0.0.0/8"), 0);
+    assert_eq!(count("dst ::/0"), 0);
+    assert_eq!(count(&format!("sport = :{port}")), 1);
+    assert_eq!(count(&format!("dport = :{port}")), 1);
+    assert_eq!(count(&format!("src 127.0.0.1:{port}")), 1);
+    assert_eq!(count(&format!("sport = :{port} and dport = :{port}")), 0);
+    for (filter, said) in
+        [("dst 10.0.0.0/33", "0 to 32"), ("cwnd > 10", "not understood"), ("dst", "needs a value")]
+    {
+        assert!(inside(&inside_namespace, &format!("flows {filter}")).refused(2).contains(said));
+    }
+}
+
+#[test]
+fn tuning_reaches_a_flow_under_way() {
+    if !root_or_skip("tuning_reaches_a_flow_under_way") {
+        return;
+    }
+    let _attachments = Attachments::lock();
+    onramp("attach fixed --set exit_window_bytes=1000000000").ok();
+    let mut sender = Sender::connect("onramp_fixed");
+    sender.send(100_000);
+    assert!(within(Duration::from_secs(10), || sender.flow()["outstanding_segments"] == 0));
+    let before = sender.flow();
+    assert_eq!(
+        (&before["state"], &before["parameters_generation"]),
+        (&"slow_start".into(), &0.into()),
+        "{before}"
+    );
+
+    let said = onramp("tune fixed exit_window_bytes=30000").ok();
+    assert!(said.contains("exit_window_bytes: 1000000000 -> 30000"), "{said}");
+    assert!(said.contains("generation 1"), "{said}");
+    assert!(said.contains("undo: onramp tune fixed exit_window_bytes=1000000000"), "{said}");
+    sender.send(100_000);
+    assert!(within(Duration::from_secs(10), || sender.flow()["state"] == "left"), "{}", sender.flow());
+    let after = sender.flow();
+    assert_eq!((&after["exit"]["reason"], &after["parameters_generation"]), (&"algorithm".into(), &1.into()));
+
+    assert!(onramp("tune fixed exit_window_bytes=30000").ok().contains("nothing changes"));
+    onramp("tune fixed exit_window_bytes=-1").refused(2);
+    onramp("tune fixed exit_window_bytes=5 nonsense=3").refused(2);
+    onramp("tune fixed --profile other exit_window_bytes=5").refused(2);
+    onramp("tune plain").refused(1);
+    let now = json("tune fixed");
+    assert_eq!(
+        (&now["parameters"]["exit_window_bytes"], &now["parameters_generation"]),
+        (&30000.into(), &1.into())
+    );
+}
+
+#[test]
+fn ten_thousand_flows_are_listed_in_well_under_a_second() {
+    if !root_or_skip("ten_thousand_flows_are_listed_in_well_under_a_second") {
+        return;
+    }
+    const CONNECTIONS: usize = 5_000;
+    let _attachments = Attachments::lock();
+    onramp("attach search").ok();
+    let inside_namespace = namespace();
+    inside_namespace.sysctl_set(DEFAULT, "onramp_search").unwrap();
+    let (soft, hard) = nix::sys::resource::getrlimit(nix::sys::resource::Resource::RLIMIT_NOFILE).unwrap();
+    let wanted = 2 * CONNECTIONS as u64 + 500;
+    if hard < wanted {
+        println!("SKIP: at most {hard} descriptors");
+        return;
+    }
+    nix::sys::resource::setrlimit(nix::sys::resource::Resource::RLIMIT_NOFILE, wanted.max(soft), hard)
+        .unwrap();
+    let sockets = inside_namespace
+        .run(|| {
+            let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+            let address = listener.local_addr().unwrap();
+            let pair = |_| {
+                let near = TcpStream::connect(address).unwrap();
+                let (far, _) = listener.accept().unwrap();
+                (&near).write_all(b"data").unwrap();
+                (&far).write_all(b"data").unwrap();
+                [near, far]
+            };
+            (0..CONNECTIONS).map(pair).collect::<Vec<_>>()
+        })
+        .unwrap();
+    for (arguments, lines) in [("flows", 2 * CONNECTIONS + 1), ("flows --json", 1)] {
+        let begin = Instant::now();
+        let listed = inside(&inside_namespace, arguments).ok();
+        let took = begin.elapsed();
+        assert_eq!(listed.lines().count(), lines);
+        println!("{} flows, {arguments}: {took:?}, {} bytes", 2 * CONNECTIONS, listed.len());
+        // Unoptimised and beside other tests; optimised it is a tenth of this.
+        assert!(took < Duration::from_secs(3), "{took:?}");
+    }
+    drop(sockets);
+}

@@ -1,0 +1,117 @@
+//! Help, completions, JSON, pipes: what needs no kernel.
+
+use std::io::Read;
+use std::process::Stdio;
+
+use onramp_tests::cli::{self, Ran, json, onramp};
+
+const VERBS: [&str; 9] =
+    ["list", "attach", "detach", "status", "tune", "run", "flows", "doctor", "completions"];
+
+#[test]
+fn every_verb_explains_itself_with_an_example() {
+    let overview = onramp("--help").ok();
+    for verb in VERBS {
+        assert!(overview.contains(&format!("\n  {verb}")), "{verb}");
+        let help = onramp(&format!("{verb} --help")).ok();
+        assert!(help.contains(&format!("onramp {verb}")) && help.contains("Examples:"), "{help}");
+    }
+    assert!(!overview.contains("expire"), "{overview}");
+    assert!(onramp("--version").ok().starts_with("onramp "));
+}
+
+#[test]
+fn completions_are_made_for_each_shell_and_know_verbs_and_algorithms() {
+    for (shell, marks) in
+        [("bash", "complete -F _onramp"), ("zsh", "#compdef onramp"), ("fish", "complete -c onramp")]
+    {
+        let script = onramp(&format!("completions {shell}")).ok();
+        assert!(script.contains(marks), "{shell}");
+        for word in VERBS.into_iter().chain(["search"]) {
+            assert!(script.contains(word), "{shell} {word}");
+        }
+        assert!(!script.contains("expire"), "{shell}");
+    }
+    assert_eq!(onramp("completions tcsh").code, Some(2));
+    let script = onramp("completions bash").ok();
+    let mut bash = std::process::Command::new("bash").arg("-n").stdin(Stdio::piped()).spawn().unwrap();
+    std::io::Write::write_all(&mut bash.stdin.take().unwrap(), script.as_bytes()).unwrap();
+    assert!(bash.wait().unwrap().success());
+}
+
+#[test]
+fn the_listing_needs_no_privilege_and_has_every_declaration() {
+    let listed = json("list");
+    let algorithms = listed["algorithms"].as_array().unwrap();
+    assert_eq!(algorithms.len(), onramp_loader::algorithm::all().count());
+    for (row, algorithm) in algorithms.iter().zip(onramp_loader::algorithm::all()) {
+        assert_eq!(row["name"], algorithm.name());
+        assert_eq!(row["parameters"].as_array().unwrap().len(), algorithm.declarations().len());
+        for (one, declared) in row["parameters"].as_array().unwrap().iter().zip(algorithm.declarations()) {
+            assert_eq!(one["name"], declared.name);
+            assert!(!one["help"].as_str().unwrap().is_empty());
+            assert_eq!(one["default"].is_u64(), declared.choices.is_empty());
+        }
+    }
+    onramp("list serach").refused(2);
+    let pretty = onramp("--pretty list").ok();
+    assert_eq!(serde_json::from_str::<serde_json::Value>(&pretty).unwrap(), listed);
+    assert!(pretty.lines().count() > 20);
+}
+
+#[test]
+fn doctor_judges_buffers_by_a_path() {
+    let by_profile = json_of("doctor --profile geo");
+    let by_numbers = json_of("doctor --rate 150mbit --rtt 600ms");
+    for report in [&by_profile, &by_numbers] {
+        assert_eq!(report["path"]["bdp_bytes"], 11_250_000);
+        let names: Vec<_> = report["checks"].as_array().unwrap().iter().map(|check| &check["name"]).collect();
+        assert!(names.contains(&&"net.ipv4.tcp_rmem".into()), "{names:?}");
+    }
+    assert_eq!(onramp("doctor --rate 150mbit").code, Some(2));
+    assert_eq!(onramp("doctor --rate fast --rtt 1s").code, Some(2));
+    onramp("doctor --rate 1mbit --rtt 0s").refused(2);
+    onramp("doctor --profile nowhere").refused(2);
+}
+
+/// As [`json`] for a verb that fails where something is missing.
+fn json_of(arguments: &str) -> serde_json::Value {
+    let ran = onramp(&format!("--json {arguments}"));
+    assert!(matches!(ran.code, Some(0 | 1)), "{ran:?}");
+    serde_json::from_str(&ran.stdout).unwrap()
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_error() {
+    for arguments in [["list", "--json"], ["list", "--pretty"], ["completions", "bash"]] {
+        let mut child =
+            cli::command(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        drop(child.stdout.take());
+        let mut stderr = String::new();
+        child.stderr.take().unwrap().read_to_string(&mut stderr).unwrap();
+        assert_eq!((child.wait().unwrap().code(), stderr.as_str()), (Some(0), ""), "{arguments:?}");
+    }
+}
+
+#[test]
+fn a_full_disk_is_an_error() {
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let ran: Ran = cli::command(["list"]).stdout(full).output().unwrap().into();
+    assert!(ran.refused(1).contains("cannot write to stdout"));
+}
+
+#[test]
+fn colours_are_for_terminals_or_on_demand() {
+    let colored = |arguments: &str| onramp(arguments).ok().contains('\x1b');
+    assert!(!colored("list"));
+    assert!(colored("list --color always"));
+    assert!(!colored("list --color never"));
+    assert!(!colored("list --color always --json"));
+}
+
+#[test]
+fn unknown_verbs_and_options_are_usage_errors() {
+    for arguments in ["", "atach search", "list --colour", "attach search --no-such"] {
+        assert_eq!(onramp(arguments).code, Some(2), "{arguments}");
+    }
+}

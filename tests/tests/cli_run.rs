@@ -1,0 +1,172 @@
+//! `onramp run`: the command's sockets, its exit code, and that nothing remains.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Stdio};
+use std::time::Duration;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use onramp_tests::cli::{self, Ran, host_state, json, onramp};
+use onramp_tests::traffic::{namespace, within};
+use onramp_tests::{Attachments, root_or_skip};
+
+/// Runs a shell command under `onramp run`.
+fn run(options: &str, script: &str) -> Ran {
+    let words = ["run"].into_iter().chain(options.split_whitespace()).chain(["--", "sh", "-c", script]);
+    cli::command(words).output().unwrap().into()
+}
+
+#[test]
+fn the_exit_code_is_the_commands_and_nothing_remains() {
+    if !root_or_skip("the_exit_code_is_the_commands_and_nothing_remains") {
+        return;
+    }
+    let _attachments = Attachments::lock();
+    if !json("doctor")["checks"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .any(|check| check["name"] == "cgroup v2" && check["verdict"] == "ok")
+    {
+        println!("SKIP: no cgroup v2");
+        return;
+    }
+    let before = host_state(&[]);
+    assert_eq!(run("search", "echo said; exit 0").ok(), "said\n");
+    assert_eq!(run("search --set alpha=3", "exit 7").code, Some(7));
+    assert_eq!(run("search --profile geo --base reno", "kill -TERM $$").code, Some(128 + 15));
+    assert_eq!(
+        cli::command(["run", "fixed", "--", "/nonexistent"]).output().unwrap().status.code(),
+        Some(127)
+    );
+    assert_eq!(
+        cli::command(["run", "fixed", "--", "/etc/passwd"]).output().unwrap().status.code(),
+        Some(126)
+    );
+    run("search --set alpha=0", "true").refused(2);
+    assert_eq!(onramp("run search").code, Some(2));
+    assert_eq!(host_state(&[]), before);
+}
+
+#[test]
+fn sockets_of_the_command_use_the_algorithm_and_others_do_not() {
+    if !root_or_skip("sockets_of_the_command_use_the_algorithm_and_others_do_not") {
+        return;
+    }
+    let _attachments = Attachments::lock();
+    let inside = namespace();
+    let before = host_state(&[&inside]);
+    let outside = inside.run(|| std::net::TcpListener::bind("127.0.0.1:7001").unwrap()).unwrap();
+    // A connection from within the run to the listener outside of it.
+    let script = "exec 3<>/dev/tcp/127.0.0.1/7001; ss -tinH";
+    let ran: Ran = inside
+        .command(cli::binary())
+        .args(["run", "search", "--", "bash", "-c", script])
+        .output()
+        .unwrap()
+        .into();
+    let listed = ran.ok();
+    assert_eq!(listed.matches("onramp_search").count(), 1, "{listed}");
+    drop(outside);
+    assert_eq!(host_state(&[&inside]), before);
+}
+
+#[test]
+fn what_is_attached_already_is_used_as_it_is_and_stays() {
+    if !root_or_skip("what_is_attached_already_is_used_as_it_is_and_stays") {
+        return;
+    }
+    let _attachments = Attachments::lock();
+    onramp("attach search --set alpha=3").ok();
+    let before = host_state(&[]);
+    assert_eq!(run("search", "exit 4").code, Some(4));
+    assert_eq!(run("search --set alpha=3", "exit 5").code, Some(5));
+    assert!(run("search --set alpha=4", "true").refused(2).contains("search is attached already"));
+    assert!(run("search --base reno", "true").refused(2).contains("leave out"));
+    assert_eq!(host_state(&[]), before);
+}
+
+/// A run whose command has said that it is there.
+fn start(script: &str) -> Child {
+    let mut child = cli::command(["run", "search", "--", "sh", "-c", script])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+    assert_eq!(line, "there\n");
+    child
+}
+
+#[test]
+fn a_signal_goes_to_the_command_and_nothing_remains() {
+    if !root_or_skip("a_signal_goes_to_the_command_and_nothing_remains") {
+        return;
+    }
+    let _attachments = Attachments::lock();
+    let before = host_state(&[]);
+    for (signal, script, code) in [
+        (Signal::SIGTERM, "echo there; sleep 60 & wait", 128 + 15),
+        (Signal::SIGTERM, "trap 'exit 9' TERM; echo there; sleep 60 & wait", 9),
+        (Signal::SIGINT, "trap 'exit 8' INT; echo there; sleep 60 & wait", 8),
+        (Signal::SIGHUP, "echo there; sleep 60 & wait", 128 + 1),
+    ] {
+        let mut child = start(script);
+        kill(Pid::from_raw(child.id() as i32), signal).unwrap();
+        assert_eq!(child.wait().unwrap().code(), Some(code), "{signal}");
+        assert_eq!(host_state(&[]), before, "{signal}");
+    }
+}
+
+#[test]
+fn a_run_that_is_killed_is_explained_and_cleared() {
+    if !root_or_skip("a_run_that_is_killed_is_explained_and_cleared") {
+        return;
+    }
+    let _attachments = Attachments::lock();
+    let before = host_state(&[]);
+    let mut child = start("echo there; exec sleep 60");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let status = json("status");
+    assert_eq!(status["algorithms"][0]["owner_alive"], false, "{status}");
+    assert_eq!(status["dead_runs"][0]["pid"], child.id(), "{status}");
+    assert_eq!(status["dead_runs"][0]["processes"], 1, "{status}");
+    let said = onramp("status").ok();
+    assert!(said.contains("attached for a run that has died"), "{said}");
+    let pid = std::fs::read_to_string(format!(
+        "{}/cgroup.procs",
+        status["dead_runs"][0]["cgroup"].as_str().unwrap()
+    ));
+    let pid: i32 = pid.unwrap().trim().parse().unwrap();
+
+    let report = json("detach --all");
+    assert_eq!(report["cgroups_removed"].as_array().unwrap().len(), 1, "{report}");
+    assert_eq!(host_state(&[]), before);
+    // The command itself was left alone.
+    kill(Pid::from_raw(pid), Signal::SIGKILL).unwrap();
+    assert!(within(Duration::from_secs(5), || !std::path::Path::new(&format!("/proc/{pid}")).exists()
+        || zombie(pid)));
+}
+
+fn zombie(pid: i32) -> bool {
+    std::fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| stat.contains(") Z "))
+}
+
+#[test]
+fn runs_at_once_share_the_attachment_and_the_last_detaches() {
+    if !root_or_skip("runs_at_once_share_the_attachment_and_the_last_detaches") {
+        return;
+    }
+    let _attachments = Attachments::lock();
+    let before = host_state(&[]);
+    let (mut first, mut second) =
+        (start("echo there; sleep 60 & wait"), start("echo there; sleep 60 & wait"));
+    kill(Pid::from_raw(first.id() as i32), Signal::SIGTERM).unwrap();
+    first.wait().unwrap();
+    assert_eq!(cli::state("search").as_deref(), Some("attached"));
+    kill(Pid::from_raw(second.id() as i32), Signal::SIGTERM).unwrap();
+    second.wait().unwrap();
+    assert_eq!(host_state(&[]), before);
+}
