@@ -31,10 +31,8 @@ enum ack_flag {
 	ACK_RATE_APP_LIMITED = 1 << 1,
 	/* The sender used the whole window lately (tcp_sock.is_cwnd_limited). */
 	ACK_CWND_LIMITED = 1 << 2,
-	/* Within one second of the start of a CUBIC epoch, when RTT samples still carry the recovery before it. */
-	ACK_FRESH_EPOCH = 1 << 3,
 	/* The sender spaces its packets (sk_pacing_status is not SK_PACING_NONE). */
-	ACK_PACED = 1 << 4,
+	ACK_PACED = 1 << 3,
 };
 
 /* One acknowledgement, seen before the data that it releases is sent. Counters run from the start of the connection. */

@@ -122,7 +122,7 @@ struct search {
 
 #define SEARCH_EXPORTS(X)                                                                                              \
 	X(search, norm_pct, "percent", 1, "norm of the newest check")                                                  \
-	X(search, norm_max_pct, "percent", 1, "largest norm that did not leave")                                       \
+	X(search, norm_max_pct, "percent", 1, "largest norm below the threshold")                                       \
 	X(search, index, "bins", 1, "newest bin since slow start began")                                               \
 	X(search, bin_us, "us", 1, "length of a bin")                                                                  \
 	X(search, look_back_bins, "bins", 1, "look-back of the newest check")                                          \
@@ -360,7 +360,7 @@ static __always_inline void search_on_ack(struct search *state, const struct sea
 		search_drain(state, ack, verdict);
 		return;
 	}
-	if (ack->rtt_us < 0 || ack->flags & ACK_FRESH_EPOCH) {
+	if (ack->rtt_us < 0) {
 		verdict->outcome = OUTCOME_NO_RTT_SAMPLE;
 		return;
 	}

@@ -132,14 +132,6 @@ static __always_inline void on_ack(struct sock *sk, struct flow *flow, const str
 	u32 profile = header->profile;
 	struct ack ack;
 
-	if (!in_slow_start(sk)) {
-		if (header->flags & FLOW_SLOW_START && congestion_state(sk) == TCP_CA_Open) {
-			describe(sk, sample, &ack);
-			record_exit(header, &ack, EXIT_SSTHRESH);
-			finish_exit(header, ack.cwnd);
-		}
-		return;
-	}
 	describe(sk, sample, &ack);
 	if (!(header->flags & FLOW_SLOW_START)) {
 		enter_slow_start(flow, &ack);
@@ -157,6 +149,19 @@ static __always_inline void on_ack(struct sock *sk, struct flow *flow, const str
 	header->generation = slot->generation;
 	CALL(on_ack)(&flow->state, active(slot), &ack, &verdict);
 	apply_verdict(sk, header, &ack, &verdict);
+}
+
+/* The window has grown to a threshold that was set before this slow start, or above the window by the algorithm. */
+static __always_inline void reached_threshold(struct sock *sk)
+{
+	struct flow *flow = flow_of(sk);
+	struct ack ack;
+
+	if (!flow || !(flow->header.flags & FLOW_SLOW_START))
+		return;
+	describe(sk, 0, &ack);
+	record_exit(&flow->header, &ack, EXIT_SSTHRESH);
+	finish_exit(&flow->header, ack.cwnd);
 }
 
 OPERATION(void, init, struct sock *sk)
@@ -207,10 +212,14 @@ OPERATION(void, release, struct sock *sk)
 
 OPERATION(void, pkts_acked, struct sock *sk, const struct ack_sample *sample)
 {
-	struct flow *flow = flow_of(sk);
+	struct flow *flow;
 
-	if (flow)
-		on_ack(sk, flow, sample);
+	/* In congestion avoidance the base works alone: not even the state is looked up. */
+	if (in_slow_start(sk)) {
+		flow = flow_of(sk);
+		if (flow)
+			on_ack(sk, flow, sample);
+	}
 	base_acked(sk, sample);
 }
 
@@ -219,12 +228,18 @@ OPERATION(void, cong_avoid, struct sock *sk, u32 ack, u32 acked)
 	const struct tcp_sock *tp = tcp_sk(sk);
 	struct flow *flow;
 
-	if (CALL_UPPER(HOLDS_GROWTH) && tp->snd_cwnd < tp->snd_ssthresh) {
+	if (tp->snd_cwnd >= tp->snd_ssthresh) {
+		base_cong_avoid(sk, ack, acked);
+		return;
+	}
+	if (CALL_UPPER(HOLDS_GROWTH)) {
 		flow = flow_of(sk);
 		if (flow && flow->header.flags & FLOW_HOLD)
 			return;
 	}
 	base_cong_avoid(sk, ack, acked);
+	if (tp->snd_cwnd >= tp->snd_ssthresh)
+		reached_threshold(sk);
 }
 
 /* Loss, ECN or timeout. Which of them it is comes with the state that follows at once. */

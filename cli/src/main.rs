@@ -6,6 +6,7 @@ mod arguments;
 mod arm;
 mod failure;
 mod filter;
+mod follow;
 mod output;
 mod profile;
 mod settings;

@@ -221,7 +221,7 @@ fn one(side: &'static str, host: &HostSpec, address: Ipv4Addr) -> Result<(Namesp
 }
 
 /// Runs `ip` on these lines, inside the namespace.
-fn ip(side: &'static str, namespace: &Namespace, lines: &str) -> Result<(), HostError> {
+pub(crate) fn ip(side: &'static str, namespace: &Namespace, lines: &str) -> Result<(), HostError> {
     let mut child = namespace
         .command("ip")
         .args(["-batch", "-"])

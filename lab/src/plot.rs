@@ -102,6 +102,11 @@ pub fn write(directory: &Path, profile: &Profile, curves: &[Curve]) -> Result<Pa
     Ok(path)
 }
 
+/// A number on an axis, without the noise of binary fractions.
+fn tick(value: f64) -> String {
+    format!("{}", (value * 1e3).round() / 1e3)
+}
+
 type Drawn = Result<(), Box<dyn std::error::Error>>;
 
 fn draw(path: &Path, title: &str, panels: &[Panel; 3], curves: &[Curve]) -> Drawn {
@@ -133,7 +138,7 @@ fn draw_panel(area: &DrawingArea<SVGBackend<'_>, Shift>, panel: &Panel, curves: 
         .build_cartesian_2d(0.0..right, 0.0..top * 1.05)?;
     let mut mesh = chart.configure_mesh();
     mesh.x_desc("seconds since the first data").y_desc(panel.axis).light_line_style(WHITE).max_light_lines(0);
-    mesh.x_label_formatter(&|at| format!("{at}")).y_label_formatter(&|value| format!("{value}")).draw()?;
+    mesh.x_label_formatter(&|at| tick(*at)).y_label_formatter(&|value| tick(*value)).draw()?;
     for (curve, colour) in curves.iter().zip(COLOURS.iter().cycle()) {
         chart
             .draw_series(LineSeries::new(values(curve), colour.stroke_width(2)))?

@@ -3,6 +3,7 @@
 //! What a namespace's default was before is kept in a pinned map of the control that replaced it, by the namespace's
 //! cookie, which is never reused.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::ErrorKind;
 
@@ -45,8 +46,19 @@ pub(crate) fn take(pins: &Pins) -> Result<String, Error> {
 
 /// Namespaces whose default is `name`. Those that end meanwhile are left out.
 pub(crate) fn having(name: &str) -> Result<Vec<Namespace>, Error> {
-    let has = |namespace: &Namespace| namespace.sysctl_get(SYSCTL).is_ok_and(|default| default == name);
-    Ok(Namespace::all()?.into_iter().filter(has).collect())
+    Ok(all()?.remove(name).unwrap_or_default())
+}
+
+/// Namespaces by their default, for every default whose name begins with `onramp_`.
+pub(crate) fn all() -> Result<BTreeMap<String, Vec<Namespace>>, Error> {
+    let mut found: BTreeMap<String, Vec<Namespace>> = BTreeMap::new();
+    for namespace in Namespace::all()? {
+        match namespace.sysctl_get(SYSCTL) {
+            Ok(name) if name.starts_with("onramp_") => found.entry(name).or_default().push(namespace),
+            _ => {}
+        }
+    }
+    Ok(found)
 }
 
 /// Gives every namespace whose default is the control of `pins` what it had before.

@@ -10,7 +10,7 @@ use crate::action::Action;
 use crate::defaults::{self, Restored};
 use crate::error::Error;
 use crate::kernel;
-use crate::pins::{LINK, Lock, OPERATIONS, Pins};
+use crate::pins::{LINK, Lock, OPERATIONS, Pins, ROOT};
 use crate::rehome::{self, Users};
 
 /// How long the kernel may take to let go of the name; it does so at once, after a grace period.
@@ -37,9 +37,7 @@ pub fn plan_detach(algorithm: Algorithm, leave_sockets: bool) -> Result<Vec<Acti
     kernel::require_privilege("detach")?;
     let pins = Pins::of(algorithm);
     let name = algorithm.congestion_control();
-    if !pins.exist() {
-        return Err(Error::NotAttached { algorithm: algorithm.name() });
-    }
+    require_traces(&pins)?;
     let undo = format!("onramp attach {}", algorithm.name());
     let mut actions = Vec::new();
     for namespace in defaults::having(&name)? {
@@ -52,11 +50,14 @@ pub fn plan_detach(algorithm: Algorithm, leave_sockets: bool) -> Result<Vec<Acti
             "",
         ));
     }
-    actions.push(Action::new(format!("unregister {name} and remove {}", pins.directory.display()), undo));
+    if pins.exist() {
+        actions.push(Action::new(format!("unregister {name} and remove {}", pins.directory.display()), undo));
+    }
     Ok(actions)
 }
 
-/// Detaches an algorithm; also clears what an interrupted attach or detach left.
+/// Detaches an algorithm; also clears what an interrupted attach or detach left, and takes sockets and namespaces away
+/// from a control that was unregistered by other means.
 ///
 /// Open sockets go to their namespace's default unless `leave_sockets`; those that cannot be moved are reported.
 ///
@@ -72,10 +73,8 @@ pub fn detach(algorithm: Algorithm, leave_sockets: bool) -> Result<Detached, Err
 /// [`detach`] for a caller that holds the lock.
 pub(crate) fn detach_locked(algorithm: Algorithm, leave_sockets: bool) -> Result<Detached, Error> {
     let pins = Pins::of(algorithm);
-    if !pins.exist() {
-        return Err(Error::NotAttached { algorithm: algorithm.name() });
-    }
     let name = algorithm.congestion_control();
+    require_traces(&pins)?;
     let restored = defaults::restore(&pins)?;
     let moved = if leave_sockets { 0 } else { rehome::move_sockets(&name)? };
     unregister(&pins)?;
@@ -104,6 +103,35 @@ pub(crate) fn unregister(pins: &Pins) -> Result<(), Error> {
         thread::sleep(Duration::from_millis(5));
     }
     Ok(())
+}
+
+/// Fails unless an algorithm has pins, or sockets or namespaces that still have its control.
+fn require_traces(pins: &Pins) -> Result<(), Error> {
+    let name = pins.algorithm.congestion_control();
+    if pins.exist() {
+        return Ok(());
+    }
+    if kernel::registered()?.contains(&name) {
+        return Err(Error::Foreign { name, root: ROOT });
+    }
+    if defaults::having(&name)?.is_empty() && rehome::users(&name)?.is_empty() {
+        return Err(Error::NotAttached { algorithm: pins.algorithm.name() });
+    }
+    Ok(())
+}
+
+/// Algorithms that [`detach`] has something to do for.
+///
+/// # Errors
+/// [`Error::Privilege`], or what looking fails with.
+pub fn detachable() -> Result<Vec<Algorithm>, Error> {
+    kernel::require_privilege("detach")?;
+    let (users, defaults) = (rehome::all_users()?, defaults::all()?);
+    let traces = |algorithm: &Algorithm| {
+        let name = algorithm.congestion_control();
+        Pins::of(*algorithm).exist() || users.contains_key(&name) || defaults.contains_key(&name)
+    };
+    Ok(onramp_algorithm::all().filter(traces).collect())
 }
 
 /// Algorithms that have pins, attached or half attached.

@@ -101,8 +101,7 @@ impl Flow {
 
     /// The algorithm's exports with their values.
     pub fn exports(&self) -> Vec<(Export, Vec<u32>)> {
-        let Some(state) = self.storage.get(size_of::<FlowHeader>()..) else { return Vec::new() };
-        self.algorithm.exports().map(|export| (export, export.read(state))).collect()
+        exports(self.algorithm, &self.storage)
     }
 
     /// The first value of one export.
@@ -110,6 +109,12 @@ impl Flow {
         let state = self.storage.get(size_of::<FlowHeader>()..)?;
         self.algorithm.exports().find(|export| export.name == name)?.read(state).first().copied()
     }
+}
+
+/// The exports of an algorithm with their values in a flow's storage.
+pub fn exports(algorithm: Algorithm, storage: &[u8]) -> Vec<(Export, Vec<u32>)> {
+    let Some(state) = storage.get(size_of::<FlowHeader>()..) else { return Vec::new() };
+    algorithm.exports().map(|export| (export, export.read(state))).collect()
 }
 
 /// The phase that a header tells.

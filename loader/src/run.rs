@@ -58,6 +58,7 @@ pub fn run(options: &AttachOptions, command: &mut Command) -> Result<Ran, Error>
     kernel::require_privilege("run")?;
     kernel::ensure_bpffs()?;
     let algorithm = options.parameters.algorithm();
+    let _forwarding = Forwarding::install();
     let cgroup = Cgroup::create(algorithm)?;
     let attached = Scope::enter(options)?;
     let _selector = select(&cgroup.path, &algorithm.congestion_control())?;
@@ -240,10 +241,22 @@ fn select(cgroup: &Path, name: &str) -> Result<Ebpf, Error> {
 
 /// The command, for the signal handler; 0: none.
 static CHILD: AtomicI32 = AtomicI32::new(0);
+/// A signal that came before there was a command; 0: none.
+static EARLY: AtomicI32 = AtomicI32::new(0);
 
-extern "C" fn forward(signal: libc::c_int) {
-    let pid = CHILD.load(Ordering::Relaxed);
-    if let (true, Ok(signal)) = (pid > 0, Signal::try_from(signal)) {
+extern "C" fn forward(signal: libc::c_int, info: *mut libc::siginfo_t, _: *mut libc::c_void) {
+    // SAFETY: with SA_SIGINFO the kernel passes a valid siginfo.
+    let from_terminal = unsafe { (*info).si_code } == libc::SI_KERNEL;
+    match CHILD.load(Ordering::SeqCst) {
+        0 => EARLY.store(signal, Ordering::SeqCst),
+        // What is typed reaches the command without help.
+        _ if from_terminal => {}
+        pid => send(pid, signal),
+    }
+}
+
+fn send(pid: i32, signal: libc::c_int) {
+    if let Ok(signal) = Signal::try_from(signal) {
         let _ = kill(Pid::from_raw(pid), signal);
     }
 }
@@ -258,22 +271,34 @@ fn spawn_in(cgroup: &Cgroup, command: &mut Command) -> Result<ExitStatus, Error>
     }
     let program = command.get_program().to_owned();
     let mut child = command.spawn().map_err(Error::io("start", program))?;
-    CHILD.store(child.id() as i32, Ordering::Relaxed);
-    let _forwarding = Forwarding::install();
+    let pid = child.id() as i32;
+    CHILD.store(pid, Ordering::SeqCst);
+    send(pid, EARLY.swap(0, Ordering::SeqCst));
     let status = child.wait().map_err(Error::io("wait for", "the command"));
-    CHILD.store(0, Ordering::Relaxed);
+    CHILD.store(0, Ordering::SeqCst);
     status
 }
 
-/// Signal handlers while a command runs; the former ones come back on drop.
+/// Signal handlers during a run, so that what would end this process ends the command and the run is tidied up; the
+/// former ones come back on drop.
 struct Forwarding(Vec<(Signal, SigAction)>);
 
 impl Forwarding {
     fn install() -> Self {
-        let action = SigAction::new(SigHandler::Handler(forward), SaFlags::SA_RESTART, SigSet::empty());
-        // SAFETY: the handler only reads an atomic and calls kill, which is async-signal-safe.
+        let action = SigAction::new(
+            SigHandler::SigAction(forward),
+            SaFlags::SA_RESTART | SaFlags::SA_SIGINFO,
+            SigSet::empty(),
+        );
+        EARLY.store(0, Ordering::SeqCst);
+        // SAFETY: the handler only uses atomics and calls kill, which is async-signal-safe.
         let before = |signal| unsafe { sigaction(signal, &action) }.ok().map(|before| (signal, before));
-        Self([Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP].into_iter().filter_map(before).collect())
+        Self(
+            [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT]
+                .into_iter()
+                .filter_map(before)
+                .collect(),
+        )
     }
 }
 

@@ -7,7 +7,7 @@ use crate::attach::Base;
 use crate::defaults;
 use crate::error::Error;
 use crate::kernel;
-use crate::pins::Pins;
+use crate::pins::{Lock, Pins};
 use crate::rehome::{self, Users};
 use crate::run;
 use crate::tune::{self, ParameterSet};
@@ -21,7 +21,7 @@ pub enum State {
     Interrupted,
     /// Registered, not pinned by us.
     Foreign,
-    /// Not registered any more, but sockets still run its code.
+    /// Not registered any more, but sockets still run its code, or a namespace still has it as default.
     Lingering,
 }
 
@@ -65,18 +65,23 @@ pub struct Status {
 /// [`Error::Privilege`], or what looking fails with.
 pub fn status() -> Result<(Vec<Status>, Vec<run::Leftover>), Error> {
     kernel::require_privilege("status")?;
+    // Else a command under way would be seen half done.
+    let _lock = Lock::take()?;
     let registered = kernel::registered()?;
     let mut users = rehome::all_users()?;
+    let mut defaults = defaults::all()?;
     let mut all = Vec::new();
     for algorithm in onramp_algorithm::all() {
         let name = algorithm.congestion_control();
         let pins = Pins::of(algorithm);
         let users = users.remove(&name).unwrap_or_default();
+        let default_in: Vec<String> =
+            defaults.remove(&name).unwrap_or_default().iter().map(ToString::to_string).collect();
         let state = match (pins.exist(), registered.contains(&name)) {
-            (true, true) => State::Attached(Box::new(describe(&pins)?)),
+            (true, true) => State::Attached(Box::new(describe(&pins, default_in)?)),
             (true, false) => State::Interrupted,
             (false, true) => State::Foreign,
-            (false, false) if !users.is_empty() => State::Lingering,
+            (false, false) if !users.is_empty() || !default_in.is_empty() => State::Lingering,
             (false, false) => continue,
         };
         all.push(Status { algorithm, state, users });
@@ -84,9 +89,8 @@ pub fn status() -> Result<(Vec<Status>, Vec<run::Leftover>), Error> {
     Ok((all, run::leftovers()?))
 }
 
-fn describe(pins: &Pins) -> Result<AttachedState, Error> {
+fn describe(pins: &Pins, default_in: Vec<String>) -> Result<AttachedState, Error> {
     let attachment: Attachment = pins.attachment()?;
-    let default_in = defaults::having(&pins.algorithm.congestion_control())?;
     let owner = (attachment.owner_pid != 0)
         .then(|| (attachment.owner_pid, kernel::process_exists(attachment.owner_pid)));
     Ok(AttachedState {
@@ -98,6 +102,6 @@ fn describe(pins: &Pins) -> Result<AttachedState, Error> {
         version: text(&attachment.version),
         parameter_sets: tune::parameter_sets(pins.algorithm)?,
         counters: pins.counters()?,
-        default_in: default_in.iter().map(ToString::to_string).collect(),
+        default_in,
     })
 }

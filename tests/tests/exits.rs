@@ -231,6 +231,33 @@ fn a_loss_that_was_none_takes_the_exit_back() {
 }
 
 #[test]
+fn a_threshold_that_was_there_before_ends_slow_start_as_such() {
+    if !root_or_skip("a_threshold_that_was_there_before_ends_slow_start_as_such") {
+        return;
+    }
+    let attachments = Attachments::lock();
+    attach(&attachments, "plain", &[]);
+    // The kernel remembers the threshold of a connection that lost something, and gives it to the next.
+    let wire = Wire::lay(DELAY, |data| if data.number == 60 { Fate::Drop } else { Fate::Deliver });
+    wire.sysctl("net.ipv4.tcp_no_metrics_save", "0");
+    wire.sysctl("net.ipv4.tcp_no_ssthresh_metrics_save", "0");
+    let mut first = Sender::connect(wire, "onramp_plain");
+    first.send(500_000);
+    first.flow_when(|flow| left(flow) && flow.info.unacked == 0);
+    let Sender { wire, stream } = first;
+    drop(stream);
+    thread::sleep(DELAY * 10);
+    let mut sender = Sender::connect(wire, "onramp_plain");
+    assert!(sender.flow().info.snd_ssthresh.is_some(), "the kernel gave it the remembered threshold");
+    sender.send(900_000);
+    let flow = sender.flow_when(left);
+    let Phase::Left(reason, record) = flow.phase() else { panic!("{:?}", flow.phase()) };
+    assert_eq!(reason, ExitReason::Threshold);
+    assert!(record.window >= 20 && record.window_after >= record.window, "{record:?}");
+    assert_eq!(flow.info.retrans_total, 0);
+}
+
+#[test]
 fn the_algorithms_exit_keeps_the_window_and_is_recorded() {
     if !root_or_skip("the_algorithms_exit_keeps_the_window_and_is_recorded") {
         return;

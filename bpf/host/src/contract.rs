@@ -44,10 +44,8 @@ pub mod ack_flag {
     pub const RATE_APP_LIMITED: u32 = 1 << 1;
     /// The sender used the whole window lately.
     pub const CWND_LIMITED: u32 = 1 << 2;
-    /// Within one second of the start of a CUBIC epoch.
-    pub const FRESH_EPOCH: u32 = 1 << 3;
     /// The sender spaces its packets.
-    pub const PACED: u32 = 1 << 4;
+    pub const PACED: u32 = 1 << 3;
 }
 
 /// What an algorithm wants. All zero: go on doubling. Windows in segments; 0 leaves a value as it is.

@@ -142,24 +142,24 @@ fn case_07_a_clean_ramp_after_a_restart_in_mid_connection_goes_on() {
     }
 }
 
-/// All Linux versions.
+/// All Linux versions. The authors also skip the first second of a CUBIC epoch, in which samples still carry the
+/// recovery before it; here slow start begins with a history of its own, so there is nothing to skip.
 #[test]
 fn case_22_an_ack_without_a_usable_sample_changes_nothing() {
-    let unusable = [(-1, 0), (i32::MIN, 0), (90_000, onramp_algorithm::ack_flag::FRESH_EPOCH)];
     for begun in [false, true] {
-        for (rtt_us, flags) in unusable {
+        for rtt_us in [-1, i32::MIN] {
             let mut flow = if begun { Driver::begun(&[]) } else { Driver::new(&[]) };
             let exports: Vec<_> = flow.flow.algorithm().exports().collect();
             let shown = |flow: &Driver| -> Vec<_> {
                 exports.iter().map(|export| flow.flow.export(export.name)).collect()
             };
             let before = shown(&flow);
-            (flow.ack.rtt_us, flow.ack.flags) = (rtt_us, flags);
+            flow.ack.rtt_us = rtt_us;
             flow.ack.bytes_acked += MSS;
             assert_eq!(flow.at(START + 40 * MS), "no_rtt_sample");
             assert_eq!(shown(&flow), before);
             // Neither has it moved the end of the bin.
-            (flow.ack.rtt_us, flow.ack.flags) = (100_000, 0);
+            flow.ack.rtt_us = 100_000;
             assert_eq!(flow.at(START + 40 * MS), "warming_up");
             assert_eq!(flow.read("index"), u32::from(begun));
         }

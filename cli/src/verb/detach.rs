@@ -2,7 +2,8 @@
 
 use clap::Args;
 use onramp_loader::algorithm::Algorithm;
-use onramp_loader::{Action, Base, Detached, Error, Leftover, State, Users, kernel};
+use onramp_loader::{Action, Base, Detached, Error, Leftover, State, Users};
+use onramp_net::Namespace;
 use serde::Serialize;
 
 use super::plan;
@@ -91,11 +92,7 @@ impl Detach {
     }
 
     fn all(&self, output: &Output) -> anyhow::Result<u8> {
-        if !kernel::may_attach() {
-            // Without it the pins cannot be seen, and "nothing is attached" would be untrue.
-            return Err(Error::Privilege { verb: "detach", capabilities: "CAP_BPF and CAP_PERFMON" }.into());
-        }
-        let algorithms = onramp_loader::pinned();
+        let algorithms = onramp_loader::detachable()?;
         if self.dry_run {
             return plan::print(&plan_all(&algorithms, self.leave_sockets)?, output);
         }
@@ -177,7 +174,9 @@ fn undo(algorithm: Algorithm) -> String {
         if state.base == Base::Reno {
             words.push("--base reno".into());
         }
-        if !state.default_in.is_empty() {
+        // Elsewhere it has to be asked for there.
+        let here = Namespace::current().and_then(|here| here.sysctl_get("net.ipv4.tcp_congestion_control"));
+        if here.is_ok_and(|name| name == algorithm.congestion_control()) {
             words.push("--default".into());
         }
     }

@@ -8,6 +8,7 @@ use onramp_lab::table;
 
 use crate::arm::Arms;
 use crate::failure::{FAILURE, Usage};
+use crate::follow;
 use crate::output::Output;
 use crate::profile;
 
@@ -42,6 +43,9 @@ struct Common {
     /// Set a parameter of an arm, on top of the profile
     #[arg(long = "set", value_name = "ALG.NAME=VALUE")]
     settings: Vec<String>,
+    /// Say once a second on stderr what the flow does
+    #[arg(long)]
+    follow: bool,
     /// Directory for manifest, results, series and plot [default: runs/TIME-PROFILE-ARMS]
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
@@ -102,6 +106,7 @@ fn measure(names: &[String], repetitions: u32, common: Common, output: &Output) 
         repetitions,
         seed: common.seed,
         directory: common.output,
+        watch: common.follow.then(follow::follow),
         ..Plan::new(profile)
     };
     let comparison = experiment::compare(&plan, &arms.arms, |progress| show(&progress, output))?;

@@ -1,6 +1,7 @@
 //! The verbs, one file each.
 
 mod attach;
+mod bench;
 mod completions;
 mod detach;
 mod doctor;
@@ -29,6 +30,7 @@ pub(crate) enum Verb {
     Flows(flows::Flows),
     Doctor(doctor::Doctor),
     Lab(lab::Lab),
+    Bench(bench::Bench),
     Completions(completions::Completions),
     #[command(hide = true)]
     Expire(expire::Expire),
@@ -47,6 +49,7 @@ impl Verb {
             Self::Flows(verb) => verb.run(output),
             Self::Doctor(verb) => verb.run(output),
             Self::Lab(verb) => verb.run(output),
+            Self::Bench(verb) => verb.run(output),
             Self::Completions(verb) => verb.run(output),
             Self::Expire(verb) => verb.run(),
         }

@@ -17,7 +17,7 @@ use crate::settings::Settings;
 ///
 /// The command runs in a cgroup of its own (cgroup v2), whose sockets get the algorithm when they connect or accept;
 /// an application's own choice of a congestion control still wins. The algorithm is attached for the run, or used as
-/// it is where it is attached already. SIGINT, SIGTERM and SIGHUP are handed on to the command.
+/// it is where it is attached already. SIGINT, SIGTERM, SIGHUP and SIGQUIT are handed on to the command.
 ///
 /// The exit code is the command's, 128 plus the signal if one ended it, 127 or 126 if it cannot be started.
 #[derive(Args, Debug)]

@@ -110,8 +110,10 @@ fn row(status: onramp_loader::Status) -> Row {
             ("foreign", Some(explanation.to_owned()), None)
         }
         State::Lingering => {
-            let explanation = "detached, but sockets still run its code: it stays loaded until they close";
-            ("lingering", Some(explanation.to_owned()), None)
+            let explanation = format!(
+                "not attached, but sockets still run its code or a namespace has it as default; `onramp detach {name}` moves them"
+            );
+            ("lingering", Some(explanation), None)
         }
     };
     Row {

@@ -11,18 +11,21 @@ mod iperf3;
 mod result;
 mod run;
 mod sampler;
+mod veth;
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use onramp_net::NamespaceError;
-use onramp_net::sock_diag::SockDiagError;
+use onramp_net::sock_diag::{SockDiagError, TcpInfo};
 use thiserror::Error;
 
 pub use arm::{Arm, Decode, Exit, ExitSource, FlowStorage};
 pub use iperf3::Iperf3Error;
 pub use result::{ArmResult, Comparison, Run, SCHEMA};
 pub use sampler::{Flow, FlowSample};
+pub use veth::{VethRun, over_veth};
 
 use crate::host::HostError;
 use crate::plot::{self, Curve};
@@ -119,6 +122,31 @@ pub struct Plan {
     pub command_line: Vec<String>,
     /// The iperf3 to use, by name or path.
     pub iperf3: PathBuf,
+    /// Shown every look at a flow while it runs.
+    pub watch: Option<Watch>,
+}
+
+/// Whoever follows a flow while it runs; called every 10 ms from another thread, so it must be quick.
+#[derive(Clone)]
+pub struct Watch(pub Arc<dyn Fn(&Sight<'_>) + Send + Sync>);
+
+impl std::fmt::Debug for Watch {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.write_str("Watch")
+    }
+}
+
+/// One look at a running flow.
+#[derive(Clone, Copy, Debug)]
+pub struct Sight<'a> {
+    /// Name of the arm.
+    pub arm: &'a str,
+    /// Time since the first data, seconds.
+    pub seconds: f64,
+    /// What the kernel says.
+    pub info: &'a TcpInfo,
+    /// Value of the arm's socket storage, if it has one.
+    pub storage: Option<&'a [u8]>,
 }
 
 impl Plan {
@@ -134,6 +162,7 @@ impl Plan {
             timeout: None,
             command_line: std::env::args().collect(),
             iperf3: "iperf3".into(),
+            watch: None,
         }
     }
 

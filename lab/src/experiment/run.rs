@@ -33,7 +33,7 @@ pub(super) fn run(
     let profile = &plan.profile;
     let hosts = Hosts::set_up(&profile.host, &profile.link, seed, LINK_PERIOD_US)?;
     hosts.use_congestion_control(&arm.congestion_control)?;
-    let sampler = Sampler::start(hosts.sender(), arm.storage.clone(), FLOW_PERIOD)?;
+    let sampler = Sampler::start(hosts.sender(), arm.clone(), plan.watch.clone(), FLOW_PERIOD)?;
     let download = iperf3::download(
         &plan.iperf3,
         hosts.sender(),
@@ -96,7 +96,7 @@ fn evaluate(
         min_rtt_us: last.min_rtt_us,
         receive_window_limited_seconds: last.rwnd_limited_us as f64 / 1e6,
         send_buffer_limited_seconds: last.sndbuf_limited_us as f64 / 1e6,
-        exit: if arm.storage.is_some() { flow.recorded.clone() } else { flow.sampled_exit() },
+        exit: if arm.storage.is_some() { flow.recorded.clone() } else { flow.sampled_exit(plan.bytes) },
         health: Some(link.health.clone()),
     })
 }

@@ -11,7 +11,8 @@ use std::time::Duration;
 use onramp_net::Namespace;
 use onramp_net::sock_diag::{SockDiag, SockDiagError, Socket, States, TcpInfo};
 
-use super::arm::{Exit, ExitSource, FlowStorage};
+use super::arm::{Arm, Exit, ExitSource, FlowStorage};
+use super::{Sight, Watch};
 use super::iperf3::PORT;
 use crate::clock;
 use crate::link::Nanos;
@@ -61,22 +62,30 @@ impl Flow {
         self.samples.iter().map(|sample| sample.info.rtt_us).max().unwrap_or(0)
     }
 
-    /// How slow start ended as far as looking from outside shows: the first look with a finite threshold. `None` for
-    /// controls that set no threshold (BBR) and for flows that never left.
-    pub fn sampled_exit(&self) -> Option<Exit> {
+    /// How slow start ended as far as looking from outside shows: the first look with a finite threshold before `bytes`
+    /// were acknowledged (later the kernel sets one because the connection is idle). `None` for flows that never left.
+    ///
+    /// BBR sets the threshold when it believes the pipe is full and begins to drain, losses or not: always a heuristic.
+    pub fn sampled_exit(&self, bytes: u64) -> Option<Exit> {
         let began = self.began_ns()?;
         let at = self.samples.iter().position(|sample| sample.info.snd_ssthresh.is_some())?;
+        if self.samples[at].info.bytes_acked >= bytes {
+            return None;
+        }
         let sample = self.samples[at];
         let before = self.samples[..at].last().unwrap_or(&sample);
+        let bbr = self.congestion_control.starts_with("bbr");
         // Recovery states are 2 (ECN), 3 (loss) and 4 (timeout).
-        let loss = sample.info.retrans_total > 0 || sample.info.lost > 0 || sample.info.ca_state >= 2;
+        let losing = sample.info.retrans_total > 0 || sample.info.lost > 0 || sample.info.ca_state >= 2;
+        let loss = losing && !bbr;
         let mss = u64::from(sample.info.snd_mss);
         Some(Exit {
             reason: if loss { "loss" } else { "heuristic" }.into(),
             seconds: sample.at_ns.saturating_sub(began) as f64 / 1e9,
-            // A heuristic's threshold is its window; a loss has reduced both, so take the window seen before.
+            // HyStart's threshold is its window; a loss has reduced both, and BBR's is an estimate of the BDP, so take
+            // the window seen before.
             window_bytes: match sample.info.snd_ssthresh {
-                Some(segments) if !loss => u64::from(segments) * mss,
+                Some(segments) if !loss && !bbr => u64::from(segments) * mss,
                 _ => before.info.cwnd_bytes(),
             },
             source: ExitSource::Sampled,
@@ -94,7 +103,8 @@ impl Sampler {
     /// Begins to look at the connections of the sender's server port every `period`.
     pub fn start(
         sender: &Namespace,
-        storage: Option<FlowStorage>,
+        arm: Arm,
+        watch: Option<Watch>,
         period: Duration,
     ) -> Result<Self, super::ExperimentError> {
         let mut diag = sender.run(SockDiag::open)??;
@@ -105,7 +115,7 @@ impl Sampler {
             .spawn(move || {
                 let mut flows = HashMap::<u64, Flow>::new();
                 while !signal.load(Ordering::Relaxed) {
-                    look(&mut diag, storage.as_ref(), &mut flows)?;
+                    look(&mut diag, &arm, watch.as_ref(), &mut flows)?;
                     std::thread::sleep(period);
                 }
                 Ok(flows)
@@ -136,14 +146,25 @@ impl Drop for Sampler {
 
 fn look(
     diag: &mut SockDiag,
-    storage: Option<&FlowStorage>,
+    arm: &Arm,
+    watch: Option<&Watch>,
     flows: &mut HashMap<u64, Flow>,
 ) -> Result<(), SockDiagError> {
+    let storage = arm.storage.as_ref();
     let maps: Vec<_> = storage.iter().map(|storage| storage.map.as_fd()).collect();
     let at = clock::now();
     diag.dump(States::CONNECTED, &maps, |socket| {
         if socket.local.port() == PORT {
-            flows.entry(socket.cookie).or_default().add(at, socket, storage);
+            let flow = flows.entry(socket.cookie).or_default();
+            if let (Some(watch), Some(began), Some(info)) = (watch, flow.began_ns(), &socket.info) {
+                watch.0(&Sight {
+                    arm: &arm.name,
+                    seconds: at.saturating_sub(began) as f64 / 1e9,
+                    info,
+                    storage: socket.storages.first().map(|storage| storage.value.as_slice()),
+                });
+            }
+            flow.add(at, socket, storage);
         }
     })?;
     Ok(())
@@ -179,20 +200,29 @@ mod tests {
             info(9, 40, None, 0),
             info(9, 45, Some(44), 0),
         ]);
-        let exit = flow.sampled_exit().unwrap();
+        let exit = flow.sampled_exit(100).unwrap();
         assert_eq!((exit.reason.as_str(), exit.seconds, exit.window_bytes), ("heuristic", 2.0, 44 * 1_448));
     }
 
     #[test]
     fn an_exit_by_loss_shows_the_window_before() {
         let flow = flow([info(9, 10, None, 0), info(9, 400, None, 0), info(9, 210, Some(200), 5)]);
-        let exit = flow.sampled_exit().unwrap();
+        let exit = flow.sampled_exit(100).unwrap();
         assert_eq!((exit.reason.as_str(), exit.seconds, exit.window_bytes), ("loss", 2.0, 400 * 1_448));
     }
 
     #[test]
+    fn bbr_leaves_by_its_own_estimate_also_while_packets_are_lost() {
+        let infos = [info(9, 10, None, 0), info(9, 400, None, 7), info(9, 390, Some(150), 9)];
+        let exit = Flow { congestion_control: "bbr".into(), ..flow(infos) }.sampled_exit(100).unwrap();
+        assert_eq!((exit.reason.as_str(), exit.window_bytes), ("heuristic", 400 * 1_448));
+    }
+
+    #[test]
     fn no_threshold_no_exit() {
-        assert_eq!(flow([info(9, 10, None, 0), info(9, 400, None, 5)]).sampled_exit(), None);
-        assert_eq!(flow([]).sampled_exit(), None);
+        assert_eq!(flow([info(9, 10, None, 0), info(9, 400, None, 5)]).sampled_exit(100), None);
+        assert_eq!(flow([]).sampled_exit(100), None);
+        let idle = TcpInfo { bytes_acked: 100, ..info(100, 400, Some(300), 0) };
+        assert_eq!(flow([info(9, 10, None, 0), idle]).sampled_exit(100), None);
     }
 }

@@ -94,7 +94,7 @@ impl Model {
         if let Some(drain) = self.drain.take() {
             return self.drained(drain, ack);
         }
-        if ack.rtt_us < 0 || ack.flags & ack_flag::FRESH_EPOCH != 0 {
+        if ack.rtt_us < 0 {
             return because(outcome::NO_RTT_SAMPLE);
         }
         let rtt_us = u64::from(ack.rtt_us.unsigned_abs()).max(1);

@@ -1,0 +1,66 @@
+//! What a flow of an experiment does, once a second, on stderr.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use onramp_lab::experiment::{Sight, Watch};
+use onramp_loader::abi::FlowHeader;
+use onramp_loader::{Phase, algorithm};
+
+/// Connections that have sent less are not the download's.
+const DOWNLOAD_BYTES: u64 = 50_000;
+/// Between two lines, seconds.
+const PERIOD_SECONDS: f64 = 1.0;
+
+/// Prints a line a second.
+pub(crate) fn follow() -> Watch {
+    // When the next line is due; a time before the last look is a new run.
+    let due = Mutex::new((0.0, 0.0));
+    Watch(Arc::new(move |sight| {
+        if sight.info.bytes_sent < DOWNLOAD_BYTES {
+            return;
+        }
+        let mut times = due.lock().unwrap_or_else(PoisonError::into_inner);
+        let (last, next) = *times;
+        let shown = sight.seconds < last || sight.seconds >= next;
+        *times = (sight.seconds, if shown { sight.seconds.floor() + PERIOD_SECONDS } else { next });
+        drop(times);
+        if shown {
+            eprintln!("{}", line(sight));
+        }
+    }))
+}
+
+fn line(sight: &Sight<'_>) -> String {
+    let window = sight.info.cwnd_bytes() as f64 / 1e6;
+    let mut line = format!(
+        "      {:5.1} s  window {window:6.2} MB  RTT {:4.0} ms  acknowledged {:5.1} MB  retransmitted {}",
+        sight.seconds,
+        f64::from(sight.info.rtt_us) / 1e3,
+        sight.info.bytes_acked as f64 / 1e6,
+        sight.info.retrans_total
+    );
+    if let Some(storage) = sight.storage {
+        line += &recorded(sight.arm, storage);
+    } else if let Some(threshold) = sight.info.snd_ssthresh {
+        line += &format!("  threshold {:.2} MB", f64::from(threshold) * f64::from(sight.info.snd_mss) / 1e6);
+    }
+    line
+}
+
+/// What our own flows tell.
+fn recorded(arm: &str, storage: &[u8]) -> String {
+    let Some(header) = FlowHeader::read(storage) else { return String::new() };
+    let exports =
+        algorithm::find(arm).map_or_else(Vec::new, |algorithm| onramp_loader::exports(algorithm, storage));
+    let norm =
+        exports.iter().find(|(export, _)| export.name == "norm_pct").and_then(|(_, values)| values.first());
+    let norm = norm.map_or_else(String::new, |norm| format!("  norm {norm:2} %"));
+    let phase = match onramp_loader::phase(&header) {
+        Phase::Unknown => "",
+        Phase::SlowStart => "  slow start",
+        Phase::Exiting(..) => "  draining",
+        Phase::Left(..) => "  left",
+        Phase::Adopted => "  adopted",
+    };
+    format!("{norm}{phase}")
+}

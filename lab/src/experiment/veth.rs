@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! A transfer over a veth pair, as fast as the machine goes: what a congestion control costs where the network is not
+//! the limit.
+
+use std::net::Ipv4Addr;
+use std::os::fd::{AsFd, AsRawFd};
+use std::path::Path;
+use std::time::Duration;
+
+use onramp_net::Namespace;
+
+use super::{Arm, ExperimentError, iperf3};
+use crate::host::{self, RECEIVER, SENDER};
+
+/// A transfer at memory speed takes seconds; more than this means that it hangs.
+const TIMEOUT: Duration = Duration::from_secs(120);
+
+/// What a transfer took.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct VethRun {
+    /// Receiver's time, seconds.
+    pub seconds: f64,
+    /// Bytes received over that time, bit/s.
+    pub goodput_bps: f64,
+    /// Processor time of the whole machine meanwhile, seconds: sender, receiver and kernel.
+    pub cpu_seconds: f64,
+    /// Bytes received.
+    pub bytes: u64,
+}
+
+/// Transfers `bytes` between two namespaces of its own, joined by a veth pair.
+///
+/// # Errors
+/// [`ExperimentError`]: no root, no veth, no iperf3, or a transfer that failed.
+pub fn over_veth(arm: &Arm, bytes: u64, program: &Path) -> Result<VethRun, ExperimentError> {
+    let (sender, receiver) = pair()?;
+    let before = busy_seconds()?;
+    let download = iperf3::download(
+        &program.to_path_buf(),
+        &sender,
+        &receiver,
+        &arm.congestion_control,
+        bytes,
+        TIMEOUT,
+    )?;
+    let cpu_seconds = busy_seconds()? - before;
+    let goodput_bps = download.bytes as f64 * 8.0 / download.seconds;
+    Ok(VethRun { seconds: download.seconds, goodput_bps, cpu_seconds, bytes: download.bytes })
+}
+
+/// Two namespaces and the pair between them, which ends with them.
+fn pair() -> Result<(Namespace, Namespace), ExperimentError> {
+    let (sender, receiver) = (Namespace::create()?, Namespace::create()?);
+    let there = format!("/proc/{}/fd/{}", std::process::id(), receiver.as_fd().as_raw_fd());
+    let join = format!("link add veth0 type veth peer name veth0 netns {there}\n");
+    host::ip("sender", &sender, &(join + &settings(SENDER)))?;
+    host::ip("receiver", &receiver, &settings(RECEIVER))?;
+    Ok((sender, receiver))
+}
+
+fn settings(address: Ipv4Addr) -> String {
+    format!("link set lo up\nlink set veth0 up\naddress add {address}/24 dev veth0\n")
+}
+
+/// Time that the processors were not idle since boot, seconds.
+fn busy_seconds() -> Result<f64, ExperimentError> {
+    let path = Path::new("/proc/stat");
+    let failed = |source| ExperimentError::File { path: path.into(), source };
+    let text = std::fs::read_to_string(path).map_err(failed)?;
+    let ticks: Vec<u64> =
+        text.lines().next().unwrap_or_default().split_whitespace().skip(1).filter_map(|word| word.parse().ok()).collect();
+    // user nice system idle iowait irq softirq steal; guest times are part of user.
+    let busy: u64 = ticks.iter().take(7).enumerate().filter(|(at, _)| *at != 3 && *at != 4).map(|(_, one)| one).sum();
+    let per_second = nix::unistd::sysconf(nix::unistd::SysconfVar::CLK_TCK).ok().flatten().unwrap_or(100);
+    Ok(busy as f64 / per_second as f64)
+}
