@@ -48,5 +48,6 @@ fn log_to_stderr(global: &Global) {
         .with_writer(io::stderr)
         .with_ansi(global.color.applies_to(&io::stderr()))
         .without_time()
+        .with_target(global.verbose > 0)
         .init();
 }

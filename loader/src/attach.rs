@@ -130,6 +130,11 @@ pub(crate) fn attach_locked(options: &AttachOptions) -> Result<Attached, Error> 
     let pins = Pins::of(algorithm);
     let undo = Undo(Some(&pins));
     let generation = register(options, base, &pins)?;
+    tracing::debug!(
+        "registered {}, pinned under {}",
+        algorithm.congestion_control(),
+        pins.directory.display()
+    );
     let replaced_default = if options.default { Some(defaults::take(&pins)?) } else { None };
     undo.keep();
     Ok(Attached { algorithm, generation, base, replaced_default })

@@ -41,6 +41,7 @@ pub(crate) fn take(pins: &Pins) -> Result<String, Error> {
     let mut map = pins.defaults()?;
     map.insert(namespace.cookie()?, padded::<16>(&before), 0).map_err(pins.failed("write", "defaults"))?;
     namespace.sysctl_set(SYSCTL, &pins.algorithm.congestion_control())?;
+    tracing::debug!("{SYSCTL} of network namespace {namespace} was {before}");
     Ok(before)
 }
 
@@ -69,6 +70,7 @@ pub(crate) fn restore(pins: &Pins) -> Result<Vec<Restored>, Error> {
         for to in candidates(pins, &namespace)? {
             match namespace.sysctl_set(SYSCTL, &to) {
                 Ok(()) => {
+                    tracing::debug!("{SYSCTL} of network namespace {namespace} is {to} again");
                     restored.push(Restored { namespace: namespace.to_string(), name: to });
                     break;
                 }

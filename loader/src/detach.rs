@@ -98,6 +98,7 @@ pub(crate) fn unregister(pins: &Pins) -> Result<(), Error> {
         map.delete(&0u32.to_ne_bytes()).map_err(failed)?;
     }
     pins.remove()?;
+    tracing::debug!("unregistered {name}, removed {}", pins.directory.display());
     let deadline = Instant::now() + PATIENCE;
     while kernel::registered()?.contains(&name) && Instant::now() < deadline {
         thread::sleep(Duration::from_millis(5));

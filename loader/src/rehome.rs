@@ -58,7 +58,9 @@ pub(crate) fn move_sockets(name: &str) -> Result<usize, Error> {
         }
         let to = namespace.sysctl_get(defaults::SYSCTL)?;
         if to != name {
-            moved += namespace.run(|| move_here(name, &to))??;
+            let here = namespace.run(|| move_here(name, &to))??;
+            tracing::debug!("moved {here} sockets of network namespace {namespace} from {name} to {to}");
+            moved += here;
         }
     }
     Ok(moved)

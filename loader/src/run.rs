@@ -121,6 +121,7 @@ impl Cgroup {
     fn create(algorithm: Algorithm) -> Result<Self, Error> {
         let path = hierarchy()?.join(format!("{PREFIX}{}-{}", process::id(), algorithm.name()));
         fs::create_dir(&path).map_err(Error::io("create", &path))?;
+        tracing::debug!("created cgroup {}", path.display());
         Ok(Self { path })
     }
 

@@ -22,6 +22,8 @@ use crate::units::now_us;
 /// Longest sleep between two looks: a clock that is set meanwhile, a suspended host and a confirmation are noticed
 /// within it.
 const LOOK: Duration = Duration::from_secs(10);
+/// Looks or detaches that may fail.
+const PATIENCE: u32 = 60;
 
 /// Detach an algorithm when its time is over (started by `attach --for`)
 #[derive(Args, Debug)]
@@ -46,20 +48,32 @@ impl Expire {
         else {
             return Ok(0);
         };
-        while let Some(expiry) = still(algorithm, watched)? {
-            let left = Duration::from_micros(expiry.expires_at_us.saturating_sub(now_us()));
-            if left.is_zero() {
-                onramp_loader::detach_expired(algorithm, watched.generation)?;
-                return Ok(0);
+        let mut failures = 0;
+        loop {
+            match look(algorithm, watched) {
+                Ok(Some(left)) => thread::sleep(left.min(LOOK)),
+                Ok(None) => return Ok(0),
+                // What failed once may succeed later, and nobody else will detach.
+                Err(error) if failures == PATIENCE => return Err(error.into()),
+                Err(_) => {
+                    failures += 1;
+                    thread::sleep(LOOK);
+                }
             }
-            thread::sleep(left.min(LOOK));
         }
-        Ok(0)
     }
 }
 
-fn still(algorithm: Algorithm, watched: Expiry) -> Result<Option<Expiry>, onramp_loader::Error> {
-    Ok(onramp_loader::expiry(algorithm)?.filter(|now| now.generation == watched.generation))
+/// How long to wait yet; `None`: there is nothing to wait for, or no longer.
+fn look(algorithm: Algorithm, watched: Expiry) -> Result<Option<Duration>, onramp_loader::Error> {
+    let now = onramp_loader::expiry(algorithm)?.filter(|now| now.generation == watched.generation);
+    let Some(expiry) = now else { return Ok(None) };
+    let left = Duration::from_micros(expiry.expires_at_us.saturating_sub(now_us()));
+    if left.is_zero() {
+        onramp_loader::detach_expired(algorithm, watched.generation)?;
+        return Ok(None);
+    }
+    Ok(Some(left))
 }
 
 /// A session of its own; and neither a directory nor a namespace is held for as long as it waits.

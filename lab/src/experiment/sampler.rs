@@ -12,8 +12,8 @@ use onramp_net::Namespace;
 use onramp_net::sock_diag::{SockDiag, SockDiagError, Socket, States, TcpInfo};
 
 use super::arm::{Arm, Exit, ExitSource, FlowStorage};
-use super::{Sight, Watch};
 use super::iperf3::PORT;
+use super::{Sight, Watch};
 use crate::clock;
 use crate::link::Nanos;
 

@@ -35,14 +35,7 @@ pub struct VethRun {
 pub fn over_veth(arm: &Arm, bytes: u64, program: &Path) -> Result<VethRun, ExperimentError> {
     let (sender, receiver) = pair()?;
     let before = busy_seconds()?;
-    let download = iperf3::download(
-        &program.to_path_buf(),
-        &sender,
-        &receiver,
-        &arm.congestion_control,
-        bytes,
-        TIMEOUT,
-    )?;
+    let download = iperf3::download(program, &sender, &receiver, &arm.congestion_control, bytes, TIMEOUT)?;
     let cpu_seconds = busy_seconds()? - before;
     let goodput_bps = download.bytes as f64 * 8.0 / download.seconds;
     Ok(VethRun { seconds: download.seconds, goodput_bps, cpu_seconds, bytes: download.bytes })
@@ -67,10 +60,17 @@ fn busy_seconds() -> Result<f64, ExperimentError> {
     let path = Path::new("/proc/stat");
     let failed = |source| ExperimentError::File { path: path.into(), source };
     let text = std::fs::read_to_string(path).map_err(failed)?;
-    let ticks: Vec<u64> =
-        text.lines().next().unwrap_or_default().split_whitespace().skip(1).filter_map(|word| word.parse().ok()).collect();
+    let ticks: Vec<u64> = text
+        .lines()
+        .next()
+        .unwrap_or_default()
+        .split_whitespace()
+        .skip(1)
+        .filter_map(|word| word.parse().ok())
+        .collect();
     // user nice system idle iowait irq softirq steal; guest times are part of user.
-    let busy: u64 = ticks.iter().take(7).enumerate().filter(|(at, _)| *at != 3 && *at != 4).map(|(_, one)| one).sum();
+    let busy: u64 =
+        ticks.iter().take(7).enumerate().filter(|(at, _)| *at != 3 && *at != 4).map(|(_, one)| one).sum();
     let per_second = nix::unistd::sysconf(nix::unistd::SysconfVar::CLK_TCK).ok().flatten().unwrap_or(100);
     Ok(busy as f64 / per_second as f64)
 }

@@ -1,0 +1,110 @@
+//! The lab's download time against a browser's kind of download: curl from a real web server over the same link.
+
+use std::fs::{self, File};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use onramp_lab::experiment::{Arm, Plan, run_once};
+use onramp_lab::host::{Hosts, SENDER};
+use onramp_lab::profile::Profile;
+use onramp_loader::AttachOptions;
+use onramp_tests::{Attachments, root_or_skip};
+
+const APACHE: &str = "/usr/sbin/apache2";
+const PORT: u16 = 8080;
+const BYTES: u64 = 40_000_000;
+const SEED: u64 = 7;
+
+fn profile() -> Profile {
+    Profile::load(concat!(env!("CARGO_MANIFEST_DIR"), "/../profiles/geo.toml")).unwrap()
+}
+
+/// A web server in a namespace; ended by its own pid.
+struct Server(Child);
+
+impl Server {
+    fn start(hosts: &Hosts, directory: &Path) -> Self {
+        let root = directory.display();
+        let modules = "/usr/lib/apache2/modules";
+        let configuration = format!(
+            "ServerRoot {root}\nPidFile {root}/pid\nErrorLog {root}/error.log\nServerName lab\nListen {SENDER}:{PORT}\n\
+             LoadModule mpm_event_module {modules}/mod_mpm_event.so\nLoadModule authz_core_module {modules}/mod_authz_core.so\n\
+             DocumentRoot {root}/www\nEnableSendfile On\n"
+        );
+        fs::write(directory.join("apache.conf"), configuration).unwrap();
+        let server = hosts
+            .sender()
+            .command(APACHE)
+            .args(["-X", "-f"])
+            .arg(directory.join("apache.conf"))
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        Self(server)
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn curl_seconds(hosts: &Hosts) -> f64 {
+    let url = format!("http://{SENDER}:{PORT}/object");
+    for _ in 0..50 {
+        let output = hosts
+            .receiver()
+            .command("curl")
+            .args(["--silent", "--fail", "--max-time", "90", "--output", "/dev/null"])
+            .args(["--write-out", "%{time_total} %{time_pretransfer} %{size_download}", &url])
+            .output()
+            .unwrap();
+        if output.status.success() {
+            let text = String::from_utf8(output.stdout).unwrap();
+            let figures: Vec<f64> = text.split(' ').map(|word| word.parse().unwrap()).collect();
+            assert_eq!(figures[2] as u64, BYTES, "{text}");
+            return figures[0] - figures[1];
+        }
+        // Connection refused: the server is not up yet.
+        thread::sleep(Duration::from_millis(100));
+    }
+    panic!("the web server did not answer");
+}
+
+#[test]
+fn curl_from_a_web_server_takes_as_long_as_the_labs_download() {
+    let test = "curl_from_a_web_server_takes_as_long_as_the_labs_download";
+    if !root_or_skip(test) {
+        return;
+    }
+    if !Path::new(APACHE).exists()
+        || Command::new("curl").arg("--version").stdout(Stdio::null()).status().is_err()
+    {
+        println!("SKIP: {test}: needs apache2-bin and curl");
+        return;
+    }
+    let attachments = Attachments::lock();
+    attachments.attach(&AttachOptions::new(onramp_loader::find("plain").unwrap().parameters()));
+
+    let directory = std::env::temp_dir().join(format!("onramp-web-{}", std::process::id()));
+    fs::create_dir_all(directory.join("www")).unwrap();
+    File::create(directory.join("www/object")).unwrap().set_len(BYTES).unwrap();
+    let hosts = Hosts::set_up(&profile().host, &profile().link, SEED, 1_000_000).unwrap();
+    hosts.use_congestion_control("onramp_plain").unwrap();
+    let server = Server::start(&hosts, &directory);
+    let curl = curl_seconds(&hosts);
+    drop(server);
+    drop(hosts);
+    fs::remove_dir_all(&directory).unwrap();
+
+    let plan = Plan { bytes: BYTES, ..Plan::new(profile()) };
+    let arm = Arm { congestion_control: "onramp_plain".into(), ..Arm::stock("plain") };
+    let lab = run_once(&plan, &arm, SEED).unwrap();
+    // Half a second for the request and what differs from run to run.
+    println!("curl {curl:.2} s, lab {:.2} s", lab.seconds);
+    assert!((curl - lab.seconds).abs() < 0.2 * lab.seconds + 0.6, "curl {curl} s, lab {} s", lab.seconds);
+}
