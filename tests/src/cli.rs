@@ -3,6 +3,7 @@
 use std::env;
 use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::{Command, Output};
 use std::sync::OnceLock;
@@ -32,6 +33,23 @@ fn build() -> PathBuf {
     let built = cargo.current_dir(env!("CARGO_MANIFEST_DIR")).status().expect("cargo runs");
     assert!(built.success(), "building onramp failed");
     profile.join("onramp")
+}
+
+/// A copy of the binary where everybody may run it: the build directory may be root's own.
+///
+/// # Panics
+/// If it cannot be copied.
+pub fn public_copy() -> &'static PathBuf {
+    static COPY: OnceLock<PathBuf> = OnceLock::new();
+    COPY.get_or_init(|| {
+        let path = env::temp_dir().join("onramp-test-public");
+        // Another test may be running it: replaced, not written over.
+        let new = path.with_extension(std::process::id().to_string());
+        fs::copy(binary(), &new).expect("copy");
+        fs::set_permissions(&new, fs::Permissions::from_mode(0o755)).expect("permissions");
+        fs::rename(&new, &path).expect("rename");
+        path
+    })
 }
 
 /// A command of the binary.

@@ -1,22 +1,11 @@
 //! `onramp attach`: what it does, and everything that it refuses without leaving anything behind.
 
-use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
 use onramp_net::Namespace;
 use onramp_tests::cli::{self, DEFAULT, host_state, json, onramp, state};
 use onramp_tests::traffic::namespace;
 use onramp_tests::{Attachments, root_or_skip};
-
-/// The binary where everybody may run it: the build directory may be root's own.
-fn public_copy() -> std::path::PathBuf {
-    let path = std::env::temp_dir().join(format!("onramp-public-{}", std::process::id()));
-    if !path.exists() {
-        std::fs::copy(cli::binary(), &path).unwrap();
-        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
-    }
-    path
-}
 
 #[test]
 fn attaching_registers_and_pins_and_says_how_to_undo_it() {
@@ -166,10 +155,10 @@ fn without_privilege_every_verb_that_needs_it_says_so() {
     let _attachments = Attachments::lock();
     onramp("attach search").ok();
     let before = host_state(&[]);
-    let copy = public_copy();
+    let copy = cli::public_copy();
     let as_nobody = |arguments: &str| -> cli::Ran {
         let mut command = Command::new("setpriv");
-        command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups"]).arg(&copy);
+        command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups"]).arg(copy);
         command.args(arguments.split(' ')).current_dir("/").output().unwrap().into()
     };
     for arguments in [
@@ -192,7 +181,6 @@ fn without_privilege_every_verb_that_needs_it_says_so() {
     let listed = as_nobody("list search").ok();
     assert!(listed.contains("attached as onramp_search"), "{listed}");
     assert_eq!(as_nobody("doctor").code, Some(1));
-    std::fs::remove_file(copy).unwrap();
     assert_eq!(host_state(&[]), before);
 }
 

@@ -1,8 +1,12 @@
 //! `onramp detach` under open sockets.
 
+use std::net::{TcpListener, TcpStream};
+use std::time::Duration;
+
 use nix::sys::socket::{getsockopt, setsockopt, sockopt::TcpCongestion};
 use onramp_tests::cli::{DEFAULT, host_state, json, onramp, state};
-use onramp_tests::traffic::{Transfer, namespace};
+use onramp_tests::traffic::{Transfer, namespace, within};
+use onramp_tests::wire::{FAR, Fate, NEAR, Wire};
 use onramp_tests::{Attachments, cli, root_or_skip};
 
 #[test]
@@ -32,7 +36,7 @@ fn open_sockets_are_moved_and_go_on_transferring() {
     assert_eq!(row["sockets_moved"], 10, "{report}");
     assert_eq!(row["stragglers"].as_array().unwrap().len(), 0, "{report}");
     assert_eq!(row["defaults_restored"][0]["congestion_control"], "reno", "{report}");
-    assert_eq!(row["undo"], "onramp attach search --default");
+    assert_eq!(row["undo"], "onramp attach search");
     assert_eq!(host_state(&[&inside]), before);
     for transfer in &transfers {
         assert!(transfer.goes_on());
@@ -69,10 +73,40 @@ fn sockets_that_are_left_are_said_to_run_detached_code() {
 
     // The name is free again, and old code does not hinder the new.
     onramp("attach fixed").ok();
-    assert_eq!(json("detach fixed")["detached"][0]["sockets_moved"], 2);
+    onramp("detach fixed --leave-sockets").ok();
+    // What was left can still be moved.
+    assert!(onramp("detach --all --dry-run").ok().contains("would move 2 sockets"));
+    assert_eq!(json("detach --all")["detached"][0]["sockets_moved"], 2);
     assert!(transfer.goes_on());
     drop(transfer);
     assert_eq!(host_state(&[&inside]), before);
+}
+
+#[test]
+fn what_lost_its_pins_by_other_means_is_explained_and_cleared() {
+    if !root_or_skip("what_lost_its_pins_by_other_means_is_explained_and_cleared") {
+        return;
+    }
+    let _attachments = Attachments::lock();
+    let inside = namespace();
+    assert!(
+        inside
+            .command(cli::binary())
+            .args(["attach", "search", "--default", "-q"])
+            .status()
+            .unwrap()
+            .success()
+    );
+    let transfer = Transfer::start(&inside, 1_000_000);
+    std::fs::remove_dir_all(onramp_loader::ROOT).unwrap();
+    assert!(within(Duration::from_secs(5), || state("search").as_deref() == Some("lingering")));
+    assert_eq!(inside.sysctl_get(DEFAULT).unwrap(), "onramp_search");
+
+    let report = json("detach search");
+    assert_eq!(report["detached"][0]["sockets_moved"], 2, "{report}");
+    let now = inside.sysctl_get(DEFAULT).unwrap();
+    assert!(["cubic", "reno"].contains(&now.as_str()), "{now}");
+    assert!(transfer.goes_on());
 }
 
 #[test]
@@ -112,10 +146,40 @@ fn a_socket_that_chose_it_by_name_is_moved_to_the_default_too() {
     let _attachments = Attachments::lock();
     let inside = namespace();
     onramp("attach plain").ok();
-    let socket = inside.run(|| std::net::TcpListener::bind("127.0.0.1:0").unwrap()).unwrap();
+    let socket = inside.run(|| TcpListener::bind("127.0.0.1:0").unwrap()).unwrap();
     setsockopt(&socket, TcpCongestion, &"onramp_plain".into()).unwrap();
     assert_eq!(json("detach plain")["detached"][0]["sockets_moved"], 1);
     let default = inside.sysctl_get(DEFAULT).unwrap();
     let name = getsockopt(&socket, TcpCongestion).unwrap().to_string_lossy().into_owned();
     assert_eq!(name.trim_end_matches('\0'), default);
+}
+
+#[test]
+fn a_socket_that_may_not_be_moved_is_reported_and_the_rest_is_done() {
+    if !root_or_skip("a_socket_that_may_not_be_moved_is_reported_and_the_rest_is_done") {
+        return;
+    }
+    let _attachments = Attachments::lock();
+    let before = host_state(&[]);
+    onramp("attach fixed").ok();
+    let wire = Wire::lay(Duration::from_millis(1), |_| Fate::Deliver);
+    let routes = wire.near.command("ip").args(["route", "show", "192.0.2.0/24"]).output().unwrap();
+    let routes = String::from_utf8(routes.stdout).unwrap();
+    let route = routes.trim().split_once(" proto").map_or(routes.trim(), |(route, _)| route);
+    let locked =
+        format!("route replace {route} proto kernel scope link src {NEAR} congctl lock onramp_fixed");
+    assert!(wire.near.command("ip").args(locked.split_whitespace()).status().unwrap().success(), "{locked}");
+    let listener = wire.far.run(|| TcpListener::bind((FAR, 0)).unwrap()).unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let socket = wire.near.run(|| TcpStream::connect((FAR, port)).unwrap()).unwrap();
+
+    let ran = onramp("detach fixed");
+    assert_eq!(ran.code, Some(5), "{ran:?}");
+    assert!(ran.stdout.contains("still on the detached code: 1 socket in network namespace"), "{ran:?}");
+    assert_eq!(state("fixed").as_deref(), Some("lingering"));
+    let again = onramp("--json detach --all");
+    assert_eq!(again.code, Some(5), "{again:?}");
+    drop(socket);
+    assert!(within(Duration::from_secs(10), || state("fixed").is_none()));
+    assert_eq!(host_state(&[]), before);
 }

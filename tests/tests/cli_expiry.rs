@@ -107,10 +107,24 @@ fn a_limit_that_cannot_be_kept_attaches_nothing() {
     }
     let _attachments = Attachments::lock();
     let before = host_state(&[]);
-    // No /proc, no process of itself to start.
-    let script =
-        format!("ulimit -u 1; exec setpriv --reuid 65533 {} attach search --for 1s", cli::binary().display());
-    let ran = std::process::Command::new("sh").args(["-c", &script]).output().unwrap();
-    assert_ne!(ran.status.code(), Some(0));
+    // A user who may attach, but may not start a second process.
+    let capabilities = "+bpf,+perfmon,+dac_override";
+    let ran = std::process::Command::new("setpriv")
+        .args([
+            "--reuid",
+            "65533",
+            "--clear-groups",
+            "--inh-caps",
+            capabilities,
+            "--ambient-caps",
+            capabilities,
+        ])
+        .args(["prlimit", "--nproc=1"])
+        .arg(cli::public_copy())
+        .args(["attach", "search", "--for", "1s"])
+        .output()
+        .unwrap();
+    let error = cli::Ran::from(ran).refused(1);
+    assert!(error.contains("so nothing was attached"), "{error}");
     assert_eq!(host_state(&[]), before);
 }

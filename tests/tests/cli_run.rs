@@ -107,10 +107,10 @@ fn a_signal_goes_to_the_command_and_nothing_remains() {
     let _attachments = Attachments::lock();
     let before = host_state(&[]);
     for (signal, script, code) in [
-        (Signal::SIGTERM, "echo there; sleep 60 & wait", 128 + 15),
-        (Signal::SIGTERM, "trap 'exit 9' TERM; echo there; sleep 60 & wait", 9),
-        (Signal::SIGINT, "trap 'exit 8' INT; echo there; sleep 60 & wait", 8),
-        (Signal::SIGHUP, "echo there; sleep 60 & wait", 128 + 1),
+        (Signal::SIGTERM, "echo there; sleep 10 & wait", 128 + 15),
+        (Signal::SIGTERM, "trap 'exit 9' TERM; echo there; sleep 10 & wait", 9),
+        (Signal::SIGINT, "trap 'exit 8' INT; echo there; sleep 10 & wait", 8),
+        (Signal::SIGHUP, "echo there; sleep 10 & wait", 128 + 1),
     ] {
         let mut child = start(script);
         kill(Pid::from_raw(child.id() as i32), signal).unwrap();
@@ -126,7 +126,7 @@ fn a_run_that_is_killed_is_explained_and_cleared() {
     }
     let _attachments = Attachments::lock();
     let before = host_state(&[]);
-    let mut child = start("echo there; exec sleep 60");
+    let mut child = start("echo there; exec sleep 10");
     child.kill().unwrap();
     child.wait().unwrap();
     let status = json("status");
@@ -162,11 +162,32 @@ fn runs_at_once_share_the_attachment_and_the_last_detaches() {
     let _attachments = Attachments::lock();
     let before = host_state(&[]);
     let (mut first, mut second) =
-        (start("echo there; sleep 60 & wait"), start("echo there; sleep 60 & wait"));
+        (start("echo there; sleep 10 & wait"), start("echo there; sleep 10 & wait"));
     kill(Pid::from_raw(first.id() as i32), Signal::SIGTERM).unwrap();
     first.wait().unwrap();
     assert_eq!(cli::state("search").as_deref(), Some("attached"));
     kill(Pid::from_raw(second.id() as i32), Signal::SIGTERM).unwrap();
     second.wait().unwrap();
     assert_eq!(host_state(&[]), before);
+}
+
+#[test]
+fn a_run_can_be_ended_at_any_moment() {
+    if !root_or_skip("a_run_can_be_ended_at_any_moment") {
+        return;
+    }
+    let _attachments = Attachments::lock();
+    let before = host_state(&[]);
+    for round in 0..50 {
+        let signal = if round % 2 == 0 { Signal::SIGTERM } else { Signal::SIGKILL };
+        let mut child = cli::command(["run", "search", "--", "true"]).spawn().unwrap();
+        // A run takes about this long, from the first instruction on.
+        std::thread::sleep(Duration::from_millis(5 + 5 * round));
+        let _ = kill(Pid::from_raw(child.id() as i32), signal);
+        let status = child.wait().unwrap();
+        if signal == Signal::SIGKILL {
+            onramp("detach --all").ok();
+        }
+        assert_eq!(host_state(&[]), before, "{signal} in round {round}: {status}");
+    }
 }

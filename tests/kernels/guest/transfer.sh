@@ -1,16 +1,19 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-# transfer.sh CONTROL: 50 MiB over loopback, sent by CONTROL.
+# transfer.sh CONTROL [COMMAND...]: 50 MiB over loopback, sent by CONTROL, which COMMAND chooses or else iperf3 itself.
 
 control=$1
+shift
 bytes=52428800
 
+[ "$#" -gt 0 ] || chosen="-C $control"
 for attempt in 1 2 3 4 5; do
-	if iperf3 -J -c 127.0.0.1 -C "$control" -n "$bytes" >/tmp/transfer.json; then
+	# shellcheck disable=SC2086 # two words or none
+	if "$@" iperf3 -J -c 127.0.0.1 $chosen -n "$bytes" >/tmp/transfer.json; then
 		break
 	fi
 	# The server takes one client at a time and may not be done with the last one, or not listen yet.
-	jq -r '.error' /tmp/transfer.json >&2
+	cat /tmp/transfer.json >&2
 	[ "$attempt" = 5 ] && exit 1
 	sleep 1
 done

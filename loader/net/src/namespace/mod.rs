@@ -227,8 +227,11 @@ impl Namespace {
     /// # Errors
     /// [`NamespaceError::Enter`] without CAP_SYS_ADMIN.
     pub fn enter(&self) -> Result<(), NamespaceError> {
-        setns(&*self.file, CloneFlags::CLONE_NEWNET)
-            .map_err(|source| NamespaceError::Enter { namespace: self.to_string(), source })
+        match setns(&*self.file, CloneFlags::CLONE_NEWNET) {
+            // Where the thread is already, it needs no privilege to be.
+            Err(Errno::EPERM) if Self::current().is_ok_and(|here| here == *self) => Ok(()),
+            result => result.map_err(|source| NamespaceError::Enter { namespace: self.to_string(), source }),
+        }
     }
 
     /// A command that will run inside the namespace and be killed (SIGKILL) when its parent dies.
