@@ -36,6 +36,9 @@
  * 11. The threshold may have to hold for several checks in a row (confirm_bins, 1 as published). Slow start sends each
  *     round in one burst, and where ACKs come jittered, bins cut bursts unevenly: single checks then show a lag that
  *     the next one does not. Saturation stays.
+ * 12. Besides fractions of a bin, the look-back may go to the older edge of the bin it falls in (interpolate=older). A
+ *     fraction counts part of a burst as sent of which nothing can have been acknowledged yet; the older edge never
+ *     does, at the price of up to one bin.
  */
 #ifndef ONRAMP_SEARCH_H
 #define ONRAMP_SEARCH_H
@@ -59,6 +62,7 @@
 
 enum search_form { SEARCH_DELIVERED, SEARCH_SENT };
 enum search_look_back { SEARCH_LATEST, SEARCH_SMOOTHED, SEARCH_MINIMUM };
+enum search_interpolate { SEARCH_NEWER, SEARCH_FRACTION, SEARCH_OLDER };
 enum search_missed_bins { SEARCH_MISSED_OFF, SEARCH_MISSED_ALPHA, SEARCH_MISSED_WINDOW };
 enum search_app_limited { SEARCH_APP_OFF, SEARCH_APP_RESET, SEARCH_APP_FREEZE, SEARCH_APP_RATE };
 enum search_exit_action { SEARCH_HOLD, SEARCH_ROLLBACK, SEARCH_DRAIN };
@@ -71,7 +75,8 @@ enum search_exit_action { SEARCH_HOLD, SEARCH_ROLLBACK, SEARCH_DRAIN };
 	X(confirm_bins, "bins", 1, 1, 10, "", "consecutive checks at the threshold that it takes to leave")            \
 	X(window_factor_pct, "percent", 350, 200, 1000, "",                                                            \
 	  "length of the ten-bin window in initial RTTs; latched at start")                                            \
-	X(interpolate, "", 1, 0, 1, "off|on", "look back by fractions of a bin")                                       \
+	X(interpolate, "", SEARCH_FRACTION, 0, 2, "off|on|older",                                                      \
+	  "look back by whole bins, by fractions, or by whole bins to the edge further back")                          \
 	X(look_back, "", SEARCH_LATEST, 0, 2, "latest|smoothed|min",                                                   \
 	  "which RTT the look-back spans: the latest, or the smoothed if that is longer; the smoothed; the minimum")   \
 	X(missed_bins, "", SEARCH_MISSED_WINDOW, 0, 2, "off|alpha|window",                                             \
@@ -122,7 +127,7 @@ struct search {
 
 #define SEARCH_EXPORTS(X)                                                                                              \
 	X(search, norm_pct, "percent", 1, "norm of the newest check")                                                  \
-	X(search, norm_max_pct, "percent", 1, "largest norm below the threshold")                                       \
+	X(search, norm_max_pct, "percent", 1, "largest norm below the threshold")                                      \
 	X(search, index, "bins", 1, "newest bin since slow start began")                                               \
 	X(search, bin_us, "us", 1, "length of a bin")                                                                  \
 	X(search, look_back_bins, "bins", 1, "look-back of the newest check")                                          \
@@ -264,7 +269,9 @@ static __always_inline u32 search_judge(struct search *state, const struct searc
 	}
 	if (state->index < look_back + SEARCH_WINDOW + 1)
 		return OUTCOME_WARMING_UP;
-	if (params->interpolate)
+	if (params->interpolate == SEARCH_OLDER)
+		fraction_pct = 100;
+	else if (params->interpolate == SEARCH_FRACTION)
 		fraction_pct = (u32)((u64)(look_back_us % bin_us) * 100 / bin_us);
 
 	expected = search_window(state, state->index - look_back, fraction_pct);

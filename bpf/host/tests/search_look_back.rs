@@ -68,6 +68,7 @@ fn case_10_interpolation_is_backwards() {
         assert!(measured <= last && measured >= at_13, "fraction {percent}");
         last = measured;
         assert_eq!(norm_at(700 + percent, "interpolate=off"), at_14, "fraction {percent}");
+        assert_eq!(norm_at(700 + percent, "interpolate=older"), at_13, "fraction {percent}");
     }
     assert_eq!((last, norm_at(700, "interpolate=on"), norm_at(800, "interpolate=on")), (51, at_14, at_13));
 }

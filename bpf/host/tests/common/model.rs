@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 use onramp_algorithm::{Ack, Verdict, ack_flag, find, growth, outcome};
 
-use super::settings::{Action, App, LookBack, Missed, Settings};
+use super::settings::{Action, App, Interpolate, LookBack, Missed, Settings};
 
 /// Bins of a window.
 const WINDOW: usize = 10;
@@ -164,10 +164,10 @@ impl Model {
             return because(outcome::WARMING_UP);
         }
         // A position between two bins, `part` hundredths before the later of them.
-        let part = if self.settings.interpolate {
-            look_back_us % geometry.bin_us * 100 / geometry.bin_us
-        } else {
-            0
+        let part = match self.settings.interpolate {
+            Interpolate::On => look_back_us % geometry.bin_us * 100 / geometry.bin_us,
+            Interpolate::Off => 0,
+            Interpolate::Older => 100,
         };
         let earlier_end = newest - look_back;
         let window_to = |end: usize| history.expected[end] - history.expected[end - WINDOW];

@@ -13,12 +13,19 @@ pub struct Settings {
     pub threshold: u64,
     pub confirm: u64,
     pub factor: u64,
-    pub interpolate: bool,
+    pub interpolate: Interpolate,
     pub look_back: LookBack,
     pub missed: Missed,
     pub alpha: u64,
     pub app: App,
     pub action: Action,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Interpolate {
+    Off,
+    On,
+    Older,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -60,7 +67,7 @@ impl Settings {
             threshold: if random.once_in(3) { 0 } else { random.below(101) },
             confirm: 1 + random.below(confirms),
             factor: if random.once_in(2) { 350 } else { 200 + random.below(801) },
-            interpolate: !random.once_in(4),
+            interpolate: [Interpolate::Off, Interpolate::On, Interpolate::Older][random.below(3) as usize],
             look_back: [LookBack::Latest, LookBack::Smoothed, LookBack::Min][random.below(3) as usize],
             missed: [Missed::Off, Missed::Alpha, Missed::Window][random.below(3) as usize],
             alpha: 1 + random.below(alphas),
@@ -80,7 +87,7 @@ impl Settings {
             self.threshold,
             self.confirm,
             self.factor,
-            u64::from(self.interpolate),
+            self.interpolate as u64,
             self.look_back as u64,
             self.missed as u64,
             self.alpha,
