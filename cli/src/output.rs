@@ -41,9 +41,17 @@ impl Output {
         if !self.json {
             return self.raw(text().as_bytes());
         }
-        let document = Document { schema: SCHEMA, body };
+        self.document(&Document { schema: SCHEMA, body })
+    }
+
+    /// Prints data that carries a schema number of its own.
+    pub fn versioned<T: Serialize>(&self, body: &T, text: impl FnOnce() -> String) -> anyhow::Result<()> {
+        if self.json { self.document(body) } else { self.raw(text().as_bytes()) }
+    }
+
+    fn document<T: Serialize>(&self, document: &T) -> anyhow::Result<()> {
         let mut bytes =
-            if self.pretty { serde_json::to_vec_pretty(&document)? } else { serde_json::to_vec(&document)? };
+            if self.pretty { serde_json::to_vec_pretty(document)? } else { serde_json::to_vec(document)? };
         bytes.push(b'\n');
         self.raw(&bytes)
     }

@@ -133,8 +133,8 @@ pub enum HostError {
 
 /// Two hosts and the link between them, running.
 pub struct Hosts {
-    sender: Namespace,
-    receiver: Namespace,
+    sender: Host,
+    receiver: Host,
     emulator: Emulator,
 }
 
@@ -153,17 +153,17 @@ impl Hosts {
         let (sender, sender_tun) = one("sender", host, SENDER)?;
         let (receiver, receiver_tun) = one("receiver", host, RECEIVER)?;
         let emulator = Emulator::start(sender_tun, receiver_tun, link, seed, sample_period_us)?;
-        Ok(Self { sender, receiver, emulator })
+        Ok(Self { sender: Host(sender), receiver: Host(receiver), emulator })
     }
 
     /// The namespace that data come from.
     pub fn sender(&self) -> &Namespace {
-        &self.sender
+        &self.sender.0
     }
 
     /// The namespace that data go to.
     pub fn receiver(&self) -> &Namespace {
-        &self.receiver
+        &self.receiver.0
     }
 
     /// Whether the emulator has ended early; [`Hosts::stop`] tells why.
@@ -177,12 +177,12 @@ impl Hosts {
     /// # Errors
     /// [`HostError::UnknownControl`] when the kernel does not know the name.
     pub fn use_congestion_control(&self, name: &str) -> Result<(), HostError> {
-        let available = self.sender.sysctl_get("net.ipv4.tcp_available_congestion_control")?;
+        let available = self.sender.0.sysctl_get("net.ipv4.tcp_available_congestion_control")?;
         if !available.split_whitespace().any(|known| known == name) {
             return Err(HostError::UnknownControl { name: name.into(), available });
         }
         let line = format!("route replace 192.0.2.0/24 dev {DEVICE} src {SENDER} congctl {name}\n");
-        ip("sender", &self.sender, &line)
+        ip("sender", &self.sender.0, &line)
     }
 
     /// Stops the emulator and says what it did, drops in the TUN devices included.
@@ -191,13 +191,30 @@ impl Hosts {
     /// What made the emulator end early.
     pub fn stop(self) -> Result<Report, HostError> {
         // Before the devices end with the emulator.
-        let drops = [("sender", &self.sender), ("receiver", &self.receiver)]
+        let drops = [("sender", &self.sender.0), ("receiver", &self.receiver.0)]
             .map(|(side, namespace)| tx_dropped(side, namespace));
         let mut report = self.emulator.stop()?;
         for dropped in drops {
             report.health.tun_drops += dropped?;
         }
         Ok(report)
+    }
+}
+
+/// Ends every TCP connection of a namespace at once. Connections whose processes have gone would go on for minutes
+/// otherwise, and keep their namespace and their congestion control in the kernel.
+pub fn abort_connections(namespace: &Namespace) {
+    let mut command = namespace.command("ss");
+    // Where `ss` or the kernel cannot, they end by themselves, later.
+    let _ = command.args(["--tcp", "--all", "--kill"]).stdout(Stdio::null()).stderr(Stdio::null()).status();
+}
+
+/// A namespace whose connections end with it.
+struct Host(Namespace);
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        abort_connections(&self.0);
     }
 }
 

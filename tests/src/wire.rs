@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::unistd::{read, write};
 use onramp_lab::emulator::Tun;
+use onramp_lab::host::abort_connections;
 use onramp_net::Namespace;
 
 /// Address of the near end.
@@ -83,6 +84,8 @@ impl Drop for Wire {
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
+        abort_connections(&self.near);
+        abort_connections(&self.far);
     }
 }
 

@@ -68,10 +68,16 @@ fn left(flow: &Flow) -> bool {
     matches!(flow.phase(), Phase::Left(..))
 }
 
-fn attach(attachments: &Attachments, algorithm: &str, settings: &[&str]) {
+/// Attaches an algorithm for one test; `None`, having said so, without root.
+fn attached(test: &str, algorithm: &str, settings: &[&str]) -> Option<Attachments> {
+    if !root_or_skip(test) {
+        return None;
+    }
+    let attachments = Attachments::lock();
     let mut parameters = onramp_loader::find(algorithm).unwrap().parameters();
     parameters.assign(settings).unwrap();
     attachments.attach(&AttachOptions::new(parameters));
+    Some(attachments)
 }
 
 /// Sends half a megabyte over a wire with scripted fates and returns the flow once slow start is over.
@@ -95,11 +101,7 @@ fn assert_left(flow: &Flow, expected: ExitReason) {
 
 #[test]
 fn a_lost_segment_ends_slow_start_by_loss() {
-    if !root_or_skip("a_lost_segment_ends_slow_start_by_loss") {
-        return;
-    }
-    let attachments = Attachments::lock();
-    attach(&attachments, "plain", &[]);
+    let Some(_attached) = attached("a_lost_segment_ends_slow_start_by_loss", "plain", &[]) else { return };
     let lost = |data: onramp_tests::wire::Data| if data.number == 60 { Fate::Drop } else { Fate::Deliver };
     let (_sender, flow) = exit_of(lost, false);
     assert_left(&flow, ExitReason::Loss);
@@ -108,11 +110,7 @@ fn a_lost_segment_ends_slow_start_by_loss() {
 
 #[test]
 fn a_congestion_mark_ends_slow_start_by_ecn() {
-    if !root_or_skip("a_congestion_mark_ends_slow_start_by_ecn") {
-        return;
-    }
-    let attachments = Attachments::lock();
-    attach(&attachments, "plain", &[]);
+    let Some(_attached) = attached("a_congestion_mark_ends_slow_start_by_ecn", "plain", &[]) else { return };
     let marked = |data: onramp_tests::wire::Data| if data.number == 60 { Fate::Mark } else { Fate::Deliver };
     let (_sender, flow) = exit_of(marked, true);
     assert_left(&flow, ExitReason::Ecn);
@@ -121,11 +119,11 @@ fn a_congestion_mark_ends_slow_start_by_ecn() {
 
 #[test]
 fn a_silent_wire_ends_slow_start_by_timeout_and_slow_start_begins_anew() {
-    if !root_or_skip("a_silent_wire_ends_slow_start_by_timeout_and_slow_start_begins_anew") {
+    let Some(_attached) =
+        attached("a_silent_wire_ends_slow_start_by_timeout_and_slow_start_begins_anew", "plain", &[])
+    else {
         return;
-    }
-    let attachments = Attachments::lock();
-    attach(&attachments, "plain", &[]);
+    };
     let mut dead_until = None;
     let dead = move |data: onramp_tests::wire::Data| {
         if data.number == 100 {
@@ -146,11 +144,10 @@ fn a_silent_wire_ends_slow_start_by_timeout_and_slow_start_begins_anew() {
 
 #[test]
 fn an_idle_restart_begins_slow_start_anew_without_ending_it() {
-    if !root_or_skip("an_idle_restart_begins_slow_start_anew_without_ending_it") {
+    let Some(_attached) = attached("an_idle_restart_begins_slow_start_anew_without_ending_it", "search", &[])
+    else {
         return;
-    }
-    let attachments = Attachments::lock();
-    attach(&attachments, "search", &[]);
+    };
     let wire = Wire::lay(DELAY, |_| Fate::Deliver);
     wire.sysctl("net.ipv4.tcp_slow_start_after_idle", "1");
     let mut sender = Sender::connect(wire, "onramp_search");
@@ -171,11 +168,10 @@ fn an_idle_restart_begins_slow_start_anew_without_ending_it() {
 
 #[test]
 fn a_connection_taken_over_in_mid_life_is_past_its_start() {
-    if !root_or_skip("a_connection_taken_over_in_mid_life_is_past_its_start") {
+    let Some(_attached) = attached("a_connection_taken_over_in_mid_life_is_past_its_start", "plain", &[])
+    else {
         return;
-    }
-    let attachments = Attachments::lock();
-    attach(&attachments, "plain", &[]);
+    };
     let mut sender = Sender::connect(Wire::lay(DELAY, |_| Fate::Deliver), "reno");
     sender.send(200_000);
     thread::sleep(DELAY * 12);
@@ -194,11 +190,10 @@ fn a_connection_taken_over_in_mid_life_is_past_its_start() {
 
 #[test]
 fn a_connection_that_has_sent_little_is_still_at_its_start() {
-    if !root_or_skip("a_connection_that_has_sent_little_is_still_at_its_start") {
+    let Some(_attached) = attached("a_connection_that_has_sent_little_is_still_at_its_start", "plain", &[])
+    else {
         return;
-    }
-    let attachments = Attachments::lock();
-    attach(&attachments, "plain", &[]);
+    };
     let mut sender = Sender::connect(Wire::lay(DELAY, |_| Fate::Deliver), "reno");
     sender.send(1_000);
     thread::sleep(DELAY * 4);
@@ -210,11 +205,7 @@ fn a_connection_that_has_sent_little_is_still_at_its_start() {
 
 #[test]
 fn a_loss_that_was_none_takes_the_exit_back() {
-    if !root_or_skip("a_loss_that_was_none_takes_the_exit_back") {
-        return;
-    }
-    let attachments = Attachments::lock();
-    attach(&attachments, "plain", &[]);
+    let Some(_attached) = attached("a_loss_that_was_none_takes_the_exit_back", "plain", &[]) else { return };
     let late = |data: onramp_tests::wire::Data| {
         if data.number == 60 { Fate::HoldBack(Duration::from_millis(45)) } else { Fate::Deliver }
     };
@@ -232,11 +223,10 @@ fn a_loss_that_was_none_takes_the_exit_back() {
 
 #[test]
 fn a_threshold_that_was_there_before_ends_slow_start_as_such() {
-    if !root_or_skip("a_threshold_that_was_there_before_ends_slow_start_as_such") {
+    let Some(_attached) = attached("a_threshold_that_was_there_before_ends_slow_start_as_such", "plain", &[])
+    else {
         return;
-    }
-    let attachments = Attachments::lock();
-    attach(&attachments, "plain", &[]);
+    };
     // The kernel remembers the threshold of a connection that lost something, and gives it to the next.
     let wire = Wire::lay(DELAY, |data| if data.number == 60 { Fate::Drop } else { Fate::Deliver });
     wire.sysctl("net.ipv4.tcp_no_metrics_save", "0");
@@ -259,11 +249,13 @@ fn a_threshold_that_was_there_before_ends_slow_start_as_such() {
 
 #[test]
 fn the_algorithms_exit_keeps_the_window_and_is_recorded() {
-    if !root_or_skip("the_algorithms_exit_keeps_the_window_and_is_recorded") {
+    let Some(_attached) = attached(
+        "the_algorithms_exit_keeps_the_window_and_is_recorded",
+        "fixed",
+        &["exit_window_bytes=100000"],
+    ) else {
         return;
-    }
-    let attachments = Attachments::lock();
-    attach(&attachments, "fixed", &["exit_window_bytes=100000"]);
+    };
     let mut sender = Sender::connect(Wire::lay(DELAY, |_| Fate::Deliver), "onramp_fixed");
     sender.send(900_000);
     let flow = sender.flow_when(left);

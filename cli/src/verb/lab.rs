@@ -26,6 +26,7 @@ pub(crate) struct Lab {
 enum Verb {
     Run(RunOne),
     Compare(Compare),
+    Calibrate(Calibrate),
 }
 
 /// What all experiments take.
@@ -86,10 +87,34 @@ struct Compare {
     common: Common,
 }
 
+/// Measure the emulated link itself: rate within 1 %, base RTT within 1 ms, queue limit within a packet
+///
+/// The link is built without its random parts and probed with UDP. Exits 1 if it is off: this machine is too busy to
+/// emulate it.
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Examples:\n  onramp lab calibrate\n  onramp lab calibrate --profile ./mine.toml --json"
+)]
+struct Calibrate {
+    /// Link: a path, or a name in ./profiles, /etc/onramp/profiles or built in
+    #[arg(long, value_name = "PROFILE", default_value = "geo")]
+    profile: String,
+}
+
+impl Calibrate {
+    fn run(self, output: &Output) -> anyhow::Result<u8> {
+        let profile = profile::load(&self.profile)?;
+        let calibration = onramp_lab::calibrate::calibrate(&profile.link)?;
+        output.data(&calibration, || format!("{}: {calibration}\n", profile.name))?;
+        Ok(if calibration.holds() { 0 } else { FAILURE })
+    }
+}
+
 impl Lab {
     pub fn run(self, output: &Output) -> anyhow::Result<u8> {
         match self.verb {
             Verb::Run(one) => measure(&[one.arm], 1, one.common, output),
+            Verb::Calibrate(calibrate) => calibrate.run(output),
             Verb::Compare(compare) => measure(&compare.arms, compare.repetitions, compare.common, output),
         }
     }
@@ -110,7 +135,7 @@ fn measure(names: &[String], repetitions: u32, common: Common, output: &Output) 
         ..Plan::new(profile)
     };
     let comparison = experiment::compare(&plan, &arms.arms, |progress| show(&progress, output))?;
-    output.data(&comparison, || text(&comparison))?;
+    output.versioned(&comparison, || text(&comparison))?;
     let valid = comparison.arms.iter().all(|arm| arm.valid_runs > 0);
     Ok(if valid { 0 } else { FAILURE })
 }
