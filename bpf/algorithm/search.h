@@ -33,9 +33,9 @@
  *  9. The latest RTT is taken for no less than the smoothed one, so that a single low sample (a hand-over between
  *     satellites) does not shorten the look-back and leave on a clean ramp.
  * 10. Hold is the default exit: the window stays as it is, where the draft drains and document 003 may roll back.
- * 11. The threshold may have to hold for several checks in a row (confirm_bins, 1 as published). Slow start sends each
- *     round in one burst, and where ACKs come jittered, bins cut bursts unevenly: single checks then show a lag that
- *     the next one does not. Saturation stays.
+ * 11. The threshold may have to hold for several checks in a row (confirm_bins: 2 unless set, 1 as published). Slow
+ *start sends each round in one burst, and where ACKs come jittered, bins cut bursts unevenly: single checks then show a
+ *lag that the next one does not. Saturation stays.
  * 12. Besides fractions of a bin, the look-back may go to the older edge of the bin it falls in (interpolate=older). A
  *     fraction counts part of a burst as sent of which nothing can have been acknowledged yet; the older edge never
  *     does, at the price of up to one bin.
@@ -72,7 +72,7 @@ enum search_exit_action { SEARCH_HOLD, SEARCH_ROLLBACK, SEARCH_DRAIN };
 	  "what deliveries are compared with: twice the deliveries, or the bytes sent, one RTT ago; latched at start") \
 	X(threshold_pct, "percent", 0, 0, 100, "",                                                                     \
 	  "norm at which slow start is left; 0: what the form's source says, 26 for sent, 35 for delivered")           \
-	X(confirm_bins, "bins", 1, 1, 10, "", "consecutive checks at the threshold that it takes to leave")            \
+	X(confirm_bins, "bins", 2, 1, 10, "", "consecutive checks at the threshold that it takes to leave")            \
 	X(window_factor_pct, "percent", 350, 200, 1000, "",                                                            \
 	  "length of the ten-bin window in initial RTTs; latched at start")                                            \
 	X(interpolate, "", SEARCH_FRACTION, 0, 2, "off|on|older",                                                      \

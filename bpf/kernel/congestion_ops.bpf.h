@@ -152,7 +152,7 @@ static __always_inline void on_ack(struct sock *sk, struct flow *flow, const str
 }
 
 /* The window has grown to a threshold that was set before this slow start, or above the window by the algorithm. */
-static __always_inline void reached_threshold(struct sock *sk)
+static __noinline void reached_threshold(struct sock *sk)
 {
 	struct flow *flow = flow_of(sk);
 	struct ack ack;

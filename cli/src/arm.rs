@@ -87,7 +87,8 @@ fn check(names: &[String], settings: &[String], registered: &[String]) -> anyhow
     }
     for setting in settings {
         let arm = setting.split_once('.').map(|(arm, _)| arm);
-        let known = arm.is_some_and(|arm| names.iter().any(|name| name == arm) && algorithm::find(arm).is_some());
+        let known =
+            arm.is_some_and(|arm| names.iter().any(|name| name == arm) && algorithm::find(arm).is_some());
         if !known {
             return Err(Usage::error(format!(
                 "--set {setting} names no algorithm among the arms: write ALG.NAME=VALUE, for instance search.threshold_pct=30"

@@ -84,9 +84,9 @@ struct Veth {
     arm: String,
     pairs: u32,
     bytes: u64,
-    /// Processor seconds per gigabyte, ours over CUBIC's.
+    /// Processor seconds per gigabyte, ours over CUBIC's, median of the pairs.
     cpu_ratio: f64,
-    /// Goodput, ours over CUBIC's.
+    /// Goodput, ours over CUBIC's, median of the pairs.
     throughput_ratio: f64,
     runs: Vec<Pair>,
 }
@@ -187,16 +187,24 @@ fn measure_veth(profile: &Profile, pairs: u32, output: &Output) -> anyhow::Resul
             ours_goodput_bps: ours.goodput_bps,
         });
     }
-    let sum = |value: fn(&Pair) -> f64| runs.iter().map(value).sum::<f64>();
     Ok(Veth {
         arm: VETH_ARM.to_owned(),
         pairs,
         bytes: VETH_BYTES,
-        cpu_ratio: sum(|pair| pair.ours_cpu_seconds_per_gigabyte)
-            / sum(|pair| pair.cubic_cpu_seconds_per_gigabyte),
-        throughput_ratio: sum(|pair| pair.ours_goodput_bps) / sum(|pair| pair.cubic_goodput_bps),
+        cpu_ratio: median(&runs, |pair| {
+            pair.ours_cpu_seconds_per_gigabyte / pair.cubic_cpu_seconds_per_gigabyte
+        }),
+        throughput_ratio: median(&runs, |pair| pair.ours_goodput_bps / pair.cubic_goodput_bps),
         runs,
     })
+}
+
+/// Of the pairs' ratios: a pair that the hypervisor or another process disturbed does not decide.
+fn median(pairs: &[Pair], ratio: fn(&Pair) -> f64) -> f64 {
+    let mut ratios: Vec<f64> = pairs.iter().map(ratio).collect();
+    ratios.sort_by(f64::total_cmp);
+    let (low, high) = (ratios[(ratios.len() - 1) / 2], ratios[ratios.len() / 2]);
+    (low + high) / 2.0
 }
 
 fn text(report: &Report, output: &Output) -> String {

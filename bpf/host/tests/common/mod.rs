@@ -22,6 +22,8 @@ pub const MSS: u64 = 1_200;
 /// Parameters of search with these `name=value` settings.
 pub fn parameters(settings: &[&str]) -> Parameters {
     let mut parameters = find("search").unwrap().parameters();
+    // One check decides, as published; tests that are about confirmation set it again.
+    parameters.assign(["confirm_bins=1"]).unwrap();
     parameters.assign(settings).unwrap();
     parameters
 }
