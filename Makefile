@@ -3,7 +3,7 @@
 CARGO ?= cargo
 ONRAMP := target/release/onramp
 
-.PHONY: all deps build demo test lint kernels bench reproduce clean
+.PHONY: all deps build demo test lint kernels bench clean
 
 all: build
 
