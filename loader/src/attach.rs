@@ -90,7 +90,7 @@ pub fn plan(options: &AttachOptions) -> Result<Vec<Action>, Error> {
     let algorithm = options.parameters.algorithm();
     let name = algorithm.congestion_control();
     let undo = format!("onramp detach {}", algorithm.name());
-    let base = check(options)?;
+    let (_, base) = check(options)?;
     let mut actions = Vec::new();
     if !kernel::has_bpffs() {
         actions.push(Action::new(format!("mount the BPF file system at {BPFFS}"), format!("umount {BPFFS}")));
@@ -125,11 +125,11 @@ pub fn attach(options: &AttachOptions) -> Result<Attached, Error> {
 
 /// [`attach`] for a caller that holds the lock.
 pub(crate) fn attach_locked(options: &AttachOptions) -> Result<Attached, Error> {
-    let base = check(options)?;
+    let (kernel, base) = check(options)?;
     let algorithm = options.parameters.algorithm();
     let pins = Pins::of(algorithm);
     let undo = Undo(Some(&pins));
-    let generation = register(options, base, &pins)?;
+    let generation = register(options, &kernel, base, &pins)?;
     tracing::debug!(
         "registered {}, pinned under {}",
         algorithm.congestion_control(),
@@ -159,7 +159,8 @@ impl Drop for Undo<'_> {
     }
 }
 
-fn check(options: &AttachOptions) -> Result<Base, Error> {
+/// The kernel and the base that will run, if attaching can work.
+fn check(options: &AttachOptions) -> Result<(Kernel, Base), Error> {
     kernel::require_privilege("attach")?;
     let algorithm = options.parameters.algorithm();
     let kernel = Kernel::read()?;
@@ -174,7 +175,11 @@ fn check(options: &AttachOptions) -> Result<Base, Error> {
     let pins = Pins::of(algorithm);
     let registered = kernel::registered()?.contains(&name);
     if pins.exist() {
-        let attachment = if registered { pins.attachment()? } else { return Err(interrupted(algorithm)) };
+        let attachment = if registered {
+            pins.attachment()?
+        } else {
+            return Err(Error::Interrupted { algorithm: algorithm.name() });
+        };
         return Err(Error::AlreadyAttached {
             algorithm: algorithm.name(),
             generation: attachment.generation,
@@ -183,18 +188,13 @@ fn check(options: &AttachOptions) -> Result<Base, Error> {
     if registered {
         return Err(Error::Foreign { name, root: ROOT });
     }
-    Ok(base)
+    Ok((kernel, base))
 }
 
-fn interrupted(algorithm: Algorithm) -> Error {
-    Error::Interrupted { algorithm: algorithm.name() }
-}
-
-fn register(options: &AttachOptions, base: Base, pins: &Pins) -> Result<u64, Error> {
+fn register(options: &AttachOptions, kernel: &Kernel, base: Base, pins: &Pins) -> Result<u64, Error> {
     let name = options.parameters.algorithm().name();
     let failed = |action| open::failed(action, name);
-    let kernel = Kernel::read()?;
-    let mut loaded = open::shell(name, base, &kernel)?;
+    let mut loaded = open::shell(name, base, kernel)?;
 
     fs::create_dir_all(&pins.directory).map_err(Error::io("create", &pins.directory))?;
     let generation = now_us();

@@ -4,10 +4,17 @@ use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
 
 use nix::sys::socket::{getsockopt, setsockopt, sockopt::TcpCongestion};
+use onramp_net::Namespace;
 use onramp_tests::cli::{DEFAULT, host_state, json, onramp, state};
 use onramp_tests::traffic::{Transfer, namespace, within};
 use onramp_tests::wire::{FAR, Fate, NEAR, Wire};
 use onramp_tests::{Attachments, cli, root_or_skip};
+
+/// Attaches an algorithm from inside a namespace, as its default.
+fn attach_as_default(inside: &Namespace, algorithm: &str) {
+    let status = inside.command(cli::binary()).args(["attach", algorithm, "--default", "-q"]).status();
+    assert!(status.unwrap().success());
+}
 
 #[test]
 fn open_sockets_are_moved_and_go_on_transferring() {
@@ -18,14 +25,7 @@ fn open_sockets_are_moved_and_go_on_transferring() {
     let inside = namespace();
     inside.sysctl_set(DEFAULT, "reno").unwrap();
     let before = host_state(&[&inside]);
-    assert!(
-        inside
-            .command(cli::binary())
-            .args(["attach", "search", "--default", "-q"])
-            .status()
-            .unwrap()
-            .success()
-    );
+    attach_as_default(&inside, "search");
     let transfers: Vec<_> = (0..5).map(|_| Transfer::start(&inside, 1_000_000)).collect();
     let sockets = json("status")["algorithms"][0]["sockets"].clone();
     // Both ends of each, and the listeners have gone.
@@ -54,14 +54,7 @@ fn sockets_that_are_left_are_said_to_run_detached_code() {
     let _attachments = Attachments::lock();
     let inside = namespace();
     let before = host_state(&[&inside]);
-    assert!(
-        inside
-            .command(cli::binary())
-            .args(["attach", "fixed", "--default", "-q"])
-            .status()
-            .unwrap()
-            .success()
-    );
+    attach_as_default(&inside, "fixed");
     let transfer = Transfer::start(&inside, 1_000_000);
     let said = onramp("detach fixed --leave-sockets").ok();
     assert!(said.contains("still on the detached code: 2 sockets"), "{said}");
@@ -89,14 +82,7 @@ fn what_lost_its_pins_by_other_means_is_explained_and_cleared() {
     }
     let _attachments = Attachments::lock();
     let inside = namespace();
-    assert!(
-        inside
-            .command(cli::binary())
-            .args(["attach", "search", "--default", "-q"])
-            .status()
-            .unwrap()
-            .success()
-    );
+    attach_as_default(&inside, "search");
     let transfer = Transfer::start(&inside, 1_000_000);
     std::fs::remove_dir_all(onramp_loader::ROOT).unwrap();
     assert!(within(Duration::from_secs(5), || state("search").as_deref() == Some("lingering")));
