@@ -10,7 +10,7 @@
 #include "algorithm/algorithm.h"
 
 /* Raised when a structure below changes. */
-#define ABI_VERSION 1
+#define ABI_VERSION 2
 
 /* Parameter sets that one algorithm holds at once; set 0 is the default. */
 #define PROFILE_MAX 16
@@ -60,10 +60,12 @@ enum flow_flag {
 	FLOW_ADOPTED = 1 << 0,	  /* the connection had sent data before this control took it */
 	FLOW_SLOW_START = 1 << 1, /* the window was below the threshold at the last ACK */
 	FLOW_EXITING = 1 << 2,	  /* detected, but the window is still being drained */
-	FLOW_HOLD = 1 << 3,	  /* the last verdict was GROWTH_HOLD */
+	FLOW_LIMITED = 1 << 3,	  /* the last verdict was GROWTH_LIMITED */
 	FLOW_STARTED = 1 << 4,	  /* the first ACK of data has been seen */
 	FLOW_REDUCED = 1 << 5,	  /* slow start was left by the last event, which may yet prove spurious */
 	FLOW_UNNAMED = 1 << 6,	  /* that event's name comes with the next congestion state */
+	FLOW_AIMED = 1 << 7,	  /* the threshold ahead was set by the algorithm */
+	FLOW_PACED = 1 << 8,	  /* the socket paces because the algorithm asked for it */
 };
 
 /* First part of every flow's socket storage; the algorithm's own state follows. */
@@ -74,11 +76,14 @@ struct flow_header {
 	u32 flags;	/* enum flow_flag */
 	u64 start_us;	/* monotonic time at which the first data was sent */
 	struct exit_record exit;
-	u32 slow_starts;	   /* times slow start was entered */
-	u32 undo_limit;		   /* struct verdict.undo_limit of the last verdict */
+	u64 pacing_rate; /* of the last verdict, as are the two limits */
+	u32 undo_limit;
+	u32 growth_limit;
+	u32 slow_starts; /* times slow start was entered */
+	u32 unused;
 	u32 outcomes[OUTCOME_MAX]; /* verdicts by name */
 };
-_Static_assert(sizeof(struct flow_header) == 144, "flow_header is part of the ABI");
+_Static_assert(sizeof(struct flow_header) == 160, "flow_header is part of the ABI");
 
 /* What a control has seen since it was attached, over flows that have ended; one copy per processor. */
 struct counters {

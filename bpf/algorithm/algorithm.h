@@ -9,11 +9,13 @@
  *   struct NAME                 state of one flow, zeroed when the flow starts
  *   struct NAME_params          parameters, read anew on every call, so a change is felt by running flows
  *   NAME_restart(state)         slow start begins (anew): after the handshake, a timeout, an idle restart
- *   NAME_on_ack(...)            one acknowledgement in slow start; fills the verdict
+ *   NAME_on_ack(...)            one acknowledgement in slow start (with TRAIT_ALWAYS: any); fills the verdict
  *   NAME_on_loss(state, ...)    slow start was left by loss, ECN or timeout; returns the slow start threshold
+ *   NAME_CONTROL                name of the congestion control, "onramp_" and at most 8 characters
  *   NAME_PARAMETERS(X)          the one declaration of its parameters
  *   NAME_OUTCOMES(X)            what a verdict of its own can be called, beyond the common outcomes
  *   NAME_EXPORTS(X)             what of its state is worth showing to a person
+ *   NAME_TRAITS                 what of the shell it needs, so that nobody else pays for it
  *
  * No floating point, no unbounded loop, no division by a value that can be zero, no comparison of times that breaks
  * when a counter wraps.
@@ -40,6 +42,7 @@ struct ack {
 	u64 now_us;	       /* arrival, monotonic clock */
 	u64 bytes_acked;       /* cumulatively acknowledged: moves with snd_una, selective ACKs do not count */
 	u64 bytes_sent;	       /* sent once: retransmissions are not counted again */
+	u64 pacing_rate;       /* bytes per second in force, computed by the sender or capped; 0: not yet */
 	u32 bytes_outstanding; /* snd_nxt - snd_una */
 	u32 delivered;	       /* segments delivered, selective ACKs included; wraps */
 	u32 acked;	       /* segments newly acknowledged by this ACK */
@@ -50,27 +53,30 @@ struct ack {
 	u32 ssthresh;	       /* segments */
 	u32 in_flight;	       /* segments */
 	u32 mss;	       /* bytes, never 0 */
+	u32 gso_max_size;      /* bytes, largest burst handed to the device at once */
 	u32 flags;	       /* enum ack_flag */
-	u32 unused;
 };
 
-/* How slow start grows the window on this ACK. */
+/* How the window grows on this ACK. */
 enum growth {
-	GROWTH_DOUBLE = 0, /* one segment for each acknowledged: the base's slow start */
-	GROWTH_HOLD = 1,   /* not at all */
+	GROWTH_BASE = 0,    /* as the base does; in slow start by one segment for each acknowledged */
+	GROWTH_LIMITED = 1, /* as the base does, but at most by `growth_limit` segments; 0 holds the window */
 };
 
 /*
- * What the algorithm wants. All zero means: go on doubling. Windows are in segments; 0 leaves a value as it is. The
- * caller bounds what it applies: a window is never set below MIN_WINDOW nor above what the socket allows.
+ * What the algorithm wants. All zero means: go on doubling, unpaced. Windows are in segments; 0 leaves a value as it
+ * is. The caller bounds what it applies: a window is never set below MIN_WINDOW nor above what the socket allows.
+ * Outside slow start (TRAIT_ALWAYS) only growth, window and pacing count.
  */
 struct verdict {
-	u32 outcome;	/* enum outcome, or one of the algorithm's own */
-	u32 growth;	/* enum growth */
-	u32 cwnd;	/* new window */
-	u32 ssthresh;	/* new slow start threshold; at or below the window this is the exit */
-	u32 undo_limit; /* if a loss during this phase proves spurious, the window is restored to this at most */
-	u32 unused;
+	u64 pacing_rate;  /* bytes per second that the sender must not exceed until the next verdict; 0: no cap of ours
+			   */
+	u32 outcome;	  /* enum outcome, or one of the algorithm's own */
+	u32 growth;	  /* enum growth */
+	u32 growth_limit; /* segments, with GROWTH_LIMITED */
+	u32 cwnd;	  /* new window */
+	u32 ssthresh;	  /* new slow start threshold; at or below the window this is the exit */
+	u32 undo_limit;	  /* if a loss during this phase proves spurious, the window is restored to this at most */
 };
 
 /* No verdict takes the window below this, in segments (RFC 5681 section 3.1: the loss window is 1, ssthresh >= 2). */
@@ -121,11 +127,11 @@ enum outcome {
 		return base_ssthresh;                                                                                  \
 	}
 
-/*
- * One row per exported field: X(algorithm, field of its state, unit, number of elements, help).
- *
- * NAME_HOLDS_GROWTH says whether the algorithm ever answers GROWTH_HOLD; a shell whose algorithm never does spares the
- * look-up of its state when the window grows.
- */
+/* One row per exported field: X(algorithm, field of its state, unit, number of elements, help). */
+
+/* Bits of NAME_TRAITS. */
+#define TRAIT_LIMITS_GROWTH 1 /* answers GROWTH_LIMITED: the shell looks the verdict up when the window grows */
+#define TRAIT_PACES 2	      /* answers a pacing rate: the shell applies it whenever data is sent */
+#define TRAIT_ALWAYS 4	      /* is asked outside slow start, too, except while a loss is being recovered */
 
 #endif

@@ -12,11 +12,12 @@ struct fixed {
 	u64 unused;
 };
 
+#define FIXED_CONTROL "onramp_fixed"
 #define FIXED_PARAMETERS(X)                                                                                            \
 	X(exit_window_bytes, "bytes", 0, 0, 4294967295, "", "window at which slow start is left; 0 never leaves")
 #define FIXED_OUTCOMES(X)
 #define FIXED_EXPORTS(X)
-#define FIXED_HOLDS_GROWTH 0
+#define FIXED_TRAITS 0
 
 struct fixed_params {
 	FIXED_PARAMETERS(PARAMETER_FIELD)

@@ -12,10 +12,11 @@ struct plain {
 	u64 unused;
 };
 
+#define PLAIN_CONTROL "onramp_plain"
 #define PLAIN_PARAMETERS(X)
 #define PLAIN_OUTCOMES(X)
 #define PLAIN_EXPORTS(X)
-#define PLAIN_HOLDS_GROWTH 0
+#define PLAIN_TRAITS 0
 
 struct plain_params {
 	u64 unused;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Every algorithm, one row each: X(name, NAME, what it does, where it comes from). The congestion control is called
- * onramp_<name>, its shell <name>.bpf.c.
+ * Every algorithm, one row each: X(name, NAME, what it does, where it comes from). Its shell is <name>.bpf.c.
  */
 #ifndef ONRAMP_REGISTRY_H
 #define ONRAMP_REGISTRY_H

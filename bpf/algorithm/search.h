@@ -67,6 +67,7 @@ enum search_missed_bins { SEARCH_MISSED_OFF, SEARCH_MISSED_ALPHA, SEARCH_MISSED_
 enum search_app_limited { SEARCH_APP_OFF, SEARCH_APP_RESET, SEARCH_APP_FREEZE, SEARCH_APP_RATE };
 enum search_exit_action { SEARCH_HOLD, SEARCH_ROLLBACK, SEARCH_DRAIN };
 
+#define SEARCH_CONTROL "onramp_search"
 #define SEARCH_PARAMETERS(X)                                                                                           \
 	X(form, "", SEARCH_SENT, 0, 1, "delivered|sent",                                                               \
 	  "what deliveries are compared with: twice the deliveries, or the bytes sent, one RTT ago; latched at start") \
@@ -139,7 +140,7 @@ struct search {
 	X(search, acked, "bytes", SEARCH_ACKED_BINS, "cumulative bytes acknowledged, ring by bin")                     \
 	X(search, expected, "bytes", SEARCH_EXPECTED_BINS, "cumulative bytes to compare with, ring by bin")
 
-#define SEARCH_HOLDS_GROWTH 1
+#define SEARCH_TRAITS TRAIT_LIMITS_GROWTH
 
 struct search_params {
 	SEARCH_PARAMETERS(PARAMETER_FIELD)
@@ -313,7 +314,7 @@ static __always_inline void search_exit(struct search *state, const struct searc
 		state->target = (u32)min_u64(target, ack->cwnd);
 		state->drain_delivered = ack->delivered;
 		state->drain_credit = 0;
-		verdict->growth = GROWTH_HOLD;
+		verdict->growth = GROWTH_LIMITED;
 		verdict->undo_limit = state->target;
 		return;
 	}
@@ -345,7 +346,7 @@ static __always_inline void search_drain(struct search *state, const struct ack 
 		return;
 	}
 	verdict->cwnd = window;
-	verdict->growth = GROWTH_HOLD;
+	verdict->growth = GROWTH_LIMITED;
 	verdict->undo_limit = state->target;
 }
 

@@ -20,10 +20,8 @@
 
 #define PASTE_(a, b) a##_##b
 #define PASTE(a, b) PASTE_(a, b)
-#define QUOTE_(a) #a
-#define QUOTE(a) QUOTE_(a)
 #define CALL(function) PASTE(ALGORITHM, function)
-#define CALL_UPPER(constant) PASTE(ALGORITHM_UPPER, constant)
+#define HAS(trait) (PASTE(ALGORITHM_UPPER, TRAITS) & (trait))
 
 /* Defines <name>_<operation>; BPF_PROG pastes its name, so it must be expanded before. */
 #define NAMED_PROG(name, args...) BPF_PROG(name, args)
@@ -99,16 +97,20 @@ static __always_inline u32 congestion_state(struct sock *sk)
 	return BPF_CORE_READ_BITFIELD(icsk, icsk_ca_state);
 }
 
-/* Between a loss and the end of its recovery the window may lie below the threshold without being in slow start. */
+/* Between a loss and the end of its recovery the window is the kernel's. */
+static __always_inline bool in_recovery(struct sock *sk)
+{
+	u32 state = congestion_state(sk);
+
+	return state == TCP_CA_Recovery || state == TCP_CA_CWR;
+}
+
+/* In recovery the window may lie below the threshold without being in slow start. */
 static __always_inline bool in_slow_start(struct sock *sk)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
-	u32 state;
 
-	if (tp->snd_cwnd >= tp->snd_ssthresh)
-		return false;
-	state = congestion_state(sk);
-	return state != TCP_CA_Recovery && state != TCP_CA_CWR;
+	return tp->snd_cwnd < tp->snd_ssthresh && !in_recovery(sk);
 }
 
 static __always_inline void enter_slow_start(struct flow *flow, const struct ack *ack)
@@ -124,12 +126,23 @@ static __always_inline void enter_slow_start(struct flow *flow, const struct ack
 	CALL(restart)(&flow->state);
 }
 
+/* Asks the algorithm about an ACK. False: there are no parameters, which only a broken map could cause. */
+static __always_inline bool judge(struct flow *flow, const struct ack *ack, struct verdict *verdict)
+{
+	u32 profile = flow->header.profile;
+	struct parameter_slot *slot = bpf_map_lookup_elem(&params, &profile);
+
+	if (!slot)
+		return false;
+	flow->header.generation = slot->generation;
+	CALL(on_ack)(&flow->state, active(slot), ack, verdict);
+	return true;
+}
+
 static __always_inline void on_ack(struct sock *sk, struct flow *flow, const struct ack_sample *sample)
 {
 	struct flow_header *header = &flow->header;
-	struct parameter_slot *slot;
 	struct verdict verdict = {};
-	u32 profile = header->profile;
 	struct ack ack;
 
 	describe(sk, sample, &ack);
@@ -143,12 +156,19 @@ static __always_inline void on_ack(struct sock *sk, struct flow *flow, const str
 			return;
 		}
 	}
-	slot = bpf_map_lookup_elem(&params, &profile);
-	if (!slot)
-		return;
-	header->generation = slot->generation;
-	CALL(on_ack)(&flow->state, active(slot), &ack, &verdict);
-	apply_verdict(sk, header, &ack, &verdict);
+	if (judge(flow, &ack, &verdict))
+		apply_verdict(sk, header, &ack, &verdict);
+}
+
+/* The algorithm's say outside slow start: TRAIT_ALWAYS. */
+static __always_inline void on_ack_beyond(struct sock *sk, struct flow *flow, const struct ack_sample *sample)
+{
+	struct verdict verdict = {};
+	struct ack ack;
+
+	describe(sk, sample, &ack);
+	if (judge(flow, &ack, &verdict))
+		apply_window(sk, &flow->header, &verdict);
 }
 
 /* The window has grown to a threshold that was set before this slow start, or above the window by the algorithm. */
@@ -160,8 +180,8 @@ static __noinline void reached_threshold(struct sock *sk)
 	if (!flow || !(flow->header.flags & FLOW_SLOW_START))
 		return;
 	describe(sk, 0, &ack);
-	record_exit(&flow->header, &ack, EXIT_SSTHRESH);
-	finish_exit(&flow->header, ack.cwnd);
+	record_exit(&flow->header, &ack, flow->header.flags & FLOW_AIMED ? EXIT_ALGORITHM : EXIT_SSTHRESH);
+	finish_exit(sk, &flow->header, ack.cwnd);
 }
 
 OPERATION(void, init, struct sock *sk)
@@ -207,6 +227,7 @@ OPERATION(void, release, struct sock *sk)
 		for (u32 i = 0; i < OUTCOME_MAX; i++)
 			count->outcomes[i] += flow->header.outcomes[i];
 	}
+	stop_pacing(sk, &flow->header);
 	bpf_sk_storage_delete(&flows, sk);
 }
 
@@ -214,11 +235,15 @@ OPERATION(void, pkts_acked, struct sock *sk, const struct ack_sample *sample)
 {
 	struct flow *flow;
 
-	/* In congestion avoidance the base works alone: not even the state is looked up. */
+	/* In congestion avoidance the base works alone: not even the state is looked up, but with TRAIT_ALWAYS. */
 	if (in_slow_start(sk)) {
 		flow = flow_of(sk);
 		if (flow)
 			on_ack(sk, flow, sample);
+	} else if (HAS(TRAIT_ALWAYS) && !in_recovery(sk)) {
+		flow = flow_of(sk);
+		if (flow)
+			on_ack_beyond(sk, flow, sample);
 	}
 	base_acked(sk, sample);
 }
@@ -226,19 +251,22 @@ OPERATION(void, pkts_acked, struct sock *sk, const struct ack_sample *sample)
 OPERATION(void, cong_avoid, struct sock *sk, u32 ack, u32 acked)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
-	struct flow *flow;
+	bool slow_start = tp->snd_cwnd < tp->snd_ssthresh;
+	u32 before = tp->snd_cwnd;
+	struct flow *flow = 0;
 
-	if (tp->snd_cwnd >= tp->snd_ssthresh) {
-		base_cong_avoid(sk, ack, acked);
-		return;
-	}
-	if (CALL_UPPER(HOLDS_GROWTH)) {
+	if (HAS(TRAIT_LIMITS_GROWTH) && (slow_start || HAS(TRAIT_ALWAYS)))
 		flow = flow_of(sk);
-		if (flow && flow->header.flags & FLOW_HOLD)
+	if (flow && flow->header.flags & FLOW_LIMITED) {
+		acked = (u32)min_u64(acked, flow->header.growth_limit);
+		if (!acked)
 			return;
+		base_cong_avoid(sk, ack, acked);
+		limit_growth(sk, &flow->header, before);
+	} else {
+		base_cong_avoid(sk, ack, acked);
 	}
-	base_cong_avoid(sk, ack, acked);
-	if (tp->snd_cwnd >= tp->snd_ssthresh)
+	if (slow_start && tp->snd_cwnd >= tp->snd_ssthresh)
 		reached_threshold(sk);
 }
 
@@ -269,7 +297,7 @@ OPERATION(u32, ssthresh, struct sock *sk)
 		header->flags |= FLOW_UNNAMED;
 	header->flags |= FLOW_REDUCED;
 	record_exit(header, &ack, EXIT_LOSS);
-	finish_exit(header, threshold);
+	finish_exit(sk, header, threshold);
 	return threshold;
 }
 
@@ -336,6 +364,23 @@ OPERATION(u32, undo_cwnd, struct sock *sk)
 	return window;
 }
 
+#if HAS(TRAIT_PACES)
+/* Asked each time before data is sent: how many segments a burst must have, for which the host's setting is right. */
+OPERATION(u32, min_tso_segs, struct sock *sk)
+{
+	struct flow *flow;
+
+	if (sk->sk_pacing_status != SK_PACING_NONE) {
+		flow = flow_of(sk);
+		if (flow)
+			cap_pacing_rate(sk, &flow->header);
+	}
+	return sk->__sk_common.skc_net.net->ipv4.sysctl_tcp_min_tso_segs;
+}
+#endif
+
+_Static_assert(sizeof(PASTE(ALGORITHM_UPPER, CONTROL)) <= TCP_CA_NAME_MAX, "the control's name is too long");
+
 SEC(".struct_ops.link")
 struct tcp_congestion_ops ALGORITHM = {
 	.init = (void *)CALL(init),
@@ -347,6 +392,9 @@ struct tcp_congestion_ops ALGORITHM = {
 	.cwnd_event_tx_start = (void *)CALL(cwnd_event_tx_start),
 	.pkts_acked = (void *)CALL(pkts_acked),
 	.undo_cwnd = (void *)CALL(undo_cwnd),
+#if HAS(TRAIT_PACES)
+	.min_tso_segs = (void *)CALL(min_tso_segs),
+#endif
 	.flags = TCP_CONG_NON_RESTRICTED,
-	.name = "onramp_" QUOTE(ALGORITHM),
+	.name = PASTE(ALGORITHM_UPPER, CONTROL),
 };

@@ -54,6 +54,13 @@ enum tcp_ca_state {
 	TCP_CA_Loss,
 };
 
+/* include/net/sock.h */
+enum sk_pacing {
+	SK_PACING_NONE,
+	SK_PACING_NEEDED, /* by TCP itself */
+	SK_PACING_FQ,	  /* by the queueing discipline */
+};
+
 #define TCP_INFINITE_SSTHRESH 0x7fffffff
 #define TCP_ECN_OK 1
 #define TCP_CONG_NON_RESTRICTED 1
@@ -63,8 +70,28 @@ enum tcp_ca_state {
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
+struct netns_ipv4 {
+	u8 sysctl_tcp_min_tso_segs;
+};
+
+struct net {
+	struct netns_ipv4 ipv4;
+};
+
+typedef struct {
+	struct net *net;
+} possible_net_t;
+
+struct sock_common {
+	possible_net_t skc_net;
+};
+
 struct sock {
-	u32 sk_pacing_status;
+	struct sock_common __sk_common;
+	u32 sk_pacing_status;		  /* enum sk_pacing */
+	u32 sk_gso_max_size;		  /* bytes */
+	unsigned long sk_pacing_rate;	  /* bytes per second; all ones: unlimited */
+	unsigned long sk_max_pacing_rate; /* SO_MAX_PACING_RATE; all ones: unlimited */
 };
 
 struct inet_connection_sock {
@@ -128,6 +155,7 @@ struct tcp_congestion_ops {
 	void (*cwnd_event_tx_start)(struct sock *sk);
 	void (*pkts_acked)(struct sock *sk, const struct ack_sample *sample);
 	u32 (*undo_cwnd)(struct sock *sk);
+	u32 (*min_tso_segs)(struct sock *sk);
 	void (*init)(struct sock *sk);
 	void (*release)(struct sock *sk);
 	char name[TCP_CA_NAME_MAX];

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The only place that writes a window, a threshold or an exit record. Verdicts come in, tcp_sock fields go out.
+ * The only place that writes a window, a threshold, a pacing rate or an exit record. Verdicts come in, fields of the
+ * socket go out.
  */
 #ifndef ONRAMP_WINDOW_BPF_H
 #define ONRAMP_WINDOW_BPF_H
@@ -38,11 +39,12 @@ static __always_inline void describe(struct sock *sk, const struct ack_sample *s
 	ack->ssthresh = tp->snd_ssthresh;
 	ack->in_flight = packets_in_flight(tp);
 	ack->mss = mss ? mss : 1;
+	ack->pacing_rate = sk->sk_pacing_rate;
+	ack->gso_max_size = sk->sk_gso_max_size;
 	ack->flags = (tp->app_limited ? ACK_APP_LIMITED : 0) |
 		     (BPF_CORE_READ_BITFIELD(tp, rate_app_limited) ? ACK_RATE_APP_LIMITED : 0) |
 		     (BPF_CORE_READ_BITFIELD(tp, is_cwnd_limited) ? ACK_CWND_LIMITED : 0) |
-		     (sk->sk_pacing_status ? ACK_PACED : 0);
-	ack->unused = 0;
+		     (sk->sk_pacing_status != SK_PACING_NONE ? ACK_PACED : 0);
 }
 
 /* The first slow start is left, or will be once the drain is done. Later ones are counted, not recorded. */
@@ -63,12 +65,67 @@ static __always_inline void record_exit(struct flow_header *flow, const struct a
 	record->min_rtt_us = ack->min_rtt_us;
 }
 
-/* Slow start is over. */
-static __always_inline void finish_exit(struct flow_header *flow, u32 window)
+/*
+ * Pacing. The kernel computes sk_pacing_rate anew with every ACK, after the algorithm's turn and before anything is
+ * sent, so a rate written then would be lost, and a cap by SO_MAX_PACING_RATE would overwrite the application's own and
+ * outlive the control. But it asks for min_tso_segs each time before it sends: that is where the rate is written, below
+ * whatever the kernel and the application allow, and nothing needs to be put back.
+ */
+static __always_inline void cap_pacing_rate(struct sock *sk, const struct flow_header *flow)
 {
-	flow->flags &= ~(FLOW_SLOW_START | FLOW_EXITING | FLOW_HOLD);
+	if (flow->pacing_rate && sk->sk_pacing_rate > flow->pacing_rate)
+		sk->sk_pacing_rate = flow->pacing_rate;
+}
+
+/* Has TCP pace by itself where nobody does. */
+static __always_inline void start_pacing(struct sock *sk, struct flow_header *flow)
+{
+	if (sk->sk_pacing_status != SK_PACING_NONE)
+		return;
+	sk->sk_pacing_status = SK_PACING_NEEDED;
+	flow->flags |= FLOW_PACED;
+}
+
+/* Undoes start_pacing, unless the application has asked for pacing in the meantime. */
+static __always_inline void stop_pacing(struct sock *sk, struct flow_header *flow)
+{
+	flow->pacing_rate = 0;
+	if (!(flow->flags & FLOW_PACED))
+		return;
+	flow->flags &= ~FLOW_PACED;
+	if (sk->sk_pacing_status == SK_PACING_NEEDED && sk->sk_max_pacing_rate == ~0UL)
+		sk->sk_pacing_status = SK_PACING_NONE;
+}
+
+/* Slow start is over. */
+static __always_inline void finish_exit(struct sock *sk, struct flow_header *flow, u32 window)
+{
+	flow->flags &= ~(FLOW_SLOW_START | FLOW_EXITING | FLOW_LIMITED | FLOW_AIMED);
+	stop_pacing(sk, flow);
 	if (flow->exit.reason != EXIT_NONE && !flow->exit.window_after)
 		flow->exit.window_after = window;
+}
+
+/* Applies what a verdict says of the window, its growth and pacing. */
+static __always_inline void apply_window(struct sock *sk, struct flow_header *flow, const struct verdict *verdict)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+
+	flow->outcomes[verdict->outcome % OUTCOME_MAX]++;
+	flow->undo_limit = verdict->undo_limit;
+	flow->growth_limit = verdict->growth_limit;
+	if (verdict->growth == GROWTH_LIMITED)
+		flow->flags |= FLOW_LIMITED;
+	else
+		flow->flags &= ~FLOW_LIMITED;
+	if (verdict->pacing_rate) {
+		flow->pacing_rate = verdict->pacing_rate;
+		start_pacing(sk, flow);
+	} else {
+		stop_pacing(sk, flow);
+	}
+	if (verdict->cwnd)
+		tp->snd_cwnd = bounded_window(tp, verdict->cwnd);
 }
 
 /* Applies a verdict on an ACK in slow start. */
@@ -77,23 +134,27 @@ static __always_inline void apply_verdict(struct sock *sk, struct flow_header *f
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 
-	flow->outcomes[verdict->outcome % OUTCOME_MAX]++;
-	flow->undo_limit = verdict->undo_limit;
-	if (verdict->growth == GROWTH_HOLD)
-		flow->flags |= FLOW_HOLD;
-	else
-		flow->flags &= ~FLOW_HOLD;
 	if (verdict->outcome == OUTCOME_EXIT) {
 		record_exit(flow, ack, EXIT_ALGORITHM);
 		flow->flags |= FLOW_EXITING;
 	}
-	if (verdict->cwnd)
-		tp->snd_cwnd = bounded_window(tp, verdict->cwnd);
+	apply_window(sk, flow, verdict);
 	if (verdict->ssthresh) {
+		flow->flags |= FLOW_AIMED;
 		tp->snd_ssthresh = (u32)max_u64(verdict->ssthresh, MIN_WINDOW);
 		if (tp->snd_cwnd >= tp->snd_ssthresh)
-			finish_exit(flow, tp->snd_cwnd);
+			finish_exit(sk, flow, tp->snd_cwnd);
 	}
+}
+
+/* The base has grown the window from `before` segments; takes back what exceeds the last verdict's limit. */
+static __always_inline void limit_growth(struct sock *sk, const struct flow_header *flow, u32 before)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	u64 limit = (u64)before + flow->growth_limit;
+
+	if (tp->snd_cwnd > limit)
+		tp->snd_cwnd = (u32)limit;
 }
 
 #endif

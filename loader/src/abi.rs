@@ -4,7 +4,7 @@
 use aya::Pod;
 
 /// Raised when a structure below changes.
-pub const ABI_VERSION: u32 = 1;
+pub const ABI_VERSION: u32 = 2;
 /// Parameter sets that one algorithm holds at once; set 0 is the default.
 pub const PROFILE_MAX: usize = 16;
 /// Parameters that an algorithm may declare.
@@ -22,6 +22,8 @@ pub mod flow_flag {
     pub const EXITING: u32 = 1 << 2;
     /// The first ACK of data has been seen.
     pub const STARTED: u32 = 1 << 4;
+    /// The socket paces because the algorithm asked for it.
+    pub const PACED: u32 = 1 << 8;
 }
 
 /// `struct parameter_slot`.
@@ -78,10 +80,16 @@ pub struct FlowHeader {
     pub start_us: u64,
     /// How the first slow start ended.
     pub exit: ExitRecord,
-    /// Times that slow start was entered.
-    pub slow_starts: u32,
+    /// Rate that the algorithm caps the sender at, bytes per second; 0: none.
+    pub pacing_rate: u64,
     /// Window that an undo restores at most, segments.
     pub undo_limit: u32,
+    /// Segments by which an ACK may grow the window, where the algorithm limits it.
+    pub growth_limit: u32,
+    /// Times that slow start was entered.
+    pub slow_starts: u32,
+    /// Padding, 0.
+    pub unused: u32,
     /// Verdicts by outcome.
     pub outcomes: [u32; OUTCOME_MAX],
 }
@@ -132,7 +140,7 @@ pub struct Attachment {
 
 const _: () = assert!(size_of::<ParameterSlot>() == 264);
 const _: () = assert!(size_of::<ExitRecord>() == 48);
-const _: () = assert!(size_of::<FlowHeader>() == 144);
+const _: () = assert!(size_of::<FlowHeader>() == 160);
 const _: () = assert!(size_of::<Counters>() == 232);
 const _: () = assert!(size_of::<Attachment>() == 568);
 

@@ -166,8 +166,8 @@ pub fn flows(keep: impl Fn(&Socket) -> bool) -> Result<Vec<Flow>, Error> {
     let fds: Vec<BorrowedFd<'_>> = storages.iter().map(FlowStorage::fd).collect();
     let mut flows = Vec::new();
     SockDiag::open()?.dump(States::CONNECTED, &fds, |socket| {
-        let algorithm = socket.congestion_control.as_deref().and_then(|name| name.strip_prefix("onramp_"));
-        let Some(algorithm) = algorithm.and_then(onramp_algorithm::find) else { return };
+        let control = socket.congestion_control.as_deref();
+        let Some(algorithm) = control.and_then(onramp_algorithm::find_control) else { return };
         if keep(&socket) {
             let storage = storages.iter().find(|storage| storage.algorithm == algorithm);
             flows.push(describe(socket, algorithm, storage));

@@ -45,7 +45,7 @@ fn rust_and_c_lay_out_the_abi_alike() {
         ),
         (
             "flow_header",
-            offsets!(FlowHeader: abi_version, profile, generation, flags, start_us, exit, slow_starts, undo_limit, outcomes),
+            offsets!(FlowHeader: abi_version, profile, generation, flags, start_us, exit, pacing_rate, undo_limit, growth_limit, slow_starts, unused, outcomes),
         ),
         (
             "counters",

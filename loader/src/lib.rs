@@ -57,6 +57,6 @@ pub(crate) fn known() -> String {
 /// # Errors
 /// [`Error::UnknownAlgorithm`].
 pub fn find(name: &str) -> Result<Algorithm, Error> {
-    let short = name.strip_prefix("onramp_").unwrap_or(name);
-    onramp_algorithm::find(short).ok_or_else(|| Error::UnknownAlgorithm { name: name.into(), known: known() })
+    let found = onramp_algorithm::find(name).or_else(|| onramp_algorithm::find_control(name));
+    found.ok_or_else(|| Error::UnknownAlgorithm { name: name.into(), known: known() })
 }

@@ -49,6 +49,11 @@ pub fn find(name: &str) -> Option<Algorithm> {
     all().find(|algorithm| algorithm.name() == name)
 }
 
+/// The algorithm whose congestion control has this name.
+pub fn find_control(name: &str) -> Option<Algorithm> {
+    all().find(|algorithm| algorithm.congestion_control() == name)
+}
+
 impl Algorithm {
     /// Short name, as on the command line.
     pub fn name(&self) -> &'static str {
@@ -57,7 +62,7 @@ impl Algorithm {
 
     /// Name of the congestion control in the kernel, at most 15 characters.
     pub fn congestion_control(&self) -> String {
-        format!("onramp_{}", self.name())
+        ffi::text(self.row.control).to_owned()
     }
 
     /// One line on what it does.

@@ -10,6 +10,8 @@ pub struct Ack {
     pub bytes_acked: u64,
     /// Bytes sent, retransmissions not counted again.
     pub bytes_sent: u64,
+    /// Pacing rate in force, bytes per second, computed by the sender or capped; 0: not yet.
+    pub pacing_rate: u64,
     /// `snd_nxt - snd_una`, bytes.
     pub bytes_outstanding: u32,
     /// Segments delivered, selective ACKs included; wraps.
@@ -30,10 +32,10 @@ pub struct Ack {
     pub in_flight: u32,
     /// Maximum segment size in bytes, never 0.
     pub mss: u32,
+    /// Largest burst handed to the device at once, bytes.
+    pub gso_max_size: u32,
     /// Bits of [`ack_flag`].
     pub flags: u32,
-    /// Padding, 0.
-    pub unused: u32,
 }
 
 /// Bits of [`Ack::flags`].
@@ -48,30 +50,32 @@ pub mod ack_flag {
     pub const PACED: u32 = 1 << 3;
 }
 
-/// What an algorithm wants. All zero: go on doubling. Windows in segments; 0 leaves a value as it is.
+/// What an algorithm wants. All zero: go on doubling, unpaced. Windows in segments; 0 leaves a value as it is.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Verdict {
+    /// Rate that the sender must not exceed until the next verdict, bytes per second; 0: no cap.
+    pub pacing_rate: u64,
     /// Why: one of [`outcome`] or of the algorithm's own, see [`crate::Algorithm::outcomes`].
     pub outcome: u32,
     /// How the window grows on this ACK, see [`growth`].
     pub growth: u32,
+    /// Segments by which the window may grow on this ACK, with [`growth::LIMITED`].
+    pub growth_limit: u32,
     /// New congestion window, segments.
     pub cwnd: u32,
     /// New slow start threshold, segments; at or below the window this is the exit.
     pub ssthresh: u32,
     /// Window that the undo of a spurious loss restores at most, segments; 0: no limit.
     pub undo_limit: u32,
-    /// Padding, 0.
-    pub unused: u32,
 }
 
 /// Values of [`Verdict::growth`].
 pub mod growth {
-    /// The base's slow start: one segment for each acknowledged.
-    pub const DOUBLE: u32 = 0;
-    /// Not at all.
-    pub const HOLD: u32 = 1;
+    /// As the base does: in slow start by one segment for each acknowledged.
+    pub const BASE: u32 = 0;
+    /// As the base does, but at most by [`super::Verdict::growth_limit`]; 0 holds the window.
+    pub const LIMITED: u32 = 1;
 }
 
 /// The outcomes that all algorithms share; an algorithm's own follow, by number, in its outcome table.

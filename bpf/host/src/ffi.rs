@@ -33,6 +33,7 @@ pub(crate) struct ExportRow {
 #[repr(C)]
 pub(crate) struct AlgorithmRow {
     pub name: *const c_char,
+    pub control: *const c_char,
     pub about: *const c_char,
     pub source: *const c_char,
     pub parameters: *const ParameterRow,

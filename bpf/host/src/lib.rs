@@ -21,7 +21,7 @@ mod ffi;
 mod flow;
 mod parameters;
 
-pub use algorithm::{Algorithm, Export, Outcome, all, find};
+pub use algorithm::{Algorithm, Export, Outcome, all, find, find_control};
 pub use contract::{Ack, Verdict, ack_flag, growth, outcome};
 pub use flow::Flow;
 pub use parameters::{Parameter, ParameterError, Parameters};

@@ -22,7 +22,7 @@ struct export_row {
 };
 
 struct algorithm_row {
-	const char *name, *about, *source;
+	const char *name, *control, *about, *source;
 	const struct parameter_row *parameters;
 	const struct outcome_row *outcomes;
 	const struct export_row *exports;
@@ -58,6 +58,7 @@ ALGORITHMS(DEFINE_TABLES)
 #define COUNT(table) (sizeof(table) / sizeof((table)[0]) - 1)
 #define ALGORITHM_ROW(alg, ALG, about, source)                                                                         \
 	{ #alg,                                                                                                        \
+	  ALG##_CONTROL,                                                                                               \
 	  about,                                                                                                       \
 	  source,                                                                                                      \
 	  alg##_parameters,                                                                                            \

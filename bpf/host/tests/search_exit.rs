@@ -82,7 +82,7 @@ fn case_32_drain_starts_without_touching_the_window() {
             verdict,
             Verdict {
                 outcome: outcome::EXIT,
-                growth: growth::HOLD,
+                growth: growth::LIMITED,
                 undo_limit: target,
                 ..Verdict::default()
             }
@@ -123,14 +123,14 @@ fn case_33_a_drain_lets_one_out_for_three() {
         if verdict.ssthresh != 0 {
             break verdict;
         }
-        assert_eq!((verdict.growth, verdict.undo_limit), (growth::HOLD, 39));
+        assert_eq!((verdict.growth, verdict.undo_limit), (growth::LIMITED, 39));
         extra.push(verdict.cwnd - in_flight);
         in_flight = verdict.cwnd;
     };
     assert_eq!(extra[..7], [0, 0, 1, 0, 0, 1, 0]);
     // 61 fewer in flight, two for every three acknowledged.
     assert!((90..=92).contains(&(extra.len() + 1)), "{}", extra.len());
-    assert_eq!((last.cwnd, last.ssthresh, last.growth, last.undo_limit), (39, 39, growth::DOUBLE, 0));
+    assert_eq!((last.cwnd, last.ssthresh, last.growth, last.undo_limit), (39, 39, growth::BASE, 0));
     assert_eq!(flow.read("target"), 0);
 }
 
@@ -152,7 +152,7 @@ fn case_33_a_drain_counts_segments_not_acks() {
 fn case_34_a_drain_with_an_idle_application_ends_at_once() {
     let mut flow = draining(5);
     let verdict = acknowledge(&mut flow, 5);
-    assert_eq!((verdict.cwnd, verdict.ssthresh, verdict.growth), (39, 39, growth::DOUBLE));
+    assert_eq!((verdict.cwnd, verdict.ssthresh, verdict.growth), (39, 39, growth::BASE));
 }
 
 /// A drain is over when what is in flight fits the target exactly.

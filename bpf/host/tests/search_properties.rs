@@ -144,7 +144,8 @@ fn arbitrary_acks(random: &mut Random, count: usize) -> Vec<Ack> {
                 in_flight: number(random) as u32,
                 mss: (number(random) as u32).max(1),
                 flags: if random.once_in(2) { 0 } else { number(random) as u32 },
-                unused: number(random) as u32,
+                gso_max_size: number(random) as u32,
+                pacing_rate: number(random),
             }
         })
         .collect()
@@ -168,7 +169,7 @@ fn extremes_are_survived_and_never_raise_a_window() {
             let name = flow.algorithm().outcome_name(verdict.outcome);
             let context = format!("{set:?} {ack:?} {verdict:?}");
             prop_assert!(!name.is_empty(), "{context}");
-            prop_assert!(verdict.growth <= growth::HOLD && verdict.unused == 0, "{context}");
+            prop_assert!(verdict.growth <= growth::LIMITED && verdict.growth_limit == 0, "{context}");
             prop_assert!(verdict.cwnd <= ack.cwnd, "raised: {context}");
             prop_assert!(verdict.ssthresh <= ack.cwnd, "no exit: {context}");
             if verdict.outcome == outcome::EXIT {

@@ -230,7 +230,7 @@ fn text(report: &Report, output: &Output) -> String {
     }
     let veth = &report.veth;
     format!(
-        "{}\n{}\nveth, {} pairs of {:.0} GB: onramp_{} takes {:.3} x the processor time of the kernel's CUBIC per gigabyte, at {:.3} x its throughput\n",
+        "{}\n{}\nveth, {} pairs of {:.0} GB: {} takes {:.3} x the processor time of the kernel's CUBIC per gigabyte, at {:.3} x its throughput\n",
         operations.render(output),
         totals.render(output),
         veth.pairs,

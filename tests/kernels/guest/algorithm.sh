@@ -6,7 +6,7 @@ cd / || exit
 . /lib.sh
 
 algorithm=$1
-control=onramp_$1
+control=$(onramp list --json | jq -er ".algorithms[] | select(.name == \"$1\") | .congestion_control") || exit
 available=/proc/sys/net/ipv4/tcp_available_congestion_control
 
 # On Reno, which is the base where CUBIC's functions are not to be had.
@@ -28,7 +28,7 @@ client=$!
 step "$algorithm" flows sh /flows.sh "$algorithm"
 step "$algorithm" tune sh /tune.sh "$algorithm"
 step "$algorithm" detach onramp detach "$algorithm"
-step "$algorithm" gone sh /gone.sh "$algorithm"
+step "$algorithm" gone sh /gone.sh "$control"
 # The flow goes on, on another control, and nothing runs the code any more.
 step "$algorithm" moved sh -c "kill -0 $client && onramp status --json | jq -e '.algorithms == []'"
 kill "$client"
@@ -36,4 +36,4 @@ wait "$client"
 
 # For one command, whose sockets a cgroup program puts on it.
 step "$algorithm" run sh /transfer.sh "$control" onramp run "$algorithm" -- &&
-	step "$algorithm" run_gone sh /gone.sh "$algorithm"
+	step "$algorithm" run_gone sh /gone.sh "$control"

@@ -153,7 +153,7 @@ impl<'a> Sender<'a> {
         }
         if self.ack.cwnd >= self.ack.ssthresh {
             self.run.left = Some(self.point());
-        } else if verdict.growth == growth::DOUBLE {
+        } else if verdict.growth == growth::BASE {
             self.ack.cwnd += 1;
         }
         if self.run.capacity.is_none() && u64::from(self.ack.cwnd) >= self.link.bdp() {

@@ -215,7 +215,7 @@ impl Model {
             Action::Rollback => Verdict { cwnd: target, ssthresh: target, ..because(outcome::EXIT) },
             Action::Drain => {
                 self.drain = (target > 0).then_some(Drain { target, delivered: ack.delivered, credit: 0 });
-                Verdict { growth: growth::HOLD, undo_limit: target, ..because(outcome::EXIT) }
+                Verdict { growth: growth::LIMITED, undo_limit: target, ..because(outcome::EXIT) }
             }
         }
     }
@@ -232,7 +232,7 @@ impl Model {
         }
         let undo_limit = drain.target;
         self.drain = Some(drain);
-        Verdict { cwnd: window, growth: growth::HOLD, undo_limit, ..verdict }
+        Verdict { cwnd: window, growth: growth::LIMITED, undo_limit, ..verdict }
     }
 }
 
