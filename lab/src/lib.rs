@@ -7,6 +7,7 @@
 //! * [`host`]: the two network namespaces at its ends.
 //! * [`calibrate`]: checks from outside that the link does what its description says.
 //! * [`experiment`]: downloads over them, congestion control against congestion control, with files and figures.
+//! * [`model`]: the documents' closed forms.
 //! * [`profile`]: a link, the hosts' buffers and the algorithm that suits them, in a file.
 
 pub mod calibrate;
@@ -15,6 +16,7 @@ pub mod emulator;
 pub mod experiment;
 pub mod host;
 pub mod link;
+pub mod model;
 pub mod plot;
 pub mod profile;
 pub mod stats;

@@ -14,7 +14,7 @@ const SIZE: (u32, u32) = (960, 1_200);
 /// Points of one curve at most; more than a figure is wide helps nobody.
 const POINTS: usize = 2_000;
 /// Okabe and Ito's colours, which colour-blind people can tell apart.
-const COLOURS: [RGBColor; 7] = [
+pub(crate) const COLOURS: [RGBColor; 7] = [
     RGBColor(0, 114, 178),
     RGBColor(213, 94, 0),
     RGBColor(0, 158, 115),
@@ -103,7 +103,7 @@ pub fn write(directory: &Path, profile: &Profile, curves: &[Curve]) -> Result<Pa
 }
 
 /// A number on an axis, without the noise of binary fractions.
-fn tick(value: f64) -> String {
+pub(crate) fn tick(value: f64) -> String {
     format!("{}", (value * 1e3).round() / 1e3)
 }
 

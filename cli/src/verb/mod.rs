@@ -9,6 +9,7 @@ mod expire;
 mod flows;
 mod lab;
 mod list;
+mod model;
 mod plan;
 mod run;
 mod status;
@@ -31,6 +32,7 @@ pub(crate) enum Verb {
     Doctor(doctor::Doctor),
     Lab(lab::Lab),
     Bench(bench::Bench),
+    Model(model::Model),
     Completions(completions::Completions),
     #[command(hide = true)]
     Expire(expire::Expire),
@@ -50,6 +52,7 @@ impl Verb {
             Self::Doctor(verb) => verb.run(output),
             Self::Lab(verb) => verb.run(output),
             Self::Bench(verb) => verb.run(output),
+            Self::Model(verb) => verb.run(output),
             Self::Completions(verb) => verb.run(output),
             Self::Expire(verb) => verb.run(),
         }
