@@ -69,8 +69,7 @@ enum growth {
  * Outside slow start (TRAIT_ALWAYS) only growth, window and pacing count.
  */
 struct verdict {
-	u64 pacing_rate;  /* bytes per second that the sender must not exceed until the next verdict; 0: no cap of ours
-			   */
+	u64 pacing_rate;  /* bytes per second at which data leave until the next verdict; 0: as the host has it */
 	u32 outcome;	  /* enum outcome, or one of the algorithm's own */
 	u32 growth;	  /* enum growth */
 	u32 growth_limit; /* segments, with GROWTH_LIMITED */

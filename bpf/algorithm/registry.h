@@ -5,14 +5,29 @@
 #ifndef ONRAMP_REGISTRY_H
 #define ONRAMP_REGISTRY_H
 
+#include "best.h"
 #include "fixed.h"
+#include "hystart.h"
+#include "hystartpp.h"
+#include "inflight.h"
 #include "plain.h"
 #include "search.h"
+#include "spacing.h"
+#include "threshold.h"
 
 #define ALGORITHMS(X)                                                                                                  \
 	X(plain, PLAIN, "slow start until loss, ECN or timeout", "RFC 5681")                                           \
 	X(fixed, FIXED, "leaves slow start at a given window", "document 000, figure 13")                              \
+	X(best, BEST, "leaves at the bandwidth-delay product that pairs of ACKs tell", "document 000")                 \
+	X(hystart, HYSTART, "leaves when ACK trains or delays say that the path is full, as Linux's CUBIC does",       \
+	  "Ha and Rhee 2011; Linux tcp_cubic; document 001")                                                           \
+	X(hystartpp, HYSTARTPP, "slows down when delays rise, and leaves if they stay up", "RFC 9406")                 \
 	X(search, SEARCH, "leaves when deliveries stop keeping up with what was sent",                                 \
-	  "document 003; draft-chung-ccwg-search-09")
+	  "document 003; draft-chung-ccwg-search-09")                                                                  \
+	X(threshold, THRESHOLD, "lowers the threshold after loss to what a small buffer bears",                        \
+	  "document 002, first proposition")                                                                           \
+	X(spacing, SPACING, "spaces what slow start sends at the rate of the bottleneck",                              \
+	  "document 002, second proposition")                                                                          \
+	X(inflight, INFLIGHT, "holds the window to what the path holds by a running estimate", "document 004")
 
 #endif

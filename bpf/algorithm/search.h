@@ -43,7 +43,9 @@
 #ifndef ONRAMP_SEARCH_H
 #define ONRAMP_SEARCH_H
 
+#include "ack_pairs.h"
 #include "algorithm.h"
+#include "pacing.h"
 
 /* Bins in a window (003: W). */
 #define SEARCH_WINDOW 10
@@ -86,7 +88,10 @@ enum search_exit_action { SEARCH_HOLD, SEARCH_ROLLBACK, SEARCH_DRAIN };
 	X(app_limited, "", SEARCH_APP_FREEZE, 0, 3, "off|reset|freeze|rate",                                           \
 	  "when the application limits the sender: ignore, start anew, do not judge, start anew by rate sample")       \
 	X(exit_action, "", SEARCH_HOLD, 0, 2, "hold|rollback|drain",                                                   \
-	  "keep the window, give back two initial RTTs' deliveries, or shrink to one initial RTT's deliveries")
+	  "keep the window, give back two initial RTTs' deliveries, or shrink to one initial RTT's deliveries")        \
+	X(pacing, "", 0, 0, 1, "off|on", "space what slow start sends at the median rate of ACK pairs (spacing)")      \
+	X(pacing_gain_pct, "percent", 100, 100, 200, "", "spacing rate in hundredths of that median")                  \
+	X(pacing_min_rate, "bytes/s", 1000000, 0, 17179869184, "", "median that a round must exceed to be one")
 
 enum search_outcome {
 	SEARCH_BIN_OPEN = OUTCOME_OWN,
@@ -124,6 +129,8 @@ struct search {
 	u32 drain_credit;      /* segments acknowledged towards the next that may leave */
 	u32 acked[SEARCH_ACKED_BINS];
 	u32 expected[SEARCH_EXPECTED_BINS];
+	struct ack_pairs pairs; /* these two: only with pacing on */
+	struct pacing pacing;
 };
 
 #define SEARCH_EXPORTS(X)                                                                                              \
@@ -140,7 +147,7 @@ struct search {
 	X(search, acked, "bytes", SEARCH_ACKED_BINS, "cumulative bytes acknowledged, ring by bin")                     \
 	X(search, expected, "bytes", SEARCH_EXPECTED_BINS, "cumulative bytes to compare with, ring by bin")
 
-#define SEARCH_TRAITS TRAIT_LIMITS_GROWTH
+#define SEARCH_TRAITS (TRAIT_LIMITS_GROWTH | TRAIT_PACES)
 
 struct search_params {
 	SEARCH_PARAMETERS(PARAMETER_FIELD)
@@ -162,13 +169,21 @@ static __always_inline u32 search_delivered(const struct search *state, u32 bins
 	return search_acked(state, state->index) - search_acked(state, state->index - bins);
 }
 
-/* Slow start begins anew: the history is void, what was seen of the path so far is not. */
-static __always_inline void search_restart(struct search *state)
+/* The history is void, what was seen of the path so far is not. */
+static __always_inline void search_forget(struct search *state)
 {
 	state->bin_us = 0;
 	state->index = SEARCH_NO_INDEX;
 	state->confirmed_bins = 0;
 	state->target = 0;
+}
+
+/* Slow start begins anew, and with it what spacing knows. */
+static __always_inline void search_restart(struct search *state)
+{
+	search_forget(state);
+	ack_pairs_restart(&state->pairs);
+	pacing_restart(&state->pacing);
 }
 
 /* The reaction to loss is the base's; a drain is over with it. */
@@ -358,12 +373,22 @@ static __always_inline bool search_app_limits(const struct search_params *params
 	return params->app_limited != SEARCH_APP_OFF && ack->flags & ACK_APP_LIMITED;
 }
 
+static __always_inline void search_pace(struct search *state, const struct search_params *params, const struct ack *ack,
+					struct verdict *verdict)
+{
+	if (ack_pairs_on_ack(&state->pairs, ack))
+		pacing_round(&state->pacing, ack_pairs_median(&state->pairs), params->pacing_min_rate, ack);
+	verdict->pacing_rate = pacing_rate(&state->pacing, params->pacing_gain_pct, ack);
+}
+
 static __always_inline void search_on_ack(struct search *state, const struct search_params *params,
 					  const struct ack *ack, struct verdict *verdict)
 {
 	u32 rtt_us;
 	u64 passed;
 
+	if (params->pacing)
+		search_pace(state, params, ack, verdict);
 	if (state->target) {
 		search_drain(state, ack, verdict);
 		return;
@@ -400,7 +425,7 @@ static __always_inline void search_on_ack(struct search *state, const struct sea
 		verdict->outcome = SEARCH_BINS_MISSED;
 		state->passed_bins_max = (u32)max_u64(state->passed_bins_max, min_u64(passed, 0xffffffffU));
 		if (passed > SEARCH_WINDOW)
-			search_restart(state);
+			search_forget(state);
 		if (params->missed_bins == SEARCH_MISSED_ALPHA)
 			search_begin(state, params, ack, rtt_us);
 		return;

@@ -100,7 +100,8 @@ impl Algorithm {
     /// What of its state is worth showing.
     pub fn exports(&self) -> impl ExactSizeIterator<Item = Export> + use<> {
         ffi::slice(self.row.exports, self.row.export_count).iter().map(|row| Export {
-            name: ffi::text(row.name),
+            // Of a member of a member the last name.
+            name: ffi::text(row.name).rsplit('.').next().unwrap_or_default(),
             unit: ffi::text(row.unit),
             help: ffi::text(row.help),
             offset: row.offset as usize,

@@ -54,7 +54,7 @@ pub mod ack_flag {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Verdict {
-    /// Rate that the sender must not exceed until the next verdict, bytes per second; 0: no cap.
+    /// Rate at which data leave until the next verdict, bytes per second; 0: as the host has it.
     pub pacing_rate: u64,
     /// Why: one of [`outcome`] or of the algorithm's own, see [`crate::Algorithm::outcomes`].
     pub outcome: u32,

@@ -24,6 +24,20 @@ impl Flow {
         flow
     }
 
+    /// A flow under way, from the state that the kernel keeps of it; `None` if that is not of the algorithm's size.
+    pub fn resume(parameters: Parameters, state: &[u8]) -> Option<Self> {
+        if state.len() != parameters.algorithm().state_size() {
+            return None;
+        }
+        let mut flow = Self::new(parameters);
+        for (word, bytes) in flow.state.iter_mut().zip(state.chunks(8)) {
+            let mut whole = [0; 8];
+            whole[..bytes.len()].copy_from_slice(bytes);
+            *word = u64::from_ne_bytes(whole);
+        }
+        Some(flow)
+    }
+
     /// The algorithm that drives it.
     pub fn algorithm(&self) -> Algorithm {
         self.parameters.algorithm()

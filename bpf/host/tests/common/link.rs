@@ -153,8 +153,8 @@ impl<'a> Sender<'a> {
         }
         if self.ack.cwnd >= self.ack.ssthresh {
             self.run.left = Some(self.point());
-        } else if verdict.growth == growth::BASE {
-            self.ack.cwnd += 1;
+        } else {
+            self.ack.cwnd += if verdict.growth == growth::BASE { 1 } else { verdict.growth_limit.min(1) };
         }
         if self.run.capacity.is_none() && u64::from(self.ack.cwnd) >= self.link.bdp() {
             self.run.capacity = Some(self.point());

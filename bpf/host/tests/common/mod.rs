@@ -3,11 +3,20 @@
 #![allow(dead_code, reason = "every test file is a crate of its own and uses a part of this")]
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+pub mod hystart_model;
+pub mod hystartpp_model;
+pub mod inflight_model;
 pub mod link;
 pub mod model;
+pub mod paced_link;
+pub mod pair_model;
+pub mod pair_traffic;
+pub mod pairs;
 pub mod ramp;
 pub mod random;
+pub mod rounds;
 pub mod settings;
+pub mod spacing_model;
 pub mod traffic;
 
 use onramp_algorithm::{Ack, Flow, Parameters, Verdict, find};

@@ -94,7 +94,7 @@ impl Settings {
             self.app as u64,
             self.action as u64,
         ];
-        let mut words = [0; 10];
+        let mut words = find("search").unwrap().parameters().to_words();
         for (place, value) in places.iter().zip(values) {
             words[*place] = value;
         }

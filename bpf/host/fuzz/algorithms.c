@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * Fuzz target (libFuzzer): the algorithm that ONRAMP_FUZZ_ALGORITHM names, with parameters, ACKs, losses, restarts and
+ * changes of parameters that the input chooses. Without a name it prints the names and ends. ONRAMP_FUZZ_TRACE=1 shows
+ * every call.
+ */
+#include "check.h"
+#include "sender.h"
+
+static const struct algorithm_row *row;
+static u32 traits;
+static bool traced;
+
+/* What has been reached, and which of the algorithm's own outcomes never. */
+static void report(void)
+{
+	printf("%s reached", row->name);
+	for (u32 i = 0; i < OUTCOME_MAX; i++) {
+		if (outcomes_seen[i])
+			printf(" %s", row->outcomes[i].name);
+	}
+	for (u32 i = OUTCOME_OWN; i < OUTCOME_MAX; i++) {
+		if (row->outcomes[i].name && !outcomes_seen[i])
+			printf(", never %s", row->outcomes[i].name);
+	}
+	printf("\n");
+}
+
+int LLVMFuzzerInitialize(int *argc, char ***argv);
+int LLVMFuzzerTestOneInput(const u8 *data, size_t size);
+
+int LLVMFuzzerInitialize(int *argc, char ***argv)
+{
+	const char *name = getenv("ONRAMP_FUZZ_ALGORITHM");
+
+	(void)argc;
+	(void)argv;
+	traced = getenv("ONRAMP_FUZZ_TRACE");
+	for (u32 i = 0; i < onramp_algorithm_count; i++) {
+		if (!name) {
+			puts(onramp_algorithms[i].name);
+		} else if (!strcmp(name, onramp_algorithms[i].name)) {
+			row = &onramp_algorithms[i];
+			traits = all_traits[i];
+			atexit(report);
+			return 0;
+		}
+	}
+	if (name)
+		fprintf(stderr, "ONRAMP_FUZZ_ALGORITHM=%s is no algorithm of the registry\n", name);
+	exit(name ? 2 : 0);
+}
+
+static void set_parameter(struct flow *flow, u32 index, struct input *input)
+{
+	const struct parameter_row *parameter = &flow->row->parameters[index];
+
+	flow->params[index] = take_within(input, parameter->min, parameter->max);
+}
+
+static void tune(struct flow *flow, struct input *input)
+{
+	if (!flow->row->parameter_count)
+		return;
+	set_parameter(flow, take_byte(input) % flow->row->parameter_count, input);
+	if (flow->traced)
+		show_parameters(flow);
+}
+
+/* The defaults, but for the parameters whose bits are set in the first two bytes. */
+static void set_parameters(struct flow *flow, struct input *input)
+{
+	u32 set = take_byte(input) | (u32)take_byte(input) << 8;
+
+	for (u32 i = 0; i < flow->row->parameter_count; i++) {
+		flow->params[i] = flow->row->parameters[i].def;
+		if (set >> i & 1)
+			set_parameter(flow, i, input);
+	}
+	if (flow->traced)
+		show_parameters(flow);
+}
+
+/* An ACK whose every field may be anything that its type holds; a segment has a byte at least, a window a segment. */
+static void take_wild_ack(struct ack *ack, struct input *input)
+{
+	*ack = (struct ack){
+		.now_us = take_number(input),
+		.bytes_acked = take_number(input),
+		.bytes_sent = take_number(input),
+		.pacing_rate = take_number(input),
+		.bytes_outstanding = (u32)take_number(input),
+		.delivered = (u32)take_number(input),
+		.acked = (u32)take_number(input),
+		.rtt_us = (s32)take_number(input),
+		.smoothed_rtt_us = (u32)take_number(input),
+		.min_rtt_us = (u32)take_number(input),
+		.cwnd = (u32)take_within(input, 1, ~0U),
+		.ssthresh = (u32)take_number(input),
+		.in_flight = (u32)take_number(input),
+		.mss = (u32)take_within(input, 1, ~0U),
+		.gso_max_size = (u32)take_number(input),
+		.flags = (u32)take_number(input),
+	};
+}
+
+/* Slow start is left by a loss, or begins anew by a timeout or after an idle period. */
+static void interrupt(struct flow *flow, struct sender *sender, u8 kind)
+{
+	struct ack *ack = &sender->ack;
+	u32 base = (u32)max_u64(ack->cwnd * 7ULL / 10, MIN_WINDOW);
+
+	if (kind < 2) {
+		ack->ssthresh = sender_slow_starts(sender) ? call_on_loss(flow, ack, base) : base;
+		ack->cwnd = (u32)min_u64(ack->ssthresh, sender->window_max);
+	}
+	if (kind > 0) {
+		sender_restarts(sender, kind == 1 ? 1 : INITIAL_WINDOW);
+		call_restart(flow);
+	}
+}
+
+/* So many ACKs that arrive alike. */
+static void acknowledge(struct flow *flow, struct sender *sender, struct arrival arrival, u32 count)
+{
+	for (u32 i = 0; i < count; i++) {
+		struct verdict verdict = { 0 };
+
+		sender_is_acknowledged(sender, arrival);
+		if (sender_slow_starts(sender) || flow->traits & TRAIT_ALWAYS)
+			verdict = call_on_ack(flow, &sender->ack);
+		sender_obeys(sender, &verdict);
+	}
+}
+
+/* One step of a flow's life. Most are ACKs that a sender could see. */
+static void step(struct flow *flow, struct sender *sender, struct input *input)
+{
+	struct ack wild;
+	u8 what = take_byte(input);
+	u32 count;
+
+	if (what < 16) {
+		tune(flow, input);
+	} else if (what < 24) {
+		interrupt(flow, sender, what % 3);
+	} else if (what < 32) {
+		take_wild_ack(&wild, input);
+		call_on_ack(flow, &wild);
+	} else if (what == 32) {
+		take_wild_ack(&wild, input);
+		call_on_loss(flow, &wild, (u32)take_within(input, MIN_WINDOW, ~0U));
+	} else {
+		count = what < 96 ? 1 + take_byte(input) % 64 : 1;
+		acknowledge(flow, sender, take_arrival(input), count);
+	}
+}
+
+int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
+{
+	struct flow flow = { .row = row, .traits = traits, .traced = traced };
+	struct input input = { data, size };
+	struct sender sender;
+
+	flow.state = calloc(1, row->state_size);
+	flow.params = calloc(row->parameter_count ? row->parameter_count : 1, sizeof(u64));
+	if (!flow.state || !flow.params)
+		abort();
+	set_parameters(&flow, &input);
+	sender_begin(&sender, &input);
+	sender_sends(&sender);
+	call_restart(&flow);
+	while (input.left)
+		step(&flow, &sender, &input);
+	free(flow.params);
+	free(flow.state);
+	return 0;
+}

@@ -1,0 +1,107 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+# run.sh [ALGORITHM...]                      the corpus and a fixed number of inputs from a fixed seed; part of `make test`
+# run.sh --seconds N [ALGORITHM...]          N seconds each, from another seed every time; what is new is kept in the
+#                                            build directory; `make fuzz`
+# run.sh --minimise [ALGORITHM...]           makes corpus/ of all that is kept: the fewest inputs that reach as much
+# run.sh --reproduce ALGORITHM FILE          one input, every call shown
+#
+# Without ALGORITHM, all of the registry. CLANG names the compiler (clang-19); CARGO_TARGET_DIR is where the target and
+# new inputs go, below fuzz/; else target/.
+set -euo pipefail
+
+here=$(dirname "$(readlink -f "$0")")
+build=${CARGO_TARGET_DIR:-$here/../../../target}/fuzz
+clang=${CLANG:-clang-19}
+# Inputs per algorithm in a bounded run: seconds, with the sanitizers on.
+runs=100000
+# Bytes of an input: some hundred steps, each up to 64 ACKs.
+options=(-max_len=400 -timeout=10 -rss_limit_mb=1024 -verbosity=0 -print_final_stats=0)
+
+usage() {
+	sed -n 's/^# \{0,1\}//; 3,11p' "$0" >&2
+	exit 2
+}
+
+mode=bounded
+seconds=
+case ${1:-} in
+--seconds)
+	mode=timed
+	seconds=${2:-}
+	[[ $seconds =~ ^[1-9][0-9]*$ ]] || usage
+	shift 2
+	;;
+--minimise | --reproduce)
+	mode=${1#--}
+	shift
+	;;
+-*) usage ;;
+esac
+
+mkdir -p "$build"
+build=$(readlink -f "$build")
+target=$build/algorithms
+# -O1 keeps what the sanitizers look for. Unsigned numbers wrap where they are meant to; everything else that the
+# language leaves undefined ends the run.
+compile=("$clang" -std=gnu11 -O1 -g -Wall -Wextra -Werror
+	-fsanitize=fuzzer -fsanitize=address -fsanitize=undefined -fno-sanitize-recover=all)
+if ! "${compile[@]}" -x c - -o "$target" <<<'int LLVMFuzzerTestOneInput(void) { return 0; }' \
+	>"$build/compile.log" 2>&1; then
+	echo "SKIP fuzz: $clang cannot make a fuzz target (apt-get install clang-19 libclang-rt-19-dev):" \
+		"$(tail -n 1 "$build/compile.log")"
+	exit
+fi
+"${compile[@]}" "$here/algorithms.c" -o "$target"
+
+if [ "$mode" = reproduce ]; then
+	[ "$#" = 2 ] || usage
+	ONRAMP_FUZZ_ALGORITHM=$1 ONRAMP_FUZZ_TRACE=1 exec "$target" "${options[@]}" "$2"
+fi
+
+mapfile -t known < <("$target")
+wanted=("$@")
+[ "$#" -gt 0 ] || wanted=("${known[@]}")
+
+# fuzz ARGUMENTS...: runs the target on one algorithm. A broken one leaves its input in $crashes.
+fuzz() {
+	"$target" "${options[@]}" -artifact_prefix="$crashes/" "$@" >"$log" 2>&1
+}
+
+broken=0
+for algorithm in "${wanted[@]}"; do
+	export ONRAMP_FUZZ_ALGORITHM=$algorithm
+	corpus=$here/corpus/$algorithm
+	kept=$build/corpus/$algorithm
+	crashes=$build/crashes/$algorithm
+	log=$build/$algorithm.log
+	scratch=$build/scratch
+	rm -rf "$scratch"
+	mkdir -p "$corpus" "$kept" "$crashes" "$scratch"
+	begin=$SECONDS
+	status=0
+	case $mode in
+	bounded) fuzz -runs="$runs" -seed=1 "$scratch" "$corpus" || status=$? ;;
+	timed) fuzz -max_total_time="$seconds" "$kept" "$corpus" || status=$? ;;
+	minimise)
+		fuzz -merge=1 -use_counters=0 "$scratch" "$kept" "$corpus" || status=$?
+		if [ "$status" = 0 ]; then
+			rm -f "$corpus"/*
+			cp "$scratch"/* "$corpus/"
+		fi
+		;;
+	esac
+	if [ "$status" = 0 ]; then
+		echo "fuzz $(grep -a -m 1 "^$algorithm reached" "$log" || echo "$algorithm"), $((SECONDS - begin)) s," \
+			"$(find "$corpus" -type f | wc -l) inputs in its corpus"
+		continue
+	fi
+	broken=1
+	echo "FAIL fuzz $algorithm (exit $status):"
+	grep -a -A 3 -e '^BROKEN' -e 'runtime error:' -e 'ERROR: .*Sanitizer' "$log" | head -n 12 || tail -n 12 "$log"
+	input=$(sed -n 's/.*Test unit written to //p' "$log" | tail -n 1)
+	echo "log: $log"
+	[ -z "$input" ] || echo "reproduce: bpf/host/fuzz/run.sh --reproduce $algorithm $input"
+done
+rm -rf "$build/scratch"
+[ "$broken" = 0 ]

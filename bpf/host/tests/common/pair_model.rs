@@ -1,0 +1,55 @@
+//! The estimator of ACK pairs once more, written from its description alone: all rates of a round in a list.
+
+use onramp_algorithm::{Ack, ack_flag};
+
+use super::pairs::sorted_median;
+
+/// Rates that a round is judged by, at most.
+const COUNTED: usize = 65_535;
+
+/// One flow.
+#[derive(Default)]
+pub struct PairModel {
+    /// Arrival and bytes acknowledged of the ACK that the next one may make a pair with.
+    first: Option<(u64, u64)>,
+    /// Bytes acknowledged beyond which the round ends.
+    end: Option<u64>,
+    rates: Vec<u64>,
+}
+
+/// What an ACK did to the round.
+#[derive(Debug, PartialEq)]
+pub enum Step {
+    /// It began the first.
+    Begun,
+    /// It is in it.
+    Open,
+    /// It is the last; the median of the round's rates.
+    Over(Option<u64>),
+}
+
+impl PairModel {
+    /// One ACK.
+    pub fn on_ack(&mut self, ack: &Ack) -> Step {
+        let limited = ack.flags & ack_flag::APP_LIMITED != 0;
+        let news = self.first.map(|(at, acked)| (ack.now_us - at, ack.bytes_acked - acked));
+        if let Some((us @ 1.., bytes @ 1..)) = news
+            && !limited
+            && self.rates.len() < COUNTED
+        {
+            self.rates.push(bytes * 1_000_000 / us);
+        }
+        self.first = match news {
+            _ if limited || ack.bytes_outstanding == 0 => None,
+            Some((0, _) | (_, 0)) => self.first,
+            _ => Some((ack.now_us, ack.bytes_acked)),
+        };
+        match self.end {
+            Some(end) if ack.bytes_acked <= end => return Step::Open,
+            _ => {}
+        }
+        let begun = self.end.is_none();
+        self.end = Some(ack.bytes_acked + u64::from(ack.bytes_outstanding));
+        if begun { Step::Begun } else { Step::Over(sorted_median(&std::mem::take(&mut self.rates))) }
+    }
+}
