@@ -6,7 +6,9 @@
  * made too low or too high.
  *
  *   - An ACK that acknowledges nothing new is no part of a pair.
- *   - ACKs that arrive within the same microsecond are one: their bytes are counted with the next pair.
+ *   - ACKs that arrive less than pair_min_us after the first of a pair are one with it: their bytes are counted with
+ *     the next. 1 us divides by nothing; a way back that releases ACKs together (aggregation, jitter) asks for more
+ * than such a batch lasts, or the median is the speed of the batch.
  *   - What follows a moment with nothing in flight, or with the sender limited by the application, tells how fast the
  *     sender was, not the bottleneck: no pair.
  *   - A round is the time until something is acknowledged that was not yet sent when it began, an RTT.
@@ -33,6 +35,11 @@ struct ack_pairs {
 	struct rate_sketch sketch;
 };
 
+/* The parameter of the algorithms that embed it, for their NAME_PARAMETERS. */
+#define ACK_PAIRS_PARAMETERS(X)                                                                                        \
+	X(pair_min_us, "us", 1, 1, 1000000, "",                                                                        \
+	  "ACKs closer together than this are one: longer than the way back's batches of ACKs last")
+
 /* More bytes than any two ACKs can be apart: a connection's window is below 1 GiB (RFC 7323). */
 #define ACK_PAIRS_BYTES_MAX (1ULL << 40)
 
@@ -56,19 +63,21 @@ static __always_inline u32 ack_pairs_samples(const struct ack_pairs *pairs)
 }
 
 /* Measures the pair that this ACK ends, if it ends one, and makes it the first of the next. */
-static __always_inline void ack_pairs_measure(struct ack_pairs *pairs, const struct ack *ack)
+static __always_inline void ack_pairs_measure(struct ack_pairs *pairs, const struct ack *ack, u64 pair_min_us)
 {
 	s64 bytes = (s64)(ack->bytes_acked - pairs->acked);
 	s64 us = (s64)(ack->now_us - pairs->at_us);
 	bool limited = ack->flags & ACK_APP_LIMITED;
+	bool apart = bytes > 0 && us >= (s64)max_u64(pair_min_us, 1);
 
-	if (pairs->paired && bytes > 0 && us > 0 && !limited)
-		rate_sketch_insert(&pairs->sketch, min_u64((u64)bytes, ACK_PAIRS_BYTES_MAX) * 1000000 / (u64)us);
+	if (pairs->paired && apart && !limited)
+		rate_sketch_insert(&pairs->sketch,
+				   min_u64((u64)bytes, ACK_PAIRS_BYTES_MAX) * 1000000 / max_u64((u64)us, 1));
 	if (limited || !ack->bytes_outstanding) {
 		pairs->paired = 0;
 		return;
 	}
-	if (pairs->paired && (bytes <= 0 || us <= 0))
+	if (pairs->paired && !apart)
 		return;
 	pairs->at_us = ack->now_us;
 	pairs->acked = ack->bytes_acked;
@@ -76,13 +85,13 @@ static __always_inline void ack_pairs_measure(struct ack_pairs *pairs, const str
 }
 
 /* One ACK. True: it is the last of a round, whose pairs can now be read. */
-static __always_inline bool ack_pairs_on_ack(struct ack_pairs *pairs, const struct ack *ack)
+static __always_inline bool ack_pairs_on_ack(struct ack_pairs *pairs, const struct ack *ack, u64 pair_min_us)
 {
 	if (pairs->over) {
 		pairs->over = 0;
 		rate_sketch_clear(&pairs->sketch);
 	}
-	ack_pairs_measure(pairs, ack);
+	ack_pairs_measure(pairs, ack, pair_min_us);
 	if (pairs->begun && (s64)(ack->bytes_acked - pairs->round_end) <= 0)
 		return false;
 	pairs->over = pairs->begun;

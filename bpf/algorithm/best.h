@@ -41,7 +41,8 @@ enum best_rtt_source { BEST_MINIMUM, BEST_ROUND_MINIMUM, BEST_LATEST };
 	  "RTT that the median is multiplied by: the connection's minimum, the round's minimum, the latest")           \
 	X(cut_to_bdp, "", 0, 0, 1, "off|on", "reduce the window to the threshold where it has passed it")              \
 	X(pacing, "", 0, 0, 1, "off|on", "space what slow start sends at the estimate (spacing)")                      \
-	X(pacing_gain_pct, "percent", 100, 100, 200, "", "spacing rate in hundredths of the estimate")
+	X(pacing_gain_pct, "percent", 100, 100, 200, "", "spacing rate in hundredths of the estimate")                 \
+	ACK_PAIRS_PARAMETERS(X)
 
 enum best_outcome {
 	BEST_ROUND_OPEN = OUTCOME_OWN,
@@ -163,7 +164,7 @@ static __always_inline void best_judge(struct best *state, const struct best_par
 	u32 rtt_us;
 	u64 rate;
 
-	if (!ack_pairs_on_ack(&state->pairs, ack)) {
+	if (!ack_pairs_on_ack(&state->pairs, ack, params->pair_min_us)) {
 		best_note_rtt(state, ack);
 		verdict->outcome = first			  ? OUTCOME_WARMING_UP
 				   : ack->flags & ACK_APP_LIMITED ? OUTCOME_APP_LIMITED

@@ -91,7 +91,8 @@ enum search_exit_action { SEARCH_HOLD, SEARCH_ROLLBACK, SEARCH_DRAIN };
 	  "keep the window, give back two initial RTTs' deliveries, or shrink to one initial RTT's deliveries")        \
 	X(pacing, "", 0, 0, 1, "off|on", "space what slow start sends at the median rate of ACK pairs (spacing)")      \
 	X(pacing_gain_pct, "percent", 100, 100, 200, "", "spacing rate in hundredths of that median")                  \
-	X(pacing_min_rate, "bytes/s", 1000000, 0, 17179869184, "", "median that a round must exceed to be one")
+	X(pacing_min_rate, "bytes/s", 1000000, 0, 17179869184, "", "median that a round must exceed to be one")        \
+	ACK_PAIRS_PARAMETERS(X)
 
 enum search_outcome {
 	SEARCH_BIN_OPEN = OUTCOME_OWN,
@@ -376,7 +377,7 @@ static __always_inline bool search_app_limits(const struct search_params *params
 static __always_inline void search_pace(struct search *state, const struct search_params *params, const struct ack *ack,
 					struct verdict *verdict)
 {
-	if (ack_pairs_on_ack(&state->pairs, ack))
+	if (ack_pairs_on_ack(&state->pairs, ack, params->pair_min_us))
 		pacing_round(&state->pacing, ack_pairs_median(&state->pairs), params->pacing_min_rate, ack);
 	verdict->pacing_rate = pacing_rate(&state->pacing, params->pacing_gain_pct, ack);
 }

@@ -36,7 +36,8 @@
 	X(gain_pct, "percent", 100, 100, 200, "", "R in hundredths of the ACK pairs' median")                          \
 	X(min_rate, "bytes/s", 1000000, 0, 17179869184, "", "median that a round must exceed to be an estimate")       \
 	X(exit_pct, "percent", 100, 0, 1000, "",                                                                       \
-	  "threshold in hundredths of estimate x minimum RTT; 0: slow start ends by loss or an older threshold only")
+	  "threshold in hundredths of estimate x minimum RTT; 0: slow start ends by loss or an older threshold only")  \
+	ACK_PAIRS_PARAMETERS(X)
 
 enum spacing_outcome {
 	SPACING_UNSPACED = OUTCOME_OWN,
@@ -102,7 +103,7 @@ static __always_inline void spacing_aim(struct spacing *state, const struct spac
 static __always_inline void spacing_on_ack(struct spacing *state, const struct spacing_params *params,
 					   const struct ack *ack, struct verdict *verdict)
 {
-	bool round_over = ack_pairs_on_ack(&state->pairs, ack);
+	bool round_over = ack_pairs_on_ack(&state->pairs, ack, params->pair_min_us);
 
 	if (params->rate) {
 		verdict->pacing_rate = params->rate;

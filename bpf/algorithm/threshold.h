@@ -58,7 +58,8 @@ enum threshold_reaction {
 	  "threshold after a loss: gamma_pct of the window, or below what the path's estimated buffer bears")          \
 	X(gamma_pct, "percent", 34, 1, 50, "", "of the window at loss, with gamma=fixed")                              \
 	X(margin_pct, "percent", 10, 0, 50, "", "below the largest gamma without loss, with gamma=auto")               \
-	X(cross_pct, "percent", 0, 0, 95, "", "of the bottleneck that others' traffic takes, with gamma=auto")
+	X(cross_pct, "percent", 0, 0, 95, "", "of the bottleneck that others' traffic takes, with gamma=auto")         \
+	ACK_PAIRS_PARAMETERS(X)
 
 enum threshold_outcome { THRESHOLD_ROUND_OPEN = OUTCOME_OWN, THRESHOLD_NO_PAIRS, THRESHOLD_ESTIMATED };
 
@@ -109,10 +110,9 @@ static __always_inline void threshold_on_ack(struct threshold *state, const stru
 	bool first = !state->pairs.begun;
 	u64 rate;
 
-	(void)params;
 	if (ack->rtt_us > 0)
 		state->max_rtt_us = (u32)max_u64(state->max_rtt_us, (u32)ack->rtt_us);
-	if (!ack_pairs_on_ack(&state->pairs, ack)) {
+	if (!ack_pairs_on_ack(&state->pairs, ack, params->pair_min_us)) {
 		if (first)
 			verdict->outcome = OUTCOME_WARMING_UP;
 		else if (ack->flags & ACK_APP_LIMITED)

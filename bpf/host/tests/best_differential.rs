@@ -5,7 +5,7 @@
 
 mod common;
 
-use common::pair_model::{PairModel, Step};
+use common::pair_model::{PairModel, Step, random_pair_min};
 use common::pair_traffic::paired_acks;
 use common::pairs::bounds;
 use common::random::Random;
@@ -27,6 +27,7 @@ struct Settings {
     min_rate: u64,
     source: Source,
     cut: bool,
+    pair_min_us: u64,
 }
 
 impl Settings {
@@ -35,14 +36,15 @@ impl Settings {
             min_rate: if random.once_in(2) { 0 } else { random.below(1 << 34) >> random.below(34) },
             source: [Source::Minimum, Source::RoundMinimum, Source::Latest][random.below(3) as usize],
             cut: random.once_in(2),
+            pair_min_us: random_pair_min(random),
         }
     }
 
     fn parameters(&self) -> Parameters {
         let best = find("best").unwrap();
-        let words = [self.min_rate, self.source as u64, u64::from(self.cut)];
+        let words = [self.min_rate, self.source as u64, u64::from(self.cut), self.pair_min_us];
         let mut all = best.parameters().to_words();
-        for (name, value) in ["min_rate", "rtt_source", "cut_to_bdp"].iter().zip(words) {
+        for (name, value) in ["min_rate", "rtt_source", "cut_to_bdp", "pair_min_us"].iter().zip(words) {
             all[best.declarations().position(|row| row.name == *name).unwrap()] = value;
         }
         Parameters::from_words(best, &all).unwrap()
@@ -70,7 +72,7 @@ enum Expected {
 
 impl Model {
     fn on_ack(&mut self, set: &Settings, ack: &Ack) -> Expected {
-        let step = self.pairs.on_ack(ack);
+        let step = self.pairs.on_ack(ack, set.pair_min_us);
         let sample = u64::try_from(ack.rtt_us).ok().map(|us| us.max(1));
         let minimum = if matches!(step, Step::Over(_)) { self.round_rtt.take() } else { None };
         self.round_rtt = self.round_rtt.into_iter().chain(sample).min();

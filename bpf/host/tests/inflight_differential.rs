@@ -1,7 +1,5 @@
 //! inflight against an independent model of it: the same verdict on every ACK of every sequence.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 mod common;
 
 use common::inflight_model::{Model, Settings};

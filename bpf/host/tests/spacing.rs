@@ -1,7 +1,5 @@
 //! spacing and the policy of pacing.h, case by case.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 mod common;
 
 use common::pairs::Rounds;

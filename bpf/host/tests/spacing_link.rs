@@ -111,6 +111,7 @@ fn what_the_way_back_does_to_the_estimate() {
             ("jitter 60 ms", jitter(60_000), 0.7),
             ("held 5 ms", held, 0.95),
             ("held 5 ms, 5 us apart", Back { gap_us: 5, ..held }, f64::INFINITY),
+            ("jitter 10 ms, 5 us apart", Back { gap_us: 5, ..jitter(10_000) }, f64::INFINITY),
         ] {
             let path = Path { queue_pct, back, ..GEO };
             let transfer = carry("spacing", &[], path);
@@ -124,6 +125,33 @@ fn what_the_way_back_does_to_the_estimate() {
                     "{name} {queue_pct} % {window:?}"
                 );
                 assert_eq!(transfer.drop_us, None, "{name} {queue_pct} %");
+            }
+        }
+    }
+}
+
+/// Pairs longer than a batch of ACKs, or than what jitter bunches, tell the bottleneck again, and cost nothing where ACKs
+/// come as they should.
+#[test]
+fn longer_pairs_see_through_batches_of_acks() {
+    let batches = |hold_us, jitter_us| Back { hold_us, jitter_us, gap_us: 5 };
+    for queue_pct in [10, 25, 100] {
+        for (name, back, least, smallest_queue) in [
+            ("as they come", CLEAR, 1.0, 10),
+            ("held 5 ms, 5 us apart", batches(5_000, 0), 0.95, 10),
+            ("jitter 10 ms, 5 us apart", batches(0, 10_000), 0.85, 25),
+        ] {
+            for pair_min_us in [1_000, 2_000, 4_000] {
+                let path = Path { queue_pct, back, ..GEO };
+                let transfer = carry("spacing", &[&format!("pair_min_us={pair_min_us}")], path);
+                println!("{}", line(&format!("{name}, {pair_min_us}"), &path, &transfer));
+                if queue_pct < smallest_queue {
+                    continue;
+                }
+                let window = transfer.exit.map(|(_, window)| f64::from(window) / path.bdp() as f64);
+                let near = window.is_some_and(|part| (least..1.05).contains(&part));
+                assert!(near, "{name}, {pair_min_us}, {queue_pct} %: {window:?}");
+                assert_eq!(transfer.drop_us, None, "{name}, {pair_min_us}, {queue_pct} %");
             }
         }
     }

@@ -5,7 +5,7 @@
 
 mod common;
 
-use common::pair_model::{PairModel, Step};
+use common::pair_model::{PairModel, Step, random_pair_min};
 use common::pair_traffic::paired_acks;
 use common::pairs::bounds;
 use common::random::Random;
@@ -20,6 +20,7 @@ struct Settings {
     gamma_pct: u64,
     margin_pct: u64,
     cross_pct: u64,
+    pair_min_us: u64,
 }
 
 impl Settings {
@@ -29,11 +30,13 @@ impl Settings {
             gamma_pct: 1 + random.below(50),
             margin_pct: random.below(51),
             cross_pct: if random.once_in(2) { 0 } else { random.below(96) },
+            pair_min_us: random_pair_min(random),
         }
     }
 
     fn parameters(&self) -> Parameters {
-        let words = [u64::from(!self.fixed), self.gamma_pct, self.margin_pct, self.cross_pct];
+        let words =
+            [u64::from(!self.fixed), self.gamma_pct, self.margin_pct, self.cross_pct, self.pair_min_us];
         Parameters::from_words(find("threshold").unwrap(), &words).unwrap()
     }
 }
@@ -69,9 +72,9 @@ struct Model {
 }
 
 impl Model {
-    fn on_ack(&mut self, ack: &Ack) -> &'static str {
+    fn on_ack(&mut self, set: &Settings, ack: &Ack) -> &'static str {
         self.largest_us = self.largest_us.max(ack.rtt_us.max(0).unsigned_abs());
-        match self.pairs.on_ack(ack) {
+        match self.pairs.on_ack(ack, set.pair_min_us) {
             Step::Begun => "warming_up",
             Step::Open if ack.flags & ack_flag::APP_LIMITED != 0 => "app_limited",
             Step::Open => "round_open",
@@ -161,7 +164,7 @@ fn compare(seed: u64, reactions: &mut [u64; 6]) {
         }
         let verdict = flow.on_ack(&ack);
         let name = flow.algorithm().outcome_name(verdict.outcome);
-        assert_eq!(name, model.on_ack(&ack), "ACK {number}, seed {seed}: {ack:?}");
+        assert_eq!(name, model.on_ack(&settings, &ack), "ACK {number}, seed {seed}: {ack:?}");
         assert_eq!((verdict.cwnd, verdict.ssthresh, verdict.growth, verdict.pacing_rate), (0, 0, 0, 0));
     }
 }

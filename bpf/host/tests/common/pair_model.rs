@@ -3,6 +3,7 @@
 use onramp_algorithm::{Ack, ack_flag};
 
 use super::pairs::sorted_median;
+use super::random::Random;
 
 /// Rates that a round is judged by, at most.
 const COUNTED: usize = 65_535;
@@ -17,6 +18,11 @@ pub struct PairModel {
     rates: Vec<u64>,
 }
 
+/// A random `pair_min_us`: mostly what 000 has.
+pub fn random_pair_min(random: &mut Random) -> u64 {
+    if random.once_in(2) { 1 } else { 1 + (random.below(1_000_000) >> random.below(20)) }
+}
+
 /// What an ACK did to the round.
 #[derive(Debug, PartialEq)]
 pub enum Step {
@@ -29,11 +35,12 @@ pub enum Step {
 }
 
 impl PairModel {
-    /// One ACK.
-    pub fn on_ack(&mut self, ack: &Ack) -> Step {
+    /// One ACK; those closer together than `apart` microseconds are one.
+    pub fn on_ack(&mut self, ack: &Ack, apart: u64) -> Step {
         let limited = ack.flags & ack_flag::APP_LIMITED != 0;
         let news = self.first.map(|(at, acked)| (ack.now_us - at, ack.bytes_acked - acked));
-        if let Some((us @ 1.., bytes @ 1..)) = news
+        if let Some((us, bytes @ 1..)) = news
+            && us >= apart
             && !limited
             && self.rates.len() < COUNTED
         {
@@ -41,7 +48,7 @@ impl PairModel {
         }
         self.first = match news {
             _ if limited || ack.bytes_outstanding == 0 => None,
-            Some((0, _) | (_, 0)) => self.first,
+            Some((us, bytes)) if us < apart || bytes == 0 => self.first,
             _ => Some((ack.now_us, ack.bytes_acked)),
         };
         match self.end {

@@ -2,7 +2,7 @@
 
 use onramp_algorithm::{Ack, Parameters, Verdict, find};
 
-use super::pair_model::{PairModel, Step};
+use super::pair_model::{PairModel, Step, random_pair_min};
 use super::random::Random;
 
 /// The parameters.
@@ -12,6 +12,7 @@ pub struct Settings {
     pub gain: u64,
     pub min_rate: u64,
     pub exit: u64,
+    pub pair_min_us: u64,
 }
 
 impl Settings {
@@ -22,12 +23,13 @@ impl Settings {
             gain: 100 + random.below(101),
             min_rate: if random.once_in(2) { 0 } else { random.below(1 << 34) >> random.below(34) },
             exit: if random.once_in(4) { 0 } else { 1 + (random.below(1_000) >> random.below(4)) },
+            pair_min_us: random_pair_min(random),
         }
     }
 
     /// The same for the header.
     pub fn parameters(&self) -> Parameters {
-        let words = [self.rate, self.gain, self.min_rate, self.exit];
+        let words = [self.rate, self.gain, self.min_rate, self.exit, self.pair_min_us];
         Parameters::from_words(find("spacing").unwrap(), &words).unwrap()
     }
 }
@@ -95,7 +97,7 @@ pub struct Model {
 impl Model {
     /// One ACK: the verdict, its outcome by name.
     pub fn on_ack(&mut self, set: &Settings, ack: &Ack) -> (&'static str, Verdict) {
-        let step = self.pairs.on_ack(ack);
+        let step = self.pairs.on_ack(ack, set.pair_min_us);
         if set.rate > 0 {
             return ("spaced", Verdict { pacing_rate: set.rate, ..Verdict::default() });
         }
