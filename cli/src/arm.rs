@@ -1,10 +1,13 @@
-//! Arms of an experiment: the kernel's own controls by their kernel name, ours by algorithm name. What an arm attached
-//! is detached with it.
+//! Arms of an experiment: the kernel's own controls by their kernel name, ours by algorithm name, with settings of their
+//! own. What was attached for them is detached with them.
 
-use std::sync::Arc;
+mod attachments;
+mod written;
+
+use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::Context;
-use onramp_lab::experiment::{Arm, Exit, ExitSource, FlowStorage};
+use onramp_lab::experiment::{Arm, Exit, ExitSource, FlowStorage, Ready};
 use onramp_lab::profile::Profile;
 use onramp_loader::abi::FlowHeader;
 use onramp_loader::algorithm::{self, Algorithm};
@@ -12,90 +15,121 @@ use onramp_loader::{AttachOptions, Error, Phase, kernel};
 
 use crate::failure::Usage;
 use crate::profile;
+use attachments::Attachments;
+use written::Written;
 
-/// Arms, and what was attached for them; detached when dropped.
+/// Arms ready to run.
 pub(crate) struct Arms {
     /// As the lab takes them.
     pub arms: Vec<Arm>,
-    attached: Vec<Algorithm>,
+    attachments: Arc<Mutex<Attachments>>,
 }
 
 impl Arms {
-    /// Attaches what is not attached yet, with the profile's parameters where the profile is for that algorithm.
-    /// `settings` are `algorithm.name=value`.
-    pub fn prepare(names: &[String], profile: &Profile, settings: &[String]) -> anyhow::Result<Self> {
-        let mut arms = Self { arms: Vec::new(), attached: Vec::new() };
-        let registered = kernel::registered()?;
-        check(names, settings, &registered)?;
-        for name in names {
-            let arm = match algorithm::find(name) {
-                Some(algorithm) => arms.ours(algorithm, profile, settings)?,
-                None => Arm::stock(name),
+    /// Checks all arms and attaches what is not attached yet, with the profile's parameters where the profile is for
+    /// that algorithm, `settings` (`algorithm.name=value`) on top, and the arm's own on top of these. An algorithm of
+    /// several arms gets each one's parameters when its turn comes.
+    pub fn prepare<S: AsRef<str>>(
+        labels: &[S],
+        profile: &Profile,
+        settings: &[String],
+    ) -> anyhow::Result<Self> {
+        let labels: Vec<&str> = labels.iter().map(AsRef::as_ref).collect();
+        let written = check(&labels, settings)?;
+        let mut arms = Self { arms: Vec::new(), attachments: Attachments::new() };
+        for arm in &written {
+            let host = arm.host(&profile.host)?;
+            let made = match arm.algorithm {
+                Some(algorithm) => {
+                    let alone = written.iter().filter(|other| other.algorithm == arm.algorithm).count() == 1;
+                    arms.ours(arm, algorithm, profile, settings, alone)?
+                }
+                None => Arm::stock(arm.name),
             };
-            arms.arms.push(arm);
+            arms.arms.push(Arm { name: arm.label.to_owned(), host, ..made });
+        }
+        // All at once, so that what is wrong shows before the first run.
+        for arm in &arms.arms {
+            if let Some(ready) = &arm.ready {
+                (ready.0)().map_err(|error| match error.downcast::<Error>() {
+                    Ok(error) => anyhow::Error::from(*error),
+                    Err(other) => anyhow::anyhow!(other),
+                })?;
+            }
         }
         Ok(arms)
     }
 
-    fn ours(&mut self, algorithm: Algorithm, with: &Profile, settings: &[String]) -> anyhow::Result<Arm> {
+    fn ours(
+        &self,
+        arm: &Written<'_>,
+        algorithm: Algorithm,
+        with: &Profile,
+        settings: &[String],
+        alone: bool,
+    ) -> anyhow::Result<Arm> {
         let mut parameters = algorithm.parameters();
         if with.algorithm == algorithm.name() {
             profile::apply(with, &mut parameters)?;
         }
         let prefix = format!("{}.", algorithm.name());
-        let own: Vec<&str> = settings.iter().filter_map(|setting| setting.strip_prefix(&prefix)).collect();
+        let mut own: Vec<&str> =
+            settings.iter().filter_map(|setting| setting.strip_prefix(&prefix)).collect();
+        own.extend(&arm.parameters);
         parameters.assign(&own).map_err(Error::from)?;
         let mut options = AttachOptions::new(parameters);
         options.profile.clone_from(&with.name);
         options.scoped = true;
-        match onramp_loader::attach(&options) {
-            Ok(_) => self.attached.push(algorithm),
-            Err(Error::AlreadyAttached { .. }) if own.is_empty() => {}
-            Err(error) => return Err(error.into()),
-        }
-        let storage = onramp_loader::FlowStorage::open(algorithm)?;
-        let map = storage.fd().try_clone_to_owned().context("cannot keep the flows map open")?;
+        options.base = arm.base;
+        let as_it_is = alone && own.is_empty() && arm.base.is_none();
+        let attachments = Arc::clone(&self.attachments);
+        let ready = move || {
+            attachments.lock().unwrap_or_else(PoisonError::into_inner).ready(&options, as_it_is)?;
+            Ok(storage(algorithm)?)
+        };
         Ok(Arm {
-            name: algorithm.name().to_owned(),
             congestion_control: algorithm.congestion_control(),
-            storage: Some(FlowStorage { map: Arc::new(map), decode: Arc::new(exit) }),
+            ready: Some(Ready(Arc::new(ready))),
+            ..Arm::stock(algorithm.name())
         })
     }
 }
 
-impl Drop for Arms {
-    fn drop(&mut self) {
-        for algorithm in &self.attached {
-            if let Err(error) = onramp_loader::detach(*algorithm, false) {
-                eprintln!("warning: {error}");
-            }
-        }
-    }
+/// Where the flows of an attached algorithm keep their state.
+fn storage(algorithm: Algorithm) -> anyhow::Result<FlowStorage> {
+    let storage = onramp_loader::FlowStorage::open(algorithm)?;
+    let map = storage.fd().try_clone_to_owned().context("cannot keep the flows map open")?;
+    Ok(FlowStorage { map: Arc::new(map), decode: Arc::new(exit) })
 }
 
-/// Every name is a control of this kernel or an algorithm, and every setting belongs to an arm.
-fn check(names: &[String], settings: &[String], registered: &[String]) -> anyhow::Result<()> {
-    for name in names {
-        if algorithm::find(name).is_none() && !registered.contains(name) {
+/// Every arm is a control of this kernel or an algorithm and is there once, and every setting belongs to an arm.
+fn check<'a>(labels: &[&'a str], settings: &[String]) -> anyhow::Result<Vec<Written<'a>>> {
+    let registered = kernel::registered()?;
+    let arms: Vec<_> = labels.iter().map(|label| Written::parse(label)).collect::<Result<_, _>>()?;
+    for (at, arm) in arms.iter().enumerate() {
+        if labels[..at].contains(&arm.label) {
+            return Err(Usage::error(format!("arm {:?} is given twice", arm.label)));
+        }
+        if arm.algorithm.is_none() && !registered.iter().any(|name| name == arm.name) {
             let ours: Vec<_> = algorithm::all().map(|algorithm| algorithm.name()).collect();
             return Err(Usage::error(format!(
-                "there is no arm {name:?}: give an algorithm ({}) or a control of this kernel ({})",
+                "there is no arm {:?}: give an algorithm ({}) or a control of this kernel ({})",
+                arm.name,
                 ours.join(", "),
                 registered.join(", ")
             )));
         }
     }
     for setting in settings {
-        let arm = setting.split_once('.').map(|(arm, _)| arm);
-        let known =
-            arm.is_some_and(|arm| names.iter().any(|name| name == arm) && algorithm::find(arm).is_some());
+        let name = setting.split_once('.').map(|(name, _)| name);
+        let known = arms.iter().any(|arm| arm.algorithm.is_some() && Some(arm.name) == name);
         if !known {
             return Err(Usage::error(format!(
                 "--set {setting} names no algorithm among the arms: write ALG.NAME=VALUE, for instance search.threshold_pct=30"
             )));
         }
     }
-    Ok(())
+    Ok(arms)
 }
 
 /// The exit that a flow's storage records.
@@ -104,10 +138,13 @@ fn exit(storage: &[u8]) -> Option<Exit> {
     let (Phase::Left(reason, record) | Phase::Exiting(reason, record)) = onramp_loader::phase(&header) else {
         return None;
     };
+    // Verdicts are counted in every slow start; only of a single one are they those of the record.
+    let verdicts = header.outcomes.iter().map(|count| u64::from(*count)).sum();
     Some(Exit {
         reason: reason.name().to_owned(),
         seconds: record.at_us as f64 / 1e6,
         window_bytes: u64::from(record.window) * u64::from(record.mss),
+        acks: (header.slow_starts <= 1).then_some(verdicts),
         source: ExitSource::Record,
     })
 }

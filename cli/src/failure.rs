@@ -7,7 +7,7 @@ use onramp_loader::Kind;
 /// It failed.
 pub(crate) const FAILURE: u8 = 1;
 /// It was asked for wrongly; clap's own code too.
-const USAGE: u8 = 2;
+pub(crate) const USAGE: u8 = 2;
 /// This kernel cannot.
 const UNSUPPORTED: u8 = 3;
 /// A privilege is missing.

@@ -1,9 +1,13 @@
 //! Finding profiles by name or path.
 
-use std::path::{Path, PathBuf};
+use std::collections::BTreeSet;
+use std::fmt;
+use std::path::PathBuf;
 
 use onramp_lab::profile::Profile;
 use onramp_loader::algorithm::Parameters;
+
+use serde::{Serialize, Serializer};
 
 use crate::failure::Usage;
 
@@ -12,19 +16,91 @@ include!(concat!(env!("OUT_DIR"), "/profiles.rs"));
 /// Where names are looked up before the embedded profiles.
 const DIRECTORIES: [&str; 2] = ["profiles", "/etc/onramp/profiles"];
 
+/// Where a profile comes from.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Origin {
+    BuiltIn,
+    File(PathBuf),
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::BuiltIn => formatter.write_str("built in"),
+            Self::File(path) => path.display().fmt(formatter),
+        }
+    }
+}
+
+impl Serialize for Origin {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
 /// The profile of this path (with a slash or `.toml`) or name.
 pub(crate) fn load(given: &str) -> anyhow::Result<Profile> {
-    load_from(given, &DIRECTORIES.map(PathBuf::from))
+    load_from(given, &directories())
+}
+
+/// Where [`load`] finds it, or would.
+pub(crate) fn origin(given: &str) -> Origin {
+    origin_in(given, &directories())
+}
+
+/// Whether there is such a profile, right or wrong.
+pub(crate) fn exists(given: &str) -> bool {
+    match origin(given) {
+        Origin::File(path) => path.exists(),
+        Origin::BuiltIn => EMBEDDED.iter().any(|(name, _)| *name == given),
+    }
+}
+
+/// Names of all profiles, in order.
+pub(crate) fn names() -> Vec<String> {
+    let mut names: BTreeSet<String> = EMBEDDED.iter().map(|(name, _)| (*name).to_owned()).collect();
+    for entry in directories().iter().filter_map(|directory| directory.read_dir().ok()).flatten().flatten() {
+        let path = entry.path();
+        if path.extension().is_some_and(|extension| extension == "toml") {
+            names.extend(path.file_stem().map(|stem| stem.to_string_lossy().into_owned()));
+        }
+    }
+    names.into_iter().collect()
+}
+
+/// The parameters of the profile's algorithm: its own values, the defaults for the rest.
+pub(crate) fn parameters(profile: &Profile) -> anyhow::Result<Parameters> {
+    let algorithm = onramp_loader::algorithm::find(&profile.algorithm).ok_or_else(|| {
+        let known: Vec<_> = onramp_loader::algorithm::all().map(|algorithm| algorithm.name()).collect();
+        Usage::error(format!(
+            "profile {}: algorithm = {:?} is not known: give one of {}",
+            profile.name,
+            profile.algorithm,
+            known.join(", ")
+        ))
+    })?;
+    let mut parameters = algorithm.parameters();
+    apply(profile, &mut parameters)?;
+    Ok(parameters)
+}
+
+fn directories() -> [PathBuf; 2] {
+    DIRECTORIES.map(PathBuf::from)
+}
+
+fn origin_in(given: &str, directories: &[PathBuf]) -> Origin {
+    if given.contains('/') || given.ends_with(".toml") {
+        return Origin::File(given.into());
+    }
+    let file = format!("{given}.toml");
+    let found = directories.iter().map(|directory| directory.join(&file)).find(|path| path.exists());
+    found.map_or(Origin::BuiltIn, Origin::File)
 }
 
 fn load_from(given: &str, directories: &[PathBuf]) -> anyhow::Result<Profile> {
     // What is wrong with a profile is wrong with what was asked for.
     let usage = |error: onramp_lab::profile::ProfileError| Usage::error(error.to_string().trim_end());
-    if given.contains('/') || given.ends_with(".toml") {
-        return Profile::load(Path::new(given)).map_err(usage);
-    }
-    let file = format!("{given}.toml");
-    if let Some(path) = directories.iter().map(|directory| directory.join(&file)).find(|path| path.exists()) {
+    if let Origin::File(path) = origin_in(given, directories) {
         return Profile::load(path).map_err(usage);
     }
     let embedded = EMBEDDED.iter().find(|(name, _)| *name == given);
@@ -80,8 +156,7 @@ mod tests {
         assert!(!EMBEDDED.is_empty());
         for (name, _) in EMBEDDED {
             let profile = load_from(name, &[]).unwrap();
-            let mut parameters = find(&profile.algorithm);
-            apply(&profile, &mut parameters).unwrap();
+            parameters(&profile).unwrap();
             assert_eq!(profile.name, *name);
         }
     }

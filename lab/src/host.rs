@@ -8,17 +8,20 @@
 //! The addresses are of TEST-NET-1 (RFC 5737) and exist only in the two namespaces. Everything ends with the value:
 //! the namespaces have no name, the devices are descriptors of this process.
 
+mod spec;
+
 use std::io::Write;
 use std::net::Ipv4Addr;
 use std::process::Stdio;
 
 use onramp_net::{Namespace, NamespaceError};
-use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::emulator::{Emulator, EmulatorError, MTU, Report, Tun, TunError};
-use crate::link::LinkSpec;
-use crate::link::spec::{RangeError, within};
+pub use spec::{HostSpec, SettingError};
+
+use crate::emulator::{Emulator, EmulatorError, Report, Tun, TunError, Way};
+use crate::link::spec::RangeError;
+use crate::link::{Change, LinkSpec};
 
 /// Address of the sender of data.
 pub const SENDER: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
@@ -31,59 +34,6 @@ pub const DEVICE: &str = "onramp0";
 /// read, because nothing slows a sender down that writes to a TUN device; a full queue would lose packets without
 /// the model's knowledge. 100 000 full packets are 150 MB.
 const TX_QUEUE_PACKETS: u32 = 100_000;
-
-/// Network settings of both hosts.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct HostSpec {
-    /// `net.ipv4.tcp_rmem`: smallest, initial and largest receive buffer in bytes, 4 096 to 2 147 483 647, not
-    /// decreasing. The kernel offers about half of it as window at first.
-    pub tcp_rmem: [u64; 3],
-    /// `net.ipv4.tcp_wmem`: the same for the send buffer. It also holds the kernel's bookkeeping, so the largest
-    /// window is about two thirds of it.
-    pub tcp_wmem: [u64; 3],
-}
-
-impl HostSpec {
-    /// Checks every value against its range.
-    ///
-    /// # Errors
-    /// [`RangeError`] with the first value that is out of range.
-    pub fn validate(&self, key: &str) -> Result<(), RangeError> {
-        for (name, values) in [("tcp_rmem", self.tcp_rmem), ("tcp_wmem", self.tcp_wmem)] {
-            for (at, value) in values.into_iter().enumerate() {
-                within(format!("{key}.{name}[{at}]"), value, 4_096..=i32::MAX as u64)?;
-            }
-            if !values.is_sorted() {
-                let found = format!("{values:?}");
-                return Err(RangeError::new(
-                    format!("{key}.{name}"),
-                    found,
-                    "expected no value below the one before",
-                ));
-            }
-        }
-        Ok(())
-    }
-
-    /// What is written to each namespace, by sysctl name.
-    pub fn sysctls(&self) -> Vec<(&'static str, String)> {
-        let triple = |[low, initial, high]: [u64; 3]| format!("{low} {initial} {high}");
-        vec![
-            ("net.ipv4.tcp_rmem", triple(self.tcp_rmem)),
-            ("net.ipv4.tcp_wmem", triple(self.tcp_wmem)),
-            // What an earlier connection learned must not seed the next one's threshold.
-            ("net.ipv4.tcp_no_metrics_save", "1".into()),
-            // Reno is in every kernel and may be chosen in every namespace. The congestion control under test comes
-            // with the route: a name that is restricted to the initial namespace leaks a reference when it is
-            // written here.
-            ("net.ipv4.tcp_congestion_control", "reno".into()),
-            // No router solicitations on the link.
-            ("net.ipv6.conf.all.disable_ipv6", "1".into()),
-            ("net.ipv6.conf.default.disable_ipv6", "1".into()),
-        ]
-    }
-}
 
 /// What can go wrong with the hosts.
 #[derive(Debug, Error)]
@@ -136,6 +86,7 @@ pub struct Hosts {
     sender: Host,
     receiver: Host,
     emulator: Emulator,
+    initial_window: Option<u32>,
 }
 
 impl Hosts {
@@ -153,7 +104,16 @@ impl Hosts {
         let (sender, sender_tun) = one("sender", host, SENDER)?;
         let (receiver, receiver_tun) = one("receiver", host, RECEIVER)?;
         let emulator = Emulator::start(sender_tun, receiver_tun, link, seed, sample_period_us)?;
-        Ok(Self { sender: Host(sender), receiver: Host(receiver), emulator })
+        let hosts = Self {
+            sender: Host(sender),
+            receiver: Host(receiver),
+            emulator,
+            initial_window: host.initial_window_segments,
+        };
+        if host.quickack {
+            hosts.route("receiver", &hosts.receiver.0, RECEIVER, " quickack 1")?;
+        }
+        Ok(hosts)
     }
 
     /// The namespace that data come from.
@@ -181,8 +141,27 @@ impl Hosts {
         if !available.split_whitespace().any(|known| known == name) {
             return Err(HostError::UnknownControl { name: name.into(), available });
         }
-        let line = format!("route replace 192.0.2.0/24 dev {DEVICE} src {SENDER} congctl {name}\n");
-        ip("sender", &self.sender.0, &line)
+        let window = self.initial_window.map_or_else(String::new, |segments| format!(" initcwnd {segments}"));
+        self.route("sender", &self.sender.0, SENDER, &format!(" congctl {name}{window}"))
+    }
+
+    /// Gives the route to the other host these attributes.
+    fn route(
+        &self,
+        side: &'static str,
+        namespace: &Namespace,
+        source: Ipv4Addr,
+        attributes: &str,
+    ) -> Result<(), HostError> {
+        ip(side, namespace, &format!("route replace 192.0.2.0/24 dev {DEVICE} src {source}{attributes}\n"))
+    }
+
+    /// Changes one direction of the link while packets flow.
+    ///
+    /// # Errors
+    /// As [`Emulator::set`].
+    pub fn change(&self, way: Way, change: Change) -> Result<(), HostError> {
+        Ok(self.emulator.set(way, change)?)
     }
 
     /// Stops the emulator and says what it did, drops in the TUN devices included.
@@ -228,9 +207,10 @@ fn one(side: &'static str, host: &HostSpec, address: Ipv4Addr) -> Result<(Namesp
         }
     }
     let tun = Tun::create(&namespace, DEVICE)?;
+    let mtu = host.mtu_bytes;
     let lines = format!(
         "link set lo up\n\
-         link set {DEVICE} mtu {MTU} txqueuelen {TX_QUEUE_PACKETS} up\n\
+         link set {DEVICE} mtu {mtu} txqueuelen {TX_QUEUE_PACKETS} up\n\
          address add {address}/24 dev {DEVICE}\n"
     );
     ip(side, &namespace, &lines)?;
@@ -276,18 +256,6 @@ fn dropped_of(text: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn spec() -> HostSpec {
-        HostSpec { tcp_rmem: [4_096, 131_072, 67_108_864], tcp_wmem: [4_096, 16_384, 67_108_864] }
-    }
-
-    #[test]
-    fn settings_out_of_range_are_refused() {
-        let error = HostSpec { tcp_rmem: [1, 2, 3], ..spec() }.validate("host").unwrap_err().to_string();
-        assert!(error.starts_with("host.tcp_rmem[0] = 1 is out of range"), "{error}");
-        let error = HostSpec { tcp_wmem: [4_096, 8_192, 5_000], ..spec() }.validate("host").unwrap_err();
-        assert_eq!(error.key, "host.tcp_wmem");
-    }
 
     #[test]
     fn drops_are_found_in_proc_net_dev() {

@@ -7,7 +7,9 @@
 //! * [`host`]: the two network namespaces at its ends.
 //! * [`calibrate`]: checks from outside that the link does what its description says.
 //! * [`experiment`]: downloads over them, congestion control against congestion control, with files and figures.
+//! * [`matrix`]: every arm on every profile, as one table.
 //! * [`model`]: the documents' closed forms.
+//! * [`reproduce`]: the documents' claims, each with the experiments that test it.
 //! * [`profile`]: a link, the hosts' buffers and the algorithm that suits them, in a file.
 
 pub mod calibrate;
@@ -16,8 +18,10 @@ pub mod emulator;
 pub mod experiment;
 pub mod host;
 pub mod link;
+pub mod matrix;
 pub mod model;
 pub mod plot;
 pub mod profile;
+pub mod reproduce;
 pub mod stats;
 pub mod table;

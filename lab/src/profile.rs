@@ -14,7 +14,7 @@ use thiserror::Error;
 
 use crate::host::HostSpec;
 use crate::link::spec::within;
-use crate::link::{LinkSpec, RangeError};
+use crate::link::{LinkSpec, RangeError, TraceError};
 
 /// Version of the format.
 pub const VERSION: u64 = 1;
@@ -89,10 +89,18 @@ pub enum ProfileError {
         /// Which one.
         source: RangeError,
     },
+    /// A trace file beside the profile is missing or wrong.
+    #[error("profile {path}: {source}")]
+    Trace {
+        /// The profile.
+        path: PathBuf,
+        /// Which file and line.
+        source: TraceError,
+    },
 }
 
 impl Profile {
-    /// Reads and checks a file.
+    /// Reads and checks a file, and the trace files it names, whose paths are relative to its directory.
     ///
     /// # Errors
     /// [`ProfileError`] naming the file and the key.
@@ -100,19 +108,32 @@ impl Profile {
         let path = path.as_ref();
         let text =
             fs::read_to_string(path).map_err(|source| ProfileError::Read { path: path.into(), source })?;
-        Self::parse(&text, path)
+        let mut profile = Self::from_text(&text, path)?;
+        let directory = path.parent().unwrap_or(Path::new(""));
+        profile
+            .link
+            .load_traces(directory)
+            .map_err(|source| ProfileError::Trace { path: path.into(), source })?;
+        profile.validated(path)
     }
 
-    /// Checks the text of a profile. `path` is what errors call it.
+    /// Checks the text of a profile that needs no trace file. `path` is what errors call it.
     ///
     /// # Errors
     /// [`ProfileError::Parse`] also for unknown keys, [`ProfileError::Range`].
     pub fn parse(text: &str, path: impl AsRef<Path>) -> Result<Self, ProfileError> {
         let path = path.as_ref();
-        let profile: Self = toml::from_str(text)
-            .map_err(|source| ProfileError::Parse { path: path.into(), source: Box::new(source) })?;
-        profile.validate().map_err(|source| ProfileError::Range { path: path.into(), source })?;
-        Ok(profile)
+        Self::from_text(text, path)?.validated(path)
+    }
+
+    fn from_text(text: &str, path: &Path) -> Result<Self, ProfileError> {
+        toml::from_str(text)
+            .map_err(|source| ProfileError::Parse { path: path.into(), source: Box::new(source) })
+    }
+
+    fn validated(self, path: &Path) -> Result<Self, ProfileError> {
+        self.validate().map_err(|source| ProfileError::Range { path: path.into(), source })?;
+        Ok(self)
     }
 
     /// Checks every value against its range.
@@ -168,11 +189,79 @@ mod tests {
         assert_eq!(profile.link.forward.queue_bytes, Some(36_000_000));
     }
 
+    /// A directory of this test's own, gone at its end.
+    struct Scratch(PathBuf);
+
+    impl Scratch {
+        fn new(name: &str) -> Self {
+            let path = std::env::temp_dir().join(format!("onramp-profile-{name}-{}", std::process::id()));
+            fs::create_dir_all(&path).unwrap();
+            Self(path)
+        }
+    }
+
+    impl Drop for Scratch {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
     #[test]
-    fn a_profile_survives_writing_and_reading() {
-        let profile = Profile::parse(&geo(), "geo.toml").unwrap();
-        let text = toml::to_string(&profile).unwrap();
-        assert_eq!(Profile::parse(&text, "again").unwrap(), profile);
+    fn traces_are_found_beside_the_profile_and_bad_rows_are_named() {
+        let scratch = Scratch::new("trace");
+        let trace = "[link.forward.rate]\nkind = \"trace\"\nfile = \"rates.csv\"\nrepeat_us = 2_000_000\n\n";
+        let text = geo().replacen("[link.return]", &format!("{trace}[link.return]"), 1);
+        let path = scratch.0.join("mine.toml");
+        fs::write(&path, &text).unwrap();
+        let load = |rows: &str| {
+            fs::write(scratch.0.join("rates.csv"), rows).unwrap();
+            Profile::load(&path)
+        };
+        let error = Profile::load(&path).unwrap_err().to_string();
+        assert!(error.contains("mine.toml: cannot read trace") && error.contains("rates.csv"), "{error}");
+        let profile =
+            load("time_us,rate_bps,delay_us\n0,100000000,300000\n1000000,200000000,310000\n").unwrap();
+        let rate = profile.link.forward.rate.as_ref().unwrap();
+        assert_eq!(rate.mean_bps(), Some(150_000_000));
+        assert_eq!(profile.link.bdp_bytes(), 11_250_000);
+        let error = load("0,100000000\n1000000,fast\n").unwrap_err().to_string();
+        assert!(
+            error.ends_with("rates.csv, line 2: rate_bps = \"fast\" is not a whole number of at least 0")
+        );
+        let error = load("0,100000000\n").unwrap_err().to_string();
+        assert!(
+            error.contains(
+                "link.forward.rate_bps = 150000000 is out of range: expected 99000000 to 101000000, the mean"
+            ),
+            "{error}"
+        );
+        let error = load("0,150000000,299999\n").unwrap_err().to_string();
+        assert!(error.contains("line 1, delay_us = 299999 is out of range: expected 300000"), "{error}");
+        // Text alone has no directory.
+        let error = Profile::parse(&text, "built in").unwrap_err().to_string();
+        assert!(error.contains("link.forward.rate.file = \"rates.csv\""), "{error}");
+    }
+
+    #[test]
+    fn queues_of_the_tail_drop_profiles_are_shares_of_the_bdp() {
+        for (share, name) in [(100, "geo-tail-drop-100"), (50, "geo-tail-drop-50"), (25, "geo-tail-drop-25")]
+        {
+            let link = Profile::load(directory().join(format!("{name}.toml"))).unwrap().link;
+            assert_eq!(link.forward.queue_bytes, Some(link.bdp_bytes() * share / 100));
+            assert_eq!(link.forward.aqm, None);
+        }
+    }
+
+    #[test]
+    fn shipped_profiles_read_in_the_same_words_as_they_are_written() {
+        for entry in fs::read_dir(directory()).unwrap() {
+            let path = entry.unwrap().path();
+            if path.extension().is_some_and(|extension| extension == "toml") {
+                let profile = Profile::load(&path).unwrap();
+                let text = toml::to_string(&profile).unwrap();
+                assert_eq!(Profile::parse(&text, &path).unwrap(), profile);
+            }
+        }
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::experiment::{ArmResult, Comparison};
+use crate::experiment::{Amount, ArmResult, Comparison};
 use crate::stats::Summary;
 
 /// One row per arm: mean ± half of the 95 % confidence interval over the valid runs.
@@ -22,10 +22,13 @@ pub fn comparison(comparison: &Comparison) -> String {
     ];
     let mut rows = vec![header.map(str::to_owned).to_vec()];
     rows.extend(comparison.arms.iter().map(|arm| row(arm, comparison.bdp_bytes)));
+    let amount = match comparison.amount {
+        Amount::Bytes(bytes) => format!("{:.1} MB", bytes as f64 / 1e6),
+        Amount::Seconds(seconds) => format!("{seconds} s"),
+    };
     let mut out = format!(
-        "{}: {:.1} MB over {:.1} Mb/s, base RTT {:.1} ms, BDP {:.2} MB; mean ± 95 %\n",
+        "{}: {amount} over {:.1} Mb/s, base RTT {:.1} ms, BDP {:.2} MB; mean ± 95 %\n",
         comparison.profile,
-        comparison.bytes as f64 / 1e6,
         comparison.rate_bps as f64 / 1e6,
         comparison.base_rtt_us as f64 / 1e3,
         comparison.bdp_bytes as f64 / 1e6,
@@ -40,11 +43,20 @@ pub fn comparison(comparison: &Comparison) -> String {
         out.push_str(cells.collect::<Vec<_>>().join("  ").trim_end());
         out.push('\n');
     }
+    out += &shares("competitor kept", comparison, |arm| arm.competitor_share);
+    out += &shares("Jain's index of the flows", comparison, |arm| arm.fairness);
     for reason in invalid_reasons(comparison) {
         out.push_str(&reason);
         out.push('\n');
     }
     out
+}
+
+/// A line with what only some experiments have: parts of one, in percent; empty where no arm has it.
+fn shares(what: &str, comparison: &Comparison, of: impl Fn(&ArmResult) -> Option<Summary>) -> String {
+    let arm = |arm: &ArmResult| Some(format!("{} {} %", arm.arm, cell(Some(of(arm)?), 100.0, 0)));
+    let arms: Vec<_> = comparison.arms.iter().filter_map(arm).collect();
+    if arms.is_empty() { String::new() } else { format!("{what}: {}\n", arms.join(", ")) }
 }
 
 fn row(arm: &ArmResult, bdp_bytes: u64) -> Vec<String> {
@@ -98,12 +110,15 @@ mod tests {
         let table = comparison(&Comparison {
             schema: 1,
             profile: "geo".into(),
-            bytes: 80_000_000,
+            amount: Amount::Bytes(80_000_000),
             bdp_bytes: 11_250_000,
             base_rtt_us: 600_000,
             rate_bps: 150_000_000,
             seed: 1,
-            arms: vec![arm("cubic", &[25.0, 27.0]), arm("onramp_search", &[10.5])],
+            arms: vec![
+                arm("cubic", &[25.0, 27.0]),
+                ArmResult { competitor_share: Summary::of([0.4]), ..arm("onramp_search", &[10.5]) },
+            ],
             directory: None,
         });
         let lines: Vec<_> = table.lines().collect();
@@ -114,5 +129,6 @@ mod tests {
         assert!(lines[2].starts_with("cubic          26.00 ± 12.71  "), "{table}");
         assert!(lines[3].starts_with("onramp_search          10.50  "), "{table}");
         assert!(lines[2].ends_with("0/0"), "{table}");
+        assert_eq!(lines[4..], ["competitor kept: onramp_search 40 %"]);
     }
 }

@@ -10,7 +10,10 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use onramp_lab::experiment::{Arm, Plan, compare, run_once};
+use onramp_lab::emulator::Way;
+use onramp_lab::experiment::{Amount, Arm, Competitor, LinkChange, Plan, compare, run_once};
+use onramp_lab::host::HostSpec;
+use onramp_lab::link::Change;
 use onramp_lab::profile::Profile;
 
 /// 50 Mb/s, 40 ms, a queue of one BDP.
@@ -24,7 +27,7 @@ fn plan(directory: Option<PathBuf>) -> Plan {
         link: common::link(50_000_000, 20_000, 170),
         host: common::host(),
     };
-    Plan { bytes: 5_000_000, repetitions: 2, directory, ..Plan::new(profile) }
+    Plan { amount: Amount::Bytes(5_000_000), repetitions: 2, directory, ..Plan::new(profile) }
 }
 
 /// A directory of this test's own, gone at its end.
@@ -136,8 +139,12 @@ fn an_iperf3_that_dies_in_mid_run_is_reported_and_the_others_go_on() {
     let text =
         "#!/bin/sh\ncase \"$*\" in *-s*) timeout -s KILL 0.6 iperf3 \"$@\";; *) exec iperf3 \"$@\";; esac\n";
     let program = script(&scratch, text);
-    let plan =
-        Plan { iperf3: program, bytes: 50_000_000, repetitions: 2, ..plan(Some(scratch.0.join("runs"))) };
+    let plan = Plan {
+        iperf3: program,
+        amount: Amount::Bytes(50_000_000),
+        repetitions: 2,
+        ..plan(Some(scratch.0.join("runs")))
+    };
     let comparison = compare(&plan, &[Arm::stock("cubic")], |_| {}).unwrap();
     let runs = &comparison.arms[0].runs;
     assert_eq!(runs.len(), 2);
@@ -164,6 +171,58 @@ fn an_iperf3_that_does_not_begin_or_does_not_end_is_reported() {
     assert!(error.contains("did not listen") && error.contains("no luck"), "{error}");
     let error = error_of("#!/bin/sh\ncase \"$*\" in *-s*) exec iperf3 \"$@\";; *) exec sleep 60;; esac\n");
     assert_eq!(error, "the iperf3 client did not finish within 1 s and was killed");
+}
+
+#[test]
+fn several_flows_share_the_link_and_a_competitor_keeps_something() {
+    if !common::can_emulate() || !has_iperf3() {
+        return;
+    }
+    let competitor = Some(Competitor { congestion_control: "reno".into(), lead_seconds: 1 });
+    let stagger = Duration::from_millis(500);
+    let amount = Amount::Seconds(3);
+    let plan = Plan { amount, flows: 3, stagger, competitor, objects: vec![100_000, u64::MAX], ..plan(None) };
+    let run = run_once(&plan, &Arm::stock("cubic"), 1).unwrap();
+    assert_eq!(run.flows.len(), 3);
+    let sum: u64 = run.flows.iter().map(|flow| (flow.goodput_bps * flow.seconds / 8.0) as u64).sum();
+    assert!(sum.abs_diff(run.bytes_received) <= 3, "{run:?}");
+    // The last one begins a second after the first.
+    assert!(run.seconds >= 3.9 && run.seconds < 6.0, "{run:?}");
+    let fairness = run.fairness.unwrap();
+    assert!(fairness > 1.0 / 3.0 && fairness <= 1.0, "{fairness}");
+    let kept = run.competitor.unwrap();
+    assert!(
+        kept.share > 0.02 && kept.share < 0.98 && kept.goodput_before_bps > kept.goodput_bps / 10.0,
+        "{kept:?}"
+    );
+    assert!(run.goodput_bps + kept.goodput_bps < 55e6, "{run:?}");
+    let objects: Vec<_> = run.measures.objects.iter().map(|object| object.seconds).collect();
+    assert!(objects[0].unwrap() < 3.0 && objects[1].is_none(), "{objects:?}");
+    let health = run.health.unwrap();
+    assert!(run.machine_cpu_seconds > 0.0 && health.cpu_seconds > 0.0, "{health:?}");
+}
+
+#[test]
+fn the_hosts_of_an_arm_are_its_own_and_the_link_changes_when_told() {
+    if !common::can_emulate() || !has_iperf3() {
+        return;
+    }
+    let bytes = |arm: &Arm, changes: Vec<LinkChange>| {
+        let plan = Plan { amount: Amount::Seconds(3), changes, ..plan(None) };
+        run_once(&plan, arm, 1).unwrap().bytes_received as f64
+    };
+    let plain = bytes(&Arm::stock("cubic"), Vec::new());
+    // A window of 8 KiB over 40 ms is 1.6 Mb/s.
+    let small = HostSpec {
+        tcp_moderate_rcvbuf: false,
+        ..HostSpec::new([4_096, 16_384, 16_384], [4_096, 16_384, 16_384])
+    };
+    let limited = bytes(&Arm { host: Some(small), ..Arm::stock("cubic") }, Vec::new());
+    assert!(limited < plain / 4.0, "{limited} {plain}");
+    let change = Change { rate_bps: Some(5_000_000), ..Change::default() };
+    let slow = LinkChange { at: Duration::from_millis(500), way: Way::Forward, change };
+    let slowed = bytes(&Arm::stock("cubic"), vec![slow]);
+    assert!(slowed < plain / 2.0, "{slowed} {plain}");
 }
 
 /// What [`nothing_is_left_behind_a_killed_process`] kills: hosts with a child, waiting for ever.

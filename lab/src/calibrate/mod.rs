@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Does the emulated link do what its description says? Measured from outside, with UDP between the two namespaces.
 //!
-//! The random parts (AQM, schedule, jitter) are left out: they have no single value to compare with, and are tested
-//! in virtual time. Times of arrival are the kernel's, taken when the emulator hands a packet over, so that a busy
+//! What varies (AQM, loss, schedule, rates, delays) is left out: [`models`] compares it with closed forms, in virtual
+//! time. Here the link has its mean rate and smallest delay. Times of arrival are the kernel's, taken when the emulator hands a packet over, so that a busy
 //! receiver does not count. Three measurements:
 //!
 //! * **Base round-trip time**: the fastest of a series of echoes, less their transmission times.
@@ -10,6 +10,7 @@
 //! * **Queue limit**: how much longer packets take that fill the queue (the next one is dropped) than packets of the
 //!   same link at 80 % load, in packets.
 
+mod models;
 mod probe;
 
 use onramp_net::NamespaceError;
@@ -19,6 +20,7 @@ use thiserror::Error;
 use crate::emulator::{Health, MTU};
 use crate::host::{HostError, HostSpec, Hosts};
 use crate::link::LinkSpec;
+pub use models::{ModelCheck, models};
 use probe::Probe;
 
 /// Length of the saturating stream.
@@ -28,6 +30,8 @@ const BASELINE_LOAD: f64 = 0.8;
 const BASELINE_SECONDS: f64 = 0.5;
 /// How much faster than the link the saturating stream comes.
 const OVERLOAD: f64 = 1.1;
+/// How much more than the queue holds is sent at once to fill it, since some of it leaves meanwhile.
+const FILL: f64 = 1.125;
 const ECHOES: u32 = 25;
 /// Pieces of the saturating stream whose rates are compared.
 const RATE_WINDOWS: usize = 10;
@@ -117,7 +121,7 @@ impl std::fmt::Display for Calibration {
     }
 }
 
-/// Builds the link without its random parts and measures it, which takes a few seconds plus the time in which the full
+/// Builds the link without what varies and measures it, which takes a few seconds plus the time in which the full
 /// queue drains.
 ///
 /// # Errors
@@ -126,7 +130,7 @@ impl std::fmt::Display for Calibration {
 pub fn calibrate(link: &LinkSpec) -> Result<Calibration, CalibrateError> {
     let link = link.constant();
     // Buffers are TCP's; the probes are UDP.
-    let host = HostSpec { tcp_rmem: [4_096, 131_072, 6_291_456], tcp_wmem: [4_096, 16_384, 4_194_304] };
+    let host = HostSpec::new([4_096, 131_072, 6_291_456], [4_096, 16_384, 4_194_304]);
     let hosts = Hosts::set_up(&host, &link, 1, 0)?;
     let probe = Probe::open(&hosts)?;
 
@@ -140,9 +144,10 @@ pub fn calibrate(link: &LinkSpec) -> Result<Calibration, CalibrateError> {
     let rtt_seconds = probe.fastest_echo(ECHOES, &link)?;
     let count = (BASELINE_SECONDS / packet_seconds * BASELINE_LOAD) as u64;
     let quiet = probe.stream(count.max(20), packet_seconds / BASELINE_LOAD, 0, &link)?;
+    let fill = (limit_packets as f64 * FILL) as u64 + 10;
     // Enough to fill the queue at once, then a steady overload.
     let count = (SATURATED_SECONDS / packet_seconds * OVERLOAD) as u64;
-    let full = probe.stream(count.max(20), packet_seconds / OVERLOAD, limit_packets + 10, &link)?;
+    let full = probe.stream(count.max(20), packet_seconds / OVERLOAD, fill, &link)?;
 
     // Windows, because the sender may be held up long enough for the queue to run empty.
     let windows = full.chunks(full.len().div_ceil(RATE_WINDOWS).max(2)).filter_map(|seen| {

@@ -2,6 +2,7 @@
 //! The emulator's thread.
 
 use std::os::fd::AsFd;
+use std::sync::mpsc::{Receiver, TryRecvError};
 
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, ppoll};
@@ -11,7 +12,7 @@ use nix::time::{ClockId, clock_gettime};
 
 use super::health::{Lateness, stolen_seconds};
 use super::tun::{MTU, Tun};
-use super::{DirectionReport, EmulatorError, Report, priority};
+use super::{Command, DirectionReport, EmulatorError, Report, Way, priority};
 use crate::clock;
 use crate::link::{Direction, Nanos};
 
@@ -70,11 +71,14 @@ impl Carrier {
         Self { sender, receiver, forward, back, pool, lateness, write_failures: 0, max_read_gap: 0 }
     }
 
-    pub fn run(mut self, stop: &EventFd) -> Result<Report, EmulatorError> {
+    /// Carries packets until a command stops it; `wake` is signalled after each command.
+    pub fn run(mut self, commands: &Receiver<Command>, wake: &EventFd) -> Result<Report, EmulatorError> {
         let real_time = priority::real_time().is_ok();
         let (began, stolen) = (clock::now(), stolen_seconds());
+        self.forward.model.start(began);
+        self.back.model.start(began);
         let mut last_read = began;
-        loop {
+        while !self.obey(commands)? {
             self.max_read_gap = self.max_read_gap.max(clock::now().saturating_sub(last_read));
             let more = read(&self.sender, &mut self.forward, &mut self.pool)
                 .map_err(|source| EmulatorError::Read { side: "sender", source })?
@@ -91,9 +95,7 @@ impl Carrier {
             if wait == Some(0) {
                 continue;
             }
-            if self.wait(stop, wait)? {
-                break;
-            }
+            self.wait(wake, wait)?;
             last_read = clock::now();
         }
         let now = clock::now();
@@ -108,19 +110,37 @@ impl Carrier {
         Ok(Report { forward: self.forward.report(now), back: self.back.report(now), health })
     }
 
-    /// Sleeps until a packet comes, one is due, or the emulator is stopped, which is when it returns true.
-    fn wait(&self, stop: &EventFd, wait: Option<Nanos>) -> Result<bool, EmulatorError> {
+    /// Follows the commands that have come; true if one of them is to stop.
+    fn obey(&mut self, commands: &Receiver<Command>) -> Result<bool, EmulatorError> {
+        loop {
+            match commands.try_recv() {
+                Ok(Command::Change(Way::Forward, change)) => {
+                    self.forward.model.change(clock::now(), change)?
+                }
+                Ok(Command::Change(Way::Return, change)) => self.back.model.change(clock::now(), change)?,
+                Ok(Command::Stop) | Err(TryRecvError::Disconnected) => return Ok(true),
+                Err(TryRecvError::Empty) => return Ok(false),
+            }
+        }
+    }
+
+    /// Sleeps until a packet comes, one is due, or there is a command.
+    fn wait(&self, wake: &EventFd, wait: Option<Nanos>) -> Result<(), EmulatorError> {
         let mut descriptors = [
             PollFd::new(self.sender.as_fd(), PollFlags::POLLIN),
             PollFd::new(self.receiver.as_fd(), PollFlags::POLLIN),
-            PollFd::new(stop.as_fd(), PollFlags::POLLIN),
+            PollFd::new(wake.as_fd(), PollFlags::POLLIN),
         ];
         let timeout = wait.map(|wait| TimeSpec::nanoseconds(wait.min(i64::MAX as u64) as i64));
         match ppoll(&mut descriptors, timeout, None) {
-            Ok(_) => Ok(descriptors[2].any().unwrap_or(true)),
-            Err(Errno::EINTR) => Ok(false),
-            Err(errno) => Err(EmulatorError::Poll(errno)),
+            Ok(_) | Err(Errno::EINTR) => {}
+            Err(errno) => return Err(EmulatorError::Poll(errno)),
         }
+        if descriptors[2].any().unwrap_or(false) {
+            // The signal has done its work; only an earlier read could have taken it, and there is none.
+            let _ = wake.read();
+        }
+        Ok(())
     }
 
     /// Hands over what is due.

@@ -4,15 +4,19 @@
 //!
 //! The kernel's own TCP runs at both ends and notices nothing. The thread reads packets as soon as they come, gives
 //! them to the model with the time of reading, sleeps until the model says that one is due, and writes it to the
-//! other device. Both directions drain in small batches in turn, so that neither starves the other.
+//! other device. Both directions drain in small batches in turn, so that neither starves the other. Rate and delay can
+//! be changed meanwhile: [`Emulator::set`].
 
 mod carrier;
 mod health;
 mod priority;
+#[cfg(test)]
+mod tests;
 mod tun;
 
 use std::io;
 use std::sync::Arc;
+use std::sync::mpsc::{self, Sender};
 use std::thread::JoinHandle;
 
 use nix::errno::Errno;
@@ -23,7 +27,7 @@ use thiserror::Error;
 pub use health::{Health, LATE_NS, LATE_SHARE};
 pub use tun::{MTU, Tun, TunError};
 
-use crate::link::{Counters, Direction, LinkSample, LinkSpec, Nanos, RangeError};
+use crate::link::{Change, Counters, Direction, LinkSample, LinkSpec, Nanos, RangeError};
 use carrier::{Carrier, Path};
 
 /// What can go wrong with an emulator.
@@ -32,7 +36,7 @@ pub enum EmulatorError {
     /// The link's description is out of range.
     #[error(transparent)]
     Link(#[from] RangeError),
-    /// The stop signal could not be made.
+    /// The wake-up signal could not be made.
     #[error("cannot create the emulator's event descriptor: {0}")]
     Event(#[source] Errno),
     /// The thread could not be started.
@@ -51,6 +55,9 @@ pub enum EmulatorError {
         /// Why.
         source: io::Error,
     },
+    /// A change came after the thread had ended.
+    #[error("the emulator has ended and cannot be changed; stop it to see why")]
+    Ended,
     /// The thread panicked.
     #[error("the emulator's thread ended unexpectedly; this is a bug in onramp")]
     Panicked,
@@ -81,9 +88,36 @@ pub struct Report {
     pub health: Health,
 }
 
+/// Which way packets go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Way {
+    /// From the sender to the receiver of data.
+    Forward,
+    /// From the receiver to the sender.
+    Return,
+}
+
+impl Way {
+    /// The direction's key in a profile.
+    fn key(self) -> &'static str {
+        match self {
+            Self::Forward => "link.forward",
+            Self::Return => "link.return",
+        }
+    }
+}
+
+/// What the emulator's thread is asked to do.
+enum Command {
+    Change(Way, Change),
+    Stop,
+}
+
 /// A running emulator. Dropping it stops it; the devices go with it.
 pub struct Emulator {
-    stop: Arc<EventFd>,
+    commands: Sender<Command>,
+    /// Tells the thread to look at its commands.
+    wake: Arc<EventFd>,
     thread: Option<JoinHandle<Result<Report, EmulatorError>>>,
 }
 
@@ -101,20 +135,40 @@ impl Emulator {
         sample_period_us: u64,
     ) -> Result<Self, EmulatorError> {
         // Each direction has its own seed: equal parts of both must not vary in step.
-        let forward = Direction::new(&link.forward, "link.forward", seed.wrapping_mul(2), sample_period_us)?;
-        let back = Direction::new(
-            &link.back,
-            "link.return",
-            seed.wrapping_mul(2).wrapping_add(1),
-            sample_period_us,
-        )?;
-        let stop = Arc::new(EventFd::from_flags(EfdFlags::EFD_CLOEXEC).map_err(EmulatorError::Event)?);
-        let signal = Arc::clone(&stop);
+        let seed = seed.wrapping_mul(2);
+        let forward = Direction::new(&link.forward, Way::Forward.key(), seed, sample_period_us)?;
+        let back = Direction::new(&link.back, Way::Return.key(), seed.wrapping_add(1), sample_period_us)?;
+        let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
+        let wake = Arc::new(EventFd::from_flags(flags).map_err(EmulatorError::Event)?);
+        let signal = Arc::clone(&wake);
+        let (commands, asked) = mpsc::channel();
         let thread = std::thread::Builder::new()
             .name("emulator".into())
-            .spawn(move || Carrier::new(sender, receiver, Path::new(forward), Path::new(back)).run(&signal))
+            .spawn(move || {
+                Carrier::new(sender, receiver, Path::new(forward), Path::new(back)).run(&asked, &signal)
+            })
             .map_err(EmulatorError::Thread)?;
-        Ok(Self { stop, thread: Some(thread) })
+        Ok(Self { commands, wake, thread: Some(thread) })
+    }
+
+    /// Changes rate or delay of one direction at once, while packets flow. See [`Direction::change`] for what
+    /// becomes of packets in transmission and on the way.
+    ///
+    /// # Errors
+    /// [`EmulatorError::Link`] for a value out of range, [`EmulatorError::Ended`] after the thread has failed.
+    pub fn set(&self, way: Way, change: Change) -> Result<(), EmulatorError> {
+        change.validate(way.key())?;
+        if self.has_failed() {
+            return Err(EmulatorError::Ended);
+        }
+        self.ask(Command::Change(way, change))
+    }
+
+    fn ask(&self, command: Command) -> Result<(), EmulatorError> {
+        self.commands.send(command).map_err(|_| EmulatorError::Ended)?;
+        // It fails only when its counter is at its limit of 2^64 - 2, and then the thread is awake.
+        let _ = self.wake.write(1);
+        Ok(())
     }
 
     /// Whether the thread has ended by itself, which only an error makes it do; [`Emulator::stop`] tells which.
@@ -132,8 +186,8 @@ impl Emulator {
 
     fn join(&mut self) -> Option<Result<Report, EmulatorError>> {
         let thread = self.thread.take()?;
-        // Writing to an eventfd fails only when its counter is at its limit of 2^64 - 2.
-        let _ = self.stop.write(1);
+        // A thread that has ended by itself needs no stop.
+        let _ = self.ask(Command::Stop);
         Some(thread.join().unwrap_or(Err(EmulatorError::Panicked)))
     }
 }

@@ -1,27 +1,47 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! What is compared: congestion controls by their kernel names.
 
+use std::error::Error;
 use std::fmt;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use serde::Serialize;
 
+use crate::host::HostSpec;
+
 /// One arm of an experiment.
 #[derive(Clone, Debug)]
 pub struct Arm {
-    /// What tables and files call it.
+    /// What tables and files call it; no two arms of an experiment share it.
     pub name: String,
     /// The kernel's name of the congestion control, 1 to 15 bytes.
     pub congestion_control: String,
-    /// Where its flows record their exit; `None` for the kernel's own controls, whose exit is found by sampling.
-    pub storage: Option<FlowStorage>,
+    /// Hosts for this arm alone; `None` for the profile's.
+    pub host: Option<HostSpec>,
+    /// What has to be done before each of its runs; `None` for the kernel's own controls, whose exit is found by
+    /// sampling.
+    pub ready: Option<Ready>,
 }
 
 impl Arm {
     /// One of the kernel's own controls, such as `cubic`.
     pub fn stock(name: &str) -> Self {
-        Self { name: name.to_owned(), congestion_control: name.to_owned(), storage: None }
+        Self { name: name.to_owned(), congestion_control: name.to_owned(), host: None, ready: None }
+    }
+}
+
+/// Makes a congestion control ready and says where its flows record their exit. Called before each run of the arm,
+/// because names of controls are the host's: arms that use one control with different parameters take turns.
+#[derive(Clone)]
+pub struct Ready(pub Arc<MakeReady>);
+
+/// See [`Ready`].
+pub type MakeReady = dyn Fn() -> Result<FlowStorage, Box<dyn Error + Send + Sync>> + Send + Sync;
+
+impl fmt::Debug for Ready {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("Ready")
     }
 }
 
@@ -52,6 +72,8 @@ pub struct Exit {
     pub seconds: f64,
     /// Congestion window at detection, bytes.
     pub window_bytes: u64,
+    /// ACKs that the algorithm had judged by then, where its flows count them.
+    pub acks: Option<u64>,
     /// Where this is known from.
     pub source: ExitSource,
 }

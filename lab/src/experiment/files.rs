@@ -5,6 +5,7 @@
 //! runs/20261121T021500Z-geo-cubic-bbr/
 //!   manifest.json  result.json  plot.svg
 //!   000-cubic/  result.json  flow.csv  link.csv  iperf3-client.json  iperf3-server.json
+//!               flow-N.csv  iperf3-client-N.json  iperf3-server-N.json  flow-competitor.csv
 //! ```
 
 use std::fmt::Write;
@@ -15,6 +16,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::arm::Arm;
+use super::flow::Flow;
 use super::iperf3::{self, Download};
 use super::result::Run;
 use super::run::Trace;
@@ -26,16 +28,18 @@ use crate::link::LinkSample;
 pub(super) fn default_directory(plan: &Plan, arms: &[Arm]) -> PathBuf {
     let time = jiff::Timestamp::now().strftime("%Y%m%dT%H%M%SZ").to_string();
     let names: Vec<_> = arms.iter().map(|arm| arm.name.as_str()).collect();
-    let name: String = format!("{time}-{}-{}", plan.profile.name, names.join("-"))
-        .chars()
-        .map(|c| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' })
-        .take(120)
-        .collect();
-    Path::new("runs").join(name)
+    let name = format!("{time}-{}-{}", plan.profile.name, names.join("-"));
+    Path::new("runs").join(file_name(&name, 120))
+}
+
+/// A text as the name of a file, of at most so many characters.
+fn file_name(text: &str, most: usize) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };
+    text.chars().map(plain).take(most).collect()
 }
 
 pub(super) fn run_directory(root: &Path, index: usize, attempt: u32, arm: &Arm) -> PathBuf {
-    let name = arm.name.replace(['/', '\0'], "_");
+    let name = file_name(&arm.name, 80);
     let again = if attempt == 0 { String::new() } else { format!("-again{attempt}") };
     root.join(format!("{index:03}-{name}{again}"))
 }
@@ -59,26 +63,35 @@ pub(super) fn write_run(
     directory: &Path,
     run: &Run,
     trace: &Trace,
-    download: &Download,
+    downloads: &[Download],
 ) -> Result<(), ExperimentError> {
     create(directory)?;
     write_json(directory.join("result.json"), run)?;
-    write(directory.join("iperf3-client.json"), &download.client_json)?;
-    write(directory.join("iperf3-server.json"), &download.server_json)?;
-    write(directory.join("flow.csv"), flow_csv(trace))?;
+    let number = |at: usize| if at == 0 { String::new() } else { format!("-{at}") };
+    for (at, download) in downloads.iter().enumerate() {
+        let number = number(at);
+        write(directory.join(format!("iperf3-client{number}.json")), &download.client_json)?;
+        write(directory.join(format!("iperf3-server{number}.json")), &download.server_json)?;
+    }
+    let began = trace.began_ns();
+    for (at, flow) in trace.flows.iter().enumerate() {
+        write(directory.join(format!("flow{}.csv", number(at))), flow_csv(flow, began))?;
+    }
+    if let Some(competitor) = &trace.competitor {
+        write(directory.join("flow-competitor.csv"), flow_csv(competitor, began))?;
+    }
     write(directory.join("link.csv"), link_csv(trace))
 }
 
-/// Times are seconds of CLOCK_MONOTONIC since the flow's first data, as in the results.
-fn flow_csv(trace: &Trace) -> String {
+/// Times are seconds of CLOCK_MONOTONIC since the first flow's first data, as in the results.
+fn flow_csv(flow: &Flow, began: u64) -> String {
     let mut out = String::from(
         "seconds,cwnd_segments,ssthresh_segments,mss_bytes,in_flight_segments,rtt_us,min_rtt_us,\
          retransmitted_segments,lost_segments,bytes_acked,bytes_sent,notsent_bytes,delivery_rate_bytes_per_s,\
          pacing_rate_bytes_per_s,peer_window_bytes,ca_state\n",
     );
-    let began = trace.flow.began_ns().unwrap_or(0);
     let optional = |value: Option<u64>| value.map(|value| value.to_string()).unwrap_or_default();
-    for sample in &trace.flow.samples {
+    for sample in &flow.samples {
         let info = &sample.info;
         // Writing to a String cannot fail.
         let _ = writeln!(
@@ -109,7 +122,7 @@ fn link_csv(trace: &Trace) -> String {
     let mut out = String::from(
         "direction,seconds,queue_bytes,queue_packets,delivered_bytes,dropped_queue_full,dropped_aqm,delay_us\n",
     );
-    let began = trace.flow.began_ns().unwrap_or(0);
+    let began = trace.began_ns();
     let mut add = |name: &str, samples: &[LinkSample]| {
         for sample in samples {
             let _ = writeln!(
@@ -153,7 +166,14 @@ pub(super) fn write_manifest(directory: &Path, plan: &Plan, arms: &[Arm]) -> Res
             .collect();
     let arms: Vec<_> = arms
         .iter()
-        .map(|arm| json!({"arm": arm.name, "congestion_control": arm.congestion_control, "exit_from_record": arm.storage.is_some()}))
+        .map(|arm| {
+            json!({
+                "arm": arm.name,
+                "congestion_control": arm.congestion_control,
+                "exit_from_record": arm.ready.is_some(),
+                "host": arm.host,
+            })
+        })
         .collect();
     let manifest = json!({
         "schema": super::SCHEMA,
@@ -166,7 +186,11 @@ pub(super) fn write_manifest(directory: &Path, plan: &Plan, arms: &[Arm]) -> Res
         "qdisc": read_trimmed("/proc/sys/net/core/default_qdisc"),
         "sysctls": sysctls,
         "cubic_module_parameters": hystart,
-        "bytes": plan.bytes,
+        "amount": plan.amount,
+        "flows": plan.flows,
+        "stagger_seconds": plan.stagger.as_secs_f64(),
+        "competitor": plan.competitor,
+        "link_changes": plan.changes.iter().map(|change| format!("{change:?}")).collect::<Vec<_>>(),
         "repetitions": plan.repetitions,
         "retries": plan.retries,
         "seed": plan.seed,

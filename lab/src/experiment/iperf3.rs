@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! One download with iperf3: server where the data come from, client (`-R`) where they go to, so that the clock is the
+//! Downloads with iperf3, each with processes of its own: server where the data come from, client (`-R`) where they go to, so that the clock is the
 //! receiver's and stops with the last byte it receives. (The other way round, `-n` stops the clock when the last byte
 //! is in the sender's socket buffer, on a long path seconds early.)
 
-use std::io::{self, Read};
+use std::io;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::thread::JoinHandle;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use onramp_net::Namespace;
@@ -14,16 +13,18 @@ use onramp_net::sock_diag::{SockDiag, SockDiagError, States};
 use serde_json::Value;
 use thiserror::Error;
 
+use super::plan::Amount;
+use super::process::{Running, start_error};
 use crate::host::SENDER;
 
-/// Port of the server; each run has its own namespace.
+/// Port of the first server; further ones follow.
 pub(super) const PORT: u16 = 5201;
 
 /// How long the server may take to listen.
 const LISTEN_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long the server may take to end after the client.
 const END_TIMEOUT: Duration = Duration::from_secs(10);
-const POLL: Duration = Duration::from_millis(5);
+pub(super) const POLL: Duration = Duration::from_millis(5);
 
 /// What can go wrong with a download.
 #[derive(Debug, Error)]
@@ -65,6 +66,9 @@ pub enum Iperf3Error {
         /// The limit.
         seconds: u64,
     },
+    /// The link ended under it.
+    #[error("the transfer was given up because the link failed")]
+    Interrupted,
     /// Its report lacks something.
     #[error("iperf3's report has no {field}")]
     Report {
@@ -103,175 +107,162 @@ fn block_bytes(bytes: u64) -> u64 {
     (4 * 1024..=LARGEST).rev().find(|block| bytes.is_multiple_of(*block)).unwrap_or(LARGEST)
 }
 
-/// Downloads `bytes` from `sender` to `receiver` under a congestion control.
+/// One transfer among those of a run.
+pub(super) struct Request {
+    /// Of its server; each run has its own namespace.
+    pub port: u16,
+    pub congestion_control: String,
+    pub amount: Amount,
+    /// When it begins.
+    pub start: Duration,
+    /// It only accompanies the others: it is ended when they have, and reports nothing.
+    pub accompanies: bool,
+}
+
+impl Request {
+    /// A transfer from the beginning on.
+    pub fn of(congestion_control: &str, amount: Amount) -> Self {
+        let congestion_control = congestion_control.to_owned();
+        Self { port: PORT, congestion_control, amount, start: Duration::ZERO, accompanies: false }
+    }
+
+    fn server(&self, program: &Path, sender: &Namespace) -> Result<Running, Iperf3Error> {
+        let (address, port) = (SENDER.to_string(), self.port.to_string());
+        let mut command = sender.command(program);
+        command.args(["-s", "-1", "-J", "-B", &address, "-p", &port]);
+        Running::start("server", program, &mut command)
+    }
+
+    fn client(&self, program: &Path, receiver: &Namespace) -> Result<Running, Iperf3Error> {
+        let (address, port) = (SENDER.to_string(), self.port.to_string());
+        let mut command = receiver.command(program);
+        command.args(["-c", &address, "-p", &port, "-R", "-J", "--connect-timeout", "30000"]);
+        command.args(["-C", &self.congestion_control]);
+        match self.amount {
+            Amount::Bytes(bytes) => {
+                command.args(["-n", &bytes.to_string(), "-l", &block_bytes(bytes).to_string()])
+            }
+            Amount::Seconds(seconds) => command.args(["-t", &seconds.to_string()]),
+        };
+        Running::start("client", program, &mut command)
+    }
+}
+
+/// A transfer under way.
+struct Pair {
+    server: Running,
+    client: Option<Running>,
+    ended: bool,
+}
+
+impl Pair {
+    /// Looks after it; true once it is over.
+    fn tend(&mut self, timeout: Duration, since_start: Duration) -> Result<bool, Iperf3Error> {
+        let Some(client) = &mut self.client else { return Ok(false) };
+        if self.ended || client.has_ended()? {
+            self.ended = true;
+            return Ok(true);
+        }
+        if since_start > timeout {
+            return Err(Iperf3Error::Timeout { seconds: timeout.as_secs() });
+        }
+        // The client can wait for ever for a server that has gone.
+        if self.server.has_ended()? && since_start > POLL && !client.ends_within(END_TIMEOUT)? {
+            return Err(self.server.failure());
+        }
+        Ok(false)
+    }
+
+    fn download(mut self) -> Result<Option<Download>, Iperf3Error> {
+        let Some(mut client) = self.client else { return Ok(None) };
+        let client_json = client.output();
+        let report: Value = serde_json::from_str(&client_json).unwrap_or_default();
+        if let Some(message) = report["error"].as_str() {
+            return Err(Iperf3Error::Failed { role: "client", message: message.to_owned() });
+        }
+        if !client.succeeded() {
+            return Err(client.failure());
+        }
+        self.server.ends_within(END_TIMEOUT)?;
+        let end = &report["end"];
+        Ok(Some(Download {
+            seconds: end["sum_received"]["seconds"]
+                .as_f64()
+                .filter(|seconds| *seconds > 0.0)
+                .ok_or(Iperf3Error::Report { field: "end.sum_received.seconds" })?,
+            bytes: end["sum_received"]["bytes"]
+                .as_u64()
+                .ok_or(Iperf3Error::Report { field: "end.sum_received.bytes" })?,
+            retransmits: end["sum_sent"]["retransmits"].as_u64(),
+            client_json,
+            server_json: self.server.kill_and_read(),
+        }))
+    }
+}
+
+/// Downloads from `sender` to `receiver`, all requests at their times. `meanwhile` is called every few milliseconds with
+/// the time since the beginning and says whether to go on. Returns the downloads of the requests that report, in
+/// order.
 pub(super) fn download(
     program: &Path,
     sender: &Namespace,
     receiver: &Namespace,
-    congestion_control: &str,
-    bytes: u64,
+    requests: &[Request],
     timeout: Duration,
-) -> Result<Download, Iperf3Error> {
-    let address = SENDER.to_string();
-    let port = PORT.to_string();
-    let mut server = Running::start(
-        "server",
-        program,
-        sender.command(program).args(["-s", "-1", "-J", "-B", &address, "-p", &port]),
-    )?;
-    wait_until_listening(sender, &mut server)?;
-    let (count, block) = (bytes.to_string(), block_bytes(bytes).to_string());
-    let mut client = Running::start(
-        "client",
-        program,
-        receiver
-            .command(program)
-            .args(["-c", &address, "-p", &port, "-R", "-J", "--connect-timeout", "30000"])
-            .args(["-n", &count, "-l", &block, "-C", congestion_control]),
-    )?;
+    mut meanwhile: impl FnMut(Duration) -> bool,
+) -> Result<Vec<Download>, Iperf3Error> {
+    let mut pairs = Vec::new();
+    for request in requests {
+        pairs.push(Pair { server: request.server(program, sender)?, client: None, ended: false });
+    }
+    wait_until_listening(sender, requests, &mut pairs)?;
     let begin = Instant::now();
-    while !client.has_ended()? {
-        if begin.elapsed() > timeout {
-            return Err(Iperf3Error::Timeout { seconds: timeout.as_secs() });
+    loop {
+        let elapsed = begin.elapsed();
+        let mut over = true;
+        for (request, pair) in requests.iter().zip(&mut pairs) {
+            if pair.client.is_none() && elapsed >= request.start {
+                pair.client = Some(request.client(program, receiver)?);
+            }
+            let ended = pair.tend(timeout, elapsed.saturating_sub(request.start))?;
+            over &= ended || request.accompanies;
         }
-        // The client can wait for ever for a server that has gone.
-        if server.has_ended()? && begin.elapsed() > POLL && !client.ends_within(END_TIMEOUT)? {
-            return Err(server.failure());
+        if over {
+            break;
+        }
+        if !meanwhile(elapsed) {
+            return Err(Iperf3Error::Interrupted);
         }
         std::thread::sleep(POLL);
     }
-    let client_json = client.output();
-    let report: Value = serde_json::from_str(&client_json).unwrap_or_default();
-    if let Some(message) = report["error"].as_str() {
-        return Err(Iperf3Error::Failed { role: "client", message: message.to_owned() });
-    }
-    if !client.succeeded() {
-        return Err(client.failure());
-    }
-    server.ends_within(END_TIMEOUT)?;
-    let end = &report["end"];
-    Ok(Download {
-        seconds: end["sum_received"]["seconds"]
-            .as_f64()
-            .filter(|seconds| *seconds > 0.0)
-            .ok_or(Iperf3Error::Report { field: "end.sum_received.seconds" })?,
-        bytes: end["sum_received"]["bytes"]
-            .as_u64()
-            .ok_or(Iperf3Error::Report { field: "end.sum_received.bytes" })?,
-        retransmits: end["sum_sent"]["retransmits"].as_u64(),
-        client_json,
-        server_json: server.kill_and_read(),
-    })
+    let (reporting, accompanying): (Vec<_>, Vec<_>) =
+        requests.iter().zip(pairs).partition(|(request, _)| !request.accompanies);
+    drop(accompanying);
+    let downloads = reporting.into_iter().map(|(_, pair)| pair.download());
+    downloads.filter_map(Result::transpose).collect()
 }
 
-fn wait_until_listening(sender: &Namespace, server: &mut Running) -> Result<(), Iperf3Error> {
+fn wait_until_listening(
+    sender: &Namespace,
+    requests: &[Request],
+    pairs: &mut [Pair],
+) -> Result<(), Iperf3Error> {
     let mut diag = sender.run(SockDiag::open)??;
     let begin = Instant::now();
     loop {
-        let mut listening = false;
-        diag.dump(States::LISTEN, &[], |socket| listening |= socket.local.port() == PORT)?;
-        if listening {
+        let mut listening = Vec::new();
+        diag.dump(States::LISTEN, &[], |socket| listening.push(socket.local.port()))?;
+        if requests.iter().all(|request| listening.contains(&request.port)) {
             return Ok(());
         }
-        if server.has_ended()? || begin.elapsed() > LISTEN_TIMEOUT {
-            let message = server.failure().to_string();
-            return Err(Iperf3Error::NotListening { message });
+        for Pair { server, .. } in &mut *pairs {
+            if server.has_ended()? || begin.elapsed() > LISTEN_TIMEOUT {
+                let message = server.failure().to_string();
+                return Err(Iperf3Error::NotListening { message });
+            }
         }
         std::thread::sleep(POLL);
     }
-}
-
-fn start_error(program: &Path, role: &'static str, source: io::Error) -> Iperf3Error {
-    if source.kind() == io::ErrorKind::NotFound {
-        Iperf3Error::Missing(program.into())
-    } else {
-        Iperf3Error::Run { role, source }
-    }
-}
-
-/// A child whose output is collected; killed by its own pid when dropped.
-struct Running {
-    role: &'static str,
-    child: Child,
-    stdout: Option<JoinHandle<String>>,
-    stderr: Option<JoinHandle<String>>,
-}
-
-impl Running {
-    fn start(role: &'static str, program: &Path, command: &mut Command) -> Result<Self, Iperf3Error> {
-        let mut child = command
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .map_err(|source| start_error(program, role, source))?;
-        let stdout = child.stdout.take().map(collect);
-        let stderr = child.stderr.take().map(collect);
-        Ok(Self { role, child, stdout, stderr })
-    }
-
-    fn has_ended(&mut self) -> Result<bool, Iperf3Error> {
-        let status = self.child.try_wait();
-        status.map(|status| status.is_some()).map_err(|source| Iperf3Error::Run { role: self.role, source })
-    }
-
-    fn ends_within(&mut self, limit: Duration) -> Result<bool, Iperf3Error> {
-        let begin = Instant::now();
-        while !self.has_ended()? {
-            if begin.elapsed() > limit {
-                return Ok(false);
-            }
-            std::thread::sleep(POLL);
-        }
-        Ok(true)
-    }
-
-    fn succeeded(&mut self) -> bool {
-        matches!(self.child.try_wait(), Ok(Some(status)) if status.success())
-    }
-
-    /// What it printed; it has ended.
-    fn output(&mut self) -> String {
-        self.stdout.take().map(|reader| reader.join().unwrap_or_default()).unwrap_or_default()
-    }
-
-    fn kill_and_read(&mut self) -> String {
-        self.kill();
-        self.output()
-    }
-
-    fn kill(&mut self) {
-        // Fails only when it has ended already.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-
-    /// An error with everything it said.
-    fn failure(&mut self) -> Iperf3Error {
-        self.kill();
-        let status = self.child.wait().map_or_else(|error| error.to_string(), |status| status.to_string());
-        let stderr = self.stderr.take().map(|reader| reader.join().unwrap_or_default()).unwrap_or_default();
-        let stdout = self.output();
-        let report: Value = serde_json::from_str(&stdout).unwrap_or_default();
-        let said = report["error"].as_str().unwrap_or(stderr.trim()).to_owned();
-        let message = if said.is_empty() { status } else { format!("{said} ({status})") };
-        Iperf3Error::Failed { role: self.role, message }
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        self.kill();
-    }
-}
-
-fn collect(mut from: impl Read + Send + 'static) -> JoinHandle<String> {
-    std::thread::spawn(move || {
-        let mut bytes = Vec::new();
-        // What was read before an error is still worth showing.
-        let _ = from.read_to_end(&mut bytes);
-        String::from_utf8_lossy(&bytes).into_owned()
-    })
 }
 
 #[cfg(test)]

@@ -6,8 +6,13 @@
 //! name; whoever knows more about them (where flows record their exit) says so in [`Arm`].
 
 mod arm;
+mod cpu;
 mod files;
+mod flow;
 mod iperf3;
+mod measures;
+mod plan;
+mod process;
 mod result;
 mod run;
 mod sampler;
@@ -15,24 +20,21 @@ mod veth;
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use onramp_net::NamespaceError;
 use onramp_net::sock_diag::{SockDiagError, TcpInfo};
 use thiserror::Error;
 
-pub use arm::{Arm, Decode, Exit, ExitSource, FlowStorage};
+pub use arm::{Arm, Decode, Exit, ExitSource, FlowStorage, MakeReady, Ready};
+pub use flow::{Flow, FlowSample};
 pub use iperf3::Iperf3Error;
-pub use result::{ArmResult, Comparison, Run, SCHEMA};
-pub use sampler::{Flow, FlowSample};
+pub use measures::{Measures, ObjectTime};
+pub use plan::{Amount, Competitor, DEFAULT_BYTES, LinkChange, Plan};
+pub use result::{ArmResult, Comparison, CompetitorRun, FlowRun, Run, SCHEMA};
 pub use veth::{VethRun, over_veth};
 
 use crate::host::HostError;
 use crate::plot::{self, Curve};
-use crate::profile::Profile;
-
-/// Bytes of a download where nothing else is said: the 80 MB of source 000, in units of a million.
-pub const DEFAULT_BYTES: u64 = 80_000_000;
 
 /// What can go wrong with an experiment.
 #[derive(Debug, Error)]
@@ -52,6 +54,14 @@ pub enum ExperimentError {
     /// The sampler could not be started.
     #[error("cannot start the sampler's thread: {0}")]
     Sampler(#[source] std::io::Error),
+    /// An arm's control could not be made ready.
+    #[error("arm {arm}: {source}")]
+    Arm {
+        /// Name of the arm.
+        arm: String,
+        /// Why.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
     /// No connection carried data.
     #[error("no TCP connection was seen to carry data; was the download too short to be sampled (10 ms)?")]
     NoFlow,
@@ -100,32 +110,6 @@ impl ExperimentError {
     }
 }
 
-/// What to do.
-#[derive(Clone, Debug)]
-pub struct Plan {
-    /// Link and hosts.
-    pub profile: Profile,
-    /// Bytes of each download, 1 to 1 000 000 000 000. See [`DEFAULT_BYTES`].
-    pub bytes: u64,
-    /// Downloads of each arm, 1 to 10 000.
-    pub repetitions: u32,
-    /// How often a run is repeated whose emulator fell behind, 0 to 100. All attempts are kept.
-    pub retries: u32,
-    /// Seed of the first repetition.
-    pub seed: u64,
-    /// Where to put the files; `None` for `runs/<UTC time>-<profile>-<arms>`.
-    pub directory: Option<PathBuf>,
-    /// After which a download is given up and its iperf3 killed; `None` for two minutes and twenty times what the
-    /// link's rate would need.
-    pub timeout: Option<Duration>,
-    /// For the manifest: how this came to be run.
-    pub command_line: Vec<String>,
-    /// The iperf3 to use, by name or path.
-    pub iperf3: PathBuf,
-    /// Shown every look at a flow while it runs.
-    pub watch: Option<Watch>,
-}
-
 /// Whoever follows a flow while it runs; called every 10 ms from another thread, so it must be quick.
 #[derive(Clone)]
 pub struct Watch(pub Arc<dyn Fn(&Sight<'_>) + Send + Sync>);
@@ -147,48 +131,6 @@ pub struct Sight<'a> {
     pub info: &'a TcpInfo,
     /// Value of the arm's socket storage, if it has one.
     pub storage: Option<&'a [u8]>,
-}
-
-impl Plan {
-    /// Ten downloads of [`DEFAULT_BYTES`], as in source 000, with seed 1.
-    pub fn new(profile: Profile) -> Self {
-        Self {
-            profile,
-            bytes: DEFAULT_BYTES,
-            repetitions: 10,
-            retries: 2,
-            seed: 1,
-            directory: None,
-            timeout: None,
-            command_line: std::env::args().collect(),
-            iperf3: "iperf3".into(),
-            watch: None,
-        }
-    }
-
-    fn timeout(&self) -> Duration {
-        let ideal = self.bytes as f64 * 8.0 / self.profile.link.forward.rate_bps as f64;
-        self.timeout.unwrap_or_else(|| Duration::from_secs_f64(120.0 + 20.0 * ideal))
-    }
-
-    fn validate(&self) -> Result<(), ExperimentError> {
-        if !(1..=1_000_000_000_000).contains(&self.bytes) {
-            let range = "1 to 1000000000000";
-            return Err(ExperimentError::Plan { name: "bytes", value: self.bytes, range });
-        }
-        if !(1..=10_000).contains(&self.repetitions) {
-            let value = self.repetitions.into();
-            return Err(ExperimentError::Plan { name: "repetitions", value, range: "1 to 10000" });
-        }
-        if self.retries > 100 {
-            return Err(ExperimentError::Plan {
-                name: "retries",
-                value: self.retries.into(),
-                range: "0 to 100",
-            });
-        }
-        Ok(())
-    }
 }
 
 /// What happens, as it happens.
@@ -267,7 +209,7 @@ pub fn compare(
                 Ok((run, trace)) => {
                     // One curve per arm: its first valid run.
                     if run.valid && !curves.iter().any(|(of, _)| *of == at) {
-                        curves.push((at, Curve::new(&arm.name, &trace.flow, run.exit.as_ref())));
+                        curves.push((at, Curve::new(&arm.name, &trace.flows[0], run.exit.as_ref())));
                     }
                     run
                 }
@@ -287,7 +229,7 @@ pub fn compare(
     let comparison = Comparison {
         schema: SCHEMA,
         profile: plan.profile.name.clone(),
-        bytes: plan.bytes,
+        amount: plan.amount,
         bdp_bytes: link.bdp_bytes(),
         base_rtt_us: link.base_rtt_us(),
         rate_bps: link.forward.rate_bps,
@@ -309,6 +251,7 @@ pub fn compare(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::profile::Profile;
 
     #[test]
     fn arms_take_turns_and_share_seeds() {
@@ -317,7 +260,5 @@ mod tests {
         let plan = Plan { repetitions: 3, seed: 7, ..Plan::new(profile) };
         let turns: Vec<_> = turns(2, &plan).collect();
         assert_eq!(turns, [(0, 7), (1, 7), (1, 8), (0, 8), (0, 9), (1, 9)]);
-        let error = Plan { bytes: 0, ..plan }.validate().unwrap_err().to_string();
-        assert_eq!(error, "bytes = 0 is out of range: expected 1 to 1000000000000");
     }
 }

@@ -5,13 +5,15 @@
 use serde::Serialize;
 
 use super::arm::Exit;
+use super::measures::Measures;
+use super::plan::Amount;
 use crate::emulator::Health;
 use crate::stats::Summary;
 
 /// Version of the JSON form.
 pub const SCHEMA: u32 = 1;
 
-/// One download.
+/// One run of one arm.
 #[derive(Clone, Debug, Serialize)]
 pub struct Run {
     /// Whether it counts.
@@ -21,17 +23,18 @@ pub struct Run {
     pub invalid_reason: Option<String>,
     /// Seed of the link's randomness.
     pub seed: u64,
-    /// Receiver's time from the start of the transfer to the last byte, seconds (iperf3).
+    /// Receiver's time from the start of the transfer to the last byte, seconds (iperf3); of several flows, from the
+    /// start of the first to the last byte of all.
     pub seconds: f64,
     /// Bytes received over that time, bit/s.
     pub goodput_bps: f64,
-    /// Bytes the receiver got.
+    /// Bytes the receiver got, all flows.
     pub bytes_received: u64,
     /// From the first full packet that the emulator handed to the receiver to the last, seconds: a check on `seconds`.
     /// Longer than it where iperf3's sender sent part of a block more than asked (see `bytes_received`), by up to a
     /// round trip if that part had to wait for the window.
     pub link_seconds: Option<f64>,
-    /// Segments the sender retransmitted (`tcp_info`, last look at the flow).
+    /// Segments the sender retransmitted (`tcp_info`, last look at the flows).
     pub retransmitted_segments: u64,
     /// The same as iperf3 counted.
     pub iperf3_retransmitted_segments: Option<u64>,
@@ -43,21 +46,37 @@ pub struct Run {
     pub max_queue_bytes: u64,
     /// Largest smoothed round-trip time, microseconds.
     pub max_rtt_us: u32,
+    /// Mean smoothed round-trip time from the first data to the last acknowledgment, microseconds.
+    pub mean_rtt_us: f64,
     /// Smallest round-trip time, microseconds.
     pub min_rtt_us: Option<u32>,
     /// Time stalled by the receiver's window, seconds.
     pub receive_window_limited_seconds: f64,
     /// Time stalled by the send buffer, seconds.
     pub send_buffer_limited_seconds: f64,
-    /// How slow start ended; none if it did not, or if it cannot be seen.
+    /// How slow start ended; none if it did not, or if it cannot be seen. Of several flows, the first one's, as are
+    /// round-trip times, stalls and measures.
     pub exit: Option<Exit>,
+    /// Read off the series of the flow.
+    pub measures: Measures,
+    /// Each of several flows, in the order of their starts; empty for one.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub flows: Vec<FlowRun>,
+    /// Jain's index of the goodputs of several flows: 1 where all are equal.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fairness: Option<f64>,
+    /// What a competitor got.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub competitor: Option<CompetitorRun>,
+    /// Processor time of the whole machine during the transfer, seconds; that of the emulator is in `health`.
+    pub machine_cpu_seconds: f64,
     /// How the emulator kept up.
     pub health: Option<Health>,
 }
 
 impl Run {
     /// A run that yielded nothing.
-    pub(super) fn failed(seed: u64, reason: String) -> Self {
+    pub(crate) fn failed(seed: u64, reason: String) -> Self {
         Self {
             valid: false,
             invalid_reason: Some(reason),
@@ -72,13 +91,45 @@ impl Run {
             aqm_drops: 0,
             max_queue_bytes: 0,
             max_rtt_us: 0,
+            mean_rtt_us: 0.0,
             min_rtt_us: None,
             receive_window_limited_seconds: 0.0,
             send_buffer_limited_seconds: 0.0,
             exit: None,
+            measures: Measures::default(),
+            flows: Vec::new(),
+            fairness: None,
+            competitor: None,
+            machine_cpu_seconds: 0.0,
             health: None,
         }
     }
+}
+
+/// One of several flows.
+#[derive(Clone, Debug, Serialize)]
+pub struct FlowRun {
+    /// Receiver's time from the start of its transfer to the last byte, seconds.
+    pub seconds: f64,
+    /// Bytes received over that time, bit/s.
+    pub goodput_bps: f64,
+    /// Segments retransmitted.
+    pub retransmitted_segments: u64,
+    /// How slow start ended.
+    pub exit: Option<Exit>,
+}
+
+/// What a competitor got while the arm's first flow was there.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct CompetitorRun {
+    /// Its goodput in that time, bit/s.
+    pub goodput_bps: f64,
+    /// Its goodput in as long a time before, or in its whole life before if that was shorter, bit/s.
+    pub goodput_before_bps: f64,
+    /// Its share of what both got, 0 to 1; 0.5 is an equal one.
+    pub share: f64,
+    /// Segments it retransmitted in its whole life.
+    pub retransmitted_segments: u64,
 }
 
 /// All runs of one arm. Summaries cover its valid runs.
@@ -100,6 +151,20 @@ pub struct ArmResult {
     pub queue_drops: Option<Summary>,
     /// Largest smoothed round-trip time, microseconds.
     pub max_rtt_us: Option<Summary>,
+    /// Mean smoothed round-trip time, microseconds.
+    pub mean_rtt_us: Option<Summary>,
+    /// Goodput over the last third, bit/s.
+    pub steady_goodput_bps: Option<Summary>,
+    /// Share that the competitor kept, over the runs that had one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub competitor_share: Option<Summary>,
+    /// Jain's index, over the runs of several flows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fairness: Option<Summary>,
+    /// Processor time of the machine, seconds.
+    pub machine_cpu_seconds: Option<Summary>,
+    /// Processor time of the emulator's thread, seconds.
+    pub emulator_cpu_seconds: Option<Summary>,
     /// Time of the exit, seconds, over the runs that have one.
     pub exit_seconds: Option<Summary>,
     /// Window at the exit, bytes, over the runs that have one.
@@ -116,6 +181,7 @@ impl ArmResult {
         let of_exit = |value: &dyn Fn(&Exit) -> f64| {
             Summary::of(valid().filter_map(|run| Some(value(run.exit.as_ref()?))))
         };
+        let if_any = |value: &dyn Fn(&Run) -> Option<f64>| Summary::of(valid().filter_map(value));
         Self {
             arm: arm.to_owned(),
             congestion_control: congestion_control.to_owned(),
@@ -125,6 +191,12 @@ impl ArmResult {
             retransmitted_segments: of(&|run| run.retransmitted_segments as f64),
             queue_drops: of(&|run| run.queue_drops as f64),
             max_rtt_us: of(&|run| f64::from(run.max_rtt_us)),
+            mean_rtt_us: of(&|run| run.mean_rtt_us),
+            steady_goodput_bps: if_any(&|run| run.measures.steady_goodput_bps),
+            competitor_share: if_any(&|run| Some(run.competitor?.share)),
+            fairness: if_any(&|run| run.fairness),
+            machine_cpu_seconds: of(&|run| run.machine_cpu_seconds),
+            emulator_cpu_seconds: if_any(&|run| Some(run.health.as_ref()?.cpu_seconds)),
             exit_seconds: of_exit(&|exit| exit.seconds),
             exit_window_bytes: of_exit(&|exit| exit.window_bytes as f64),
             runs,
@@ -139,8 +211,9 @@ pub struct Comparison {
     pub schema: u32,
     /// Name of the profile.
     pub profile: String,
-    /// Bytes of one download.
-    pub bytes: u64,
+    /// `bytes` of each transfer, or its `seconds`.
+    #[serde(flatten)]
+    pub amount: Amount,
     /// Bandwidth-delay product of the link, bytes.
     pub bdp_bytes: u64,
     /// Base round-trip time of the link, microseconds.

@@ -1,26 +1,41 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! One download, in namespaces of its own.
+//! One run of one arm, in namespaces of its own.
 
+use std::collections::HashMap;
 use std::path::Path;
 use std::time::Duration;
 
-use super::arm::Arm;
-use super::iperf3::{self, Download};
-use super::result::Run;
-use super::sampler::{Flow, Sampler};
-use super::{ExperimentError, Plan, files};
+use super::arm::{Arm, FlowStorage};
+use super::flow::Flow;
+use super::iperf3::{self, Download, PORT, Request};
+use super::measures::Measures;
+use super::plan::Amount;
+use super::result::{CompetitorRun, FlowRun, Run};
+use super::sampler::{Sampler, Watched};
+use super::{ExperimentError, Plan, cpu, files};
 use crate::emulator::Report;
-use crate::host::Hosts;
+use crate::host::{HostError, Hosts};
 
 /// Looks at the flow: fine enough for a GEO round, coarse enough to cost nothing.
 const FLOW_PERIOD: Duration = Duration::from_millis(10);
 /// Lines of the link's log, microseconds.
 const LINK_PERIOD_US: u64 = 10_000;
+/// A competitor goes on until it is ended.
+const COMPETITOR_SECONDS: u32 = 86_400;
 
 /// What a run leaves for files and figures.
 pub(super) struct Trace {
-    pub flow: Flow,
+    /// At least one.
+    pub flows: Vec<Flow>,
+    pub competitor: Option<Flow>,
     pub link: Report,
+}
+
+impl Trace {
+    /// When the first flow sent its first data.
+    pub fn began_ns(&self) -> u64 {
+        self.flows.first().and_then(Flow::began_ns).unwrap_or(0)
+    }
 }
 
 /// Makes hosts, downloads, takes everything down again. Files go to `directory` if there is one.
@@ -30,73 +45,232 @@ pub(super) fn run(
     seed: u64,
     directory: Option<&Path>,
 ) -> Result<(Run, Trace), ExperimentError> {
-    let profile = &plan.profile;
-    let hosts = Hosts::set_up(&profile.host, &profile.link, seed, LINK_PERIOD_US)?;
+    let ready = |source| ExperimentError::Arm { arm: arm.name.clone(), source };
+    let storage = arm.ready.as_ref().map(|make| (make.0)()).transpose().map_err(ready)?;
+    let records_exits = storage.is_some();
+    let host = arm.host.as_ref().unwrap_or(&plan.profile.host);
+    let hosts = Hosts::set_up(host, &plan.profile.link, seed, LINK_PERIOD_US)?;
     hosts.use_congestion_control(&arm.congestion_control)?;
-    let sampler = Sampler::start(hosts.sender(), arm.clone(), plan.watch.clone(), FLOW_PERIOD)?;
-    let download = iperf3::download(
-        &plan.iperf3,
-        hosts.sender(),
-        hosts.receiver(),
-        &arm.congestion_control,
-        plan.bytes,
-        plan.timeout(),
-    );
+    let requests = requests(plan, arm);
+    let sampler = Sampler::start(hosts.sender(), watched(plan, arm, storage), FLOW_PERIOD)?;
+    let busy = cpu::busy_seconds()?;
+    let (downloads, changed) = transfer(plan, &hosts, &requests);
+    let machine_cpu_seconds = cpu::busy_seconds()? - busy;
     // The emulator's error explains iperf3's.
     if hosts.has_failed() {
         hosts.stop()?;
         return Err(ExperimentError::NoFlow);
     }
-    let download = download?;
-    let flow = sampler.stop()?.ok_or(ExperimentError::NoFlow)?;
+    changed?;
+    let downloads = downloads?;
+    let mut flows = sampler.stop()?;
     let link = hosts.stop()?;
-    let result = evaluate(plan, arm, seed, &download, &flow, &link)?;
-    let trace = Trace { flow, link };
+    let competitor = plan.competitor.as_ref().and_then(|_| flows.remove(&(PORT + plan.flows)));
+    let trace = Trace { flows: in_order(flows, plan.flows)?, competitor, link };
+    let mut result = evaluate(plan, arm, seed, &downloads, &trace, records_exits)?;
+    result.machine_cpu_seconds = machine_cpu_seconds;
     if let Some(directory) = directory {
-        files::write_run(directory, &result, &trace, &download)?;
+        files::write_run(directory, &result, &trace, &downloads)?;
     }
     Ok((result, trace))
+}
+
+fn watched(plan: &Plan, arm: &Arm, storage: Option<FlowStorage>) -> Watched {
+    let count = plan.flows + u16::from(plan.competitor.is_some());
+    Watched { ports: PORT..PORT + count, arm: arm.name.clone(), storage, watch: plan.watch.clone() }
+}
+
+/// The arm's flows one after the other, and the competitor before them.
+fn requests(plan: &Plan, arm: &Arm) -> Vec<Request> {
+    let lead = plan.competitor.as_ref().map_or(0, |competitor| competitor.lead_seconds);
+    let lead = Duration::from_secs(lead.into());
+    let mut requests: Vec<_> = (0..plan.flows)
+        .map(|number| Request {
+            port: PORT + number,
+            start: lead + plan.stagger * u32::from(number),
+            ..Request::of(&arm.congestion_control, plan.amount)
+        })
+        .collect();
+    requests.extend(plan.competitor.as_ref().map(|competitor| Request {
+        port: PORT + plan.flows,
+        accompanies: true,
+        ..Request::of(&competitor.congestion_control, Amount::Seconds(COMPETITOR_SECONDS))
+    }));
+    requests
+}
+
+type Transferred = (Result<Vec<Download>, iperf3::Iperf3Error>, Result<(), HostError>);
+
+/// Downloads, with the link's changes meanwhile; and how these went.
+fn transfer(plan: &Plan, hosts: &Hosts, requests: &[Request]) -> Transferred {
+    let mut changes = plan.changes.clone();
+    changes.sort_by_key(|change| change.at);
+    let mut changes = changes.into_iter().peekable();
+    let mut changed = Ok(());
+    let timeout = plan.timeout();
+    let sides = (hosts.sender(), hosts.receiver());
+    let downloads = iperf3::download(&plan.iperf3, sides.0, sides.1, requests, timeout, |elapsed| {
+        while let Some(due) = changes.next_if(|change| change.at <= elapsed) {
+            changed = hosts.change(due.way, due.change);
+            if changed.is_err() {
+                return false;
+            }
+        }
+        !hosts.has_failed()
+    });
+    (downloads, changed)
+}
+
+fn in_order(mut flows: HashMap<u16, Flow>, count: u16) -> Result<Vec<Flow>, ExperimentError> {
+    (PORT..PORT + count).map(|port| flows.remove(&port).ok_or(ExperimentError::NoFlow)).collect()
 }
 
 fn evaluate(
     plan: &Plan,
     arm: &Arm,
     seed: u64,
-    download: &Download,
-    flow: &Flow,
-    link: &Report,
+    downloads: &[Download],
+    trace: &Trace,
+    records_exits: bool,
 ) -> Result<Run, ExperimentError> {
-    if flow.congestion_control != arm.congestion_control {
+    let wrong = trace.flows.iter().find(|flow| flow.congestion_control != arm.congestion_control);
+    if let Some(flow) = wrong {
         return Err(ExperimentError::WrongControl {
             expected: arm.congestion_control.clone(),
             found: flow.congestion_control.clone(),
         });
     }
+    let asked = match plan.amount {
+        Amount::Bytes(bytes) => bytes,
+        Amount::Seconds(_) => 0,
+    };
+    let short = downloads.iter().find(|download| download.bytes < asked);
+    let link = &trace.link;
+    let invalid_reason = link
+        .health
+        .invalid(plan.profile.link.base_rtt_us())
+        .or_else(|| short.map(|download| format!("only {} of {asked} bytes arrived", download.bytes)));
+    let flow_run = |(flow, download): (&Flow, &Download)| FlowRun {
+        seconds: download.seconds,
+        goodput_bps: download.bytes as f64 * 8.0 / download.seconds,
+        retransmitted_segments: retransmitted(flow),
+        exit: exit(flow, plan.amount, records_exits),
+    };
+    let flows: Vec<_> = trace.flows.iter().zip(downloads).map(flow_run).collect();
+    let (Some(first), Some(flow)) = (flows.first(), trace.flows.first()) else {
+        return Err(ExperimentError::NoFlow);
+    };
     let last = flow.samples.last().map(|sample| sample.info).unwrap_or_default();
-    let invalid_reason = link.health.invalid(plan.profile.link.base_rtt_us()).or_else(|| {
-        let (got, asked) = (download.bytes, plan.bytes);
-        (got < asked).then(|| format!("only {got} of {asked} bytes arrived"))
-    });
+    let ends = (0..).zip(&flows).map(|(number, run)| (plan.stagger * number).as_secs_f64() + run.seconds);
+    let seconds = ends.fold(0.0, f64::max);
+    let bytes_received: u64 = downloads.iter().map(|download| download.bytes).sum();
     let counters = link.forward.counters;
     let span = link.forward.first_full_ns.zip(link.forward.last_full_ns);
+    let several = flows.len() > 1;
     Ok(Run {
         valid: invalid_reason.is_none(),
         invalid_reason,
         seed,
-        seconds: download.seconds,
-        goodput_bps: download.bytes as f64 * 8.0 / download.seconds,
-        bytes_received: download.bytes,
+        seconds,
+        goodput_bps: bytes_received as f64 * 8.0 / seconds,
+        bytes_received,
         link_seconds: span.map(|(first, last)| (last - first) as f64 / 1e9),
-        retransmitted_segments: u64::from(last.retrans_total),
-        iperf3_retransmitted_segments: download.retransmits,
+        retransmitted_segments: flows.iter().map(|flow| flow.retransmitted_segments).sum(),
+        iperf3_retransmitted_segments: downloads.iter().map(|download| download.retransmits).sum(),
         queue_drops: counters.dropped_packets(),
         aqm_drops: counters.dropped_aqm.packets,
         max_queue_bytes: counters.max_queue_bytes,
         max_rtt_us: flow.max_rtt_us(),
+        mean_rtt_us: flow.mean_rtt_us(),
         min_rtt_us: last.min_rtt_us,
         receive_window_limited_seconds: last.rwnd_limited_us as f64 / 1e6,
         send_buffer_limited_seconds: last.sndbuf_limited_us as f64 / 1e6,
-        exit: if arm.storage.is_some() { flow.recorded.clone() } else { flow.sampled_exit(plan.bytes) },
+        exit: first.exit.clone(),
+        measures: Measures::of(flow, plan.profile.link.forward.rate_bps, &plan.objects),
+        fairness: several.then(|| jain(flows.iter().map(|flow| flow.goodput_bps))),
+        competitor: trace.competitor.as_ref().map(|competitor| compete(competitor, flow)),
+        flows: if several { flows } else { Vec::new() },
+        // Known to the caller.
+        machine_cpu_seconds: 0.0,
         health: Some(link.health.clone()),
     })
+}
+
+fn retransmitted(flow: &Flow) -> u64 {
+    flow.samples.last().map_or(0, |sample| sample.info.retrans_total.into())
+}
+
+fn exit(flow: &Flow, amount: Amount, recorded: bool) -> Option<super::Exit> {
+    if recorded {
+        return flow.recorded.clone();
+    }
+    let bytes = match amount {
+        Amount::Bytes(bytes) => bytes,
+        Amount::Seconds(_) => u64::MAX,
+    };
+    flow.sampled_exit(bytes)
+}
+
+/// What the competitor got while the flow was there.
+fn compete(competitor: &Flow, flow: &Flow) -> CompetitorRun {
+    let (from, to) = (flow.began_ns().unwrap_or(0), flow.ended_ns().unwrap_or(0));
+    let length = to.saturating_sub(from);
+    let start = from.saturating_sub(length).max(competitor.began_ns().unwrap_or(0));
+    let rate = |bytes: u64, nanoseconds: u64| bytes as f64 * 8.0 / (nanoseconds.max(1) as f64 / 1e9);
+    let during = competitor.acked_at(to) - competitor.acked_at(from);
+    let before = competitor.acked_at(from) - competitor.acked_at(start);
+    let own = flow.acked_at(to);
+    CompetitorRun {
+        goodput_bps: rate(during, length),
+        goodput_before_bps: rate(before, from.saturating_sub(start)),
+        share: during as f64 / (during + own).max(1) as f64,
+        retransmitted_segments: retransmitted(competitor),
+    }
+}
+
+/// Jain's fairness index: the square of the sum over the sum of squares times their number.
+fn jain(values: impl Iterator<Item = f64>) -> f64 {
+    let (mut sum, mut squares, mut count) = (0.0, 0.0, 0.0);
+    for value in values {
+        sum += value;
+        squares += value * value;
+        count += 1.0;
+    }
+    if squares > 0.0 { sum * sum / (count * squares) } else { 1.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use onramp_net::sock_diag::TcpInfo;
+
+    use super::*;
+    use crate::experiment::FlowSample;
+
+    #[test]
+    fn jains_index_is_one_for_equals_and_falls_to_one_over_their_number() {
+        assert!((jain([5.0, 5.0, 5.0].into_iter()) - 1.0).abs() < 1e-12);
+        assert!((jain([9.0, 0.0, 0.0].into_iter()) - 1.0 / 3.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn the_competitor_is_judged_by_the_time_in_which_both_are_there() {
+        let sample = |second: u64, sent, acked| FlowSample {
+            at_ns: second * 1_000_000_000,
+            info: TcpInfo { bytes_sent: sent, bytes_acked: acked, ..TcpInfo::default() },
+        };
+        // The competitor has 10 MB/s alone from 0 to 10 s, 2 MB/s from then on; the flow 6 MB/s from 10 to 14 s.
+        let rate = |second: u64| second.min(10) * 10_000_000 + second.saturating_sub(10) * 2_000_000;
+        let competitor = Flow {
+            samples: (0..=20).map(|second| sample(second, 1 + rate(second), rate(second))).collect(),
+            ..Flow::default()
+        };
+        let own = |second: u64| second.saturating_sub(10).min(4) * 6_000_000;
+        let flow = Flow {
+            samples: (10..=20).map(|second| sample(second, 1 + own(second), own(second))).collect(),
+            ..Flow::default()
+        };
+        let result = compete(&competitor, &flow);
+        assert!((result.share - 0.25).abs() < 1e-9, "{result:?}");
+        assert!((result.goodput_bps - 16e6).abs() < 1.0 && (result.goodput_before_bps - 80e6).abs() < 1.0);
+    }
 }

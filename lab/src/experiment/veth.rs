@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use onramp_net::Namespace;
 
-use super::{Arm, ExperimentError, iperf3};
+use super::iperf3::{self, Request};
+use super::{Amount, Arm, ExperimentError, cpu};
 use crate::host::{self, RECEIVER, SENDER};
 
 /// A transfer at memory speed takes seconds; more than this means that it hangs.
@@ -34,9 +35,11 @@ pub struct VethRun {
 /// [`ExperimentError`]: no root, no veth, no iperf3, or a transfer that failed.
 pub fn over_veth(arm: &Arm, bytes: u64, program: &Path) -> Result<VethRun, ExperimentError> {
     let (sender, receiver) = pair()?;
-    let before = busy_seconds()?;
-    let download = iperf3::download(program, &sender, &receiver, &arm.congestion_control, bytes, TIMEOUT)?;
-    let cpu_seconds = busy_seconds()? - before;
+    let before = cpu::busy_seconds()?;
+    let request = Request::of(&arm.congestion_control, Amount::Bytes(bytes));
+    let downloads = iperf3::download(program, &sender, &receiver, &[request], TIMEOUT, |_| true)?;
+    let download = downloads.first().ok_or(ExperimentError::NoFlow)?;
+    let cpu_seconds = cpu::busy_seconds()? - before;
     let goodput_bps = download.bytes as f64 * 8.0 / download.seconds;
     Ok(VethRun { seconds: download.seconds, goodput_bps, cpu_seconds, bytes: download.bytes })
 }
@@ -53,24 +56,4 @@ fn pair() -> Result<(Namespace, Namespace), ExperimentError> {
 
 fn settings(address: Ipv4Addr) -> String {
     format!("link set lo up\nlink set veth0 up\naddress add {address}/24 dev veth0\n")
-}
-
-/// Time that the processors were not idle since boot, seconds.
-fn busy_seconds() -> Result<f64, ExperimentError> {
-    let path = Path::new("/proc/stat");
-    let failed = |source| ExperimentError::File { path: path.into(), source };
-    let text = std::fs::read_to_string(path).map_err(failed)?;
-    let ticks: Vec<u64> = text
-        .lines()
-        .next()
-        .unwrap_or_default()
-        .split_whitespace()
-        .skip(1)
-        .filter_map(|word| word.parse().ok())
-        .collect();
-    // user nice system idle iowait irq softirq steal; guest times are part of user.
-    let busy: u64 =
-        ticks.iter().take(7).enumerate().filter(|(at, _)| *at != 3 && *at != 4).map(|(_, one)| one).sum();
-    let per_second = nix::unistd::sysconf(nix::unistd::SysconfVar::CLK_TCK).ok().flatten().unwrap_or(100);
-    Ok(busy as f64 / per_second as f64)
 }

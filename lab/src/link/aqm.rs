@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Drops before the queue is full.
 
+use super::codel::CoDel;
 use super::random::Random;
-use super::{AqmSpec, Limit};
+use super::{AqmSpec, Limit, Nanos, micros};
 
 /// What the queue holds when a packet arrives, without that packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -13,29 +14,51 @@ pub struct Depth {
     pub bytes: u64,
 }
 
-/// Decides about an arriving packet that would fit into the queue.
+/// Active queue management: decides when packets come, or when it is their turn.
 pub trait Aqm: Send {
-    /// Whether to drop it.
-    fn drops(&mut self, depth: Depth, limit: Limit) -> bool;
+    /// Whether to drop an arriving packet that would fit into the queue.
+    fn drops_arriving(&mut self, _depth: Depth, _limit: Limit) -> bool {
+        false
+    }
+
+    /// Whether to drop the packet whose turn it is. After a drop the next one is asked about, at the same time.
+    fn drops_head(&mut self, _now: Nanos, _turn: Turn) -> bool {
+        false
+    }
+}
+
+/// A packet whose turn to be sent it is.
+#[derive(Clone, Copy, Debug)]
+pub struct Turn {
+    /// Its size, bytes.
+    pub bytes: u32,
+    /// How long it has waited.
+    pub sojourn: Nanos,
+    /// Bytes in the queue behind it.
+    pub behind_bytes: u64,
+}
+
+/// The model of a description.
+pub(super) fn build(spec: &AqmSpec, random: Random) -> Box<dyn Aqm> {
+    match *spec {
+        AqmSpec::RandomDrop { above_fraction, drop_probability } => {
+            Box::new(RandomDrop { above_fraction, drop_probability, random })
+        }
+        AqmSpec::CoDel { target_us, interval_us } => {
+            Box::new(CoDel::new(micros(target_us), micros(interval_us)))
+        }
+    }
 }
 
 /// [`AqmSpec::RandomDrop`]: what the gateway of source 000 does with 25 % above half of 36 MB.
-pub struct RandomDrop {
+struct RandomDrop {
     above_fraction: f64,
     drop_probability: f64,
     random: Random,
 }
 
-impl RandomDrop {
-    /// From its description.
-    pub fn new(spec: &AqmSpec, random: Random) -> Self {
-        let AqmSpec::RandomDrop { above_fraction, drop_probability } = *spec;
-        Self { above_fraction, drop_probability, random }
-    }
-}
-
 impl Aqm for RandomDrop {
-    fn drops(&mut self, depth: Depth, limit: Limit) -> bool {
+    fn drops_arriving(&mut self, depth: Depth, limit: Limit) -> bool {
         let (held, limit) = match limit {
             Limit::Bytes(bytes) => (depth.bytes, bytes),
             Limit::Packets(packets) => (depth.packets, packets),

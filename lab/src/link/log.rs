@@ -13,6 +13,8 @@ pub enum DropCause {
     QueueFull,
     /// Active queue management chose it.
     Aqm,
+    /// It was lost after the transmitter.
+    Loss,
 }
 
 /// Packets and their bytes.
@@ -31,7 +33,8 @@ impl Count {
     }
 }
 
-/// Totals of a direction. `arrived` = `delivered` + `dropped_*` + what is queued or on its way.
+/// Totals of a direction. `arrived` = `delivered` + `dropped_*` + what is queued or on its way; `cross_arrived` =
+/// `cross_sent` + `cross_dropped` + what is queued.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Counters {
     /// Packets that reached the queue.
@@ -42,6 +45,14 @@ pub struct Counters {
     pub dropped_queue_full: Count,
     /// [`DropCause::Aqm`].
     pub dropped_aqm: Count,
+    /// [`DropCause::Loss`].
+    pub dropped_loss: Count,
+    /// Packets of cross traffic that reached the queue. They are in none of the above.
+    pub cross_arrived: Count,
+    /// Packets of cross traffic that were transmitted.
+    pub cross_sent: Count,
+    /// Packets of cross traffic that were dropped, whatever the cause.
+    pub cross_dropped: Count,
     /// Most the queue held, bytes.
     pub max_queue_bytes: u64,
     /// Most the queue held, packets.
@@ -49,15 +60,21 @@ pub struct Counters {
 }
 
 impl Counters {
-    /// Packets dropped, whatever the cause.
+    /// Packets dropped or lost, whatever the cause; none of cross traffic.
     pub fn dropped_packets(&self) -> u64 {
-        self.dropped_queue_full.packets + self.dropped_aqm.packets
+        self.dropped_queue_full.packets + self.dropped_aqm.packets + self.dropped_loss.packets
+    }
+
+    /// Packets of cross traffic in the queue.
+    pub fn cross_queued(&self) -> u64 {
+        self.cross_arrived.packets - self.cross_sent.packets - self.cross_dropped.packets
     }
 
     pub(super) fn dropped(&mut self, cause: DropCause) -> &mut Count {
         match cause {
             DropCause::QueueFull => &mut self.dropped_queue_full,
             DropCause::Aqm => &mut self.dropped_aqm,
+            DropCause::Loss => &mut self.dropped_loss,
         }
     }
 }
@@ -67,7 +84,7 @@ impl Counters {
 pub struct LinkSample {
     /// When, on the clock that drives the model.
     pub at_ns: Nanos,
-    /// Bytes in the queue, the packet being transmitted included.
+    /// Bytes in the queue, the packet being transmitted and cross traffic included.
     pub queue_bytes: u64,
     /// Packets in the queue.
     pub queue_packets: u64,
@@ -77,6 +94,8 @@ pub struct LinkSample {
     pub dropped_queue_full: u64,
     /// Packets dropped so far, AQM.
     pub dropped_aqm: u64,
+    /// Packets lost so far after the transmitter.
+    pub dropped_loss: u64,
     /// One-way delay of the packet that left the transmitter last (queue, transmission, propagation, jitter);
     /// 0 before the first.
     pub delay_ns: Nanos,

@@ -14,66 +14,44 @@
 //!        └──────────────── idle for release_after ──────────┘
 //! ```
 
+use super::Nanos;
+use super::access::{Access, Head};
 use super::random::Random;
-use super::service::{Head, Pace, Service};
-use super::{Nanos, ScheduleSpec, micros};
+use super::rate::Stretch;
 
-/// The transmitter described by [`ScheduleSpec::OnDemand`].
-pub struct OnDemand {
-    rate_bps: u64,
-    guaranteed_bps: u64,
-    opportunity: Nanos,
-    request_packets: u64,
-    grant_after: Nanos,
-    release_after: Nanos,
-    requested_at: Option<Nanos>,
-    last_finish: Option<Nanos>,
-    pace: Pace,
-    random: Random,
+/// The schedule described by [`super::ScheduleSpec::OnDemand`].
+pub(super) struct OnDemand {
+    pub opportunity: Nanos,
+    pub guaranteed_bps: u64,
+    pub request_packets: u64,
+    pub grant_after: Nanos,
+    pub release_after: Nanos,
+    pub random: Random,
+    pub requested_at: Option<Nanos>,
+    /// Whether the current packet has the full rate.
+    pub regular: bool,
+    /// When the current packet may be sent.
+    pub open_at: Nanos,
 }
 
-impl OnDemand {
-    /// A transmitter of `rate_bps` bit/s once capacity is granted.
-    pub fn new(rate_bps: u64, spec: &ScheduleSpec, random: Random) -> Self {
-        let ScheduleSpec::OnDemand {
-            opportunity_us,
-            guaranteed_bps,
-            request_packets,
-            grant_after_us,
-            release_after_us,
-        } = *spec;
-        Self {
-            rate_bps,
-            guaranteed_bps,
-            opportunity: micros(opportunity_us),
-            request_packets,
-            grant_after: micros(grant_after_us),
-            release_after: micros(release_after_us),
-            requested_at: None,
-            last_finish: None,
-            pace: Pace::default(),
-            random,
-        }
-    }
-}
-
-impl Service for OnDemand {
-    fn transmit(&mut self, start: Nanos, head: Head) -> Nanos {
-        let idle = self.last_finish.is_none_or(|finish| start > finish);
-        if idle {
-            self.pace.reset();
-            if self.last_finish.is_some_and(|finish| start - finish > self.release_after) {
-                self.requested_at = None;
-            }
+impl Access for OnDemand {
+    fn begin(&mut self, now: Nanos, head: Head) {
+        let idle = head.free_since != Some(now);
+        if idle && head.free_since.is_some_and(|since| now - since > self.release_after) {
+            self.requested_at = None;
         }
         if self.requested_at.is_none() && head.waiting as u64 >= self.request_packets {
-            self.requested_at = Some(start);
+            self.requested_at = Some(now);
         }
-        let regular = self.requested_at.is_some_and(|at| start >= at + self.grant_after);
-        let wait = if idle && !regular { self.random.up_to(self.opportunity) } else { 0 };
-        let rate = if regular { self.rate_bps } else { self.guaranteed_bps.min(self.rate_bps) };
-        let finish = start + wait + self.pace.take(head.bytes, rate);
-        self.last_finish = Some(finish);
-        finish
+        self.regular = self.requested_at.is_some_and(|at| now >= at + self.grant_after);
+        let wait = if idle && !self.regular { self.random.up_to(self.opportunity) } else { 0 };
+        self.open_at = now + wait;
+    }
+
+    fn allows(&mut self, now: Nanos, bps: u64) -> Stretch {
+        if now < self.open_at {
+            return Stretch { bps: 0, until: self.open_at };
+        }
+        Stretch { bps: if self.regular { bps } else { self.guaranteed_bps.min(bps) }, until: Nanos::MAX }
     }
 }

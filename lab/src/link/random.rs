@@ -5,6 +5,19 @@
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};
 
+/// Numbers of the streams. Lists have one for each entry, from the given number on.
+pub(super) mod purpose {
+    pub const AQM: u64 = 1;
+    pub const SCHEDULE: u64 = 2;
+    pub const RATE: u64 = 3;
+    pub const LOSS: u64 = 4;
+    pub const CROSS: u64 = 5;
+    pub const HANDOVER: u64 = 6;
+    pub const JITTER: u64 = 16;
+    pub const OUTAGES: u64 = 1 << 16;
+    pub const SATELLITES: u64 = 1 << 32;
+}
+
 /// A stream of random numbers, the same for the same seed and purpose on every platform.
 pub struct Random(ChaCha8Rng);
 
@@ -25,5 +38,11 @@ impl Random {
     /// Uniform in [0, 1), with 53 bits.
     pub fn unit(&mut self) -> f64 {
         (self.0.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
+    }
+
+    /// Exponentially distributed with this mean.
+    pub fn exponential(&mut self, mean: u64) -> u64 {
+        // 1 - unit is never 0.
+        (-(1.0 - self.unit()).ln() * mean as f64) as u64
     }
 }

@@ -2,10 +2,31 @@
 //! What a link is made of, as profiles write it. Numbers are integers with their unit in the name, so that what is
 //! read back is exactly what was written.
 
+mod aqm;
+mod cross;
+mod delay;
+mod loss;
+mod outage;
+mod rate;
+mod schedule;
+mod trace;
+
 use std::ops::RangeInclusive;
+use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
+
+pub use aqm::AqmSpec;
+pub use cross::CrossSpec;
+pub use delay::{DelayStep, JitterSpec};
+pub use loss::LossSpec;
+pub use outage::{HandoverSpec, OutageSpec};
+pub use rate::{RateSpec, RateStep};
+pub use schedule::ScheduleSpec;
+pub use trace::{Row, TraceError};
+
+use super::Limit;
 
 /// A value outside its range.
 #[derive(Clone, Debug, PartialEq, Error)]
@@ -39,6 +60,13 @@ pub(crate) fn within<T: PartialOrd + ToString>(
     Err(RangeError::new(key, value, allowed))
 }
 
+/// What transmitters can do, bit/s.
+pub(super) const RATES_BPS: RangeInclusive<u64> = 1_000..=100_000_000_000;
+/// Delays, microseconds.
+pub(super) const DELAYS_US: RangeInclusive<u64> = 0..=10_000_000;
+/// Lengths of periods and pauses, microseconds: 1 ms to 1000 s.
+pub(super) const PERIODS_US: RangeInclusive<u64> = 1_000..=1_000_000_000;
+
 /// Both directions of a path. The data of a download travel forward, its acknowledgments return.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -54,9 +82,10 @@ pub struct LinkSpec {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct DirectionSpec {
-    /// Rate of the transmitter in bit/s, 1 000 to 100 000 000 000, counting IP packets (header and payload).
+    /// Rate of the transmitter in bit/s, 1 000 to 100 000 000 000, counting IP packets (header and payload). Where
+    /// `rate` varies it, this is the mean (checked, see [`RateSpec`]): bandwidth-delay products rest on it.
     pub rate_bps: u64,
-    /// Propagation delay, microseconds, 0 to 10 000 000.
+    /// Propagation delay, microseconds, 0 to 10 000 000. Where it varies, this is the smallest.
     pub delay_us: u64,
     /// Limit of the queue in bytes of IP packets, 1 500 to 4 000 000 000. Either this or `queue_packets`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -67,63 +96,27 @@ pub struct DirectionSpec {
     /// Drops before the queue is full; none if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub aqm: Option<AqmSpec>,
+    /// How the rate varies; constant if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<RateSpec>,
     /// When the transmitter may send; always if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schedule: Option<ScheduleSpec>,
+    /// Loss of packets that have left the transmitter; none if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub loss: Option<LossSpec>,
+    /// Traffic of others that shares queue and transmitter; none if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cross: Option<CrossSpec>,
+    /// Changes of satellite; none if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub handover: Option<HandoverSpec>,
+    /// Times in which the transmitter is silent.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub outages: Vec<OutageSpec>,
     /// Variation of the propagation delay. Entries add up; packets never overtake each other.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub jitter: Vec<JitterSpec>,
-}
-
-/// Active queue management.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
-pub enum AqmSpec {
-    /// Drops an arriving packet with a fixed probability while the queue is above a share of its limit.
-    RandomDrop {
-        /// Share of the queue's limit above which packets are dropped, 0 to 1.
-        above_fraction: f64,
-        /// Share of arriving packets that is dropped then, 0 to 1.
-        drop_probability: f64,
-    },
-}
-
-/// When a transmitter may send.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
-pub enum ScheduleSpec {
-    /// A satellite terminal's return channel: a little guaranteed capacity, and the full rate some time after the
-    /// terminal has shown that it needs it. See `link/on_demand.rs`.
-    OnDemand {
-        /// Longest wait of a terminal that was idle for its next opportunity, microseconds, 0 to 10 000 000.
-        opportunity_us: u64,
-        /// Guaranteed rate before a grant, bit/s, 1 000 to 100 000 000 000.
-        guaranteed_bps: u64,
-        /// Packets waiting that make the terminal ask for more, 1 to 1 000 000.
-        request_packets: u64,
-        /// From the request to the full rate, microseconds, 0 to 100 000 000.
-        grant_after_us: u64,
-        /// Idle time after which the grant is gone, microseconds, 0 to 1 000 000 000.
-        release_after_us: u64,
-    },
-}
-
-/// Variation of a delay, never below the propagation delay.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
-pub enum JitterSpec {
-    /// Independent and uniform for each packet, between 0 and `max_us`.
-    Uniform {
-        /// Largest extra delay, microseconds, 1 to 10 000 000.
-        max_us: u64,
-    },
-    /// A slow wave between 0 and `peak_to_peak_us`, its phase drawn once per run.
-    Wave {
-        /// Period, microseconds, 1 000 to 1 000 000 000.
-        period_us: u64,
-        /// Largest extra delay, microseconds, 1 to 10 000 000.
-        peak_to_peak_us: u64,
-    },
 }
 
 impl LinkSpec {
@@ -136,37 +129,72 @@ impl LinkSpec {
         self.back.validate(&format!("{key}.return"))
     }
 
-    /// Round-trip time of an empty link without jitter and transmission time, microseconds.
+    /// Reads the trace files that the description names, relative to `directory`.
+    ///
+    /// # Errors
+    /// [`TraceError`] naming the file and the line.
+    pub fn load_traces(&mut self, directory: &Path) -> Result<(), TraceError> {
+        for direction in [&mut self.forward, &mut self.back] {
+            if let Some(RateSpec::Trace { file, rows, .. }) = &mut direction.rate {
+                *rows = trace::load(&directory.join(file))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Round-trip time of an empty link without variation of the delay and transmission time, microseconds.
     pub fn base_rtt_us(&self) -> u64 {
         self.forward.delay_us + self.back.delay_us
     }
 
-    /// Bandwidth-delay product of the forward rate and the base round-trip time, bytes.
+    /// Bandwidth-delay product of the forward rate (where it varies: its mean) and the base round-trip time (where
+    /// the delay varies: the smallest), bytes. What outages and schedules leave of the rate is not counted.
     pub fn bdp_bytes(&self) -> u64 {
         (u128::from(self.forward.rate_bps) * u128::from(self.base_rtt_us()) / 8_000_000) as u64
     }
 
-    /// The same link without its random parts: no AQM, no schedule, no jitter.
+    /// The same link at its mean rate and smallest delay, with the limits of its queues and nothing else.
     pub fn constant(&self) -> Self {
         let constant = |spec: &DirectionSpec| DirectionSpec {
-            aqm: None,
-            schedule: None,
-            jitter: Vec::new(),
-            ..spec.clone()
+            queue_bytes: spec.queue_bytes,
+            queue_packets: spec.queue_packets,
+            ..DirectionSpec::new(spec.rate_bps, spec.delay_us, Limit::Packets(1))
         };
         Self { forward: constant(&self.forward), back: constant(&self.back) }
     }
 }
 
 impl DirectionSpec {
+    /// A constant rate and delay behind a queue with tail drop.
+    pub fn new(rate_bps: u64, delay_us: u64, queue: Limit) -> Self {
+        let (queue_bytes, queue_packets) = match queue {
+            Limit::Bytes(bytes) => (Some(bytes), None),
+            Limit::Packets(packets) => (None, Some(packets)),
+        };
+        Self {
+            rate_bps,
+            delay_us,
+            queue_bytes,
+            queue_packets,
+            aqm: None,
+            rate: None,
+            schedule: None,
+            loss: None,
+            cross: None,
+            handover: None,
+            outages: Vec::new(),
+            jitter: Vec::new(),
+        }
+    }
+
     /// Checks every value against its range. `key` is where the direction stands in the file.
     ///
     /// # Errors
     /// [`RangeError`] with the first value that is out of range.
     pub fn validate(&self, key: &str) -> Result<(), RangeError> {
         let of = |name: &str| format!("{key}.{name}");
-        within(of("rate_bps"), self.rate_bps, 1_000..=100_000_000_000)?;
-        within(of("delay_us"), self.delay_us, 0..=10_000_000)?;
+        within(of("rate_bps"), self.rate_bps, RATES_BPS)?;
+        within(of("delay_us"), self.delay_us, DELAYS_US)?;
         match (self.queue_bytes, self.queue_packets) {
             (Some(bytes), None) => within(of("queue_bytes"), bytes, 1_500..=4_000_000_000)?,
             (None, Some(packets)) => within(of("queue_packets"), packets, 1..=10_000_000)?,
@@ -175,47 +203,42 @@ impl DirectionSpec {
                 return Err(RangeError::new(of("queue"), found, "expected exactly one of the two limits"));
             }
         }
-        if let Some(AqmSpec::RandomDrop { above_fraction, drop_probability }) = &self.aqm {
-            within(of("aqm.above_fraction"), *above_fraction, 0.0..=1.0)?;
-            within(of("aqm.drop_probability"), *drop_probability, 0.0..=1.0)?;
+        checked(&self.aqm, |aqm| aqm.validate(&of("aqm")))?;
+        checked(&self.rate, |rate| rate.validate(key, self))?;
+        checked(&self.schedule, |schedule| schedule.validate(&of("schedule")))?;
+        checked(&self.loss, |loss| loss.validate(&of("loss")))?;
+        checked(&self.cross, |cross| cross.validate(&of("cross")))?;
+        checked(&self.handover, |handover| handover.validate(&of("handover")))?;
+        for (at, outage) in self.outages.iter().enumerate() {
+            outage.validate(&of(&format!("outages[{at}]")))?;
         }
-        if let Some(schedule) = &self.schedule {
-            schedule.validate(&of("schedule"))?;
+        for (at, jitter) in self.jitter.iter().enumerate() {
+            jitter.validate(&of(&format!("jitter[{at}]")))?;
         }
-        self.jitter
-            .iter()
-            .enumerate()
-            .try_for_each(|(at, jitter)| jitter.validate(&of(&format!("jitter[{at}]"))))
+        Ok(())
     }
 }
 
-impl ScheduleSpec {
-    fn validate(&self, key: &str) -> Result<(), RangeError> {
-        let of = |name: &str| format!("{key}.{name}");
-        let Self::OnDemand {
-            opportunity_us,
-            guaranteed_bps,
-            request_packets,
-            grant_after_us,
-            release_after_us,
-        } = self;
-        within(of("opportunity_us"), *opportunity_us, 0..=10_000_000)?;
-        within(of("guaranteed_bps"), *guaranteed_bps, 1_000..=100_000_000_000)?;
-        within(of("request_packets"), *request_packets, 1..=1_000_000)?;
-        within(of("grant_after_us"), *grant_after_us, 0..=100_000_000)?;
-        within(of("release_after_us"), *release_after_us, 0..=1_000_000_000)
-    }
+fn checked<T>(part: &Option<T>, check: impl FnOnce(&T) -> Result<(), RangeError>) -> Result<(), RangeError> {
+    part.as_ref().map_or(Ok(()), check)
 }
 
-impl JitterSpec {
-    fn validate(&self, key: &str) -> Result<(), RangeError> {
-        let of = |name: &str| format!("{key}.{name}");
-        match self {
-            Self::Uniform { max_us } => within(of("max_us"), *max_us, 1..=10_000_000),
-            Self::Wave { period_us, peak_to_peak_us } => {
-                within(of("period_us"), *period_us, 1_000..=1_000_000_000)?;
-                within(of("peak_to_peak_us"), *peak_to_peak_us, 1..=10_000_000)
-            }
-        }
+/// Checks the times of a series of steps: the first at 0, each later than the one before, the end later than all.
+fn series(
+    key: &str,
+    name: &str,
+    times_us: impl Iterator<Item = u64>,
+    repeat_us: Option<u64>,
+) -> Result<(), RangeError> {
+    let mut last = None;
+    for (at, time) in times_us.enumerate() {
+        let least = last.map_or(0, |last| last + 1);
+        let most = if at == 0 { 0 } else { 1_000_000_000_000 };
+        within(format!("{key}.{name}[{at}].at_us"), time, least..=most)?;
+        last = Some(time);
     }
+    let Some(last) = last else {
+        return Err(RangeError::new(format!("{key}.{name}"), "none", "expected at least one"));
+    };
+    checked(&repeat_us, |end| within(format!("{key}.repeat_us"), *end, last + 1..=1_000_000_000_000))
 }

@@ -1,5 +1,15 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! The models in virtual time against closed forms.
+//! The models in virtual time: what every link does, here; the parts, in the files below. Means and distributions are
+//! compared with closed forms by `calibrate::models`.
+
+mod change;
+mod cross;
+mod delay;
+mod drops;
+mod property;
+mod rate;
+mod schedule;
+mod spec;
 
 use super::*;
 
@@ -7,15 +17,7 @@ const MS: Nanos = 1_000_000;
 const SECOND: Nanos = 1_000 * MS;
 
 fn spec() -> DirectionSpec {
-    DirectionSpec {
-        rate_bps: 150_000_000,
-        delay_us: 300_000,
-        queue_bytes: Some(36_000_000),
-        queue_packets: None,
-        aqm: None,
-        schedule: None,
-        jitter: Vec::new(),
-    }
+    DirectionSpec::new(150_000_000, 300_000, Limit::Bytes(36_000_000))
 }
 
 fn direction(spec: &DirectionSpec, seed: u64) -> Direction<u64> {

@@ -3,7 +3,7 @@
 
 use onramp_lab::emulator::Tun;
 use onramp_lab::host::HostSpec;
-use onramp_lab::link::{DirectionSpec, LinkSpec};
+use onramp_lab::link::{DirectionSpec, Limit, LinkSpec};
 use onramp_net::Namespace;
 
 /// Whether namespaces and TUN devices can be made here; prints why not.
@@ -19,20 +19,12 @@ pub fn can_emulate() -> bool {
 
 /// A link without random parts, the same both ways; the queue's limit in packets.
 pub fn link(rate_bps: u64, one_way_us: u64, queue_packets: u64) -> LinkSpec {
-    let direction = DirectionSpec {
-        rate_bps,
-        delay_us: one_way_us,
-        queue_bytes: None,
-        queue_packets: Some(queue_packets),
-        aqm: None,
-        schedule: None,
-        jitter: Vec::new(),
-    };
+    let direction = DirectionSpec::new(rate_bps, one_way_us, Limit::Packets(queue_packets));
     LinkSpec { forward: direction.clone(), back: direction }
 }
 
 /// Buffers that limit nothing here.
 #[allow(dead_code, reason = "not every test file needs it")]
 pub fn host() -> HostSpec {
-    HostSpec { tcp_rmem: [4_096, 131_072, 67_108_864], tcp_wmem: [4_096, 131_072, 67_108_864] }
+    HostSpec::new([4_096, 131_072, 67_108_864], [4_096, 131_072, 67_108_864])
 }

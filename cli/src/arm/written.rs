@@ -1,0 +1,87 @@
+//! Arms as they are written: `search`, `search:exit_action=hold`, `plain:base=reno:host.tcp_sack=off`.
+
+use onramp_lab::host::HostSpec;
+use onramp_loader::Base;
+use onramp_loader::algorithm::{self, Algorithm};
+
+use crate::failure::Usage;
+
+/// One arm as it is written.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Written<'a> {
+    /// All of it; what tables call the arm.
+    pub label: &'a str,
+    /// Algorithm or control.
+    pub name: &'a str,
+    /// The algorithm, if it is one of ours.
+    pub algorithm: Option<Algorithm>,
+    /// Settings of the algorithm, `name=value`.
+    pub parameters: Vec<&'a str>,
+    /// Its base.
+    pub base: Option<Base>,
+    /// Settings of the hosts, name and value.
+    host: Vec<(&'a str, &'a str)>,
+}
+
+impl<'a> Written<'a> {
+    pub fn parse(label: &'a str) -> anyhow::Result<Self> {
+        let mut parts = label.split(':');
+        let name = parts.next().unwrap_or_default();
+        let algorithm = algorithm::find(name);
+        let mut arm = Self { label, name, algorithm, parameters: Vec::new(), base: None, host: Vec::new() };
+        for setting in parts {
+            let refuse = |why: &str| Usage::error(format!("arm {label:?}: {setting:?} {why}"));
+            let (key, value) =
+                setting.split_once('=').ok_or_else(|| refuse("is not a setting: write KEY=VALUE"))?;
+            match (key.strip_prefix("host."), key) {
+                (Some(key), _) => arm.host.push((key, value)),
+                (None, _) if algorithm.is_none() => {
+                    return Err(refuse(
+                        "is for algorithms of onramp's; a control of the kernel takes host.KEY=VALUE only",
+                    ));
+                }
+                (None, "base") => {
+                    let base = [Base::Cubic, Base::Reno].into_iter().find(|base| base.name() == value);
+                    arm.base = Some(base.ok_or_else(|| refuse("names no base: give cubic|reno"))?);
+                }
+                (None, _) => arm.parameters.push(setting),
+            }
+        }
+        Ok(arm)
+    }
+
+    /// The profile's hosts with this arm's settings; `None` where it has none.
+    pub fn host(&self, of_profile: &HostSpec) -> anyhow::Result<Option<HostSpec>> {
+        let mut host = of_profile.clone();
+        for (key, value) in &self.host {
+            host.set(key, value).map_err(|error| Usage::error(format!("arm {:?}: {error}", self.label)))?;
+        }
+        Ok((!self.host.is_empty()).then_some(host))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_arm_is_a_name_and_its_settings() {
+        let arm = Written::parse("search:exit_action=hold:base=reno:host.tcp_sack=off").unwrap();
+        assert_eq!((arm.name, arm.base), ("search", Some(Base::Reno)));
+        assert_eq!(arm.parameters, ["exit_action=hold"]);
+        let host = HostSpec::new([4_096, 5_000, 6_000], [4_096, 5_000, 6_000]);
+        assert!(!arm.host(&host).unwrap().unwrap().tcp_sack);
+        assert_eq!(Written::parse("cubic").unwrap().host(&host).unwrap(), None);
+    }
+
+    #[test]
+    fn what_cannot_be_meant_is_refused() {
+        let says = |label| Written::parse(label).unwrap_err().to_string();
+        assert!(says("search:hold").contains("write KEY=VALUE"));
+        assert!(says("search:base=bbr").contains("cubic|reno"));
+        assert!(says("cubic:alpha=2").contains("host.KEY=VALUE only"));
+        let host = HostSpec::new([4_096, 5_000, 6_000], [4_096, 5_000, 6_000]);
+        let error = Written::parse("cubic:host.sack=off").unwrap().host(&host).unwrap_err().to_string();
+        assert!(error.contains("no setting \"sack\"") && error.contains("tcp_sack"), "{error}");
+    }
+}

@@ -1,0 +1,127 @@
+//! `onramp lab run` and `onramp lab compare`.
+
+use clap::Args;
+use onramp_lab::experiment::{self, Comparison};
+use onramp_lab::profile::Profile;
+use onramp_lab::table;
+
+use super::common::Common;
+use super::progress::{self, Clock};
+use super::{matrix, require_root};
+use crate::arm::Arms;
+use crate::failure::{FAILURE, Usage};
+use crate::output::Output;
+use crate::profile;
+
+/// What an arm may be, for the help of all that take one.
+const ARMS: &str = "An arm is an algorithm of onramp's (attached for the run unless it is attached already, then used as it is) \
+or a congestion control of this kernel, with settings of its own after colons: parameters of the algorithm, \
+base=cubic|reno, and host.KEY=VALUE for tcp_rmem, tcp_wmem, tcp_sack, tcp_moderate_rcvbuf, mtu_bytes, \
+initial_window_segments and quickack.";
+
+/// Download once
+#[derive(Args, Debug)]
+#[command(long_about = format!("Download once\n\n{ARMS}"), after_help = "Examples:
+  onramp lab run search
+  onramp lab run cubic:host.tcp_sack=off --profile geo --bytes 200000000
+  onramp lab run plain --at 5s:forward.rate=50mbit --follow")]
+pub(super) struct RunOne {
+    /// Algorithm or congestion control, with settings after colons
+    arm: String,
+    /// Link and hosts: a path, or a name in ./profiles, /etc/onramp/profiles or built in
+    #[arg(long, value_name = "PROFILE", default_value = "geo")]
+    profile: String,
+    #[command(flatten)]
+    common: Common,
+}
+
+impl RunOne {
+    pub fn run(self, output: &Output) -> anyhow::Result<u8> {
+        measure(&[self.arm], 1, profile::load(&self.profile)?, &self.common, output)
+    }
+}
+
+/// Compare arms: several downloads each, taking turns, on the same seeds
+#[derive(Args, Debug)]
+#[command(long_about = format!("Compare arms: several downloads each, taking turns, on the same seeds\n\n{ARMS}\n\n\
+Times are the receiver's, to the last byte. Means are over the valid runs, with the 95 % confidence interval; a run \
+in which the emulator fell behind is invalid. The exit of the kernel's own controls is found by sampling every 10 ms; \
+onramp's flows record theirs.\n\n\
+--all measures every algorithm on every profile, alone and against a flow of stock CUBIC that was there before, and \
+prints one matrix; --profile, --arms and --repetitions limit it."),
+    after_help = "Examples:
+  onramp lab compare --arms cubic,plain,search --repetitions 5
+  onramp lab compare --arms search:exit_action=hold,search:exit_action=drain --json
+  onramp lab compare --arms cubic,search --flows 8 --stagger 1s
+  onramp lab compare --arms plain,search --competitor cubic
+  onramp lab compare --all -o matrix --resume")]
+pub(super) struct Compare {
+    /// Algorithms and congestion controls, with settings after colons [default: cubic,plain,search; with --all, all]
+    #[arg(long, value_delimiter = ',', value_name = "ARM,…")]
+    arms: Vec<String>,
+    /// Links and hosts: paths, or names in ./profiles, /etc/onramp/profiles or built in [default: geo; with --all, all]
+    #[arg(long, value_delimiter = ',', value_name = "PROFILE,…")]
+    profile: Vec<String>,
+    /// Downloads of each arm
+    #[arg(short = 'n', long, default_value_t = 3)]
+    repetitions: u32,
+    /// Every algorithm on every profile
+    #[arg(long, conflicts_with_all = ["competitor", "flows", "stagger", "objects", "changes"])]
+    all: bool,
+    /// Take from DIR what an earlier run with the same conditions has measured
+    #[arg(long, requires_all = ["all", "output"])]
+    resume: bool,
+    #[command(flatten)]
+    common: Common,
+}
+
+impl Compare {
+    pub fn run(self, output: &Output) -> anyhow::Result<u8> {
+        if self.all {
+            let matrix = matrix::Matrix {
+                arms: self.arms,
+                profiles: self.profile,
+                repetitions: self.repetitions,
+                resume: self.resume,
+                common: self.common,
+            };
+            return matrix.run(output);
+        }
+        let profile = match self.profile.as_slice() {
+            [] => profile::load("geo")?,
+            [one] => profile::load(one)?,
+            _ => return Err(Usage::error("several profiles are for --all: give one, or --all")),
+        };
+        let default = || ["cubic", "plain", "search"].map(str::to_owned).to_vec();
+        let arms = if self.arms.is_empty() { default() } else { self.arms };
+        measure(&arms, self.repetitions, profile, &self.common, output)
+    }
+}
+
+fn measure(
+    names: &[String],
+    repetitions: u32,
+    profile: Profile,
+    common: &Common,
+    output: &Output,
+) -> anyhow::Result<u8> {
+    let arms = Arms::prepare(names, &profile, &common.settings)?;
+    require_root("lab")?;
+    let plan = common.plan(profile, repetitions);
+    let each = plan.expected_seconds();
+    let mut clock = Clock::start(each * f64::from(repetitions) * arms.arms.len() as f64);
+    let comparison = experiment::compare(&plan, &arms.arms, |progress| {
+        progress::show(&progress, each, &mut clock, output);
+    })?;
+    output.versioned(&comparison, || text(&comparison))?;
+    let valid = comparison.arms.iter().all(|arm| arm.valid_runs > 0);
+    Ok(if valid { 0 } else { FAILURE })
+}
+
+fn text(comparison: &Comparison) -> String {
+    let mut text = table::comparison(comparison);
+    if let Some(directory) = &comparison.directory {
+        text += &format!("plot: {}\n", directory.join("plot.svg").display());
+    }
+    text
+}

@@ -1,0 +1,216 @@
+//! `onramp lab compare --all`: every arm on every profile.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use onramp_lab::experiment::{self, Amount, Competitor, Plan};
+use onramp_lab::matrix::{self, Row};
+use onramp_lab::profile::Profile;
+use onramp_loader::{algorithm, kernel};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::common::Common;
+use super::progress::{self, Clock};
+use super::require_root;
+use crate::arm::Arms;
+use crate::failure::FAILURE;
+use crate::output::Output;
+use crate::profile;
+
+/// Controls of the kernel that belong into the matrix where this kernel has them.
+const STOCK: [&str; 2] = ["cubic", "bbr"];
+/// Who competes.
+const COMPETITOR: &str = "cubic";
+/// Where the rows of a profile are kept.
+const ROWS: &str = "rows.json";
+
+/// What to measure.
+pub(super) struct Matrix {
+    /// Empty: all.
+    pub arms: Vec<String>,
+    /// Empty: all.
+    pub profiles: Vec<String>,
+    pub repetitions: u32,
+    pub resume: bool,
+    pub common: Common,
+}
+
+/// Rows of one profile, and what they were measured with.
+#[derive(Deserialize, Serialize)]
+struct Kept {
+    conditions: Value,
+    rows: Vec<Row>,
+}
+
+/// The two experiments of one profile.
+struct Part {
+    profile: Profile,
+    alone: Plan,
+    against: Plan,
+    kept: Option<Vec<Row>>,
+}
+
+impl Matrix {
+    pub fn run(self, output: &Output) -> anyhow::Result<u8> {
+        let profiles = self.profiles()?;
+        let arms = self.arms()?;
+        // What is wrong with an arm on any profile is to show before hours are spent.
+        for profile in &profiles {
+            drop(Arms::prepare(&arms, profile, &self.common.settings)?);
+        }
+        require_root("lab compare")?;
+        let root = self.common.output.clone().unwrap_or_else(default_directory);
+        let parts: Vec<Part> = profiles.into_iter().map(|profile| self.part(&root, profile, &arms)).collect();
+        let each = |part: &Part| {
+            (part.alone.expected_seconds() + part.against.expected_seconds())
+                * f64::from(self.repetitions)
+                * arms.len() as f64
+        };
+        let mut clock = Clock::start(parts.iter().filter(|part| part.kept.is_none()).map(each).sum());
+        let mut rows = Vec::new();
+        for part in parts {
+            output.progress(&format!("profile {}", part.profile.name));
+            rows.extend(match &part.kept {
+                Some(kept) => kept.clone(),
+                None => self.measure(&root, &part, &arms, &mut clock, output)?,
+            });
+            // After each profile, so that what is there is complete at any time.
+            write(&root, &rows)?;
+        }
+        let report =
+            json!({"schema": 1, "repetitions": self.repetitions, "seed": self.common.seed, "rows": rows});
+        output.versioned(&report, || format!("{}written to {}\n", matrix::text(&rows), root.display()))?;
+        Ok(if rows.iter().all(|row| row.valid_runs > 0) { 0 } else { FAILURE })
+    }
+
+    fn profiles(&self) -> anyhow::Result<Vec<Profile>> {
+        let all = || profile::names();
+        let names = if self.profiles.is_empty() { all() } else { self.profiles.clone() };
+        names.iter().map(|name| profile::load(name)).collect()
+    }
+
+    fn arms(&self) -> anyhow::Result<Vec<String>> {
+        if !self.arms.is_empty() {
+            return Ok(self.arms.clone());
+        }
+        let registered = kernel::registered()?;
+        let stock = STOCK.into_iter().filter(|name| registered.iter().any(|known| known == name));
+        // `fixed` needs a window for each link: an instrument, not a contestant.
+        let ours = algorithm::all().map(|algorithm| algorithm.name()).filter(|name| *name != "fixed");
+        Ok(stock.chain(ours).map(str::to_owned).collect())
+    }
+
+    fn part(&self, root: &Path, profile: Profile, arms: &[String]) -> Part {
+        let directory = root.join(&profile.name);
+        let mut alone = self.common.plan(profile.clone(), self.repetitions);
+        if self.common.bytes.is_none() && self.common.seconds.is_none() {
+            alone.amount = Amount::Bytes(object_bytes(&profile));
+        }
+        let lead_seconds = lead_seconds(&profile);
+        let competitor = Some(Competitor { congestion_control: COMPETITOR.into(), lead_seconds });
+        let against = Plan { competitor, directory: Some(directory.join("against")), ..alone.clone() };
+        alone.directory = Some(directory.join("alone"));
+        let conditions = self.conditions(&profile, &alone, arms);
+        let kept = self.resume.then(|| kept(&directory.join(ROWS), &conditions)).flatten();
+        Part { profile, alone, against, kept }
+    }
+
+    /// All that the rows of a profile depend on.
+    fn conditions(&self, profile: &Profile, plan: &Plan, arms: &[String]) -> Value {
+        json!({
+            "onramp_version": env!("CARGO_PKG_VERSION"),
+            "kernel": kernel::release(),
+            "profile": profile,
+            "amount": plan.amount,
+            "arms": arms,
+            "settings": self.common.settings,
+            "repetitions": self.repetitions,
+            "seed": self.common.seed,
+        })
+    }
+
+    fn measure(
+        &self,
+        root: &Path,
+        part: &Part,
+        arms: &[String],
+        clock: &mut Clock,
+        output: &Output,
+    ) -> anyhow::Result<Vec<Row>> {
+        let prepared = Arms::prepare(arms, &part.profile, &self.common.settings)?;
+        let mut compare = |plan: &Plan| {
+            let each = plan.expected_seconds();
+            experiment::compare(plan, &prepared.arms, |progress| {
+                progress::show(&progress, each, clock, output);
+            })
+        };
+        let rows = matrix::rows(&compare(&part.alone)?, &compare(&part.against)?);
+        let conditions = self.conditions(&part.profile, &part.alone, arms);
+        let path = root.join(&part.profile.name).join(ROWS);
+        write_file(&path, &serde_json::to_string_pretty(&Kept { conditions, rows: rows.clone() })?)?;
+        Ok(rows)
+    }
+}
+
+fn kept(path: &Path, conditions: &Value) -> Option<Vec<Row>> {
+    let kept: Kept = serde_json::from_str(&fs::read_to_string(path).ok()?).ok()?;
+    (kept.conditions == *conditions).then_some(kept.rows)
+}
+
+/// Four seconds at the link's rate and at least seven products of bandwidth and delay, which is 80 MB over GEO as in
+/// document 000, in full megabytes.
+fn object_bytes(profile: &Profile) -> u64 {
+    let link = &profile.link;
+    (link.forward.rate_bps / 2).max(link.bdp_bytes() * 7).div_ceil(1_000_000) * 1_000_000
+}
+
+/// Twenty round trips: longer than slow start takes.
+fn lead_seconds(profile: &Profile) -> u32 {
+    (profile.link.base_rtt_us() * 20 / 1_000_000).clamp(3, 15) as u32
+}
+
+fn default_directory() -> PathBuf {
+    let time = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    PathBuf::from(format!("runs/matrix-{}", time.as_secs()))
+}
+
+fn write(root: &Path, rows: &[Row]) -> anyhow::Result<()> {
+    write_file(&root.join("matrix.json"), &serde_json::to_string_pretty(rows)?)?;
+    write_file(&root.join("matrix.txt"), &matrix::text(rows))?;
+    write_file(&root.join("matrix.md"), &matrix::markdown(rows))
+}
+
+fn write_file(path: &Path, text: &str) -> anyhow::Result<()> {
+    fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn objects_and_leads_follow_the_link() {
+        let mut profile = profile::load("geo").unwrap();
+        assert_eq!((object_bytes(&profile), lead_seconds(&profile)), (79_000_000, 12));
+        profile.link.forward.delay_us = 10_000;
+        profile.link.back.delay_us = 10_000;
+        assert_eq!((object_bytes(&profile), lead_seconds(&profile)), (75_000_000, 3));
+    }
+
+    #[test]
+    fn rows_are_taken_only_for_the_same_conditions() {
+        let path = std::env::temp_dir().join(format!("onramp-rows-{}.json", std::process::id()));
+        let conditions = json!({"seed": 1});
+        let rows = vec![Row { arm: "cubic".into(), ..Row::default() }];
+        fs::write(&path, serde_json::to_string(&Kept { conditions: conditions.clone(), rows }).unwrap())
+            .unwrap();
+        assert_eq!(kept(&path, &conditions).map(|rows| rows.len()), Some(1));
+        assert!(kept(&path, &json!({"seed": 2})).is_none());
+        fs::write(&path, "{").unwrap();
+        assert!(kept(&path, &conditions).is_none());
+        fs::remove_file(&path).unwrap();
+        assert!(kept(&path, &conditions).is_none());
+    }
+}

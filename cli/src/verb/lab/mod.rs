@@ -1,0 +1,58 @@
+//! `onramp lab`.
+
+mod calibrate;
+mod common;
+mod compare;
+mod matrix;
+mod progress;
+mod reproduce;
+mod shell;
+
+use clap::{Args, Subcommand};
+
+use crate::output::Output;
+
+/// Measure with real kernel TCP over an emulated link
+///
+/// Two network namespaces are joined by an emulator on two TUN devices; iperf3 downloads from one to the other.
+/// Everything is made for the run and gone with it.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  onramp lab run search
+  onramp lab compare --arms cubic,plain,search --repetitions 5
+  onramp lab shell --profile geo -- iperf3 -c 192.0.2.2
+  onramp lab reproduce --all --quick")]
+pub(crate) struct Lab {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    Run(compare::RunOne),
+    Compare(Box<compare::Compare>),
+    Shell(shell::Shell),
+    Calibrate(calibrate::Calibrate),
+    Reproduce(reproduce::Reproduce),
+}
+
+impl Lab {
+    pub fn run(self, output: &Output) -> anyhow::Result<u8> {
+        match self.verb {
+            Verb::Run(verb) => verb.run(output),
+            Verb::Compare(verb) => verb.run(output),
+            Verb::Shell(verb) => verb.run(),
+            Verb::Calibrate(verb) => verb.run(output),
+            Verb::Reproduce(verb) => verb.run(output),
+        }
+    }
+}
+
+/// Fails with the exit code for missing privileges instead of in the middle of a run.
+fn require_root(verb: &'static str) -> anyhow::Result<()> {
+    if nix::unistd::geteuid().is_root() {
+        return Ok(());
+    }
+    let capabilities = "CAP_SYS_ADMIN and CAP_NET_ADMIN";
+    Err(onramp_loader::Error::Privilege { verb, capabilities }.into())
+}

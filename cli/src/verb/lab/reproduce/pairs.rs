@@ -1,0 +1,91 @@
+//! Rates of ACK pairs by round, read off the state of flows of `best` while they run.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use onramp_lab::experiment::{Sight, Watch};
+use onramp_lab::reproduce::RoundRates;
+use onramp_loader::abi::FlowHeader;
+use onramp_loader::algorithm;
+
+/// The algorithm that keeps them.
+const ALGORITHM: &str = "best";
+/// Its histogram: steps of an octave and the logarithm to base 2 of the lowest rate (`bpf/algorithm/rate_sketch.h`).
+const STEPS: usize = 18;
+const LOWEST: i32 = 10;
+/// Connections that have sent less are not the download's.
+const DOWNLOAD_BYTES: u64 = 1_000_000;
+
+/// One connection: what it has sent, and the last look at the histogram of each of its rounds.
+#[derive(Default)]
+struct Seen {
+    bytes_sent: u64,
+    rounds: BTreeMap<u32, Vec<u32>>,
+}
+
+/// Collects while flows run.
+#[derive(Clone, Default)]
+pub(super) struct Collector(Arc<Mutex<HashMap<u64, Seen>>>);
+
+impl Collector {
+    pub fn watch(&self) -> Watch {
+        let seen = Arc::clone(&self.0);
+        Watch(Arc::new(move |sight| look(sight, &mut seen.lock().unwrap_or_else(PoisonError::into_inner))))
+    }
+
+    /// All rounds of all downloads.
+    pub fn rounds(&self) -> Vec<RoundRates> {
+        let seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let downloads = seen.values().filter(|flow| flow.bytes_sent >= DOWNLOAD_BYTES);
+        let rounds = downloads.flat_map(|flow| &flow.rounds);
+        rounds.map(|(round, words)| RoundRates { round: round + 1, bins: bins(words) }).collect()
+    }
+}
+
+fn look(sight: &Sight<'_>, seen: &mut HashMap<u64, Seen>) {
+    let (Some(storage), Some(best)) = (sight.storage, algorithm::find(ALGORITHM)) else { return };
+    if sight.arm != ALGORITHM {
+        return;
+    }
+    let Some(header) = FlowHeader::read(storage) else { return };
+    let exports = onramp_loader::exports(best, storage);
+    let export =
+        |name: &str| exports.iter().find(|(export, _)| export.name == name).map(|(_, values)| values);
+    let (Some(rounds), Some(histogram)) = (export("rounds"), export("histogram")) else { return };
+    // No two connections begin in one microsecond.
+    let flow = seen.entry(header.start_us).or_default();
+    flow.bytes_sent = flow.bytes_sent.max(sight.info.bytes_sent);
+    if let (Some(round), true) = (rounds.first(), histogram.iter().any(|word| *word != 0)) {
+        flow.rounds.insert(*round, histogram.clone());
+    }
+}
+
+/// Bins that are not empty, by the lower edges of their rates. Each word has two, the lower rate in its lower half.
+fn bins(words: &[u32]) -> Vec<(f64, u32)> {
+    let counts = words.iter().flat_map(|word| [word & 0xffff, word >> 16]);
+    let edge = |bin: usize| {
+        let part = (STEPS + bin % STEPS) as f64 / STEPS as f64;
+        part * 2_f64.powi(LOWEST + (bin / STEPS) as i32)
+    };
+    counts.enumerate().filter(|(_, count)| *count > 0).map(|(bin, count)| (edge(bin), count)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bins_have_the_rates_of_the_sketch() {
+        let mut words = vec![0; 216];
+        words[0] = 3;
+        words[9] = 2 << 16 | 1;
+        assert_eq!(bins(&words), [(1_024.0, 3), (2_048.0, 1), (2_048.0 * 19.0 / 18.0, 2)]);
+    }
+
+    #[test]
+    fn the_algorithm_exports_what_is_read() {
+        let best = algorithm::find(ALGORITHM).unwrap();
+        let names: Vec<_> = best.exports().map(|export| export.name).collect();
+        assert!(names.contains(&"rounds") && names.contains(&"histogram"), "{names:?}");
+    }
+}

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! iperf3's processes.
+
+use std::io::{self, Read};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use super::iperf3::{Iperf3Error, POLL};
+
+pub(super) fn start_error(program: &Path, role: &'static str, source: io::Error) -> Iperf3Error {
+    if source.kind() == io::ErrorKind::NotFound {
+        Iperf3Error::Missing(program.into())
+    } else {
+        Iperf3Error::Run { role, source }
+    }
+}
+
+/// A child whose output is collected; killed by its own pid when dropped.
+pub(super) struct Running {
+    role: &'static str,
+    child: Child,
+    stdout: Option<JoinHandle<String>>,
+    stderr: Option<JoinHandle<String>>,
+}
+
+impl Running {
+    pub fn start(role: &'static str, program: &Path, command: &mut Command) -> Result<Self, Iperf3Error> {
+        let mut child = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .map_err(|source| start_error(program, role, source))?;
+        let stdout = child.stdout.take().map(collect);
+        let stderr = child.stderr.take().map(collect);
+        Ok(Self { role, child, stdout, stderr })
+    }
+
+    pub fn has_ended(&mut self) -> Result<bool, Iperf3Error> {
+        let status = self.child.try_wait();
+        status.map(|status| status.is_some()).map_err(|source| Iperf3Error::Run { role: self.role, source })
+    }
+
+    pub fn ends_within(&mut self, limit: Duration) -> Result<bool, Iperf3Error> {
+        let begin = Instant::now();
+        while !self.has_ended()? {
+            if begin.elapsed() > limit {
+                return Ok(false);
+            }
+            std::thread::sleep(POLL);
+        }
+        Ok(true)
+    }
+
+    pub fn succeeded(&mut self) -> bool {
+        matches!(self.child.try_wait(), Ok(Some(status)) if status.success())
+    }
+
+    /// What it printed; it has ended.
+    pub fn output(&mut self) -> String {
+        self.stdout.take().map(|reader| reader.join().unwrap_or_default()).unwrap_or_default()
+    }
+
+    pub fn kill_and_read(&mut self) -> String {
+        self.kill();
+        self.output()
+    }
+
+    pub fn kill(&mut self) {
+        // Fails only when it has ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+
+    /// An error with everything it said.
+    pub fn failure(&mut self) -> Iperf3Error {
+        self.kill();
+        let status = self.child.wait().map_or_else(|error| error.to_string(), |status| status.to_string());
+        let stderr = self.stderr.take().map(|reader| reader.join().unwrap_or_default()).unwrap_or_default();
+        let stdout = self.output();
+        let report: Value = serde_json::from_str(&stdout).unwrap_or_default();
+        let said = report["error"].as_str().unwrap_or(stderr.trim()).to_owned();
+        let message = if said.is_empty() { status } else { format!("{said} ({status})") };
+        Iperf3Error::Failed { role: self.role, message }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+fn collect(mut from: impl Read + Send + 'static) -> JoinHandle<String> {
+    std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        // What was read before an error is still worth showing.
+        let _ = from.read_to_end(&mut bytes);
+        String::from_utf8_lossy(&bytes).into_owned()
+    })
+}

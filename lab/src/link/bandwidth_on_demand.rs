@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! Bandwidth on demand with a rate-based policy, as source 004 measured it (sections II and IV).
+//!
+//! Every `request_every` (Tr) the terminal asks for `factor` (k) times the rate at which packets came in since its
+//! last request. Every `grant_every` (Ta) it is granted what it asked for, `propagation` (τ) later at the earliest.
+//! Grants are whole slots of a frame, rounded up: at least one, at most all, which are the carrier.
+//!
+//! ```text
+//!   packets come in ─ Tr/2 on average ─► request ─ τ ─► controller … ─ Ta/2 on average ─► grant
+//! ```
+//!
+//! Several requests may wait for one grant, which then is their mean: nothing that came in is forgotten, and the
+//! mean delay from incoming to granted is the source's allocation delay, Da = τ + Tr/2 + Ta/2 (equation 1). Without a
+//! new request the last grant goes on. Slots are spread over the frame, whose length the source does not give:
+//! sending is smooth at the granted rate.
+
+use std::collections::VecDeque;
+
+use super::Nanos;
+use super::access::Access;
+use super::random::Random;
+use super::rate::Stretch;
+
+/// The schedule described by [`super::ScheduleSpec::BandwidthOnDemand`].
+pub(super) struct BandwidthOnDemand {
+    request_every: Nanos,
+    grant_every: Nanos,
+    propagation: Nanos,
+    factor: f64,
+    frame_slots: u64,
+
+    /// Bytes since the last request.
+    incoming: u64,
+    next_request: Nanos,
+    /// Requests that no grant has answered: when they can be at the earliest, and for how much, bit/s.
+    requests: VecDeque<(Nanos, f64)>,
+    next_grant: Nanos,
+    granted_bps: f64,
+}
+
+impl BandwidthOnDemand {
+    /// Requests and grants begin at random points of their periods.
+    pub fn new(
+        request_every: Nanos,
+        grant_every: Nanos,
+        propagation: Nanos,
+        factor: f64,
+        frame_slots: u64,
+        mut random: Random,
+    ) -> Self {
+        Self {
+            request_every,
+            grant_every,
+            propagation,
+            factor,
+            frame_slots,
+            incoming: 0,
+            next_request: random.up_to(request_every - 1),
+            requests: VecDeque::new(),
+            next_grant: random.up_to(grant_every - 1),
+            granted_bps: 0.0,
+        }
+    }
+
+    /// Requests and grants until `now`.
+    fn advance(&mut self, now: Nanos) {
+        while self.next_request.min(self.next_grant) <= now {
+            if self.next_request <= self.next_grant {
+                self.request();
+            } else {
+                self.grant();
+            }
+        }
+    }
+
+    fn request(&mut self) {
+        let incoming_bps = self.incoming as f64 * 8e9 / self.request_every as f64;
+        self.requests.push_back((self.next_request + self.propagation, self.factor * incoming_bps));
+        self.incoming = 0;
+        self.next_request += self.request_every;
+    }
+
+    fn grant(&mut self) {
+        let arrived = self.requests.partition_point(|(at, _)| *at <= self.next_grant);
+        if arrived > 0 {
+            self.granted_bps =
+                self.requests.drain(..arrived).map(|(_, bps)| bps).sum::<f64>() / arrived as f64;
+        }
+        self.next_grant += self.grant_every;
+    }
+}
+
+impl Access for BandwidthOnDemand {
+    fn arrived(&mut self, now: Nanos, bytes: u32) {
+        self.advance(now);
+        self.incoming += u64::from(bytes);
+    }
+
+    fn allows(&mut self, now: Nanos, bps: u64) -> Stretch {
+        self.advance(now);
+        let slots = (self.granted_bps * self.frame_slots as f64 / bps.max(1) as f64).ceil() as u64;
+        Stretch { bps: bps * slots.clamp(1, self.frame_slots) / self.frame_slots, until: self.next_grant }
+    }
+}

@@ -1,0 +1,337 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! One direction of a link: its parts put together.
+
+use std::collections::VecDeque;
+
+use super::access::Head;
+use super::cross::Cross;
+use super::queue::{Queue, Waiting};
+use super::random::{Random, purpose};
+use super::spec::{RATES_BPS, within};
+use super::transmitter::Transmitter;
+use super::{
+    Counters, Depth, DirectionSpec, DropCause, Jitter, Limit, LinkSample, Loss, Nanos, RangeError, RateSpec,
+    access, aqm, handover, jitter, loss, micros, outage, rate,
+};
+
+/// A packet that has reached the far end.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Delivery<P> {
+    /// What [`Direction::arrive`] was given.
+    pub packet: P,
+    /// Size, bytes.
+    pub bytes: u32,
+    /// When it is due there; the driver may be later.
+    pub due: Nanos,
+}
+
+/// What to change about a direction that is in use. What is `None` stays as it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Change {
+    /// Rate, bit/s, 1 000 to 100 000 000 000. A rate that varied is constant from then on; outages, handovers and
+    /// schedule stay.
+    pub rate_bps: Option<u64>,
+    /// Propagation delay, microseconds, 0 to 10 000 000. Its variation is still added.
+    pub delay_us: Option<u64>,
+}
+
+impl Change {
+    /// Checks every value against its range; `key` names the direction.
+    ///
+    /// # Errors
+    /// [`RangeError`] with the first value that is out of range.
+    pub fn validate(&self, key: &str) -> Result<(), RangeError> {
+        if let Some(rate_bps) = self.rate_bps {
+            within(format!("{key}.rate_bps"), rate_bps, RATES_BPS)?;
+        }
+        self.delay_us.map_or(Ok(()), |delay| within(format!("{key}.delay_us"), delay, 0..=10_000_000))
+    }
+}
+
+/// One direction of a link, carrying packets of any representation `P`.
+///
+/// Calls must come in order of time. Times inside the model do not depend on how late or how often the driver calls
+/// [`Direction::deliver`]: transmission continues from one packet to the next by itself.
+pub struct Direction<P> {
+    key: String,
+    /// The start of the link on the driver's clock. All other times count from it.
+    start: Option<Nanos>,
+    queue: Queue<P>,
+    transmitter: Transmitter,
+    cross: Option<Cross>,
+    loss: Option<Box<dyn Loss>>,
+    propagation: Nanos,
+    jitter: Vec<Box<dyn Jitter>>,
+
+    on_the_way: VecDeque<Delivery<P>>,
+    last_due: Nanos,
+    last_delay: Nanos,
+
+    counters: Counters,
+    samples: Vec<LinkSample>,
+    sample_period: Nanos,
+    next_sample: Option<Nanos>,
+}
+
+impl<P> Direction<P> {
+    /// A direction as described, with randomness from `seed`, logging its state every `sample_period_us`
+    /// microseconds from the first packet on (0: not at all). The two directions of a link have the seeds `2 n` and
+    /// `2 n + 1`: equal parts must not vary in step, but handovers must.
+    ///
+    /// # Errors
+    /// [`RangeError`] for a description out of range; `key` names it there.
+    pub fn new(
+        spec: &DirectionSpec,
+        key: &str,
+        seed: u64,
+        sample_period_us: u64,
+    ) -> Result<Self, RangeError> {
+        spec.validate(key)?;
+        // Streams are numbered by purpose: what one part draws does not depend on the others' presence.
+        let random = |purpose| Random::new(seed, purpose);
+        let limit = match (spec.queue_bytes, spec.queue_packets) {
+            (Some(bytes), _) => Limit::Bytes(bytes),
+            (None, packets) => Limit::Packets(packets.unwrap_or(1)),
+        };
+        let mut rates = vec![rate::build(spec.rate_bps, spec.rate.as_ref(), random(purpose::RATE))];
+        let outages = (purpose::OUTAGES..).zip(&spec.outages);
+        rates.extend(outages.map(|(stream, spec)| outage::build(spec, random(stream))));
+        let jitter = (purpose::JITTER..).zip(&spec.jitter);
+        let mut jitter: Vec<_> = jitter.map(|(stream, spec)| jitter::build(spec, random(stream))).collect();
+        jitter.extend(traced_delay(spec));
+        if let Some(spec) = &spec.handover {
+            let (delay, outage) = handover::build(spec, seed);
+            jitter.push(delay);
+            rates.extend(outage);
+        }
+        let schedule = spec.schedule.as_ref().map(|spec| access::build(spec, random(purpose::SCHEDULE)));
+        Ok(Self {
+            key: key.into(),
+            start: None,
+            queue: Queue::new(limit, spec.aqm.as_ref().map(|spec| aqm::build(spec, random(purpose::AQM)))),
+            transmitter: Transmitter::new(rates, schedule),
+            cross: spec.cross.as_ref().map(|spec| Cross::new(spec, random(purpose::CROSS))),
+            loss: spec.loss.as_ref().map(|spec| loss::build(spec, random(purpose::LOSS))),
+            propagation: micros(spec.delay_us),
+            jitter,
+            on_the_way: VecDeque::new(),
+            last_due: 0,
+            last_delay: 0,
+            counters: Counters::default(),
+            samples: Vec::new(),
+            sample_period: micros(sample_period_us),
+            next_sample: None,
+        })
+    }
+
+    /// Lets the link begin at `now`: from then on rates and delays vary and cross traffic flows. Without this it
+    /// begins with the first arrival. Calls after the begin mean nothing.
+    pub fn start(&mut self, now: Nanos) {
+        self.start.get_or_insert(now);
+    }
+
+    /// A packet of `bytes` reaches the queue at `now`.
+    ///
+    /// # Errors
+    /// The packet and the cause, when it is dropped at once.
+    pub fn arrive(&mut self, now: Nanos, packet: P, bytes: u32) -> Result<(), (P, DropCause)> {
+        self.start(now);
+        let now = self.local(now);
+        if self.next_sample.is_none() && self.sample_period > 0 {
+            self.next_sample = Some(now);
+        }
+        self.advance_to(now);
+        self.counters.arrived.add(bytes);
+        self.transmitter.arrived(now, bytes);
+        if let Some(cause) = self.queue.refuses(bytes) {
+            self.counters.dropped(cause).add(bytes);
+            return Err((packet, cause));
+        }
+        self.enqueue(Waiting { packet: Some(packet), bytes, arrived: now });
+        Ok(())
+    }
+
+    /// The next packet that is due at `now` or was before; `None` when there is none yet.
+    pub fn deliver(&mut self, now: Nanos) -> Option<Delivery<P>> {
+        let now = self.local(now);
+        self.advance_to(now);
+        if self.on_the_way.front()?.due > now {
+            return None;
+        }
+        let delivery = self.on_the_way.pop_front()?;
+        self.counters.delivered.add(delivery.bytes);
+        Some(Delivery { due: self.global(delivery.due), ..delivery })
+    }
+
+    /// When [`Direction::deliver`] should be called next, at the latest; `None` while the link holds nothing but cross
+    /// traffic. The packet may turn out to be due later, or to be lost; after a call that returned `None`, this is
+    /// later than the time of the call.
+    pub fn next_due(&self) -> Option<Nanos> {
+        let on_the_way = self.on_the_way.front().map(|delivery| delivery.due);
+        let next = on_the_way.or_else(|| {
+            let holds_any = self.queue.depth().packets > self.counters.cross_queued();
+            let next = self.transmitter.next().filter(|_| holds_any)?;
+            Some(next.saturating_add(self.propagation))
+        })?;
+        Some(self.global(next))
+    }
+
+    /// Changes the direction while it is in use. What the transmitter has sent of the current packet by `now` is
+    /// sent; the rest goes at the new rate. Packets that have left the transmitter keep their delay, and those that
+    /// leave it later never overtake them.
+    ///
+    /// # Errors
+    /// [`RangeError`] for a value out of range; nothing is changed then.
+    pub fn change(&mut self, now: Nanos, change: Change) -> Result<(), RangeError> {
+        change.validate(&self.key)?;
+        let now = self.local(now);
+        self.advance_to(now);
+        if let Some(rate_bps) = change.rate_bps {
+            self.transmitter.set_rate(now, rate_bps);
+        }
+        if let Some(delay_us) = change.delay_us {
+            self.propagation = micros(delay_us);
+        }
+        Ok(())
+    }
+
+    /// Totals so far.
+    pub fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    /// What the queue holds now, cross traffic included.
+    pub fn depth(&self) -> Depth {
+        self.queue.depth()
+    }
+
+    /// Packets that have left the transmitter and are not delivered yet.
+    pub fn on_the_way(&self) -> usize {
+        self.on_the_way.len()
+    }
+
+    /// The log since the last call.
+    pub fn take_samples(&mut self) -> Vec<LinkSample> {
+        std::mem::take(&mut self.samples)
+    }
+
+    /// Brings queue, transmitter and log to `now`. The other calls do it by themselves; a driver needs it only to
+    /// complete the log at the end.
+    pub fn advance(&mut self, now: Nanos) {
+        self.advance_to(self.local(now));
+    }
+
+    fn local(&self, now: Nanos) -> Nanos {
+        self.start.map_or(0, |start| now.saturating_sub(start))
+    }
+
+    fn global(&self, time: Nanos) -> Nanos {
+        time.saturating_add(self.start.unwrap_or(0))
+    }
+
+    fn advance_to(&mut self, now: Nanos) {
+        while let Some(at) = self.next_sample.filter(|at| *at <= now) {
+            self.run(at);
+            self.samples.push(self.sample(at));
+            self.next_sample = Some(at + self.sample_period);
+        }
+        self.run(now);
+    }
+
+    /// Departures and cross traffic until `now`, in order of time; at the same time departures come first.
+    fn run(&mut self, now: Nanos) {
+        loop {
+            let step = self.transmitter.next().filter(|at| *at <= now);
+            let cross = self.cross.as_ref().map(Cross::next).filter(|at| *at <= now);
+            match (step, cross) {
+                (Some(step), cross) if cross.is_none_or(|cross| step <= cross) => {
+                    if self.transmitter.step() {
+                        self.depart(step);
+                    }
+                }
+                (_, Some(at)) => self.arrive_cross(at),
+                _ => return,
+            }
+        }
+    }
+
+    fn arrive_cross(&mut self, now: Nanos) {
+        let Some(bytes) = self.cross.as_mut().map(Cross::take) else { return };
+        self.counters.cross_arrived.add(bytes);
+        self.transmitter.arrived(now, bytes);
+        if self.queue.refuses(bytes).is_some() {
+            self.counters.cross_dropped.add(bytes);
+        } else {
+            self.enqueue(Waiting { packet: None, bytes, arrived: now });
+        }
+    }
+
+    fn enqueue(&mut self, waiting: Waiting<P>) {
+        let now = waiting.arrived;
+        self.queue.push(waiting);
+        let depth = self.queue.depth();
+        self.counters.max_queue_bytes = self.counters.max_queue_bytes.max(depth.bytes);
+        self.counters.max_queue_packets = self.counters.max_queue_packets.max(depth.packets);
+        if self.transmitter.is_free() {
+            self.transmit(now);
+        }
+    }
+
+    /// Begins with the next packet, if there is one that active queue management lets pass.
+    fn transmit(&mut self, now: Nanos) {
+        while self.queue.drops_head(now) {
+            let Some(waiting) = self.queue.pop() else { return };
+            let counter = match waiting.packet {
+                Some(_) => self.counters.dropped(DropCause::Aqm),
+                None => &mut self.counters.cross_dropped,
+            };
+            counter.add(waiting.bytes);
+        }
+        let waiting = self.queue.depth().packets as usize;
+        if let Some(&Waiting { bytes, arrived, .. }) = self.queue.head() {
+            let head = Head { bytes, arrived, waiting, free_since: self.transmitter.free_since() };
+            self.transmitter.begin(now, head);
+        }
+    }
+
+    /// The packet at the head has left the transmitter.
+    fn depart(&mut self, now: Nanos) {
+        if let Some(waiting) = self.queue.pop() {
+            self.propagate(now, waiting);
+        }
+        self.transmit(now);
+    }
+
+    fn propagate(&mut self, departed: Nanos, Waiting { packet, bytes, arrived }: Waiting<P>) {
+        let Some(packet) = packet else { return self.counters.cross_sent.add(bytes) };
+        if self.loss.as_mut().is_some_and(|loss| loss.loses()) {
+            return self.counters.dropped(DropCause::Loss).add(bytes);
+        }
+        let extra: Nanos = self.jitter.iter_mut().map(|jitter| jitter.extra(departed)).sum();
+        self.last_due = self.last_due.max(departed + self.propagation + extra);
+        self.last_delay = self.last_due - arrived;
+        self.on_the_way.push_back(Delivery { packet, bytes, due: self.last_due });
+    }
+
+    fn sample(&self, at: Nanos) -> LinkSample {
+        let depth = self.queue.depth();
+        LinkSample {
+            at_ns: self.global(at),
+            queue_bytes: depth.bytes,
+            queue_packets: depth.packets,
+            delivered_bytes: self.counters.delivered.bytes,
+            dropped_queue_full: self.counters.dropped_queue_full.packets,
+            dropped_aqm: self.counters.dropped_aqm.packets,
+            dropped_loss: self.counters.dropped_loss.packets,
+            delay_ns: self.last_delay,
+        }
+    }
+}
+
+/// The delay of a trace file, above the propagation delay.
+fn traced_delay(spec: &DirectionSpec) -> Option<Box<dyn Jitter>> {
+    let Some(RateSpec::Trace { rows, repeat_us, .. }) = &spec.rate else { return None };
+    let steps: Vec<_> =
+        rows.iter().filter_map(|row| Some((row.at_us, row.delay_us? - spec.delay_us))).collect();
+    (!steps.is_empty()).then(|| jitter::stepped(steps.into_iter(), *repeat_us))
+}

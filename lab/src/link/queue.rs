@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! The queue before the transmitter.
+
+use std::collections::VecDeque;
+
+use super::aqm::{Aqm, Depth, Turn};
+use super::{DropCause, Nanos};
+
+/// Limit of a queue. It covers all packets not yet sent completely, the one being transmitted included, so that a
+/// packet that fits waits at most the limit's transmission time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Limit {
+    /// Bytes of IP packets.
+    Bytes(u64),
+    /// Packets of any size.
+    Packets(u64),
+}
+
+/// A packet in the queue.
+pub(super) struct Waiting<P> {
+    /// `None` for cross traffic.
+    pub packet: Option<P>,
+    pub bytes: u32,
+    pub arrived: Nanos,
+}
+
+/// Packets in order; the first is the one being transmitted.
+pub(super) struct Queue<P> {
+    limit: Limit,
+    aqm: Option<Box<dyn Aqm>>,
+    packets: VecDeque<Waiting<P>>,
+    bytes: u64,
+}
+
+impl<P> Queue<P> {
+    pub fn new(limit: Limit, aqm: Option<Box<dyn Aqm>>) -> Self {
+        Self { limit, aqm, packets: VecDeque::new(), bytes: 0 }
+    }
+
+    pub fn depth(&self) -> Depth {
+        Depth { packets: self.packets.len() as u64, bytes: self.bytes }
+    }
+
+    /// Why an arriving packet is dropped; `None` if it is taken.
+    pub fn refuses(&mut self, bytes: u32) -> Option<DropCause> {
+        let depth = self.depth();
+        let fits = match self.limit {
+            Limit::Bytes(limit) => depth.bytes + u64::from(bytes) <= limit,
+            Limit::Packets(limit) => depth.packets < limit,
+        };
+        if !fits {
+            return Some(DropCause::QueueFull);
+        }
+        self.aqm.as_mut()?.drops_arriving(depth, self.limit).then_some(DropCause::Aqm)
+    }
+
+    pub fn push(&mut self, waiting: Waiting<P>) {
+        self.bytes += u64::from(waiting.bytes);
+        self.packets.push_back(waiting);
+    }
+
+    /// The packet whose turn it is.
+    pub fn head(&self) -> Option<&Waiting<P>> {
+        self.packets.front()
+    }
+
+    /// Whether active queue management wants that packet dropped, now that it is its turn.
+    pub fn drops_head(&mut self, now: Nanos) -> bool {
+        let (Some(aqm), Some(head)) = (&mut self.aqm, self.packets.front()) else { return false };
+        let behind_bytes = self.bytes - u64::from(head.bytes);
+        aqm.drops_head(now, Turn { bytes: head.bytes, sojourn: now - head.arrived, behind_bytes })
+    }
+
+    pub fn pop(&mut self) -> Option<Waiting<P>> {
+        let waiting = self.packets.pop_front()?;
+        self.bytes -= u64::from(waiting.bytes);
+        Some(waiting)
+    }
+}

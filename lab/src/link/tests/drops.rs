@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! CoDel and loss.
+
+use super::*;
+use crate::link::codel::CoDel;
+
+fn turn(sojourn: Nanos, behind_bytes: u64) -> Turn {
+    Turn { bytes: 1_500, sojourn, behind_bytes }
+}
+
+fn codel() -> CoDel {
+    CoDel::new(5 * MS, 100 * MS)
+}
+
+#[test]
+fn codel_waits_for_an_interval_and_then_drops_one() {
+    let mut aqm = codel();
+    assert!(!aqm.drops_head(0, turn(5 * MS, 9_000)));
+    assert!(!aqm.drops_head(100 * MS - 1, turn(5 * MS, 9_000)));
+    assert!(aqm.drops_head(100 * MS, turn(5 * MS, 9_000)));
+    // The next one at the same time is sent; the one after waits for interval/√1.
+    assert!(!aqm.drops_head(100 * MS, turn(5 * MS, 9_000)));
+    assert!(!aqm.drops_head(200 * MS - 1, turn(5 * MS, 9_000)));
+    assert!(aqm.drops_head(200 * MS, turn(5 * MS, 9_000)));
+}
+
+#[test]
+fn codel_is_content_below_the_target_and_with_a_packet_left() {
+    for content in [turn(5 * MS - 1, 9_000), turn(500 * MS, 1_500)] {
+        let mut aqm = codel();
+        assert!((0..1_000).all(|number| !aqm.drops_head(number * MS, content)));
+        // Once in an interval is enough.
+        let mut aqm = codel();
+        let often = |number: u64| if number % 100 == 99 { content } else { turn(50 * MS, 9_000) };
+        assert!((0..1_000).all(|number| !aqm.drops_head(number * MS, often(number))));
+    }
+}
+
+/// Times of the drops of packets that come up every ms from `begin` to `end`, all waiting for too long.
+fn dropped(aqm: &mut CoDel, begin: u64, end: u64) -> Vec<u64> {
+    let mut times = Vec::new();
+    for ms in begin..end {
+        // As many as it takes until one is sent.
+        while aqm.drops_head(ms * MS, turn(50 * MS, 9_000)) {
+            times.push(ms);
+        }
+    }
+    times
+}
+
+#[test]
+fn codel_drops_faster_and_faster_and_remembers_for_16_intervals() {
+    let mut aqm = codel();
+    // 100, + 100/√1, + 100/√2, + 100/√3, + 100/√4.
+    assert_eq!(dropped(&mut aqm, 0, 400), [100, 200, 271, 329, 379]);
+    // Content for a moment: the next state begins after an interval, with the frequency of 5 - 1 = 4 drops.
+    assert!(!aqm.drops_head(400 * MS, turn(0, 9_000)));
+    assert_eq!(dropped(&mut aqm, 401, 580), [501, 551]);
+    // Long content: from the beginning.
+    let mut aqm = codel();
+    dropped(&mut aqm, 0, 400);
+    assert!(!aqm.drops_head(400 * MS, turn(0, 9_000)));
+    assert_eq!(dropped(&mut aqm, 2_100, 2_350), [2_200, 2_300]);
+}
+
+#[test]
+fn codel_makes_up_for_turns_that_come_late() {
+    let mut aqm = codel();
+    dropped(&mut aqm, 0, 150);
+    // Drops of 200, 271, 329, 379, 424 and 464 ms are overdue at once.
+    assert_eq!(dropped(&mut aqm, 500, 501), [500; 6]);
+}
+
+#[test]
+fn codel_holds_a_queue_near_the_target_where_tail_drop_fills_it() {
+    let run = |aqm| {
+        let mut link =
+            direction(&DirectionSpec { aqm, ..DirectionSpec::new(12_000_000, 0, Limit::Packets(1_000)) }, 1);
+        let mut longest = 0;
+        // 1 % more than the link carries: packets of 1 ms.
+        for number in 0..60_000 {
+            let now = number * 990_099;
+            let _ = link.arrive(now, number, 1_500);
+            drain(&mut link, now);
+            longest = link.depth().packets.max(longest);
+        }
+        (longest, link.counters())
+    };
+    let (filled, tail) = run(None);
+    assert!((590..600).contains(&filled) && tail.dropped_packets() == 0, "{filled}");
+    let (held, counters) = run(Some(AqmSpec::CoDel { target_us: 5_000, interval_us: 100_000 }));
+    assert!(
+        held < 60 && counters.dropped_aqm.packets > 300 && counters.dropped_queue_full.packets == 0,
+        "{held} {counters:?}"
+    );
+}
+
+#[test]
+fn lost_packets_have_taken_their_time_and_are_counted() {
+    let loss = Some(LossSpec::Random { probability: 1.0 });
+    let mut link = direction(&DirectionSpec { loss, ..spec() }, 1);
+    for number in 0..10 {
+        link.arrive(0, number, 1_500).unwrap();
+    }
+    link.advance(400_000);
+    assert_eq!((link.depth().packets, link.on_the_way()), (5, 0));
+    assert_eq!(drain(&mut link, SECOND), []);
+    assert_eq!(link.next_due(), None);
+    assert_eq!(link.counters().dropped_loss, Count { packets: 10, bytes: 15_000 });
+    assert_eq!(link.counters().dropped_packets(), 10);
+}
+
+#[test]
+fn gilbert_elliott_alternates_when_its_states_always_change() {
+    let loss = Some(LossSpec::GilbertElliott { to_bad: 1.0, to_good: 1.0, good_loss: 0.0, bad_loss: 1.0 });
+    let mut link = direction(&DirectionSpec { loss, ..spec() }, 1);
+    (0..10).for_each(|number| link.arrive(0, number, 1_500).unwrap());
+    let arrived: Vec<_> = drain(&mut link, SECOND).iter().map(|delivery| delivery.packet).collect();
+    assert_eq!(arrived, [1, 3, 5, 7, 9]);
+}

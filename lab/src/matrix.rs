@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! Every arm on every profile: one row each, means over the valid runs.
+
+use serde::{Deserialize, Serialize};
+
+use crate::experiment::{ArmResult, Comparison};
+use crate::stats::Summary;
+
+/// One arm on one profile, alone and against a competitor. Figures are none where no run yielded one.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Row {
+    /// Name of the profile.
+    pub profile: String,
+    /// Name of the arm.
+    pub arm: String,
+    /// Runs that count, alone.
+    pub valid_runs: usize,
+    /// Runs alone, repeated ones included.
+    pub runs: usize,
+    /// Download time, seconds.
+    pub seconds: Option<f64>,
+    /// Half the width of its 95 % confidence interval.
+    pub seconds_ci95: Option<f64>,
+    /// Goodput, bit/s.
+    pub goodput_bps: Option<f64>,
+    /// Segments retransmitted.
+    pub retransmitted_segments: Option<f64>,
+    /// Time at which slow start was left, seconds.
+    pub exit_seconds: Option<f64>,
+    /// Window at that time over the bandwidth-delay product.
+    pub exit_to_bdp: Option<f64>,
+    /// Largest smoothed round-trip time, microseconds.
+    pub max_rtt_us: Option<f64>,
+    /// Mean smoothed round-trip time, microseconds.
+    pub mean_rtt_us: Option<f64>,
+    /// Share that a flow of stock CUBIC kept which was there before, 0 to 1; 0.5 is an equal one.
+    pub competitor_share: Option<f64>,
+}
+
+/// Rows of one profile, from the runs alone and those against the competitor, which have the same arms.
+pub fn rows(alone: &Comparison, against: &Comparison) -> Vec<Row> {
+    let share = |arm: &ArmResult| {
+        let same = against.arms.iter().find(|other| other.arm == arm.arm)?;
+        mean(same.competitor_share)
+    };
+    alone.arms.iter().map(|arm| row(alone, arm, share(arm))).collect()
+}
+
+fn mean(summary: Option<Summary>) -> Option<f64> {
+    summary.map(|summary| summary.mean)
+}
+
+fn row(comparison: &Comparison, arm: &ArmResult, competitor_share: Option<f64>) -> Row {
+    Row {
+        profile: comparison.profile.clone(),
+        arm: arm.arm.clone(),
+        valid_runs: arm.valid_runs,
+        runs: arm.runs.len(),
+        seconds: mean(arm.seconds),
+        seconds_ci95: arm.seconds.and_then(|summary| summary.ci95),
+        goodput_bps: mean(arm.goodput_bps),
+        retransmitted_segments: mean(arm.retransmitted_segments),
+        exit_seconds: mean(arm.exit_seconds),
+        exit_to_bdp: mean(arm.exit_window_bytes).map(|bytes| bytes / comparison.bdp_bytes.max(1) as f64),
+        max_rtt_us: mean(arm.max_rtt_us),
+        mean_rtt_us: mean(arm.mean_rtt_us),
+        competitor_share,
+    }
+}
+
+const HEADER: [&str; 11] = [
+    "profile",
+    "arm",
+    "download s",
+    "goodput Mb/s",
+    "retransmitted",
+    "exit s",
+    "exit/BDP",
+    "mean RTT ms",
+    "max RTT ms",
+    "CUBIC keeps %",
+    "valid",
+];
+
+fn cells(row: &Row) -> [String; 11] {
+    let number = |value: Option<f64>, scale: f64, digits: usize| {
+        value.map_or_else(|| "-".into(), |value| format!("{:.digits$}", value * scale))
+    };
+    let spread = row.seconds_ci95.map_or_else(String::new, |half| format!(" ± {half:.2}"));
+    [
+        row.profile.clone(),
+        row.arm.clone(),
+        number(row.seconds, 1.0, 2) + &spread,
+        number(row.goodput_bps, 1e-6, 1),
+        number(row.retransmitted_segments, 1.0, 0),
+        number(row.exit_seconds, 1.0, 2),
+        number(row.exit_to_bdp, 1.0, 2),
+        number(row.mean_rtt_us, 1e-3, 0),
+        number(row.max_rtt_us, 1e-3, 0),
+        number(row.competitor_share, 100.0, 0),
+        format!("{}/{}", row.valid_runs, row.runs),
+    ]
+}
+
+/// As aligned text.
+pub fn text(rows: &[Row]) -> String {
+    let table: Vec<_> = std::iter::once(HEADER.map(str::to_owned)).chain(rows.iter().map(cells)).collect();
+    let widths: [usize; 11] = std::array::from_fn(|column| {
+        table.iter().map(|cells| cells[column].chars().count()).max().unwrap_or(0)
+    });
+    let line = |cells: &[String; 11]| {
+        let padded = cells.iter().zip(widths).enumerate().map(|(column, (cell, width))| {
+            if column < 2 { format!("{cell:<width$}") } else { format!("{cell:>width$}") }
+        });
+        padded.collect::<Vec<_>>().join("  ").trim_end().to_owned() + "\n"
+    };
+    table.iter().map(line).collect()
+}
+
+/// As a table in Markdown.
+pub fn markdown(rows: &[Row]) -> String {
+    let line = |cells: &[String; 11]| format!("| {} |\n", cells.join(" | "));
+    let rule = "| --- | --- |".to_owned() + &" ---: |".repeat(9) + "\n";
+    line(&HEADER.map(str::to_owned)) + &rule + &rows.iter().map(|row| line(&cells(row))).collect::<String>()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::{Amount, CompetitorRun, Run};
+
+    fn comparison(runs: Vec<Run>) -> Comparison {
+        Comparison {
+            schema: 1,
+            profile: "geo".into(),
+            amount: Amount::Bytes(80_000_000),
+            bdp_bytes: 10_000_000,
+            base_rtt_us: 600_000,
+            rate_bps: 150_000_000,
+            seed: 1,
+            arms: vec![ArmResult::new("search", "onramp_search", runs)],
+            directory: None,
+        }
+    }
+
+    #[test]
+    fn a_row_joins_both_experiments_and_survives_json() {
+        let run = Run { valid: true, invalid_reason: None, seconds: 10.0, ..Run::failed(1, String::new()) };
+        let competitor = CompetitorRun {
+            goodput_bps: 1.0,
+            goodput_before_bps: 1.0,
+            share: 0.4,
+            retransmitted_segments: 0,
+        };
+        let met = Run { competitor: Some(competitor), ..run.clone() };
+        let rows = rows(&comparison(vec![run]), &comparison(vec![met]));
+        assert_eq!(
+            (rows[0].seconds, rows[0].competitor_share, rows[0].exit_seconds),
+            (Some(10.0), Some(0.4), None)
+        );
+        let text = serde_json::to_string(&rows).unwrap();
+        assert_eq!(serde_json::from_str::<Vec<Row>>(&text).unwrap(), rows);
+    }
+
+    #[test]
+    fn both_tables_have_a_line_for_each_row_and_every_column() {
+        let rows =
+            [Row { profile: "geo".into(), arm: "search".into(), seconds: Some(9.5), ..Row::default() }];
+        let aligned = text(&rows);
+        assert_eq!(aligned.lines().count(), 2);
+        assert!(aligned.lines().nth(1).unwrap().starts_with("geo      search        9.50"), "{aligned}");
+        let marked = markdown(&rows);
+        assert_eq!(marked.lines().count(), 3);
+        assert!(marked.lines().all(|line| line.matches('|').count() == 12), "{marked}");
+    }
+}

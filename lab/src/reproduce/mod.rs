@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! What the documents claim of real TCP, and whether it shows here.
+//!
+//! A [`Claim`] names the experiments it needs ([`Trial`]) and judges what they yielded ([`Evidence`]) by predicates with
+//! stated margins ([`Check`]). Judging is a pure function. Trials that several claims need are run once. One file per
+//! claim; whoever runs trials has to know more than the lab does (how algorithms are attached).
+
+mod bod_startup;
+mod buffers_map;
+mod buffers_matrix;
+mod early_loss;
+mod evidence;
+mod geo_download;
+mod geo_exit_sweep;
+mod geo_objects;
+mod geo_pairs;
+mod hystart_ceiling;
+mod hystart_parts;
+mod judgement;
+mod leo_exit;
+mod memory;
+mod plots;
+pub mod report;
+mod search_geo;
+mod search_wifi;
+#[cfg(test)]
+mod testing;
+mod trial;
+
+pub use evidence::{Evidence, Footprint, NoEvidence, RoundRates};
+pub use judgement::{Check, Comparand, Judgement};
+pub use trial::Trial;
+
+/// A claim of a document.
+#[derive(Debug)]
+pub struct Claim {
+    /// Its name on the command line.
+    pub id: &'static str,
+    /// Document and place.
+    pub source: &'static str,
+    /// What the document says, in one sentence.
+    pub statement: &'static str,
+    /// The experiments it needs; may be none.
+    pub trials: fn() -> Vec<Trial>,
+    /// What they show.
+    pub judge: fn(&Evidence) -> Result<Judgement, NoEvidence>,
+}
+
+/// All claims that are about real TCP or need no link, in the order of the documents.
+pub static CLAIMS: [Claim; 14] = [
+    geo_download::CLAIM,
+    geo_objects::CLAIM,
+    geo_pairs::CLAIM,
+    geo_exit_sweep::CLAIM,
+    leo_exit::CLAIM,
+    buffers_map::CLAIM,
+    buffers_matrix::CLAIM,
+    hystart_parts::CLAIM,
+    hystart_ceiling::CLAIM,
+    early_loss::CLAIM,
+    search_geo::CLAIM,
+    search_wifi::CLAIM,
+    memory::CLAIM,
+    bod_startup::CLAIM,
+];
+
+/// The claim of this name.
+pub fn find(id: &str) -> Option<&'static Claim> {
+    CLAIMS.iter().find(|claim| claim.id == id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_trials_of_one_name_are_the_same() {
+        let mut trials = Vec::<Trial>::new();
+        for (at, claim) in CLAIMS.iter().enumerate() {
+            assert!(CLAIMS[..at].iter().all(|other| other.id != claim.id), "{}", claim.id);
+            for trial in (claim.trials)() {
+                assert!(trial.quick <= trial.repetitions && trial.quick > 0, "{}", trial.name);
+                if let Some(same) = trials.iter().find(|other| other.name == trial.name) {
+                    assert_eq!(
+                        (&same.arms, same.amount, &same.objects),
+                        (&trial.arms, trial.amount, &trial.objects)
+                    );
+                    assert_eq!(
+                        (same.profile, same.repetitions, same.quick),
+                        (trial.profile, trial.repetitions, trial.quick)
+                    );
+                } else {
+                    trials.push(trial);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_claim_without_its_evidence_is_an_error_that_says_what_is_missing() {
+        for claim in &CLAIMS {
+            let judged = (claim.judge)(&Evidence::default());
+            match judged {
+                Ok(_) => assert_eq!(claim.id, "buffers-map", "{} needs nothing", claim.id),
+                Err(error) => assert!(!error.to_string().is_empty()),
+            }
+        }
+    }
+}

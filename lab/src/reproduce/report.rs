@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! One page with everything that a reproduction yielded: no scripts, no styles or figures from elsewhere.
+
+use std::fmt::Write;
+
+use serde::Serialize;
+
+use super::{Check, Comparand};
+
+/// A claim and what became of it.
+#[derive(Clone, Debug, Serialize)]
+pub struct Outcome {
+    /// Name of the claim.
+    pub id: String,
+    /// Whether it holds.
+    pub holds: bool,
+    /// Document and place.
+    pub source: String,
+    /// What the document says.
+    pub statement: String,
+    /// Figures beside the source's.
+    pub measured: Vec<Comparand>,
+    /// The predicates.
+    pub checks: Vec<Check>,
+    /// Runs that it rests on.
+    pub runs: Runs,
+    /// Why it could not be judged.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+/// Number of runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Runs {
+    /// That count.
+    pub valid: usize,
+    /// All, repeated ones included.
+    pub total: usize,
+}
+
+/// Figures of a claim: a caption and an SVG document each.
+pub type Figures = Vec<(String, String)>;
+
+/// The page.
+pub fn html(title: &str, about: &[(String, String)], outcomes: &[(Outcome, Figures)]) -> String {
+    let mut page = format!(
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<title>{0}</title>\n<style>{STYLE}</style>\n\
+         </head>\n<body>\n<h1>{0}</h1>\n<dl>\n",
+        escape(title)
+    );
+    for (name, value) in about {
+        // Writing to a String cannot fail, here and below.
+        let _ = writeln!(page, "<dt>{}</dt><dd>{}</dd>", escape(name), escape(value));
+    }
+    page +=
+        "</dl>\n<table>\n<tr><th>claim</th><th>source</th><th>holds</th><th>checks</th><th>runs</th></tr>\n";
+    for (one, _) in outcomes {
+        let held = one.checks.iter().filter(|check| check.holds).count();
+        let _ = writeln!(
+            page,
+            "<tr><td><a href=\"#{0}\">{0}</a></td><td>{1}</td><td class=\"{2}\">{2}</td><td>{held}/{3}</td><td>{4}/{5}</td></tr>",
+            escape(&one.id),
+            escape(&one.source),
+            yes_or_no(one.holds),
+            one.checks.len(),
+            one.runs.valid,
+            one.runs.total,
+        );
+    }
+    page += "</table>\n";
+    for (one, figures) in outcomes {
+        section(&mut page, one, figures);
+    }
+    page + "</body>\n</html>\n"
+}
+
+fn section(page: &mut String, one: &Outcome, figures: &Figures) {
+    let _ = writeln!(
+        page,
+        "<h2 id=\"{0}\">{0}: <span class=\"{1}\">{2}</span></h2>\n<p>{3}: {4}</p>",
+        escape(&one.id),
+        yes_or_no(one.holds),
+        if one.holds { "holds" } else { "does not hold" },
+        escape(&one.source),
+        escape(&one.statement),
+    );
+    if let Some(error) = &one.error {
+        let _ = writeln!(page, "<p class=\"no\">Not judged: {}</p>", escape(error));
+    }
+    *page += "<table>\n<tr><th>figure</th><th>source</th><th>here</th></tr>\n";
+    for row in &one.measured {
+        let cells = [&row.what, &row.source, &row.ours].map(|cell| escape(cell));
+        let _ = writeln!(page, "<tr><td>{}</td><td>{}</td><td>{}</td></tr>", cells[0], cells[1], cells[2]);
+    }
+    *page += "</table>\n<table>\n<tr><th>check</th><th>measured</th><th>expected</th><th>holds</th></tr>\n";
+    for check in &one.checks {
+        let _ = writeln!(
+            page,
+            "<tr><td>{}</td><td>{:.3}</td><td>{}</td><td class=\"{3}\">{3}</td></tr>",
+            escape(&check.what),
+            check.measured,
+            escape(&check.expected),
+            yes_or_no(check.holds),
+        );
+    }
+    *page += "</table>\n";
+    for (caption, svg) in figures {
+        // Within a page an SVG document has no XML declaration.
+        let svg = svg.find("<svg").map_or("", |start| &svg[start..]);
+        let _ = writeln!(page, "<figure>{svg}<figcaption>{}</figcaption></figure>", escape(caption));
+    }
+}
+
+const STYLE: &str = "body{font:15px/1.5 sans-serif;max-width:70em;margin:2em auto;padding:0 1em;color:#222}\
+table{border-collapse:collapse;margin:1em 0}td,th{border:1px solid #ccc;padding:.2em .6em;text-align:left}\
+th{background:#f4f4f4}.yes{color:#007a4d}.no{color:#c0392b;font-weight:bold}dt{float:left;clear:left;width:10em;color:#666}\
+dd{margin-left:10em}figure{margin:1em 0}svg{max-width:100%;height:auto}figcaption{color:#666}";
+
+fn yes_or_no(holds: bool) -> &'static str {
+    if holds { "yes" } else { "no" }
+}
+
+fn escape(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_has_every_claim_its_figures_and_nothing_from_elsewhere() {
+        let outcome = Outcome {
+            id: "geo-download".into(),
+            holds: false,
+            source: "000".into(),
+            statement: "a < b".into(),
+            measured: vec![Comparand::new("time, s", "about 30", 24.0, 1)],
+            checks: vec![Check::at_most("ratio", 1.25, 1.0)],
+            runs: Runs { valid: 3, total: 4 },
+            error: None,
+        };
+        let svg = "<?xml version=\"1.0\"?>\n<svg width=\"1\"></svg>";
+        let page =
+            html("T", &[("kernel".into(), "6 & more".into())], &[(outcome, vec![("c".into(), svg.into())])]);
+        for part in
+            ["a &lt; b", "6 &amp; more", "<td>3/4</td>", "does not hold", "<svg width", "1.250", "at most 1"]
+        {
+            assert!(page.contains(part), "{part}: {page}");
+        }
+        assert!(!page.contains("<?xml") && !page.contains("http") && !page.contains("<script"));
+    }
+}

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! Made-up results for the tests of judgements.
+
+use super::{Claim, Evidence, Judgement};
+use crate::experiment::{Amount, ArmResult, Comparison, Exit, ExitSource, Run};
+
+/// A valid run.
+pub(super) fn run(seconds: f64, retransmitted: u64) -> Run {
+    let run = Run::failed(1, String::new());
+    Run {
+        valid: true,
+        invalid_reason: None,
+        seconds,
+        retransmitted_segments: retransmitted,
+        goodput_bps: 640e6 / seconds,
+        ..run
+    }
+}
+
+/// An exit at so many seconds and bytes.
+pub(super) fn exit(seconds: f64, window_bytes: u64) -> Option<Exit> {
+    let source = ExitSource::Record;
+    Some(Exit { reason: "algorithm".into(), seconds, window_bytes, acks: Some(18), source })
+}
+
+/// Adds a trial with one run per arm.
+pub(super) fn add(evidence: &mut Evidence, trial: &str, arms: Vec<(&str, Run)>) {
+    let arms = arms.into_iter().map(|(name, run)| ArmResult::new(name, name, vec![run])).collect();
+    let comparison = Comparison {
+        schema: 1,
+        profile: "geo".into(),
+        amount: Amount::Bytes(80_000_000),
+        bdp_bytes: 11_250_000,
+        base_rtt_us: 600_000,
+        rate_bps: 150_000_000,
+        seed: 1,
+        arms,
+        directory: None,
+    };
+    evidence.trials.insert(trial.to_owned(), comparison);
+}
+
+/// The judgement, which must be possible; its figure must be drawable.
+pub(super) fn judge(claim: &Claim, evidence: &Evidence) -> Judgement {
+    let judgement = (claim.judge)(evidence).unwrap();
+    let path = std::env::temp_dir().join(format!("onramp-{}-{}.svg", claim.id, std::process::id()));
+    judgement.figure.write(&path).unwrap();
+    std::fs::remove_file(&path).unwrap();
+    judgement
+}
+
+/// What does not hold.
+pub(super) fn failing(claim: &Claim, evidence: &Evidence) -> Vec<String> {
+    judge(claim, evidence).checks.into_iter().filter(|check| !check.holds).map(|check| check.what).collect()
+}

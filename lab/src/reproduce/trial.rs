@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! Experiments that claims need.
+
+use crate::experiment::{Amount, DEFAULT_BYTES};
+use crate::profile::Profile;
+
+/// An experiment: several arms over one link. Two trials of one name are the same.
+#[derive(Clone, Debug)]
+pub struct Trial {
+    /// Its name, also that of its directory.
+    pub name: String,
+    /// Name of a profile.
+    pub profile: &'static str,
+    /// What is different from that profile.
+    pub adapt: fn(&mut Profile),
+    /// Arms as they are written on the command line.
+    pub arms: Vec<String>,
+    /// How much is transferred.
+    pub amount: Amount,
+    /// Sizes whose time is read off each transfer.
+    pub objects: Vec<u64>,
+    /// Runs of each arm.
+    pub repetitions: u32,
+    /// The same with `--quick`.
+    pub quick: u32,
+    /// Also collect the rates of ACK pairs by round, from flows of `best`.
+    pub pairs: bool,
+}
+
+impl Trial {
+    /// Ten downloads of 80 MB over a profile as it is; three with `--quick`.
+    pub fn new(name: impl Into<String>, profile: &'static str, arms: &[&str]) -> Self {
+        Self {
+            name: name.into(),
+            profile,
+            adapt: |_| {},
+            arms: arms.iter().map(|arm| (*arm).to_owned()).collect(),
+            amount: Amount::Bytes(DEFAULT_BYTES),
+            objects: Vec::new(),
+            repetitions: 10,
+            quick: 3,
+            pairs: false,
+        }
+    }
+}
