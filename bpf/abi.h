@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * All that crosses from the kernel to user space: the per-flow header, the exit record, and the limits of both. Fixed
- * widths, no implicit padding, sizes asserted; loader/src/abi.rs asserts the same and a test compares it with the BTF
- * of the built objects.
+ * All that crosses from the kernel to user space: the per-flow header, the exit record, and the limits of both; events
+ * are in events.h. Fixed widths, no implicit padding, sizes asserted; loader/src/abi.rs asserts the same and a test
+ * compares it with the BTF of the built objects.
  */
 #ifndef ONRAMP_ABI_H
 #define ONRAMP_ABI_H
@@ -10,7 +10,7 @@
 #include "algorithm/algorithm.h"
 
 /* Raised when a structure below changes. */
-#define ABI_VERSION 2
+#define ABI_VERSION 4
 
 /* Parameter sets that one algorithm holds at once; set 0 is the default. */
 #define PROFILE_MAX 16
@@ -23,11 +23,13 @@
  * so a flow never reads a mixture.
  */
 struct parameter_slot {
-	u32 active;	/* 0 or 1 */
-	u32 generation; /* raised by every change */
+	u32 active;	   /* 0 or 1 */
+	u32 generation;	   /* raised by every change of a parameter */
+	u32 telemetry_max; /* enum telemetry_level: no consumer is told more of flows with these parameters */
+	u32 unused;
 	u64 sets[2][PARAMETER_MAX];
 };
-_Static_assert(sizeof(struct parameter_slot) == 264, "parameter_slot is part of the ABI");
+_Static_assert(sizeof(struct parameter_slot) == 272, "parameter_slot is part of the ABI");
 
 /* Why the first slow start of a flow ended. */
 enum exit_reason {
@@ -66,7 +68,21 @@ enum flow_flag {
 	FLOW_UNNAMED = 1 << 6,	  /* that event's name comes with the next congestion state */
 	FLOW_AIMED = 1 << 7,	  /* the threshold ahead was set by the algorithm */
 	FLOW_PACED = 1 << 8,	  /* the socket paces because the algorithm asked for it */
+	FLOW_UNTOLD = 1 << 9,	  /* the exit record is complete, and nobody has been told */
+	FLOW_OBSERVED = 1 << 10,  /* attached to observe: the algorithm would have left this slow start */
 };
+
+/* The round under way: from one ACK to the first that acknowledges all that was sent at that time. */
+struct round {
+	u64 start_us;	     /* 0: no round has begun, because nobody asks for rounds */
+	u64 start_bytes;     /* acknowledged then */
+	u64 end_bytes;	     /* it is over when so many are acknowledged */
+	u32 start_delivered; /* segments */
+	u32 min_rtt_us;	     /* of the round's samples; all ones: none */
+	u32 acks;
+	u32 number; /* from 0 */
+};
+_Static_assert(sizeof(struct round) == 40, "round is part of the ABI");
 
 /* First part of every flow's socket storage; the algorithm's own state follows. */
 struct flow_header {
@@ -76,14 +92,26 @@ struct flow_header {
 	u32 flags;	/* enum flow_flag */
 	u64 start_us;	/* monotonic time at which the first data was sent */
 	struct exit_record exit;
+	/*
+	 * Attached to observe: where the algorithm would have left. `window_after` is the threshold that it wants, also
+	 * before it is reached; 0: none.
+	 */
+	struct exit_record observed;
 	u64 pacing_rate; /* of the last verdict, as are the two limits */
 	u32 undo_limit;
 	u32 growth_limit;
-	u32 slow_starts; /* times slow start was entered */
+	u32 slow_starts;     /* times slow start was entered */
+	u32 told_generation; /* of the parameters that consumers have been told */
+	u64 id;		     /* of this flow in events; 0: none yet */
+	u64 interest;	     /* what consumers are told of it, see struct telemetry.wanted */
+	u32 registrations;   /* struct telemetry.registrations when that was decided */
+	u32 sequence;	     /* events so far */
+	u32 netns;	     /* inode of the network namespace; set with the id */
 	u32 unused;
+	struct round round;
 	u32 outcomes[OUTCOME_MAX]; /* verdicts by name */
 };
-_Static_assert(sizeof(struct flow_header) == 160, "flow_header is part of the ABI");
+_Static_assert(sizeof(struct flow_header) == 280, "flow_header is part of the ABI");
 
 /* What a control has seen since it was attached, over flows that have ended; one copy per processor. */
 struct counters {
@@ -109,10 +137,12 @@ struct attachment {
 	u64 expires_at_us;  /* wall clock; 0: never */
 	u32 owner_pid;	    /* of a scoped run; 0: stays until detached */
 	u32 profiles;	    /* parameter sets in use */
-	u8 version[16];	    /* of onramp, NUL padded */
+	u32 observe;	    /* 1: nothing that the algorithm wants is done, only recorded */
+	u32 unused;
+	u8 version[16]; /* of onramp, NUL padded */
 	u8 profile_names[PROFILE_MAX][32];
 };
-_Static_assert(sizeof(struct attachment) == 568, "attachment is part of the ABI");
+_Static_assert(sizeof(struct attachment) == 576, "attachment is part of the ABI");
 
 /* What a network namespace's default was before this control became it; key: the namespace's cookie. */
 struct default_before {

@@ -22,6 +22,7 @@ fn main() {
 
 fn build() -> Result<(), String> {
     let clang = find_clang()?;
+    println!("cargo::rustc-env=ONRAMP_CLANG_VERSION={}", clang_version(&clang).unwrap_or_default());
     let out = PathBuf::from(env::var("OUT_DIR").map_err(|_| "OUT_DIR is not set")?);
     let headers =
         env::var("DEP_BPF_INCLUDE").map_err(|_| "libbpf-sys did not say where libbpf's headers are")?;
@@ -80,11 +81,16 @@ fn find_clang() -> Result<String, String> {
     ))
 }
 
-fn clang_major(name: &str) -> Option<u32> {
+/// For instance `19.1.7`, without what a distribution adds to it.
+fn clang_version(name: &str) -> Option<String> {
     let output = Command::new(name).arg("--version").output().ok()?;
     let text = String::from_utf8(output.stdout).ok()?;
     let (_, version) = text.split_once("clang version ")?;
-    version.split('.').next()?.trim().parse().ok()
+    Some(version.chars().take_while(|sign| sign.is_ascii_digit() || *sign == '.').collect())
+}
+
+fn clang_major(name: &str) -> Option<u32> {
+    clang_version(name)?.split('.').next()?.parse().ok()
 }
 
 fn compile(clang: &str, source: &Path, object: &Path, arch: &str, headers: &str) -> Result<(), String> {

@@ -19,7 +19,9 @@
  *     its length.
  *  2. A pause in which nothing was acknowledged for more than an eighth of the minimum RTT is no part of a sample:
  *     between two trains there is nothing to measure. The same holds while the application limits the sender.
- *  3. The RTT is the minimum, so that the bound does not grow with a queue.
+ *  3. The RTT is the minimum, so that the bound does not grow with a queue. FreeBSD took the mean of the smoothed and
+ *     the best RTT (rtt_source=mean): on a link whose capacity is allocated on demand, waiting for it is part of the
+ *     path, and a bound by the minimum never asks for more.
  *  4. There is one window: where that system keeps bound and congestion window apart and sends by the smaller, here the
  *     window is cut. What the bound rises by later has to be grown again.
  *  5. There is no bound before the first sample, and the first sixteen are averaged evenly: a past of 0 would count as
@@ -34,12 +36,16 @@
 #include "algorithm.h"
 #include "pacing.h"
 
+enum inflight_rtt_source { INFLIGHT_MINIMUM, INFLIGHT_MEAN };
+
 #define INFLIGHT_CONTROL "onramp_inflight"
 #define INFLIGHT_PARAMETERS(X)                                                                                         \
 	X(sample_min_us, "us", 1000, 100, 1000000, "", "shortest time over which bandwidth is measured")               \
 	X(stab, "segments", 2, 0, 1000, "", "window beyond bandwidth x minimum RTT")                                   \
 	X(floor_bytes, "bytes", 6144, 0, 1000000000, "", "window that the bound never falls below")                    \
-	X(pacing, "", 0, 0, 1, "off|on", "space what slow start sends at the estimate (spacing)")
+	X(pacing, "", 0, 0, 1, "off|on", "space what slow start sends at the estimate (spacing)")                      \
+	X(rtt_source, "", INFLIGHT_MINIMUM, 0, 1, "min|mean",                                                          \
+	  "RTT that bandwidth is multiplied by: the minimum, or the mean of it and the smoothed one")
 
 enum inflight_outcome {
 	INFLIGHT_BELOW_BOUND = OUTCOME_OWN,
@@ -126,7 +132,9 @@ static __always_inline bool inflight_measure(struct inflight *state, const struc
 static __always_inline u32 inflight_bound(const struct inflight *state, const struct inflight_params *params,
 					  const struct ack *ack)
 {
-	u64 bytes = state->bandwidth * min_u64(ack->min_rtt_us, INFLIGHT_RTT_MAX_US) / 1000000;
+	u64 rtt_us = params->rtt_source == INFLIGHT_MEAN ? ((u64)ack->min_rtt_us + ack->smoothed_rtt_us) / 2
+							 : ack->min_rtt_us;
+	u64 bytes = state->bandwidth * min_u64(rtt_us, INFLIGHT_RTT_MAX_US) / 1000000;
 	u32 mss = ack->mss ? ack->mss : 1;
 	u64 segments = max_u64(bytes / mss + params->stab, params->floor_bytes / mss);
 

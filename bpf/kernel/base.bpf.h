@@ -22,6 +22,9 @@
 /* enum base, set by the loader. In a section of its own, which is its address. */
 const volatile u32 base SEC(".rodata.base") = BASE_CUBIC;
 
+/* 1: the algorithm is asked and recorded, and the base does everything. Set by the loader, likewise. */
+const volatile u32 observing SEC(".rodata.observing") = 0;
+
 extern void cubictcp_init(struct sock *sk) __weak __ksym;
 extern u32 cubictcp_recalc_ssthresh(struct sock *sk) __weak __ksym;
 extern void cubictcp_cong_avoid(struct sock *sk, u32 ack, u32 acked) __weak __ksym;

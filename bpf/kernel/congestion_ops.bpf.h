@@ -73,6 +73,8 @@ struct {
 
 _Static_assert(sizeof(struct CALL(params)) <= sizeof(((struct parameter_slot *)0)->sets[0]), "too many parameters");
 
+#include "observe.bpf.h"
+
 static __always_inline const struct CALL(params) * active(const struct parameter_slot *slot)
 {
 	return (const struct CALL(params) *)slot->sets[slot->active & 1];
@@ -122,6 +124,7 @@ static __always_inline void enter_slow_start(struct flow *flow, const struct ack
 		header->start_us = ack->now_us - (ack->rtt_us > 0 ? (u32)ack->rtt_us : ack->smoothed_rtt_us);
 	}
 	header->flags |= FLOW_SLOW_START;
+	header->flags &= ~FLOW_OBSERVED;
 	header->slow_starts++;
 	CALL(restart)(&flow->state);
 }
@@ -139,36 +142,68 @@ static __always_inline bool judge(struct flow *flow, const struct ack *ack, stru
 	return true;
 }
 
-static __always_inline void on_ack(struct sock *sk, struct flow *flow, const struct ack_sample *sample)
+/* Attached to observe: the algorithm is asked until it would have left. */
+static __always_inline void consider(struct flow *flow, struct ack_told *told)
 {
 	struct flow_header *header = &flow->header;
-	struct verdict verdict = {};
-	struct ack ack;
+	u32 wants = header->observed.window_after;
 
-	describe(sk, sample, &ack);
-	if (!(header->flags & FLOW_SLOW_START)) {
-		enter_slow_start(flow, &ack);
-		if (header->flags & FLOW_EXITING) {
-			/* A loss interrupted the drain and was undone: the exit stands, the drain is over. */
-			verdict.ssthresh = header->undo_limit;
-			verdict.cwnd = (u32)min_u64(ack.cwnd, header->undo_limit);
-			apply_verdict(sk, header, &ack, &verdict);
-			return;
-		}
+	if (header->flags & FLOW_OBSERVED)
+		return;
+	if (wants && header->observed.reason == EXIT_NONE && told->ack.cwnd >= wants) {
+		record_observed(header, &told->ack);
+	} else if (judge(flow, &told->ack, &told->verdict)) {
+		told->asked = 1;
+		note_verdict(header, &told->ack, &told->verdict);
 	}
-	if (judge(flow, &ack, &verdict))
-		apply_verdict(sk, header, &ack, &verdict);
 }
 
-/* The algorithm's say outside slow start: TRAIT_ALWAYS. */
-static __always_inline void on_ack_beyond(struct sock *sk, struct flow *flow, const struct ack_sample *sample)
+/* In slow start the algorithm is asked. */
+static __always_inline void on_ack_starting(struct sock *sk, struct flow *flow, struct ack_told *told, bool observed)
 {
-	struct verdict verdict = {};
-	struct ack ack;
+	struct flow_header *header = &flow->header;
+	bool begins = !(header->flags & FLOW_SLOW_START);
+	struct verdict *verdict = &told->verdict;
+	const struct ack *ack = &told->ack;
 
-	describe(sk, sample, &ack);
-	if (judge(flow, &ack, &verdict))
-		apply_window(sk, &flow->header, &verdict);
+	if (begins) {
+		enter_slow_start(flow, ack);
+		if (observed)
+			observe_restart(flow, ack);
+	}
+	if (observing) {
+		consider(flow, told);
+	} else if (begins && header->flags & FLOW_EXITING) {
+		/* A loss interrupted the drain and was undone: the exit stands, the drain is over. */
+		verdict->ssthresh = header->undo_limit;
+		verdict->cwnd = (u32)min_u64(ack->cwnd, header->undo_limit);
+		apply_verdict(sk, header, ack, verdict);
+	} else if (judge(flow, ack, verdict)) {
+		told->asked = 1;
+		apply_verdict(sk, header, ack, verdict);
+	}
+}
+
+/* `starting`: in slow start; `asking`: there, and with TRAIT_ALWAYS elsewhere, too. */
+static __always_inline void on_ack(struct sock *sk, const struct ack_sample *sample, bool starting, bool asking)
+{
+	struct flow *flow = flow_of(sk);
+	struct ack_told told = {};
+	bool observed;
+
+	if (!flow)
+		return;
+	observed = wanted(starting ? LEVEL_EXIT : LEVEL_ROUND) && observe(sk, flow);
+	describe(sk, sample, &told.ack);
+	if (starting) {
+		on_ack_starting(sk, flow, &told, observed);
+	} else if (asking && judge(flow, &told.ack, &told.verdict)) {
+		told.asked = 1;
+		apply_window(sk, &flow->header, &told.verdict);
+	}
+	if (observed)
+		observe_ack(flow, &told);
+	observe_exit(sk, flow);
 }
 
 /* The window has grown to a threshold that was set before this slow start, or above the window by the algorithm. */
@@ -182,6 +217,7 @@ static __noinline void reached_threshold(struct sock *sk)
 	describe(sk, 0, &ack);
 	record_exit(&flow->header, &ack, flow->header.flags & FLOW_AIMED ? EXIT_ALGORITHM : EXIT_SSTHRESH);
 	finish_exit(sk, &flow->header, ack.cwnd);
+	observe_exit(sk, flow);
 }
 
 OPERATION(void, init, struct sock *sk)
@@ -204,13 +240,15 @@ OPERATION(void, init, struct sock *sk)
 	 * Taken over in mid-connection. What has sent no more than its initial window is still at its start; anything
 	 * else is past it, and a threshold that its last control never set must not start it anew.
 	 */
-	if (tp->bytes_sent <= (u64)INITIAL_WINDOW * tp->mss_cache)
-		return;
-	flow->header.flags |= FLOW_ADOPTED;
-	if (count)
-		count->flows_adopted++;
-	if (tp->snd_ssthresh >= TCP_INFINITE_SSTHRESH)
-		tp->snd_ssthresh = (u32)max_u64(tp->snd_cwnd, MIN_WINDOW);
+	if (tp->bytes_sent > (u64)INITIAL_WINDOW * tp->mss_cache) {
+		flow->header.flags |= FLOW_ADOPTED;
+		if (count)
+			count->flows_adopted++;
+		if (tp->snd_ssthresh >= TCP_INFINITE_SSTHRESH)
+			tp->snd_ssthresh = (u32)max_u64(tp->snd_cwnd, MIN_WINDOW);
+	}
+	if (wanted(LEVEL_EXIT))
+		observe(sk, flow);
 }
 
 OPERATION(void, release, struct sock *sk)
@@ -220,6 +258,8 @@ OPERATION(void, release, struct sock *sk)
 
 	if (!flow)
 		return;
+	if (wanted(LEVEL_EXIT) && observe(sk, flow))
+		observe_end(sk, flow);
 	if (count) {
 		count->flows_ended++;
 		count->undone += flow->header.exit.undone;
@@ -233,18 +273,12 @@ OPERATION(void, release, struct sock *sk)
 
 OPERATION(void, pkts_acked, struct sock *sk, const struct ack_sample *sample)
 {
-	struct flow *flow;
+	bool starting = in_slow_start(sk);
+	bool asking = starting || (HAS(TRAIT_ALWAYS) && !observing && !in_recovery(sk));
 
-	/* In congestion avoidance the base works alone: not even the state is looked up, but with TRAIT_ALWAYS. */
-	if (in_slow_start(sk)) {
-		flow = flow_of(sk);
-		if (flow)
-			on_ack(sk, flow, sample);
-	} else if (HAS(TRAIT_ALWAYS) && !in_recovery(sk)) {
-		flow = flow_of(sk);
-		if (flow)
-			on_ack_beyond(sk, flow, sample);
-	}
+	/* In congestion avoidance the base works alone: not even the state is looked up, unless somebody listens. */
+	if (asking || wanted(LEVEL_ROUND))
+		on_ack(sk, sample, starting, asking);
 	base_acked(sk, sample);
 }
 
@@ -275,35 +309,42 @@ OPERATION(u32, ssthresh, struct sock *sk)
 {
 	struct flow *flow = flow_of(sk);
 	u32 threshold = base_ssthresh(sk);
+	struct loss_told told = { .base_ssthresh = threshold, .ssthresh = threshold };
 	struct flow_header *header;
 	struct parameter_slot *slot;
-	struct ack ack;
+	bool observed;
 	u32 profile;
 
 	if (!flow)
 		return threshold;
 	header = &flow->header;
-	if (!(header->flags & FLOW_SLOW_START)) {
+	observed = wanted(LEVEL_ROUND) && observe(sk, flow);
+	describe(sk, 0, &told.ack);
+	if (header->flags & FLOW_SLOW_START) {
+		profile = header->profile;
+		slot = bpf_map_lookup_elem(&params, &profile);
+		if (slot && !observing) {
+			told.asked = 1;
+			told.ssthresh = CALL(on_loss)(&flow->state, active(slot), &told.ack, threshold);
+		}
+		if (header->exit.reason == EXIT_NONE)
+			header->flags |= FLOW_UNNAMED;
+		header->flags |= FLOW_REDUCED;
+		record_exit(header, &told.ack, EXIT_LOSS);
+		finish_exit(sk, header, told.ssthresh);
+	} else {
 		/* From here on an undo is about this event, not about the one that ended slow start. */
 		header->flags &= ~FLOW_REDUCED;
-		return threshold;
 	}
-	describe(sk, 0, &ack);
-	profile = header->profile;
-	slot = bpf_map_lookup_elem(&params, &profile);
-	if (slot)
-		threshold = CALL(on_loss)(&flow->state, active(slot), &ack, threshold);
-	if (header->exit.reason == EXIT_NONE)
-		header->flags |= FLOW_UNNAMED;
-	header->flags |= FLOW_REDUCED;
-	record_exit(header, &ack, EXIT_LOSS);
-	finish_exit(sk, header, threshold);
-	return threshold;
+	if (observed)
+		tell_loss(flow, &told);
+	return told.ssthresh;
 }
 
 OPERATION(void, set_state, struct sock *sk, u8 new_state)
 {
 	struct flow *flow = flow_of(sk);
+	u32 old_state = congestion_state(sk);
 	struct flow_header *header;
 
 	base_state(sk, new_state);
@@ -319,6 +360,9 @@ OPERATION(void, set_state, struct sock *sk, u8 new_state)
 	}
 	if (new_state == TCP_CA_Loss)
 		header->flags &= ~FLOW_SLOW_START;
+	if (wanted(LEVEL_ROUND) && observe(sk, flow))
+		observe_state(sk, flow, old_state, new_state);
+	observe_exit(sk, flow);
 }
 
 OPERATION(void, cwnd_event, struct sock *sk, enum tcp_ca_event event)
@@ -346,21 +390,26 @@ OPERATION(u32, undo_cwnd, struct sock *sk)
 {
 	u32 window = tcp_reno_undo_cwnd(sk);
 	struct flow *flow = flow_of(sk);
+	struct undo_told told = { .cwnd = tcp_sk(sk)->snd_cwnd };
 	struct flow_header *header;
 
-	if (!flow || !(flow->header.flags & FLOW_REDUCED))
+	if (!flow)
 		return window;
 	header = &flow->header;
-	header->flags &= ~FLOW_REDUCED;
-	if (header->exit.reason == EXIT_ALGORITHM) {
+	if (header->flags & FLOW_REDUCED && header->exit.reason == EXIT_ALGORITHM) {
 		if (header->undo_limit) {
 			header->flags |= FLOW_EXITING;
 			window = (u32)max_u64(tcp_sk(sk)->snd_cwnd, min_u64(window, header->undo_limit));
 		}
-		return window;
+	} else if (header->flags & FLOW_REDUCED) {
+		header->exit.reason = EXIT_NONE;
+		header->exit.undone++;
+		told.exit_undone = 1;
 	}
-	header->exit.reason = EXIT_NONE;
-	header->exit.undone++;
+	header->flags &= ~FLOW_REDUCED;
+	told.restored = window;
+	if (wanted(LEVEL_EXIT) && observe(sk, flow))
+		tell_undo(flow, &told);
 	return window;
 }
 
@@ -373,7 +422,7 @@ OPERATION(u32, min_tso_segs, struct sock *sk)
 	if (sk->sk_pacing_status != SK_PACING_NONE) {
 		flow = flow_of(sk);
 		if (flow)
-			cap_pacing_rate(sk, &flow->header);
+			pace(sk, &flow->header);
 	}
 	return sk->__sk_common.skc_net.net->ipv4.sysctl_tcp_min_tso_segs;
 }

@@ -33,11 +33,15 @@ enum bpf_map_type {
 	BPF_MAP_TYPE_HASH = 1,
 	BPF_MAP_TYPE_ARRAY = 2,
 	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
+	BPF_MAP_TYPE_ARRAY_OF_MAPS = 12,
 	BPF_MAP_TYPE_SK_STORAGE = 24,
+	BPF_MAP_TYPE_RINGBUF = 27,
 };
 
-enum { BPF_F_NO_PREALLOC = 1 };
+enum { BPF_F_NO_PREALLOC = 1, BPF_F_MMAPABLE = 1 << 10 };
 enum { BPF_SK_STORAGE_GET_F_CREATE = 1 };
+enum { BPF_RB_NO_WAKEUP = 1, BPF_RB_FORCE_WAKEUP = 2 };
+enum { BPF_RB_AVAIL_DATA = 0 };
 
 /* include/net/tcp.h */
 enum tcp_ca_event {
@@ -67,6 +71,8 @@ enum sk_pacing {
 #define TCP_CA_NAME_MAX 16
 #define IPPROTO_TCP 6
 #define TCP_CONGESTION 13
+#define AF_INET 2
+#define AF_INET6 10
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
@@ -74,7 +80,13 @@ struct netns_ipv4 {
 	u8 sysctl_tcp_min_tso_segs;
 };
 
+struct ns_common {
+	u32 inum;
+};
+
 struct net {
+	struct ns_common ns;
+	u64 net_cookie;
 	struct netns_ipv4 ipv4;
 };
 
@@ -82,7 +94,25 @@ typedef struct {
 	struct net *net;
 } possible_net_t;
 
+struct in6_addr {
+	union {
+		__be32 u6_addr32[4];
+	} in6_u;
+};
+
+typedef struct {
+	s64 counter;
+} atomic64_t;
+
 struct sock_common {
+	u16 skc_family;
+	u16 skc_num;	  /* local port, in the host's order */
+	__be16 skc_dport; /* remote port */
+	__be32 skc_daddr; /* remote address */
+	__be32 skc_rcv_saddr;
+	struct in6_addr skc_v6_daddr; /* not in a kernel without IPv6 */
+	struct in6_addr skc_v6_rcv_saddr;
+	atomic64_t skc_cookie; /* 0 until somebody asks for it */
 	possible_net_t skc_net;
 };
 

@@ -20,6 +20,14 @@ static __always_inline u32 packets_in_flight(const struct tcp_sock *tp)
 	return tp->packets_out - (tp->sacked_out + tp->lost_out) + tp->retrans_out;
 }
 
+/* 0: none yet. */
+static __always_inline u32 min_rtt_us(const struct tcp_sock *tp)
+{
+	u32 minimum = tp->rtt_min.s[0].v;
+
+	return minimum == ~0U ? 0 : minimum;
+}
+
 /* What an algorithm may know of this moment. `sample` is null where there is no acknowledgement. */
 static __always_inline void describe(struct sock *sk, const struct ack_sample *sample, struct ack *ack)
 {
@@ -34,7 +42,7 @@ static __always_inline void describe(struct sock *sk, const struct ack_sample *s
 	ack->acked = sample ? sample->pkts_acked : 0;
 	ack->rtt_us = sample ? sample->rtt_us : -1;
 	ack->smoothed_rtt_us = tp->srtt_us >> 3;
-	ack->min_rtt_us = tp->rtt_min.s[0].v == ~0U ? 0 : tp->rtt_min.s[0].v;
+	ack->min_rtt_us = min_rtt_us(tp);
 	ack->cwnd = tp->snd_cwnd;
 	ack->ssthresh = tp->snd_ssthresh;
 	ack->in_flight = packets_in_flight(tp);
@@ -47,34 +55,43 @@ static __always_inline void describe(struct sock *sk, const struct ack_sample *s
 		     (sk->sk_pacing_status != SK_PACING_NONE ? ACK_PACED : 0);
 }
 
-/* The first slow start is left, or will be once the drain is done. Later ones are counted, not recorded. */
-static __always_inline void record_exit(struct flow_header *flow, const struct ack *ack, u32 reason)
+static __always_inline void fill_record(struct exit_record *record, u64 start_us, const struct ack *ack, u32 reason)
 {
-	struct exit_record *record = &flow->exit;
-
-	if (record->reason != EXIT_NONE)
-		return;
 	record->reason = reason;
-	record->at_us = ack->now_us - flow->start_us;
+	record->at_us = ack->now_us - start_us;
 	record->bytes_acked = ack->bytes_acked;
 	record->window = ack->cwnd;
-	record->window_after = 0;
 	record->in_flight = ack->in_flight;
 	record->mss = ack->mss;
 	record->rtt_us = ack->rtt_us >= 0 ? (u32)ack->rtt_us : ack->smoothed_rtt_us;
 	record->min_rtt_us = ack->min_rtt_us;
 }
 
-/*
- * Pacing. The kernel computes sk_pacing_rate anew with every ACK, after the algorithm's turn and before anything is
- * sent, so a rate written then would be lost, and a cap by SO_MAX_PACING_RATE would overwrite the application's own and
- * outlive the control. But it asks for min_tso_segs each time before it sends: that is where the rate is written, below
- * whatever the kernel and the application allow, and nothing needs to be put back.
- */
-static __always_inline void cap_pacing_rate(struct sock *sk, const struct flow_header *flow)
+/* The first slow start is left, or will be once the drain is done. Later ones are counted, not recorded. */
+static __always_inline void record_exit(struct flow_header *flow, const struct ack *ack, u32 reason)
 {
-	if (flow->pacing_rate && sk->sk_pacing_rate > flow->pacing_rate)
-		sk->sk_pacing_rate = flow->pacing_rate;
+	if (flow->exit.reason != EXIT_NONE)
+		return;
+	fill_record(&flow->exit, flow->start_us, ack, reason);
+	flow->exit.window_after = 0;
+}
+
+/* The algorithm would have left this slow start. The first time is recorded. */
+static __always_inline void record_observed(struct flow_header *flow, const struct ack *ack)
+{
+	flow->flags |= FLOW_OBSERVED;
+	if (flow->observed.reason == EXIT_NONE)
+		fill_record(&flow->observed, flow->start_us, ack, EXIT_ALGORITHM);
+}
+
+/* Notes what a verdict on an ACK in slow start wants, and does nothing of it. */
+static __always_inline void note_verdict(struct flow_header *flow, const struct ack *ack, const struct verdict *verdict)
+{
+	flow->outcomes[verdict->outcome % OUTCOME_MAX]++;
+	if (verdict->ssthresh && flow->observed.reason == EXIT_NONE)
+		flow->observed.window_after = verdict->ssthresh;
+	if (verdict->outcome == OUTCOME_EXIT || (verdict->ssthresh && verdict->ssthresh <= ack->cwnd))
+		record_observed(flow, ack);
 }
 
 /* Has TCP pace by itself where nobody does. */
@@ -97,13 +114,42 @@ static __always_inline void stop_pacing(struct sock *sk, struct flow_header *flo
 		sk->sk_pacing_status = SK_PACING_NONE;
 }
 
+/*
+ * Pacing. The kernel computes sk_pacing_rate anew with every ACK, after the algorithm's turn and before anything is
+ * sent, so a rate written then would be lost, and SO_MAX_PACING_RATE would overwrite the application's own and outlive
+ * the control. But it asks for min_tso_segs each time before it sends: that is where the rate is written, in place of
+ * the kernel's own but below what the application allows, and nothing needs to be put back.
+ *
+ * Slow start may end with a window larger than what is in flight, because the difference was still being spaced. The
+ * algorithm's rate ends there; from then on one window leaves per RTT until no more than a 32nd of it is left to fill,
+ * so that the difference does not leave as one burst.
+ */
+static __always_inline void pace(struct sock *sk, struct flow_header *flow)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
+	u64 rate = flow->pacing_rate;
+
+	if (!rate) {
+		if (!(flow->flags & FLOW_PACED))
+			return;
+		if (packets_in_flight(tp) + tp->snd_cwnd / 32 >= tp->snd_cwnd || !tp->srtt_us) {
+			stop_pacing(sk, flow);
+			return;
+		}
+		rate = 8000000ULL * tp->snd_cwnd * tp->mss_cache / tp->srtt_us;
+	}
+	sk->sk_pacing_rate = min_u64(rate, sk->sk_max_pacing_rate);
+}
+
 /* Slow start is over. */
 static __always_inline void finish_exit(struct sock *sk, struct flow_header *flow, u32 window)
 {
 	flow->flags &= ~(FLOW_SLOW_START | FLOW_EXITING | FLOW_LIMITED | FLOW_AIMED);
-	stop_pacing(sk, flow);
-	if (flow->exit.reason != EXIT_NONE && !flow->exit.window_after)
+	flow->pacing_rate = 0;
+	if (flow->exit.reason != EXIT_NONE && !flow->exit.window_after) {
 		flow->exit.window_after = window;
+		flow->flags |= FLOW_UNTOLD;
+	}
 }
 
 /* Applies what a verdict says of the window, its growth and pacing. */

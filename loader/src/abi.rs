@@ -1,10 +1,10 @@
-//! What crosses from the kernel: `bpf/abi.h` in Rust. The sizes are asserted on both sides, and a test compares every
+//! What crosses from the kernel: `bpf/abi.h` in Rust; events are in `telemetry/layout.rs`. The sizes are asserted on both sides, and a test compares every
 //! field with the BTF of the built objects.
 
 use aya::Pod;
 
 /// Raised when a structure below changes.
-pub const ABI_VERSION: u32 = 2;
+pub const ABI_VERSION: u32 = 4;
 /// Parameter sets that one algorithm holds at once; set 0 is the default.
 pub const PROFILE_MAX: usize = 16;
 /// Parameters that an algorithm may declare.
@@ -32,15 +32,19 @@ pub mod flow_flag {
 pub struct ParameterSlot {
     /// Which set flows read: 0 or 1.
     pub active: u32,
-    /// Raised by every change.
+    /// Raised by every change of a parameter.
     pub generation: u32,
+    /// No consumer is told more of flows with these parameters: [`crate::telemetry::Level`] as a number.
+    pub telemetry_max: u32,
+    /// Padding, 0.
+    pub unused: u32,
     /// The two sets.
     pub sets: [[u64; PARAMETER_MAX]; 2],
 }
 
 /// `struct exit_record`.
 #[repr(C)]
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ExitRecord {
     /// Microseconds from the first data sent to detection.
     pub at_us: u64,
@@ -64,9 +68,29 @@ pub struct ExitRecord {
     pub undone: u32,
 }
 
+/// `struct round`: from one ACK to the first that acknowledges all that was sent at that time.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Round {
+    /// 0: no round has begun, because nobody asks for rounds.
+    pub start_us: u64,
+    /// Bytes acknowledged then.
+    pub start_bytes: u64,
+    /// It is over when so many are acknowledged.
+    pub end_bytes: u64,
+    /// Segments delivered at its start.
+    pub start_delivered: u32,
+    /// Of the round's samples; all ones: none.
+    pub min_rtt_us: u32,
+    /// Acknowledgements so far.
+    pub acks: u32,
+    /// From 0.
+    pub number: u32,
+}
+
 /// `struct flow_header`.
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlowHeader {
     /// Layout of what follows.
     pub abi_version: u32,
@@ -80,6 +104,8 @@ pub struct FlowHeader {
     pub start_us: u64,
     /// How the first slow start ended.
     pub exit: ExitRecord,
+    /// Attached to observe: where the algorithm would have left; `window_after` is the threshold that it wants.
+    pub observed: ExitRecord,
     /// Rate that the algorithm caps the sender at, bytes per second; 0: none.
     pub pacing_rate: u64,
     /// Window that an undo restores at most, segments.
@@ -88,8 +114,22 @@ pub struct FlowHeader {
     pub growth_limit: u32,
     /// Times that slow start was entered.
     pub slow_starts: u32,
+    /// Generation of the parameters that consumers have been told.
+    pub told_generation: u32,
+    /// Of this flow in events; 0: none yet.
+    pub id: u64,
+    /// What consumers are told of it, one byte of level bits for each.
+    pub interest: u64,
+    /// Registrations of consumers when that was decided.
+    pub registrations: u32,
+    /// Events so far.
+    pub sequence: u32,
+    /// Inode of the network namespace; set with the id.
+    pub netns: u32,
     /// Padding, 0.
     pub unused: u32,
+    /// The round under way.
+    pub round: Round,
     /// Verdicts by outcome.
     pub outcomes: [u32; OUTCOME_MAX],
 }
@@ -132,17 +172,22 @@ pub struct Attachment {
     pub owner_pid: u32,
     /// Parameter sets in use.
     pub profiles: u32,
+    /// 1: nothing that the algorithm wants is done, only recorded.
+    pub observe: u32,
+    /// Padding, 0.
+    pub unused: u32,
     /// Version of onramp, NUL padded.
     pub version: [u8; 16],
     /// Names of the parameter sets, NUL padded.
     pub profile_names: [[u8; 32]; PROFILE_MAX],
 }
 
-const _: () = assert!(size_of::<ParameterSlot>() == 264);
+const _: () = assert!(size_of::<ParameterSlot>() == 272);
 const _: () = assert!(size_of::<ExitRecord>() == 48);
-const _: () = assert!(size_of::<FlowHeader>() == 160);
+const _: () = assert!(size_of::<FlowHeader>() == 280);
+const _: () = assert!(size_of::<Round>() == 40);
 const _: () = assert!(size_of::<Counters>() == 232);
-const _: () = assert!(size_of::<Attachment>() == 568);
+const _: () = assert!(size_of::<Attachment>() == 576);
 
 // SAFETY: repr(C), integers only, no padding (the sizes above are the sums of the fields), any bit pattern is valid.
 unsafe impl Pod for ParameterSlot {}

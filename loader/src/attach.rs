@@ -13,6 +13,7 @@ use crate::action::Action;
 use crate::error::Error;
 use crate::kernel::{self, Kernel};
 use crate::pins::{BPFFS, LINK, Lock, MAPS, OPERATIONS, Pins, ROOT};
+use crate::telemetry::{self, Level};
 use crate::{defaults, open};
 
 /// The kernel's control that does congestion avoidance, loss reaction and undo.
@@ -47,6 +48,8 @@ pub struct AttachOptions {
     pub profile: String,
     /// The base; `None`: CUBIC where the kernel offers it, else Reno.
     pub base: Option<Base>,
+    /// Run the algorithm and record when it would have left, and leave everything to the base.
+    pub observe: bool,
     /// Become the default of the current network namespace.
     pub default: bool,
     /// When it will be detached again by whoever watches the clock; shown by `status`.
@@ -62,6 +65,7 @@ impl AttachOptions {
             parameters,
             profile: "default".into(),
             base: None,
+            observe: false,
             default: false,
             expires_in: None,
             scoped: false,
@@ -96,7 +100,14 @@ pub fn plan(options: &AttachOptions) -> Result<Vec<Action>, Error> {
         actions.push(Action::new(format!("mount the BPF file system at {BPFFS}"), format!("umount {BPFFS}")));
     }
     actions.extend([
-        Action::new(format!("load {name} with base {}", base.name()), &undo),
+        Action::new(
+            format!(
+                "load {name} with base {}{}",
+                base.name(),
+                if options.observe { ", to observe only" } else { "" }
+            ),
+            &undo,
+        ),
         Action::new(
             format!("register {name} and pin it under {}", Pins::of(algorithm).directory.display()),
             &undo,
@@ -194,7 +205,8 @@ fn check(options: &AttachOptions) -> Result<(Kernel, Base), Error> {
 fn register(options: &AttachOptions, kernel: &Kernel, base: Base, pins: &Pins) -> Result<u64, Error> {
     let name = options.parameters.algorithm().name();
     let failed = |action| open::failed(action, name);
-    let mut loaded = open::shell(name, base, kernel)?;
+    let telemetry = telemetry::Shared::open_or_create()?;
+    let mut loaded = open::sharing_shell(name, base, options.observe, kernel, telemetry.directory())?;
 
     fs::create_dir_all(&pins.directory).map_err(Error::io("create", &pins.directory))?;
     let generation = now_us();
@@ -236,7 +248,13 @@ fn register(options: &AttachOptions, kernel: &Kernel, base: Base, pins: &Pins) -
 }
 
 fn parameter_slot(parameters: &Parameters) -> ParameterSlot {
-    let mut slot = ParameterSlot { active: 0, generation: 0, sets: [[0; PARAMETER_MAX]; 2] };
+    let mut slot = ParameterSlot {
+        active: 0,
+        generation: 0,
+        telemetry_max: Level::Ack as u32,
+        unused: 0,
+        sets: [[0; PARAMETER_MAX]; 2],
+    };
     for (to, from) in slot.sets[0].iter_mut().zip(parameters.to_words()) {
         *to = from;
     }
@@ -255,6 +273,8 @@ fn describe(options: &AttachOptions, base: Base, generation: u64) -> Attachment 
         expires_at_us: expires.unwrap_or(0),
         owner_pid: if options.scoped { process::id() } else { 0 },
         profiles: 1,
+        observe: options.observe.into(),
+        unused: 0,
         version: padded(env!("CARGO_PKG_VERSION")),
         profile_names,
     }

@@ -1,5 +1,6 @@
 //! What the attached callbacks cost, from the kernel's own run-time statistics of BPF programs.
 
+use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 
 use aya::maps::MapInfo;
@@ -11,8 +12,8 @@ use crate::error::Error;
 use crate::kernel;
 use crate::pins::Pins;
 
-/// The operations that a shell has; where shortened names are alike, the first is meant.
-const OPERATIONS: [&str; 9] = [
+/// The operations that a shell has; where shortened names are alike, all are counted as the first.
+const OPERATIONS: [&str; 10] = [
     "pkts_acked",
     "cong_avoid",
     "cwnd_event",
@@ -20,6 +21,7 @@ const OPERATIONS: [&str; 9] = [
     "set_state",
     "ssthresh",
     "undo_cwnd",
+    "min_tso_segs",
     "init",
     "release",
 ];
@@ -45,21 +47,17 @@ impl RunStatistics {
 }
 
 /// One loaded operation of an algorithm.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Callback {
     /// Name of the operation, for instance `pkts_acked`.
-    pub name: String,
+    pub name: &'static str,
     /// Calls while statistics were on, since it was loaded.
     pub calls: u64,
     /// Time that those calls took, nanoseconds.
     pub nanoseconds: u64,
-    /// Instructions that the verifier walked to accept it.
-    pub verified_instructions: u32,
-    /// Machine code, bytes.
-    pub jited_bytes: u32,
 }
 
-/// The loaded operations of an attached algorithm.
+/// The loaded operations of an attached algorithm, by name.
 ///
 /// # Errors
 /// [`Error::NotAttached`], or programs that cannot be listed.
@@ -74,19 +72,14 @@ pub fn callbacks(algorithm: Algorithm) -> Result<Vec<Callback>, Error> {
     let uses =
         |program: &&ProgramInfo| program.map_ids().ok().flatten().is_some_and(|ids| ids.contains(&flows));
     let object = programs.iter().find(uses).and_then(ProgramInfo::btf_id);
-    let mut callbacks = Vec::new();
+    let mut callbacks: BTreeMap<&str, Callback> = BTreeMap::new();
     for program in programs.iter().filter(|program| object.is_some() && program.btf_id() == object) {
         let Some(name) = program.name_as_str().and_then(|name| operation(algorithm, name)) else { continue };
-        callbacks.push(Callback {
-            name: name.to_owned(),
-            calls: program.run_count(),
-            nanoseconds: program.run_time().as_nanos() as u64,
-            verified_instructions: program.verified_instruction_count().unwrap_or(0),
-            jited_bytes: program.size_jitted(),
-        });
+        let callback = callbacks.entry(name).or_insert(Callback { name, calls: 0, nanoseconds: 0 });
+        callback.calls += program.run_count();
+        callback.nanoseconds += program.run_time().as_nanos() as u64;
     }
-    callbacks.sort_by(|one, other| one.name.cmp(&other.name));
-    Ok(callbacks)
+    Ok(callbacks.into_values().collect())
 }
 
 /// The operation whose program has this name, of which the kernel keeps 15 characters.
@@ -104,6 +97,7 @@ mod tests {
         let search = onramp_algorithm::find("search").unwrap();
         assert_eq!(operation(search, "search_pkts_ack"), Some("pkts_acked"));
         assert_eq!(operation(search, "search_init"), Some("init"));
+        assert_eq!(operation(search, "search_cwnd_eve"), Some("cwnd_event"));
         assert_eq!(operation(search, "plain_init"), None);
         assert_eq!(operation(search, "search_other"), None);
     }

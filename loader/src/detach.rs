@@ -12,6 +12,7 @@ use crate::error::Error;
 use crate::kernel;
 use crate::pins::{LINK, Lock, OPERATIONS, Pins, ROOT};
 use crate::rehome::{self, Users};
+use crate::telemetry;
 
 /// How long the kernel may take to let go of the name; it does so at once, after a grace period.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -86,7 +87,7 @@ pub(crate) fn detach_locked(algorithm: Algorithm, leave_sockets: bool) -> Result
 /// Unregisters and removes the pins, and waits until the name is gone.
 pub(crate) fn unregister(pins: &Pins) -> Result<(), Error> {
     if !pins.exist() {
-        return Ok(());
+        return telemetry::tidy();
     }
     let name = pins.algorithm.congestion_control();
     let operations = pins.path(OPERATIONS);
@@ -98,6 +99,7 @@ pub(crate) fn unregister(pins: &Pins) -> Result<(), Error> {
         map.delete(&0u32.to_ne_bytes()).map_err(failed)?;
     }
     pins.remove()?;
+    telemetry::tidy()?;
     tracing::debug!("unregistered {name}, removed {}", pins.directory.display());
     let deadline = Instant::now() + PATIENCE;
     while kernel::registered()?.contains(&name) && Instant::now() < deadline {

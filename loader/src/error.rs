@@ -82,6 +82,14 @@ pub enum Error {
         /// The algorithm.
         algorithm: &'static str,
     },
+    /// The kernel's flows cannot be watched.
+    #[error(
+        "this kernel's flows cannot be shadowed: it has no tracepoint {name} for BPF; use Linux 6.1 or newer with BTF and tracepoints (CONFIG_TRACEPOINTS)"
+    )]
+    NoTracepoint {
+        /// The first that is missing.
+        name: &'static str,
+    },
     /// A base that this kernel does not offer.
     #[error(
         "base cubic is not available: the kernel does not offer {missing} to BPF (since 5.13 on x86-64, 6.10 elsewhere); use --base reno"
@@ -151,6 +159,31 @@ pub enum Error {
         /// Why.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
+    /// What a consumer of telemetry wants cannot be.
+    #[error("telemetry cannot be had with {what}")]
+    Wish {
+        /// What, and what could be.
+        what: String,
+    },
+    /// All slots are taken.
+    #[error("{most} consumers of telemetry are the most, and there are so many: end one (processes {pids})")]
+    TooManyConsumers {
+        /// How many there may be.
+        most: usize,
+        /// The processes that read.
+        pids: String,
+    },
+    /// An event that cannot be read.
+    #[error("an event cannot be read: {why}")]
+    Event {
+        /// Why.
+        why: String,
+    },
+    /// The keeper has gone, so the kernel will not write any more.
+    #[error(
+        "telemetry has ended: its background process (onramp-keeper) was killed, or all of this was frozen for long; begin again"
+    )]
+    Unkept,
 }
 
 /// What kind of failure an error is; decides the exit code of the command line.
@@ -171,8 +204,13 @@ impl Error {
     pub fn kind(&self) -> Kind {
         match self {
             Self::Privilege { .. } => Kind::Privilege,
-            Self::Unsupported { .. } | Self::NoCubic { .. } | Self::NoCgroup => Kind::Unsupported,
-            Self::UnknownAlgorithm { .. } | Self::Parameter(_) | Self::UnknownProfile { .. } => Kind::Usage,
+            Self::Unsupported { .. } | Self::NoTracepoint { .. } | Self::NoCubic { .. } | Self::NoCgroup => {
+                Kind::Unsupported
+            }
+            Self::UnknownAlgorithm { .. }
+            | Self::Parameter(_)
+            | Self::UnknownProfile { .. }
+            | Self::Wish { .. } => Kind::Usage,
             _ => Kind::Failure,
         }
     }

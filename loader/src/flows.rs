@@ -99,6 +99,11 @@ impl Flow {
         self.header.as_ref().map_or(Phase::Unknown, phase)
     }
 
+    /// Where the algorithm would have left, if it is attached to observe and would have.
+    pub fn observed(&self) -> Option<ExitRecord> {
+        self.header.map(|header| header.observed).filter(|record| record.reason != 0)
+    }
+
     /// The algorithm's exports with their values.
     pub fn exports(&self) -> Vec<(Export, Vec<u32>)> {
         exports(self.algorithm, &self.storage)

@@ -5,8 +5,10 @@ use std::mem::offset_of;
 use libbpf_rs::btf::types::{Composite, MemberAttr, Struct};
 use libbpf_rs::btf::{Btf, BtfType};
 
-use crate::abi::{Attachment, Counters, ExitRecord, FlowHeader, ParameterSlot};
+use crate::abi::{Attachment, Counters, ExitRecord, FlowHeader, ParameterSlot, Round};
 use crate::object::object;
+use crate::shadow::{Counts, Glimpse};
+use crate::telemetry::layout::{self, Head, Of, Slot, Telemetry};
 
 fn btf_of(name: &str) -> (tempfile::NamedTempFile, Btf<'static>) {
     let file = tempfile::NamedTempFile::new().unwrap();
@@ -38,14 +40,18 @@ macro_rules! offsets {
 fn rust_and_c_lay_out_the_abi_alike() {
     let (_file, btf) = btf_of("search");
     let ours = [
-        ("parameter_slot", offsets!(ParameterSlot: active, generation, sets)),
+        ("parameter_slot", offsets!(ParameterSlot: active, generation, telemetry_max, unused, sets)),
         (
             "exit_record",
             offsets!(ExitRecord: at_us, bytes_acked, reason, window, window_after, in_flight, mss, rtt_us, min_rtt_us, undone),
         ),
         (
             "flow_header",
-            offsets!(FlowHeader: abi_version, profile, generation, flags, start_us, exit, pacing_rate, undo_limit, growth_limit, slow_starts, unused, outcomes),
+            offsets!(FlowHeader: abi_version, profile, generation, flags, start_us, exit, observed, pacing_rate, undo_limit, growth_limit, slow_starts, told_generation, id, interest, registrations, sequence, netns, unused, round, outcomes),
+        ),
+        (
+            "round",
+            offsets!(Round: start_us, start_bytes, end_bytes, start_delivered, min_rtt_us, acks, number),
         ),
         (
             "counters",
@@ -53,8 +59,67 @@ fn rust_and_c_lay_out_the_abi_alike() {
         ),
         (
             "attachment",
-            offsets!(Attachment: abi_version, base, generation, attached_at_us, expires_at_us, owner_pid, profiles, version, profile_names),
+            offsets!(Attachment: abi_version, base, generation, attached_at_us, expires_at_us, owner_pid, profiles, observe, unused, version, profile_names),
         ),
+    ];
+    for (name, fields) in ours {
+        assert_eq!(members(&btf, name), fields, "struct {name}");
+    }
+}
+
+#[test]
+fn rust_and_c_lay_out_telemetry_alike() {
+    let (_file, btf) = btf_of("telemetry");
+    let ours = [
+        (
+            "consumer",
+            offsets!(Slot: id, lease_ns, lost, lapsed_ns, prefix, mask, pid, level, sampling, ring_bytes, wake_bytes, remote_port, local_port, name),
+        ),
+        ("telemetry", offsets!(Telemetry: wanted, flows, abi_version, registrations, consumers)),
+        ("event", offsets!(Head: version, kind, size, time_ns, flow, lost, sequence, netns, control)),
+        ("flow_event", offsets!(layout::Flow: event, told, parameters, header)),
+        (
+            "flow_told",
+            offsets!(layout::FlowTold: local, remote, local_port, remote_port, again, cookie, netns_cookie),
+        ),
+        ("end_event", offsets!(layout::End: event, told, header)),
+        (
+            "end_told",
+            offsets!(layout::EndTold: bytes_acked, bytes_sent, bytes_retransmitted, smoothed_rtt_us, min_rtt_us, cwnd, ssthresh),
+        ),
+        ("exit_event", offsets!(layout::Exit: event, record, observed)),
+        ("undo_event", offsets!(Of<layout::UndoTold>: event, told)),
+        ("undo_told", offsets!(layout::UndoTold: cwnd, restored, exit_undone, unused)),
+        (
+            "round_event",
+            offsets!(layout::Round: event, duration_us, bytes, delivered, acks, min_rtt_us, smoothed_rtt_us, cwnd, ssthresh, in_flight, mss, flags, number),
+        ),
+        ("loss_event", offsets!(Of<layout::LossTold>: event, told)),
+        ("loss_told", offsets!(layout::LossTold: ack, base_ssthresh, ssthresh, asked, unused)),
+        ("state_event", offsets!(Of<layout::StateTold>: event, told)),
+        (
+            "state_told",
+            offsets!(layout::StateTold: bytes_retransmitted, from, to, cwnd, ssthresh, in_flight, unused),
+        ),
+        ("restart_event", offsets!(Of<layout::RestartTold>: event, told)),
+        ("restart_told", offsets!(layout::RestartTold: slow_starts, cwnd, ssthresh, unused)),
+        ("ack_event", offsets!(Of<layout::AckTold>: event, told)),
+        ("ack_told", offsets!(layout::AckTold: ack, verdict, asked, flags, generation, unused)),
+    ];
+    for (name, fields) in ours {
+        assert_eq!(members(&btf, name), fields, "struct {name}");
+    }
+}
+
+#[test]
+fn rust_and_c_lay_out_glimpses_alike() {
+    let (_file, btf) = btf_of("shadow");
+    let ours = [
+        (
+            "glimpse",
+            offsets!(Glimpse: time_ns, flow, bytes_acked, bytes_sent, bytes_retransmitted, pacing_rate, kind, sequence, under_way, state, new_state, snd_una, snd_nxt, rcv_nxt, cwnd, ssthresh, mss, srtt, min_rtt_us, rack_rtt_us, packets_out, sacked_out, lost_out, retrans_out, delivered, gso_max_size, flags, ecn, netns, local, remote, local_port, remote_port, control),
+        ),
+        ("glimpse_counts", offsets!(Counts: flows, lost, under_way, unfollowed)),
     ];
     for (name, fields) in ours {
         assert_eq!(members(&btf, name), fields, "struct {name}");
@@ -103,7 +168,18 @@ fn every_field_that_the_shells_read_is_the_running_kernels() {
     };
     let (_file, ours) = btf_of("search");
     let mut compared = 0;
-    for name in ["tcp_sock", "inet_connection_sock", "sock", "minmax_sample", "bictcp", "ack_sample"] {
+    let names = [
+        "tcp_sock",
+        "inet_connection_sock",
+        "sock",
+        "sock_common",
+        "net",
+        "ns_common",
+        "minmax_sample",
+        "bictcp",
+        "ack_sample",
+    ];
+    for name in names {
         let structure: Struct<'_> = ours.type_by_name(name).unwrap_or_else(|| panic!("no struct {name}"));
         let Some(theirs) = kernel.type_by_name::<BtfType<'_>>(name) else {
             assert_eq!(name, "bictcp", "the kernel has no struct {name}");

@@ -24,9 +24,12 @@ mod object;
 mod open;
 mod operations;
 mod pins;
+pub mod programs;
 mod rehome;
 mod run;
+pub mod shadow;
 mod status;
+pub mod telemetry;
 mod tune;
 
 pub use action::Action;
@@ -42,7 +45,7 @@ pub use onramp_algorithm as algorithm;
 pub use pins::ROOT;
 pub use rehome::Users;
 pub use run::{Leftover, Ran, clear_leftovers, run};
-pub use status::{AttachedState, State, Status, status};
+pub use status::{AttachedState, State, Status, consumers, status};
 pub use tune::{ParameterSet, Tuned, parameter_sets, tune};
 
 use onramp_algorithm::Algorithm;

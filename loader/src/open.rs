@@ -1,5 +1,7 @@
 //! Objects opened and fitted to the kernel, up to the load.
 
+use std::path::Path;
+
 use libbpf_rs::{Object, ObjectBuilder, OpenObject};
 
 use crate::abi::padded;
@@ -7,6 +9,7 @@ use crate::attach::Base;
 use crate::error::Error;
 use crate::kernel::Kernel;
 use crate::object::object;
+use crate::pins::TELEMETRY_MAPS;
 use crate::{constant, log, operations};
 
 /// The error of a step on an object, with the end of libbpf's messages.
@@ -24,13 +27,36 @@ fn open(name: &str) -> Result<OpenObject, Error> {
         .map_err(failed("open", name))
 }
 
-/// Loads the shell of an algorithm with a base; registers nothing.
+/// Loads the shell of an algorithm with a base, for a trial: it gets maps of its own. Registers nothing.
 pub(crate) fn shell(name: &str, base: Base, kernel: &Kernel) -> Result<Object, Error> {
+    fitted(name, base, false, kernel)?.load().map_err(failed("load", name))
+}
+
+/// The same with the maps that all algorithms share, pinned in the directory `telemetry`.
+pub(crate) fn sharing_shell(
+    name: &str,
+    base: Base,
+    observe: bool,
+    kernel: &Kernel,
+    telemetry: &Path,
+) -> Result<Object, Error> {
+    let mut opened = fitted(name, base, observe, kernel)?;
+    for mut map in opened.maps_mut() {
+        if let Some(shared) = TELEMETRY_MAPS.into_iter().find(|shared| map.name() == *shared) {
+            map.reuse_pinned_map(telemetry.join(shared)).map_err(failed("share", shared))?;
+        }
+    }
+    opened.load().map_err(failed("load", name))
+}
+
+fn fitted(name: &str, base: Base, observe: bool, kernel: &Kernel) -> Result<OpenObject, Error> {
     let mut opened = open(name)?;
     constant::set(&mut opened, ".rodata.base", &(base as u32).to_ne_bytes())
         .map_err(failed("prepare", name))?;
+    constant::set(&mut opened, ".rodata.observing", &u32::from(observe).to_ne_bytes())
+        .map_err(failed("prepare", name))?;
     operations::fit(&mut opened, kernel).map_err(failed("prepare", name))?;
-    opened.load().map_err(failed("load", name))
+    Ok(opened)
 }
 
 /// Loads the iterator that moves sockets from one control to another; moves nothing.
@@ -39,4 +65,17 @@ pub(crate) fn rehome(from: &str, to: &str) -> Result<Object, Error> {
     constant::set(&mut opened, ".rodata.from", &padded::<16>(from)).map_err(failed("prepare", "rehome"))?;
     constant::set(&mut opened, ".rodata.to", &padded::<16>(to)).map_err(failed("prepare", "rehome"))?;
     opened.load().map_err(failed("load", "rehome"))
+}
+
+/// Loads the maps that all algorithms share.
+pub(crate) fn telemetry() -> Result<Object, Error> {
+    open("telemetry")?.load().map_err(failed("load", "telemetry"))
+}
+
+/// Loads the observer of flows on any control; watches nothing yet.
+pub(crate) fn shadow(under_way: bool) -> Result<Object, Error> {
+    let mut opened = open("shadow")?;
+    constant::set(&mut opened, ".rodata.under_way", &u32::from(under_way).to_ne_bytes())
+        .map_err(failed("prepare", "shadow"))?;
+    opened.load().map_err(failed("load", "shadow"))
 }

@@ -2,10 +2,11 @@
 //! other record.
 
 use std::fs;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use aya::Pod;
-use aya::maps::{Array, HashMap, Map, MapData, MapError, PerCpuArray};
+use aya::maps::{Array, ArrayOfMaps, HashMap, Map, MapData, MapError, PerCpuArray, RingBuf};
 use nix::fcntl::{Flock, FlockArg};
 use onramp_algorithm::Algorithm;
 
@@ -25,6 +26,10 @@ pub(crate) const OPERATIONS: &str = "operations";
 /// The struct_ops link; only on kernels that have one.
 pub(crate) const LINK: &str = "link";
 
+/// Directory of the maps that all algorithms share, and those maps.
+pub(crate) const TELEMETRY: &str = "telemetry";
+pub(crate) const TELEMETRY_MAPS: [&str; 2] = ["rings", "telemetry"];
+
 /// The pins of one algorithm.
 #[derive(Clone, Debug)]
 pub(crate) struct Pins {
@@ -34,11 +39,35 @@ pub(crate) struct Pins {
 
 /// A pinned map as aya's map: the one place where what libbpf made is opened by aya.
 fn open(path: &Path) -> Result<Map, Error> {
-    MapData::from_pin(path).and_then(Map::from_map_data).map_err(|source| Error::Map {
-        action: "open",
-        path: path.into(),
-        source: Box::new(source),
-    })
+    MapData::from_pin(path).and_then(Map::from_map_data).map_err(map_failed("open", path))
+}
+
+/// The error of a map at `path`.
+pub(crate) fn map_failed(action: &'static str, path: &Path) -> impl Fn(MapError) -> Error + use<> {
+    let path = path.to_owned();
+    move |source| Error::Map { action, path: path.clone(), source: Box::new(source) }
+}
+
+/// Puts a ring into a slot of the array of rings.
+pub(crate) fn put_ring(path: &Path, slot: u32, ring: BorrowedFd<'_>) -> Result<(), Error> {
+    let ring = ring.try_clone_to_owned().map_err(Error::io("use", path))?;
+    let mut rings: ArrayOfMaps<MapData> =
+        ArrayOfMaps::try_from(open(path)?).map_err(map_failed("use", path))?;
+    let ring = MapData::from_fd(ring).map_err(map_failed("use a ring of", path))?;
+    rings.set(slot, &ring, 0).map_err(map_failed("write", path))
+}
+
+/// What [`crate::telemetry`] maps into memory.
+pub(crate) fn data(path: &Path) -> Result<MapData, Error> {
+    MapData::from_pin(path).map_err(map_failed("open", path))
+}
+
+/// A ring buffer that libbpf made, as aya's.
+pub(crate) fn ring(fd: OwnedFd, path: &Path) -> Result<RingBuf<MapData>, Error> {
+    MapData::from_fd(fd)
+        .and_then(Map::from_map_data)
+        .and_then(RingBuf::try_from)
+        .map_err(map_failed("use a ring of", path))
 }
 
 impl Pins {
@@ -56,8 +85,7 @@ impl Pins {
 
     /// The error of a map of these pins.
     pub fn failed(&self, action: &'static str, name: &str) -> impl Fn(MapError) -> Error + use<> {
-        let path = self.path(name);
-        move |source| Error::Map { action, path: path.clone(), source: Box::new(source) }
+        map_failed(action, &self.path(name))
     }
 
     pub fn array<V: Pod>(&self, name: &str) -> Result<Array<MapData, V>, Error> {

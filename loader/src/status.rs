@@ -10,6 +10,7 @@ use crate::kernel;
 use crate::pins::{Lock, Pins};
 use crate::rehome::{self, Users};
 use crate::run;
+use crate::telemetry::{self, Consumer};
 use crate::tune::{self, ParameterSet};
 
 /// How an algorithm stands in the kernel.
@@ -30,6 +31,8 @@ pub enum State {
 pub struct AttachedState {
     /// Its base.
     pub base: Base,
+    /// It runs and records, and does nothing.
+    pub observe: bool,
     /// Id of the attachment.
     pub generation: u64,
     /// Wall clock, microseconds since 1970.
@@ -57,6 +60,17 @@ pub struct Status {
     pub state: State,
     /// Open sockets on its code, by namespace.
     pub users: Vec<Users>,
+}
+
+/// Who listens to telemetry. Clears what consumers have left that died together with their keepers.
+///
+/// # Errors
+/// [`Error::Privilege`], [`Error::AbiVersion`], or maps that cannot be read.
+pub fn consumers() -> Result<Vec<Consumer>, Error> {
+    kernel::require_privilege("status")?;
+    let _lock = Lock::take()?;
+    telemetry::tidy()?;
+    telemetry::consumers()
 }
 
 /// All algorithms that are in the kernel or have left something there, and cgroups of scoped runs that have died.
@@ -95,6 +109,7 @@ fn describe(pins: &Pins, default_in: Vec<String>) -> Result<AttachedState, Error
         .then(|| (attachment.owner_pid, kernel::process_exists(attachment.owner_pid)));
     Ok(AttachedState {
         base: Base::from_number(attachment.base),
+        observe: attachment.observe != 0,
         generation: attachment.generation,
         attached_at_us: attachment.attached_at_us,
         expires_at_us: (attachment.expires_at_us != 0).then_some(attachment.expires_at_us),

@@ -6,6 +6,7 @@ use crate::abi::{PARAMETER_MAX, ParameterSlot, text};
 use crate::error::Error;
 use crate::kernel;
 use crate::pins::{Lock, Pins};
+use crate::telemetry::Level;
 
 /// A parameter set of an attached algorithm.
 #[derive(Clone, Debug, PartialEq)]
@@ -16,6 +17,8 @@ pub struct ParameterSet {
     pub generation: u32,
     /// The values that flows read now.
     pub parameters: Parameters,
+    /// The most that consumers of telemetry are told of its flows.
+    pub telemetry_max: Level,
 }
 
 /// What a change did.
@@ -61,16 +64,7 @@ pub fn tune(
     let _lock = Lock::take()?;
     let pins = attached(algorithm)?;
     let sets = parameter_sets(algorithm)?;
-    let index = match profile {
-        None => 0,
-        Some(name) => {
-            sets.iter().position(|set| set.profile == name).ok_or_else(|| Error::UnknownProfile {
-                algorithm: algorithm.name(),
-                profile: name.into(),
-                known: sets.iter().map(|set| set.profile.clone()).collect::<Vec<_>>().join(", "),
-            })?
-        }
-    };
+    let index = profile_index(algorithm, profile)?;
     let before = sets[index].clone();
     let mut after = before.clone();
     after.parameters.assign(settings)?;
@@ -79,6 +73,17 @@ pub fn tune(
         write(&pins, index as u32, &after)?;
     }
     Ok(Tuned { before, after })
+}
+
+/// Number of a parameter set; `None`: the first.
+pub(crate) fn profile_index(algorithm: Algorithm, profile: Option<&str>) -> Result<usize, Error> {
+    let Some(name) = profile else { return Ok(0) };
+    let sets = parameter_sets(algorithm)?;
+    sets.iter().position(|set| set.profile == name).ok_or_else(|| Error::UnknownProfile {
+        algorithm: algorithm.name(),
+        profile: name.into(),
+        known: sets.iter().map(|set| set.profile.clone()).collect::<Vec<_>>().join(", "),
+    })
 }
 
 /// The pins of an algorithm that is attached wholly.
@@ -96,7 +101,12 @@ pub(crate) fn attached(algorithm: Algorithm) -> Result<Pins, Error> {
 fn read(algorithm: Algorithm, profile: String, slot: &ParameterSlot) -> ParameterSet {
     let words = &slot.sets[slot.active as usize & 1];
     let parameters = Parameters::from_words(algorithm, words).unwrap_or_else(|| algorithm.parameters());
-    ParameterSet { profile, generation: slot.generation, parameters }
+    ParameterSet {
+        profile,
+        generation: slot.generation,
+        parameters,
+        telemetry_max: Level::from_number(slot.telemetry_max),
+    }
 }
 
 /// Fills the set that flows do not read, then switches: a flow sees the old values or the new, never a mixture.

@@ -12,6 +12,7 @@ pub struct Settings {
     pub stab: u64,
     pub floor: u64,
     pub pacing: bool,
+    pub mean_rtt: bool,
 }
 
 impl Settings {
@@ -26,12 +27,13 @@ impl Settings {
             stab: if random.once_in(2) { 2 } else { random.below(1_001) },
             floor: if random.once_in(2) { 6_144 } else { random.below(1_000_000_001) >> random.below(30) },
             pacing: random.once_in(2),
+            mean_rtt: random.once_in(2),
         }
     }
 
     /// The same for the header.
     pub fn parameters(&self) -> Parameters {
-        let words = [self.sample_us, self.stab, self.floor, u64::from(self.pacing)];
+        let words = [self.sample_us, self.stab, self.floor, u64::from(self.pacing), u64::from(self.mean_rtt)];
         Parameters::from_words(find("inflight").unwrap(), &words).unwrap()
     }
 }
@@ -91,7 +93,9 @@ impl Model {
             return ("warming_up", verdict);
         };
         verdict.growth = growth::LIMITED;
-        let held = bandwidth * u64::from(ack.min_rtt_us) / 1_000_000 / u64::from(ack.mss) + set.stab;
+        let (least, smoothed) = (u64::from(ack.min_rtt_us), u64::from(ack.smoothed_rtt_us));
+        let rtt_us = if set.mean_rtt { least.midpoint(smoothed) } else { least };
+        let held = bandwidth * rtt_us / 1_000_000 / u64::from(ack.mss) + set.stab;
         let bound = held.max(set.floor / u64::from(ack.mss)).clamp(2, 0x7fff_ffff) as u32;
         if ack.cwnd > bound {
             return ("cut", Verdict { cwnd: bound, ..verdict });

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * What consumers are told of flows: who is listening (struct telemetry), and the events in their ring buffers. Each
+ * event begins with a struct event. Like abi.h, which this continues: fixed widths, no implicit padding, sizes
+ * asserted.
+ */
+#ifndef ONRAMP_EVENTS_H
+#define ONRAMP_EVENTS_H
+
+#include "abi.h"
+
+/* How much is told; each level includes those before. */
+enum telemetry_level {
+	LEVEL_OFF = 0,
+	LEVEL_EXIT = 1,	 /* flows beginning and ending, exits, exits taken back */
+	LEVEL_ROUND = 2, /* rounds, losses, congestion states, restarts */
+	LEVEL_ACK = 3,	 /* every acknowledgement */
+};
+
+/* Consumers at once. */
+#define CONSUMER_MAX 8
+
+/*
+ * One consumer. All but `lost` is written by user space, before it raises `registrations`. The keeper of a consumer
+ * renews its lease; where that has run out, nothing is written for it.
+ */
+struct consumer {
+	u64 id;		 /* 0: there is none */
+	u64 lease_ns;	 /* monotonic time */
+	u64 lost;	 /* events for which its ring had no room */
+	u64 lapsed_ns;	 /* time that passed without a lease, until now */
+	u64 prefix[2];	 /* of the remote address in the host's order, IPv4 mapped into IPv6; ... */
+	u64 mask[2];	 /* ... 0: any */
+	u32 pid;	 /* of the process that reads */
+	u32 level;	 /* enum telemetry_level */
+	u32 sampling;	 /* flows: one in this many, at least 1 */
+	u32 ring_bytes;	 /* size of its ring */
+	u32 wake_bytes;	 /* it is woken when so many wait, and for events of LEVEL_EXIT */
+	u16 remote_port; /* 0: any */
+	u16 local_port;	 /* 0: any */
+	u8 name[16];	 /* what it is, NUL padded */
+};
+_Static_assert(sizeof(struct consumer) == 104, "consumer is part of the ABI");
+
+/* All consumers; one for all algorithms. User space maps it into its memory, so every field changes atomically. */
+struct telemetry {
+	u64 wanted; /* byte i: levels that consumer i wants, bit 0 for LEVEL_EXIT; 0: nobody listens */
+	u64 flows;  /* id of the next flow */
+	u32 abi_version;
+	u32 registrations; /* raised when a consumer comes or changes its wishes, never 0 */
+	struct consumer consumers[CONSUMER_MAX];
+};
+_Static_assert(sizeof(struct telemetry) == 856, "telemetry is part of the ABI");
+
+enum event_kind {
+	EVENT_FLOW = 1,
+	EVENT_END = 2,
+	EVENT_EXIT = 3,
+	EVENT_UNDO = 4,
+	EVENT_ROUND = 5,
+	EVENT_LOSS = 6,
+	EVENT_STATE = 7,
+	EVENT_RESTART = 8,
+	EVENT_ACK = 9,
+};
+
+struct event {
+	u16 version;	/* ABI_VERSION */
+	u16 kind;	/* enum event_kind */
+	u32 size;	/* bytes, of the whole event */
+	u64 time_ns;	/* monotonic */
+	u64 flow;	/* struct flow_header.id */
+	u64 lost;	/* struct consumer.lost of who reads this */
+	u32 sequence;	/* of the flow; without a gap for who is told everything, all the time */
+	u32 netns;	/* inode of the network namespace */
+	u8 control[16]; /* name of the congestion control, NUL padded */
+};
+_Static_assert(sizeof(struct event) == 56, "event is part of the ABI");
+
+/*
+ * A flow has begun; or: it is under way, and a consumer has come or changed its wishes, or its parameters have changed.
+ * So it comes before every other event of a flow, and before the ACK that the new parameters judge. The algorithm's
+ * state follows.
+ */
+struct flow_told {
+	u32 local[4];	/* network order, IPv4 mapped into IPv6 */
+	u32 remote[4];	/* likewise */
+	u16 local_port; /* in the host's order */
+	u16 remote_port;
+	u32 again;  /* 1: not the flow's first event */
+	u64 cookie; /* the kernel's id of the socket; 0: none yet */
+	u64 netns_cookie;
+};
+
+struct flow_event {
+	struct event event;
+	struct flow_told told;
+	u64 parameters[PARAMETER_MAX];
+	struct flow_header header;
+};
+_Static_assert(sizeof(struct flow_event) == 56 + 56 + 128 + 280, "flow_event is part of the ABI");
+
+/* The flow ended, or went to another control. */
+struct end_told {
+	u64 bytes_acked;
+	u64 bytes_sent; /* without retransmissions */
+	u64 bytes_retransmitted;
+	u32 smoothed_rtt_us; /* 0: none */
+	u32 min_rtt_us;	     /* 0: none */
+	u32 cwnd;	     /* segments, as is the next */
+	u32 ssthresh;
+};
+
+struct end_event {
+	struct event event;
+	struct end_told told;
+	struct flow_header header;
+};
+_Static_assert(sizeof(struct end_event) == 56 + 40 + 280, "end_event is part of the ABI");
+
+/* The first slow start is over and its record complete. */
+struct exit_event {
+	struct event event;
+	struct exit_record record;
+	struct exit_record observed; /* as in struct flow_header */
+};
+_Static_assert(sizeof(struct exit_event) == 56 + 48 + 48, "exit_event is part of the ABI");
+
+/* A loss proved spurious. Of LEVEL_EXIT if it takes an exit back. */
+struct undo_told {
+	u32 cwnd;	 /* segments, before */
+	u32 restored;	 /* segments, after */
+	u32 exit_undone; /* 1: the exit told before is taken back */
+	u32 unused;
+};
+
+struct undo_event {
+	struct event event;
+	struct undo_told told;
+};
+_Static_assert(sizeof(struct undo_event) == 56 + 16, "undo_event is part of the ABI");
+
+/* A round is over. The algorithm's state follows. */
+struct round_event {
+	struct event event;
+	u64 duration_us;
+	u64 bytes;     /* acknowledged in it */
+	u32 delivered; /* segments, selective ACKs included */
+	u32 acks;
+	u32 min_rtt_us; /* of its samples; 0: none */
+	u32 smoothed_rtt_us;
+	u32 cwnd; /* segments at its end, as are the next two */
+	u32 ssthresh;
+	u32 in_flight;
+	u32 mss;    /* bytes */
+	u32 flags;  /* enum flow_flag */
+	u32 number; /* of the round, from 0 */
+};
+_Static_assert(sizeof(struct round_event) == 56 + 56, "round_event is part of the ABI");
+
+/* The window is to be reduced: loss, ECN or timeout; which of them says the next EVENT_STATE. */
+struct loss_told {
+	struct ack ack;	   /* as the algorithm saw it, if it was asked */
+	u32 base_ssthresh; /* segments */
+	u32 ssthresh;	   /* segments, that came of it */
+	u32 asked;	   /* 1: it was in slow start, and the algorithm was asked */
+	u32 unused;
+};
+
+struct loss_event {
+	struct event event;
+	struct loss_told told;
+};
+_Static_assert(sizeof(struct loss_event) == 56 + 80 + 16, "loss_event is part of the ABI");
+
+/* The congestion state (enum tcp_ca_state) changes. */
+struct state_told {
+	u64 bytes_retransmitted; /* so far */
+	u32 from;
+	u32 to;
+	u32 cwnd; /* segments, as are the next two */
+	u32 ssthresh;
+	u32 in_flight;
+	u32 unused;
+};
+
+struct state_event {
+	struct event event;
+	struct state_told told;
+};
+_Static_assert(sizeof(struct state_event) == 56 + 32, "state_event is part of the ABI");
+
+/* Slow start begins, for the first time or anew; the algorithm is told. */
+struct restart_told {
+	u32 slow_starts; /* so far, this one included */
+	u32 cwnd;	 /* segments */
+	u32 ssthresh;	 /* segments */
+	u32 unused;
+};
+
+struct restart_event {
+	struct event event;
+	struct restart_told told;
+};
+_Static_assert(sizeof(struct restart_event) == 56 + 16, "restart_event is part of the ABI");
+
+/* An acknowledgement, as given to the algorithm, and its answer. */
+struct ack_told {
+	struct ack ack;
+	struct verdict verdict; /* zero if it was not asked */
+	u32 asked;		/* 1: the algorithm was */
+	u32 flags;		/* enum flow_flag, after the verdict */
+	u32 generation;		/* of the parameters that it read */
+	u32 unused;
+};
+
+struct ack_event {
+	struct event event;
+	struct ack_told told;
+};
+_Static_assert(sizeof(struct ack_event) == 56 + 80 + 32 + 16, "ack_event is part of the ABI");
+
+#endif

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * From the socket to the events (events.bpf.h): whether anybody wants to hear of a flow, and what is told at each
+ * moment of its life.
+ */
+#ifndef ONRAMP_OBSERVE_BPF_H
+#define ONRAMP_OBSERVE_BPF_H
+
+#include "events.bpf.h"
+
+static __always_inline void identify(const struct sock *sk, struct flow_told *told)
+{
+	const struct sock_common *common = &sk->__sk_common;
+
+	if (common->skc_family == AF_INET6 && bpf_core_field_exists(common->skc_v6_daddr)) {
+		for (u32 i = 0; i < 4; i++) {
+			told->local[i] = common->skc_v6_rcv_saddr.in6_u.u6_addr32[i];
+			told->remote[i] = common->skc_v6_daddr.in6_u.u6_addr32[i];
+		}
+	} else {
+		told->local[2] = told->remote[2] = bpf_htonl(0xffff);
+		told->local[3] = common->skc_rcv_saddr;
+		told->remote[3] = common->skc_daddr;
+	}
+	told->local_port = common->skc_num;
+	told->remote_port = bpf_ntohs(common->skc_dport);
+	told->cookie = common->skc_cookie.counter;
+	told->netns_cookie = common->skc_net.net->net_cookie;
+}
+
+/*
+ * Whether anybody wants to hear of this flow; whoever has not heard of it, or of its parameters, does so now. To be
+ * called before the algorithm is, so that its state and parameters are those with which it will judge.
+ */
+static __noinline bool observe(struct sock *sk, struct flow *flow)
+{
+	const struct telemetry *here = telemetry_here();
+	struct flow_header *header = &flow->header;
+	u32 profile = header->profile;
+	const struct parameter_slot *slot = bpf_map_lookup_elem(&params, &profile);
+	struct flow_told told = {};
+
+	if (!here || !slot)
+		return false;
+	if (header->registrations != here->registrations || header->told_generation != slot->generation) {
+		header->netns = sk->__sk_common.skc_net.net->ns.inum;
+		identify(sk, &told);
+		tell_flow(flow, &told);
+	}
+	return header->interest;
+}
+
+/* The flow ends, or goes to another control. */
+static __always_inline void observe_end(const struct sock *sk, struct flow *flow)
+{
+	const struct tcp_sock *tp = (const struct tcp_sock *)sk;
+	struct end_told told = {
+		.bytes_acked = tp->bytes_acked,
+		.bytes_sent = tp->bytes_sent - tp->bytes_retrans,
+		.bytes_retransmitted = tp->bytes_retrans,
+		.smoothed_rtt_us = tp->srtt_us >> 3,
+		.min_rtt_us = min_rtt_us(tp),
+		.cwnd = tp->snd_cwnd,
+		.ssthresh = tp->snd_ssthresh,
+	};
+
+	tell_end(flow, &told);
+}
+
+static __always_inline void observe_state(const struct sock *sk, struct flow *flow, u32 from, u32 to)
+{
+	const struct tcp_sock *tp = (const struct tcp_sock *)sk;
+	struct state_told told = {
+		.bytes_retransmitted = tp->bytes_retrans,
+		.from = from,
+		.to = to,
+		.cwnd = tp->snd_cwnd,
+		.ssthresh = tp->snd_ssthresh,
+		.in_flight = packets_in_flight(tp),
+	};
+
+	tell_state(flow, &told);
+}
+
+static __always_inline void begin_round(struct round *round, const struct ack *ack)
+{
+	round->start_us = ack->now_us;
+	round->start_bytes = ack->bytes_acked;
+	round->end_bytes = ack->bytes_acked + ack->bytes_outstanding;
+	round->start_delivered = ack->delivered;
+	round->min_rtt_us = ~0U;
+	round->acks = 0;
+}
+
+static __always_inline void observe_restart(struct flow *flow, const struct ack *ack)
+{
+	struct flow_header *header = &flow->header;
+	struct restart_told told = {
+		.slow_starts = header->slow_starts,
+		.cwnd = ack->cwnd,
+		.ssthresh = ack->ssthresh,
+	};
+
+	tell_restart(flow, &told);
+	if (header->slow_starts > 1 || header->flags & FLOW_ADOPTED)
+		return;
+	/* The first round has begun with the first data, not with the first ACK. */
+	begin_round(&header->round, ack);
+	header->round.start_us = header->start_us;
+	header->round.start_bytes = 0;
+	header->round.start_delivered = 0;
+}
+
+/* Counts an ACK to its round, which it may end. */
+static __always_inline void follow_round(struct flow *flow, const struct ack *ack)
+{
+	struct round *round = &flow->header.round;
+
+	if (!round->start_us) {
+		begin_round(round, ack);
+		return;
+	}
+	round->acks++;
+	if (ack->rtt_us >= 0)
+		round->min_rtt_us = (u32)min_u64(round->min_rtt_us, (u32)ack->rtt_us);
+	if (ack->bytes_acked < round->end_bytes)
+		return;
+	tell_round(flow, ack);
+	round->number++;
+	begin_round(round, ack);
+}
+
+/* An ACK of an observed flow, after the algorithm's turn if it had one. */
+static __always_inline void observe_ack(struct flow *flow, struct ack_told *told)
+{
+	told->flags = flow->header.flags;
+	told->generation = flow->header.generation;
+	tell_ack(flow, told);
+	if (flow->header.interest & EVERY_CONSUMER(LEVEL_ROUND))
+		follow_round(flow, &told->ack);
+	else
+		flow->header.round.start_us = 0;
+}
+
+/* The exit record, once it is complete and has its name. */
+static __always_inline void observe_exit(struct sock *sk, struct flow *flow)
+{
+	if (!(flow->header.flags & FLOW_UNTOLD))
+		return;
+	flow->header.flags &= ~FLOW_UNTOLD;
+	if (wanted(LEVEL_EXIT) && observe(sk, flow))
+		tell_exit(flow);
+}
+
+#endif

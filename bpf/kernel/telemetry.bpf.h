@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * Who listens, and how an event reaches his ring. The maps are one for all algorithms: telemetry.bpf.c makes them, the
+ * loader pins them, and every shell that is attached uses those. Without consumers all of this is one read.
+ *
+ *	wanted ──► observe (is this flow of interest? tell of the flow) ──► start_delivery ──► reserve, submit: each
+ *ring
+ */
+#ifndef ONRAMP_TELEMETRY_BPF_H
+#define ONRAMP_TELEMETRY_BPF_H
+
+#include "../events.h"
+#include "types.bpf.h"
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_endian.h>
+#include <bpf/bpf_helpers.h>
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct telemetry);
+} telemetry SEC(".maps");
+
+/* Only a template: every consumer brings a ring of its own size. */
+struct ring {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 4096);
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, CONSUMER_MAX);
+	__type(key, u32);
+	__array(values, struct ring);
+} rings SEC(".maps");
+
+/* The bits of a level in struct telemetry.wanted, of all consumers. */
+#define EVERY_CONSUMER(level) (0x0101010101010101ULL << ((level) - 1))
+/* All bits of one consumer. */
+#define EVERY_LEVEL(slot) (0xffULL << (8 * (slot)))
+
+static __always_inline struct telemetry *telemetry_here(void)
+{
+	u32 zero = 0;
+
+	return bpf_map_lookup_elem(&telemetry, &zero);
+}
+
+/* Whether anybody wants events of a level: the one check where nobody does. */
+static __always_inline bool wanted(u32 level)
+{
+	const struct telemetry *here = telemetry_here();
+
+	return here && here->wanted & EVERY_CONSUMER(level);
+}
+
+static __always_inline bool matches(const struct consumer *consumer, const struct flow_told *flow)
+{
+	u64 high = (u64)bpf_ntohl(flow->remote[0]) << 32 | bpf_ntohl(flow->remote[1]);
+	u64 low = (u64)bpf_ntohl(flow->remote[2]) << 32 | bpf_ntohl(flow->remote[3]);
+
+	if (((high ^ consumer->prefix[0]) & consumer->mask[0]) | ((low ^ consumer->prefix[1]) & consumer->mask[1]))
+		return false;
+	if (consumer->remote_port && consumer->remote_port != flow->remote_port)
+		return false;
+	return !consumer->local_port || consumer->local_port == flow->local_port;
+}
+
+/* What each consumer is to be told of this flow: like struct telemetry.wanted, with sampling, filter and ceiling. */
+static __always_inline u64 interest_in(const struct flow_told *flow, u64 id, const struct telemetry *here, u32 ceiling)
+{
+	u64 interest = 0;
+
+	_Pragma("clang loop unroll(disable)") for (u32 slot = 0; slot < CONSUMER_MAX; slot++)
+	{
+		const struct consumer *consumer = &here->consumers[slot];
+		u64 level = min_u64(consumer->level, ceiling) & 3;
+
+		if (!consumer->id || !matches(consumer, flow))
+			continue;
+		if (consumer->sampling > 1 && id % consumer->sampling)
+			continue;
+		interest |= ((1ULL << level) - 1) << (8 * slot);
+	}
+	return interest;
+}
+
+/* One event on its way to all that want it. */
+struct delivery {
+	struct telemetry *telemetry;
+	u64 now_ns;
+	u64 wake; /* flags of the submission under way */
+	u32 level;
+	u32 slot;
+};
+
+/* False: nobody wants an event of this level of this flow. */
+static __always_inline bool start_delivery(struct delivery *delivery, struct flow_header *flow, u32 level)
+{
+	if (!(flow->interest & EVERY_CONSUMER(level)))
+		return false;
+	delivery->telemetry = telemetry_here();
+	if (!delivery->telemetry)
+		return false;
+	delivery->now_ns = bpf_ktime_get_ns();
+	delivery->level = level;
+	flow->sequence++;
+	return true;
+}
+
+#define FOR_EACH_CONSUMER(delivery)                                                                                    \
+	_Pragma("clang loop unroll(disable)") for ((delivery)->slot = 0; (delivery)->slot < CONSUMER_MAX;              \
+						   (delivery)->slot++)
+
+/* Room for the event in the ring of consumer `slot`, its first part filled in; null: not wanted, or no room. */
+static __always_inline void *reserve(struct delivery *delivery, const struct flow_header *flow, const char *control,
+				     u32 kind, u64 size)
+{
+	u32 slot = delivery->slot;
+	struct consumer *consumer;
+	struct event *event;
+	void *ring;
+
+	if (slot >= CONSUMER_MAX || !(flow->interest >> (8 * slot) & 1 << (delivery->level - 1)))
+		return NULL;
+	consumer = &delivery->telemetry->consumers[slot];
+	if (consumer->lease_ns < delivery->now_ns) {
+		__sync_fetch_and_and(&delivery->telemetry->wanted, ~EVERY_LEVEL(slot));
+		return NULL;
+	}
+	ring = bpf_map_lookup_elem(&rings, &slot);
+	if (!ring)
+		return NULL;
+	/* Waking costs more than writing: the reader looks by itself from time to time. */
+	delivery->wake =
+		delivery->level == LEVEL_EXIT || bpf_ringbuf_query(ring, BPF_RB_AVAIL_DATA) >= consumer->wake_bytes
+			? BPF_RB_FORCE_WAKEUP
+			: BPF_RB_NO_WAKEUP;
+	event = bpf_ringbuf_reserve(ring, size, 0);
+	if (!event) {
+		__sync_fetch_and_add(&consumer->lost, 1);
+		return NULL;
+	}
+	event->version = ABI_VERSION;
+	event->kind = kind;
+	event->size = size;
+	event->time_ns = delivery->now_ns;
+	event->flow = flow->id;
+	event->lost = consumer->lost;
+	event->sequence = flow->sequence;
+	event->netns = flow->netns;
+	__builtin_memcpy(event->control, control, sizeof(event->control));
+	return event;
+}
+
+static __always_inline void submit(const struct delivery *delivery, void *event)
+{
+	bpf_ringbuf_submit(event, delivery->wake);
+}
+
+#endif

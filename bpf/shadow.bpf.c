@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * Watches the slow starts of flows on any congestion control, from tracepoints, and changes nothing in them. What it
+ * sees goes into one ring; the algorithms run in the process that reads it. Nothing is pinned, so all of it ends with
+ * that process.
+ */
+#include "kernel/types.bpf.h"
+#include "algorithm/algorithm.h"
+#include "shadow.h"
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_endian.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+
+char LICENSE[] SEC("license") = "Dual MIT/GPL";
+
+/* 1: follow flows that are under way, too. Set by the loader, in a section of its own. */
+const volatile u32 under_way SEC(".rodata.under_way") = 0;
+
+/* include/net/tcp_states.h */
+#define TCP_ESTABLISHED 1
+#define TCP_CLOSE 7
+
+struct sk_buff;
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+struct tcp_rack {
+	u32 rtt_us;
+};
+
+struct tcp_sock___shadow {
+	u32 rcv_nxt;
+	struct tcp_rack rack;
+};
+
+struct tcp_congestion_ops___shadow {
+	char name[TCP_CA_NAME_MAX];
+};
+
+struct inet_connection_sock___shadow {
+	const struct tcp_congestion_ops___shadow *icsk_ca_ops;
+};
+#pragma clang attribute pop
+
+struct watched {
+	u64 flow;     /* 0: passed over */
+	u32 sequence; /* glimpses so far */
+	u8 under_way;
+	u8 starting; /* was in slow start when it was told of last */
+	u16 unused;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct watched);
+} shadow_flows SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 32 << 20);
+} shadow_ring SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct glimpse_counts);
+} shadow_counts SEC(".maps");
+
+/* The reader is woken when so much waits; otherwise it looks from time to time. */
+#define WAKE_BYTES (4 << 20)
+
+static __always_inline struct glimpse_counts *counts(void)
+{
+	u32 zero = 0;
+
+	return bpf_map_lookup_elem(&shadow_counts, &zero);
+}
+
+static __always_inline void identify(const struct sock_common *common, struct glimpse *glimpse)
+{
+	bool version_six = common->skc_family == AF_INET6 && bpf_core_field_exists(common->skc_v6_daddr);
+
+	for (u32 i = 0; i < 4; i++) {
+		glimpse->local[i] = version_six ? common->skc_v6_rcv_saddr.in6_u.u6_addr32[i] : 0;
+		glimpse->remote[i] = version_six ? common->skc_v6_daddr.in6_u.u6_addr32[i] : 0;
+	}
+	if (!version_six) {
+		glimpse->local[2] = glimpse->remote[2] = bpf_htonl(0xffff);
+		glimpse->local[3] = common->skc_rcv_saddr;
+		glimpse->remote[3] = common->skc_daddr;
+	}
+	glimpse->local_port = common->skc_num;
+	glimpse->remote_port = bpf_ntohs(common->skc_dport);
+	glimpse->netns = common->skc_net.net->ns.inum;
+}
+
+static __noinline void look(struct tcp_sock *tp, struct glimpse *glimpse)
+{
+	const struct tcp_sock___shadow *more = (const struct tcp_sock___shadow *)tp;
+	const struct inet_connection_sock___shadow *named = (const struct inet_connection_sock___shadow *)tp;
+	struct inet_connection_sock *icsk = (struct inet_connection_sock *)tp;
+	const struct tcp_congestion_ops___shadow *ops = named->icsk_ca_ops;
+	const struct sock *sk = (const struct sock *)tp;
+
+	glimpse->bytes_acked = tp->bytes_acked;
+	glimpse->bytes_sent = tp->bytes_sent;
+	glimpse->bytes_retransmitted = tp->bytes_retrans;
+	glimpse->pacing_rate = sk->sk_pacing_rate;
+	glimpse->state = BPF_CORE_READ_BITFIELD(icsk, icsk_ca_state);
+	glimpse->snd_una = tp->snd_una;
+	glimpse->snd_nxt = tp->snd_nxt;
+	glimpse->rcv_nxt = more->rcv_nxt;
+	glimpse->cwnd = tp->snd_cwnd;
+	glimpse->ssthresh = tp->snd_ssthresh;
+	glimpse->mss = tp->mss_cache;
+	glimpse->srtt = tp->srtt_us;
+	glimpse->min_rtt_us = tp->rtt_min.s[0].v;
+	glimpse->rack_rtt_us = more->rack.rtt_us;
+	glimpse->packets_out = tp->packets_out;
+	glimpse->sacked_out = tp->sacked_out;
+	glimpse->lost_out = tp->lost_out;
+	glimpse->retrans_out = tp->retrans_out;
+	glimpse->delivered = tp->delivered;
+	glimpse->gso_max_size = sk->sk_gso_max_size;
+	glimpse->flags = (tp->app_limited ? ACK_APP_LIMITED : 0) |
+			 (BPF_CORE_READ_BITFIELD(tp, rate_app_limited) ? ACK_RATE_APP_LIMITED : 0) |
+			 (BPF_CORE_READ_BITFIELD(tp, is_cwnd_limited) ? ACK_CWND_LIMITED : 0) |
+			 (sk->sk_pacing_status != SK_PACING_NONE ? ACK_PACED : 0);
+	glimpse->ecn = tp->ecn_flags & TCP_ECN_OK;
+	for (u32 i = 0; i < sizeof(glimpse->control); i++)
+		glimpse->control[i] = ops->name[i];
+	identify(&sk->__sk_common, glimpse);
+}
+
+/* Tells the reader, who pairs what he is told by its sequence. */
+static __noinline void tell(struct tcp_sock *tp, struct watched *watched, u32 kind, u32 new_state)
+{
+	struct glimpse_counts *count = counts();
+	struct glimpse *glimpse;
+
+	watched->sequence++;
+	glimpse = bpf_ringbuf_reserve(&shadow_ring, sizeof(*glimpse), 0);
+	if (!glimpse) {
+		if (count)
+			__sync_fetch_and_add(&count->lost, 1);
+		return;
+	}
+	glimpse->time_ns = bpf_ktime_get_ns();
+	glimpse->flow = watched->flow;
+	glimpse->kind = kind;
+	glimpse->sequence = watched->sequence;
+	glimpse->under_way = watched->under_way;
+	glimpse->new_state = new_state;
+	look(tp, glimpse);
+	bpf_ringbuf_submit(glimpse, bpf_ringbuf_query(&shadow_ring, BPF_RB_AVAIL_DATA) >= WAKE_BYTES
+					    ? BPF_RB_FORCE_WAKEUP
+					    : BPF_RB_NO_WAKEUP);
+}
+
+/* Begins to follow a flow, unless it is to be passed over. */
+static __always_inline struct watched *meet(struct sock *sk, bool established)
+{
+	struct watched *watched = bpf_sk_storage_get(&shadow_flows, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+	struct glimpse_counts *count = counts();
+
+	if (!count)
+		return NULL;
+	if (!watched) {
+		__sync_fetch_and_add(&count->unfollowed, 1);
+		return NULL;
+	}
+	watched->under_way = established;
+	if (established && !under_way)
+		__sync_fetch_and_add(&count->under_way, 1);
+	else
+		watched->flow = __sync_fetch_and_add(&count->flows, 1) + 1;
+	return watched;
+}
+
+SEC("tp_btf/tcp_probe")
+int BPF_PROG(shadow_ack, struct sock *sk, struct sk_buff *skb)
+{
+	struct watched *watched = bpf_sk_storage_get(&shadow_flows, sk, 0, 0);
+	struct tcp_sock *tp = bpf_skc_to_tcp_sock(sk);
+	bool starting;
+
+	if (!tp)
+		return 0;
+	/* Who sends nothing has no slow start to follow. */
+	if (!watched && tp->packets_out)
+		watched = meet(sk, true);
+	if (!watched || !watched->flow)
+		return 0;
+	/* The first ACK outside slow start is told, too: it completes what was told before. */
+	starting = tp->snd_cwnd < tp->snd_ssthresh;
+	if (starting || watched->starting)
+		tell(tp, watched, GLIMPSE_ACK, 0);
+	watched->starting = starting;
+	return 0;
+}
+
+SEC("tp_btf/tcp_cong_state_set")
+int BPF_PROG(shadow_state, struct sock *sk, const u8 new_state)
+{
+	struct watched *watched = bpf_sk_storage_get(&shadow_flows, sk, 0, 0);
+	struct tcp_sock *tp = bpf_skc_to_tcp_sock(sk);
+
+	if (tp && watched && watched->flow && watched->starting)
+		tell(tp, watched, GLIMPSE_STATE, new_state);
+	return 0;
+}
+
+SEC("tp_btf/inet_sock_set_state")
+int BPF_PROG(shadow_life, struct sock *sk, const int old, const int new)
+{
+	struct tcp_sock *tp = bpf_skc_to_tcp_sock(sk);
+	struct watched *watched;
+
+	if (!tp)
+		return 0;
+	if (new == TCP_ESTABLISHED) {
+		meet(sk, false);
+		return 0;
+	}
+	watched = bpf_sk_storage_get(&shadow_flows, sk, 0, 0);
+	if (watched && watched->flow && new == TCP_CLOSE)
+		tell(tp, watched, GLIMPSE_END, 0);
+	else if (watched && watched->flow && old == TCP_ESTABLISHED)
+		tell(tp, watched, GLIMPSE_SHUT, 0);
+	return 0;
+}

@@ -1,0 +1,164 @@
+//! What a follower makes of glimpses.
+
+use onramp_algorithm::Ack;
+
+use super::follower::{Follower, Step};
+use super::glimpse::{Glimpse, state};
+use crate::flows::ExitReason;
+
+const MSS: u32 = 1_000;
+const NO_THRESHOLD: u32 = 0x7fff_ffff;
+
+/// The `number`th glimpse of a flow that has delivered `number` segments less one, and sent `cwnd` more.
+fn glimpse(number: u32) -> Glimpse {
+    let delivered = number - 1;
+    let cwnd = 10 + delivered;
+    Glimpse {
+        time_ns: 1_000_000_000 + u64::from(number) * 1_000_000,
+        flow: 1,
+        bytes_acked: u64::from(delivered * MSS),
+        bytes_sent: u64::from((delivered + cwnd) * MSS),
+        kind: 1,
+        sequence: number,
+        snd_una: delivered * MSS,
+        snd_nxt: (delivered + cwnd) * MSS,
+        cwnd,
+        ssthresh: NO_THRESHOLD,
+        mss: MSS,
+        srtt: 50_000 << 3,
+        min_rtt_us: 50_000,
+        rack_rtt_us: 50_000 + number,
+        packets_out: cwnd,
+        delivered,
+        control: *b"cubic\0\0\0\0\0\0\0\0\0\0\0",
+        ..Glimpse::default()
+    }
+}
+
+fn state(number: u32, new_state: u32) -> Glimpse {
+    Glimpse { kind: 2, new_state, ssthresh: 7, ..glimpse(number) }
+}
+
+fn acks(follower: &mut Follower, numbers: std::ops::RangeInclusive<u32>) -> Vec<Ack> {
+    let steps = numbers.flat_map(|number| follower.take(&glimpse(number))).map(|step| match step {
+        Step::Ack { ack, .. } => ack,
+        Step::Loss { .. } => panic!("no loss"),
+    });
+    steps.collect()
+}
+
+#[test]
+fn an_acknowledgement_has_each_field_of_its_moment() {
+    let acks = acks(&mut Follower::default(), 1..=3);
+    assert_eq!(acks.len(), 2, "the last is not complete");
+    let expected = Ack {
+        now_us: 1_002_000,
+        bytes_acked: 2_000,
+        // Sent when it arrived, not what it released.
+        bytes_sent: 12_000,
+        bytes_outstanding: 10_000,
+        delivered: 2,
+        acked: 1,
+        rtt_us: 50_003,
+        smoothed_rtt_us: 50_000,
+        min_rtt_us: 50_000,
+        cwnd: 11,
+        ssthresh: NO_THRESHOLD,
+        in_flight: 10,
+        mss: MSS,
+        ..Ack::default()
+    };
+    assert_eq!(acks[1], expected);
+}
+
+#[test]
+fn what_acknowledges_nothing_has_no_sample_and_the_peers_data_are_no_acknowledgement() {
+    let mut follower = Follower::default();
+    follower.take(&glimpse(1));
+    let same = Glimpse { sequence: 2, ..glimpse(1) };
+    let Some(Step::Ack { ack, .. }) = follower.take(&same).first().copied() else {
+        panic!("a window update")
+    };
+    assert_eq!((ack.acked, ack.rtt_us), (0, -1));
+    assert_eq!(follower.take(&Glimpse { sequence: 3, rcv_nxt: 100, ..glimpse(1) }), []);
+}
+
+#[test]
+fn a_selective_acknowledgement_delivers_and_acknowledges_nothing() {
+    let mut follower = Follower::default();
+    follower.take(&glimpse(1));
+    let selective = Glimpse { sequence: 2, sacked_out: 1, delivered: 1, ..glimpse(1) };
+    let steps = follower.take(&selective);
+    let Some(Step::Ack { ack, .. }) = steps.first() else { panic!("{steps:?}") };
+    assert_eq!((ack.acked, ack.delivered, ack.in_flight), (0, 1, 9));
+}
+
+#[test]
+fn a_gap_costs_the_acknowledgements_at_its_edges_and_is_counted() {
+    let mut follower = Follower::default();
+    acks(&mut follower, 1..=3);
+    assert_eq!(follower.take(&glimpse(6)), []);
+    assert_eq!(follower.lost, 2);
+    assert_eq!(follower.take(&glimpse(7)).len(), 1);
+}
+
+#[test]
+fn the_real_exit_is_of_the_acknowledgement_that_set_the_threshold() {
+    let mut follower = Follower::default();
+    acks(&mut follower, 1..=4);
+    assert_eq!(follower.take(&Glimpse { ssthresh: 14, ..glimpse(5) }).len(), 1);
+    let exit = follower.exit.expect("left");
+    assert_eq!((exit.reason, exit.window, exit.bytes_acked), (ExitReason::Threshold, 13, 4_000));
+    assert_eq!(exit.at_us, 1_004_000 - (1_001_000 - 50_002));
+    assert_eq!(follower.take(&Glimpse { ssthresh: 14, ..glimpse(6) }), [], "no more is judged");
+}
+
+#[test]
+fn a_loss_ends_slow_start_and_a_spurious_one_gives_it_back() {
+    let mut follower = Follower::default();
+    acks(&mut follower, 1..=4);
+    let steps = follower.take(&state(5, state::RECOVERY));
+    let [Step::Ack { .. }, Step::Loss { ack, ssthresh: 7 }] = steps[..] else { panic!("{steps:?}") };
+    assert_eq!((ack.cwnd, ack.rtt_us), (13, -1));
+    assert_eq!(follower.exit.unwrap().reason, ExitReason::Loss);
+    let recovering = Glimpse { state: state::RECOVERY, ssthresh: 7, ..glimpse(6) };
+    assert_eq!(follower.take(&recovering), []);
+    follower.take(&glimpse(7));
+    assert_eq!((follower.exit, follower.undone), (None, 1));
+    let [Step::Ack { slow_starts: 2, .. }] = follower.take(&glimpse(8))[..] else {
+        panic!("slow start anew")
+    };
+}
+
+#[test]
+fn causes_are_told_apart() {
+    for (new_state, ecn, reason) in [
+        (state::LOSS, 0, ExitReason::Timeout),
+        (state::CWR, 1, ExitReason::Ecn),
+        (state::CWR, 0, ExitReason::LocalCongestion),
+    ] {
+        let mut follower = Follower::default();
+        acks(&mut follower, 1..=4);
+        follower.take(&Glimpse { ecn, ..state(5, new_state) });
+        assert_eq!(follower.exit.unwrap().reason, reason);
+    }
+}
+
+#[test]
+fn an_idle_time_begins_slow_start_anew_without_an_exit() {
+    let mut follower = Follower::default();
+    acks(&mut follower, 1..=5);
+    follower.take(&Glimpse { cwnd: 10, ..glimpse(6) });
+    let [Step::Ack { slow_starts: 2, .. }] = follower.take(&Glimpse { cwnd: 11, ..glimpse(7) })[..] else {
+        panic!("slow start anew")
+    };
+    assert_eq!(follower.exit, None);
+}
+
+#[test]
+fn closing_with_data_outstanding_is_said() {
+    let mut follower = Follower::default();
+    acks(&mut follower, 1..=4);
+    assert_eq!(follower.take(&Glimpse { kind: 3, ..glimpse(5) }).len(), 1, "completes the last");
+    assert!(follower.shut_early && follower.exit.is_none());
+}

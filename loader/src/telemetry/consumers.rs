@@ -1,0 +1,45 @@
+//! Who listens.
+
+use std::sync::atomic::Ordering::{Acquire, Relaxed};
+use std::time::Duration;
+
+use super::level::Level;
+use super::shared::Shared;
+use crate::abi::text;
+use crate::error::Error;
+
+/// A consumer, seen by others.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Consumer {
+    /// What it is.
+    pub name: String,
+    /// The process that reads.
+    pub pid: u32,
+    /// How much it wants to hear.
+    pub level: Level,
+    /// Of one flow in this many.
+    pub sampling: u32,
+    /// Size of its ring.
+    pub ring_bytes: u32,
+    /// Events for which its ring had no room.
+    pub lost: u64,
+    /// Time in which nothing was written for it at all.
+    pub unobserved: Duration,
+}
+
+/// The consumers there are. The caller holds the lock, after [`super::tidy`].
+pub(crate) fn consumers() -> Result<Vec<Consumer>, Error> {
+    let Some(shared) = Shared::open()? else { return Ok(Vec::new()) };
+    let there = shared.consumers.iter().filter(|slot| slot.id.load(Acquire) != 0);
+    Ok(there
+        .map(|slot| Consumer {
+            name: text(&slot.name.each_ref().map(|byte| byte.load(Relaxed))),
+            pid: slot.pid.load(Relaxed),
+            level: Level::from_number(slot.level.load(Relaxed)),
+            sampling: slot.sampling.load(Relaxed),
+            ring_bytes: slot.ring_bytes.load(Relaxed),
+            lost: slot.lost.load(Relaxed),
+            unobserved: Duration::from_nanos(slot.lapsed_ns.load(Relaxed)),
+        })
+        .collect())
+}

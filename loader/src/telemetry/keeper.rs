@@ -1,0 +1,202 @@
+//! The process behind a consumer: renews its lease, and frees its slot at once when it dies, however it does.
+//!
+//! It is a copy of the consumer (fork), so that any program can be one, not only `onramp`. A copy of a process with
+//! threads may neither allocate nor take a lock, since the thread that held it was not copied: what it needs is
+//! prepared before, and it makes system calls only. Being a process of its own, it goes on while the consumer is
+//! stopped, so that what is lost meanwhile is counted.
+
+use std::ffi::CString;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+
+use nix::fcntl::OFlag;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::signal::{SigSet, SigmaskHow};
+use nix::sys::wait::waitpid;
+use nix::unistd::{ForkResult, fork, pipe2};
+
+use super::layout::{CONSUMER_MAX, Telemetry};
+use super::level::Level;
+use super::shared::{Shared, monotonic_ns};
+use crate::error::Error;
+use crate::kernel;
+use crate::pins::{Pins, ROOT, TELEMETRY_MAPS};
+
+/// Between two renewals, milliseconds.
+const RENEWAL_MS: i32 = 1000;
+/// How long nothing may be heard of a consumer's keeper before the kernel takes the consumer for dead. Several
+/// renewals, because a busy machine may be late.
+pub(crate) const LEASE_NS: u64 = 5_000_000_000;
+
+/// The keeper, seen from the consumer. It ends when this is dropped, and with the process.
+pub(crate) struct Keeper {
+    life: OwnedFd,
+}
+
+impl Keeper {
+    /// Starts the keeper of a slot.
+    pub fn start(shared: &Shared, rings: BorrowedFd<'_>, slot: usize, id: u64) -> Result<Self, Error> {
+        let failed = |errno: nix::errno::Errno| Error::io("start", "the keeper of a consumer")(errno.into());
+        let (watched, life) = pipe2(OFlag::O_CLOEXEC).map_err(failed)?;
+        let duty =
+            Duty { telemetry: shared, rings, watched: watched.as_fd(), slot, id, unused: Unused::new() };
+        // Signals to the consumer's group, and its handlers, are not the keeper's.
+        let before = SigSet::all().thread_swap_mask(SigmaskHow::SIG_SETMASK).map_err(failed)?;
+        // SAFETY: the child makes system calls only, as described above, and never returns.
+        let forked = match unsafe { fork() } {
+            Ok(ForkResult::Child) => duty.detach(),
+            Ok(ForkResult::Parent { child }) => waitpid(child, None).map(|_| ()),
+            Err(errno) => Err(errno),
+        };
+        before.thread_set_mask().map_err(failed)?;
+        forked.map_err(failed)?;
+        Ok(Self { life })
+    }
+
+    /// Whether it is there: nobody but somebody with a KILL signal ends it before the consumer.
+    pub fn alive(&self) -> bool {
+        let mut ends = [PollFd::new(self.life.as_fd(), PollFlags::empty())];
+        let _ = poll(&mut ends, PollTimeout::ZERO);
+        !ends[0].revents().is_some_and(|events| events.contains(PollFlags::POLLERR))
+    }
+}
+
+/// What the keeper has to do, and all it needs.
+struct Duty<'a> {
+    telemetry: &'a Telemetry,
+    rings: BorrowedFd<'a>,
+    watched: BorrowedFd<'a>,
+    slot: usize,
+    id: u64,
+    unused: Unused,
+}
+
+impl Duty<'_> {
+    /// In the first child: leaves the consumer's session and becomes nobody's child, so that the consumer never meets
+    /// it in a `wait`.
+    fn detach(&self) -> ! {
+        // SAFETY: system calls without memory of ours; the grandchild is bound by what binds this child.
+        unsafe {
+            libc::setsid();
+            if libc::fork() != 0 {
+                libc::_exit(0);
+            }
+            libc::prctl(libc::PR_SET_NAME, c"onramp-keeper".as_ptr());
+            libc::chdir(c"/".as_ptr());
+        }
+        close_all_but(self.rings.as_raw_fd(), self.watched.as_raw_fd());
+        self.keep();
+        release(self.telemetry, self.rings, self.slot, self.id);
+        self.unused.remove_locked(self.telemetry);
+        // SAFETY: ends the process.
+        unsafe { libc::_exit(0) }
+    }
+
+    /// Renews the lease until the consumer is gone, or the slot is another's.
+    fn keep(&self) {
+        let mine = &self.telemetry.consumers[self.slot];
+        let mut watched = libc::pollfd { fd: self.watched.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+        while mine.id.load(Acquire) == self.id {
+            renew(self.telemetry, self.slot);
+            // SAFETY: one valid pollfd.
+            if unsafe { libc::poll(&raw mut watched, 1, RENEWAL_MS) } > 0 {
+                return;
+            }
+        }
+    }
+}
+
+/// Extends a lease; says how long there was none.
+pub(crate) fn renew(telemetry: &Telemetry, slot: usize) {
+    let mine = &telemetry.consumers[slot];
+    let now = monotonic_ns();
+    let lease = mine.lease_ns.swap(now + LEASE_NS, AcqRel);
+    if lease != 0 && lease < now {
+        mine.lapsed_ns.fetch_add(now - lease, Relaxed);
+    }
+    // The kernel may have taken it away while there was no lease.
+    let level = Level::from_number(mine.level.load(Relaxed));
+    telemetry.wanted.fetch_or(level.bits() << (8 * slot), Release);
+}
+
+/// Frees a slot and its ring, unless it is another's by now.
+pub(crate) fn release(telemetry: &Telemetry, rings: BorrowedFd<'_>, slot: usize, id: u64) {
+    let mine = &telemetry.consumers[slot];
+    if mine.id.load(Acquire) != id {
+        return;
+    }
+    telemetry.wanted.fetch_and(!(0xff << (8 * slot)), Release);
+    let key = slot as u32;
+    // SAFETY: one system call; the key is that of an array of maps. Returns when no program uses the ring any more.
+    unsafe { libbpf_sys::bpf_map_delete_elem(rings.as_raw_fd(), (&raw const key).cast()) };
+    mine.id.store(0, Release);
+}
+
+/// Closes what the copy does not use, standard streams included: whoever reads the consumer's output waits for its end.
+fn close_all_but(one: RawFd, other: RawFd) {
+    let (low, high) = (i64::from(one.min(other)), i64::from(one.max(other)));
+    for (first, last) in [(0, low - 1), (low + 1, high - 1), (high + 1, i64::from(u32::MAX))] {
+        if first <= last {
+            // SAFETY: a system call; nothing uses these descriptors in this process.
+            unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) };
+        }
+    }
+}
+
+/// The maps when nobody needs them any more.
+pub(crate) struct Unused {
+    lock: CString,
+    files: Vec<CString>,
+    directories: Vec<CString>,
+    algorithms: Vec<CString>,
+}
+
+impl Unused {
+    pub fn new() -> Self {
+        let root = kernel::on_host(Path::new(ROOT));
+        let directory = root.join(crate::pins::TELEMETRY);
+        Self {
+            lock: text(kernel::bpffs()),
+            files: TELEMETRY_MAPS.iter().map(|name| text(directory.join(name))).collect(),
+            directories: vec![text(directory), text(root)],
+            algorithms: onramp_algorithm::all()
+                .map(|algorithm| text(Pins::of(algorithm).directory))
+                .collect(),
+        }
+    }
+
+    /// Removes them if nobody does. The caller holds the lock.
+    pub fn remove(&self, telemetry: &Telemetry) {
+        let listening = (0..CONSUMER_MAX).any(|slot| telemetry.consumers[slot].id.load(Acquire) != 0);
+        // SAFETY: system calls on strings that outlive them.
+        unsafe {
+            if listening || self.algorithms.iter().any(|path| libc::access(path.as_ptr(), libc::F_OK) == 0) {
+                return;
+            }
+            for file in &self.files {
+                libc::unlink(file.as_ptr());
+            }
+            for directory in &self.directories {
+                libc::rmdir(directory.as_ptr());
+            }
+        }
+    }
+
+    /// The same for the keeper, which takes the lock (as [`crate::pins::Lock`]) and keeps it to its end.
+    fn remove_locked(&self, telemetry: &Telemetry) {
+        // SAFETY: system calls on strings that outlive them.
+        unsafe {
+            let lock = libc::open(self.lock.as_ptr(), libc::O_RDONLY | libc::O_DIRECTORY);
+            if lock >= 0 && libc::flock(lock, libc::LOCK_EX) == 0 {
+                self.remove(telemetry);
+            }
+        }
+    }
+}
+
+/// A path for a system call; none of ours has a NUL in it.
+fn text(path: PathBuf) -> CString {
+    CString::new(path.as_os_str().as_bytes()).unwrap_or_default()
+}

@@ -1,0 +1,46 @@
+//! Telemetry: what happens to flows, event by event, for any number of consumers at once.
+//!
+//! A [`Stream`] is one consumer. It has a ring buffer of its own and says how much it wants to hear ([`Level`]), of how
+//! many flows, and of which ([`Filter`]); consumers do not notice each other. The maps are shared by all algorithms, so
+//! a stream outlives attaching and detaching. `docs/telemetry.md` has the events and what they cost.
+//!
+//! ```no_run
+//! use onramp_loader::telemetry::{Item, Level, Options, Stream, What};
+//!
+//! # async fn example() -> Result<(), onramp_loader::Error> {
+//! let mut stream = Stream::open(&Options::new("example", Level::Exit))?;
+//! loop {
+//!     match stream.next().await? {
+//!         Item::Event(event) => {
+//!             if let What::Exit(exit) = event.what {
+//!                 println!("flow {:x} left slow start by {}", event.flow, exit.reason.name());
+//!             }
+//!         }
+//!         Item::Lost(lost) => eprintln!("{} events lost", lost.events),
+//!     }
+//! }
+//! # }
+//! ```
+
+mod ceiling;
+mod consumers;
+mod decode;
+mod event;
+mod keeper;
+pub(crate) mod layout;
+mod level;
+mod registration;
+mod shared;
+mod stream;
+
+pub use ceiling::set_ceiling;
+pub use consumers::Consumer;
+pub(crate) use consumers::consumers;
+pub use event::{
+    AckEvent, CongestionState, EndEvent, Event, ExitEvent, FlowEvent, Item, LossEvent, Lost, RestartEvent,
+    RoundEvent, StateEvent, UndoEvent, What,
+};
+pub use layout::CONSUMER_MAX;
+pub use level::{Filter, Level, Wish};
+pub(crate) use shared::{Shared, tidy};
+pub use stream::{Options, Stream};

@@ -1,0 +1,153 @@
+//! One consumer's place among all: a slot, a ring in it, and a keeper.
+
+use std::os::fd::AsFd;
+use std::process;
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+
+use aya::maps::{MapData, RingBuf};
+use libbpf_rs::{MapHandle, MapType};
+
+use super::keeper::{Keeper, Unused, release, renew};
+use super::layout::{CONSUMER_MAX, Slot};
+use super::level::Wish;
+use super::shared::{Shared, monotonic_ns};
+use super::stream::Options;
+use crate::abi::padded;
+use crate::error::Error;
+use crate::kernel;
+use crate::open;
+use crate::pins::{self, Lock};
+
+/// A ring wakes its reader when this part of it is filled.
+const WAKE_DIVISOR: u32 = 8;
+
+pub(crate) struct Registration {
+    shared: Shared,
+    rings: MapData,
+    slot: usize,
+    id: u64,
+    // Dropped after `drop`, which leaves it nothing to do.
+    keeper: Keeper,
+}
+
+impl Registration {
+    /// Takes a slot; the ring that goes into it is returned.
+    pub fn new(options: &Options) -> Result<(Self, RingBuf<MapData>), Error> {
+        check(&options.wish)?;
+        kernel::require_privilege("a consumer of telemetry")?;
+        kernel::ensure_bpffs()?;
+        let ring = make_ring(options.ring_bytes)?;
+        let _lock = Lock::take()?;
+        let shared = Shared::open_or_create()?;
+        let result = Self::register(&shared, options, &ring);
+        if result.is_err() {
+            Unused::new().remove(&shared);
+        }
+        let registration = result?;
+        let fd = ring.as_fd().try_clone_to_owned().map_err(Error::io("use", "a ring buffer"))?;
+        Ok((registration, pins::ring(fd, &shared.rings())?))
+    }
+
+    fn register(shared: &Shared, options: &Options, ring: &MapHandle) -> Result<Self, Error> {
+        let free = |slot: &Slot| slot.id.load(Acquire) == 0;
+        let slot = shared.consumers.iter().position(free).ok_or_else(|| {
+            let others = shared.consumers.iter().map(|other| other.pid.load(Relaxed).to_string());
+            Error::TooManyConsumers { most: CONSUMER_MAX, pids: others.collect::<Vec<_>>().join(", ") }
+        })?;
+        let id = monotonic_ns();
+        let mine = &shared.consumers[slot];
+        mine.lost.store(0, Relaxed);
+        mine.lapsed_ns.store(0, Relaxed);
+        mine.lease_ns.store(0, Relaxed);
+        mine.pid.store(process::id(), Relaxed);
+        mine.ring_bytes.store(options.ring_bytes, Relaxed);
+        mine.wake_bytes.store(options.ring_bytes / WAKE_DIVISOR, Relaxed);
+        for (to, from) in mine.name.iter().zip(padded::<16>(&options.name)) {
+            to.store(from, Relaxed);
+        }
+        let rings = pins::data(&shared.rings())?;
+        pins::put_ring(&shared.rings(), slot as u32, ring.as_fd())?;
+        mine.id.store(id, Release);
+        let keeper = match Keeper::start(shared, rings.fd().as_fd(), slot, id) {
+            Ok(keeper) => keeper,
+            Err(error) => {
+                release(shared, rings.fd().as_fd(), slot, id);
+                return Err(error);
+            }
+        };
+        let registration = Self { shared: shared.clone(), rings, slot, id, keeper };
+        registration.wish(&options.wish)?;
+        Ok(registration)
+    }
+
+    /// Changes what this consumer wants to hear.
+    pub fn wish(&self, wish: &Wish) -> Result<(), Error> {
+        let (prefix, mask) = check(wish)?;
+        let mine = self.mine();
+        mine.level.store(wish.level as u32, Relaxed);
+        mine.sampling.store(wish.sampling, Relaxed);
+        for (to, from) in mine.prefix.iter().zip(prefix).chain(mine.mask.iter().zip(mask)) {
+            to.store(from, Relaxed);
+        }
+        mine.remote_port.store(wish.filter.remote_port.unwrap_or(0), Relaxed);
+        mine.local_port.store(wish.filter.local_port.unwrap_or(0), Relaxed);
+        self.shared.wanted.fetch_and(!((0xff ^ wish.level.bits()) << (8 * self.slot)), Relaxed);
+        renew(&self.shared, self.slot);
+        self.shared.announce();
+        Ok(())
+    }
+
+    /// This consumer's slot.
+    pub fn mine(&self) -> &Slot {
+        &self.shared.consumers[self.slot]
+    }
+
+    /// Fails if the slot is not kept any more.
+    pub fn check(&self) -> Result<(), Error> {
+        if self.keeper.alive() && self.mine().id.load(Acquire) == self.id {
+            return Ok(());
+        }
+        Err(Error::Unkept)
+    }
+}
+
+impl Drop for Registration {
+    fn drop(&mut self) {
+        match Lock::take() {
+            Ok(_lock) => {
+                release(&self.shared, self.rings.fd().as_fd(), self.slot, self.id);
+                Unused::new().remove(&self.shared);
+            }
+            // The keeper does it.
+            Err(error) => tracing::debug!("{error}"),
+        }
+    }
+}
+
+/// The words of a wish's filter, if the wish can be granted.
+fn check(wish: &Wish) -> Result<([u64; 2], [u64; 2]), Error> {
+    if wish.sampling == 0 {
+        return Err(Error::Wish { what: "sampling 0: give 1 for all flows, N for one in N".into() });
+    }
+    wish.filter.words().ok_or_else(|| {
+        let (address, bits) = wish.filter.remote.unwrap_or((std::net::Ipv4Addr::UNSPECIFIED.into(), 0));
+        Error::Wish {
+            what: format!("the prefix {address}/{bits}: give at most 32 bits for IPv4, 128 for IPv6"),
+        }
+    })
+}
+
+fn make_ring(bytes: u32) -> Result<MapHandle, Error> {
+    let page = nix::unistd::sysconf(nix::unistd::SysconfVar::PAGE_SIZE).ok().flatten().unwrap_or(4096) as u32;
+    if !bytes.is_power_of_two() || bytes < page {
+        return Err(Error::Wish {
+            what: format!("a ring of {bytes} bytes: give a power of two from {page} bytes on"),
+        });
+    }
+    let options = libbpf_sys::bpf_map_create_opts {
+        sz: size_of::<libbpf_sys::bpf_map_create_opts>() as libbpf_sys::size_t,
+        ..Default::default()
+    };
+    MapHandle::create(MapType::RingBuf, Some("onramp_ring"), 0, 0, bytes, &options)
+        .map_err(open::failed("create", "a ring buffer"))
+}

@@ -1,0 +1,166 @@
+//! The maps that all algorithms and consumers share: made by whoever comes first, removed by whoever goes last.
+
+use std::fs;
+use std::num::NonZeroUsize;
+use std::ops::Deref;
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::ptr::NonNull;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::{Acquire, Relaxed};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use libbpf_rs::MapCore;
+use nix::sys::mman::{MapFlags, ProtFlags, mmap, munmap};
+use nix::time::{ClockId, clock_gettime};
+
+use super::keeper::{Unused, release};
+use super::layout::{CONSUMER_MAX, Telemetry};
+use crate::abi::ABI_VERSION;
+use crate::error::Error;
+use crate::kernel;
+use crate::open;
+use crate::pins::{self, ROOT, TELEMETRY, TELEMETRY_MAPS};
+
+/// `struct telemetry`, shared with the kernel and with other processes: every field is an atomic.
+pub(crate) struct Memory(NonNull<Telemetry>);
+
+// SAFETY: a shared mapping of atomics, unmapped only on drop.
+unsafe impl Send for Memory {}
+// SAFETY: as above.
+unsafe impl Sync for Memory {}
+
+impl Memory {
+    fn map(path: &Path) -> Result<Self, Error> {
+        let map = pins::data(path)?;
+        let length = NonZeroUsize::MIN.saturating_add(size_of::<Telemetry>() - 1);
+        let protection = ProtFlags::PROT_READ | ProtFlags::PROT_WRITE;
+        // SAFETY: a new mapping at an address that the kernel chooses.
+        let address = unsafe { mmap(None, length, protection, MapFlags::MAP_SHARED, map.fd().as_fd(), 0) }
+            .map_err(|errno| Error::io("map into memory", path)(errno.into()))?;
+        Ok(Self(address.cast()))
+    }
+}
+
+impl Deref for Memory {
+    type Target = Telemetry;
+
+    fn deref(&self) -> &Telemetry {
+        // SAFETY: mapped with the size of Telemetry for as long as self lives, aligned to a page, all of it atomics.
+        unsafe { self.0.as_ref() }
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        // SAFETY: what `map` mapped; nothing borrows from it any more.
+        let _ = unsafe { munmap(self.0.cast(), size_of::<Telemetry>()) };
+    }
+}
+
+/// The shared maps, opened.
+#[derive(Clone)]
+pub(crate) struct Shared {
+    directory: PathBuf,
+    memory: Arc<Memory>,
+}
+
+impl Deref for Shared {
+    type Target = Telemetry;
+
+    fn deref(&self) -> &Telemetry {
+        &self.memory
+    }
+}
+
+/// Where the maps are pinned.
+fn directory() -> PathBuf {
+    kernel::on_host(Path::new(ROOT)).join(TELEMETRY)
+}
+
+impl Shared {
+    /// The maps, if there are any. An interrupted command may have left a part of them, which is none.
+    pub fn open() -> Result<Option<Self>, Error> {
+        let directory = directory();
+        if TELEMETRY_MAPS.iter().any(|name| !directory.join(name).exists()) {
+            return Ok(None);
+        }
+        let shared = Self { memory: Arc::new(Memory::map(&directory.join("telemetry"))?), directory };
+        match shared.abi_version.load(Acquire) {
+            ABI_VERSION => Ok(Some(shared)),
+            found => Err(Error::AbiVersion { algorithm: TELEMETRY, found, expected: ABI_VERSION }),
+        }
+    }
+
+    /// The maps, made if there are none. The caller holds the lock.
+    pub fn open_or_create() -> Result<Self, Error> {
+        tidy()?;
+        if let Some(shared) = Self::open()? {
+            return Ok(shared);
+        }
+        let directory = directory();
+        for name in TELEMETRY_MAPS {
+            let _ = fs::remove_file(directory.join(name));
+        }
+        fs::create_dir_all(&directory).map_err(Error::io("create", &directory))?;
+        let mut loaded = open::telemetry()?;
+        for mut map in loaded.maps_mut() {
+            let name = map.name().to_string_lossy().into_owned();
+            if TELEMETRY_MAPS.contains(&name.as_str()) {
+                map.pin(directory.join(&name)).map_err(open::failed("pin", TELEMETRY))?;
+            }
+        }
+        let shared = Self { memory: Arc::new(Memory::map(&directory.join("telemetry"))?), directory };
+        // Ids of flows go on where earlier maps of this boot cannot have got to: there are fewer than one a nanosecond.
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        shared.flows.store(now.as_nanos() as u64, Relaxed);
+        shared.registrations.store(1, Relaxed);
+        shared.abi_version.store(ABI_VERSION, Relaxed);
+        Ok(shared)
+    }
+
+    /// Where they are pinned.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// Where the array of rings is pinned.
+    pub fn rings(&self) -> PathBuf {
+        self.directory.join("rings")
+    }
+
+    /// Has flows decide anew what consumers are told of them.
+    pub fn announce(&self) {
+        // Never 0, which is what a flow starts with.
+        if self.registrations.fetch_add(1, Relaxed) == u32::MAX {
+            self.registrations.store(1, Relaxed);
+        }
+    }
+}
+
+/// Monotonic time, as `bpf_ktime_get_ns`.
+pub(crate) fn monotonic_ns() -> u64 {
+    let now = clock_gettime(ClockId::CLOCK_MONOTONIC).unwrap_or_else(|_| nix::sys::time::TimeSpec::new(0, 0));
+    now.tv_sec() as u64 * 1_000_000_000 + now.tv_nsec() as u64
+}
+
+/// Frees the slots of consumers that have died together with their keepers, and removes the maps once nothing is
+/// attached and nobody listens. The caller holds the lock.
+pub(crate) fn tidy() -> Result<(), Error> {
+    let Ok(Some(shared)) = Shared::open() else {
+        // Nothing, or another version's, of which attach and status speak.
+        return Ok(());
+    };
+    let rings = pins::data(&shared.rings())?;
+    let now = monotonic_ns();
+    for slot in 0..CONSUMER_MAX {
+        let consumer = &shared.consumers[slot];
+        let id = consumer.id.load(Acquire);
+        if id != 0 && consumer.lease_ns.load(Relaxed) < now {
+            tracing::debug!("consumer {} has died, its ring goes", consumer.pid.load(Relaxed));
+            release(&shared, rings.fd().as_fd(), slot, id);
+        }
+    }
+    Unused::new().remove(&shared);
+    Ok(())
+}
