@@ -2,6 +2,8 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use onramp_loader::telemetry;
+
 /// Conditions that all must hold; none: everything passes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Filter(Vec<Condition>);
@@ -64,9 +66,24 @@ impl Filter {
                 && condition.prefix.is_none_or(|prefix| prefix.contains(end.ip()))
         })
     }
+
+    /// The part of it that the kernel can check: what passes here passes there too.
+    pub fn in_kernel(&self) -> telemetry::Filter {
+        let remote = || self.0.iter().filter(|condition| condition.side == Side::Remote);
+        let local = || self.0.iter().filter(|condition| condition.side == Side::Local);
+        telemetry::Filter {
+            remote: remote().find_map(|condition| condition.prefix).map(Prefix::in_kernel),
+            remote_port: remote().find_map(|condition| condition.port),
+            local_port: local().find_map(|condition| condition.port),
+        }
+    }
 }
 
 impl Prefix {
+    fn in_kernel(self) -> (IpAddr, u8) {
+        (self.address, self.length as u8)
+    }
+
     fn contains(self, address: IpAddr) -> bool {
         let bits = |address: IpAddr| match address {
             IpAddr::V4(address) => (u128::from(address.to_bits()) << 96, 32),
@@ -190,6 +207,19 @@ mod tests {
     #[test]
     fn mapped_addresses_are_version_four() {
         assert!(passes("dst 192.0.2.0/24", "[::ffff:10.0.0.1]:1", "[::ffff:192.0.2.9]:443"));
+    }
+
+    #[test]
+    fn the_kernel_checks_the_first_remote_prefix_and_the_ports() {
+        let filter =
+            parse("src 10.0.0.0/8:5000 and dst 192.0.2.0/24 and dst 192.0.2.9 and dport = :443").unwrap();
+        let wanted = telemetry::Filter {
+            remote: Some(("192.0.2.0".parse().unwrap(), 24)),
+            remote_port: Some(443),
+            local_port: Some(5000),
+        };
+        assert_eq!(filter.in_kernel(), wanted);
+        assert_eq!(parse("src 10.0.0.0/8").unwrap().in_kernel(), telemetry::Filter::default());
     }
 
     #[test]

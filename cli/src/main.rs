@@ -4,6 +4,7 @@
 
 mod arguments;
 mod arm;
+mod consumer;
 mod failure;
 mod filter;
 mod follow;

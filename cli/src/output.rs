@@ -36,6 +36,27 @@ impl Output {
         }
     }
 
+    /// Whether JSON is asked for.
+    pub fn json(&self) -> bool {
+        self.json
+    }
+
+    /// Whether colours are on.
+    pub fn color(&self) -> bool {
+        self.color
+    }
+
+    /// One object of a stream of them: a line, or several with --pretty.
+    pub fn line<T: Serialize>(&self, to: &mut impl Write, body: &T) -> io::Result<()> {
+        let document = Document { schema: SCHEMA, body };
+        if self.pretty {
+            serde_json::to_writer_pretty(&mut *to, &document)?;
+        } else {
+            serde_json::to_writer(&mut *to, &document)?;
+        }
+        to.write_all(b"\n")
+    }
+
     /// Prints data that was asked for.
     pub fn data<T: Serialize>(&self, body: &T, text: impl FnOnce() -> String) -> anyhow::Result<()> {
         if !self.json {

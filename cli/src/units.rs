@@ -76,6 +76,16 @@ pub(crate) fn show_bytes(bytes: u64) -> String {
     }
 }
 
+/// `150 Mbit/s`: decimal units.
+pub(crate) fn show_rate(bits_per_second: u64) -> String {
+    match bits_per_second {
+        0..1_000 => format!("{bits_per_second} bit/s"),
+        1_000..1_000_000 => significant(bits_per_second as f64 / 1e3, "kbit/s"),
+        1_000_000..1_000_000_000 => significant(bits_per_second as f64 / 1e6, "Mbit/s"),
+        _ => significant(bits_per_second as f64 / 1e9, "Gbit/s"),
+    }
+}
+
 fn significant(value: f64, unit: &str) -> String {
     let decimals = if value < 9.995 {
         2
@@ -131,5 +141,6 @@ mod tests {
         assert_eq!(show_bytes(9_104_000), "9.10 MB");
         assert_eq!(show_bytes(9_999_000), "10.0 MB");
         assert_eq!(show_bytes(12), "12 B");
+        assert_eq!(show_rate(149_600_000), "150 Mbit/s");
     }
 }

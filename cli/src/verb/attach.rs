@@ -34,11 +34,14 @@ pub(crate) struct Attach {
     /// Become the default of this network namespace; `onramp detach` gives the former default back
     #[arg(long)]
     default: bool,
+    /// Only observe: record when the algorithm would have left slow start, and do nothing of what it wants
+    #[arg(long)]
+    observe: bool,
     /// Detach again after this time (30s, 10m, 2h) unless confirmed
     #[arg(long = "for", value_name = "TIME", value_parser = units::duration)]
     expires_in: Option<Duration>,
     /// Let what was attached with --for stay
-    #[arg(long, conflicts_with_all = ["profile", "settings", "base", "default", "expires_in", "dry_run"])]
+    #[arg(long, conflicts_with_all = ["profile", "settings", "base", "observe", "default", "expires_in", "dry_run"])]
     confirm: bool,
     /// Say what would be done and how it would be undone; change nothing
     #[arg(long)]
@@ -50,6 +53,7 @@ struct Report {
     algorithm: &'static str,
     congestion_control: String,
     base: &'static str,
+    observe: bool,
     profile: String,
     generation: String,
     replaced_default: Option<String>,
@@ -72,6 +76,7 @@ impl Attach {
         }
         let mut options = self.settings.options()?;
         options.default = self.default;
+        options.observe = self.observe;
         options.expires_in = self.expires_in;
         if self.dry_run {
             return plan::print(&onramp_loader::plan_attach(&options)?, output);
@@ -103,6 +108,7 @@ fn describe(attached: &Attached, options: &AttachOptions) -> Report {
         algorithm: name,
         congestion_control: attached.algorithm.congestion_control(),
         base: attached.base.name(),
+        observe: options.observe,
         profile: options.profile.clone(),
         generation: format!("{:x}", attached.generation),
         replaced_default: attached.replaced_default.clone(),
@@ -115,6 +121,9 @@ fn text(report: &Report, expires_in: Option<Duration>) -> String {
     let Report { algorithm, congestion_control, base, generation, .. } = report;
     let mut text =
         format!("attached {algorithm} as {congestion_control}, base {base}, generation {generation}\n");
+    if report.observe {
+        text += "  observes only: what it would do is recorded, the base does everything\n";
+    }
     if let Some(before) = &report.replaced_default {
         text += &format!("  default of this network namespace: {congestion_control} (was {before})\n");
     }

@@ -1,7 +1,8 @@
 //! `onramp flows`.
 
 use clap::Args;
-use onramp_loader::abi::ExitRecord;
+use onramp_loader::abi::{ExitRecord, FlowHeader};
+use onramp_loader::algorithm::{Algorithm, Export};
 use onramp_loader::{ExitReason, Flow, Phase};
 use serde::Serialize;
 
@@ -20,7 +21,7 @@ use crate::units::{show_bytes, show_us};
 /// State: `slow start`; `left: REASON at TIME, BYTES` after the first data and acknowledged by then; `draining`: the
 /// exit is decided, the window still shrinks; `adopted`: was past its start when this control took it; `detached
 /// code`: the algorithm is detached and this flow still runs it; `no data yet`; `no state`: no memory for it, the base
-/// runs alone.
+/// runs alone. With `attach --observe` also `observed: would leave at TIME, BYTES`.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   onramp flows
@@ -70,12 +71,14 @@ struct Row {
     parameters_generation: Option<u32>,
     slow_starts: Option<u32>,
     exit: Option<Exit>,
+    observed: Option<Exit>,
     outcomes: Option<Named<u32>>,
     exports: Option<Named<Words>>,
 }
 
+/// How the first slow start ended.
 #[derive(Serialize)]
-struct Exit {
+pub(super) struct Exit {
     reason: &'static str,
     at_us: u64,
     acknowledged_bytes: u64,
@@ -92,7 +95,7 @@ struct Exit {
 /// One number, or several.
 #[derive(Serialize)]
 #[serde(untagged)]
-enum Words {
+pub(super) enum Words {
     One(u32),
     Several(Vec<u32>),
 }
@@ -114,10 +117,6 @@ fn row(flow: &Flow) -> Row {
     let exit = match flow.phase() {
         Phase::Left(reason, record) | Phase::Exiting(reason, record) => Some(exit(reason, &record)),
         _ => None,
-    };
-    let counted = |header: &onramp_loader::abi::FlowHeader| {
-        let named = flow.algorithm.outcomes().zip(header.outcomes);
-        Named(named.filter(|(one, _)| !one.name.is_empty()).map(|(one, number)| (one.name, number)).collect())
     };
     Row {
         local_address: flow.local.ip().to_canonical().to_string(),
@@ -150,12 +149,13 @@ fn row(flow: &Flow) -> Row {
         parameters_generation: header.map(|header| header.generation),
         slow_starts: header.map(|header| header.slow_starts),
         exit,
-        outcomes: header.map(counted),
-        exports: header.map(|_| Named(exports(flow))),
+        observed: flow.observed().map(|record| self::exit(ExitReason::Algorithm, &record)),
+        outcomes: header.map(|header| outcomes(flow.algorithm, header)),
+        exports: header.map(|_| named(flow.exports())),
     }
 }
 
-fn exit(reason: ExitReason, record: &ExitRecord) -> Exit {
+pub(super) fn exit(reason: ExitReason, record: &ExitRecord) -> Exit {
     Exit {
         reason: reason.name(),
         at_us: record.at_us,
@@ -171,12 +171,19 @@ fn exit(reason: ExitReason, record: &ExitRecord) -> Exit {
     }
 }
 
-fn exports(flow: &Flow) -> Vec<(&'static str, Words)> {
+/// Verdicts by outcome.
+pub(super) fn outcomes(algorithm: Algorithm, header: &FlowHeader) -> Named<u32> {
+    let named = algorithm.outcomes().zip(header.outcomes);
+    Named(named.filter(|(one, _)| !one.name.is_empty()).map(|(one, number)| (one.name, number)).collect())
+}
+
+/// Exports by name.
+pub(super) fn named(exports: Vec<(Export, Vec<u32>)>) -> Named<Words> {
     let words = |values: Vec<u32>| match values[..] {
         [one] => Words::One(one),
         _ => Words::Several(values),
     };
-    flow.exports().into_iter().map(|(export, values)| (export.name, words(values))).collect()
+    Named(exports.into_iter().map(|(export, values)| (export.name, words(values))).collect())
 }
 
 /// The state as a stable word.
@@ -193,6 +200,13 @@ fn state(flow: &Flow) -> &'static str {
 }
 
 fn state_text(flow: &Flow) -> String {
+    let observed = flow.observed().map(|record| {
+        format!("; observed: would leave at {}, {}", show_us(record.at_us), show_bytes(record.bytes_acked))
+    });
+    phase_text(flow) + &observed.unwrap_or_default()
+}
+
+fn phase_text(flow: &Flow) -> String {
     match flow.phase() {
         Phase::Left(reason, record) if flow.base.is_some() => format!(
             "left: {} at {}, {}",
@@ -240,6 +254,6 @@ fn text(flows: &[Flow], output: &Output) -> String {
     table.render(output)
 }
 
-fn canonical(address: std::net::SocketAddr) -> String {
+pub(super) fn canonical(address: std::net::SocketAddr) -> String {
     std::net::SocketAddr::new(address.ip().to_canonical(), address.port()).to_string()
 }

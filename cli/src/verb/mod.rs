@@ -6,14 +6,21 @@ mod completions;
 mod detach;
 mod doctor;
 mod expire;
+mod export;
 mod flows;
 mod lab;
 mod list;
 mod model;
 mod plan;
+mod profile;
+mod record;
+mod replay;
 mod run;
+mod shadow;
 mod status;
+mod top;
 mod tune;
+mod watch;
 
 use clap::Subcommand;
 
@@ -29,8 +36,15 @@ pub(crate) enum Verb {
     Tune(tune::Tune),
     Run(run::Run),
     Flows(flows::Flows),
+    Watch(watch::Watch),
+    Top(top::Top),
     Doctor(doctor::Doctor),
+    Record(record::Record),
+    Replay(replay::Replays),
+    Export(export::Export),
+    Shadow(shadow::Shadow),
     Lab(lab::Lab),
+    Profile(profile::Profile),
     Bench(bench::Bench),
     Model(model::Model),
     Completions(completions::Completions),
@@ -49,8 +63,15 @@ impl Verb {
             Self::Tune(verb) => verb.run(output),
             Self::Run(verb) => verb.run(output),
             Self::Flows(verb) => verb.run(output),
+            Self::Watch(verb) => verb.run(output),
+            Self::Top(verb) => verb.run(output),
             Self::Doctor(verb) => verb.run(output),
+            Self::Record(verb) => verb.run(output),
+            Self::Replay(verb) => verb.run(output),
+            Self::Export(verb) => verb.run(),
+            Self::Shadow(verb) => verb.run(output),
             Self::Lab(verb) => verb.run(output),
+            Self::Profile(verb) => verb.run(output),
             Self::Bench(verb) => verb.run(output),
             Self::Model(verb) => verb.run(output),
             Self::Completions(verb) => verb.run(output),

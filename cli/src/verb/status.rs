@@ -3,6 +3,7 @@
 use clap::Args;
 use onramp_loader::abi::Counters;
 use onramp_loader::algorithm::Algorithm;
+use onramp_loader::telemetry::{Consumer, Level};
 use onramp_loader::{AttachedState, ExitReason, Leftover, ParameterSet, State, Users};
 use serde::Serialize;
 
@@ -22,6 +23,7 @@ pub(crate) struct Status {}
 struct Report {
     algorithms: Vec<Row>,
     dead_runs: Vec<DeadRun>,
+    consumers: Vec<Listener>,
 }
 
 #[derive(Serialize)]
@@ -44,6 +46,7 @@ struct Sockets {
 #[derive(Serialize)]
 struct Attached {
     base: &'static str,
+    observe: bool,
     generation: String,
     version: String,
     attached_at_us: u64,
@@ -67,6 +70,18 @@ struct Set {
     profile: String,
     parameters_generation: u32,
     parameters: Named<Value>,
+    telemetry_max: &'static str,
+}
+
+#[derive(Serialize)]
+struct Listener {
+    name: String,
+    pid: u32,
+    level: &'static str,
+    sampling: u32,
+    ring_bytes: u32,
+    lost_events: u64,
+    unobserved_us: u64,
 }
 
 #[derive(Serialize)]
@@ -78,10 +93,12 @@ struct DeadRun {
 
 impl Status {
     pub fn run(self, output: &Output) -> anyhow::Result<u8> {
+        let consumers = onramp_loader::consumers()?;
         let (all, leftovers) = onramp_loader::status()?;
         let report = Report {
             algorithms: all.into_iter().map(row).collect(),
             dead_runs: leftovers.into_iter().map(dead_run).collect(),
+            consumers: consumers.into_iter().map(listener).collect(),
         };
         output.data(&report, || text(&report, output))?;
         Ok(0)
@@ -137,6 +154,7 @@ fn attached(algorithm: Algorithm, state: AttachedState) -> Attached {
     let named = algorithm.outcomes().zip(outcomes).filter(|(outcome, _)| !outcome.name.is_empty());
     Attached {
         base: state.base.name(),
+        observe: state.observe,
         generation: format!("{:x}", state.generation),
         version: state.version,
         attached_at_us: state.attached_at_us,
@@ -159,11 +177,28 @@ fn attached(algorithm: Algorithm, state: AttachedState) -> Attached {
 fn set(set: ParameterSet) -> Set {
     let values =
         set.parameters.iter().map(|(parameter, value)| (parameter.name, Value::of(&parameter, value)));
-    Set { parameters: Named(values.collect()), profile: set.profile, parameters_generation: set.generation }
+    Set {
+        parameters: Named(values.collect()),
+        profile: set.profile,
+        parameters_generation: set.generation,
+        telemetry_max: set.telemetry_max.name(),
+    }
 }
 
 fn dead_run(leftover: Leftover) -> DeadRun {
     DeadRun { cgroup: leftover.path.display().to_string(), pid: leftover.pid, processes: leftover.processes }
+}
+
+fn listener(consumer: Consumer) -> Listener {
+    Listener {
+        name: consumer.name,
+        pid: consumer.pid,
+        level: consumer.level.name(),
+        sampling: consumer.sampling,
+        ring_bytes: consumer.ring_bytes,
+        lost_events: consumer.lost,
+        unobserved_us: consumer.unobserved.as_micros() as u64,
+    }
 }
 
 fn text(report: &Report, output: &Output) -> String {
@@ -186,6 +221,14 @@ fn text(report: &Report, output: &Output) -> String {
             "cgroup {cgroup} of a run (pid {pid}) that has died, with {processes}: `onramp detach --all` removes it\n"
         );
     }
+    for Listener { name, pid, level, sampling, lost_events, unobserved_us, .. } in &report.consumers {
+        let flows = if *sampling == 1 { "all flows" } else { &format!("one flow in {sampling}") };
+        text += &format!("{name} (pid {pid}) listens to {flows} at level {level}, {lost_events} events lost");
+        text += &match unobserved_us {
+            0 => "\n".to_owned(),
+            time => format!(", and all events of {}\n", show_us(*time)),
+        };
+    }
     if text.is_empty() { "nothing is attached\n".into() } else { text }
 }
 
@@ -198,6 +241,9 @@ fn attached_text(algorithm: &str, attached: &Attached) -> String {
         show_us(now.saturating_sub(attached.attached_at_us)),
         attached.version
     );
+    if attached.observe {
+        text += "  observes only: what it would do is recorded, the base does everything\n";
+    }
     if let Some(at) = attached.expires_at_us {
         text += &match at.checked_sub(now) {
             Some(left) => format!(
@@ -222,6 +268,9 @@ fn attached_text(algorithm: &str, attached: &Attached) -> String {
             set.parameters_generation,
             values.concat()
         );
+        if set.telemetry_max != Level::Ack.name() {
+            text += &format!("    its flows are told of up to level {}\n", set.telemetry_max);
+        }
     }
     for namespace in &attached.default_in {
         text += &format!("  default of network namespace {namespace}\n");

@@ -47,12 +47,13 @@ struct Report {
     undo: Option<String>,
 }
 
+/// A parameter that has another value than before.
 #[derive(Serialize)]
-struct Change {
-    name: &'static str,
+pub(super) struct Change {
+    pub name: &'static str,
     unit: &'static str,
-    before: Value,
-    after: Value,
+    pub before: Value,
+    pub after: Value,
 }
 
 impl Tune {
@@ -95,7 +96,8 @@ impl Tune {
     }
 }
 
-fn changes(tuned: &Tuned) -> Vec<Change> {
+/// The parameters that a change changed.
+pub(super) fn changes(tuned: &Tuned) -> Vec<Change> {
     let both = tuned.before.parameters.iter().zip(tuned.after.parameters.iter());
     both.filter(|((_, before), (_, after))| before != after)
         .map(|((parameter, before), (_, after))| Change {

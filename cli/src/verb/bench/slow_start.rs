@@ -1,0 +1,190 @@
+//! Nanoseconds per acknowledgement in slow start, of every algorithm side by side.
+
+use onramp_lab::experiment::{self, Amount, Plan};
+use onramp_lab::profile::Profile;
+use onramp_loader::abi::FlowHeader;
+use onramp_loader::algorithm::{self, Algorithm};
+use onramp_loader::cost::{Callback, RunStatistics, callbacks};
+use onramp_loader::{State, status};
+use serde::Serialize;
+
+use super::median;
+use crate::arm::Arms;
+use crate::output::Output;
+use crate::table::Table;
+
+/// Bytes of a transfer: slow start from first to last on the link of [`super::LINK`], of whose window it needs a third.
+const BYTES: u64 = 20_000_000;
+/// What the others are measured against.
+const REFERENCE: &str = "plain";
+/// Nanoseconds per acknowledgement over the reference's that no algorithm should exceed.
+const TARGET: f64 = 1.8;
+
+#[derive(Serialize)]
+pub(super) struct SlowStart {
+    rounds: u32,
+    bytes: u64,
+    target_to_plain: f64,
+    /// Algorithms that exceed it.
+    over_target: Vec<&'static str>,
+    /// Bytes of every flow's state before the algorithm's own.
+    header_bytes: usize,
+    algorithms: Vec<Row>,
+}
+
+#[derive(Serialize)]
+struct Row {
+    algorithm: &'static str,
+    /// Of all operations together, per call of `pkts_acked`, which comes with every ACK: median of the rounds.
+    per_ack_ns: f64,
+    /// The same over the reference's in the same round: median of the rounds.
+    to_plain: f64,
+    /// Acknowledgements in all rounds.
+    acks: u64,
+    /// Of these, the share on which the algorithm gave a verdict.
+    judged: f64,
+    /// Bytes of its own state per flow.
+    state_bytes: usize,
+    operations: Vec<Operation>,
+    rounds_ns: Vec<f64>,
+}
+
+#[derive(Serialize)]
+struct Operation {
+    operation: &'static str,
+    calls: u64,
+    ns_per_call: f64,
+}
+
+/// What one algorithm has run up so far.
+struct Account {
+    algorithm: Algorithm,
+    operations: Vec<Callback>,
+    judged: u64,
+    rounds_ns: Vec<f64>,
+}
+
+impl Account {
+    fn open(algorithm: Algorithm) -> anyhow::Result<Self> {
+        Ok(Self {
+            algorithm,
+            operations: callbacks(algorithm)?,
+            judged: judged(algorithm)?,
+            rounds_ns: Vec::new(),
+        })
+    }
+
+    /// Nanoseconds of all operations, and acknowledgements.
+    fn totals(operations: &[Callback]) -> (u64, u64) {
+        let acks = operations.iter().find(|one| one.name == "pkts_acked").map_or(0, |one| one.calls);
+        (operations.iter().map(|one| one.nanoseconds).sum(), acks)
+    }
+
+    fn close_round(&mut self) -> anyhow::Result<()> {
+        let now = callbacks(self.algorithm)?;
+        let (before, after) = (Self::totals(&self.operations), Self::totals(&now));
+        self.rounds_ns.push((after.0 - before.0) as f64 / (after.1 - before.1) as f64);
+        self.operations = now;
+        Ok(())
+    }
+}
+
+/// Verdicts on the flows that have ended.
+fn judged(algorithm: Algorithm) -> anyhow::Result<u64> {
+    let (all, _) = status()?;
+    Ok(all.into_iter().find(|one| one.algorithm == algorithm).map_or(0, |one| match one.state {
+        State::Attached(state) => state.counters.outcomes.iter().sum(),
+        _ => 0,
+    }))
+}
+
+/// Transfers of every algorithm over the link, in turns, while the kernel counts.
+pub(super) fn measure(profile: &Profile, rounds: u32, output: &Output) -> anyhow::Result<SlowStart> {
+    let names: Vec<String> = algorithm::all().map(|algorithm| algorithm.name().to_owned()).collect();
+    let arms = Arms::prepare(&names, profile, &[])?;
+    let _counting = RunStatistics::enable()?;
+    let plan = Plan { amount: Amount::Bytes(BYTES), repetitions: 1, ..Plan::new(profile.clone()) };
+    let mut accounts: Vec<Account> = algorithm::all().map(Account::open).collect::<Result<_, _>>()?;
+    let before: Vec<_> = accounts.iter().map(|one| (one.operations.clone(), one.judged)).collect();
+    for round in 0..rounds {
+        // Whoever is first in one round is last in the next.
+        for turn in 0..accounts.len() {
+            let at = (round as usize + turn) % accounts.len();
+            let (account, arm) = (&mut accounts[at], &arms.arms[at]);
+            output.progress(&format!("slow start: round {} of {rounds}, {} …", round + 1, arm.name));
+            experiment::run_once(&plan, arm, u64::from(round))?;
+            account.close_round()?;
+        }
+    }
+    let reference: Vec<f64> = accounts
+        .iter()
+        .find(|one| one.algorithm.name() == REFERENCE)
+        .map_or_else(Vec::new, |one| one.rounds_ns.clone());
+    let mut rows = Vec::new();
+    for (account, (operations, verdicts)) in accounts.into_iter().zip(before) {
+        rows.push(row(account, &operations, verdicts, &reference)?);
+    }
+    Ok(SlowStart {
+        rounds,
+        bytes: BYTES,
+        target_to_plain: TARGET,
+        over_target: rows.iter().filter(|row| row.to_plain > TARGET).map(|row| row.algorithm).collect(),
+        header_bytes: size_of::<FlowHeader>(),
+        algorithms: rows,
+    })
+}
+
+fn row(account: Account, before: &[Callback], verdicts: u64, reference: &[f64]) -> anyhow::Result<Row> {
+    let acks = Account::totals(&account.operations).1 - Account::totals(before).1;
+    let mut operations = Vec::new();
+    for now in &account.operations {
+        let then = before.iter().find(|then| then.name == now.name);
+        let calls = now.calls - then.map_or(0, |then| then.calls);
+        let nanoseconds = now.nanoseconds - then.map_or(0, |then| then.nanoseconds);
+        if calls > 0 {
+            let ns_per_call = nanoseconds as f64 / calls as f64;
+            operations.push(Operation { operation: now.name, calls, ns_per_call });
+        }
+    }
+    Ok(Row {
+        algorithm: account.algorithm.name(),
+        per_ack_ns: median(account.rounds_ns.iter().copied()),
+        to_plain: median(account.rounds_ns.iter().zip(reference).map(|(ours, plain)| ours / plain)),
+        acks,
+        judged: (judged(account.algorithm)? - verdicts) as f64 / acks as f64,
+        state_bytes: account.algorithm.state_size(),
+        operations,
+        rounds_ns: account.rounds_ns,
+    })
+}
+
+pub(super) fn text(report: &SlowStart, output: &Output) -> String {
+    let mut operations = Table::new(["ALGORITHM", "OPERATION", ">CALLS", ">NS/CALL"]);
+    let mut totals =
+        Table::new(["ALGORITHM", ">ACKS", ">JUDGED", ">NS/ACK", ">TO PLAIN", ">STATE", ">WITH HEADER"]);
+    for row in &report.algorithms {
+        for one in &row.operations {
+            operations.push([
+                row.algorithm.to_owned(),
+                one.operation.to_owned(),
+                one.calls.to_string(),
+                format!("{:.0}", one.ns_per_call),
+            ]);
+        }
+        totals.push([
+            row.algorithm.to_owned(),
+            row.acks.to_string(),
+            format!("{:.0} %", 100.0 * row.judged),
+            format!("{:.0}", row.per_ack_ns),
+            format!("{:.2}", row.to_plain),
+            format!("{} B", row.state_bytes),
+            format!("{} B", report.header_bytes + row.state_bytes),
+        ]);
+    }
+    let verdict = if report.over_target.is_empty() {
+        format!("none takes more than {} x plain per ACK", report.target_to_plain)
+    } else {
+        format!("over {} x plain per ACK: {}", report.target_to_plain, report.over_target.join(", "))
+    };
+    format!("{}\n{}\n{verdict}\n", operations.render(output), totals.render(output))
+}

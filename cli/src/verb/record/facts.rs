@@ -1,0 +1,67 @@
+//! What a recording says of the host.
+
+use std::collections::BTreeMap;
+
+use anyhow::Context;
+use nix::time::{ClockId, clock_gettime};
+use onramp_loader::telemetry::Level;
+use onramp_loader::{State, Status};
+use onramp_net::Namespace;
+use onramp_recording::{Attached, Manifest, SCHEMA};
+
+use crate::units;
+
+/// Sysctls that decide what a flow may do.
+const SYSCTLS: [&str; 13] = [
+    "net.core.default_qdisc",
+    "net.core.rmem_max",
+    "net.core.wmem_max",
+    "net.ipv4.tcp_congestion_control",
+    "net.ipv4.tcp_ecn",
+    "net.ipv4.tcp_no_metrics_save",
+    "net.ipv4.tcp_notsent_lowat",
+    "net.ipv4.tcp_rmem",
+    "net.ipv4.tcp_sack",
+    "net.ipv4.tcp_slow_start_after_idle",
+    "net.ipv4.tcp_timestamps",
+    "net.ipv4.tcp_window_scaling",
+    "net.ipv4.tcp_wmem",
+];
+
+/// The manifest of a recording that begins now.
+pub(super) fn manifest(level: Level) -> anyhow::Result<Manifest> {
+    let monotonic = clock_gettime(ClockId::CLOCK_MONOTONIC).context("cannot read the clock")?;
+    let here = Namespace::current()?;
+    let host: BTreeMap<String, String> =
+        SYSCTLS.into_iter().filter_map(|name| Some((name.to_owned(), here.sysctl_get(name).ok()?))).collect();
+    let kernel = nix::sys::utsname::uname().context("cannot ask for the kernel's release")?;
+    let (all, _) = onramp_loader::status()?;
+    Ok(Manifest {
+        schema: SCHEMA,
+        onramp: env!("CARGO_PKG_VERSION").to_owned(),
+        command: std::env::args().collect(),
+        level: level.name().to_owned(),
+        started_us: units::now_us(),
+        started_monotonic_us: monotonic.tv_sec() as u64 * 1_000_000 + monotonic.tv_nsec() as u64 / 1_000,
+        kernel: kernel.release().to_string_lossy().into_owned(),
+        host,
+        algorithms: all.iter().flat_map(attached).collect(),
+        ..Manifest::default()
+    })
+}
+
+fn attached(status: &Status) -> Vec<Attached> {
+    let State::Attached(state) = &status.state else { return Vec::new() };
+    let set = |set: &onramp_loader::ParameterSet| Attached {
+        algorithm: status.algorithm.name().to_owned(),
+        profile: set.profile.clone(),
+        base: state.base.name().to_owned(),
+        generation: set.generation,
+        parameters: set
+            .parameters
+            .iter()
+            .map(|(declaration, value)| (declaration.name.to_owned(), declaration.show(value)))
+            .collect(),
+    };
+    state.parameter_sets.iter().map(set).collect()
+}

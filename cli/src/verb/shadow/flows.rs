@@ -1,0 +1,154 @@
+//! The flows that are watched, and what each algorithm made of them.
+
+use std::collections::{BTreeMap, HashSet};
+
+use onramp_loader::shadow::{Follower, Glimpse, RealExit, Step};
+use onramp_recording::replay::{Candidate, Finding, Generations, Known, Options, Replay};
+use onramp_recording::{Event, Run, Sample};
+use serde::Serialize;
+
+use crate::filter::Filter;
+
+/// Flows that are kept; those after them are counted.
+const FLOWS: usize = 10_000;
+
+/// Flows by their numbers.
+pub(super) struct Flows {
+    candidates: Vec<Candidate>,
+    filter: Filter,
+    open: BTreeMap<u64, Watched>,
+    closed: Vec<FlowRow>,
+    unwanted: HashSet<u64>,
+    /// Flows beyond those that are kept.
+    pub too_many: u64,
+}
+
+struct Watched {
+    first: Glimpse,
+    follower: Follower,
+    replay: Replay,
+}
+
+/// A flow: what it did, and what each candidate would have done.
+#[derive(Serialize)]
+pub(super) struct FlowRow {
+    pub local: String,
+    pub remote: String,
+    /// Inode of the network namespace.
+    pub netns: u32,
+    pub congestion_control: String,
+    /// Its beginning was not seen.
+    pub under_way: bool,
+    pub ended: bool,
+    /// Acknowledgements in its first slow start.
+    pub acks: u64,
+    pub dropped: u64,
+    /// Closed by its sender while data were outstanding, whose acknowledgements are not seen.
+    pub closed_early: bool,
+    /// How it really left its first slow start; none: it has not.
+    pub exit: Option<Exit>,
+    /// Real exits before that were taken back, because the loss was none.
+    pub undone: u32,
+    pub findings: Vec<Finding>,
+}
+
+/// How a flow really left.
+#[derive(Serialize)]
+pub(super) struct Exit {
+    pub reason: &'static str,
+    pub at_us: u64,
+    pub acknowledged_bytes: u64,
+    pub window_segments: u32,
+    pub window_bytes: u64,
+    pub rtt_us: u32,
+}
+
+impl Flows {
+    pub fn new(candidates: Vec<Candidate>, filter: Filter) -> Self {
+        let (open, closed, unwanted) = (BTreeMap::new(), Vec::new(), HashSet::new());
+        Self { candidates, filter, open, closed, unwanted, too_many: 0 }
+    }
+
+    /// Takes what the kernel says of a flow.
+    pub fn take(&mut self, glimpse: &Glimpse) {
+        let number = glimpse.flow();
+        let known = self.open.contains_key(&number) || self.unwanted.contains(&number);
+        if !known && !self.meet(glimpse) {
+            self.unwanted.insert(number);
+        }
+        if let Some(watched) = self.open.get_mut(&number) {
+            for step in watched.follower.take(glimpse) {
+                watched.judge(number, step);
+            }
+        }
+        if glimpse.is_last() {
+            self.unwanted.remove(&number);
+            let ended = self.open.remove(&number).and_then(|watched| watched.row(true));
+            self.closed.extend(ended);
+        }
+    }
+
+    /// Whether a flow seen for the first time is kept.
+    fn meet(&mut self, first: &Glimpse) -> bool {
+        if !self.filter.matches(first.local(), first.remote()) {
+            return false;
+        }
+        if self.open.len() + self.closed.len() >= FLOWS {
+            self.too_many += 1;
+            return false;
+        }
+        let replay = Replay::new(self.candidates.clone(), Options::default());
+        self.open.insert(first.flow(), Watched { first: *first, follower: Follower::default(), replay });
+        true
+    }
+
+    /// Every flow that has been in slow start, those still open last.
+    pub fn finish(self) -> Vec<FlowRow> {
+        let open = self.open.into_values().filter_map(|watched| watched.row(false));
+        self.closed.into_iter().chain(open).collect()
+    }
+}
+
+impl Watched {
+    fn judge(&mut self, flow: u64, step: Step) {
+        let sample = match step {
+            Step::Ack { ack, slow_starts } => Sample { ack, slow_starts, ..Sample::default() },
+            Step::Loss { ack, ssthresh } => Sample { ack, event: Event::Loss(ssthresh), ..Sample::default() },
+        };
+        let run = Run { flow, samples: &[sample], verdicts: &[] };
+        self.replay.feed(&run, &Known::default(), &Generations::default());
+    }
+
+    /// None: it has acknowledged nothing in slow start.
+    fn row(self, ended: bool) -> Option<FlowRow> {
+        let Self { first, follower, replay } = self;
+        let findings = replay.finish().pop()?.findings;
+        Some(FlowRow {
+            local: first.local().to_string(),
+            remote: first.remote().to_string(),
+            netns: first.netns(),
+            congestion_control: follower.control,
+            under_way: first.is_under_way(),
+            ended,
+            acks: follower.acks,
+            dropped: follower.lost,
+            closed_early: follower.shut_early,
+            exit: follower.exit.map(Exit::from),
+            undone: follower.undone,
+            findings,
+        })
+    }
+}
+
+impl From<RealExit> for Exit {
+    fn from(exit: RealExit) -> Self {
+        Self {
+            reason: exit.reason.name(),
+            at_us: exit.at_us,
+            acknowledged_bytes: exit.bytes_acked,
+            window_segments: exit.window,
+            window_bytes: u64::from(exit.window) * u64::from(exit.mss),
+            rtt_us: exit.rtt_us,
+        }
+    }
+}

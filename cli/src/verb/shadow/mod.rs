@@ -1,0 +1,106 @@
+//! `onramp shadow`.
+
+mod flows;
+mod text;
+
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use onramp_loader::shadow::Shadow as Source;
+use onramp_recording::replay::candidates;
+use serde::Serialize;
+
+use crate::consumer::Signals;
+use crate::failure::Usage;
+use crate::filter::Filter;
+use crate::output::Output;
+use crate::units;
+use flows::{FlowRow, Flows};
+
+/// How long to wait for the kernel before looking at the clock and at signals.
+const LOOK: Duration = Duration::from_millis(200);
+/// Glimpses after which to look even if more are waiting.
+const BATCH: u32 = 4_096;
+
+/// Say when algorithms would have left slow start, on flows that any congestion control drives, and change nothing
+///
+/// Watches TCP flows of all network namespaces from the kernel's tracepoints and runs the algorithms here, beside what
+/// the flows really do. Nothing is attached or pinned: when this process ends, however it does, nothing is left. Flows
+/// are judged until each algorithm's first exit or the real end of their first slow start. FILTER as for ss(8): `src` or
+/// `dst` with PREFIX, PREFIX:PORT or :PORT; `sport` or `dport` with `= :PORT`; `and` between them.
+///
+/// Prints at the end: after --for, or at Ctrl-C.
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Examples:\n  onramp shadow --algorithms search,best,hystartpp --for 30s\n  onramp shadow --algorithms search --set search.threshold_pct=30 dst 198.51.100.0/24\n  onramp shadow --algorithms best --sweep best.min_rate=100000,1000000 --for 1m --json"
+)]
+pub(crate) struct Shadow {
+    /// Algorithms; `onramp list` shows them
+    #[arg(short, long, value_name = "ALG,…", value_delimiter = ',', required = true)]
+    algorithms: Vec<String>,
+    /// Set a parameter: NAME=VALUE for all algorithms, ALG.NAME=VALUE for one
+    #[arg(long = "set", value_name = "[ALG.]NAME=VALUE")]
+    settings: Vec<String>,
+    /// Try every value: NAME=VALUE,VALUE,… or NAME=FROM:TO:STEP; several sweeps make all combinations
+    #[arg(long, value_name = "[ALG.]NAME=VALUES")]
+    sweep: Vec<String>,
+    /// Also flows that are under way: their beginning is not known, so algorithms start anew in their middle
+    #[arg(long)]
+    under_way: bool,
+    /// End after this time: 30s, 10m, 2h [default: at Ctrl-C]
+    #[arg(long = "for", value_name = "TIME", value_parser = units::duration)]
+    duration: Option<Duration>,
+    /// Only these flows
+    #[arg(value_name = "FILTER")]
+    filter: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct Report {
+    duration_us: u64,
+    /// Observations for which the kernel had no room; each costs its flow an acknowledgement or two.
+    dropped: u64,
+    /// Flows passed over because they were under way.
+    skipped_under_way: u64,
+    /// Flows that the kernel had no memory to follow.
+    skipped_no_memory: u64,
+    /// Flows beyond those that are kept.
+    skipped_too_many: u64,
+    flows: Vec<FlowRow>,
+}
+
+impl Shadow {
+    pub fn run(self, output: &Output) -> anyhow::Result<u8> {
+        let candidates = candidates(&self.algorithms, &self.settings, &self.sweep)
+            .map_err(|error| Usage::error(error.to_string()))?;
+        let filter = Filter::parse(&self.filter).map_err(Usage::error)?;
+        // From here on a signal ends the watch instead of the process.
+        let signals = Signals::take()?;
+        let mut source = Source::open(self.under_way)?;
+        let mut flows = Flows::new(candidates, filter);
+        output.progress("watching flows …");
+        let begin = Instant::now();
+        while !signals.came() && self.duration.is_none_or(|duration| begin.elapsed() < duration) {
+            let mut glimpse = source.next_within(LOOK);
+            for _ in 0..BATCH {
+                let Some(one) = glimpse else { break };
+                flows.take(&one);
+                glimpse = source.try_next();
+            }
+            if let Some(one) = glimpse {
+                flows.take(&one);
+            }
+        }
+        let counts = source.counts()?;
+        let report = Report {
+            duration_us: begin.elapsed().as_micros() as u64,
+            dropped: counts.lost,
+            skipped_under_way: counts.under_way,
+            skipped_no_memory: counts.unfollowed,
+            skipped_too_many: flows.too_many,
+            flows: flows.finish(),
+        };
+        output.data(&report, || text::report(&report, output))?;
+        Ok(0)
+    }
+}

@@ -1,0 +1,105 @@
+//! What was watched, in words.
+
+use onramp_recording::replay::Finding;
+
+use super::Report;
+use super::flows::FlowRow;
+use crate::output::Output;
+use crate::table::Table;
+use crate::units::{count, show_bytes, show_us};
+use crate::verb::replay::text::exports;
+
+/// All flows, one table each, and what is missing.
+pub(super) fn report(report: &Report, output: &Output) -> String {
+    let mut parts: Vec<String> = report.flows.iter().map(|flow| one(flow, output)).collect();
+    if parts.is_empty() {
+        parts.push("no flow was in slow start\n".to_owned());
+    }
+    let mut missing = String::new();
+    for (number, what) in [
+        (
+            report.skipped_under_way,
+            "passed over that began before (--under-way judges them from their middle)",
+        ),
+        (report.skipped_no_memory, "not followed, for want of memory"),
+        (report.skipped_too_many, "more than are kept"),
+    ] {
+        if number > 0 {
+            missing += &format!("{} {what}\n", count(number as usize, "flow"));
+        }
+    }
+    if report.dropped > 0 {
+        missing +=
+            &format!("{} came too fast and went missing\n", count(report.dropped as usize, "observation"));
+    }
+    parts.extend(Some(missing).filter(|text| !text.is_empty()));
+    parts.join("\n")
+}
+
+fn one(flow: &FlowRow, output: &Output) -> String {
+    let mut table = Table::new([
+        "ALGORITHM",
+        "SETTINGS",
+        "WOULD LEAVE",
+        ">AT",
+        ">WINDOW",
+        ">IN FLIGHT",
+        ">RTT",
+        ">ACKED",
+        "EXPORTS",
+    ]);
+    for finding in &flow.findings {
+        table.push(row(finding));
+    }
+    format!("{}\n{}", output.bold(&title(flow)), table.render(output))
+}
+
+fn title(flow: &FlowRow) -> String {
+    let mut title = format!("{} to {}, {}: ", flow.local, flow.remote, flow.congestion_control);
+    title += &match &flow.exit {
+        Some(exit) => format!(
+            "left by {} after {} at {}, {} acknowledged",
+            exit.reason.replace('_', " "),
+            show_us(exit.at_us),
+            show_bytes(exit.window_bytes),
+            show_bytes(exit.acknowledged_bytes)
+        ),
+        None if flow.closed_early => {
+            "closed in slow start with data outstanding, the rest is not seen".to_owned()
+        }
+        None if flow.ended => "ended in slow start".to_owned(),
+        None => "still in slow start".to_owned(),
+    };
+    title += &format!("; {}", count(flow.acks as usize, "acknowledgement"));
+    if flow.dropped > 0 {
+        title += &format!(", {} missing", count(flow.dropped as usize, "observation"));
+    }
+    if flow.under_way {
+        title += "; was under way";
+    }
+    title
+}
+
+fn row(finding: &Finding) -> [String; 9] {
+    let dash = || "-".to_owned();
+    let algorithm = finding.algorithm.to_owned();
+    let settings = if finding.settings.is_empty() { dash() } else { finding.settings.join(" ") };
+    let exports = exports(finding);
+    match &finding.exit {
+        Some(exit) => [
+            algorithm,
+            settings,
+            exit.by.to_owned(),
+            show_us(exit.at_us),
+            show_bytes(exit.window_bytes),
+            exit.in_flight_segments.to_string(),
+            show_us(exit.rtt_us.into()),
+            show_bytes(exit.acknowledged_bytes),
+            exports,
+        ],
+        None => {
+            let stays = format!("no: {}", finding.last_outcome.replace('_', " "));
+            [algorithm, settings, stays, dash(), dash(), dash(), dash(), dash(), exports]
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! `onramp top`.
+
+mod app;
+mod charts;
+mod exports;
+mod flow;
+mod help;
+mod history;
+mod model;
+mod picture;
+mod prompt;
+mod screen;
+mod sort;
+mod source;
+mod table;
+mod terminal;
+#[cfg(test)]
+mod tests;
+mod theme;
+
+use std::io::{self, IsTerminal};
+use std::time::Duration;
+
+use anyhow::Context;
+use clap::Args;
+use onramp_loader::Tuned;
+use ratatui::crossterm::event::{self, Event, KeyEventKind};
+
+use crate::consumer::{Signals, Wanted};
+use crate::failure::Usage;
+use crate::filter::Filter;
+use crate::output::Output;
+use app::{Action, App};
+use model::Flow;
+use source::Source;
+use terminal::Screen;
+use theme::Theme;
+
+/// Between two pictures without a key.
+const FRAME: Duration = Duration::from_millis(200);
+
+/// Show flows live in the terminal: a table, and of each flow window, RTT, rate and its algorithm's state
+///
+/// Flows of all network namespaces, on what is attached now or later; one that is under way is told of with its next
+/// acknowledgement. `?` shows the keys: sorting, filtering, opening a flow, tuning its parameters and undoing that.
+/// FILTER as for ss(8): `src` or `dst` with PREFIX, PREFIX:PORT or :PORT; `sport` or `dport` with `= :PORT`; `and`
+/// between them.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  onramp top
+  onramp top dst 198.51.100.0/24 and dport = :443
+  onramp top --color never")]
+pub(crate) struct Top {
+    /// Only these flows
+    #[arg(value_name = "FILTER")]
+    filter: Vec<String>,
+}
+
+impl Top {
+    pub fn run(self, output: &Output) -> anyhow::Result<u8> {
+        if output.json() {
+            return Err(Usage::error("top draws on a terminal: for JSON use `onramp watch --json`"));
+        }
+        let filter = Filter::parse(&self.filter).map_err(Usage::error)?;
+        if !(io::stdin().is_terminal() && io::stdout().is_terminal()) {
+            return Err(Usage::error(
+                "top needs a terminal for its keys and its picture: use `onramp watch` without one",
+            ));
+        }
+        // From here on a signal ends the loop, and so gives the terminal back.
+        let signals = Signals::take()?;
+        let in_kernel = filter.in_kernel();
+        let mut source = Source::open(Wanted::new(filter), in_kernel)?;
+        let mut screen = Screen::take()?;
+        let theme = Theme { color: output.color() };
+        let mut app = App::default();
+        while !signals.came() {
+            source.drain(&mut app.model)?;
+            screen.0.draw(|frame| screen::draw(frame, &app, theme)).context("cannot draw")?;
+            let mut wait = FRAME;
+            // All keys that are waiting, then one picture.
+            while event::poll(wait).context("cannot read keys")? {
+                wait = Duration::ZERO;
+                if let Event::Key(key) = event::read().context("cannot read keys")?
+                    && key.kind != KeyEventKind::Release
+                    && let Some(action) = app.key(key)
+                {
+                    match action {
+                        Action::Quit => return Ok(0),
+                        Action::Redraw => screen.forget()?,
+                        action => act(action, &mut app, &mut source),
+                    }
+                }
+            }
+        }
+        Ok(0)
+    }
+}
+
+/// What fails is shown, and does not end the verb.
+fn act(action: Action, app: &mut App, source: &mut Source) {
+    match action {
+        Action::Quit | Action::Redraw => {}
+        Action::Open(flow) => {
+            let flow = flow.and_then(|id| app.model.flows.get(&id));
+            if let Err(error) = source.follow(flow) {
+                app.message = Some(format!("rounds only: {error}"));
+            }
+        }
+        Action::Tune(id, settings) => {
+            let Some(flow) = app.model.flows.get(&id) else {
+                return app.tuned(id, Err("the flow is forgotten".into()));
+            };
+            let result = tune(flow, &settings).map_err(|error| error.to_string());
+            app.tuned(id, result);
+        }
+    }
+}
+
+/// Changes the parameter set that a flow has.
+fn tune(flow: &Flow, settings: &[String]) -> Result<Tuned, onramp_loader::Error> {
+    let sets = onramp_loader::parameter_sets(flow.algorithm)?;
+    let profile = sets.get(flow.profile as usize).map(|set| set.profile.as_str());
+    onramp_loader::tune(flow.algorithm, profile, settings, false)
+}

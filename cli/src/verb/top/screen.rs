@@ -1,0 +1,55 @@
+//! The whole screen.
+
+use ratatui::Frame;
+use ratatui::layout::{Constraint, Layout};
+use ratatui::text::{Line, Span};
+
+use super::app::App;
+use super::theme::Theme;
+use super::{flow, help, table};
+use crate::units::count;
+
+pub(super) fn draw(frame: &mut Frame<'_>, app: &App, theme: Theme) {
+    let bottom = app.prompt.as_ref().map_or(1, |prompt| prompt.height(frame.area().width));
+    let [above, middle, below] =
+        Layout::vertical([Constraint::Length(1), Constraint::Fill(1), Constraint::Length(bottom)])
+            .areas(frame.area());
+    frame.render_widget(top_line(app, theme), above);
+    match app.open.and_then(|id| app.model.flows.get(&id)) {
+        Some(open) => flow::draw(frame, middle, open, theme),
+        None => table::draw(frame, middle, app, theme),
+    }
+    match &app.prompt {
+        Some(prompt) => prompt.draw(frame, below, theme),
+        None => frame.render_widget(bottom_line(app, theme), below),
+    }
+    if app.help {
+        help::draw(frame, theme);
+    }
+}
+
+fn top_line(app: &App, theme: Theme) -> Line<'static> {
+    let flows = app.model.flows.values();
+    let running = flows.clone().filter(|flow| !flow.ended).count();
+    let ended = flows.len() - running;
+    let mut spans = vec![
+        Span::styled("onramp top  ", theme.bold()),
+        Span::raw(format!("{}, {ended} ended", count(running, "flow"))),
+    ];
+    if !app.filter_text.is_empty() {
+        spans.push(Span::raw(format!("  filter: {}", app.filter_text)));
+    }
+    if app.model.lost > 0 {
+        spans
+            .push(Span::styled(format!("  {} lost", count(app.model.lost as usize, "event")), theme.error()));
+    }
+    Line::from(spans)
+}
+
+fn bottom_line(app: &App, theme: Theme) -> Line<'static> {
+    match &app.message {
+        Some(message) => Line::styled(message.clone(), theme.bold()),
+        None if app.open.is_some() => Line::styled("Esc back  t tune  u undo  ? keys  q end", theme.faint()),
+        None => Line::styled("Enter open  < > r sort  / filter  t tune  ? keys  q end", theme.faint()),
+    }
+}

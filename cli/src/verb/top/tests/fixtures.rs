@@ -1,0 +1,138 @@
+//! Events of made-up flows.
+
+use onramp_loader::ExitReason;
+use onramp_loader::abi::{ABI_VERSION, ExitRecord, FlowHeader, flow_flag};
+use onramp_loader::algorithm::{Algorithm, find};
+use onramp_loader::telemetry::{Event, ExitEvent, FlowEvent, Item, RoundEvent, What};
+
+use crate::verb::top::app::App;
+
+/// No threshold yet.
+pub(super) const NONE: u32 = 0x7fff_ffff;
+const ROUND_US: u64 = 50_000;
+
+pub(super) fn event(flow: u64, algorithm: &str, at_us: u64, what: What) -> Item {
+    let algorithm = find(algorithm).unwrap();
+    Item::Event(Event { time_ns: at_us * 1_000, flow, sequence: 0, netns: 1, algorithm, what })
+}
+
+/// A state with these exports, zero otherwise.
+fn state(algorithm: Algorithm, values: &[(&str, &[u32])]) -> Vec<u8> {
+    let words = algorithm.state_size() as u32 / 4;
+    // Where an export lies is told by reading it from a state that holds its own numbers.
+    let probe: Vec<u8> = (0..words).flat_map(u32::to_ne_bytes).collect();
+    let mut state = vec![0; algorithm.state_size()];
+    for (name, values) in values {
+        let export = algorithm.exports().find(|export| export.name == *name).unwrap();
+        for (at, value) in export.read(&probe).into_iter().zip(*values) {
+            state[at as usize * 4..][..4].copy_from_slice(&value.to_ne_bytes());
+        }
+    }
+    state
+}
+
+fn header() -> FlowHeader {
+    let mut storage = vec![0; size_of::<FlowHeader>()];
+    storage[..4].copy_from_slice(&ABI_VERSION.to_ne_bytes());
+    FlowHeader::read(&storage).unwrap()
+}
+
+pub(super) fn begin(flow: u64, algorithm: &str, remote: &str) -> Item {
+    let known = find(algorithm).unwrap();
+    event(
+        flow,
+        algorithm,
+        1_000_000,
+        What::Flow(Box::new(FlowEvent {
+            local: "192.0.2.1:40000".parse().unwrap(),
+            remote: remote.parse().unwrap(),
+            again: false,
+            cookie: None,
+            netns_cookie: 1,
+            parameters: known.parameters(),
+            profile: 0,
+            generation: 0,
+            header: FlowHeader {
+                flags: flow_flag::STARTED | flow_flag::SLOW_START,
+                start_us: 1_000_000,
+                ..header()
+            },
+            state: state(known, &[]),
+        })),
+    )
+}
+
+pub(super) fn round(flow: u64, algorithm: &str, number: u32, values: &[(&str, &[u32])]) -> Item {
+    let cwnd = 10 << number.min(6);
+    let past = number > 6;
+    event(
+        flow,
+        algorithm,
+        1_000_000 + ROUND_US * u64::from(number + 1),
+        What::Round(Box::new(RoundEvent {
+            number,
+            duration_us: ROUND_US,
+            bytes: u64::from(cwnd) * 1_448,
+            delivered: cwnd,
+            acks: cwnd / 2,
+            min_rtt_us: 50_000 + 1_000 * number,
+            smoothed_rtt_us: 50_500,
+            cwnd,
+            ssthresh: if past { cwnd } else { NONE },
+            in_flight: cwnd * 9 / 10,
+            mss: 1_448,
+            flags: if past { 0 } else { flow_flag::SLOW_START },
+            state: state(find(algorithm).unwrap(), values),
+        })),
+    )
+}
+
+fn exit(flow: u64, algorithm: &str, reason: ExitReason) -> Item {
+    let record = ExitRecord {
+        at_us: 7 * ROUND_US,
+        bytes_acked: 1_840_000,
+        reason: 1,
+        window: 640,
+        window_after: 640,
+        in_flight: 600,
+        mss: 1_448,
+        rtt_us: 57_000,
+        min_rtt_us: 50_000,
+        undone: 0,
+    };
+    event(flow, algorithm, 1_000_000 + record.at_us, What::Exit(ExitEvent { reason, record, observed: None }))
+}
+
+/// Bins of SEARCH: a ramp that flattens, and a norm near its threshold.
+const SEARCH: [(&str, &[u32]); 4] = [
+    ("norm_pct", &[21]),
+    ("index", &[9]),
+    ("bin_us", &[17_500]),
+    ("acked", &[0, 10_000, 25_000, 50_000, 90_000, 150_000, 230_000, 320_000, 410_000, 500_000]),
+];
+
+pub(super) fn app() -> App {
+    let mut app = App::default();
+    let mut add = |item| app.model.add(&item);
+    for (id, algorithm, remote) in [
+        (1, "search", "198.51.100.7:443"),
+        (2, "best", "198.51.100.8:443"),
+        (3, "hystartpp", "[2001:db8::7]:8443"),
+        (4, "plain", "203.0.113.9:80"),
+    ] {
+        add(begin(id, algorithm, remote));
+    }
+    for number in 0..10 {
+        add(round(1, "search", number, &SEARCH));
+        if number == 6 {
+            add(exit(1, "search", ExitReason::Algorithm));
+        }
+    }
+    add(round(2, "best", 0, &[("estimate", &[12_500]), ("histogram", &[0; 126]), ("samples", &[40])]));
+    add(round(3, "hystartpp", 3, &[("phase", &[1]), ("css_rounds", &[2]), ("css_entries", &[1])]));
+    for number in 0..8 {
+        add(round(4, "plain", number, &[]));
+    }
+    add(exit(4, "plain", ExitReason::Loss));
+    app
+}

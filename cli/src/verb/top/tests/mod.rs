@@ -1,0 +1,276 @@
+//! The screen without a terminal: what events, keys and errors make of 80 columns and 24 lines.
+//!
+//! Pictures lie in `snapshots/`; with `ONRAMP_SNAPSHOTS=write` they are written instead of compared.
+
+mod fixtures;
+
+use std::fs;
+use std::path::Path;
+
+use onramp_loader::algorithm::{Parameters, find};
+use onramp_loader::telemetry::{Item, Lost, RestartEvent, UndoEvent, What};
+use onramp_loader::{ParameterSet, Tuned};
+use ratatui::Terminal;
+use ratatui::backend::TestBackend;
+use ratatui::buffer::Buffer;
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use ratatui::style::Color;
+
+use super::app::{Action, App};
+use super::screen;
+use super::theme::Theme;
+use fixtures::{NONE, app, begin, event, round};
+
+fn press(app: &mut App, keys: &str) -> Option<Action> {
+    let mut action = None;
+    for letter in keys.chars() {
+        let code = match letter {
+            '\n' => KeyCode::Enter,
+            '\x1b' => KeyCode::Esc,
+            '\x08' => KeyCode::Backspace,
+            letter => KeyCode::Char(letter),
+        };
+        action = app.key(KeyEvent::new(code, KeyModifiers::NONE));
+    }
+    action
+}
+
+fn drawn(app: &App, color: bool, width: u16, height: u16) -> Buffer {
+    let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
+    terminal.draw(|frame| screen::draw(frame, app, Theme { color })).unwrap();
+    terminal.backend().buffer().clone()
+}
+
+fn text(buffer: &Buffer) -> String {
+    let width = usize::from(buffer.area.width);
+    let lines = buffer.content().chunks(width).map(|cells| {
+        let line: String = cells.iter().map(|cell| cell.symbol()).collect();
+        format!("{}\n", line.trim_end())
+    });
+    lines.collect()
+}
+
+fn screen_of(app: &App) -> String {
+    text(&drawn(app, false, 80, 24))
+}
+
+fn check(name: &str, app: &App) {
+    let shown = screen_of(app);
+    let path =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("src/verb/top/snapshots").join(format!("{name}.txt"));
+    if std::env::var_os("ONRAMP_SNAPSHOTS").is_some_and(|value| value == "write") {
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, &shown).unwrap();
+    }
+    let wanted = fs::read_to_string(&path).unwrap_or_default();
+    assert!(shown == wanted, "{name} is now\n{shown}\nand was\n{wanted}");
+}
+
+fn open(app: &mut App, id: u64) {
+    app.selected = Some(id);
+    assert_eq!(press(app, "\n"), Some(Action::Open(Some(id))));
+}
+
+#[test]
+fn the_table() {
+    let mut app = app();
+    check("table", &app);
+    app.model.add(&Item::Lost(Lost { events: 17, ..Lost::default() }));
+    assert!(screen_of(&app).lines().next().unwrap().contains("17 events lost"));
+    assert!(screen_of(&App::default()).contains("No flow yet"));
+}
+
+#[test]
+fn a_flow_with_its_exit_and_the_norm_against_the_threshold() {
+    let mut app = app();
+    open(&mut app, 1);
+    check("flow", &app);
+    let shown = screen_of(&app);
+    assert!(shown.contains("left slow start by algorithm at 350 ms"), "{shown}");
+    assert!(shown.contains("21 %, threshold 26 %"), "{shown}");
+    assert_eq!(press(&mut app, "\x1b"), Some(Action::Open(None)));
+    assert!(screen_of(&app).contains("REMOTE"));
+}
+
+#[test]
+fn the_pictures_of_best_and_hystartpp() {
+    let mut app = app();
+    let mut histogram = [0; 216];
+    // Around 100 Mbit/s: 12.5 MB/s is in the fourteenth octave.
+    for (step, pairs) in [3, 9, 20, 7, 1].into_iter().enumerate() {
+        histogram[121 + step] = pairs | pairs << 16;
+    }
+    app.model.add(&round(
+        2,
+        "best",
+        1,
+        &[("estimate", &[12_500]), ("histogram", &histogram), ("samples", &[80])],
+    ));
+    open(&mut app, 2);
+    check("best", &app);
+    assert!(screen_of(&app).contains("median of a round 100 Mbit/s"));
+    press(&mut app, "\x1b");
+    open(&mut app, 3);
+    assert!(screen_of(&app).contains("CONSERVATIVE SLOW START"), "{}", screen_of(&app));
+}
+
+#[test]
+fn every_export_is_shown() {
+    for algorithm in onramp_loader::algorithm::all() {
+        let mut app = App::default();
+        app.model.add(&begin(1, algorithm.name(), "198.51.100.7:443"));
+        app.model.add(&round(1, algorithm.name(), 0, &[]));
+        open(&mut app, 1);
+        let shown = text(&drawn(&app, false, 160, 48));
+        for export in algorithm.exports() {
+            assert!(shown.contains(export.name), "{} in {shown}", export.name);
+        }
+    }
+}
+
+#[test]
+fn the_help() {
+    let mut app = app();
+    press(&mut app, "?");
+    check("help", &app);
+    press(&mut app, "x");
+    assert!(!screen_of(&app).contains(" keys ──"), "any key closes it");
+}
+
+#[test]
+fn sorting_keeps_the_chosen_flow() {
+    let mut app = app();
+    let order = |app: &App| app.shown().iter().map(|flow| flow.id).collect::<Vec<_>>();
+    assert_eq!(order(&app), [1, 4, 3, 2], "by bytes");
+    press(&mut app, "j");
+    assert_eq!(app.selected, Some(4));
+    press(&mut app, ">");
+    assert_eq!(
+        order(&app),
+        [1, 2, 4, 3],
+        "by remote address, after the last column the first: version 4 before 6"
+    );
+    assert_eq!(app.selected, Some(4));
+    press(&mut app, "r");
+    assert_eq!(order(&app), [3, 4, 2, 1]);
+    press(&mut app, ">");
+    assert_eq!(app.current().unwrap().id, 4);
+}
+
+#[test]
+fn filters_are_those_of_flows_and_errors_stay_on_the_screen() {
+    let mut app = app();
+    press(&mut app, "/dst 198.51.100.0/33\n");
+    assert!(screen_of(&app).contains("0 to 32"), "{}", screen_of(&app));
+    press(&mut app, "\x08\x0824\n");
+    assert_eq!(app.shown().len(), 2);
+    assert!(screen_of(&app).contains("filter: dst 198.51.100.0/24"));
+    press(&mut app, "\x1b");
+    assert_eq!(app.shown().len(), 4);
+}
+
+fn tuned(before: &Parameters, settings: &[String]) -> Result<Tuned, String> {
+    let set = |parameters: &Parameters| ParameterSet {
+        profile: "default".into(),
+        generation: 0,
+        parameters: parameters.clone(),
+        telemetry_max: onramp_loader::telemetry::Level::Ack,
+    };
+    let mut after = before.clone();
+    after.assign(settings).map_err(|error| onramp_loader::Error::from(error).to_string())?;
+    Ok(Tuned { before: set(before), after: set(&after) })
+}
+
+#[test]
+fn tuning_shows_what_is_wrong_what_changed_and_the_undo() {
+    let mut app = app();
+    let defaults = find("search").unwrap().parameters();
+    app.selected = Some(1);
+    let settings = |text: &str| vec![text.to_owned()];
+    assert_eq!(press(&mut app, "tthreshold_pct=300\n"), Some(Action::Tune(1, settings("threshold_pct=300"))));
+    app.tuned(1, tuned(&defaults, &settings("threshold_pct=300")));
+    check("tune_error", &app);
+    assert!(screen_of(&app).contains("threshold_pct=300 is not allowed: give 0..100 percent"));
+
+    assert_eq!(press(&mut app, "\x08\n"), Some(Action::Tune(1, settings("threshold_pct=30"))));
+    app.tuned(1, tuned(&defaults, &settings("threshold_pct=30")));
+    assert!(
+        screen_of(&app).contains("threshold_pct: 0 -> 30; u: undo (threshold_pct=0)"),
+        "{}",
+        screen_of(&app)
+    );
+    assert_eq!(press(&mut app, "u"), Some(Action::Tune(1, settings("threshold_pct=0"))));
+    assert_eq!(press(&mut app, "u"), None, "once");
+    assert_eq!(press(&mut app, "t\n"), None, "nothing typed, nothing done");
+    assert!(app.prompt.is_none());
+}
+
+#[test]
+fn without_colour_nothing_has_one_and_everything_is_still_told() {
+    let mut app = app();
+    for id in 1..=4 {
+        open(&mut app, id);
+        let (plain, coloured) = (drawn(&app, false, 80, 24), drawn(&app, true, 80, 24));
+        assert!(plain.content().iter().all(|cell| cell.fg == Color::Reset && cell.bg == Color::Reset));
+        assert!(coloured.content().iter().any(|cell| cell.fg != Color::Reset));
+        assert_eq!(text(&plain), text(&coloured));
+        press(&mut app, "\x1b");
+    }
+}
+
+#[test]
+fn any_size_is_drawn() {
+    let mut app = app();
+    for (width, height) in [(1, 1), (10, 3), (40, 10), (200, 60)] {
+        app.open = None;
+        drawn(&app, true, width, height);
+        for id in 1..=4 {
+            app.open = Some(id);
+            drawn(&app, true, width, height);
+        }
+        press(&mut app, "?");
+        drawn(&app, true, width, height);
+        press(&mut app, "?/dst 1\n");
+        drawn(&app, true, width, height);
+        press(&mut app, "\x1b");
+    }
+    assert!(
+        text(&drawn(
+            &{
+                app.open = None;
+                app
+            },
+            false,
+            130,
+            24
+        ))
+        .contains("MIN RTT")
+    );
+}
+
+#[test]
+fn flows_are_bounded_and_those_that_ended_go_first() {
+    let mut app = App::default();
+    for id in 0..5_000 {
+        app.model.add(&begin(id, "plain", "198.51.100.7:443"));
+        assert!(app.model.flows.len() <= 2_000);
+    }
+    assert_eq!(app.model.flows.keys().next(), Some(&3_000), "the oldest went");
+    app.model.flows.get_mut(&4_000).unwrap().ended = true;
+    app.model.add(&begin(9_000, "plain", "198.51.100.7:443"));
+    assert!(!app.model.flows.contains_key(&4_000) && app.model.flows.contains_key(&3_000));
+    press(&mut app, "x");
+    assert_eq!(app.model.flows.len(), 2_000, "none has ended");
+}
+
+#[test]
+fn an_exit_that_is_taken_back_is_none_and_events_of_unknown_flows_are_ignored() {
+    let mut app = app();
+    let undo = UndoEvent { cwnd: 10, restored: 20, exit_undone: true };
+    app.model.add(&event(4, "plain", 2_000_000, What::Undo(undo)));
+    let restart = RestartEvent { slow_starts: 2, cwnd: 20, ssthresh: NONE };
+    app.model.add(&event(4, "plain", 2_000_001, What::Restart(restart)));
+    assert_eq!(app.model.flows[&4].state(), "slow start");
+    app.model.add(&event(77, "plain", 2_000_002, What::Restart(restart)));
+    assert_eq!(app.model.flows.len(), 4);
+}

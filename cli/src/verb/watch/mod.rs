@@ -1,0 +1,161 @@
+//! `onramp watch`.
+
+mod row;
+mod text;
+
+use std::io::{self, BufWriter, ErrorKind, StdoutLock, Write};
+use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use clap::Args;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::time::{ClockId, clock_gettime};
+use onramp_loader::telemetry::{Item, Lost, Options, Stream};
+
+use crate::consumer::{LevelName, Signals, Wanted};
+use crate::failure::Usage;
+use crate::filter::Filter;
+use crate::output::Output;
+use crate::units;
+use row::Row;
+pub(super) use row::threshold;
+
+/// Kernel memory between the flows and the watcher: about 80,000 acknowledgements.
+const RING_BYTES: u32 = 16 << 20;
+/// How long to wait for events before looking at the clock, at signals and at the reader.
+const LOOK: Duration = Duration::from_millis(200);
+/// Events after which to look even if more are waiting.
+const BATCH: u32 = 4_096;
+
+/// Print what happens to flows, one line per event
+///
+/// With --json one object per line, with "schema": 1, units in the names of its fields; docs/watch.md has them all.
+/// Flows of all network namespaces, on what is attached now or later; one that is under way is told of with its next
+/// acknowledgement. What comes faster than it is read is lost, and the number is told as an event. Times are of the
+/// monotonic clock; as text seconds since the watch began. FILTER as for ss(8): `src` or `dst` with PREFIX, PREFIX:PORT
+/// or :PORT; `sport` or `dport` with `= :PORT`; `and` between them. Ends at Ctrl-C, SIGTERM or when its reader goes.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  onramp watch
+  onramp watch --level round dst 198.51.100.0/24 and dport = :443
+  onramp watch --level ack --sample 100 --for 30s --json > events.ndjson
+  onramp watch --json | jq 'select(.event == \"exit\") | .exit.reason'")]
+pub(crate) struct Watch {
+    /// How much
+    #[arg(long, value_enum, default_value = "exit")]
+    level: LevelName,
+    /// Of one flow in N, all its events
+    #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u32).range(1..))]
+    sample: u32,
+    /// End after this time: 30s, 10m, 2h
+    #[arg(long = "for", value_name = "TIME", value_parser = units::duration)]
+    duration: Option<Duration>,
+    /// End after this many events; reports of losses do not count
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    count: Option<u64>,
+    /// Only these flows
+    #[arg(value_name = "FILTER")]
+    filter: Vec<String>,
+}
+
+/// Where events go, and how many have gone.
+struct Printer<'a> {
+    output: &'a Output,
+    out: BufWriter<StdoutLock<'static>>,
+    start_us: u64,
+    last_us: u64,
+    events: u64,
+}
+
+impl Watch {
+    pub fn run(self, output: &Output) -> anyhow::Result<u8> {
+        let filter = Filter::parse(&self.filter).map_err(Usage::error)?;
+        // From here on a signal ends the watch instead of the process.
+        let signals = Signals::take()?;
+        let mut options = Options::new("watch", self.level.level());
+        options.ring_bytes = RING_BYTES;
+        options.wish.sampling = self.sample;
+        options.wish.filter = filter.in_kernel();
+        let stream = Stream::open(&options)?;
+        match self.follow(stream, Wanted::new(filter), &signals, Printer::new(output)?) {
+            // A reader that has gone away has seen what it wanted.
+            Err(error) if broken_pipe(&error) => Ok(0),
+            other => other.map(|()| 0),
+        }
+    }
+
+    fn follow(
+        &self,
+        mut stream: Stream,
+        mut wanted: Wanted,
+        signals: &Signals,
+        mut printer: Printer<'_>,
+    ) -> anyhow::Result<()> {
+        let begin = Instant::now();
+        loop {
+            let left = self.duration.map(|duration| duration.saturating_sub(begin.elapsed()));
+            let mut item = stream.next_within(left.map_or(LOOK, |left| left.min(LOOK)));
+            for _ in 0..BATCH {
+                match item {
+                    Ok(Some(Item::Event(event))) if !wanted.has(&event) => {}
+                    Ok(Some(item)) => printer.print(&item)?,
+                    Ok(None) => break,
+                    // One broken event does not end the watch, but it is missing.
+                    Err(onramp_loader::Error::Event { .. }) => printer.print(&missing())?,
+                    Err(error) => return Err(error.into()),
+                }
+                if self.count.is_some_and(|count| printer.events >= count) {
+                    return printer.flush();
+                }
+                item = stream.try_next();
+            }
+            printer.flush()?;
+            if signals.came() || left.is_some_and(|left| left.is_zero()) || printer.unread() {
+                return Ok(());
+            }
+        }
+    }
+}
+
+impl<'a> Printer<'a> {
+    fn new(output: &'a Output) -> anyhow::Result<Self> {
+        let now = clock_gettime(ClockId::CLOCK_MONOTONIC).context("cannot read the clock")?;
+        let now_us = now.tv_sec() as u64 * 1_000_000 + now.tv_nsec() as u64 / 1_000;
+        let out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
+        Ok(Self { output, out, start_us: now_us, last_us: now_us, events: 0 })
+    }
+
+    fn print(&mut self, item: &Item) -> anyhow::Result<()> {
+        if let Item::Event(event) = item {
+            self.last_us = event.time_ns / 1_000;
+            self.events += 1;
+        }
+        let written = if self.output.json() {
+            self.output.line(&mut self.out, &Row::of(item, self.last_us))
+        } else {
+            let seconds = self.last_us.saturating_sub(self.start_us) as f64 / 1e6;
+            writeln!(self.out, "{seconds:10.6}  {}", text::line(item))
+        };
+        written.context("cannot write to stdout")
+    }
+
+    fn flush(&mut self) -> anyhow::Result<()> {
+        self.out.flush().context("cannot write to stdout")
+    }
+
+    /// Whether stdout is a pipe without a reader.
+    fn unread(&self) -> bool {
+        let mut fds = [PollFd::new(self.out.get_ref().as_fd(), PollFlags::empty())];
+        let asked = poll(&mut fds, PollTimeout::ZERO).is_ok();
+        asked && fds[0].revents().is_some_and(|revents| revents.contains(PollFlags::POLLERR))
+    }
+}
+
+fn missing() -> Item {
+    Item::Lost(Lost { events: 1, ..Lost::default() })
+}
+
+fn broken_pipe(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == ErrorKind::BrokenPipe)
+}

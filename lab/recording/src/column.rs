@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! Columns of a table in memory, in the form in which Parquet keeps them.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use bytes::Bytes;
+use parquet::data_type::ByteArray;
+
+/// What a column holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Unsigned, 64 bits.
+    U64,
+    /// Unsigned, 32 bits.
+    U32,
+    /// Signed, 32 bits.
+    I32,
+    /// UTF-8.
+    Text,
+}
+
+/// A column's name, kind and meaning.
+#[derive(Clone, Copy, Debug)]
+pub struct Spec {
+    /// Name, with the unit where it has one.
+    pub name: &'static str,
+    /// What it holds.
+    pub kind: Kind,
+    /// Meaning.
+    pub help: &'static str,
+}
+
+/// The values of one column. Unsigned numbers are kept in the signed type of the same width, as in Parquet.
+#[derive(Clone, Debug)]
+pub enum Column {
+    /// [`Kind::U64`].
+    Long(Vec<i64>),
+    /// [`Kind::U32`] and [`Kind::I32`].
+    Word(Vec<i32>),
+    /// [`Kind::Text`].
+    Text(Vec<ByteArray>),
+}
+
+impl Column {
+    /// An empty column.
+    pub fn new(kind: Kind) -> Self {
+        match kind {
+            Kind::U64 => Self::Long(Vec::new()),
+            Kind::U32 | Kind::I32 => Self::Word(Vec::new()),
+            Kind::Text => Self::Text(Vec::new()),
+        }
+    }
+
+    /// Number of values.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Long(values) => values.len(),
+            Self::Word(values) => values.len(),
+            Self::Text(values) => values.len(),
+        }
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    pub(crate) fn clear(&mut self) {
+        match self {
+            Self::Long(values) => values.clear(),
+            Self::Word(values) => values.clear(),
+            Self::Text(values) => values.clear(),
+        }
+    }
+
+    /// The values of a 64-bit column; empty if it is none.
+    pub(crate) fn longs(&self) -> &[i64] {
+        if let Self::Long(values) = self { values } else { &[] }
+    }
+
+    /// The values of a 32-bit column; empty if it is none.
+    pub(crate) fn words(&self) -> &[i32] {
+        if let Self::Word(values) = self { values } else { &[] }
+    }
+
+    /// The value of a row as it is shown; empty if there is none.
+    pub fn show(&self, row: usize, kind: Kind) -> Shown<'_> {
+        let shown = match (self, kind) {
+            (Self::Long(values), _) => values.get(row).map(|value| Shown::Unsigned(*value as u64)),
+            (Self::Word(values), Kind::I32) => values.get(row).map(|value| Shown::Signed((*value).into())),
+            (Self::Word(values), _) => values.get(row).map(|value| Shown::Unsigned((*value as u32).into())),
+            (Self::Text(values), _) => {
+                values.get(row).map(|value| Shown::Text(value.as_utf8().unwrap_or("")))
+            }
+        };
+        shown.unwrap_or(Shown::Text(""))
+    }
+}
+
+/// One value as it is shown.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Shown<'a> {
+    /// A number that cannot be negative.
+    Unsigned(u64),
+    /// A number that can.
+    Signed(i64),
+    /// Text.
+    Text(&'a str),
+}
+
+impl fmt::Display for Shown<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unsigned(number) => number.fmt(formatter),
+            Self::Signed(number) => number.fmt(formatter),
+            Self::Text(text) => formatter.write_str(text),
+        }
+    }
+}
+
+/// A Rust type that a column can hold.
+pub trait Value: Sized {
+    /// The column's kind.
+    const KIND: Kind;
+    /// Appends the value; a column of another kind is left alone.
+    fn push(self, column: &mut Column);
+    /// The value of a row; `None`: there is no such row, or the column is of another kind.
+    fn get(column: &Column, row: usize) -> Option<Self>;
+}
+
+macro_rules! number {
+    ($type:ty, $kind:ident, $variant:ident, $physical:ty) => {
+        impl Value for $type {
+            const KIND: Kind = Kind::$kind;
+            fn push(self, column: &mut Column) {
+                if let Column::$variant(values) = column {
+                    values.push(self as $physical);
+                }
+            }
+            fn get(column: &Column, row: usize) -> Option<Self> {
+                if let Column::$variant(values) = column {
+                    values.get(row).map(|value| *value as $type)
+                } else {
+                    None
+                }
+            }
+        }
+    };
+}
+number!(u64, U64, Long, i64);
+number!(u32, U32, Word, i32);
+number!(i32, I32, Word, i32);
+
+/// Text of a row: a name that lives as long as the program, or text of its own.
+pub type Text = Cow<'static, str>;
+
+impl Value for Text {
+    const KIND: Kind = Kind::Text;
+    fn push(self, column: &mut Column) {
+        if let Column::Text(values) = column {
+            values.push(ByteArray::from(match self {
+                Cow::Borrowed(text) => Bytes::from_static(text.as_bytes()),
+                Cow::Owned(text) => Bytes::from(text),
+            }));
+        }
+    }
+    fn get(column: &Column, row: usize) -> Option<Self> {
+        let Column::Text(values) = column else { return None };
+        values.get(row).map(|value| value.as_utf8().unwrap_or("").to_owned().into())
+    }
+}

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! What can go wrong with a recording; every error names the file.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+
+/// Why a recording could not be written or read.
+#[derive(Debug, Error)]
+pub enum Error {
+    /// The directory to record into holds something already.
+    #[error("{path} is not empty: a recording needs a directory of its own")]
+    NotEmpty {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// The system refused to write. What was written before stays readable.
+    #[error("cannot write {path}: {source}")]
+    Write {
+        /// The file or directory.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The system refused to read.
+    #[error("cannot read {path}: {source}")]
+    Read {
+        /// The file or directory.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The file is not what was written: cut off or changed.
+    #[error("{path} is damaged: {reason}")]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+        /// What shows it.
+        reason: String,
+    },
+    /// There is no recording here, nor a table of one.
+    #[error("{path} is no recording: {reason}")]
+    NotARecording {
+        /// What was given.
+        path: PathBuf,
+        /// What is missing.
+        reason: String,
+    },
+    /// Written by another version of onramp in a form that this one does not know.
+    #[error("{path} has schema {found}; this onramp reads schema {known}: use the onramp that wrote it")]
+    Schema {
+        /// The file.
+        path: PathBuf,
+        /// Its schema.
+        found: u32,
+        /// The schema that is read here.
+        known: u32,
+    },
+}
+
+impl Error {
+    pub(crate) fn write(path: &Path) -> impl FnOnce(io::Error) -> Self {
+        |source| Self::Write { path: path.to_owned(), source }
+    }
+
+    pub(crate) fn read(path: &Path) -> impl FnOnce(io::Error) -> Self {
+        |source| Self::Read { path: path.to_owned(), source }
+    }
+
+    pub(crate) fn damaged(path: &Path, reason: impl ToString) -> Self {
+        Self::Damaged { path: path.to_owned(), reason: reason.to_string() }
+    }
+}

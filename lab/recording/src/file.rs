@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! One table file: Parquet with one row group, and a checksum of all of it.
+//!
+//! Parquet finds its data by offsets from the beginning and its footer from the end, so there is room for eight bytes
+//! between them that other readers pass over: a mark and the CRC-32 of everything else in the file.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use parquet::basic::{Compression, ConvertedType, Encoding, LogicalType, Repetition, Type as Physical};
+use parquet::column::reader::ColumnReader;
+use parquet::data_type::{ByteArrayType, Int32Type, Int64Type};
+use parquet::errors::ParquetError;
+use parquet::file::metadata::KeyValue;
+use parquet::file::properties::{EnabledStatistics, WriterProperties};
+use parquet::file::reader::{FileReader, SerializedFileReader};
+use parquet::file::writer::SerializedFileWriter;
+use parquet::schema::types::{ColumnPath, Type};
+
+use crate::column::{Column, Kind, Spec};
+use crate::error::Error;
+use crate::manifest::SCHEMA;
+
+/// Keys in the footer.
+const SCHEMA_KEY: &str = "onramp.schema";
+const TABLE_KEY: &str = "onramp.table";
+/// Begins and ends a Parquet file; before the last lies the length of the footer.
+const MAGIC: &[u8] = b"PAR1";
+const TRAILER: usize = 8;
+/// Before the checksum.
+const MARK: &[u8] = b"ONRC";
+const CHECKSUM: usize = 8;
+
+/// Writes a table under its final name at once: first beside it, then renamed, so that a file that is there is whole.
+/// Returns its size in bytes.
+pub(crate) fn write(path: &Path, table: &str, specs: &[Spec], columns: &[Column]) -> Result<u64, Error> {
+    let bytes = encode(table, specs, columns).map_err(io::Error::other).map_err(Error::write(path))?;
+    replace(path, &bytes)?;
+    Ok(bytes.len() as u64)
+}
+
+/// Puts a file in its place whole or not at all, and safe from a power cut.
+pub(crate) fn replace(path: &Path, bytes: &[u8]) -> Result<(), Error> {
+    let mut temporary = path.as_os_str().to_owned();
+    temporary.push(".tmp");
+    let temporary = PathBuf::from(temporary);
+    let written = write_to(&temporary, bytes)
+        .and_then(|()| fs::rename(&temporary, path))
+        .and_then(|()| sync_directory(path));
+    if written.is_err() {
+        // No half file; the first error is the one to tell.
+        let _ = fs::remove_file(&temporary);
+    }
+    written.map_err(Error::write(path))
+}
+
+fn write_to(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut file = File::create(path)?;
+    file.write_all(bytes)?;
+    file.sync_all()
+}
+
+/// The file's bytes.
+fn encode(table: &str, specs: &[Spec], columns: &[Column]) -> Result<Vec<u8>, ParquetError> {
+    let mut writer =
+        SerializedFileWriter::new(Vec::new(), schema(table, specs)?, Arc::new(properties(specs)))?;
+    let mut group = writer.next_row_group()?;
+    for column in columns {
+        let Some(mut target) = group.next_column()? else { break };
+        match column {
+            Column::Long(values) => target.typed::<Int64Type>().write_batch(values, None, None)?,
+            Column::Word(values) => target.typed::<Int32Type>().write_batch(values, None, None)?,
+            Column::Text(values) => target.typed::<ByteArrayType>().write_batch(values, None, None)?,
+        };
+        target.close()?;
+    }
+    group.close()?;
+    writer.flush()?;
+    let data = writer.inner().len();
+    for (key, value) in [(SCHEMA_KEY, SCHEMA.to_string()), (TABLE_KEY, table.to_owned())] {
+        writer.append_key_value_metadata(KeyValue::new(key.to_owned(), value));
+    }
+    let mut bytes = writer.into_inner()?;
+    let sum = crc32fast::hash(&bytes);
+    bytes.splice(data..data, MARK.iter().copied().chain(sum.to_le_bytes()));
+    Ok(bytes)
+}
+
+/// Whether a file is whole; else what is wrong.
+fn check(bytes: &[u8]) -> Result<(), Wrong> {
+    let cut = || Wrong::Damaged("it does not end as it was written: cut off, or changed");
+    let (rest, trailer) = bytes.split_last_chunk::<TRAILER>().ok_or_else(cut)?;
+    let (length, magic) = trailer.split_first_chunk::<4>().ok_or_else(cut)?;
+    if magic != MAGIC {
+        return Err(cut());
+    }
+    let footer = rest.len().checked_sub(u32::from_le_bytes(*length) as usize).ok_or_else(cut)?;
+    let at = footer.checked_sub(CHECKSUM).ok_or_else(cut)?;
+    let (mark, sum) = rest[at..footer].split_at(MARK.len());
+    if mark != MARK {
+        return Err(Wrong::Foreign("it lacks the checksum of a recording's file, or is damaged"));
+    }
+    let mut hasher = crc32fast::Hasher::new();
+    hasher.update(&bytes[..at]);
+    hasher.update(&bytes[footer..]);
+    if sum != hasher.finalize().to_le_bytes() {
+        return Err(Wrong::Damaged("it does not have the checksum that it states"));
+    }
+    Ok(())
+}
+
+enum Wrong {
+    Damaged(&'static str),
+    Foreign(&'static str),
+}
+
+/// A new name is safe only when its directory is.
+fn sync_directory(path: &Path) -> io::Result<()> {
+    path.parent().map_or(Ok(()), |directory| File::open(directory)?.sync_all())
+}
+
+fn schema(table: &str, specs: &[Spec]) -> Result<Arc<Type>, ParquetError> {
+    let field = |spec: &Spec| {
+        let (physical, logical) = match spec.kind {
+            Kind::U64 => (Physical::INT64, Some(LogicalType::integer(64, false))),
+            Kind::U32 => (Physical::INT32, Some(LogicalType::integer(32, false))),
+            Kind::I32 => (Physical::INT32, None),
+            Kind::Text => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
+        };
+        let field = Type::primitive_type_builder(spec.name, physical)
+            .with_repetition(Repetition::REQUIRED)
+            .with_logical_type(logical)
+            .with_converted_type(ConvertedType::NONE);
+        Ok(Arc::new(field.build()?))
+    };
+    let fields: Result<Vec<_>, ParquetError> = specs.iter().map(field).collect();
+    Ok(Arc::new(Type::group_type_builder(table).with_fields(fields?).build()?))
+}
+
+fn properties(specs: &[Spec]) -> WriterProperties {
+    let mut builder = WriterProperties::builder()
+        .set_created_by(concat!("onramp ", env!("CARGO_PKG_VERSION")).to_owned())
+        .set_compression(Compression::SNAPPY)
+        .set_statistics_enabled(EnabledStatistics::Chunk)
+        .set_offset_index_disabled(true);
+    for spec in specs.iter().filter(|spec| spec.kind == Kind::U64) {
+        // Times and counters move in small steps; a dictionary would only be tried and given up.
+        let path = ColumnPath::from(spec.name);
+        builder = builder
+            .set_column_dictionary_enabled(path.clone(), false)
+            .set_column_encoding(path, Encoding::DELTA_BINARY_PACKED);
+    }
+    builder.build()
+}
+
+/// A table file that was read: checked against its checksum, columns not yet decoded.
+pub(crate) struct Part {
+    path: PathBuf,
+    reader: SerializedFileReader<Bytes>,
+    /// The table's name.
+    pub table: String,
+    /// Number of rows.
+    pub rows: usize,
+}
+
+impl Part {
+    /// Reads and checks a file.
+    pub fn open(path: &Path) -> Result<Self, Error> {
+        let bytes = Bytes::from(fs::read(path).map_err(Error::read(path))?);
+        check(&bytes).map_err(|wrong| match wrong {
+            Wrong::Damaged(reason) => Error::damaged(path, reason),
+            Wrong::Foreign(reason) => {
+                Error::NotARecording { path: path.to_owned(), reason: reason.to_owned() }
+            }
+        })?;
+        let damaged = |error: ParquetError| Error::damaged(path, error);
+        let reader = SerializedFileReader::new(bytes).map_err(damaged)?;
+        let metadata = reader.metadata().file_metadata();
+        let value = |key: &str| {
+            let mut pairs = metadata.key_value_metadata().into_iter().flatten();
+            pairs.find(|pair| pair.key == key).and_then(|pair| pair.value.clone())
+        };
+        let found = value(SCHEMA_KEY).and_then(|text| text.parse().ok()).unwrap_or(0);
+        if found != SCHEMA {
+            return Err(Error::Schema { path: path.to_owned(), found, known: SCHEMA });
+        }
+        let table = value(TABLE_KEY).unwrap_or_default();
+        let rows = usize::try_from(metadata.num_rows()).unwrap_or(0);
+        Ok(Self { path: path.to_owned(), reader, table, rows })
+    }
+
+    /// Decodes one column.
+    pub fn column(&self, spec: &Spec) -> Result<Column, Error> {
+        let damaged = |error: ParquetError| Error::damaged(&self.path, error);
+        let schema = self.reader.metadata().file_metadata().schema_descr();
+        let missing = || Error::damaged(&self.path, format!("it has no column {}", spec.name));
+        let index =
+            schema.columns().iter().position(|column| column.name() == spec.name).ok_or_else(missing)?;
+        let mut column = Column::new(spec.kind);
+        for group in 0..self.reader.num_row_groups() {
+            let group = self.reader.get_row_group(group).map_err(damaged)?;
+            let reader = group.get_column_reader(index).map_err(damaged)?;
+            match (&mut column, reader) {
+                (Column::Long(values), ColumnReader::Int64ColumnReader(mut reader)) => {
+                    reader.read_records(self.rows, None, None, values).map(drop)
+                }
+                (Column::Word(values), ColumnReader::Int32ColumnReader(mut reader)) => {
+                    reader.read_records(self.rows, None, None, values).map(drop)
+                }
+                (Column::Text(values), ColumnReader::ByteArrayColumnReader(mut reader)) => {
+                    reader.read_records(self.rows, None, None, values).map(drop)
+                }
+                _ => {
+                    return Err(Error::damaged(&self.path, format!("column {} has another type", spec.name)));
+                }
+            }
+            .map_err(damaged)?;
+        }
+        if column.len() != self.rows {
+            let reason = format!("column {} has {} values in {} rows", spec.name, column.len(), self.rows);
+            return Err(Error::damaged(&self.path, reason));
+        }
+        Ok(column)
+    }
+}

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! Recordings of flows: written while they run, read back, exported, and replayed through the host build of the
+//! algorithms that also run in the kernel.
+//!
+//! * [`Writer`], [`Recording`]: a directory of Parquet files and a manifest; tables are declared in [`rows`].
+//! * [`export`]: as CSV, NDJSON and qlog.
+//! * [`replay`]: recorded acknowledgements through other algorithms and parameters; [`replay_csv`] for plain CSV.
+
+mod column;
+mod csv;
+mod error;
+pub mod export;
+mod file;
+#[cfg(test)]
+mod fixtures;
+mod manifest;
+mod reader;
+pub mod replay;
+pub mod rows;
+mod sample;
+mod table;
+mod writer;
+
+pub use column::{Column, Kind, Shown, Spec, Text, Value};
+pub use csv::{CsvReport, replay_csv};
+pub use error::Error;
+pub use manifest::{Attached, FileEntry, Manifest, SCHEMA};
+pub use reader::{Batch, Recording};
+pub use sample::{Event, Run, Sample};
+pub use table::Row;
+pub use writer::{Limits, Writer};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! Reading a recording: what is whole is used, what is not is named.
+
+use std::fs;
+use std::marker::PhantomData;
+use std::path::{Path, PathBuf};
+
+use crate::column::{Column, Spec};
+use crate::error::Error;
+use crate::file::Part;
+use crate::manifest::{self, Manifest};
+use crate::table::Row;
+
+/// A recording, or a single file of one.
+#[derive(Debug)]
+pub struct Recording {
+    /// Its manifest; none: it is missing or damaged, or this is a single file.
+    pub manifest: Option<Manifest>,
+    /// What was found wrong so far, each naming its file.
+    pub problems: Vec<Error>,
+    files: Vec<PathBuf>,
+}
+
+/// Rows of one file, as columns.
+#[derive(Debug)]
+pub struct Batch<R> {
+    columns: Vec<Column>,
+    row: PhantomData<R>,
+}
+
+impl<R: Row> Batch<R> {
+    /// Number of rows.
+    pub fn len(&self) -> usize {
+        self.columns.iter().map(Column::len).max().unwrap_or(0)
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The rows, one by one; none if not all columns were asked for.
+    pub fn rows(&self) -> impl Iterator<Item = R> + '_ {
+        (0..self.len()).map_while(|row| R::get(&self.columns, row))
+    }
+
+    /// The columns, in the order of [`Row::COLUMNS`]; those that were not asked for are empty.
+    pub fn columns(&self) -> &[Column] {
+        &self.columns
+    }
+
+    /// The column of this name.
+    pub(crate) fn column(&self, name: &str) -> Option<&Column> {
+        self.columns.get(R::COLUMNS.iter().position(|spec| spec.name == name)?)
+    }
+}
+
+impl Recording {
+    /// Opens a recording's directory, or one Parquet file of it. A manifest that cannot be read, or that lists files
+    /// which are not there, is a problem and no error.
+    ///
+    /// # Errors
+    /// [`Error::Read`], [`Error::NotARecording`].
+    pub fn open(path: &Path) -> Result<Self, Error> {
+        if !path.is_dir() {
+            fs::metadata(path).map_err(Error::read(path))?;
+            return Ok(Self { manifest: None, problems: Vec::new(), files: vec![path.to_owned()] });
+        }
+        let mut files = Vec::new();
+        for entry in fs::read_dir(path).map_err(Error::read(path))? {
+            let file = entry.map_err(Error::read(path))?.path();
+            if file.extension().is_some_and(|extension| extension == "parquet") {
+                files.push(file);
+            }
+        }
+        files.sort();
+        if files.is_empty() && !path.join(manifest::FILE).exists() {
+            let reason = format!("it holds neither {} nor a .parquet file", manifest::FILE);
+            return Err(Error::NotARecording { path: path.to_owned(), reason });
+        }
+        let mut recording = Self { manifest: None, problems: Vec::new(), files };
+        match Manifest::read(path) {
+            Ok(manifest) => {
+                recording.look_for_listed(path, &manifest);
+                recording.manifest = Some(manifest);
+            }
+            Err(error) => recording.problems.push(error),
+        }
+        Ok(recording)
+    }
+
+    fn look_for_listed(&mut self, directory: &Path, manifest: &Manifest) {
+        for entry in &manifest.files {
+            let path = directory.join(&entry.name);
+            match fs::metadata(&path) {
+                Err(error) => self.problems.push(Error::read(&path)(error)),
+                Ok(found) if found.len() != entry.bytes => {
+                    let reason = format!("it has {} bytes, the manifest says {}", found.len(), entry.bytes);
+                    self.problems.push(Error::damaged(&path, reason));
+                    self.files.retain(|file| *file != path);
+                }
+                Ok(_) => {}
+            }
+        }
+    }
+
+    /// Goes through a table, a file at a time; `columns` names those wanted, none: all. Files that cannot be read
+    /// become problems.
+    pub fn read<R: Row>(&mut self, columns: &[&str], mut each: impl FnMut(Batch<R>)) {
+        self.visit(R::TABLE, R::COLUMNS, columns, |columns| each(Batch { columns, row: PhantomData }));
+    }
+
+    /// All rows of a table, which must be a small one.
+    pub fn rows<R: Row>(&mut self) -> Vec<R> {
+        let mut rows = Vec::new();
+        self.read::<R>(&[], |batch| rows.extend(batch.rows()));
+        rows
+    }
+
+    /// As [`Recording::read`], for a table by its name.
+    pub fn visit(&mut self, table: &str, specs: &[Spec], wanted: &[&str], mut each: impl FnMut(Vec<Column>)) {
+        let mut files = std::mem::take(&mut self.files);
+        files.retain(|path| {
+            if !may_hold(path, table) {
+                return true;
+            }
+            match decode(path, table, specs, wanted) {
+                Ok(Some(columns)) => each(columns),
+                Ok(None) => {}
+                Err(error) => {
+                    self.problems.push(error);
+                    return false;
+                }
+            }
+            true
+        });
+        self.files = files;
+    }
+}
+
+/// By its name, so that other tables' files are not opened; a single file may have been renamed.
+fn may_hold(path: &Path, table: &str) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let known = crate::rows::TABLES.iter().find(|(known, _)| name.starts_with(&format!("{known}-")));
+    known.is_none_or(|(known, _)| *known == table)
+}
+
+fn decode(path: &Path, table: &str, specs: &[Spec], wanted: &[&str]) -> Result<Option<Vec<Column>>, Error> {
+    let part = Part::open(path)?;
+    if part.table != table {
+        return Ok(None);
+    }
+    let column = |spec: &Spec| {
+        if wanted.is_empty() || wanted.contains(&spec.name) {
+            part.column(spec)
+        } else {
+            Ok(Column::new(spec.kind))
+        }
+    };
+    specs.iter().map(column).collect::<Result<Vec<_>, _>>().map(Some)
+}

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! One candidate over one flow: calls the algorithm as the kernel's shell does.
+
+use onramp_algorithm::{Ack, Flow, Verdict, outcome};
+use serde::Serialize;
+
+use super::candidate::Candidate;
+use super::source::{Generations, Known};
+use super::{Finding, Options, defaults, with_settings};
+use crate::sample::{Event, Run, Sample};
+
+/// Where a candidate would have left slow start.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Exit {
+    /// Number of the acknowledgement, the flow's first is 1.
+    pub ack: u64,
+    /// `verdict`; or `threshold`: the window reached a threshold that an earlier verdict had set above it.
+    pub by: &'static str,
+    /// Monotonic clock.
+    pub now_us: u64,
+    /// Since the first data was sent.
+    pub at_us: u64,
+    /// Acknowledged by then.
+    pub acknowledged_bytes: u64,
+    /// Recorded window.
+    pub window_segments: u32,
+    /// Recorded window.
+    pub window_bytes: u64,
+    /// Recorded.
+    pub in_flight_segments: u32,
+    /// Sample, else the smoothed RTT.
+    pub rtt_us: u32,
+    /// Recorded; 0: none.
+    pub min_rtt_us: u32,
+    /// Window that the verdict asks for; none: it leaves the window.
+    pub target_segments: Option<u32>,
+    /// Threshold that the verdict asks for; none: that comes later, after a drain.
+    pub ssthresh_segments: Option<u32>,
+}
+
+/// Replayed verdicts against recorded ones.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Verdicts {
+    /// Acknowledgements with both.
+    pub compared: u64,
+    /// Of these, how many differ.
+    pub different: u64,
+    /// The first that differs: its number, the flow's first is 1.
+    pub first_different_ack: Option<u64>,
+}
+
+#[derive(Debug)]
+pub(super) struct Judge {
+    candidate: Candidate,
+    options: Options,
+    /// Whether the flow really ran this algorithm, so that recorded parameters and verdicts are its own.
+    own: bool,
+    profile: u32,
+    flow: Flow,
+    start_us: u64,
+    seen: u64,
+    judged: u64,
+    slow_starts: u32,
+    generation: Option<u32>,
+    unknown_generations: Vec<u32>,
+    /// Threshold that a verdict set above the window; 0: none.
+    aimed: u32,
+    /// The acknowledgement before, while there is such a threshold.
+    before: Ack,
+    exit: Option<Exit>,
+    exports: Option<Vec<(&'static str, Vec<u32>)>>,
+    outcomes: [u64; outcome::MAX],
+    last_outcome: u32,
+    recorded: Verdicts,
+}
+
+impl Judge {
+    pub fn new(candidate: &Candidate, start_us: u64, known: &Known, options: Options) -> Self {
+        let own = known.algorithm.as_deref() == Some(candidate.algorithm.name());
+        let parameters = defaults(candidate.algorithm, &candidate.settings);
+        let resumed = known.resumed.as_ref().filter(|_| own);
+        let flow = resumed.and_then(|resumed| Flow::resume(parameters.clone(), &resumed.state));
+        Self {
+            own,
+            profile: known.profile,
+            slow_starts: resumed.filter(|_| flow.is_some()).map_or(0, |resumed| resumed.slow_starts),
+            flow: flow.unwrap_or_else(|| Flow::new(parameters)),
+            candidate: candidate.clone(),
+            options,
+            start_us,
+            seen: 0,
+            judged: 0,
+            generation: None,
+            unknown_generations: Vec::new(),
+            aimed: 0,
+            before: Ack::default(),
+            exit: None,
+            exports: None,
+            outcomes: [0; outcome::MAX],
+            last_outcome: outcome::GROW,
+            recorded: Verdicts::default(),
+        }
+    }
+
+    pub fn feed(&mut self, run: &Run<'_>, generations: &Generations) {
+        for (index, sample) in run.samples.iter().enumerate() {
+            if self.exit.is_some() && !self.options.keep_going {
+                return;
+            }
+            if let Event::Loss(base_ssthresh) = sample.event {
+                self.flow.on_loss(&sample.ack, base_ssthresh);
+                self.aimed = 0;
+                continue;
+            }
+            self.seen += 1;
+            if self.own && self.generation != Some(sample.generation) {
+                self.tune(sample.generation, generations);
+            }
+            let Some(verdict) = self.judge(sample) else { continue };
+            if self.own
+                && sample.event == Event::Asked
+                && let Some(recorded) = run.verdicts.get(index)
+            {
+                self.compare(&verdict, recorded);
+            }
+        }
+    }
+
+    /// Whether the shell would ask this algorithm. What ran is asked when it was asked; others in slow start only.
+    fn is_asked(&self, sample: &Sample) -> bool {
+        let asked = sample.event == Event::Asked;
+        self.options.beyond || asked && (self.own || sample.ack.cwnd < sample.ack.ssthresh)
+    }
+
+    fn judge(&mut self, sample: &Sample) -> Option<Verdict> {
+        let ack = &sample.ack;
+        if self.aimed != 0 && ack.cwnd >= self.aimed {
+            // The window grew to it on the acknowledgement before, after the algorithm had been asked.
+            let reached = Ack { cwnd: ack.cwnd, ..self.before };
+            self.leave(
+                "threshold",
+                self.seen - 1,
+                &reached,
+                &Verdict { ssthresh: self.aimed, ..Verdict::default() },
+            );
+            if !self.options.keep_going {
+                return None;
+            }
+        }
+        if !self.is_asked(sample) {
+            // Slow start was left in another way.
+            self.aimed = 0;
+            return None;
+        }
+        if self.slow_starts != sample.slow_starts {
+            self.slow_starts = sample.slow_starts;
+            self.flow.restart();
+        }
+        let verdict = self.flow.on_ack(ack);
+        self.judged += 1;
+        self.last_outcome = verdict.outcome;
+        self.outcomes[verdict.outcome as usize % outcome::MAX] += 1;
+        if verdict.outcome == outcome::EXIT || (verdict.ssthresh != 0 && verdict.ssthresh <= ack.cwnd) {
+            self.leave("verdict", self.seen, ack, &verdict);
+        } else if verdict.ssthresh != 0 {
+            self.aimed = verdict.ssthresh;
+        }
+        if self.aimed != 0 {
+            self.before = *ack;
+        }
+        Some(verdict)
+    }
+
+    fn leave(&mut self, by: &'static str, number: u64, ack: &Ack, verdict: &Verdict) {
+        self.aimed = 0;
+        if self.exit.is_some() {
+            return;
+        }
+        self.exports = Some(self.exports_now());
+        self.exit = Some(Exit {
+            ack: number,
+            by,
+            now_us: ack.now_us,
+            at_us: ack.now_us.wrapping_sub(self.start_us),
+            acknowledged_bytes: ack.bytes_acked,
+            window_segments: ack.cwnd,
+            window_bytes: u64::from(ack.cwnd) * u64::from(ack.mss),
+            in_flight_segments: ack.in_flight,
+            rtt_us: if ack.rtt_us > 0 { ack.rtt_us as u32 } else { ack.smoothed_rtt_us },
+            min_rtt_us: ack.min_rtt_us,
+            target_segments: Some(verdict.cwnd).filter(|segments| *segments != 0),
+            ssthresh_segments: Some(verdict.ssthresh).filter(|segments| *segments != 0),
+        });
+    }
+
+    /// The flow's parameters changed; what the candidate sets stays set.
+    fn tune(&mut self, generation: u32, generations: &Generations) {
+        self.generation = Some(generation);
+        let algorithm = self.candidate.algorithm;
+        match generations.get(algorithm.name(), self.profile, generation) {
+            Some(settings) => {
+                let recorded = defaults(algorithm, settings);
+                if let Ok(parameters) = with_settings(recorded, &self.candidate.settings) {
+                    self.flow.tune(parameters);
+                }
+            }
+            None if generations.is_empty() => {}
+            None => self.unknown_generations.push(generation),
+        }
+    }
+
+    fn compare(&mut self, replayed: &Verdict, recorded: &Verdict) {
+        self.recorded.compared += 1;
+        if replayed != recorded {
+            self.recorded.different += 1;
+            self.recorded.first_different_ack.get_or_insert(self.seen);
+        }
+    }
+
+    fn exports_now(&self) -> Vec<(&'static str, Vec<u32>)> {
+        let exports = self.candidate.algorithm.exports();
+        exports.map(|export| (export.name, self.flow.export(export.name))).collect()
+    }
+
+    pub fn finish(self) -> Finding {
+        let algorithm = self.candidate.algorithm;
+        let counted = self.outcomes.iter().enumerate().filter(|(_, count)| **count > 0);
+        Finding {
+            algorithm: algorithm.name(),
+            judged: self.judged,
+            last_outcome: algorithm.outcome_name(self.last_outcome),
+            outcomes: counted
+                .map(|(number, count)| (algorithm.outcome_name(number as u32), *count))
+                .collect(),
+            exports: self.exports.clone().unwrap_or_else(|| self.exports_now()),
+            recorded: Some(self.recorded).filter(|verdicts| verdicts.compared > 0),
+            unknown_generations: self.unknown_generations,
+            exit: self.exit,
+            settings: self.candidate.settings,
+        }
+    }
+}

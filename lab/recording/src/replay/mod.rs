@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! Replay: what other algorithms and other parameters would have said to recorded acknowledgements.
+//!
+//! It is open loop. What was recorded is what the flow really did: a verdict changes no later acknowledgement. What
+//! follows the first exit is therefore a flow that did not exit there, and is not judged unless that is asked for.
+
+mod candidate;
+mod judge;
+mod source;
+mod trace;
+
+use std::collections::BTreeMap;
+
+use onramp_algorithm::{Algorithm, ParameterError, Parameters};
+use serde::{Serialize, Serializer};
+
+pub use candidate::{Candidate, CandidateError, candidates};
+pub use judge::{Exit, Verdicts};
+pub use source::{Generations, Known, RecordedExit, Resumed, replay};
+pub use trace::{Point, Trace};
+
+use crate::sample::{Event, Run};
+use judge::Judge;
+
+/// How far a flow is judged.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Options {
+    /// Also after the first exit, as long as the flow was in slow start.
+    pub keep_going: bool,
+    /// Also where the recorded window had reached the recorded threshold: as if slow start had gone on, with the
+    /// windows that the flow had then.
+    pub beyond: bool,
+}
+
+/// What one candidate made of one flow.
+#[derive(Clone, Debug, Serialize)]
+pub struct Finding {
+    /// Algorithm.
+    pub algorithm: &'static str,
+    /// What was set, as `name=value`.
+    pub settings: Vec<String>,
+    /// Acknowledgements on which it was asked.
+    pub judged: u64,
+    /// The first exit; none: it would not have left.
+    pub exit: Option<Exit>,
+    /// Name of the last verdict.
+    pub last_outcome: &'static str,
+    /// Verdicts by name.
+    pub outcomes: BTreeMap<&'static str, u64>,
+    /// Its exports at the exit, else at the end, in the order of their declaration.
+    #[serde(serialize_with = "as_map")]
+    pub exports: Vec<(&'static str, Vec<u32>)>,
+    /// Its verdicts against those recorded; none: another algorithm's or none were recorded.
+    pub recorded: Option<Verdicts>,
+    /// Generations of parameters that were in force and whose values the recording does not hold.
+    pub unknown_generations: Vec<u32>,
+}
+
+/// What became of one flow.
+#[derive(Clone, Debug, Serialize)]
+pub struct FlowReport {
+    /// Number of the connection.
+    pub flow: u64,
+    /// What the recording says of it.
+    #[serde(flatten)]
+    pub known: Known,
+    /// Acknowledgements recorded.
+    pub acks: u64,
+    /// What the flow did, thinned out.
+    #[serde(skip)]
+    pub trace: Trace,
+    /// From the first data to the last acknowledgement, microseconds.
+    pub duration_us: u64,
+    /// One for each candidate, in their order.
+    pub findings: Vec<Finding>,
+}
+
+/// A replay under way.
+#[derive(Debug)]
+pub struct Replay {
+    candidates: Vec<Candidate>,
+    options: Options,
+    flows: BTreeMap<u64, Replayed>,
+}
+
+#[derive(Debug)]
+struct Replayed {
+    known: Known,
+    start_us: u64,
+    last_us: u64,
+    acks: u64,
+    trace: Trace,
+    judges: Vec<Judge>,
+}
+
+impl Replay {
+    /// A replay through these candidates.
+    pub fn new(candidates: Vec<Candidate>, options: Options) -> Self {
+        Self { candidates, options, flows: BTreeMap::new() }
+    }
+
+    /// Feeds acknowledgements of one flow. What is known of the flow counts when it is met first.
+    pub fn feed(&mut self, run: &Run<'_>, known: &Known, generations: &Generations) {
+        let (Some(first), Some(last)) = (run.samples.first(), run.samples.last()) else { return };
+        let (candidates, options) = (&self.candidates, self.options);
+        let flow = self.flows.entry(run.flow).or_insert_with(|| {
+            let rtt_us = match first.ack.rtt_us {
+                sample @ 1.. => sample as u32,
+                _ => first.ack.smoothed_rtt_us,
+            };
+            let start_us =
+                known.resumed.as_ref().map(|resumed| resumed.start_us).filter(|start_us| *start_us != 0);
+            let start_us = start_us.unwrap_or(first.ack.now_us.wrapping_sub(rtt_us.into()));
+            let judge = |one: &Candidate| Judge::new(one, start_us, known, options);
+            Replayed {
+                known: known.clone(),
+                start_us,
+                last_us: start_us,
+                acks: 0,
+                trace: Trace::default(),
+                judges: candidates.iter().map(judge).collect(),
+            }
+        });
+        flow.acks += run.samples.iter().filter(|one| !matches!(one.event, Event::Loss(_))).count() as u64;
+        flow.trace.add(run.samples, flow.start_us);
+        flow.last_us = last.ack.now_us;
+        for judge in &mut flow.judges {
+            judge.feed(run, generations);
+        }
+    }
+
+    /// The findings, flows in the order of their numbers.
+    pub fn finish(self) -> Vec<FlowReport> {
+        let report = |(number, flow): (u64, Replayed)| FlowReport {
+            flow: number,
+            known: flow.known,
+            acks: flow.acks,
+            trace: flow.trace,
+            duration_us: flow.last_us.wrapping_sub(flow.start_us),
+            findings: flow.judges.into_iter().map(Judge::finish).collect(),
+        };
+        self.flows.into_iter().map(report).collect()
+    }
+}
+
+fn as_map<S: Serializer>(exports: &[(&str, Vec<u32>)], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(exports.iter().map(|(name, values)| (name, values)))
+}
+
+/// An algorithm's parameters as its declarations have them, with settings on top.
+fn with_settings(mut base: Parameters, settings: &[String]) -> Result<Parameters, ParameterError> {
+    base.assign(settings)?;
+    Ok(base)
+}
+
+/// Defaults of an algorithm with settings on top; settings were checked when the candidate was made.
+fn defaults(algorithm: Algorithm, settings: &[String]) -> Parameters {
+    with_settings(algorithm.parameters(), settings).unwrap_or_else(|_| algorithm.parameters())
+}

@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! The tables of a recording, one row structure each. Times are those of the monotonic clock.
+
+use onramp_algorithm::{Ack, Verdict};
+
+use crate::column::{Spec, Text};
+use crate::table::{Row, table};
+
+table! {
+    /// A connection: when its algorithm took it, what the recorder learnt of it later, and its end.
+    FlowRow = "flows" {
+        /// time, microseconds
+        at_us: u64,
+        /// number of the connection, the same in all tables
+        flow: u64,
+        /// number of the event among those of the connection
+        sequence: u32,
+        /// `start`, `again` (under way when recording began, or its parameters changed) or `end`
+        event: Text,
+        /// address at this host; empty at the end
+        local_address: Text,
+        /// port at this host
+        local_port: u32,
+        /// address of the peer; empty at the end
+        remote_address: Text,
+        /// port of the peer
+        remote_port: u32,
+        /// algorithm
+        algorithm: Text,
+        /// number of the parameter set
+        profile: u32,
+        /// of the parameters
+        generation: u32,
+        /// 1: it had sent data before the algorithm took it
+        adopted: u32,
+        /// when the first data was sent, microseconds; 0: not yet, or not known at the end
+        start_us: u64,
+        /// times slow start was entered
+        slow_starts: u32,
+        /// inode of the network namespace
+        netns: u32,
+        /// the kernel's id of the socket; 0: none yet
+        cookie: u64,
+        /// acknowledged, at the end
+        bytes_acked: u64,
+        /// sent, retransmissions not counted again, at the end
+        bytes_sent: u64,
+        /// retransmitted, at the end
+        bytes_retransmitted: u64,
+        /// state of the algorithm in hexadecimal; empty at the end
+        state: Text,
+    }
+}
+
+table! {
+    /// An acknowledgement as the algorithm saw it, and its verdict; or a loss on which it was asked.
+    AckRow = "acks" {
+        /// arrival, microseconds
+        now_us: u64,
+        /// number of the connection
+        flow: u64,
+        /// number of the event among those of the connection
+        sequence: u32,
+        /// `ack` or `loss` (loss, ECN or timeout in slow start)
+        event: Text,
+        /// 1: the algorithm was asked
+        asked: u32,
+        /// times slow start was entered, this acknowledgement included
+        slow_starts: u32,
+        /// generation of the parameters that were in force
+        generation: u32,
+        /// cumulatively acknowledged
+        bytes_acked: u64,
+        /// sent, retransmissions not counted again
+        bytes_sent: u64,
+        /// bytes per second in force; 0: not yet
+        pacing_rate: u64,
+        /// bytes between snd_una and snd_nxt
+        bytes_outstanding: u32,
+        /// segments delivered, selective acknowledgements included; wraps
+        delivered: u32,
+        /// segments newly acknowledged
+        acked: u32,
+        /// sample of this acknowledgement; negative: none
+        rtt_us: i32,
+        /// 0: none yet
+        smoothed_rtt_us: u32,
+        /// 0: none yet
+        min_rtt_us: u32,
+        /// congestion window, segments
+        cwnd: u32,
+        /// slow start threshold, segments
+        ssthresh: u32,
+        /// segments
+        in_flight: u32,
+        /// bytes
+        mss: u32,
+        /// bytes, largest burst handed to the device at once
+        gso_max_size: u32,
+        /// bits: 1 application limited, 2 rate sample application limited, 4 window limited, 8 paced
+        flags: u32,
+        /// name of the verdict
+        verdict_outcome: Text,
+        /// 0: as the base, 1: by `verdict_growth_limit` at most
+        verdict_growth: u32,
+        /// segments
+        verdict_growth_limit: u32,
+        /// new window, segments; 0: as it is
+        verdict_cwnd: u32,
+        /// new threshold, segments; 0: as it is
+        verdict_ssthresh: u32,
+        /// cap, bytes per second; 0: none
+        verdict_pacing_rate: u64,
+        /// segments that an undo restores at most; 0: no limit
+        verdict_undo_limit: u32,
+        /// threshold that the base would set, segments; with `loss` only
+        base_ssthresh: u32,
+    }
+}
+
+table! {
+    /// The end of a first slow start, or that it was taken back because the loss was none.
+    ExitRow = "exits" {
+        /// time, microseconds
+        at_us: u64,
+        /// number of the connection
+        flow: u64,
+        /// number of the event among those of the connection
+        sequence: u32,
+        /// `exit`, or `undone`: the exit before is taken back
+        event: Text,
+        /// why: `algorithm`, `loss`, `ecn`, `timeout`, `local` or `ssthresh`; empty if undone, and all that follows 0
+        reason: Text,
+        /// microseconds since the first data was sent
+        since_start_us: u64,
+        /// at detection
+        bytes_acked: u64,
+        /// segments, at detection
+        window: u32,
+        /// segments, when slow start was over
+        window_after: u32,
+        /// segments, at detection
+        in_flight: u32,
+        /// bytes
+        mss: u32,
+        /// sample at detection, else the smoothed RTT
+        rtt_us: u32,
+        /// at detection
+        min_rtt_us: u32,
+        /// exits before this one that proved spurious
+        undone: u32,
+    }
+}
+
+table! {
+    /// A change of the kernel's congestion state.
+    StateRow = "states" {
+        /// time, microseconds
+        at_us: u64,
+        /// number of the connection
+        flow: u64,
+        /// number of the event among those of the connection
+        sequence: u32,
+        /// `open`, `disorder`, `cwr`, `recovery` or `loss`
+        from_state: Text,
+        /// the same
+        to_state: Text,
+        /// congestion window, segments
+        cwnd: u32,
+        /// slow start threshold, segments
+        ssthresh: u32,
+        /// segments
+        in_flight: u32,
+        /// so far
+        bytes_retransmitted: u64,
+    }
+}
+
+table! {
+    /// A round: from one acknowledgement to the first that acknowledges all that was sent at that time.
+    RoundRow = "rounds" {
+        /// end of the round, microseconds
+        at_us: u64,
+        /// number of the connection
+        flow: u64,
+        /// number of the event among those of the connection
+        sequence: u32,
+        /// of the round, from 0
+        round: u32,
+        /// microseconds
+        duration_us: u64,
+        /// acknowledged in it
+        bytes: u64,
+        /// segments, selective acknowledgements included
+        delivered: u32,
+        /// acknowledgements
+        acks: u32,
+        /// of its samples; 0: none
+        min_rtt_us: u32,
+        /// at its end
+        smoothed_rtt_us: u32,
+        /// congestion window at its end, segments
+        cwnd: u32,
+        /// slow start threshold, segments
+        ssthresh: u32,
+        /// segments
+        in_flight: u32,
+        /// bytes
+        mss: u32,
+    }
+}
+
+table! {
+    /// Events that were lost because the recorder was too slow.
+    DropRow = "drops" {
+        /// when it was noticed, microseconds
+        at_us: u64,
+        /// events lost since the last row
+        events: u64,
+        /// time since the last row in which nothing was told at all, microseconds: the recorder was frozen or starved
+        unobserved_us: u64,
+    }
+}
+
+table! {
+    /// A parameter's value, whenever the recorder saw a generation for the first time.
+    ParameterRow = "parameters" {
+        /// when it was seen, microseconds
+        at_us: u64,
+        /// algorithm
+        algorithm: Text,
+        /// number of the parameter set
+        profile: u32,
+        /// generation
+        generation: u32,
+        /// name
+        name: Text,
+        /// as it is typed: the name of a choice, else the number
+        value: Text,
+    }
+}
+
+impl AckRow {
+    /// From an acknowledgement and the verdict on it, whose outcome has this name; what else there is to say of it,
+    /// the caller adds.
+    pub fn new(flow: u64, ack: &Ack, verdict: &Verdict, outcome: Text) -> Self {
+        Self {
+            now_us: ack.now_us,
+            flow,
+            event: "ack".into(),
+            asked: 1,
+            bytes_acked: ack.bytes_acked,
+            bytes_sent: ack.bytes_sent,
+            pacing_rate: ack.pacing_rate,
+            bytes_outstanding: ack.bytes_outstanding,
+            delivered: ack.delivered,
+            acked: ack.acked,
+            rtt_us: ack.rtt_us,
+            smoothed_rtt_us: ack.smoothed_rtt_us,
+            min_rtt_us: ack.min_rtt_us,
+            cwnd: ack.cwnd,
+            ssthresh: ack.ssthresh,
+            in_flight: ack.in_flight,
+            mss: ack.mss,
+            gso_max_size: ack.gso_max_size,
+            flags: ack.flags,
+            verdict_outcome: outcome,
+            verdict_growth: verdict.growth,
+            verdict_growth_limit: verdict.growth_limit,
+            verdict_cwnd: verdict.cwnd,
+            verdict_ssthresh: verdict.ssthresh,
+            verdict_pacing_rate: verdict.pacing_rate,
+            verdict_undo_limit: verdict.undo_limit,
+            ..Self::default()
+        }
+    }
+}
+
+/// Every table with its columns, in the order of the documentation.
+pub const TABLES: &[(&str, &[Spec])] = &[
+    (FlowRow::TABLE, FlowRow::COLUMNS),
+    (AckRow::TABLE, AckRow::COLUMNS),
+    (RoundRow::TABLE, RoundRow::COLUMNS),
+    (ExitRow::TABLE, ExitRow::COLUMNS),
+    (StateRow::TABLE, StateRow::COLUMNS),
+    (DropRow::TABLE, DropRow::COLUMNS),
+    (ParameterRow::TABLE, ParameterRow::COLUMNS),
+];

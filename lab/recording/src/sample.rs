@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! The acknowledgements of a recording, flow by flow, as replay takes them.
+
+use std::collections::HashMap;
+
+use onramp_algorithm::{Ack, Algorithm, Verdict};
+
+use crate::column::Column;
+use crate::reader::{Batch, Recording};
+use crate::rows::AckRow;
+
+/// An outcome that no algorithm has: the recording names one that this build does not know.
+pub(crate) const UNKNOWN_OUTCOME: u32 = u32::MAX;
+
+/// One acknowledgement of a flow and where the flow stood.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sample {
+    /// As the algorithm sees it.
+    pub ack: Ack,
+    /// Times slow start was entered, this acknowledgement included.
+    pub slow_starts: u32,
+    /// Generation of the parameters in force.
+    pub generation: u32,
+    /// Number of the event among those of the flow; 0 where that is not recorded.
+    pub sequence: u32,
+    /// What happened.
+    pub event: Event,
+}
+
+/// What a sample is of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Event {
+    /// An acknowledgement on which the algorithm was asked.
+    #[default]
+    Asked,
+    /// An acknowledgement on which it was not: in recovery, or beyond slow start.
+    NotAsked,
+    /// Slow start was left by loss, ECN or timeout; the base's own threshold, segments.
+    Loss(u32),
+}
+
+/// Acknowledgements of one flow that follow each other, and the verdicts on them where they were recorded.
+#[derive(Clone, Copy, Debug)]
+pub struct Run<'a> {
+    /// Number of the connection.
+    pub flow: u64,
+    /// In the order of arrival.
+    pub samples: &'a [Sample],
+    /// As many, or none.
+    pub verdicts: &'a [Verdict],
+}
+
+/// Goes through all acknowledgements of a recording. `algorithm_of` says whose outcomes a flow's verdicts name.
+pub fn each_run(
+    recording: &mut Recording,
+    algorithm_of: &HashMap<u64, Algorithm>,
+    mut each: impl FnMut(Run<'_>),
+) {
+    let (mut samples, mut verdicts) = (Vec::new(), Vec::new());
+    let mut outcomes = Outcomes::default();
+    recording.read::<AckRow>(&[], |batch| {
+        let flows = batch.column("flow").map_or(&[][..], Column::longs);
+        fill(&batch, &mut samples, &mut verdicts);
+        outcomes.fill(&batch, flows, algorithm_of, &mut verdicts);
+        let mut begin = 0;
+        for run in flows.chunk_by(|one, next| one == next) {
+            let range = begin..begin + run.len();
+            begin = range.end;
+            let flow = run[0] as u64;
+            each(Run { flow, samples: &samples[range.clone()], verdicts: &verdicts[range] });
+        }
+    });
+}
+
+/// Column by column, which the processor likes better than row by row.
+fn fill(batch: &Batch<AckRow>, samples: &mut Vec<Sample>, verdicts: &mut Vec<Verdict>) {
+    samples.clear();
+    verdicts.clear();
+    samples.resize(batch.len(), Sample::default());
+    verdicts.resize(batch.len(), Verdict::default());
+    let long =
+        |name: &str| batch.column(name).map_or(&[][..], Column::longs).iter().map(|value| *value as u64);
+    let word =
+        |name: &str| batch.column(name).map_or(&[][..], Column::words).iter().map(|value| *value as u32);
+    macro_rules! columns {
+        ($rows:ident, $read:ident, $($name:literal => $($field:ident).+),+) => {
+            $($rows.iter_mut().zip($read($name)).for_each(|(row, value)| row.$($field).+ = value);)+
+        };
+    }
+    columns!(samples, long, "now_us" => ack.now_us, "bytes_acked" => ack.bytes_acked,
+        "bytes_sent" => ack.bytes_sent, "pacing_rate" => ack.pacing_rate);
+    columns!(samples, word, "bytes_outstanding" => ack.bytes_outstanding, "delivered" => ack.delivered,
+        "acked" => ack.acked, "smoothed_rtt_us" => ack.smoothed_rtt_us, "min_rtt_us" => ack.min_rtt_us,
+        "cwnd" => ack.cwnd, "ssthresh" => ack.ssthresh, "in_flight" => ack.in_flight, "mss" => ack.mss,
+        "gso_max_size" => ack.gso_max_size, "flags" => ack.flags, "slow_starts" => slow_starts,
+        "generation" => generation, "sequence" => sequence);
+    for (sample, asked) in samples.iter_mut().zip(word("asked")) {
+        sample.event = if asked == 0 { Event::NotAsked } else { Event::Asked };
+    }
+    if let Some(Column::Text(events)) = batch.column("event") {
+        let losses = samples.iter_mut().zip(events).zip(word("base_ssthresh"));
+        for ((sample, _), threshold) in losses.filter(|((_, event), _)| event.data() == b"loss") {
+            sample.event = Event::Loss(threshold);
+        }
+    }
+    samples.iter_mut().zip(word("rtt_us")).for_each(|(row, value)| row.ack.rtt_us = value as i32);
+    columns!(verdicts, long, "verdict_pacing_rate" => pacing_rate);
+    columns!(verdicts, word, "verdict_growth" => growth, "verdict_growth_limit" => growth_limit,
+        "verdict_cwnd" => cwnd, "verdict_ssthresh" => ssthresh, "verdict_undo_limit" => undo_limit);
+}
+
+/// Numbers of outcomes by algorithm and name.
+#[derive(Default)]
+struct Outcomes {
+    names: HashMap<(&'static str, String), u32>,
+}
+
+impl Outcomes {
+    fn fill(
+        &mut self,
+        batch: &Batch<AckRow>,
+        flows: &[i64],
+        algorithm_of: &HashMap<u64, Algorithm>,
+        verdicts: &mut [Verdict],
+    ) {
+        let Some(Column::Text(names)) = batch.column("verdict_outcome") else { return };
+        let mut last: Option<(&[u8], i64, u32)> = None;
+        for ((verdict, name), flow) in verdicts.iter_mut().zip(names).zip(flows) {
+            let name = name.data();
+            verdict.outcome = match last {
+                Some((known, whose, number)) if known == name && whose == *flow => number,
+                _ => algorithm_of
+                    .get(&(*flow as u64))
+                    .map_or(UNKNOWN_OUTCOME, |algorithm| self.number(*algorithm, name)),
+            };
+            last = Some((name, *flow, verdict.outcome));
+        }
+    }
+
+    fn number(&mut self, algorithm: Algorithm, name: &[u8]) -> u32 {
+        let name = String::from_utf8_lossy(name).into_owned();
+        let key = (algorithm.name(), name);
+        if let Some(number) = self.names.get(&key) {
+            return *number;
+        }
+        let number =
+            algorithm.outcomes().position(|outcome| outcome.name == key.1 && !outcome.name.is_empty());
+        let number = number.map_or(UNKNOWN_OUTCOME, |number| number as u32);
+        self.names.insert(key, number);
+        number
+    }
+}

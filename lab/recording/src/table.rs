@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! A table is declared once: its row as a Rust structure is its schema, its writer and its reader.
+
+use crate::column::{Column, Spec};
+
+/// One row of a table.
+pub trait Row: Sized + Default {
+    /// Name of the table; its files are `<name>-<number>.parquet`.
+    const TABLE: &'static str;
+    /// Its columns, in order.
+    const COLUMNS: &'static [Spec];
+    /// Appends the row to the columns, which are those of [`Row::COLUMNS`].
+    fn push(self, columns: &mut [Column]);
+    /// Row number `row` of the columns, which are those of [`Row::COLUMNS`].
+    fn get(columns: &[Column], row: usize) -> Option<Self>;
+}
+
+/// Declares a row structure whose fields are a table's columns; the fields' documentation is the columns'.
+macro_rules! table {
+    ($(#[$about:meta])* $name:ident = $table:literal { $($(#[doc = $help:literal])+ $field:ident: $type:ty,)+ }) => {
+        $(#[$about])*
+        #[derive(Clone, Debug, Default, PartialEq)]
+        pub struct $name {
+            $($(#[doc = $help])+ pub $field: $type,)+
+        }
+
+        impl $crate::table::Row for $name {
+            const TABLE: &'static str = $table;
+            const COLUMNS: &'static [$crate::column::Spec] = &[$($crate::column::Spec {
+                name: stringify!($field),
+                kind: <$type as $crate::column::Value>::KIND,
+                help: concat!($($help),+),
+            },)+];
+            fn push(self, columns: &mut [$crate::column::Column]) {
+                let mut columns = columns.iter_mut();
+                $(if let Some(column) = columns.next() {
+                    $crate::column::Value::push(self.$field, column);
+                })+
+            }
+            fn get(columns: &[$crate::column::Column], row: usize) -> Option<Self> {
+                let mut columns = columns.iter();
+                Some(Self { $($field: $crate::column::Value::get(columns.next()?, row)?,)+ })
+            }
+        }
+    };
+}
+pub(crate) use table;
