@@ -3,11 +3,14 @@
 CARGO ?= cargo
 ONRAMP := target/release/onramp
 
-.PHONY: all deps build demo test lint kernels bench clean
+# Seconds per algorithm of `make fuzz`.
+FUZZ_SECONDS ?= 60
+
+.PHONY: all deps build demo test lint kernels fuzz bench reproduce clean
 
 all: build
 
-# Debian packages: building, running, and the kernel matrix.
+# Debian packages: building, running, fuzzing, and the kernel matrix.
 deps:
 	@.ci/deps
 
@@ -27,8 +30,16 @@ lint: deps
 kernels: build
 	@ONRAMP_BIN=$(ONRAMP) tests/kernels/run.sh
 
+# Longer than `make test` does: make fuzz FUZZ_SECONDS=600
+fuzz: deps
+	@bpf/host/fuzz/run.sh --seconds $(FUZZ_SECONDS)
+
 bench: build
 	$(ONRAMP) bench
+
+# The sources' claims with real kernel TCP: hours, on a machine that is idle. QUICK=--quick: about an hour.
+reproduce: build
+	$(ONRAMP) lab reproduce --all $(QUICK) -o runs/reproduce
 
 clean:
 	$(CARGO) clean

@@ -2,11 +2,19 @@
 //! the reason and pass.
 //!
 //! * [`Attachments`]: the right to attach. Names of congestion controls are the host's, so tests take turns.
+//! * [`bottleneck`]: a queue on such a wire.
+//! * [`capture`]: packets of a namespace, with their times.
 //! * [`cli`]: the `onramp` binary, run and looked at.
+//! * [`sender`]: a connection over such a wire.
+//! * [`telemetry`]: consumers of telemetry.
 //! * [`traffic`]: connections to look at.
 //! * [`wire`]: two namespaces with scripted packet fates between them.
 
+pub mod bottleneck;
+pub mod capture;
 pub mod cli;
+pub mod sender;
+pub mod telemetry;
 pub mod traffic;
 pub mod wire;
 

@@ -1,6 +1,6 @@
 //! `onramp lab` and `onramp bench` as a script sees them.
 
-use onramp_tests::cli::{json, onramp};
+use onramp_tests::cli::{host_state, json, onramp};
 use onramp_tests::{Attachments, root_or_skip};
 
 #[test]
@@ -62,9 +62,128 @@ fn wrong_arms_settings_and_profiles_are_refused_before_anything_is_done() {
         ("lab compare --arms plain --set plain", "write ALG.NAME=VALUE"),
         ("lab compare --arms plain --set search.alpha=2", "names no algorithm among the arms"),
         ("lab run plain --profile nowhere", "there is no profile \"nowhere\""),
+        ("lab run plain:base=bbr", "names no base"),
+        ("lab run plain:alpha", "write KEY=VALUE"),
+        ("lab run cubic:alpha=2", "host.KEY=VALUE only"),
+        ("lab run cubic:host.mtu_bytes=9000", "host.mtu_bytes = 9000 is out of range"),
+        ("lab run search:alpha=0", "alpha=0 is not allowed: give 1..1000"),
+        ("lab compare --profile geo,leo", "several profiles are for --all"),
+        ("lab reproduce nonsense", "there is no claim \"nonsense\""),
         ("bench --pairs 0", "give 1 to 100"),
     ] {
         let message = onramp(arguments).refused(2);
         assert!(message.contains(expected), "{arguments}: {message}");
     }
+}
+
+#[test]
+fn arms_of_one_algorithm_have_their_own_parameters_when_their_turn_comes() {
+    if !root_or_skip("arms_of_one_algorithm_have_their_own_parameters_when_their_turn_comes") {
+        return;
+    }
+    let _attachments = Attachments::lock();
+    let directory = std::env::temp_dir().join(format!("onramp-lab-arms-{}", std::process::id()));
+    let labels = [
+        "fixed:exit_window_bytes=60000",
+        "fixed:exit_window_bytes=200000:base=reno",
+        "fixed:exit_window_bytes=200000:host.mtu_bytes=512",
+    ];
+    let command = format!(
+        "-q --json lab compare --profile terrestrial --arms {} --bytes 3000000 -n 2 -o {}",
+        labels.join(","),
+        directory.display()
+    );
+    let result: serde_json::Value = serde_json::from_str(&onramp(&command).ok()).unwrap();
+    for (arm, window, mss) in [(0, 60_000, 1_448), (1, 200_000, 1_448), (2, 200_000, 460)] {
+        assert_eq!(result["arms"][arm]["arm"], labels[arm]);
+        for run in result["arms"][arm]["runs"].as_array().unwrap() {
+            let found = run["exit"]["window_bytes"].as_u64().unwrap_or_else(|| panic!("{run}"));
+            assert!((window..2 * window).contains(&found) && found % mss == 0, "{}: {found}", labels[arm]);
+            assert!(run["machine_cpu_seconds"].as_f64().unwrap() > 0.0, "{run}");
+        }
+    }
+    std::fs::remove_dir_all(&directory).unwrap();
+    assert_eq!(json("status")["algorithms"].as_array().map(Vec::len), Some(0), "fixed was detached again");
+}
+
+#[test]
+fn a_matrix_has_a_row_for_each_arm_and_profile_and_is_resumed() {
+    if !root_or_skip("a_matrix_has_a_row_for_each_arm_and_profile_and_is_resumed") {
+        return;
+    }
+    let _attachments = Attachments::lock();
+    let directory = std::env::temp_dir().join(format!("onramp-matrix-{}", std::process::id()));
+    let command = format!(
+        "-q --json lab compare --all --arms cubic,plain --profile terrestrial,leo-100 --seconds 2 -n 1 -o {}",
+        directory.display()
+    );
+    let first: serde_json::Value = serde_json::from_str(&onramp(&command).ok()).unwrap();
+    let rows = first["rows"].as_array().unwrap();
+    let names: Vec<_> =
+        rows.iter().map(|row| (row["profile"].as_str().unwrap(), row["arm"].as_str().unwrap())).collect();
+    assert_eq!(
+        names,
+        [("terrestrial", "cubic"), ("terrestrial", "plain"), ("leo-100", "cubic"), ("leo-100", "plain")]
+    );
+    for row in rows {
+        let share = row["competitor_share"].as_f64().unwrap();
+        assert!((0.0..=1.0).contains(&share) && row["goodput_bps"].as_f64().unwrap() > 1e6, "{row}");
+    }
+    let marked = std::fs::read_to_string(directory.join("matrix.md")).unwrap();
+    assert_eq!(marked.lines().count(), 6, "{marked}");
+    // What is there is not measured again: it would not be the same to the last digit.
+    let again: serde_json::Value =
+        serde_json::from_str(&onramp(&format!("{command} --resume")).ok()).unwrap();
+    assert_eq!(again, first);
+    std::fs::remove_dir_all(&directory).unwrap();
+}
+
+#[test]
+fn claims_that_need_no_link_are_judged_with_all_their_files() {
+    let directory = std::env::temp_dir().join(format!("onramp-claims-{}", std::process::id()));
+    let ran = onramp(&format!("--json lab reproduce buffers-map -o {}", directory.display()));
+    let report: serde_json::Value = serde_json::from_str(&ran.ok()).unwrap();
+    let claim = &report["claims"][0];
+    assert_eq!(
+        (&report["schema"], &claim["id"], &claim["holds"]),
+        (&1.into(), &"buffers-map".into(), &true.into())
+    );
+    for field in ["source", "measured", "runs", "checks"] {
+        assert!(!claim[field].is_null(), "{field}");
+    }
+    for file in ["report.html", "claims.json", "buffers-map.csv", "buffers-map.svg"] {
+        assert!(directory.join(file).metadata().unwrap().len() > 100, "{file}");
+    }
+    std::fs::remove_dir_all(&directory).unwrap();
+    let listed = json("lab reproduce --list");
+    assert_eq!(listed["claims"].as_array().unwrap().len(), onramp_lab::reproduce::CLAIMS.len());
+}
+
+#[test]
+fn an_experiment_that_is_asked_to_end_detaches_first() {
+    if !root_or_skip("an_experiment_that_is_asked_to_end_detaches_first") {
+        return;
+    }
+    let _attachments = Attachments::lock();
+    let before = host_state(&[]);
+    let directory = std::env::temp_dir().join(format!("onramp-lab-ended-{}", std::process::id()));
+    let command = format!("-q lab run plain --profile geo --seconds 60 -o {}", directory.display());
+    for signal in [nix::sys::signal::SIGINT, nix::sys::signal::SIGTERM] {
+        let mut lab = command_of(&command);
+        let attached = (0..500).any(|_| {
+            std::thread::sleep(std::time::Duration::from_millis(20));
+            host_state(&[]) != before && directory.join("manifest.json").exists()
+        });
+        assert!(attached);
+        std::thread::sleep(std::time::Duration::from_secs(1));
+        nix::sys::signal::kill(nix::unistd::Pid::from_raw(lab.id().cast_signed()), signal).unwrap();
+        assert_eq!(lab.wait().unwrap().code(), Some(128 + signal as i32));
+        assert_eq!(host_state(&[]), before, "after {signal}");
+        std::fs::remove_dir_all(&directory).unwrap();
+    }
+}
+
+fn command_of(arguments: &str) -> std::process::Child {
+    let mut command = onramp_tests::cli::command(arguments.split(' '));
+    command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null()).spawn().unwrap()
 }

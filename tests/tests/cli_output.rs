@@ -5,8 +5,22 @@ use std::process::Stdio;
 
 use onramp_tests::cli::{self, Ran, json, onramp};
 
-const VERBS: [&str; 9] =
-    ["list", "attach", "detach", "status", "tune", "run", "flows", "doctor", "completions"];
+const VERBS: [&str; 14] = [
+    "list",
+    "attach",
+    "detach",
+    "status",
+    "tune",
+    "run",
+    "flows",
+    "watch",
+    "top",
+    "doctor",
+    "shadow",
+    "model",
+    "profile",
+    "completions",
+];
 
 #[test]
 fn every_verb_explains_itself_with_an_example() {

@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use onramp_lab::experiment::{Arm, Plan, run_once};
+use onramp_lab::experiment::{Amount, Arm, Plan, run_once};
 use onramp_lab::host::{Hosts, SENDER};
 use onramp_lab::profile::Profile;
 use onramp_loader::AttachOptions;
@@ -101,7 +101,7 @@ fn curl_from_a_web_server_takes_as_long_as_the_labs_download() {
     drop(hosts);
     fs::remove_dir_all(&directory).unwrap();
 
-    let plan = Plan { bytes: BYTES, ..Plan::new(profile()) };
+    let plan = Plan { amount: Amount::Bytes(BYTES), ..Plan::new(profile()) };
     let arm = Arm { congestion_control: "onramp_plain".into(), ..Arm::stock("plain") };
     let lab = run_once(&plan, &arm, SEED).unwrap();
     // Half a second for the request and what differs from run to run.

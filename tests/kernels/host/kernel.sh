@@ -12,7 +12,7 @@ onramp=$5
 work=$6
 results=$7
 here=$(dirname "$(readlink -f "$0")")
-seconds=300
+seconds=480
 
 # Whatever runs is ours to end.
 child=

@@ -1,0 +1,98 @@
+//! A connection over a wire, for tests that stage events on it.
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::fd::AsRawFd;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use nix::sys::socket::{setsockopt, sockopt::TcpCongestion};
+use onramp_loader::Flow;
+
+use crate::wire::{FAR, Wire};
+
+nix::ioctl_read_bad!(
+    /// `SIOCOUTQ`.
+    bytes_in_send_queue,
+    libc::TIOCOUTQ,
+    libc::c_int
+);
+
+/// A connection from the wire's near end to its far end, where somebody reads.
+pub struct Sender {
+    /// The wire.
+    pub wire: Wire,
+    /// The near end's socket.
+    pub stream: TcpStream,
+}
+
+impl Sender {
+    /// Connects and chooses a congestion control.
+    ///
+    /// # Panics
+    /// If that fails.
+    pub fn connect(wire: Wire, control: &str) -> Self {
+        let listener = wire.far.run(|| TcpListener::bind((FAR, 0)).expect("bind")).expect("namespace");
+        let port = listener.local_addr().expect("address").port();
+        thread::spawn(move || {
+            let (mut stream, _) = listener.accept().expect("accept");
+            let mut buffer = vec![0; 1 << 16];
+            while stream.read(&mut buffer).is_ok_and(|bytes| bytes > 0) {}
+        });
+        let stream = wire.near.run(|| TcpStream::connect((FAR, port)).expect("connect")).expect("namespace");
+        stream.set_write_timeout(Some(Duration::from_secs(20))).expect("timeout");
+        let sender = Self { wire, stream };
+        sender.choose(control);
+        sender
+    }
+
+    /// Chooses a congestion control.
+    ///
+    /// # Panics
+    /// If the kernel refuses.
+    pub fn choose(&self, control: &str) {
+        setsockopt(&self.stream, TcpCongestion, &control.into()).expect("congestion control");
+    }
+
+    /// Sends so many bytes; returns when the socket has taken them.
+    ///
+    /// # Panics
+    /// If it does not within twenty seconds.
+    pub fn send(&mut self, bytes: usize) {
+        self.stream.write_all(&vec![0; bytes]).expect("send");
+    }
+
+    /// Bytes that the socket has taken and that are not acknowledged yet, sent or not.
+    ///
+    /// # Panics
+    /// If the kernel does not tell.
+    pub fn unacknowledged(&self) -> usize {
+        let mut bytes = 0;
+        // SAFETY: the kernel fills one int.
+        unsafe { bytes_in_send_queue(self.stream.as_raw_fd(), &raw mut bytes) }.expect("SIOCOUTQ");
+        bytes.try_into().expect("not negative")
+    }
+
+    /// The flow as it is.
+    ///
+    /// # Panics
+    /// If it is not listed.
+    pub fn flow(&self) -> Flow {
+        let local = self.stream.local_addr().expect("address");
+        let listed = self.wire.near.run(|| onramp_loader::flows(|socket| socket.local == local));
+        let flows = listed.expect("namespace").expect("flows");
+        flows.into_iter().next().expect("the flow is listed")
+    }
+
+    /// The flow once `done` holds of it, or as it is after ten seconds.
+    pub fn flow_when(&self, done: impl Fn(&Flow) -> bool) -> Flow {
+        let deadline = Instant::now() + Duration::from_secs(10);
+        loop {
+            let flow = self.flow();
+            if done(&flow) || Instant::now() > deadline {
+                return flow;
+            }
+            thread::sleep(Duration::from_millis(10));
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! `onramp profile`: needs no kernel and no privilege.
+
+use std::fs;
+use std::path::PathBuf;
+
+use onramp_tests::cli::{command, json, onramp};
+use serde_json::Value;
+
+fn root() -> PathBuf {
+    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
+}
+
+fn example() -> String {
+    fs::read_to_string(root().join("docs/example.toml")).unwrap()
+}
+
+/// A file of this test's own, gone at its end.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(name: &str, text: &str) -> Self {
+        let directory = std::env::temp_dir().join(format!("onramp-profile-{}-{name}", std::process::id()));
+        fs::create_dir_all(&directory).unwrap();
+        fs::write(directory.join("mine.toml"), text).unwrap();
+        Self(directory)
+    }
+
+    fn path(&self) -> String {
+        self.0.join("mine.toml").display().to_string()
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+#[test]
+fn every_shipped_profile_and_the_annotated_example_are_right() {
+    let mut paths = vec![root().join("docs/example.toml")];
+    let shipped = fs::read_dir(root().join("profiles")).unwrap().map(|entry| entry.unwrap().path());
+    paths.extend(shipped.filter(|path| path.extension().is_some_and(|extension| extension == "toml")));
+    assert!(paths.len() > 2);
+    let mut check = command(["profile", "check"]);
+    let output = check.args(&paths).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{text}");
+    assert_eq!(text.lines().filter(|line| line.ends_with(": ok")).count(), paths.len());
+}
+
+#[test]
+fn the_example_has_every_setting_of_the_hosts() {
+    for key in onramp_lab::host::HostSpec::KEYS {
+        assert!(example().contains(&format!("\n{key} = ")), "{key}");
+    }
+}
+
+#[test]
+fn what_is_wrong_is_named_with_key_value_and_range() {
+    for (name, from, to, expected) in [
+        (
+            "link",
+            "delay_us = 50_000",
+            "delay_us = 50_000_000_000",
+            "link.forward.delay_us = 50000000000 is out of range: expected 0 to 10000000",
+        ),
+        (
+            "aqm",
+            "drop_probability = 0.1",
+            "drop_probability = 10",
+            "link.forward.aqm.drop_probability = 10 is out of range: expected 0 to 1",
+        ),
+        (
+            "host",
+            "mtu_bytes = 1_500",
+            "mtu_bytes = 9_000",
+            "host.mtu_bytes = 9000 is out of range: expected 256 to 1500",
+        ),
+        (
+            "buffers",
+            "tcp_wmem = [4_096, 16_384",
+            "tcp_wmem = [4_096, 1_024",
+            "host.tcp_wmem[1] = 1024 is out of range",
+        ),
+        ("key", "tcp_sack = true", "tcp_sac = true", "unknown field `tcp_sac`"),
+        (
+            "algorithm",
+            "algorithm = \"search\"",
+            "algorithm = \"serach\"",
+            "\"serach\" is not known: give one of plain",
+        ),
+        (
+            "parameter",
+            "threshold_pct = 26",
+            "treshold_pct = 26",
+            "no parameter \"treshold_pct\"; it has form",
+        ),
+        (
+            "value",
+            "threshold_pct = 26",
+            "threshold_pct = 126",
+            "threshold_pct=126 is not allowed: give 0..100 percent",
+        ),
+        (
+            "choice",
+            "look_back = \"min\"",
+            "look_back = \"never\"",
+            "look_back=never is not allowed: give latest|smoothed|min",
+        ),
+        ("version", "version = 1", "version = 2", "version = 2 is out of range"),
+    ] {
+        assert!(example().contains(from), "{from}");
+        let file = Scratch::new(name, &example().replacen(from, to, 1));
+        let ran = onramp(&format!("--json profile check {}", file.path()));
+        assert_eq!(ran.code, Some(1), "{name}: {ran:?}");
+        let report: Value = serde_json::from_str(&ran.stdout).unwrap();
+        assert_eq!((&report["schema"], &report["profiles"][0]["valid"]), (&1.into(), &false.into()));
+        let error = report["profiles"][0]["error"].as_str().unwrap();
+        assert!(error.contains(expected), "{name}: {error}");
+    }
+}
+
+#[test]
+fn a_profile_that_is_not_there_is_a_usage_error_and_the_others_are_checked_all_the_same() {
+    let ran = onramp("profile check geo nowhere ./nowhere.toml");
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    assert!(ran.stdout.starts_with("geo: ok\nnowhere: there is no profile"), "{ran:?}");
+    onramp("profile show nowhere").refused(2);
+    assert_eq!(onramp("profile check").code, Some(2));
+}
+
+#[test]
+fn what_is_shown_is_the_profile_again_with_what_follows_from_it() {
+    let shown = json("profile show geo");
+    let derived = &shown["derived"];
+    assert_eq!((&derived["bdp_bytes"], &derived["base_rtt_us"]), (&11_250_000.into(), &600_000.into()));
+    assert_eq!(derived["recommended_buffer_bytes"], 26_214_400);
+    assert!((derived["queue_to_bdp"].as_f64().unwrap() - 3.2).abs() < 1e-9);
+    assert_eq!((&derived["algorithm"], &derived["buffers_hold_bdp"]), (&"search".into(), &true.into()));
+    // What the profile does not set has the algorithm's default.
+    assert_eq!(
+        (&shown["parameters"]["threshold_pct"], &shown["parameters"]["form"]),
+        (&10.into(), &"sent".into())
+    );
+
+    let text = onramp("profile show geo").ok();
+    let file = Scratch::new("again", &text);
+    let again = json(&format!("profile show {}", file.path()));
+    assert_eq!((&again["profile"], &again["derived"]), (&shown["profile"], derived));
+}
+
+#[test]
+fn own_profiles_come_before_those_built_in_and_wrong_ones_are_listed_with_their_error() {
+    let directory = Scratch::new("list", "");
+    let own = directory.0.join("profiles");
+    fs::create_dir_all(&own).unwrap();
+    fs::write(own.join("geo.toml"), example()).unwrap();
+    fs::write(own.join("broken.toml"), "version = 1\n").unwrap();
+    let mut list = command(["--json", "profile", "list"]);
+    let output = list.current_dir(&directory.0).output().unwrap();
+    assert!(output.status.success());
+    let listed: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let rows = listed["profiles"].as_array().unwrap();
+    let row = |name: &str| rows.iter().find(|row| row["name"] == name).unwrap();
+    assert_eq!(
+        (&row("geo")["origin"], &row("leo")["origin"]),
+        (&"profiles/geo.toml".into(), &"built in".into())
+    );
+    assert_eq!(row("geo")["summary"]["rate_bps"], 50_000_000);
+    assert!(row("broken")["error"].as_str().unwrap().contains("missing field"), "{listed}");
+    assert_eq!(rows.iter().filter(|row| row["name"] == "geo").count(), 1);
+}

@@ -1,0 +1,284 @@
+//! `onramp replay` and `onramp export` on recordings that need no kernel, and the queries of docs/recording.md.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use onramp_loader::algorithm::{Ack, Flow, find};
+use onramp_recording::rows::{AckRow, ExitRow, FlowRow, ParameterRow, RoundRow, TABLES};
+use onramp_recording::{Limits, Manifest, SCHEMA, Writer};
+use onramp_tests::cli::{self, Ran, json, onramp};
+use serde_json::Value;
+
+/// A directory of the test's own, gone with it.
+struct Directory(PathBuf);
+
+impl Directory {
+    fn new(test: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("onramp-replay-{test}-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir(&path).unwrap();
+        Self(path)
+    }
+
+    fn join(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Acknowledgements of a slow start: the window grows by a segment on each, the queue from a window of 100 on.
+fn slow_start(acks: u32) -> impl Iterator<Item = Ack> {
+    (0..acks).map(|index| {
+        let cwnd = 10 + index;
+        let rtt_us = 50_000 + cwnd.saturating_sub(100) * 500;
+        Ack {
+            now_us: 1_050_000 + u64::from(index) * 1_000,
+            bytes_acked: u64::from(index + 1) * 1_000,
+            bytes_sent: u64::from(2 * index + 11) * 1_000,
+            bytes_outstanding: (index + 10) * 1_000,
+            delivered: index + 1,
+            acked: 1,
+            rtt_us: rtt_us as i32,
+            smoothed_rtt_us: rtt_us,
+            min_rtt_us: 50_000,
+            cwnd,
+            ssthresh: 0x7fff_ffff,
+            in_flight: cwnd - 1,
+            mss: 1_000,
+            gso_max_size: 65_536,
+            ..Ack::default()
+        }
+    })
+}
+
+/// Two flows under `search`, in files of 400 rows.
+fn recording(directory: &Path) {
+    let manifest = Manifest {
+        schema: SCHEMA,
+        onramp: "0.1.0".to_owned(),
+        level: "ack".to_owned(),
+        ..Manifest::default()
+    };
+    let mut writer = Writer::create(directory, manifest, Limits { rows: 400, ..Limits::default() }).unwrap();
+    let search = find("search").unwrap();
+    for (declaration, value) in search.parameters().iter() {
+        let (name, value) = (declaration.name.into(), declaration.show(value).into());
+        writer
+            .push(ParameterRow { algorithm: "search".into(), name, value, ..ParameterRow::default() })
+            .unwrap();
+    }
+    for number in [1, 2] {
+        let start =
+            FlowRow { flow: number, event: "start".into(), algorithm: "search".into(), ..FlowRow::default() };
+        let (local, remote) = ("192.0.2.1".into(), "192.0.2.2".into());
+        let (local_port, remote_port) = (40_000 + number as u32, 443);
+        writer
+            .push(FlowRow { local_address: local, local_port, remote_address: remote, remote_port, ..start })
+            .unwrap();
+        let mut flow = Flow::new(search.parameters());
+        for (index, ack) in slow_start(600).enumerate() {
+            let verdict = flow.on_ack(&ack);
+            let row = AckRow::new(number, &ack, &verdict, search.outcome_name(verdict.outcome).into());
+            writer.push(AckRow { slow_starts: 1, sequence: index as u32 + 1, ..row }).unwrap();
+        }
+        let exit =
+            ExitRow { flow: number, event: "exit".into(), reason: "loss".into(), ..ExitRow::default() };
+        writer
+            .push(ExitRow { since_start_us: 650_000, window: 609, mss: 1_000, min_rtt_us: 50_000, ..exit })
+            .unwrap();
+        let round = RoundRow { flow: number, duration_us: 50_000, bytes: 10_000, ..RoundRow::default() };
+        writer.push(RoundRow { cwnd: 20, mss: 1_000, in_flight: 19, ..round }).unwrap();
+    }
+    writer.finish(2_000_000).unwrap();
+}
+
+fn csv(path: &Path, flaw: &str) {
+    let mut text = "now_us,bytes_acked,bytes_sent,rtt_us,cwnd,in_flight,mss,app_limited\n".to_owned();
+    for ack in slow_start(600) {
+        let Ack { now_us, bytes_acked, bytes_sent, rtt_us, cwnd, in_flight, mss, .. } = ack;
+        text += &format!(
+            "{now_us},{bytes_acked},{bytes_sent},{rtt_us},{cwnd},{in_flight},{mss},0\n{}",
+            if cwnd == 50 { flaw } else { "" }
+        );
+    }
+    fs::write(path, text).unwrap();
+}
+
+#[test]
+fn several_algorithms_and_a_sweep_in_one_call_with_a_plot() {
+    let home = Directory::new("sweep");
+    let (path, plot) = (home.join("acks.csv"), home.join("plot.svg"));
+    csv(&path, "");
+    let report = json(&format!(
+        "replay {} --algorithm fixed,plain --sweep fixed.exit_window_bytes=50000:150000:50000 -o {}",
+        path.display(),
+        plot.display()
+    ));
+    let findings = report["flows"][0]["findings"].as_array().unwrap();
+    let windows: Vec<_> = findings.iter().map(|one| one["exit"]["window_bytes"].as_u64()).collect();
+    assert_eq!(windows, [Some(50_000), Some(100_000), Some(150_000), None]);
+    assert_eq!(findings[1]["settings"], serde_json::json!(["exit_window_bytes=100000"]));
+    assert_eq!(findings[3]["judged"], 600);
+    let svg = fs::read_to_string(&plot).unwrap();
+    assert!(svg.contains("<svg") && svg.contains("exit_window_bytes=150000"), "no plot");
+}
+
+#[test]
+fn bad_rows_are_named_and_the_others_used() {
+    let home = Directory::new("rows");
+    let path = home.join("acks.csv");
+    csv(&path, "1,2,3\n");
+    let ran = onramp(&format!("replay {} --algorithm search", path.display()));
+    assert_eq!(ran.code, Some(5), "{ran:?}");
+    assert!(
+        ran.stderr.contains("acks.csv: line 43: it has 3 values, the first line 8; the row is not used"),
+        "{ran:?}"
+    );
+    assert!(ran.stdout.contains("600 acknowledgements"), "{ran:?}");
+}
+
+#[test]
+fn what_cannot_be_replayed_is_refused_with_the_reason() {
+    let home = Directory::new("refused");
+    let path = home.join("acks.csv");
+    csv(&path, "");
+    let replay = |rest: &str| onramp(&format!("replay {} {rest}", path.display()));
+    assert!(replay("--algorithm serach").refused(2).contains("no algorithm \"serach\"; there are plain"));
+    assert!(replay("--algorithm search --set threshold_pct=101").refused(2).contains("0..100 percent"));
+    assert!(replay("--algorithm search --sweep threshold_pct=1:2").refused(2).contains("is no sweep"));
+    assert_eq!(replay("").code, Some(2));
+    let text = fs::read_to_string(&path).unwrap().replacen("app_limited", "app_limited,colour", 1);
+    fs::write(&path, text.replace(",0\n", ",0,red\n")).unwrap();
+    assert!(replay("--algorithm search").refused(1).contains("columns colour are not known"));
+    assert!(replay("--algorithm search --ignore-unknown").ok().contains("600 acknowledgements"));
+    assert!(onramp("replay /nowhere --algorithm search").refused(1).contains("/nowhere: No such file"));
+    let empty = home.join("empty");
+    fs::create_dir(&empty).unwrap();
+    let error = onramp(&format!("replay {} --algorithm search", empty.display())).refused(1);
+    assert!(error.contains("holds neither manifest.json nor a .parquet file"), "{error}");
+}
+
+#[test]
+fn a_damaged_file_is_named_and_the_others_replayed_and_exported() {
+    let home = Directory::new("damaged");
+    let path = home.join("recording");
+    recording(&path);
+    let whole = json(&format!("replay {} --algorithm search --continue", path.display()));
+    assert_eq!(whole["flows"].as_array().unwrap().len(), 2);
+    for flow in whole["flows"].as_array().unwrap() {
+        assert_eq!(flow["acks"], 600);
+        assert_eq!(flow["findings"][0]["recorded"]["different"], 0);
+        assert_eq!(flow["recorded_exit"]["reason"], "loss");
+    }
+    let one = json(&format!("replay {} --algorithm search --flow 2", path.display()));
+    assert_eq!(one["flows"].as_array().unwrap().len(), 1);
+    let file = path.join("acks-000003.parquet");
+    let bytes = fs::read(&file).unwrap();
+    fs::write(&file, &bytes[..bytes.len() / 2]).unwrap();
+    for verb in ["replay --algorithm search --continue", "export --format csv"] {
+        let ran = onramp(&format!("{verb} {}", path.display()));
+        assert_eq!(ran.code, Some(5), "{ran:?}");
+        assert!(ran.stderr.contains("acks-000003.parquet is damaged"), "{ran:?}");
+        assert!(!ran.stdout.is_empty());
+    }
+    let exported = onramp(&format!("export --format csv {}", path.display())).stdout;
+    assert_eq!(exported.lines().count(), 1 + 800);
+}
+
+#[test]
+fn exports_go_to_files_and_pipes_and_say_when_the_disk_is_full() {
+    let home = Directory::new("exports");
+    let path = home.join("recording");
+    recording(&path);
+    let export = |rest: &str| onramp(&format!("export {} {rest}", path.display()));
+    assert_eq!(export("--format csv").ok().lines().count(), 1_201);
+    assert_eq!(export("--format csv --flow 1").ok().lines().count(), 601);
+    let exits = export("--format csv --table exits").ok();
+    assert!(
+        exits.starts_with("at_us,flow,sequence,event,reason,") && exits.contains(",exit,loss,650000,"),
+        "{exits}"
+    );
+    let rows = export("--format ndjson").ok();
+    assert!(rows.lines().all(|line| serde_json::from_str::<Value>(line).is_ok()));
+    let sqlog = home.join("flows.sqlog");
+    export(&format!("--format qlog -o {}", sqlog.display())).ok();
+    let text = fs::read_to_string(&sqlog).unwrap();
+    assert!(text.starts_with("\u{1e}{") && text.contains("\"qlog_format\":\"JSON-SEQ\""));
+    assert!(export("--format csv --table nothing").refused(2).contains("flows, acks, rounds, exits"));
+    assert!(export("--format qlog --table acks").refused(2).contains("--table is for"));
+    let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let mut command = cli::command(["export", "--format", "csv"]);
+    let ran: Ran = command.arg(&path).stdout(full).output().unwrap().into();
+    assert!(ran.refused(1).contains("No space left on device"));
+}
+
+#[test]
+fn every_column_is_documented() {
+    let page =
+        fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/recording.md")).unwrap();
+    for (table, columns) in TABLES {
+        let section = page.split(&format!("\n### {table}\n")).nth(1).unwrap_or_else(|| panic!("{table}"));
+        let section = section.split("\n#").next().unwrap();
+        for column in *columns {
+            let row = format!("| `{}` | ", column.name);
+            assert!(
+                section.contains(&row) && section.contains(column.help.trim()),
+                "{table}.{}",
+                column.name
+            );
+        }
+    }
+}
+
+#[test]
+fn the_documented_duckdb_queries_run() {
+    let Some(python) = duckdb() else {
+        println!("SKIP: the_documented_duckdb_queries_run: DuckDB cannot be installed without the network");
+        return;
+    };
+    let page =
+        fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/recording.md")).unwrap();
+    let queries: Vec<&str> =
+        page.split("```sql\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect();
+    assert!(queries.len() >= 4, "{} queries", queries.len());
+    let home = Directory::new("duckdb");
+    recording(&home.join("recording"));
+    for query in queries {
+        let script = "import duckdb, sys\nrows = duckdb.sql(sys.argv[1]).fetchall()\nprint(len(rows))";
+        let ran = Command::new(&python).args(["-c", script, query]).current_dir(&home.0).output().unwrap();
+        let ran = Ran::from(ran);
+        assert_eq!(ran.code, Some(0), "{query}\n{ran:?}");
+        assert!(ran.stdout.trim().parse::<usize>().unwrap() > 0, "{query} finds nothing");
+    }
+}
+
+/// Python with DuckDB, in a virtual environment below the build directory; none: it is not there, and neither is the
+/// network.
+fn duckdb() -> Option<PathBuf> {
+    let environment = Path::new(env!("CARGO_TARGET_TMPDIR")).join("duckdb");
+    let python = environment.join("bin/python");
+    let works =
+        || Command::new(&python).args(["-c", "import duckdb"]).output().is_ok_and(|ran| ran.status.success());
+    if works() {
+        return Some(python);
+    }
+    let made: Ran = Command::new("python3").args(["-m", "venv"]).arg(&environment).output().unwrap().into();
+    assert_eq!(made.code, Some(0), "python3 -m venv (Debian: python3-venv): {made:?}");
+    let pip = ["-m", "pip", "install", "--quiet", "--retries", "1", "duckdb==1.4.1"];
+    let installed: Ran = Command::new(&python).args(pip).output().unwrap().into();
+    if installed.code == Some(0) {
+        assert!(works(), "DuckDB is installed and cannot be imported");
+        return Some(python);
+    }
+    // What pip says when it reaches nobody; anything else is a fault of the test's own.
+    let offline =
+        ["NewConnectionError", "ConnectTimeoutError", "Name or service not known", "name resolution"];
+    assert!(offline.iter().any(|sign| installed.stderr.contains(sign)), "{installed:?}");
+    None
+}

@@ -1,0 +1,343 @@
+//! `onramp shadow`: what it sees of a flow is what the kernel's shell sees, on whichever control, and nothing is left.
+
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, Stdio};
+use std::time::Duration;
+
+use libbpf_rs::query::{MapInfoIter, ProgInfoIter};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use onramp_loader::abi::{ExitRecord, flow_flag};
+use onramp_loader::algorithm::{Ack, Flow, Parameters, all, find, outcome};
+use onramp_loader::shadow::{Follower, Shadow, Step};
+use onramp_loader::telemetry::{Event, Level, What};
+use onramp_loader::{AttachOptions, ExitReason, Phase};
+use onramp_tests::bottleneck::bottleneck;
+use onramp_tests::cli::{self, host_state, json, onramp};
+use onramp_tests::sender::Sender;
+use onramp_tests::telemetry::{events, stream, until_ended};
+use onramp_tests::traffic::within;
+use onramp_tests::wire::Wire;
+use onramp_tests::{Attachments, root_or_skip};
+use serde_json::Value;
+
+/// One way; the RTT is twice this and the queue.
+const DELAY: Duration = Duration::from_millis(50);
+/// Bytes per second, and segments of the queue: slow start overflows it.
+const RATE: u32 = 1_500_000;
+const QUEUE: u32 = 300;
+const LONG: Duration = Duration::from_secs(20);
+/// Flows whose every acknowledgement is compared.
+const FLOWS: usize = 5;
+
+/// A shadow under way; killed when dropped.
+struct Watch(Option<Child>);
+
+impl Watch {
+    /// Starts it and waits until it watches.
+    fn start(arguments: &str) -> Self {
+        let mut command = cli::command(["--json", "shadow"]);
+        let command = command.args(arguments.split_whitespace());
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stderr.as_mut().unwrap()).read_line(&mut line).unwrap();
+        assert!(line.starts_with("watching"), "{line}");
+        Self(Some(child))
+    }
+
+    fn pid(&self) -> i32 {
+        self.0.as_ref().unwrap().id() as i32
+    }
+
+    /// Ends it as Ctrl-C does.
+    fn report(mut self) -> Value {
+        kill(Pid::from_raw(self.pid()), Signal::SIGINT).unwrap();
+        let mut child = self.0.take().unwrap();
+        let mut text = String::new();
+        child.stdout.take().unwrap().read_to_string(&mut text).unwrap();
+        assert!(child.wait().unwrap().success(), "{text}");
+        serde_json::from_str(&text).unwrap()
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.0.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+/// A slow start into a queue that overflows, and some more.
+fn transfer(control: &str) -> String {
+    let mut sender = Sender::connect(Wire::lay(DELAY, bottleneck(RATE, QUEUE)), control);
+    sender.send(2_000_000);
+    assert!(within(LONG, || sender.unacknowledged() == 0));
+    sender.stream.local_addr().unwrap().to_string()
+}
+
+/// Parameters with which most algorithms leave on this wire before the loss.
+fn parameters() -> Vec<Parameters> {
+    let parameters = all().map(|algorithm| {
+        let mut parameters = algorithm.parameters();
+        match algorithm.name() {
+            "fixed" => parameters.set("exit_window_bytes", "200000").unwrap(),
+            "best" => parameters.set("min_rate", "100000").unwrap(),
+            _ => {}
+        }
+        parameters
+    });
+    parameters.collect()
+}
+
+/// Number of the acknowledgement on which an algorithm leaves, as a replay counts.
+fn exit(parameters: &Parameters, acks: &[Ack]) -> Option<usize> {
+    let mut flow = Flow::new(parameters.clone());
+    acks.iter().position(|ack| {
+        let verdict = flow.on_ack(ack);
+        verdict.outcome == outcome::EXIT || verdict.ssthresh != 0 && verdict.ssthresh <= ack.cwnd
+    })
+}
+
+/// The acknowledgements of a flow's first slow start, as its algorithm was asked about them.
+fn asked(events: &[&Event]) -> Vec<Ack> {
+    let until_loss = events.iter().take_while(|event| !matches!(event.what, What::Loss(_)));
+    until_loss
+        .filter_map(
+            |event| if let What::Ack(ack) = &event.what { ack.verdict.map(|_| ack.ack) } else { None },
+        )
+        .collect()
+}
+
+/// Fields of an acknowledgement that differ. Times may by what lies between two calls, and the RTT sample where the
+/// acknowledgement is also a selective one: then the kernel has two.
+fn differences(exact: &Ack, seen: &Ack) -> Option<(Ack, Ack)> {
+    let close = exact.now_us.abs_diff(seen.now_us) < 1_000;
+    let selective = u64::from(exact.delivered - 1) * u64::from(exact.mss) > exact.bytes_acked;
+    let rtt_us = if selective { exact.rtt_us } else { seen.rtt_us };
+    let same = Ack { now_us: exact.now_us, rtt_us, ..*seen };
+    (!close || same != *exact).then_some((*exact, *seen))
+}
+
+#[test]
+fn every_acknowledgement_and_every_exit_is_as_in_the_kernel() {
+    if !root_or_skip("shadow against telemetry") {
+        return;
+    }
+    let attachments = Attachments::lock();
+    attachments.attach(&AttachOptions::new(find("plain").unwrap().parameters()));
+    let (mut compared, mut late, mut exits) = (0, 0, 0);
+    for _ in 0..FLOWS {
+        let mut exact = stream(Level::Ack);
+        let mut shadow = Shadow::open(false).unwrap();
+        let local = transfer("onramp_plain");
+        let items = until_ended(&mut exact, 1);
+        let (mut follower, mut seen) = (Follower::default(), Vec::new());
+        while let Some(glimpse) = shadow.next_within(Duration::from_millis(300)) {
+            if glimpse.local().to_string() == local {
+                seen.extend(follower.take(&glimpse).into_iter().filter_map(|step| match step {
+                    Step::Ack { ack, .. } => Some(ack),
+                    Step::Loss { .. } => None,
+                }));
+            }
+        }
+        let asked = asked(&events(&items));
+        assert!(asked.len() > 200, "{}", asked.len());
+        assert_eq!(asked.len(), seen.len());
+        for (one, other) in asked.iter().zip(&seen) {
+            assert_eq!(differences(one, other), None);
+            late = late.max(one.now_us.abs_diff(other.now_us));
+        }
+        compared += seen.len();
+        for parameters in parameters() {
+            let (kernel, here) = (exit(&parameters, &asked), exit(&parameters, &seen));
+            assert_eq!(kernel, here, "{parameters:?}");
+            exits += usize::from(here.is_some());
+        }
+        assert_eq!(follower.exit.map(|exit| exit.reason), Some(ExitReason::Loss));
+        assert_eq!(follower.lost, 0);
+    }
+    println!("{compared} acknowledgements, times by {late} us at most, {exits} exits, all on the same one");
+    assert!(exits > 3 * FLOWS, "most algorithms leave on this wire");
+}
+
+/// The row of the flow with this local address.
+fn row<'a>(report: &'a Value, local: &str) -> Option<&'a Value> {
+    report["flows"].as_array().unwrap().iter().find(|flow| flow["local"] == local)
+}
+
+#[test]
+fn flows_of_stock_controls_are_judged_beside_what_they_do() {
+    if !root_or_skip("shadow of stock controls") {
+        return;
+    }
+    let registered = onramp_loader::kernel::registered().unwrap();
+    let watch = Watch::start(
+        "--algorithms plain,best,fixed --set best.min_rate=100000 --sweep fixed.exit_window_bytes=100000,200000",
+    );
+    let flows =
+        ["cubic", "reno", "bbr"].into_iter().filter(|name| registered.iter().any(|have| have == name));
+    let flows: Vec<_> = flows.map(|control| (control, transfer(control))).collect();
+    let report = watch.report();
+    assert_eq!(report["dropped"], 0, "{report}");
+    for (control, local) in flows {
+        let flow = row(&report, &local).unwrap_or_else(|| panic!("no {local}: {report}"));
+        assert_eq!(flow["congestion_control"], control);
+        assert_eq!((&flow["ended"], &flow["under_way"]), (&true.into(), &false.into()), "{flow}");
+        let [plain, _, early, later] = &flow["findings"].as_array().unwrap()[..] else { panic!("{flow}") };
+        assert!(plain["exit"].is_null() && plain["judged"].as_u64().unwrap() > 20, "{flow}");
+        // Slow start passes the first window before the second, in every control.
+        let at = |finding: &Value| finding["exit"]["at_us"].as_u64();
+        assert!(at(early).unwrap() < at(later).unwrap_or(u64::MAX), "{flow}");
+        assert!(early["exit"]["window_bytes"].as_u64().unwrap() >= 100_000, "{flow}");
+        println!("{control}: {} {} {}", flow["exit"], flow["acks"], early["exit"]["at_us"]);
+        if control == "reno" {
+            assert_eq!(flow["exit"]["reason"], "loss", "{flow}");
+            assert!(at(early).unwrap() < flow["exit"]["at_us"].as_u64().unwrap(), "{flow}");
+        }
+    }
+}
+
+#[test]
+fn a_flow_under_way_is_passed_over_unless_asked_for() {
+    if !root_or_skip("shadow of a flow under way") {
+        return;
+    }
+    let mut sender = Sender::connect(Wire::lay(DELAY, bottleneck(RATE, QUEUE)), "reno");
+    sender.send(30_000);
+    assert!(within(LONG, || sender.unacknowledged() == 0));
+    let local = sender.stream.local_addr().unwrap().to_string();
+    let filter = format!("src {local}");
+    let without = Watch::start(&format!("--algorithms search {filter}"));
+    let with = Watch::start(&format!("--algorithms search --under-way {filter}"));
+    let other = Watch::start("--algorithms search --under-way src 203.0.113.1");
+    sender.send(100_000);
+    assert!(within(LONG, || sender.unacknowledged() == 0));
+    let (without, with, other) = (without.report(), with.report(), other.report());
+    assert!(without["skipped_under_way"].as_u64().unwrap() >= 1, "{without}");
+    assert_eq!(without["flows"], Value::Array(Vec::new()));
+    assert_eq!(row(&with, &local).unwrap()["under_way"], true, "{with}");
+    assert_eq!(other["flows"], Value::Array(Vec::new()), "the filter");
+}
+
+/// Programs and maps of shadows on this host.
+fn objects() -> Vec<(&'static str, u32)> {
+    let ours = |name: &str| name.starts_with("shadow_");
+    let programs = ProgInfoIter::default().filter(|one| ours(&one.name.to_string_lossy()));
+    let maps = MapInfoIter::default().filter(|one| ours(&one.name.to_string_lossy()));
+    programs.map(|one| ("program", one.id)).chain(maps.map(|one| ("map", one.id))).collect()
+}
+
+#[test]
+fn nothing_is_left_of_a_killed_shadow_and_its_flows_go_on() {
+    if !root_or_skip("a killed shadow") {
+        return;
+    }
+    let _attachments = Attachments::lock();
+    let (before, state) = (objects(), host_state(&[]));
+    let added = || objects().iter().filter(|one| !before.contains(one)).count();
+    let watch = Watch::start("--algorithms search,best");
+    assert!(added() >= 6, "three programs and three maps");
+    assert_eq!(host_state(&[]), state, "nothing is pinned or registered");
+    let mut sender = Sender::connect(Wire::lay(DELAY, bottleneck(RATE, QUEUE)), "reno");
+    sender.send(100_000);
+    kill(Pid::from_raw(watch.pid()), Signal::SIGKILL).unwrap();
+    drop(watch);
+    sender.send(100_000);
+    assert!(within(LONG, || sender.unacknowledged() == 0));
+    assert!(within(LONG, || added() == 0), "{:?}", objects());
+    assert_eq!(host_state(&[]), state);
+}
+
+#[test]
+fn what_is_asked_for_wrongly_is_refused_before_anything_is_loaded() {
+    for (arguments, said) in [
+        ("--algorithms serach", "there is no algorithm"),
+        ("--algorithms search --set treshold_pct=3", "treshold_pct"),
+        ("--algorithms search --set best.min_rate=3", "names no algorithm"),
+        ("--algorithms search dst nowhere", "not an address"),
+        ("--algorithms search --for 10", "duration"),
+    ] {
+        let ran = onramp(&format!("shadow {arguments}"));
+        assert_eq!(ran.code, Some(2), "{ran:?}");
+        assert!(ran.stderr.contains(said), "{ran:?}");
+    }
+}
+
+/// Where a flow of `transfer`'s kind left, and where it would have; `None`: it would not.
+fn observed(control: &str) -> (ExitReason, ExitRecord, Option<ExitRecord>) {
+    let mut told = stream(Level::Exit);
+    let mut sender = Sender::connect(Wire::lay(DELAY, bottleneck(RATE, QUEUE)), control);
+    sender.send(2_000_000);
+    let flow = sender.flow_when(|flow| matches!(flow.phase(), Phase::Left(..)));
+    let Phase::Left(reason, record) = flow.phase() else { panic!("{:?}", flow.phase()) };
+    assert_eq!(flow.header.unwrap().flags & flow_flag::PACED, 0, "{control}");
+    let listed = sender.wire.near.command(cli::binary()).args(["flows", "--json"]).output().unwrap();
+    let listed: Value = serde_json::from_slice(&listed.stdout).unwrap();
+    let in_listing = &listed["flows"][0]["observed"]["at_us"];
+    assert_eq!(in_listing.as_u64(), flow.observed().map(|record| record.at_us), "{listed}");
+    drop(sender);
+    let items = until_ended(&mut told, 1);
+    let exit = events(&items).into_iter().find_map(|event| match &event.what {
+        What::Exit(exit) => Some(*exit),
+        _ => None,
+    });
+    let exit = exit.expect("told");
+    assert_eq!((exit.reason, exit.record.window, exit.observed), (reason, record.window, flow.observed()));
+    (reason, record, flow.observed())
+}
+
+#[test]
+fn attached_to_observe_every_algorithm_grows_like_plain_and_says_where_it_would_have_left() {
+    if !root_or_skip("attach --observe") {
+        return;
+    }
+    let attachments = Attachments::lock();
+    let mut plain_window = 0;
+    for parameters in parameters() {
+        let algorithm = parameters.algorithm();
+        let name = algorithm.name();
+        attachments.attach(&AttachOptions { observe: true, ..AttachOptions::new(parameters) });
+        let (reason, exit, would) = observed(&algorithm.congestion_control());
+        println!("{name}: {reason:?} at {} segments, would leave: {would:?}", exit.window);
+        assert_eq!(reason, ExitReason::Loss, "{name}");
+        plain_window = if plain_window == 0 { exit.window } else { plain_window };
+        assert!(exit.window.abs_diff(plain_window) < plain_window / 10, "{name}: {exit:?} {plain_window}");
+        assert!(
+            would.is_none_or(|would| would.at_us < exit.at_us && would.window <= exit.window),
+            "{would:?}"
+        );
+        match name {
+            "plain" | "threshold" => assert_eq!(would, None, "{name}"),
+            "fixed" => {
+                // The first window beyond it; an acknowledgement of several segments passes it by several.
+                let least = 200_000_u32.div_ceil(exit.mss);
+                assert!((least..least + 8).contains(&would.unwrap().window), "{would:?}");
+            }
+            "search" | "best" | "hystart" => assert!(would.is_some(), "{name}"),
+            _ => {}
+        }
+        onramp_loader::detach(algorithm, false).unwrap();
+    }
+}
+
+#[test]
+fn observing_is_chosen_and_shown_on_the_command_line_and_is_what_keeps_search_from_leaving() {
+    if !root_or_skip("attach --observe and without") {
+        return;
+    }
+    let _attachments = Attachments::lock();
+    let attached = json("attach search --observe");
+    assert_eq!(attached["observe"], true);
+    assert_eq!(json("status")["algorithms"][0]["observe"], true);
+    assert!(onramp("status").ok().contains("observes only"));
+    let (_, _, would) = observed("onramp_search");
+    onramp("detach search").ok();
+    assert_eq!(json("attach search")["observe"], false);
+    let (reason, exit, none) = observed("onramp_search");
+    assert_eq!((reason, none), (ExitReason::Algorithm, None));
+    let ratio = f64::from(exit.window) / f64::from(would.unwrap().window);
+    assert!((0.7..1.4).contains(&ratio), "left {exit:?}, would have left {would:?}");
+    onramp("detach search").ok();
+}

@@ -1,0 +1,199 @@
+//! How a control paces, and what of it stays: bursts of an application that meet an open window show the rate at which
+//! a socket lets data out.
+
+use std::os::fd::AsRawFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use onramp_loader::{AttachOptions, ExitReason, Phase};
+use onramp_tests::capture::{Capture, median, rates};
+use onramp_tests::sender::Sender;
+use onramp_tests::traffic::within;
+use onramp_tests::wire::{Fate, Wire};
+use onramp_tests::{Attachments, root_or_skip};
+
+/// One way; the RTT is twice this.
+const DELAY: Duration = Duration::from_millis(50);
+/// Spacing rate of the tests, bytes per second.
+const RATE: f64 = 1e6;
+/// Segments of a burst.
+const BURST: usize = 20;
+/// Segment size, bytes.
+const MSS: usize = 1448;
+
+/// A wire on which the next data packet can be lost, a sender on it that spaces at [`RATE`], and a capture at its far end.
+struct Stage {
+    sender: Sender,
+    capture: Capture,
+    lose: Arc<AtomicBool>,
+}
+
+impl Stage {
+    /// A sender in slow start, with a window larger than a burst.
+    fn in_slow_start(prepare: impl Fn(&Sender)) -> Self {
+        let lose = Arc::new(AtomicBool::new(false));
+        let losing = Arc::clone(&lose);
+        let fate = move |_| if losing.swap(false, Ordering::Relaxed) { Fate::Drop } else { Fate::Deliver };
+        let wire = Wire::lay(DELAY, fate);
+        wire.sysctl("net.ipv4.tcp_slow_start_after_idle", "0");
+        let capture = Capture::start(&wire.far);
+        let sender = Sender::connect(wire, "onramp_spacing");
+        prepare(&sender);
+        let mut stage = Self { sender, capture, lose };
+        stage.settle(200_000);
+        assert!(matches!(stage.sender.flow().phase(), Phase::SlowStart));
+        stage
+    }
+
+    /// Sends so much and waits until all of it is acknowledged.
+    fn settle(&mut self, bytes: usize) {
+        self.sender.send(bytes);
+        assert!(within(Duration::from_secs(10), || self.sender.unacknowledged() == 0));
+    }
+
+    /// Ends slow start by a loss.
+    fn leave(&mut self) {
+        self.lose.store(true, Ordering::Relaxed);
+        self.settle(300_000);
+        let flow = self.sender.flow();
+        assert!(matches!(flow.phase(), Phase::Left(ExitReason::Loss, _)), "{:?}", flow.phase());
+    }
+
+    /// Bytes per second at which bursts leave: the median of five.
+    fn burst_rate(&mut self) -> f64 {
+        let bursts = (0..5).map(|_| {
+            self.capture.data();
+            self.settle(BURST * MSS);
+            let packets = self.capture.data();
+            assert_eq!(packets.len(), BURST, "no packet of a burst is lost or sent twice");
+            // Segments leave in pairs, of which the kernel lets the second come early after a pause.
+            rates(&packets[4..], BURST - 6, Duration::MAX)[0]
+        });
+        median(bursts.collect())
+    }
+
+    fn max_pacing_rate(&self) -> u64 {
+        let (mut rate, mut length) = (0_u64, 8);
+        let fd = self.sender.stream.as_raw_fd();
+        // SAFETY: the kernel writes at most the eight bytes that it is given.
+        let result = unsafe {
+            libc::getsockopt(
+                fd,
+                libc::SOL_SOCKET,
+                libc::SO_MAX_PACING_RATE,
+                (&raw mut rate).cast(),
+                &raw mut length,
+            )
+        };
+        assert_eq!((result, length), (0, 8));
+        rate
+    }
+}
+
+/// `SO_MAX_PACING_RATE`, as an application sets it.
+fn cap(sender: &Sender, rate: u64) {
+    // SAFETY: the kernel reads eight bytes.
+    let result = unsafe {
+        libc::setsockopt(
+            sender.stream.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_MAX_PACING_RATE,
+            (&raw const rate).cast(),
+            8,
+        )
+    };
+    assert_eq!(result, 0);
+}
+
+fn attached(test: &str) -> Option<Attachments> {
+    if !root_or_skip(test) {
+        return None;
+    }
+    let attachments = Attachments::lock();
+    let mut parameters = onramp_loader::find("spacing").expect("spacing").parameters();
+    parameters.assign([format!("rate={RATE}")]).expect("parameters");
+    attachments.attach(&AttachOptions::new(parameters));
+    Some(attachments)
+}
+
+/// Within ten percent.
+fn assert_rate(rate: f64, expected: f64) {
+    assert!((0.9..1.1).contains(&(rate / expected)), "{rate} bytes/s, expected {expected}");
+}
+
+/// Faster than anything that paces here.
+fn assert_unpaced(rate: f64) {
+    assert!(rate > 10.0 * RATE, "{rate} bytes/s");
+}
+
+#[test]
+fn slow_start_is_spaced_and_what_follows_is_not() {
+    let Some(_attached) = attached("slow_start_is_spaced_and_what_follows_is_not") else { return };
+    let mut stage = Stage::in_slow_start(|_| {});
+    // The first ten segments of a connection are never paced by the kernel.
+    let first = stage.capture.data();
+    let spaced = rates(&first[20..], 20, DELAY / 2);
+    assert!(spaced.len() > 60, "{}", spaced.len());
+    assert_rate(median(spaced), RATE);
+    assert_rate(stage.burst_rate(), RATE);
+    // What `ss` shows while there is something to send.
+    stage.sender.send(200_000);
+    thread::sleep(DELAY * 3);
+    assert_eq!(stage.sender.flow().info.pacing_rate_bytes_per_s, Some(RATE as u64));
+    stage.leave();
+    assert_unpaced(stage.burst_rate());
+    assert_eq!(stage.max_pacing_rate(), u64::MAX);
+}
+
+#[test]
+fn another_control_in_mid_slow_start_does_not_pace() {
+    let Some(_attached) = attached("another_control_in_mid_slow_start_does_not_pace") else { return };
+    let mut stage = Stage::in_slow_start(|_| {});
+    stage.sender.choose("reno");
+    assert_unpaced(stage.burst_rate());
+}
+
+#[test]
+fn detaching_in_mid_slow_start_ends_pacing() {
+    let Some(_attached) = attached("detaching_in_mid_slow_start_ends_pacing") else { return };
+    let mut stage = Stage::in_slow_start(|_| {});
+    onramp_loader::detach(onramp_loader::find("spacing").expect("spacing"), false).expect("detach");
+    assert_unpaced(stage.burst_rate());
+}
+
+#[test]
+fn an_applications_lower_cap_holds_before_and_after() {
+    let Some(_attached) = attached("an_applications_lower_cap_holds_before_and_after") else { return };
+    let mut stage = Stage::in_slow_start(|sender| cap(sender, 500_000));
+    assert_rate(stage.burst_rate(), 500_000.0);
+    stage.leave();
+    assert_rate(stage.burst_rate(), 500_000.0);
+    assert_eq!(stage.max_pacing_rate(), 500_000);
+}
+
+#[test]
+fn an_applications_higher_cap_holds_after() {
+    let Some(_attached) = attached("an_applications_higher_cap_holds_after") else { return };
+    let mut stage = Stage::in_slow_start(|sender| cap(sender, 1_500_000));
+    assert_rate(stage.burst_rate(), RATE);
+    stage.leave();
+    assert_rate(stage.burst_rate(), 1_500_000.0);
+    assert_eq!(stage.max_pacing_rate(), 1_500_000);
+}
+
+#[test]
+fn an_applications_cap_set_in_slow_start_holds_from_then_on() {
+    let Some(_attached) = attached("an_applications_cap_set_in_slow_start_holds_from_then_on") else {
+        return;
+    };
+    for (rate, spaced) in [(500_000, 500_000.0), (1_500_000, RATE)] {
+        let mut stage = Stage::in_slow_start(|_| {});
+        cap(&stage.sender, rate);
+        assert_rate(stage.burst_rate(), spaced);
+        stage.leave();
+        assert_rate(stage.burst_rate(), rate as f64);
+        assert_eq!(stage.max_pacing_rate(), rate);
+    }
+}

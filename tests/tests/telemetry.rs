@@ -1,0 +1,406 @@
+//! What consumers are told of flows in the kernel.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use onramp_loader::telemetry::{
+    CONSUMER_MAX, CongestionState, Event, Filter, Item, Level, Options, Stream, What, Wish, set_ceiling,
+};
+use onramp_loader::{AttachOptions, ExitReason};
+use onramp_net::Namespace;
+use onramp_tests::cli::DEFAULT;
+use onramp_tests::sender::Sender;
+use onramp_tests::telemetry::{events, lost, rest, rings, stream, until_ended};
+use onramp_tests::traffic::{Transfer, namespace, within};
+use onramp_tests::wire::{Data, Fate, Wire};
+use onramp_tests::{Attachments, root_or_skip};
+
+/// One way; the RTT is twice this.
+const DELAY: Duration = Duration::from_millis(10);
+
+fn attached(test: &str, algorithm: &str) -> Option<Attachments> {
+    if !root_or_skip(test) {
+        return None;
+    }
+    let attachments = Attachments::lock();
+    attachments.attach(&AttachOptions::new(onramp_loader::find(algorithm).unwrap().parameters()));
+    Some(attachments)
+}
+
+/// A flow of so many bytes from beginning to end, over a wire where one packet is lost.
+fn flow(control: &str, bytes: usize) {
+    let lost = |data: Data| if data.number == 100 { Fate::Drop } else { Fate::Deliver };
+    let wire = Wire::lay(DELAY, lost);
+    wire.sysctl("net.ipv4.tcp_ecn", "0");
+    let mut sender = Sender::connect(wire, control);
+    sender.send(bytes);
+    let all = |flow: &onramp_loader::Flow| flow.info.bytes_acked >= bytes as u64;
+    assert!(all(&sender.flow_when(all)));
+}
+
+/// Flows over loopback, one after the other.
+fn short_flows(inside: &Namespace, number: usize) {
+    for _ in 0..number {
+        let transfer = Transfer::start(inside, 1_000_000);
+        assert!(within(Duration::from_secs(5), || transfer.received() > 0));
+    }
+}
+
+fn name(event: &Event) -> &'static str {
+    match event.what {
+        What::Flow(_) => "flow",
+        What::End(_) => "end",
+        What::Exit(_) => "exit",
+        What::Undo(_) => "undo",
+        What::Round(_) => "round",
+        What::Loss(_) => "loss",
+        What::State(_) => "state",
+        What::Restart(_) => "restart",
+        What::Ack(_) => "ack",
+    }
+}
+
+fn counts(items: &[Item]) -> HashMap<&'static str, usize> {
+    let mut counts = HashMap::new();
+    for event in events(items) {
+        *counts.entry(name(event)).or_default() += 1;
+    }
+    counts
+}
+
+#[test]
+fn two_consumers_see_every_event_of_a_flow() {
+    let Some(_attached) = attached("two_consumers_see_every_event_of_a_flow", "search") else { return };
+    let (mut one, mut other) = (stream(Level::Ack), stream(Level::Ack));
+    flow("onramp_search", 500_000);
+    let (seen, others) = (until_ended(&mut one, 1), until_ended(&mut other, 1));
+    assert_eq!(seen, others);
+    assert_eq!((one.lost(), other.lost()), (0, 0));
+
+    let events = events(&seen);
+    let What::Flow(first) = &events[0].what else { panic!("{:?}", events[0]) };
+    assert!(!first.again && first.local.is_ipv4() && first.remote.is_ipv4(), "{first:?}");
+    let What::End(end) = &events[events.len() - 1].what else { panic!("{:?}", events.last()) };
+    for (event, number) in events.iter().zip(1..) {
+        assert_eq!((event.sequence, event.flow, event.algorithm.name()), (number, events[0].flow, "search"));
+    }
+    assert!(events.is_sorted_by_key(|event| event.time_ns));
+    assert_eq!(end.header.sequence as usize, events.len());
+    assert!(end.bytes_acked >= 500_000 && end.bytes_retransmitted > 0, "{end:?}");
+
+    let asked = |event: &&&Event| matches!(&event.what, What::Ack(ack) if ack.verdict.is_some());
+    let judged: u32 = end.header.outcomes.iter().sum();
+    assert_eq!(events.iter().filter(asked).count(), judged as usize);
+    let counts = counts(&seen);
+    assert!(counts["ack"] > judged as usize, "ACKs are told after slow start, too: {counts:?}");
+    assert_eq!(counts["restart"], end.header.slow_starts as usize);
+    assert_eq!((counts["exit"], counts["loss"]), (1, 1), "{counts:?}");
+    let exit =
+        events.iter().find_map(|event| if let What::Exit(exit) = event.what { Some(exit) } else { None });
+    assert_eq!(exit.unwrap().reason, ExitReason::Loss);
+    assert_eq!(exit.unwrap().record, end.header.exit);
+}
+
+#[test]
+fn rounds_and_states_tell_the_flows_course() {
+    let Some(_attached) = attached("rounds_and_states_tell_the_flows_course", "plain") else { return };
+    let mut stream = stream(Level::Ack);
+    flow("onramp_plain", 500_000);
+    let items = until_ended(&mut stream, 1);
+    let events = events(&items);
+    let states: Vec<_> = events
+        .iter()
+        .filter_map(
+            |event| if let What::State(state) = event.what { Some((state.from, state.to)) } else { None },
+        )
+        .collect();
+    assert!(states.iter().any(|(_, to)| *to == CongestionState::Recovery), "{states:?}");
+    assert!(
+        states.windows(2).all(|two| two[0].1 == two[1].0),
+        "each begins where the last ended: {states:?}"
+    );
+
+    let (mut bytes, mut number, mut acked) = (0, 0, 0);
+    for event in &events {
+        match &event.what {
+            What::Ack(ack) => acked = ack.ack.bytes_acked,
+            What::Round(round) => {
+                assert_eq!(round.number, number, "no round is missing");
+                number += 1;
+                bytes += round.bytes;
+                assert_eq!(bytes, acked, "rounds follow each other without a gap, from the first byte on");
+                let rtt = 2 * DELAY.as_micros() as u64;
+                assert!(round.duration_us >= rtt * 9 / 10, "a round takes an RTT: {round:?}");
+                assert!(round.acks > 0 && round.rate_bps() > 0, "{round:?}");
+            }
+            _ => {}
+        }
+    }
+    assert!(number >= 4, "{number} rounds");
+}
+
+#[test]
+fn a_level_tells_what_it_says_and_nothing_more() {
+    let Some(_attached) = attached("a_level_tells_what_it_says_and_nothing_more", "plain") else { return };
+    let mut streams = Level::ALL.map(stream);
+    flow("onramp_plain", 500_000);
+    let all = until_ended(&mut streams[3], 1);
+    let seen: Vec<_> = [1, 2].into_iter().map(|level| until_ended(&mut streams[level], 1)).collect();
+    assert_eq!(rest(&mut streams[0]), []);
+    for (level, items) in [(Level::Exit, &seen[0]), (Level::Round, &seen[1])] {
+        let below = |event: &&&Event| {
+            let needed = match event.what {
+                What::Flow(_) | What::End(_) | What::Exit(_) => Level::Exit,
+                What::Undo(undo) if undo.exit_undone => Level::Exit,
+                What::Ack(_) => Level::Ack,
+                _ => Level::Round,
+            };
+            needed <= level
+        };
+        let expected: Vec<_> = events(&all).iter().filter(below).map(|event| (*event).clone()).collect();
+        assert_eq!(events(items).into_iter().cloned().collect::<Vec<_>>(), expected, "{level:?}");
+    }
+}
+
+#[test]
+fn an_exit_that_proves_spurious_is_taken_back() {
+    let Some(_attached) = attached("an_exit_that_proves_spurious_is_taken_back", "plain") else { return };
+    let mut stream = stream(Level::Exit);
+    let late = |data: Data| {
+        if data.number == 60 { Fate::HoldBack(Duration::from_millis(25)) } else { Fate::Deliver }
+    };
+    let mut sender = Sender::connect(Wire::lay(DELAY, late), "onramp_plain");
+    sender.send(900_000);
+    sender.flow_when(|flow| flow.header.unwrap().exit.undone > 0);
+    drop(sender);
+    let items = until_ended(&mut stream, 1);
+    let course: Vec<_> = events(&items).iter().map(|event| name(event)).collect();
+    assert_eq!(course[..3], ["flow", "exit", "undo"], "{course:?}");
+    let What::Exit(exit) = events(&items)[1].what else { panic!("{course:?}") };
+    assert_eq!(exit.reason, ExitReason::Loss);
+    let What::Undo(undo) = events(&items)[2].what else { panic!("{course:?}") };
+    assert!(undo.exit_undone && undo.restored > undo.cwnd, "{undo:?}");
+}
+
+#[test]
+fn a_consumer_that_does_not_read_loses_its_own_events_only_and_all_are_counted() {
+    let test = "a_consumer_that_does_not_read_loses_its_own_events_only_and_all_are_counted";
+    let Some(_attached) = attached(test, "plain") else { return };
+    let mut reader = stream(Level::Ack);
+    let mut sleeper =
+        Stream::open(&Options { ring_bytes: 4096, ..Options::new("sleeper", Level::Ack) }).unwrap();
+    flow("onramp_plain", 500_000);
+    let all = until_ended(&mut reader, 1);
+    assert_eq!((reader.lost(), lost(&all)), (0, 0));
+    assert!(sleeper.lost() > 0);
+    let consumers = onramp_loader::consumers().unwrap();
+    let shown = consumers.iter().find(|consumer| consumer.name == "sleeper").unwrap();
+    assert_eq!((shown.lost, shown.ring_bytes, shown.level), (sleeper.lost(), 4096, Level::Ack));
+
+    let kept = rest(&mut sleeper);
+    assert_eq!(lost(&kept), sleeper.lost(), "reported in the stream");
+    assert_eq!(events(&kept).len() + lost(&kept) as usize, events(&all).len(), "kept and lost are all");
+    // Not the first so many: where a long one has no room, a short one may still find it.
+    let mut told = events(&all).into_iter();
+    assert!(
+        events(&kept).into_iter().all(|event| told.any(|one| one == event)),
+        "the same, in the same order"
+    );
+    flow("onramp_plain", 10_000);
+    let again = until_ended(&mut sleeper, 1);
+    assert!(!events(&again).is_empty(), "it goes on once there is room");
+}
+
+#[test]
+fn sampling_tells_of_whole_flows() {
+    let Some(_attached) = attached("sampling_tells_of_whole_flows", "plain") else { return };
+    let inside = namespace();
+    inside.sysctl_set(DEFAULT, "onramp_plain").unwrap();
+    let mut all = stream(Level::Exit);
+    let wish = Wish { sampling: 3, ..Wish::new(Level::Exit) };
+    let mut some = Stream::open(&Options { wish, ..Options::new("test", Level::Exit) }).unwrap();
+    short_flows(&inside, 6);
+    // Both ends of a connection are flows.
+    let all = until_ended(&mut all, 12);
+    let sampled = until_ended(&mut some, 4);
+    let kept: Vec<_> = events(&all).into_iter().filter(|event| event.flow % 3 == 0).cloned().collect();
+    assert_eq!(events(&sampled).into_iter().cloned().collect::<Vec<_>>(), kept);
+    assert_eq!(rest(&mut some), []);
+}
+
+#[test]
+fn filters_keep_what_matches() {
+    let Some(_attached) = attached("filters_keep_what_matches", "plain") else { return };
+    let inside = namespace();
+    inside.sysctl_set(DEFAULT, "onramp_plain").unwrap();
+    let filtered = |filter| {
+        let wish = Wish { filter, ..Wish::new(Level::Exit) };
+        Stream::open(&Options { wish, ..Options::new("test", Level::Exit) }).unwrap()
+    };
+    let remote =
+        |prefix: &str, bits| Filter { remote: Some((prefix.parse().unwrap(), bits)), ..Filter::default() };
+    let mut near = filtered(remote("127.0.0.0", 8));
+    let mut far = filtered(remote("192.0.2.0", 24));
+    let mut six = filtered(remote("2001:db8::", 32));
+    short_flows(&inside, 1);
+    let seen = until_ended(&mut near, 2);
+    assert_eq!((rest(&mut far), rest(&mut six)), (vec![], vec![]));
+
+    let ports: Vec<_> = events(&seen)
+        .iter()
+        .filter_map(|event| if let What::Flow(flow) = &event.what { Some(flow.local.port()) } else { None })
+        .collect();
+    assert_eq!(ports.len(), 2);
+    let transfer = Transfer::start(&inside, 1_000_000);
+    let (local, filter) = (transfer.local.port(), Filter::default());
+    let mut by_local = filtered(Filter { local_port: Some(local), ..filter });
+    let mut by_remote = filtered(Filter { remote_port: Some(local), ..filter });
+    assert!(transfer.goes_on());
+    drop(transfer);
+    let (sending, receiving) = (until_ended(&mut by_local, 1), until_ended(&mut by_remote, 1));
+    let ends = |items: &[Item]| {
+        let flow = events(items).into_iter().find_map(|event| match &event.what {
+            What::Flow(flow) => Some((flow.local.port(), flow.remote.port(), flow.again)),
+            _ => None,
+        });
+        flow.unwrap()
+    };
+    assert_eq!(ends(&sending).0, local);
+    assert_eq!(ends(&receiving).1, local);
+    assert!(events(&sending).iter().all(|event| event.flow == events(&sending)[0].flow));
+}
+
+#[test]
+fn a_late_consumer_is_told_of_flows_under_way_and_wishes_change() {
+    let Some(_attached) = attached("a_late_consumer_is_told_of_flows_under_way_and_wishes_change", "plain")
+    else {
+        return;
+    };
+    let inside = namespace();
+    inside.sysctl_set(DEFAULT, "onramp_plain").unwrap();
+    let mut early = stream(Level::Exit);
+    let transfer = Transfer::start(&inside, 1_000_000);
+    assert!(transfer.goes_on());
+    let mut late = stream(Level::Ack);
+    let first = late.next_within(Duration::from_secs(5)).unwrap().unwrap();
+    let Item::Event(Event { what: What::Flow(flow), flow: id, .. }) = first else { panic!("{first:?}") };
+    assert!(flow.again, "{flow:?}");
+    let known = rest(&mut early);
+    assert!(events(&known).iter().any(|event| event.flow == id), "under the same id for all");
+
+    late.set(&Wish::new(Level::Off)).unwrap();
+    assert!(transfer.goes_on());
+    rest(&mut late);
+    assert!(transfer.goes_on());
+    assert_eq!(rest(&mut late), [], "off");
+    late.set(&Wish::new(Level::Round)).unwrap();
+    let mut items = Vec::new();
+    within(Duration::from_secs(5), || {
+        items.extend(rest(&mut late));
+        counts(&items).contains_key("round")
+    });
+    let counts = counts(&items);
+    assert!(counts.contains_key("flow") && counts.contains_key("round"), "{counts:?}");
+    assert!(!counts.contains_key("ack"), "{counts:?}");
+}
+
+#[test]
+fn a_ceiling_bounds_what_consumers_are_told() {
+    let Some(_attached) = attached("a_ceiling_bounds_what_consumers_are_told", "plain") else { return };
+    let plain = onramp_loader::find("plain").unwrap();
+    assert_eq!(set_ceiling(plain, None, Level::Exit).unwrap(), Level::Ack);
+    assert!(set_ceiling(plain, Some("other"), Level::Exit).unwrap_err().to_string().contains("other"));
+    let mut stream = stream(Level::Ack);
+    flow("onramp_plain", 100_000);
+    let counts_low = counts(&until_ended(&mut stream, 1));
+    assert!(!counts_low.contains_key("ack") && !counts_low.contains_key("round"), "{counts_low:?}");
+    assert_eq!(onramp_loader::parameter_sets(plain).unwrap()[0].telemetry_max, Level::Exit);
+
+    set_ceiling(plain, None, Level::Off).unwrap();
+    flow("onramp_plain", 10_000);
+    assert_eq!(rest(&mut stream), [], "off silences the profile");
+    assert_eq!(set_ceiling(plain, None, Level::Ack).unwrap(), Level::Off);
+    flow("onramp_plain", 100_000);
+    assert!(counts(&until_ended(&mut stream, 1)).contains_key("ack"));
+}
+
+#[test]
+fn changed_parameters_are_told_before_they_judge() {
+    let Some(_attached) = attached("changed_parameters_are_told_before_they_judge", "search") else { return };
+    let mut stream = stream(Level::Ack);
+    let mut sender = Sender::connect(Wire::lay(DELAY, |_| Fate::Deliver), "onramp_search");
+    sender.send(20_000);
+    let search = onramp_loader::find("search").unwrap();
+    onramp_loader::tune(search, None, &["threshold_pct=77".to_owned()], false).unwrap();
+    sender.send(20_000);
+    drop(sender);
+    let items = until_ended(&mut stream, 1);
+    let mut generation = None;
+    for event in events(&items) {
+        match &event.what {
+            What::Flow(flow) => {
+                let changed = flow.generation == 1;
+                assert_eq!(flow.parameters.get("threshold_pct").unwrap() == 77, changed, "{flow:?}");
+                generation = Some(flow.generation);
+            }
+            What::Ack(ack) if ack.verdict.is_some() => assert_eq!(Some(ack.generation), generation),
+            _ => {}
+        }
+    }
+    assert_eq!(generation, Some(1));
+}
+
+#[test]
+fn a_stream_outlives_attaching_and_detaching_and_leaves_nothing() {
+    let test = "a_stream_outlives_attaching_and_detaching_and_leaves_nothing";
+    if !root_or_skip(test) {
+        return;
+    }
+    let attachments = Attachments::lock();
+    let before = rings();
+    let added = || rings().iter().filter(|ring| !before.contains(ring)).count();
+    let mut stream = stream(Level::Round);
+    assert_eq!(added(), 1);
+    for algorithm in ["plain", "fixed"] {
+        let algorithm = onramp_loader::find(algorithm).unwrap();
+        attachments.attach(&AttachOptions::new(algorithm.parameters()));
+        flow(&algorithm.congestion_control(), 50_000);
+        let items = until_ended(&mut stream, 1);
+        assert!(events(&items).iter().all(|event| event.algorithm == algorithm));
+        onramp_loader::detach(algorithm, false).unwrap();
+        assert_eq!(onramp_loader::consumers().unwrap().len(), 1);
+    }
+    drop(stream);
+    assert!(!std::path::Path::new(onramp_loader::ROOT).exists(), "no pin is left");
+    assert!(within(Duration::from_secs(2), || added() == 0), "no ring is left");
+}
+
+#[test]
+fn one_consumer_too_many_is_refused_and_leaves_the_others() {
+    let Some(_attached) = attached("one_consumer_too_many_is_refused_and_leaves_the_others", "plain") else {
+        return;
+    };
+    let streams: Vec<_> = (0..CONSUMER_MAX).map(|_| stream(Level::Exit)).collect();
+    let error = Stream::open(&Options::new("test", Level::Exit)).err().unwrap().to_string();
+    assert!(error.contains(&std::process::id().to_string()) && error.contains('8'), "{error}");
+    drop(streams);
+    assert_eq!(onramp_loader::consumers().unwrap(), []);
+    drop(stream(Level::Exit));
+}
+
+#[test]
+fn what_cannot_be_is_refused_with_what_could() {
+    if !root_or_skip("what_cannot_be_is_refused_with_what_could") {
+        return;
+    }
+    let _attachments = Attachments::lock();
+    let refused = |options: Options| Stream::open(&options).err().unwrap().to_string();
+    let plain = Options::new("test", Level::Exit);
+    assert!(refused(Options { ring_bytes: 5000, ..plain.clone() }).contains("power of two"));
+    assert!(
+        refused(Options { wish: Wish { sampling: 0, ..plain.wish }, ..plain.clone() }).contains("one in N")
+    );
+    let filter = Filter { remote: Some(("192.0.2.0".parse().unwrap(), 33)), ..Filter::default() };
+    assert!(refused(Options { wish: Wish { filter, ..plain.wish }, ..plain }).contains("192.0.2.0/33"));
+    assert!(!std::path::Path::new(onramp_loader::ROOT).exists(), "nothing is left");
+}

@@ -1,0 +1,101 @@
+//! Consumers that are stopped or killed, in a process of their own.
+
+use std::thread::sleep;
+use std::time::Duration;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use onramp_loader::AttachOptions;
+use onramp_net::Namespace;
+use onramp_tests::cli::DEFAULT;
+use onramp_tests::telemetry::{Consumer, keepers, rings};
+use onramp_tests::traffic::{Transfer, namespace, within};
+use onramp_tests::{Attachments, root_or_skip};
+
+/// What [`Consumer`] runs.
+#[test]
+#[ignore = "run by other tests, as a process to kill"]
+fn consumer_process() {
+    Consumer::serve();
+}
+
+fn attached(test: &str) -> Option<(Attachments, Namespace)> {
+    if !root_or_skip(test) {
+        return None;
+    }
+    let attachments = Attachments::lock();
+    attachments.attach(&AttachOptions::new(onramp_loader::find("plain").unwrap().parameters()));
+    let inside = namespace();
+    inside.sysctl_set(DEFAULT, "onramp_plain").unwrap();
+    Some((attachments, inside))
+}
+
+#[test]
+fn a_killed_consumer_leaves_neither_ring_nor_slot() {
+    let Some((_attached, _)) = attached("a_killed_consumer_leaves_neither_ring_nor_slot") else { return };
+    let (rings_before, keepers_before) = (rings(), keepers());
+    let consumer = Consumer::start();
+    assert_eq!(onramp_loader::consumers().unwrap()[0].pid, consumer.pid());
+    let added = |one: &[u32]| rings().iter().filter(|ring| !one.contains(ring)).count();
+    assert_eq!(added(&rings_before), 1);
+    assert!(within(Duration::from_secs(2), || keepers().len() == keepers_before.len() + 1));
+    consumer.signal(Signal::SIGKILL);
+    assert!(within(Duration::from_secs(3), || added(&rings_before) == 0), "the ring goes at once");
+    assert!(within(Duration::from_secs(3), || keepers() == keepers_before), "and the keeper");
+    assert_eq!(onramp_loader::consumers().unwrap(), []);
+}
+
+#[test]
+fn a_consumer_killed_together_with_its_keeper_is_cleared_by_the_next_command() {
+    let test = "a_consumer_killed_together_with_its_keeper_is_cleared_by_the_next_command";
+    let Some((_attached, _)) = attached(test) else { return };
+    let (rings_before, keepers_before) = (rings(), keepers());
+    let consumer = Consumer::start();
+    assert!(within(Duration::from_secs(2), || keepers().len() == keepers_before.len() + 1));
+    for keeper in keepers().into_iter().filter(|pid| !keepers_before.contains(pid)) {
+        kill(Pid::from_raw(keeper), Signal::SIGKILL).unwrap();
+    }
+    consumer.signal(Signal::SIGKILL);
+    // Its lease of five seconds runs out.
+    assert!(within(Duration::from_secs(10), || onramp_loader::consumers().unwrap().is_empty()));
+    assert!(within(Duration::from_secs(2), || rings().iter().all(|ring| rings_before.contains(ring))));
+}
+
+#[test]
+fn a_stopped_consumer_is_told_what_it_lost_when_it_goes_on() {
+    let Some((_attached, inside)) = attached("a_stopped_consumer_is_told_what_it_lost_when_it_goes_on")
+    else {
+        return;
+    };
+    let mut consumer = Consumer::start();
+    consumer.signal(Signal::SIGSTOP);
+    let transfer = Transfer::start(&inside, 2_000_000);
+    // Longer than its lease: its keeper goes on.
+    sleep(Duration::from_secs(6));
+    assert!(transfer.goes_on());
+    drop(transfer);
+    let lost = onramp_loader::consumers().unwrap()[0].lost;
+    assert!(lost > 0, "it has a ring of one page");
+    consumer.signal(Signal::SIGCONT);
+    let report = consumer.line("lost");
+    let (events, unobserved) = report.split_once(' ').unwrap();
+    assert!(events.parse::<u64>().unwrap() > 0, "{report}");
+    assert_eq!(unobserved, "0", "all that was lost was counted");
+}
+
+#[test]
+fn without_its_keeper_a_stream_ends_with_an_error() {
+    let Some((_attached, _)) = attached("without_its_keeper_a_stream_ends_with_an_error") else { return };
+    let before = keepers();
+    let mut stream = onramp_tests::telemetry::stream(onramp_loader::telemetry::Level::Exit);
+    assert!(within(Duration::from_secs(2), || keepers().len() == before.len() + 1));
+    for keeper in keepers().into_iter().filter(|pid| !before.contains(pid)) {
+        kill(Pid::from_raw(keeper), Signal::SIGKILL).unwrap();
+    }
+    let mut error = None;
+    within(Duration::from_secs(3), || {
+        error = stream.next_within(Duration::from_millis(10)).err();
+        error.is_some()
+    });
+    assert!(error.unwrap().to_string().contains("onramp-keeper"));
+}

@@ -1,0 +1,66 @@
+//! Live and replayed alike: what the kernel's algorithm answered to each ACK, the host build answers too.
+
+use std::time::Duration;
+
+use onramp_loader::AttachOptions;
+use onramp_loader::algorithm::{self, Flow};
+use onramp_loader::telemetry::{Event, Item, Level, What};
+use onramp_tests::sender::Sender;
+use onramp_tests::telemetry::{events, stream, until_ended};
+use onramp_tests::traffic::within;
+use onramp_tests::wire::{Data, Fate, Wire};
+use onramp_tests::{Attachments, root_or_skip};
+
+/// Verdicts and thresholds compared; fails at the first that differs.
+fn replay(events: &[&Event]) -> usize {
+    let mut flow: Option<Flow> = None;
+    let mut compared = 0;
+    for event in events {
+        match (&event.what, &mut flow) {
+            (What::Flow(told), None) => flow = Flow::resume(told.parameters.clone(), &told.state),
+            (What::Flow(told), Some(flow)) => flow.tune(told.parameters.clone()),
+            (What::Restart(_), Some(flow)) => flow.restart(),
+            (What::Ack(told), Some(flow)) => {
+                if let Some(verdict) = told.verdict {
+                    assert_eq!(flow.on_ack(&told.ack), verdict, "event {}: {told:?}", event.sequence);
+                    compared += 1;
+                }
+            }
+            (What::Loss(told), Some(flow)) if told.asked => {
+                assert_eq!(flow.on_loss(&told.ack, told.base_ssthresh), told.ssthresh, "{told:?}");
+                compared += 1;
+            }
+            _ => {}
+        }
+    }
+    compared
+}
+
+#[test]
+fn recorded_acknowledgements_give_the_same_verdicts_again() {
+    if !root_or_skip("recorded_acknowledgements_give_the_same_verdicts_again") {
+        return;
+    }
+    let attachments = Attachments::lock();
+    for algorithm in algorithm::all() {
+        attachments.attach(&AttachOptions::new(algorithm.parameters()));
+        let mut early = stream(Level::Ack);
+        let fate = |data: Data| if data.number == 400 { Fate::Drop } else { Fate::Deliver };
+        let mut sender =
+            Sender::connect(Wire::lay(Duration::from_millis(15), fate), &algorithm.congestion_control());
+        sender.send(100_000);
+        assert!(within(Duration::from_secs(5), || sender.flow().info.bytes_acked > 60_000));
+        // Comes in the middle and goes on from the state it is told.
+        let mut late = stream(Level::Ack);
+        sender.send(900_000);
+        sender.flow_when(|flow| flow.info.bytes_acked >= 1_000_000);
+        drop(sender);
+        let (whole, part) = (until_ended(&mut early, 1), until_ended(&mut late, 1));
+        assert!(!whole.iter().chain(&part).any(|item| matches!(item, Item::Lost(_))));
+        let (whole, part) = (replay(&events(&whole)), replay(&events(&part)));
+        println!("{}: {whole} verdicts, {part} of them from the middle on", algorithm.name());
+        assert!(whole > 20 && whole > part, "{algorithm:?}: {whole} {part}");
+        drop((early, late));
+        onramp_loader::detach(algorithm, false).unwrap();
+    }
+}
