@@ -23,6 +23,7 @@ use crate::error::Error;
 use crate::kernel;
 use crate::object::object;
 use crate::pins::{Lock, Pins};
+use crate::telemetry;
 
 /// Cgroups of runs are called this, then the process, then the algorithm.
 const PREFIX: &str = "onramp-run-";
@@ -195,12 +196,14 @@ pub(crate) fn leftovers() -> Result<Vec<Leftover>, Error> {
     Ok(dead.map(|(path, pid)| Leftover { processes: processes(&path).len(), path, pid }).collect())
 }
 
-/// Removes the cgroups of runs that have died; returns them.
+/// Removes the cgroups of runs that have died, which it returns, and telemetry maps that nobody needs.
 ///
 /// # Errors
 /// [`Error::Privilege`], or a cgroup that cannot be removed.
 pub fn clear_leftovers() -> Result<Vec<Leftover>, Error> {
     kernel::require_privilege("detach")?;
+    let _lock = Lock::take()?;
+    telemetry::tidy()?;
     let leftovers = leftovers()?;
     for leftover in &leftovers {
         evacuate(&leftover.path)?;

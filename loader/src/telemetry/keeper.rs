@@ -169,10 +169,16 @@ impl Unused {
 
     /// Removes them if nobody does. The caller holds the lock.
     pub fn remove(&self, telemetry: &Telemetry) {
-        let listening = (0..CONSUMER_MAX).any(|slot| telemetry.consumers[slot].id.load(Acquire) != 0);
+        if (0..CONSUMER_MAX).all(|slot| telemetry.consumers[slot].id.load(Acquire) == 0) {
+            self.remove_unheard();
+        }
+    }
+
+    /// The same where nobody can be listening: the maps were not finished.
+    pub fn remove_unheard(&self) {
         // SAFETY: system calls on strings that outlive them.
         unsafe {
-            if listening || self.algorithms.iter().any(|path| libc::access(path.as_ptr(), libc::F_OK) == 0) {
+            if self.algorithms.iter().any(|path| libc::access(path.as_ptr(), libc::F_OK) == 0) {
                 return;
             }
             for file in &self.files {

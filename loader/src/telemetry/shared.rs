@@ -147,9 +147,15 @@ pub(crate) fn monotonic_ns() -> u64 {
 /// Frees the slots of consumers that have died together with their keepers, and removes the maps once nothing is
 /// attached and nobody listens. The caller holds the lock.
 pub(crate) fn tidy() -> Result<(), Error> {
-    let Ok(Some(shared)) = Shared::open() else {
-        // Nothing, or another version's, of which attach and status speak.
-        return Ok(());
+    let shared = match Shared::open() {
+        Ok(Some(shared)) => shared,
+        // Nothing, or what a command left that was interrupted while it made them or took them away.
+        Ok(None) | Err(Error::AbiVersion { found: 0, .. }) => {
+            Unused::new().remove_unheard();
+            return Ok(());
+        }
+        // Another version's, of which attach and status speak.
+        Err(_) => return Ok(()),
     };
     let rings = pins::data(&shared.rings())?;
     let now = monotonic_ns();
