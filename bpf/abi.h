@@ -72,11 +72,11 @@ enum flow_flag {
 	FLOW_OBSERVED = 1 << 10,  /* attached to observe: the algorithm would have left this slow start */
 };
 
-/* The round under way: from one ACK to the first that acknowledges all that was sent at that time. */
+/* The round under way: from one ACK to the first that acknowledges what was sent after it, so an RTT or more. */
 struct round {
 	u64 start_us;	     /* 0: no round has begun, because nobody asks for rounds */
 	u64 start_bytes;     /* acknowledged then */
-	u64 end_bytes;	     /* it is over when so many are acknowledged */
+	u64 end_bytes;	     /* it is over when more are acknowledged */
 	u32 start_delivered; /* segments */
 	u32 min_rtt_us;	     /* of the round's samples; all ones: none */
 	u32 acks;

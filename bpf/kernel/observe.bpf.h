@@ -102,13 +102,6 @@ static __always_inline void observe_restart(struct flow *flow, const struct ack 
 	};
 
 	tell_restart(flow, &told);
-	if (header->slow_starts > 1 || header->flags & FLOW_ADOPTED)
-		return;
-	/* The first round has begun with the first data, not with the first ACK. */
-	begin_round(&header->round, ack);
-	header->round.start_us = header->start_us;
-	header->round.start_bytes = 0;
-	header->round.start_delivered = 0;
 }
 
 /* Counts an ACK to its round, which it may end. */
@@ -123,7 +116,7 @@ static __always_inline void follow_round(struct flow *flow, const struct ack *ac
 	round->acks++;
 	if (ack->rtt_us >= 0)
 		round->min_rtt_us = (u32)min_u64(round->min_rtt_us, (u32)ack->rtt_us);
-	if (ack->bytes_acked < round->end_bytes)
+	if (ack->bytes_acked <= round->end_bytes)
 		return;
 	tell_round(flow, ack);
 	round->number++;

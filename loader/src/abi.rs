@@ -68,7 +68,7 @@ pub struct ExitRecord {
     pub undone: u32,
 }
 
-/// `struct round`: from one ACK to the first that acknowledges all that was sent at that time.
+/// `struct round`: from one ACK to the first that acknowledges what was sent after it.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Round {
@@ -76,7 +76,7 @@ pub struct Round {
     pub start_us: u64,
     /// Bytes acknowledged then.
     pub start_bytes: u64,
-    /// It is over when so many are acknowledged.
+    /// It is over when more are acknowledged.
     pub end_bytes: u64,
     /// Segments delivered at its start.
     pub start_delivered: u32,

@@ -177,7 +177,7 @@ table! {
 }
 
 table! {
-    /// A round: from one acknowledgement to the first that acknowledges all that was sent at that time.
+    /// A round: from one acknowledgement to the first that acknowledges what was sent after it.
     RoundRow = "rounds" {
         /// end of the round, microseconds
         at_us: u64,

@@ -136,7 +136,7 @@ pub struct UndoEvent {
     pub exit_undone: bool,
 }
 
-/// A round: from one ACK to the first that acknowledges all that was sent at that time.
+/// A round: from one ACK to the first that acknowledges what was sent after it, so an RTT or more.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RoundEvent {
     /// From 0, since somebody asks for this flow's rounds.
