@@ -60,12 +60,14 @@ pub(crate) fn build(spec: &ScheduleSpec, random: Random) -> Box<dyn Access> {
             propagation_us,
             factor,
             frame_slots,
+            frame_us,
         } => Box::new(BandwidthOnDemand::new(
             micros(request_every_us),
             micros(grant_every_us),
             micros(propagation_us),
             factor,
             frame_slots,
+            micros(frame_us),
             random,
         )),
         ScheduleSpec::Aggregate { min_gap_us, max_gap_us, max_packets, max_bytes } => Box::new(Aggregate {

@@ -11,8 +11,11 @@
 //!
 //! Several requests may wait for one grant, which then is their mean: nothing that came in is forgotten, and the
 //! mean delay from incoming to granted is the source's allocation delay, Da = τ + Tr/2 + Ta/2 (equation 1). Without a
-//! new request the last grant goes on. Slots are spread over the frame, whose length the source does not give:
-//! sending is smooth at the granted rate.
+//! new request the last grant goes on.
+//!
+//! "Data at the terminal are not sent continuously, but in TDMA bursts" (section IV): each frame begins with the granted
+//! slots, at the carrier's rate, and its rest belongs to others. With a frame of no length sending is smooth at the
+//! granted rate, which is what the closed forms describe.
 
 use std::collections::VecDeque;
 
@@ -28,6 +31,10 @@ pub(super) struct BandwidthOnDemand {
     propagation: Nanos,
     factor: f64,
     frame_slots: u64,
+    /// Length of a frame; 0: smooth.
+    frame: Nanos,
+    /// When the first frame had begun before the start of the link.
+    offset: Nanos,
 
     /// Bytes since the last request.
     incoming: u64,
@@ -39,27 +46,32 @@ pub(super) struct BandwidthOnDemand {
 }
 
 impl BandwidthOnDemand {
-    /// Requests and grants begin at random points of their periods.
+    /// Requests, grants and frames begin at random points of their periods.
     pub fn new(
         request_every: Nanos,
         grant_every: Nanos,
         propagation: Nanos,
         factor: f64,
         frame_slots: u64,
+        frame: Nanos,
         mut random: Random,
     ) -> Self {
-        Self {
+        let mut schedule = Self {
             request_every,
             grant_every,
             propagation,
             factor,
             frame_slots,
+            frame,
+            offset: 0,
             incoming: 0,
             next_request: random.up_to(request_every - 1),
             requests: VecDeque::new(),
             next_grant: random.up_to(grant_every - 1),
             granted_bps: 0.0,
-        }
+        };
+        schedule.offset = random.up_to(frame.saturating_sub(1));
+        schedule
     }
 
     /// Requests and grants until `now`.
@@ -99,6 +111,13 @@ impl Access for BandwidthOnDemand {
     fn allows(&mut self, now: Nanos, bps: u64) -> Stretch {
         self.advance(now);
         let slots = (self.granted_bps * self.frame_slots as f64 / bps.max(1) as f64).ceil() as u64;
-        Stretch { bps: bps * slots.clamp(1, self.frame_slots) / self.frame_slots, until: self.next_grant }
+        let slots = slots.clamp(1, self.frame_slots);
+        if self.frame == 0 || slots == self.frame_slots {
+            return Stretch { bps: bps * slots / self.frame_slots, until: self.next_grant };
+        }
+        let at = (now + self.offset) % self.frame;
+        let burst = self.frame * slots / self.frame_slots;
+        let (bps, left) = if at < burst { (bps, burst - at) } else { (0, self.frame - at) };
+        Stretch { bps, until: self.next_grant.min(now + left) }
     }
 }

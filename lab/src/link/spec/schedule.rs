@@ -36,6 +36,10 @@ pub enum ScheduleSpec {
         factor: f64,
         /// Slots of a frame, 1 to 65 536. One is guaranteed; all of them are the carrier, which is the rate.
         frame_slots: u64,
+        /// Length of a frame, microseconds, to 10 000 000. Granted slots are its beginning and are sent at the
+        /// carrier's rate, the rest of it is silent. 0: slots are spread over the frame, sending is smooth.
+        #[serde(default)]
+        frame_us: u64,
     },
     /// Aggregates of packets, one per opportunity, as in Wi-Fi and LTE. See `link/aggregate.rs`.
     Aggregate {
@@ -73,12 +77,14 @@ impl ScheduleSpec {
                 propagation_us,
                 factor,
                 frame_slots,
+                frame_us,
             } => {
                 within(of("request_every_us"), request_every_us, PERIODS_US)?;
                 within(of("grant_every_us"), grant_every_us, PERIODS_US)?;
                 within(of("propagation_us"), propagation_us, DELAYS_US)?;
                 within(of("factor"), factor, 0.01..=100.0)?;
-                within(of("frame_slots"), frame_slots, 1..=65_536)
+                within(of("frame_slots"), frame_slots, 1..=65_536)?;
+                within(of("frame_us"), frame_us, DELAYS_US)
             }
             Self::Aggregate { min_gap_us, max_gap_us, max_packets, max_bytes } => {
                 within(of("max_gap_us"), max_gap_us, DELAYS_US)?;

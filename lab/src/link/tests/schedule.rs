@@ -63,6 +63,7 @@ fn skyplex(factor: f64) -> DirectionSpec {
         propagation_us: 750_000,
         factor,
         frame_slots: 48,
+        frame_us: 0,
     };
     DirectionSpec { schedule: Some(schedule), ..DirectionSpec::new(2_112_000, 0, Limit::Packets(10_000)) }
 }
@@ -99,4 +100,36 @@ fn a_grant_never_exceeds_the_carrier_and_ends_with_the_demand() {
     // 10000 bits at 2.112 Mb/s.
     assert_eq!(fastest, 4_734_848);
     assert_eq!(dues.last(), Some(&(100 * SECOND + 100 * MS)));
+}
+
+#[test]
+fn slots_of_a_frame_are_one_burst_at_the_carriers_rate() {
+    let mut spec = skyplex(1.0);
+    if let Some(ScheduleSpec::BandwidthOnDemand { frame_us, .. }) = &mut spec.schedule {
+        *frame_us = 272_727;
+    }
+    // 44 kb/s of 2.112 Mb/s: one slot of 12000 bits in each frame. Two packets of 750 bytes fill it.
+    let begin = 10 * SECOND;
+    let stream = (0..80).map(|number| (begin + number * 136 * MS, 750));
+    let dues = through(&spec, stream);
+    let gaps: Vec<_> = dues.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    let carrier = gaps.iter().filter(|gap| (2_840_000..2_842_000).contains(*gap)).count();
+    assert!((30..=40).contains(&carrier), "two packets in a burst: {carrier} of {gaps:?}");
+    let frames = gaps.iter().filter(|gap| (269 * MS..271 * MS).contains(*gap)).count();
+    assert!((30..=40).contains(&frames), "a frame between bursts: {frames} of {gaps:?}");
+}
+
+#[test]
+fn bursts_carry_what_smooth_slots_do() {
+    let through_with = |frame| {
+        let mut spec = skyplex(1.0);
+        if let Some(ScheduleSpec::BandwidthOnDemand { frame_us, .. }) = &mut spec.schedule {
+            *frame_us = frame;
+        }
+        // 660 kb/s for 60 s.
+        let dues = through(&spec, (0..4_000).map(|number| (number * 15 * MS, 1_250)));
+        *dues.last().unwrap()
+    };
+    let (smooth, bursts) = (through_with(0), through_with(273_000));
+    assert!(smooth.abs_diff(bursts) < 2 * 273 * MS, "{smooth} {bursts}");
 }
