@@ -3,6 +3,9 @@
 CARGO ?= cargo
 ONRAMP := target/release/onramp
 
+# Runs at once of `make reproduce`.
+JOBS ?= 1
+
 # Seconds per algorithm of `make fuzz`.
 FUZZ_SECONDS ?= 60
 
@@ -37,9 +40,9 @@ fuzz: deps
 bench: build
 	$(ONRAMP) bench
 
-# The sources' claims with real kernel TCP: hours, on a machine that is idle. QUICK=--quick: about an hour.
+# The sources' claims with real kernel TCP: hours, on a machine that is idle. QUICK=--quick: about an hour. JOBS: runs at once.
 reproduce: build
-	$(ONRAMP) lab reproduce --all $(QUICK) -o runs/reproduce
+	$(ONRAMP) lab reproduce --all $(QUICK) --jobs $(JOBS) -o runs/reproduce
 
 clean:
 	$(CARGO) clean

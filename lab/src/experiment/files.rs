@@ -192,6 +192,7 @@ pub(super) fn write_manifest(directory: &Path, plan: &Plan, arms: &[Arm]) -> Res
         "competitor": plan.competitor,
         "link_changes": plan.changes.iter().map(|change| format!("{change:?}")).collect::<Vec<_>>(),
         "repetitions": plan.repetitions,
+        "jobs": plan.jobs,
         "retries": plan.retries,
         "seed": plan.seed,
         "arms": arms,

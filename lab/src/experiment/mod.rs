@@ -16,6 +16,8 @@ mod process;
 mod result;
 mod run;
 mod sampler;
+mod side_by_side;
+mod turns;
 mod veth;
 
 use std::path::PathBuf;
@@ -173,57 +175,32 @@ pub fn run_once(plan: &Plan, arm: &Arm, seed: u64) -> Result<Run, ExperimentErro
     run::run(plan, arm, seed, plan.directory.as_deref()).map(|(run, _)| run)
 }
 
-/// Which arm runs with which seed, in order. Whoever is first in one repetition is last in another.
-fn turns(arms: usize, plan: &Plan) -> impl Iterator<Item = (usize, u64)> {
-    let seed = plan.seed;
-    (0..plan.repetitions as usize).flat_map(move |repetition| {
-        (0..arms).map(move |turn| ((repetition + turn) % arms, seed.wrapping_add(repetition as u64)))
-    })
-}
-
-/// All arms, `plan.repetitions` times each, taking turns. Files go to a directory of their own, which the result names.
+/// All arms, `plan.repetitions` times each, taking turns, up to `plan.jobs` at once. Files go to a directory of their
+/// own, which the result names.
 ///
 /// A run that fails by itself (iperf3 dies, the emulator falls behind) is kept as invalid and the rest goes on; where
 /// the emulator fell behind, the run is tried again, [`Plan::retries`] times.
 ///
 /// # Errors
-/// [`ExperimentError`] for what no other run could do better: no root, no TUN, no iperf3, an unknown control.
+/// [`ExperimentError`] for what no other run could do better: no root, no TUN, no iperf3, an unknown control. Runs that
+/// have begun are completed first.
 pub fn compare(
     plan: &Plan,
     arms: &[Arm],
-    mut progress: impl FnMut(Progress<'_>),
+    progress: impl FnMut(Progress<'_>),
 ) -> Result<Comparison, ExperimentError> {
     plan.validate()?;
     let root = plan.directory.clone().unwrap_or_else(|| files::default_directory(plan, arms));
     files::create(&root)?;
     files::write_manifest(&root, plan, arms)?;
-    let total = arms.len() * plan.repetitions as usize;
+    let attempts = side_by_side::run(plan, arms, &root, progress)?;
+    // One curve per arm: its first valid run.
+    let first = |at| attempts.iter().find_map(|one| one.curve.as_ref().filter(|_| one.turn.arm == at));
+    let curves: Vec<Curve> = (0..arms.len()).filter_map(first).cloned().collect();
+    plot::write(&root, &plan.profile, &curves)?;
     let mut runs = vec![Vec::new(); arms.len()];
-    let mut curves = Vec::new();
-    for (index, (at, seed)) in turns(arms.len(), plan).enumerate() {
-        let arm = &arms[at];
-        for attempt in 0..=plan.retries {
-            progress(Progress::Started { index, total, attempt, arm: &arm.name, seed });
-            let directory = files::run_directory(&root, index, attempt, arm);
-            let run = match run::run(plan, arm, seed, Some(&directory)) {
-                Ok((run, trace)) => {
-                    // One curve per arm: its first valid run.
-                    if run.valid && !curves.iter().any(|(of, _)| *of == at) {
-                        curves.push((at, Curve::new(&arm.name, &trace.flows[0], run.exit.as_ref())));
-                    }
-                    run
-                }
-                Err(error) if error.spoils_one_run() => Run::failed(seed, error.to_string()),
-                Err(error) => return Err(error),
-            };
-            progress(Progress::Finished { index, total, attempt, arm: &arm.name, run: &run });
-            // Only lateness is worth another try: it comes from outside and says nothing about the arm.
-            let again = !run.valid && run.health.is_some();
-            runs[at].push(run);
-            if !again {
-                break;
-            }
-        }
+    for attempt in attempts {
+        runs[attempt.turn.arm].push(attempt.run);
     }
     let link = &plan.profile.link;
     let comparison = Comparison {
@@ -242,23 +219,5 @@ pub fn compare(
         directory: Some(root.clone()),
     };
     files::write_json(root.join("result.json"), &comparison)?;
-    curves.sort_by_key(|(at, _)| *at);
-    let curves: Vec<_> = curves.into_iter().map(|(_, curve)| curve).collect();
-    plot::write(&root, &plan.profile, &curves)?;
     Ok(comparison)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::profile::Profile;
-
-    #[test]
-    fn arms_take_turns_and_share_seeds() {
-        let text = include_str!("../../../profiles/geo.toml");
-        let profile = Profile::parse(text, "geo.toml").unwrap();
-        let plan = Plan { repetitions: 3, seed: 7, ..Plan::new(profile) };
-        let turns: Vec<_> = turns(2, &plan).collect();
-        assert_eq!(turns, [(0, 7), (1, 7), (1, 8), (0, 8), (0, 9), (1, 9)]);
-    }
 }

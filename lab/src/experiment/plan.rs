@@ -63,6 +63,8 @@ pub struct Plan {
     pub changes: Vec<LinkChange>,
     /// Runs of each arm, 1 to 10 000.
     pub repetitions: u32,
+    /// Runs at once, 1 to 16. Arms that set parameters of one algorithm still take turns.
+    pub jobs: u16,
     /// How often a run is repeated whose emulator fell behind, 0 to 100. All attempts are kept.
     pub retries: u32,
     /// Seed of the first repetition.
@@ -92,6 +94,7 @@ impl Plan {
             objects: Vec::new(),
             changes: Vec::new(),
             repetitions: 10,
+            jobs: 1,
             retries: 2,
             seed: 1,
             directory: None,
@@ -102,8 +105,12 @@ impl Plan {
         }
     }
 
-    /// What one run takes if the link is used well: a guess for progress, seconds.
+    /// What each run adds to the whole if the link is used well and all jobs are busy: a guess for progress, seconds.
     pub fn expected_seconds(&self) -> f64 {
+        self.run_seconds() / f64::from(self.jobs)
+    }
+
+    fn run_seconds(&self) -> f64 {
         let rtt = self.profile.link.base_rtt_us() as f64 / 1e6;
         let lead = self.competitor.as_ref().map_or(0, |competitor| competitor.lead_seconds);
         let transfer = match self.amount {
@@ -141,6 +148,7 @@ impl Plan {
             ("stagger", self.stagger.as_secs(), 0, 600, "0 to 600 s"),
             ("lead", lead, 0, 600, "0 to 600 s"),
             ("repetitions", self.repetitions.into(), 1, 10_000, "1 to 10000"),
+            ("jobs", self.jobs.into(), 1, 16, "1 to 16"),
             ("retries", self.retries.into(), 0, 100, "0 to 100"),
         ] {
             if !(least..=most).contains(&value) {
@@ -167,6 +175,8 @@ mod tests {
         assert_eq!(says(Plan { flows: 65, ..plan.clone() }), "flows = 65 is out of range: expected 1 to 64");
         let competitor = Some(Competitor { congestion_control: "cubic".into(), lead_seconds: 601 });
         assert!(says(Plan { competitor, ..plan.clone() }).starts_with("lead = 601"));
-        assert!(says(Plan { repetitions: 0, ..plan }).starts_with("repetitions = 0"));
+        assert!(says(Plan { repetitions: 0, ..plan.clone() }).starts_with("repetitions = 0"));
+        assert_eq!(says(Plan { jobs: 17, ..plan.clone() }), "jobs = 17 is out of range: expected 1 to 16");
+        assert!(says(Plan { jobs: 0, ..plan }).starts_with("jobs = 0"));
     }
 }

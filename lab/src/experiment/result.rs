@@ -68,8 +68,9 @@ pub struct Run {
     /// What a competitor got.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub competitor: Option<CompetitorRun>,
-    /// Processor time of the whole machine during the transfer, seconds; that of the emulator is in `health`.
-    pub machine_cpu_seconds: f64,
+    /// Processor time of the whole machine during the transfer, seconds; that of the emulator is in `health`. None
+    /// where several runs went on at once.
+    pub machine_cpu_seconds: Option<f64>,
     /// How the emulator kept up.
     pub health: Option<Health>,
 }
@@ -100,7 +101,7 @@ impl Run {
             flows: Vec::new(),
             fairness: None,
             competitor: None,
-            machine_cpu_seconds: 0.0,
+            machine_cpu_seconds: None,
             health: None,
         }
     }
@@ -195,7 +196,7 @@ impl ArmResult {
             steady_goodput_bps: if_any(&|run| run.measures.steady_goodput_bps),
             competitor_share: if_any(&|run| Some(run.competitor?.share)),
             fairness: if_any(&|run| run.fairness),
-            machine_cpu_seconds: of(&|run| run.machine_cpu_seconds),
+            machine_cpu_seconds: if_any(&|run| run.machine_cpu_seconds),
             emulator_cpu_seconds: if_any(&|run| Some(run.health.as_ref()?.cpu_seconds)),
             exit_seconds: of_exit(&|exit| exit.seconds),
             exit_window_bytes: of_exit(&|exit| exit.window_bytes as f64),

@@ -68,7 +68,7 @@ pub(super) fn run(
     let competitor = plan.competitor.as_ref().and_then(|_| flows.remove(&(PORT + plan.flows)));
     let trace = Trace { flows: in_order(flows, plan.flows)?, competitor, link };
     let mut result = evaluate(plan, arm, seed, &downloads, &trace, records_exits)?;
-    result.machine_cpu_seconds = machine_cpu_seconds;
+    result.machine_cpu_seconds = (plan.jobs == 1).then_some(machine_cpu_seconds);
     if let Some(directory) = directory {
         files::write_run(directory, &result, &trace, &downloads)?;
     }
@@ -191,7 +191,7 @@ fn evaluate(
         competitor: trace.competitor.as_ref().map(|competitor| compete(competitor, flow)),
         flows: if several { flows } else { Vec::new() },
         // Known to the caller.
-        machine_cpu_seconds: 0.0,
+        machine_cpu_seconds: None,
         health: Some(link.health.clone()),
     })
 }

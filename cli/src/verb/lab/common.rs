@@ -52,6 +52,15 @@ pub(super) struct Common {
     pub output: Option<PathBuf>,
 }
 
+/// Of experiments with many runs.
+#[derive(Args, Clone, Copy, Debug)]
+pub(super) struct Jobs {
+    /// Runs at once, each with hosts and a link of its own, 1 to 16; arms of one algorithm that differ in parameters
+    /// still take turns, and the machine's processor time is left out. The emulators must keep up: see invalid runs
+    #[arg(short, long, default_value_t = 1, value_name = "N")]
+    pub jobs: u16,
+}
+
 impl Common {
     pub fn plan(&self, profile: Profile, repetitions: u32) -> Plan {
         let amount = match (self.bytes, self.seconds) {

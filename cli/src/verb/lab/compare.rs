@@ -1,11 +1,11 @@
 //! `onramp lab run` and `onramp lab compare`.
 
 use clap::Args;
-use onramp_lab::experiment::{self, Comparison};
+use onramp_lab::experiment::{self, Comparison, Plan};
 use onramp_lab::profile::Profile;
 use onramp_lab::table;
 
-use super::common::Common;
+use super::common::{Common, Jobs};
 use super::progress::{self, Clock};
 use super::{matrix, require_root};
 use crate::arm::Arms;
@@ -37,7 +37,7 @@ pub(super) struct RunOne {
 
 impl RunOne {
     pub fn run(self, output: &Output) -> anyhow::Result<u8> {
-        measure(&[self.arm], 1, profile::load(&self.profile)?, &self.common, output)
+        measure(&[self.arm], 1, 1, profile::load(&self.profile)?, &self.common, output)
     }
 }
 
@@ -52,6 +52,7 @@ prints one matrix; --profile, --arms and --repetitions limit it."),
     after_help = "Examples:
   onramp lab compare --arms cubic,plain,search --repetitions 5
   onramp lab compare --arms search:exit_action=hold,search:exit_action=drain --json
+  onramp lab compare --arms cubic,plain,best,search --jobs 4
   onramp lab compare --arms cubic,search --flows 8 --stagger 1s
   onramp lab compare --arms plain,search --competitor cubic
   onramp lab compare --all -o matrix --resume")]
@@ -65,6 +66,8 @@ pub(super) struct Compare {
     /// Downloads of each arm
     #[arg(short = 'n', long, default_value_t = 3)]
     repetitions: u32,
+    #[command(flatten)]
+    jobs: Jobs,
     /// Every algorithm on every profile
     #[arg(long, conflicts_with_all = ["competitor", "flows", "stagger", "objects", "changes"])]
     all: bool,
@@ -82,6 +85,7 @@ impl Compare {
                 arms: self.arms,
                 profiles: self.profile,
                 repetitions: self.repetitions,
+                jobs: self.jobs.jobs,
                 resume: self.resume,
                 common: self.common,
             };
@@ -94,20 +98,21 @@ impl Compare {
         };
         let default = || ["cubic", "plain", "search"].map(str::to_owned).to_vec();
         let arms = if self.arms.is_empty() { default() } else { self.arms };
-        measure(&arms, self.repetitions, profile, &self.common, output)
+        measure(&arms, self.repetitions, self.jobs.jobs, profile, &self.common, output)
     }
 }
 
 fn measure(
     names: &[String],
     repetitions: u32,
+    jobs: u16,
     profile: Profile,
     common: &Common,
     output: &Output,
 ) -> anyhow::Result<u8> {
     let arms = Arms::prepare(names, &profile, &common.settings)?;
     require_root("lab")?;
-    let plan = common.plan(profile, repetitions);
+    let plan = Plan { jobs, ..common.plan(profile, repetitions) };
     let each = plan.expected_seconds();
     let mut clock = Clock::start(each * f64::from(repetitions) * arms.arms.len() as f64);
     let comparison = experiment::compare(&plan, &arms.arms, |progress| {

@@ -33,6 +33,7 @@ pub(super) struct Matrix {
     /// Empty: all.
     pub profiles: Vec<String>,
     pub repetitions: u32,
+    pub jobs: u16,
     pub resume: bool,
     pub common: Common,
 }
@@ -104,7 +105,8 @@ impl Matrix {
 
     fn part(&self, root: &Path, profile: Profile, arms: &[String]) -> Part {
         let directory = root.join(&profile.name);
-        let mut alone = self.common.plan(profile.clone(), self.repetitions);
+        let plan = self.common.plan(profile.clone(), self.repetitions);
+        let mut alone = Plan { jobs: self.jobs, ..plan };
         if self.common.bytes.is_none() && self.common.seconds.is_none() {
             alone.amount = Amount::Bytes(object_bytes(&profile));
         }

@@ -72,7 +72,7 @@ fn run_csv(trial: &str, arm: &str, run: &Run) -> String {
     // Writing to a String cannot fail.
     let _ = writeln!(
         line,
-        "{},{},{},{},{},{:.0},{},{},{:.6},{},{},{:.2},{}",
+        "{},{},{},{},{},{:.0},{},{},{:.6},{},{},{},{}",
         exit.map_or("", |exit| exit.reason.as_str()),
         some(exit.map(|exit| exit.seconds)),
         exit.map(|exit| exit.window_bytes.to_string()).unwrap_or_default(),
@@ -84,7 +84,7 @@ fn run_csv(trial: &str, arm: &str, run: &Run) -> String {
         measures.longest_stall_seconds,
         some(measures.rate_variation),
         some(measures.doubling_seconds),
-        run.machine_cpu_seconds,
+        some(run.machine_cpu_seconds),
         measures
             .objects
             .iter()

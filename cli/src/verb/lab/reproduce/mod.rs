@@ -14,6 +14,7 @@ use onramp_loader::abi::FlowHeader;
 use onramp_loader::algorithm;
 use serde::Serialize;
 
+use super::common::Jobs;
 use super::progress::{self, Clock};
 use super::require_root;
 use crate::arm::Arms;
@@ -30,7 +31,7 @@ use pairs::Collector;
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   onramp lab reproduce geo-download --quick
-  onramp lab reproduce --all -o reproduction
+  onramp lab reproduce --all --jobs 4 -o reproduction
   onramp lab reproduce buffers-map memory --json")]
 pub(super) struct Reproduce {
     /// Claims, by name; see --list
@@ -45,6 +46,8 @@ pub(super) struct Reproduce {
     /// Fewer repetitions, the same conditions
     #[arg(long)]
     quick: bool,
+    #[command(flatten)]
+    jobs: Jobs,
     /// Seed of the link's randomness in the first repetition
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -121,6 +124,7 @@ impl Reproduce {
             amount: trial.amount,
             objects: trial.objects.clone(),
             repetitions: if self.quick { trial.quick } else { trial.repetitions },
+            jobs: self.jobs.jobs,
             seed: self.seed,
             directory: Some(self.output.join(&trial.name)),
             ..Plan::new(profile)
@@ -283,6 +287,7 @@ mod tests {
             all: true,
             list: false,
             quick: true,
+            jobs: Jobs { jobs: 2 },
             seed: 1,
             output: PathBuf::from("runs"),
         };
