@@ -84,6 +84,9 @@ struct verdict {
 /* The window that a computed target never falls below, in segments: the initial window of RFC 6928. */
 #define INITIAL_WINDOW 10
 
+/* A slow start threshold at or above this is none, the kernel's "infinite" (TCP_INFINITE_SSTHRESH). */
+#define NO_THRESHOLD 0x7fffffffU
+
 /*
  * Why slow start went on, or not. Closed: every path of every algorithm ends in one of these or in one of the
  * algorithm's own, numbered from OUTCOME_OWN; all have a counter per flow.

@@ -29,6 +29,7 @@
 #define ONRAMP_BEST_H
 
 #include "ack_pairs.h"
+#include "aim.h"
 #include "algorithm.h"
 #include "pacing.h"
 
@@ -40,8 +41,7 @@ enum best_rtt_source { BEST_MINIMUM, BEST_ROUND_MINIMUM, BEST_LATEST };
 	X(rtt_source, "", BEST_MINIMUM, 0, 2, "min|round_min|latest",                                                  \
 	  "RTT that the median is multiplied by: the connection's minimum, the round's minimum, the latest")           \
 	X(cut_to_bdp, "", 0, 0, 1, "off|on", "reduce the window to the threshold where it has passed it")              \
-	X(pacing, "", 0, 0, 1, "off|on", "space what slow start sends at the estimate (spacing)")                      \
-	X(pacing_gain_pct, "percent", 100, 100, 200, "", "spacing rate in hundredths of the estimate")                 \
+	PACING_PARAMETERS(X)                                                                                           \
 	ACK_PAIRS_PARAMETERS(X)
 
 enum best_outcome {
@@ -88,8 +88,6 @@ struct best_params {
 	BEST_PARAMETERS(PARAMETER_FIELD)
 };
 
-/* A threshold at or above this is none (TCP_INFINITE_SSTHRESH). */
-#define BEST_NO_THRESHOLD 0x7fffffff
 /* Keeps rate times RTT within 64 bits; 17 minutes. */
 #define BEST_RTT_MAX_US (1U << 29)
 
@@ -144,17 +142,10 @@ static __always_inline void best_aim(struct best *state, const struct best_param
 {
 	u64 bytes = rate * (u32)min_u64(rtt_us, BEST_RTT_MAX_US) / 1000000;
 	u64 segments = bytes / (ack->mss ? ack->mss : 1);
-	u32 target = (u32)min_u64(max_u64(segments, INITIAL_WINDOW), BEST_NO_THRESHOLD - 1);
 
-	if (target > ack->ssthresh && ack->ssthresh != state->target) {
-		verdict->outcome = BEST_THRESHOLD_KEPT;
-		return;
-	}
-	state->target = target;
-	verdict->ssthresh = target;
-	verdict->outcome = target <= ack->cwnd ? OUTCOME_EXIT : BEST_AIMED;
-	if (params->cut_to_bdp && target < ack->cwnd)
-		verdict->cwnd = target;
+	verdict->outcome = aim(&state->target, segments, BEST_AIMED, BEST_THRESHOLD_KEPT, ack, verdict);
+	if (params->cut_to_bdp && verdict->outcome == OUTCOME_EXIT && state->target < ack->cwnd)
+		verdict->cwnd = state->target;
 }
 
 static __always_inline void best_judge(struct best *state, const struct best_params *params, const struct ack *ack,

@@ -35,9 +35,6 @@
 
 #include "algorithm.h"
 
-/* Threshold of a connection that has not left slow start, the kernel's "infinite". */
-#define HYSTARTPP_NO_THRESHOLD 0x7fffffffU
-
 #define HYSTARTPP_CONTROL "onramp_hystpp"
 #define HYSTARTPP_PARAMETERS(X)                                                                                        \
 	X(min_rtt_thresh_us, "us", 4000, 0, 10000000, "", "least rise of the RTT that enters CSS")                     \
@@ -162,7 +159,7 @@ static __always_inline void hystartpp_on_ack(struct hystartpp *state, const stru
 {
 	u32 rtt_us;
 
-	if (ack->ssthresh < HYSTARTPP_NO_THRESHOLD) {
+	if (ack->ssthresh < NO_THRESHOLD) {
 		verdict->outcome = HYSTARTPP_THRESHOLD_KNOWN;
 		return;
 	}

@@ -33,6 +33,11 @@
 #define PACING_RATE_MAX (1ULL << 34)
 #define PACING_RTT_MAX_US (1U << 29)
 
+/* The parameters of the algorithms that space by ACK pairs if told to, for their NAME_PARAMETERS. */
+#define PACING_PARAMETERS(X)                                                                                           \
+	X(pacing, "", 0, 0, 1, "off|on", "space what slow start sends at the median rate of ACK pairs (spacing)")      \
+	X(pacing_gain_pct, "percent", 100, 100, 200, "", "spacing rate in hundredths of that median")
+
 struct pacing {
 	u64 estimate; /* bytes per second; 0: none */
 	u64 median;   /* of the round that ended last, bytes per second; 0: none */

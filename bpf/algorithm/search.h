@@ -89,8 +89,7 @@ enum search_exit_action { SEARCH_HOLD, SEARCH_ROLLBACK, SEARCH_DRAIN };
 	  "when the application limits the sender: ignore, start anew, do not judge, start anew by rate sample")       \
 	X(exit_action, "", SEARCH_HOLD, 0, 2, "hold|rollback|drain",                                                   \
 	  "keep the window, give back two initial RTTs' deliveries, or shrink to one initial RTT's deliveries")        \
-	X(pacing, "", 0, 0, 1, "off|on", "space what slow start sends at the median rate of ACK pairs (spacing)")      \
-	X(pacing_gain_pct, "percent", 100, 100, 200, "", "spacing rate in hundredths of that median")                  \
+	PACING_PARAMETERS(X)                                                                                           \
 	X(pacing_min_rate, "bytes/s", 1000000, 0, 17179869184, "", "median that a round must exceed to be one")        \
 	ACK_PAIRS_PARAMETERS(X)
 

@@ -27,6 +27,7 @@
 #define ONRAMP_SPACING_H
 
 #include "ack_pairs.h"
+#include "aim.h"
 #include "algorithm.h"
 #include "pacing.h"
 
@@ -71,9 +72,6 @@ struct spacing_params {
 	SPACING_PARAMETERS(PARAMETER_FIELD)
 };
 
-/* A threshold at or above this is none (TCP_INFINITE_SSTHRESH). */
-#define SPACING_NO_THRESHOLD 0x7fffffff
-
 static __always_inline void spacing_restart(struct spacing *state)
 {
 	ack_pairs_restart(&state->pairs);
@@ -89,15 +87,8 @@ static __always_inline void spacing_aim(struct spacing *state, const struct spac
 {
 	u64 bytes = pacing_path_bytes(state->pacing.estimate, ack);
 	u64 segments = bytes / (ack->mss ? ack->mss : 1) * params->exit_pct / 100;
-	u32 target = (u32)min_u64(max_u64(segments, INITIAL_WINDOW), SPACING_NO_THRESHOLD - 1);
 
-	if (target > ack->ssthresh && ack->ssthresh != state->target) {
-		verdict->outcome = SPACING_THRESHOLD_KEPT;
-		return;
-	}
-	state->target = target;
-	verdict->ssthresh = target;
-	verdict->outcome = target <= ack->cwnd ? OUTCOME_EXIT : SPACING_AIMED;
+	verdict->outcome = aim(&state->target, segments, SPACING_AIMED, SPACING_THRESHOLD_KEPT, ack, verdict);
 }
 
 static __always_inline void spacing_on_ack(struct spacing *state, const struct spacing_params *params,

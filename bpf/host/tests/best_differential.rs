@@ -5,14 +5,11 @@
 
 mod common;
 
+use common::differential::{self, Seen, assert_reached, compare, seeds};
 use common::pair_model::{PairModel, Step, random_pair_min};
-use common::pair_traffic::paired_acks;
 use common::pairs::bounds;
 use common::random::Random;
-use onramp_algorithm::{Ack, Flow, Parameters, Verdict, ack_flag, find, outcome};
-
-/// Sequences of ACKs, each with its own parameters.
-const SEQUENCES: u64 = 100_000;
+use onramp_algorithm::{Ack, Parameters, Verdict, ack_flag, find};
 
 /// Where the RTT comes from.
 #[derive(Clone, Copy, Debug)]
@@ -30,7 +27,7 @@ struct Settings {
     pair_min_us: u64,
 }
 
-impl Settings {
+impl differential::Settings for Settings {
     fn random(random: &mut Random) -> Self {
         Self {
             min_rate: if random.once_in(2) { 0 } else { random.below(1 << 34) >> random.below(34) },
@@ -68,6 +65,18 @@ enum Expected {
     Only(&'static str),
     /// One of [`JUDGED`], and a threshold if the outcome is to set one: from the first to the second.
     Between((usize, u64), (usize, u64)),
+}
+
+impl differential::Model for Model {
+    type Settings = Settings;
+
+    fn new(_: &Settings) -> Self {
+        Self::default()
+    }
+
+    fn restart(&mut self) {
+        *self = Self::default();
+    }
 }
 
 impl Model {
@@ -130,66 +139,24 @@ impl Expected {
     }
 }
 
-/// One sequence. Parameters change and slow start begins anew in mid-flow. Counts outcomes and ACKs with a choice.
-fn compare(seed: u64, seen: &mut [u64; outcome::MAX], choices: &mut u64) {
-    let mut random = Random(seed);
-    let mut settings = Settings::random(&mut random);
-    let mut flow = Flow::new(settings.parameters());
-    let mut model = Model::default();
-    let mut ssthresh = u32::MAX;
-    let length = if random.once_in(100) { 1_500 } else { 60 };
-    for (number, mut ack) in paired_acks(&mut random, length).into_iter().enumerate() {
-        match random.below(100) {
-            0 => {
-                flow.restart();
-                model = Model::default();
-            }
-            1 => {
-                settings = Settings::random(&mut random);
-                flow.tune(settings.parameters());
-            }
-            2 => assert_eq!(flow.on_loss(&ack, 77), 77),
-            3 => ssthresh = 2 + (random.below(100_000) >> random.below(16)) as u32,
-            4 => ssthresh = u32::MAX,
-            _ => {}
-        }
-        ack.ssthresh = ssthresh;
-        let (verdict, expected) = (flow.on_ack(&ack), model.on_ack(&settings, &ack));
-        let name = flow.algorithm().outcome_name(verdict.outcome);
-        assert!(
-            expected.allows(name, &verdict, &ack, settings.cut),
-            "ACK {number}, seed {seed}: {name} {verdict:?}, expected {expected:?}; {ack:?} {settings:?}"
-        );
-        *choices += u64::from(matches!(expected, Expected::Between((low, _), (high, _)) if low != high));
-        seen[verdict.outcome as usize] += 1;
-        if verdict.ssthresh != 0 {
-            ssthresh = verdict.ssthresh;
-            model.target = ssthresh;
-        }
-    }
-}
-
 #[test]
 fn best_agrees_with_the_model() {
-    let first: u64 =
-        std::env::var("ONRAMP_TEST_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(20_260_201);
-    println!("seeds {first}..{}", first + SEQUENCES);
-    let (mut seen, mut choices) = ([0; outcome::MAX], 0);
-    for seed in first..first + SEQUENCES {
-        compare(seed, &mut seen, &mut choices);
+    let (mut seen, mut choices) = (Seen::default(), 0);
+    for seed in seeds(20_260_201) {
+        compare(seed, &mut seen, |model: &mut Model, settings, answer| {
+            let expected = model.on_ack(settings, answer.ack);
+            choices += u64::from(matches!(expected, Expected::Between((low, _), (high, _)) if low != high));
+            if answer.verdict.ssthresh != 0 {
+                model.target = answer.verdict.ssthresh;
+            }
+            let allowed = expected.allows(answer.name(), &answer.verdict, answer.ack, settings.cut);
+            if allowed { Ok(()) } else { Err(format!("{expected:?}")) }
+        });
     }
-    let best = find("best").unwrap();
-    for (number, outcome) in best.outcomes().enumerate().filter(|(_, outcome)| !outcome.name.is_empty()) {
-        println!("{:20} {}", outcome.name, seen[number]);
-        let never = ["grow", "below_threshold"].contains(&outcome.name);
-        assert!(never || seen[number] > 2_000, "{} {}", outcome.name, seen[number]);
-    }
-    let judged: u64 = best
-        .outcomes()
-        .zip(seen)
-        .filter(|(outcome, _)| JUDGED.contains(&outcome.name))
-        .map(|(_, count)| count)
-        .sum();
+    assert_reached("best", &seen, &["grow", "below_threshold"]);
+    let outcomes = find("best").unwrap().outcomes().zip(seen);
+    let judged: u64 =
+        outcomes.filter(|(outcome, _)| JUDGED.contains(&outcome.name)).map(|(_, count)| count).sum();
     println!("{choices} of {judged} within the error of a limit");
     assert!(choices * 20 < judged, "{choices} of {judged}");
 }

@@ -1,13 +1,13 @@
 //! hystart: what holds for every input. Seeds are fixed; ONRAMP_TEST_SEED sets another.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 mod common;
 
+use common::arbitrary::{any_parameters, check_origins};
+use common::differential::Settings as _;
 use common::hystart_model::Settings;
 use common::random::{Random, check};
 use common::rounds::{Rounds, slow_start_acks};
-use onramp_algorithm::{Ack, Flow, Parameters, Verdict, find, outcome};
+use onramp_algorithm::{Ack, Flow, Verdict, outcome};
 use proptest::prelude::*;
 
 /// Every number anything.
@@ -30,24 +30,13 @@ fn any_ack() -> impl Strategy<Value = Ack> {
     })
 }
 
-/// Parameters anywhere in their ranges, at the ends as often as between.
-fn any_parameters(random: &mut Random) -> Parameters {
-    let hystart = find("hystart").unwrap();
-    let values = hystart.declarations().map(|row| match random.below(3) {
-        0 => row.minimum,
-        1 => row.maximum,
-        _ => row.minimum + random.below(row.maximum - row.minimum + 1),
-    });
-    Parameters::from_words(hystart, &values.collect::<Vec<_>>()).unwrap()
-}
-
 /// Whatever it is given, it asks for nothing, or for the window to be the threshold; and the exit says who it was.
 #[test]
 fn it_leaves_or_does_nothing() {
     let inputs = (any::<u64>(), prop::collection::vec(any_ack(), 1..60));
     check(21, 4_000, inputs, |(seed, acks)| {
         let mut random = Random(seed);
-        let mut flow = Flow::new(any_parameters(&mut random));
+        let mut flow = Flow::new(any_parameters("hystart", &mut random));
         for ack in &acks {
             let verdict = flow.on_ack(ack);
             let ssthresh = if verdict.outcome == outcome::EXIT { ack.cwnd } else { 0 };
@@ -63,21 +52,11 @@ fn it_leaves_or_does_nothing() {
 /// Neither when a flow runs nor what its connection had carried before changes a verdict, wherever a counter wraps.
 #[test]
 fn origins_of_time_and_counters_do_not_matter() {
-    let origins = (any::<u64>(), any::<[u64; 2]>(), any::<[bool; 2]>(), 0..120_usize);
-    check(22, 1_500, origins, |(seed, [time, bytes], wraps, at)| {
-        let mut random = Random(seed);
-        let parameters = Settings::random(&mut random).parameters();
-        let acks = slow_start_acks(&mut random, 120);
-        let time = if wraps[0] { acks[at].now_us.wrapping_neg() } else { time };
-        let bytes = if wraps[1] { acks[at].bytes_acked.wrapping_neg() } else { bytes };
-        let (mut here, mut there) = (Flow::new(parameters.clone()), Flow::new(parameters));
-        for ack in &acks {
-            let moved = Ack {
-                now_us: ack.now_us.wrapping_add(time),
-                bytes_acked: ack.bytes_acked.wrapping_add(bytes),
-                ..*ack
-            };
-            prop_assert_eq!(here.on_ack(ack), there.on_ack(&moved));
+    check_origins(22, slow_start_acks, |random, acks, moved| {
+        let mut here = Flow::new(Settings::random(random).parameters());
+        let mut there = here.clone();
+        for (ack, moved) in acks.iter().zip(moved) {
+            prop_assert_eq!(here.on_ack(ack), there.on_ack(moved));
         }
         Ok(())
     });

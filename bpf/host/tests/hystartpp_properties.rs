@@ -2,10 +2,12 @@
 
 mod common;
 
+use common::arbitrary::check_origins;
+use common::differential::Settings as _;
 use common::hystartpp_model::Settings;
 use common::random::{Random, check};
 use common::rounds::{Rounds, slow_start_acks};
-use onramp_algorithm::{Ack, Flow, Verdict, ack_flag, growth, outcome};
+use onramp_algorithm::{Flow, Verdict, ack_flag, growth, outcome};
 use proptest::prelude::*;
 
 /// It never sets a window or a rate, never lets one grow by more than was acknowledged or than L, and sets a threshold
@@ -81,20 +83,11 @@ fn a_steady_rtt_never_slows_down() {
 /// Neither when a flow runs nor what its connection had carried before changes a verdict, wherever a counter wraps.
 #[test]
 fn origins_of_time_and_counters_do_not_matter() {
-    let origins = (any::<u64>(), any::<[u64; 2]>(), any::<bool>(), 0..120_usize);
-    check(34, 1_500, origins, |(seed, [time, bytes], wraps, at)| {
-        let mut random = Random(seed);
-        let parameters = Settings::random(&mut random).parameters();
-        let acks = slow_start_acks(&mut random, 120);
-        let bytes = if wraps { acks[at].bytes_acked.wrapping_neg() } else { bytes };
-        let (mut here, mut there) = (Flow::new(parameters.clone()), Flow::new(parameters));
-        for ack in &acks {
-            let moved = Ack {
-                now_us: ack.now_us.wrapping_add(time),
-                bytes_acked: ack.bytes_acked.wrapping_add(bytes),
-                ..*ack
-            };
-            prop_assert_eq!(here.on_ack(ack), there.on_ack(&moved));
+    check_origins(34, slow_start_acks, |random, acks, moved| {
+        let mut here = Flow::new(Settings::random(random).parameters());
+        let mut there = here.clone();
+        for (ack, moved) in acks.iter().zip(moved) {
+            prop_assert_eq!(here.on_ack(ack), there.on_ack(moved));
         }
         Ok(())
     });

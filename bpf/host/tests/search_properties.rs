@@ -2,6 +2,8 @@
 
 mod common;
 
+use common::arbitrary::{arbitrary_ack, check_origins, counter, number};
+use common::differential::Settings as _;
 use common::ramp::Ramp;
 use common::random::{Random, check};
 use common::settings::Settings;
@@ -33,15 +35,6 @@ fn survives(ramp: &Ramp, factor: u64) -> Result<(), TestCaseError> {
         prop_assert_eq!(stumbled, None, "{} {}", form, look_back);
     }
     Ok(())
-}
-
-/// A connection's counters and clock: anything, and what lies just below a power of two.
-fn counter() -> impl Strategy<Value = u64> {
-    prop_oneof![
-        any::<u64>(),
-        0..10_000_000_u64,
-        (16..64_u32, 0..10_000_000_u64).prop_map(|(power, below)| (1_u64 << power).wrapping_sub(below)),
-    ]
 }
 
 /// Doublings that keep the window below 1 GiB, the most that TCP can have.
@@ -112,15 +105,6 @@ fn a_ramp_in_trains_never_leaves_unconfirmed() {
 
 /// ACKs that a driver may deliver, in an order and with values that no sender would produce.
 fn arbitrary_acks(random: &mut Random, count: usize) -> Vec<Ack> {
-    let number = |random: &mut Random| -> u64 {
-        match random.below(6) {
-            0 => 0,
-            1 => random.below(100),
-            2 => u64::MAX - random.below(100),
-            3 => (1 << random.below(64)) - random.below(2),
-            _ => random.bits() >> random.below(64),
-        }
-    };
     let mut now_us = random.bits();
     (0..count)
         .map(|_| {
@@ -129,24 +113,7 @@ fn arbitrary_acks(random: &mut Random, count: usize) -> Vec<Ack> {
             if random.once_in(30) {
                 now_us = number(random);
             }
-            Ack {
-                now_us,
-                bytes_acked: number(random),
-                bytes_sent: number(random),
-                bytes_outstanding: number(random) as u32,
-                delivered: number(random) as u32,
-                acked: number(random) as u32,
-                rtt_us: if random.once_in(10) { i32::MIN } else { number(random) as i32 & i32::MAX },
-                smoothed_rtt_us: number(random) as u32,
-                min_rtt_us: number(random) as u32,
-                cwnd: number(random) as u32,
-                ssthresh: number(random) as u32,
-                in_flight: number(random) as u32,
-                mss: (number(random) as u32).max(1),
-                flags: if random.once_in(2) { 0 } else { number(random) as u32 },
-                gso_max_size: number(random) as u32,
-                pacing_rate: number(random),
-            }
+            Ack { now_us, ..arbitrary_ack(random) }
         })
         .collect()
 }
@@ -234,28 +201,12 @@ fn trace(parameters: &Parameters, acks: &[Ack], restart_at: usize) -> Vec<(Verdi
     judged.collect()
 }
 
-/// Neither when a flow runs nor what its connection had carried before changes a verdict, wherever a counter wraps: in
-/// every second run each wraps at some ACK of the flow.
+/// Neither when a flow runs nor what its connection had carried before changes a verdict, wherever a counter wraps.
 #[test]
 fn origins_of_time_and_counters_do_not_matter() {
-    let origins = (any::<u64>(), counter(), counter(), any::<u32>(), any::<[bool; 2]>(), 0..120_usize);
-    check(16, 1_500, origins, |(seed, time, bytes, segments, wraps, at)| {
-        let mut random = Random(seed);
-        let parameters = Settings::random(&mut random).parameters();
-        let acks = plausible_acks(&mut random, 120);
-        let time = if wraps[0] { acks[at].now_us.wrapping_neg() } else { time };
-        let bytes = if wraps[1] { acks[at].bytes_acked.wrapping_neg() } else { bytes };
-        let moved: Vec<Ack> = acks
-            .iter()
-            .map(|ack| Ack {
-                now_us: ack.now_us.wrapping_add(time),
-                bytes_acked: ack.bytes_acked.wrapping_add(bytes),
-                bytes_sent: ack.bytes_sent.wrapping_add(bytes),
-                delivered: ack.delivered.wrapping_add(segments),
-                ..*ack
-            })
-            .collect();
-        prop_assert_eq!(trace(&parameters, &acks, 90), trace(&parameters, &moved, 90));
+    check_origins(16, plausible_acks, |random, acks, moved| {
+        let parameters = Settings::random(random).parameters();
+        prop_assert_eq!(trace(&parameters, acks, 90), trace(&parameters, moved, 90));
         Ok(())
     });
 }

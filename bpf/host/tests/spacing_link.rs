@@ -5,7 +5,8 @@
 
 mod common;
 
-use common::paced_link::{Back, Path, SEGMENT, Transfer};
+use common::link::SEGMENT;
+use common::paced_link::{Back, Path, Transfer};
 use onramp_algorithm::{Flow, find};
 
 /// The GEO path of documents 000 and 001: 150 Mb/s, 600 ms.

@@ -3,7 +3,9 @@
 
 use onramp_algorithm::{Ack, Parameters, Verdict, ack_flag, find, outcome};
 
+use super::differential;
 use super::random::Random;
+use super::rounds::{outcome_number, slow_start_acks};
 
 /// The parameters.
 #[derive(Clone, Copy, Debug)]
@@ -28,9 +30,9 @@ pub enum Rule {
     Deviation,
 }
 
-impl Settings {
+impl differential::Settings for Settings {
     /// A random set; the defaults half of the time.
-    pub fn random(random: &mut Random) -> Self {
+    fn random(random: &mut Random) -> Self {
         let usual = random.once_in(2);
         let mut or =
             |usual_value: u64, bits: u64| if usual { usual_value } else { random.bits() >> (64 - bits) };
@@ -55,8 +57,8 @@ impl Settings {
         }
     }
 
-    /// The same for the header, whose order this is.
-    pub fn parameters(&self) -> Parameters {
+    /// In the order of the header.
+    fn parameters(&self) -> Parameters {
         let words = [
             u64::from(self.train) + 2 * u64::from(self.delay),
             self.low_window,
@@ -98,11 +100,18 @@ pub struct Model {
     small_window: u32,
 }
 
-impl Model {
-    pub fn new(settings: Settings) -> Self {
-        let small_window = super::rounds::outcome_number("hystart", "small_window");
+impl differential::Model for Model {
+    type Settings = Settings;
+    const THRESHOLDS: bool = false;
+
+    fn acks(random: &mut Random) -> Vec<Ack> {
+        slow_start_acks(random, 80)
+    }
+
+    fn new(settings: &Settings) -> Self {
+        let small_window = outcome_number("hystart", "small_window");
         Self {
-            settings,
+            settings: *settings,
             detected: 0,
             minimum: None,
             round: None,
@@ -112,13 +121,18 @@ impl Model {
         }
     }
 
-    /// Slow start begins anew.
-    pub fn restart(&mut self) {
+    fn tune(&mut self, settings: &Settings) {
+        self.settings = *settings;
+    }
+
+    fn restart(&mut self) {
         self.round = None;
         self.samples.clear();
         self.average = None;
     }
+}
 
+impl Model {
     /// One ACK.
     pub fn on_ack(&mut self, ack: &Ack) -> Verdict {
         let because = |outcome| Verdict { outcome, ..Verdict::default() };

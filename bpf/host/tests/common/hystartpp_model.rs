@@ -2,8 +2,9 @@
 
 use onramp_algorithm::{Ack, Parameters, Verdict, ack_flag, find, growth, outcome};
 
+use super::differential;
 use super::random::Random;
-use super::rounds::outcome_number;
+use super::rounds::{outcome_number, slow_start_acks};
 
 /// The RFC's constants, segments and microseconds.
 #[derive(Clone, Copy, Debug)]
@@ -17,9 +18,9 @@ pub struct Settings {
     pub l: u64,
 }
 
-impl Settings {
+impl differential::Settings for Settings {
     /// A random set; the RFC's half of the time.
-    pub fn random(random: &mut Random) -> Self {
+    fn random(random: &mut Random) -> Self {
         let usual = random.once_in(2);
         let mut or =
             |usual_value: u64, bits: u64| if usual { usual_value } else { random.bits() >> (64 - bits) };
@@ -34,8 +35,13 @@ impl Settings {
         }
     }
 
-    /// The same for the header, whose order this is.
-    pub fn parameters(&self) -> Parameters {
+    /// In the order of the header.
+    /// The divisor stays: how much of a segment is left over means nothing under another.
+    fn changed(&self, random: &mut Random) -> Self {
+        Self { css_growth_divisor: self.css_growth_divisor, ..Self::random(random) }
+    }
+
+    fn parameters(&self) -> Parameters {
         let words = [
             self.min_rtt_thresh,
             self.max_rtt_thresh,
@@ -77,8 +83,16 @@ pub struct Model {
     names: Names,
 }
 
-impl Model {
-    pub fn new(settings: Settings) -> Self {
+impl differential::Model for Model {
+    type Settings = Settings;
+    const RARE: u64 = 200;
+    const THRESHOLDS: bool = false;
+
+    fn acks(random: &mut Random) -> Vec<Ack> {
+        slow_start_acks(random, 80)
+    }
+
+    fn new(settings: &Settings) -> Self {
         let number = |name| outcome_number("hystartpp", name);
         let names = Names {
             entered: number("css_entered"),
@@ -87,7 +101,7 @@ impl Model {
             known: number("threshold_known"),
         };
         Self {
-            settings,
+            settings: *settings,
             entries: 0,
             rounds_in_css: 0,
             window_end: None,
@@ -98,14 +112,19 @@ impl Model {
         }
     }
 
-    /// Slow start begins anew.
-    pub fn restart(&mut self) {
+    fn tune(&mut self, settings: &Settings) {
+        self.settings = *settings;
+    }
+
+    fn restart(&mut self) {
         self.window_end = None;
         self.last_round = None;
         self.this_round.clear();
         self.css = None;
     }
+}
 
+impl Model {
     pub fn conservative(&self) -> bool {
         self.css.is_some()
     }

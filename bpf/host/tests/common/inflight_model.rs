@@ -2,6 +2,7 @@
 
 use onramp_algorithm::{Ack, Parameters, Verdict, ack_flag, find, growth};
 
+use super::differential;
 use super::random::Random;
 use super::spacing_model::Policy;
 
@@ -15,9 +16,8 @@ pub struct Settings {
     pub mean_rtt: bool,
 }
 
-impl Settings {
-    /// A random set.
-    pub fn random(random: &mut Random) -> Self {
+impl differential::Settings for Settings {
+    fn random(random: &mut Random) -> Self {
         Self {
             sample_us: if random.once_in(2) {
                 1_000
@@ -31,8 +31,7 @@ impl Settings {
         }
     }
 
-    /// The same for the header.
-    pub fn parameters(&self) -> Parameters {
+    fn parameters(&self) -> Parameters {
         let words = [self.sample_us, self.stab, self.floor, u64::from(self.pacing), u64::from(self.mean_rtt)];
         Parameters::from_words(find("inflight").unwrap(), &words).unwrap()
     }
@@ -50,15 +49,24 @@ pub struct Model {
     policy: Policy,
 }
 
-impl Model {
-    /// Slow start begins anew, or was left by loss.
-    pub fn interrupt(&mut self, restart: bool) {
-        self.begin = None;
-        if restart {
-            self.policy = Policy::default();
-        }
+impl differential::Model for Model {
+    type Settings = Settings;
+
+    fn new(_: &Settings) -> Self {
+        Self::default()
     }
 
+    fn restart(&mut self) {
+        self.begin = None;
+        self.policy = Policy::default();
+    }
+
+    fn on_loss(&mut self) {
+        self.begin = None;
+    }
+}
+
+impl Model {
     fn measure(&mut self, set: &Settings, ack: &Ack) -> bool {
         let pause_us = set.sample_us.max(u64::from(ack.min_rtt_us) / 8);
         let silent = ack.now_us - self.last_us > pause_us || ack.flags & ack_flag::APP_LIMITED != 0;

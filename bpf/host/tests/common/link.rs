@@ -68,6 +68,22 @@ impl Link {
     }
 }
 
+/// Makes an ACK that of one more segment, after so many sent and acknowledged, that one included.
+pub fn acknowledge(ack: &mut Ack, now_ns: u64, sent: u64, acked: u64, rtt_us: u64) {
+    let (sample, in_flight) = (rtt_us as u32, sent - acked);
+    ack.now_us = now_ns / 1_000;
+    ack.bytes_acked = acked * SEGMENT;
+    ack.bytes_sent = sent * SEGMENT;
+    ack.bytes_outstanding = (in_flight * SEGMENT) as u32;
+    ack.delivered = acked as u32;
+    ack.acked = 1;
+    ack.rtt_us = rtt_us as i32;
+    ack.min_rtt_us = if ack.min_rtt_us == 0 { sample } else { ack.min_rtt_us.min(sample) };
+    let smoothed = if ack.smoothed_rtt_us == 0 { sample } else { ack.smoothed_rtt_us };
+    ack.smoothed_rtt_us = ((u64::from(smoothed) * 7 + rtt_us) / 8) as u32;
+    ack.in_flight = in_flight as u32;
+}
+
 struct Sender<'a> {
     link: &'a Link,
     segments: u64,
@@ -125,18 +141,7 @@ impl<'a> Sender<'a> {
     /// One segment is acknowledged.
     fn acknowledge(&mut self, rtt_us: u64) {
         self.acked += 1;
-        let (sample, ack) = (rtt_us as u32, &mut self.ack);
-        ack.now_us = self.now_ns / 1_000;
-        ack.bytes_acked = self.acked * SEGMENT;
-        ack.bytes_sent = self.sent * SEGMENT;
-        ack.bytes_outstanding = ((self.sent - self.acked) * SEGMENT) as u32;
-        ack.delivered = self.acked as u32;
-        ack.acked = 1;
-        ack.rtt_us = rtt_us as i32;
-        ack.min_rtt_us = if ack.min_rtt_us == 0 { sample } else { ack.min_rtt_us.min(sample) };
-        let smoothed = if ack.smoothed_rtt_us == 0 { sample } else { ack.smoothed_rtt_us };
-        ack.smoothed_rtt_us = ((u64::from(smoothed) * 7 + rtt_us) / 8) as u32;
-        ack.in_flight = (self.sent - self.acked) as u32;
+        acknowledge(&mut self.ack, self.now_ns, self.sent, self.acked, rtt_us);
     }
 
     fn obey(&mut self, flow: &mut Flow) {

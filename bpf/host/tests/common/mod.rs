@@ -3,6 +3,8 @@
 #![allow(dead_code, reason = "every test file is a crate of its own and uses a part of this")]
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+pub mod arbitrary;
+pub mod differential;
 pub mod hystart_model;
 pub mod hystartpp_model;
 pub mod inflight_model;

@@ -3,10 +3,16 @@
 
 use std::sync::OnceLock;
 
-use onramp_algorithm::{Ack, Verdict, ack_flag, find, growth, outcome};
+use onramp_algorithm::{Ack, Verdict, ack_flag, growth, outcome};
 
+use super::differential;
+use super::random::Random;
+use super::rounds::outcome_number;
 use super::settings::{Action, App, Interpolate, LookBack, Missed, Settings};
+use super::traffic::plausible_acks;
 
+/// ACKs of a sequence.
+pub const LENGTH: usize = 60;
 /// Bins of a window.
 const WINDOW: usize = 10;
 /// Longest look-back that the header promises to judge, bins.
@@ -57,14 +63,17 @@ struct Outcomes {
     unconfirmed: u32,
 }
 
-/// Number of search's outcome of this name.
-pub fn number(name: &str) -> u32 {
-    find("search").unwrap().outcomes().position(|outcome| outcome.name == name).unwrap() as u32
-}
+impl differential::Model for Model {
+    type Settings = Settings;
+    const THRESHOLDS: bool = false;
 
-impl Model {
-    pub fn new(settings: Settings) -> Self {
+    fn acks(random: &mut Random) -> Vec<Ack> {
+        plausible_acks(random, LENGTH)
+    }
+
+    fn new(settings: &Settings) -> Self {
         static OUTCOMES: OnceLock<Outcomes> = OnceLock::new();
+        let number = |name| outcome_number("search", name);
         let outcomes = *OUTCOMES.get_or_init(|| Outcomes {
             bin_open: number("bin_open"),
             bins_missed: number("bins_missed"),
@@ -73,22 +82,34 @@ impl Model {
             draining: number("draining"),
             unconfirmed: number("unconfirmed"),
         });
-        Self { settings, norm: 0, at_threshold: 0, geometry: None, history: None, drain: None, outcomes }
+        Self {
+            settings: settings.clone(),
+            norm: 0,
+            at_threshold: 0,
+            geometry: None,
+            history: None,
+            drain: None,
+            outcomes,
+        }
     }
 
-    /// Slow start begins anew.
-    pub fn restart(&mut self) {
+    fn tune(&mut self, settings: &Settings) {
+        self.settings = settings.clone();
+    }
+
+    fn restart(&mut self) {
         self.geometry = None;
         self.history = None;
         self.drain = None;
         self.at_threshold = 0;
     }
 
-    /// Slow start was left by loss.
-    pub fn on_loss(&mut self) {
+    fn on_loss(&mut self) {
         self.drain = None;
     }
+}
 
+impl Model {
     /// One ACK.
     pub fn on_ack(&mut self, ack: &Ack) -> Verdict {
         if let Some(drain) = self.drain.take() {
@@ -124,7 +145,7 @@ impl Model {
         };
         if passed > borne {
             if passed > WINDOW as u64 {
-                self.restart();
+                differential::Model::restart(self);
             }
             if self.settings.missed == Missed::Alpha {
                 self.begin(ack, rtt_us);

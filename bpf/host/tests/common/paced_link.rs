@@ -7,10 +7,8 @@ use std::collections::VecDeque;
 
 use onramp_algorithm::{Ack, Flow, growth, outcome};
 
+use super::link::{SEGMENT, acknowledge};
 use super::random::Random;
-
-/// Segment size, bytes.
-pub const SEGMENT: u64 = 1_500;
 
 /// The path.
 #[derive(Clone, Copy, Debug)]
@@ -156,18 +154,7 @@ impl Sender<'_> {
 
     fn acknowledge(&mut self, rtt_us: u64) {
         self.acked += 1;
-        let (sample, in_flight, ack) = (rtt_us as u32, (self.sent - self.acked) as u32, &mut self.ack);
-        ack.now_us = self.now_ns / 1_000;
-        ack.bytes_acked = self.acked * SEGMENT;
-        ack.bytes_sent = self.sent * SEGMENT;
-        ack.bytes_outstanding = in_flight * SEGMENT as u32;
-        ack.delivered = self.acked as u32;
-        ack.acked = 1;
-        ack.rtt_us = rtt_us as i32;
-        ack.min_rtt_us = if ack.min_rtt_us == 0 { sample } else { ack.min_rtt_us.min(sample) };
-        let smoothed = if ack.smoothed_rtt_us == 0 { sample } else { ack.smoothed_rtt_us };
-        ack.smoothed_rtt_us = ((u64::from(smoothed) * 7 + rtt_us) / 8) as u32;
-        ack.in_flight = in_flight;
+        acknowledge(&mut self.ack, self.now_ns, self.sent, self.acked, rtt_us);
     }
 
     fn obey(&mut self, flow: &mut Flow) {

@@ -5,6 +5,12 @@ use onramp_algorithm::{Ack, ack_flag};
 use super::random::Random;
 use super::traffic::plausible_acks;
 
+/// [`paired_acks`] for a comparison: one sequence in a hundred is long.
+pub fn paired_sequence(random: &mut Random) -> Vec<Ack> {
+    let length = if random.once_in(100) { 1_500 } else { 60 };
+    paired_acks(random, length)
+}
+
 /// Plausible ACKs, some of them in the same microsecond or under an application limit, with nothing in flight where the
 /// backlog is smallest.
 pub fn paired_acks(random: &mut Random, count: usize) -> Vec<Ack> {

@@ -27,6 +27,11 @@ impl Random {
     }
 }
 
+/// `ONRAMP_TEST_SEED`, or this seed if that is not set.
+pub fn seed_or(seed: u64) -> u64 {
+    std::env::var("ONRAMP_TEST_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(seed)
+}
+
 /// Runs a property on `cases` inputs drawn from `seed`, or from `ONRAMP_TEST_SEED` if that is set.
 pub fn check<S: Strategy>(
     seed: u64,
@@ -34,7 +39,7 @@ pub fn check<S: Strategy>(
     strategy: S,
     property: impl Fn(S::Value) -> Result<(), TestCaseError>,
 ) {
-    let seed = std::env::var("ONRAMP_TEST_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(seed);
+    let seed = seed_or(seed);
     let mut bytes = [0; 32];
     bytes[..8].copy_from_slice(&seed.to_le_bytes());
     let config = Config { cases, failure_persistence: None, max_shrink_iters: 200, ..Config::default() };

@@ -4,6 +4,7 @@ use std::sync::OnceLock;
 
 use onramp_algorithm::{Parameters, find};
 
+use super::differential;
 use super::random::Random;
 
 /// The parameters, by name and number.
@@ -57,9 +58,8 @@ pub enum Action {
     Drain,
 }
 
-impl Settings {
-    /// A random set.
-    pub fn random(random: &mut Random) -> Self {
+impl differential::Settings for Settings {
+    fn random(random: &mut Random) -> Self {
         let confirms = if random.once_in(2) { 1 } else { 10 };
         let alphas = if random.once_in(4) { 1_000 } else { 8 };
         Self {
@@ -76,8 +76,7 @@ impl Settings {
         }
     }
 
-    /// The same for the header.
-    pub fn parameters(&self) -> Parameters {
+    fn parameters(&self) -> Parameters {
         static PLACES: OnceLock<[usize; 10]> = OnceLock::new();
         let places = PLACES.get_or_init(|| {
             NAMES.map(|name| find("search").unwrap().declarations().position(|row| row.name == name).unwrap())

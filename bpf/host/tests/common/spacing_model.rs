@@ -2,6 +2,7 @@
 
 use onramp_algorithm::{Ack, Parameters, Verdict, find};
 
+use super::differential;
 use super::pair_model::{PairModel, Step, random_pair_min};
 use super::random::Random;
 
@@ -15,9 +16,8 @@ pub struct Settings {
     pub pair_min_us: u64,
 }
 
-impl Settings {
-    /// A random set.
-    pub fn random(random: &mut Random) -> Self {
+impl differential::Settings for Settings {
+    fn random(random: &mut Random) -> Self {
         Self {
             rate: if random.once_in(10) { 1 + random.below(1 << 34) } else { 0 },
             gain: 100 + random.below(101),
@@ -27,8 +27,7 @@ impl Settings {
         }
     }
 
-    /// The same for the header.
-    pub fn parameters(&self) -> Parameters {
+    fn parameters(&self) -> Parameters {
         let words = [self.rate, self.gain, self.min_rate, self.exit, self.pair_min_us];
         Parameters::from_words(find("spacing").unwrap(), &words).unwrap()
     }
@@ -92,6 +91,18 @@ pub struct Model {
     pairs: PairModel,
     policy: Policy,
     target: Option<u32>,
+}
+
+impl differential::Model for Model {
+    type Settings = Settings;
+
+    fn new(_: &Settings) -> Self {
+        Self::default()
+    }
+
+    fn restart(&mut self) {
+        *self = Self::default();
+    }
 }
 
 impl Model {
