@@ -3,34 +3,46 @@
 use std::collections::BTreeMap;
 
 use anyhow::Context;
-use clap::ValueEnum;
+use clap::Args;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
-use onramp_loader::telemetry::{Event, Level, What};
+use onramp_loader::telemetry::{Event, Level, What, Wish};
 
+use crate::failure::Usage;
 use crate::filter::Filter;
 
 /// Flows that are remembered; beyond that the oldest are forgotten, and what still happens to them is not told.
 const FLOWS_MAX: usize = 1 << 20;
 
-/// A level of telemetry.
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum LevelName {
-    /// Flows and exits
-    Exit,
-    /// Also rounds, losses, congestion states
-    Round,
-    /// Also every acknowledgement
-    Ack,
+/// Reads a level of telemetry, from `least` on.
+pub(crate) fn level_from(least: Level) -> impl TypedValueParser<Value = Level> {
+    let levels = Level::ALL.into_iter().filter(move |level| *level >= least);
+    let values = levels.map(|level| {
+        PossibleValue::new(level.name()).help(match level {
+            Level::Off => "Nothing",
+            Level::Exit => "Flows and exits",
+            Level::Round => "Also rounds, losses, congestion states",
+            Level::Ack => "Also every acknowledgement",
+        })
+    });
+    PossibleValuesParser::new(values).try_map(|name| Level::find(&name).ok_or("no such level"))
 }
 
-impl LevelName {
-    pub fn level(self) -> Level {
-        match self {
-            Self::Exit => Level::Exit,
-            Self::Round => Level::Round,
-            Self::Ack => Level::Ack,
-        }
+/// Which flows to follow, on the command line.
+#[derive(Args, Debug)]
+pub(crate) struct Selection {
+    /// Of one flow in N, all its events
+    #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u32).range(1..))]
+    sample: u32,
+    /// Only these flows
+    #[arg(value_name = "FILTER")]
+    filter: Vec<String>,
+}
+
+impl Selection {
+    pub fn wanted(&self) -> anyhow::Result<Wanted> {
+        Ok(Wanted::new(Filter::parse(&self.filter).map_err(Usage::error)?, self.sample))
     }
 }
 
@@ -54,16 +66,22 @@ impl Signals {
     }
 }
 
-/// Which flows pass a filter. The kernel checks most of it; a prefix of the local address and repeated conditions are
-/// checked here.
+/// Which flows are wanted. The kernel samples and checks most of the filter; a prefix of the local address and repeated
+/// conditions are checked here.
 pub(crate) struct Wanted {
     filter: Filter,
+    sampling: u32,
     flows: BTreeMap<u64, bool>,
 }
 
 impl Wanted {
-    pub fn new(filter: Filter) -> Self {
-        Self { filter, flows: BTreeMap::new() }
+    pub fn new(filter: Filter, sampling: u32) -> Self {
+        Self { filter, sampling, flows: BTreeMap::new() }
+    }
+
+    /// What to ask the kernel for.
+    pub fn wish(&self, level: Level) -> Wish {
+        Wish { level, sampling: self.sampling, filter: self.filter.in_kernel() }
     }
 
     /// Whether the event's flow is wanted. One whose `Flow` event was lost is not known to be.
@@ -80,5 +98,35 @@ impl Wanted {
             What::End(_) => self.flows.remove(&event.flow).unwrap_or(false),
             _ => self.flows.get(&event.flow).copied().unwrap_or(false),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsStr;
+
+    use super::*;
+
+    #[test]
+    fn the_kernel_is_asked_for_no_more_than_is_wanted() {
+        let selection = Selection { sample: 100, filter: vec!["dst 192.0.2.0/24 and dport = :443".into()] };
+        let wish = selection.wanted().unwrap().wish(Level::Round);
+        assert_eq!((wish.level, wish.sampling, wish.filter.remote_port), (Level::Round, 100, Some(443)));
+        assert_eq!(wish.filter.remote, Some(("192.0.2.0".parse().unwrap(), 24)));
+        let everything = Wanted::new(Filter::default(), 1).wish(Level::Ack);
+        assert_eq!(everything, Wish::new(Level::Ack));
+        let wrong = Selection { sample: 1, filter: vec!["colour".into(), "red".into()] };
+        assert!(wrong.wanted().err().unwrap().to_string().contains("not understood"));
+    }
+
+    #[test]
+    fn levels_are_read_from_the_least_on() {
+        let command = clap::Command::new("test");
+        let read = |least, name: &str| level_from(least).parse_ref(&command, None, OsStr::new(name));
+        for level in Level::ALL {
+            assert_eq!(read(Level::Off, level.name()).unwrap(), level);
+        }
+        assert!(read(Level::Exit, "off").is_err());
+        assert!(read(Level::Off, "all").is_err());
     }
 }

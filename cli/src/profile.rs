@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use onramp_lab::profile::Profile;
 use onramp_loader::algorithm::Parameters;
-
+use onramp_loader::telemetry::Level;
 use serde::{Serialize, Serializer};
 
 use crate::failure::Usage;
@@ -100,9 +100,16 @@ fn origin_in(given: &str, directories: &[PathBuf]) -> Origin {
 fn load_from(given: &str, directories: &[PathBuf]) -> anyhow::Result<Profile> {
     // What is wrong with a profile is wrong with what was asked for.
     let usage = |error: onramp_lab::profile::ProfileError| Usage::error(error.to_string().trim_end());
-    if let Origin::File(path) = origin_in(given, directories) {
-        return Profile::load(path).map_err(usage);
-    }
+    let profile = match origin_in(given, directories) {
+        Origin::File(path) => Profile::load(path).map_err(usage)?,
+        Origin::BuiltIn => embedded(given)?,
+    };
+    // Parameters need their algorithm; this can be checked at once.
+    telemetry_max(&profile)?;
+    Ok(profile)
+}
+
+fn embedded(given: &str) -> anyhow::Result<Profile> {
     let embedded = EMBEDDED.iter().find(|(name, _)| *name == given);
     let (_, text) = embedded.ok_or_else(|| {
         let known = EMBEDDED.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
@@ -110,7 +117,21 @@ fn load_from(given: &str, directories: &[PathBuf]) -> anyhow::Result<Profile> {
             "there is no profile {given:?}: give the path of a .toml file, a name in ./profiles or /etc/onramp/profiles, or one of {known}"
         ))
     })?;
-    Profile::parse(text, format!("{given} (built in)")).map_err(usage)
+    Profile::parse(text, format!("{given} (built in)"))
+        .map_err(|error| Usage::error(error.to_string().trim_end()))
+}
+
+/// The most that the profile lets be told of its flows, if it says so.
+pub(crate) fn telemetry_max(profile: &Profile) -> anyhow::Result<Option<Level>> {
+    let Some(name) = &profile.telemetry else { return Ok(None) };
+    let level = Level::find(name).ok_or_else(|| {
+        let levels = Level::ALL.map(Level::name).join(", ");
+        Usage::error(format!(
+            "profile {}: telemetry = {name:?} is not a level: give one of {levels}",
+            profile.name
+        ))
+    })?;
+    Ok(Some(level))
 }
 
 /// Sets the profile's parameters; it must be for this algorithm.
@@ -180,8 +201,14 @@ mod tests {
         assert!(error.contains("no profile \"nonsense\"") && error.contains("geo"), "{error}");
         let error = load_from("./nonsense.toml", &[]).unwrap_err().to_string();
         assert!(error.contains("cannot read profile ./nonsense.toml"), "{error}");
-        let profile = load_from("geo", &[]).unwrap();
+        let mut profile = load_from("geo", &[]).unwrap();
         let error = apply(&profile, &mut find("plain")).unwrap_err().to_string();
         assert_eq!(error, "profile geo is for search, not for plain");
+        profile.telemetry = Some("all".into());
+        let error = telemetry_max(&profile).unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "profile geo: telemetry = \"all\" is not a level: give one of off, exit, round, ack"
+        );
     }
 }

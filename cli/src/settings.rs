@@ -6,9 +6,11 @@ use std::fmt;
 use clap::builder::{PossibleValue, TypedValueParser};
 use clap::{Arg, Args, Command, ValueEnum};
 use onramp_loader::algorithm::{self, Algorithm, Parameter, Parameters};
+use onramp_loader::telemetry::Level;
 use onramp_loader::{AttachOptions, Base};
 use serde::Serialize;
 
+use crate::consumer::level_from;
 use crate::profile;
 
 /// An algorithm's name: offered by completion, checked by [`onramp_loader::find`], which says what there is.
@@ -42,6 +44,9 @@ pub(crate) struct Settings {
     /// Control that does congestion avoidance, loss reaction and undo [default: cubic where BPF may call it, else reno]
     #[arg(long, value_enum)]
     pub base: Option<BaseName>,
+    /// The most that anybody is told of its flows, whatever is asked for [default: the profile's, else ack]
+    #[arg(long, value_name = "LEVEL", value_parser = level_from(Level::Off))]
+    pub telemetry: Option<Level>,
 }
 
 /// A base by its name.
@@ -59,15 +64,17 @@ impl Settings {
     /// Everything checked; nothing done yet.
     pub fn options(&self) -> anyhow::Result<AttachOptions> {
         let mut parameters: Parameters = self.algorithm()?.parameters();
-        let mut name = None;
+        let (mut name, mut telemetry_max) = (None, None);
         if let Some(given) = &self.profile {
             let profile = profile::load(given)?;
             profile::apply(&profile, &mut parameters)?;
+            telemetry_max = profile::telemetry_max(&profile)?;
             name = Some(profile.name);
         }
         parameters.assign(&self.settings).map_err(onramp_loader::Error::from)?;
         let mut options = AttachOptions::new(parameters);
         options.profile = name.unwrap_or(options.profile);
+        options.telemetry_max = self.telemetry.or(telemetry_max).unwrap_or(options.telemetry_max);
         options.base = self.base.map(|base| match base {
             BaseName::Cubic => Base::Cubic,
             BaseName::Reno => Base::Reno,

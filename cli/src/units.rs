@@ -68,21 +68,21 @@ pub(crate) fn show_us(us: u64) -> String {
 
 /// `9.10 MB`: decimal units.
 pub(crate) fn show_bytes(bytes: u64) -> String {
-    match bytes {
-        0..1_000 => format!("{bytes} B"),
-        1_000..1_000_000 => significant(bytes as f64 / 1e3, "kB"),
-        1_000_000..1_000_000_000 => significant(bytes as f64 / 1e6, "MB"),
-        _ => significant(bytes as f64 / 1e9, "GB"),
-    }
+    decimal(bytes, ["B", "kB", "MB", "GB"])
 }
 
 /// `150 Mbit/s`: decimal units.
 pub(crate) fn show_rate(bits_per_second: u64) -> String {
-    match bits_per_second {
-        0..1_000 => format!("{bits_per_second} bit/s"),
-        1_000..1_000_000 => significant(bits_per_second as f64 / 1e3, "kbit/s"),
-        1_000_000..1_000_000_000 => significant(bits_per_second as f64 / 1e6, "Mbit/s"),
-        _ => significant(bits_per_second as f64 / 1e9, "Gbit/s"),
+    decimal(bits_per_second, ["bit/s", "kbit/s", "Mbit/s", "Gbit/s"])
+}
+
+/// In the unit that fits, of those for 1, 10^3, 10^6 and 10^9.
+fn decimal(value: u64, [one, kilo, mega, giga]: [&str; 4]) -> String {
+    match value {
+        0..1_000 => format!("{value} {one}"),
+        1_000..1_000_000 => significant(value as f64 / 1e3, kilo),
+        1_000_000..1_000_000_000 => significant(value as f64 / 1e6, mega),
+        _ => significant(value as f64 / 1e9, giga),
     }
 }
 
@@ -142,5 +142,6 @@ mod tests {
         assert_eq!(show_bytes(9_999_000), "10.0 MB");
         assert_eq!(show_bytes(12), "12 B");
         assert_eq!(show_rate(149_600_000), "150 Mbit/s");
+        assert_eq!(show_rate(2_500_000_000), "2.50 Gbit/s");
     }
 }

@@ -127,20 +127,11 @@ pub fn markdown(rows: &[Row]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiment::{Amount, CompetitorRun, Run};
+    use crate::experiment::{CompetitorRun, Run};
+    use crate::reproduce::testing;
 
     fn comparison(runs: Vec<Run>) -> Comparison {
-        Comparison {
-            schema: 1,
-            profile: "geo".into(),
-            amount: Amount::Bytes(80_000_000),
-            bdp_bytes: 10_000_000,
-            base_rtt_us: 600_000,
-            rate_bps: 150_000_000,
-            seed: 1,
-            arms: vec![ArmResult::new("search", "onramp_search", runs)],
-            directory: None,
-        }
+        testing::comparison(vec![ArmResult::new("search", "onramp_search", runs)])
     }
 
     #[test]

@@ -31,6 +31,10 @@ pub struct Profile {
     pub about: String,
     /// The algorithm that suits the link, by its short name.
     pub algorithm: String,
+    /// The most that is told of flows with these parameters, by the name of a level of telemetry; none: all that is
+    /// asked for. As with parameters, what the names mean is not the lab's business.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub telemetry: Option<String>,
     /// Parameters of the algorithm.
     #[serde(default)]
     pub params: BTreeMap<String, Value>,
@@ -189,32 +193,15 @@ mod tests {
         assert_eq!(profile.link.forward.queue_bytes, Some(36_000_000));
     }
 
-    /// A directory of this test's own, gone at its end.
-    struct Scratch(PathBuf);
-
-    impl Scratch {
-        fn new(name: &str) -> Self {
-            let path = std::env::temp_dir().join(format!("onramp-profile-{name}-{}", std::process::id()));
-            fs::create_dir_all(&path).unwrap();
-            Self(path)
-        }
-    }
-
-    impl Drop for Scratch {
-        fn drop(&mut self) {
-            let _ = fs::remove_dir_all(&self.0);
-        }
-    }
-
     #[test]
     fn traces_are_found_beside_the_profile_and_bad_rows_are_named() {
-        let scratch = Scratch::new("trace");
+        let scratch = tempfile::tempdir().unwrap();
         let trace = "[link.forward.rate]\nkind = \"trace\"\nfile = \"rates.csv\"\nrepeat_us = 2_000_000\n\n";
         let text = geo().replacen("[link.return]", &format!("{trace}[link.return]"), 1);
-        let path = scratch.0.join("mine.toml");
+        let path = scratch.path().join("mine.toml");
         fs::write(&path, &text).unwrap();
         let load = |rows: &str| {
-            fs::write(scratch.0.join("rates.csv"), rows).unwrap();
+            fs::write(scratch.path().join("rates.csv"), rows).unwrap();
             Profile::load(&path)
         };
         let error = Profile::load(&path).unwrap_err().to_string();

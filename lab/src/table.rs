@@ -100,6 +100,7 @@ fn invalid_reasons(comparison: &Comparison) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::reproduce::testing;
 
     #[test]
     fn columns_line_up_and_missing_values_show() {
@@ -107,20 +108,10 @@ mod tests {
             seconds: Summary::of(seconds.iter().copied()),
             ..ArmResult::new(name, name, Vec::new())
         };
-        let table = comparison(&Comparison {
-            schema: 1,
-            profile: "geo".into(),
-            amount: Amount::Bytes(80_000_000),
-            bdp_bytes: 11_250_000,
-            base_rtt_us: 600_000,
-            rate_bps: 150_000_000,
-            seed: 1,
-            arms: vec![
-                arm("cubic", &[25.0, 27.0]),
-                ArmResult { competitor_share: Summary::of([0.4]), ..arm("onramp_search", &[10.5]) },
-            ],
-            directory: None,
-        });
+        let table = comparison(&testing::comparison(vec![
+            arm("cubic", &[25.0, 27.0]),
+            ArmResult { competitor_share: Summary::of([0.4]), ..arm("onramp_search", &[10.5]) },
+        ]));
         let lines: Vec<_> = table.lines().collect();
         assert!(
             lines[0].starts_with("geo: 80.0 MB over 150.0 Mb/s, base RTT 600.0 ms, BDP 11.25 MB"),

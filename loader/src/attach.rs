@@ -56,6 +56,8 @@ pub struct AttachOptions {
     pub expires_in: Option<Duration>,
     /// It belongs to a scoped run of this process.
     pub scoped: bool,
+    /// The most that consumers of telemetry are told of its flows, whatever they want.
+    pub telemetry_max: Level,
 }
 
 impl AttachOptions {
@@ -69,6 +71,7 @@ impl AttachOptions {
             default: false,
             expires_in: None,
             scoped: false,
+            telemetry_max: Level::Ack,
         }
     }
 }
@@ -102,9 +105,13 @@ pub fn plan(options: &AttachOptions) -> Result<Vec<Action>, Error> {
     actions.extend([
         Action::new(
             format!(
-                "load {name} with base {}{}",
+                "load {name} with base {}{}{}",
                 base.name(),
-                if options.observe { ", to observe only" } else { "" }
+                if options.observe { ", to observe only" } else { "" },
+                match options.telemetry_max {
+                    Level::Ack => String::new(),
+                    level => format!(", its flows told of up to level {}", level.name()),
+                }
             ),
             &undo,
         ),
@@ -215,7 +222,7 @@ fn register(options: &AttachOptions, kernel: &Kernel, base: Base, pins: &Pins) -
         let zero = 0u32.to_ne_bytes();
         match map_name.as_str() {
             "params" => {
-                let slot = parameter_slot(&options.parameters);
+                let slot = parameter_slot(&options.parameters, options.telemetry_max);
                 for index in 0..PROFILE_MAX as u32 {
                     map.update(&index.to_ne_bytes(), bytes_of(&slot), MapFlags::ANY)
                         .map_err(failed("fill"))?;
@@ -247,11 +254,11 @@ fn register(options: &AttachOptions, kernel: &Kernel, base: Base, pins: &Pins) -
     Ok(generation)
 }
 
-fn parameter_slot(parameters: &Parameters) -> ParameterSlot {
+fn parameter_slot(parameters: &Parameters, telemetry_max: Level) -> ParameterSlot {
     let mut slot = ParameterSlot {
         active: 0,
         generation: 0,
-        telemetry_max: Level::Ack as u32,
+        telemetry_max: telemetry_max as u32,
         unused: 0,
         sets: [[0; PARAMETER_MAX]; 2],
     };

@@ -46,7 +46,7 @@ pub use pins::ROOT;
 pub use rehome::Users;
 pub use run::{Leftover, Ran, clear_leftovers, run};
 pub use status::{AttachedState, State, Status, consumers, status};
-pub use tune::{ParameterSet, Tuned, parameter_sets, tune};
+pub use tune::{Changes, ParameterSet, Tuned, parameter_sets, tune};
 
 use onramp_algorithm::Algorithm;
 

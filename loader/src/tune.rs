@@ -6,14 +6,14 @@ use crate::abi::{PARAMETER_MAX, ParameterSlot, text};
 use crate::error::Error;
 use crate::kernel;
 use crate::pins::{Lock, Pins};
-use crate::telemetry::Level;
+use crate::telemetry::{Level, Shared};
 
 /// A parameter set of an attached algorithm.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ParameterSet {
     /// Its name.
     pub profile: String,
-    /// Raised by every change.
+    /// Raised by every change of a parameter.
     pub generation: u32,
     /// The values that flows read now.
     pub parameters: Parameters,
@@ -21,12 +21,21 @@ pub struct ParameterSet {
     pub telemetry_max: Level,
 }
 
+/// What to change of a parameter set; all else stays.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Changes<'a> {
+    /// Parameters, as `name=value`.
+    pub settings: &'a [String],
+    /// The most that consumers of telemetry are told of its flows, whatever they want; [`Level::Ack`]: all they want.
+    pub telemetry_max: Option<Level>,
+}
+
 /// What a change did.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tuned {
     /// The set before.
     pub before: ParameterSet,
-    /// The set now; the same as before for a dry run without settings.
+    /// The set now; for a dry run what it would be, with the generation that it has.
     pub after: ParameterSet,
 }
 
@@ -48,15 +57,17 @@ pub fn parameter_sets(algorithm: Algorithm) -> Result<Vec<ParameterSet>, Error> 
         .collect()
 }
 
-/// Changes parameters of one set (`None`: the first), all settings or none. Running flows read the new values with
-/// their next ACK; what an algorithm latches when slow start begins, new slow starts read.
+/// Changes one parameter set (`None`: the first), all that is asked for or nothing. Running flows read the new values
+/// with their next ACK, and what may be told of them; what an algorithm latches when slow start begins, new slow starts
+/// read.
 ///
 /// # Errors
-/// [`Error::NotAttached`], [`Error::UnknownProfile`], [`Error::Parameter`]; nothing is changed then.
+/// [`Error::NotAttached`], [`Error::UnknownProfile`], [`Error::Parameter`], [`Error::AbiVersion`]; nothing is changed
+/// then.
 pub fn tune(
     algorithm: Algorithm,
     profile: Option<&str>,
-    settings: &[String],
+    changes: &Changes<'_>,
     dry_run: bool,
 ) -> Result<Tuned, Error> {
     kernel::require_privilege("tune")?;
@@ -67,10 +78,17 @@ pub fn tune(
     let index = profile_index(algorithm, profile)?;
     let before = sets[index].clone();
     let mut after = before.clone();
-    after.parameters.assign(settings)?;
+    after.parameters.assign(changes.settings)?;
+    after.telemetry_max = changes.telemetry_max.unwrap_or(before.telemetry_max);
     if !dry_run && after != before {
-        after.generation = before.generation.wrapping_add(1);
+        let telemetry = if after.telemetry_max == before.telemetry_max { None } else { Shared::open()? };
+        if after.parameters != before.parameters {
+            after.generation = before.generation.wrapping_add(1);
+        }
         write(&pins, index as u32, &after)?;
+        if let Some(telemetry) = telemetry {
+            telemetry.announce();
+        }
     }
     Ok(Tuned { before, after })
 }
@@ -123,5 +141,6 @@ fn write(pins: &Pins, index: u32, set: &ParameterSet) -> Result<(), Error> {
     slots.set(index, slot, 0).map_err(&failed)?;
     slot.active = spare;
     slot.generation = set.generation;
+    slot.telemetry_max = set.telemetry_max as u32;
     slots.set(index, slot, 0).map_err(&failed)
 }

@@ -32,6 +32,16 @@ impl Sender {
     /// # Panics
     /// If that fails.
     pub fn connect(wire: Wire, control: &str) -> Self {
+        let sender = Self::connect_by_default(wire);
+        sender.choose(control);
+        sender
+    }
+
+    /// Connects, under the default congestion control of the near end.
+    ///
+    /// # Panics
+    /// If that fails.
+    pub fn connect_by_default(wire: Wire) -> Self {
         let listener = wire.far.run(|| TcpListener::bind((FAR, 0)).expect("bind")).expect("namespace");
         let port = listener.local_addr().expect("address").port();
         thread::spawn(move || {
@@ -41,9 +51,7 @@ impl Sender {
         });
         let stream = wire.near.run(|| TcpStream::connect((FAR, port)).expect("connect")).expect("namespace");
         stream.set_write_timeout(Some(Duration::from_secs(20))).expect("timeout");
-        let sender = Self { wire, stream };
-        sender.choose(control);
-        sender
+        Self { wire, stream }
     }
 
     /// Chooses a congestion control.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use onramp_loader::algorithm::Algorithm;
-use onramp_loader::{AttachOptions, ExitReason, Phase};
+use onramp_loader::{AttachOptions, Changes, ExitReason, Phase};
 use onramp_tests::bottleneck::{SEGMENT, bottleneck};
 use onramp_tests::sender::Sender;
 use onramp_tests::wire::Wire;
@@ -89,7 +89,8 @@ fn cut_to_bdp_reduces_a_window_beyond_the_threshold() {
     };
     sender.send(700_000);
     sender.flow_when(|flow| flow.info.snd_cwnd > 2 * PRODUCT);
-    onramp_loader::tune(best(), None, &["min_rate=100000".to_owned()], false).expect("tuned");
+    let changes = Changes { settings: &["min_rate=100000".to_owned()], ..Changes::default() };
+    onramp_loader::tune(best(), None, &changes, false).expect("tuned");
     sender.send(700_000);
     let flow = sender.flow_when(|flow| matches!(flow.phase(), Phase::Left(..)));
     let Phase::Left(reason, record) = flow.phase() else { panic!("{:?}", flow.phase()) };

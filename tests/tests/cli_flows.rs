@@ -1,13 +1,14 @@
 //! `onramp flows`: against ss(8), its filter, its size; and tuning under a flow.
 
-use std::io::{Read, Write};
+use std::io::Write;
 use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
 use onramp_net::Namespace;
 use onramp_tests::cli::{self, DEFAULT, Ran, json, onramp};
+use onramp_tests::sender::Sender;
 use onramp_tests::traffic::{Transfer, namespace, within};
-use onramp_tests::wire::{FAR, Fate, Wire};
+use onramp_tests::wire::{Fate, Wire};
 use onramp_tests::{Attachments, root_or_skip};
 use serde_json::Value;
 
@@ -23,35 +24,17 @@ fn flows(namespace: &Namespace, filter: &str) -> Vec<Value> {
 }
 
 /// One connection over a wire of 20 ms, sending as fast as it may.
-struct Sender {
-    wire: Wire,
-    stream: TcpStream,
+fn connect(control: &str) -> Sender {
+    let wire = Wire::lay(Duration::from_millis(10), |_| Fate::Deliver);
+    wire.near.sysctl_set(DEFAULT, control).unwrap();
+    Sender::connect_by_default(wire)
 }
 
-impl Sender {
-    fn connect(control: &str) -> Self {
-        let wire = Wire::lay(Duration::from_millis(10), |_| Fate::Deliver);
-        wire.near.sysctl_set(DEFAULT, control).unwrap();
-        let listener = wire.far.run(|| TcpListener::bind((FAR, 0)).unwrap()).unwrap();
-        let port = listener.local_addr().unwrap().port();
-        std::thread::spawn(move || {
-            let (mut stream, _) = listener.accept().unwrap();
-            let mut buffer = vec![0; 1 << 16];
-            while stream.read(&mut buffer).is_ok_and(|bytes| bytes > 0) {}
-        });
-        let stream = wire.near.run(|| TcpStream::connect((FAR, port)).unwrap()).unwrap();
-        Self { wire, stream }
-    }
-
-    fn send(&mut self, bytes: usize) {
-        self.stream.write_all(&vec![0; bytes]).unwrap();
-    }
-
-    fn flow(&self) -> Value {
-        let mut flows = flows(&self.wire.near, "");
-        assert_eq!(flows.len(), 1, "{flows:?}");
-        flows.remove(0)
-    }
+/// Its flow as `onramp flows` lists it.
+fn flow_of(sender: &Sender) -> Value {
+    let mut flows = flows(&sender.wire.near, "");
+    assert_eq!(flows.len(), 1, "{flows:?}");
+    flows.remove(0)
 }
 
 #[test]
@@ -61,11 +44,11 @@ fn flows_agree_with_ss() {
     }
     let _attachments = Attachments::lock();
     onramp("attach fixed --set exit_window_bytes=60000").ok();
-    let mut sender = Sender::connect("onramp_fixed");
+    let mut sender = connect("onramp_fixed");
     sender.send(400_000);
     // At rest nothing changes between the two listings.
-    assert!(within(Duration::from_secs(10), || sender.flow()["outstanding_segments"] == 0));
-    let flow = sender.flow();
+    assert!(within(Duration::from_secs(10), || flow_of(&sender)["outstanding_segments"] == 0));
+    let flow = flow_of(&sender);
     let ss = sender.wire.near.command("ss").args(["-tinH"]).output().unwrap();
     let ss = String::from_utf8(ss.stdout).unwrap();
     let field = |name: &str| -> String {
@@ -106,11 +89,11 @@ fn searchs_exports_are_listed_by_name() {
     }
     let _attachments = Attachments::lock();
     onramp("attach search").ok();
-    let mut sender = Sender::connect("onramp_search");
-    assert_eq!(sender.flow()["state"], "no_data_yet");
+    let mut sender = connect("onramp_search");
+    assert_eq!(flow_of(&sender)["state"], "no_data_yet");
     sender.send(50_000);
-    assert!(within(Duration::from_secs(10), || sender.flow()["state"] == "slow_start"));
-    let flow = sender.flow();
+    assert!(within(Duration::from_secs(10), || flow_of(&sender)["state"] == "slow_start"));
+    let flow = flow_of(&sender);
     for export in json("list search")["algorithms"][0]["exports"].as_array().unwrap() {
         let name = export["name"].as_str().unwrap();
         assert!(!flow["exports"][name].is_null(), "{name} in {flow}");
@@ -154,10 +137,10 @@ fn tuning_reaches_a_flow_under_way() {
     }
     let _attachments = Attachments::lock();
     onramp("attach fixed --set exit_window_bytes=1000000000").ok();
-    let mut sender = Sender::connect("onramp_fixed");
+    let mut sender = connect("onramp_fixed");
     sender.send(100_000);
-    assert!(within(Duration::from_secs(10), || sender.flow()["outstanding_segments"] == 0));
-    let before = sender.flow();
+    assert!(within(Duration::from_secs(10), || flow_of(&sender)["outstanding_segments"] == 0));
+    let before = flow_of(&sender);
     assert_eq!(
         (&before["state"], &before["parameters_generation"]),
         (&"slow_start".into(), &0.into()),
@@ -169,8 +152,8 @@ fn tuning_reaches_a_flow_under_way() {
     assert!(said.contains("generation 1"), "{said}");
     assert!(said.contains("undo: onramp tune fixed exit_window_bytes=1000000000"), "{said}");
     sender.send(100_000);
-    assert!(within(Duration::from_secs(10), || sender.flow()["state"] == "left"), "{}", sender.flow());
-    let after = sender.flow();
+    assert!(within(Duration::from_secs(10), || flow_of(&sender)["state"] == "left"), "{}", flow_of(&sender));
+    let after = flow_of(&sender);
     assert_eq!((&after["exit"]["reason"], &after["parameters_generation"]), (&"algorithm".into(), &1.into()));
 
     assert!(onramp("tune fixed exit_window_bytes=30000").ok().contains("nothing changes"));

@@ -2,6 +2,7 @@
 
 use onramp_tests::cli::{host_state, json, onramp};
 use onramp_tests::{Attachments, root_or_skip};
+use tempfile::tempdir;
 
 #[test]
 fn a_comparison_is_one_object_with_the_promised_fields_and_leaves_nothing_attached() {
@@ -9,7 +10,8 @@ fn a_comparison_is_one_object_with_the_promised_fields_and_leaves_nothing_attach
         return;
     }
     let _attachments = Attachments::lock();
-    let directory = std::env::temp_dir().join(format!("onramp-lab-{}", std::process::id()));
+    let home = tempdir().unwrap();
+    let directory = home.path().join("lab");
     let command = format!(
         "-q lab compare --arms cubic,fixed --bytes 2000000 -n 1 --set fixed.exit_window_bytes=300000 -o {}",
         directory.display()
@@ -49,7 +51,6 @@ fn a_comparison_is_one_object_with_the_promised_fields_and_leaves_nothing_attach
     for file in ["manifest.json", "result.json", "plot.svg"] {
         assert!(directory.join(file).exists(), "{file} is missing");
     }
-    std::fs::remove_dir_all(&directory).unwrap();
     assert_eq!(json("status")["algorithms"].as_array().map(Vec::len), Some(0), "fixed was detached again");
 }
 
@@ -82,7 +83,8 @@ fn arms_of_one_algorithm_have_their_own_parameters_when_their_turn_comes() {
         return;
     }
     let _attachments = Attachments::lock();
-    let directory = std::env::temp_dir().join(format!("onramp-lab-arms-{}", std::process::id()));
+    let home = tempdir().unwrap();
+    let directory = home.path().join("lab-arms");
     let labels = [
         "fixed:exit_window_bytes=60000",
         "fixed:exit_window_bytes=200000:base=reno",
@@ -102,7 +104,6 @@ fn arms_of_one_algorithm_have_their_own_parameters_when_their_turn_comes() {
             assert!(run["machine_cpu_seconds"].as_f64().unwrap() > 0.0, "{run}");
         }
     }
-    std::fs::remove_dir_all(&directory).unwrap();
     assert_eq!(json("status")["algorithms"].as_array().map(Vec::len), Some(0), "fixed was detached again");
 }
 
@@ -112,7 +113,8 @@ fn a_matrix_has_a_row_for_each_arm_and_profile_and_is_resumed() {
         return;
     }
     let _attachments = Attachments::lock();
-    let directory = std::env::temp_dir().join(format!("onramp-matrix-{}", std::process::id()));
+    let home = tempdir().unwrap();
+    let directory = home.path().join("matrix");
     let command = format!(
         "-q --json lab compare --all --arms cubic,plain --profile terrestrial,leo-100 --seconds 2 -n 1 -o {}",
         directory.display()
@@ -136,12 +138,12 @@ fn a_matrix_has_a_row_for_each_arm_and_profile_and_is_resumed() {
     let again: serde_json::Value =
         serde_json::from_str(&onramp(&format!("{command} --resume")).ok()).unwrap();
     assert_eq!(again, first);
-    std::fs::remove_dir_all(&directory).unwrap();
 }
 
 #[test]
 fn claims_that_need_no_link_are_judged_with_all_their_files() {
-    let directory = std::env::temp_dir().join(format!("onramp-claims-{}", std::process::id()));
+    let home = tempdir().unwrap();
+    let directory = home.path().join("claims");
     let ran = onramp(&format!("--json lab reproduce buffers-map -o {}", directory.display()));
     let report: serde_json::Value = serde_json::from_str(&ran.ok()).unwrap();
     let claim = &report["claims"][0];
@@ -155,7 +157,6 @@ fn claims_that_need_no_link_are_judged_with_all_their_files() {
     for file in ["report.html", "claims.json", "buffers-map.csv", "buffers-map.svg"] {
         assert!(directory.join(file).metadata().unwrap().len() > 100, "{file}");
     }
-    std::fs::remove_dir_all(&directory).unwrap();
     let listed = json("lab reproduce --list");
     assert_eq!(listed["claims"].as_array().unwrap().len(), onramp_lab::reproduce::CLAIMS.len());
 }
@@ -167,9 +168,10 @@ fn an_experiment_that_is_asked_to_end_detaches_first() {
     }
     let _attachments = Attachments::lock();
     let before = host_state(&[]);
-    let directory = std::env::temp_dir().join(format!("onramp-lab-ended-{}", std::process::id()));
-    let command = format!("-q lab run plain --profile geo --seconds 60 -o {}", directory.display());
     for signal in [nix::sys::signal::SIGINT, nix::sys::signal::SIGTERM] {
+        let home = tempdir().unwrap();
+        let directory = home.path().join("ended");
+        let command = format!("-q lab run plain --profile geo --seconds 60 -o {}", directory.display());
         let mut lab = command_of(&command);
         let attached = (0..500).any(|_| {
             std::thread::sleep(std::time::Duration::from_millis(20));
@@ -180,11 +182,21 @@ fn an_experiment_that_is_asked_to_end_detaches_first() {
         nix::sys::signal::kill(nix::unistd::Pid::from_raw(lab.id().cast_signed()), signal).unwrap();
         assert_eq!(lab.wait().unwrap().code(), Some(128 + signal as i32));
         assert_eq!(host_state(&[]), before, "after {signal}");
-        std::fs::remove_dir_all(&directory).unwrap();
     }
 }
 
 fn command_of(arguments: &str) -> std::process::Child {
     let mut command = onramp_tests::cli::command(arguments.split(' '));
     command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null()).spawn().unwrap()
+}
+
+#[test]
+fn link_models_are_compared_with_their_closed_forms_without_a_link() {
+    let report = json("lab calibrate --models");
+    let checks = report["checks"].as_array().unwrap();
+    assert!(checks.len() > 30 && checks.iter().all(|check| check["holds"] == true), "{report}");
+    assert_eq!(report["checks_failed"], 0);
+    let text = onramp("lab calibrate --models").ok();
+    assert_eq!(text.lines().count(), checks.len() + 2, "{text}");
+    assert_eq!(onramp("lab calibrate --models --profile geo").code, Some(2));
 }

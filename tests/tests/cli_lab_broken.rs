@@ -2,19 +2,20 @@
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use onramp_tests::cli::{self, Ran, host_state};
 use onramp_tests::{Attachments, root_or_skip};
+use tempfile::{TempDir, tempdir};
 
 /// A directory of programs: some of the system's, and scripts.
-struct Programs(PathBuf);
+struct Programs(TempDir);
 
 impl Programs {
-    fn new(name: &str, scripts: &[(&str, &str)]) -> Self {
-        let path = std::env::temp_dir().join(format!("onramp-programs-{}-{name}", std::process::id()));
-        fs::create_dir_all(&path).unwrap();
+    fn new(scripts: &[(&str, &str)]) -> Self {
+        let directory = tempdir().unwrap();
+        let path = directory.path();
         for program in ["ip", "ss", "sh", "sleep"] {
             let directories = ["/usr/bin", "/bin", "/usr/sbin", "/sbin"];
             let found = directories.iter().map(|directory| Path::new(directory).join(program));
@@ -24,18 +25,12 @@ impl Programs {
             fs::write(path.join(script), text).unwrap();
             fs::set_permissions(path.join(script), fs::Permissions::from_mode(0o755)).unwrap();
         }
-        Self(path)
+        Self(directory)
     }
 
     fn run(&self, arguments: &str) -> Ran {
         let mut command = cli::command(arguments.split(' '));
-        command.env("PATH", &self.0).current_dir(&self.0).output().unwrap().into()
-    }
-}
-
-impl Drop for Programs {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
+        command.env("PATH", self.0.path()).current_dir(&self.0).output().unwrap().into()
     }
 }
 
@@ -97,14 +92,14 @@ fn without_iperf3_or_with_one_that_dies_the_lab_says_which() {
     }
     let _attachments = Attachments::lock();
     let before = host_state(&[]);
-    let missing = Programs::new("missing", &[]);
+    let missing = Programs::new(&[]);
     let ran = missing.run("-q lab run plain --bytes 100000");
     assert_eq!(ran.code, Some(1), "{ran:?}");
     assert!(error_of(&ran).contains("cannot find iperf3: install iperf3"), "{ran:?}");
     assert_eq!(host_state(&[]), before, "plain was detached again");
 
     let dying = "#!/bin/sh\ncase \"$*\" in *--version*) echo iperf 3;; *) echo no luck >&2; exit 1;; esac\n";
-    let dying = Programs::new("dying", &[("iperf3", dying)]);
+    let dying = Programs::new(&[("iperf3", dying)]);
     let ran = dying.run("--json -q lab run plain --bytes 100000");
     assert_eq!(ran.code, Some(1), "{ran:?}");
     let result: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
@@ -122,7 +117,7 @@ fn a_link_that_is_cut_in_mid_run_spoils_that_run_and_says_so() {
     let before = host_state(&[]);
     // The client takes the receiver's device down while it downloads.
     let cutting = "#!/bin/sh\ncase \"$*\" in *-c*) (sleep 1.5; ip link del onramp0) & ;; esac\nexec /usr/bin/iperf3 \"$@\"\n";
-    let cutting = Programs::new("cutting", &[("iperf3", cutting)]);
+    let cutting = Programs::new(&[("iperf3", cutting)]);
     let ran = cutting.run("--json -q lab run plain --profile terrestrial --bytes 200000000");
     assert_eq!(ran.code, Some(1), "{ran:?}");
     let result: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();

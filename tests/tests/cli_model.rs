@@ -1,30 +1,10 @@
 //! `onramp model`: the documents' figures as a script sees them. Needs no kernel.
 
 use std::fs;
-use std::path::PathBuf;
 
 use onramp_tests::cli::{json, onramp};
 use serde_json::Value;
-
-/// A file of this test that is gone afterwards.
-struct Svg(PathBuf);
-
-impl Svg {
-    fn new(name: &str) -> Self {
-        Self(std::env::temp_dir().join(format!("onramp-model-{}-{name}.svg", std::process::id())))
-    }
-
-    /// What was drawn.
-    fn text(&self) -> String {
-        fs::read_to_string(&self.0).unwrap()
-    }
-}
-
-impl Drop for Svg {
-    fn drop(&mut self) {
-        let _ = fs::remove_file(&self.0);
-    }
-}
+use tempfile::tempdir;
 
 fn number(value: &Value, name: &str) -> f64 {
     value[name].as_f64().unwrap_or_else(|| panic!("no number {name} in {value}"))
@@ -60,8 +40,9 @@ fn threshold_gives_the_figures_of_002_without_options() {
 
 #[test]
 fn buffers_shows_what_000_shows_and_fails_where_it_is_not_so() {
-    let svg = Svg::new("buffers");
-    let report = json(&format!("model buffers --rate 150mbit --rtt 600ms -o {}", svg.0.display()));
+    let home = tempdir().unwrap();
+    let svg = home.path().join("buffers.svg");
+    let report = json(&format!("model buffers --rate 150mbit --rtt 600ms -o {}", svg.display()));
     assert_eq!(
         (report["claims_failed"].as_u64(), report["claims"].as_array().map(Vec::len)),
         (Some(0), Some(8))
@@ -73,7 +54,7 @@ fn buffers_shows_what_000_shows_and_fails_where_it_is_not_so() {
         (&22_500_000.into(), &26_214_400.into())
     );
     assert_eq!((&path["fits_default"], &path["fits_recommended"]), (&false.into(), &true.into()));
-    let drawn = svg.text();
+    let drawn = fs::read_to_string(&svg).unwrap();
     assert!(drawn.starts_with("<svg"));
     for text in ["GEO", "LEO", "4G", "5G", "4194304", "26214400", "capacity, Mb/s", "this path"] {
         assert!(drawn.contains(text), "{text}");
@@ -89,8 +70,9 @@ fn buffers_shows_what_000_shows_and_fails_where_it_is_not_so() {
 
 #[test]
 fn bod_gives_the_figures_of_004_without_options() {
-    let svg = Svg::new("bod");
-    let report = json(&format!("model bod -o {}", svg.0.display()));
+    let home = tempdir().unwrap();
+    let svg = home.path().join("bod.svg");
+    let report = json(&format!("model bod -o {}", svg.display()));
     assert!((number(&report, "delay_ratio") - 2.73).abs() < 0.005);
     assert!((number(&report, "best_factor") - 4.8).abs() < 0.05);
     let startups = report["startups"].as_array().unwrap();
@@ -99,7 +81,7 @@ fn bod_gives_the_figures_of_004_without_options() {
         assert_eq!(row["completions"].as_array().map(Vec::len), Some(3), "{row}");
         assert!(number(row, "saturation_seconds") > 5.0 && row["holds"] == true, "{row}");
     }
-    let drawn = svg.text();
+    let drawn = fs::read_to_string(&svg).unwrap();
     for text in ["W0 1, rho 2.73", "saturation", "1000 packets", "completion time, seconds"] {
         assert!(drawn.contains(text), "{text}");
     }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use onramp_tests::cli::{command, json, onramp};
 use serde_json::Value;
+use tempfile::{NamedTempFile, tempdir};
 
 fn root() -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
@@ -14,26 +15,11 @@ fn example() -> String {
     fs::read_to_string(root().join("docs/example.toml")).unwrap()
 }
 
-/// A file of this test's own, gone at its end.
-struct Scratch(PathBuf);
-
-impl Scratch {
-    fn new(name: &str, text: &str) -> Self {
-        let directory = std::env::temp_dir().join(format!("onramp-profile-{}-{name}", std::process::id()));
-        fs::create_dir_all(&directory).unwrap();
-        fs::write(directory.join("mine.toml"), text).unwrap();
-        Self(directory)
-    }
-
-    fn path(&self) -> String {
-        self.0.join("mine.toml").display().to_string()
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
+/// A file with this text, gone when dropped.
+fn profile_of(text: &str) -> NamedTempFile {
+    let file = tempfile::Builder::new().suffix(".toml").tempfile().unwrap();
+    fs::write(&file, text).unwrap();
+    file
 }
 
 #[test]
@@ -111,8 +97,8 @@ fn what_is_wrong_is_named_with_key_value_and_range() {
         ("version", "version = 1", "version = 2", "version = 2 is out of range"),
     ] {
         assert!(example().contains(from), "{from}");
-        let file = Scratch::new(name, &example().replacen(from, to, 1));
-        let ran = onramp(&format!("--json profile check {}", file.path()));
+        let file = profile_of(&example().replacen(from, to, 1));
+        let ran = onramp(&format!("--json profile check {}", file.path().display()));
         assert_eq!(ran.code, Some(1), "{name}: {ran:?}");
         let report: Value = serde_json::from_str(&ran.stdout).unwrap();
         assert_eq!((&report["schema"], &report["profiles"][0]["valid"]), (&1.into(), &false.into()));
@@ -145,20 +131,20 @@ fn what_is_shown_is_the_profile_again_with_what_follows_from_it() {
     );
 
     let text = onramp("profile show geo").ok();
-    let file = Scratch::new("again", &text);
-    let again = json(&format!("profile show {}", file.path()));
+    let file = profile_of(&text);
+    let again = json(&format!("profile show {}", file.path().display()));
     assert_eq!((&again["profile"], &again["derived"]), (&shown["profile"], derived));
 }
 
 #[test]
 fn own_profiles_come_before_those_built_in_and_wrong_ones_are_listed_with_their_error() {
-    let directory = Scratch::new("list", "");
-    let own = directory.0.join("profiles");
-    fs::create_dir_all(&own).unwrap();
+    let directory = tempdir().unwrap();
+    let own = directory.path().join("profiles");
+    fs::create_dir(&own).unwrap();
     fs::write(own.join("geo.toml"), example()).unwrap();
     fs::write(own.join("broken.toml"), "version = 1\n").unwrap();
     let mut list = command(["--json", "profile", "list"]);
-    let output = list.current_dir(&directory.0).output().unwrap();
+    let output = list.current_dir(&directory).output().unwrap();
     assert!(output.status.success());
     let listed: Value = serde_json::from_slice(&output.stdout).unwrap();
     let rows = listed["profiles"].as_array().unwrap();

@@ -18,32 +18,11 @@ use onramp_tests::traffic::within;
 use onramp_tests::wire::{Data, Fate, Wire};
 use onramp_tests::{Attachments, root_or_skip};
 use serde_json::Value;
+use tempfile::tempdir;
 
 /// One way; the RTT is twice this and the queue.
 const DELAY: Duration = Duration::from_millis(15);
 const LONG: Duration = Duration::from_secs(20);
-
-/// A directory of the test's own, gone with it.
-struct Directory(PathBuf);
-
-impl Directory {
-    fn new(test: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("onramp-{test}-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&path);
-        fs::create_dir(&path).unwrap();
-        Self(path)
-    }
-
-    fn join(&self, name: &str) -> PathBuf {
-        self.0.join(name)
-    }
-}
-
-impl Drop for Directory {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
 
 /// A recorder under way; killed when dropped.
 struct Recorder(Option<Child>);
@@ -110,8 +89,8 @@ fn replay_decides_as_the_kernel_did_on_the_same_acknowledgement_for_every_algori
     }
     let attachments = Attachments::lock();
     for algorithm in all() {
-        let home = Directory::new("live");
-        let directory = home.join("recording");
+        let home = tempdir().unwrap();
+        let directory = home.path().join("recording");
         attachments.attach(&AttachOptions::new(parameters(algorithm)));
         let recorder = Recorder::start(&directory, "--level ack");
         traffic(&algorithm.congestion_control(), || ());
@@ -155,8 +134,8 @@ fn replay_follows_a_change_of_parameters_under_a_flow() {
     let attachments = Attachments::lock();
     let fixed = find("fixed").unwrap();
     attachments.attach(&AttachOptions::new(fixed.parameters()));
-    let home = Directory::new("tuned");
-    let directory = home.join("recording");
+    let home = tempdir().unwrap();
+    let directory = home.path().join("recording");
     let recorder = Recorder::start(&directory, "");
     traffic(&fixed.congestion_control(), || {
         onramp("tune fixed exit_window_bytes=30000").ok();
@@ -179,8 +158,8 @@ fn a_recorder_that_comes_late_goes_on_from_the_state_of_the_flow() {
     }
     let attachments = Attachments::lock();
     for algorithm in all() {
-        let home = Directory::new("late");
-        let directory = home.join("recording");
+        let home = tempdir().unwrap();
+        let directory = home.path().join("recording");
         attachments.attach(&AttachOptions::new(algorithm.parameters()));
         let mut recorder = None;
         traffic(&algorithm.congestion_control(), || recorder = Some(Recorder::start(&directory, "")));
@@ -203,8 +182,8 @@ fn a_killed_recorder_leaves_what_was_flushed_and_nothing_in_the_kernel() {
     let attachments = Attachments::lock();
     let plain = find("plain").unwrap();
     attachments.attach(&AttachOptions::new(plain.parameters()));
-    let home = Directory::new("killed");
-    let directory = home.join("recording");
+    let home = tempdir().unwrap();
+    let directory = home.path().join("recording");
     let recorder = Recorder::start(&directory, "");
     let wire = Wire::lay(DELAY, |_| Fate::Deliver);
     let mut sender = Sender::connect(wire, &plain.congestion_control());
@@ -225,7 +204,7 @@ fn a_killed_recorder_leaves_what_was_flushed_and_nothing_in_the_kernel() {
     assert_eq!(report["complete"], false);
     assert_eq!(report["flows"][0]["findings"][0]["recorded"]["different"], 0);
     // The flow goes on, and the next recorder hears of it again.
-    let next = home.join("next");
+    let next = home.path().join("next");
     let recorder = Recorder::start(&next, "--for 1s");
     assert!(within(LONG, || {
         sender.send(50_000);
@@ -244,8 +223,8 @@ fn a_full_disk_ends_the_recording_with_what_was_written() {
     let attachments = Attachments::lock();
     let plain = find("plain").unwrap();
     attachments.attach(&AttachOptions::new(plain.parameters()));
-    let home = Directory::new("full");
-    let small = home.join("small");
+    let home = tempdir().unwrap();
+    let small = home.path().join("small");
     fs::create_dir(&small).unwrap();
     let _mount = Mount::tmpfs(&small, "200k");
     let directory = small.join("recording");
@@ -299,8 +278,8 @@ fn only_flows_that_pass_the_filter_are_recorded_and_a_used_directory_is_refused(
     let attachments = Attachments::lock();
     let plain = find("plain").unwrap();
     attachments.attach(&AttachOptions::new(plain.parameters()));
-    let home = Directory::new("filter");
-    let (elsewhere, there) = (home.join("elsewhere"), home.join("there"));
+    let home = tempdir().unwrap();
+    let (elsewhere, there) = (home.path().join("elsewhere"), home.path().join("there"));
     let recorders = [
         Recorder::start(&elsewhere, "dst 198.51.100.0/24"),
         Recorder::start(&there, "--level exit dst 192.0.2.0/24"),
@@ -319,5 +298,5 @@ fn only_flows_that_pass_the_filter_are_recorded_and_a_used_directory_is_refused(
     assert_eq!(recording.rows::<AckRow>(), []);
     let refused = onramp(&format!("record -o {}", there.display()));
     assert!(refused.stderr.contains("is not empty") && refused.code == Some(1), "{refused:?}");
-    assert_eq!(onramp(&format!("record -o {} colour red", home.join("x").display())).code, Some(2));
+    assert_eq!(onramp(&format!("record -o {} colour red", home.path().join("x").display())).code, Some(2));
 }

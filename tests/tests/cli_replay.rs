@@ -9,28 +9,7 @@ use onramp_recording::rows::{AckRow, ExitRow, FlowRow, ParameterRow, RoundRow, T
 use onramp_recording::{Limits, Manifest, SCHEMA, Writer};
 use onramp_tests::cli::{self, Ran, json, onramp};
 use serde_json::Value;
-
-/// A directory of the test's own, gone with it.
-struct Directory(PathBuf);
-
-impl Directory {
-    fn new(test: &str) -> Self {
-        let path = std::env::temp_dir().join(format!("onramp-replay-{test}-{}", std::process::id()));
-        let _ = fs::remove_dir_all(&path);
-        fs::create_dir(&path).unwrap();
-        Self(path)
-    }
-
-    fn join(&self, name: &str) -> PathBuf {
-        self.0.join(name)
-    }
-}
-
-impl Drop for Directory {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
+use tempfile::tempdir;
 
 /// Acknowledgements of a slow start: the window grows by a segment on each, the queue from a window of 100 on.
 fn slow_start(acks: u32) -> impl Iterator<Item = Ack> {
@@ -112,8 +91,8 @@ fn csv(path: &Path, flaw: &str) {
 
 #[test]
 fn several_algorithms_and_a_sweep_in_one_call_with_a_plot() {
-    let home = Directory::new("sweep");
-    let (path, plot) = (home.join("acks.csv"), home.join("plot.svg"));
+    let home = tempdir().unwrap();
+    let (path, plot) = (home.path().join("acks.csv"), home.path().join("plot.svg"));
     csv(&path, "");
     let report = json(&format!(
         "replay {} --algorithm fixed,plain --sweep fixed.exit_window_bytes=50000:150000:50000 -o {}",
@@ -131,8 +110,8 @@ fn several_algorithms_and_a_sweep_in_one_call_with_a_plot() {
 
 #[test]
 fn bad_rows_are_named_and_the_others_used() {
-    let home = Directory::new("rows");
-    let path = home.join("acks.csv");
+    let home = tempdir().unwrap();
+    let path = home.path().join("acks.csv");
     csv(&path, "1,2,3\n");
     let ran = onramp(&format!("replay {} --algorithm search", path.display()));
     assert_eq!(ran.code, Some(5), "{ran:?}");
@@ -145,8 +124,8 @@ fn bad_rows_are_named_and_the_others_used() {
 
 #[test]
 fn what_cannot_be_replayed_is_refused_with_the_reason() {
-    let home = Directory::new("refused");
-    let path = home.join("acks.csv");
+    let home = tempdir().unwrap();
+    let path = home.path().join("acks.csv");
     csv(&path, "");
     let replay = |rest: &str| onramp(&format!("replay {} {rest}", path.display()));
     assert!(replay("--algorithm serach").refused(2).contains("no algorithm \"serach\"; there are plain"));
@@ -158,7 +137,7 @@ fn what_cannot_be_replayed_is_refused_with_the_reason() {
     assert!(replay("--algorithm search").refused(1).contains("columns colour are not known"));
     assert!(replay("--algorithm search --ignore-unknown").ok().contains("600 acknowledgements"));
     assert!(onramp("replay /nowhere --algorithm search").refused(1).contains("/nowhere: No such file"));
-    let empty = home.join("empty");
+    let empty = home.path().join("empty");
     fs::create_dir(&empty).unwrap();
     let error = onramp(&format!("replay {} --algorithm search", empty.display())).refused(1);
     assert!(error.contains("holds neither manifest.json nor a .parquet file"), "{error}");
@@ -166,8 +145,8 @@ fn what_cannot_be_replayed_is_refused_with_the_reason() {
 
 #[test]
 fn a_damaged_file_is_named_and_the_others_replayed_and_exported() {
-    let home = Directory::new("damaged");
-    let path = home.join("recording");
+    let home = tempdir().unwrap();
+    let path = home.path().join("recording");
     recording(&path);
     let whole = json(&format!("replay {} --algorithm search --continue", path.display()));
     assert_eq!(whole["flows"].as_array().unwrap().len(), 2);
@@ -193,8 +172,8 @@ fn a_damaged_file_is_named_and_the_others_replayed_and_exported() {
 
 #[test]
 fn exports_go_to_files_and_pipes_and_say_when_the_disk_is_full() {
-    let home = Directory::new("exports");
-    let path = home.join("recording");
+    let home = tempdir().unwrap();
+    let path = home.path().join("recording");
     recording(&path);
     let export = |rest: &str| onramp(&format!("export {} {rest}", path.display()));
     assert_eq!(export("--format csv").ok().lines().count(), 1_201);
@@ -206,7 +185,7 @@ fn exports_go_to_files_and_pipes_and_say_when_the_disk_is_full() {
     );
     let rows = export("--format ndjson").ok();
     assert!(rows.lines().all(|line| serde_json::from_str::<Value>(line).is_ok()));
-    let sqlog = home.join("flows.sqlog");
+    let sqlog = home.path().join("flows.sqlog");
     export(&format!("--format qlog -o {}", sqlog.display())).ok();
     let text = fs::read_to_string(&sqlog).unwrap();
     assert!(text.starts_with("\u{1e}{") && text.contains("\"qlog_format\":\"JSON-SEQ\""));
@@ -247,11 +226,12 @@ fn the_documented_duckdb_queries_run() {
     let queries: Vec<&str> =
         page.split("```sql\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect();
     assert!(queries.len() >= 4, "{} queries", queries.len());
-    let home = Directory::new("duckdb");
-    recording(&home.join("recording"));
+    let home = tempdir().unwrap();
+    recording(&home.path().join("recording"));
     for query in queries {
         let script = "import duckdb, sys\nrows = duckdb.sql(sys.argv[1]).fetchall()\nprint(len(rows))";
-        let ran = Command::new(&python).args(["-c", script, query]).current_dir(&home.0).output().unwrap();
+        let ran =
+            Command::new(&python).args(["-c", script, query]).current_dir(home.path()).output().unwrap();
         let ran = Ran::from(ran);
         assert_eq!(ran.code, Some(0), "{query}\n{ran:?}");
         assert!(ran.stdout.trim().parse::<usize>().unwrap() > 0, "{query} finds nothing");

@@ -1,68 +1,16 @@
 //! How slow start ends in the kernel, cause by cause: each is staged on a wire whose packets have scripted fates, and
 //! the record that the flow keeps is read back.
 
-use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use nix::sys::socket::{setsockopt, sockopt::TcpCongestion};
 use onramp_loader::{AttachOptions, ExitReason, Flow, Phase};
-use onramp_tests::wire::{FAR, Fate, Wire};
+use onramp_tests::sender::Sender;
+use onramp_tests::wire::{Data, Fate, Wire};
 use onramp_tests::{Attachments, root_or_skip};
 
 /// One way; the RTT is twice this.
 const DELAY: Duration = Duration::from_millis(20);
-
-/// A connection over a wire, sending as fast as it may.
-struct Sender {
-    wire: Wire,
-    stream: TcpStream,
-}
-
-impl Sender {
-    fn connect(wire: Wire, control: &str) -> Self {
-        let listener = wire.far.run(|| TcpListener::bind((FAR, 0)).unwrap()).unwrap();
-        let port = listener.local_addr().unwrap().port();
-        thread::spawn(move || {
-            let (mut stream, _) = listener.accept().unwrap();
-            let mut buffer = vec![0; 1 << 16];
-            while stream.read(&mut buffer).is_ok_and(|bytes| bytes > 0) {}
-        });
-        let stream = wire.near.run(|| TcpStream::connect((FAR, port)).unwrap()).unwrap();
-        stream.set_write_timeout(Some(Duration::from_secs(20))).unwrap();
-        let sender = Self { wire, stream };
-        sender.choose(control);
-        sender
-    }
-
-    fn choose(&self, control: &str) {
-        setsockopt(&self.stream, TcpCongestion, &control.into()).unwrap();
-    }
-
-    fn send(&mut self, bytes: usize) {
-        self.stream.write_all(&vec![0; bytes]).unwrap();
-    }
-
-    fn flow(&self) -> Flow {
-        let local = self.stream.local_addr().unwrap();
-        let flows =
-            self.wire.near.run(|| onramp_loader::flows(|socket| socket.local == local)).unwrap().unwrap();
-        flows.into_iter().next().expect("the flow is listed")
-    }
-
-    /// The flow once `done` holds of it, or as it is after ten seconds.
-    fn flow_when(&self, done: impl Fn(&Flow) -> bool) -> Flow {
-        let deadline = Instant::now() + Duration::from_secs(10);
-        loop {
-            let flow = self.flow();
-            if done(&flow) || Instant::now() > deadline {
-                return flow;
-            }
-            thread::sleep(Duration::from_millis(10));
-        }
-    }
-}
 
 fn left(flow: &Flow) -> bool {
     matches!(flow.phase(), Phase::Left(..))
@@ -81,7 +29,7 @@ fn attached(test: &str, algorithm: &str, settings: &[&str]) -> Option<Attachment
 }
 
 /// Sends half a megabyte over a wire with scripted fates and returns the flow once slow start is over.
-fn exit_of(fate: impl FnMut(onramp_tests::wire::Data) -> Fate + Send + 'static, ecn: bool) -> (Sender, Flow) {
+fn exit_of(fate: impl FnMut(Data) -> Fate + Send + 'static, ecn: bool) -> (Sender, Flow) {
     let wire = Wire::lay(DELAY, fate);
     wire.sysctl("net.ipv4.tcp_ecn", if ecn { "1" } else { "0" });
     let mut sender = Sender::connect(wire, "onramp_plain");
@@ -102,7 +50,7 @@ fn assert_left(flow: &Flow, expected: ExitReason) {
 #[test]
 fn a_lost_segment_ends_slow_start_by_loss() {
     let Some(_attached) = attached("a_lost_segment_ends_slow_start_by_loss", "plain", &[]) else { return };
-    let lost = |data: onramp_tests::wire::Data| if data.number == 60 { Fate::Drop } else { Fate::Deliver };
+    let lost = |data: Data| if data.number == 60 { Fate::Drop } else { Fate::Deliver };
     let (_sender, flow) = exit_of(lost, false);
     assert_left(&flow, ExitReason::Loss);
     assert_eq!(flow.header.unwrap().slow_starts, 1);
@@ -111,7 +59,7 @@ fn a_lost_segment_ends_slow_start_by_loss() {
 #[test]
 fn a_congestion_mark_ends_slow_start_by_ecn() {
     let Some(_attached) = attached("a_congestion_mark_ends_slow_start_by_ecn", "plain", &[]) else { return };
-    let marked = |data: onramp_tests::wire::Data| if data.number == 60 { Fate::Mark } else { Fate::Deliver };
+    let marked = |data: Data| if data.number == 60 { Fate::Mark } else { Fate::Deliver };
     let (_sender, flow) = exit_of(marked, true);
     assert_left(&flow, ExitReason::Ecn);
     assert_eq!(flow.info.retrans_total, 0);
@@ -125,7 +73,7 @@ fn a_silent_wire_ends_slow_start_by_timeout_and_slow_start_begins_anew() {
         return;
     };
     let mut dead_until = None;
-    let dead = move |data: onramp_tests::wire::Data| {
+    let dead = move |data: Data| {
         if data.number == 100 {
             dead_until = Some(Instant::now() + Duration::from_millis(900));
         }
@@ -206,7 +154,7 @@ fn a_connection_that_has_sent_little_is_still_at_its_start() {
 #[test]
 fn a_loss_that_was_none_takes_the_exit_back() {
     let Some(_attached) = attached("a_loss_that_was_none_takes_the_exit_back", "plain", &[]) else { return };
-    let late = |data: onramp_tests::wire::Data| {
+    let late = |data: Data| {
         if data.number == 60 { Fate::HoldBack(Duration::from_millis(45)) } else { Fate::Deliver }
     };
     let wire = Wire::lay(DELAY, late);

@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use onramp_loader::telemetry::{
-    CONSUMER_MAX, CongestionState, Event, Filter, Item, Level, Options, Stream, What, Wish, set_ceiling,
+    CONSUMER_MAX, CongestionState, Event, Filter, Item, Level, Options, Stream, What, Wish,
 };
-use onramp_loader::{AttachOptions, ExitReason};
+use onramp_loader::{AttachOptions, Changes, ExitReason};
 use onramp_net::Namespace;
 use onramp_tests::cli::DEFAULT;
 use onramp_tests::sender::Sender;
@@ -46,24 +46,10 @@ fn short_flows(inside: &Namespace, number: usize) {
     }
 }
 
-fn name(event: &Event) -> &'static str {
-    match event.what {
-        What::Flow(_) => "flow",
-        What::End(_) => "end",
-        What::Exit(_) => "exit",
-        What::Undo(_) => "undo",
-        What::Round(_) => "round",
-        What::Loss(_) => "loss",
-        What::State(_) => "state",
-        What::Restart(_) => "restart",
-        What::Ack(_) => "ack",
-    }
-}
-
 fn counts(items: &[Item]) -> HashMap<&'static str, usize> {
     let mut counts = HashMap::new();
     for event in events(items) {
-        *counts.entry(name(event)).or_default() += 1;
+        *counts.entry(event.what.name()).or_default() += 1;
     }
     counts
 }
@@ -180,7 +166,7 @@ fn an_exit_that_proves_spurious_is_taken_back() {
     sender.flow_when(|flow| flow.header.unwrap().exit.undone > 0);
     drop(sender);
     let items = until_ended(&mut stream, 1);
-    let course: Vec<_> = events(&items).iter().map(|event| name(event)).collect();
+    let course: Vec<_> = events(&items).iter().map(|event| event.what.name()).collect();
     assert_eq!(course[..3], ["flow", "exit", "undo"], "{course:?}");
     let What::Exit(exit) = events(&items)[1].what else { panic!("{course:?}") };
     assert_eq!(exit.reason, ExitReason::Loss);
@@ -314,18 +300,22 @@ fn a_late_consumer_is_told_of_flows_under_way_and_wishes_change() {
 fn a_ceiling_bounds_what_consumers_are_told() {
     let Some(_attached) = attached("a_ceiling_bounds_what_consumers_are_told", "plain") else { return };
     let plain = onramp_loader::find("plain").unwrap();
-    assert_eq!(set_ceiling(plain, None, Level::Exit).unwrap(), Level::Ack);
-    assert!(set_ceiling(plain, Some("other"), Level::Exit).unwrap_err().to_string().contains("other"));
+    let ceiling = |profile, level| {
+        let changes = Changes { telemetry_max: Some(level), ..Changes::default() };
+        onramp_loader::tune(plain, profile, &changes, false)
+    };
+    assert_eq!(ceiling(None, Level::Exit).unwrap().before.telemetry_max, Level::Ack);
+    assert!(ceiling(Some("other"), Level::Exit).unwrap_err().to_string().contains("other"));
     let mut stream = stream(Level::Ack);
     flow("onramp_plain", 100_000);
     let counts_low = counts(&until_ended(&mut stream, 1));
     assert!(!counts_low.contains_key("ack") && !counts_low.contains_key("round"), "{counts_low:?}");
     assert_eq!(onramp_loader::parameter_sets(plain).unwrap()[0].telemetry_max, Level::Exit);
 
-    set_ceiling(plain, None, Level::Off).unwrap();
+    ceiling(None, Level::Off).unwrap();
     flow("onramp_plain", 10_000);
     assert_eq!(rest(&mut stream), [], "off silences the profile");
-    assert_eq!(set_ceiling(plain, None, Level::Ack).unwrap(), Level::Off);
+    assert_eq!(ceiling(None, Level::Ack).unwrap().before.telemetry_max, Level::Off);
     flow("onramp_plain", 100_000);
     assert!(counts(&until_ended(&mut stream, 1)).contains_key("ack"));
 }
@@ -337,7 +327,8 @@ fn changed_parameters_are_told_before_they_judge() {
     let mut sender = Sender::connect(Wire::lay(DELAY, |_| Fate::Deliver), "onramp_search");
     sender.send(20_000);
     let search = onramp_loader::find("search").unwrap();
-    onramp_loader::tune(search, None, &["threshold_pct=77".to_owned()], false).unwrap();
+    let changes = Changes { settings: &["threshold_pct=77".to_owned()], ..Changes::default() };
+    onramp_loader::tune(search, None, &changes, false).unwrap();
     sender.send(20_000);
     drop(sender);
     let items = until_ended(&mut stream, 1);

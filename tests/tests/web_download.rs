@@ -1,6 +1,7 @@
 //! The lab's download time against a browser's kind of download: curl from a real web server over the same link.
 
 use std::fs::{self, File};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread;
@@ -90,16 +91,17 @@ fn curl_from_a_web_server_takes_as_long_as_the_labs_download() {
     let attachments = Attachments::lock();
     attachments.attach(&AttachOptions::new(onramp_loader::find("plain").unwrap().parameters()));
 
-    let directory = std::env::temp_dir().join(format!("onramp-web-{}", std::process::id()));
-    fs::create_dir_all(directory.join("www")).unwrap();
-    File::create(directory.join("www/object")).unwrap().set_len(BYTES).unwrap();
+    // Not every build of the server runs as root.
+    let open = fs::Permissions::from_mode(0o755);
+    let directory = tempfile::Builder::new().permissions(open).tempdir().unwrap();
+    fs::create_dir(directory.path().join("www")).unwrap();
+    File::create(directory.path().join("www/object")).unwrap().set_len(BYTES).unwrap();
     let hosts = Hosts::set_up(&profile().host, &profile().link, SEED, 1_000_000).unwrap();
     hosts.use_congestion_control("onramp_plain").unwrap();
-    let server = Server::start(&hosts, &directory);
+    let server = Server::start(&hosts, directory.path());
     let curl = curl_seconds(&hosts);
     drop(server);
     drop(hosts);
-    fs::remove_dir_all(&directory).unwrap();
 
     let plan = Plan { amount: Amount::Bytes(BYTES), ..Plan::new(profile()) };
     let arm = Arm { congestion_control: "onramp_plain".into(), ..Arm::stock("plain") };

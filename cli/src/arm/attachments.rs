@@ -5,7 +5,7 @@ use std::thread;
 
 use nix::sys::signal::{SigSet, Signal};
 use onramp_loader::algorithm::Algorithm;
-use onramp_loader::{AttachOptions, Base, Error};
+use onramp_loader::{AttachOptions, Base, Changes, Error};
 
 /// Attachments that there are, for whoever has to end them early.
 static LIVE: Mutex<Vec<Weak<Mutex<Attachments>>>> = Mutex::new(Vec::new());
@@ -39,7 +39,8 @@ impl Attachments {
                     .iter()
                     .map(|(parameter, value)| format!("{}={}", parameter.name, parameter.show(value)))
                     .collect();
-                return onramp_loader::tune(algorithm, None, &all, false).map(|_| ());
+                let changes = Changes { settings: &all, ..Changes::default() };
+                return onramp_loader::tune(algorithm, None, &changes, false).map(|_| ());
             }
             // A base is chosen when the code is loaded.
             onramp_loader::detach(algorithm, false)?;

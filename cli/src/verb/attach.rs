@@ -5,6 +5,7 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::Args;
 use onramp_loader::algorithm::Algorithm;
+use onramp_loader::telemetry::Level;
 use onramp_loader::{AttachOptions, Attached};
 use serde::Serialize;
 
@@ -23,6 +24,7 @@ use crate::units;
 #[command(after_help = "Examples:
   onramp attach search
   onramp attach search --profile geo --set exit_action=hold
+  onramp attach search --telemetry exit        # of its flows nobody hears more than their exits
   onramp attach search --default --for 10m     # goes back by itself ...
   onramp attach search --confirm               # ... unless this comes within ten minutes
   onramp attach search --default --dry-run
@@ -41,7 +43,7 @@ pub(crate) struct Attach {
     #[arg(long = "for", value_name = "TIME", value_parser = units::duration)]
     expires_in: Option<Duration>,
     /// Let what was attached with --for stay
-    #[arg(long, conflicts_with_all = ["profile", "settings", "base", "observe", "default", "expires_in", "dry_run"])]
+    #[arg(long, conflicts_with_all = ["profile", "settings", "base", "telemetry", "observe", "default", "expires_in", "dry_run"])]
     confirm: bool,
     /// Say what would be done and how it would be undone; change nothing
     #[arg(long)]
@@ -55,6 +57,7 @@ struct Report {
     base: &'static str,
     observe: bool,
     profile: String,
+    telemetry_max: &'static str,
     generation: String,
     replaced_default: Option<String>,
     expires_at_us: Option<u64>,
@@ -110,6 +113,7 @@ fn describe(attached: &Attached, options: &AttachOptions) -> Report {
         base: attached.base.name(),
         observe: options.observe,
         profile: options.profile.clone(),
+        telemetry_max: options.telemetry_max.name(),
         generation: format!("{:x}", attached.generation),
         replaced_default: attached.replaced_default.clone(),
         expires_at_us: options.expires_in.map(|delay| attached.generation + delay.as_micros() as u64),
@@ -123,6 +127,9 @@ fn text(report: &Report, expires_in: Option<Duration>) -> String {
         format!("attached {algorithm} as {congestion_control}, base {base}, generation {generation}\n");
     if report.observe {
         text += "  observes only: what it would do is recorded, the base does everything\n";
+    }
+    if report.telemetry_max != Level::Ack.name() {
+        text += &format!("  its flows are told of up to level {}\n", report.telemetry_max);
     }
     if let Some(before) = &report.replaced_default {
         text += &format!("  default of this network namespace: {congestion_control} (was {before})\n");

@@ -2,6 +2,7 @@
 
 use clap::Args;
 use onramp_loader::algorithm::Algorithm;
+use onramp_loader::telemetry::Level;
 use onramp_loader::{Action, Base, Detached, Error, Leftover, State, Users};
 use onramp_net::Namespace;
 use serde::Serialize;
@@ -166,6 +167,9 @@ fn undo(algorithm: Algorithm) -> String {
         onramp_loader::parameter_sets(algorithm).ok().and_then(|mut sets| sets.drain(..).next())
     {
         words.extend(settings::changed(&set.parameters).into_iter().map(|one| format!("--set {one}")));
+        if set.telemetry_max != Level::Ack {
+            words.push(format!("--telemetry {}", set.telemetry_max.name()));
+        }
     }
     let status = onramp_loader::status().map(|(all, _)| all).unwrap_or_default();
     if let Some(State::Attached(state)) =

@@ -1,4 +1,4 @@
-//! The verbs, one file each.
+//! The verbs, one file each, and what some of them share.
 
 mod attach;
 mod bench;
@@ -7,6 +7,7 @@ mod detach;
 mod doctor;
 mod expire;
 mod export;
+mod finding;
 mod flows;
 mod lab;
 mod list;

@@ -63,11 +63,15 @@ impl Run {
     fn refuse_other_parameters(&self, options: &AttachOptions) -> anyhow::Result<()> {
         let algorithm = options.parameters.algorithm();
         let Ok(sets) = onramp_loader::parameter_sets(algorithm) else { return Ok(()) };
-        let asked = self.settings.profile.is_some() || !self.settings.settings.is_empty();
-        let same = sets.first().is_some_and(|set| set.parameters == options.parameters);
+        let asked = self.settings.profile.is_some()
+            || !self.settings.settings.is_empty()
+            || self.settings.telemetry.is_some();
+        let same = sets.first().is_some_and(|set| {
+            set.parameters == options.parameters && set.telemetry_max == options.telemetry_max
+        });
         if (asked && !same) || self.settings.base.is_some() {
             return Err(Usage::error(format!(
-                "{0} is attached already, and a run uses it as it is: leave out --profile, --set and --base, or `onramp detach {0}` first",
+                "{0} is attached already, and a run uses it as it is: leave out --profile, --set, --telemetry and --base, or `onramp detach {0}` first",
                 algorithm.name()
             )));
         }

@@ -1,23 +1,27 @@
 //! `onramp tune`.
 
 use clap::Args;
-use onramp_loader::{ParameterSet, Tuned};
+use onramp_loader::telemetry::Level;
+use onramp_loader::{Changes, ParameterSet, Tuned};
 use serde::Serialize;
 
+use crate::consumer::level_from;
 use crate::output::{Named, Output};
 use crate::settings::{AlgorithmName, Value};
 use crate::table::Table;
 
-/// Show or change the parameters of an attached algorithm
+/// Show or change the parameters of an attached algorithm, and how much is told of its flows
 ///
 /// Without settings: values, defaults and what may be given. With settings: all of them or none are set, at once;
 /// flows under way read the new values with their next ACK, except what an algorithm latches when slow start begins
-/// (`onramp list ALG` says which).
+/// (`onramp list ALG` says which). --telemetry is the most that `watch`, `top`, `record` and other programs are told of
+/// the flows of this parameter set, whatever they ask for; it too holds for flows under way.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   onramp tune search
   onramp tune search threshold_pct=30 exit_action=drain
   onramp tune search --profile geo look_back=min --dry-run
+  onramp tune search --telemetry exit
 
 Undo: printed; `onramp tune` with the former values")]
 pub(crate) struct Tune {
@@ -27,6 +31,9 @@ pub(crate) struct Tune {
     /// The parameter set of this name; `onramp status` lists them [default: the first]
     #[arg(long, value_name = "PROFILE")]
     profile: Option<String>,
+    /// The most that anybody is told of the flows
+    #[arg(long, value_name = "LEVEL", value_parser = level_from(Level::Off))]
+    telemetry: Option<Level>,
     /// New values
     #[arg(value_name = "NAME=VALUE")]
     settings: Vec<String>,
@@ -43,6 +50,10 @@ struct Report {
     dry_run: bool,
     changed: Vec<Change>,
     parameters: Named<Value>,
+    telemetry_max: &'static str,
+    /// If it changes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    telemetry_max_before: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     undo: Option<String>,
 }
@@ -59,38 +70,42 @@ pub(super) struct Change {
 impl Tune {
     pub fn run(self, output: &Output) -> anyhow::Result<u8> {
         let algorithm = onramp_loader::find(&self.algorithm)?;
-        let look_only = self.settings.is_empty();
-        let tuned = onramp_loader::tune(
-            algorithm,
-            self.profile.as_deref(),
-            &self.settings,
-            self.dry_run || look_only,
-        )?;
-        let changed = changes(&tuned);
-        let undo = (!changed.is_empty()).then(|| self.undo(&changed));
-        let Tuned { after, .. } = tuned;
-        let report = Report {
-            algorithm: algorithm.name(),
-            profile: after.profile.clone(),
-            parameters_generation: after.generation,
-            dry_run: self.dry_run,
-            parameters: Named(
-                after.parameters.iter().map(|(one, value)| (one.name, Value::of(&one, value))).collect(),
-            ),
-            changed,
-            undo,
-        };
+        let look_only = self.settings.is_empty() && self.telemetry.is_none();
+        let asked = Changes { settings: &self.settings, telemetry_max: self.telemetry };
+        let tuned =
+            onramp_loader::tune(algorithm, self.profile.as_deref(), &asked, self.dry_run || look_only)?;
+        let report = self.report(&tuned);
         if look_only {
-            output.data(&report, || show(&after, output))?;
+            output.data(&report, || show(&tuned.after, output))?;
         } else {
             output.report(&report, || text(&report))?;
         }
         Ok(0)
     }
 
-    fn undo(&self, changed: &[Change]) -> String {
+    fn report(&self, tuned: &Tuned) -> Report {
+        let Tuned { before, after } = tuned;
+        let changed = changes(tuned);
+        let told_before = (before.telemetry_max != after.telemetry_max).then(|| before.telemetry_max.name());
+        Report {
+            algorithm: after.parameters.algorithm().name(),
+            profile: after.profile.clone(),
+            parameters_generation: after.generation,
+            dry_run: self.dry_run,
+            parameters: Named(
+                after.parameters.iter().map(|(one, value)| (one.name, Value::of(&one, value))).collect(),
+            ),
+            telemetry_max: after.telemetry_max.name(),
+            telemetry_max_before: told_before,
+            undo: (before != after).then(|| self.undo(&changed, told_before)),
+            changed,
+        }
+    }
+
+    fn undo(&self, changed: &[Change], told_before: Option<&str>) -> String {
         let mut words = vec![format!("onramp tune {}", self.algorithm)];
         words.extend(self.profile.iter().map(|profile| format!("--profile {profile}")));
+        words.extend(told_before.map(|level| format!("--telemetry {level}")));
         words.extend(changed.iter().map(|change| format!("{}={}", change.name, change.before)));
         words.join(" ")
     }
@@ -120,7 +135,13 @@ fn show(set: &ParameterSet, output: &Output) -> String {
             parameter.help.to_owned(),
         ]);
     }
-    format!("{}profile {}, generation {}\n", table.render(output), set.profile, set.generation)
+    format!(
+        "{}profile {}, generation {}, flows are told of up to level {}\n",
+        table.render(output),
+        set.profile,
+        set.generation,
+        set.telemetry_max.name()
+    )
 }
 
 fn text(report: &Report) -> String {
@@ -128,7 +149,10 @@ fn text(report: &Report) -> String {
     for Change { name, before, after, .. } in &report.changed {
         text += &format!("{name}: {before} -> {after}\n");
     }
-    if report.changed.is_empty() {
+    if let Some(before) = report.telemetry_max_before {
+        text += &format!("telemetry: {before} -> {}\n", report.telemetry_max);
+    }
+    if report.undo.is_none() {
         text += "nothing changes: these are the values already\n";
     }
     let would = if report.dry_run { ", not changed: a dry run" } else { "" };

@@ -24,7 +24,7 @@ pub mod report;
 mod search_geo;
 mod search_wifi;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 mod trial;
 
 pub use evidence::{Evidence, Footprint, NoEvidence, RoundRates};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Made-up results for the tests of judgements.
+//! Made-up results for the tests of judgements and tables.
 
 use super::{Claim, Evidence, Judgement};
 use crate::experiment::{Amount, ArmResult, Comparison, Exit, ExitSource, Run};
@@ -23,10 +23,9 @@ pub(super) fn exit(seconds: f64, window_bytes: u64) -> Option<Exit> {
     Some(Exit { reason: "algorithm".into(), seconds, window_bytes, acks: Some(18), source })
 }
 
-/// Adds a trial with one run per arm.
-pub(super) fn add(evidence: &mut Evidence, trial: &str, arms: Vec<(&str, Run)>) {
-    let arms = arms.into_iter().map(|(name, run)| ArmResult::new(name, name, vec![run])).collect();
-    let comparison = Comparison {
+/// Downloads of 80 MB over the GEO link.
+pub(crate) fn comparison(arms: Vec<ArmResult>) -> Comparison {
+    Comparison {
         schema: 1,
         profile: "geo".into(),
         amount: Amount::Bytes(80_000_000),
@@ -36,8 +35,13 @@ pub(super) fn add(evidence: &mut Evidence, trial: &str, arms: Vec<(&str, Run)>) 
         seed: 1,
         arms,
         directory: None,
-    };
-    evidence.trials.insert(trial.to_owned(), comparison);
+    }
+}
+
+/// Adds a trial with one run per arm.
+pub(super) fn add(evidence: &mut Evidence, trial: &str, arms: Vec<(&str, Run)>) {
+    let arms = arms.into_iter().map(|(name, run)| ArmResult::new(name, name, vec![run])).collect();
+    evidence.trials.insert(trial.to_owned(), comparison(arms));
 }
 
 /// The judgement, which must be possible; its figure must be drawable.

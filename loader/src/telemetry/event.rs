@@ -68,6 +68,23 @@ pub enum What {
     Ack(AckEvent),
 }
 
+impl What {
+    /// Name in listings and JSON.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Flow(_) => "flow",
+            Self::End(_) => "end",
+            Self::Exit(_) => "exit",
+            Self::Undo(_) => "undo",
+            Self::Round(_) => "round",
+            Self::Loss(_) => "loss",
+            Self::State(_) => "state",
+            Self::Restart(_) => "restart",
+            Self::Ack(_) => "ack",
+        }
+    }
+}
+
 /// Identity, parameters and state of a flow.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FlowEvent {

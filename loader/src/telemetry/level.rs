@@ -78,7 +78,7 @@ fn split(address: Ipv6Addr) -> [u64; 2] {
 /// What a consumer wants to hear.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wish {
-    /// How much; a profile may allow less, see [`crate::telemetry::set_ceiling`].
+    /// How much; a profile may allow less, see [`crate::Changes::telemetry_max`].
     pub level: Level,
     /// Of one flow in this many, at least 1. All consumers with the same number hear of the same flows.
     pub sampling: u32,

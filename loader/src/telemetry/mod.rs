@@ -22,7 +22,6 @@
 //! # }
 //! ```
 
-mod ceiling;
 mod consumers;
 mod decode;
 mod event;
@@ -33,7 +32,6 @@ mod registration;
 mod shared;
 mod stream;
 
-pub use ceiling::set_ceiling;
 pub use consumers::Consumer;
 pub(crate) use consumers::consumers;
 pub use event::{

@@ -8,13 +8,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use clap::Args;
-use onramp_loader::telemetry::{Item, Options, Stream};
+use onramp_loader::telemetry::{Item, Level, Options, Stream};
 use onramp_recording::{Limits, Manifest, Writer};
 use serde::Serialize;
 
-use crate::consumer::{LevelName, Signals};
-use crate::failure::Usage;
-use crate::filter::Filter;
+use crate::consumer::{Selection, Signals, Wanted, level_from};
 use crate::output::Output;
 use crate::units;
 use rows::Rows;
@@ -34,21 +32,20 @@ const BATCH: u32 = 4_096;
 /// `= :PORT`; `and` between them. Flows of all network namespaces are recorded.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Examples:\n  onramp record -o recording --for 30s\n  onramp record -o recording dst 198.51.100.0/24\n  onramp record -o recording --level round\n  onramp replay recording --algorithm search"
+    after_help = "Examples:\n  onramp record -o recording --for 30s\n  onramp record -o recording --sample 100 dst 198.51.100.0/24\n  onramp record -o recording --level round\n  onramp replay recording --algorithm search"
 )]
 pub(crate) struct Record {
     /// Directory to make, or an empty one
     #[arg(short, long, value_name = "DIR")]
     output: PathBuf,
     /// How much: replay needs every acknowledgement
-    #[arg(long, value_enum, default_value = "ack")]
-    level: LevelName,
+    #[arg(long, value_name = "LEVEL", default_value = "ack", value_parser = level_from(Level::Exit))]
+    level: Level,
     /// End after this time: 30s, 10m, 2h [default: at Ctrl-C]
     #[arg(long = "for", value_name = "TIME", value_parser = units::duration)]
     duration: Option<Duration>,
-    /// Only these flows
-    #[arg(value_name = "FILTER")]
-    filter: Vec<String>,
+    #[command(flatten)]
+    selection: Selection,
 }
 
 #[derive(Serialize)]
@@ -63,18 +60,18 @@ struct Report {
 
 impl Record {
     pub fn run(self, output: &Output) -> anyhow::Result<u8> {
-        let filter = Filter::parse(&self.filter).map_err(Usage::error)?;
-        let level = self.level.level();
+        let wanted = self.selection.wanted()?;
         // From here on a signal ends the recording instead of the process.
         let signals = Signals::take()?;
-        let mut options = Options::new("record", level);
+        let mut options = Options::new("record", self.level);
         options.ring_bytes = RING_BYTES;
+        options.wish = wanted.wish(self.level);
         let stream = Stream::open(&options)?;
-        let manifest = facts::manifest(level)?;
+        let manifest = facts::manifest(self.level)?;
         let writer = Writer::create(&self.output, manifest, Limits::default())?;
         output.progress(&format!("recording into {} …", self.output.display()));
         let begin = Instant::now();
-        let written = self.follow(stream, Rows::new(writer, filter), &signals, begin)?;
+        let written = self.follow(stream, wanted, Rows::new(writer), &signals, begin)?;
         let report = Report {
             directory: self.output,
             duration_us: begin.elapsed().as_micros() as u64,
@@ -90,6 +87,7 @@ impl Record {
     fn follow(
         &self,
         mut stream: Stream,
+        mut wanted: Wanted,
         mut rows: Rows,
         signals: &Signals,
         begin: Instant,
@@ -98,6 +96,7 @@ impl Record {
             let mut item = stream.next_within(LOOK);
             for _ in 0..BATCH {
                 match item {
+                    Ok(Some(Item::Event(event))) if !wanted.has(&event) => {}
                     Ok(Some(item)) => rows.add(&item).with_context(|| self.so_far(&rows))?,
                     Ok(None) => break,
                     // One broken event does not end a recording, but it is missing.

@@ -7,31 +7,22 @@ use onramp_loader::telemetry::{Event, FlowEvent, Item, What};
 use onramp_recording::rows::{AckRow, DropRow, ExitRow, FlowRow, ParameterRow, RoundRow, StateRow};
 use onramp_recording::{Error, Writer};
 
-use crate::filter::Filter;
-
 /// Turns events into rows.
 pub(super) struct Rows {
     pub writer: Writer,
-    filter: Filter,
-    flows: HashMap<u64, Seen>,
+    /// Of each flow, how often slow start has begun, which its later rows tell too.
+    slow_starts: HashMap<u64, u32>,
     /// Parameters that are recorded: algorithm, profile, generation.
     generations: Vec<(&'static str, u32, u32)>,
     last_us: u64,
 }
 
-/// What later rows of a flow need of earlier events.
-#[derive(Clone, Copy)]
-struct Seen {
-    wanted: bool,
-    slow_starts: u32,
-}
-
 impl Rows {
-    pub fn new(writer: Writer, filter: Filter) -> Self {
-        Self { writer, filter, flows: HashMap::new(), generations: Vec::new(), last_us: 0 }
+    pub fn new(writer: Writer) -> Self {
+        Self { writer, slow_starts: HashMap::new(), generations: Vec::new(), last_us: 0 }
     }
 
-    /// Adds what the item says, if its flow is wanted.
+    /// Adds what the item says.
     pub fn add(&mut self, item: &Item) -> Result<(), Error> {
         match item {
             Item::Lost(lost) => {
@@ -42,19 +33,18 @@ impl Rows {
             Item::Event(event) => {
                 self.last_us = event.time_ns / 1_000;
                 if let What::Flow(flow) = &event.what {
-                    let wanted = self.filter.matches(flow.local, flow.remote);
-                    self.flows.insert(event.flow, Seen { wanted, slow_starts: flow.header.slow_starts });
+                    self.slow_starts.insert(event.flow, flow.header.slow_starts);
                 }
-                // A flow whose beginning was lost is not known to be wanted.
-                match self.flows.get(&event.flow).copied() {
-                    Some(seen) if seen.wanted => self.event(event, seen),
-                    _ => Ok(()),
+                // Without its beginning nothing can be made of a flow.
+                match self.slow_starts.get(&event.flow).copied() {
+                    Some(slow_starts) => self.event(event, slow_starts),
+                    None => Ok(()),
                 }
             }
         }
     }
 
-    fn event(&mut self, event: &Event, seen: Seen) -> Result<(), Error> {
+    fn event(&mut self, event: &Event, slow_starts: u32) -> Result<(), Error> {
         let (at_us, flow, sequence) = (event.time_ns / 1_000, event.flow, event.sequence);
         match &event.what {
             What::Flow(known) => {
@@ -62,7 +52,7 @@ impl Rows {
                 self.writer.push(flow_row(event, known))
             }
             What::End(end) => {
-                self.flows.remove(&flow);
+                self.slow_starts.remove(&flow);
                 self.writer.push(FlowRow {
                     event: "end".into(),
                     slow_starts: end.header.slow_starts,
@@ -118,7 +108,7 @@ impl Rows {
             What::Loss(loss) if loss.asked => self.writer.push(AckRow {
                 sequence,
                 event: "loss".into(),
-                slow_starts: seen.slow_starts,
+                slow_starts,
                 verdict_ssthresh: loss.ssthresh,
                 base_ssthresh: loss.base_ssthresh,
                 ..AckRow::new(flow, &loss.ack, &Default::default(), "".into())
@@ -136,7 +126,7 @@ impl Rows {
                 bytes_retransmitted: state.bytes_retransmitted,
             }),
             What::Restart(restart) => {
-                self.flows.insert(flow, Seen { slow_starts: restart.slow_starts, ..seen });
+                self.slow_starts.insert(flow, restart.slow_starts);
                 Ok(())
             }
             What::Ack(ack) => {
@@ -145,7 +135,7 @@ impl Rows {
                 self.writer.push(AckRow {
                     sequence,
                     asked: ack.verdict.is_some().into(),
-                    slow_starts: seen.slow_starts,
+                    slow_starts,
                     generation: ack.generation,
                     ..AckRow::new(flow, &ack.ack, &verdict, outcome.into())
                 })

@@ -1,7 +1,7 @@
 //! `onramp replay`.
 
 mod figure;
-pub(super) mod text;
+mod text;
 
 use std::fs::File;
 use std::io::Read;

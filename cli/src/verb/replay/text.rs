@@ -5,9 +5,7 @@ use onramp_recording::replay::{Finding, FlowReport};
 use crate::output::Output;
 use crate::table::Table;
 use crate::units::{count, show_bytes, show_us};
-
-/// Exports of one value that are shown.
-const EXPORTS: usize = 2;
+use crate::verb::finding::{and, cells, titles};
 
 /// All flows, one table each.
 pub(super) fn report(flows: &[FlowReport], output: &Output) -> String {
@@ -15,20 +13,9 @@ pub(super) fn report(flows: &[FlowReport], output: &Output) -> String {
 }
 
 fn one(flow: &FlowReport, output: &Output) -> String {
-    let mut table = Table::new([
-        "ALGORITHM",
-        "SETTINGS",
-        "LEAVES",
-        ">AT",
-        ">WINDOW",
-        ">IN FLIGHT",
-        ">RTT",
-        ">ACKED",
-        "EXPORTS",
-        "AS RECORDED",
-    ]);
+    let mut table = Table::new(and(titles("LEAVES"), "AS RECORDED"));
     for finding in &flow.findings {
-        table.push(row(finding));
+        table.push(and(cells(finding), recorded(finding)));
     }
     format!("{}\n{}", output.bold(&title(flow)), table.render(output))
 }
@@ -57,10 +44,10 @@ fn title(flow: &FlowReport) -> String {
     title
 }
 
-fn row(finding: &Finding) -> [String; 10] {
-    let dash = || "-".to_owned();
-    let recorded = match &finding.recorded {
-        None => dash(),
+/// How the verdicts compare with those that were recorded.
+fn recorded(finding: &Finding) -> String {
+    match &finding.recorded {
+        None => "-".to_owned(),
         Some(verdicts) if verdicts.different == 0 => format!("all {} verdicts", verdicts.compared),
         Some(verdicts) => format!(
             "{} of {} verdicts differ, first at acknowledgement {}",
@@ -68,36 +55,5 @@ fn row(finding: &Finding) -> [String; 10] {
             verdicts.compared,
             verdicts.first_different_ack.unwrap_or(0)
         ),
-    };
-    let settings = if finding.settings.is_empty() { dash() } else { finding.settings.join(" ") };
-    let exports = exports(finding);
-    let algorithm = finding.algorithm.to_owned();
-    match &finding.exit {
-        Some(exit) => [
-            algorithm,
-            settings,
-            exit.by.to_owned(),
-            show_us(exit.at_us),
-            show_bytes(exit.window_bytes),
-            exit.in_flight_segments.to_string(),
-            show_us(exit.rtt_us.into()),
-            show_bytes(exit.acknowledged_bytes),
-            exports,
-            recorded,
-        ],
-        None => {
-            let stays = format!("no: {}", finding.last_outcome.replace('_', " "));
-            [algorithm, settings, stays, dash(), dash(), dash(), dash(), dash(), exports, recorded]
-        }
     }
-}
-
-/// Exports of one value, the first of them.
-pub(in crate::verb) fn exports(finding: &Finding) -> String {
-    let single = finding.exports.iter().filter_map(|(name, values)| match values[..] {
-        [one] => Some(format!("{name}={one}")),
-        _ => None,
-    });
-    let shown: Vec<String> = single.take(EXPORTS).collect();
-    if shown.is_empty() { "-".to_owned() } else { shown.join(" ") }
 }

@@ -1,13 +1,11 @@
 //! What was watched, in words.
 
-use onramp_recording::replay::Finding;
-
 use super::Report;
 use super::flows::FlowRow;
 use crate::output::Output;
 use crate::table::Table;
 use crate::units::{count, show_bytes, show_us};
-use crate::verb::replay::text::exports;
+use crate::verb::finding::{cells, titles};
 
 /// All flows, one table each, and what is missing.
 pub(super) fn report(report: &Report, output: &Output) -> String {
@@ -37,19 +35,9 @@ pub(super) fn report(report: &Report, output: &Output) -> String {
 }
 
 fn one(flow: &FlowRow, output: &Output) -> String {
-    let mut table = Table::new([
-        "ALGORITHM",
-        "SETTINGS",
-        "WOULD LEAVE",
-        ">AT",
-        ">WINDOW",
-        ">IN FLIGHT",
-        ">RTT",
-        ">ACKED",
-        "EXPORTS",
-    ]);
+    let mut table = Table::new(titles("WOULD LEAVE"));
     for finding in &flow.findings {
-        table.push(row(finding));
+        table.push(cells(finding));
     }
     format!("{}\n{}", output.bold(&title(flow)), table.render(output))
 }
@@ -78,28 +66,4 @@ fn title(flow: &FlowRow) -> String {
         title += "; was under way";
     }
     title
-}
-
-fn row(finding: &Finding) -> [String; 9] {
-    let dash = || "-".to_owned();
-    let algorithm = finding.algorithm.to_owned();
-    let settings = if finding.settings.is_empty() { dash() } else { finding.settings.join(" ") };
-    let exports = exports(finding);
-    match &finding.exit {
-        Some(exit) => [
-            algorithm,
-            settings,
-            exit.by.to_owned(),
-            show_us(exit.at_us),
-            show_bytes(exit.window_bytes),
-            exit.in_flight_segments.to_string(),
-            show_us(exit.rtt_us.into()),
-            show_bytes(exit.acknowledged_bytes),
-            exports,
-        ],
-        None => {
-            let stays = format!("no: {}", finding.last_outcome.replace('_', " "));
-            [algorithm, settings, stays, dash(), dash(), dash(), dash(), dash(), exports]
-        }
-    }
 }

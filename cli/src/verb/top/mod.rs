@@ -23,7 +23,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
-use onramp_loader::Tuned;
+use onramp_loader::{Changes, Tuned};
 use ratatui::crossterm::event::{self, Event, KeyEventKind};
 
 use crate::consumer::{Signals, Wanted};
@@ -69,8 +69,7 @@ impl Top {
         }
         // From here on a signal ends the loop, and so gives the terminal back.
         let signals = Signals::take()?;
-        let in_kernel = filter.in_kernel();
-        let mut source = Source::open(Wanted::new(filter), in_kernel)?;
+        let mut source = Source::open(Wanted::new(filter, 1))?;
         let mut screen = Screen::take()?;
         let theme = Theme { color: output.color() };
         let mut app = App::default();
@@ -121,5 +120,6 @@ fn act(action: Action, app: &mut App, source: &mut Source) {
 fn tune(flow: &Flow, settings: &[String]) -> Result<Tuned, onramp_loader::Error> {
     let sets = onramp_loader::parameter_sets(flow.algorithm)?;
     let profile = sets.get(flow.profile as usize).map(|set| set.profile.as_str());
-    onramp_loader::tune(flow.algorithm, profile, settings, false)
+    let changes = Changes { settings, ..Changes::default() };
+    onramp_loader::tune(flow.algorithm, profile, &changes, false)
 }

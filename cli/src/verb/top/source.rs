@@ -23,9 +23,9 @@ pub(super) struct Source {
 }
 
 impl Source {
-    pub fn open(wanted: Wanted, filter: Filter) -> Result<Self, onramp_loader::Error> {
+    pub fn open(wanted: Wanted) -> Result<Self, onramp_loader::Error> {
         let mut options = Options::new("top", Level::Round);
-        options.wish.filter = filter;
+        options.wish = wanted.wish(Level::Round);
         Ok(Self { rounds: Stream::open(&options)?, acks: None, wanted })
     }
 

@@ -11,11 +11,9 @@ use anyhow::Context;
 use clap::Args;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::time::{ClockId, clock_gettime};
-use onramp_loader::telemetry::{Item, Lost, Options, Stream};
+use onramp_loader::telemetry::{Item, Level, Lost, Options, Stream};
 
-use crate::consumer::{LevelName, Signals, Wanted};
-use crate::failure::Usage;
-use crate::filter::Filter;
+use crate::consumer::{Selection, Signals, Wanted, level_from};
 use crate::output::Output;
 use crate::units;
 use row::Row;
@@ -43,20 +41,16 @@ const BATCH: u32 = 4_096;
   onramp watch --json | jq 'select(.event == \"exit\") | .exit.reason'")]
 pub(crate) struct Watch {
     /// How much
-    #[arg(long, value_enum, default_value = "exit")]
-    level: LevelName,
-    /// Of one flow in N, all its events
-    #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u32).range(1..))]
-    sample: u32,
+    #[arg(long, value_name = "LEVEL", default_value = "exit", value_parser = level_from(Level::Exit))]
+    level: Level,
     /// End after this time: 30s, 10m, 2h
     #[arg(long = "for", value_name = "TIME", value_parser = units::duration)]
     duration: Option<Duration>,
     /// End after this many events; reports of losses do not count
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
-    /// Only these flows
-    #[arg(value_name = "FILTER")]
-    filter: Vec<String>,
+    #[command(flatten)]
+    selection: Selection,
 }
 
 /// Where events go, and how many have gone.
@@ -70,15 +64,14 @@ struct Printer<'a> {
 
 impl Watch {
     pub fn run(self, output: &Output) -> anyhow::Result<u8> {
-        let filter = Filter::parse(&self.filter).map_err(Usage::error)?;
+        let wanted = self.selection.wanted()?;
         // From here on a signal ends the watch instead of the process.
         let signals = Signals::take()?;
-        let mut options = Options::new("watch", self.level.level());
+        let mut options = Options::new("watch", self.level);
         options.ring_bytes = RING_BYTES;
-        options.wish.sampling = self.sample;
-        options.wish.filter = filter.in_kernel();
+        options.wish = wanted.wish(self.level);
         let stream = Stream::open(&options)?;
-        match self.follow(stream, Wanted::new(filter), &signals, Printer::new(output)?) {
+        match self.follow(stream, wanted, &signals, Printer::new(output)?) {
             // A reader that has gone away has seen what it wanted.
             Err(error) if broken_pipe(&error) => Ok(0),
             other => other.map(|()| 0),

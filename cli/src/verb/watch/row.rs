@@ -169,7 +169,7 @@ impl Row {
     pub fn of(item: &Item, last_us: u64) -> Self {
         match item {
             Item::Event(event) => Self {
-                event: kind(&event.what),
+                event: event.what.name(),
                 at_us: event.time_ns / 1_000,
                 identity: Some(Identity {
                     flow: event.flow,
@@ -186,21 +186,6 @@ impl Row {
                 body: Body::Lost { events: lost.events, unobserved_us: lost.unobserved.as_micros() as u64 },
             },
         }
-    }
-}
-
-/// Name of an event.
-pub(super) fn kind(what: &What) -> &'static str {
-    match what {
-        What::Flow(_) => "flow",
-        What::End(_) => "end",
-        What::Exit(_) => "exit",
-        What::Undo(_) => "undo",
-        What::Round(_) => "round",
-        What::Loss(_) => "loss",
-        What::State(_) => "state",
-        What::Restart(_) => "restart",
-        What::Ack(_) => "ack",
     }
 }
 

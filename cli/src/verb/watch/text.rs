@@ -2,7 +2,7 @@
 
 use onramp_loader::telemetry::{AckEvent, EndEvent, Event, ExitEvent, FlowEvent, Item, RoundEvent, What};
 
-use super::row::{kind, threshold};
+use super::row::threshold;
 use crate::units::{count, show_bytes, show_rate, show_us};
 use crate::verb::flows::canonical;
 
@@ -11,7 +11,7 @@ pub(super) fn line(item: &Item) -> String {
     match item {
         Item::Event(event) => {
             let what = describe(event);
-            format!("{:<19} {:<8} {:<10} {what}", event.flow, kind(&event.what), event.algorithm.name())
+            format!("{:<19} {:<8} {:<10} {what}", event.flow, event.what.name(), event.algorithm.name())
         }
         Item::Lost(lost) if lost.unobserved.is_zero() => {
             format!("{:<19} {:<8} {}", "-", "lost", count(lost.events as usize, "event"))

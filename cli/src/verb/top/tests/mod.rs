@@ -3,6 +3,7 @@
 //! Pictures lie in `snapshots/`; with `ONRAMP_SNAPSHOTS=write` they are written instead of compared.
 
 mod fixtures;
+mod panic;
 
 use std::fs;
 use std::path::Path;

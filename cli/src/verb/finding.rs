@@ -1,0 +1,55 @@
+//! What came of an algorithm that was asked about a flow, as cells of a table.
+
+use onramp_recording::replay::Finding;
+
+use crate::units::{show_bytes, show_us};
+
+/// Exports of one value that are shown.
+const EXPORTS: usize = 2;
+
+const COLUMNS: usize = 9;
+
+/// The columns' titles, that of whether and why it leaves as given.
+pub(super) fn titles(leaves: &'static str) -> [&'static str; COLUMNS] {
+    ["ALGORITHM", "SETTINGS", leaves, ">AT", ">WINDOW", ">IN FLIGHT", ">RTT", ">ACKED", "EXPORTS"]
+}
+
+/// What stands in them.
+pub(super) fn cells(finding: &Finding) -> [String; COLUMNS] {
+    let dash = || "-".to_owned();
+    let algorithm = finding.algorithm.to_owned();
+    let settings = if finding.settings.is_empty() { dash() } else { finding.settings.join(" ") };
+    let exports = exports(finding);
+    match &finding.exit {
+        Some(exit) => [
+            algorithm,
+            settings,
+            exit.by.to_owned(),
+            show_us(exit.at_us),
+            show_bytes(exit.window_bytes),
+            exit.in_flight_segments.to_string(),
+            show_us(exit.rtt_us.into()),
+            show_bytes(exit.acknowledged_bytes),
+            exports,
+        ],
+        None => {
+            let stays = format!("no: {}", finding.last_outcome.replace('_', " "));
+            [algorithm, settings, stays, dash(), dash(), dash(), dash(), dash(), exports]
+        }
+    }
+}
+
+/// One column more.
+pub(super) fn and<T>([a, b, c, d, e, f, g, h, i]: [T; COLUMNS], last: T) -> [T; COLUMNS + 1] {
+    [a, b, c, d, e, f, g, h, i, last]
+}
+
+/// Exports of one value, the first of them.
+fn exports(finding: &Finding) -> String {
+    let single = finding.exports.iter().filter_map(|(name, values)| match values[..] {
+        [one] => Some(format!("{name}={one}")),
+        _ => None,
+    });
+    let shown: Vec<String> = single.take(EXPORTS).collect();
+    if shown.is_empty() { "-".to_owned() } else { shown.join(" ") }
+}

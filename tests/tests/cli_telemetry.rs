@@ -1,0 +1,235 @@
+//! How much is told of flows, as the command line sets it: the ceiling of a parameter set, and what a recorder asks the
+//! kernel for.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Stdio};
+use std::time::Duration;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use onramp_loader::AttachOptions;
+use onramp_loader::algorithm::find;
+use onramp_loader::telemetry::{Level, What};
+use onramp_recording::Recording;
+use onramp_recording::rows::{AckRow, FlowRow};
+use onramp_tests::cli::{self, Ran, host_state, json, onramp};
+use onramp_tests::sender::Sender;
+use onramp_tests::telemetry::{events, rest, stream, until_ended};
+use onramp_tests::traffic::within;
+use onramp_tests::wire::{Fate, Wire};
+use onramp_tests::{Attachments, root_or_skip};
+use tempfile::tempdir;
+
+const LONG: Duration = Duration::from_secs(20);
+
+fn connect(control: &str) -> Sender {
+    Sender::connect(Wire::lay(Duration::from_millis(10), |_| Fate::Deliver), control)
+}
+
+fn sent(sender: &mut Sender, bytes: usize) {
+    sender.send(bytes);
+    assert!(within(LONG, || sender.unacknowledged() == 0));
+}
+
+fn ceiling() -> String {
+    let tuned = json("tune fixed")["telemetry_max"].clone();
+    let status = json("status")["algorithms"][0]["parameter_sets"][0]["telemetry_max"].clone();
+    assert_eq!(tuned, status);
+    tuned.as_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_ceiling_holds_for_flows_under_way_and_is_undone_as_printed() {
+    if !root_or_skip("a ceiling by tune") {
+        return;
+    }
+    let _attachments = Attachments::lock();
+    onramp("attach fixed --set exit_window_bytes=1000000000").ok();
+    assert_eq!(ceiling(), "ack");
+    let mut stream = stream(Level::Ack);
+    let mut sender = connect("onramp_fixed");
+    sent(&mut sender, 50_000);
+    let acks = |items: &[_]| events(items).iter().filter(|event| matches!(event.what, What::Ack(_))).count();
+    assert!(acks(&rest(&mut stream)) > 0);
+
+    let said = onramp("tune fixed --telemetry exit").ok();
+    let undo = "onramp tune fixed --telemetry ack";
+    assert!(said.contains("telemetry: ack -> exit\n") && said.contains(&format!("undo: {undo}\n")), "{said}");
+    assert!(said.contains("generation 0"), "no parameter has changed: {said}");
+    assert_eq!(ceiling(), "exit");
+    assert!(onramp("status").ok().contains("its flows are told of up to level exit"));
+    assert!(onramp("tune fixed").ok().contains("flows are told of up to level exit"));
+    // The ACK after it announces the flow again; from then on nothing is told.
+    sent(&mut sender, 20_000);
+    let _ = rest(&mut stream);
+    sent(&mut sender, 50_000);
+    assert_eq!(rest(&mut stream), []);
+
+    assert!(onramp("tune fixed --telemetry exit").ok().contains("nothing changes"));
+    onramp(undo.strip_prefix("onramp ").unwrap()).ok();
+    assert_eq!(ceiling(), "ack");
+    sent(&mut sender, 50_000);
+    drop(sender);
+    assert!(acks(&until_ended(&mut stream, 1)) > 0);
+}
+
+#[test]
+fn parameters_and_ceiling_change_together_or_not_at_all() {
+    if !root_or_skip("all or nothing of tune") {
+        return;
+    }
+    let _attachments = Attachments::lock();
+    onramp("attach fixed --set exit_window_bytes=60000").ok();
+    let before = (json("tune fixed"), host_state(&[]));
+    let unchanged = |how: &str| assert_eq!((json("tune fixed"), host_state(&[])), before, "{how}");
+    for wrong in ["exit_window_bytes=-1", "nonsense=3", "--profile other", "exit_window_bytes"] {
+        onramp(&format!("tune fixed --telemetry exit {wrong}")).refused(2);
+        unchanged(wrong);
+    }
+    let ran = onramp("tune fixed --telemetry loud exit_window_bytes=5000");
+    assert!(ran.code == Some(2) && ran.stderr.contains("off, exit, round, ack"), "{ran:?}");
+    unchanged("loud");
+    let plan = json("tune fixed --telemetry off exit_window_bytes=5000 --dry-run");
+    assert_eq!((&plan["telemetry_max_before"], &plan["telemetry_max"]), (&"ack".into(), &"off".into()));
+    unchanged("--dry-run");
+
+    let report = json("tune fixed --telemetry round exit_window_bytes=5000");
+    let undo = "onramp tune fixed --telemetry ack exit_window_bytes=60000";
+    assert_eq!((&report["undo"], &report["parameters_generation"]), (&undo.into(), &1.into()));
+    assert_eq!(ceiling(), "round");
+    onramp(undo.strip_prefix("onramp ").unwrap()).ok();
+    let after = json("tune fixed");
+    assert_eq!((&after["parameters"], &after["telemetry_max"]), (&before.0["parameters"], &"ack".into()));
+}
+
+#[test]
+fn attach_sets_the_ceiling_from_the_beginning_and_detach_says_so() {
+    if !root_or_skip("a ceiling by attach") {
+        return;
+    }
+    let _attachments = Attachments::lock();
+    let said = onramp("attach fixed --telemetry exit --dry-run").ok();
+    assert!(said.contains("its flows told of up to level exit"), "{said}");
+    let mut stream = stream(Level::Ack);
+    let said = onramp("attach fixed --telemetry exit").ok();
+    assert!(said.contains("its flows are told of up to level exit\n"), "{said}");
+    assert_eq!(ceiling(), "exit");
+    let mut sender = connect("onramp_fixed");
+    sent(&mut sender, 50_000);
+    drop(sender);
+    let told = until_ended(&mut stream, 1);
+    let more =
+        |what: &What| matches!(what, What::Ack(_) | What::Round(_) | What::State(_) | What::Restart(_));
+    assert!(!events(&told).iter().any(|event| more(&event.what)), "{told:?}");
+    // A run uses what is attached as it is.
+    assert!(onramp("run fixed --telemetry ack -- true").refused(2).contains("--telemetry"));
+    assert!(onramp("detach fixed").ok().ends_with("  undo: onramp attach fixed --telemetry exit\n"));
+
+    let home = tempdir().unwrap();
+    let path = home.path().join("quiet.toml");
+    let text = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../profiles/geo.toml")).unwrap();
+    let with = |level: &str| {
+        let line = format!("telemetry = \"{level}\"\nalgorithm = ");
+        fs::write(&path, text.replacen("algorithm = ", &line, 1)).unwrap();
+    };
+    let attach = format!("attach search --profile {}", path.display());
+    with("loud");
+    assert!(onramp(&attach).refused(2).contains("give one of off, exit, round, ack"));
+    with("off");
+    assert_eq!(json(&attach)["telemetry_max"], "off");
+    onramp("detach search").ok();
+    // The command line comes on top of the profile.
+    assert_eq!(json(&format!("{attach} --telemetry round"))["telemetry_max"], "round");
+}
+
+/// `onramp record` under way; killed when dropped.
+struct Recorder(Option<Child>);
+
+impl Recorder {
+    fn start(directory: &Path, arguments: &str) -> Self {
+        let mut command = cli::command(["record", "-o"]);
+        command.arg(directory).args(arguments.split_whitespace());
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        // The manifest comes after the stream is open.
+        assert!(within(LONG, || directory.join("manifest.json").exists()), "no recording begins");
+        Self(Some(child))
+    }
+
+    fn end(mut self) -> Ran {
+        let child = self.0.take().unwrap();
+        kill(Pid::from_raw(child.id() as i32), Signal::SIGINT).unwrap();
+        child.wait_with_output().unwrap().into()
+    }
+}
+
+impl Drop for Recorder {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.0.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+#[test]
+fn what_a_recorder_does_not_want_is_not_written_by_the_kernel() {
+    if !root_or_skip("a recorder's filter in the kernel") {
+        return;
+    }
+    let attachments = Attachments::lock();
+    attachments.attach(&AttachOptions::new(find("plain").unwrap().parameters()));
+    let home = tempdir().unwrap();
+    for (filter, wanted) in [("dst 198.51.100.0/24", false), ("dst 192.0.2.0/24", true)] {
+        let directory = home.path().join(wanted.to_string());
+        let recorder = Recorder::start(&directory, filter);
+        let mut sender = connect("onramp_plain");
+        sent(&mut sender, 100_000);
+        // Who comes later is told whether anybody was told of the flow before.
+        let mut stream = stream(Level::Exit);
+        sent(&mut sender, 20_000);
+        drop(sender);
+        let told = until_ended(&mut stream, 1);
+        let What::Flow(first) = &events(&told)[0].what else { panic!("{told:?}") };
+        assert_eq!(first.again, wanted, "{filter}");
+        drop(stream);
+        recorder.end().ok();
+        assert_eq!(Recording::open(&directory).unwrap().rows::<AckRow>().is_empty(), !wanted, "{filter}");
+    }
+}
+
+#[test]
+fn a_recorder_samples_whole_flows_in_the_kernel() {
+    if !root_or_skip("a recorder's sampling") {
+        return;
+    }
+    let attachments = Attachments::lock();
+    attachments.attach(&AttachOptions::new(find("plain").unwrap().parameters()));
+    let home = tempdir().unwrap();
+    let (all, half) = (home.path().join("all"), home.path().join("half"));
+    let recorders = [Recorder::start(&all, ""), Recorder::start(&half, "--sample 2 dst 192.0.2.0/24")];
+    let sampling: Vec<u32> = onramp_loader::consumers().unwrap().iter().map(|one| one.sampling).collect();
+    assert_eq!(sampling, [1, 2]);
+    // They stay, so that both recorders have heard the same when they end.
+    let mut senders: Vec<Sender> = (0..4).map(|_| connect("onramp_plain")).collect();
+    senders.iter_mut().for_each(|sender| sent(sender, 20_000));
+    for recorder in recorders {
+        recorder.end().ok();
+    }
+    let rows = |directory: &Path| {
+        let mut recording = Recording::open(directory).unwrap();
+        let flows: Vec<u64> = recording.rows::<FlowRow>().iter().map(|row| row.flow).collect();
+        let acks: Vec<(u64, u32)> =
+            recording.rows::<AckRow>().iter().map(|row| (row.flow, row.sequence)).collect();
+        (flows, acks)
+    };
+    let ((all_flows, all_acks), (flows, acks)) = (rows(&all), rows(&half));
+    assert_eq!((flows.len(), all_flows.len()), (2, 4), "one flow in two: {flows:?} of {all_flows:?}");
+    assert_eq!(flows, all_flows.into_iter().filter(|flow| flow % 2 == 0).collect::<Vec<_>>());
+    assert_eq!(acks, all_acks.into_iter().filter(|(flow, _)| flow % 2 == 0).collect::<Vec<_>>());
+    assert!(acks.len() > 2, "{acks:?}");
+    // What cannot be is refused before anything is made.
+    let directory = home.path().join("none");
+    let ran = onramp(&format!("record -o {} --sample 0", directory.display()));
+    assert!(ran.code == Some(2) && !directory.exists(), "{ran:?}");
+}
