@@ -4,6 +4,7 @@
 mod attachments;
 mod written;
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::Context;
@@ -81,6 +82,12 @@ impl Arms {
         options.profile.clone_from(&with.name);
         options.scoped = true;
         options.base = arm.base;
+        let mut asked: BTreeMap<String, String> = options
+            .parameters
+            .iter()
+            .map(|(parameter, value)| (parameter.name.to_owned(), parameter.show(value)))
+            .collect();
+        asked.extend(arm.base.map(|base| ("base".to_owned(), base.name().to_owned())));
         let as_it_is = alone && own.is_empty() && arm.base.is_none();
         let attachments = Arc::clone(&self.attachments);
         let ready = move || {
@@ -89,6 +96,7 @@ impl Arms {
         };
         Ok(Arm {
             congestion_control: algorithm.congestion_control(),
+            parameters: asked,
             ready: Some(Ready(Arc::new(ready))),
             ..Arm::stock(algorithm.name())
         })

@@ -13,6 +13,11 @@ pub fn now() -> Nanos {
     clock_gettime(ClockId::CLOCK_MONOTONIC).map_or(0, |time| time.num_nanoseconds().unsigned_abs())
 }
 
+/// The date and time, UTC, for people: `2026-11-21T08:30:00Z`.
+pub fn utc() -> String {
+    jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+}
+
 #[cfg(test)]
 mod tests {
     #[test]

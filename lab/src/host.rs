@@ -189,7 +189,7 @@ pub fn abort_connections(namespace: &Namespace) {
 }
 
 /// A namespace whose connections end with it.
-struct Host(Namespace);
+pub(crate) struct Host(pub Namespace);
 
 impl Drop for Host {
     fn drop(&mut self) {

@@ -5,6 +5,7 @@
 //! * [`bottleneck`]: a queue on such a wire.
 //! * [`capture`]: packets of a namespace, with their times.
 //! * [`cli`]: the `onramp` binary, run and looked at.
+//! * [`recorder`]: `onramp record` under way.
 //! * [`sender`]: a connection over such a wire.
 //! * [`telemetry`]: consumers of telemetry.
 //! * [`traffic`]: connections to look at.
@@ -13,6 +14,7 @@
 pub mod bottleneck;
 pub mod capture;
 pub mod cli;
+pub mod recorder;
 pub mod sender;
 pub mod telemetry;
 pub mod traffic;

@@ -98,10 +98,10 @@ impl Consumer {
         consumer
     }
 
-    /// What that process does: listens with a ring of one page, and says what it loses.
+    /// What that process does: listens with a ring of one page, and says what it loses and what error ends it.
     ///
     /// # Panics
-    /// If the stream fails.
+    /// If it cannot listen.
     pub fn serve() {
         if std::env::var_os("ONRAMP_TEST_CONSUMER").is_none() {
             return;
@@ -109,9 +109,17 @@ impl Consumer {
         let options = Options { ring_bytes: 4096, ..Options::new("test", Level::Ack) };
         let mut stream = Stream::open(&options).expect("stream");
         println!("\nlistening");
-        while let Some(item) = stream.next_within(PATIENCE).expect("stream") {
-            if let Item::Lost(lost) = item {
-                println!("\nlost {} {}", lost.events, lost.unobserved.as_micros());
+        loop {
+            match stream.next_within(PATIENCE) {
+                Ok(Some(Item::Lost(lost))) => {
+                    println!("\nlost {} {}", lost.events, lost.unobserved.as_micros());
+                }
+                Ok(Some(Item::Event(_))) => {}
+                Ok(None) => return,
+                Err(error) => {
+                    println!("\nended {error}");
+                    return;
+                }
             }
         }
     }

@@ -2,17 +2,16 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
 use std::time::Duration;
 
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
+use nix::sys::signal::Signal;
 use onramp_loader::AttachOptions;
 use onramp_loader::algorithm::{Algorithm, Parameters, all, find};
 use onramp_recording::rows::{AckRow, FlowRow};
 use onramp_recording::{Manifest, Recording};
 use onramp_tests::bottleneck::bottleneck;
-use onramp_tests::cli::{self, Ran, json, onramp};
+use onramp_tests::cli::{json, onramp};
+use onramp_tests::recorder::Recorder;
 use onramp_tests::sender::Sender;
 use onramp_tests::traffic::within;
 use onramp_tests::wire::{Data, Fate, Wire};
@@ -23,37 +22,6 @@ use tempfile::tempdir;
 /// One way; the RTT is twice this and the queue.
 const DELAY: Duration = Duration::from_millis(15);
 const LONG: Duration = Duration::from_secs(20);
-
-/// A recorder under way; killed when dropped.
-struct Recorder(Option<Child>);
-
-impl Recorder {
-    fn start(directory: &Path, arguments: &str) -> Self {
-        let mut command = cli::command(["record", "-o"]);
-        command.arg(directory).args(arguments.split_whitespace());
-        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        // The manifest comes after the stream is open.
-        assert!(within(LONG, || directory.join("manifest.json").exists()), "no recording begins");
-        Self(Some(child))
-    }
-
-    fn signal(&self, signal: Signal) {
-        kill(Pid::from_raw(self.0.as_ref().unwrap().id() as i32), signal).unwrap();
-    }
-
-    fn end(mut self) -> Ran {
-        self.0.take().unwrap().wait_with_output().unwrap().into()
-    }
-}
-
-impl Drop for Recorder {
-    fn drop(&mut self) {
-        if let Some(mut child) = self.0.take() {
-            let _ = child.kill();
-            let _ = child.wait();
-        }
-    }
-}
 
 /// A slow start into a queue that overflows, an idle time after which slow start begins anew, and more data.
 fn traffic(control: &str, between: impl FnOnce()) {
@@ -94,7 +62,6 @@ fn replay_decides_as_the_kernel_did_on_the_same_acknowledgement_for_every_algori
         attachments.attach(&AttachOptions::new(parameters(algorithm)));
         let recorder = Recorder::start(&directory, "--level ack");
         traffic(&algorithm.congestion_control(), || ());
-        recorder.signal(Signal::SIGINT);
         recorder.end().ok();
         onramp_loader::detach(algorithm, false).unwrap();
 
@@ -141,7 +108,7 @@ fn replay_follows_a_change_of_parameters_under_a_flow() {
         onramp("tune fixed exit_window_bytes=30000").ok();
     });
     recorder.signal(Signal::SIGTERM);
-    recorder.end().ok();
+    recorder.wait().ok();
     let report = replayed(&directory, fixed);
     let flow = &report["flows"][0];
     assert_eq!(flow["findings"][0]["recorded"]["different"], 0, "{flow}");
@@ -164,7 +131,6 @@ fn a_recorder_that_comes_late_goes_on_from_the_state_of_the_flow() {
         let mut recorder = None;
         traffic(&algorithm.congestion_control(), || recorder = Some(Recorder::start(&directory, "")));
         let recorder = recorder.unwrap();
-        recorder.signal(Signal::SIGINT);
         recorder.end().ok();
         onramp_loader::detach(algorithm, false).unwrap();
         let report = replayed(&directory, algorithm);
@@ -194,7 +160,7 @@ fn a_killed_recorder_leaves_what_was_flushed_and_nothing_in_the_kernel() {
         flushed()
     }));
     recorder.signal(Signal::SIGKILL);
-    assert_eq!(recorder.end().code, None);
+    assert_eq!(recorder.wait().code, None);
     let mut recording = Recording::open(&directory).unwrap();
     assert!(recording.rows::<AckRow>().len() > 10);
     assert_eq!(recording.rows::<FlowRow>()[0].algorithm, "plain");
@@ -210,7 +176,7 @@ fn a_killed_recorder_leaves_what_was_flushed_and_nothing_in_the_kernel() {
         sender.send(50_000);
         Manifest::read(&next).is_ok_and(|manifest| manifest.complete)
     }));
-    recorder.end().ok();
+    recorder.wait().ok();
     let again = Recording::open(&next).unwrap().rows::<FlowRow>();
     assert_eq!(again[0].event, "again");
 }
@@ -228,16 +194,15 @@ fn a_full_disk_ends_the_recording_with_what_was_written() {
     fs::create_dir(&small).unwrap();
     let _mount = Mount::tmpfs(&small, "200k");
     let directory = small.join("recording");
-    let recorder = Recorder::start(&directory, "");
+    let mut recorder = Recorder::start(&directory, "");
     // Slow enough for several files to fit.
     let wire = Wire::lay(DELAY, bottleneck(800_000, 60));
     let mut sender = Sender::connect(wire, &plain.congestion_control());
-    let mut recorder = recorder;
     assert!(within(Duration::from_secs(60), || {
         sender.send(20_000);
-        recorder.0.as_mut().unwrap().try_wait().unwrap().is_some()
+        recorder.has_ended()
     }));
-    let ran = recorder.end();
+    let ran = recorder.wait();
     assert_eq!(ran.code, Some(1), "{ran:?}");
     let said = ran.stderr.lines().last().unwrap();
     assert!(said.starts_with("error: the recording ends here; the "), "{said}");
@@ -289,7 +254,6 @@ fn only_flows_that_pass_the_filter_are_recorded_and_a_used_directory_is_refused(
     sender.send(300_000);
     assert!(within(LONG, || sender.unacknowledged() == 0));
     for recorder in recorders {
-        recorder.signal(Signal::SIGINT);
         recorder.end().ok();
     }
     assert_eq!(Manifest::read(&elsewhere).unwrap().files, []);

@@ -3,17 +3,15 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::{Child, Stdio};
 use std::time::Duration;
 
-use nix::sys::signal::{Signal, kill};
-use nix::unistd::Pid;
 use onramp_loader::AttachOptions;
 use onramp_loader::algorithm::find;
 use onramp_loader::telemetry::{Level, What};
 use onramp_recording::Recording;
 use onramp_recording::rows::{AckRow, FlowRow};
-use onramp_tests::cli::{self, Ran, host_state, json, onramp};
+use onramp_tests::cli::{host_state, json, onramp};
+use onramp_tests::recorder::Recorder;
 use onramp_tests::sender::Sender;
 use onramp_tests::telemetry::{events, rest, stream, until_ended};
 use onramp_tests::traffic::within;
@@ -141,35 +139,6 @@ fn attach_sets_the_ceiling_from_the_beginning_and_detach_says_so() {
     onramp("detach search").ok();
     // The command line comes on top of the profile.
     assert_eq!(json(&format!("{attach} --telemetry round"))["telemetry_max"], "round");
-}
-
-/// `onramp record` under way; killed when dropped.
-struct Recorder(Option<Child>);
-
-impl Recorder {
-    fn start(directory: &Path, arguments: &str) -> Self {
-        let mut command = cli::command(["record", "-o"]);
-        command.arg(directory).args(arguments.split_whitespace());
-        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        // The manifest comes after the stream is open.
-        assert!(within(LONG, || directory.join("manifest.json").exists()), "no recording begins");
-        Self(Some(child))
-    }
-
-    fn end(mut self) -> Ran {
-        let child = self.0.take().unwrap();
-        kill(Pid::from_raw(child.id() as i32), Signal::SIGINT).unwrap();
-        child.wait_with_output().unwrap().into()
-    }
-}
-
-impl Drop for Recorder {
-    fn drop(&mut self) {
-        if let Some(mut child) = self.0.take() {
-            let _ = child.kill();
-            let _ = child.wait();
-        }
-    }
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! `onramp bench`.
 
+mod events;
 mod programs;
 mod slow_start;
 mod telemetry;
@@ -43,7 +44,7 @@ tcp_wmem = [4_096, 131_072, 268_435_456]
 /// kernel's own CUBIC, in pairs that take turns. Takes some minutes; use an idle machine.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Examples:\n  onramp bench\n  onramp bench --json --rounds 9 --pairs 9\n  onramp bench --programs"
+    after_help = "Examples:\n  onramp bench\n  onramp bench --json --rounds 9 --pairs 9\n  onramp bench --programs\n  onramp bench --events --rates 10mbit,50mbit,unlimited --for 10s"
 )]
 pub(crate) struct Bench {
     /// Transfers of each algorithm in slow start, 1 to 100
@@ -55,6 +56,8 @@ pub(crate) struct Bench {
     /// Only what the kernel makes of each operation: no traffic, nothing is attached
     #[arg(long, conflicts_with_all = ["rounds", "pairs"])]
     programs: bool,
+    #[command(flatten)]
+    events: events::EventsOptions,
 }
 
 #[derive(Serialize)]
@@ -72,6 +75,9 @@ impl Bench {
             if !(1..=100).contains(&value) {
                 return Err(Usage::error(format!("--{name} {value} is out of range: give 1 to 100")));
             }
+        }
+        if self.events.wanted() {
+            return self.events.run(output);
         }
         let programs = programs::measure()?;
         if self.programs {

@@ -15,7 +15,7 @@
 //! Packets the kernel lost outside the models (TUN queue overflow, failed writes) make a run invalid as well: no loss
 //! without a cause.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::link::Nanos;
 
@@ -28,7 +28,7 @@ const BUCKET_NS: Nanos = 10_000;
 const BUCKETS: usize = 2_000;
 
 /// How well the emulator kept its times, both directions together.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Health {
     /// Packets handed over.
     pub packets: u64,

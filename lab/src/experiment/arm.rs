@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! What is compared: congestion controls by their kernel names.
 
+use std::collections::BTreeMap;
 use std::error::Error;
 use std::fmt;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::host::HostSpec;
 
@@ -17,6 +18,8 @@ pub struct Arm {
     pub name: String,
     /// The kernel's name of the congestion control, 1 to 15 bytes.
     pub congestion_control: String,
+    /// Parameters of the congestion control, by name, for the manifest; empty for the kernel's own.
+    pub parameters: BTreeMap<String, String>,
     /// Hosts for this arm alone; `None` for the profile's.
     pub host: Option<HostSpec>,
     /// What has to be done before each of its runs; `None` for the kernel's own controls, whose exit is found by
@@ -27,7 +30,13 @@ pub struct Arm {
 impl Arm {
     /// One of the kernel's own controls, such as `cubic`.
     pub fn stock(name: &str) -> Self {
-        Self { name: name.to_owned(), congestion_control: name.to_owned(), host: None, ready: None }
+        Self {
+            name: name.to_owned(),
+            congestion_control: name.to_owned(),
+            parameters: BTreeMap::new(),
+            host: None,
+            ready: None,
+        }
     }
 }
 
@@ -64,7 +73,7 @@ impl fmt::Debug for FlowStorage {
 }
 
 /// How a flow's slow start ended.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Exit {
     /// Why, in one word: `heuristic`, `loss`, or what the record says.
     pub reason: String,
@@ -79,7 +88,7 @@ pub struct Exit {
 }
 
 /// Where an exit is known from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ExitSource {
     /// The flow's own record.

@@ -13,15 +13,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
-use serde_json::json;
 
 use super::arm::Arm;
 use super::flow::Flow;
-use super::iperf3::{self, Download};
+use super::iperf3::Download;
 use super::result::Run;
 use super::run::Trace;
 use super::{ExperimentError, Plan};
-use crate::clock;
 use crate::link::LinkSample;
 
 /// The directory to use when none is given: `runs/<UTC time>-<profile>-<arms>`.
@@ -141,71 +139,4 @@ fn link_csv(trace: &Trace) -> String {
     add("forward", &trace.link.forward.samples);
     add("return", &trace.link.back.samples);
     out
-}
-
-/// What was run, on what.
-pub(super) fn write_manifest(directory: &Path, plan: &Plan, arms: &[Arm]) -> Result<(), ExperimentError> {
-    let system = nix::sys::utsname::uname().ok();
-    let of_system = |part: fn(&nix::sys::utsname::UtsName) -> &std::ffi::OsStr| {
-        system.as_ref().map(|system| part(system).to_string_lossy().into_owned())
-    };
-    let sysctls: serde_json::Map<_, _> = plan
-        .profile
-        .host
-        .sysctls()
-        .into_iter()
-        .map(|(name, value)| (name.to_owned(), value.into()))
-        .collect();
-    let hystart: serde_json::Map<_, _> =
-        ["hystart", "hystart_detect", "hystart_low_window", "hystart_ack_delta_us"]
-            .into_iter()
-            .filter_map(|name| {
-                let value = read_trimmed(&format!("/sys/module/tcp_cubic/parameters/{name}"))?;
-                Some((name.to_owned(), value.into()))
-            })
-            .collect();
-    let arms: Vec<_> = arms
-        .iter()
-        .map(|arm| {
-            json!({
-                "arm": arm.name,
-                "congestion_control": arm.congestion_control,
-                "exit_from_record": arm.ready.is_some(),
-                "host": arm.host,
-            })
-        })
-        .collect();
-    let manifest = json!({
-        "schema": super::SCHEMA,
-        "onramp_version": env!("CARGO_PKG_VERSION"),
-        "command_line": plan.command_line,
-        "kernel": of_system(|system| system.release()),
-        "machine": of_system(|system| system.machine()),
-        "processors": std::thread::available_parallelism().map_or(0, usize::from),
-        "iperf3_version": iperf3::version(&plan.iperf3)?,
-        "qdisc": read_trimmed("/proc/sys/net/core/default_qdisc"),
-        "sysctls": sysctls,
-        "cubic_module_parameters": hystart,
-        "amount": plan.amount,
-        "flows": plan.flows,
-        "stagger_seconds": plan.stagger.as_secs_f64(),
-        "competitor": plan.competitor,
-        "link_changes": plan.changes.iter().map(|change| format!("{change:?}")).collect::<Vec<_>>(),
-        "repetitions": plan.repetitions,
-        "jobs": plan.jobs,
-        "retries": plan.retries,
-        "seed": plan.seed,
-        "arms": arms,
-        "profile": plan.profile,
-        "clock": {
-            "base": "CLOCK_MONOTONIC; seconds in CSV files count from the flow's first data",
-            "monotonic_ns": clock::now(),
-            "utc": jiff::Timestamp::now().to_string(),
-        },
-    });
-    write_json(directory.join("manifest.json"), &manifest)
-}
-
-fn read_trimmed(path: &str) -> Option<String> {
-    fs::read_to_string(path).ok().map(|text| text.trim().to_owned())
 }

@@ -117,13 +117,16 @@ pub(super) struct Request {
     pub start: Duration,
     /// It only accompanies the others: it is ended when they have, and reports nothing.
     pub accompanies: bool,
+    /// Further options of the client.
+    pub more: Vec<String>,
 }
 
 impl Request {
     /// A transfer from the beginning on.
     pub fn of(congestion_control: &str, amount: Amount) -> Self {
         let congestion_control = congestion_control.to_owned();
-        Self { port: PORT, congestion_control, amount, start: Duration::ZERO, accompanies: false }
+        let (start, more) = (Duration::ZERO, Vec::new());
+        Self { port: PORT, congestion_control, amount, start, accompanies: false, more }
     }
 
     fn server(&self, program: &Path, sender: &Namespace) -> Result<Running, Iperf3Error> {
@@ -137,7 +140,7 @@ impl Request {
         let (address, port) = (SENDER.to_string(), self.port.to_string());
         let mut command = receiver.command(program);
         command.args(["-c", &address, "-p", &port, "-R", "-J", "--connect-timeout", "30000"]);
-        command.args(["-C", &self.congestion_control]);
+        command.args(["-C", &self.congestion_control]).args(&self.more);
         match self.amount {
             Amount::Bytes(bytes) => {
                 command.args(["-n", &bytes.to_string(), "-l", &block_bytes(bytes).to_string()])

@@ -2,7 +2,7 @@
 //! Figures read off the series of one flow. Times are seconds since its first data, as the sender sees them: what is
 //! acknowledged arrived half a round trip before.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::flow::Flow;
 
@@ -12,10 +12,10 @@ const REACHED: f64 = 0.9;
 const SECOND: u64 = 1_000_000_000;
 
 /// See the module.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Measures {
     /// When the first so many bytes were acknowledged.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub objects: Vec<ObjectTime>,
     /// End of the first second in which 90 % of the link's rate was acknowledged; none if there was no such second.
     pub ramp_seconds: Option<f64>,
@@ -32,7 +32,7 @@ pub struct Measures {
 }
 
 /// Time to download an object.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ObjectTime {
     /// Its size.
     pub bytes: u64,

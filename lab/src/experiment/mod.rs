@@ -10,7 +10,9 @@ mod cpu;
 mod files;
 mod flow;
 mod iperf3;
+mod manifest;
 mod measures;
+mod parallel;
 mod plan;
 mod process;
 mod result;
@@ -28,9 +30,11 @@ use onramp_net::sock_diag::{SockDiagError, TcpInfo};
 use thiserror::Error;
 
 pub use arm::{Arm, Decode, Exit, ExitSource, FlowStorage, MakeReady, Ready};
+pub use cpu::{busy_seconds, process_seconds};
 pub use flow::{Flow, FlowSample};
 pub use iperf3::Iperf3Error;
 pub use measures::{Measures, ObjectTime};
+pub use parallel::{Parallel, parallel_over_veth};
 pub use plan::{Amount, Competitor, DEFAULT_BYTES, LinkChange, Plan};
 pub use result::{ArmResult, Comparison, CompetitorRun, FlowRun, Run, SCHEMA};
 pub use veth::{VethRun, over_veth};
@@ -76,6 +80,14 @@ pub enum ExperimentError {
         expected: String,
         /// What the kernel said.
         found: String,
+    },
+    /// Processor time could not be read.
+    #[error("cannot read processor time from {path}: {source}")]
+    ProcessorTime {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
     },
     /// A file could not be written.
     #[error("cannot write {path}: {source}")]
@@ -175,6 +187,12 @@ pub fn run_once(plan: &Plan, arm: &Arm, seed: u64) -> Result<Run, ExperimentErro
     run::run(plan, arm, seed, plan.directory.as_deref()).map(|(run, _)| run)
 }
 
+/// What [`compare`] has left in the plan's directory, if that was the same experiment (profile, amount, arms and their
+/// parameters, repetitions, seed) by this version on this kernel, and went to its end.
+pub fn kept(plan: &Plan, arms: &[Arm]) -> Option<Comparison> {
+    manifest::kept(plan.directory.as_deref()?, plan, arms)
+}
+
 /// All arms, `plan.repetitions` times each, taking turns, up to `plan.jobs` at once. Files go to a directory of their
 /// own, which the result names.
 ///
@@ -192,7 +210,7 @@ pub fn compare(
     plan.validate()?;
     let root = plan.directory.clone().unwrap_or_else(|| files::default_directory(plan, arms));
     files::create(&root)?;
-    files::write_manifest(&root, plan, arms)?;
+    manifest::write(&root, plan, arms)?;
     let attempts = side_by_side::run(plan, arms, &root, progress)?;
     // One curve per arm: its first valid run.
     let first = |at| attempts.iter().find_map(|one| one.curve.as_ref().filter(|_| one.turn.arm == at));
@@ -218,6 +236,6 @@ pub fn compare(
             .collect(),
         directory: Some(root.clone()),
     };
-    files::write_json(root.join("result.json"), &comparison)?;
+    files::write_json(root.join(manifest::RESULT), &comparison)?;
     Ok(comparison)
 }

@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::{ExperimentError, Watch};
 use crate::emulator::Way;
@@ -15,7 +15,7 @@ use crate::profile::Profile;
 pub const DEFAULT_BYTES: u64 = 80_000_000;
 
 /// How much is transferred.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Amount {
     /// So many bytes, 1 to 1 000 000 000 000.

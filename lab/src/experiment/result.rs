@@ -2,7 +2,7 @@
 //! What an experiment yields. The JSON form is an interface: fields are added, never renamed or removed, without a
 //! new schema number.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::arm::Exit;
 use super::measures::Measures;
@@ -14,12 +14,12 @@ use crate::stats::Summary;
 pub const SCHEMA: u32 = 1;
 
 /// One run of one arm.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Run {
     /// Whether it counts.
     pub valid: bool,
     /// Why not.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub invalid_reason: Option<String>,
     /// Seed of the link's randomness.
     pub seed: u64,
@@ -60,13 +60,13 @@ pub struct Run {
     /// Read off the series of the flow.
     pub measures: Measures,
     /// Each of several flows, in the order of their starts; empty for one.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub flows: Vec<FlowRun>,
     /// Jain's index of the goodputs of several flows: 1 where all are equal.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fairness: Option<f64>,
     /// What a competitor got.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub competitor: Option<CompetitorRun>,
     /// Processor time of the whole machine during the transfer, seconds; that of the emulator is in `health`. None
     /// where several runs went on at once.
@@ -108,7 +108,7 @@ impl Run {
 }
 
 /// One of several flows.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct FlowRun {
     /// Receiver's time from the start of its transfer to the last byte, seconds.
     pub seconds: f64,
@@ -121,7 +121,7 @@ pub struct FlowRun {
 }
 
 /// What a competitor got while the arm's first flow was there.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct CompetitorRun {
     /// Its goodput in that time, bit/s.
     pub goodput_bps: f64,
@@ -134,7 +134,7 @@ pub struct CompetitorRun {
 }
 
 /// All runs of one arm. Summaries cover its valid runs.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ArmResult {
     /// Name of the arm.
     pub arm: String,
@@ -157,10 +157,10 @@ pub struct ArmResult {
     /// Goodput over the last third, bit/s.
     pub steady_goodput_bps: Option<Summary>,
     /// Share that the competitor kept, over the runs that had one.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub competitor_share: Option<Summary>,
     /// Jain's index, over the runs of several flows.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fairness: Option<Summary>,
     /// Processor time of the machine, seconds.
     pub machine_cpu_seconds: Option<Summary>,
@@ -206,7 +206,7 @@ impl ArmResult {
 }
 
 /// All arms of an experiment.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Comparison {
     /// [`SCHEMA`].
     pub schema: u32,

@@ -45,7 +45,7 @@ pub fn over_veth(arm: &Arm, bytes: u64, program: &Path) -> Result<VethRun, Exper
 }
 
 /// Two namespaces and the pair between them, which ends with them.
-fn pair() -> Result<(Namespace, Namespace), ExperimentError> {
+pub(super) fn pair() -> Result<(Namespace, Namespace), ExperimentError> {
     let (sender, receiver) = (Namespace::create()?, Namespace::create()?);
     let there = format!("/proc/{}/fd/{}", std::process::id(), receiver.as_fd().as_raw_fd());
     let join = format!("link add veth0 type veth peer name veth0 netns {there}\n");

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::experiment::{ArmResult, Comparison, Exit, Run};
@@ -20,7 +20,7 @@ pub struct Evidence {
 }
 
 /// Rates of the ACK pairs of one round, as a histogram.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RoundRates {
     /// Number of the round, from 1.
     pub round: u32,

@@ -61,14 +61,14 @@ struct Account {
 }
 
 /// A consumer that reads and counts.
-struct Listener {
+pub(super) struct Listener {
     stop: Arc<AtomicBool>,
     thread: JoinHandle<Result<(u64, u64), onramp_loader::Error>>,
 }
 
 impl Listener {
-    fn start(level: Level) -> anyhow::Result<Self> {
-        let mut stream = Stream::open(&Options::new("bench", level))?;
+    pub fn start(options: &Options) -> anyhow::Result<Self> {
+        let mut stream = Stream::open(options)?;
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
         let thread = thread::spawn(move || {
@@ -86,7 +86,7 @@ impl Listener {
     }
 
     /// Events read and lost.
-    fn stop(self) -> anyhow::Result<(u64, u64)> {
+    pub fn stop(self) -> anyhow::Result<(u64, u64)> {
         self.stop.store(true, Ordering::Relaxed);
         let counted = self.thread.join().map_err(|_| anyhow::anyhow!("a listener has panicked"))?;
         Ok(counted?)
@@ -110,8 +110,8 @@ pub(super) fn measure(profile: &Profile, rounds: u32, output: &Output) -> anyhow
             let at = (round as usize + turn) % AUDIENCES.len();
             let (name, levels) = AUDIENCES[at];
             output.progress(&format!("telemetry: round {} of {rounds}, {name} …", round + 1));
-            let listeners =
-                levels.iter().map(|level| Listener::start(*level)).collect::<Result<Vec<_>, _>>()?;
+            let listeners = levels.iter().map(|level| Listener::start(&Options::new("bench", *level)));
+            let listeners = listeners.collect::<Result<Vec<_>, _>>()?;
             let before = totals(&callbacks(algorithm)?);
             experiment::run_once(&plan, &arms.arms[0], u64::from(round))?;
             let after = totals(&callbacks(algorithm)?);

@@ -4,12 +4,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use onramp_lab::experiment::{self, Amount, Competitor, Plan};
+use onramp_lab::experiment::{self, Amount, Comparison, Competitor, Plan};
 use onramp_lab::matrix::{self, Row};
 use onramp_lab::profile::Profile;
 use onramp_loader::{algorithm, kernel};
-use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::common::Common;
 use super::progress::{self, Clock};
@@ -23,8 +22,6 @@ use crate::profile;
 const STOCK: [&str; 2] = ["cubic", "bbr"];
 /// Who competes.
 const COMPETITOR: &str = "cubic";
-/// Where the rows of a profile are kept.
-const ROWS: &str = "rows.json";
 
 /// What to measure.
 pub(super) struct Matrix {
@@ -38,32 +35,23 @@ pub(super) struct Matrix {
     pub common: Common,
 }
 
-/// Rows of one profile, and what they were measured with.
-#[derive(Deserialize, Serialize)]
-struct Kept {
-    conditions: Value,
-    rows: Vec<Row>,
-}
-
-/// The two experiments of one profile.
+/// The two experiments of one profile, and what an earlier run has left of them.
 struct Part {
     profile: Profile,
     alone: Plan,
     against: Plan,
-    kept: Option<Vec<Row>>,
+    kept: Option<(Comparison, Comparison)>,
 }
 
 impl Matrix {
     pub fn run(self, output: &Output) -> anyhow::Result<u8> {
         let profiles = self.profiles()?;
         let arms = self.arms()?;
-        // What is wrong with an arm on any profile is to show before hours are spent.
-        for profile in &profiles {
-            drop(Arms::prepare(&arms, profile, &self.common.settings)?);
-        }
-        require_root("lab compare")?;
         let root = self.common.output.clone().unwrap_or_else(default_directory);
-        let parts: Vec<Part> = profiles.into_iter().map(|profile| self.part(&root, profile, &arms)).collect();
+        // What is wrong with an arm on any profile is to show before hours are spent.
+        let parts: Vec<Part> =
+            profiles.into_iter().map(|profile| self.part(&root, profile, &arms)).collect::<Result<_, _>>()?;
+        require_root("lab compare")?;
         let each = |part: &Part| {
             (part.alone.expected_seconds() + part.against.expected_seconds())
                 * f64::from(self.repetitions)
@@ -73,10 +61,11 @@ impl Matrix {
         let mut rows = Vec::new();
         for part in parts {
             output.progress(&format!("profile {}", part.profile.name));
-            rows.extend(match &part.kept {
-                Some(kept) => kept.clone(),
-                None => self.measure(&root, &part, &arms, &mut clock, output)?,
-            });
+            let (alone, against) = match part.kept {
+                Some(kept) => kept,
+                None => self.measure(&part, &arms, &mut clock, output)?,
+            };
+            rows.extend(matrix::rows(&alone, &against));
             // After each profile, so that what is there is complete at any time.
             write(&root, &rows)?;
         }
@@ -103,7 +92,7 @@ impl Matrix {
         Ok(stock.chain(ours).map(str::to_owned).collect())
     }
 
-    fn part(&self, root: &Path, profile: Profile, arms: &[String]) -> Part {
+    fn part(&self, root: &Path, profile: Profile, arms: &[String]) -> anyhow::Result<Part> {
         let directory = root.join(&profile.name);
         let plan = self.common.plan(profile.clone(), self.repetitions);
         let mut alone = Plan { jobs: self.jobs, ..plan };
@@ -114,33 +103,19 @@ impl Matrix {
         let competitor = Some(Competitor { congestion_control: COMPETITOR.into(), lead_seconds });
         let against = Plan { competitor, directory: Some(directory.join("against")), ..alone.clone() };
         alone.directory = Some(directory.join("alone"));
-        let conditions = self.conditions(&profile, &alone, arms);
-        let kept = self.resume.then(|| kept(&directory.join(ROWS), &conditions)).flatten();
-        Part { profile, alone, against, kept }
-    }
-
-    /// All that the rows of a profile depend on.
-    fn conditions(&self, profile: &Profile, plan: &Plan, arms: &[String]) -> Value {
-        json!({
-            "onramp_version": env!("CARGO_PKG_VERSION"),
-            "kernel": kernel::release(),
-            "profile": profile,
-            "amount": plan.amount,
-            "arms": arms,
-            "settings": self.common.settings,
-            "repetitions": self.repetitions,
-            "seed": self.common.seed,
-        })
+        let prepared = Arms::prepare(arms, &profile, &self.common.settings)?;
+        let kept = |plan: &Plan| self.resume.then(|| experiment::kept(plan, &prepared.arms)).flatten();
+        let kept = kept(&alone).zip(kept(&against));
+        Ok(Part { profile, alone, against, kept })
     }
 
     fn measure(
         &self,
-        root: &Path,
         part: &Part,
         arms: &[String],
         clock: &mut Clock,
         output: &Output,
-    ) -> anyhow::Result<Vec<Row>> {
+    ) -> anyhow::Result<(Comparison, Comparison)> {
         let prepared = Arms::prepare(arms, &part.profile, &self.common.settings)?;
         let mut compare = |plan: &Plan| {
             let each = plan.expected_seconds();
@@ -148,17 +123,8 @@ impl Matrix {
                 progress::show(&progress, each, clock, output);
             })
         };
-        let rows = matrix::rows(&compare(&part.alone)?, &compare(&part.against)?);
-        let conditions = self.conditions(&part.profile, &part.alone, arms);
-        let path = root.join(&part.profile.name).join(ROWS);
-        write_file(&path, &serde_json::to_string_pretty(&Kept { conditions, rows: rows.clone() })?)?;
-        Ok(rows)
+        Ok((compare(&part.alone)?, compare(&part.against)?))
     }
-}
-
-fn kept(path: &Path, conditions: &Value) -> Option<Vec<Row>> {
-    let kept: Kept = serde_json::from_str(&fs::read_to_string(path).ok()?).ok()?;
-    (kept.conditions == *conditions).then_some(kept.rows)
 }
 
 /// Four seconds at the link's rate and at least seven products of bandwidth and delay, which is 80 MB over GEO as in
@@ -199,20 +165,5 @@ mod tests {
         profile.link.forward.delay_us = 10_000;
         profile.link.back.delay_us = 10_000;
         assert_eq!((object_bytes(&profile), lead_seconds(&profile)), (75_000_000, 3));
-    }
-
-    #[test]
-    fn rows_are_taken_only_for_the_same_conditions() {
-        let path = std::env::temp_dir().join(format!("onramp-rows-{}.json", std::process::id()));
-        let conditions = json!({"seed": 1});
-        let rows = vec![Row { arm: "cubic".into(), ..Row::default() }];
-        fs::write(&path, serde_json::to_string(&Kept { conditions: conditions.clone(), rows }).unwrap())
-            .unwrap();
-        assert_eq!(kept(&path, &conditions).map(|rows| rows.len()), Some(1));
-        assert!(kept(&path, &json!({"seed": 2})).is_none());
-        fs::write(&path, "{").unwrap();
-        assert!(kept(&path, &conditions).is_none());
-        fs::remove_file(&path).unwrap();
-        assert!(kept(&path, &conditions).is_none());
     }
 }

@@ -135,6 +135,7 @@ fn about(quick: bool, seed: u64) -> Vec<(String, String)> {
     [
         ("onramp", env!("CARGO_PKG_VERSION").to_owned()),
         ("command", command.join(" ")),
+        ("date", onramp_lab::clock::utc()),
         ("kernel", onramp_loader::kernel::release()),
         ("processors", processors.to_string()),
         ("repetitions", if quick { "few (--quick)" } else { "all" }.to_owned()),

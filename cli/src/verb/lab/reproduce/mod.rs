@@ -9,7 +9,7 @@ use anyhow::Context;
 use clap::Args;
 use onramp_lab::experiment::{self, Comparison, Plan};
 use onramp_lab::reproduce::report::{Figures, Outcome, Runs};
-use onramp_lab::reproduce::{self, CLAIMS, Claim, Evidence, Footprint, Judgement, Trial};
+use onramp_lab::reproduce::{self, CLAIMS, Claim, Evidence, Footprint, Judgement, RoundRates, Trial};
 use onramp_loader::abi::FlowHeader;
 use onramp_loader::algorithm;
 use serde::Serialize;
@@ -32,6 +32,7 @@ use pairs::Collector;
 #[command(after_help = "Examples:
   onramp lab reproduce geo-download --quick
   onramp lab reproduce --all --jobs 4 -o reproduction
+  onramp lab reproduce --all --jobs 4 -o reproduction --resume
   onramp lab reproduce buffers-map memory --json")]
 pub(super) struct Reproduce {
     /// Claims, by name; see --list
@@ -48,6 +49,9 @@ pub(super) struct Reproduce {
     quick: bool,
     #[command(flatten)]
     jobs: Jobs,
+    /// Take from DIR the experiments that an earlier run with the same conditions has completed
+    #[arg(long)]
+    resume: bool,
     /// Seed of the link's randomness in the first repetition
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -55,6 +59,9 @@ pub(super) struct Reproduce {
     #[arg(short, long, value_name = "DIR", default_value = "runs/reproduce", hide_default_value = true)]
     output: PathBuf,
 }
+
+/// Rates of ACK pairs of a trial's flows, beside its results.
+const PAIRS: &str = "pairs.json";
 
 #[derive(Serialize)]
 struct Report<'a> {
@@ -68,21 +75,26 @@ impl Reproduce {
         }
         let claims = self.claims()?;
         let trials = trials(&claims);
+        let mut evidence = Evidence { footprints: footprints(), ..Evidence::default() };
         if !trials.is_empty() {
             // What is wrong is to show before hours are spent.
             for trial in &trials {
-                drop(Arms::prepare(&trial.arms, &self.plan(trial)?.profile, &[])?);
+                let plan = self.plan(trial)?;
+                let arms = Arms::prepare(&trial.arms, &plan.profile, &[])?;
+                if let Some((comparison, pairs)) = self.kept(trial, &plan, &arms) {
+                    evidence.pairs.extend(pairs);
+                    evidence.trials.insert(trial.name.clone(), comparison);
+                }
             }
             require_root("lab reproduce")?;
         }
         std::fs::create_dir_all(&self.output)
             .with_context(|| format!("cannot create {}", self.output.display()))?;
         let mut expected = 0.0;
-        for trial in &trials {
+        for trial in trials.iter().filter(|trial| !evidence.trials.contains_key(&trial.name)) {
             expected += self.seconds(trial)?;
         }
         let mut clock = Clock::start(expected);
-        let mut evidence = Evidence { footprints: footprints(), ..Evidence::default() };
         let mut outcomes: Vec<(Outcome, Figures)> = Vec::new();
         for claim in &claims {
             for trial in (claim.trials)() {
@@ -151,8 +163,25 @@ impl Reproduce {
         let comparison = experiment::compare(&plan, &arms.arms, |progress| {
             progress::show(&progress, each, clock, output);
         })?;
-        evidence.pairs.extend(collector.rounds());
+        if trial.pairs {
+            let rounds = collector.rounds();
+            files::write(&self.output.join(&trial.name).join(PAIRS), &serde_json::to_string(&rounds)?)?;
+            evidence.pairs.extend(rounds);
+        }
         Ok(comparison)
+    }
+
+    /// What an earlier run has left of a trial.
+    fn kept(&self, trial: &Trial, plan: &Plan, arms: &Arms) -> Option<(Comparison, Vec<RoundRates>)> {
+        if !self.resume {
+            return None;
+        }
+        let comparison = experiment::kept(plan, &arms.arms)?;
+        if !trial.pairs {
+            return Some((comparison, Vec::new()));
+        }
+        let pairs = std::fs::read_to_string(self.output.join(&trial.name).join(PAIRS)).ok()?;
+        Some((comparison, serde_json::from_str(&pairs).ok()?))
     }
 
     fn print_list(&self, output: &Output) -> anyhow::Result<u8> {
@@ -288,6 +317,7 @@ mod tests {
             list: false,
             quick: true,
             jobs: Jobs { jobs: 2 },
+            resume: false,
             seed: 1,
             output: PathBuf::from("runs"),
         };

@@ -1,0 +1,162 @@
+//! Consumers whose whole control group is frozen, their keepers with them.
+
+use std::fs;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use onramp_loader::AttachOptions;
+use onramp_net::Namespace;
+use onramp_tests::cli::DEFAULT;
+use onramp_tests::telemetry::{Consumer, keepers, rings};
+use onramp_tests::traffic::{Transfer, namespace, within};
+use onramp_tests::{Attachments, root_or_skip};
+
+const LONG: Duration = Duration::from_secs(20);
+
+/// What [`Consumer`] runs.
+#[test]
+#[ignore = "run by other tests, as a process to freeze"]
+fn consumer_process() {
+    Consumer::serve();
+}
+
+/// A control group of some processes. They go on, outside, when it is dropped, and it is removed.
+struct Cgroup {
+    path: PathBuf,
+    root: PathBuf,
+}
+
+impl Cgroup {
+    /// `None` where there is no cgroup2.
+    fn create() -> Option<Self> {
+        let mounts = fs::read_to_string("/proc/self/mounts").unwrap();
+        let mounts = mounts.lines().map(|line| line.split(' ').collect::<Vec<_>>());
+        let root = PathBuf::from(mounts.into_iter().find(|fields| fields[2] == "cgroup2")?[1]);
+        let path = root.join(format!("onramp-test-{}", std::process::id()));
+        fs::create_dir(&path).unwrap();
+        Some(Self { path, root })
+    }
+
+    fn hold(&self, pid: u32) {
+        fs::write(self.path.join("cgroup.procs"), pid.to_string()).unwrap();
+    }
+
+    fn freeze(&self) {
+        fs::write(self.path.join("cgroup.freeze"), "1").unwrap();
+        let frozen = || fs::read_to_string(self.path.join("cgroup.events")).unwrap().contains("frozen 1");
+        assert!(within(LONG, frozen), "it does not freeze");
+    }
+
+    fn thaw(&self) {
+        fs::write(self.path.join("cgroup.freeze"), "0").unwrap();
+    }
+}
+
+impl Drop for Cgroup {
+    fn drop(&mut self) {
+        let _ = fs::write(self.path.join("cgroup.freeze"), "0");
+        let removed = within(LONG, || {
+            let pids = fs::read_to_string(self.path.join("cgroup.procs")).unwrap_or_default();
+            for pid in pids.lines() {
+                // It may have ended meanwhile.
+                let _ = fs::write(self.root.join("cgroup.procs"), pid);
+            }
+            fs::remove_dir(&self.path).is_ok()
+        });
+        if !removed {
+            eprintln!("cannot remove {}", self.path.display());
+        }
+    }
+}
+
+/// A transfer, and a consumer that can be frozen with its keeper. Fields are dropped in this order.
+struct Scene {
+    transfer: Transfer,
+    cgroup: Cgroup,
+    consumer: Consumer,
+    inside: Namespace,
+    _attachments: Attachments,
+}
+
+impl Scene {
+    fn set(test: &str) -> Option<Self> {
+        if !root_or_skip(test) {
+            return None;
+        }
+        let attachments = Attachments::lock();
+        attachments.attach(&AttachOptions::new(onramp_loader::find("plain").unwrap().parameters()));
+        let inside = namespace();
+        inside.sysctl_set(DEFAULT, "onramp_plain").unwrap();
+        let before = keepers();
+        let consumer = Consumer::start();
+        let Some(cgroup) = Cgroup::create() else {
+            println!("SKIP: {test}: needs cgroup2");
+            return None;
+        };
+        cgroup.hold(consumer.pid());
+        let mut keeper = Vec::new();
+        assert!(within(LONG, || {
+            keeper = keepers();
+            keeper.retain(|pid| !before.contains(pid));
+            keeper.len() == 1
+        }));
+        cgroup.hold(keeper[0] as u32);
+        let transfer = Transfer::start(&inside, 2_000_000);
+        Some(Self { transfer, cgroup, consumer, inside, _attachments: attachments })
+    }
+
+    /// The number of events that were written or, as far as somebody listened, had no room. Clears nothing.
+    fn numbered(&self) -> u64 {
+        let flows = self.inside.run(|| onramp_loader::flows(|_| true)).unwrap().unwrap();
+        flows.iter().map(|flow| u64::from(flow.header.unwrap().sequence)).sum()
+    }
+
+    /// Whether nobody is told anything any more while the transfer goes on.
+    fn is_quiet(&self) -> bool {
+        let before = self.numbered();
+        (0..5).all(|_| self.transfer.goes_on()) && self.numbered() == before
+    }
+}
+
+#[test]
+fn nothing_is_written_for_a_frozen_consumer_and_it_is_told_for_how_long() {
+    let Some(mut scene) = Scene::set("a frozen consumer") else { return };
+    let before = Instant::now();
+    scene.cgroup.freeze();
+    let at = scene.numbered();
+    assert!(within(LONG, || scene.numbered() > at), "its lease has not run out yet");
+    assert!(within(LONG, || scene.is_quiet()), "its lease runs out");
+    assert!(scene.is_quiet(), "and stays so");
+
+    let quiet = scene.numbered();
+    scene.cgroup.thaw();
+    let thawed = Instant::now();
+    // Consumer and keeper go on in any order: what had no room may be told before what was not written.
+    let mut unobserved = 0;
+    while unobserved == 0 {
+        assert!(thawed.elapsed() < LONG, "it is never told");
+        unobserved = scene.consumer.line("lost").split_once(' ').unwrap().1.parse().unwrap();
+    }
+    assert!(Duration::from_micros(unobserved) < before.elapsed(), "{unobserved} us");
+    assert!(within(LONG, || scene.numbered() > quiet), "it is told again");
+    let consumers = onramp_loader::consumers().unwrap();
+    assert_eq!(consumers.iter().map(|one| one.pid).collect::<Vec<_>>(), [scene.consumer.pid()]);
+    assert_eq!(consumers[0].unobserved.as_micros(), u128::from(unobserved));
+}
+
+#[test]
+fn a_frozen_consumer_whose_slot_was_cleared_ends_with_an_error() {
+    let Some(mut scene) = Scene::set("a frozen consumer, cleared") else { return };
+    let keepers_before = keepers().len();
+    let rings_before = rings().len();
+    scene.cgroup.freeze();
+    // Asking clears it, but not before its lease has run out.
+    assert_eq!(onramp_loader::consumers().unwrap().len(), 1);
+    assert!(within(LONG, || onramp_loader::consumers().unwrap().is_empty()));
+    assert!(scene.transfer.goes_on());
+    scene.cgroup.thaw();
+    assert!(scene.consumer.line("ended").contains("onramp-keeper"));
+    assert!(within(LONG, || keepers().len() == keepers_before - 1), "the keeper has nothing left to keep");
+    assert!(within(LONG, || rings().len() == rings_before - 1), "its ring has gone with it");
+    assert_eq!(onramp_loader::consumers().unwrap(), []);
+}
