@@ -60,7 +60,7 @@ enum hystart_delay_rule { HYSTART_CLAMP, HYSTART_EWMA, HYSTART_DEVIATION };
 	X(delay_ceiling_us, "us", 16000, 0, 10000000, "", "largest threshold of the delay; clamp only")                \
 	X(delay_divisor, "", 8, 1, 1000, "", "the part of the RTT that is the threshold; clamp and ewma")              \
 	X(average_divisor, "", 8, 1, 1000, "", "the part by which a round moves the average; ewma")                    \
-	X(deviations, "", 2, 1, 100, "", "standard deviations that are the threshold; deviation")
+	X(deviations, "", 4, 1, 100, "", "standard deviations that are the threshold; deviation")
 
 enum hystart_outcome { HYSTART_SMALL_WINDOW = OUTCOME_OWN };
 

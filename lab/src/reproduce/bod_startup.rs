@@ -7,10 +7,11 @@ use super::{Check, Claim, Comparand, Evidence, Judgement, NoEvidence, Trial};
 use crate::experiment::{Amount, Run};
 
 const TRIAL: &str = "bod";
+/// FreeBSD's bound takes the mean of the smoothed and the best RTT.
 /// Linux begins with three segments in 004, FreeBSD with one.
 const NO_SACK: &str = "plain:base=reno:host.tcp_sack=off:host.initial_window_segments=3";
 const SACK: &str = "plain:base=reno:host.initial_window_segments=3";
-const INFLIGHT: &str = "inflight:base=reno:host.initial_window_segments=1";
+const INFLIGHT: &str = "inflight:rtt_source=mean:base=reno:host.initial_window_segments=1";
 
 pub(super) const CLAIM: Claim = Claim {
     id: "bod-startup",
