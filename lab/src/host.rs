@@ -35,6 +35,9 @@ pub const DEVICE: &str = "onramp0";
 /// the model's knowledge. 100 000 full packets are 150 MB.
 const TX_QUEUE_PACKETS: u32 = 100_000;
 
+/// Entries of a host's table of connections, a power of two. It may hold more than it has entries.
+const CONNECTIONS: &str = "1024";
+
 /// What can go wrong with the hosts.
 #[derive(Debug, Error)]
 pub enum HostError {
@@ -198,7 +201,7 @@ impl Drop for Host {
 }
 
 fn one(side: &'static str, host: &HostSpec, address: Ipv4Addr) -> Result<(Namespace, Tun), HostError> {
-    let namespace = Namespace::create()?;
+    let namespace = with_own_connections()?;
     for (name, value) in host.sysctls() {
         match namespace.sysctl_set(name, &value) {
             // A kernel without IPv6 has nothing to switch off.
@@ -215,6 +218,14 @@ fn one(side: &'static str, host: &HostSpec, address: Ipv4Addr) -> Result<(Namesp
     );
     ip(side, &namespace, &lines)?;
     Ok((namespace, tun))
+}
+
+/// A namespace with a small table of its own for TCP connections, which its maker's setting gives it (Linux 6.1), where there
+/// is one for the whole machine otherwise: whoever looks at the connections a hundred times a second walks it each time.
+fn with_own_connections() -> Result<Namespace, NamespaceError> {
+    let maker = Namespace::create()?;
+    maker.sysctl_set("net.ipv4.tcp_child_ehash_entries", CONNECTIONS)?;
+    maker.run(Namespace::create)?
 }
 
 /// Runs `ip` on these lines, inside the namespace.
@@ -256,6 +267,18 @@ fn dropped_of(text: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_host_has_a_table_of_connections_of_its_own() {
+        let namespace = match with_own_connections() {
+            Ok(namespace) => namespace,
+            Err(NamespaceError::Create(reason)) => return println!("SKIP: {reason}"),
+            Err(error) => panic!("{error}"),
+        };
+        // A shared table is told as a negative number.
+        assert_eq!(namespace.sysctl_get("net.ipv4.tcp_ehash_entries").unwrap(), CONNECTIONS);
+        assert_eq!(namespace.sysctl_get("net.ipv4.tcp_child_ehash_entries").unwrap(), "0");
+    }
 
     #[test]
     fn drops_are_found_in_proc_net_dev() {

@@ -20,6 +20,11 @@ pub struct HostSpec {
     /// `net.ipv4.tcp_sack`: selective acknowledgments (RFC 2018).
     #[serde(default = "yes", skip_serializing_if = "is_yes")]
     pub tcp_sack: bool,
+    /// Three duplicate acknowledgments repair a loss (RFC 5681). Without this the retransmission timer alone does, and slow
+    /// start begins anew each time, as in TCP Tahoe, whose repair was earlier but no other: fast retransmit, RACK, tail loss
+    /// probes and F-RTO are out of reach.
+    #[serde(default = "yes", skip_serializing_if = "is_yes")]
+    pub fast_retransmit: bool,
     /// `net.ipv4.tcp_moderate_rcvbuf`: the receive buffer grows with the data rate, from its initial to its largest
     /// size. Without it the receive buffer stays at its initial size.
     #[serde(default = "yes", skip_serializing_if = "is_yes")]
@@ -85,10 +90,11 @@ pub enum SettingError {
 
 impl HostSpec {
     /// Names that [`HostSpec::set`] knows.
-    pub const KEYS: [&'static str; 7] = [
+    pub const KEYS: [&'static str; 8] = [
         "tcp_rmem",
         "tcp_wmem",
         "tcp_sack",
+        "fast_retransmit",
         "tcp_moderate_rcvbuf",
         "mtu_bytes",
         "initial_window_segments",
@@ -101,6 +107,7 @@ impl HostSpec {
             tcp_rmem,
             tcp_wmem,
             tcp_sack: true,
+            fast_retransmit: true,
             tcp_moderate_rcvbuf: true,
             mtu_bytes: full_mtu(),
             initial_window_segments: None,
@@ -131,6 +138,7 @@ impl HostSpec {
             "tcp_rmem" => changed.tcp_rmem = triple()?,
             "tcp_wmem" => changed.tcp_wmem = triple()?,
             "tcp_sack" => changed.tcp_sack = switch()?,
+            "fast_retransmit" => changed.fast_retransmit = switch()?,
             "tcp_moderate_rcvbuf" => changed.tcp_moderate_rcvbuf = switch()?,
             "mtu_bytes" => changed.mtu_bytes = number()?,
             "initial_window_segments" => changed.initial_window_segments = Some(number()?),
@@ -166,7 +174,7 @@ impl HostSpec {
     pub fn sysctls(&self) -> Vec<(&'static str, String)> {
         let triple = |[low, initial, high]: [u64; 3]| format!("{low} {initial} {high}");
         let switch = |on: bool| u8::from(on).to_string();
-        vec![
+        let mut sysctls = vec![
             ("net.ipv4.tcp_rmem", triple(self.tcp_rmem)),
             ("net.ipv4.tcp_wmem", triple(self.tcp_wmem)),
             ("net.ipv4.tcp_sack", switch(self.tcp_sack)),
@@ -180,8 +188,21 @@ impl HostSpec {
             // No router solicitations on the link.
             ("net.ipv6.conf.all.disable_ipv6", "1".into()),
             ("net.ipv6.conf.default.disable_ipv6", "1".into()),
-        ]
+        ];
+        if !self.fast_retransmit {
+            // More duplicates than any window has.
+            sysctls.push(("net.ipv4.tcp_max_reordering", "1000000".into()));
+            sysctls.push(("net.ipv4.tcp_reordering", "1000000".into()));
+            sysctls.extend(
+                ["net.ipv4.tcp_recovery", "net.ipv4.tcp_early_retrans", "net.ipv4.tcp_frto"].map(off),
+            );
+        }
+        sysctls
     }
+}
+
+fn off(name: &'static str) -> (&'static str, String) {
+    (name, "0".into())
 }
 
 #[cfg(test)]
@@ -204,9 +225,16 @@ mod tests {
 
     #[test]
     fn settings_by_name_are_all_known_and_change_nothing_when_refused() {
-        for (key, value) in
-            HostSpec::KEYS.iter().zip(["4096/5000/6000", "4096/5000/7000", "off", "off", "512", "3", "on"])
-        {
+        for (key, value) in HostSpec::KEYS.iter().zip([
+            "4096/5000/6000",
+            "4096/5000/7000",
+            "off",
+            "off",
+            "off",
+            "512",
+            "3",
+            "on",
+        ]) {
             let mut changed = spec();
             changed.set(key, value).unwrap();
             assert_ne!(changed, spec(), "{key}");
@@ -227,5 +255,8 @@ mod tests {
         assert!(off.contains(&("net.ipv4.tcp_sack", "0".into())));
         assert!(off.contains(&("net.ipv4.tcp_moderate_rcvbuf", "0".into())));
         assert!(spec().sysctls().contains(&("net.ipv4.tcp_sack", "1".into())));
+        let late = HostSpec { fast_retransmit: false, ..spec() }.sysctls();
+        assert!(late.contains(&("net.ipv4.tcp_reordering", "1000000".into())));
+        assert!(spec().sysctls().iter().all(|(name, _)| *name != "net.ipv4.tcp_reordering"));
     }
 }
