@@ -7,10 +7,32 @@ use std::time::{Duration, Instant};
 use libbpf_rs::query::MapInfoIter;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use onramp_loader::AttachOptions;
 use onramp_loader::telemetry::{Event, Item, Level, Options, Stream, What};
+use onramp_net::Namespace;
+
+use crate::cli::DEFAULT;
+use crate::traffic::namespace;
+use crate::{Attachments, root_or_skip};
 
 /// Longest wait for an event.
 const PATIENCE: Duration = Duration::from_secs(20);
+
+/// `plain` attached, and a namespace whose flows use it; `None`, having said so, without root.
+///
+/// # Panics
+/// If either cannot be made.
+pub fn attached(test: &str) -> Option<(Attachments, Namespace)> {
+    if !root_or_skip(test) {
+        return None;
+    }
+    let attachments = Attachments::lock();
+    let plain = onramp_loader::find("plain").expect("an algorithm");
+    attachments.attach(&AttachOptions::new(plain.parameters()));
+    let inside = namespace();
+    inside.sysctl_set(DEFAULT, "onramp_plain").expect("sysctl");
+    Some((attachments, inside))
+}
 
 /// Opens a stream of this level with the usual ring.
 ///

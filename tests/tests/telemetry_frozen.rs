@@ -4,12 +4,10 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use onramp_loader::AttachOptions;
 use onramp_net::Namespace;
-use onramp_tests::cli::DEFAULT;
-use onramp_tests::telemetry::{Consumer, keepers, rings};
-use onramp_tests::traffic::{Transfer, namespace, within};
-use onramp_tests::{Attachments, root_or_skip};
+use onramp_tests::Attachments;
+use onramp_tests::telemetry::{Consumer, attached, keepers, rings};
+use onramp_tests::traffic::{Transfer, within};
 
 const LONG: Duration = Duration::from_secs(20);
 
@@ -80,13 +78,7 @@ struct Scene {
 
 impl Scene {
     fn set(test: &str) -> Option<Self> {
-        if !root_or_skip(test) {
-            return None;
-        }
-        let attachments = Attachments::lock();
-        attachments.attach(&AttachOptions::new(onramp_loader::find("plain").unwrap().parameters()));
-        let inside = namespace();
-        inside.sysctl_set(DEFAULT, "onramp_plain").unwrap();
+        let (attachments, inside) = attached(test)?;
         let before = keepers();
         let consumer = Consumer::start();
         let Some(cgroup) = Cgroup::create() else {

@@ -5,29 +5,14 @@ use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use onramp_loader::AttachOptions;
-use onramp_net::Namespace;
-use onramp_tests::cli::DEFAULT;
-use onramp_tests::telemetry::{Consumer, keepers, rings};
-use onramp_tests::traffic::{Transfer, namespace, within};
-use onramp_tests::{Attachments, root_or_skip};
+use onramp_tests::telemetry::{Consumer, attached, keepers, rings};
+use onramp_tests::traffic::{Transfer, within};
 
 /// What [`Consumer`] runs.
 #[test]
 #[ignore = "run by other tests, as a process to kill"]
 fn consumer_process() {
     Consumer::serve();
-}
-
-fn attached(test: &str) -> Option<(Attachments, Namespace)> {
-    if !root_or_skip(test) {
-        return None;
-    }
-    let attachments = Attachments::lock();
-    attachments.attach(&AttachOptions::new(onramp_loader::find("plain").unwrap().parameters()));
-    let inside = namespace();
-    inside.sysctl_set(DEFAULT, "onramp_plain").unwrap();
-    Some((attachments, inside))
 }
 
 #[test]

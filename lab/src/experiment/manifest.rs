@@ -119,6 +119,7 @@ mod tests {
     use super::*;
     use crate::experiment::{Amount, ArmResult, Run};
     use crate::profile::Profile;
+    use crate::reproduce::testing::comparison;
 
     #[test]
     fn results_are_kept_for_the_same_experiment_only() {
@@ -131,17 +132,7 @@ mod tests {
         files::write_json(directory.path().join(MANIFEST), &conditions(&plan, &arms)).unwrap();
         assert!(kept(&plan, &arms).is_none(), "an experiment that was cut off");
         let run = Run { valid: true, invalid_reason: None, seconds: 10.5, ..Run::failed(3, String::new()) };
-        let comparison = Comparison {
-            schema: SCHEMA,
-            profile: "geo".into(),
-            amount: Amount::Bytes(80_000_000),
-            bdp_bytes: 11_250_000,
-            base_rtt_us: 600_000,
-            rate_bps: 150_000_000,
-            seed: 1,
-            arms: vec![ArmResult::new("cubic", "cubic", vec![run])],
-            directory: None,
-        };
+        let comparison = comparison(vec![ArmResult::new("cubic", "cubic", vec![run])]);
         files::write_json(directory.path().join(RESULT), &comparison).unwrap();
         let found = kept(&plan, &arms).unwrap();
         assert_eq!(found.directory.as_deref(), Some(directory.path()));
