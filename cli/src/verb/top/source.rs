@@ -8,8 +8,10 @@ use onramp_loader::telemetry::{Filter, Item, Level, Options, Stream, What};
 use super::model::{Flow, Model};
 use crate::consumer::Wanted;
 
-/// Kernel memory for the acknowledgements of one flow between two looks: about 40,000.
-const RING_BYTES: u32 = 8 << 20;
+/// Kernel memory for what happens between two looks: rounds of all flows, about 20,000 of SEARCH's, which are the largest.
+const ROUNDS_BYTES: u32 = 16 << 20;
+/// Acknowledgements of one flow, about 40,000.
+const ACKS_BYTES: u32 = 8 << 20;
 /// Events that are taken before keys and signals are looked at again.
 const BATCH: u32 = 100_000;
 
@@ -25,6 +27,7 @@ pub(super) struct Source {
 impl Source {
     pub fn open(wanted: Wanted) -> Result<Self, onramp_loader::Error> {
         let mut options = Options::new("top", Level::Round);
+        options.ring_bytes = ROUNDS_BYTES;
         options.wish = wanted.wish(Level::Round);
         Ok(Self { rounds: Stream::open(&options)?, acks: None, wanted })
     }
@@ -34,7 +37,7 @@ impl Source {
         self.acks = None;
         let Some(flow) = flow else { return Ok(()) };
         let mut options = Options::new("top", Level::Ack);
-        options.ring_bytes = RING_BYTES;
+        options.ring_bytes = ACKS_BYTES;
         options.wish.filter = only(flow.local, flow.remote);
         self.acks = Some(Stream::open(&options)?);
         Ok(())
