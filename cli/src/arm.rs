@@ -69,26 +69,27 @@ impl Arms {
         settings: &[String],
         alone: bool,
     ) -> anyhow::Result<Arm> {
-        let mut parameters = algorithm.parameters();
+        let mut wanted = algorithm.parameters();
         if with.algorithm == algorithm.name() {
-            profile::apply(with, &mut parameters)?;
+            profile::apply(with, &mut wanted)?;
         }
         let prefix = format!("{}.", algorithm.name());
         let mut own: Vec<&str> =
             settings.iter().filter_map(|setting| setting.strip_prefix(&prefix)).collect();
         own.extend(&arm.parameters);
-        parameters.assign(&own).map_err(Error::from)?;
-        let mut options = AttachOptions::new(parameters);
+        wanted.assign(&own).map_err(Error::from)?;
+        let mut options = AttachOptions::new(wanted);
         options.profile.clone_from(&with.name);
         options.scoped = true;
         options.base = arm.base;
-        let mut asked: BTreeMap<String, String> = options
-            .parameters
-            .iter()
-            .map(|(parameter, value)| (parameter.name.to_owned(), parameter.show(value)))
-            .collect();
-        asked.extend(arm.base.map(|base| ("base".to_owned(), base.name().to_owned())));
+        // Whoever has attached it already may have given it others.
         let as_it_is = alone && own.is_empty() && arm.base.is_none();
+        let there = if as_it_is { onramp_loader::parameter_sets(algorithm).ok() } else { None };
+        let there = there.and_then(|sets| sets.into_iter().next()).map(|set| set.parameters);
+        let used = there.as_ref().unwrap_or(&options.parameters);
+        let mut parameters: BTreeMap<String, String> =
+            used.shown().map(|(name, value)| (name.to_owned(), value)).collect();
+        parameters.extend(arm.base.map(|base| ("base".to_owned(), base.name().to_owned())));
         let attachments = Arc::clone(&self.attachments);
         let ready = move || {
             attachments.lock().unwrap_or_else(PoisonError::into_inner).ready(&options, as_it_is)?;
@@ -96,7 +97,7 @@ impl Arms {
         };
         Ok(Arm {
             congestion_control: algorithm.congestion_control(),
-            parameters: asked,
+            parameters,
             ready: Some(Ready(Arc::new(ready))),
             ..Arm::stock(algorithm.name())
         })

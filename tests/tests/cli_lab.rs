@@ -108,6 +108,27 @@ fn arms_of_one_algorithm_have_their_own_parameters_when_their_turn_comes() {
 }
 
 #[test]
+fn the_manifest_has_the_parameters_of_what_was_attached_before_and_is_used_as_it_is() {
+    if !root_or_skip("the_manifest_has_the_parameters_of_what_was_attached_before_and_is_used_as_it_is") {
+        return;
+    }
+    let _attachments = Attachments::lock();
+    let home = tempdir().unwrap();
+    onramp("attach fixed --set exit_window_bytes=60000").ok();
+    let before = host_state(&[]);
+    let directory = home.path().join("lab-attached");
+    let command =
+        format!("-q --json lab run fixed --profile terrestrial --bytes 1000000 -o {}", directory.display());
+    let result: serde_json::Value = serde_json::from_str(&onramp(&command).ok()).unwrap();
+    let window = result["arms"][0]["runs"][0]["exit"]["window_bytes"].as_u64().unwrap();
+    assert!((60_000..120_000).contains(&window), "{window}");
+    let text = std::fs::read_to_string(directory.join("manifest.json")).unwrap();
+    let manifest: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(manifest["arms"][0]["parameters"]["exit_window_bytes"], "60000");
+    assert_eq!(host_state(&[]), before, "still attached as before");
+}
+
+#[test]
 fn a_matrix_has_a_row_for_each_arm_and_profile_and_is_resumed() {
     if !root_or_skip("a_matrix_has_a_row_for_each_arm_and_profile_and_is_resumed") {
         return;

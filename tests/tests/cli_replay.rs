@@ -46,8 +46,8 @@ fn recording(directory: &Path) {
     };
     let mut writer = Writer::create(directory, manifest, Limits { rows: 400, ..Limits::default() }).unwrap();
     let search = find("search").unwrap();
-    for (declaration, value) in search.parameters().iter() {
-        let (name, value) = (declaration.name.into(), declaration.show(value).into());
+    for (name, value) in search.parameters().shown() {
+        let (name, value) = (name.into(), value.into());
         writer
             .push(ParameterRow { algorithm: "search".into(), name, value, ..ParameterRow::default() })
             .unwrap();

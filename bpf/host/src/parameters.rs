@@ -189,6 +189,11 @@ impl Parameters {
         self.algorithm.declarations().zip(self.values.iter().copied())
     }
 
+    /// Names, with values as they are typed and shown.
+    pub fn shown(&self) -> impl Iterator<Item = (&'static str, String)> {
+        self.iter().map(|(parameter, value)| (parameter.name, parameter.show(value)))
+    }
+
     /// The values as the algorithm reads them: one `u64` each, in order; a single 0 if it has none.
     pub fn to_words(&self) -> Vec<u64> {
         if self.values.is_empty() { vec![0] } else { self.values.clone() }

@@ -34,11 +34,8 @@ impl Attachments {
         let algorithm = options.parameters.algorithm();
         if let Some(at) = self.ours.iter().position(|(one, _)| *one == algorithm) {
             if self.ours[at].1 == options.base {
-                let all: Vec<_> = options
-                    .parameters
-                    .iter()
-                    .map(|(parameter, value)| format!("{}={}", parameter.name, parameter.show(value)))
-                    .collect();
+                let all: Vec<_> =
+                    options.parameters.shown().map(|(name, value)| format!("{name}={value}")).collect();
                 let changes = Changes { settings: &all, ..Changes::default() };
                 return onramp_loader::tune(algorithm, None, &changes, false).map(|_| ());
             }

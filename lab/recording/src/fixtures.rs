@@ -76,11 +76,11 @@ pub(crate) fn record(
         ..FlowRow::default()
     };
     writer.push(start).unwrap();
-    for (declaration, value) in parameters.iter() {
+    for (name, value) in parameters.shown() {
         let row = ParameterRow {
             algorithm: algorithm.name().into(),
-            name: declaration.name.into(),
-            value: declaration.show(value).into(),
+            name: name.into(),
+            value: value.into(),
             ..ParameterRow::default()
         };
         writer.push(row).unwrap();

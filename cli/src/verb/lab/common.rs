@@ -62,7 +62,8 @@ pub(super) struct Jobs {
 }
 
 impl Common {
-    pub fn plan(&self, profile: Profile, repetitions: u32) -> Plan {
+    /// The plan of an experiment with `repetitions` of each arm, `jobs` runs at once.
+    pub fn plan(&self, profile: Profile, repetitions: u32, jobs: u16) -> Plan {
         let amount = match (self.bytes, self.seconds) {
             (_, Some(seconds)) => Amount::Seconds(seconds),
             (bytes, None) => Amount::Bytes(bytes.unwrap_or(DEFAULT_BYTES)),
@@ -79,6 +80,7 @@ impl Common {
             objects: self.objects.clone(),
             changes: self.changes.clone(),
             repetitions,
+            jobs,
             seed: self.seed,
             directory: self.output.clone(),
             watch: self.follow.then(follow::follow),

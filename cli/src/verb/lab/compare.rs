@@ -2,7 +2,6 @@
 
 use clap::Args;
 use onramp_lab::experiment::{self, Comparison, Plan};
-use onramp_lab::profile::Profile;
 use onramp_lab::table;
 
 use super::common::{Common, Jobs};
@@ -37,7 +36,8 @@ pub(super) struct RunOne {
 
 impl RunOne {
     pub fn run(self, output: &Output) -> anyhow::Result<u8> {
-        measure(&[self.arm], 1, 1, profile::load(&self.profile)?, &self.common, output)
+        let plan = self.common.plan(profile::load(&self.profile)?, 1, 1);
+        measure(&[self.arm], &plan, &self.common.settings, output)
     }
 }
 
@@ -98,24 +98,17 @@ impl Compare {
         };
         let default = || ["cubic", "plain", "search"].map(str::to_owned).to_vec();
         let arms = if self.arms.is_empty() { default() } else { self.arms };
-        measure(&arms, self.repetitions, self.jobs.jobs, profile, &self.common, output)
+        let plan = self.common.plan(profile, self.repetitions, self.jobs.jobs);
+        measure(&arms, &plan, &self.common.settings, output)
     }
 }
 
-fn measure(
-    names: &[String],
-    repetitions: u32,
-    jobs: u16,
-    profile: Profile,
-    common: &Common,
-    output: &Output,
-) -> anyhow::Result<u8> {
-    let arms = Arms::prepare(names, &profile, &common.settings)?;
+fn measure(names: &[String], plan: &Plan, settings: &[String], output: &Output) -> anyhow::Result<u8> {
+    let arms = Arms::prepare(names, &plan.profile, settings)?;
     require_root("lab")?;
-    let plan = Plan { jobs, ..common.plan(profile, repetitions) };
     let each = plan.expected_seconds();
-    let mut clock = Clock::start(each * f64::from(repetitions) * arms.arms.len() as f64);
-    let comparison = experiment::compare(&plan, &arms.arms, |progress| {
+    let mut clock = Clock::start(each * f64::from(plan.repetitions) * arms.arms.len() as f64);
+    let comparison = experiment::compare(plan, &arms.arms, |progress| {
         progress::show(&progress, each, &mut clock, output);
     })?;
     output.versioned(&comparison, || text(&comparison))?;

@@ -94,8 +94,7 @@ impl Matrix {
 
     fn part(&self, root: &Path, profile: Profile, arms: &[String]) -> anyhow::Result<Part> {
         let directory = root.join(&profile.name);
-        let plan = self.common.plan(profile.clone(), self.repetitions);
-        let mut alone = Plan { jobs: self.jobs, ..plan };
+        let mut alone = self.common.plan(profile.clone(), self.repetitions, self.jobs);
         if self.common.bytes.is_none() && self.common.seconds.is_none() {
             alone.amount = Amount::Bytes(object_bytes(&profile));
         }

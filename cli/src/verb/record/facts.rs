@@ -57,11 +57,7 @@ fn attached(status: &Status) -> Vec<Attached> {
         profile: set.profile.clone(),
         base: state.base.name().to_owned(),
         generation: set.generation,
-        parameters: set
-            .parameters
-            .iter()
-            .map(|(declaration, value)| (declaration.name.to_owned(), declaration.show(value)))
-            .collect(),
+        parameters: set.parameters.shown().map(|(name, value)| (name.to_owned(), value)).collect(),
     };
     state.parameter_sets.iter().map(set).collect()
 }

@@ -150,14 +150,14 @@ impl Rows {
             return Ok(());
         }
         self.generations.push(key);
-        for (declaration, value) in flow.parameters.iter() {
+        for (name, value) in flow.parameters.shown() {
             self.writer.push(ParameterRow {
                 at_us: event.time_ns / 1_000,
                 algorithm: key.0.into(),
                 profile: key.1,
                 generation: key.2,
-                name: declaration.name.into(),
-                value: declaration.show(value).into(),
+                name: name.into(),
+                value: value.into(),
             })?;
         }
         Ok(())
