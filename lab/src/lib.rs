@@ -7,6 +7,7 @@
 //! * [`host`]: the two network namespaces at its ends.
 //! * [`calibrate`]: checks from outside that the link does what its description says.
 //! * [`experiment`]: downloads over them, congestion control against congestion control, with files and figures.
+//! * [`figure`]: curves and regions as SVG; [`plot`]: what arms did over time.
 //! * [`matrix`]: every arm on every profile, as one table.
 //! * [`model`]: the documents' closed forms.
 //! * [`reproduce`]: the documents' claims, each with the experiments that test it.
@@ -16,6 +17,7 @@ pub mod calibrate;
 pub mod clock;
 pub mod emulator;
 pub mod experiment;
+pub mod figure;
 pub mod host;
 pub mod link;
 pub mod matrix;

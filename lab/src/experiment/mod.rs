@@ -39,6 +39,7 @@ pub use plan::{Amount, Competitor, DEFAULT_BYTES, LinkChange, Plan};
 pub use result::{ArmResult, Comparison, CompetitorRun, FlowRun, Run, SCHEMA};
 pub use veth::{VethRun, over_veth};
 
+use crate::figure::FigureError;
 use crate::host::HostError;
 use crate::plot::{self, Curve};
 
@@ -99,7 +100,7 @@ pub enum ExperimentError {
     },
     /// A figure could not be drawn.
     #[error(transparent)]
-    Plot(#[from] plot::PlotError),
+    Figure(#[from] FigureError),
     /// A plan asks for nothing.
     #[error("{name} = {value} is out of range: expected {range}")]
     Plan {

@@ -7,8 +7,8 @@
 
 use serde::Serialize;
 
-use super::figure::{Axis, Corner, Dash, Figure, Line, Mark, Panel, Region};
 use super::{RATES_BPS, RTTS_SECONDS};
+use crate::figure::{Axis, Corner, Dash, Figure, Line, Mark, Panel, Region};
 use crate::link::RangeError;
 use crate::link::spec::within;
 

@@ -4,10 +4,8 @@
 //! * [`threshold`]: document 002, when slow start overflows a small buffer and what avoids it.
 //! * [`buffers`]: documents 000 and 001, which paths fit into socket buffers.
 //! * [`on_demand`]: document 004, slow start over a channel that grants bandwidth on demand.
-//! * [`figure`]: draws their curves.
 
 pub mod buffers;
-pub mod figure;
 pub mod on_demand;
 pub mod threshold;
 

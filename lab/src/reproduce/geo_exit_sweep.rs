@@ -3,7 +3,7 @@
 
 use super::plots::{curves, figure};
 use super::{Check, Claim, Comparand, Evidence, Judgement, NoEvidence, Trial};
-use crate::model::figure::Dash;
+use crate::figure::Dash;
 
 /// Exit points in hundredths of the BDP of 11.25 MB.
 const POINTS: [u64; 9] = [10, 25, 50, 75, 100, 125, 150, 200, 300];

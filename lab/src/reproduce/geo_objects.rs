@@ -4,7 +4,7 @@
 use super::geo_download::{OBJECTS, trial};
 use super::plots::{curves, figure};
 use super::{Check, Claim, Comparand, Evidence, Judgement, NoEvidence};
-use crate::model::figure::Dash;
+use crate::figure::Dash;
 
 pub(super) const CLAIM: Claim = Claim {
     id: "geo-objects",

@@ -4,7 +4,7 @@
 use super::geo_download::trial;
 use super::plots::{curves, figure};
 use super::{Check, Claim, Comparand, Evidence, Judgement, NoEvidence, RoundRates};
-use crate::model::figure::Dash;
+use crate::figure::Dash;
 
 const ROUNDS: u32 = 5;
 /// What 000 calls low, bytes per second.

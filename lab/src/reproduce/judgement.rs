@@ -3,7 +3,7 @@
 
 use serde::Serialize;
 
-use crate::model::figure::Figure;
+use crate::figure::Figure;
 
 /// A predicate on a measured figure, with its margin.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Shapes that the claims' figures share.
 
-use crate::model::figure::{Axis, Corner, Dash, Figure, Line, Mark, Panel};
+use crate::figure::{Axis, Corner, Dash, Figure, Line, Mark, Panel};
 
 /// Named runs: one dot each, side by side by name.
 pub(super) type Group = (String, Vec<f64>);
@@ -21,7 +21,8 @@ pub(super) fn columns(title: &str, label: &str, groups: &[Group]) -> Panel {
         if !values.is_empty() {
             let mean = super::evidence::mean(values);
             let points = vec![(centre - 0.35, mean), (centre + 0.35, mean)];
-            lines.push(Line { name: name.clone(), points, colour: column, dash: Dash::Solid });
+            let dash = Dash::of_series(column);
+            lines.push(Line { name: name.clone(), points, colour: column, dash });
         }
     }
     let top = groups.iter().flat_map(|(_, values)| values).fold(0.0, |top: f64, value| top.max(*value));

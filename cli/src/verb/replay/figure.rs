@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use onramp_lab::model::figure::{Axis, Corner, Dash, Figure, Line, Mark, Panel};
+use onramp_lab::figure::{Axis, Corner, Dash, Figure, Line, Mark, Panel};
 use onramp_recording::replay::{Finding, FlowReport};
 
 /// Flows of one figure at most.

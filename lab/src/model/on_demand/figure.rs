@@ -2,8 +2,8 @@
 //! Figures 3 and 4 of document 004 from the closed forms.
 
 use super::{Startup, best_factor};
+use crate::figure::{Axis, Corner, Dash, Figure, Line, Mark, Panel};
 use crate::link::RangeError;
-use crate::model::figure::{Axis, Corner, Dash, Figure, Line, Mark, Panel};
 
 /// Points of a curve.
 const POINTS: u32 = 300;

@@ -1,17 +1,36 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Curves and regions as SVG, on linear or logarithmic axes.
+//! Curves and regions as SVG, on linear or logarithmic axes. Text stays text, so no font is needed to draw them.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use plotters::coord::Shift;
 use plotters::coord::ranged1d::{AsRangedCoord, ValueFormatter};
 use plotters::element::DashedPathElement;
 use plotters::prelude::*;
-
-use crate::plot::{COLOURS, PlotError, tick};
+use thiserror::Error;
 
 const WIDTH: u32 = 960;
 const PANEL_HEIGHT: u32 = 620;
+/// Okabe and Ito's colours, which colour-blind people can tell apart.
+const COLOURS: [RGBColor; 7] = [
+    RGBColor(0, 114, 178),
+    RGBColor(213, 94, 0),
+    RGBColor(0, 158, 115),
+    RGBColor(204, 121, 167),
+    RGBColor(230, 159, 0),
+    RGBColor(86, 180, 233),
+    RGBColor(90, 90, 90),
+];
+
+/// A figure could not be drawn.
+#[derive(Debug, Error)]
+#[error("cannot draw {path}: {reason}")]
+pub struct FigureError {
+    /// The file.
+    pub path: PathBuf,
+    /// Why.
+    pub reason: String,
+}
 
 /// A figure: panels one below the other.
 #[derive(Clone, Debug, PartialEq)]
@@ -88,6 +107,12 @@ pub enum Dash {
 }
 
 impl Dash {
+    /// How the series of this number is drawn where each has the colour of its number: with the next dash from where
+    /// colours repeat, so that 21 can be told apart.
+    pub fn of_series(number: usize) -> Self {
+        [Self::Solid, Self::Long, Self::Short][number / COLOURS.len() % 3]
+    }
+
     /// Length and gap, pixels.
     fn pixels(self) -> (i32, i32) {
         match self {
@@ -126,9 +151,9 @@ impl Figure {
     /// Writes it to this file.
     ///
     /// # Errors
-    /// [`PlotError`] naming the file.
-    pub fn write(&self, path: &Path) -> Result<(), PlotError> {
-        self.draw(path).map_err(|error| PlotError { path: path.to_owned(), reason: error.to_string() })
+    /// [`FigureError`] naming the file.
+    pub fn write(&self, path: &Path) -> Result<(), FigureError> {
+        self.draw(path).map_err(|error| FigureError { path: path.to_owned(), reason: error.to_string() })
     }
 
     fn draw(&self, path: &Path) -> Drawn {
@@ -148,6 +173,11 @@ type Drawn = Result<(), Box<dyn std::error::Error>>;
 
 fn colour(index: usize) -> RGBColor {
     COLOURS[index % COLOURS.len()]
+}
+
+/// A number on an axis, without the noise of binary fractions.
+fn tick(value: f64) -> String {
+    format!("{}", (value * 1e3).round() / 1e3)
 }
 
 impl Panel {
@@ -219,5 +249,20 @@ impl Panel {
             .border_style(BLACK.mix(0.3))
             .draw()?;
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn twenty_one_series_can_be_told_apart() {
+        let styles: HashSet<_> =
+            (0..21).map(|number| (colour(number).rgb(), Dash::of_series(number).pixels())).collect();
+        assert_eq!(styles.len(), 21);
+        assert_eq!(Dash::of_series(0), Dash::Solid);
     }
 }
