@@ -1,7 +1,7 @@
 # Everything here installs what it needs (Debian packages, as root or by sudo) and leaves nothing else on the machine.
 
 CARGO ?= cargo
-ONRAMP := target/release/onramp
+ONRAMP := $(or $(CARGO_TARGET_DIR),target)/release/onramp
 
 # Runs at once of `make reproduce`.
 JOBS ?= 1
