@@ -82,6 +82,13 @@ pub struct Axis {
     pub log: bool,
 }
 
+impl Axis {
+    /// A linear axis from 0.
+    pub fn from_zero(label: &str, to: f64) -> Self {
+        Self { label: label.to_owned(), from: 0.0, to, log: false }
+    }
+}
+
 /// A curve.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Line {

@@ -9,6 +9,8 @@ use crate::profile::Profile;
 
 /// Points of one curve at most; more than a figure is wide helps nobody.
 const POINTS: usize = 2_000;
+/// Grey, of the palette.
+const LEVEL: usize = 6;
 
 /// What is drawn of one arm.
 #[derive(Clone, Debug)]
@@ -74,20 +76,16 @@ fn panel(title: &str, unit: &str, value: usize, level: (f64, &str), curves: &[Cu
     let mut lines: Vec<_> = curves.iter().enumerate().map(line).collect();
     let points = vec![(0.0, level), (right, level)];
     lines.push(Line { name: meaning.to_owned(), points, colour: LEVEL, dash: Dash::Short });
-    let axis = |label: &str, to| Axis { label: label.to_owned(), from: 0.0, to, log: false };
     Panel {
         title: title.to_owned(),
-        x: axis("seconds since the first data", right),
-        y: axis(unit, top * 1.05),
+        x: Axis::from_zero("seconds since the first data", right),
+        y: Axis::from_zero(unit, top * 1.05),
         lines,
         regions: Vec::new(),
         marks: Vec::new(),
         legend: Corner::UpperLeft,
     }
 }
-
-/// Grey.
-const LEVEL: usize = 6;
 
 fn exits(curves: &[Curve]) -> Vec<Mark> {
     let mark = |(colour, curve): (usize, &Curve)| Some(Mark { name: String::new(), at: curve.exit?, colour });

@@ -4,6 +4,7 @@
 use super::plots::{columns, figure};
 use super::{Check, Claim, Comparand, Evidence, Judgement, NoEvidence, Trial};
 use crate::experiment::{Amount, Run};
+use crate::profile::Profile;
 
 const DEFAULT_RMEM: &str = "4096/131072/6291456";
 const DEFAULT_WMEM: &str = "4096/16384/4194304";
@@ -31,11 +32,16 @@ fn arm(rmem: &str, wmem: &str, autotuning: bool) -> String {
     format!("cubic:host.tcp_rmem={rmem}:host.tcp_wmem={wmem}:host.tcp_moderate_rcvbuf={moderate}")
 }
 
-/// A minute each: with HyStart the steady state is reached after some 25 s. The link of 001: 18 MB/s.
+/// The link of 001: 18 MB/s.
+pub(super) fn link_of_001(profile: &mut Profile) {
+    profile.link.forward.rate_bps = 144_000_000;
+}
+
+/// A minute each: with HyStart the steady state is reached after some 25 s.
 fn trials() -> Vec<Trial> {
     let arms = BUFFERS.iter().flat_map(|(_, rmem, wmem)| [true, false].map(|on| arm(rmem, wmem, on)));
     vec![Trial {
-        adapt: |profile| profile.link.forward.rate_bps = 144_000_000,
+        adapt: link_of_001,
         arms: arms.collect(),
         amount: Amount::Seconds(60),
         repetitions: 5,

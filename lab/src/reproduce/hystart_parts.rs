@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! HyStart's two detectors, one at a time, over GEO.
 
+use super::buffers_matrix::link_of_001;
 use super::evidence::median;
 use super::plots::{columns, figure};
 use super::{Check, Claim, Comparand, Evidence, Judgement, NoEvidence, Trial};
@@ -35,10 +36,10 @@ fn trial() -> Trial {
     }
 }
 
-/// 001: 18 MB/s, buffers of 60 MB. They bound what is in flight when slow start overshoots to 38 MB; with the profile's
+/// 001's link and its buffers of 60 MB. These bound what is in flight when slow start overshoots to 38 MB; with the profile's
 /// it is 57 MB, and recovering takes so long that the train detector, which leaves before, is better than none.
 fn adapt(profile: &mut Profile) {
-    profile.link.forward.rate_bps = 144_000_000;
+    link_of_001(profile);
     profile.host.tcp_rmem = [60_000_000; 3];
     profile.host.tcp_wmem = [60_000_000; 3];
 }

@@ -62,7 +62,7 @@ fn below_the_legend(label: &str, most: f64) -> Axis {
 /// From 0 to a little above the largest value.
 pub(super) fn axis(label: &str, most: f64) -> Axis {
     let most = if most.is_finite() && most > 0.0 { most } else { 1.0 };
-    Axis { label: label.to_owned(), from: 0.0, to: most * 1.08, log: false }
+    Axis::from_zero(label, most * 1.08)
 }
 
 /// One figure of some panels.

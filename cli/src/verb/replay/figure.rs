@@ -35,11 +35,10 @@ fn panel(flow: &FlowReport) -> Panel {
         curve("in flight", 1, |point| point.in_flight_bytes),
     ];
     let top = lines.iter().flat_map(|line| &line.points).map(|point| point.1).fold(0.001, f64::max);
-    let axis = |label: &str, to: f64| Axis { label: label.to_owned(), from: 0.0, to, log: false };
     Panel {
         title: format!("flow {}", flow.flow),
-        x: axis("seconds since the first data", seconds(flow.duration_us).max(0.001)),
-        y: axis("MB", top * 1.05),
+        x: Axis::from_zero("seconds since the first data", seconds(flow.duration_us).max(0.001)),
+        y: Axis::from_zero("MB", top * 1.05),
         lines,
         regions: Vec::new(),
         marks: flow.findings.iter().enumerate().filter_map(|(index, finding)| mark(index, finding)).collect(),

@@ -99,7 +99,7 @@ fn against_factor(startup: Startup, volumes: &[u64]) -> Result<Panel, RangeError
 }
 
 fn seconds(to: f64) -> Axis {
-    Axis { label: SECONDS.into(), from: 0.0, to, log: false }
+    Axis::from_zero(SECONDS, to)
 }
 
 /// The largest value of these curves, above 0.
