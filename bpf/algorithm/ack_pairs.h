@@ -7,8 +7,8 @@
  *
  *   - An ACK that acknowledges nothing new is no part of a pair.
  *   - ACKs that arrive less than pair_min_us after the first of a pair are one with it: their bytes are counted with
- *     the next. 1 us divides by nothing; a way back that releases ACKs together (aggregation, jitter) asks for more
- * than such a batch lasts, or the median is the speed of the batch.
+ *     the next. 1 us divides by nothing; a way back that releases ACKs together (aggregation, jitter) asks for
+ *     more than such a batch lasts, or the median is the speed of the batch.
  *   - What follows a moment with nothing in flight, or with the sender limited by the application, tells how fast the
  *     sender was, not the bottleneck: no pair.
  *   - A round is the time until something is acknowledged that was not yet sent when it began, an RTT.

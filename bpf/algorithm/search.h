@@ -33,9 +33,9 @@
  *  9. The latest RTT is taken for no less than the smoothed one, so that a single low sample (a hand-over between
  *     satellites) does not shorten the look-back and leave on a clean ramp.
  * 10. Hold is the default exit: the window stays as it is, where the draft drains and document 003 may roll back.
- * 11. The threshold may have to hold for several checks in a row (confirm_bins: 2 unless set, 1 as published). Slow
- *start sends each round in one burst, and where ACKs come jittered, bins cut bursts unevenly: single checks then show a
- *lag that the next one does not. Saturation stays.
+ * 11. The threshold may have to hold for several checks in a row (confirm_bins: 2 unless set, 1 as published).
+ *     Slow start sends each round in one burst, and where ACKs come jittered, bins cut bursts unevenly: single checks
+ *     then show a lag that the next one does not. Saturation stays.
  * 12. Besides fractions of a bin, the look-back may go to the older edge of the bin it falls in (interpolate=older). A
  *     fraction counts part of a burst as sent of which nothing can have been acknowledged yet; the older edge never
  *     does, at the price of up to one bin.

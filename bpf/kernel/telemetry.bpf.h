@@ -3,8 +3,8 @@
  * Who listens, and how an event reaches his ring. The maps are one for all algorithms: telemetry.bpf.c makes them, the
  * loader pins them, and every shell that is attached uses those. Without consumers all of this is one read.
  *
- *	wanted ──► observe (is this flow of interest? tell of the flow) ──► start_delivery ──► reserve, submit: each
- *ring
+ *	wanted ──► observe (is this flow of interest? tell of the flow) ──► start_delivery
+ *	                                                        each ring: reserve, submit ◄──┘
  */
 #ifndef ONRAMP_TELEMETRY_BPF_H
 #define ONRAMP_TELEMETRY_BPF_H
