@@ -5,9 +5,9 @@
  * Pairs of ACKs tell the rate of the bottleneck (ack_pairs.h). When a round ends, the median of its rates times the RTT
  * is the bandwidth-delay product, and that becomes the slow start threshold: ahead of the window it is where slow start
  * will end, at or below it slow start ends at once. A median that is not above min_rate is none: in the first rounds
- * a satellite's return link spaces the ACKs, not the bottleneck.
+ * a satellite's return link spaces the ACKs, not the bottleneck. Nor is one of fewer than pairs_min pairs.
  *
- *	round open ──► round over ──► median <= min_rate: dropped
+ *	round open ──► round over ──► few pairs, or median <= min_rate: dropped
  *	    ▲                     ├─► median x RTT >  window: aimed, the next round estimates anew
  *	    └─────────────────────┴─► median x RTT <= window: exit
  *
@@ -24,6 +24,8 @@
  *  6. A threshold that is in force and not this algorithm's (after a timeout, or remembered from an earlier
  *     connection) is lowered, never raised.
  *  7. The threshold is at least ten segments.
+ *  8. A round may have to have a least number of pairs (pairs_min; 1 as published). With pair_min_us a short round has
+ *     few, and they tell how fast the sender was.
  */
 #ifndef ONRAMP_BEST_H
 #define ONRAMP_BEST_H
@@ -38,6 +40,7 @@ enum best_rtt_source { BEST_MINIMUM, BEST_ROUND_MINIMUM, BEST_LATEST };
 #define BEST_CONTROL "onramp_best"
 #define BEST_PARAMETERS(X)                                                                                             \
 	X(min_rate, "bytes/s", 1000000, 0, 17179869184, "", "median that a round must exceed to be an estimate")       \
+	X(pairs_min, "pairs", 1, 1, 65535, "", "ACK pairs that a round must have to be an estimate")                   \
 	X(rtt_source, "", BEST_MINIMUM, 0, 2, "min|round_min|latest",                                                  \
 	  "RTT that the median is multiplied by: the connection's minimum, the round's minimum, the latest")           \
 	X(cut_to_bdp, "", 0, 0, 1, "off|on", "reduce the window to the threshold where it has passed it")              \
@@ -46,7 +49,7 @@ enum best_rtt_source { BEST_MINIMUM, BEST_ROUND_MINIMUM, BEST_LATEST };
 
 enum best_outcome {
 	BEST_ROUND_OPEN = OUTCOME_OWN,
-	BEST_NO_PAIRS,
+	BEST_FEW_PAIRS,
 	BEST_RATE_TOO_LOW,
 	BEST_AIMED,
 	BEST_THRESHOLD_KEPT,
@@ -54,7 +57,7 @@ enum best_outcome {
 
 #define BEST_OUTCOMES(X)                                                                                               \
 	X(BEST_ROUND_OPEN, round_open, "the round is not over")                                                        \
-	X(BEST_NO_PAIRS, no_pairs, "the round had no ACK pairs")                                                       \
+	X(BEST_FEW_PAIRS, few_pairs, "the round had fewer ACK pairs than pairs_min: dropped")                          \
 	X(BEST_RATE_TOO_LOW, rate_too_low, "the round's median is not above min_rate: dropped")                        \
 	X(BEST_AIMED, aimed, "the threshold is set, ahead of the window")                                              \
 	X(BEST_THRESHOLD_KEPT, threshold_kept, "a lower threshold is in force that is not this algorithm's")
@@ -166,8 +169,8 @@ static __always_inline void best_judge(struct best *state, const struct best_par
 	pacing_round(&state->pacing, rate, params->min_rate, ack);
 	best_note_rtt(state, ack);
 	rtt_us = best_rtt(state, params, ack);
-	if (!rate)
-		verdict->outcome = BEST_NO_PAIRS;
+	if (state->round_samples < params->pairs_min)
+		verdict->outcome = BEST_FEW_PAIRS;
 	else if (rate <= params->min_rate)
 		verdict->outcome = BEST_RATE_TOO_LOW;
 	else if (!rtt_us)

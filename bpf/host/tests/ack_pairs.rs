@@ -124,7 +124,7 @@ fn a_round_of_no_pairs_has_no_median() {
     let mut rounds = begun();
     rounds.ack.flags = APP_LIMITED;
     let verdict = rounds.pair(100, 1 << 32);
-    assert_eq!(rounds.name(&verdict), "no_pairs");
+    assert_eq!(rounds.name(&verdict), "few_pairs");
     assert_eq!((rounds.read("estimate"), rounds.read("round_samples"), rounds.read("rounds")), (0, 0, 1));
 }
 

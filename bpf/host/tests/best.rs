@@ -71,6 +71,16 @@ fn a_median_must_exceed_the_minimum_rate() {
 }
 
 #[test]
+fn a_round_must_have_the_least_number_of_pairs() {
+    for (rates, outcome) in [(1, "few_pairs"), (2, "few_pairs"), (3, "aimed"), (4, "aimed")] {
+        let mut rounds = Rounds::begun("best", &["pairs_min=3"]);
+        let (verdict, _) = rounds.round(&vec![RATE; rates]);
+        assert_eq!((rounds.name(&verdict), verdict.ssthresh > 0), (outcome, outcome == "aimed"), "{rates}");
+        assert_eq!(rounds.read("round_samples") as usize, rates, "shown all the same");
+    }
+}
+
+#[test]
 fn later_rounds_estimate_anew_in_either_direction_and_start_clean() {
     let mut rounds = Rounds::begun("best", &[]);
     let mut last = 0;

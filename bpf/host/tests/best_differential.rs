@@ -7,7 +7,7 @@ mod common;
 
 use common::differential::{self, Seen, assert_reached, compare, seeds};
 use common::pair_model::{PairModel, Step, random_pair_min};
-use common::pairs::bounds;
+use common::pairs::{bounds, sorted_median};
 use common::random::Random;
 use onramp_algorithm::{Ack, Parameters, Verdict, ack_flag, find};
 
@@ -25,6 +25,7 @@ struct Settings {
     source: Source,
     cut: bool,
     pair_min_us: u64,
+    pairs_min: usize,
 }
 
 impl differential::Settings for Settings {
@@ -34,14 +35,17 @@ impl differential::Settings for Settings {
             source: [Source::Minimum, Source::RoundMinimum, Source::Latest][random.below(3) as usize],
             cut: random.once_in(2),
             pair_min_us: random_pair_min(random),
+            pairs_min: 1 + (random.below(65_535) >> random.below(32)) as usize,
         }
     }
 
     fn parameters(&self) -> Parameters {
         let best = find("best").unwrap();
-        let words = [self.min_rate, self.source as u64, u64::from(self.cut), self.pair_min_us];
+        let words =
+            [self.min_rate, self.source as u64, u64::from(self.cut), self.pair_min_us, self.pairs_min as u64];
         let mut all = best.parameters().to_words();
-        for (name, value) in ["min_rate", "rtt_source", "cut_to_bdp", "pair_min_us"].iter().zip(words) {
+        let names = ["min_rate", "rtt_source", "cut_to_bdp", "pair_min_us", "pairs_min"];
+        for (name, value) in names.iter().zip(words) {
             all[best.declarations().position(|row| row.name == *name).unwrap()] = value;
         }
         Parameters::from_words(best, &all).unwrap()
@@ -85,7 +89,7 @@ impl Model {
         let sample = u64::try_from(ack.rtt_us).ok().map(|us| us.max(1));
         let minimum = if matches!(step, Step::Over(_)) { self.round_rtt.take() } else { None };
         self.round_rtt = self.round_rtt.into_iter().chain(sample).min();
-        let Step::Over(median) = step else {
+        let Step::Over(rates) = step else {
             let limited = ack.flags & ack_flag::APP_LIMITED != 0;
             let open = if limited { "app_limited" } else { "round_open" };
             return Expected::Only(if step == Step::Begun { "warming_up" } else { open });
@@ -95,7 +99,9 @@ impl Model {
             Source::RoundMinimum => minimum.unwrap_or(0),
             Source::Latest => sample.unwrap_or(u64::from(ack.smoothed_rtt_us)),
         };
-        let Some(exact) = median else { return Expected::Only("no_pairs") };
+        let Some(exact) = sorted_median(&rates).filter(|_| rates.len() >= set.pairs_min) else {
+            return Expected::Only("few_pairs");
+        };
         let (low, high) = bounds(exact);
         Expected::Between(self.judge(set, ack, low, rtt), self.judge(set, ack, high, rtt))
     }

@@ -8,7 +8,7 @@ mod common;
 use common::differential::seeds;
 use common::pair_model::{PairModel, Step, random_pair_min};
 use common::pair_traffic::paired_sequence;
-use common::pairs::bounds;
+use common::pairs::{bounds, sorted_median};
 use common::random::Random;
 use onramp_algorithm::{Ack, Flow, Parameters, ack_flag, find};
 
@@ -76,9 +76,9 @@ impl Model {
             Step::Begun => "warming_up",
             Step::Open if ack.flags & ack_flag::APP_LIMITED != 0 => "app_limited",
             Step::Open => "round_open",
-            Step::Over(None) => "no_pairs",
-            Step::Over(rate) => {
-                self.rate = rate;
+            Step::Over(rates) if rates.is_empty() => "no_pairs",
+            Step::Over(rates) => {
+                self.rate = sorted_median(&rates);
                 "estimated"
             }
         }

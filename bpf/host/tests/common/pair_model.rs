@@ -2,7 +2,6 @@
 
 use onramp_algorithm::{Ack, ack_flag};
 
-use super::pairs::sorted_median;
 use super::random::Random;
 
 /// Rates that a round is judged by, at most.
@@ -30,8 +29,8 @@ pub enum Step {
     Begun,
     /// It is in it.
     Open,
-    /// It is the last; the median of the round's rates.
-    Over(Option<u64>),
+    /// It is the last; the round's rates.
+    Over(Vec<u64>),
 }
 
 impl PairModel {
@@ -57,6 +56,6 @@ impl PairModel {
         }
         let begun = self.end.is_none();
         self.end = Some(ack.bytes_acked + u64::from(ack.bytes_outstanding));
-        if begun { Step::Begun } else { Step::Over(sorted_median(&std::mem::take(&mut self.rates))) }
+        if begun { Step::Begun } else { Step::Over(std::mem::take(&mut self.rates)) }
     }
 }

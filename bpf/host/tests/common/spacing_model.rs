@@ -4,6 +4,7 @@ use onramp_algorithm::{Ack, Parameters, Verdict, find};
 
 use super::differential;
 use super::pair_model::{PairModel, Step, random_pair_min};
+use super::pairs::sorted_median;
 use super::random::Random;
 
 /// The parameters.
@@ -112,8 +113,8 @@ impl Model {
         if set.rate > 0 {
             return ("spaced", Verdict { pacing_rate: set.rate, ..Verdict::default() });
         }
-        let over = if let Step::Over(median) = step {
-            self.policy.round(median.map(quantized), set.min_rate, ack);
+        let over = if let Step::Over(rates) = step {
+            self.policy.round(sorted_median(&rates).map(quantized), set.min_rate, ack);
             true
         } else {
             false
