@@ -2,16 +2,12 @@
 
 use std::path::Path;
 use std::process::{Child, Stdio};
-use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use crate::cli::{self, Ran};
-use crate::traffic::within;
-
-/// Longest wait for a recording to begin.
-const PATIENCE: Duration = Duration::from_secs(20);
+use crate::traffic::eventually;
 
 /// A recorder; killed when dropped.
 pub struct Recorder(Option<Child>);
@@ -27,7 +23,7 @@ impl Recorder {
         let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("onramp runs");
         let recorder = Self(Some(child));
         // The manifest comes after the stream is open.
-        assert!(within(PATIENCE, || directory.join("manifest.json").exists()), "no recording begins");
+        assert!(eventually(|| directory.join("manifest.json").exists()), "no recording begins");
         recorder
     }
 

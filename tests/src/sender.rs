@@ -4,11 +4,12 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::AsRawFd;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use nix::sys::socket::{setsockopt, sockopt::TcpCongestion};
 use onramp_loader::Flow;
 
+use crate::traffic::eventually;
 use crate::wire::{FAR, Wire};
 
 nix::ioctl_read_bad!(
@@ -92,15 +93,13 @@ impl Sender {
         flows.into_iter().next().expect("the flow is listed")
     }
 
-    /// The flow once `done` holds of it, or as it is after ten seconds.
+    /// The flow once `done` holds of it, or as it is at last.
     pub fn flow_when(&self, done: impl Fn(&Flow) -> bool) -> Flow {
-        let deadline = Instant::now() + Duration::from_secs(10);
-        loop {
-            let flow = self.flow();
-            if done(&flow) || Instant::now() > deadline {
-                return flow;
-            }
-            thread::sleep(Duration::from_millis(10));
-        }
+        let mut flow = self.flow();
+        eventually(|| {
+            flow = self.flow();
+            done(&flow)
+        });
+        flow
     }
 }

@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, ChildStdout, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use libbpf_rs::query::MapInfoIter;
 use nix::sys::signal::{Signal, kill};
@@ -12,11 +12,8 @@ use onramp_loader::telemetry::{Event, Item, Level, Options, Stream, What};
 use onramp_net::Namespace;
 
 use crate::cli::DEFAULT;
-use crate::traffic::namespace;
+use crate::traffic::{PATIENCE, namespace};
 use crate::{Attachments, root_or_skip};
-
-/// Longest wait for an event.
-const PATIENCE: Duration = Duration::from_secs(20);
 
 /// `plain` attached, and a namespace whose flows use it; `None`, having said so, without root.
 ///

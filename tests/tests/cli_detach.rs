@@ -6,7 +6,7 @@ use std::time::Duration;
 use nix::sys::socket::{getsockopt, setsockopt, sockopt::TcpCongestion};
 use onramp_net::Namespace;
 use onramp_tests::cli::{DEFAULT, host_state, json, onramp, state};
-use onramp_tests::traffic::{Transfer, namespace, within};
+use onramp_tests::traffic::{Transfer, eventually, namespace};
 use onramp_tests::wire::{FAR, Fate, NEAR, Wire};
 use onramp_tests::{Attachments, cli, root_or_skip};
 
@@ -85,7 +85,7 @@ fn what_lost_its_pins_by_other_means_is_explained_and_cleared() {
     attach_as_default(&inside, "search");
     let transfer = Transfer::start(&inside, 1_000_000);
     std::fs::remove_dir_all(onramp_loader::ROOT).unwrap();
-    assert!(within(Duration::from_secs(5), || state("search").as_deref() == Some("lingering")));
+    assert!(eventually(|| state("search").as_deref() == Some("lingering")));
     assert_eq!(inside.sysctl_get(DEFAULT).unwrap(), "onramp_search");
 
     let report = json("detach search");
@@ -166,6 +166,6 @@ fn a_socket_that_may_not_be_moved_is_reported_and_the_rest_is_done() {
     let again = onramp("--json detach --all");
     assert_eq!(again.code, Some(5), "{again:?}");
     drop(socket);
-    assert!(within(Duration::from_secs(10), || state("fixed").is_none()));
+    assert!(eventually(|| state("fixed").is_none()));
     assert_eq!(host_state(&[]), before);
 }

@@ -3,11 +3,8 @@
 use std::time::Duration;
 
 use onramp_tests::cli::{self, DEFAULT, host_state, json, onramp, state};
-use onramp_tests::traffic::{namespace, within};
+use onramp_tests::traffic::{eventually, namespace};
 use onramp_tests::{Attachments, root_or_skip};
-
-/// More than the time that the tests give, and less than they could take by mistake.
-const LONG_ENOUGH: Duration = Duration::from_secs(6);
 
 /// Processes that wait for an algorithm's time to be over.
 fn watches(algorithm: &str) -> usize {
@@ -42,8 +39,8 @@ fn what_is_attached_for_a_time_detaches_by_itself() {
     assert_eq!(inside.sysctl_get(DEFAULT).unwrap(), "onramp_search");
     assert_eq!(watches("search"), 1);
 
-    assert!(within(LONG_ENOUGH, || host_state(&[&inside]) == before), "{:?}", onramp("status"));
-    assert!(within(LONG_ENOUGH, || watches("search") == 0));
+    assert!(eventually(|| host_state(&[&inside]) == before), "{:?}", onramp("status"));
+    assert!(eventually(|| watches("search") == 0));
 }
 
 #[test]
@@ -56,7 +53,7 @@ fn what_is_confirmed_stays() {
     let confirmed = json("attach plain --confirm");
     assert_eq!(confirmed["confirmed"], true);
     assert_eq!(json("status")["algorithms"][0]["expires_at_us"], serde_json::Value::Null);
-    assert!(within(LONG_ENOUGH, || watches("plain") == 0));
+    assert!(eventually(|| watches("plain") == 0));
     assert_eq!(state("plain").as_deref(), Some("attached"));
     // Again, and of what never had a limit, is no error.
     assert_eq!(json("attach plain --confirm")["confirmed"], false);
@@ -73,10 +70,10 @@ fn a_later_attachment_is_not_detached_by_an_earlier_limit() {
     onramp("attach plain --for 2s").ok();
     onramp("detach plain").ok();
     onramp("attach plain --for 1h").ok();
-    assert!(within(LONG_ENOUGH, || watches("plain") == 1));
+    assert!(eventually(|| watches("plain") == 1));
     assert_eq!(state("plain").as_deref(), Some("attached"));
     onramp("detach plain").ok();
-    assert!(within(Duration::from_secs(15), || watches("plain") == 0));
+    assert!(eventually(|| watches("plain") == 0));
 }
 
 #[test]
@@ -92,12 +89,12 @@ fn a_limit_holds_also_when_the_command_is_killed_right_after_attaching() {
         let _ = child.kill();
         child.wait().unwrap();
         if state("search").as_deref() == Some("attached") {
-            assert!(within(LONG_ENOUGH, || host_state(&[]) == before), "{:?}", onramp("status"));
+            assert!(eventually(|| host_state(&[]) == before), "{:?}", onramp("status"));
         } else {
             onramp("detach --all").ok();
         }
     }
-    assert!(within(LONG_ENOUGH, || watches("search") == 0));
+    assert!(eventually(|| watches("search") == 0));
 }
 
 #[test]

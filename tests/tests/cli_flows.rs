@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use onramp_net::Namespace;
 use onramp_tests::cli::{self, DEFAULT, Ran, json, onramp};
 use onramp_tests::sender::Sender;
-use onramp_tests::traffic::{Transfer, namespace, within};
+use onramp_tests::traffic::{Transfer, eventually, namespace};
 use onramp_tests::wire::{Fate, Wire};
 use onramp_tests::{Attachments, root_or_skip};
 use serde_json::Value;
@@ -47,7 +47,7 @@ fn flows_agree_with_ss() {
     let mut sender = connect("onramp_fixed");
     sender.send(400_000);
     // At rest nothing changes between the two listings.
-    assert!(within(Duration::from_secs(10), || flow_of(&sender)["outstanding_segments"] == 0));
+    assert!(eventually(|| flow_of(&sender)["outstanding_segments"] == 0));
     let flow = flow_of(&sender);
     let ss = sender.wire.near.command("ss").args(["-tinH"]).output().unwrap();
     let ss = String::from_utf8(ss.stdout).unwrap();
@@ -92,7 +92,7 @@ fn searchs_exports_are_listed_by_name() {
     let mut sender = connect("onramp_search");
     assert_eq!(flow_of(&sender)["state"], "no_data_yet");
     sender.send(50_000);
-    assert!(within(Duration::from_secs(10), || flow_of(&sender)["state"] == "slow_start"));
+    assert!(eventually(|| flow_of(&sender)["state"] == "slow_start"));
     let flow = flow_of(&sender);
     for export in json("list search")["algorithms"][0]["exports"].as_array().unwrap() {
         let name = export["name"].as_str().unwrap();
@@ -139,7 +139,7 @@ fn tuning_reaches_a_flow_under_way() {
     onramp("attach fixed --set exit_window_bytes=1000000000").ok();
     let mut sender = connect("onramp_fixed");
     sender.send(100_000);
-    assert!(within(Duration::from_secs(10), || flow_of(&sender)["outstanding_segments"] == 0));
+    assert!(eventually(|| flow_of(&sender)["outstanding_segments"] == 0));
     let before = flow_of(&sender);
     assert_eq!(
         (&before["state"], &before["parameters_generation"]),
@@ -152,7 +152,7 @@ fn tuning_reaches_a_flow_under_way() {
     assert!(said.contains("generation 1"), "{said}");
     assert!(said.contains("undo: onramp tune fixed exit_window_bytes=1000000000"), "{said}");
     sender.send(100_000);
-    assert!(within(Duration::from_secs(10), || flow_of(&sender)["state"] == "left"), "{}", flow_of(&sender));
+    assert!(eventually(|| flow_of(&sender)["state"] == "left"), "{}", flow_of(&sender));
     let after = flow_of(&sender);
     assert_eq!((&after["exit"]["reason"], &after["parameters_generation"]), (&"algorithm".into(), &1.into()));
 

@@ -13,7 +13,7 @@ use onramp_tests::bottleneck::bottleneck;
 use onramp_tests::cli::{json, onramp};
 use onramp_tests::recorder::Recorder;
 use onramp_tests::sender::Sender;
-use onramp_tests::traffic::within;
+use onramp_tests::traffic::eventually;
 use onramp_tests::wire::{Data, Fate, Wire};
 use onramp_tests::{Attachments, root_or_skip};
 use serde_json::Value;
@@ -21,7 +21,6 @@ use tempfile::tempdir;
 
 /// One way; the RTT is twice this and the queue.
 const DELAY: Duration = Duration::from_millis(15);
-const LONG: Duration = Duration::from_secs(20);
 
 /// A slow start into a queue that overflows, an idle time after which slow start begins anew, and more data.
 fn traffic(control: &str, between: impl FnOnce()) {
@@ -32,10 +31,10 @@ fn traffic(control: &str, between: impl FnOnce()) {
     sender.send(300_000);
     between();
     sender.send(1_500_000);
-    assert!(within(LONG, || sender.unacknowledged() == 0));
+    assert!(eventually(|| sender.unacknowledged() == 0));
     std::thread::sleep(Duration::from_millis(900));
     sender.send(600_000);
-    assert!(within(LONG, || sender.unacknowledged() == 0));
+    assert!(eventually(|| sender.unacknowledged() == 0));
 }
 
 fn replayed(directory: &Path, algorithm: Algorithm) -> Value {
@@ -155,7 +154,7 @@ fn a_killed_recorder_leaves_what_was_flushed_and_nothing_in_the_kernel() {
     let mut sender = Sender::connect(wire, &plain.congestion_control());
     let flushed =
         || directory.join("acks-000001.parquet").exists() && directory.join("flows-000001.parquet").exists();
-    assert!(within(LONG, || {
+    assert!(eventually(|| {
         sender.send(50_000);
         flushed()
     }));
@@ -172,7 +171,7 @@ fn a_killed_recorder_leaves_what_was_flushed_and_nothing_in_the_kernel() {
     // The flow goes on, and the next recorder hears of it again.
     let next = home.path().join("next");
     let recorder = Recorder::start(&next, "--for 1s");
-    assert!(within(LONG, || {
+    assert!(eventually(|| {
         sender.send(50_000);
         Manifest::read(&next).is_ok_and(|manifest| manifest.complete)
     }));
@@ -198,7 +197,7 @@ fn a_full_disk_ends_the_recording_with_what_was_written() {
     // Slow enough for several files to fit.
     let wire = Wire::lay(DELAY, bottleneck(800_000, 60));
     let mut sender = Sender::connect(wire, &plain.congestion_control());
-    assert!(within(Duration::from_secs(60), || {
+    assert!(eventually(|| {
         sender.send(20_000);
         recorder.has_ended()
     }));
@@ -252,7 +251,7 @@ fn only_flows_that_pass_the_filter_are_recorded_and_a_used_directory_is_refused(
     let wire = Wire::lay(DELAY, |_| Fate::Deliver);
     let mut sender = Sender::connect(wire, &plain.congestion_control());
     sender.send(300_000);
-    assert!(within(LONG, || sender.unacknowledged() == 0));
+    assert!(eventually(|| sender.unacknowledged() == 0));
     for recorder in recorders {
         recorder.end().ok();
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use onramp_tests::cli::{self, Ran, host_state, json, onramp};
-use onramp_tests::traffic::{namespace, within};
+use onramp_tests::traffic::{eventually, namespace};
 use onramp_tests::{Attachments, root_or_skip};
 
 /// Runs a shell command under `onramp run`.
@@ -146,8 +146,7 @@ fn a_run_that_is_killed_is_explained_and_cleared() {
     assert_eq!(host_state(&[]), before);
     // The command itself was left alone.
     kill(Pid::from_raw(pid), Signal::SIGKILL).unwrap();
-    assert!(within(Duration::from_secs(5), || !std::path::Path::new(&format!("/proc/{pid}")).exists()
-        || zombie(pid)));
+    assert!(eventually(|| !std::path::Path::new(&format!("/proc/{pid}")).exists() || zombie(pid)));
 }
 
 fn zombie(pid: i32) -> bool {

@@ -16,7 +16,7 @@ use onramp_tests::bottleneck::bottleneck;
 use onramp_tests::cli::{self, host_state, json, onramp};
 use onramp_tests::sender::Sender;
 use onramp_tests::telemetry::{events, stream, until_ended};
-use onramp_tests::traffic::within;
+use onramp_tests::traffic::eventually;
 use onramp_tests::wire::Wire;
 use onramp_tests::{Attachments, root_or_skip};
 use serde_json::Value;
@@ -26,7 +26,6 @@ const DELAY: Duration = Duration::from_millis(50);
 /// Bytes per second, and segments of the queue: slow start overflows it.
 const RATE: u32 = 1_500_000;
 const QUEUE: u32 = 300;
-const LONG: Duration = Duration::from_secs(20);
 /// Flows whose every acknowledgement is compared.
 const FLOWS: usize = 5;
 
@@ -73,7 +72,7 @@ impl Drop for Watch {
 fn transfer(control: &str) -> String {
     let mut sender = Sender::connect(Wire::lay(DELAY, bottleneck(RATE, QUEUE)), control);
     sender.send(2_000_000);
-    assert!(within(LONG, || sender.unacknowledged() == 0));
+    assert!(eventually(|| sender.unacknowledged() == 0));
     sender.stream.local_addr().unwrap().to_string()
 }
 
@@ -213,14 +212,14 @@ fn a_flow_under_way_is_passed_over_unless_asked_for() {
     }
     let mut sender = Sender::connect(Wire::lay(DELAY, bottleneck(RATE, QUEUE)), "reno");
     sender.send(30_000);
-    assert!(within(LONG, || sender.unacknowledged() == 0));
+    assert!(eventually(|| sender.unacknowledged() == 0));
     let local = sender.stream.local_addr().unwrap().to_string();
     let filter = format!("src {local}");
     let without = Watch::start(&format!("--algorithms search {filter}"));
     let with = Watch::start(&format!("--algorithms search --under-way {filter}"));
     let other = Watch::start("--algorithms search --under-way src 203.0.113.1");
     sender.send(100_000);
-    assert!(within(LONG, || sender.unacknowledged() == 0));
+    assert!(eventually(|| sender.unacknowledged() == 0));
     let (without, with, other) = (without.report(), with.report(), other.report());
     assert!(without["skipped_under_way"].as_u64().unwrap() >= 1, "{without}");
     assert_eq!(without["flows"], Value::Array(Vec::new()));
@@ -252,8 +251,8 @@ fn nothing_is_left_of_a_killed_shadow_and_its_flows_go_on() {
     kill(Pid::from_raw(watch.pid()), Signal::SIGKILL).unwrap();
     drop(watch);
     sender.send(100_000);
-    assert!(within(LONG, || sender.unacknowledged() == 0));
-    assert!(within(LONG, || added() == 0), "{:?}", objects());
+    assert!(eventually(|| sender.unacknowledged() == 0));
+    assert!(eventually(|| added() == 0), "{:?}", objects());
     assert_eq!(host_state(&[]), state);
 }
 

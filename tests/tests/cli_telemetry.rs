@@ -14,12 +14,10 @@ use onramp_tests::cli::{host_state, json, onramp};
 use onramp_tests::recorder::Recorder;
 use onramp_tests::sender::Sender;
 use onramp_tests::telemetry::{events, rest, stream, until_ended};
-use onramp_tests::traffic::within;
+use onramp_tests::traffic::eventually;
 use onramp_tests::wire::{Fate, Wire};
 use onramp_tests::{Attachments, root_or_skip};
 use tempfile::tempdir;
-
-const LONG: Duration = Duration::from_secs(20);
 
 fn connect(control: &str) -> Sender {
     Sender::connect(Wire::lay(Duration::from_millis(10), |_| Fate::Deliver), control)
@@ -27,7 +25,7 @@ fn connect(control: &str) -> Sender {
 
 fn sent(sender: &mut Sender, bytes: usize) {
     sender.send(bytes);
-    assert!(within(LONG, || sender.unacknowledged() == 0));
+    assert!(eventually(|| sender.unacknowledged() == 0));
 }
 
 fn ceiling() -> String {

@@ -16,11 +16,9 @@ use onramp_loader::algorithm::find;
 use onramp_tests::cli::{self, host_state, json, onramp};
 use onramp_tests::sender::Sender;
 use onramp_tests::telemetry::{keepers, rings};
-use onramp_tests::traffic::within;
+use onramp_tests::traffic::eventually;
 use onramp_tests::wire::{Fate, Wire};
 use onramp_tests::{Attachments, root_or_skip};
-
-const LONG: Duration = Duration::from_secs(20);
 
 /// What a terminal is set to, as far as it can be compared.
 type Settings = (u32, u32, u32, u32, [u8; 32]);
@@ -86,7 +84,7 @@ impl Terminal {
     }
 
     fn shows(&mut self, what: &str) {
-        let shown = within(LONG, || self.words().contains(what));
+        let shown = eventually(|| self.words().contains(what));
         assert!(shown, "{what:?} in {}", self.words());
     }
 
@@ -96,7 +94,7 @@ impl Terminal {
         command.args(arguments.split_whitespace()).env("TERM", "xterm-256color");
         let side = || Stdio::from(self.near.try_clone().unwrap());
         let top = Top(command.stdin(side()).stdout(side()).stderr(side()).spawn().unwrap());
-        assert!(within(LONG, || self.text().contains("\x1b[?1049h")), "no picture: {}", self.text());
+        assert!(eventually(|| self.text().contains("\x1b[?1049h")), "no picture: {}", self.text());
         self.shows("onramp top");
         assert_ne!(settings_of(&self.near), self.before, "keys come one by one");
         top
@@ -131,7 +129,7 @@ impl Top {
     }
 
     fn code(&mut self) -> Option<i32> {
-        assert!(within(LONG, || self.0.try_wait().unwrap().is_some()), "it does not end");
+        assert!(eventually(|| self.0.try_wait().unwrap().is_some()), "it does not end");
         self.0.wait().unwrap().code()
     }
 }
@@ -164,7 +162,7 @@ fn a_flow_is_shown_opened_and_tuned() {
     // Several at once in what Enter opens: the second consumer hears every acknowledgement.
     terminal.press("\r");
     terminal.shows("left slow start by algorithm at");
-    assert!(within(LONG, || onramp_loader::consumers().unwrap().len() == 2));
+    assert!(eventually(|| onramp_loader::consumers().unwrap().len() == 2));
     sender.send(100_000);
     terminal.shows("delivery rate by round");
 
@@ -183,7 +181,7 @@ fn a_flow_is_shown_opened_and_tuned() {
     // Else it would begin a sequence.
     thread::sleep(Duration::from_millis(500));
     terminal.shows("REMOTE");
-    assert!(within(LONG, || onramp_loader::consumers().unwrap().len() == 1));
+    assert!(eventually(|| onramp_loader::consumers().unwrap().len() == 1));
     assert!(!terminal.text().contains("\x1b[38;"), "no colour");
     drop(sender);
     terminal.shows("1 ended");
@@ -222,7 +220,7 @@ fn the_terminal_is_given_back_on_every_end() {
     assert_eq!(top.code(), Some(1));
     terminal.assert_restored("error");
     assert!(terminal.text().rsplit("\x1b[?1049l").next().unwrap().contains("error: "), "said afterwards");
-    assert!(within(LONG, || state() == before), "{:?}, before {before:?}", state());
+    assert!(eventually(|| state() == before), "{:?}, before {before:?}", state());
 }
 
 #[test]

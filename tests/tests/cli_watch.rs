@@ -12,14 +12,13 @@ use onramp_tests::bottleneck::bottleneck;
 use onramp_tests::cli::{self, Ran, host_state, onramp};
 use onramp_tests::sender::Sender;
 use onramp_tests::telemetry::{keepers, rings};
-use onramp_tests::traffic::within;
+use onramp_tests::traffic::eventually;
 use onramp_tests::wire::{Data, Fate, Wire};
 use onramp_tests::{Attachments, root_or_skip};
 use serde_json::Value;
 
 /// One way.
 const DELAY: Duration = Duration::from_millis(10);
-const LONG: Duration = Duration::from_secs(20);
 
 /// Consumers that are there now.
 fn watchers() -> usize {
@@ -36,7 +35,7 @@ impl Watcher {
         let mut command = cli::command(["watch"]);
         command.args(arguments.split_whitespace()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let watcher = Self(Some(command.spawn().unwrap()));
-        assert!(within(LONG, || watchers() == before + 1), "it does not watch");
+        assert!(eventually(|| watchers() == before + 1), "it does not watch");
         watcher
     }
 
@@ -81,7 +80,7 @@ fn flow(bytes: usize) {
     let wire = Wire::lay(DELAY, |_| Fate::Deliver);
     let mut sender = Sender::connect(wire, "onramp_fixed");
     sender.send(bytes);
-    assert!(within(LONG, || sender.unacknowledged() == 0));
+    assert!(eventually(|| sender.unacknowledged() == 0));
 }
 
 fn attach(attachments: &Attachments) {
@@ -174,7 +173,7 @@ fn a_loss_is_told_with_its_states() {
     let wire = Wire::lay(DELAY, move |data: Data| if data.number == 60 { Fate::Drop } else { queue(data) });
     let mut sender = Sender::connect(wire, "onramp_plain");
     sender.send(400_000);
-    assert!(within(LONG, || sender.unacknowledged() == 0));
+    assert!(eventually(|| sender.unacknowledged() == 0));
     drop(sender);
     let text = watcher.end().ok();
     let rows = rows(&text);
@@ -196,7 +195,7 @@ fn every_end_is_clean() {
     let state = || (host_state(&[]), rings(), keepers());
     let before = state();
     // The keeper notices the end by itself, a moment later.
-    let nothing_left = || within(LONG, || state() == before);
+    let nothing_left = || eventually(|| state() == before);
     for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
         let mut watcher = Watcher::start("");
         watcher.signal(signal);

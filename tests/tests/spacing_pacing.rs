@@ -10,7 +10,7 @@ use std::time::Duration;
 use onramp_loader::{AttachOptions, ExitReason, Phase};
 use onramp_tests::capture::{Capture, fastest};
 use onramp_tests::sender::Sender;
-use onramp_tests::traffic::within;
+use onramp_tests::traffic::eventually;
 use onramp_tests::wire::{Fate, Wire};
 use onramp_tests::{Attachments, root_or_skip};
 
@@ -23,7 +23,8 @@ const BURST: usize = 20;
 /// Segment size, bytes.
 const MSS: usize = 1448;
 
-/// A wire on which the next data packet can be lost, a sender on it that spaces at [`RATE`], and a capture where they leave.
+/// A wire on which the next data packet can be lost, a sender on it that spaces at [`RATE`], and a capture where they
+/// leave.
 struct Stage {
     sender: Sender,
     capture: Capture,
@@ -50,11 +51,11 @@ impl Stage {
     /// Sends so much and waits until all of it is acknowledged.
     fn settle(&mut self, bytes: usize) {
         self.sender.send(bytes);
-        assert!(within(Duration::from_secs(10), || self.sender.unacknowledged() == 0));
+        assert!(eventually(|| self.sender.unacknowledged() == 0));
     }
 
-    /// Bursts leave at this rate, within ten percent. The first ones after an exit may still fill the window: one of five
-    /// has to.
+    /// Bursts leave at this rate, within ten percent. The first ones after an exit may still fill the window: one of
+    /// five has to.
     fn assert_paced(&mut self, expected: f64) {
         let rates: Vec<f64> = (0..5).map(|_| self.burst_rate()).collect();
         assert!(rates.iter().any(|rate| near(*rate, expected)), "{rates:?} bytes/s, expected {expected}");

@@ -11,7 +11,7 @@ use onramp_net::Namespace;
 use onramp_tests::cli::DEFAULT;
 use onramp_tests::sender::Sender;
 use onramp_tests::telemetry::{events, lost, rest, rings, stream, until_ended};
-use onramp_tests::traffic::{Transfer, namespace, within};
+use onramp_tests::traffic::{Transfer, eventually, namespace};
 use onramp_tests::wire::{Data, Fate, Wire};
 use onramp_tests::{Attachments, root_or_skip};
 
@@ -42,7 +42,7 @@ fn flow(control: &str, bytes: usize) {
 fn short_flows(inside: &Namespace, number: usize) {
     for _ in 0..number {
         let transfer = Transfer::start(inside, 1_000_000);
-        assert!(within(Duration::from_secs(5), || transfer.received() > 0));
+        assert!(eventually(|| transfer.received() > 0));
     }
 }
 
@@ -287,7 +287,7 @@ fn a_late_consumer_is_told_of_flows_under_way_and_wishes_change() {
     assert_eq!(rest(&mut late), [], "off");
     late.set(&Wish::new(Level::Round)).unwrap();
     let mut items = Vec::new();
-    within(Duration::from_secs(5), || {
+    eventually(|| {
         items.extend(rest(&mut late));
         counts(&items).contains_key("round")
     });
@@ -369,7 +369,7 @@ fn a_stream_outlives_attaching_and_detaching_and_leaves_nothing() {
     }
     drop(stream);
     assert!(!std::path::Path::new(onramp_loader::ROOT).exists(), "no pin is left");
-    assert!(within(Duration::from_secs(2), || added() == 0), "no ring is left");
+    assert!(eventually(|| added() == 0), "no ring is left");
 }
 
 #[test]

@@ -7,9 +7,7 @@ use std::time::{Duration, Instant};
 use onramp_net::Namespace;
 use onramp_tests::Attachments;
 use onramp_tests::telemetry::{Consumer, attached, keepers, rings};
-use onramp_tests::traffic::{Transfer, within};
-
-const LONG: Duration = Duration::from_secs(20);
+use onramp_tests::traffic::{PATIENCE, Transfer, eventually};
 
 /// What [`Consumer`] runs.
 #[test]
@@ -42,7 +40,7 @@ impl Cgroup {
     fn freeze(&self) {
         fs::write(self.path.join("cgroup.freeze"), "1").unwrap();
         let frozen = || fs::read_to_string(self.path.join("cgroup.events")).unwrap().contains("frozen 1");
-        assert!(within(LONG, frozen), "it does not freeze");
+        assert!(eventually(frozen), "it does not freeze");
     }
 
     fn thaw(&self) {
@@ -53,7 +51,7 @@ impl Cgroup {
 impl Drop for Cgroup {
     fn drop(&mut self) {
         let _ = fs::write(self.path.join("cgroup.freeze"), "0");
-        let removed = within(LONG, || {
+        let removed = eventually(|| {
             let pids = fs::read_to_string(self.path.join("cgroup.procs")).unwrap_or_default();
             for pid in pids.lines() {
                 // It may have ended meanwhile.
@@ -87,7 +85,7 @@ impl Scene {
         };
         cgroup.hold(consumer.pid());
         let mut keeper = Vec::new();
-        assert!(within(LONG, || {
+        assert!(eventually(|| {
             keeper = keepers();
             keeper.retain(|pid| !before.contains(pid));
             keeper.len() == 1
@@ -116,8 +114,8 @@ fn nothing_is_written_for_a_frozen_consumer_and_it_is_told_for_how_long() {
     let before = Instant::now();
     scene.cgroup.freeze();
     let at = scene.numbered();
-    assert!(within(LONG, || scene.numbered() > at), "its lease has not run out yet");
-    assert!(within(LONG, || scene.is_quiet()), "its lease runs out");
+    assert!(eventually(|| scene.numbered() > at), "its lease has not run out yet");
+    assert!(eventually(|| scene.is_quiet()), "its lease runs out");
     assert!(scene.is_quiet(), "and stays so");
 
     let quiet = scene.numbered();
@@ -126,11 +124,11 @@ fn nothing_is_written_for_a_frozen_consumer_and_it_is_told_for_how_long() {
     // Consumer and keeper go on in any order: what had no room may be told before what was not written.
     let mut unobserved = 0;
     while unobserved == 0 {
-        assert!(thawed.elapsed() < LONG, "it is never told");
+        assert!(thawed.elapsed() < PATIENCE, "it is never told");
         unobserved = scene.consumer.line("lost").split_once(' ').unwrap().1.parse().unwrap();
     }
     assert!(Duration::from_micros(unobserved) < before.elapsed(), "{unobserved} us");
-    assert!(within(LONG, || scene.numbered() > quiet), "it is told again");
+    assert!(eventually(|| scene.numbered() > quiet), "it is told again");
     let consumers = onramp_loader::consumers().unwrap();
     assert_eq!(consumers.iter().map(|one| one.pid).collect::<Vec<_>>(), [scene.consumer.pid()]);
     assert_eq!(consumers[0].unobserved.as_micros(), u128::from(unobserved));
@@ -144,11 +142,11 @@ fn a_frozen_consumer_whose_slot_was_cleared_ends_with_an_error() {
     scene.cgroup.freeze();
     // Asking clears it, but not before its lease has run out.
     assert_eq!(onramp_loader::consumers().unwrap().len(), 1);
-    assert!(within(LONG, || onramp_loader::consumers().unwrap().is_empty()));
+    assert!(eventually(|| onramp_loader::consumers().unwrap().is_empty()));
     assert!(scene.transfer.goes_on());
     scene.cgroup.thaw();
     assert!(scene.consumer.line("ended").contains("onramp-keeper"));
-    assert!(within(LONG, || keepers().len() == keepers_before - 1), "the keeper has nothing left to keep");
-    assert!(within(LONG, || rings().len() == rings_before - 1), "its ring has gone with it");
+    assert!(eventually(|| keepers().len() == keepers_before - 1), "the keeper has nothing left to keep");
+    assert!(eventually(|| rings().len() == rings_before - 1), "its ring has gone with it");
     assert_eq!(onramp_loader::consumers().unwrap(), []);
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use onramp_tests::telemetry::{Consumer, attached, keepers, rings};
-use onramp_tests::traffic::{Transfer, within};
+use onramp_tests::traffic::{Transfer, eventually};
 
 /// What [`Consumer`] runs.
 #[test]
@@ -23,10 +23,10 @@ fn a_killed_consumer_leaves_neither_ring_nor_slot() {
     assert_eq!(onramp_loader::consumers().unwrap()[0].pid, consumer.pid());
     let added = |one: &[u32]| rings().iter().filter(|ring| !one.contains(ring)).count();
     assert_eq!(added(&rings_before), 1);
-    assert!(within(Duration::from_secs(2), || keepers().len() == keepers_before.len() + 1));
+    assert!(eventually(|| keepers().len() == keepers_before.len() + 1));
     consumer.signal(Signal::SIGKILL);
-    assert!(within(Duration::from_secs(3), || added(&rings_before) == 0), "the ring goes at once");
-    assert!(within(Duration::from_secs(3), || keepers() == keepers_before), "and the keeper");
+    assert!(eventually(|| added(&rings_before) == 0), "its keeper frees the ring");
+    assert!(eventually(|| keepers() == keepers_before), "and ends");
     assert_eq!(onramp_loader::consumers().unwrap(), []);
 }
 
@@ -36,14 +36,14 @@ fn a_consumer_killed_together_with_its_keeper_is_cleared_by_the_next_command() {
     let Some((_attached, _)) = attached(test) else { return };
     let (rings_before, keepers_before) = (rings(), keepers());
     let consumer = Consumer::start();
-    assert!(within(Duration::from_secs(2), || keepers().len() == keepers_before.len() + 1));
+    assert!(eventually(|| keepers().len() == keepers_before.len() + 1));
     for keeper in keepers().into_iter().filter(|pid| !keepers_before.contains(pid)) {
         kill(Pid::from_raw(keeper), Signal::SIGKILL).unwrap();
     }
     consumer.signal(Signal::SIGKILL);
     // Its lease of five seconds runs out.
-    assert!(within(Duration::from_secs(10), || onramp_loader::consumers().unwrap().is_empty()));
-    assert!(within(Duration::from_secs(2), || rings().iter().all(|ring| rings_before.contains(ring))));
+    assert!(eventually(|| onramp_loader::consumers().unwrap().is_empty()));
+    assert!(eventually(|| rings().iter().all(|ring| rings_before.contains(ring))));
 }
 
 #[test]
@@ -73,12 +73,12 @@ fn without_its_keeper_a_stream_ends_with_an_error() {
     let Some((_attached, _)) = attached("without_its_keeper_a_stream_ends_with_an_error") else { return };
     let before = keepers();
     let mut stream = onramp_tests::telemetry::stream(onramp_loader::telemetry::Level::Exit);
-    assert!(within(Duration::from_secs(2), || keepers().len() == before.len() + 1));
+    assert!(eventually(|| keepers().len() == before.len() + 1));
     for keeper in keepers().into_iter().filter(|pid| !before.contains(pid)) {
         kill(Pid::from_raw(keeper), Signal::SIGKILL).unwrap();
     }
     let mut error = None;
-    within(Duration::from_secs(3), || {
+    eventually(|| {
         error = stream.next_within(Duration::from_millis(10)).err();
         error.is_some()
     });

@@ -7,7 +7,7 @@ use onramp_loader::algorithm::{self, Flow};
 use onramp_loader::telemetry::{Event, Item, Level, What};
 use onramp_tests::sender::Sender;
 use onramp_tests::telemetry::{events, stream, until_ended};
-use onramp_tests::traffic::within;
+use onramp_tests::traffic::eventually;
 use onramp_tests::wire::{Data, Fate, Wire};
 use onramp_tests::{Attachments, root_or_skip};
 
@@ -49,7 +49,7 @@ fn recorded_acknowledgements_give_the_same_verdicts_again() {
         let mut sender =
             Sender::connect(Wire::lay(Duration::from_millis(15), fate), &algorithm.congestion_control());
         sender.send(100_000);
-        assert!(within(Duration::from_secs(5), || sender.flow().info.bytes_acked > 60_000));
+        assert!(eventually(|| sender.flow().info.bytes_acked > 60_000));
         // Comes in the middle and goes on from the state it is told.
         let mut late = stream(Level::Ack);
         sender.send(900_000);
