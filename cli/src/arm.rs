@@ -1,5 +1,5 @@
-//! Arms of an experiment: the kernel's own controls by their kernel name, ours by algorithm name, with settings of their
-//! own. What was attached for them is detached with them.
+//! Arms of an experiment: the kernel's own controls by their kernel name, ours by algorithm name, with settings of
+//! their own. What was attached for them is detached with them.
 
 mod attachments;
 mod written;

@@ -220,8 +220,9 @@ fn one(side: &'static str, host: &HostSpec, address: Ipv4Addr) -> Result<(Namesp
     Ok((namespace, tun))
 }
 
-/// A namespace with a small table of its own for TCP connections, which its maker's setting gives it (Linux 6.1), where there
-/// is one for the whole machine otherwise: whoever looks at the connections a hundred times a second walks it each time.
+/// A namespace with a small table of its own for TCP connections, which its maker's setting gives it (Linux 6.1), where
+/// there is one for the whole machine otherwise: whoever looks at the connections a hundred times a second walks it
+/// each time.
 fn with_own_connections() -> Result<Namespace, NamespaceError> {
     let maker = Namespace::create()?;
     maker.sysctl_set("net.ipv4.tcp_child_ehash_entries", CONNECTIONS)?;

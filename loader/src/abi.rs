@@ -1,5 +1,5 @@
-//! What crosses from the kernel: `bpf/abi.h` in Rust; events are in `telemetry/layout.rs`. The sizes are asserted on both sides, and a test compares every
-//! field with the BTF of the built objects.
+//! What crosses from the kernel: `bpf/abi.h` in Rust; events are in `telemetry/layout.rs`. The sizes are asserted on
+//! both sides, and a test compares every field with the BTF of the built objects.
 
 use aya::Pod;
 

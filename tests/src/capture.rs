@@ -28,8 +28,8 @@ pub struct Captured {
     pub bytes: usize,
 }
 
-/// Keeps every IPv4 packet of a namespace from the start on. At the sender's end the times are those at which the kernel
-/// let a packet out: no wire's lateness is in them.
+/// Keeps every IPv4 packet of a namespace from the start on. At the sender's end the times are those at which the
+/// kernel let a packet out: no wire's lateness is in them.
 pub struct Capture {
     socket: OwnedFd,
 }

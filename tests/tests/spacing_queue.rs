@@ -1,5 +1,5 @@
-//! Queues too small for slow start's bursts: plain overflows them, what spaces and what holds the window does not. Counts,
-//! over the emulator, with the kernel's TCP.
+//! Queues too small for slow start's bursts: plain overflows them, what spaces and what holds the window does not.
+//! Counts, over the emulator, with the kernel's TCP.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -78,7 +78,8 @@ fn download(algorithm: &str, settings: &[&str], queue_pct: u64, bytes: usize) ->
     Download { drops, looks }
 }
 
-/// Less than four paths: it ends before congestion avoidance, which grows by a twentieth per RTT, fills a quarter of one.
+/// Less than four paths: it ends before congestion avoidance, which grows by a twentieth per RTT, fills a quarter of
+/// one.
 const START: usize = 1_900_000;
 
 #[test]

@@ -8,8 +8,8 @@ use common::pairs::{ENDS, Rounds, bounds, sorted_median};
 use common::random::{Random, check};
 use proptest::prelude::*;
 
-/// The sketch's median of one round of these rates, and the rates as they were. With an RTT of one second and segments of
-/// so many bytes the threshold is the rate.
+/// The sketch's median of one round of these rates, and the rates as they were. With an RTT of one second and segments
+/// of so many bytes the threshold is the rate.
 fn sketched(rates: &[u64]) -> (u64, Vec<u64>) {
     let mss = if sorted_median(rates).unwrap() < 1 << 30 { 1 } else { 16 };
     let mut rounds = Rounds::new("best", &["min_rate=0"]);

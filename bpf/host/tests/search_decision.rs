@@ -23,8 +23,9 @@ fn case_13_ten_further_doublings_never_leave() {
     }
 }
 
-/// Neqo's rounds: once per RTT a single ACK for what was sent in the RTT before, and twice as much as it acknowledges is
-/// sent. A round of which a quarter arrives shows one round later, when what it should have brought is looked back at.
+/// Neqo's rounds: once per RTT a single ACK for what was sent in the RTT before, and twice as much as it acknowledges
+/// is sent. A round of which a quarter arrives shows one round later, when what it should have brought is looked back
+/// at.
 #[test]
 fn case_14_the_second_round_with_a_quarter_acknowledged_leaves_with_the_window_unchanged() {
     for rounds in [8, 9, 10, 12] {

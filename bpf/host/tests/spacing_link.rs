@@ -62,7 +62,8 @@ fn spaced_slow_start_fills_the_path_without_a_drop_whatever_the_queue() {
             let spaced = carry(name, settings, path);
             println!("{}", line(&format!("{name} {}", settings.join(" ")), &path, &spaced));
             if spaced.exit.is_none() && queue_pct == 10 {
-                // Nothing ends slow start, and the median is 2 % too high, which fills a tenth of the path in three seconds.
+                // Nothing ends slow start, and the median is 2 % too high, which fills a tenth of the path in three
+                // seconds.
                 assert!(spaced.drop_us.is_some_and(|at| at > 9_000_000));
                 continue;
             }
@@ -99,8 +100,8 @@ fn a_gain_is_bounded_by_the_queue() {
     }
 }
 
-/// Jitter of the ACKs up to a tenth of the RTT makes the estimate low and late, ACKs that wait and arrive at once do not
-/// harm it. Where they arrive one closely after the other it is far too high, and nothing is spaced.
+/// Jitter of the ACKs up to a tenth of the RTT makes the estimate low and late, ACKs that wait and arrive at once do
+/// not harm it. Where they arrive one closely after the other it is far too high, and nothing is spaced.
 #[test]
 fn what_the_way_back_does_to_the_estimate() {
     let held = Back { hold_us: 5_000, ..CLEAR };
@@ -131,8 +132,8 @@ fn what_the_way_back_does_to_the_estimate() {
     }
 }
 
-/// Pairs longer than a batch of ACKs, or than what jitter bunches, tell the bottleneck again, and cost nothing where ACKs
-/// come as they should.
+/// Pairs longer than a batch of ACKs, or than what jitter bunches, tell the bottleneck again, and cost nothing where
+/// ACKs come as they should.
 #[test]
 fn longer_pairs_see_through_batches_of_acks() {
     let batches = |hold_us, jitter_us| Back { hold_us, jitter_us, gap_us: 5 };

@@ -50,7 +50,8 @@ fn fixed_gamma_is_a_share_of_the_window_whatever_was_measured() {
     assert_eq!(lose(&mut rounds, u32::MAX), (u32::MAX / 2, FIXED));
 }
 
-/// 002, simulations: 1.5 Mb/s, packets of 512 bytes, two ways of 280 ms, a buffer of 40 packets, 100 packets/s of others.
+/// 002, simulations: 1.5 Mb/s, packets of 512 bytes, two ways of 280 ms, a buffer of 40 packets, 100 packets/s of
+/// others.
 #[test]
 fn the_scenario_of_document_002() {
     let (bottleneck, others, propagation, buffer) = (1_500_000.0 / 8.0 / 512.0, 100.0, 0.56, 40.0);

@@ -14,8 +14,8 @@ use crate::failure::Usage;
 use crate::output::Output;
 
 /// A link on which a whole transfer is slow start, where algorithms work on every ACK: the window stays below its
-/// bandwidth-delay product of 37.5 MB, so that nothing queues, no RTT grows and no delivery falls behind: no algorithm has a
-/// reason to leave.
+/// bandwidth-delay product of 37.5 MB, so that nothing queues, no RTT grows and no delivery falls behind: no algorithm
+/// has a reason to leave.
 const LINK: &str = r#"
 version = 1
 name = "bench"

@@ -14,7 +14,8 @@ use crate::failure::{PARTIAL, Usage};
 /// Turn a recording into CSV, NDJSON or qlog
 ///
 /// csv is one table; ndjson is all tables, one object per row; qlog is a JSON text sequence of recovery events that
-/// qvis opens (name the file .sqlog). Exits 5 if some files of the recording could not be read; the others are exported.
+/// qvis opens (name the file .sqlog). Exits 5 if some files of the recording could not be read; the others are
+/// exported.
 #[derive(Args, Debug)]
 #[command(
     after_help = "Examples:\n  onramp export recording --format csv --table exits\n  onramp export recording --format ndjson | jq 'select(.table == \"exits\")'\n  onramp export recording --format qlog -o flows.sqlog"

@@ -2,8 +2,8 @@
 //! Does the emulated link do what its description says? Measured from outside, with UDP between the two namespaces.
 //!
 //! What varies (AQM, loss, schedule, rates, delays) is left out: [`models`] compares it with closed forms, in virtual
-//! time. Here the link has its mean rate and smallest delay. Times of arrival are the kernel's, taken when the emulator hands a packet over, so that a busy
-//! receiver does not count. Three measurements:
+//! time. Here the link has its mean rate and smallest delay. Times of arrival are the kernel's, taken when the emulator
+//! hands a packet over, so that a busy receiver does not count. Three measurements:
 //!
 //! * **Base round-trip time**: the fastest of a series of echoes, less their transmission times.
 //! * **Rate**: bytes over time at the receiver while the queue is never empty, median of ten pieces.

@@ -6,11 +6,10 @@
 //! * **More than 0.1 % of packets later than 1 ms.** 1 ms is the resolution at which the lab promises a base
 //!   round-trip time; 0.1 % is far below the share of packets (one round's worth) that a slow-start algorithm needs
 //!   to change its mind.
-//! * **Any packet later than 5 % of the base round-trip time, but no less than 2 ms and no more than 4 ms.** A
-//!   single stall early in slow start, when rounds are short, could pass for a rise of the delay. 4 ms is the
-//!   smallest rise that HyStart (`HYSTART_DELAY_MIN`) and HyStart++ (RFC 9406, `MIN_RTT_THRESH`) react to; 5 % of the
-//!   round-trip time is about what bin-based detection notices; 2 ms is what an ordinary kernel without preemption
-//!   can promise.
+//! * **Any packet later than 5 % of the base round-trip time, but no less than 2 ms and no more than 10 ms.** A
+//!   single stall early in slow start, when rounds are short, could pass for a rise of the delay. HyStart and HyStart++
+//!   (RFC 9406) react to a rise of an eighth of the round-trip time, 4 ms at least and 16 ms at most; 5 % of it is about
+//!   what bin-based detection notices; 2 ms is what an ordinary kernel without preemption can promise.
 //!
 //! Packets the kernel lost outside the models (TUN queue overflow, failed writes) make a run invalid as well: no loss
 //! without a cause.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Downloads with iperf3, each with processes of its own: server where the data come from, client (`-R`) where they go to, so that the clock is the
-//! receiver's and stops with the last byte it receives. (The other way round, `-n` stops the clock when the last byte
-//! is in the sender's socket buffer, on a long path seconds early.)
+//! Downloads with iperf3, each with processes of its own: server where the data come from, client (`-R`) where they go
+//! to, so that the clock is the receiver's and stops with the last byte it receives. (The other way round, `-n` stops
+//! the clock when the last byte is in the sender's socket buffer, on a long path seconds early.)
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -100,8 +100,9 @@ pub(super) fn version(program: &Path) -> Result<String, Iperf3Error> {
     Ok(String::from_utf8_lossy(&output.stdout).lines().next().unwrap_or_default().to_owned())
 }
 
-/// Largest block up to 32 KiB that divides `bytes`. iperf3 counts in blocks: the sender stops after the block with which
-/// it has sent `bytes`, which is exact unless the socket took a block in parts. Small blocks keep the surplus small.
+/// Largest block up to 32 KiB that divides `bytes`. iperf3 counts in blocks: the sender stops after the block with
+/// which it has sent `bytes`, which is exact unless the socket took a block in parts. Small blocks keep the surplus
+/// small.
 fn block_bytes(bytes: u64) -> u64 {
     const LARGEST: u64 = 32 * 1024;
     (4 * 1024..=LARGEST).rev().find(|block| bytes.is_multiple_of(*block)).unwrap_or(LARGEST)
@@ -203,8 +204,8 @@ impl Pair {
     }
 }
 
-/// Downloads from `sender` to `receiver`, all requests at their times. `meanwhile` is called every few milliseconds with
-/// the time since the beginning and says whether to go on. Returns the downloads of the requests that report, in
+/// Downloads from `sender` to `receiver`, all requests at their times. `meanwhile` is called every few milliseconds
+/// with the time since the beginning and says whether to go on. Returns the downloads of the requests that report, in
 /// order.
 pub(super) fn download(
     program: &Path,

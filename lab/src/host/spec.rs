@@ -20,9 +20,9 @@ pub struct HostSpec {
     /// `net.ipv4.tcp_sack`: selective acknowledgments (RFC 2018).
     #[serde(default = "yes", skip_serializing_if = "is_yes")]
     pub tcp_sack: bool,
-    /// Three duplicate acknowledgments repair a loss (RFC 5681). Without this the retransmission timer alone does, and slow
-    /// start begins anew each time, as in TCP Tahoe, whose repair was earlier but no other: fast retransmit, RACK, tail loss
-    /// probes and F-RTO are out of reach.
+    /// Three duplicate acknowledgments repair a loss (RFC 5681). Without this the retransmission timer alone does, and
+    /// slow start begins anew each time, as in TCP Tahoe, whose repair was earlier but no other: fast retransmit, RACK,
+    /// tail loss probes and F-RTO are out of reach.
     #[serde(default = "yes", skip_serializing_if = "is_yes")]
     pub fast_retransmit: bool,
     /// `net.ipv4.tcp_moderate_rcvbuf`: the receive buffer grows with the data rate, from its initial to its largest

@@ -13,9 +13,9 @@
 //! mean delay from incoming to granted is the source's allocation delay, Da = τ + Tr/2 + Ta/2 (equation 1). Without a
 //! new request the last grant goes on.
 //!
-//! "Data at the terminal are not sent continuously, but in TDMA bursts" (section IV): each frame begins with the granted
-//! slots, at the carrier's rate, and its rest belongs to others. With a frame of no length sending is smooth at the
-//! granted rate, which is what the closed forms describe.
+//! "Data at the terminal are not sent continuously, but in TDMA bursts" (section IV): each frame begins with the
+//! granted slots, at the carrier's rate, and its rest belongs to others. With a frame of no length sending is smooth at
+//! the granted rate, which is what the closed forms describe.
 
 use std::collections::VecDeque;
 

@@ -150,8 +150,8 @@ impl Bottleneck {
         if overflow > threshold { threshold } else { threshold.min(2.0 * overflow) / 2.0 }
     }
 
-    /// Window at which the buffer overflows if packets leave at `spacing_pps` in slow start, packets (5). `None`: never,
-    /// because at or below the available rate no queue builds up.
+    /// Window at which the buffer overflows if packets leave at `spacing_pps` in slow start, packets (5). `None`:
+    /// never, because at or below the available rate no queue builds up.
     pub fn spaced_overflow_window_packets(&self, spacing_pps: f64) -> Option<f64> {
         let excess = spacing_pps - self.available_pps();
         (excess > 0.0).then(|| self.buffer_packets * spacing_pps / excess)

@@ -2,10 +2,10 @@
 //! Slow start over a small buffer: a smaller threshold after loss, and spaced packets.
 //!
 //! Document 002 simulates Tahoe, which starts anew after every loss; kernel TCP does so only after a timeout. Here Reno
-//! with SACK stands for it: it repairs the losses of a slow start in about the time that Tahoe needs to come back to its
-//! threshold (without SACK it repairs one in each round trip, 70 of them in 40 s). It does not start anew, so a connection
-//! meets the small buffer in slow start once. Therefore throughputs are compared by order, not by value, and losses of the
-//! first slow start are judged directly.
+//! with SACK stands for it: it repairs the losses of a slow start in about the time that Tahoe needs to come back to
+//! its threshold (without SACK it repairs one in each round trip, 70 of them in 40 s). It does not start anew, so a
+//! connection meets the small buffer in slow start once. Therefore throughputs are compared by order, not by value, and
+//! losses of the first slow start are judged directly.
 
 use super::evidence::Valid;
 use super::plots::{columns, figure};

@@ -36,8 +36,9 @@ fn trial() -> Trial {
     }
 }
 
-/// 001's link and its buffers of 60 MB. These bound what is in flight when slow start overshoots to 38 MB; with the profile's
-/// it is 57 MB, and recovering takes so long that the train detector, which leaves before, is better than none.
+/// 001's link and its buffers of 60 MB. These bound what is in flight when slow start overshoots to 38 MB; with the
+/// profile's it is 57 MB, and recovering takes so long that the train detector, which leaves before, is better than
+/// none.
 fn adapt(profile: &mut Profile) {
     link_of_001(profile);
     profile.host.tcp_rmem = [60_000_000; 3];

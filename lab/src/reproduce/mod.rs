@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! What the documents claim of real TCP, and whether it shows here.
 //!
-//! A [`Claim`] names the experiments it needs ([`Trial`]) and judges what they yielded ([`Evidence`]) by predicates with
-//! stated margins ([`Check`]). Judging is a pure function. Trials that several claims need are run once. One file per
-//! claim; whoever runs trials has to know more than the lab does (how algorithms are attached).
+//! A [`Claim`] names the experiments it needs ([`Trial`]) and judges what they yielded ([`Evidence`]) by predicates
+//! with stated margins ([`Check`]). Judging is a pure function. Trials that several claims need are run once. One file
+//! per claim; whoever runs trials has to know more than the lab does (how algorithms are attached).
 
 mod bod_startup;
 mod buffers_map;

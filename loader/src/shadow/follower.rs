@@ -147,7 +147,8 @@ impl Follower {
         Some(Step::Loss { ack, ssthresh: now.ssthresh })
     }
 
-    /// The window is at its threshold: what set it, an algorithm, a cached metric, came with the acknowledgement before.
+    /// The window is at its threshold: what set it, an algorithm, a cached metric, came with the acknowledgement
+    /// before.
     fn reach_threshold(&mut self, before: Option<&Glimpse>, now: &Glimpse) {
         if self.exit.is_none() && self.starting && !now.below_threshold() {
             self.starting = false;

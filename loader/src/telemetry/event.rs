@@ -92,7 +92,8 @@ pub struct FlowEvent {
     pub local: SocketAddr,
     /// Remote address, likewise.
     pub remote: SocketAddr,
-    /// Whether this is not the flow's first event: a consumer has come or changed its wishes, or parameters have changed.
+    /// Whether this is not the flow's first event: a consumer has come or changed its wishes, or parameters have
+    /// changed.
     pub again: bool,
     /// The kernel's id of the socket; `None`: nobody has asked for one yet.
     pub cookie: Option<u64>,

@@ -1,7 +1,7 @@
-//! An ideal link in virtual time for senders that space what they send: one FIFO queue in front of a fixed rate, a fixed
-//! propagation delay, and a way back that may jitter, thin or bunch the ACKs. The sender does what the verdicts say,
-//! segment by segment, and lets out what is left at the exit as the shell does. It ends with the first drop or the last
-//! ACK; after the exit the window stays.
+//! An ideal link in virtual time for senders that space what they send: one FIFO queue in front of a fixed rate, a
+//! fixed propagation delay, and a way back that may jitter, thin or bunch the ACKs. The sender does what the verdicts
+//! say, segment by segment, and lets out what is left at the exit as the shell does. It ends with the first drop or the
+//! last ACK; after the exit the window stays.
 
 use std::collections::VecDeque;
 

@@ -20,8 +20,8 @@ const SEED: u64 = 1;
 /// emulate it.
 ///
 /// With --models what varies is compared with closed forms instead: rates, delays, loss, AQM, schedules, cross traffic.
-/// In virtual time, so it needs neither root nor an idle machine. Where a model is random the tolerance is five standard
-/// deviations of the measured mean. Exits 1 if one does not hold.
+/// In virtual time, so it needs neither root nor an idle machine. Where a model is random the tolerance is five
+/// standard deviations of the measured mean. Exits 1 if one does not hold.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   onramp lab calibrate

@@ -24,9 +24,9 @@ const NOT_FOUND: u8 = 127;
 
 /// Run a shell, or a command, in the sender's network namespace, with the emulated link in front of it
 ///
-/// At the receiver an iperf3 server listens (if iperf3 is installed), and a sink that reads and forgets. Namespaces have
-/// no names; the shell has process numbers of its own, so that whatever it has started ends with it, also when onramp is
-/// killed. Attach and detach from outside: processes out there cannot be seen from inside.
+/// At the receiver an iperf3 server listens (if iperf3 is installed), and a sink that reads and forgets. Namespaces
+/// have no names; the shell has process numbers of its own, so that whatever it has started ends with it, also when
+/// onramp is killed. Attach and detach from outside: processes out there cannot be seen from inside.
 ///
 /// The exit code is the command's.
 #[derive(Args, Debug)]

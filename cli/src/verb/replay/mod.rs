@@ -21,8 +21,8 @@ use crate::output::Output;
 ///
 /// RECORDING is a directory that `onramp record` made, one of its acks files, or plain CSV with columns named after the
 /// fields of struct ack (see docs/replay.md). Replay is open loop: what was recorded is what the flow did, whatever an
-/// algorithm answers. A flow is judged while it was in slow start, and no more after the first exit. Where a flow ran the
-/// algorithm itself, the recorded parameters are used and --set goes on top; else the defaults.
+/// algorithm answers. A flow is judged while it was in slow start, and no more after the first exit. Where a flow ran
+/// the algorithm itself, the recorded parameters are used and --set goes on top; else the defaults.
 ///
 /// Exits 5 if some of the files or rows could not be used.
 #[derive(Args, Debug)]

@@ -26,7 +26,8 @@ const BATCH: u32 = 4_096;
 ///
 /// Watches TCP flows of all network namespaces from the kernel's tracepoints and runs the algorithms here, beside what
 /// the flows really do. Nothing is attached or pinned: when this process ends, however it does, nothing is left. Flows
-/// are judged until each algorithm's first exit or the real end of their first slow start. FILTER as for ss(8): `src` or
+/// are judged until each algorithm's first exit or the real end of their first slow start. FILTER as for ss(8): `src`
+/// or
 /// `dst` with PREFIX, PREFIX:PORT or :PORT; `sport` or `dport` with `= :PORT`; `and` between them.
 ///
 /// Prints at the end: after --for, or at Ctrl-C.

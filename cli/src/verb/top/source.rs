@@ -8,7 +8,8 @@ use onramp_loader::telemetry::{Filter, Item, Level, Options, Stream, What};
 use super::model::{Flow, Model};
 use crate::consumer::Wanted;
 
-/// Kernel memory for what happens between two looks: rounds of all flows, about 20,000 of SEARCH's, which are the largest.
+/// Kernel memory for what happens between two looks: rounds of all flows, about 20,000 of SEARCH's, which are the
+/// largest.
 const ROUNDS_BYTES: u32 = 16 << 20;
 /// Acknowledgements of one flow, about 40,000.
 const ACKS_BYTES: u32 = 8 << 20;

@@ -25,8 +25,8 @@ use pairs::Collector;
 
 /// Test what the documents claim of real TCP: the source's figures beside ours, and whether each claim holds
 ///
-/// Each claim is a set of predicates with margins on what was measured. Every claim leaves a CSV file with its runs and a
-/// figure; report.html gathers all in one page. Experiments that several claims need are run once. Exits 1 if a claim
+/// Each claim is a set of predicates with margins on what was measured. Every claim leaves a CSV file with its runs and
+/// a figure; report.html gathers all in one page. Experiments that several claims need are run once. Exits 1 if a claim
 /// does not hold.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
