@@ -46,7 +46,8 @@ impl Sender {
         let listener = wire.far.run(|| TcpListener::bind((FAR, 0)).expect("bind")).expect("namespace");
         let port = listener.local_addr().expect("address").port();
         thread::spawn(move || {
-            let (mut stream, _) = listener.accept().expect("accept");
+            // A test that is over at once takes the wire away before this.
+            let Ok((mut stream, _)) = listener.accept() else { return };
             let mut buffer = vec![0; 1 << 16];
             while stream.read(&mut buffer).is_ok_and(|bytes| bytes > 0) {}
         });
