@@ -72,11 +72,22 @@ impl Sender {
         self.stream.write_all(&vec![0; bytes]).expect("send");
     }
 
-    /// Bytes that the socket has taken and that are not acknowledged yet, sent or not.
+    /// Sends so many bytes and waits until all are acknowledged.
     ///
     /// # Panics
-    /// If the kernel does not tell.
-    pub fn unacknowledged(&self) -> usize {
+    /// If they are not.
+    #[track_caller]
+    pub fn deliver(&mut self, bytes: usize) {
+        self.send(bytes);
+        assert!(
+            eventually(|| self.unacknowledged() == 0),
+            "{} bytes are not acknowledged",
+            self.unacknowledged()
+        );
+    }
+
+    /// Bytes that the socket has taken and that are not acknowledged yet, sent or not.
+    fn unacknowledged(&self) -> usize {
         let mut bytes = 0;
         // SAFETY: the kernel fills one int.
         unsafe { bytes_in_send_queue(self.stream.as_raw_fd(), &raw mut bytes) }.expect("SIOCOUTQ");

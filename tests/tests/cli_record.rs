@@ -30,11 +30,9 @@ fn traffic(control: &str, between: impl FnOnce()) {
     let mut sender = Sender::connect(wire, control);
     sender.send(300_000);
     between();
-    sender.send(1_500_000);
-    assert!(eventually(|| sender.unacknowledged() == 0));
+    sender.deliver(1_500_000);
     std::thread::sleep(Duration::from_millis(900));
-    sender.send(600_000);
-    assert!(eventually(|| sender.unacknowledged() == 0));
+    sender.deliver(600_000);
 }
 
 fn replayed(directory: &Path, algorithm: Algorithm) -> Value {
@@ -250,8 +248,7 @@ fn only_flows_that_pass_the_filter_are_recorded_and_a_used_directory_is_refused(
     ];
     let wire = Wire::lay(DELAY, |_| Fate::Deliver);
     let mut sender = Sender::connect(wire, &plain.congestion_control());
-    sender.send(300_000);
-    assert!(eventually(|| sender.unacknowledged() == 0));
+    sender.deliver(300_000);
     for recorder in recorders {
         recorder.end().ok();
     }

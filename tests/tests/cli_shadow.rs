@@ -71,8 +71,7 @@ impl Drop for Watch {
 /// A slow start into a queue that overflows, and some more.
 fn transfer(control: &str) -> String {
     let mut sender = Sender::connect(Wire::lay(DELAY, bottleneck(RATE, QUEUE)), control);
-    sender.send(2_000_000);
-    assert!(eventually(|| sender.unacknowledged() == 0));
+    sender.deliver(2_000_000);
     sender.stream.local_addr().unwrap().to_string()
 }
 
@@ -211,15 +210,13 @@ fn a_flow_under_way_is_passed_over_unless_asked_for() {
         return;
     }
     let mut sender = Sender::connect(Wire::lay(DELAY, bottleneck(RATE, QUEUE)), "reno");
-    sender.send(30_000);
-    assert!(eventually(|| sender.unacknowledged() == 0));
+    sender.deliver(30_000);
     let local = sender.stream.local_addr().unwrap().to_string();
     let filter = format!("src {local}");
     let without = Watch::start(&format!("--algorithms search {filter}"));
     let with = Watch::start(&format!("--algorithms search --under-way {filter}"));
     let other = Watch::start("--algorithms search --under-way src 203.0.113.1");
-    sender.send(100_000);
-    assert!(eventually(|| sender.unacknowledged() == 0));
+    sender.deliver(100_000);
     let (without, with, other) = (without.report(), with.report(), other.report());
     assert!(without["skipped_under_way"].as_u64().unwrap() >= 1, "{without}");
     assert_eq!(without["flows"], Value::Array(Vec::new()));
@@ -250,8 +247,7 @@ fn nothing_is_left_of_a_killed_shadow_and_its_flows_go_on() {
     sender.send(100_000);
     kill(Pid::from_raw(watch.pid()), Signal::SIGKILL).unwrap();
     drop(watch);
-    sender.send(100_000);
-    assert!(eventually(|| sender.unacknowledged() == 0));
+    sender.deliver(100_000);
     assert!(eventually(|| added() == 0), "{:?}", objects());
     assert_eq!(host_state(&[]), state);
 }

@@ -14,18 +14,12 @@ use onramp_tests::cli::{host_state, json, onramp};
 use onramp_tests::recorder::Recorder;
 use onramp_tests::sender::Sender;
 use onramp_tests::telemetry::{events, rest, stream, until_ended};
-use onramp_tests::traffic::eventually;
 use onramp_tests::wire::{Fate, Wire};
 use onramp_tests::{Attachments, root_or_skip};
 use tempfile::tempdir;
 
 fn connect(control: &str) -> Sender {
     Sender::connect(Wire::lay(Duration::from_millis(10), |_| Fate::Deliver), control)
-}
-
-fn sent(sender: &mut Sender, bytes: usize) {
-    sender.send(bytes);
-    assert!(eventually(|| sender.unacknowledged() == 0));
 }
 
 fn ceiling() -> String {
@@ -45,7 +39,7 @@ fn a_ceiling_holds_for_flows_under_way_and_is_undone_as_printed() {
     assert_eq!(ceiling(), "ack");
     let mut stream = stream(Level::Ack);
     let mut sender = connect("onramp_fixed");
-    sent(&mut sender, 50_000);
+    sender.deliver(50_000);
     let acks = |items: &[_]| events(items).iter().filter(|event| matches!(event.what, What::Ack(_))).count();
     assert!(acks(&rest(&mut stream)) > 0);
 
@@ -57,15 +51,15 @@ fn a_ceiling_holds_for_flows_under_way_and_is_undone_as_printed() {
     assert!(onramp("status").ok().contains("its flows are told of up to level exit"));
     assert!(onramp("tune fixed").ok().contains("flows are told of up to level exit"));
     // The ACK after it announces the flow again; from then on nothing is told.
-    sent(&mut sender, 20_000);
+    sender.deliver(20_000);
     let _ = rest(&mut stream);
-    sent(&mut sender, 50_000);
+    sender.deliver(50_000);
     assert_eq!(rest(&mut stream), []);
 
     assert!(onramp("tune fixed --telemetry exit").ok().contains("nothing changes"));
     onramp(undo.strip_prefix("onramp ").unwrap()).ok();
     assert_eq!(ceiling(), "ack");
-    sent(&mut sender, 50_000);
+    sender.deliver(50_000);
     drop(sender);
     assert!(acks(&until_ended(&mut stream, 1)) > 0);
 }
@@ -112,7 +106,7 @@ fn attach_sets_the_ceiling_from_the_beginning_and_detach_says_so() {
     assert!(said.contains("its flows are told of up to level exit\n"), "{said}");
     assert_eq!(ceiling(), "exit");
     let mut sender = connect("onramp_fixed");
-    sent(&mut sender, 50_000);
+    sender.deliver(50_000);
     drop(sender);
     let told = until_ended(&mut stream, 1);
     let more =
@@ -151,10 +145,10 @@ fn what_a_recorder_does_not_want_is_not_written_by_the_kernel() {
         let directory = home.path().join(wanted.to_string());
         let recorder = Recorder::start(&directory, filter);
         let mut sender = connect("onramp_plain");
-        sent(&mut sender, 100_000);
+        sender.deliver(100_000);
         // Who comes later is told whether anybody was told of the flow before.
         let mut stream = stream(Level::Exit);
-        sent(&mut sender, 20_000);
+        sender.deliver(20_000);
         drop(sender);
         let told = until_ended(&mut stream, 1);
         let What::Flow(first) = &events(&told)[0].what else { panic!("{told:?}") };
@@ -179,7 +173,7 @@ fn a_recorder_samples_whole_flows_in_the_kernel() {
     assert_eq!(sampling, [1, 2]);
     // They stay, so that both recorders have heard the same when they end.
     let mut senders: Vec<Sender> = (0..4).map(|_| connect("onramp_plain")).collect();
-    senders.iter_mut().for_each(|sender| sent(sender, 20_000));
+    senders.iter_mut().for_each(|sender| sender.deliver(20_000));
     for recorder in recorders {
         recorder.end().ok();
     }

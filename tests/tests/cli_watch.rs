@@ -79,8 +79,7 @@ fn kinds(rows: &[Value]) -> Vec<&str> {
 fn flow(bytes: usize) {
     let wire = Wire::lay(DELAY, |_| Fate::Deliver);
     let mut sender = Sender::connect(wire, "onramp_fixed");
-    sender.send(bytes);
-    assert!(eventually(|| sender.unacknowledged() == 0));
+    sender.deliver(bytes);
 }
 
 fn attach(attachments: &Attachments) {
@@ -172,8 +171,7 @@ fn a_loss_is_told_with_its_states() {
     let mut queue = bottleneck(1_500_000, 60);
     let wire = Wire::lay(DELAY, move |data: Data| if data.number == 60 { Fate::Drop } else { queue(data) });
     let mut sender = Sender::connect(wire, "onramp_plain");
-    sender.send(400_000);
-    assert!(eventually(|| sender.unacknowledged() == 0));
+    sender.deliver(400_000);
     drop(sender);
     let text = watcher.end().ok();
     let rows = rows(&text);

@@ -10,7 +10,6 @@ use std::time::Duration;
 use onramp_loader::{AttachOptions, ExitReason, Phase};
 use onramp_tests::capture::{Capture, fastest};
 use onramp_tests::sender::Sender;
-use onramp_tests::traffic::eventually;
 use onramp_tests::wire::{Fate, Wire};
 use onramp_tests::{Attachments, root_or_skip};
 
@@ -43,15 +42,9 @@ impl Stage {
         let sender = Sender::connect(wire, "onramp_spacing");
         prepare(&sender);
         let mut stage = Self { sender, capture, lose };
-        stage.settle(200_000);
+        stage.sender.deliver(200_000);
         assert!(matches!(stage.sender.flow().phase(), Phase::SlowStart));
         stage
-    }
-
-    /// Sends so much and waits until all of it is acknowledged.
-    fn settle(&mut self, bytes: usize) {
-        self.sender.send(bytes);
-        assert!(eventually(|| self.sender.unacknowledged() == 0));
     }
 
     /// Bursts leave at this rate, within ten percent. The first ones after an exit may still fill the window: one of
@@ -64,7 +57,7 @@ impl Stage {
     /// Ends slow start by a loss.
     fn leave(&mut self) {
         self.lose.store(true, Ordering::Relaxed);
-        self.settle(300_000);
+        self.sender.deliver(300_000);
         let flow = self.sender.flow();
         assert!(matches!(flow.phase(), Phase::Left(ExitReason::Loss, _)), "{:?}", flow.phase());
     }
@@ -79,7 +72,7 @@ impl Stage {
     fn burst(&mut self) -> f64 {
         for _ in 0..5 {
             self.capture.data();
-            self.settle(BURST * MSS);
+            self.sender.deliver(BURST * MSS);
             let packets = self.capture.data();
             // A machine that stands still for two round trips has the kernel send a probe of its own.
             if packets.len() == BURST {
