@@ -4,6 +4,7 @@
 //!
 //! * [`link`]: pure models with injected time.
 //! * [`emulator`]: carries packets between two TUN devices as the models say.
+//! * [`guest`]: virtual machines in which all of this takes the same time on every machine.
 //! * [`host`]: the two network namespaces at its ends.
 //! * [`calibrate`]: checks from outside that the link does what its description says.
 //! * [`experiment`]: downloads over them, congestion control against congestion control, with files and figures.
@@ -18,6 +19,7 @@ pub mod clock;
 pub mod emulator;
 pub mod experiment;
 pub mod figure;
+pub mod guest;
 pub mod host;
 pub mod link;
 pub mod matrix;

@@ -3,6 +3,9 @@
 mod calibrate;
 mod common;
 mod compare;
+mod guest;
+mod inside;
+mod kernel;
 mod matrix;
 mod progress;
 mod reproduce;
@@ -34,6 +37,10 @@ enum Verb {
     Shell(shell::Shell),
     Calibrate(calibrate::Calibrate),
     Reproduce(reproduce::Reproduce),
+    Guest(guest::Guest),
+    Kernel(kernel::Kernel),
+    #[command(hide = true)]
+    Inside(inside::Inside),
 }
 
 impl Lab {
@@ -44,6 +51,9 @@ impl Lab {
             Verb::Shell(verb) => verb.run(),
             Verb::Calibrate(verb) => verb.run(output),
             Verb::Reproduce(verb) => verb.run(output),
+            Verb::Guest(verb) => verb.run(),
+            Verb::Kernel(verb) => verb.run(output),
+            Verb::Inside(_) => Ok(inside::run()),
         }
     }
 }

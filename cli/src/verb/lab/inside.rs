@@ -1,0 +1,19 @@
+//! `onramp lab inside`: the first process of a guest.
+
+use clap::Args;
+use onramp_lab::guest;
+
+use crate::failure::FAILURE;
+
+/// Be the first process of a guest; nobody calls it by hand
+#[derive(Args, Debug)]
+pub(super) struct Inside {}
+
+/// Ends the guest, so that it returns only where this is no guest.
+pub(super) fn run() -> u8 {
+    if std::process::id() == 1 {
+        guest::inside::run();
+    }
+    eprintln!("error: `onramp lab inside` is the first process of a guest: use `onramp lab guest`");
+    FAILURE
+}

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! What can go wrong with a guest.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+
+/// What can go wrong with a guest, seen from the host.
+#[derive(Debug, Error)]
+pub enum GuestError {
+    /// There is no such kernel.
+    #[error(
+        "there is no kernel {asked:?}: give one of {known}, or the path of a directory with vmlinuz and modules/"
+    )]
+    UnknownKernel {
+        /// As given.
+        asked: String,
+        /// What there is, with commas.
+        known: String,
+    },
+    /// The kernel is not in the cache.
+    #[error("kernel {series} is not in {cache}: fetch it with `onramp lab kernel fetch {series}`")]
+    NotFetched {
+        /// Its series.
+        series: String,
+        /// Where it was looked for.
+        cache: PathBuf,
+    },
+    /// The kernel could not be fetched.
+    #[error("kernel {series} cannot be fetched: {message}")]
+    Fetch {
+        /// Its series.
+        series: String,
+        /// What was said.
+        message: String,
+    },
+    /// A directory given as a kernel lacks something.
+    #[error(
+        "{directory} is not a kernel: it has no {missing}; a kernel is a directory with vmlinuz and modules/"
+    )]
+    Incomplete {
+        /// The directory.
+        directory: PathBuf,
+        /// What is missing.
+        missing: &'static str,
+    },
+    /// The kernel has no such module.
+    #[error("kernel {release} has no module {name}, neither built in nor to load: give another kernel")]
+    Module {
+        /// Its release.
+        release: String,
+        /// Name of the module.
+        name: String,
+    },
+    /// A program that the host needs is missing.
+    #[error("{program} is missing: install it, on Debian with `apt-get install {package}`")]
+    Missing {
+        /// The program.
+        program: String,
+        /// The Debian package that has it.
+        package: &'static str,
+    },
+    /// There is nowhere to keep kernels.
+    #[error("there is no place for kernels: set ONRAMP_CACHE, XDG_CACHE_HOME or HOME")]
+    NoCache,
+    /// Guests run on this architecture only.
+    #[error("guests are x86-64 machines that run the programs of this one, which is {0}")]
+    Architecture(&'static str),
+    /// A file could not be read or written.
+    #[error("cannot {action} {path}: {source}")]
+    File {
+        /// What was to be done: `read`, `write`, …
+        action: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A program could not be run.
+    #[error("cannot run {program}: {message}")]
+    Run {
+        /// The program.
+        program: String,
+        /// What it said.
+        message: String,
+    },
+    /// The guest took too long.
+    #[error("the guest was not done after {seconds} s and was ended; its console's last lines: {console}")]
+    Deadline {
+        /// The limit, seconds of the host.
+        seconds: u64,
+        /// What its console said last.
+        console: String,
+    },
+    /// The guest ended without a result.
+    #[error("the guest broke off ({how}); its console's last lines: {console}")]
+    BrokeOff {
+        /// How QEMU ended, and what was missing.
+        how: String,
+        /// What its console said last.
+        console: String,
+    },
+}
+
+impl GuestError {
+    /// A failure at a file.
+    pub(super) fn file(action: &'static str, path: impl AsRef<Path>) -> impl FnOnce(io::Error) -> Self {
+        let path = path.as_ref().to_path_buf();
+        move |source| Self::File { action, path, source }
+    }
+}

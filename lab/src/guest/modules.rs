@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! Modules of a kernel, with what they need, in the order to load them.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::{GuestError, Kernel};
+
+/// A module, as it is loaded.
+#[derive(Debug)]
+pub(super) struct Module {
+    pub name: String,
+    pub content: Vec<u8>,
+}
+
+/// The modules of these names and those they need, needed ones first. Built-in ones are left out.
+///
+/// # Errors
+/// [`GuestError::Module`] where the kernel does not have one.
+pub(super) fn load_order(kernel: &Kernel, names: &[&str]) -> Result<Vec<Module>, GuestError> {
+    let list = kernel.modules.join("modules.builtin");
+    let built_in = fs::read_to_string(&list).map_err(GuestError::file("read", &list))?;
+    let built_in: Vec<String> = built_in.lines().filter_map(name_of).collect();
+    let mut files = Vec::new();
+    walk(&kernel.modules, &mut files)?;
+    let mut order = Vec::new();
+    for name in names {
+        add(kernel, name, &built_in, &files, &mut order)?;
+    }
+    Ok(order)
+}
+
+fn add(
+    kernel: &Kernel,
+    name: &str,
+    built_in: &[String],
+    files: &[PathBuf],
+    order: &mut Vec<Module>,
+) -> Result<(), GuestError> {
+    let name = name.replace('-', "_");
+    if built_in.contains(&name) || order.iter().any(|module| module.name == name) {
+        return Ok(());
+    }
+    let file = files.iter().find(|file| name_of(&file.to_string_lossy()).as_ref() == Some(&name));
+    let file =
+        file.ok_or_else(|| GuestError::Module { release: kernel.release.clone(), name: name.clone() })?;
+    let content = content(file)?;
+    for needed in needed(&content) {
+        add(kernel, &needed, built_in, files, order)?;
+    }
+    order.push(Module { name, content });
+    Ok(())
+}
+
+/// `tcp_diag` of `kernel/net/ipv4/tcp-diag.ko.xz`: dashes and underscores are one in names of modules.
+fn name_of(path: &str) -> Option<String> {
+    let file = path.rsplit('/').next()?;
+    Some(file.split_once(".ko")?.0.replace('-', "_"))
+}
+
+fn walk(directory: &Path, files: &mut Vec<PathBuf>) -> Result<(), GuestError> {
+    let failed = || GuestError::file("read", directory);
+    for entry in fs::read_dir(directory).map_err(failed())? {
+        let entry = entry.map_err(failed())?;
+        if entry.file_type().map_err(failed())?.is_dir() {
+            walk(&entry.path(), files)?;
+        } else {
+            files.push(entry.path());
+        }
+    }
+    Ok(())
+}
+
+/// The module itself, decompressed.
+fn content(file: &Path) -> Result<Vec<u8>, GuestError> {
+    let (program, package) = match file.extension().and_then(|extension| extension.to_str()) {
+        Some("xz") => ("xz", "xz-utils"),
+        Some("zst") => ("zstd", "zstd"),
+        _ => return fs::read(file).map_err(GuestError::file("read", file)),
+    };
+    let path = super::programs::find(program, package)?;
+    let failed = |message: String| GuestError::Run { program: program.into(), message };
+    let output =
+        Command::new(path).arg("-qdc").arg(file).output().map_err(|error| failed(error.to_string()))?;
+    if output.status.success() {
+        Ok(output.stdout)
+    } else {
+        Err(failed(String::from_utf8_lossy(&output.stderr).trim().to_owned()))
+    }
+}
+
+/// What `depends=` in the module's information names.
+fn needed(content: &[u8]) -> Vec<String> {
+    let key = b"\0depends=";
+    let at = content.windows(key.len()).position(|window| window == key);
+    let text =
+        at.and_then(|at| content[at + key.len()..].split(|byte| *byte == 0).next()).unwrap_or_default();
+    String::from_utf8_lossy(text).split(',').filter(|name| !name.is_empty()).map(str::to_owned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A kernel whose modules are text.
+    fn kernel(directory: &Path) -> Kernel {
+        let net = directory.join("kernel/net");
+        fs::create_dir_all(&net).unwrap();
+        fs::write(net.join("tcp_diag.ko"), b"\x7fELF\0license=GPL\0depends=inet_diag\0").unwrap();
+        fs::write(net.join("inet-diag.ko"), b"\x7fELF\0depends=\0").unwrap();
+        fs::write(directory.join("modules.builtin"), "kernel/drivers/net/tun.ko\n").unwrap();
+        let vmlinuz = directory.join("vmlinuz");
+        Kernel { release: "1.0".into(), vmlinuz, modules: directory.into(), processor: String::new() }
+    }
+
+    #[test]
+    fn needed_modules_come_first_and_built_in_ones_not_at_all() {
+        let directory = tempfile::tempdir().unwrap();
+        let order = load_order(&kernel(directory.path()), &["tcp_diag", "tun", "inet_diag"]).unwrap();
+        let names: Vec<_> = order.iter().map(|module| module.name.as_str()).collect();
+        assert_eq!(names, ["inet_diag", "tcp_diag"]);
+    }
+
+    #[test]
+    fn a_module_that_the_kernel_lacks_is_named() {
+        let directory = tempfile::tempdir().unwrap();
+        let error = load_order(&kernel(directory.path()), &["veth"]).unwrap_err().to_string();
+        assert!(error.contains("kernel 1.0 has no module veth"), "{error}");
+    }
+}
