@@ -32,8 +32,8 @@ pub const DEVICE: &str = "onramp0";
 
 /// Packets that a device holds for the emulator to read. A burst of a whole window arrives faster than it can be
 /// read, because nothing slows a sender down that writes to a TUN device; a full queue would lose packets without
-/// the model's knowledge. 100 000 full packets are 150 MB.
-const TX_QUEUE_PACKETS: u32 = 100_000;
+/// the model's knowledge. This is the most that Linux 7.2 takes for any device; earlier kernels take more.
+const TX_QUEUE_PACKETS: u32 = 32_767;
 
 /// Entries of a host's table of connections, a power of two. It may hold more than it has entries.
 const CONNECTIONS: &str = "1024";
