@@ -8,16 +8,19 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::Context;
-use onramp_lab::experiment::{Arm, Exit, ExitSource, FlowStorage, Ready};
+use onramp_lab::experiment::{Arm, Clock, Exit, ExitSource, FlowStorage, Ready};
 use onramp_lab::profile::Profile;
 use onramp_loader::abi::FlowHeader;
-use onramp_loader::algorithm::{self, Algorithm};
-use onramp_loader::{AttachOptions, Error, Phase, kernel};
+use onramp_loader::algorithm::{self, Algorithm, Parameters};
+use onramp_loader::{AttachOptions, Base, Error, Phase, kernel};
 
 use crate::failure::Usage;
 use crate::profile;
 use attachments::Attachments;
 use written::Written;
+
+/// Name of the base among an arm's parameters.
+const BASE: &str = "base";
 
 /// Arms ready to run.
 pub(crate) struct Arms {
@@ -29,21 +32,23 @@ pub(crate) struct Arms {
 impl Arms {
     /// Checks all arms and attaches what is not attached yet, with the profile's parameters where the profile is for
     /// that algorithm, `settings` (`algorithm.name=value`) on top, and the arm's own on top of these. An algorithm of
-    /// several arms gets each one's parameters when its turn comes.
+    /// several arms gets each one's parameters when its turn comes. For runs in guests nothing is attached here.
     pub fn prepare<S: AsRef<str>>(
         labels: &[S],
         profile: &Profile,
         settings: &[String],
+        clock: &Clock,
     ) -> anyhow::Result<Self> {
         let labels: Vec<&str> = labels.iter().map(AsRef::as_ref).collect();
-        let written = check(&labels, settings)?;
+        let here = matches!(clock, Clock::Machine);
+        let written = check(&labels, settings, here)?;
         let mut arms = Self { arms: Vec::new(), attachments: Attachments::new() };
         for arm in &written {
             let host = arm.host(&profile.host)?;
             let made = match arm.algorithm {
                 Some(algorithm) => {
                     let alone = written.iter().filter(|other| other.algorithm == arm.algorithm).count() == 1;
-                    arms.ours(arm, algorithm, profile, settings, alone)?
+                    arms.ours(arm, algorithm, profile, settings, here.then_some(alone))?
                 }
                 None => Arm::stock(arm.name),
             };
@@ -67,7 +72,7 @@ impl Arms {
         algorithm: Algorithm,
         with: &Profile,
         settings: &[String],
-        alone: bool,
+        here: Option<bool>,
     ) -> anyhow::Result<Arm> {
         let mut wanted = algorithm.parameters();
         if with.algorithm == algorithm.name() {
@@ -78,30 +83,60 @@ impl Arms {
             settings.iter().filter_map(|setting| setting.strip_prefix(&prefix)).collect();
         own.extend(&arm.parameters);
         wanted.assign(&own).map_err(Error::from)?;
-        let mut options = AttachOptions::new(wanted);
-        options.profile.clone_from(&with.name);
-        options.scoped = true;
-        options.base = arm.base;
+        let options = options(wanted, &with.name, arm.base);
         // Whoever has attached it already may have given it others.
-        let as_it_is = alone && own.is_empty() && arm.base.is_none();
+        let as_it_is = here == Some(true) && own.is_empty() && arm.base.is_none();
         let there = if as_it_is { onramp_loader::parameter_sets(algorithm).ok() } else { None };
         let there = there.and_then(|sets| sets.into_iter().next()).map(|set| set.parameters);
         let used = there.as_ref().unwrap_or(&options.parameters);
         let mut parameters: BTreeMap<String, String> =
             used.shown().map(|(name, value)| (name.to_owned(), value)).collect();
-        parameters.extend(arm.base.map(|base| ("base".to_owned(), base.name().to_owned())));
-        let attachments = Arc::clone(&self.attachments);
-        let ready = move || {
-            attachments.lock().unwrap_or_else(PoisonError::into_inner).ready(&options, as_it_is)?;
-            Ok(storage(algorithm)?)
-        };
+        parameters.extend(arm.base.map(|base| (BASE.to_owned(), base.name().to_owned())));
         Ok(Arm {
             congestion_control: algorithm.congestion_control(),
             parameters,
-            ready: Some(Ready(Arc::new(ready))),
+            records_exit: true,
+            ready: here.map(|_| self.ready(algorithm, options, as_it_is)),
             ..Arm::stock(algorithm.name())
         })
     }
+
+    /// The arm of a run that another process has prepared, and nothing else, ready to run here.
+    pub fn of(arm: &Arm, profile: &str) -> anyhow::Result<Self> {
+        let arms = Self { arms: Vec::new(), attachments: Attachments::new() };
+        let ours =
+            algorithm::all().find(|algorithm| algorithm.congestion_control() == arm.congestion_control);
+        let ready = match ours {
+            None => None,
+            Some(algorithm) => {
+                let base = arm.parameters.get(BASE).map(|name| written::base(name)).transpose()?;
+                let mut wanted = algorithm.parameters();
+                let all: Vec<_> = arm.parameters.iter().filter(|(name, _)| *name != BASE).collect();
+                let all: Vec<_> = all.iter().map(|(name, value)| format!("{name}={value}")).collect();
+                wanted.assign(&all).map_err(Error::from)?;
+                Some(arms.ready(algorithm, options(wanted, profile, base), false))
+            }
+        };
+        Ok(Self { arms: vec![Arm { ready, ..arm.clone() }], ..arms })
+    }
+
+    /// What has to be done before each run.
+    fn ready(&self, algorithm: Algorithm, options: AttachOptions, as_it_is: bool) -> Ready {
+        let attachments = Arc::clone(&self.attachments);
+        Ready(Arc::new(move || {
+            attachments.lock().unwrap_or_else(PoisonError::into_inner).ready(&options, as_it_is)?;
+            Ok(storage(algorithm)?)
+        }))
+    }
+}
+
+/// For as long as this process lives.
+fn options(parameters: Parameters, profile: &str, base: Option<Base>) -> AttachOptions {
+    let mut options = AttachOptions::new(parameters);
+    profile.clone_into(&mut options.profile);
+    options.scoped = true;
+    options.base = base;
+    options
 }
 
 /// Where the flows of an attached algorithm keep their state.
@@ -111,9 +146,13 @@ fn storage(algorithm: Algorithm) -> anyhow::Result<FlowStorage> {
     Ok(FlowStorage { map: Arc::new(map), decode: Arc::new(exit) })
 }
 
+/// The kernel's own controls in a guest.
+const GUESTS: [&str; 3] = ["cubic", "bbr", "reno"];
+
 /// Every arm is a control of this kernel or an algorithm and is there once, and every setting belongs to an arm.
-fn check<'a>(labels: &[&'a str], settings: &[String]) -> anyhow::Result<Vec<Written<'a>>> {
-    let registered = kernel::registered()?;
+fn check<'a>(labels: &[&'a str], settings: &[String], here: bool) -> anyhow::Result<Vec<Written<'a>>> {
+    let registered =
+        if here { kernel::registered()? } else { GUESTS.iter().map(|name| (*name).to_owned()).collect() };
     let arms: Vec<_> = labels.iter().map(|label| Written::parse(label)).collect::<Result<_, _>>()?;
     for (at, arm) in arms.iter().enumerate() {
         if labels[..at].contains(&arm.label) {

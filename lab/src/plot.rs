@@ -3,6 +3,8 @@
 
 use std::path::{Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
+
 use crate::experiment::{Exit, Flow};
 use crate::figure::{Axis, Corner, Dash, Figure, FigureError, Line, Mark, Panel};
 use crate::profile::Profile;
@@ -13,7 +15,7 @@ const POINTS: usize = 2_000;
 const LEVEL: usize = 6;
 
 /// What is drawn of one arm.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Curve {
     name: String,
     /// Seconds since the first data; congestion window and bytes in flight, MB, smoothed round-trip time, ms.

@@ -41,8 +41,7 @@ impl<'a> Written<'a> {
                     ));
                 }
                 (None, "base") => {
-                    let base = [Base::Cubic, Base::Reno].into_iter().find(|base| base.name() == value);
-                    arm.base = Some(base.ok_or_else(|| refuse("names no base: give cubic|reno"))?);
+                    arm.base = Some(base(value).map_err(|_| refuse("names no base: give cubic|reno"))?);
                 }
                 (None, _) => arm.parameters.push(setting),
             }
@@ -58,6 +57,12 @@ impl<'a> Written<'a> {
         }
         Ok((!self.host.is_empty()).then_some(host))
     }
+}
+
+/// A base by its name.
+pub(super) fn base(name: &str) -> anyhow::Result<Base> {
+    let base = [Base::Cubic, Base::Reno].into_iter().find(|base| base.name() == name);
+    base.ok_or_else(|| Usage::error(format!("there is no base {name:?}: give cubic|reno")))
 }
 
 #[cfg(test)]

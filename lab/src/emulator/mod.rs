@@ -21,7 +21,7 @@ use std::thread::JoinHandle;
 
 use nix::errno::Errno;
 use nix::sys::eventfd::{EfdFlags, EventFd};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 pub use health::{Health, LATE_NS, LATE_SHARE};
@@ -89,7 +89,8 @@ pub struct Report {
 }
 
 /// Which way packets go.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Way {
     /// From the sender to the receiver of data.
     Forward,

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::host::HostSpec;
 
 /// One arm of an experiment.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Arm {
     /// What tables and files call it; no two arms of an experiment share it.
     pub name: String,
@@ -22,8 +22,11 @@ pub struct Arm {
     pub parameters: BTreeMap<String, String>,
     /// Hosts for this arm alone; `None` for the profile's.
     pub host: Option<HostSpec>,
-    /// What has to be done before each of its runs; `None` for the kernel's own controls, whose exit is found by
-    /// sampling.
+    /// Whether its flows record their own exit; that of others is found by sampling.
+    pub records_exit: bool,
+    /// What has to be done before each of its runs, where they are made in this kernel; `None` for the kernel's own
+    /// controls.
+    #[serde(skip)]
     pub ready: Option<Ready>,
 }
 
@@ -35,6 +38,7 @@ impl Arm {
             congestion_control: name.to_owned(),
             parameters: BTreeMap::new(),
             host: None,
+            records_exit: false,
             ready: None,
         }
     }

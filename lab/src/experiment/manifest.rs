@@ -17,10 +17,6 @@ pub(super) const RESULT: &str = "result.json";
 
 /// All that results depend on, but for chance: what has to be the same for them to be of one experiment.
 fn conditions(plan: &Plan, arms: &[Arm]) -> Map<String, Value> {
-    let system = nix::sys::utsname::uname().ok();
-    let of_system = |part: fn(&nix::sys::utsname::UtsName) -> &std::ffi::OsStr| {
-        system.as_ref().map(|system| part(system).to_string_lossy().into_owned())
-    };
     let arms: Vec<_> = arms
         .iter()
         .map(|arm| {
@@ -28,7 +24,7 @@ fn conditions(plan: &Plan, arms: &[Arm]) -> Map<String, Value> {
                 "arm": arm.name,
                 "congestion_control": arm.congestion_control,
                 "parameters": arm.parameters,
-                "exit_from_record": arm.ready.is_some(),
+                "exit_from_record": arm.records_exit,
                 "host": arm.host,
             })
         })
@@ -36,8 +32,8 @@ fn conditions(plan: &Plan, arms: &[Arm]) -> Map<String, Value> {
     let changes: Vec<_> = plan.changes.iter().map(|change| format!("{change:?}")).collect();
     [
         ("onramp_version", json!(env!("CARGO_PKG_VERSION"))),
-        ("kernel", json!(of_system(|system| system.release()))),
-        ("machine", json!(of_system(|system| system.machine()))),
+        ("made_in", json!(plan.clock.origin())),
+        ("machine", json!(std::env::consts::ARCH)),
         ("profile", json!(plan.profile)),
         ("amount", json!(plan.amount)),
         ("flows", json!(plan.flows)),

@@ -6,10 +6,12 @@
 //! name; whoever knows more about them (where flows record their exit) says so in [`Arm`].
 
 mod arm;
+mod clock;
 mod cpu;
 mod files;
 mod flow;
 mod iperf3;
+mod job;
 mod manifest;
 mod measures;
 mod parallel;
@@ -19,6 +21,7 @@ mod result;
 mod run;
 mod sampler;
 mod side_by_side;
+mod store;
 mod turns;
 mod veth;
 
@@ -30,9 +33,11 @@ use onramp_net::sock_diag::{SockDiagError, TcpInfo};
 use thiserror::Error;
 
 pub use arm::{Arm, Decode, Exit, ExitSource, FlowStorage, MakeReady, Ready};
+pub use clock::{Clock, Guests, Origin, Shard};
 pub use cpu::{busy_seconds, process_seconds};
 pub use flow::{Flow, FlowSample};
 pub use iperf3::Iperf3Error;
+pub use job::{Job, PATH as JOB_PATH};
 pub use measures::{Measures, ObjectTime};
 pub use parallel::{Parallel, parallel_over_veth};
 pub use plan::{Amount, Competitor, DEFAULT_BYTES, LinkChange, Plan};
@@ -40,6 +45,7 @@ pub use result::{ArmResult, Comparison, CompetitorRun, FlowRun, Run, SCHEMA};
 pub use veth::{VethRun, over_veth};
 
 use crate::figure::FigureError;
+use crate::guest::GuestError;
 use crate::host::HostError;
 use crate::plot::{self, Curve};
 
@@ -49,6 +55,12 @@ pub enum ExperimentError {
     /// The hosts or the link could not be made.
     #[error(transparent)]
     Host(#[from] HostError),
+    /// A guest could not be made, or broke off.
+    #[error(transparent)]
+    Guest(#[from] GuestError),
+    /// What the program in the guest said when it gave up.
+    #[error("in the guest: {0}")]
+    Inside(String),
     /// A namespace could not be entered.
     #[error(transparent)]
     Namespace(#[from] NamespaceError),
@@ -221,20 +233,22 @@ pub fn compare(
     for attempt in attempts {
         runs[attempt.turn.arm].push(attempt.run);
     }
+    let arm_result = |(arm, runs): (&Arm, Vec<Run>)| ArmResult {
+        definition: Some(arm.clone()),
+        ..ArmResult::new(&arm.name, &arm.congestion_control, runs)
+    };
     let link = &plan.profile.link;
     let comparison = Comparison {
         schema: SCHEMA,
+        origin: plan.clock.origin(),
         profile: plan.profile.name.clone(),
         amount: plan.amount,
         bdp_bytes: link.bdp_bytes(),
         base_rtt_us: link.base_rtt_us(),
         rate_bps: link.forward.rate_bps,
         seed: plan.seed,
-        arms: arms
-            .iter()
-            .zip(runs)
-            .map(|(arm, runs)| ArmResult::new(&arm.name, &arm.congestion_control, runs))
-            .collect(),
+        plan: Some(Box::new(plan.clone())),
+        arms: arms.iter().zip(runs).map(arm_result).collect(),
         directory: Some(root.clone()),
     };
     files::write_json(root.join(manifest::RESULT), &comparison)?;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::{ExperimentError, Watch};
+use super::{Clock, ExperimentError, Watch};
 use crate::emulator::Way;
 use crate::link::Change;
 use crate::profile::Profile;
@@ -25,7 +25,7 @@ pub enum Amount {
 }
 
 /// A flow of others that the arm meets.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Competitor {
     /// The kernel's name of its congestion control.
     pub congestion_control: String,
@@ -34,7 +34,7 @@ pub struct Competitor {
 }
 
 /// A change of the link during a run.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LinkChange {
     /// When, since the first transfer was started.
     pub at: Duration,
@@ -44,8 +44,8 @@ pub struct LinkChange {
     pub change: Change,
 }
 
-/// What to do.
-#[derive(Clone, Debug)]
+/// What to do. What is not written is how it is done, and changes no result.
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Plan {
     /// Link and hosts.
     pub profile: Profile,
@@ -64,22 +64,40 @@ pub struct Plan {
     /// Runs of each arm, 1 to 10 000.
     pub repetitions: u32,
     /// Runs at once, 1 to 16. Arms that set parameters of one algorithm still take turns.
+    #[serde(skip, default = "one")]
     pub jobs: u16,
-    /// How often a run is repeated whose emulator fell behind, 0 to 100. All attempts are kept.
+    /// Whose time the runs are made in.
+    #[serde(skip)]
+    pub clock: Clock,
+    /// How often a run is repeated whose emulator fell behind, 0 to 100. All attempts are kept. In
+    /// virtual time the second attempt would be the first again: there is none.
+    #[serde(skip)]
     pub retries: u32,
     /// Seed of the first repetition.
     pub seed: u64,
     /// Where to put the files; `None` for `runs/<UTC time>-<profile>-<arms>`.
+    #[serde(skip)]
     pub directory: Option<PathBuf>,
     /// After which a transfer is given up and its iperf3 killed; `None` for two minutes and twenty times what the
     /// link's rate would need.
     pub timeout: Option<Duration>,
     /// For the manifest: how this came to be run.
+    #[serde(skip)]
     pub command_line: Vec<String>,
     /// The iperf3 to use, by name or path.
+    #[serde(skip, default = "iperf3")]
     pub iperf3: PathBuf,
     /// Shown every look at the first flow while it runs.
+    #[serde(skip)]
     pub watch: Option<Watch>,
+}
+
+fn one() -> u16 {
+    1
+}
+
+fn iperf3() -> PathBuf {
+    "iperf3".into()
 }
 
 impl Plan {
@@ -94,13 +112,14 @@ impl Plan {
             objects: Vec::new(),
             changes: Vec::new(),
             repetitions: 10,
-            jobs: 1,
+            jobs: one(),
+            clock: Clock::Machine,
             retries: 2,
             seed: 1,
             directory: None,
             timeout: None,
             command_line: std::env::args().collect(),
-            iperf3: "iperf3".into(),
+            iperf3: iperf3(),
             watch: None,
         }
     }

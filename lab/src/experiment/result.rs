@@ -4,9 +4,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::arm::Exit;
+use super::arm::{Arm, Exit};
+use super::clock::Origin;
 use super::measures::Measures;
-use super::plan::Amount;
+use super::plan::{Amount, Plan};
 use crate::emulator::Health;
 use crate::stats::Summary;
 
@@ -73,6 +74,13 @@ pub struct Run {
     pub machine_cpu_seconds: Option<f64>,
     /// How the emulator kept up.
     pub health: Option<Health>,
+    /// In virtual time: from the guest's boot to the end of the run, by its clock, seconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub guest_seconds: Option<f64>,
+    /// In virtual time: what the guest cost this host's processors, boot included, seconds. The only figure that differs
+    /// from one machine to another.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host_cpu_seconds: Option<f64>,
 }
 
 impl Run {
@@ -103,6 +111,8 @@ impl Run {
             competitor: None,
             machine_cpu_seconds: None,
             health: None,
+            guest_seconds: None,
+            host_cpu_seconds: None,
         }
     }
 }
@@ -170,6 +180,9 @@ pub struct ArmResult {
     pub exit_seconds: Option<Summary>,
     /// Window at the exit, bytes, over the runs that have one.
     pub exit_window_bytes: Option<Summary>,
+    /// What it is: enough to run it again. Absent in results that are older than this field.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub definition: Option<Arm>,
     /// The runs, in the order they took place.
     pub runs: Vec<Run>,
 }
@@ -200,6 +213,7 @@ impl ArmResult {
             emulator_cpu_seconds: if_any(&|run| Some(run.health.as_ref()?.cpu_seconds)),
             exit_seconds: of_exit(&|exit| exit.seconds),
             exit_window_bytes: of_exit(&|exit| exit.window_bytes as f64),
+            definition: None,
             runs,
         }
     }
@@ -210,6 +224,9 @@ impl ArmResult {
 pub struct Comparison {
     /// [`SCHEMA`].
     pub schema: u32,
+    /// Where it was made: clock, kernel, QEMU.
+    #[serde(flatten)]
+    pub origin: Origin,
     /// Name of the profile.
     pub profile: String,
     /// `bytes` of each transfer, or its `seconds`.
@@ -223,6 +240,9 @@ pub struct Comparison {
     pub rate_bps: u64,
     /// Seed of the first repetition; each further one adds 1, and all arms of a repetition share theirs.
     pub seed: u64,
+    /// What was asked for: enough to do it again. Absent in results that are older than this field.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan: Option<Box<Plan>>,
     /// One entry per arm, in the order given.
     pub arms: Vec<ArmResult>,
     /// Where the files are.

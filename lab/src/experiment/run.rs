@@ -193,6 +193,8 @@ fn evaluate(
         // Known to the caller.
         machine_cpu_seconds: None,
         health: Some(link.health.clone()),
+        guest_seconds: None,
+        host_cpu_seconds: None,
     })
 }
 

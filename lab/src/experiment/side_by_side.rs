@@ -6,7 +6,7 @@ use std::sync::mpsc::{self, Sender};
 use std::thread::{self, Scope};
 
 use super::turns::{Turn, Turns};
-use super::{Arm, ExperimentError, Plan, Progress, Run, files, run};
+use super::{Arm, Clock, ExperimentError, Plan, Progress, Run, files, job, run};
 use crate::plot::Curve;
 
 /// What one attempt at a run yielded.
@@ -114,14 +114,13 @@ fn attempt(
     root: &Path,
     say: &Sender<Said>,
 ) -> Result<(), ExperimentError> {
-    for number in 0..=plan.retries {
+    let retries = if plan.clock.varies() { plan.retries } else { 0 };
+    for number in 0..=retries {
         tell(say, Said::Started(turn, number));
         let directory = files::run_directory(root, turn.index, number, arm);
-        let (run, curve) = match run::run(plan, arm, turn.seed, Some(&directory)) {
-            Ok((run, trace)) => {
-                let curve = run.valid.then(|| Curve::new(&arm.name, &trace.flows[0], run.exit.as_ref()));
-                (run, curve)
-            }
+        let (run, curve) = match once(plan, arm, turn, &directory) {
+            Ok(Some(made)) => made,
+            Ok(None) => return Ok(()),
             Err(error) if error.spoils_one_run() => (Run::failed(turn.seed, error.to_string()), None),
             Err(error) => return Err(error),
         };
@@ -133,4 +132,23 @@ fn attempt(
         }
     }
     Ok(())
+}
+
+/// One run, with what the figure draws of it if it counts; `None` where another shard has it and has not made it yet.
+fn once(
+    plan: &Plan,
+    arm: &Arm,
+    turn: Turn,
+    directory: &Path,
+) -> Result<Option<(Run, Option<Curve>)>, ExperimentError> {
+    match &plan.clock {
+        Clock::Machine => {
+            let (run, trace) = run::run(plan, arm, turn.seed, Some(directory))?;
+            let curve = run.valid.then(|| Curve::new(&arm.name, &trace.flows[0], run.exit.as_ref()));
+            Ok(Some((run, curve)))
+        }
+        Clock::Virtual(guests) => {
+            job::run_in_guest(guests, plan, arm, turn.seed, guests.shard.has(turn.index), directory)
+        }
+    }
 }

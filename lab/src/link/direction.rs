@@ -3,6 +3,8 @@
 
 use std::collections::VecDeque;
 
+use serde::{Deserialize, Serialize};
+
 use super::access::Head;
 use super::cross::Cross;
 use super::queue::{Queue, Waiting};
@@ -26,7 +28,7 @@ pub struct Delivery<P> {
 }
 
 /// What to change about a direction that is in use. What is `None` stays as it is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Change {
     /// Rate, bit/s, 1 000 to 100 000 000 000. A rate that varied is constant from then on; outages, handovers and
     /// schedule stay.

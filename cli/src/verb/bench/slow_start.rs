@@ -1,6 +1,6 @@
 //! Nanoseconds per acknowledgement in slow start, of every algorithm side by side.
 
-use onramp_lab::experiment::{self, Amount, Plan};
+use onramp_lab::experiment::{self, Amount, Clock, Plan};
 use onramp_lab::profile::Profile;
 use onramp_loader::abi::FlowHeader;
 use onramp_loader::algorithm::{self, Algorithm};
@@ -101,7 +101,7 @@ fn judged(algorithm: Algorithm) -> anyhow::Result<u64> {
 /// Transfers of every algorithm over the link, in turns, while the kernel counts.
 pub(super) fn measure(profile: &Profile, rounds: u32, output: &Output) -> anyhow::Result<SlowStart> {
     let names: Vec<String> = algorithm::all().map(|algorithm| algorithm.name().to_owned()).collect();
-    let arms = Arms::prepare(&names, profile, &[])?;
+    let arms = Arms::prepare(&names, profile, &[], &Clock::Machine)?;
     let _counting = RunStatistics::enable()?;
     let plan = Plan { amount: Amount::Bytes(BYTES), repetitions: 1, ..Plan::new(profile.clone()) };
     let mut accounts: Vec<Account> = algorithm::all().map(Account::open).collect::<Result<_, _>>()?;

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use onramp_lab::experiment::{self, Amount, Plan};
+use onramp_lab::experiment::{self, Amount, Clock, Plan};
 use onramp_lab::profile::Profile;
 use onramp_loader::cost::{Callback, RunStatistics, callbacks};
 use onramp_loader::telemetry::{Item, Level, Options, Stream};
@@ -100,7 +100,7 @@ fn totals(operations: &[Callback]) -> (u64, u64) {
 
 /// Transfers in slow start before each audience, in turns, while the kernel counts.
 pub(super) fn measure(profile: &Profile, rounds: u32, output: &Output) -> anyhow::Result<Telemetry> {
-    let arms = Arms::prepare(&[ARM.to_owned()], profile, &[])?;
+    let arms = Arms::prepare(&[ARM.to_owned()], profile, &[], &Clock::Machine)?;
     let algorithm = onramp_loader::find(ARM)?;
     let _counting = RunStatistics::enable()?;
     let plan = Plan { amount: Amount::Bytes(BYTES), repetitions: 1, ..Plan::new(profile.clone()) };

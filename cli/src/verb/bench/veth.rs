@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use onramp_lab::experiment::{self, Arm, VethRun};
+use onramp_lab::experiment::{self, Arm, Clock, VethRun};
 use onramp_lab::profile::Profile;
 use serde::Serialize;
 
@@ -37,7 +37,7 @@ pub(super) struct Pair {
 
 /// Pairs of transfers that take turns.
 pub(super) fn measure(profile: &Profile, pairs: u32, output: &Output) -> anyhow::Result<Veth> {
-    let arms = Arms::prepare(&[ARM.to_owned()], profile, &[])?;
+    let arms = Arms::prepare(&[ARM.to_owned()], profile, &[], &Clock::Machine)?;
     let cubic = Arm::stock("cubic");
     let mut runs = Vec::new();
     for pair in 0..pairs {

@@ -1,9 +1,15 @@
 //! `onramp lab calibrate`.
 
+use std::collections::BTreeMap;
+
+use anyhow::Context;
 use clap::Args;
 use onramp_lab::calibrate::{Measured, ModelCheck};
+use onramp_lab::guest;
+use onramp_lab::profile::Profile;
 use serde::Serialize;
 
+use super::clock::ClockOptions;
 use super::require_root;
 use crate::failure::FAILURE;
 use crate::output::Output;
@@ -13,11 +19,13 @@ use crate::units::count;
 
 /// Of what is random in the models: the result is the same every time.
 const SEED: u64 = 1;
+/// Memory of the guest, MiB.
+const MEMORY_MIB: u32 = 1_500;
 
 /// Measure the emulated link itself: rate within 1 %, base RTT within 1 ms, queue limit within a packet
 ///
-/// The link is built without its random parts and probed with UDP. Exits 1 if it is off: this machine is too busy to
-/// emulate it.
+/// The link is built without its random parts and probed with UDP. Exits 1 if it is off: this machine, or in virtual time
+/// the guest, is too slow to emulate it.
 ///
 /// With --models what varies is compared with closed forms instead: rates, delays, loss, AQM, schedules, cross traffic.
 /// In virtual time, so it needs neither root nor an idle machine. Where a model is random the tolerance is five
@@ -34,6 +42,8 @@ pub(super) struct Calibrate {
     /// Compare every link model with its closed form
     #[arg(long, conflicts_with = "profile")]
     models: bool,
+    #[command(flatten)]
+    clock: ClockOptions,
 }
 
 impl Calibrate {
@@ -42,11 +52,35 @@ impl Calibrate {
             return models(output);
         }
         let profile = profile::load(&self.profile)?;
+        if self.clock.is_virtual() {
+            return in_guest(&self.clock, &profile, output);
+        }
         require_root("lab calibrate")?;
         let calibration = onramp_lab::calibrate::calibrate(&profile.link)?;
         output.data(&calibration, || format!("{}: {calibration}\n", profile.name))?;
         Ok(if calibration.holds() { 0 } else { FAILURE })
     }
+}
+
+/// The same command in a guest, in the guest's time.
+fn in_guest(clock: &ClockOptions, profile: &Profile, output: &Output) -> anyhow::Result<u8> {
+    const PROFILE: &str = "/profile.toml";
+    let mut command =
+        vec![guest::image::SELF, "lab", "calibrate", "--clock", "machine", "--profile", PROFILE];
+    if output.json() {
+        command.push("--json");
+    }
+    let image = clock.image(&[])?;
+    let text = toml::to_string(profile).context("cannot write the profile for the guest")?;
+    let guest = guest::Guest {
+        image: &image,
+        command: command.into_iter().map(str::to_owned).collect(),
+        environment: BTreeMap::new(),
+        inputs: BTreeMap::from([(PROFILE.to_owned(), text.into_bytes())]),
+        memory_mib: MEMORY_MIB,
+        seconds: clock.seconds(),
+    };
+    Ok(guest.run(super::guest::print)?.status)
 }
 
 #[derive(Serialize)]

@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use clap::Args;
 use onramp_lab::emulator::Way;
-use onramp_lab::experiment::{Amount, Competitor, DEFAULT_BYTES, LinkChange, Plan};
+use onramp_lab::experiment::{Amount, Clock, Competitor, DEFAULT_BYTES, LinkChange, Plan, Shard};
 use onramp_lab::link::Change;
 use onramp_lab::profile::Profile;
 
+use super::clock::{self, ClockOptions};
 use crate::{follow, units};
 
 /// Options of every experiment.
@@ -47,6 +48,8 @@ pub(super) struct Common {
     /// Say once a second on stderr what the flow does
     #[arg(long)]
     follow: bool,
+    #[command(flatten)]
+    pub clock: ClockOptions,
     /// Directory for manifest, results, series and plot [default: runs/TIME-PROFILE-ARMS]
     #[arg(short, long, value_name = "DIR")]
     pub output: Option<PathBuf>,
@@ -55,15 +58,25 @@ pub(super) struct Common {
 /// Of experiments with many runs.
 #[derive(Args, Clone, Copy, Debug)]
 pub(super) struct Jobs {
-    /// Runs at once, each with hosts and a link of its own, 1 to 16; arms of one algorithm that differ in parameters
-    /// still take turns, and the machine's processor time is left out. The emulators must keep up: see invalid runs
-    #[arg(short, long, default_value_t = 1, value_name = "N")]
-    pub jobs: u16,
+    /// Runs at once, 1 to 16 [default: in virtual time one for each processor, else 1]. In the machine's time arms of
+    /// one algorithm that differ in parameters still take turns, and the emulators must keep up: see invalid runs
+    #[arg(short, long, value_name = "N")]
+    pub jobs: Option<u16>,
+    /// In virtual time, make only the I-th of N equal parts of the runs here and take the others where they have been
+    /// made: results are kept in ONRAMP_CACHE, which several machines may share
+    #[arg(long, value_name = "I/N", value_parser = clock::shard)]
+    pub shard: Option<Shard>,
 }
 
 impl Common {
+    /// Whose time its runs are made in, all of them or those of a shard.
+    pub fn clock(&self, shard: Option<Shard>) -> anyhow::Result<Clock> {
+        let words: &[&str] = if self.follow { &["--follow"] } else { &[] };
+        self.clock.clock(words, shard)
+    }
+
     /// The plan of an experiment with `repetitions` of each arm, `jobs` runs at once.
-    pub fn plan(&self, profile: Profile, repetitions: u32, jobs: u16) -> Plan {
+    pub fn plan(&self, profile: Profile, repetitions: u32, jobs: Option<u16>, clock: Clock) -> Plan {
         let amount = match (self.bytes, self.seconds) {
             (_, Some(seconds)) => Amount::Seconds(seconds),
             (bytes, None) => Amount::Bytes(bytes.unwrap_or(DEFAULT_BYTES)),
@@ -80,7 +93,8 @@ impl Common {
             objects: self.objects.clone(),
             changes: self.changes.clone(),
             repetitions,
-            jobs,
+            jobs: self.clock.jobs(jobs),
+            clock,
             seed: self.seed,
             directory: self.output.clone(),
             watch: self.follow.then(follow::follow),

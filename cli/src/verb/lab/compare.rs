@@ -5,8 +5,8 @@ use onramp_lab::experiment::{self, Comparison, Plan};
 use onramp_lab::table;
 
 use super::common::{Common, Jobs};
+use super::matrix;
 use super::progress::{self, Clock};
-use super::{matrix, require_root};
 use crate::arm::Arms;
 use crate::failure::{FAILURE, Usage};
 use crate::output::Output;
@@ -36,8 +36,8 @@ pub(super) struct RunOne {
 
 impl RunOne {
     pub fn run(self, output: &Output) -> anyhow::Result<u8> {
-        let plan = self.common.plan(profile::load(&self.profile)?, 1, 1);
-        measure(&[self.arm], &plan, &self.common.settings, output)
+        let plan = self.common.plan(profile::load(&self.profile)?, 1, None, self.common.clock(None)?);
+        measure(&[self.arm], &plan, &self.common, output)
     }
 }
 
@@ -85,7 +85,7 @@ impl Compare {
                 arms: self.arms,
                 profiles: self.profile,
                 repetitions: self.repetitions,
-                jobs: self.jobs.jobs,
+                jobs: self.jobs,
                 resume: self.resume,
                 common: self.common,
             };
@@ -98,14 +98,15 @@ impl Compare {
         };
         let default = || ["cubic", "plain", "search"].map(str::to_owned).to_vec();
         let arms = if self.arms.is_empty() { default() } else { self.arms };
-        let plan = self.common.plan(profile, self.repetitions, self.jobs.jobs);
-        measure(&arms, &plan, &self.common.settings, output)
+        let clock = self.common.clock(self.jobs.shard)?;
+        let plan = self.common.plan(profile, self.repetitions, self.jobs.jobs, clock);
+        measure(&arms, &plan, &self.common, output)
     }
 }
 
-fn measure(names: &[String], plan: &Plan, settings: &[String], output: &Output) -> anyhow::Result<u8> {
-    let arms = Arms::prepare(names, &plan.profile, settings)?;
-    require_root("lab")?;
+fn measure(names: &[String], plan: &Plan, common: &Common, output: &Output) -> anyhow::Result<u8> {
+    let arms = Arms::prepare(names, &plan.profile, &common.settings, &plan.clock)?;
+    common.clock.require_root("lab")?;
     let each = plan.expected_seconds();
     let mut clock = Clock::start(each * f64::from(plan.repetitions) * arms.arms.len() as f64);
     let comparison = experiment::compare(plan, &arms.arms, |progress| {

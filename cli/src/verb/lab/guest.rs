@@ -68,6 +68,7 @@ impl Guest {
             image: &image,
             command: self.command,
             environment,
+            inputs: BTreeMap::new(),
             memory_mib: self.memory,
             seconds: self.seconds,
         };
@@ -98,7 +99,7 @@ fn variable(text: &str) -> anyhow::Result<(String, String)> {
 }
 
 /// As it comes. Whoever reads may have gone; the guest is to end all the same.
-fn print(stream: Stream, bytes: &[u8]) {
+pub(super) fn print(stream: Stream, bytes: &[u8]) {
     let _ = match stream {
         Stream::Stdout => std::io::stdout().write_all(bytes).and_then(|()| std::io::stdout().flush()),
         Stream::Stderr => std::io::stderr().write_all(bytes),

@@ -10,9 +10,8 @@ use onramp_lab::profile::Profile;
 use onramp_loader::{algorithm, kernel};
 use serde_json::json;
 
-use super::common::Common;
+use super::common::{Common, Jobs};
 use super::progress::{self, Clock};
-use super::require_root;
 use crate::arm::Arms;
 use crate::failure::FAILURE;
 use crate::output::Output;
@@ -30,7 +29,7 @@ pub(super) struct Matrix {
     /// Empty: all.
     pub profiles: Vec<String>,
     pub repetitions: u32,
-    pub jobs: u16,
+    pub jobs: Jobs,
     pub resume: bool,
     pub common: Common,
 }
@@ -49,9 +48,12 @@ impl Matrix {
         let arms = self.arms()?;
         let root = self.common.output.clone().unwrap_or_else(default_directory);
         // What is wrong with an arm on any profile is to show before hours are spent.
-        let parts: Vec<Part> =
-            profiles.into_iter().map(|profile| self.part(&root, profile, &arms)).collect::<Result<_, _>>()?;
-        require_root("lab compare")?;
+        let clock = self.common.clock(self.jobs.shard)?;
+        let parts: Vec<Part> = profiles
+            .into_iter()
+            .map(|profile| self.part(&root, profile, &arms, &clock))
+            .collect::<Result<_, _>>()?;
+        self.common.clock.require_root("lab compare")?;
         let each = |part: &Part| {
             (part.alone.expected_seconds() + part.against.expected_seconds())
                 * f64::from(self.repetitions)
@@ -85,16 +87,24 @@ impl Matrix {
         if !self.arms.is_empty() {
             return Ok(self.arms.clone());
         }
-        let registered = kernel::registered()?;
-        let stock = STOCK.into_iter().filter(|name| registered.iter().any(|known| known == name));
+        // A guest has them all.
+        let registered = if self.common.clock.is_virtual() { None } else { Some(kernel::registered()?) };
+        let here = |name: &&str| registered.as_ref().is_none_or(|all| all.iter().any(|known| known == name));
+        let stock = STOCK.into_iter().filter(here);
         // `fixed` needs a window for each link: an instrument, not a contestant.
         let ours = algorithm::all().map(|algorithm| algorithm.name()).filter(|name| *name != "fixed");
         Ok(stock.chain(ours).map(str::to_owned).collect())
     }
 
-    fn part(&self, root: &Path, profile: Profile, arms: &[String]) -> anyhow::Result<Part> {
+    fn part(
+        &self,
+        root: &Path,
+        profile: Profile,
+        arms: &[String],
+        clock: &experiment::Clock,
+    ) -> anyhow::Result<Part> {
         let directory = root.join(&profile.name);
-        let mut alone = self.common.plan(profile.clone(), self.repetitions, self.jobs);
+        let mut alone = self.common.plan(profile.clone(), self.repetitions, self.jobs.jobs, clock.clone());
         if self.common.bytes.is_none() && self.common.seconds.is_none() {
             alone.amount = Amount::Bytes(object_bytes(&profile));
         }
@@ -102,7 +112,7 @@ impl Matrix {
         let competitor = Some(Competitor { congestion_control: COMPETITOR.into(), lead_seconds });
         let against = Plan { competitor, directory: Some(directory.join("against")), ..alone.clone() };
         alone.directory = Some(directory.join("alone"));
-        let prepared = Arms::prepare(arms, &profile, &self.common.settings)?;
+        let prepared = Arms::prepare(arms, &profile, &self.common.settings, clock)?;
         let kept = |plan: &Plan| self.resume.then(|| experiment::kept(plan, &prepared.arms)).flatten();
         let kept = kept(&alone).zip(kept(&against));
         Ok(Part { profile, alone, against, kept })
@@ -115,7 +125,7 @@ impl Matrix {
         clock: &mut Clock,
         output: &Output,
     ) -> anyhow::Result<(Comparison, Comparison)> {
-        let prepared = Arms::prepare(arms, &part.profile, &self.common.settings)?;
+        let prepared = Arms::prepare(arms, &part.profile, &self.common.settings, &part.alone.clock)?;
         let mut compare = |plan: &Plan| {
             let each = plan.expected_seconds();
             experiment::compare(plan, &prepared.arms, |progress| {

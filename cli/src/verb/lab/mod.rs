@@ -1,12 +1,14 @@
 //! `onramp lab`.
 
 mod calibrate;
+mod clock;
 mod common;
 mod compare;
 mod guest;
 mod inside;
 mod kernel;
 mod matrix;
+mod once;
 mod progress;
 mod reproduce;
 mod shell;
@@ -17,8 +19,9 @@ use crate::output::Output;
 
 /// Measure with real kernel TCP over an emulated link
 ///
-/// Two network namespaces are joined by an emulator on two TUN devices; iperf3 downloads from one to the other.
-/// Everything is made for the run and gone with it.
+/// Two network namespaces are joined by an emulator on two TUN devices; data flow from one to the other. Everything is
+/// made for the run and gone with it. Runs are made in virtual time, each in a guest of its own (--clock virtual): the
+/// same on every machine and under any load, without root. With --clock machine they are made here and now.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   onramp lab run search
@@ -41,6 +44,8 @@ enum Verb {
     Kernel(kernel::Kernel),
     #[command(hide = true)]
     Inside(inside::Inside),
+    #[command(hide = true)]
+    Once(once::Once),
 }
 
 impl Lab {
@@ -54,6 +59,7 @@ impl Lab {
             Verb::Guest(verb) => verb.run(),
             Verb::Kernel(verb) => verb.run(output),
             Verb::Inside(_) => Ok(inside::run()),
+            Verb::Once(verb) => verb.run(),
         }
     }
 }

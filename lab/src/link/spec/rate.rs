@@ -30,7 +30,7 @@ pub enum RateSpec {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         repeat_us: Option<u64>,
         /// What the file says, once [`super::LinkSpec::load_traces`] has read it.
-        #[serde(skip)]
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
         rows: Vec<Row>,
     },
     /// A new rate at fixed intervals, uniform and independent of the last.

@@ -3,10 +3,12 @@
 
 use std::path::{Path, PathBuf};
 
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 /// One row of a trace.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Row {
     /// Number of its line, from 1.
     pub line: usize,
@@ -15,6 +17,7 @@ pub struct Row {
     /// Rate from then on, bit/s.
     pub rate_bps: u64,
     /// Propagation delay from then on, microseconds, if the row has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay_us: Option<u64>,
 }
 

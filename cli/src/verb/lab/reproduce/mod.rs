@@ -1,7 +1,7 @@
 //! `onramp lab reproduce`.
 
 mod files;
-mod pairs;
+pub(super) mod pairs;
 
 use std::path::{Path, PathBuf};
 
@@ -14,14 +14,14 @@ use onramp_loader::abi::FlowHeader;
 use onramp_loader::algorithm;
 use serde::Serialize;
 
+use super::clock::ClockOptions;
 use super::common::Jobs;
 use super::progress::{self, Clock};
-use super::require_root;
 use crate::arm::Arms;
 use crate::failure::{FAILURE, Usage};
 use crate::output::Output;
 use crate::profile;
-use pairs::Collector;
+use pairs::{Collector, PAIRS};
 
 /// Test what the documents claim of real TCP: the source's figures beside ours, and whether each claim holds
 ///
@@ -49,6 +49,8 @@ pub(super) struct Reproduce {
     quick: bool,
     #[command(flatten)]
     jobs: Jobs,
+    #[command(flatten)]
+    clock: ClockOptions,
     /// Take from DIR the experiments that an earlier run with the same conditions has completed
     #[arg(long)]
     resume: bool,
@@ -59,9 +61,6 @@ pub(super) struct Reproduce {
     #[arg(short, long, value_name = "DIR", default_value = "runs/reproduce", hide_default_value = true)]
     output: PathBuf,
 }
-
-/// Rates of ACK pairs of a trial's flows, beside its results.
-const PAIRS: &str = "pairs.json";
 
 #[derive(Serialize)]
 struct Report<'a> {
@@ -80,13 +79,13 @@ impl Reproduce {
             // What is wrong is to show before hours are spent.
             for trial in &trials {
                 let plan = self.plan(trial)?;
-                let arms = Arms::prepare(&trial.arms, &plan.profile, &[])?;
+                let arms = Arms::prepare(&trial.arms, &plan.profile, &[], &plan.clock)?;
                 if let Some((comparison, pairs)) = self.kept(trial, &plan, &arms) {
                     evidence.pairs.extend(pairs);
                     evidence.trials.insert(trial.name.clone(), comparison);
                 }
             }
-            require_root("lab reproduce")?;
+            self.clock.require_root("lab reproduce")?;
         }
         std::fs::create_dir_all(&self.output)
             .with_context(|| format!("cannot create {}", self.output.display()))?;
@@ -136,7 +135,8 @@ impl Reproduce {
             amount: trial.amount,
             objects: trial.objects.clone(),
             repetitions: if self.quick { trial.quick } else { trial.repetitions },
-            jobs: self.jobs.jobs,
+            jobs: self.clock.jobs(self.jobs.jobs),
+            clock: self.clock.clock(if trial.pairs { &["--pairs"] } else { &[] }, self.jobs.shard)?,
             seed: self.seed,
             directory: Some(self.output.join(&trial.name)),
             ..Plan::new(profile)
@@ -158,13 +158,14 @@ impl Reproduce {
     ) -> anyhow::Result<Comparison> {
         let collector = Collector::default();
         let plan = Plan { watch: trial.pairs.then(|| collector.watch()), ..self.plan(trial)? };
-        let arms = Arms::prepare(&trial.arms, &plan.profile, &[])?;
+        let arms = Arms::prepare(&trial.arms, &plan.profile, &[], &plan.clock)?;
         let each = plan.expected_seconds();
         let comparison = experiment::compare(&plan, &arms.arms, |progress| {
             progress::show(&progress, each, clock, output);
         })?;
         if trial.pairs {
-            let rounds = collector.rounds();
+            let directory = self.output.join(&trial.name);
+            let rounds = if self.clock.is_virtual() { pairs::left(&directory)? } else { collector.rounds() };
             files::write(&self.output.join(&trial.name).join(PAIRS), &serde_json::to_string(&rounds)?)?;
             evidence.pairs.extend(rounds);
         }

@@ -1,13 +1,18 @@
 //! Rates of ACK pairs by round, read off the state of flows of `best` while they run.
 
 use std::collections::{BTreeMap, HashMap};
+use std::fs;
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use anyhow::Context;
 use onramp_lab::experiment::{Sight, Watch};
 use onramp_lab::reproduce::RoundRates;
 use onramp_loader::abi::FlowHeader;
 use onramp_loader::algorithm;
 
+/// Rates of ACK pairs of a trial's flows, beside its results.
+pub(in crate::verb::lab) const PAIRS: &str = "pairs.json";
 /// The algorithm that keeps them.
 const ALGORITHM: &str = "best";
 /// Its histogram: steps of an octave and the logarithm to base 2 of the lowest rate (`bpf/algorithm/rate_sketch.h`).
@@ -25,7 +30,7 @@ struct Seen {
 
 /// Collects while flows run.
 #[derive(Clone, Default)]
-pub(super) struct Collector(Arc<Mutex<HashMap<u64, Seen>>>);
+pub(in crate::verb::lab) struct Collector(Arc<Mutex<HashMap<u64, Seen>>>);
 
 impl Collector {
     pub fn watch(&self) -> Watch {
@@ -40,6 +45,21 @@ impl Collector {
         let rounds = downloads.flat_map(|flow| &flow.rounds);
         rounds.map(|(round, words)| RoundRates { round: round + 1, bins: bins(words) }).collect()
     }
+}
+
+/// What the runs of a trial have left, each in a directory of its own.
+pub(super) fn left(trial: &Path) -> anyhow::Result<Vec<RoundRates>> {
+    let failed = || format!("cannot read {}", trial.display());
+    let mut all = Vec::new();
+    let mut runs: Vec<_> =
+        fs::read_dir(trial).with_context(failed)?.flatten().map(|run| run.path()).collect();
+    runs.sort();
+    for path in runs.into_iter().map(|run| run.join(PAIRS)).filter(|path| path.exists()) {
+        let text = fs::read(&path).with_context(failed)?;
+        let rounds: Vec<RoundRates> = serde_json::from_slice(&text).with_context(failed)?;
+        all.extend(rounds);
+    }
+    Ok(all)
 }
 
 fn look(sight: &Sight<'_>, seen: &mut HashMap<u64, Seen>) {

@@ -1,0 +1,111 @@
+//! Whose time runs are made in, as the options say.
+
+use std::sync::Arc;
+
+use clap::{Args, ValueEnum};
+use onramp_lab::experiment::{self, Guests, Shard};
+use onramp_lab::guest::{self, Image, Kernel};
+
+use super::require_root;
+use crate::failure::Usage;
+
+/// Programs that the lab uses in a guest.
+const PROGRAMS: [&str; 3] = ["ip", "ss", "iperf3"];
+
+/// Whose time runs are made in.
+#[derive(Args, Clone, Debug)]
+pub(super) struct ClockOptions {
+    /// Whose time: virtual, of a guest that counts its instructions, the same on every machine, without root; or
+    /// machine, of this machine and its kernel
+    #[arg(long, value_enum, default_value = "virtual", value_name = "CLOCK")]
+    clock: Which,
+    /// Kernel of the guests: a series of `onramp lab kernel list`, or the path of a directory with vmlinuz and modules/
+    #[arg(long, value_name = "KERNEL", default_value = "6.12")]
+    kernel: String,
+    /// In virtual time, make runs anew that have been made before
+    #[arg(long)]
+    fresh: bool,
+    /// In virtual time, give a guest up after so many seconds of this machine
+    #[arg(long, value_name = "SECONDS", default_value_t = 1_800)]
+    guest_timeout: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Which {
+    Virtual,
+    Machine,
+}
+
+impl ClockOptions {
+    /// Whether runs are made in guests.
+    pub fn is_virtual(&self) -> bool {
+        self.clock == Which::Virtual
+    }
+
+    /// The clock. `words` go to the program in the guest.
+    pub fn clock(&self, words: &[&str], shard: Option<Shard>) -> anyhow::Result<experiment::Clock> {
+        if !self.is_virtual() {
+            if shard.is_some() {
+                return Err(Usage::error(
+                    "--shard is for virtual time: the machine's runs are not the same elsewhere",
+                ));
+            }
+            return Ok(experiment::Clock::Machine);
+        }
+        Ok(experiment::Clock::Virtual(Arc::new(Guests {
+            image: self.image(&[])?,
+            qemu: guest::machine::version()?,
+            words: words.iter().map(|word| (*word).to_owned()).collect(),
+            fresh: self.fresh,
+            shard: shard.unwrap_or(Shard::WHOLE),
+            seconds: self.guest_timeout,
+        })))
+    }
+
+    /// What guests boot.
+    pub fn image(&self, files: &[guest::Placed]) -> anyhow::Result<Image> {
+        Ok(Image::build(Kernel::named(&self.kernel)?, &guest::MODULES, &PROGRAMS, files)?)
+    }
+
+    /// Seconds of this machine after which a guest is given up.
+    pub fn seconds(&self) -> u64 {
+        self.guest_timeout
+    }
+
+    /// Runs at once, where nothing is said: as many as there are processors, but one where they would disturb each
+    /// other.
+    pub fn jobs(&self, asked: Option<u16>) -> u16 {
+        let processors =
+            || std::thread::available_parallelism().map_or(1, |count| count.get().min(16) as u16);
+        asked.unwrap_or_else(|| if self.is_virtual() { processors() } else { 1 })
+    }
+
+    /// Fails with the exit code for missing privileges instead of in the middle of a run.
+    pub fn require_root(&self, verb: &'static str) -> anyhow::Result<()> {
+        if self.is_virtual() { Ok(()) } else { require_root(verb) }
+    }
+}
+
+/// `2/8`: the second of eight.
+pub(super) fn shard(text: &str) -> Result<Shard, String> {
+    let numbers = text
+        .split_once('/')
+        .and_then(|(index, count)| Some((index.parse::<usize>().ok()?, count.parse::<usize>().ok()?)));
+    match numbers {
+        Some((index, count)) if (1..=count).contains(&index) => Ok(Shard { index: index - 1, count }),
+        _ => Err(format!("{text:?} is not a shard: write I/N with I from 1 to N, for instance 1/4")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shards_count_from_one() {
+        assert_eq!(shard("2/8").unwrap(), Shard { index: 1, count: 8 });
+        for bad in ["0/4", "5/4", "1", "a/b", "1/0"] {
+            assert!(shard(bad).unwrap_err().contains("write I/N"), "{bad}");
+        }
+    }
+}
