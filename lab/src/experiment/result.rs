@@ -73,6 +73,9 @@ pub struct Run {
     pub machine_cpu_seconds: Option<f64>,
     /// How the emulator kept up.
     pub health: Option<Health>,
+    /// Of all that crossed the link, with its times; see [`Report::digest`](crate::emulator::Report::digest).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
 }
 
 impl Run {
@@ -103,6 +106,7 @@ impl Run {
             competitor: None,
             machine_cpu_seconds: None,
             health: None,
+            digest: None,
         }
     }
 }

@@ -193,6 +193,7 @@ fn evaluate(
         // Known to the caller.
         machine_cpu_seconds: None,
         health: Some(link.health.clone()),
+        digest: Some(link.digest.clone()),
     })
 }
 
