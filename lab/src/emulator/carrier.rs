@@ -10,6 +10,7 @@ use nix::sys::eventfd::EventFd;
 use nix::sys::time::{TimeSpec, TimeValLike};
 use nix::time::{ClockId, clock_gettime};
 
+use super::digest::Recorder;
 use super::health::{Lateness, stolen_seconds};
 use super::tun::{MTU, Tun};
 use super::{Command, DirectionReport, EmulatorError, Report, Way, priority};
@@ -29,18 +30,21 @@ pub(super) type Packet = Box<Buffer>;
 pub(super) struct Buffer {
     bytes: [u8; MTU],
     length: usize,
+    /// Of the packet in its direction, for the digest.
+    number: u32,
 }
 
 /// One direction and what is logged about it.
 pub(super) struct Path {
+    way: Way,
     model: Direction<Packet>,
     first_full: Option<Nanos>,
     last_full: Option<Nanos>,
 }
 
 impl Path {
-    pub fn new(model: Direction<Packet>) -> Self {
-        Self { model, first_full: None, last_full: None }
+    pub fn new(way: Way, model: Direction<Packet>) -> Self {
+        Self { way, model, first_full: None, last_full: None }
     }
 
     fn report(mut self, now: Nanos) -> DirectionReport {
@@ -77,15 +81,16 @@ impl Carrier {
         let (began, stolen) = (clock::now(), stolen_seconds());
         self.forward.model.start(began);
         self.back.model.start(began);
+        let mut recorder = Recorder::start(began).map_err(EmulatorError::Thread)?;
         let mut last_read = began;
         while !self.obey(commands)? {
             self.max_read_gap = self.max_read_gap.max(clock::now().saturating_sub(last_read));
-            let more = read(&self.sender, &mut self.forward, &mut self.pool)
+            let more = read(&self.sender, &mut self.forward, &mut self.pool, &mut recorder)
                 .map_err(|source| EmulatorError::Read { side: "sender", source })?
-                | read(&self.receiver, &mut self.back, &mut self.pool)
+                | read(&self.receiver, &mut self.back, &mut self.pool, &mut recorder)
                     .map_err(|source| EmulatorError::Read { side: "receiver", source })?;
             last_read = clock::now();
-            self.write();
+            self.write(&mut recorder);
             if more {
                 continue;
             }
@@ -107,7 +112,9 @@ impl Carrier {
         health.wall_seconds = (now - began) as f64 / 1e9;
         health.cpu_seconds = clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID)
             .map_or(0.0, |time| time.num_nanoseconds() as f64 / 1e9);
-        Ok(Report { forward: self.forward.report(now), back: self.back.report(now), health })
+        let (forward, back) = (self.forward.report(now), self.back.report(now));
+        let digest = recorder.finish([forward.counters, back.counters]).ok_or(EmulatorError::Panicked)?;
+        Ok(Report { forward, back, health, digest })
     }
 
     /// Follows the commands that have come; true if one of them is to stop.
@@ -144,13 +151,14 @@ impl Carrier {
     }
 
     /// Hands over what is due.
-    fn write(&mut self) {
+    fn write(&mut self, recorder: &mut Recorder) {
         for (path, tun) in [(&mut self.forward, &self.receiver), (&mut self.back, &self.sender)] {
             for _ in 0..BATCH {
                 let now = clock::now();
                 let Some(delivery) = path.model.deliver(now) else { break };
                 self.lateness.add(now - delivery.due);
                 let packet = delivery.packet;
+                recorder.handed_over(path.way, now, packet.number, delivery.due);
                 if tun.write(&packet.bytes[..packet.length]).is_err() {
                     self.write_failures += 1;
                 }
@@ -165,7 +173,7 @@ impl Carrier {
 }
 
 /// Reads a batch of packets into the model; true if there may be more.
-fn read(tun: &Tun, path: &mut Path, pool: &mut Pool) -> std::io::Result<bool> {
+fn read(tun: &Tun, path: &mut Path, pool: &mut Pool, recorder: &mut Recorder) -> std::io::Result<bool> {
     for _ in 0..BATCH {
         let mut packet = pool.take();
         match tun.read(&mut packet.bytes)? {
@@ -175,8 +183,10 @@ fn read(tun: &Tun, path: &mut Path, pool: &mut Pool) -> std::io::Result<bool> {
                 return Ok(false);
             }
         }
-        let length = packet.length as u32;
-        if let Err((dropped, _)) = path.model.arrive(clock::now(), packet, length) {
+        let (now, length) = (clock::now(), packet.length as u32);
+        packet.number = recorder.arrived(path.way, now, &packet.bytes[..packet.length]);
+        if let Err((dropped, cause)) = path.model.arrive(now, packet, length) {
+            recorder.refused(path.way, now, cause);
             pool.put(dropped);
         }
     }
@@ -189,7 +199,7 @@ struct Pool(Vec<Packet>);
 
 impl Pool {
     fn take(&mut self) -> Packet {
-        self.0.pop().unwrap_or_else(|| Box::new(Buffer { bytes: [0; MTU], length: 0 }))
+        self.0.pop().unwrap_or_else(|| Box::new(Buffer { bytes: [0; MTU], length: 0, number: 0 }))
     }
 
     fn put(&mut self, packet: Packet) {

@@ -8,6 +8,7 @@
 //! be changed meanwhile: [`Emulator::set`].
 
 mod carrier;
+mod digest;
 mod health;
 mod priority;
 #[cfg(test)]
@@ -40,7 +41,7 @@ pub enum EmulatorError {
     #[error("cannot create the emulator's event descriptor: {0}")]
     Event(#[source] Errno),
     /// The thread could not be started.
-    #[error("cannot start the emulator's thread: {0}")]
+    #[error("cannot start a thread of the emulator: {0}")]
     Thread(#[source] io::Error),
     /// Waiting for packets failed.
     #[error("the emulator cannot wait for packets: {0}")]
@@ -86,6 +87,10 @@ pub struct Report {
     pub back: DirectionReport,
     /// Whether it kept up.
     pub health: Health,
+    /// Of all packets that crossed the link either way: bytes, order, what became of each, and times since the start, to
+    /// the nanosecond. `sha256:` and 64 hexadecimal digits. The same only where time itself is, as in a guest that counts
+    /// its instructions.
+    pub digest: String,
 }
 
 /// Which way packets go.
@@ -146,7 +151,8 @@ impl Emulator {
         let thread = std::thread::Builder::new()
             .name("emulator".into())
             .spawn(move || {
-                Carrier::new(sender, receiver, Path::new(forward), Path::new(back)).run(&asked, &signal)
+                let (forward, back) = (Path::new(Way::Forward, forward), Path::new(Way::Return, back));
+                Carrier::new(sender, receiver, forward, back).run(&asked, &signal)
             })
             .map_err(EmulatorError::Thread)?;
         Ok(Self { commands, wake, thread: Some(thread) })

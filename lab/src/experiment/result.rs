@@ -81,6 +81,9 @@ pub struct Run {
     /// from one machine to another.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host_cpu_seconds: Option<f64>,
+    /// Of all that crossed the link, with its times; see [`Report::digest`](crate::emulator::Report::digest).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
 }
 
 impl Run {
@@ -113,6 +116,7 @@ impl Run {
             health: None,
             guest_seconds: None,
             host_cpu_seconds: None,
+            digest: None,
         }
     }
 }

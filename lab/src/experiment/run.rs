@@ -195,6 +195,7 @@ fn evaluate(
         health: Some(link.health.clone()),
         guest_seconds: None,
         host_cpu_seconds: None,
+        digest: Some(link.digest.clone()),
     })
 }
 
