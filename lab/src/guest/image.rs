@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 
 use super::archive::Archive;
 use super::modules::load_order;
-use super::{GuestError, Kernel, programs};
+use super::{GuestError, Kernel, bzimage, programs};
 
 /// Where this program is in a guest.
 pub const SELF: &str = "/bin/onramp";
@@ -33,6 +33,7 @@ pub struct Placed {
 #[derive(Debug)]
 pub struct Image {
     kernel: Kernel,
+    vmlinux: Vec<u8>,
     archive: Vec<u8>,
     digest: String,
 }
@@ -75,15 +76,21 @@ impl Image {
         archive.file(ORDER, false, order.as_bytes());
         let archive = archive.finish();
         let vmlinuz = fs::read(&kernel.vmlinuz).map_err(GuestError::file("read", &kernel.vmlinuz))?;
+        let vmlinux = bzimage::vmlinux(&vmlinuz, &kernel.vmlinuz)?;
         let digest =
-            Sha256::new().chain_update(vmlinuz).chain_update(&kernel.processor).chain_update(&archive);
+            Sha256::new().chain_update(&vmlinux).chain_update(&kernel.processor).chain_update(&archive);
         let digest = hex(&digest.finalize());
-        Ok(Self { kernel, archive, digest })
+        Ok(Self { kernel, vmlinux, archive, digest })
     }
 
     /// Its kernel.
     pub fn kernel(&self) -> &Kernel {
         &self.kernel
+    }
+
+    /// The kernel as an ELF file.
+    pub(super) fn vmlinux(&self) -> &[u8] {
+        &self.vmlinux
     }
 
     /// The archive that the kernel unpacks at boot.

@@ -19,6 +19,7 @@
 //! ```
 
 mod archive;
+mod bzimage;
 mod error;
 pub mod image;
 pub mod inside;
