@@ -12,6 +12,7 @@
 //! * [`matrix`]: every arm on every profile, as one table.
 //! * [`model`]: the documents' closed forms.
 //! * [`reproduce`]: the documents' claims, each with the experiments that test it.
+//! * [`verify`]: whether a result that is made again is the same.
 //! * [`profile`]: a link, the hosts' buffers and the algorithm that suits them, in a file.
 
 pub mod calibrate;
@@ -29,3 +30,4 @@ pub mod profile;
 pub mod reproduce;
 pub mod stats;
 pub mod table;
+pub mod verify;

@@ -2,7 +2,7 @@
 //! Made-up results for the tests of judgements and tables.
 
 use super::{Claim, Evidence, Judgement};
-use crate::experiment::{Amount, ArmResult, Comparison, Exit, ExitSource, Run};
+use crate::experiment::{Amount, ArmResult, Comparison, Exit, ExitSource, Origin, Run};
 
 /// A valid run.
 pub(super) fn run(seconds: f64, retransmitted: u64) -> Run {
@@ -27,6 +27,8 @@ pub(super) fn exit(seconds: f64, window_bytes: u64) -> Option<Exit> {
 pub(crate) fn comparison(arms: Vec<ArmResult>) -> Comparison {
     Comparison {
         schema: 1,
+        origin: Origin::default(),
+        plan: None,
         profile: "geo".into(),
         amount: Amount::Bytes(80_000_000),
         bdp_bytes: 11_250_000,

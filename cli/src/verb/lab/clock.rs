@@ -12,6 +12,9 @@ use crate::failure::Usage;
 /// Programs that the lab uses in a guest.
 const PROGRAMS: [&str; 3] = ["ip", "ss", "iperf3"];
 
+/// Seconds of this machine after which a guest is given up, where nothing is said.
+const GUEST_SECONDS: u64 = 1_800;
+
 /// Whose time runs are made in.
 #[derive(Args, Clone, Debug)]
 pub(super) struct ClockOptions {
@@ -26,7 +29,7 @@ pub(super) struct ClockOptions {
     #[arg(long)]
     fresh: bool,
     /// In virtual time, give a guest up after so many seconds of this machine
-    #[arg(long, value_name = "SECONDS", default_value_t = 1_800)]
+    #[arg(long, value_name = "SECONDS", default_value_t = GUEST_SECONDS)]
     guest_timeout: u64,
 }
 
@@ -37,6 +40,11 @@ enum Which {
 }
 
 impl ClockOptions {
+    /// Guests of this kernel.
+    pub fn of_guests(kernel: &str, fresh: bool) -> Self {
+        Self { clock: Which::Virtual, kernel: kernel.to_owned(), fresh, guest_timeout: GUEST_SECONDS }
+    }
+
     /// Whether runs are made in guests.
     pub fn is_virtual(&self) -> bool {
         self.clock == Which::Virtual

@@ -12,6 +12,7 @@ mod once;
 mod progress;
 mod reproduce;
 mod shell;
+mod verify;
 
 use clap::{Args, Subcommand};
 
@@ -40,6 +41,7 @@ enum Verb {
     Shell(shell::Shell),
     Calibrate(calibrate::Calibrate),
     Reproduce(reproduce::Reproduce),
+    Verify(verify::Verify),
     Guest(guest::Guest),
     Kernel(kernel::Kernel),
     #[command(hide = true)]
@@ -56,6 +58,7 @@ impl Lab {
             Verb::Shell(verb) => verb.run(),
             Verb::Calibrate(verb) => verb.run(output),
             Verb::Reproduce(verb) => verb.run(output),
+            Verb::Verify(verb) => verb.run(output),
             Verb::Guest(verb) => verb.run(),
             Verb::Kernel(verb) => verb.run(output),
             Verb::Inside(_) => Ok(inside::run()),
