@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use onramp_lab::emulator::Way;
-use onramp_lab::experiment::{Amount, Competitor, DEFAULT_BYTES, LinkChange, Plan};
+use onramp_lab::experiment::{self, Amount, Competitor, DEFAULT_BYTES, LinkChange, Plan};
 use onramp_lab::link::Change;
 use onramp_lab::profile::Profile;
 
@@ -44,12 +44,38 @@ pub(super) struct Common {
     /// Set a parameter of an algorithm in all its arms, on top of the profile
     #[arg(long = "set", value_name = "ALG.NAME=VALUE")]
     pub settings: Vec<String>,
+    #[command(flatten)]
+    pub tool: Tool,
     /// Say once a second on stderr what the flow does
     #[arg(long)]
     follow: bool,
     /// Directory for manifest, results, series and plot [default: runs/TIME-PROFILE-ARMS]
     #[arg(short, long, value_name = "DIR")]
     pub output: Option<PathBuf>,
+}
+
+/// What makes the transfers.
+#[derive(Args, Clone, Copy, Debug)]
+pub(super) struct Tool {
+    /// What makes the transfers: a source and a sink of onramp's own, or iperf3, which needs several times the processor
+    /// time and gives the same results where the processor keeps up
+    #[arg(long, value_enum, default_value = "builtin")]
+    tool: ToolName,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum ToolName {
+    Builtin,
+    Iperf3,
+}
+
+impl From<Tool> for experiment::Tool {
+    fn from(option: Tool) -> Self {
+        match option.tool {
+            ToolName::Builtin => Self::Builtin,
+            ToolName::Iperf3 => Self::Iperf3,
+        }
+    }
 }
 
 /// Of experiments with many runs.
@@ -83,6 +109,7 @@ impl Common {
             jobs,
             seed: self.seed,
             directory: self.output.clone(),
+            tool: self.tool.into(),
             watch: self.follow.then(follow::follow),
             ..Plan::new(profile)
         }

@@ -14,7 +14,7 @@ use onramp_loader::abi::FlowHeader;
 use onramp_loader::algorithm;
 use serde::Serialize;
 
-use super::common::Jobs;
+use super::common::{Jobs, Tool};
 use super::progress::{self, Clock};
 use super::require_root;
 use crate::arm::Arms;
@@ -49,6 +49,8 @@ pub(super) struct Reproduce {
     quick: bool,
     #[command(flatten)]
     jobs: Jobs,
+    #[command(flatten)]
+    tool: Tool,
     /// Take from DIR the experiments that an earlier run with the same conditions has completed
     #[arg(long)]
     resume: bool,
@@ -139,6 +141,7 @@ impl Reproduce {
             jobs: self.jobs.jobs,
             seed: self.seed,
             directory: Some(self.output.join(&trial.name)),
+            tool: self.tool.into(),
             ..Plan::new(profile)
         })
     }
