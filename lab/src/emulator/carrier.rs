@@ -12,7 +12,7 @@ use nix::sys::time::{TimeSpec, TimeValLike};
 use nix::time::{ClockId, clock_gettime};
 
 use super::digest::Recorder;
-use super::health::{Lateness, stolen_seconds};
+use super::health::{Lateness, ProcessorTime};
 use super::segment::{Frame, HEADER, MOST, Read};
 use super::tun::{MTU, Tun};
 use super::{Command, DirectionReport, EmulatorError, Report, Way, priority};
@@ -54,13 +54,15 @@ pub(super) struct Path {
     /// Packets may wait at the device that it comes from.
     ready: bool,
     model: Direction<Packet>,
+    /// Full packets handed over.
+    full: u64,
     first_full: Option<Nanos>,
     last_full: Option<Nanos>,
 }
 
 impl Path {
     pub fn new(way: Way, model: Direction<Packet>) -> Self {
-        Self { way, ready: true, model, first_full: None, last_full: None }
+        Self { way, ready: true, model, full: 0, first_full: None, last_full: None }
     }
 
     fn report(mut self, now: Nanos) -> DirectionReport {
@@ -96,7 +98,7 @@ impl Carrier {
     /// Carries packets until a command stops it; `wake` is signalled after each command.
     pub fn run(mut self, commands: &Receiver<Command>, wake: &EventFd) -> Result<Report, EmulatorError> {
         let real_time = priority::real_time().is_ok();
-        let (began, stolen) = (clock::now(), stolen_seconds());
+        let (began, before) = (clock::now(), ProcessorTime::now());
         self.forward.model.start(began);
         self.back.model.start(began);
         let mut recorder = Recorder::start(began).map_err(EmulatorError::Thread)?;
@@ -131,8 +133,13 @@ impl Carrier {
         health.write_failures = self.write_failures;
         health.max_read_gap_us = self.max_read_gap as f64 / 1e3;
         health.real_time = real_time;
-        health.stolen_seconds = stolen_seconds() - stolen;
         health.wall_seconds = (now - began) as f64 / 1e9;
+        let after = ProcessorTime::now();
+        let processors = std::thread::available_parallelism().map_or(1, usize::from) as f64;
+        let idle = after.idle - before.idle;
+        health.busy_seconds = (health.wall_seconds * processors - idle).max(0.0);
+        health.stolen_seconds = after.stolen - before.stolen;
+        health.full_packets = self.forward.full + self.back.full;
         health.cpu_seconds = clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID)
             .map_or(0.0, |time| time.num_nanoseconds() as f64 / 1e9);
         let (forward, back) = (self.forward.report(now), self.back.report(now));
@@ -225,6 +232,7 @@ impl Carrier {
                 }
                 answer.ready = true;
                 if packet.ip().len() >= FULL_BYTES {
+                    path.full += 1;
                     path.last_full = Some(now);
                     path.first_full.get_or_insert(now);
                 }
