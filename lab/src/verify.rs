@@ -84,7 +84,8 @@ pub fn compare(before: &Comparison, now: &Comparison) -> Vec<Checked> {
     runs.map(|(arm, run)| {
         let again = now.arms.iter().filter(|one| one.arm == *arm).flat_map(|one| &one.runs);
         let again = again.into_iter().find(|one| one.seed == run.seed);
-        let (verdict, moved) = again.map_or((Verdict::Differs, Vec::new()), |again| one(run, again, same_origin));
+        let (verdict, moved) =
+            again.map_or((Verdict::Differs, Vec::new()), |again| one(run, again, same_origin));
         Checked { profile: before.profile.clone(), arm: arm.clone(), seed: run.seed, verdict, moved }
     })
     .collect()
@@ -101,7 +102,13 @@ fn one(before: &Run, now: &Run, same_origin: bool) -> (Verdict, Vec<Moved>) {
     let figures = [
         ("valid", Some(valid(before)), Some(valid(now)), 0.0, 0.0),
         ("seconds", Some(before.seconds), Some(now.seconds), SECONDS, 0.0),
-        ("retransmitted_segments", Some(retransmitted(before)), Some(retransmitted(now)), SEGMENTS.0, SEGMENTS.1),
+        (
+            "retransmitted_segments",
+            Some(retransmitted(before)),
+            Some(retransmitted(now)),
+            SEGMENTS.0,
+            SEGMENTS.1,
+        ),
         ("exit.seconds", exit(before, |exit| exit.seconds), exit(now, |exit| exit.seconds), SECONDS, 0.001),
         ("exit.window_bytes", exit(before, window), exit(now, window), WINDOW, 0.0),
     ];
@@ -109,7 +116,9 @@ fn one(before: &Run, now: &Run, same_origin: bool) -> (Verdict, Vec<Moved>) {
     let mut moved = Vec::new();
     for (figure, before, now, share, least) in figures {
         if before != now {
-            far |= before.zip(now).is_none_or(|(before, now)| (now - before).abs() > least.max(share * before.abs()));
+            far |= before
+                .zip(now)
+                .is_none_or(|(before, now)| (now - before).abs() > least.max(share * before.abs()));
             moved.push(Moved { figure, before, now });
         }
     }

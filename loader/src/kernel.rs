@@ -145,10 +145,9 @@ impl Kernel {
         self.btf.as_ref().is_some_and(|btf| btf.type_by_name::<BtfType<'_>>(name).is_some())
     }
 
-    /// Whether a struct of the kernel has a member of this name.
-    pub fn has_member(&self, structure: &str, member: &str) -> bool {
-        let names = self.btf.as_ref().map_or_else(Vec::new, |btf| operations::members(btf, structure));
-        names.iter().any(|name| name == member)
+    /// Names of the members of a struct of the kernel; none if there is no such struct.
+    pub fn members(&self, structure: &str) -> Vec<String> {
+        self.btf.as_ref().map_or_else(Vec::new, |btf| operations::members(btf, structure))
     }
 
     /// Fails unless congestion controls can be written in BPF.

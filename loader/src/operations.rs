@@ -35,7 +35,9 @@ fn surplus(open: &OpenObject, kernel: &Kernel) -> Result<Vec<usize>> {
     let object = unsafe { open.as_libbpf_object().as_ref() };
     let Some(btf) = Btf::from_bpf_object(object)? else { return Ok(Vec::new()) };
     let Some(ours) = btf.type_by_name::<Struct<'_>>(STRUCT) else { return Ok(Vec::new()) };
-    let missing = |name: &str| !kernel.has_member(STRUCT, name);
+    // Once: each look-up goes through all of the kernel's types.
+    let theirs = kernel.members(STRUCT);
+    let missing = |name: &str| theirs.iter().all(|known| known != name);
     Ok(ours
         .iter()
         .filter(|member| member.name.and_then(|name| name.to_str()).is_some_and(missing))

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! The emulator's thread.
 
+use std::io;
 use std::os::fd::AsFd;
 use std::sync::mpsc::{Receiver, TryRecvError};
 
@@ -11,7 +12,8 @@ use nix::sys::time::{TimeSpec, TimeValLike};
 use nix::time::{ClockId, clock_gettime};
 
 use super::digest::Recorder;
-use super::health::{Lateness, stolen_seconds};
+use super::health::{Lateness, ProcessorTime};
+use super::segment::{Frame, HEADER, MOST, Read};
 use super::tun::{MTU, Tun};
 use super::{Command, DirectionReport, EmulatorError, Report, Way, priority};
 use crate::clock;
@@ -24,27 +26,43 @@ const BATCH: usize = 32;
 /// Packets of this size or more count as full: data, not acknowledgments or iperf3's control messages.
 const FULL_BYTES: usize = 1_400;
 
+/// Looks at one device alone, after which both are looked at: what was just delivered is answered at once, and nobody
+/// starves.
+const ANSWERS: u32 = 8;
+
 /// A packet of at most MTU bytes. Boxed, because the models move packets around.
 pub(super) type Packet = Box<Buffer>;
 
 pub(super) struct Buffer {
-    bytes: [u8; MTU],
+    /// The packet behind the header of offloads.
+    frame: Frame,
+    /// Of both, bytes.
     length: usize,
     /// Of the packet in its direction, for the digest.
     number: u32,
 }
 
+impl Buffer {
+    fn ip(&self) -> &[u8] {
+        &self.frame[HEADER..self.length]
+    }
+}
+
 /// One direction and what is logged about it.
 pub(super) struct Path {
     way: Way,
+    /// Packets may wait at the device that it comes from.
+    ready: bool,
     model: Direction<Packet>,
+    /// Full packets handed over.
+    full: u64,
     first_full: Option<Nanos>,
     last_full: Option<Nanos>,
 }
 
 impl Path {
     pub fn new(way: Way, model: Direction<Packet>) -> Self {
-        Self { way, model, first_full: None, last_full: None }
+        Self { way, ready: true, model, full: 0, first_full: None, last_full: None }
     }
 
     fn report(mut self, now: Nanos) -> DirectionReport {
@@ -64,6 +82,8 @@ pub(super) struct Carrier {
     forward: Path,
     back: Path,
     pool: Pool,
+    /// What was read last.
+    read: Box<[u8; MOST]>,
     lateness: Lateness,
     write_failures: u64,
     max_read_gap: Nanos,
@@ -71,45 +91,55 @@ pub(super) struct Carrier {
 
 impl Carrier {
     pub fn new(sender: Tun, receiver: Tun, forward: Path, back: Path) -> Self {
-        let (pool, lateness) = (Pool::default(), Lateness::new());
-        Self { sender, receiver, forward, back, pool, lateness, write_failures: 0, max_read_gap: 0 }
+        let (pool, read, lateness) = (Pool::default(), Box::new([0; MOST]), Lateness::new());
+        Self { sender, receiver, forward, back, pool, read, lateness, write_failures: 0, max_read_gap: 0 }
     }
 
     /// Carries packets until a command stops it; `wake` is signalled after each command.
     pub fn run(mut self, commands: &Receiver<Command>, wake: &EventFd) -> Result<Report, EmulatorError> {
         let real_time = priority::real_time().is_ok();
-        let (began, stolen) = (clock::now(), stolen_seconds());
+        let (began, before) = (clock::now(), ProcessorTime::now());
         self.forward.model.start(began);
         self.back.model.start(began);
         let mut recorder = Recorder::start(began).map_err(EmulatorError::Thread)?;
-        let mut last_read = began;
+        let (mut last_look, mut answers) = (began, 0);
         while !self.obey(commands)? {
-            self.max_read_gap = self.max_read_gap.max(clock::now().saturating_sub(last_read));
-            let more = read(&self.sender, &mut self.forward, &mut self.pool, &mut recorder)
-                .map_err(|source| EmulatorError::Read { side: "sender", source })?
-                | read(&self.receiver, &mut self.back, &mut self.pool, &mut recorder)
-                    .map_err(|source| EmulatorError::Read { side: "receiver", source })?;
-            last_read = clock::now();
+            self.max_read_gap = self.max_read_gap.max(clock::now().saturating_sub(last_look));
+            let looks_at_both = self.forward.ready && self.back.ready;
+            self.read(Way::Forward, &mut recorder)?;
+            self.read(Way::Return, &mut recorder)?;
+            if looks_at_both {
+                (last_look, answers) = (clock::now(), 0);
+            }
             self.write(&mut recorder);
-            if more {
-                continue;
+            if !self.forward.ready && !self.back.ready {
+                let now = clock::now();
+                let paths = [&self.forward, &self.back];
+                let next = paths.into_iter().filter_map(|path| path.model.next_due()).min();
+                let wait = next.map(|due| due.saturating_sub(now));
+                if wait != Some(0) {
+                    self.wait(wake, wait)?;
+                    (last_look, answers) = (clock::now(), 0);
+                    continue;
+                }
             }
-            let now = clock::now();
-            let next = [&self.forward, &self.back].into_iter().filter_map(|path| path.model.next_due()).min();
-            let wait = next.map(|due| due.saturating_sub(now));
-            if wait == Some(0) {
-                continue;
+            answers += 1;
+            if answers >= ANSWERS {
+                (self.forward.ready, self.back.ready) = (true, true);
             }
-            self.wait(wake, wait)?;
-            last_read = clock::now();
         }
         let now = clock::now();
         let mut health = self.lateness.health();
         health.write_failures = self.write_failures;
         health.max_read_gap_us = self.max_read_gap as f64 / 1e3;
         health.real_time = real_time;
-        health.stolen_seconds = stolen_seconds() - stolen;
         health.wall_seconds = (now - began) as f64 / 1e9;
+        let after = ProcessorTime::now();
+        let processors = std::thread::available_parallelism().map_or(1, usize::from) as f64;
+        let idle = after.idle - before.idle;
+        health.busy_seconds = (health.wall_seconds * processors - idle).max(0.0);
+        health.stolen_seconds = after.stolen - before.stolen;
+        health.full_packets = self.forward.full + self.back.full;
         health.cpu_seconds = clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID)
             .map_or(0.0, |time| time.num_nanoseconds() as f64 / 1e9);
         let (forward, back) = (self.forward.report(now), self.back.report(now));
@@ -132,7 +162,7 @@ impl Carrier {
     }
 
     /// Sleeps until a packet comes, one is due, or there is a command.
-    fn wait(&self, wake: &EventFd, wait: Option<Nanos>) -> Result<(), EmulatorError> {
+    fn wait(&mut self, wake: &EventFd, wait: Option<Nanos>) -> Result<(), EmulatorError> {
         let mut descriptors = [
             PollFd::new(self.sender.as_fd(), PollFlags::POLLIN),
             PollFd::new(self.receiver.as_fd(), PollFlags::POLLIN),
@@ -143,26 +173,66 @@ impl Carrier {
             Ok(_) | Err(Errno::EINTR) => {}
             Err(errno) => return Err(EmulatorError::Poll(errno)),
         }
-        if descriptors[2].any().unwrap_or(false) {
+        let [forward, back, asked] = descriptors.map(|descriptor| descriptor.any().unwrap_or(false));
+        (self.forward.ready, self.back.ready) = (forward, back);
+        if asked {
             // The signal has done its work; only an earlier read could have taken it, and there is none.
             let _ = wake.read();
         }
         Ok(())
     }
 
-    /// Hands over what is due.
+    /// Reads packets into the model, if there may be any, up to a batch.
+    fn read(&mut self, way: Way, recorder: &mut Recorder) -> Result<(), EmulatorError> {
+        let (path, tun, side) = match way {
+            Way::Forward => (&mut self.forward, &self.sender, "sender"),
+            Way::Return => (&mut self.back, &self.receiver, "receiver"),
+        };
+        let mut packets = 0;
+        while path.ready && packets < BATCH {
+            let failed = |source| EmulatorError::Read { side, source };
+            let Some(length) = tun.read(&mut *self.read).map_err(failed)? else {
+                path.ready = false;
+                break;
+            };
+            let now = clock::now();
+            let Some(read) = Read::parse(&self.read[..length]) else {
+                return Err(failed(io::ErrorKind::InvalidData.into()));
+            };
+            for number in 0..read.packets() {
+                let mut packet = self.pool.take();
+                packet.length = read.write(number, &mut packet.frame);
+                packet.number = recorder.arrived(path.way, now, packet.ip());
+                let bytes = packet.ip().len() as u32;
+                if let Err((dropped, cause)) = path.model.arrive(now, packet, bytes) {
+                    recorder.refused(path.way, now, cause);
+                    self.pool.put(dropped);
+                }
+            }
+            packets += read.packets();
+        }
+        Ok(())
+    }
+
+    /// Hands over what is due; where that was anything, the other side may have answered.
     fn write(&mut self, recorder: &mut Recorder) {
-        for (path, tun) in [(&mut self.forward, &self.receiver), (&mut self.back, &self.sender)] {
+        for way in [Way::Forward, Way::Return] {
+            let (path, answer, tun) = match way {
+                Way::Forward => (&mut self.forward, &mut self.back, &self.receiver),
+                Way::Return => (&mut self.back, &mut self.forward, &self.sender),
+            };
             for _ in 0..BATCH {
                 let now = clock::now();
                 let Some(delivery) = path.model.deliver(now) else { break };
                 self.lateness.add(now - delivery.due);
                 let packet = delivery.packet;
                 recorder.handed_over(path.way, now, packet.number, delivery.due);
-                if tun.write(&packet.bytes[..packet.length]).is_err() {
+                if tun.write(&packet.frame[..packet.length]).is_err() {
                     self.write_failures += 1;
                 }
-                if packet.length >= FULL_BYTES {
+                answer.ready = true;
+                if packet.ip().len() >= FULL_BYTES {
+                    path.full += 1;
                     path.last_full = Some(now);
                     path.first_full.get_or_insert(now);
                 }
@@ -172,34 +242,13 @@ impl Carrier {
     }
 }
 
-/// Reads a batch of packets into the model; true if there may be more.
-fn read(tun: &Tun, path: &mut Path, pool: &mut Pool, recorder: &mut Recorder) -> std::io::Result<bool> {
-    for _ in 0..BATCH {
-        let mut packet = pool.take();
-        match tun.read(&mut packet.bytes)? {
-            Some(length) => packet.length = length,
-            None => {
-                pool.put(packet);
-                return Ok(false);
-            }
-        }
-        let (now, length) = (clock::now(), packet.length as u32);
-        packet.number = recorder.arrived(path.way, now, &packet.bytes[..packet.length]);
-        if let Err((dropped, cause)) = path.model.arrive(now, packet, length) {
-            recorder.refused(path.way, now, cause);
-            pool.put(dropped);
-        }
-    }
-    Ok(true)
-}
-
 /// Buffers for reuse: a long queue needs thousands, all the time.
 #[derive(Default)]
 struct Pool(Vec<Packet>);
 
 impl Pool {
     fn take(&mut self) -> Packet {
-        self.0.pop().unwrap_or_else(|| Box::new(Buffer { bytes: [0; MTU], length: 0, number: 0 }))
+        self.0.pop().unwrap_or_else(|| Box::new(Buffer { frame: [0; HEADER + MTU], length: 0, number: 0 }))
     }
 
     fn put(&mut self, packet: Packet) {

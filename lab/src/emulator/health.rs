@@ -16,12 +16,16 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::tun::MTU;
 use crate::link::Nanos;
 
 /// Lateness that counts as late.
 pub const LATE_NS: Nanos = 1_000_000;
 /// Share of late packets above which a run is invalid.
 pub const LATE_SHARE: f64 = 0.001;
+
+/// Bits of a full packet.
+const FULL_BITS: f64 = MTU as f64 * 8.0;
 
 const BUCKET_NS: Nanos = 10_000;
 const BUCKETS: usize = 2_000;
@@ -31,6 +35,9 @@ const BUCKETS: usize = 2_000;
 pub struct Health {
     /// Packets handed over.
     pub packets: u64,
+    /// Of these, full packets: data, not acknowledgements.
+    #[serde(default)]
+    pub full_packets: u64,
     /// Largest lateness, microseconds.
     pub max_late_us: f64,
     /// 99th percentile of lateness, microseconds, rounded up to 10; 20 000 stands for more.
@@ -48,6 +55,9 @@ pub struct Health {
     pub real_time: bool,
     /// Processor time of the emulator's thread, seconds.
     pub cpu_seconds: f64,
+    /// Time that the processors of this host were busy meanwhile, whoever ran on them, all together, seconds.
+    #[serde(default)]
+    pub busy_seconds: f64,
     /// Time the emulator ran, seconds.
     pub wall_seconds: f64,
     /// Processor time that the hypervisor took from this host meanwhile, all processors together, seconds: the usual
@@ -58,21 +68,48 @@ pub struct Health {
 impl Health {
     /// Why a run over a link of this base round-trip time must not count; `None` if it may.
     pub fn invalid(&self, base_rtt_us: u64) -> Option<String> {
+        self.lost().or_else(|| {
+            let late = self.late(base_rtt_us)?;
+            Some(format!("{late} (the hypervisor took {:.2} s from this host)", self.stolen_seconds))
+        })
+    }
+
+    /// The same for a host whose clock counts its own processor's instructions, one a nanosecond: lateness is then
+    /// nobody else's doing, and the reason says what the run would have needed.
+    pub fn invalid_in_virtual_time(&self, base_rtt_us: u64) -> Option<String> {
+        self.lost().or_else(|| {
+            let late = self.late(base_rtt_us)?;
+            let Some(cost_ns) = self.busy_ns_per_full_packet() else { return Some(late) };
+            let carried = FULL_BITS / cost_ns * 1e3;
+            Some(format!(
+                "{late}: a packet of data cost {cost_ns:.0} instructions with all that belongs to it, and a processor that \
+                 does one a nanosecond carries {carried:.0} Mb/s of them at most; choose a lower rate or --clock machine"
+            ))
+        })
+    }
+
+    /// What a full packet cost with all that belongs to it, acknowledgements and the whole host included: nanoseconds of
+    /// processor time, which are instructions where one takes a nanosecond. `None` without full packets.
+    pub fn busy_ns_per_full_packet(&self) -> Option<f64> {
+        (self.full_packets > 0).then(|| self.busy_seconds * 1e9 / self.full_packets as f64)
+    }
+
+    fn lost(&self) -> Option<String> {
+        let lost = self.tun_drops + self.write_failures;
+        (lost > 0).then(|| format!("{lost} packets were lost outside the link model"))
+    }
+
+    fn late(&self, base_rtt_us: u64) -> Option<String> {
         let limit_us = (base_rtt_us as f64 * 0.05).clamp(2_000.0, 10_000.0);
         let allowed = (self.packets as f64 * LATE_SHARE) as u64;
-        let lost = self.tun_drops + self.write_failures;
-        if lost > 0 {
-            return Some(format!("{lost} packets were lost outside the link model"));
-        }
-        let late = if self.late_packets > allowed {
+        if self.late_packets > allowed {
             let (late, packets) = (self.late_packets, self.packets);
-            format!("{late} of {packets} packets were more than 1 ms late, {allowed} are allowed")
+            Some(format!("{late} of {packets} packets were more than 1 ms late, {allowed} are allowed"))
         } else if self.max_late_us > limit_us {
-            format!("a packet was {:.0} us late, {limit_us:.0} us are allowed", self.max_late_us)
+            Some(format!("a packet was {:.0} us late, {limit_us:.0} us are allowed", self.max_late_us))
         } else {
-            return None;
-        };
-        Some(format!("{late} (the hypervisor took {:.2} s from this host)", self.stolen_seconds))
+            None
+        }
     }
 }
 
@@ -107,6 +144,7 @@ impl Lateness {
         let p99 = if self.packets == 0 { 0 } else { (bucket + 1) * BUCKET_NS };
         Health {
             packets: self.packets,
+            full_packets: 0,
             max_late_us: self.max as f64 / 1e3,
             p99_late_us: p99.min(BUCKETS as u64 * BUCKET_NS) as f64 / 1e3,
             late_packets: self.late,
@@ -115,18 +153,36 @@ impl Lateness {
             tun_drops: 0,
             real_time: false,
             cpu_seconds: 0.0,
+            busy_seconds: 0.0,
             wall_seconds: 0.0,
             stolen_seconds: 0.0,
         }
     }
 }
 
-/// Processor time taken by the hypervisor since the host started, seconds (`steal` in proc(5)'s stat); 0 if unknown.
-pub(super) fn stolen_seconds() -> f64 {
-    let text = std::fs::read_to_string("/proc/stat").unwrap_or_default();
-    let ticks = text.lines().next().and_then(|line| line.split_whitespace().nth(8)?.parse::<u64>().ok());
-    // USER_HZ is 100 on every architecture onramp supports.
-    ticks.unwrap_or(0) as f64 / 100.0
+/// Processor time since the host started, all processors together, seconds; 0 where unknown.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct ProcessorTime {
+    /// Idle. It is measured, where the kernel only samples what it is busy with at each tick.
+    pub idle: f64,
+    /// Taken by the hypervisor.
+    pub stolen: f64,
+}
+
+impl ProcessorTime {
+    pub fn now() -> Self {
+        Self::parse(&std::fs::read_to_string("/proc/stat").unwrap_or_default()).unwrap_or_default()
+    }
+
+    /// Of proc(5)'s stat: user nice system idle iowait irq softirq steal.
+    fn parse(text: &str) -> Option<Self> {
+        let words = text.lines().next()?.split_whitespace().skip(1).take(8);
+        let ticks: Vec<u64> = words.map(str::parse).collect::<Result<_, _>>().ok()?;
+        let [_, _, _, idle, io_wait, _, _, steal] = ticks.try_into().ok()?;
+        // USER_HZ is 100 on every architecture onramp supports.
+        let seconds = |ticks: u64| ticks as f64 / 100.0;
+        Some(Self { idle: seconds(idle + io_wait), stolen: seconds(steal) })
+    }
 }
 
 #[cfg(test)]
@@ -159,5 +215,23 @@ mod tests {
         assert!(with(1, 2_600).invalid(50_000).unwrap().contains("2500 us are allowed"));
         let lost = Health { tun_drops: 1, ..with(0, 0) };
         assert!(lost.invalid(600_000).unwrap().contains("lost outside"));
+        assert!(lost.invalid_in_virtual_time(600_000).unwrap().contains("lost outside"));
+    }
+
+    #[test]
+    fn in_virtual_time_lateness_says_what_it_would_need() {
+        let late = health([3_000; 100]);
+        let late = Health { full_packets: 60, busy_seconds: 0.0012, ..late };
+        let reason = late.invalid_in_virtual_time(600_000).unwrap();
+        assert!(reason.starts_with("100 of 100 packets were more than 1 ms late"), "{reason}");
+        assert!(reason.contains("cost 20000 instructions") && reason.contains("600 Mb/s"), "{reason}");
+        assert_eq!(health([20; 100]).invalid_in_virtual_time(600_000), None);
+    }
+
+    #[test]
+    fn processor_time_is_what_proc_says() {
+        let time = ProcessorTime::parse("cpu  100 200 300 400 500 600 700 800 90 0\ncpu0 1\n").unwrap();
+        assert_eq!(time, ProcessorTime { idle: 9.0, stolen: 8.0 });
+        assert_eq!(ProcessorTime::parse("cpu 1 2"), None);
     }
 }

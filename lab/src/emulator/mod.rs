@@ -11,6 +11,7 @@ mod carrier;
 mod digest;
 mod health;
 mod priority;
+mod segment;
 #[cfg(test)]
 mod tests;
 mod tun;

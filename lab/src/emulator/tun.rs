@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! TUN devices: a network interface on one side, a descriptor that reads and writes whole IP packets on the other.
+//! TUN devices: a network interface on one side, a descriptor that reads and writes IP packets on the other, without
+//! their checksums, and reads TCP segments of many packets at once (see [`super::segment`]).
 //! A device ends with its descriptor, so nothing stays behind a killed process.
 
 use std::fs::{File, OpenOptions};
@@ -13,6 +14,8 @@ use thiserror::Error;
 
 /// MTU of the lab's devices, bytes.
 pub const MTU: usize = 1_500;
+
+const FLAGS: libc::c_int = libc::IFF_TUN | libc::IFF_NO_PI | libc::IFF_VNET_HDR;
 
 /// Longest interface name, without the terminating NUL.
 const NAME_MAX: usize = libc::IFNAMSIZ - 1;
@@ -62,12 +65,13 @@ impl Tun {
                 .custom_flags(libc::O_NONBLOCK)
                 .open("/dev/net/tun")
                 .map_err(TunError::Open)?;
-            set_interface(&file, name).map_err(|source| TunError::Create { name: name.into(), source })?;
+            let made = set_interface(&file, name).and_then(|()| set_offloads(&file));
+            made.map_err(|source| TunError::Create { name: name.into(), source })?;
             Ok(Self { file })
         })?
     }
 
-    /// Reads one packet; `None` when there is none.
+    /// Reads one packet or segment behind its header; `None` when there is none.
     pub(super) fn read(&self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
         match (&self.file).read(buffer) {
             Ok(bytes) => Ok(Some(bytes)),
@@ -76,7 +80,7 @@ impl Tun {
         }
     }
 
-    /// Hands one packet to the kernel as if received.
+    /// Hands one packet behind its header to the kernel as if received.
     pub(super) fn write(&self, packet: &[u8]) -> io::Result<()> {
         (&self.file).write(packet).map(drop)
     }
@@ -88,11 +92,11 @@ impl AsFd for Tun {
     }
 }
 
-/// `TUNSETIFF`: layer 3, no packet information before the IP header, no offload.
+/// `TUNSETIFF`: layer 3, the header of offloads before that of IP.
 fn set_interface(file: &File, name: &str) -> io::Result<()> {
     let mut request = libc::ifreq {
         ifr_name: [0; libc::IFNAMSIZ],
-        ifr_ifru: libc::__c_anonymous_ifr_ifru { ifru_flags: (libc::IFF_TUN | libc::IFF_NO_PI) as i16 },
+        ifr_ifru: libc::__c_anonymous_ifr_ifru { ifru_flags: FLAGS as i16 },
     };
     for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
         *to = from as libc::c_char;
@@ -100,5 +104,13 @@ fn set_interface(file: &File, name: &str) -> io::Result<()> {
     // SAFETY: TUNSETIFF reads and writes one struct ifreq, which `request` is, with a NUL-terminated name because
     // the name is shorter than the array.
     let result = unsafe { libc::ioctl(file.as_raw_fd(), libc::TUNSETIFF, &raw mut request) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// `TUNSETOFFLOAD`: checksums may be left out, and segments of TCP over IPv4 left whole.
+fn set_offloads(file: &File) -> io::Result<()> {
+    let offloads = libc::c_ulong::from(libc::TUN_F_CSUM | libc::TUN_F_TSO4);
+    // SAFETY: TUNSETOFFLOAD takes a number.
+    let result = unsafe { libc::ioctl(file.as_raw_fd(), libc::TUNSETOFFLOAD, offloads) };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }

@@ -4,8 +4,8 @@
 //! ```text
 //! runs/20261121T021500Z-geo-cubic-bbr/
 //!   manifest.json  result.json  plot.svg
-//!   000-cubic/  result.json  flow.csv  link.csv  iperf3-client.json  iperf3-server.json
-//!               flow-N.csv  iperf3-client-N.json  iperf3-server-N.json  flow-competitor.csv
+//!   000-cubic/  result.json  flow.csv  link.csv  flow-N.csv  flow-competitor.csv
+//!               with iperf3: iperf3-client.json  iperf3-server.json  iperf3-client-N.json  iperf3-server-N.json
 //! ```
 
 use std::fmt::Write;
@@ -16,9 +16,9 @@ use serde::Serialize;
 
 use super::arm::Arm;
 use super::flow::Flow;
-use super::iperf3::Download;
 use super::result::Run;
 use super::run::Trace;
+use super::transfer::Download;
 use super::{ExperimentError, Plan};
 use crate::link::LinkSample;
 
@@ -67,9 +67,10 @@ pub(super) fn write_run(
     write_json(directory.join("result.json"), run)?;
     let number = |at: usize| if at == 0 { String::new() } else { format!("-{at}") };
     for (at, download) in downloads.iter().enumerate() {
+        let Some(report) = &download.iperf3 else { continue };
         let number = number(at);
-        write(directory.join(format!("iperf3-client{number}.json")), &download.client_json)?;
-        write(directory.join(format!("iperf3-server{number}.json")), &download.server_json)?;
+        write(directory.join(format!("iperf3-client{number}.json")), &report.client_json)?;
+        write(directory.join(format!("iperf3-server{number}.json")), &report.server_json)?;
     }
     let began = trace.began_ns();
     for (at, flow) in trace.flows.iter().enumerate() {

@@ -15,16 +15,13 @@ use thiserror::Error;
 
 use super::plan::Amount;
 use super::process::{Running, start_error};
+use super::transfer::{Download, Iperf3Report, POLL, Request};
 use crate::host::SENDER;
-
-/// Port of the first server; further ones follow.
-pub(super) const PORT: u16 = 5201;
 
 /// How long the server may take to listen.
 const LISTEN_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long the server may take to end after the client.
 const END_TIMEOUT: Duration = Duration::from_secs(10);
-pub(super) const POLL: Duration = Duration::from_millis(5);
 
 /// What can go wrong with a download.
 #[derive(Debug, Error)]
@@ -77,20 +74,6 @@ pub enum Iperf3Error {
     },
 }
 
-/// What iperf3 reported.
-#[derive(Clone, Debug)]
-pub(super) struct Download {
-    /// Receiver's time, from the start of the test to the last byte received.
-    pub seconds: f64,
-    /// Bytes the receiver got.
-    pub bytes: u64,
-    /// Segments the sender retransmitted, as iperf3 counted.
-    pub retransmits: Option<u64>,
-    /// The reports themselves.
-    pub client_json: String,
-    pub server_json: String,
-}
-
 /// Version line, for the manifest.
 pub(super) fn version(program: &Path) -> Result<String, Iperf3Error> {
     let output = Command::new(program)
@@ -108,28 +91,7 @@ fn block_bytes(bytes: u64) -> u64 {
     (4 * 1024..=LARGEST).rev().find(|block| bytes.is_multiple_of(*block)).unwrap_or(LARGEST)
 }
 
-/// One transfer among those of a run.
-pub(super) struct Request {
-    /// Of its server; each run has its own namespace.
-    pub port: u16,
-    pub congestion_control: String,
-    pub amount: Amount,
-    /// When it begins.
-    pub start: Duration,
-    /// It only accompanies the others: it is ended when they have, and reports nothing.
-    pub accompanies: bool,
-    /// Further options of the client.
-    pub more: Vec<String>,
-}
-
 impl Request {
-    /// A transfer from the beginning on.
-    pub fn of(congestion_control: &str, amount: Amount) -> Self {
-        let congestion_control = congestion_control.to_owned();
-        let (start, more) = (Duration::ZERO, Vec::new());
-        Self { port: PORT, congestion_control, amount, start, accompanies: false, more }
-    }
-
     fn server(&self, program: &Path, sender: &Namespace) -> Result<Running, Iperf3Error> {
         let (address, port) = (SENDER.to_string(), self.port.to_string());
         let mut command = sender.command(program);
@@ -137,11 +99,16 @@ impl Request {
         Running::start("server", program, &mut command)
     }
 
-    fn client(&self, program: &Path, receiver: &Namespace) -> Result<Running, Iperf3Error> {
+    fn client(
+        &self,
+        program: &Path,
+        receiver: &Namespace,
+        options: &[String],
+    ) -> Result<Running, Iperf3Error> {
         let (address, port) = (SENDER.to_string(), self.port.to_string());
         let mut command = receiver.command(program);
         command.args(["-c", &address, "-p", &port, "-R", "-J", "--connect-timeout", "30000"]);
-        command.args(["-C", &self.congestion_control]).args(&self.more);
+        command.args(["-C", &self.congestion_control]).args(options);
         match self.amount {
             Amount::Bytes(bytes) => {
                 command.args(["-n", &bytes.to_string(), "-l", &block_bytes(bytes).to_string()])
@@ -197,21 +164,24 @@ impl Pair {
             bytes: end["sum_received"]["bytes"]
                 .as_u64()
                 .ok_or(Iperf3Error::Report { field: "end.sum_received.bytes" })?,
-            retransmits: end["sum_sent"]["retransmits"].as_u64(),
-            client_json,
-            server_json: self.server.kill_and_read(),
+            iperf3: Some(Iperf3Report {
+                retransmits: end["sum_sent"]["retransmits"].as_u64(),
+                client_json,
+                server_json: self.server.kill_and_read(),
+            }),
         }))
     }
 }
 
 /// Downloads from `sender` to `receiver`, all requests at their times. `meanwhile` is called every few milliseconds
-/// with the time since the beginning and says whether to go on. Returns the downloads of the requests that report, in
+/// with the time since the beginning and says whether to go on; `options` are further ones of the clients. Returns the downloads of the requests that report, in
 /// order.
 pub(super) fn download(
     program: &Path,
     sender: &Namespace,
     receiver: &Namespace,
     requests: &[Request],
+    options: &[String],
     timeout: Duration,
     mut meanwhile: impl FnMut(Duration) -> bool,
 ) -> Result<Vec<Download>, Iperf3Error> {
@@ -226,7 +196,7 @@ pub(super) fn download(
         let mut over = true;
         for (request, pair) in requests.iter().zip(&mut pairs) {
             if pair.client.is_none() && elapsed >= request.start {
-                pair.client = Some(request.client(program, receiver)?);
+                pair.client = Some(request.client(program, receiver, options)?);
             }
             let ended = pair.tend(timeout, elapsed.saturating_sub(request.start))?;
             over &= ended || request.accompanies;

@@ -7,6 +7,7 @@ use std::path::Path;
 use serde_json::{Map, Value, json};
 
 use super::arm::Arm;
+use super::plan::Tool;
 use super::result::{Comparison, SCHEMA};
 use super::{ExperimentError, Plan, files, iperf3};
 use crate::clock;
@@ -36,6 +37,7 @@ fn conditions(plan: &Plan, arms: &[Arm]) -> Map<String, Value> {
         ("machine", json!(std::env::consts::ARCH)),
         ("profile", json!(plan.profile)),
         ("amount", json!(plan.amount)),
+        ("tool", json!(plan.tool)),
         ("flows", json!(plan.flows)),
         ("stagger_seconds", json!(plan.stagger.as_secs_f64())),
         ("competitor", json!(plan.competitor)),
@@ -71,11 +73,15 @@ fn circumstances(plan: &Plan) -> Result<Map<String, Value>, ExperimentError> {
         "monotonic_ns": clock::now(),
         "utc": clock::utc(),
     });
+    let iperf3_version = match plan.tool {
+        Tool::Builtin => None,
+        Tool::Iperf3 => Some(iperf3::version(&plan.iperf3)?),
+    };
     let circumstances = [
         ("schema", json!(SCHEMA)),
         ("command_line", json!(plan.command_line)),
         ("processors", json!(std::thread::available_parallelism().map_or(0, usize::from))),
-        ("iperf3_version", json!(iperf3::version(&plan.iperf3)?)),
+        ("iperf3_version", json!(iperf3_version)),
         ("qdisc", json!(read_trimmed("/proc/sys/net/core/default_qdisc"))),
         ("sysctls", json!(sysctls)),
         ("cubic_module_parameters", json!(hystart)),

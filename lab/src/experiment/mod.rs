@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Experiments: downloads with real kernel TCP over an emulated link, one congestion control against another.
 //!
-//! Every run has namespaces, an emulator and an iperf3 of its own. Arms take turns, and all arms of a repetition meet
+//! Every run has namespaces, an emulator, a source and a sink of its own. Arms take turns, and all arms of a repetition meet
 //! the same seed, so that what varies between them is the congestion control. The lab knows congestion controls by
 //! name; whoever knows more about them (where flows record their exit) says so in [`Arm`].
 
 mod arm;
+mod builtin;
 mod clock;
 mod cpu;
 mod files;
@@ -22,6 +23,7 @@ mod run;
 mod sampler;
 mod side_by_side;
 mod store;
+mod transfer;
 mod turns;
 mod veth;
 
@@ -33,6 +35,7 @@ use onramp_net::sock_diag::{SockDiagError, TcpInfo};
 use thiserror::Error;
 
 pub use arm::{Arm, Decode, Exit, ExitSource, FlowStorage, MakeReady, Ready};
+pub use builtin::BuiltinError;
 pub use clock::{Clock, Guests, Origin, Shard};
 pub use cpu::{busy_seconds, process_seconds};
 pub use flow::{Flow, FlowSample};
@@ -40,7 +43,7 @@ pub use iperf3::Iperf3Error;
 pub use job::{Job, PATH as JOB_PATH};
 pub use measures::{Measures, ObjectTime};
 pub use parallel::{Parallel, parallel_over_veth};
-pub use plan::{Amount, Competitor, DEFAULT_BYTES, LinkChange, Plan};
+pub use plan::{Amount, Competitor, DEFAULT_BYTES, LinkChange, Plan, Tool};
 pub use result::{ArmResult, Comparison, CompetitorRun, FlowRun, Run, SCHEMA};
 pub use veth::{VethRun, over_veth};
 
@@ -64,6 +67,9 @@ pub enum ExperimentError {
     /// A namespace could not be entered.
     #[error(transparent)]
     Namespace(#[from] NamespaceError),
+    /// A transfer failed.
+    #[error(transparent)]
+    Builtin(#[from] BuiltinError),
     /// iperf3 failed.
     #[error(transparent)]
     Iperf3(#[from] Iperf3Error),
@@ -130,7 +136,7 @@ impl ExperimentError {
     fn spoils_one_run(&self) -> bool {
         match self {
             Self::Iperf3(error) => !matches!(error, Iperf3Error::Missing(_)),
-            Self::NoFlow => true,
+            Self::Builtin(_) | Self::NoFlow => true,
             Self::Host(HostError::Emulator(_)) => true,
             _ => false,
         }
@@ -194,7 +200,7 @@ pub enum Progress<'a> {
 /// One download in namespaces of its own, no files unless the plan names a directory.
 ///
 /// # Errors
-/// [`ExperimentError`]: no root, no TUN, no iperf3, or a download that failed.
+/// [`ExperimentError`]: no root, no TUN, or a download that failed.
 pub fn run_once(plan: &Plan, arm: &Arm, seed: u64) -> Result<Run, ExperimentError> {
     plan.validate()?;
     run::run(plan, arm, seed, plan.directory.as_deref()).map(|(run, _)| run)
@@ -209,11 +215,11 @@ pub fn kept(plan: &Plan, arms: &[Arm]) -> Option<Comparison> {
 /// All arms, `plan.repetitions` times each, taking turns, up to `plan.jobs` at once. Files go to a directory of their
 /// own, which the result names.
 ///
-/// A run that fails by itself (iperf3 dies, the emulator falls behind) is kept as invalid and the rest goes on; where
+/// A run that fails by itself (the transfer breaks, the emulator falls behind) is kept as invalid and the rest goes on; where
 /// the emulator fell behind, the run is tried again, [`Plan::retries`] times.
 ///
 /// # Errors
-/// [`ExperimentError`] for what no other run could do better: no root, no TUN, no iperf3, an unknown control. Runs that
+/// [`ExperimentError`] for what no other run could do better: no root, no TUN, no iperf3 where it is wanted, an unknown control. Runs that
 /// have begun are completed first.
 pub fn compare(
     plan: &Plan,

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use onramp_net::Namespace;
 
-use super::iperf3::{self, Request};
+use super::iperf3;
+use super::transfer::Request;
 use super::{Amount, Arm, ExperimentError, veth};
 use crate::host::{self, Host};
 
@@ -45,11 +46,11 @@ pub fn parallel_over_veth(
     let (sender, receiver) = (Host(sender), Host(receiver));
     host::ip("sender", &sender.0, "link set veth0 gso_max_segs 1\n")?;
     let amount = Amount::Seconds(load.seconds);
-    let request = Request { more: options(load), ..Request::of(&arm.congestion_control, amount) };
+    let (request, options) = (Request::of(&arm.congestion_control, amount), options(load));
     let timeout = Duration::from_secs(load.seconds.into()) + PATIENCE;
-    let downloads = iperf3::download(program, &sender.0, &receiver.0, &[request], timeout, |elapsed| {
-        meanwhile(&sender.0, elapsed)
-    })?;
+    let meanwhile = |elapsed| meanwhile(&sender.0, elapsed);
+    let (sender, receiver) = (&sender.0, &receiver.0);
+    let downloads = iperf3::download(program, sender, receiver, &[request], &options, timeout, meanwhile)?;
     let download = downloads.first().ok_or(ExperimentError::NoFlow)?;
     Ok(download.bytes as f64 * 8.0 / download.seconds)
 }

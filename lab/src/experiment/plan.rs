@@ -24,6 +24,17 @@ pub enum Amount {
     Seconds(u32),
 }
 
+/// What makes the transfers. Both give the same results where the processor keeps up with both.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Tool {
+    /// A source and a sink of the lab's own, which need least of the processor.
+    #[default]
+    Builtin,
+    /// iperf3, see [`Plan::iperf3`].
+    Iperf3,
+}
+
 /// A flow of others that the arm meets.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Competitor {
@@ -78,13 +89,15 @@ pub struct Plan {
     /// Where to put the files; `None` for `runs/<UTC time>-<profile>-<arms>`.
     #[serde(skip)]
     pub directory: Option<PathBuf>,
-    /// After which a transfer is given up and its iperf3 killed; `None` for two minutes and twenty times what the
+    /// After which a transfer is given up; `None` for two minutes and twenty times what the
     /// link's rate would need.
     pub timeout: Option<Duration>,
     /// For the manifest: how this came to be run.
     #[serde(skip)]
     pub command_line: Vec<String>,
-    /// The iperf3 to use, by name or path.
+    /// What makes the transfers.
+    pub tool: Tool,
+    /// The iperf3 to use with [`Tool::Iperf3`], by name or path.
     #[serde(skip, default = "iperf3")]
     pub iperf3: PathBuf,
     /// Shown every look at the first flow while it runs.
@@ -119,6 +132,7 @@ impl Plan {
             directory: None,
             timeout: None,
             command_line: std::env::args().collect(),
+            tool: Tool::default(),
             iperf3: iperf3(),
             watch: None,
         }
@@ -136,7 +150,7 @@ impl Plan {
             Amount::Bytes(_) => 1.5 * self.ideal_seconds() + 8.0 * rtt,
             Amount::Seconds(seconds) => f64::from(seconds),
         };
-        // Hosts, iperf3 and their end; control connections take some round trips.
+        // Hosts, transfers and their end; connections take some round trips.
         1.0 + 5.0 * rtt + transfer + f64::from(lead) + self.stagger.as_secs_f64() * f64::from(self.flows - 1)
     }
 

@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::iperf3::{Iperf3Error, POLL};
+use super::iperf3::Iperf3Error;
+use super::transfer::POLL;
 
 pub(super) fn start_error(program: &Path, role: &'static str, source: io::Error) -> Iperf3Error {
     if source.kind() == io::ErrorKind::NotFound {

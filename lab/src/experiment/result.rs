@@ -24,7 +24,7 @@ pub struct Run {
     pub invalid_reason: Option<String>,
     /// Seed of the link's randomness.
     pub seed: u64,
-    /// Receiver's time from the start of the transfer to the last byte, seconds (iperf3); of several flows, from the
+    /// Receiver's time from the start of the transfer to the last byte, seconds; of several flows, from the
     /// start of the first to the last byte of all.
     pub seconds: f64,
     /// Bytes received over that time, bit/s.
@@ -37,7 +37,7 @@ pub struct Run {
     pub link_seconds: Option<f64>,
     /// Segments the sender retransmitted (`tcp_info`, last look at the flows).
     pub retransmitted_segments: u64,
-    /// The same as iperf3 counted.
+    /// The same as iperf3 counted; none where it did not make the transfer.
     pub iperf3_retransmitted_segments: Option<u64>,
     /// Packets the forward queue dropped, full or by AQM.
     pub queue_drops: u64,

@@ -7,13 +7,14 @@ use std::time::Duration;
 
 use super::arm::{Arm, FlowStorage};
 use super::flow::Flow;
-use super::iperf3::{self, Download, PORT, Request};
 use super::measures::Measures;
-use super::plan::Amount;
+use super::plan::{Amount, Tool};
 use super::result::{CompetitorRun, FlowRun, Run};
 use super::sampler::{Sampler, Watched};
-use super::{ExperimentError, Plan, cpu, files};
+use super::transfer::{Download, PORT, Request};
+use super::{ExperimentError, Plan, builtin, cpu, files, iperf3};
 use crate::emulator::Report;
+use crate::guest;
 use crate::host::{HostError, Hosts};
 
 /// Looks at the flow: fine enough for a GEO round, coarse enough to cost nothing.
@@ -56,7 +57,7 @@ pub(super) fn run(
     let busy = cpu::busy_seconds()?;
     let (downloads, changed) = transfer(plan, &hosts, &requests);
     let machine_cpu_seconds = cpu::busy_seconds()? - busy;
-    // The emulator's error explains iperf3's.
+    // The emulator's error explains that of the transfer.
     if hosts.has_failed() {
         hosts.stop()?;
         return Err(ExperimentError::NoFlow);
@@ -99,7 +100,7 @@ fn requests(plan: &Plan, arm: &Arm) -> Vec<Request> {
     requests
 }
 
-type Transferred = (Result<Vec<Download>, iperf3::Iperf3Error>, Result<(), HostError>);
+type Transferred = (Result<Vec<Download>, ExperimentError>, Result<(), HostError>);
 
 /// Downloads, with the link's changes meanwhile; and how these went.
 fn transfer(plan: &Plan, hosts: &Hosts, requests: &[Request]) -> Transferred {
@@ -108,8 +109,8 @@ fn transfer(plan: &Plan, hosts: &Hosts, requests: &[Request]) -> Transferred {
     let mut changes = changes.into_iter().peekable();
     let mut changed = Ok(());
     let timeout = plan.timeout();
-    let sides = (hosts.sender(), hosts.receiver());
-    let downloads = iperf3::download(&plan.iperf3, sides.0, sides.1, requests, timeout, |elapsed| {
+    let (sender, receiver) = (hosts.sender(), hosts.receiver());
+    let meanwhile = |elapsed| {
         while let Some(due) = changes.next_if(|change| change.at <= elapsed) {
             changed = hosts.change(due.way, due.change);
             if changed.is_err() {
@@ -117,7 +118,14 @@ fn transfer(plan: &Plan, hosts: &Hosts, requests: &[Request]) -> Transferred {
             }
         }
         !hosts.has_failed()
-    });
+    };
+    let downloads = match plan.tool {
+        Tool::Builtin => {
+            builtin::download(sender, receiver, requests, timeout, meanwhile).map_err(ExperimentError::from)
+        }
+        Tool::Iperf3 => iperf3::download(&plan.iperf3, sender, receiver, requests, &[], timeout, meanwhile)
+            .map_err(ExperimentError::from),
+    };
     (downloads, changed)
 }
 
@@ -146,10 +154,14 @@ fn evaluate(
     };
     let short = downloads.iter().find(|download| download.bytes < asked);
     let link = &trace.link;
-    let invalid_reason = link
-        .health
-        .invalid(plan.profile.link.base_rtt_us())
-        .or_else(|| short.map(|download| format!("only {} of {asked} bytes arrived", download.bytes)));
+    let base_rtt_us = plan.profile.link.base_rtt_us();
+    let late = if guest::inside::is_here() {
+        link.health.invalid_in_virtual_time(base_rtt_us)
+    } else {
+        link.health.invalid(base_rtt_us)
+    };
+    let invalid_reason =
+        late.or_else(|| short.map(|download| format!("only {} of {asked} bytes arrived", download.bytes)));
     let flow_run = |(flow, download): (&Flow, &Download)| FlowRun {
         seconds: download.seconds,
         goodput_bps: download.bytes as f64 * 8.0 / download.seconds,
@@ -176,7 +188,9 @@ fn evaluate(
         bytes_received,
         link_seconds: span.map(|(first, last)| (last - first) as f64 / 1e9),
         retransmitted_segments: flows.iter().map(|flow| flow.retransmitted_segments).sum(),
-        iperf3_retransmitted_segments: downloads.iter().map(|download| download.retransmits).sum(),
+        iperf3_retransmitted_segments: {
+            downloads.iter().map(|download| download.iperf3.as_ref()?.retransmits).sum()
+        },
         queue_drops: counters.dropped_packets(),
         aqm_drops: counters.dropped_aqm.packets,
         max_queue_bytes: counters.max_queue_bytes,

@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use onramp_net::Namespace;
 
-use super::iperf3::{self, Request};
+use super::iperf3;
+use super::transfer::Request;
 use super::{Amount, Arm, ExperimentError, cpu};
 use crate::host::{self, RECEIVER, SENDER};
 
@@ -37,7 +38,7 @@ pub fn over_veth(arm: &Arm, bytes: u64, program: &Path) -> Result<VethRun, Exper
     let (sender, receiver) = pair()?;
     let before = cpu::busy_seconds()?;
     let request = Request::of(&arm.congestion_control, Amount::Bytes(bytes));
-    let downloads = iperf3::download(program, &sender, &receiver, &[request], TIMEOUT, |_| true)?;
+    let downloads = iperf3::download(program, &sender, &receiver, &[request], &[], TIMEOUT, |_| true)?;
     let download = downloads.first().ok_or(ExperimentError::NoFlow)?;
     let cpu_seconds = cpu::busy_seconds()? - before;
     let goodput_bps = download.bytes as f64 * 8.0 / download.seconds;

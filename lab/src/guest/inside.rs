@@ -28,6 +28,11 @@ pub const OUT: &str = "/out";
 /// Set for the command, so that a program can tell that it runs in a guest.
 pub const VARIABLE: &str = "ONRAMP_GUEST";
 
+/// Whether this program runs in a guest.
+pub fn is_here() -> bool {
+    std::env::var_os(VARIABLE).is_some()
+}
+
 const PATH: &str = "/bin:/sbin:/usr/bin:/usr/sbin";
 /// What a shell says of a command that cannot be started.
 const NOT_STARTED: u8 = 127;

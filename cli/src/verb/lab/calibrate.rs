@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use anyhow::Context;
 use clap::Args;
 use onramp_lab::calibrate::{Measured, ModelCheck};
+use onramp_lab::experiment::Tool;
 use onramp_lab::guest;
 use onramp_lab::profile::Profile;
 use serde::Serialize;
@@ -70,7 +71,7 @@ fn in_guest(clock: &ClockOptions, profile: &Profile, output: &Output) -> anyhow:
     if output.json() {
         command.push("--json");
     }
-    let image = clock.image(&[])?;
+    let image = clock.image(Tool::Builtin)?;
     let text = toml::to_string(profile).context("cannot write the profile for the guest")?;
     let guest = guest::Guest {
         image: &image,

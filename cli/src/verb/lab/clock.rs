@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
-use onramp_lab::experiment::{self, Guests, Shard};
+use onramp_lab::experiment::{self, Guests, Shard, Tool};
 use onramp_lab::guest::{self, Image, Kernel};
 
 use super::require_root;
 use crate::failure::Usage;
 
 /// Programs that the lab uses in a guest.
-const PROGRAMS: [&str; 3] = ["ip", "ss", "iperf3"];
+const PROGRAMS: [&str; 2] = ["ip", "ss"];
 
 /// Seconds of this machine after which a guest is given up, where nothing is said.
 const GUEST_SECONDS: u64 = 1_800;
@@ -50,8 +50,13 @@ impl ClockOptions {
         self.clock == Which::Virtual
     }
 
-    /// The clock. `words` go to the program in the guest.
-    pub fn clock(&self, words: &[&str], shard: Option<Shard>) -> anyhow::Result<experiment::Clock> {
+    /// The clock, for runs with this tool. `words` go to the program in the guest.
+    pub fn clock(
+        &self,
+        tool: Tool,
+        words: &[&str],
+        shard: Option<Shard>,
+    ) -> anyhow::Result<experiment::Clock> {
         if !self.is_virtual() {
             if shard.is_some() {
                 return Err(Usage::error(
@@ -61,7 +66,7 @@ impl ClockOptions {
             return Ok(experiment::Clock::Machine);
         }
         Ok(experiment::Clock::Virtual(Arc::new(Guests {
-            image: self.image(&[])?,
+            image: self.image(tool)?,
             qemu: guest::machine::version()?,
             words: words.iter().map(|word| (*word).to_owned()).collect(),
             fresh: self.fresh,
@@ -71,8 +76,10 @@ impl ClockOptions {
     }
 
     /// What guests boot.
-    pub fn image(&self, files: &[guest::Placed]) -> anyhow::Result<Image> {
-        Ok(Image::build(Kernel::named(&self.kernel)?, &guest::MODULES, &PROGRAMS, files)?)
+    pub fn image(&self, tool: Tool) -> anyhow::Result<Image> {
+        let iperf3: &[&str] = if tool == Tool::Iperf3 { &["iperf3"] } else { &[] };
+        let programs = [&PROGRAMS[..], iperf3].concat();
+        Ok(Image::build(Kernel::named(&self.kernel)?, &guest::MODULES, &programs, &[])?)
     }
 
     /// Seconds of this machine after which a guest is given up.

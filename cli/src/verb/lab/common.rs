@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use onramp_lab::emulator::Way;
-use onramp_lab::experiment::{Amount, Clock, Competitor, DEFAULT_BYTES, LinkChange, Plan, Shard};
+use onramp_lab::experiment::{self, Amount, Clock, Competitor, DEFAULT_BYTES, LinkChange, Plan, Shard};
 use onramp_lab::link::Change;
 use onramp_lab::profile::Profile;
 
@@ -45,6 +45,8 @@ pub(super) struct Common {
     /// Set a parameter of an algorithm in all its arms, on top of the profile
     #[arg(long = "set", value_name = "ALG.NAME=VALUE")]
     pub settings: Vec<String>,
+    #[command(flatten)]
+    pub tool: Tool,
     /// Say once a second on stderr what the flow does
     #[arg(long)]
     follow: bool,
@@ -53,6 +55,30 @@ pub(super) struct Common {
     /// Directory for manifest, results, series and plot [default: runs/TIME-PROFILE-ARMS]
     #[arg(short, long, value_name = "DIR")]
     pub output: Option<PathBuf>,
+}
+
+/// What makes the transfers.
+#[derive(Args, Clone, Copy, Debug)]
+pub(super) struct Tool {
+    /// What makes the transfers: a source and a sink of onramp's own, or iperf3, which needs several times the processor
+    /// time and gives the same results where the processor keeps up
+    #[arg(long, value_enum, default_value = "builtin")]
+    tool: ToolName,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum ToolName {
+    Builtin,
+    Iperf3,
+}
+
+impl From<Tool> for experiment::Tool {
+    fn from(option: Tool) -> Self {
+        match option.tool {
+            ToolName::Builtin => Self::Builtin,
+            ToolName::Iperf3 => Self::Iperf3,
+        }
+    }
 }
 
 /// Of experiments with many runs.
@@ -72,7 +98,7 @@ impl Common {
     /// Whose time its runs are made in, all of them or those of a shard.
     pub fn clock(&self, shard: Option<Shard>) -> anyhow::Result<Clock> {
         let words: &[&str] = if self.follow { &["--follow"] } else { &[] };
-        self.clock.clock(words, shard)
+        self.clock.clock(self.tool.into(), words, shard)
     }
 
     /// The plan of an experiment with `repetitions` of each arm, `jobs` runs at once.
@@ -97,6 +123,7 @@ impl Common {
             clock,
             seed: self.seed,
             directory: self.output.clone(),
+            tool: self.tool.into(),
             watch: self.follow.then(follow::follow),
             ..Plan::new(profile)
         }

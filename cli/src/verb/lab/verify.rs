@@ -68,8 +68,10 @@ impl Verify {
                 let text = serde_json::to_string_pretty(&now)?;
                 fs::write(file, text + "\n").with_context(|| format!("cannot write {}", file.display()))?;
             }
-            let row = |checked| {
-                Row { file: file.display().to_string(), kernel: before.origin.kernel.clone(), checked }
+            let row = |checked| Row {
+                file: file.display().to_string(),
+                kernel: before.origin.kernel.clone(),
+                checked,
             };
             rows.extend(verify::compare(before, &now).into_iter().map(row));
         }
@@ -81,19 +83,24 @@ impl Verify {
 
     fn again(&self, file: &Path, before: &Comparison, output: &Output) -> anyhow::Result<Comparison> {
         let name = file.display();
-        let (plan, arms) = asked(before).map_err(|why| Usage::error(format!("{name} cannot be verified: {why}")))?;
+        let (plan, arms) =
+            asked(before).map_err(|why| Usage::error(format!("{name} cannot be verified: {why}")))?;
         let series = series(&before.origin.kernel)?;
         let clock = ClockOptions::of_guests(series, !self.kept);
         let directory = tempfile::tempdir().context("cannot make a directory for the runs")?;
         let plan = Plan {
             jobs: clock.jobs(self.jobs),
-            clock: clock.clock(&[], None)?,
+            clock: clock.clock(plan.tool, &[], None)?,
             directory: Some(directory.path().join("runs")),
             repetitions: before.arms.iter().map(|arm| arm.runs.len()).max().unwrap_or(1) as u32,
             seed: before.seed,
             ..plan.clone()
         };
-        output.progress(&format!("{name}: {} runs on {}", plan.repetitions as usize * arms.len(), before.origin.kernel));
+        output.progress(&format!(
+            "{name}: {} runs on {}",
+            plan.repetitions as usize * arms.len(),
+            before.origin.kernel
+        ));
         let each = plan.expected_seconds();
         let mut clock = Clock::start(each * f64::from(plan.repetitions) * arms.len() as f64);
         Ok(experiment::compare(&plan, &arms, |progress| progress::show(&progress, each, &mut clock, output))?)
@@ -102,7 +109,8 @@ impl Verify {
 
 fn read(file: &Path) -> anyhow::Result<Comparison> {
     let text = fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
-    serde_json::from_str(&text).with_context(|| format!("{} is not a result of `onramp lab compare`", file.display()))
+    serde_json::from_str(&text)
+        .with_context(|| format!("{} is not a result of `onramp lab compare`", file.display()))
 }
 
 /// What it says about how it was made.
@@ -122,7 +130,8 @@ fn series(release: &str) -> anyhow::Result<&'static str> {
         rest.is_some_and(|rest| rest.starts_with(['.', '-', '+']))
     };
     let series = Series::all().iter().find(of_it);
-    let series = series.ok_or_else(|| Usage::error(format!("no kernel of guests is of the series of {release}")))?;
+    let series =
+        series.ok_or_else(|| Usage::error(format!("no kernel of guests is of the series of {release}")))?;
     let kept = series.kept()?.release;
     if kept != release {
         eprintln!("note: made on {release}, compared on {kept}");

@@ -15,7 +15,7 @@ use onramp_loader::algorithm;
 use serde::Serialize;
 
 use super::clock::ClockOptions;
-use super::common::Jobs;
+use super::common::{Jobs, Tool};
 use super::progress::{self, Clock};
 use crate::arm::Arms;
 use crate::failure::{FAILURE, Usage};
@@ -51,6 +51,8 @@ pub(super) struct Reproduce {
     jobs: Jobs,
     #[command(flatten)]
     clock: ClockOptions,
+    #[command(flatten)]
+    tool: Tool,
     /// Take from DIR the experiments that an earlier run with the same conditions has completed
     #[arg(long)]
     resume: bool,
@@ -136,9 +138,14 @@ impl Reproduce {
             objects: trial.objects.clone(),
             repetitions: if self.quick { trial.quick } else { trial.repetitions },
             jobs: self.clock.jobs(self.jobs.jobs),
-            clock: self.clock.clock(if trial.pairs { &["--pairs"] } else { &[] }, self.jobs.shard)?,
+            clock: self.clock.clock(
+                self.tool.into(),
+                if trial.pairs { &["--pairs"] } else { &[] },
+                self.jobs.shard,
+            )?,
             seed: self.seed,
             directory: Some(self.output.join(&trial.name)),
+            tool: self.tool.into(),
             ..Plan::new(profile)
         })
     }
