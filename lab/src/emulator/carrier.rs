@@ -104,13 +104,13 @@ impl Carrier {
         let mut recorder = Recorder::start(began).map_err(EmulatorError::Thread)?;
         let (mut last_look, mut answers) = (began, 0);
         while !self.obey(commands)? {
-            self.max_read_gap = self.max_read_gap.max(clock::now().saturating_sub(last_look));
-            let looks_at_both = self.forward.ready && self.back.ready;
+            if self.forward.ready && self.back.ready {
+                let now = clock::now();
+                self.max_read_gap = self.max_read_gap.max(now.saturating_sub(last_look));
+                (last_look, answers) = (now, 0);
+            }
             self.read(Way::Forward, &mut recorder)?;
             self.read(Way::Return, &mut recorder)?;
-            if looks_at_both {
-                (last_look, answers) = (clock::now(), 0);
-            }
             self.write(&mut recorder);
             if !self.forward.ready && !self.back.ready {
                 let now = clock::now();
@@ -118,6 +118,7 @@ impl Carrier {
                 let next = paths.into_iter().filter_map(|path| path.model.next_due()).min();
                 let wait = next.map(|due| due.saturating_sub(now));
                 if wait != Some(0) {
+                    self.max_read_gap = self.max_read_gap.max(now.saturating_sub(last_look));
                     self.wait(wake, wait)?;
                     (last_look, answers) = (clock::now(), 0);
                     continue;
@@ -222,8 +223,9 @@ impl Carrier {
                 Way::Return => (&mut self.back, &mut self.forward, &self.sender),
             };
             for _ in 0..BATCH {
+                let Some(next) = path.model.next_due() else { break };
                 let now = clock::now();
-                let Some(delivery) = path.model.deliver(now) else { break };
+                let Some(delivery) = (next <= now).then(|| path.model.deliver(now)).flatten() else { break };
                 self.lateness.add(now - delivery.due);
                 let packet = delivery.packet;
                 recorder.handed_over(path.way, now, packet.number, delivery.due);
