@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use onramp_lab::emulator::Way;
-use onramp_lab::experiment::{Amount, Arm, Competitor, LinkChange, Plan, compare, run_once};
+use onramp_lab::experiment::{Amount, Arm, Competitor, LinkChange, Plan, Tool, compare, run_once};
 use onramp_lab::host::HostSpec;
 use onramp_lab::link::Change;
 use onramp_lab::profile::Profile;
@@ -65,7 +65,7 @@ fn script(scratch: &Scratch, text: &str) -> PathBuf {
 
 #[test]
 fn a_download_takes_what_the_link_allows_and_its_numbers_agree() {
-    if !common::can_emulate() || !has_iperf3() {
+    if !common::can_emulate() {
         return;
     }
     let run = run_once(&plan(None), &Arm::stock("cubic"), 1).unwrap();
@@ -82,9 +82,57 @@ fn a_download_takes_what_the_link_allows_and_its_numbers_agree() {
     assert_eq!((health.tun_drops, health.write_failures), (0, 0));
 }
 
+/// With either tool: the receiver's time, from the start of the test to the last byte, and what was lost meanwhile.
+#[test]
+fn both_tools_give_the_same_result() {
+    if !common::can_emulate() || !has_iperf3() {
+        return;
+    }
+    // A queue that loses some packets, and one that loses none.
+    for (control, amount, queue) in [
+        ("reno", Amount::Bytes(5_000_000), 170),
+        ("cubic", Amount::Bytes(5_000_000), 10_000),
+        ("cubic", Amount::Seconds(2), 500),
+    ] {
+        let run = |tool| {
+            let mut plan = Plan { tool, amount, ..plan(None) };
+            plan.profile.link = common::link(50_000_000, 20_000, queue);
+            run_once(&plan, &Arm::stock(control), 1).unwrap()
+        };
+        let (own, other) = (run(Tool::Builtin), run(Tool::Iperf3));
+        if !own.valid || !other.valid {
+            println!(
+                "SKIP: the machine is too slow for {amount:?}: {:?} {:?}",
+                own.invalid_reason, other.invalid_reason
+            );
+            continue;
+        }
+        let close = |one: f64, other: f64| (one - other).abs() <= 0.01 * one.max(other);
+        assert!(close(own.seconds, other.seconds), "{own:?}\n{other:?}");
+        assert!(close(own.goodput_bps, other.goodput_bps), "{own:?}\n{other:?}");
+        let (lost, others) = (own.retransmitted_segments, other.retransmitted_segments);
+        assert!(lost.abs_diff(others) <= 10 + others / 20, "{own:?}\n{other:?}");
+        assert!(own.max_rtt_us.abs_diff(other.max_rtt_us) <= other.max_rtt_us / 20, "{own:?}\n{other:?}");
+    }
+}
+
+#[test]
+fn a_transfer_that_does_not_end_is_given_up() {
+    if !common::can_emulate() {
+        return;
+    }
+    let plan = Plan {
+        amount: Amount::Bytes(1_000_000_000_000),
+        timeout: Some(Duration::from_millis(300)),
+        ..plan(None)
+    };
+    let error = run_once(&plan, &Arm::stock("reno"), 1).unwrap_err().to_string();
+    assert_eq!(error, "the transfer on port 5201 did not finish within 0 s and was given up");
+}
+
 #[test]
 fn a_comparison_leaves_files_that_describe_it() {
-    if !common::can_emulate() || !has_iperf3() {
+    if !common::can_emulate() {
         return;
     }
     let scratch = Scratch::new("compare");
@@ -101,7 +149,11 @@ fn a_comparison_leaves_files_that_describe_it() {
     };
     let manifest = json("manifest.json");
     assert_eq!(manifest["seed"], 1);
-    assert!(manifest["kernel"].is_string() && manifest["iperf3_version"].is_string());
+    assert!(manifest["made_in"]["kernel"].is_string());
+    assert_eq!(
+        (&manifest["tool"], &manifest["iperf3_version"]),
+        (&"builtin".into(), &serde_json::Value::Null)
+    );
     let result = json("result.json");
     assert_eq!(
         (&result["schema"], &result["profile"], &result["bytes"]),
@@ -120,7 +172,7 @@ fn a_comparison_leaves_files_that_describe_it() {
 
 #[test]
 fn runs_at_once_yield_what_runs_in_turn_do_and_end_together_on_an_error() {
-    if !common::can_emulate() || !has_iperf3() {
+    if !common::can_emulate() {
         return;
     }
     let scratch = Scratch::new("jobs");
@@ -150,7 +202,7 @@ fn an_unknown_control_and_a_missing_iperf3_are_clear_errors() {
     }
     let error = run_once(&plan(None), &Arm::stock("no_such_cc"), 1).unwrap_err().to_string();
     assert!(error.contains("no_such_cc") && error.contains("reno"), "{error}");
-    let plan = Plan { iperf3: "/no/such/iperf3".into(), ..plan(None) };
+    let plan = Plan { tool: Tool::Iperf3, iperf3: "/no/such/iperf3".into(), ..plan(None) };
     let error = run_once(&plan, &Arm::stock("cubic"), 1).unwrap_err().to_string();
     assert_eq!(error, "cannot find /no/such/iperf3: install iperf3 (3.12 is known to work)");
 }
@@ -166,6 +218,7 @@ fn an_iperf3_that_dies_in_mid_run_is_reported_and_the_others_go_on() {
         "#!/bin/sh\ncase \"$*\" in *-s*) timeout -s KILL 0.6 iperf3 \"$@\";; *) exec iperf3 \"$@\";; esac\n";
     let program = script(&scratch, text);
     let plan = Plan {
+        tool: Tool::Iperf3,
         iperf3: program,
         amount: Amount::Bytes(50_000_000),
         repetitions: 2,
@@ -189,8 +242,12 @@ fn an_iperf3_that_does_not_begin_or_does_not_end_is_reported() {
     }
     let scratch = Scratch::new("hanging");
     let error_of = |text| {
-        let plan =
-            Plan { iperf3: script(&scratch, text), timeout: Some(Duration::from_secs(1)), ..plan(None) };
+        let plan = Plan {
+            tool: Tool::Iperf3,
+            iperf3: script(&scratch, text),
+            timeout: Some(Duration::from_secs(1)),
+            ..plan(None)
+        };
         run_once(&plan, &Arm::stock("cubic"), 1).unwrap_err().to_string()
     };
     let error = error_of("#!/bin/sh\necho no luck >&2; exit 1\n");
@@ -201,7 +258,7 @@ fn an_iperf3_that_does_not_begin_or_does_not_end_is_reported() {
 
 #[test]
 fn several_flows_share_the_link_and_a_competitor_keeps_something() {
-    if !common::can_emulate() || !has_iperf3() {
+    if !common::can_emulate() {
         return;
     }
     let competitor = Some(Competitor { congestion_control: "reno".into(), lead_seconds: 1 });
@@ -230,7 +287,7 @@ fn several_flows_share_the_link_and_a_competitor_keeps_something() {
 
 #[test]
 fn the_hosts_of_an_arm_are_its_own_and_the_link_changes_when_told() {
-    if !common::can_emulate() || !has_iperf3() {
+    if !common::can_emulate() {
         return;
     }
     let bytes = |arm: &Arm, changes: Vec<LinkChange>| {

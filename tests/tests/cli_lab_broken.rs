@@ -93,14 +93,14 @@ fn without_iperf3_or_with_one_that_dies_the_lab_says_which() {
     let _attachments = Attachments::lock();
     let before = host_state(&[]);
     let missing = Programs::new(&[]);
-    let ran = missing.run("-q lab run plain --bytes 100000");
+    let ran = missing.run("-q lab run plain --tool iperf3 --bytes 100000");
     assert_eq!(ran.code, Some(1), "{ran:?}");
     assert!(error_of(&ran).contains("cannot find iperf3: install iperf3"), "{ran:?}");
     assert_eq!(host_state(&[]), before, "plain was detached again");
 
     let dying = "#!/bin/sh\ncase \"$*\" in *--version*) echo iperf 3;; *) echo no luck >&2; exit 1;; esac\n";
     let dying = Programs::new(&[("iperf3", dying)]);
-    let ran = dying.run("--json -q lab run plain --bytes 100000");
+    let ran = dying.run("--json -q lab run plain --tool iperf3 --bytes 100000");
     assert_eq!(ran.code, Some(1), "{ran:?}");
     let result: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
     let reason = result["arms"][0]["runs"][0]["invalid_reason"].as_str().unwrap();
@@ -118,7 +118,7 @@ fn a_link_that_is_cut_in_mid_run_spoils_that_run_and_says_so() {
     // The client takes the receiver's device down while it downloads.
     let cutting = "#!/bin/sh\ncase \"$*\" in *-c*) (sleep 1.5; ip link del onramp0) & ;; esac\nexec /usr/bin/iperf3 \"$@\"\n";
     let cutting = Programs::new(&[("iperf3", cutting)]);
-    let ran = cutting.run("--json -q lab run plain --profile terrestrial --bytes 200000000");
+    let ran = cutting.run("--json -q lab run plain --tool iperf3 --profile terrestrial --bytes 200000000");
     assert_eq!(ran.code, Some(1), "{ran:?}");
     let result: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
     let reason = result["arms"][0]["runs"][0]["invalid_reason"].as_str().unwrap();
