@@ -166,7 +166,7 @@ mod tests {
         let read = segment(1_448 * 2 + 100);
         let packets = packets(&read).unwrap();
         assert_eq!(packets.iter().map(Vec::len).collect::<Vec<_>>(), [1_510, 1_510, 162]);
-        let mut payload = Vec::new();
+        let mut payload: Vec<u8> = Vec::new();
         for (number, packet) in packets.iter().enumerate() {
             let (header, packet) = packet.split_at(HEADER);
             assert_eq!((header[0], header[1]), (NEEDS_CHECKSUM, WHOLE));
