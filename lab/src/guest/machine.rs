@@ -42,7 +42,7 @@ const RECORD: &str = "shift=0,sleep=off,rr=record,rrfile=/dev/null";
 /// the clock's frequency is known, and the timer is the HPET, which needs no calibration.
 const COMMAND_LINE: &str = "console=ttyS0 quiet panic=-1 oops=panic nokaslr norandmaps mitigations=off \
     tsc_early_khz=1000000 tsc=reliable nolapic_timer no_timer_check cryptomgr.notests audit=0 lsm= init_on_alloc=0 \
-    hardened_usercopy=off randomize_kstack_offset=off nowatchdog noreplace-smp \
+    hardened_usercopy=off randomize_kstack_offset=off nowatchdog noreplace-smp transparent_hugepage=never \
     initcall_blacklist=hpet_late_init,init_acpi_pm_clocksource,load_system_certificate_list,init_kprobe_trace,\
 trace_eval_init,bpf_dummy_struct_ops_init";
 
