@@ -8,6 +8,10 @@
 
 #include "events.bpf.h"
 
+/*
+ * A namespace is read by a helper and not through its pointer: for every pointer that is followed the verifier looks
+ * through the names of all the kernel's types, each time that it comes by, and most of an attachment's time went there.
+ */
 static __always_inline void identify(const struct sock *sk, struct flow_told *told)
 {
 	const struct sock_common *common = &sk->__sk_common;
@@ -25,7 +29,7 @@ static __always_inline void identify(const struct sock *sk, struct flow_told *to
 	told->local_port = common->skc_num;
 	told->remote_port = bpf_ntohs(common->skc_dport);
 	told->cookie = common->skc_cookie.counter;
-	told->netns_cookie = common->skc_net.net->net_cookie;
+	told->netns_cookie = BPF_CORE_READ(common, skc_net.net, net_cookie);
 }
 
 /*
@@ -43,7 +47,7 @@ static __noinline bool observe(struct sock *sk, struct flow *flow)
 	if (!here || !slot)
 		return false;
 	if (header->registrations != here->registrations || header->told_generation != slot->generation) {
-		header->netns = sk->__sk_common.skc_net.net->ns.inum;
+		header->netns = BPF_CORE_READ(sk, __sk_common.skc_net.net, ns.inum);
 		identify(sk, &told);
 		tell_flow(flow, &told);
 	}

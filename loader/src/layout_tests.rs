@@ -161,11 +161,9 @@ fn find<'a>(btf: &'a Btf<'a>, of: BtfType<'a>, name: &str) -> Option<(Option<usi
 }
 
 #[test]
+#[ignore = "in a guest: make test"]
 fn every_field_that_the_shells_read_is_the_running_kernels() {
-    let Ok(kernel) = Btf::from_path("/sys/kernel/btf/vmlinux") else {
-        println!("SKIP: the running kernel has no BTF");
-        return;
-    };
+    let kernel = Btf::from_path("/sys/kernel/btf/vmlinux").unwrap();
     let (_file, ours) = btf_of("search");
     let mut compared = 0;
     let names = [

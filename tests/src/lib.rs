@@ -1,10 +1,11 @@
-//! What tests that cross crates share. Tests run as root where they touch the kernel; without it they say `SKIP:` with
-//! the reason and pass.
+//! What tests that cross crates share. Tests that take a kernel run in guests ([`guest`]); one that is left out for
+//! another reason says so ([`skip`]).
 //!
 //! * [`Attachments`]: the right to attach. Names of congestion controls are the host's, so tests take turns.
 //! * [`bottleneck`]: a queue on such a wire.
 //! * [`capture`]: packets of a namespace, with their times.
 //! * [`cli`]: the `onramp` binary, run and looked at.
+//! * [`guest`]: the kernel that tests need for themselves.
 //! * [`recorder`]: `onramp record` under way.
 //! * [`sender`]: a connection over such a wire.
 //! * [`telemetry`]: consumers of telemetry.
@@ -14,6 +15,7 @@
 pub mod bottleneck;
 pub mod capture;
 pub mod cli;
+pub mod guest;
 pub mod recorder;
 pub mod sender;
 pub mod telemetry;
@@ -29,13 +31,18 @@ use onramp_loader::{AttachOptions, Attached};
 /// Held by whoever attaches on this machine, in whichever process.
 const LOCK: &str = "/tmp/onramp-test.lock";
 
-/// Whether this is root; says `SKIP:` with the test's name if not.
-pub fn root_or_skip(test: &str) -> bool {
-    let root = nix::unistd::geteuid().is_root();
-    if !root {
-        println!("SKIP: {test}: needs root");
-    }
-    root
+/// Says that a test is left out, and why: a line `SKIP: FILE:LINE: REASON`, which `make test` counts.
+///
+/// # Panics
+/// With `ONRAMP_REQUIRE=1` in the environment: nothing is to be left out then.
+#[track_caller]
+pub fn skip(reason: &str) {
+    let place = std::panic::Location::caller();
+    assert!(
+        std::env::var_os("ONRAMP_REQUIRE").is_none_or(|value| value != "1"),
+        "left out, and ONRAMP_REQUIRE=1: {reason}"
+    );
+    println!("SKIP: {}:{}: {reason}", place.file(), place.line());
 }
 
 /// The right to attach, of one test at a time on this machine. Nothing is attached when it begins, and nothing
@@ -48,8 +55,9 @@ impl Attachments {
     /// Waits for its turn.
     ///
     /// # Panics
-    /// If the lock file cannot be locked.
+    /// Outside of a guest ([`guest::required`]), and if the lock file cannot be locked.
     pub fn lock() -> Self {
+        guest::required();
         let path = Path::new(LOCK);
         let file = OpenOptions::new().create(true).append(true).open(path).expect("lock file");
         let lock = Flock::lock(file, FlockArg::LockExclusive).map_err(|(_, errno)| errno).expect("lock");

@@ -11,24 +11,21 @@ use onramp_loader::AttachOptions;
 use onramp_loader::telemetry::{Event, Item, Level, Options, Stream, What};
 use onramp_net::Namespace;
 
+use crate::Attachments;
 use crate::cli::DEFAULT;
 use crate::traffic::{PATIENCE, namespace};
-use crate::{Attachments, root_or_skip};
 
-/// `plain` attached, and a namespace whose flows use it; `None`, having said so, without root.
+/// `plain` attached, and a namespace whose flows use it.
 ///
 /// # Panics
 /// If either cannot be made.
-pub fn attached(test: &str) -> Option<(Attachments, Namespace)> {
-    if !root_or_skip(test) {
-        return None;
-    }
+pub fn attached() -> (Attachments, Namespace) {
     let attachments = Attachments::lock();
     let plain = onramp_loader::find("plain").expect("an algorithm");
     attachments.attach(&AttachOptions::new(plain.parameters()));
     let inside = namespace();
     inside.sysctl_set(DEFAULT, "onramp_plain").expect("sysctl");
-    Some((attachments, inside))
+    (attachments, inside)
 }
 
 /// Opens a stream of this level with the usual ring.
@@ -93,7 +90,7 @@ pub fn keepers() -> Vec<i32> {
 }
 
 /// A consumer of level `ack` in a process of its own: the running test binary again, in its ignored test
-/// `consumer_process`, which calls [`Consumer::serve`].
+/// `child::consumer_process`, which calls [`Consumer::serve`].
 pub struct Consumer {
     child: Child,
     output: BufReader<ChildStdout>,
@@ -106,7 +103,7 @@ impl Consumer {
     /// If it does not.
     pub fn start() -> Self {
         let mut child = Command::new(std::env::current_exe().expect("path"))
-            .args(["--exact", "consumer_process", "--ignored", "--nocapture", "--test-threads=1"])
+            .args(["--exact", "child::consumer_process", "--ignored", "--nocapture", "--test-threads=1"])
             .env("ONRAMP_TEST_CONSUMER", "1")
             .stdout(Stdio::piped())
             .spawn()

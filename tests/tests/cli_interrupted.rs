@@ -5,12 +5,12 @@ use std::process::{Child, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use onramp_tests::Attachments;
 use onramp_tests::cli::{self, host_state, json, onramp, state};
 use onramp_tests::traffic::{Transfer, namespace};
-use onramp_tests::{Attachments, root_or_skip};
 
-/// Times that a command is killed at another moment.
-const KILLS: u32 = 60;
+/// Times that a command is killed, each at another moment.
+const KILLS: u32 = 16;
 
 fn start(arguments: &str) -> Child {
     cli::command(arguments.split(' ')).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
@@ -31,55 +31,45 @@ fn kill_after(arguments: &str, whole: Duration, part: u32) {
     child.wait().unwrap();
 }
 
-/// Kills the command so many microseconds after the first pin of search appears.
+/// Kills the command so many microseconds after the first pin of plain appears. Sleeps meanwhile: with one processor
+/// the command would stand still while this one looks.
 fn kill_after_pins(arguments: &str, delay_us: u32) {
-    let directory = Path::new(onramp_loader::ROOT).join("search");
+    let directory = Path::new(onramp_loader::ROOT).join("plain");
     let mut child = start(arguments);
     while !directory.exists() && child.try_wait().unwrap().is_none() {
-        std::hint::spin_loop();
+        thread::sleep(Duration::from_micros(100));
     }
-    let begin = Instant::now();
-    while begin.elapsed() < Duration::from_micros(delay_us.into()) {
-        std::hint::spin_loop();
-    }
+    thread::sleep(Duration::from_micros(delay_us.into()));
     let _ = child.kill();
     child.wait().unwrap();
 }
 
-/// A number below `limit`, from the clock: the moments are to differ between runs.
-fn random(limit: u32) -> u32 {
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
-    now.subsec_nanos() / 7 % limit
-}
-
 #[test]
+#[ignore = "in a guest: make test"]
 fn an_attach_that_is_killed_is_explained_and_cleared() {
-    if !root_or_skip("an_attach_that_is_killed_is_explained_and_cleared") {
-        return;
-    }
     let _attachments = Attachments::lock();
     let before = host_state(&[]);
-    let whole = duration("attach search");
-    onramp("detach search").ok();
+    let whole = duration("attach plain");
+    onramp("detach plain").ok();
     let mut seen = Vec::new();
     for round in 0..KILLS {
-        if round % 3 == 0 {
-            kill_after("attach search", whole, random(KILLS));
+        if round % 4 == 0 {
+            kill_after("attach plain", whole, round);
         } else {
             // What can be half done is done within a millisecond or so.
-            kill_after_pins("attach search", random(1_500));
+            kill_after_pins("attach plain", 1_500 * round / KILLS);
         }
-        let found = state("search");
+        let found = state("plain");
         match found.as_deref() {
             None => {}
             Some("attached") => {
-                onramp("tune search alpha=3").ok();
+                onramp("tune plain --telemetry exit").ok();
             }
             Some("interrupted") => {
                 assert!(onramp("status").ok().contains("half attached: an attach or detach was cut off"));
-                let refused = onramp("attach search").refused(1);
-                assert!(refused.contains("run `onramp detach search`"), "{refused}");
-                onramp("tune search alpha=3").refused(1);
+                let refused = onramp("attach plain").refused(1);
+                assert!(refused.contains("run `onramp detach plain`"), "{refused}");
+                onramp("tune plain --telemetry exit").refused(1);
             }
             Some(other) => panic!("killed in round {round}: {other}"),
         }
@@ -91,30 +81,42 @@ fn an_attach_that_is_killed_is_explained_and_cleared() {
     let (nothing, half, whole) = (count(None), count(Some("interrupted")), count(Some("attached")));
     println!("{KILLS} killed: {nothing} left nothing, {half} half an attachment, {whole} a whole one");
     assert!(half > 0, "no kill came in between");
-    onramp("attach search").ok();
-    assert_eq!(state("search").as_deref(), Some("attached"));
+    onramp("attach plain").ok();
+    assert_eq!(state("plain").as_deref(), Some("attached"));
 }
 
 #[test]
+#[ignore = "in a guest: make test"]
 fn a_default_that_a_killed_command_took_or_gave_back_is_restored() {
-    if !root_or_skip("a_default_that_a_killed_command_took_or_gave_back_is_restored") {
-        return;
-    }
     let _attachments = Attachments::lock();
     let inside = namespace();
     let before = host_state(&[&inside]);
-    let run = |arguments: &str, part: u32| {
-        let mut child = inside.command(cli::binary());
-        child.args(arguments.split(' ')).stdout(Stdio::null()).stderr(Stdio::null());
-        let mut child = child.spawn().unwrap();
-        thread::sleep(Duration::from_millis(2) * part);
+    let start = |arguments: &str| {
+        let mut command = inside.command(cli::binary());
+        command.args(arguments.split(' ')).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+    };
+    let kill_after = |arguments: &str, time: Duration| {
+        let mut child = start(arguments);
+        thread::sleep(time);
         let _ = child.kill();
         child.wait().unwrap();
     };
+    let duration = |arguments: &str| {
+        let begin = Instant::now();
+        assert!(start(arguments).wait().unwrap().success());
+        begin.elapsed()
+    };
+    // The kernel does some things once, at the first attachment.
+    onramp("attach plain").ok();
+    onramp("detach plain").ok();
+    let (attach, detach) = (duration("attach plain --default"), duration("detach plain"));
     for round in 0..KILLS / 2 {
-        run("attach search --default", random(40));
-        if round % 2 == 0 && state("search").as_deref() == Some("attached") {
-            run("detach search", random(20));
+        if round % 2 == 0 {
+            // The default is taken at the end.
+            kill_after("attach plain --default", attach - Duration::from_micros(400) * round);
+        } else {
+            duration("attach plain --default");
+            kill_after("detach plain", detach * round * 2 / KILLS);
         }
         onramp("detach --all").ok();
         assert_eq!(host_state(&[&inside]), before, "after round {round}");
@@ -122,22 +124,19 @@ fn a_default_that_a_killed_command_took_or_gave_back_is_restored() {
 }
 
 #[test]
+#[ignore = "in a guest: make test"]
 fn a_detach_that_is_killed_can_be_continued() {
-    if !root_or_skip("a_detach_that_is_killed_can_be_continued") {
-        return;
-    }
     let _attachments = Attachments::lock();
     let inside = namespace();
     let before = host_state(&[&inside]);
-    onramp("attach search").ok();
-    let whole = duration("detach search");
+    onramp("attach plain").ok();
+    let whole = duration("detach plain");
     for round in 0..KILLS / 2 {
-        let attach =
-            inside.command(cli::binary()).args(["attach", "search", "--default", "--quiet"]).status();
+        let attach = inside.command(cli::binary()).args(["attach", "plain", "--default", "--quiet"]).status();
         assert!(attach.unwrap().success());
         let transfer = Transfer::start(&inside, 1_000_000);
-        kill_after("detach search", whole, random(KILLS));
-        if let Some(state) = state("search") {
+        kill_after("detach plain", whole, 2 * round);
+        if let Some(state) = state("plain") {
             assert!(["attached", "interrupted", "lingering"].contains(&state.as_str()), "{state}");
         }
         onramp("detach --all").ok();
@@ -147,10 +146,8 @@ fn a_detach_that_is_killed_can_be_continued() {
 }
 
 #[test]
+#[ignore = "in a guest: make test"]
 fn commands_at_once_leave_a_consistent_state() {
-    if !root_or_skip("commands_at_once_leave_a_consistent_state") {
-        return;
-    }
     let _attachments = Attachments::lock();
     let before = host_state(&[]);
     let storm = |verbs: &'static [&'static str], rounds: usize| {
@@ -170,10 +167,10 @@ fn commands_at_once_leave_a_consistent_state() {
         })
     };
     let storms = [
-        storm(&["attach search", "detach search"], 40),
-        storm(&["attach search", "tune search alpha=3", "detach search"], 40),
-        storm(&["tune search alpha=4 threshold_pct=40", "status", "attach plain", "detach plain"], 40),
-        storm(&["status --json", "flows", "list", "detach --all"], 40),
+        storm(&["attach fixed", "detach fixed"], 12),
+        storm(&["attach fixed", "tune fixed exit_window_bytes=60000", "detach fixed"], 12),
+        storm(&["tune fixed exit_window_bytes=90000", "status", "attach plain", "detach plain"], 12),
+        storm(&["status --json", "flows", "list", "detach --all"], 12),
     ];
     for storm in storms {
         let codes = storm.join().unwrap();
@@ -184,16 +181,14 @@ fn commands_at_once_leave_a_consistent_state() {
 }
 
 #[test]
+#[ignore = "in a guest: make test"]
 fn settings_made_at_once_are_never_mixed() {
-    if !root_or_skip("settings_made_at_once_are_never_mixed") {
-        return;
-    }
     let _attachments = Attachments::lock();
     onramp("attach search --set alpha=10 --set threshold_pct=10").ok();
     let storms: Vec<_> = [20, 30, 40]
         .map(|value| {
             thread::spawn(move || {
-                for _ in 0..20 {
+                for _ in 0..8 {
                     onramp(&format!("tune search alpha={value} threshold_pct={value}")).ok();
                 }
             })

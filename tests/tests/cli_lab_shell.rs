@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use onramp_net::Namespace;
 use onramp_tests::cli::{self, Ran, onramp};
-use onramp_tests::root_or_skip;
+use onramp_tests::guest;
 
 /// An argument by which this test's own processes are found.
 const MARK: &str = "7654.321";
@@ -33,10 +33,9 @@ fn marked() -> Vec<String> {
 }
 
 #[test]
+#[ignore = "in a guest: make test"]
 fn a_command_runs_on_the_senders_side_and_hands_on_its_exit_code() {
-    if !root_or_skip("a_command_runs_on_the_senders_side_and_hands_on_its_exit_code") {
-        return;
-    }
+    guest::required();
     let script = "ip -4 -o address show onramp0; exec 3<>/dev/tcp/192.0.2.2/9; echo x >&3; exit 7";
     let mut command = cli::command(["lab", "shell", "--profile", "terrestrial", "--", "bash", "-c", script]);
     let ran: Ran = command.stdin(Stdio::null()).output().unwrap().into();
@@ -53,10 +52,9 @@ fn a_command_runs_on_the_senders_side_and_hands_on_its_exit_code() {
 }
 
 #[test]
+#[ignore = "in a guest: make test"]
 fn whatever_the_shell_has_started_ends_with_onramp_also_when_it_is_killed() {
-    if !root_or_skip("whatever_the_shell_has_started_ends_with_onramp_also_when_it_is_killed") {
-        return;
-    }
+    guest::required();
     // In the background, in a session of its own, and in the foreground.
     let script = format!("sleep {MARK} & setsid sleep {MARK} & sleep {MARK}");
     let mut command = cli::command(["lab", "shell", "--profile", "terrestrial", "--", "sh", "-c", &script]);

@@ -8,6 +8,7 @@ use onramp_loader::algorithm::{Ack, Flow, find};
 use onramp_recording::rows::{AckRow, ExitRow, FlowRow, ParameterRow, RoundRow, TABLES};
 use onramp_recording::{Limits, Manifest, SCHEMA, Writer};
 use onramp_tests::cli::{self, Ran, json, onramp};
+use onramp_tests::skip;
 use serde_json::Value;
 use tempfile::tempdir;
 
@@ -199,8 +200,7 @@ fn exports_go_to_files_and_pipes_and_say_when_the_disk_is_full() {
 
 #[test]
 fn every_column_is_documented() {
-    let page =
-        fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/recording.md")).unwrap();
+    let page = include_str!("../../docs/recording.md");
     for (table, columns) in TABLES {
         let section = page.split(&format!("\n### {table}\n")).nth(1).unwrap_or_else(|| panic!("{table}"));
         let section = section.split("\n#").next().unwrap();
@@ -218,11 +218,9 @@ fn every_column_is_documented() {
 #[test]
 fn the_documented_duckdb_queries_run() {
     let Some(python) = duckdb() else {
-        println!("SKIP: the_documented_duckdb_queries_run: DuckDB cannot be installed without the network");
-        return;
+        return skip("DuckDB cannot be installed without the network");
     };
-    let page =
-        fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/recording.md")).unwrap();
+    let page = include_str!("../../docs/recording.md");
     let queries: Vec<&str> =
         page.split("```sql\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect();
     assert!(queries.len() >= 4, "{} queries", queries.len());

@@ -4,7 +4,7 @@ mod hystart;
 
 use hystart::{attach, profile, slow_start};
 use onramp_loader::{ExitReason, Flow, Phase};
-use onramp_tests::{Attachments, root_or_skip};
+use onramp_tests::Attachments;
 
 fn outcome(flow: &Flow, name: &str) -> u32 {
     let number = flow.algorithm.outcomes().position(|outcome| outcome.name == name).expect("an outcome");
@@ -14,10 +14,8 @@ fn outcome(flow: &Flow, name: &str) -> u32 {
 /// A queue that builds up and stays: Conservative Slow Start is entered once, lasts its five rounds and ends in the
 /// exit, at a window that five quarters in each of them make.
 #[test]
+#[ignore = "in a guest: make test"]
 fn a_queue_leads_through_conservative_slow_start_to_the_exit() {
-    if !root_or_skip("a_queue_leads_through_conservative_slow_start_to_the_exit") {
-        return;
-    }
     let attachments = Attachments::lock();
     attach(&attachments, "hystartpp", &[]);
     let start = slow_start(&profile(20, 30_000, 0), 1, "onramp_hystpp", 100_000_000);
@@ -36,10 +34,8 @@ fn a_queue_leads_through_conservative_slow_start_to_the_exit() {
 
 /// Jitter of the RTT that comes and goes: entered, and left again for slow start.
 #[test]
+#[ignore = "in a guest: make test"]
 fn jitter_is_forgiven() {
-    if !root_or_skip("jitter_is_forgiven") {
-        return;
-    }
     let attachments = Attachments::lock();
     attach(&attachments, "hystartpp", &["n_rtt_sample=2", "max_rtt_thresh_us=4000"]);
     let seen = (1..=6).map(|seed| {

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use onramp_lab::host::{Hosts, RECEIVER};
 use onramp_lab::profile::Profile;
 use onramp_loader::{AttachOptions, Flow};
-use onramp_tests::{Attachments, root_or_skip};
+use onramp_tests::Attachments;
 
 /// 20 Mb/s and 200 ms: half a megabyte on the way.
 const BDP: u64 = 500_000;
@@ -29,7 +29,7 @@ fn profile(queue_pct: u64) -> Profile {
 struct Download {
     /// Packets that found the queue full.
     drops: u64,
-    /// Looks at the flow, one a millisecond.
+    /// Looks at the flow, one in five milliseconds.
     looks: Vec<Flow>,
 }
 
@@ -68,7 +68,7 @@ fn download(algorithm: &str, settings: &[&str], queue_pct: u64, bytes: usize) ->
     while !reader.is_finished() && Instant::now() < deadline {
         let flows = hosts.sender().run(|| onramp_loader::flows(|socket| socket.local == local));
         looks.extend(flows.unwrap().unwrap());
-        thread::sleep(Duration::from_millis(1));
+        thread::sleep(Duration::from_millis(5));
     }
     drop(writer.join().unwrap());
     assert_eq!(reader.join().unwrap(), bytes);
@@ -83,10 +83,8 @@ fn download(algorithm: &str, settings: &[&str], queue_pct: u64, bytes: usize) ->
 const START: usize = 1_900_000;
 
 #[test]
+#[ignore = "in a guest: make test"]
 fn a_quarter_path_of_queue_overflows_by_bursts_and_not_when_they_are_spaced() {
-    if !root_or_skip("a_quarter_path_of_queue_overflows_by_bursts_and_not_when_they_are_spaced") {
-        return;
-    }
     assert!(download("plain", &[], 25, START).drops > 0);
     for (algorithm, settings) in [
         ("spacing", &[][..]),
@@ -102,10 +100,8 @@ fn a_quarter_path_of_queue_overflows_by_bursts_and_not_when_they_are_spaced() {
 }
 
 #[test]
+#[ignore = "in a guest: make test"]
 fn a_window_held_to_the_path_does_not_overflow_a_queue_of_one_path() {
-    if !root_or_skip("a_window_held_to_the_path_does_not_overflow_a_queue_of_one_path") {
-        return;
-    }
     const BYTES: usize = 6_000_000;
     assert!(download("plain", &[], 100, BYTES).drops > 0);
     let held = download("inflight", &[], 100, BYTES);

@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::thread;
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use onramp_lab::experiment::{Amount, Arm, Plan, run_once};
 use onramp_lab::host::{Hosts, SENDER};
 use onramp_lab::profile::Profile;
 use onramp_loader::AttachOptions;
-use onramp_tests::{Attachments, root_or_skip};
+use onramp_tests::Attachments;
 
 const APACHE: &str = "/usr/sbin/apache2";
 const PORT: u16 = 8080;
@@ -19,7 +19,7 @@ const BYTES: u64 = 40_000_000;
 const SEED: u64 = 7;
 
 fn profile() -> Profile {
-    Profile::load(concat!(env!("CARGO_MANIFEST_DIR"), "/../profiles/geo.toml")).unwrap()
+    Profile::parse(include_str!("../../profiles/geo.toml"), "geo.toml").unwrap()
 }
 
 /// A web server in a namespace; ended by its own pid.
@@ -77,17 +77,8 @@ fn curl_seconds(hosts: &Hosts) -> f64 {
 }
 
 #[test]
+#[ignore = "in a guest: make test"]
 fn curl_from_a_web_server_takes_as_long_as_the_labs_download() {
-    let test = "curl_from_a_web_server_takes_as_long_as_the_labs_download";
-    if !root_or_skip(test) {
-        return;
-    }
-    if !Path::new(APACHE).exists()
-        || Command::new("curl").arg("--version").stdout(Stdio::null()).status().is_err()
-    {
-        println!("SKIP: {test}: needs apache2-bin and curl");
-        return;
-    }
     let attachments = Attachments::lock();
     attachments.attach(&AttachOptions::new(onramp_loader::find("plain").unwrap().parameters()));
 

@@ -13,25 +13,21 @@ use crate::link::{DirectionSpec, Limit};
 const HERE: &str = "192.0.2.1:7000";
 const THERE: &str = "192.0.2.2:7000";
 
-fn side(name: &'static str, address: &str) -> Option<(Namespace, Tun, UdpSocket)> {
-    let made = Namespace::create().map_err(|error| error.to_string()).and_then(|namespace| {
-        Tun::create(&namespace, "onramp0").map(|tun| (namespace, tun)).map_err(|error| error.to_string())
-    });
-    let (namespace, tun) = made.map_err(|reason| println!("SKIP: {reason}")).ok()?;
+fn side(name: &'static str, address: &str) -> (Namespace, Tun, UdpSocket) {
+    let namespace = Namespace::create().unwrap();
+    let tun = Tun::create(&namespace, "onramp0").unwrap();
     let lines = format!("link set onramp0 mtu {MTU} up\naddress add {}/24 dev onramp0\n", &address[..9]);
     ip(name, &namespace, &lines).unwrap();
     let socket = namespace.run(|| UdpSocket::bind(address)).unwrap().unwrap();
     socket.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
-    Some((namespace, tun, socket))
+    (namespace, tun, socket)
 }
 
 #[test]
+#[ignore = "in a guest: make test"]
 fn rate_and_delay_change_while_packets_flow() {
-    let (Some((_one, sender, here)), Some((_other, receiver, there))) =
-        (side("sender", HERE), side("receiver", THERE))
-    else {
-        return;
-    };
+    let (_one, sender, here) = side("sender", HERE);
+    let (_other, receiver, there) = side("receiver", THERE);
     let direction = DirectionSpec::new(1_000_000_000, 1_000, Limit::Packets(1_000));
     let link = LinkSpec { forward: direction.clone(), back: direction };
     let emulator = Emulator::start(sender, receiver, &link, 1, 0).unwrap();

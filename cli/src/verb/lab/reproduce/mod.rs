@@ -315,20 +315,19 @@ fn text(report: &Report<'_>, root: &Path) -> String {
 
 #[cfg(test)]
 mod tests {
+    use clap::Parser;
+
     use super::*;
+
+    #[derive(Parser)]
+    struct Words {
+        #[command(flatten)]
+        reproduce: Reproduce,
+    }
 
     #[test]
     fn every_trial_has_a_profile_valid_as_adapted_and_is_run_once() {
-        let reproduce = Reproduce {
-            ids: vec![],
-            all: true,
-            list: false,
-            quick: true,
-            jobs: Jobs { jobs: 2 },
-            resume: false,
-            seed: 1,
-            output: PathBuf::from("runs"),
-        };
+        let reproduce = Words::parse_from(["reproduce", "--all", "--quick"]).reproduce;
         let trials = trials(&reproduce.claims().unwrap());
         for (at, trial) in trials.iter().enumerate() {
             let plan = reproduce.plan(trial).unwrap();

@@ -42,20 +42,24 @@ fn modes(terminal: &OwnedFd) -> [u32; 4] {
     [settings.c_iflag, settings.c_oflag, settings.c_cflag, settings.c_lflag]
 }
 
-#[test]
-#[ignore = "run by the next test, in a process of its own"]
-fn panicking_process() {
-    if env::var_os(VARIABLE).is_none() {
-        return;
+mod child {
+    use super::*;
+
+    #[test]
+    #[ignore = "run by another test, in a process of its own"]
+    fn panicking_process() {
+        if env::var_os(VARIABLE).is_none() {
+            return;
+        }
+        let (app, theme) = (App::default(), Theme { color: false });
+        let mut screen = Screen::take().unwrap();
+        screen.0.draw(|frame| screen::draw(frame, &app, theme)).unwrap();
+        assert!(is_raw_mode_enabled().unwrap());
+        let _ = screen.0.draw(|frame| {
+            screen::draw(frame, &app, theme);
+            panic!("{MESSAGE}");
+        });
     }
-    let (app, theme) = (App::default(), Theme { color: false });
-    let mut screen = Screen::take().unwrap();
-    screen.0.draw(|frame| screen::draw(frame, &app, theme)).unwrap();
-    assert!(is_raw_mode_enabled().unwrap());
-    let _ = screen.0.draw(|frame| {
-        screen::draw(frame, &app, theme);
-        panic!("{MESSAGE}");
-    });
 }
 
 #[test]
@@ -63,7 +67,7 @@ fn a_panic_while_drawing_gives_the_terminal_back_before_it_is_reported() {
     let (far, near) = terminal();
     let before = modes(&near);
     let side = || Stdio::from(near.try_clone().unwrap());
-    let test = concat!(module_path!(), "::panicking_process");
+    let test = concat!(module_path!(), "::child::panicking_process");
     let test = test.split_once("::").unwrap().1;
     let mut child = Command::new(env::current_exe().unwrap())
         .args(["--exact", test, "--ignored", "--nocapture", "--test-threads=1"])

@@ -1,0 +1,163 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT OR GPL-2.0-only
+# guests.sh [--minutes] [SERIES...] [PROGRAM...]: the tests that take a kernel, in guests: all of them on every kernel
+# of `onramp lab kernel list`, or those that are named. They are the tests that are ignored on the host; a module
+# `child` has what other tests start, a module `minutes` what runs only when it is asked for.
+#
+# CARGO_TARGET_DIR  where programs are built, and logs go, below guests/; else target/
+# JOBS              guests at once; else one for each processor
+set -euo pipefail
+cd "$(dirname "$(readlink -f "$0")")/.."
+target=${CARGO_TARGET_DIR:-target}
+work=$target/guests
+onramp=$target/release/onramp
+jobs=${JOBS:-$(nproc)}
+# Modules of the kernel, and programs that tests start.
+modules=(tcp_bbr)
+programs=(
+	bash cat chmod curl dmesg env false head id ip iperf3 kill ls mkdir mount nsenter prlimit readlink rm seq setpriv
+	setsid sh sleep ss stty tc test timeout touch true umount unshare
+)
+# These are looked for at their places.
+files=(
+	/usr/sbin/apache2 /usr/lib/apache2/modules/mod_authz_core.so /usr/lib/apache2/modules/mod_mpm_event.so
+)
+
+which=(--skip minutes::)
+series=()
+wanted=()
+for argument in "$@"; do
+	case $argument in
+	--minutes) which=(minutes::) ;;
+	-*)
+		sed -n 's/^# \{0,1\}//; 3,8p' "$0"
+		exit 2
+		;;
+	[0-9]*) series+=("$argument") ;;
+	*) wanted+=("$argument") ;;
+	esac
+done
+which=(--ignored --skip child:: "${which[@]}")
+
+missing=$(tests/guests/missing.sh "${programs[@]}" "${files[@]}")
+if [ -n "$missing" ]; then
+	echo "SKIP: guests: $missing"
+	if [ "${ONRAMP_REQUIRE:-}" = 1 ]; then
+		echo "0 passed, 1 failed, 0 skipped"
+		exit 1
+	fi
+	echo "0 passed, 0 failed, 1 skipped"
+	exit
+fi
+
+mkdir -p "$work"
+rm -rf "$work"/*.log "$work"/programs
+mkdir "$work/programs"
+cargo build --release --quiet --package onramp
+cargo test --release --quiet --workspace --no-run --message-format=json |
+	jq -r 'select(.reason == "compiler-artifact" and .profile.test and .executable) | "\(.target.name) \(.executable)"' \
+		>"$work/built"
+while read -r name executable; do
+	if [ "${#wanted[@]}" = 0 ] || [[ " ${wanted[*]} " == *" $name "* ]]; then
+		tests=$("$executable" "${which[@]}" --list --format terse | grep -c ': test$' || true)
+		if [ "$tests" -gt 0 ]; then
+			ln -s "$executable" "$work/programs/$name"
+		fi
+	fi
+done <"$work/built"
+for name in "${wanted[@]}"; do
+	if [ ! -e "$work/programs/$name" ]; then
+		echo "no program $name has tests for a guest" >&2
+		exit 2
+	fi
+done
+if [ "${#series[@]}" = 0 ]; then
+	mapfile -t series < <("$onramp" --json lab kernel list | jq -r '.kernels[].series')
+fi
+
+printf 'root:x:0:0::/root:/bin/sh\nwww-data:x:33:33::/:/bin/false\nnobody:x:65534:65534::/:/bin/false\n' >"$work/passwd"
+printf 'root:x:0:\nwww-data:x:33:\nnogroup:x:65534:\n' >"$work/group"
+printf '127.0.0.1 localhost\n' >"$work/hosts"
+
+# guest SERIES PART PROGRAM...: one guest; its log has the time at which each program began and ended.
+guest() {
+	local kernel=$1 log=$work/$1-$2.log name line
+	local arguments=(--kernel "$kernel" --memory 2500 --seconds 1500 --env "ONRAMP_REQUIRE=1")
+	shift 2
+	for name in "${modules[@]}"; do arguments+=(--module "$name"); done
+	for name in "${programs[@]}"; do arguments+=(--program "$name"); done
+	for name in "${files[@]}" "$work"/{passwd,group,hosts}; do
+		case $name in
+		"$work"/*) arguments+=(--file "$name:/etc/${name##*/}") ;;
+		*) arguments+=(--file "$name") ;;
+		esac
+	done
+	for name in "$@"; do
+		arguments+=(--file "$(readlink "$work/programs/$name"):/tests/$name")
+	done
+	arguments+=(--file "tests/guests/inside.sh:/inside.sh")
+	"$onramp" lab guest "${arguments[@]}" -- sh /inside.sh "${which[@]}" > >(stamp "$log") 2>&1 &
+	child=$!
+	trap 'kill "$child" 2>/dev/null' TERM
+	wait "$child" || true
+}
+
+# stamp LOG: what comes in, with the time at the end of the lines that begin and end a program.
+stamp() {
+	local line
+	while IFS= read -r line; do
+		case $line in
+		@*) printf '%s %s\n' "$line" "$EPOCHSECONDS" ;;
+		*) printf '%s\n' "$line" ;;
+		esac
+	done >"$1"
+}
+
+# Programs in two halves for each kernel, so that no processor waits for the last kernel: those that took longest last
+# time are dealt out first.
+touch "$work/seconds"
+mapfile -t names < <(ls "$work/programs")
+mapfile -t dealt < <(printf '%s\n' "${names[@]}" | awk -v past="$work/seconds" '
+	BEGIN { while ((getline line < past) > 0) { split(line, word, " "); seconds[word[1]] = word[2] } }
+	{ print ($1 in seconds ? seconds[$1] : 10), $1 }' | sort -k 1,1nr -k 2 |
+	awk '{ half = load[1] <= load[2] ? 1 : 2; load[half] += $1; list[half] = list[half] " " $2 }
+		END { print list[1]; print list[2] }')
+
+children=()
+# shellcheck disable=SC2317 # called by the trap
+end_children() {
+	for child in "${children[@]}"; do
+		kill "$child" 2>/dev/null || true
+	done
+}
+trap end_children EXIT
+trap 'exit 130' INT TERM
+running=0
+for kernel in "${series[@]}"; do
+	for part in 1 2; do
+		read -r -a half <<<"${dealt[part - 1]}"
+		if [ "${#half[@]}" -gt 0 ]; then
+			if [ "$running" -ge "$jobs" ]; then
+				wait -n
+				running=$((running - 1))
+			fi
+			guest "$kernel" "$part" "${half[@]}" &
+			children+=("$!")
+			running=$((running + 1))
+		fi
+	done
+done
+wait
+children=()
+
+for kernel in "${series[@]}"; do
+	for part in 1 2; do
+		awk -v kernel="$kernel" -v expected="${dealt[part - 1]}" -f tests/guests/summary.awk \
+			"$(ls "$work/$kernel-$part.log" 2>/dev/null || echo /dev/null)"
+	done
+done | tee "$work/summary"
+awk '/^[0-9.]+ +[a-z_]+ +[0-9]+ passed/ { if ($(NF - 1) > most[$2]) most[$2] = $(NF - 1) }
+	END { for (name in most) print name, most[name] }' "$work/summary" >"$work/seconds.new"
+mv "$work/seconds.new" "$work/seconds"
+awk '/^[0-9.]+ +[a-z_]+ +[0-9]+ passed/ { passed += $3; failed += $5; skipped += $7 }
+	END { printf "%d passed, %d failed, %d skipped\n", passed, failed, skipped; exit failed > 0 }' "$work/summary"

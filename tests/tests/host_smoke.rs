@@ -1,0 +1,60 @@
+//! The main job on the running kernel, as root: attached, used by a connection in a namespace of its own, tuned under
+//! it, and detached. Nothing is said of times; all else is tested in guests.
+
+use std::path::Path;
+
+use onramp_tests::cli::{DEFAULT, json, onramp, state};
+use onramp_tests::skip;
+use onramp_tests::traffic::{Transfer, eventually, namespace};
+
+/// What this kernel cannot, and what a privilege is missing for.
+const CANNOT: [Option<i32>; 2] = [Some(3), Some(4)];
+
+/// Detaches when dropped, also where the test panics.
+struct Detach;
+
+impl Drop for Detach {
+    fn drop(&mut self) {
+        if state("fixed").is_some() {
+            onramp("detach fixed");
+        }
+    }
+}
+
+#[test]
+fn a_control_is_attached_used_tuned_and_detached_on_this_kernel() {
+    if !nix::unistd::geteuid().is_root() {
+        return skip("attaching on this kernel needs root");
+    }
+    if state("fixed").is_some() {
+        return skip("fixed is attached on this machine, which is not this test's to detach");
+    }
+    let attached = onramp("attach fixed --set exit_window_bytes=60000");
+    if CANNOT.contains(&attached.code) {
+        return skip(attached.stderr.trim());
+    }
+    let _detach = Detach;
+    attached.ok();
+    let registered = || onramp_loader::kernel::registered().unwrap().contains(&"onramp_fixed".to_owned());
+    assert!(registered());
+
+    let inside = namespace();
+    inside.sysctl_set(DEFAULT, "onramp_fixed").unwrap();
+    let transfer = Transfer::start(&inside, 1_000_000);
+    assert!(transfer.goes_on());
+    let flow = || {
+        let flows = inside.run(|| onramp_loader::flows(|socket| socket.local == transfer.local));
+        flows.unwrap().unwrap().pop()
+    };
+    assert_eq!(flow().unwrap().algorithm.name(), "fixed");
+
+    onramp("tune fixed exit_window_bytes=90000").ok();
+    assert_eq!(json("tune fixed")["parameters"]["exit_window_bytes"], 90_000);
+    assert!(eventually(|| flow().unwrap().header.is_some_and(|header| header.generation == 1)));
+
+    onramp("detach fixed").ok();
+    assert!(!registered());
+    assert!(!Path::new(onramp_loader::ROOT).join("fixed").exists());
+    assert!(flow().is_none(), "the connection is no longer on it");
+    assert!(transfer.goes_on(), "and lives");
+}
