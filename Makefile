@@ -3,13 +3,10 @@
 CARGO ?= cargo
 ONRAMP := $(or $(CARGO_TARGET_DIR),target)/release/onramp
 
-# Runs at once of `make reproduce`.
-JOBS ?= 1
-
 # Seconds per algorithm of `make fuzz`.
 FUZZ_SECONDS ?= 60
 
-.PHONY: all deps build demo test lint kernels fuzz bench reproduce clean
+.PHONY: all deps build demo test lint kernels golden fuzz bench reproduce clean
 
 all: build
 
@@ -20,7 +17,7 @@ deps:
 build: deps
 	$(CARGO) build --release --workspace
 
-# The main job for all to see, in under four minutes.
+# What onramp does, shown in under four minutes.
 demo: build
 	@.ci/demo $(ONRAMP)
 
@@ -33,6 +30,11 @@ lint: deps
 kernels: build
 	@ONRAMP_BIN=$(ONRAMP) tests/kernels/run.sh
 
+# Accepts what the golden results have become.
+golden: build
+	$(ONRAMP) lab kernel fetch
+	tests/golden/make.sh $(ONRAMP)
+
 # Longer than `make test` does: make fuzz FUZZ_SECONDS=600
 fuzz: deps
 	@bpf/host/fuzz/run.sh --seconds $(FUZZ_SECONDS)
@@ -40,9 +42,10 @@ fuzz: deps
 bench: build
 	$(ONRAMP) bench
 
-# The sources' claims with real kernel TCP: hours, on a machine that is idle. QUICK=--quick: about an hour. JOBS: runs at once.
+# The sources' claims with real kernel TCP in virtual time: hours. QUICK=--quick: fewer repetitions.
 reproduce: build
-	$(ONRAMP) lab reproduce --all $(QUICK) --jobs $(JOBS) -o runs/reproduce
+	$(ONRAMP) lab kernel fetch 6.12
+	$(ONRAMP) lab reproduce --all $(QUICK) -o runs/reproduce
 
 clean:
 	$(CARGO) clean

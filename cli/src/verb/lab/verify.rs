@@ -36,9 +36,6 @@ pub(super) struct Verify {
     /// Take runs that this program has made before instead of making them anew
     #[arg(long)]
     kept: bool,
-    /// Write what was made now over each file
-    #[arg(long)]
-    accept: bool,
     /// Runs at once [default: one for each processor]
     #[arg(short, long, value_name = "N")]
     jobs: Option<u16>,
@@ -64,10 +61,6 @@ impl Verify {
         let mut rows = Vec::new();
         for (file, before) in self.files.iter().zip(&results) {
             let now = self.again(file, before, output)?;
-            if self.accept {
-                let text = serde_json::to_string_pretty(&now)?;
-                fs::write(file, text + "\n").with_context(|| format!("cannot write {}", file.display()))?;
-            }
             let row = |checked| Row {
                 file: file.display().to_string(),
                 kernel: before.origin.kernel.clone(),
@@ -78,7 +71,7 @@ impl Verify {
         let runs_that_differ = rows.iter().filter(|row| row.checked.verdict == Verdict::Differs).count();
         let report = Report { runs: rows, runs_that_differ };
         output.data(&report, || text(&report, output))?;
-        Ok(if report.runs_that_differ == 0 || self.accept { 0 } else { FAILURE })
+        Ok(if report.runs_that_differ == 0 { 0 } else { FAILURE })
     }
 
     fn again(&self, file: &Path, before: &Comparison, output: &Output) -> anyhow::Result<Comparison> {
