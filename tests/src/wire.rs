@@ -91,7 +91,7 @@ impl Drop for Wire {
 
 fn end(address: Ipv4Addr) -> (Namespace, Tun) {
     let namespace = Namespace::create().expect("a network namespace");
-    let tun = Tun::create(&namespace, "wire0").expect("a TUN device");
+    let tun = Tun::create_plain(&namespace, "wire0").expect("a TUN device");
     let lines = format!(
         "link set lo up\nlink set wire0 mtu 1500 txqueuelen 10000 up\naddress add {address}/24 dev wire0\n"
     );

@@ -15,7 +15,10 @@ use thiserror::Error;
 /// MTU of the lab's devices, bytes.
 pub const MTU: usize = 1_500;
 
-const FLAGS: libc::c_int = libc::IFF_TUN | libc::IFF_NO_PI | libc::IFF_VNET_HDR;
+/// Layer 3, nothing before the IP header.
+const PLAIN: libc::c_int = libc::IFF_TUN | libc::IFF_NO_PI;
+/// The header of offloads before that of IP.
+const OFFLOADS: libc::c_int = PLAIN | libc::IFF_VNET_HDR;
 
 /// Longest interface name, without the terminating NUL.
 const NAME_MAX: usize = libc::IFNAMSIZ - 1;
@@ -54,6 +57,21 @@ impl Tun {
     /// # Errors
     /// [`TunError`] without root or TUN, or when the name is taken.
     pub fn create(namespace: &Namespace, name: &str) -> Result<Self, TunError> {
+        let tun = Self::create_with(OFFLOADS, namespace, name)?;
+        set_offloads(&tun.file).map_err(|source| TunError::Create { name: name.into(), source })?;
+        Ok(tun)
+    }
+
+    /// The same without offloads: whoever reads and writes its descriptor handles IP packets as they are on a wire, one
+    /// at a time and with their checksums.
+    ///
+    /// # Errors
+    /// Those of [`Tun::create`].
+    pub fn create_plain(namespace: &Namespace, name: &str) -> Result<Self, TunError> {
+        Self::create_with(PLAIN, namespace, name)
+    }
+
+    fn create_with(flags: libc::c_int, namespace: &Namespace, name: &str) -> Result<Self, TunError> {
         if name.is_empty() || name.len() > NAME_MAX || name.contains('\0') {
             return Err(TunError::Name(name.into()));
         }
@@ -65,8 +83,8 @@ impl Tun {
                 .custom_flags(libc::O_NONBLOCK)
                 .open("/dev/net/tun")
                 .map_err(TunError::Open)?;
-            let made = set_interface(&file, name).and_then(|()| set_offloads(&file));
-            made.map_err(|source| TunError::Create { name: name.into(), source })?;
+            set_interface(&file, name, flags)
+                .map_err(|source| TunError::Create { name: name.into(), source })?;
             Ok(Self { file })
         })?
     }
@@ -92,11 +110,11 @@ impl AsFd for Tun {
     }
 }
 
-/// `TUNSETIFF`: layer 3, the header of offloads before that of IP.
-fn set_interface(file: &File, name: &str) -> io::Result<()> {
+/// `TUNSETIFF`.
+fn set_interface(file: &File, name: &str, flags: libc::c_int) -> io::Result<()> {
     let mut request = libc::ifreq {
         ifr_name: [0; libc::IFNAMSIZ],
-        ifr_ifru: libc::__c_anonymous_ifr_ifru { ifru_flags: FLAGS as i16 },
+        ifr_ifru: libc::__c_anonymous_ifr_ifru { ifru_flags: flags as i16 },
     };
     for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
         *to = from as libc::c_char;
