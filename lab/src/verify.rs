@@ -25,6 +25,8 @@ pub struct Checked {
     pub seed: u64,
     /// Whether it is the same.
     pub verdict: Verdict,
+    /// Made by the same program, on the same kernel and QEMU: nothing may differ.
+    pub same_program: bool,
     /// Figures that are not what they were.
     pub moved: Vec<Moved>,
 }
@@ -86,7 +88,14 @@ pub fn compare(before: &Comparison, now: &Comparison) -> Vec<Checked> {
         let again = again.into_iter().find(|one| one.seed == run.seed);
         let (verdict, moved) =
             again.map_or((Verdict::Differs, Vec::new()), |again| one(run, again, same_origin));
-        Checked { profile: before.profile.clone(), arm: arm.clone(), seed: run.seed, verdict, moved }
+        Checked {
+            profile: before.profile.clone(),
+            arm: arm.clone(),
+            seed: run.seed,
+            verdict,
+            same_program: same_origin,
+            moved,
+        }
     })
     .collect()
 }

@@ -135,7 +135,7 @@ fn series(release: &str) -> anyhow::Result<&'static str> {
 fn text(report: &Report, output: &Output) -> String {
     let mut table = Table::new(["KERNEL", "RESULT", "ARM", ">SEED", "VERDICT", "WHAT MOVED"]);
     for row in &report.runs {
-        let Checked { profile, arm, seed, verdict, moved } = &row.checked;
+        let Checked { profile, arm, seed, verdict, moved, .. } = &row.checked;
         let moved: Vec<_> = moved.iter().map(ToString::to_string).collect();
         table.push([
             row.kernel.clone(),
