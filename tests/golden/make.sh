@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-# make.sh ONRAMP: makes the golden results anew: every algorithm and the kernel's own controls over some links, on three
-# kernels, small enough to be made again at every change. `onramp lab verify tests/golden/*.json` compares.
+# make.sh ONRAMP: makes the golden results anew: every algorithm and the kernel's own controls over some links, small
+# enough to be made again at every change. `onramp lab verify tests/golden/*.json` compares.
 set -euo pipefail
 onramp=$(readlink -f "$1")
 cd "$(dirname "$(readlink -f "$0")")"
@@ -27,5 +27,3 @@ golden 6.12 geo 100000 $all 6.12-short
 golden 6.12 leo 3000000 cubic,$algorithms 6.12-leo
 golden 6.12 bod 200000 $all 6.12-bod
 golden 6.12 terrestrial 3000000 cubic,$algorithms 6.12-terrestrial
-golden 6.1 geo 3000000 $all 6.1-geo
-golden 7.2 geo 3000000 $all 7.2-geo

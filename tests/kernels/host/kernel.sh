@@ -12,7 +12,8 @@ onramp=$5
 work=$6
 results=$7
 here=$(dirname "$(readlink -f "$0")")
-seconds=480
+# Of this machine, which others may use as well.
+seconds=2400
 
 # Whatever runs is ours to end.
 child=
