@@ -18,3 +18,10 @@ pub fn required() {
     );
     assert!(nix::unistd::geteuid().is_root(), "this test needs root, in a guest too");
 }
+
+/// Whether this kernel registers controls by links (Linux 6.4). Before, a registration outlives whatever stands for it.
+pub fn has_links() -> bool {
+    let release = onramp_lab::experiment::Clock::Machine.origin().kernel;
+    let mut numbers = release.split(['.', '-']).map(|number| number.parse::<u32>().unwrap_or(0));
+    (numbers.next(), numbers.next()) >= (Some(6), Some(4))
+}

@@ -8,7 +8,7 @@ use onramp_net::Namespace;
 use onramp_tests::cli::{DEFAULT, host_state, json, onramp, state};
 use onramp_tests::traffic::{Transfer, eventually, namespace};
 use onramp_tests::wire::{FAR, Fate, NEAR, Wire};
-use onramp_tests::{Attachments, cli};
+use onramp_tests::{Attachments, cli, guest};
 
 /// Attaches an algorithm from inside a namespace, as its default.
 fn attach_as_default(inside: &Namespace, algorithm: &str) {
@@ -75,6 +75,10 @@ fn sockets_that_are_left_are_said_to_run_detached_code() {
 #[ignore = "in a guest: make test"]
 fn what_lost_its_pins_by_other_means_is_explained_and_cleared() {
     let _attachments = Attachments::lock();
+    if !guest::has_links() {
+        // The control stays registered without its pins, and only a reboot ends it.
+        return;
+    }
     let inside = namespace();
     attach_as_default(&inside, "search");
     let transfer = Transfer::start(&inside, 1_000_000);
