@@ -69,6 +69,28 @@ struct Report<'a> {
     claims: Vec<&'a Outcome>,
 }
 
+/// Whose time trials are made in: one for those that collect pairs, and one for the others. What guests boot is built once
+/// for each, and not at all where nothing is run.
+struct Clocks {
+    pairs: Option<experiment::Clock>,
+    others: Option<experiment::Clock>,
+}
+
+impl Clocks {
+    fn new(asked: &Reproduce, trials: &[Trial]) -> anyhow::Result<Self> {
+        let clock = |pairs: bool, words: &[&str]| {
+            let needed = trials.iter().any(|trial| trial.pairs == pairs);
+            needed.then(|| asked.clock.clock(asked.tool.into(), words, asked.jobs.shard)).transpose()
+        };
+        Ok(Self { pairs: clock(true, &["--pairs"])?, others: clock(false, &[])? })
+    }
+
+    fn of(&self, trial: &Trial) -> experiment::Clock {
+        let clock = if trial.pairs { &self.pairs } else { &self.others };
+        clock.clone().unwrap_or_default()
+    }
+}
+
 impl Reproduce {
     pub fn run(self, output: &Output) -> anyhow::Result<u8> {
         if self.list {
@@ -77,10 +99,11 @@ impl Reproduce {
         let claims = self.claims()?;
         let trials = trials(&claims);
         let mut evidence = Evidence { footprints: footprints(), ..Evidence::default() };
+        let clocks = Clocks::new(&self, &trials)?;
         if !trials.is_empty() {
             // What is wrong is to show before hours are spent.
             for trial in &trials {
-                let plan = self.plan(trial)?;
+                let plan = Plan { clock: clocks.of(trial), ..self.plan(trial)? };
                 let arms = Arms::prepare(&trial.arms, &plan.profile, &[], &plan.clock)?;
                 if let Some((comparison, pairs)) = self.kept(trial, &plan, &arms) {
                     evidence.pairs.extend(pairs);
@@ -101,7 +124,8 @@ impl Reproduce {
             for trial in (claim.trials)() {
                 if !evidence.trials.contains_key(&trial.name) {
                     output.progress(&format!("{}: {} over {}", claim.id, trial.name, trial.profile));
-                    let comparison = self.measure(&trial, &mut evidence, &mut clock, output)?;
+                    let comparison =
+                        self.measure(&trial, clocks.of(&trial), &mut evidence, &mut clock, output)?;
                     evidence.trials.insert(trial.name, comparison);
                 }
             }
@@ -138,11 +162,6 @@ impl Reproduce {
             objects: trial.objects.clone(),
             repetitions: if self.quick { trial.quick } else { trial.repetitions },
             jobs: self.clock.jobs(self.jobs.jobs),
-            clock: self.clock.clock(
-                self.tool.into(),
-                if trial.pairs { &["--pairs"] } else { &[] },
-                self.jobs.shard,
-            )?,
             seed: self.seed,
             directory: Some(self.output.join(&trial.name)),
             tool: self.tool.into(),
@@ -159,12 +178,14 @@ impl Reproduce {
     fn measure(
         &self,
         trial: &Trial,
+        made_in: experiment::Clock,
         evidence: &mut Evidence,
         clock: &mut Clock,
         output: &Output,
     ) -> anyhow::Result<Comparison> {
         let collector = Collector::default();
-        let plan = Plan { watch: trial.pairs.then(|| collector.watch()), ..self.plan(trial)? };
+        let watch = trial.pairs.then(|| collector.watch());
+        let plan = Plan { clock: made_in, watch, ..self.plan(trial)? };
         let arms = Arms::prepare(&trial.arms, &plan.profile, &[], &plan.clock)?;
         let each = plan.expected_seconds();
         let comparison = experiment::compare(&plan, &arms.arms, |progress| {
