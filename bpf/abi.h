@@ -107,7 +107,7 @@ struct flow_header {
 	u32 registrations;   /* struct telemetry.registrations when that was decided */
 	u32 sequence;	     /* events so far */
 	u32 netns;	     /* inode of the network namespace; set with the id */
-	u32 unused;
+	u32 filled_us;	     /* monotonic time modulo 2^32 at which the window is filled after a spaced slow start */
 	struct round round;
 	u32 outcomes[OUTCOME_MAX]; /* verdicts by name */
 };

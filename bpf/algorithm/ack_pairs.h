@@ -1,104 +1,266 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The rate of the bottleneck from pairs of ACKs (document 000, figures 9 and 10): segments that queue there leave it
- * spaced by their transmission times, and so do their ACKs. Two consecutive ACKs tell a rate, the bytes that the later
- * one acknowledges divided by the time between them; the median of a round's rates filters those that the way back
- * made too low or too high.
+ * The rate of the bottleneck from the times of ACKs (document 000, figures 9 and 10): segments that queue there leave it
+ * spaced by their transmission times, and so do their ACKs. What two ACKs acknowledge between them, divided by the
+ * time between them, is a rate; of the rates of a round the middle ones are averaged, which filters those that the way
+ * back made too low or too high.
  *
- *   - An ACK that acknowledges nothing new is no part of a pair.
- *   - ACKs that arrive less than pair_min_us after the first of a pair are one with it: their bytes are counted with
- *     the next. 1 us divides by nothing; a way back that releases ACKs together (aggregation, jitter) asks for
- *     more than such a batch lasts, or the median is the speed of the batch.
- *   - What follows a moment with nothing in flight, or with the sender limited by the application, tells how fast the
- *     sender was, not the bottleneck: no pair.
- *   - A round is the time until something is acknowledged that was not yet sent when it began, an RTT.
+ *	       round: all that was outstanding when it began            pause: nothing was there to be sent
+ *	|----.----.----.----.----.----.----.----.----.----.----.----|                             |----.----
+ *	ACKs, at most sixteen pairs, each of a sixteenth of the round's bytes
+ *
+ *   - A round is what was outstanding when it began; its pairs begin and end within it. The time between its last ACK
+ *     and the next one's first tells of the window, not of the bottleneck.
+ *   - A pair is as long as the round allows: at least a sixteenth of its bytes. So it grows with the window, and what
+ *     the way back does to single ACKs counts for less and less.
+ *   - A pair ends after a silence. ACKs come in batches where receivers, devices or links join them; a pair from the
+ *     first ACK of one batch to the first of another has both the bytes and the time of the batches between. So it ends
+ *     with an ACK that came at least half as long after the one before as any other in the pair; half of that half if
+ *     the pair has grown to twice its least bytes, and so on, so that one long silence is soon forgotten.
+ *   - A quarter of the rates is left out at either end, and the others' times per byte are averaged. A round is not
+ *     slower than all its bytes over all its time, one pair more than was measured allowed for.
+ *   - An ACK that acknowledges nothing new is no part of a pair. What follows a moment with nothing in flight, or with
+ *     the sender limited by the application, tells how fast the sender was: no pair.
+ *
+ * What a round tells:
+ *
+ *   - Nothing (coarse) if it has fewer than four pairs, if they leave out more than a quarter of its bytes, if the middle
+ *     ones differ by more than twice, as where the way back has changed its pace meanwhile, or if one silence is more
+ *     than a sixth of it: jitter or batches are then as long as what is measured. The last silence does not count, which
+ *     may be a receiver's that waits for a second segment.
+ *   - A lower bound (sender_limited) if it was sent no faster than it was acknowledged, spaced by a pacing rate, the
+ *     application or the receiver's window. When it left is told by the RTT: over the time that the ACKs took less what
+ *     the RTT rose by meanwhile. That must be no more than four fifths of the former.
+ *   - The rate of the bottleneck (settled) if the round before agrees within a quarter, or if no silence is more than a
+ *     twelfth of it; else it is unsettled. While jitter is longer than rounds, rates rise with the window.
  *
  * Use: embed a struct ack_pairs in the algorithm's state; ack_pairs_restart it when slow start begins; give
- * ack_pairs_on_ack every ACK, also those without an RTT sample. Where it returns true a round has just ended, and
- * ack_pairs_median and ack_pairs_samples tell of that round until the next ACK; at other times they tell of the round
- * under way so far. Rates are bytes per second; 0: no pairs.
+ * ack_pairs_on_ack every ACK, also those without an RTT sample. Where it returns true a round has just ended: `told`
+ * says how well it tells the rate that ack_pairs_rate has.
  */
 #ifndef ONRAMP_ACK_PAIRS_H
 #define ONRAMP_ACK_PAIRS_H
 
 #include "algorithm.h"
-#include "rate_sketch.h"
 
-struct ack_pairs {
-	u64 at_us;     /* arrival of the ACK that begins the next pair */
-	u64 acked;     /* bytes acknowledged by it and all before */
-	u64 round_end; /* bytes acknowledged beyond which the round ends */
-	u32 paired;    /* whether the next ACK makes a pair with that one */
-	u32 begun;     /* whether there is a round */
-	u32 rounds;    /* ended since slow start began */
-	u32 over;      /* whether the round in the sketch is one of them */
-	struct rate_sketch sketch;
+/* Pairs in a round, at most, and at least. */
+#define ACK_PAIRS_MAX 16
+#define ACK_PAIRS_LEAST 4
+/* Parts of a round that a silence must not exceed: with a round before that agrees, and without. */
+#define ACK_PAIRS_SILENCE_PART 6
+#define ACK_PAIRS_ALONE_PART 12
+/* Time per byte is in picoseconds: 32 bits hold rates from 233 bytes per second on, and 17 GB/s, the fastest, to 2 %. */
+#define ACK_PAIRS_PICOSECONDS 1000000000000ULL
+#define ACK_PAIRS_FASTEST 59
+#define ACK_PAIRS_NONE 0xffffffffU
+
+/* How well the round that ended last tells the rate of the bottleneck. */
+enum ack_pairs_told {
+	ACK_PAIRS_COARSE,	  /* not at all */
+	ACK_PAIRS_SENDER_LIMITED, /* it is no lower */
+	ACK_PAIRS_UNSETTLED,	  /* the round before told another */
+	ACK_PAIRS_SETTLED,
 };
 
-/* The parameter of the algorithms that embed it, for their NAME_PARAMETERS. */
-#define ACK_PAIRS_PARAMETERS(X)                                                                                        \
-	X(pair_min_us, "us", 1, 1, 1000000, "",                                                                        \
-	  "ACKs closer together than this are one: longer than the way back's batches of ACKs last")
-
-/* More bytes than any two ACKs can be apart: a connection's window is below 1 GiB (RFC 7323). */
-#define ACK_PAIRS_BYTES_MAX (1ULL << 40)
+struct ack_pairs {
+	u64 at_us;		  /* arrival of the ACK that begins the pair under way */
+	u64 last_us;		  /* of the newest that acknowledged something */
+	u32 acked;		  /* bytes acknowledged when the pair began, modulo 2^32, as are the next three */
+	u32 last_acked;		  /* newest */
+	u32 round_begin;	  /* when the round began */
+	u32 round_end;		  /* the round ends when more are acknowledged */
+	u32 pair_bytes;		  /* least of a pair of this round */
+	u32 silence_us;		  /* longest between two ACKs of the pair under way, or before it */
+	u32 newest_silence_us;	  /* between the round's two newest ACKs */
+	u32 longest_us;		  /* longest silence of the round before that */
+	u32 span_us;		  /* from the round's first ACK to its newest */
+	u32 first_rtt_us;	  /* sample of the round's first ACK; 0: none */
+	u32 last_rtt_us;	  /* newest of the round; 0: none */
+	u32 spent;		  /* picoseconds per byte by the round that ended last; 0: none */
+	u32 before;		  /* by the round before that, if it was not limited by the sender; 0: none */
+	u32 rounds;		  /* ended since slow start began */
+	u8 told;		  /* enum ack_pairs_told, of the round that ended last */
+	u8 begun;		  /* whether there is a round */
+	u8 paired;		  /* whether there is a pair under way */
+	u8 count;		  /* pairs of the round under way */
+	u32 pairs[ACK_PAIRS_MAX]; /* of the round under way, picoseconds per byte; ACK_PAIRS_NONE: not there yet */
+	u32 unused;
+};
 
 static __always_inline void ack_pairs_restart(struct ack_pairs *pairs)
 {
-	pairs->paired = 0;
-	pairs->begun = 0;
+	pairs->spent = 0;
+	pairs->before = 0;
 	pairs->rounds = 0;
-	pairs->over = 0;
-	rate_sketch_clear(&pairs->sketch);
+	pairs->told = ACK_PAIRS_COARSE;
+	pairs->begun = 0;
+	pairs->paired = 0;
+	pairs->count = 0;
 }
 
-static __always_inline u64 ack_pairs_median(const struct ack_pairs *pairs)
+/* The rate by the round that ended last, however well it is told, bytes per second; 0: none. */
+static __always_inline u64 ack_pairs_rate(const struct ack_pairs *pairs)
 {
-	return rate_sketch_median(&pairs->sketch);
+	return pairs->spent ? ACK_PAIRS_PICOSECONDS / pairs->spent : 0;
 }
 
-static __always_inline u32 ack_pairs_samples(const struct ack_pairs *pairs)
+/*
+ * Mean of the middle half of the round's pairs, picoseconds per byte; 0: its ends are more than twice apart. Each is
+ * ranked by counting how many are below it; signs instead of comparisons, so that the kernel's verifier has no branches
+ * to follow.
+ */
+static __always_inline u64 ack_pairs_middle(const struct ack_pairs *pairs)
 {
-	return pairs->sketch.samples;
-}
+	u64 from = pairs->count / 4, to = pairs->count - from;
+	u64 sum = 0, least = 0, most = 0;
 
-/* Measures the pair that this ACK ends, if it ends one, and makes it the first of the next. */
-static __always_inline void ack_pairs_measure(struct ack_pairs *pairs, const struct ack *ack, u64 pair_min_us)
-{
-	s64 bytes = (s64)(ack->bytes_acked - pairs->acked);
-	s64 us = (s64)(ack->now_us - pairs->at_us);
-	bool limited = ack->flags & ACK_APP_LIMITED;
-	bool apart = bytes > 0 && us >= (s64)max_u64(pair_min_us, 1);
+	KEEP_LOOP for (u32 i = 0; i < ACK_PAIRS_MAX; i++)
+	{
+		u64 rank = 0, below, above;
 
-	if (pairs->paired && apart && !limited)
-		rate_sketch_insert(&pairs->sketch,
-				   min_u64((u64)bytes, ACK_PAIRS_BYTES_MAX) * 1000000 / max_u64((u64)us, 1));
-	if (limited || !ack->bytes_outstanding) {
-		pairs->paired = 0;
-		return;
+		KEEP_LOOP for (u32 j = 0; j < ACK_PAIRS_MAX; j++)
+		{
+			rank += ((u64)pairs->pairs[j] - pairs->pairs[i] - (j < i)) >> 63;
+		}
+		below = (rank - from) >> 63;
+		above = (to - 1 - rank) >> 63;
+		sum += pairs->pairs[i] * (1 - below) * (1 - above);
+		least += pairs->pairs[i] * (((rank - from - 1) >> 63) - below);
+		most += pairs->pairs[i] * (((to - 2 - rank) >> 63) - above);
 	}
-	if (pairs->paired && !apart)
-		return;
+	return most > least * 2 ? 0 : sum / max_u64(to - from, 1);
+}
+
+/* Picoseconds per byte of the round under way; 0: it is too coarse. */
+static __always_inline u32 ack_pairs_spent(const struct ack_pairs *pairs)
+{
+	u32 left = pairs->last_acked - pairs->acked;
+	u64 count = pairs->count;
+	u64 bytes = max_u64(pairs->last_acked - pairs->round_begin, 1);
+	u64 whole = pairs->span_us * 1000000ULL / bytes * (count + 1) / max_u64(count, 1);
+	u64 middle;
+
+	if (count < ACK_PAIRS_LEAST || left > (u64)pairs->pair_bytes * (ACK_PAIRS_MAX / 4) ||
+	    (u64)pairs->longest_us * ACK_PAIRS_SILENCE_PART > pairs->span_us)
+		return 0;
+	middle = ack_pairs_middle(pairs);
+	return middle ? (u32)max_u64(min_u64(middle, whole), ACK_PAIRS_FASTEST) : 0;
+}
+
+/* Whether two times per byte differ by no more than a quarter of the lesser. */
+static __always_inline bool ack_pairs_agree(u64 one, u64 other)
+{
+	return one <= other + other / 4 && other <= one + one / 4;
+}
+
+/* How well the round under way, which ends, tells the rate that has been made of it. */
+static __always_inline u8 ack_pairs_judge(const struct ack_pairs *pairs)
+{
+	s64 rose_us = (s64)pairs->last_rtt_us - pairs->first_rtt_us;
+	bool alone = (u64)pairs->longest_us * ACK_PAIRS_ALONE_PART <= pairs->span_us;
+
+	if (!pairs->spent)
+		return ACK_PAIRS_COARSE;
+	if (pairs->first_rtt_us && pairs->last_rtt_us && rose_us * 5 < (s64)pairs->span_us)
+		return ACK_PAIRS_SENDER_LIMITED;
+	if (alone || (pairs->before && ack_pairs_agree(pairs->spent, pairs->before)))
+		return ACK_PAIRS_SETTLED;
+	return ACK_PAIRS_UNSETTLED;
+}
+
+static __always_inline void ack_pairs_begin_pair(struct ack_pairs *pairs, const struct ack *ack, u32 silence_us)
+{
 	pairs->at_us = ack->now_us;
-	pairs->acked = ack->bytes_acked;
+	pairs->acked = (u32)ack->bytes_acked;
+	pairs->silence_us = silence_us;
 	pairs->paired = 1;
 }
 
-/* One ACK. True: it is the last of a round, whose pairs can now be read. */
-static __always_inline bool ack_pairs_on_ack(struct ack_pairs *pairs, const struct ack *ack, u64 pair_min_us)
+/* The round ends with the ACK before this one, if there is a round, and the next begins with this one. */
+static __always_inline void ack_pairs_turn(struct ack_pairs *pairs, const struct ack *ack)
 {
-	if (pairs->over) {
-		pairs->over = 0;
-		rate_sketch_clear(&pairs->sketch);
+	if (pairs->begun) {
+		pairs->before = pairs->told == ACK_PAIRS_SENDER_LIMITED ? 0 : pairs->spent;
+		pairs->spent = ack_pairs_spent(pairs);
+		pairs->told = ack_pairs_judge(pairs);
+		pairs->rounds++;
 	}
-	ack_pairs_measure(pairs, ack, pair_min_us);
-	if (pairs->begun && (s64)(ack->bytes_acked - pairs->round_end) <= 0)
-		return false;
-	pairs->over = pairs->begun;
-	pairs->rounds += pairs->begun;
 	pairs->begun = 1;
-	pairs->round_end = ack->bytes_acked + ack->bytes_outstanding;
-	return pairs->over;
+	pairs->round_begin = (u32)ack->bytes_acked;
+	pairs->round_end = pairs->round_begin + ack->bytes_outstanding;
+	pairs->pair_bytes = (u32)max_u64(ack->bytes_outstanding / ACK_PAIRS_MAX, 1);
+	pairs->last_us = ack->now_us;
+	pairs->last_acked = pairs->round_begin;
+	pairs->newest_silence_us = 0;
+	pairs->longest_us = 0;
+	pairs->span_us = 0;
+	pairs->first_rtt_us = ack->rtt_us > 0 ? (u32)ack->rtt_us : 0;
+	pairs->last_rtt_us = pairs->first_rtt_us;
+	pairs->count = 0;
+	for (u32 i = 0; i < ACK_PAIRS_MAX; i++)
+		pairs->pairs[i] = ACK_PAIRS_NONE;
+	ack_pairs_begin_pair(pairs, ack, 0);
+}
+
+/* Keeps a pair of so many bytes and microseconds, neither of them 0. */
+static __always_inline void ack_pairs_keep(struct ack_pairs *pairs, u32 bytes, u64 us)
+{
+	u64 spent = min_u64(us, 1ULL << 40) * 1000000 / (bytes ? bytes : 1);
+	u32 at = pairs->count;
+
+	/* A round of a few bytes could have more; and the kernel's verifier must see the bound. */
+	if (at >= ACK_PAIRS_MAX)
+		return;
+	pairs->pairs[at] = (u32)max_u64(min_u64(spent, ACK_PAIRS_NONE - 1), ACK_PAIRS_FASTEST);
+	pairs->count = (u8)(at + 1);
+}
+
+/* An ACK within the round. */
+static __always_inline void ack_pairs_measure(struct ack_pairs *pairs, const struct ack *ack)
+{
+	u32 acked = (u32)ack->bytes_acked;
+	u32 silence_us = (u32)min_u64(ack->now_us - pairs->last_us, ~0U);
+	u32 bytes = acked - pairs->acked;
+	u64 us = ack->now_us - pairs->at_us;
+	u32 halvings;
+
+	if (acked == pairs->last_acked)
+		return;
+	pairs->last_us = ack->now_us;
+	pairs->last_acked = acked;
+	pairs->longest_us = (u32)max_u64(pairs->longest_us, pairs->newest_silence_us);
+	pairs->newest_silence_us = silence_us;
+	pairs->span_us = (u32)min_u64((u64)pairs->span_us + silence_us, ~0U);
+	if (ack->rtt_us > 0)
+		pairs->last_rtt_us = (u32)ack->rtt_us;
+
+	if (!pairs->paired) {
+		ack_pairs_begin_pair(pairs, ack, 0);
+		return;
+	}
+	halvings = (u32)min_u64(bytes / (pairs->pair_bytes ? pairs->pair_bytes : 1), 31);
+	if (halvings && us && silence_us >= pairs->silence_us >> halvings) {
+		if (!(ack->flags & ACK_APP_LIMITED))
+			ack_pairs_keep(pairs, bytes, us);
+		ack_pairs_begin_pair(pairs, ack, silence_us);
+	} else {
+		pairs->silence_us = (u32)max_u64(pairs->silence_us, silence_us);
+	}
+}
+
+/* One ACK. True: a round ended with the one before. */
+static __always_inline bool ack_pairs_on_ack(struct ack_pairs *pairs, const struct ack *ack)
+{
+	bool begun = pairs->begun;
+	bool over = begun && (s32)((u32)ack->bytes_acked - pairs->round_end) > 0;
+
+	if (begun && !over)
+		ack_pairs_measure(pairs, ack);
+	else
+		ack_pairs_turn(pairs, ack);
+	if (ack->flags & ACK_APP_LIMITED || !ack->bytes_outstanding)
+		pairs->paired = 0;
+	return over;
 }
 
 #endif

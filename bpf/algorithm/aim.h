@@ -1,27 +1,42 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * A slow start threshold that is an estimate of what the path holds: ahead of the window it is where slow start will
- * end, at or below it slow start ends at once (document 000: when RTT round ends). A threshold that is in force and not
- * the algorithm's own (after a timeout, or remembered from an earlier connection) is lowered, never raised.
+ * A slow start threshold that is an estimate of what the path holds (document 000): the window at which slow start is
+ * to end, at once where it has passed it. It is kept to oneself until the window is about to reach it: from half of a
+ * threshold on the kernel paces by 120 % of the window instead of 200 %, where it paces, and the last doubling would
+ * take four round trips; and one that a loss interrupts would come back with its undo, as somebody else's. A threshold
+ * in force that is not the algorithm's own (after a timeout, or remembered from an earlier connection) is lowered,
+ * never raised.
  *
- * Use: keep the target that was set last in the algorithm's state, 0 where slow start begins; aim at each new estimate.
+ * Use: keep the target in the algorithm's state, 0 where slow start begins; aim at each new estimate, and ask
+ * aim_reached with every ACK.
  */
 #ifndef ONRAMP_AIM_H
 #define ONRAMP_AIM_H
 
 #include "algorithm.h"
 
-/* Aims at so many segments, at least INITIAL_WINDOW. The outcome: OUTCOME_EXIT, `ahead`, or `kept`: nothing is set. */
-static __always_inline u32 aim(u32 *target, u64 segments, u32 ahead, u32 kept, const struct ack *ack,
-			       struct verdict *verdict)
+/* Aims at so many segments, at least INITIAL_WINDOW. The outcome: `ahead`, or `kept`: a lower threshold is in force. */
+static __always_inline u32 aim(u32 *target, u64 segments, u32 ahead, u32 kept, const struct ack *ack)
 {
 	u32 next = (u32)min_u64(max_u64(segments, INITIAL_WINDOW), NO_THRESHOLD - 1);
+	bool own = ack->ssthresh == *target;
 
-	if (next > ack->ssthresh && ack->ssthresh != *target)
+	if (next > ack->ssthresh && !own)
 		return kept;
 	*target = next;
-	verdict->ssthresh = next;
-	return next <= ack->cwnd ? OUTCOME_EXIT : ahead;
+	return ahead;
+}
+
+/*
+ * Sets the threshold if what this ACK acknowledges takes the window to the target, or it is there. True: it is there,
+ * and slow start is left.
+ */
+static __always_inline bool aim_reached(u32 target, const struct ack *ack, struct verdict *verdict)
+{
+	if (!target || (u64)ack->cwnd + ack->acked < target)
+		return false;
+	verdict->ssthresh = target;
+	return target <= ack->cwnd;
 }
 
 #endif

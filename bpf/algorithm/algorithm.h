@@ -29,7 +29,7 @@
 enum ack_flag {
 	/* The sender had less to send than the window allowed (tcp_sock.app_limited). */
 	ACK_APP_LIMITED = 1 << 0,
-	/* The rate sample that this ACK completes is marked application limited (tcp_sock.rate_app_limited). */
+	/* The newest rate sample, that of the ACK before, is marked application limited (tcp_sock.rate_app_limited). */
 	ACK_RATE_APP_LIMITED = 1 << 1,
 	/* The sender used the whole window lately (tcp_sock.is_cwnd_limited). */
 	ACK_CWND_LIMITED = 1 << 2,

@@ -23,6 +23,13 @@ typedef int64_t s64;
 #define __always_inline inline __attribute__((always_inline))
 #endif
 
+/* Before a loop that is to stay one: unrolled it would need more stack than a BPF program has. */
+#ifdef __clang__
+#define KEEP_LOOP _Pragma("clang loop unroll(disable)")
+#else
+#define KEEP_LOOP
+#endif
+
 static __always_inline u64 min_u64(u64 a, u64 b)
 {
 	return a < b ? a : b;

@@ -67,6 +67,8 @@ struct inflight {
 	u32 samples;   /* taken; stops counting at 2^32 - 1 */
 	u32 bound;     /* segments; 0: none */
 	u32 estimate;  /* bandwidth in kB/s */
+	u32 round_end; /* bytes acknowledged beyond which the round ends, modulo 2^32 */
+	u32 in_round;
 	struct pacing pacing;
 };
 
@@ -81,6 +83,8 @@ struct inflight_params {
 	INFLIGHT_PARAMETERS(PARAMETER_FIELD)
 };
 
+/* Samples from which on the bandwidth, then averaged over as many, is an estimate to space by. */
+#define INFLIGHT_SETTLED 16
 /* Part of the minimum RTT without an ACK that ends a train. */
 #define INFLIGHT_PAUSE_PART 8
 /* Keeps products within 64 bits: more than a connection can have in flight, than any link's rate, than any RTT. */
@@ -92,6 +96,7 @@ struct inflight_params {
 static __always_inline void inflight_restart(struct inflight *state)
 {
 	state->measuring = 0;
+	state->in_round = 0;
 	pacing_restart(&state->pacing);
 }
 
@@ -104,8 +109,8 @@ static __always_inline u32 inflight_on_loss(struct inflight *state, const struct
 	return base_ssthresh;
 }
 
-/* Takes a sample if there is one to take. True: it has. */
-static __always_inline bool inflight_measure(struct inflight *state, const struct inflight_params *params,
+/* Takes a sample if there is one to take. */
+static __always_inline void inflight_measure(struct inflight *state, const struct inflight_params *params,
 					     const struct ack *ack)
 {
 	u64 us = ack->now_us - state->begin_us;
@@ -116,7 +121,7 @@ static __always_inline bool inflight_measure(struct inflight *state, const struc
 
 	state->last_us = ack->now_us;
 	if (train && us < max_u64(params->sample_min_us, 1))
-		return false;
+		return;
 	if (train) {
 		bytes = min_u64(bytes, INFLIGHT_BYTES_MAX) * 1000000 / (us ? us : 1);
 		state->samples += state->samples != 0xffffffffU;
@@ -126,7 +131,18 @@ static __always_inline bool inflight_measure(struct inflight *state, const struc
 	state->measuring = 1;
 	state->begin_us = ack->now_us;
 	state->begin_acked = ack->bytes_acked;
-	return train;
+}
+
+/* Whether the first of what was not yet sent when the round began is acknowledged; the next round begins with it. */
+static __always_inline bool inflight_round_over(struct inflight *state, const struct ack *ack)
+{
+	bool began = state->in_round;
+
+	if (began && (s32)((u32)ack->bytes_acked - state->round_end) <= 0)
+		return false;
+	state->in_round = 1;
+	state->round_end = (u32)ack->bytes_acked + ack->bytes_outstanding;
+	return began;
 }
 
 static __always_inline u32 inflight_bound(const struct inflight *state, const struct inflight_params *params,
@@ -144,8 +160,9 @@ static __always_inline u32 inflight_bound(const struct inflight *state, const st
 static __always_inline void inflight_on_ack(struct inflight *state, const struct inflight_params *params,
 					    const struct ack *ack, struct verdict *verdict)
 {
-	if (inflight_measure(state, params, ack))
-		pacing_round(&state->pacing, state->bandwidth, 0, ack);
+	inflight_measure(state, params, ack);
+	if (inflight_round_over(state, ack))
+		pacing_round(&state->pacing, state->bandwidth, state->samples >= INFLIGHT_SETTLED, 0, ack);
 	state->estimate = (u32)(state->bandwidth / 1000);
 	if (params->pacing && ack->cwnd < ack->ssthresh)
 		verdict->pacing_rate = pacing_rate(&state->pacing, 100, ack);

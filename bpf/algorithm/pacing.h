@@ -2,22 +2,23 @@
 /*
  * At which rate slow start lets data out (document 002, second proposition): not back to back, but as fast as the
  * bottleneck takes them, so that its queue does not build up by slow start's own bursts. The rate is somebody else's
- * estimate, the median that ack_pairs.h finds in every round; this is the policy of using it.
+ * estimate, made in every round (ack_pairs.h); this is the policy of using it.
  *
- *	                window >= an eighth of estimate x RTT
- *	young: unspaced ──────────────────────────────────────► spaced: at gain_pct of the estimate, which may only rise
+ *	                window >= an eighth of estimate x RTT            window >= half of it
+ *	young: unspaced ──────────────────────────────────────► probing ──────────────────────► spaced
+ *	                                                        112 % of the estimate            gain_pct of it
  *
- *   - Young. Trains of ACKs tell of the bottleneck as long as the sender does not space them itself. So nothing is
- *     spaced until the window is an eighth of what the estimate says the path holds (each burst builds a queue of at
- *     most a sixteenth); until then each round's median replaces the last, and trains become long compared with the
- *     jitter of the way back. It is also what doubling needs.
- *   - Jittered. While trains are short compared with the jitter, medians are too low and rise with the window. So the
- *     last two must agree within a quarter to be an estimate. It must also be above min_rate, and its product with the
- *     RTT must be more than the unspaced window.
- *   - Spaced. From here on pairs of ACKs can tell no more than the rate at which data leave: a lower median says
- *     nothing, a higher one does.
+ *   - Young. ACKs tell of the bottleneck as long as the sender does not space what it sends. So nothing is spaced until
+ *     the window is an eighth of what the estimate says the path holds (each burst builds a queue of at most a
+ *     sixteenth); until then each round's estimate replaces the last. Where somebody else paces the sender, data leave
+ *     at sixteen windows per RTT meanwhile, twice the rate of the path when the window is an eighth of it. Where nobody
+ *     does, nothing is asked for, and the queue of this host stays bounded as the kernel has it.
+ *   - An estimate must be above min_rate, and its product with the RTT no less than the unspaced window.
+ *   - Probing. What is spaced tells no more than the rate at which it left. An eighth more than the estimate leaves
+ *     while the window is less than half of the path, a queue of at most a twentieth of it, so that an estimate that was
+ *     too low rises, by no more than that in a round.
  *
- * Use: embed a struct pacing, pacing_restart it when slow start begins, pacing_round it with each round's median, ask
+ * Use: embed a struct pacing, pacing_restart it when slow start begins, pacing_round it with each round, ask
  * pacing_rate with every ACK and answer that as the verdict's.
  */
 #ifndef ONRAMP_PACING_H
@@ -25,31 +26,38 @@
 
 #include "algorithm.h"
 
-/* Leaves as it comes, whoever else paces the sender. */
-#define PACING_UNLIMITED (~0ULL)
 /* Spacing begins at a window of this part of the bandwidth-delay product. */
 #define PACING_FROM_PART 8
-/* Keeps a rate times an RTT within 64 bits: 17 GB/s, 17 minutes. */
+/* Windows per RTT at which data leave before, where somebody else paces. */
+#define PACING_YOUNG_WINDOWS 16
+/* Of the estimate, while the window is less than half of the path. */
+#define PACING_PROBE_PCT 112
+/* Keeps a rate times an RTT within 64 bits: 17 GB/s, 9 minutes. */
 #define PACING_RATE_MAX (1ULL << 34)
 #define PACING_RTT_MAX_US (1U << 29)
+/* More than a connection can have in flight. */
+#define PACING_BYTES_MAX (1ULL << 40)
 
 /* The parameters of the algorithms that space by ACK pairs if told to, for their NAME_PARAMETERS. */
 #define PACING_PARAMETERS(X)                                                                                           \
-	X(pacing, "", 0, 0, 1, "off|on", "space what slow start sends at the median rate of ACK pairs (spacing)")      \
-	X(pacing_gain_pct, "percent", 100, 100, 200, "", "spacing rate in hundredths of that median")
+	X(pacing, "", 0, 0, 1, "off|on", "space what slow start sends at the rate that ACK pairs tell (spacing)")      \
+	X(pacing_gain_pct, "percent", 100, 100, 200, "", "spacing rate in hundredths of that rate")
 
 struct pacing {
-	u64 estimate; /* bytes per second; 0: none */
-	u64 median;   /* of the round that ended last, bytes per second; 0: none */
+	u32 estimate; /* kB/s; 0: none */
 	u32 spaced;   /* whether the window has been large enough for spacing */
-	u32 unused;
 };
 
 static __always_inline void pacing_restart(struct pacing *pacing)
 {
 	pacing->estimate = 0;
-	pacing->median = 0;
 	pacing->spaced = 0;
+}
+
+/* The estimate, bytes per second; 0: none. */
+static __always_inline u64 pacing_estimate(const struct pacing *pacing)
+{
+	return (u64)pacing->estimate * 1000;
 }
 
 /* Bytes that a path of this rate holds; 0 while its RTT is not known. */
@@ -58,31 +66,40 @@ static __always_inline u64 pacing_path_bytes(u64 rate, const struct ack *ack)
 	return min_u64(rate, PACING_RATE_MAX) * min_u64(ack->min_rtt_us, PACING_RTT_MAX_US) / 1000000;
 }
 
-/* A round is over, and this is the median of its pairs, bytes per second; 0: it had none. */
-static __always_inline void pacing_round(struct pacing *pacing, u64 median, u64 min_rate, const struct ack *ack)
+/*
+ * A round is over. `rate`: what it told, bytes per second, 0 for nothing; `settled`: whether that is the bottleneck's, or
+ * only what it carries at least.
+ */
+static __always_inline void pacing_round(struct pacing *pacing, u64 rate, bool settled, u64 min_rate,
+					 const struct ack *ack)
 {
-	u64 before = pacing->median;
-	bool agree, fits;
+	u64 now = pacing_estimate(pacing);
+	u64 next = min_u64(rate, PACING_RATE_MAX);
 
-	pacing->median = median;
-	if (pacing->spaced) {
-		pacing->estimate = max_u64(pacing->estimate, median);
-		return;
-	}
-	agree = median <= before + before / 4 && before <= median + median / 4;
-	fits = pacing_path_bytes(median, ack) >= (u64)ack->cwnd * ack->mss;
-	pacing->estimate = agree && fits && median > min_rate ? median : 0;
+	if (pacing->spaced)
+		next = max_u64(now, min_u64(next, now * PACING_PROBE_PCT / 100));
+	else if (!settled || rate <= min_rate || pacing_path_bytes(rate, ack) < (u64)ack->cwnd * ack->mss)
+		next = 0;
+	pacing->estimate = (u32)(next / 1000);
 }
 
-/* The rate until the next ACK, bytes per second. */
+/* The rate until the next ACK, bytes per second; 0: as the host has it. */
 static __always_inline u64 pacing_rate(struct pacing *pacing, u64 gain_pct, const struct ack *ack)
 {
-	if (!pacing->estimate)
-		return PACING_UNLIMITED;
-	if (!pacing->spaced)
-		pacing->spaced =
-			(u64)ack->cwnd * ack->mss * PACING_FROM_PART >= pacing_path_bytes(pacing->estimate, ack);
-	return pacing->spaced ? min_u64(pacing->estimate, PACING_RATE_MAX) * gain_pct / 100 : PACING_UNLIMITED;
+	u64 estimate = pacing_estimate(pacing);
+	u64 window = min_u64((u64)ack->cwnd * ack->mss, PACING_BYTES_MAX);
+	u64 path = pacing_path_bytes(estimate, ack);
+
+	if (estimate && !pacing->spaced)
+		pacing->spaced = window * PACING_FROM_PART >= path;
+	if (!pacing->spaced) {
+		if (!(ack->flags & ACK_PACED) || !ack->min_rtt_us)
+			return 0;
+		return min_u64(window * 1000000 / ack->min_rtt_us, PACING_RATE_MAX) * PACING_YOUNG_WINDOWS;
+	}
+	if (window * 2 < path)
+		gain_pct = max_u64(gain_pct, PACING_PROBE_PCT);
+	return max_u64(estimate * gain_pct / 100, 1);
 }
 
 #endif

@@ -39,6 +39,8 @@
  * 12. Besides fractions of a bin, the look-back may go to the older edge of the bin it falls in (interpolate=older). A
  *     fraction counts part of a burst as sent of which nothing can have been acknowledged yet; the older edge never
  *     does, at the price of up to one bin.
+ * 13. In the delivered form freeze starts anew, too. Its expectation is of deliveries alone, in which a think time is a
+ *     fall that the ACK after the first no longer tells from saturation.
  */
 #ifndef ONRAMP_SEARCH_H
 #define ONRAMP_SEARCH_H
@@ -86,12 +88,12 @@ enum search_exit_action { SEARCH_HOLD, SEARCH_ROLLBACK, SEARCH_DRAIN };
 	  "start anew after a silence: never, after alpha initial RTTs' bins, after a whole window")                   \
 	X(alpha, "initial RTTs", 2, 1, 1000, "", "silence that missed_bins=alpha bears")                               \
 	X(app_limited, "", SEARCH_APP_FREEZE, 0, 3, "off|reset|freeze|rate",                                           \
-	  "when the application limits the sender: ignore, start anew, do not judge, start anew by rate sample")       \
+	  "when the application limits the sender: ignore, start anew, do not judge, start anew by rate sample; "      \
+	  "form=delivered starts anew in place of freeze")                                                             \
 	X(exit_action, "", SEARCH_HOLD, 0, 2, "hold|rollback|drain",                                                   \
 	  "keep the window, give back two initial RTTs' deliveries, or shrink to one initial RTT's deliveries")        \
 	PACING_PARAMETERS(X)                                                                                           \
-	X(pacing_min_rate, "bytes/s", 1000000, 0, 17179869184, "", "median that a round must exceed to be one")        \
-	ACK_PAIRS_PARAMETERS(X)
+	X(pacing_min_rate, "bytes/s", 1000000, 0, 17179869184, "", "rate that a round must exceed to be one")
 
 enum search_outcome {
 	SEARCH_BIN_OPEN = OUTCOME_OWN,
@@ -376,8 +378,9 @@ static __always_inline bool search_app_limits(const struct search_params *params
 static __always_inline void search_pace(struct search *state, const struct search_params *params, const struct ack *ack,
 					struct verdict *verdict)
 {
-	if (ack_pairs_on_ack(&state->pairs, ack, params->pair_min_us))
-		pacing_round(&state->pacing, ack_pairs_median(&state->pairs), params->pacing_min_rate, ack);
+	if (ack_pairs_on_ack(&state->pairs, ack))
+		pacing_round(&state->pacing, ack_pairs_rate(&state->pairs), state->pairs.told == ACK_PAIRS_SETTLED,
+			     params->pacing_min_rate, ack);
 	verdict->pacing_rate = pacing_rate(&state->pacing, params->pacing_gain_pct, ack);
 }
 
@@ -414,7 +417,7 @@ static __always_inline void search_on_ack(struct search *state, const struct sea
 	}
 	if (search_app_limits(params, ack)) {
 		verdict->outcome = OUTCOME_APP_LIMITED;
-		if (params->app_limited != SEARCH_APP_FREEZE)
+		if (params->app_limited != SEARCH_APP_FREEZE || state->form == SEARCH_DELIVERED)
 			search_begin(state, params, ack, rtt_us);
 		return;
 	}

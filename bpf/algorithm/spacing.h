@@ -6,19 +6,19 @@
  * each burst: a queue of less than half the path overflows before the window holds the path. Spaced at the bottleneck's
  * rate the same segments build no queue, and the window still doubles in every round trip.
  *
- *	R = gain_pct of the median rate of ACK pairs (ack_pairs.h), by the policy of pacing.h
+ *	R = gain_pct of the rate that ACK pairs tell (ack_pairs.h), by the policy of pacing.h
  *
  * Source: document 002, second proposition: the first segments as ACKs release them, the rest at a rate R with
  * mu - lambda <= R < Rmax (equation 6), for which the available bandwidth, estimated from the ACKs, will do. What
  * differs from it:
  *
- *  1. The estimate is the median of a round's ACK pairs, where 002 takes an average.
+ *  1. The estimate is that of a round's ACK pairs, the middle ones averaged, where 002 averages the ACKs.
  *  2. Nothing is spaced before the window is an eighth of estimate x RTT, and from then on the estimate may only rise
- *     (pacing.h): what is spaced by the sender tells nothing of the bottleneck.
+ *     (pacing.h): what is spaced by the sender tells no more than that.
  *  3. Leaving. 002 spaces until the threshold of the loss before, or a loss. A connection's first slow start has no
  *     such threshold, and spacing hides the queue that would tell. So the threshold is estimate x minimum RTT, as in
- *     document 000, set at the end of each round from when spacing begins (exit_pct, 0: as 002). Window and threshold
- *     stay as they are where the sender is already past it: that is the exit.
+ *     document 000, estimated at the end of each round from when spacing begins (exit_pct, 0: as 002). The window stays
+ *     as it is where the sender is already past it: that is the exit.
  *  4. Bursts are of the size that the kernel gives them at that rate: a millisecond's worth, at least two segments.
  *  5. What the window holds beyond what is in flight at the exit is let out at one window per RTT (window.bpf.h), not
  *     as one burst.
@@ -33,12 +33,11 @@
 
 #define SPACING_CONTROL "onramp_spacing"
 #define SPACING_PARAMETERS(X)                                                                                          \
-	X(rate, "bytes/s", 0, 0, 17179869184, "", "fixed rate R; 0: gain_pct of the ACK pairs' median")                \
-	X(gain_pct, "percent", 100, 100, 200, "", "R in hundredths of the ACK pairs' median")                          \
-	X(min_rate, "bytes/s", 1000000, 0, 17179869184, "", "median that a round must exceed to be an estimate")       \
+	X(rate, "bytes/s", 0, 0, 17179869184, "", "fixed rate R; 0: gain_pct of what ACK pairs tell")                  \
+	X(gain_pct, "percent", 100, 100, 200, "", "R in hundredths of what ACK pairs tell")                            \
+	X(min_rate, "bytes/s", 1000000, 0, 17179869184, "", "rate that a round must exceed to be an estimate")         \
 	X(exit_pct, "percent", 100, 0, 1000, "",                                                                       \
-	  "threshold in hundredths of estimate x minimum RTT; 0: slow start ends by loss or an older threshold only")  \
-	ACK_PAIRS_PARAMETERS(X)
+	  "threshold in hundredths of estimate x minimum RTT; 0: slow start ends by loss or an older threshold only")
 
 enum spacing_outcome {
 	SPACING_UNSPACED = OUTCOME_OWN,
@@ -50,21 +49,21 @@ enum spacing_outcome {
 #define SPACING_OUTCOMES(X)                                                                                            \
 	X(SPACING_UNSPACED, unspaced, "no estimate yet, or the window is small compared with it")                      \
 	X(SPACING_SPACED, spaced, "what the ACK releases leaves at R")                                                 \
-	X(SPACING_AIMED, aimed, "spaced, and the threshold is set ahead of the window")                                \
+	X(SPACING_AIMED, aimed, "spaced, and the window at which to leave is estimated")                               \
 	X(SPACING_THRESHOLD_KEPT, threshold_kept, "spaced; a lower threshold is in force that is not this algorithm's")
 
 struct spacing {
 	struct ack_pairs pairs;
 	struct pacing pacing;
-	u32 estimate; /* kB/s, what is spaced by; 0: none */
-	u32 target;   /* threshold that was set last, segments; 0: none */
+	u32 target; /* window at which to leave, segments; 0: none */
+	u32 unused;
 };
 
 #define SPACING_EXPORTS(X)                                                                                             \
-	X(spacing, estimate, "kB/s", 1, "rate of the bottleneck in use")                                               \
+	X(spacing, pacing.estimate, "kB/s", 1, "rate of the bottleneck in use")                                        \
 	X(spacing, pacing.spaced, "", 1, "whether the window has been large enough for spacing")                       \
 	X(spacing, pairs.rounds, "rounds", 1, "rounds that have ended since slow start began")                         \
-	X(spacing, target, "segments", 1, "threshold that was set last")
+	X(spacing, target, "segments", 1, "window at which slow start is to be left")
 
 #define SPACING_TRAITS TRAIT_PACES
 
@@ -81,20 +80,21 @@ static __always_inline void spacing_restart(struct spacing *state)
 
 LOSS_LEFT_TO_BASE(spacing)
 
-/* Sets the threshold to what the path holds. */
-static __always_inline void spacing_aim(struct spacing *state, const struct spacing_params *params,
-					const struct ack *ack, struct verdict *verdict)
+/* Aims at what the path holds. */
+static __always_inline u32 spacing_aim(struct spacing *state, const struct spacing_params *params,
+				       const struct ack *ack)
 {
-	u64 bytes = pacing_path_bytes(state->pacing.estimate, ack);
+	u64 bytes = pacing_path_bytes(pacing_estimate(&state->pacing), ack);
 	u64 segments = bytes / (ack->mss ? ack->mss : 1) * params->exit_pct / 100;
 
-	verdict->outcome = aim(&state->target, segments, SPACING_AIMED, SPACING_THRESHOLD_KEPT, ack, verdict);
+	return aim(&state->target, segments, SPACING_AIMED, SPACING_THRESHOLD_KEPT, ack);
 }
 
 static __always_inline void spacing_on_ack(struct spacing *state, const struct spacing_params *params,
 					   const struct ack *ack, struct verdict *verdict)
 {
-	bool round_over = ack_pairs_on_ack(&state->pairs, ack, params->pair_min_us);
+	bool round_over = ack_pairs_on_ack(&state->pairs, ack);
+	bool settled = state->pairs.told == ACK_PAIRS_SETTLED;
 
 	if (params->rate) {
 		verdict->pacing_rate = params->rate;
@@ -102,12 +102,15 @@ static __always_inline void spacing_on_ack(struct spacing *state, const struct s
 		return;
 	}
 	if (round_over)
-		pacing_round(&state->pacing, ack_pairs_median(&state->pairs), params->min_rate, ack);
+		pacing_round(&state->pacing, ack_pairs_rate(&state->pairs), settled, params->min_rate, ack);
 	verdict->pacing_rate = pacing_rate(&state->pacing, params->gain_pct, ack);
-	state->estimate = (u32)(state->pacing.estimate / 1000);
 	verdict->outcome = state->pacing.spaced ? SPACING_SPACED : SPACING_UNSPACED;
-	if (state->pacing.spaced && (round_over || !state->target) && params->exit_pct)
-		spacing_aim(state, params, ack, verdict);
+	if (!state->pacing.spaced || !params->exit_pct)
+		return;
+	if (round_over || !state->target)
+		verdict->outcome = spacing_aim(state, params, ack);
+	if (aim_reached(state->target, ack, verdict))
+		verdict->outcome = OUTCOME_EXIT;
 }
 
 #endif

@@ -9,8 +9,8 @@
  *
  *	mu, lambda: rates of the bottleneck and of others' traffic through it, B: its buffer, tau: RTT without queue
  *
- * What of this the sender can see: mu - lambda is the median of a round of ACK pairs (ack_pairs.h); while the buffer is
- * full the RTT is its largest, tau + B/mu, so B/mu = maxRTT - minRTT. With rho = lambda/mu:
+ * What of this the sender can see: mu - lambda is the rate that a round of ACK pairs tells (ack_pairs.h); while the buffer is
+ * full the RTT is its largest, tau + B/mu, so B/mu = maxRTT - minRTT, the largest of this round and the one before. With rho = lambda/mu:
  *
  *	Wmax = maxRTT (mu - lambda) + 1      WB = (maxRTT - minRTT)(mu - lambda)(2 - rho)/(1 - rho)
  *
@@ -58,25 +58,26 @@ enum threshold_reaction {
 	  "threshold after a loss: gamma_pct of the window, or below what the path's estimated buffer bears")          \
 	X(gamma_pct, "percent", 34, 1, 50, "", "of the window at loss, with gamma=fixed")                              \
 	X(margin_pct, "percent", 10, 0, 50, "", "below the largest gamma without loss, with gamma=auto")               \
-	X(cross_pct, "percent", 0, 0, 95, "", "of the bottleneck that others' traffic takes, with gamma=auto")         \
-	ACK_PAIRS_PARAMETERS(X)
+	X(cross_pct, "percent", 0, 0, 95, "", "of the bottleneck that others' traffic takes, with gamma=auto")
 
-enum threshold_outcome { THRESHOLD_ROUND_OPEN = OUTCOME_OWN, THRESHOLD_NO_PAIRS, THRESHOLD_ESTIMATED };
+enum threshold_outcome { THRESHOLD_ROUND_OPEN = OUTCOME_OWN, THRESHOLD_DROPPED, THRESHOLD_ESTIMATED };
 
 #define THRESHOLD_OUTCOMES(X)                                                                                          \
 	X(THRESHOLD_ROUND_OPEN, round_open, "the round is not over")                                                   \
-	X(THRESHOLD_NO_PAIRS, no_pairs, "the round had no ACK pairs: the estimate before it stays")                    \
+	X(THRESHOLD_DROPPED, dropped, "the round's ACK pairs tell nothing of the bottleneck: the last estimate stays") \
 	X(THRESHOLD_ESTIMATED, estimated, "the round's ACK pairs gave an estimate")
 
 struct threshold {
 	struct ack_pairs pairs;
-	u64 rate;	/* mu - lambda, bytes per second; 0: none */
-	u32 max_rtt_us; /* since slow start began; 0: no sample */
-	u32 estimate;	/* rate in kB/s, to be shown */
-	u32 buffer;	/* B, segments, at the last loss */
-	u32 path;	/* Wmax, segments, at the last loss */
-	u32 gamma_max;	/* gmax, thousandths, at the last loss */
-	u32 reaction;	/* enum threshold_reaction */
+	u64 rate;	 /* mu - lambda, bytes per second; 0: none */
+	u32 max_rtt_us;	 /* of the round under way; 0: no sample */
+	u32 last_max_us; /* of the round before; 0: no sample */
+	u32 estimate;	 /* rate in kB/s, to be shown */
+	u32 buffer;	 /* B, segments, at the last loss */
+	u32 path;	 /* Wmax, segments, at the last loss */
+	u32 gamma_max;	 /* gmax, thousandths, at the last loss */
+	u32 reaction;	 /* enum threshold_reaction */
+	u32 unused;
 };
 
 #define THRESHOLD_EXPORTS(X)                                                                                           \
@@ -86,7 +87,7 @@ struct threshold {
 	X(threshold, buffer, "segments", 1, "the bottleneck's buffer as estimated at that loss")                       \
 	X(threshold, path, "segments", 1, "Wmax as estimated at that loss")                                            \
 	X(threshold, estimate, "kB/s", 1, "rate of the bottleneck that is left to this flow, by the newest estimate")  \
-	X(threshold, max_rtt_us, "us", 1, "largest RTT since slow start began")                                        \
+	X(threshold, max_rtt_us, "us", 1, "largest RTT of the round under way")                                        \
 	X(threshold, pairs.rounds, "rounds", 1, "rounds that have ended since slow start began")
 
 #define THRESHOLD_TRAITS 0
@@ -101,6 +102,7 @@ static __always_inline void threshold_restart(struct threshold *state)
 	state->rate = 0;
 	state->estimate = 0;
 	state->max_rtt_us = 0;
+	state->last_max_us = 0;
 }
 
 /* Measures, also with gamma=fixed: whoever changes that later has an estimate. */
@@ -108,11 +110,16 @@ static __always_inline void threshold_on_ack(struct threshold *state, const stru
 					     const struct ack *ack, struct verdict *verdict)
 {
 	bool first = !state->pairs.begun;
-	u64 rate;
+	bool over = ack_pairs_on_ack(&state->pairs, ack);
 
+	(void)params;
+	if (over) {
+		state->last_max_us = state->max_rtt_us;
+		state->max_rtt_us = 0;
+	}
 	if (ack->rtt_us > 0)
 		state->max_rtt_us = (u32)max_u64(state->max_rtt_us, (u32)ack->rtt_us);
-	if (!ack_pairs_on_ack(&state->pairs, ack, params->pair_min_us)) {
+	if (!over) {
 		if (first)
 			verdict->outcome = OUTCOME_WARMING_UP;
 		else if (ack->flags & ACK_APP_LIMITED)
@@ -121,13 +128,12 @@ static __always_inline void threshold_on_ack(struct threshold *state, const stru
 			verdict->outcome = THRESHOLD_ROUND_OPEN;
 		return;
 	}
-	rate = ack_pairs_median(&state->pairs);
-	if (!rate) {
-		verdict->outcome = THRESHOLD_NO_PAIRS;
+	if (state->pairs.told != ACK_PAIRS_SETTLED) {
+		verdict->outcome = THRESHOLD_DROPPED;
 		return;
 	}
-	state->rate = rate;
-	state->estimate = (u32)(rate / 1000);
+	state->rate = ack_pairs_rate(&state->pairs);
+	state->estimate = (u32)(state->rate / 1000);
 	verdict->outcome = THRESHOLD_ESTIMATED;
 }
 
@@ -135,7 +141,7 @@ static __always_inline void threshold_on_ack(struct threshold *state, const stru
 static __always_inline bool threshold_estimate(struct threshold *state, const struct threshold_params *params,
 					       const struct ack *ack)
 {
-	u64 max_rtt_us = min_u64(state->max_rtt_us, THRESHOLD_RTT_MAX_US);
+	u64 max_rtt_us = min_u64(max_u64(state->max_rtt_us, state->last_max_us), THRESHOLD_RTT_MAX_US);
 	u64 others = min_u64(params->cross_pct, 99);
 	u64 mss = ack->mss ? ack->mss : 1;
 	u64 queue_us, bytes, segment_us;

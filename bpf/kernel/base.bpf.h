@@ -86,6 +86,13 @@ static __always_inline void base_tx_start(struct sock *sk)
 		cubictcp_cwnd_event_tx_start(sk);
 }
 
+/* The base with its own HyStart, for a flow without state: nobody else would end its slow start. */
+static __always_inline void base_acked_alone(struct sock *sk, const struct ack_sample *sample)
+{
+	if (base == BASE_CUBIC)
+		cubictcp_acked(sk, sample);
+}
+
 /*
  * CUBIC's own HyStart would leave slow start by rules of its own. It looks no further once `found` is set, which its
  * resets clear: so it is set before each call.

@@ -191,15 +191,15 @@ static __always_inline void on_ack_starting(struct sock *sk, struct flow *flow, 
 	}
 }
 
-/* `starting`: in slow start; `asking`: there, and with TRAIT_ALWAYS elsewhere, too. */
-static __always_inline void on_ack(struct sock *sk, const struct ack_sample *sample, bool starting, bool asking)
+/* `starting`: in slow start; `asking`: there, and with TRAIT_ALWAYS elsewhere, too. False: the flow has no state. */
+static __always_inline bool on_ack(struct sock *sk, const struct ack_sample *sample, bool starting, bool asking)
 {
 	struct flow *flow = flow_of(sk);
 	struct ack_told told = {};
 	bool observed;
 
 	if (!flow)
-		return;
+		return false;
 	observed = wanted(starting ? LEVEL_EXIT : LEVEL_ROUND) && observe(sk, flow);
 	describe(sk, sample, &told.ack);
 	if (starting) {
@@ -211,6 +211,7 @@ static __always_inline void on_ack(struct sock *sk, const struct ack_sample *sam
 	if (observed)
 		observe_ack(flow, &told);
 	observe_exit(sk, flow);
+	return true;
 }
 
 /* The window has grown to a threshold that was set before this slow start, or above the window by the algorithm. */
@@ -245,14 +246,15 @@ OPERATION(void, init, struct sock *sk)
 	CALL(restart)(&flow->state);
 	/*
 	 * Taken over in mid-connection. What has sent no more than its initial window is still at its start; anything
-	 * else is past it, and a threshold that its last control never set must not start it anew.
+	 * else is past it, and a threshold that its last control never set must not start it anew. Unless its window
+	 * has hardly grown, as that of a connection kept alive for small requests: it may still have to.
 	 */
 	if (tp->bytes_sent > (u64)INITIAL_WINDOW * tp->mss_cache) {
 		flow->header.flags |= FLOW_ADOPTED;
 		if (count)
 			count->flows_adopted++;
-		if (tp->snd_ssthresh >= TCP_INFINITE_SSTHRESH)
-			tp->snd_ssthresh = (u32)max_u64(tp->snd_cwnd, MIN_WINDOW);
+		if (tp->snd_ssthresh >= TCP_INFINITE_SSTHRESH && tp->snd_cwnd > 2 * INITIAL_WINDOW)
+			tp->snd_ssthresh = tp->snd_cwnd;
 	}
 	if (wanted(LEVEL_EXIT))
 		observe(sk, flow);
@@ -274,7 +276,7 @@ OPERATION(void, release, struct sock *sk)
 		for (u32 i = 0; i < OUTCOME_MAX; i++)
 			count->outcomes[i] += flow->header.outcomes[i];
 	}
-	stop_pacing(sk, &flow->header);
+	give_back_pacing(sk, &flow->header);
 	bpf_sk_storage_delete(&flows, sk);
 }
 
@@ -284,9 +286,10 @@ OPERATION(void, pkts_acked, struct sock *sk, const struct ack_sample *sample)
 	bool asking = starting || (HAS(TRAIT_ALWAYS) && !observing && !in_recovery(sk));
 
 	/* In congestion avoidance the base works alone: not even the state is looked up, unless somebody listens. */
-	if (asking || wanted(LEVEL_ROUND))
-		on_ack(sk, sample, starting, asking);
-	base_acked(sk, sample);
+	if ((asking || wanted(LEVEL_ROUND)) && !on_ack(sk, sample, starting, asking))
+		base_acked_alone(sk, sample);
+	else
+		base_acked(sk, sample);
 }
 
 OPERATION(void, cong_avoid, struct sock *sk, u32 ack, u32 acked)

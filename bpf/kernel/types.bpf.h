@@ -139,7 +139,9 @@ struct minmax {
 };
 
 struct tcp_sock {
-	u64 tcp_mstamp; /* us */
+	u64 tcp_mstamp;	     /* us */
+	u64 tcp_clock_cache; /* ns, as is the next */
+	u64 tcp_wstamp_ns;   /* when the newest packet leaves, or left, by the sender's spacing */
 	u64 bytes_acked;
 	u64 bytes_sent;
 	u64 bytes_retrans;

@@ -104,7 +104,7 @@ static __always_inline void start_pacing(struct sock *sk, struct flow_header *fl
 }
 
 /* Undoes start_pacing, unless the application has asked for pacing in the meantime. */
-static __always_inline void stop_pacing(struct sock *sk, struct flow_header *flow)
+static __always_inline void give_back_pacing(struct sock *sk, struct flow_header *flow)
 {
 	flow->pacing_rate = 0;
 	if (!(flow->flags & FLOW_PACED))
@@ -115,6 +115,20 @@ static __always_inline void stop_pacing(struct sock *sk, struct flow_header *flo
 }
 
 /*
+ * Nothing is spaced from here on. Packets in a spaced burst are stamped with the time at which they will have left; if
+ * the socket stopped pacing then, those after them would be stamped earlier, and RTTs come out short by up to the burst.
+ * So it is given back once that time has come: `pace` tries again.
+ */
+static __always_inline void stop_pacing(struct sock *sk, struct flow_header *flow)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
+
+	flow->pacing_rate = 0;
+	if (tp->tcp_wstamp_ns <= tp->tcp_clock_cache)
+		give_back_pacing(sk, flow);
+}
+
+/*
  * Pacing. The kernel computes sk_pacing_rate anew with every ACK, after the algorithm's turn and before anything is
  * sent, so a rate written then would be lost, and SO_MAX_PACING_RATE would overwrite the application's own and outlive
  * the control. But it asks for min_tso_segs each time before it sends: that is where the rate is written, in place of
@@ -122,7 +136,8 @@ static __always_inline void stop_pacing(struct sock *sk, struct flow_header *flo
  *
  * Slow start may end with a window larger than what is in flight, because the difference was still being spaced. The
  * algorithm's rate ends there; from then on one window leaves per RTT until no more than a 32nd of it is left to fill,
- * so that the difference does not leave as one burst.
+ * so that the difference does not leave as one burst. It is filled after one RTT; where ACKs free more than a 32nd at
+ * once, only the time says so.
  */
 static __always_inline void pace(struct sock *sk, struct flow_header *flow)
 {
@@ -132,7 +147,8 @@ static __always_inline void pace(struct sock *sk, struct flow_header *flow)
 	if (!rate) {
 		if (!(flow->flags & FLOW_PACED))
 			return;
-		if (packets_in_flight(tp) + tp->snd_cwnd / 32 >= tp->snd_cwnd || !tp->srtt_us) {
+		if (packets_in_flight(tp) + tp->snd_cwnd / 32 >= tp->snd_cwnd || !tp->srtt_us ||
+		    (s32)((u32)tp->tcp_mstamp - flow->filled_us) >= 0) {
 			stop_pacing(sk, flow);
 			return;
 		}
@@ -146,6 +162,7 @@ static __always_inline void finish_exit(struct sock *sk, struct flow_header *flo
 {
 	flow->flags &= ~(FLOW_SLOW_START | FLOW_EXITING | FLOW_LIMITED | FLOW_AIMED);
 	flow->pacing_rate = 0;
+	flow->filled_us = (u32)tcp_sk(sk)->tcp_mstamp + (tcp_sk(sk)->srtt_us >> 3);
 	if (flow->exit.reason != EXIT_NONE && !flow->exit.window_after) {
 		flow->exit.window_after = window;
 		flow->flags |= FLOW_UNTOLD;

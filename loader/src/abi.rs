@@ -126,8 +126,8 @@ pub struct FlowHeader {
     pub sequence: u32,
     /// Inode of the network namespace; set with the id.
     pub netns: u32,
-    /// Padding, 0.
-    pub unused: u32,
+    /// Monotonic time modulo 2^32, microseconds, at which the window is filled after a spaced slow start.
+    pub filled_us: u32,
     /// The round under way.
     pub round: Round,
     /// Verdicts by outcome.

@@ -47,7 +47,7 @@ fn rust_and_c_lay_out_the_abi_alike() {
         ),
         (
             "flow_header",
-            offsets!(FlowHeader: abi_version, profile, generation, flags, start_us, exit, observed, pacing_rate, undo_limit, growth_limit, slow_starts, told_generation, id, interest, registrations, sequence, netns, unused, round, outcomes),
+            offsets!(FlowHeader: abi_version, profile, generation, flags, start_us, exit, observed, pacing_rate, undo_limit, growth_limit, slow_starts, told_generation, id, interest, registrations, sequence, netns, filled_us, round, outcomes),
         ),
         (
             "round",

@@ -1,164 +1,218 @@
-//! Pairs of ACKs and rounds: what is a pair, when a round ends, what the histogram shows. Read through best.
+//! Pairs of ACKs and rounds: what is a pair, when a round ends, what a round tells. Read through best.
 
 mod common;
 
-use common::pairs::{Rounds, bounds};
+use common::pairs::{ACKS, BYTES, Rounds};
 use onramp_algorithm::ack_flag::APP_LIMITED;
+
+/// The rate of the tests, bytes per second.
+const RATE: u64 = 10_000_000;
+/// Time in which it carries the bytes of one ACK.
+const GAP: u64 = BYTES * 1_000_000 / RATE;
 
 /// A flow whose first round has begun, and every rate is good enough.
 fn begun() -> Rounds {
     Rounds::begun("best", &["min_rate=0"])
 }
 
-/// Whether the histogram holds these rates and no other.
-#[track_caller]
-fn assert_rates(rounds: &Rounds, rates: &[u64]) {
-    assert_eq!(rounds.read("samples") as usize, rates.len());
-    let mut rest = rounds.histogram();
-    assert_eq!(rest.len(), 24 * 18);
-    assert_eq!(rest.iter().sum::<u32>() as usize, rates.len());
-    for rate in rates {
-        let octave = rate.ilog2();
-        let step = ((rate - (1 << octave)) * 18) >> octave;
-        let bin = (octave as usize - 10) * 18 + step as usize;
-        assert!(rest[bin] > 0, "{rate} is not in bin {bin}");
-        rest[bin] -= 1;
+/// What a round of these ACKs leads to, and its rate in kB/s.
+fn told(acks: &[(u64, u64)]) -> (&'static str, u32) {
+    let mut rounds = begun();
+    let verdict = rounds.round_of(acks);
+    (rounds.name(&verdict), rounds.read("estimate"))
+}
+
+fn even() -> Vec<(u64, u64)> {
+    vec![(GAP, BYTES); ACKS as usize]
+}
+
+#[test]
+fn evenly_spaced_acks_tell_their_rate_and_the_rounds_bound_it() {
+    assert_eq!(told(&even()), ("aimed", 10_000));
+}
+
+/// The time between two trains is the window's, however often it comes; with the trains' own pairs it would halve the
+/// rate of two ACKs to a round.
+#[test]
+fn the_pause_between_two_rounds_is_no_pair() {
+    // 20 ms of RTT, two ACKs 200 us apart in every round, a window that doubles from ten segments.
+    let mut rounds = Rounds::new("best", &["min_rate=0"]);
+    rounds.rtt_us = 20_000;
+    rounds.ack.min_rtt_us = 20_000;
+    rounds.ack.cwnd = 10;
+    rounds.ack.bytes_outstanding = 10_000;
+    rounds.begin();
+    while rounds.ack.cwnd < 100_000 {
+        let half = u64::from(rounds.ack.cwnd) * 500;
+        rounds.next(200, half);
+        rounds.ack.bytes_outstanding = 4 * half as u32;
+        rounds.ack.cwnd *= 2;
+        let verdict = rounds.next(20_000, half + 1);
+        assert_ne!(rounds.name(&verdict), "exit", "at a window of {}", rounds.ack.cwnd);
     }
 }
 
+/// A return link of 10 Mb/s lets 44 ACKs out 42 us apart, 5 ms after the batch before.
 #[test]
-fn consecutive_acks_are_pairs() {
-    let mut rounds = begun();
-    assert_rates(&rounds, &[]);
-    rounds.pair(100, 1_500);
-    rounds.pair(50, 3_000);
-    rounds.pair(1_000_000, 2_000);
-    assert_rates(&rounds, &[15_000_000, 60_000_000, 2_000]);
+fn batches_are_told_apart_by_silence() {
+    let mut acks = vec![];
+    for _ in 0..20 {
+        acks.push((5_000, 3_000));
+        acks.extend([(42, 3_000); 43]);
+    }
+    let bytes: u64 = acks.iter().map(|(_, bytes)| bytes).sum();
+    let mut rounds = Rounds::new("best", &["min_rate=0"]);
+    rounds.ack.bytes_outstanding = bytes as u32;
+    rounds.begin();
+    rounds.round_of(&acks);
+    let rate = u64::from(rounds.read("estimate")) * 1_000;
+    let expected = 44 * 3_000 * 1_000_000 / (5_000 + 43 * 42);
+    assert!(rate.abs_diff(expected) * 100 < expected, "{rate}, expected {expected}");
 }
 
 #[test]
-fn acks_of_one_microsecond_are_one() {
+fn a_stall_and_what_it_squeezed_together_count_for_nothing() {
+    let mut acks = even();
+    acks[9] = (3 * GAP, BYTES);
+    acks[10] = (0, BYTES);
+    acks[11] = (0, BYTES);
+    let (_, rate) = told(&acks);
+    assert!(rate.abs_diff(10_000) < 100, "{rate}");
+}
+
+#[test]
+fn a_round_is_not_slower_than_all_its_bytes_over_all_its_time() {
+    // Pairs of little are slow, and most of the bytes come at once.
+    let mut acks = vec![(1_000, 12_500); 7];
+    acks.extend([(1_000, 100_000), (1_000, 12_500)]);
+    let (_, rate) = told(&acks);
+    let whole: u64 = acks.iter().map(|(_, bytes)| bytes).sum::<u64>() * 1_000 / 9_000;
+    assert!(u64::from(rate) >= whole * 8 / 10, "{rate} of {whole} kB/s");
+}
+
+#[test]
+fn too_few_acks_and_long_silences_tell_nothing() {
+    assert_eq!(told(&[(GAP, BYTES); 3]).0, "coarse");
+    let mut acks = even();
+    acks[9] = (5 * GAP, BYTES);
+    assert_eq!(told(&acks).0, "coarse");
+    // A receiver may wait for a second segment at the end.
+    let mut acks = even();
+    acks[19] = (5 * GAP, BYTES);
+    assert_eq!(told(&acks).0, "aimed");
+    // Most of the round came in one batch.
+    let mut acks = vec![(GAP, BYTES); 6];
+    acks.push((0, 14 * BYTES));
+    assert_eq!(told(&acks).0, "coarse");
+}
+
+/// The return link of a satellite spaces the first ACKs of a round, until it is granted what it needs.
+#[test]
+fn a_round_in_which_the_way_back_changes_its_pace_tells_nothing() {
+    let mut acks = vec![(10 * GAP, BYTES); 9];
+    acks.extend([(GAP, BYTES); 11]);
+    assert_eq!(told(&acks).0, "coarse");
+}
+
+/// RTT and time rise together only if the round was sent faster than it was acknowledged.
+#[test]
+fn a_round_that_was_sent_no_faster_is_a_lower_bound() {
     let mut rounds = begun();
-    rounds.pair(0, 1_500);
-    assert_rates(&rounds, &[]);
-    rounds.pair(100, 1_500);
-    rounds.pair(0, 1_500);
-    rounds.pair(0, 1_500);
-    assert_rates(&rounds, &[30_000_000]);
-    rounds.pair(100, 1_500);
-    assert_rates(&rounds, &[30_000_000, 45_000_000]);
+    let step = |rounds: &mut Rounds, rises: u64| {
+        for _ in 0..ACKS {
+            rounds.ack.rtt_us += rises as i32;
+            rounds.next(GAP, BYTES);
+        }
+        rounds.ack.rtt_us = rounds.rtt_us;
+        let verdict = rounds.next(50_000, BYTES);
+        rounds.name(&verdict)
+    };
+    assert_eq!(step(&mut rounds, 0), "sender_limited");
+    assert_eq!(step(&mut rounds, GAP / 5 - 1), "sender_limited");
+    assert_eq!(step(&mut rounds, GAP / 5), "aimed");
+    // Without a sample nothing says that it was.
+    rounds.rtt_us = -1;
+    step(&mut rounds, GAP);
+    assert_eq!(step(&mut rounds, 0), "aimed");
+}
+
+#[test]
+fn a_dense_round_counts_alone_and_others_only_together() {
+    // One silence of a tenth of the round.
+    let sparse = |gap: u64| {
+        let mut acks = vec![(gap, BYTES); ACKS as usize];
+        acks[9] = (2 * gap, BYTES);
+        acks
+    };
+    let mut rounds = begun();
+    for (gap, name) in
+        [(GAP, "unsettled"), (GAP, "aimed"), (2 * GAP, "unsettled"), (2 * GAP + GAP / 4, "aimed")]
+    {
+        let verdict = rounds.round_of(&sparse(gap));
+        assert_eq!(rounds.name(&verdict), name, "{gap}");
+    }
+    assert_eq!(told(&even()).0, "aimed");
+}
+
+#[test]
+fn an_unsettled_round_voids_the_estimate_before() {
+    let mut rounds = begun();
+    rounds.round(RATE);
+    assert_ne!(rounds.read("target"), 0);
+    let mut acks = vec![(3 * GAP, BYTES); ACKS as usize];
+    acks[9] = (6 * GAP, BYTES);
+    let verdict = rounds.round_of(&acks);
+    assert_eq!((rounds.name(&verdict), rounds.read("target")), ("unsettled", 0));
 }
 
 #[test]
 fn acks_of_nothing_new_are_no_part_of_a_pair() {
     let mut rounds = begun();
-    rounds.pair(100, 1_500);
-    rounds.pair(100, 0);
-    rounds.pair(100, 0);
-    assert_rates(&rounds, &[15_000_000]);
-    rounds.pair(100, 4_500);
-    assert_rates(&rounds, &[15_000_000, 15_000_000]);
+    for _ in 0..ACKS {
+        rounds.ack.rtt_us += (GAP / 2) as i32;
+        rounds.next(GAP / 2, 0);
+        rounds.next(GAP / 2, BYTES);
+    }
+    rounds.next(50_000, BYTES);
+    assert_eq!(rounds.read("estimate"), 10_000);
 }
 
 #[test]
-fn what_follows_an_empty_pipe_is_no_pair() {
-    let mut rounds = begun();
-    for nothing_new in [false, true] {
-        let before = rounds.read("samples");
-        rounds.ack.now_us += 100;
-        rounds.ack.bytes_acked += if nothing_new { 0 } else { 1_500 };
-        rounds.ack.bytes_outstanding = 0;
-        assert_eq!(rounds.acknowledge(), "round_open");
-        let measured = before + u32::from(!nothing_new);
-        assert_eq!(rounds.read("samples"), measured, "the ACK that empties the pipe ends a pair");
-        rounds.pair(5_000_000, 1_500);
-        assert_eq!(rounds.read("samples"), measured);
-        rounds.pair(100, 1_500);
-        assert_eq!(rounds.read("samples"), measured + 1);
+fn what_follows_an_empty_pipe_or_an_application_limit_is_no_pair() {
+    for limited in [false, true] {
+        let mut rounds = begun();
+        for number in 0..ACKS {
+            // Every fourth ACK comes after a wait for the application.
+            let idle = number % 4 == 3;
+            rounds.ack.flags = if idle && limited { APP_LIMITED } else { 0 };
+            rounds.ack.bytes_outstanding = if idle && !limited { 0 } else { 1 };
+            rounds.ack.rtt_us += (GAP / 2) as i32;
+            rounds.next(if number % 4 == 0 { 2 * GAP } else { GAP }, BYTES);
+        }
+        rounds.ack.flags = 0;
+        rounds.ack.bytes_outstanding = 1;
+        rounds.next(50_000, BYTES);
+        assert_eq!(rounds.read("estimate"), 10_000, "{limited}");
     }
-}
-
-#[test]
-fn an_application_limit_makes_no_pair_before_or_after() {
-    let mut rounds = begun();
-    rounds.pair(100, 1_500);
-    rounds.ack.flags = APP_LIMITED;
-    for us in [100, 0, 100] {
-        let verdict = rounds.pair(us, 1_500);
-        assert_eq!(rounds.name(&verdict), "app_limited");
-    }
-    rounds.ack.flags = 0;
-    rounds.pair(100, 1_500);
-    assert_rates(&rounds, &[15_000_000]);
-    rounds.pair(100, 3_000);
-    assert_rates(&rounds, &[15_000_000, 30_000_000]);
 }
 
 #[test]
 fn a_round_ends_with_the_first_byte_sent_since_it_began() {
     let mut rounds = Rounds::new("best", &["min_rate=0"]);
-    rounds.window = 10_000;
+    rounds.ack.bytes_outstanding = 10_000;
     rounds.begin();
-    for (bytes, outcome, ended) in
-        [(5_000, "round_open", 0), (5_000, "round_open", 0), (1, "aimed", 1), (10_000, "round_open", 1)]
-    {
-        let verdict = rounds.pair(100, bytes);
-        assert_eq!(rounds.name(&verdict), outcome);
+    for (bytes, ended) in [(5_000, 0), (5_000, 0), (1, 1), (10_000, 1), (1, 2)] {
+        rounds.next(100, bytes);
         assert_eq!(rounds.read("rounds"), ended);
     }
 }
 
 #[test]
-fn a_round_can_be_read_until_the_next_ack_which_begins_a_clean_one() {
+fn pairs_can_be_read_while_their_round_is_under_way() {
     let mut rounds = begun();
-    let (_, exact) = rounds.round(&[15_000_000, 20_000_000, 90_000_000]);
-    assert_rates(&rounds, &exact);
-    assert_eq!(rounds.read("round_samples"), 3);
-    rounds.pair(100, 1_500);
-    assert_rates(&rounds, &[15_000_000]);
-    assert_eq!(rounds.read("round_samples"), 3, "of the round that ended last");
-}
-
-#[test]
-fn a_round_of_no_pairs_has_no_median() {
-    let mut rounds = begun();
-    rounds.ack.flags = APP_LIMITED;
-    let verdict = rounds.pair(100, 1 << 32);
-    assert_eq!(rounds.name(&verdict), "few_pairs");
-    assert_eq!((rounds.read("estimate"), rounds.read("round_samples"), rounds.read("rounds")), (0, 0, 1));
-}
-
-#[test]
-fn a_new_slow_start_forgets_pairs_and_rounds() {
-    let mut rounds = begun();
-    rounds.round(&[15_000_000]);
-    rounds.pair(100, 1_500);
-    rounds.flow.restart();
-    assert_rates(&rounds, &[]);
-    assert_eq!(rounds.read("rounds"), 0);
-    // The first ACK is no end of a pair, however soon it comes.
-    rounds.ack.now_us += 1;
-    rounds.ack.bytes_acked += 1_500;
-    rounds.begin();
-    assert_rates(&rounds, &[]);
-}
-
-#[test]
-fn bytes_and_times_beyond_32_bits_are_one_pair() {
-    let mut rounds = begun();
-    let verdict = rounds.pair(1 << 39, 1 << 40);
-    // Two megabytes a second, for a tenth of a second, in segments of a thousand bytes.
-    let (low, high) = bounds(200_000);
-    assert!((low..=high).contains(&(u64::from(verdict.ssthresh) * 1_000)), "{verdict:?}");
-    let verdict = rounds.pair(1, 1 << 62);
-    assert!(verdict.ssthresh > 1_000_000, "the highest rate that is told: {verdict:?}");
-}
-
-#[test]
-fn memory_per_flow_is_bounded() {
-    for name in ["best", "threshold"] {
-        let size = onramp_algorithm::find(name).unwrap().state_size();
-        println!("{name}: {size} bytes");
-        assert!(size < 1_000, "{name}: {size}");
+    for _ in 0..3 {
+        rounds.next(GAP, 2 * BYTES);
     }
+    let pairs = rounds.flow.export("pairs");
+    assert_eq!(pairs[..4], [50_000, 50_000, 50_000, u32::MAX], "picoseconds per byte");
 }

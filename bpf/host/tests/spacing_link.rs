@@ -10,7 +10,7 @@ use common::paced_link::{Back, Path, Transfer};
 use onramp_algorithm::{Flow, find};
 
 /// The GEO path of documents 000 and 001: 150 Mb/s, 600 ms.
-const GEO: Path = Path { rate: 150_000_000, rtt_us: 600_000, queue_pct: 0, back: CLEAR };
+const GEO: Path = Path { rate: 150_000_000, rtt_us: 600_000, queue_pct: 0, back: CLEAR, seed: 1 };
 /// ACKs as they come.
 const CLEAR: Back = Back { jitter_us: 0, hold_us: 0, gap_us: 0 };
 /// 80 MB.
@@ -61,12 +61,6 @@ fn spaced_slow_start_fills_the_path_without_a_drop_whatever_the_queue() {
         ] {
             let spaced = carry(name, settings, path);
             println!("{}", line(&format!("{name} {}", settings.join(" ")), &path, &spaced));
-            if spaced.exit.is_none() && queue_pct == 10 {
-                // Nothing ends slow start, and the median is 2 % too high, which fills a tenth of the path in three
-                // seconds.
-                assert!(spaced.drop_us.is_some_and(|at| at > 9_000_000));
-                continue;
-            }
             assert_eq!(spaced.drop_us, None, "{name} {queue_pct} %");
             if let Some((_, window)) = spaced.exit {
                 let part = f64::from(window) / path.bdp() as f64;
@@ -100,61 +94,32 @@ fn a_gain_is_bounded_by_the_queue() {
     }
 }
 
-/// Jitter of the ACKs up to a tenth of the RTT makes the estimate low and late, ACKs that wait and arrive at once do
-/// not harm it. Where they arrive one closely after the other it is far too high, and nothing is spaced.
+/// What the way back does is seen through where it is short compared with the RTT; a queue must hold what leaves unspaced
+/// until it is.
 #[test]
 fn what_the_way_back_does_to_the_estimate() {
-    let held = Back { hold_us: 5_000, ..CLEAR };
     let jitter = |jitter_us| Back { jitter_us, ..CLEAR };
+    let held = |hold_us| Back { hold_us, ..CLEAR };
     for queue_pct in [10, 25, 100] {
-        for (name, back, least) in [
-            ("jitter 1 ms", jitter(1_000), 0.95),
-            ("jitter 10 ms", jitter(10_000), 0.9),
-            ("jitter 60 ms", jitter(60_000), 0.7),
-            ("held 5 ms", held, 0.95),
-            ("held 5 ms, 5 us apart", Back { gap_us: 5, ..held }, f64::INFINITY),
-            ("jitter 10 ms, 5 us apart", Back { gap_us: 5, ..jitter(10_000) }, f64::INFINITY),
+        for (name, back, least, smallest_queue) in [
+            ("jitter 1 ms", jitter(1_000), 0.95, 10),
+            ("jitter 10 ms", jitter(10_000), 0.95, 25),
+            ("held 5 ms", held(5_000), 0.95, 25),
+            ("held 5 ms, 5 us apart", Back { gap_us: 5, ..held(5_000) }, 0.95, 25),
+            ("jitter 10 ms, 5 us apart", Back { gap_us: 5, ..jitter(10_000) }, 0.95, 25),
         ] {
             let path = Path { queue_pct, back, ..GEO };
             let transfer = carry("spacing", &[], path);
             println!("{}", line(name, &path, &transfer));
+            if queue_pct < smallest_queue {
+                continue;
+            }
             let window = transfer.exit.map(|(_, window)| f64::from(window) / path.bdp() as f64);
-            if least.is_infinite() || (queue_pct == 10 && back.jitter_us == 60_000) {
-                assert!(window.is_none() && transfer.drop_us.is_some(), "{name} {queue_pct} %");
-            } else {
-                assert!(
-                    window.is_some_and(|part| (least..1.1).contains(&part)),
-                    "{name} {queue_pct} % {window:?}"
-                );
-                assert_eq!(transfer.drop_us, None, "{name} {queue_pct} %");
-            }
-        }
-    }
-}
-
-/// Pairs longer than a batch of ACKs, or than what jitter bunches, tell the bottleneck again, and cost nothing where
-/// ACKs come as they should.
-#[test]
-fn longer_pairs_see_through_batches_of_acks() {
-    let batches = |hold_us, jitter_us| Back { hold_us, jitter_us, gap_us: 5 };
-    for queue_pct in [10, 25, 100] {
-        for (name, back, least, smallest_queue) in [
-            ("as they come", CLEAR, 1.0, 10),
-            ("held 5 ms, 5 us apart", batches(5_000, 0), 0.95, 10),
-            ("jitter 10 ms, 5 us apart", batches(0, 10_000), 0.85, 25),
-        ] {
-            for pair_min_us in [1_000, 2_000, 4_000] {
-                let path = Path { queue_pct, back, ..GEO };
-                let transfer = carry("spacing", &[&format!("pair_min_us={pair_min_us}")], path);
-                println!("{}", line(&format!("{name}, {pair_min_us}"), &path, &transfer));
-                if queue_pct < smallest_queue {
-                    continue;
-                }
-                let window = transfer.exit.map(|(_, window)| f64::from(window) / path.bdp() as f64);
-                let near = window.is_some_and(|part| (least..1.05).contains(&part));
-                assert!(near, "{name}, {pair_min_us}, {queue_pct} %: {window:?}");
-                assert_eq!(transfer.drop_us, None, "{name}, {pair_min_us}, {queue_pct} %");
-            }
+            assert!(
+                window.is_some_and(|part| (least..1.1).contains(&part)),
+                "{name} {queue_pct} % {window:?}"
+            );
+            assert_eq!(transfer.drop_us, None, "{name} {queue_pct} %");
         }
     }
 }

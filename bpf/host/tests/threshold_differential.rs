@@ -1,14 +1,13 @@
-//! threshold against 002's equations in floating point, with sorted medians: the same reaction to every loss but where
-//! the estimate's error reaches over a limit, and the same threshold within that error.
+//! threshold against 002's equations in floating point: the same reaction to every loss but where what is rounded reaches
+//! over a limit, and the same threshold within that.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;
 
 use common::differential::seeds;
-use common::pair_model::{PairModel, Step, random_pair_min};
+use common::pair_model::{PairModel, Step, Told};
 use common::pair_traffic::paired_sequence;
-use common::pairs::{bounds, sorted_median};
 use common::random::Random;
 use onramp_algorithm::{Ack, Flow, Parameters, ack_flag, find};
 
@@ -18,7 +17,6 @@ struct Settings {
     gamma_pct: u64,
     margin_pct: u64,
     cross_pct: u64,
-    pair_min_us: u64,
 }
 
 impl Settings {
@@ -28,13 +26,11 @@ impl Settings {
             gamma_pct: 1 + random.below(50),
             margin_pct: random.below(51),
             cross_pct: if random.once_in(2) { 0 } else { random.below(96) },
-            pair_min_us: random_pair_min(random),
         }
     }
 
     fn parameters(&self) -> Parameters {
-        let words =
-            [u64::from(!self.fixed), self.gamma_pct, self.margin_pct, self.cross_pct, self.pair_min_us];
+        let words = [u64::from(!self.fixed), self.gamma_pct, self.margin_pct, self.cross_pct];
         Parameters::from_words(find("threshold").unwrap(), &words).unwrap()
     }
 }
@@ -66,22 +62,32 @@ impl Equations {
 struct Model {
     pairs: PairModel,
     rate: Option<u64>,
-    largest_us: u32,
+    /// Largest RTT of the round under way, and of the one before.
+    round_us: u32,
+    round_before_us: u32,
 }
 
 impl Model {
-    fn on_ack(&mut self, set: &Settings, ack: &Ack) -> &'static str {
-        self.largest_us = self.largest_us.max(ack.rtt_us.max(0).unsigned_abs());
-        match self.pairs.on_ack(ack, set.pair_min_us) {
+    fn on_ack(&mut self, ack: &Ack) -> &'static str {
+        let step = self.pairs.on_ack(ack);
+        if matches!(step, Step::Over(_)) {
+            self.round_before_us = std::mem::take(&mut self.round_us);
+        }
+        self.round_us = self.round_us.max(ack.rtt_us.max(0).unsigned_abs());
+        match step {
             Step::Begun => "warming_up",
             Step::Open if ack.flags & ack_flag::APP_LIMITED != 0 => "app_limited",
             Step::Open => "round_open",
-            Step::Over(rates) if rates.is_empty() => "no_pairs",
-            Step::Over(rates) => {
-                self.rate = sorted_median(&rates);
+            Step::Over(Told::Settled(rate)) => {
+                self.rate = Some(rate);
                 "estimated"
             }
+            Step::Over(_) => "dropped",
         }
+    }
+
+    fn largest_us(&self) -> u32 {
+        self.round_us.max(self.round_before_us)
     }
 
     /// Whether a threshold and its reaction may follow a loss.
@@ -95,30 +101,26 @@ impl Model {
             let window = u64::from(ack.cwnd) * set.gamma_pct / 100;
             return reaction == 1 && u64::from(threshold) == window.max(2);
         }
-        let (Some(rate), true) = (self.rate, ack.min_rtt_us > 0 && self.largest_us > ack.min_rtt_us) else {
+        let (Some(rate), true) = (self.rate, ack.min_rtt_us > 0 && self.largest_us() > ack.min_rtt_us) else {
             return reaction == 3 && threshold == base;
         };
-        let (low, high) = bounds(rate);
-        let [low, high] = [low, high].map(|rate| {
-            let left = rate as f64 / f64::from(ack.mss);
-            let seconds = |us: u32| f64::from(us) / 1e6;
-            Equations::seen(
-                left,
-                set.cross_pct as f64 / 100.0,
-                seconds(ack.min_rtt_us),
-                seconds(self.largest_us),
-            )
-        });
+        let seconds = |us: u32| f64::from(us) / 1e6;
+        let seen = Equations::seen(
+            rate as f64 / f64::from(ack.mss),
+            set.cross_pct as f64 / 100.0,
+            seconds(ack.min_rtt_us),
+            seconds(self.largest_us()),
+        );
         // A segment's time is rounded down to microseconds, gmax to thousandths.
-        let slack = 1.0 / f64::from(self.largest_us);
-        let (least, most) = (low.gamma_max - 0.001, high.gamma_max * (1.0 + slack) + 1e-9);
+        let slack = 1.0 / f64::from(self.largest_us());
+        let (least, most) = (seen.gamma_max - 0.001, seen.gamma_max * (1.0 + slack) + 1e-9);
         match reaction {
             2 => {
                 let margin = 1.0 - set.margin_pct as f64 / 100.0;
                 let factor = |gamma: f64| (gamma * margin).clamp(0.25, 0.501);
                 least <= 0.501
                     && most > 0.25
-                    && threshold_is(low.path * (factor(least) - 0.001), (high.path + 1.0) * factor(most))
+                    && threshold_is(seen.path * (factor(least) - 0.001), (seen.path + 1.0) * factor(most))
             }
             4 => threshold == base && least <= 0.251,
             5 => threshold == base && most > 0.5,
@@ -155,13 +157,13 @@ fn compare(seed: u64, reactions: &mut [u64; 6]) {
                 flow.export("gamma_max"),
                 flow.export("path"),
                 model.rate,
-                model.largest_us,
+                model.largest_us(),
             );
             reactions[reaction as usize] += 1;
         }
         let verdict = flow.on_ack(&ack);
         let name = flow.algorithm().outcome_name(verdict.outcome);
-        assert_eq!(name, model.on_ack(&settings, &ack), "ACK {number}, seed {seed}: {ack:?}");
+        assert_eq!(name, model.on_ack(&ack), "ACK {number}, seed {seed}: {ack:?}");
         assert_eq!((verdict.cwnd, verdict.ssthresh, verdict.growth, verdict.pacing_rate), (0, 0, 0, 0));
     }
 }

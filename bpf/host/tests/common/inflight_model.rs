@@ -3,6 +3,7 @@
 use onramp_algorithm::{Ack, Parameters, Verdict, ack_flag, find, growth};
 
 use super::differential;
+use super::pair_model::Told;
 use super::random::Random;
 use super::spacing_model::Policy;
 
@@ -46,6 +47,8 @@ pub struct Model {
     /// Time and bytes acknowledged where the sample under way began.
     begin: Option<(u64, u64)>,
     last_us: u64,
+    /// Bytes acknowledged beyond which the round ends.
+    round_end: Option<u64>,
     policy: Policy,
 }
 
@@ -58,6 +61,7 @@ impl differential::Model for Model {
 
     fn restart(&mut self) {
         self.begin = None;
+        self.round_end = None;
         self.policy = Policy::default();
     }
 
@@ -67,32 +71,45 @@ impl differential::Model for Model {
 }
 
 impl Model {
-    fn measure(&mut self, set: &Settings, ack: &Ack) -> bool {
+    fn measure(&mut self, set: &Settings, ack: &Ack) {
         let pause_us = set.sample_us.max(u64::from(ack.min_rtt_us) / 8);
         let silent = ack.now_us - self.last_us > pause_us || ack.flags & ack_flag::APP_LIMITED != 0;
         self.last_us = ack.now_us;
         let here = Some((ack.now_us, ack.bytes_acked));
         let Some((at, acked)) = self.begin.filter(|_| !silent) else {
             self.begin = here;
-            return false;
+            return;
         };
         let us = ack.now_us - at;
         if us < set.sample_us {
-            return false;
+            return;
         }
         let sample = ((ack.bytes_acked - acked) * 1_000_000 / us).min(1 << 34);
         let past = self.samples.min(15);
         self.samples += 1;
         self.bandwidth = Some((past * self.bandwidth.unwrap_or(0) + sample) / (past + 1));
         self.begin = here;
-        true
+    }
+
+    /// Whether the first of what was not yet sent when the round began is acknowledged.
+    fn round_over(&mut self, ack: &Ack) -> bool {
+        if self.round_end.is_some_and(|end| ack.bytes_acked <= end) {
+            return false;
+        }
+        self.round_end.replace(ack.bytes_acked + u64::from(ack.bytes_outstanding)).is_some()
     }
 
     /// One ACK: the verdict, its outcome by name.
     pub fn on_ack(&mut self, set: &Settings, ack: &Ack) -> (&'static str, Verdict) {
         let mut verdict = Verdict::default();
-        if self.measure(set, ack) {
-            self.policy.round(self.bandwidth, 0, ack);
+        self.measure(set, ack);
+        if self.round_over(ack) {
+            let told = match self.bandwidth {
+                None => Told::Coarse,
+                Some(rate) if self.samples < 16 => Told::Unsettled(rate),
+                Some(rate) => Told::Settled(rate),
+            };
+            self.policy.round(told, 0, ack);
         }
         if set.pacing && ack.cwnd < ack.ssthresh {
             verdict.pacing_rate = self.policy.rate(100, ack);

@@ -21,6 +21,8 @@ pub struct Path {
     pub queue_pct: u64,
     /// What becomes of the ACKs.
     pub back: Back,
+    /// Of the jitter.
+    pub seed: u64,
 }
 
 /// The way back.
@@ -63,7 +65,7 @@ impl Path {
         Sender {
             path: self,
             segments,
-            random: Random(1),
+            random: Random(self.seed),
             flight: VecDeque::new(),
             link_free_ns: 0,
             ack_ns: 0,

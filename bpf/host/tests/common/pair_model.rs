@@ -1,25 +1,53 @@
-//! The estimator of ACK pairs once more, written from its description alone: all rates of a round in a list.
+//! The estimator of ACK pairs once more, written from its description alone: all ACKs of a round in a list.
 
 use onramp_algorithm::{Ack, ack_flag};
 
-use super::random::Random;
+/// One pair: bytes and microseconds.
+type Pair = (u64, u64);
 
-/// Rates that a round is judged by, at most.
-const COUNTED: usize = 65_535;
+/// What a round told, in the words of the description.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Told {
+    /// Nothing: too few pairs, or too long silences.
+    Coarse,
+    /// Sent no faster than acknowledged: only this much, bytes per second.
+    SenderLimited(u64),
+    /// A rate that the round before does not agree with.
+    Unsettled(u64),
+    /// The rate of the bottleneck.
+    Settled(u64),
+}
+
+impl Told {
+    /// The rate, however well it is told.
+    pub fn rate(self) -> Option<u64> {
+        match self {
+            Self::Coarse => None,
+            Self::SenderLimited(rate) | Self::Unsettled(rate) | Self::Settled(rate) => Some(rate),
+        }
+    }
+}
 
 /// One flow.
 #[derive(Default)]
 pub struct PairModel {
-    /// Arrival and bytes acknowledged of the ACK that the next one may make a pair with.
-    first: Option<(u64, u64)>,
-    /// Bytes acknowledged beyond which the round ends.
-    end: Option<u64>,
-    rates: Vec<u64>,
+    round: Option<Round>,
+    /// Time per byte of the round before, if it told one.
+    before: Option<u64>,
 }
 
-/// A random `pair_min_us`: mostly what 000 has.
-pub fn random_pair_min(random: &mut Random) -> u64 {
-    if random.once_in(2) { 1 } else { 1 + (random.below(1_000_000) >> random.below(20)) }
+/// The round under way.
+struct Round {
+    end: u64,
+    least: u64,
+    /// The first ACK of the pair under way, and the longest silence so far.
+    pair: Option<(u64, u64, u64)>,
+    /// Bytes acknowledged where the newest pair began.
+    last_pair: u64,
+    pairs: Vec<Pair>,
+    /// Time and bytes of every ACK that acknowledged something.
+    acks: Vec<(u64, u64)>,
+    rtts: Vec<u64>,
 }
 
 /// What an ACK did to the round.
@@ -29,33 +57,133 @@ pub enum Step {
     Begun,
     /// It is in it.
     Open,
-    /// It is the last; the round's rates.
-    Over(Vec<u64>),
+    /// It is the first of the next; what the round told.
+    Over(Told),
 }
 
 impl PairModel {
-    /// One ACK; those closer together than `apart` microseconds are one.
-    pub fn on_ack(&mut self, ack: &Ack, apart: u64) -> Step {
+    /// One ACK.
+    pub fn on_ack(&mut self, ack: &Ack) -> Step {
         let limited = ack.flags & ack_flag::APP_LIMITED != 0;
-        let news = self.first.map(|(at, acked)| (ack.now_us - at, ack.bytes_acked - acked));
-        if let Some((us, bytes @ 1..)) = news
-            && us >= apart
-            && !limited
-            && self.rates.len() < COUNTED
-        {
-            self.rates.push(bytes * 1_000_000 / us);
-        }
-        self.first = match news {
-            _ if limited || ack.bytes_outstanding == 0 => None,
-            Some((us, bytes)) if us < apart || bytes == 0 => self.first,
-            _ => Some((ack.now_us, ack.bytes_acked)),
+        let step = match &mut self.round {
+            Some(round) if ack.bytes_acked <= round.end => {
+                round.measure(ack, limited);
+                Step::Open
+            }
+            round => {
+                let ended = round.take();
+                self.round = Some(Round::begin(ack));
+                ended.map_or(Step::Begun, |round| Step::Over(self.judge(&round)))
+            }
         };
-        match self.end {
-            Some(end) if ack.bytes_acked <= end => return Step::Open,
-            _ => {}
+        if limited || ack.bytes_outstanding == 0 {
+            self.round.as_mut().unwrap().pair = None;
         }
-        let begun = self.end.is_none();
-        self.end = Some(ack.bytes_acked + u64::from(ack.bytes_outstanding));
-        if begun { Step::Begun } else { Step::Over(std::mem::take(&mut self.rates)) }
+        step
+    }
+
+    fn judge(&mut self, round: &Round) -> Told {
+        let before = self.before.take();
+        let Some(spent) = round.spent() else { return Told::Coarse };
+        let rate = 1_000_000_000_000 / spent;
+        if round.sender_limited() {
+            return Told::SenderLimited(rate);
+        }
+        self.before = Some(spent);
+        let agrees = |other: u64| spent <= other + other / 4 && other <= spent + spent / 4;
+        if round.dense(12) || before.is_some_and(agrees) {
+            Told::Settled(rate)
+        } else {
+            Told::Unsettled(rate)
+        }
+    }
+}
+
+impl Round {
+    fn begin(ack: &Ack) -> Self {
+        Self {
+            end: ack.bytes_acked + u64::from(ack.bytes_outstanding),
+            least: (u64::from(ack.bytes_outstanding) / 16).max(1),
+            pair: Some((ack.now_us, ack.bytes_acked, 0)),
+            last_pair: ack.bytes_acked,
+            pairs: Vec::new(),
+            acks: vec![(ack.now_us, ack.bytes_acked)],
+            rtts: vec![ack.rtt_us.max(0) as u64],
+        }
+    }
+
+    fn measure(&mut self, ack: &Ack, limited: bool) {
+        let newest = self.newest();
+        if ack.bytes_acked == newest.1 {
+            return;
+        }
+        let silence = ack.now_us - newest.0;
+        self.acks.push((ack.now_us, ack.bytes_acked));
+        if ack.rtt_us > 0 {
+            self.rtts.push(ack.rtt_us as u64);
+        }
+        let here = |silence| Some((ack.now_us, ack.bytes_acked, silence));
+        let Some((at, acked, longest)) = self.pair else {
+            self.pair = here(0);
+            self.last_pair = ack.bytes_acked;
+            return;
+        };
+        let (bytes, us) = (ack.bytes_acked - acked, ack.now_us - at);
+        let halvings = (bytes / self.least).min(31);
+        if halvings > 0 && us > 0 && silence >= longest >> halvings {
+            if !limited {
+                self.pairs.push((bytes, us));
+            }
+            self.pair = here(silence);
+            self.last_pair = ack.bytes_acked;
+        } else {
+            self.pair = Some((at, acked, longest.max(silence)));
+        }
+    }
+
+    fn newest(&self) -> (u64, u64) {
+        self.acks[self.acks.len() - 1]
+    }
+
+    fn span_us(&self) -> u64 {
+        self.newest().0 - self.acks[0].0
+    }
+
+    /// Whether no silence but the last is more than this part of the round.
+    fn dense(&self, part: u64) -> bool {
+        let silences = self.acks.windows(2).map(|two| two[1].0 - two[0].0);
+        silences.take(self.acks.len().saturating_sub(2)).all(|silence| silence * part <= self.span_us())
+    }
+
+    /// Picoseconds per byte, unless the round is too coarse.
+    fn spent(&self) -> Option<u64> {
+        let mut spent: Vec<u64> = self
+            .pairs
+            .iter()
+            .take(16)
+            .map(|(bytes, us)| (us * 1_000_000 / bytes).clamp(59, u64::from(u32::MAX) - 1))
+            .collect();
+        let bytes = self.newest().1 - self.acks[0].1;
+        let left = self.newest().1 - self.last_pair;
+        if spent.len() < 4 || left > self.least * 4 || !self.dense(6) {
+            return None;
+        }
+        let count = spent.len() as u64;
+        let whole = self.span_us() * 1_000_000 / bytes * (count + 1) / count;
+        spent.sort_unstable();
+        let aside = spent.len() / 4;
+        let middle = &spent[aside..spent.len() - aside];
+        if middle[middle.len() - 1] > 2 * middle[0] {
+            return None;
+        }
+        Some((middle.iter().sum::<u64>() / middle.len() as u64).min(whole).max(59))
+    }
+
+    /// Sent over more than four fifths of the time over which it was acknowledged.
+    fn sender_limited(&self) -> bool {
+        let (first, last) = (self.rtts[0], self.rtts[self.rtts.len() - 1]);
+        let span = self.span_us() as i64;
+        let sent_over = span - (last as i64 - first as i64);
+        first > 0 && last > 0 && 5 * sent_over > 4 * span
     }
 }

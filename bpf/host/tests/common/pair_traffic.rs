@@ -5,10 +5,52 @@ use onramp_algorithm::{Ack, ack_flag};
 use super::random::Random;
 use super::traffic::plausible_acks;
 
-/// [`paired_acks`] for a comparison: one sequence in a hundred is long.
+/// [`paired_acks`] for a comparison, or [`trains`]: one sequence in a hundred is long.
 pub fn paired_sequence(random: &mut Random) -> Vec<Ack> {
     let length = if random.once_in(100) { 1_500 } else { 60 };
-    paired_acks(random, length)
+    let acks = paired_acks(random, length);
+    if random.once_in(2) { trains(random, acks) } else { acks }
+}
+
+/// These ACKs in rounds, each at the rate of a bottleneck, more or less, with pauses between them.
+fn trains(random: &mut Random, mut acks: Vec<Ack>) -> Vec<Ack> {
+    let Some(first) = acks.first().copied() else { return acks };
+    let (mut now_us, mut bytes_acked) = (first.now_us, first.bytes_acked);
+    let base_us = 1 + (random.below(1 << 24) >> random.below(12));
+    let (jittered, queueing, mixed) = (random.once_in(3), !random.once_in(3), random.once_in(4));
+    let unknown = random.once_in(6);
+    let bytes = 1 + random.below(1 << 16);
+    let mut gap_us = 2 + random.below(1_000);
+    let (mut left, mut late_us) = (0, 0);
+    for ack in &mut acks {
+        let begins = left == 0;
+        if begins {
+            now_us += random.below(50) * gap_us;
+            left = 3 + random.below(30);
+            late_us = 0;
+            if mixed && random.once_in(3) {
+                gap_us = 2 + random.below(1_000);
+            }
+        }
+        let step_us = if jittered { random.below(2 * gap_us) } else { gap_us };
+        now_us += step_us;
+        bytes_acked += bytes;
+        late_us += if queueing { step_us / 2 } else { 0 };
+        left -= 1;
+        ack.now_us = now_us;
+        ack.bytes_acked = bytes_acked;
+        ack.bytes_outstanding = if begins { left * bytes } else { left * bytes + 1 } as u32;
+        ack.bytes_sent = bytes_acked + u64::from(ack.bytes_outstanding);
+        if ack.rtt_us >= 0 {
+            ack.rtt_us = (base_us + late_us) as i32;
+        }
+        ack.min_rtt_us = if unknown { 0 } else { base_us as u32 };
+        if random.once_in(2) {
+            let path = bytes * base_us / gap_us / u64::from(ack.mss);
+            ack.cwnd = ((2 * path) >> random.below(7)).clamp(2, 1 << 30) as u32;
+        }
+    }
+    acks
 }
 
 /// Plausible ACKs, some of them in the same microsecond or under an application limit, with nothing in flight where the

@@ -1,35 +1,19 @@
-//! Rounds of ACK pairs with given rates, for the algorithms that measure them.
+//! Rounds of ACKs at given rates, for the algorithms that measure them.
 
 use onramp_algorithm::{Ack, Flow, Verdict, find};
 
-/// Bytes in flight at the start of a round unless set.
-const WINDOW: u32 = 1 << 31;
-
-/// The median as sorting tells it: of an even number the lower one of the two; `None` of none.
-pub fn sorted_median(rates: &[u64]) -> Option<u64> {
-    let mut sorted = rates.to_vec();
-    sorted.sort_unstable();
-    sorted.get(rates.len().checked_sub(1)? / 2).copied()
-}
-
-/// Lowest and highest rate that the sketch tells apart.
-pub const ENDS: (u64, u64) = (1 << 10, (1 << 34) - 1);
-
-/// Largest relative error of the sketch's median, in hundredths of a percent, and what rounding adds.
-pub fn bounds(exact: u64) -> (u64, u64) {
-    let exact = exact.clamp(ENDS.0, ENDS.1);
-    let error = exact * 271 / 10_000 + 2;
-    (exact - error, exact + error)
-}
+/// ACKs of a round, the one that begins it not counted, and bytes that each acknowledges.
+pub const ACKS: u64 = 20;
+pub const BYTES: u64 = 10_000;
+/// Between a round's last ACK and the next one's first.
+const PAUSE_US: u64 = 50_000;
 
 /// One flow and the ACK that it is given next; what a test does not touch stays as it was.
 pub struct Rounds {
     pub flow: Flow,
     pub ack: Ack,
-    /// Bytes in flight at the ACK that ends a round.
-    pub window: u32,
-    /// Bytes acknowledged at which the round ends, once they are passed.
-    end: u64,
+    /// What a round's first ACK has as its RTT.
+    pub rtt_us: i32,
 }
 
 impl Rounds {
@@ -45,9 +29,10 @@ impl Rounds {
             cwnd: 100,
             ssthresh: u32::MAX,
             mss: 1_000,
+            bytes_outstanding: (ACKS * BYTES) as u32,
             ..Ack::default()
         };
-        Self { flow: Flow::new(parameters), ack, window: WINDOW, end: 0 }
+        Self { flow: Flow::new(parameters), ack, rtt_us: 100_000 }
     }
 
     /// A flow that has had its first ACK, which begins a round.
@@ -58,53 +43,40 @@ impl Rounds {
     }
 
     /// The first ACK of a slow start.
-    pub fn begin(&mut self) {
-        self.ack.bytes_outstanding = self.window;
-        self.end = self.ack.bytes_acked + u64::from(self.window);
-        assert_eq!(self.acknowledge(), "warming_up");
-    }
-
-    /// The next ACK as it is; the name of its outcome.
-    pub fn acknowledge(&mut self) -> &'static str {
-        let verdict = self.flow.on_ack(&self.ack);
-        self.name(&verdict)
-    }
-
-    /// The next ACK, so much later and with so many bytes more.
-    pub fn pair(&mut self, us: u64, bytes: u64) -> Verdict {
-        self.ack.now_us += us;
-        self.ack.bytes_acked += bytes;
-        let end = self.ack.bytes_acked > self.end;
-        if end {
-            self.end = self.ack.bytes_acked + u64::from(self.window);
-        }
-        self.ack.bytes_outstanding = if end { self.window } else { (self.end - self.ack.bytes_acked) as u32 };
-        // A round's last byte but one: something is in flight, sent since the round began.
-        self.ack.bytes_outstanding = self.ack.bytes_outstanding.max(1);
+    pub fn begin(&mut self) -> Verdict {
+        self.ack.rtt_us = self.rtt_us;
         self.flow.on_ack(&self.ack)
     }
 
-    /// The rest of the round in pairs of about these rates; its last verdict, and the rates as they were.
-    pub fn round(&mut self, rates: &[u64]) -> (Verdict, Vec<u64>) {
-        let (last, others) = rates.split_last().expect("a rate");
-        let mut exact = Vec::with_capacity(rates.len());
-        for rate in others {
-            let us = (2_000_000_000 / rate).max(1);
-            let bytes = (rate * us / 1_000_000).max(1);
-            let verdict = self.pair(us, bytes);
-            assert!(self.is_open(&verdict), "the round ended early: {}", self.name(&verdict));
-            exact.push(bytes * 1_000_000 / us);
-        }
-        let bytes = self.end + 1 - self.ack.bytes_acked;
-        let us = (bytes * 1_000_000 / last).max(1);
-        let verdict = self.pair(us, bytes);
-        assert!(!self.is_open(&verdict), "the round did not end");
-        exact.push(bytes * 1_000_000 / us);
-        (verdict, exact)
+    /// The next ACK, so much later and with so many bytes more.
+    pub fn next(&mut self, us: u64, bytes: u64) -> Verdict {
+        self.ack.now_us += us;
+        self.ack.bytes_acked += bytes;
+        self.flow.on_ack(&self.ack)
     }
 
-    fn is_open(&self, verdict: &Verdict) -> bool {
-        self.name(verdict) == "round_open"
+    /// The rest of a round in which bytes arrive after these times, and the first ACK of the next. A queue builds up:
+    /// the RTT rises by half of the time that passes.
+    pub fn round_of(&mut self, acks: &[(u64, u64)]) -> Verdict {
+        let mut left = u64::from(self.ack.bytes_outstanding);
+        for (us, bytes) in acks {
+            self.ack.rtt_us += (us / 2) as i32 * i32::from(self.rtt_us > 0);
+            self.next(*us, *bytes);
+            left = left.saturating_sub(*bytes);
+        }
+        self.ack.rtt_us = self.rtt_us;
+        self.next(PAUSE_US, left + BYTES)
+    }
+
+    /// A round of evenly spaced ACKs at about this rate, bytes per second; the verdict at its end.
+    pub fn round(&mut self, rate: u64) -> Verdict {
+        self.round_of(&[((BYTES * 1_000_000).div_ceil(rate), BYTES); ACKS as usize])
+    }
+
+    /// Two rounds at this rate; the verdict at the end of the second.
+    pub fn rounds(&mut self, rate: u64) -> Verdict {
+        self.round(rate);
+        self.round(rate)
     }
 
     /// Name of a verdict's outcome.
@@ -115,10 +87,5 @@ impl Rounds {
     /// The first value of an export.
     pub fn read(&self, export: &str) -> u32 {
         self.flow.export(export)[0]
-    }
-
-    /// The counts of the histogram's bins, lowest rate first.
-    pub fn histogram(&self) -> Vec<u32> {
-        self.flow.export("histogram").iter().flat_map(|two| [two & 0xffff, two >> 16]).collect()
     }
 }

@@ -1,10 +1,9 @@
 //! spacing once more, written from its description alone, over the model of ACK pairs. Its parameters as plain values.
 
-use onramp_algorithm::{Ack, Parameters, Verdict, find};
+use onramp_algorithm::{Ack, Parameters, Verdict, ack_flag, find};
 
 use super::differential;
-use super::pair_model::{PairModel, Step, random_pair_min};
-use super::pairs::sorted_median;
+use super::pair_model::{PairModel, Step, Told};
 use super::random::Random;
 
 /// The parameters.
@@ -14,7 +13,6 @@ pub struct Settings {
     pub gain: u64,
     pub min_rate: u64,
     pub exit: u64,
-    pub pair_min_us: u64,
 }
 
 impl differential::Settings for Settings {
@@ -24,40 +22,26 @@ impl differential::Settings for Settings {
             gain: 100 + random.below(101),
             min_rate: if random.once_in(2) { 0 } else { random.below(1 << 34) >> random.below(34) },
             exit: if random.once_in(4) { 0 } else { 1 + (random.below(1_000) >> random.below(4)) },
-            pair_min_us: random_pair_min(random),
         }
     }
 
     fn parameters(&self) -> Parameters {
-        let words = [self.rate, self.gain, self.min_rate, self.exit, self.pair_min_us];
+        let words = [self.rate, self.gain, self.min_rate, self.exit];
         Parameters::from_words(find("spacing").unwrap(), &words).unwrap()
     }
 }
 
-/// The rate that stands for one in the sketch: the harmonic mean of the edges of its bin, of which there are 18 to an
-/// octave from 2^10 to 2^34.
-pub fn quantized(rate: u64) -> u64 {
-    let rate = rate.clamp(1 << 10, (1 << 34) - 1);
-    let octave = 1_u64 << rate.ilog2();
-    let step = (rate - octave) * 18 / octave;
-    let (low, high) = (u128::from(18 + step), u128::from(19 + step));
-    (u128::from(octave) * 2 * low * high / (18 * (low + high))) as u64
-}
-
-/// What unspaced data leave at.
-pub const UNLIMITED: u64 = u64::MAX;
-
 /// The policy of spacing by an estimate.
 #[derive(Default)]
 pub struct Policy {
+    /// Bytes per second, in whole kB/s.
     estimate: Option<u64>,
-    medians: Vec<u64>,
     spaced: bool,
 }
 
 /// Bytes that a path holds.
 fn holds(rate: u64, ack: &Ack) -> u64 {
-    (u128::from(rate) * u128::from(ack.min_rtt_us) / 1_000_000) as u64
+    (u128::from(rate.min(1 << 34)) * u128::from(ack.min_rtt_us.min(1 << 29)) / 1_000_000) as u64
 }
 
 fn window(ack: &Ack) -> u64 {
@@ -65,24 +49,34 @@ fn window(ack: &Ack) -> u64 {
 }
 
 impl Policy {
-    /// A round ended with this median.
-    pub fn round(&mut self, median: Option<u64>, min_rate: u64, ack: &Ack) {
-        self.medians.push(median.unwrap_or(0));
-        if self.spaced {
-            self.estimate = self.estimate.max(median);
+    /// A round ended.
+    pub fn round(&mut self, told: Told, min_rate: u64, ack: &Ack) {
+        let whole = |rate: u64| Some(rate.min(1 << 34) / 1_000 * 1_000).filter(|rate| *rate > 0);
+        if let (true, Some(now)) = (self.spaced, self.estimate) {
+            let most = now * 112 / 100;
+            self.estimate = whole(now.max(told.rate().unwrap_or(0).min(most)));
             return;
         }
-        let last: Vec<u64> = self.medians.iter().rev().take(2).copied().collect();
-        let agreed = last.len() == 2 && last.iter().all(|a| last.iter().all(|b| *a <= b + b / 4));
-        let estimate = median.filter(|rate| *rate > min_rate && holds(*rate, ack) >= window(ack));
-        self.estimate = estimate.filter(|_| agreed);
+        self.estimate = match told {
+            Told::Settled(rate) if rate > min_rate && holds(rate, ack) >= window(ack) => whole(rate),
+            _ => None,
+        };
     }
 
-    /// The rate to send at.
+    /// The estimate that is in use.
+    pub fn spaced_at(&self) -> Option<u64> {
+        self.estimate.filter(|_| self.spaced)
+    }
+
+    /// The rate to send at; 0: nobody asks.
     pub fn rate(&mut self, gain: u64, ack: &Ack) -> u64 {
-        let Some(estimate) = self.estimate else { return UNLIMITED };
-        self.spaced |= 8 * window(ack) >= holds(estimate, ack);
-        if self.spaced { estimate * gain / 100 } else { UNLIMITED }
+        self.spaced |= self.estimate.is_some_and(|rate| 8 * window(ack) >= holds(rate, ack));
+        match self.estimate.filter(|_| self.spaced) {
+            Some(rate) if 2 * window(ack) < holds(rate, ack) => rate * gain.max(112) / 100,
+            Some(rate) => rate * gain / 100,
+            None if ack.flags & ack_flag::PACED == 0 || ack.min_rtt_us == 0 => 0,
+            None => 16 * (window(ack) * 1_000_000 / u64::from(ack.min_rtt_us)).min(1 << 34),
+        }
     }
 }
 
@@ -106,34 +100,48 @@ impl differential::Model for Model {
     }
 }
 
+/// Whether slow start is to end here, and the threshold that is set for it.
+pub fn reached(target: Option<u32>, ack: &Ack) -> (bool, u32) {
+    match target {
+        Some(target) if u64::from(ack.cwnd) + u64::from(ack.acked) >= u64::from(target) => {
+            (ack.cwnd >= target, target)
+        }
+        _ => (false, 0),
+    }
+}
+
 impl Model {
     /// One ACK: the verdict, its outcome by name.
     pub fn on_ack(&mut self, set: &Settings, ack: &Ack) -> (&'static str, Verdict) {
-        let step = self.pairs.on_ack(ack, set.pair_min_us);
+        let step = self.pairs.on_ack(ack);
         if set.rate > 0 {
             return ("spaced", Verdict { pacing_rate: set.rate, ..Verdict::default() });
         }
-        let over = if let Step::Over(rates) = step {
-            self.policy.round(sorted_median(&rates).map(quantized), set.min_rate, ack);
-            true
-        } else {
-            false
-        };
+        let over = matches!(step, Step::Over(_));
+        if let Step::Over(told) = step {
+            self.policy.round(told, set.min_rate, ack);
+        }
         let pacing_rate = self.policy.rate(set.gain, ack);
-        let verdict = Verdict { pacing_rate, ..Verdict::default() };
+        let mut verdict = Verdict { pacing_rate, ..Verdict::default() };
         let Some(estimate) = self.policy.estimate.filter(|_| self.policy.spaced) else {
             return ("unspaced", verdict);
         };
-        if set.exit == 0 || !(over || self.target.is_none()) {
+        if set.exit == 0 {
             return ("spaced", verdict);
         }
-        let segments = holds(estimate, ack) / u64::from(ack.mss) * set.exit / 100;
-        let target = segments.clamp(10, 0x7fff_fffe) as u32;
-        if target > ack.ssthresh && Some(ack.ssthresh) != self.target {
-            return ("threshold_kept", verdict);
+        let mut name = "spaced";
+        if over || self.target.is_none() {
+            let segments = holds(estimate, ack) / u64::from(ack.mss) * set.exit / 100;
+            let next = segments.clamp(10, 0x7fff_fffe) as u32;
+            name = "aimed";
+            if next > ack.ssthresh && ack.ssthresh != self.target.unwrap_or(0) {
+                name = "threshold_kept";
+            } else {
+                self.target = Some(next);
+            }
         }
-        self.target = Some(target);
-        let name = if target <= ack.cwnd { "exit" } else { "aimed" };
-        (name, Verdict { ssthresh: target, ..verdict })
+        let (exit, ssthresh) = reached(self.target, ack);
+        verdict.ssthresh = ssthresh;
+        (if exit { "exit" } else { name }, verdict)
     }
 }

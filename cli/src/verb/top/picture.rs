@@ -1,4 +1,4 @@
-//! Pictures of what some algorithms keep: SEARCH's bins and norm, BEST's histogram, HyStart++'s phase.
+//! Pictures of what some algorithms keep: SEARCH's bins and norm, BEST's ACK pairs, HyStart++'s phase.
 
 use super::model::Flow;
 use crate::units::{show_bytes, show_rate};
@@ -16,9 +16,9 @@ const BAR: u32 = 25;
 /// Thresholds of the two forms where none is set (003).
 const SEARCH_SENT_PCT: u64 = 26;
 const SEARCH_DELIVERED_PCT: u64 = 35;
-/// bpf/algorithm/rate_sketch.h: bins in an octave, and the logarithm to base 2 of the lowest rate in bytes per second.
-const SKETCH_STEPS: u32 = 18;
-const SKETCH_LOWEST: i32 = 10;
+/// bpf/algorithm/ack_pairs.h: picoseconds of a second, and what stands for a pair that is not there yet.
+const PICOSECONDS: u64 = 1_000_000_000_000;
+const NO_PAIR: u32 = u32::MAX;
 
 /// Of the flow's algorithm, if there is one.
 pub(super) fn picture(flow: &Flow) -> Option<Picture> {
@@ -69,26 +69,21 @@ fn bar(norm: u64, threshold: u64) -> String {
 }
 
 fn best(flow: &Flow) -> Option<Picture> {
-    let words = flow.export("histogram")?;
-    let bins: Vec<u64> =
-        words.iter().flat_map(|word| [u64::from(word & 0xffff), u64::from(word >> 16)]).collect();
-    let first = bins.iter().position(|pairs| *pairs != 0);
-    let last = bins.iter().rposition(|pairs| *pairs != 0);
+    let pairs = flow.export("pairs")?;
+    let rates: Vec<u64> =
+        pairs.iter().filter(|pair| **pair != NO_PAIR).map(|pair| bits_per_second(*pair)).collect();
     let estimate = u64::from(flow.value("estimate").unwrap_or(0)) * 8_000;
-    let mut lines = vec![format!("median of a round {}", show_rate(estimate))];
-    let (Some(first), Some(last)) = (first, last) else {
-        lines.push("no ACK pair in this round".into());
-        return Some(Picture { title: "rates of ACK pairs".into(), lines, bars: Vec::new() });
-    };
-    lines.push(format!("{} to {}", show_rate(lower_edge(first)), show_rate(lower_edge(last + 1))));
-    Some(Picture { title: "rates of ACK pairs".into(), lines, bars: bins[first..=last].to_vec() })
+    let mut lines = vec![format!("by a round {}", show_rate(estimate))];
+    lines.push(match (rates.iter().min(), rates.iter().max()) {
+        (Some(least), Some(most)) => format!("{} to {}", show_rate(*least), show_rate(*most)),
+        _ => "no ACK pair in this round".into(),
+    });
+    Some(Picture { title: "rates of ACK pairs".into(), lines, bars: rates })
 }
 
-/// Of a bin, bits per second.
-fn lower_edge(bin: usize) -> u64 {
-    let (octave, step) = (bin as u32 / SKETCH_STEPS, bin as u32 % SKETCH_STEPS);
-    let bytes = 2f64.powi(SKETCH_LOWEST + octave as i32) * (1.0 + f64::from(step) / f64::from(SKETCH_STEPS));
-    (bytes * 8.0) as u64
+/// Of a pair, kept as picoseconds per byte.
+fn bits_per_second(pair: u32) -> u64 {
+    8 * PICOSECONDS / u64::from(pair.max(1))
 }
 
 fn hystartpp(flow: &Flow) -> Option<Picture> {
@@ -121,9 +116,8 @@ mod tests {
     }
 
     #[test]
-    fn bins_begin_where_the_sketch_says() {
-        assert_eq!(lower_edge(0), 8 * 1024);
-        assert_eq!(lower_edge(18), 8 * 2048);
-        assert_eq!(lower_edge(9), 8 * 1536);
+    fn a_pair_is_a_rate() {
+        assert_eq!(bits_per_second(80_000), 100_000_000);
+        assert_eq!(bits_per_second(0), 8 * PICOSECONDS);
     }
 }

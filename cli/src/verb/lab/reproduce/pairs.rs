@@ -15,13 +15,14 @@ use onramp_loader::algorithm;
 pub(in crate::verb::lab) const PAIRS: &str = "pairs.json";
 /// The algorithm that keeps them.
 const ALGORITHM: &str = "best";
-/// Its histogram: steps of an octave and the logarithm to base 2 of the lowest rate (`bpf/algorithm/rate_sketch.h`).
-const STEPS: usize = 18;
-const LOWEST: i32 = 10;
+/// Picoseconds of a second: a pair is kept as picoseconds per byte (`bpf/algorithm/ack_pairs.h`) ...
+const PICOSECONDS: f64 = 1e12;
+/// ... and this stands for one that is not there yet.
+const NO_PAIR: u32 = u32::MAX;
 /// Connections that have sent less are not the download's.
 const DOWNLOAD_BYTES: u64 = 1_000_000;
 
-/// One connection: what it has sent, and the last look at the histogram of each of its rounds.
+/// One connection: what it has sent, and the last look at the pairs of each of its rounds.
 #[derive(Default)]
 struct Seen {
     bytes_sent: u64,
@@ -43,7 +44,7 @@ impl Collector {
         let seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let downloads = seen.values().filter(|flow| flow.bytes_sent >= DOWNLOAD_BYTES);
         let rounds = downloads.flat_map(|flow| &flow.rounds);
-        rounds.map(|(round, words)| RoundRates { round: round + 1, bins: bins(words) }).collect()
+        rounds.map(|(round, pairs)| RoundRates { round: round + 1, bins: bins(pairs) }).collect()
     }
 }
 
@@ -71,23 +72,24 @@ fn look(sight: &Sight<'_>, seen: &mut HashMap<u64, Seen>) {
     let exports = onramp_loader::exports(best, storage);
     let export =
         |name: &str| exports.iter().find(|(export, _)| export.name == name).map(|(_, values)| values);
-    let (Some(rounds), Some(histogram)) = (export("rounds"), export("histogram")) else { return };
+    let (Some(rounds), Some(pairs)) = (export("rounds"), export("pairs")) else { return };
     // No two connections begin in one microsecond.
     let flow = seen.entry(header.start_us).or_default();
     flow.bytes_sent = flow.bytes_sent.max(sight.info.bytes_sent);
-    if let (Some(round), true) = (rounds.first(), histogram.iter().any(|word| *word != 0)) {
-        flow.rounds.insert(*round, histogram.clone());
+    if let (Some(round), true) = (rounds.first(), pairs.iter().any(|pair| *pair != NO_PAIR)) {
+        flow.rounds.insert(*round, pairs.clone());
     }
 }
 
-/// Bins that are not empty, by the lower edges of their rates. Each word has two, the lower rate in its lower half.
-fn bins(words: &[u32]) -> Vec<(f64, u32)> {
-    let counts = words.iter().flat_map(|word| [word & 0xffff, word >> 16]);
-    let edge = |bin: usize| {
-        let part = (STEPS + bin % STEPS) as f64 / STEPS as f64;
-        part * 2_f64.powi(LOWEST + (bin / STEPS) as i32)
-    };
-    counts.enumerate().filter(|(_, count)| *count > 0).map(|(bin, count)| (edge(bin), count)).collect()
+/// Rates of pairs, each counted once, ascending.
+fn bins(pairs: &[u32]) -> Vec<(f64, u32)> {
+    let mut rates: Vec<f64> = pairs
+        .iter()
+        .filter(|pair| **pair != NO_PAIR)
+        .map(|pair| (PICOSECONDS / f64::from((*pair).max(1))).round())
+        .collect();
+    rates.sort_by(f64::total_cmp);
+    rates.into_iter().map(|rate| (rate, 1)).collect()
 }
 
 #[cfg(test)]
@@ -95,17 +97,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bins_have_the_rates_of_the_sketch() {
-        let mut words = vec![0; 216];
-        words[0] = 3;
-        words[9] = 2 << 16 | 1;
-        assert_eq!(bins(&words), [(1_024.0, 3), (2_048.0, 1), (2_048.0 * 19.0 / 18.0, 2)]);
+    fn pairs_are_rates_and_those_that_are_not_there_are_none() {
+        assert_eq!(bins(&[50_000, NO_PAIR, 100_000, NO_PAIR]), [(10_000_000.0, 1), (20_000_000.0, 1)]);
     }
 
     #[test]
     fn the_algorithm_exports_what_is_read() {
         let best = algorithm::find(ALGORITHM).unwrap();
         let names: Vec<_> = best.exports().map(|export| export.name).collect();
-        assert!(names.contains(&"rounds") && names.contains(&"histogram"), "{names:?}");
+        assert!(names.contains(&"rounds") && names.contains(&"pairs"), "{names:?}");
     }
 }

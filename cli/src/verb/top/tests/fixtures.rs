@@ -128,7 +128,7 @@ pub(super) fn app() -> App {
             add(exit(1, "search", ExitReason::Algorithm));
         }
     }
-    add(round(2, "best", 0, &[("estimate", &[12_500]), ("histogram", &[0; 126]), ("samples", &[40])]));
+    add(round(2, "best", 0, &[("estimate", &[12_500]), ("pairs", &[u32::MAX; 16])]));
     add(round(3, "hystartpp", 3, &[("phase", &[1]), ("css_rounds", &[2]), ("css_entries", &[1])]));
     for number in 0..8 {
         add(round(4, "plain", number, &[]));
