@@ -3,6 +3,7 @@
 mod attach;
 mod bench;
 mod completions;
+mod confirm;
 mod detach;
 mod doctor;
 mod expire;
@@ -32,6 +33,7 @@ use crate::output::Output;
 pub(crate) enum Verb {
     List(list::List),
     Attach(attach::Attach),
+    Confirm(confirm::Confirm),
     Detach(detach::Detach),
     Status(status::Status),
     Tune(tune::Tune),
@@ -59,6 +61,7 @@ impl Verb {
         match self {
             Self::List(verb) => verb.run(output),
             Self::Attach(verb) => verb.run(output),
+            Self::Confirm(verb) => verb.run(output),
             Self::Detach(verb) => verb.run(output),
             Self::Status(verb) => verb.run(output),
             Self::Tune(verb) => verb.run(output),

@@ -15,30 +15,12 @@ use crate::{follow, units};
 /// Options of every experiment.
 #[derive(Args, Clone, Debug)]
 pub(super) struct Common {
-    /// Bytes that each flow downloads [default: 80000000; with --all, 4 s at the link's rate and at least 7 BDP]
-    #[arg(long, value_name = "BYTES")]
+    /// Size of each flow's download, such as 80M [default: 80M; lab matrix: 4 s at the link's rate and at least 7 BDP]
+    #[arg(long, value_name = "SIZE", value_parser = units::bytes)]
     pub bytes: Option<u64>,
-    /// Seconds that each flow downloads, instead of a number of bytes
-    #[arg(long, value_name = "SECONDS", conflicts_with = "bytes")]
+    /// Time that each flow downloads, instead of a size: seconds, or such as 1m30s
+    #[arg(long, value_name = "TIME", value_parser = units::seconds, conflicts_with = "bytes")]
     pub seconds: Option<u32>,
-    /// Flows of each run, 1 to 64
-    #[arg(long, default_value_t = 1)]
-    flows: u16,
-    /// Time from the start of one flow to that of the next
-    #[arg(long, value_name = "TIME", default_value = "0s", value_parser = units::duration)]
-    stagger: Duration,
-    /// Meet a flow of this control of the kernel, which begins first; says what share it keeps
-    #[arg(long, value_name = "CONTROL")]
-    competitor: Option<String>,
-    /// How long before the others the competitor begins, seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = 10, requires = "competitor")]
-    lead: u32,
-    /// Also time the first so many bytes, several sizes with commas
-    #[arg(long, value_name = "BYTES,…", value_delimiter = ',')]
-    objects: Vec<u64>,
-    /// Change the link during each run: rate or delay of one direction, from a time on
-    #[arg(long = "at", value_name = "TIME:forward|return.rate|delay=VALUE", value_parser = change)]
-    changes: Vec<LinkChange>,
     /// Seed of the link's randomness in the first repetition
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
@@ -52,9 +34,32 @@ pub(super) struct Common {
     follow: bool,
     #[command(flatten)]
     pub clock: ClockOptions,
-    /// Directory for manifest, results, series and plot [default: runs/TIME-PROFILE-ARMS]
+    /// Directory for manifest, results, series and plot [default: below runs/]
     #[arg(short, long, value_name = "DIR")]
     pub output: Option<PathBuf>,
+}
+
+/// Who sends beside whom, and what happens to the link meanwhile.
+#[derive(Args, Clone, Debug)]
+pub(super) struct Traffic {
+    /// Flows of each run, 1 to 64
+    #[arg(long, default_value_t = 1)]
+    flows: u16,
+    /// Time from the start of one flow to that of the next
+    #[arg(long, value_name = "TIME", default_value = "0s", value_parser = units::duration)]
+    stagger: Duration,
+    /// Meet a flow of this control of the kernel, which begins first; says what share it keeps
+    #[arg(long, value_name = "CONTROL")]
+    competitor: Option<String>,
+    /// How long before the others the competitor begins: seconds, or such as 1m
+    #[arg(long, value_name = "TIME", value_parser = units::seconds, default_value = "10", requires = "competitor")]
+    lead: u32,
+    /// Also time the first bytes of these sizes, such as 100k,1M
+    #[arg(long, value_name = "SIZE,…", value_delimiter = ',', value_parser = units::bytes)]
+    objects: Vec<u64>,
+    /// Change the link during each run: rate or delay of one direction, from a time on
+    #[arg(long = "at", value_name = "TIME:forward|return.rate|delay=VALUE", value_parser = change)]
+    changes: Vec<LinkChange>,
 }
 
 /// What makes the transfers.
@@ -107,17 +112,8 @@ impl Common {
             (_, Some(seconds)) => Amount::Seconds(seconds),
             (bytes, None) => Amount::Bytes(bytes.unwrap_or(DEFAULT_BYTES)),
         };
-        let competitor = self
-            .competitor
-            .as_ref()
-            .map(|name| Competitor { congestion_control: name.clone(), lead_seconds: self.lead });
         Plan {
             amount,
-            flows: self.flows,
-            stagger: self.stagger,
-            competitor,
-            objects: self.objects.clone(),
-            changes: self.changes.clone(),
             repetitions,
             jobs: self.clock.jobs(jobs),
             clock,
@@ -127,6 +123,20 @@ impl Common {
             watch: self.follow.then(follow::follow),
             ..Plan::new(profile)
         }
+    }
+}
+
+impl Traffic {
+    /// Puts it into the plan.
+    pub fn join(&self, plan: &mut Plan) {
+        plan.flows = self.flows;
+        plan.stagger = self.stagger;
+        plan.competitor = self
+            .competitor
+            .as_ref()
+            .map(|name| Competitor { congestion_control: name.clone(), lead_seconds: self.lead });
+        plan.objects.clone_from(&self.objects);
+        plan.changes.clone_from(&self.changes);
     }
 }
 

@@ -56,9 +56,10 @@ impl Kernel {
             Verb::List => {
                 Series::all().iter().map(|series| row(series, series.kept())).collect::<Result<_, _>>()?
             }
-            Verb::Fetch(Fetch { series, newest }) if series.is_empty() => {
-                Series::all().iter().map(|series| row(series, series.fetch(newest))).collect::<Result<_, _>>()?
-            }
+            Verb::Fetch(Fetch { series, newest }) if series.is_empty() => Series::all()
+                .iter()
+                .map(|series| row(series, series.fetch(newest)))
+                .collect::<Result<_, _>>()?,
             Verb::Fetch(Fetch { series, newest }) => {
                 let asked: Vec<_> = series.iter().map(|name| Series::find(name)).collect::<Result<_, _>>()?;
                 let fetched = |series: &'static Series| row(series, Ok(series.fetch(newest)?));

@@ -36,10 +36,10 @@ pub(super) struct Buffers {
     #[arg(long, value_name = "TIME", value_parser = units::duration, requires = "rate")]
     rtt: Option<Duration>,
     /// The default: the smaller maximum of net.ipv4.tcp_wmem and net.ipv4.tcp_rmem
-    #[arg(long, value_name = "BYTES", default_value_t = DEFAULT_BYTES)]
+    #[arg(long, value_name = "SIZE", value_parser = units::bytes, default_value_t = DEFAULT_BYTES)]
     default_bytes: u64,
     /// The recommended maximum of both
-    #[arg(long, value_name = "BYTES", default_value_t = RECOMMENDED_BYTES)]
+    #[arg(long, value_name = "SIZE", value_parser = units::bytes, default_value_t = RECOMMENDED_BYTES)]
     recommended_bytes: u64,
     /// Draw figure 1 to this file, SVG
     #[arg(short, long, value_name = "FILE")]

@@ -28,7 +28,7 @@ pub(super) struct Threshold {
     #[arg(long, value_name = "RATE", value_parser = units::rate, default_value = "1500kbit")]
     rate: u64,
     /// Size of all packets, bytes
-    #[arg(long, value_name = "BYTES", default_value_t = 512)]
+    #[arg(long, value_name = "SIZE", value_parser = units::bytes, default_value_t = 512)]
     packet_bytes: u64,
     /// Two-way propagation delay: us, ms or s
     #[arg(long, value_name = "TIME", value_parser = units::duration, default_value = "560ms")]
