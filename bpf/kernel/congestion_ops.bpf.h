@@ -129,17 +129,24 @@ static __always_inline void enter_slow_start(struct flow *flow, const struct ack
 	CALL(restart)(&flow->state);
 }
 
-/* Asks the algorithm about an ACK. False: there are no parameters, which only a broken map could cause. */
-static __always_inline bool judge(struct flow *flow, const struct ack *ack, struct verdict *verdict)
+/*
+ * Asks the algorithm about an ACK. 0: there are no parameters, which only a broken map could cause. Global, so that the
+ * verifier looks at the algorithm once, and not again in every state that it is called from.
+ */
+__noinline int judge(struct flow *flow, const struct ack *ack, struct verdict *verdict)
 {
-	u32 profile = flow->header.profile;
-	struct parameter_slot *slot = bpf_map_lookup_elem(&params, &profile);
+	const struct parameter_slot *slot;
+	u32 profile;
 
+	if (!flow || !ack || !verdict)
+		return 0;
+	profile = flow->header.profile;
+	slot = bpf_map_lookup_elem(&params, &profile);
 	if (!slot)
-		return false;
+		return 0;
 	flow->header.generation = slot->generation;
 	CALL(on_ack)(&flow->state, active(slot), ack, verdict);
-	return true;
+	return 1;
 }
 
 /* Attached to observe: the algorithm is asked until it would have left. */

@@ -5,7 +5,8 @@
  *
  * The functions that write into rings are global, so the verifier looks at each of them once, and not again from every
  * place and in every state that they are called from. It knows nothing of their arguments then but the size: what is
- * read of the socket comes as a struct.
+ * read of the socket comes as a struct. One sends an event to one consumer, another asks that one for each of them:
+ * what is in a loop is looked at as often as the loop turns.
  */
 #ifndef ONRAMP_EVENTS_BPF_H
 #define ONRAMP_EVENTS_BPF_H
@@ -15,89 +16,100 @@
 
 static const char control[16] = PASTE(ALGORITHM_UPPER, CONTROL);
 
-/* Defines tell_<name>(flow, told), which sends a struct <name>_told. */
-#define TELL(name, constant, level)                                                                                    \
-	__noinline int tell_##name(struct flow *flow, const struct name##_told *told)                                  \
+/*
+ * Defines tell_<name>(flow, told), which sends a struct <name>_event to all that want it: filled in by
+ * fill_<name>(event, flow, told), with `more` bytes behind it.
+ */
+#define TELL(name, constant, level_of_event, type, more)                                                               \
+	__noinline int give_##name(const struct flow *flow, const struct type *told, u32 slot, u64 now_ns)             \
 	{                                                                                                              \
-		struct delivery delivery = {};                                                                         \
 		struct name##_event *event;                                                                            \
+		struct delivery delivery;                                                                              \
                                                                                                                        \
-		if (!flow || !told || !start_delivery(&delivery, &flow->header, level))                                \
+		if (!flow || !told)                                                                                    \
 			return 0;                                                                                      \
-		FOR_EACH_CONSUMER(&delivery)                                                                           \
+		delivery = (struct delivery){ .now_ns = now_ns, .level = level_of_event, .slot = slot };               \
+		event = reserve(&delivery, &flow->header, control, constant, sizeof(*event) + (more));                 \
+		if (!event)                                                                                            \
+			return 0;                                                                                      \
+		fill_##name(event, flow, told);                                                                        \
+		bpf_ringbuf_submit(event, delivery.wake);                                                              \
+		return 0;                                                                                              \
+	}                                                                                                              \
+                                                                                                                       \
+	__noinline int tell_##name(struct flow *flow, const struct type *told)                                         \
+	{                                                                                                              \
+		u64 now_ns;                                                                                            \
+                                                                                                                       \
+		if (!flow || !told || !begin_event(&flow->header, level_of_event))                                     \
+			return 0;                                                                                      \
+		now_ns = bpf_ktime_get_ns();                                                                           \
+		FOR_EACH_CONSUMER(slot)                                                                                \
 		{                                                                                                      \
-			event = reserve(&delivery, &flow->header, control, constant, sizeof(*event));                  \
-			if (!event)                                                                                    \
-				continue;                                                                              \
-			event->told = *told;                                                                           \
-			submit(&delivery, event);                                                                      \
+			if (wants(&flow->header, slot, level_of_event))                                                \
+				give_##name(flow, told, slot, now_ns);                                                 \
 		}                                                                                                      \
 		return 0;                                                                                              \
 	}
 
-TELL(ack, EVENT_ACK, LEVEL_ACK)
-TELL(restart, EVENT_RESTART, LEVEL_ROUND)
-TELL(state, EVENT_STATE, LEVEL_ROUND)
-TELL(loss, EVENT_LOSS, LEVEL_ROUND)
-TELL(undo, EVENT_UNDO, told->exit_undone ? LEVEL_EXIT : LEVEL_ROUND)
+/* Defines the same for an event that is its header and what is told. */
+#define TELL_ALL(name, constant, level)                                                                                \
+	static __always_inline void fill_##name(struct name##_event *event, const struct flow *flow,                   \
+						const struct name##_told *told)                                        \
+	{                                                                                                              \
+		event->told = *told;                                                                                   \
+	}                                                                                                              \
+	TELL(name, constant, level, name##_told, 0)
 
-__noinline int tell_exit(struct flow *flow)
+TELL_ALL(ack, EVENT_ACK, LEVEL_ACK)
+TELL_ALL(restart, EVENT_RESTART, LEVEL_ROUND)
+TELL_ALL(state, EVENT_STATE, LEVEL_ROUND)
+TELL_ALL(loss, EVENT_LOSS, LEVEL_ROUND)
+TELL_ALL(undo, EVENT_UNDO, told->exit_undone ? LEVEL_EXIT : LEVEL_ROUND)
+
+static __always_inline void fill_exit(struct exit_event *event, const struct flow *flow, const struct exit_record *told)
 {
-	struct delivery delivery = {};
-	struct exit_event *event;
-
-	if (!flow || !start_delivery(&delivery, &flow->header, LEVEL_EXIT))
-		return 0;
-	FOR_EACH_CONSUMER(&delivery)
-	{
-		event = reserve(&delivery, &flow->header, control, EVENT_EXIT, sizeof(*event));
-		if (!event)
-			continue;
-		event->record = flow->header.exit;
-		event->observed = flow->header.observed;
-		submit(&delivery, event);
-	}
-	return 0;
+	event->record = *told;
+	event->observed = flow->header.observed;
 }
+TELL(exit, EVENT_EXIT, LEVEL_EXIT, exit_record, 0)
 
-__noinline int tell_end(struct flow *flow, const struct end_told *told)
+static __always_inline void fill_end(struct end_event *event, const struct flow *flow, const struct end_told *told)
 {
-	struct delivery delivery = {};
-	struct end_event *event;
-
-	if (!flow || !told || !start_delivery(&delivery, &flow->header, LEVEL_EXIT))
-		return 0;
-	FOR_EACH_CONSUMER(&delivery)
-	{
-		event = reserve(&delivery, &flow->header, control, EVENT_END, sizeof(*event));
-		if (!event)
-			continue;
-		event->told = *told;
-		event->header = flow->header;
-		submit(&delivery, event);
-	}
-	return 0;
+	event->told = *told;
+	event->header = flow->header;
 }
+TELL(end, EVENT_END, LEVEL_EXIT, end_told, 0)
 
-/* Bytes that the compiler copies in one go; what is longer takes turns, which the verifier follows one by one. */
-#define COPY_CHUNK 128
-
+/* Copies what follows an event, in numbers of 64 bits. */
 static __always_inline void copy_state(void *to, const struct ALGORITHM *state)
 {
-	const u32 whole = sizeof(*state) / COPY_CHUNK * COPY_CHUNK;
+	_Static_assert(sizeof(*state) % sizeof(u64) == 0, "copied in numbers of 64 bits");
+	const u64 *words = (const u64 *)state;
 
-	_Pragma("clang loop unroll(disable)") for (u32 at = 0; at < whole; at += COPY_CHUNK)
-		__builtin_memcpy(to + at, (const void *)state + at, COPY_CHUNK);
-	__builtin_memcpy(to + whole, (const void *)state + whole, sizeof(*state) - whole);
+	for (u32 i = 0; i < sizeof(*state) / sizeof(u64); i++)
+		((u64 *)to)[i] = words[i];
 }
 
+static __always_inline void fill_flow(struct flow_event *event, const struct flow *flow, const struct flow_told *told)
+{
+	u32 profile = flow->header.profile;
+	const struct parameter_slot *slot;
+
+	event->told = *told;
+	event->header = flow->header;
+	copy_state(event + 1, &flow->state);
+	slot = bpf_map_lookup_elem(&params, &profile);
+	if (slot)
+		__builtin_memcpy(event->parameters, slot->sets[slot->active & 1], sizeof(event->parameters));
+}
+TELL(flow, EVENT_FLOW, LEVEL_EXIT, flow_told, sizeof(struct ALGORITHM))
+
 /* Decides what consumers are told of a flow, and tells them of it. */
-__noinline int tell_flow(struct flow *flow, struct flow_told *told)
+__noinline int meet_flow(struct flow *flow, struct flow_told *told)
 {
 	struct telemetry *here = telemetry_here();
-	struct delivery delivery = {};
 	struct parameter_slot *slot;
-	struct flow_event *event;
 	u32 profile;
 
 	if (!flow || !told || !here)
@@ -108,56 +120,32 @@ __noinline int tell_flow(struct flow *flow, struct flow_told *told)
 		return 0;
 	if (!flow->header.id)
 		flow->header.id = __sync_fetch_and_add(&here->flows, 1);
-	flow->header.interest = interest_in(told, flow->header.id, here, slot->telemetry_max);
+	flow->header.interest = interest_in(told, flow->header.id, slot->telemetry_max);
 	flow->header.registrations = here->registrations;
 	flow->header.told_generation = slot->generation;
 	told->again = flow->header.sequence > 0;
-	if (!start_delivery(&delivery, &flow->header, LEVEL_EXIT))
-		return 0;
-	FOR_EACH_CONSUMER(&delivery)
-	{
-		event = reserve(&delivery, &flow->header, control, EVENT_FLOW, sizeof(*event) + sizeof(flow->state));
-		if (!event)
-			continue;
-		event->told = *told;
-		__builtin_memcpy(event->parameters, slot->sets[slot->active & 1], sizeof(event->parameters));
-		event->header = flow->header;
-		copy_state(event + 1, &flow->state);
-		submit(&delivery, event);
-	}
+	tell_flow(flow, told);
 	return 0;
 }
 
-__noinline int tell_round(struct flow *flow, const struct ack *ack)
+static __always_inline void fill_round(struct round_event *event, const struct flow *flow, const struct ack *told)
 {
-	struct delivery delivery = {};
-	struct round_event *event;
-	struct round *round;
+	const struct round *round = &flow->header.round;
 
-	if (!flow || !ack || !start_delivery(&delivery, &flow->header, LEVEL_ROUND))
-		return 0;
-	round = &flow->header.round;
-	FOR_EACH_CONSUMER(&delivery)
-	{
-		event = reserve(&delivery, &flow->header, control, EVENT_ROUND, sizeof(*event) + sizeof(flow->state));
-		if (!event)
-			continue;
-		event->duration_us = ack->now_us - round->start_us;
-		event->bytes = ack->bytes_acked - round->start_bytes;
-		event->delivered = ack->delivered - round->start_delivered;
-		event->acks = round->acks;
-		event->min_rtt_us = round->min_rtt_us == ~0U ? 0 : round->min_rtt_us;
-		event->smoothed_rtt_us = ack->smoothed_rtt_us;
-		event->cwnd = ack->cwnd;
-		event->ssthresh = ack->ssthresh;
-		event->in_flight = ack->in_flight;
-		event->mss = ack->mss;
-		event->flags = flow->header.flags;
-		event->number = round->number;
-		copy_state(event + 1, &flow->state);
-		submit(&delivery, event);
-	}
-	return 0;
+	event->duration_us = told->now_us - round->start_us;
+	event->bytes = told->bytes_acked - round->start_bytes;
+	event->delivered = told->delivered - round->start_delivered;
+	event->acks = round->acks;
+	event->min_rtt_us = round->min_rtt_us == ~0U ? 0 : round->min_rtt_us;
+	event->smoothed_rtt_us = told->smoothed_rtt_us;
+	event->cwnd = told->cwnd;
+	event->ssthresh = told->ssthresh;
+	event->in_flight = told->in_flight;
+	event->mss = told->mss;
+	event->flags = flow->header.flags;
+	event->number = round->number;
+	copy_state(event + 1, &flow->state);
 }
+TELL(round, EVENT_ROUND, LEVEL_ROUND, ack, sizeof(struct ALGORITHM))
 
 #endif

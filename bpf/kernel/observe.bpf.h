@@ -49,7 +49,7 @@ static __noinline bool observe(struct sock *sk, struct flow *flow)
 	if (header->registrations != here->registrations || header->told_generation != slot->generation) {
 		header->netns = BPF_CORE_READ(sk, __sk_common.skc_net.net, ns.inum);
 		identify(sk, &told);
-		tell_flow(flow, &told);
+		meet_flow(flow, &told);
 	}
 	return header->interest;
 }
@@ -146,7 +146,7 @@ static __always_inline void observe_exit(struct sock *sk, struct flow *flow)
 		return;
 	flow->header.flags &= ~FLOW_UNTOLD;
 	if (wanted(LEVEL_EXIT) && observe(sk, flow))
-		tell_exit(flow);
+		tell_exit(flow, &flow->header.exit);
 }
 
 #endif

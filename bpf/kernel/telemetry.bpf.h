@@ -3,8 +3,8 @@
  * Who listens, and how an event reaches his ring. The maps are one for all algorithms: telemetry.bpf.c makes them, the
  * loader pins them, and every shell that is attached uses those. Without consumers all of this is one read.
  *
- *	wanted ──► observe (is this flow of interest? tell of the flow) ──► start_delivery
- *	                                                        each ring: reserve, submit ◄──┘
+ *	wanted ──► observe (is this flow of interest? tell of the flow) ──► begin_event
+ *	                                                      each consumer: reserve, submit ◄──┘
  */
 #ifndef ONRAMP_TELEMETRY_BPF_H
 #define ONRAMP_TELEMETRY_BPF_H
@@ -41,6 +41,9 @@ struct {
 /* All bits of one consumer. */
 #define EVERY_LEVEL(slot) (0xffULL << (8 * (slot)))
 
+#define FOR_EACH_CONSUMER(slot)                                                                                        \
+	_Pragma("clang loop unroll(disable)") for (u32 slot = 0; (slot) < CONSUMER_MAX; (slot)++)
+
 static __always_inline struct telemetry *telemetry_here(void)
 {
 	u32 zero = 0;
@@ -68,66 +71,72 @@ static __always_inline bool matches(const struct consumer *consumer, const struc
 	return !consumer->local_port || consumer->local_port == flow->local_port;
 }
 
+/* The levels of which a consumer is to be told of this flow, a bit each: by its wish, sampling, filter and ceiling. */
+__noinline int levels_for(const struct flow_told *flow, u64 id, u32 slot, u32 ceiling)
+{
+	const struct telemetry *here = telemetry_here();
+	const struct consumer *consumer;
+
+	if (!flow || !here || slot >= CONSUMER_MAX)
+		return 0;
+	consumer = &here->consumers[slot];
+	if (!consumer->id || !matches(consumer, flow))
+		return 0;
+	if (consumer->sampling > 1 && id % consumer->sampling)
+		return 0;
+	return (1 << (min_u64(consumer->level, ceiling) & 3)) - 1;
+}
+
 /* What each consumer is to be told of this flow: like struct telemetry.wanted, with sampling, filter and ceiling. */
-static __always_inline u64 interest_in(const struct flow_told *flow, u64 id, const struct telemetry *here, u32 ceiling)
+static __always_inline u64 interest_in(const struct flow_told *flow, u64 id, u32 ceiling)
 {
 	u64 interest = 0;
 
-	_Pragma("clang loop unroll(disable)") for (u32 slot = 0; slot < CONSUMER_MAX; slot++)
+	FOR_EACH_CONSUMER(slot)
 	{
-		const struct consumer *consumer = &here->consumers[slot];
-		u64 level = min_u64(consumer->level, ceiling) & 3;
-
-		if (!consumer->id || !matches(consumer, flow))
-			continue;
-		if (consumer->sampling > 1 && id % consumer->sampling)
-			continue;
-		interest |= ((1ULL << level) - 1) << (8 * slot);
+		interest |= (u64)(u8)levels_for(flow, id, slot, ceiling) << (8 * slot);
 	}
 	return interest;
 }
 
-/* One event on its way to all that want it. */
+/* One event on its way to one consumer. */
 struct delivery {
-	struct telemetry *telemetry;
 	u64 now_ns;
-	u64 wake; /* flags of the submission under way */
+	u64 wake; /* flags of the submission */
 	u32 level;
 	u32 slot;
 };
 
+/* Whether a consumer wants events of a level of this flow. */
+static __always_inline bool wants(const struct flow_header *flow, u32 slot, u32 level)
+{
+	return flow->interest >> (8 * slot) & 1 << (level - 1);
+}
+
 /* False: nobody wants an event of this level of this flow. */
-static __always_inline bool start_delivery(struct delivery *delivery, struct flow_header *flow, u32 level)
+static __always_inline bool begin_event(struct flow_header *flow, u32 level)
 {
 	if (!(flow->interest & EVERY_CONSUMER(level)))
 		return false;
-	delivery->telemetry = telemetry_here();
-	if (!delivery->telemetry)
-		return false;
-	delivery->now_ns = bpf_ktime_get_ns();
-	delivery->level = level;
 	flow->sequence++;
 	return true;
 }
 
-#define FOR_EACH_CONSUMER(delivery)                                                                                    \
-	_Pragma("clang loop unroll(disable)") for ((delivery)->slot = 0; (delivery)->slot < CONSUMER_MAX;              \
-						   (delivery)->slot++)
-
-/* Room for the event in the ring of consumer `slot`, its first part filled in; null: not wanted, or no room. */
+/* Room for the event in the consumer's ring, its first part filled in; null: no room, or no lease. */
 static __always_inline void *reserve(struct delivery *delivery, const struct flow_header *flow, const char *control,
 				     u32 kind, u64 size)
 {
+	struct telemetry *here = telemetry_here();
 	u32 slot = delivery->slot;
 	struct consumer *consumer;
 	struct event *event;
 	void *ring;
 
-	if (slot >= CONSUMER_MAX || !(flow->interest >> (8 * slot) & 1 << (delivery->level - 1)))
+	if (!here || slot >= CONSUMER_MAX)
 		return NULL;
-	consumer = &delivery->telemetry->consumers[slot];
+	consumer = &here->consumers[slot];
 	if (consumer->lease_ns < delivery->now_ns) {
-		__sync_fetch_and_and(&delivery->telemetry->wanted, ~EVERY_LEVEL(slot));
+		__sync_fetch_and_and(&here->wanted, ~EVERY_LEVEL(slot));
 		return NULL;
 	}
 	ring = bpf_map_lookup_elem(&rings, &slot);
@@ -153,11 +162,6 @@ static __always_inline void *reserve(struct delivery *delivery, const struct flo
 	event->netns = flow->netns;
 	__builtin_memcpy(event->control, control, sizeof(event->control));
 	return event;
-}
-
-static __always_inline void submit(const struct delivery *delivery, void *event)
-{
-	bpf_ringbuf_submit(event, delivery->wake);
 }
 
 #endif
