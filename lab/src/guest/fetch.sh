@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
+# shellcheck shell=bash
 # fetch.sh SUITE PACKAGE SERIES HOME: leaves in HOME/current the kernel that PACKAGE stands for in Debian's SUITE: `vmlinuz`
 # and `modules/`. It comes from the Debian mirror, and is checked with the keys, that this machine itself uses. Exits with
 # 4, and prints what the suite has, if that is not of SERIES.
