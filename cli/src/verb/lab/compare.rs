@@ -105,7 +105,7 @@ impl Compare {
 }
 
 fn measure(names: &[String], plan: &Plan, common: &Common, output: &Output) -> anyhow::Result<u8> {
-    let arms = Arms::prepare(names, &plan.profile, &common.settings, &plan.clock)?;
+    let arms = Arms::prepare(names, &plan.profile, &common.transfer.settings, &plan.clock)?;
     common.clock.require_root("lab")?;
     let each = plan.expected_seconds();
     let mut clock = Clock::start(each * f64::from(plan.repetitions) * arms.arms.len() as f64);
