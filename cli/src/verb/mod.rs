@@ -19,8 +19,10 @@ mod record;
 mod replay;
 mod run;
 mod shadow;
+mod sim;
 mod status;
 mod top;
+mod transfer;
 mod tune;
 mod watch;
 
@@ -47,6 +49,7 @@ pub(crate) enum Verb {
     Export(export::Export),
     Shadow(shadow::Shadow),
     Lab(lab::Lab),
+    Sim(sim::Sim),
     Profile(profile::Profile),
     Bench(bench::Bench),
     Model(model::Model),
@@ -75,6 +78,7 @@ impl Verb {
             Self::Export(verb) => verb.run(),
             Self::Shadow(verb) => verb.run(output),
             Self::Lab(verb) => verb.run(output),
+            Self::Sim(verb) => verb.run(output),
             Self::Profile(verb) => verb.run(output),
             Self::Bench(verb) => verb.run(output),
             Self::Model(verb) => verb.run(output),

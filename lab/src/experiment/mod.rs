@@ -45,6 +45,7 @@ pub use measures::{Measures, ObjectTime};
 pub use parallel::{Parallel, parallel_over_veth};
 pub use plan::{Amount, Competitor, DEFAULT_BYTES, LinkChange, Plan, Tool};
 pub use result::{ArmResult, Comparison, CompetitorRun, FlowRun, Run, SCHEMA};
+pub(crate) use run::{compete, jain};
 pub use veth::{VethRun, over_veth};
 
 use crate::figure::FigureError;

@@ -165,11 +165,11 @@ impl Plan {
         }
     }
 
-    pub(super) fn timeout(&self) -> Duration {
+    pub(crate) fn timeout(&self) -> Duration {
         self.timeout.unwrap_or_else(|| Duration::from_secs_f64(120.0 + 20.0 * self.ideal_seconds()))
     }
 
-    pub(super) fn validate(&self) -> Result<(), ExperimentError> {
+    pub(crate) fn validate(&self) -> Result<(), ExperimentError> {
         let amount = match self.amount {
             Amount::Bytes(bytes) => ("bytes", bytes, 1, 1_000_000_000_000, "1 to 1000000000000"),
             Amount::Seconds(seconds) => ("seconds", seconds.into(), 1, 86_400, "1 to 86400"),

@@ -4,12 +4,13 @@ use clap::Args;
 use onramp_lab::experiment::{self, Comparison, Plan};
 use onramp_lab::table;
 
-use super::common::{Common, Jobs, Traffic};
+use super::common::{Common, Jobs};
 use super::progress::{self, Clock};
 use crate::arm::Arms;
 use crate::failure::FAILURE;
 use crate::output::Output;
 use crate::profile;
+use crate::verb::transfer::Traffic;
 
 /// What an arm may be, for the help of all that take one.
 const ARMS: &str = "An arm is an algorithm of onramp's (attached for the run unless it is attached already, then used as it is) \
@@ -90,7 +91,7 @@ impl Compare {
 }
 
 fn measure(names: &[String], plan: &Plan, common: &Common, output: &Output) -> anyhow::Result<u8> {
-    let arms = Arms::prepare(names, &plan.profile, &common.settings, &plan.clock)?;
+    let arms = Arms::prepare(names, &plan.profile, &common.transfer.settings, &plan.clock)?;
     common.clock.require_root("lab")?;
     let each = plan.expected_seconds();
     let mut clock = Clock::start(each * f64::from(plan.repetitions) * arms.arms.len() as f64);

@@ -88,8 +88,7 @@ impl Matrix {
             // After each profile, so that what is there is complete at any time.
             write(&root, &rows)?;
         }
-        let report =
-            json!({"schema": 1, "repetitions": self.repetitions, "seed": self.common.seed, "rows": rows});
+        let report = json!({"schema": 1, "repetitions": self.repetitions, "seed": self.common.transfer.seed, "rows": rows});
         output.versioned(&report, || format!("{}written to {}\n", matrix::text(&rows), root.display()))?;
         Ok(if rows.iter().all(|row| row.valid_runs > 0) { 0 } else { FAILURE })
     }
@@ -122,14 +121,14 @@ impl Matrix {
     ) -> anyhow::Result<Part> {
         let directory = root.join(&profile.name);
         let mut alone = self.common.plan(profile.clone(), self.repetitions, self.jobs.jobs, clock.clone());
-        if self.common.bytes.is_none() && self.common.seconds.is_none() {
+        if self.common.transfer.bytes.is_none() && self.common.transfer.seconds.is_none() {
             alone.amount = Amount::Bytes(object_bytes(&profile));
         }
         let lead_seconds = lead_seconds(&profile);
         let competitor = Some(Competitor { congestion_control: COMPETITOR.into(), lead_seconds });
         let against = Plan { competitor, directory: Some(directory.join("against")), ..alone.clone() };
         alone.directory = Some(directory.join("alone"));
-        let prepared = Arms::prepare(arms, &profile, &self.common.settings, clock)?;
+        let prepared = Arms::prepare(arms, &profile, &self.common.transfer.settings, clock)?;
         let kept = |plan: &Plan| self.resume.then(|| experiment::kept(plan, &prepared.arms)).flatten();
         let kept = kept(&alone).zip(kept(&against));
         Ok(Part { profile, alone, against, kept })
@@ -142,7 +141,7 @@ impl Matrix {
         clock: &mut Clock,
         output: &Output,
     ) -> anyhow::Result<(Comparison, Comparison)> {
-        let prepared = Arms::prepare(arms, &part.profile, &self.common.settings, &part.alone.clock)?;
+        let prepared = Arms::prepare(arms, &part.profile, &self.common.transfer.settings, &part.alone.clock)?;
         let mut compare = |plan: &Plan| {
             let each = plan.expected_seconds();
             experiment::compare(plan, &prepared.arms, |progress| {
