@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The rate of the bottleneck from pairs of ACKs (document 000, figures 9 and 10): segments that queue there leave it
+ * The rate of the bottleneck from pairs of ACKs (Ataei Kachooei et al. 2022, figures 9 and 10): segments that queue there leave it
  * spaced by their transmission times, and so do their ACKs. Two consecutive ACKs tell a rate, the bytes that the later
  * one acknowledges divided by the time between them; the median of a round's rates filters those that the way back
  * made too low or too high.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
  * A slow start threshold that is an estimate of what the path holds: ahead of the window it is where slow start will
- * end, at or below it slow start ends at once (document 000: when RTT round ends). A threshold that is in force and not
+ * end, at or below it slow start ends at once (Ataei Kachooei et al. 2022: when RTT round ends). A threshold that is in force and not
  * the algorithm's own (after a timeout, or remembered from an earlier connection) is lowered, never raised.
  *
  * Use: keep the target that was set last in the algorithm's state, 0 where slow start begins; aim at each new estimate.

@@ -11,7 +11,7 @@
  *	    ▲                     ├─► median x RTT >  window: aimed, the next round estimates anew
  *	    └─────────────────────┴─► median x RTT <= window: exit
  *
- * Source: document 000, figure 10. What differs from it:
+ * Source: Ataei Kachooei et al. 2022, figure 10. What differs from it:
  *
  *  1. The rates of a round are kept in a histogram (rate_sketch.h), not one by one: the median is right within 2.7 %,
  *     and of a round of more than 65,535 pairs the first count. Of an even number it is the lower one of the two.
@@ -139,7 +139,7 @@ static __always_inline u64 best_close_round(struct best *state, const struct ack
 	return rate;
 }
 
-/* Sets the threshold to rate times RTT (000: when RTT round ends). */
+/* Sets the threshold to rate times RTT (Ataei Kachooei et al. 2022: when RTT round ends). */
 static __always_inline void best_aim(struct best *state, const struct best_params *params, const struct ack *ack,
 				     u64 rate, u32 rtt_us, struct verdict *verdict)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * At which rate slow start lets data out (document 002, second proposition): not back to back, but as fast as the
+ * At which rate slow start lets data out (Barakat et al. 1999, second proposition): not back to back, but as fast as the
  * bottleneck takes them, so that its queue does not build up by slow start's own bursts. The rate is somebody else's
  * estimate, the median that ack_pairs.h finds in every round; this is the policy of using it.
  *

@@ -5,7 +5,7 @@
  * edge. The value that stands for a bin is the harmonic mean of its edges, which makes the error the same at both: at
  * most 1 in 37, 2.7 %, against sorting all rates. Rates beyond the ends count as the ends.
  *
- * Document 000 keeps every estimate of a round in an array and leaves the memory for it as future work.
+ * Ataei Kachooei et al. 2022 keep every estimate of a round in an array and leaves the memory for it as future work.
  *
  * Use: embed a struct rate_sketch, rate_sketch_clear it (zeroed is cleared), rate_sketch_insert every rate,
  * rate_sketch_median. An insertion is a few instructions; clearing and the median go through all bins.

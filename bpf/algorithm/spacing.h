@@ -8,16 +8,16 @@
  *
  *	R = gain_pct of the median rate of ACK pairs (ack_pairs.h), by the policy of pacing.h
  *
- * Source: document 002, second proposition: the first segments as ACKs release them, the rest at a rate R with
+ * Source: Barakat et al. 1999, second proposition: the first segments as ACKs release them, the rest at a rate R with
  * mu - lambda <= R < Rmax (equation 6), for which the available bandwidth, estimated from the ACKs, will do. What
  * differs from it:
  *
- *  1. The estimate is the median of a round's ACK pairs, where 002 takes an average.
+ *  1. The estimate is the median of a round's ACK pairs, where Barakat et al. 1999 take an average.
  *  2. Nothing is spaced before the window is an eighth of estimate x RTT, and from then on the estimate may only rise
  *     (pacing.h): what is spaced by the sender tells nothing of the bottleneck.
- *  3. Leaving. 002 spaces until the threshold of the loss before, or a loss. A connection's first slow start has no
+ *  3. Leaving. Barakat et al. 1999 spaces until the threshold of the loss before, or a loss. A connection's first slow start has no
  *     such threshold, and spacing hides the queue that would tell. So the threshold is estimate x minimum RTT, as in
- *     document 000, set at the end of each round from when spacing begins (exit_pct, 0: as 002). Window and threshold
+ *     Ataei Kachooei et al. 2022, set at the end of each round from when spacing begins (exit_pct, 0: as Barakat et al. 1999). Window and threshold
  *     stay as they are where the sender is already past it: that is the exit.
  *  4. Bursts are of the size that the kernel gives them at that rate: a millisecond's worth, at least two segments.
  *  5. What the window holds beyond what is in flight at the exit is let out at one window per RTT (window.bpf.h), not

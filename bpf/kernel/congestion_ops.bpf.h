@@ -245,14 +245,15 @@ OPERATION(void, init, struct sock *sk)
 	CALL(restart)(&flow->state);
 	/*
 	 * Taken over in mid-connection. What has sent no more than its initial window is still at its start; anything
-	 * else is past it, and a threshold that its last control never set must not start it anew.
+	 * else is past it, and a threshold that its last control never set must not start it anew. Unless its window
+	 * has hardly grown, as that of a connection kept alive for small requests: it may still have to.
 	 */
 	if (tp->bytes_sent > (u64)INITIAL_WINDOW * tp->mss_cache) {
 		flow->header.flags |= FLOW_ADOPTED;
 		if (count)
 			count->flows_adopted++;
-		if (tp->snd_ssthresh >= TCP_INFINITE_SSTHRESH)
-			tp->snd_ssthresh = (u32)max_u64(tp->snd_cwnd, MIN_WINDOW);
+		if (tp->snd_ssthresh >= TCP_INFINITE_SSTHRESH && tp->snd_cwnd > 2 * INITIAL_WINDOW)
+			tp->snd_ssthresh = tp->snd_cwnd;
 	}
 	if (wanted(LEVEL_EXIT))
 		observe(sk, flow);

@@ -170,7 +170,7 @@ fn an_application_with_pauses_sends_what_it_has() {
     assert_eq!(run.bytes_received, 500_000);
 }
 
-/// Packets per second of a Tahoe connection over the path of document 002: 1.5 Mb/s with 100 packets per second of
+/// Packets per second of a Tahoe connection over the path of Barakat et al. 1999: 1.5 Mb/s with 100 packets per second of
 /// others, 280 ms one way, 40 packets of buffer, packets of 512 bytes.
 fn early_loss(control: &str, parameters: &[(&str, &str)]) -> f64 {
     let mut profile = geo();
@@ -191,7 +191,7 @@ fn small_buffers_cost_tahoe_what_its_simulations_say() {
     let lower = early_loss("onramp_thresh", &[("gamma", "fixed"), ("gamma_pct", "34")]);
     let spaced = |rate| early_loss("onramp_spacing", &[("rate", rate), ("exit_pct", "0")]);
     let rates = [early_loss("onramp_plain", &[]), lower, spaced("225280"), spaced("153600")];
-    // Document 002, figures 5 and 6.
+    // Barakat et al. 1999, figures 5 and 6.
     for (rate, source) in rates.iter().zip([161.0, 172.0]) {
         assert!((rate / source - 1.0).abs() < 0.05, "{rates:?}");
     }

@@ -141,6 +141,24 @@ fn a_connection_that_has_sent_little_is_still_at_its_start() {
     assert!(matches!(flow.phase(), Phase::SlowStart), "{:?}", flow.phase());
 }
 
+/// Kept alive for small requests: it has sent more than an initial window, and its window has never had to grow.
+#[test]
+#[ignore = "in a guest: make test"]
+fn a_connection_whose_window_has_not_grown_starts_when_it_is_taken_over() {
+    let _attached = attached("plain", &[]);
+    let mut sender = Sender::connect(Wire::lay(DELAY, |_| Fate::Deliver), "reno");
+    for _ in 0..8 {
+        sender.send(4_000);
+        thread::sleep(DELAY * 3);
+    }
+    sender.choose("onramp_plain");
+    assert!(sender.flow().info.snd_cwnd <= 20, "{:?}", sender.flow().info);
+    sender.send(200_000);
+    let flow = sender.flow_when(|flow| flow.info.bytes_acked > 230_000);
+    assert_eq!(flow.header.unwrap().slow_starts, 1);
+    assert!(flow.info.snd_cwnd > 40, "{:?}", flow.info);
+}
+
 #[test]
 #[ignore = "in a guest: make test"]
 fn a_loss_that_was_none_takes_the_exit_back() {

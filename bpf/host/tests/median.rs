@@ -21,7 +21,7 @@ fn sketched(rates: &[u64]) -> (u64, Vec<u64>) {
     (u64::from(verdict.ssthresh) * u64::from(mss), exact)
 }
 
-/// Rates of a round as 000 figure 11 shows them, and worse: bytes per second, of a link of 150 Mb/s or any other.
+/// Rates of a round as Ataei Kachooei et al. 2022 figure 11 shows them, and worse: bytes per second, of a link of 150 Mb/s or any other.
 fn round(random: &mut Random) -> (&'static str, Vec<u64>) {
     let link = if random.once_in(2) { 18_750_000 } else { 2_000 << random.below(22) };
     let count = match random.below(10) {

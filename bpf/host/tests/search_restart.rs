@@ -137,6 +137,28 @@ fn case_25_frozen_bins_catch_up() {
     assert_eq!((flow.between("acked", 20, 23), flow.between("acked", 23, 24)), (0, 2_100));
 }
 
+/// A flow that doubles, thinks for a little longer than two round trips and goes on: only the first ACK after the silence
+/// is marked, and in the delivered form the ones after it would be judged with the silence in their window.
+#[test]
+fn a_think_time_does_not_end_slow_start_in_the_delivered_form() {
+    let mut flow = Driver::begun(&["form=delivered", "confirm_bins=1"]);
+    let step = 5 * MS;
+    let mut rate = 1_000.0;
+    for number in 0..290 {
+        let thinking = number == 200;
+        rate *= 2_f64.powf(0.05);
+        flow.ack.flags = if thinking { APP_LIMITED } else { 0 };
+        flow.ack.bytes_acked += rate as u64;
+        flow.ack.bytes_sent = 2 * flow.ack.bytes_acked;
+        let at = flow.ack.now_us + if thinking { 230 * MS } else { step };
+        let outcome = flow.at(at);
+        assert_ne!(outcome, "exit", "at ACK {number}");
+        if number == 200 {
+            assert_eq!(outcome, "app_limited");
+        }
+    }
+}
+
 /// Idle restart and timeout: `restart`. That the kernel's CWND_RESTART and TCP_CA_Loss call it is tested in tests/.
 #[test]
 fn case_26_a_restart_forgets_the_history_and_the_geometry() {

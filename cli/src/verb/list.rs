@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use clap::Args;
+use onramp_loader::abi::FlowHeader;
 use onramp_loader::algorithm::{self, Algorithm, Parameter};
 use onramp_loader::{Base, State, kernel};
 use serde::Serialize;
@@ -37,6 +38,9 @@ struct Row {
     source: &'static str,
     attached: bool,
     base: Option<&'static str>,
+    /// Of a flow: the algorithm's own, and what all algorithms keep before it.
+    state_bytes: usize,
+    header_bytes: usize,
     parameters: Vec<Declaration>,
     outcomes: Vec<Described>,
     exports: Vec<Described>,
@@ -98,6 +102,8 @@ fn describe(algorithm: Algorithm, registered: &[String], bases: &HashMap<&str, B
         attached: registered.contains(&congestion_control),
         base: bases.get(algorithm.name()).map(|base| base.name()),
         congestion_control,
+        state_bytes: algorithm.state_size(),
+        header_bytes: size_of::<FlowHeader>(),
         parameters: algorithm.declarations().map(declaration).collect(),
         outcomes: algorithm
             .outcomes()

@@ -11,7 +11,7 @@ use crate::emulator::Way;
 use crate::link::Change;
 use crate::profile::Profile;
 
-/// Bytes of a download where nothing else is said: the 80 MB of source 000, in units of a million.
+/// Bytes of a download where nothing else is said: the 80 MB of Ataei Kachooei et al. 2022, in units of a million.
 pub const DEFAULT_BYTES: u64 = 80_000_000;
 
 /// How much is transferred.
@@ -114,7 +114,7 @@ fn iperf3() -> PathBuf {
 }
 
 impl Plan {
-    /// Ten downloads of [`DEFAULT_BYTES`], as in source 000, with seed 1.
+    /// Ten downloads of [`DEFAULT_BYTES`], as in Ataei Kachooei et al. 2022, with seed 1.
     pub fn new(profile: Profile) -> Self {
         Self {
             profile,

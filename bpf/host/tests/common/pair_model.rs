@@ -17,7 +17,7 @@ pub struct PairModel {
     rates: Vec<u64>,
 }
 
-/// A random `pair_min_us`: mostly what 000 has.
+/// A random `pair_min_us`: mostly what Ataei Kachooei et al. 2022 has.
 pub fn random_pair_min(random: &mut Random) -> u64 {
     if random.once_in(2) { 1 } else { 1 + (random.below(1_000_000) >> random.below(20)) }
 }

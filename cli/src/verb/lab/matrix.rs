@@ -153,7 +153,7 @@ impl Matrix {
 }
 
 /// Four seconds at the link's rate and at least seven products of bandwidth and delay, which is 80 MB over GEO as in
-/// document 000, in full megabytes.
+/// Ataei Kachooei et al. 2022, in full megabytes.
 fn object_bytes(profile: &Profile) -> u64 {
     let link = &profile.link;
     (link.forward.rate_bps / 2).max(link.bdp_bytes() * 7).div_ceil(1_000_000) * 1_000_000

@@ -23,7 +23,7 @@ const VOLUMES: std::ops::RangeInclusive<u64> = 1..=1_000_000_000;
 /// Curves and columns at most.
 const LIST: usize = 7;
 
-/// Slow start over bandwidth on demand (document 004)
+/// Slow start over bandwidth on demand (Gotta et al. 2006)
 ///
 /// A terminal asks for K times its incoming rate and has it the allocation delay later. Equations (1) to (16): how fast
 /// the window grows, when the channel is saturated, how long a volume of data takes, and the best K. The first table

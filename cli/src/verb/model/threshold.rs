@@ -13,7 +13,7 @@ use crate::output::Output;
 use crate::table::Table;
 use crate::units;
 
-/// Early overflow of a small buffer in slow start, and what avoids it (document 002)
+/// Early overflow of a small buffer in slow start, and what avoids it (Barakat et al. 1999)
 ///
 /// One TCP connection and cross traffic share a bottleneck with a drop-tail buffer; every packet is acknowledged.
 /// Equations (1) to (6): largest window, window at overflow, whether slow start loses, the largest threshold and the

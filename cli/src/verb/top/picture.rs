@@ -13,7 +13,7 @@ pub(super) struct Picture {
 
 /// Cells of a bar of 100 percent.
 const BAR: u32 = 25;
-/// Thresholds of the two forms where none is set (003).
+/// Thresholds of the two forms where none is set (Chung et al. 2024).
 const SEARCH_SENT_PCT: u64 = 26;
 const SEARCH_DELIVERED_PCT: u64 = 35;
 /// bpf/algorithm/rate_sketch.h: bins in an octave, and the logarithm to base 2 of the lowest rate in bytes per second.
