@@ -132,7 +132,7 @@ impl Model {
             App::Reset | App::Freeze => ack.flags & ack_flag::APP_LIMITED != 0,
         };
         if limited {
-            if self.settings.app != App::Freeze {
+            if self.settings.app != App::Freeze || !geometry.sent_form {
                 self.begin(ack, rtt_us);
             }
             return because(outcome::APP_LIMITED);
