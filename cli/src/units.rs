@@ -44,6 +44,16 @@ pub(crate) fn bytes(text: &str) -> Result<u64, String> {
     Ok(bytes as u64)
 }
 
+/// A size of packets, bytes: 1 to 65535, the largest IPv4 packet.
+pub(crate) fn packet_bytes(text: &str) -> Result<u64, String> {
+    match bytes(text) {
+        Ok(size) if size > u16::MAX.into() => {
+            Err(format!("{text:?} is out of range: give a packet of 1 to 65535 bytes"))
+        }
+        parsed => parsed,
+    }
+}
+
 /// `150mbit`, `150M`, `2.5Gbit/s`: bits per second. K, M, G, T are powers of 1000, Ki, Mi, Gi, Ti of 1024.
 pub(crate) fn rate(text: &str) -> Result<u64, String> {
     let refuse = || format!("{text:?} is not a rate: write for instance 150mbit, 150M or 1gbit");

@@ -18,6 +18,7 @@
 
 pub mod calibrate;
 pub mod clock;
+mod digest;
 pub mod emulator;
 pub mod experiment;
 pub mod figure;

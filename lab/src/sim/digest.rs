@@ -4,6 +4,7 @@
 
 use sha2::Sha256;
 
+use crate::digest::{KEYS, hex, mix};
 use crate::emulator::Way;
 use crate::link::{Counters, Nanos};
 
@@ -28,10 +29,8 @@ impl Digest {
     }
 
     fn add(&mut self, way: Way, event: u64, time: u64, what: u64) {
-        const KEYS: [u64; 2] = [0x9e37_79b9_7f4a_7c15, 0xd1b5_4a32_d192_ed03];
         let kind = (way as u64) << 2 | event;
-        let product = u128::from(self.0 ^ time ^ KEYS[0]) * u128::from(what << 3 ^ kind ^ KEYS[1]);
-        self.0 = product as u64 ^ (product >> 64) as u64;
+        self.0 = mix(self.0 ^ time ^ KEYS[0], what << 3 ^ kind ^ KEYS[1]);
     }
 
     /// The digest, as `sha256:` and 64 hexadecimal digits.
@@ -43,8 +42,7 @@ impl Digest {
         for counters in counters {
             sha.update(format!("{counters:?}"));
         }
-        let hex: String = sha.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
-        format!("sha256:{hex}")
+        format!("sha256:{}", hex(&sha.finalize()))
     }
 }
 

@@ -26,7 +26,7 @@ use thiserror::Error;
 pub use run::run;
 pub use source::SourceSpec;
 
-use crate::experiment::{Arm, ArmResult, Comparison, ExperimentError, Origin, Plan, SCHEMA};
+use crate::experiment::{Arm, ArmResult, Comparison, ExperimentError, Origin, Plan};
 use crate::link::RangeError;
 
 /// What can go wrong with a simulation.
@@ -62,23 +62,7 @@ pub fn compare(plan: &Plan, arms: &[Arm], source: SourceSpec) -> Result<Comparis
     for arm in arms {
         let seeds = (0..plan.repetitions).map(|repetition| plan.seed.wrapping_add(repetition.into()));
         let runs: Result<Vec<_>, SimError> = seeds.map(|seed| run(plan, arm, seed, source)).collect();
-        results.push(ArmResult {
-            definition: Some(arm.clone()),
-            ..ArmResult::new(&arm.name, &arm.congestion_control, runs?)
-        });
+        results.push(ArmResult::of(arm, runs?));
     }
-    let link = &plan.profile.link;
-    Ok(Comparison {
-        schema: SCHEMA,
-        origin: Origin { clock: "simulated".into(), ..Origin::default() },
-        profile: plan.profile.name.clone(),
-        amount: plan.amount,
-        bdp_bytes: link.bdp_bytes(),
-        base_rtt_us: link.base_rtt_us(),
-        rate_bps: link.forward.rate_bps,
-        seed: plan.seed,
-        plan: Some(Box::new(plan.clone())),
-        arms: results,
-        directory: None,
-    })
+    Ok(Comparison::of(plan, Origin { clock: "simulated".into(), ..Origin::default() }, results))
 }

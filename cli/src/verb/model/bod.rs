@@ -53,7 +53,7 @@ pub(super) struct Bod {
     #[arg(long, value_name = "RATE", value_parser = units::rate, default_value = "2112kbit")]
     rate: u64,
     /// Size of packets, bytes
-    #[arg(long, value_name = "SIZE", value_parser = units::bytes, default_value_t = 1_500)]
+    #[arg(long, value_name = "SIZE", value_parser = units::packet_bytes, default_value_t = 1_500)]
     packet_bytes: u64,
     /// Initial windows, packets
     #[arg(long, value_name = "PACKETS,…", value_delimiter = ',', default_value = "1,2,3")]

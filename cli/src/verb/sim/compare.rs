@@ -22,20 +22,13 @@ use crate::verb::transfer::{Traffic, Transfer};
 pub(super) struct RunOne {
     /// Algorithm or congestion control, with settings after colons
     arm: String,
-    /// Link and hosts: a path, or a name in ./profiles, /etc/onramp/profiles or built in
-    #[arg(long, value_name = "PROFILE", default_value = "geo")]
-    profile: String,
     #[command(flatten)]
-    source: SourceOptions,
-    #[command(flatten)]
-    transfer: Transfer,
-    #[command(flatten)]
-    traffic: Traffic,
+    options: Options,
 }
 
 impl RunOne {
     pub fn run(self, output: &Output) -> anyhow::Result<u8> {
-        simulate(&[self.arm], &self.profile, 1, &self.source, (&self.transfer, &self.traffic), output)
+        self.options.simulate(&[self.arm], 1, output)
     }
 }
 
@@ -49,31 +42,31 @@ pub(super) struct Compare {
     /// Algorithms and congestion controls, with settings after colons
     #[arg(long, value_delimiter = ',', value_name = "ARM,…", default_value = "cubic,plain,search")]
     arms: Vec<String>,
-    /// Link and hosts: a path, or a name in ./profiles, /etc/onramp/profiles or built in
-    #[arg(long, value_name = "PROFILE", default_value = "geo")]
-    profile: String,
     /// Transfers of each arm
     #[arg(short = 'n', long, default_value_t = 10)]
     repetitions: u32,
+    #[command(flatten)]
+    options: Options,
+}
+
+impl Compare {
+    pub fn run(self, output: &Output) -> anyhow::Result<u8> {
+        self.options.simulate(&self.arms, self.repetitions, output)
+    }
+}
+
+/// What is simulated, for all arms.
+#[derive(Args, Debug)]
+struct Options {
+    /// Link and hosts: a path, or a name in ./profiles, /etc/onramp/profiles or built in
+    #[arg(long, value_name = "PROFILE", default_value = "geo")]
+    profile: String,
     #[command(flatten)]
     source: SourceOptions,
     #[command(flatten)]
     transfer: Transfer,
     #[command(flatten)]
     traffic: Traffic,
-}
-
-impl Compare {
-    pub fn run(self, output: &Output) -> anyhow::Result<u8> {
-        simulate(
-            &self.arms,
-            &self.profile,
-            self.repetitions,
-            &self.source,
-            (&self.transfer, &self.traffic),
-            output,
-        )
-    }
 }
 
 /// When the application has something to send.
@@ -107,24 +100,21 @@ impl SourceOptions {
     }
 }
 
-fn simulate(
-    arms: &[String],
-    profile: &str,
-    repetitions: u32,
-    source: &SourceOptions,
-    (transfer, traffic): (&Transfer, &Traffic),
-    output: &Output,
-) -> anyhow::Result<u8> {
-    let mut plan = transfer.plan(profile::load(profile)?, repetitions);
-    traffic.join(&mut plan);
-    let arms = Arms::describe(arms, &plan.profile, &transfer.settings)?;
-    let comparison = sim::compare(&plan, &arms, source.spec()?).map_err(|error| match error {
-        SimError::Control { .. } | SimError::Range(_) | SimError::Plan(_) => Usage::error(error.to_string()),
-        other => other.into(),
-    })?;
-    output.versioned(&comparison, || table::comparison(&comparison))?;
-    let valid = comparison.arms.iter().all(|arm| arm.valid_runs > 0);
-    Ok(if valid { 0 } else { FAILURE })
+impl Options {
+    fn simulate(&self, arms: &[String], repetitions: u32, output: &Output) -> anyhow::Result<u8> {
+        let mut plan = self.transfer.plan(profile::load(&self.profile)?, repetitions);
+        self.traffic.join(&mut plan);
+        let arms = Arms::describe(arms, &plan.profile, &self.transfer.settings)?;
+        let comparison = sim::compare(&plan, &arms, self.source.spec()?).map_err(|error| match error {
+            SimError::Control { .. } | SimError::Range(_) | SimError::Plan(_) => {
+                Usage::error(error.to_string())
+            }
+            other => other.into(),
+        })?;
+        output.versioned(&comparison, || table::comparison(&comparison))?;
+        let valid = comparison.arms.iter().all(|arm| arm.valid_runs > 0);
+        Ok(if valid { 0 } else { FAILURE })
+    }
 }
 
 #[cfg(test)]
