@@ -58,8 +58,7 @@ fi
 mkdir -p "$work"
 rm -rf "$work"/*.log "$work"/programs
 mkdir "$work/programs"
-cargo build --release --quiet --package onramp
-cargo test --release --quiet --workspace --no-run --message-format=json |
+cargo build --release --quiet --workspace --all-targets --message-format=json |
 	jq -r 'select(.reason == "compiler-artifact" and .profile.test and .executable) | "\(.target.name) \(.executable)"' \
 		>"$work/built"
 while read -r name executable; do
@@ -77,7 +76,7 @@ for name in "${wanted[@]}"; do
 	fi
 done
 if [ "${#series[@]}" = 0 ]; then
-	mapfile -t series < <("$onramp" --json lab kernel list | jq -r '.kernels[].series')
+	mapfile -t series < <("$onramp" --json lab kernel list | jq -r '.kernels[] | select(.release) | .series')
 fi
 
 printf 'root:x:0:0::/root:/bin/sh\nwww-data:x:33:33::/:/bin/false\nnobody:x:65534:65534::/:/bin/false\n' >"$work/passwd"

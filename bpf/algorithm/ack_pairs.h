@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The rate of the bottleneck from the times of ACKs (document 000, figures 9 and 10): segments that queue there leave it
+ * The rate of the bottleneck from the times of ACKs (Ataei Kachooei et al. 2022, figures 9 and 10): segments that queue there leave it
  * spaced by their transmission times, and so do their ACKs. What two ACKs acknowledge between them, divided by the
  * time between them, is a rate; of the rates of a round the middle ones are averaged, which filters those that the way
  * back made too low or too high.
@@ -22,7 +22,7 @@
  *   - An ACK that acknowledges nothing new is no part of a pair. What follows a moment with nothing in flight, or with
  *     the sender limited by the application, tells how fast the sender was: no pair.
  *
- * What a round tells:
+ * What a round tells when it is over:
  *
  *   - Nothing (coarse) if it has fewer than four pairs, if they leave out more than a quarter of its bytes, if the middle
  *     ones differ by more than twice, as where the way back has changed its pace meanwhile, or if one silence is more
@@ -31,12 +31,15 @@
  *   - A lower bound (sender_limited) if it was sent no faster than it was acknowledged, spaced by a pacing rate, the
  *     application or the receiver's window. When it left is told by the RTT: over the time that the ACKs took less what
  *     the RTT rose by meanwhile. That must be no more than four fifths of the former.
- *   - The rate of the bottleneck (settled) if the round before agrees within a quarter, or if no silence is more than a
- *     twelfth of it; else it is unsettled. While jitter is longer than rounds, rates rise with the window.
+ *   - The rate of the bottleneck (settled) if the round before agrees within a quarter, or if it has eight pairs and no
+ *     silence is more than a twelfth of it; else it is unsettled. While jitter is longer than rounds, rates rise with the window.
+ *
+ * And from half of its bytes on, with each pair: the rate of the bottleneck if what there is of the round is settled by
+ * the same rules, the last silence counted. So a burst that would overflow a small queue is known before it has left.
  *
  * Use: embed a struct ack_pairs in the algorithm's state; ack_pairs_restart it when slow start begins; give
- * ack_pairs_on_ack every ACK, also those without an RTT sample. Where it returns true a round has just ended: `told`
- * says how well it tells the rate that ack_pairs_rate has.
+ * ack_pairs_on_ack every ACK, also those without an RTT sample. Where it brings news, `told` says how well ACKs tell the
+ * rate that ack_pairs_rate has.
  */
 #ifndef ONRAMP_ACK_PAIRS_H
 #define ONRAMP_ACK_PAIRS_H
@@ -46,6 +49,8 @@
 /* Pairs in a round, at most, and at least. */
 #define ACK_PAIRS_MAX 16
 #define ACK_PAIRS_LEAST 4
+/* Pairs with which a round may tell a rate before it is over, or without the round before. */
+#define ACK_PAIRS_ENOUGH 8
 /* Parts of a round that a silence must not exceed: with a round before that agrees, and without. */
 #define ACK_PAIRS_SILENCE_PART 6
 #define ACK_PAIRS_ALONE_PART 12
@@ -54,7 +59,14 @@
 #define ACK_PAIRS_FASTEST 59
 #define ACK_PAIRS_NONE 0xffffffffU
 
-/* How well the round that ended last tells the rate of the bottleneck. */
+/* What an ACK brings. */
+enum ack_pairs_news {
+	ACK_PAIRS_NO_NEWS,
+	ACK_PAIRS_SOONER, /* the round under way tells the rate of the bottleneck already */
+	ACK_PAIRS_OVER,	  /* a round ended with the ACK before */
+};
+
+/* How well the newest round that told something, the one under way or the one before, tells the bottleneck's rate. */
 enum ack_pairs_told {
 	ACK_PAIRS_COARSE,	  /* not at all */
 	ACK_PAIRS_SENDER_LIMITED, /* it is no lower */
@@ -76,10 +88,10 @@ struct ack_pairs {
 	u32 span_us;		  /* from the round's first ACK to its newest */
 	u32 first_rtt_us;	  /* sample of the round's first ACK; 0: none */
 	u32 last_rtt_us;	  /* newest of the round; 0: none */
-	u32 spent;		  /* picoseconds per byte by the round that ended last; 0: none */
-	u32 before;		  /* by the round before that, if it was not limited by the sender; 0: none */
+	u32 spent;		  /* picoseconds per byte by the newest news; 0: none */
+	u32 before;		  /* by the round that ended last, if it was not limited by the sender; 0: none */
 	u32 rounds;		  /* ended since slow start began */
-	u8 told;		  /* enum ack_pairs_told, of the round that ended last */
+	u8 told;		  /* enum ack_pairs_told, of the newest news */
 	u8 begun;		  /* whether there is a round */
 	u8 paired;		  /* whether there is a pair under way */
 	u8 count;		  /* pairs of the round under way */
@@ -98,7 +110,7 @@ static __always_inline void ack_pairs_restart(struct ack_pairs *pairs)
 	pairs->count = 0;
 }
 
-/* The rate by the round that ended last, however well it is told, bytes per second; 0: none. */
+/* The rate by the newest news, however well it is told, bytes per second; 0: none. */
 static __always_inline u64 ack_pairs_rate(const struct ack_pairs *pairs)
 {
 	return pairs->spent ? ACK_PAIRS_PICOSECONDS / pairs->spent : 0;
@@ -131,8 +143,8 @@ static __always_inline u64 ack_pairs_middle(const struct ack_pairs *pairs)
 	return most > least * 2 ? 0 : sum / max_u64(to - from, 1);
 }
 
-/* Picoseconds per byte of the round under way; 0: it is too coarse. */
-static __always_inline u32 ack_pairs_spent(const struct ack_pairs *pairs)
+/* Picoseconds per byte of the round under way, of which this is the longest silence; 0: it is too coarse. */
+static __always_inline u32 ack_pairs_spent(const struct ack_pairs *pairs, u64 longest_us)
 {
 	u32 left = pairs->last_acked - pairs->acked;
 	u64 count = pairs->count;
@@ -141,7 +153,7 @@ static __always_inline u32 ack_pairs_spent(const struct ack_pairs *pairs)
 	u64 middle;
 
 	if (count < ACK_PAIRS_LEAST || left > (u64)pairs->pair_bytes * (ACK_PAIRS_MAX / 4) ||
-	    (u64)pairs->longest_us * ACK_PAIRS_SILENCE_PART > pairs->span_us)
+	    longest_us * ACK_PAIRS_SILENCE_PART > pairs->span_us)
 		return 0;
 	middle = ack_pairs_middle(pairs);
 	return middle ? (u32)max_u64(min_u64(middle, whole), ACK_PAIRS_FASTEST) : 0;
@@ -153,19 +165,33 @@ static __always_inline bool ack_pairs_agree(u64 one, u64 other)
 	return one <= other + other / 4 && other <= one + one / 4;
 }
 
-/* How well the round under way, which ends, tells the rate that has been made of it. */
-static __always_inline u8 ack_pairs_judge(const struct ack_pairs *pairs)
+/* How well the round under way, of which this is the longest silence, tells the rate that has been made of it. */
+static __always_inline u8 ack_pairs_judge(const struct ack_pairs *pairs, u32 spent, u64 longest_us)
 {
 	s64 rose_us = (s64)pairs->last_rtt_us - pairs->first_rtt_us;
-	bool alone = (u64)pairs->longest_us * ACK_PAIRS_ALONE_PART <= pairs->span_us;
+	bool alone = pairs->count >= ACK_PAIRS_ENOUGH && longest_us * ACK_PAIRS_ALONE_PART <= pairs->span_us;
 
-	if (!pairs->spent)
+	if (!spent)
 		return ACK_PAIRS_COARSE;
 	if (pairs->first_rtt_us && pairs->last_rtt_us && rose_us * 5 < (s64)pairs->span_us)
 		return ACK_PAIRS_SENDER_LIMITED;
-	if (alone || (pairs->before && ack_pairs_agree(pairs->spent, pairs->before)))
+	if (alone || (pairs->before && ack_pairs_agree(spent, pairs->before)))
 		return ACK_PAIRS_SETTLED;
 	return ACK_PAIRS_UNSETTLED;
+}
+
+/* Takes what the round tells: all that it does if it is over, else only the rate of the bottleneck. True: it has. */
+static __always_inline bool ack_pairs_tell(struct ack_pairs *pairs, bool over)
+{
+	u64 longest_us = over ? pairs->longest_us : max_u64(pairs->longest_us, pairs->newest_silence_us);
+	u32 spent = ack_pairs_spent(pairs, longest_us);
+	u8 told = ack_pairs_judge(pairs, spent, longest_us);
+
+	if (!over && told != ACK_PAIRS_SETTLED)
+		return false;
+	pairs->spent = spent;
+	pairs->told = told;
+	return true;
 }
 
 static __always_inline void ack_pairs_begin_pair(struct ack_pairs *pairs, const struct ack *ack, u32 silence_us)
@@ -176,13 +202,11 @@ static __always_inline void ack_pairs_begin_pair(struct ack_pairs *pairs, const 
 	pairs->paired = 1;
 }
 
-/* The round ends with the ACK before this one, if there is a round, and the next begins with this one. */
+/* A round begins with this ACK; the one before, if there is one, has been taken. */
 static __always_inline void ack_pairs_turn(struct ack_pairs *pairs, const struct ack *ack)
 {
 	if (pairs->begun) {
 		pairs->before = pairs->told == ACK_PAIRS_SENDER_LIMITED ? 0 : pairs->spent;
-		pairs->spent = ack_pairs_spent(pairs);
-		pairs->told = ack_pairs_judge(pairs);
 		pairs->rounds++;
 	}
 	pairs->begun = 1;
@@ -202,30 +226,32 @@ static __always_inline void ack_pairs_turn(struct ack_pairs *pairs, const struct
 	ack_pairs_begin_pair(pairs, ack, 0);
 }
 
-/* Keeps a pair of so many bytes and microseconds, neither of them 0. */
-static __always_inline void ack_pairs_keep(struct ack_pairs *pairs, u32 bytes, u64 us)
+/* Keeps a pair of so many bytes and microseconds, neither of them 0. True: there are enough to tell something early. */
+static __always_inline bool ack_pairs_keep(struct ack_pairs *pairs, u32 bytes, u64 us)
 {
 	u64 spent = min_u64(us, 1ULL << 40) * 1000000 / (bytes ? bytes : 1);
 	u32 at = pairs->count;
 
 	/* A round of a few bytes could have more; and the kernel's verifier must see the bound. */
 	if (at >= ACK_PAIRS_MAX)
-		return;
+		return false;
 	pairs->pairs[at] = (u32)max_u64(min_u64(spent, ACK_PAIRS_NONE - 1), ACK_PAIRS_FASTEST);
 	pairs->count = (u8)(at + 1);
+	return at + 1 >= ACK_PAIRS_ENOUGH;
 }
 
-/* An ACK within the round. */
-static __always_inline void ack_pairs_measure(struct ack_pairs *pairs, const struct ack *ack)
+/* An ACK within the round. True: it may tell something early. */
+static __always_inline bool ack_pairs_measure(struct ack_pairs *pairs, const struct ack *ack)
 {
 	u32 acked = (u32)ack->bytes_acked;
 	u32 silence_us = (u32)min_u64(ack->now_us - pairs->last_us, ~0U);
 	u32 bytes = acked - pairs->acked;
 	u64 us = ack->now_us - pairs->at_us;
+	bool early = false;
 	u32 halvings;
 
 	if (acked == pairs->last_acked)
-		return;
+		return false;
 	pairs->last_us = ack->now_us;
 	pairs->last_acked = acked;
 	pairs->longest_us = (u32)max_u64(pairs->longest_us, pairs->newest_silence_us);
@@ -236,31 +262,33 @@ static __always_inline void ack_pairs_measure(struct ack_pairs *pairs, const str
 
 	if (!pairs->paired) {
 		ack_pairs_begin_pair(pairs, ack, 0);
-		return;
+		return false;
 	}
 	halvings = (u32)min_u64(bytes / (pairs->pair_bytes ? pairs->pair_bytes : 1), 31);
 	if (halvings && us && silence_us >= pairs->silence_us >> halvings) {
 		if (!(ack->flags & ACK_APP_LIMITED))
-			ack_pairs_keep(pairs, bytes, us);
+			early = ack_pairs_keep(pairs, bytes, us);
 		ack_pairs_begin_pair(pairs, ack, silence_us);
 	} else {
 		pairs->silence_us = (u32)max_u64(pairs->silence_us, silence_us);
 	}
+	return early;
 }
 
-/* One ACK. True: a round ended with the one before. */
-static __always_inline bool ack_pairs_on_ack(struct ack_pairs *pairs, const struct ack *ack)
+/* One ACK: enum ack_pairs_news. */
+static __always_inline u32 ack_pairs_on_ack(struct ack_pairs *pairs, const struct ack *ack)
 {
-	bool begun = pairs->begun;
-	bool over = begun && (s32)((u32)ack->bytes_acked - pairs->round_end) > 0;
+	bool over = pairs->begun && (s32)((u32)ack->bytes_acked - pairs->round_end) > 0;
+	bool early = pairs->begun && !over && ack_pairs_measure(pairs, ack);
+	bool told = (over || early) && ack_pairs_tell(pairs, over);
 
-	if (begun && !over)
-		ack_pairs_measure(pairs, ack);
-	else
+	if (over || !pairs->begun)
 		ack_pairs_turn(pairs, ack);
 	if (ack->flags & ACK_APP_LIMITED || !ack->bytes_outstanding)
 		pairs->paired = 0;
-	return over;
+	if (over)
+		return ACK_PAIRS_OVER;
+	return told ? ACK_PAIRS_SOONER : ACK_PAIRS_NO_NEWS;
 }
 
 #endif

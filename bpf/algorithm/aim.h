@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * A slow start threshold that is an estimate of what the path holds (document 000): the window at which slow start is
+ * A slow start threshold that is an estimate of what the path holds (Ataei Kachooei et al. 2022): the window at which slow start is
  * to end, at once where it has passed it. It is kept to oneself until the window is about to reach it: from half of a
  * threshold on the kernel paces by 120 % of the window instead of 200 %, where it paces, and the last doubling would
  * take four round trips; and one that a loss interrupts would come back with its undo, as somebody else's. A threshold

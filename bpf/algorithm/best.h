@@ -2,16 +2,16 @@
 /*
  * best: Bandwidth Estimate Slow start.
  *
- * Pairs of ACKs tell the rate of the bottleneck (ack_pairs.h). When a round ends, that rate times the RTT is the
- * bandwidth-delay product, and that is aimed at: slow start ends when the window reaches it, or at once where it has
- * passed it. A rate that is not above min_rate is none: in the first rounds a satellite's return link spaces the ACKs,
+ * Pairs of ACKs tell the rate of the bottleneck (ack_pairs.h). When a round ends, or earlier where half of it tells
+ * enough, that rate times the RTT is the bandwidth-delay product, and that is aimed at: slow start ends when the window
+ * reaches it, or at once where it has passed it. A rate that is not above min_rate is none: in the first rounds a satellite's return link spaces the ACKs,
  * not the bottleneck.
  *
  *	round open ──► round over ──► too coarse, sent no faster than acknowledged, not settled, or <= min_rate
  *	    ▲                     └─► rate x RTT is aimed at, and the next round estimates anew
  *	    └─────────────────────────────┘        window >= rate x RTT: exit
  *
- * Source: document 000, figure 10. What differs from it:
+ * Source: Ataei Kachooei et al. 2022, figure 10. What differs from it:
  *
  *  1. Pairs are a sixteenth of a round long and begin and end where ACKs pause, where the document pairs each ACK with
  *     the next; and of their rates the middle half is averaged, where it takes the median (ack_pairs.h). Jitter and
@@ -66,14 +66,14 @@ enum best_outcome {
 struct best {
 	struct ack_pairs pairs;
 	struct pacing pacing;
-	u32 estimate;	  /* kB/s, by the round that ended last; 0: none */
-	u32 round_rtt_us; /* minimum of that round */
+	u32 estimate;	  /* kB/s, by the newest round that told something, the one under way or before; 0: none */
+	u32 round_rtt_us; /* minimum of that round, as far as it had come */
 	u32 open_rtt_us;  /* minimum of the round under way; 0: no sample yet */
 	u32 target;	  /* window at which to leave, segments; 0: none */
 };
 
 #define BEST_EXPORTS(X)                                                                                                \
-	X(best, estimate, "kB/s", 1, "rate by the round that ended last")                                              \
+	X(best, estimate, "kB/s", 1, "rate by the newest round that told one")                                              \
 	X(best, pairs.rounds, "rounds", 1, "rounds that have ended since slow start began")                            \
 	X(best, round_rtt_us, "us", 1, "minimum RTT of that round")                                                    \
 	X(best, target, "segments", 1, "window at which slow start is to be left")                                     \
@@ -120,18 +120,19 @@ static __always_inline void best_note_rtt(struct best *state, const struct ack *
 		state->open_rtt_us = rtt_us;
 }
 
-/* Closes the books of a round: its rate, bytes per second. */
-static __always_inline u64 best_close_round(struct best *state)
+/* Closes the books of a round, or opens them for a look: its rate, bytes per second. */
+static __always_inline u64 best_look(struct best *state, bool over)
 {
 	u64 rate = ack_pairs_rate(&state->pairs);
 
 	state->estimate = (u32)(rate / 1000);
 	state->round_rtt_us = state->open_rtt_us;
-	state->open_rtt_us = 0;
+	if (over)
+		state->open_rtt_us = 0;
 	return rate;
 }
 
-/* Aims at rate times RTT (000: when RTT round ends). */
+/* Aims at rate times RTT (Ataei Kachooei et al. 2022: when RTT round ends). */
 static __always_inline u32 best_aim(struct best *state, const struct ack *ack, u64 rate, u32 rtt_us)
 {
 	u64 bytes = rate * (u32)min_u64(rtt_us, BEST_RTT_MAX_US) / 1000000;
@@ -140,15 +141,16 @@ static __always_inline u32 best_aim(struct best *state, const struct ack *ack, u
 	return aim(&state->target, segments, BEST_AIMED, BEST_THRESHOLD_KEPT, ack);
 }
 
-/* What a round that is over leads to: the outcome. What spaces by the estimate has the last word on what it is. */
+/* What news of a round leads to: the outcome. What spaces by the estimate has the last word on what it is. */
 static __always_inline u32 best_judge(struct best *state, const struct best_params *params, const struct ack *ack,
-				      u64 rate)
+				      bool over)
 {
+	u64 rate = best_look(state, over);
 	u32 told = state->pairs.told;
 	u32 rtt_us = best_rtt(state, params, ack);
 
 	if (params->pacing) {
-		pacing_round(&state->pacing, rate, told == ACK_PAIRS_SETTLED, params->min_rate, ack);
+		pacing_round(&state->pacing, rate, told == ACK_PAIRS_SETTLED, over, params->min_rate);
 		if (state->pacing.spaced) {
 			rate = pacing_estimate(&state->pacing);
 			told = ACK_PAIRS_SETTLED;
@@ -175,9 +177,10 @@ static __always_inline void best_on_ack(struct best *state, const struct best_pa
 					struct verdict *verdict)
 {
 	bool first = !state->pairs.begun;
+	u32 news = ack_pairs_on_ack(&state->pairs, ack);
 
-	if (ack_pairs_on_ack(&state->pairs, ack))
-		verdict->outcome = best_judge(state, params, ack, best_close_round(state));
+	if (news)
+		verdict->outcome = best_judge(state, params, ack, news == ACK_PAIRS_OVER);
 	else if (first)
 		verdict->outcome = OUTCOME_WARMING_UP;
 	else

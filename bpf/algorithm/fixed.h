@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
  * fixed: leave slow start when the window reaches a given number of bytes. The instrument for download time against
- * exit point (000 figure 13) and for tests; not meant for hosts.
+ * exit point (Ataei Kachooei et al. 2022 figure 13) and for tests; not meant for hosts.
  */
 #ifndef ONRAMP_FIXED_H
 #define ONRAMP_FIXED_H

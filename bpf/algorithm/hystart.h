@@ -10,11 +10,11 @@
  *	delay  the smallest RTT of the round, after `min_samples` samples, exceeds the minimum RTT by a threshold.
  *
  * Either of them sets the threshold to the window. With the parameters as they are that is the ACK on which Linux's own
- * CUBIC leaves. Parameters bend the delay detector to document 001, which finds that on satellites it leaves early and
+ * CUBIC leaves. Parameters bend the delay detector to Peters et al. 2021, which finds that on satellites it leaves early and
  * the train detector never.
  *
  * Source: Ha and Rhee, "Taming the elephants: New TCP slow start" (2011); net/ipv4/tcp_cubic.c of Linux 6.14 and later
- * (before, a round did not end while the window was below low_window); document 001. What differs from Linux:
+ * (before, a round did not end while the window was below low_window); Peters et al. 2021. What differs from Linux:
  *
  *  1. Every slow start is watched. Linux watches none from an exit of HyStart until a timeout, and discards samples in
  *     the first second of congestion avoidance, which may reach into a slow start after an idle period.
@@ -25,11 +25,11 @@
  *  4. Time is 64 bits wide: a pause of 36 minutes does not look like none.
  *  5. Slow start is not watched while a loss is recovered from, though the window may then lie below the threshold.
  *
- * And from document 001:
+ * And from Peters et al. 2021:
  *
- *  6. ewma averages the minima of the rounds; 001 averages the minimum RTT, which says no more than the minimum itself.
+ *  6. ewma averages the minima of the rounds; Peters et al. 2021 average the minimum RTT, which says no more than the minimum itself.
  *     It does not give the weight; `average_divisor` is that of the smoothed RTT unless set.
- *  7. deviation, for which 001 has the idea only: the samples of complete rounds alone count, so that a queue does not
+ *  7. deviation, for which Peters et al. 2021 has the idea only: the samples of complete rounds alone count, so that a queue does not
  *     raise the threshold of the round that finds it.
  *  8. Until a round with samples is complete, both rules use the threshold of clamp.
  */

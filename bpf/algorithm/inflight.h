@@ -12,7 +12,7 @@
  * a train ACKs come at the rate of the bottleneck. Samples are much shorter than a round trip and each counts the same,
  * so they tell the bottleneck's rate, and stab is only what the window grows by once the path is full.
  *
- * Source: document 004, which describes the bandwidth-delay limiter of FreeBSD 5.4 by its effect (no loss, very regular
+ * Source: Gotta et al. 2006, which describes the bandwidth-delay limiter of FreeBSD 5.4 by its effect (no loss, very regular
  * packets, slightly less than the channel gives); smoothing, stab and floor are that system's. What differs from it:
  *
  *  1. Time is measured in microseconds and a sample lasts sample_min_us at least, where the ticks of that system set
@@ -162,7 +162,7 @@ static __always_inline void inflight_on_ack(struct inflight *state, const struct
 {
 	inflight_measure(state, params, ack);
 	if (inflight_round_over(state, ack))
-		pacing_round(&state->pacing, state->bandwidth, state->samples >= INFLIGHT_SETTLED, 0, ack);
+		pacing_round(&state->pacing, state->bandwidth, state->samples >= INFLIGHT_SETTLED, true, 0);
 	state->estimate = (u32)(state->bandwidth / 1000);
 	if (params->pacing && ack->cwnd < ack->ssthresh)
 		verdict->pacing_rate = pacing_rate(&state->pacing, 100, ack);

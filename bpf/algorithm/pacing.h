@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * At which rate slow start lets data out (document 002, second proposition): not back to back, but as fast as the
+ * At which rate slow start lets data out (Barakat et al. 1999, second proposition): not back to back, but as fast as the
  * bottleneck takes them, so that its queue does not build up by slow start's own bursts. The rate is somebody else's
  * estimate, made in every round (ack_pairs.h); this is the policy of using it.
  *
@@ -13,12 +13,12 @@
  *     sixteenth); until then each round's estimate replaces the last. Where somebody else paces the sender, data leave
  *     at sixteen windows per RTT meanwhile, twice the rate of the path when the window is an eighth of it. Where nobody
  *     does, nothing is asked for, and the queue of this host stays bounded as the kernel has it.
- *   - An estimate must be above min_rate, and its product with the RTT no less than the unspaced window.
+ *   - An estimate must be above min_rate.
  *   - Probing. What is spaced tells no more than the rate at which it left. An eighth more than the estimate leaves
  *     while the window is less than half of the path, a queue of at most a twentieth of it, so that an estimate that was
  *     too low rises, by no more than that in a round.
  *
- * Use: embed a struct pacing, pacing_restart it when slow start begins, pacing_round it with each round, ask
+ * Use: embed a struct pacing, pacing_restart it when slow start begins, pacing_round it with each estimate, ask
  * pacing_rate with every ACK and answer that as the verdict's.
  */
 #ifndef ONRAMP_PACING_H
@@ -67,18 +67,19 @@ static __always_inline u64 pacing_path_bytes(u64 rate, const struct ack *ack)
 }
 
 /*
- * A round is over. `rate`: what it told, bytes per second, 0 for nothing; `settled`: whether that is the bottleneck's, or
- * only what it carries at least.
+ * There is an estimate. `rate`: what the round told, bytes per second, 0 for nothing; `settled`: whether that is the
+ * bottleneck's, or only what it carries at least; `over`: whether the round is over, without which no estimate rises.
  */
-static __always_inline void pacing_round(struct pacing *pacing, u64 rate, bool settled, u64 min_rate,
-					 const struct ack *ack)
+static __always_inline void pacing_round(struct pacing *pacing, u64 rate, bool settled, bool over, u64 min_rate)
 {
 	u64 now = pacing_estimate(pacing);
 	u64 next = min_u64(rate, PACING_RATE_MAX);
 
+	if (pacing->spaced && !over)
+		return;
 	if (pacing->spaced)
 		next = max_u64(now, min_u64(next, now * PACING_PROBE_PCT / 100));
-	else if (!settled || rate <= min_rate || pacing_path_bytes(rate, ack) < (u64)ack->cwnd * ack->mss)
+	else if (!settled || rate <= min_rate)
 		next = 0;
 	pacing->estimate = (u32)(next / 1000);
 }

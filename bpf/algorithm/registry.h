@@ -17,17 +17,17 @@
 
 #define ALGORITHMS(X)                                                                                                  \
 	X(plain, PLAIN, "slow start until loss, ECN or timeout", "RFC 5681")                                           \
-	X(fixed, FIXED, "leaves slow start at a given window", "document 000, figure 13")                              \
-	X(best, BEST, "leaves at the bandwidth-delay product that pairs of ACKs tell", "document 000")                 \
+	X(fixed, FIXED, "leaves slow start at a given window", "Ataei Kachooei et al. 2022, figure 13")                \
+	X(best, BEST, "leaves at the bandwidth-delay product that pairs of ACKs tell", "Ataei Kachooei et al. 2022")   \
 	X(hystart, HYSTART, "leaves when ACK trains or delays say that the path is full, as Linux's CUBIC does",       \
-	  "Ha and Rhee 2011; Linux tcp_cubic; document 001")                                                           \
+	  "Ha and Rhee 2011; Linux tcp_cubic; Peters et al. 2021")                                                     \
 	X(hystartpp, HYSTARTPP, "slows down when delays rise, and leaves if they stay up", "RFC 9406")                 \
 	X(search, SEARCH, "leaves when deliveries stop keeping up with what was sent",                                 \
-	  "document 003; draft-chung-ccwg-search-09")                                                                  \
+	  "Chung et al. 2024; draft-chung-ccwg-search-09")                                                             \
 	X(threshold, THRESHOLD, "lowers the threshold after loss to what a small buffer bears",                        \
-	  "document 002, first proposition")                                                                           \
+	  "Barakat et al. 1999, first proposition")                                                                    \
 	X(spacing, SPACING, "spaces what slow start sends at the rate of the bottleneck",                              \
-	  "document 002, second proposition")                                                                          \
-	X(inflight, INFLIGHT, "holds the window to what the path holds by a running estimate", "document 004")
+	  "Barakat et al. 1999, second proposition")                                                                   \
+	X(inflight, INFLIGHT, "holds the window to what the path holds by a running estimate", "Gotta et al. 2006")
 
 #endif

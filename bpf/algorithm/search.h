@@ -14,7 +14,7 @@
  *	   ▲    ◄─────────────────────────────────┘ below
  *	   └── restart: timeout, idle restart, silence (missed_bins), application limited (app_limited)
  *
- * Source: document 003 (delivered form, "2.0") and draft-chung-ccwg-search-09 (sent form). What differs from them:
+ * Source: Chung et al. 2024 (delivered form, "2.0") and draft-chung-ccwg-search-09 (sent form). What differs from them:
  *
  *  1. Look-back is interpolated backwards, between the bins p-1 and p. The draft interpolates towards p+1, which looks
  *     back too little and leaves on a clean ramp.
@@ -32,7 +32,7 @@
  *     left to the base, and if the loss proves spurious the window comes back to the target at most.
  *  9. The latest RTT is taken for no less than the smoothed one, so that a single low sample (a hand-over between
  *     satellites) does not shorten the look-back and leave on a clean ramp.
- * 10. Hold is the default exit: the window stays as it is, where the draft drains and document 003 may roll back.
+ * 10. Hold is the default exit: the window stays as it is, where the draft drains and Chung et al. 2024 may roll back.
  * 11. The threshold may have to hold for several checks in a row (confirm_bins: 2 unless set, 1 as published).
  *     Slow start sends each round in one burst, and where ACKs come jittered, bins cut bursts unevenly: single checks
  *     then show a lag that the next one does not. Saturation stays.
@@ -49,14 +49,14 @@
 #include "algorithm.h"
 #include "pacing.h"
 
-/* Bins in a window (003: W). */
+/* Bins in a window (Chung et al. 2024: W). */
 #define SEARCH_WINDOW 10
 /* Bins remembered; powers of two. `expected` holds what is looked back at, `acked` only the current window. */
 #define SEARCH_EXPECTED_BINS 64
 #define SEARCH_ACKED_BINS 16
 /* Longest look-back in bins: window, its predecessor and the look-back must fit the ring. */
 #define SEARCH_LOOK_BACK_MAX (SEARCH_EXPECTED_BINS - SEARCH_WINDOW - 2)
-/* Thresholds of the two forms, percent: draft-09 and document 003. */
+/* Thresholds of the two forms, percent: draft-09 and Chung et al. 2024. */
 #define SEARCH_SENT_THRESHOLD 26
 #define SEARCH_DELIVERED_THRESHOLD 35
 /* Segments acknowledged for each that a drain lets out (draft-09's authors: SEARCH_DRAIN_ACKEDSEG_THRESH). */
@@ -207,7 +207,7 @@ static __always_inline void search_store(struct search *state, const struct ack 
 		(u32)(state->form == SEARCH_SENT ? ack->bytes_sent : ack->bytes_acked);
 }
 
-/* Opens the first bin; the geometry is kept where it is set (003: initialization). */
+/* Opens the first bin; the geometry is kept where it is set (Chung et al. 2024: initialization). */
 static __always_inline void search_begin(struct search *state, const struct search_params *params,
 					 const struct ack *ack, u32 rtt_us)
 {
@@ -268,7 +268,7 @@ static __always_inline u32 search_threshold(const struct search *state, const st
 }
 
 /*
- * Compares deliveries with the expectation (003: ack_arrival). Returns the outcome: OUTCOME_EXIT, or why not.
+ * Compares deliveries with the expectation (Chung et al. 2024: ack_arrival). Returns the outcome: OUTCOME_EXIT, or why not.
  */
 static __always_inline u32 search_judge(struct search *state, const struct search_params *params, const struct ack *ack,
 					u32 rtt_us)
@@ -378,9 +378,11 @@ static __always_inline bool search_app_limits(const struct search_params *params
 static __always_inline void search_pace(struct search *state, const struct search_params *params, const struct ack *ack,
 					struct verdict *verdict)
 {
-	if (ack_pairs_on_ack(&state->pairs, ack))
+	u32 news = ack_pairs_on_ack(&state->pairs, ack);
+
+	if (news)
 		pacing_round(&state->pacing, ack_pairs_rate(&state->pairs), state->pairs.told == ACK_PAIRS_SETTLED,
-			     params->pacing_min_rate, ack);
+			     news == ACK_PAIRS_OVER, params->pacing_min_rate);
 	verdict->pacing_rate = pacing_rate(&state->pacing, params->pacing_gain_pct, ack);
 }
 

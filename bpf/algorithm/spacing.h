@@ -8,16 +8,16 @@
  *
  *	R = gain_pct of the rate that ACK pairs tell (ack_pairs.h), by the policy of pacing.h
  *
- * Source: document 002, second proposition: the first segments as ACKs release them, the rest at a rate R with
+ * Source: Barakat et al. 1999, second proposition: the first segments as ACKs release them, the rest at a rate R with
  * mu - lambda <= R < Rmax (equation 6), for which the available bandwidth, estimated from the ACKs, will do. What
  * differs from it:
  *
- *  1. The estimate is that of a round's ACK pairs, the middle ones averaged, where 002 averages the ACKs.
+ *  1. The estimate is that of a round's ACK pairs, the middle ones averaged, where Barakat et al. 1999 average the ACKs.
  *  2. Nothing is spaced before the window is an eighth of estimate x RTT, and from then on the estimate may only rise
  *     (pacing.h): what is spaced by the sender tells no more than that.
- *  3. Leaving. 002 spaces until the threshold of the loss before, or a loss. A connection's first slow start has no
+ *  3. Leaving. Barakat et al. 1999 spaces until the threshold of the loss before, or a loss. A connection's first slow start has no
  *     such threshold, and spacing hides the queue that would tell. So the threshold is estimate x minimum RTT, as in
- *     document 000, estimated at the end of each round from when spacing begins (exit_pct, 0: as 002). The window stays
+ *     Ataei Kachooei et al. 2022, estimated at the end of each round from when spacing begins (exit_pct, 0: as Barakat et al. 1999). The window stays
  *     as it is where the sender is already past it: that is the exit.
  *  4. Bursts are of the size that the kernel gives them at that rate: a millisecond's worth, at least two segments.
  *  5. What the window holds beyond what is in flight at the exit is let out at one window per RTT (window.bpf.h), not
@@ -93,7 +93,7 @@ static __always_inline u32 spacing_aim(struct spacing *state, const struct spaci
 static __always_inline void spacing_on_ack(struct spacing *state, const struct spacing_params *params,
 					   const struct ack *ack, struct verdict *verdict)
 {
-	bool round_over = ack_pairs_on_ack(&state->pairs, ack);
+	u32 news = ack_pairs_on_ack(&state->pairs, ack);
 	bool settled = state->pairs.told == ACK_PAIRS_SETTLED;
 
 	if (params->rate) {
@@ -101,13 +101,14 @@ static __always_inline void spacing_on_ack(struct spacing *state, const struct s
 		verdict->outcome = SPACING_SPACED;
 		return;
 	}
-	if (round_over)
-		pacing_round(&state->pacing, ack_pairs_rate(&state->pairs), settled, params->min_rate, ack);
+	if (news)
+		pacing_round(&state->pacing, ack_pairs_rate(&state->pairs), settled, news == ACK_PAIRS_OVER,
+			     params->min_rate);
 	verdict->pacing_rate = pacing_rate(&state->pacing, params->gain_pct, ack);
 	verdict->outcome = state->pacing.spaced ? SPACING_SPACED : SPACING_UNSPACED;
 	if (!state->pacing.spaced || !params->exit_pct)
 		return;
-	if (round_over || !state->target)
+	if (news == ACK_PAIRS_OVER || !state->target)
 		verdict->outcome = spacing_aim(state, params, ack);
 	if (aim_reached(state->target, ack, verdict))
 		verdict->outcome = OUTCOME_EXIT;

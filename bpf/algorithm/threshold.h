@@ -15,9 +15,9 @@
  *	Wmax = maxRTT (mu - lambda) + 1      WB = (maxRTT - minRTT)(mu - lambda)(2 - rho)/(1 - rho)
  *
  * gamma is used if 1/4 < gmax <= 1/2: above, the standard threshold is no problem; below, the cure is worse than the
- * disease (002, figure 7). Else, and where nothing is known, the base decides.
+ * disease (Barakat et al. 1999, figure 7). Else, and where nothing is known, the base decides.
  *
- * Source: document 002, first proposition. What differs from it:
+ * Source: Barakat et al. 1999, first proposition. What differs from it:
  *
  *  1. Only the threshold after a loss in slow start is set. After one in congestion avoidance the base's stays, which
  *     CUBIC makes 0.7 of the window.
@@ -25,7 +25,7 @@
  *  3. gamma=auto multiplies the Wmax of (1), and sets at most half of the window at which the loss is noticed: above
  *     that gamma would exceed 1/2 of it.
  *  4. rho cannot be told from ACK pairs: it is a parameter, 0 unless set, which makes gmax smaller than it is.
- *  5. gamma is margin_pct below gmax (002 takes 0.34 of 0.38), but not below 1/4.
+ *  5. gamma is margin_pct below gmax (Barakat et al. 1999 take 0.34 of 0.38), but not below 1/4.
  *  6. gmax is computed in thousandths, rounded down.
  */
 #ifndef ONRAMP_THRESHOLD_H
@@ -110,16 +110,16 @@ static __always_inline void threshold_on_ack(struct threshold *state, const stru
 					     const struct ack *ack, struct verdict *verdict)
 {
 	bool first = !state->pairs.begun;
-	bool over = ack_pairs_on_ack(&state->pairs, ack);
+	u32 news = ack_pairs_on_ack(&state->pairs, ack);
 
 	(void)params;
-	if (over) {
+	if (news == ACK_PAIRS_OVER) {
 		state->last_max_us = state->max_rtt_us;
 		state->max_rtt_us = 0;
 	}
 	if (ack->rtt_us > 0)
 		state->max_rtt_us = (u32)max_u64(state->max_rtt_us, (u32)ack->rtt_us);
-	if (!over) {
+	if (!news) {
 		if (first)
 			verdict->outcome = OUTCOME_WARMING_UP;
 		else if (ack->flags & ACK_APP_LIMITED)
@@ -137,7 +137,7 @@ static __always_inline void threshold_on_ack(struct threshold *state, const stru
 	verdict->outcome = THRESHOLD_ESTIMATED;
 }
 
-/* Estimates Wmax, B and gmax at a loss (002: equations 1 and 4). False: nothing to estimate from. */
+/* Estimates Wmax, B and gmax at a loss (Barakat et al. 1999: equations 1 and 4). False: nothing to estimate from. */
 static __always_inline bool threshold_estimate(struct threshold *state, const struct threshold_params *params,
 					       const struct ack *ack)
 {

@@ -17,7 +17,7 @@ use onramp_loader::{AttachOptions, Base, Error, Phase, kernel};
 use crate::failure::Usage;
 use crate::profile;
 use attachments::Attachments;
-use written::Written;
+use written::{TAHOE, Written};
 
 /// Name of the base among an arm's parameters.
 const BASE: &str = "base";
@@ -39,11 +39,35 @@ impl Arms {
         settings: &[String],
         clock: &Clock,
     ) -> anyhow::Result<Self> {
+        Self::all(labels, profile, settings, matches!(clock, Clock::Machine), false)
+    }
+
+    /// What the arms are, for simulations: nothing is attached.
+    pub fn describe<S: AsRef<str>>(
+        labels: &[S],
+        profile: &Profile,
+        settings: &[String],
+    ) -> anyhow::Result<Vec<Arm>> {
+        Ok(Self::all(labels, profile, settings, false, true)?.arms)
+    }
+
+    fn all<S: AsRef<str>>(
+        labels: &[S],
+        profile: &Profile,
+        settings: &[String],
+        here: bool,
+        simulated: bool,
+    ) -> anyhow::Result<Self> {
         let labels: Vec<&str> = labels.iter().map(AsRef::as_ref).collect();
-        let here = matches!(clock, Clock::Machine);
         let written = check(&labels, settings, here)?;
         let mut arms = Self { arms: Vec::new(), attachments: Attachments::new() };
         for arm in &written {
+            if arm.tahoe && !simulated {
+                return Err(Usage::error(format!(
+                    "arm {:?}: base=tahoe is not in any kernel: give cubic|reno, or `onramp sim`",
+                    arm.label
+                )));
+            }
             let host = arm.host(&profile.host)?;
             let made = match arm.algorithm {
                 Some(algorithm) => {
@@ -91,7 +115,8 @@ impl Arms {
         let used = there.as_ref().unwrap_or(&options.parameters);
         let mut parameters: BTreeMap<String, String> =
             used.shown().map(|(name, value)| (name.to_owned(), value)).collect();
-        parameters.extend(arm.base.map(|base| (BASE.to_owned(), base.name().to_owned())));
+        let base = if arm.tahoe { Some(TAHOE) } else { arm.base.map(|base| base.name()) };
+        parameters.extend(base.map(|base| (BASE.to_owned(), base.to_owned())));
         Ok(Arm {
             congestion_control: algorithm.congestion_control(),
             parameters,

@@ -8,6 +8,7 @@ mod consumer;
 mod failure;
 mod filter;
 mod follow;
+mod global;
 mod output;
 mod profile;
 mod settings;
@@ -21,7 +22,8 @@ use std::process::ExitCode;
 use clap::Parser;
 use tracing_subscriber::EnvFilter;
 
-use crate::arguments::{Arguments, Global};
+use crate::arguments::Arguments;
+use crate::global::Global;
 use crate::output::Output;
 
 fn main() -> ExitCode {

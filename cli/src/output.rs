@@ -5,7 +5,7 @@ use std::io::{self, ErrorKind, Write};
 use anyhow::Context;
 use serde::Serialize;
 
-use crate::arguments::Global;
+use crate::global::Global;
 
 /// Version of the JSON documents; raised when a field changes its meaning or goes.
 const SCHEMA: u32 = 1;

@@ -110,14 +110,14 @@ fn load_from(given: &str, directories: &[PathBuf]) -> anyhow::Result<Profile> {
 }
 
 fn embedded(given: &str) -> anyhow::Result<Profile> {
-    let embedded = EMBEDDED.iter().find(|(name, _)| *name == given);
-    let (_, text) = embedded.ok_or_else(|| {
+    let find = |given: &str| EMBEDDED.iter().find(|(name, _)| *name == given).map(|(_, text)| *text);
+    let text = find(given).ok_or_else(|| {
         let known = EMBEDDED.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
         Usage::error(format!(
             "there is no profile {given:?}: give the path of a .toml file, a name in ./profiles or /etc/onramp/profiles, or one of {known}"
         ))
     })?;
-    Profile::parse(text, format!("{given} (built in)"))
+    Profile::parse_among(text, format!("{given} (built in)"), find)
         .map_err(|error| Usage::error(error.to_string().trim_end()))
 }
 

@@ -32,24 +32,81 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     Ok(total)
 }
 
-/// `150mbit`, `1gbit`, `800kbit`: bits per second.
+/// `10M`, `80MB`, `1.5G`, `64Ki`, `8MiB` or a number: bytes. K, M, G, T are powers of 1000, Ki, Mi, Gi, Ti of 1024.
+pub(crate) fn bytes(text: &str) -> Result<u64, String> {
+    let refuse = || format!("{text:?} is not a size: write for instance 80000000, 80M, 80MB or 64Ki");
+    let (number, unit) = quantity(text).ok_or_else(refuse)?;
+    let factor = multiple(unit.strip_suffix(['b', 'B']).unwrap_or(unit)).ok_or_else(refuse)?;
+    let bytes = number * factor;
+    if !((1.0..=1e18).contains(&bytes) && bytes.fract() == 0.0) {
+        return Err(format!("{text:?} is out of range: give a whole number of bytes, 1 to 10^18"));
+    }
+    Ok(bytes as u64)
+}
+
+/// A size of packets, bytes: 1 to 65535, the largest IPv4 packet.
+pub(crate) fn packet_bytes(text: &str) -> Result<u64, String> {
+    match bytes(text) {
+        Ok(size) if size > u16::MAX.into() => {
+            Err(format!("{text:?} is out of range: give a packet of 1 to 65535 bytes"))
+        }
+        parsed => parsed,
+    }
+}
+
+/// `150mbit`, `150M`, `2.5Gbit/s`: bits per second. K, M, G, T are powers of 1000, Ki, Mi, Gi, Ti of 1024.
 pub(crate) fn rate(text: &str) -> Result<u64, String> {
-    let refuse = || format!("{text:?} is not a rate: write for instance 150mbit or 1gbit");
-    let split = text.find(|c: char| !c.is_ascii_digit() && c != '.').ok_or_else(refuse)?;
-    let (number, unit) = text.split_at(split);
-    let factor = match unit.to_ascii_lowercase().as_str() {
-        "bit" => 1.0,
-        "kbit" => 1e3,
-        "mbit" => 1e6,
-        "gbit" => 1e9,
-        _ => return Err(refuse()),
-    };
-    let number: f64 = number.parse().map_err(|_| refuse())?;
-    let bits = number * factor;
-    if !(bits.is_finite() && (1.0..1e15).contains(&bits)) {
+    let refuse = || format!("{text:?} is not a rate: write for instance 150mbit, 150M or 1gbit");
+    let (number, unit) = quantity(text).ok_or_else(refuse)?;
+    let unit = unit.to_ascii_lowercase();
+    let unit = unit.strip_suffix("/s").unwrap_or(&unit);
+    let prefix = unit.strip_suffix("bit");
+    // A number alone might be meant in any unit.
+    if unit.is_empty() {
         return Err(refuse());
     }
+    let bits = number * multiple(prefix.unwrap_or(unit)).ok_or_else(refuse)?;
+    if !(1.0..1e15).contains(&bits) {
+        return Err(format!("{text:?} is out of range: give 1bit to 999tbit"));
+    }
     Ok(bits as u64)
+}
+
+/// A number of seconds, or a duration of whole seconds: `90`, `90s`, `1m30s`.
+pub(crate) fn seconds(text: &str) -> Result<u32, String> {
+    if let Ok(seconds) = text.parse() {
+        return Ok(seconds);
+    }
+    let duration = duration(text)?;
+    match u32::try_from(duration.as_secs()) {
+        Ok(seconds) if duration.subsec_nanos() == 0 => Ok(seconds),
+        _ => Err(format!("{text:?} is out of range: give whole seconds, up to 4294967295")),
+    }
+}
+
+/// A number and the letters after it.
+fn quantity(text: &str) -> Option<(f64, &str)> {
+    let split = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(split);
+    Some((number.parse().ok()?, unit))
+}
+
+/// What a prefix multiplies with.
+fn multiple(prefix: &str) -> Option<f64> {
+    let (base, letter): (f64, _) = match prefix.strip_suffix(['i', 'I']) {
+        Some(letter) if !letter.is_empty() => (1024.0, letter),
+        Some(_) => return None,
+        None => (1000.0, prefix),
+    };
+    let power = match letter {
+        "" => 0,
+        "k" | "K" => 1,
+        "m" | "M" => 2,
+        "g" | "G" => 3,
+        "t" | "T" => 4,
+        _ => return None,
+    };
+    Some(base.powi(power))
 }
 
 /// Three significant digits and the unit that fits: `3.21 s`, `45.0 ms`.
@@ -123,13 +180,51 @@ mod tests {
     }
 
     #[test]
+    fn sizes_are_read_as_people_write_them() {
+        for (text, expected) in [
+            ("1", 1),
+            ("80000000", 80_000_000),
+            ("10M", 10_000_000),
+            ("80MB", 80_000_000),
+            ("1.5g", 1_500_000_000),
+            ("64Ki", 65_536),
+            ("8MiB", 8_388_608),
+            ("2t", 2_000_000_000_000),
+            ("12b", 12),
+        ] {
+            assert_eq!(bytes(text), Ok(expected), "{text}");
+        }
+        for bad in ["", "M", "-1", "10 M", "10X", "10i", "10MBB", "10Mbit", "1..5k", "inf", "1e9"] {
+            assert!(bytes(bad).unwrap_err().contains("is not a size"), "{bad}");
+        }
+        for bad in ["0", "0.5", "1.0001K", "2000000T"] {
+            assert!(bytes(bad).unwrap_err().contains("1 to 10^18"), "{bad}");
+        }
+    }
+
+    #[test]
     fn rates_are_read() {
         assert_eq!(rate("150mbit"), Ok(150_000_000));
         assert_eq!(rate("1Gbit"), Ok(1_000_000_000));
         assert_eq!(rate("2.5kbit"), Ok(2_500));
-        for bad in ["", "150", "mbit", "-1mbit", "1mb", "0bit", "1tbit"] {
-            assert!(rate(bad).is_err(), "{bad}");
+        assert_eq!(rate("50M"), Ok(50_000_000));
+        assert_eq!(rate("9600bit/s"), Ok(9_600));
+        assert_eq!(rate("1Mibit"), Ok(1_048_576));
+        for bad in ["", "150", "mbit", "-1mbit", "1mb", "1MB/s", "1xbit"] {
+            assert!(rate(bad).unwrap_err().contains("is not a rate"), "{bad}");
         }
+        for bad in ["0bit", "0.1bit", "1000tbit"] {
+            assert!(rate(bad).unwrap_err().contains("out of range"), "{bad}");
+        }
+    }
+
+    #[test]
+    fn seconds_are_whole() {
+        assert_eq!(seconds("90"), Ok(90));
+        assert_eq!(seconds("1m30s"), Ok(90));
+        assert!(seconds("1500ms").unwrap_err().contains("whole seconds"));
+        assert!(seconds("100000d").unwrap_err().contains("out of range"));
+        assert!(seconds("soon").unwrap_err().contains("is not a duration"));
     }
 
     #[test]

@@ -12,11 +12,13 @@
 //! * [`matrix`]: every arm on every profile, as one table.
 //! * [`model`]: the documents' closed forms.
 //! * [`reproduce`]: the documents' claims, each with the experiments that test it.
+//! * [`sim`]: the same experiments with modelled TCP, thousands of paths in a minute.
 //! * [`verify`]: whether a result that is made again is the same.
 //! * [`profile`]: a link, the hosts' buffers and the algorithm that suits them, in a file.
 
 pub mod calibrate;
 pub mod clock;
+mod digest;
 pub mod emulator;
 pub mod experiment;
 pub mod figure;
@@ -28,6 +30,7 @@ pub mod model;
 pub mod plot;
 pub mod profile;
 pub mod reproduce;
+pub mod sim;
 pub mod stats;
 pub mod table;
 pub mod verify;

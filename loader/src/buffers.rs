@@ -1,5 +1,5 @@
 //! Socket buffers against the bandwidth-delay product: a window larger than the buffers is never reached (documents
-//! 000 and 001).
+//! Ataei Kachooei et al. 2022 and Peters et al. 2021).
 
 use onramp_net::namespace::Namespace;
 
@@ -7,9 +7,9 @@ use crate::doctor::{Check, Verdict};
 use crate::error::Error;
 
 /// Share of a socket buffer that carries data: the kernel keeps the other half for its own structures and for a
-/// reader that lags (001: "TCP only advertises up to half of the buffer size").
+/// reader that lags (Peters et al. 2021: "TCP only advertises up to half of the buffer size").
 const USABLE_DIVISOR: u64 = 2;
-/// Recommendations are multiples of this, so that the worked example of 000 and 001 comes out as they give it:
+/// Recommendations are multiples of this, so that the worked example of Ataei Kachooei et al. 2022 and Peters et al. 2021 comes out as they give it:
 /// 26 214 400 bytes for 150 Mb/s and 600 ms.
 const STEP_BYTES: u64 = 5 << 20;
 

@@ -22,6 +22,9 @@ golden() {
 	rm -rf "$runs"
 }
 
+# The other kernels: over one link, which shows where they differ.
+golden 6.1 geo 1000000 $all 6.1-geo
+golden 7.2 geo 1000000 $all 7.2-geo
 golden 6.12 geo 3000000 $all 6.12-geo
 golden 6.12 geo 100000 $all 6.12-short
 golden 6.12 leo 3000000 cubic,$algorithms 6.12-leo

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
+# shellcheck shell=sh
 # inside.sh [ARGUMENT...]: runs every program in /tests, in order, with these arguments. Each is told from the next by
 # lines that the host looks for; what the kernel complained of comes last.
 export ONRAMP_BIN=/bin/onramp TERM=dumb

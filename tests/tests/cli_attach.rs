@@ -77,12 +77,7 @@ fn what_is_asked_for_wrongly_is_refused_with_the_reason_and_changes_nothing() {
         assert_eq!(host_state(&[]), before, "{arguments}");
     }
     // What clap refuses is shown with its usage line.
-    for arguments in [
-        "attach",
-        "attach search --for soon",
-        "attach search --base vegas",
-        "attach search --confirm --default",
-    ] {
+    for arguments in ["attach", "attach search --for soon", "attach search --base vegas"] {
         let ran = onramp(arguments);
         assert_eq!(ran.code, Some(2), "{ran:?}");
         assert!(ran.stdout.is_empty() && ran.stderr.starts_with("error: "), "{ran:?}");
@@ -151,7 +146,7 @@ fn without_privilege_every_verb_that_needs_it_says_so() {
         "attach plain",
         "attach plain --for 1s",
         "attach plain --dry-run",
-        "attach search --confirm",
+        "confirm search",
         "detach search",
         "detach --all",
         "detach --all --dry-run",

@@ -1,4 +1,4 @@
-//! `onramp attach --for` and `--confirm`.
+//! `onramp attach --for` and `onramp confirm`.
 
 use std::time::{Duration, Instant};
 
@@ -29,7 +29,7 @@ fn what_is_attached_for_a_time_detaches_by_itself() {
         .output()
         .unwrap();
     let said = cli::Ran::from(said).ok();
-    assert!(said.contains("detaches in 2.00 s unless confirmed: onramp attach search --confirm"), "{said}");
+    assert!(said.contains("detaches in 2.00 s unless confirmed: onramp confirm search"), "{said}");
     let row = &json("status")["algorithms"][0];
     let time = row["expires_at_us"].as_u64().unwrap() - row["attached_at_us"].as_u64().unwrap();
     assert_eq!(time, 2_000_000);
@@ -46,15 +46,15 @@ fn what_is_attached_for_a_time_detaches_by_itself() {
 fn what_is_confirmed_stays() {
     let _attachments = Attachments::lock();
     onramp("attach plain --for 2s").ok();
-    let confirmed = json("attach plain --confirm");
+    let confirmed = json("confirm plain");
     assert_eq!(confirmed["confirmed"], true);
     assert_eq!(json("status")["algorithms"][0]["expires_at_us"], serde_json::Value::Null);
     assert!(eventually(|| watches("plain") == 0));
     assert_eq!(state("plain").as_deref(), Some("attached"));
     // Again, and of what never had a limit, is no error.
-    assert_eq!(json("attach plain --confirm")["confirmed"], false);
+    assert_eq!(json("confirm plain")["confirmed"], false);
     onramp("detach plain").ok();
-    assert!(onramp("attach plain --confirm").refused(1).contains("plain is not attached"));
+    assert!(onramp("confirm plain").refused(1).contains("plain is not attached"));
 }
 
 #[test]

@@ -65,7 +65,8 @@ fn wrong_arms_settings_and_profiles_are_refused_before_anything_is_done() {
         ("lab run cubic:alpha=2", "host.KEY=VALUE only"),
         ("lab run cubic:host.mtu_bytes=9000", "host.mtu_bytes = 9000 is out of range"),
         ("lab run search:alpha=0", "alpha=0 is not allowed: give 1..1000"),
-        ("lab compare --profile geo,leo", "several profiles are for --all"),
+        ("lab compare --profile geo,leo", "there is no profile \"geo,leo\""),
+        ("lab matrix --profile geo,nowhere", "there is no profile \"nowhere\""),
         ("lab reproduce nonsense", "there is no claim \"nonsense\""),
         ("bench --pairs 0", "give 1 to 100"),
     ] {
@@ -130,7 +131,7 @@ fn a_matrix_has_a_row_for_each_arm_and_profile_and_is_resumed() {
     let home = tempdir().unwrap();
     let directory = home.path().join("matrix");
     let command = format!(
-        "-q --json lab compare --clock machine --all --arms cubic,plain --profile terrestrial,leo-100 --seconds 2 -n 1 -o {}",
+        "-q --json lab matrix --clock machine --arms cubic,plain --profile terrestrial,leo-100 --seconds 2 -n 1 -o {}",
         directory.display()
     );
     let first: serde_json::Value = serde_json::from_str(&onramp(&command).ok()).unwrap();

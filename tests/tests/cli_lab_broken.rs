@@ -45,7 +45,7 @@ fn without_root_every_verb_of_the_lab_says_so_and_ends_with_4() {
     guest::required();
     for arguments in [
         "lab run cubic --clock machine",
-        "lab compare --clock machine --all --arms cubic",
+        "lab matrix --clock machine --arms cubic",
         "lab shell",
         "lab calibrate --clock machine",
         "lab reproduce search-wifi --clock machine",

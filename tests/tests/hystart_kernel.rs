@@ -1,5 +1,5 @@
 //! hystart as a congestion control of its own against the kernel's CUBIC with HyStart, over the same links with the
-//! same seeds; and document 001's finding, which detector it is that leaves early over a satellite.
+//! same seeds; and Peters et al. 2021's finding, which detector it is that leaves early over a satellite.
 
 mod hystart;
 
@@ -65,7 +65,7 @@ mod minutes {
     }
 }
 
-/// 001: "Packet-train only performs similarly to HyStart off", "delay only performs similarly to both". The window that
+/// Peters et al. 2021: "Packet-train only performs similarly to HyStart off", "delay only performs similarly to both". The window that
 /// each reaches over the GEO link with 8 MB to send, three quarters of what fits the path.
 #[test]
 #[ignore = "in a guest: make test"]

@@ -3,6 +3,9 @@
 use crate::ffi::{self, AlgorithmRow};
 use crate::parameters::{Parameter, Parameters};
 
+/// As `bpf/algorithm/algorithm.h` has it.
+const TRAIT_ALWAYS: u32 = 4;
+
 /// One slow-start algorithm of the registry.
 #[derive(Clone, Copy)]
 pub struct Algorithm {
@@ -107,6 +110,11 @@ impl Algorithm {
             offset: row.offset as usize,
             count: row.count as usize,
         })
+    }
+
+    /// Whether it is asked outside slow start, too (`TRAIT_ALWAYS`).
+    pub fn is_always_asked(&self) -> bool {
+        self.row.traits & TRAIT_ALWAYS != 0
     }
 
     /// Bytes of state that it keeps per flow.

@@ -43,6 +43,7 @@ pub(crate) struct AlgorithmRow {
     pub outcome_count: u32,
     pub export_count: u32,
     pub state_size: u32,
+    pub traits: u32,
     pub restart: unsafe extern "C" fn(*mut c_void),
     pub on_ack: unsafe extern "C" fn(*mut c_void, *const c_void, *const Ack, *mut Verdict),
     pub on_loss: unsafe extern "C" fn(*mut c_void, *const c_void, *const Ack, u32) -> u32,

@@ -26,7 +26,7 @@ struct algorithm_row {
 	const struct parameter_row *parameters;
 	const struct outcome_row *outcomes;
 	const struct export_row *exports;
-	u32 parameter_count, outcome_count, export_count, state_size;
+	u32 parameter_count, outcome_count, export_count, state_size, traits;
 	void (*restart)(void *);
 	void (*on_ack)(void *, const void *, const struct ack *, struct verdict *);
 	u32 (*on_loss)(void *, const void *, const struct ack *, u32);
@@ -68,6 +68,7 @@ ALGORITHMS(DEFINE_TABLES)
 	  OUTCOME_MAX,                                                                                                 \
 	  COUNT(alg##_exports),                                                                                        \
 	  sizeof(struct alg),                                                                                          \
+	  ALG##_TRAITS,                                                                                                \
 	  alg##_restart_any,                                                                                           \
 	  alg##_on_ack_any,                                                                                            \
 	  alg##_on_loss_any },

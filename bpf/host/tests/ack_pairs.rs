@@ -136,6 +136,42 @@ fn a_round_that_was_sent_no_faster_is_a_lower_bound() {
     assert_eq!(step(&mut rounds, 0), "aimed");
 }
 
+/// Two ACKs are a pair here.
+#[test]
+fn eight_dense_pairs_tell_the_rate_before_the_round_is_over_and_its_end_can_void_it() {
+    let mut rounds = begun();
+    let part = |rounds: &mut Rounds, gap: u64, count: u64| {
+        let names: Vec<_> = (0..count)
+            .map(|_| {
+                rounds.ack.rtt_us += (gap / 2) as i32;
+                let verdict = rounds.next(gap, BYTES);
+                rounds.name(&verdict)
+            })
+            .collect();
+        names
+    };
+    let names = part(&mut rounds, GAP, 16);
+    assert_eq!(names.iter().position(|name| *name == "aimed"), Some(15), "{names:?}");
+    assert_eq!(rounds.read("estimate"), 10_000);
+    assert_eq!(rounds.read("rounds"), 0);
+    part(&mut rounds, 3 * GAP, 4);
+    rounds.ack.rtt_us = rounds.rtt_us;
+    let verdict = rounds.next(50_000, BYTES);
+    assert_eq!((rounds.name(&verdict), rounds.read("target")), ("unsettled", 0));
+}
+
+#[test]
+fn a_round_with_a_silence_waits_for_its_end() {
+    let mut rounds = begun();
+    for number in 0..ACKS {
+        let gap = if number == 3 { 2 * GAP } else { GAP };
+        rounds.ack.rtt_us += (gap / 2) as i32;
+        let verdict = rounds.next(gap, BYTES);
+        // Two of 21 are more than a twelfth.
+        assert_eq!(rounds.name(&verdict), "round_open", "ACK {number}");
+    }
+}
+
 #[test]
 fn a_dense_round_counts_alone_and_others_only_together() {
     // One silence of a tenth of the round.

@@ -68,18 +68,22 @@ impl differential::Model for Model {
 impl Model {
     fn on_ack(&mut self, set: &Settings, ack: &Ack) -> (&'static str, Verdict) {
         let sample = u64::try_from(ack.rtt_us).ok().map(|us| us.max(1));
-        let mut name = match self.pairs.on_ack(ack) {
+        let step = self.pairs.on_ack(ack);
+        let over = matches!(step, Step::Over(_));
+        let mut name = match step {
             Step::Begun => "warming_up",
             Step::Open if ack.flags & ack_flag::APP_LIMITED != 0 => "app_limited",
             Step::Open => "round_open",
-            Step::Over(told) => {
+            Step::Over(told) | Step::Sooner(told) => {
                 let rtt = match set.source {
                     Source::Minimum => u64::from(ack.min_rtt_us),
                     Source::RoundMinimum => self.round_rtt.unwrap_or(0),
                     Source::Latest => sample.unwrap_or(u64::from(ack.smoothed_rtt_us)),
                 };
-                self.round_rtt = None;
-                self.judge(set, ack, told, rtt)
+                if over {
+                    self.round_rtt = None;
+                }
+                self.judge(set, ack, (told, over), rtt)
             }
         };
         self.round_rtt = self.round_rtt.into_iter().chain(sample).min();
@@ -93,10 +97,10 @@ impl Model {
         (name, verdict)
     }
 
-    /// The outcome of a round.
-    fn judge(&mut self, set: &Settings, ack: &Ack, mut told: Told, rtt: u64) -> &'static str {
+    /// The outcome of a round, or of what there is of it.
+    fn judge(&mut self, set: &Settings, ack: &Ack, (mut told, over): (Told, bool), rtt: u64) -> &'static str {
         if set.pacing {
-            self.policy.round(told, set.min_rate, ack);
+            self.policy.round(told, over, set.min_rate);
             if let Some(rate) = self.policy.spaced_at() {
                 told = Told::Settled(rate);
             }

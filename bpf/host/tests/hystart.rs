@@ -217,7 +217,7 @@ fn each_detector_can_be_switched_off() {
     assert_eq!(flow.round(50_000, 20), "grow");
 }
 
-/// 001: an eighth of the average, no ceiling. The first round is judged as by the clamp.
+/// Peters et al. 2021: an eighth of the average, no ceiling. The first round is judged as by the clamp.
 #[test]
 fn ewma_averages_the_minima_of_the_rounds() {
     let mut flow = delay(&["delay_rule=ewma"]);

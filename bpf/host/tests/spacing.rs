@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::pairs::Rounds;
+use common::pairs::{BYTES, Rounds};
 use onramp_algorithm::ack_flag::PACED;
 
 /// The rate of the tests, bytes per second; at 100 ms a path of 1000 segments of these tests.
@@ -54,10 +54,6 @@ fn probing_ends_at_half_the_path_and_a_larger_gain_stays() {
 
 #[test]
 fn rates_that_are_no_estimate_are_not_spaced_by() {
-    // The window is past the path.
-    let mut rounds = Rounds::begun("spacing", &[]);
-    rounds.ack.cwnd = 1_100;
-    assert_eq!(rounds.rounds(RATE).pacing_rate, 0);
     // Below min_rate.
     let mut rounds = Rounds::begun("spacing", &[]);
     rounds.ack.cwnd = 20;
@@ -74,6 +70,26 @@ fn rates_that_are_no_estimate_are_not_spaced_by() {
         }
         assert_eq!(rounds.next(50_000, 10_000).pacing_rate, 0);
     }
+}
+
+/// What is released by the rest of the round need not leave at twice the bottleneck's rate.
+#[test]
+fn eight_pairs_that_tell_the_rate_are_enough_to_begin() {
+    let mut rounds = Rounds::begun("spacing", &[]);
+    rounds.ack.cwnd = FROM;
+    for number in 1..=20 {
+        rounds.ack.rtt_us += 500;
+        let spaced = rounds.next(1_000, BYTES).pacing_rate;
+        assert_eq!(spaced > 0, number >= 16, "after {number} ACKs, of which two are a pair: {spaced}");
+    }
+}
+
+#[test]
+fn a_window_that_is_past_the_path_is_left_at_once() {
+    let mut rounds = Rounds::begun("spacing", &[]);
+    rounds.ack.cwnd = 1_100;
+    let verdict = rounds.rounds(RATE);
+    assert_eq!((rounds.name(&verdict), verdict.ssthresh), ("exit", 1_000));
 }
 
 #[test]

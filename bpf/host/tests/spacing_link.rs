@@ -9,7 +9,7 @@ use common::link::SEGMENT;
 use common::paced_link::{Back, Path, Transfer};
 use onramp_algorithm::{Flow, find};
 
-/// The GEO path of documents 000 and 001: 150 Mb/s, 600 ms.
+/// The GEO path of Ataei Kachooei et al. 2022 and Peters et al. 2021: 150 Mb/s, 600 ms.
 const GEO: Path = Path { rate: 150_000_000, rtt_us: 600_000, queue_pct: 0, back: CLEAR, seed: 1 };
 /// ACKs as they come.
 const CLEAR: Back = Back { jitter_us: 0, hold_us: 0, gap_us: 0 };
@@ -83,7 +83,7 @@ fn the_exit_alone_does_not_help_a_small_queue() {
     }
 }
 
-/// Spaced at twice the rate nothing is spaced, and equation (6) of document 002 says where between the two drops begin.
+/// Spaced at twice the rate nothing is spaced, and equation (6) of Barakat et al. 1999 say where between the two drops begin.
 #[test]
 fn a_gain_is_bounded_by_the_queue() {
     let path = Path { queue_pct: 10, ..GEO };

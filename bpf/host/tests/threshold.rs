@@ -61,7 +61,7 @@ fn fixed_gamma_is_a_share_of_the_window_whatever_was_measured() {
     assert_eq!(lose(&mut rounds, u32::MAX), (u32::MAX / 2, FIXED));
 }
 
-/// 002, simulations: 1.5 Mb/s, packets of 512 bytes, two ways of 280 ms, a buffer of 40 packets, 100 packets/s of
+/// Barakat et al. 1999, simulations: 1.5 Mb/s, packets of 512 bytes, two ways of 280 ms, a buffer of 40 packets, 100 packets/s of
 /// others.
 #[test]
 fn the_scenario_of_document_002() {
@@ -80,7 +80,7 @@ fn the_scenario_of_document_002() {
     assert!((380..390).contains(&gamma_max), "{gamma_max}");
     assert!(rounds.read("path").abs_diff(path as u32) <= 6, "{path}");
     assert!(rounds.read("buffer").abs_diff(40) <= 2);
-    // 002 takes 0.34 for a gmax of 0.38.
+    // Barakat et al. 1999 take 0.34 for a gmax of 0.38.
     let gamma = f64::from(threshold) / f64::from(rounds.read("path"));
     assert!((0.335..0.35).contains(&gamma), "{gamma}");
     // Without knowing of others gmax is smaller, so on the safe side.

@@ -1,4 +1,4 @@
-//! threshold against 002's equations in floating point: the same reaction to every loss but where what is rounded reaches
+//! threshold against Barakat et al. 1999's equations in floating point: the same reaction to every loss but where what is rounded reaches
 //! over a limit, and the same threshold within that.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -78,11 +78,11 @@ impl Model {
             Step::Begun => "warming_up",
             Step::Open if ack.flags & ack_flag::APP_LIMITED != 0 => "app_limited",
             Step::Open => "round_open",
-            Step::Over(Told::Settled(rate)) => {
+            Step::Over(Told::Settled(rate)) | Step::Sooner(Told::Settled(rate)) => {
                 self.rate = Some(rate);
                 "estimated"
             }
-            Step::Over(_) => "dropped",
+            Step::Over(_) | Step::Sooner(_) => "dropped",
         }
     }
 
@@ -178,7 +178,7 @@ fn threshold_agrees_with_the_equations() {
     assert!(reactions[1..].iter().all(|count| *count > 2_000), "{reactions:?}");
 }
 
-/// The equations themselves: 002's own figures.
+/// The equations themselves: Barakat et al. 1999's own figures.
 #[test]
 fn the_equations_give_the_figures_of_document_002() {
     let path = Equations::of(1_500_000.0 / 8.0 / 512.0, 100.0, 0.56, 40.0);

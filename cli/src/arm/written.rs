@@ -6,6 +6,9 @@ use onramp_loader::algorithm::{self, Algorithm};
 
 use crate::failure::Usage;
 
+/// Name of the base that only the simulator has.
+pub(super) const TAHOE: &str = "tahoe";
+
 /// One arm as it is written.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Written<'a> {
@@ -19,6 +22,8 @@ pub(super) struct Written<'a> {
     pub parameters: Vec<&'a str>,
     /// Its base.
     pub base: Option<Base>,
+    /// Its base is Tahoe, which only the simulator has.
+    pub tahoe: bool,
     /// Settings of the hosts, name and value.
     host: Vec<(&'a str, &'a str)>,
 }
@@ -28,7 +33,15 @@ impl<'a> Written<'a> {
         let mut parts = label.split(':');
         let name = parts.next().unwrap_or_default();
         let algorithm = algorithm::find(name);
-        let mut arm = Self { label, name, algorithm, parameters: Vec::new(), base: None, host: Vec::new() };
+        let mut arm = Self {
+            label,
+            name,
+            algorithm,
+            parameters: Vec::new(),
+            base: None,
+            tahoe: false,
+            host: Vec::new(),
+        };
         for setting in parts {
             let refuse = |why: &str| Usage::error(format!("arm {label:?}: {setting:?} {why}"));
             let (key, value) =
@@ -40,6 +53,7 @@ impl<'a> Written<'a> {
                         "is for algorithms of onramp's; a control of the kernel takes host.KEY=VALUE only",
                     ));
                 }
+                (None, "base") if value == TAHOE => arm.tahoe = true,
                 (None, "base") => {
                     arm.base = Some(base(value).map_err(|_| refuse("names no base: give cubic|reno"))?);
                 }
@@ -77,6 +91,8 @@ mod tests {
         let host = HostSpec::new([4_096, 5_000, 6_000], [4_096, 5_000, 6_000]);
         assert!(!arm.host(&host).unwrap().unwrap().tcp_sack);
         assert_eq!(Written::parse("cubic").unwrap().host(&host).unwrap(), None);
+        let tahoe = Written::parse("plain:base=tahoe").unwrap();
+        assert!(tahoe.tahoe && tahoe.base.is_none());
     }
 
     #[test]

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
-use onramp_loader::algorithm::Algorithm;
 use onramp_loader::telemetry::Level;
 use onramp_loader::{AttachOptions, Attached};
 use serde::Serialize;
@@ -25,8 +24,7 @@ use crate::units;
   onramp attach search
   onramp attach search --profile geo --set exit_action=hold
   onramp attach search --telemetry exit        # of its flows nobody hears more than their exits
-  onramp attach search --default --for 10m     # goes back by itself ...
-  onramp attach search --confirm               # ... unless this comes within ten minutes
+  onramp attach search --default --for 10m     # goes back by itself, unless `onramp confirm search` comes in time
   onramp attach search --default --dry-run
 
 Undo: onramp detach ALG")]
@@ -42,9 +40,6 @@ pub(crate) struct Attach {
     /// Detach again after this time (30s, 10m, 2h) unless confirmed
     #[arg(long = "for", value_name = "TIME", value_parser = units::duration)]
     expires_in: Option<Duration>,
-    /// Let what was attached with --for stay
-    #[arg(long, conflicts_with_all = ["profile", "settings", "base", "telemetry", "observe", "default", "expires_in", "dry_run"])]
-    confirm: bool,
     /// Say what would be done and how it would be undone; change nothing
     #[arg(long)]
     dry_run: bool,
@@ -64,19 +59,8 @@ struct Report {
     undo: String,
 }
 
-#[derive(Serialize)]
-struct Confirmed {
-    algorithm: &'static str,
-    confirmed: bool,
-    undo: String,
-}
-
 impl Attach {
     pub fn run(self, output: &Output) -> anyhow::Result<u8> {
-        let algorithm = self.settings.algorithm()?;
-        if self.confirm {
-            return confirm(algorithm, output);
-        }
         let mut options = self.settings.options()?;
         options.default = self.default;
         options.observe = self.observe;
@@ -136,19 +120,7 @@ fn text(report: &Report, expires_in: Option<Duration>) -> String {
     }
     if let Some(delay) = expires_in {
         let delay = units::show_us(delay.as_micros() as u64);
-        text += &format!("  detaches in {delay} unless confirmed: onramp attach {algorithm} --confirm\n");
+        text += &format!("  detaches in {delay} unless confirmed: onramp confirm {algorithm}\n");
     }
     text + &format!("  undo: {}\n", report.undo)
-}
-
-fn confirm(algorithm: Algorithm, output: &Output) -> anyhow::Result<u8> {
-    let expiry = onramp_loader::confirm(algorithm)?;
-    let name = algorithm.name();
-    let report =
-        Confirmed { algorithm: name, confirmed: expiry.is_some(), undo: format!("onramp detach {name}") };
-    output.report(&report, || {
-        let said = if report.confirmed { "confirmed: stays" } else { "had no time limit: it stays" };
-        format!("{name} {said} until detached\n  undo: {}\n", report.undo)
-    })?;
-    Ok(0)
 }

@@ -3,6 +3,7 @@
 mod attach;
 mod bench;
 mod completions;
+mod confirm;
 mod detach;
 mod doctor;
 mod expire;
@@ -18,8 +19,10 @@ mod record;
 mod replay;
 mod run;
 mod shadow;
+mod sim;
 mod status;
 mod top;
+mod transfer;
 mod tune;
 mod watch;
 
@@ -32,6 +35,7 @@ use crate::output::Output;
 pub(crate) enum Verb {
     List(list::List),
     Attach(attach::Attach),
+    Confirm(confirm::Confirm),
     Detach(detach::Detach),
     Status(status::Status),
     Tune(tune::Tune),
@@ -45,6 +49,7 @@ pub(crate) enum Verb {
     Export(export::Export),
     Shadow(shadow::Shadow),
     Lab(lab::Lab),
+    Sim(sim::Sim),
     Profile(profile::Profile),
     Bench(bench::Bench),
     Model(model::Model),
@@ -59,6 +64,7 @@ impl Verb {
         match self {
             Self::List(verb) => verb.run(output),
             Self::Attach(verb) => verb.run(output),
+            Self::Confirm(verb) => verb.run(output),
             Self::Detach(verb) => verb.run(output),
             Self::Status(verb) => verb.run(output),
             Self::Tune(verb) => verb.run(output),
@@ -72,6 +78,7 @@ impl Verb {
             Self::Export(verb) => verb.run(),
             Self::Shadow(verb) => verb.run(output),
             Self::Lab(verb) => verb.run(output),
+            Self::Sim(verb) => verb.run(output),
             Self::Profile(verb) => verb.run(output),
             Self::Bench(verb) => verb.run(output),
             Self::Model(verb) => verb.run(output),

@@ -246,10 +246,9 @@ fn attached_text(algorithm: &str, attached: &Attached) -> String {
     }
     if let Some(at) = attached.expires_at_us {
         text += &match at.checked_sub(now) {
-            Some(left) => format!(
-                "  detaches in {} unless confirmed: onramp attach {algorithm} --confirm\n",
-                show_us(left)
-            ),
+            Some(left) => {
+                format!("  detaches in {} unless confirmed: onramp confirm {algorithm}\n", show_us(left))
+            }
             None => format!(
                 "  its time was over {} ago, but the process that should detach it has gone: onramp detach {algorithm}\n",
                 show_us(now - at)

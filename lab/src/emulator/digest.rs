@@ -13,6 +13,7 @@ use std::thread::JoinHandle;
 use sha2::{Digest, Sha256};
 
 use super::Way;
+use crate::digest::{KEYS, hex, mix};
 use crate::link::{Counters, DropCause, Nanos};
 
 /// Bytes of a buffer, a multiple of [`RECORD`].
@@ -107,18 +108,12 @@ impl Recorder {
         for counters in counters {
             sha.update(serde_json::to_vec(&counters).ok()?);
         }
-        let hex: String = sha.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
-        Some(format!("sha256:{hex}"))
+        Some(format!("sha256:{}", hex(&sha.finalize())))
     }
 }
 
 /// Folds bytes to 64 bits: a product of two 64-bit halves at a time, both halves of which count.
 fn fold(bytes: &[u8]) -> u64 {
-    const KEYS: [u64; 2] = [0x9e37_79b9_7f4a_7c15, 0xd1b5_4a32_d192_ed03];
-    let mix = |one: u64, other: u64| {
-        let product = u128::from(one) * u128::from(other);
-        product as u64 ^ (product >> 64) as u64
-    };
     let word = |bytes: &[u8]| {
         let mut word = [0; 8];
         word[..bytes.len()].copy_from_slice(bytes);

@@ -141,10 +141,7 @@ impl Emulator {
         seed: u64,
         sample_period_us: u64,
     ) -> Result<Self, EmulatorError> {
-        // Each direction has its own seed: equal parts of both must not vary in step.
-        let seed = seed.wrapping_mul(2);
-        let forward = Direction::new(&link.forward, Way::Forward.key(), seed, sample_period_us)?;
-        let back = Direction::new(&link.back, Way::Return.key(), seed.wrapping_add(1), sample_period_us)?;
+        let [forward, back] = Direction::pair(link, seed, sample_period_us)?;
         let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
         let wake = Arc::new(EventFd::from_flags(flags).map_err(EmulatorError::Event)?);
         let signal = Arc::clone(&wake);

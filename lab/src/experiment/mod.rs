@@ -45,6 +45,7 @@ pub use measures::{Measures, ObjectTime};
 pub use parallel::{Parallel, parallel_over_veth};
 pub use plan::{Amount, Competitor, DEFAULT_BYTES, LinkChange, Plan, Tool};
 pub use result::{ArmResult, Comparison, CompetitorRun, FlowRun, Run, SCHEMA};
+pub(crate) use run::{compete, jain};
 pub use veth::{VethRun, over_veth};
 
 use crate::figure::FigureError;
@@ -239,24 +240,9 @@ pub fn compare(
     for attempt in attempts {
         runs[attempt.turn.arm].push(attempt.run);
     }
-    let arm_result = |(arm, runs): (&Arm, Vec<Run>)| ArmResult {
-        definition: Some(arm.clone()),
-        ..ArmResult::new(&arm.name, &arm.congestion_control, runs)
-    };
-    let link = &plan.profile.link;
-    let comparison = Comparison {
-        schema: SCHEMA,
-        origin: plan.clock.origin(),
-        profile: plan.profile.name.clone(),
-        amount: plan.amount,
-        bdp_bytes: link.bdp_bytes(),
-        base_rtt_us: link.base_rtt_us(),
-        rate_bps: link.forward.rate_bps,
-        seed: plan.seed,
-        plan: Some(Box::new(plan.clone())),
-        arms: arms.iter().zip(runs).map(arm_result).collect(),
-        directory: Some(root.clone()),
-    };
+    let results = arms.iter().zip(runs).map(|(arm, runs)| ArmResult::of(arm, runs)).collect();
+    let comparison =
+        Comparison { directory: Some(root.clone()), ..Comparison::of(plan, plan.clock.origin(), results) };
     files::write_json(root.join(manifest::RESULT), &comparison)?;
     Ok(comparison)
 }

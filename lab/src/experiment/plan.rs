@@ -11,7 +11,7 @@ use crate::emulator::Way;
 use crate::link::Change;
 use crate::profile::Profile;
 
-/// Bytes of a download where nothing else is said: the 80 MB of source 000, in units of a million.
+/// Bytes of a download where nothing else is said: the 80 MB of Ataei Kachooei et al. 2022, in units of a million.
 pub const DEFAULT_BYTES: u64 = 80_000_000;
 
 /// How much is transferred.
@@ -114,7 +114,7 @@ fn iperf3() -> PathBuf {
 }
 
 impl Plan {
-    /// Ten downloads of [`DEFAULT_BYTES`], as in source 000, with seed 1.
+    /// Ten downloads of [`DEFAULT_BYTES`], as in Ataei Kachooei et al. 2022, with seed 1.
     pub fn new(profile: Profile) -> Self {
         Self {
             profile,
@@ -165,11 +165,11 @@ impl Plan {
         }
     }
 
-    pub(super) fn timeout(&self) -> Duration {
+    pub(crate) fn timeout(&self) -> Duration {
         self.timeout.unwrap_or_else(|| Duration::from_secs_f64(120.0 + 20.0 * self.ideal_seconds()))
     }
 
-    pub(super) fn validate(&self) -> Result<(), ExperimentError> {
+    pub(crate) fn validate(&self) -> Result<(), ExperimentError> {
         let amount = match self.amount {
             Amount::Bytes(bytes) => ("bytes", bytes, 1, 1_000_000_000_000, "1 to 1000000000000"),
             Amount::Seconds(seconds) => ("seconds", seconds.into(), 1, 86_400, "1 to 86400"),

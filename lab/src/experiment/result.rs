@@ -192,6 +192,12 @@ pub struct ArmResult {
 }
 
 impl ArmResult {
+    /// Summarises runs of an arm, which can be made again from it.
+    pub(crate) fn of(arm: &Arm, runs: Vec<Run>) -> Self {
+        let definition = Some(arm.clone());
+        Self { definition, ..Self::new(&arm.name, &arm.congestion_control, runs) }
+    }
+
     /// Summarises runs.
     pub fn new(arm: &str, congestion_control: &str, runs: Vec<Run>) -> Self {
         let valid = || runs.iter().filter(|run| run.valid);
@@ -252,6 +258,26 @@ pub struct Comparison {
     /// Where the files are.
     #[serde(skip)]
     pub directory: Option<std::path::PathBuf>,
+}
+
+impl Comparison {
+    /// What came of a plan, without files.
+    pub(crate) fn of(plan: &Plan, origin: Origin, arms: Vec<ArmResult>) -> Self {
+        let link = &plan.profile.link;
+        Self {
+            schema: SCHEMA,
+            origin,
+            profile: plan.profile.name.clone(),
+            amount: plan.amount,
+            bdp_bytes: link.bdp_bytes(),
+            base_rtt_us: link.base_rtt_us(),
+            rate_bps: link.forward.rate_bps,
+            seed: plan.seed,
+            plan: Some(Box::new(plan.clone())),
+            arms,
+            directory: None,
+        }
+    }
 }
 
 #[cfg(test)]

@@ -229,7 +229,7 @@ fn exit(flow: &Flow, amount: Amount, recorded: bool) -> Option<super::Exit> {
 }
 
 /// What the competitor got while the flow was there.
-fn compete(competitor: &Flow, flow: &Flow) -> CompetitorRun {
+pub(crate) fn compete(competitor: &Flow, flow: &Flow) -> CompetitorRun {
     let (from, to) = (flow.began_ns().unwrap_or(0), flow.ended_ns().unwrap_or(0));
     let length = to.saturating_sub(from);
     let start = from.saturating_sub(length).max(competitor.began_ns().unwrap_or(0));
@@ -246,7 +246,7 @@ fn compete(competitor: &Flow, flow: &Flow) -> CompetitorRun {
 }
 
 /// Jain's fairness index: the square of the sum over the sum of squares times their number.
-fn jain(values: impl Iterator<Item = f64>) -> f64 {
+pub(crate) fn jain(values: impl Iterator<Item = f64>) -> f64 {
     let (mut sum, mut squares, mut count) = (0.0, 0.0, 0.0);
     for value in values {
         sum += value;

@@ -35,6 +35,19 @@ pub enum GuestError {
         /// What was said.
         message: String,
     },
+    /// The suite has gone on to another series.
+    #[error(
+        "kernel {series} is no longer in Debian's {suite}, which has {release}: give a directory with vmlinuz and \
+         modules/ of this series"
+    )]
+    Superseded {
+        /// Its series.
+        series: String,
+        /// The suite.
+        suite: String,
+        /// What `uname -r` says in the kernel that the suite has.
+        release: String,
+    },
     /// A directory given as a kernel lacks something.
     #[error(
         "{directory} is not a kernel: it has no {missing}; a kernel is a directory with vmlinuz and modules/"

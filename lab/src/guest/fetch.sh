@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
+# shellcheck shell=bash
 # fetch.sh SUITE PACKAGE SERIES HOME: leaves in HOME/current the kernel that PACKAGE stands for in Debian's SUITE: `vmlinuz`
-# and `modules/`. It comes from the Debian mirror, and is checked with the keys, that this machine itself uses.
+# and `modules/`. It comes from the Debian mirror, and is checked with the keys, that this machine itself uses. Exits with
+# 4, and prints what the suite has, if that is not of SERIES.
 set -euo pipefail
 
 suite=$1
@@ -70,8 +72,8 @@ release=${image#linux-image-}
 case $release in
 "$series".* | "$series"-* | "$series"+*) ;;
 *)
-	echo "$suite has $release now, which is not $series" >&2
-	exit 1
+	echo "$release"
+	exit 4
 	;;
 esac
 version=$(apt-cache "${apt[@]}" show --no-all-versions "$image" | sed -n 's/^Version: //p')

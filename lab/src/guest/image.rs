@@ -10,6 +10,7 @@ use sha2::{Digest, Sha256};
 use super::archive::Archive;
 use super::modules::load_order;
 use super::{GuestError, Kernel, bzimage, programs};
+use crate::digest::hex;
 
 /// Where this program is in a guest.
 pub const SELF: &str = "/bin/onramp";
@@ -102,11 +103,6 @@ impl Image {
     pub fn digest(&self) -> &str {
         &self.digest
     }
-}
-
-/// Bytes as hexadecimal digits.
-pub(super) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// The Debian package of a program that is asked for by name; of most they are the same.

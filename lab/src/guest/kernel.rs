@@ -15,6 +15,8 @@ use super::{GuestError, bzimage};
 const PROCESSOR: &str = "Nehalem";
 /// Unpacks a package of another suite into a directory, by the machine's own package client.
 const FETCH: &str = include_str!("fetch.sh");
+/// Its exit code where the suite has gone on to another series.
+const SUPERSEDED: i32 = 4;
 
 /// A kernel that can be named by its series, and where it comes from.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -76,7 +78,8 @@ impl Series {
     /// goes to stderr. Touches nothing else of the machine's packages.
     ///
     /// # Errors
-    /// [`GuestError::Fetch`] with the reason; [`GuestError::Missing`] without apt-get.
+    /// [`GuestError::Superseded`] if the suite has another series by now; [`GuestError::Fetch`] with the reason;
+    /// [`GuestError::Missing`] without apt-get.
     pub fn fetch(&self, newest: bool) -> Result<Kernel, GuestError> {
         if !newest && let Ok(kernel) = self.kept() {
             return Ok(kernel);
@@ -92,6 +95,12 @@ impl Series {
             .stdin(Stdio::null())
             .output()
             .map_err(|source| GuestError::Run { program: "bash".into(), message: source.to_string() })?;
+        if output.status.code() == Some(SUPERSEDED) {
+            let release = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+            let (series, suite) = (self.series.clone(), self.suite.clone());
+            // What is kept is then the newest of its series.
+            return self.kept().map_err(|_| GuestError::Superseded { series, suite, release });
+        }
         if !output.status.success() {
             let said = String::from_utf8_lossy(&output.stderr);
             let message =

@@ -18,10 +18,11 @@ use nix::unistd::Pid;
 use sha2::{Digest, Sha256};
 
 use super::archive::Archive;
-use super::image::{Image, SELF, hex};
+use super::image::{Image, SELF};
 use super::inside::{TASK, Task};
 use super::wire::{End, Frame, Frames, Stream};
 use super::{GuestError, port, programs};
+use crate::digest::hex;
 
 /// QEMU's emulator of this machine.
 const QEMU: &str = "qemu-system-x86_64";

@@ -50,7 +50,7 @@ pub(super) fn build(spec: &AqmSpec, random: Random) -> Box<dyn Aqm> {
     }
 }
 
-/// [`AqmSpec::RandomDrop`]: what the gateway of source 000 does with 25 % above half of 36 MB.
+/// [`AqmSpec::RandomDrop`]: what the gateway of Ataei Kachooei et al. 2022 does with 25 % above half of 36 MB.
 struct RandomDrop {
     above_fraction: f64,
     drop_probability: f64,

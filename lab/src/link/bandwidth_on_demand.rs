@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Bandwidth on demand with a rate-based policy, as source 004 measured it (sections II and IV).
+//! Bandwidth on demand with a rate-based policy, as Gotta et al. 2006 measured it (sections II and IV).
 //!
 //! Every `request_every` (Tr) the terminal asks for `factor` (k) times the rate at which packets came in since its
 //! last request. Every `grant_every` (Ta) it is granted what it asked for, `propagation` (τ) later at the earliest.

@@ -12,8 +12,8 @@ use super::random::{Random, purpose};
 use super::spec::{RATES_BPS, within};
 use super::transmitter::Transmitter;
 use super::{
-    Counters, Depth, DirectionSpec, DropCause, Jitter, Limit, LinkSample, Loss, Nanos, RangeError, RateSpec,
-    access, aqm, handover, jitter, loss, micros, outage, rate,
+    Counters, Depth, DirectionSpec, DropCause, Jitter, Limit, LinkSample, LinkSpec, Loss, Nanos, RangeError,
+    RateSpec, access, aqm, handover, jitter, loss, micros, outage, rate,
 };
 
 /// A packet that has reached the far end.
@@ -124,6 +124,18 @@ impl<P> Direction<P> {
             sample_period: micros(sample_period_us),
             next_sample: None,
         })
+    }
+
+    /// Both directions of a link, forward and return, as every driver with this seed has them.
+    ///
+    /// # Errors
+    /// As [`Direction::new`]; the keys are `link.forward` and `link.return`.
+    pub fn pair(link: &LinkSpec, seed: u64, sample_period_us: u64) -> Result<[Self; 2], RangeError> {
+        // Each direction has its own seed: equal parts of both must not vary in step.
+        let seed = seed.wrapping_mul(2);
+        let forward = Self::new(&link.forward, "link.forward", seed, sample_period_us)?;
+        let back = Self::new(&link.back, "link.return", seed.wrapping_add(1), sample_period_us)?;
+        Ok([forward, back])
     }
 
     /// Lets the link begin at `now`: from then on rates and delays vary and cross traffic flows. Without this it

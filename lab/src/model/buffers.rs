@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Socket buffers in the plane of capacity and round-trip time (document 000, figure 1; document 001).
+//! Socket buffers in the plane of capacity and round-trip time (Ataei Kachooei et al. 2022, figure 1; Peters et al. 2021).
 //!
 //! A connection can fill a path only if its buffers hold the path's bandwidth-delay product. Figure 1 compares the
-//! product with the whole buffer. The kernel lets half of it carry data (001: "TCP only advertises up to half of the
+//! product with the whole buffer. The kernel lets half of it carry data (Peters et al. 2021: "TCP only advertises up to half of the
 //! buffer size"), so [`Limit::usable_bytes`] is the limit that a connection meets.
 
 use serde::Serialize;
@@ -14,7 +14,7 @@ use crate::link::spec::within;
 
 /// Linux's default: the smaller of the maxima of `tcp_wmem` (4194304) and `tcp_rmem` (6291456).
 pub const DEFAULT_BYTES: u64 = 4_194_304;
-/// What 000 and 001 recommend for both.
+/// What Ataei Kachooei et al. 2022 and Peters et al. 2021 recommend for both.
 pub const RECOMMENDED_BYTES: u64 = 26_214_400;
 /// Buffer bytes per byte of data.
 const BYTES_PER_DATA_BYTE: u64 = 2;
@@ -75,11 +75,11 @@ pub struct Technology {
     pub smallest: Path,
     /// The path with the largest product.
     pub largest: Path,
-    /// Whether 000 shows it inside the default limit. All are inside the recommended one.
+    /// Whether Ataei Kachooei et al. 2022 shows it inside the default limit. All are inside the recommended one.
     pub inside_default: bool,
 }
 
-/// The technologies that 000 names. It gives no figures for 4G and 5G.
+/// The technologies that Ataei Kachooei et al. 2022 name. It gives no figures for 4G and 5G.
 pub const TECHNOLOGIES: [Technology; 4] = [
     Technology {
         name: "4G",
@@ -90,7 +90,7 @@ pub const TECHNOLOGIES: [Technology; 4] = [
     },
     Technology {
         name: "LEO",
-        source: "000: 100 Mb/s at 20 ms to 350 Mb/s at 60 ms (figure 6)",
+        source: "Ataei Kachooei et al. 2022: 100 Mb/s at 20 ms to 350 Mb/s at 60 ms (figure 6)",
         smallest: Path { rate_bps: 100_000_000, rtt_us: 20_000 },
         largest: Path { rate_bps: 350_000_000, rtt_us: 60_000 },
         inside_default: true,
@@ -104,7 +104,7 @@ pub const TECHNOLOGIES: [Technology; 4] = [
     },
     Technology {
         name: "GEO",
-        source: "003: 144 Mb/s; 000: 150 Mb/s; both 600 ms",
+        source: "Chung et al. 2024: 144 Mb/s; Ataei Kachooei et al. 2022: 150 Mb/s; both 600 ms",
         smallest: Path { rate_bps: 144_000_000, rtt_us: 600_000 },
         largest: Path { rate_bps: 150_000_000, rtt_us: 600_000 },
         inside_default: false,
@@ -172,7 +172,7 @@ pub fn figure(default: Limit, recommended: Limit, path: Option<Path>) -> Figure 
         colour,
     });
     Figure {
-        title: "What socket buffers can fill (document 000, figure 1)".into(),
+        title: "What socket buffers can fill (Ataei Kachooei et al. 2022, figure 1)".into(),
         panels: vec![Panel {
             title: String::new(),
             x: Axis { label: "capacity, Mb/s".into(), from: rates.0 / 1e6, to: rates.1 / 1e6, log: true },

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! The documents' closed forms: pure functions of their arguments, packets and seconds.
 //!
-//! * [`threshold`]: document 002, when slow start overflows a small buffer and what avoids it.
-//! * [`buffers`]: documents 000 and 001, which paths fit into socket buffers.
-//! * [`on_demand`]: document 004, slow start over a channel that grants bandwidth on demand.
+//! * [`threshold`]: Barakat et al. 1999, when slow start overflows a small buffer and what avoids it.
+//! * [`buffers`]: Ataei Kachooei et al. 2022 and Peters et al. 2021, which paths fit into socket buffers.
+//! * [`on_demand`]: Gotta et al. 2006, slow start over a channel that grants bandwidth on demand.
 
 pub mod buffers;
 pub mod on_demand;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Early buffer overflow in slow start (document 002): one bottleneck with a small drop-tail buffer, a long round-trip
+//! Early buffer overflow in slow start (Barakat et al. 1999): one bottleneck with a small drop-tail buffer, a long round-trip
 //! time, every packet acknowledged, and cross traffic that does not react.
 //!
 //! In slow start the ACKs of one round trip come at the rate of the bottleneck and each releases two packets, so the
@@ -174,7 +174,7 @@ mod tests {
     use super::*;
     use crate::model::packets_per_second;
 
-    /// 002: 1.5 Mb/s, 512-byte packets, 250 + 30 ms one way, 40 packets, 100 packets/s.
+    /// Barakat et al. 1999: 1.5 Mb/s, 512-byte packets, 250 + 30 ms one way, 40 packets, 100 packets/s.
     fn scenario() -> Bottleneck {
         Bottleneck::new(packets_per_second(1_500_000, 512).unwrap(), 100.0, 0.56, 40).unwrap()
     }

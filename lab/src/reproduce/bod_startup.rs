@@ -8,14 +8,14 @@ use crate::experiment::{Amount, Run};
 
 const TRIAL: &str = "bod";
 /// FreeBSD's bound takes the mean of the smoothed and the best RTT.
-/// Linux begins with three segments in 004, FreeBSD with one.
+/// Linux begins with three segments in Gotta et al. 2006, FreeBSD with one.
 const NO_SACK: &str = "plain:base=reno:host.tcp_sack=off:host.initial_window_segments=3";
 const SACK: &str = "plain:base=reno:host.initial_window_segments=3";
 const INFLIGHT: &str = "inflight:rtt_source=mean:base=reno:host.initial_window_segments=1";
 
 pub(super) const CLAIM: Claim = Claim {
     id: "bod-startup",
-    source: "004, figures 1 and 2",
+    source: "Gotta et al. 2006, figures 1 and 2",
     statement: "Without SACK the first loss stalls the connection; with it the connection is fast and irregular; bounding what is in \
                 flight loses nothing, is regular and nearly as fast. Windows double in more than a round trip.",
     trials: || {

@@ -6,7 +6,7 @@ use crate::model::buffers::{self, DEFAULT_BYTES, Limit, Place, RECOMMENDED_BYTES
 
 pub(super) const CLAIM: Claim = Claim {
     id: "buffers-map",
-    source: "000, figure 1",
+    source: "Ataei Kachooei et al. 2022, figure 1",
     statement: "LEO and 4G lie inside Linux's default limit, GEO and 5G outside; all lie inside the recommended limit.",
     trials: Vec::new,
     judge,

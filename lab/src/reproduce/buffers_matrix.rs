@@ -20,7 +20,7 @@ const TRIAL: &str = "geo-buffers";
 
 pub(super) const CLAIM: Claim = Claim {
     id: "buffers-matrix",
-    source: "001",
+    source: "Peters et al. 2021",
     statement: "The default buffers stay below the capacity; rmem alone helps only without autotuning, wmem alone helps with \
                 it but the receiver still limits; both give full use with and without autotuning.",
     trials,
@@ -32,7 +32,7 @@ fn arm(rmem: &str, wmem: &str, autotuning: bool) -> String {
     format!("cubic:host.tcp_rmem={rmem}:host.tcp_wmem={wmem}:host.tcp_moderate_rcvbuf={moderate}")
 }
 
-/// The link of 001: 18 MB/s.
+/// The link of Peters et al. 2021: 18 MB/s.
 pub(super) fn link_of_001(profile: &mut Profile) {
     profile.link.forward.rate_bps = 144_000_000;
 }

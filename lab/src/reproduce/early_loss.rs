@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Slow start over a small buffer: a smaller threshold after loss, and spaced packets.
 //!
-//! Document 002 simulates Tahoe, which starts anew after every loss; kernel TCP does so only after a timeout. Here Reno
+//! Barakat et al. 1999 simulates Tahoe, which starts anew after every loss; kernel TCP does so only after a timeout. Here Reno
 //! with SACK stands for it: it repairs the losses of a slow start in about the time that Tahoe needs to come back to
 //! its threshold (without SACK it repairs one in each round trip, 70 of them in 40 s). It does not start anew, so a
 //! connection meets the small buffer in slow start once. Therefore throughputs are compared by order, not by value, and
@@ -33,7 +33,7 @@ const ARMS: [(&str, &str, &str); 5] = [
 
 pub(super) const CLAIM: Claim = Claim {
     id: "early-loss",
-    source: "002, figures 5 to 8",
+    source: "Barakat et al. 1999, figures 5 to 8",
     statement: "Slow start overflows a small buffer before the path is used. Spacing the packets uses the path best, a threshold \
                 of 0.34 of the window at loss better than half of it, and one below a quarter worse.",
     trials: || {
@@ -49,7 +49,7 @@ pub(super) const CLAIM: Claim = Claim {
     judge,
 };
 
-/// The path of 002. The access link of 10 Mb/s and 30 ms has its delay here and no queue of its own.
+/// The path of Barakat et al. 1999. The access link of 10 Mb/s and 30 ms has its delay here and no queue of its own.
 fn adapt(profile: &mut Profile) {
     let cross = CrossSpec::Constant { rate_bps: 409_600, packet_bytes: 512 };
     let forward = DirectionSpec::new(1_500_000, 280_000, Limit::Packets(40));

@@ -6,13 +6,13 @@ use super::plots::{columns, figure};
 use super::{Check, Claim, Comparand, Evidence, Judgement, NoEvidence, Trial};
 use crate::experiment::Run;
 
-/// Sizes of the objects that 000, figure 4 and 001 time, bytes.
+/// Sizes of the objects that Ataei Kachooei et al. 2022, figure 4 and Peters et al. 2021 time, bytes.
 pub(super) const OBJECTS: [u64; 7] =
     [1_000_000, 2_000_000, 5_000_000, 10_000_000, 20_000_000, 30_000_000, 50_000_000];
 
 pub(super) const CLAIM: Claim = Claim {
     id: "geo-download",
-    source: "000, figure 12 and table 1",
+    source: "Ataei Kachooei et al. 2022, figure 12 and table 1",
     statement: "HyStart takes about 30 s and retransmits least; without it slow start overshoots and retransmits most; BEST \
                 is the fastest and retransmits about half of that.",
     trials: || vec![trial()],
@@ -20,7 +20,7 @@ pub(super) const CLAIM: Claim = Claim {
 };
 
 /// The trial that several claims share. `best` multiplies by the minimum RTT unless told otherwise; the pseudocode of
-/// 000 says only RTT, and Linux's is the one at hand, hence the second arm.
+/// Ataei Kachooei et al. 2022 say only RTT, and Linux's is the one at hand, hence the second arm.
 pub(super) fn trial() -> Trial {
     let arms = ["cubic", "plain", "best", "best:rtt_source=latest"];
     Trial { objects: OBJECTS.to_vec(), pairs: true, ..Trial::new("geo", "geo", &arms) }

@@ -14,7 +14,7 @@ const QUEUES: [(u32, &str); 3] =
 
 pub(super) const CLAIM: Claim = Claim {
     id: "geo-exit-sweep",
-    source: "000, figure 13",
+    source: "Ataei Kachooei et al. 2022, figure 13",
     statement: "Leaving too early is slow with every queue, the optimum is near the BDP, leaving late is slow with small \
                 queues, and BEST is near the optimum.",
     trials,

@@ -8,7 +8,7 @@ use crate::figure::Dash;
 
 pub(super) const CLAIM: Claim = Claim {
     id: "geo-objects",
-    source: "000, figure 4; 001",
+    source: "Ataei Kachooei et al. 2022, figure 4; Peters et al. 2021",
     statement: "1 MB takes 50 % longer with HyStart, larger objects up to twice as long.",
     trials: || vec![trial()],
     judge,
@@ -30,7 +30,7 @@ fn judge(evidence: &Evidence) -> Result<Judgement, NoEvidence> {
     let largest = ratios.iter().fold(0.0, |most: f64, (_, ratio)| most.max(*ratio));
     let source = |megabytes: f64| match megabytes {
         1.0 => "1.5",
-        5.0 => "2 (001)",
+        5.0 => "2 (Peters et al. 2021)",
         _ => "up to 2",
     };
     let comparand = |(size, ratio): &(f64, f64)| {

@@ -7,12 +7,12 @@ use super::{Check, Claim, Comparand, Evidence, Judgement, NoEvidence, RoundRates
 use crate::figure::Dash;
 
 const ROUNDS: u32 = 5;
-/// What 000 calls low, bytes per second.
+/// What Ataei Kachooei et al. 2022 call low, bytes per second.
 const LOW: f64 = 1e6;
 
 pub(super) const CLAIM: Claim = Claim {
     id: "geo-pairs",
-    source: "000, figure 11",
+    source: "Ataei Kachooei et al. 2022, figure 11",
     statement: "In rounds 1 to 3 there are few ACK pairs and most tell less than 1 MB/s; in rounds 4 and 5 the median is near \
                 the rate of the link.",
     trials: || vec![trial()],

@@ -14,7 +14,7 @@ const PREMATURE: f64 = 0.5;
 
 pub(super) const CLAIM: Claim = Claim {
     id: "hystart-ceiling",
-    source: "001, recommendations",
+    source: "Peters et al. 2021, recommendations",
     statement: "A delay threshold without the 16 ms ceiling, from the average or the deviation of the RTT, avoids the premature \
                 exit.",
     trials: || vec![Trial::new(TRIAL, "geo", &[CLAMP, AVERAGE, DEVIATION])],

@@ -17,7 +17,7 @@ const OFF: &str = "plain";
 
 pub(super) const CLAIM: Claim = Claim {
     id: "hystart-parts",
-    source: "001",
+    source: "Peters et al. 2021",
     statement: "The train detector alone performs like none, the delay detector alone like both: delay is why HyStart leaves \
                 early, after some 15 to 22 ACKs. Without HyStart the steady state comes about 20 s earlier.",
     trials: || vec![trial()],
@@ -36,7 +36,7 @@ fn trial() -> Trial {
     }
 }
 
-/// 001's link and its buffers of 60 MB. These bound what is in flight when slow start overshoots to 38 MB; with the
+/// Peters et al. 2021's link and its buffers of 60 MB. These bound what is in flight when slow start overshoots to 38 MB; with the
 /// profile's it is 57 MB, and recovering takes so long that the train detector, which leaves before, is better than
 /// none.
 fn adapt(profile: &mut Profile) {

@@ -10,7 +10,7 @@ const PROFILES: [&str; 2] = ["leo", "leo-100"];
 
 pub(super) const CLAIM: Claim = Claim {
     id: "leo-exit",
-    source: "000, figures 6 to 8",
+    source: "Ataei Kachooei et al. 2022, figures 6 to 8",
     statement: "With HyStart slow start is left earlier and at a smaller window; without it more is retransmitted.",
     trials,
     judge,

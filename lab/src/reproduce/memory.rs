@@ -4,9 +4,9 @@
 use super::plots::{columns, figure};
 use super::{Check, Claim, Comparand, Evidence, Footprint, Judgement, NoEvidence};
 
-/// `struct tcp_sock` with its `struct sock`, 003.
+/// `struct tcp_sock` with its `struct sock`, Chung et al. 2024.
 const SOCKET_BYTES: f64 = 2_192.0;
-/// Of 003; CUBIC's include HyStart's 18.
+/// Of Chung et al. 2024; CUBIC's include HyStart's 18.
 const SOURCE: [(&str, &str); 4] = [
     ("CUBIC", "60 + 12 in ack_sample"),
     ("HyStart", "18 of CUBIC's"),
@@ -16,7 +16,7 @@ const SOURCE: [(&str, &str); 4] = [
 
 pub(super) const CLAIM: Claim = Claim {
     id: "memory",
-    source: "003, static memory footprint",
+    source: "Chung et al. 2024, static memory footprint",
     statement: "SEARCH needs more than HyStart, and little beside the socket's own 2192 bytes.",
     trials: Vec::new,
     judge,

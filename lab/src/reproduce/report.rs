@@ -133,7 +133,7 @@ mod tests {
         let outcome = Outcome {
             id: "geo-download".into(),
             holds: false,
-            source: "000".into(),
+            source: "Ataei Kachooei et al. 2022".into(),
             statement: "a < b".into(),
             measured: vec![Comparand::new("time, s", "about 30", 24.0, 1)],
             checks: vec![Check::at_most("ratio", 1.25, 1.0)],

@@ -11,7 +11,7 @@ const NAMES: [(&str, &str); 3] = [("HyStart on", "cubic"), ("HyStart off", "plai
 
 pub(super) const CLAIM: Claim = Claim {
     id: "search-geo",
-    source: "003",
+    source: "Chung et al. 2024",
     statement: "SEARCH leaves slow start after the capacity is reached and close to it, and reaches the throughput of CUBIC without \
                 HyStart with fewer retransmissions; HyStart leaves early.",
     trials: || {

@@ -11,7 +11,7 @@ const ARMS: [(&str, &str); 4] =
 
 pub(super) const CLAIM: Claim = Claim {
     id: "search-wifi",
-    source: "003, Wi-Fi testbed",
+    source: "Chung et al. 2024, Wi-Fi testbed",
     statement: "In transfers of 3 s SEARCH's median throughput is no less than HyStart's, and it retransmits no more than CUBIC without \
                 HyStart.",
     trials: || {

@@ -23,7 +23,7 @@ step "$algorithm" status sh /status.sh "$algorithm"
 step "$algorithm" base sh -c "jq -er '.algorithms[] | select(.algorithm == \"$algorithm\") | .base' /tmp/status.json |
 	grep -x cubic"
 
-iperf3 -c 127.0.0.1 -C "$control" -t 60 >/tmp/client.out 2>&1 &
+iperf3 -c 127.0.0.1 -C "$control" -t 60 -b 50M >/tmp/client.out 2>&1 &
 client=$!
 step "$algorithm" flows sh /flows.sh "$algorithm"
 step "$algorithm" tune sh /tune.sh "$algorithm"

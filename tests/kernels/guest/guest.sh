@@ -10,7 +10,7 @@ iperf3 -s -D
 
 step - baseline sh /transfer.sh cubic
 if step - list sh -c 'onramp list --json >/tmp/list.json && jq -er ".algorithms | map(.name) | join(\" \")" /tmp/list.json'; then
-	step - load sh -c 'sh /programs.sh >/tmp/programs && cat /tmp/programs >/dev/ttyS1 && wc -l </tmp/programs'
+	step - load sh -c 'sh /programs.sh >/tmp/programs && cat /tmp/programs && wc -l </tmp/programs'
 	step - doctor onramp doctor
 	for algorithm in $(jq -r '.algorithms[].name' /tmp/list.json); do
 		sh /algorithm.sh "$algorithm"

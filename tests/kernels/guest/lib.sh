@@ -4,7 +4,7 @@
 
 # A line for the host: algorithm (or "-"), step, ok or fail, detail.
 result() {
-	echo "RESULT $KERNEL $1 $2 $3 $(echo "$4" | tr '\n' ' ' | cut -c 1-300)" | tee -a /dev/ttyS1
+	echo "RESULT $KERNEL $1 $2 $3 $(echo "$4" | tr "\n" " " | cut -c 1-300)"
 }
 
 # step ALGORITHM STEP COMMAND...: the command decides, its last line of output is the detail.

@@ -109,7 +109,7 @@ impl Model {
                 Some(rate) if self.samples < 16 => Told::Unsettled(rate),
                 Some(rate) => Told::Settled(rate),
             };
-            self.policy.round(told, 0, ack);
+            self.policy.round(told, true, 0);
         }
         if set.pacing && ack.cwnd < ack.ssthresh {
             verdict.pacing_rate = self.policy.rate(100, ack);

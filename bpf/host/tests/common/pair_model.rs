@@ -57,6 +57,8 @@ pub enum Step {
     Begun,
     /// It is in it.
     Open,
+    /// It is in it, and what there is of it tells the rate of the bottleneck already.
+    Sooner(Told),
     /// It is the first of the next; what the round told.
     Over(Told),
 }
@@ -67,13 +69,16 @@ impl PairModel {
         let limited = ack.flags & ack_flag::APP_LIMITED != 0;
         let step = match &mut self.round {
             Some(round) if ack.bytes_acked <= round.end => {
-                round.measure(ack, limited);
-                Step::Open
+                let kept = round.measure(ack, limited) && (8..=16).contains(&round.pairs.len());
+                match round.tell(round.longest_us(0), self.before) {
+                    told @ Told::Settled(_) if kept => Step::Sooner(told),
+                    _ => Step::Open,
+                }
             }
             round => {
                 let ended = round.take();
                 self.round = Some(Round::begin(ack));
-                ended.map_or(Step::Begun, |round| Step::Over(self.judge(&round)))
+                ended.map_or(Step::Begun, |round| Step::Over(self.end(&round)))
             }
         };
         if limited || ack.bytes_outstanding == 0 {
@@ -82,20 +87,14 @@ impl PairModel {
         step
     }
 
-    fn judge(&mut self, round: &Round) -> Told {
-        let before = self.before.take();
-        let Some(spent) = round.spent() else { return Told::Coarse };
-        let rate = 1_000_000_000_000 / spent;
-        if round.sender_limited() {
-            return Told::SenderLimited(rate);
-        }
-        self.before = Some(spent);
-        let agrees = |other: u64| spent <= other + other / 4 && other <= spent + spent / 4;
-        if round.dense(12) || before.is_some_and(agrees) {
-            Told::Settled(rate)
-        } else {
-            Told::Unsettled(rate)
-        }
+    fn end(&mut self, round: &Round) -> Told {
+        let longest_us = round.longest_us(1);
+        let told = round.tell(longest_us, self.before);
+        self.before = match told {
+            Told::Coarse | Told::SenderLimited(_) => None,
+            Told::Unsettled(_) | Told::Settled(_) => round.spent(longest_us),
+        };
+        told
     }
 }
 
@@ -112,10 +111,11 @@ impl Round {
         }
     }
 
-    fn measure(&mut self, ack: &Ack, limited: bool) {
+    /// Whether a pair was kept.
+    fn measure(&mut self, ack: &Ack, limited: bool) -> bool {
         let newest = self.newest();
         if ack.bytes_acked == newest.1 {
-            return;
+            return false;
         }
         let silence = ack.now_us - newest.0;
         self.acks.push((ack.now_us, ack.bytes_acked));
@@ -126,7 +126,7 @@ impl Round {
         let Some((at, acked, longest)) = self.pair else {
             self.pair = here(0);
             self.last_pair = ack.bytes_acked;
-            return;
+            return false;
         };
         let (bytes, us) = (ack.bytes_acked - acked, ack.now_us - at);
         let halvings = (bytes / self.least).min(31);
@@ -136,9 +136,10 @@ impl Round {
             }
             self.pair = here(silence);
             self.last_pair = ack.bytes_acked;
-        } else {
-            self.pair = Some((at, acked, longest.max(silence)));
+            return !limited;
         }
+        self.pair = Some((at, acked, longest.max(silence)));
+        false
     }
 
     fn newest(&self) -> (u64, u64) {
@@ -149,14 +150,28 @@ impl Round {
         self.newest().0 - self.acks[0].0
     }
 
-    /// Whether no silence but the last is more than this part of the round.
-    fn dense(&self, part: u64) -> bool {
+    /// The longest silence but for so many at the end.
+    fn longest_us(&self, last: usize) -> u64 {
         let silences = self.acks.windows(2).map(|two| two[1].0 - two[0].0);
-        silences.take(self.acks.len().saturating_sub(2)).all(|silence| silence * part <= self.span_us())
+        silences.take((self.acks.len() - 1).saturating_sub(last)).max().unwrap_or(0)
+    }
+
+    /// What there is of the round tells, after a round of that time per byte.
+    fn tell(&self, longest_us: u64, before: Option<u64>) -> Told {
+        let Some(spent) = self.spent(longest_us) else { return Told::Coarse };
+        let rate = 1_000_000_000_000 / spent;
+        let agrees = |other: u64| spent <= other + other / 4 && other <= spent + spent / 4;
+        if self.sender_limited() {
+            Told::SenderLimited(rate)
+        } else if (self.pairs.len() >= 8 && longest_us * 12 <= self.span_us()) || before.is_some_and(agrees) {
+            Told::Settled(rate)
+        } else {
+            Told::Unsettled(rate)
+        }
     }
 
     /// Picoseconds per byte, unless the round is too coarse.
-    fn spent(&self) -> Option<u64> {
+    fn spent(&self, longest_us: u64) -> Option<u64> {
         let mut spent: Vec<u64> = self
             .pairs
             .iter()
@@ -165,7 +180,7 @@ impl Round {
             .collect();
         let bytes = self.newest().1 - self.acks[0].1;
         let left = self.newest().1 - self.last_pair;
-        if spent.len() < 4 || left > self.least * 4 || !self.dense(6) {
+        if spent.len() < 4 || left > self.least * 4 || longest_us * 6 > self.span_us() {
             return None;
         }
         let count = spent.len() as u64;

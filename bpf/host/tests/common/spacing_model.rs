@@ -49,16 +49,18 @@ fn window(ack: &Ack) -> u64 {
 }
 
 impl Policy {
-    /// A round ended.
-    pub fn round(&mut self, told: Told, min_rate: u64, ack: &Ack) {
+    /// A round ended, or tells the rate before.
+    pub fn round(&mut self, told: Told, over: bool, min_rate: u64) {
         let whole = |rate: u64| Some(rate.min(1 << 34) / 1_000 * 1_000).filter(|rate| *rate > 0);
         if let (true, Some(now)) = (self.spaced, self.estimate) {
             let most = now * 112 / 100;
-            self.estimate = whole(now.max(told.rate().unwrap_or(0).min(most)));
+            if over {
+                self.estimate = whole(now.max(told.rate().unwrap_or(0).min(most)));
+            }
             return;
         }
         self.estimate = match told {
-            Told::Settled(rate) if rate > min_rate && holds(rate, ack) >= window(ack) => whole(rate),
+            Told::Settled(rate) if rate > min_rate => whole(rate),
             _ => None,
         };
     }
@@ -118,8 +120,8 @@ impl Model {
             return ("spaced", Verdict { pacing_rate: set.rate, ..Verdict::default() });
         }
         let over = matches!(step, Step::Over(_));
-        if let Step::Over(told) = step {
-            self.policy.round(told, set.min_rate, ack);
+        if let Step::Over(told) | Step::Sooner(told) = step {
+            self.policy.round(told, over, set.min_rate);
         }
         let pacing_rate = self.policy.rate(set.gain, ack);
         let mut verdict = Verdict { pacing_rate, ..Verdict::default() };

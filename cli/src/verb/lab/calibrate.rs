@@ -143,7 +143,7 @@ fn models(output: &Output) -> anyhow::Result<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::arguments::{Color, Global};
+    use crate::global::{Color, Global};
 
     #[test]
     fn one_check_that_is_off_is_shown_and_fails() {

@@ -8,12 +8,13 @@ use onramp_lab::guest::{self, Image, Kernel};
 
 use super::require_root;
 use crate::failure::Usage;
+use crate::units;
 
 /// Programs that the lab uses in a guest.
 const PROGRAMS: [&str; 2] = ["ip", "ss"];
 
 /// Seconds of this machine after which a guest is given up, where nothing is said.
-const GUEST_SECONDS: u64 = 1_800;
+const GUEST_SECONDS: u32 = 1_800;
 
 /// Whose time runs are made in.
 #[derive(Args, Clone, Debug)]
@@ -28,9 +29,9 @@ pub(super) struct ClockOptions {
     /// In virtual time, make runs anew that have been made before
     #[arg(long)]
     fresh: bool,
-    /// In virtual time, give a guest up after so many seconds of this machine
-    #[arg(long, value_name = "SECONDS", default_value_t = GUEST_SECONDS)]
-    guest_timeout: u64,
+    /// In virtual time, give a guest up after this time of this machine: seconds, or such as 30m
+    #[arg(long, value_name = "TIME", value_parser = units::seconds, default_value_t = GUEST_SECONDS)]
+    guest_timeout: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -71,7 +72,7 @@ impl ClockOptions {
             words: words.iter().map(|word| (*word).to_owned()).collect(),
             fresh: self.fresh,
             shard: shard.unwrap_or(Shard::WHOLE),
-            seconds: self.guest_timeout,
+            seconds: self.guest_timeout.into(),
         })))
     }
 
@@ -84,7 +85,7 @@ impl ClockOptions {
 
     /// Seconds of this machine after which a guest is given up.
     pub fn seconds(&self) -> u64 {
-        self.guest_timeout
+        self.guest_timeout.into()
     }
 
     /// Runs at once, where nothing is said: as many as there are processors, but one where they would disturb each

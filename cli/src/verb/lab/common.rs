@@ -1,50 +1,20 @@
 //! What all experiments take.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use onramp_lab::emulator::Way;
-use onramp_lab::experiment::{self, Amount, Clock, Competitor, DEFAULT_BYTES, LinkChange, Plan, Shard};
-use onramp_lab::link::Change;
+use onramp_lab::experiment::{self, Clock, Plan, Shard};
 use onramp_lab::profile::Profile;
 
 use super::clock::{self, ClockOptions};
-use crate::{follow, units};
+use crate::follow;
+use crate::verb::transfer::Transfer;
 
 /// Options of every experiment.
 #[derive(Args, Clone, Debug)]
 pub(super) struct Common {
-    /// Bytes that each flow downloads [default: 80000000; with --all, 4 s at the link's rate and at least 7 BDP]
-    #[arg(long, value_name = "BYTES")]
-    pub bytes: Option<u64>,
-    /// Seconds that each flow downloads, instead of a number of bytes
-    #[arg(long, value_name = "SECONDS", conflicts_with = "bytes")]
-    pub seconds: Option<u32>,
-    /// Flows of each run, 1 to 64
-    #[arg(long, default_value_t = 1)]
-    flows: u16,
-    /// Time from the start of one flow to that of the next
-    #[arg(long, value_name = "TIME", default_value = "0s", value_parser = units::duration)]
-    stagger: Duration,
-    /// Meet a flow of this control of the kernel, which begins first; says what share it keeps
-    #[arg(long, value_name = "CONTROL")]
-    competitor: Option<String>,
-    /// How long before the others the competitor begins, seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = 10, requires = "competitor")]
-    lead: u32,
-    /// Also time the first so many bytes, several sizes with commas
-    #[arg(long, value_name = "BYTES,…", value_delimiter = ',')]
-    objects: Vec<u64>,
-    /// Change the link during each run: rate or delay of one direction, from a time on
-    #[arg(long = "at", value_name = "TIME:forward|return.rate|delay=VALUE", value_parser = change)]
-    changes: Vec<LinkChange>,
-    /// Seed of the link's randomness in the first repetition
-    #[arg(long, default_value_t = 1)]
-    pub seed: u64,
-    /// Set a parameter of an algorithm in all its arms, on top of the profile
-    #[arg(long = "set", value_name = "ALG.NAME=VALUE")]
-    pub settings: Vec<String>,
+    #[command(flatten)]
+    pub transfer: Transfer,
     #[command(flatten)]
     pub tool: Tool,
     /// Say once a second on stderr what the flow does
@@ -103,71 +73,13 @@ impl Common {
 
     /// The plan of an experiment with `repetitions` of each arm, `jobs` runs at once.
     pub fn plan(&self, profile: Profile, repetitions: u32, jobs: Option<u16>, clock: Clock) -> Plan {
-        let amount = match (self.bytes, self.seconds) {
-            (_, Some(seconds)) => Amount::Seconds(seconds),
-            (bytes, None) => Amount::Bytes(bytes.unwrap_or(DEFAULT_BYTES)),
-        };
-        let competitor = self
-            .competitor
-            .as_ref()
-            .map(|name| Competitor { congestion_control: name.clone(), lead_seconds: self.lead });
         Plan {
-            amount,
-            flows: self.flows,
-            stagger: self.stagger,
-            competitor,
-            objects: self.objects.clone(),
-            changes: self.changes.clone(),
-            repetitions,
             jobs: self.clock.jobs(jobs),
             clock,
-            seed: self.seed,
             directory: self.output.clone(),
             tool: self.tool.into(),
             watch: self.follow.then(follow::follow),
-            ..Plan::new(profile)
+            ..self.transfer.plan(profile, repetitions)
         }
-    }
-}
-
-/// `5s:forward.rate=50mbit`, `1500ms:return.delay=80ms`.
-fn change(text: &str) -> Result<LinkChange, String> {
-    let refuse = || {
-        format!("{text:?} is not a change: write for instance 5s:forward.rate=50mbit or 2s:return.delay=80ms")
-    };
-    let (at, rest) = text.split_once(':').ok_or_else(refuse)?;
-    let (what, value) = rest.split_once('=').ok_or_else(refuse)?;
-    let (way, what) = what.split_once('.').ok_or_else(refuse)?;
-    let way = match way {
-        "forward" => Way::Forward,
-        "return" => Way::Return,
-        _ => return Err(refuse()),
-    };
-    let change = match what {
-        "rate" => Change { rate_bps: Some(units::rate(value)?), ..Change::default() },
-        "delay" => {
-            let delay = u64::try_from(units::duration(value)?.as_micros()).map_err(|_| refuse())?;
-            Change { delay_us: Some(delay), ..Change::default() }
-        }
-        _ => return Err(refuse()),
-    };
-    change.validate(&format!("--at {text}")).map_err(|error| error.to_string())?;
-    Ok(LinkChange { at: units::duration(at)?, way, change })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn changes_are_read_with_their_ranges() {
-        let read = change("1500ms:return.delay=80ms").unwrap();
-        assert_eq!((read.at, read.way), (Duration::from_millis(1_500), Way::Return));
-        assert_eq!(read.change, Change { delay_us: Some(80_000), rate_bps: None });
-        assert_eq!(change("5s:forward.rate=50mbit").unwrap().change.rate_bps, Some(50_000_000));
-        for bad in ["5s", "5s:forward=1", "5s:up.rate=1mbit", "5s:forward.loss=1", "x:forward.rate=1mbit"] {
-            assert!(change(bad).is_err(), "{bad}");
-        }
-        assert!(change("5s:forward.rate=10bit").unwrap_err().contains("rate_bps = 10 is out of range"));
     }
 }

@@ -5,12 +5,12 @@ use onramp_lab::experiment::{self, Comparison, Plan};
 use onramp_lab::table;
 
 use super::common::{Common, Jobs};
-use super::matrix;
 use super::progress::{self, Clock};
 use crate::arm::Arms;
-use crate::failure::{FAILURE, Usage};
+use crate::failure::FAILURE;
 use crate::output::Output;
 use crate::profile;
+use crate::verb::transfer::Traffic;
 
 /// What an arm may be, for the help of all that take one.
 const ARMS: &str = "An arm is an algorithm of onramp's (attached for the run unless it is attached already, then used as it is) \
@@ -22,7 +22,7 @@ initial_window_segments and quickack.";
 #[derive(Args, Debug)]
 #[command(long_about = format!("Download once\n\n{ARMS}"), after_help = "Examples:
   onramp lab run search
-  onramp lab run cubic:host.tcp_sack=off --profile geo --bytes 200000000
+  onramp lab run cubic:host.tcp_sack=off --profile geo --bytes 200M
   onramp lab run plain --at 5s:forward.rate=50mbit --follow")]
 pub(super) struct RunOne {
     /// Algorithm or congestion control, with settings after colons
@@ -31,12 +31,15 @@ pub(super) struct RunOne {
     #[arg(long, value_name = "PROFILE", default_value = "geo")]
     profile: String,
     #[command(flatten)]
+    traffic: Traffic,
+    #[command(flatten)]
     common: Common,
 }
 
 impl RunOne {
     pub fn run(self, output: &Output) -> anyhow::Result<u8> {
-        let plan = self.common.plan(profile::load(&self.profile)?, 1, None, self.common.clock(None)?);
+        let mut plan = self.common.plan(profile::load(&self.profile)?, 1, None, self.common.clock(None)?);
+        self.traffic.join(&mut plan);
         measure(&[self.arm], &plan, &self.common, output)
     }
 }
@@ -46,66 +49,49 @@ impl RunOne {
 #[command(long_about = format!("Compare arms: several downloads each, taking turns, on the same seeds\n\n{ARMS}\n\n\
 Times are the receiver's, to the last byte. Means are over the valid runs, with the 95 % confidence interval; a run \
 in which the emulator fell behind is invalid. The exit of the kernel's own controls is found by sampling every 10 ms; \
-onramp's flows record theirs.\n\n\
---all measures every algorithm on every profile, alone and against a flow of stock CUBIC that was there before, and \
-prints one matrix; --profile, --arms and --repetitions limit it."),
+onramp's flows record theirs."),
     after_help = "Examples:
   onramp lab compare --arms cubic,plain,search --repetitions 5
   onramp lab compare --arms search:exit_action=hold,search:exit_action=drain --json
   onramp lab compare --arms cubic,plain,best,search --jobs 4
   onramp lab compare --arms cubic,search --flows 8 --stagger 1s
-  onramp lab compare --arms plain,search --competitor cubic
-  onramp lab compare --all -o matrix --resume")]
+  onramp lab compare --arms plain,search --competitor cubic")]
 pub(super) struct Compare {
-    /// Algorithms and congestion controls, with settings after colons [default: cubic,plain,search; with --all, all]
-    #[arg(long, value_delimiter = ',', value_name = "ARM,…")]
+    /// Algorithms and congestion controls, with settings after colons [default: cubic,plain,search]
+    #[arg(
+        long,
+        value_delimiter = ',',
+        value_name = "ARM,…",
+        default_value = "cubic,plain,search",
+        hide_default_value = true
+    )]
     arms: Vec<String>,
-    /// Links and hosts: paths, or names in ./profiles, /etc/onramp/profiles or built in [default: geo; with --all, all]
-    #[arg(long, value_delimiter = ',', value_name = "PROFILE,…")]
-    profile: Vec<String>,
+    /// Link and hosts: a path, or a name in ./profiles, /etc/onramp/profiles or built in
+    #[arg(long, value_name = "PROFILE", default_value = "geo")]
+    profile: String,
     /// Downloads of each arm
     #[arg(short = 'n', long, default_value_t = 3)]
     repetitions: u32,
     #[command(flatten)]
     jobs: Jobs,
-    /// Every algorithm on every profile
-    #[arg(long, conflicts_with_all = ["competitor", "flows", "stagger", "objects", "changes"])]
-    all: bool,
-    /// Take from DIR what an earlier run with the same conditions has measured
-    #[arg(long, requires_all = ["all", "output"])]
-    resume: bool,
+    #[command(flatten)]
+    traffic: Traffic,
     #[command(flatten)]
     common: Common,
 }
 
 impl Compare {
     pub fn run(self, output: &Output) -> anyhow::Result<u8> {
-        if self.all {
-            let matrix = matrix::Matrix {
-                arms: self.arms,
-                profiles: self.profile,
-                repetitions: self.repetitions,
-                jobs: self.jobs,
-                resume: self.resume,
-                common: self.common,
-            };
-            return matrix.run(output);
-        }
-        let profile = match self.profile.as_slice() {
-            [] => profile::load("geo")?,
-            [one] => profile::load(one)?,
-            _ => return Err(Usage::error("several profiles are for --all: give one, or --all")),
-        };
-        let default = || ["cubic", "plain", "search"].map(str::to_owned).to_vec();
-        let arms = if self.arms.is_empty() { default() } else { self.arms };
+        let profile = profile::load(&self.profile)?;
         let clock = self.common.clock(self.jobs.shard)?;
-        let plan = self.common.plan(profile, self.repetitions, self.jobs.jobs, clock);
-        measure(&arms, &plan, &self.common, output)
+        let mut plan = self.common.plan(profile, self.repetitions, self.jobs.jobs, clock);
+        self.traffic.join(&mut plan);
+        measure(&self.arms, &plan, &self.common, output)
     }
 }
 
 fn measure(names: &[String], plan: &Plan, common: &Common, output: &Output) -> anyhow::Result<u8> {
-    let arms = Arms::prepare(names, &plan.profile, &common.settings, &plan.clock)?;
+    let arms = Arms::prepare(names, &plan.profile, &common.transfer.settings, &plan.clock)?;
     common.clock.require_root("lab")?;
     let each = plan.expected_seconds();
     let mut clock = Clock::start(each * f64::from(plan.repetitions) * arms.arms.len() as f64);

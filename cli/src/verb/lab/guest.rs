@@ -9,6 +9,7 @@ use clap::Args;
 use onramp_lab::guest::{self, Image, Outcome, Placed, Stream};
 
 use crate::failure::Usage;
+use crate::units;
 
 /// Run a command as root in a guest: a virtual machine whose clock counts its own instructions
 ///
@@ -41,9 +42,9 @@ pub(super) struct Guest {
     /// Memory of the guest, MiB, 256 to 65536
     #[arg(long, value_name = "MIB", default_value_t = 1500, value_parser = clap::value_parser!(u32).range(256..=65_536))]
     memory: u32,
-    /// Give up after so many seconds of this machine
-    #[arg(long, value_name = "SECONDS", default_value_t = 600)]
-    seconds: u64,
+    /// Give up after this time of this machine: seconds, or such as 30m
+    #[arg(long, value_name = "TIME", value_parser = units::seconds, default_value_t = 600)]
+    seconds: u32,
     /// Directory for what the command leaves in /out
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
@@ -70,7 +71,7 @@ impl Guest {
             environment,
             inputs: BTreeMap::new(),
             memory_mib: self.memory,
-            seconds: self.seconds,
+            seconds: self.seconds.into(),
         };
         let outcome = guest.run(print)?;
         if let Some(directory) = &self.output {

@@ -21,7 +21,7 @@ enum Verb {
     /// Fetch kernels from Debian's archive, with apt-get and this machine's own mirror and keys
     ///
     /// They are kept below ONRAMP_CACHE, XDG_CACHE_HOME/onramp or ~/.cache/onramp. Nothing is installed, and no root is
-    /// needed.
+    /// needed. A series that the archive has gone on from is listed as superseded; asked for by name, it is an error.
     Fetch(Fetch),
 }
 
@@ -45,6 +45,9 @@ struct Row {
     suite: &'static str,
     /// What is kept of it.
     release: Option<String>,
+    /// What the suite has instead, where it has gone on to another series.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    superseded_by: Option<String>,
 }
 
 impl Kernel {
@@ -53,10 +56,14 @@ impl Kernel {
             Verb::List => {
                 Series::all().iter().map(|series| row(series, series.kept())).collect::<Result<_, _>>()?
             }
+            Verb::Fetch(Fetch { series, newest }) if series.is_empty() => Series::all()
+                .iter()
+                .map(|series| row(series, series.fetch(newest)))
+                .collect::<Result<_, _>>()?,
             Verb::Fetch(Fetch { series, newest }) => {
                 let asked: Vec<_> = series.iter().map(|name| Series::find(name)).collect::<Result<_, _>>()?;
-                let asked = if asked.is_empty() { Series::all().iter().collect() } else { asked };
-                asked.into_iter().map(|series| row(series, series.fetch(newest))).collect::<Result<_, _>>()?
+                let fetched = |series: &'static Series| row(series, Ok(series.fetch(newest)?));
+                asked.into_iter().map(fetched).collect::<Result<_, _>>()?
             }
         };
         let listing = Listing { kernels: rows };
@@ -68,17 +75,22 @@ impl Kernel {
 fn text(listing: &Listing, output: &Output) -> String {
     let mut table = Table::new(["SERIES", "DEBIAN", "KEPT"]);
     for row in &listing.kernels {
-        let kept = row.release.clone().unwrap_or_else(|| "-".to_owned());
+        let kept = match (&row.release, &row.superseded_by) {
+            (Some(release), _) => release.clone(),
+            (None, Some(newer)) => format!("- (superseded by {newer})"),
+            (None, None) => "-".to_owned(),
+        };
         table.push([row.series.to_owned(), row.suite.to_owned(), kept]);
     }
     table.render(output)
 }
 
 fn row(series: &'static Series, kernel: Result<guest::Kernel, GuestError>) -> Result<Row, GuestError> {
-    let release = match kernel {
-        Ok(kernel) => Some(kernel.release),
-        Err(GuestError::NotFetched { .. }) => None,
+    let (release, superseded_by) = match kernel {
+        Ok(kernel) => (Some(kernel.release), None),
+        Err(GuestError::NotFetched { .. }) => (None, None),
+        Err(GuestError::Superseded { release, .. }) => (None, Some(release)),
         Err(error) => return Err(error),
     };
-    Ok(Row { series: &series.series, suite: &series.suite, release })
+    Ok(Row { series: &series.series, suite: &series.suite, release, superseded_by })
 }

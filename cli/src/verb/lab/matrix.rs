@@ -1,9 +1,10 @@
-//! `onramp lab compare --all`: every arm on every profile.
+//! `onramp lab matrix`: every arm on every profile.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use clap::Args;
 use onramp_lab::experiment::{self, Amount, Comparison, Competitor, Plan};
 use onramp_lab::matrix::{self, Row};
 use onramp_lab::profile::Profile;
@@ -22,16 +23,32 @@ const STOCK: [&str; 2] = ["cubic", "bbr"];
 /// Who competes.
 const COMPETITOR: &str = "cubic";
 
-/// What to measure.
+/// Measure every algorithm on every profile, alone and against a flow of stock CUBIC that was there before
+///
+/// Each arm downloads as many bytes as take 4 s at the link's rate, and at least 7 BDP, unless --bytes or --seconds says
+/// otherwise. What is there is written after each profile: matrix.json, matrix.md and matrix.txt.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  onramp lab matrix -o matrix
+  onramp lab matrix -o matrix --resume
+  onramp lab matrix --profile geo,leo --arms cubic,search -n 1")]
 pub(super) struct Matrix {
-    /// Empty: all.
-    pub arms: Vec<String>,
-    /// Empty: all.
-    pub profiles: Vec<String>,
-    pub repetitions: u32,
-    pub jobs: Jobs,
-    pub resume: bool,
-    pub common: Common,
+    /// Algorithms and congestion controls, with settings after colons [default: all]
+    #[arg(long, value_delimiter = ',', value_name = "ARM,…")]
+    arms: Vec<String>,
+    /// Links and hosts: paths, or names in ./profiles, /etc/onramp/profiles or built in [default: all]
+    #[arg(long = "profile", value_delimiter = ',', value_name = "PROFILE,…")]
+    profiles: Vec<String>,
+    /// Downloads of each arm
+    #[arg(short = 'n', long, default_value_t = 3)]
+    repetitions: u32,
+    #[command(flatten)]
+    jobs: Jobs,
+    /// Take from DIR what an earlier run with the same conditions has measured
+    #[arg(long, requires = "output")]
+    resume: bool,
+    #[command(flatten)]
+    common: Common,
 }
 
 /// The two experiments of one profile, and what an earlier run has left of them.
@@ -53,7 +70,7 @@ impl Matrix {
             .into_iter()
             .map(|profile| self.part(&root, profile, &arms, &clock))
             .collect::<Result<_, _>>()?;
-        self.common.clock.require_root("lab compare")?;
+        self.common.clock.require_root("lab matrix")?;
         let each = |part: &Part| {
             (part.alone.expected_seconds() + part.against.expected_seconds())
                 * f64::from(self.repetitions)
@@ -71,8 +88,7 @@ impl Matrix {
             // After each profile, so that what is there is complete at any time.
             write(&root, &rows)?;
         }
-        let report =
-            json!({"schema": 1, "repetitions": self.repetitions, "seed": self.common.seed, "rows": rows});
+        let report = json!({"schema": 1, "repetitions": self.repetitions, "seed": self.common.transfer.seed, "rows": rows});
         output.versioned(&report, || format!("{}written to {}\n", matrix::text(&rows), root.display()))?;
         Ok(if rows.iter().all(|row| row.valid_runs > 0) { 0 } else { FAILURE })
     }
@@ -105,14 +121,14 @@ impl Matrix {
     ) -> anyhow::Result<Part> {
         let directory = root.join(&profile.name);
         let mut alone = self.common.plan(profile.clone(), self.repetitions, self.jobs.jobs, clock.clone());
-        if self.common.bytes.is_none() && self.common.seconds.is_none() {
+        if self.common.transfer.bytes.is_none() && self.common.transfer.seconds.is_none() {
             alone.amount = Amount::Bytes(object_bytes(&profile));
         }
         let lead_seconds = lead_seconds(&profile);
         let competitor = Some(Competitor { congestion_control: COMPETITOR.into(), lead_seconds });
         let against = Plan { competitor, directory: Some(directory.join("against")), ..alone.clone() };
         alone.directory = Some(directory.join("alone"));
-        let prepared = Arms::prepare(arms, &profile, &self.common.settings, clock)?;
+        let prepared = Arms::prepare(arms, &profile, &self.common.transfer.settings, clock)?;
         let kept = |plan: &Plan| self.resume.then(|| experiment::kept(plan, &prepared.arms)).flatten();
         let kept = kept(&alone).zip(kept(&against));
         Ok(Part { profile, alone, against, kept })
@@ -125,7 +141,7 @@ impl Matrix {
         clock: &mut Clock,
         output: &Output,
     ) -> anyhow::Result<(Comparison, Comparison)> {
-        let prepared = Arms::prepare(arms, &part.profile, &self.common.settings, &part.alone.clock)?;
+        let prepared = Arms::prepare(arms, &part.profile, &self.common.transfer.settings, &part.alone.clock)?;
         let mut compare = |plan: &Plan| {
             let each = plan.expected_seconds();
             experiment::compare(plan, &prepared.arms, |progress| {
@@ -137,7 +153,7 @@ impl Matrix {
 }
 
 /// Four seconds at the link's rate and at least seven products of bandwidth and delay, which is 80 MB over GEO as in
-/// document 000, in full megabytes.
+/// Ataei Kachooei et al. 2022, in full megabytes.
 fn object_bytes(profile: &Profile) -> u64 {
     let link = &profile.link;
     (link.forward.rate_bps / 2).max(link.bdp_bytes() * 7).div_ceil(1_000_000) * 1_000_000

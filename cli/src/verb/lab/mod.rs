@@ -38,6 +38,7 @@ pub(crate) struct Lab {
 enum Verb {
     Run(compare::RunOne),
     Compare(Box<compare::Compare>),
+    Matrix(Box<matrix::Matrix>),
     Shell(shell::Shell),
     Calibrate(calibrate::Calibrate),
     Reproduce(reproduce::Reproduce),
@@ -55,6 +56,7 @@ impl Lab {
         match self.verb {
             Verb::Run(verb) => verb.run(output),
             Verb::Compare(verb) => verb.run(output),
+            Verb::Matrix(verb) => verb.run(output),
             Verb::Shell(verb) => verb.run(),
             Verb::Calibrate(verb) => verb.run(output),
             Verb::Reproduce(verb) => verb.run(output),

@@ -23,7 +23,7 @@ const VOLUMES: std::ops::RangeInclusive<u64> = 1..=1_000_000_000;
 /// Curves and columns at most.
 const LIST: usize = 7;
 
-/// Slow start over bandwidth on demand (document 004)
+/// Slow start over bandwidth on demand (Gotta et al. 2006)
 ///
 /// A terminal asks for K times its incoming rate and has it the allocation delay later. Equations (1) to (16): how fast
 /// the window grows, when the channel is saturated, how long a volume of data takes, and the best K. The first table
@@ -53,7 +53,7 @@ pub(super) struct Bod {
     #[arg(long, value_name = "RATE", value_parser = units::rate, default_value = "2112kbit")]
     rate: u64,
     /// Size of packets, bytes
-    #[arg(long, value_name = "BYTES", default_value_t = 1_500)]
+    #[arg(long, value_name = "SIZE", value_parser = units::packet_bytes, default_value_t = 1_500)]
     packet_bytes: u64,
     /// Initial windows, packets
     #[arg(long, value_name = "PACKETS,…", value_delimiter = ',', default_value = "1,2,3")]

@@ -18,10 +18,10 @@ use crate::units;
 /// Limits for --default-bytes and --recommended-bytes: the kernel's own least, and the largest value of the sysctls.
 const BYTES: std::ops::RangeInclusive<u64> = 4_096..=2_147_483_647;
 
-/// Which paths fit into socket buffers (documents 000 and 001; figure 1 of 000)
+/// Which paths fit into socket buffers (Ataei Kachooei et al. 2022 and Peters et al. 2021; figure 1 of Ataei Kachooei et al. 2022)
 ///
 /// For each technology it says whether its paths are inside the default and the recommended limit, and whether that is
-/// what 000 shows; exits 1 if it is not. Figure 1 takes the whole buffer; the kernel lets half of it carry data, which
+/// what Ataei Kachooei et al. 2022 shows; exits 1 if it is not. Figure 1 takes the whole buffer; the kernel lets half of it carry data, which
 /// the columns USABLE HALF use. With --rate and --rtt also what that path needs.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
@@ -36,10 +36,10 @@ pub(super) struct Buffers {
     #[arg(long, value_name = "TIME", value_parser = units::duration, requires = "rate")]
     rtt: Option<Duration>,
     /// The default: the smaller maximum of net.ipv4.tcp_wmem and net.ipv4.tcp_rmem
-    #[arg(long, value_name = "BYTES", default_value_t = DEFAULT_BYTES)]
+    #[arg(long, value_name = "SIZE", value_parser = units::bytes, default_value_t = DEFAULT_BYTES)]
     default_bytes: u64,
     /// The recommended maximum of both
-    #[arg(long, value_name = "BYTES", default_value_t = RECOMMENDED_BYTES)]
+    #[arg(long, value_name = "SIZE", value_parser = units::bytes, default_value_t = RECOMMENDED_BYTES)]
     recommended_bytes: u64,
     /// Draw figure 1 to this file, SVG
     #[arg(short, long, value_name = "FILE")]
@@ -77,7 +77,7 @@ struct Row {
     recommended_usable: Place,
 }
 
-/// Something that 000 says of figure 1.
+/// Something that Ataei Kachooei et al. 2022 say of figure 1.
 #[derive(Serialize)]
 struct Claim {
     technology: &'static str,
@@ -199,7 +199,7 @@ fn text(report: &Report<'_>, output: &Output) -> String {
         "USABLE HALF",
         "RECOMMENDED",
         "USABLE HALF",
-        "000 SAYS",
+        "PAPER SAYS",
         "SOURCE",
     ]);
     for row in &report.technologies {
@@ -226,7 +226,7 @@ fn text(report: &Report<'_>, output: &Output) -> String {
     );
     text += &table.render(output);
     text += &format!(
-        "{} of {} claims of 000 hold\n",
+        "{} of {} claims of Ataei Kachooei et al. 2022 hold\n",
         report.claims.len() - report.claims_failed,
         report.claims.len()
     );

@@ -11,9 +11,9 @@ use crate::failure::Usage;
 use crate::output::Output;
 use crate::units;
 
-/// Evaluate the documents' closed forms: no kernel, no link, no privilege
+/// Evaluate the papers' closed forms: no kernel, no link, no privilege
 ///
-/// Without options each gives its document's own scenario.
+/// Without options each gives its paper's own scenario.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   onramp model threshold

@@ -13,11 +13,11 @@ use crate::output::Output;
 use crate::table::Table;
 use crate::units;
 
-/// Early overflow of a small buffer in slow start, and what avoids it (document 002)
+/// Early overflow of a small buffer in slow start, and what avoids it (Barakat et al. 1999)
 ///
 /// One TCP connection and cross traffic share a bottleneck with a drop-tail buffer; every packet is acknowledged.
 /// Equations (1) to (6): largest window, window at overflow, whether slow start loses, the largest threshold and the
-/// largest sending rate without loss. The defaults are the document's scenario.
+/// largest sending rate without loss. The defaults are the paper's scenario.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   onramp model threshold
@@ -28,7 +28,7 @@ pub(super) struct Threshold {
     #[arg(long, value_name = "RATE", value_parser = units::rate, default_value = "1500kbit")]
     rate: u64,
     /// Size of all packets, bytes
-    #[arg(long, value_name = "BYTES", default_value_t = 512)]
+    #[arg(long, value_name = "SIZE", value_parser = units::packet_bytes, default_value_t = 512)]
     packet_bytes: u64,
     /// Two-way propagation delay: us, ms or s
     #[arg(long, value_name = "TIME", value_parser = units::duration, default_value = "560ms")]

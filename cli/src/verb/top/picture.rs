@@ -13,7 +13,7 @@ pub(super) struct Picture {
 
 /// Cells of a bar of 100 percent.
 const BAR: u32 = 25;
-/// Thresholds of the two forms where none is set (003).
+/// Thresholds of the two forms where none is set (Chung et al. 2024).
 const SEARCH_SENT_PCT: u64 = 26;
 const SEARCH_DELIVERED_PCT: u64 = 35;
 /// bpf/algorithm/ack_pairs.h: picoseconds of a second, and what stands for a pair that is not there yet.

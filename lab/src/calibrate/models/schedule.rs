@@ -74,10 +74,10 @@ fn on_demand(seed: u64) -> Vec<ModelCheck> {
     ]
 }
 
-/// The carrier of source 004, 48 slots of 44 kb/s.
+/// The carrier of Gotta et al. 2006, 48 slots of 44 kb/s.
 const CARRIER_BPS: u64 = 2_112_000;
 
-/// The platform of source 004: Tr = 273 ms, Ta = 819 ms, τ = 750 ms.
+/// The platform of Gotta et al. 2006: Tr = 273 ms, Ta = 819 ms, τ = 750 ms.
 fn skyplex(factor: f64, frame_us: u64, seed: u64) -> Box<dyn Access> {
     let spec = ScheduleSpec::BandwidthOnDemand {
         request_every_us: 273_000,

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::{RATES_BPS, RangeError, within};
 
 /// Traffic of others: packets that take their place in queue and transmitter and are not delivered to the hosts. It
-/// reacts to nothing, like the exogenous traffic of source 002.
+/// reacts to nothing, like the exogenous traffic of Barakat et al. 1999.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum CrossSpec {

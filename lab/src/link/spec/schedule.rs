@@ -23,7 +23,7 @@ pub enum ScheduleSpec {
         /// Idle time after which the grant is gone, microseconds, 0 to 1 000 000 000.
         release_after_us: u64,
     },
-    /// Bandwidth on demand as in source 004: requests in proportion to the incoming rate, grants later, in slots of
+    /// Bandwidth on demand as in Gotta et al. 2006: requests in proportion to the incoming rate, grants later, in slots of
     /// a frame. See `link/bandwidth_on_demand.rs`.
     BandwidthOnDemand {
         /// Requests are sent this often, microseconds (Tr), 1 000 to 1 000 000 000.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Figures 3 and 4 of document 004 from the closed forms.
+//! Figures 3 and 4 of Gotta et al. 2006 from the closed forms.
 
 use super::{Startup, best_factor};
 use crate::figure::{Axis, Corner, Dash, Figure, Line, Mark, Panel};
@@ -21,7 +21,7 @@ pub fn figure(groups: &[Vec<Startup>], by_factor: Startup, volumes: &[u64]) -> R
         return Err(RangeError::new("startups", "none", "expected at least one"));
     };
     Ok(Figure {
-        title: "Slow start over bandwidth on demand (document 004, figures 3 and 4)".into(),
+        title: "Slow start over bandwidth on demand (Gotta et al. 2006, figures 3 and 4)".into(),
         panels: vec![against_volume(groups, first.factor()), against_factor(by_factor, volumes)?],
     })
 }

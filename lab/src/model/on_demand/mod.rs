@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Slow start over a channel that grants bandwidth on demand (document 004).
+//! Slow start over a channel that grants bandwidth on demand (Gotta et al. 2006).
 //!
 //! A terminal asks for `k` times its incoming rate and gets it the allocation delay later, so the ACKs of a window
 //! arrive T = τ + Da after the window was sent: dw/dt = k·w(t − T)/τ (3). Replacing the delay by a fraction of second

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! The closed forms of 004 against its figures and against numerical integration.
+//! The closed forms of Gotta et al. 2006 against its figures and against numerical integration.
 
 use super::*;
 

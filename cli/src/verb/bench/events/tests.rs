@@ -6,7 +6,8 @@ use clap::Parser;
 
 use super::load::{Look, Measured};
 use super::*;
-use crate::arguments::{Arguments, Global};
+use crate::arguments::Arguments;
+use crate::global::{Color, Global};
 use crate::verb::Verb;
 
 fn parse(arguments: &str) -> Result<EventsOptions, clap::Error> {
@@ -103,13 +104,7 @@ fn a_summary_says_where_losses_begin() {
 fn the_table_has_a_line_for_each_row_and_one_for_each_consumer() {
     let rows = Kind::ALL.map(|kind| row(kind, 4_000, 0)).into();
     let report = Events { algorithm: ALGORITHM, flows: FLOWS, processors: 2, rows };
-    let global = Global {
-        json: false,
-        pretty: false,
-        quiet: false,
-        verbose: 0,
-        color: crate::arguments::Color::Never,
-    };
+    let global = Global { json: false, pretty: false, quiet: false, verbose: 0, color: Color::Never };
     let text = text(&report, &Output::new(&global));
     let top = text.lines().find(|line| line.contains(" top ")).unwrap();
     let words: Vec<&str> = top.split_whitespace().collect();

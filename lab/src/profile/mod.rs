@@ -3,6 +3,11 @@
 //!
 //! The bandwidth-delay product is derived, never written. Parameters of the algorithm are kept as written: what they
 //! mean is the algorithm's business, which the lab does not know.
+//!
+//! A profile may say only in what it differs from another one: `like = "geo"` takes over all that it does not say itself,
+//! but for the keys that `without = ["link.forward.aqm"]` lists.
+
+mod like;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -85,6 +90,14 @@ pub enum ProfileError {
         /// Where and why.
         source: Box<toml::de::Error>,
     },
+    /// What it says of the profile that it is like is wrong.
+    #[error("profile {path}: {message}")]
+    Like {
+        /// The file.
+        path: PathBuf,
+        /// Which key, and why.
+        message: String,
+    },
     /// A value is out of range.
     #[error("profile {path}: {source}")]
     Range {
@@ -104,7 +117,8 @@ pub enum ProfileError {
 }
 
 impl Profile {
-    /// Reads and checks a file, and the trace files it names, whose paths are relative to its directory.
+    /// Reads and checks a file, and the trace files it names, whose paths are relative to its directory. There, too, is
+    /// the profile that it may be like.
     ///
     /// # Errors
     /// [`ProfileError`] naming the file and the key.
@@ -112,8 +126,12 @@ impl Profile {
         let path = path.as_ref();
         let text =
             fs::read_to_string(path).map_err(|source| ProfileError::Read { path: path.into(), source })?;
-        let mut profile = Self::from_text(&text, path)?;
         let directory = path.parent().unwrap_or(Path::new(""));
+        let beside = |name: &str| {
+            let other = directory.join(format!("{name}.toml"));
+            fs::read_to_string(&other).map_err(|error| format!("cannot read {}: {error}", other.display()))
+        };
+        let mut profile = Self::from_text(&text, path, &beside)?;
         profile
             .link
             .load_traces(directory)
@@ -121,18 +139,39 @@ impl Profile {
         profile.validated(path)
     }
 
-    /// Checks the text of a profile that needs no trace file. `path` is what errors call it.
+    /// Checks the text of a profile that needs no trace file and is like no other. `path` is what errors call it.
     ///
     /// # Errors
-    /// [`ProfileError::Parse`] also for unknown keys, [`ProfileError::Range`].
+    /// [`ProfileError::Parse`] also for unknown keys, [`ProfileError::Like`], [`ProfileError::Range`].
     pub fn parse(text: &str, path: impl AsRef<Path>) -> Result<Self, ProfileError> {
-        let path = path.as_ref();
-        Self::from_text(text, path)?.validated(path)
+        Self::parse_among(text, path, |_| None)
     }
 
-    fn from_text(text: &str, path: &Path) -> Result<Self, ProfileError> {
-        toml::from_str(text)
-            .map_err(|source| ProfileError::Parse { path: path.into(), source: Box::new(source) })
+    /// The same of a profile that may be like one of these, whose text `find` gives by name.
+    ///
+    /// # Errors
+    /// Those of [`Profile::parse`].
+    pub fn parse_among<'a>(
+        text: &str,
+        path: impl AsRef<Path>,
+        find: impl Fn(&str) -> Option<&'a str>,
+    ) -> Result<Self, ProfileError> {
+        let path = path.as_ref();
+        let find =
+            |name: &str| find(name).map(str::to_owned).ok_or_else(|| "there is no such profile".to_owned());
+        Self::from_text(text, path, &find)?.validated(path)
+    }
+
+    fn from_text(text: &str, path: &Path, find: like::Find) -> Result<Self, ProfileError> {
+        let failed = |source| ProfileError::Parse { path: path.into(), source: Box::new(source) };
+        let table: toml::Table = toml::from_str(text).map_err(failed)?;
+        if !like::is_like(&table) {
+            // From the text, because its errors show the line.
+            return toml::from_str(text).map_err(failed);
+        }
+        let table = like::resolve(table, find)
+            .map_err(|message| ProfileError::Like { path: path.into(), message })?;
+        table.try_into().map_err(failed)
     }
 
     fn validated(self, path: &Path) -> Result<Self, ProfileError> {

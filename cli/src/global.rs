@@ -1,0 +1,45 @@
+//! Options of every verb.
+
+use std::io::IsTerminal;
+
+use clap::{Args, ValueEnum};
+
+/// Options of every verb.
+#[derive(Args, Debug)]
+#[command(next_help_heading = "Options of every verb")]
+pub(crate) struct Global {
+    /// Print JSON: one object with "schema": 1, units in the names of its fields
+    #[arg(short, long, global = true)]
+    pub json: bool,
+    /// Print JSON over several lines
+    #[arg(short, long, global = true)]
+    pub pretty: bool,
+    /// Print no report of a change, and of the log only errors
+    #[arg(short, long, global = true)]
+    pub quiet: bool,
+    /// Log what is done to stderr; twice: libbpf's messages too
+    #[arg(short, long, global = true, action = clap::ArgAction::Count, conflicts_with = "quiet")]
+    pub verbose: u8,
+    /// Colours; auto: on a terminal unless NO_COLOR is set
+    #[arg(long, global = true, value_enum, default_value = "auto", value_name = "WHEN")]
+    pub color: Color,
+}
+
+/// When to use colours.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum Color {
+    Auto,
+    Always,
+    Never,
+}
+
+impl Color {
+    pub fn applies_to(self, stream: &impl IsTerminal) -> bool {
+        let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        match self {
+            Self::Auto => stream.is_terminal() && !refused,
+            Self::Always => true,
+            Self::Never => false,
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! What is transferred in an experiment, measured or simulated.
+
+use std::time::Duration;
+
+use clap::Args;
+use onramp_lab::emulator::Way;
+use onramp_lab::experiment::{Amount, Competitor, DEFAULT_BYTES, LinkChange, Plan};
+use onramp_lab::link::Change;
+use onramp_lab::profile::Profile;
+
+use crate::units;
+
+/// How much is transferred.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Transfer {
+    /// Size of each flow's download, such as 80M [default: 80M; lab matrix: 4 s at the link's rate and at least 7 BDP]
+    #[arg(long, value_name = "SIZE", value_parser = units::bytes)]
+    pub bytes: Option<u64>,
+    /// Time that each flow downloads, instead of a size: seconds, or such as 1m30s
+    #[arg(long, value_name = "TIME", value_parser = units::seconds, conflicts_with = "bytes")]
+    pub seconds: Option<u32>,
+    /// Seed of the link's randomness in the first repetition
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Set a parameter of an algorithm in all its arms, on top of the profile
+    #[arg(long = "set", value_name = "ALG.NAME=VALUE")]
+    pub settings: Vec<String>,
+}
+
+/// Who sends beside whom, and what happens to the link meanwhile.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Traffic {
+    /// Flows of each run, 1 to 64
+    #[arg(long, default_value_t = 1)]
+    flows: u16,
+    /// Time from the start of one flow to that of the next
+    #[arg(long, value_name = "TIME", default_value = "0s", value_parser = units::duration)]
+    stagger: Duration,
+    /// Meet a flow of this control of the kernel, which begins first; says what share it keeps
+    #[arg(long, value_name = "CONTROL")]
+    competitor: Option<String>,
+    /// How long before the others the competitor begins: seconds, or such as 1m
+    #[arg(long, value_name = "TIME", value_parser = units::seconds, default_value = "10", requires = "competitor")]
+    lead: u32,
+    /// Also time the first bytes of these sizes, such as 100k,1M
+    #[arg(long, value_name = "SIZE,…", value_delimiter = ',', value_parser = units::bytes)]
+    objects: Vec<u64>,
+    /// Change the link during each run: rate or delay of one direction, from a time on
+    #[arg(long = "at", value_name = "TIME:forward|return.rate|delay=VALUE", value_parser = change)]
+    changes: Vec<LinkChange>,
+}
+
+impl Transfer {
+    /// The plan of an experiment with `repetitions` of each arm.
+    pub fn plan(&self, profile: Profile, repetitions: u32) -> Plan {
+        let amount = match (self.bytes, self.seconds) {
+            (_, Some(seconds)) => Amount::Seconds(seconds),
+            (bytes, None) => Amount::Bytes(bytes.unwrap_or(DEFAULT_BYTES)),
+        };
+        Plan { amount, repetitions, seed: self.seed, ..Plan::new(profile) }
+    }
+}
+
+impl Traffic {
+    /// Puts it into the plan.
+    pub fn join(&self, plan: &mut Plan) {
+        plan.flows = self.flows;
+        plan.stagger = self.stagger;
+        plan.competitor = self
+            .competitor
+            .as_ref()
+            .map(|name| Competitor { congestion_control: name.clone(), lead_seconds: self.lead });
+        plan.objects.clone_from(&self.objects);
+        plan.changes.clone_from(&self.changes);
+    }
+}
+
+/// `5s:forward.rate=50mbit`, `1500ms:return.delay=80ms`.
+fn change(text: &str) -> Result<LinkChange, String> {
+    let refuse = || {
+        format!("{text:?} is not a change: write for instance 5s:forward.rate=50mbit or 2s:return.delay=80ms")
+    };
+    let (at, rest) = text.split_once(':').ok_or_else(refuse)?;
+    let (what, value) = rest.split_once('=').ok_or_else(refuse)?;
+    let (way, what) = what.split_once('.').ok_or_else(refuse)?;
+    let way = match way {
+        "forward" => Way::Forward,
+        "return" => Way::Return,
+        _ => return Err(refuse()),
+    };
+    let change = match what {
+        "rate" => Change { rate_bps: Some(units::rate(value)?), ..Change::default() },
+        "delay" => {
+            let delay = u64::try_from(units::duration(value)?.as_micros()).map_err(|_| refuse())?;
+            Change { delay_us: Some(delay), ..Change::default() }
+        }
+        _ => return Err(refuse()),
+    };
+    change.validate(&format!("--at {text}")).map_err(|error| error.to_string())?;
+    Ok(LinkChange { at: units::duration(at)?, way, change })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changes_are_read_with_their_ranges() {
+        let read = change("1500ms:return.delay=80ms").unwrap();
+        assert_eq!((read.at, read.way), (Duration::from_millis(1_500), Way::Return));
+        assert_eq!(read.change, Change { delay_us: Some(80_000), rate_bps: None });
+        assert_eq!(change("5s:forward.rate=50mbit").unwrap().change.rate_bps, Some(50_000_000));
+        for bad in ["5s", "5s:forward=1", "5s:up.rate=1mbit", "5s:forward.loss=1", "x:forward.rate=1mbit"] {
+            assert!(change(bad).is_err(), "{bad}");
+        }
+        assert!(change("5s:forward.rate=10bit").unwrap_err().contains("rate_bps = 10 is out of range"));
+    }
+}

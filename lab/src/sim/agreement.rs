@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! How far a simulated run is from the same run of the kernel's TCP.
+
+use serde::Serialize;
+
+use super::{SimError, SourceSpec, run};
+use crate::experiment::{Comparison, ExitSource, Run};
+
+/// Exit and completion may differ by so much, as a part of the kernel's.
+pub const TIME: f64 = 0.03;
+/// Losses by so much, or by so many segments.
+pub const LOSSES: f64 = 0.10;
+/// See [`LOSSES`].
+pub const FEW_LOSSES: u64 = 20;
+
+/// Many pairs.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Agreement {
+    /// How many of them are as near as they should be.
+    pub agree: usize,
+    /// All of them.
+    pub pairs: Vec<Pair>,
+    /// Arms that are not simulated.
+    pub left_out: Vec<String>,
+}
+
+impl Agreement {
+    /// Simulates all valid runs of a result, and compares.
+    ///
+    /// # Errors
+    /// [`SimError`], but for arms whose control is not modelled.
+    pub fn add(&mut self, measured: &Comparison) -> Result<(), SimError> {
+        for arm in &measured.arms {
+            let (Some(plan), Some(definition)) = (&measured.plan, &arm.definition) else {
+                self.left_out.push(format!("{} on {}", arm.arm, measured.profile));
+                continue;
+            };
+            for kernel in arm.runs.iter().filter(|run| run.valid) {
+                match run(plan, definition, kernel.seed, SourceSpec::Bulk) {
+                    Ok(simulated) => {
+                        let pair = Pair {
+                            profile: measured.profile.clone(),
+                            arm: arm.arm.clone(),
+                            ..Pair::of(kernel, &simulated)
+                        };
+                        self.agree += usize::from(pair.apart.is_empty());
+                        self.pairs.push(pair);
+                    }
+                    Err(SimError::Control { .. }) => {
+                        self.left_out.push(format!("{} on {}", arm.arm, measured.profile));
+                    }
+                    Err(other) => return Err(other),
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// For people: what is apart, and how much is not.
+pub fn text(agreement: &Agreement) -> String {
+    let mut text = String::new();
+    for pair in agreement.pairs.iter().filter(|pair| !pair.apart.is_empty()) {
+        let exit = |at: usize| match (pair.exit_seconds[at], pair.exit_window_bytes[at]) {
+            (Some(seconds), Some(bytes)) => format!("{seconds:.3} s at {:.3} MB", bytes as f64 / 1e6),
+            _ => "none".to_owned(),
+        };
+        text += &format!(
+            "{} {} seed {}: {}: kernel {:.3} s, exit {}, {} retransmitted; simulated {:.3} s, exit {}, {}\n",
+            pair.profile,
+            pair.arm,
+            pair.seed,
+            pair.apart.join(", "),
+            pair.seconds[0],
+            exit(0),
+            pair.retransmitted_segments[0],
+            pair.seconds[1],
+            exit(1),
+            pair.retransmitted_segments[1],
+        );
+    }
+    if !agreement.left_out.is_empty() {
+        text += &format!("not simulated: {}\n", agreement.left_out.join(", "));
+    }
+    text + &format!("{} of {} agree\n", agreement.agree, agreement.pairs.len())
+}
+
+/// Two runs side by side: the kernel's and the simulated one.
+#[derive(Clone, Debug, Serialize)]
+pub struct Pair {
+    /// Name of the profile.
+    pub profile: String,
+    /// Name of the arm.
+    pub arm: String,
+    /// Seed of the link.
+    pub seed: u64,
+    /// Completion time, seconds.
+    pub seconds: [f64; 2],
+    /// Time of the exit, seconds; none: slow start was not left.
+    pub exit_seconds: [Option<f64>; 2],
+    /// Window at the exit, bytes.
+    pub exit_window_bytes: [Option<u64>; 2],
+    /// Segments retransmitted.
+    pub retransmitted_segments: [u64; 2],
+    /// What is further apart than it may be, by name.
+    pub apart: Vec<&'static str>,
+}
+
+impl Pair {
+    /// Compares. An exit by the looks of a sampler is late by up to their period, 10 ms, which is allowed for; so is one
+    /// after the last byte was sent, which nobody would notice.
+    pub fn of(kernel: &Run, simulated: &Run) -> Self {
+        let sampled = kernel.exit.as_ref().is_some_and(|exit| exit.source == ExitSource::Sampled);
+        let slack = if sampled { 0.010 } else { 0.0 };
+        let near = |one: f64, other: f64, slack: f64| (one - other).abs() <= TIME * one + slack;
+        let exits = [&kernel.exit, &simulated.exit];
+        let exit_seconds = exits.map(|exit| exit.as_ref().map(|exit| exit.seconds));
+        let exit_window_bytes = exits.map(|exit| exit.as_ref().map(|exit| exit.window_bytes));
+        let losses = [kernel.retransmitted_segments, simulated.retransmitted_segments];
+        let mut apart = Vec::new();
+        if !near(kernel.seconds, simulated.seconds, 0.0) {
+            apart.push("seconds");
+        }
+        match exit_seconds {
+            [Some(one), Some(other)] if near(one, other, slack) => {}
+            [None, None] => {}
+            _ => apart.push("exit_seconds"),
+        }
+        match exit_window_bytes {
+            [Some(one), Some(other)] if near(one as f64, other as f64, 0.0) => {}
+            [None, None] => {}
+            _ => apart.push("exit_window"),
+        }
+        let difference = losses[0].abs_diff(losses[1]);
+        if difference > FEW_LOSSES && difference as f64 > LOSSES * losses[0] as f64 {
+            apart.push("losses");
+        }
+        Self {
+            profile: String::new(),
+            arm: String::new(),
+            seed: kernel.seed,
+            seconds: [kernel.seconds, simulated.seconds],
+            exit_seconds,
+            exit_window_bytes,
+            retransmitted_segments: losses,
+            apart,
+        }
+    }
+}

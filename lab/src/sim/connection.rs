@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! A transfer from its first packet to its last byte, as the lab's source and sink make it: the sink opens two
+//! connections, one after the other; on the first the source says that it begins, and the data go over the second.
+//!
+//! ```text
+//!   sink ── SYN ─► source          0        1 SYN-ACK       2 ACK      the first connection
+//!        ── SYN ─►                 3        4 SYN-ACK       5 ACK      the second
+//!        ◄─ "begins", data ──      6, data                  7 ACK      the sink's clock begins with 6
+//! ```
+
+use super::control::Control;
+use super::receiver::{Acks, Receiver, ReceiverSpec};
+use super::segment::{Ack, Data};
+use super::sender::{Out, Sender, SenderSpec};
+use super::source::Source;
+use crate::emulator::Way;
+use crate::link::Nanos;
+
+/// Time from the begin of the link to the first packet, as it is in a guest, where the hosts are set up meanwhile.
+pub const SET_UP: Nanos = 11_000_000;
+/// Bytes of packets that open a connection, of bare acknowledgments, and of the word that data follow.
+const OPENING_BYTES: u32 = 60;
+const ACK_BYTES: u32 = 52;
+const WORD_BYTES: u32 = 53;
+
+/// See the module.
+pub struct Connection {
+    sender_spec: SenderSpec,
+    receiver_spec: ReceiverSpec,
+    control: Option<Control>,
+    source: Source,
+    /// When the first packet is sent; none once it was.
+    opens: Option<Nanos>,
+    /// When the source answered the sink, and the sink that.
+    asked: Nanos,
+    opened: Nanos,
+    /// Once the data connection is open there.
+    pub sender: Option<Sender>,
+    receiver: Option<Receiver>,
+    /// When the sink was told that data follow, and when it had all.
+    pub began: Option<Nanos>,
+    /// When the last byte arrived.
+    pub ended: Option<Nanos>,
+    /// When the first and the last data were handed over.
+    pub first_data: Option<Nanos>,
+    /// When the last data were handed over.
+    pub last_data: Option<Nanos>,
+}
+
+impl Connection {
+    /// A transfer that begins `after` the hosts are set up.
+    pub fn new(
+        sender_spec: SenderSpec,
+        receiver_spec: ReceiverSpec,
+        control: Control,
+        source: Source,
+        after: Nanos,
+    ) -> Self {
+        Self {
+            sender_spec,
+            receiver_spec,
+            control: Some(control),
+            source,
+            opens: Some(SET_UP + after),
+            asked: 0,
+            opened: 0,
+            sender: None,
+            receiver: None,
+            began: None,
+            ended: None,
+            first_data: None,
+            last_data: None,
+        }
+    }
+
+    /// Which way a packet of the opening goes, and its size in bytes.
+    pub fn opening_packet(step: u8) -> (Way, u32) {
+        match step {
+            0 | 3 => (Way::Return, OPENING_BYTES),
+            1 | 4 => (Way::Forward, OPENING_BYTES),
+            6 => (Way::Forward, WORD_BYTES),
+            _ => (Way::Return, ACK_BYTES),
+        }
+    }
+
+    /// Payload of a segment, bytes.
+    pub fn segment_bytes(&self, sequence: u32) -> u32 {
+        self.sender.as_ref().map_or(0, |sender| sender.layout.bytes(sequence))
+    }
+
+    /// Bytes that the sink has, in order.
+    pub fn received_bytes(&self) -> u64 {
+        let both = self.sender.as_ref().zip(self.receiver.as_ref());
+        both.map_or(0, |(sender, receiver)| sender.layout.begin(receiver.next()))
+    }
+
+    /// When [`Connection::timer`] should be called.
+    pub fn next_timer(&self) -> Option<Nanos> {
+        let sender = self.sender.as_ref().and_then(Sender::next_timer);
+        let receiver = self.receiver.as_ref().and_then(Receiver::next_timer);
+        [self.opens, sender, receiver, self.source.wakes()].into_iter().flatten().min()
+    }
+
+    /// It is [`Connection::next_timer`].
+    pub fn timer(&mut self, now: Nanos, data: &mut Out, acks: &mut Acks, openings: &mut Vec<u8>) {
+        if self.opens.take_if(|at| *at <= now).is_some() {
+            openings.push(0);
+        }
+        if let Some(sender) = &mut self.sender {
+            if sender.next_timer().is_some_and(|at| at <= now) {
+                sender.timer(now, data);
+            }
+            self.source.serve(now, sender, data);
+            if let Some(receiver) = &mut self.receiver
+                && receiver.next_timer().is_some_and(|at| at <= now)
+            {
+                receiver.timer(now, &sender.layout, acks);
+            }
+        }
+    }
+
+    /// A packet of the opening arrives, whichever way.
+    pub fn on_opening(&mut self, now: Nanos, step: u8, data: &mut Out, openings: &mut Vec<u8>) {
+        match step {
+            0 => openings.push(1),
+            1 => openings.extend([2, 3]),
+            3 => {
+                self.asked = now;
+                openings.push(4);
+            }
+            4 => {
+                let mut receiver = Receiver::new(self.receiver_spec, now);
+                receiver.expect(self.source.bytes());
+                self.receiver = Some(receiver);
+                self.opened = now;
+                openings.push(5);
+            }
+            5 => {
+                openings.push(6);
+                self.begin(now, data);
+            }
+            6 => {
+                self.began = Some(now);
+                openings.push(7);
+            }
+            _ => {}
+        }
+    }
+
+    fn begin(&mut self, now: Nanos, data: &mut Out) {
+        let Some((control, receiver)) = self.control.take().zip(self.receiver.as_ref()) else { return };
+        let rtt_us = ((now - self.asked) / 1_000) as u32;
+        let mut sender =
+            Sender::new(self.sender_spec, control, now, rtt_us, receiver.first_window(), self.opened);
+        self.source.serve(now, &mut sender, data);
+        self.sender = Some(sender);
+    }
+
+    /// Data arrive at the sink.
+    pub fn on_data(&mut self, now: Nanos, data: &Data, acks: &mut Acks) {
+        let Some((sender, receiver)) = self.sender.as_ref().zip(self.receiver.as_mut()) else { return };
+        self.first_data.get_or_insert(now);
+        self.last_data = Some(now);
+        receiver.arrive(now, data, &sender.layout, acks);
+        receiver.read(now, &sender.layout, acks);
+        if self.ended.is_none() && sender.layout.begin(receiver.next()) >= self.source.bytes() {
+            self.ended = Some(now);
+        }
+    }
+
+    /// An acknowledgment arrives at the source.
+    pub fn on_ack(&mut self, now: Nanos, ack: &Ack, data: &mut Out) {
+        let Some(sender) = &mut self.sender else { return };
+        sender.acknowledge(now, ack, data);
+        self.source.serve(now, sender, data);
+    }
+}

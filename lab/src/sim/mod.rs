@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! The simulator: the emulator's link models and the algorithms' own headers in virtual time, with as much of Linux's TCP
+//! between them as decides when slow start ends and what becomes of it.
+//!
+//! * [`run`], [`compare`]: what a plan of [`crate::experiment`] asks for, with results of the same form.
+//! * [`agreement`]: how far results are from those of the kernel.
+
+pub mod agreement;
+mod arm;
+mod connection;
+mod control;
+mod digest;
+mod network;
+mod outstanding;
+mod receiver;
+mod round_trip;
+mod run;
+mod segment;
+mod sender;
+mod socket;
+mod source;
+
+use onramp_algorithm::ParameterError;
+use thiserror::Error;
+
+pub use run::run;
+pub use source::SourceSpec;
+
+use crate::experiment::{Arm, ArmResult, Comparison, ExperimentError, Origin, Plan};
+use crate::link::RangeError;
+
+/// What can go wrong with a simulation.
+#[derive(Debug, Error)]
+pub enum SimError {
+    /// A value is out of range.
+    #[error(transparent)]
+    Range(#[from] RangeError),
+    /// A plan asks for what there is not.
+    #[error(transparent)]
+    Plan(#[from] ExperimentError),
+    /// A parameter was refused.
+    #[error(transparent)]
+    Parameter(#[from] ParameterError),
+    /// The control is not modelled.
+    #[error(
+        "{name} is not simulated: give an algorithm, cubic or reno, or measure it with `onramp lab run {name}`"
+    )]
+    Control {
+        /// The kernel's name of it.
+        name: String,
+    },
+}
+
+/// Simulates all arms, `plan.repetitions` times each, with the seeds that the lab gives them. Arms of a repetition meet
+/// the same link.
+///
+/// # Errors
+/// [`SimError`]; nothing is half done then.
+pub fn compare(plan: &Plan, arms: &[Arm], source: SourceSpec) -> Result<Comparison, SimError> {
+    plan.validate()?;
+    let mut results = Vec::new();
+    for arm in arms {
+        let seeds = (0..plan.repetitions).map(|repetition| plan.seed.wrapping_add(repetition.into()));
+        let runs: Result<Vec<_>, SimError> = seeds.map(|seed| run(plan, arm, seed, source)).collect();
+        results.push(ArmResult::of(arm, runs?));
+    }
+    Ok(Comparison::of(plan, Origin { clock: "simulated".into(), ..Origin::default() }, results))
+}

@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! One run of one arm: what a plan asks for, simulated, and read off as the lab does.
+
+use onramp_net::sock_diag::TcpInfo;
+
+use super::SimError;
+use super::arm::control;
+use super::connection::{Connection, SET_UP};
+use super::control::Reason;
+use super::network::Network;
+use super::receiver::ReceiverSpec;
+use super::segment::HEADER_BYTES;
+use super::sender::{Sender, SenderSpec};
+use super::socket::{NO_THRESHOLD, State};
+use super::source::{Source, SourceSpec};
+use crate::emulator::Way;
+use crate::experiment::{
+    Amount, Arm, Exit, ExitSource, Flow, FlowRun, FlowSample, LinkChange, Measures, Plan, Run, compete, jain,
+};
+use crate::host::HostSpec;
+use crate::link::Nanos;
+
+/// The looks at flows, nanoseconds: as the lab's.
+const LOOK: Nanos = 10_000_000;
+/// Of a transfer that is to go on.
+const ENDLESS: u64 = 1_000_000_000_000;
+/// The kernel's own initial window (RFC 6928), segments.
+const INITIAL_WINDOW: u32 = 10;
+
+struct Runner {
+    network: Network,
+    /// One for each connection, the competitor's last.
+    looks: Vec<Flow>,
+    next_look: Nanos,
+    changes: std::vec::IntoIter<LinkChange>,
+    next_change: Option<LinkChange>,
+}
+
+/// Simulates a run of an arm. The same arguments give the same result, digest included, on every machine.
+///
+/// # Errors
+/// [`SimError`]: the arm's control is not modelled, or a value is out of range.
+pub fn run(plan: &Plan, arm: &Arm, seed: u64, source: SourceSpec) -> Result<Run, SimError> {
+    let host = arm.host.as_ref().unwrap_or(&plan.profile.host);
+    host.validate("host")?;
+    let bytes = match plan.amount {
+        Amount::Bytes(bytes) => bytes,
+        Amount::Seconds(_) => ENDLESS,
+    };
+    let lead = plan.competitor.as_ref().map_or(0, |other| Nanos::from(other.lead_seconds) * 1_000_000_000);
+    let stagger = plan.stagger.as_nanos() as Nanos;
+    let mut connections = Vec::new();
+    for number in 0..plan.flows {
+        let after = lead + stagger * Nanos::from(number);
+        connections.push(connection(host, control(arm)?, Source::new(source, bytes), after));
+    }
+    if let Some(other) = &plan.competitor {
+        let other = Arm::stock(&other.congestion_control);
+        connections.push(connection(host, control(&other)?, Source::new(SourceSpec::Bulk, ENDLESS), 0));
+    }
+    let mut changes = plan.changes.clone();
+    changes.sort_by_key(|change| change.at);
+    let mut changes = changes.into_iter();
+    let mut runner = Runner {
+        looks: connections.iter().map(|_| Flow::default()).collect(),
+        network: Network::new(&plan.profile.link, seed, connections)?,
+        next_look: 0,
+        next_change: changes.next(),
+        changes,
+    };
+    let complete = runner.go(plan, lead)?;
+    Ok(runner.evaluate(plan, arm, seed, complete))
+}
+
+fn connection(host: &HostSpec, control: super::control::Control, source: Source, after: Nanos) -> Connection {
+    let mss = host.mtu_bytes - HEADER_BYTES;
+    let sender = SenderSpec {
+        mss,
+        initial_window: host.initial_window_segments.unwrap_or(INITIAL_WINDOW),
+        sack: host.tcp_sack && !control.starts_anew(),
+        fast_retransmit: host.fast_retransmit,
+        // The rest is bookkeeping.
+        buffer_bytes: host.tcp_wmem[2] * 2 / 3,
+    };
+    let receiver = ReceiverSpec {
+        mss,
+        buffer_bytes: [host.tcp_rmem[1], host.tcp_rmem[2]],
+        grows: host.tcp_moderate_rcvbuf,
+        sack: host.tcp_sack,
+        quickack: host.quickack,
+    };
+    Connection::new(sender, receiver, control, source, after)
+}
+
+impl Runner {
+    /// Until all flows of the arm have ended; false if they did not in time.
+    fn go(&mut self, plan: &Plan, lead: Nanos) -> Result<bool, SimError> {
+        let timeout = lead + plan.timeout().as_nanos() as Nanos;
+        let flows = usize::from(plan.flows);
+        loop {
+            let limit = match plan.amount {
+                Amount::Seconds(seconds) => {
+                    let last = self.network.connections[flows - 1].began;
+                    last.map_or(timeout, |began| began + Nanos::from(seconds) * 1_000_000_000)
+                }
+                Amount::Bytes(_) => timeout,
+            };
+            let change = self.next_change.map_or(limit, |change| SET_UP + change.at.as_nanos() as Nanos);
+            let until = limit.min(self.next_look).min(change);
+            if self.network.step(until) {
+                if self.is_over(flows) {
+                    return Ok(true);
+                }
+                continue;
+            }
+            let now = self.network.now();
+            if now >= self.next_look {
+                self.look();
+                self.next_look = now + LOOK;
+            }
+            if let Some(change) = self.next_change.take_if(|_| now >= change) {
+                let direction = match change.way {
+                    Way::Forward => &mut self.network.forward,
+                    Way::Return => &mut self.network.back,
+                };
+                direction.change(now, change.change)?;
+                self.next_change = self.changes.next();
+            }
+            if now >= limit {
+                return Ok(matches!(plan.amount, Amount::Seconds(_)));
+            }
+        }
+    }
+
+    /// The sink has all, and the source knows.
+    fn is_over(&self, flows: usize) -> bool {
+        self.network.connections[..flows].iter().all(|connection| {
+            connection.ended.is_some() && connection.sender.as_ref().is_some_and(Sender::is_done)
+        })
+    }
+
+    fn look(&mut self) {
+        let at_ns = self.network.now();
+        for (connection, flow) in self.network.connections.iter().zip(&mut self.looks) {
+            if let Some(sender) = &connection.sender {
+                flow.samples.push(FlowSample { at_ns, info: info(sender) });
+            }
+        }
+    }
+
+    fn evaluate(mut self, plan: &Plan, arm: &Arm, seed: u64, complete: bool) -> Run {
+        let now = self.network.now();
+        self.network.forward.advance(now);
+        self.network.back.advance(now);
+        for connection in &mut self.network.connections {
+            if let Some(sender) = &mut connection.sender {
+                sender.finish(now);
+            }
+        }
+        self.look();
+        let flows = usize::from(plan.flows);
+        let competitor = plan.competitor.as_ref().and_then(|_| self.looks.pop());
+        let connections = &self.network.connections[..flows];
+        let began = connections.iter().filter_map(|connection| connection.began).min();
+        let ended = connections.iter().filter_map(|connection| connection.ended).max().filter(|_| complete);
+        let counters = [self.network.forward.counters(), self.network.back.counters()];
+        let runs: Vec<FlowRun> =
+            connections.iter().map(|connection| flow_run(connection, arm, now)).collect();
+        let (Some(first), Some(flow), Some(began)) = (runs.first(), self.looks.first(), began) else {
+            let reason = "no data were sent before the time was up".to_owned();
+            return Run::failed(seed, reason);
+        };
+        let sender = connections[0].sender.as_ref();
+        let seconds = (ended.unwrap_or(now) - began) as f64 / 1e9;
+        let received = connections.iter().map(Connection::received_bytes).sum::<u64>();
+        let span = connections[0].first_data.zip(connections[0].last_data);
+        let several = flows > 1;
+        let most =
+            sender.map_or(0, |sender| u64::from(sender.counts.most_cwnd) * u64::from(sender.socket.mss));
+        let measures = Measures::of(flow, plan.profile.link.forward.rate_bps, &plan.objects);
+        let invalid_reason =
+            (!complete).then(|| "the transfer did not finish in time and was given up".to_owned());
+        let run = Run {
+            valid: invalid_reason.is_none(),
+            invalid_reason,
+            seconds,
+            goodput_bps: received as f64 * 8.0 / seconds.max(1e-9),
+            bytes_received: received,
+            link_seconds: span.map(|(first, last)| (last - first) as f64 / 1e9),
+            retransmitted_segments: runs.iter().map(|run| run.retransmitted_segments).sum(),
+            queue_drops: counters[0].dropped_packets(),
+            aqm_drops: counters[0].dropped_aqm.packets,
+            max_queue_bytes: counters[0].max_queue_bytes,
+            max_rtt_us: flow.max_rtt_us(),
+            mean_rtt_us: flow.mean_rtt_us(),
+            min_rtt_us: sender.and_then(|sender| sender.socket.round_trip.least_us()),
+            receive_window_limited_seconds: sender
+                .map_or(0.0, |sender| sender.counts.receive_window_limited as f64 / 1e9),
+            exit: first.exit.clone(),
+            measures: Measures { max_window_bytes: measures.max_window_bytes.max(most), ..measures },
+            fairness: several.then(|| jain(runs.iter().map(|run| run.goodput_bps))),
+            competitor: competitor.as_ref().map(|competitor| compete(competitor, flow)),
+            digest: Some(self.network.digest.finish(counters)),
+            ..Run::failed(seed, String::new())
+        };
+        Run { flows: if several { runs } else { Vec::new() }, ..run }
+    }
+}
+
+fn flow_run(connection: &Connection, arm: &Arm, now: Nanos) -> FlowRun {
+    let began = connection.began.unwrap_or(now);
+    let seconds = (connection.ended.unwrap_or(now) - began) as f64 / 1e9;
+    FlowRun {
+        seconds,
+        goodput_bps: connection.received_bytes() as f64 * 8.0 / seconds.max(1e-9),
+        retransmitted_segments: connection.sender.as_ref().map_or(0, |sender| sender.counts.retransmitted),
+        exit: connection.sender.as_ref().and_then(|sender| exit(sender, arm)),
+    }
+}
+
+fn exit(sender: &Sender, arm: &Arm) -> Option<Exit> {
+    let record = sender.control.record()?;
+    // What the lab finds by sampling the kernel's own controls has their names.
+    let reason = match record.reason {
+        Reason::Algorithm if !arm.records_exit => "heuristic",
+        reason => reason.name(),
+    };
+    Some(Exit {
+        reason: reason.to_owned(),
+        seconds: record.at_us as f64 / 1e6,
+        window_bytes: u64::from(record.window) * u64::from(sender.socket.mss),
+        acks: sender.control.judged().filter(|_| arm.records_exit),
+        source: ExitSource::Record,
+    })
+}
+
+/// What the kernel would tell of it.
+fn info(sender: &Sender) -> TcpInfo {
+    let socket = &sender.socket;
+    TcpInfo {
+        ca_state: match socket.state {
+            State::Open => 0,
+            State::Disorder => 1,
+            State::Recovery => 3,
+            State::Loss => 4,
+        },
+        snd_mss: socket.mss,
+        unacked: socket.packets_out,
+        sacked: socket.sacked_out,
+        lost: socket.lost_out,
+        retrans: socket.retrans_out,
+        rtt_us: socket.round_trip.smoothed_us(),
+        snd_ssthresh: Some(socket.ssthresh).filter(|threshold| *threshold < NO_THRESHOLD),
+        snd_cwnd: socket.cwnd,
+        retrans_total: sender.counts.retransmitted as u32,
+        pacing_rate_bytes_per_s: Some(socket.pacing_rate),
+        bytes_acked: socket.bytes_acked,
+        bytes_sent: socket.bytes_sent,
+        min_rtt_us: socket.round_trip.least_us(),
+        delivered: socket.delivered,
+        ..TcpInfo::default()
+    }
+}

@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! A TCP sender, as Linux is one: what it does with acknowledgments ([`acknowledge`]), with losses ([`recover`]), when
+//! its timers fire ([`timer`]), and what it sends ([`transmit`]).
+
+mod acknowledge;
+mod recover;
+mod timer;
+mod transmit;
+
+use super::control::Control;
+use super::outstanding::Outstanding;
+use super::segment::{Data, Layout};
+use super::socket::Socket;
+use crate::link::Nanos;
+use timer::Timer;
+
+/// What can be set about a sender.
+#[derive(Clone, Copy, Debug)]
+pub struct SenderSpec {
+    /// Bytes of a full segment.
+    pub mss: u32,
+    /// First window, segments.
+    pub initial_window: u32,
+    /// Selective acknowledgments are agreed upon.
+    pub sack: bool,
+    /// Three duplicate acknowledgments repair a loss; else only the timer does.
+    pub fast_retransmit: bool,
+    /// Bytes that the send buffer holds.
+    pub buffer_bytes: u64,
+}
+
+/// What a sender counts.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SenderCounts {
+    /// Segments sent again.
+    pub retransmitted: u64,
+    /// Times that the retransmission timer fired.
+    pub timeouts: u64,
+    /// Time stalled by the receiver's window.
+    pub receive_window_limited: Nanos,
+    /// Most segments that the window held.
+    pub most_cwnd: u32,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct Sender {
+    spec: SenderSpec,
+    /// What its control shares with it.
+    pub socket: Socket,
+    /// Decides on the window.
+    pub control: Control,
+    /// Segments of what the application has written.
+    pub layout: Layout,
+    /// Totals.
+    pub counts: SenderCounts,
+    outstanding: Outstanding,
+    /// The next segment to be sent for the first time.
+    next: u32,
+    /// The byte of the stream up to which the receiver has room.
+    window_end: u64,
+    recovery: recover::Recovery,
+    rate: acknowledge::Rate,
+    pace: transmit::Pace,
+    usage: transmit::Usage,
+    timer: Timer,
+    /// The receiver's clock of the last acknowledgment, microseconds.
+    echo_us: u64,
+    /// The clock in nanoseconds.
+    now: Nanos,
+    /// Since when the receiver's window stalls it.
+    stalled_since: Option<Nanos>,
+}
+
+/// Segments to be sent now, in order.
+pub type Out = Vec<Data>;
+
+impl Sender {
+    /// An established connection at `now` whose opening took `rtt_us`; the receiver has room for `window_end` bytes, as
+    /// it said at `opened`.
+    pub fn new(
+        spec: SenderSpec,
+        control: Control,
+        now: Nanos,
+        rtt_us: u32,
+        window_end: u64,
+        opened: Nanos,
+    ) -> Self {
+        let mut socket = Socket::new(spec.mss, spec.initial_window);
+        socket.now_us = now / 1_000;
+        socket.round_trip.sample(rtt_us, 0, 0);
+        socket.round_trip.sample_least(rtt_us);
+        socket.update_pacing_rate();
+        Self {
+            spec,
+            control,
+            layout: Layout::new(spec.mss),
+            counts: SenderCounts { most_cwnd: socket.cwnd, ..SenderCounts::default() },
+            outstanding: Outstanding::default(),
+            next: 0,
+            window_end,
+            recovery: recover::Recovery::default(),
+            rate: acknowledge::Rate::new(socket.now_us),
+            pace: transmit::Pace::default(),
+            usage: transmit::Usage::default(),
+            timer: Timer::default(),
+            echo_us: opened / 1_000,
+            now,
+            stalled_since: None,
+            socket,
+        }
+    }
+
+    fn at(&mut self, now: Nanos) {
+        self.now = now;
+        self.socket.now_us = now / 1_000;
+    }
+
+    /// When [`Sender::timer`] should be called; `None` while there is nothing to wait for.
+    pub fn next_timer(&self) -> Option<Nanos> {
+        match (self.timer.at(), self.pace.wakes()) {
+            (Some(timer), Some(pace)) => Some(timer.min(pace)),
+            (timer, pace) => timer.or(pace),
+        }
+    }
+
+    /// Bytes that the application may still write.
+    pub fn room(&self) -> u64 {
+        let held = self.layout.begin(self.layout.written()) - self.layout.begin(self.outstanding.first());
+        self.spec.buffer_bytes.saturating_sub(held)
+    }
+
+    /// All that was written is acknowledged.
+    pub fn is_done(&self) -> bool {
+        self.outstanding.first() == self.layout.written()
+    }
+
+    /// The application writes.
+    pub fn write(&mut self, now: Nanos, bytes: u64, out: &mut Out) {
+        self.at(now);
+        if self.socket.packets_out == 0 {
+            self.restart_after_idle();
+        }
+        if self.next == self.layout.written() && self.socket.in_flight() < self.socket.cwnd {
+            self.socket.app_limited = (self.socket.delivered + self.socket.in_flight()).max(1);
+        }
+        self.layout.write(bytes);
+        self.transmit(out);
+    }
+
+    /// Counts what is over when the run ends.
+    pub fn finish(&mut self, now: Nanos) {
+        if let Some(since) = self.stalled_since.take() {
+            self.counts.receive_window_limited += now - since;
+        }
+    }
+}
