@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The rate of the bottleneck from the times of ACKs (Ataei Kachooei et al. 2022, figures 9 and 10): segments that queue there leave it
- * spaced by their transmission times, and so do their ACKs. What two ACKs acknowledge between them, divided by the
- * time between them, is a rate; of the rates of a round the middle ones are averaged, which filters those that the way
- * back made too low or too high.
+ * The rate of the bottleneck from the times of ACKs (Ataei Kachooei et al. 2022, figures 9 and 10): segments that queue
+ * there leave it spaced by their transmission times, and so do their ACKs. What two ACKs acknowledge between them,
+ * divided by the time between them, is a rate; of the rates of a round the middle ones are averaged, which filters
+ * those that the way back made too low or too high.
  *
  *	       round: all that was outstanding when it began            pause: nothing was there to be sent
  *	|----.----.----.----.----.----.----.----.----.----.----.----|                             |----.----
@@ -24,22 +24,23 @@
  *
  * What a round tells when it is over:
  *
- *   - Nothing (coarse) if it has fewer than four pairs, if they leave out more than a quarter of its bytes, if the middle
- *     ones differ by more than twice, as where the way back has changed its pace meanwhile, or if one silence is more
- *     than a sixth of it: jitter or batches are then as long as what is measured. The last silence does not count, which
- *     may be a receiver's that waits for a second segment.
+ *   - Nothing (coarse) if it has fewer than four pairs, if they leave out more than a quarter of its bytes, if the
+ *     middle ones differ by more than twice, as where the way back has changed its pace meanwhile, or if one silence is
+ *     more than a sixth of it: jitter or batches are then as long as what is measured. The last silence does not count,
+ *     which may be a receiver's that waits for a second segment.
  *   - A lower bound (sender_limited) if it was sent no faster than it was acknowledged, spaced by a pacing rate, the
  *     application or the receiver's window. When it left is told by the RTT: over the time that the ACKs took less what
  *     the RTT rose by meanwhile. That must be no more than four fifths of the former.
  *   - The rate of the bottleneck (settled) if the round before agrees within a quarter, or if it has eight pairs and no
- *     silence is more than a twelfth of it; else it is unsettled. While jitter is longer than rounds, rates rise with the window.
+ *     silence is more than a twelfth of it; else it is unsettled. While jitter is longer than rounds, rates rise with
+ *     the window.
  *
  * And from half of its bytes on, with each pair: the rate of the bottleneck if what there is of the round is settled by
  * the same rules, the last silence counted. So a burst that would overflow a small queue is known before it has left.
  *
  * Use: embed a struct ack_pairs in the algorithm's state; ack_pairs_restart it when slow start begins; give
- * ack_pairs_on_ack every ACK, also those without an RTT sample. Where it brings news, `told` says how well ACKs tell the
- * rate that ack_pairs_rate has.
+ * ack_pairs_on_ack every ACK, also those without an RTT sample. Where it brings news, `told` says how well ACKs tell
+ * the rate that ack_pairs_rate has.
  */
 #ifndef ONRAMP_ACK_PAIRS_H
 #define ONRAMP_ACK_PAIRS_H

@@ -4,8 +4,8 @@
  *
  * Pairs of ACKs tell the rate of the bottleneck (ack_pairs.h). When a round ends, or earlier where half of it tells
  * enough, that rate times the RTT is the bandwidth-delay product, and that is aimed at: slow start ends when the window
- * reaches it, or at once where it has passed it. A rate that is not above min_rate is none: in the first rounds a satellite's return link spaces the ACKs,
- * not the bottleneck.
+ * reaches it, or at once where it has passed it. A rate that is not above min_rate is none: in the first rounds a
+ * satellite's return link spaces the ACKs, not the bottleneck.
  *
  *	round open ──► round over ──► too coarse, sent no faster than acknowledged, not settled, or <= min_rate
  *	    ▲                     └─► rate x RTT is aimed at, and the next round estimates anew
@@ -73,7 +73,7 @@ struct best {
 };
 
 #define BEST_EXPORTS(X)                                                                                                \
-	X(best, estimate, "kB/s", 1, "rate by the newest round that told one")                                              \
+	X(best, estimate, "kB/s", 1, "rate by the newest round that told one")                                         \
 	X(best, pairs.rounds, "rounds", 1, "rounds that have ended since slow start began")                            \
 	X(best, round_rtt_us, "us", 1, "minimum RTT of that round")                                                    \
 	X(best, target, "segments", 1, "window at which slow start is to be left")                                     \

@@ -10,8 +10,8 @@
  *	delay  the smallest RTT of the round, after `min_samples` samples, exceeds the minimum RTT by a threshold.
  *
  * Either of them sets the threshold to the window. With the parameters as they are that is the ACK on which Linux's own
- * CUBIC leaves. Parameters bend the delay detector to Peters et al. 2021, which finds that on satellites it leaves early and
- * the train detector never.
+ * CUBIC leaves. Parameters bend the delay detector to Peters et al. 2021, which finds that on satellites it leaves
+ * early and the train detector never.
  *
  * Source: Ha and Rhee, "Taming the elephants: New TCP slow start" (2011); net/ipv4/tcp_cubic.c of Linux 6.14 and later
  * (before, a round did not end while the window was below low_window); Peters et al. 2021. What differs from Linux:
@@ -27,10 +27,10 @@
  *
  * And from Peters et al. 2021:
  *
- *  6. ewma averages the minima of the rounds; Peters et al. 2021 average the minimum RTT, which says no more than the minimum itself.
- *     It does not give the weight; `average_divisor` is that of the smoothed RTT unless set.
- *  7. deviation, for which Peters et al. 2021 has the idea only: the samples of complete rounds alone count, so that a queue does not
- *     raise the threshold of the round that finds it.
+ *  6. ewma averages the minima of the rounds; Peters et al. 2021 average the minimum RTT, which says no more than the
+ *     minimum itself. It does not give the weight; `average_divisor` is that of the smoothed RTT unless set.
+ *  7. deviation, for which Peters et al. 2021 has the idea only: the samples of complete rounds alone count, so that a
+ *     queue does not raise the threshold of the round that finds it.
  *  8. Until a round with samples is complete, both rules use the threshold of clamp.
  */
 #ifndef ONRAMP_HYSTART_H

@@ -12,8 +12,9 @@
  * a train ACKs come at the rate of the bottleneck. Samples are much shorter than a round trip and each counts the same,
  * so they tell the bottleneck's rate, and stab is only what the window grows by once the path is full.
  *
- * Source: Gotta et al. 2006, which describes the bandwidth-delay limiter of FreeBSD 5.4 by its effect (no loss, very regular
- * packets, slightly less than the channel gives); smoothing, stab and floor are that system's. What differs from it:
+ * Source: Gotta et al. 2006, which describes the bandwidth-delay limiter of FreeBSD 5.4 by its effect (no loss, very
+ * regular packets, slightly less than the channel gives); smoothing, stab and floor are that system's. What differs
+ * from it:
  *
  *  1. Time is measured in microseconds and a sample lasts sample_min_us at least, where the ticks of that system set
  *     its length.

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * At which rate slow start lets data out (Barakat et al. 1999, second proposition): not back to back, but as fast as the
- * bottleneck takes them, so that its queue does not build up by slow start's own bursts. The rate is somebody else's
- * estimate, made in every round (ack_pairs.h); this is the policy of using it.
+ * At which rate slow start lets data out (Barakat et al. 1999, second proposition): not back to back, but as fast as
+ * the bottleneck takes them, so that its queue does not build up by slow start's own bursts. The rate is somebody
+ * else's estimate, made in every round (ack_pairs.h); this is the policy of using it.
  *
  *	                window >= an eighth of estimate x RTT            window >= half of it
  *	young: unspaced ──────────────────────────────────────► probing ──────────────────────► spaced
@@ -15,8 +15,8 @@
  *     does, nothing is asked for, and the queue of this host stays bounded as the kernel has it.
  *   - An estimate must be above min_rate.
  *   - Probing. What is spaced tells no more than the rate at which it left. An eighth more than the estimate leaves
- *     while the window is less than half of the path, a queue of at most a twentieth of it, so that an estimate that was
- *     too low rises, by no more than that in a round.
+ *     while the window is less than half of the path, a queue of at most a twentieth of it, so that an estimate that
+ *     was too low rises, by no more than that in a round.
  *
  * Use: embed a struct pacing, pacing_restart it when slow start begins, pacing_round it with each estimate, ask
  * pacing_rate with every ACK and answer that as the verdict's.

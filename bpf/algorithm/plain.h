@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * plain: slow start until loss, ECN or timeout. What Ataei Kachooei et al. 2022 and Peters et al. 2021 call "HyStart off": the base's congestion avoidance
- * with nothing that ends slow start early. The null policy that every other algorithm is measured against.
+ * plain: slow start until loss, ECN or timeout. What Ataei Kachooei et al. 2022 and Peters et al. 2021 call "HyStart
+ * off": the base's congestion avoidance with nothing that ends slow start early. The null policy that every other
+ * algorithm is measured against.
  */
 #ifndef ONRAMP_PLAIN_H
 #define ONRAMP_PLAIN_H

@@ -268,7 +268,8 @@ static __always_inline u32 search_threshold(const struct search *state, const st
 }
 
 /*
- * Compares deliveries with the expectation (Chung et al. 2024: ack_arrival). Returns the outcome: OUTCOME_EXIT, or why not.
+ * Compares deliveries with the expectation (Chung et al. 2024: ack_arrival). Returns the outcome: OUTCOME_EXIT, or why
+ * not.
  */
 static __always_inline u32 search_judge(struct search *state, const struct search_params *params, const struct ack *ack,
 					u32 rtt_us)

@@ -12,13 +12,14 @@
  * mu - lambda <= R < Rmax (equation 6), for which the available bandwidth, estimated from the ACKs, will do. What
  * differs from it:
  *
- *  1. The estimate is that of a round's ACK pairs, the middle ones averaged, where Barakat et al. 1999 average the ACKs.
+ *  1. The estimate is that of a round's ACK pairs, the middle ones averaged, where Barakat et al. 1999 average the
+ *     ACKs.
  *  2. Nothing is spaced before the window is an eighth of estimate x RTT, and from then on the estimate may only rise
  *     (pacing.h): what is spaced by the sender tells no more than that.
- *  3. Leaving. Barakat et al. 1999 spaces until the threshold of the loss before, or a loss. A connection's first slow start has no
- *     such threshold, and spacing hides the queue that would tell. So the threshold is estimate x minimum RTT, as in
- *     Ataei Kachooei et al. 2022, estimated at the end of each round from when spacing begins (exit_pct, 0: as Barakat et al. 1999). The window stays
- *     as it is where the sender is already past it: that is the exit.
+ *  3. Leaving. Barakat et al. 1999 spaces until the threshold of the loss before, or a loss. A connection's first slow
+ *     start has no such threshold, and spacing hides the queue that would tell. So the threshold is estimate x minimum
+ *     RTT, as in Ataei Kachooei et al. 2022, estimated at the end of each round from when spacing begins (exit_pct, 0:
+ *     as Barakat et al. 1999). The window stays as it is where the sender is already past it: that is the exit.
  *  4. Bursts are of the size that the kernel gives them at that rate: a millisecond's worth, at least two segments.
  *  5. What the window holds beyond what is in flight at the exit is let out at one window per RTT (window.bpf.h), not
  *     as one burst.

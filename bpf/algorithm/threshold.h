@@ -9,8 +9,9 @@
  *
  *	mu, lambda: rates of the bottleneck and of others' traffic through it, B: its buffer, tau: RTT without queue
  *
- * What of this the sender can see: mu - lambda is the rate that a round of ACK pairs tells (ack_pairs.h); while the buffer is
- * full the RTT is its largest, tau + B/mu, so B/mu = maxRTT - minRTT, the largest of this round and the one before. With rho = lambda/mu:
+ * What of this the sender can see: mu - lambda is the rate that a round of ACK pairs tells (ack_pairs.h); while the
+ * buffer is full the RTT is its largest, tau + B/mu, so B/mu = maxRTT - minRTT, the largest of this round and the one
+ * before. With rho = lambda/mu:
  *
  *	Wmax = maxRTT (mu - lambda) + 1      WB = (maxRTT - minRTT)(mu - lambda)(2 - rho)/(1 - rho)
  *

@@ -116,8 +116,8 @@ static __always_inline void give_back_pacing(struct sock *sk, struct flow_header
 
 /*
  * Nothing is spaced from here on. Packets in a spaced burst are stamped with the time at which they will have left; if
- * the socket stopped pacing then, those after them would be stamped earlier, and RTTs come out short by up to the burst.
- * So it is given back once that time has come: `pace` tries again.
+ * the socket stopped pacing then, those after them would be stamped earlier, and RTTs come out short by up to the
+ * burst. So it is given back once that time has come: `pace` tries again.
  */
 static __always_inline void stop_pacing(struct sock *sk, struct flow_header *flow)
 {
