@@ -23,6 +23,7 @@ mod source;
 use onramp_algorithm::ParameterError;
 use thiserror::Error;
 
+pub use arm::ORACLE;
 pub use run::run;
 pub use source::SourceSpec;
 
@@ -43,7 +44,7 @@ pub enum SimError {
     Parameter(#[from] ParameterError),
     /// The control is not modelled.
     #[error(
-        "{name} is not simulated: give an algorithm, cubic or reno, or measure it with `onramp lab run {name}`"
+        "{name} is not simulated: give an algorithm, cubic, reno or oracle, or measure it with `onramp lab run {name}`"
     )]
     Control {
         /// The kernel's name of it.
