@@ -3,6 +3,7 @@
 //! between them as decides when slow start ends and what becomes of it.
 //!
 //! * [`run`], [`compare`]: what a plan of [`crate::experiment`] asks for, with results of the same form.
+//! * [`sweep`]: arms over a population of paths.
 //! * [`agreement`]: how far results are from those of the kernel.
 
 pub mod agreement;
@@ -19,6 +20,7 @@ mod segment;
 mod sender;
 mod socket;
 mod source;
+pub mod sweep;
 
 use onramp_algorithm::ParameterError;
 use thiserror::Error;
