@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use anyhow::Context;
 use onramp_lab::experiment::{Arm, Clock, Exit, ExitSource, FlowStorage, Ready};
 use onramp_lab::profile::Profile;
+use onramp_lab::sim::ORACLE;
 use onramp_loader::abi::FlowHeader;
 use onramp_loader::algorithm::{self, Algorithm, Parameters};
 use onramp_loader::{AttachOptions, Base, Error, Phase, kernel};
@@ -59,7 +60,7 @@ impl Arms {
         simulated: bool,
     ) -> anyhow::Result<Self> {
         let labels: Vec<&str> = labels.iter().map(AsRef::as_ref).collect();
-        let written = check(&labels, settings, here)?;
+        let written = check(&labels, settings, here, simulated)?;
         let mut arms = Self { arms: Vec::new(), attachments: Attachments::new() };
         for arm in &written {
             if arm.tahoe && !simulated {
@@ -175,9 +176,17 @@ fn storage(algorithm: Algorithm) -> anyhow::Result<FlowStorage> {
 const GUESTS: [&str; 3] = ["cubic", "bbr", "reno"];
 
 /// Every arm is a control of this kernel or an algorithm and is there once, and every setting belongs to an arm.
-fn check<'a>(labels: &[&'a str], settings: &[String], here: bool) -> anyhow::Result<Vec<Written<'a>>> {
-    let registered =
+fn check<'a>(
+    labels: &[&'a str],
+    settings: &[String],
+    here: bool,
+    simulated: bool,
+) -> anyhow::Result<Vec<Written<'a>>> {
+    let mut registered =
         if here { kernel::registered()? } else { GUESTS.iter().map(|name| (*name).to_owned()).collect() };
+    if simulated {
+        registered.push(ORACLE.to_owned());
+    }
     let arms: Vec<_> = labels.iter().map(|label| Written::parse(label)).collect::<Result<_, _>>()?;
     for (at, arm) in arms.iter().enumerate() {
         if labels[..at].contains(&arm.label) {

@@ -2,6 +2,8 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use onramp_lab::experiment::Shard;
+
 /// `30s`, `10m`, `2h`, `1d`, `1h30m`, `600ms`.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let refuse = || format!("{text:?} is not a duration: write for instance 30s, 10m, 2h or 600ms");
@@ -81,6 +83,17 @@ pub(crate) fn seconds(text: &str) -> Result<u32, String> {
     match u32::try_from(duration.as_secs()) {
         Ok(seconds) if duration.subsec_nanos() == 0 => Ok(seconds),
         _ => Err(format!("{text:?} is out of range: give whole seconds, up to 4294967295")),
+    }
+}
+
+/// `2/8`: the second of eight.
+pub(crate) fn shard(text: &str) -> Result<Shard, String> {
+    let numbers = text
+        .split_once('/')
+        .and_then(|(index, count)| Some((index.parse::<usize>().ok()?, count.parse::<usize>().ok()?)));
+    match numbers {
+        Some((index, count)) if (1..=count).contains(&index) => Ok(Shard { index: index - 1, count }),
+        _ => Err(format!("{text:?} is not a shard: write I/N with I from 1 to N, for instance 1/4")),
     }
 }
 
@@ -167,6 +180,14 @@ pub(crate) fn now_us() -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn shards_count_from_one() {
+        assert_eq!(shard("2/8").unwrap(), Shard { index: 1, count: 8 });
+        for bad in ["0/4", "5/4", "1", "a/b", "1/0"] {
+            assert!(shard(bad).unwrap_err().contains("write I/N"), "{bad}");
+        }
+    }
 
     #[test]
     fn durations_are_read() {

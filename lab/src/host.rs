@@ -17,7 +17,7 @@ use std::process::Stdio;
 use onramp_net::{Namespace, NamespaceError};
 use thiserror::Error;
 
-pub use spec::{HostSpec, SettingError};
+pub use spec::{HEADER_BYTES, HostSpec, SettingError};
 
 use crate::emulator::{Emulator, EmulatorError, Report, Tun, TunError, Way};
 use crate::link::spec::RangeError;

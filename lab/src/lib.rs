@@ -14,6 +14,7 @@
 //! * [`reproduce`]: the documents' claims, each with the experiments that test it.
 //! * [`sim`]: the same experiments with modelled TCP, thousands of paths in a minute.
 //! * [`verify`]: whether a result that is made again is the same.
+//! * [`population`]: distributions from which paths are drawn.
 //! * [`profile`]: a link, the hosts' buffers and the algorithm that suits them, in a file.
 
 pub mod calibrate;
@@ -28,6 +29,7 @@ pub mod link;
 pub mod matrix;
 pub mod model;
 pub mod plot;
+pub mod population;
 pub mod profile;
 pub mod reproduce;
 pub mod sim;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Means with their confidence.
+//! Means with their confidence; quantiles.
 
 use serde::{Deserialize, Serialize};
 
@@ -26,6 +26,31 @@ impl Summary {
         let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
         let ci95 = (n > 1).then(|| student_t95(n - 1) * (squares / (n - 1) as f64 / n as f64).sqrt());
         Some(Self { n, mean, ci95 })
+    }
+}
+
+/// Median, tails and extreme of a sample: of n values in order, the one at place ⌈q n⌉ (nearest rank), so always one of
+/// them.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Quantiles {
+    /// Half of the values are no larger.
+    pub median: f64,
+    /// 95 % are no larger.
+    pub p95: f64,
+    /// 99 % are no larger.
+    pub p99: f64,
+    /// The largest.
+    pub worst: f64,
+}
+
+impl Quantiles {
+    /// Of these values; `None` if there are none.
+    pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
+        let mut values: Vec<f64> = values.into_iter().collect();
+        values.sort_by(f64::total_cmp);
+        let worst = *values.last()?;
+        let at = |share: f64| values[((share * values.len() as f64).ceil() as usize).max(1) - 1];
+        Some(Self { median: at(0.5), p95: at(0.95), p99: at(0.99), worst })
     }
 }
 
@@ -82,6 +107,15 @@ mod tests {
         let summary = Summary::of([1.0, 2.0, 3.0, 4.0, 5.0]).unwrap();
         assert_eq!((summary.n, summary.mean), (5, 3.0));
         assert!((summary.ci95.unwrap() - 1.963).abs() < 0.001);
+    }
+
+    #[test]
+    fn quantiles_are_values_of_the_sample() {
+        let quantiles = Quantiles::of((1..=200).rev().map(f64::from)).unwrap();
+        assert_eq!(quantiles, Quantiles { median: 100.0, p95: 190.0, p99: 198.0, worst: 200.0 });
+        let one = Quantiles::of([7.0]).unwrap();
+        assert_eq!((one.median, one.p99, one.worst), (7.0, 7.0, 7.0));
+        assert_eq!(Quantiles::of([]), None);
     }
 
     #[test]

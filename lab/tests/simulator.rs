@@ -1,12 +1,16 @@
 //! The simulator beside the kernel, beside itself, and beside closed forms.
 
+use std::num::NonZeroUsize;
 use std::path::Path;
 
+use onramp_lab::experiment::Shard;
 use onramp_lab::experiment::{Amount, Arm, Comparison, Plan, Run};
 use onramp_lab::link::{CrossSpec, DirectionSpec, Limit, LossSpec};
+use onramp_lab::population::Population;
 use onramp_lab::profile::Profile;
 use onramp_lab::sim::agreement::Agreement;
-use onramp_lab::sim::{self, SourceSpec};
+use onramp_lab::sim::sweep::{self, Definition, Store, Sweep, SweepError};
+use onramp_lab::sim::{self, ORACLE, SourceSpec};
 
 /// What is known to be apart, by profile and arm, and why: docs/simulator.md, "Agreement".
 const APART: [(&str, &str); 10] = [
@@ -200,4 +204,84 @@ fn small_buffers_cost_tahoe_what_its_simulations_say() {
     // Figures 8 and 9: both rates give the same, and the most; how much is in docs/simulator.md.
     let [.., fast, slow] = rates;
     assert!((fast / slow - 1.0).abs() < 0.01 && slow > 195.0, "{rates:?}");
+}
+
+#[test]
+fn the_oracle_leaves_at_the_bandwidth_delay_product_whatever_the_queue() {
+    // 100 Mb/s × 40 ms are 333 packets of 1500 bytes; queues that hold the bursts of doubling, half of that.
+    for queue in [400, 2_000] {
+        let run = simulate(
+            &plan(constant(100_000_000, 20_000, Limit::Packets(queue)), 20_000_000),
+            &Arm::stock(ORACLE),
+            1,
+        );
+        let exit = run.exit.unwrap();
+        assert_eq!((exit.reason.as_str(), exit.window_bytes / 1_448), ("ssthresh", 333));
+    }
+}
+
+#[test]
+fn the_oracle_counts_what_others_leave() {
+    let mut profile = constant(100_000_000, 20_000, Limit::Packets(400));
+    profile.link.forward.cross = Some(CrossSpec::Constant { rate_bps: 50_000_000, packet_bytes: 1_500 });
+    let run = simulate(&plan(profile, 20_000_000), &Arm::stock(ORACLE), 1);
+    assert_eq!(run.exit.unwrap().window_bytes / 1_448, 166);
+}
+
+#[test]
+fn no_arm_beats_the_doubling_limit_of_a_clean_path() {
+    let text = "version = 1\nname = 'clean'\nabout = 'constant rate and delay'\n[class.a]\nrate_bps = { from = 1e6, to = 200e6, scale = 'logarithmic' }\nrtt_us = { from = 5_000, to = 600_000, scale = 'logarithmic' }\nqueue_bdp = 1\nobject_bytes = { from = 15_000, to = 5e6, scale = 'logarithmic' }\n";
+    let population = Population::parse(text, "clean").unwrap();
+    let arms = [arm("onramp_plain", &[]), Arm::stock("cubic"), Arm::stock(ORACLE)];
+    for number in 0..100 {
+        let path = population.path(1, number);
+        let limit = path.limit().unwrap().as_secs_f64();
+        for row in sweep::path(&path, &arms).unwrap() {
+            // The first packet is not counted in the run, which begins with the word before it.
+            let slack = 1_500.0 * 8.0 / path.profile.link.forward.rate_bps as f64;
+            assert!(row.complete == 1 && row.seconds() >= limit - slack, "{row:?}");
+        }
+    }
+}
+
+/// A sweep of 25 small paths into a directory, as two shards or as one.
+fn swept(directory: &Path, shards: usize, jobs: NonZeroUsize) -> Sweep {
+    let text = include_str!("../../populations/default.toml");
+    let population = Population::parse(text, "default").expect("a population");
+    let definition = Definition {
+        program: "test".into(),
+        population: text.into(),
+        seed: 5,
+        paths: 25,
+        arms: vec!["onramp_search".into(), ORACLE.into()],
+    };
+    let arms = [arm("onramp_search", &[]), Arm::stock(ORACLE)];
+    let store = Store::open(directory, &definition).expect("a directory of its own");
+    for index in (0..shards).rev() {
+        let make = |number| {
+            let path = population.path(5, number);
+            let small = onramp_lab::population::Path { bytes: path.bytes.min(300_000), ..path };
+            Ok::<_, SweepError>(sweep::path(&small, &arms)?)
+        };
+        let shard = Shard { index, count: shards };
+        store.fill(&definition, shard, jobs, make, |_, _| {}).expect("simulated runs");
+    }
+    let (rows, complete) = store.rows().expect("whole files");
+    assert!(complete && rows.len() == 50);
+    Sweep::of("default", 5, &rows)
+}
+
+#[test]
+fn a_sweep_is_the_same_bytes_for_any_jobs_and_shards() {
+    let [one, other] = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+    let (whole, parts) = (
+        swept(one.path(), 1, NonZeroUsize::MIN),
+        swept(other.path(), 2, NonZeroUsize::MIN.saturating_add(2)),
+    );
+    assert_eq!(whole, parts);
+    for entry in std::fs::read_dir(one.path()).unwrap() {
+        let name = entry.unwrap().file_name();
+        let bytes = |directory: &Path| std::fs::read(directory.join(&name)).unwrap();
+        assert_eq!(bytes(one.path()), bytes(other.path()), "{name:?}");
+    }
 }

@@ -4,6 +4,7 @@
 //!
 //! * [`Writer`], [`Recording`]: a directory of Parquet files and a manifest; tables are declared in [`rows`].
 //! * [`export`]: as CSV, NDJSON and qlog.
+//! * [`table!`], [`write_rows`], [`read_rows`]: tables of others in the same form, a file each.
 //! * [`replay`]: recorded acknowledgements through other algorithms and parameters; [`replay_csv`] for plain CSV.
 
 mod column;
@@ -18,6 +19,7 @@ mod reader;
 pub mod replay;
 pub mod rows;
 mod sample;
+mod single;
 mod table;
 mod writer;
 
@@ -27,6 +29,7 @@ pub use error::Error;
 pub use manifest::{Attached, FileEntry, Manifest, SCHEMA};
 pub use reader::{Batch, Recording};
 pub use sample::{Event, Run, Sample};
+pub use single::{read_rows, write_rows};
 pub use table::Row;
 pub use writer::{Limits, Writer};
 

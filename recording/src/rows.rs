@@ -4,7 +4,8 @@
 use onramp_algorithm::{Ack, Verdict};
 
 use crate::column::{Spec, Text};
-use crate::table::{Row, table};
+use crate::table;
+use crate::table::Row;
 
 table! {
     /// A connection: when its algorithm took it, what the recorder learnt of it later, and its end.

@@ -16,6 +16,7 @@ pub trait Row: Sized + Default {
 }
 
 /// Declares a row structure whose fields are a table's columns; the fields' documentation is the columns'.
+#[macro_export]
 macro_rules! table {
     ($(#[$about:meta])* $name:ident = $table:literal { $($(#[doc = $help:literal])+ $field:ident: $type:ty,)+ }) => {
         $(#[$about])*
@@ -24,24 +25,23 @@ macro_rules! table {
             $($(#[doc = $help])+ pub $field: $type,)+
         }
 
-        impl $crate::table::Row for $name {
+        impl $crate::Row for $name {
             const TABLE: &'static str = $table;
-            const COLUMNS: &'static [$crate::column::Spec] = &[$($crate::column::Spec {
+            const COLUMNS: &'static [$crate::Spec] = &[$($crate::Spec {
                 name: stringify!($field),
-                kind: <$type as $crate::column::Value>::KIND,
+                kind: <$type as $crate::Value>::KIND,
                 help: concat!($($help),+),
             },)+];
-            fn push(self, columns: &mut [$crate::column::Column]) {
+            fn push(self, columns: &mut [$crate::Column]) {
                 let mut columns = columns.iter_mut();
                 $(if let Some(column) = columns.next() {
-                    $crate::column::Value::push(self.$field, column);
+                    $crate::Value::push(self.$field, column);
                 })+
             }
-            fn get(columns: &[$crate::column::Column], row: usize) -> Option<Self> {
+            fn get(columns: &[$crate::Column], row: usize) -> Option<Self> {
                 let mut columns = columns.iter();
-                Some(Self { $($field: $crate::column::Value::get(columns.next()?, row)?,)+ })
+                Some(Self { $($field: $crate::Value::get(columns.next()?, row)?,)+ })
             }
         }
     };
 }
-pub(crate) use table;

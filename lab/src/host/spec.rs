@@ -7,6 +7,11 @@ use thiserror::Error;
 use crate::emulator::MTU;
 use crate::link::spec::{RangeError, within};
 
+/// Bytes of the headers of IP and TCP, with the timestamps that Linux always sends (RFC 7323).
+pub const HEADER_BYTES: u32 = 52;
+/// The kernel's own initial window (RFC 6928), segments.
+const INITIAL_WINDOW: u32 = 10;
+
 /// Network settings of both hosts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -113,6 +118,16 @@ impl HostSpec {
             initial_window_segments: None,
             quickack: false,
         }
+    }
+
+    /// Bytes of a full segment: what headers and timestamps leave of a packet.
+    pub fn mss(&self) -> u32 {
+        self.mtu_bytes - HEADER_BYTES
+    }
+
+    /// First window of the sender's connections, segments.
+    pub fn initial_window(&self) -> u32 {
+        self.initial_window_segments.unwrap_or(INITIAL_WINDOW)
     }
 
     /// Sets one value by its name: a number, `on` or `off`, or three numbers with slashes between them.

@@ -2,6 +2,7 @@
 //! Drops before the queue is full.
 
 use super::codel::CoDel;
+use super::policer::Policer;
 use super::random::Random;
 use super::{AqmSpec, Limit, Nanos, micros};
 
@@ -16,8 +17,8 @@ pub struct Depth {
 
 /// Active queue management: decides when packets come, or when it is their turn.
 pub trait Aqm: Send {
-    /// Whether to drop an arriving packet that would fit into the queue.
-    fn drops_arriving(&mut self, _depth: Depth, _limit: Limit) -> bool {
+    /// Whether to drop an arriving packet of `bytes` that would fit into the queue.
+    fn drops_arriving(&mut self, _now: Nanos, _bytes: u32, _depth: Depth, _limit: Limit) -> bool {
         false
     }
 
@@ -47,6 +48,7 @@ pub(super) fn build(spec: &AqmSpec, random: Random) -> Box<dyn Aqm> {
         AqmSpec::CoDel { target_us, interval_us } => {
             Box::new(CoDel::new(micros(target_us), micros(interval_us)))
         }
+        AqmSpec::Policer { rate_bps, burst_bytes } => Box::new(Policer::new(rate_bps, burst_bytes)),
     }
 }
 
@@ -58,7 +60,7 @@ struct RandomDrop {
 }
 
 impl Aqm for RandomDrop {
-    fn drops_arriving(&mut self, depth: Depth, limit: Limit) -> bool {
+    fn drops_arriving(&mut self, _now: Nanos, _bytes: u32, depth: Depth, limit: Limit) -> bool {
         let (held, limit) = match limit {
             Limit::Bytes(bytes) => (depth.bytes, bytes),
             Limit::Packets(packets) => (depth.packets, packets),

@@ -157,7 +157,7 @@ impl<P> Direction<P> {
         self.advance_to(now);
         self.counters.arrived.add(bytes);
         self.transmitter.arrived(now, bytes);
-        if let Some(cause) = self.queue.refuses(bytes) {
+        if let Some(cause) = self.queue.refuses(now, bytes) {
             self.counters.dropped(cause).add(bytes);
             return Err((packet, cause));
         }
@@ -273,7 +273,7 @@ impl<P> Direction<P> {
         let Some(bytes) = self.cross.as_mut().map(Cross::take) else { return };
         self.counters.cross_arrived.add(bytes);
         self.transmitter.arrived(now, bytes);
-        if self.queue.refuses(bytes).is_some() {
+        if self.queue.refuses(now, bytes).is_some() {
             self.counters.cross_dropped.add(bytes);
         } else {
             self.enqueue(Waiting { packet: None, bytes, arrived: now });

@@ -14,7 +14,7 @@
 //!
 //! | part | trait | models |
 //! | --- | --- | --- |
-//! | queue | [`Aqm`] | random drop, CoDel |
+//! | queue | [`Aqm`] | random drop, CoDel, policer |
 //! | medium | [`Rate`] | constant, steps, trace, redraw, random walk; outages, handovers |
 //! | schedule | [`Access`] | capacity on demand, bandwidth on demand, aggregates |
 //! | loss | [`Loss`] | random, Gilbert-Elliott |
@@ -36,6 +36,7 @@ mod log;
 mod loss;
 mod on_demand;
 mod outage;
+mod policer;
 mod queue;
 mod random;
 mod rate;

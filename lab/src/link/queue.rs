@@ -42,7 +42,7 @@ impl<P> Queue<P> {
     }
 
     /// Why an arriving packet is dropped; `None` if it is taken.
-    pub fn refuses(&mut self, bytes: u32) -> Option<DropCause> {
+    pub fn refuses(&mut self, now: Nanos, bytes: u32) -> Option<DropCause> {
         let depth = self.depth();
         let fits = match self.limit {
             Limit::Bytes(limit) => depth.bytes + u64::from(bytes) <= limit,
@@ -51,7 +51,7 @@ impl<P> Queue<P> {
         if !fits {
             return Some(DropCause::QueueFull);
         }
-        self.aqm.as_mut()?.drops_arriving(depth, self.limit).then_some(DropCause::Aqm)
+        self.aqm.as_mut()?.drops_arriving(now, bytes, depth, self.limit).then_some(DropCause::Aqm)
     }
 
     pub fn push(&mut self, waiting: Waiting<P>) {

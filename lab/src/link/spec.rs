@@ -153,6 +153,20 @@ impl LinkSpec {
         (u128::from(self.forward.rate_bps) * u128::from(self.base_rtt_us()) / 8_000_000) as u64
     }
 
+    /// What the forward direction has for a flow, bit/s: its rate, or that of its policer where that is lower, less the
+    /// traffic of others on average; 1 at least.
+    pub fn available_bps(&self) -> u64 {
+        let rate_bps = match self.forward.aqm {
+            Some(AqmSpec::Policer { rate_bps, .. }) => self.forward.rate_bps.min(rate_bps),
+            _ => self.forward.rate_bps,
+        };
+        let others_bps = match self.forward.cross {
+            Some(CrossSpec::Constant { rate_bps, .. } | CrossSpec::Poisson { rate_bps, .. }) => rate_bps,
+            None => 0,
+        };
+        rate_bps.saturating_sub(others_bps).max(1)
+    }
+
     /// The same link at its mean rate and smallest delay, with the limits of its queues and nothing else.
     pub fn constant(&self) -> Self {
         let constant = |spec: &DirectionSpec| DirectionSpec {

@@ -278,6 +278,11 @@ fn descriptions_out_of_range_name_key_value_and_range() {
         error(DirectionSpec { aqm, ..spec() }),
         "link.forward.aqm.drop_probability = 1.5 is out of range: expected 0 to 1"
     );
+    let aqm = Some(AqmSpec::Policer { rate_bps: 1_000_000, burst_bytes: 1_499 });
+    assert_eq!(
+        error(DirectionSpec { aqm, ..spec() }),
+        "link.forward.aqm.burst_bytes = 1499 is out of range: expected 1500 to 1000000000"
+    );
     let jitter =
         vec![JitterSpec::Uniform { max_us: 5 }, JitterSpec::Wave { period_us: 1, peak_to_peak_us: 1 }];
     assert!(error(DirectionSpec { jitter, ..spec() }).starts_with("link.forward.jitter[1].period_us = 1 "));

@@ -3,6 +3,7 @@
 //! between them as decides when slow start ends and what becomes of it.
 //!
 //! * [`run`], [`compare`]: what a plan of [`crate::experiment`] asks for, with results of the same form.
+//! * [`sweep`]: arms over a population of paths.
 //! * [`agreement`]: how far results are from those of the kernel.
 
 pub mod agreement;
@@ -19,10 +20,12 @@ mod segment;
 mod sender;
 mod socket;
 mod source;
+pub mod sweep;
 
 use onramp_algorithm::ParameterError;
 use thiserror::Error;
 
+pub use arm::ORACLE;
 pub use run::run;
 pub use source::SourceSpec;
 
@@ -43,7 +46,7 @@ pub enum SimError {
     Parameter(#[from] ParameterError),
     /// The control is not modelled.
     #[error(
-        "{name} is not simulated: give an algorithm, cubic or reno, or measure it with `onramp lab run {name}`"
+        "{name} is not simulated: give an algorithm, cubic, reno or oracle, or measure it with `onramp lab run {name}`"
     )]
     Control {
         /// The kernel's name of it.

@@ -5,9 +5,10 @@
 use super::connection::Connection;
 use super::digest::Digest;
 use super::receiver::Acks;
-use super::segment::{Content, HEADER_BYTES, Packet};
+use super::segment::{Content, Packet};
 use super::sender::Out;
 use crate::emulator::Way;
+use crate::host::HEADER_BYTES;
 use crate::link::{Direction, LinkSpec, Nanos, RangeError};
 
 /// See the module.

@@ -9,7 +9,6 @@ use super::connection::{Connection, SET_UP};
 use super::control::Reason;
 use super::network::Network;
 use super::receiver::ReceiverSpec;
-use super::segment::HEADER_BYTES;
 use super::sender::{Sender, SenderSpec};
 use super::socket::{NO_THRESHOLD, State};
 use super::source::{Source, SourceSpec};
@@ -24,8 +23,6 @@ use crate::link::Nanos;
 const LOOK: Nanos = 10_000_000;
 /// Of a transfer that is to go on.
 const ENDLESS: u64 = 1_000_000_000_000;
-/// The kernel's own initial window (RFC 6928), segments.
-const INITIAL_WINDOW: u32 = 10;
 
 struct Runner {
     network: Network,
@@ -49,14 +46,20 @@ pub fn run(plan: &Plan, arm: &Arm, seed: u64, source: SourceSpec) -> Result<Run,
     };
     let lead = plan.competitor.as_ref().map_or(0, |other| Nanos::from(other.lead_seconds) * 1_000_000_000);
     let stagger = plan.stagger.as_nanos() as Nanos;
+    let link = &plan.profile.link;
     let mut connections = Vec::new();
     for number in 0..plan.flows {
         let after = lead + stagger * Nanos::from(number);
-        connections.push(connection(host, control(arm)?, Source::new(source, bytes), after));
+        connections.push(connection(host, control(arm, host, link)?, Source::new(source, bytes), after));
     }
     if let Some(other) = &plan.competitor {
         let other = Arm::stock(&other.congestion_control);
-        connections.push(connection(host, control(&other)?, Source::new(SourceSpec::Bulk, ENDLESS), 0));
+        connections.push(connection(
+            host,
+            control(&other, host, link)?,
+            Source::new(SourceSpec::Bulk, ENDLESS),
+            0,
+        ));
     }
     let mut changes = plan.changes.clone();
     changes.sort_by_key(|change| change.at);
@@ -73,10 +76,10 @@ pub fn run(plan: &Plan, arm: &Arm, seed: u64, source: SourceSpec) -> Result<Run,
 }
 
 fn connection(host: &HostSpec, control: super::control::Control, source: Source, after: Nanos) -> Connection {
-    let mss = host.mtu_bytes - HEADER_BYTES;
+    let mss = host.mss();
     let sender = SenderSpec {
         mss,
-        initial_window: host.initial_window_segments.unwrap_or(INITIAL_WINDOW),
+        initial_window: host.initial_window(),
         sack: host.tcp_sack && !control.starts_anew(),
         fast_retransmit: host.fast_retransmit,
         // The rest is bookkeeping.

@@ -2,8 +2,7 @@
 //! What crosses the link. Sequence numbers count segments: where a segment begins and ends in the stream is agreed
 //! upon in [`Layout`], and no segment is ever cut or merged on the way.
 
-/// Bytes of the headers of IP and TCP, with the timestamps that Linux always sends (RFC 7323).
-pub const HEADER_BYTES: u32 = 52;
+use crate::host::HEADER_BYTES;
 
 /// Blocks of an acknowledgment at most: those that fit beside the timestamps (RFC 2018, section 3).
 pub const BLOCKS: usize = 3;

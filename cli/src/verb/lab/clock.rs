@@ -101,27 +101,3 @@ impl ClockOptions {
         if self.is_virtual() { Ok(()) } else { require_root(verb) }
     }
 }
-
-/// `2/8`: the second of eight.
-pub(super) fn shard(text: &str) -> Result<Shard, String> {
-    let numbers = text
-        .split_once('/')
-        .and_then(|(index, count)| Some((index.parse::<usize>().ok()?, count.parse::<usize>().ok()?)));
-    match numbers {
-        Some((index, count)) if (1..=count).contains(&index) => Ok(Shard { index: index - 1, count }),
-        _ => Err(format!("{text:?} is not a shard: write I/N with I from 1 to N, for instance 1/4")),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn shards_count_from_one() {
-        assert_eq!(shard("2/8").unwrap(), Shard { index: 1, count: 8 });
-        for bad in ["0/4", "5/4", "1", "a/b", "1/0"] {
-            assert!(shard(bad).unwrap_err().contains("write I/N"), "{bad}");
-        }
-    }
-}

@@ -6,8 +6,9 @@ use clap::{Args, ValueEnum};
 use onramp_lab::experiment::{self, Clock, Plan, Shard};
 use onramp_lab::profile::Profile;
 
-use super::clock::{self, ClockOptions};
+use super::clock::ClockOptions;
 use crate::follow;
+use crate::units;
 use crate::verb::transfer::Transfer;
 
 /// Options of every experiment.
@@ -60,7 +61,7 @@ pub(super) struct Jobs {
     pub jobs: Option<u16>,
     /// In virtual time, make only the I-th of N equal parts of the runs here and take the others where they have been
     /// made: results are kept in ONRAMP_CACHE, which several machines may share
-    #[arg(long, value_name = "I/N", value_parser = clock::shard)]
+    #[arg(long, value_name = "I/N", value_parser = units::shard)]
     pub shard: Option<Shard>,
 }
 

@@ -2,6 +2,7 @@
 
 mod agree;
 mod compare;
+mod sweep;
 
 use clap::{Args, Subcommand};
 
@@ -15,6 +16,7 @@ use crate::output::Output;
 #[command(after_help = "Examples:
   onramp sim run search --profile geo
   onramp sim compare --arms cubic,plain,search --profile leo -n 100
+  onramp sim sweep --paths 1000
   onramp sim agree tests/golden/*.json")]
 pub(crate) struct Sim {
     #[command(subcommand)]
@@ -25,6 +27,7 @@ pub(crate) struct Sim {
 enum Verb {
     Run(compare::RunOne),
     Compare(compare::Compare),
+    Sweep(sweep::Sweep),
     Agree(agree::Agree),
 }
 
@@ -33,6 +36,7 @@ impl Sim {
         match self.verb {
             Verb::Run(verb) => verb.run(output),
             Verb::Compare(verb) => verb.run(output),
+            Verb::Sweep(verb) => verb.run(output),
             Verb::Agree(verb) => verb.run(output),
         }
     }

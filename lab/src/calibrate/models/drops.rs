@@ -8,6 +8,7 @@ pub(super) fn checks(seed: u64) -> Vec<ModelCheck> {
     let mut checks = loss(seed);
     checks.push(random_drop(seed));
     checks.push(codel(seed));
+    checks.push(policer(seed));
     checks
 }
 
@@ -111,4 +112,16 @@ fn codel(seed: u64) -> ModelCheck {
         (drops[199] - drops[0]) as f64 / MS as f64,
         1.5,
     )
+}
+
+/// Under an overload a policer lets its rate pass, and its bucket once.
+fn policer(seed: u64) -> ModelCheck {
+    let aqm = Some(AqmSpec::Policer { rate_bps: 1_000_000, burst_bytes: 100_000 });
+    let mut link = direction(&DirectionSpec { aqm, ..plain() }, seed);
+    // Four times its rate for a hundred seconds.
+    let interval = u64::from(BYTES) * 2_000;
+    let count = 100_000 * MS / interval;
+    let passed = (0..count).filter(|number| link.arrive(number * interval, *number, BYTES).is_ok()).count();
+    let megabytes = (passed as u64 * u64::from(BYTES)) as f64 / 1e6;
+    ModelCheck::new("aqm policer", "passed in 100 s, MB", 12.6, megabytes, f64::from(BYTES) * 2.0 / 1e6)
 }

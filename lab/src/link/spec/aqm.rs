@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{RangeError, within};
+use super::{RATES_BPS, RangeError, within};
 
 /// Active queue management.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -25,6 +25,14 @@ pub enum AqmSpec {
         /// section 4.3: 100 ms, a long round-trip time.
         interval_us: u64,
     },
+    /// A token bucket: what comes faster than the rate, and is not covered by what was saved up, is dropped at once. Flach
+    /// et al. 2016 describe such policers, and how TCP meets them.
+    Policer {
+        /// Rate at which tokens come, bit/s, 1 000 to 100 000 000 000.
+        rate_bps: u64,
+        /// Size of the bucket, which is full at the begin, bytes, 1 500 to 1 000 000 000.
+        burst_bytes: u64,
+    },
 }
 
 impl AqmSpec {
@@ -38,6 +46,10 @@ impl AqmSpec {
             Self::CoDel { target_us, interval_us } => {
                 within(of("target_us"), *target_us, 100..=10_000_000)?;
                 within(of("interval_us"), *interval_us, 1_000..=100_000_000)
+            }
+            Self::Policer { rate_bps, burst_bytes } => {
+                within(of("rate_bps"), *rate_bps, RATES_BPS)?;
+                within(of("burst_bytes"), *burst_bytes, 1_500..=1_000_000_000)
             }
         }
     }

@@ -118,3 +118,18 @@ fn gilbert_elliott_alternates_when_its_states_always_change() {
     let arrived: Vec<_> = drain(&mut link, SECOND).iter().map(|delivery| delivery.packet).collect();
     assert_eq!(arrived, [1, 3, 5, 7, 9]);
 }
+
+#[test]
+fn a_policer_passes_a_burst_and_then_its_rate_without_delay() {
+    let aqm = Some(AqmSpec::Policer { rate_bps: 12_000_000, burst_bytes: 15_000 });
+    let mut link = direction(&DirectionSpec { aqm, ..spec() }, 1);
+    // Ten packets are in the bucket; the next token for one comes after a millisecond.
+    let passed = (0..20).filter(|number| link.arrive(0, *number, 1_500).is_ok()).count();
+    assert_eq!(passed, 10);
+    assert_eq!(link.arrive(MS - 1, 20, 1_500), Err((20, DropCause::Aqm)));
+    link.arrive(MS, 21, 1_500).unwrap();
+    assert_eq!(link.arrive(MS, 22, 1_500), Err((22, DropCause::Aqm)));
+    // However long nothing comes, the bucket holds no more than its size.
+    let passed = (0..20).filter(|number| link.arrive(3_600 * SECOND, *number, 1_500).is_ok()).count();
+    assert_eq!(passed, 10);
+}

@@ -9,7 +9,7 @@ use onramp_algorithm::{Ack, Flow, Verdict, ack_flag, growth, outcome};
 
 pub use base::Base;
 
-use super::socket::{Socket, State};
+use super::socket::{NO_THRESHOLD, Socket, State};
 
 /// Bytes of the largest burst that is handed to a device at once.
 pub const BURST_BYTES: u32 = 65_536;
@@ -76,6 +76,7 @@ pub struct Control {
     paces: bool,
     record: Option<Record>,
     verdicts: u64,
+    first_threshold: u32,
 }
 
 impl Control {
@@ -97,7 +98,18 @@ impl Control {
             paces: false,
             record: None,
             verdicts: 0,
+            first_threshold: NO_THRESHOLD,
         }
+    }
+
+    /// The same with a threshold that is there from the begin on, segments.
+    pub fn leaving_at(self, threshold: u32) -> Self {
+        Self { first_threshold: threshold.max(MIN_WINDOW), ..self }
+    }
+
+    /// The threshold of a new connection.
+    pub fn first_threshold(&self) -> u32 {
+        self.first_threshold
     }
 
     /// Whether every loss begins slow start anew.

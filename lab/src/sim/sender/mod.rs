@@ -88,6 +88,7 @@ impl Sender {
     ) -> Self {
         let mut socket = Socket::new(spec.mss, spec.initial_window);
         socket.now_us = now / 1_000;
+        socket.ssthresh = control.first_threshold();
         socket.round_trip.sample(rtt_us, 0, 0);
         socket.round_trip.sample_least(rtt_us);
         socket.update_pacing_rate();

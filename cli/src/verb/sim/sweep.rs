@@ -1,0 +1,287 @@
+//! `onramp sim sweep`.
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use clap::Args;
+use onramp_lab::experiment::{Arm, Shard};
+use onramp_lab::population::{Path, Population};
+use onramp_lab::sim::sweep::{self, Definition, Store, Sweep as Summary, SweepError, front};
+use onramp_lab::sim::{SimError, SourceSpec};
+use serde::Serialize;
+
+use crate::arm::Arms;
+use crate::failure::{PARTIAL, Usage};
+use crate::output::Output;
+use crate::units;
+
+/// The population that is there without a file.
+const DEFAULT: &str = "default";
+const DEFAULT_TEXT: &str = include_str!("../../../../populations/default.toml");
+/// Time between two lines of progress.
+const PERIOD: Duration = Duration::from_secs(5);
+
+/// Simulate arms over a population of paths
+///
+/// Paths are drawn from the distributions of a TOML file; path K of a seed is always the same one. The runs go to Parquet
+/// files of ten paths each. What is there already is not made again, so a sweep that was broken off goes on with the
+/// same command, and shards that share the directory are put together by the same command without --shard. Once
+/// all are there, summary.json, summary.md and front.svg follow: time and losses beside the best arm of each path and beside
+/// the path's doubling limit, the worst paths by name, and the Pareto front. The files are the same for any --jobs and any
+/// shards. `oracle` is an arm that leaves slow start exactly at the bandwidth-delay product. Ends with code 5 while shards
+/// are missing.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  onramp sim sweep --arms cubic,plain,search,oracle --paths 1000
+  onramp sim sweep --population mine.toml --seed 7 --shard 2/16 -o /shared/mine-7
+  onramp sim sweep --path 17
+  onramp sim sweep --path 17 --write-profile path-17.toml")]
+pub(super) struct Sweep {
+    /// Path of a population's .toml file, or `default`
+    #[arg(long, value_name = "FILE", default_value = DEFAULT)]
+    population: String,
+    /// Algorithms and controls, with settings after colons as in `onramp sim compare`
+    #[arg(
+        long,
+        value_delimiter = ',',
+        value_name = "ARM,…",
+        default_value = "cubic,plain,best,search,spacing,hystart,hystartpp,inflight,oracle"
+    )]
+    arms: Vec<String>,
+    /// How many paths, 1 to 10000000
+    #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
+    paths: u64,
+    /// Seed of the population
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Paths at once, 1 to 1024 [default: one for each processor]
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..=1_024))]
+    jobs: Option<u16>,
+    /// Make only the I-th of N equal parts
+    #[arg(long, value_name = "I/N", value_parser = units::shard)]
+    shard: Option<Shard>,
+    /// Directory of the sweep [default: runs/sweep-POPULATION-SEED]
+    #[arg(short, long, value_name = "DIR")]
+    output: Option<PathBuf>,
+    /// Only this path, 0 to 9999999; no directory is written
+    #[arg(long, value_name = "K", value_parser = clap::value_parser!(u64).range(..10_000_000), conflicts_with_all = ["paths", "shard", "output", "jobs"])]
+    path: Option<u64>,
+    /// Write the path as a profile, with the command that simulates it alone
+    #[arg(long, value_name = "FILE", requires = "path")]
+    write_profile: Option<PathBuf>,
+}
+
+/// One path, as JSON.
+#[derive(Serialize)]
+struct OnePath {
+    /// Its name.
+    name: String,
+    /// Bytes in all.
+    bytes: u64,
+    /// When there is something to send.
+    source: SourceSpec,
+    /// Seed of the link.
+    seed: u64,
+    /// The arms over it.
+    #[serde(flatten)]
+    summary: Summary,
+}
+
+impl Sweep {
+    pub fn run(self, output: &Output) -> anyhow::Result<u8> {
+        let (text, population) = self.population()?;
+        // What is wrong with an arm shows before anything is made.
+        self.arms(&population.path(self.seed, 0))?;
+        match self.path {
+            Some(number) => self.one(&population, number, output),
+            None => self.all(text, &population, output),
+        }
+    }
+
+    fn population(&self) -> anyhow::Result<(String, Population)> {
+        let text = if self.population == DEFAULT {
+            DEFAULT_TEXT.to_owned()
+        } else {
+            std::fs::read_to_string(&self.population).map_err(|error| {
+                Usage::error(format!(
+                    "cannot read population {}: {error}; give the path of a .toml file, or {DEFAULT}",
+                    self.population
+                ))
+            })?
+        };
+        let population = Population::parse(&text, &self.population)
+            .map_err(|error| Usage::error(error.to_string().trim_end()))?;
+        Ok((text, population))
+    }
+
+    fn arms(&self, path: &Path) -> anyhow::Result<Vec<Arm>> {
+        Arms::describe(&self.arms, &path.profile, &[])
+    }
+
+    fn rows(&self, path: &Path) -> anyhow::Result<Vec<sweep::RunRow>> {
+        sweep::path(path, &self.arms(path)?).map_err(|error| usage(error.into()))
+    }
+
+    fn all(self, text: String, population: &Population, output: &Output) -> anyhow::Result<u8> {
+        let directory = self.output.clone().unwrap_or_else(|| {
+            PathBuf::from("runs").join(format!("sweep-{}-{}", population.name, self.seed))
+        });
+        let definition = Definition {
+            program: sweep::program()?,
+            population: text,
+            seed: self.seed,
+            paths: self.paths,
+            arms: self.arms.clone(),
+        };
+        let store = Store::open(&directory, &definition).map_err(usage)?;
+        let processors = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
+        let jobs = self.jobs.and_then(|jobs| NonZeroUsize::new(jobs.into())).unwrap_or(processors);
+        let (began, told) = (Instant::now(), Mutex::new(Instant::now()));
+        let progress = |made: u64, all: u64| {
+            let Ok(mut told) = told.lock() else { return };
+            if made == all || told.elapsed() >= PERIOD {
+                *told = Instant::now();
+                let left = began.elapsed().as_secs_f64() / made as f64 * (all - made) as f64;
+                let left = units::show_us((left * 1e6) as u64);
+                output.progress(&format!("[{made}/{all}] paths, about {left} left"));
+            }
+        };
+        let shard = self.shard.unwrap_or(Shard::WHOLE);
+        let make = |number| self.rows(&population.path(self.seed, number));
+        store.fill(&definition, shard, jobs, make, progress)?;
+        let (rows, complete) = store.rows()?;
+        let summary = Summary::of(&population.name, self.seed, &rows);
+        if !complete {
+            output.progress(&format!(
+                "{} of {} paths are there: the same command without --shard makes the rest, and the summary",
+                summary.paths, self.paths
+            ));
+            return Ok(PARTIAL);
+        }
+        let json = serde_json::to_string_pretty(&summary)? + "\n";
+        for (name, text) in [("summary.json", json), ("summary.md", summary.to_string())] {
+            let path = store.file(name);
+            std::fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
+        }
+        front::draw(&summary, &store.file("front.svg"))?;
+        output.progress(&format!("written to {}", directory.display()));
+        output.versioned(&summary, || summary.to_string())?;
+        Ok(0)
+    }
+
+    fn one(self, population: &Population, number: u64, output: &Output) -> anyhow::Result<u8> {
+        let path = population.path(self.seed, number);
+        if let Some(file) = &self.write_profile {
+            let text = toml::to_string(&path.profile).context("cannot write the path as a profile")?;
+            let command = command(&path, &file.display().to_string(), &self.arms);
+            std::fs::write(file, format!("# Simulate it: {command}\n\n{text}"))
+                .with_context(|| format!("cannot write {}", file.display()))?;
+            output.progress(&format!("simulate it: {command}"));
+        }
+        let summary = Summary::of(&population.name, self.seed, &self.rows(&path)?);
+        let one = OnePath {
+            name: path.profile.name.clone(),
+            bytes: path.bytes,
+            source: path.source,
+            seed: path.seed,
+            summary,
+        };
+        output.versioned(&one, || format!("{}: {}", one.name, one.summary))?;
+        Ok(0)
+    }
+}
+
+/// What simulates a path that was written as a profile.
+fn command(path: &Path, profile: &str, arms: &[String]) -> String {
+    let source = match path.source {
+        SourceSpec::Bulk => String::new(),
+        SourceSpec::Requests { object_bytes, think_us } => {
+            format!(" --object {object_bytes} --think {think_us}us")
+        }
+        SourceSpec::Periodic { block_bytes, every_us } => {
+            format!(" --block {block_bytes} --every {every_us}us")
+        }
+    };
+    let profile = if profile.contains('/') { profile.to_owned() } else { format!("./{profile}") };
+    format!(
+        "onramp sim compare --profile {profile} --bytes {} --seed {} -n 1 --arms {}{source}",
+        path.bytes,
+        path.seed,
+        arms.join(",")
+    )
+}
+
+/// What was asked for wrongly.
+fn usage(error: SweepError) -> anyhow::Error {
+    match error {
+        SweepError::Other { .. }
+        | SweepError::NotEmpty { .. }
+        | SweepError::Sim(SimError::Control { .. }) => Usage::error(error.to_string()),
+        other => other.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Words {
+        #[command(flatten)]
+        sweep: Sweep,
+    }
+
+    fn sweep(words: &[&str]) -> Sweep {
+        Words::try_parse_from([&["sweep"], words].concat()).unwrap().sweep
+    }
+
+    #[test]
+    fn every_arm_of_the_default_can_be_simulated_on_every_class() {
+        let sweep = sweep(&[]);
+        let (_, population) = sweep.population().unwrap();
+        let path = Path { bytes: 100_000, ..population.path(1, 0) };
+        let rows = sweep.rows(&path).unwrap();
+        assert_eq!(rows.len(), sweep.arms.len());
+        assert!(rows.iter().all(|row| row.complete == 1), "{rows:?}");
+    }
+
+    #[test]
+    fn what_cannot_be_swept_is_refused_by_name() {
+        let says = |words: &[&str]| {
+            let sweep = sweep(words);
+            let (_, population) = sweep.population()?;
+            let path = population.path(1, 0);
+            sweep.arms(&path)?;
+            sweep.rows(&path).map(drop)
+        };
+        assert!(says(&["--arms", "vegas"]).unwrap_err().to_string().contains("there is no arm"));
+        assert!(says(&["--arms", "bbr"]).unwrap_err().to_string().contains("bbr is not simulated"));
+        assert!(says(&["--arms", "search,search"]).unwrap_err().to_string().contains("twice"));
+        let error = says(&["--population", "none.toml"]).unwrap_err().to_string();
+        assert!(error.contains("cannot read population none.toml"), "{error}");
+        assert!(Words::try_parse_from(["sweep", "--paths", "0"]).is_err());
+        assert!(Words::try_parse_from(["sweep", "--path", "3", "--shard", "1/2"]).is_err());
+    }
+
+    #[test]
+    fn a_path_that_is_written_as_a_profile_is_the_same_path() {
+        let sweep = sweep(&["--arms", "plain"]);
+        let (_, population) = sweep.population().unwrap();
+        let mut sources = std::collections::BTreeSet::new();
+        for number in 0..40 {
+            let path = population.path(1, number);
+            sources.insert(
+                command(&path, "x.toml", &sweep.arms).split(" --arms ").nth(1).unwrap().contains("--"),
+            );
+            let text = toml::to_string(&path.profile).unwrap();
+            let read = onramp_lab::profile::Profile::parse(&text, "x.toml").unwrap();
+            assert_eq!(read, path.profile);
+        }
+        assert_eq!(sources.len(), 2, "applications of both kinds");
+    }
+}

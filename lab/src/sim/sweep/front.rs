@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! The Pareto front of time, losses and queueing delay.
+
+use std::path::Path;
+
+use super::{ArmSummary, Sweep};
+use crate::figure::{Axis, Corner, Dash, Figure, FigureError, Line, Panel, Region};
+use crate::sim::ORACLE;
+
+/// Grey, of the palette.
+const GREY: usize = 6;
+
+/// What is to be small.
+fn costs(arm: &ArmSummary) -> [f64; 3] {
+    [arm.mean_time, arm.retransmitted_per_mille, arm.queueing_delay_us]
+}
+
+fn beats(one: &ArmSummary, other: &ArmSummary) -> bool {
+    let (one, other) = (costs(one), costs(other));
+    one.iter().zip(&other).all(|(one, other)| one <= other) && one != other
+}
+
+/// Marks those that no other arm beats. The oracle does not take part.
+pub(super) fn mark(arms: &mut [ArmSummary]) {
+    let front: Vec<_> = arms
+        .iter()
+        .map(|arm| arm.arm != ORACLE && !arms.iter().any(|other| other.arm != ORACLE && beats(other, arm)))
+        .collect();
+    arms.iter_mut().zip(front).for_each(|(arm, front)| arm.front = front);
+}
+
+/// Draws the arms: time over losses, and time over queueing delay, with the front of the two in each. Arms on the front of
+/// all three have the first colour, the others are grey.
+///
+/// # Errors
+/// [`FigureError`] naming the file.
+pub fn draw(sweep: &Sweep, path: &Path) -> Result<(), FigureError> {
+    let title = format!(
+        "{} paths of population {}, seed {}; blue: on the front of time, losses and queueing delay",
+        sweep.paths, sweep.population, sweep.seed
+    );
+    let losses = panel("segments sent again of a thousand", sweep, |arm| arm.retransmitted_per_mille);
+    let delay = panel("queueing delay, ms", sweep, |arm| arm.queueing_delay_us / 1e3);
+    Figure { title, panels: vec![losses, delay] }.write(path)
+}
+
+fn panel(label: &str, sweep: &Sweep, x: impl Fn(&ArmSummary) -> f64) -> Panel {
+    let at = |arm: &ArmSummary| (x(arm), arm.mean_time);
+    let points: Vec<_> = sweep.arms.iter().map(&at).collect();
+    let right = points.iter().map(|point| point.0).fold(0.0, f64::max);
+    let top = points.iter().map(|point| point.1).fold(1.0, f64::max);
+    let bottom = points.iter().map(|point| point.1).fold(1.0, f64::min);
+    let region = |arm: &ArmSummary| {
+        let (x, y) = at(arm);
+        let colour = if arm.front { 0 } else { GREY };
+        Region { name: arm.arm.clone(), x: (x, x), y: (y, y), colour }
+    };
+    Panel {
+        title: String::new(),
+        x: Axis::from_zero(label, right.max(1e-3) * 1.15),
+        y: Axis {
+            label: "time over the best arm's, geometric mean".to_owned(),
+            from: bottom - 0.02,
+            to: top + 0.05 * (top - bottom) + 0.02,
+            log: false,
+        },
+        lines: vec![Line {
+            name: String::new(),
+            points: staircase(sweep, at),
+            colour: GREY,
+            dash: Dash::Short,
+        }],
+        regions: sweep.arms.iter().map(region).collect(),
+        marks: Vec::new(),
+        legend: Corner::UpperLeft,
+    }
+}
+
+/// The points of arms that no other beats in these two, from left to right.
+fn staircase(sweep: &Sweep, at: impl Fn(&ArmSummary) -> (f64, f64)) -> Vec<(f64, f64)> {
+    let mut points: Vec<_> = sweep.arms.iter().filter(|arm| arm.arm != ORACLE).map(at).collect();
+    points.sort_by(|one, other| one.0.total_cmp(&other.0).then(one.1.total_cmp(&other.1)));
+    let mut least = f64::INFINITY;
+    points.retain(|point| {
+        let better = point.1 < least;
+        least = least.min(point.1);
+        better
+    });
+    points
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::summary::tests::row;
+    use super::*;
+
+    fn sweep() -> Sweep {
+        Sweep::of(
+            "x",
+            1,
+            &[
+                row(0, "fast", 1_000, 400),
+                row(0, "careful", 1_200, 0),
+                row(0, "beaten", 1_200, 100),
+                row(0, "between", 1_100, 100),
+                row(0, ORACLE, 900, 0),
+            ],
+        )
+    }
+
+    #[test]
+    fn the_front_is_what_no_other_arm_beats() {
+        let sweep = sweep();
+        let front: Vec<_> = sweep.arms.iter().filter(|arm| arm.front).map(|arm| arm.arm.as_str()).collect();
+        assert_eq!(front, ["fast", "careful", "between"]);
+        let line = staircase(&sweep, |arm| (arm.retransmitted_per_mille, arm.mean_time));
+        let losses: Vec<_> = line.iter().map(|point| point.0).collect();
+        assert_eq!(losses, [0.0, 100.0, 400.0]);
+    }
+
+    #[test]
+    fn every_arm_is_named_in_the_figure() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("front.svg");
+        draw(&sweep(), &path).unwrap();
+        let drawn = std::fs::read_to_string(&path).unwrap();
+        for arm in ["fast", "careful", "beaten", "between", ORACLE] {
+            assert!(drawn.contains(arm), "{arm}");
+        }
+    }
+}

@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! A sweep's directory: what it is, and its runs, ten paths in a file. Files are written whole, and each depends on the sweep
+//! alone, so that a sweep that was broken off goes on where it was, and the parts of several machines are one directory.
+
+use std::fs;
+use std::io;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use onramp_recording::{read_rows, write_rows};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
+use thiserror::Error;
+
+use super::RunRow;
+use crate::digest::hex;
+use crate::experiment::Shard;
+use crate::sim::SimError;
+
+/// Paths of a file.
+const PATHS_OF_A_FILE: u64 = 10;
+/// Says what the directory holds.
+const DEFINITION: &str = "sweep.json";
+
+/// What a sweep is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Definition {
+    /// Digest of the program: another one may simulate differently.
+    pub program: String,
+    /// Text of the population.
+    pub population: String,
+    /// Seed of the population.
+    pub seed: u64,
+    /// Paths, 1 to 10 000 000.
+    pub paths: u64,
+    /// Arms as they are written, in order.
+    pub arms: Vec<String>,
+}
+
+/// What can go wrong with a sweep.
+#[derive(Debug, Error)]
+pub enum SweepError {
+    /// A file or directory could not be used.
+    #[error("cannot use {path}: {source}")]
+    File {
+        /// Which one.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The directory holds something else.
+    #[error(
+        "{path} holds another sweep: its {what} differs; give another directory, or what it was made with"
+    )]
+    Other {
+        /// The directory.
+        path: PathBuf,
+        /// In what.
+        what: &'static str,
+    },
+    /// The directory holds no sweep.
+    #[error("{path} is not empty and holds no {DEFINITION}: give a directory of its own")]
+    NotEmpty {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// A table could not be written or read.
+    #[error(transparent)]
+    Table(#[from] onramp_recording::Error),
+    /// A simulation is not possible.
+    #[error(transparent)]
+    Sim(#[from] SimError),
+}
+
+fn file(path: &Path) -> impl FnOnce(io::Error) -> SweepError + '_ {
+    |source| SweepError::File { path: path.to_owned(), source }
+}
+
+/// SHA-256 of the program that runs.
+///
+/// # Errors
+/// [`SweepError::File`].
+pub fn program() -> Result<String, SweepError> {
+    let path = Path::new("/proc/self/exe");
+    let bytes = fs::read(path).map_err(file(path))?;
+    Ok(format!("sha256:{}", hex(&Sha256::digest(&bytes))))
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct Store {
+    directory: PathBuf,
+    files: usize,
+}
+
+impl Store {
+    /// Makes the directory, or takes it as it is if it holds this very sweep.
+    ///
+    /// # Errors
+    /// [`SweepError::Other`], [`SweepError::NotEmpty`], [`SweepError::File`].
+    pub fn open(directory: &Path, definition: &Definition) -> Result<Self, SweepError> {
+        fs::create_dir_all(directory).map_err(file(directory))?;
+        let path = directory.join(DEFINITION);
+        match fs::read(&path) {
+            Ok(bytes) => check(directory, &bytes, definition)?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                if fs::read_dir(directory).map_err(file(directory))?.next().is_some() {
+                    return Err(SweepError::NotEmpty { path: directory.to_owned() });
+                }
+                let text = serde_json::to_vec_pretty(definition).map_err(io::Error::other);
+                text.and_then(|text| fs::write(&path, text)).map_err(file(&path))?;
+            }
+            Err(error) => return Err(file(&path)(error)),
+        }
+        let files = definition.paths.div_ceil(PATHS_OF_A_FILE) as usize;
+        Ok(Self { directory: directory.to_owned(), files })
+    }
+
+    fn path(&self, number: usize) -> PathBuf {
+        self.directory.join(format!("runs-{number:06}.parquet"))
+    }
+
+    /// Makes what is missing of a shard, `jobs` files at once. `make` simulates a path; `progress` is told the paths that were made and how many
+    /// were missing, after each file.
+    ///
+    /// # Errors
+    /// The first of `make`'s, or of writing; what was written before stays.
+    pub fn fill<E: From<SweepError> + Send>(
+        &self,
+        definition: &Definition,
+        shard: Shard,
+        jobs: NonZeroUsize,
+        make: impl Fn(u64) -> Result<Vec<RunRow>, E> + Sync,
+        progress: impl Fn(u64, u64) + Sync,
+    ) -> Result<(), E> {
+        let of_file = |number: usize| {
+            let first = number as u64 * PATHS_OF_A_FILE;
+            first..definition.paths.min(first + PATHS_OF_A_FILE)
+        };
+        let paths = |files: &[usize]| {
+            files.iter().map(|number| of_file(*number)).map(|of| of.end - of.start).sum::<u64>()
+        };
+        let missing: Vec<_> =
+            (0..self.files).filter(|number| shard.has(*number) && !self.path(*number).exists()).collect();
+        let all = paths(&missing);
+        let (next, failed) = (AtomicUsize::new(0), AtomicBool::new(false));
+        let made = Mutex::new(0);
+        let work = || -> Result<(), E> {
+            while let Some(number) = missing.get(next.fetch_add(1, Ordering::Relaxed)) {
+                if failed.load(Ordering::Relaxed) {
+                    break;
+                }
+                let mut rows = Vec::new();
+                for path in of_file(*number) {
+                    rows.extend(make(path)?);
+                }
+                write_rows(&self.path(*number), rows).map_err(SweepError::from)?;
+                let mut made = made.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+                *made += paths(&[*number]);
+                progress(*made, all);
+            }
+            Ok(())
+        };
+        std::thread::scope(|scope| {
+            let worker = || work().inspect_err(|_| failed.store(true, Ordering::Relaxed));
+            let workers: Vec<_> = (0..jobs.get()).map(|_| scope.spawn(worker)).collect();
+            workers
+                .into_iter()
+                .map(|worker| worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+                .collect::<Result<Vec<()>, _>>()
+        })?;
+        Ok(())
+    }
+
+    /// The runs of all paths that are there, in their order, and whether that is all of them.
+    ///
+    /// # Errors
+    /// [`SweepError::Table`] for a file that is damaged.
+    pub fn rows(&self) -> Result<(Vec<RunRow>, bool), SweepError> {
+        let there: Vec<_> =
+            (0..self.files).map(|number| self.path(number)).filter(|path| path.exists()).collect();
+        let mut rows = Vec::new();
+        for path in &there {
+            rows.extend(read_rows::<RunRow>(path)?);
+        }
+        Ok((rows, there.len() == self.files))
+    }
+
+    /// Where a file of this name is.
+    pub fn file(&self, name: &str) -> PathBuf {
+        self.directory.join(name)
+    }
+}
+
+fn check(directory: &Path, bytes: &[u8], wanted: &Definition) -> Result<(), SweepError> {
+    let other = |what| SweepError::Other { path: directory.to_owned(), what };
+    let Ok(found) = serde_json::from_slice::<Definition>(bytes) else { return Err(other("form")) };
+    for (same, what) in [
+        (found.population == wanted.population, "population"),
+        (found.seed == wanted.seed, "seed"),
+        (found.paths == wanted.paths, "number of paths"),
+        (found.arms == wanted.arms, "list of arms"),
+        (found.program == wanted.program, "program"),
+    ] {
+        if !same {
+            return Err(other(what));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::summary::tests::row;
+    use super::*;
+
+    fn definition() -> Definition {
+        Definition {
+            program: "p".into(),
+            population: "text".into(),
+            seed: 1,
+            paths: 35,
+            arms: vec!["plain".into()],
+        }
+    }
+
+    fn fill(store: &Store, shard: Shard, jobs: usize) -> u64 {
+        let made = Mutex::new(0);
+        let make = |path| {
+            *made.lock().unwrap() += 1;
+            Ok::<_, SweepError>(vec![row(path, "plain", 1_000 + path, path)])
+        };
+        store.fill(&definition(), shard, jobs.try_into().unwrap(), make, |_, _| {}).unwrap();
+        made.into_inner().unwrap()
+    }
+
+    #[test]
+    fn shards_and_jobs_leave_the_same_files_and_nothing_is_made_twice() {
+        let [one, other] = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+        let whole = Store::open(one.path(), &definition()).unwrap();
+        assert_eq!(fill(&whole, Shard::WHOLE, 3), 35);
+        assert_eq!(fill(&whole, Shard::WHOLE, 1), 0);
+        let parts = Store::open(other.path(), &definition()).unwrap();
+        assert_eq!(fill(&parts, Shard { index: 1, count: 2 }, 1), 15);
+        let (rows, complete) = parts.rows().unwrap();
+        assert!(rows.len() == 15 && rows[0].path == 10 && !complete);
+        assert_eq!(fill(&parts, Shard { index: 0, count: 2 }, 1), 20);
+        let (rows, complete) = parts.rows().unwrap();
+        assert!(complete && rows.iter().map(|row| row.path).eq(0..35));
+        for number in 0..4 {
+            assert_eq!(fs::read(whole.path(number)).unwrap(), fs::read(parts.path(number)).unwrap());
+        }
+    }
+
+    #[test]
+    fn a_failure_is_told_and_what_is_there_stays() {
+        let directory = tempfile::tempdir().unwrap();
+        let store = Store::open(directory.path(), &definition()).unwrap();
+        let make = |path| {
+            if path == 25 {
+                return Err(SweepError::Sim(SimError::Control { name: "bbr".into() }));
+            }
+            Ok(vec![row(path, "plain", 1_000, 0)])
+        };
+        let one = NonZeroUsize::MIN;
+        let error = store.fill(&definition(), Shard::WHOLE, one, make, |_, _| {}).unwrap_err().to_string();
+        assert!(error.contains("bbr is not simulated"), "{error}");
+        assert_eq!(store.rows().unwrap().0.len(), 20);
+        assert_eq!(fill(&store, Shard::WHOLE, 1), 15);
+    }
+
+    #[test]
+    fn a_directory_of_another_sweep_is_refused_by_what_differs() {
+        let directory = tempfile::tempdir().unwrap();
+        Store::open(directory.path(), &definition()).unwrap();
+        let says = |definition| Store::open(directory.path(), &definition).unwrap_err().to_string();
+        assert!(says(Definition { seed: 2, ..definition() }).contains("its seed differs"));
+        assert!(says(Definition { paths: 40, ..definition() }).contains("its number of paths differs"));
+        assert!(says(Definition { program: "q".into(), ..definition() }).contains("its program differs"));
+        fs::remove_file(directory.path().join(DEFINITION)).unwrap();
+        fs::write(directory.path().join("notes"), "mine").unwrap();
+        assert!(says(definition()).contains("give a directory of its own"));
+    }
+}

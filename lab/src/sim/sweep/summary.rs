@@ -1,0 +1,356 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! What arms cost over a population, beside the best one on each path.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use sha2::{Digest as _, Sha256};
+
+use super::{RunRow, front};
+use crate::digest::hex;
+use crate::sim::ORACLE;
+use crate::stats::Quantiles;
+
+/// Version of the JSON form.
+const SCHEMA: u32 = 1;
+/// An arm wins where it is so near to the least time …
+const NEAR: f64 = 1.02;
+/// … with so many losses at most, of the least of those that are as near, or …
+const LOSSES: f64 = 1.25;
+/// … so many segments.
+const FEW_LOSSES: f64 = 50.0;
+/// Paths that are named for each arm.
+const WORST: usize = 5;
+
+/// All of it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Sweep {
+    /// Version of the JSON form.
+    pub schema: u32,
+    /// Name of the population.
+    pub population: String,
+    /// Its seed.
+    pub seed: u64,
+    /// Paths that were simulated.
+    pub paths: usize,
+    /// Of these, how many have a doubling limit.
+    pub paths_with_limit: usize,
+    /// Each arm, as asked for.
+    pub arms: Vec<ArmSummary>,
+    /// Over the digests of all runs, in the order of paths and arms.
+    pub digest: String,
+}
+
+/// One arm. Regrets are ratios of times, and differences of segments; the best arm of a path is the one that took the
+/// least time, the oracle not counted.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ArmSummary {
+    /// Its name.
+    pub arm: String,
+    /// Share of paths on which it takes at most 1.02 times the least time, and sends at most max(50, 1.25 L) segments again,
+    /// L the least of all that are as near.
+    pub won: f64,
+    /// Time over the least time.
+    pub time: Option<Quantiles>,
+    /// Time over the doubling limit, where there is one.
+    pub time_over_limit: Option<Quantiles>,
+    /// Time over the oracle's, if it is among the arms.
+    pub time_over_oracle: Option<Quantiles>,
+    /// Segments sent again beyond the least of those within 2 % of the least time; below 0: fewer than these.
+    pub losses: Option<Quantiles>,
+    /// Segments sent again, in all.
+    pub retransmitted_segments: u64,
+    /// The same of a thousand that carried data for the first time.
+    pub retransmitted_per_mille: f64,
+    /// Mean over the paths of what the mean round-trip time is above the empty path's, microseconds.
+    pub queueing_delay_us: f64,
+    /// Runs that were given up.
+    pub given_up: usize,
+    /// No other arm is better in one of mean time over the least (geometric), losses and queueing delay without being worse
+    /// in another. The oracle is not counted.
+    pub front: bool,
+    /// Geometric mean of time over the least time.
+    pub mean_time: f64,
+    /// By class of paths.
+    pub classes: BTreeMap<String, ClassSummary>,
+    /// Where it takes longest beside the least time.
+    pub worst: Vec<Worst>,
+}
+
+/// One arm over the paths of a class.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ClassSummary {
+    /// How many there are.
+    pub paths: usize,
+    /// Share of them that it won.
+    pub won: f64,
+    /// Time over the least time.
+    pub time: Option<Quantiles>,
+    /// Segments sent again, in all.
+    pub retransmitted_segments: u64,
+}
+
+/// A path on which an arm is far from the best.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Worst {
+    /// Name of the path.
+    pub name: String,
+    /// Its number.
+    pub path: u64,
+    /// Seconds, those of the best arm, and their ratio.
+    pub seconds: f64,
+    /// Seconds of the best arm.
+    pub best_seconds: f64,
+    /// The best arm.
+    pub best: String,
+    /// Segments sent again.
+    pub retransmitted_segments: u64,
+    /// Why slow start ended; empty: it did not.
+    pub exit: String,
+    /// Window then, of the bandwidth-delay product.
+    pub exit_bdp: f64,
+    /// The path in one line.
+    pub about: String,
+}
+
+/// A run beside the others of its path.
+struct Placed<'a> {
+    row: &'a RunRow,
+    best: &'a RunRow,
+    oracle: Option<&'a RunRow>,
+    time: f64,
+    losses: f64,
+    won: bool,
+}
+
+impl Sweep {
+    /// Of the runs of whole paths, in the order of paths and in each of arms.
+    pub fn of(population: &str, seed: u64, rows: &[RunRow]) -> Self {
+        let paths: Vec<_> = rows.chunk_by(|one, next| one.path == next.path).collect();
+        let mut of_arms = BTreeMap::<&str, Vec<Placed<'_>>>::new();
+        for path in &paths {
+            for placed in place(path) {
+                of_arms.entry(&placed.row.arm).or_default().push(placed);
+            }
+        }
+        let order = paths.first().copied().unwrap_or_default();
+        let mut arms: Vec<_> =
+            order.iter().filter_map(|row| Some(arm(&row.arm, of_arms.get(&*row.arm)?))).collect();
+        front::mark(&mut arms);
+        let mut sha = Sha256::new();
+        rows.iter().for_each(|row| sha.update(row.digest.as_bytes()));
+        Self {
+            schema: SCHEMA,
+            population: population.to_owned(),
+            seed,
+            paths: paths.len(),
+            paths_with_limit: paths.iter().filter(|path| path[0].limit_us > 0).count(),
+            arms,
+            digest: format!("sha256:{}", hex(&sha.finalize())),
+        }
+    }
+}
+
+/// All runs of a path beside each other.
+fn place(path: &[RunRow]) -> Vec<Placed<'_>> {
+    let oracle = path.iter().find(|row| row.arm == ORACLE);
+    // Who did not finish is behind all who did.
+    let key = |row: &&RunRow| (row.complete == 0, row.duration_ns, row.retransmitted_segments);
+    let others = || path.iter().filter(|row| row.arm != ORACLE);
+    let Some(best) = others().min_by_key(key).or(oracle) else { return Vec::new() };
+    let near = |row: &RunRow| row.complete >= best.complete && row.seconds() <= NEAR * best.seconds();
+    let least = others().filter(|row| near(row)).map(|row| row.retransmitted_segments).min();
+    let least = least.unwrap_or(best.retransmitted_segments) as f64;
+    let placed = |row| Placed {
+        row,
+        best,
+        oracle,
+        time: row.seconds() / best.seconds().max(1e-9),
+        losses: row.retransmitted_segments as f64 - least,
+        won: near(row)
+            && row.complete == 1
+            && row.retransmitted_segments as f64 <= FEW_LOSSES.max(LOSSES * least),
+    };
+    path.iter().map(placed).collect()
+}
+
+fn share(runs: &[&Placed<'_>]) -> f64 {
+    runs.iter().filter(|run| run.won).count() as f64 / runs.len().max(1) as f64
+}
+
+fn retransmitted(runs: &[&Placed<'_>]) -> u64 {
+    runs.iter().map(|run| run.row.retransmitted_segments).sum()
+}
+
+fn arm(name: &str, runs: &[Placed<'_>]) -> ArmSummary {
+    let count = runs.len() as f64;
+    let all: Vec<_> = runs.iter().collect();
+    let limited = runs.iter().filter(|run| run.row.limit_us > 0);
+    let mut of_classes = BTreeMap::<&str, Vec<&Placed<'_>>>::new();
+    for run in runs {
+        of_classes.entry(&run.row.class).or_default().push(run);
+    }
+    let class = |(name, runs): (&str, Vec<&Placed<'_>>)| {
+        let summary = ClassSummary {
+            paths: runs.len(),
+            won: share(&runs),
+            time: Quantiles::of(runs.iter().map(|run| run.time)),
+            retransmitted_segments: retransmitted(&runs),
+        };
+        (name.to_owned(), summary)
+    };
+    // The hosts' packets are full ones of 1500 bytes.
+    let segments: u64 = runs.iter().map(|run| run.row.bytes.div_ceil(1_448)).sum();
+    let mut worst: Vec<_> = runs.iter().filter(|run| run.row.arm != run.best.arm).collect();
+    worst.sort_by(|one, other| other.time.total_cmp(&one.time).then(one.row.path.cmp(&other.row.path)));
+    ArmSummary {
+        arm: name.to_owned(),
+        won: share(&all),
+        time: Quantiles::of(runs.iter().map(|run| run.time)),
+        time_over_limit: Quantiles::of(
+            limited.map(|run| run.row.seconds() / (run.row.limit_us as f64 / 1e6)),
+        ),
+        time_over_oracle: Quantiles::of(
+            runs.iter().filter_map(|run| Some(run.row.seconds() / run.oracle?.seconds().max(1e-9))),
+        ),
+        losses: Quantiles::of(runs.iter().map(|run| run.losses)),
+        retransmitted_segments: retransmitted(&all),
+        retransmitted_per_mille: retransmitted(&all) as f64 * 1e3 / segments.max(1) as f64,
+        queueing_delay_us: runs
+            .iter()
+            .map(|run| run.row.mean_rtt_us as f64 - run.row.base_rtt_us as f64)
+            .sum::<f64>()
+            / count,
+        given_up: runs.iter().filter(|run| run.row.complete == 0).count(),
+        front: false,
+        mean_time: (runs.iter().map(|run| run.time.max(1e-9).ln()).sum::<f64>() / count).exp(),
+        classes: of_classes.into_iter().map(class).collect(),
+        worst: worst.into_iter().take(WORST).map(Worst::of).collect(),
+    }
+}
+
+impl Worst {
+    fn of(run: &Placed<'_>) -> Self {
+        let row = run.row;
+        let bdp_bytes = row.available_bps as f64 * row.base_rtt_us as f64 / 8e6;
+        let mut about = format!(
+            "{:.3} Mb/s, {:.1} ms, queue {:.2} BDP, {}",
+            row.available_bps as f64 / 1e6,
+            row.base_rtt_us as f64 / 1e3,
+            row.queue_bytes as f64 / bdp_bytes.max(1.0),
+            row.aqm,
+        );
+        let ratio = row.available_bps as f64 / row.return_rate_bps as f64;
+        for (there, said) in [
+            (row.jitter_us > 0, format!("jitter {:.1} ms", row.jitter_us as f64 / 1e3)),
+            (
+                row.aggregation_us > 0,
+                format!("acknowledgments every {:.1} ms", row.aggregation_us as f64 / 1e3),
+            ),
+            (ratio > 20.0, format!("{ratio:.0} times the way back")),
+            (row.cross_bps > 0, format!("others {:.1} Mb/s", row.cross_bps as f64 / 1e6)),
+            (row.loss_ppb > 0, format!("loss {:.3} %", row.loss_ppb as f64 / 1e7)),
+        ] {
+            if there {
+                about += &format!(", {said}");
+            }
+        }
+        about += &format!(", {} {:.2} MB", row.source, row.bytes as f64 / 1e6);
+        Self {
+            name: row.name.to_string(),
+            path: row.path,
+            seconds: row.seconds(),
+            best_seconds: run.best.seconds(),
+            best: run.best.arm.to_string(),
+            retransmitted_segments: row.retransmitted_segments,
+            exit: row.exit.to_string(),
+            exit_bdp: row.exit_window_bytes as f64 / 1_448.0 * 1_500.0 / bdp_bytes.max(1.0),
+            about,
+        }
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    /// A run of so many ms and losses over a path with a limit of one second.
+    pub fn row(path: u64, arm: &'static str, ms: u64, losses: u64) -> RunRow {
+        RunRow {
+            path,
+            name: format!("a-{path}").into(),
+            class: if path < 2 { "a" } else { "b" }.into(),
+            available_bps: 8_000_000,
+            return_rate_bps: 8_000_000,
+            base_rtt_us: 50_000,
+            bytes: 1_448_000,
+            limit_us: 1_000_000,
+            arm: arm.into(),
+            complete: 1,
+            duration_ns: ms * 1_000_000,
+            retransmitted_segments: losses,
+            mean_rtt_us: 60_000,
+            digest: format!("{path} {arm} {ms}").into(),
+            ..RunRow::default()
+        }
+    }
+
+    fn sweep(rows: &[RunRow]) -> Sweep {
+        Sweep::of("x", 1, rows)
+    }
+
+    #[test]
+    fn who_is_as_fast_with_as_few_losses_wins() {
+        let sweep = sweep(&[
+            row(0, "fast", 1_000, 400),
+            row(0, "careful", 1_019, 100),
+            row(0, "near", 1_020, 125),
+            row(0, "lossy", 1_000, 126),
+            row(0, "slow", 1_021, 0),
+        ]);
+        let won: Vec<_> = sweep.arms.iter().map(|arm| (arm.arm.as_str(), arm.won)).collect();
+        assert_eq!(won, [("fast", 0.0), ("careful", 1.0), ("near", 1.0), ("lossy", 0.0), ("slow", 0.0)]);
+        // Losses beyond those of the most careful of the near; the slow one is not near.
+        let losses: Vec<_> = sweep.arms.iter().map(|arm| arm.losses.unwrap().worst).collect();
+        assert_eq!(losses, [300.0, 0.0, 25.0, 26.0, -100.0]);
+        assert_eq!(sweep.arms[0].retransmitted_per_mille, 400.0);
+        assert_eq!(sweep.arms[0].queueing_delay_us, 10_000.0);
+    }
+
+    #[test]
+    fn regrets_are_beside_the_best_of_each_path_the_limit_and_the_oracle() {
+        let mut rows = Vec::new();
+        for (path, ms) in [(0, 2_000), (1, 1_500), (2, 3_000)] {
+            rows.extend([row(path, "one", 1_500, 0), row(path, "two", ms, 0), row(path, ORACLE, 1_200, 0)]);
+        }
+        let sweep = sweep(&rows);
+        let [one, two, oracle] = &sweep.arms[..] else { panic!("three arms") };
+        assert_eq!(one.time.unwrap().worst, 1.0);
+        assert_eq!(two.time.unwrap(), Quantiles { median: 2.0 / 1.5, p95: 2.0, p99: 2.0, worst: 2.0 });
+        assert_eq!(two.time_over_limit.unwrap().median, 2.0);
+        assert_eq!(two.time_over_oracle.unwrap().worst, 2.5);
+        assert_eq!(
+            oracle.time.unwrap().median,
+            1.2 / 1.5,
+            "it is told what no host knows, and is never the best"
+        );
+        assert_eq!((two.classes["a"].paths, two.classes["b"].paths), (2, 1));
+        let worst: Vec<_> = two.worst.iter().map(|worst| (worst.path, worst.best.as_str())).collect();
+        assert_eq!(worst, [(2, "one"), (0, "one"), (1, "one")]);
+        assert!(one.worst.is_empty());
+    }
+
+    #[test]
+    fn who_does_not_finish_never_wins() {
+        let given_up = RunRow { complete: 0, ..row(0, "stuck", 900, 0) };
+        let sweep = sweep(&[given_up, row(0, "done", 1_000, 0)]);
+        assert_eq!((sweep.arms[0].won, sweep.arms[0].given_up), (0.0, 1));
+        assert_eq!((sweep.arms[1].won, sweep.arms[1].time.unwrap().worst), (1.0, 1.0));
+    }
+
+    #[test]
+    fn the_digest_is_that_of_all_runs() {
+        let one = sweep(&[row(0, "a", 1_000, 0), row(1, "a", 1_000, 0)]).digest;
+        assert_ne!(one, sweep(&[row(0, "a", 1_000, 0), row(1, "a", 1_001, 0)]).digest);
+    }
+}
