@@ -284,7 +284,7 @@ fn defaults_on_top_of_each_other_come_off_in_any_order() {
     inside_it.sysctl_set(DEFAULT, "reno").unwrap();
     let before = host_state(&[&inside_it]);
     let default = || inside_it.sysctl_get(DEFAULT).unwrap();
-    let all = ["plain", "fixed", "threshold"];
+    let all = ["plain", "fixed", "inflight"];
     for order in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {
         let mut stack: Vec<&str> = Vec::new();
         for algorithm in all {
