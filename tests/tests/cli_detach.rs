@@ -243,3 +243,24 @@ fn without_a_look_into_every_namespace_nothing_is_detached() {
     ambient("+bpf,+perfmon,+dac_override,+net_admin,+sys_admin,+sys_ptrace", "detach plain").ok();
     assert_eq!(state("plain"), None);
 }
+
+#[test]
+#[ignore = "in a guest: make test"]
+fn a_default_that_is_taken_while_it_is_detached_is_given_back_too() {
+    let _attachments = Attachments::lock();
+    let inside = namespace();
+    inside.sysctl_set(DEFAULT, "reno").unwrap();
+    let before = host_state(&[&inside]);
+    attach_as_default(&inside, "plain");
+    let taken = inside.clone();
+    // Again and again, until the name is gone.
+    let taker = std::thread::spawn(move || {
+        while taken.sysctl_set(DEFAULT, "onramp_plain").is_ok() {
+            std::thread::sleep(Duration::from_micros(100));
+        }
+    });
+    let report = json("detach plain");
+    taker.join().unwrap();
+    assert_eq!(report["detached"][0]["defaults_restored"].as_array().unwrap().len(), 2, "{report}");
+    assert_eq!(host_state(&[&inside]), before);
+}
