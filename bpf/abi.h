@@ -10,7 +10,7 @@
 #include "algorithm/algorithm.h"
 
 /* Raised when a structure below changes. */
-#define ABI_VERSION 4
+#define ABI_VERSION 5
 
 /* Parameter sets that one algorithm holds at once; set 0 is the default. */
 #define PROFILE_MAX 16
@@ -128,7 +128,10 @@ _Static_assert(sizeof(struct counters) == 232, "counters is part of the ABI");
 /* Base that does congestion avoidance, loss reaction and undo. */
 enum base { BASE_RENO = 0, BASE_CUBIC = 1 };
 
-/* What was attached, written once by the loader. */
+/*
+ * What was attached, written once by the loader. Everything up to the version of onramp stays where it is in every ABI,
+ * so that each onramp can say what another one has attached.
+ */
 struct attachment {
 	u32 abi_version;
 	u32 base;	    /* enum base */
@@ -138,8 +141,8 @@ struct attachment {
 	u32 owner_pid;	    /* of a scoped run; 0: stays until detached */
 	u32 profiles;	    /* parameter sets in use */
 	u32 observe;	    /* 1: nothing that the algorithm wants is done, only recorded */
-	u32 unused;
-	u8 version[16]; /* of onramp, NUL padded */
+	u32 tables_crc32;   /* of the algorithm's parameters, outcomes and exports; they are told by position */
+	u8 version[16];	    /* of onramp, NUL padded */
 	u8 profile_names[PROFILE_MAX][32];
 };
 _Static_assert(sizeof(struct attachment) == 576, "attachment is part of the ABI");

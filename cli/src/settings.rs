@@ -7,7 +7,7 @@ use clap::builder::{PossibleValue, TypedValueParser};
 use clap::{Arg, Args, Command, ValueEnum};
 use onramp_loader::algorithm::{self, Algorithm, Parameter, Parameters};
 use onramp_loader::telemetry::Level;
-use onramp_loader::{AttachOptions, Base};
+use onramp_loader::{AttachOptions, Base, ParameterSet};
 use serde::Serialize;
 
 use crate::consumer::level_from;
@@ -61,6 +61,14 @@ impl Settings {
         Ok(onramp_loader::find(&self.algorithm)?)
     }
 
+    /// Whether what is attached is not what is asked for. Where nothing is asked for, it is taken as it is.
+    pub fn differ_from(&self, attached: &ParameterSet, options: &AttachOptions) -> bool {
+        let asked = self.profile.is_some() || !self.settings.is_empty() || self.telemetry.is_some();
+        let same =
+            attached.parameters == options.parameters && attached.telemetry_max == options.telemetry_max;
+        (asked && !same) || self.base.is_some()
+    }
+
     /// Everything checked; nothing done yet.
     pub fn options(&self) -> anyhow::Result<AttachOptions> {
         let mut parameters: Parameters = self.algorithm()?.parameters();
@@ -106,11 +114,11 @@ impl fmt::Display for Value {
     }
 }
 
-/// Values that differ from the defaults, as settings.
-pub(crate) fn changed(parameters: &Parameters) -> Vec<String> {
-    parameters
-        .iter()
-        .filter(|(parameter, value)| *value != parameter.default)
-        .map(|(parameter, value)| format!("{}={}", parameter.name, parameter.show(value)))
+/// The settings that make `to` of `from`, both of one algorithm.
+pub(crate) fn changes(from: &Parameters, to: &Parameters) -> Vec<String> {
+    from.iter()
+        .zip(to.iter())
+        .filter(|((_, from), (_, to))| from != to)
+        .map(|(_, (parameter, value))| format!("{}={}", parameter.name, parameter.show(value)))
         .collect()
 }

@@ -1,10 +1,13 @@
 //! What crosses from the kernel: `bpf/abi.h` in Rust; events are in `telemetry/layout.rs`. The sizes are asserted on
 //! both sides, and a test compares every field with the BTF of the built objects.
 
+use std::mem::offset_of;
+
 use aya::Pod;
+use onramp_algorithm::Algorithm;
 
 /// Raised when a structure below changes.
-pub const ABI_VERSION: u32 = 4;
+pub const ABI_VERSION: u32 = 5;
 /// Parameter sets that one algorithm holds at once; set 0 is the default.
 pub const PROFILE_MAX: usize = 16;
 /// Parameters that an algorithm may declare.
@@ -154,7 +157,8 @@ pub struct Counters {
     pub outcomes: [u64; OUTCOME_MAX],
 }
 
-/// `struct attachment`.
+/// `struct attachment`. Everything up to `version` stays where it is in every ABI, so that each onramp can say what
+/// another one has attached.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Attachment {
@@ -174,8 +178,8 @@ pub struct Attachment {
     pub profiles: u32,
     /// 1: nothing that the algorithm wants is done, only recorded.
     pub observe: u32,
-    /// Padding, 0.
-    pub unused: u32,
+    /// [`tables_crc32`] of the algorithm as the onramp had it that attached it.
+    pub tables_crc32: u32,
     /// Version of onramp, NUL padded.
     pub version: [u8; 16],
     /// Names of the parameter sets, NUL padded.
@@ -198,6 +202,25 @@ unsafe impl Pod for Counters {}
 // SAFETY: as above.
 unsafe impl Pod for Attachment {}
 
+impl Attachment {
+    /// What the bytes of the pinned map say of an algorithm; else the version of the onramp that wrote them, and in what
+    /// it differs from this one.
+    pub(crate) fn read(bytes: &[u8], algorithm: Algorithm) -> Result<Self, String> {
+        let at = offset_of!(Self, version);
+        let version = bytes.get(at..at + 16).map_or_else(|| "unknown".to_owned(), text);
+        let abi_version = bytes.first_chunk().map_or(0, |bytes| u32::from_ne_bytes(*bytes));
+        if abi_version != ABI_VERSION || bytes.len() != size_of::<Self>() {
+            return Err(format!("{version}, ABI {abi_version}, and this one has ABI {ABI_VERSION}"));
+        }
+        // SAFETY: the length was checked, the read is unaligned, and every bit pattern is a valid attachment.
+        let attachment = unsafe { bytes.as_ptr().cast::<Self>().read_unaligned() };
+        if attachment.tables_crc32 != tables_crc32(algorithm) {
+            return Err(format!("{version}, whose parameters, outcomes or exports are not this one's"));
+        }
+        Ok(attachment)
+    }
+}
+
 impl FlowHeader {
     /// The header at the start of a flow's storage; `None` if that is too short or of another version.
     pub fn read(storage: &[u8]) -> Option<Self> {
@@ -206,6 +229,12 @@ impl FlowHeader {
         let header = unsafe { bytes.as_ptr().cast::<Self>().read_unaligned() };
         (header.abi_version == ABI_VERSION).then_some(header)
     }
+}
+
+/// CRC-32 (as in zip) of what the pinned maps and events of an algorithm say by position only: its parameters, outcomes
+/// and exports. Two builds with the same value read each other's.
+pub fn tables_crc32(algorithm: Algorithm) -> u32 {
+    crc32fast::hash(algorithm.tables().as_bytes())
 }
 
 /// Text up to the first NUL.
@@ -221,4 +250,49 @@ pub(crate) fn padded<const N: usize>(text: &str) -> [u8; N] {
         *to = from;
     }
     bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn attachment(algorithm: Algorithm) -> Attachment {
+        Attachment {
+            abi_version: ABI_VERSION,
+            base: 1,
+            generation: 7,
+            attached_at_us: 7,
+            expires_at_us: 0,
+            owner_pid: 0,
+            profiles: 1,
+            observe: 0,
+            tables_crc32: tables_crc32(algorithm),
+            version: padded("9.8.7"),
+            profile_names: [[0; 32]; PROFILE_MAX],
+        }
+    }
+
+    fn bytes(attachment: &Attachment) -> Vec<u8> {
+        // SAFETY: Pod: any bytes, no padding, lives as long as the borrow.
+        unsafe { std::slice::from_raw_parts(std::ptr::from_ref(attachment).cast(), size_of::<Attachment>()) }
+            .to_vec()
+    }
+
+    #[test]
+    fn what_another_build_attached_is_told_from_ones_own_and_named() {
+        let search = onramp_algorithm::find("search").unwrap();
+        let best = onramp_algorithm::find("best").unwrap();
+        let ours = attachment(search);
+        assert_eq!(Attachment::read(&bytes(&ours), search).unwrap().generation, 7);
+        // Another ABI, of the same size or another one.
+        let older = bytes(&Attachment { abi_version: ABI_VERSION - 1, ..ours });
+        for length in [64, older.len()] {
+            let difference = Attachment::read(&older[..length], search).unwrap_err();
+            assert!(difference.starts_with("9.8.7, ABI "), "{difference}");
+        }
+        // The same ABI with other tables, which would be told by the wrong names.
+        let difference = Attachment::read(&bytes(&ours), best).unwrap_err();
+        assert!(difference.contains("parameters, outcomes or exports"), "{difference}");
+        assert!(Attachment::read(&[], search).is_err());
+    }
 }

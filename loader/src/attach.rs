@@ -8,13 +8,13 @@ use libbpf_rs::{Link, MapCore, MapFlags, MapType};
 use onramp_algorithm::{Algorithm, Parameters};
 use onramp_net::namespace::Namespace;
 
-use crate::abi::{ABI_VERSION, Attachment, PARAMETER_MAX, PROFILE_MAX, ParameterSlot, padded};
+use crate::abi::{ABI_VERSION, Attachment, PARAMETER_MAX, PROFILE_MAX, ParameterSlot, padded, tables_crc32};
 use crate::action::Action;
 use crate::error::Error;
 use crate::kernel::{self, Kernel};
 use crate::pins::{BPFFS, LINK, Lock, MAPS, OPERATIONS, Pins, ROOT};
 use crate::telemetry::{self, Level};
-use crate::{defaults, open};
+use crate::{defaults, open, tune};
 
 /// The kernel's control that does congestion avoidance, loss reaction and undo.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -141,6 +141,38 @@ pub fn attach(options: &AttachOptions) -> Result<Attached, Error> {
     attach_locked(options)
 }
 
+/// What [`take_default`] would do; changes nothing.
+///
+/// # Errors
+/// What [`take_default`] fails with, as far as it can be known before.
+pub fn plan_default(algorithm: Algorithm) -> Result<Vec<Action>, Error> {
+    kernel::require_privilege("attach")?;
+    tune::attached(algorithm)?.attachment()?;
+    let name = algorithm.congestion_control();
+    let before = Namespace::current()?.sysctl_get(defaults::SYSCTL)?;
+    if before == name {
+        return Ok(Vec::new());
+    }
+    Ok(vec![Action::new(
+        format!("set {}={name} in this network namespace (now {before})", defaults::SYSCTL),
+        format!("sysctl -w {}={before}", defaults::SYSCTL),
+    )])
+}
+
+/// Makes an algorithm that is attached the default of the current network namespace, as [`AttachOptions::default`] does
+/// when it is attached; detaching gives the former default back. Returns what that was, `None` if it was this already.
+///
+/// # Errors
+/// [`Error::NotAttached`], [`Error::Interrupted`], [`Error::OtherBuild`], [`Error::Privilege`], or a default that cannot be
+/// set.
+pub fn take_default(algorithm: Algorithm) -> Result<Option<String>, Error> {
+    kernel::require_privilege("attach")?;
+    let _lock = Lock::take()?;
+    let pins = tune::attached(algorithm)?;
+    pins.attachment()?;
+    defaults::take(&pins)
+}
+
 /// [`attach`] for a caller that holds the lock.
 pub(crate) fn attach_locked(options: &AttachOptions) -> Result<Attached, Error> {
     let (kernel, base) = check(options)?;
@@ -153,7 +185,7 @@ pub(crate) fn attach_locked(options: &AttachOptions) -> Result<Attached, Error> 
         algorithm.congestion_control(),
         pins.directory.display()
     );
-    let replaced_default = if options.default { Some(defaults::take(&pins)?) } else { None };
+    let replaced_default = if options.default { defaults::take(&pins)? } else { None };
     undo.keep();
     Ok(Attached { algorithm, generation, base, replaced_default })
 }
@@ -281,7 +313,7 @@ fn describe(options: &AttachOptions, base: Base, generation: u64) -> Attachment 
         owner_pid: if options.scoped { process::id() } else { 0 },
         profiles: 1,
         observe: options.observe.into(),
-        unused: 0,
+        tables_crc32: tables_crc32(options.parameters.algorithm()),
         version: padded(env!("CARGO_PKG_VERSION")),
         profile_names,
     }

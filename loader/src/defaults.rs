@@ -32,73 +32,130 @@ pub struct Restored {
     pub name: String,
 }
 
-/// Makes the control of `pins` the default of the current namespace; returns what it was.
-pub(crate) fn take(pins: &Pins) -> Result<String, Error> {
+/// What namespaces had before a control became their default, by the namespace's cookie. Read while its pins are there,
+/// and used also when they are not any more.
+#[derive(Debug, Default)]
+pub(crate) struct Records(BTreeMap<u64, String>);
+
+impl Records {
+    /// Those of `pins`; what cannot be read is not recorded.
+    pub fn of(pins: &Pins) -> Self {
+        let Ok(map) = pins.defaults() else { return Self::default() };
+        Self(map.iter().filter_map(Result::ok).map(|(cookie, name)| (cookie, text(&name))).collect())
+    }
+
+    /// What a namespace may get instead of `control`, best first: what it had; else what was replaced elsewhere, since a
+    /// new namespace copies its default from the first; else a control of the kernel that every namespace may choose.
+    fn candidates(
+        &self,
+        control: &str,
+        cookie: Option<u64>,
+        registered: &[String],
+        allowed: &str,
+    ) -> Vec<String> {
+        let own = cookie.and_then(|cookie| self.0.get(&cookie));
+        let preferred = allowed.split_whitespace().find(|name| *name == PREFERRED);
+        let mut names: Vec<String> = own.into_iter().chain(self.0.values()).cloned().collect();
+        names.extend(preferred.map(str::to_owned));
+        names.retain(|name| name != control && registered.contains(name));
+        names.push(LAST_RESORT.into());
+        names
+    }
+}
+
+/// Makes the control of `pins` the default of the current namespace; returns what it was, `None` if it was that already.
+pub(crate) fn take(pins: &Pins) -> Result<Option<String>, Error> {
     let namespace = Namespace::current()?;
+    let name = pins.algorithm.congestion_control();
     let before = namespace.sysctl_get(SYSCTL)?;
+    if before == name {
+        return Ok(None);
+    }
+    let cookie = namespace.cookie()?;
+    // What it replaced there once is below it no more.
+    pass_on(pins, Some(cookie))?;
     // Recorded first: an interruption in between leaves a record of a default that was never replaced, which
     // restoring ignores.
     let mut map = pins.defaults()?;
-    map.insert(namespace.cookie()?, padded::<16>(&before), 0).map_err(pins.failed("write", "defaults"))?;
-    namespace.sysctl_set(SYSCTL, &pins.algorithm.congestion_control())?;
+    map.insert(cookie, padded::<16>(&before), 0).map_err(pins.failed("write", "defaults"))?;
+    namespace.sysctl_set(SYSCTL, &name)?;
     tracing::debug!("{SYSCTL} of network namespace {namespace} was {before}");
-    Ok(before)
+    Ok(Some(before))
 }
 
-/// Namespaces whose default is `name`. Those that end meanwhile are left out.
-pub(crate) fn having(name: &str) -> Result<Vec<Namespace>, Error> {
-    Ok(all()?.remove(name).unwrap_or_default())
-}
-
-/// Namespaces by their default, for every default whose name begins with `onramp_`.
-pub(crate) fn all() -> Result<BTreeMap<String, Vec<Namespace>>, Error> {
-    let mut found: BTreeMap<String, Vec<Namespace>> = BTreeMap::new();
-    for namespace in Namespace::all()? {
-        match namespace.sysctl_get(SYSCTL) {
-            Ok(name) if name.starts_with("onramp_") => found.entry(name).or_default().push(namespace),
-            _ => {}
-        }
-    }
-    Ok(found)
-}
-
-/// Gives every namespace whose default is the control of `pins` what it had before.
-pub(crate) fn restore(pins: &Pins) -> Result<Vec<Restored>, Error> {
+/// Where other controls have replaced this one as default (of one namespace, or of all), has them give back what this
+/// one had replaced: it is about to go. Writing the same again changes nothing, so this can be interrupted anywhere.
+pub(crate) fn pass_on(pins: &Pins, only: Option<u64>) -> Result<(), Error> {
     let name = pins.algorithm.congestion_control();
-    let mut restored = Vec::new();
-    for namespace in having(&name)? {
-        for to in candidates(pins, &namespace)? {
-            match namespace.sysctl_set(SYSCTL, &to) {
-                Ok(()) => {
-                    tracing::debug!("{SYSCTL} of network namespace {namespace} is {to} again");
-                    restored.push(Restored { namespace: namespace.to_string(), name: to });
-                    break;
-                }
-                // It ended while we looked.
-                Err(NamespaceError::Enter { .. }) => break,
-                // Not every control may be chosen outside the first namespace.
-                Err(NamespaceError::Sysctl { source, .. })
-                    if source.kind() == ErrorKind::PermissionDenied && to != LAST_RESORT => {}
-                Err(error) => return Err(error.into()),
-            }
+    let records = Records::of(pins);
+    for other in onramp_algorithm::all().filter(|other| *other != pins.algorithm) {
+        let other = Pins::of(other);
+        for (cookie, to) in rewritten(&Records::of(&other), &name, &records, only) {
+            let failed = other.failed("write", "defaults");
+            other.defaults()?.insert(cookie, padded::<16>(&to), 0).map_err(failed)?;
         }
     }
-    Ok(restored)
+    Ok(())
 }
 
-/// What a namespace may get, best first: what it had; else what was replaced elsewhere, since a new namespace copies
-/// its default from the first; else a control of the kernel that every namespace may choose.
-fn candidates(pins: &Pins, namespace: &Namespace) -> Result<Vec<String>, Error> {
-    let registered = kernel::registered()?;
+/// The records of another control that have to change when `gone` goes, whose own records are `below`.
+fn rewritten(above: &Records, gone: &str, below: &Records, only: Option<u64>) -> Vec<(u64, String)> {
+    let named =
+        above.0.iter().filter(|(cookie, name)| *name == gone && only.is_none_or(|only| only == **cookie));
+    named.filter_map(|(cookie, _)| Some((*cookie, below.0.get(cookie)?.clone()))).collect()
+}
+
+/// Gives a namespace whose default is `control` what it had before.
+pub(crate) fn restore(namespace: &Namespace, control: &str, records: &Records) -> Result<Restored, Error> {
     let allowed = fs::read_to_string(ALLOWED).unwrap_or_default();
-    let mut names = Vec::new();
-    if let Ok(map) = pins.defaults() {
-        names.extend(namespace.cookie().ok().and_then(|cookie| map.get(&cookie, 0).ok()));
-        names.extend(map.iter().filter_map(|record| Some(record.ok()?.1)));
+    let cookie = namespace.cookie().ok();
+    for to in records.candidates(control, cookie, &kernel::registered()?, &allowed) {
+        match namespace.sysctl_set(SYSCTL, &to) {
+            Ok(()) => {
+                tracing::debug!("{SYSCTL} of network namespace {namespace} is {to} again");
+                return Ok(Restored { namespace: namespace.to_string(), name: to });
+            }
+            // Not every control may be chosen outside the first namespace.
+            Err(NamespaceError::Sysctl { source, .. })
+                if source.kind() == ErrorKind::PermissionDenied && to != LAST_RESORT => {}
+            Err(error) => return Err(error.into()),
+        }
     }
-    let mut names: Vec<String> = names.iter().map(|name| text(name)).collect();
-    names.extend(allowed.split_whitespace().find(|name| *name == PREFERRED).map(str::to_owned));
-    names.retain(|name| *name != pins.algorithm.congestion_control() && registered.contains(name));
-    names.push(LAST_RESORT.into());
-    Ok(names)
+    // The last resort is always among them, and its refusal an error.
+    Ok(Restored { namespace: namespace.to_string(), name: namespace.sysctl_get(SYSCTL)? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn records(all: &[(u64, &str)]) -> Records {
+        Records(all.iter().map(|(cookie, name)| (*cookie, (*name).to_owned())).collect())
+    }
+
+    fn candidates(records: &Records, cookie: u64) -> Vec<String> {
+        let registered = ["reno", "bbr", "cubic", "onramp_plain"].map(str::to_owned);
+        records.candidates("onramp_search", Some(cookie), &registered, "reno cubic")
+    }
+
+    #[test]
+    fn a_namespace_gets_what_it_had_and_else_what_is_likely_and_there() {
+        let records = records(&[(1, "bbr"), (2, "onramp_plain"), (3, "gone"), (4, "onramp_search")]);
+        assert_eq!(candidates(&records, 1)[0], "bbr");
+        assert_eq!(candidates(&records, 2)[0], "onramp_plain");
+        for without_own in [3, 4, 5] {
+            assert_eq!(candidates(&records, without_own), ["bbr", "onramp_plain", "cubic", "reno"]);
+        }
+        assert_eq!(candidates(&Records::default(), 1), ["cubic", "reno"]);
+    }
+
+    #[test]
+    fn what_goes_from_the_middle_of_a_stack_hands_down_what_it_had_replaced() {
+        let below = records(&[(1, "bbr"), (2, "reno")]);
+        let above = records(&[(1, "onramp_plain"), (2, "cubic"), (3, "onramp_plain")]);
+        let to_bbr = vec![(1, "bbr".to_owned())];
+        assert_eq!(rewritten(&above, "onramp_plain", &below, None), to_bbr);
+        assert_eq!(rewritten(&above, "onramp_plain", &below, Some(1)), to_bbr);
+        assert!(rewritten(&above, "onramp_plain", &below, Some(2)).is_empty());
+    }
 }

@@ -7,11 +7,13 @@ use libbpf_rs::{MapCore, MapHandle};
 use onramp_algorithm::Algorithm;
 
 use crate::action::Action;
-use crate::defaults::{self, Restored};
+use crate::code;
+use crate::defaults::{self, Records, Restored};
 use crate::error::Error;
 use crate::kernel;
+use crate::namespaces::{self, Sight};
 use crate::pins::{LINK, Lock, OPERATIONS, Pins, ROOT};
-use crate::rehome::{self, Users};
+use crate::rehome::Users;
 use crate::telemetry;
 
 /// How long the kernel may take to let go of the name; it does so at once, after a grace period.
@@ -28,24 +30,30 @@ pub struct Detached {
     pub moved: usize,
     /// Open sockets that still run the detached code; it stays loaded until the last of them closes.
     pub stragglers: Vec<Users>,
+    /// How often the code of this control is still loaded, now or from earlier attachments; with no stragglers it is held
+    /// by sockets that are neither connected nor listening, or by what is unseen. 0 where this process may not ask.
+    pub still_loaded: usize,
+    /// Where it could not be looked, and why: a namespace there may still have it as default, or sockets on it.
+    pub unseen: Vec<String>,
 }
 
 /// Whether there is something to detach and what it would do; changes nothing.
 ///
+/// `undo` is the command that attaches it again.
+///
 /// # Errors
 /// [`Error::NotAttached`], or what looking fails with.
-pub fn plan_detach(algorithm: Algorithm, leave_sockets: bool) -> Result<Vec<Action>, Error> {
-    kernel::require_privilege("detach")?;
+pub fn plan_detach(algorithm: Algorithm, leave_sockets: bool, undo: &str) -> Result<Vec<Action>, Error> {
+    kernel::require_everywhere("detach")?;
     let pins = Pins::of(algorithm);
     let name = algorithm.congestion_control();
-    require_traces(&pins)?;
-    let undo = format!("onramp attach {}", algorithm.name());
+    let sight = require_traces(&pins)?;
     let mut actions = Vec::new();
-    for namespace in defaults::having(&name)? {
+    for namespace in sight.defaults.get(&name).into_iter().flatten() {
         actions
-            .push(Action::new(format!("give network namespace {namespace} its former default back"), &undo));
+            .push(Action::new(format!("give network namespace {namespace} its former default back"), undo));
     }
-    for users in rehome::users(&name)?.iter().filter(|_| !leave_sockets) {
+    for users in sight.users.get(&name).into_iter().flatten().filter(|_| !leave_sockets) {
         actions.push(Action::new(
             format!("move {} sockets of network namespace {} to its default", users.sockets, users.namespace),
             "",
@@ -60,13 +68,14 @@ pub fn plan_detach(algorithm: Algorithm, leave_sockets: bool) -> Result<Vec<Acti
 /// Detaches an algorithm; also clears what an interrupted attach or detach left, and takes sockets and namespaces away
 /// from a control that was unregistered by other means.
 ///
-/// Open sockets go to their namespace's default unless `leave_sockets`; those that cannot be moved are reported.
+/// Open sockets go to their namespace's default unless `leave_sockets`; those that cannot be moved are reported, as is
+/// every place that could not be looked into.
 ///
 /// # Errors
-/// [`Error::NotAttached`] if there is nothing; else what failed, after which `status` says what is left and detaching
+/// [`Error::Privilege`] unless this process may look into every namespace; [`Error::NotAttached`] if there is nothing; else what failed, after which `status` says what is left and detaching
 /// again continues.
 pub fn detach(algorithm: Algorithm, leave_sockets: bool) -> Result<Detached, Error> {
-    kernel::require_privilege("detach")?;
+    kernel::require_everywhere("detach")?;
     let _lock = Lock::take()?;
     detach_locked(algorithm, leave_sockets)
 }
@@ -75,13 +84,36 @@ pub fn detach(algorithm: Algorithm, leave_sockets: bool) -> Result<Detached, Err
 pub(crate) fn detach_locked(algorithm: Algorithm, leave_sockets: bool) -> Result<Detached, Error> {
     let pins = Pins::of(algorithm);
     let name = algorithm.congestion_control();
-    require_traces(&pins)?;
-    let restored = defaults::restore(&pins)?;
-    let moved = if leave_sockets { 0 } else { rehome::move_sockets(&name)? };
+    if !pins.exist() {
+        require_traces(&pins)?;
+    }
+    let records = Records::of(&pins);
+    let mut first = namespaces::take_away(&name, &records, leave_sockets)?;
+    defaults::pass_on(&pins, None)?;
     unregister(&pins)?;
-    // Sockets that chose it by name between the move and the end of the name.
-    let moved = if leave_sockets { moved } else { moved + rehome::move_sockets(&name)? };
-    Ok(Detached { algorithm, restored, moved, stragglers: rehome::users(&name)? })
+    // Sockets and namespaces that chose it by name between the first round and the end of the name.
+    let last = namespaces::take_away(&name, &records, leave_sockets)?;
+    first.restored.extend(last.restored);
+    Ok(Detached {
+        algorithm,
+        restored: first.restored,
+        moved: first.moved + last.moved,
+        still_loaded: still_loaded(&pins, last.stragglers.is_empty())?,
+        stragglers: last.stragglers,
+        unseen: last.unseen,
+    })
+}
+
+/// How often the code is still loaded, after the kernel had time to free it if nothing that is known holds it.
+fn still_loaded(pins: &Pins, unheld: bool) -> Result<usize, Error> {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let loaded = code::unpinned(code::loaded()?.as_ref(), pins);
+        if loaded == 0 || !unheld || Instant::now() >= deadline {
+            return Ok(loaded);
+        }
+        thread::sleep(Duration::from_millis(5));
+    }
 }
 
 /// Unregisters and removes the pins, and waits until the name is gone.
@@ -108,33 +140,45 @@ pub(crate) fn unregister(pins: &Pins) -> Result<(), Error> {
     Ok(())
 }
 
-/// Fails unless an algorithm has pins, or sockets or namespaces that still have its control.
-fn require_traces(pins: &Pins) -> Result<(), Error> {
+/// Fails unless an algorithm has pins, or sockets or namespaces that still have its control, or code that is loaded.
+fn require_traces(pins: &Pins) -> Result<Sight, Error> {
     let name = pins.algorithm.congestion_control();
+    let sight = Sight::of_all()?;
     if pins.exist() {
-        return Ok(());
+        return Ok(sight);
     }
     if kernel::registered()?.contains(&name) {
         return Err(Error::Foreign { name, root: ROOT });
     }
-    if defaults::having(&name)?.is_empty() && rehome::users(&name)?.is_empty() {
+    if !sight.has(&name) && sight.unseen.is_empty() && code::unpinned(code::loaded()?.as_ref(), pins) == 0 {
         return Err(Error::NotAttached { algorithm: pins.algorithm.name() });
     }
-    Ok(())
+    Ok(sight)
+}
+
+/// What there is to detach.
+#[derive(Clone, Debug)]
+pub struct Detachable {
+    /// Algorithms that [`detach`] has something to do for.
+    pub algorithms: Vec<Algorithm>,
+    /// Where it could not be looked, and why: there may be more.
+    pub unseen: Vec<String>,
 }
 
 /// Algorithms that [`detach`] has something to do for.
 ///
 /// # Errors
 /// [`Error::Privilege`], or what looking fails with.
-pub fn detachable() -> Result<Vec<Algorithm>, Error> {
-    kernel::require_privilege("detach")?;
-    let (users, defaults) = (rehome::all_users()?, defaults::all()?);
+pub fn detachable() -> Result<Detachable, Error> {
+    kernel::require_everywhere("detach")?;
+    let (sight, loaded) = (Sight::of_all()?, code::loaded()?);
     let traces = |algorithm: &Algorithm| {
-        let name = algorithm.congestion_control();
-        Pins::of(*algorithm).exist() || users.contains_key(&name) || defaults.contains_key(&name)
+        let pins = Pins::of(*algorithm);
+        pins.exist()
+            || sight.has(&algorithm.congestion_control())
+            || code::unpinned(loaded.as_ref(), &pins) > 0
     };
-    Ok(onramp_algorithm::all().filter(traces).collect())
+    Ok(Detachable { algorithms: onramp_algorithm::all().filter(traces).collect(), unseen: sight.unseen })
 }
 
 /// Algorithms that have pins, attached or half attached.

@@ -130,13 +130,21 @@ pub enum Error {
         /// Why.
         source: io::Error,
     },
-    /// A pinned map was written by another version.
+    /// Another build of onramp attached it, whose maps this one would misread.
     #[error(
-        "{algorithm} was attached by another version of onramp (ABI {found}, this one has {expected}): detach it with `onramp detach {algorithm}` and attach it anew"
+        "{algorithm} was attached by another onramp ({difference}): `onramp detach {algorithm}` clears it, then attach it anew"
     )]
-    AbiVersion {
+    OtherBuild {
         /// The algorithm.
         algorithm: &'static str,
+        /// Its version, and in what it differs.
+        difference: String,
+    },
+    /// The maps that all algorithms share are of another ABI.
+    #[error(
+        "telemetry is set up by another onramp (ABI {found}, this one has {expected}): `onramp detach --all` clears what it has attached, and telemetry with it"
+    )]
+    OtherTelemetry {
         /// What is pinned.
         found: u32,
         /// What this library knows.

@@ -20,7 +20,7 @@ pub struct Expiry {
 /// When an algorithm's attachment ends; `None`: it is not attached, or stays.
 ///
 /// # Errors
-/// [`Error::Privilege`], [`Error::AbiVersion`], or a map that cannot be read.
+/// [`Error::Privilege`], [`Error::OtherBuild`], or a map that cannot be read.
 pub fn expiry(algorithm: Algorithm) -> Result<Option<Expiry>, Error> {
     kernel::require_privilege("attach")?;
     let _lock = Lock::take()?;

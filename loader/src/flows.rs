@@ -9,6 +9,7 @@ use onramp_net::sock_diag::{SockDiag, Socket, States, TcpInfo, TcpState};
 
 use crate::abi::{ExitRecord, FlowHeader, flow_flag};
 use crate::attach::Base;
+use crate::code;
 use crate::error::Error;
 use crate::kernel;
 use crate::pins::Pins;
@@ -82,8 +83,10 @@ pub struct Flow {
     pub cookie: u64,
     /// The algorithm that drives it.
     pub algorithm: Algorithm,
-    /// Its base; `None` if the algorithm is detached and the flow still runs its code.
+    /// Its base; `None` if the flow runs code that has been detached, or that another build attached.
     pub base: Option<Base>,
+    /// Another build of onramp attached the algorithm: this one would misread what is kept of the flow.
+    pub other_build: bool,
     /// Name of its parameter set; `None` as for the base.
     pub profile: Option<String>,
     /// What the kernel says of it.
@@ -137,6 +140,7 @@ pub fn phase(header: &FlowHeader) -> Phase {
 pub struct FlowStorage {
     algorithm: Algorithm,
     map: MapData,
+    map_id: u32,
     base: Base,
     profiles: Vec<String>,
 }
@@ -145,13 +149,14 @@ impl FlowStorage {
     /// Opens the storage of an attached algorithm.
     ///
     /// # Errors
-    /// [`Error::NotAttached`], [`Error::AbiVersion`], or a map that cannot be opened.
+    /// [`Error::NotAttached`], [`Error::OtherBuild`], or a map that cannot be opened.
     pub fn open(algorithm: Algorithm) -> Result<Self, Error> {
         let sets = tune::parameter_sets(algorithm)?;
         let pins = Pins::of(algorithm);
         let base = Base::from_number(pins.attachment()?.base);
         let map = MapData::from_pin(pins.path("flows")).map_err(pins.failed("open", "flows"))?;
-        Ok(Self { algorithm, map, base, profiles: sets.into_iter().map(|set| set.profile).collect() })
+        let map_id = map.info().map_err(pins.failed("ask about", "flows"))?.id();
+        Ok(Self { algorithm, map, map_id, base, profiles: sets.into_iter().map(|set| set.profile).collect() })
     }
 
     /// The map, for a sock_diag request.
@@ -166,24 +171,42 @@ impl FlowStorage {
 /// [`Error::Privilege`], or what sock_diag or the pinned maps refuse.
 pub fn flows(keep: impl Fn(&Socket) -> bool) -> Result<Vec<Flow>, Error> {
     kernel::require_privilege("flows")?;
-    let storages: Vec<FlowStorage> =
-        crate::pinned().into_iter().filter_map(|algorithm| FlowStorage::open(algorithm).ok()).collect();
-    let fds: Vec<BorrowedFd<'_>> = storages.iter().map(FlowStorage::fd).collect();
+    let (mut storages, mut other_builds) = (Vec::new(), Vec::new());
+    for algorithm in crate::pinned() {
+        match FlowStorage::open(algorithm) {
+            Ok(storage) => storages.push(storage),
+            Err(Error::OtherBuild { .. }) => other_builds.push(algorithm),
+            // Half attached, or detached meanwhile.
+            Err(_) => {}
+        }
+    }
+    let older = code::older_flows(&storages.iter().map(|storage| storage.map_id).collect::<Vec<_>>());
+    let fds: Vec<BorrowedFd<'_>> =
+        storages.iter().map(FlowStorage::fd).chain(older.iter().map(|map| map.fd().as_fd())).collect();
     let mut flows = Vec::new();
     SockDiag::open()?.dump(States::CONNECTED, &fds, |socket| {
         let control = socket.congestion_control.as_deref();
         let Some(algorithm) = control.and_then(onramp_algorithm::find_control) else { return };
         if keep(&socket) {
             let storage = storages.iter().find(|storage| storage.algorithm == algorithm);
-            flows.push(describe(socket, algorithm, storage));
+            flows.push(describe(socket, algorithm, storage, other_builds.contains(&algorithm)));
         }
     })?;
     Ok(flows)
 }
 
-fn describe(mut socket: Socket, algorithm: Algorithm, attached: Option<&FlowStorage>) -> Flow {
-    // A flow has the storage of the control it is on and of no other: leaving a control deletes it.
-    let storage = socket.storages.pop().map_or_else(Vec::new, |storage| storage.value);
+fn describe(
+    mut socket: Socket,
+    algorithm: Algorithm,
+    attached: Option<&FlowStorage>,
+    other_build: bool,
+) -> Flow {
+    // A flow has the storage of the control it is on and of no other: leaving a control deletes it. That of an earlier
+    // attachment shows that it runs its code.
+    let storage = socket.storages.pop();
+    let attached =
+        attached.filter(|attached| storage.as_ref().is_none_or(|storage| storage.map_id == attached.map_id));
+    let storage = storage.filter(|_| attached.is_some()).map_or_else(Vec::new, |storage| storage.value);
     let header = FlowHeader::read(&storage);
     let profile =
         header.zip(attached).and_then(|(header, attached)| attached.profiles.get(header.profile as usize));
@@ -194,6 +217,7 @@ fn describe(mut socket: Socket, algorithm: Algorithm, attached: Option<&FlowStor
         cookie: socket.cookie,
         algorithm,
         base: attached.map(|attached| attached.base),
+        other_build,
         profile: profile.cloned(),
         info: socket.info.unwrap_or_default(),
         header,

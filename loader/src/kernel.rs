@@ -25,6 +25,8 @@ const CUBIC: [&str; 5] =
 pub enum Capability {
     /// Networks, cgroup programs.
     NetAdmin = 12,
+    /// Other processes' namespaces and descriptors.
+    Ptrace = 19,
     /// Everything, and namespaces.
     SysAdmin = 21,
     /// Tracing.
@@ -54,6 +56,17 @@ pub(crate) fn require_privilege(verb: &'static str) -> Result<(), Error> {
         return Ok(());
     }
     Err(Error::Privilege { verb, capabilities: "CAP_BPF and CAP_PERFMON" })
+}
+
+/// Fails unless this process may also look into every network namespace: what it left there would go unnoticed.
+pub(crate) fn require_everywhere(verb: &'static str) -> Result<(), Error> {
+    if Capability::SysAdmin.held() && Capability::Ptrace.held() {
+        return Ok(());
+    }
+    Err(Error::Privilege {
+        verb,
+        capabilities: "CAP_BPF and CAP_PERFMON, and CAP_SYS_ADMIN and CAP_SYS_PTRACE to look into every network namespace",
+    })
 }
 
 /// Whether the BPF file system is where pins go.

@@ -8,6 +8,7 @@ pub mod abi;
 mod action;
 mod attach;
 mod buffers;
+mod code;
 mod constant;
 pub mod cost;
 mod defaults;
@@ -20,6 +21,7 @@ pub mod kernel;
 #[cfg(test)]
 mod layout_tests;
 mod log;
+mod namespaces;
 mod object;
 mod open;
 mod operations;
@@ -33,10 +35,10 @@ pub mod telemetry;
 mod tune;
 
 pub use action::Action;
-pub use attach::{AttachOptions, Attached, Base, attach, plan as plan_attach};
+pub use attach::{AttachOptions, Attached, Base, attach, plan as plan_attach, plan_default, take_default};
 pub use buffers::{Path, buffers};
 pub use defaults::Restored;
-pub use detach::{Detached, detach, detachable, pinned, plan_detach};
+pub use detach::{Detachable, Detached, detach, detachable, pinned, plan_detach};
 pub use doctor::{Check, Verdict, doctor};
 pub use error::{Error, Kind};
 pub use expiry::{Expiry, confirm, detach_expired, expiry};
@@ -45,7 +47,7 @@ pub use onramp_algorithm as algorithm;
 pub use pins::ROOT;
 pub use rehome::Users;
 pub use run::{Leftover, Ran, clear_leftovers, run};
-pub use status::{AttachedState, State, Status, consumers, status};
+pub use status::{AttachedState, Host, State, Status, consumers, status};
 pub use tune::{Changes, ParameterSet, Tuned, parameter_sets, tune};
 
 use onramp_algorithm::Algorithm;

@@ -7,10 +7,11 @@ use std::path::{Path, PathBuf};
 
 use aya::Pod;
 use aya::maps::{Array, ArrayOfMaps, HashMap, Map, MapData, MapError, PerCpuArray, RingBuf};
+use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use nix::fcntl::{Flock, FlockArg};
 use onramp_algorithm::Algorithm;
 
-use crate::abi::{ABI_VERSION, Attachment, Counters, ParameterSlot};
+use crate::abi::{Attachment, Counters, ParameterSlot};
 use crate::error::Error;
 use crate::kernel;
 
@@ -20,7 +21,9 @@ pub(crate) const BPFFS: &str = "/sys/fs/bpf";
 pub const ROOT: &str = "/sys/fs/bpf/onramp";
 
 /// Maps that every object has, pinned by their names.
-pub(crate) const MAPS: [&str; 5] = ["flows", "params", "counters", "attachment", "defaults"];
+pub(crate) const MAPS: [&str; 5] = [FLOWS, "params", "counters", "attachment", "defaults"];
+/// What is kept of each flow.
+pub(crate) const FLOWS: &str = "flows";
 /// The struct_ops map.
 pub(crate) const OPERATIONS: &str = "operations";
 /// The struct_ops link; only on kernels that have one.
@@ -103,17 +106,22 @@ impl Pins {
         HashMap::try_from(open(&self.path("defaults"))?).map_err(self.failed("read", "defaults"))
     }
 
+    /// What was attached, if this build can read the maps beside it.
     pub fn attachment(&self) -> Result<Attachment, Error> {
-        let attachment: Attachment =
-            self.array("attachment")?.get(&0, 0).map_err(self.failed("read", "attachment"))?;
-        if attachment.abi_version != ABI_VERSION {
-            return Err(Error::AbiVersion {
-                algorithm: self.algorithm.name(),
-                found: attachment.abi_version,
-                expected: ABI_VERSION,
-            });
-        }
-        Ok(attachment)
+        let path = self.path("attachment");
+        let failed = |source| Error::Bpf {
+            action: "read",
+            object: path.display().to_string(),
+            source,
+            log: String::new(),
+        };
+        // Of whatever size: another ABI may have another one, so this is not an array of a type.
+        let bytes = MapHandle::from_pinned_path(&path)
+            .and_then(|map| map.lookup(&0u32.to_ne_bytes(), MapFlags::ANY))
+            .map_err(failed)?
+            .unwrap_or_default();
+        Attachment::read(&bytes, self.algorithm)
+            .map_err(|difference| Error::OtherBuild { algorithm: self.algorithm.name(), difference })
     }
 
     pub fn parameter_slots(&self) -> Result<Array<MapData, ParameterSlot>, Error> {

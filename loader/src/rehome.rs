@@ -1,14 +1,13 @@
-//! Sockets that use a congestion control, in all network namespaces: finding them and moving them.
+//! Sockets that use a congestion control: finding them and moving them, in one network namespace.
 
 use std::collections::BTreeMap;
 use std::io::Read;
 
 use libbpf_rs::Iter;
-use onramp_net::namespace::Namespace;
 use onramp_net::sock_diag::{SockDiag, States};
 
 use crate::error::Error;
-use crate::{defaults, open};
+use crate::open;
 
 /// Sockets of one namespace on one control.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,20 +18,8 @@ pub struct Users {
     pub sockets: usize,
 }
 
-/// Sockets by congestion control and namespace, for every control whose name begins with `onramp_`.
-pub(crate) fn all_users() -> Result<BTreeMap<String, Vec<Users>>, Error> {
-    let mut users: BTreeMap<String, Vec<Users>> = BTreeMap::new();
-    for namespace in Namespace::all()? {
-        // One that ended meanwhile has no sockets.
-        let Ok(counted) = namespace.run(count) else { continue };
-        for (name, sockets) in counted? {
-            users.entry(name).or_default().push(Users { namespace: namespace.to_string(), sockets });
-        }
-    }
-    Ok(users)
-}
-
-fn count() -> Result<BTreeMap<String, usize>, Error> {
+/// Sockets of the calling thread's namespace by congestion control, for every control whose name begins with `onramp_`.
+pub(crate) fn count() -> Result<BTreeMap<String, usize>, Error> {
     let mut counted = BTreeMap::new();
     SockDiag::open()?.dump(States::ALL, &[], |socket| {
         if let Some(name) = socket.congestion_control.filter(|name| name.starts_with("onramp_")) {
@@ -42,32 +29,9 @@ fn count() -> Result<BTreeMap<String, usize>, Error> {
     Ok(counted)
 }
 
-/// Sockets that use the control `name`, by namespace.
-pub(crate) fn users(name: &str) -> Result<Vec<Users>, Error> {
-    Ok(all_users()?.remove(name).unwrap_or_default())
-}
-
-/// Moves the sockets that use `name` to their namespace's default; returns how many went. Those that refuse stay,
-/// and are found by [`users`].
-pub(crate) fn move_sockets(name: &str) -> Result<usize, Error> {
-    let mut moved = 0;
-    for namespace in Namespace::all()? {
-        let Ok(counted) = namespace.run(count) else { continue };
-        if !counted?.contains_key(name) {
-            continue;
-        }
-        let to = namespace.sysctl_get(defaults::SYSCTL)?;
-        if to != name {
-            let here = namespace.run(|| move_here(name, &to))??;
-            tracing::debug!("moved {here} sockets of network namespace {namespace} from {name} to {to}");
-            moved += here;
-        }
-    }
-    Ok(moved)
-}
-
-/// Moves the sockets of the calling thread's namespace.
-fn move_here(from: &str, to: &str) -> Result<usize, Error> {
+/// Moves the sockets of the calling thread's namespace from one control to another; returns how many went. Those that
+/// refuse stay, and are found by [`count`].
+pub(crate) fn move_here(from: &str, to: &str) -> Result<usize, Error> {
     let failed = |action| open::failed(action, "rehome");
     let loaded = open::rehome(from, to)?;
     let mut moved = 0;

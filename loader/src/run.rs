@@ -105,7 +105,8 @@ impl Drop for Scope {
 fn leave(algorithm: Algorithm) -> Result<Option<detach::Detached>, Error> {
     let _lock = Lock::take()?;
     let pins = Pins::of(algorithm);
-    let scoped = pins.exist() && pins.attachment()?.owner_pid != 0;
+    // What another build attached meanwhile is no run of ours.
+    let scoped = pins.exist() && pins.attachment().is_ok_and(|attachment| attachment.owner_pid != 0);
     let suffix = format!("-{}", algorithm.name());
     let needed = cgroups()?.iter().any(|(path, pid)| {
         *pid != process::id() && kernel::process_exists(*pid) && path.to_string_lossy().ends_with(&suffix)

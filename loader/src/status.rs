@@ -4,11 +4,12 @@ use onramp_algorithm::Algorithm;
 
 use crate::abi::{Attachment, Counters, text};
 use crate::attach::Base;
-use crate::defaults;
+use crate::code;
 use crate::error::Error;
 use crate::kernel;
+use crate::namespaces::Sight;
 use crate::pins::{Lock, Pins};
-use crate::rehome::{self, Users};
+use crate::rehome::Users;
 use crate::run;
 use crate::telemetry::{self, Consumer};
 use crate::tune::{self, ParameterSet};
@@ -18,11 +19,14 @@ use crate::tune::{self, ParameterSet};
 pub enum State {
     /// Registered and pinned.
     Attached(Box<AttachedState>),
+    /// Registered and pinned by another build of onramp, whose maps this one would misread: what differs.
+    OtherBuild(String),
     /// Pinned, not registered: an attach or detach was cut off.
     Interrupted,
     /// Registered, not pinned by us.
     Foreign,
-    /// Not registered any more, but sockets still run its code, or a namespace still has it as default.
+    /// Not registered any more, but sockets still run its code, or a namespace still has it as default, or its code is
+    /// loaded for what no list shows.
     Lingering,
 }
 
@@ -58,14 +62,28 @@ pub struct Status {
     pub algorithm: Algorithm,
     /// How it stands.
     pub state: State,
-    /// Open sockets on its code, by namespace.
+    /// Open sockets on its code, by namespace; also on that of earlier attachments.
     pub users: Vec<Users>,
+    /// Earlier attachments whose code is still loaded, because sockets or namespaces have it. 0 where this process may
+    /// not ask.
+    pub older_code: usize,
+}
+
+/// What there is in the kernel.
+#[derive(Clone, Debug)]
+pub struct Host {
+    /// Algorithms that are there or have left something.
+    pub algorithms: Vec<Status>,
+    /// Cgroups of scoped runs that have died.
+    pub leftovers: Vec<run::Leftover>,
+    /// Where it could not be looked, and why: there may be more.
+    pub unseen: Vec<String>,
 }
 
 /// Who listens to telemetry. Clears what consumers have left that died together with their keepers.
 ///
 /// # Errors
-/// [`Error::Privilege`], [`Error::AbiVersion`], or maps that cannot be read.
+/// [`Error::Privilege`], [`Error::OtherTelemetry`], or maps that cannot be read.
 pub fn consumers() -> Result<Vec<Consumer>, Error> {
     kernel::require_privilege("status")?;
     let _lock = Lock::take()?;
@@ -73,34 +91,41 @@ pub fn consumers() -> Result<Vec<Consumer>, Error> {
     telemetry::consumers()
 }
 
-/// All algorithms that are in the kernel or have left something there, and cgroups of scoped runs that have died.
+/// All that is in the kernel.
 ///
 /// # Errors
 /// [`Error::Privilege`], or what looking fails with.
-pub fn status() -> Result<(Vec<Status>, Vec<run::Leftover>), Error> {
+pub fn status() -> Result<Host, Error> {
     kernel::require_privilege("status")?;
     // Else a command under way would be seen half done.
     let _lock = Lock::take()?;
     let registered = kernel::registered()?;
-    let mut users = rehome::all_users()?;
-    let mut defaults = defaults::all()?;
-    let mut all = Vec::new();
+    let mut sight = Sight::of_all()?;
+    let loaded = code::loaded()?;
+    let mut algorithms = Vec::new();
     for algorithm in onramp_algorithm::all() {
         let name = algorithm.congestion_control();
         let pins = Pins::of(algorithm);
-        let users = users.remove(&name).unwrap_or_default();
-        let default_in: Vec<String> =
-            defaults.remove(&name).unwrap_or_default().iter().map(ToString::to_string).collect();
+        let older_code = code::unpinned(loaded.as_ref(), &pins);
+        let has = sight.has(&name) || older_code > 0;
+        let users = sight.users.remove(&name).unwrap_or_default();
+        let default_in = sight.defaults.remove(&name).unwrap_or_default();
         let state = match (pins.exist(), registered.contains(&name)) {
-            (true, true) => State::Attached(Box::new(describe(&pins, default_in)?)),
+            (true, true) => match describe(&pins, default_in) {
+                Ok(state) => State::Attached(Box::new(state)),
+                Err(Error::OtherBuild { difference, .. }) => State::OtherBuild(difference),
+                Err(error) => return Err(error),
+            },
             (true, false) => State::Interrupted,
             (false, true) => State::Foreign,
-            (false, false) if !users.is_empty() || !default_in.is_empty() => State::Lingering,
+            (false, false) if has => State::Lingering,
             (false, false) => continue,
         };
-        all.push(Status { algorithm, state, users });
+        // What is registered without our pins is its own code.
+        let older_code = if matches!(state, State::Foreign) { 0 } else { older_code };
+        algorithms.push(Status { algorithm, state, users, older_code });
     }
-    Ok((all, run::leftovers()?))
+    Ok(Host { algorithms, leftovers: run::leftovers()?, unseen: sight.unseen })
 }
 
 fn describe(pins: &Pins, default_in: Vec<String>) -> Result<AttachedState, Error> {

@@ -42,7 +42,7 @@ pub struct Tuned {
 /// The parameter sets of an attached algorithm.
 ///
 /// # Errors
-/// [`Error::NotAttached`], [`Error::AbiVersion`], or a map that cannot be read.
+/// [`Error::NotAttached`], [`Error::OtherBuild`], or a map that cannot be read.
 pub fn parameter_sets(algorithm: Algorithm) -> Result<Vec<ParameterSet>, Error> {
     let pins = attached(algorithm)?;
     let attachment = pins.attachment()?;
@@ -62,7 +62,7 @@ pub fn parameter_sets(algorithm: Algorithm) -> Result<Vec<ParameterSet>, Error> 
 /// read.
 ///
 /// # Errors
-/// [`Error::NotAttached`], [`Error::UnknownProfile`], [`Error::Parameter`], [`Error::AbiVersion`]; nothing is changed
+/// [`Error::NotAttached`], [`Error::UnknownProfile`], [`Error::Parameter`], [`Error::OtherBuild`]; nothing is changed
 /// then.
 pub fn tune(
     algorithm: Algorithm,

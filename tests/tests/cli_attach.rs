@@ -90,9 +90,13 @@ fn attaching_twice_is_refused_and_the_first_stays() {
     let _attachments = Attachments::lock();
     onramp("attach fixed --set exit_window_bytes=5000").ok();
     let before = (host_state(&[]), json("status")["algorithms"][0]["generation"].clone());
-    for arguments in
-        ["attach fixed", "attach fixed --default", "attach fixed --for 1s", "attach fixed --dry-run"]
-    {
+    for arguments in [
+        "attach fixed",
+        "attach fixed --default --for 1s",
+        "attach fixed --default --observe",
+        "attach fixed --default --set exit_window_bytes=6000",
+        "attach fixed --dry-run",
+    ] {
         assert!(onramp(arguments).refused(1).contains("fixed is attached already"));
     }
     assert_eq!((host_state(&[]), json("status")["algorithms"][0]["generation"].clone()), before);
@@ -247,4 +251,82 @@ fn namespaces_that_took_the_default_by_themselves_get_one_that_they_may_have() {
 
 fn inside(namespace: &Namespace, arguments: &str) -> cli::Ran {
     namespace.command(cli::binary()).args(arguments.split(' ')).output().unwrap().into()
+}
+
+#[test]
+#[ignore = "in a guest: make test"]
+fn what_is_attached_becomes_the_default_of_a_second_namespace_too() {
+    let _attachments = Attachments::lock();
+    let (a, b) = (namespace(), namespace());
+    a.sysctl_set(DEFAULT, "reno").unwrap();
+    let inherited = b.sysctl_get(DEFAULT).unwrap();
+    let before = host_state(&[&a, &b]);
+    inside(&a, "attach search --default --set alpha=3").ok();
+    assert!(inside(&b, "attach search --default --dry-run").ok().contains("would set"));
+    assert_eq!(b.sysctl_get(DEFAULT).unwrap(), inherited);
+    // As it is, or as it is asked for, but not as something else.
+    inside(&b, "attach search --default --set alpha=4").refused(1);
+    let said = inside(&b, "attach search --default --set alpha=3").ok();
+    assert!(said.contains(&format!("onramp_search (was {inherited})")), "{said}");
+    assert!(said.contains(&format!("undo: sysctl -w {DEFAULT}={inherited}")), "{said}");
+    assert!(inside(&b, "attach search --default").ok().contains("onramp_search as before"));
+    assert_eq!(json("status")["algorithms"][0]["default_in"].as_array().unwrap().len(), 2);
+
+    onramp("detach search").ok();
+    assert_eq!(host_state(&[&a, &b]), before);
+}
+
+#[test]
+#[ignore = "in a guest: make test"]
+fn defaults_on_top_of_each_other_come_off_in_any_order() {
+    let _attachments = Attachments::lock();
+    let inside_it = namespace();
+    inside_it.sysctl_set(DEFAULT, "reno").unwrap();
+    let before = host_state(&[&inside_it]);
+    let default = || inside_it.sysctl_get(DEFAULT).unwrap();
+    let all = ["plain", "fixed", "inflight"];
+    for order in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {
+        let mut stack: Vec<&str> = Vec::new();
+        for algorithm in all {
+            inside(&inside_it, &format!("attach {algorithm} --default")).ok();
+            stack.push(algorithm);
+        }
+        for gone in order.map(|index| all[index]) {
+            onramp(&format!("detach {gone}")).ok();
+            stack.retain(|algorithm| *algorithm != gone);
+            let expected = stack.last().map_or("reno".to_owned(), |top| format!("onramp_{top}"));
+            assert_eq!(default(), expected, "{gone} of {order:?}");
+        }
+        assert_eq!(host_state(&[&inside_it]), before, "{order:?}");
+    }
+    // The lowest once more on top: what it had replaced is below all of them still.
+    for algorithm in ["plain", "fixed", "plain"] {
+        inside(&inside_it, &format!("attach {algorithm} --default")).ok();
+    }
+    assert_eq!(default(), "onramp_plain");
+    onramp("detach plain").ok();
+    assert_eq!(default(), "onramp_fixed");
+    onramp("detach --all").ok();
+    assert_eq!(host_state(&[&inside_it]), before);
+}
+
+#[test]
+#[ignore = "in a guest: make test"]
+fn the_undo_of_a_detach_attaches_the_same_again() {
+    let _attachments = Attachments::lock();
+    let described = || {
+        let mut status = json("status");
+        for time in ["generation", "attached_at_us", "expires_at_us"] {
+            status["algorithms"][0][time].take();
+        }
+        status["algorithms"][0].clone()
+    };
+    for options in ["--observe", "--profile geo --set alpha=3 --telemetry exit", "--base reno", "--for 10m"] {
+        onramp(&format!("attach search {options}")).ok();
+        let before = described();
+        let undo = json("detach search")["detached"][0]["undo"].as_str().unwrap().to_owned();
+        onramp(undo.strip_prefix("onramp ").unwrap()).ok();
+        assert_eq!(described(), before, "{options}: {undo}");
+        onramp("detach search").ok();
+    }
 }

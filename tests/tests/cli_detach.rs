@@ -1,9 +1,14 @@
 //! `onramp detach` under open sockets.
 
 use std::net::{TcpListener, TcpStream};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::process::Command;
 use std::time::Duration;
 
-use nix::sys::socket::{getsockopt, setsockopt, sockopt::TcpCongestion};
+use nix::sys::socket::{
+    AddressFamily, SockFlag, SockType, SockaddrIn, bind, getsockopt, setsockopt, socket,
+    sockopt::TcpCongestion,
+};
 use onramp_net::Namespace;
 use onramp_tests::cli::{DEFAULT, host_state, json, onramp, state};
 use onramp_tests::traffic::{Transfer, eventually, namespace};
@@ -158,4 +163,104 @@ fn a_socket_that_may_not_be_moved_is_reported_and_the_rest_is_done() {
     drop(socket);
     assert!(eventually(|| state("fixed").is_none()));
     assert_eq!(host_state(&[]), before);
+}
+
+/// A socket of a namespace, neither connected nor listening.
+fn unconnected(inside: &Namespace) -> OwnedFd {
+    let made = inside.run(|| socket(AddressFamily::Inet, SockType::Stream, SockFlag::SOCK_CLOEXEC, None));
+    made.unwrap().unwrap()
+}
+
+#[test]
+#[ignore = "in a guest: make test"]
+fn a_socket_that_no_list_shows_is_not_passed_over() {
+    let _attachments = Attachments::lock();
+    let inside = namespace();
+    let before = host_state(&[&inside]);
+    for is_bound in [false, true] {
+        attach_as_default(&inside, "plain");
+        // From now on it has the code, which its later connection would run.
+        let held = unconnected(&inside);
+        if is_bound {
+            bind(held.as_raw_fd(), &SockaddrIn::new(127, 0, 0, 1, 0)).unwrap();
+        }
+        let ran = onramp("detach plain");
+        assert_eq!(ran.code, Some(5), "{ran:?}");
+        // Bound ones are listed from Linux 6.8 on, but not moved.
+        assert!(
+            ran.stdout.contains("code is still loaded") || ran.stdout.contains("still on the detached code")
+        );
+        assert_eq!(state("plain").as_deref(), Some("lingering"), "bound: {is_bound}");
+        assert_eq!(onramp("detach plain").code, Some(5));
+        drop(held);
+        assert!(eventually(|| state("plain").is_none()), "bound: {is_bound}");
+        assert_eq!(onramp("detach --all").ok(), "nothing is attached\n");
+        assert_eq!(host_state(&[&inside]), before);
+    }
+}
+
+#[test]
+#[ignore = "in a guest: make test"]
+fn more_namespaces_than_descriptors_are_all_given_back() {
+    let _attachments = Attachments::lock();
+    let all: Vec<_> = (0..30).map(|_| namespace()).collect();
+    let watched: Vec<&Namespace> = all.iter().collect();
+    let before = host_state(&watched);
+    attach_as_default(&all[0], "plain");
+    for one in &all {
+        one.sysctl_set(DEFAULT, "onramp_plain").unwrap();
+    }
+    let detach =
+        Command::new("prlimit").arg("--nofile=20").arg(cli::binary()).args(["detach", "plain"]).output();
+    let ran: cli::Ran = detach.unwrap().into();
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert_eq!(ran.stdout.matches(" again").count(), 30, "{ran:?}");
+    assert_eq!(host_state(&watched), before);
+}
+
+#[test]
+#[ignore = "in a guest: make test"]
+fn without_a_look_into_every_namespace_nothing_is_detached() {
+    let _attachments = Attachments::lock();
+    let inside = namespace();
+    attach_as_default(&inside, "plain");
+    let before = host_state(&[&inside]);
+    let ambient = |capabilities: &str, arguments: &str| -> cli::Ran {
+        let mut command = Command::new("setpriv");
+        command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups"]);
+        command.args(["--inh-caps", capabilities, "--ambient-caps", capabilities]).arg(cli::public_copy());
+        command.args(arguments.split(' ')).current_dir("/").output().unwrap().into()
+    };
+    let few = "+bpf,+perfmon,+dac_override";
+    for arguments in ["detach plain", "detach --all", "detach plain --dry-run"] {
+        let error = ambient(few, arguments).refused(4);
+        assert!(error.contains("CAP_SYS_ADMIN and CAP_SYS_PTRACE"), "{arguments}: {error}");
+        assert_eq!(host_state(&[&inside]), before, "{arguments}");
+    }
+    // What may only be looked at says where it could not look.
+    let status: serde_json::Value = serde_json::from_str(&ambient(few, "--json status").ok()).unwrap();
+    assert_ne!(status["unseen"].as_array().unwrap().len(), 0, "{status}");
+    ambient("+bpf,+perfmon,+dac_override,+net_admin,+sys_admin,+sys_ptrace", "detach plain").ok();
+    assert_eq!(state("plain"), None);
+}
+
+#[test]
+#[ignore = "in a guest: make test"]
+fn a_default_that_is_taken_while_it_is_detached_is_given_back_too() {
+    let _attachments = Attachments::lock();
+    let inside = namespace();
+    inside.sysctl_set(DEFAULT, "reno").unwrap();
+    let before = host_state(&[&inside]);
+    attach_as_default(&inside, "plain");
+    let taken = inside.clone();
+    // Again and again, until the name is gone.
+    let taker = std::thread::spawn(move || {
+        while taken.sysctl_set(DEFAULT, "onramp_plain").is_ok() {
+            std::thread::sleep(Duration::from_micros(100));
+        }
+    });
+    let report = json("detach plain");
+    taker.join().unwrap();
+    assert_eq!(report["detached"][0]["defaults_restored"].as_array().unwrap().len(), 2, "{report}");
+    assert_eq!(host_state(&[&inside]), before);
 }

@@ -117,6 +117,22 @@ impl Algorithm {
         self.row.traits & TRAIT_ALWAYS != 0
     }
 
+    /// What of it crosses from the kernel by position only, a line each: parameters with what they may be, outcomes, and
+    /// where exports lie in the state. Defaults, units and help may differ between two builds that understand each other.
+    pub fn tables(&self) -> String {
+        let mut text = format!("state {}\n", self.state_size());
+        for Parameter { name, minimum, maximum, choices, .. } in self.declarations() {
+            text += &format!("parameter {name} {minimum} {maximum} {}\n", choices.join("|"));
+        }
+        for outcome in self.outcomes() {
+            text += &format!("outcome {}\n", outcome.name);
+        }
+        for Export { name, offset, count, .. } in self.exports() {
+            text += &format!("export {name} {offset} {count}\n");
+        }
+        text
+    }
+
     /// Bytes of state that it keeps per flow.
     pub fn state_size(&self) -> usize {
         self.row.state_size as usize
@@ -159,6 +175,21 @@ mod tests {
             assert_eq!(algorithm.outcome_name(outcome::WARMING_UP), "warming_up");
             assert_eq!(algorithm.outcome_name(outcome::BELOW_THRESHOLD), "below_threshold");
         }
+    }
+
+    #[test]
+    fn the_tables_say_what_is_told_by_position_and_tell_all_algorithms_apart() {
+        let tables: Vec<_> = all().map(|algorithm| algorithm.tables()).collect();
+        for (algorithm, text) in all().zip(&tables) {
+            assert_eq!(tables.iter().filter(|other| *other == text).count(), 1, "{algorithm:?}");
+            let lines = |kind: &str| text.lines().filter(|line| line.starts_with(kind)).count();
+            assert_eq!(lines("parameter "), algorithm.declarations().len());
+            assert_eq!(lines("outcome "), algorithm.outcomes().len());
+            assert_eq!(lines("export "), algorithm.exports().len());
+        }
+        let search = find("search").unwrap().tables();
+        assert!(search.contains("parameter look_back 0 2 latest|smoothed|min\n"), "{search}");
+        assert!(search.contains("outcome grow\n"), "{search}");
     }
 
     #[test]

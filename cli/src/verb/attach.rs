@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
+use onramp_loader::algorithm::Algorithm;
 use onramp_loader::telemetry::Level;
 use onramp_loader::{AttachOptions, Attached};
 use serde::Serialize;
@@ -12,6 +13,9 @@ use super::{expire, plan};
 use crate::output::Output;
 use crate::settings::Settings;
 use crate::units;
+
+/// Sysctl with a network namespace's default.
+const DEFAULT: &str = "net.ipv4.tcp_congestion_control";
 
 /// Attach an algorithm: load it, register its congestion control and pin it
 ///
@@ -31,7 +35,8 @@ Undo: onramp detach ALG")]
 pub(crate) struct Attach {
     #[command(flatten)]
     settings: Settings,
-    /// Become the default of this network namespace; `onramp detach` gives the former default back
+    /// Become the default of this network namespace, also where it is attached already; `onramp detach` gives the former
+    /// default back
     #[arg(long)]
     default: bool,
     /// Only observe: record when the algorithm would have left slow start, and do nothing of what it wants
@@ -59,12 +64,30 @@ struct Report {
     undo: String,
 }
 
+/// It was attached already, and became the default of one more namespace.
+#[derive(Serialize)]
+struct DefaultReport {
+    algorithm: &'static str,
+    congestion_control: String,
+    replaced_default: Option<String>,
+    undo: Option<String>,
+}
+
 impl Attach {
-    pub fn run(self, output: &Output) -> anyhow::Result<u8> {
+    /// Everything checked; nothing done yet.
+    pub(super) fn options(&self) -> anyhow::Result<AttachOptions> {
         let mut options = self.settings.options()?;
         options.default = self.default;
         options.observe = self.observe;
         options.expires_in = self.expires_in;
+        Ok(options)
+    }
+
+    pub fn run(self, output: &Output) -> anyhow::Result<u8> {
+        let options = self.options()?;
+        if self.only_default_is_new(&options) {
+            return self.take_default(options.parameters.algorithm(), output);
+        }
         if self.dry_run {
             return plan::print(&onramp_loader::plan_attach(&options)?, output);
         }
@@ -76,6 +99,43 @@ impl Attach {
         output.report(&report, || text(&report, self.expires_in))?;
         Ok(0)
     }
+
+    /// Whether it is attached as it is asked for, and is to become the default of this namespace, too.
+    fn only_default_is_new(&self, options: &AttachOptions) -> bool {
+        let sets = onramp_loader::parameter_sets(options.parameters.algorithm()).unwrap_or_default();
+        self.default
+            && !self.observe
+            && self.expires_in.is_none()
+            && sets.first().is_some_and(|set| !self.settings.differ_from(set, options))
+    }
+
+    fn take_default(&self, algorithm: Algorithm, output: &Output) -> anyhow::Result<u8> {
+        if self.dry_run {
+            return plan::print(&onramp_loader::plan_default(algorithm)?, output);
+        }
+        let replaced_default = onramp_loader::take_default(algorithm)?;
+        let report = DefaultReport {
+            algorithm: algorithm.name(),
+            congestion_control: algorithm.congestion_control(),
+            undo: replaced_default.as_ref().map(|before| format!("sysctl -w {DEFAULT}={before}")),
+            replaced_default,
+        };
+        output.report(&report, || default_text(&report))?;
+        Ok(0)
+    }
+}
+
+fn default_text(report: &DefaultReport) -> String {
+    let DefaultReport { algorithm, congestion_control, .. } = report;
+    let mut text = format!("{algorithm} is attached already\n");
+    match (&report.replaced_default, &report.undo) {
+        (Some(before), Some(undo)) => {
+            text += &format!("  default of this network namespace: {congestion_control} (was {before})\n");
+            text += &format!("  undo: {undo}\n");
+        }
+        _ => text += &format!("  default of this network namespace: {congestion_control} as before\n"),
+    }
+    text
 }
 
 /// The watch is started first, so that there is no moment in which the attachment would outlive a killed command.

@@ -3,22 +3,23 @@
 use clap::Args;
 use onramp_loader::algorithm::Algorithm;
 use onramp_loader::telemetry::Level;
-use onramp_loader::{Action, Base, Detached, Error, Leftover, State, Users};
+use onramp_loader::{Action, AttachedState, Base, Detachable, Detached, Error, Host, Leftover, State, Users};
 use onramp_net::Namespace;
 use serde::Serialize;
 
 use super::plan;
 use crate::failure::{self, PARTIAL};
 use crate::output::Output;
+use crate::profile;
 use crate::settings::{self, AlgorithmName};
-use crate::units::count;
+use crate::units::{count, now_us};
 
 /// Detach an algorithm and restore what attaching changed
 ///
 /// Every network namespace whose default it was gets its former default back, open sockets move to the default of
 /// their namespace and go on transferring, the congestion control is unregistered and the pins are removed. Sockets
 /// that cannot be moved are reported by namespace; their code stays loaded until the last of them closes, and the
-/// exit code is 5.
+/// exit code is 5. So it is where a process or namespace could not be looked into, which may have more of them.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   onramp detach search
@@ -46,6 +47,8 @@ struct Report {
     detached: Vec<Row>,
     cgroups_removed: Vec<String>,
     failed: Vec<Failed>,
+    /// Where it could not be looked.
+    unseen: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -55,7 +58,9 @@ struct Row {
     sockets_moved: usize,
     stragglers: Vec<Straggler>,
     sockets_left: bool,
-    undo: String,
+    still_loaded: usize,
+    unseen: Vec<String>,
+    undo: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -86,18 +91,20 @@ impl Detach {
 
     fn one(&self, algorithm: Algorithm, output: &Output) -> anyhow::Result<u8> {
         if self.dry_run {
-            return plan::print(&onramp_loader::plan_detach(algorithm, self.leave_sockets)?, output);
+            return plan::print(&planned(algorithm, self.leave_sockets)?, output);
         }
-        let row = self.detach(algorithm)?;
-        finish(&Report { detached: vec![row], cgroups_removed: Vec::new(), failed: Vec::new() }, output)
+        let detached = vec![self.detach(algorithm)?];
+        let report = Report { detached, cgroups_removed: Vec::new(), failed: Vec::new(), unseen: Vec::new() };
+        finish(&report, output)
     }
 
     fn all(&self, output: &Output) -> anyhow::Result<u8> {
-        let algorithms = onramp_loader::detachable()?;
+        let Detachable { algorithms, unseen } = onramp_loader::detachable()?;
         if self.dry_run {
             return plan::print(&plan_all(&algorithms, self.leave_sockets)?, output);
         }
-        let mut report = Report { detached: Vec::new(), cgroups_removed: Vec::new(), failed: Vec::new() };
+        let mut report =
+            Report { detached: Vec::new(), cgroups_removed: Vec::new(), failed: Vec::new(), unseen };
         for algorithm in algorithms {
             match self.detach(algorithm) {
                 Ok(row) => report.detached.push(row),
@@ -116,7 +123,7 @@ impl Detach {
     fn detach(&self, algorithm: Algorithm) -> Result<Row, Error> {
         // What it takes to attach it again is known only as long as it is there.
         let undo = undo(algorithm);
-        let Detached { restored, moved, stragglers, .. } =
+        let Detached { restored, moved, stragglers, still_loaded, unseen, .. } =
             onramp_loader::detach(algorithm, self.leave_sockets)?;
         let default =
             |one: onramp_loader::Restored| Default { namespace: one.namespace, congestion_control: one.name };
@@ -126,6 +133,8 @@ impl Detach {
             sockets_moved: moved,
             stragglers: stragglers.into_iter().map(Straggler::new).collect(),
             sockets_left: self.leave_sockets,
+            still_loaded,
+            unseen,
             undo,
         })
     }
@@ -150,9 +159,9 @@ fn path(leftover: &Leftover) -> String {
 fn plan_all(algorithms: &[Algorithm], leave_sockets: bool) -> anyhow::Result<Vec<Action>> {
     let mut actions = Vec::new();
     for algorithm in algorithms {
-        actions.extend(onramp_loader::plan_detach(*algorithm, leave_sockets)?);
+        actions.extend(planned(*algorithm, leave_sockets)?);
     }
-    let (_, leftovers) = onramp_loader::status()?;
+    let Host { leftovers, .. } = onramp_loader::status()?;
     actions.extend(leftovers.iter().map(|leftover| Action {
         what: format!("remove cgroup {} of a run that has died", path(leftover)),
         undo: String::new(),
@@ -160,29 +169,51 @@ fn plan_all(algorithms: &[Algorithm], leave_sockets: bool) -> anyhow::Result<Vec
     Ok(actions)
 }
 
-/// The command that attaches it as it is attached now.
-fn undo(algorithm: Algorithm) -> String {
+fn planned(algorithm: Algorithm, leave_sockets: bool) -> Result<Vec<Action>, Error> {
+    onramp_loader::plan_detach(algorithm, leave_sockets, &undo(algorithm).unwrap_or_default())
+}
+
+/// The command that attaches it as it is attached now; `None`: it is not, or by another build.
+fn undo(algorithm: Algorithm) -> Option<String> {
+    let found =
+        onramp_loader::status().ok()?.algorithms.into_iter().find(|one| one.algorithm == algorithm)?;
+    let State::Attached(state) = found.state else { return None };
+    // Elsewhere it has to be asked for there.
+    let here = Namespace::current().and_then(|here| here.sysctl_get("net.ipv4.tcp_congestion_control"));
+    let default_here = here.is_ok_and(|name| name == algorithm.congestion_control());
+    Some(command(algorithm, &state, default_here, now_us()))
+}
+
+/// The command that attaches an algorithm like this. A profile that its name does not lead to is spelled out.
+fn command(algorithm: Algorithm, state: &AttachedState, default_here: bool, now_us: u64) -> String {
     let mut words = vec![format!("onramp attach {}", algorithm.name())];
-    if let Some(set) =
-        onramp_loader::parameter_sets(algorithm).ok().and_then(|mut sets| sets.drain(..).next())
-    {
-        words.extend(settings::changed(&set.parameters).into_iter().map(|one| format!("--set {one}")));
-        if set.telemetry_max != Level::Ack {
+    if let Some(set) = state.parameter_sets.first() {
+        let mut parameters = algorithm.parameters();
+        let mut telemetry_max = Level::Ack;
+        if let Ok(profile) = profile::load(&set.profile)
+            && profile::apply(&profile, &mut parameters).is_ok()
+        {
+            words.push(format!("--profile {}", set.profile));
+            telemetry_max = profile::telemetry_max(&profile).ok().flatten().unwrap_or(telemetry_max);
+        }
+        let settings = settings::changes(&parameters, &set.parameters);
+        words.extend(settings.into_iter().map(|one| format!("--set {one}")));
+        if set.telemetry_max != telemetry_max {
             words.push(format!("--telemetry {}", set.telemetry_max.name()));
         }
     }
-    let status = onramp_loader::status().map(|(all, _)| all).unwrap_or_default();
-    if let Some(State::Attached(state)) =
-        status.into_iter().find(|one| one.algorithm == algorithm).map(|one| one.state)
-    {
-        if state.base == Base::Reno {
-            words.push("--base reno".into());
-        }
-        // Elsewhere it has to be asked for there.
-        let here = Namespace::current().and_then(|here| here.sysctl_get("net.ipv4.tcp_congestion_control"));
-        if here.is_ok_and(|name| name == algorithm.congestion_control()) {
-            words.push("--default".into());
-        }
+    if state.base == Base::Reno {
+        words.push("--base reno".into());
+    }
+    if state.observe {
+        words.push("--observe".into());
+    }
+    if default_here {
+        words.push("--default".into());
+    }
+    if let Some(at) = state.expires_at_us {
+        // What is left of it, and never nothing.
+        words.push(format!("--for {}s", at.saturating_sub(now_us).div_ceil(1_000_000).max(1)));
     }
     words.join(" ")
 }
@@ -193,8 +224,12 @@ fn finish(report: &Report, output: &Output) -> anyhow::Result<u8> {
     for failed in &report.failed {
         eprintln!("error: {}: {}", failed.what, failed.error);
     }
-    let straggling = report.detached.iter().any(|row| !row.sockets_left && !row.stragglers.is_empty());
-    Ok(if straggling || !report.failed.is_empty() { PARTIAL } else { 0 })
+    let in_part = |row: &Row| {
+        let loaded = !row.stragglers.is_empty() || row.still_loaded > 0;
+        (loaded && !row.sockets_left) || !row.unseen.is_empty()
+    };
+    let in_part = report.detached.iter().any(in_part) || !report.unseen.is_empty();
+    Ok(if in_part || !report.failed.is_empty() { PARTIAL } else { 0 })
 }
 
 fn text(report: &Report) -> String {
@@ -213,8 +248,15 @@ fn text(report: &Report) -> String {
                 "  still on the detached code: {sockets} in network namespace {namespace}; it stays loaded until they close\n"
             );
         }
-        text += &format!("  undo: {}\n", row.undo);
+        if row.stragglers.is_empty() && row.still_loaded > 0 {
+            text += "  its code is still loaded: sockets have it that are neither connected nor listening, which no list shows; `onramp status` says it until they close\n";
+        }
+        text += &unseen_text(&row.unseen);
+        if let Some(undo) = &row.undo {
+            text += &format!("  undo: {undo}\n");
+        }
     }
+    text += &unseen_text(&report.unseen);
     for path in &report.cgroups_removed {
         text += &format!("removed cgroup {path} of a run that had died\n");
     }
@@ -222,4 +264,118 @@ fn text(report: &Report) -> String {
         text += "nothing is attached\n";
     }
     text
+}
+
+/// Where it could not be looked, a line each.
+pub(super) fn unseen_text(unseen: &[String]) -> String {
+    unseen.iter().map(|place| format!("  not looked into, so there may be more: {place}\n")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+    use onramp_loader::abi::Counters;
+    use onramp_loader::{AttachOptions, ParameterSet, algorithm};
+
+    use super::*;
+    use crate::arguments::Arguments;
+    use crate::verb::Verb;
+
+    /// A moment, microseconds since 1970.
+    const NOW_US: u64 = 1_700_000_000_000_000;
+
+    /// What is attached by these options at [`NOW_US`].
+    fn attached_by(options: &AttachOptions) -> AttachedState {
+        AttachedState {
+            base: options.base.unwrap_or(Base::Cubic),
+            observe: options.observe,
+            generation: NOW_US,
+            attached_at_us: NOW_US,
+            expires_at_us: options.expires_in.map(|delay| NOW_US + delay.as_micros() as u64),
+            owner: None,
+            version: String::new(),
+            parameter_sets: vec![ParameterSet {
+                profile: options.profile.clone(),
+                generation: 0,
+                parameters: options.parameters.clone(),
+                telemetry_max: options.telemetry_max,
+            }],
+            counters: Counters::default(),
+            default_in: Vec::new(),
+        }
+    }
+
+    fn options_of(command: &str) -> AttachOptions {
+        let arguments =
+            Arguments::try_parse_from(command.split(' ')).unwrap_or_else(|error| panic!("{error}"));
+        let Verb::Attach(attach) = arguments.verb else { panic!("{command}") };
+        attach.options().unwrap()
+    }
+
+    /// Every algorithm with each of its parameters at both ends, alone and over its profiles, with every other option.
+    fn attachments() -> Vec<String> {
+        let mut heads: Vec<(Algorithm, String)> =
+            algorithm::all().map(|one| (one, format!("onramp attach {}", one.name()))).collect();
+        for name in profile::names() {
+            let loaded = profile::load(&name).unwrap();
+            let algorithm = onramp_loader::find(&loaded.algorithm).unwrap();
+            heads.push((algorithm, format!("onramp attach {} --profile {name}", algorithm.name())));
+        }
+        let mut commands = Vec::new();
+        for (algorithm, head) in heads {
+            for others in [
+                "",
+                " --observe",
+                " --base reno --default",
+                " --telemetry exit --for 90s",
+                " --telemetry ack",
+            ] {
+                commands.push(format!("{head}{others}"));
+            }
+            for one in algorithm.declarations() {
+                for value in [one.minimum, one.maximum, one.default] {
+                    commands.push(format!("{head} --set {}={}", one.name, one.show(value)));
+                }
+            }
+        }
+        commands
+    }
+
+    #[test]
+    fn the_printed_undo_attaches_the_same_again() {
+        let commands = attachments();
+        assert!(commands.len() > 100, "{}", commands.len());
+        for asked in commands {
+            let before = options_of(&asked);
+            let algorithm = before.parameters.algorithm();
+            let undo = command(algorithm, &attached_by(&before), before.default, NOW_US);
+            let after = options_of(&undo);
+            let all = |options: &AttachOptions| {
+                let AttachOptions {
+                    parameters, profile, observe, default, expires_in, telemetry_max, ..
+                } = options.clone();
+                let base = options.base.unwrap_or(Base::Cubic);
+                (parameters, profile, base, observe, default, expires_in, telemetry_max)
+            };
+            assert_eq!(all(&after), all(&before), "{asked}: {undo}");
+        }
+    }
+
+    #[test]
+    fn of_a_time_limit_the_undo_has_what_is_left() {
+        let state = attached_by(&options_of("onramp attach plain --for 10m"));
+        let plain = onramp_loader::find("plain").unwrap();
+        let later = |seconds: u64| command(plain, &state, false, NOW_US + seconds * 1_000_000 + 1);
+        assert_eq!(later(0), "onramp attach plain --for 600s");
+        assert_eq!(later(480), "onramp attach plain --for 120s");
+        assert_eq!(later(9999), "onramp attach plain --for 1s");
+    }
+
+    #[test]
+    fn a_profile_whose_name_leads_nowhere_is_spelled_out() {
+        let mut options = options_of("onramp attach search --profile geo");
+        options.profile = "gone".into();
+        let undo = command(options.parameters.algorithm(), &attached_by(&options), false, NOW_US);
+        assert!(!undo.contains("--profile") && undo.contains("--set look_back=min"), "{undo}");
+    }
 }

@@ -20,8 +20,8 @@ use crate::units::{show_bytes, show_us};
 ///
 /// State: `slow start`; `left: REASON at TIME, BYTES` after the first data and acknowledged by then; `draining`: the
 /// exit is decided, the window still shrinks; `adopted`: was past its start when this control took it; `detached
-/// code`: the algorithm is detached and this flow still runs it; `no data yet`; `no state`: no memory for it, the base
-/// runs alone. With `attach --observe` also `observed: would leave at TIME, BYTES`.
+/// code`: the algorithm is detached and this flow still runs it; `other build`: another onramp attached it; `no data
+/// yet`; `no state`: no memory for it, the base runs alone. With `attach --observe` also `observed: would leave at TIME, BYTES`.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   onramp flows
@@ -189,6 +189,7 @@ pub(super) fn named(exports: Vec<(Export, Vec<u32>)>) -> Named<Words> {
 /// The state as a stable word.
 fn state(flow: &Flow) -> &'static str {
     match flow.phase() {
+        _ if flow.other_build => "other_build",
         _ if flow.base.is_none() => "detached_code",
         Phase::Unknown if flow.header.is_none() => "no_state",
         Phase::Unknown => "no_data_yet",

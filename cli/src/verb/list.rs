@@ -90,7 +90,7 @@ fn bases() -> HashMap<&'static str, Base> {
         State::Attached(state) => Some((one.algorithm.name(), state.base)),
         _ => None,
     };
-    all.map_or_else(HashMap::new, |(all, _)| all.into_iter().filter_map(base).collect())
+    all.map_or_else(HashMap::new, |host| host.algorithms.into_iter().filter_map(base).collect())
 }
 
 fn describe(algorithm: Algorithm, registered: &[String], bases: &HashMap<&str, Base>) -> Row {

@@ -63,13 +63,7 @@ impl Run {
     fn refuse_other_parameters(&self, options: &AttachOptions) -> anyhow::Result<()> {
         let algorithm = options.parameters.algorithm();
         let Ok(sets) = onramp_loader::parameter_sets(algorithm) else { return Ok(()) };
-        let asked = self.settings.profile.is_some()
-            || !self.settings.settings.is_empty()
-            || self.settings.telemetry.is_some();
-        let same = sets.first().is_some_and(|set| {
-            set.parameters == options.parameters && set.telemetry_max == options.telemetry_max
-        });
-        if (asked && !same) || self.settings.base.is_some() {
+        if sets.first().is_some_and(|set| self.settings.differ_from(set, options)) {
             return Err(Usage::error(format!(
                 "{0} is attached already, and a run uses it as it is: leave out --profile, --set, --telemetry and --base, or `onramp detach {0}` first",
                 algorithm.name()
@@ -106,6 +100,9 @@ fn warn(ran: &Ran) {
     }
     for users in ran.detached.iter().flat_map(|detached| &detached.stragglers) {
         tracing::warn!("sockets still on the detached code in {}: {}", users.namespace, users.sockets);
+    }
+    for place in ran.detached.iter().flat_map(|detached| &detached.unseen) {
+        tracing::warn!("not looked into, so something may still use the detached code: {place}");
     }
 }
 

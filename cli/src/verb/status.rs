@@ -4,9 +4,10 @@ use clap::Args;
 use onramp_loader::abi::Counters;
 use onramp_loader::algorithm::Algorithm;
 use onramp_loader::telemetry::{Consumer, Level};
-use onramp_loader::{AttachedState, ExitReason, Leftover, ParameterSet, State, Users};
+use onramp_loader::{AttachedState, Error, ExitReason, Host, Leftover, ParameterSet, State, Users};
 use serde::Serialize;
 
+use super::detach::unseen_text;
 use crate::output::{Named, Output};
 use crate::settings::Value;
 use crate::units::{count, now_us, show_us};
@@ -24,6 +25,11 @@ struct Report {
     algorithms: Vec<Row>,
     dead_runs: Vec<DeadRun>,
     consumers: Vec<Listener>,
+    /// Why the consumers cannot be told.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    consumers_unknown: Option<String>,
+    /// Where it could not be looked.
+    unseen: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -33,6 +39,7 @@ struct Row {
     state: &'static str,
     explanation: Option<String>,
     sockets: Vec<Sockets>,
+    older_code: usize,
     #[serde(flatten)]
     attached: Option<Attached>,
 }
@@ -93,12 +100,18 @@ struct DeadRun {
 
 impl Status {
     pub fn run(self, output: &Output) -> anyhow::Result<u8> {
-        let consumers = onramp_loader::consumers()?;
-        let (all, leftovers) = onramp_loader::status()?;
+        let (consumers, consumers_unknown) = match onramp_loader::consumers() {
+            Ok(consumers) => (consumers, None),
+            Err(error @ Error::OtherTelemetry { .. }) => (Vec::new(), Some(error.to_string())),
+            Err(error) => return Err(error.into()),
+        };
+        let Host { algorithms, leftovers, unseen } = onramp_loader::status()?;
         let report = Report {
-            algorithms: all.into_iter().map(row).collect(),
+            algorithms: algorithms.into_iter().map(row).collect(),
             dead_runs: leftovers.into_iter().map(dead_run).collect(),
             consumers: consumers.into_iter().map(listener).collect(),
+            consumers_unknown,
+            unseen,
         };
         output.data(&report, || text(&report, output))?;
         Ok(0)
@@ -106,9 +119,15 @@ impl Status {
 }
 
 fn row(status: onramp_loader::Status) -> Row {
-    let onramp_loader::Status { algorithm, state, users } = status;
+    let onramp_loader::Status { algorithm, state, users, older_code } = status;
     let name = algorithm.name();
     let (state, explanation, attached) = match state {
+        State::OtherBuild(difference) => {
+            let explanation = format!(
+                "attached by another onramp ({difference}): this one would misread it; `onramp detach {name}` (or --all) clears it"
+            );
+            ("other_build", Some(explanation), None)
+        }
         State::Attached(state) => {
             let dead = matches!(state.owner, Some((_, false)));
             let explanation = dead.then(|| {
@@ -128,7 +147,7 @@ fn row(status: onramp_loader::Status) -> Row {
         }
         State::Lingering => {
             let explanation = format!(
-                "not attached, but sockets still run its code or a namespace has it as default; `onramp detach {name}` moves them"
+                "not attached, but sockets still run its code (also some that are neither connected nor listening) or a namespace has it as default; `onramp detach {name}` moves what can be moved"
             );
             ("lingering", Some(explanation), None)
         }
@@ -139,6 +158,7 @@ fn row(status: onramp_loader::Status) -> Row {
         state,
         explanation,
         sockets: users.into_iter().map(sockets).collect(),
+        older_code,
         attached,
     }
 }
@@ -211,6 +231,13 @@ fn text(report: &Report, output: &Output) -> String {
         if let Some(attached) = &row.attached {
             text += &attached_text(row.algorithm, attached);
         }
+        if row.attached.is_some() && row.older_code > 0 {
+            text += &format!(
+                "  code of {} is still loaded: sockets have run it since; `onramp detach {}` moves them\n",
+                count(row.older_code, "earlier attachment"),
+                row.algorithm
+            );
+        }
         for Sockets { namespace, sockets } in &row.sockets {
             text += &format!("  {} in network namespace {namespace}\n", count(*sockets, "socket"));
         }
@@ -229,6 +256,10 @@ fn text(report: &Report, output: &Output) -> String {
             time => format!(", and all events of {}\n", show_us(*time)),
         };
     }
+    if let Some(why) = &report.consumers_unknown {
+        text += &format!("who listens cannot be told: {why}\n");
+    }
+    text += &unseen_text(&report.unseen);
     if text.is_empty() { "nothing is attached\n".into() } else { text }
 }
 

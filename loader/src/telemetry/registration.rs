@@ -16,7 +16,7 @@ use crate::abi::padded;
 use crate::error::Error;
 use crate::kernel;
 use crate::open;
-use crate::pins::{self, Lock};
+use crate::pins::{self, Lock, Pins};
 
 /// A ring wakes its reader when this part of it is filled.
 const WAKE_DIVISOR: u32 = 8;
@@ -38,6 +38,12 @@ impl Registration {
         kernel::ensure_bpffs()?;
         let ring = make_ring(options.ring_bytes)?;
         let _lock = Lock::take()?;
+        // Their parameters and exports would be told by the wrong names.
+        for algorithm in crate::pinned() {
+            if let Err(error @ Error::OtherBuild { .. }) = Pins::of(algorithm).attachment() {
+                return Err(error);
+            }
+        }
         let shared = Shared::open_or_create()?;
         let result = Self::register(&shared, options, &ring);
         if result.is_err() {

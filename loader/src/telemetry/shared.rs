@@ -88,7 +88,7 @@ impl Shared {
         let shared = Self { memory: Arc::new(Memory::map(&directory.join("telemetry"))?), directory };
         match shared.abi_version.load(Acquire) {
             ABI_VERSION => Ok(Some(shared)),
-            found => Err(Error::AbiVersion { algorithm: TELEMETRY, found, expected: ABI_VERSION }),
+            found => Err(Error::OtherTelemetry { found, expected: ABI_VERSION }),
         }
     }
 
@@ -149,12 +149,13 @@ pub(crate) fn monotonic_ns() -> u64 {
 pub(crate) fn tidy() -> Result<(), Error> {
     let shared = match Shared::open() {
         Ok(Some(shared)) => shared,
-        // Nothing, or what a command left that was interrupted while it made them or took them away.
-        Ok(None) | Err(Error::AbiVersion { found: 0, .. }) => {
+        // Nothing, or what a command left that was interrupted while it made them or took them away, or another build's.
+        // That one's listeners cannot be told, but once nothing is attached nobody tells them anything.
+        Ok(None) | Err(Error::OtherTelemetry { .. }) => {
             Unused::new().remove_unheard();
             return Ok(());
         }
-        // Another version's, of which attach and status speak.
+        // Of which attach and status speak.
         Err(_) => return Ok(()),
     };
     let rings = pins::data(&shared.rings())?;

@@ -52,8 +52,8 @@ impl Stream {
     /// Becomes a consumer. Nothing needs to be attached yet.
     ///
     /// # Errors
-    /// [`Error::Privilege`], [`Error::Wish`], [`Error::TooManyConsumers`], [`Error::AbiVersion`], or what the kernel
-    /// refuses; nothing is left then.
+    /// [`Error::Privilege`], [`Error::Wish`], [`Error::TooManyConsumers`], [`Error::OtherTelemetry`],
+    /// [`Error::OtherBuild`], or what the kernel refuses; nothing is left then.
     pub fn open(options: &Options) -> Result<Self, Error> {
         let (registration, ring) = Registration::new(options)?;
         Ok(Self { ring, registration, reported: Lost::default(), next: None })

@@ -4,36 +4,136 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
+use nix::errno::Errno;
+
 use super::{Namespace, NamespaceError};
 
-/// Namespaces by inode: each is opened once, and the first label wins.
-type Found = BTreeMap<u64, Namespace>;
+/// Where network namespaces were found, none of them held open: a host may have more of them than a process may have
+/// descriptors.
+#[derive(Debug, Default)]
+pub struct Survey {
+    /// By inode, the most telling place first.
+    places: BTreeMap<u64, Vec<Place>>,
+    refused: BTreeMap<(&'static str, i32), Refused>,
+}
 
-pub(super) fn all() -> Result<Vec<Namespace>, NamespaceError> {
-    let mut found = Found::new();
-    let mounts = Path::new("/proc/thread-self/mountinfo");
-    let text = fs::read(mounts).map_err(|source| NamespaceError::List { path: mounts.into(), source })?;
-    for path in mount_points(&text) {
-        if let Ok(namespace) = Namespace::open(path) {
-            found.entry(namespace.inode).or_insert(namespace);
+/// A file that stands for a namespace.
+#[derive(Debug)]
+struct Place {
+    path: PathBuf,
+    label: String,
+}
+
+/// Looks that failed for the same reason.
+#[derive(Debug)]
+struct Refused {
+    times: usize,
+    first: String,
+}
+
+impl Survey {
+    /// Looks everywhere.
+    pub(super) fn take() -> Result<Self, NamespaceError> {
+        let mut survey = Self::default();
+        let mounts = Path::new("/proc/thread-self/mountinfo");
+        let text = fs::read(mounts).map_err(|source| NamespaceError::List { path: mounts.into(), source })?;
+        for (inode, path) in mount_points(&text) {
+            survey.add(inode, Place { label: path.display().to_string(), path });
+        }
+        let pids = pids()?;
+        for pid in &pids {
+            let place = PathBuf::from(format!("/proc/{pid}/ns/net"));
+            survey.look("network namespace of", *pid, &place, || format!("pid {pid}"));
+        }
+        for pid in &pids {
+            let directory = format!("/proc/{pid}/fd");
+            let descriptors = match fs::read_dir(directory) {
+                Ok(descriptors) => descriptors,
+                Err(error) => {
+                    survey.refuse("descriptors of", *pid, &error);
+                    continue;
+                }
+            };
+            for descriptor in descriptors.flatten() {
+                let number = descriptor.file_name().to_string_lossy().into_owned();
+                survey.look("a descriptor of", *pid, &descriptor.path(), || format!("pid {pid} fd {number}"));
+            }
+        }
+        Ok(survey)
+    }
+
+    /// The namespaces, each opened when it is asked for, in order of inode, with the most telling label found. Those
+    /// that have ended meanwhile are left out; what cannot be opened for another reason is an error.
+    pub fn namespaces(&self) -> impl Iterator<Item = Result<Namespace, NamespaceError>> {
+        self.places.iter().filter_map(|(inode, places)| open(*inode, places).transpose())
+    }
+
+    /// What could not be looked into, so that namespaces may have been missed: a sentence for each reason.
+    pub fn unseen(&self) -> Vec<String> {
+        let sentence = |((what, errno), refused): (&(&'static str, i32), &Refused)| {
+            let why = io::Error::from_raw_os_error(*errno);
+            let others = match refused.times {
+                1 => String::new(),
+                times => format!(" and {} other processes", times - 1),
+            };
+            format!("{what} {}{others}: {why}", refused.first)
+        };
+        self.refused.iter().map(sentence).collect()
+    }
+
+    fn add(&mut self, inode: u64, place: Place) {
+        self.places.entry(inode).or_default().push(place);
+    }
+
+    /// Adds what `link` (a magic link below /proc) points to. Only the link is read, nothing opened: a FIFO would block,
+    /// a device might act.
+    fn look(&mut self, what: &'static str, pid: u32, link: &Path, label: impl FnOnce() -> String) {
+        match fs::read_link(link) {
+            Ok(target) => {
+                if let Some(inode) = inode_of(target.as_os_str().as_bytes()) {
+                    self.add(inode, Place { path: link.to_owned(), label: label() });
+                }
+            }
+            Err(error) => self.refuse(what, pid, &error),
         }
     }
-    let pids = pids()?;
-    for pid in &pids {
-        add(&mut found, &PathBuf::from(format!("/proc/{pid}/ns/net")), || format!("pid {pid}"));
-    }
-    for pid in &pids {
-        // A process may end, or not be ours to inspect, at any time: not an error of the list.
-        let Ok(descriptors) = fs::read_dir(format!("/proc/{pid}/fd")) else { continue };
-        for descriptor in descriptors.flatten() {
-            let number = descriptor.file_name().to_string_lossy().into_owned();
-            add(&mut found, &descriptor.path(), || format!("pid {pid} fd {number}"));
+
+    /// A process may end at any time; that is no refusal.
+    fn refuse(&mut self, what: &'static str, pid: u32, error: &io::Error) {
+        let errno = error.raw_os_error().unwrap_or(0);
+        if !ended(errno) {
+            self.refused
+                .entry((what, errno))
+                .or_insert_with(|| Refused { times: 0, first: format!("process {pid}") })
+                .times += 1;
         }
     }
-    Ok(found.into_values().collect())
+}
+
+/// Opens a namespace by the first of its places that still stands for it; `None`: there is none any more.
+fn open(inode: u64, places: &[Place]) -> Result<Option<Namespace>, NamespaceError> {
+    for Place { path, label } in places {
+        match Namespace::open(path) {
+            // What the place stood for may have been replaced: trust what is open now.
+            Ok(mut namespace) if namespace.inode == inode => {
+                namespace.label = Some(label.clone());
+                return Ok(Some(namespace));
+            }
+            Ok(_) | Err(NamespaceError::NotANamespace { .. }) => {}
+            Err(NamespaceError::Open { source, .. }) if ended(source.raw_os_error().unwrap_or(0)) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(None)
+}
+
+/// What /proc says of a process, or of a descriptor, that has gone.
+fn ended(errno: i32) -> bool {
+    [Errno::ENOENT, Errno::ESRCH].contains(&Errno::from_raw(errno))
 }
 
 fn pids() -> Result<Vec<u32>, NamespaceError> {
@@ -45,23 +145,6 @@ fn pids() -> Result<Vec<u32>, NamespaceError> {
     Ok(pids)
 }
 
-/// Adds what `link` (a magic link below /proc) points to, unless it is known. Reading the link first spares
-/// opening other files: a FIFO would block, a device might act.
-fn add(found: &mut Found, link: &Path, label: impl FnOnce() -> String) {
-    let Some(inode) = fs::read_link(link).ok().and_then(|target| inode_of(target.as_os_str().as_bytes()))
-    else {
-        return;
-    };
-    if found.contains_key(&inode) {
-        return;
-    }
-    if let Ok(mut namespace) = Namespace::open(link) {
-        // The descriptor may have been replaced between the two calls: trust what is open now.
-        namespace.label = Some(label());
-        found.entry(namespace.inode).or_insert(namespace);
-    }
-}
-
 /// `net:[4026531840]` to its number.
 fn inode_of(target: &[u8]) -> Option<u64> {
     let digits = target.strip_prefix(b"net:[")?.strip_suffix(b"]")?;
@@ -70,17 +153,16 @@ fn inode_of(target: &[u8]) -> Option<u64> {
 
 /// Mount points of network namespaces in proc(5)'s mountinfo, those of `ip netns` first because their names are
 /// the ones people know.
-fn mount_points(mountinfo: &[u8]) -> Vec<PathBuf> {
-    let mut paths: Vec<PathBuf> = mountinfo
+fn mount_points(mountinfo: &[u8]) -> Vec<(u64, PathBuf)> {
+    let mut paths: Vec<(u64, PathBuf)> = mountinfo
         .split(|byte| *byte == b'\n')
         .filter_map(|line| {
             let mut fields = line.split(|byte| *byte == b' ').skip(3);
             let (root, point) = (fields.next()?, fields.next()?);
-            inode_of(root)?;
-            Some(PathBuf::from(std::ffi::OsString::from_vec(unescape(point))))
+            Some((inode_of(root)?, PathBuf::from(std::ffi::OsString::from_vec(unescape(point)))))
         })
         .collect();
-    paths.sort_by_key(|path| !path.starts_with("/run/netns"));
+    paths.sort_by_key(|(_, path)| !path.starts_with("/run/netns"));
     paths
 }
 
@@ -121,8 +203,45 @@ mod tests {
             93 1\n";
         assert_eq!(
             mount_points(text),
-            [PathBuf::from("/run/netns/blue"), PathBuf::from("/run/docker/netns/a b")]
+            [
+                (4_026_532_002, PathBuf::from("/run/netns/blue")),
+                (4_026_532_001, PathBuf::from("/run/docker/netns/a b"))
+            ]
         );
         assert_eq!(unescape(b"a\\134b\\"), b"a\\b\\");
+    }
+
+    #[test]
+    fn refusals_are_counted_by_reason_and_what_has_ended_is_none() {
+        let mut survey = Survey::default();
+        let refusal = |errno: Errno| io::Error::from_raw_os_error(errno as i32);
+        for pid in [1, 2, 30] {
+            survey.refuse("descriptors of", pid, &refusal(Errno::EACCES));
+        }
+        survey.refuse("descriptors of", 4, &refusal(Errno::EMFILE));
+        survey.refuse("descriptors of", 5, &refusal(Errno::ENOENT));
+        survey.refuse("network namespace of", 6, &refusal(Errno::ESRCH));
+        assert_eq!(
+            survey.unseen(),
+            [
+                "descriptors of process 1 and 2 other processes: Permission denied (os error 13)",
+                "descriptors of process 4: Too many open files (os error 24)"
+            ]
+        );
+    }
+
+    #[test]
+    fn a_place_that_stands_for_another_namespace_now_is_passed_over() {
+        let here = Namespace::current().unwrap();
+        let place = |path: &str| Place { path: path.into(), label: path.into() };
+        let own = "/proc/self/ns/net";
+        let found = open(here.inode, &[place("/proc/0/ns/net"), place("/proc/self/ns/mnt"), place(own)]);
+        assert_eq!(found.unwrap().unwrap().label(), Some(own));
+        assert!(open(here.inode + 1, &[place(own)]).unwrap().is_none());
+        let file = tempfile::tempdir().unwrap();
+        let looped = file.path().join("loop");
+        std::os::unix::fs::symlink(&looped, &looped).unwrap();
+        let error = open(here.inode, &[Place { path: looped, label: "loop".into() }]).unwrap_err();
+        assert!(matches!(error, NamespaceError::Open { .. }), "{error}");
     }
 }

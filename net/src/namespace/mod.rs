@@ -33,6 +33,8 @@ use nix::sys::statfs::{NSFS_MAGIC, fstatfs};
 use nix::unistd::{Pid, getppid};
 use thiserror::Error;
 
+pub use list::Survey;
+
 /// Where the calling thread's namespace can be opened. `/proc/self` would name the main thread's.
 const THREAD_NAMESPACE: &str = "/proc/thread-self/ns/net";
 
@@ -166,17 +168,23 @@ impl Namespace {
         Ok(Self { file: Arc::new(file.into()), inode, label: Some(path.display().to_string()) })
     }
 
-    /// Every network namespace that this process can find: mounted ones (`ip netns`, container engines), those
-    /// of all processes, and those held only by a descriptor. Each is listed once, in order of inode, with the
-    /// most telling label found.
+    /// Where every network namespace is that this process can find: mounted ones (`ip netns`, container engines), those
+    /// of all processes, and those held only by a descriptor. What it could not look into it says.
     ///
-    /// Namespaces of processes which the caller may not inspect are left out: without root the list is short.
     /// Not found: namespaces held by nothing but a single thread or a socket.
     ///
     /// # Errors
     /// [`NamespaceError::List`] when `/proc` cannot be read.
+    pub fn survey() -> Result<Survey, NamespaceError> {
+        Survey::take()
+    }
+
+    /// The namespaces of a [`Namespace::survey`], all held open; what could not be looked into is left out.
+    ///
+    /// # Errors
+    /// [`NamespaceError::List`], and [`NamespaceError::Open`] for want of descriptors.
     pub fn all() -> Result<Vec<Self>, NamespaceError> {
-        list::all()
+        Survey::take()?.namespaces().collect()
     }
 
     /// The inode number that `/proc/PID/ns/net` shows. It can be reused after the namespace has ended; see

@@ -128,7 +128,7 @@ impl States {
     /// Sockets with a peer and a congestion control: all but LISTEN, CLOSE, TIME-WAIT and requests.
     pub const CONNECTED: Self = Self(1 << 1 | 1 << 2 | 1 << 4 | 1 << 5 | 1 << 8 | 1 << 9 | 1 << 11);
     /// Every state.
-    pub const ALL: Self = Self(0xfff << 1);
+    pub const ALL: Self = Self(0x1fff << 1);
 
     /// The kernel's bit mask: bit N for state N.
     pub fn bits(self) -> u32 {

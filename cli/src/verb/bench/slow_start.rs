@@ -91,7 +91,7 @@ impl Account {
 
 /// Verdicts on the flows that have ended.
 fn judged(algorithm: Algorithm) -> anyhow::Result<u64> {
-    let (all, _) = status()?;
+    let all = status()?.algorithms;
     Ok(all.into_iter().find(|one| one.algorithm == algorithm).map_or(0, |one| match one.state {
         State::Attached(state) => state.counters.outcomes.iter().sum(),
         _ => 0,

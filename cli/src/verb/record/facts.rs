@@ -35,7 +35,7 @@ pub(super) fn manifest(level: Level) -> anyhow::Result<Manifest> {
     let host: BTreeMap<String, String> =
         SYSCTLS.into_iter().filter_map(|name| Some((name.to_owned(), here.sysctl_get(name).ok()?))).collect();
     let kernel = nix::sys::utsname::uname().context("cannot ask for the kernel's release")?;
-    let (all, _) = onramp_loader::status()?;
+    let all = onramp_loader::status()?.algorithms;
     Ok(Manifest {
         schema: SCHEMA,
         onramp: env!("CARGO_PKG_VERSION").to_owned(),

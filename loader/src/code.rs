@@ -1,0 +1,85 @@
+//! Code of ours that the kernel holds, pinned or not: a control that was unregistered stays loaded for as long as a
+//! socket or a namespace's default has it, also a socket that no list of sockets shows, because it is neither connected
+//! nor listening.
+
+use std::collections::BTreeMap;
+
+use aya::maps::{MapData, MapError, MapInfo, MapType, loaded_maps};
+use libbpf_rs::{MapCore, MapFlags, MapHandle};
+
+use crate::error::Error;
+use crate::kernel::Capability;
+use crate::pins::{FLOWS, OPERATIONS, Pins};
+
+/// What the names of all controls begin with.
+const PREFIX: &[u8] = b"onramp_";
+
+/// How often the code of each control is loaded, by the control's name. `None`: this process may not ask
+/// (CAP_SYS_ADMIN).
+///
+/// # Errors
+/// [`Error::Bpf`] for want of descriptors or memory.
+pub(crate) fn loaded() -> Result<Option<BTreeMap<String, usize>>, Error> {
+    if !Capability::SysAdmin.held() {
+        return Ok(None);
+    }
+    let mut found = BTreeMap::new();
+    for map in loaded_maps() {
+        let map = match map {
+            Ok(map) => map,
+            Err(error) if gone(&error) => continue,
+            Err(error) => return Err(failed(std::io::Error::other(error).into())),
+        };
+        if map.map_type().is_ok_and(|kind| kind == MapType::StructOps)
+            && let Some(name) = control(&map)?
+        {
+            *found.entry(name).or_default() += 1;
+        }
+    }
+    Ok(Some(found))
+}
+
+/// How often the code of a control is loaded beside what is pinned; 0 where this process may not ask.
+pub(crate) fn unpinned(loaded: Option<&BTreeMap<String, usize>>, pins: &Pins) -> usize {
+    let all =
+        loaded.and_then(|loaded| loaded.get(&pins.algorithm.congestion_control())).copied().unwrap_or(0);
+    all.saturating_sub(pins.path(OPERATIONS).exists().into())
+}
+
+/// The name of the congestion control that a struct_ops map describes, if it is one of ours.
+fn control(map: &MapInfo) -> Result<Option<String>, Error> {
+    let value = match MapHandle::from_map_id(map.id())
+        .and_then(|map| map.lookup(&0u32.to_ne_bytes(), MapFlags::ANY))
+    {
+        Ok(value) => value.unwrap_or_default(),
+        Err(error) if error.kind() == libbpf_rs::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(failed(error)),
+    };
+    // The kernel's struct, of which only the name is text that begins so.
+    let at = value.windows(PREFIX.len()).position(|window| window == PREFIX);
+    Ok(at.map(|at| crate::abi::text(&value[at..])))
+}
+
+/// Whether a map has ended while the list was made.
+fn gone(error: &MapError) -> bool {
+    matches!(error, MapError::SyscallError(error) if error.io_error.kind() == std::io::ErrorKind::NotFound)
+}
+
+fn failed(source: libbpf_rs::Error) -> Error {
+    Error::Bpf { action: "list", object: "loaded struct_ops maps".into(), source, log: String::new() }
+}
+
+/// Maps with the state of flows on code that is pinned no more: those of the shells' name that are not among `pinned`
+/// (ids). None where this process may not ask, or the kernel does not say.
+pub(crate) fn older_flows(pinned: &[u32]) -> Vec<MapData> {
+    let ours = |map: &MapInfo| {
+        map.map_type().is_ok_and(|kind| kind == MapType::SkStorage)
+            && map.name_as_str() == Some(FLOWS)
+            && !pinned.contains(&map.id())
+    };
+    loaded_maps()
+        .map_while(Result::ok)
+        .filter(ours)
+        .filter_map(|map| MapData::from_id(map.id()).ok())
+        .collect()
+}
