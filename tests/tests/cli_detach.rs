@@ -253,14 +253,21 @@ fn a_default_that_is_taken_while_it_is_detached_is_given_back_too() {
     let before = host_state(&[&inside]);
     attach_as_default(&inside, "plain");
     let taken = inside.clone();
-    // Again and again, until the name is gone.
+    // Again and again, until the name is gone; whether it was given back and taken again meanwhile.
     let taker = std::thread::spawn(move || {
-        while taken.sysctl_set(DEFAULT, "onramp_plain").is_ok() {
-            std::thread::sleep(Duration::from_micros(100));
+        let mut again = false;
+        loop {
+            let given_back = taken.sysctl_get(DEFAULT).unwrap() == "reno";
+            if taken.sysctl_set(DEFAULT, "onramp_plain").is_err() {
+                return again;
+            }
+            again |= given_back;
+            std::thread::yield_now();
         }
     });
     let report = json("detach plain");
-    taker.join().unwrap();
-    assert_eq!(report["detached"][0]["defaults_restored"].as_array().unwrap().len(), 2, "{report}");
+    let again = taker.join().unwrap();
+    let restored = report["detached"][0]["defaults_restored"].as_array().unwrap().len();
+    assert!(restored > usize::from(again), "{report}");
     assert_eq!(host_state(&[&inside]), before);
 }

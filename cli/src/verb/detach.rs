@@ -249,7 +249,7 @@ fn text(report: &Report) -> String {
             );
         }
         if row.stragglers.is_empty() && row.still_loaded > 0 {
-            text += "  its code is still loaded: sockets have it that are neither connected nor listening, which no list shows; `onramp status` says it until they close\n";
+            text += "  its code is still loaded: the kernel has not freed it yet, or sockets have it that are neither connected nor listening, which no list shows; `onramp status` says it until it is gone\n";
         }
         text += &unseen_text(&row.unseen);
         if let Some(undo) = &row.undo {
