@@ -112,7 +112,10 @@ fn an_idle_restart_begins_slow_start_anew_without_ending_it() {
 #[ignore = "in a guest: make test"]
 fn a_connection_taken_over_in_mid_life_is_past_its_start() {
     let _attached = attached("plain", &[]);
-    let mut sender = Sender::connect(Wire::lay(DELAY, |_| Fate::Deliver), "reno");
+    let wire = Wire::lay(DELAY, |_| Fate::Deliver);
+    // A pause between the two sendings that is as long as a timeout would start it anew.
+    wire.sysctl("net.ipv4.tcp_slow_start_after_idle", "0");
+    let mut sender = Sender::connect(wire, "reno");
     sender.send(200_000);
     thread::sleep(DELAY * 12);
     sender.choose("onramp_plain");
