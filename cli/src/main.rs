@@ -2,6 +2,7 @@
 //!
 //! Data goes to stdout, the log to stderr. Exit codes: see [`failure`].
 
+mod ack_pairs;
 mod arguments;
 mod arm;
 mod consumer;

@@ -8,11 +8,8 @@ use aya::maps::{MapData, MapError, MapInfo, MapType, loaded_maps};
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 
 use crate::error::Error;
-use crate::kernel::Capability;
+use crate::kernel::{CONTROL_PREFIX, Capability};
 use crate::pins::{FLOWS, OPERATIONS, Pins};
-
-/// What the names of all controls begin with.
-const PREFIX: &[u8] = b"onramp_";
 
 /// How often the code of each control is loaded, by the control's name. `None`: this process may not ask
 /// (CAP_SYS_ADMIN).
@@ -56,7 +53,8 @@ fn control(map: &MapInfo) -> Result<Option<String>, Error> {
         Err(error) => return Err(failed(error)),
     };
     // The kernel's struct, of which only the name is text that begins so.
-    let at = value.windows(PREFIX.len()).position(|window| window == PREFIX);
+    let prefix = CONTROL_PREFIX.as_bytes();
+    let at = value.windows(prefix.len()).position(|window| window == prefix);
     Ok(at.map(|at| crate::abi::text(&value[at..])))
 }
 

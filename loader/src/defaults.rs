@@ -15,7 +15,7 @@ use crate::kernel;
 use crate::pins::Pins;
 
 /// Per-namespace sysctl with the default.
-pub(crate) const SYSCTL: &str = "net.ipv4.tcp_congestion_control";
+pub const SYSCTL: &str = "net.ipv4.tcp_congestion_control";
 /// Controls that every namespace may choose.
 const ALLOWED: &str = "/proc/sys/net/ipv4/tcp_allowed_congestion_control";
 /// What a namespace gets whose former default is not known or not there any more.

@@ -12,6 +12,8 @@ use crate::error::Error;
 use crate::operations;
 use crate::pins::BPFFS;
 
+/// What the names of all our controls begin with.
+pub(crate) const CONTROL_PREFIX: &str = "onramp_";
 /// BTF of the kernel.
 const VMLINUX: &str = "/sys/kernel/btf/vmlinux";
 /// `BPF_FS_MAGIC`.
@@ -46,7 +48,7 @@ impl Capability {
 }
 
 /// Whether this process may load and register congestion controls.
-pub fn may_attach() -> bool {
+pub(crate) fn may_attach() -> bool {
     Capability::SysAdmin.held() || Capability::Bpf.held() && Capability::Perfmon.held()
 }
 

@@ -37,7 +37,7 @@ mod tune;
 pub use action::Action;
 pub use attach::{AttachOptions, Attached, Base, attach, plan as plan_attach, plan_default, take_default};
 pub use buffers::{Path, buffers};
-pub use defaults::Restored;
+pub use defaults::{Restored, SYSCTL as DEFAULT_SYSCTL};
 pub use detach::{Detachable, Detached, detach, detachable, pinned, plan_detach};
 pub use doctor::{Check, Verdict, doctor};
 pub use error::{Error, Kind};
@@ -47,7 +47,7 @@ pub use onramp_algorithm as algorithm;
 pub use pins::ROOT;
 pub use rehome::Users;
 pub use run::{Leftover, Ran, clear_leftovers, run};
-pub use status::{AttachedState, Host, State, Status, consumers, status};
+pub use status::{AttachedState, Host, State, Status, attached_state, consumers, status};
 pub use tune::{Changes, ParameterSet, Tuned, parameter_sets, tune};
 
 use onramp_algorithm::Algorithm;

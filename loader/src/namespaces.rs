@@ -7,6 +7,7 @@ use onramp_net::namespace::Namespace;
 
 use crate::defaults::{self, Records, Restored, SYSCTL};
 use crate::error::Error;
+use crate::kernel::CONTROL_PREFIX;
 use crate::rehome::{self, Users};
 
 /// What all namespaces have of ours, by the control's name.
@@ -26,7 +27,7 @@ impl Sight {
         let mut sight = Self::default();
         sight.unseen = each(|namespace| {
             let name = namespace.sysctl_get(SYSCTL)?;
-            if name.starts_with("onramp_") {
+            if name.starts_with(CONTROL_PREFIX) {
                 sight.defaults.entry(name).or_default().push(namespace.to_string());
             }
             for (name, sockets) in namespace.run(rehome::count)?? {

@@ -7,6 +7,7 @@ use libbpf_rs::Iter;
 use onramp_net::sock_diag::{SockDiag, States};
 
 use crate::error::Error;
+use crate::kernel::CONTROL_PREFIX;
 use crate::open;
 
 /// Sockets of one namespace on one control.
@@ -22,7 +23,7 @@ pub struct Users {
 pub(crate) fn count() -> Result<BTreeMap<String, usize>, Error> {
     let mut counted = BTreeMap::new();
     SockDiag::open()?.dump(States::ALL, &[], |socket| {
-        if let Some(name) = socket.congestion_control.filter(|name| name.starts_with("onramp_")) {
+        if let Some(name) = socket.congestion_control.filter(|name| name.starts_with(CONTROL_PREFIX)) {
             *counted.entry(name).or_default() += 1;
         }
     })?;

@@ -51,8 +51,6 @@ pub struct AttachedState {
     pub parameter_sets: Vec<ParameterSet>,
     /// What it has seen of flows that have ended.
     pub counters: Counters,
-    /// Network namespaces whose default it is.
-    pub default_in: Vec<String>,
 }
 
 /// One algorithm that is in the kernel, or has left something there.
@@ -62,6 +60,8 @@ pub struct Status {
     pub algorithm: Algorithm,
     /// How it stands.
     pub state: State,
+    /// Network namespaces whose default it is.
+    pub default_in: Vec<String>,
     /// Open sockets on its code, by namespace; also on that of earlier attachments.
     pub users: Vec<Users>,
     /// Earlier attachments whose code is still loaded, because sockets or namespaces have it. 0 where this process may
@@ -111,7 +111,7 @@ pub fn status() -> Result<Host, Error> {
         let users = sight.users.remove(&name).unwrap_or_default();
         let default_in = sight.defaults.remove(&name).unwrap_or_default();
         let state = match (pins.exist(), registered.contains(&name)) {
-            (true, true) => match describe(&pins, default_in) {
+            (true, true) => match describe(&pins) {
                 Ok(state) => State::Attached(Box::new(state)),
                 Err(Error::OtherBuild { difference, .. }) => State::OtherBuild(difference),
                 Err(error) => return Err(error),
@@ -123,12 +123,30 @@ pub fn status() -> Result<Host, Error> {
         };
         // What is registered without our pins is its own code.
         let older_code = if matches!(state, State::Foreign) { 0 } else { older_code };
-        algorithms.push(Status { algorithm, state, users, older_code });
+        algorithms.push(Status { algorithm, state, default_in, users, older_code });
     }
     Ok(Host { algorithms, leftovers: run::leftovers()?, unseen: sight.unseen })
 }
 
-fn describe(pins: &Pins, default_in: Vec<String>) -> Result<AttachedState, Error> {
+/// How an algorithm is attached, by its pins alone: who uses it is not looked for, which takes a look into every process.
+/// `None`: it is not attached, or by another build, whose maps this one would misread.
+///
+/// # Errors
+/// [`Error::Privilege`], or maps that cannot be read.
+pub fn attached_state(algorithm: Algorithm) -> Result<Option<AttachedState>, Error> {
+    kernel::require_privilege("status")?;
+    let _lock = Lock::take()?;
+    let pins = Pins::of(algorithm);
+    if !pins.exist() || !kernel::registered()?.contains(&algorithm.congestion_control()) {
+        return Ok(None);
+    }
+    match describe(&pins) {
+        Err(Error::OtherBuild { .. }) => Ok(None),
+        described => described.map(Some),
+    }
+}
+
+fn describe(pins: &Pins) -> Result<AttachedState, Error> {
     let attachment: Attachment = pins.attachment()?;
     let owner = (attachment.owner_pid != 0)
         .then(|| (attachment.owner_pid, kernel::process_exists(attachment.owner_pid)));
@@ -142,6 +160,5 @@ fn describe(pins: &Pins, default_in: Vec<String>) -> Result<AttachedState, Error
         version: text(&attachment.version),
         parameter_sets: tune::parameter_sets(pins.algorithm)?,
         counters: pins.counters()?,
-        default_in,
     })
 }

@@ -111,6 +111,25 @@ pub fn onramp(arguments: &str) -> Ran {
     command(arguments.split_whitespace()).output().expect("onramp runs").into()
 }
 
+/// [`onramp`] in a network namespace.
+///
+/// # Panics
+/// If it cannot be started.
+pub fn inside(namespace: &Namespace, arguments: &str) -> Ran {
+    namespace.command(binary()).args(arguments.split_whitespace()).output().expect("onramp runs").into()
+}
+
+/// A command of the binary as a user who is nobody, with these capabilities, such as `+bpf,+perfmon`, if any.
+pub fn as_nobody(capabilities: &str) -> Command {
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups"]);
+    if !capabilities.is_empty() {
+        command.args(["--inh-caps", capabilities, "--ambient-caps", capabilities]);
+    }
+    command.arg(public_copy());
+    command
+}
+
 /// Runs the binary with `--json`; it must succeed.
 ///
 /// # Panics

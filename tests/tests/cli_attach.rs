@@ -4,7 +4,7 @@ use std::process::Command;
 
 use onramp_net::Namespace;
 use onramp_tests::Attachments;
-use onramp_tests::cli::{self, DEFAULT, host_state, json, onramp, state};
+use onramp_tests::cli::{self, DEFAULT, host_state, inside, json, onramp, state};
 use onramp_tests::traffic::namespace;
 
 #[test]
@@ -140,11 +140,8 @@ fn without_privilege_every_verb_that_needs_it_says_so() {
     let _attachments = Attachments::lock();
     onramp("attach search").ok();
     let before = host_state(&[]);
-    let copy = cli::public_copy();
     let as_nobody = |arguments: &str| -> cli::Ran {
-        let mut command = Command::new("setpriv");
-        command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups"]).arg(copy);
-        command.args(arguments.split(' ')).current_dir("/").output().unwrap().into()
+        cli::as_nobody("").args(arguments.split(' ')).current_dir("/").output().unwrap().into()
     };
     for arguments in [
         "attach plain",
@@ -247,10 +244,6 @@ fn namespaces_that_took_the_default_by_themselves_get_one_that_they_may_have() {
     onramp("detach fixed").ok();
     let now = copied.sysctl_get(DEFAULT).unwrap();
     assert!(["cubic", "reno"].contains(&now.as_str()), "{now}");
-}
-
-fn inside(namespace: &Namespace, arguments: &str) -> cli::Ran {
-    namespace.command(cli::binary()).args(arguments.split(' ')).output().unwrap().into()
 }
 
 #[test]

@@ -226,10 +226,7 @@ fn without_a_look_into_every_namespace_nothing_is_detached() {
     attach_as_default(&inside, "plain");
     let before = host_state(&[&inside]);
     let ambient = |capabilities: &str, arguments: &str| -> cli::Ran {
-        let mut command = Command::new("setpriv");
-        command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups"]);
-        command.args(["--inh-caps", capabilities, "--ambient-caps", capabilities]).arg(cli::public_copy());
-        command.args(arguments.split(' ')).current_dir("/").output().unwrap().into()
+        cli::as_nobody(capabilities).args(arguments.split(' ')).current_dir("/").output().unwrap().into()
     };
     let few = "+bpf,+perfmon,+dac_override";
     for arguments in ["detach plain", "detach --all", "detach plain --dry-run"] {

@@ -6,15 +6,11 @@ use std::time::{Duration, Instant};
 
 use onramp_net::Namespace;
 use onramp_tests::Attachments;
-use onramp_tests::cli::{self, DEFAULT, Ran, json, onramp};
+use onramp_tests::cli::{DEFAULT, inside, json, onramp};
 use onramp_tests::sender::Sender;
 use onramp_tests::traffic::{Transfer, eventually, namespace};
 use onramp_tests::wire::{Fate, Wire};
 use serde_json::Value;
-
-fn inside(namespace: &Namespace, arguments: &str) -> Ran {
-    namespace.command(cli::binary()).args(arguments.split_whitespace()).output().unwrap().into()
-}
 
 fn flows(namespace: &Namespace, filter: &str) -> Vec<Value> {
     let text = inside(namespace, &format!("flows --json {filter}")).ok();

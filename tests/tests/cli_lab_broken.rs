@@ -50,10 +50,7 @@ fn without_root_every_verb_of_the_lab_says_so_and_ends_with_4() {
         "lab calibrate --clock machine",
         "lab reproduce search-wifi --clock machine",
     ] {
-        let mut command = Command::new("setpriv");
-        command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups"]);
-        let ran: Ran = command
-            .arg(cli::public_copy())
+        let ran: Ran = cli::as_nobody("")
             .args(arguments.split(' '))
             .current_dir(std::env::temp_dir())
             .output()

@@ -6,7 +6,7 @@ use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use onramp_loader::abi::{ABI_VERSION, Attachment};
 use onramp_net::Namespace;
 use onramp_tests::Attachments;
-use onramp_tests::cli::{self, DEFAULT, Ran, host_state, json, onramp, state};
+use onramp_tests::cli::{DEFAULT, host_state, inside, json, onramp, state};
 use onramp_tests::traffic::{Transfer, namespace};
 use serde_json::Value;
 
@@ -25,10 +25,6 @@ fn change(path: &str, change: impl Fn(&mut [u8])) {
 
 fn write_u32(value: &mut [u8], at: usize, number: u32) {
     value[at..at + 4].copy_from_slice(&number.to_ne_bytes());
-}
-
-fn inside(namespace: &Namespace, arguments: &str) -> Ran {
-    namespace.command(cli::binary()).args(arguments.split(' ')).output().unwrap().into()
 }
 
 /// The flows of a namespace, as `flows --json` has them.

@@ -6,16 +6,13 @@ use anyhow::Context;
 use clap::Args;
 use onramp_loader::algorithm::Algorithm;
 use onramp_loader::telemetry::Level;
-use onramp_loader::{AttachOptions, Attached};
+use onramp_loader::{AttachOptions, Attached, DEFAULT_SYSCTL};
 use serde::Serialize;
 
 use super::{expire, plan};
 use crate::output::Output;
 use crate::settings::Settings;
 use crate::units;
-
-/// Sysctl with a network namespace's default.
-const DEFAULT: &str = "net.ipv4.tcp_congestion_control";
 
 /// Attach an algorithm: load it, register its congestion control and pin it
 ///
@@ -117,7 +114,7 @@ impl Attach {
         let report = DefaultReport {
             algorithm: algorithm.name(),
             congestion_control: algorithm.congestion_control(),
-            undo: replaced_default.as_ref().map(|before| format!("sysctl -w {DEFAULT}={before}")),
+            undo: replaced_default.as_ref().map(|before| format!("sysctl -w {DEFAULT_SYSCTL}={before}")),
             replaced_default,
         };
         output.report(&report, || default_text(&report))?;

@@ -3,7 +3,9 @@
 use clap::Args;
 use onramp_loader::algorithm::Algorithm;
 use onramp_loader::telemetry::Level;
-use onramp_loader::{Action, AttachedState, Base, Detachable, Detached, Error, Host, Leftover, State, Users};
+use onramp_loader::{
+    Action, AttachedState, Base, DEFAULT_SYSCTL, Detachable, Detached, Error, Host, Leftover, Users,
+};
 use onramp_net::Namespace;
 use serde::Serialize;
 
@@ -175,11 +177,9 @@ fn planned(algorithm: Algorithm, leave_sockets: bool) -> Result<Vec<Action>, Err
 
 /// The command that attaches it as it is attached now; `None`: it is not, or by another build.
 fn undo(algorithm: Algorithm) -> Option<String> {
-    let found =
-        onramp_loader::status().ok()?.algorithms.into_iter().find(|one| one.algorithm == algorithm)?;
-    let State::Attached(state) = found.state else { return None };
+    let state = onramp_loader::attached_state(algorithm).ok()??;
     // Elsewhere it has to be asked for there.
-    let here = Namespace::current().and_then(|here| here.sysctl_get("net.ipv4.tcp_congestion_control"));
+    let here = Namespace::current().and_then(|here| here.sysctl_get(DEFAULT_SYSCTL));
     let default_here = here.is_ok_and(|name| name == algorithm.congestion_control());
     Some(command(algorithm, &state, default_here, now_us()))
 }
@@ -301,7 +301,6 @@ mod tests {
                 telemetry_max: options.telemetry_max,
             }],
             counters: Counters::default(),
-            default_in: Vec::new(),
         }
     }
 

@@ -1,11 +1,9 @@
 //! `onramp list`.
 
-use std::collections::HashMap;
-
 use clap::Args;
 use onramp_loader::abi::FlowHeader;
 use onramp_loader::algorithm::{self, Algorithm, Parameter};
-use onramp_loader::{Base, State, kernel};
+use onramp_loader::kernel;
 use serde::Serialize;
 
 use crate::output::Output;
@@ -73,8 +71,7 @@ impl List {
             None => algorithm::all().collect(),
         };
         let registered = kernel::registered()?;
-        let bases = bases();
-        let row = |algorithm: Algorithm| describe(algorithm, &registered, &bases);
+        let row = |algorithm: Algorithm| describe(algorithm, &registered);
         let listing = Listing { algorithms: algorithms.into_iter().map(row).collect() };
         output.data(&listing, || {
             listing.algorithms.iter().map(|row| text(row, output)).collect::<Vec<_>>().join("\n")
@@ -83,24 +80,16 @@ impl List {
     }
 }
 
-/// Bases of what is attached, as far as this process may know.
-fn bases() -> HashMap<&'static str, Base> {
-    let all = if kernel::may_attach() { onramp_loader::status().ok() } else { None };
-    let base = |one: onramp_loader::Status| match one.state {
-        State::Attached(state) => Some((one.algorithm.name(), state.base)),
-        _ => None,
-    };
-    all.map_or_else(HashMap::new, |host| host.algorithms.into_iter().filter_map(base).collect())
-}
-
-fn describe(algorithm: Algorithm, registered: &[String], bases: &HashMap<&str, Base>) -> Row {
+fn describe(algorithm: Algorithm, registered: &[String]) -> Row {
     let congestion_control = algorithm.congestion_control();
+    // As far as this process may know.
+    let state = onramp_loader::attached_state(algorithm).ok().flatten();
     Row {
         name: algorithm.name(),
         about: algorithm.about(),
         source: algorithm.source(),
         attached: registered.contains(&congestion_control),
-        base: bases.get(algorithm.name()).map(|base| base.name()),
+        base: state.map(|state| state.base.name()),
         congestion_control,
         state_bytes: algorithm.state_size(),
         header_bytes: size_of::<FlowHeader>(),

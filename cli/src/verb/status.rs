@@ -119,7 +119,7 @@ impl Status {
 }
 
 fn row(status: onramp_loader::Status) -> Row {
-    let onramp_loader::Status { algorithm, state, users, older_code } = status;
+    let onramp_loader::Status { algorithm, state, default_in, users, older_code } = status;
     let name = algorithm.name();
     let (state, explanation, attached) = match state {
         State::OtherBuild(difference) => {
@@ -133,7 +133,7 @@ fn row(status: onramp_loader::Status) -> Row {
             let explanation = dead.then(|| {
                 format!("attached for a run that has died: `onramp detach {name}` (or --all) clears it")
             });
-            ("attached", explanation, Some(attached(algorithm, *state)))
+            ("attached", explanation, Some(attached(algorithm, *state, default_in)))
         }
         State::Interrupted => {
             let explanation = format!(
@@ -167,7 +167,7 @@ fn sockets(users: Users) -> Sockets {
     Sockets { namespace: users.namespace, sockets: users.sockets }
 }
 
-fn attached(algorithm: Algorithm, state: AttachedState) -> Attached {
+fn attached(algorithm: Algorithm, state: AttachedState, default_in: Vec<String>) -> Attached {
     let Counters { flows_started, flows_adopted, flows_ended, flows_without_state, undone, exits, outcomes } =
         state.counters;
     let reasons = ExitReason::ALL.into_iter().zip(exits.into_iter().skip(1));
@@ -181,7 +181,7 @@ fn attached(algorithm: Algorithm, state: AttachedState) -> Attached {
         expires_at_us: state.expires_at_us,
         owner_pid: state.owner.map(|(pid, _)| pid),
         owner_alive: state.owner.map(|(_, alive)| alive),
-        default_in: state.default_in,
+        default_in,
         parameter_sets: state.parameter_sets.into_iter().map(set).collect(),
         flows_started,
         flows_adopted,

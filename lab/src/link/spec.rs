@@ -160,10 +160,7 @@ impl LinkSpec {
             Some(AqmSpec::Policer { rate_bps, .. }) => self.forward.rate_bps.min(rate_bps),
             _ => self.forward.rate_bps,
         };
-        let others_bps = match self.forward.cross {
-            Some(CrossSpec::Constant { rate_bps, .. } | CrossSpec::Poisson { rate_bps, .. }) => rate_bps,
-            None => 0,
-        };
+        let others_bps = self.forward.cross.as_ref().map_or(0, CrossSpec::rate_bps);
         rate_bps.saturating_sub(others_bps).max(1)
     }
 

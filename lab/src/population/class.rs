@@ -12,7 +12,7 @@ use crate::link::spec::within;
 #[serde(deny_unknown_fields)]
 pub struct Class {
     /// How many paths are of this class, beside the other classes' weights, 0.001 to 1000.
-    #[serde(default = "one")]
+    #[serde(default = "super::distribution::one")]
     pub weight: f64,
     /// Rate of the bottleneck, bit/s, counting IP packets, 1000 to 10 000 000 000. That of the policer where there is one.
     pub rate_bps: Distribution,
@@ -57,10 +57,6 @@ pub struct Class {
     /// Share of the available rate that blocks need, 0.01 to 2.
     #[serde(default = "constant_half")]
     pub block_load: Distribution,
-}
-
-fn one() -> f64 {
-    1.0
 }
 
 fn zero() -> Distribution {

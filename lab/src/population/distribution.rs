@@ -46,7 +46,7 @@ struct Table {
     chance: f64,
 }
 
-fn one() -> f64 {
+pub(super) fn one() -> f64 {
     1.0
 }
 

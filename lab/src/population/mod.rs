@@ -44,14 +44,6 @@ pub struct Population {
 /// What can be wrong with a population.
 #[derive(Debug, Error)]
 pub enum PopulationError {
-    /// The file cannot be read.
-    #[error("cannot read population {path}: {source}")]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: std::io::Error,
-    },
     /// The text is not a population.
     #[error("population {path} cannot be parsed: {source}")]
     Parse {
@@ -71,17 +63,6 @@ pub enum PopulationError {
 }
 
 impl Population {
-    /// Reads and checks a file.
-    ///
-    /// # Errors
-    /// [`PopulationError`] naming the file and the key.
-    pub fn load(path: impl AsRef<FilePath>) -> Result<Self, PopulationError> {
-        let path = path.as_ref();
-        let text = std::fs::read_to_string(path)
-            .map_err(|source| PopulationError::Read { path: path.into(), source })?;
-        Self::parse(&text, path)
-    }
-
     /// Checks the text of a population. `path` is what errors call it.
     ///
     /// # Errors

@@ -5,7 +5,6 @@ use onramp_lab::profile::Profile;
 use onramp_loader::abi::FlowHeader;
 use onramp_loader::algorithm::{self, Algorithm};
 use onramp_loader::cost::{Callback, RunStatistics, callbacks};
-use onramp_loader::{State, status};
 use serde::Serialize;
 
 use super::median;
@@ -91,11 +90,8 @@ impl Account {
 
 /// Verdicts on the flows that have ended.
 fn judged(algorithm: Algorithm) -> anyhow::Result<u64> {
-    let all = status()?.algorithms;
-    Ok(all.into_iter().find(|one| one.algorithm == algorithm).map_or(0, |one| match one.state {
-        State::Attached(state) => state.counters.outcomes.iter().sum(),
-        _ => 0,
-    }))
+    let state = onramp_loader::attached_state(algorithm)?;
+    Ok(state.map_or(0, |state| state.counters.outcomes.iter().sum()))
 }
 
 /// Transfers of every algorithm over the link, in turns, while the kernel counts.

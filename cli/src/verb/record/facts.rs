@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use anyhow::Context;
 use nix::time::{ClockId, clock_gettime};
+use onramp_loader::algorithm::{self, Algorithm};
 use onramp_loader::telemetry::Level;
-use onramp_loader::{State, Status};
+use onramp_loader::{AttachedState, DEFAULT_SYSCTL};
 use onramp_net::Namespace;
 use onramp_recording::{Attached, Manifest, SCHEMA};
 
@@ -16,7 +17,7 @@ const SYSCTLS: [&str; 13] = [
     "net.core.default_qdisc",
     "net.core.rmem_max",
     "net.core.wmem_max",
-    "net.ipv4.tcp_congestion_control",
+    DEFAULT_SYSCTL,
     "net.ipv4.tcp_ecn",
     "net.ipv4.tcp_no_metrics_save",
     "net.ipv4.tcp_notsent_lowat",
@@ -35,7 +36,11 @@ pub(super) fn manifest(level: Level) -> anyhow::Result<Manifest> {
     let host: BTreeMap<String, String> =
         SYSCTLS.into_iter().filter_map(|name| Some((name.to_owned(), here.sysctl_get(name).ok()?))).collect();
     let kernel = nix::sys::utsname::uname().context("cannot ask for the kernel's release")?;
-    let all = onramp_loader::status()?.algorithms;
+    let mut algorithms = Vec::new();
+    for algorithm in algorithm::all() {
+        let state = onramp_loader::attached_state(algorithm)?;
+        algorithms.extend(state.iter().flat_map(|state| attached(algorithm, state)));
+    }
     Ok(Manifest {
         schema: SCHEMA,
         onramp: env!("CARGO_PKG_VERSION").to_owned(),
@@ -45,15 +50,14 @@ pub(super) fn manifest(level: Level) -> anyhow::Result<Manifest> {
         started_monotonic_us: monotonic.tv_sec() as u64 * 1_000_000 + monotonic.tv_nsec() as u64 / 1_000,
         kernel: kernel.release().to_string_lossy().into_owned(),
         host,
-        algorithms: all.iter().flat_map(attached).collect(),
+        algorithms,
         ..Manifest::default()
     })
 }
 
-fn attached(status: &Status) -> Vec<Attached> {
-    let State::Attached(state) = &status.state else { return Vec::new() };
+fn attached(algorithm: Algorithm, state: &AttachedState) -> Vec<Attached> {
     let set = |set: &onramp_loader::ParameterSet| Attached {
-        algorithm: status.algorithm.name().to_owned(),
+        algorithm: algorithm.name().to_owned(),
         profile: set.profile.clone(),
         base: state.base.name().to_owned(),
         generation: set.generation,

@@ -1,6 +1,7 @@
 //! Pictures of what some algorithms keep: SEARCH's bins and norm, BEST's ACK pairs, HyStart++'s phase.
 
 use super::model::Flow;
+use crate::ack_pairs::rates_bps;
 use crate::units::{show_bytes, show_rate};
 
 /// Lines of text, and bars below them.
@@ -16,9 +17,6 @@ const BAR: u32 = 25;
 /// Thresholds of the two forms where none is set (Chung et al. 2024).
 const SEARCH_SENT_PCT: u64 = 26;
 const SEARCH_DELIVERED_PCT: u64 = 35;
-/// bpf/algorithm/ack_pairs.h: picoseconds of a second, and what stands for a pair that is not there yet.
-const PICOSECONDS: u64 = 1_000_000_000_000;
-const NO_PAIR: u32 = u32::MAX;
 
 /// Of the flow's algorithm, if there is one.
 pub(super) fn picture(flow: &Flow) -> Option<Picture> {
@@ -70,8 +68,7 @@ fn bar(norm: u64, threshold: u64) -> String {
 
 fn best(flow: &Flow) -> Option<Picture> {
     let pairs = flow.export("pairs")?;
-    let rates: Vec<u64> =
-        pairs.iter().filter(|pair| **pair != NO_PAIR).map(|pair| bits_per_second(*pair)).collect();
+    let rates: Vec<u64> = rates_bps(pairs).collect();
     let estimate = u64::from(flow.value("estimate").unwrap_or(0)) * 8_000;
     let mut lines = vec![format!("by a round {}", show_rate(estimate))];
     lines.push(match (rates.iter().min(), rates.iter().max()) {
@@ -79,11 +76,6 @@ fn best(flow: &Flow) -> Option<Picture> {
         _ => "no ACK pair in this round".into(),
     });
     Some(Picture { title: "rates of ACK pairs".into(), lines, bars: rates })
-}
-
-/// Of a pair, kept as picoseconds per byte.
-fn bits_per_second(pair: u32) -> u64 {
-    8 * PICOSECONDS / u64::from(pair.max(1))
 }
 
 fn hystartpp(flow: &Flow) -> Option<Picture> {
@@ -113,11 +105,5 @@ mod tests {
         assert_eq!(bar(20, 26), "█████░|░░░░░░░░░░░░░░░░░░");
         assert_eq!(bar(40, 26), "██████|███░░░░░░░░░░░░░░░");
         assert_eq!(bar(400, 100), "████████████████████████|");
-    }
-
-    #[test]
-    fn a_pair_is_a_rate() {
-        assert_eq!(bits_per_second(80_000), 100_000_000);
-        assert_eq!(bits_per_second(0), 8 * PICOSECONDS);
     }
 }

@@ -27,6 +27,12 @@ pub enum CrossSpec {
 }
 
 impl CrossSpec {
+    /// Rate on average, bit/s.
+    pub fn rate_bps(&self) -> u64 {
+        let (Self::Constant { rate_bps, .. } | Self::Poisson { rate_bps, .. }) = self;
+        *rate_bps
+    }
+
     pub(super) fn validate(&self, key: &str) -> Result<(), RangeError> {
         let (Self::Constant { rate_bps, packet_bytes } | Self::Poisson { rate_bps, packet_bytes }) = self;
         within(format!("{key}.rate_bps"), *rate_bps, RATES_BPS)?;

@@ -93,10 +93,7 @@ impl RunRow {
                 _ => 0,
             },
             return_rate_bps: link.back.rate_bps,
-            cross_bps: match link.forward.cross {
-                Some(CrossSpec::Constant { rate_bps, .. } | CrossSpec::Poisson { rate_bps, .. }) => rate_bps,
-                None => 0,
-            },
+            cross_bps: link.forward.cross.as_ref().map_or(0, CrossSpec::rate_bps),
             loss_ppb: (link.forward.loss.as_ref().map_or(0.0, LossSpec::share) * 1e9).round() as u64,
             source: source(path.source).into(),
             bytes: path.bytes,

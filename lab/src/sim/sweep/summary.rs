@@ -8,6 +8,8 @@ use sha2::{Digest as _, Sha256};
 
 use super::{RunRow, front};
 use crate::digest::hex;
+use crate::emulator::MTU;
+use crate::host::HEADER_BYTES;
 use crate::sim::ORACLE;
 use crate::stats::Quantiles;
 
@@ -19,6 +21,9 @@ const NEAR: f64 = 1.02;
 const LOSSES: f64 = 1.25;
 /// … so many segments.
 const FEW_LOSSES: f64 = 50.0;
+/// Bytes of the packets that the hosts of every path send, and what a full one carries.
+const PACKET_BYTES: u64 = MTU as u64;
+const MSS: u64 = PACKET_BYTES - HEADER_BYTES as u64;
 /// Paths that are named for each arm.
 const WORST: usize = 5;
 
@@ -199,8 +204,7 @@ fn arm(name: &str, runs: &[Placed<'_>]) -> ArmSummary {
         };
         (name.to_owned(), summary)
     };
-    // The hosts' packets are full ones of 1500 bytes.
-    let segments: u64 = runs.iter().map(|run| run.row.bytes.div_ceil(1_448)).sum();
+    let segments: u64 = runs.iter().map(|run| run.row.bytes.div_ceil(MSS)).sum();
     let mut worst: Vec<_> = runs.iter().filter(|run| run.row.arm != run.best.arm).collect();
     worst.sort_by(|one, other| other.time.total_cmp(&one.time).then(one.row.path.cmp(&other.row.path)));
     ArmSummary {
@@ -264,7 +268,7 @@ impl Worst {
             best: run.best.arm.to_string(),
             retransmitted_segments: row.retransmitted_segments,
             exit: row.exit.to_string(),
-            exit_bdp: row.exit_window_bytes as f64 / 1_448.0 * 1_500.0 / bdp_bytes.max(1.0),
+            exit_bdp: row.exit_window_bytes as f64 / MSS as f64 * PACKET_BYTES as f64 / bdp_bytes.max(1.0),
             about,
         }
     }

@@ -11,14 +11,12 @@ use onramp_lab::reproduce::RoundRates;
 use onramp_loader::abi::FlowHeader;
 use onramp_loader::algorithm;
 
+use crate::ack_pairs::rates_bps;
+
 /// Rates of ACK pairs of a trial's flows, beside its results.
 pub(in crate::verb::lab) const PAIRS: &str = "pairs.json";
 /// The algorithm that keeps them.
 const ALGORITHM: &str = "best";
-/// Picoseconds of a second: a pair is kept as picoseconds per byte (`bpf/algorithm/ack_pairs.h`) ...
-const PICOSECONDS: f64 = 1e12;
-/// ... and this stands for one that is not there yet.
-const NO_PAIR: u32 = u32::MAX;
 /// Connections that have sent less are not the download's.
 const DOWNLOAD_BYTES: u64 = 1_000_000;
 
@@ -76,18 +74,14 @@ fn look(sight: &Sight<'_>, seen: &mut HashMap<u64, Seen>) {
     // No two connections begin in one microsecond.
     let flow = seen.entry(header.start_us).or_default();
     flow.bytes_sent = flow.bytes_sent.max(sight.info.bytes_sent);
-    if let (Some(round), true) = (rounds.first(), pairs.iter().any(|pair| *pair != NO_PAIR)) {
+    if let (Some(round), true) = (rounds.first(), rates_bps(pairs).next().is_some()) {
         flow.rounds.insert(*round, pairs.clone());
     }
 }
 
-/// Rates of pairs, each counted once, ascending.
+/// Rates of pairs, bytes per second, each counted once, ascending.
 fn bins(pairs: &[u32]) -> Vec<(f64, u32)> {
-    let mut rates: Vec<f64> = pairs
-        .iter()
-        .filter(|pair| **pair != NO_PAIR)
-        .map(|pair| (PICOSECONDS / f64::from((*pair).max(1))).round())
-        .collect();
+    let mut rates: Vec<f64> = rates_bps(pairs).map(|rate| (rate as f64 / 8.0).round()).collect();
     rates.sort_by(f64::total_cmp);
     rates.into_iter().map(|rate| (rate, 1)).collect()
 }
@@ -98,7 +92,7 @@ mod tests {
 
     #[test]
     fn pairs_are_rates_and_those_that_are_not_there_are_none() {
-        assert_eq!(bins(&[50_000, NO_PAIR, 100_000, NO_PAIR]), [(10_000_000.0, 1), (20_000_000.0, 1)]);
+        assert_eq!(bins(&[50_000, u32::MAX, 100_000, u32::MAX]), [(10_000_000.0, 1), (20_000_000.0, 1)]);
     }
 
     #[test]
