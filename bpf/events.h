@@ -171,7 +171,7 @@ struct loss_event {
 	struct event event;
 	struct loss_told told;
 };
-_Static_assert(sizeof(struct loss_event) == 56 + 80 + 16, "loss_event is part of the ABI");
+_Static_assert(sizeof(struct loss_event) == 56 + 88 + 16, "loss_event is part of the ABI");
 
 /* The congestion state (enum tcp_ca_state) changes. */
 struct state_told {
@@ -218,6 +218,6 @@ struct ack_event {
 	struct event event;
 	struct ack_told told;
 };
-_Static_assert(sizeof(struct ack_event) == 56 + 80 + 32 + 16, "ack_event is part of the ABI");
+_Static_assert(sizeof(struct ack_event) == 56 + 88 + 32 + 16, "ack_event is part of the ABI");
 
 #endif

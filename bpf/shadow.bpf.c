@@ -129,6 +129,8 @@ static __noinline void look(struct tcp_sock *tp, struct glimpse *glimpse)
 			 (BPF_CORE_READ_BITFIELD(tp, rate_app_limited) ? ACK_RATE_APP_LIMITED : 0) |
 			 (BPF_CORE_READ_BITFIELD(tp, is_cwnd_limited) ? ACK_CWND_LIMITED : 0) |
 			 (sk->sk_pacing_status != SK_PACING_NONE ? ACK_PACED : 0);
+	glimpse->receiver_clock = tp->rx_opt.rcv_tsval;
+	glimpse->unused = 0;
 	glimpse->ecn = tp->ecn_flags & TCP_ECN_OK;
 	for (u32 i = 0; i < sizeof(glimpse->control); i++)
 		glimpse->control[i] = ops->name[i];

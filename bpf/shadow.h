@@ -43,6 +43,8 @@ struct glimpse {
 	u32 gso_max_size; /* bytes */
 	u32 flags;	  /* enum ack_flag */
 	u32 ecn;	  /* 1: the connection uses ECN */
+	u32 receiver_clock; /* of the newest segment with timestamps, in the peer's ticks; 0: none */
+	u32 unused;
 	u32 netns;	  /* inode of the network namespace */
 	u32 local[4];	  /* network order, IPv4 mapped into IPv6 */
 	u32 remote[4];	  /* likewise */
@@ -50,7 +52,7 @@ struct glimpse {
 	u16 remote_port;
 	u8 control[16]; /* name of the congestion control, NUL padded */
 };
-_Static_assert(sizeof(struct glimpse) == 192, "no implicit padding");
+_Static_assert(sizeof(struct glimpse) == 200, "no implicit padding");
 
 /* What came of all flows. */
 struct glimpse_counts {

@@ -55,6 +55,8 @@ struct ack {
 	u32 mss;	       /* bytes, never 0 */
 	u32 gso_max_size;      /* bytes, largest burst handed to the device at once */
 	u32 flags;	       /* enum ack_flag */
+	u32 receiver_clock;    /* of the receiver when it acknowledged, its own ticks (RFC 7323: TSval); 0: not told */
+	u32 unused;
 };
 
 /* How the window grows on this ACK. */

@@ -84,6 +84,16 @@ static __always_inline void pacing_round(struct pacing *pacing, u64 rate, bool s
 	pacing->estimate = (u32)(next / 1000);
 }
 
+/* The rate of a flow that is not spaced yet, bytes per second; 0: as the host has it. */
+static __always_inline u64 pacing_young(const struct ack *ack)
+{
+	u64 window = min_u64((u64)ack->cwnd * ack->mss, PACING_BYTES_MAX);
+
+	if (!(ack->flags & ACK_PACED) || !ack->min_rtt_us)
+		return 0;
+	return min_u64(window * 1000000 / ack->min_rtt_us, PACING_RATE_MAX) * PACING_YOUNG_WINDOWS;
+}
+
 /* The rate until the next ACK, bytes per second; 0: as the host has it. */
 static __always_inline u64 pacing_rate(struct pacing *pacing, u64 gain_pct, const struct ack *ack)
 {
@@ -93,11 +103,8 @@ static __always_inline u64 pacing_rate(struct pacing *pacing, u64 gain_pct, cons
 
 	if (estimate && !pacing->spaced)
 		pacing->spaced = window * PACING_FROM_PART >= path;
-	if (!pacing->spaced) {
-		if (!(ack->flags & ACK_PACED) || !ack->min_rtt_us)
-			return 0;
-		return min_u64(window * 1000000 / ack->min_rtt_us, PACING_RATE_MAX) * PACING_YOUNG_WINDOWS;
-	}
+	if (!pacing->spaced)
+		return pacing_young(ack);
 	if (window * 2 < path)
 		gain_pct = max_u64(gain_pct, PACING_PROBE_PCT);
 	return max_u64(estimate * gain_pct / 100, 1);

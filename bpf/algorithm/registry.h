@@ -11,6 +11,7 @@
 #include "hystartpp.h"
 #include "inflight.h"
 #include "plain.h"
+#include "ramp.h"
 #include "search.h"
 #include "spacing.h"
 #include "threshold.h"
@@ -28,6 +29,8 @@
 	  "Barakat et al. 1999, first proposition")                                                                    \
 	X(spacing, SPACING, "spaces what slow start sends at the rate of the bottleneck",                              \
 	  "Barakat et al. 1999, second proposition")                                                                   \
-	X(inflight, INFLIGHT, "holds the window to what the path holds by a running estimate", "Gotta et al. 2006")
+	X(inflight, INFLIGHT, "holds the window to what the path holds by a running estimate", "Gotta et al. 2006")    \
+	X(ramp, RAMP, "leaves when an estimate that fits every path says that the path is full",                       \
+	  "docs/algorithms/ramp.md")
 
 #endif

@@ -138,6 +138,10 @@ struct minmax {
 	struct minmax_sample s[3];
 };
 
+struct tcp_options_received {
+	u32 rcv_tsval; /* of the newest segment that had timestamps; 0: none did */
+};
+
 struct tcp_sock {
 	u64 tcp_mstamp;	     /* us */
 	u64 tcp_clock_cache; /* ns, as is the next */
@@ -159,6 +163,7 @@ struct tcp_sock {
 	u32 retrans_out;
 	u32 delivered;
 	u32 app_limited;
+	struct tcp_options_received rx_opt;
 	u8 ecn_flags;
 	u8 is_cwnd_limited : 1;
 	u8 rate_app_limited : 1;

@@ -53,6 +53,8 @@ static __always_inline void describe(struct sock *sk, const struct ack_sample *s
 		     (BPF_CORE_READ_BITFIELD(tp, rate_app_limited) ? ACK_RATE_APP_LIMITED : 0) |
 		     (BPF_CORE_READ_BITFIELD(tp, is_cwnd_limited) ? ACK_CWND_LIMITED : 0) |
 		     (sk->sk_pacing_status != SK_PACING_NONE ? ACK_PACED : 0);
+	ack->receiver_clock = tp->rx_opt.rcv_tsval;
+	ack->unused = 0;
 }
 
 static __always_inline void fill_record(struct exit_record *record, u64 start_us, const struct ack *ack, u32 reason)

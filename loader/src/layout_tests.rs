@@ -117,7 +117,7 @@ fn rust_and_c_lay_out_glimpses_alike() {
     let ours = [
         (
             "glimpse",
-            offsets!(Glimpse: time_ns, flow, bytes_acked, bytes_sent, bytes_retransmitted, pacing_rate, kind, sequence, under_way, state, new_state, snd_una, snd_nxt, rcv_nxt, cwnd, ssthresh, mss, srtt, min_rtt_us, rack_rtt_us, packets_out, sacked_out, lost_out, retrans_out, delivered, gso_max_size, flags, ecn, netns, local, remote, local_port, remote_port, control),
+            offsets!(Glimpse: time_ns, flow, bytes_acked, bytes_sent, bytes_retransmitted, pacing_rate, kind, sequence, under_way, state, new_state, snd_una, snd_nxt, rcv_nxt, cwnd, ssthresh, mss, srtt, min_rtt_us, rack_rtt_us, packets_out, sacked_out, lost_out, retrans_out, delivered, gso_max_size, flags, ecn, receiver_clock, unused, netns, local, remote, local_port, remote_port, control),
         ),
         ("glimpse_counts", offsets!(Counts: flows, lost, under_way, unfollowed)),
     ];

@@ -100,6 +100,8 @@ table! {
         gso_max_size: u32,
         /// bits: 1 application limited, 2 rate sample application limited, 4 window limited, 8 paced
         flags: u32,
+        /// the receiver's clock when it acknowledged, in its own ticks (RFC 7323: TSval); 0: not told
+        receiver_clock: u32,
         /// name of the verdict
         verdict_outcome: Text,
         /// 0: as the base, 1: by `verdict_growth_limit` at most
@@ -265,6 +267,7 @@ impl AckRow {
             mss: ack.mss,
             gso_max_size: ack.gso_max_size,
             flags: ack.flags,
+            receiver_clock: ack.receiver_clock,
             verdict_outcome: outcome,
             verdict_growth: verdict.growth,
             verdict_growth_limit: verdict.growth_limit,

@@ -92,7 +92,8 @@ fn fill(batch: &Batch<AckRow>, samples: &mut Vec<Sample>, verdicts: &mut Vec<Ver
     columns!(samples, word, "bytes_outstanding" => ack.bytes_outstanding, "delivered" => ack.delivered,
         "acked" => ack.acked, "smoothed_rtt_us" => ack.smoothed_rtt_us, "min_rtt_us" => ack.min_rtt_us,
         "cwnd" => ack.cwnd, "ssthresh" => ack.ssthresh, "in_flight" => ack.in_flight, "mss" => ack.mss,
-        "gso_max_size" => ack.gso_max_size, "flags" => ack.flags, "slow_starts" => slow_starts,
+        "gso_max_size" => ack.gso_max_size, "flags" => ack.flags,
+        "receiver_clock" => ack.receiver_clock, "slow_starts" => slow_starts,
         "generation" => generation, "sequence" => sequence);
     for (sample, asked) in samples.iter_mut().zip(word("asked")) {
         sample.event = if asked == 0 { Event::NotAsked } else { Event::Asked };

@@ -101,6 +101,7 @@ static void take_wild_ack(struct ack *ack, struct input *input)
 		.mss = (u32)take_within(input, 1, ~0U),
 		.gso_max_size = (u32)take_number(input),
 		.flags = (u32)take_number(input),
+		.receiver_clock = (u32)take_number(input),
 	};
 }
 

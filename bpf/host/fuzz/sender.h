@@ -85,6 +85,8 @@ static void sender_is_acknowledged(struct sender *sender, struct arrival arrival
 	ack->bytes_acked += (u64)ack->acked * ack->mss;
 	ack->bytes_outstanding -= ack->acked * ack->mss;
 	ack->flags = arrival.flags < 16 ? arrival.flags : ACK_CWND_LIMITED;
+	/* It was sent somewhere within the last RTT, in ticks of a millisecond. */
+	ack->receiver_clock = (u32)((ack->now_us - sender->rtt_us / 2 * (arrival.pause & 1)) / 1000);
 	ack->rtt_us = -1;
 	if (arrival.rtt == 255)
 		return;

@@ -36,6 +36,10 @@ pub struct Ack {
     pub gso_max_size: u32,
     /// Bits of [`ack_flag`].
     pub flags: u32,
+    /// The receiver's clock when it acknowledged, in its own ticks (RFC 7323: TSval); 0: not told.
+    pub receiver_clock: u32,
+    /// For the alignment.
+    pub unused: u32,
 }
 
 /// Bits of [`Ack::flags`].

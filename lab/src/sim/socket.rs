@@ -59,6 +59,8 @@ pub struct Socket {
     pub bytes_acked: u64,
     /// Bytes sent, each counted once.
     pub bytes_sent: u64,
+    /// The receiver's clock in the newest acknowledgment, milliseconds.
+    pub receiver_ms: u32,
     /// Round-trip times.
     pub round_trip: RoundTrip,
     /// Rate at which data may leave, bytes per second: computed on each acknowledgment, or set by the control.
@@ -90,6 +92,7 @@ impl Socket {
             max_packets_out: 0,
             bytes_acked: 0,
             bytes_sent: 0,
+            receiver_ms: 0,
             round_trip: RoundTrip::default(),
             pacing_rate: 0,
             paced: false,

@@ -204,5 +204,7 @@ fn describe(before: &Glimpse, after: &Glimpse, delivered: u32) -> Ack {
         mss: before.mss.max(1),
         gso_max_size: before.gso_max_size,
         flags: before.flags,
+        receiver_clock: after.receiver_clock,
+        unused: 0,
     }
 }

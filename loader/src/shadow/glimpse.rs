@@ -53,6 +53,8 @@ pub struct Glimpse {
     pub(crate) gso_max_size: u32,
     pub(crate) flags: u32,
     pub(crate) ecn: u32,
+    pub(crate) receiver_clock: u32,
+    pub(crate) unused: u32,
     pub(crate) netns: u32,
     pub(crate) local: [u8; 16],
     pub(crate) remote: [u8; 16],
@@ -75,7 +77,7 @@ pub struct Counts {
     pub unfollowed: u64,
 }
 
-const _: () = assert!(size_of::<Glimpse>() == 192);
+const _: () = assert!(size_of::<Glimpse>() == 200);
 const _: () = assert!(size_of::<Counts>() == 32);
 
 impl Counts {

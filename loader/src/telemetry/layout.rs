@@ -212,10 +212,10 @@ const _: () = assert!(size_of::<End>() == 56 + 40 + 280);
 const _: () = assert!(size_of::<Exit>() == 56 + 48 + 48);
 const _: () = assert!(size_of::<Round>() == 56 + 56);
 const _: () = assert!(size_of::<Of<UndoTold>>() == 56 + 16);
-const _: () = assert!(size_of::<Of<LossTold>>() == 56 + 80 + 16);
+const _: () = assert!(size_of::<Of<LossTold>>() == 56 + 88 + 16);
 const _: () = assert!(size_of::<Of<StateTold>>() == 56 + 32);
 const _: () = assert!(size_of::<Of<RestartTold>>() == 56 + 16);
-const _: () = assert!(size_of::<Of<AckTold>>() == 56 + 80 + 32 + 16);
+const _: () = assert!(size_of::<Of<AckTold>>() == 56 + 88 + 32 + 16);
 
 /// Implemented by the structures above that come out of a ring.
 ///

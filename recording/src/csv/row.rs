@@ -153,7 +153,8 @@ fn set(ack: &mut Ack, field: &str, text: &str) -> Result<(), String> {
         in_flight,
         mss,
         gso_max_size,
-        flags
+        flags,
+        receiver_clock
     );
     Ok(())
 }

@@ -35,6 +35,8 @@ pub fn arbitrary_ack(random: &mut Random) -> Ack {
         flags: if random.once_in(2) { 0 } else { number(random) as u32 },
         gso_max_size: number(random) as u32,
         pacing_rate: number(random),
+        receiver_clock: number(random) as u32,
+        unused: 0,
     }
 }
 

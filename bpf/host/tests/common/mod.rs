@@ -15,11 +15,13 @@ pub mod pair_model;
 pub mod pair_traffic;
 pub mod pairs;
 pub mod ramp;
+pub mod ramp_model;
 pub mod random;
 pub mod rounds;
 pub mod settings;
 pub mod spacing_model;
 pub mod traffic;
+pub mod ways_back;
 
 use onramp_algorithm::{Ack, Flow, Parameters, Verdict, find};
 

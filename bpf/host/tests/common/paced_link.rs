@@ -87,8 +87,8 @@ struct Sender<'a> {
     path: &'a Path,
     segments: u64,
     random: Random,
-    /// Departure and ACK of what is in flight, nanoseconds.
-    flight: VecDeque<(u64, u64)>,
+    /// Departure and ACK of what is in flight, nanoseconds, and the receiver's clock between the two.
+    flight: VecDeque<(u64, u64, u32)>,
     link_free_ns: u64,
     /// When the newest ACK arrives.
     ack_ns: u64,
@@ -112,9 +112,10 @@ impl Sender<'_> {
             let may = self.sent < self.segments && self.in_flight() < u64::from(self.ack.cwnd);
             let departure_ns = if may { self.now_ns.max(self.departure_ns) } else { u64::MAX };
             match self.flight.front().copied() {
-                Some((sent_ns, ack_ns)) if ack_ns <= departure_ns => {
+                Some((sent_ns, ack_ns, clock)) if ack_ns <= departure_ns => {
                     self.flight.pop_front();
                     self.now_ns = ack_ns;
+                    self.ack.receiver_clock = clock;
                     self.acknowledge((ack_ns - sent_ns) / 1_000);
                     self.obey(flow);
                 }
@@ -147,7 +148,8 @@ impl Sender<'_> {
         let due_ns = self.link_free_ns + self.path.rtt_us * 1_000 + jitter_ns;
         let due_ns = if back.hold_us > 0 { due_ns.next_multiple_of(back.hold_us * 1_000) } else { due_ns };
         self.ack_ns = due_ns.max(self.ack_ns + back.gap_us * 1_000);
-        self.flight.push_back((self.now_ns, self.ack_ns));
+        let received_ns = self.link_free_ns + self.path.rtt_us * 500;
+        self.flight.push_back((self.now_ns, self.ack_ns, (received_ns / 1_000_000) as u32));
         self.sent += 1;
         self.most_in_flight = self.most_in_flight.max(self.in_flight());
         // A pause earns nothing.

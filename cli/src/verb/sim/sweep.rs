@@ -48,7 +48,7 @@ pub(super) struct Sweep {
         long,
         value_delimiter = ',',
         value_name = "ARM,…",
-        default_value = "cubic,plain,best,search,spacing,hystart,hystartpp,inflight,oracle"
+        default_value = "cubic,plain,best,search,spacing,ramp,hystartpp,inflight,oracle"
     )]
     arms: Vec<String>,
     /// How many paths, 1 to 10000000

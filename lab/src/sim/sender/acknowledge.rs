@@ -65,6 +65,7 @@ impl Sender {
             return None;
         }
         self.echo_us = ack.sent_us;
+        self.socket.receiver_ms = (ack.sent_us / 1_000) as u32;
         let widened = ack.window_end > self.window_end;
         self.window_end = self.window_end.max(ack.window_end);
         if self.outstanding.is_empty() {

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * ramp: one slow start for paths that nobody has described.
+ *
+ *	       an exact line, and window >= target / 8            window >= target
+ *	blind ─────────────────────────────────────────► guided ──────────────────► exit, or verifying
+ *	  │                                                                             │  estimate x 1.25
+ *	  └── two rounds begin with a queue: exit                                       ▼  per round, + W/4
+ *
+ *   - The estimate is the rate that the line of a round's ACKs tells (ack_line.h), by the receiver's clock where the
+ *     way back bends it. Only an exact line is believed: where jitter and batches are as long as rounds, doubling on
+ *     costs less than an estimate that is too low.
+ *   - The target is what the path holds: estimate x (minimum RTT + longest gap between ACKs), times exit_pct.
+ *   - Guided, what doubling sends is spaced, so that the queue of the bottleneck stays below a 24th of the target: at
+ *     the estimate times 24 W / (24 W - target), twice the estimate at most. That is faster than the bottleneck, so ACKs
+ *     go on to tell its rate until the window is half of the target; from there on 102 % of the estimate leave.
+ *   - Slow start ends when the window is at the target, if a line has told the rate of the path since a quarter of it.
+ *     If not, the estimate may be too low and the sender's own: it is raised by a quarter in each round that does not
+ *     begin with a queue, while the window grows by a quarter.
+ *   - Whether there is an estimate or not, slow start ends when two rounds in a row began with a queue (queue.h); after
+ *     the first the window grows by a quarter.
+ *
+ * Loss is answered by the base. The exit leaves the window as it is, and nothing in it that would keep CUBIC from finding
+ * more: it has seen no loss, and grows by up to 5 % in a round trip.
+ *
+ * Source: this project (docs/algorithms/ramp.md, which has what else was tried). From others: the product of rate and
+ * RTT as the threshold (Ataei Kachooei et al. 2022), spacing at the rate of the bottleneck (Barakat et al. 1999), rates
+ * as the lesser of sending and delivery (draft-ietf-ccwg-bbr), the delay rule (Ha and Rhee 2011; RFC 9406).
+ */
+#ifndef ONRAMP_RAMP_H
+#define ONRAMP_RAMP_H
+
+#include "ack_line.h"
+#include "algorithm.h"
+#include "pacing.h"
+#include "queue.h"
+
+#define RAMP_CONTROL "onramp_ramp"
+#define RAMP_PARAMETERS(X)                                                                                             \
+	X(exit_pct, "percent", 110, 50, 400, "", "window at which to leave, in hundredths of what the path holds")
+
+enum ramp_outcome {
+	RAMP_BLIND = OUTCOME_OWN,
+	RAMP_GUIDED,
+	RAMP_VERIFYING,
+	RAMP_QUEUED,
+};
+
+#define RAMP_OUTCOMES(X)                                                                                               \
+	X(RAMP_BLIND, blind, "no estimate yet, or the window is small compared with it: doubling")                     \
+	X(RAMP_GUIDED, guided, "doubling, spaced by the estimate")                                                     \
+	X(RAMP_VERIFYING, verifying, "at the target of an estimate that may be too low: slower")                       \
+	X(RAMP_QUEUED, queued, "the round began with a queue: slower")
+
+struct ramp {
+	struct ack_line line;
+	struct queue queue;
+	u32 estimate;  /* kB/s; 0: none */
+	u32 target;    /* window at which to leave, segments; 0: none */
+	u32 told_at;   /* window when a line told the rate of the path, segments */
+	u32 remainder; /* segments acknowledged towards the next of slower growth */
+	u32 guided;    /* whether the window has been an eighth of the target */
+	u32 unused;
+};
+
+#define RAMP_EXPORTS(X)                                                                                                \
+	X(ramp, estimate, "kB/s", 1, "rate of the bottleneck in use")                                                  \
+	X(ramp, target, "segments", 1, "window at which slow start is to be left")                                     \
+	X(ramp, guided, "", 1, "whether what is sent is spaced by the estimate")                                       \
+	X(ramp, line.rate, "kB/s", 1, "rate by the newest line of ACKs")                                               \
+	X(ramp, line.rounds, "rounds", 1, "rounds that have ended since slow start began")                             \
+	X(ramp, queue.risen, "rounds", 1, "rounds in a row that began with a queue")
+
+#define RAMP_TRAITS (TRAIT_PACES | TRAIT_LIMITS_GROWTH)
+
+struct ramp_params {
+	RAMP_PARAMETERS(PARAMETER_FIELD)
+};
+
+/* Guided from this part of the target on; a line that was told at this part of it is fresh. */
+#define RAMP_GUIDED_PART 8
+#define RAMP_FRESH_PART 4
+/* The queue that spacing may build, as a part of the target. */
+#define RAMP_QUEUE_PART 24
+/* Rate from half of the target on, and most before, percent of the estimate. */
+#define RAMP_FLAT_PCT 102
+#define RAMP_GAIN_MOST_PCT 200
+/* Of an estimate that may be too low, for each round. */
+#define RAMP_RAISE_PCT 125
+/* Segments acknowledged for one of slower growth. */
+#define RAMP_SLOW 4
+/* Rounds in a row that begin with a queue. */
+#define RAMP_QUEUED_ROUNDS 2
+
+static __always_inline void ramp_restart(struct ramp *state)
+{
+	ack_line_restart(&state->line);
+	queue_restart(&state->queue);
+	state->estimate = 0;
+	state->target = 0;
+	state->told_at = 0;
+	state->remainder = 0;
+	state->guided = 0;
+}
+
+LOSS_LEFT_TO_BASE(ramp)
+
+/* The longest gap between ACKs: of the round before, or of the one under way. */
+static __always_inline u32 ramp_gap(const struct ramp *state)
+{
+	return (u32)max_u64(state->line.gap_before_us, state->line.gap_us);
+}
+
+/* Segments at which to leave. */
+static __always_inline u32 ramp_target(const struct ramp *state, const struct ramp_params *params,
+				       const struct ack *ack)
+{
+	u64 rtt_us = min_u64((u64)ack->min_rtt_us + ramp_gap(state), PACING_RTT_MAX_US);
+	u64 bytes = state->estimate * rtt_us / 1000;
+	u64 segments = bytes / (ack->mss ? ack->mss : 1) * params->exit_pct / 100;
+
+	return (u32)min_u64(max_u64(segments, INITIAL_WINDOW), NO_THRESHOLD - 1);
+}
+
+static __always_inline u32 ramp_raised(u32 estimate)
+{
+	return (u32)min_u64((u64)estimate * RAMP_RAISE_PCT / 100, ACK_LINE_RATE_MAX);
+}
+
+/* Takes the news of a line. True: it told the rate of the path. */
+static __always_inline bool ramp_estimate(struct ramp *state, const struct ack *ack, u32 news)
+{
+	const struct ack_line *line = &state->line;
+
+	if (line->told == ACK_LINE_PATH && line->exact) {
+		state->estimate = line->rate;
+		state->told_at = ack->cwnd;
+		return true;
+	}
+	if (!state->guided || news != ACK_LINE_OVER)
+		return false;
+	if (line->told != ACK_LINE_UNSETTLED && line->rate > state->estimate)
+		state->estimate = (u32)min_u64(line->rate, ramp_raised(state->estimate));
+	if (ack->cwnd >= state->target && !state->queue.risen)
+		state->estimate = ramp_raised(state->estimate);
+	return false;
+}
+
+/* The rate at which what is sent builds no more queue than it may, bytes per second. */
+static __always_inline u64 ramp_rate(const struct ramp *state, const struct ack *ack)
+{
+	u64 window = (u64)ack->cwnd * RAMP_QUEUE_PART;
+	u64 pct = RAMP_GAIN_MOST_PCT;
+
+	if ((u64)ack->cwnd * 2 >= state->target)
+		pct = RAMP_FLAT_PCT;
+	else if (window > 2 * (u64)state->target)
+		pct = window * 100 / (window - state->target);
+	return max_u64((u64)state->estimate * 10 * pct, 1);
+}
+
+/* Growth by a segment for RAMP_SLOW acknowledged. */
+static __always_inline void ramp_slow(struct ramp *state, const struct ack *ack, struct verdict *verdict)
+{
+	u64 counted = (u64)ack->acked + state->remainder;
+
+	verdict->growth = GROWTH_LIMITED;
+	verdict->growth_limit = (u32)(counted / RAMP_SLOW);
+	state->remainder = (u32)(counted % RAMP_SLOW);
+}
+
+static __always_inline void ramp_on_ack(struct ramp *state, const struct ramp_params *params, const struct ack *ack,
+					struct verdict *verdict)
+{
+	u32 news = ack_line_on_ack(&state->line, ack);
+	bool told = false;
+
+	queue_on_ack(&state->queue, ack, ramp_gap(state));
+	if (news)
+		told = ramp_estimate(state, ack, news);
+	if (state->estimate) {
+		state->target = ramp_target(state, params, ack);
+		if ((u64)ack->cwnd * RAMP_GUIDED_PART >= state->target)
+			state->guided = 1;
+	}
+	verdict->outcome = state->guided ? RAMP_GUIDED : RAMP_BLIND;
+	verdict->pacing_rate = state->guided ? ramp_rate(state, ack) : pacing_young(ack);
+	if (state->guided && ack->cwnd >= state->target) {
+		if (told || state->queue.risen || (u64)state->told_at * RAMP_FRESH_PART >= state->target) {
+			verdict->outcome = OUTCOME_EXIT;
+			verdict->ssthresh = state->target;
+			return;
+		}
+		verdict->outcome = RAMP_VERIFYING;
+		ramp_slow(state, ack, verdict);
+	} else if (state->queue.risen >= RAMP_QUEUED_ROUNDS) {
+		verdict->outcome = OUTCOME_EXIT;
+		verdict->ssthresh = ack->cwnd;
+	} else if (state->queue.risen) {
+		verdict->outcome = RAMP_QUEUED;
+		ramp_slow(state, ack, verdict);
+	}
+}
+
+#endif

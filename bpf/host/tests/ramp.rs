@@ -1,0 +1,178 @@
+//! ramp, case by case: what a line tells, what follows of it, and when slow start is left.
+
+mod common;
+
+use common::pairs::{ACKS, BYTES, Rounds};
+use onramp_algorithm::ack_flag::{APP_LIMITED, PACED};
+use onramp_algorithm::{Verdict, growth};
+
+/// The rate of the tests, bytes per second: 1 ms for each ACK; at 100 ms a path of 1000 segments and what a gap adds.
+const RATE: u64 = 10_000_000;
+const TARGET: u32 = 1_010 * 110 / 100;
+
+/// A flow in a window of so many segments that has seen a round at this rate.
+fn told(rate: u64, cwnd: u32) -> (Rounds, Verdict) {
+    let mut rounds = Rounds::begun("ramp", &[]);
+    rounds.ack.cwnd = cwnd;
+    let verdict = rounds.round(rate);
+    (rounds, verdict)
+}
+
+/// Rounds of ACKs that come every millisecond, `late_us` after the minimum RTT.
+fn late_round(rounds: &mut Rounds, late_us: i32) -> Verdict {
+    rounds.rtt_us = 100_000 + late_us;
+    rounds.ack.rtt_us = rounds.rtt_us;
+    rounds.round(RATE)
+}
+
+#[test]
+fn a_round_tells_the_rate_and_doubling_goes_on_unspaced_below_an_eighth() {
+    let (mut rounds, verdict) = told(RATE, TARGET / 8);
+    assert_eq!((rounds.read("estimate"), rounds.read("target")), ((RATE / 1_000) as u32, TARGET));
+    assert_eq!((rounds.name(&verdict), verdict.pacing_rate, verdict.growth), ("blind", 0, growth::BASE));
+    rounds.ack.cwnd += 1;
+    let verdict = rounds.next(1_000, BYTES);
+    assert_eq!((rounds.name(&verdict), verdict.pacing_rate), ("guided", RATE * 149 / 100), "24 / (24 - 8)");
+}
+
+#[test]
+fn what_is_sent_builds_no_more_than_a_24th_of_the_path_in_the_queue() {
+    let (mut rounds, _) = told(RATE, TARGET / 4);
+    for (cwnd, pct) in
+        [(TARGET / 4, 120), (TARGET * 3 / 8, 112), (TARGET.div_ceil(2), 102), (TARGET - 1, 102)]
+    {
+        rounds.ack.cwnd = cwnd;
+        let verdict = rounds.next(1_000, BYTES);
+        assert_eq!((rounds.name(&verdict), verdict.pacing_rate), ("guided", RATE * pct / 100), "{cwnd}");
+        assert_eq!((verdict.growth, verdict.ssthresh), (growth::BASE, 0));
+    }
+}
+
+#[test]
+fn slow_start_ends_at_the_target_of_a_fresh_estimate() {
+    for exit_pct in [50, 110, 400] {
+        let mut rounds = Rounds::begun("ramp", &[&format!("exit_pct={exit_pct}")]);
+        let target = 1_010 * exit_pct / 100;
+        rounds.ack.cwnd = target / 2;
+        rounds.round(RATE);
+        rounds.ack.cwnd = target - 1;
+        assert_eq!(rounds.next(1_000, BYTES).ssthresh, 0);
+        rounds.ack.cwnd = target;
+        let verdict = rounds.next(1_000, BYTES);
+        assert_eq!((rounds.name(&verdict), verdict.ssthresh, verdict.cwnd), ("exit", target, 0));
+    }
+}
+
+/// A quarter per round, in estimate and window, until a round begins with a queue.
+#[test]
+fn an_old_estimate_is_verified_before_it_ends_slow_start() {
+    let (mut rounds, _) = told(RATE, TARGET / 8 + 1);
+    // Sent as fast as acknowledged: no more than a lower bound.
+    let steady = |rounds: &mut Rounds| {
+        for _ in 0..ACKS {
+            rounds.next(1_000, BYTES);
+        }
+        rounds.next(50_000, BYTES)
+    };
+    rounds.ack.cwnd = TARGET;
+    let verdict = steady(&mut rounds);
+    let raised = rounds.read("estimate");
+    assert_eq!(
+        (raised, rounds.name(&verdict)),
+        ((RATE / 1_000 * 125 / 100) as u32, "guided"),
+        "a new target"
+    );
+    rounds.ack.cwnd = 2 * TARGET;
+    rounds.ack.acked = 7;
+    let grown: u32 = (0..4)
+        .map(|_| {
+            let verdict = rounds.next(1_000, BYTES);
+            assert_eq!(
+                (rounds.name(&verdict), verdict.growth, verdict.ssthresh),
+                ("verifying", growth::LIMITED, 0)
+            );
+            verdict.growth_limit
+        })
+        .sum();
+    assert_eq!(grown, 7, "a segment for four, nothing lost to rounding");
+}
+
+#[test]
+fn slow_start_ends_after_two_rounds_that_began_with_a_queue() {
+    // A quarter of the RTT, more than any gap, and the clock's noise. The first round has the first ACK of all in it.
+    for (late_us, outcomes) in [(25_100, ["blind"; 3]), (25_101, ["blind", "queued", "exit"])] {
+        let mut rounds = Rounds::begun("ramp", &[]);
+        for outcome in outcomes {
+            // Too few bytes for a line that tells anything.
+            rounds.rtt_us = 100_000 + late_us;
+            let mut verdict = Verdict::default();
+            for _ in 0..ACKS {
+                rounds.ack.rtt_us = rounds.rtt_us;
+                verdict = rounds.next(6, BYTES);
+            }
+            assert_eq!(rounds.name(&verdict), outcome, "{late_us}");
+            rounds.next(6, BYTES);
+        }
+    }
+}
+
+#[test]
+fn one_round_with_a_queue_only_slows_down() {
+    let mut rounds = Rounds::begun("ramp", &[]);
+    // The first round began with an ACK in time, the next one does not.
+    late_round(&mut rounds, 40_000);
+    late_round(&mut rounds, 40_000);
+    assert_eq!(rounds.read("risen"), 1);
+    late_round(&mut rounds, 0);
+    assert_eq!(rounds.read("risen"), 0);
+}
+
+/// The way back holds ACKs for 12 ms: by arrival the round is a staircase, by the receiver's clock it is even.
+#[test]
+fn the_receivers_clock_sees_through_batches() {
+    for (clock, expected) in [(true, RATE / 1_000), (false, 0)] {
+        let mut rounds = Rounds::begun("ramp", &[]);
+        rounds.ack.receiver_clock = u32::from(clock) * 77;
+        let begin_us = rounds.ack.now_us;
+        for round in 0..3_u64 {
+            for number in 1..=ACKS {
+                let received_us = (round * (ACKS + 51) + number) * 1_000;
+                let arrival_us = begin_us + received_us.next_multiple_of(12_000);
+                let wait = (arrival_us - begin_us - received_us) as i32;
+                rounds.ack.receiver_clock = u32::from(clock) * (77 + (received_us / 1_000) as u32);
+                rounds.ack.rtt_us = 100_000 + (number * 500) as i32 + wait;
+                rounds.next(arrival_us - rounds.ack.now_us, BYTES);
+            }
+            rounds.ack.receiver_clock += u32::from(clock) * 51;
+            rounds.ack.rtt_us = 100_000;
+            let us = begin_us + (round + 1) * (ACKS + 51) * 1_000 - rounds.ack.now_us;
+            rounds.next(us, BYTES);
+        }
+        assert_eq!(u64::from(rounds.read("estimate")), expected, "clock: {clock}");
+    }
+}
+
+#[test]
+fn a_moment_without_data_voids_the_round() {
+    let mut rounds = Rounds::begun("ramp", &[]);
+    rounds.ack.flags = APP_LIMITED;
+    rounds.next(1_000, BYTES);
+    rounds.ack.flags = 0;
+    rounds.round_of(&[(1_000, BYTES); ACKS as usize - 1]);
+    assert_eq!((rounds.read("estimate"), rounds.read("rate")), (0, 0));
+}
+
+#[test]
+fn a_restart_forgets_the_path() {
+    let (mut rounds, _) = told(RATE, TARGET / 2);
+    assert_eq!(rounds.read("guided"), 1);
+    rounds.flow.restart();
+    let verdict = rounds.next(1_000, BYTES);
+    assert_eq!((rounds.name(&verdict), verdict.pacing_rate, rounds.read("target")), ("blind", 0, 0));
+    rounds.ack.flags = PACED;
+    assert_ne!(
+        rounds.next(1_000, BYTES).pacing_rate,
+        0,
+        "faster than the kernel's own, which would hide the path"
+    );
+}
