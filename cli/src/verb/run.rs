@@ -10,7 +10,7 @@ use onramp_loader::{Action, AttachOptions, Error, Ran};
 
 use super::plan;
 use crate::failure::Usage;
-use crate::output::Output;
+use crate::output::{Output, say};
 use crate::settings::Settings;
 
 /// Run a command whose TCP sockets use an algorithm; nothing remains afterwards
@@ -51,7 +51,7 @@ impl Run {
             }
             Err(error) => match not_started(&error) {
                 Some(code) => {
-                    eprintln!("error: {error}");
+                    say(&format!("error: {error}"));
                     Ok(code)
                 }
                 None => Err(error.into()),

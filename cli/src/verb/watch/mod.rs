@@ -14,7 +14,7 @@ use nix::time::{ClockId, clock_gettime};
 use onramp_loader::telemetry::{Item, Level, Lost, Options, Stream};
 
 use crate::consumer::{Selection, Signals, Wanted, level_from};
-use crate::output::Output;
+use crate::output::{Output, printable};
 use crate::units;
 use row::Row;
 pub(super) use row::threshold;
@@ -128,7 +128,7 @@ impl<'a> Printer<'a> {
             self.output.line(&mut self.out, &Row::of(item, self.last_us))
         } else {
             let seconds = self.last_us.saturating_sub(self.start_us) as f64 / 1e6;
-            writeln!(self.out, "{seconds:10.6}  {}", text::line(item))
+            writeln!(self.out, "{seconds:10.6}  {}", printable(&text::line(item)))
         };
         written.context("cannot write to stdout")
     }
