@@ -1,6 +1,5 @@
 //! Attaching: load, register, pin.
 
-use std::fs;
 use std::process;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -12,7 +11,7 @@ use crate::abi::{ABI_VERSION, Attachment, PARAMETER_MAX, PROFILE_MAX, ParameterS
 use crate::action::Action;
 use crate::error::Error;
 use crate::kernel::{self, Kernel};
-use crate::pins::{BPFFS, LINK, Lock, MAPS, OPERATIONS, Pins, ROOT};
+use crate::pins::{self, BPFFS, LINK, Lock, MAPS, OPERATIONS, Pins, ROOT};
 use crate::telemetry::{self, Level};
 use crate::{defaults, open, tune};
 
@@ -247,7 +246,7 @@ fn register(options: &AttachOptions, kernel: &Kernel, base: Base, pins: &Pins) -
     let telemetry = telemetry::Shared::open_or_create()?;
     let mut loaded = open::sharing_shell(name, base, options.observe, kernel, telemetry.directory())?;
 
-    fs::create_dir_all(&pins.directory).map_err(Error::io("create", &pins.directory))?;
+    pins::make(&pins.directory)?;
     let generation = now_us();
     for mut map in loaded.maps_mut() {
         let map_name = map.name().to_string_lossy().into_owned();

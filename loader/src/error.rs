@@ -151,6 +151,26 @@ pub enum Error {
         expected: u32,
     },
     /// A network namespace.
+    /// Others have had the lock for too long.
+    #[error(
+        "another process ({holders}) has held the lock on {path} for a minute: wait for it to end, or end it"
+    )]
+    Locked {
+        /// What is locked.
+        path: &'static str,
+        /// Its process ids.
+        holders: String,
+    },
+    /// Somebody else could have put things where pins go.
+    #[error(
+        "{path} is not to be trusted: {why}; remove it, or have it be root's own (mount the BPF file system with mode=0700), then try again"
+    )]
+    Untrusted {
+        /// The directory.
+        path: PathBuf,
+        /// Why.
+        why: String,
+    },
     #[error(transparent)]
     Namespace(#[from] NamespaceError),
     /// Listing sockets.

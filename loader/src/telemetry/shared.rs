@@ -102,7 +102,7 @@ impl Shared {
         for name in TELEMETRY_MAPS {
             let _ = fs::remove_file(directory.join(name));
         }
-        fs::create_dir_all(&directory).map_err(Error::io("create", &directory))?;
+        pins::make(&directory)?;
         let mut loaded = open::telemetry()?;
         for mut map in loaded.maps_mut() {
             let name = map.name().to_string_lossy().into_owned();

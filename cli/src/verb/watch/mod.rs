@@ -65,12 +65,12 @@ struct Printer<'a> {
 impl Watch {
     pub fn run(self, output: &Output) -> anyhow::Result<u8> {
         let wanted = self.selection.wanted()?;
-        // From here on a signal ends the watch instead of the process.
-        let signals = Signals::take()?;
         let mut options = Options::new("watch", self.level);
         options.ring_bytes = RING_BYTES;
         options.wish = wanted.wish(self.level);
         let stream = Stream::open(&options)?;
+        // From here on a signal ends the watch instead of the process, which may have waited for the lock until now.
+        let signals = Signals::take()?;
         match self.follow(stream, wanted, &signals, Printer::new(output)?) {
             // A reader that has gone away has seen what it wanted.
             Err(error) if broken_pipe(&error) => Ok(0),
