@@ -146,6 +146,7 @@ pub fn attach(options: &AttachOptions) -> Result<Attached, Error> {
 /// What [`take_default`] fails with, as far as it can be known before.
 pub fn plan_default(algorithm: Algorithm) -> Result<Vec<Action>, Error> {
     kernel::require_privilege("attach")?;
+    defaults::require_settable()?;
     tune::attached(algorithm)?.attachment()?;
     let name = algorithm.congestion_control();
     let before = Namespace::current()?.sysctl_get(defaults::SYSCTL)?;
@@ -166,6 +167,7 @@ pub fn plan_default(algorithm: Algorithm) -> Result<Vec<Action>, Error> {
 /// set.
 pub fn take_default(algorithm: Algorithm) -> Result<Option<String>, Error> {
     kernel::require_privilege("attach")?;
+    defaults::require_settable()?;
     let _lock = Lock::take()?;
     let pins = tune::attached(algorithm)?;
     pins.attachment()?;
@@ -220,6 +222,9 @@ fn check(options: &AttachOptions) -> Result<(Kernel, Base), Error> {
         (None, Some(_)) => Base::Reno,
         (None, None) => Base::Cubic,
     };
+    if options.default {
+        defaults::require_settable()?;
+    }
     let name = algorithm.congestion_control();
     let pins = Pins::of(algorithm);
     let registered = kernel::registered()?.contains(&name);

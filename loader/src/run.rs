@@ -20,7 +20,7 @@ use crate::abi::padded;
 use crate::attach::{self, AttachOptions};
 use crate::detach;
 use crate::error::Error;
-use crate::kernel;
+use crate::kernel::{self, Capability};
 use crate::object::object;
 use crate::pins::{Lock, Pins};
 use crate::telemetry;
@@ -57,6 +57,10 @@ pub struct Ran {
 /// What [`crate::attach`] fails with, [`Error::NoCgroup`], or a command that cannot be started; nothing remains then.
 pub fn run(options: &AttachOptions, command: &mut Command) -> Result<Ran, Error> {
     kernel::require_privilege("run")?;
+    // What attaching a program to a cgroup takes.
+    if !Capability::NetAdmin.held() && !Capability::SysAdmin.held() {
+        return Err(Error::Privilege { verb: "run", capabilities: "CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN" });
+    }
     kernel::ensure_bpffs()?;
     let algorithm = options.parameters.algorithm();
     let _forwarding = Forwarding::install();
