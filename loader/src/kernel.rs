@@ -223,11 +223,6 @@ pub fn release() -> String {
     nix::sys::utsname::uname().map(|name| name.release().to_string_lossy().into_owned()).unwrap_or_default()
 }
 
-/// Whether a process exists.
-pub(crate) fn process_exists(pid: u32) -> bool {
-    pid == process::id() || Path::new("/proc").join(pid.to_string()).exists()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -43,7 +43,7 @@ pub struct AttachedState {
     pub attached_at_us: u64,
     /// Wall clock, microseconds since 1970; `None`: never.
     pub expires_at_us: Option<u64>,
-    /// The process of a scoped run, and whether it still exists.
+    /// The process of the scoped run that attached it, and whether a run still needs it.
     pub owner: Option<(u32, bool)>,
     /// Version of onramp that attached it.
     pub version: String,
@@ -148,8 +148,10 @@ pub fn attached_state(algorithm: Algorithm) -> Result<Option<AttachedState>, Err
 
 fn describe(pins: &Pins) -> Result<AttachedState, Error> {
     let attachment: Attachment = pins.attachment()?;
-    let owner = (attachment.owner_pid != 0)
-        .then(|| (attachment.owner_pid, kernel::process_exists(attachment.owner_pid)));
+    let owner = match attachment.owner_pid {
+        0 => None,
+        pid => Some((pid, run::is_needed(pins.algorithm)?)),
+    };
     Ok(AttachedState {
         base: Base::from_number(attachment.base),
         observe: attachment.observe != 0,

@@ -96,7 +96,7 @@ impl Run {
 
 fn warn(ran: &Ran) {
     if ran.left_behind > 0 {
-        tracing::warn!("processes that the command left behind went to the root cgroup: {}", ran.left_behind);
+        tracing::warn!("processes that the command left behind go on: {}", ran.left_behind);
     }
     for users in ran.detached.iter().flat_map(|detached| &detached.stragglers) {
         tracing::warn!("sockets still on the detached code in {}: {}", users.namespace, users.sockets);
