@@ -45,10 +45,12 @@ pub fn skip(reason: &str) {
     println!("SKIP: {}:{}: {reason}", place.file(), place.line());
 }
 
-/// The right to attach, of one test at a time on this machine. Nothing is attached when it begins, and nothing
-/// when it ends, also where the test panics.
+/// The right to attach, of one test at a time on this machine. Nothing is attached when it begins, and nothing when it
+/// ends, also where the test panics. Of all that onramp may change on a host, BPF objects and processes included,
+/// nothing new may be left then.
 pub struct Attachments {
     _lock: Flock<File>,
+    before: Vec<String>,
 }
 
 impl Attachments {
@@ -62,7 +64,7 @@ impl Attachments {
         let file = OpenOptions::new().create(true).append(true).open(path).expect("lock file");
         let lock = Flock::lock(file, FlockArg::LockExclusive).map_err(|(_, errno)| errno).expect("lock");
         detach_all();
-        Self { _lock: lock }
+        Self { _lock: lock, before: everything() }
     }
 
     /// Attaches.
@@ -75,9 +77,20 @@ impl Attachments {
 }
 
 impl Drop for Attachments {
+    /// What the test itself holds has been dropped before, for this was made first.
     fn drop(&mut self) {
         detach_all();
+        let left = || everything().into_iter().filter(|one| !self.before.contains(one)).collect::<Vec<_>>();
+        // The kernel frees in its own time what nobody holds any more, and a keeper may have to notice a death.
+        if !std::thread::panicking() && !traffic::eventually(|| left().is_empty()) {
+            panic!("left behind: {:?}", left());
+        }
     }
+}
+
+/// All that a test may not leave changed; what is changed reads differently.
+fn everything() -> Vec<String> {
+    [cli::host_state(&[]), cli::bpf_objects(), cli::processes()].concat()
 }
 
 /// What `onramp detach --all` does, without the binary.

@@ -207,6 +207,8 @@ fn what_the_command_leaves_behind_stays_where_the_run_was() {
 fn a_dead_run_is_known_also_when_its_number_is_another_processes() {
     let _attachments = Attachments::lock();
     let before = host_state(&[]);
+    // This process and the run must not have begun in the same tick.
+    std::thread::sleep(std::time::Duration::from_millis(50));
     let mut child = start("echo there; exec sleep 600");
     child.kill().unwrap();
     child.wait().unwrap();
