@@ -13,7 +13,7 @@ use crate::error::Error;
 use crate::kernel::{self, Kernel};
 use crate::pins::{self, BPFFS, LINK, Lock, MAPS, OPERATIONS, Pins, ROOT};
 use crate::telemetry::{self, Level};
-use crate::{defaults, open, tune};
+use crate::{defaults, expiry, open, tune};
 
 /// The kernel's control that does congestion avoidance, loss reaction and undo.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,7 +51,8 @@ pub struct AttachOptions {
     pub observe: bool,
     /// Become the default of the current network namespace.
     pub default: bool,
-    /// When it will be detached again by whoever watches the clock; shown by `status`.
+    /// The time after which the base runs alone, unless [`crate::confirm`] comes before; whoever watches the clock may
+    /// detach it then.
     pub expires_in: Option<Duration>,
     /// It belongs to a scoped run of this process.
     pub scoped: bool,
@@ -307,13 +308,12 @@ fn parameter_slot(parameters: &Parameters, telemetry_max: Level) -> ParameterSlo
 fn describe(options: &AttachOptions, base: Base, generation: u64) -> Attachment {
     let mut profile_names = [[0; 32]; PROFILE_MAX];
     profile_names[0] = padded(&options.profile);
-    let expires = options.expires_in.map(|delay| generation + delay.as_micros() as u64);
     Attachment {
         abi_version: ABI_VERSION,
         base: base as u32,
         generation,
         attached_at_us: generation,
-        expires_at_us: expires.unwrap_or(0),
+        deadline_ns: options.expires_in.map_or(0, expiry::deadline_ns),
         owner_pid: if options.scoped { process::id() } else { 0 },
         profiles: 1,
         observe: options.observe.into(),

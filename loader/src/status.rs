@@ -6,6 +6,7 @@ use crate::abi::{Attachment, Counters, text};
 use crate::attach::Base;
 use crate::code;
 use crate::error::Error;
+use crate::expiry;
 use crate::kernel;
 use crate::namespaces::Sight;
 use crate::pins::{Lock, Pins};
@@ -41,7 +42,7 @@ pub struct AttachedState {
     pub generation: u64,
     /// Wall clock, microseconds since 1970.
     pub attached_at_us: u64,
-    /// Wall clock, microseconds since 1970; `None`: never.
+    /// When the base runs alone: wall clock, microseconds since 1970, as it is set now; `None`: never.
     pub expires_at_us: Option<u64>,
     /// The process of the scoped run that attached it, and whether a run still needs it.
     pub owner: Option<(u32, bool)>,
@@ -157,7 +158,7 @@ fn describe(pins: &Pins) -> Result<AttachedState, Error> {
         observe: attachment.observe != 0,
         generation: attachment.generation,
         attached_at_us: attachment.attached_at_us,
-        expires_at_us: (attachment.expires_at_us != 0).then_some(attachment.expires_at_us),
+        expires_at_us: expiry::wall_clock_us(attachment.deadline_ns),
         owner,
         version: text(&attachment.version),
         parameter_sets: tune::parameter_sets(pins.algorithm)?,

@@ -281,7 +281,7 @@ fn attached_text(algorithm: &str, attached: &Attached) -> String {
                 format!("  detaches in {} unless confirmed: onramp confirm {algorithm}\n", show_us(left))
             }
             None => format!(
-                "  its time was over {} ago, but the process that should detach it has gone: onramp detach {algorithm}\n",
+                "  its time was over {} ago, and the base runs alone: onramp detach {algorithm}\n",
                 show_us(now - at)
             ),
         };
