@@ -230,15 +230,11 @@ fn check(options: &AttachOptions) -> Result<(Kernel, Base), Error> {
     let pins = Pins::of(algorithm);
     let registered = kernel::registered()?.contains(&name);
     if pins.exist() {
-        let attachment = if registered {
-            pins.attachment()?
-        } else {
-            return Err(Error::Interrupted { algorithm: algorithm.name() });
-        };
-        return Err(Error::AlreadyAttached {
-            algorithm: algorithm.name(),
-            generation: attachment.generation,
-        });
+        let algorithm = algorithm.name();
+        if !pins.are_attached()? {
+            return Err(Error::Interrupted { algorithm });
+        }
+        return Err(Error::AlreadyAttached { algorithm, generation: pins.attachment()?.generation });
     }
     if registered {
         return Err(Error::Foreign { name, root: ROOT });

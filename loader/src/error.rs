@@ -69,9 +69,9 @@ pub enum Error {
         /// Where ours are pinned.
         root: &'static str,
     },
-    /// An earlier attach or detach was cut off.
+    /// An earlier attach or detach was cut off, or pins were removed by other means.
     #[error(
-        "{algorithm} was left half attached by an interrupted command; run `onramp detach {algorithm}`, then try again"
+        "{algorithm} is half attached, by an interrupted command or because pins were removed; run `onramp detach {algorithm}`, then try again"
     )]
     Interrupted {
         /// The algorithm.

@@ -85,7 +85,7 @@ pub fn detach_expired(algorithm: Algorithm, generation: u64) -> Result<Option<De
 fn read(algorithm: Algorithm) -> Result<Option<Expiry>, Error> {
     let pins = Pins::of(algorithm);
     // Half attached is not attached: `status` and `detach` deal with it.
-    if !pins.exist() || !kernel::registered()?.contains(&algorithm.congestion_control()) {
+    if !pins.are_attached()? {
         return Ok(None);
     }
     let attachment = pins.attachment()?;

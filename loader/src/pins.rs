@@ -95,6 +95,12 @@ impl Pins {
         self.directory.exists()
     }
 
+    /// Whether the control is registered and no pin is missing; the link's would have taken the registration with it.
+    pub fn are_attached(&self) -> Result<bool, Error> {
+        let whole = MAPS.iter().chain([&OPERATIONS]).all(|name| self.path(name).exists());
+        Ok(whole && kernel::registered()?.contains(&self.algorithm.congestion_control()))
+    }
+
     /// The error of a map of these pins.
     pub fn failed(&self, action: &'static str, name: &str) -> impl Fn(MapError) -> Error + use<> {
         map_failed(action, &self.path(name))

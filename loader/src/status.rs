@@ -22,7 +22,7 @@ pub enum State {
     Attached(Box<AttachedState>),
     /// Registered and pinned by another build of onramp, whose maps this one would misread: what differs.
     OtherBuild(String),
-    /// Pinned, not registered: an attach or detach was cut off.
+    /// Pinned, but not registered or not wholly: an attach or detach was cut off, or pins were removed by other means.
     Interrupted,
     /// Registered, not pinned by us.
     Foreign,
@@ -112,12 +112,12 @@ pub fn status() -> Result<Host, Error> {
         let users = sight.users.remove(&name).unwrap_or_default();
         let default_in = sight.defaults.remove(&name).unwrap_or_default();
         let state = match (pins.exist(), registered.contains(&name)) {
-            (true, true) => match describe(&pins) {
+            (true, true) if pins.are_attached()? => match describe(&pins) {
                 Ok(state) => State::Attached(Box::new(state)),
                 Err(Error::OtherBuild { difference, .. }) => State::OtherBuild(difference),
                 Err(error) => return Err(error),
             },
-            (true, false) => State::Interrupted,
+            (true, _) => State::Interrupted,
             (false, true) => State::Foreign,
             (false, false) if has => State::Lingering,
             (false, false) => continue,
@@ -138,7 +138,7 @@ pub fn attached_state(algorithm: Algorithm) -> Result<Option<AttachedState>, Err
     kernel::require_privilege("status")?;
     let _lock = Lock::take()?;
     let pins = Pins::of(algorithm);
-    if !pins.exist() || !kernel::registered()?.contains(&algorithm.congestion_control()) {
+    if !pins.are_attached()? {
         return Ok(None);
     }
     match describe(&pins) {

@@ -137,7 +137,7 @@ fn row(status: onramp_loader::Status) -> Row {
         }
         State::Interrupted => {
             let explanation = format!(
-                "half attached: an attach or detach was cut off; `onramp detach {name}` (or --all) clears it"
+                "half attached: an attach or detach was cut off, or pins were removed; `onramp detach {name}` (or --all) clears it"
             );
             ("interrupted", Some(explanation), None)
         }
