@@ -24,12 +24,17 @@ pub mod wire;
 
 use std::fs::{File, OpenOptions};
 use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use nix::fcntl::{Flock, FlockArg};
 use onramp_loader::{AttachOptions, Attached};
 
 /// Held by whoever attaches on this machine, in whichever process.
 const LOCK: &str = "/tmp/onramp-test.lock";
+
+/// The kernel frees in its own time what nobody holds any more, and the watch of a time limit looks every ten seconds.
+const SETTLING: Duration = Duration::from_secs(15);
 
 /// Says that a test is left out, and why: a line `SKIP: FILE:LINE: REASON`, which `make test` counts.
 ///
@@ -81,9 +86,10 @@ impl Drop for Attachments {
     fn drop(&mut self) {
         detach_all();
         let left = || everything().into_iter().filter(|one| !self.before.contains(one)).collect::<Vec<_>>();
-        // The kernel frees in its own time what nobody holds any more, and a keeper may have to notice a death.
-        if !std::thread::panicking() && !traffic::eventually(|| left().is_empty()) {
-            panic!("left behind: {:?}", left());
+        let deadline = Instant::now() + SETTLING;
+        while !thread::panicking() && !left().is_empty() {
+            assert!(Instant::now() < deadline, "left behind: {:?}", left());
+            thread::sleep(Duration::from_millis(200));
         }
     }
 }
