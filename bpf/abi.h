@@ -129,15 +129,15 @@ _Static_assert(sizeof(struct counters) == 232, "counters is part of the ABI");
 enum base { BASE_RENO = 0, BASE_CUBIC = 1 };
 
 /*
- * What was attached, written once by the loader. Everything up to the version of onramp stays where it is in every ABI,
- * so that each onramp can say what another one has attached.
+ * What was attached, written by the loader, which later only lifts the deadline. Everything up to the version of onramp
+ * stays where it is in every ABI, so that each onramp can say what another one has attached.
  */
 struct attachment {
 	u32 abi_version;
 	u32 base;	    /* enum base */
 	u64 generation;	    /* id of this attachment */
 	u64 attached_at_us; /* wall clock, since 1970 */
-	u64 expires_at_us;  /* wall clock; 0: never */
+	u64 deadline_ns;    /* since boot, suspended time included: past it the base runs alone; 0: never */
 	u32 owner_pid;	    /* of a scoped run; 0: stays until detached */
 	u32 profiles;	    /* parameter sets in use */
 	u32 observe;	    /* 1: nothing that the algorithm wants is done, only recorded */

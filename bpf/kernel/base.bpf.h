@@ -108,4 +108,14 @@ static __always_inline void base_acked(struct sock *sk, const struct ack_sample 
 	cubictcp_acked(sk, sample);
 }
 
+/* Lets CUBIC's own HyStart look at a slow start that was not its own until now. */
+static __always_inline void base_look_again(struct sock *sk)
+{
+	struct inet_connection_sock *icsk = (struct inet_connection_sock *)sk;
+	struct bictcp *cubic = (struct bictcp *)icsk->icsk_ca_priv;
+
+	if (base == BASE_CUBIC)
+		cubic->found = 0;
+}
+
 #endif

@@ -55,7 +55,7 @@ struct {
 	__type(value, struct counters);
 } counters SEC(".maps");
 
-/* Written by the loader, read by whoever asks what is attached. */
+/* Written by the loader, read by whoever asks what is attached; here only for its deadline. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
@@ -90,6 +90,32 @@ static __always_inline struct counters *counters_here(void)
 static __always_inline struct flow *flow_of(struct sock *sk)
 {
 	return bpf_sk_storage_get(&flows, sk, 0, 0);
+}
+
+/* Whether what was attached for a time has had it. */
+static __always_inline bool expired(void)
+{
+	u32 zero = 0;
+	const struct attachment *here = bpf_map_lookup_elem(&attachment, &zero);
+
+	return here && here->deadline_ns && bpf_ktime_get_boot_ns() >= here->deadline_ns;
+}
+
+/*
+ * The flow, unless the attachment's time is over: then nothing of what its algorithm wanted goes on, and the base runs
+ * alone. Its state stays, so that it goes on with its algorithm if the deadline is lifted.
+ */
+static __always_inline struct flow *flow_in_time(struct sock *sk)
+{
+	struct flow *flow = flow_of(sk);
+
+	if (!flow || !expired())
+		return flow;
+	if (flow->header.flags & FLOW_SLOW_START)
+		base_look_again(sk);
+	flow->header.flags &= ~(FLOW_SLOW_START | FLOW_EXITING | FLOW_LIMITED | FLOW_AIMED);
+	give_back_pacing(sk, &flow->header);
+	return 0;
 }
 
 static __always_inline u32 congestion_state(struct sock *sk)
@@ -194,7 +220,7 @@ static __always_inline void on_ack_starting(struct sock *sk, struct flow *flow, 
 /* `starting`: in slow start; `asking`: there, and with TRAIT_ALWAYS elsewhere, too. False: the flow has no state. */
 static __always_inline bool on_ack(struct sock *sk, const struct ack_sample *sample, bool starting, bool asking)
 {
-	struct flow *flow = flow_of(sk);
+	struct flow *flow = flow_in_time(sk);
 	struct ack_told told = {};
 	bool observed;
 
@@ -232,11 +258,14 @@ OPERATION(void, init, struct sock *sk)
 {
 	struct counters *count = counters_here();
 	struct tcp_sock *tp = tcp_sk(sk);
-	struct flow *flow = bpf_sk_storage_get(&flows, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+	struct flow *flow;
 
+	base_init(sk);
+	if (expired())
+		return;
+	flow = bpf_sk_storage_get(&flows, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
 	if (count)
 		count->flows_started++;
-	base_init(sk);
 	if (!flow) {
 		if (count)
 			count->flows_without_state++;
@@ -317,7 +346,7 @@ OPERATION(void, cong_avoid, struct sock *sk, u32 ack, u32 acked)
 /* Loss, ECN or timeout. Which of them it is comes with the state that follows at once. */
 OPERATION(u32, ssthresh, struct sock *sk)
 {
-	struct flow *flow = flow_of(sk);
+	struct flow *flow = flow_in_time(sk);
 	u32 threshold = base_ssthresh(sk);
 	struct loss_told told = { .base_ssthresh = threshold, .ssthresh = threshold };
 	struct flow_header *header;
@@ -399,7 +428,7 @@ OPERATION(void, cwnd_event_tx_start, struct sock *sk)
 OPERATION(u32, undo_cwnd, struct sock *sk)
 {
 	u32 window = tcp_reno_undo_cwnd(sk);
-	struct flow *flow = flow_of(sk);
+	struct flow *flow = flow_in_time(sk);
 	struct undo_told told = { .cwnd = tcp_sk(sk)->snd_cwnd };
 	struct flow_header *header;
 

@@ -33,7 +33,7 @@ fn main() -> ExitCode {
     match verb.run(&Output::new(&global)) {
         Ok(code) => code.into(),
         Err(error) => {
-            eprintln!("error: {}", failure::sentence(&error));
+            output::say(&format!("error: {}", failure::sentence(&error)));
             failure::code(&error).into()
         }
     }

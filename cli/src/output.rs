@@ -10,6 +10,46 @@ use crate::global::Global;
 /// Version of the JSON documents; raised when a field changes its meaning or goes.
 const SCHEMA: u32 = 1;
 
+/// What a terminal shows in bold lies between these.
+const BOLD: &str = "\x1b[1m";
+const PLAIN: &str = "\x1b[0m";
+
+/// Text as it may go to a terminal. Names and paths from outside may have anything in them; what would move the cursor,
+/// retitle the window or turn the order of signs round is shown as `\u001b` and the like instead. Ends of lines, tabs
+/// and our own bold stay.
+pub(crate) fn printable(text: &str) -> String {
+    let pieces = text.split(BOLD).map(|piece| {
+        let plain = piece
+            .split(PLAIN)
+            .map(|piece| escaped(piece, |sign| steers(sign) && sign != '\n' && sign != '\t'));
+        plain.collect::<Vec<_>>().join(PLAIN)
+    });
+    pieces.collect::<Vec<_>>().join(BOLD)
+}
+
+/// Whether a terminal acts on a sign instead of showing it: controls (C0, DEL, C1), and those of the direction of text.
+fn steers(sign: char) -> bool {
+    sign.is_control() || matches!(sign, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// As in a JSON string.
+fn escaped(text: &str, which: impl Fn(char) -> bool) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for sign in text.chars() {
+        if which(sign) {
+            safe += &format!("\\u{:04x}", u32::from(sign));
+        } else {
+            safe.push(sign);
+        }
+    }
+    safe
+}
+
+/// Prints a line on stderr, as [`printable`].
+pub(crate) fn say(line: &str) {
+    eprintln!("{}", printable(line));
+}
+
 /// Where and how a verb prints.
 #[derive(Debug)]
 pub(crate) struct Output {
@@ -48,33 +88,38 @@ impl Output {
 
     /// One object of a stream of them: a line, or several with --pretty.
     pub fn line<T: Serialize>(&self, to: &mut impl Write, body: &T) -> io::Result<()> {
-        let document = Document { schema: SCHEMA, body };
-        if self.pretty {
-            serde_json::to_writer_pretty(&mut *to, &document)?;
-        } else {
-            serde_json::to_writer(&mut *to, &document)?;
-        }
-        to.write_all(b"\n")
+        let mut text = self.json_text(&Document { schema: SCHEMA, body })?;
+        text.push('\n');
+        to.write_all(text.as_bytes())
     }
 
     /// Prints data that was asked for.
     pub fn data<T: Serialize>(&self, body: &T, text: impl FnOnce() -> String) -> anyhow::Result<()> {
         if !self.json {
-            return self.raw(text().as_bytes());
+            return self.raw(printable(&text()).as_bytes());
         }
         self.document(&Document { schema: SCHEMA, body })
     }
 
     /// Prints data that carries a schema number of its own.
     pub fn versioned<T: Serialize>(&self, body: &T, text: impl FnOnce() -> String) -> anyhow::Result<()> {
-        if self.json { self.document(body) } else { self.raw(text().as_bytes()) }
+        if self.json { self.document(body) } else { self.raw(printable(&text()).as_bytes()) }
+    }
+
+    fn json_text<T: Serialize>(&self, document: &T) -> serde_json::Result<String> {
+        let text = if self.pretty {
+            serde_json::to_string_pretty(document)?
+        } else {
+            serde_json::to_string(document)?
+        };
+        // JSON escapes the controls of ASCII only, and has none of the others outside of strings.
+        Ok(escaped(&text, |sign| sign > '\x7e' && steers(sign)))
     }
 
     fn document<T: Serialize>(&self, document: &T) -> anyhow::Result<()> {
-        let mut bytes =
-            if self.pretty { serde_json::to_vec_pretty(document)? } else { serde_json::to_vec(document)? };
-        bytes.push(b'\n');
-        self.raw(&bytes)
+        let mut text = self.json_text(document)?;
+        text.push('\n');
+        self.raw(text.as_bytes())
     }
 
     /// Prints what a change did; as text not with --quiet.
@@ -88,7 +133,7 @@ impl Output {
     /// Says on stderr how far something is; not with --quiet.
     pub fn progress(&self, line: &str) {
         if !self.quiet {
-            eprintln!("{line}");
+            say(line);
         }
     }
 
@@ -103,7 +148,7 @@ impl Output {
 
     /// Text in bold where colours are on.
     pub fn bold(&self, text: &str) -> String {
-        if self.color { format!("\x1b[1m{text}\x1b[0m") } else { text.to_owned() }
+        if self.color { format!("{BOLD}{text}{PLAIN}") } else { text.to_owned() }
     }
 }
 
@@ -114,5 +159,35 @@ pub(crate) struct Named<T>(pub Vec<(&'static str, T)>);
 impl<T: Serialize> Serialize for Named<T> {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_map(self.0.iter().map(|(name, value)| (name, value)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_steers_a_terminal_is_shown_and_our_own_bold_stays() {
+        let hostile = "a\x1b]0;title\x07b\x1b[2Jc\r\u{9b}31md\u{202e}e\x7f";
+        let safe = printable(hostile);
+        assert_eq!(safe, r"a\u001b]0;title\u0007b\u001b[2Jc\u000d\u009b31md\u202ee\u007f");
+        let own = format!("{BOLD}name{PLAIN}\tgrüße 漢字\nnext\n");
+        assert_eq!(printable(&own), own);
+    }
+
+    #[test]
+    fn json_means_the_same_and_steers_nothing() {
+        #[derive(Serialize)]
+        struct Named {
+            name: &'static str,
+        }
+        let output = Output { json: true, pretty: false, quiet: false, color: false };
+        let name = "a\u{9b}31m\x1b[2J\u{202e}\x7fü";
+        let mut bytes = Vec::new();
+        output.line(&mut bytes, &Named { name }).unwrap();
+        let text = String::from_utf8(bytes).unwrap();
+        assert!(!text.trim_end().chars().any(steers), "{text:?}");
+        let back: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(back["name"], name);
     }
 }

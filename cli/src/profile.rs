@@ -13,8 +13,9 @@ use crate::failure::Usage;
 
 include!(concat!(env!("OUT_DIR"), "/profiles.rs"));
 
-/// Where names are looked up before the embedded profiles.
-const DIRECTORIES: [&str; 2] = ["profiles", "/etc/onramp/profiles"];
+/// Where names are looked up before the embedded profiles. Not where the caller happens to be: anybody may have put a
+/// file there.
+const DIRECTORIES: [&str; 1] = ["/etc/onramp/profiles"];
 
 /// Where a profile comes from.
 #[derive(Clone, Debug, PartialEq)]
@@ -84,7 +85,7 @@ pub(crate) fn parameters(profile: &Profile) -> anyhow::Result<Parameters> {
     Ok(parameters)
 }
 
-fn directories() -> [PathBuf; 2] {
+fn directories() -> [PathBuf; 1] {
     DIRECTORIES.map(PathBuf::from)
 }
 
@@ -114,7 +115,7 @@ fn embedded(given: &str) -> anyhow::Result<Profile> {
     let text = find(given).ok_or_else(|| {
         let known = EMBEDDED.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
         Usage::error(format!(
-            "there is no profile {given:?}: give the path of a .toml file, a name in ./profiles or /etc/onramp/profiles, or one of {known}"
+            "there is no profile {given:?}: give the path of a .toml file, a name in /etc/onramp/profiles, or one of {known}"
         ))
     })?;
     Profile::parse_among(text, format!("{given} (built in)"), find)
@@ -193,6 +194,11 @@ mod tests {
         let found = load_from(name, std::slice::from_ref(&directory)).unwrap();
         std::fs::remove_dir_all(&directory).unwrap();
         assert_eq!(found.about, "mine");
+    }
+
+    #[test]
+    fn a_name_is_not_looked_up_where_the_caller_is() {
+        assert!(directories().iter().all(|directory| directory.is_absolute()));
     }
 
     #[test]

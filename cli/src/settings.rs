@@ -35,7 +35,7 @@ pub(crate) struct Settings {
     /// Algorithm
     #[arg(value_name = "ALG", value_parser = AlgorithmName)]
     pub algorithm: String,
-    /// Take parameters from this profile: a path, or a name in ./profiles, /etc/onramp/profiles or built in
+    /// Take parameters from this profile: a path, or a name in /etc/onramp/profiles or built in
     #[arg(long, value_name = "PROFILE")]
     pub profile: Option<String>,
     /// Set a parameter, on top of the profile; `onramp list ALG` shows names, units and ranges

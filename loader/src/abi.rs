@@ -7,7 +7,7 @@ use aya::Pod;
 use onramp_algorithm::Algorithm;
 
 /// Raised when a structure below changes.
-pub const ABI_VERSION: u32 = 5;
+pub const ABI_VERSION: u32 = 6;
 /// Parameter sets that one algorithm holds at once; set 0 is the default.
 pub const PROFILE_MAX: usize = 16;
 /// Parameters that an algorithm may declare.
@@ -170,8 +170,8 @@ pub struct Attachment {
     pub generation: u64,
     /// Wall clock, microseconds since 1970.
     pub attached_at_us: u64,
-    /// Wall clock, microseconds since 1970; 0: never.
-    pub expires_at_us: u64,
+    /// Since boot, suspended time included: past it the base runs alone; 0: never.
+    pub deadline_ns: u64,
     /// Process of a scoped run; 0: stays until detached.
     pub owner_pid: u32,
     /// Parameter sets in use.
@@ -262,7 +262,7 @@ mod tests {
             base: 1,
             generation: 7,
             attached_at_us: 7,
-            expires_at_us: 0,
+            deadline_ns: 0,
             owner_pid: 0,
             profiles: 1,
             observe: 0,

@@ -1,6 +1,5 @@
 //! Attaching: load, register, pin.
 
-use std::fs;
 use std::process;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -12,9 +11,9 @@ use crate::abi::{ABI_VERSION, Attachment, PARAMETER_MAX, PROFILE_MAX, ParameterS
 use crate::action::Action;
 use crate::error::Error;
 use crate::kernel::{self, Kernel};
-use crate::pins::{BPFFS, LINK, Lock, MAPS, OPERATIONS, Pins, ROOT};
+use crate::pins::{self, BPFFS, LINK, Lock, MAPS, OPERATIONS, Pins, ROOT};
 use crate::telemetry::{self, Level};
-use crate::{defaults, open, tune};
+use crate::{defaults, expiry, open, tune};
 
 /// The kernel's control that does congestion avoidance, loss reaction and undo.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,7 +51,8 @@ pub struct AttachOptions {
     pub observe: bool,
     /// Become the default of the current network namespace.
     pub default: bool,
-    /// When it will be detached again by whoever watches the clock; shown by `status`.
+    /// The time after which the base runs alone, unless [`crate::confirm`] comes before; whoever watches the clock may
+    /// detach it then.
     pub expires_in: Option<Duration>,
     /// It belongs to a scoped run of this process.
     pub scoped: bool,
@@ -147,6 +147,7 @@ pub fn attach(options: &AttachOptions) -> Result<Attached, Error> {
 /// What [`take_default`] fails with, as far as it can be known before.
 pub fn plan_default(algorithm: Algorithm) -> Result<Vec<Action>, Error> {
     kernel::require_privilege("attach")?;
+    defaults::require_settable()?;
     tune::attached(algorithm)?.attachment()?;
     let name = algorithm.congestion_control();
     let before = Namespace::current()?.sysctl_get(defaults::SYSCTL)?;
@@ -167,6 +168,7 @@ pub fn plan_default(algorithm: Algorithm) -> Result<Vec<Action>, Error> {
 /// set.
 pub fn take_default(algorithm: Algorithm) -> Result<Option<String>, Error> {
     kernel::require_privilege("attach")?;
+    defaults::require_settable()?;
     let _lock = Lock::take()?;
     let pins = tune::attached(algorithm)?;
     pins.attachment()?;
@@ -221,19 +223,18 @@ fn check(options: &AttachOptions) -> Result<(Kernel, Base), Error> {
         (None, Some(_)) => Base::Reno,
         (None, None) => Base::Cubic,
     };
+    if options.default {
+        defaults::require_settable()?;
+    }
     let name = algorithm.congestion_control();
     let pins = Pins::of(algorithm);
     let registered = kernel::registered()?.contains(&name);
     if pins.exist() {
-        let attachment = if registered {
-            pins.attachment()?
-        } else {
-            return Err(Error::Interrupted { algorithm: algorithm.name() });
-        };
-        return Err(Error::AlreadyAttached {
-            algorithm: algorithm.name(),
-            generation: attachment.generation,
-        });
+        let algorithm = algorithm.name();
+        if !pins.are_attached()? {
+            return Err(Error::Interrupted { algorithm });
+        }
+        return Err(Error::AlreadyAttached { algorithm, generation: pins.attachment()?.generation });
     }
     if registered {
         return Err(Error::Foreign { name, root: ROOT });
@@ -247,7 +248,7 @@ fn register(options: &AttachOptions, kernel: &Kernel, base: Base, pins: &Pins) -
     let telemetry = telemetry::Shared::open_or_create()?;
     let mut loaded = open::sharing_shell(name, base, options.observe, kernel, telemetry.directory())?;
 
-    fs::create_dir_all(&pins.directory).map_err(Error::io("create", &pins.directory))?;
+    pins::make(&pins.directory)?;
     let generation = now_us();
     for mut map in loaded.maps_mut() {
         let map_name = map.name().to_string_lossy().into_owned();
@@ -303,13 +304,12 @@ fn parameter_slot(parameters: &Parameters, telemetry_max: Level) -> ParameterSlo
 fn describe(options: &AttachOptions, base: Base, generation: u64) -> Attachment {
     let mut profile_names = [[0; 32]; PROFILE_MAX];
     profile_names[0] = padded(&options.profile);
-    let expires = options.expires_in.map(|delay| generation + delay.as_micros() as u64);
     Attachment {
         abi_version: ABI_VERSION,
         base: base as u32,
         generation,
         attached_at_us: generation,
-        expires_at_us: expires.unwrap_or(0),
+        deadline_ns: options.expires_in.map_or(0, expiry::deadline_ns),
         owner_pid: if options.scoped { process::id() } else { 0 },
         profiles: 1,
         observe: options.observe.into(),

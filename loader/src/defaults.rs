@@ -83,6 +83,17 @@ pub(crate) fn take(pins: &Pins) -> Result<Option<String>, Error> {
     Ok(Some(before))
 }
 
+/// Fails unless this process may set the default of the current namespace; sets nothing.
+pub(crate) fn require_settable() -> Result<(), Error> {
+    let path = format!("/proc/sys/{}", SYSCTL.replace('.', "/"));
+    match fs::OpenOptions::new().write(true).open(&path) {
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+            Err(Error::Privilege { verb: "attach --default", capabilities: "CAP_NET_ADMIN" })
+        }
+        other => other.map(|_| ()).map_err(Error::io("open", path)),
+    }
+}
+
 /// Where other controls have replaced this one as default (of one namespace, or of all), has them give back what this
 /// one had replaced: it is about to go. Writing the same again changes nothing, so this can be interrupted anywhere.
 pub(crate) fn pass_on(pins: &Pins, only: Option<u64>) -> Result<(), Error> {

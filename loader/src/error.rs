@@ -3,6 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
+use nix::errno::Errno;
 use onramp_algorithm::ParameterError;
 use onramp_net::namespace::NamespaceError;
 use onramp_net::sock_diag::SockDiagError;
@@ -12,7 +13,7 @@ use onramp_net::sock_diag::SockDiagError;
 #[non_exhaustive]
 pub enum Error {
     /// The process may not do this.
-    #[error("{verb} needs {capabilities} (run it as root)")]
+    #[error("{verb} needs {capabilities} on this host (run it as root, outside of user namespaces)")]
     Privilege {
         /// What was asked for.
         verb: &'static str,
@@ -68,9 +69,9 @@ pub enum Error {
         /// Where ours are pinned.
         root: &'static str,
     },
-    /// An earlier attach or detach was cut off.
+    /// An earlier attach or detach was cut off, or pins were removed by other means.
     #[error(
-        "{algorithm} was left half attached by an interrupted command; run `onramp detach {algorithm}`, then try again"
+        "{algorithm} is half attached, by an interrupted command or because pins were removed; run `onramp detach {algorithm}`, then try again"
     )]
     Interrupted {
         /// The algorithm.
@@ -150,6 +151,26 @@ pub enum Error {
         /// What this library knows.
         expected: u32,
     },
+    /// Others have had the lock for too long.
+    #[error(
+        "another process ({holders}) has held the lock on {path} for a minute: wait for it to end, or end it"
+    )]
+    Locked {
+        /// What is locked.
+        path: &'static str,
+        /// Its process ids.
+        holders: String,
+    },
+    /// Somebody else could have put things where pins go.
+    #[error(
+        "{path} is not to be trusted: {why}; remove it, or have it be root's own (mount the BPF file system with mode=0700), then try again"
+    )]
+    Untrusted {
+        /// The directory.
+        path: PathBuf,
+        /// Why.
+        why: String,
+    },
     /// A network namespace.
     #[error(transparent)]
     Namespace(#[from] NamespaceError),
@@ -219,6 +240,7 @@ impl Error {
             | Self::Parameter(_)
             | Self::UnknownProfile { .. }
             | Self::Wish { .. } => Kind::Usage,
+            other if denied(other) => Kind::Privilege,
             _ => Kind::Failure,
         }
     }
@@ -229,6 +251,50 @@ impl Error {
     }
 }
 
+/// Whether the kernel said that this process may not. Of a BPF object it says EACCES where the verifier refuses it.
+fn denied(error: &Error) -> bool {
+    let said = |cause: &(dyn std::error::Error + 'static)| {
+        let by_io = cause.downcast_ref::<io::Error>().and_then(io::Error::raw_os_error);
+        by_io.or_else(|| cause.downcast_ref::<Errno>().map(|errno| *errno as i32)).map(Errno::from_raw)
+    };
+    let causes =
+        std::iter::successors(Some(error as &(dyn std::error::Error + 'static)), |cause| cause.source());
+    causes.filter_map(said).any(|errno| match error {
+        Error::Bpf { .. } | Error::Select { .. } => errno == Errno::EPERM,
+        _ => errno == Errno::EPERM || errno == Errno::EACCES,
+    })
+}
+
 fn log_note(log: &str) -> String {
     if log.is_empty() { String::new() } else { format!("\n{log}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_kernel_forbids_is_a_missing_privilege_wherever_it_happens() {
+        let io = |errno: Errno| io::Error::from_raw_os_error(errno as i32);
+        let entering = NamespaceError::Enter { namespace: "pid 1".into(), source: Errno::EPERM };
+        let sysctl = NamespaceError::Sysctl {
+            action: "write".into(),
+            name: "net.x".into(),
+            namespace: "pid 1".into(),
+            source: io(Errno::EACCES),
+        };
+        let select = |errno| Error::Select { action: "attach", source: Box::new(io(errno)) };
+        for denied in [
+            Error::io("open", "/x")(io(Errno::EACCES)),
+            Error::Namespace(entering),
+            Error::Namespace(sysctl),
+            select(Errno::EPERM),
+        ] {
+            assert_eq!(denied.kind(), Kind::Privilege, "{denied}");
+        }
+        // What the verifier refuses, nobody's privilege helps.
+        for failed in [select(Errno::EACCES), Error::io("open", "/x")(io(Errno::EMFILE)), Error::Unkept] {
+            assert_eq!(failed.kind(), Kind::Failure, "{failed}");
+        }
+    }
 }

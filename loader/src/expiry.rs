@@ -1,6 +1,11 @@
-//! Attachments that end by themselves: the time is in the kernel with the attachment, whoever watches the clock reads
-//! it there.
+//! Attachments that end by themselves. The deadline is in the kernel with the attachment: past it new flows and those
+//! under way run the base alone, whatever has become of user space. Whoever watches the clock reads it there, and only
+//! tidies up.
 
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use nix::sys::time::TimeSpec;
+use nix::time::{ClockId, clock_gettime};
 use onramp_algorithm::Algorithm;
 
 use crate::detach::{Detached, detach_locked};
@@ -13,8 +18,26 @@ use crate::pins::{Lock, Pins};
 pub struct Expiry {
     /// Id of the attachment.
     pub generation: u64,
-    /// Wall clock, microseconds since 1970.
-    pub expires_at_us: u64,
+    /// What is left until then; 0: its time is over.
+    pub left: Duration,
+}
+
+/// Time since boot, suspended time included, as `bpf_ktime_get_boot_ns`: no step of the wall clock changes it.
+fn boot_ns() -> u64 {
+    let now = clock_gettime(ClockId::CLOCK_BOOTTIME).unwrap_or_else(|_| TimeSpec::new(0, 0));
+    now.tv_sec() as u64 * 1_000_000_000 + now.tv_nsec() as u64
+}
+
+/// The deadline of what is attached now for a time.
+pub(crate) fn deadline_ns(time: Duration) -> u64 {
+    boot_ns() + time.as_nanos() as u64
+}
+
+/// A deadline by the wall clock as it is set now, microseconds since 1970; `None`: there is none.
+pub(crate) fn wall_clock_us(deadline_ns: u64) -> Option<u64> {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_micros() as u64;
+    let left_us = (deadline_ns as i64 - boot_ns() as i64) / 1_000;
+    (deadline_ns != 0).then(|| now.saturating_add_signed(left_us))
 }
 
 /// When an algorithm's attachment ends; `None`: it is not attached, or stays.
@@ -38,13 +61,13 @@ pub fn confirm(algorithm: Algorithm) -> Result<Option<Expiry>, Error> {
     let expiry = read(algorithm)?;
     if expiry.is_some() {
         let mut attachment = pins.attachment()?;
-        attachment.expires_at_us = 0;
+        attachment.deadline_ns = 0;
         pins.array("attachment")?.set(0, attachment, 0).map_err(pins.failed("write", "attachment"))?;
     }
     Ok(expiry)
 }
 
-/// Detaches an algorithm if it is still this attachment and still to end; `None`: it is another, or stays.
+/// Detaches an algorithm if it is still this attachment and its time is over; `None`: it is another, or stays.
 ///
 /// # Errors
 /// What [`crate::detach`] fails with.
@@ -52,7 +75,9 @@ pub fn detach_expired(algorithm: Algorithm, generation: u64) -> Result<Option<De
     kernel::require_privilege("detach")?;
     let _lock = Lock::take()?;
     match read(algorithm)? {
-        Some(expiry) if expiry.generation == generation => detach_locked(algorithm, false).map(Some),
+        Some(expiry) if expiry.generation == generation && expiry.left.is_zero() => {
+            detach_locked(algorithm, false).map(Some)
+        }
         _ => Ok(None),
     }
 }
@@ -60,10 +85,10 @@ pub fn detach_expired(algorithm: Algorithm, generation: u64) -> Result<Option<De
 fn read(algorithm: Algorithm) -> Result<Option<Expiry>, Error> {
     let pins = Pins::of(algorithm);
     // Half attached is not attached: `status` and `detach` deal with it.
-    if !pins.exist() || !kernel::registered()?.contains(&algorithm.congestion_control()) {
+    if !pins.are_attached()? {
         return Ok(None);
     }
     let attachment = pins.attachment()?;
-    let Some(expires_at_us) = Some(attachment.expires_at_us).filter(|at| *at != 0) else { return Ok(None) };
-    Ok(Some(Expiry { generation: attachment.generation, expires_at_us }))
+    let left = Duration::from_nanos(attachment.deadline_ns.saturating_sub(boot_ns()));
+    Ok((attachment.deadline_ns != 0).then_some(Expiry { generation: attachment.generation, left }))
 }

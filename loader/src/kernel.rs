@@ -22,6 +22,10 @@ const BPFFS_MAGIC: i64 = 0xcafe_4a11;
 const CUBIC: [&str; 5] =
     ["cubictcp_init", "cubictcp_recalc_ssthresh", "cubictcp_cong_avoid", "cubictcp_state", "cubictcp_acked"];
 
+/// The namespaces that the kernel made itself, as /proc/self/ns shows them (include/uapi/linux/nsfs.h has the numbers).
+const FIRST_USER_NAMESPACE: &str = "user:[4026531837]";
+const FIRST_PID_NAMESPACE: &str = "pid:[4026531836]";
+
 /// Capabilities by number (linux/capability.h).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Capability {
@@ -38,8 +42,11 @@ pub enum Capability {
 }
 
 impl Capability {
-    /// Whether this process has it in effect.
+    /// Whether this process has it in effect on this host; what it has in a user namespace is nothing to BPF.
     pub fn held(self) -> bool {
+        if !is_in(FIRST_USER_NAMESPACE) {
+            return false;
+        }
         let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
         let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
         let bits = effective.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok()).unwrap_or(0);
@@ -50,6 +57,13 @@ impl Capability {
 /// Whether this process may load and register congestion controls.
 pub(crate) fn may_attach() -> bool {
     Capability::SysAdmin.held() || Capability::Bpf.held() && Capability::Perfmon.held()
+}
+
+/// Whether this process is in a namespace of the host's own; also where /proc does not say.
+fn is_in(namespace: &str) -> bool {
+    let kind = namespace.split(':').next().unwrap_or_default();
+    let own = fs::read_link(Path::new("/proc/self/ns").join(kind));
+    own.map_or(true, |own| own.as_os_str() == namespace)
 }
 
 /// Fails unless this process may change what is attached.
@@ -120,6 +134,10 @@ pub(crate) fn ensure_bpffs() -> Result<(), Error> {
         missing: format!("no BPF file system is mounted at {BPFFS}, and it cannot be mounted ({why})"),
         advice: "run `mount -t bpf bpf /sys/fs/bpf` in the host's mount namespace",
     };
+    if !is_in(FIRST_PID_NAMESPACE) {
+        // Its first process is not the host's.
+        return Err(missing("this is a container, so the pins would go with it".into()));
+    }
     // Not readable is not private: without permission to look at the first process, what it has is not known.
     let mounts = |pid: &str| fs::read_link(format!("/proc/{pid}/ns/mnt")).ok();
     if mounts("1").is_some_and(|first| Some(first) != mounts("self")) {
@@ -203,11 +221,6 @@ pub fn registered() -> Result<Vec<String>, Error> {
 /// Release of the running kernel, as `uname -r`.
 pub fn release() -> String {
     nix::sys::utsname::uname().map(|name| name.release().to_string_lossy().into_owned()).unwrap_or_default()
-}
-
-/// Whether a process exists.
-pub(crate) fn process_exists(pid: u32) -> bool {
-    pid == process::id() || Path::new("/proc").join(pid.to_string()).exists()
 }
 
 #[cfg(test)]

@@ -59,7 +59,7 @@ fn rust_and_c_lay_out_the_abi_alike() {
         ),
         (
             "attachment",
-            offsets!(Attachment: abi_version, base, generation, attached_at_us, expires_at_us, owner_pid, profiles, observe, tables_crc32, version, profile_names),
+            offsets!(Attachment: abi_version, base, generation, attached_at_us, deadline_ns, owner_pid, profiles, observe, tables_crc32, version, profile_names),
         ),
     ];
     for (name, fields) in ours {

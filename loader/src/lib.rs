@@ -32,6 +32,7 @@ mod run;
 pub mod shadow;
 mod status;
 pub mod telemetry;
+mod trust;
 mod tune;
 
 pub use action::Action;

@@ -3,17 +3,22 @@
 
 use std::fs;
 use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use aya::Pod;
 use aya::maps::{Array, ArrayOfMaps, HashMap, Map, MapData, MapError, PerCpuArray, RingBuf};
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
+use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
 use onramp_algorithm::Algorithm;
 
 use crate::abi::{Attachment, Counters, ParameterSlot};
 use crate::error::Error;
 use crate::kernel;
+use crate::trust;
 
 /// The BPF file system.
 pub(crate) const BPFFS: &str = "/sys/fs/bpf";
@@ -32,6 +37,10 @@ pub(crate) const LINK: &str = "link";
 /// Directory of the maps that all algorithms share, and those maps.
 pub(crate) const TELEMETRY: &str = "telemetry";
 pub(crate) const TELEMETRY_MAPS: [&str; 2] = ["rings", "telemetry"];
+
+/// How long a command waits for those before it, and between two looks.
+const LOCK_PATIENCE: Duration = Duration::from_secs(60);
+const LOCK_LOOK: Duration = Duration::from_millis(10);
 
 /// The pins of one algorithm.
 #[derive(Clone, Debug)]
@@ -84,6 +93,12 @@ impl Pins {
 
     pub fn exist(&self) -> bool {
         self.directory.exists()
+    }
+
+    /// Whether the control is registered and no pin is missing; the link's would have taken the registration with it.
+    pub fn are_attached(&self) -> Result<bool, Error> {
+        let whole = MAPS.iter().chain([&OPERATIONS]).all(|name| self.path(name).exists());
+        Ok(whole && kernel::registered()?.contains(&self.algorithm.congestion_control()))
     }
 
     /// The error of a map of these pins.
@@ -171,11 +186,75 @@ pub(crate) struct Lock {
 }
 
 impl Lock {
+    /// Waits for its turn, though not for ever: where others may open the BPF file system, they may keep the lock. What is
+    /// pinned is nobody else's then.
+    ///
+    /// # Errors
+    /// [`Error::Locked`], [`Error::Untrusted`].
     pub fn take() -> Result<Self, Error> {
+        let deadline = Instant::now() + LOCK_PATIENCE;
+        loop {
+            if let Some(lock) = Self::try_take()? {
+                return Ok(lock);
+            }
+            if Instant::now() >= deadline {
+                return Err(Error::Locked { path: BPFFS, holders: holders() });
+            }
+            thread::sleep(LOCK_LOOK);
+        }
+    }
+
+    /// `None`: another command has it.
+    ///
+    /// # Errors
+    /// [`Error::Untrusted`].
+    pub fn try_take() -> Result<Option<Self>, Error> {
         let bpffs = kernel::bpffs();
         let directory = fs::File::open(&bpffs).map_err(Error::io("open", &bpffs))?;
-        let file = Flock::lock(directory, FlockArg::LockExclusive)
-            .map_err(|(_, errno)| Error::io("lock", BPFFS)(errno.into()))?;
-        Ok(Self { _file: file })
+        let file = match Flock::lock(directory, FlockArg::LockExclusiveNonblock) {
+            Err((_, Errno::EWOULDBLOCK)) => return Ok(None),
+            other => other.map_err(|(_, errno)| Error::io("lock", BPFFS)(errno.into()))?,
+        };
+        trust::require_sticky(&bpffs)?;
+        trust::require(&kernel::on_host(Path::new(ROOT)))?;
+        Ok(Some(Self { _file: file }))
+    }
+}
+
+/// Makes a directory for pins below the directory of all of them.
+pub(crate) fn make(directory: &Path) -> Result<(), Error> {
+    // First: it may be another's since it was looked at.
+    trust::make(&kernel::on_host(Path::new(ROOT)))?;
+    trust::make(directory)
+}
+
+/// The processes that have the lock, as /proc/locks has them.
+fn holders() -> String {
+    let inode = fs::metadata(kernel::bpffs()).map(|metadata| metadata.ino()).unwrap_or(0);
+    let locks = fs::read_to_string("/proc/locks").unwrap_or_default();
+    let holders = holders_of(inode, &locks);
+    if holders.is_empty() { "not to be seen from here".into() } else { holders.join(", ") }
+}
+
+/// Lines as `1: FLOCK  ADVISORY  WRITE 708 00:16:1 0 EOF`; those that wait have an arrow before FLOCK.
+fn holders_of(inode: u64, locks: &str) -> Vec<String> {
+    let fields = locks.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+    fields
+        .filter(|fields| fields.get(1) == Some(&"FLOCK"))
+        .filter(|fields| fields.get(5).and_then(|id| id.rsplit(':').next()?.parse().ok()) == Some(inode))
+        .filter_map(|fields| Some((*fields.get(4)?).to_owned()))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_has_the_lock_is_read_from_the_kernels_list() {
+        let locks = "1: FLOCK  ADVISORY  WRITE 708 00:16:7 0 EOF\n1: -> FLOCK  ADVISORY  WRITE 9 00:16:7 0 EOF\n\
+                     2: POSIX  ADVISORY  WRITE 5 00:16:7 0 EOF\n3: FLOCK  ADVISORY  WRITE 6 00:16:71 0 EOF\n";
+        assert_eq!(holders_of(7, locks), ["708"]);
+        assert!(holders_of(8, locks).is_empty());
     }
 }

@@ -20,7 +20,7 @@ use crate::abi::padded;
 use crate::attach::{self, AttachOptions};
 use crate::detach;
 use crate::error::Error;
-use crate::kernel;
+use crate::kernel::{self, Capability};
 use crate::object::object;
 use crate::pins::{Lock, Pins};
 use crate::telemetry;
@@ -57,61 +57,72 @@ pub struct Ran {
 /// What [`crate::attach`] fails with, [`Error::NoCgroup`], or a command that cannot be started; nothing remains then.
 pub fn run(options: &AttachOptions, command: &mut Command) -> Result<Ran, Error> {
     kernel::require_privilege("run")?;
+    // What attaching a program to a cgroup takes.
+    if !Capability::NetAdmin.held() && !Capability::SysAdmin.held() {
+        return Err(Error::Privilege { verb: "run", capabilities: "CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN" });
+    }
     kernel::ensure_bpffs()?;
     let algorithm = options.parameters.algorithm();
     let _forwarding = Forwarding::install();
     let cgroup = Cgroup::create(algorithm)?;
-    let attached = Scope::enter(options)?;
-    let _selector = select(&cgroup.path, &algorithm.congestion_control())?;
-    let status = spawn_in(&cgroup, command)?;
-    let left_behind = cgroup.evacuate()?;
-    drop(cgroup);
-    Ok(Ran { status, left_behind, detached: attached.leave()? })
+    let path = cgroup.path.clone();
+    let scope = Scope::enter(options, cgroup)?;
+    let _selector = select(&path, &algorithm.congestion_control())?;
+    let status = spawn_in(&path, command)?;
+    // From here on how the command ended is what its caller has to learn.
+    let left_behind = go_home(&path).unwrap_or_else(|error| {
+        tracing::error!("{error}");
+        0
+    });
+    Ok(Ran { status, left_behind, detached: scope.leave()? })
 }
 
-/// The attachment of a run: made by it or found by it.
+/// The attachment of a run, made by it or found by it, and the cgroup that tells others who needs it.
 struct Scope {
     algorithm: Algorithm,
-    ended: bool,
+    /// None: it has been left.
+    cgroup: Option<Cgroup>,
 }
 
 impl Scope {
-    fn enter(options: &AttachOptions) -> Result<Self, Error> {
+    fn enter(options: &AttachOptions, cgroup: Cgroup) -> Result<Self, Error> {
         let algorithm = options.parameters.algorithm();
         let _lock = Lock::take()?;
         match attach::attach_locked(&AttachOptions { scoped: true, ..options.clone() }) {
-            Ok(_) | Err(Error::AlreadyAttached { .. }) => Ok(Self { algorithm, ended: false }),
+            Ok(_) | Err(Error::AlreadyAttached { .. }) => Ok(Self { algorithm, cgroup: Some(cgroup) }),
             Err(error) => Err(error),
         }
     }
 
     /// Detaches what runs have attached once no other run needs it.
     fn leave(mut self) -> Result<Option<detach::Detached>, Error> {
-        self.ended = true;
-        leave(self.algorithm)
+        let cgroup = self.cgroup.take();
+        leave(self.algorithm, cgroup)
     }
 }
 
 impl Drop for Scope {
     fn drop(&mut self) {
-        if !self.ended
-            && let Err(error) = leave(self.algorithm)
+        if let Some(cgroup) = self.cgroup.take()
+            && let Err(error) = leave(self.algorithm, Some(cgroup))
         {
             tracing::error!("{error}");
         }
     }
 }
 
-fn leave(algorithm: Algorithm) -> Result<Option<detach::Detached>, Error> {
+fn leave(algorithm: Algorithm, cgroup: Option<Cgroup>) -> Result<Option<detach::Detached>, Error> {
     let _lock = Lock::take()?;
+    // Under the lock, so that nobody sees the one without the other.
+    drop(cgroup);
     let pins = Pins::of(algorithm);
     // What another build attached meanwhile is no run of ours.
     let scoped = pins.exist() && pins.attachment().is_ok_and(|attachment| attachment.owner_pid != 0);
-    let suffix = format!("-{}", algorithm.name());
-    let needed = cgroups()?.iter().any(|(path, pid)| {
-        *pid != process::id() && kernel::process_exists(*pid) && path.to_string_lossy().ends_with(&suffix)
-    });
-    if !scoped || needed { Ok(None) } else { detach::detach_locked(algorithm, false).map(Some) }
+    if !scoped || is_needed(algorithm)? {
+        Ok(None)
+    } else {
+        detach::detach_locked(algorithm, false).map(Some)
+    }
 }
 
 /// The cgroup of a run; removed on drop.
@@ -121,21 +132,32 @@ struct Cgroup {
 
 impl Cgroup {
     fn create(algorithm: Algorithm) -> Result<Self, Error> {
-        let path = hierarchy()?.join(format!("{PREFIX}{}-{}", process::id(), algorithm.name()));
+        let owner = Owner::this();
+        let path = hierarchy()?.join(format!("{PREFIX}{}-{}-{}", owner.pid, owner.started, algorithm.name()));
         fs::create_dir(&path).map_err(Error::io("create", &path))?;
         tracing::debug!("created cgroup {}", path.display());
         Ok(Self { path })
     }
+}
 
-    /// Moves the processes that are still in it to the root cgroup; returns how many.
-    fn evacuate(&self) -> Result<usize, Error> {
-        evacuate(&self.path)
+/// Moves the processes that are still in a cgroup to that of this process, else to the root; returns how many.
+fn go_home(cgroup: &Path) -> Result<usize, Error> {
+    match home().map(|home| evacuate(cgroup, &home)) {
+        Some(Ok(moved)) => Ok(moved),
+        _ => evacuate(cgroup, &hierarchy()?),
     }
+}
+
+/// The cgroup that this process is in.
+fn home() -> Option<PathBuf> {
+    let text = fs::read_to_string("/proc/self/cgroup").ok()?;
+    let path = text.lines().find_map(|line| line.strip_prefix("0::/"))?;
+    Some(hierarchy().ok()?.join(path)).filter(|path| path.is_dir())
 }
 
 impl Drop for Cgroup {
     fn drop(&mut self) {
-        let removed = evacuate(&self.path)
+        let removed = go_home(&self.path)
             .and_then(|_| fs::remove_dir(&self.path).map_err(Error::io("remove", &self.path)));
         if let Err(error) = removed {
             tracing::error!("{error}");
@@ -148,9 +170,9 @@ fn processes(cgroup: &Path) -> Vec<String> {
     text.lines().map(str::to_owned).collect()
 }
 
-fn evacuate(cgroup: &Path) -> Result<usize, Error> {
+fn evacuate(cgroup: &Path, to: &Path) -> Result<usize, Error> {
     let pids = processes(cgroup);
-    let to = hierarchy()?.join("cgroup.procs");
+    let to = to.join("cgroup.procs");
     for pid in &pids {
         match fs::write(&to, pid) {
             Err(error) if error.raw_os_error() != Some(libc::ESRCH) => {
@@ -174,27 +196,69 @@ pub(crate) fn hierarchy() -> Result<PathBuf, Error> {
         .ok_or(Error::NoCgroup)
 }
 
+/// The process of a run. Its number alone may be another's by now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Owner {
+    pid: u32,
+    /// When it started, in ticks since boot (proc_pid_stat(5), field 22).
+    started: u64,
+}
+
+impl Owner {
+    fn this() -> Self {
+        Self { pid: process::id(), started: started(process::id()).unwrap_or(0) }
+    }
+
+    fn lives(self) -> bool {
+        started(self.pid) == Some(self.started)
+    }
+
+    /// From the name of a run's cgroup.
+    fn of(name: &str) -> Option<Self> {
+        let mut parts = name.strip_prefix(PREFIX)?.split('-');
+        Some(Self { pid: parts.next()?.parse().ok()?, started: parts.next()?.parse().ok()? })
+    }
+}
+
+fn started(pid: u32) -> Option<u64> {
+    started_in(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+}
+
+/// The name of a program may have spaces and parentheses in it; what follows the last one is numbers.
+fn started_in(stat: &str) -> Option<u64> {
+    stat.rsplit_once(')')?.1.split_whitespace().nth(19)?.parse().ok()
+}
+
+/// Whether another process's run with this algorithm is under way.
+pub(crate) fn is_needed(algorithm: Algorithm) -> Result<bool, Error> {
+    let suffix = format!("-{}", algorithm.name());
+    let of_it = |path: &Path| path.to_string_lossy().ends_with(&suffix);
+    let another = |owner: &Owner| *owner != Owner::this() && owner.lives();
+    Ok(cgroups()?.iter().any(|(path, owner)| of_it(path) && another(owner)))
+}
+
 /// Cgroups of runs with the processes that made them.
-fn cgroups() -> Result<Vec<(PathBuf, u32)>, Error> {
+fn cgroups() -> Result<Vec<(PathBuf, Owner)>, Error> {
     let root = match hierarchy() {
         Err(Error::NoCgroup) => return Ok(Vec::new()),
         other => other?,
     };
     let entries = fs::read_dir(&root).map_err(Error::io("list", &root))?;
-    let pid = |path: &Path| path.file_name()?.to_str()?.strip_prefix(PREFIX)?.split('-').next()?.parse().ok();
     Ok(entries
         .filter_map(|entry| {
             let path = entry.ok()?.path();
-            let pid = pid(&path)?;
-            Some((path, pid))
+            let owner = Owner::of(path.file_name()?.to_str()?)?;
+            Some((path, owner))
         })
         .collect())
 }
 
 /// Cgroups of runs that have died without removing them.
 pub(crate) fn leftovers() -> Result<Vec<Leftover>, Error> {
-    let dead = cgroups()?.into_iter().filter(|(_, pid)| !kernel::process_exists(*pid));
-    Ok(dead.map(|(path, pid)| Leftover { processes: processes(&path).len(), path, pid }).collect())
+    let dead = cgroups()?.into_iter().filter(|(_, owner)| !owner.lives());
+    Ok(dead
+        .map(|(path, owner)| Leftover { processes: processes(&path).len(), path, pid: owner.pid })
+        .collect())
 }
 
 /// Removes the cgroups of runs that have died, which it returns, and telemetry maps that nobody needs.
@@ -207,7 +271,7 @@ pub fn clear_leftovers() -> Result<Vec<Leftover>, Error> {
     telemetry::tidy()?;
     let leftovers = leftovers()?;
     for leftover in &leftovers {
-        evacuate(&leftover.path)?;
+        evacuate(&leftover.path, &hierarchy()?)?;
         fs::remove_dir(&leftover.path).map_err(Error::io("remove", &leftover.path))?;
     }
     Ok(leftovers)
@@ -267,8 +331,8 @@ fn send(pid: i32, signal: libc::c_int) {
 }
 
 /// Starts the command inside the cgroup and waits for it, handing on the signals that would end this process.
-fn spawn_in(cgroup: &Cgroup, command: &mut Command) -> Result<ExitStatus, Error> {
-    let path = cgroup.path.join("cgroup.procs");
+fn spawn_in(cgroup: &Path, command: &mut Command) -> Result<ExitStatus, Error> {
+    let path = cgroup.join("cgroup.procs");
     let mut members = OpenOptions::new().write(true).open(&path).map_err(Error::io("open", &path))?;
     // SAFETY: after fork the closure makes one write system call on a descriptor that it owns, and allocates nothing.
     unsafe {
@@ -312,6 +376,30 @@ impl Drop for Forwarding {
         for (signal, before) in &self.0 {
             // SAFETY: what was installed before.
             let _ = unsafe { sigaction(*signal, before) };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_is_known_by_its_start_too() {
+        let this = Owner::this();
+        assert!(this.started > 0 && this.lives());
+        // The number has become another's.
+        assert!(!Owner { started: this.started + 1, ..this }.lives());
+        let stat = "42 (a) (b 1) S 1 42 42 0 -1 4194304 1 2 3 4 5 6 7 8 20 0 1 0 987654 1 2";
+        assert_eq!(started_in(stat), Some(987_654));
+        assert_eq!(started_in("42 (a) S 1"), None);
+    }
+
+    #[test]
+    fn the_name_of_a_cgroup_tells_its_run() {
+        assert_eq!(Owner::of("onramp-run-42-987654-search"), Some(Owner { pid: 42, started: 987_654 }));
+        for other in ["onramp-run-42-search", "onramp-run-", "user.slice"] {
+            assert_eq!(Owner::of(other), None, "{other}");
         }
     }
 }

@@ -6,6 +6,7 @@ use crate::abi::{Attachment, Counters, text};
 use crate::attach::Base;
 use crate::code;
 use crate::error::Error;
+use crate::expiry;
 use crate::kernel;
 use crate::namespaces::Sight;
 use crate::pins::{Lock, Pins};
@@ -21,7 +22,7 @@ pub enum State {
     Attached(Box<AttachedState>),
     /// Registered and pinned by another build of onramp, whose maps this one would misread: what differs.
     OtherBuild(String),
-    /// Pinned, not registered: an attach or detach was cut off.
+    /// Pinned, but not registered or not wholly: an attach or detach was cut off, or pins were removed by other means.
     Interrupted,
     /// Registered, not pinned by us.
     Foreign,
@@ -41,9 +42,9 @@ pub struct AttachedState {
     pub generation: u64,
     /// Wall clock, microseconds since 1970.
     pub attached_at_us: u64,
-    /// Wall clock, microseconds since 1970; `None`: never.
+    /// When the base runs alone: wall clock, microseconds since 1970, as it is set now; `None`: never.
     pub expires_at_us: Option<u64>,
-    /// The process of a scoped run, and whether it still exists.
+    /// The process of the scoped run that attached it, and whether a run still needs it.
     pub owner: Option<(u32, bool)>,
     /// Version of onramp that attached it.
     pub version: String,
@@ -111,12 +112,12 @@ pub fn status() -> Result<Host, Error> {
         let users = sight.users.remove(&name).unwrap_or_default();
         let default_in = sight.defaults.remove(&name).unwrap_or_default();
         let state = match (pins.exist(), registered.contains(&name)) {
-            (true, true) => match describe(&pins) {
+            (true, true) if pins.are_attached()? => match describe(&pins) {
                 Ok(state) => State::Attached(Box::new(state)),
                 Err(Error::OtherBuild { difference, .. }) => State::OtherBuild(difference),
                 Err(error) => return Err(error),
             },
-            (true, false) => State::Interrupted,
+            (true, _) => State::Interrupted,
             (false, true) => State::Foreign,
             (false, false) if has => State::Lingering,
             (false, false) => continue,
@@ -137,7 +138,7 @@ pub fn attached_state(algorithm: Algorithm) -> Result<Option<AttachedState>, Err
     kernel::require_privilege("status")?;
     let _lock = Lock::take()?;
     let pins = Pins::of(algorithm);
-    if !pins.exist() || !kernel::registered()?.contains(&algorithm.congestion_control()) {
+    if !pins.are_attached()? {
         return Ok(None);
     }
     match describe(&pins) {
@@ -148,14 +149,16 @@ pub fn attached_state(algorithm: Algorithm) -> Result<Option<AttachedState>, Err
 
 fn describe(pins: &Pins) -> Result<AttachedState, Error> {
     let attachment: Attachment = pins.attachment()?;
-    let owner = (attachment.owner_pid != 0)
-        .then(|| (attachment.owner_pid, kernel::process_exists(attachment.owner_pid)));
+    let owner = match attachment.owner_pid {
+        0 => None,
+        pid => Some((pid, run::is_needed(pins.algorithm)?)),
+    };
     Ok(AttachedState {
         base: Base::from_number(attachment.base),
         observe: attachment.observe != 0,
         generation: attachment.generation,
         attached_at_us: attachment.attached_at_us,
-        expires_at_us: (attachment.expires_at_us != 0).then_some(attachment.expires_at_us),
+        expires_at_us: expiry::wall_clock_us(attachment.deadline_ns),
         owner,
         version: text(&attachment.version),
         parameter_sets: tune::parameter_sets(pins.algorithm)?,

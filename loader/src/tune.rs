@@ -110,7 +110,7 @@ pub(crate) fn attached(algorithm: Algorithm) -> Result<Pins, Error> {
     if !pins.exist() {
         return Err(Error::NotAttached { algorithm: algorithm.name() });
     }
-    if !kernel::registered()?.contains(&algorithm.congestion_control()) {
+    if !pins.are_attached()? {
         return Err(Error::Interrupted { algorithm: algorithm.name() });
     }
     Ok(pins)

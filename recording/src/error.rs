@@ -15,6 +15,16 @@ pub enum Error {
         /// The directory.
         path: PathBuf,
     },
+    /// Another user could change what is recorded there, or have it written elsewhere.
+    #[error(
+        "{path} is not safe to record into: {reason}; give a directory of your own, or one that is to be made"
+    )]
+    Untrusted {
+        /// The directory.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
     /// The system refused to write. What was written before stays readable.
     #[error("cannot write {path}: {source}")]
     Write {

@@ -4,8 +4,9 @@
 //! Parquet finds its data by offsets from the beginning and its footer from the end, so there is room for eight bytes
 //! between them that other readers pass over: a mark and the CRC-32 of everything else in the file.
 
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -57,8 +58,9 @@ pub(crate) fn replace(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     written.map_err(Error::write(path))
 }
 
+/// For its owner alone: it has addresses in it. Nothing that is there is written to, nor what a link there stands for.
 fn write_to(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut file = File::create(path)?;
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
     file.write_all(bytes)?;
     file.sync_all()
 }

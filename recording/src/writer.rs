@@ -4,9 +4,15 @@
 //! A Parquet file is readable only with its footer, so none is ever left open: what has been flushed is readable
 //! whatever happens afterwards.
 
-use std::fs;
+use std::fs::{self, DirBuilder, OpenOptions, Permissions};
+use std::io::ErrorKind;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
+
+use nix::errno::Errno;
+use nix::libc::{O_DIRECTORY, O_NOFOLLOW};
+use nix::unistd::geteuid;
 
 use crate::column::{Column, Spec};
 use crate::error::Error;
@@ -27,6 +33,33 @@ impl Default for Limits {
     fn default() -> Self {
         Self { rows: 1 << 17, age: Duration::from_secs(5) }
     }
+}
+
+/// What the owner of a recording may do with its directory, and nobody else may do anything.
+const OWNER_ONLY: u32 = 0o700;
+
+/// Makes a directory that is the caller's alone; one that is there becomes so, if it is the caller's own.
+fn make_private(directory: &Path) -> Result<(), Error> {
+    // Without a slash at the end, which would have a link followed.
+    let directory: PathBuf = directory.components().collect();
+    if let Some(parent) = directory.parent() {
+        fs::create_dir_all(parent).map_err(Error::write(parent))?;
+    }
+    match DirBuilder::new().mode(OWNER_ONLY).create(&directory) {
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+        other => return other.map_err(Error::write(&directory)),
+    }
+    let untrusted = |reason: String| Error::Untrusted { path: directory.clone(), reason };
+    let opened = OpenOptions::new().read(true).custom_flags(O_DIRECTORY | O_NOFOLLOW).open(&directory);
+    let there = opened.map_err(|error| match error.raw_os_error().map(Errno::from_raw) {
+        Some(Errno::ENOTDIR | Errno::ELOOP) => untrusted("it is a link or a file, not a directory".into()),
+        _ => Error::read(&directory)(error),
+    })?;
+    let owner = there.metadata().map_err(Error::read(&directory))?.uid();
+    if owner != geteuid().as_raw() {
+        return Err(untrusted(format!("it belongs to user {owner}")));
+    }
+    there.set_permissions(Permissions::from_mode(OWNER_ONLY)).map_err(Error::write(&directory))
 }
 
 /// A recording being written.
@@ -50,12 +83,13 @@ struct Table {
 }
 
 impl Writer {
-    /// Makes the directory, which must not hold anything yet, and writes the manifest.
+    /// Makes the directory, for its owner alone, and writes the manifest. One that is there must be the caller's own and
+    /// hold nothing yet.
     ///
     /// # Errors
-    /// [`Error::NotEmpty`], [`Error::Write`].
+    /// [`Error::Untrusted`], [`Error::NotEmpty`], [`Error::Write`].
     pub fn create(directory: &Path, manifest: Manifest, limits: Limits) -> Result<Self, Error> {
-        fs::create_dir_all(directory).map_err(Error::write(directory))?;
+        make_private(directory)?;
         if fs::read_dir(directory).map_err(Error::read(directory))?.next().is_some() {
             return Err(Error::NotEmpty { path: directory.to_owned() });
         }

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::process::{Command, Output};
 use std::sync::OnceLock;
 
+use libbpf_rs::query::{LinkInfoIter, MapInfoIter, ProgInfoIter};
 use onramp_net::Namespace;
 use serde_json::Value;
 
@@ -180,6 +181,29 @@ pub fn host_state(namespaces: &[&Namespace]) -> Vec<String> {
     state.sort();
     state.dedup();
     state
+}
+
+/// Every map, program and link of BPF that the kernel has, by its id.
+pub fn bpf_objects() -> Vec<String> {
+    let maps = MapInfoIter::default().map(|one| format!("map {} {}", one.id, one.name.to_string_lossy()));
+    let programs =
+        ProgInfoIter::default().map(|one| format!("program {} {}", one.id, one.name.to_string_lossy()));
+    let links = LinkInfoIter::default().map(|one| format!("link {}", one.id));
+    maps.chain(programs).chain(links).collect()
+}
+
+/// The processes of onramp's own, by name and number: commands, keepers and watches of time limits.
+pub fn processes() -> Vec<String> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries
+        .filter_map(|entry| {
+            // A keeper has only a name of its own, a watch only arguments.
+            let name = fs::read_to_string(entry.path().join("comm")).ok()?;
+            let arguments = fs::read_to_string(entry.path().join("cmdline")).ok()?.replace('\0', " ");
+            let ours = name.starts_with("onramp") || arguments.starts_with("onramp ");
+            ours.then(|| format!("process {} {name} {arguments}", entry.file_name().display()))
+        })
+        .collect()
 }
 
 /// Sysctl with a namespace's default congestion control.

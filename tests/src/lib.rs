@@ -24,12 +24,17 @@ pub mod wire;
 
 use std::fs::{File, OpenOptions};
 use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use nix::fcntl::{Flock, FlockArg};
 use onramp_loader::{AttachOptions, Attached};
 
 /// Held by whoever attaches on this machine, in whichever process.
 const LOCK: &str = "/tmp/onramp-test.lock";
+
+/// The kernel frees in its own time what nobody holds any more, and the watch of a time limit looks every ten seconds.
+const SETTLING: Duration = Duration::from_secs(15);
 
 /// Says that a test is left out, and why: a line `SKIP: FILE:LINE: REASON`, which `make test` counts.
 ///
@@ -45,10 +50,12 @@ pub fn skip(reason: &str) {
     println!("SKIP: {}:{}: {reason}", place.file(), place.line());
 }
 
-/// The right to attach, of one test at a time on this machine. Nothing is attached when it begins, and nothing
-/// when it ends, also where the test panics.
+/// The right to attach, of one test at a time on this machine. Nothing is attached when it begins, and nothing when it
+/// ends, also where the test panics. Of all that onramp may change on a host, BPF objects and processes included,
+/// nothing new may be left then.
 pub struct Attachments {
     _lock: Flock<File>,
+    before: Vec<String>,
 }
 
 impl Attachments {
@@ -62,7 +69,7 @@ impl Attachments {
         let file = OpenOptions::new().create(true).append(true).open(path).expect("lock file");
         let lock = Flock::lock(file, FlockArg::LockExclusive).map_err(|(_, errno)| errno).expect("lock");
         detach_all();
-        Self { _lock: lock }
+        Self { _lock: lock, before: everything() }
     }
 
     /// Attaches.
@@ -75,9 +82,21 @@ impl Attachments {
 }
 
 impl Drop for Attachments {
+    /// What the test itself holds has been dropped before, for this was made first.
     fn drop(&mut self) {
         detach_all();
+        let left = || everything().into_iter().filter(|one| !self.before.contains(one)).collect::<Vec<_>>();
+        let deadline = Instant::now() + SETTLING;
+        while !thread::panicking() && !left().is_empty() {
+            assert!(Instant::now() < deadline, "left behind: {:?}", left());
+            thread::sleep(Duration::from_millis(200));
+        }
     }
+}
+
+/// All that a test may not leave changed; what is changed reads differently.
+fn everything() -> Vec<String> {
+    [cli::host_state(&[]), cli::bpf_objects(), cli::processes()].concat()
 }
 
 /// What `onramp detach --all` does, without the binary.

@@ -39,6 +39,11 @@ fn slow_start(acks: u32) -> impl Iterator<Item = Ack> {
 
 /// Two flows under `search`, in files of 400 rows.
 fn recording(directory: &Path) {
+    recording_from(directory, "192.0.2.1");
+}
+
+/// The same, from this address.
+fn recording_from(directory: &Path, local_address: &str) {
     let manifest = Manifest {
         schema: SCHEMA,
         onramp: "0.1.0".to_owned(),
@@ -56,7 +61,7 @@ fn recording(directory: &Path) {
     for number in [1, 2] {
         let start =
             FlowRow { flow: number, event: "start".into(), algorithm: "search".into(), ..FlowRow::default() };
-        let (local, remote) = ("192.0.2.1".into(), "192.0.2.2".into());
+        let (local, remote) = (local_address.to_owned().into(), "192.0.2.2".into());
         let (local_port, remote_port) = (40_000 + number as u32, 443);
         writer
             .push(FlowRow { local_address: local, local_port, remote_address: remote, remote_port, ..start })
@@ -142,6 +147,19 @@ fn what_cannot_be_replayed_is_refused_with_the_reason() {
     fs::create_dir(&empty).unwrap();
     let error = onramp(&format!("replay {} --algorithm search", empty.display())).refused(1);
     assert!(error.contains("holds neither manifest.json nor a .parquet file"), "{error}");
+}
+
+#[test]
+fn what_a_recording_says_does_not_steer_the_terminal() {
+    let directory = tempdir().unwrap();
+    let made = directory.path().join("recording");
+    // Retitles the window, clears the screen, and turns the order of signs round.
+    recording_from(&made, "192.0.2.1\x1b]0;title\x07\x1b[2J\u{202e}");
+    let said = onramp(&format!("replay {} --algorithm search", made.display())).ok();
+    assert!(said.contains(r"192.0.2.1\u001b]0;title\u0007\u001b[2J\u202e"), "{said:?}");
+    assert!(!said.contains(['\x1b', '\x07', '\u{202e}']), "{said:?}");
+    let missing = onramp("replay /nonexistent\x1b[2J --algorithm search");
+    assert!(missing.code == Some(1) && !missing.stderr.contains('\x1b'), "{missing:?}");
 }
 
 #[test]

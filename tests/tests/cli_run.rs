@@ -176,3 +176,53 @@ fn a_run_can_be_ended_at_any_moment() {
         assert_eq!(host_state(&[]), before, "{signal} in round {round}: {status}");
     }
 }
+
+/// The cgroups that a process is in, as /proc has them.
+fn cgroup_of(pid: &str) -> String {
+    std::fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap()
+}
+
+#[test]
+#[ignore = "in a guest: make test"]
+fn what_the_command_leaves_behind_stays_where_the_run_was() {
+    let _attachments = Attachments::lock();
+    let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap();
+    let fields = mounts.lines().map(|line| line.split(' ').collect::<Vec<_>>());
+    let root = fields.into_iter().find(|fields| fields[2] == "cgroup2").unwrap()[1].to_owned();
+    let home = std::path::Path::new(&root).join("onramp-test-home");
+    std::fs::create_dir(&home).unwrap();
+    let script = "echo $$ > \"$1/cgroup.procs\"; \
+                  exec \"$0\" run plain -- sh -c 'setsid sleep 600 >/dev/null 2>&1 & echo $!'";
+    let ran = std::process::Command::new("sh").arg("-c").arg(script).arg(cli::binary()).arg(&home).output();
+    let pid = Ran::from(ran.unwrap()).ok();
+    let pid = pid.trim();
+    let found = cgroup_of(pid);
+    kill(Pid::from_raw(pid.parse().unwrap()), Signal::SIGKILL).unwrap();
+    assert!(found.contains("0::/onramp-test-home\n"), "{found}");
+    assert!(eventually(|| std::fs::remove_dir(&home).is_ok()));
+}
+
+#[test]
+#[ignore = "in a guest: make test"]
+fn a_dead_run_is_known_also_when_its_number_is_another_processes() {
+    let _attachments = Attachments::lock();
+    let before = host_state(&[]);
+    // This process and the run must not have begun in the same tick.
+    std::thread::sleep(std::time::Duration::from_millis(50));
+    let mut child = start("echo there; exec sleep 600");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let [cgroup] = &cli::run_cgroups()[..] else { panic!("one cgroup") };
+    let command = std::fs::read_to_string(cgroup.join("cgroup.procs")).unwrap();
+    // As if the number of the dead process were this one's by now.
+    let name = cgroup.file_name().unwrap().to_str().unwrap();
+    let (own, dead) = (std::process::id().to_string(), child.id().to_string());
+    let taken = cgroup.with_file_name(name.replacen(&dead, &own, 1));
+    std::fs::create_dir(&taken).unwrap();
+    let status = json("status");
+    assert_eq!(status["dead_runs"].as_array().unwrap().len(), 2, "{status}");
+    assert_eq!(status["algorithms"][0]["owner_alive"], false, "{status}");
+    onramp("detach --all").ok();
+    assert_eq!(host_state(&[]), before);
+    kill(Pid::from_raw(command.trim().parse().unwrap()), Signal::SIGKILL).unwrap();
+}

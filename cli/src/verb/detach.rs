@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::plan;
 use crate::failure::{self, PARTIAL};
-use crate::output::Output;
+use crate::output::{Output, say};
 use crate::profile;
 use crate::settings::{self, AlgorithmName};
 use crate::units::{count, now_us};
@@ -222,7 +222,7 @@ fn command(algorithm: Algorithm, state: &AttachedState, default_here: bool, now_
 fn finish(report: &Report, output: &Output) -> anyhow::Result<u8> {
     output.report(report, || text(report))?;
     for failed in &report.failed {
-        eprintln!("error: {}: {}", failed.what, failed.error);
+        say(&format!("error: {}: {}", failed.what, failed.error));
     }
     let in_part = |row: &Row| {
         let loaded = !row.stragglers.is_empty() || row.still_loaded > 0;

@@ -1,4 +1,5 @@
-//! The process behind `attach --for`: waits in the background and detaches in time.
+//! The process behind `attach --for`: waits in the background and detaches once the time is over. That the base runs alone
+//! from then on is the kernel's doing, so nothing depends on this but how soon it is tidy.
 //!
 //! It is started before the attachment is made and told by the end of its standard input that it has been made, or
 //! that its parent has died. What to watch it reads from the kernel, so it is right in both cases.
@@ -19,8 +20,7 @@ use onramp_net::namespace::Namespace;
 
 use crate::units::now_us;
 
-/// Longest sleep between two looks: a clock that is set meanwhile, a suspended host and a confirmation are noticed
-/// within it.
+/// Longest sleep between two looks: a suspended host and a confirmation are noticed within it.
 const LOOK: Duration = Duration::from_secs(10);
 /// Looks or detaches that may fail.
 const PATIENCE: u32 = 60;
@@ -68,12 +68,11 @@ impl Expire {
 fn look(algorithm: Algorithm, watched: Expiry) -> Result<Option<Duration>, onramp_loader::Error> {
     let now = onramp_loader::expiry(algorithm)?.filter(|now| now.generation == watched.generation);
     let Some(expiry) = now else { return Ok(None) };
-    let left = Duration::from_micros(expiry.expires_at_us.saturating_sub(now_us()));
-    if left.is_zero() {
+    if expiry.left.is_zero() {
         onramp_loader::detach_expired(algorithm, watched.generation)?;
         return Ok(None);
     }
-    Ok(Some(left))
+    Ok(Some(expiry.left))
 }
 
 /// A session of its own; and neither a directory nor a namespace is held for as long as it waits.

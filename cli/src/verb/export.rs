@@ -10,6 +10,7 @@ use onramp_recording::rows::TABLES;
 use onramp_recording::{Recording, Spec, export};
 
 use crate::failure::{PARTIAL, Usage};
+use crate::output::say;
 
 /// Turn a recording into CSV, NDJSON or qlog
 ///
@@ -68,7 +69,7 @@ impl Export {
             other => other.with_context(|| format!("cannot write {name}"))?,
         }
         for problem in &recording.problems {
-            eprintln!("warning: {problem}");
+            say(&format!("warning: {problem}"));
         }
         Ok(if recording.problems.is_empty() { 0 } else { PARTIAL })
     }

@@ -14,7 +14,7 @@ use crate::table::Table;
 
 /// List, show and check profiles: a link, the hosts' buffers, and the algorithm that suits them
 ///
-/// A profile is looked up by name in ./profiles, then in /etc/onramp/profiles, then among those built in.
+/// A profile is looked up by name in /etc/onramp/profiles, then among those built in.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   onramp profile list
@@ -33,7 +33,7 @@ enum Verb {
     /// Show a profile as it is resolved, with what follows from it
     #[command(after_help = "Examples:\n  onramp profile show geo\n  onramp profile show ./mine.toml --json")]
     Show {
-        /// A path, or a name in ./profiles, /etc/onramp/profiles or built in
+        /// A path, or a name in /etc/onramp/profiles or built in
         profile: String,
     },
     /// Check profiles: link, hosts, algorithm, and the names and ranges of its parameters

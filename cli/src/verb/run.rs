@@ -10,7 +10,7 @@ use onramp_loader::{Action, AttachOptions, Error, Ran};
 
 use super::plan;
 use crate::failure::Usage;
-use crate::output::Output;
+use crate::output::{Output, say};
 use crate::settings::Settings;
 
 /// Run a command whose TCP sockets use an algorithm; nothing remains afterwards
@@ -51,7 +51,7 @@ impl Run {
             }
             Err(error) => match not_started(&error) {
                 Some(code) => {
-                    eprintln!("error: {error}");
+                    say(&format!("error: {error}"));
                     Ok(code)
                 }
                 None => Err(error.into()),
@@ -96,7 +96,7 @@ impl Run {
 
 fn warn(ran: &Ran) {
     if ran.left_behind > 0 {
-        tracing::warn!("processes that the command left behind went to the root cgroup: {}", ran.left_behind);
+        tracing::warn!("processes that the command left behind go on: {}", ran.left_behind);
     }
     for users in ran.detached.iter().flat_map(|detached| &detached.stragglers) {
         tracing::warn!("sockets still on the detached code in {}: {}", users.namespace, users.sockets);

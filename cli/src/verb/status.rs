@@ -137,7 +137,7 @@ fn row(status: onramp_loader::Status) -> Row {
         }
         State::Interrupted => {
             let explanation = format!(
-                "half attached: an attach or detach was cut off; `onramp detach {name}` (or --all) clears it"
+                "half attached: an attach or detach was cut off, or pins were removed; `onramp detach {name}` (or --all) clears it"
             );
             ("interrupted", Some(explanation), None)
         }
@@ -281,7 +281,7 @@ fn attached_text(algorithm: &str, attached: &Attached) -> String {
                 format!("  detaches in {} unless confirmed: onramp confirm {algorithm}\n", show_us(left))
             }
             None => format!(
-                "  its time was over {} ago, but the process that should detach it has gone: onramp detach {algorithm}\n",
+                "  its time was over {} ago, and the base runs alone: onramp detach {algorithm}\n",
                 show_us(now - at)
             ),
         };

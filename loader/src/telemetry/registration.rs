@@ -119,12 +119,13 @@ impl Registration {
 
 impl Drop for Registration {
     fn drop(&mut self) {
-        match Lock::take() {
-            Ok(_lock) => {
+        match Lock::try_take() {
+            Ok(Some(_lock)) => {
                 release(&self.shared, self.rings.fd().as_fd(), self.slot, self.id);
                 Unused::new().remove(&self.shared);
             }
-            // The keeper does it.
+            // The keeper does it, and nobody waits for the lock at the end.
+            Ok(None) => {}
             Err(error) => tracing::debug!("{error}"),
         }
     }

@@ -102,7 +102,7 @@ impl Shared {
         for name in TELEMETRY_MAPS {
             let _ = fs::remove_file(directory.join(name));
         }
-        fs::create_dir_all(&directory).map_err(Error::io("create", &directory))?;
+        pins::make(&directory)?;
         let mut loaded = open::telemetry()?;
         for mut map in loaded.maps_mut() {
             let name = map.name().to_string_lossy().into_owned();
@@ -111,9 +111,10 @@ impl Shared {
             }
         }
         let shared = Self { memory: Arc::new(Memory::map(&directory.join("telemetry"))?), directory };
-        // Ids of flows go on where earlier maps of this boot cannot have got to: there are fewer than one a nanosecond.
+        // Ids of flows go on where earlier maps of this boot cannot have got to: there are fewer than one a microsecond.
+        // Below 2^53 they are exact in JSON, whoever reads it (RFC 8259, section 6).
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        shared.flows.store(now.as_nanos() as u64, Relaxed);
+        shared.flows.store(now.as_micros() as u64, Relaxed);
         shared.registrations.store(1, Relaxed);
         shared.abi_version.store(ABI_VERSION, Relaxed);
         Ok(shared)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 mod damage;
 mod export;
+mod private;
 mod replay;
 mod round_trip;

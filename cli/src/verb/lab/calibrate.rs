@@ -37,7 +37,7 @@ const MEMORY_MIB: u32 = 1_500;
   onramp lab calibrate --profile ./mine.toml --json
   onramp lab calibrate --models")]
 pub(super) struct Calibrate {
-    /// Link: a path, or a name in ./profiles, /etc/onramp/profiles or built in
+    /// Link: a path, or a name in /etc/onramp/profiles or built in
     #[arg(long, value_name = "PROFILE", default_value = "geo")]
     profile: String,
     /// Compare every link model with its closed form

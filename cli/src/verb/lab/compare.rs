@@ -27,7 +27,7 @@ initial_window_segments and quickack.";
 pub(super) struct RunOne {
     /// Algorithm or congestion control, with settings after colons
     arm: String,
-    /// Link and hosts: a path, or a name in ./profiles, /etc/onramp/profiles or built in
+    /// Link and hosts: a path, or a name in /etc/onramp/profiles or built in
     #[arg(long, value_name = "PROFILE", default_value = "geo")]
     profile: String,
     #[command(flatten)]
@@ -66,7 +66,7 @@ pub(super) struct Compare {
         hide_default_value = true
     )]
     arms: Vec<String>,
-    /// Link and hosts: a path, or a name in ./profiles, /etc/onramp/profiles or built in
+    /// Link and hosts: a path, or a name in /etc/onramp/profiles or built in
     #[arg(long, value_name = "PROFILE", default_value = "geo")]
     profile: String,
     /// Downloads of each arm

@@ -36,7 +36,7 @@ pub(super) struct Matrix {
     /// Algorithms and congestion controls, with settings after colons [default: all]
     #[arg(long, value_delimiter = ',', value_name = "ARM,…")]
     arms: Vec<String>,
-    /// Links and hosts: paths, or names in ./profiles, /etc/onramp/profiles or built in [default: all]
+    /// Links and hosts: paths, or names in /etc/onramp/profiles or built in [default: all]
     #[arg(long = "profile", value_delimiter = ',', value_name = "PROFILE,…")]
     profiles: Vec<String>,
     /// Downloads of each arm

@@ -35,7 +35,7 @@ const NOT_FOUND: u8 = 127;
   onramp lab shell --profile leo -- iperf3 -c 192.0.2.2 -C onramp_search
   onramp lab shell --profile geo --seed 7 -- ping -c 3 192.0.2.2")]
 pub(super) struct Shell {
-    /// Link and hosts: a path, or a name in ./profiles, /etc/onramp/profiles or built in
+    /// Link and hosts: a path, or a name in /etc/onramp/profiles or built in
     #[arg(long, value_name = "PROFILE", default_value = "geo")]
     profile: String,
     /// Seed of the link's randomness

@@ -13,7 +13,7 @@ use serde::Serialize;
 use super::clock::ClockOptions;
 use super::progress::{self, Clock};
 use crate::failure::{FAILURE, Usage};
-use crate::output::Output;
+use crate::output::{Output, say};
 use crate::table::Table;
 
 /// Make again what a result says, and compare
@@ -127,7 +127,7 @@ fn series(release: &str) -> anyhow::Result<&'static str> {
         series.ok_or_else(|| Usage::error(format!("no kernel of guests is of the series of {release}")))?;
     let kept = series.kept()?.release;
     if kept != release {
-        eprintln!("note: made on {release}, compared on {kept}");
+        say(&format!("note: made on {release}, compared on {kept}"));
     }
     Ok(&series.series)
 }

@@ -61,12 +61,12 @@ struct Report {
 impl Record {
     pub fn run(self, output: &Output) -> anyhow::Result<u8> {
         let wanted = self.selection.wanted()?;
-        // From here on a signal ends the recording instead of the process.
-        let signals = Signals::take()?;
         let mut options = Options::new("record", self.level);
         options.ring_bytes = RING_BYTES;
         options.wish = wanted.wish(self.level);
         let stream = Stream::open(&options)?;
+        // From here on a signal ends the recording instead of the process, which may have waited for the lock until now.
+        let signals = Signals::take()?;
         let manifest = facts::manifest(self.level)?;
         let writer = Writer::create(&self.output, manifest, Limits::default())?;
         output.progress(&format!("recording into {} …", self.output.display()));

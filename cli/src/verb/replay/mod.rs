@@ -14,7 +14,7 @@ use onramp_recording::{CsvReport, Error, Recording, replay_csv};
 use serde::Serialize;
 
 use crate::failure::{PARTIAL, Usage};
-use crate::output::Output;
+use crate::output::{Output, say};
 
 /// Ask algorithms what they would have done with recorded acknowledgements: when each would have left slow start, at
 /// what window, and why
@@ -81,7 +81,7 @@ impl Replays {
         let mut report = self.report(candidates)?;
         report.flows.retain(|flow| self.flow.is_none_or(|wanted| wanted == flow.flow));
         for problem in &report.problems {
-            eprintln!("warning: {problem}");
+            say(&format!("warning: {problem}"));
         }
         if report.flows.is_empty() {
             return Err(anyhow!(

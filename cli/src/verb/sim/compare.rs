@@ -58,7 +58,7 @@ impl Compare {
 /// What is simulated, for all arms.
 #[derive(Args, Debug)]
 struct Options {
-    /// Link and hosts: a path, or a name in ./profiles, /etc/onramp/profiles or built in
+    /// Link and hosts: a path, or a name in /etc/onramp/profiles or built in
     #[arg(long, value_name = "PROFILE", default_value = "geo")]
     profile: String,
     #[command(flatten)]

@@ -67,9 +67,9 @@ impl Top {
                 "top needs a terminal for its keys and its picture: use `onramp watch` without one",
             ));
         }
-        // From here on a signal ends the loop, and so gives the terminal back.
-        let signals = Signals::take()?;
         let mut source = Source::open(Wanted::new(filter, 1))?;
+        // From here on a signal ends the loop, and so gives the terminal back; until now the lock may have been waited for.
+        let signals = Signals::take()?;
         let mut screen = Screen::take()?;
         let theme = Theme { color: output.color() };
         let mut app = App::default();

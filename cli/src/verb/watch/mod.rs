@@ -14,7 +14,7 @@ use nix::time::{ClockId, clock_gettime};
 use onramp_loader::telemetry::{Item, Level, Lost, Options, Stream};
 
 use crate::consumer::{Selection, Signals, Wanted, level_from};
-use crate::output::Output;
+use crate::output::{Output, printable};
 use crate::units;
 use row::Row;
 pub(super) use row::threshold;
@@ -65,12 +65,12 @@ struct Printer<'a> {
 impl Watch {
     pub fn run(self, output: &Output) -> anyhow::Result<u8> {
         let wanted = self.selection.wanted()?;
-        // From here on a signal ends the watch instead of the process.
-        let signals = Signals::take()?;
         let mut options = Options::new("watch", self.level);
         options.ring_bytes = RING_BYTES;
         options.wish = wanted.wish(self.level);
         let stream = Stream::open(&options)?;
+        // From here on a signal ends the watch instead of the process, which may have waited for the lock until now.
+        let signals = Signals::take()?;
         match self.follow(stream, wanted, &signals, Printer::new(output)?) {
             // A reader that has gone away has seen what it wanted.
             Err(error) if broken_pipe(&error) => Ok(0),
@@ -128,7 +128,7 @@ impl<'a> Printer<'a> {
             self.output.line(&mut self.out, &Row::of(item, self.last_us))
         } else {
             let seconds = self.last_us.saturating_sub(self.start_us) as f64 / 1e6;
-            writeln!(self.out, "{seconds:10.6}  {}", text::line(item))
+            writeln!(self.out, "{seconds:10.6}  {}", printable(&text::line(item)))
         };
         written.context("cannot write to stdout")
     }
