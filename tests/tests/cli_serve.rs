@@ -159,7 +159,9 @@ fn a_transfer_shows_with_its_exit_and_its_end() {
     assert_eq!(server.get(&format!("/api/flows?filter=dport+%3D+:{port}"))["matched"], 0);
     assert_eq!(server.get(&format!("/api/flows?filter=sport+%3D+:{port}"))["matched"], 1);
 
-    drop(sender);
+    // The wire stays, so that both ends hear of it.
+    let Sender { wire, stream } = sender;
+    drop(stream);
     assert!(eventually(|| server.flow("fixed").is_some_and(|flow| flow["state"] == "ended")));
     let (_, metrics) = server.ask("GET /metrics", "", "");
     assert!(metrics.contains("onramp_slow_start_exit_cwnd_bytes_count{cc=\"onramp_fixed\"} 1"), "{metrics}");
@@ -167,6 +169,7 @@ fn a_transfer_shows_with_its_exit_and_its_end() {
         let (_, metrics) = server.ask("GET /metrics", "", "");
         metrics.contains("onramp_slow_start_exits_total{cc=\"onramp_fixed\",reason=\"algorithm\"} 1")
     }));
+    drop(wire);
     let ran = server.end(Signal::SIGTERM);
     assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""), "{ran:?}");
 }
