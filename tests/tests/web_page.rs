@@ -9,23 +9,10 @@ use std::process::{Child, Command, Stdio};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use onramp_tests::cli::{self, DEFAULT, onramp, state};
+use onramp_tests::cli::{self, DEFAULT};
+use onramp_tests::host::Fixed;
 use onramp_tests::skip;
 use onramp_tests::traffic::{Transfer, namespace};
-
-/// What this kernel cannot, and what a privilege is missing for.
-const CANNOT: [Option<i32>; 2] = [Some(3), Some(4)];
-
-/// Detaches when dropped, also where the test panics.
-struct Detach;
-
-impl Drop for Detach {
-    fn drop(&mut self) {
-        if state("fixed").is_some() {
-            onramp("detach fixed");
-        }
-    }
-}
 
 /// `onramp serve`; ended when dropped.
 struct Server {
@@ -70,9 +57,6 @@ fn found(names: &[&str]) -> Option<PathBuf> {
 
 #[test]
 fn a_browser_sees_a_flow_and_its_exit_tunes_it_and_goes_on_after_a_restart() {
-    if !nix::unistd::geteuid().is_root() {
-        return skip("attaching on this kernel needs root");
-    }
     let Some(chromium) = found(&["chromium", "chromium-browser", "google-chrome"]) else {
         return skip("there is no Chromium: `apt-get install chromium`");
     };
@@ -80,16 +64,7 @@ fn a_browser_sees_a_flow_and_its_exit_tunes_it_and_goes_on_after_a_restart() {
     if !web.join("node_modules/playwright-core").exists() || !web.join("dist/index.html").exists() {
         return skip("the page was not built: `make web`");
     }
-    if state("fixed").is_some() {
-        return skip("fixed is attached on this machine, which is not this test's to detach");
-    }
-    // It never leaves slow start by itself: parameters are read with the ACKs of slow start.
-    let attached = onramp("attach fixed --set exit_window_bytes=0");
-    if CANNOT.contains(&attached.code) {
-        return skip(attached.stderr.trim());
-    }
-    let _detach = Detach;
-    attached.ok();
+    let Some(_fixed) = Fixed::attach() else { return };
 
     let directory = tempfile::tempdir().unwrap();
     let token = directory.path().join("token");

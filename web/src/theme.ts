@@ -3,6 +3,7 @@
 
 export type Theme = "auto" | "light" | "dark";
 const KEY = "onramp-theme";
+const dark = matchMedia("(prefers-color-scheme: dark)");
 const listeners = new Set<() => void>();
 
 export function theme(): Theme {
@@ -18,8 +19,7 @@ export function setTheme(next: Theme): void {
 
 export function apply(): void {
 	const wish = theme();
-	if (wish === "auto") delete document.documentElement.dataset["theme"];
-	else document.documentElement.dataset["theme"] = wish;
+	document.documentElement.dataset["theme"] = wish === "auto" ? (dark.matches ? "dark" : "light") : wish;
 	for (const listener of listeners) listener();
 }
 
@@ -29,7 +29,7 @@ export function onTheme(listener: () => void): () => void {
 	return () => listeners.delete(listener);
 }
 
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", apply);
+dark.addEventListener("change", apply);
 
 /** A colour of the style sheet. */
 export function color(name: string): string {

@@ -1,9 +1,11 @@
 //! The web part over real sockets, with a broker that knows what a test says. Nothing here needs a privilege, and nothing
 //! that is asserted depends on how long something takes.
 
+use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
@@ -61,6 +63,18 @@ fn row(flow: u64, remote: &str, algorithm: &'static str) -> Row {
         loss_window_segments: None,
         exit: None,
     }
+}
+
+/// One that has left slow start.
+fn left() -> Row {
+    let mut left = row(1, "198.51.100.7:443", "search");
+    left.exit = serde_json::from_value(serde_json::json!({
+        "reason": "algorithm", "at_us": 350_000, "acknowledged_bytes": 1_840_000, "window_segments": 640,
+        "window_bytes": 926_720, "window_after_segments": 640, "in_flight_segments": 600, "mss_bytes": 1448,
+        "rtt_us": 75_000, "min_rtt_us": 50_000, "undone": 0,
+    }))
+    .ok();
+    left
 }
 
 fn listed(rows: Vec<Row>) -> News {
@@ -522,13 +536,7 @@ fn a_flow_that_is_looked_at_is_followed_and_left() {
 
 #[test]
 fn metrics_count_and_name_nobody() {
-    let mut left = row(1, "198.51.100.7:443", "search");
-    left.exit = serde_json::from_value(serde_json::json!({
-        "reason": "algorithm", "at_us": 350_000, "acknowledged_bytes": 1_840_000, "window_segments": 640,
-        "window_bytes": 926_720, "window_after_segments": 640, "in_flight_segments": 600, "mss_bytes": 1448,
-        "rtt_us": 75_000, "min_rtt_us": 50_000, "undone": 0,
-    }))
-    .ok();
+    let left = left();
     let mut server = Server::with(vec![left.clone(), row(2, "198.51.100.8:443", "best")], false);
     // Told again, it is not counted again.
     server.say(&listed(vec![left]));
@@ -558,5 +566,33 @@ fn metrics_count_and_name_nobody() {
     assert!(text.ends_with("# EOF\n"));
     for told in ["198.51.100", "192.0.2.1", "port", "address", "flow="] {
         assert!(!text.contains(told), "{told}: {text}");
+    }
+}
+
+#[test]
+fn rules_and_dashboard_ask_for_metrics_that_there_are() {
+    let mut left = left();
+    left.loss_window_segments = Some(700);
+    left.sent_bytes = Some(2_000_000);
+    left.state = "ended".into();
+    let mut server = Server::with(vec![left], false);
+    server.say(&News::Attached(
+        r#"{"algorithms":[{"congestion_control":"onramp_search","version":"1","generation":"a","exits":{"loss":5}}]}"#.into(),
+    ));
+    while server.get("/api/status").body().is_empty() {}
+    let told = server.get("/metrics");
+    let told = told.body();
+    let names = |text: &str| -> BTreeSet<String> {
+        let words = text.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_');
+        words.filter(|word| word.starts_with("onramp_")).map(str::to_owned).collect()
+    };
+    let there = names(told);
+    for name in ["grafana.json", "rules.yml", "rules_test.yml"] {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../monitoring").join(name);
+        // Congestion controls are named alike.
+        let controls = ["onramp_plain", "onramp_hystart"].map(str::to_owned);
+        let asked = names(&std::fs::read_to_string(&path).unwrap());
+        let missing: Vec<_> = asked.difference(&there).filter(|word| !controls.contains(word)).collect();
+        assert!(asked.len() > 3 && missing.is_empty(), "{name}: {missing:?}: {told}");
     }
 }
