@@ -1,6 +1,6 @@
 //! What the web part knows, from the broker alone, and what it asks of it.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -22,8 +22,6 @@ const WAITING_MAX: usize = 64;
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Browsers that are told live.
 pub(super) const LIVE_MAX: usize = 64;
-/// Versions back for which it is known what was forgotten.
-const GONE_MAX: usize = 20_000;
 /// Buckets of a whole life and of the newest past; the broker has no more.
 const BUCKETS_MAX: usize = 512;
 
@@ -51,8 +49,6 @@ pub(super) struct Knowledge {
     pub flows: BTreeMap<u64, Known>,
     /// When flows were last told.
     pub flows_version: u64,
-    /// Flows that are forgotten, and since when.
-    pub gone: VecDeque<(u64, u64)>,
     pub lost: Lost,
     pub attached: String,
     pub attached_version: u64,
@@ -258,10 +254,7 @@ impl Knowledge {
                 }
                 for flow in gone {
                     self.flows.remove(&flow);
-                    self.gone.push_back((version, flow));
                 }
-                let old = self.gone.len().saturating_sub(GONE_MAX);
-                self.gone.drain(..old);
                 self.lost = lost;
                 self.flows_version = version;
             }
