@@ -6,7 +6,7 @@ ONRAMP := $(or $(CARGO_TARGET_DIR),target)/release/onramp
 # Seconds per algorithm of `make fuzz`.
 FUZZ_SECONDS ?= 60
 
-.PHONY: all deps build demo test lint kernels golden fuzz bench reproduce clean
+.PHONY: all deps web build demo test lint kernels golden fuzz bench reproduce clean
 
 all: build
 
@@ -14,14 +14,19 @@ all: build
 deps:
 	@.ci/deps
 
-build: deps
+# The page of `onramp serve`, which the binary embeds.
+web: deps
+	@.ci/web
+
+build: web
 	$(CARGO) build --release --workspace
 
 # What onramp does, shown in under four minutes.
 demo: build
 	@.ci/demo $(ONRAMP)
 
-test: deps
+test: web
+	@.ci/deps chromium
 	@.ci/test
 
 lint: deps

@@ -93,6 +93,11 @@ impl Output {
         to.write_all(text.as_bytes())
     }
 
+    /// An object as the text of a JSON document.
+    pub fn document_text<T: Serialize>(body: &T) -> serde_json::Result<String> {
+        serde_json::to_string(&Document { schema: SCHEMA, body })
+    }
+
     /// Prints data that was asked for.
     pub fn data<T: Serialize>(&self, body: &T, text: impl FnOnce() -> String) -> anyhow::Result<()> {
         if !self.json {

@@ -6,6 +6,7 @@
 //! * [`capture`]: packets of a namespace, with their times.
 //! * [`cli`]: the `onramp` binary, run and looked at.
 //! * [`guest`]: the kernel that tests need for themselves.
+//! * [`host`]: an attachment on the kernel that runs.
 //! * [`recorder`]: `onramp record` under way.
 //! * [`sender`]: a connection over such a wire.
 //! * [`telemetry`]: consumers of telemetry.
@@ -16,6 +17,7 @@ pub mod bottleneck;
 pub mod capture;
 pub mod cli;
 pub mod guest;
+pub mod host;
 pub mod recorder;
 pub mod sender;
 pub mod telemetry;

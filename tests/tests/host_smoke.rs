@@ -3,40 +3,14 @@
 
 use std::path::Path;
 
-use onramp_tests::cli::{DEFAULT, json, onramp, state};
-use onramp_tests::skip;
+use onramp_tests::cli::{DEFAULT, json, onramp};
+use onramp_tests::host::Fixed;
 use onramp_tests::traffic::{Transfer, eventually, namespace};
 use serde_json::Value;
 
-/// What this kernel cannot, and what a privilege is missing for.
-const CANNOT: [Option<i32>; 2] = [Some(3), Some(4)];
-
-/// Detaches when dropped, also where the test panics.
-struct Detach;
-
-impl Drop for Detach {
-    fn drop(&mut self) {
-        if state("fixed").is_some() {
-            onramp("detach fixed");
-        }
-    }
-}
-
 #[test]
 fn a_control_is_attached_used_tuned_and_detached_on_this_kernel() {
-    if !nix::unistd::geteuid().is_root() {
-        return skip("attaching on this kernel needs root");
-    }
-    if state("fixed").is_some() {
-        return skip("fixed is attached on this machine, which is not this test's to detach");
-    }
-    // It never leaves slow start by itself: parameters are read with the ACKs of slow start.
-    let attached = onramp("attach fixed --set exit_window_bytes=0");
-    if CANNOT.contains(&attached.code) {
-        return skip(attached.stderr.trim());
-    }
-    let _detach = Detach;
-    attached.ok();
+    let Some(_fixed) = Fixed::attach() else { return };
     let registered = || onramp_loader::kernel::registered().unwrap().contains(&"onramp_fixed".to_owned());
     assert!(registered());
 

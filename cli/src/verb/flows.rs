@@ -1,10 +1,12 @@
 //! `onramp flows`.
 
+use std::borrow::Cow;
+
 use clap::Args;
 use onramp_loader::abi::{ExitRecord, FlowHeader};
 use onramp_loader::algorithm::{Algorithm, Export};
 use onramp_loader::{ExitReason, Flow, Phase};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::failure::Usage;
 use crate::filter::Filter;
@@ -77,19 +79,19 @@ struct Row {
 }
 
 /// How the first slow start ended.
-#[derive(Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Exit {
-    reason: &'static str,
-    at_us: u64,
-    acknowledged_bytes: u64,
-    window_segments: u32,
-    window_bytes: u64,
-    window_after_segments: Option<u32>,
-    in_flight_segments: u32,
-    mss_bytes: u32,
-    rtt_us: u32,
-    min_rtt_us: u32,
-    undone: u32,
+    pub reason: Cow<'static, str>,
+    pub at_us: u64,
+    pub acknowledged_bytes: u64,
+    pub window_segments: u32,
+    pub window_bytes: u64,
+    pub window_after_segments: Option<u32>,
+    pub in_flight_segments: u32,
+    pub mss_bytes: u32,
+    pub rtt_us: u32,
+    pub min_rtt_us: u32,
+    pub undone: u32,
 }
 
 /// One number, or several.
@@ -157,7 +159,7 @@ fn row(flow: &Flow) -> Row {
 
 pub(super) fn exit(reason: ExitReason, record: &ExitRecord) -> Exit {
     Exit {
-        reason: reason.name(),
+        reason: reason.name().into(),
         at_us: record.at_us,
         acknowledged_bytes: record.bytes_acked,
         window_segments: record.window,

@@ -24,8 +24,17 @@ pub(crate) struct List {
 }
 
 #[derive(Serialize)]
-struct Listing {
+pub(super) struct Listing {
     algorithms: Vec<Row>,
+}
+
+impl Listing {
+    /// What algorithms there are, as far as this process may know.
+    pub fn read(algorithms: impl IntoIterator<Item = Algorithm>) -> Result<Self, onramp_loader::Error> {
+        let registered = kernel::registered()?;
+        let row = |algorithm: Algorithm| describe(algorithm, &registered);
+        Ok(Self { algorithms: algorithms.into_iter().map(row).collect() })
+    }
 }
 
 #[derive(Serialize)]
@@ -70,9 +79,7 @@ impl List {
             Some(name) => vec![onramp_loader::find(name)?],
             None => algorithm::all().collect(),
         };
-        let registered = kernel::registered()?;
-        let row = |algorithm: Algorithm| describe(algorithm, &registered);
-        let listing = Listing { algorithms: algorithms.into_iter().map(row).collect() };
+        let listing = Listing::read(algorithms)?;
         output.data(&listing, || {
             listing.algorithms.iter().map(|row| text(row, output)).collect::<Vec<_>>().join("\n")
         })?;

@@ -18,6 +18,7 @@ mod profile;
 mod record;
 mod replay;
 mod run;
+mod serve;
 mod shadow;
 mod sim;
 mod status;
@@ -43,6 +44,7 @@ pub(crate) enum Verb {
     Flows(flows::Flows),
     Watch(watch::Watch),
     Top(top::Top),
+    Serve(serve::Serve),
     Doctor(doctor::Doctor),
     Record(record::Record),
     Replay(replay::Replays),
@@ -56,6 +58,8 @@ pub(crate) enum Verb {
     Completions(completions::Completions),
     #[command(hide = true)]
     Expire(expire::Expire),
+    #[command(hide = true)]
+    ServeWeb(serve::ServeWeb),
 }
 
 impl Verb {
@@ -72,6 +76,7 @@ impl Verb {
             Self::Flows(verb) => verb.run(output),
             Self::Watch(verb) => verb.run(output),
             Self::Top(verb) => verb.run(output),
+            Self::Serve(verb) => verb.run(output),
             Self::Doctor(verb) => verb.run(output),
             Self::Record(verb) => verb.run(output),
             Self::Replay(verb) => verb.run(output),
@@ -84,6 +89,7 @@ impl Verb {
             Self::Model(verb) => verb.run(output),
             Self::Completions(verb) => verb.run(output),
             Self::Expire(verb) => verb.run(),
+            Self::ServeWeb(verb) => verb.run(),
         }
     }
 }

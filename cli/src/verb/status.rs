@@ -60,7 +60,9 @@ struct Attached {
     expires_at_us: Option<u64>,
     owner_pid: Option<u32>,
     owner_alive: Option<bool>,
-    default_in: Vec<String>,
+    /// Told where it was looked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    default_in: Option<Vec<String>>,
     parameter_sets: Vec<Set>,
     flows_started: u64,
     flows_adopted: u64,
@@ -89,6 +91,42 @@ struct Listener {
     ring_bytes: u32,
     lost_events: u64,
     unobserved_us: u64,
+}
+
+/// What is attached, and who listens: the part of the report for which no look into other processes is needed.
+#[derive(Serialize)]
+pub(super) struct Brief {
+    algorithms: Vec<BriefRow>,
+    consumers: Vec<Listener>,
+}
+
+#[derive(Serialize)]
+struct BriefRow {
+    algorithm: &'static str,
+    congestion_control: String,
+    state: &'static str,
+    #[serde(flatten)]
+    attached: Attached,
+}
+
+impl Brief {
+    pub fn read() -> Result<Self, Error> {
+        let mut algorithms = Vec::new();
+        for algorithm in onramp_loader::pinned() {
+            let Some(state) = onramp_loader::attached_state(algorithm)? else { continue };
+            algorithms.push(BriefRow {
+                algorithm: algorithm.name(),
+                congestion_control: algorithm.congestion_control(),
+                state: "attached",
+                attached: attached(algorithm, state, None),
+            });
+        }
+        let consumers = match onramp_loader::consumers() {
+            Err(Error::OtherTelemetry { .. }) => Vec::new(),
+            consumers => consumers?,
+        };
+        Ok(Self { algorithms, consumers: consumers.into_iter().map(listener).collect() })
+    }
 }
 
 #[derive(Serialize)]
@@ -133,7 +171,7 @@ fn row(status: onramp_loader::Status) -> Row {
             let explanation = dead.then(|| {
                 format!("attached for a run that has died: `onramp detach {name}` (or --all) clears it")
             });
-            ("attached", explanation, Some(attached(algorithm, *state, default_in)))
+            ("attached", explanation, Some(attached(algorithm, *state, Some(default_in))))
         }
         State::Interrupted => {
             let explanation = format!(
@@ -167,7 +205,7 @@ fn sockets(users: Users) -> Sockets {
     Sockets { namespace: users.namespace, sockets: users.sockets }
 }
 
-fn attached(algorithm: Algorithm, state: AttachedState, default_in: Vec<String>) -> Attached {
+fn attached(algorithm: Algorithm, state: AttachedState, default_in: Option<Vec<String>>) -> Attached {
     let Counters { flows_started, flows_adopted, flows_ended, flows_without_state, undone, exits, outcomes } =
         state.counters;
     let reasons = ExitReason::ALL.into_iter().zip(exits.into_iter().skip(1));
@@ -302,7 +340,7 @@ fn attached_text(algorithm: &str, attached: &Attached) -> String {
             text += &format!("    its flows are told of up to level {}\n", set.telemetry_max);
         }
     }
-    for namespace in &attached.default_in {
+    for namespace in attached.default_in.iter().flatten() {
         text += &format!("  default of network namespace {namespace}\n");
     }
     text += &format!(

@@ -43,7 +43,7 @@ pub(crate) struct Tune {
 }
 
 #[derive(Serialize)]
-struct Report {
+pub(super) struct Report {
     algorithm: &'static str,
     profile: String,
     parameters_generation: u32,
@@ -74,7 +74,7 @@ impl Tune {
         let asked = Changes { settings: &self.settings, telemetry_max: self.telemetry };
         let tuned =
             onramp_loader::tune(algorithm, self.profile.as_deref(), &asked, self.dry_run || look_only)?;
-        let report = self.report(&tuned);
+        let report = report(&self.algorithm, self.profile.as_deref(), self.dry_run, &tuned);
         if look_only {
             output.data(&report, || show(&tuned.after, output))?;
         } else {
@@ -82,33 +82,34 @@ impl Tune {
         }
         Ok(0)
     }
+}
 
-    fn report(&self, tuned: &Tuned) -> Report {
-        let Tuned { before, after } = tuned;
-        let changed = changes(tuned);
-        let told_before = (before.telemetry_max != after.telemetry_max).then(|| before.telemetry_max.name());
-        Report {
-            algorithm: after.parameters.algorithm().name(),
-            profile: after.profile.clone(),
-            parameters_generation: after.generation,
-            dry_run: self.dry_run,
-            parameters: Named(
-                after.parameters.iter().map(|(one, value)| (one.name, Value::of(&one, value))).collect(),
-            ),
-            telemetry_max: after.telemetry_max.name(),
-            telemetry_max_before: told_before,
-            undo: (before != after).then(|| self.undo(&changed, told_before)),
-            changed,
-        }
+/// What a change did, or would do, to the set that was asked for.
+pub(super) fn report(algorithm: &str, profile: Option<&str>, dry_run: bool, tuned: &Tuned) -> Report {
+    let Tuned { before, after } = tuned;
+    let changed = changes(tuned);
+    let told_before = (before.telemetry_max != after.telemetry_max).then(|| before.telemetry_max.name());
+    Report {
+        algorithm: after.parameters.algorithm().name(),
+        profile: after.profile.clone(),
+        parameters_generation: after.generation,
+        dry_run,
+        parameters: Named(
+            after.parameters.iter().map(|(one, value)| (one.name, Value::of(&one, value))).collect(),
+        ),
+        telemetry_max: after.telemetry_max.name(),
+        telemetry_max_before: told_before,
+        undo: (before != after).then(|| undo(algorithm, profile, &changed, told_before)),
+        changed,
     }
+}
 
-    fn undo(&self, changed: &[Change], told_before: Option<&str>) -> String {
-        let mut words = vec![format!("onramp tune {}", self.algorithm)];
-        words.extend(self.profile.iter().map(|profile| format!("--profile {profile}")));
-        words.extend(told_before.map(|level| format!("--telemetry {level}")));
-        words.extend(changed.iter().map(|change| format!("{}={}", change.name, change.before)));
-        words.join(" ")
-    }
+fn undo(algorithm: &str, profile: Option<&str>, changed: &[Change], told_before: Option<&str>) -> String {
+    let mut words = vec![format!("onramp tune {algorithm}")];
+    words.extend(profile.map(|profile| format!("--profile {profile}")));
+    words.extend(told_before.map(|level| format!("--telemetry {level}")));
+    words.extend(changed.iter().map(|change| format!("{}={}", change.name, change.before)));
+    words.join(" ")
 }
 
 /// The parameters that a change changed.

@@ -3,10 +3,10 @@
 use onramp_loader::Tuned;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-use super::model::{Flow, Model};
 use super::prompt::{Prompt, Purpose};
 use super::sort::Sort;
 use crate::filter::Filter;
+use crate::live::{Flow, Model};
 use crate::verb::tune::changes;
 
 /// Rows by which PgUp and PgDn go.
@@ -17,8 +17,10 @@ const PAGE: usize = 15;
 pub(super) enum Action {
     Quit,
     Redraw,
-    /// Every acknowledgement of this flow is wanted; `None`: of no flow any more.
-    Open(Option<u64>),
+    /// Every acknowledgement of this flow is wanted.
+    Open(u64),
+    /// No longer.
+    Close(u64),
     /// These settings for the parameter set of this flow.
     Tune(u64, Vec<String>),
 }
@@ -30,7 +32,11 @@ pub(super) struct Undo {
     settings: Vec<String>,
 }
 
-#[derive(Debug, Default)]
+/// Flows that are kept, and the buckets that each has for its past.
+const FLOWS_MAX: usize = 2_000;
+const BUCKETS_MAX: usize = 512;
+
+#[derive(Debug)]
 pub(super) struct App {
     pub model: Model,
     pub sort: Sort,
@@ -44,6 +50,24 @@ pub(super) struct App {
     pub prompt: Option<Prompt>,
     pub message: Option<String>,
     undo: Option<Undo>,
+}
+
+impl Default for App {
+    fn default() -> Self {
+        Self {
+            model: Model::new(FLOWS_MAX, BUCKETS_MAX),
+            sort: Sort::default(),
+            reverse: false,
+            filter_text: String::new(),
+            filter: Filter::default(),
+            selected: None,
+            open: None,
+            help: false,
+            prompt: None,
+            message: None,
+            undo: None,
+        }
+    }
 }
 
 impl App {
@@ -89,10 +113,7 @@ impl App {
                 self.prompt = Some(Prompt::new(Purpose::Filter, "filter: ".into(), text));
             }
             KeyCode::Esc if self.open.is_some() => {
-                if let Some(flow) = self.open.take().and_then(|id| self.model.flows.get_mut(&id)) {
-                    flow.close();
-                }
-                return Some(Action::Open(None));
+                return self.open.take().map(Action::Close);
             }
             KeyCode::Esc => (self.filter_text, self.filter) = Default::default(),
             _ if self.open.is_some() => {}
@@ -103,7 +124,7 @@ impl App {
                 let shown = self.shown();
                 self.open = shown.get(self.line(&shown)).map(|flow| flow.id);
                 self.selected = self.open.or(self.selected);
-                return self.open.map(|flow| Action::Open(Some(flow)));
+                return self.open.map(Action::Open);
             }
             code => self.move_cursor(code),
         }

@@ -7,9 +7,8 @@ use ratatui::symbols::Marker;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Axis, Block, Borders, Chart, Dataset, GraphType};
 
-use super::history::Point;
-use super::model::Flow;
 use super::theme::Theme;
+use crate::live::{Flow, Point};
 use crate::units::{show_rate, show_us};
 
 /// A line of a chart.
@@ -24,10 +23,10 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, flow: &Flow, theme: Theme)
     let [above, below] = Layout::vertical([Constraint::Fill(1), Constraint::Fill(1)]).areas(right);
     let curve = |marker, style, value: fn(&Point) -> Option<f64>| Curve {
         points: flow
-            .history
-            .points()
+            .life
+            .buckets()
             .iter()
-            .filter_map(|point| Some((seconds(flow, point.at_us), value(point)?)))
+            .filter_map(|bucket| Some((seconds(flow, bucket.first_us), value(&bucket.last)?)))
             .collect(),
         marker,
         style,
@@ -64,8 +63,8 @@ fn chart(
     top: f64,
     label: impl Fn(f64) -> String,
 ) {
-    let last = flow.history.points().last().map_or(0.0, |point| seconds(flow, point.at_us));
-    let first = flow.history.points().first().map_or(0.0, |point| seconds(flow, point.at_us));
+    let last = flow.life.buckets().last().map_or(0.0, |bucket| seconds(flow, bucket.first_us));
+    let first = flow.life.buckets().first().map_or(0.0, |bucket| seconds(flow, bucket.first_us));
     let end = last.max(first + 0.001);
     let exit = flow.exit_us().map(|us| seconds(flow, us)).filter(|at| (first..=end).contains(at));
     let line = exit.map(|at| [(at, 0.0), (at, top * 1.05)]);

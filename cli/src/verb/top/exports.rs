@@ -5,9 +5,8 @@ use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::Line;
 use ratatui::widgets::{Block, Borders, Paragraph, Sparkline};
 
-use super::model::Flow;
-use super::picture::{Picture, picture};
 use super::theme::Theme;
+use crate::live::{Flow, Gauge, Picture, picture};
 
 /// Columns of a picture.
 const PICTURE: u16 = 34;
@@ -49,15 +48,47 @@ fn show(name: &str, unit: &str, values: &[u32]) -> String {
     }
 }
 
+/// Cells of a bar of 100 percent.
+const BAR: u32 = 25;
+
+/// A norm against its threshold.
+fn bar(norm: u64, threshold: u64) -> String {
+    let cell = |percent: u64| (percent.min(100) as u32 * BAR / 100).min(BAR - 1);
+    (0..BAR)
+        .map(|column| match column {
+            _ if column == cell(threshold) => '|',
+            _ if column < cell(norm) || norm >= 100 => '█',
+            _ => '░',
+        })
+        .collect()
+}
+
 fn draw_picture(frame: &mut Frame<'_>, area: Rect, picture: &Picture, theme: Theme) {
-    let block = Block::new().borders(Borders::TOP | Borders::LEFT).title(picture.title.clone());
+    let block = Block::new().borders(Borders::TOP | Borders::LEFT).title(picture.title);
     let inner = block.inner(area);
     frame.render_widget(block, area);
-    let text = picture.lines.len() as u16;
-    let [above, below] = Layout::vertical([Constraint::Length(text), Constraint::Fill(1)]).areas(inner);
-    let lines: Vec<Line<'_>> = picture.lines.iter().map(|line| Line::raw(line.clone())).collect();
+    let gauge = picture.gauge.map(|Gauge { value_pct, threshold_pct }| {
+        [format!("{value_pct} %, threshold {threshold_pct} %"), bar(value_pct, threshold_pct)]
+    });
+    let text: Vec<&String> = gauge.iter().flatten().chain(&picture.lines).collect();
+    let [above, below] =
+        Layout::vertical([Constraint::Length(text.len() as u16), Constraint::Fill(1)]).areas(inner);
+    let lines: Vec<Line<'_>> = text.into_iter().map(|line| Line::raw(line.clone())).collect();
     frame.render_widget(Paragraph::new(lines), above);
     // What does not fit is the oldest, or of the lowest rate.
     let bars = &picture.bars[picture.bars.len().saturating_sub(below.width.into())..];
     frame.render_widget(Sparkline::default().data(bars).style(theme.cwnd()), below);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_norm_is_drawn_against_its_threshold() {
+        assert_eq!(bar(0, 26), "░░░░░░|░░░░░░░░░░░░░░░░░░");
+        assert_eq!(bar(20, 26), "█████░|░░░░░░░░░░░░░░░░░░");
+        assert_eq!(bar(40, 26), "██████|███░░░░░░░░░░░░░░░");
+        assert_eq!(bar(400, 100), "████████████████████████|");
+    }
 }

@@ -5,9 +5,9 @@ use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::Paragraph;
 
-use super::model::Flow;
 use super::theme::Theme;
 use super::{charts, exports};
+use crate::live::Flow;
 use crate::units::{show_bytes, show_rate, show_us};
 use crate::verb::flows::canonical;
 
@@ -49,7 +49,7 @@ fn figures(flow: &Flow, theme: Theme) -> Vec<Line<'static>> {
             flow.now.in_flight,
             us(flow.now.rtt_us),
             us(flow.min_rtt_us),
-            show_bytes(flow.delivered_bytes)
+            show_bytes(flow.delivered_bytes())
         )),
         Line::from(vec![state, Span::raw(if flow.ended { "; ended" } else { "" })]),
     ]

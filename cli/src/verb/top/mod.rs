@@ -5,13 +5,9 @@ mod charts;
 mod exports;
 mod flow;
 mod help;
-mod history;
-mod model;
-mod picture;
 mod prompt;
 mod screen;
 mod sort;
-mod source;
 mod table;
 mod terminal;
 #[cfg(test)]
@@ -29,10 +25,9 @@ use ratatui::crossterm::event::{self, Event, KeyEventKind};
 use crate::consumer::{Signals, Wanted};
 use crate::failure::Usage;
 use crate::filter::Filter;
+use crate::live::{Flow, Source};
 use crate::output::Output;
 use app::{Action, App};
-use model::Flow;
-use source::Source;
 use terminal::Screen;
 use theme::Theme;
 
@@ -67,7 +62,7 @@ impl Top {
                 "top needs a terminal for its keys and its picture: use `onramp watch` without one",
             ));
         }
-        let mut source = Source::open(Wanted::new(filter, 1))?;
+        let mut source = Source::open("top", Wanted::new(filter, 1))?;
         // From here on a signal ends the loop, and so gives the terminal back; until now the lock may have been waited for.
         let signals = Signals::take()?;
         let mut screen = Screen::take()?;
@@ -101,9 +96,15 @@ fn act(action: Action, app: &mut App, source: &mut Source) {
     match action {
         Action::Quit | Action::Redraw => {}
         Action::Open(flow) => {
-            let flow = flow.and_then(|id| app.model.flows.get(&id));
+            let Some(flow) = app.model.flows.get(&flow) else { return };
             if let Err(error) = source.follow(flow) {
                 app.message = Some(format!("rounds only: {error}"));
+            }
+        }
+        Action::Close(id) => {
+            source.leave(id);
+            if let Some(flow) = app.model.flows.get_mut(&id) {
+                flow.close();
             }
         }
         Action::Tune(id, settings) => {

@@ -17,7 +17,6 @@ use crate::consumer::{Selection, Signals, Wanted, level_from};
 use crate::output::{Output, printable};
 use crate::units;
 use row::Row;
-pub(super) use row::threshold;
 
 /// Kernel memory between the flows and the watcher: about 80,000 acknowledgements.
 const RING_BYTES: u32 = 16 << 20;

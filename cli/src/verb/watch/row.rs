@@ -6,12 +6,10 @@ use onramp_loader::algorithm::{Ack, Verdict, ack_flag, growth};
 use onramp_loader::telemetry::{Event, Item, What};
 use serde::Serialize;
 
+use crate::live::threshold;
 use crate::output::Named;
 use crate::settings::Value;
 use crate::verb::flows::{self, Exit, Words};
-
-/// The kernel's threshold where there is none yet (TCP_INFINITE_SSTHRESH).
-const NO_THRESHOLD: u32 = 0x7fff_ffff;
 
 /// An event.
 #[derive(Serialize)]
@@ -319,9 +317,4 @@ fn exit(header: &FlowHeader) -> Option<Exit> {
 
 fn known(value: u32) -> Option<u32> {
     (value != 0).then_some(value)
-}
-
-/// A threshold that has been set.
-pub(in crate::verb) fn threshold(segments: u32) -> Option<u32> {
-    (segments < NO_THRESHOLD).then_some(segments)
 }

@@ -2,7 +2,7 @@
 
 use onramp_loader::telemetry::{AckEvent, EndEvent, Event, ExitEvent, FlowEvent, Item, RoundEvent, What};
 
-use super::row::threshold;
+use crate::live::threshold;
 use crate::units::{count, show_bytes, show_rate, show_us};
 use crate::verb::flows::canonical;
 

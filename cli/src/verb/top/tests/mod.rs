@@ -69,7 +69,7 @@ fn check(name: &str, app: &App) {
 
 fn open(app: &mut App, id: u64) {
     app.selected = Some(id);
-    assert_eq!(press(app, "\n"), Some(Action::Open(Some(id))));
+    assert_eq!(press(app, "\n"), Some(Action::Open(id)));
 }
 
 #[test]
@@ -89,7 +89,7 @@ fn a_flow_with_its_exit_and_the_norm_against_the_threshold() {
     let shown = screen_of(&app);
     assert!(shown.contains("left slow start by algorithm at 350 ms"), "{shown}");
     assert!(shown.contains("21 %, threshold 26 %"), "{shown}");
-    assert_eq!(press(&mut app, "\x1b"), Some(Action::Open(None)));
+    assert_eq!(press(&mut app, "\x1b"), Some(Action::Close(1)));
     assert!(screen_of(&app).contains("REMOTE"));
 }
 

@@ -1,5 +1,6 @@
-//! Where the events come from: rounds of all flows, acknowledgements of the one that is open.
+//! Where the events come from: rounds of all flows, acknowledgements of those that are open.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -19,29 +20,35 @@ const BATCH: u32 = 100_000;
 /// Wait for one more event.
 const HARDLY: Duration = Duration::from_millis(1);
 
-pub(super) struct Source {
+pub(crate) struct Source {
+    name: &'static str,
     rounds: Stream,
-    acks: Option<Stream>,
+    /// By flow.
+    acks: BTreeMap<u64, Stream>,
     wanted: Wanted,
 }
 
 impl Source {
-    pub fn open(wanted: Wanted) -> Result<Self, onramp_loader::Error> {
-        let mut options = Options::new("top", Level::Round);
+    /// Becomes a consumer of telemetry with this name.
+    pub fn open(name: &'static str, wanted: Wanted) -> Result<Self, onramp_loader::Error> {
+        let mut options = Options::new(name, Level::Round);
         options.ring_bytes = ROUNDS_BYTES;
         options.wish = wanted.wish(Level::Round);
-        Ok(Self { rounds: Stream::open(&options)?, acks: None, wanted })
+        Ok(Self { name, rounds: Stream::open(&options)?, acks: BTreeMap::new(), wanted })
     }
 
-    /// Also every acknowledgement of this flow; of none.
-    pub fn follow(&mut self, flow: Option<&Flow>) -> Result<(), onramp_loader::Error> {
-        self.acks = None;
-        let Some(flow) = flow else { return Ok(()) };
-        let mut options = Options::new("top", Level::Ack);
+    /// Also every acknowledgement of this flow, by a consumer of its own.
+    pub fn follow(&mut self, flow: &Flow) -> Result<(), onramp_loader::Error> {
+        let mut options = Options::new(self.name, Level::Ack);
         options.ring_bytes = ACKS_BYTES;
         options.wish.filter = only(flow.local, flow.remote);
-        self.acks = Some(Stream::open(&options)?);
+        self.acks.insert(flow.id, Stream::open(&options)?);
         Ok(())
+    }
+
+    /// No acknowledgements of this flow any more.
+    pub fn leave(&mut self, flow: u64) {
+        self.acks.remove(&flow);
     }
 
     /// Takes what there is.
@@ -51,7 +58,7 @@ impl Source {
             Item::Event(event) if !wanted.has(event) => {}
             _ => model.add(&item),
         })?;
-        if let Some(acks) = &mut self.acks {
+        for acks in self.acks.values_mut() {
             // All else comes by the other stream too.
             take(acks, |item| match &item {
                 Item::Event(event) if !matches!(event.what, What::Ack(_)) => {}

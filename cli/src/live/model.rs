@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use onramp_loader::abi::{ExitRecord, flow_flag};
 use onramp_loader::algorithm::{Algorithm, Export, Parameters};
@@ -9,14 +10,17 @@ use onramp_loader::telemetry::{AckEvent, Event, FlowEvent, Item, RoundEvent, Wha
 use onramp_loader::{ExitReason, Phase, phase};
 
 use super::history::{History, Point};
-use crate::verb::watch::threshold;
 
-/// Flows that are kept: beyond that the oldest go, those that have ended first.
-const FLOWS_MAX: usize = 2_000;
+/// The kernel's threshold where there is none yet (TCP_INFINITE_SSTHRESH).
+const NO_THRESHOLD: u32 = 0x7fff_ffff;
+/// The newest past of a flow whose acknowledgements are told: half a minute in tenths of a second.
+const RECENT: usize = 300;
+/// For as long after the exit as it took to come, and at least this, the beginning is still kept in detail.
+const AFTER_EXIT_US: u64 = 1_000_000;
 
 /// A flow.
 #[derive(Debug)]
-pub(super) struct Flow {
+pub(crate) struct Flow {
     pub id: u64,
     pub algorithm: Algorithm,
     pub local: SocketAddr,
@@ -24,6 +28,10 @@ pub(super) struct Flow {
     /// Number of its parameter set.
     pub profile: u32,
     pub parameters: Parameters,
+    /// Generation of those.
+    pub generation: u32,
+    /// Inode of its network namespace.
+    pub netns: u32,
     pub adopted: bool,
     /// Monotonic clock, microseconds: first data, else the first event.
     pub start_us: u64,
@@ -33,41 +41,69 @@ pub(super) struct Flow {
     pub now: Point,
     pub mss: u32,
     pub min_rtt_us: Option<u32>,
-    /// Acknowledged: since it is followed; all of it once it was open or has ended.
-    pub delivered_bytes: u64,
+    /// Acknowledged before it was followed; 0 until an acknowledgement or its end has told.
+    unseen_bytes: u64,
     /// Every acknowledgement is told, so rounds need not be added up.
     every_ack: bool,
+    /// The highest delivery rate of a round so far, bits per second.
+    pub rate_max_bps: Option<u64>,
     pub retransmitted_bytes: u64,
+    /// Sent, retransmissions not counted again; known once it has ended.
+    pub sent_bytes: Option<u64>,
     pub slow_start: bool,
+    /// Window before the first loss after the exit, segments.
+    pub loss_window: Option<u32>,
     pub exports: Vec<(Export, Vec<u32>)>,
-    pub history: History,
+    /// Its beginning, until a while after the exit.
+    pub beginning: History,
+    /// All of its life.
+    pub life: History,
+    /// Its newest past, while every acknowledgement is told.
+    pub recent: Option<History>,
+    /// Something has happened to it since this was last set to false.
+    pub changed: bool,
 }
 
 /// The end of its first slow start.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Exit {
+pub(crate) struct Exit {
     pub reason: ExitReason,
     pub record: ExitRecord,
 }
 
 /// All flows, and how much could not be told.
-#[derive(Debug, Default)]
-pub(super) struct Model {
+#[derive(Debug)]
+pub(crate) struct Model {
     pub flows: BTreeMap<u64, Flow>,
+    /// Events that came too fast.
     pub lost: u64,
+    /// Time in which nothing was told.
+    pub unobserved: Duration,
+    flows_max: usize,
+    buckets_max: usize,
 }
 
 impl Model {
+    /// Of at most so many flows: beyond that the oldest go, those that have ended first. Each has its past in at most so
+    /// many buckets.
+    pub fn new(flows_max: usize, buckets_max: usize) -> Self {
+        Self { flows: BTreeMap::new(), lost: 0, unobserved: Duration::ZERO, flows_max, buckets_max }
+    }
+
     pub fn add(&mut self, item: &Item) {
         match item {
-            Item::Lost(lost) => self.lost += lost.events,
+            Item::Lost(lost) => {
+                self.lost += lost.events;
+                self.unobserved += lost.unobserved;
+            }
             Item::Event(event) => self.event(event),
         }
     }
 
     fn event(&mut self, event: &Event) {
         if let What::Flow(told) = &event.what {
-            self.flows.entry(event.flow).or_insert_with(|| Flow::new(event, told)).told(event, told);
+            let room = self.buckets_max;
+            self.flows.entry(event.flow).or_insert_with(|| Flow::new(event, told, room)).told(event, told);
             self.forget();
         } else if let Some(flow) = self.flows.get_mut(&event.flow) {
             flow.event(event);
@@ -75,7 +111,7 @@ impl Model {
     }
 
     fn forget(&mut self) {
-        if self.flows.len() > FLOWS_MAX {
+        if self.flows.len() > self.flows_max {
             let ended = self.flows.values().find(|flow| flow.ended).map(|flow| flow.id);
             if let Some(id) = ended.or_else(|| self.flows.keys().next().copied()) {
                 self.flows.remove(&id);
@@ -90,7 +126,7 @@ impl Model {
 }
 
 impl Flow {
-    fn new(event: &Event, told: &FlowEvent) -> Self {
+    fn new(event: &Event, told: &FlowEvent, room: usize) -> Self {
         Self {
             id: event.flow,
             algorithm: event.algorithm,
@@ -98,6 +134,8 @@ impl Flow {
             remote: told.remote,
             profile: told.profile,
             parameters: told.parameters.clone(),
+            generation: told.generation,
+            netns: event.netns,
             adopted: told.header.flags & flow_flag::ADOPTED != 0,
             start_us: if told.header.start_us != 0 { told.header.start_us } else { event.time_ns / 1_000 },
             exit: None,
@@ -105,18 +143,26 @@ impl Flow {
             now: Point::default(),
             mss: 0,
             min_rtt_us: None,
-            delivered_bytes: 0,
+            unseen_bytes: 0,
             every_ack: false,
+            rate_max_bps: None,
             retransmitted_bytes: 0,
+            sent_bytes: None,
             slow_start: told.header.flags & flow_flag::SLOW_START != 0,
+            loss_window: None,
             exports: Vec::new(),
-            history: History::default(),
+            beginning: History::whole(room),
+            life: History::whole(room),
+            recent: None,
+            changed: true,
         }
     }
 
     fn told(&mut self, event: &Event, told: &FlowEvent) {
         self.profile = told.profile;
         self.parameters = told.parameters.clone();
+        self.generation = told.generation;
+        self.changed = true;
         self.exports = told.exports(event.algorithm);
         if let Phase::Left(reason, record) | Phase::Exiting(reason, record) = phase(&told.header) {
             self.exit = Some(Exit { reason, record });
@@ -124,13 +170,20 @@ impl Flow {
     }
 
     fn event(&mut self, event: &Event) {
+        self.changed = true;
         self.now.at_us = event.time_ns / 1_000;
         match &event.what {
-            What::Flow(_) | What::Loss(_) => {}
+            What::Flow(_) => {}
+            What::Loss(loss) => {
+                if self.exit.is_some() {
+                    self.loss_window.get_or_insert(loss.ack.cwnd);
+                }
+            }
             What::End(end) => {
                 self.ended = true;
-                self.delivered_bytes = end.bytes_acked;
+                self.unseen_bytes = end.bytes_acked.saturating_sub(self.now.delivered_bytes);
                 self.retransmitted_bytes = end.bytes_retransmitted;
+                self.sent_bytes = Some(end.bytes_sent);
             }
             What::Exit(exit) => self.exit = Some(Exit { reason: exit.reason, record: exit.record }),
             What::Undo(undo) => {
@@ -151,7 +204,29 @@ impl Flow {
             What::Round(round) => self.round(event, round),
             What::Ack(ack) => self.ack(ack),
         }
-        self.history.add(self.now);
+        // Rounds are read ahead of the acknowledgements that come by another stream.
+        if self.every_ack && matches!(event.what, What::Round(_) | What::State(_) | What::Restart(_)) {
+            return;
+        }
+        self.life.add(self.now);
+        if self.beginning_lasts() {
+            self.beginning.add(self.now);
+        }
+        if let Some(recent) = &mut self.recent {
+            recent.add(self.now);
+        }
+    }
+
+    fn beginning_lasts(&self) -> bool {
+        self.exit.is_none_or(|exit| {
+            let after_us = exit.record.at_us.max(AFTER_EXIT_US);
+            self.now.at_us <= self.start_us + exit.record.at_us + after_us
+        })
+    }
+
+    /// Bytes acknowledged: since it is followed; all of them once it was open or has ended.
+    pub fn delivered_bytes(&self) -> u64 {
+        self.unseen_bytes + self.now.delivered_bytes
     }
 
     fn round(&mut self, event: &Event, round: &RoundEvent) {
@@ -162,12 +237,15 @@ impl Flow {
         // A round that began with nothing under way ends with the next ACK, and its rate says nothing of the path.
         if 2 * round.duration_us >= u64::from(self.min_rtt_us.unwrap_or(0)) {
             self.now.rate_bps = Some(round.rate_bps());
+            self.rate_max_bps = self.rate_max_bps.max(self.now.rate_bps);
         }
         self.mss = round.mss;
         self.slow_start = round.slow_start();
         self.exports = round.exports(event.algorithm);
         if !self.every_ack {
-            self.delivered_bytes += round.bytes;
+            self.now.delivered_bytes += round.bytes;
+            self.now.sent_bytes =
+                self.now.delivered_bytes + u64::from(round.in_flight) * u64::from(round.mss);
         }
     }
 
@@ -181,13 +259,23 @@ impl Flow {
         self.min_rtt(ack.min_rtt_us);
         self.mss = ack.mss;
         self.slow_start = flags & flow_flag::SLOW_START != 0;
-        self.delivered_bytes = ack.bytes_acked;
-        self.every_ack = true;
+        if !self.every_ack {
+            self.every_ack = true;
+            self.unseen_bytes = ack.bytes_acked.saturating_sub(self.now.delivered_bytes);
+        }
+        self.now.delivered_bytes = ack.bytes_acked.saturating_sub(self.unseen_bytes);
+        self.now.sent_bytes = self.now.delivered_bytes + u64::from(ack.bytes_outstanding);
+    }
+
+    /// Acknowledgements are told from now on.
+    pub fn open(&mut self) {
+        self.recent.get_or_insert_with(|| History::recent(RECENT));
     }
 
     /// Acknowledgements are told no longer.
     pub fn close(&mut self) {
         self.every_ack = false;
+        self.recent = None;
     }
 
     fn window(&mut self, cwnd: u32, ssthresh: u32) {
@@ -226,4 +314,9 @@ impl Flow {
     pub fn value(&self, name: &str) -> Option<u32> {
         self.export(name)?.first().copied()
     }
+}
+
+/// A threshold that has been set.
+pub(crate) fn threshold(segments: u32) -> Option<u32> {
+    (segments < NO_THRESHOLD).then_some(segments)
 }

@@ -1,25 +1,35 @@
 //! Pictures of what some algorithms keep: SEARCH's bins and norm, BEST's ACK pairs, HyStart++'s phase.
 
+use serde::Serialize;
+
 use super::model::Flow;
 use crate::ack_pairs::rates_bps;
 use crate::units::{show_bytes, show_rate};
 
-/// Lines of text, and bars below them.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Picture {
-    pub title: String,
+/// A value against its threshold, lines of text, and bars below them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Picture {
+    pub title: &'static str,
+    pub gauge: Option<Gauge>,
     pub lines: Vec<String>,
+    /// From the oldest, or the first.
     pub bars: Vec<u64>,
+    pub bars_unit: &'static str,
 }
 
-/// Cells of a bar of 100 percent.
-const BAR: u32 = 25;
+/// Both in percent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Gauge {
+    pub value_pct: u64,
+    pub threshold_pct: u64,
+}
+
 /// Thresholds of the two forms where none is set (Chung et al. 2024).
 const SEARCH_SENT_PCT: u64 = 26;
 const SEARCH_DELIVERED_PCT: u64 = 35;
 
 /// Of the flow's algorithm, if there is one.
-pub(super) fn picture(flow: &Flow) -> Option<Picture> {
+pub(crate) fn picture(flow: &Flow) -> Option<Picture> {
     match flow.algorithm.name() {
         "search" => search(flow),
         "best" => best(flow),
@@ -44,26 +54,12 @@ fn search(flow: &Flow) -> Option<Picture> {
     let bars: Vec<u64> =
         (newest - bins..newest).map(|bin| u64::from(at(bin + 1).wrapping_sub(at(bin)))).collect();
     Some(Picture {
-        title: "norm".into(),
-        lines: vec![
-            format!("{norm} %, threshold {threshold} %"),
-            bar(norm.into(), threshold),
-            format!("acked per bin, up to {}", show_bytes(bars.iter().copied().max().unwrap_or(0))),
-        ],
+        title: "norm",
+        gauge: Some(Gauge { value_pct: norm.into(), threshold_pct: threshold }),
+        lines: vec![format!("acked per bin, up to {}", show_bytes(bars.iter().copied().max().unwrap_or(0)))],
         bars,
+        bars_unit: "bytes",
     })
-}
-
-/// A norm against its threshold.
-fn bar(norm: u64, threshold: u64) -> String {
-    let cell = |percent: u64| (percent.min(100) as u32 * BAR / 100).min(BAR - 1);
-    (0..BAR)
-        .map(|column| match column {
-            _ if column == cell(threshold) => '|',
-            _ if column < cell(norm) || norm >= 100 => '█',
-            _ => '░',
-        })
-        .collect()
 }
 
 fn best(flow: &Flow) -> Option<Picture> {
@@ -75,7 +71,7 @@ fn best(flow: &Flow) -> Option<Picture> {
         (Some(least), Some(most)) => format!("{} to {}", show_rate(*least), show_rate(*most)),
         _ => "no ACK pair in this round".into(),
     });
-    Some(Picture { title: "rates of ACK pairs".into(), lines, bars: rates })
+    Some(Picture { title: "rates of ACK pairs", gauge: None, lines, bars: rates, bars_unit: "bit/s" })
 }
 
 fn hystartpp(flow: &Flow) -> Option<Picture> {
@@ -86,24 +82,13 @@ fn hystartpp(flow: &Flow) -> Option<Picture> {
     };
     let of = |name: &str| flow.value(name).unwrap_or(0);
     Some(Picture {
-        title: "phase".into(),
+        title: "phase",
+        gauge: None,
         lines: vec![
             phase.to_uppercase(),
             format!("its rounds {}, entries {}", of("css_rounds"), of("css_entries")),
         ],
         bars: Vec::new(),
+        bars_unit: "",
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_norm_is_drawn_against_its_threshold() {
-        assert_eq!(bar(0, 26), "░░░░░░|░░░░░░░░░░░░░░░░░░");
-        assert_eq!(bar(20, 26), "█████░|░░░░░░░░░░░░░░░░░░");
-        assert_eq!(bar(40, 26), "██████|███░░░░░░░░░░░░░░░");
-        assert_eq!(bar(400, 100), "████████████████████████|");
-    }
 }

@@ -1,0 +1,292 @@
+//! The part that reads and tunes by BPF, and tells the web part.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{ErrorKind, Read, Write};
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, anyhow};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use onramp_loader::{Changes, Kind};
+use serde::Serialize;
+
+use super::row::Row;
+use super::token::Token;
+use super::wire::{Detail, Histories, LENGTH, Lost, News, REQUEST_MAX, Refusal, Request, Tuning};
+use super::wire::{decode, encode, length};
+use crate::consumer::Signals;
+use crate::live::{Cursor, Flow, Model, Picture, Source, picture};
+use crate::output::{Named, Output};
+use crate::settings::Value;
+use crate::verb::flows::{Words, named};
+use crate::verb::{status, tune};
+
+/// Flows that are kept: beyond that the oldest go, those that have ended first.
+const FLOWS_MAX: usize = 10_000;
+/// Buckets of a flow's beginning, and of its life.
+const BUCKETS_MAX: usize = 160;
+/// Flows whose every acknowledgement is told at once. Each takes one of the eight places for consumers of telemetry.
+const FOLLOWED_MAX: usize = 3;
+/// Between two looks.
+const LOOK: Duration = Duration::from_millis(100);
+/// Looks between two lists of changed flows, and between two of what is attached.
+const LOOKS_PER_LIST: u64 = 5;
+const LOOKS_PER_STATUS: u64 = 10;
+/// How long the web part may not read.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// The socket to the web part.
+pub(super) struct Channel {
+    stream: UnixStream,
+    heard: Vec<u8>,
+}
+
+impl Channel {
+    pub fn new(stream: UnixStream) -> anyhow::Result<Self> {
+        stream.set_write_timeout(Some(PATIENCE)).context("cannot set a timeout")?;
+        Ok(Self { stream, heard: Vec::new() })
+    }
+
+    fn say(&mut self, news: &News) -> anyhow::Result<()> {
+        let frame = encode(news).context("cannot encode")?;
+        self.stream.write_all(&frame).context("the web part does not take what it is told")
+    }
+
+    /// Waits at most so long for something to be said.
+    fn wait(&self, time: Duration) {
+        let mut fds = [PollFd::new(self.stream.as_fd(), PollFlags::POLLIN)];
+        // Interrupted or failed: one look too many.
+        let _ = poll(&mut fds, PollTimeout::from(time.as_millis() as u16));
+    }
+
+    /// What has been said whole.
+    fn requests(&mut self) -> anyhow::Result<Vec<Request>> {
+        let mut requests = Vec::new();
+        let mut buffer = [0; 4096];
+        while self.readable() {
+            match self.stream.read(&mut buffer) {
+                Ok(0) => return Err(anyhow!("it has closed its socket")),
+                Ok(bytes) => self.heard.extend_from_slice(&buffer[..bytes]),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error).context("cannot hear the web part"),
+            }
+            while let Some((head, rest)) = self.heard.split_first_chunk::<LENGTH>() {
+                let length = length(*head, REQUEST_MAX).ok_or_else(|| anyhow!("it asks for too much"))?;
+                let Some(frame) = rest.get(..length) else { break };
+                requests.push(decode(frame).context("it asks for what nobody understands")?);
+                self.heard.drain(..LENGTH + length);
+            }
+        }
+        Ok(requests)
+    }
+
+    fn readable(&self) -> bool {
+        let mut fds = [PollFd::new(self.stream.as_fd(), PollFlags::POLLIN)];
+        matches!(poll(&mut fds, PollTimeout::ZERO), Ok(1..))
+    }
+}
+
+/// How far the web part knows a flow that it follows.
+#[derive(Default)]
+struct Followed {
+    every_ack: bool,
+    rounds_only: Option<String>,
+    known: Histories<Cursor>,
+    /// Told since it ended.
+    end_told: bool,
+}
+
+pub(super) struct Broker {
+    source: Source,
+    model: Model,
+    channel: Channel,
+    token: Option<Token>,
+    mask: bool,
+    /// Flows that the web part knows.
+    told: BTreeSet<u64>,
+    lost: Lost,
+    followed: BTreeMap<u64, Followed>,
+    attached: String,
+}
+
+impl Broker {
+    pub fn new(source: Source, channel: Channel, token: Option<Token>, mask: bool) -> Self {
+        Self {
+            source,
+            model: Model::new(FLOWS_MAX, BUCKETS_MAX),
+            channel,
+            token,
+            mask,
+            told: BTreeSet::new(),
+            lost: Lost::default(),
+            followed: BTreeMap::new(),
+            attached: String::new(),
+        }
+    }
+
+    /// Waits until the web part listens, which it says by asking for nothing.
+    pub fn until_ready(&mut self) -> anyhow::Result<()> {
+        self.channel.wait(PATIENCE);
+        match self.channel.requests()?.as_slice() {
+            [Request::Leave(0)] => Ok(()),
+            [] => Err(anyhow!("the web part does not begin")),
+            other => Err(anyhow!("the web part begins with {} requests", other.len())),
+        }
+    }
+
+    /// Until a signal comes.
+    pub fn run(&mut self, signals: &Signals) -> anyhow::Result<()> {
+        for look in 0_u64.. {
+            let next = Instant::now() + LOOK;
+            for request in self.channel.requests()? {
+                self.answer(request)?;
+            }
+            self.source.drain(&mut self.model)?;
+            if look % LOOKS_PER_LIST == 0 {
+                self.list()?;
+            }
+            if look % LOOKS_PER_STATUS == 0 {
+                self.status()?;
+            }
+            self.details()?;
+            if signals.came() {
+                break;
+            }
+            self.channel.wait(next.saturating_duration_since(Instant::now()));
+        }
+        Ok(())
+    }
+
+    fn list(&mut self) -> anyhow::Result<()> {
+        let mask = self.mask;
+        let flows = self.model.flows.values_mut();
+        let row = |flow: &mut Flow| std::mem::take(&mut flow.changed).then(|| Row::of(flow, mask));
+        let rows: Vec<Row> = flows.filter_map(row).collect();
+        let (there, gone): (BTreeSet<u64>, BTreeSet<u64>) =
+            self.told.iter().partition(|flow| self.model.flows.contains_key(flow));
+        self.told = there;
+        self.told.extend(rows.iter().map(|row| row.flow));
+        let lost =
+            Lost { lost_events: self.model.lost, unobserved_us: self.model.unobserved.as_micros() as u64 };
+        if rows.is_empty() && gone.is_empty() && lost == self.lost {
+            return Ok(());
+        }
+        self.lost = lost;
+        self.channel.say(&News::Flows { rows, gone: gone.into_iter().collect(), lost })
+    }
+
+    fn status(&mut self) -> anyhow::Result<()> {
+        let text = Output::document_text(&status::Brief::read()?).context("cannot encode")?;
+        if text != self.attached {
+            self.attached.clone_from(&text);
+            self.channel.say(&News::Attached(text))?;
+        }
+        Ok(())
+    }
+
+    fn details(&mut self) -> anyhow::Result<()> {
+        for (id, followed) in &mut self.followed {
+            let Some(flow) = self.model.flows.get(id) else { continue };
+            if std::mem::replace(&mut followed.end_told, flow.ended) {
+                continue;
+            }
+            let known = &mut followed.known;
+            let (beginning, at_beginning) = flow.beginning.since(known.beginning);
+            let (life, at_life) = flow.life.since(known.life);
+            let recent = flow.recent.as_ref().map(|recent| recent.since(known.recent.unwrap_or_default()));
+            let (recent, at_recent) = recent.unzip();
+            *known = Histories { beginning: at_beginning, life: at_life, recent: at_recent };
+            let detail = Detail {
+                flow: *id,
+                rounds_only: followed.rounds_only.clone(),
+                evidence: Output::document_text(&Evidence::of(flow)).context("cannot encode")?,
+                histories: Histories { beginning, life, recent },
+            };
+            self.channel.say(&News::Detail(Box::new(detail)))?;
+        }
+        Ok(())
+    }
+
+    fn answer(&mut self, request: Request) -> anyhow::Result<()> {
+        match request {
+            Request::Follow { flow, acks } => self.follow(flow, acks),
+            Request::Leave(id) => {
+                self.source.leave(id);
+                self.followed.remove(&id);
+                if let Some(flow) = self.model.flows.get_mut(&id) {
+                    flow.close();
+                }
+            }
+            Request::Tune { number, token, tuning } => {
+                let answer = self.tune(&token, &tuning);
+                self.channel.say(&News::Answer(number, answer))?;
+                // Shown at once.
+                self.status()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn follow(&mut self, id: u64, acks: bool) {
+        let Some(flow) = self.model.flows.get_mut(&id) else { return };
+        let others = self.followed.values().filter(|other| other.every_ack).count();
+        let followed = self.followed.entry(id).or_default();
+        if !acks || followed.every_ack {
+            return;
+        }
+        let opened = if flow.ended {
+            Err("it has ended".to_owned())
+        } else if others == FOLLOWED_MAX {
+            Err(format!("{FOLLOWED_MAX} other flows are open"))
+        } else {
+            self.source.follow(flow).map_err(|error| error.to_string())
+        };
+        followed.every_ack = opened.is_ok();
+        followed.rounds_only = opened.err();
+        if followed.every_ack {
+            flow.open();
+        }
+    }
+
+    fn tune(&self, given: &str, tuning: &Tuning) -> Result<String, Refusal> {
+        let token = self.token.as_ref().ok_or(Refusal::ReadOnly)?;
+        if !token.is(given) {
+            return Err(Refusal::Token);
+        }
+        let Tuning { algorithm, profile, settings, dry_run } = tuning;
+        if settings.is_empty() {
+            return Err(Refusal::Usage("give \"settings\": [\"name=value\", ...]".into()));
+        }
+        let refused = |error: onramp_loader::Error| match error.kind() {
+            Kind::Usage => Refusal::Usage(error.to_string()),
+            _ => Refusal::Failure(error.to_string()),
+        };
+        let found = onramp_loader::find(algorithm).map_err(refused)?;
+        let changes = Changes { settings, telemetry_max: None };
+        let tuned = onramp_loader::tune(found, profile.as_deref(), &changes, *dry_run).map_err(refused)?;
+        let report = tune::report(found.name(), profile.as_deref(), *dry_run, &tuned);
+        Output::document_text(&report).map_err(|error| Refusal::Failure(error.to_string()))
+    }
+}
+
+/// What is told of an open flow beside its row.
+#[derive(Serialize)]
+struct Evidence {
+    parameters: Named<Value>,
+    exports: Named<Words>,
+    units: Named<&'static str>,
+    picture: Option<Picture>,
+}
+
+impl Evidence {
+    fn of(flow: &Flow) -> Self {
+        let parameters = flow.parameters.iter().map(|(one, value)| (one.name, Value::of(&one, value)));
+        Self {
+            parameters: Named(parameters.collect()),
+            exports: named(flow.exports.clone()),
+            units: Named(flow.exports.iter().map(|(export, _)| (export.name, export.unit)).collect()),
+            picture: picture(flow),
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! Where the server listens.
+
+use std::fmt;
+use std::fs;
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use nix::sys::socket::{
+    AddressFamily, SockFlag, SockType, SockaddrStorage, UnixAddr, bind, setsockopt, socket, sockopt,
+};
+use nix::unistd::{Gid, Group, chown};
+
+use crate::failure::Usage;
+
+/// A place to listen at: a loopback address with a port, or a UNIX socket.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    Tcp(SocketAddr),
+    Unix(PathBuf),
+}
+
+/// Reads a place; refuses what others on the network could reach.
+pub(super) fn place(text: &str) -> Result<Place, String> {
+    if let Some(path) = text.strip_prefix("unix:") {
+        if path.is_empty() || !path.starts_with('/') {
+            return Err("a UNIX socket needs an absolute path: write unix:/run/onramp.sock".into());
+        }
+        return Ok(Place::Unix(path.into()));
+    }
+    let address: SocketAddr = text.parse().map_err(|_| {
+        format!(
+            "{text:?} is no address with a port: write 127.0.0.1:8090, [::1]:8090 or unix:/run/onramp.sock"
+        )
+    })?;
+    if !address.ip().to_canonical().is_loopback() {
+        return Err(format!(
+            "{address} could be reached from the network, and this server speaks neither TLS nor asks who reads: from elsewhere use `ssh -L 8090:127.0.0.1:8090 HOST`, or --listen unix:PATH behind a web server that does both, with --allow-host NAME"
+        ));
+    }
+    Ok(Place::Tcp(address))
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp(address) => write!(formatter, "http://{address}/"),
+            Self::Unix(path) => write!(formatter, "unix:{}", path.display()),
+        }
+    }
+}
+
+/// A socket that is bound and does not listen yet.
+pub(super) struct Bound {
+    pub socket: OwnedFd,
+    /// With the port that the kernel chose, if it was to.
+    pub place: Place,
+    /// A UNIX socket's file, removed when this is dropped.
+    pub file: Option<SocketFile>,
+}
+
+pub(super) struct SocketFile(PathBuf);
+
+impl Drop for SocketFile {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+/// Binds. A UNIX socket is for its owner and this group (by default the owner's) alone.
+pub(super) fn bound(place: &Place, group: Option<&str>) -> anyhow::Result<Bound> {
+    match place {
+        Place::Tcp(_) if group.is_some() => {
+            Err(Usage::error("--socket-group is for a UNIX socket: give --listen unix:PATH too"))
+        }
+        Place::Tcp(address) => tcp(*address),
+        Place::Unix(path) => unix(path, group),
+    }
+}
+
+fn tcp(address: SocketAddr) -> anyhow::Result<Bound> {
+    let family = if address.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 };
+    let socket =
+        socket(family, SockType::Stream, SockFlag::SOCK_CLOEXEC, None).context("cannot make a socket")?;
+    setsockopt(&socket, sockopt::ReuseAddr, &true).context("cannot set SO_REUSEADDR")?;
+    bind(socket.as_raw_fd(), &SockaddrStorage::from(address)).with_context(|| {
+        format!(
+            "cannot bind to {address}: does another program listen there? choose another port with --listen"
+        )
+    })?;
+    let listener = std::net::TcpListener::from(socket);
+    let place = Place::Tcp(listener.local_addr().context("cannot ask for the port")?);
+    Ok(Bound { socket: listener.into(), place, file: None })
+}
+
+fn unix(path: &Path, group: Option<&str>) -> anyhow::Result<Bound> {
+    let group = group.map(group_of).transpose()?;
+    remove_abandoned(path)?;
+    let socket = socket(AddressFamily::Unix, SockType::Stream, SockFlag::SOCK_CLOEXEC, None)
+        .context("cannot make a socket")?;
+    let address = UnixAddr::new(path).with_context(|| format!("cannot listen at {}", path.display()))?;
+    bind(socket.as_raw_fd(), &address).with_context(|| format!("cannot bind to {}", path.display()))?;
+    let file = SocketFile(path.to_owned());
+    // Nobody can connect before it listens.
+    fs::set_permissions(path, fs::Permissions::from_mode(0o660))
+        .with_context(|| format!("cannot set the permissions of {}", path.display()))?;
+    if let Some(group) = group {
+        chown(path, None, Some(group))
+            .with_context(|| format!("cannot give {} to its group", path.display()))?;
+    }
+    Ok(Bound { socket, place: Place::Unix(path.to_owned()), file: Some(file) })
+}
+
+fn group_of(name: &str) -> anyhow::Result<Gid> {
+    let group = Group::from_name(name).context("cannot look up groups")?;
+    group
+        .map(|group| group.gid)
+        .ok_or_else(|| Usage::error(format!("there is no group {name:?} for --socket-group")))
+}
+
+/// A server that was killed leaves its socket's file.
+fn remove_abandoned(path: &Path) -> anyhow::Result<()> {
+    let Ok(metadata) = fs::symlink_metadata(path) else { return Ok(()) };
+    if !metadata.file_type().is_socket() {
+        bail!("{} is there already and is no socket: choose another path", path.display());
+    }
+    match UnixStream::connect(path) {
+        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+            fs::remove_file(path).with_context(|| format!("cannot remove {}", path.display()))
+        }
+        _ => bail!("another program listens at {}: end it, or choose another path", path.display()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_this_host_can_be_listened_to() {
+        for good in ["127.0.0.1:8090", "127.9.9.9:0", "[::1]:80", "unix:/run/onramp.sock"] {
+            assert!(place(good).is_ok(), "{good}");
+        }
+        for bad in ["0.0.0.0:8090", "[::]:8090", "192.0.2.1:80", "[::ffff:192.0.2.1]:80"] {
+            let said = place(bad).unwrap_err();
+            assert!(said.contains("ssh -L") && said.contains("unix:PATH"), "{said}");
+        }
+        for bad in ["8090", "localhost:8090", "unix:", "unix:here.sock", ""] {
+            assert!(place(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_unix_socket_is_private_and_goes_with_the_server() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("s");
+        let first = bound(&Place::Unix(path.clone()), None).unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o660);
+        nix::sys::socket::listen(&first.socket, nix::sys::socket::Backlog::new(1).unwrap()).unwrap();
+        let taken = bound(&Place::Unix(path.clone()), None).err().unwrap();
+        assert!(taken.to_string().contains("another program listens"), "{taken}");
+        drop(first);
+        assert!(!path.exists());
+        // Of one that was killed the file stays.
+        let abandoned = bound(&Place::Unix(path.clone()), None).unwrap();
+        let Bound { socket, file, .. } = abandoned;
+        std::mem::forget(file);
+        drop(socket);
+        assert!(path.exists() && bound(&Place::Unix(path.clone()), None).is_ok());
+        fs::write(&path, "precious").unwrap();
+        assert!(bound(&Place::Unix(path.clone()), None).is_err());
+        assert_eq!(fs::read(&path).unwrap(), b"precious");
+    }
+}

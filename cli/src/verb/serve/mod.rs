@@ -1,0 +1,130 @@
+//! `onramp serve`: two processes. The broker reads and tunes, by BPF; it hears nothing of the network. The web part
+//! talks to browsers; it has no capability, no BPF object and no token, only a socket to the broker.
+
+mod broker;
+mod listen;
+mod privileges;
+mod row;
+mod token;
+mod web;
+mod wire;
+
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+
+use anyhow::Context;
+use clap::Args;
+use serde::Serialize;
+
+use crate::consumer::{Signals, Wanted};
+use crate::filter::Filter;
+use crate::live::Source;
+use crate::output::Output;
+use broker::{Broker, Channel};
+use listen::{Bound, Place};
+use token::Token;
+pub(crate) use web::ServeWeb;
+
+/// Serve a web page with all flows live, a JSON API and metrics
+///
+/// The page shows every flow with its window, RTT and exit, the flows as a population, and what is attached with its
+/// parameters. Flows of all network namespaces, as `onramp top`. Nobody but this host can connect; to look from
+/// elsewhere forward the port by ssh, or put a web server with TLS in front of a UNIX socket and name it with
+/// --allow-host. Everybody who can connect may read: on a host with other users take a UNIX socket, which only its owner
+/// and group can open, or --mask-addresses.
+///
+/// Nothing can be changed over the web, unless --write-token-file names a file with a secret; whoever gives it may tune
+/// what is attached, with the checks of `onramp tune`.
+///
+/// What talks to browsers is a process of its own without any capability. Ends at Ctrl-C and SIGTERM. The API is in
+/// docs/serve.md.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  onramp serve
+  ssh -L 8090:127.0.0.1:8090 HOST           then open http://127.0.0.1:8090/ here
+  onramp serve --listen unix:/run/onramp.sock --socket-group www-data --allow-host onramp.example.net
+  (umask 077; openssl rand -hex 32 > /root/onramp.token); onramp serve --write-token-file /root/onramp.token
+  curl -s 'http://127.0.0.1:8090/api/flows?filter=dport%20=%20:443&sort=rate&limit=10'
+  curl -s http://127.0.0.1:8090/metrics")]
+pub(crate) struct Serve {
+    /// A loopback address with a port (0: any that is free), or unix:PATH
+    #[arg(long, value_name = "PLACE", default_value = "127.0.0.1:8090", value_parser = listen::place)]
+    listen: Place,
+    /// Group that may open the UNIX socket, beside its owner
+    #[arg(long, value_name = "GROUP")]
+    socket_group: Option<String>,
+    /// Name under which browsers may ask, beside localhost and loopback addresses: that of the web server in front
+    #[arg(long, value_name = "NAME", value_parser = web::host_name)]
+    allow_host: Vec<String>,
+    /// File with the secret that tuning over the web takes; without it nothing can be changed
+    #[arg(long, value_name = "FILE")]
+    write_token_file: Option<PathBuf>,
+    /// Show networks (24 bits of IPv4, 48 of IPv6) in place of addresses
+    #[arg(long)]
+    mask_addresses: bool,
+    /// User that the web part runs as, if started by root
+    #[arg(long, value_name = "USER", default_value = "nobody")]
+    user: String,
+}
+
+/// Where it listens.
+#[derive(Serialize)]
+struct Listening {
+    listening: String,
+    writable: bool,
+}
+
+impl Serve {
+    pub fn run(self, output: &Output) -> anyhow::Result<u8> {
+        let token = self.write_token_file.as_deref().map(Token::read).transpose()?;
+        let user = privileges::user(&self.user)?;
+        // Before anything is started: what is missing is said at once.
+        let source = Source::open("serve", Wanted::new(Filter::default(), 1))?;
+        // From here on a signal ends the loop, and with it the web part; until now the lock may have been waited for.
+        let signals = Signals::take()?;
+        let bound = listen::bound(&self.listen, self.socket_group.as_deref())?;
+        let place = bound.place.clone();
+        let (ours, theirs) = UnixStream::pair().context("cannot make a pair of sockets")?;
+        let mut command = web_command(&self.allow_host, token.is_some())?;
+        if let Some(user) = user {
+            command.arg("--uid").arg(user.uid.to_string()).arg("--gid").arg(user.gid.to_string());
+        }
+        let Bound { socket, file, .. } = bound;
+        let web = start(command, socket, theirs.into())?;
+        privileges::keep_bpf()?;
+        let listening = Listening { listening: place.to_string(), writable: token.is_some() };
+        let mut broker = Broker::new(source, Channel::new(ours)?, token, self.mask_addresses);
+        broker.until_ready()?;
+        output.data(&listening, || format!("{}\n", listening.listening))?;
+        let ended = broker.run(&signals);
+        drop((broker, file));
+        end(web, ended)
+    }
+}
+
+fn web_command(hosts: &[String], writable: bool) -> anyhow::Result<Command> {
+    let mut command = Command::new(std::env::current_exe().context("cannot tell where onramp is")?);
+    command.arg("serve-web");
+    for host in hosts {
+        command.arg("--allow-host").arg(host);
+    }
+    if writable {
+        command.arg("--writable");
+    }
+    Ok(command)
+}
+
+/// The web part: what it is to listen on as its standard input, the broker as its standard output.
+fn start(mut command: Command, socket: OwnedFd, broker: OwnedFd) -> anyhow::Result<Child> {
+    command.env_clear().stdin(Stdio::from(socket)).stdout(Stdio::from(broker));
+    command.spawn().context("cannot start the web part")
+}
+
+/// The web part ends with the broker's socket.
+fn end(mut web: Child, ended: anyhow::Result<()>) -> anyhow::Result<u8> {
+    let status = web.wait().context("cannot wait for the web part")?;
+    ended.with_context(|| format!("the web part ended with {status}"))?;
+    Ok(0)
+}

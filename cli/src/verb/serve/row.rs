@@ -1,0 +1,125 @@
+//! A flow in a listing, with the names of `onramp flows` and `onramp watch`.
+
+use std::borrow::Cow;
+use std::net::{IpAddr, SocketAddr};
+
+use serde::{Deserialize, Serialize};
+
+use super::wire::masked;
+use crate::live;
+use crate::verb::flows::{self, Exit};
+
+/// A flow.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct Row {
+    pub flow: u64,
+    pub netns: u32,
+    pub local_address: IpAddr,
+    pub local_port: u16,
+    pub remote_address: IpAddr,
+    pub remote_port: u16,
+    pub algorithm: Cow<'static, str>,
+    /// Number of its parameter set.
+    pub profile: u32,
+    pub parameters_generation: u32,
+    /// As in `onramp flows`, and `ended`.
+    pub state: Cow<'static, str>,
+    /// Monotonic clock: first data, else when it was first heard of.
+    pub started_us: u64,
+    /// Monotonic clock: when it was last heard of.
+    pub at_us: u64,
+    pub cwnd_segments: u32,
+    pub ssthresh_segments: Option<u32>,
+    pub in_flight_segments: u32,
+    pub mss_bytes: u32,
+    pub rtt_us: Option<u32>,
+    pub min_rtt_us: Option<u32>,
+    pub rate_bps: Option<u64>,
+    /// Highest of its rounds.
+    pub rate_max_bps: Option<u64>,
+    /// Highest rate of a round times minimum RTT.
+    pub bdp_bytes: Option<u64>,
+    pub delivered_bytes: u64,
+    pub sent_bytes: Option<u64>,
+    pub retransmitted_bytes: u64,
+    /// Window before the first loss after the exit.
+    pub loss_window_segments: Option<u32>,
+    pub exit: Option<Exit>,
+}
+
+impl Row {
+    /// Of a flow as it is now.
+    pub fn of(flow: &live::Flow, mask: bool) -> Self {
+        let address = |end: SocketAddr| {
+            let address = end.ip().to_canonical();
+            if mask { masked(address) } else { address }
+        };
+        let min_rtt_us = flow.min_rtt_us.map(u128::from);
+        let bdp_bytes = flow.rate_max_bps.zip(min_rtt_us).map(|(bps, us)| u128::from(bps) * us / 8_000_000);
+        Self {
+            flow: flow.id,
+            netns: flow.netns,
+            local_address: address(flow.local),
+            local_port: flow.local.port(),
+            remote_address: address(flow.remote),
+            remote_port: flow.remote.port(),
+            algorithm: flow.algorithm.name().into(),
+            profile: flow.profile,
+            parameters_generation: flow.generation,
+            state: state(flow).into(),
+            started_us: flow.start_us,
+            at_us: flow.now.at_us,
+            cwnd_segments: flow.now.cwnd,
+            ssthresh_segments: flow.now.ssthresh,
+            in_flight_segments: flow.now.in_flight,
+            mss_bytes: flow.mss,
+            rtt_us: flow.now.rtt_us,
+            min_rtt_us: flow.min_rtt_us,
+            rate_bps: flow.now.rate_bps,
+            rate_max_bps: flow.rate_max_bps,
+            bdp_bytes: bdp_bytes.map(|bytes| bytes as u64),
+            delivered_bytes: flow.delivered_bytes(),
+            sent_bytes: flow.sent_bytes,
+            retransmitted_bytes: flow.retransmitted_bytes,
+            loss_window_segments: flow.loss_window,
+            exit: flow.exit.map(|exit| flows::exit(exit.reason, &exit.record)),
+        }
+    }
+
+    /// Local end.
+    pub fn local(&self) -> SocketAddr {
+        SocketAddr::new(self.local_address, self.local_port)
+    }
+
+    /// Remote end.
+    pub fn remote(&self) -> SocketAddr {
+        SocketAddr::new(self.remote_address, self.remote_port)
+    }
+
+    /// Window at the exit, in thousandths of the BDP; `None`: no exit, or no rate yet.
+    pub fn exit_permille_of_bdp(&self) -> Option<u64> {
+        let exit = self.exit.as_ref()?;
+        exit.window_bytes.saturating_mul(1000).checked_div(self.bdp_bytes?)
+    }
+
+    /// Whether it is over.
+    pub fn ended(&self) -> bool {
+        self.state == "ended"
+    }
+
+    /// Why it left slow start; of one that has not, where it stands.
+    pub fn reason(&self) -> &str {
+        self.exit.as_ref().map_or(&self.state, |exit| &exit.reason)
+    }
+}
+
+fn state(flow: &live::Flow) -> &'static str {
+    match flow.exit {
+        _ if flow.ended => "ended",
+        Some(exit) if exit.record.window_after == 0 => "draining",
+        Some(_) => "left",
+        None if flow.adopted => "adopted",
+        None if flow.slow_start => "slow_start",
+        None => "no_data_yet",
+    }
+}

@@ -1,0 +1,70 @@
+//! Who may change something.
+
+use std::fs;
+use std::hint::black_box;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use anyhow::Context;
+
+use crate::failure::Usage;
+
+/// Shorter ones can be guessed.
+const CHARACTERS_MIN: usize = 16;
+
+/// The secret that writing takes. Only the broker has it.
+pub(super) struct Token(String);
+
+impl Token {
+    /// Reads it from a file that only its owner can read.
+    pub fn read(path: &Path) -> anyhow::Result<Self> {
+        let name = path.display();
+        let metadata = fs::metadata(path).with_context(|| format!("cannot look at the token file {name}"))?;
+        if metadata.permissions().mode() & 0o077 != 0 {
+            return Err(Usage::error(format!(
+                "the token file {name} can be used by others: `chmod 600 {name}`"
+            )));
+        }
+        let text = fs::read_to_string(path).with_context(|| format!("cannot read the token file {name}"))?;
+        let token = text.trim();
+        if token.len() < CHARACTERS_MIN || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return Err(Usage::error(format!(
+                "the token in {name} is not one line of at least {CHARACTERS_MIN} printable characters without spaces: `openssl rand -hex 32 > {name}` makes one"
+            )));
+        }
+        Ok(Self(token.to_owned()))
+    }
+
+    /// Whether this is it, in a time that does not tell how much of it is right.
+    pub fn is(&self, given: &str) -> bool {
+        let (ours, given) = (self.0.as_bytes(), given.as_bytes());
+        let differing = ours.iter().zip(given).fold(0, |sum, (one, other)| black_box(sum | (one ^ other)));
+        ours.len() == given.len() && differing == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str, mode: u32) -> anyhow::Result<Token> {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("token");
+        fs::write(&path, text).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+        Token::read(&path)
+    }
+
+    #[test]
+    fn a_token_is_long_private_and_compared_whole() {
+        let token = read("0123456789abcdef0123\n", 0o600).unwrap();
+        assert!(token.is("0123456789abcdef0123"));
+        for wrong in ["", "0", "0123456789abcdef012", "0123456789abcdef0124", "0123456789abcdef01233"] {
+            assert!(!token.is(wrong), "{wrong}");
+        }
+        assert!(read("0123456789abcdef0123\n", 0o644).err().unwrap().to_string().contains("chmod 600"));
+        for weak in ["short\n", "", "two words that are long enough\n"] {
+            assert!(read(weak, 0o600).err().unwrap().to_string().contains("openssl rand"), "{weak:?}");
+        }
+    }
+}

@@ -1,0 +1,273 @@
+//! The JSON API; `docs/serve.md` has the paths and fields.
+
+use axum::Json;
+use axum::extract::rejection::{JsonRejection, QueryRejection};
+use axum::extract::{Path, Query as Parameters, State};
+use axum::http::header::{self, HeaderMap, HeaderValue};
+use axum::http::{StatusCode, Uri};
+use axum::response::{IntoResponse, Response};
+use onramp_loader::algorithm;
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use super::hub::{Hub, Open};
+use super::query::{Count, Query, Wanted};
+use crate::live::{Bucket, Change, Cursor};
+use crate::output::Output;
+use crate::verb::list::Listing;
+use crate::verb::serve::row::Row;
+use crate::verb::serve::wire::{Histories, Lost, Refusal, Tuning};
+
+/// Why there is no other answer.
+#[derive(Debug)]
+pub(super) struct Problem {
+    status: StatusCode,
+    text: String,
+}
+
+#[derive(Serialize)]
+struct Said<'a> {
+    error: &'a str,
+}
+
+impl Problem {
+    pub fn new(status: StatusCode, text: impl Into<String>) -> Self {
+        Self { status, text: text.into() }
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let mut response = json(&Said { error: &self.text });
+        *response.status_mut() = self.status;
+        if self.status == StatusCode::UNAUTHORIZED {
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        }
+        response
+    }
+}
+
+impl From<Refusal> for Problem {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::ReadOnly => Self::new(
+                StatusCode::FORBIDDEN,
+                "this server changes nothing: start it with --write-token-file FILE",
+            ),
+            Refusal::Token => Self::new(
+                StatusCode::UNAUTHORIZED,
+                "the token is missing or wrong: send `Authorization: Bearer TOKEN` with what is in the file of --write-token-file",
+            ),
+            Refusal::Usage(text) => Self::new(StatusCode::BAD_REQUEST, text),
+            Refusal::Failure(text) => Self::new(StatusCode::CONFLICT, text),
+        }
+    }
+}
+
+/// An answer with a schema number.
+fn json(body: &impl Serialize) -> Response {
+    match Output::document_text(body) {
+        Ok(text) => raw_json(text),
+        Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),
+    }
+}
+
+fn raw_json(text: String) -> Response {
+    ([(header::CONTENT_TYPE, "application/json")], text).into_response()
+}
+
+/// The wish of a request, or what is wrong with it.
+pub(super) fn wanted(
+    query: Result<Parameters<Query>, QueryRejection>,
+) -> Result<(Wanted, Option<u64>), Problem> {
+    let refuse = |text: String| Problem::new(StatusCode::BAD_REQUEST, text);
+    let Parameters(query) = query.map_err(|rejection| refuse(rejection.body_text()))?;
+    let flow = query.flow;
+    Ok((query.wanted().map_err(refuse)?, flow))
+}
+
+/// What a server is, for its page.
+#[derive(Serialize)]
+struct About {
+    version: &'static str,
+    epoch: u64,
+    writable: bool,
+}
+
+/// `GET /api/about`
+pub(super) async fn about(State(hub): State<Hub>) -> Response {
+    json(&About { version: env!("CARGO_PKG_VERSION"), epoch: hub.epoch, writable: hub.writable })
+}
+
+#[derive(Serialize)]
+struct Listed<'a> {
+    total: usize,
+    matched: usize,
+    #[serde(flatten)]
+    lost: Lost,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    groups: Vec<Count>,
+    flows: Vec<&'a Row>,
+}
+
+/// `GET /api/flows`
+pub(super) async fn flows(
+    State(hub): State<Hub>,
+    query: Result<Parameters<Query>, QueryRejection>,
+) -> Result<Response, Problem> {
+    let (wanted, _) = wanted(query)?;
+    let knowledge = hub.knowledge();
+    let found = wanted.find(&knowledge);
+    let total = knowledge.flows.len();
+    Ok(json(&Listed {
+        total,
+        matched: found.matched,
+        lost: knowledge.lost,
+        groups: found.groups,
+        flows: found.rows,
+    }))
+}
+
+/// A flow in detail, or what is new of it.
+#[derive(Serialize)]
+pub(super) struct Detailed<'a> {
+    #[serde(flatten)]
+    row: &'a Row,
+    /// Why rounds only are told.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rounds_only: Option<&'a str>,
+    evidence: &'a RawValue,
+    beginning: Past,
+    life: Past,
+    recent: Option<Past>,
+}
+
+/// Buckets by columns, from number `first` on; what was told of another generation is void.
+#[derive(Serialize)]
+struct Past {
+    generation: u32,
+    first: u64,
+    oldest: u64,
+    at_us: Vec<u64>,
+    until_us: Vec<u64>,
+    cwnd_segments: Vec<u32>,
+    cwnd_min_segments: Vec<u32>,
+    cwnd_max_segments: Vec<u32>,
+    ssthresh_segments: Vec<Option<u32>>,
+    in_flight_segments: Vec<u32>,
+    in_flight_min_segments: Vec<u32>,
+    in_flight_max_segments: Vec<u32>,
+    rtt_us: Vec<Option<u32>>,
+    rtt_min_us: Vec<Option<u32>>,
+    rtt_max_us: Vec<Option<u32>>,
+    rate_bps: Vec<Option<u64>>,
+    delivered_bytes: Vec<u64>,
+    sent_bytes: Vec<u64>,
+}
+
+impl Past {
+    fn of(change: &Change) -> Self {
+        fn column<T>(change: &Change, value: impl Fn(&Bucket) -> T) -> Vec<T> {
+            change.buckets.iter().map(value).collect()
+        }
+        Self {
+            generation: change.generation,
+            first: change.first,
+            oldest: change.oldest,
+            at_us: column(change, |bucket| bucket.first_us),
+            until_us: column(change, |bucket| bucket.last.at_us),
+            cwnd_segments: column(change, |bucket| bucket.last.cwnd),
+            cwnd_min_segments: column(change, |bucket| bucket.cwnd.min),
+            cwnd_max_segments: column(change, |bucket| bucket.cwnd.max),
+            ssthresh_segments: column(change, |bucket| bucket.last.ssthresh),
+            in_flight_segments: column(change, |bucket| bucket.last.in_flight),
+            in_flight_min_segments: column(change, |bucket| bucket.in_flight.min),
+            in_flight_max_segments: column(change, |bucket| bucket.in_flight.max),
+            rtt_us: column(change, |bucket| bucket.last.rtt_us),
+            rtt_min_us: column(change, |bucket| bucket.rtt_us.map(|span| span.min)),
+            rtt_max_us: column(change, |bucket| bucket.rtt_us.map(|span| span.max)),
+            rate_bps: column(change, |bucket| bucket.last.rate_bps),
+            delivered_bytes: column(change, |bucket| bucket.last.delivered_bytes),
+            sent_bytes: column(change, |bucket| bucket.last.sent_bytes),
+        }
+    }
+}
+
+/// What is new of a flow to somebody who knows its past up to here; he knows it then. `None`: the broker has told
+/// nothing yet.
+pub(super) fn detailed(row: &Row, open: &Open, known: &mut Histories<Cursor>) -> Option<String> {
+    let evidence: &RawValue = serde_json::from_str(&open.evidence).ok()?;
+    let (beginning, at_beginning) = open.histories.beginning.since(known.beginning);
+    let (life, at_life) = open.histories.life.since(known.life);
+    let recent = open.histories.recent.as_ref().map(|recent| recent.since(known.recent.unwrap_or_default()));
+    let (recent, at_recent) = recent.unzip();
+    *known = Histories { beginning: at_beginning, life: at_life, recent: at_recent };
+    Output::document_text(&Detailed {
+        row,
+        rounds_only: open.rounds_only.as_deref(),
+        evidence,
+        beginning: Past::of(&beginning),
+        life: Past::of(&life),
+        recent: recent.as_ref().map(Past::of),
+    })
+    .ok()
+}
+
+/// `GET /api/flows/{flow}`
+pub(super) async fn flow(State(hub): State<Hub>, Path(flow): Path<String>) -> Result<Response, Problem> {
+    let none = || Problem::new(StatusCode::NOT_FOUND, format!("there is no flow {flow:?}"));
+    let id = flow.parse().map_err(|_| none())?;
+    // Changes are looked for before the flow is asked about, so that none is missed.
+    let mut changes = hub.changes();
+    let look = hub.look_at(id, false).ok_or_else(none)?;
+    loop {
+        {
+            let knowledge = hub.knowledge();
+            let known = knowledge.flows.get(&look.flow).ok_or_else(none)?;
+            let open = knowledge.open.get(&look.flow).ok_or_else(none)?;
+            if open.version > 0
+                && let Some(text) = detailed(&known.row, open, &mut Histories::default())
+            {
+                return Ok(raw_json(text));
+            }
+        }
+        changes.changed().await.map_err(|_| none())?;
+    }
+}
+
+/// `GET /api/status`
+pub(super) async fn status(State(hub): State<Hub>) -> Response {
+    raw_json(hub.knowledge().attached.clone())
+}
+
+/// `GET /api/list`
+pub(super) async fn list() -> Result<Response, Problem> {
+    let failed =
+        |error: onramp_loader::Error| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, error.to_string());
+    Ok(json(&Listing::read(algorithm::all()).map_err(failed)?))
+}
+
+/// `POST /api/tune`
+pub(super) async fn tune(
+    State(hub): State<Hub>,
+    headers: HeaderMap,
+    body: Result<Json<Tuning>, JsonRejection>,
+) -> Result<Response, Problem> {
+    if !hub.writable {
+        return Err(Refusal::ReadOnly.into());
+    }
+    let token = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+    let token = token.and_then(|value| value.strip_prefix("Bearer ")).ok_or(Refusal::Token)?.to_owned();
+    let Json(tuning) = body.map_err(|rejection| Problem::new(rejection.status(), rejection.body_text()))?;
+    Ok(raw_json(hub.tune(token, tuning).await?))
+}
+
+/// Every other path.
+pub(super) async fn nothing(uri: Uri) -> Problem {
+    Problem::new(StatusCode::NOT_FOUND, format!("there is nothing at {}", uri.path()))
+}
+
+/// Paths that are there, with another method.
+pub(super) async fn no_method(uri: Uri) -> Problem {
+    Problem::new(StatusCode::METHOD_NOT_ALLOWED, format!("{} is not asked for in this way", uri.path()))
+}

@@ -1,0 +1,156 @@
+//! Who may ask: names of this server, pages of this server; and what browsers are told to forbid.
+
+use std::net::IpAddr;
+
+use axum::extract::{Request, State};
+use axum::http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use axum::http::uri::Authority;
+use axum::http::{Method, StatusCode};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+
+use super::api::Problem;
+use super::hub::Hub;
+
+/// Longest path with its query.
+const PATH_MAX: usize = 4096;
+
+/// What answers carry: nothing from elsewhere is loaded, nobody else frames or reads them.
+const HEADERS: [(HeaderName, &str); 7] = [
+    (
+        header::CONTENT_SECURITY_POLICY,
+        "default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; object-src 'none'",
+    ),
+    (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    (header::X_FRAME_OPTIONS, "DENY"),
+    (header::REFERRER_POLICY, "no-referrer"),
+    (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
+    (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
+    (HeaderName::from_static("permissions-policy"), "camera=(), geolocation=(), microphone=()"),
+];
+
+/// A host name or address for --allow-host, without a port.
+pub(crate) fn host_name(text: &str) -> Result<String, String> {
+    match text.parse::<Authority>() {
+        Ok(authority) if authority.port().is_none() && authority.host() == text && !text.is_empty() => {
+            Ok(text.to_ascii_lowercase())
+        }
+        _ => Err(format!(
+            "{text:?} is no name of a host: write for instance onramp.example.net, without a port"
+        )),
+    }
+}
+
+/// The names that this server goes by.
+pub(super) struct Policy {
+    allowed: Vec<String>,
+}
+
+impl Policy {
+    /// `localhost` and loopback addresses, with any port (it may be forwarded), and these.
+    pub fn new(allowed: Vec<String>) -> Self {
+        Self { allowed }
+    }
+
+    fn knows(&self, authority: &Authority) -> bool {
+        let host = authority.host().to_ascii_lowercase();
+        let address = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
+        let user = authority.as_str().contains('@');
+        let loopback = address.is_ok_and(|address| address.to_canonical().is_loopback());
+        !user && (loopback || host == "localhost" || self.allowed.contains(&host))
+    }
+
+    /// Whether a request is for this server, and from one of its own pages or from none.
+    fn check(&self, request: &Request) -> Result<(), Problem> {
+        let headers = request.headers();
+        let refuse = |status, text: &str| Err(Problem::new(status, text));
+        if request.uri().path_and_query().is_some_and(|path| path.as_str().len() > PATH_MAX) {
+            return refuse(StatusCode::URI_TOO_LONG, "the address is too long");
+        }
+        // Another site's name that leads here (DNS rebinding) is still another site's.
+        let host = only(headers, header::HOST).and_then(|host| host.parse::<Authority>().ok());
+        let Some(host) = host.filter(|host| self.knows(host)) else {
+            return refuse(
+                StatusCode::MISDIRECTED_REQUEST,
+                "this server does not go by that name: ask for localhost, or start it with --allow-host NAME",
+            );
+        };
+        if request.uri().authority().is_some_and(|other| *other != host) {
+            return refuse(StatusCode::MISDIRECTED_REQUEST, "the request names two hosts");
+        }
+        if headers.contains_key(header::ORIGIN) {
+            let origin = only(headers, header::ORIGIN).and_then(|origin| origin.split_once("://"));
+            let same = origin.is_some_and(|(scheme, authority)| {
+                matches!(scheme, "http" | "https") && authority.eq_ignore_ascii_case(host.as_str())
+            });
+            if !same {
+                return refuse(StatusCode::FORBIDDEN, "pages of other sites may not ask this server");
+            }
+        }
+        // A link from elsewhere may open the page; nothing of elsewhere may read or write.
+        let opens = request.method() == Method::GET
+            && request.uri().path() == "/"
+            && only(headers, HeaderName::from_static("sec-fetch-mode")) == Some("navigate");
+        match only(headers, HeaderName::from_static("sec-fetch-site")) {
+            None | Some("same-origin" | "none") => Ok(()),
+            Some(_) if opens => Ok(()),
+            Some(_) => refuse(StatusCode::FORBIDDEN, "pages of other sites may not ask this server"),
+        }
+    }
+}
+
+/// The value of a header that is there once.
+fn only(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
+    let mut values = headers.get_all(name).iter();
+    let value = values.next()?.to_str().ok()?;
+    values.next().is_none().then_some(value)
+}
+
+/// Around every answer.
+pub(super) async fn guard(State(hub): State<Hub>, request: Request, next: Next) -> Response {
+    let mut response = match hub.policy.check(&request) {
+        Ok(()) => next.run(request).await,
+        Err(problem) => problem.into_response(),
+    };
+    for (name, value) in HEADERS {
+        response.headers_mut().insert(name, HeaderValue::from_static(value));
+    }
+    response.headers_mut().entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_names_of_this_host_are_known() {
+        let policy = Policy::new(vec!["onramp.example.net".into()]);
+        let knows = |text: &str| text.parse().is_ok_and(|authority| policy.knows(&authority));
+        for own in
+            ["localhost", "LOCALHOST:9000", "127.0.0.1:8090", "127.3.2.1", "[::1]:1", "onramp.example.net"]
+        {
+            assert!(knows(own), "{own}");
+        }
+        for other in [
+            "evil.example",
+            "localhost.evil.example",
+            "127.0.0.1.evil.example",
+            "user@localhost",
+            "192.0.2.1",
+            "[::]:8090",
+            "0.0.0.0",
+            "example.net",
+        ] {
+            assert!(!knows(other), "{other}");
+        }
+    }
+
+    #[test]
+    fn a_name_to_allow_is_a_name() {
+        assert_eq!(host_name("Onramp.Example.net").as_deref(), Ok("onramp.example.net"));
+        for wrong in ["", "a:80", "http://a", "a/b", "*", "user@a"] {
+            assert!(host_name(wrong).is_err() || wrong == "*", "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,278 @@
+//! What the web part knows, from the broker alone, and what it asks of it.
+
+use std::collections::BTreeMap;
+use std::os::unix::net::UnixStream as StdUnixStream;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context, anyhow};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, ErrorKind};
+use tokio::net::UnixStream;
+use tokio::sync::{Semaphore, mpsc, oneshot, watch};
+
+use super::guard::Policy;
+use super::metrics::Exits;
+use crate::live::{Change, History};
+use crate::verb::serve::row::Row;
+use crate::verb::serve::wire::{self, Detail, Histories, LENGTH, Lost, News, Refusal, Request, Tuning};
+
+/// Requests to the broker that wait.
+const WAITING_MAX: usize = 64;
+/// How long an answer may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Browsers that are told live.
+pub(super) const LIVE_MAX: usize = 64;
+/// Buckets of a whole life and of the newest past; the broker has no more.
+const BUCKETS_MAX: usize = 512;
+
+/// A flow, and when it was last told.
+pub(super) struct Known {
+    pub row: Row,
+    pub version: u64,
+}
+
+/// A flow that somebody looks at.
+pub(super) struct Open {
+    watchers: usize,
+    acks: bool,
+    pub version: u64,
+    pub rounds_only: Option<String>,
+    pub evidence: String,
+    pub histories: Histories<History>,
+}
+
+/// All that is known.
+#[derive(Default)]
+pub(super) struct Knowledge {
+    /// Raised with everything that is heard.
+    pub version: u64,
+    pub flows: BTreeMap<u64, Known>,
+    /// When flows were last told.
+    pub flows_version: u64,
+    pub lost: Lost,
+    pub attached: String,
+    pub attached_version: u64,
+    pub open: BTreeMap<u64, Open>,
+    pub exits: Exits,
+    waiting: BTreeMap<u64, oneshot::Sender<Result<String, Refusal>>>,
+    number: u64,
+}
+
+struct Inner {
+    knowledge: Mutex<Knowledge>,
+    changed: watch::Sender<u64>,
+    requests: mpsc::Sender<Request>,
+    asked: Mutex<Option<mpsc::Receiver<Request>>>,
+}
+
+/// Shared by all connections.
+#[derive(Clone)]
+pub(super) struct Hub {
+    inner: Arc<Inner>,
+    pub policy: Arc<Policy>,
+    pub writable: bool,
+    /// Tells one run of the server from the next.
+    pub epoch: u64,
+    pub live: Arc<Semaphore>,
+}
+
+impl Hub {
+    pub fn new(policy: Policy, writable: bool) -> Self {
+        let (requests, asked) = mpsc::channel(WAITING_MAX);
+        let inner = Inner {
+            knowledge: Mutex::default(),
+            changed: watch::Sender::new(0),
+            requests,
+            asked: Mutex::new(Some(asked)),
+        };
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Self {
+            inner: Arc::new(inner),
+            policy: Arc::new(policy),
+            writable,
+            epoch: now.as_micros() as u64,
+            live: Arc::new(Semaphore::new(LIVE_MAX)),
+        }
+    }
+
+    /// What is known now. Not to be held while waiting.
+    pub fn knowledge(&self) -> MutexGuard<'_, Knowledge> {
+        self.inner.knowledge.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Becomes different with everything that is heard.
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.inner.changed.subscribe()
+    }
+
+    /// Hears the broker and asks it, until it closes its socket.
+    pub async fn follow_broker(&self, broker: StdUnixStream) -> anyhow::Result<()> {
+        broker.set_nonblocking(true)?;
+        let (mut from, mut to) = UnixStream::from_std(broker)?.into_split();
+        let asked = self.inner.asked.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let mut asked = asked.ok_or_else(|| anyhow!("there is one broker only"))?;
+        // The server listens by now.
+        to.write_all(&wire::encode(&Request::Leave(0))?).await?;
+        let ask = async move {
+            while let Some(request) = asked.recv().await {
+                to.write_all(&wire::encode(&request)?).await?;
+            }
+            anyhow::Ok(())
+        };
+        let hear = async {
+            loop {
+                let mut head = [0; LENGTH];
+                match from.read_exact(&mut head).await {
+                    Err(error) if error.kind() == ErrorKind::UnexpectedEof => return Ok(()),
+                    other => other.context("cannot hear the broker")?,
+                };
+                let length =
+                    wire::length(head, wire::NEWS_MAX).ok_or_else(|| anyhow!("the broker says too much"))?;
+                let mut frame = vec![0; length];
+                from.read_exact(&mut frame).await.context("cannot hear the broker")?;
+                self.heard(wire::decode(&frame).context("the broker is not understood")?);
+            }
+        };
+        tokio::select! {
+            ended = ask => ended,
+            ended = hear => ended,
+        }
+    }
+
+    /// Takes over what the broker says.
+    pub fn heard(&self, news: News) {
+        let mut knowledge = self.knowledge();
+        knowledge.version += 1;
+        let version = knowledge.version;
+        knowledge.take(news);
+        drop(knowledge);
+        self.inner.changed.send_replace(version);
+    }
+
+    /// Asks for a change of parameters.
+    pub async fn tune(&self, token: String, tuning: Tuning) -> Result<String, Refusal> {
+        let failed = |text: &str| Refusal::Failure(text.into());
+        let (sender, answer) = oneshot::channel();
+        let number = {
+            let mut knowledge = self.knowledge();
+            if knowledge.waiting.len() >= WAITING_MAX {
+                return Err(failed("too many changes are waiting: try again"));
+            }
+            knowledge.number += 1;
+            let number = knowledge.number;
+            knowledge.waiting.insert(number, sender);
+            number
+        };
+        let request = Request::Tune { number, token, tuning };
+        let answered = tokio::time::timeout(PATIENCE, async {
+            self.inner.requests.send(request).await.ok()?;
+            answer.await.ok()
+        });
+        let answered = answered.await;
+        self.knowledge().waiting.remove(&number);
+        match answered {
+            Ok(Some(answer)) => answer,
+            Ok(None) => Err(failed("the server is ending")),
+            Err(_) => {
+                Err(failed("the change takes too long: it may still be made; look before trying again"))
+            }
+        }
+    }
+
+    /// Looks at a flow, and at every acknowledgement of it, until what is returned is dropped; `None`: there is no such
+    /// flow.
+    pub fn look_at(&self, flow: u64, acks: bool) -> Option<Look> {
+        let mut knowledge = self.knowledge();
+        if !knowledge.flows.contains_key(&flow) {
+            return None;
+        }
+        let open = knowledge.open.entry(flow).or_insert_with(Open::new);
+        open.watchers += 1;
+        if open.watchers == 1 || (acks && !open.acks) {
+            open.acks |= acks;
+            self.ask(Request::Follow { flow, acks });
+        }
+        Some(Look { hub: self.clone(), flow })
+    }
+
+    fn ask(&self, request: Request) {
+        // A broker that does not take 64 requests in a second is about to be given up.
+        let _ = self.inner.requests.try_send(request);
+    }
+}
+
+/// Somebody looks at a flow.
+pub(super) struct Look {
+    hub: Hub,
+    pub flow: u64,
+}
+
+impl Drop for Look {
+    fn drop(&mut self) {
+        let mut knowledge = self.hub.knowledge();
+        let Some(open) = knowledge.open.get_mut(&self.flow) else { return };
+        open.watchers -= 1;
+        if open.watchers == 0 {
+            knowledge.open.remove(&self.flow);
+            self.hub.ask(Request::Leave(self.flow));
+        }
+    }
+}
+
+impl Open {
+    fn new() -> Self {
+        let whole = History::whole(BUCKETS_MAX);
+        let histories = Histories { beginning: whole.clone(), life: whole, recent: None };
+        Self { watchers: 0, acks: false, version: 0, rounds_only: None, evidence: String::new(), histories }
+    }
+
+    fn take(&mut self, detail: Detail, version: u64) {
+        self.version = version;
+        self.rounds_only = detail.rounds_only;
+        self.evidence = detail.evidence;
+        let Histories::<Change> { beginning, life, recent } = detail.histories;
+        self.histories.beginning.apply(beginning);
+        self.histories.life.apply(life);
+        match recent {
+            Some(change) => {
+                self.histories.recent.get_or_insert_with(|| History::recent(BUCKETS_MAX)).apply(change);
+            }
+            None => self.histories.recent = None,
+        }
+    }
+}
+
+impl Knowledge {
+    fn take(&mut self, news: News) {
+        let version = self.version;
+        match news {
+            News::Flows { rows, gone, lost } => {
+                for row in rows {
+                    let before = self.flows.get(&row.flow).map(|known| &known.row);
+                    self.exits.observe(before, &row);
+                    self.flows.insert(row.flow, Known { row, version });
+                }
+                for flow in gone {
+                    self.flows.remove(&flow);
+                }
+                self.lost = lost;
+                self.flows_version = version;
+            }
+            News::Detail(detail) => {
+                // Somebody who has just left may still be told.
+                if let Some(open) = self.open.get_mut(&detail.flow) {
+                    open.take(*detail, version);
+                }
+            }
+            News::Attached(attached) => {
+                self.attached = attached;
+                self.attached_version = version;
+            }
+            News::Answer(number, answer) => {
+                if let Some(waiting) = self.waiting.remove(&number) {
+                    let _ = waiting.send(answer);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! `GET /api/live`: server-sent events. What a slow reader has missed comes together when it reads again: nothing waits
+//! for it but what it does not know yet.
+
+use std::collections::{HashSet, VecDeque};
+use std::convert::Infallible;
+use std::time::Duration;
+
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Query as Parameters, State};
+use axum::http::StatusCode;
+use axum::http::header::HeaderMap;
+use axum::response::sse::{Event, Sse};
+use axum::response::{IntoResponse, Response};
+use futures_util::stream;
+use serde::Serialize;
+use tokio::sync::{OwnedSemaphorePermit, watch};
+
+use super::api::{Problem, detailed, wanted};
+use super::hub::{Hub, LIVE_MAX, Look};
+use super::query::{Count, Query, Wanted};
+use crate::live::Cursor;
+use crate::output::Output;
+use crate::verb::serve::row::Row;
+use crate::verb::serve::wire::{Histories, Lost};
+
+/// After which a browser asks again.
+const RETRY: Duration = Duration::from_secs(1);
+/// Silence after which a sign of life is sent.
+const SILENCE: Duration = Duration::from_secs(10);
+
+/// What has changed in the list.
+#[derive(Serialize)]
+struct Listed<'a> {
+    /// Everything: what was known before is void.
+    full: bool,
+    total: usize,
+    matched: usize,
+    #[serde(flatten)]
+    lost: Lost,
+    groups: Vec<Count>,
+    /// The list's flows in order, unless it is as before. As text: they are greater than what a browser counts to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    order: Option<Vec<String>>,
+    /// Those of the list that are new or have changed.
+    flows: Vec<&'a Row>,
+}
+
+/// What one browser knows.
+struct Reader {
+    hub: Hub,
+    changes: watch::Receiver<u64>,
+    wanted: Wanted,
+    /// A flow to be told of in detail, and whether it is known not to be there.
+    flow: Option<u64>,
+    look: Option<Look>,
+    missed: bool,
+    ready: VecDeque<Event>,
+    flows_version: u64,
+    attached_version: u64,
+    detail_version: u64,
+    order: Vec<u64>,
+    known: HashSet<u64>,
+    histories: Histories<Cursor>,
+    begun: bool,
+    _permit: OwnedSemaphorePermit,
+}
+
+/// `GET /api/live`
+pub(super) async fn live(
+    State(hub): State<Hub>,
+    headers: HeaderMap,
+    query: Result<Parameters<Query>, QueryRejection>,
+) -> Result<Response, Problem> {
+    let (wanted, flow) = wanted(query)?;
+    let permit = hub.live.clone().try_acquire_owned().map_err(|_| {
+        let text = format!("{LIVE_MAX} browsers are told live already, which is the most");
+        Problem::new(StatusCode::SERVICE_UNAVAILABLE, text)
+    })?;
+    let changes = hub.changes();
+    let mut reader = Reader {
+        changes,
+        flow,
+        look: None,
+        missed: false,
+        ready: VecDeque::new(),
+        flows_version: 0,
+        attached_version: 0,
+        detail_version: 0,
+        order: Vec::new(),
+        known: HashSet::new(),
+        histories: Histories::default(),
+        begun: false,
+        wanted,
+        hub,
+        _permit: permit,
+    };
+    reader.resume(headers.get("last-event-id").and_then(|id| id.to_str().ok()));
+    let events = stream::unfold(reader, async |mut reader| {
+        let event = reader.next().await?;
+        Some((Ok::<_, Infallible>(event), reader))
+    });
+    Ok(Sse::new(events).into_response())
+}
+
+impl Reader {
+    /// Goes on where an interrupted answer ended: `EPOCH-VERSION`. Only if the whole list had been told: which of a
+    /// longer one the browser has is not known.
+    fn resume(&mut self, last: Option<&str>) {
+        let Some((epoch, version)) = last.and_then(|last| last.split_once('-')) else { return };
+        let (Ok(epoch), Ok(version)) = (epoch.parse::<u64>(), version.parse::<u64>()) else { return };
+        let knowledge = self.hub.knowledge();
+        let found = self.wanted.find(&knowledge);
+        if epoch != self.hub.epoch || version > knowledge.version || found.matched > found.rows.len() {
+            return;
+        }
+        self.known =
+            knowledge.flows.iter().filter(|(_, one)| one.version <= version).map(|(id, _)| *id).collect();
+        self.flows_version = version;
+        self.begun = true;
+    }
+
+    async fn next(&mut self) -> Option<Event> {
+        loop {
+            if let Some(event) = self.ready.pop_front() {
+                return Some(event);
+            }
+            self.changes.mark_unchanged();
+            self.find();
+            self.collect();
+            if self.ready.is_empty() {
+                match tokio::time::timeout(SILENCE, self.changes.changed()).await {
+                    Ok(changed) => changed.ok()?,
+                    Err(_) => return Some(Event::default().comment("")),
+                }
+            }
+        }
+    }
+
+    /// Everything that the browser does not know yet.
+    fn collect(&mut self) {
+        let hub = self.hub.clone();
+        let knowledge = hub.knowledge();
+        if !self.begun || knowledge.flows_version > self.flows_version {
+            let found = self.wanted.find(&knowledge);
+            let order: Vec<u64> = found.rows.iter().map(|row| row.flow).collect();
+            let since = self.flows_version;
+            let new = |row: &&&Row| {
+                !self.known.contains(&row.flow)
+                    || knowledge.flows.get(&row.flow).is_some_and(|one| one.version > since)
+            };
+            let flows: Vec<&Row> = found.rows.iter().filter(new).copied().collect();
+            let text = |order: &Vec<u64>| order.iter().map(u64::to_string).collect();
+            let listed = Listed {
+                full: !self.begun,
+                total: knowledge.flows.len(),
+                matched: found.matched,
+                lost: knowledge.lost,
+                groups: found.groups,
+                order: (!self.begun || order != self.order).then(|| text(&order)),
+                flows,
+            };
+            let event = event("flows", Output::document_text(&listed).ok());
+            let id = format!("{}-{}", hub.epoch, knowledge.version);
+            self.ready.extend(event.map(|event| event.id(id).retry(RETRY)));
+            self.known = order.iter().copied().collect();
+            self.order = order;
+            self.flows_version = knowledge.version;
+            self.begun = true;
+        }
+        if knowledge.attached_version > self.attached_version {
+            self.attached_version = knowledge.attached_version;
+            self.ready.extend(event("attached", Some(knowledge.attached.clone())));
+        }
+        let Some(flow) = self.flow else { return };
+        if let Some(open) = knowledge.open.get(&flow).filter(|open| open.version > self.detail_version)
+            && let Some(known) = knowledge.flows.get(&flow)
+        {
+            self.detail_version = open.version;
+            self.ready.extend(event("flow", detailed(&known.row, open, &mut self.histories)));
+        }
+    }
+
+    /// Looks at the flow as soon as it is known; after the server has begun anew that takes its next acknowledgement.
+    fn find(&mut self) {
+        let Some(flow) = self.flow else { return };
+        if self.look.is_some() && !self.hub.knowledge().flows.contains_key(&flow) {
+            self.look = None;
+        }
+        if self.look.is_none() {
+            self.look = self.hub.look_at(flow, true);
+            self.histories = Histories::default();
+            let missed = self.look.is_none();
+            if missed && !self.missed {
+                self.ready.extend(event("gone", Some("{}".into())));
+            }
+            self.missed = missed;
+        }
+    }
+}
+
+fn event(name: &str, text: Option<String>) -> Option<Event> {
+    Some(Event::default().event(name).data(text?))
+}

@@ -1,0 +1,149 @@
+//! Which flows, in which order.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::hub::Knowledge;
+use crate::filter::Filter;
+use crate::verb::serve::row::Row;
+
+/// Flows that are told at once, at most.
+const LIMIT_MAX: usize = 10_000;
+const LIMIT: usize = 1_000;
+
+/// As in the address of a request.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Query {
+    /// In the syntax of ss(8).
+    filter: String,
+    /// Only of this algorithm.
+    algorithm: String,
+    /// Only with this reason of the exit or, without one, in this state.
+    reason: String,
+    sort: Sort,
+    reverse: bool,
+    group: Option<Group>,
+    limit: Option<usize>,
+    /// A flow to be told of in detail, live.
+    pub flow: Option<u64>,
+}
+
+/// A column; words from A to Z, quantities from the largest.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Sort {
+    Remote,
+    Local,
+    Algorithm,
+    State,
+    Cwnd,
+    Rtt,
+    Rate,
+    #[default]
+    Delivered,
+    Retransmitted,
+    Started,
+    ExitBdp,
+}
+
+/// What flows are put together by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Group {
+    Algorithm,
+    Reason,
+}
+
+/// A query that is understood.
+#[derive(Clone, Debug)]
+pub(super) struct Wanted {
+    filter: Filter,
+    query: Query,
+    limit: usize,
+}
+
+/// Flows of one group.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(super) struct Count {
+    pub name: String,
+    pub flows: usize,
+}
+
+/// What a query finds.
+pub(super) struct Found<'a> {
+    pub matched: usize,
+    pub groups: Vec<Count>,
+    /// Not more than the limit.
+    pub rows: Vec<&'a Row>,
+}
+
+impl Query {
+    /// What is wrong with it is said.
+    pub fn wanted(self) -> Result<Wanted, String> {
+        let limit = self.limit.unwrap_or(LIMIT);
+        if !(1..=LIMIT_MAX).contains(&limit) {
+            return Err(format!("limit={limit} is out of range: give 1 to {LIMIT_MAX}"));
+        }
+        let filter = Filter::parse(std::slice::from_ref(&self.filter))?;
+        Ok(Wanted { filter, query: self, limit })
+    }
+}
+
+impl Wanted {
+    /// Flows that have ended come last.
+    pub fn find<'a>(&self, knowledge: &'a Knowledge) -> Found<'a> {
+        let query = &self.query;
+        let passes = |row: &&Row| {
+            (query.algorithm.is_empty() || query.algorithm == row.algorithm)
+                && (query.reason.is_empty() || query.reason == row.reason())
+                && self.filter.matches(row.local(), row.remote())
+        };
+        let mut rows: Vec<&Row> = knowledge.flows.values().map(|known| &known.row).filter(passes).collect();
+        let mut groups = BTreeMap::<&str, usize>::new();
+        if query.group.is_some() {
+            for row in &rows {
+                *groups.entry(self.group(row)).or_default() += 1;
+            }
+        }
+        rows.sort_by_cached_key(|row| Reverse(row.flow));
+        self.sort(&mut rows);
+        if query.reverse {
+            rows.reverse();
+        }
+        // Stable: the order within stays.
+        rows.sort_by(|one, other| {
+            self.group(one).cmp(self.group(other)).then(one.ended().cmp(&other.ended()))
+        });
+        let matched = rows.len();
+        rows.truncate(self.limit);
+        let groups = groups.into_iter().map(|(name, flows)| Count { name: name.into(), flows }).collect();
+        Found { matched, groups, rows }
+    }
+
+    fn group<'a>(&self, row: &'a Row) -> &'a str {
+        match self.query.group {
+            None => "",
+            Some(Group::Algorithm) => &row.algorithm,
+            Some(Group::Reason) => row.reason(),
+        }
+    }
+
+    fn sort(&self, rows: &mut [&Row]) {
+        match self.query.sort {
+            Sort::Remote => rows.sort_by_key(|row| row.remote()),
+            Sort::Local => rows.sort_by_key(|row| row.local()),
+            Sort::Algorithm => rows.sort_by(|one, other| one.algorithm.cmp(&other.algorithm)),
+            Sort::State => rows.sort_by(|one, other| one.reason().cmp(other.reason())),
+            Sort::Cwnd => rows.sort_by_key(|row| Reverse(row.cwnd_segments)),
+            Sort::Rtt => rows.sort_by_key(|row| Reverse(row.rtt_us)),
+            Sort::Rate => rows.sort_by_key(|row| Reverse(row.rate_bps)),
+            Sort::Delivered => rows.sort_by_key(|row| Reverse(row.delivered_bytes)),
+            Sort::Retransmitted => rows.sort_by_key(|row| Reverse(row.retransmitted_bytes)),
+            Sort::Started => rows.sort_by_key(|row| Reverse(row.started_us)),
+            Sort::ExitBdp => rows.sort_by_key(|row| Reverse(row.exit_permille_of_bdp())),
+        }
+    }
+}

@@ -1,0 +1,598 @@
+//! The web part over real sockets, with a broker that knows what a test says. Nothing here needs a privilege, and nothing
+//! that is asserted depends on how long something takes.
+
+use std::collections::BTreeSet;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::guard::Policy;
+use super::hub::Hub;
+use super::server;
+use crate::live::{Cursor, History, Point};
+use crate::verb::serve::row::Row;
+use crate::verb::serve::wire::{Detail, Histories, LENGTH, Lost, News, Refusal, Request};
+use crate::verb::serve::wire::{decode, encode};
+
+/// Of a server whose broker accepts it.
+const TOKEN: &str = "0123456789abcdef";
+/// No answer may keep a test waiting for longer.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A server in a thread, which ends with this.
+struct Server {
+    address: SocketAddr,
+    broker: UnixStream,
+    /// What the web part has asked for.
+    asked: mpsc::Receiver<Request>,
+}
+
+fn row(flow: u64, remote: &str, algorithm: &'static str) -> Row {
+    let remote: SocketAddr = remote.parse().unwrap();
+    Row {
+        flow,
+        netns: 1,
+        local_address: "192.0.2.1".parse().unwrap(),
+        local_port: 40_000,
+        remote_address: remote.ip(),
+        remote_port: remote.port(),
+        algorithm: algorithm.into(),
+        profile: 0,
+        parameters_generation: 0,
+        state: "slow_start".into(),
+        started_us: 1_000_000,
+        at_us: 2_000_000,
+        cwnd_segments: 10,
+        ssthresh_segments: None,
+        in_flight_segments: 5,
+        mss_bytes: 1448,
+        rtt_us: Some(50_000),
+        min_rtt_us: Some(50_000),
+        rate_bps: Some(1_000_000),
+        rate_max_bps: Some(1_000_000),
+        bdp_bytes: Some(6_250),
+        delivered_bytes: 1_000 * flow,
+        sent_bytes: None,
+        retransmitted_bytes: 0,
+        loss_window_segments: None,
+        exit: None,
+    }
+}
+
+/// One that has left slow start.
+fn left() -> Row {
+    let mut left = row(1, "198.51.100.7:443", "search");
+    left.exit = serde_json::from_value(serde_json::json!({
+        "reason": "algorithm", "at_us": 350_000, "acknowledged_bytes": 1_840_000, "window_segments": 640,
+        "window_bytes": 926_720, "window_after_segments": 640, "in_flight_segments": 600, "mss_bytes": 1448,
+        "rtt_us": 75_000, "min_rtt_us": 50_000, "undone": 0,
+    }))
+    .ok();
+    left
+}
+
+fn listed(rows: Vec<Row>) -> News {
+    News::Flows { rows, gone: Vec::new(), lost: Lost { lost_events: 3, unobserved_us: 0 } }
+}
+
+impl Server {
+    fn start(writable: bool) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let (broker, theirs) = UnixStream::pair().unwrap();
+        thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            runtime.block_on(async {
+                let hub = Hub::new(Policy::new(vec!["onramp.example.net".into()]), writable);
+                let served = tokio::spawn(server::run(listener.into(), hub.clone()));
+                hub.follow_broker(theirs).await.unwrap();
+                served.abort();
+            });
+        });
+        let (sender, asked) = mpsc::channel();
+        let mut requests = broker.try_clone().unwrap();
+        let mut answers = broker.try_clone().unwrap();
+        thread::spawn(move || {
+            let mut head = [0; LENGTH];
+            while requests.read_exact(&mut head).is_ok() {
+                let mut frame = vec![0; u32::from_le_bytes(head) as usize];
+                requests.read_exact(&mut frame).unwrap();
+                let request: Request = decode(&frame).unwrap();
+                if let Request::Tune { number, token, .. } = &request {
+                    let answer = if token == TOKEN { Ok("{\"done\":1}".into()) } else { Err(Refusal::Token) };
+                    answers.write_all(&encode(&News::Answer(*number, answer)).unwrap()).unwrap();
+                }
+                let _ = sender.send(request);
+            }
+        });
+        let server = Self { address, broker, asked };
+        assert!(matches!(server.asked.recv_timeout(PATIENCE), Ok(Request::Leave(0))), "it listens");
+        server
+    }
+
+    /// A server that knows these flows.
+    fn with(rows: Vec<Row>, writable: bool) -> Self {
+        let mut server = Self::start(writable);
+        let flows = rows.len();
+        server.say(&listed(rows));
+        while server.get("/api/flows").json()["total"] != flows {}
+        server
+    }
+
+    fn say(&mut self, news: &News) {
+        self.broker.write_all(&encode(news).unwrap()).unwrap();
+    }
+
+    fn connect(&self) -> TcpStream {
+        let stream = TcpStream::connect(self.address).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream
+    }
+
+    /// Sends this and reads all that comes until the connection is closed.
+    fn raw(&self, request: &[u8]) -> Answer {
+        let mut stream = self.connect();
+        // It may be refused before all of it is sent.
+        let _ = stream.write_all(request);
+        let mut bytes = Vec::new();
+        let _ = stream.read_to_end(&mut bytes);
+        Answer(String::from_utf8_lossy(&bytes).into_owned())
+    }
+
+    fn ask(&self, line: &str, headers: &str, body: &str) -> Answer {
+        let length =
+            if body.is_empty() { String::new() } else { format!("Content-Length: {}\r\n", body.len()) };
+        self.raw(format!("{line} HTTP/1.1\r\n{headers}{length}Connection: close\r\n\r\n{body}").as_bytes())
+    }
+
+    fn get(&self, path: &str) -> Answer {
+        self.ask(&format!("GET {path}"), "Host: localhost\r\n", "")
+    }
+
+    fn tune(&self, headers: &str, body: &str) -> Answer {
+        let headers = format!("Host: localhost\r\nContent-Type: application/json\r\n{headers}");
+        self.ask("POST /api/tune", &headers, body)
+    }
+
+    /// Events, from the first on, and what follows them.
+    fn live(&self, path: &str, headers: &str) -> Events {
+        let mut stream = self.connect();
+        write!(stream, "GET {path} HTTP/1.1\r\nHost: localhost\r\n{headers}\r\n").unwrap();
+        Events(BufReader::new(stream))
+    }
+}
+
+#[derive(Debug)]
+struct Answer(String);
+
+impl Answer {
+    /// 0: it was closed without an answer.
+    fn status(&self) -> u16 {
+        self.0.split(' ').nth(1).map_or(0, |status| status.parse().unwrap())
+    }
+
+    fn head(&self) -> String {
+        self.0.split("\r\n\r\n").next().unwrap().to_ascii_lowercase()
+    }
+
+    fn body(&self) -> &str {
+        self.0.split_once("\r\n\r\n").unwrap().1
+    }
+
+    fn json(&self) -> Value {
+        serde_json::from_str(self.body()).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+
+    /// It says why, in the schema of everything else.
+    fn refused(&self, status: u16) -> String {
+        assert_eq!(self.status(), status, "{self:?}");
+        assert_eq!(self.json()["schema"], 1);
+        self.json()["error"].as_str().unwrap().to_owned()
+    }
+}
+
+struct Events(BufReader<TcpStream>);
+
+/// Name, id, data.
+type Told = (String, String, Value);
+
+impl Events {
+    fn next(&mut self) -> Told {
+        let (mut name, mut id) = (String::new(), String::new());
+        loop {
+            let mut line = String::new();
+            assert_ne!(self.0.read_line(&mut line).unwrap(), 0, "the answer ended");
+            if let Some(event) = line.strip_prefix("event: ") {
+                event.trim().clone_into(&mut name);
+            } else if let Some(data) = line.strip_prefix("data: ") {
+                // The id comes after the data.
+                let data = serde_json::from_str(data).unwrap();
+                let mut after = String::new();
+                self.0.read_line(&mut after).unwrap();
+                if let Some(told) = after.strip_prefix("id: ") {
+                    told.trim().clone_into(&mut id);
+                }
+                return (name, id, data);
+            }
+        }
+    }
+
+    fn named(&mut self, name: &str) -> Told {
+        loop {
+            let told = self.next();
+            if told.0 == name {
+                return told;
+            }
+        }
+    }
+}
+
+#[test]
+fn a_name_of_another_site_that_leads_here_is_refused() {
+    let server = Server::start(true);
+    for host in
+        ["evil.example", "evil.example:8090", "127.0.0.1.evil.example", "192.0.2.1", "a@localhost", ""]
+    {
+        for line in ["GET /", "GET /api/flows", "GET /metrics", "GET /api/live", "POST /api/tune"] {
+            let answer = server.ask(line, &format!("Host: {host}\r\n"), "");
+            assert_eq!(answer.status(), 421, "{host} {line}: {answer:?}");
+        }
+    }
+    assert_eq!(server.ask("GET /api/flows", "", "").status(), 421, "no name at all");
+    assert_eq!(server.ask("GET /api/flows", "Host: localhost\r\nHost: localhost\r\n", "").status(), 421);
+    assert_eq!(server.ask("GET http://evil.example/api/flows", "Host: localhost\r\n", "").status(), 421);
+    for host in ["localhost", "127.0.0.1:1", "[::1]:99", "onramp.example.net"] {
+        assert_eq!(server.ask("GET /api/flows", &format!("Host: {host}\r\n"), "").status(), 200, "{host}");
+    }
+}
+
+#[test]
+fn pages_of_other_sites_can_neither_read_nor_write() {
+    let server = Server::start(true);
+    let body = r#"{"algorithm":"fixed","settings":["exit_window_bytes=1"]}"#;
+    let token = format!("Authorization: Bearer {TOKEN}\r\n");
+    for origin in
+        ["http://evil.example", "http://localhost.evil.example", "null", "http://localhost:81", "file://"]
+    {
+        let origin = format!("Origin: {origin}\r\n");
+        server.tune(&format!("{origin}{token}"), body).refused(403);
+        server.ask("GET /api/flows", &format!("Host: localhost\r\n{origin}"), "").refused(403);
+    }
+    for site in ["cross-site", "same-site"] {
+        let site = format!("Sec-Fetch-Site: {site}\r\n");
+        server.tune(&format!("{site}{token}"), body).refused(403);
+        server.ask("GET /api/flows", &format!("Host: localhost\r\n{site}"), "").refused(403);
+    }
+    assert!(server.asked.try_recv().is_err(), "the broker was asked for nothing");
+    // A form of another site cannot send this type; no request is allowed beforehand.
+    let plain = server.ask(
+        "POST /api/tune",
+        &format!("Host: localhost\r\nContent-Type: text/plain\r\n{token}"),
+        body,
+    );
+    assert_eq!(plain.status(), 415, "{plain:?}");
+    let before = "Host: localhost\r\nOrigin: http://evil.example\r\nAccess-Control-Request-Method: POST\r\n";
+    assert_eq!(server.ask("OPTIONS /api/tune", before, "").status(), 403);
+    let own = "Origin: http://localhost\r\nSec-Fetch-Site: same-origin\r\n";
+    assert_eq!(server.tune(&format!("{own}{token}"), body).status(), 200);
+    // A link may open the page, and nothing but the page.
+    let link = "Host: localhost\r\nSec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: navigate\r\n";
+    assert_ne!(server.ask("GET /", link, "").status(), 403);
+    assert_eq!(server.ask("GET /api/flows", link, "").status(), 403);
+}
+
+#[test]
+fn every_answer_forbids_browsers_what_it_can() {
+    let server = Server::start(false);
+    for path in ["/", "/api/flows", "/api/tune", "/nothing", "/api/flows?sort=no", "/metrics"] {
+        let answer = server.get(path);
+        let head = answer.head();
+        for wanted in [
+            "content-security-policy: default-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+            "x-content-type-options: nosniff",
+            "referrer-policy: no-referrer",
+            "cross-origin-resource-policy: same-origin",
+        ] {
+            assert!(head.contains(wanted), "{path}: {head}");
+        }
+        assert!(!head.contains("access-control-"), "{path}: {head}");
+        assert!(!head.contains("content-type: text/html") || path == "/", "{path}: {head}");
+    }
+}
+
+#[test]
+fn nothing_is_changed_without_the_token() {
+    let body = r#"{"algorithm":"fixed","settings":["exit_window_bytes=1"]}"#;
+    let right = format!("Authorization: Bearer {TOKEN}\r\n");
+    let server = Server::start(true);
+    for wrong in [
+        String::new(),
+        "Authorization: Bearer \r\n".into(),
+        format!("Authorization: Bearer {TOKEN}x\r\n"),
+        format!("Authorization: Basic {TOKEN}\r\n"),
+        format!("Authorization: {TOKEN}\r\n"),
+        format!("X-Token: {TOKEN}\r\n"),
+        format!("Cookie: token={TOKEN}\r\n"),
+    ] {
+        let answer = server.tune(&wrong, body);
+        assert!(answer.refused(401).contains("--write-token-file"), "{wrong}");
+        assert!(answer.head().contains("www-authenticate: bearer"), "{wrong}");
+    }
+    assert_eq!(
+        server.ask(&format!("POST /api/tune?token={TOKEN}"), "Host: localhost\r\n", body).status(),
+        401
+    );
+    assert_eq!(server.get("/api/tune").refused(405), "/api/tune is not asked for in this way");
+    assert_eq!(server.tune(&right, body).json()["done"], 1);
+
+    let read_only = Server::start(false);
+    assert!(read_only.tune(&right, body).refused(403).contains("changes nothing"));
+    assert!(read_only.asked.try_recv().is_err(), "the broker was asked for nothing");
+}
+
+#[test]
+fn what_is_too_large_or_broken_is_refused_and_the_server_lives() {
+    let server = Server::with(vec![row(1, "198.51.100.7:443", "fixed")], true);
+    let token = format!("Authorization: Bearer {TOKEN}\r\n");
+    let long = "x".repeat(20_000);
+    assert_eq!(server.get(&format!("/api/flows?filter={}", "x".repeat(5_000))).status(), 414);
+    assert!([414, 431].contains(&server.get(&format!("/{long}")).status()));
+    let header = server.ask("GET /api/flows", &format!("Host: localhost\r\nX-Long: {long}\r\n"), "");
+    assert_eq!(header.status(), 431, "{header:?}");
+    let many: String = (0..100).map(|number| format!("X-{number}: 1\r\n")).collect();
+    assert_eq!(server.ask("GET /api/flows", &format!("Host: localhost\r\n{many}"), "").status(), 431);
+    let body = format!(r#"{{"algorithm":"fixed","settings":["{long}"]}}"#);
+    assert_eq!(
+        server.tune(&token, &body).refused(413),
+        "Failed to buffer the request body: length limit exceeded"
+    );
+    for body in ["{", "[]", "{}", "null", r#"{"algorithm":"fixed"}"#, r#"{"algorithm":1,"settings":[]}"#] {
+        assert!([400, 422].contains(&server.tune(&token, body).status()), "{body}");
+    }
+    let unknown = r#"{"algorithm":"fixed","settings":[],"colour":"red"}"#;
+    assert!(server.tune(&token, unknown).refused(422).contains("unknown field `colour`"));
+    for broken in [
+        "GET\r\n\r\n",
+        "GET / HTTP/9.9\r\n\r\n",
+        "\0\0\0\0\0\0\0\0\r\n\r\n",
+        "GET /api/flows HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nhello",
+        "POST /api/tune HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nZZZ\r\n",
+        "GET /api/flows HTTP/1.1\r\nHost: local\0host\r\n\r\n",
+        "\x16\x03\x01\x02\x00\x01\x00\x01\r\n\r\n",
+    ] {
+        let answer = server.raw(broken.as_bytes());
+        assert!(answer.status() == 0 || answer.status() >= 400, "{broken:?}: {answer:?}");
+    }
+    for (query, said) in [
+        ("filter=dst+10.0.0.0/33", "0 to 32"),
+        ("filter=colour+red", "not understood"),
+        ("sort=colour", "unknown variant `colour`"),
+        ("colour=red", "unknown field `colour`"),
+        ("limit=0", "1 to 10000"),
+        ("limit=10001", "1 to 10000"),
+        ("limit=-1", "invalid digit"),
+    ] {
+        assert!(server.get(&format!("/api/flows?{query}")).refused(400).contains(said), "{query}");
+        assert!(server.get(&format!("/api/live?{query}")).refused(400).contains(said), "{query}");
+    }
+    for path in ["/../etc/passwd", "/%2e%2e%2fetc%2fpasswd", "/api/flows/9", "/api/flows/x", "/api/nothing"] {
+        server.get(path).refused(404);
+    }
+    assert_eq!(server.get("/api/flows").json()["total"], 1);
+}
+
+#[test]
+fn the_slow_and_the_idle_keep_nobody_out() {
+    let server = Server::start(false);
+    // More than there is room for: half say nothing, half begin a request that they never end.
+    let idle: Vec<TcpStream> = (0..500).map(|_| server.connect()).collect();
+    for (mut stream, number) in idle.iter().zip(0..) {
+        if number % 2 == 0 {
+            let _ = stream.write_all(b"GET /api/flows HTTP/1.1\r\nHost: loc");
+        }
+    }
+    assert_eq!(server.get("/api/flows").status(), 200);
+    // The first of them were given up.
+    let mut first = &idle[0];
+    let mut bytes = Vec::new();
+    let _ = first.read_to_end(&mut bytes);
+    let answer = Answer(String::from_utf8_lossy(&bytes).into_owned());
+    assert!([0, 408].contains(&answer.status()), "{answer:?}");
+    // A body that never comes is not waited for without end.
+    let mut slow = server.connect();
+    let head = "POST /api/tune HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 99\r\n";
+    write!(slow, "{head}Authorization: Bearer x\r\n\r\n{{").unwrap();
+    let mut bytes = Vec::new();
+    let _ = slow.read_to_end(&mut bytes);
+    assert!(String::from_utf8_lossy(&bytes).starts_with("HTTP/1.1 4"), "{bytes:?}");
+}
+
+#[test]
+fn no_more_browsers_are_told_live_than_there_is_room_for() {
+    let mut server = Server::start(false);
+    server.say(&listed(vec![row(1, "198.51.100.7:443", "fixed")]));
+    let mut live: Vec<Events> = (0..super::hub::LIVE_MAX).map(|_| server.live("/api/live", "")).collect();
+    for events in &mut live {
+        events.named("flows");
+    }
+    assert!(server.get("/api/live").refused(503).contains("64 browsers"));
+    assert_eq!(server.get("/api/flows").status(), 200);
+}
+
+#[test]
+fn flows_are_found_sorted_and_counted() {
+    let mut ended = row(4, "203.0.113.9:80", "search");
+    ended.state = "ended".into();
+    let rows = vec![
+        row(1, "198.51.100.7:443", "search"),
+        row(2, "198.51.100.8:443", "best"),
+        row(3, "[2001:db8::7]:8443", "search"),
+        ended,
+    ];
+    let server = Server::with(rows, false);
+    let found = |query: &str| -> Vec<u64> {
+        let answer = server.get(&format!("/api/flows?{query}")).json();
+        answer["flows"].as_array().unwrap().iter().map(|row| row["flow"].as_u64().unwrap()).collect()
+    };
+    assert_eq!(found(""), [3, 2, 1, 4], "the most bytes first, ended ones last");
+    assert_eq!(found("sort=remote&reverse=true"), [3, 2, 1, 4]);
+    assert_eq!(found("filter=dst+198.51.100.0/24+and+dport+%3D+:443&sort=remote"), [1, 2]);
+    assert_eq!(found("algorithm=search"), [3, 1, 4]);
+    assert_eq!(found("reason=ended"), [4]);
+    assert_eq!(found("limit=1"), [3]);
+    let answer = server.get("/api/flows?group=algorithm&limit=1").json();
+    assert_eq!((&answer["matched"], &answer["total"]), (&4.into(), &4.into()));
+    assert_eq!(answer["lost_events"], 3);
+    assert_eq!(answer["groups"][1]["name"], "search");
+    assert_eq!(answer["groups"][1]["flows"], 3);
+    assert_eq!(answer["flows"][0]["algorithm"], "best");
+}
+
+#[test]
+fn a_browser_goes_on_where_it_was_or_begins_anew() {
+    let mut server = Server::with(vec![row(1, "198.51.100.7:443", "fixed")], false);
+    let mut events = server.live("/api/live", "");
+    let (_, id, data) = events.named("flows");
+    assert_eq!((&data["full"], data["flows"].as_array().unwrap().len()), (&true.into(), 1));
+    assert_eq!(data["order"][0], "1");
+    drop(events);
+
+    let mut changed = row(1, "198.51.100.7:443", "fixed");
+    changed.cwnd_segments = 77;
+    server.say(&listed(vec![changed, row(2, "198.51.100.8:443", "fixed")]));
+    while server.get("/api/flows").json()["total"] != 2 {}
+    server.say(&listed(vec![row(3, "198.51.100.9:443", "fixed")]));
+    while server.get("/api/flows").json()["total"] != 3 {}
+    let mut again = server.live("/api/live", &format!("Last-Event-ID: {id}\r\n"));
+    let (_, second, data) = again.named("flows");
+    assert_eq!(data["full"], false);
+    let flows = data["flows"].as_array().unwrap();
+    assert_eq!(flows.len(), 3, "all that was missed: {data}");
+    assert!(flows.iter().any(|row| row["cwnd_segments"] == 77));
+
+    // From there on only what changes.
+    server.say(&listed(vec![row(3, "198.51.100.9:443", "fixed")]));
+    let (_, third, data) = again.named("flows");
+    assert_eq!((data["flows"].as_array().unwrap().len(), &data["order"]), (1, &Value::Null), "{data}");
+    assert_ne!(second, third);
+    server.say(&News::Flows { rows: Vec::new(), gone: vec![3], lost: Lost::default() });
+    let (_, _, data) = again.named("flows");
+    assert_eq!(data["order"].as_array().unwrap().len(), 2, "{data}");
+
+    // Another server's numbers, numbers from the future, and what is none say nothing.
+    for wrong in ["1-1", &third.replace('-', "-9999999"), "x", "-", ""] {
+        let mut other = server.live("/api/live", &format!("Last-Event-ID: {wrong}\r\n"));
+        assert_eq!(other.named("flows").2["full"], true, "{wrong}");
+    }
+    // Of a list that was cut off it is not known what the browser has.
+    let mut cut = server.live("/api/live?limit=1", &format!("Last-Event-ID: {third}\r\n"));
+    assert_eq!(cut.named("flows").2["full"], true);
+}
+
+#[test]
+fn a_flow_that_is_looked_at_is_followed_and_left() {
+    let mut server = Server::with(vec![row(7, "198.51.100.7:443", "fixed")], false);
+    let mut events = server.live("/api/live?flow=7", "");
+    assert!(matches!(server.asked.recv_timeout(PATIENCE), Ok(Request::Follow { flow: 7, acks: true })));
+    let mut history = History::whole(16);
+    let mut cursor = Cursor::default();
+    let mut say = |server: &mut Server, at_us: u64| {
+        history.add(Point { at_us, cwnd: at_us as u32, ..Point::default() });
+        let (change, next) = history.since(cursor);
+        cursor = next;
+        server.say(&News::Detail(Box::new(Detail {
+            flow: 7,
+            rounds_only: None,
+            evidence: r#"{"exports":{"norm_pct":3}}"#.into(),
+            histories: Histories { beginning: change.clone(), life: change, recent: None },
+        })));
+    };
+    say(&mut server, 10_000);
+    let (_, _, data) = events.named("flow");
+    assert_eq!(data["evidence"]["exports"]["norm_pct"], 3);
+    assert_eq!(data["life"]["cwnd_segments"], serde_json::json!([10_000]));
+    say(&mut server, 30_000);
+    let (_, _, data) = events.named("flow");
+    assert_eq!(data["life"]["first"], 0, "the last bucket may have grown");
+    assert_eq!(data["life"]["at_us"], serde_json::json!([10_000, 30_000]));
+    say(&mut server, 50_000);
+    let (_, _, data) = events.named("flow");
+    assert_eq!(data["life"]["at_us"], serde_json::json!([30_000, 50_000]));
+    drop(events);
+    // That the browser has gone is noticed when it is to be told something.
+    while server.asked.try_recv().is_err() {
+        say(&mut server, 60_000);
+        thread::sleep(Duration::from_millis(1));
+    }
+    let mut nobody = server.live("/api/live?flow=8", "");
+    nobody.named("gone");
+}
+
+#[test]
+fn metrics_count_and_name_nobody() {
+    let left = left();
+    let mut server = Server::with(vec![left.clone(), row(2, "198.51.100.8:443", "best")], false);
+    // Told again, it is not counted again.
+    server.say(&listed(vec![left]));
+    server.say(&News::Attached(
+        r#"{"algorithms":[{"congestion_control":"onramp_search","version":"1","generation":"a","exits":{"loss":5},"ended_in_slow_start":2}]}"#.into(),
+    ));
+    while server.get("/api/status").body().is_empty() {}
+    let answer = server.get("/metrics");
+    assert!(
+        answer.head().contains("content-type: application/openmetrics-text; version=1.0.0"),
+        "{answer:?}"
+    );
+    let text = answer.body();
+    for line in [
+        "onramp_build_info{version=",
+        "onramp_flows{cc=\"onramp_search\",state=\"slow_start\"} 1",
+        "onramp_slow_start_exits_total{cc=\"onramp_search\",reason=\"loss\"} 5",
+        "onramp_slow_start_exits_total{cc=\"onramp_search\",reason=\"closed\"} 2",
+        "onramp_slow_start_exit_cwnd_bytes_count{cc=\"onramp_search\"} 1",
+        "onramp_slow_start_duration_seconds_sum{cc=\"onramp_search\"} 0.35",
+        "onramp_rtt_inflation_ratio_sum{cc=\"onramp_search\"} 1.5",
+        "onramp_ringbuf_dropped_total 3",
+        "onramp_attached_info{cc=\"onramp_search\",version=\"1\",generation=\"a\"} 1",
+    ] {
+        assert!(text.contains(line), "{line}: {text}");
+    }
+    assert!(text.ends_with("# EOF\n"));
+    for told in ["198.51.100", "192.0.2.1", "port", "address", "flow="] {
+        assert!(!text.contains(told), "{told}: {text}");
+    }
+}
+
+#[test]
+fn rules_and_dashboard_ask_for_metrics_that_there_are() {
+    let mut left = left();
+    left.loss_window_segments = Some(700);
+    left.sent_bytes = Some(2_000_000);
+    left.state = "ended".into();
+    let mut server = Server::with(vec![left], false);
+    server.say(&News::Attached(
+        r#"{"algorithms":[{"congestion_control":"onramp_search","version":"1","generation":"a","exits":{"loss":5}}]}"#.into(),
+    ));
+    while server.get("/api/status").body().is_empty() {}
+    let told = server.get("/metrics");
+    let told = told.body();
+    let names = |text: &str| -> BTreeSet<String> {
+        let words = text.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_');
+        words.filter(|word| word.starts_with("onramp_")).map(str::to_owned).collect()
+    };
+    let there = names(told);
+    for name in ["grafana.json", "rules.yml", "rules_test.yml"] {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../monitoring").join(name);
+        // Congestion controls are named alike.
+        let controls = ["onramp_plain", "onramp_hystart"].map(str::to_owned);
+        let asked = names(&std::fs::read_to_string(&path).unwrap());
+        let missing: Vec<_> = asked.difference(&there).filter(|word| !controls.contains(word)).collect();
+        assert!(asked.len() > 3 && missing.is_empty(), "{name}: {missing:?}: {told}");
+    }
+}

@@ -1,0 +1,155 @@
+//! What the broker and the web part say to each other: frames of a length and a postcard.
+
+use std::net::IpAddr;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use super::row::Row;
+use crate::live::Change;
+
+/// Bytes of a frame's length.
+pub(super) const LENGTH: usize = 4;
+/// The largest frame that the web part sends: a request.
+pub(super) const REQUEST_MAX: usize = 64 << 10;
+/// The largest that the broker sends: all flows.
+pub(super) const NEWS_MAX: usize = 64 << 20;
+
+/// What the broker says.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) enum News {
+    /// Flows that have changed, and those that are forgotten.
+    Flows { rows: Vec<Row>, gone: Vec<u64>, lost: Lost },
+    /// What is new of a flow that is followed.
+    Detail(Box<Detail>),
+    /// What is attached, and who listens, as JSON: `onramp status` without what takes a look into other processes.
+    Attached(String),
+    /// Of the request of this number: JSON, or why not.
+    Answer(u64, Result<String, Refusal>),
+}
+
+/// What telemetry could not tell since the server began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Lost {
+    pub lost_events: u64,
+    pub unobserved_us: u64,
+}
+
+/// What is new of a flow that is followed.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Detail {
+    pub flow: u64,
+    /// Why not every acknowledgement is told, if it was asked for.
+    pub rounds_only: Option<String>,
+    /// JSON: parameters, exports, and a picture of some.
+    pub evidence: String,
+    pub histories: Histories<Change>,
+}
+
+/// Of the beginning, of all of its life, and of the newest past.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(super) struct Histories<T> {
+    pub beginning: T,
+    pub life: T,
+    pub recent: Option<T>,
+}
+
+/// What the web part asks for.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) enum Request {
+    /// What this flow does; with every acknowledgement, or as far as it is told of anyway.
+    Follow { flow: u64, acks: bool },
+    /// Not any more.
+    Leave(u64),
+    /// A change of parameters.
+    Tune { number: u64, token: String, tuning: Tuning },
+}
+
+/// A change of parameters, as it comes over HTTP.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Tuning {
+    /// Which algorithm's.
+    pub algorithm: String,
+    /// Which set's; the first one's.
+    #[serde(default)]
+    pub profile: Option<String>,
+    /// As `name=value`.
+    pub settings: Vec<String>,
+    /// Only to say what would change.
+    #[serde(default)]
+    pub dry_run: bool,
+}
+
+/// Why something is not done.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Refusal {
+    /// This server changes nothing.
+    ReadOnly,
+    /// The token is missing or wrong.
+    Token,
+    /// It was asked for wrongly.
+    Usage(String),
+    /// It failed.
+    Failure(String),
+}
+
+/// A frame.
+pub(super) fn encode(message: &impl Serialize) -> Result<Vec<u8>, postcard::Error> {
+    let mut frame = postcard::to_extend(message, vec![0; LENGTH])?;
+    let length = (frame.len() - LENGTH) as u32;
+    frame[..LENGTH].copy_from_slice(&length.to_le_bytes());
+    Ok(frame)
+}
+
+/// The length of the frame that begins here; `None`: more than `most`.
+pub(super) fn length(bytes: [u8; LENGTH], most: usize) -> Option<usize> {
+    Some(u32::from_le_bytes(bytes) as usize).filter(|length| *length <= most)
+}
+
+/// What a frame says, without its length.
+pub(super) fn decode<T: DeserializeOwned>(frame: &[u8]) -> Result<T, postcard::Error> {
+    postcard::from_bytes(frame)
+}
+
+/// The address without its host: 24 bits of IPv4, 48 of IPv6 stay.
+pub(super) fn masked(address: IpAddr) -> IpAddr {
+    match address {
+        IpAddr::V4(address) => IpAddr::V4((address.to_bits() & (u32::MAX << 8)).into()),
+        IpAddr::V6(address) => IpAddr::V6((address.to_bits() & (u128::MAX << 80)).into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_said_arrives() {
+        let tuning = Tuning {
+            algorithm: "search".into(),
+            profile: None,
+            settings: vec!["threshold_pct=30".into()],
+            dry_run: true,
+        };
+        let said = Request::Tune { number: 7, token: "secret".into(), tuning: tuning.clone() };
+        let frame = encode(&said).unwrap();
+        let (head, body) = frame.split_at(LENGTH);
+        assert_eq!(length(head.try_into().unwrap(), REQUEST_MAX), Some(body.len()));
+        let Request::Tune { number: 7, tuning: heard, .. } = decode(body).unwrap() else {
+            panic!("{frame:?}")
+        };
+        assert_eq!(heard, tuning);
+        assert_eq!(length(u32::MAX.to_le_bytes(), REQUEST_MAX), None);
+        assert!(decode::<Request>(&body[..5]).is_err());
+    }
+
+    #[test]
+    fn a_masked_address_says_the_network_only() {
+        for (address, network) in
+            [("198.51.100.77", "198.51.100.0"), ("2001:db8:1:2:3:4:5:6", "2001:db8:1::")]
+        {
+            assert_eq!(masked(address.parse().unwrap()), network.parse::<IpAddr>().unwrap());
+        }
+    }
+}

@@ -1,0 +1,289 @@
+//! `onramp serve` on a kernel: a real transfer's flow and exit in the API, tuning that reaches it, what the web part may
+//! do, and its ends.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::time::Duration;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use onramp_loader::AttachOptions;
+use onramp_loader::algorithm::find;
+use onramp_tests::Attachments;
+use onramp_tests::cli::{self, host_state, json, onramp};
+use onramp_tests::sender::Sender;
+use onramp_tests::telemetry::{keepers, rings};
+use onramp_tests::traffic::eventually;
+use onramp_tests::wire::{Fate, Wire};
+use serde_json::Value;
+
+/// One way.
+const DELAY: Duration = Duration::from_millis(10);
+const TOKEN: &str = "0123456789abcdef0123";
+
+/// `onramp serve` at a UNIX socket, which takes no network of the guest's; killed when dropped.
+struct Server {
+    child: Option<Child>,
+    socket: PathBuf,
+    _directory: tempfile::TempDir,
+}
+
+impl Server {
+    fn start(arguments: &[&str]) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let socket = directory.path().join("socket");
+        let token = directory.path().join("token");
+        fs::write(&token, TOKEN).unwrap();
+        fs::set_permissions(&token, fs::Permissions::from_mode(0o600)).unwrap();
+        let mut command = cli::command(["serve", "--listen"]);
+        command.arg(format!("unix:{}", socket.display()));
+        for argument in arguments {
+            command.arg(if *argument == "TOKEN" { token.to_str().unwrap() } else { argument });
+        }
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let server = Self { child: Some(child), socket, _directory: directory };
+        assert_eq!(line.trim(), format!("unix:{}", server.socket.display()), "it says where it listens");
+        server
+    }
+
+    fn ask(&self, line: &str, headers: &str, body: &str) -> (u16, String) {
+        let mut stream = UnixStream::connect(&self.socket).unwrap();
+        let length = body.len();
+        write!(
+            stream,
+            "{line} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: {length}\r\n{headers}\r\n{body}"
+        )
+        .unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap_or_else(|| panic!("{answer:?}"));
+        (head.split(' ').nth(1).unwrap().parse().unwrap(), body.to_owned())
+    }
+
+    fn get(&self, path: &str) -> Value {
+        let (status, body) = self.ask(&format!("GET {path}"), "", "");
+        assert_eq!(status, 200, "{path}: {body}");
+        serde_json::from_str(&body).unwrap()
+    }
+
+    fn tune(&self, body: &str) -> (u16, Value) {
+        let headers = format!("Content-Type: application/json\r\nAuthorization: Bearer {TOKEN}\r\n");
+        let (status, body) = self.ask("POST /api/tune", &headers, body);
+        (status, serde_json::from_str(&body).unwrap())
+    }
+
+    /// The flow of this algorithm that has got furthest.
+    fn flow(&self, algorithm: &str) -> Option<Value> {
+        let flows = self.get(&format!("/api/flows?algorithm={algorithm}&sort=delivered"));
+        flows["flows"].get(0).cloned()
+    }
+
+    fn pid(&self) -> u32 {
+        self.child.as_ref().unwrap().id()
+    }
+
+    /// The part that talks to browsers.
+    fn web(&self) -> u32 {
+        let children = fs::read_to_string(format!("/proc/{0}/task/{0}/children", self.pid())).unwrap();
+        children.split_whitespace().next().unwrap().parse().unwrap()
+    }
+
+    fn end(mut self, signal: Signal) -> cli::Ran {
+        let child = self.child.take().unwrap();
+        kill(Pid::from_raw(child.id() as i32), signal).unwrap();
+        let ran = child.wait_with_output().unwrap().into();
+        assert!(!self.socket.exists() || signal == Signal::SIGKILL);
+        ran
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+fn attach(attachments: &Attachments, exit_window_bytes: &str) {
+    let mut parameters = find("fixed").unwrap().parameters();
+    parameters.set("exit_window_bytes", exit_window_bytes).unwrap();
+    attachments.attach(&AttachOptions::new(parameters));
+}
+
+fn status_of(pid: u32) -> String {
+    fs::read_to_string(Path::new("/proc").join(pid.to_string()).join("status")).unwrap()
+}
+
+fn field<'a>(status: &'a str, name: &str) -> &'a str {
+    status.lines().find_map(|line| line.strip_prefix(name)).unwrap().trim()
+}
+
+#[test]
+#[ignore = "in a guest: make test"]
+fn a_transfer_shows_with_its_exit_and_its_end() {
+    let attachments = Attachments::lock();
+    attach(&attachments, "60000");
+    let server = Server::start(&[]);
+    let mut sender = Sender::connect(Wire::lay(DELAY, |_| Fate::Deliver), "onramp_fixed");
+    let port = sender.stream.local_addr().unwrap().port();
+    sender.deliver(300_000);
+    assert!(eventually(|| server.flow("fixed").is_some_and(|flow| flow["state"] == "left")));
+    let flow = server.flow("fixed").unwrap();
+    assert_eq!((&flow["local_port"], &flow["remote_address"]), (&port.into(), &"192.0.2.2".into()));
+    assert_eq!(flow["exit"]["reason"], "algorithm");
+    assert!(flow["exit"]["window_bytes"].as_u64().unwrap() >= 60_000, "{flow}");
+    assert!((20_000..30_000).contains(&flow["min_rtt_us"].as_u64().unwrap()), "{flow}");
+    // The same as the command line says, in the same words.
+    let listed = sender.wire.near.run(|| json("flows")).unwrap();
+    let listed = &listed["flows"][0];
+    for name in ["exit", "algorithm", "local_port", "remote_port", "state", "parameters_generation"] {
+        assert_eq!(flow[name], listed[name], "{name}");
+    }
+    let id = flow["flow"].as_u64().unwrap();
+    let detail = server.get(&format!("/api/flows/{id}"));
+    let life = &detail["life"];
+    let windows = life["cwnd_max_segments"].as_array().unwrap();
+    assert!(
+        windows.len() > 3 && windows.windows(2).all(|pair| pair[0].as_u64() <= pair[1].as_u64()),
+        "{life}"
+    );
+    assert_eq!(detail["evidence"]["parameters"]["exit_window_bytes"], 60_000);
+    assert_eq!(server.get(&format!("/api/flows?filter=dport+%3D+:{port}"))["matched"], 0);
+    assert_eq!(server.get(&format!("/api/flows?filter=sport+%3D+:{port}"))["matched"], 1);
+
+    // The wire stays, so that both ends hear of it.
+    let Sender { wire, stream } = sender;
+    drop(stream);
+    assert!(eventually(|| server.flow("fixed").is_some_and(|flow| flow["state"] == "ended")));
+    let (_, metrics) = server.ask("GET /metrics", "", "");
+    assert!(metrics.contains("onramp_slow_start_exit_cwnd_bytes_count{cc=\"onramp_fixed\"} 1"), "{metrics}");
+    assert!(eventually(|| {
+        let (_, metrics) = server.ask("GET /metrics", "", "");
+        metrics.contains("onramp_slow_start_exits_total{cc=\"onramp_fixed\",reason=\"algorithm\"} 1")
+    }));
+    drop(wire);
+    let ran = server.end(Signal::SIGTERM);
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""), "{ran:?}");
+}
+
+#[test]
+#[ignore = "in a guest: make test"]
+fn tuning_reaches_the_flow_under_way_with_the_checks_of_the_command_line() {
+    let attachments = Attachments::lock();
+    // It never leaves slow start by itself.
+    attach(&attachments, "0");
+    let server = Server::start(&["--write-token-file", "TOKEN"]);
+    let mut sender = Sender::connect(Wire::lay(DELAY, |_| Fate::Deliver), "onramp_fixed");
+    sender.deliver(100_000);
+    let (status, refused) = server.tune(r#"{"algorithm":"fixed","settings":["exit_window_bytes=-1"]}"#);
+    let said = onramp("tune fixed exit_window_bytes=-1").refused(2);
+    assert_eq!((status, format!("error: {}\n", refused["error"].as_str().unwrap())), (400, said));
+    assert_eq!(server.tune(r#"{"algorithm":"best","settings":["pacing=on"]}"#).0, 409, "not attached");
+    assert_eq!(server.tune(r#"{"algorithm":"none","settings":["a=b"]}"#).0, 400);
+    let (_, dry) =
+        server.tune(r#"{"algorithm":"fixed","settings":["exit_window_bytes=60000"],"dry_run":true}"#);
+    assert_eq!((&dry["dry_run"], &dry["changed"][0]["after"]), (&true.into(), &60_000.into()));
+    assert_eq!(json("tune fixed")["parameters"]["exit_window_bytes"], 0);
+
+    let (status, report) = server.tune(r#"{"algorithm":"fixed","settings":["exit_window_bytes=60000"]}"#);
+    assert_eq!((status, &report["undo"]), (200, &"onramp tune fixed exit_window_bytes=0".into()), "{report}");
+    assert_eq!(json("tune fixed")["parameters"]["exit_window_bytes"], 60_000);
+    sender.deliver(400_000);
+    assert!(eventually(|| {
+        server
+            .flow("fixed")
+            .is_some_and(|flow| flow["exit"]["reason"] == "algorithm" && flow["parameters_generation"] == 1)
+    }));
+    assert!(eventually(|| {
+        let sets = &server.get("/api/status")["algorithms"][0]["parameter_sets"];
+        sets[0]["parameters"]["exit_window_bytes"] == 60_000
+    }));
+}
+
+#[test]
+#[ignore = "in a guest: make test"]
+fn the_part_that_talks_to_browsers_may_do_nothing() {
+    let _attachments = Attachments::lock();
+    let server = Server::start(&["--write-token-file", "TOKEN"]);
+    let web = status_of(server.web());
+    for set in ["CapInh:", "CapPrm:", "CapEff:", "CapBnd:", "CapAmb:"] {
+        assert_eq!(field(&web, set), "0000000000000000", "{set}");
+    }
+    assert_eq!(field(&web, "Uid:"), "65534\t65534\t65534\t65534");
+    assert_eq!(field(&web, "Gid:"), "65534\t65534\t65534\t65534");
+    assert_eq!((field(&web, "Groups:"), field(&web, "NoNewPrivs:")), ("", "1"));
+    let descriptors = fs::read_dir(format!("/proc/{}/fd", server.web())).unwrap();
+    for descriptor in descriptors {
+        let target = fs::read_link(descriptor.unwrap().path()).unwrap().display().to_string();
+        assert!(!target.contains("bpf") && !target.contains("token"), "{target}");
+    }
+    // What reads keeps two capabilities: CAP_PERFMON and CAP_BPF.
+    assert_eq!(field(&status_of(server.pid()), "CapEff:"), "000000c000000000");
+    let mode = fs::metadata(&server.socket).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o660);
+}
+
+#[test]
+#[ignore = "in a guest: make test"]
+fn addresses_are_masked_before_they_leave_the_broker() {
+    let attachments = Attachments::lock();
+    attach(&attachments, "60000");
+    let server = Server::start(&["--mask-addresses"]);
+    let mut sender = Sender::connect(Wire::lay(DELAY, |_| Fate::Deliver), "onramp_fixed");
+    sender.deliver(100_000);
+    assert!(eventually(|| server.flow("fixed").is_some()));
+    let flow = server.flow("fixed").unwrap();
+    assert_eq!((&flow["local_address"], &flow["remote_address"]), (&"192.0.2.0".into(), &"192.0.2.0".into()));
+    assert_eq!(server.get("/api/flows?filter=dst+192.0.2.2")["matched"], 0, "nor can it be searched for");
+}
+
+#[test]
+#[ignore = "in a guest: make test"]
+fn every_end_is_clean() {
+    let attachments = Attachments::lock();
+    let state = || (host_state(&[]), rings(), keepers());
+    let before = state();
+    // The keeper notices the end by itself, a moment later.
+    let nothing_left = || eventually(|| state() == before);
+    for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
+        let ran = Server::start(&[]).end(signal);
+        assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""), "{signal}");
+        assert!(nothing_left(), "{signal}: {:?}, before {before:?}", state());
+    }
+    // Each part ends with the other one, however that ends.
+    let server = Server::start(&[]);
+    let web = server.web();
+    server.end(Signal::SIGKILL);
+    assert!(eventually(|| !Path::new("/proc").join(web.to_string()).exists()), "the web part lives");
+    assert!(nothing_left(), "killed: {:?}, before {before:?}", state());
+    let mut server = Server::start(&[]);
+    kill(Pid::from_raw(server.web() as i32), Signal::SIGKILL).unwrap();
+    let ran: cli::Ran = server.child.take().unwrap().wait_with_output().unwrap().into();
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(ran.stderr.contains("the web part ended with signal: 9"), "{ran:?}");
+    assert!(nothing_left(), "web part killed: {:?}, before {before:?}", state());
+    // A socket's file of one that was killed is in nobody's way.
+    attach(&attachments, "0");
+}
+
+#[test]
+fn what_is_wrong_is_said() {
+    for (arguments, code, said) in [
+        ("--listen 0.0.0.0:8090", 2, "ssh -L"),
+        ("--listen 8090", 2, "no address with a port"),
+        ("--listen unix:here", 2, "absolute path"),
+        ("--allow-host http://a", 2, "no name of a host"),
+        ("--write-token-file /nonexistent", 1, "/nonexistent"),
+    ] {
+        let ran = onramp(&format!("serve {arguments}"));
+        assert!(ran.code == Some(code) && ran.stderr.contains(said), "{arguments}: {ran:?}");
+    }
+}

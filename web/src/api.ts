@@ -1,0 +1,231 @@
+// What the server says: docs/serve.md has it all.
+
+export interface Exit {
+	reason: string;
+	at_us: number;
+	acknowledged_bytes: number;
+	window_segments: number;
+	window_bytes: number;
+	window_after_segments: number | null;
+	in_flight_segments: number;
+	mss_bytes: number;
+	rtt_us: number;
+	min_rtt_us: number;
+	undone: number;
+}
+
+export interface Flow {
+	flow: string;
+	local_address: string;
+	local_port: number;
+	remote_address: string;
+	remote_port: number;
+	algorithm: string;
+	profile: number;
+	parameters_generation: number;
+	state: string;
+	started_us: number;
+	at_us: number;
+	cwnd_segments: number;
+	ssthresh_segments: number | null;
+	in_flight_segments: number;
+	mss_bytes: number;
+	rtt_us: number | null;
+	min_rtt_us: number | null;
+	rate_bps: number | null;
+	rate_max_bps: number | null;
+	bdp_bytes: number | null;
+	delivered_bytes: number;
+	retransmitted_bytes: number;
+	exit: Exit | null;
+}
+
+export interface Listed {
+	full: boolean;
+	total: number;
+	matched: number;
+	lost_events: number;
+	unobserved_us: number;
+	groups: { name: string; flows: number }[];
+	order?: string[];
+	flows: Flow[];
+}
+
+export const COLUMNS = [
+	"at_us",
+	"cwnd_segments",
+	"cwnd_min_segments",
+	"cwnd_max_segments",
+	"ssthresh_segments",
+	"in_flight_segments",
+	"in_flight_min_segments",
+	"in_flight_max_segments",
+	"rtt_us",
+	"rtt_min_us",
+	"rtt_max_us",
+	"rate_bps",
+	"delivered_bytes",
+	"sent_bytes",
+] as const;
+export type Column = (typeof COLUMNS)[number];
+export type Change = { generation: number; first: number; oldest: number } & Record<Column, (number | null)[]>;
+
+export interface Evidence {
+	parameters: Record<string, number | string>;
+	exports: Record<string, number | number[]>;
+	units: Record<string, string>;
+	picture: {
+		title: string;
+		gauge: { value_pct: number; threshold_pct: number } | null;
+		lines: string[];
+		bars: number[];
+		bars_unit: string;
+	} | null;
+}
+
+export interface Detail extends Flow {
+	rounds_only?: string;
+	evidence: Evidence;
+	beginning: Change;
+	life: Change;
+	recent: Change | null;
+}
+
+export interface Attached {
+	algorithms: {
+		algorithm: string;
+		congestion_control: string;
+		base: string;
+		observe: boolean;
+		version: string;
+		attached_at_us: number;
+		expires_at_us: number | null;
+		parameter_sets: {
+			profile: string;
+			parameters_generation: number;
+			parameters: Record<string, number | string>;
+			telemetry_max: string;
+		}[];
+		flows_started: number;
+		flows_adopted: number;
+		flows_ended: number;
+		flows_without_state: number;
+		exits_undone: number;
+		ended_in_slow_start: number;
+		exits: Record<string, number>;
+	}[];
+	consumers: { name: string; pid: number; level: string; lost_events: number; unobserved_us: number }[];
+}
+
+export interface Declaration {
+	name: string;
+	unit: string;
+	default: number | string;
+	allowed: string;
+	minimum: number;
+	maximum: number;
+	choices: string[];
+	help: string;
+}
+
+export interface Tuned {
+	algorithm: string;
+	profile: string;
+	changed: { name: string; before: number | string; after: number | string }[];
+	undo?: string;
+}
+
+export interface About {
+	version: string;
+	writable: boolean;
+}
+
+/** Ids of flows are greater than what a number holds here: they become text. */
+function parse<T>(json: string): T {
+	return JSON.parse(json.replace(/"flow":(\d+)/g, '"flow":"$1"')) as T;
+}
+
+/** Why there is no other answer. */
+export class Refused extends Error {
+	constructor(
+		readonly status: number,
+		said: string,
+	) {
+		super(said);
+	}
+}
+
+async function answer<T>(response: Response): Promise<T> {
+	const body = await response.text();
+	if (response.ok) return parse<T>(body);
+	let said = `${response.status} ${response.statusText}`;
+	try {
+		said = (JSON.parse(body) as { error: string }).error;
+	} catch {
+		// What stands in between may answer something else.
+	}
+	throw new Refused(response.status, said);
+}
+
+export const get = async <T>(path: string): Promise<T> => answer<T>(await fetch(path));
+
+export async function tune(
+	token: string,
+	algorithm: string,
+	profile: string,
+	settings: string[],
+	dryRun = false,
+): Promise<Tuned> {
+	const body = JSON.stringify({ algorithm, profile, settings, dry_run: dryRun });
+	const headers = { "Content-Type": "application/json", Authorization: `Bearer ${token}` };
+	return answer<Tuned>(await fetch("/api/tune", { method: "POST", headers, body }));
+}
+
+export interface Listener {
+	flows?(listed: Listed): void;
+	flow?(detail: Detail): void;
+	gone?(): void;
+	attached?(attached: Attached): void;
+}
+
+/** Whether the server is heard. */
+export type Hearing = "waiting" | "live" | "lost";
+
+let hearing: (state: Hearing) => void = () => {};
+export function onHearing(listener: (state: Hearing) => void): void {
+	hearing = listener;
+}
+
+/** Milliseconds after which a stream that the browser has given up is begun anew. */
+const AGAIN = 2000;
+
+/** Hears the server until what is returned is called. */
+export function live(query: URLSearchParams, listener: Listener): () => void {
+	let source: EventSource | null = null;
+	let timer = 0;
+	const open = (): void => {
+		const stream = new EventSource(`/api/live?${query}`);
+		source = stream;
+		const on = <T>(name: string, call: ((value: T) => void) | undefined): void =>
+			stream.addEventListener(name, (event) => {
+				hearing("live");
+				call?.(parse<T>((event as MessageEvent<string>).data));
+			});
+		on("flows", listener.flows);
+		on("flow", listener.flow);
+		on("gone", listener.gone);
+		on("attached", listener.attached);
+		stream.onopen = () => hearing("live");
+		stream.onerror = () => {
+			hearing("lost");
+			// The browser asks again by itself, and says how far it got, unless it was refused.
+			if (stream.readyState === EventSource.CLOSED) timer = window.setTimeout(open, AGAIN);
+		};
+	};
+	hearing("waiting");
+	open();
+	return () => {
+		window.clearTimeout(timer);
+		source?.close();
+	};
+}

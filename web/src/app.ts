@@ -1,0 +1,134 @@
+// The page: its bar, its views by address, its keys.
+
+import { type About, type Attached, get, type Hearing, onHearing } from "./api";
+import { algorithmsView } from "./algorithms";
+import { fill, h, say, text } from "./dom";
+import { flowView } from "./flow";
+import { flowsView } from "./flows";
+import { populationView } from "./population";
+import { apply, setTheme, type Theme, theme } from "./theme";
+import { forget } from "./token";
+
+const VIEWS = [
+	["flows", "Flows"],
+	["population", "Population"],
+	["algorithms", "Algorithms"],
+] as const;
+
+const KEYS: [string, string][] = [
+	["1 2 3", "flows, population, algorithms"],
+	["/", "filter, as in ss: dst 198.51.100.0/24 and dport = :443"],
+	["j k ↓ ↑", "choose a flow; Page Up, Page Down, Home, End too"],
+	["Enter", "open it"],
+	["Esc", "back; in the filter: clear it"],
+	["t", "theme: as the system, light, dark"],
+	["?", "these keys"],
+];
+
+const main = document.getElementById("main") as HTMLElement;
+const links = VIEWS.map(([view, label], number) => h("a", { href: `#/${view}`, "data-view": view, "aria-keyshortcuts": number + 1 }, label));
+const state = h("span", { class: "hearing waiting", role: "status" }, "connecting");
+const lost = h("span", { class: "badge", hidden: true });
+const themeButton = h("button", { type: "button", class: "icon", click: nextTheme }, "");
+const keysButton = h("button", { type: "button", class: "icon", "aria-label": "Keys", title: "Keys (?)", click: showKeys }, "?");
+
+const NAMES: Record<Theme, string> = { auto: "◐", light: "☀", dark: "☾" };
+function nextTheme(): void {
+	const next: Record<Theme, Theme> = { auto: "light", light: "dark", dark: "auto" };
+	setTheme(next[theme()]);
+	showTheme();
+}
+
+function showTheme(): void {
+	const now = theme();
+	text(themeButton, NAMES[now]);
+	const label = `Theme: ${now === "auto" ? "as the system" : now}`;
+	themeButton.setAttribute("aria-label", label);
+	themeButton.title = `${label} (t)`;
+}
+
+function showKeys(): void {
+	const dialog = h(
+		"dialog",
+		{ "aria-labelledby": "keys-title" },
+		h("h2", { id: "keys-title" }, "Keys"),
+		h("dl", { class: "keys" }, ...KEYS.flatMap(([key, does]) => [h("dt", {}, h("kbd", {}, key)), h("dd", {}, does)])),
+		h("form", { method: "dialog", class: "actions" }, h("button", { class: "main" }, "Close")),
+	);
+	dialog.addEventListener("close", () => dialog.remove());
+	document.body.append(dialog);
+	dialog.showModal();
+}
+
+const HEARD: Record<Hearing, string> = { waiting: "connecting", live: "live", lost: "reconnecting" };
+onHearing((now) => {
+	state.className = `hearing ${now}`;
+	if (state.textContent !== HEARD[now] && now === "lost") say("The server is not heard; reconnecting");
+	text(state, HEARD[now]);
+});
+
+function heard(attached: Attached): void {
+	const all = attached.consumers.reduce((sum, one) => sum + one.lost_events, 0);
+	lost.hidden = all === 0;
+	text(lost, `${all.toLocaleString("en")} events lost`);
+}
+
+let about: About = { version: "", writable: false };
+let leave = (): void => {};
+
+function show(): void {
+	const [path = "", query = ""] = location.hash.replace(/^#\//, "").split("?");
+	const [view = "", id = ""] = path.split("/");
+	leave();
+	for (const link of links) {
+		const here = link.dataset["view"] === view || (view === "flow" && link.dataset["view"] === "flows") || (view === "" && link.dataset["view"] === "flows");
+		if (here) link.setAttribute("aria-current", "page");
+		else link.removeAttribute("aria-current");
+	}
+	main.className = view || "flows";
+	switch (view) {
+		case "flow":
+			leave = flowView(main, id, heard);
+			document.title = "Flow – onramp";
+			break;
+		case "population":
+			leave = populationView(main, heard);
+			document.title = "Population – onramp";
+			break;
+		case "algorithms":
+			leave = algorithmsView(main, about.writable, heard);
+			document.title = "Algorithms – onramp";
+			break;
+		default:
+			leave = flowsView(main, new URLSearchParams(query), heard);
+			document.title = "Flows – onramp";
+	}
+	main.scrollTop = 0;
+}
+
+document.addEventListener("keydown", (event) => {
+	const typed = event.target instanceof HTMLInputElement || event.target instanceof HTMLSelectElement;
+	if (typed || event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
+	const view = VIEWS[Number(event.key) - 1];
+	if (view) location.hash = `#/${view[0]}`;
+	else if (event.key === "?") showKeys();
+	else if (event.key === "t") nextTheme();
+	else if (event.key === "Escape" && location.hash.startsWith("#/flow/")) history.length > 1 ? history.back() : (location.hash = "#/flows");
+});
+
+apply();
+showTheme();
+fill(
+	document.getElementById("bar") as HTMLElement,
+	h("a", { class: "brand", href: "#/flows" }, h("img", { src: "/icon.svg", alt: "", width: 24, height: 24 }), "onramp"),
+	h("nav", { "aria-label": "Views" }, ...links),
+	h("span", { class: "right" }, lost, state, themeButton, keysButton),
+);
+window.addEventListener("hashchange", show);
+window.addEventListener("pagehide", forget);
+void get<About>("/api/about")
+	.then((told) => {
+		about = told;
+	})
+	.catch(() => {})
+	.finally(show);

@@ -1,0 +1,156 @@
+// The page in a real Chromium, against a real server with a real flow; started by tests/tests/web_page.rs, which restarts
+// the server when a line asks for it.
+//
+// page.mjs CHROMIUM URL PORT TOKEN_FILE: the flow's local port, the token in a file.
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { createInterface } from "node:readline";
+import { chromium } from "playwright-core";
+
+const [chromiumPath, url, port, tokenFile] = process.argv.slice(2);
+const token = readFileSync(tokenFile, "utf8").trim();
+const lines = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
+const PATIENCE = 60_000;
+
+/** Asks the starter for something, and waits until it is done. */
+async function please(what) {
+	console.log(what);
+	const { value } = await lines.next();
+	assert.equal(value, what);
+}
+
+const browser = await chromium.launch({ executablePath: chromiumPath, args: ["--no-sandbox"] });
+const context = await browser.newContext({ viewport: { width: 1280, height: 860 } });
+const page = await context.newPage();
+page.setDefaultTimeout(PATIENCE);
+const complaints = [];
+page.on("pageerror", (error) => complaints.push(`error: ${error.message}`));
+page.on("console", (message) => {
+	if (message.type() === "error" && /Content Security Policy|Refused|TypeError/.test(message.text())) complaints.push(message.text());
+});
+page.on("request", (request) => {
+	if (!request.url().startsWith(url)) complaints.push(`asked elsewhere: ${request.url()}`);
+});
+
+const story = (words) => page.locator(".story", { hasText: words }).waitFor();
+const hearing = (word) => page.locator(".hearing", { hasText: word }).waitFor();
+const row = page.locator(".row.flow", { hasText: `:${port}` }).first();
+
+// The list, its filter and its keys.
+await page.goto(url);
+await row.waitFor();
+await page.keyboard.press("/");
+await page.keyboard.type("sport = ");
+await page.locator("#wrong", { hasText: "needs a value" }).waitFor();
+await page.locator("#search").fill(`dport = :${port} and sport = :${port}`);
+await page.locator(".empty", { hasText: "No flow passes this filter" }).waitFor();
+await page.locator("#search").fill(`sport = :${port}`);
+await row.waitFor();
+assert.match(await row.innerText(), /slow start/);
+await page.locator("#search").blur();
+await page.keyboard.press("j");
+await page.keyboard.press("Enter");
+
+// The flow, in its first slow start.
+await page.locator("h1", { hasText: `:${port}` }).waitFor();
+await story("Is in its first slow start.");
+await page.locator(".chart canvas").first().waitFor();
+
+// Tuning reaches it; a wrong token does not.
+await page.keyboard.press("3");
+const sheet = page.locator('[data-algorithm="fixed"]');
+const field = sheet.locator('[name="exit_window_bytes"]');
+await field.fill("60000");
+await sheet.getByRole("button", { name: "Apply" }).click();
+await page.locator("#token").fill("not the right one, but long");
+await page.getByRole("button", { name: "Use it" }).click();
+await sheet.locator(".wrong", { hasText: "token is missing or wrong" }).waitFor();
+await field.fill("-5");
+await sheet.getByRole("button", { name: "Apply" }).click();
+await page.locator("#token").fill(token);
+await page.getByRole("button", { name: "Use it" }).click();
+await sheet.locator(".wrong", { hasText: "exit_window_bytes" }).waitFor();
+await field.fill("60000");
+await sheet.getByRole("button", { name: "Apply" }).click();
+await page.locator(".told", { hasText: "exit_window_bytes: 0 → 60000" }).waitFor();
+await page.goBack();
+await story("Left slow start by its algorithm");
+await page.locator(".chip.reason", { hasText: "exit: algorithm" }).waitFor();
+
+// The server begins anew, and the page goes on with the same flow.
+await please("restart");
+await hearing("live");
+const delivered = page.locator(".tile", { hasText: "delivered" }).locator("dd");
+const before = await delivered.innerText();
+await page.waitForFunction(([was]) => [...document.querySelectorAll(".tile")].some((tile) => tile.firstChild.textContent === "delivered" && tile.lastChild.textContent !== was), [before]);
+await story("Left slow start by its algorithm");
+
+// What was tuned is taken back.
+await page.keyboard.press("3");
+await field.waitFor();
+await page.waitForFunction(() => document.querySelector('[name="exit_window_bytes"]').value === "60000");
+await field.fill("70000");
+await sheet.getByRole("button", { name: "Apply" }).click();
+await page.getByRole("button", { name: "Undo (exit_window_bytes=60000)" }).click();
+await page.locator(".told", { hasText: "Taken back: exit_window_bytes: 70000 → 60000" }).waitFor();
+
+// Without a token file nothing can be changed, by the page or past it.
+await please("restart read-only");
+await page.reload();
+await sheet.waitFor();
+assert.equal(await field.isDisabled(), true);
+assert.equal(await sheet.getByRole("button", { name: "Apply" }).count(), 0);
+const status = await page.evaluate(async (secret) => {
+	const headers = { "Content-Type": "application/json", Authorization: `Bearer ${secret}` };
+	const body = JSON.stringify({ algorithm: "fixed", settings: ["exit_window_bytes=1"] });
+	return (await fetch("/api/tune", { method: "POST", headers, body })).status;
+}, token);
+assert.equal(status, 403);
+
+// Every view on a narrow screen, light and dark, by name for those who do not see it.
+for (const colorScheme of ["light", "dark"]) {
+	await page.emulateMedia({ colorScheme });
+	for (const width of [390, 1280]) {
+		await page.setViewportSize({ width, height: 844 });
+		for (const [hash, there] of [
+			["flows", ".row.flow"],
+			["population", ".heat"],
+			["algorithms", '[data-algorithm="fixed"]'],
+		]) {
+			await page.evaluate((next) => (location.hash = `#/${next}`), hash);
+			await page.locator(there).first().waitFor();
+			const wide = await page.evaluate(() => document.documentElement.scrollWidth);
+			assert.ok(wide <= width, `${hash} is ${wide} wide on ${width}`);
+			const nameless = await page.evaluate(() =>
+				[...document.querySelectorAll("button, a[href], input, select, canvas[role]")]
+					.filter((one) => one.checkVisibility())
+					.filter((one) => !(one.textContent.trim() || one.getAttribute("aria-label") || one.labels?.length))
+					.map((one) => one.outerHTML),
+			);
+			assert.deepEqual(nameless, [], hash);
+		}
+	}
+}
+
+// What comes over the network is text, whatever it looks like.
+const script = '<img src=x onerror="window.taken=1"><script>window.taken=1</script>';
+const flow = {
+	flow: 1, local_address: script, local_port: 1, remote_address: script, remote_port: 2, algorithm: script, profile: 0,
+	parameters_generation: 0, state: script, started_us: 1, at_us: 2, cwnd_segments: 1, ssthresh_segments: null,
+	in_flight_segments: 1, mss_bytes: 1, rtt_us: 1, min_rtt_us: 1, rate_bps: 1, rate_max_bps: 1, bdp_bytes: 1,
+	delivered_bytes: 1, retransmitted_bytes: 1,
+	exit: { reason: script, at_us: 1, acknowledged_bytes: 1, window_segments: 1, window_bytes: 1, window_after_segments: 1,
+		in_flight_segments: 1, mss_bytes: 1, rtt_us: 1, min_rtt_us: 1, undone: 0 },
+};
+const told = { full: true, total: 1, matched: 1, lost_events: 0, unobserved_us: 0, groups: [{ name: script, flows: 1 }], order: ["1"], flows: [flow] };
+await page.route("**/api/live*", (route) => route.fulfill({ contentType: "text/event-stream", body: `event: flows\ndata: ${JSON.stringify(told)}\n\n` }));
+for (const [hash, there] of [["flows?group=algorithm", ".row.grouped"], ["population", ".worst a"]]) {
+	await page.evaluate((next) => (location.hash = `#/${next}`), hash);
+	await page.locator(there, { hasText: "<img src=x" }).first().waitFor();
+}
+assert.equal(await page.evaluate(() => window.taken), undefined);
+
+assert.deepEqual(complaints, []);
+await browser.close();
+console.log("done");
+process.exit(0);
