@@ -380,7 +380,8 @@ fn one_consumer_too_many_is_refused_and_leaves_the_others() {
     let error = Stream::open(&Options::new("test", Level::Exit)).err().unwrap().to_string();
     assert!(error.contains(&std::process::id().to_string()) && error.contains('8'), "{error}");
     drop(streams);
-    assert_eq!(onramp_loader::consumers().unwrap(), []);
+    // Where the lock is taken at that moment, the keeper gives the place back.
+    assert!(eventually(|| onramp_loader::consumers().unwrap().is_empty()), "every place is given back");
     drop(stream(Level::Exit));
 }
 
