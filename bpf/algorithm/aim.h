@@ -15,10 +15,16 @@
 
 #include "algorithm.h"
 
+/* A window of so many segments as a threshold: at least INITIAL_WINDOW, and less than none. */
+static __always_inline u32 aim_window(u64 segments)
+{
+	return (u32)min_u64(max_u64(segments, INITIAL_WINDOW), NO_THRESHOLD - 1);
+}
+
 /* Aims at so many segments, at least INITIAL_WINDOW. The outcome: `ahead`, or `kept`: a lower threshold is in force. */
 static __always_inline u32 aim(u32 *target, u64 segments, u32 ahead, u32 kept, const struct ack *ack)
 {
-	u32 next = (u32)min_u64(max_u64(segments, INITIAL_WINDOW), NO_THRESHOLD - 1);
+	u32 next = aim_window(segments);
 	bool own = ack->ssthresh == *target;
 
 	if (next > ack->ssthresh && !own)

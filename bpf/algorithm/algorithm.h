@@ -131,6 +131,15 @@ enum outcome {
 		return base_ssthresh;                                                                                  \
 	}
 
+/* Growth by a segment for `divisor` acknowledged of `counted`; the remainder counts towards the next. */
+static __always_inline void grow_slower(struct verdict *verdict, u32 *remainder, u64 counted, u64 divisor)
+{
+	counted += *remainder;
+	verdict->growth = GROWTH_LIMITED;
+	verdict->growth_limit = (u32)(counted / max_u64(divisor, 1));
+	*remainder = (u32)(counted % max_u64(divisor, 1));
+}
+
 /* One row per exported field: X(algorithm, field of its state, unit, number of elements, help). */
 
 /* Bits of NAME_TRAITS. */

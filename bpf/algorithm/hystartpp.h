@@ -111,20 +111,15 @@ static __always_inline void hystartpp_begin_round(struct hystartpp *state, const
 static __always_inline void hystartpp_grow(struct hystartpp *state, const struct hystartpp_params *params,
 					   const struct ack *ack, struct verdict *verdict)
 {
-	u64 divisor = max_u64(params->css_growth_divisor, 1);
 	bool paced = ack->flags & ACK_PACED;
 	u64 counted = paced ? ack->acked : min_u64(ack->acked, params->ack_limit);
 
-	if (state->phase == HYSTARTPP_SLOW_START) {
-		if (paced)
-			return;
+	if (state->phase == HYSTARTPP_CONSERVATIVE) {
+		grow_slower(verdict, &state->css_remainder, counted, params->css_growth_divisor);
+	} else if (!paced) {
+		verdict->growth = GROWTH_LIMITED;
 		verdict->growth_limit = (u32)params->ack_limit;
-	} else {
-		counted += state->css_remainder;
-		verdict->growth_limit = (u32)(counted / divisor);
-		state->css_remainder = (u32)(counted % divisor);
 	}
-	verdict->growth = GROWTH_LIMITED;
 }
 
 /* What the round's RTT says (RFC 9406 section 4.2): the outcome. */

@@ -31,6 +31,7 @@
 #define ONRAMP_RAMP_H
 
 #include "ack_line.h"
+#include "aim.h"
 #include "algorithm.h"
 #include "pacing.h"
 #include "queue.h"
@@ -119,7 +120,7 @@ static __always_inline u32 ramp_target(const struct ramp *state, const struct ra
 	u64 bytes = state->estimate * rtt_us / 1000;
 	u64 segments = bytes / (ack->mss ? ack->mss : 1) * params->exit_pct / 100;
 
-	return (u32)min_u64(max_u64(segments, INITIAL_WINDOW), NO_THRESHOLD - 1);
+	return aim_window(segments);
 }
 
 static __always_inline u32 ramp_raised(u32 estimate)
@@ -159,16 +160,6 @@ static __always_inline u64 ramp_rate(const struct ramp *state, const struct ack 
 	return max_u64((u64)state->estimate * 10 * pct, 1);
 }
 
-/* Growth by a segment for RAMP_SLOW acknowledged. */
-static __always_inline void ramp_slow(struct ramp *state, const struct ack *ack, struct verdict *verdict)
-{
-	u64 counted = (u64)ack->acked + state->remainder;
-
-	verdict->growth = GROWTH_LIMITED;
-	verdict->growth_limit = (u32)(counted / RAMP_SLOW);
-	state->remainder = (u32)(counted % RAMP_SLOW);
-}
-
 static __always_inline void ramp_on_ack(struct ramp *state, const struct ramp_params *params, const struct ack *ack,
 					struct verdict *verdict)
 {
@@ -192,13 +183,13 @@ static __always_inline void ramp_on_ack(struct ramp *state, const struct ramp_pa
 			return;
 		}
 		verdict->outcome = RAMP_VERIFYING;
-		ramp_slow(state, ack, verdict);
+		grow_slower(verdict, &state->remainder, ack->acked, RAMP_SLOW);
 	} else if (state->queue.risen >= RAMP_QUEUED_ROUNDS) {
 		verdict->outcome = OUTCOME_EXIT;
 		verdict->ssthresh = ack->cwnd;
 	} else if (state->queue.risen) {
 		verdict->outcome = RAMP_QUEUED;
-		ramp_slow(state, ack, verdict);
+		grow_slower(verdict, &state->remainder, ack->acked, RAMP_SLOW);
 	}
 }
 

@@ -231,7 +231,7 @@ fn check(options: &AttachOptions) -> Result<(Kernel, Base), Error> {
     let registered = kernel::registered()?.contains(&name);
     if pins.exist() {
         let algorithm = algorithm.name();
-        if !pins.are_attached()? {
+        if !(registered && pins.are_whole()) {
             return Err(Error::Interrupted { algorithm });
         }
         return Err(Error::AlreadyAttached { algorithm, generation: pins.attachment()?.generation });

@@ -5,7 +5,7 @@ use std::mem::offset_of;
 use libbpf_rs::btf::types::{Composite, MemberAttr, Struct};
 use libbpf_rs::btf::{Btf, BtfType};
 
-use crate::abi::{Attachment, Counters, ExitRecord, FlowHeader, ParameterSlot, Round};
+use crate::abi::{ABI_VERSION, Attachment, Counters, ExitRecord, FlowHeader, ParameterSlot, Round};
 use crate::object::object;
 use crate::shadow::{Counts, Glimpse};
 use crate::telemetry::layout::{self, Head, Of, Slot, Telemetry};
@@ -34,6 +34,12 @@ fn members(btf: &Btf<'_>, name: &str) -> Vec<(String, usize)> {
 
 macro_rules! offsets {
     ($type:ty: $($field:ident),+) => { vec![$((stringify!($field).to_owned(), offset_of!($type, $field))),+] };
+}
+
+#[test]
+fn rust_and_c_have_one_version_of_the_abi() {
+    let defined = format!("#define ABI_VERSION {ABI_VERSION}\n");
+    assert!(include_str!("../../bpf/abi.h").contains(&defined), "{defined}");
 }
 
 #[test]

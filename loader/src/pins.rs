@@ -95,10 +95,14 @@ impl Pins {
         self.directory.exists()
     }
 
-    /// Whether the control is registered and no pin is missing; the link's would have taken the registration with it.
+    /// Whether no pin is missing; the link's would have taken the registration with it.
+    pub fn are_whole(&self) -> bool {
+        MAPS.iter().chain([&OPERATIONS]).all(|name| self.path(name).exists())
+    }
+
+    /// Whether no pin is missing and the control is registered.
     pub fn are_attached(&self) -> Result<bool, Error> {
-        let whole = MAPS.iter().chain([&OPERATIONS]).all(|name| self.path(name).exists());
-        Ok(whole && kernel::registered()?.contains(&self.algorithm.congestion_control()))
+        Ok(self.are_whole() && kernel::registered()?.contains(&self.algorithm.congestion_control()))
     }
 
     /// The error of a map of these pins.

@@ -112,7 +112,7 @@ pub fn status() -> Result<Host, Error> {
         let users = sight.users.remove(&name).unwrap_or_default();
         let default_in = sight.defaults.remove(&name).unwrap_or_default();
         let state = match (pins.exist(), registered.contains(&name)) {
-            (true, true) if pins.are_attached()? => match describe(&pins) {
+            (true, true) if pins.are_whole() => match describe(&pins) {
                 Ok(state) => State::Attached(Box::new(state)),
                 Err(Error::OtherBuild { difference, .. }) => State::OtherBuild(difference),
                 Err(error) => return Err(error),

@@ -12,7 +12,7 @@ use onramp_loader::telemetry::{Event, Item, Level, Options, Stream, What};
 use onramp_net::Namespace;
 
 use crate::Attachments;
-use crate::cli::DEFAULT;
+use crate::cli::{DEFAULT, host_state};
 use crate::traffic::{PATIENCE, namespace};
 
 /// `plain` attached, and a namespace whose flows use it.
@@ -87,6 +87,14 @@ pub fn keepers() -> Vec<i32> {
     };
     let processes = std::fs::read_dir("/proc").expect("/proc");
     processes.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).filter(keeper).collect()
+}
+
+/// What a consumer could leave on this host, as it is now.
+///
+/// # Panics
+/// As [`host_state`] and [`keepers`].
+pub fn traces() -> (Vec<String>, Vec<u32>, Vec<i32>) {
+    (host_state(&[]), rings(), keepers())
 }
 
 /// A consumer of level `ack` in a process of its own: the running test binary again, in its ignored test

@@ -14,9 +14,9 @@ use nix::unistd::Pid;
 use onramp_loader::AttachOptions;
 use onramp_loader::algorithm::find;
 use onramp_tests::Attachments;
-use onramp_tests::cli::{self, host_state, json, onramp};
+use onramp_tests::cli::{self, json, onramp};
 use onramp_tests::sender::Sender;
-use onramp_tests::telemetry::{keepers, rings};
+use onramp_tests::telemetry::traces;
 use onramp_tests::traffic::eventually;
 use onramp_tests::wire::{Fate, Wire};
 use serde_json::Value;
@@ -249,27 +249,26 @@ fn addresses_are_masked_before_they_leave_the_broker() {
 #[ignore = "in a guest: make test"]
 fn every_end_is_clean() {
     let attachments = Attachments::lock();
-    let state = || (host_state(&[]), rings(), keepers());
-    let before = state();
+    let before = traces();
     // The keeper notices the end by itself, a moment later.
-    let nothing_left = || eventually(|| state() == before);
+    let nothing_left = || eventually(|| traces() == before);
     for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
         let ran = Server::start(&[]).end(signal);
         assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""), "{signal}");
-        assert!(nothing_left(), "{signal}: {:?}, before {before:?}", state());
+        assert!(nothing_left(), "{signal}: {:?}, before {before:?}", traces());
     }
     // Each part ends with the other one, however that ends.
     let server = Server::start(&[]);
     let web = server.web();
     server.end(Signal::SIGKILL);
     assert!(eventually(|| !Path::new("/proc").join(web.to_string()).exists()), "the web part lives");
-    assert!(nothing_left(), "killed: {:?}, before {before:?}", state());
+    assert!(nothing_left(), "killed: {:?}, before {before:?}", traces());
     let mut server = Server::start(&[]);
     kill(Pid::from_raw(server.web() as i32), Signal::SIGKILL).unwrap();
     let ran: cli::Ran = server.child.take().unwrap().wait_with_output().unwrap().into();
     assert_eq!(ran.code, Some(1), "{ran:?}");
     assert!(ran.stderr.contains("the web part ended with signal: 9"), "{ran:?}");
-    assert!(nothing_left(), "web part killed: {:?}, before {before:?}", state());
+    assert!(nothing_left(), "web part killed: {:?}, before {before:?}", traces());
     // A socket's file of one that was killed is in nobody's way.
     attach(&attachments, "0");
 }

@@ -14,9 +14,9 @@ use nix::unistd::Pid;
 use onramp_loader::AttachOptions;
 use onramp_loader::algorithm::find;
 use onramp_tests::Attachments;
-use onramp_tests::cli::{self, host_state, json, onramp};
+use onramp_tests::cli::{self, json, onramp};
 use onramp_tests::sender::Sender;
-use onramp_tests::telemetry::{keepers, rings};
+use onramp_tests::telemetry::{keepers, traces};
 use onramp_tests::traffic::eventually;
 use onramp_tests::wire::{Fate, Wire};
 
@@ -192,8 +192,7 @@ fn a_flow_is_shown_opened_and_tuned() {
 #[ignore = "in a guest: make test"]
 fn the_terminal_is_given_back_on_every_end() {
     let _attachments = Attachments::lock();
-    let state = || (host_state(&[]), rings(), keepers());
-    let before = state();
+    let before = traces();
     for signal in [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP] {
         let mut terminal = Terminal::new();
         let mut top = terminal.start("");
@@ -216,7 +215,7 @@ fn the_terminal_is_given_back_on_every_end() {
     assert_eq!(top.code(), Some(1));
     terminal.assert_restored("error");
     assert!(terminal.text().rsplit("\x1b[?1049l").next().unwrap().contains("error: "), "said afterwards");
-    assert!(eventually(|| state() == before), "{:?}, before {before:?}", state());
+    assert!(eventually(|| traces() == before), "{:?}, before {before:?}", traces());
 }
 
 #[test]

@@ -10,9 +10,9 @@ use onramp_loader::AttachOptions;
 use onramp_loader::algorithm::find;
 use onramp_tests::Attachments;
 use onramp_tests::bottleneck::bottleneck;
-use onramp_tests::cli::{self, Ran, host_state, onramp};
+use onramp_tests::cli::{self, Ran, onramp};
 use onramp_tests::sender::Sender;
-use onramp_tests::telemetry::{keepers, rings};
+use onramp_tests::telemetry::traces;
 use onramp_tests::traffic::eventually;
 use onramp_tests::wire::{Data, Fate, Wire};
 use serde_json::Value;
@@ -183,21 +183,20 @@ fn a_loss_is_told_with_its_states() {
 #[ignore = "in a guest: make test"]
 fn every_end_is_clean() {
     let attachments = Attachments::lock();
-    let state = || (host_state(&[]), rings(), keepers());
-    let before = state();
+    let before = traces();
     // The keeper notices the end by itself, a moment later.
-    let nothing_left = || eventually(|| state() == before);
+    let nothing_left = || eventually(|| traces() == before);
     for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
         let mut watcher = Watcher::start("");
         watcher.signal(signal);
         assert_eq!(watcher.end().ok(), "");
-        assert!(nothing_left(), "{signal}: {:?}, before {before:?}", state());
+        assert!(nothing_left(), "{signal}: {:?}, before {before:?}", traces());
     }
     // The reader goes away, without and with events under way.
     let mut watcher = Watcher::start("");
     drop(watcher.stdout());
     assert_eq!(watcher.end().code, Some(0));
-    assert!(nothing_left(), "closed pipe: {:?}, before {before:?}", state());
+    assert!(nothing_left(), "closed pipe: {:?}, before {before:?}", traces());
     attach(&attachments);
     let mut watcher = Watcher::start("--level ack --json");
     let mut out = watcher.stdout();

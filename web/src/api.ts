@@ -15,7 +15,7 @@ export interface Exit {
 }
 
 export interface Flow {
-	flow: string;
+	flow: number;
 	local_address: string;
 	local_port: number;
 	remote_address: string;
@@ -140,9 +140,14 @@ export interface About {
 	writable: boolean;
 }
 
-/** Ids of flows are greater than what a number holds here: they become text. */
-function parse<T>(json: string): T {
-	return JSON.parse(json.replace(/"flow":(\d+)/g, '"flow":"$1"')) as T;
+/** Takes over what has changed in the list. */
+export function apply(flows: Map<string, Flow>, news: Listed): void {
+	if (news.full) flows.clear();
+	for (const flow of news.flows) flows.set(String(flow.flow), flow);
+	if (news.order) {
+		const there = new Set(news.order);
+		for (const id of flows.keys()) if (!there.has(id)) flows.delete(id);
+	}
 }
 
 /** Why there is no other answer. */
@@ -157,7 +162,7 @@ export class Refused extends Error {
 
 async function answer<T>(response: Response): Promise<T> {
 	const body = await response.text();
-	if (response.ok) return parse<T>(body);
+	if (response.ok) return JSON.parse(body) as T;
 	let said = `${response.status} ${response.statusText}`;
 	try {
 		said = (JSON.parse(body) as { error: string }).error;
@@ -209,7 +214,7 @@ export function live(query: URLSearchParams, listener: Listener): () => void {
 		const on = <T>(name: string, call: ((value: T) => void) | undefined): void =>
 			stream.addEventListener(name, (event) => {
 				hearing("live");
-				call?.(parse<T>((event as MessageEvent<string>).data));
+				call?.(JSON.parse((event as MessageEvent<string>).data) as T);
 			});
 		on("flows", listener.flows);
 		on("flow", listener.flow);

@@ -1,6 +1,6 @@
 // All flows: a list of any length, of which only what is seen is in the document.
 
-import { type Attached, type Flow, get, type Listed, live } from "./api";
+import { apply, type Attached, type Flow, get, type Listed, live } from "./api";
 import { fill, h, text } from "./dom";
 import * as format from "./format";
 
@@ -155,13 +155,8 @@ export function flowsView(main: HTMLElement, parameters: URLSearchParams, heard:
 	}
 
 	function take(news: Listed): void {
-		if (news.full) flows.clear();
-		for (const flow of news.flows) flows.set(flow.flow, flow);
-		if (news.order) {
-			order = news.order;
-			const there = new Set(order);
-			for (const id of flows.keys()) if (!there.has(id)) flows.delete(id);
-		}
+		apply(flows, news);
+		order = news.order ?? order;
 		listed = news;
 		arrange(news);
 		schedule();

@@ -1,7 +1,7 @@
 // Flows as a population: where they leave slow start, by RTT and by algorithm, and which are worst.
 
 import uPlot from "uplot";
-import { type Attached, type Flow, type Listed, live } from "./api";
+import { apply, type Attached, type Flow, type Listed, live } from "./api";
 import { fill, h, text } from "./dom";
 import * as format from "./format";
 import { color, curve, onTheme } from "./theme";
@@ -255,12 +255,7 @@ export function populationView(main: HTMLElement, heard: (attached: Attached) =>
 
 	const close = live(new URLSearchParams({ limit: "10000" }), {
 		flows(news: Listed) {
-			if (news.full) flows.clear();
-			for (const flow of news.flows) flows.set(flow.flow, flow);
-			if (news.order) {
-				const there = new Set(news.order);
-				for (const id of flows.keys()) if (!there.has(id)) flows.delete(id);
-			}
+			apply(flows, news);
 			schedule();
 		},
 		attached: heard,

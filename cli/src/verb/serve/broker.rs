@@ -191,17 +191,11 @@ impl Broker {
             if std::mem::replace(&mut followed.end_told, flow.ended) {
                 continue;
             }
-            let known = &mut followed.known;
-            let (beginning, at_beginning) = flow.beginning.since(known.beginning);
-            let (life, at_life) = flow.life.since(known.life);
-            let recent = flow.recent.as_ref().map(|recent| recent.since(known.recent.unwrap_or_default()));
-            let (recent, at_recent) = recent.unzip();
-            *known = Histories { beginning: at_beginning, life: at_life, recent: at_recent };
             let detail = Detail {
                 flow: *id,
                 rounds_only: followed.rounds_only.clone(),
                 evidence: Output::document_text(&Evidence::of(flow)).context("cannot encode")?,
-                histories: Histories { beginning, life, recent },
+                histories: followed.known.advance(&flow.beginning, &flow.life, flow.recent.as_ref()),
             };
             self.channel.say(&News::Detail(Box::new(detail)))?;
         }

@@ -6,7 +6,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::row::Row;
-use crate::live::Change;
+use crate::live::{Change, Cursor, History};
 
 /// Bytes of a frame's length.
 pub(super) const LENGTH: usize = 4;
@@ -52,6 +52,22 @@ pub(super) struct Histories<T> {
     pub beginning: T,
     pub life: T,
     pub recent: Option<T>,
+}
+
+impl Histories<Cursor> {
+    /// What is new of these histories to somebody who knows them so far; he knows it then.
+    pub fn advance(
+        &mut self,
+        beginning: &History,
+        life: &History,
+        recent: Option<&History>,
+    ) -> Histories<Change> {
+        let (beginning, at_beginning) = beginning.since(self.beginning);
+        let (life, at_life) = life.since(self.life);
+        let (recent, at_recent) = recent.map(|recent| recent.since(self.recent.unwrap_or_default())).unzip();
+        *self = Self { beginning: at_beginning, life: at_life, recent: at_recent };
+        Histories { beginning, life, recent }
+    }
 }
 
 /// What the web part asks for.

@@ -197,18 +197,15 @@ impl Past {
 /// nothing yet.
 pub(super) fn detailed(row: &Row, open: &Open, known: &mut Histories<Cursor>) -> Option<String> {
     let evidence: &RawValue = serde_json::from_str(&open.evidence).ok()?;
-    let (beginning, at_beginning) = open.histories.beginning.since(known.beginning);
-    let (life, at_life) = open.histories.life.since(known.life);
-    let recent = open.histories.recent.as_ref().map(|recent| recent.since(known.recent.unwrap_or_default()));
-    let (recent, at_recent) = recent.unzip();
-    *known = Histories { beginning: at_beginning, life: at_life, recent: at_recent };
+    let Histories { beginning, life, recent } = &open.histories;
+    let new = known.advance(beginning, life, recent.as_ref());
     Output::document_text(&Detailed {
         row,
         rounds_only: open.rounds_only.as_deref(),
         evidence,
-        beginning: Past::of(&beginning),
-        life: Past::of(&life),
-        recent: recent.as_ref().map(Past::of),
+        beginning: Past::of(&new.beginning),
+        life: Past::of(&new.life),
+        recent: new.recent.as_ref().map(Past::of),
     })
     .ok()
 }

@@ -149,8 +149,8 @@ mod tests {
     #[test]
     fn a_name_to_allow_is_a_name() {
         assert_eq!(host_name("Onramp.Example.net").as_deref(), Ok("onramp.example.net"));
-        for wrong in ["", "a:80", "http://a", "a/b", "*", "user@a"] {
-            assert!(host_name(wrong).is_err() || wrong == "*", "{wrong}");
+        for wrong in ["", "a:80", "http://a", "a/b", "user@a"] {
+            assert!(host_name(wrong).is_err(), "{wrong}");
         }
     }
 }

@@ -38,7 +38,7 @@ struct Listed<'a> {
     #[serde(flatten)]
     lost: Lost,
     groups: Vec<Count>,
-    /// The list's flows in order, unless it is as before. As text: they are greater than what a browser counts to.
+    /// The list's flows in order, unless it is as before: their ids as text, as in addresses.
     #[serde(skip_serializing_if = "Option::is_none")]
     order: Option<Vec<String>>,
     /// Those of the list that are new or have changed.
