@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Whether a queue stands: the RTTs with which a round begins, beside the minimum RTT. In slow start a round begins after
- * a pause, with an empty queue, until the window is more than the path holds; from then on not even the first ACKs of
- * a round come back after the minimum RTT.
+ * Whether a queue stands: the RTTs with which a round begins, beside that of the path without a queue. In slow start a
+ * round begins after a pause, with an empty queue, until the window is more than the path holds; from then on not even
+ * the first ACKs of a round come back sooner than the queue lets them.
  *
  *   - The minimum of a round's first sixteenth, of sixteen samples at least, is judged: once in each round.
- *   - It is risen if it is above the minimum RTT by a quarter of that, and by the longest gap between ACKs.
+ *   - Where ACKs have paused for half of that RTT or more, the bottleneck was idle and the queue empty: it is the RTT of
+ *     the path now (twice the minimum RTT at most), which a handover or a path that opens slowly may have raised.
+ *   - Else it is risen if it is above the RTT of the path by a quarter of that, and by the longest gap between ACKs.
  *
- * The delay rule of HyStart (Ha and Rhee 2011) and RFC 9406, with more samples, and a threshold that knows how unevenly
- * ACKs come.
+ * The delay rule of HyStart (Ha and Rhee 2011) and RFC 9406, with more samples, a threshold that knows how unevenly ACKs
+ * come, and a base that moves with the path.
  *
  * Use: embed a struct queue, queue_restart it when slow start begins, queue_on_ack with every ACK; `risen` counts the
- * rounds in a row that were judged so.
+ * rounds in a row that were judged so, queue_base is the RTT of the path.
  */
 #ifndef ONRAMP_QUEUE_H
 #define ONRAMP_QUEUE_H
@@ -21,7 +23,10 @@
 /* What of a round is judged: a part, and samples. */
 #define QUEUE_PART 16
 #define QUEUE_SAMPLES 16
-/* Of the minimum RTT that must be added, and more than the clock's noise. */
+/* A pause of this part of the RTT leaves no queue; what the RTT of the path may then be, in minimum RTTs. */
+#define QUEUE_IDLE_PART 2
+#define QUEUE_BASE_MOST 2
+/* Of the RTT of the path that must be added, and more than the clock's noise. */
 #define QUEUE_RISE_PART 4
 #define QUEUE_NOISE_US 100
 
@@ -31,6 +36,9 @@ struct queue {
 	u32 least_us;	 /* RTT, of the samples of the round */
 	u32 samples;	 /* of the round; all ones: it has been judged */
 	u32 risen;	 /* rounds in a row that began with a queue */
+	u32 base_us;	 /* RTT of the path when ACKs had paused last; 0: not yet */
+	u32 last_us;	 /* arrival of the newest ACK, modulo 2^32 */
+	u32 pause_us;	 /* longest between two ACKs since a round was judged last */
 	u32 begun;	 /* whether there is a round */
 };
 
@@ -40,14 +48,42 @@ static __always_inline void queue_restart(struct queue *queue)
 {
 	queue->begun = 0;
 	queue->risen = 0;
+	queue->base_us = 0;
+	queue->pause_us = 0;
+}
+
+/* RTT of the path without a queue, as far as it is known. */
+static __always_inline u32 queue_base(const struct queue *queue, const struct ack *ack)
+{
+	return queue->base_us ? queue->base_us : ack->min_rtt_us;
+}
+
+/* What the round began with tells. */
+static __always_inline void queue_judge(struct queue *queue, const struct ack *ack, u32 gap_us)
+{
+	u64 base_us = queue_base(queue, ack);
+	u64 rise_us = max_u64(base_us / QUEUE_RISE_PART, gap_us) + QUEUE_NOISE_US;
+
+	if ((u64)queue->pause_us * QUEUE_IDLE_PART >= queue->least_us) {
+		queue->base_us = (u32)min_u64(queue->least_us, (u64)ack->min_rtt_us * QUEUE_BASE_MOST);
+		queue->risen = 0;
+	} else if (queue->least_us > base_us + rise_us) {
+		queue->risen++;
+	} else {
+		queue->risen = 0;
+	}
+	queue->samples = QUEUE_JUDGED;
+	queue->pause_us = 0;
 }
 
 /* One ACK, where the longest gap between ACKs has been so long. */
 static __always_inline void queue_on_ack(struct queue *queue, const struct ack *ack, u32 gap_us)
 {
 	u32 left = queue->round_end - (u32)ack->bytes_acked;
-	u64 rise_us = max_u64(ack->min_rtt_us / QUEUE_RISE_PART, gap_us);
 
+	if (queue->begun)
+		queue->pause_us = (u32)max_u64(queue->pause_us, (u32)ack->now_us - queue->last_us);
+	queue->last_us = (u32)ack->now_us;
 	if (!queue->begun || (s32)left < 0) {
 		queue->begun = 1;
 		queue->round_bytes = ack->bytes_outstanding;
@@ -60,13 +96,8 @@ static __always_inline void queue_on_ack(struct queue *queue, const struct ack *
 		return;
 	queue->least_us = (u32)min_u64(queue->least_us, (u32)ack->rtt_us);
 	queue->samples++;
-	if (queue->samples < QUEUE_SAMPLES || left > queue->round_bytes - queue->round_bytes / QUEUE_PART)
-		return;
-	queue->samples = QUEUE_JUDGED;
-	if (queue->least_us > (u64)ack->min_rtt_us + rise_us + QUEUE_NOISE_US)
-		queue->risen++;
-	else
-		queue->risen = 0;
+	if (queue->samples >= QUEUE_SAMPLES && left <= queue->round_bytes - queue->round_bytes / QUEUE_PART)
+		queue_judge(queue, ack, gap_us);
 }
 
 #endif

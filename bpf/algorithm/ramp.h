@@ -10,7 +10,8 @@
  *   - The estimate is the rate that the line of a round's ACKs tells (ack_line.h), by the receiver's clock where the
  *     way back bends it. Only an exact line is believed: where jitter and batches are as long as rounds, doubling on
  *     costs less than an estimate that is too low.
- *   - The target is what the path holds: estimate x (minimum RTT + longest gap between ACKs), times exit_pct.
+ *   - The target is what the path holds: estimate x (RTT without a queue + longest gap between ACKs), times
+ *     exit_pct.
  *   - Guided, what doubling sends is spaced, so that the queue of the bottleneck stays below a 24th of the target: at
  *     the estimate times 24 W / (24 W - target), twice the estimate at most. That is faster than the bottleneck, so ACKs
  *     go on to tell its rate until the window is half of the target; from there on 102 % of the estimate leave.
@@ -61,7 +62,6 @@ struct ramp {
 	u32 told_at;   /* window when a line told the rate of the path, segments */
 	u32 remainder; /* segments acknowledged towards the next of slower growth */
 	u32 guided;    /* whether the window has been an eighth of the target */
-	u32 unused;
 };
 
 #define RAMP_EXPORTS(X)                                                                                                \
@@ -70,7 +70,8 @@ struct ramp {
 	X(ramp, guided, "", 1, "whether what is sent is spaced by the estimate")                                       \
 	X(ramp, line.rate, "kB/s", 1, "rate by the newest line of ACKs")                                               \
 	X(ramp, line.rounds, "rounds", 1, "rounds that have ended since slow start began")                             \
-	X(ramp, queue.risen, "rounds", 1, "rounds in a row that began with a queue")
+	X(ramp, queue.risen, "rounds", 1, "rounds in a row that began with a queue")                                   \
+	X(ramp, queue.base_us, "us", 1, "RTT of the path without a queue, when ACKs had paused last; 0: not yet")
 
 #define RAMP_TRAITS (TRAIT_PACES | TRAIT_LIMITS_GROWTH)
 
@@ -116,7 +117,7 @@ static __always_inline u32 ramp_gap(const struct ramp *state)
 static __always_inline u32 ramp_target(const struct ramp *state, const struct ramp_params *params,
 				       const struct ack *ack)
 {
-	u64 rtt_us = min_u64((u64)ack->min_rtt_us + ramp_gap(state), PACING_RTT_MAX_US);
+	u64 rtt_us = min_u64((u64)queue_base(&state->queue, ack) + ramp_gap(state), PACING_RTT_MAX_US);
 	u64 bytes = state->estimate * rtt_us / 1000;
 	u64 segments = bytes / (ack->mss ? ack->mss : 1) * params->exit_pct / 100;
 

@@ -5,7 +5,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use onramp_lab::profile::Profile;
-use onramp_loader::algorithm::Parameters;
+use onramp_loader::algorithm::{self, Algorithm, Parameters};
 use onramp_loader::telemetry::Level;
 use serde::{Serialize, Serializer};
 
@@ -69,18 +69,22 @@ pub(crate) fn names() -> Vec<String> {
     names.into_iter().collect()
 }
 
-/// The parameters of the profile's algorithm: its own values, the defaults for the rest.
-pub(crate) fn parameters(profile: &Profile) -> anyhow::Result<Parameters> {
-    let algorithm = onramp_loader::algorithm::find(&profile.algorithm).ok_or_else(|| {
-        let known: Vec<_> = onramp_loader::algorithm::all().map(|algorithm| algorithm.name()).collect();
+/// The profile's algorithm.
+pub(crate) fn algorithm(profile: &Profile) -> anyhow::Result<Algorithm> {
+    algorithm::find(&profile.algorithm).ok_or_else(|| {
+        let known: Vec<_> = algorithm::all().map(|algorithm| algorithm.name()).collect();
         Usage::error(format!(
             "profile {}: algorithm = {:?} is not known: give one of {}",
             profile.name,
             profile.algorithm,
             known.join(", ")
         ))
-    })?;
-    let mut parameters = algorithm.parameters();
+    })
+}
+
+/// The parameters of the profile's algorithm: its own values, the defaults for the rest.
+pub(crate) fn parameters(profile: &Profile) -> anyhow::Result<Parameters> {
+    let mut parameters = algorithm(profile)?.parameters();
     apply(profile, &mut parameters)?;
     Ok(parameters)
 }

@@ -5,13 +5,16 @@ use std::fmt;
 
 use clap::builder::{PossibleValue, TypedValueParser};
 use clap::{Arg, Args, Command, ValueEnum};
-use onramp_loader::algorithm::{self, Algorithm, Parameter, Parameters};
+use onramp_loader::algorithm::{self, Parameter, Parameters};
 use onramp_loader::telemetry::Level;
 use onramp_loader::{AttachOptions, Base, ParameterSet};
 use serde::Serialize;
 
 use crate::consumer::level_from;
 use crate::profile;
+
+/// The algorithm that is used where nobody names one: it is told nothing about the path.
+const UNNAMED: &str = "ramp";
 
 /// An algorithm's name: offered by completion, checked by [`onramp_loader::find`], which says what there is.
 #[derive(Clone)]
@@ -32,9 +35,9 @@ impl TypedValueParser for AlgorithmName {
 /// An algorithm, a profile and settings on top of it.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Settings {
-    /// Algorithm
+    /// Algorithm [default: the profile's, else ramp]
     #[arg(value_name = "ALG", value_parser = AlgorithmName)]
-    pub algorithm: String,
+    pub algorithm: Option<String>,
     /// Take parameters from this profile: a path, or a name in /etc/onramp/profiles or built in
     #[arg(long, value_name = "PROFILE")]
     pub profile: Option<String>,
@@ -57,10 +60,6 @@ pub(crate) enum BaseName {
 }
 
 impl Settings {
-    pub fn algorithm(&self) -> anyhow::Result<Algorithm> {
-        Ok(onramp_loader::find(&self.algorithm)?)
-    }
-
     /// Whether what is attached is not what is asked for. Where nothing is asked for, it is taken as it is.
     pub fn differ_from(&self, attached: &ParameterSet, options: &AttachOptions) -> bool {
         let asked = self.profile.is_some() || !self.settings.is_empty() || self.telemetry.is_some();
@@ -71,10 +70,14 @@ impl Settings {
 
     /// Everything checked; nothing done yet.
     pub fn options(&self) -> anyhow::Result<AttachOptions> {
-        let mut parameters: Parameters = self.algorithm()?.parameters();
+        let profile = self.profile.as_deref().map(profile::load).transpose()?;
+        let mut parameters = match (&self.algorithm, &profile) {
+            (Some(name), _) => onramp_loader::find(name)?.parameters(),
+            (None, Some(profile)) => profile::algorithm(profile)?.parameters(),
+            (None, None) => onramp_loader::find(UNNAMED)?.parameters(),
+        };
         let (mut name, mut telemetry_max) = (None, None);
-        if let Some(given) = &self.profile {
-            let profile = profile::load(given)?;
+        if let Some(profile) = profile {
             profile::apply(&profile, &mut parameters)?;
             telemetry_max = profile::telemetry_max(&profile)?;
             name = Some(profile.name);

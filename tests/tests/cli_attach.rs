@@ -57,6 +57,26 @@ fn a_profile_gives_parameters_and_settings_come_on_top() {
 
 #[test]
 #[ignore = "in a guest: make test"]
+fn without_a_name_it_is_the_profiles_algorithm_and_without_a_profile_ramp() {
+    let _attachments = Attachments::lock();
+    let before = host_state(&[]);
+    let said = onramp("attach").ok();
+    assert!(said.contains("attached ramp as onramp_ramp, base cubic, generation "), "{said}");
+    assert!(said.contains("undo: onramp detach ramp"), "{said}");
+    onramp("attach").refused(1);
+    let said = onramp("attach --profile geo-tail-drop-25").ok();
+    let named = json("profile show geo-tail-drop-25")["profile"]["algorithm"].as_str().unwrap().to_owned();
+    assert!(said.contains(&format!("attached {named} as onramp_{named}")), "{said}");
+    // A parameter is looked for where the algorithm was found.
+    let refused = onramp("attach --set threshold_pct=30").refused(2);
+    assert!(refused.contains("ramp has no parameter \"threshold_pct\""), "{refused}");
+    onramp("detach ramp").ok();
+    onramp(&format!("detach {named}")).ok();
+    assert_eq!(host_state(&[]), before);
+}
+
+#[test]
+#[ignore = "in a guest: make test"]
 fn what_is_asked_for_wrongly_is_refused_with_the_reason_and_changes_nothing() {
     let _attachments = Attachments::lock();
     let before = host_state(&[]);
@@ -77,7 +97,7 @@ fn what_is_asked_for_wrongly_is_refused_with_the_reason_and_changes_nothing() {
         assert_eq!(host_state(&[]), before, "{arguments}");
     }
     // What clap refuses is shown with its usage line.
-    for arguments in ["attach", "attach search --for soon", "attach search --base vegas"] {
+    for arguments in ["attach search --for soon", "attach search --base vegas"] {
         let ran = onramp(arguments);
         assert_eq!(ran.code, Some(2), "{ran:?}");
         assert!(ran.stdout.is_empty() && ran.stderr.starts_with("error: "), "{ran:?}");

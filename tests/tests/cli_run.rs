@@ -34,6 +34,9 @@ fn the_exit_code_is_the_commands_and_nothing_remains() {
     );
     run("search --set alpha=0", "true").refused(2);
     assert_eq!(onramp("run search").code, Some(2));
+    assert_eq!(onramp("run").code, Some(2));
+    // Without a name it is ramp.
+    assert!(run("", "cat /proc/sys/net/ipv4/tcp_available_congestion_control").ok().contains("onramp_ramp"));
     assert_eq!(host_state(&[]), before);
 }
 

@@ -127,6 +127,62 @@ fn one_round_with_a_queue_only_slows_down() {
     assert_eq!(rounds.read("risen"), 0);
 }
 
+/// A whole round whose ACKs come a millisecond apart, this long after the one before and with this RTT.
+fn after_a_pause(rounds: &mut Rounds, pause_us: u64, rtt_us: i32) {
+    rounds.ack.rtt_us = rtt_us;
+    rounds.next(pause_us, BYTES);
+    rest(rounds);
+}
+
+/// The ACKs of a round after the one that begins it.
+fn rest(rounds: &mut Rounds) {
+    for _ in 0..ACKS {
+        rounds.next(1_000, BYTES);
+    }
+}
+
+/// A flow at the end of its first round, which had an RTT of 100 ms.
+fn after_a_round() -> Rounds {
+    let mut rounds = Rounds::begun("ramp", &[]);
+    rest(&mut rounds);
+    rounds
+}
+
+/// Half of the RTT without an ACK: the queue was empty, so what is above the minimum RTT is the path's.
+#[test]
+fn an_rtt_that_rises_after_a_pause_is_the_paths() {
+    for (pause_us, base, risen) in [(74_999, 0, 1), (75_000, 150_000, 0)] {
+        let mut rounds = after_a_round();
+        after_a_pause(&mut rounds, pause_us, 150_000);
+        assert_eq!((rounds.read("base_us"), rounds.read("risen")), (base, risen), "{pause_us}");
+    }
+    // From there on a queue is what is above that, by a quarter of it and the clock's noise.
+    for (rtt_us, risen) in [(150_000 + 37_600, 0), (150_000 + 37_601, 1)] {
+        let mut rounds = after_a_round();
+        after_a_pause(&mut rounds, 75_000, 150_000);
+        after_a_pause(&mut rounds, 20_000, rtt_us);
+        assert_eq!((rounds.read("base_us"), rounds.read("risen")), (150_000, risen), "{rtt_us}");
+    }
+}
+
+#[test]
+fn the_rtt_of_the_path_is_at_most_twice_the_minimum_and_falls_again() {
+    let mut rounds = after_a_round();
+    for (rtt_us, base) in [(199_999, 199_999), (200_001, 200_000), (900_000, 200_000), (100_000, 100_000)] {
+        after_a_pause(&mut rounds, 500_000, rtt_us);
+        assert_eq!((rounds.read("base_us"), rounds.read("risen")), (base, 0), "{rtt_us}");
+    }
+}
+
+#[test]
+fn the_target_is_what_the_path_holds_at_its_rtt_now() {
+    let (mut rounds, _) = told(RATE, TARGET / 4);
+    assert_eq!(rounds.read("target"), TARGET);
+    rest(&mut rounds);
+    after_a_pause(&mut rounds, 90_000, 150_000);
+    assert_eq!((rounds.read("base_us"), rounds.read("target")), (150_000, 1_510 * 110 / 100));
+}
+
 /// The way back holds ACKs for 12 ms: by arrival the round is a staircase, by the receiver's clock it is even.
 #[test]
 fn the_receivers_clock_sees_through_batches() {

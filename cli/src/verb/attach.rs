@@ -22,7 +22,8 @@ use crate::units;
 /// All or nothing: where it fails, nothing has changed.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
-  onramp attach search
+  onramp attach                                # ramp, which is told nothing about the path
+  onramp attach --profile geo                  # what the profile names
   onramp attach search --profile geo --set exit_action=hold
   onramp attach search --telemetry exit        # of its flows nobody hears more than their exits
   onramp attach search --default --for 10m     # goes back by itself, unless `onramp confirm search` comes in time

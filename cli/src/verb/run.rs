@@ -22,6 +22,7 @@ use crate::settings::Settings;
 /// The exit code is the command's, 128 plus the signal if one ended it, 127 or 126 if it cannot be started.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
+  onramp run -- curl -o /dev/null https://example.org/large
   onramp run search -- curl -o /dev/null https://example.org/large
   onramp run search --profile geo --set exit_action=hold -- ./server
   onramp run search --dry-run -- true")]

@@ -230,10 +230,21 @@ struct Queue {
     samples: u32,
     judged: bool,
     risen: u32,
+    /// RTT of the path, as the last round after a pause showed it.
+    base: Option<u64>,
+    last: Option<u64>,
+    pause: u64,
 }
 
 impl Queue {
+    fn base(&self, ack: &Ack) -> u64 {
+        self.base.unwrap_or(ack.min_rtt_us.into())
+    }
+
     fn on_ack(&mut self, ack: &Ack, gap: u64) {
+        let passed = self.last.map_or(0, |last| ack.now_us.wrapping_sub(last) & u64::from(u32::MAX));
+        self.pause = self.pause.max(passed);
+        self.last = Some(ack.now_us);
         if self.round.is_none_or(|(from, bytes)| ack.bytes_acked > from + bytes) {
             self.round = Some((ack.bytes_acked, ack.bytes_outstanding.into()));
             (self.least, self.samples, self.judged) = (None, 0, false);
@@ -250,8 +261,12 @@ impl Queue {
             return;
         }
         self.judged = true;
-        let base = u64::from(ack.min_rtt_us);
-        self.risen = if least > base + (base / 4).max(gap) + 100 { self.risen + 1 } else { 0 };
+        let idle = std::mem::take(&mut self.pause) * 2 >= least;
+        let base = self.base(ack);
+        self.risen = if !idle && least > base + (base / 4).max(gap) + 100 { self.risen + 1 } else { 0 };
+        if idle {
+            self.base = Some(least.min(2 * u64::from(ack.min_rtt_us))).filter(|base| *base > 0);
+        }
     }
 }
 
@@ -353,7 +368,7 @@ impl Model {
         let told = !matches!(news, News::None) && self.take(ack, &news);
         let window = u64::from(ack.cwnd);
         if let Some(estimate) = self.estimate {
-            let rtt = (u64::from(ack.min_rtt_us) + self.line.gap()).min(1 << 29);
+            let rtt = (self.queue.base(ack) + self.line.gap()).min(1 << 29);
             let segments = estimate * rtt / 1_000 / u64::from(ack.mss) * set.exit / 100;
             self.target = segments.clamp(10, 0x7fff_fffe);
             self.guided |= window * 8 >= self.target;
