@@ -4,19 +4,22 @@
  * kernel leaves to a control with that operation: recovery, idle restart, application limits, PROBE_RTT. What is ours
  * is when STARTUP ends, and until then the window:
  *
- *	STARTUP, ours: the algorithm's window ──exit──► STARTUP, left: the window is held ──► DRAIN ──► PROBE_BW
- *	     ▲   │                                                │                          (the kernel's from here on)
- *	     └timeout                                             └──timeout: ours again
+ *	STARTUP, ours: the algorithm's window ──exit──► STARTUP, left: measuring ──► DRAIN ──► PROBE_BW
+ *	     ▲                                               │             (the kernel's from here on)
+ *	     └──────────────────timeout──────────────────────┘
  *
  *   - Until the exit BBR's own judgment that its pipe is full is put off with each ACK.
  *   - At the exit its bandwidth filter holds little more than half of the rate: samples span a round trip, in which the
- *     window doubled. So the window is held for the round in which what it allows is delivered, and spaced over an RTT
- *     until it is filled. Then BBR's own check, which has been left one round short, finds the pipe full, with a rate
- *     and an RTT that BBR has measured.
- *   - `full_bw`, which nothing else reads by then, tells that STARTUP has been left: no bandwidth is a quarter above it.
+ *     window doubled. So the window is filled, spaced by 5/4 of it per RTT, and held for the round in which it is
+ *     delivered. If that round has raised the rate by a sixteenth, the exit may have been early: another round follows
+ *     with an eighth more, half of what BBR probes with. The first round that has not finds the pipe full, with a rate
+ *     and an RTT that BBR has measured. Rounds in which the application sets the rate do not count.
+ *   - `full_bw_cnt` and `full_bw` tell that STARTUP has been left, and the rate before the round under way; BBR, which
+ *     would judge by them, does not see them.
  *   - BBR does not end STARTUP by loss. Neither does ours by losses that a path has at random: recovery is BBR's, its
- *     window no larger than before the loss, and the algorithm goes on after it. Where more than 2 % of the window is lost, and more
- *     than six segments, STARTUP ends at once (BBRLossThresh and BBRStartupFullLossCnt, draft-ietf-ccwg-bbr).
+ *     window no larger than before the loss, and the algorithm goes on after it. Where more than 2 % of the window is
+ *     lost, and more than six segments, STARTUP ends at once (BBRLossThresh and BBRStartupFullLossCnt,
+ *     draft-ietf-ccwg-bbr).
  *
  * struct bbr is read and written by the names of its fields (CO-RE). The loader refuses kernels whose BBR has others.
  */
@@ -27,10 +30,13 @@
 
 /* BBR_STARTUP of net/ipv4/tcp_bbr.c */
 #define BBR_STARTUP 0
-/* The largest full_bw that times 5/4 fits. */
-#define BBR_LEFT (~0U / 5 * 4)
-/* Rounds without more bandwidth after which the pipe is full. */
-#define BBR_FULL_ROUNDS 3
+/* full_bw_cnt where STARTUP has been left. */
+#define BBR_LEFT 2
+/* The largest full_bw that times 5/4 fits: no rate is a quarter above it. */
+#define BBR_MOST (~0U / 5 * 4)
+/* A round has raised the rate if it did so by this part, after which the window grows by the other. */
+#define BBR_RAISED_PART 16
+#define BBR_GROWTH_PART 8
 /* A loss ends STARTUP if it is more than this part of the window and this many segments. */
 #define BBR_LOSS_PART 50
 #define BBR_LOSS_SEGMENTS 6
@@ -83,18 +89,24 @@ static __always_inline bool base_was_recovering(struct sock *sk)
 /* Whether what is left of STARTUP is to measure. */
 static __always_inline bool base_has_left(struct sock *sk)
 {
-	return bbr_of(sk)->full_bw == BBR_LEFT;
+	struct bbr *bbr = bbr_of(sk);
+
+	return BPF_CORE_READ_BITFIELD(bbr, full_bw_cnt) == BBR_LEFT && bbr->full_bw;
 }
 
 static __always_inline bool in_slow_start(struct sock *sk)
 {
-	return base_in_startup(sk) && !base_has_left(sk) && !in_recovery(sk);
+	return base_in_startup(sk) && (observing || !base_has_left(sk)) && !in_recovery(sk);
 }
 
 static __always_inline void base_left(struct sock *sk)
 {
-	if (base_in_startup(sk))
-		bbr_of(sk)->full_bw = BBR_LEFT;
+	struct bbr *bbr = bbr_of(sk);
+
+	if (!base_in_startup(sk))
+		return;
+	bbr->full_bw = (u32)max_u64(bbr->bw.s[0].v, 1);
+	BPF_CORE_WRITE_BITFIELD(bbr, full_bw_cnt, BBR_LEFT);
 }
 
 /* BBR's STARTUP begins anew, or goes on, and is ours. */
@@ -198,41 +210,65 @@ static __always_inline void base_full(struct sock *sk)
 	BPF_CORE_WRITE_BITFIELD(bbr, full_bw_reached, 1);
 }
 
-/* BBR's turn. `context` has the arguments of cong_control. Returns how many segments the ACK delivered. */
-static __always_inline u32 base_control(unsigned long long *context)
+/* What an ACK has told. */
+struct base_sample {
+	u32 acked;	  /* segments delivered */
+	bool app_limited; /* the application set the rate */
+};
+
+/* BBR's turn. `context` has the arguments of cong_control. */
+static __always_inline void base_control(unsigned long long *context, struct base_sample *told)
 {
 	struct sock *sk = (struct sock *)context[0];
 	const struct rate_sample *sample;
-	u32 acked;
 
 	if (bpf_core_type_matches(struct tcp_congestion_ops___flags)) {
 		sample = (const struct rate_sample *)context[3];
-		acked = sample->acked_sacked;
+		told->acked = sample->acked_sacked;
+		told->app_limited = sample->is_app_limited;
 		bbr_main(sk, (u32)context[1], (int)context[2], sample);
 	} else {
 		sample = (const struct rate_sample *)context[1];
-		acked = sample->acked_sacked;
+		told->acked = sample->acked_sacked;
+		told->app_limited = sample->is_app_limited;
 		bbr_main___before_6_10(sk, sample);
 	}
-	return acked;
 }
 
-/* Puts BBR's judgment off. */
-static __always_inline void base_put_off(struct sock *sk)
+/* BBR's turn, its judgment that the pipe is full put off. */
+static __always_inline void base_control_unjudged(unsigned long long *context, struct base_sample *told)
 {
+	struct sock *sk = (struct sock *)context[0];
 	struct bbr *bbr = bbr_of(sk);
 
 	BPF_CORE_WRITE_BITFIELD(bbr, full_bw_cnt, 0);
+	base_control(context, told);
 }
 
-/* Has BBR judge at the end of the round under way; `anew`: it begins now. */
-static __always_inline void base_judge_soon(struct sock *sk, bool anew)
+/*
+ * BBR's turn after the exit; `filled`: the window has been, else the round begins now. Returns the window of the next
+ * round, the pipe being full if that is none.
+ */
+static __always_inline u32 base_control_measuring(unsigned long long *context, bool filled, u32 window)
 {
+	struct sock *sk = (struct sock *)context[0];
+	struct base_sample told = {};
 	struct bbr *bbr = bbr_of(sk);
+	u32 before = bbr->full_bw, rate;
 
-	BPF_CORE_WRITE_BITFIELD(bbr, full_bw_cnt, BBR_FULL_ROUNDS - 1);
-	if (anew)
+	if (!filled)
 		bbr->next_rtt_delivered = tcp_sk(sk)->delivered;
+	bbr->full_bw = BBR_MOST;
+	base_control_unjudged(context, &told);
+	rate = bbr->bw.s[0].v;
+	bbr->full_bw = before;
+	BPF_CORE_WRITE_BITFIELD(bbr, full_bw_cnt, BBR_LEFT);
+	if (!filled || !BPF_CORE_READ_BITFIELD(bbr, round_start) || told.app_limited)
+		return window;
+	if (rate <= before + (u64)before / BBR_RAISED_PART)
+		return 0;
+	bbr->full_bw = rate;
+	return (u32)min_u64(window + (u64)window / BBR_GROWTH_PART, tcp_sk(sk)->snd_cwnd_clamp);
 }
 
 #endif

@@ -257,6 +257,7 @@ OPERATION(void, init, struct sock *sk)
 	 */
 	if (tp->bytes_sent > (u64)INITIAL_WINDOW * tp->mss_cache) {
 		flow->header.flags |= FLOW_ADOPTED;
+		expect_filled(tp, &flow->header);
 		if (count)
 			count->flows_adopted++;
 		base_past_start(sk);
@@ -340,40 +341,46 @@ static __always_inline void control_start(struct sock *sk, struct flow *flow, un
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 	bool left = base_has_left(sk), recovering = base_was_recovering(sk);
-	u32 before = tp->snd_cwnd, acked;
+	struct base_sample told = {};
+	u32 before = tp->snd_cwnd, window = before;
 
 	if (left)
-		base_judge_soon(sk, !is_filled(tp, &flow->header));
+		window = base_control_measuring(context, is_filled(tp, &flow->header), before);
 	else
-		base_put_off(sk);
-	acked = base_control(context);
+		base_control_unjudged(context, &told);
 	if (!base_in_startup(sk))
 		return;
-	if (recovering || congestion_state(sk) == TCP_CA_Recovery) {
-		/* The base's window, but no growth. */
-		tp->snd_cwnd = (u32)min_u64(tp->snd_cwnd, tp->prior_cwnd);
-		if (!base_loss_fills(sk))
-			return;
+	recovering |= congestion_state(sk) == TCP_CA_Recovery;
+	if (recovering && base_loss_fills(sk)) {
 		if (flow->header.flags & FLOW_SLOW_START)
 			left_by(sk, flow, EXIT_LOSS);
-		base_full(sk);
-		return;
+		window = 0;
 	}
-	tp->snd_cwnd = before;
-	if (left && tp->srtt_us)
-		sk->sk_pacing_rate = min_u64(window_rate(tp), sk->sk_max_pacing_rate);
-	else if (!in_recovery(sk))
-		grow(sk, tp->snd_una, acked);
+	if (recovering) {
+		/* The base's window, but no growth. */
+		tp->snd_cwnd = (u32)min_u64(tp->snd_cwnd, tp->prior_cwnd);
+	} else if (window) {
+		if (window > before)
+			expect_filled(tp, &flow->header);
+		tp->snd_cwnd = window;
+	}
+	if (!window)
+		base_full(sk);
+	else if (left && tp->srtt_us)
+		sk->sk_pacing_rate = min_u64(window_rate(tp) * 5 / 4, sk->sk_max_pacing_rate);
+	else if (!left && !recovering && !in_recovery(sk))
+		grow(sk, tp->snd_una, told.acked);
 }
 
 /* An ACK, after pkts_acked and after what it says of losses. */
 SEC("struct_ops") void CALL(cong_control)(unsigned long long *context)
 {
 	struct sock *sk = (struct sock *)context[0];
+	struct base_sample told = {};
 	struct flow *flow;
 
 	if (!base_in_startup(sk)) {
-		base_control(context);
+		base_control(context, &told);
 		return;
 	}
 	flow = flow_in_time(sk);
@@ -381,7 +388,7 @@ SEC("struct_ops") void CALL(cong_control)(unsigned long long *context)
 		control_start(sk, flow, context);
 		return;
 	}
-	base_control(context);
+	base_control(context, &told);
 	if (base_is_full(sk))
 		reached_threshold(sk);
 }

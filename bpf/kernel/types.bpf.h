@@ -178,8 +178,10 @@ struct bictcp {
 
 /* net/ipv4/tcp_bbr.c, version 1; only where BBR is the base */
 struct bbr {
+	struct minmax bw;	/* the most in ten rounds, packets per us, times 2^24 */
 	u32 next_rtt_delivered; /* tcp_sock.delivered at which the round that began last ends */
 	u32 mode : 3;
+	u32 round_start : 1;   /* this ACK ended a round */
 	u32 prev_ca_state : 3; /* icsk_ca_state at the ACK before */
 	u32 full_bw_reached : 1;
 	u32 full_bw_cnt : 2; /* rounds without much more bandwidth than full_bw */
@@ -187,9 +189,10 @@ struct bbr {
 	u32 full_bw;	     /* packets per us, times 2^24 */
 };
 
-/* include/net/tcp.h; cong_control reads only this */
+/* include/net/tcp.h; cong_control reads only these */
 struct rate_sample {
-	u32 acked_sacked; /* segments that this ACK says are delivered */
+	u32 acked_sacked;    /* segments that this ACK says are delivered */
+	bool is_app_limited; /* the application, not the path, set the rate */
 };
 
 /* include/net/tcp.h; pkts_acked reads only these */

@@ -136,7 +136,13 @@ static __always_inline u64 window_rate(const struct tcp_sock *tp)
 	return 8000000ULL * tp->snd_cwnd * tp->mss_cache / tp->srtt_us;
 }
 
-/* Whether what the window allowed when slow start ended has been sent, as far as can be told. */
+/* The window is filled in an RTT at the latest. */
+static __always_inline void expect_filled(const struct tcp_sock *tp, struct flow_header *flow)
+{
+	flow->filled_us = (u32)tp->tcp_mstamp + (tp->srtt_us >> 3);
+}
+
+/* Whether what the window allows has been sent since, as far as can be told. */
 static __always_inline bool is_filled(const struct tcp_sock *tp, const struct flow_header *flow)
 {
 	return packets_in_flight(tp) + tp->snd_cwnd / 32 >= tp->snd_cwnd || !tp->srtt_us ||
@@ -178,7 +184,7 @@ static __always_inline void finish_exit(struct sock *sk, struct flow_header *flo
 	flow->pacing_rate = 0;
 	if (!observing)
 		base_left(sk);
-	flow->filled_us = (u32)tcp_sk(sk)->tcp_mstamp + (tcp_sk(sk)->srtt_us >> 3);
+	expect_filled(tcp_sk(sk), flow);
 	if (flow->exit.reason != EXIT_NONE && !flow->exit.window_after) {
 		flow->exit.window_after = window;
 		flow->flags |= FLOW_UNTOLD;

@@ -16,10 +16,11 @@ const FUNCTIONS: [&str; 7] = [
     "bbr_min_tso_segs",
     "bbr_sndbuf_expand",
 ];
-/// BBR's fields that the base reads or writes, and two that only its version 1 has.
-const FIELDS: [&str; 9] = [
+/// BBR's fields that the base reads or writes, and one that only its version 1 has.
+const FIELDS: [&str; 10] = [
     "next_rtt_delivered",
     "mode",
+    "round_start",
     "prev_ca_state",
     "full_bw_reached",
     "full_bw_cnt",
