@@ -12,6 +12,7 @@ use onramp_net::sock_diag::{SockDiag, Socket, States, TcpInfo};
 use onramp_tests::Attachments;
 use onramp_tests::bottleneck::{SEGMENT, bottleneck};
 use onramp_tests::sender::Sender;
+use onramp_tests::traffic::eventually;
 use onramp_tests::wire::{Data, Fate, Wire};
 
 /// One way; the RTT is twice this.
@@ -156,15 +157,15 @@ fn a_silent_wire_is_a_timeout_after_which_slow_start_begins_anew() {
     assert!(record.window >= 10, "the window before the timeout: {record:?}");
 }
 
-/// A quarter of a window arrives late, is taken for lost and sent again, which ends the start; the receiver says that it
+/// More than a tenth of a window arrives late, is taken for lost and sent again, which ends the start; the receiver says that it
 /// had it all, and the start goes on until the algorithm ends it.
 #[test]
 #[ignore = "in a guest: make test"]
 fn losses_that_were_none_take_the_exit_back() {
     let _attached = attached("fixed", &["exit_window_bytes=400000"]);
     let late = |data: Data| {
-        let held = (60..80).contains(&data.number) && !data.retransmission;
-        if held { Fate::HoldBack(Duration::from_millis(70)) } else { Fate::Deliver }
+        let held = (60..68).contains(&data.number) && !data.retransmission;
+        if held { Fate::HoldBack(Duration::from_millis(45)) } else { Fate::Deliver }
     };
     let mut sender = Sender::connect(Wire::lay(DELAY, late), "onramp_fixed");
     sender.send(3_000_000);
@@ -216,8 +217,9 @@ fn a_connection_taken_over_in_mid_life_is_past_its_start() {
     assert!(flow.info.snd_cwnd <= window.max(3 * 27), "{window} segments before, {:?}", flow.info);
 }
 
-/// Attached to observe, everything is the kernel's BBR, called through ours: a download takes as long as one on the
-/// kernel's own, and as many segments are sent again, over a path whose queue BBR's start overflows.
+/// Attached to observe, everything is the kernel's BBR, called through ours: over a path whose queue BBR's start
+/// overflows, its start, recovery and drain take as long as the kernel's own, and lose as many segments. What follows
+/// depends on the phase of probing that BBR draws at random.
 #[test]
 #[ignore = "in a guest: make test"]
 fn called_through_ours_bbr_is_the_kernels() {
@@ -227,7 +229,7 @@ fn called_through_ours_bbr_is_the_kernels() {
     for control in ["bbr", "onramp_plain"] {
         let mut sender = Sender::connect(Wire::lay(DELAY, bottleneck(RATE, 27)), control);
         let begin = Instant::now();
-        sender.deliver(2_000_000);
+        sender.deliver(300_000);
         let elapsed = begin.elapsed();
         let info = info(&sender);
         seen.push((elapsed, info.retrans_total, info.snd_ssthresh));
@@ -238,7 +240,7 @@ fn called_through_ours_bbr_is_the_kernels() {
     assert!(stock_again > 0, "BBR's start overflows this queue");
     assert!(ours.abs_diff(stock) * 20 < stock, "{ours:?} and {stock:?}");
     assert!(ours_again.abs_diff(stock_again) * 5 <= stock_again, "{ours_again} and {stock_again} sent again");
-    assert!(stock_threshold.is_some() && ours_threshold.is_some(), "both have drained");
+    assert_eq!(stock_threshold.is_some(), ours_threshold.is_some(), "both have drained, or neither");
     drop(attachments);
 }
 
@@ -258,7 +260,9 @@ fn what_goes_on_after_the_exit_is_refused() {
 #[ignore = "in a guest: make test"]
 fn without_its_module_bbr_is_refused() {
     let attachments = Attachments::lock();
-    delete_module(c"tcp_bbr", DeleteModuleFlags::O_NONBLOCK).expect("the module is in nobody's use");
+    // Programs and sockets of the tests before are freed in the kernel's own time.
+    let unloaded = eventually(|| delete_module(c"tcp_bbr", DeleteModuleFlags::O_NONBLOCK).is_ok());
+    assert!(unloaded, "somebody uses the module");
     let error = onramp_loader::attach(&options("plain", &[])).unwrap_err();
     let check =
         onramp_loader::doctor().into_iter().find(|check| check.name == "BBR callable from BPF").unwrap();
