@@ -126,7 +126,7 @@ struct counters {
 _Static_assert(sizeof(struct counters) == 232, "counters is part of the ABI");
 
 /* Base that does congestion avoidance, loss reaction and undo. */
-enum base { BASE_RENO = 0, BASE_CUBIC = 1 };
+enum base { BASE_RENO = 0, BASE_CUBIC = 1, BASE_BBR = 2 };
 
 /*
  * What was attached, written by the loader, which later only lifts the deadline. Everything up to the version of onramp

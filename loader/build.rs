@@ -1,4 +1,4 @@
-//! Compiles every `bpf/*.bpf.c` and embeds the objects.
+//! Compiles every `bpf/*.bpf.c` and embeds the objects; those of algorithms once more for base BBR.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -6,6 +6,8 @@ use std::{env, fs};
 
 /// Oldest clang whose BPF output is accepted by the oldest kernel supported.
 const CLANG_MINIMUM: u32 = 16;
+/// What makes a source the shell of an algorithm.
+const SHELL: &str = "kernel/congestion_ops.bpf.h";
 /// Tried in this order unless CLANG names one.
 const CLANG_NAMES: [&str; 7] =
     ["clang-19", "clang-20", "clang-21", "clang-18", "clang-17", "clang-16", "clang"];
@@ -35,15 +37,25 @@ fn build() -> Result<(), String> {
         Err(_) => return Err("CARGO_CFG_TARGET_ARCH is not set".into()),
     };
     let mut table = String::from(
-        "/// Every BPF object, by the name of its source.\npub(crate) static OBJECTS: &[(&str, &[u8])] = &[\n",
+        "/// Every BPF object, by the name of its source, with `_bbr` for base BBR.\npub(crate) static OBJECTS: &[(&str, &[u8])] = &[\n",
     );
     for source in sources()? {
         let name =
             source.file_name().and_then(|name| name.to_str()).unwrap_or_default().trim_end_matches(".bpf.c");
-        let object = out.join(format!("{name}.bpf.o"));
-        compile(&clang, &source, &object, arch, &headers)?;
-        table +=
-            &format!("    ({name:?}, aya::include_bytes_aligned!({:?})),\n", object.display().to_string());
+        let text = fs::read_to_string(&source)
+            .map_err(|error| format!("cannot read {}: {error}", source.display()))?;
+        let mut objects = vec![(name.to_owned(), None)];
+        if text.contains(SHELL) {
+            objects.push((format!("{name}_bbr"), Some("-DONRAMP_BBR")));
+        }
+        for (name, definition) in objects {
+            let object = out.join(format!("{name}.bpf.o"));
+            compile(&clang, &source, &object, definition, arch, &headers)?;
+            table += &format!(
+                "    ({name:?}, aya::include_bytes_aligned!({:?})),\n",
+                object.display().to_string()
+            );
+        }
     }
     table += "];\n";
     fs::write(out.join("objects.rs"), table).map_err(|error| format!("cannot write objects.rs: {error}"))
@@ -93,11 +105,19 @@ fn clang_major(name: &str) -> Option<u32> {
     clang_version(name)?.split('.').next()?.parse().ok()
 }
 
-fn compile(clang: &str, source: &Path, object: &Path, arch: &str, headers: &str) -> Result<(), String> {
+fn compile(
+    clang: &str,
+    source: &Path,
+    object: &Path,
+    definition: Option<&str>,
+    arch: &str,
+    headers: &str,
+) -> Result<(), String> {
     let output = Command::new(clang)
         .args(["-target", "bpf", "-mcpu=v3", "-O2", "-g", "-std=gnu11"])
         .args(["-Wall", "-Wextra", "-Werror", "-Wno-unused-parameter"])
         .arg(format!("-D__TARGET_ARCH_{arch}"))
+        .args(definition)
         .args(["-I", "../bpf", "-I", headers, "-c"])
         .arg(source)
         .arg("-o")

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The base: congestion avoidance, loss reaction and undo, done by the kernel's own CUBIC or Reno. The loader chooses
- * before loading; the verifier prunes the other. This is also the compat header: what kernels do differently is here
- * and nowhere else.
+ * The base: congestion avoidance, loss reaction and undo, done by the kernel's own CUBIC, Reno or BBR. This is also the
+ * compat header: what kernels do differently is here and nowhere else.
+ *
+ * Between CUBIC and Reno the loader chooses before loading, and the verifier prunes the other. For BBR each shell is
+ * compiled a second time, with ONRAMP_BBR, because a program holds the module of each kfunc that it names, called or
+ * not, and because BBR has another set of operations: bbr.bpf.h.
  *
  *   - CUBIC's functions are called as kfuncs (5.13 on x86-64, 6.10 elsewhere), declared weak so that a kernel without
  *     them still loads the object with Reno as the base, which is always there.
@@ -25,14 +28,6 @@ const volatile u32 base SEC(".rodata.base") = BASE_CUBIC;
 /* 1: the algorithm is asked and recorded, and the base does everything. Set by the loader, likewise. */
 const volatile u32 observing SEC(".rodata.observing") = 0;
 
-extern void cubictcp_init(struct sock *sk) __weak __ksym;
-extern u32 cubictcp_recalc_ssthresh(struct sock *sk) __weak __ksym;
-extern void cubictcp_cong_avoid(struct sock *sk, u32 ack, u32 acked) __weak __ksym;
-extern void cubictcp_state(struct sock *sk, u8 new_state) __weak __ksym;
-extern void cubictcp_cwnd_event(struct sock *sk, enum tcp_ca_event event) __weak __ksym;
-extern void cubictcp_cwnd_event_tx_start(struct sock *sk) __weak __ksym;
-extern void cubictcp_acked(struct sock *sk, const struct ack_sample *sample) __weak __ksym;
-extern u32 tcp_reno_ssthresh(struct sock *sk) __ksym;
 extern void tcp_reno_cong_avoid(struct sock *sk, u32 ack, u32 acked) __ksym;
 extern u32 tcp_reno_undo_cwnd(struct sock *sk) __ksym;
 
@@ -46,6 +41,37 @@ static __always_inline bool has_tx_start_operation(void)
 
 	return bpf_core_field_exists(ops->cwnd_event_tx_start);
 }
+
+static __always_inline u32 congestion_state(struct sock *sk)
+{
+	struct inet_connection_sock *icsk = (struct inet_connection_sock *)sk;
+
+	return BPF_CORE_READ_BITFIELD(icsk, icsk_ca_state);
+}
+
+/* Between a loss or mark and the end of its recovery the window is not the algorithm's. */
+static __always_inline bool in_recovery(struct sock *sk)
+{
+	u32 state = congestion_state(sk);
+
+	return state == TCP_CA_Recovery || state == TCP_CA_CWR;
+}
+
+#ifdef ONRAMP_BBR
+#include "bbr.bpf.h"
+#else
+
+/* Whether the base has cong_control, which the kernel calls instead of cong_avoid. */
+#define BASE_CONTROLS 0
+
+extern void cubictcp_init(struct sock *sk) __weak __ksym;
+extern u32 cubictcp_recalc_ssthresh(struct sock *sk) __weak __ksym;
+extern void cubictcp_cong_avoid(struct sock *sk, u32 ack, u32 acked) __weak __ksym;
+extern void cubictcp_state(struct sock *sk, u8 new_state) __weak __ksym;
+extern void cubictcp_cwnd_event(struct sock *sk, enum tcp_ca_event event) __weak __ksym;
+extern void cubictcp_cwnd_event_tx_start(struct sock *sk) __weak __ksym;
+extern void cubictcp_acked(struct sock *sk, const struct ack_sample *sample) __weak __ksym;
+extern u32 tcp_reno_ssthresh(struct sock *sk) __ksym;
 
 static __always_inline void base_init(struct sock *sk)
 {
@@ -118,4 +144,38 @@ static __always_inline void base_look_again(struct sock *sk)
 		cubic->found = 0;
 }
 
+/* In recovery the window may lie below the threshold without being in slow start. */
+static __always_inline bool in_slow_start(struct sock *sk)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
+
+	return tp->snd_cwnd < tp->snd_ssthresh && !in_recovery(sk);
+}
+
+/* The connection is past its start: a threshold that its last control never set must not start it anew. */
+static __always_inline void base_past_start(struct sock *sk)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+
+	if (tp->snd_ssthresh >= TCP_INFINITE_SSTHRESH && tp->snd_cwnd > 2 * INITIAL_WINDOW)
+		tp->snd_ssthresh = tp->snd_cwnd;
+}
+
+/* Slow start is over: the threshold says so. */
+static __always_inline void base_left(struct sock *sk)
+{
+}
+
+static __always_inline u32 base_undo_cwnd(struct sock *sk)
+{
+	return tcp_reno_undo_cwnd(sk);
+}
+
+/* The host's setting is right. */
+static __always_inline u32 base_min_tso_segs(struct sock *sk)
+{
+	return sk->__sk_common.skc_net.net->ipv4.sysctl_tcp_min_tso_segs;
+}
+
+#endif
 #endif

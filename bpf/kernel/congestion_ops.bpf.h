@@ -118,29 +118,6 @@ static __always_inline struct flow *flow_in_time(struct sock *sk)
 	return 0;
 }
 
-static __always_inline u32 congestion_state(struct sock *sk)
-{
-	struct inet_connection_sock *icsk = (struct inet_connection_sock *)sk;
-
-	return BPF_CORE_READ_BITFIELD(icsk, icsk_ca_state);
-}
-
-/* Between a loss and the end of its recovery the window is the kernel's. */
-static __always_inline bool in_recovery(struct sock *sk)
-{
-	u32 state = congestion_state(sk);
-
-	return state == TCP_CA_Recovery || state == TCP_CA_CWR;
-}
-
-/* In recovery the window may lie below the threshold without being in slow start. */
-static __always_inline bool in_slow_start(struct sock *sk)
-{
-	const struct tcp_sock *tp = tcp_sk(sk);
-
-	return tp->snd_cwnd < tp->snd_ssthresh && !in_recovery(sk);
-}
-
 static __always_inline void enter_slow_start(struct flow *flow, const struct ack *ack)
 {
 	struct flow_header *header = &flow->header;
@@ -280,10 +257,10 @@ OPERATION(void, init, struct sock *sk)
 	 */
 	if (tp->bytes_sent > (u64)INITIAL_WINDOW * tp->mss_cache) {
 		flow->header.flags |= FLOW_ADOPTED;
+		expect_filled(tp, &flow->header);
 		if (count)
 			count->flows_adopted++;
-		if (tp->snd_ssthresh >= TCP_INFINITE_SSTHRESH && tp->snd_cwnd > 2 * INITIAL_WINDOW)
-			tp->snd_ssthresh = tp->snd_cwnd;
+		base_past_start(sk);
 	}
 	if (wanted(LEVEL_EXIT))
 		observe(sk, flow);
@@ -321,7 +298,8 @@ OPERATION(void, pkts_acked, struct sock *sk, const struct ack_sample *sample)
 		base_acked(sk, sample);
 }
 
-OPERATION(void, cong_avoid, struct sock *sk, u32 ack, u32 acked)
+/* The base grows the window, within the limit of the last verdict if it set one. */
+static __always_inline void grow(struct sock *sk, u32 ack, u32 acked)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
 	bool slow_start = tp->snd_cwnd < tp->snd_ssthresh;
@@ -343,6 +321,89 @@ OPERATION(void, cong_avoid, struct sock *sk, u32 ack, u32 acked)
 		reached_threshold(sk);
 }
 
+#if BASE_CONTROLS
+/* Slow start was left by an event, of which the kernel has kept the window before. */
+static __always_inline void left_by(struct sock *sk, struct flow *flow, u32 reason)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	struct ack ack;
+
+	describe(sk, 0, &ack);
+	ack.cwnd = tp->prior_cwnd;
+	flow->header.flags |= FLOW_REDUCED;
+	record_exit(&flow->header, &ack, reason);
+	finish_exit(sk, &flow->header, tp->snd_cwnd);
+	observe_exit(sk, flow);
+}
+
+/* An ACK in the base's start, in which the window is ours. `context`: of cong_control. */
+static __always_inline void control_start(struct sock *sk, struct flow *flow, unsigned long long *context)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	bool left = base_has_left(sk), recovering = base_was_recovering(sk);
+	struct base_sample told = {};
+	u32 before = tp->snd_cwnd, window = before;
+
+	if (left)
+		window = base_control_measuring(context, is_filled(tp, &flow->header), before);
+	else
+		base_control_unjudged(context, &told);
+	if (!base_in_startup(sk))
+		return;
+	recovering |= congestion_state(sk) == TCP_CA_Recovery;
+	if (recovering && base_loss_fills(sk)) {
+		if (flow->header.flags & FLOW_SLOW_START)
+			left_by(sk, flow, EXIT_LOSS);
+		window = 0;
+	}
+	if (recovering) {
+		/* The base's window, but no growth. */
+		tp->snd_cwnd = (u32)min_u64(tp->snd_cwnd, tp->prior_cwnd);
+	} else if (window) {
+		if (window > before)
+			expect_filled(tp, &flow->header);
+		tp->snd_cwnd = window;
+	}
+	if (!window)
+		base_full(sk);
+	else if (left && tp->srtt_us)
+		sk->sk_pacing_rate = min_u64(window_rate(tp) * 5 / 4, sk->sk_max_pacing_rate);
+	else if (!left && !recovering && !in_recovery(sk))
+		grow(sk, tp->snd_una, told.acked);
+}
+
+/* An ACK, after pkts_acked and after what it says of losses. */
+SEC("struct_ops") void CALL(cong_control)(unsigned long long *context)
+{
+	struct sock *sk = (struct sock *)context[0];
+	struct base_sample told = {};
+	struct flow *flow;
+
+	if (!base_in_startup(sk)) {
+		base_control(context, &told);
+		return;
+	}
+	flow = flow_in_time(sk);
+	if (flow && !observing) {
+		control_start(sk, flow, context);
+		return;
+	}
+	base_control(context, &told);
+	if (base_is_full(sk))
+		reached_threshold(sk);
+}
+
+OPERATION(u32, sndbuf_expand, struct sock *sk)
+{
+	return base_sndbuf_expand(sk);
+}
+#else
+OPERATION(void, cong_avoid, struct sock *sk, u32 ack, u32 acked)
+{
+	grow(sk, ack, acked);
+}
+#endif
+
 /* Loss, ECN or timeout. Which of them it is comes with the state that follows at once. */
 OPERATION(u32, ssthresh, struct sock *sk)
 {
@@ -359,7 +420,7 @@ OPERATION(u32, ssthresh, struct sock *sk)
 	header = &flow->header;
 	observed = wanted(LEVEL_ROUND) && observe(sk, flow);
 	describe(sk, 0, &told.ack);
-	if (header->flags & FLOW_SLOW_START) {
+	if (header->flags & FLOW_SLOW_START && !BASE_CONTROLS) {
 		profile = header->profile;
 		slot = bpf_map_lookup_elem(&params, &profile);
 		if (slot && !observing) {
@@ -371,13 +432,19 @@ OPERATION(u32, ssthresh, struct sock *sk)
 		header->flags |= FLOW_REDUCED;
 		record_exit(header, &told.ack, EXIT_LOSS);
 		finish_exit(sk, header, told.ssthresh);
-	} else {
+	} else if (!(header->flags & FLOW_SLOW_START)) {
 		/* From here on an undo is about this event, not about the one that ended slow start. */
 		header->flags &= ~FLOW_REDUCED;
 	}
 	if (observed)
 		tell_loss(flow, &told);
 	return told.ssthresh;
+}
+
+/* Who asked for less without a loss. */
+static __always_inline u32 mark_reason(struct sock *sk)
+{
+	return tcp_sk(sk)->ecn_flags & TCP_ECN_OK ? EXIT_ECN : EXIT_LOCAL;
 }
 
 OPERATION(void, set_state, struct sock *sk, u8 new_state)
@@ -394,9 +461,19 @@ OPERATION(void, set_state, struct sock *sk, u8 new_state)
 		if (new_state == TCP_CA_Loss)
 			header->exit.reason = EXIT_TIMEOUT;
 		else if (new_state == TCP_CA_CWR)
-			header->exit.reason = tcp_sk(sk)->ecn_flags & TCP_ECN_OK ? EXIT_ECN : EXIT_LOCAL;
+			header->exit.reason = mark_reason(sk);
 		header->flags &= ~FLOW_UNNAMED;
 	}
+#if BASE_CONTROLS
+	if (header->flags & FLOW_SLOW_START && !observing) {
+		if (new_state == TCP_CA_CWR)
+			left_by(sk, flow, mark_reason(sk));
+		if (new_state == TCP_CA_Loss) {
+			left_by(sk, flow, EXIT_TIMEOUT);
+			base_start_again(sk);
+		}
+	}
+#endif
 	if (new_state == TCP_CA_Loss)
 		header->flags &= ~FLOW_SLOW_START;
 	if (wanted(LEVEL_ROUND) && observe(sk, flow))
@@ -427,7 +504,7 @@ OPERATION(void, cwnd_event_tx_start, struct sock *sk)
  */
 OPERATION(u32, undo_cwnd, struct sock *sk)
 {
-	u32 window = tcp_reno_undo_cwnd(sk);
+	u32 window = base_undo_cwnd(sk);
 	struct flow *flow = flow_in_time(sk);
 	struct undo_told told = { .cwnd = tcp_sk(sk)->snd_cwnd };
 	struct flow_header *header;
@@ -444,6 +521,9 @@ OPERATION(u32, undo_cwnd, struct sock *sk)
 		header->exit.reason = EXIT_NONE;
 		header->exit.undone++;
 		told.exit_undone = 1;
+#if BASE_CONTROLS
+		base_start_again(sk);
+#endif
 	}
 	header->flags &= ~FLOW_REDUCED;
 	told.restored = window;
@@ -452,18 +532,18 @@ OPERATION(u32, undo_cwnd, struct sock *sk)
 	return window;
 }
 
-#if HAS(TRAIT_PACES)
-/* Asked each time before data is sent: how many segments a burst must have, for which the host's setting is right. */
+#if HAS(TRAIT_PACES) || BASE_CONTROLS
+/* Asked each time before data is sent: how many segments a burst must have, which the base knows. */
 OPERATION(u32, min_tso_segs, struct sock *sk)
 {
 	struct flow *flow;
 
-	if (sk->sk_pacing_status != SK_PACING_NONE) {
+	if (HAS(TRAIT_PACES) && sk->sk_pacing_status != SK_PACING_NONE) {
 		flow = flow_of(sk);
 		if (flow)
 			pace(sk, &flow->header);
 	}
-	return sk->__sk_common.skc_net.net->ipv4.sysctl_tcp_min_tso_segs;
+	return base_min_tso_segs(sk);
 }
 #endif
 
@@ -474,13 +554,18 @@ struct tcp_congestion_ops ALGORITHM = {
 	.init = (void *)CALL(init),
 	.release = (void *)CALL(release),
 	.ssthresh = (void *)CALL(ssthresh),
+#if BASE_CONTROLS
+	.cong_control = (void *)CALL(cong_control),
+	.sndbuf_expand = (void *)CALL(sndbuf_expand),
+#else
 	.cong_avoid = (void *)CALL(cong_avoid),
+#endif
 	.set_state = (void *)CALL(set_state),
 	.cwnd_event = (void *)CALL(cwnd_event),
 	.cwnd_event_tx_start = (void *)CALL(cwnd_event_tx_start),
 	.pkts_acked = (void *)CALL(pkts_acked),
 	.undo_cwnd = (void *)CALL(undo_cwnd),
-#if HAS(TRAIT_PACES)
+#if HAS(TRAIT_PACES) || BASE_CONTROLS
 	.min_tso_segs = (void *)CALL(min_tso_segs),
 #endif
 	.flags = TCP_CONG_NON_RESTRICTED,

@@ -162,6 +162,8 @@ struct tcp_sock {
 	u32 lost_out;
 	u32 retrans_out;
 	u32 delivered;
+	u32 prior_cwnd;	  /* segments, when the last loss or mark was answered */
+	s32 undo_retrans; /* segments sent again since then, less those that the receiver says it had */
 	u32 app_limited;
 	struct tcp_options_received rx_opt;
 	u8 ecn_flags;
@@ -172,6 +174,25 @@ struct tcp_sock {
 /* net/ipv4/tcp_cubic.c; only where CUBIC is the base */
 struct bictcp {
 	u8 found; /* HyStart: not 0 when it has left slow start */
+};
+
+/* net/ipv4/tcp_bbr.c, version 1; only where BBR is the base */
+struct bbr {
+	struct minmax bw;	/* the most in ten rounds, packets per us, times 2^24 */
+	u32 next_rtt_delivered; /* tcp_sock.delivered at which the round that began last ends */
+	u32 mode : 3;
+	u32 round_start : 1;   /* this ACK ended a round */
+	u32 prev_ca_state : 3; /* icsk_ca_state at the ACK before */
+	u32 full_bw_reached : 1;
+	u32 full_bw_cnt : 2; /* rounds without much more bandwidth than full_bw */
+	u32 prior_cwnd;	     /* segments, before loss recovery or PROBE_RTT */
+	u32 full_bw;	     /* packets per us, times 2^24 */
+};
+
+/* include/net/tcp.h; cong_control reads only these */
+struct rate_sample {
+	u32 acked_sacked;    /* segments that this ACK says are delivered */
+	bool is_app_limited; /* the application, not the path, set the rate */
 };
 
 /* include/net/tcp.h; pkts_acked reads only these */
@@ -187,12 +208,14 @@ struct ack_sample {
 struct tcp_congestion_ops {
 	u32 (*ssthresh)(struct sock *sk);
 	void (*cong_avoid)(struct sock *sk, u32 ack, u32 acked);
+	void (*cong_control)(struct sock *sk, const struct rate_sample *sample);
 	void (*set_state)(struct sock *sk, u8 new_state);
 	void (*cwnd_event)(struct sock *sk, enum tcp_ca_event event);
 	void (*cwnd_event_tx_start)(struct sock *sk);
 	void (*pkts_acked)(struct sock *sk, const struct ack_sample *sample);
 	u32 (*undo_cwnd)(struct sock *sk);
 	u32 (*min_tso_segs)(struct sock *sk);
+	u32 (*sndbuf_expand)(struct sock *sk);
 	void (*init)(struct sock *sk);
 	void (*release)(struct sock *sk);
 	char name[TCP_CA_NAME_MAX];

@@ -130,6 +130,25 @@ static __always_inline void stop_pacing(struct sock *sk, struct flow_header *flo
 		give_back_pacing(sk, flow);
 }
 
+/* One window per smoothed RTT, bytes per second; there is an RTT. */
+static __always_inline u64 window_rate(const struct tcp_sock *tp)
+{
+	return 8000000ULL * tp->snd_cwnd * tp->mss_cache / tp->srtt_us;
+}
+
+/* The window is filled in an RTT at the latest. */
+static __always_inline void expect_filled(const struct tcp_sock *tp, struct flow_header *flow)
+{
+	flow->filled_us = (u32)tp->tcp_mstamp + (tp->srtt_us >> 3);
+}
+
+/* Whether what the window allows has been sent since, as far as can be told. */
+static __always_inline bool is_filled(const struct tcp_sock *tp, const struct flow_header *flow)
+{
+	return packets_in_flight(tp) + tp->snd_cwnd / 32 >= tp->snd_cwnd || !tp->srtt_us ||
+	       (s32)((u32)tp->tcp_mstamp - flow->filled_us) >= 0;
+}
+
 /*
  * Pacing. The kernel computes sk_pacing_rate anew with every ACK, after the algorithm's turn and before anything is
  * sent, so a rate written then would be lost, and SO_MAX_PACING_RATE would overwrite the application's own and outlive
@@ -149,12 +168,11 @@ static __always_inline void pace(struct sock *sk, struct flow_header *flow)
 	if (!rate) {
 		if (!(flow->flags & FLOW_PACED))
 			return;
-		if (packets_in_flight(tp) + tp->snd_cwnd / 32 >= tp->snd_cwnd || !tp->srtt_us ||
-		    (s32)((u32)tp->tcp_mstamp - flow->filled_us) >= 0) {
+		if (is_filled(tp, flow)) {
 			stop_pacing(sk, flow);
 			return;
 		}
-		rate = 8000000ULL * tp->snd_cwnd * tp->mss_cache / tp->srtt_us;
+		rate = window_rate(tp);
 	}
 	sk->sk_pacing_rate = min_u64(rate, sk->sk_max_pacing_rate);
 }
@@ -164,7 +182,9 @@ static __always_inline void finish_exit(struct sock *sk, struct flow_header *flo
 {
 	flow->flags &= ~(FLOW_SLOW_START | FLOW_EXITING | FLOW_LIMITED | FLOW_AIMED);
 	flow->pacing_rate = 0;
-	flow->filled_us = (u32)tcp_sk(sk)->tcp_mstamp + (tcp_sk(sk)->srtt_us >> 3);
+	if (!observing)
+		base_left(sk);
+	expect_filled(tcp_sk(sk), flow);
 	if (flow->exit.reason != EXIT_NONE && !flow->exit.window_after) {
 		flow->exit.window_after = window;
 		flow->flags |= FLOW_UNTOLD;

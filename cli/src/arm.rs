@@ -65,7 +65,7 @@ impl Arms {
         for arm in &written {
             if arm.tahoe && !simulated {
                 return Err(Usage::error(format!(
-                    "arm {:?}: base=tahoe is not in any kernel: give cubic|reno, or `onramp sim`",
+                    "arm {:?}: base=tahoe is not in any kernel: give cubic|reno|bbr, or `onramp sim`",
                     arm.label
                 )));
             }

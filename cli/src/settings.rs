@@ -44,7 +44,8 @@ pub(crate) struct Settings {
     /// Set a parameter, on top of the profile; `onramp list ALG` shows names, units and ranges
     #[arg(long = "set", value_name = "NAME=VALUE")]
     pub settings: Vec<String>,
-    /// Control that does congestion avoidance, loss reaction and undo [default: cubic where BPF may call it, else reno]
+    /// Control that does congestion avoidance, loss reaction and undo; bbr: the whole of BBR after slow start [default:
+    /// cubic where BPF may call it, else reno]
     #[arg(long, value_enum)]
     pub base: Option<BaseName>,
     /// The most that anybody is told of its flows, whatever is asked for [default: the profile's, else ack]
@@ -57,6 +58,7 @@ pub(crate) struct Settings {
 pub(crate) enum BaseName {
     Cubic,
     Reno,
+    Bbr,
 }
 
 impl Settings {
@@ -89,6 +91,7 @@ impl Settings {
         options.base = self.base.map(|base| match base {
             BaseName::Cubic => Base::Cubic,
             BaseName::Reno => Base::Reno,
+            BaseName::Bbr => Base::Bbr,
         });
         Ok(options)
     }

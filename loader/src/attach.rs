@@ -13,7 +13,7 @@ use crate::error::Error;
 use crate::kernel::{self, Kernel};
 use crate::pins::{self, BPFFS, LINK, Lock, MAPS, OPERATIONS, Pins, ROOT};
 use crate::telemetry::{self, Level};
-use crate::{defaults, expiry, open, tune};
+use crate::{bbr, defaults, expiry, open, tune};
 
 /// The kernel's control that does congestion avoidance, loss reaction and undo.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,19 +22,25 @@ pub enum Base {
     Reno = 0,
     /// The kernel's CUBIC, its own HyStart silenced.
     Cubic = 1,
+    /// The kernel's BBR (version 1), which goes on as if its pipe were full where slow start is left.
+    Bbr = 2,
 }
 
 impl Base {
+    /// All there are.
+    pub const ALL: [Self; 3] = [Self::Cubic, Self::Reno, Self::Bbr];
+
     /// Name as on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::Reno => "reno",
             Self::Cubic => "cubic",
+            Self::Bbr => "bbr",
         }
     }
 
     pub(crate) fn from_number(number: u32) -> Self {
-        if number == Self::Cubic as u32 { Self::Cubic } else { Self::Reno }
+        Self::ALL.into_iter().find(|base| *base as u32 == number).unwrap_or(Self::Reno)
     }
 }
 
@@ -223,6 +229,12 @@ fn check(options: &AttachOptions) -> Result<(Kernel, Base), Error> {
         (None, Some(_)) => Base::Reno,
         (None, None) => Base::Cubic,
     };
+    if base == Base::Bbr {
+        if algorithm.is_always_asked() {
+            return Err(Error::BbrAfterExit { algorithm: algorithm.name() });
+        }
+        bbr::require(&kernel)?;
+    }
     if options.default {
         defaults::require_settable()?;
     }

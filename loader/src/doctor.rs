@@ -9,7 +9,7 @@ use onramp_net::sock_diag::SockDiag;
 use crate::attach::Base;
 use crate::error::Error;
 use crate::kernel::{self, Capability, Kernel};
-use crate::{defaults, open, run};
+use crate::{bbr, defaults, open, run};
 
 /// How a check came out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,6 +113,13 @@ fn types(kernel: &Kernel) -> Vec<Check> {
             cubic,
             "base reno is used; 5.13 on x86-64, 6.10 elsewhere have it",
         ),
+        match bbr::require(kernel) {
+            Ok(()) => Check::ok("BBR callable from BPF", "base bbr", "yes"),
+            Err(Error::NoBbr { missing, advice }) => {
+                Check::ok("BBR callable from BPF", "base bbr", missing).warned(advice)
+            }
+            Err(other) => Check::ok("BBR callable from BPF", "base bbr", other.to_string()).warned(""),
+        },
     ]
 }
 
@@ -144,6 +151,10 @@ fn loads(kernel: &Kernel) -> Vec<Check> {
     }
     let reno = tried(open::shell("plain", Base::Reno, kernel));
     checks.push(Check::of("base reno", "kernels without CUBIC in BPF", reno, "use Linux 6.1 or newer"));
+    if bbr::require(kernel).is_ok() {
+        let bbr = tried(open::shell("plain", Base::Bbr, kernel));
+        checks.push(Check::of("base bbr", "onramp attach --base bbr", bbr, "use --base cubic"));
+    }
     let iterator = tried(open::rehome("cubic", "cubic"));
     checks.push(Check::of(
         "TCP socket iterator",

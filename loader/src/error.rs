@@ -99,6 +99,22 @@ pub enum Error {
         /// The first function missing.
         missing: &'static str,
     },
+    /// BBR cannot be the base on this kernel, or not now.
+    #[error("base bbr is not available: {missing}; {advice}")]
+    NoBbr {
+        /// What is missing, or in the way.
+        missing: String,
+        /// What to do.
+        advice: &'static str,
+    },
+    /// An algorithm that goes on after the exit, where BBR is to be as the kernel has it.
+    #[error(
+        "{algorithm} cannot have base bbr: it bounds the window after slow start, too; use --base cubic or reno"
+    )]
+    BbrAfterExit {
+        /// The algorithm.
+        algorithm: &'static str,
+    },
     /// libbpf or the verifier refused an object.
     #[error("cannot {action} {object}: {source}{}", log_note(.log))]
     Bpf {
@@ -233,12 +249,15 @@ impl Error {
     pub fn kind(&self) -> Kind {
         match self {
             Self::Privilege { .. } => Kind::Privilege,
-            Self::Unsupported { .. } | Self::NoTracepoint { .. } | Self::NoCubic { .. } | Self::NoCgroup => {
-                Kind::Unsupported
-            }
+            Self::Unsupported { .. }
+            | Self::NoTracepoint { .. }
+            | Self::NoCubic { .. }
+            | Self::NoBbr { .. }
+            | Self::NoCgroup => Kind::Unsupported,
             Self::UnknownAlgorithm { .. }
             | Self::Parameter(_)
             | Self::UnknownProfile { .. }
+            | Self::BbrAfterExit { .. }
             | Self::Wish { .. } => Kind::Usage,
             other if denied(other) => Kind::Privilege,
             _ => Kind::Failure,

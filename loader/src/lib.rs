@@ -7,6 +7,7 @@
 pub mod abi;
 mod action;
 mod attach;
+mod bbr;
 mod buffers;
 mod code;
 mod constant;

@@ -50,7 +50,10 @@ pub(crate) fn sharing_shell(
 }
 
 fn fitted(name: &str, base: Base, observe: bool, kernel: &Kernel) -> Result<OpenObject, Error> {
-    let mut opened = open(name)?;
+    let mut opened = match base {
+        Base::Bbr => open(&format!("{name}_bbr"))?,
+        Base::Cubic | Base::Reno => open(name)?,
+    };
     constant::set(&mut opened, ".rodata.base", &(base as u32).to_ne_bytes())
         .map_err(failed("prepare", name))?;
     constant::set(&mut opened, ".rodata.observing", &u32::from(observe).to_ne_bytes())

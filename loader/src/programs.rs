@@ -7,6 +7,7 @@ use onramp_algorithm::Algorithm;
 use std::os::fd::AsFd;
 
 use crate::attach::Base;
+use crate::bbr;
 use crate::error::Error;
 use crate::kernel::{self, Kernel};
 use crate::open;
@@ -17,6 +18,8 @@ pub const COMPILER: &str = env!("ONRAMP_CLANG_VERSION");
 /// One operation of an algorithm, loaded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Program {
+    /// The base that it was loaded with.
+    pub base: Base,
     /// Name of the operation, for instance `pkts_acked`.
     pub operation: String,
     /// Instructions that the verifier walked to accept it; it gives up at a million.
@@ -25,8 +28,8 @@ pub struct Program {
     pub jited_bytes: u32,
 }
 
-/// The operations of an algorithm with the base that `attach` would choose, by name. They are loaded for it and gone
-/// afterwards; it does not matter whether the algorithm is attached.
+/// The operations of an algorithm by base and name: with the base that `attach` would choose, and with BBR where that
+/// is offered. They are loaded for it and gone afterwards; it does not matter whether the algorithm is attached.
 ///
 /// # Errors
 /// What loading fails with: [`Error::Privilege`], [`Error::Unsupported`], [`Error::Bpf`] with the verifier's words.
@@ -35,7 +38,15 @@ pub fn programs(algorithm: Algorithm) -> Result<Vec<Program>, Error> {
     let kernel = Kernel::read()?;
     kernel.require_struct_ops()?;
     let base = if kernel.missing_cubic().is_some() { Base::Reno } else { Base::Cubic };
-    let object = open::shell(algorithm.name(), base, &kernel)?;
+    let mut programs = loaded(algorithm, base, &kernel)?;
+    if !algorithm.is_always_asked() && bbr::require(&kernel).is_ok() {
+        programs.extend(loaded(algorithm, Base::Bbr, &kernel)?);
+    }
+    Ok(programs)
+}
+
+fn loaded(algorithm: Algorithm, base: Base, kernel: &Kernel) -> Result<Vec<Program>, Error> {
+    let object = open::shell(algorithm.name(), base, kernel)?;
     let prefix = format!("{}_", algorithm.name());
     let mut programs = Vec::new();
     // Operations that this kernel does not have are not loaded.
@@ -43,6 +54,7 @@ pub fn programs(algorithm: Algorithm) -> Result<Vec<Program>, Error> {
         let id = Loaded::id_from_fd(program.as_fd()).map_err(open::failed("look at", algorithm.name()))?;
         let info = loaded_programs().filter_map(Result::ok).find(|info| info.id() == id);
         programs.push(Program {
+            base,
             operation: program.name().to_string_lossy().trim_start_matches(&prefix).to_owned(),
             verified_instructions: info
                 .as_ref()

@@ -25,13 +25,13 @@ $1 != "RESULT" { next }
 }
 
 END {
-	printf "%-8s %-14s", "kernel", "algorithm"
+	printf "%-8s %-19s", "kernel", "algorithm"
 	for (c = 1; c <= width; c++)
 		printf " %-*s", length(column_name[c]), column_name[c]
 	print ""
 	for (r = 1; r <= height; r++) {
 		split(row_name[r], name, "\t")
-		printf "%-8s %-14s", name[1], name[2]
+		printf "%-8s %-19s", name[1], name[2]
 		if (name[2] == "-") {
 			printf "%s\n", host_steps[row_name[r]]
 			continue

@@ -60,7 +60,7 @@ fn wrong_arms_settings_and_profiles_are_refused_before_anything_is_done() {
         ("lab compare --arms plain --set plain", "write ALG.NAME=VALUE"),
         ("lab compare --arms plain --set search.alpha=2", "names no algorithm among the arms"),
         ("lab run plain --profile nowhere", "there is no profile \"nowhere\""),
-        ("lab run plain:base=bbr", "names no base"),
+        ("lab run plain:base=vegas", "names no base"),
         ("lab run plain:alpha", "write KEY=VALUE"),
         ("lab run cubic:alpha=2", "host.KEY=VALUE only"),
         ("lab run cubic:host.mtu_bytes=9000", "host.mtu_bytes = 9000 is out of range"),

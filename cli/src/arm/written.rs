@@ -55,7 +55,7 @@ impl<'a> Written<'a> {
                 }
                 (None, "base") if value == TAHOE => arm.tahoe = true,
                 (None, "base") => {
-                    arm.base = Some(base(value).map_err(|_| refuse("names no base: give cubic|reno"))?);
+                    arm.base = Some(base(value).map_err(|_| refuse("names no base: give cubic|reno|bbr"))?);
                 }
                 (None, _) => arm.parameters.push(setting),
             }
@@ -75,8 +75,8 @@ impl<'a> Written<'a> {
 
 /// A base by its name.
 pub(super) fn base(name: &str) -> anyhow::Result<Base> {
-    let base = [Base::Cubic, Base::Reno].into_iter().find(|base| base.name() == name);
-    base.ok_or_else(|| Usage::error(format!("there is no base {name:?}: give cubic|reno")))
+    let base = Base::ALL.into_iter().find(|base| base.name() == name);
+    base.ok_or_else(|| Usage::error(format!("there is no base {name:?}: give cubic|reno|bbr")))
 }
 
 #[cfg(test)]
@@ -99,7 +99,7 @@ mod tests {
     fn what_cannot_be_meant_is_refused() {
         let says = |label| Written::parse(label).unwrap_err().to_string();
         assert!(says("search:hold").contains("write KEY=VALUE"));
-        assert!(says("search:base=bbr").contains("cubic|reno"));
+        assert!(says("search:base=vegas").contains("cubic|reno|bbr"));
         assert!(says("cubic:alpha=2").contains("host.KEY=VALUE only"));
         let host = HostSpec::new([4_096, 5_000, 6_000], [4_096, 5_000, 6_000]);
         let error = Written::parse("cubic:host.sack=off").unwrap().host(&host).unwrap_err().to_string();

@@ -202,8 +202,8 @@ fn command(algorithm: Algorithm, state: &AttachedState, default_here: bool, now_
             words.push(format!("--telemetry {}", set.telemetry_max.name()));
         }
     }
-    if state.base == Base::Reno {
-        words.push("--base reno".into());
+    if state.base != Base::Cubic {
+        words.push(format!("--base {}", state.base.name()));
     }
     if state.observe {
         words.push("--observe".into());
@@ -326,6 +326,7 @@ mod tests {
                 "",
                 " --observe",
                 " --base reno --default",
+                " --base bbr",
                 " --telemetry exit --for 90s",
                 " --telemetry ack",
             ] {

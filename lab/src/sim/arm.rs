@@ -27,6 +27,9 @@ pub(super) fn control(arm: &Arm, host: &HostSpec, link: &LinkSpec) -> Result<Con
         parameters.assign(&settings)?;
         let base = match arm.parameters.get(BASE).map(String::as_str) {
             Some("reno") => Base::Reno,
+            Some(name @ "bbr") => {
+                return Err(SimError::Control { name: format!("{}:base={name}", algorithm.name()) });
+            }
             Some("tahoe") => Base::Tahoe,
             _ => Base::cubic(),
         };

@@ -15,6 +15,15 @@ if step "$algorithm" attach_reno onramp attach "$algorithm" --base reno; then
 	step "$algorithm" detach_reno onramp detach "$algorithm"
 fi
 
+# On BBR, whose operations are others. What bounds the window after slow start, too, is refused.
+if [ "$algorithm" = inflight ]; then
+	step "$algorithm" no_bbr sh -c 'onramp attach inflight --base bbr 2>&1 | grep "cannot have base bbr"'
+elif step "$algorithm" attach_bbr onramp attach "$algorithm" --base bbr; then
+	step "$algorithm" transfer_bbr sh /transfer.sh "$control"
+	step "$algorithm" detach_bbr onramp detach "$algorithm"
+	step "$algorithm" gone_bbr sh /gone.sh "$control"
+fi
+
 step "$algorithm" attach onramp attach "$algorithm" || exit
 step "$algorithm" registered grep -w "$control" "$available"
 step "$algorithm" transfer sh /transfer.sh "$control"

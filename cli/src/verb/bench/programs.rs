@@ -1,5 +1,6 @@
 //! What the verifier and the compiler of this kernel make of each operation.
 
+use onramp_loader::Base;
 use onramp_loader::algorithm;
 use onramp_loader::programs;
 use serde::Serialize;
@@ -18,18 +19,22 @@ pub(super) struct Programs {
 
 #[derive(Serialize)]
 struct Program {
-    algorithm: &'static str,
+    /// With `:base=bbr` where that is its base.
+    algorithm: String,
     operation: String,
     verified_instructions: u32,
     jited_bytes: u32,
 }
 
-/// Loads every algorithm once; attaches nothing.
+/// Loads every algorithm once for each kind of base; attaches nothing.
 pub(super) fn measure() -> anyhow::Result<Programs> {
     let mut all = Vec::new();
     for algorithm in algorithm::all() {
         all.extend(programs::programs(algorithm)?.into_iter().map(|program| Program {
-            algorithm: algorithm.name(),
+            algorithm: match program.base {
+                Base::Bbr => format!("{}:base=bbr", algorithm.name()),
+                Base::Cubic | Base::Reno => algorithm.name().to_owned(),
+            },
             operation: program.operation,
             verified_instructions: program.verified_instructions,
             jited_bytes: program.jited_bytes,
@@ -42,7 +47,7 @@ pub(super) fn text(report: &Programs, output: &Output) -> String {
     let mut table = Table::new(["ALGORITHM", "OPERATION", ">VERIFIED", ">JITED"]);
     for program in &report.programs {
         table.push([
-            program.algorithm.to_owned(),
+            program.algorithm.clone(),
             program.operation.clone(),
             program.verified_instructions.to_string(),
             format!("{} B", program.jited_bytes),

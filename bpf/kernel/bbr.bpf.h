@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * The kernel's BBR as the base (base.bpf.h). Its cong_control, bbr_main, is called with every ACK and does all that the
+ * kernel leaves to a control with that operation: recovery, idle restart, application limits, PROBE_RTT. What is ours
+ * is when STARTUP ends, and until then the window:
+ *
+ *	STARTUP, ours: the algorithm's window ──exit──► STARTUP, left: measuring ──► DRAIN ──► PROBE_BW
+ *	     ▲                                               │             (the kernel's from here on)
+ *	     └──────────────────timeout──────────────────────┘
+ *
+ *   - Until the exit BBR's own judgment that its pipe is full is put off with each ACK.
+ *   - At the exit its bandwidth filter holds little more than half of the rate: samples span a round trip, in which the
+ *     window doubled. So the window is filled, spaced by 5/4 of it per RTT, and held for the round in which it is
+ *     delivered. If that round has raised the rate by a sixteenth, the exit may have been early: another round follows
+ *     with an eighth more, half of what BBR probes with. The first round that has not finds the pipe full, with a rate
+ *     and an RTT that BBR has measured. Rounds in which the application sets the rate do not count.
+ *   - `full_bw_cnt` and `full_bw` tell that STARTUP has been left, and the rate before the round under way; BBR, which
+ *     would judge by them, does not see them.
+ *   - BBR does not end STARTUP by loss. Neither does ours by losses that a path has at random: recovery is BBR's, its
+ *     window no larger than before the loss, and the algorithm goes on after it. Where more than 2 % of the window is
+ *     lost, and more than six segments, STARTUP ends at once (BBRLossThresh and BBRStartupFullLossCnt,
+ *     draft-ietf-ccwg-bbr).
+ *
+ * struct bbr is read and written by the names of its fields (CO-RE). The loader refuses kernels whose BBR has others.
+ */
+#ifndef ONRAMP_BBR_BPF_H
+#define ONRAMP_BBR_BPF_H
+
+#define BASE_CONTROLS 1
+
+/* BBR_STARTUP of net/ipv4/tcp_bbr.c */
+#define BBR_STARTUP 0
+/* full_bw_cnt where STARTUP has been left. */
+#define BBR_LEFT 2
+/* The largest full_bw that times 5/4 fits: no rate is a quarter above it. */
+#define BBR_MOST (~0U / 5 * 4)
+/* A round has raised the rate if it did so by this part, after which the window grows by the other. */
+#define BBR_RAISED_PART 16
+#define BBR_GROWTH_PART 8
+/* A loss ends STARTUP if it is more than this part of the window and this many segments. */
+#define BBR_LOSS_PART 50
+#define BBR_LOSS_SEGMENTS 6
+
+extern void bbr_init(struct sock *sk) __weak __ksym;
+extern u32 bbr_ssthresh(struct sock *sk) __weak __ksym;
+extern void bbr_set_state(struct sock *sk, u8 new_state) __weak __ksym;
+extern void bbr_cwnd_event(struct sock *sk, enum tcp_ca_event event) __weak __ksym;
+extern void bbr_cwnd_event_tx_start(struct sock *sk) __weak __ksym;
+extern u32 bbr_undo_cwnd(struct sock *sk) __weak __ksym;
+extern u32 bbr_min_tso_segs(struct sock *sk) __weak __ksym;
+extern u32 bbr_sndbuf_expand(struct sock *sk) __weak __ksym;
+extern void bbr_main(struct sock *sk, u32 ack, int flag, const struct rate_sample *sample) __weak __ksym;
+extern void bbr_main___before_6_10(struct sock *sk, const struct rate_sample *sample) __weak __ksym;
+
+/* Since 6.10 (57bfc7605ca5) cong_control has four arguments. */
+struct tcp_congestion_ops___flags {
+	void (*cong_control)(struct sock *sk, u32 ack, int flag, const struct rate_sample *sample);
+};
+
+static __always_inline struct bbr *bbr_of(struct sock *sk)
+{
+	return (struct bbr *)((struct inet_connection_sock *)sk)->icsk_ca_priv;
+}
+
+/* Whether BBR has not found its pipe full yet; not while it looks for the minimum RTT. */
+static __always_inline bool base_in_startup(struct sock *sk)
+{
+	struct bbr *bbr = bbr_of(sk);
+
+	return BPF_CORE_READ_BITFIELD(bbr, mode) == BBR_STARTUP && !BPF_CORE_READ_BITFIELD(bbr, full_bw_reached);
+}
+
+/* Whether BBR has found its pipe full. */
+static __always_inline bool base_is_full(struct sock *sk)
+{
+	struct bbr *bbr = bbr_of(sk);
+
+	return BPF_CORE_READ_BITFIELD(bbr, full_bw_reached);
+}
+
+/* Whether BBR has seen a loss that is being recovered, at the ACK before. */
+static __always_inline bool base_was_recovering(struct sock *sk)
+{
+	struct bbr *bbr = bbr_of(sk);
+
+	return BPF_CORE_READ_BITFIELD(bbr, prev_ca_state) == TCP_CA_Recovery;
+}
+
+/* Whether what is left of STARTUP is to measure. */
+static __always_inline bool base_has_left(struct sock *sk)
+{
+	struct bbr *bbr = bbr_of(sk);
+
+	return BPF_CORE_READ_BITFIELD(bbr, full_bw_cnt) == BBR_LEFT && bbr->full_bw;
+}
+
+static __always_inline bool in_slow_start(struct sock *sk)
+{
+	return base_in_startup(sk) && (observing || !base_has_left(sk)) && !in_recovery(sk);
+}
+
+static __always_inline void base_left(struct sock *sk)
+{
+	struct bbr *bbr = bbr_of(sk);
+
+	if (!base_in_startup(sk))
+		return;
+	bbr->full_bw = (u32)max_u64(bbr->bw.s[0].v, 1);
+	BPF_CORE_WRITE_BITFIELD(bbr, full_bw_cnt, BBR_LEFT);
+}
+
+/* BBR's STARTUP begins anew, or goes on, and is ours. */
+static __always_inline void base_start_again(struct sock *sk)
+{
+	struct bbr *bbr = bbr_of(sk);
+
+	bbr->full_bw = 0;
+	BPF_CORE_WRITE_BITFIELD(bbr, full_bw_reached, 0);
+	BPF_CORE_WRITE_BITFIELD(bbr, mode, BBR_STARTUP);
+}
+
+static __always_inline void base_past_start(struct sock *sk)
+{
+	if (tcp_sk(sk)->snd_cwnd > 2 * INITIAL_WINDOW)
+		base_left(sk);
+}
+
+static __always_inline void base_init(struct sock *sk)
+{
+	bbr_init(sk);
+}
+
+/* Saves the window. What it answers is the threshold there is. */
+static __always_inline u32 base_ssthresh(struct sock *sk)
+{
+	return bbr_ssthresh(sk);
+}
+
+static __always_inline void base_cong_avoid(struct sock *sk, u32 ack, u32 acked)
+{
+	tcp_reno_cong_avoid(sk, ack, acked);
+}
+
+static __always_inline void base_state(struct sock *sk, u8 new_state)
+{
+	bbr_set_state(sk, new_state);
+}
+
+static __always_inline void base_cwnd_event(struct sock *sk, enum tcp_ca_event event)
+{
+	if (!has_tx_start_operation())
+		bbr_cwnd_event(sk, event);
+}
+
+static __always_inline void base_tx_start(struct sock *sk)
+{
+	if (has_tx_start_operation())
+		bbr_cwnd_event_tx_start(sk);
+}
+
+/* BBR looks at ACKs in cong_control only. */
+static __always_inline void base_acked(struct sock *sk, const struct ack_sample *sample)
+{
+}
+
+static __always_inline void base_acked_alone(struct sock *sk, const struct ack_sample *sample)
+{
+}
+
+/* What STARTUP is when nobody puts BBR's own judgment off. */
+static __always_inline void base_look_again(struct sock *sk)
+{
+}
+
+/* BBR restores the window itself when recovery ends, but not after a timeout in what was ours. */
+static __always_inline u32 base_undo_cwnd(struct sock *sk)
+{
+	bool ours = base_in_startup(sk), left = base_has_left(sk);
+	u32 window = bbr_undo_cwnd(sk);
+
+	if (left)
+		base_left(sk);
+	return ours ? tcp_reno_undo_cwnd(sk) : window;
+}
+
+static __always_inline u32 base_min_tso_segs(struct sock *sk)
+{
+	return bbr_min_tso_segs(sk);
+}
+
+static __always_inline u32 base_sndbuf_expand(struct sock *sk)
+{
+	return bbr_sndbuf_expand(sk);
+}
+
+/* Whether the losses of the recovery under way say that the pipe is full. */
+static __always_inline bool base_loss_fills(struct sock *sk)
+{
+	const struct tcp_sock *tp = tcp_sk(sk);
+	s32 lost = tp->undo_retrans;
+
+	return lost > BBR_LOSS_SEGMENTS && (u64)lost * BBR_LOSS_PART > tp->prior_cwnd;
+}
+
+/* The pipe is full, and its rate has been measured: a queue has overflowed. */
+static __always_inline void base_full(struct sock *sk)
+{
+	struct bbr *bbr = bbr_of(sk);
+
+	BPF_CORE_WRITE_BITFIELD(bbr, full_bw_reached, 1);
+}
+
+/* What an ACK has told. */
+struct base_sample {
+	u32 acked;	  /* segments delivered */
+	bool app_limited; /* the application set the rate */
+};
+
+/* BBR's turn. `context` has the arguments of cong_control. */
+static __always_inline void base_control(unsigned long long *context, struct base_sample *told)
+{
+	struct sock *sk = (struct sock *)context[0];
+	const struct rate_sample *sample;
+
+	if (bpf_core_type_matches(struct tcp_congestion_ops___flags)) {
+		sample = (const struct rate_sample *)context[3];
+		told->acked = sample->acked_sacked;
+		told->app_limited = sample->is_app_limited;
+		bbr_main(sk, (u32)context[1], (int)context[2], sample);
+	} else {
+		sample = (const struct rate_sample *)context[1];
+		told->acked = sample->acked_sacked;
+		told->app_limited = sample->is_app_limited;
+		bbr_main___before_6_10(sk, sample);
+	}
+}
+
+/* BBR's turn, its judgment that the pipe is full put off. */
+static __always_inline void base_control_unjudged(unsigned long long *context, struct base_sample *told)
+{
+	struct sock *sk = (struct sock *)context[0];
+	struct bbr *bbr = bbr_of(sk);
+
+	BPF_CORE_WRITE_BITFIELD(bbr, full_bw_cnt, 0);
+	base_control(context, told);
+}
+
+/*
+ * BBR's turn after the exit; `filled`: the window has been, else the round begins now. Returns the window of the next
+ * round, the pipe being full if that is none.
+ */
+static __always_inline u32 base_control_measuring(unsigned long long *context, bool filled, u32 window)
+{
+	struct sock *sk = (struct sock *)context[0];
+	struct base_sample told = {};
+	struct bbr *bbr = bbr_of(sk);
+	u32 before = bbr->full_bw, rate;
+
+	if (!filled)
+		bbr->next_rtt_delivered = tcp_sk(sk)->delivered;
+	bbr->full_bw = BBR_MOST;
+	base_control_unjudged(context, &told);
+	rate = bbr->bw.s[0].v;
+	bbr->full_bw = before;
+	BPF_CORE_WRITE_BITFIELD(bbr, full_bw_cnt, BBR_LEFT);
+	if (!filled || !BPF_CORE_READ_BITFIELD(bbr, round_start) || told.app_limited)
+		return window;
+	if (rate <= before + (u64)before / BBR_RAISED_PART)
+		return 0;
+	bbr->full_bw = rate;
+	return (u32)min_u64(window + (u64)window / BBR_GROWTH_PART, tcp_sk(sk)->snd_cwnd_clamp);
+}
+
+#endif
