@@ -1,35 +1,209 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Gives the TCP sockets of a cgroup a congestion control: before the handshake where they connect, after it where they
- * accept. An application's own TCP_CONGESTION comes later and wins.
+ * Gives TCP connections of a cgroup the congestion control, and the initial window, that a table of rules (select.h) has
+ * for them. It is asked when the handshake is over and before the kernel initialises the control: the route's control is
+ * known by then, the initial window is set, and the control that is chosen here is the only one that is initialised.
+ *
+ * What an application has chosen by TCP_CONGESTION stays, before (on the socket, or on the one that listens) or after. So
+ * does what a program of a cgroup further down has chosen, for those are asked first.
  */
 #include "kernel/types.bpf.h"
+#include "select.h"
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
-/* include/uapi/linux/bpf.h: the part of struct bpf_sock_ops that is read. */
-struct bpf_sock_ops {
-	__u32 op;
-};
-
+/* include/uapi/linux/bpf.h */
 enum {
-	BPF_SOCK_OPS_TCP_CONNECT_CB = 3,
+	BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB = 4,
 	BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB = 5,
+	TCP_BPF_IW = 1001,
 };
 
-/* Set by the loader. */
-const volatile char congestion_control[TCP_CA_NAME_MAX] = "cubic";
+struct bpf_sock;
+struct cgroup;
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+struct bpf_sock_ops {
+	u32 op;
+	struct bpf_sock *sk;
+};
+
+struct kernfs_node {
+	u64 id;
+};
+
+struct cgroup_subsys_state {
+	struct cgroup *cgroup;
+	struct cgroup_subsys_state *parent;
+};
+
+struct cgroup {
+	struct cgroup_subsys_state self;
+	struct kernfs_node *kn;
+};
+
+struct sock_cgroup_data {
+	struct cgroup *cgroup;
+};
+
+struct sock___placed {
+	struct sock_cgroup_data sk_cgrp_data;
+};
+
+struct inet_connection_sock___choice {
+	u8 icsk_ca_setsockopt : 1;
+};
+#pragma clang attribute pop
+
+struct select_table {
+	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, SELECT_RULES_MAX);
+	__uint(key_size, sizeof(struct select_key));
+	__uint(value_size, sizeof(struct select_rule));
+};
+
+/* The sizes above say nothing of what is in them: only so does the type information, which a test compares with Rust's. */
+const union {
+	struct select_key key;
+	struct select_rule rule;
+} *const layout = 0;
+
+/* One table. In a map of its own, so that all rules are replaced at once. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, 1);
+	__uint(key_size, sizeof(u32));
+	__array(values, struct select_table);
+} tables SEC(".maps");
+
+/* The rule of the most bits; of two alike, that of the connection's own side. */
+static __always_inline const struct select_rule *find(void *table, struct select_key *key, u8 side)
+{
+	const struct select_rule *own, *both;
+
+	key->side = side;
+	own = bpf_map_lookup_elem(table, key);
+	key->side = SELECT_BOTH;
+	both = bpf_map_lookup_elem(table, key);
+	if (own && both)
+		return both->bits > own->bits ? both : own;
+	return own ? own : both;
+}
+
+static __always_inline struct select_key peer(const struct sock_common *common)
+{
+	struct select_key key = { .what = SELECT_TO_IPV4, .bits = SELECT_HEAD_BITS + 32 };
+	u32 address[4] = { common->skc_daddr };
+
+	if (common->skc_family == AF_INET6 && bpf_core_field_exists(common->skc_v6_daddr)) {
+		for (u32 i = 0; i < 4; i++)
+			address[i] = common->skc_v6_daddr.in6_u.u6_addr32[i];
+		/* IPv4 over a socket of IPv6 (RFC 4291, section 2.5.5.2). */
+		if (!address[0] && !address[1] && address[2] == bpf_htonl(0xffff)) {
+			address[0] = address[3];
+			address[2] = address[3] = 0;
+		} else {
+			key.what = SELECT_TO_IPV6;
+			key.bits = SELECT_HEAD_BITS + 128;
+		}
+	}
+	__builtin_memcpy(key.value, address, sizeof(address));
+	return key;
+}
+
+static __always_inline struct select_key service(const struct sock_common *common, u8 side)
+{
+	struct select_key key = { .what = SELECT_PORT, .bits = SELECT_HEAD_BITS + 16 };
+	u16 port = side == SELECT_ACCEPT ? bpf_htons(common->skc_num) : common->skc_dport;
+
+	__builtin_memcpy(key.value, &port, sizeof(port));
+	return key;
+}
+
+/* The rule of the socket's cgroup, else of the nearest above it. */
+static __always_inline const struct select_rule *find_cgroup(void *table, const struct sock___placed *sk, u8 side)
+{
+	struct select_key key = { .what = SELECT_CGROUP, .bits = SELECT_HEAD_BITS + 64 };
+	const struct cgroup *cgroup = sk->sk_cgrp_data.cgroup;
+
+	for (u32 i = 0; i < SELECT_CGROUPS_MAX && cgroup; i++) {
+		const struct cgroup_subsys_state *parent = cgroup->self.parent;
+		const struct select_rule *rule;
+		u64 id = cgroup->kn->id;
+
+		__builtin_memcpy(key.value, &id, sizeof(id));
+		rule = find(table, &key, side);
+		if (rule)
+			return rule;
+		if (!parent)
+			break;
+		cgroup = parent->cgroup;
+	}
+	return NULL;
+}
+
+static __always_inline const struct select_rule *decide(void *table, struct tcp_sock *tp, u8 side)
+{
+	const struct sock_common *common = (const struct sock_common *)tp;
+	const struct select_rule *rule;
+	struct select_key key;
+
+	key = peer(common);
+	rule = find(table, &key, side);
+	if (rule)
+		return rule;
+	key = service(common, side);
+	rule = find(table, &key, side);
+	if (rule)
+		return rule;
+	return find_cgroup(table, (const struct sock___placed *)tp, side);
+}
+
+/* The window first: a control may look at it when it is initialised. A control that is not there changes nothing. */
+static __always_inline void apply(struct bpf_sock_ops *context, const struct tcp_sock *tp,
+				  const struct select_rule *rule)
+{
+	int window = rule->initial_window, before = tp->snd_cwnd;
+	char control[TCP_CA_NAME_MAX];
+
+	__builtin_memcpy(control, rule->control, sizeof(control));
+	if (window)
+		bpf_setsockopt(context, IPPROTO_TCP, TCP_BPF_IW, &window, sizeof(window));
+	if (bpf_setsockopt(context, IPPROTO_TCP, TCP_CONGESTION, control, sizeof(control)) && window)
+		bpf_setsockopt(context, IPPROTO_TCP, TCP_BPF_IW, &before, sizeof(before));
+}
 
 SEC("sockops")
 int select_control(struct bpf_sock_ops *context)
 {
-	char name[TCP_CA_NAME_MAX];
+	const struct select_rule *rule;
+	struct bpf_sock *sk;
+	struct tcp_sock *tp;
+	u32 zero = 0;
+	void *table;
+	u8 side;
 
-	if (context->op != BPF_SOCK_OPS_TCP_CONNECT_CB && context->op != BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB)
+	if (context->op == BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB)
+		side = SELECT_CONNECT;
+	else if (context->op == BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB)
+		side = SELECT_ACCEPT;
+	else
 		return 1;
-	for (u32 i = 0; i < TCP_CA_NAME_MAX; i++)
-		name[i] = congestion_control[i];
-	bpf_setsockopt(context, IPPROTO_TCP, TCP_CONGESTION, name, sizeof(name));
+	sk = context->sk;
+	if (!sk)
+		return 1;
+	tp = bpf_skc_to_tcp_sock(sk);
+	if (!tp || BPF_CORE_READ_BITFIELD((struct inet_connection_sock___choice *)tp, icsk_ca_setsockopt))
+		return 1;
+	table = bpf_map_lookup_elem(&tables, &zero);
+	if (!table)
+		return 1;
+	rule = decide(table, tp, side);
+	if (rule)
+		apply(context, tp, rule);
 	return 1;
 }

@@ -3,6 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use onramp_loader::telemetry;
+use onramp_net::Prefix;
 
 /// Conditions that all must hold; none: everything passes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -19,12 +20,6 @@ struct Condition {
 enum Side {
     Local,
     Remote,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Prefix {
-    address: IpAddr,
-    length: u32,
 }
 
 impl Filter {
@@ -72,29 +67,15 @@ impl Filter {
         let remote = || self.0.iter().filter(|condition| condition.side == Side::Remote);
         let local = || self.0.iter().filter(|condition| condition.side == Side::Local);
         telemetry::Filter {
-            remote: remote().find_map(|condition| condition.prefix).map(Prefix::in_kernel),
+            remote: remote().find_map(|condition| condition.prefix).map(in_kernel),
             remote_port: remote().find_map(|condition| condition.port),
             local_port: local().find_map(|condition| condition.port),
         }
     }
 }
 
-impl Prefix {
-    fn in_kernel(self) -> (IpAddr, u8) {
-        (self.address, self.length as u8)
-    }
-
-    fn contains(self, address: IpAddr) -> bool {
-        let bits = |address: IpAddr| match address {
-            IpAddr::V4(address) => (u128::from(address.to_bits()) << 96, 32),
-            IpAddr::V6(address) => (address.to_bits(), 128),
-        };
-        let (ours, width) = bits(self.address);
-        let (theirs, their_width) = bits(address.to_canonical());
-        // A shift by the whole width is what /0 means; checked_shl has no result for it.
-        let mask = u128::MAX.checked_shl(128 - self.length).unwrap_or(0);
-        width == their_width && (ours ^ theirs) & mask == 0
-    }
+fn in_kernel(prefix: Prefix) -> (IpAddr, u8) {
+    (prefix.address(), prefix.length() as u8)
 }
 
 /// `PREFIX`, `PREFIX:PORT`, `:PORT`; IPv6 with a port in brackets, `*` for any host.
@@ -102,7 +83,7 @@ fn host(side: Side, text: &str) -> Result<Condition, String> {
     let (host, port_text) = split_port(text);
     let prefix = match host {
         "" | "*" => None,
-        host => Some(prefix(host)?),
+        host => Some(host.parse()?),
     };
     let port = port_text.filter(|text| *text != "*").map(port).transpose()?;
     if prefix.is_none() && host.is_empty() && port.is_none() {
@@ -121,27 +102,6 @@ fn split_port(text: &str) -> (&str, Option<&str>) {
         Some((host, port)) => (host, Some(port)),
         None => (text, None),
     }
-}
-
-fn prefix(text: &str) -> Result<Prefix, String> {
-    let refuse = || {
-        format!("{text:?} is not an address or prefix: write for instance 10.0.0.0/8 or [2001:db8::/32]:443")
-    };
-    let (address, length) = match text.split_once('/') {
-        Some((address, length)) => (address, Some(length)),
-        None => (text, None),
-    };
-    let address: IpAddr = address.parse().map_err(|_| refuse())?;
-    let width = if address.is_ipv4() { 32 } else { 128 };
-    let length = match length {
-        None => width,
-        Some(length) => length
-            .parse()
-            .ok()
-            .filter(|length| *length <= width)
-            .ok_or_else(|| format!("{text:?} has a prefix length that is not one of 0 to {width}"))?,
-    };
-    Ok(Prefix { address, length })
 }
 
 fn port(text: &str) -> Result<u16, String> {

@@ -38,10 +38,8 @@ impl RunStatistics {
     /// [`Error::Privilege`], or a kernel without the statistics.
     pub fn enable() -> Result<Self, Error> {
         kernel::require_privilege("bench")?;
-        let enabled = enable_stats(Stats::RunTime).map_err(|error| Error::Select {
-            action: "enable run statistics for",
-            source: Box::new(error),
-        })?;
+        let failed = Error::io("enable", "the run statistics of BPF programs");
+        let enabled = enable_stats(Stats::RunTime).map_err(|error| failed(error.io_error))?;
         Ok(Self { _enabled: enabled })
     }
 }

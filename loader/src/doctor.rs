@@ -9,6 +9,7 @@ use onramp_net::sock_diag::SockDiag;
 use crate::attach::Base;
 use crate::error::Error;
 use crate::kernel::{self, Capability, Kernel};
+use crate::select::program::Program;
 use crate::{bbr, defaults, open, run};
 
 /// How a check came out.
@@ -162,10 +163,10 @@ fn loads(kernel: &Kernel) -> Vec<Check> {
         iterator,
         "sockets stay until they close",
     ));
-    let selector = run::load_selector("cubic").map(|_| "loads".to_owned()).map_err(first_line);
+    let selector = Program::load().map(|_| "loads".to_owned()).map_err(first_line);
     checks.push(Check::of(
         "cgroup socket operations",
-        "onramp run",
+        "onramp run, onramp select",
         selector,
         "use Linux 6.1 or newer with CONFIG_CGROUP_BPF",
     ));
@@ -183,7 +184,7 @@ fn listing() -> Check {
 
 fn cgroup() -> Check {
     let result = run::hierarchy().map(|path| path.display().to_string()).map_err(|error| error.to_string());
-    Check::of("cgroup v2", "onramp run", result, "mount -t cgroup2 none /sys/fs/cgroup")
+    Check::of("cgroup v2", "onramp run, onramp select", result, "mount -t cgroup2 none /sys/fs/cgroup")
 }
 
 fn jit() -> Check {

@@ -196,13 +196,73 @@ pub enum Error {
     /// No cgroup v2.
     #[error("no cgroup v2 hierarchy is mounted: `mount -t cgroup2 none /sys/fs/cgroup` (or another place)")]
     NoCgroup,
-    /// The cgroup program could not be loaded or attached.
-    #[error("cannot {action} the selection program: {source}")]
-    Select {
-        /// What was being done.
-        action: &'static str,
+    /// Somebody else's program allows no other beside it.
+    #[error(
+        "cgroup {path} has a program of socket operations that allows no other beside it: remove that first (`bpftool cgroup show {path}`)"
+    )]
+    CgroupTaken {
+        /// The cgroup's directory.
+        path: PathBuf,
+    },
+    /// No such cgroup.
+    #[error(
+        "there is no cgroup {path} ({why}): give the path of a directory below {root}, such as /system.slice"
+    )]
+    Cgroup {
+        /// What was asked for.
+        path: PathBuf,
+        /// Where cgroups are.
+        root: PathBuf,
         /// Why.
-        source: Box<dyn std::error::Error + Send + Sync>,
+        why: String,
+    },
+    /// No congestion control of this name.
+    #[error(
+        "there is no congestion control {name:?}: choose an algorithm that is attached ({known}) or a control of this kernel ({registered})"
+    )]
+    UnknownControl {
+        /// What was asked for.
+        name: String,
+        /// Algorithms.
+        known: String,
+        /// What the kernel has.
+        registered: String,
+    },
+    /// Attached for a run, which will detach it.
+    #[error(
+        "{algorithm} is attached for `onramp run` (process {pid}) and goes with it: attach it by `onramp attach {algorithm}` when that has ended"
+    )]
+    AttachedForRun {
+        /// The algorithm.
+        algorithm: &'static str,
+        /// The process of the run.
+        pid: u32,
+    },
+    /// There is one rule for each target.
+    #[error("there is a rule for {target} already: `onramp select del {target}` first")]
+    RuleExists {
+        /// As options of the command line.
+        target: String,
+    },
+    /// No such rule.
+    #[error("there is no rule for {target}: `onramp select list` shows those that are there")]
+    NoRule {
+        /// As options of the command line.
+        target: String,
+    },
+    /// More rules than a table holds.
+    #[error("{most} rules are the most: join prefixes that have the same control")]
+    TooManyRules {
+        /// How many there may be.
+        most: usize,
+    },
+    /// The rules go on deciding, and nobody can read them.
+    #[error(
+        "the selection has lost its pin {path}: its rules go on deciding, but cannot be read or changed; run `onramp select del --all`, then add them anew"
+    )]
+    SelectionBroken {
+        /// The pin.
+        path: PathBuf,
     },
     /// What a consumer of telemetry wants cannot be.
     #[error("telemetry cannot be had with {what}")]
@@ -258,6 +318,9 @@ impl Error {
             | Self::Parameter(_)
             | Self::UnknownProfile { .. }
             | Self::BbrAfterExit { .. }
+            | Self::UnknownControl { .. }
+            | Self::Cgroup { .. }
+            | Self::TooManyRules { .. }
             | Self::Wish { .. } => Kind::Usage,
             other if denied(other) => Kind::Privilege,
             _ => Kind::Failure,
@@ -279,7 +342,7 @@ fn denied(error: &Error) -> bool {
     let causes =
         std::iter::successors(Some(error as &(dyn std::error::Error + 'static)), |cause| cause.source());
     causes.filter_map(said).any(|errno| match error {
-        Error::Bpf { .. } | Error::Select { .. } => errno == Errno::EPERM,
+        Error::Bpf { .. } => errno == Errno::EPERM,
         _ => errno == Errno::EPERM || errno == Errno::EACCES,
     })
 }
@@ -302,17 +365,19 @@ mod tests {
             namespace: "pid 1".into(),
             source: io(Errno::EACCES),
         };
-        let select = |errno| Error::Select { action: "attach", source: Box::new(io(errno)) };
-        for denied in [
-            Error::io("open", "/x")(io(Errno::EACCES)),
-            Error::Namespace(entering),
-            Error::Namespace(sysctl),
-            select(Errno::EPERM),
-        ] {
+        let bpf = |errno| Error::Bpf {
+            action: "load",
+            object: "select".into(),
+            source: io(errno).into(),
+            log: String::new(),
+        };
+        for denied in
+            [Error::io("open", "/x")(io(Errno::EACCES)), Error::Namespace(entering), Error::Namespace(sysctl)]
+        {
             assert_eq!(denied.kind(), Kind::Privilege, "{denied}");
         }
         // What the verifier refuses, nobody's privilege helps.
-        for failed in [select(Errno::EACCES), Error::io("open", "/x")(io(Errno::EMFILE)), Error::Unkept] {
+        for failed in [bpf(Errno::EACCES), Error::io("open", "/x")(io(Errno::EMFILE)), Error::Unkept] {
             assert_eq!(failed.kind(), Kind::Failure, "{failed}");
         }
     }

@@ -7,6 +7,7 @@ use libbpf_rs::btf::{Btf, BtfType};
 
 use crate::abi::{ABI_VERSION, Attachment, Counters, ExitRecord, FlowHeader, ParameterSlot, Round};
 use crate::object::object;
+use crate::select::rule;
 use crate::shadow::{Counts, Glimpse};
 use crate::telemetry::layout::{self, Head, Of, Slot, Telemetry};
 
@@ -130,6 +131,18 @@ fn rust_and_c_lay_out_glimpses_alike() {
     for (name, fields) in ours {
         assert_eq!(members(&btf, name), fields, "struct {name}");
     }
+}
+
+#[test]
+fn rust_and_c_lay_out_rules_alike() {
+    let (_file, btf) = btf_of("select");
+    let rule = offsets!(rule::Layout: control, initial_window, bits);
+    assert_eq!(members(&btf, "select_rule"), rule, "struct select_rule");
+    let key = [("bits", 0), ("what", 4), ("side", 5), ("unused", 6), ("value", 8)];
+    assert_eq!(members(&btf, "select_key"), key.map(|(name, offset)| (name.to_owned(), offset)));
+    let header = include_str!("../../bpf/select.h");
+    let most = format!("#define SELECT_RULES_MAX {}\n", rule::RULES_MAX);
+    assert!(header.contains(&most), "{most}");
 }
 
 /// Size in bytes of what a member's type comes down to.

@@ -1,8 +1,7 @@
 //! Loads, attaches, tunes and reads onramp's congestion controls.
 //!
-//! libbpf (libbpf-rs) opens, loads, registers and pins the `struct_ops`; aya opens what is pinned and loads the cgroup
-//! selector. What is attached is what is pinned under [`ROOT`]: every function here reads that, and none keeps a
-//! record of its own.
+//! libbpf (libbpf-rs) opens, loads, registers and pins; aya opens what is pinned. What is attached is what is pinned
+//! under [`ROOT`]: every function here reads that, and none keeps a record of its own.
 
 pub mod abi;
 mod action;
@@ -30,6 +29,7 @@ mod pins;
 pub mod programs;
 mod rehome;
 mod run;
+pub mod select;
 pub mod shadow;
 mod status;
 pub mod telemetry;

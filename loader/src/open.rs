@@ -82,3 +82,15 @@ pub(crate) fn shadow(under_way: bool) -> Result<Object, Error> {
         .map_err(failed("prepare", "shadow"))?;
     opened.load().map_err(failed("load", "shadow"))
 }
+
+/// Loads the program that gives connections what rules say, with the place of the table that is pinned at `tables`, or one
+/// of its own.
+pub(crate) fn select(tables: Option<&Path>) -> Result<Object, Error> {
+    let mut opened = open("select")?;
+    for mut map in opened.maps_mut() {
+        if let Some(path) = tables.filter(|_| map.name() == "tables") {
+            map.reuse_pinned_map(path).map_err(failed("share", "select"))?;
+        }
+    }
+    opened.load().map_err(failed("load", "select"))
+}

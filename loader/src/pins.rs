@@ -50,7 +50,7 @@ pub(crate) struct Pins {
 }
 
 /// A pinned map as aya's map: the one place where what libbpf made is opened by aya.
-fn open(path: &Path) -> Result<Map, Error> {
+pub(crate) fn open(path: &Path) -> Result<Map, Error> {
     MapData::from_pin(path).and_then(Map::from_map_data).map_err(map_failed("open", path))
 }
 

@@ -1,28 +1,29 @@
 //! Scoped runs: the sockets of one command use an algorithm, and nothing remains afterwards.
 //!
-//! The command runs in a cgroup of its own, to which a sockops program is attached; both go with the run. The
+//! The command runs in a cgroup of its own, to which the selection program is attached; both go with the run. The
 //! algorithm is attached for the run unless it is attached already.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
+use std::fs::{self, OpenOptions};
+use std::io::Write;
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{self, Command, ExitStatus};
 use std::sync::atomic::{AtomicI32, Ordering};
 
-use aya::programs::{CgroupAttachMode, SockOps};
-use aya::{Ebpf, EbpfLoader};
+use libbpf_rs::Link;
 use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, kill, sigaction};
 use nix::unistd::Pid;
 use onramp_algorithm::Algorithm;
 
-use crate::abi::padded;
 use crate::attach::{self, AttachOptions};
 use crate::detach;
 use crate::error::Error;
 use crate::kernel::{self, Capability};
-use crate::object::object;
 use crate::pins::{Lock, Pins};
+use crate::select::program::Program;
+use crate::select::table::Table;
+use crate::select::{self, Choice, Rule, Side, Target, What};
 use crate::telemetry;
 
 /// Cgroups of runs are called this, then the process, then the algorithm.
@@ -50,7 +51,7 @@ pub struct Ran {
     pub detached: Option<detach::Detached>,
 }
 
-/// Runs a command whose TCP sockets use an algorithm from their handshake on. An application's own choice of a
+/// Runs a command whose TCP connections use an algorithm from their first data on. An application's own choice of a
 /// congestion control still wins.
 ///
 /// # Errors
@@ -67,7 +68,7 @@ pub fn run(options: &AttachOptions, command: &mut Command) -> Result<Ran, Error>
     let cgroup = Cgroup::create(algorithm)?;
     let path = cgroup.path.clone();
     let scope = Scope::enter(options, cgroup)?;
-    let _selector = select(&path, &algorithm.congestion_control())?;
+    let _selector = select(&path, algorithm.congestion_control())?;
     let status = spawn_in(&path, command)?;
     // From here on how the command ended is what its caller has to learn.
     let left_behind = go_home(&path).unwrap_or_else(|error| {
@@ -277,35 +278,14 @@ pub fn clear_leftovers() -> Result<Vec<Leftover>, Error> {
     Ok(leftovers)
 }
 
-fn failed<E: std::error::Error + Send + Sync + 'static>(action: &'static str) -> impl FnOnce(E) -> Error {
-    move |source| Error::Select { action, source: Box::new(source) }
-}
-
-/// Loads the selection program without attaching it.
-pub(crate) fn load_selector(name: &str) -> Result<Ebpf, Error> {
-    let mut loaded = EbpfLoader::new()
-        .override_global("congestion_control", &padded::<16>(name), true)
-        .load(object("select").unwrap_or_default())
-        .map_err(failed("load"))?;
-    let program = loaded.program_mut("select_control");
-    let program: &mut SockOps = program
-        .ok_or(io::Error::from(io::ErrorKind::NotFound))
-        .map_err(failed("find"))?
-        .try_into()
-        .map_err(failed("use"))?;
-    program.load().map_err(failed("verify"))?;
-    Ok(loaded)
-}
-
-/// Attaches the selection program to a cgroup for as long as the returned value lives.
-fn select(cgroup: &Path, name: &str) -> Result<Ebpf, Error> {
-    let mut loaded = load_selector(name)?;
-    let directory = File::open(cgroup).map_err(Error::io("open", cgroup))?;
-    if let Some(program) = loaded.program_mut("select_control") {
-        let program: &mut SockOps = program.try_into().map_err(failed("use"))?;
-        program.attach(directory, CgroupAttachMode::Single).map_err(failed("attach"))?;
-    }
-    Ok(loaded)
+/// Has all connections of a cgroup use a control, for as long as the returned link lives.
+fn select(cgroup: &Path, control: String) -> Result<Link, Error> {
+    let id = fs::metadata(cgroup).map_err(Error::io("look at", cgroup))?.ino();
+    let target = Target { what: What::Cgroup(select::Cgroup { id, path: None }), side: Side::Both };
+    let rule = Rule { target, choice: Choice { control, initial_window: None } };
+    let program = Program::load()?;
+    program.place()?.put(&Table::of(&[rule])?)?;
+    program.attach(cgroup)
 }
 
 /// The command, for the signal handler; 0: none.

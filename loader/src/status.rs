@@ -12,6 +12,7 @@ use crate::namespaces::Sight;
 use crate::pins::{Lock, Pins};
 use crate::rehome::Users;
 use crate::run;
+use crate::select::{self, Glance};
 use crate::telemetry::{self, Consumer};
 use crate::tune::{self, ParameterSet};
 
@@ -75,6 +76,8 @@ pub struct Status {
 pub struct Host {
     /// Algorithms that are there or have left something.
     pub algorithms: Vec<Status>,
+    /// The selection, if there is one.
+    pub selection: Option<Glance>,
     /// Cgroups of scoped runs that have died.
     pub leftovers: Vec<run::Leftover>,
     /// Where it could not be looked, and why: there may be more.
@@ -126,7 +129,7 @@ pub fn status() -> Result<Host, Error> {
         let older_code = if matches!(state, State::Foreign) { 0 } else { older_code };
         algorithms.push(Status { algorithm, state, default_in, users, older_code });
     }
-    Ok(Host { algorithms, leftovers: run::leftovers()?, unseen: sight.unseen })
+    Ok(Host { algorithms, selection: select::glance()?, leftovers: run::leftovers()?, unseen: sight.unseen })
 }
 
 /// How an algorithm is attached, by its pins alone: who uses it is not looked for, which takes a look into every process.

@@ -103,6 +103,9 @@ fn everything() -> Vec<String> {
 
 /// What `onramp detach --all` does, without the binary.
 fn detach_all() {
+    if let Err(error) = onramp_loader::select::clear() {
+        eprintln!("{error}");
+    }
     for algorithm in onramp_loader::pinned() {
         if let Err(error) = onramp_loader::detach(algorithm, false) {
             eprintln!("{error}");

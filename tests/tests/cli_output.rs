@@ -5,13 +5,14 @@ use std::process::Stdio;
 
 use onramp_tests::cli::{self, Ran, json, onramp};
 
-const VERBS: [&str; 14] = [
+const VERBS: [&str; 15] = [
     "list",
     "attach",
     "detach",
     "status",
     "tune",
     "run",
+    "select",
     "flows",
     "watch",
     "top",

@@ -2,6 +2,7 @@
 
 use clap::Args;
 use onramp_loader::algorithm::Algorithm;
+use onramp_loader::select;
 use onramp_loader::telemetry::Level;
 use onramp_loader::{
     Action, AttachedState, Base, DEFAULT_SYSCTL, Detachable, Detached, Error, Host, Leftover, Users,
@@ -25,7 +26,7 @@ use crate::units::{count, now_us};
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   onramp detach search
-  onramp detach --all        # also what interrupted commands left behind
+  onramp detach --all        # also rules of onramp select, and what interrupted commands left behind
   onramp detach search --dry-run
 
 Undo: printed; the same attach with the same parameters")]
@@ -33,7 +34,7 @@ pub(crate) struct Detach {
     /// Algorithm
     #[arg(value_name = "ALG", value_parser = AlgorithmName, required_unless_present = "all", conflicts_with = "all")]
     algorithm: Option<String>,
-    /// Detach all, clear half attached ones and remove the cgroups of runs that have died
+    /// Detach all, clear half attached ones, remove the rules of `onramp select` and the cgroups of runs that have died
     #[arg(long)]
     all: bool,
     /// Leave open sockets on the detached code until they close
@@ -44,9 +45,11 @@ pub(crate) struct Detach {
     dry_run: bool,
 }
 
-#[derive(Serialize)]
+#[derive(Default, Serialize)]
 struct Report {
     detached: Vec<Row>,
+    /// Rules of `onramp select` that went with --all.
+    selection_removed: Option<usize>,
     cgroups_removed: Vec<String>,
     failed: Vec<Failed>,
     /// Where it could not be looked.
@@ -61,6 +64,8 @@ struct Row {
     stragglers: Vec<Straggler>,
     sockets_left: bool,
     still_loaded: usize,
+    /// Rules of `onramp select` that use it: their connections get the default.
+    selection_rules: usize,
     unseen: Vec<String>,
     undo: Option<String>,
 }
@@ -96,7 +101,7 @@ impl Detach {
             return plan::print(&planned(algorithm, self.leave_sockets)?, output);
         }
         let detached = vec![self.detach(algorithm)?];
-        let report = Report { detached, cgroups_removed: Vec::new(), failed: Vec::new(), unseen: Vec::new() };
+        let report = Report { detached, ..Report::default() };
         finish(&report, output)
     }
 
@@ -105,8 +110,12 @@ impl Detach {
         if self.dry_run {
             return plan::print(&plan_all(&algorithms, self.leave_sockets)?, output);
         }
-        let mut report =
-            Report { detached: Vec::new(), cgroups_removed: Vec::new(), failed: Vec::new(), unseen };
+        let mut report = Report { unseen, ..Report::default() };
+        // First: else its connections would be told to use what is going.
+        match select::clear() {
+            Ok(rules) => report.selection_removed = rules.map(|rules| rules.len()),
+            Err(error) => report.failed.push(Failed::new("selection", error)),
+        }
         for algorithm in algorithms {
             match self.detach(algorithm) {
                 Ok(row) => report.detached.push(row),
@@ -136,6 +145,7 @@ impl Detach {
             stragglers: stragglers.into_iter().map(Straggler::new).collect(),
             sockets_left: self.leave_sockets,
             still_loaded,
+            selection_rules: select::rules_of(algorithm),
             unseen,
             undo,
         })
@@ -163,7 +173,11 @@ fn plan_all(algorithms: &[Algorithm], leave_sockets: bool) -> anyhow::Result<Vec
     for algorithm in algorithms {
         actions.extend(planned(*algorithm, leave_sockets)?);
     }
-    let Host { leftovers, .. } = onramp_loader::status()?;
+    let Host { selection, leftovers, .. } = onramp_loader::status()?;
+    actions.extend(selection.map(|_| Action {
+        what: "remove all rules of onramp select and their program".into(),
+        undo: "onramp select load FILE, with FILE from `onramp select list`".into(),
+    }));
     actions.extend(leftovers.iter().map(|leftover| Action {
         what: format!("remove cgroup {} of a run that has died", path(leftover)),
         undo: String::new(),
@@ -251,12 +265,21 @@ fn text(report: &Report) -> String {
         if row.stragglers.is_empty() && row.still_loaded > 0 {
             text += "  its code is still loaded: the kernel has not freed it yet, or sockets have it that are neither connected nor listening, which no list shows; `onramp status` says it until it is gone\n";
         }
+        if row.selection_rules > 0 {
+            text += &format!(
+                "  rules of onramp select use it ({}): their connections get the default until it is attached again\n",
+                row.selection_rules
+            );
+        }
         text += &unseen_text(&row.unseen);
         if let Some(undo) = &row.undo {
             text += &format!("  undo: {undo}\n");
         }
     }
     text += &unseen_text(&report.unseen);
+    if let Some(rules) = report.selection_removed {
+        text += &format!("removed the selection of {}\n", count(rules, "rule"));
+    }
     for path in &report.cgroups_removed {
         text += &format!("removed cgroup {path} of a run that had died\n");
     }

@@ -18,6 +18,7 @@ mod profile;
 mod record;
 mod replay;
 mod run;
+mod select;
 mod serve;
 mod shadow;
 mod sim;
@@ -41,6 +42,7 @@ pub(crate) enum Verb {
     Status(status::Status),
     Tune(tune::Tune),
     Run(run::Run),
+    Select(select::Select),
     Flows(flows::Flows),
     Watch(watch::Watch),
     Top(top::Top),
@@ -73,6 +75,7 @@ impl Verb {
             Self::Status(verb) => verb.run(output),
             Self::Tune(verb) => verb.run(output),
             Self::Run(verb) => verb.run(output),
+            Self::Select(verb) => verb.run(output),
             Self::Flows(verb) => verb.run(output),
             Self::Watch(verb) => verb.run(output),
             Self::Top(verb) => verb.run(output),

@@ -15,8 +15,8 @@ use crate::settings::Settings;
 
 /// Run a command whose TCP sockets use an algorithm; nothing remains afterwards
 ///
-/// The command runs in a cgroup of its own (cgroup v2), whose sockets get the algorithm when they connect or accept;
-/// an application's own choice of a congestion control still wins. The algorithm is attached for the run, or used as
+/// The command runs in a cgroup of its own (cgroup v2), whose connections get the algorithm when they are established;
+/// an application's own choice of a congestion control, before or after, still wins. The algorithm is attached for the run, or used as
 /// it is where it is attached already. SIGINT, SIGTERM, SIGHUP and SIGQUIT are handed on to the command.
 ///
 /// The exit code is the command's, 128 plus the signal if one ended it, 127 or 126 if it cannot be started.

@@ -3,6 +3,7 @@
 use clap::Args;
 use onramp_loader::abi::Counters;
 use onramp_loader::algorithm::Algorithm;
+use onramp_loader::select::Glance;
 use onramp_loader::telemetry::{Consumer, Level};
 use onramp_loader::{AttachedState, Error, ExitReason, Host, Leftover, ParameterSet, State, Users};
 use serde::Serialize;
@@ -23,6 +24,7 @@ pub(crate) struct Status {}
 #[derive(Serialize)]
 struct Report {
     algorithms: Vec<Row>,
+    selection: Option<Selecting>,
     dead_runs: Vec<DeadRun>,
     consumers: Vec<Listener>,
     /// Why the consumers cannot be told.
@@ -129,6 +131,19 @@ impl Brief {
     }
 }
 
+/// The rules of `onramp select`.
+#[derive(Serialize)]
+struct Selecting {
+    active: bool,
+    rules: Option<usize>,
+    /// Why the rules cannot be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rules_unknown: Option<String>,
+    /// Controls that rules use and that are not registered.
+    controls_missing: Vec<String>,
+    rules_without_cgroup: usize,
+}
+
 #[derive(Serialize)]
 struct DeadRun {
     cgroup: String,
@@ -143,9 +158,10 @@ impl Status {
             Err(error @ Error::OtherTelemetry { .. }) => (Vec::new(), Some(error.to_string())),
             Err(error) => return Err(error.into()),
         };
-        let Host { algorithms, leftovers, unseen } = onramp_loader::status()?;
+        let Host { algorithms, selection, leftovers, unseen } = onramp_loader::status()?;
         let report = Report {
             algorithms: algorithms.into_iter().map(row).collect(),
+            selection: selection.map(selecting),
             dead_runs: leftovers.into_iter().map(dead_run).collect(),
             consumers: consumers.into_iter().map(listener).collect(),
             consumers_unknown,
@@ -243,6 +259,38 @@ fn set(set: ParameterSet) -> Set {
     }
 }
 
+fn selecting(glance: Glance) -> Selecting {
+    let Glance { active, rules, missing, without_cgroup } = glance;
+    Selecting {
+        active,
+        rules_unknown: rules.as_ref().err().cloned(),
+        rules: rules.ok(),
+        controls_missing: missing.into_iter().collect(),
+        rules_without_cgroup: without_cgroup,
+    }
+}
+
+fn selecting_text(selecting: &Selecting) -> String {
+    let mut text = match (&selecting.rules_unknown, selecting.rules) {
+        (Some(why), _) => format!("selection by rules, which cannot be read: {why}\n"),
+        (None, rules) => format!("selection by {}: onramp select list\n", count(rules.unwrap_or(0), "rule")),
+    };
+    if !selecting.active {
+        text += "  not in use: a command was cut off, or its pin `link` was removed; the next change of a rule mends it, `onramp select del --all` clears it\n";
+    } else if selecting.rules == Some(0) {
+        text += "  left by a command that was cut off: `onramp select del --all` clears it\n";
+    }
+    for control in &selecting.controls_missing {
+        text +=
+            &format!("  rules use {control}, which is not registered: their connections get the default\n");
+    }
+    if selecting.rules_without_cgroup > 0 {
+        let rules = count(selecting.rules_without_cgroup, "rule");
+        text += &format!("  the cgroup of {rules} is gone: no connection is asked about there\n");
+    }
+    text
+}
+
 fn dead_run(leftover: Leftover) -> DeadRun {
     DeadRun { cgroup: leftover.path.display().to_string(), pid: leftover.pid, processes: leftover.processes }
 }
@@ -280,6 +328,7 @@ fn text(report: &Report, output: &Output) -> String {
             text += &format!("  {} in network namespace {namespace}\n", count(*sockets, "socket"));
         }
     }
+    text += &report.selection.as_ref().map_or_else(String::new, selecting_text);
     for DeadRun { cgroup, pid, processes } in &report.dead_runs {
         let processes = if *processes == 1 { "1 process" } else { &format!("{processes} processes") };
         text += &format!(

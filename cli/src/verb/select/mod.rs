@@ -1,0 +1,318 @@
+//! `onramp select`.
+
+mod answer;
+mod words;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use clap::{Args, Subcommand};
+use onramp_loader::Action;
+use onramp_loader::select::{self, Rule, Selection, What, missing_controls};
+use serde::Serialize;
+
+use self::answer::Test;
+use self::words::{Controls, RuleWords, TargetWords};
+use super::plan;
+use crate::failure::Usage;
+use crate::output::Output;
+use crate::units::count;
+
+/// Choose who gets what: congestion controls and initial windows by the peer's prefix, by port or by cgroup
+///
+/// Rules hold for the whole host, in all its network namespaces, and for connections that are established from then on.
+/// The rule of the longest prefix decides, else that of the port, else that of the nearest cgroup; of two for the same,
+/// the one with --accept or --connect. What an application chooses by setsockopt(TCP_CONGESTION), before or after,
+/// wins; so does a route with `congctl lock`. A rule wins over a route's other `congctl` and over the default of the
+/// network namespace, which decide where no rule does.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  onramp select add --to 203.0.113.0/24 --use search --initial-window 20
+  onramp select add --port 22 --accept --use cubic
+  onramp select add --cgroup /system.slice/nginx.service --use ramp
+  onramp select test 203.0.113.9:443
+  onramp select list > rules; onramp select load rules
+
+Undo: printed; `onramp select del --all` removes all rules and the program")]
+pub(crate) struct Select {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    Add(Add),
+    Del(Del),
+    List(List),
+    Test(Test),
+    Load(Load),
+}
+
+/// Add a rule
+///
+/// The first one attaches a program to the root of cgroup v2 and pins it; connections that are established from then
+/// on are asked about.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  onramp select add --to 2001:db8::/32 --use search
+  onramp select add --to 203.0.113.0/24 --accept --use search --initial-window 20
+  onramp select add --port 22 --use cubic --dry-run
+
+Undo: printed; onramp select del with the same connections")]
+struct Add {
+    #[command(flatten)]
+    rule: RuleWords,
+    /// Say what would be done; change nothing
+    #[arg(long)]
+    dry_run: bool,
+}
+
+/// Remove a rule, or all
+///
+/// The last one takes the program with it. Connections keep what they have.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  onramp select del --to 203.0.113.0/24 --accept
+  onramp select del --all
+
+Undo: printed; onramp select add, or onramp select load with what `onramp select list` printed before")]
+struct Del {
+    #[command(flatten)]
+    target: TargetWords,
+    /// All rules and the program, also what an interrupted command left
+    #[arg(long, group = "what", conflicts_with_all = ["accept", "connect"])]
+    all: bool,
+    /// Say what would be done; change nothing
+    #[arg(long)]
+    dry_run: bool,
+}
+
+/// List the rules, as `load` takes them
+///
+/// Those of prefixes come first, then those of ports, then those of cgroups, as they decide. What is behind # says what is
+/// not as it was asked for: a control that is not registered, a cgroup that is gone.
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Examples:\n  onramp select list > rules\n  onramp select list --json | jq '.rules[].use'"
+)]
+struct List {}
+
+/// Replace all rules by those of a file, at once
+///
+/// A line has the options of `onramp select add`; what follows # is a comment. All of the file or nothing of it: a
+/// connection that is established meanwhile is decided by the former rules or by the new.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  onramp select load rules --keep former
+  onramp select load rules --dry-run
+
+Undo: printed; with --keep FILE, `onramp select load FILE`")]
+struct Load {
+    /// File of rules
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// Write the rules that are replaced to this file first, which must not be there
+    #[arg(long, value_name = "FILE")]
+    keep: Option<PathBuf>,
+    /// Say what would be done; change nothing
+    #[arg(long)]
+    dry_run: bool,
+}
+
+/// A rule as JSON.
+#[derive(Serialize)]
+struct Row {
+    to: Option<String>,
+    port: Option<u16>,
+    cgroup: Option<String>,
+    cgroup_id: Option<u64>,
+    side: &'static str,
+    #[serde(rename = "use")]
+    choice: String,
+    congestion_control: String,
+    initial_window_segments: Option<u32>,
+    /// Whether the kernel has the control; where not, the rule changes nothing.
+    registered: bool,
+}
+
+#[derive(Serialize)]
+struct Listing {
+    active: bool,
+    rules: Vec<Row>,
+}
+
+#[derive(Serialize)]
+struct Report {
+    rules_added: usize,
+    rules_removed: usize,
+    undo: Option<String>,
+}
+
+impl Select {
+    pub fn run(self, output: &Output) -> anyhow::Result<u8> {
+        match self.verb {
+            Verb::Add(verb) => verb.run(output),
+            Verb::Del(verb) => verb.run(output),
+            Verb::List(verb) => verb.run(output),
+            Verb::Test(verb) => verb.run(output),
+            Verb::Load(verb) => verb.run(output),
+        }
+    }
+}
+
+impl Add {
+    fn run(self, output: &Output) -> anyhow::Result<u8> {
+        let rule = self.rule.rule(&mut Controls::default())?;
+        let undo = format!("onramp select del {}", rule.target);
+        if self.dry_run {
+            select::check_add(&rule)?;
+            return plan::print(&[Action { what: format!("add {rule}"), undo }], output);
+        }
+        select::add(&rule)?;
+        report(
+            output,
+            &format!("added {rule}"),
+            Report { rules_added: 1, rules_removed: 0, undo: Some(undo) },
+        )
+    }
+}
+
+impl Del {
+    fn run(self, output: &Output) -> anyhow::Result<u8> {
+        if self.all {
+            return self.all(output);
+        }
+        let target = self.target.target()?;
+        if self.dry_run {
+            let rules = select::selection()?.unwrap_or_default().rules;
+            let rule = rules.iter().find(|rule| rule.target == target);
+            let rule = rule.ok_or_else(|| onramp_loader::Error::NoRule { target: target.to_string() })?;
+            let undo = format!("onramp select add {rule}");
+            return plan::print(&[Action { what: format!("remove {rule}"), undo }], output);
+        }
+        let rule = select::remove(&target)?;
+        let undo = Some(format!("onramp select add {rule}"));
+        report(output, &format!("removed {rule}"), Report { rules_added: 0, rules_removed: 1, undo })
+    }
+
+    fn all(&self, output: &Output) -> anyhow::Result<u8> {
+        if self.dry_run {
+            let actions = select::selection()?.map(|Selection { rules, .. }| Action {
+                what: format!("remove {} and the program", count(rules.len(), "rule")),
+                undo: String::new(),
+            });
+            return plan::print(&Vec::from_iter(actions), output);
+        }
+        let rules = select::clear()?;
+        let said = rules.as_ref().map_or_else(
+            || "there are no rules".to_owned(),
+            |rules| format!("removed {} and the program", count(rules.len(), "rule")),
+        );
+        let undo = match rules.as_deref() {
+            Some([rule]) => Some(format!("onramp select add {rule}")),
+            _ => None,
+        };
+        report(
+            output,
+            &said,
+            Report { rules_added: 0, rules_removed: rules.map_or(0, |rules| rules.len()), undo },
+        )
+    }
+}
+
+impl List {
+    fn run(self, output: &Output) -> anyhow::Result<u8> {
+        let selection = select::selection()?.unwrap_or_default();
+        let missing = missing_controls(&selection.rules)?;
+        let rows = selection.rules.iter().map(|rule| row(rule, !missing.contains(&rule.choice.control)));
+        let listing = Listing { active: selection.active, rules: rows.collect() };
+        output.data(&listing, || {
+            let mut text = String::new();
+            if !selection.active && !selection.rules.is_empty() {
+                text += "# not in use: a command was cut off, or the pin `link` was removed; the next change of a rule mends it\n";
+            }
+            for rule in &selection.rules {
+                text += &line(rule, missing.contains(&rule.choice.control));
+            }
+            if selection.rules.is_empty() { "# no rules\n".into() } else { text }
+        })?;
+        Ok(0)
+    }
+}
+
+impl Load {
+    fn run(self, output: &Output) -> anyhow::Result<u8> {
+        let path = self.file.display().to_string();
+        let text = fs::read_to_string(&self.file).with_context(|| format!("cannot read {path}"))?;
+        let rules = words::rules(&text, &path)?;
+        if rules.len() > select::RULES_MAX {
+            return Err(onramp_loader::Error::TooManyRules { most: select::RULES_MAX }.into());
+        }
+        let undo = |former: usize| match (&self.keep, former) {
+            (_, 0) => Some("onramp select del --all".to_owned()),
+            (Some(kept), _) => Some(format!("onramp select load {}", kept.display())),
+            (None, _) => None,
+        };
+        let said = |former: usize| format!("{} by {}", count(former, "rule"), count(rules.len(), "rule"));
+        if self.dry_run {
+            let former = select::selection()?.map_or(0, |selection| selection.rules.len());
+            let what = format!("replace {}", said(former));
+            return plan::print(&[Action { what, undo: undo(former).unwrap_or_default() }], output);
+        }
+        if let Some(kept) = &self.keep {
+            keep(kept, &select::selection()?.unwrap_or_default().rules)?;
+        }
+        let former = select::replace(&rules)?;
+        let text = format!("replaced {}", said(former));
+        report(output, &text, Report { rules_added: rules.len(), rules_removed: former, undo: undo(former) })
+    }
+}
+
+/// Writes rules to a new file.
+fn keep(path: &Path, rules: &[Rule]) -> anyhow::Result<()> {
+    let text: String = rules.iter().map(|rule| line(rule, false)).collect();
+    let mut file = fs::File::create_new(path)
+        .map_err(|error| Usage::error(format!("cannot make {} for --keep: {error}", path.display())))?;
+    std::io::Write::write_all(&mut file, text.as_bytes())
+        .with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// A rule as a line of a file; what has no effect is said in a comment.
+fn line(rule: &Rule, missing: bool) -> String {
+    if rule.is_orphan() {
+        return format!("# {rule}\n");
+    }
+    let control = &rule.choice.control;
+    let note =
+        if missing { format!("  # {control} is not registered: as without a rule") } else { String::new() };
+    format!("{rule}{note}\n")
+}
+
+fn row(rule: &Rule, registered: bool) -> Row {
+    let mut row = Row {
+        to: None,
+        port: None,
+        cgroup: None,
+        cgroup_id: None,
+        side: rule.target.side.name(),
+        choice: rule.choice.name().to_owned(),
+        congestion_control: rule.choice.control.clone(),
+        initial_window_segments: rule.choice.initial_window,
+        registered,
+    };
+    match &rule.target.what {
+        What::To(prefix) => row.to = Some(prefix.to_string()),
+        What::Port(port) => row.port = Some(*port),
+        What::Cgroup(cgroup) => (row.cgroup, row.cgroup_id) = (cgroup.path.clone(), Some(cgroup.id)),
+    }
+    row
+}
+
+fn report(output: &Output, said: &str, report: Report) -> anyhow::Result<u8> {
+    output.report(&report, || {
+        let undo = report.undo.as_ref().map_or_else(String::new, |undo| format!("  undo: {undo}\n"));
+        format!("{said}\n{undo}")
+    })?;
+    Ok(0)
+}

@@ -1,0 +1,241 @@
+//! Rules as they are written, on the command line and in files alike.
+
+use std::collections::BTreeMap;
+
+use anyhow::Context;
+use clap::Args;
+use onramp_loader::select::{Cgroup, Choice, Rule, Side, Target, What};
+use onramp_net::Prefix;
+
+use crate::failure::Usage;
+use crate::settings::AlgorithmName;
+
+/// The largest initial window, segments: three hundred segments are 430 kB at once, beyond any receiver's first window.
+const WINDOW_MAX: u32 = 300;
+
+/// The connections that a rule is for.
+#[derive(Args, Clone, Debug, Default)]
+pub(super) struct TargetWords {
+    /// Connections whose peer has an address in this prefix; an address alone is a prefix of all its bits
+    #[arg(long, value_name = "PREFIX", group = "what")]
+    pub to: Option<String>,
+    /// Connections whose socket was made in this cgroup, or in one below it: /system.slice, or its directory
+    #[arg(long, value_name = "PATH", group = "what")]
+    pub cgroup: Option<String>,
+    /// Connections to this port of the side that listens: this host's where it accepts, the peer's where it connects
+    #[arg(long, value_name = "N", group = "what")]
+    pub port: Option<String>,
+    /// Only connections that this host accepts
+    #[arg(long, conflicts_with = "connect")]
+    pub accept: bool,
+    /// Only connections that this host makes
+    #[arg(long)]
+    pub connect: bool,
+}
+
+/// A rule.
+#[derive(Args, Clone, Debug, Default)]
+pub(super) struct RuleWords {
+    #[command(flatten)]
+    target: TargetWords,
+    /// What they get: an algorithm that is attached, or a control of the kernel such as cubic, reno or bbr
+    #[arg(long = "use", value_name = "ALG", value_parser = AlgorithmName, required = true)]
+    choice: Option<String>,
+    /// Initial window, 1 to 300 segments [default: the kernel's, 10 by RFC 6928]
+    #[arg(long, value_name = "SEGMENTS")]
+    initial_window: Option<String>,
+}
+
+/// The kernel's names of what rules use; each is looked up once.
+#[derive(Default)]
+pub(super) struct Controls(BTreeMap<String, String>);
+
+impl Controls {
+    fn of(&mut self, name: &str) -> Result<String, onramp_loader::Error> {
+        if let Some(control) = self.0.get(name) {
+            return Ok(control.clone());
+        }
+        let control = onramp_loader::select::control(name)?;
+        self.0.insert(name.into(), control.clone());
+        Ok(control)
+    }
+}
+
+impl TargetWords {
+    /// # Errors
+    /// What is wrong with a value, or if there is not exactly one of a prefix, a cgroup and a port.
+    pub fn target(&self) -> anyhow::Result<Target> {
+        let what = match (&self.to, &self.cgroup, &self.port) {
+            (Some(prefix), None, None) => What::To(exact(prefix)?),
+            (None, Some(path), None) => What::Cgroup(Cgroup::find(path)?),
+            (None, None, Some(port)) => What::Port(self::port(port)?),
+            _ => return Err(Usage::error("a rule has one of --to PREFIX, --cgroup PATH and --port N")),
+        };
+        let side = match (self.accept, self.connect) {
+            (false, false) => Side::Both,
+            (true, false) => Side::Accept,
+            (false, true) => Side::Connect,
+            (true, true) => {
+                return Err(Usage::error(
+                    "--accept and --connect are two rules: leave both out for one of both",
+                ));
+            }
+        };
+        Ok(Target { what, side })
+    }
+}
+
+impl RuleWords {
+    /// # Errors
+    /// What is wrong with a value, and what [`onramp_loader::select::control`] fails with.
+    pub fn rule(&self, controls: &mut Controls) -> anyhow::Result<Rule> {
+        let target = self.target.target()?;
+        let name = self.choice.as_deref().ok_or_else(|| Usage::error("a rule has --use ALG"))?;
+        let initial_window = self.initial_window.as_deref().map(window).transpose()?;
+        Ok(Rule { target, choice: Choice { control: controls.of(name)?, initial_window } })
+    }
+
+    /// A line of a file: the options of `onramp select add`. `None`: nothing but a comment.
+    fn of_line(line: &str) -> anyhow::Result<Option<Self>> {
+        let text = line.split('#').next().unwrap_or_default();
+        let mut words = text.split_whitespace().peekable();
+        if words.peek().is_none() {
+            return Ok(None);
+        }
+        let mut rule = Self::default();
+        while let Some(word) = words.next() {
+            let place = match word {
+                "--to" => &mut rule.target.to,
+                "--cgroup" => &mut rule.target.cgroup,
+                "--port" => &mut rule.target.port,
+                "--use" => &mut rule.choice,
+                "--initial-window" => &mut rule.initial_window,
+                "--accept" => {
+                    rule.target.accept = true;
+                    continue;
+                }
+                "--connect" => {
+                    rule.target.connect = true;
+                    continue;
+                }
+                _ => {
+                    return Err(Usage::error(format!(
+                        "{word:?} is not understood: a line has the options of `onramp select add`"
+                    )));
+                }
+            };
+            let value = words.next().ok_or_else(|| Usage::error(format!("{word} needs a value")))?;
+            if place.replace(value.to_owned()).is_some() {
+                return Err(Usage::error(format!("{word} is there twice")));
+            }
+        }
+        Ok(Some(rule))
+    }
+}
+
+/// The rules of a file, of which no two may be for the same connections.
+///
+/// # Errors
+/// The first line that is wrong, with its number.
+pub(super) fn rules(text: &str, file: &str) -> anyhow::Result<Vec<Rule>> {
+    let mut controls = Controls::default();
+    let mut lines: BTreeMap<Target, usize> = BTreeMap::new();
+    let mut rules = Vec::new();
+    for (number, line) in (1..).zip(text.lines()) {
+        let parsed = RuleWords::of_line(line).and_then(|words| match words {
+            Some(words) => words.rule(&mut controls).map(Some),
+            None => Ok(None),
+        });
+        let Some(rule) = parsed.with_context(|| format!("{file} line {number}"))? else { continue };
+        if let Some(first) = lines.insert(rule.target.clone(), number) {
+            let target = &rule.target;
+            return Err(Usage::error(format!(
+                "{file} line {number}: {target} has a rule in line {first} already"
+            )));
+        }
+        rules.push(rule);
+    }
+    if rules.is_empty() {
+        return Err(Usage::error(format!("{file} has no rules: `onramp select del --all` removes all")));
+    }
+    Ok(rules)
+}
+
+fn exact(text: &str) -> anyhow::Result<Prefix> {
+    let prefix: Prefix = text.parse().map_err(|why: String| Usage::error(why))?;
+    if prefix != prefix.network() {
+        return Err(Usage::error(format!(
+            "{text:?} has bits set behind its length: write {}, or {} for this address alone",
+            prefix.network(),
+            prefix.address()
+        )));
+    }
+    Ok(prefix)
+}
+
+fn port(text: &str) -> anyhow::Result<u16> {
+    let port = text.parse().ok().filter(|port| *port != 0);
+    port.ok_or_else(|| Usage::error(format!("{text:?} is not a port: write a number from 1 to 65535")))
+}
+
+fn window(text: &str) -> anyhow::Result<u32> {
+    let window = text.parse().ok().filter(|window| (1..=WINDOW_MAX).contains(window));
+    window.ok_or_else(|| {
+        Usage::error(format!(
+            "{text:?} is not an initial window: write a number of segments, 1 to {WINDOW_MAX}"
+        ))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::failure::sentence;
+
+    #[test]
+    fn a_line_is_what_add_is_given() {
+        let text = "# rules of the edge\n\n--to 192.0.2.0/24 --use reno\n  --to 2001:db8::/32 --accept --use reno --initial-window 20 # here\n--port 443 --connect --use reno\n--to ::ffff:10.0.0.0/104 --use reno\n--to 198.51.100.7 --use reno";
+        let read = rules(text, "f").unwrap();
+        let written: Vec<_> = read.iter().map(ToString::to_string).collect();
+        assert_eq!(
+            written,
+            [
+                "--to 192.0.2.0/24 --use reno",
+                "--to 2001:db8::/32 --accept --use reno --initial-window 20",
+                "--port 443 --connect --use reno",
+                "--to 10.0.0.0/8 --use reno",
+                "--to 198.51.100.7/32 --use reno"
+            ]
+        );
+        assert_eq!(rules(&written.join("\n"), "f").unwrap(), read);
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_with_its_line() {
+        for (line, said) in [
+            (
+                "--to 10.0.0.1/8 --use reno",
+                "f line 2: \"10.0.0.1/8\" has bits set behind its length: write 10.0.0.0/8, or 10.0.0.1 for",
+            ),
+            ("--to 10.0.0.0/33 --use reno", "not one of 0 to 32"),
+            ("--to example.org --use reno", "not an address or prefix"),
+            ("--port 0 --use reno", "write a number from 1 to 65535"),
+            ("--port 65536 --use reno", "write a number from 1 to 65535"),
+            ("--port 80 --use nonsense", "there is no congestion control \"nonsense\""),
+            ("--port 80", "a rule has --use ALG"),
+            ("--use reno", "one of --to PREFIX, --cgroup PATH and --port N"),
+            ("--to 10.0.0.0/8 --port 80 --use reno", "one of --to PREFIX, --cgroup PATH and --port N"),
+            ("--port 80 --accept --connect --use reno", "are two rules"),
+            ("--port 80 --use", "--use needs a value"),
+            ("--port 80 --port 81 --use reno", "--port is there twice"),
+            ("10.0.0.0/8 reno", "\"10.0.0.0/8\" is not understood"),
+            ("--port 80 --use reno --initial-window 0", "1 to 300"),
+            ("--port 80 --use reno --initial-window 301", "1 to 300"),
+            ("--port 443 --use reno", "f line 2: --port 443 has a rule in line 1 already"),
+        ] {
+            let error = sentence(&rules(&format!("--port 443 --use reno\n{line}\n"), "f").unwrap_err());
+            assert!(error.contains(said) && error.contains("f line 2"), "{line}: {error}");
+        }
+        assert!(sentence(&rules("# none\n", "f").unwrap_err()).contains("f has no rules"));
+    }
+}

@@ -1,0 +1,121 @@
+//! Cgroups of the second version, by their number in the kernel and by their path.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Component, Path};
+
+use super::rule::{Rule, What};
+use crate::error::Error;
+use crate::run::hierarchy;
+
+/// A cgroup. The number is the kernel's, and never another's later.
+#[derive(Clone, Debug)]
+pub struct Cgroup {
+    /// Its number, which is its directory's inode.
+    pub id: u64,
+    /// Its path from the root of the hierarchy, such as `/system.slice`; `None`: it is gone, and the rule with it.
+    pub path: Option<String>,
+}
+
+/// The number alone says which it is.
+impl PartialEq for Cgroup {
+    fn eq(&self, other: &Self) -> bool {
+        self.id == other.id
+    }
+}
+
+impl Eq for Cgroup {}
+
+impl Ord for Cgroup {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.id.cmp(&other.id)
+    }
+}
+
+impl PartialOrd for Cgroup {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl fmt::Display for Cgroup {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.path {
+            Some(path) => formatter.write_str(path),
+            None => write!(formatter, "(gone, number {})", self.id),
+        }
+    }
+}
+
+impl Cgroup {
+    /// The cgroup of a path from the root of the hierarchy (`/system.slice`), or of its directory
+    /// (`/sys/fs/cgroup/system.slice`).
+    ///
+    /// # Errors
+    /// [`Error::Cgroup`], [`Error::NoCgroup`].
+    pub fn find(path: &str) -> Result<Self, Error> {
+        let root = hierarchy()?;
+        let refuse = |why: String| Error::Cgroup { path: path.into(), root: root.clone(), why };
+        if path.chars().any(|sign| sign.is_whitespace() || sign.is_control() || sign == '#') {
+            return Err(refuse("no rule can be written with white space or # in it".into()));
+        }
+        let below = Path::new(path);
+        let below = below.strip_prefix(&root).unwrap_or(below);
+        if below.components().any(|part| part == Component::ParentDir) {
+            return Err(refuse("write it without ..".into()));
+        }
+        let below = below.strip_prefix("/").unwrap_or(below);
+        let directory = fs::symlink_metadata(root.join(below)).map_err(|error| refuse(error.to_string()))?;
+        if !directory.is_dir() {
+            return Err(refuse("it is no directory".into()));
+        }
+        Ok(Self { id: directory.ino(), path: Some(format!("/{}", below.display())) })
+    }
+
+    /// The numbers of this cgroup and of those above it, the nearest first.
+    ///
+    /// # Errors
+    /// [`Error::Cgroup`] if it is gone, [`Error::NoCgroup`].
+    pub fn ancestry(&self) -> Result<Vec<u64>, Error> {
+        let path = self.to_string();
+        Path::new(&path)
+            .ancestors()
+            .map(|above| Self::find(&above.display().to_string()).map(|cgroup| cgroup.id))
+            .collect()
+    }
+}
+
+/// Finds the paths of the cgroups that rules name.
+pub(super) fn name_all(rules: &mut [Rule]) -> Result<(), Error> {
+    let cgroups = rules.iter_mut().filter_map(|rule| match &mut rule.target.what {
+        What::Cgroup(cgroup) => Some(cgroup),
+        _ => None,
+    });
+    let mut cgroups = cgroups.peekable();
+    if cgroups.peek().is_some() {
+        let paths = paths(&hierarchy()?);
+        cgroups.for_each(|cgroup| cgroup.path = paths.get(&cgroup.id).cloned());
+    }
+    Ok(())
+}
+
+/// All cgroups below a root, by their numbers.
+fn paths(root: &Path) -> BTreeMap<u64, String> {
+    let mut found = BTreeMap::new();
+    let mut directories = vec![root.to_owned()];
+    while let Some(directory) = directories.pop() {
+        let below = directory.strip_prefix(root).unwrap_or(&directory);
+        if let Ok(metadata) = fs::metadata(&directory) {
+            found.insert(metadata.ino(), format!("/{}", below.display()));
+        }
+        let entries = fs::read_dir(&directory).into_iter().flatten().flatten();
+        directories.extend(
+            entries
+                .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
+                .map(|entry| entry.path()),
+        );
+    }
+    found
+}

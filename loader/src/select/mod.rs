@@ -1,0 +1,243 @@
+//! Choosing who gets what: rules that give connections a congestion control by their peer's prefix, port or cgroup.
+//!
+//! Rules lie in one pinned table, which a program at the root of cgroup v2 asks; both are there as long as there is a rule.
+//! What is in the kernel is the only record of them.
+
+mod cgroup;
+mod decide;
+pub(crate) mod program;
+pub(crate) mod rule;
+pub(crate) mod table;
+
+pub use cgroup::Cgroup;
+pub use decide::{Connection, decide};
+pub use rule::{Choice, RULES_MAX, Rule, Side, Target, What};
+
+use std::collections::BTreeSet;
+
+use onramp_algorithm::Algorithm;
+
+use crate::error::Error;
+use crate::kernel::{self, Capability};
+use crate::pins::Lock;
+use crate::tune;
+use program::Selector;
+use table::Table;
+
+/// The selection of this host.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Selection {
+    /// Its rules: those of prefixes, then those of ports, then those of cgroups.
+    pub rules: Vec<Rule>,
+    /// Whether connections are given what the rules say. Not so where its link is missing.
+    pub active: bool,
+}
+
+/// The rules of this host; `None`: there is no selection.
+///
+/// # Errors
+/// [`Error::Privilege`], [`Error::SelectionBroken`], or maps that cannot be read.
+pub fn selection() -> Result<Option<Selection>, Error> {
+    require()?;
+    if !kernel::has_bpffs() {
+        return Ok(None);
+    }
+    let _lock = Lock::take()?;
+    selection_locked()
+}
+
+/// The selection as `status` tells it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Glance {
+    /// Whether connections are asked about.
+    pub active: bool,
+    /// How many rules there are, or why they cannot be read.
+    pub rules: Result<usize, String>,
+    /// Controls that rules use and that are not registered.
+    pub missing: BTreeSet<String>,
+    /// Rules whose cgroup is gone.
+    pub without_cgroup: usize,
+}
+
+/// A look at the selection, for a caller that holds the lock; `None`: there is none.
+pub(crate) fn glance() -> Result<Option<Glance>, Error> {
+    let selector = Selector::here();
+    if !selector.exists() {
+        return Ok(None);
+    }
+    let read = require().and_then(|()| selection_locked());
+    let rules = read.as_ref().map(|selection| selection.as_ref().map_or(0, |one| one.rules.len()));
+    let rules = rules.map_err(ToString::to_string);
+    let selected = read.ok().flatten().map_or_else(Vec::new, |selection| selection.rules);
+    Ok(Some(Glance {
+        active: selector.is_linked(),
+        rules,
+        missing: missing_controls(&selected)?,
+        without_cgroup: selected.iter().filter(|rule| rule.is_orphan()).count(),
+    }))
+}
+
+/// [`selection`] for a caller that holds the lock.
+pub(crate) fn selection_locked() -> Result<Option<Selection>, Error> {
+    let selector = Selector::here();
+    if !selector.exists() {
+        return Ok(None);
+    }
+    let mut rules = selector.table()?.map_or_else(|| Ok(Vec::new()), |table| table.rules())?;
+    cgroup::name_all(&mut rules)?;
+    rules.sort();
+    Ok(Some(Selection { rules, active: selector.is_linked() }))
+}
+
+/// The names of congestion controls that rules may use: `name` may be an algorithm, then it must be attached, or a control
+/// of the kernel. Returns the kernel's name of it.
+///
+/// # Errors
+/// [`Error::UnknownControl`], [`Error::NotAttached`], [`Error::AttachedForRun`].
+pub fn control(name: &str) -> Result<String, Error> {
+    let Ok(algorithm) = crate::find(name) else {
+        let registered = kernel::registered()?;
+        if registered.iter().any(|control| control == name) {
+            return Ok(name.into());
+        }
+        let registered = registered.join(", ");
+        return Err(Error::UnknownControl { name: name.into(), known: crate::known(), registered });
+    };
+    let attachment = tune::attached(algorithm)?.attachment()?;
+    match attachment.owner_pid {
+        0 => Ok(algorithm.congestion_control()),
+        pid => Err(Error::AttachedForRun { algorithm: algorithm.name(), pid }),
+    }
+}
+
+/// Whether [`add`] would work; changes nothing.
+///
+/// # Errors
+/// What [`add`] fails with.
+pub fn check_add(rule: &Rule) -> Result<(), Error> {
+    let existing = selection()?.map_or_else(Vec::new, |selection| selection.rules);
+    if existing.iter().any(|one| one.target == rule.target) {
+        return Err(Error::RuleExists { target: rule.target.to_string() });
+    }
+    Ok(())
+}
+
+/// Adds a rule; the first one attaches the program.
+///
+/// # Errors
+/// [`Error::RuleExists`], [`Error::TooManyRules`], [`Error::SelectionBroken`], [`Error::Privilege`], or what the kernel
+/// refuses; nothing is changed then.
+pub fn add(rule: &Rule) -> Result<(), Error> {
+    require()?;
+    kernel::ensure_bpffs()?;
+    let _lock = Lock::take()?;
+    let selector = Selector::here();
+    let existing = selector.table()?;
+    if let Some(table) = &existing
+        && table.get(&rule.target)?.is_some()
+    {
+        // What was cut off may be mended by asking again.
+        selector.ensure()?;
+        return Err(Error::RuleExists { target: rule.target.to_string() });
+    }
+    let made = selector.ensure()?;
+    let added = match existing {
+        Some(mut table) => table.insert(rule),
+        None => Table::of(std::slice::from_ref(rule)).and_then(|table| selector.put(&table)),
+    };
+    if added.is_err() && made {
+        selector.remove()?;
+    }
+    added
+}
+
+/// Removes the rule of a target and returns it; the last one takes the program with it.
+///
+/// # Errors
+/// [`Error::NoRule`], [`Error::SelectionBroken`], [`Error::Privilege`].
+pub fn remove(target: &Target) -> Result<Rule, Error> {
+    require()?;
+    let missing = || Error::NoRule { target: target.to_string() };
+    if !kernel::has_bpffs() {
+        return Err(missing());
+    }
+    let _lock = Lock::take()?;
+    let selector = Selector::here();
+    let mut table = selector.table()?.ok_or_else(missing)?;
+    let choice = table.get(target)?.ok_or_else(missing)?;
+    if table.has_one() {
+        selector.remove()?;
+    } else {
+        table.remove(target)?;
+    }
+    Ok(Rule { target: target.clone(), choice })
+}
+
+/// Replaces all rules by these, at once: a connection is decided by the former or by the new. Returns how many the former
+/// were.
+///
+/// # Errors
+/// [`Error::TooManyRules`], [`Error::SelectionBroken`], [`Error::Privilege`], or what the kernel refuses; nothing is
+/// changed then.
+pub fn replace(rules: &[Rule]) -> Result<usize, Error> {
+    require()?;
+    if rules.len() > RULES_MAX {
+        return Err(Error::TooManyRules { most: RULES_MAX });
+    }
+    kernel::ensure_bpffs()?;
+    let _lock = Lock::take()?;
+    let selector = Selector::here();
+    let former = selector.table()?.map_or(0, |table| table.count());
+    let table = Table::of(rules)?;
+    let made = selector.ensure()?;
+    let put = selector.put(&table);
+    if put.is_err() && made {
+        selector.remove()?;
+    }
+    put.map(|()| former)
+}
+
+/// Removes all rules and the program, whatever is left of them. Returns the rules; `None`: there was no selection.
+///
+/// # Errors
+/// [`Error::Privilege`], or pins that cannot be removed.
+pub fn clear() -> Result<Option<Vec<Rule>>, Error> {
+    require()?;
+    if !kernel::has_bpffs() {
+        return Ok(None);
+    }
+    let _lock = Lock::take()?;
+    let selector = Selector::here();
+    if !selector.exists() {
+        return Ok(None);
+    }
+    // What cannot be read any more is removed all the same.
+    let rules = selection_locked().ok().flatten().map_or_else(Vec::new, |selection| selection.rules);
+    selector.remove()?;
+    Ok(Some(rules))
+}
+
+/// Names of the controls that rules use and that are not registered: their connections get the default.
+///
+/// # Errors
+/// [`Error::Io`] if `/proc` does not say what is registered.
+pub fn missing_controls(rules: &[Rule]) -> Result<BTreeSet<String>, Error> {
+    let registered = kernel::registered()?;
+    let used = rules.iter().map(|rule| rule.choice.control.as_str());
+    Ok(used.filter(|used| !registered.iter().any(|name| name == used)).map(str::to_owned).collect())
+}
+
+/// How many rules use an algorithm; 0 where this process may not ask.
+pub fn rules_of(algorithm: Algorithm) -> usize {
+    let control = algorithm.congestion_control();
+    let rules = selection().ok().flatten().map_or_else(Vec::new, |selection| selection.rules);
+    rules.iter().filter(|rule| rule.choice.control == control).count()
+}
+
+/// The table is found by the number that the kernel gives it.
+fn require() -> Result<(), Error> {
+    if Capability::SysAdmin.held() {
+        return Ok(());
+    }
+    Err(Error::Privilege { verb: "select", capabilities: "CAP_SYS_ADMIN" })
+}

@@ -1,0 +1,139 @@
+//! The program that asks the table, and where it is pinned. This file alone knows that it is one of socket operations
+//! (`sockops`), which every kernel from 6.1 on attaches to a cgroup by a link.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd};
+use std::path::{Path, PathBuf};
+
+use libbpf_rs::{ErrorKind, Link, MapCore, Object};
+
+use super::table::{Place, Table};
+use crate::error::Error;
+use crate::kernel;
+use crate::open;
+use crate::pins::{self, ROOT};
+use crate::run::hierarchy;
+
+/// Directory of the pins, below that of all.
+pub(crate) const SELECT: &str = "select";
+/// What is pinned there: the place of the table, and the program's link to the cgroup.
+const TABLES: &str = "tables";
+const LINK: &str = "link";
+
+/// The program, loaded.
+pub(crate) struct Program(Object);
+
+impl Program {
+    /// With a place of its own, and no table.
+    pub fn load() -> Result<Self, Error> {
+        open::select(None).map(Self)
+    }
+
+    /// Attaches it: sockets of a cgroup and of those below are asked about for as long as the link lives.
+    pub fn attach(&self, cgroup: &Path) -> Result<Link, Error> {
+        let directory = File::open(cgroup).map_err(Error::io("open", cgroup))?;
+        let missing = || Error::io("find", "the selection program")(io::ErrorKind::NotFound.into());
+        let program = self.0.progs_mut().next().ok_or_else(missing)?;
+        program.attach_cgroup(directory.as_raw_fd()).map_err(|error| match error.kind() {
+            // Who may load the program may attach it; what is refused is to stand beside another.
+            ErrorKind::PermissionDenied => Error::CgroupTaken { path: cgroup.into() },
+            _ => open::failed("attach", "select")(error),
+        })
+    }
+
+    /// Where it looks for its table.
+    pub fn place(&self) -> Result<Place, Error> {
+        let missing = || Error::io("find", TABLES)(io::ErrorKind::NotFound.into());
+        let map = self.0.maps().find(|map| map.name() == TABLES).ok_or_else(missing)?;
+        Place::of(map.as_fd())
+    }
+}
+
+/// The program of this host's rules, by its pins.
+pub(crate) struct Selector {
+    directory: PathBuf,
+}
+
+impl Selector {
+    /// That of this host.
+    pub fn here() -> Self {
+        Self { directory: kernel::on_host(Path::new(ROOT)).join(SELECT) }
+    }
+
+    fn tables(&self) -> PathBuf {
+        self.directory.join(TABLES)
+    }
+
+    fn link(&self) -> PathBuf {
+        self.directory.join(LINK)
+    }
+
+    /// Whether there is any of it.
+    pub fn exists(&self) -> bool {
+        self.directory.exists()
+    }
+
+    /// Whether connections are asked about. A command that was cut off, or a pin that was removed by hand, leaves the
+    /// rules without.
+    pub fn is_linked(&self) -> bool {
+        self.link().exists()
+    }
+
+    /// The table that is in use; `None`: no rule has been made yet.
+    pub fn table(&self) -> Result<Option<Table>, Error> {
+        match (self.tables().exists(), self.is_linked()) {
+            (true, _) => self.place()?.table(),
+            (false, false) => Ok(None),
+            (false, true) => Err(Error::SelectionBroken { path: self.tables() }),
+        }
+    }
+
+    fn place(&self) -> Result<Place, Error> {
+        Place::open(pins::open(&self.tables())?)
+    }
+
+    /// Has connections find this table from now on.
+    pub fn put(&self, table: &Table) -> Result<(), Error> {
+        self.place()?.put(table)
+    }
+
+    /// Makes what is missing; whether all was. The table's place comes first: with the link alone nobody would find it.
+    pub fn ensure(&self) -> Result<bool, Error> {
+        let new = !self.exists();
+        let made = self.complete();
+        if made.is_err() && new {
+            self.remove()?;
+        }
+        made.map(|()| new)
+    }
+
+    fn complete(&self) -> Result<(), Error> {
+        if self.is_linked() {
+            return Ok(());
+        }
+        let cgroup = hierarchy()?;
+        let former = Some(self.tables()).filter(|tables| tables.exists());
+        let mut program = Program(open::select(former.as_deref())?);
+        if former.is_none() {
+            pins::make(&self.directory)?;
+            for mut map in program.0.maps_mut().filter(|map| map.name() == TABLES) {
+                map.pin(self.tables()).map_err(open::failed("pin", "select"))?;
+            }
+        }
+        program.attach(&cgroup)?.pin(self.link()).map_err(open::failed("pin", "select"))?;
+        tracing::debug!("attached to cgroup {}, pinned under {}", cgroup.display(), self.directory.display());
+        Ok(())
+    }
+
+    /// Removes all of it; the link first, for with it the program ends.
+    pub fn remove(&self) -> Result<(), Error> {
+        for path in [self.link(), self.tables()].iter().filter(|path| path.exists()) {
+            fs::remove_file(path).map_err(Error::io("remove", path))?;
+        }
+        fs::remove_dir(&self.directory).map_err(Error::io("remove", &self.directory))?;
+        // The root goes with what is last in it.
+        let _ = fs::remove_dir(kernel::on_host(Path::new(ROOT)));
+        Ok(())
+    }
+}

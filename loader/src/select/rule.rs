@@ -1,0 +1,241 @@
+//! Rules, and `bpf/select.h` in Rust.
+
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use aya::maps::lpm_trie::Key;
+use onramp_net::Prefix;
+
+use super::cgroup::Cgroup;
+use crate::abi::{padded, text};
+
+/// The most rules that there may be at once.
+pub const RULES_MAX: usize = 250_000;
+
+/// Bits of a key before its value.
+const HEAD_BITS: u32 = 32;
+
+/// `enum select_what`.
+const TO_IPV4: u8 = 1;
+const TO_IPV6: u8 = 2;
+const PORT: u8 = 3;
+const CGROUP: u8 = 4;
+
+/// What a rule looks at, in the order in which rules decide: the longest prefix first, then ports, then cgroups.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum What {
+    /// The peer's address.
+    To(Prefix),
+    /// The port of the side that listens: this host's where it accepts, the peer's where it connects.
+    Port(u16),
+    /// The cgroup of the socket, or one above it.
+    Cgroup(Cgroup),
+}
+
+/// The side of a connection that this host has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Side {
+    /// Of a rule: either.
+    Both = 0,
+    /// It listened.
+    Accept = 1,
+    /// It connected.
+    Connect = 2,
+}
+
+/// The connections that a rule is for. There is one rule for a target.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Target {
+    /// What it looks at.
+    pub what: What,
+    /// On which side.
+    pub side: Side,
+}
+
+/// What connections get.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Choice {
+    /// The kernel's name of a congestion control, at most 15 bytes.
+    pub control: String,
+    /// The initial window, segments (RFC 6928 has 10); `None`: the kernel's.
+    pub initial_window: Option<u32>,
+}
+
+/// One rule.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Rule {
+    /// For which connections.
+    pub target: Target,
+    /// What they get.
+    pub choice: Choice,
+}
+
+/// What follows `bits` in `struct select_key`.
+pub(crate) type KeyValue = [u8; 20];
+
+/// `struct select_rule`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Layout {
+    pub(crate) control: [u8; 16],
+    pub(crate) initial_window: u32,
+    pub(crate) bits: u32,
+}
+
+const _: () = assert!(size_of::<Layout>() == 24 && size_of::<Key<KeyValue>>() == 24);
+
+// SAFETY: repr(C), integers only, without padding.
+unsafe impl aya::Pod for Layout {}
+
+impl Side {
+    const ALL: [Self; 3] = [Self::Both, Self::Accept, Self::Connect];
+
+    /// Its name: `both`, `accept` or `connect`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Both => "both",
+            Self::Accept => "accept",
+            Self::Connect => "connect",
+        }
+    }
+
+    /// Its option on the command line; empty for both.
+    fn option(self) -> &'static str {
+        match self {
+            Self::Both => "",
+            Self::Accept => " --accept",
+            Self::Connect => " --connect",
+        }
+    }
+}
+
+impl Target {
+    pub(crate) fn key(&self) -> Key<KeyValue> {
+        let mut bytes = [0; 20];
+        let (what, value, bits): (u8, &[u8], u32) = match &self.what {
+            What::To(prefix) => match prefix.address() {
+                IpAddr::V4(address) => (TO_IPV4, &address.octets(), prefix.length()),
+                IpAddr::V6(address) => (TO_IPV6, &address.octets(), prefix.length()),
+            },
+            What::Port(port) => (PORT, &port.to_be_bytes(), 16),
+            What::Cgroup(cgroup) => (CGROUP, &cgroup.id.to_ne_bytes(), 64),
+        };
+        bytes[0] = what;
+        bytes[1] = self.side as u8;
+        bytes[4..][..value.len()].copy_from_slice(value);
+        Key::new(HEAD_BITS + bits, bytes)
+    }
+
+    /// `None`: no key of this build.
+    pub(crate) fn of(key: &Key<KeyValue>) -> Option<Self> {
+        let (bytes, bits) = (key.data(), key.prefix_len().checked_sub(HEAD_BITS)?);
+        let value: [u8; 16] = bytes[4..].try_into().ok()?;
+        let [a, b, c, d, e, f, g, h, ..] = value;
+        let what = match bytes[0] {
+            TO_IPV4 => What::To(Prefix::new(Ipv4Addr::new(a, b, c, d).into(), bits)?),
+            TO_IPV6 => What::To(Prefix::new(Ipv6Addr::from(value).into(), bits)?),
+            PORT => What::Port(u16::from_be_bytes([a, b])),
+            CGROUP => What::Cgroup(Cgroup { id: u64::from_ne_bytes([a, b, c, d, e, f, g, h]), path: None }),
+            _ => return None,
+        };
+        let side = Side::ALL.into_iter().find(|side| *side as u8 == bytes[1])?;
+        Some(Self { what, side })
+    }
+}
+
+impl Choice {
+    pub(crate) fn layout(&self, key: &Key<KeyValue>) -> Layout {
+        Layout {
+            control: padded(&self.control),
+            initial_window: self.initial_window.unwrap_or(0),
+            bits: key.prefix_len(),
+        }
+    }
+
+    pub(crate) fn of(layout: &Layout) -> Self {
+        Self {
+            control: text(&layout.control),
+            initial_window: Some(layout.initial_window).filter(|window| *window != 0),
+        }
+    }
+
+    /// The control as it is named on the command line: an algorithm by its own name.
+    pub fn name(&self) -> &str {
+        onramp_algorithm::find_control(&self.control)
+            .map_or(self.control.as_str(), |algorithm| algorithm.name())
+    }
+}
+
+impl Rule {
+    /// Whether its cgroup is gone, so that it is for no connection any more.
+    pub fn is_orphan(&self) -> bool {
+        matches!(&self.target.what, What::Cgroup(cgroup) if cgroup.path.is_none())
+    }
+}
+
+/// As options of `onramp select`.
+impl fmt::Display for Target {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.what {
+            What::To(prefix) => write!(formatter, "--to {prefix}")?,
+            What::Port(port) => write!(formatter, "--port {port}")?,
+            What::Cgroup(cgroup) => write!(formatter, "--cgroup {cgroup}")?,
+        }
+        formatter.write_str(self.side.option())
+    }
+}
+
+/// As options of `onramp select add`.
+impl fmt::Display for Rule {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{} --use {}", self.target, self.choice.name())?;
+        match self.choice.initial_window {
+            Some(window) => write!(formatter, " --initial-window {window}"),
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn targets() -> Vec<Target> {
+        let prefix = |text: &str| What::To(text.parse().unwrap());
+        let whats = [
+            prefix("192.0.2.0/24"),
+            prefix("0.0.0.0/0"),
+            prefix("2001:db8::/32"),
+            prefix("::/0"),
+            What::Port(443),
+            What::Cgroup(Cgroup { id: 0x1_0000_0042, path: None }),
+        ];
+        whats.into_iter().flat_map(|what| Side::ALL.map(|side| Target { what: what.clone(), side })).collect()
+    }
+
+    #[test]
+    fn a_key_tells_its_target() {
+        let mut keys = Vec::new();
+        for target in targets() {
+            let key = target.key();
+            assert_eq!(Target::of(&key).as_ref(), Some(&target));
+            keys.push((key.prefix_len(), key.data()));
+        }
+        let all = keys.len();
+        keys.sort_unstable();
+        keys.dedup();
+        assert_eq!(keys.len(), all, "two targets have one key");
+        assert!(Target::of(&Key::new(40, [9; 20])).is_none());
+        assert!(Target::of(&Key::new(8, [1; 20])).is_none());
+    }
+
+    #[test]
+    fn a_rule_is_written_as_it_is_given() {
+        let target = Target { what: What::To("10.0.0.0/8".parse().unwrap()), side: Side::Accept };
+        let choice = Choice { control: "onramp_search".into(), initial_window: Some(20) };
+        let key = target.key();
+        assert_eq!(Choice::of(&choice.layout(&key)), choice);
+        let rule = Rule { target, choice };
+        assert_eq!(rule.to_string(), "--to 10.0.0.0/8 --accept --use search --initial-window 20");
+    }
+}

@@ -1,0 +1,132 @@
+//! A table of rules in the kernel: one longest prefix match trie. Tables are filled before they are used, or changed by one
+//! rule at a time, so that a connection finds either what was or what will be.
+
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::Path;
+
+use aya::maps::lpm_trie::{Key, LpmTrie};
+use aya::maps::{ArrayOfMaps, Map, MapData, MapError};
+use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType};
+
+use super::rule::{Choice, KeyValue, Layout, RULES_MAX, Rule, Target};
+use crate::error::Error;
+use crate::open;
+use crate::pins::map_failed;
+
+type Trie = LpmTrie<MapData, KeyValue, Layout>;
+
+/// A table, pinned nowhere: it lives as long as it is in use, or open.
+pub(crate) struct Table(Trie);
+
+/// Where a program looks for its table.
+pub(crate) struct Place(ArrayOfMaps<MapData, Trie>);
+
+fn failed(action: &'static str) -> impl Fn(MapError) -> Error {
+    map_failed(action, Path::new("select_rules"))
+}
+
+impl Place {
+    /// That of a map that is open.
+    pub fn open(map: Map) -> Result<Self, Error> {
+        map.try_into().map(Self).map_err(failed("use"))
+    }
+
+    /// That of a program that is not pinned.
+    pub fn of(tables: BorrowedFd<'_>) -> Result<Self, Error> {
+        let fd = tables.try_clone_to_owned().map_err(Error::io("use", "select_rules"))?;
+        Self::open(MapData::from_fd(fd).and_then(Map::from_map_data).map_err(failed("use"))?)
+    }
+
+    /// The table that is in use, if there is one yet.
+    pub fn table(&self) -> Result<Option<Table>, Error> {
+        match self.0.get(&0, 0) {
+            Ok(trie) => Ok(Some(Table(trie))),
+            Err(MapError::KeyNotFound) => Ok(None),
+            Err(error) => Err(failed("read")(error)),
+        }
+    }
+
+    /// Has connections find this table from now on.
+    pub fn put(&mut self, table: &Table) -> Result<(), Error> {
+        self.0.set(0, &table.0, 0).map_err(failed("write"))
+    }
+}
+
+impl Table {
+    /// A new table with these rules, of which no two have the same target.
+    pub fn of(rules: &[Rule]) -> Result<Self, Error> {
+        let options = libbpf_sys::bpf_map_create_opts {
+            sz: size_of::<libbpf_sys::bpf_map_create_opts>() as libbpf_sys::size_t,
+            map_flags: libbpf_sys::BPF_F_NO_PREALLOC,
+            ..Default::default()
+        };
+        let (key, value) = (size_of::<Key<KeyValue>>() as u32, size_of::<Layout>() as u32);
+        let name = Some("select_rules");
+        let map = MapHandle::create(MapType::LpmTrie, name, key, value, RULES_MAX as u32, &options)
+            .map_err(open::failed("create", "the table of rules"))?;
+        let mut keys = Vec::with_capacity(rules.len() * key as usize);
+        let mut values = Vec::with_capacity(rules.len() * value as usize);
+        for rule in rules {
+            let key = rule.target.key();
+            let Layout { control, initial_window, bits } = rule.choice.layout(&key);
+            keys.extend(key.prefix_len().to_ne_bytes().into_iter().chain(key.data()));
+            values.extend(control);
+            values.extend(initial_window.to_ne_bytes().into_iter().chain(bits.to_ne_bytes()));
+        }
+        if !rules.is_empty() {
+            map.update_batch(&keys, &values, rules.len() as u32, MapFlags::ANY, MapFlags::ANY)
+                .map_err(open::failed("fill", "the table of rules"))?;
+        }
+        let fd = map.as_fd().try_clone_to_owned().map_err(Error::io("use", "the table of rules"))?;
+        let map = MapData::from_fd(fd).and_then(Map::from_map_data).map_err(failed("use"))?;
+        Trie::try_from(map).map(Self).map_err(failed("use"))
+    }
+
+    /// What it has for exactly this target.
+    pub fn get(&self, target: &Target) -> Result<Option<Choice>, Error> {
+        let key = target.key();
+        match self.0.get(&key, 0) {
+            // A lookup finds shorter prefixes, too.
+            Ok(layout) => Ok((layout.bits == key.prefix_len()).then(|| Choice::of(&layout))),
+            Err(MapError::KeyNotFound) => Ok(None),
+            Err(error) => Err(failed("read")(error)),
+        }
+    }
+
+    /// All its rules; those of another build, which this one would misread, are none.
+    pub fn rules(&self) -> Result<Vec<Rule>, Error> {
+        let mut rules = Vec::new();
+        for entry in self.0.iter() {
+            let (key, layout) = entry.map_err(failed("read"))?;
+            let rule = |target| Rule { target, choice: Choice::of(&layout) };
+            rules.extend(Target::of(&key).map(rule));
+        }
+        Ok(rules)
+    }
+
+    /// How many rules it has.
+    pub fn count(&self) -> usize {
+        self.0.keys().count()
+    }
+
+    /// Whether there is one rule and no more.
+    pub fn has_one(&self) -> bool {
+        self.0.keys().take(2).count() == 1
+    }
+
+    /// Adds or replaces a rule.
+    pub fn insert(&mut self, rule: &Rule) -> Result<(), Error> {
+        let key = rule.target.key();
+        self.0.insert(&key, rule.choice.layout(&key), 0).map_err(|error| match &error {
+            MapError::SyscallError(call) if call.io_error.raw_os_error() == Some(libc::ENOSPC) => {
+                Error::TooManyRules { most: RULES_MAX }
+            }
+            _ => failed("write")(error),
+        })
+    }
+
+    /// Removes a rule that is there.
+    pub fn remove(&mut self, target: &Target) -> Result<(), Error> {
+        self.0.remove(&target.key()).map_err(failed("write"))
+    }
+}

@@ -1,0 +1,698 @@
+//! `onramp select`: which connection gets what, with real TCP, and what becomes of the rules.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Write;
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::os::fd::AsRawFd;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use libbpf_rs::query::ProgInfoIter;
+use nix::sys::socket::{
+    AddressFamily, SockFlag, SockType, SockaddrStorage, bind, connect, getsockopt, setsockopt, socket,
+    sockopt::TcpCongestion,
+};
+use onramp_loader::ROOT;
+use onramp_net::Namespace;
+use onramp_tests::cli::{self, DEFAULT, Ran, host_state, json, onramp, run_cgroups};
+use onramp_tests::traffic::{eventually, namespace};
+use onramp_tests::wire::{FAR, Fate, Wire};
+use onramp_tests::{Attachments, cli::as_nobody};
+
+/// A namespace whose default is reno, with some addresses of its own beside those of loopback.
+fn place() -> Namespace {
+    let place = namespace();
+    place.sysctl_set(DEFAULT, "reno").unwrap();
+    for address in
+        ["192.0.2.1/32", "192.0.2.77/32", "198.51.100.1/32", "2001:db8::1/128", "2001:db8:1::1/128"]
+    {
+        let words = ["address", "add", address, "dev", "lo", "nodad"];
+        let words = if address.contains(':') { &words[..] } else { &words[..5] };
+        assert!(place.command("ip").args(words).status().unwrap().success(), "{address}");
+    }
+    place
+}
+
+/// The congestion control of a socket.
+fn control(socket: &impl std::os::fd::AsFd) -> String {
+    let name = getsockopt(socket, TcpCongestion).unwrap();
+    name.to_string_lossy().trim_end_matches('\0').to_owned()
+}
+
+/// Both ends of a connection between two addresses of a namespace.
+struct Ends {
+    connected: TcpStream,
+    accepted: TcpStream,
+}
+
+impl Ends {
+    fn of(place: &Namespace, from: &str, to: &TcpListener) -> Self {
+        let to = to.try_clone().unwrap();
+        let from: IpAddr = from.parse().unwrap();
+        let connected = place.run(|| connected(from, to.local_addr().unwrap())).unwrap();
+        Self { connected, accepted: to.accept().unwrap().0 }
+    }
+
+    /// What the end that connected and the end that accepted have.
+    fn controls(&self) -> (String, String) {
+        (control(&self.connected), control(&self.accepted))
+    }
+}
+
+fn listen(place: &Namespace, address: &str) -> TcpListener {
+    let address: SocketAddr = address.parse().unwrap();
+    place.run(|| TcpListener::bind(address).unwrap()).unwrap()
+}
+
+/// A connection from an address; to an IPv4 address also over a socket of IPv6, where `from` is mapped.
+fn connected(from: IpAddr, to: SocketAddr) -> TcpStream {
+    let family = if from.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 };
+    let to = match (from, to.ip()) {
+        (IpAddr::V6(_), IpAddr::V4(inner)) => SocketAddr::new(inner.to_ipv6_mapped().into(), to.port()),
+        _ => to,
+    };
+    let socket = socket(family, SockType::Stream, SockFlag::SOCK_CLOEXEC, None).unwrap();
+    bind(socket.as_raw_fd(), &SockaddrStorage::from(SocketAddr::new(from, 0))).unwrap();
+    connect(socket.as_raw_fd(), &SockaddrStorage::from(to)).unwrap();
+    TcpStream::from(socket)
+}
+
+fn both(name: &str) -> (String, String) {
+    (name.into(), name.into())
+}
+
+/// Where cgroup v2 is.
+fn cgroups() -> PathBuf {
+    let mounts = fs::read_to_string("/proc/self/mounts").unwrap();
+    let fields = mounts.lines().map(|line| line.split(' ').collect::<Vec<_>>());
+    fields.into_iter().find(|fields| fields[2] == "cgroup2").unwrap()[1].into()
+}
+
+/// A cgroup with one below it; removed on drop, with this process back where it was.
+struct Nested(PathBuf);
+
+impl Nested {
+    fn make() -> Self {
+        let outer = cgroups().join("onramp-test-select");
+        fs::create_dir_all(outer.join("inner")).unwrap();
+        Self(outer)
+    }
+
+    /// Moves this process into one of both.
+    fn enter(&self, inner: &str) {
+        fs::write(self.0.join(inner).join("cgroup.procs"), "0").unwrap();
+    }
+}
+
+impl Drop for Nested {
+    fn drop(&mut self) {
+        fs::write(cgroups().join("cgroup.procs"), "0").unwrap();
+        for directory in [self.0.join("inner"), self.0.clone()] {
+            assert!(eventually(|| !directory.exists() || fs::remove_dir(&directory).is_ok()));
+        }
+    }
+}
+
+#[test]
+#[ignore = "in a guest: make test"]
+fn the_longest_prefix_decides_on_both_sides_over_both_families_and_nothing_remains() {
+    let _attachments = Attachments::lock();
+    let place = place();
+    onramp("attach plain").ok();
+    onramp("attach fixed").ok();
+    let before = host_state(&[&place]);
+    let (four, six) = (listen(&place, "127.0.0.1:0"), listen(&place, "[::]:0"));
+    let here = SocketAddr::new("127.0.0.1".parse().unwrap(), six.local_addr().unwrap().port());
+    assert_eq!(Ends::of(&place, "192.0.2.1", &four).controls(), both("reno"));
+
+    // The peer of the end that accepts is 192.0.2.1 or 192.0.2.77, that of the end that connects 127.0.0.1.
+    for rule in [
+        "--to 192.0.0.0/8 --use cubic",
+        "--to 192.0.2.0/24 --use plain",
+        "--to 192.0.2.1 --connect --use cubic",
+        "--to 127.0.0.1/32 --use fixed",
+        "--to 127.0.0.1/32 --accept --use cubic",
+        "--to ::/0 --use cubic",
+        "--to 2001:db8::/48 --use plain",
+    ] {
+        onramp(&format!("select add {rule}")).ok();
+    }
+    let pair = |connected: &str, accepted: &str| (connected.to_owned(), accepted.to_owned());
+    assert_eq!(Ends::of(&place, "192.0.2.1", &four).controls(), pair("onramp_fixed", "onramp_plain"));
+    assert_eq!(Ends::of(&place, "127.0.0.1", &four).controls(), pair("onramp_fixed", "cubic"));
+    assert_eq!(Ends::of(&place, "198.51.100.1", &four).controls(), pair("onramp_fixed", "reno"));
+    // Both ends have sockets of IPv6, the peers are IPv4.
+    let mapped = place.run(|| connected("::ffff:192.0.2.77".parse().unwrap(), here)).unwrap();
+    let accepted = six.accept().unwrap().0;
+    assert_eq!((control(&mapped), control(&accepted)), pair("onramp_fixed", "onramp_plain"));
+    drop((mapped, accepted));
+    let six_one = listen(&place, "[2001:db8::1]:0");
+    assert_eq!(Ends::of(&place, "2001:db8:1::1", &six_one).controls(), pair("onramp_plain", "cubic"));
+    assert_eq!(Ends::of(&place, "2001:db8::1", &six_one).controls(), both("onramp_plain"));
+
+    // The connections began with what was chosen, none was taken over.
+    let status = json("status");
+    for row in status["algorithms"].as_array().unwrap() {
+        assert_eq!(row["flows_adopted"], 0, "{status}");
+        assert!(row["flows_ended"].as_u64().unwrap() > 0, "{status}");
+    }
+    assert_eq!(status["selection"]["rules"], 7, "{status}");
+    assert_eq!(status["selection"]["active"], true, "{status}");
+    assert!(onramp("status").ok().contains("selection by 7 rules"));
+    for line in onramp("select list").ok().lines() {
+        let target = line.split(" --use ").next().unwrap();
+        let removed = onramp(&format!("select del {target}")).ok();
+        assert!(removed.contains(&format!("undo: onramp select add {line}")), "{removed}");
+    }
+    assert_eq!(host_state(&[&place]), before);
+    assert_eq!(Ends::of(&place, "192.0.2.1", &four).controls(), both("reno"));
+}
+
+#[test]
+#[ignore = "in a guest: make test"]
+fn a_port_comes_after_prefixes_and_before_cgroups_and_test_says_what_happens() {
+    let _attachments = Attachments::lock();
+    let place = place();
+    let nested = Nested::make();
+    onramp("attach plain").ok();
+    let to = listen(&place, "127.0.0.1:0");
+    let port = to.local_addr().unwrap().port();
+    let other = listen(&place, "127.0.0.1:0");
+    for rule in [
+        "--to 192.0.2.1/32 --accept --use plain".to_owned(),
+        format!("--port {port} --use bbr"),
+        format!("--port {port} --connect --use cubic"),
+        "--cgroup /onramp-test-select --use cubic".to_owned(),
+        format!("--cgroup {}/onramp-test-select/inner --use plain", cgroups().display()),
+    ] {
+        onramp(&format!("select add {rule}")).ok();
+    }
+    let mut compared = 0;
+    for (cgroup, word) in [("", "/onramp-test-select"), ("inner", "/onramp-test-select/inner"), ("..", "/")] {
+        nested.enter(cgroup);
+        for listener in [&to, &other] {
+            for from in ["192.0.2.1", "192.0.2.77"] {
+                // The listener's socket was made in the root, and so were those that it accepts.
+                let ends = Ends::of(&place, from, listener);
+                let (connected, accepted) = ends.controls();
+                let port = listener.local_addr().unwrap().port();
+                for (side, peer, cgroup, has) in
+                    [("connect", "127.0.0.1", word, connected), ("accept", from, "/", accepted)]
+                {
+                    let said = place
+                        .command(cli::binary())
+                        .args(["--json", "select", "test", &format!("{peer}:{port}")])
+                        .args(["--cgroup", cgroup, &format!("--{side}")])
+                        .output();
+                    let said: serde_json::Value =
+                        serde_json::from_str(&Ran::from(said.unwrap()).ok()).unwrap();
+                    let answer = &said["answers"][0];
+                    let expected = answer["congestion_control"].as_str().unwrap_or("reno");
+                    assert_eq!(has, expected, "{side} {from} {port} in {cgroup}: {said}");
+                    compared += 1;
+                }
+            }
+        }
+    }
+    assert_eq!(compared, 24);
+    nested.enter("inner");
+    assert_eq!(Ends::of(&place, "192.0.2.77", &to).controls(), ("cubic".into(), "bbr".into()));
+    assert_eq!(Ends::of(&place, "192.0.2.1", &other).controls(), both("onramp_plain"));
+    nested.enter("");
+    assert_eq!(Ends::of(&place, "192.0.2.77", &other).controls(), ("cubic".into(), "reno".into()));
+    let said = onramp(&format!("select test 192.0.2.77:{port} --connect")).ok();
+    assert!(said.contains("connect: cubic by --port") && said.contains("no prefix, so the port"), "{said}");
+    let said = onramp("select test 192.0.2.77 --accept").ok();
+    assert!(said.contains("no rule decides") && said.contains("`congctl`"), "{said}");
+    assert!(said.contains("setsockopt(TCP_CONGESTION)"), "{said}");
+    // A cgroup that is gone takes its rule with it, which is said.
+    nested.enter("..");
+    fs::remove_dir(cgroups().join("onramp-test-select/inner")).unwrap();
+    let listed = onramp("select list").ok();
+    assert!(listed.contains("# --cgroup (gone, number"), "{listed}");
+    assert!(onramp("status").ok().contains("the cgroup of 1 rule is gone"));
+}
+
+#[test]
+#[ignore = "in a guest: make test"]
+fn what_an_application_or_a_locked_route_chooses_wins_and_a_rule_over_the_rest() {
+    let _attachments = Attachments::lock();
+    let place = place();
+    onramp("select add --to 0.0.0.0/0 --use cubic").ok();
+    let to = listen(&place, "127.0.0.1:0");
+    let ends = Ends::of(&place, "192.0.2.1", &to);
+    assert_eq!(ends.controls(), both("cubic"));
+    // After.
+    setsockopt(&ends.connected, TcpCongestion, &"bbr".into()).unwrap();
+    assert_eq!(control(&ends.connected), "bbr");
+    // Before, on the socket that connects and on the one that listens.
+    setsockopt(&to, TcpCongestion, &"bbr".into()).unwrap();
+    let early = place
+        .run(|| {
+            let socket = socket(AddressFamily::Inet, SockType::Stream, SockFlag::SOCK_CLOEXEC, None).unwrap();
+            setsockopt(&socket, TcpCongestion, &"reno".into()).unwrap();
+            connect(socket.as_raw_fd(), &SockaddrStorage::from(to.local_addr().unwrap())).unwrap();
+            socket
+        })
+        .unwrap();
+    assert_eq!((control(&early), control(&to.accept().unwrap().0)), ("reno".into(), "bbr".into()));
+
+    let to = listen(&place, "127.0.0.1:0");
+    let route = |words: &str| {
+        let route = format!("route replace local 192.0.2.77 dev lo table local {words}");
+        assert!(place.command("ip").args(route.split(' ')).status().unwrap().success(), "{route}");
+    };
+    route("congctl reno");
+    assert_eq!(control(&Ends::of(&place, "192.0.2.77", &to).accepted), "cubic");
+    route("congctl lock bbr");
+    assert_eq!(control(&Ends::of(&place, "192.0.2.77", &to).accepted), "bbr");
+}
+
+#[test]
+#[ignore = "in a guest: make test"]
+fn the_initial_window_is_what_is_sent_at_first() {
+    let _attachments = Attachments::lock();
+    onramp("attach plain").ok();
+    let first_flight = || {
+        let counter = Arc::new(AtomicUsize::new(0));
+        let seen = Arc::clone(&counter);
+        // Nothing arrives, so nothing is acknowledged. A probe of new data comes after two round trips at the earliest.
+        let wire = Wire::lay(Duration::from_millis(200), move |_| {
+            seen.fetch_add(1, Ordering::Relaxed);
+            Fate::Drop
+        });
+        let to = wire.far.run(|| TcpListener::bind((FAR, 0)).unwrap()).unwrap();
+        let address = to.local_addr().unwrap();
+        let mut stream = wire.near.run(|| TcpStream::connect(address).unwrap()).unwrap();
+        setsockopt(&stream, nix::sys::socket::sockopt::SndBuf, &4_000_000).unwrap();
+        stream.set_nonblocking(true).unwrap();
+        let written = stream.write(&vec![0; 200_000]).unwrap();
+        assert!(written > 32 * 1448, "{written}");
+        thread::sleep(Duration::from_millis(500));
+        counter.load(Ordering::Relaxed)
+    };
+    assert_eq!(first_flight(), 10);
+    onramp(&format!("select add --to {FAR} --use plain --initial-window 32")).ok();
+    assert_eq!(first_flight(), 32);
+    onramp(&format!("select del --to {FAR}")).ok();
+    onramp(&format!("select add --to {FAR} --use bbr --initial-window 4")).ok();
+    assert_eq!(first_flight(), 4);
+    // A control that is gone takes its window with it.
+    onramp(&format!("select del --to {FAR}")).ok();
+    onramp(&format!("select add --to {FAR} --use plain --initial-window 32")).ok();
+    onramp("detach plain").ok();
+    assert_eq!(first_flight(), 10);
+}
+
+#[test]
+#[ignore = "in a guest: make test"]
+fn a_rule_whose_algorithm_is_detached_gives_the_default_and_says_so() {
+    let _attachments = Attachments::lock();
+    let place = place();
+    onramp("attach plain").ok();
+    onramp("select add --to 192.0.2.0/24 --use plain").ok();
+    onramp("select add --port 7 --use cubic").ok();
+    let said = onramp("detach plain").ok();
+    assert!(said.contains("rules of onramp select use it (1)"), "{said}");
+    let to = listen(&place, "192.0.2.1:0");
+    assert_eq!(Ends::of(&place, "192.0.2.1", &to).controls(), both("reno"));
+    let listed = onramp("select list").ok();
+    let note = "--to 192.0.2.0/24 --use plain  # onramp_plain is not registered";
+    assert!(listed.contains(note), "{listed}");
+    assert!(onramp("status").ok().contains("rules use onramp_plain, which is not registered"));
+    let said = onramp("select test 192.0.2.1").ok();
+    assert!(
+        said.contains("--to 192.0.2.0/24 --use plain decides, but onramp_plain is not registered"),
+        "{said}"
+    );
+    onramp("attach plain").ok();
+    assert_eq!(Ends::of(&place, "192.0.2.1", &to).controls(), both("onramp_plain"));
+    let report = json("detach --all");
+    assert_eq!(report["selection_removed"], 2, "{report}");
+    assert!(json("status")["selection"].is_null());
+}
+
+/// A file that is gone with the test.
+struct Rules(PathBuf);
+
+impl Rules {
+    fn of(name: &str, text: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("onramp-test-{name}"));
+        fs::write(&path, text).unwrap();
+        Self(path)
+    }
+
+    fn load(&self) -> Ran {
+        onramp(&format!("select load {}", self.0.display()))
+    }
+}
+
+impl Drop for Rules {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+#[test]
+#[ignore = "in a guest: make test"]
+fn what_is_wrong_is_refused_and_changes_nothing() {
+    let _attachments = Attachments::lock();
+    onramp("select add --port 443 --use cubic").ok();
+    let before = (host_state(&[]), onramp("select list").ok());
+    for (arguments, code, said) in [
+        ("add --port 443 --use reno", 1, "there is a rule for --port 443 already"),
+        ("add --to 10.0.0.1/8 --use reno", 2, "bits set behind its length"),
+        ("add --port 0 --use reno", 2, "1 to 65535"),
+        ("add --port 80 --use search", 1, "search is not attached; `onramp attach search`"),
+        ("add --port 80 --use nonsense", 2, "there is no congestion control \"nonsense\""),
+        ("add --cgroup /nonexistent --use reno", 2, "there is no cgroup /nonexistent"),
+        ("add --cgroup /../etc --use reno", 2, "without .."),
+        ("add --port 80 --use reno --initial-window 0", 2, "1 to 300"),
+        ("del --port 80", 1, "there is no rule for --port 80"),
+        ("load /nonexistent", 1, "cannot read /nonexistent"),
+    ] {
+        for dry_run in ["", " --dry-run"] {
+            let error = onramp(&format!("select {arguments}{dry_run}")).refused(code);
+            assert!(error.contains(said), "{arguments}: {error}");
+        }
+        assert_eq!((host_state(&[]), onramp("select list").ok()), before, "{arguments}");
+    }
+    for (last, said) in [
+        ("--to 10.0.0.0/33 --use reno", "line 3: \"10.0.0.0/33\" has a prefix length"),
+        ("--port 80 --use reno", "line 3: --port 80 has a rule in line 1 already"),
+        ("--port 81 --use search", "line 3: search is not attached"),
+    ] {
+        let rules = Rules::of("bad", &format!("--port 80 --use reno\n# two\n{last}\n"));
+        let error = onramp(&format!("select load {}", rules.0.display()));
+        assert!(error.stderr.contains(said) && error.code != Some(0), "{error:?}");
+        assert_eq!((host_state(&[]), onramp("select list").ok()), before, "{last}");
+    }
+    let many: String = (0..250_001u32)
+        .map(|n| format!("--to 10.{}.{}.{}/32 --use reno\n", n >> 16, n >> 8 & 255, n & 255))
+        .collect();
+    assert!(Rules::of("many", &many).load().refused(2).contains("250000 rules are the most"));
+    for arguments in ["list", "add --port 80 --use reno", "del --all", "test 192.0.2.1"] {
+        let mut command = as_nobody("+bpf,+perfmon,+net_admin,+dac_override");
+        let ran: Ran =
+            command.arg("select").args(arguments.split(' ')).current_dir("/").output().unwrap().into();
+        assert!(ran.refused(4).contains("CAP_SYS_ADMIN"), "{arguments}");
+    }
+    for wrong in
+        ["add --use reno", "add --port 80", "add --to 10.0.0.0/8 --port 80 --use reno", "del", "test x"]
+    {
+        assert_eq!(onramp(&format!("select {wrong}")).code, Some(2), "{wrong}");
+    }
+    assert_eq!((host_state(&[]), onramp("select list").ok()), before);
+}
+
+#[test]
+#[ignore = "in a guest: make test"]
+fn a_load_under_traffic_gives_each_connection_the_former_or_the_new_and_can_be_taken_back() {
+    let _attachments = Attachments::lock();
+    let place = place();
+    // A connection that found a part of one table and a part of the other would have reno, or two controls.
+    let table = |name: &str| -> String {
+        let fill = (0..2000).map(|n| format!("--to 10.1.{}.{}/32 --use {name}\n", n / 256, n % 256));
+        fill.chain([format!("--to 127.0.0.0/8 --use {name}\n"), format!("--to 192.0.2.0/24 --use {name}\n")])
+            .collect()
+    };
+    let (one, two) = (Rules::of("one", &table("cubic")), Rules::of("two", &table("bbr")));
+    one.load().ok();
+    let stop = Arc::new(AtomicBool::new(false));
+    let to = listen(&place, "127.0.0.1:0");
+    let stopping = Arc::clone(&stop);
+    let connections = thread::spawn(move || {
+        let mut seen: BTreeMap<String, usize> = BTreeMap::new();
+        while !stopping.load(Ordering::Relaxed) {
+            let (connected, accepted) = Ends::of(&place, "192.0.2.1", &to).controls();
+            *seen.entry(connected).or_default() += 1;
+            *seen.entry(accepted).or_default() += 1;
+            // Ports of closed connections come back after a minute.
+            thread::sleep(Duration::from_millis(1));
+        }
+        seen
+    });
+    for _ in 0..3 {
+        two.load().ok();
+        one.load().ok();
+    }
+    let kept = std::env::temp_dir().join("onramp-test-kept");
+    let _ = fs::remove_file(&kept);
+    let said = onramp(&format!("select load {} --keep {}", two.0.display(), kept.display())).ok();
+    assert!(said.contains("replaced 2002 rules by 2002 rules"), "{said}");
+    onramp(said.split("undo: onramp ").nth(1).unwrap().trim()).ok();
+    stop.store(true, Ordering::Relaxed);
+    let seen = connections.join().unwrap();
+    println!("connections by control: {seen:?}");
+    assert_eq!(seen.keys().collect::<Vec<_>>(), ["bbr", "cubic"]);
+    assert_eq!(onramp("select list").ok(), fs::read_to_string(&kept).unwrap());
+    fs::remove_file(&kept).unwrap();
+}
+
+/// Kills a command after some time.
+fn kill_after(arguments: &str, time: Duration) {
+    let mut child =
+        cli::command(arguments.split(' ')).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    thread::sleep(time);
+    let _ = child.kill();
+    child.wait().unwrap();
+}
+
+/// Kills a command so many microseconds after a file or directory has appeared.
+fn kill_after_pin(arguments: &str, pin: &Path, delay_us: u64) {
+    let mut child =
+        cli::command(arguments.split(' ')).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    while !pin.exists() && child.try_wait().unwrap().is_none() {
+        thread::sleep(Duration::from_micros(50));
+    }
+    thread::sleep(Duration::from_micros(delay_us));
+    let _ = child.kill();
+    child.wait().unwrap();
+}
+
+#[test]
+#[ignore = "in a guest: make test"]
+fn a_command_that_is_killed_leaves_the_former_rules_or_the_new_and_the_next_mends_it() {
+    let _attachments = Attachments::lock();
+    let before = host_state(&[]);
+    let directory = Path::new(ROOT).join("select");
+    let mut found: BTreeMap<String, usize> = BTreeMap::new();
+    for round in 0..12 {
+        kill_after_pin("select add --port 80 --use cubic", &directory, 400 * round);
+        let (listed, status) = (onramp("select list").ok(), json("status"));
+        let rules = if listed.contains("--port 80 --use cubic") { "the rule" } else { "no rule" };
+        let active = &status["selection"]["active"];
+        *found.entry(format!("{rules}, active: {active}")).or_default() += 1;
+        // There may be a rule only where connections are asked about.
+        assert!(rules == "no rule" || active == true, "round {round}: {listed}{status}");
+        // The next command goes on, whatever it finds.
+        let again = onramp("select add --port 80 --use cubic");
+        assert!(again.code == Some(0) || again.stderr.contains("already"), "round {round}: {again:?}");
+        assert_eq!(json("status")["selection"]["active"], true, "round {round}");
+        assert_eq!(onramp("select list").ok(), "--port 80 --use cubic\n", "round {round}");
+        onramp("select del --all").ok();
+        assert_eq!(host_state(&[]), before, "round {round}");
+    }
+    println!("killed while they added the first rule: {found:?}");
+    assert!(found.len() > 1, "no kill came in between");
+
+    let lines =
+        |port: u32| (0..300).map(|n| format!("--port {} --use cubic\n", port + n)).collect::<String>();
+    let (one, two) = (Rules::of("one", &lines(1000)), Rules::of("two", &lines(2000)));
+    one.load().ok();
+    let former = onramp("select list").ok();
+    let begin = Instant::now();
+    two.load().ok();
+    let whole = begin.elapsed();
+    let new = onramp("select list").ok();
+    let mut left = [0, 0];
+    for round in 0..12 {
+        one.load().ok();
+        kill_after(&format!("select load {}", two.0.display()), whole * round / 11);
+        let listed = onramp("select list").ok();
+        assert!(listed == former || listed == new, "round {round}: {listed}");
+        left[usize::from(listed == new)] += 1;
+        assert_eq!(json("status")["selection"]["rules"], 300, "round {round}");
+    }
+    println!("killed while they loaded: {} left the former rules, {} the new", left[0], left[1]);
+    for round in 0..6 {
+        one.load().ok();
+        kill_after("select del --all", whole * round / 6);
+        onramp("select del --all").ok();
+        assert_eq!(host_state(&[]), before, "round {round}");
+    }
+}
+
+#[test]
+#[ignore = "in a guest: make test"]
+fn pins_that_are_removed_by_hand_are_explained_and_mended_or_cleared() {
+    let _attachments = Attachments::lock();
+    let place = place();
+    let before = host_state(&[]);
+    let pin = |name: &str| Path::new(ROOT).join("select").join(name);
+    onramp("select add --to 127.0.0.0/8 --use cubic").ok();
+    let to = listen(&place, "127.0.0.1:0");
+
+    fs::remove_file(pin("link")).unwrap();
+    assert!(eventually(|| Ends::of(&place, "127.0.0.1", &to).controls() == both("reno")));
+    assert!(onramp("status").ok().contains("not in use"));
+    assert!(onramp("select list").ok().starts_with("# not in use"));
+    assert!(onramp("select test 127.0.0.1").ok().contains("no rule decides"));
+    onramp("select add --port 7 --use cubic").ok();
+    assert_eq!(Ends::of(&place, "127.0.0.1", &to).controls(), both("cubic"));
+    assert_eq!(onramp("select list").ok().lines().count(), 2);
+
+    fs::remove_file(pin("tables")).unwrap();
+    assert_eq!(Ends::of(&place, "127.0.0.1", &to).controls(), both("cubic"));
+    for refused in ["list", "add --port 8 --use cubic", "del --port 7", "test 127.0.0.1"] {
+        let error = onramp(&format!("select {refused}")).refused(1);
+        assert!(error.contains("lost its pin") && error.contains("select del --all"), "{refused}: {error}");
+    }
+    assert!(onramp("status").ok().contains("which cannot be read"));
+    onramp("select del --all").ok();
+    assert_eq!(host_state(&[]), before);
+    assert!(eventually(|| Ends::of(&place, "127.0.0.1", &to).controls() == both("reno")));
+}
+
+#[test]
+#[ignore = "in a guest: make test"]
+fn a_run_goes_before_rules_and_keeps_what_its_command_chooses() {
+    let _attachments = Attachments::lock();
+    let place = place();
+    onramp("select add --to 127.0.0.0/8 --use bbr").ok();
+    let _to = listen(&place, "127.0.0.1:7002");
+    let ran: Ran = place
+        .command(cli::binary())
+        .args(["run", "plain", "--", "bash", "-c", "exec 3<>/dev/tcp/127.0.0.1/7002; ss -tinH"])
+        .output()
+        .unwrap()
+        .into();
+    let listed = ran.ok();
+    assert!(listed.contains("onramp_plain") && listed.contains("bbr"), "{listed}");
+    assert!(run_cgroups().is_empty());
+}
+
+/// Calls and nanoseconds of the selection program since statistics were switched on.
+fn cost() -> (u64, u64) {
+    let programs = ProgInfoIter::default().filter(|one| one.name == "select_control");
+    programs.fold((0, 0), |sum, one| (sum.0 + one.run_cnt, sum.1 + one.run_time_ns))
+}
+
+#[test]
+#[ignore = "in a guest: make test"]
+fn a_hundred_thousand_prefixes_are_loaded_at_once_and_what_a_connection_costs_is_printed() {
+    let _attachments = Attachments::lock();
+    let place = place();
+    let before = host_state(&[]);
+    let to = listen(&place, "127.0.0.1:0");
+    let _statistics = onramp_loader::cost::RunStatistics::enable().unwrap();
+    for count in [0u32, 1_000, 100_000] {
+        let whole = Instant::now();
+        if count == 0 {
+            onramp("select add --port 9 --use cubic").ok();
+        } else {
+            // Of /24 and /32, with two that decide.
+            let mut text: String = (0..count - 2)
+                .map(|n| {
+                    let bits = n.wrapping_mul(2_654_435_761) >> 8;
+                    format!("--to {}.{}.{}.0/24 --use cubic\n", 11 + (bits >> 23), bits >> 16 & 127, n & 255)
+                })
+                .collect::<std::collections::BTreeSet<_>>()
+                .into_iter()
+                .collect();
+            for n in text.lines().count() as u32..count - 2 {
+                text += &format!("--to 13.{}.{}.{}/32 --use cubic\n", n >> 16, n >> 8 & 255, n & 255);
+            }
+            text += "--to 127.0.0.0/8 --use cubic\n--to 192.0.2.0/24 --use cubic\n";
+            assert_eq!(text.lines().count() as u32, count);
+            let rules = Rules::of("hundred-thousand", &text);
+            let begin = Instant::now();
+            rules.load().ok();
+            println!("{count} rules loaded in {:.3} s", begin.elapsed().as_secs_f64());
+            let begin = Instant::now();
+            rules.load().ok();
+            println!("{count} rules loaded over as many in {:.3} s", begin.elapsed().as_secs_f64());
+            let begin = Instant::now();
+            assert_eq!(json("select list")["rules"].as_array().unwrap().len(), count as usize);
+            println!("{count} rules listed in {:.3} s", begin.elapsed().as_secs_f64());
+        }
+        let from = cost();
+        const CONNECTIONS: u64 = 200;
+        for _ in 0..CONNECTIONS {
+            let ends = Ends::of(&place, "192.0.2.1", &to);
+            assert_eq!(ends.controls(), both(if count == 0 { "reno" } else { "cubic" }));
+        }
+        let to = cost();
+        let each = (to.1 - from.1) as f64 / (2 * CONNECTIONS) as f64;
+        let calls = (to.0 - from.0) as f64 / (2 * CONNECTIONS) as f64;
+        println!(
+            "{count} prefixes: {each:.0} ns and {calls:.1} calls for an end of a connection ({:.1} s in all)",
+            whole.elapsed().as_secs_f64()
+        );
+        assert!(calls > 1.0);
+    }
+    onramp("select del --all").ok();
+    assert_eq!(host_state(&[]), before);
+}
+
+const APACHE: &str = "/usr/sbin/apache2";
+
+#[test]
+#[ignore = "in a guest: make test"]
+fn a_web_server_serves_each_client_with_what_its_prefix_says() {
+    let _attachments = Attachments::lock();
+    if !Path::new(APACHE).exists() {
+        onramp_tests::skip("apache2 is not installed");
+        return;
+    }
+    let place = place();
+    let directory = tempfile::tempdir().unwrap();
+    fs::set_permissions(directory.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let root = directory.path().display();
+    fs::create_dir(directory.path().join("www")).unwrap();
+    fs::write(directory.path().join("www/object"), vec![7; 3_000_000]).unwrap();
+    let modules = "/usr/lib/apache2/modules";
+    let configuration = format!(
+        "ServerRoot {root}\nPidFile {root}/pid\nErrorLog {root}/error.log\nServerName lab\nListen 127.0.0.1:8080\n\
+         LoadModule mpm_event_module {modules}/mod_mpm_event.so\nLoadModule authz_core_module {modules}/mod_authz_core.so\n\
+         DocumentRoot {root}/www\n"
+    );
+    fs::write(directory.path().join("apache.conf"), configuration).unwrap();
+    onramp("attach plain").ok();
+    onramp("attach fixed").ok();
+    onramp("select add --to 192.0.2.0/24 --accept --use plain --initial-window 20").ok();
+    onramp("select add --to 198.51.100.0/24 --accept --use fixed").ok();
+    let mut server = place
+        .command(APACHE)
+        .args(["-X", "-f"])
+        .arg(directory.path().join("apache.conf"))
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    let get = |from: &str| -> Ran {
+        let mut curl: Command = place.command("curl");
+        curl.args(["-s", "-o", "/dev/null", "-w", "%{size_download}", "--interface", from]);
+        curl.arg("http://127.0.0.1:8080/object").output().unwrap().into()
+    };
+    assert!(eventually(|| get("127.0.0.1").code == Some(0)));
+    for (from, times) in [("192.0.2.1", 3), ("192.0.2.77", 2), ("198.51.100.1", 4)] {
+        for _ in 0..times {
+            assert_eq!(get(from).ok(), "3000000");
+        }
+    }
+    let started = |name: &str| {
+        let status = json("status");
+        let rows = status["algorithms"].as_array().unwrap();
+        let row = rows.iter().find(|row| row["algorithm"] == name).unwrap();
+        row["flows_started"].as_u64().unwrap()
+    };
+    let served = eventually(|| (started("plain"), started("fixed")) == (5, 4));
+    let _ = server.kill();
+    server.wait().unwrap();
+    assert!(served, "plain {}, fixed {}", started("plain"), started("fixed"));
+}
