@@ -7,7 +7,7 @@ onramp=$(readlink -f "$1")
 cd "$(dirname "$(readlink -f "$0")")"
 
 # BBR is late over leo and terrestrial: a guest's processor does not carry its pacing there.
-algorithms=plain,fixed:exit_window_bytes=1000000,hystart,hystartpp,best,search,threshold,spacing,inflight
+algorithms=ramp,plain,fixed:exit_window_bytes=1000000,hystart,hystartpp,best,search,threshold,spacing,inflight
 all=cubic,bbr,$algorithms
 
 # golden KERNEL PROFILE BYTES ARMS NAME
