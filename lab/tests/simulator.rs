@@ -13,7 +13,7 @@ use onramp_lab::sim::sweep::{self, Definition, Store, Sweep, SweepError};
 use onramp_lab::sim::{self, ORACLE, SourceSpec};
 
 /// What is known to be apart, by profile and arm, and why: docs/simulator.md, "Agreement".
-const APART: [(&str, &str); 13] = [
+const APART: [(&str, &str); 14] = [
     // One measurement of the receive buffer falls into the next frame of 273 ms; these are seven times the same run.
     ("bod", "plain"),
     ("bod", "fixed:exit_window_bytes=1000000"),
@@ -26,6 +26,8 @@ const APART: [(&str, &str); 13] = [
     ("geo", "inflight"),
     ("leo", "best"),
     ("leo", "spacing"),
+    // One bin of deliveries earlier or later from one build to the next.
+    ("leo", "search"),
     // 537 or 542 losses from one build to the next, 563 simulated, the last repaired 26 ms earlier or not.
     ("terrestrial", "plain"),
     ("terrestrial", "search"),
