@@ -21,7 +21,7 @@ declare -A without=([6.1]=" hystart_witness ")
 modules=(tcp_bbr)
 programs=(
 	bash cat chmod curl dmesg env false head id ip iperf3 kill ls mkdir mount nsenter prlimit readlink rm seq setpriv
-	setsid sh sleep ss stty tc test timeout touch true umount unshare
+	setsid sh sleep ss strace stty tc test timeout touch true umount unshare
 )
 # These are looked for at their places.
 files=(

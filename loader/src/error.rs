@@ -3,6 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
+use libbpf_rs::ErrorKind;
 use nix::errno::Errno;
 use onramp_algorithm::ParameterError;
 use onramp_net::namespace::NamespaceError;
@@ -335,16 +336,21 @@ impl Error {
 
 /// Whether the kernel said that this process may not. Of a BPF object it says EACCES where the verifier refuses it.
 fn denied(error: &Error) -> bool {
+    // libbpf-rs has a kind for both, and tells them apart in its text only.
+    let not_permitted = || io::Error::from_raw_os_error(Errno::EPERM as i32).to_string();
     let said = |cause: &(dyn std::error::Error + 'static)| {
         let by_io = cause.downcast_ref::<io::Error>().and_then(io::Error::raw_os_error);
         by_io.or_else(|| cause.downcast_ref::<Errno>().map(|errno| *errno as i32)).map(Errno::from_raw)
     };
-    let causes =
+    let mut causes =
         std::iter::successors(Some(error as &(dyn std::error::Error + 'static)), |cause| cause.source());
-    causes.filter_map(said).any(|errno| match error {
-        Error::Bpf { .. } => errno == Errno::EPERM,
-        _ => errno == Errno::EPERM || errno == Errno::EACCES,
-    })
+    match error {
+        Error::Bpf { source, .. } => {
+            source.kind() == ErrorKind::PermissionDenied
+                && causes.last().is_some_and(|cause| cause.to_string() == not_permitted())
+        }
+        _ => causes.any(|cause| matches!(said(cause), Some(Errno::EPERM | Errno::EACCES))),
+    }
 }
 
 fn log_note(log: &str) -> String {
@@ -353,6 +359,8 @@ fn log_note(log: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use libbpf_rs::ErrorExt;
+
     use super::*;
 
     #[test]
@@ -371,9 +379,19 @@ mod tests {
             source: io(errno).into(),
             log: String::new(),
         };
-        for denied in
-            [Error::io("open", "/x")(io(Errno::EACCES)), Error::Namespace(entering), Error::Namespace(sysctl)]
-        {
+        let refused = Error::Bpf {
+            action: "pin",
+            object: "select".into(),
+            source: libbpf_rs::Error::from(io(Errno::EPERM)).context("failed to pin map"),
+            log: String::new(),
+        };
+        for denied in [
+            Error::io("open", "/x")(io(Errno::EACCES)),
+            Error::Namespace(entering),
+            Error::Namespace(sysctl),
+            bpf(Errno::EPERM),
+            refused,
+        ] {
             assert_eq!(denied.kind(), Kind::Privilege, "{denied}");
         }
         // What the verifier refuses, nobody's privilege helps.

@@ -8,7 +8,7 @@ if [ "$(uname -m)" != x86_64 ]; then
 	exit
 fi
 declare -A package=(
-	[curl]=curl [iperf3]=iperf3 [ip]=iproute2 [ss]=iproute2 [tc]=iproute2 [jq]=jq [qemu-system-x86_64]=qemu-system-x86
+	[curl]=curl [iperf3]=iperf3 [ip]=iproute2 [ss]=iproute2 [strace]=strace [tc]=iproute2 [jq]=jq [qemu-system-x86_64]=qemu-system-x86
 )
 packages=()
 for program in qemu-system-x86_64 jq "$@"; do

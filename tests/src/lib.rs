@@ -5,6 +5,7 @@
 //! * [`bottleneck`]: a queue on such a wire.
 //! * [`capture`]: packets of a namespace, with their times.
 //! * [`cli`]: the `onramp` binary, run and looked at.
+//! * [`faults`]: a command that is cut off, or told of an error, at a step.
 //! * [`guest`]: the kernel that tests need for themselves.
 //! * [`host`]: an attachment on the kernel that runs.
 //! * [`recorder`]: `onramp record` under way.
@@ -16,6 +17,7 @@
 pub mod bottleneck;
 pub mod capture;
 pub mod cli;
+pub mod faults;
 pub mod guest;
 pub mod host;
 pub mod recorder;
@@ -81,17 +83,27 @@ impl Attachments {
     pub fn attach(&self, options: &AttachOptions) -> Attached {
         onramp_loader::attach(options).unwrap_or_else(|error| panic!("attach: {error}"))
     }
+
+    /// Waits until nothing is there that was not when the test began.
+    ///
+    /// # Panics
+    /// If something is left.
+    pub fn settled(&self) {
+        let left = || everything().into_iter().filter(|one| !self.before.contains(one)).collect::<Vec<_>>();
+        let deadline = Instant::now() + SETTLING;
+        while !left().is_empty() {
+            assert!(Instant::now() < deadline, "left behind: {:?}", left());
+            thread::sleep(Duration::from_millis(200));
+        }
+    }
 }
 
 impl Drop for Attachments {
     /// What the test itself holds has been dropped before, for this was made first.
     fn drop(&mut self) {
         detach_all();
-        let left = || everything().into_iter().filter(|one| !self.before.contains(one)).collect::<Vec<_>>();
-        let deadline = Instant::now() + SETTLING;
-        while !thread::panicking() && !left().is_empty() {
-            assert!(Instant::now() < deadline, "left behind: {:?}", left());
-            thread::sleep(Duration::from_millis(200));
+        if !thread::panicking() {
+            self.settled();
         }
     }
 }

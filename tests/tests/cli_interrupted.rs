@@ -1,66 +1,37 @@
-//! Commands that are killed, and commands at once: what is left is explained and can be cleared.
+//! Commands that are killed, or told of an error, at each of their steps, and commands at once: what is left is explained
+//! and can be cleared.
 
-use std::path::Path;
-use std::process::{Child, Stdio};
 use std::thread;
-use std::time::{Duration, Instant};
 
+use onramp_net::Namespace;
 use onramp_tests::Attachments;
-use onramp_tests::cli::{self, host_state, json, onramp, state};
+use onramp_tests::cli::{self, DEFAULT, host_state, json, onramp, state};
+use onramp_tests::faults::{ERRORS, Traced};
 use onramp_tests::traffic::{Transfer, namespace};
 
-/// Times that a command is killed, each at another moment.
-const KILLS: u32 = 16;
-
-fn start(arguments: &str) -> Child {
-    cli::command(arguments.split(' ')).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
-}
-
-/// How long a command takes undisturbed, at least.
-fn duration(arguments: &str) -> Duration {
-    let begin = Instant::now();
-    onramp(arguments).ok();
-    begin.elapsed()
-}
-
-/// Kills the command after `part` of `whole`.
-fn kill_after(arguments: &str, whole: Duration, part: u32) {
-    let mut child = start(arguments);
-    thread::sleep(whole * part / KILLS);
-    let _ = child.kill();
-    child.wait().unwrap();
-}
-
-/// Kills the command so many microseconds after the first pin of plain appears. Sleeps meanwhile: with one processor
-/// the command would stand still while this one looks.
-fn kill_after_pins(arguments: &str, delay_us: u32) {
-    let directory = Path::new(onramp_loader::ROOT).join("plain");
-    let mut child = start(arguments);
-    while !directory.exists() && child.try_wait().unwrap().is_none() {
-        thread::sleep(Duration::from_micros(100));
-    }
-    thread::sleep(Duration::from_micros(delay_us.into()));
-    let _ = child.kill();
-    child.wait().unwrap();
+/// A namespace with a default that is nobody else's, and plain attached and detached once: the kernel does some things
+/// at the first time only.
+fn place() -> Namespace {
+    let place = namespace();
+    place.sysctl_set(DEFAULT, "reno").unwrap();
+    cli::inside(&place, "attach plain --default").ok();
+    onramp("detach --all").ok();
+    place
 }
 
 #[test]
 #[ignore = "in a guest: make test"]
-fn an_attach_that_is_killed_is_explained_and_cleared() {
-    let _attachments = Attachments::lock();
-    let before = host_state(&[]);
-    let whole = duration("attach plain");
-    onramp("detach plain").ok();
-    let mut seen = Vec::new();
-    for round in 0..KILLS {
-        if round % 4 == 0 {
-            kill_after("attach plain", whole, round);
-        } else {
-            // What can be half done is done within a millisecond or so.
-            kill_after_pins("attach plain", 1_500 * round / KILLS);
-        }
-        let found = state("plain");
-        match found.as_deref() {
+fn an_attach_that_is_killed_at_any_step_is_explained_and_cleared() {
+    let attachments = Attachments::lock();
+    let place = place();
+    let before = host_state(&[&place]);
+    let attach = Traced { namespace: &place, arguments: "attach plain --default".into() };
+    let calls = attach.changes();
+    onramp("detach --all").ok();
+    for call in &calls {
+        attachments.settled();
+        attach.killed_before(call);
+        match state("plain").as_deref() {
             None => {}
             Some("attached") => {
                 onramp("tune plain --telemetry exit").ok();
@@ -71,77 +42,110 @@ fn an_attach_that_is_killed_is_explained_and_cleared() {
                 assert!(refused.contains("run `onramp detach plain`"), "{refused}");
                 onramp("tune plain --telemetry exit").refused(1);
             }
-            Some(other) => panic!("killed in round {round}: {other}"),
+            Some(other) => panic!("{other} before {call:?}"),
         }
+        let found = state("plain");
+        println!("killed before {call}: {}", found.as_deref().unwrap_or("nothing"));
         onramp("detach --all").ok();
-        assert_eq!(host_state(&[]), before, "after round {round}, {found:?}");
-        seen.push(found);
+        assert_eq!(host_state(&[&place]), before, "{call}, {found:?}");
     }
-    let count = |state: Option<&str>| seen.iter().filter(|one| one.as_deref() == state).count();
-    let (nothing, half, whole) = (count(None), count(Some("interrupted")), count(Some("attached")));
-    println!("{KILLS} killed: {nothing} left nothing, {half} half an attachment, {whole} a whole one");
-    assert!(half > 0, "no kill came in between");
     onramp("attach plain").ok();
     assert_eq!(state("plain").as_deref(), Some("attached"));
 }
 
 #[test]
 #[ignore = "in a guest: make test"]
-fn a_default_that_a_killed_command_took_or_gave_back_is_restored() {
-    let _attachments = Attachments::lock();
-    let inside = namespace();
-    let before = host_state(&[&inside]);
-    let start = |arguments: &str| {
-        let mut command = inside.command(cli::binary());
-        command.args(arguments.split(' ')).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
-    };
-    let kill_after = |arguments: &str, time: Duration| {
-        let mut child = start(arguments);
-        thread::sleep(time);
-        let _ = child.kill();
-        child.wait().unwrap();
-    };
-    let duration = |arguments: &str| {
-        let begin = Instant::now();
-        assert!(start(arguments).wait().unwrap().success());
-        begin.elapsed()
-    };
-    // The kernel does some things once, at the first attachment.
-    onramp("attach plain").ok();
-    onramp("detach plain").ok();
-    let (attach, detach) = (duration("attach plain --default"), duration("detach plain"));
-    for round in 0..KILLS / 2 {
-        if round % 2 == 0 {
-            // The default is taken at the end.
-            kill_after("attach plain --default", attach - Duration::from_micros(400) * round);
+fn an_attach_that_is_told_of_an_error_at_any_step_leaves_all_as_it_was() {
+    let attachments = Attachments::lock();
+    let place = place();
+    let before = host_state(&[&place]);
+    let attach = Traced { namespace: &place, arguments: "attach plain --default".into() };
+    let calls = attach.changes();
+    onramp("detach --all").ok();
+    for (call, error) in calls.iter().zip(ERRORS.iter().cycle()) {
+        attachments.settled();
+        let Some(ran) = attach.told(call, error) else { continue };
+        println!("{error} at {call}: {:?} {}", ran.code, ran.stderr.trim());
+        if ran.code == Some(0) {
+            // What is in nobody's way may stay.
+            assert_eq!(state("plain").as_deref(), Some("attached"), "{error} at {call}");
+            onramp("detach --all").ok();
         } else {
-            duration("attach plain --default");
-            kill_after("detach plain", detach * round * 2 / KILLS);
+            assert_eq!(ran.code, Some(if *error == "EPERM" { 4 } else { 1 }), "{error} at {call}");
+            assert!(ran.stderr.starts_with("error: "), "{error} at {call}: {ran:?}");
         }
-        onramp("detach --all").ok();
-        assert_eq!(host_state(&[&inside]), before, "after round {round}");
+        assert_eq!(host_state(&[&place]), before, "{error} at {call}");
     }
 }
 
 #[test]
 #[ignore = "in a guest: make test"]
-fn a_detach_that_is_killed_can_be_continued() {
-    let _attachments = Attachments::lock();
-    let inside = namespace();
-    let before = host_state(&[&inside]);
-    onramp("attach plain").ok();
-    let whole = duration("detach plain");
-    for round in 0..KILLS / 2 {
-        let attach = inside.command(cli::binary()).args(["attach", "plain", "--default", "--quiet"]).status();
-        assert!(attach.unwrap().success());
-        let transfer = Transfer::start(&inside, 1_000_000);
-        kill_after("detach plain", whole, 2 * round);
-        if let Some(state) = state("plain") {
-            assert!(["attached", "interrupted", "lingering"].contains(&state.as_str()), "{state}");
+fn a_detach_that_is_killed_or_told_of_an_error_at_any_step_can_be_continued() {
+    let attachments = Attachments::lock();
+    let place = place();
+    let before = host_state(&[&place]);
+    let detach = Traced { namespace: &place, arguments: "detach plain".into() };
+    cli::inside(&place, "attach plain --default").ok();
+    let transfer = Transfer::start(&place, 1_000_000);
+    let calls = detach.changes();
+    drop(transfer);
+    assert_eq!(host_state(&[&place]), before);
+    for (call, error) in calls.iter().zip(ERRORS.iter().cycle()) {
+        for killed in [true, false] {
+            onramp("detach --all").ok();
+            attachments.settled();
+            cli::inside(&place, "attach plain --default").ok();
+            let transfer = Transfer::start(&place, 1_000_000);
+            let how = if killed {
+                detach.killed_before(call);
+                "killed".to_owned()
+            } else {
+                let Some(ran) = detach.told(call, error) else { continue };
+                format!("{error}: {:?} {}", ran.code, ran.stderr.trim())
+            };
+            let found = state("plain");
+            println!("{how} at {call}: {}", found.as_deref().unwrap_or("nothing"));
+            // It never says that all is done when something is left.
+            assert!(!how.contains("Some(0)") || host_state(&[&place]) == before, "{how} at {call}");
+            if let Some(state) = &found {
+                assert!(["attached", "interrupted", "lingering"].contains(&state.as_str()), "{state}");
+            }
+            onramp("detach --all").ok();
+            assert_eq!(host_state(&[&place]), before, "{how} at {call}");
+            assert!(transfer.goes_on(), "{how} at {call}");
         }
-        onramp("detach --all").ok();
-        assert_eq!(host_state(&[&inside]), before, "after round {round}");
-        assert!(transfer.goes_on(), "after round {round}");
+    }
+}
+
+#[test]
+#[ignore = "in a guest: make test"]
+fn a_tune_that_is_killed_or_told_of_an_error_at_any_step_leaves_the_former_values_or_the_new() {
+    let _attachments = Attachments::lock();
+    let place = place();
+    onramp("attach search --set alpha=10 --set threshold_pct=10").ok();
+    let tune = |value: u32| Traced {
+        namespace: &place,
+        arguments: format!("tune search alpha={value} threshold_pct={value}"),
+    };
+    let values = || {
+        let now = json("tune search");
+        let value = |name: &str| now["parameters"][name].as_u64().unwrap();
+        assert_eq!(value("alpha"), value("threshold_pct"), "{now}");
+        value("alpha")
+    };
+    tune(20).changes();
+    let calls = tune(10).changes();
+    for (call, error) in calls.iter().zip(ERRORS.iter().cycle()) {
+        onramp("tune search alpha=10 threshold_pct=10").ok();
+        tune(20).killed_before(call);
+        let found = values();
+        println!("killed before {call}: {found}");
+        assert!([10, 20].contains(&found), "{call}");
+
+        onramp("tune search alpha=10 threshold_pct=10").ok();
+        let ran = tune(20).told(call, error).unwrap();
+        println!("{error} at {call}: {:?} {}", ran.code, ran.stderr.trim());
+        assert_eq!(values(), if ran.code == Some(0) { 20 } else { 10 }, "{error} at {call}: {ran:?}");
     }
 }
 

@@ -146,7 +146,7 @@ pub fn add(rule: &Rule) -> Result<(), Error> {
         None => Table::of(std::slice::from_ref(rule)).and_then(|table| selector.put(&table)),
     };
     if added.is_err() && made {
-        selector.remove()?;
+        selector.take_back();
     }
     added
 }
@@ -192,7 +192,7 @@ pub fn replace(rules: &[Rule]) -> Result<usize, Error> {
     let made = selector.ensure()?;
     let put = selector.put(&table);
     if put.is_err() && made {
-        selector.remove()?;
+        selector.take_back();
     }
     put.map(|()| former)
 }

@@ -103,7 +103,7 @@ impl Selector {
         let new = !self.exists();
         let made = self.complete();
         if made.is_err() && new {
-            self.remove()?;
+            self.take_back();
         }
         made.map(|()| new)
     }
@@ -124,6 +124,15 @@ impl Selector {
         program.attach(&cgroup)?.pin(self.link()).map_err(open::failed("pin", "select"))?;
         tracing::debug!("attached to cgroup {}, pinned under {}", cgroup.display(), self.directory.display());
         Ok(())
+    }
+
+    /// [`Selector::remove`] after a failure, which is what the caller tells of; `status` shows what may be left.
+    pub fn take_back(&self) {
+        if self.exists()
+            && let Err(error) = self.remove()
+        {
+            tracing::debug!("{error}");
+        }
     }
 
     /// Removes all of it; the link first, for with it the program ends.

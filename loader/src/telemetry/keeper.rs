@@ -5,12 +5,13 @@
 //! prepared before, and it makes system calls only. Being a process of its own, it goes on while the consumer is
 //! stopped, so that what is lost meanwhile is counted.
 
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
+use nix::errno::Errno;
 use nix::fcntl::OFlag;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{SigSet, SigmaskHow};
@@ -38,7 +39,7 @@ pub(crate) struct Keeper {
 impl Keeper {
     /// Starts the keeper of a slot.
     pub fn start(shared: &Shared, rings: BorrowedFd<'_>, slot: usize, id: u64) -> Result<Self, Error> {
-        let failed = |errno: nix::errno::Errno| Error::io("start", "the keeper of a consumer")(errno.into());
+        let failed = |errno: Errno| Error::io("start", "the keeper of a consumer")(errno.into());
         let (watched, life) = pipe2(OFlag::O_CLOEXEC).map_err(failed)?;
         let duty =
             Duty { telemetry: shared, rings, watched: watched.as_fd(), slot, id, unused: Unused::new() };
@@ -167,27 +168,29 @@ impl Unused {
         }
     }
 
-    /// Removes them if nobody does. The caller holds the lock.
-    pub fn remove(&self, telemetry: &Telemetry) {
+    /// Removes them if nobody does. The caller holds the lock. What cannot be removed, and why, is the error.
+    pub fn remove(&self, telemetry: &Telemetry) -> Result<(), (&CStr, Errno)> {
         if (0..CONSUMER_MAX).all(|slot| telemetry.consumers[slot].id.load(Acquire) == 0) {
-            self.remove_unheard();
+            self.remove_unheard()?;
         }
+        Ok(())
     }
 
     /// The same where nobody can be listening: the maps were not finished.
-    pub fn remove_unheard(&self) {
+    pub fn remove_unheard(&self) -> Result<(), (&CStr, Errno)> {
         // SAFETY: system calls on strings that outlive them.
         unsafe {
             if self.algorithms.iter().any(|path| libc::access(path.as_ptr(), libc::F_OK) == 0) {
-                return;
+                return Ok(());
             }
             for file in &self.files {
-                libc::unlink(file.as_ptr());
+                gone(file, libc::unlink(file.as_ptr()))?;
             }
             for directory in &self.directories {
-                libc::rmdir(directory.as_ptr());
+                gone(directory, libc::rmdir(directory.as_ptr()))?;
             }
         }
+        Ok(())
     }
 
     /// The same for the keeper, which takes the lock (as [`crate::pins::Lock`]) and keeps it to its end.
@@ -196,9 +199,18 @@ impl Unused {
         unsafe {
             let lock = libc::open(self.lock.as_ptr(), libc::O_RDONLY | libc::O_DIRECTORY);
             if lock >= 0 && libc::flock(lock, libc::LOCK_EX) == 0 {
-                self.remove(telemetry);
+                let _ = self.remove(telemetry);
             }
         }
+    }
+}
+
+/// What the call that was to remove it answered. It may have been gone before, and the directory of all pins may be needed.
+fn gone(path: &CStr, answer: libc::c_int) -> Result<(), (&CStr, Errno)> {
+    match Errno::last() {
+        _ if answer == 0 => Ok(()),
+        Errno::ENOENT | Errno::ENOTEMPTY => Ok(()),
+        errno => Err((path, errno)),
     }
 }
 

@@ -47,7 +47,7 @@ impl Registration {
         let shared = Shared::open_or_create()?;
         let result = Self::register(&shared, options, &ring);
         if result.is_err() {
-            Unused::new().remove(&shared);
+            let _ = Unused::new().remove(&shared);
         }
         let registration = result?;
         let fd = ring.as_fd().try_clone_to_owned().map_err(Error::io("use", "a ring buffer"))?;
@@ -122,7 +122,7 @@ impl Drop for Registration {
         match Lock::try_take() {
             Ok(Some(_lock)) => {
                 release(&self.shared, self.rings.fd().as_fd(), self.slot, self.id);
-                Unused::new().remove(&self.shared);
+                let _ = Unused::new().remove(&self.shared);
             }
             // The keeper does it, and nobody waits for the lock at the end.
             Ok(None) => {}

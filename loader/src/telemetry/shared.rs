@@ -1,9 +1,11 @@
 //! The maps that all algorithms and consumers share: made by whoever comes first, removed by whoever goes last.
 
+use std::ffi::{CStr, OsStr};
 use std::fs;
 use std::num::NonZeroUsize;
 use std::ops::Deref;
 use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -11,6 +13,7 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use libbpf_rs::MapCore;
+use nix::errno::Errno;
 use nix::sys::mman::{MapFlags, ProtFlags, mmap, munmap};
 use nix::time::{ClockId, clock_gettime};
 
@@ -153,8 +156,7 @@ pub(crate) fn tidy() -> Result<(), Error> {
         // Nothing, or what a command left that was interrupted while it made them or took them away, or another build's.
         // That one's listeners cannot be told, but once nothing is attached nobody tells them anything.
         Ok(None) | Err(Error::OtherTelemetry { .. }) => {
-            Unused::new().remove_unheard();
-            return Ok(());
+            return Unused::new().remove_unheard().map_err(still_there);
         }
         // Of which attach and status speak.
         Err(_) => return Ok(()),
@@ -169,6 +171,10 @@ pub(crate) fn tidy() -> Result<(), Error> {
             release(&shared, rings.fd().as_fd(), slot, id);
         }
     }
-    Unused::new().remove(&shared);
-    Ok(())
+    Unused::new().remove(&shared).map_err(still_there)
+}
+
+/// The error of a pin that could not be removed.
+fn still_there((path, errno): (&CStr, Errno)) -> Error {
+    Error::io("remove", Path::new(OsStr::from_bytes(path.to_bytes())))(errno.into())
 }
