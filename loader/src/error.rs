@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use nix::errno::Errno;
 use onramp_algorithm::ParameterError;
 use onramp_net::namespace::NamespaceError;
+use onramp_net::route::RouteError;
 use onramp_net::sock_diag::SockDiagError;
 
 /// An error of this library.
@@ -193,6 +194,9 @@ pub enum Error {
     /// Listing sockets.
     #[error(transparent)]
     SockDiag(#[from] SockDiagError),
+    /// A route could not be asked for.
+    #[error(transparent)]
+    Route(#[from] RouteError),
     /// No cgroup v2.
     #[error("no cgroup v2 hierarchy is mounted: `mount -t cgroup2 none /sys/fs/cgroup` (or another place)")]
     NoCgroup,
