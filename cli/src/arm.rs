@@ -31,8 +31,8 @@ pub(crate) struct Arms {
 }
 
 impl Arms {
-    /// Checks all arms and attaches what is not attached yet, with the profile's parameters where the profile is for
-    /// that algorithm, `settings` (`algorithm.name=value`) on top, and the arm's own on top of these. An algorithm of
+    /// Checks all arms and attaches what is not attached yet, with the profile's parameters where the profile has some
+    /// for that algorithm, `settings` (`algorithm.name=value`) on top, and the arm's own on top of these. An algorithm of
     /// several arms gets each one's parameters when its turn comes. For runs in guests nothing is attached here.
     pub fn prepare<S: AsRef<str>>(
         labels: &[S],
@@ -100,7 +100,7 @@ impl Arms {
         here: Option<bool>,
     ) -> anyhow::Result<Arm> {
         let mut wanted = algorithm.parameters();
-        if with.algorithm == algorithm.name() {
+        if with.algorithms().contains(&algorithm.name()) {
             profile::apply(with, &mut wanted)?;
         }
         let prefix = format!("{}.", algorithm.name());

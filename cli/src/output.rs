@@ -161,6 +161,12 @@ impl Output {
 #[derive(Debug)]
 pub(crate) struct Named<T>(pub Vec<(&'static str, T)>);
 
+impl<T> Named<T> {
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
 impl<T: Serialize> Serialize for Named<T> {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_map(self.0.iter().map(|(name, value)| (name, value)))

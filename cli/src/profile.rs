@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::path::PathBuf;
 
-use onramp_lab::profile::Profile;
+use onramp_lab::profile::{Profile, Value};
 use onramp_loader::algorithm::{self, Algorithm, Parameters};
 use onramp_loader::telemetry::Level;
 use serde::{Serialize, Serializer};
@@ -71,22 +71,32 @@ pub(crate) fn names() -> Vec<String> {
 
 /// The profile's algorithm.
 pub(crate) fn algorithm(profile: &Profile) -> anyhow::Result<Algorithm> {
-    algorithm::find(&profile.algorithm).ok_or_else(|| {
+    find(profile, &profile.algorithm, "algorithm = ")
+}
+
+/// The parameters of every algorithm that the profile has some for, its own first: its values, the defaults for the
+/// rest.
+pub(crate) fn parameters(profile: &Profile) -> anyhow::Result<Vec<Parameters>> {
+    let named = profile.algorithms();
+    let each = named.iter().enumerate().map(|(at, name)| {
+        let mut parameters =
+            find(profile, name, if at == 0 { "algorithm = " } else { "params." })?.parameters();
+        apply(profile, &mut parameters)?;
+        Ok(parameters)
+    });
+    each.collect()
+}
+
+/// The algorithm that a key of the profile names.
+fn find(profile: &Profile, name: &str, key: &str) -> anyhow::Result<Algorithm> {
+    algorithm::find(name).ok_or_else(|| {
         let known: Vec<_> = algorithm::all().map(|algorithm| algorithm.name()).collect();
         Usage::error(format!(
-            "profile {}: algorithm = {:?} is not known: give one of {}",
+            "profile {}: {key}{name:?} is not known: give one of {}",
             profile.name,
-            profile.algorithm,
             known.join(", ")
         ))
     })
-}
-
-/// The parameters of the profile's algorithm: its own values, the defaults for the rest.
-pub(crate) fn parameters(profile: &Profile) -> anyhow::Result<Parameters> {
-    let mut parameters = algorithm(profile)?.parameters();
-    apply(profile, &mut parameters)?;
-    Ok(parameters)
 }
 
 fn directories() -> [PathBuf; 1] {
@@ -109,8 +119,8 @@ fn load_from(given: &str, directories: &[PathBuf]) -> anyhow::Result<Profile> {
         Origin::File(path) => Profile::load(path).map_err(usage)?,
         Origin::BuiltIn => embedded(given)?,
     };
-    // Parameters need their algorithm; this can be checked at once.
     telemetry_max(&profile)?;
+    parameters(&profile)?;
     Ok(profile)
 }
 
@@ -139,21 +149,28 @@ pub(crate) fn telemetry_max(profile: &Profile) -> anyhow::Result<Option<Level>> 
     Ok(Some(level))
 }
 
-/// Sets the profile's parameters; it must be for this algorithm.
+/// Sets the profile's parameters of their algorithm, for which it must have some.
 pub(crate) fn apply(profile: &Profile, parameters: &mut Parameters) -> anyhow::Result<()> {
     let algorithm = parameters.algorithm();
-    if profile.algorithm != algorithm.name() {
+    let refuse = |why: String| Usage::error(format!("profile {}: {why}", profile.name));
+    let named = profile.algorithms();
+    if !named.contains(&algorithm.name()) {
         return Err(Usage::error(format!(
             "profile {} is for {}, not for {}",
             profile.name,
-            profile.algorithm,
+            named.join(" and "),
             algorithm.name()
         )));
     }
-    for (name, value) in &profile.params {
+    let mut set = BTreeSet::new();
+    for (name, value) in profile.parameters_of(algorithm.name()) {
+        if !set.insert(name) {
+            let own = algorithm.name();
+            return Err(refuse(format!("{name} stands in [params] and in [params.{own}]: say it once")));
+        }
         let declaration = algorithm.declarations().find(|declaration| declaration.name == name);
         let text = match (value, declaration) {
-            (onramp_lab::profile::Value::Bool(on), Some(declaration)) if !declaration.choices.is_empty() => {
+            (Value::Bool(on), Some(declaration)) if !declaration.choices.is_empty() => {
                 if *on {
                     "on".to_owned()
                 } else {
@@ -162,9 +179,7 @@ pub(crate) fn apply(profile: &Profile, parameters: &mut Parameters) -> anyhow::R
             }
             (value, _) => value.to_string(),
         };
-        parameters
-            .set(name, &text)
-            .map_err(|error| Usage::error(format!("profile {}: {error}", profile.name)))?;
+        parameters.set(name, &text).map_err(|error| refuse(error.to_string()))?;
     }
     Ok(())
 }
@@ -173,7 +188,7 @@ pub(crate) fn apply(profile: &Profile, parameters: &mut Parameters) -> anyhow::R
 mod tests {
     use super::*;
 
-    fn find(name: &str) -> Parameters {
+    fn defaults(name: &str) -> Parameters {
         onramp_loader::find(name).unwrap().parameters()
     }
 
@@ -206,13 +221,32 @@ mod tests {
     }
 
     #[test]
+    fn a_profile_sets_the_parameters_of_each_algorithm_that_it_has_a_table_for() {
+        let geo = load_from("geo", &[]).unwrap();
+        let written = |profile: &Profile, name: &str| {
+            let mut parameters = defaults(name);
+            apply(profile, &mut parameters).map(|()| parameters)
+        };
+        let search = written(&geo, "search").unwrap();
+        assert_ne!(search, defaults("search"));
+        let mut ramp = geo;
+        ramp.algorithm = "ramp".into();
+        // Whichever algorithm it names.
+        assert_eq!(written(&ramp, "search").unwrap(), search);
+        assert_eq!(written(&ramp, "ramp").unwrap(), defaults("ramp"));
+        assert_eq!(parameters(&ramp).unwrap(), [defaults("ramp"), search]);
+        let error = written(&ramp, "plain").unwrap_err().to_string();
+        assert_eq!(error, "profile geo is for ramp and search, not for plain");
+    }
+
+    #[test]
     fn what_is_wrong_is_said() {
         let error = load_from("nonsense", &[]).unwrap_err().to_string();
         assert!(error.contains("no profile \"nonsense\"") && error.contains("geo"), "{error}");
         let error = load_from("./nonsense.toml", &[]).unwrap_err().to_string();
         assert!(error.contains("cannot read profile ./nonsense.toml"), "{error}");
         let mut profile = load_from("geo", &[]).unwrap();
-        let error = apply(&profile, &mut find("plain")).unwrap_err().to_string();
+        let error = apply(&profile, &mut defaults("plain")).unwrap_err().to_string();
         assert_eq!(error, "profile geo is for search, not for plain");
         profile.telemetry = Some("all".into());
         let error = telemetry_max(&profile).unwrap_err().to_string();

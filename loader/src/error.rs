@@ -7,6 +7,7 @@ use libbpf_rs::ErrorKind;
 use nix::errno::Errno;
 use onramp_algorithm::ParameterError;
 use onramp_net::namespace::NamespaceError;
+use onramp_net::route::RouteError;
 use onramp_net::sock_diag::SockDiagError;
 
 /// An error of this library.
@@ -194,6 +195,9 @@ pub enum Error {
     /// Listing sockets.
     #[error(transparent)]
     SockDiag(#[from] SockDiagError),
+    /// A route could not be asked for.
+    #[error(transparent)]
+    Route(#[from] RouteError),
     /// No cgroup v2.
     #[error("no cgroup v2 hierarchy is mounted: `mount -t cgroup2 none /sys/fs/cgroup` (or another place)")]
     NoCgroup,

@@ -1,5 +1,6 @@
 //! Flows on our controls, read from sock_diag and socket storage: no daemon, nothing in the path of a packet.
 
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 
@@ -81,6 +82,10 @@ pub struct Flow {
     pub state: TcpState,
     /// The kernel's id of the socket.
     pub cookie: u64,
+    /// The interface that it is bound to; 0: none.
+    pub interface: u32,
+    /// The number of its cgroup; `None` where the kernel has no cgroups.
+    pub cgroup_id: Option<u64>,
     /// The algorithm that drives it.
     pub algorithm: Algorithm,
     /// Its base; `None` if the flow runs code that has been detached, or that another build attached.
@@ -195,6 +200,18 @@ pub fn flows(keep: impl Fn(&Socket) -> bool) -> Result<Vec<Flow>, Error> {
     Ok(flows)
 }
 
+/// The ports of the current network namespace on which something listens.
+///
+/// # Errors
+/// What sock_diag refuses.
+pub fn listening_ports() -> Result<BTreeSet<u16>, Error> {
+    let mut ports = BTreeSet::new();
+    SockDiag::open()?.dump(States::LISTEN, &[], |socket| {
+        ports.insert(socket.local.port());
+    })?;
+    Ok(ports)
+}
+
 fn describe(
     mut socket: Socket,
     algorithm: Algorithm,
@@ -215,6 +232,8 @@ fn describe(
         remote: socket.remote,
         state: socket.state,
         cookie: socket.cookie,
+        interface: socket.interface,
+        cgroup_id: socket.cgroup_id,
         algorithm,
         base: attached.map(|attached| attached.base),
         other_build,

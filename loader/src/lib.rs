@@ -44,7 +44,7 @@ pub use detach::{Detachable, Detached, detach, detachable, pinned, plan_detach};
 pub use doctor::{Check, Verdict, doctor};
 pub use error::{Error, Kind};
 pub use expiry::{Expiry, confirm, detach_expired, expiry};
-pub use flows::{ExitReason, Flow, FlowStorage, Phase, exports, flows, phase};
+pub use flows::{ExitReason, Flow, FlowStorage, Phase, exports, flows, listening_ports, phase};
 pub use onramp_algorithm as algorithm;
 pub use pins::ROOT;
 pub use rehome::Users;

@@ -214,7 +214,7 @@ impl Owner {
         started(self.pid) == Some(self.started)
     }
 
-    /// From the name of a run's cgroup.
+    /// From the name of a run's cgroup, which [`Cgroup::create`] gives it.
     fn of(name: &str) -> Option<Self> {
         let mut parts = name.strip_prefix(PREFIX)?.split('-');
         Some(Self { pid: parts.next()?.parse().ok()?, started: parts.next()?.parse().ok()? })
@@ -252,6 +252,13 @@ fn cgroups() -> Result<Vec<(PathBuf, Owner)>, Error> {
             Some((path, owner))
         })
         .collect())
+}
+
+/// The run of a cgroup's path, such as `/onramp-run-42-987654-search`, or of one below it: its process and algorithm.
+pub(crate) fn of_path(path: &str) -> Option<(u32, Algorithm)> {
+    let name = path.strip_prefix('/')?.split('/').next()?;
+    let algorithm = name.strip_prefix(PREFIX)?.splitn(3, '-').nth(2)?;
+    Some((Owner::of(name)?.pid, onramp_algorithm::find(algorithm)?))
 }
 
 /// Cgroups of runs that have died without removing them.
@@ -380,6 +387,15 @@ mod tests {
         assert_eq!(Owner::of("onramp-run-42-987654-search"), Some(Owner { pid: 42, started: 987_654 }));
         for other in ["onramp-run-42-search", "onramp-run-", "user.slice"] {
             assert_eq!(Owner::of(other), None, "{other}");
+        }
+        for (path, run) in [
+            ("/onramp-run-42-987654-search", Some((42, "search"))),
+            ("/onramp-run-42-987654-search/below", Some((42, "search"))),
+            ("/onramp-run-42-987654-nonsense", None),
+            ("/user.slice/onramp-run-42-987654-search", None),
+            ("/", None),
+        ] {
+            assert_eq!(of_path(path).map(|(pid, algorithm)| (pid, algorithm.name())), run, "{path}");
         }
     }
 }

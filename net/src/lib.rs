@@ -4,13 +4,16 @@
 //! * [`namespace`]: network namespaces held by file descriptor, code and commands run inside them, their
 //!   `net.*` sysctls, and a list of all namespaces of the host.
 //! * [`prefix`]: prefixes of IPv4 and IPv6 addresses.
+//! * [`route`]: the congestion control that a route has.
 //! * [`sock_diag`]: TCP sockets with `tcp_info`, congestion control name and BPF socket storage.
 //!
 //! Nothing here leaves anything behind: a namespace made by [`namespace::Namespace::create`] has no name in the
 //! file system and ends with the last descriptor, also when the process is killed.
 
 pub mod namespace;
+mod netlink;
 pub mod prefix;
+pub mod route;
 pub mod sock_diag;
 
 pub use namespace::{Namespace, NamespaceError};

@@ -95,6 +95,30 @@ fn what_is_wrong_is_named_with_key_value_and_range() {
             "look_back = \"never\"",
             "look_back=never is not allowed: give latest|smoothed|min",
         ),
+        (
+            "algorithm of a table",
+            "[params.inflight]",
+            "[params.inflght]",
+            "params.\"inflght\" is not known: give one of plain",
+        ),
+        (
+            "parameter of a table",
+            "[params.inflight]",
+            "[params.fixed]\nexit_window = 3",
+            "no parameter \"exit_window\"; it has exit_window_bytes",
+        ),
+        (
+            "value of a table",
+            "[params.inflight]",
+            "[params.hystart]\nlow_window = 3_000_000_000",
+            "is not allowed: give",
+        ),
+        (
+            "twice",
+            "[params.inflight]",
+            "[params.search]\nthreshold_pct = 30",
+            "threshold_pct stands in [params] and in [params.search]: say it once",
+        ),
         ("version", "version = 1", "version = 2", "version = 2 is out of range"),
     ] {
         assert!(example().contains(from), "{from}");
@@ -135,6 +159,26 @@ fn what_is_shown_is_the_profile_again_with_what_follows_from_it() {
     let file = profile_of(&text);
     let again = json(&format!("profile show {}", file.path().display()));
     assert_eq!((&again["profile"], &again["derived"]), (&shown["profile"], derived));
+}
+
+#[test]
+fn parameters_are_shown_of_each_algorithm_that_the_profile_has_some_for() {
+    let text = example().replacen("[params.inflight]", "[params.fixed]\nexit_window_bytes = 99_000", 1);
+    let file = profile_of(&text);
+    let shown = json(&format!("profile show {}", file.path().display()));
+    assert_eq!(shown["parameters"]["threshold_pct"], 26);
+    assert_eq!(shown["other_algorithms"], serde_json::json!({ "fixed": { "exit_window_bytes": 99_000 } }));
+    let text = onramp(&format!("profile show {}", file.path().display())).ok();
+    assert!(text.contains("\n# fixed: exit_window_bytes=99000\n"), "{text}");
+    // Whichever of them is asked for gets its own, and the others keep their defaults.
+    let arm = |algorithm: &str| {
+        let profile = file.path().display();
+        let result = json(&format!("sim run {algorithm} --profile {profile} --bytes 100000"));
+        result["arms"][0]["definition"]["parameters"].clone()
+    };
+    assert_eq!(arm("fixed")["exit_window_bytes"], "99000");
+    assert_eq!(arm("search")["threshold_pct"], "26");
+    assert_eq!(arm("hystart")["low_window"], "16");
 }
 
 #[test]

@@ -274,6 +274,90 @@ fn what_an_application_or_a_locked_route_chooses_wins_and_a_rule_over_the_rest()
     assert_eq!(control(&Ends::of(&place, "192.0.2.77", &to).accepted), "bbr");
 }
 
+/// Why each end of a connection has its control, as `onramp flows` tells it: the end that connected, and the end that
+/// accepted.
+fn why(place: &Namespace, ends: &Ends) -> [serde_json::Value; 2] {
+    let text = cli::inside(place, "flows --json").ok();
+    let listed: serde_json::Value = serde_json::from_str(&text).unwrap();
+    [&ends.connected, &ends.accepted].map(|end| {
+        let port = end.local_addr().unwrap().port();
+        let rows = listed["flows"].as_array().unwrap();
+        rows.iter()
+            .find(|row| row["local_port"] == port)
+            .map_or(serde_json::Value::Null, |row| row["why"].clone())
+    })
+}
+
+#[test]
+#[ignore = "in a guest: make test"]
+fn flows_tell_which_rule_route_default_or_application_chose_and_which_code_they_run() {
+    let _attachments = Attachments::lock();
+    let place = place();
+    let nested = Nested::make();
+    onramp("attach plain").ok();
+    place.sysctl_set(DEFAULT, "onramp_plain").unwrap();
+    let to = listen(&place, "192.0.2.77:0");
+    let port = to.local_addr().unwrap().port();
+    nested.enter("inner");
+    let ends = Ends::of(&place, "192.0.2.1", &to);
+    nested.enter("..");
+    let chosen = || why(&place, &ends).map(|why| why["chosen_by"].as_str().unwrap_or("none").to_owned());
+    let [connected, accepted] = why(&place, &ends);
+    assert_eq!(chosen(), ["default", "default"]);
+    assert_eq!((&connected["side"], &accepted["side"]), (&"connect".into(), &"accept".into()));
+    assert_eq!((&connected["code"], &accepted["code"]), (&"attached".into(), &"attached".into()));
+    // The listener was made in the root, and so is what it accepts.
+    let inner = "/onramp-test-select/inner";
+    assert_eq!((&connected["cgroup"], &accepted["cgroup"]), (&inner.into(), &"/".into()));
+
+    let rule = |verb: &str, rule: &str| onramp(&format!("select {verb} {rule}")).ok();
+    rule("add", "--cgroup /onramp-test-select --use plain");
+    assert_eq!(chosen(), ["cgroup", "default"]);
+    rule("add", &format!("--port {port} --accept --use plain"));
+    assert_eq!(chosen(), ["cgroup", "port"]);
+    rule("add", "--to 192.0.2.1 --use cubic");
+    let [_, accepted] = why(&place, &ends);
+    assert_eq!(
+        (&accepted["chosen_by"], &accepted["new_connections_get"]),
+        (&"other".into(), &"cubic".into())
+    );
+    assert_eq!(accepted["rule"], "--to 192.0.2.1/32 --use cubic");
+    rule("del", "--to 192.0.2.1");
+    rule("add", "--to 192.0.2.0/24 --use plain");
+    assert_eq!(chosen(), ["prefix", "prefix"]);
+    let said = cli::inside(&place, "flows --why").ok();
+    assert!(said.contains("--to 192.0.2.0/24 --use plain (the longest prefix)"), "{said}");
+    onramp("select del --all").ok();
+
+    // What is new is asked about as `select test` asks, and gets what that says.
+    place.sysctl_set(DEFAULT, "reno").unwrap();
+    assert_eq!(chosen(), ["other", "other"]);
+    for (lock, word) in [("", "route"), ("lock ", "route")] {
+        let route = format!("route replace local 192.0.2.77 dev lo table local congctl {lock}onramp_plain");
+        assert!(place.command("ip").args(route.split(' ')).status().unwrap().success(), "{route}");
+        let new = Ends::of(&place, "192.0.2.1", &to);
+        assert_eq!(new.controls(), ("onramp_plain".into(), "reno".into()));
+        assert_eq!(why(&place, &new)[0]["chosen_by"], word);
+        let said = cli::inside(&place, "select test 192.0.2.77 --connect").ok();
+        assert!(said.starts_with("connect: onramp_plain by the route"), "{said}");
+        assert_eq!(said.lines().next().unwrap().contains("lock"), !lock.is_empty(), "{said}");
+    }
+    // An application's choice shows as what nothing else explains.
+    let to = listen(&place, "127.0.0.1:0");
+    let ends = Ends::of(&place, "192.0.2.1", &to);
+    setsockopt(&ends.connected, TcpCongestion, &"onramp_plain".into()).unwrap();
+    let [connected, accepted] = why(&place, &ends);
+    assert_eq!((&connected["chosen_by"], accepted.is_null()), (&"other".into(), true));
+    assert!(connected["explanation"].as_str().unwrap().starts_with("by its application, or"), "{connected}");
+
+    // Code that has been detached meanwhile.
+    onramp("detach plain --leave-sockets").ok();
+    onramp("attach plain").ok();
+    assert_eq!(why(&place, &ends)[0]["code"], "older");
+    setsockopt(&ends.accepted, TcpCongestion, &"onramp_plain".into()).unwrap();
+    assert_eq!(why(&place, &ends)[1]["code"], "attached");
+}
+
 #[test]
 #[ignore = "in a guest: make test"]
 fn the_initial_window_is_what_is_sent_at_first() {

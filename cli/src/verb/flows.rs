@@ -8,6 +8,7 @@ use onramp_loader::algorithm::{Algorithm, Export};
 use onramp_loader::{ExitReason, Flow, Phase};
 use serde::{Deserialize, Serialize};
 
+use super::why::{Asker, Why};
 use crate::failure::Usage;
 use crate::filter::Filter;
 use crate::output::{Named, Output};
@@ -24,13 +25,22 @@ use crate::units::{show_bytes, show_us};
 /// exit is decided, the window still shrinks; `adopted`: was past its start when this control took it; `detached
 /// code`: the algorithm is detached and this flow still runs it; `other build`: another onramp attached it; `no data
 /// yet`; `no state`: no memory for it, the base runs alone. With `attach --observe` also `observed: would leave at TIME, BYTES`.
+///
+/// --why: CODE is what the kernel tells: `attached`, that of the attachment there is now; `older`, that of one that has
+/// been detached since, which the flow still runs. WHY is derived: the run, rule, route or default that gives a new
+/// connection of this flow's addresses, ports and cgroup its control, if that is the flow's. Where it is another, the
+/// application has chosen, or things have changed since the flow began.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   onramp flows
   onramp flows dst 198.51.100.0/24 and dport = :443
   onramp flows 'src [2001:db8::/32]:80'
+  onramp flows --why dst 198.51.100.0/24
   onramp flows --json | jq '.flows[] | select(.exit.reason == \"algorithm\")'")]
 pub(crate) struct Flows {
+    /// What chose the control of each flow, and whether it runs older code; in JSON always
+    #[arg(long)]
+    why: bool,
     /// Only flows that match, in the syntax of ss(8)
     #[arg(value_name = "FILTER")]
     filter: Vec<String>,
@@ -76,6 +86,8 @@ struct Row {
     observed: Option<Exit>,
     outcomes: Option<Named<u32>>,
     exports: Option<Named<Words>>,
+    /// In JSON always.
+    why: Option<Why>,
 }
 
 /// How the first slow start ended.
@@ -107,13 +119,17 @@ impl Flows {
         let filter = Filter::parse(&self.filter).map_err(Usage::error)?;
         let mut flows = onramp_loader::flows(|socket| filter.matches(socket.local, socket.remote))?;
         flows.sort_by_key(|flow| (flow.remote, flow.local));
-        let listing = Listing { flows: flows.iter().map(row).collect() };
-        output.data(&listing, || text(&flows, output))?;
+        let mut asker = (self.why || output.json()).then(Asker::here).transpose()?;
+        let rows = flows.iter().map(|flow| row(flow, asker.as_mut().map(|asker| asker.ask(flow))));
+        let listing = Listing { flows: rows.collect() };
+        output.data(&listing, || {
+            if self.why { why_text(&flows, &listing, output) } else { text(&flows, output) }
+        })?;
         Ok(0)
     }
 }
 
-fn row(flow: &Flow) -> Row {
+fn row(flow: &Flow, why: Option<Why>) -> Row {
     let info = &flow.info;
     let header = flow.header.as_ref();
     let exit = match flow.phase() {
@@ -154,6 +170,7 @@ fn row(flow: &Flow) -> Row {
         observed: flow.observed().map(|record| self::exit(ExitReason::Algorithm, &record)),
         outcomes: header.map(|header| outcomes(flow.algorithm, header)),
         exports: header.map(|_| named(flow.exports())),
+        why,
     }
 }
 
@@ -253,6 +270,16 @@ fn text(flows: &[Flow], output: &Output) -> String {
             info.retrans_total.to_string(),
             flow.export("norm_pct").map_or_else(dash, |norm| format!("{norm}%")),
         ]);
+    }
+    table.render(output)
+}
+
+fn why_text(flows: &[Flow], listing: &Listing, output: &Output) -> String {
+    let mut table = Table::new(["LOCAL", "REMOTE", "ALGORITHM", "CODE", "WHY"]);
+    for (flow, row) in flows.iter().zip(&listing.flows) {
+        let (code, why) = row.why.as_ref().map_or(("", ""), |why| (why.code, &why.explanation));
+        let (local, remote) = (canonical(flow.local), canonical(flow.remote));
+        table.push([local, remote, row.algorithm.to_owned(), code.replace('_', " "), why.to_owned()]);
     }
     table.render(output)
 }

@@ -27,6 +27,7 @@ mod top;
 mod transfer;
 mod tune;
 mod watch;
+mod why;
 
 use clap::Subcommand;
 

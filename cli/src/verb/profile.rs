@@ -1,9 +1,11 @@
 //! `onramp profile`.
 
+use anyhow::Context;
 use clap::{Args, Subcommand};
 use onramp_lab::link::DirectionSpec;
 use onramp_lab::profile::Profile as Contents;
 use onramp_loader::Path;
+use onramp_loader::algorithm::Parameters;
 use serde::Serialize;
 
 use crate::failure::{FAILURE, USAGE};
@@ -36,7 +38,7 @@ enum Verb {
         /// A path, or a name in /etc/onramp/profiles or built in
         profile: String,
     },
-    /// Check profiles: link, hosts, algorithm, and the names and ranges of its parameters
+    /// Check profiles: link, hosts, algorithm, and the names and ranges of parameters
     ///
     /// Exits 0 if all are right, 1 if one is wrong, 2 if one cannot be found.
     #[command(
@@ -155,16 +157,23 @@ struct Shown {
     derived: Summary,
     /// All of the algorithm's parameters with the values that flows will use.
     parameters: Named<Value>,
+    /// The same of the other algorithms that the profile has parameters for.
+    #[serde(skip_serializing_if = "Named::is_empty")]
+    other_algorithms: Named<Named<Value>>,
 }
 
 fn show(name: &str, output: &Output) -> anyhow::Result<u8> {
     let contents = profile::load(name)?;
-    let parameters = profile::parameters(&contents)?;
-    let values = parameters.iter().map(|(parameter, value)| (parameter.name, Value::of(&parameter, value)));
+    let values = |of: &Parameters| {
+        Named(of.iter().map(|(parameter, value)| (parameter.name, Value::of(&parameter, value))).collect())
+    };
+    let all = profile::parameters(&contents)?;
+    let (own, others) = all.split_first().context("a profile has an algorithm")?;
     let shown = Shown {
         origin: profile::origin(name),
         derived: Summary::of(&contents),
-        parameters: Named(values.collect()),
+        parameters: values(own),
+        other_algorithms: Named(others.iter().map(|one| (one.algorithm().name(), values(one))).collect()),
         profile: contents,
     };
     // The text is a profile again: what is derived stands in comments.
@@ -175,21 +184,24 @@ fn show(name: &str, output: &Output) -> anyhow::Result<u8> {
 
 fn derived(shown: &Shown) -> String {
     let one = &shown.derived;
-    let parameters: Vec<_> =
-        shown.parameters.0.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    let line = |algorithm: &str, values: &Named<Value>| {
+        let values: Vec<_> = values.0.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        let values = if values.is_empty() { "no parameters".into() } else { values.join(" ") };
+        format!("# {algorithm}: {values}\n")
+    };
+    let others = shown.other_algorithms.0.iter().map(|(name, values)| line(name, values));
+    let parameters = line(&one.algorithm, &shown.parameters) + &others.collect::<String>();
     let enough = if one.buffers_hold_bdp { "hold" } else { "do not hold" };
     format!(
         "# from {}\n# BDP {} bytes at {:.1} Mb/s and {:.1} ms; queue {:.2} BDP\n\
          # buffers: {} bytes would do for tcp_rmem and tcp_wmem; those of [host] {enough} the BDP in their usable half\n\
-         # {}: {}\n",
+         {parameters}",
         shown.origin,
         one.bdp_bytes,
         one.rate_bps as f64 / 1e6,
         one.base_rtt_us as f64 / 1e3,
         one.queue_to_bdp,
         one.recommended_buffer_bytes,
-        one.algorithm,
-        if parameters.is_empty() { "no parameters".into() } else { parameters.join(" ") },
     )
 }
 
@@ -207,8 +219,7 @@ fn check(names: &[String], output: &Output) -> anyhow::Result<u8> {
         .iter()
         .map(|name| {
             let found = profile::exists(name);
-            let result = profile::load(name).and_then(|contents| profile::parameters(&contents));
-            let error = result.err().map(|error| error.to_string());
+            let error = profile::load(name).err().map(|error| error.to_string());
             Checked { profile: name.clone(), valid: error.is_none(), found, error }
         })
         .collect();

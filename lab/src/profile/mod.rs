@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Profiles: a link, the hosts' buffers, and the algorithm that suits them, in one TOML file.
 //!
-//! The bandwidth-delay product is derived, never written. Parameters of the algorithm are kept as written: what they
-//! mean is the algorithm's business, which the lab does not know.
+//! The bandwidth-delay product is derived, never written. Parameters of algorithms are kept as written: what they mean is
+//! the algorithms' business, which the lab does not know.
 //!
 //! A profile may say only in what it differs from another one: `like = "geo"` takes over all that it does not say itself,
 //! but for the keys that `without = ["link.forward.aqm"]` lists.
@@ -40,13 +40,26 @@ pub struct Profile {
     /// asked for. As with parameters, what the names mean is not the lab's business.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub telemetry: Option<String>,
-    /// Parameters of the algorithm.
+    /// Parameters of the algorithm by name, and tables of parameters by the name of any algorithm.
     #[serde(default)]
-    pub params: BTreeMap<String, Value>,
+    pub params: BTreeMap<String, Params>,
     /// The link.
     pub link: LinkSpec,
     /// The hosts.
     pub host: HostSpec,
+}
+
+/// What stands under a key of `[params]`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(
+    untagged,
+    expecting = "expected a number, a choice by name, true, false, or an algorithm's table of these"
+)]
+pub enum Params {
+    /// A parameter of the profile's algorithm.
+    Own(Value),
+    /// Parameters of the algorithm that the key names.
+    Of(BTreeMap<String, Value>),
 }
 
 /// Value of an algorithm's parameter.
@@ -179,6 +192,27 @@ impl Profile {
         Ok(self)
     }
 
+    /// The algorithms that it has parameters for: its own, and those with a table in order of their names.
+    pub fn algorithms(&self) -> Vec<&str> {
+        let tables = self.params.iter().filter(|(_, params)| matches!(params, Params::Of(_)));
+        let others = tables.map(|(name, _)| name.as_str()).filter(|name| *name != self.algorithm);
+        std::iter::once(self.algorithm.as_str()).chain(others).collect()
+    }
+
+    /// What it says of the parameters of an algorithm: with its own those that stand alone, then those of its table.
+    pub fn parameters_of<'a>(&'a self, algorithm: &str) -> impl Iterator<Item = (&'a str, &'a Value)> {
+        let own = self.params.iter().filter(move |_| algorithm == self.algorithm);
+        let alone = own.filter_map(|(name, params)| match params {
+            Params::Own(value) => Some((name.as_str(), value)),
+            Params::Of(_) => None,
+        });
+        let table = match self.params.get(algorithm) {
+            Some(Params::Of(table)) => Some(table),
+            _ => None,
+        };
+        alone.chain(table.into_iter().flatten().map(|(name, value)| (name.as_str(), value)))
+    }
+
     /// Checks every value against its range.
     ///
     /// # Errors
@@ -288,6 +322,26 @@ mod tests {
                 assert_eq!(Profile::parse(&text, &path).unwrap(), profile);
             }
         }
+    }
+
+    #[test]
+    fn parameters_are_those_of_the_profiles_algorithm_and_of_any_by_its_table() {
+        let head = geo().split("algorithm = ").next().unwrap().to_owned();
+        let tail = &geo()[geo().find("[link.forward]").unwrap()..];
+        let of = |params: &str, algorithm: &str| {
+            let profile = Profile::parse(&format!("{head}{params}{tail}"), "x").unwrap();
+            let all = profile.parameters_of(algorithm).map(|(name, value)| format!("{name}={value}"));
+            (profile.algorithms().join(" "), all.collect::<Vec<_>>().join(" "))
+        };
+        let several = "algorithm = 'a'\n[params]\nx = 1\n[params.b]\nx = 2\ny = 'z'\n[params.c]\n";
+        assert_eq!(of(several, "a"), ("a b c".into(), "x=1".into()));
+        assert_eq!(of(several, "b").1, "x=2 y=z");
+        assert_eq!((of(several, "c").1, of(several, "d").1), (String::new(), String::new()));
+        let both = "algorithm = 'a'\n[params]\nx = 1\n[params.a]\ny = true\n";
+        assert_eq!(of(both, "a"), ("a".into(), "x=1 y=true".into()));
+        let error =
+            Profile::parse(&format!("{head}algorithm = 'a'\nparams.x = 1.5\n{tail}"), "x").unwrap_err();
+        assert!(error.to_string().contains("expected a number, a choice by name"), "{error}");
     }
 
     #[test]

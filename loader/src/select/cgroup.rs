@@ -73,17 +73,28 @@ impl Cgroup {
         }
         Ok(Self { id: directory.ino(), path: Some(format!("/{}", below.display())) })
     }
+}
 
-    /// The numbers of this cgroup and of those above it, the nearest first.
-    ///
-    /// # Errors
-    /// [`Error::Cgroup`] if it is gone, [`Error::NoCgroup`].
-    pub fn ancestry(&self) -> Result<Vec<u64>, Error> {
-        let path = self.to_string();
-        Path::new(&path)
-            .ancestors()
-            .map(|above| Self::find(&above.display().to_string()).map(|cgroup| cgroup.id))
-            .collect()
+/// All cgroups of this host.
+pub(super) struct Cgroups(BTreeMap<u64, String>);
+
+impl Cgroups {
+    /// None where there is no hierarchy.
+    pub fn all() -> Self {
+        Self(hierarchy().map(|root| paths(&root)).unwrap_or_default())
+    }
+
+    /// The path of a cgroup; `None`: it is gone.
+    pub fn path(&self, id: u64) -> Option<&str> {
+        self.0.get(&id).map(String::as_str)
+    }
+
+    /// The numbers of a cgroup and of those above it, the nearest first; none if it is gone.
+    pub fn ancestry(&self, id: u64) -> Vec<u64> {
+        let above: Vec<_> =
+            self.path(id).map(Path::new).into_iter().flat_map(Path::ancestors).map(Path::as_os_str).collect();
+        let find = |path| self.0.iter().find(|(_, other)| Path::new(other).as_os_str() == path);
+        above.into_iter().filter_map(find).map(|(id, _)| *id).collect()
     }
 }
 

@@ -1,49 +1,65 @@
 //! What rules say of a connection, as `bpf/select.bpf.c` decides it; a test compares both.
 
-use std::cmp::Reverse;
 use std::net::IpAddr;
 
-use super::rule::{Rule, Side, What};
+use onramp_net::Prefix;
+
+use super::cgroup::Cgroup;
+use super::rule::{Rule, Side, Target, What};
 
 /// A connection to ask about.
 #[derive(Clone, Debug)]
 pub struct Connection {
     /// The peer's address.
     pub peer: IpAddr,
+    /// This host's address; `None`: any.
+    pub local: Option<IpAddr>,
+    /// The interface that the socket is bound to; 0: none.
+    pub interface: u32,
     /// The port of the side that listens; `None`: rules of ports say nothing.
     pub port: Option<u16>,
-    /// The numbers of the socket's cgroup and of those above it, the nearest first; empty: rules of cgroups say nothing.
-    pub cgroups: Vec<u64>,
+    /// The number of the socket's cgroup; `None`: rules of cgroups say nothing.
+    pub cgroup: Option<u64>,
     /// The side that this host has; both is neither.
     pub side: Side,
 }
 
 /// The rule that decides: of the longest prefix, else of the port, else of the nearest cgroup; of two for the same, the
-/// one that names the side.
-pub fn decide<'a>(rules: &'a [Rule], connection: &Connection) -> Option<&'a Rule> {
-    let rank = |rule: &&Rule| {
-        let Rule { target, .. } = rule;
-        if target.side != Side::Both && target.side != connection.side {
-            return None;
+/// one that names the side. `longest` gives the rule of the longest prefix for all bits of a target, with its side as
+/// it is; `cgroups` are the numbers of the connection's cgroup and of those above it, the nearest first.
+pub(super) fn decide<E>(
+    connection: &Connection,
+    cgroups: &[u64],
+    longest: impl Fn(&Target) -> Result<Option<Rule>, E>,
+) -> Result<Option<Rule>, E> {
+    let peer = connection.peer.to_canonical();
+    let peer = Prefix::new(peer, if peer.is_ipv4() { 32 } else { 128 }).map(What::To);
+    let cgroups = cgroups.iter().map(|id| What::Cgroup(Cgroup { id: *id, path: None }));
+    for what in peer.into_iter().chain(connection.port.map(What::Port)).chain(cgroups) {
+        let own = longest(&Target { what: what.clone(), side: connection.side })?;
+        let both = longest(&Target { what, side: Side::Both })?;
+        let both_is_longer = matches!((&own, &both), (Some(own), Some(both)) if bits(both) > bits(own));
+        let found = if both_is_longer { both } else { own.or(both) };
+        if found.is_some() {
+            return Ok(found);
         }
-        let nearness = match &target.what {
-            What::To(prefix) => {
-                prefix.contains(connection.peer).then_some((2, Reverse(128 - prefix.length())))
-            }
-            What::Port(port) => (Some(*port) == connection.port).then_some((1, Reverse(0))),
-            What::Cgroup(cgroup) => {
-                let above = connection.cgroups.iter().position(|id| *id == cgroup.id)?;
-                Some((0, Reverse(above as u32)))
-            }
-        };
-        nearness.map(|nearness| (nearness, target.side != Side::Both))
-    };
-    rules.iter().filter(|rule| rank(rule).is_some()).max_by_key(rank)
+    }
+    Ok(None)
+}
+
+/// How long its prefix is; what is no prefix has one length.
+fn bits(rule: &Rule) -> u32 {
+    match &rule.target.what {
+        What::To(prefix) => prefix.length(),
+        _ => 0,
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Cgroup, Choice, Target};
+    use std::convert::Infallible;
+
+    use super::super::Choice;
     use super::*;
 
     fn rule(what: What, side: Side, control: &str) -> Rule {
@@ -57,6 +73,18 @@ mod tests {
 
     fn cgroup(id: u64) -> What {
         What::Cgroup(Cgroup { id, path: None })
+    }
+
+    fn longest(rules: &[Rule], asked: &Target) -> Result<Option<Rule>, Infallible> {
+        let matches = |rule: &&Rule| {
+            let What::To(peer) = &asked.what else { return rule.target == *asked };
+            let prefix = match &rule.target.what {
+                What::To(prefix) => prefix.contains(peer.address()),
+                _ => false,
+            };
+            prefix && rule.target.side == asked.side
+        };
+        Ok(rules.iter().filter(matches).max_by_key(|rule| bits(rule)).cloned())
     }
 
     #[test]
@@ -73,29 +101,31 @@ mod tests {
             rule(cgroup(1), Side::Accept, "root-accept"),
         ];
         let asked = |peer: &str, port, cgroups: &[u64], side| {
-            let connection =
-                Connection { peer: peer.parse().unwrap(), port, cgroups: cgroups.to_vec(), side };
-            decide(&rules, &connection).map(|rule| rule.choice.control.as_str())
+            let connection = Connection {
+                peer: peer.parse().unwrap(),
+                local: None,
+                interface: 0,
+                port,
+                cgroup: cgroups.first().copied(),
+                side,
+            };
+            let Ok(rule) = decide(&connection, cgroups, |target| longest(&rules, target));
+            rule.map(|rule| rule.choice.control)
         };
+        let asked =
+            |peer: &str, port, cgroups: &[u64], side| asked(peer, port, cgroups, side).unwrap_or_default();
         let (accept, connect) = (Side::Accept, Side::Connect);
-        assert_eq!(asked("10.1.2.3", Some(443), &[7, 1], accept), Some("narrow"));
-        assert_eq!(asked("10.1.2.3", Some(443), &[7, 1], connect), Some("wide-connect"));
-        assert_eq!(asked("10.2.2.3", Some(443), &[7, 1], accept), Some("wide"));
-        assert_eq!(asked("::ffff:10.2.2.3", None, &[], accept), Some("wide"));
-        assert_eq!(asked("2001:db8::1", None, &[], connect), Some("six"));
-        assert_eq!(asked("192.0.2.1", Some(443), &[7, 1], accept), Some("port"));
-        assert_eq!(asked("192.0.2.1", Some(443), &[7, 1], connect), Some("port-connect"));
-        assert_eq!(asked("192.0.2.1", Some(80), &[7, 1], connect), Some("near"));
-        assert_eq!(asked("192.0.2.1", Some(80), &[7, 1], accept), Some("near"));
-        assert_eq!(asked("192.0.2.1", None, &[1], accept), Some("root-accept"));
-        assert_eq!(asked("192.0.2.1", None, &[1], connect), Some("root"));
-        assert_eq!(asked("192.0.2.1", None, &[], connect), None);
-        assert_eq!(
-            decide(
-                &[],
-                &Connection { peer: [10, 0, 0, 1].into(), port: None, cgroups: vec![], side: accept }
-            ),
-            None
-        );
+        assert_eq!(asked("10.1.2.3", Some(443), &[7, 1], accept), "narrow");
+        assert_eq!(asked("10.1.2.3", Some(443), &[7, 1], connect), "wide-connect");
+        assert_eq!(asked("10.2.2.3", Some(443), &[7, 1], accept), "wide");
+        assert_eq!(asked("::ffff:10.2.2.3", None, &[], accept), "wide");
+        assert_eq!(asked("2001:db8::1", None, &[], connect), "six");
+        assert_eq!(asked("192.0.2.1", Some(443), &[7, 1], accept), "port");
+        assert_eq!(asked("192.0.2.1", Some(443), &[7, 1], connect), "port-connect");
+        assert_eq!(asked("192.0.2.1", Some(80), &[7, 1], connect), "near");
+        assert_eq!(asked("192.0.2.1", Some(80), &[7, 1], accept), "near");
+        assert_eq!(asked("192.0.2.1", None, &[1], accept), "root-accept");
+        assert_eq!(asked("192.0.2.1", None, &[1], connect), "root");
+        assert_eq!(asked("192.0.2.1", None, &[], connect), "");
     }
 }

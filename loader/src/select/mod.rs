@@ -5,12 +5,14 @@
 
 mod cgroup;
 mod decide;
+mod deciders;
 pub(crate) mod program;
 pub(crate) mod rule;
 pub(crate) mod table;
 
 pub use cgroup::Cgroup;
-pub use decide::{Connection, decide};
+pub use decide::Connection;
+pub use deciders::{By, Deciders, Decision};
 pub use rule::{Choice, RULES_MAX, Rule, Side, Target, What};
 
 use std::collections::BTreeSet;

@@ -126,6 +126,16 @@ impl Target {
         Key::new(HEAD_BITS + bits, bytes)
     }
 
+    /// The target whose key is the first `bits` of this one's; `None`: there is none.
+    pub(crate) fn shortened(&self, bits: u32) -> Option<Self> {
+        let length = bits.checked_sub(HEAD_BITS)?;
+        let what = match &self.what {
+            What::To(prefix) => What::To(Prefix::new(prefix.address(), length)?.network()),
+            what => what.clone(),
+        };
+        Some(Self { what, side: self.side })
+    }
+
     /// `None`: no key of this build.
     pub(crate) fn of(key: &Key<KeyValue>) -> Option<Self> {
         let (bytes, bits) = (key.data(), key.prefix_len().checked_sub(HEAD_BITS)?);
@@ -227,6 +237,19 @@ mod tests {
         assert_eq!(keys.len(), all, "two targets have one key");
         assert!(Target::of(&Key::new(40, [9; 20])).is_none());
         assert!(Target::of(&Key::new(8, [1; 20])).is_none());
+    }
+
+    #[test]
+    fn a_shorter_key_is_that_of_a_wider_prefix() {
+        let target = |prefix: &str| Target { what: What::To(prefix.parse().unwrap()), side: Side::Accept };
+        for (narrow, wide) in
+            [("192.0.2.77", "192.0.0.0/12"), ("2001:db8::77", "::/0"), ("10.0.0.0/8", "10.0.0.0/8")]
+        {
+            let bits = target(wide).key().prefix_len();
+            assert_eq!(target(narrow).shortened(bits), Some(target(wide)));
+        }
+        let port = Target { what: What::Port(443), side: Side::Both };
+        assert_eq!(port.shortened(port.key().prefix_len()), Some(port));
     }
 
     #[test]

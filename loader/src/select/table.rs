@@ -84,10 +84,18 @@ impl Table {
 
     /// What it has for exactly this target.
     pub fn get(&self, target: &Target) -> Result<Option<Choice>, Error> {
+        let found = self.longest(target)?;
+        Ok(found.filter(|rule| rule.target == *target).map(|rule| rule.choice))
+    }
+
+    /// The rule of the longest prefix of a target: its own, or one that leaves out bits of its address.
+    pub fn longest(&self, target: &Target) -> Result<Option<Rule>, Error> {
         let key = target.key();
         match self.0.get(&key, 0) {
-            // A lookup finds shorter prefixes, too.
-            Ok(layout) => Ok((layout.bits == key.prefix_len()).then(|| Choice::of(&layout))),
+            Ok(layout) => {
+                let found = target.shortened(layout.bits);
+                Ok(found.map(|target| Rule { target, choice: Choice::of(&layout) }))
+            }
             Err(MapError::KeyNotFound) => Ok(None),
             Err(error) => Err(failed("read")(error)),
         }

@@ -33,6 +33,8 @@ use thiserror::Error;
 pub use record::{Socket, States, Storage, TcpState};
 pub use tcp_info::TcpInfo;
 
+use crate::netlink::{messages, u32_at};
+
 /// Receive buffer, of the socket and of each call. The kernel fills datagrams up to the buffer it is offered (at
 /// most 32 KiB unless one record needs more), so a large one means few calls.
 const BUFFER_BYTES: usize = 256 * 1024;
@@ -183,7 +185,7 @@ impl SockDiag {
                 }
             };
             let datagram = self.buffer.get(..bytes).ok_or(SockDiagError::TooLong { bytes })?;
-            for message in wire::messages(datagram) {
+            for message in messages(datagram) {
                 let message = message.map_err(|()| SockDiagError::Malformed { bytes })?;
                 // What is left of a dump that ended in an error.
                 if message.sequence != self.sequence {
@@ -193,7 +195,7 @@ impl SockDiag {
                 match i32::from(message.kind) {
                     libc::NLMSG_DONE | libc::NLMSG_ERROR => {
                         // Both begin with a negative errno; DONE has none before Linux 4.11 or so.
-                        let errno = wire::u32_at(message.payload, 0).unwrap_or(0).cast_signed();
+                        let errno = u32_at(message.payload, 0).unwrap_or(0).cast_signed();
                         if errno != 0 {
                             return Err(Failure::Kernel(Errno::from_raw(errno.wrapping_neg())));
                         }

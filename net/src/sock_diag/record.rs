@@ -29,6 +29,8 @@ pub struct Socket {
     pub uid: u32,
     /// Inode of the socket (`socket:[N]` in `/proc/PID/fd`), 0 once no descriptor refers to it.
     pub inode: u32,
+    /// Number of its cgroup (version 2), which it has had since it was made; `None` where the kernel has no cgroups.
+    pub cgroup_id: Option<u64>,
     /// Name of the congestion control; `None` for sockets that have none (TIME-WAIT, SYN-RECV).
     pub congestion_control: Option<String>,
     /// State of the connection; `None` for sockets that have none (TIME-WAIT, SYN-RECV).

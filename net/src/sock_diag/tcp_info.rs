@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! `struct tcp_info` (linux/tcp.h), read field by field at its ABI offsets.
 
-use super::wire::{u8_at, u16_at, u32_at, u64_at};
+use crate::netlink::{u8_at, u16_at, u32_at, u64_at};
 
 /// The kernel's "no threshold yet" (`TCP_INFINITE_SSTHRESH`).
 const INFINITE_SSTHRESH: u32 = 0x7fff_ffff;

@@ -6,13 +6,11 @@ use std::time::Instant;
 
 use super::*;
 use crate::Namespace;
+use crate::netlink::push_attribute;
 
 fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
-    out.extend((value.len() as u16 + 4).to_ne_bytes());
-    out.extend(kind.to_ne_bytes());
-    out.extend(value);
-    out.resize(out.len().next_multiple_of(4), 0);
+    push_attribute(&mut out, kind, value);
     out
 }
 
@@ -28,6 +26,7 @@ fn record() -> Vec<u8> {
     }
     assert_eq!(out.len(), 72);
     out.extend(attribute(4, b"onramp_search\0"));
+    out.extend(attribute(21, &0x1_0000_0042_u64.to_ne_bytes()));
     out.extend(attribute(2, &[0x22; 232]));
     let mut entry = attribute(1, &[]);
     entry.extend(attribute(2, &9_u32.to_ne_bytes()));
@@ -57,6 +56,7 @@ fn a_record_is_read() {
     assert_eq!((socket.interface, socket.receive_queue_bytes, socket.send_queue_bytes), (3, 7, 8));
     assert_eq!((socket.uid, socket.inode), (1000, 4242));
     assert_eq!(socket.congestion_control.as_deref(), Some("onramp_search"));
+    assert_eq!(socket.cgroup_id, Some(0x1_0000_0042));
     assert_eq!(socket.info.unwrap().snd_cwnd, 0x2222_2222);
     assert_eq!(socket.storages, [Storage { map_id: 9, value: vec![1, 2, 3, 4, 5] }]);
 }
@@ -65,7 +65,7 @@ fn a_record_is_read() {
 fn truncated_and_corrupt_input_never_panics() {
     let datagram = [framed(20, &record()), framed(3, &0_u32.to_ne_bytes())].concat();
     let walk = |bytes: &[u8]| {
-        wire::messages(bytes).filter_map(Result::ok).filter(|m| wire::socket(m.payload).is_some()).count()
+        messages(bytes).filter_map(Result::ok).filter(|m| wire::socket(m.payload).is_some()).count()
     };
     assert_eq!(walk(&datagram), 1);
     for length in 0..datagram.len() {
@@ -78,7 +78,7 @@ fn truncated_and_corrupt_input_never_panics() {
             walk(&corrupt);
         }
     }
-    assert_eq!(wire::messages(&datagram[..20]).filter(Result::is_err).count(), 1);
+    assert_eq!(messages(&datagram[..20]).filter(Result::is_err).count(), 1);
 }
 
 #[test]

@@ -3,21 +3,21 @@
 use std::net::{IpAddr, SocketAddr};
 
 use clap::Args;
-use onramp_loader::DEFAULT_SYSCTL;
-use onramp_loader::select::{self, Cgroup, Connection, Rule, Side, What, decide, missing_controls};
-use onramp_net::Namespace;
+use onramp_loader::select::{By, Cgroup, Connection, Deciders, Decision, Side};
 use serde::Serialize;
 
 use super::{Row, row};
 use crate::output::Output;
+use crate::verb::why;
 
-/// What comes before every rule.
+/// What cannot be asked.
 const BEFORE: &str =
-    "an application's own setsockopt(TCP_CONGESTION) and a route with `congctl lock` win over rules";
+    "an application's own setsockopt(TCP_CONGESTION) wins over all but a route with `congctl lock`";
 
-/// Say which rule would decide about a connection, and why
+/// Say what a connection would get that is established now, and why: by which rule, route or default
 ///
-/// PORT is that of the side that listens; without it no rule of a port is asked, without --cgroup none of a cgroup.
+/// PORT is that of the side that listens; without it no rule of a port is asked, without --cgroup none of a cgroup. The
+/// route and the default are those of this network namespace.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   onramp select test 203.0.113.9:443
@@ -54,39 +54,31 @@ struct Report {
 #[derive(Serialize)]
 struct Answer {
     side: &'static str,
-    /// What the connection gets; none: the route's `congctl`, else the default.
-    congestion_control: Option<String>,
-    /// `prefix`, `port`, `cgroup` or `none`.
+    /// What the connection gets.
+    congestion_control: String,
+    /// `prefix`, `port`, `cgroup`, `route`, `run` or `default`.
     decided_by: &'static str,
+    /// The rule that decides, or would if its control were registered.
     rule: Option<Row>,
-    default: String,
     explanation: String,
 }
 
 impl Test {
     pub fn run(self, output: &Output) -> anyhow::Result<u8> {
-        let rules = match select::selection()? {
-            Some(selection) if selection.active => selection.rules,
-            _ => Vec::new(),
-        };
-        let missing = missing_controls(&rules)?;
-        let cgroups = match &self.cgroup {
-            Some(path) => Cgroup::find(path)?.ancestry()?,
-            None => Vec::new(),
-        };
-        let default = Namespace::current()?.sysctl_get(DEFAULT_SYSCTL)?;
+        let mut deciders = Deciders::here()?;
+        let cgroup = self.cgroup.as_deref().map(Cgroup::find).transpose()?.map(|cgroup| cgroup.id);
         let sides = match (self.accept, self.connect) {
             (true, _) => vec![Side::Accept],
             (_, true) => vec![Side::Connect],
             _ => vec![Side::Accept, Side::Connect],
         };
         let Peer { address, port } = self.peer;
-        let answers = sides.into_iter().map(|side| {
-            let connection = Connection { peer: address, port, cgroups: cgroups.clone(), side };
-            let rule = decide(&rules, &connection);
-            answer(rule, rule.is_some_and(|rule| missing.contains(&rule.choice.control)), side, &default)
-        });
-        let report = Report { address: address.to_canonical().to_string(), port, answers: answers.collect() };
+        let mut answers = Vec::new();
+        for side in sides {
+            let connection = Connection { peer: address, local: None, interface: 0, port, cgroup, side };
+            answers.push(answer(deciders.decide(&connection)?, side));
+        }
+        let report = Report { address: address.to_canonical().to_string(), port, answers };
         output.data(&report, || {
             let lines = report.answers.iter().map(|one| format!("{}: {}\n", one.side, one.explanation));
             lines.collect::<String>() + BEFORE + "\n"
@@ -95,29 +87,17 @@ impl Test {
     }
 }
 
-fn answer(rule: Option<&Rule>, missing: bool, side: Side, default: &str) -> Answer {
-    let otherwise = format!(
-        "the route's `congctl` where it has one, else the default of the network namespace, {default}"
-    );
-    let (decided_by, why) = match rule.map(|rule| &rule.target.what) {
-        Some(What::To(_)) => ("prefix", "the longest prefix"),
-        Some(What::Port(_)) => ("port", "no prefix, so the port"),
-        Some(What::Cgroup(_)) => ("cgroup", "no prefix and no port, so the nearest cgroup"),
-        None => ("none", ""),
-    };
-    let explanation = match rule {
-        Some(rule) if missing => {
-            format!("{otherwise}: {rule} decides, but {} is not registered", rule.choice.control)
-        }
-        Some(rule) => format!("{} by {rule} ({why})", rule.choice.control),
-        None => format!("{otherwise}: no rule decides"),
+fn answer(decision: Decision, side: Side) -> Answer {
+    let explanation = format!("{} by {}", decision.control, why::text(&decision));
+    let rule = match &decision.by {
+        By::Rule(rule) => Some(row(rule, true)),
+        _ => decision.without_control.as_ref().map(|rule| row(rule, false)),
     };
     Answer {
         side: side.name(),
-        congestion_control: rule.filter(|_| !missing).map(|rule| rule.choice.control.clone()),
-        decided_by,
-        rule: rule.map(|rule| row(rule, !missing)),
-        default: default.to_owned(),
+        decided_by: why::word(&decision.by),
+        congestion_control: decision.control,
+        rule,
         explanation,
     }
 }

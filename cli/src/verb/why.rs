@@ -1,0 +1,201 @@
+//! Why a connection has its congestion control, in words: `onramp select test` and `onramp flows --why`.
+
+use std::collections::BTreeSet;
+
+use onramp_loader::Flow;
+use onramp_loader::select::{By, Connection, Deciders, Decision, Side, What};
+use serde::Serialize;
+
+/// What decides, as a stable word.
+pub(super) fn word(by: &By) -> &'static str {
+    match by {
+        By::LockedRoute | By::Route => "route",
+        By::Run(_) => "run",
+        By::Rule(rule) => match rule.target.what {
+            What::To(_) => "prefix",
+            What::Port(_) => "port",
+            What::Cgroup(_) => "cgroup",
+        },
+        By::Default => "default",
+    }
+}
+
+/// What decides, and why nothing else does.
+pub(super) fn text(decision: &Decision) -> String {
+    let otherwise = match &decision.without_control {
+        Some(rule) => {
+            format!("{rule} decides, but {} is not registered", rule.choice.control)
+        }
+        None => "no rule decides".into(),
+    };
+    match &decision.by {
+        By::LockedRoute => "the route, whose `congctl lock` wins over all".into(),
+        By::Run(pid) => format!("onramp run, process {pid}"),
+        By::Rule(rule) => {
+            let why = match rule.target.what {
+                What::To(_) => "the longest prefix",
+                What::Port(_) => "no prefix, so the port",
+                What::Cgroup(_) => "no prefix and no port, so the nearest cgroup",
+            };
+            format!("{rule} ({why})")
+        }
+        By::Route => format!("the route's `congctl`: {otherwise}"),
+        By::Default => {
+            format!("the default of the network namespace: {otherwise}, and the route has no `congctl`")
+        }
+    }
+}
+
+/// Why a flow has the control that it has, and which code it runs.
+#[derive(Debug, PartialEq, Serialize)]
+pub(super) struct Why {
+    /// Exact: `attached`, that of the attachment there is now; `older`, of one that has been detached; `other_build`;
+    /// `unknown`, where nothing is kept of the flow.
+    pub code: &'static str,
+    /// Exact: the cgroup that its socket was made in, by its number; and by its path unless it is gone.
+    cgroup_id: Option<u64>,
+    cgroup: Option<String>,
+    /// Derived from whether something listens on its port.
+    side: &'static str,
+    /// Derived: what gives a new connection like this one its control; `other` if that is not the flow's.
+    chosen_by: &'static str,
+    /// What a new connection like this one gets.
+    new_connections_get: Option<String>,
+    /// The rule that decides about new connections, or would if its control were registered.
+    rule: Option<String>,
+    pub explanation: String,
+}
+
+/// What flows are asked about.
+pub(super) struct Asker {
+    /// Else why nobody can be asked.
+    deciders: Result<Deciders, String>,
+    listening: BTreeSet<u16>,
+}
+
+impl Asker {
+    /// For the flows of the current network namespace.
+    pub fn here() -> anyhow::Result<Self> {
+        let deciders = Deciders::here().map_err(|error| error.to_string());
+        Ok(Self { deciders, listening: onramp_loader::listening_ports()? })
+    }
+
+    pub fn ask(&mut self, flow: &Flow) -> Why {
+        let side = if self.listening.contains(&flow.local.port()) { Side::Accept } else { Side::Connect };
+        let port = if side == Side::Accept { flow.local.port() } else { flow.remote.port() };
+        let connection = Connection {
+            peer: flow.remote.ip(),
+            local: Some(flow.local.ip()),
+            interface: flow.interface,
+            port: Some(port),
+            cgroup: flow.cgroup_id,
+            side,
+        };
+        let why = Why {
+            code: code(flow),
+            cgroup_id: flow.cgroup_id,
+            cgroup: None,
+            side: side.name(),
+            chosen_by: "unknown",
+            new_connections_get: None,
+            rule: None,
+            explanation: String::new(),
+        };
+        let asked = self.deciders.as_mut().map_err(|error| error.clone()).and_then(|deciders| {
+            let decision = deciders.decide(&connection).map_err(|error| error.to_string())?;
+            let cgroup = flow.cgroup_id.and_then(|id| deciders.cgroup_path(id));
+            Ok((decision, cgroup.map(str::to_owned)))
+        });
+        match asked {
+            Ok((decision, cgroup)) => {
+                Why { cgroup, ..decided(&flow.algorithm.congestion_control(), &decision, why) }
+            }
+            Err(error) => Why { explanation: format!("it cannot be told: {error}"), ..why },
+        }
+    }
+}
+
+fn decided(control: &str, decision: &Decision, why: Why) -> Why {
+    let rule = match &decision.by {
+        By::Rule(rule) => Some(rule),
+        _ => decision.without_control.as_ref(),
+    };
+    let has = decision.control == control;
+    let explanation = if has {
+        format!("as things are now, {}", text(decision))
+    } else {
+        format!(
+            "by its application, or by what has changed since: a new connection gets {} by {}",
+            decision.control,
+            text(decision)
+        )
+    };
+    Why {
+        chosen_by: if has { word(&decision.by) } else { "other" },
+        new_connections_get: Some(decision.control.clone()),
+        rule: rule.map(ToString::to_string),
+        explanation,
+        ..why
+    }
+}
+
+fn code(flow: &Flow) -> &'static str {
+    match (flow.other_build, flow.base, &flow.header) {
+        (true, ..) => "other_build",
+        (_, None, _) => "older",
+        (.., None) => "unknown",
+        _ => "attached",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use onramp_loader::select::{Choice, Rule, Target};
+
+    use super::*;
+
+    fn rule(what: &str, control: &str) -> Rule {
+        let target = Target { what: What::To(what.parse().unwrap()), side: Side::Both };
+        Rule { target, choice: Choice { control: control.into(), initial_window: None } }
+    }
+
+    fn of(decision: &Decision) -> Why {
+        let why = Why {
+            code: "attached",
+            cgroup_id: None,
+            cgroup: None,
+            side: "accept",
+            chosen_by: "unknown",
+            new_connections_get: None,
+            rule: None,
+            explanation: String::new(),
+        };
+        decided("onramp_plain", decision, why)
+    }
+
+    #[test]
+    fn what_would_give_a_flow_its_control_is_said_to_have_chosen_it_and_only_then() {
+        let decision =
+            |control: &str, by, without_control| Decision { control: control.into(), by, without_control };
+        let by_rule = By::Rule(rule("10.0.0.0/8", "onramp_plain"));
+        let chosen = of(&decision("onramp_plain", by_rule, None));
+        assert_eq!(
+            (chosen.chosen_by, chosen.rule.as_deref()),
+            ("prefix", Some("--to 10.0.0.0/8 --use plain"))
+        );
+        assert_eq!(chosen.explanation, "as things are now, --to 10.0.0.0/8 --use plain (the longest prefix)");
+        let changed = of(&decision("cubic", By::Default, Some(rule("10.0.0.0/8", "onramp_best"))));
+        assert_eq!((changed.chosen_by, changed.new_connections_get.as_deref()), ("other", Some("cubic")));
+        assert_eq!(
+            changed.explanation,
+            "by its application, or by what has changed since: a new connection gets cubic by the default of the network \
+             namespace: --to 10.0.0.0/8 --use best decides, but onramp_best is not registered, and the route has no \
+             `congctl`"
+        );
+        for (by, word) in
+            [(By::Run(7), "run"), (By::LockedRoute, "route"), (By::Route, "route"), (By::Default, "default")]
+        {
+            assert_eq!(of(&decision("onramp_plain", by, None)).chosen_by, word);
+        }
+    }
+}

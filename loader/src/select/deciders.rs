@@ -1,0 +1,122 @@
+//! All that decides about new connections of a network namespace, as far as it can be asked: runs, rules, routes and the
+//! default. What an application chooses for itself cannot be asked.
+
+use onramp_net::Namespace;
+use onramp_net::route::Routes;
+
+use super::cgroup::Cgroups;
+use super::decide::{Connection, decide};
+use super::program::Selector;
+use super::rule::{Rule, What};
+use super::table::Table;
+use crate::defaults;
+use crate::error::Error;
+use crate::kernel;
+use crate::pins::Lock;
+use crate::run;
+
+/// What is asked.
+pub struct Deciders {
+    table: Option<Table>,
+    registered: Vec<String>,
+    cgroups: Cgroups,
+    routes: Routes,
+    default: String,
+}
+
+/// What decides.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum By {
+    /// The route, with `congctl lock`.
+    LockedRoute,
+    /// `onramp run` of this process.
+    Run(u32),
+    /// A rule.
+    Rule(Rule),
+    /// The route, with `congctl`.
+    Route,
+    /// The default of the network namespace.
+    Default,
+}
+
+/// What a new connection gets unless its application chooses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Decision {
+    /// The kernel's name of the congestion control.
+    pub control: String,
+    /// Why.
+    pub by: By,
+    /// The rule that would decide if its control were registered.
+    pub without_control: Option<Rule>,
+}
+
+impl Deciders {
+    /// Those of the current network namespace.
+    ///
+    /// # Errors
+    /// [`Error::Privilege`] if there are rules that this process may not read, [`Error::SelectionBroken`], or what cannot
+    /// be read.
+    pub fn here() -> Result<Self, Error> {
+        Ok(Self {
+            table: table()?,
+            registered: kernel::registered()?,
+            cgroups: Cgroups::all(),
+            routes: Routes::open()?,
+            default: Namespace::current()?.sysctl_get(defaults::SYSCTL)?,
+        })
+    }
+
+    /// The path of a cgroup, such as `/system.slice`; `None`: it is gone.
+    pub fn cgroup_path(&self, id: u64) -> Option<&str> {
+        self.cgroups.path(id)
+    }
+
+    /// What a connection gets that is established now.
+    ///
+    /// # Errors
+    /// Rules or routes that cannot be read.
+    pub fn decide(&mut self, connection: &Connection) -> Result<Decision, Error> {
+        let route = self.routes.control(connection.peer, connection.local, connection.interface)?;
+        let decision = |control: String, by| Decision { control, by, without_control: None };
+        if let Some(route) = route.as_ref().filter(|route| route.locked) {
+            return Ok(decision(route.name.clone(), By::LockedRoute));
+        }
+        let path = connection.cgroup.and_then(|id| self.cgroups.path(id));
+        if let Some((pid, algorithm)) = path.and_then(run::of_path) {
+            return Ok(decision(algorithm.congestion_control(), By::Run(pid)));
+        }
+        let rule = self.rule(connection)?;
+        let without_control = match rule {
+            Some(rule) if self.registered.contains(&rule.choice.control) => {
+                return Ok(decision(rule.choice.control.clone(), By::Rule(rule)));
+            }
+            rule => rule,
+        };
+        Ok(match route {
+            Some(route) => Decision { control: route.name, by: By::Route, without_control },
+            None => Decision { control: self.default.clone(), by: By::Default, without_control },
+        })
+    }
+
+    fn rule(&self, connection: &Connection) -> Result<Option<Rule>, Error> {
+        let Some(table) = &self.table else { return Ok(None) };
+        let cgroups = connection.cgroup.map_or_else(Vec::new, |id| self.cgroups.ancestry(id));
+        let mut rule = decide(connection, &cgroups, |target| table.longest(target))?;
+        if let Some(What::Cgroup(cgroup)) = rule.as_mut().map(|rule| &mut rule.target.what) {
+            cgroup.path = self.cgroups.path(cgroup.id).map(str::to_owned);
+        }
+        Ok(rule)
+    }
+}
+
+/// The table that connections are decided by; `None`: there is none, or it is not in use.
+fn table() -> Result<Option<Table>, Error> {
+    let selector = Selector::here();
+    if !kernel::has_bpffs() || !selector.exists() {
+        return Ok(None);
+    }
+    super::require()?;
+    let _lock = Lock::take()?;
+    let table = selector.table()?;
+    Ok(table.filter(|_| selector.is_linked()))
+}
