@@ -229,14 +229,15 @@ mod tests {
         };
         let search = written(&geo, "search").unwrap();
         assert_ne!(search, defaults("search"));
-        let mut ramp = geo;
-        ramp.algorithm = "ramp".into();
-        // Whichever algorithm it names.
-        assert_eq!(written(&ramp, "search").unwrap(), search);
-        assert_eq!(written(&ramp, "ramp").unwrap(), defaults("ramp"));
-        assert_eq!(parameters(&ramp).unwrap(), [defaults("ramp"), search]);
-        let error = written(&ramp, "plain").unwrap_err().to_string();
+        assert_eq!(written(&geo, "ramp").unwrap(), defaults("ramp"));
+        assert_eq!(parameters(&geo).unwrap(), [defaults("ramp"), search.clone()]);
+        let error = written(&geo, "plain").unwrap_err().to_string();
         assert_eq!(error, "profile geo is for ramp and search, not for plain");
+        // Whichever algorithm it names.
+        let named = Profile { algorithm: "search".into(), ..geo };
+        assert_eq!(written(&named, "search").unwrap(), search);
+        let error = written(&named, "plain").unwrap_err().to_string();
+        assert_eq!(error, "profile geo is for search, not for plain");
     }
 
     #[test]
@@ -246,8 +247,6 @@ mod tests {
         let error = load_from("./nonsense.toml", &[]).unwrap_err().to_string();
         assert!(error.contains("cannot read profile ./nonsense.toml"), "{error}");
         let mut profile = load_from("geo", &[]).unwrap();
-        let error = apply(&profile, &mut defaults("plain")).unwrap_err().to_string();
-        assert_eq!(error, "profile geo is for search, not for plain");
         profile.telemetry = Some("all".into());
         let error = telemetry_max(&profile).unwrap_err().to_string();
         assert_eq!(

@@ -90,7 +90,7 @@ fn what_is_asked_for_wrongly_is_refused_with_the_reason_and_changes_nothing() {
         ("attach search --set threshold_pct=30 --set alpha=0", "alpha=0 is not allowed"),
         ("attach search --profile nowhere", "there is no profile \"nowhere\""),
         ("attach search --profile ./nowhere.toml", "cannot read profile ./nowhere.toml"),
-        ("attach plain --profile geo", "profile geo is for search, not for plain"),
+        ("attach plain --profile geo", "profile geo is for ramp and search, not for plain"),
     ] {
         let error = onramp(arguments).refused(2);
         assert!(error.contains(said), "{arguments}: {error}");
