@@ -169,6 +169,14 @@ pub enum Error {
         /// What this library knows.
         expected: u32,
     },
+    /// What is attached tells of its flows through maps that nobody finds any more.
+    #[error(
+        "the pin {path} of telemetry was removed: what is attached goes on, but nobody can listen to it; `onramp detach --all` clears it, then attach it anew"
+    )]
+    TelemetryBroken {
+        /// The pin.
+        path: PathBuf,
+    },
     /// Others have had the lock for too long.
     #[error(
         "another process ({holders}) has held the lock on {path} for a minute: wait for it to end, or end it"

@@ -43,6 +43,14 @@ fn pins_that_are_removed_by_hand_are_missed_and_the_rest_is_cleared() {
             assert!(error.contains("run `onramp detach plain`"), "without {pin}: {error}");
             assert!(onramp("attach plain").refused(1).contains("run `onramp detach plain`"), "without {pin}");
         }
+        if pin.starts_with("telemetry") {
+            assert!(said.contains("of telemetry was removed") && said.contains(pin), "without {pin}: {said}");
+            assert_eq!(state("plain").as_deref(), Some("attached"), "without {pin}");
+            // New maps would be filled by nobody.
+            for verb in ["watch", "attach search"] {
+                assert!(onramp(verb).refused(1).contains("then attach it anew"), "{verb} without {pin}");
+            }
+        }
         onramp("detach --all").ok();
         let default = here.sysctl_get(DEFAULT).unwrap();
         if pin == "plain/defaults" {

@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use std::time::Duration;
 
 use super::level::Level;
-use super::shared::Shared;
+use super::shared::{Shared, require_untouched};
 use crate::abi::text;
 use crate::error::Error;
 
@@ -29,7 +29,10 @@ pub struct Consumer {
 
 /// The consumers there are. The caller holds the lock, after [`super::tidy`].
 pub(crate) fn consumers() -> Result<Vec<Consumer>, Error> {
-    let Some(shared) = Shared::open()? else { return Ok(Vec::new()) };
+    let Some(shared) = Shared::open()? else {
+        require_untouched()?;
+        return Ok(Vec::new());
+    };
     let there = shared.consumers.iter().filter(|slot| slot.id.load(Acquire) != 0);
     Ok(there
         .map(|slot| Consumer {

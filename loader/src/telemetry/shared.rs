@@ -20,6 +20,7 @@ use nix::time::{ClockId, clock_gettime};
 use super::keeper::{Unused, release};
 use super::layout::{CONSUMER_MAX, Telemetry};
 use crate::abi::ABI_VERSION;
+use crate::detach;
 use crate::error::Error;
 use crate::kernel;
 use crate::open;
@@ -101,6 +102,7 @@ impl Shared {
         if let Some(shared) = Self::open()? {
             return Ok(shared);
         }
+        require_untouched()?;
         let directory = directory();
         for name in TELEMETRY_MAPS {
             let _ = fs::remove_file(directory.join(name));
@@ -139,6 +141,17 @@ impl Shared {
         if self.registrations.fetch_add(1, Relaxed) == u32::MAX {
             self.registrations.store(1, Relaxed);
         }
+    }
+}
+
+/// Fails where maps are missing although an algorithm is pinned: its flows tell what they tell through those that nobody
+/// finds any more, and would tell nothing through new ones.
+pub(crate) fn require_untouched() -> Result<(), Error> {
+    let directory = directory();
+    let missing = TELEMETRY_MAPS.iter().map(|name| directory.join(name)).find(|path| !path.exists());
+    match missing {
+        Some(path) if !detach::pinned().is_empty() => Err(Error::TelemetryBroken { path }),
+        _ => Ok(()),
     }
 }
 

@@ -236,6 +236,7 @@ impl Judge {
             recorded: Some(self.recorded).filter(|verdicts| verdicts.compared > 0),
             unknown_generations: self.unknown_generations,
             exit: self.exit,
+            regret: None,
             settings: self.candidate.settings,
         }
     }

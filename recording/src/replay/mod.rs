@@ -6,6 +6,7 @@
 
 mod candidate;
 mod judge;
+mod regret;
 mod source;
 mod trace;
 
@@ -16,11 +17,13 @@ use serde::{Serialize, Serializer};
 
 pub use candidate::{Candidate, CandidateError, candidates};
 pub use judge::{Exit, Verdicts};
+pub use regret::{Given, Regret};
 pub use source::{Generations, Known, RecordedExit, Resumed, replay};
 pub use trace::{Point, Trace};
 
 use crate::sample::{Event, Run};
 use judge::Judge;
+use regret::Rounds;
 
 /// How far a flow is judged.
 #[derive(Clone, Copy, Debug, Default)]
@@ -43,6 +46,8 @@ pub struct Finding {
     pub judged: u64,
     /// The first exit; none: it would not have left.
     pub exit: Option<Exit>,
+    /// What that exit would have cost; none: there is no exit, or the flow does not tell what the path gave.
+    pub regret: Option<Regret>,
     /// Name of the last verdict.
     pub last_outcome: &'static str,
     /// Verdicts by name.
@@ -71,6 +76,10 @@ pub struct FlowReport {
     pub trace: Trace,
     /// From the first data to the last acknowledgement, microseconds.
     pub duration_us: u64,
+    /// What the path gave in the end; none: the application was the limit, or the flow was too short to tell.
+    pub given: Option<Given>,
+    /// What the recorded exit cost.
+    pub regret: Option<Regret>,
     /// One for each candidate, in their order.
     pub findings: Vec<Finding>,
 }
@@ -90,6 +99,7 @@ struct Replayed {
     last_us: u64,
     acks: u64,
     trace: Trace,
+    rounds: Rounds,
     judges: Vec<Judge>,
 }
 
@@ -118,11 +128,13 @@ impl Replay {
                 last_us: start_us,
                 acks: 0,
                 trace: Trace::default(),
+                rounds: Rounds::default(),
                 judges: candidates.iter().map(judge).collect(),
             }
         });
         flow.acks += run.samples.iter().filter(|one| !matches!(one.event, Event::Loss(_))).count() as u64;
         flow.trace.add(run.samples, flow.start_us);
+        flow.rounds.add(run.samples);
         flow.last_us = last.ack.now_us;
         for judge in &mut flow.judges {
             judge.feed(run, generations);
@@ -131,13 +143,24 @@ impl Replay {
 
     /// The findings, flows in the order of their numbers.
     pub fn finish(self) -> Vec<FlowReport> {
-        let report = |(number, flow): (u64, Replayed)| FlowReport {
-            flow: number,
-            known: flow.known,
-            acks: flow.acks,
-            trace: flow.trace,
-            duration_us: flow.last_us.wrapping_sub(flow.start_us),
-            findings: flow.judges.into_iter().map(Judge::finish).collect(),
+        let report = |(number, flow): (u64, Replayed)| {
+            let given = flow.rounds.given(flow.start_us);
+            let finding = |judge: Judge| {
+                let mut finding = judge.finish();
+                finding.regret = given.zip(finding.exit.as_ref()).map(|(given, exit)| given.regret_of(exit));
+                finding
+            };
+            let recorded = given.zip(flow.known.recorded_exit.as_ref());
+            FlowReport {
+                flow: number,
+                regret: recorded.map(|(given, exit)| given.regret(exit.at_us, exit.window_bytes)),
+                given,
+                known: flow.known,
+                acks: flow.acks,
+                trace: flow.trace,
+                duration_us: flow.last_us.wrapping_sub(flow.start_us),
+                findings: flow.judges.into_iter().map(finding).collect(),
+            }
         };
         self.flows.into_iter().map(report).collect()
     }

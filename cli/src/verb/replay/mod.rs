@@ -51,6 +51,9 @@ pub(crate) struct Replays {
     /// Judge all acknowledgements, also where the flow had left slow start
     #[arg(long)]
     beyond: bool,
+    /// Also say what the path gave in the end, and what each exit cost against that: time lost by leaving early
+    #[arg(long)]
+    regret: bool,
     /// Pass over columns of a CSV file that are not known
     #[arg(long)]
     ignore_unknown: bool,
@@ -93,7 +96,7 @@ impl Replays {
         if let Some(path) = &self.output {
             figure::write(path, &report.flows)?;
         }
-        output.data(&report, || text::report(&report.flows, output))?;
+        output.data(&report, || text::report(&report.flows, self.regret, output))?;
         Ok(if report.problems.is_empty() { 0 } else { PARTIAL })
     }
 

@@ -1,6 +1,6 @@
 //! A replay in words.
 
-use onramp_recording::replay::{Finding, FlowReport};
+use onramp_recording::replay::{Finding, FlowReport, Regret};
 
 use crate::output::Output;
 use crate::table::Table;
@@ -8,16 +8,46 @@ use crate::units::{count, show_bytes, show_us};
 use crate::verb::finding::{and, cells, titles};
 
 /// All flows, one table each.
-pub(super) fn report(flows: &[FlowReport], output: &Output) -> String {
-    flows.iter().map(|flow| one(flow, output)).collect::<Vec<_>>().join("\n")
+pub(super) fn report(flows: &[FlowReport], regrets: bool, output: &Output) -> String {
+    flows.iter().map(|flow| one(flow, regrets, output)).collect::<Vec<_>>().join("\n")
 }
 
-fn one(flow: &FlowReport, output: &Output) -> String {
-    let mut table = Table::new(and(titles("LEAVES"), "AS RECORDED"));
+fn one(flow: &FlowReport, regrets: bool, output: &Output) -> String {
+    let mut table = Table::new(and(titles("LEAVES"), if regrets { "COSTS" } else { "AS RECORDED" }));
     for finding in &flow.findings {
-        table.push(and(cells(finding), recorded(finding)));
+        let last = if regrets { finding.regret.map_or_else(|| "-".into(), costs) } else { recorded(finding) };
+        table.push(and(cells(finding), last));
     }
-    format!("{}\n{}", output.bold(&title(flow)), table.render(output))
+    let title = title(flow);
+    let title = if regrets { format!("{title}\n{}", given(flow)) } else { title };
+    format!("{}\n{}", output.bold(&title), table.render(output))
+}
+
+/// What the path gave, and what the recorded exit cost.
+fn given(flow: &FlowReport) -> String {
+    let Some(given) = flow.given else {
+        return "what the path gives is not known: the application was the limit, or the flow was too short"
+            .into();
+    };
+    let path = format!(
+        "at best it got {}/s at {}, a window of {}, which it had after {}",
+        show_bytes(given.rate_bytes_per_second),
+        show_us(given.base_rtt_us.into()),
+        show_bytes(given.window_bytes),
+        show_us(given.carried_at_us)
+    );
+    match flow.regret {
+        Some(regret) => format!("{path}; the exit: {}", costs(regret)),
+        None => path,
+    }
+}
+
+/// An exit against the path.
+fn costs(regret: Regret) -> String {
+    match regret.early_us {
+        0 => format!("{:.2} BDP", regret.window_to_bdp),
+        early_us => format!("{:.2} BDP, {} lost", regret.window_to_bdp, show_us(early_us)),
+    }
 }
 
 fn title(flow: &FlowReport) -> String {

@@ -122,7 +122,9 @@ impl Watched {
     /// None: it has acknowledged nothing in slow start.
     fn row(self, ended: bool) -> Option<FlowRow> {
         let Self { first, follower, replay } = self;
-        let findings = replay.finish().pop()?.findings;
+        let mut findings = replay.finish().pop()?.findings;
+        // A flow is watched in slow start only, which does not tell what the path gives in the end.
+        findings.iter_mut().for_each(|finding| finding.regret = None);
         Some(FlowRow {
             local: first.local().to_string(),
             remote: first.remote().to_string(),

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! What an exit from slow start cost: the time lost by leaving before the window carried what the path gives.
+
+use onramp_algorithm::ack_flag;
+use serde::Serialize;
+
+use super::Exit;
+use crate::sample::{Event, Sample};
+
+/// Rounds in a row over which a rate is taken: one alone may be that of acknowledgements that were bunched.
+const ROUNDS: usize = 4;
+/// Of the highest rate, percent, from which on the window carries it.
+const CARRIES_PERCENT: u64 = 95;
+/// CUBIC's growth, segments a second cubed (RFC 9438, section 5, constant C).
+const CUBIC: f64 = 0.4;
+/// Growth of CUBIC's Reno-friendly region, segments a round trip: 3 (1 - 0.7) / (1 + 0.7) (RFC 9438, section 4.3).
+const FRIENDLY: f64 = 0.53;
+
+/// What a path gave a flow in the end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Given {
+    /// The highest rate at which four rounds in a row were acknowledged, in none of which the application was the limit.
+    /// What the flow never reached, it cannot tell.
+    pub rate_bytes_per_second: u64,
+    /// The lowest RTT.
+    pub base_rtt_us: u32,
+    /// Their product: the window that carries the rate without a queue.
+    pub window_bytes: u64,
+    /// When the window first carried it: the begin of the first four rounds at 95 % of the rate, since the first data.
+    pub carried_at_us: u64,
+}
+
+/// What an exit cost.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Regret {
+    /// Window at the exit over the one that carries the path's rate without a queue: below 1 is early.
+    pub window_to_bdp: f64,
+    /// From the exit until the window carries the rate, less what doubling would have taken; 0: it did already, or growth
+    /// was as fast.
+    pub early_us: u64,
+}
+
+impl Given {
+    /// Of the exit that the flow really made: measured.
+    pub(super) fn regret(&self, at_us: u64, window_bytes: u64) -> Regret {
+        self.cost(window_bytes, self.carried_at_us.saturating_sub(at_us) as f64)
+    }
+
+    /// Of an exit that an algorithm would have made: by CUBIC's growth from its window on, without the memory of a loss.
+    pub(super) fn regret_of(&self, exit: &Exit) -> Regret {
+        let segment = exit.window_bytes as f64 / f64::from(exit.window_segments.max(1));
+        let missing = self.window_bytes.saturating_sub(exit.window_bytes) as f64 / segment.max(1.0);
+        let cubic_us = (missing / CUBIC).cbrt() * 1e6;
+        let friendly_us = missing / FRIENDLY * f64::from(self.base_rtt_us);
+        self.cost(exit.window_bytes, cubic_us.min(friendly_us))
+    }
+
+    fn cost(&self, window_bytes: u64, took_us: f64) -> Regret {
+        let window_to_bdp = window_bytes as f64 / self.window_bytes.max(1) as f64;
+        let doubling_us = f64::from(self.base_rtt_us) * (1.0 / window_to_bdp).log2();
+        let early_us = if window_to_bdp < 1.0 { (took_us - doubling_us).max(0.0) } else { 0.0 };
+        Regret { window_to_bdp, early_us: early_us.round() as u64 }
+    }
+}
+
+/// The rounds of a flow: each ends with the acknowledgement of what had been sent when it began.
+#[derive(Debug, Default)]
+pub(super) struct Rounds {
+    done: Vec<Round>,
+    current: Option<Round>,
+    base_rtt_us: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Round {
+    begin_us: u64,
+    /// Acknowledged at its begin.
+    acked: u64,
+    /// Sent at its begin.
+    sent: u64,
+    end_us: u64,
+    /// Acknowledged in it.
+    bytes: u64,
+    /// Whether the application had nothing to send in it.
+    app_limited: bool,
+}
+
+impl Rounds {
+    /// Goes on with the flow's next acknowledgements.
+    pub fn add(&mut self, samples: &[Sample]) {
+        for sample in samples.iter().filter(|one| !matches!(one.event, Event::Loss(_))) {
+            let ack = &sample.ack;
+            if ack.min_rtt_us != 0 && (self.base_rtt_us == 0 || ack.min_rtt_us < self.base_rtt_us) {
+                self.base_rtt_us = ack.min_rtt_us;
+            }
+            let app_limited = ack.flags & (ack_flag::APP_LIMITED | ack_flag::RATE_APP_LIMITED) != 0;
+            let begun = Round {
+                begin_us: ack.now_us,
+                acked: ack.bytes_acked,
+                sent: ack.bytes_sent,
+                end_us: ack.now_us,
+                bytes: 0,
+                app_limited: false,
+            };
+            let round = self.current.get_or_insert(begun);
+            round.app_limited |= app_limited;
+            if ack.bytes_acked >= round.sent && ack.now_us > round.begin_us {
+                round.end_us = ack.now_us;
+                round.bytes = ack.bytes_acked.saturating_sub(round.acked);
+                self.done.push(*round);
+                self.current = Some(begun);
+            }
+        }
+    }
+
+    /// What the path gave; `None`: the application was the limit, or the flow was too short to tell.
+    pub fn given(&self, start_us: u64) -> Option<Given> {
+        let rate = |rounds: &[Round]| -> Option<u64> {
+            let bytes: u64 = rounds.iter().map(|round| round.bytes).sum();
+            let time = rounds.last()?.end_us.saturating_sub(rounds[0].begin_us);
+            let rate = u128::from(bytes) * 1_000_000 / u128::from(time.max(1));
+            (!rounds.iter().any(|round| round.app_limited)).then_some(rate as u64)
+        };
+        let best = self.done.windows(ROUNDS).filter_map(rate).max().filter(|rate| *rate > 0)?;
+        let carries =
+            |rounds: &&[Round]| rate(rounds).is_some_and(|rate| rate * 100 >= best * CARRIES_PERCENT);
+        let first = self.done.windows(ROUNDS).find(carries)?;
+        let window = u128::from(best) * u128::from(self.base_rtt_us) / 1_000_000;
+        Some(Given {
+            rate_bytes_per_second: best,
+            base_rtt_us: self.base_rtt_us,
+            window_bytes: window as u64,
+            carried_at_us: first[0].begin_us.saturating_sub(start_us),
+        })
+        .filter(|given| given.window_bytes > 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use onramp_algorithm::Ack;
+
+    use super::*;
+
+    const RTT_US: u64 = 100_000;
+    const SEGMENT: u64 = 1_000;
+    /// Segments that the path carries in a round trip.
+    const PATH: u64 = 1_024;
+
+    /// A flow that doubles to `exit` segments, then gets `step` more a round; an acknowledgement in a hundredth of a round.
+    fn flow(exit: u64, step: u64, rounds: usize, limited: bool) -> Vec<Sample> {
+        let (mut window, mut acked, mut samples) = (16u64, 0, Vec::new());
+        for round in 0..rounds as u64 {
+            let carried = window.min(PATH);
+            let sent_before = acked + carried * SEGMENT;
+            let next = if window < exit { (window * 2).min(exit) } else { window + step }.min(PATH);
+            for part in 1..=100 {
+                let ack = Ack {
+                    now_us: (round + 1) * RTT_US + part * RTT_US / 100,
+                    bytes_acked: acked + carried * SEGMENT * part / 100,
+                    bytes_sent: sent_before + next * SEGMENT * part / 100,
+                    min_rtt_us: RTT_US as u32,
+                    flags: if limited { ack_flag::APP_LIMITED } else { 0 },
+                    ..Ack::default()
+                };
+                samples.push(Sample { ack, ..Sample::default() });
+            }
+            acked += carried * SEGMENT;
+            window = next;
+        }
+        samples
+    }
+
+    fn given(samples: &[Sample]) -> Option<Given> {
+        let mut rounds = Rounds::default();
+        // However it comes.
+        samples.chunks(37).for_each(|some| rounds.add(some));
+        rounds.given(0)
+    }
+
+    #[test]
+    fn what_an_early_exit_cost_is_the_time_until_the_path_was_full_less_that_of_doubling() {
+        // Eight segments a round from 256 on: 95 % of the path's 1,024 are carried 90 rounds after the exit.
+        let samples = flow(256, 8, 130, false);
+        let found = given(&samples).unwrap();
+        let rate = PATH * SEGMENT * 1_000_000 / RTT_US;
+        assert!(found.rate_bytes_per_second.abs_diff(rate) < rate / 100, "{found:?}");
+        assert!(found.window_bytes.abs_diff(PATH * SEGMENT) < PATH * SEGMENT / 100, "{found:?}");
+        let exit_at = 5 * RTT_US;
+        let regret = found.regret(exit_at, 256 * SEGMENT);
+        assert!((regret.window_to_bdp - 0.25).abs() < 0.01, "{regret:?}");
+        // 90 rounds, two of which doubling takes.
+        let rounds = regret.early_us / RTT_US;
+        assert!((84..=92).contains(&rounds), "{rounds}");
+    }
+
+    #[test]
+    fn who_leaves_when_the_path_is_full_has_lost_nothing() {
+        let found = given(&flow(PATH, 1, 40, false)).unwrap();
+        assert_eq!(found.regret(7 * RTT_US, PATH * SEGMENT + SEGMENT * 20).early_us, 0);
+        let regret = found.regret(7 * RTT_US, 2 * PATH * SEGMENT);
+        assert!((regret.window_to_bdp - 2.0).abs() < 0.02 && regret.early_us == 0, "{regret:?}");
+    }
+
+    #[test]
+    fn an_application_that_was_the_limit_and_a_short_flow_tell_nothing() {
+        assert_eq!(given(&flow(256, 8, 130, true)), None);
+        assert_eq!(given(&flow(256, 8, 3, false)), None);
+        assert_eq!(given(&[]), None);
+    }
+
+    #[test]
+    fn what_another_exit_would_have_cost_follows_from_cubic() {
+        let given = Given {
+            rate_bytes_per_second: 10_000_000,
+            base_rtt_us: 100_000,
+            window_bytes: 1_000_000,
+            carried_at_us: 0,
+        };
+        let exit = |segments: u32| Exit {
+            ack: 1,
+            by: "verdict",
+            now_us: 0,
+            at_us: 0,
+            acknowledged_bytes: 0,
+            window_segments: segments,
+            window_bytes: u64::from(segments) * SEGMENT,
+            in_flight_segments: segments,
+            rtt_us: 100_000,
+            min_rtt_us: 100_000,
+            target_segments: None,
+            ssthresh_segments: None,
+        };
+        // 500 segments are missing: CUBIC has them after (500 / 0.4)^(1/3) = 10.77 s; doubling after one round trip.
+        assert_eq!(given.regret_of(&exit(500)).early_us, 10_672_173);
+        // Two segments: 3.8 round trips at 0.53 a round trip, before the cubic has them.
+        assert_eq!(given.regret_of(&exit(998)).early_us / 1_000, 377);
+        assert_eq!(given.regret_of(&exit(1_500)).early_us, 0);
+    }
+}
