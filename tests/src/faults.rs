@@ -4,6 +4,8 @@
 use std::fmt;
 use std::os::unix::process::ExitStatusExt;
 use std::process::{self, Output};
+use std::thread;
+use std::time::Duration;
 
 use nix::sys::signal::Signal;
 use onramp_net::Namespace;
@@ -27,6 +29,9 @@ const BPF_COMMANDS: [&str; 8] = [
 
 /// Errors that a step may be answered by: not allowed, no room, no memory, too many open files.
 pub const ERRORS: [&str; 4] = ["EPERM", "ENOSPC", "ENOMEM", "EMFILE"];
+
+/// The kernel frees in its own time.
+const SETTLING: Duration = Duration::from_millis(300);
 
 /// A system call of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -129,6 +134,8 @@ impl Traced<'_> {
 
     /// Runs the command below strace, and returns its calls.
     fn strace(&self, options: &[&str]) -> (Output, Vec<Call>) {
+        // What was freed before is gone by then, too: libbpf asks for each type information there is, a call for each.
+        thread::sleep(SETTLING);
         let path = std::env::temp_dir().join(format!("onramp-test-calls-{}", process::id()));
         let mut command = self.namespace.command("strace");
         command.args(["-f", "-qq", "-s", "100", "-e", "signal=none", "-e", &format!("trace={CALLS}"), "-o"]);
