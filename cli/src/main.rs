@@ -15,6 +15,7 @@ mod output;
 mod profile;
 mod settings;
 mod table;
+mod terminal;
 mod units;
 mod verb;
 

@@ -1,7 +1,7 @@
 //! `onramp export`.
 
 use std::fs::File;
-use std::io::{self, BufWriter, ErrorKind, Write};
+use std::io::{self, BufWriter, ErrorKind, IsTerminal, Write};
 use std::path::PathBuf;
 
 use anyhow::Context;
@@ -11,6 +11,7 @@ use onramp_recording::{Recording, Spec, export};
 
 use crate::failure::{PARTIAL, Usage};
 use crate::output::say;
+use crate::terminal::Terminal;
 
 /// Turn a recording into CSV, NDJSON or qlog
 ///
@@ -54,6 +55,10 @@ impl Export {
             Some(path) => {
                 let file = File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
                 (Box::new(file), path.display().to_string())
+            }
+            // Strings of a recording may be anybody's; into files and pipes they go as they are.
+            None if io::stdout().is_terminal() => {
+                (Box::new(Terminal::new(io::stdout())), "to stdout".to_owned())
             }
             None => (Box::new(io::stdout()), "to stdout".to_owned()),
         };
