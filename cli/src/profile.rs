@@ -168,20 +168,20 @@ pub(crate) fn apply(profile: &Profile, parameters: &mut Parameters) -> anyhow::R
             let own = algorithm.name();
             return Err(refuse(format!("{name} stands in [params] and in [params.{own}]: say it once")));
         }
-        let declaration = algorithm.declarations().find(|declaration| declaration.name == name);
-        let text = match (value, declaration) {
-            (Value::Bool(on), Some(declaration)) if !declaration.choices.is_empty() => {
-                if *on {
-                    "on".to_owned()
-                } else {
-                    "off".to_owned()
-                }
-            }
-            (value, _) => value.to_string(),
-        };
-        parameters.set(name, &text).map_err(|error| refuse(error.to_string()))?;
+        parameters.set(name, &word(algorithm, name, value)).map_err(|error| refuse(error.to_string()))?;
     }
     Ok(())
+}
+
+/// A parameter's value as it is set: true and false are on and off where that is a choice.
+pub(crate) fn word(algorithm: Algorithm, name: &str, value: &Value) -> String {
+    let declaration = algorithm.declarations().find(|declaration| declaration.name == name);
+    let has_choices = declaration.is_some_and(|declaration| !declaration.choices.is_empty());
+    match value {
+        Value::Bool(true) if has_choices => "on".to_owned(),
+        Value::Bool(false) if has_choices => "off".to_owned(),
+        value => value.to_string(),
+    }
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use clap::{Arg, Args, Command, ValueEnum};
 use onramp_loader::algorithm::{self, Parameter, Parameters};
 use onramp_loader::telemetry::Level;
 use onramp_loader::{AttachOptions, Base, ParameterSet};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::consumer::level_from;
 use crate::profile;
@@ -54,7 +54,8 @@ pub(crate) struct Settings {
 }
 
 /// A base by its name.
-#[derive(Clone, Copy, Debug, ValueEnum)]
+#[derive(Clone, Copy, Debug, Deserialize, ValueEnum)]
+#[serde(rename_all = "lowercase")]
 pub(crate) enum BaseName {
     Cubic,
     Reno,

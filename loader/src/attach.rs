@@ -60,6 +60,8 @@ pub struct AttachOptions {
     /// The time after which the base runs alone, unless [`crate::confirm`] comes before; whoever watches the clock may
     /// detach it then.
     pub expires_in: Option<Duration>,
+    /// `onramp apply` attaches it, and may detach it when no file names it any more.
+    pub applied: bool,
     /// It belongs to a scoped run of this process.
     pub scoped: bool,
     /// The most that consumers of telemetry are told of its flows, whatever they want.
@@ -76,6 +78,7 @@ impl AttachOptions {
             observe: false,
             default: false,
             expires_in: None,
+            applied: false,
             scoped: false,
             telemetry_max: Level::Ack,
         }
@@ -181,6 +184,28 @@ pub fn take_default(algorithm: Algorithm) -> Result<Option<String>, Error> {
     defaults::take(&pins)
 }
 
+/// What [`give_default_back`] would make the default of the current network namespace; `None`: its default is another.
+///
+/// # Errors
+/// What [`give_default_back`] fails with, as far as it can be known before.
+pub fn former_default(algorithm: Algorithm) -> Result<Option<String>, Error> {
+    kernel::require_privilege("attach")?;
+    defaults::require_settable()?;
+    defaults::former(&tune::attached(algorithm)?)
+}
+
+/// Gives the current network namespace its former default back if an algorithm is its default, which stays attached.
+/// Returns what the default is now, `None` if it was another.
+///
+/// # Errors
+/// [`Error::NotAttached`], [`Error::Interrupted`], [`Error::Privilege`], or a default that cannot be set.
+pub fn give_default_back(algorithm: Algorithm) -> Result<Option<String>, Error> {
+    kernel::require_privilege("attach")?;
+    defaults::require_settable()?;
+    let _lock = Lock::take()?;
+    defaults::give_back(&tune::attached(algorithm)?)
+}
+
 /// [`attach`] for a caller that holds the lock.
 pub(crate) fn attach_locked(options: &AttachOptions) -> Result<Attached, Error> {
     let (kernel, base) = check(options)?;
@@ -223,18 +248,7 @@ fn check(options: &AttachOptions) -> Result<(Kernel, Base), Error> {
     let algorithm = options.parameters.algorithm();
     let kernel = Kernel::read()?;
     kernel.require_struct_ops()?;
-    let base = match (options.base, kernel.missing_cubic()) {
-        (Some(Base::Cubic), Some(missing)) => return Err(Error::NoCubic { missing }),
-        (Some(base), _) => base,
-        (None, Some(_)) => Base::Reno,
-        (None, None) => Base::Cubic,
-    };
-    if base == Base::Bbr {
-        if algorithm.is_always_asked() {
-            return Err(Error::BbrAfterExit { algorithm: algorithm.name() });
-        }
-        bbr::require(&kernel)?;
-    }
+    let base = base_on(&kernel, options)?;
     if options.default {
         defaults::require_settable()?;
     }
@@ -252,6 +266,34 @@ fn check(options: &AttachOptions) -> Result<(Kernel, Base), Error> {
         return Err(Error::Foreign { name, root: ROOT });
     }
     Ok((kernel, base))
+}
+
+/// The base that [`attach`] would take on this kernel.
+///
+/// # Errors
+/// [`Error::Privilege`], [`Error::NoCubic`], [`Error::BbrAfterExit`], or a base that the kernel has not.
+pub fn base(options: &AttachOptions) -> Result<Base, Error> {
+    kernel::require_privilege("attach")?;
+    let kernel = Kernel::read()?;
+    kernel.require_struct_ops()?;
+    base_on(&kernel, options)
+}
+
+fn base_on(kernel: &Kernel, options: &AttachOptions) -> Result<Base, Error> {
+    let base = match (options.base, kernel.missing_cubic()) {
+        (Some(Base::Cubic), Some(missing)) => return Err(Error::NoCubic { missing }),
+        (Some(base), _) => base,
+        (None, Some(_)) => Base::Reno,
+        (None, None) => Base::Cubic,
+    };
+    if base == Base::Bbr {
+        let algorithm = options.parameters.algorithm();
+        if algorithm.is_always_asked() {
+            return Err(Error::BbrAfterExit { algorithm: algorithm.name() });
+        }
+        bbr::require(kernel)?;
+    }
+    Ok(base)
 }
 
 fn register(options: &AttachOptions, kernel: &Kernel, base: Base, pins: &Pins) -> Result<u64, Error> {
@@ -284,6 +326,9 @@ fn register(options: &AttachOptions, kernel: &Kernel, base: Base, pins: &Pins) -
         } else if map.map_type() == MapType::StructOps {
             map.pin(pins.path(OPERATIONS)).map_err(failed("pin"))?;
         }
+    }
+    if options.applied {
+        pins.mark_applied()?;
     }
     for mut map in loaded.maps_mut() {
         if map.map_type() == MapType::StructOps {

@@ -83,6 +83,35 @@ pub(crate) fn take(pins: &Pins) -> Result<Option<String>, Error> {
     Ok(Some(before))
 }
 
+/// What the current namespace would get instead of the control of `pins`; `None`: its default is another.
+pub(crate) fn former(pins: &Pins) -> Result<Option<String>, Error> {
+    let namespace = Namespace::current()?;
+    let name = pins.algorithm.congestion_control();
+    if namespace.sysctl_get(SYSCTL)? != name {
+        return Ok(None);
+    }
+    let cookie = namespace.cookie().ok();
+    let candidates = Records::of(pins).candidates(&name, cookie, &kernel::registered()?, &allowed());
+    Ok(candidates.into_iter().next())
+}
+
+/// Gives the current namespace what it had before the control of `pins`; returns that, `None` if its default is another.
+pub(crate) fn give_back(pins: &Pins) -> Result<Option<String>, Error> {
+    let namespace = Namespace::current()?;
+    let name = pins.algorithm.congestion_control();
+    if namespace.sysctl_get(SYSCTL)? != name {
+        return Ok(None);
+    }
+    let restored = restore(&namespace, &name, &Records::of(pins))?;
+    // What was set without being recorded has no record.
+    let _ = pins.defaults()?.remove(&namespace.cookie()?);
+    Ok(Some(restored.name))
+}
+
+fn allowed() -> String {
+    fs::read_to_string(ALLOWED).unwrap_or_default()
+}
+
 /// Fails unless this process may set the default of the current namespace; sets nothing.
 pub(crate) fn require_settable() -> Result<(), Error> {
     let path = format!("/proc/sys/{}", SYSCTL.replace('.', "/"));
@@ -118,9 +147,8 @@ fn rewritten(above: &Records, gone: &str, below: &Records, only: Option<u64>) ->
 
 /// Gives a namespace whose default is `control` what it had before.
 pub(crate) fn restore(namespace: &Namespace, control: &str, records: &Records) -> Result<Restored, Error> {
-    let allowed = fs::read_to_string(ALLOWED).unwrap_or_default();
     let cookie = namespace.cookie().ok();
-    for to in records.candidates(control, cookie, &kernel::registered()?, &allowed) {
+    for to in records.candidates(control, cookie, &kernel::registered()?, &allowed()) {
         match namespace.sysctl_set(SYSCTL, &to) {
             Ok(()) => {
                 tracing::debug!("{SYSCTL} of network namespace {namespace} is {to} again");

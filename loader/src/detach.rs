@@ -181,6 +181,11 @@ pub fn detachable() -> Result<Detachable, Error> {
     Ok(Detachable { algorithms: onramp_algorithm::all().filter(traces).collect(), unseen: sight.unseen })
 }
 
+/// Whether `onramp apply` attached an algorithm, wholly or half.
+pub fn is_applied(algorithm: Algorithm) -> bool {
+    Pins::of(algorithm).are_applied()
+}
+
 /// Algorithms that have pins, attached or half attached.
 pub fn pinned() -> Vec<Algorithm> {
     onramp_algorithm::all().filter(|algorithm| Pins::of(*algorithm).exist()).collect()

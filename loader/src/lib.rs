@@ -37,10 +37,13 @@ mod trust;
 mod tune;
 
 pub use action::Action;
-pub use attach::{AttachOptions, Attached, Base, attach, plan as plan_attach, plan_default, take_default};
+pub use attach::{
+    AttachOptions, Attached, Base, attach, base, former_default, give_default_back, plan as plan_attach,
+    plan_default, take_default,
+};
 pub use buffers::{Path, buffers};
 pub use defaults::{Restored, SYSCTL as DEFAULT_SYSCTL};
-pub use detach::{Detachable, Detached, detach, detachable, pinned, plan_detach};
+pub use detach::{Detachable, Detached, detach, detachable, is_applied, pinned, plan_detach};
 pub use doctor::{Check, Verdict, doctor};
 pub use error::{Error, Kind};
 pub use expiry::{Expiry, confirm, detach_expired, expiry};

@@ -31,6 +31,8 @@ pub(crate) const MAPS: [&str; 5] = [FLOWS, "params", "counters", "attachment", "
 pub(crate) const FLOWS: &str = "flows";
 /// The struct_ops map.
 pub(crate) const OPERATIONS: &str = "operations";
+/// A second pin of `attachment`: `onramp apply` attached the algorithm.
+const APPLIED: &str = "applied";
 /// The struct_ops link; only on kernels that have one.
 pub(crate) const LINK: &str = "link";
 
@@ -98,6 +100,17 @@ impl Pins {
     /// Whether no pin is missing; the link's would have taken the registration with it.
     pub fn are_whole(&self) -> bool {
         MAPS.iter().chain([&OPERATIONS]).all(|name| self.path(name).exists())
+    }
+
+    /// Records that `onramp apply` attaches the algorithm.
+    pub fn mark_applied(&self) -> Result<(), Error> {
+        let mark = self.path(APPLIED);
+        fs::hard_link(self.path("attachment"), &mark).map_err(Error::io("pin", &mark))
+    }
+
+    /// Whether `onramp apply` attached the algorithm.
+    pub fn are_applied(&self) -> bool {
+        self.path(APPLIED).exists()
     }
 
     /// Whether no pin is missing and the control is registered.

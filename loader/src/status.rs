@@ -45,6 +45,8 @@ pub struct AttachedState {
     pub attached_at_us: u64,
     /// When the base runs alone: wall clock, microseconds since 1970, as it is set now; `None`: never.
     pub expires_at_us: Option<u64>,
+    /// `onramp apply` attached it.
+    pub applied: bool,
     /// The process of the scoped run that attached it, and whether a run still needs it.
     pub owner: Option<(u32, bool)>,
     /// Version of onramp that attached it.
@@ -162,6 +164,7 @@ fn describe(pins: &Pins) -> Result<AttachedState, Error> {
         generation: attachment.generation,
         attached_at_us: attachment.attached_at_us,
         expires_at_us: expiry::wall_clock_us(attachment.deadline_ns),
+        applied: pins.are_applied(),
         owner,
         version: text(&attachment.version),
         parameter_sets: tune::parameter_sets(pins.algorithm)?,

@@ -82,8 +82,8 @@ impl Routes {
                 received => received?,
             };
             let datagram = self.buffer.get(..bytes).unwrap_or_default();
-            let answers = messages(datagram).filter_map(Result::ok);
-            for message in answers.filter(|message| message.sequence == self.sequence) {
+            let mut answers = messages(datagram).filter_map(Result::ok);
+            if let Some(message) = answers.find(|message| message.sequence == self.sequence) {
                 // Anything but a route is an error: there is none.
                 let route = (message.kind == RTM_NEWROUTE).then(|| control(message.payload));
                 return Ok(route.flatten());

@@ -190,7 +190,7 @@ fn planned(algorithm: Algorithm, leave_sockets: bool) -> Result<Vec<Action>, Err
 }
 
 /// The command that attaches it as it is attached now; `None`: it is not, or by another build.
-fn undo(algorithm: Algorithm) -> Option<String> {
+pub(super) fn undo(algorithm: Algorithm) -> Option<String> {
     let state = onramp_loader::attached_state(algorithm).ok()??;
     // Elsewhere it has to be asked for there.
     let here = Namespace::current().and_then(|here| here.sysctl_get(DEFAULT_SYSCTL));
@@ -315,6 +315,7 @@ mod tests {
             generation: NOW_US,
             attached_at_us: NOW_US,
             expires_at_us: options.expires_in.map(|delay| NOW_US + delay.as_micros() as u64),
+            applied: false,
             owner: None,
             version: String::new(),
             parameter_sets: vec![ParameterSet {

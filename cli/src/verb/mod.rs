@@ -1,5 +1,6 @@
 //! The verbs, one file each, and what some of them share.
 
+mod apply;
 mod attach;
 mod bench;
 mod completions;
@@ -40,6 +41,7 @@ pub(crate) enum Verb {
     Attach(attach::Attach),
     Confirm(confirm::Confirm),
     Detach(detach::Detach),
+    Apply(apply::Apply),
     Status(status::Status),
     Tune(tune::Tune),
     Run(run::Run),
@@ -73,6 +75,7 @@ impl Verb {
             Self::Attach(verb) => verb.run(output),
             Self::Confirm(verb) => verb.run(output),
             Self::Detach(verb) => verb.run(output),
+            Self::Apply(verb) => verb.run(output),
             Self::Status(verb) => verb.run(output),
             Self::Tune(verb) => verb.run(output),
             Self::Run(verb) => verb.run(output),

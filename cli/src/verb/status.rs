@@ -60,6 +60,8 @@ struct Attached {
     version: String,
     attached_at_us: u64,
     expires_at_us: Option<u64>,
+    /// By `onramp apply`.
+    applied: bool,
     owner_pid: Option<u32>,
     owner_alive: Option<bool>,
     /// Told where it was looked for.
@@ -228,6 +230,7 @@ fn attached(algorithm: Algorithm, state: AttachedState, default_in: Option<Vec<S
     let named = algorithm.outcomes().zip(outcomes).filter(|(outcome, _)| !outcome.name.is_empty());
     Attached {
         base: state.base.name(),
+        applied: state.applied,
         observe: state.observe,
         generation: format!("{:x}", state.generation),
         version: state.version,
@@ -359,6 +362,9 @@ fn attached_text(algorithm: &str, attached: &Attached) -> String {
         show_us(now.saturating_sub(attached.attached_at_us)),
         attached.version
     );
+    if attached.applied {
+        text += "  by onramp apply, which detaches it when no file names it any more\n";
+    }
     if attached.observe {
         text += "  observes only: what it would do is recorded, the base does everything\n";
     }

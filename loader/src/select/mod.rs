@@ -3,6 +3,7 @@
 //! Rules lie in one pinned table, which a program at the root of cgroup v2 asks; both are there as long as there is a rule.
 //! What is in the kernel is the only record of them.
 
+mod apply;
 mod cgroup;
 mod decide;
 mod deciders;
@@ -10,6 +11,7 @@ pub(crate) mod program;
 pub(crate) mod rule;
 pub(crate) mod table;
 
+pub use apply::{Changes, apply, plan_apply};
 pub use cgroup::Cgroup;
 pub use decide::Connection;
 pub use deciders::{By, Deciders, Decision};

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use libbpf_rs::{ErrorKind, Link, MapCore, Object};
 
+use super::rule::Rule;
 use super::table::{Place, Table};
 use crate::error::Error;
 use crate::kernel;
@@ -20,6 +21,9 @@ pub(crate) const SELECT: &str = "select";
 /// What is pinned there: the place of the table, and the program's link to the cgroup.
 const TABLES: &str = "tables";
 const LINK: &str = "link";
+/// A table that nobody is decided by: the rules that `onramp apply` made; and one that takes its place.
+const APPLIED: &str = "applied";
+const APPLIED_NEXT: &str = "applied-next";
 
 /// The program, loaded.
 pub(crate) struct Program(Object);
@@ -93,6 +97,26 @@ impl Selector {
         Place::open(pins::open(&self.tables())?)
     }
 
+    /// The rules that `onramp apply` made; `None`: it made none.
+    pub fn applied(&self) -> Result<Option<Table>, Error> {
+        let path = self.directory.join(APPLIED);
+        if path.exists() { Table::open(&path).map(Some) } else { Ok(None) }
+    }
+
+    /// Records that `onramp apply` made these rules, and no others.
+    pub fn mark_applied(&self, rules: &[Rule]) -> Result<(), Error> {
+        let (path, next) = (self.directory.join(APPLIED), self.directory.join(APPLIED_NEXT));
+        for file in [&next].into_iter().chain(rules.is_empty().then_some(&path)).filter(|file| file.exists())
+        {
+            fs::remove_file(file).map_err(Error::io("remove", file))?;
+        }
+        if !rules.is_empty() {
+            Table::pin(rules, &next)?;
+            fs::rename(&next, &path).map_err(Error::io("pin", &path))?;
+        }
+        Ok(())
+    }
+
     /// Has connections find this table from now on.
     pub fn put(&self, table: &Table) -> Result<(), Error> {
         self.place()?.put(table)
@@ -137,7 +161,8 @@ impl Selector {
 
     /// Removes all of it; the link first, for with it the program ends.
     pub fn remove(&self) -> Result<(), Error> {
-        for path in [self.link(), self.tables()].iter().filter(|path| path.exists()) {
+        let applied = [APPLIED_NEXT, APPLIED].map(|name| self.directory.join(name));
+        for path in [self.link(), self.tables()].iter().chain(&applied).filter(|path| path.exists()) {
             fs::remove_file(path).map_err(Error::io("remove", path))?;
         }
         fs::remove_dir(&self.directory).map_err(Error::io("remove", &self.directory))?;

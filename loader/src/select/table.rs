@@ -11,7 +11,7 @@ use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType};
 use super::rule::{Choice, KeyValue, Layout, RULES_MAX, Rule, Target};
 use crate::error::Error;
 use crate::open;
-use crate::pins::map_failed;
+use crate::pins::{self, map_failed};
 
 type Trie = LpmTrie<MapData, KeyValue, Layout>;
 
@@ -55,31 +55,20 @@ impl Place {
 impl Table {
     /// A new table with these rules, of which no two have the same target.
     pub fn of(rules: &[Rule]) -> Result<Self, Error> {
-        let options = libbpf_sys::bpf_map_create_opts {
-            sz: size_of::<libbpf_sys::bpf_map_create_opts>() as libbpf_sys::size_t,
-            map_flags: libbpf_sys::BPF_F_NO_PREALLOC,
-            ..Default::default()
-        };
-        let (key, value) = (size_of::<Key<KeyValue>>() as u32, size_of::<Layout>() as u32);
-        let name = Some("select_rules");
-        let map = MapHandle::create(MapType::LpmTrie, name, key, value, RULES_MAX as u32, &options)
-            .map_err(open::failed("create", "the table of rules"))?;
-        let mut keys = Vec::with_capacity(rules.len() * key as usize);
-        let mut values = Vec::with_capacity(rules.len() * value as usize);
-        for rule in rules {
-            let key = rule.target.key();
-            let Layout { control, initial_window, bits } = rule.choice.layout(&key);
-            keys.extend(key.prefix_len().to_ne_bytes().into_iter().chain(key.data()));
-            values.extend(control);
-            values.extend(initial_window.to_ne_bytes().into_iter().chain(bits.to_ne_bytes()));
-        }
-        if !rules.is_empty() {
-            map.update_batch(&keys, &values, rules.len() as u32, MapFlags::ANY, MapFlags::ANY)
-                .map_err(open::failed("fill", "the table of rules"))?;
-        }
+        let map = filled(rules)?;
         let fd = map.as_fd().try_clone_to_owned().map_err(Error::io("use", "the table of rules"))?;
         let map = MapData::from_fd(fd).and_then(Map::from_map_data).map_err(failed("use"))?;
         Trie::try_from(map).map(Self).map_err(failed("use"))
+    }
+
+    /// The same, pinned.
+    pub fn pin(rules: &[Rule], path: &Path) -> Result<(), Error> {
+        filled(rules)?.pin(path).map_err(open::failed("pin", "the table of rules"))
+    }
+
+    /// A table that is pinned.
+    pub fn open(path: &Path) -> Result<Self, Error> {
+        Trie::try_from(pins::open(path)?).map(Self).map_err(map_failed("use", path))
     }
 
     /// What it has for exactly this target.
@@ -137,4 +126,31 @@ impl Table {
     pub fn remove(&mut self, target: &Target) -> Result<(), Error> {
         self.0.remove(&target.key()).map_err(failed("write"))
     }
+}
+
+/// A new map with these rules.
+fn filled(rules: &[Rule]) -> Result<MapHandle, Error> {
+    let options = libbpf_sys::bpf_map_create_opts {
+        sz: size_of::<libbpf_sys::bpf_map_create_opts>() as libbpf_sys::size_t,
+        map_flags: libbpf_sys::BPF_F_NO_PREALLOC,
+        ..Default::default()
+    };
+    let (key, value) = (size_of::<Key<KeyValue>>() as u32, size_of::<Layout>() as u32);
+    let name = Some("select_rules");
+    let map = MapHandle::create(MapType::LpmTrie, name, key, value, RULES_MAX as u32, &options)
+        .map_err(open::failed("create", "the table of rules"))?;
+    let mut keys = Vec::with_capacity(rules.len() * key as usize);
+    let mut values = Vec::with_capacity(rules.len() * value as usize);
+    for rule in rules {
+        let key = rule.target.key();
+        let Layout { control, initial_window, bits } = rule.choice.layout(&key);
+        keys.extend(key.prefix_len().to_ne_bytes().into_iter().chain(key.data()));
+        values.extend(control);
+        values.extend(initial_window.to_ne_bytes().into_iter().chain(bits.to_ne_bytes()));
+    }
+    if !rules.is_empty() {
+        map.update_batch(&keys, &values, rules.len() as u32, MapFlags::ANY, MapFlags::ANY)
+            .map_err(open::failed("fill", "the table of rules"))?;
+    }
+    Ok(map)
 }

@@ -1,7 +1,7 @@
 //! `onramp select`.
 
 mod answer;
-mod words;
+pub(super) mod words;
 
 use std::fs;
 use std::path::{Path, PathBuf};

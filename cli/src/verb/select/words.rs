@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use anyhow::Context;
 use clap::Args;
+use onramp_loader::algorithm::Algorithm;
 use onramp_loader::select::{Cgroup, Choice, Rule, Side, Target, What};
 use onramp_net::Prefix;
 
@@ -15,7 +16,7 @@ const WINDOW_MAX: u32 = 300;
 
 /// The connections that a rule is for.
 #[derive(Args, Clone, Debug, Default)]
-pub(super) struct TargetWords {
+pub(in crate::verb) struct TargetWords {
     /// Connections whose peer has an address in this prefix; an address alone is a prefix of all its bits
     #[arg(long, value_name = "PREFIX", group = "what")]
     pub to: Option<String>,
@@ -35,22 +36,28 @@ pub(super) struct TargetWords {
 
 /// A rule.
 #[derive(Args, Clone, Debug, Default)]
-pub(super) struct RuleWords {
+pub(in crate::verb) struct RuleWords {
     #[command(flatten)]
-    target: TargetWords,
+    pub target: TargetWords,
     /// What they get: an algorithm that is attached, or a control of the kernel such as cubic, reno or bbr
     #[arg(long = "use", value_name = "ALG", value_parser = AlgorithmName, required = true)]
-    choice: Option<String>,
+    pub choice: Option<String>,
     /// Initial window, 1 to 300 segments [default: the kernel's, 10 by RFC 6928]
     #[arg(long, value_name = "SEGMENTS")]
-    initial_window: Option<String>,
+    pub initial_window: Option<String>,
 }
 
 /// The kernel's names of what rules use; each is looked up once.
 #[derive(Default)]
-pub(super) struct Controls(BTreeMap<String, String>);
+pub(in crate::verb) struct Controls(BTreeMap<String, String>);
 
 impl Controls {
+    /// With algorithms that will be attached.
+    pub fn with(algorithms: impl IntoIterator<Item = Algorithm>) -> Self {
+        let name = |algorithm: Algorithm| (algorithm.name().to_owned(), algorithm.congestion_control());
+        Self(algorithms.into_iter().map(name).collect())
+    }
+
     fn of(&mut self, name: &str) -> Result<String, onramp_loader::Error> {
         if let Some(control) = self.0.get(name) {
             return Ok(control.clone());

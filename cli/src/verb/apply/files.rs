@@ -1,0 +1,416 @@
+//! Files that say what is to be attached and which rules there are to be.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use onramp_lab::profile::Value;
+use onramp_loader::AttachOptions;
+use onramp_loader::algorithm::Algorithm;
+use onramp_loader::select::{Rule, Target};
+use onramp_loader::telemetry::Level;
+use serde::Deserialize;
+use toml::Spanned;
+
+use crate::failure::{Usage, sentence};
+use crate::profile;
+use crate::settings::{BaseName, Settings};
+use crate::verb::select::words::{Controls, RuleWords, TargetWords};
+
+/// Where files are looked for.
+pub(super) const DIRECTORY: &str = "/etc/onramp";
+/// Version of the format.
+const VERSION: i64 = 1;
+
+/// A file, of which there may be several.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    version: Spanned<i64>,
+    #[serde(default)]
+    attach: BTreeMap<Spanned<String>, Attach>,
+    #[serde(default)]
+    select: Vec<Spanned<Select>>,
+}
+
+/// How an algorithm is to be attached.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Attach {
+    profile: Option<Spanned<String>>,
+    base: Option<Spanned<BaseName>>,
+    #[serde(default)]
+    default: bool,
+    #[serde(default)]
+    observe: bool,
+    telemetry: Option<Spanned<String>>,
+    #[serde(default)]
+    params: BTreeMap<Spanned<String>, Value>,
+}
+
+/// A rule, with the options of `onramp select add`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Select {
+    to: Option<String>,
+    port: Option<i64>,
+    cgroup: Option<String>,
+    #[serde(default)]
+    accept: bool,
+    #[serde(default)]
+    connect: bool,
+    #[serde(rename = "use")]
+    choice: Option<String>,
+    initial_window: Option<i64>,
+}
+
+/// What all files want together.
+#[derive(Default)]
+pub(super) struct Desired {
+    /// The files, in the order in which they were read.
+    pub files: Vec<PathBuf>,
+    /// Algorithms, in the order of their names.
+    pub attach: BTreeMap<&'static str, AttachOptions>,
+    pub rules: Vec<Rule>,
+}
+
+/// A place in a file.
+#[derive(Clone)]
+struct Place {
+    file: PathBuf,
+    line: usize,
+}
+
+impl Place {
+    fn text(&self) -> String {
+        format!("{} line {}", self.file.display(), self.line)
+    }
+
+    fn error(&self, why: &str) -> anyhow::Error {
+        Usage::error(format!("{}: {why}", self.text()))
+    }
+}
+
+/// A file with its text.
+struct Source {
+    file: PathBuf,
+    text: String,
+}
+
+impl Source {
+    fn read(file: PathBuf) -> anyhow::Result<Self> {
+        let text = fs::read_to_string(&file)
+            .map_err(|error| Usage::error(format!("cannot read {}: {error}", file.display())))?;
+        Ok(Self { file, text })
+    }
+
+    fn place(&self, at: usize) -> Place {
+        let before = self.text.get(..at).unwrap_or_default();
+        Place { file: self.file.clone(), line: before.matches('\n').count() + 1 }
+    }
+
+    fn parse(&self) -> anyhow::Result<File> {
+        toml::from_str(&self.text).map_err(|error| {
+            let why = error.message().replace('\n', " ");
+            self.place(error.span().map_or(0, |span| span.start)).error(&why)
+        })
+    }
+}
+
+/// What the files of a directory, or one file, want; without a path those of /etc/onramp, of which there may be none.
+///
+/// # Errors
+/// The first thing that is wrong, with its file and line. Controls that no file attaches have to be there already.
+pub(super) fn read(path: Option<&Path>) -> anyhow::Result<Desired> {
+    let sources: Vec<_> = files(path)?.into_iter().map(Source::read).collect::<Result<_, _>>()?;
+    let parsed: Vec<_> = sources.iter().map(Source::parse).collect::<Result<_, _>>()?;
+    let mut reading = Reading::default();
+    for (source, file) in sources.iter().zip(&parsed) {
+        reading.attach(source, file)?;
+    }
+    // Rules may use what any file attaches.
+    for (source, file) in sources.iter().zip(&parsed) {
+        reading.select(source, file)?;
+    }
+    Ok(Desired { files: sources.into_iter().map(|source| source.file).collect(), ..reading.desired })
+}
+
+fn files(path: Option<&Path>) -> anyhow::Result<Vec<PathBuf>> {
+    let directory = path.unwrap_or(Path::new(DIRECTORY));
+    if path.is_some_and(|path| !path.is_dir()) {
+        return Ok(vec![directory.to_owned()]);
+    }
+    let entries = match fs::read_dir(directory) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries.with_context(|| format!("cannot list {}", directory.display()))?,
+    };
+    let mut files = Vec::new();
+    for entry in entries {
+        let path = entry.with_context(|| format!("cannot list {}", directory.display()))?.path();
+        // Editors keep what is not a file of ours under such names.
+        let hidden = path.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'));
+        if !hidden && path.extension().is_some_and(|extension| extension == "toml") {
+            files.push(path);
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+#[derive(Default)]
+struct Reading {
+    desired: Desired,
+    attached: BTreeMap<&'static str, Place>,
+    default: Option<(&'static str, Place)>,
+    targets: BTreeMap<Target, Place>,
+    controls: Option<Controls>,
+}
+
+impl Reading {
+    fn attach(&mut self, source: &Source, file: &File) -> anyhow::Result<()> {
+        let version = *file.version.get_ref();
+        if version != VERSION {
+            let why = format!("version = {version} is not known: give {VERSION}");
+            return Err(source.place(file.version.span().start).error(&why));
+        }
+        for (name, wanted) in &file.attach {
+            let place = source.place(name.span().start);
+            let algorithm =
+                onramp_loader::find(name.get_ref()).map_err(|error| place.error(&error.to_string()))?;
+            let name = algorithm.name();
+            if let Some(first) = self.attached.insert(name, place.clone()) {
+                return Err(place.error(&format!("{name} is in {} already", first.text())));
+            }
+            let options = options(source, &place, algorithm, wanted)?;
+            if options.default
+                && let Some((other, first)) = self.default.replace((name, place.clone()))
+            {
+                let why = format!("{name} cannot be the default: {other} is, in {}", first.text());
+                return Err(place.error(&why));
+            }
+            self.desired.attach.insert(name, options);
+        }
+        Ok(())
+    }
+
+    fn select(&mut self, source: &Source, file: &File) -> anyhow::Result<()> {
+        let attached = self.desired.attach.values().map(|options| options.parameters.algorithm());
+        let controls = self.controls.get_or_insert_with(|| Controls::with(attached));
+        for wanted in &file.select {
+            let place = source.place(wanted.span().start);
+            let rule = words(wanted.get_ref()).rule(controls);
+            let rule = rule.map_err(|error| place.error(&sentence(&error)))?;
+            if let Some(first) = self.targets.insert(rule.target.clone(), place.clone()) {
+                let why = format!("{} has a rule in {} already", rule.target, first.text());
+                return Err(place.error(&why));
+            }
+            goes_with_its_rules(&rule, &self.desired).map_err(|why| place.error(&why))?;
+            self.desired.rules.push(rule);
+        }
+        Ok(())
+    }
+}
+
+/// What no file attaches any more is about to be detached, so no rule can use it.
+fn goes_with_its_rules(rule: &Rule, desired: &Desired) -> Result<(), String> {
+    let control = &rule.choice.control;
+    let Ok(algorithm) = onramp_loader::find(control) else { return Ok(()) };
+    let name = algorithm.name();
+    if !desired.attach.contains_key(name) && onramp_loader::is_applied(algorithm) {
+        return Err(format!("{name} will be detached, because no file attaches it: write [attach.{name}]"));
+    }
+    Ok(())
+}
+
+fn options(
+    source: &Source,
+    place: &Place,
+    algorithm: Algorithm,
+    wanted: &Attach,
+) -> anyhow::Result<AttachOptions> {
+    let mut settings = Settings {
+        algorithm: Some(algorithm.name().into()),
+        profile: None,
+        settings: Vec::new(),
+        base: wanted.base.as_ref().map(|base| *base.get_ref()),
+        telemetry: None,
+    };
+    if let Some(level) = &wanted.telemetry {
+        let place = source.place(level.span().start);
+        settings.telemetry = Some(Level::find(level.get_ref()).ok_or_else(|| {
+            let levels = Level::ALL.map(Level::name).join(", ");
+            place.error(&format!("telemetry = {:?} is not a level: give one of {levels}", level.get_ref()))
+        })?);
+    }
+    let at = |place: &Place, settings: &Settings| {
+        settings.options().map_err(|error| place.error(sentence(&error).lines().next().unwrap_or_default()))
+    };
+    // One thing after another, so that each error has its line.
+    if let Some(profile) = &wanted.profile {
+        settings.profile = Some(profile.get_ref().clone());
+        at(&source.place(profile.span().start), &settings)?;
+    }
+    for (name, value) in &wanted.params {
+        let setting = format!("{}={}", name.get_ref(), profile::word(algorithm, name.get_ref(), value));
+        settings.settings.push(setting);
+        at(&source.place(name.span().start), &settings)?;
+    }
+    let mut options = at(place, &settings)?;
+    options.default = wanted.default;
+    options.observe = wanted.observe;
+    options.applied = true;
+    Ok(options)
+}
+
+fn words(wanted: &Select) -> RuleWords {
+    RuleWords {
+        target: TargetWords {
+            to: wanted.to.clone(),
+            cgroup: wanted.cgroup.clone(),
+            port: wanted.port.map(|port| port.to_string()),
+            accept: wanted.accept,
+            connect: wanted.connect,
+        },
+        choice: wanted.choice.clone(),
+        initial_window: wanted.initial_window.map(|window| window.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tempfile::{TempDir, tempdir};
+
+    use super::*;
+
+    fn directory(files: &[(&str, &str)]) -> TempDir {
+        let directory = tempdir().unwrap();
+        for (name, text) in files {
+            fs::write(directory.path().join(name), text).unwrap();
+        }
+        directory
+    }
+
+    fn refused(text: &str) -> String {
+        let directory = directory(&[("a.toml", text)]);
+        let error = read(Some(directory.path())).map(|_| ()).unwrap_err();
+        assert_eq!(crate::failure::code(&error), crate::failure::USAGE, "{text}");
+        let error = sentence(&error);
+        error.split_once("a.toml ").map_or(error.clone(), |(_, said)| said.to_owned())
+    }
+
+    #[test]
+    fn files_of_a_directory_are_read_together_in_the_order_of_their_names() {
+        let directory = directory(&[
+            (
+                "20.toml",
+                "version = 1\n[[select]]\nto = '203.0.113.0/24'\nuse = 'search'\ninitial_window = 20\n[[select]]\nport = 22\naccept = true\nuse = 'reno'\n",
+            ),
+            (
+                "10.toml",
+                "version = 1\n[attach.search]\nprofile = 'geo'\ndefault = true\ntelemetry = 'exit'\nbase = 'reno'\n[attach.search.params]\nexit_action = 'hold'\n[attach.plain]\n",
+            ),
+            (".10.toml", "not read"),
+            ("note.txt", "not read"),
+        ]);
+        let desired = read(Some(directory.path())).unwrap();
+        let names: Vec<_> = desired.files.iter().map(|file| file.file_name().unwrap()).collect();
+        assert_eq!(names, ["10.toml", "20.toml"]);
+        assert_eq!(desired.attach.keys().collect::<Vec<_>>(), [&"plain", &"search"]);
+        let search = &desired.attach["search"];
+        assert_eq!(
+            (search.profile.as_str(), search.default, search.telemetry_max),
+            ("geo", true, Level::Exit)
+        );
+        assert_eq!(search.base, Some(onramp_loader::Base::Reno));
+        let shown: BTreeMap<_, _> = search.parameters.shown().collect();
+        assert_eq!((shown["exit_action"].as_str(), shown["threshold_pct"].as_str()), ("hold", "10"));
+        assert!(desired.attach.values().all(|options| options.applied && !options.observe));
+        let rules: Vec<_> = desired.rules.iter().map(ToString::to_string).collect();
+        assert_eq!(
+            rules,
+            ["--to 203.0.113.0/24 --use search --initial-window 20", "--port 22 --accept --use reno"]
+        );
+        // One of them alone; what it uses has to be attached then.
+        let error = read(Some(&directory.path().join("20.toml"))).map(|_| ()).unwrap_err();
+        assert!(sentence(&error).contains("20.toml line 2: search is not attached"), "{error}");
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_with_file_and_line() {
+        for (text, said) in [
+            ("[attach.plain]\n", "line 1: missing field `version`"),
+            ("version = 2\n", "line 1: version = 2 is not known: give 1"),
+            (
+                "version = 1\n\nattached = 3\n",
+                "line 3: unknown field `attached`, expected one of `version`, `attach`, `select`",
+            ),
+            ("version = 1\n[attach.plain]\nis_default = true\n", "line 3: unknown field `is_default`"),
+            ("version = 1\n[attach.plan]\n", "line 2: there is no algorithm \"plan\""),
+            (
+                "version = 1\n[attach.search]\nprofile = 'nowhere'\n",
+                "line 3: there is no profile \"nowhere\"",
+            ),
+            (
+                "version = 1\n[attach.plain]\nprofile = 'geo'\n",
+                "line 3: profile geo is for search, not for plain",
+            ),
+            (
+                "version = 1\n[attach.plain]\nbase = 'vegas'\n",
+                "line 3: unknown variant `vegas`, expected one of `cubic`, `reno`, `bbr`",
+            ),
+            (
+                "version = 1\n[attach.plain]\ntelemetry = 'all'\n",
+                "line 3: telemetry = \"all\" is not a level: give one of off",
+            ),
+            (
+                "version = 1\n[attach.search.params]\nform = 'sent'\nthreshold_pct = 101\n",
+                "line 4: search threshold_pct=101 is not allowed: give 0..100 percent",
+            ),
+            (
+                "version = 1\n[attach.search.params]\ntreshold_pct = 1\n",
+                "line 3: search has no parameter \"treshold_pct\"",
+            ),
+            (
+                "version = 1\n[attach.search]\ndefault = true\n[attach.plain]\ndefault = true\n",
+                "line 2: search cannot be the default: plain is, in ",
+            ),
+            (
+                "version = 1\n[[select]]\nport = 22\nuse = 'reno'\n[[select]]\nto = '10.0.0.1/8'\nuse = 'reno'\n",
+                "line 5: \"10.0.0.1/8\" has bits set",
+            ),
+            ("version = 1\n[[select]]\nport = 70_000\nuse = 'reno'\n", "line 2: \"70000\" is not a port"),
+            ("version = 1\n[[select]]\nport = 22\n", "line 2: a rule has --use ALG"),
+            (
+                "version = 1\n[[select]]\nport = 22\nuse = 'nonsense'\n",
+                "line 2: there is no congestion control \"nonsense\"",
+            ),
+            (
+                "version = 1\n[[select]]\nport = 22\nuse = 'reno'\nwindow = 3\n",
+                "line 5: unknown field `window`",
+            ),
+            (
+                "version = 1\n[[select]]\nport = 22\nuse = 'reno'\n[[select]]\nport = 22\nuse = 'reno'\n",
+                "line 5: --port 22 has a rule in ",
+            ),
+            ("version = 1\n[attach\n", "line 2: "),
+        ] {
+            let error = refused(text);
+            assert!(error.contains(said) || error.starts_with(said), "{text}\n{error}");
+            assert_eq!(error.lines().count(), 1, "{error}");
+        }
+        let error = read(Some(Path::new("/nonexistent.toml"))).map(|_| ()).unwrap_err().to_string();
+        assert!(error.starts_with("cannot read /nonexistent.toml"), "{error}");
+    }
+
+    #[test]
+    fn an_algorithm_in_two_files_is_refused_naming_both() {
+        let text = "version = 1\n[attach.plain]\n";
+        let directory = directory(&[("a.toml", text), ("b.toml", text)]);
+        let error = sentence(&read(Some(directory.path())).map(|_| ()).unwrap_err());
+        assert!(
+            error.contains("b.toml line 2: plain is in ") && error.ends_with("a.toml line 2 already"),
+            "{error}"
+        );
+    }
+}

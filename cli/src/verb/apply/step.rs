@@ -1,0 +1,247 @@
+//! What it takes to have what files want, one step after another.
+
+use onramp_loader::algorithm::Algorithm;
+use onramp_loader::select::{self, Changes, Rule};
+use onramp_loader::{Action, AttachOptions, AttachedState, Base, DEFAULT_SYSCTL, Detached};
+use onramp_net::Namespace;
+
+use super::files::Desired;
+use crate::failure::Usage;
+use crate::settings;
+use crate::units::count;
+use crate::verb::detach;
+
+/// A step, with what it does in words.
+pub(super) struct Step {
+    deed: Deed,
+    pub actions: Vec<Action>,
+}
+
+enum Deed {
+    GiveDefaultBack(Algorithm),
+    Detach(Algorithm),
+    /// Detached first where it is attached.
+    Attach(Box<AttachOptions>),
+    Replace(Box<AttachOptions>),
+    Tune(Box<AttachOptions>),
+    Confirm(Algorithm),
+    TakeDefault(Algorithm),
+    Select(Vec<Rule>),
+}
+
+/// The steps, in an order in which none needs a later one.
+///
+/// # Errors
+/// What a step would fail with, as far as it can be known before.
+pub(super) fn plan(desired: &Desired) -> anyhow::Result<Vec<Step>> {
+    let mut defaults = Vec::new();
+    let mut steps = Vec::new();
+    for options in desired.attach.values() {
+        let algorithm = options.parameters.algorithm();
+        let before = steps.len();
+        steps.extend(attach(options)?);
+        let replaced = steps[before..].iter().any(|step| matches!(step.deed, Deed::Replace(_)));
+        if !options.default && !replaced {
+            defaults.extend(give_default_back(algorithm)?);
+        }
+    }
+    let now = Namespace::current()?.sysctl_get(DEFAULT_SYSCTL)?;
+    for options in desired.attach.values().filter(|options| options.default) {
+        let algorithm = options.parameters.algorithm();
+        let name = algorithm.congestion_control();
+        let anew = steps
+            .iter()
+            .any(|step| matches!(&step.deed, Deed::Replace(of) if of.parameters.algorithm() == algorithm));
+        if now != name || anew {
+            let undo = if now == name { String::new() } else { format!("sysctl -w {DEFAULT_SYSCTL}={now}") };
+            let what = format!("make {name} the default of this network namespace (now {now})");
+            steps.push(step(Deed::TakeDefault(algorithm), what, undo));
+        }
+    }
+    steps.extend(rules(&desired.rules)?);
+    for algorithm in
+        onramp_loader::pinned().into_iter().filter(|algorithm| onramp_loader::is_applied(*algorithm))
+    {
+        if !desired.attach.contains_key(algorithm.name()) {
+            let undo = detach::undo(algorithm).unwrap_or_default();
+            let what = format!("detach {}, which no file attaches any more", algorithm.name());
+            steps.push(step(Deed::Detach(algorithm), what, undo));
+        }
+    }
+    defaults.extend(steps);
+    Ok(defaults)
+}
+
+fn step(deed: Deed, what: String, undo: String) -> Step {
+    Step { deed, actions: vec![Action { what, undo }] }
+}
+
+/// The steps after which an algorithm is attached as it is wanted.
+fn attach(options: &AttachOptions) -> anyhow::Result<Vec<Step>> {
+    let algorithm = options.parameters.algorithm();
+    let name = algorithm.name();
+    let base = onramp_loader::base(options)?;
+    let wanted = Box::new(AttachOptions { default: false, ..options.clone() });
+    let with = with(options, base);
+    if !onramp_loader::pinned().contains(&algorithm) {
+        onramp_loader::plan_attach(&wanted)?;
+        let undo = format!("onramp detach {name}");
+        return Ok(vec![step(Deed::Attach(wanted), format!("attach {name}{with}"), undo)]);
+    }
+    let replace = |why: &str| {
+        let again = detach::undo(algorithm).map_or_else(String::new, |attach| format!("; {attach}"));
+        let what = format!("detach {name} ({why}) and attach it{with}");
+        vec![step(Deed::Replace(wanted.clone()), what, format!("onramp detach {name}{again}"))]
+    };
+    let Some(state) = onramp_loader::attached_state(algorithm)? else {
+        return Ok(replace("half attached, or by another build"));
+    };
+    match state.owner {
+        Some((pid, true)) => {
+            return Err(Usage::error(format!(
+                "{name} is attached for a run of process {pid}: apply when that has ended"
+            )));
+        }
+        Some((_, false)) => return Ok(replace("for a run that has died")),
+        None => {}
+    }
+    if state.base != base {
+        return Ok(replace(&format!("base {}", state.base.name())));
+    }
+    if state.observe != options.observe {
+        return Ok(replace(if state.observe { "observing only" } else { "not observing only" }));
+    }
+    Ok(adjust(options, &state))
+}
+
+/// What differs and can be changed under flows.
+fn adjust(options: &AttachOptions, state: &AttachedState) -> Vec<Step> {
+    let algorithm = options.parameters.algorithm();
+    let name = algorithm.name();
+    let mut steps = Vec::new();
+    if state.expires_at_us.is_some() {
+        let what = format!("let {name} stay, which would be detached when its time is over");
+        steps.push(step(Deed::Confirm(algorithm), what, String::new()));
+    }
+    if let Some(set) = state.parameter_sets.first()
+        && (set.parameters != options.parameters || set.telemetry_max != options.telemetry_max)
+    {
+        let telemetry = |level: onramp_loader::telemetry::Level| {
+            let differs = set.telemetry_max != options.telemetry_max;
+            if differs { format!(" --telemetry {}", level.name()) } else { String::new() }
+        };
+        let words = |changes: Vec<String>| changes.iter().map(|one| format!(" {one}")).collect::<String>();
+        let to = words(settings::changes(&set.parameters, &options.parameters));
+        let back = words(settings::changes(&options.parameters, &set.parameters));
+        let what = format!("tune {name}{}{to}", telemetry(options.telemetry_max));
+        let undo = format!("onramp tune {name}{}{back}", telemetry(set.telemetry_max));
+        steps.push(step(Deed::Tune(Box::new(options.clone())), what, undo));
+    }
+    steps
+}
+
+fn with(options: &AttachOptions, base: Base) -> String {
+    let profile = match options.profile.as_str() {
+        "default" => String::new(),
+        profile => format!(", profile {profile}"),
+    };
+    let changes = settings::changes(&options.parameters.algorithm().parameters(), &options.parameters);
+    let parameters = if changes.is_empty() { String::new() } else { format!(", {}", changes.join(" ")) };
+    let observe = if options.observe { ", to observe only" } else { "" };
+    let told = match options.telemetry_max {
+        onramp_loader::telemetry::Level::Ack => String::new(),
+        level => format!(", its flows told of up to level {}", level.name()),
+    };
+    format!(" with base {}{profile}{parameters}{observe}{told}", base.name())
+}
+
+fn give_default_back(algorithm: Algorithm) -> anyhow::Result<Option<Step>> {
+    let Some(state) = onramp_loader::attached_state(algorithm)? else { return Ok(None) };
+    let former = if state.owner.is_none() { onramp_loader::former_default(algorithm)? } else { None };
+    Ok(former.map(|former| {
+        let name = algorithm.congestion_control();
+        let what = format!("give this network namespace its former default {former} back (now {name})");
+        step(Deed::GiveDefaultBack(algorithm), what, format!("onramp attach {} --default", algorithm.name()))
+    }))
+}
+
+/// All rules are changed at once.
+fn rules(wanted: &[Rule]) -> anyhow::Result<Option<Step>> {
+    let changes = select::plan_apply(wanted)?;
+    if changes.is_empty() {
+        return Ok(None);
+    }
+    Ok(Some(Step { deed: Deed::Select(wanted.to_vec()), actions: rule_actions(&changes) }))
+}
+
+fn rule_actions(changes: &Changes) -> Vec<Action> {
+    let action = |what: String, undo: String| Action { what, undo };
+    let mut actions = Vec::new();
+    if changes.out_of_use {
+        actions.push(action("have the rules asked again".into(), String::new()));
+    }
+    for rule in &changes.removed {
+        let undo = if rule.is_orphan() { String::new() } else { format!("onramp select add {rule}") };
+        actions.push(action(format!("remove rule {rule}"), undo));
+    }
+    for (before, after) in &changes.replaced {
+        let what = format!("replace rule {before} by {after}");
+        let undo = format!("onramp select del {}; onramp select add {before}", after.target);
+        actions.push(action(what, undo));
+    }
+    for rule in &changes.added {
+        actions.push(action(format!("add rule {rule}"), format!("onramp select del {}", rule.target)));
+    }
+    actions
+}
+
+impl Step {
+    /// Does it; returns what is left that it could not do.
+    ///
+    /// # Errors
+    /// What it fails with.
+    pub fn take(&self) -> Result<Vec<String>, onramp_loader::Error> {
+        match &self.deed {
+            Deed::GiveDefaultBack(algorithm) => {
+                onramp_loader::give_default_back(*algorithm)?;
+            }
+            Deed::Detach(algorithm) => return onramp_loader::detach(*algorithm, false).map(left),
+            Deed::Attach(options) => {
+                onramp_loader::attach(options)?;
+            }
+            Deed::Replace(options) => {
+                let detached = onramp_loader::detach(options.parameters.algorithm(), false)?;
+                onramp_loader::attach(options)?;
+                return Ok(left(detached));
+            }
+            Deed::Tune(options) => {
+                let all: Vec<_> =
+                    options.parameters.shown().map(|(name, value)| format!("{name}={value}")).collect();
+                let telemetry_max = Some(options.telemetry_max);
+                let changes = onramp_loader::Changes { settings: &all, telemetry_max };
+                onramp_loader::tune(options.parameters.algorithm(), None, &changes, false)?;
+            }
+            Deed::Confirm(algorithm) => {
+                onramp_loader::confirm(*algorithm)?;
+            }
+            Deed::TakeDefault(algorithm) => {
+                onramp_loader::take_default(*algorithm)?;
+            }
+            Deed::Select(rules) => {
+                select::apply(rules)?;
+            }
+        }
+        Ok(Vec::new())
+    }
+}
+
+/// What a detached algorithm leaves.
+fn left(detached: Detached) -> Vec<String> {
+    let name = detached.algorithm.name();
+    let sockets = detached.stragglers.iter().map(|users| {
+        format!("{} in {} still on the code of {name}", count(users.sockets, "socket"), users.namespace)
+    });
+    let unseen =
+        detached.unseen.iter().map(|place| format!("not looked into, so {name} may be used there: {place}"));
+    sockets.chain(unseen).collect()
+}

@@ -1,0 +1,317 @@
+//! `onramp apply`: the kernel becomes what files say, and again, and nothing else is touched.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use onramp_loader::ROOT;
+use onramp_net::Namespace;
+use onramp_tests::Attachments;
+use onramp_tests::cli::{self, DEFAULT, Ran, host_state, json, onramp, state};
+use onramp_tests::traffic::namespace;
+use serde_json::{Value, json};
+use tempfile::{TempDir, tempdir};
+
+const SEARCH: &str = "version = 1
+[attach.search]
+profile = 'geo'
+default = true
+telemetry = 'exit'
+[attach.search.params]
+exit_action = 'hold'
+[attach.plain]
+base = 'reno'
+";
+const RULES: &str = "version = 1
+[[select]]
+to = '203.0.113.0/24'
+use = 'search'
+initial_window = 20
+[[select]]
+port = 22
+accept = true
+use = 'cubic'
+";
+
+/// A network namespace whose default is reno, and a directory of files.
+struct Host {
+    place: Namespace,
+    directory: TempDir,
+}
+
+impl Host {
+    fn new() -> Self {
+        let place = namespace();
+        place.sysctl_set(DEFAULT, "reno").unwrap();
+        Self { place, directory: tempdir().unwrap() }
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        fs::write(self.directory.path().join(name), text).unwrap();
+    }
+
+    fn apply(&self, options: &str) -> Ran {
+        cli::inside(&self.place, &format!("apply --config {} {options}", self.directory.path().display()))
+    }
+
+    /// The steps of an apply that did all of them.
+    fn applied(&self) -> Vec<Value> {
+        let report: Value = serde_json::from_str(&self.apply("--json").ok()).unwrap();
+        let steps = report["steps"].as_array().unwrap().clone();
+        assert!(steps.iter().all(|step| step["result"] == "done"), "{report}");
+        steps
+    }
+
+    fn nothing_to_do(&self) {
+        let said = self.apply("").ok();
+        assert!(said.starts_with("nothing to do: "), "{said}");
+        assert_eq!(self.apply("--check").ok(), "would do nothing\n");
+    }
+
+    fn default(&self) -> String {
+        self.place.sysctl_get(DEFAULT).unwrap()
+    }
+
+    fn state(&self) -> Vec<String> {
+        host_state(&[&self.place])
+    }
+}
+
+/// An algorithm as `status` has it.
+fn status(algorithm: &str) -> Value {
+    let status = json("status");
+    let rows = status["algorithms"].as_array().unwrap();
+    rows.iter().find(|row| row["algorithm"] == algorithm).cloned().unwrap_or_default()
+}
+
+fn rules() -> String {
+    onramp("select list").ok()
+}
+
+#[test]
+#[ignore = "in a guest: make test"]
+fn what_files_say_is_had_and_had_again_and_what_no_file_says_any_more_goes() {
+    let _attachments = Attachments::lock();
+    let host = Host::new();
+    let before = host.state();
+    host.write("10-attach.toml", SEARCH);
+    host.write("20-rules.toml", RULES);
+    let check = host.apply("--check");
+    assert_eq!(check.code, Some(1), "{check:?}");
+    assert!(check.stdout.contains("would attach search with base cubic, profile geo"), "{check:?}");
+    assert!(check.stdout.contains("would add rule --port 22 --accept --use cubic"), "{check:?}");
+    assert_eq!(host.state(), before);
+
+    // As after a reboot, nothing is there.
+    let planned = check.stdout.lines().count();
+    assert_eq!(host.applied().len(), planned);
+    let search = status("search");
+    assert_eq!(
+        (&search["state"], &search["base"], &search["applied"]),
+        (&json!("attached"), &json!("cubic"), &json!(true))
+    );
+    let set = &search["parameter_sets"][0];
+    assert_eq!((&set["profile"], &set["telemetry_max"]), (&json!("geo"), &json!("exit")));
+    assert_eq!(
+        (&set["parameters"]["exit_action"], &set["parameters"]["look_back"]),
+        (&json!("hold"), &json!("min"))
+    );
+    assert_eq!(status("plain")["base"], "reno");
+    assert_eq!(host.default(), "onramp_search");
+    let both = "--to 203.0.113.0/24 --use search --initial-window 20\n--port 22 --accept --use cubic\n";
+    assert_eq!(rules(), both);
+    let generation = search["generation"].clone();
+    host.nothing_to_do();
+    assert_eq!(status("search")["generation"], generation);
+
+    // What others have made stays, also where a file says the same for a while.
+    onramp("attach fixed").ok();
+    onramp("select add --port 23 --use reno").ok();
+    onramp("select add --port 24 --use reno").ok();
+    host.write("30-more.toml", "version = 1\n[attach.fixed]\n[[select]]\nport = 24\nuse = 'reno'\n");
+    host.nothing_to_do();
+
+    // Edited: parameters under flows, another base, another default, another rule.
+    let tuned = SEARCH
+        .replace("'hold'", "'drain'")
+        .replace("default = true\n", "")
+        .replace("telemetry = 'exit'\n", "");
+    let edited = tuned.replace("base = 'reno'", "base = 'cubic'\ndefault = true");
+    host.write("10-attach.toml", &edited);
+    host.write("20-rules.toml", &RULES.replace("= 20", "= 30").replace("port = 22", "port = 25"));
+    let steps = host.applied();
+    let whats: Vec<_> = steps.iter().map(|step| step["what"].as_str().unwrap()).collect();
+    for what in [
+        "give this network namespace its former default reno back (now onramp_search)",
+        "detach plain (base reno) and attach it with base cubic",
+        "tune search --telemetry ack exit_action=drain",
+        "remove rule --port 22 --accept --use cubic",
+        "add rule --port 25 --accept --use cubic",
+    ] {
+        assert!(whats.contains(&what), "{what}: {whats:?}");
+    }
+    assert!(whats.iter().any(|what| what.starts_with("replace rule --to 203.0.113.0/24")), "{whats:?}");
+    assert_eq!(status("search")["generation"], generation);
+    assert_eq!(status("search")["parameter_sets"][0]["parameters"]["exit_action"], "drain");
+    assert_eq!((status("plain")["base"].as_str(), host.default()), (Some("cubic"), "onramp_plain".into()));
+    host.nothing_to_do();
+
+    // A file goes, and what it alone had asked for.
+    for file in ["10-attach.toml", "20-rules.toml", "30-more.toml"] {
+        fs::remove_file(host.directory.path().join(file)).unwrap();
+    }
+    host.applied();
+    assert_eq!((state("search"), state("plain")), (None, None));
+    assert_eq!(state("fixed").as_deref(), Some("attached"));
+    assert_eq!(rules(), "--port 23 --use reno\n--port 24 --use reno\n");
+    assert_eq!(host.default(), "reno");
+    host.nothing_to_do();
+    onramp("detach --all").ok();
+    assert_eq!(host.state(), before);
+}
+
+#[test]
+#[ignore = "in a guest: make test"]
+fn the_printed_undos_in_reverse_order_restore_what_was() {
+    let _attachments = Attachments::lock();
+    let host = Host::new();
+    let described = || {
+        // A mark without its rule says nothing; it goes with the rules.
+        let state: Vec<_> =
+            host.state().into_iter().filter(|one| !one.ends_with("/select/applied")).collect();
+        let parameters = status("search")["parameter_sets"].clone();
+        let base = status("plain")["base"].clone();
+        (state, rules(), parameters[0]["parameters"].clone(), base)
+    };
+    onramp("attach search --set threshold_pct=30").ok();
+    onramp("attach plain --base reno").ok();
+    onramp("select add --to 203.0.113.0/24 --use plain").ok();
+    let before = described();
+    host.write("a.toml", &SEARCH.replace("base = 'reno'", "base = 'cubic'"));
+    host.write("b.toml", RULES);
+    let steps = host.applied();
+    assert!(steps.len() >= 5, "{steps:?}");
+    assert_ne!(described(), before);
+    for step in steps.iter().rev() {
+        for undo in step["undo"].as_str().unwrap().split("; ") {
+            let done = match undo.strip_prefix("onramp ") {
+                Some(arguments) => cli::inside(&host.place, arguments).code == Some(0),
+                None => {
+                    let (name, value) = undo.strip_prefix("sysctl -w ").unwrap().split_once('=').unwrap();
+                    host.place.sysctl_set(name, value).is_ok()
+                }
+            };
+            assert!(done, "{undo}");
+        }
+    }
+    assert_eq!(described(), before);
+}
+
+#[test]
+#[ignore = "in a guest: make test"]
+fn what_is_wrong_in_any_file_changes_nothing() {
+    let _attachments = Attachments::lock();
+    let host = Host::new();
+    let before = host.state();
+    host.write("a.toml", SEARCH);
+    host.write("b.toml", &RULES.replace("accept", "accepted"));
+    for check in ["", "--check"] {
+        let error = host.apply(check).refused(2);
+        assert!(error.contains("b.toml line 8: unknown field `accepted`"), "{error}");
+    }
+    // Files that are right alone, and not together.
+    host.write("b.toml", "version = 1\n[attach.ramp]\ndefault = true\n");
+    let error = host.apply("").refused(2);
+    assert!(error.contains("b.toml line 2: ramp cannot be the default: search is, in "), "{error}");
+    assert_eq!(host.state(), before);
+    let error = onramp("apply --config /nonexistent").refused(2);
+    assert!(error.contains("cannot read /nonexistent"), "{error}");
+}
+
+#[test]
+#[ignore = "in a guest: make test"]
+fn a_step_that_fails_is_named_with_what_was_done_and_what_was_not() {
+    let _attachments = Attachments::lock();
+    let host = Host::new();
+    host.write("a.toml", "version = 1\n[attach.best]\n");
+    host.applied();
+    host.write("a.toml", "version = 1\n[attach.fixed]\n[[select]]\nport = 22\nuse = 'fixed'\n");
+    // Where rules are pinned others may write, so that no rule is made.
+    let select = Path::new(ROOT).join("select");
+    fs::create_dir(&select).unwrap();
+    fs::set_permissions(&select, fs::Permissions::from_mode(0o777)).unwrap();
+    let ran = host.apply("--json");
+    assert_eq!(ran.code, Some(5), "{ran:?}");
+    let report: Value = serde_json::from_str(&ran.stdout).unwrap();
+    let results: Vec<_> =
+        report["steps"].as_array().unwrap().iter().map(|step| step["result"].clone()).collect();
+    assert_eq!(results, ["done", "failed", "not_done"], "{report}");
+    assert!(report["error"].as_str().unwrap().contains("others may write to it"), "{report}");
+    assert!(ran.stderr.contains("error: ") && ran.stderr.contains("others may write to it"), "{ran:?}");
+    assert_eq!((state("fixed"), state("best")), (Some("attached".into()), Some("attached".into())));
+    // Applied again it goes on where it stopped.
+    fs::set_permissions(&select, fs::Permissions::from_mode(0o700)).unwrap();
+    assert_eq!(host.applied().len(), 2);
+    assert_eq!((state("best"), rules()), (None, "--port 22 --use fixed\n".into()));
+    host.nothing_to_do();
+}
+
+#[test]
+#[ignore = "in a guest: make test"]
+fn what_interrupted_commands_and_others_left_is_made_as_files_say() {
+    let _attachments = Attachments::lock();
+    let host = Host::new();
+    host.write("a.toml", "version = 1\n[attach.plain]\n[attach.search]\n[attach.fixed]\n[[select]]\nport = 22\nuse = 'plain'\n");
+    host.write("b.toml", "version = 1\n[attach.best]\n");
+    host.applied();
+    fs::remove_file(host.directory.path().join("b.toml")).unwrap();
+    // Half attached, one of which no file names any more; rules that are not asked, one that would go by itself.
+    for algorithm in ["plain", "best"] {
+        fs::remove_file(Path::new(ROOT).join(algorithm).join("params")).unwrap();
+    }
+    fs::remove_file(Path::new(ROOT).join("select/link")).unwrap();
+    onramp("detach search").ok();
+    onramp("attach search --observe").ok();
+    onramp("detach fixed").ok();
+    onramp("attach fixed --for 2h").ok();
+    host.applied();
+    for algorithm in ["plain", "search", "fixed"] {
+        assert_eq!(state(algorithm).as_deref(), Some("attached"), "{algorithm}");
+    }
+    assert_eq!(state("best"), None);
+    assert_eq!(status("search")["observe"], false);
+    assert!(status("fixed")["expires_at_us"].is_null());
+    assert_eq!(json("status")["selection"]["active"], true);
+    host.nothing_to_do();
+}
+
+#[test]
+#[ignore = "in a guest: make test"]
+fn with_the_capabilities_of_the_unit_all_of_it_works_in_a_mount_namespace_of_its_own() {
+    let _attachments = Attachments::lock();
+    let host = Host::new();
+    let before = host.state();
+    let unit = include_str!("../../packaging/systemd/onramp-apply.service");
+    let line = unit.lines().find_map(|line| line.strip_prefix("CapabilityBoundingSet=")).unwrap();
+    let names = line.split_whitespace().map(|name| name.trim_start_matches("CAP_").to_lowercase());
+    let bounding = names.fold("-all".to_owned(), |set, name| format!("{set},+{name}"));
+    let apply = || -> Ran {
+        let mut command = host.place.command("unshare");
+        command.args(["--mount", "--propagation", "slave", "setpriv", "--no-new-privs", "--bounding-set"]);
+        command.arg(&bounding).arg(cli::binary()).args(["apply", "--config"]).arg(host.directory.path());
+        command.output().unwrap().into()
+    };
+    host.write("a.toml", SEARCH);
+    host.write("b.toml", RULES);
+    let ran = apply();
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""), "{ran:?}");
+    assert_eq!((host.default().as_str(), rules().lines().count()), ("onramp_search", 2));
+    host.write("a.toml", &SEARCH.replace("base = 'reno'", "base = 'cubic'"));
+    assert_eq!(apply().code, Some(0));
+    for file in ["a.toml", "b.toml"] {
+        fs::remove_file(host.directory.path().join(file)).unwrap();
+    }
+    let ran = apply();
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""), "{ran:?}");
+    assert_eq!(host.state(), before);
+}
