@@ -2,6 +2,7 @@
 
 mod agree;
 mod compare;
+mod reproduce;
 mod sweep;
 
 use clap::{Args, Subcommand};
@@ -17,6 +18,7 @@ use crate::output::Output;
   onramp sim run search --profile geo
   onramp sim compare --arms cubic,plain,search --profile leo -n 100
   onramp sim sweep --paths 1000
+  onramp sim reproduce --all
   onramp sim agree tests/golden/*.json")]
 pub(crate) struct Sim {
     #[command(subcommand)]
@@ -28,6 +30,7 @@ enum Verb {
     Run(compare::RunOne),
     Compare(compare::Compare),
     Sweep(sweep::Sweep),
+    Reproduce(reproduce::Reproduce),
     Agree(agree::Agree),
 }
 
@@ -37,6 +40,7 @@ impl Sim {
             Verb::Run(verb) => verb.run(output),
             Verb::Compare(verb) => verb.run(output),
             Verb::Sweep(verb) => verb.run(output),
+            Verb::Reproduce(verb) => verb.run(output),
             Verb::Agree(verb) => verb.run(output),
         }
     }
