@@ -26,7 +26,7 @@ use onramp_algorithm::ParameterError;
 use thiserror::Error;
 
 pub use arm::ORACLE;
-pub use run::run;
+pub use run::{record, run};
 pub use source::SourceSpec;
 
 use crate::experiment::{Arm, ArmResult, Comparison, ExperimentError, Flow, Origin, Plan, Run};

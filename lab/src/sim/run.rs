@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! One run of one arm: what a plan asks for, simulated, and read off as the lab does.
 
+use onramp_algorithm::Ack;
 use onramp_net::sock_diag::TcpInfo;
 
 use super::SimError;
@@ -52,13 +53,30 @@ pub(super) fn watched(
     seed: u64,
     source: SourceSpec,
 ) -> Result<(Run, Flow), SimError> {
-    let mut runner = prepare(plan, arm, seed, source)?;
+    let mut runner = prepare(plan, arm, seed, source, |control| control)?;
     let complete = runner.go(plan)?;
     Ok(runner.evaluate(plan, arm, seed, complete))
 }
 
-/// A run before it begins.
-fn prepare(plan: &Plan, arm: &Arm, seed: u64, source: SourceSpec) -> Result<Runner, SimError> {
+/// Every acknowledgment of the first flow as its algorithm would see it, as `onramp record` keeps them.
+///
+/// # Errors
+/// As [`run`].
+pub fn record(plan: &Plan, arm: &Arm, seed: u64, source: SourceSpec) -> Result<Vec<Ack>, SimError> {
+    let mut runner = prepare(plan, arm, seed, source, Control::keeping)?;
+    runner.go(plan)?;
+    let sender = runner.network.connections[0].sender.as_mut();
+    Ok(sender.map(|sender| sender.control.take_kept()).unwrap_or_default())
+}
+
+/// A run before it begins; the controls of its flows are changed by `with`.
+fn prepare(
+    plan: &Plan,
+    arm: &Arm,
+    seed: u64,
+    source: SourceSpec,
+    with: impl Fn(Control) -> Control,
+) -> Result<Runner, SimError> {
     let host = arm.host.as_ref().unwrap_or(&plan.profile.host);
     host.validate("host")?;
     let bytes = match plan.amount {
@@ -71,7 +89,12 @@ fn prepare(plan: &Plan, arm: &Arm, seed: u64, source: SourceSpec) -> Result<Runn
     let mut connections = Vec::new();
     for number in 0..plan.flows {
         let after = lead + stagger * Nanos::from(number);
-        connections.push(connection(host, control(arm, host, link)?, Source::new(source, bytes), after));
+        connections.push(connection(
+            host,
+            with(control(arm, host, link)?),
+            Source::new(source, bytes),
+            after,
+        ));
     }
     if let Some(other) = &plan.competitor {
         let other = Arm::stock(&other.congestion_control);

@@ -2,6 +2,7 @@
 
 mod agree;
 mod compare;
+mod path;
 mod reproduce;
 mod sweep;
 
@@ -19,6 +20,7 @@ use crate::output::Output;
   onramp sim compare --arms cubic,plain,search --profile leo -n 100
   onramp sim sweep --paths 1000
   onramp sim reproduce --all
+  onramp sim path recording --write-profile slow.toml
   onramp sim agree tests/golden/*.json")]
 pub(crate) struct Sim {
     #[command(subcommand)]
@@ -31,6 +33,7 @@ enum Verb {
     Compare(compare::Compare),
     Sweep(sweep::Sweep),
     Reproduce(reproduce::Reproduce),
+    Path(path::Path),
     Agree(agree::Agree),
 }
 
@@ -41,6 +44,7 @@ impl Sim {
             Verb::Compare(verb) => verb.run(output),
             Verb::Sweep(verb) => verb.run(output),
             Verb::Reproduce(verb) => verb.run(output),
+            Verb::Path(verb) => verb.run(output),
             Verb::Agree(verb) => verb.run(output),
         }
     }

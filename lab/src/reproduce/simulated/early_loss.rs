@@ -58,3 +58,30 @@ fn judge(evidence: &Evidence) -> Result<Judgement, NoEvidence> {
         ),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::small_buffer::PAYLOAD_BYTES;
+    use super::super::super::testing::{add, failing, run};
+    use super::*;
+    use crate::experiment::Run;
+
+    fn evidence(rates: [f64; 5]) -> Evidence {
+        let mut evidence = Evidence::default();
+        let of = |rate: f64| Run { goodput_bps: rate * 8.0 * PAYLOAD_BYTES, ..run(200.0, 0) };
+        add(
+            &mut evidence,
+            TRIAL,
+            ARMS.iter().zip(rates).map(|((_, arm, _), rate)| (*arm, of(rate))).collect(),
+        );
+        evidence
+    }
+
+    #[test]
+    fn the_sources_figures_hold_within_5_percent_and_others_do_not() {
+        assert_eq!(failing(&CLAIM, &evidence([161.0, 172.0, 153.0, 195.0, 195.0])), [""; 0]);
+        assert_eq!(failing(&CLAIM, &evidence([154.0, 180.0, 146.0, 187.0, 187.0])), [""; 0]);
+        assert_eq!(failing(&CLAIM, &evidence([176.0, 172.0, 153.0, 195.0, 195.0])).len(), 2);
+        assert_eq!(failing(&CLAIM, &evidence([161.0, 172.0, 153.0, 195.0, 165.0])).len(), 2);
+    }
+}
