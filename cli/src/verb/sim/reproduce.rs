@@ -16,7 +16,7 @@ use crate::verb::reproduction::{self, Choice, Outcomes, trials};
 ///
 /// Claims, files and report are of the form that `onramp lab reproduce` has for real TCP: each claim leaves a CSV file with its
 /// runs and a figure, each experiment the windows of the first run of each arm over time, and report.html gathers all
-/// in one page. Takes a minute for all. Exits 1 if a claim does not hold.
+/// in one page. All take some minutes, with --quick half of one. Exits 1 if a claim does not hold.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   onramp sim reproduce early-loss
