@@ -13,6 +13,7 @@
 //! * [`model`]: the documents' closed forms.
 //! * [`reproduce`]: the documents' claims, each with the experiments that test it.
 //! * [`sim`]: the same experiments with modelled TCP, thousands of paths in a minute.
+//! * [`fit`]: a path that explains a recorded flow.
 //! * [`verify`]: whether a result that is made again is the same.
 //! * [`population`]: distributions from which paths are drawn.
 //! * [`profile`]: a link, the hosts' buffers and the algorithm that suits them, in a file.
@@ -23,6 +24,7 @@ mod digest;
 pub mod emulator;
 pub mod experiment;
 pub mod figure;
+pub mod fit;
 pub mod guest;
 pub mod host;
 pub mod link;

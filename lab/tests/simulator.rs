@@ -181,36 +181,6 @@ fn an_application_with_pauses_sends_what_it_has() {
     assert_eq!(run.bytes_received, 500_000);
 }
 
-/// Packets per second of a Tahoe connection over the path of Barakat et al. 1999: 1.5 Mb/s with 100 packets per second of
-/// others, 280 ms one way, 40 packets of buffer, packets of 512 bytes.
-fn early_loss(control: &str, parameters: &[(&str, &str)]) -> f64 {
-    let mut profile = geo();
-    let cross = CrossSpec::Constant { rate_bps: 409_600, packet_bytes: 512 };
-    let forward = DirectionSpec::new(1_500_000, 280_000, Limit::Packets(40));
-    profile.link.forward = DirectionSpec { cross: Some(cross), ..forward };
-    profile.link.back = DirectionSpec::new(10_000_000, 280_000, Limit::Packets(10_000));
-    profile.host.mtu_bytes = 512;
-    profile.host.quickack = true;
-    profile.host.initial_window_segments = Some(1);
-    let plan = Plan { amount: Amount::Seconds(2_000), ..plan(profile, 1) };
-    let tahoe = [parameters, &[("base", "tahoe")]].concat();
-    simulate(&plan, &arm(control, &tahoe), 1).goodput_bps / 8.0 / 460.0
-}
-
-#[test]
-fn small_buffers_cost_tahoe_what_its_simulations_say() {
-    let lower = early_loss("onramp_thresh", &[("gamma", "fixed"), ("gamma_pct", "34")]);
-    let spaced = |rate| early_loss("onramp_spacing", &[("rate", rate), ("exit_pct", "0")]);
-    let rates = [early_loss("onramp_plain", &[]), lower, spaced("225280"), spaced("153600")];
-    // Barakat et al. 1999, figures 5 and 6.
-    for (rate, source) in rates.iter().zip([161.0, 172.0]) {
-        assert!((rate / source - 1.0).abs() < 0.05, "{rates:?}");
-    }
-    // Figures 8 and 9: both rates give the same, and the most; how much is in docs/simulator.md.
-    let [.., fast, slow] = rates;
-    assert!((fast / slow - 1.0).abs() < 0.01 && slow > 195.0, "{rates:?}");
-}
-
 #[test]
 fn the_oracle_leaves_at_the_bandwidth_delay_product_whatever_the_queue() {
     // 100 Mb/s × 40 ms are 333 packets of 1500 bytes; queues that hold the bursts of doubling, half of that.

@@ -18,6 +18,7 @@ mod plan;
 mod profile;
 mod record;
 mod replay;
+mod reproduction;
 mod run;
 mod select;
 mod serve;

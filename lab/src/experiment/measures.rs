@@ -38,6 +38,10 @@ pub struct ObjectTime {
     pub bytes: u64,
     /// Its time; none if the flow did not carry so much.
     pub seconds: Option<f64>,
+    /// Simulated, over bandwidth on demand: what the forward link had carried by then over what had been assigned to it since
+    /// the begin of the transfer, 0 to 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub utilization: Option<f64>,
 }
 
 impl Measures {
@@ -48,7 +52,7 @@ impl Measures {
         let length = ended.saturating_sub(began);
         let object = |bytes: &u64| {
             let there = flow.samples.iter().find(|sample| sample.info.bytes_acked >= *bytes);
-            ObjectTime { bytes: *bytes, seconds: there.map(|sample| since(sample.at_ns)) }
+            ObjectTime { bytes: *bytes, seconds: there.map(|sample| since(sample.at_ns)), utilization: None }
         };
         let wanted = rate_bps as f64 / 8.0 * REACHED;
         let reached = flow.samples.iter().filter(|sample| sample.at_ns >= began + SECOND).find(|sample| {

@@ -5,12 +5,17 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::emulator::MTU;
+use crate::link::LinkSpec;
 use crate::link::spec::{RangeError, within};
 
 /// Bytes of the headers of IP and TCP, with the timestamps that Linux always sends (RFC 7323).
 pub const HEADER_BYTES: u32 = 52;
 /// The kernel's own initial window (RFC 6928), segments.
 const INITIAL_WINDOW: u32 = 10;
+
+/// Linux's own sizes of receive and send buffers.
+const RMEM: [u64; 3] = [4_096, 131_072, 6_291_456];
+const WMEM: [u64; 3] = [4_096, 16_384, 4_194_304];
 
 /// Network settings of both hosts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -118,6 +123,14 @@ impl HostSpec {
             initial_window_segments: None,
             quickack: false,
         }
+    }
+
+    /// Buffers that do not limit a flow over this link: four times what path and queue hold, and Linux's own sizes at least.
+    pub fn roomy(link: &LinkSpec) -> Self {
+        let holds = link.bdp_bytes() + link.forward.queue_bytes.unwrap_or(0);
+        let room =
+            |[least, initial, most]: [u64; 3]| [least, initial, most.max(4 * holds).min(i32::MAX as u64)];
+        Self::new(room(RMEM), room(WMEM))
     }
 
     /// Bytes of a full segment: what headers and timestamps leave of a packet.

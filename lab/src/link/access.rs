@@ -30,6 +30,12 @@ pub trait Access: Send {
     /// It is this packet's turn.
     fn begin(&mut self, _now: Nanos, _head: Head) {}
 
+    /// For how long all of the medium would have carried what was assigned from the start of the link to `now`; `None` where
+    /// nothing is assigned.
+    fn assigned(&mut self, _now: Nanos) -> Option<Nanos> {
+        None
+    }
+
     /// What this packet may use of a medium of `bps` bit/s from now on.
     fn allows(&mut self, now: Nanos, bps: u64) -> Stretch;
 }

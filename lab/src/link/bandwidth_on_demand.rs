@@ -43,6 +43,11 @@ pub(super) struct BandwidthOnDemand {
     requests: VecDeque<(Nanos, f64)>,
     next_grant: Nanos,
     granted_bps: f64,
+    /// Rate of the medium as seen last; 0: not yet, and nothing is granted but the guaranteed slot.
+    medium_bps: u64,
+    /// Slots that were assigned until `counted`, times the time that each was.
+    slot_time: u64,
+    counted: Nanos,
 }
 
 impl BandwidthOnDemand {
@@ -69,6 +74,9 @@ impl BandwidthOnDemand {
             requests: VecDeque::new(),
             next_grant: random.up_to(grant_every - 1),
             granted_bps: 0.0,
+            medium_bps: 0,
+            slot_time: 0,
+            counted: 0,
         };
         schedule.offset = random.up_to(frame.saturating_sub(1));
         schedule
@@ -92,7 +100,20 @@ impl BandwidthOnDemand {
         self.next_request += self.request_every;
     }
 
+    /// Slots of a frame that are assigned: what is granted, rounded up.
+    fn slots(&self) -> u64 {
+        let slots =
+            (self.granted_bps * self.frame_slots as f64 / self.medium_bps.max(1) as f64).ceil() as u64;
+        slots.clamp(1, self.frame_slots)
+    }
+
+    fn count(&mut self, now: Nanos) {
+        self.slot_time += self.slots() * now.saturating_sub(self.counted);
+        self.counted = self.counted.max(now);
+    }
+
     fn grant(&mut self) {
+        self.count(self.next_grant);
         let arrived = self.requests.partition_point(|(at, _)| *at <= self.next_grant);
         if arrived > 0 {
             self.granted_bps =
@@ -108,10 +129,16 @@ impl Access for BandwidthOnDemand {
         self.incoming += u64::from(bytes);
     }
 
+    fn assigned(&mut self, now: Nanos) -> Option<Nanos> {
+        self.advance(now);
+        self.count(now);
+        Some(self.slot_time / self.frame_slots)
+    }
+
     fn allows(&mut self, now: Nanos, bps: u64) -> Stretch {
         self.advance(now);
-        let slots = (self.granted_bps * self.frame_slots as f64 / bps.max(1) as f64).ceil() as u64;
-        let slots = slots.clamp(1, self.frame_slots);
+        self.medium_bps = bps;
+        let slots = self.slots();
         if self.frame == 0 || slots == self.frame_slots {
             return Stretch { bps: bps * slots / self.frame_slots, until: self.next_grant };
         }

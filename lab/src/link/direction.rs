@@ -214,6 +214,13 @@ impl<P> Direction<P> {
         self.counters
     }
 
+    /// For how long all of the medium would have carried what was assigned to the transmitter from the begin to `now`;
+    /// `None` without bandwidth on demand.
+    pub fn assigned(&mut self, now: Nanos) -> Option<Nanos> {
+        self.advance(now);
+        self.transmitter.assigned(self.local(now))
+    }
+
     /// What the queue holds now, cross traffic included.
     pub fn depth(&self) -> Depth {
         self.queue.depth()

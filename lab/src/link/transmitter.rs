@@ -50,6 +50,11 @@ impl Transmitter {
         }
     }
 
+    /// See [`Access::assigned`].
+    pub fn assigned(&mut self, now: Nanos) -> Option<Nanos> {
+        self.access.as_mut()?.assigned(now)
+    }
+
     /// Begins to send a packet; the transmitter must be free.
     pub fn begin(&mut self, now: Nanos, head: Head) {
         if self.free_since != Some(now) {

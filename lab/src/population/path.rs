@@ -28,9 +28,6 @@ const LINE_OVER_POLICER: u64 = 10;
 const CROSS_BYTES: u32 = 1_500;
 /// Largest size of a transfer, bytes.
 const MOST_BYTES: u64 = 4_000_000_000;
-/// Beside what the hosts' buffers must hold, their sizes are Linux's own.
-const RMEM: [u64; 3] = [4_096, 131_072, 6_291_456];
-const WMEM: [u64; 3] = [4_096, 16_384, 4_194_304];
 
 /// A path, and what is sent over it.
 #[derive(Clone, Debug, PartialEq)]
@@ -156,8 +153,6 @@ pub(super) fn draw(population: &Population, seed: u64, number: u64) -> Path {
     };
     let link = link(&drawer, class);
     let (source, bytes) = source(&drawer, class, &link);
-    let holds = link.bdp_bytes() + link.forward.queue_bytes.unwrap_or(0);
-    let room = |[least, initial, most]: [u64; 3]| [least, initial, most.max(4 * holds).min(i32::MAX as u64)];
     let profile = Profile {
         version: profile::VERSION,
         name: format!("{name}-{number}"),
@@ -165,8 +160,8 @@ pub(super) fn draw(population: &Population, seed: u64, number: u64) -> Path {
         algorithm: "plain".into(),
         telemetry: None,
         params: BTreeMap::new(),
+        host: HostSpec::roomy(&link),
         link,
-        host: HostSpec::new(room(RMEM), room(WMEM)),
     };
     Path { number, class: name.clone(), profile, bytes, source, seed: seed.wrapping_add(number) }
 }

@@ -9,19 +9,11 @@
 
 use super::evidence::Valid;
 use super::plots::{columns, figure};
+use super::small_buffer::{AVAILABLE, PAYLOAD_BYTES, packets_per_second, path};
 use super::{Check, Claim, Comparand, Evidence, Judgement, NoEvidence, Trial};
 use crate::experiment::Amount;
-use crate::link::Limit;
-use crate::link::{CrossSpec, DirectionSpec, LinkSpec};
-use crate::profile::Profile;
 
 const TRIAL: &str = "early-loss";
-const PACKET_BYTES: f64 = 512.0;
-/// Payload of a packet: without IP and TCP headers and timestamps.
-const PAYLOAD_BYTES: f64 = PACKET_BYTES - 52.0;
-/// What background traffic leaves, packets per second.
-const AVAILABLE: f64 = 1_500_000.0 / 8.0 / PACKET_BYTES - 100.0;
-
 /// Label, arm, and the source's packets per second.
 const ARMS: [(&str, &str, &str); 5] = [
     ("standard", "plain:base=reno", "161 (60.5 %)"),
@@ -39,7 +31,7 @@ pub(super) const CLAIM: Claim = Claim {
     trials: || {
         let arms = ARMS.map(|(_, arm, _)| arm);
         vec![Trial {
-            adapt,
+            adapt: path::<40>,
             amount: Amount::Seconds(120),
             repetitions: 5,
             quick: 1,
@@ -49,27 +41,12 @@ pub(super) const CLAIM: Claim = Claim {
     judge,
 };
 
-/// The path of Barakat et al. 1999. The access link of 10 Mb/s and 30 ms has its delay here and no queue of its own.
-fn adapt(profile: &mut Profile) {
-    let cross = CrossSpec::Constant { rate_bps: 409_600, packet_bytes: 512 };
-    let forward = DirectionSpec::new(1_500_000, 280_000, Limit::Packets(40));
-    profile.link = LinkSpec {
-        forward: DirectionSpec { cross: Some(cross), ..forward },
-        back: DirectionSpec::new(10_000_000, 280_000, Limit::Packets(10_000)),
-    };
-    profile.host.mtu_bytes = 512;
-    profile.host.tcp_sack = true;
-    profile.host.quickack = true;
-    profile.algorithm = "plain".into();
-    profile.params.clear();
-}
-
 fn judge(evidence: &Evidence) -> Result<Judgement, NoEvidence> {
     let mut arms = Vec::new();
     for (name, arm, source) in ARMS {
         arms.push((name, evidence.arm(TRIAL, arm)?, source));
     }
-    let rate = |arm: Valid<'_>| arm.mean(|run| run.goodput_bps) / 8.0 / PAYLOAD_BYTES;
+    let rate = |arm: Valid<'_>| arm.mean(packets_per_second);
     let rates: Vec<f64> = arms.iter().map(|(_, arm, _)| rate(*arm)).collect();
     let [standard, better, worse, fast, slow] = rates[..] else {
         return Err(NoEvidence::Other("results of all five arms"));
@@ -92,7 +69,7 @@ fn judge(evidence: &Evidence) -> Result<Judgement, NoEvidence> {
     let each = |value: &dyn Fn(Valid<'_>) -> Vec<f64>| {
         arms.iter().map(|(name, arm, _)| ((*name).to_owned(), value(*arm))).collect::<Vec<_>>()
     };
-    let throughput = each(&|arm| arm.each(|run| run.goodput_bps / 8.0 / PAYLOAD_BYTES));
+    let throughput = each(&|arm| arm.each(packets_per_second));
     let windows = each(&|arm| arm.exits(|exit| exit.window_bytes as f64 / PAYLOAD_BYTES));
     Ok(Judgement {
         comparands,
@@ -154,8 +131,8 @@ mod tests {
     fn the_path_is_that_of_the_source() {
         assert!((AVAILABLE - 266.2).abs() < 0.1);
         let text = include_str!("../../../profiles/geo.toml");
-        let mut profile = Profile::parse(text, "geo.toml").unwrap();
-        adapt(&mut profile);
+        let mut profile = crate::profile::Profile::parse(text, "geo.toml").unwrap();
+        path::<40>(&mut profile);
         profile.validate().unwrap();
         assert_eq!(profile.link.base_rtt_us(), 560_000);
     }

@@ -64,7 +64,11 @@ mod tests {
     use crate::experiment::{Measures, ObjectTime, Run};
 
     fn objects(time: impl Fn(f64) -> f64) -> Run {
-        let object = |bytes: &u64| ObjectTime { bytes: *bytes, seconds: Some(time(*bytes as f64 / 1e6)) };
+        let object = |bytes: &u64| ObjectTime {
+            bytes: *bytes,
+            seconds: Some(time(*bytes as f64 / 1e6)),
+            utilization: None,
+        };
         let objects = OBJECTS.iter().map(object).collect();
         Run { measures: Measures { objects, ..Measures::default() }, ..run(30.0, 0) }
     }

@@ -92,7 +92,7 @@ mod tests {
     use crate::experiment::{Measures, ObjectTime};
 
     fn measured(object: f64, ramp: f64) -> Run {
-        let objects = vec![ObjectTime { bytes: DEFAULT_BYTES, seconds: Some(object) }];
+        let objects = vec![ObjectTime { bytes: DEFAULT_BYTES, seconds: Some(object), utilization: None }];
         let measures = Measures { objects, ramp_seconds: Some(ramp), ..Measures::default() };
         Run { measures, exit: exit(1.2, 50_000), ..run(60.0, 0) }
     }

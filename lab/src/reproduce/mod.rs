@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! What the documents claim of real TCP, and whether it shows here.
+//! What the documents claim of real TCP ([`CLAIMS`]) and show by simulations ([`SIMULATED`]), and whether it shows here.
 //!
 //! A [`Claim`] names the experiments it needs ([`Trial`]) and judges what they yielded ([`Evidence`]) by predicates
 //! with stated margins ([`Check`]). Judging is a pure function. Trials that several claims need are run once. One file
@@ -23,6 +23,8 @@ mod plots;
 pub mod report;
 mod search_geo;
 mod search_wifi;
+mod simulated;
+mod small_buffer;
 #[cfg(test)]
 pub(crate) mod testing;
 mod trial;
@@ -64,9 +66,18 @@ pub static CLAIMS: [Claim; 14] = [
     bod_startup::CLAIM,
 ];
 
-/// The claim of this name.
-pub fn find(id: &str) -> Option<&'static Claim> {
-    CLAIMS.iter().find(|claim| claim.id == id)
+/// All claims that their sources show by simulations or closed forms, for the simulator, in the order of the documents.
+pub static SIMULATED: [Claim; 5] = [
+    simulated::early_loss::CLAIM,
+    simulated::gamma_sweep::CLAIM,
+    simulated::rate_sweep::CLAIM,
+    simulated::bod_model::CLAIM,
+    simulated::bod_k::CLAIM,
+];
+
+/// The claim of this name among some.
+pub fn find(claims: &'static [Claim], id: &str) -> Option<&'static Claim> {
+    claims.iter().find(|claim| claim.id == id)
 }
 
 #[cfg(test)]
@@ -76,8 +87,12 @@ mod tests {
     #[test]
     fn names_are_unique_and_trials_of_one_name_are_the_same() {
         let mut trials = Vec::<Trial>::new();
-        for (at, claim) in CLAIMS.iter().enumerate() {
-            assert!(CLAIMS[..at].iter().all(|other| other.id != claim.id), "{}", claim.id);
+        for claims in [&CLAIMS[..], &SIMULATED] {
+            for (at, claim) in claims.iter().enumerate() {
+                assert!(claims[..at].iter().all(|other| other.id != claim.id), "{}", claim.id);
+            }
+        }
+        for claim in CLAIMS.iter().chain(&SIMULATED) {
             for trial in (claim.trials)() {
                 assert!(trial.quick <= trial.repetitions && trial.quick > 0, "{}", trial.name);
                 if let Some(same) = trials.iter().find(|other| other.name == trial.name) {
@@ -98,7 +113,7 @@ mod tests {
 
     #[test]
     fn a_claim_without_its_evidence_is_an_error_that_says_what_is_missing() {
-        for claim in &CLAIMS {
+        for claim in CLAIMS.iter().chain(&SIMULATED) {
             let judged = (claim.judge)(&Evidence::default());
             match judged {
                 Ok(_) => assert_eq!(claim.id, "buffers-map", "{} needs nothing", claim.id),

@@ -26,10 +26,10 @@ use onramp_algorithm::ParameterError;
 use thiserror::Error;
 
 pub use arm::ORACLE;
-pub use run::run;
+pub use run::{record, run};
 pub use source::SourceSpec;
 
-use crate::experiment::{Arm, ArmResult, Comparison, ExperimentError, Origin, Plan};
+use crate::experiment::{Arm, ArmResult, Comparison, ExperimentError, Flow, Origin, Plan, Run};
 use crate::link::RangeError;
 
 /// What can go wrong with a simulation.
@@ -60,12 +60,32 @@ pub enum SimError {
 /// # Errors
 /// [`SimError`]; nothing is half done then.
 pub fn compare(plan: &Plan, arms: &[Arm], source: SourceSpec) -> Result<Comparison, SimError> {
+    compare_watched(plan, arms, source, |_, _, _| {})
+}
+
+/// As [`compare`]; shows `first` the first run of each arm, with what was seen of its first flow every 10 ms.
+///
+/// # Errors
+/// As [`compare`].
+pub fn compare_watched(
+    plan: &Plan,
+    arms: &[Arm],
+    source: SourceSpec,
+    mut first: impl FnMut(&Arm, &Run, &Flow),
+) -> Result<Comparison, SimError> {
     plan.validate()?;
     let mut results = Vec::new();
     for arm in arms {
-        let seeds = (0..plan.repetitions).map(|repetition| plan.seed.wrapping_add(repetition.into()));
-        let runs: Result<Vec<_>, SimError> = seeds.map(|seed| run(plan, arm, seed, source)).collect();
-        results.push(ArmResult::of(arm, runs?));
+        let mut runs = Vec::new();
+        for repetition in 0..plan.repetitions {
+            let seed = plan.seed.wrapping_add(repetition.into());
+            let (run, flow) = run::watched(plan, arm, seed, source)?;
+            if repetition == 0 {
+                first(arm, &run, &flow);
+            }
+            runs.push(run);
+        }
+        results.push(ArmResult::of(arm, runs));
     }
     Ok(Comparison::of(plan, Origin { clock: "simulated".into(), ..Origin::default() }, results))
 }

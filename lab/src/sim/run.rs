@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! One run of one arm: what a plan asks for, simulated, and read off as the lab does.
 
+use onramp_algorithm::Ack;
 use onramp_net::sock_diag::TcpInfo;
 
 use super::SimError;
 use super::arm::control;
 use super::connection::{Connection, SET_UP};
-use super::control::Reason;
+use super::control::{Control, Reason};
 use super::network::Network;
 use super::receiver::ReceiverSpec;
 use super::sender::{Sender, SenderSpec};
@@ -31,6 +32,10 @@ struct Runner {
     next_look: Nanos,
     changes: std::vec::IntoIter<LinkChange>,
     next_change: Option<LinkChange>,
+    /// At the begin of the first transfer, of what is assigned: its time, and the bytes that had been delivered.
+    before: Option<(Nanos, u64)>,
+    /// For each object of the plan that was acknowledged, in ascending order, the same at that time.
+    then: Vec<(Nanos, u64)>,
 }
 
 /// Simulates a run of an arm. The same arguments give the same result, digest included, on every machine.
@@ -38,19 +43,58 @@ struct Runner {
 /// # Errors
 /// [`SimError`]: the arm's control is not modelled, or a value is out of range.
 pub fn run(plan: &Plan, arm: &Arm, seed: u64, source: SourceSpec) -> Result<Run, SimError> {
+    Ok(watched(plan, arm, seed, source)?.0)
+}
+
+/// The same, and what was seen of the first flow every 10 ms.
+pub(super) fn watched(
+    plan: &Plan,
+    arm: &Arm,
+    seed: u64,
+    source: SourceSpec,
+) -> Result<(Run, Flow), SimError> {
+    let mut runner = prepare(plan, arm, seed, source, |control| control)?;
+    let complete = runner.go(plan)?;
+    Ok(runner.evaluate(plan, arm, seed, complete))
+}
+
+/// Every acknowledgment of the first flow as its algorithm would see it, as `onramp record` keeps them.
+///
+/// # Errors
+/// As [`run`].
+pub fn record(plan: &Plan, arm: &Arm, seed: u64, source: SourceSpec) -> Result<Vec<Ack>, SimError> {
+    let mut runner = prepare(plan, arm, seed, source, Control::keeping)?;
+    runner.go(plan)?;
+    let sender = runner.network.connections[0].sender.as_mut();
+    Ok(sender.map(|sender| sender.control.take_kept()).unwrap_or_default())
+}
+
+/// A run before it begins; the controls of its flows are changed by `with`.
+fn prepare(
+    plan: &Plan,
+    arm: &Arm,
+    seed: u64,
+    source: SourceSpec,
+    with: impl Fn(Control) -> Control,
+) -> Result<Runner, SimError> {
     let host = arm.host.as_ref().unwrap_or(&plan.profile.host);
     host.validate("host")?;
     let bytes = match plan.amount {
         Amount::Bytes(bytes) => bytes,
         Amount::Seconds(_) => ENDLESS,
     };
-    let lead = plan.competitor.as_ref().map_or(0, |other| Nanos::from(other.lead_seconds) * 1_000_000_000);
+    let lead = lead(plan);
     let stagger = plan.stagger.as_nanos() as Nanos;
     let link = &plan.profile.link;
     let mut connections = Vec::new();
     for number in 0..plan.flows {
         let after = lead + stagger * Nanos::from(number);
-        connections.push(connection(host, control(arm, host, link)?, Source::new(source, bytes), after));
+        connections.push(connection(
+            host,
+            with(control(arm, host, link)?),
+            Source::new(source, bytes),
+            after,
+        ));
     }
     if let Some(other) = &plan.competitor {
         let other = Arm::stock(&other.congestion_control);
@@ -64,18 +108,23 @@ pub fn run(plan: &Plan, arm: &Arm, seed: u64, source: SourceSpec) -> Result<Run,
     let mut changes = plan.changes.clone();
     changes.sort_by_key(|change| change.at);
     let mut changes = changes.into_iter();
-    let mut runner = Runner {
+    Ok(Runner {
         looks: connections.iter().map(|_| Flow::default()).collect(),
         network: Network::new(&plan.profile.link, seed, connections)?,
         next_look: 0,
         next_change: changes.next(),
         changes,
-    };
-    let complete = runner.go(plan, lead)?;
-    Ok(runner.evaluate(plan, arm, seed, complete))
+        before: None,
+        then: Vec::new(),
+    })
 }
 
-fn connection(host: &HostSpec, control: super::control::Control, source: Source, after: Nanos) -> Connection {
+/// How long a competitor is there before.
+fn lead(plan: &Plan) -> Nanos {
+    plan.competitor.as_ref().map_or(0, |other| Nanos::from(other.lead_seconds) * 1_000_000_000)
+}
+
+fn connection(host: &HostSpec, control: Control, source: Source, after: Nanos) -> Connection {
     let mss = host.mss();
     let sender = SenderSpec {
         mss,
@@ -97,8 +146,8 @@ fn connection(host: &HostSpec, control: super::control::Control, source: Source,
 
 impl Runner {
     /// Until all flows of the arm have ended; false if they did not in time.
-    fn go(&mut self, plan: &Plan, lead: Nanos) -> Result<bool, SimError> {
-        let timeout = lead + plan.timeout().as_nanos() as Nanos;
+    fn go(&mut self, plan: &Plan) -> Result<bool, SimError> {
+        let timeout = lead(plan) + plan.timeout().as_nanos() as Nanos;
         let flows = usize::from(plan.flows);
         loop {
             let limit = match plan.amount {
@@ -118,7 +167,7 @@ impl Runner {
             }
             let now = self.network.now();
             if now >= self.next_look {
-                self.look();
+                self.look(&plan.objects);
                 self.next_look = now + LOOK;
             }
             if let Some(change) = self.next_change.take_if(|_| now >= change) {
@@ -142,16 +191,32 @@ impl Runner {
         })
     }
 
-    fn look(&mut self) {
+    fn look(&mut self, objects: &[u64]) {
         let at_ns = self.network.now();
+        if self.before.is_none() && self.network.connections[0].began.is_some() {
+            self.before = self.carried(at_ns);
+        }
         for (connection, flow) in self.network.connections.iter().zip(&mut self.looks) {
             if let Some(sender) = &connection.sender {
                 flow.samples.push(FlowSample { at_ns, info: info(sender) });
             }
         }
+        let acked = self.looks[0].samples.last().map_or(0, |sample| sample.info.bytes_acked);
+        let more = objects.iter().filter(|bytes| acked >= **bytes).count() - self.then.len();
+        if more > 0
+            && let Some(carried) = self.carried(at_ns)
+        {
+            self.then.resize(self.then.len() + more, carried);
+        }
     }
 
-    fn evaluate(mut self, plan: &Plan, arm: &Arm, seed: u64, complete: bool) -> Run {
+    /// What was assigned to the forward link so far, and the bytes that it carried.
+    fn carried(&mut self, now: Nanos) -> Option<(Nanos, u64)> {
+        let assigned = self.network.forward.assigned(now)?;
+        Some((assigned, self.network.forward.counters().delivered.bytes))
+    }
+
+    fn evaluate(mut self, plan: &Plan, arm: &Arm, seed: u64, complete: bool) -> (Run, Flow) {
         let now = self.network.now();
         self.network.forward.advance(now);
         self.network.back.advance(now);
@@ -160,7 +225,7 @@ impl Runner {
                 sender.finish(now);
             }
         }
-        self.look();
+        self.look(&plan.objects);
         let flows = usize::from(plan.flows);
         let competitor = plan.competitor.as_ref().and_then(|_| self.looks.pop());
         let connections = &self.network.connections[..flows];
@@ -171,7 +236,7 @@ impl Runner {
             connections.iter().map(|connection| flow_run(connection, arm, now)).collect();
         let (Some(first), Some(flow), Some(began)) = (runs.first(), self.looks.first(), began) else {
             let reason = "no data were sent before the time was up".to_owned();
-            return Run::failed(seed, reason);
+            return (Run::failed(seed, reason), Flow::default());
         };
         let sender = connections[0].sender.as_ref();
         let seconds = (ended.unwrap_or(now) - began) as f64 / 1e9;
@@ -180,7 +245,13 @@ impl Runner {
         let several = flows > 1;
         let most =
             sender.map_or(0, |sender| u64::from(sender.counts.most_cwnd) * u64::from(sender.socket.mss));
-        let measures = Measures::of(flow, plan.profile.link.forward.rate_bps, &plan.objects);
+        let rate_bps = plan.profile.link.forward.rate_bps;
+        let mut measures = Measures::of(flow, rate_bps, &plan.objects);
+        for object in &mut measures.objects {
+            let smaller = plan.objects.iter().filter(|bytes| **bytes < object.bytes).count();
+            let both = self.before.zip(self.then.get(smaller).copied());
+            object.utilization = both.map(|(before, then)| utilization(before, then, rate_bps));
+        }
         let invalid_reason =
             (!complete).then(|| "the transfer did not finish in time and was given up".to_owned());
         let run = Run {
@@ -206,8 +277,15 @@ impl Runner {
             digest: Some(self.network.digest.finish(counters)),
             ..Run::failed(seed, String::new())
         };
-        Run { flows: if several { runs } else { Vec::new() }, ..run }
+        let run = Run { flows: if several { runs } else { Vec::new() }, ..run };
+        (run, self.looks.swap_remove(0))
     }
+}
+
+/// Bytes carried over those that were assigned, between two looks at both.
+fn utilization(before: (Nanos, u64), after: (Nanos, u64), rate_bps: u64) -> f64 {
+    let assigned = (after.0 - before.0) as f64 / 1e9 * rate_bps as f64 / 8.0;
+    (after.1 - before.1) as f64 / assigned.max(1.0)
 }
 
 fn flow_run(connection: &Connection, arm: &Arm, now: Nanos) -> FlowRun {

@@ -9,6 +9,7 @@ mod inside;
 mod kernel;
 mod matrix;
 mod once;
+mod pairs;
 mod progress;
 mod reproduce;
 mod shell;

@@ -7,7 +7,7 @@ use clap::Args;
 use onramp_lab::experiment::{JOB_PATH, Job};
 use onramp_lab::guest::inside::OUT;
 
-use super::reproduce::pairs::{Collector, PAIRS};
+use super::pairs::{Collector, PAIRS};
 use super::require_root;
 use crate::arm::Arms;
 use crate::follow;

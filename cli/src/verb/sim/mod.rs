@@ -2,6 +2,8 @@
 
 mod agree;
 mod compare;
+mod path;
+mod reproduce;
 mod sweep;
 
 use clap::{Args, Subcommand};
@@ -17,6 +19,8 @@ use crate::output::Output;
   onramp sim run search --profile geo
   onramp sim compare --arms cubic,plain,search --profile leo -n 100
   onramp sim sweep --paths 1000
+  onramp sim reproduce --all
+  onramp sim path recording --write-profile slow.toml
   onramp sim agree tests/golden/*.json")]
 pub(crate) struct Sim {
     #[command(subcommand)]
@@ -28,6 +32,8 @@ enum Verb {
     Run(compare::RunOne),
     Compare(compare::Compare),
     Sweep(sweep::Sweep),
+    Reproduce(reproduce::Reproduce),
+    Path(path::Path),
     Agree(agree::Agree),
 }
 
@@ -37,6 +43,8 @@ impl Sim {
             Verb::Run(verb) => verb.run(output),
             Verb::Compare(verb) => verb.run(output),
             Verb::Sweep(verb) => verb.run(output),
+            Verb::Reproduce(verb) => verb.run(output),
+            Verb::Path(verb) => verb.run(output),
             Verb::Agree(verb) => verb.run(output),
         }
     }

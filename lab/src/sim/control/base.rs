@@ -31,6 +31,9 @@ impl Base {
         if !socket.is_cwnd_limited() {
             return;
         }
+        // A segment for every acknowledgment that is no duplicate, however much it acknowledges: the one that fills a gap
+        // must not open the window at once.
+        let acked = if matches!(self, Self::Tahoe) { acked.min(1) } else { acked };
         let acked = if socket.in_slow_start() { socket.slow_start(acked) } else { acked };
         if acked == 0 {
             return;

@@ -77,6 +77,8 @@ pub struct Control {
     record: Option<Record>,
     verdicts: u64,
     first_threshold: u32,
+    /// Every acknowledgment as an algorithm would see it, where they are kept.
+    kept: Option<Vec<Ack>>,
 }
 
 impl Control {
@@ -99,12 +101,23 @@ impl Control {
             record: None,
             verdicts: 0,
             first_threshold: NO_THRESHOLD,
+            kept: None,
         }
     }
 
     /// The same with a threshold that is there from the begin on, segments.
     pub fn leaving_at(self, threshold: u32) -> Self {
         Self { first_threshold: threshold.max(MIN_WINDOW), ..self }
+    }
+
+    /// The same with every acknowledgment kept, as recordings have them.
+    pub fn keeping(self) -> Self {
+        Self { kept: Some(Vec::new()), ..self }
+    }
+
+    /// The acknowledgments that were kept.
+    pub fn take_kept(&mut self) -> Vec<Ack> {
+        self.kept.take().unwrap_or_default()
     }
 
     /// The threshold of a new connection.
@@ -129,6 +142,9 @@ impl Control {
 
     /// Segments are acknowledged, before the window grows: `pkts_acked`.
     pub fn acked(&mut self, socket: &mut Socket, acked: u32, rtt_us: Option<u32>) {
+        if let Some(kept) = &mut self.kept {
+            kept.push(describe(socket, acked, rtt_us));
+        }
         let recovering = socket.state == State::Recovery;
         let starting = socket.in_slow_start() && !recovering;
         if starting {

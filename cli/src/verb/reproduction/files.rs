@@ -10,7 +10,7 @@ use onramp_lab::reproduce::report::{self, Figures, Outcome};
 use onramp_lab::reproduce::{Claim, Evidence, Judgement};
 use serde_json::json;
 
-pub(super) fn write(path: &Path, text: &str) -> anyhow::Result<()> {
+pub(in crate::verb) fn write(path: &Path, text: &str) -> anyhow::Result<()> {
     fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
 }
 

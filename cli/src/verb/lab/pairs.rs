@@ -14,7 +14,7 @@ use onramp_loader::algorithm;
 use crate::ack_pairs::rates_bps;
 
 /// Rates of ACK pairs of a trial's flows, beside its results.
-pub(in crate::verb::lab) const PAIRS: &str = "pairs.json";
+pub(super) const PAIRS: &str = "pairs.json";
 /// The algorithm that keeps them.
 const ALGORITHM: &str = "best";
 /// Connections that have sent less are not the download's.
@@ -29,7 +29,7 @@ struct Seen {
 
 /// Collects while flows run.
 #[derive(Clone, Default)]
-pub(in crate::verb::lab) struct Collector(Arc<Mutex<HashMap<u64, Seen>>>);
+pub(super) struct Collector(Arc<Mutex<HashMap<u64, Seen>>>);
 
 impl Collector {
     pub fn watch(&self) -> Watch {

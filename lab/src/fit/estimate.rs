@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! Rate, round-trip time, queue and jitter by what the acknowledgments of a flow tell.
+
+use super::flow::{FitError, RecordedFlow, Seen};
+use super::{Explained, Fitted, Known};
+use crate::host::HEADER_BYTES;
+use crate::link::spec::RateStep;
+
+/// Shortest window over which a rate is taken, microseconds.
+const LEAST_WINDOW_US: u64 = 100_000;
+/// Acknowledgments of a window at least.
+const LEAST_IN_A_WINDOW: usize = 10;
+/// A queue is there where round-trip times stay above the empty path's by this share of it, and by a millisecond.
+const QUEUED: f64 = 0.03;
+const LEAST_QUEUED_US: u64 = 1_000;
+/// A rate whose middle four fifths differ by less of the median is constant.
+const CONSTANT: f64 = 0.1;
+/// Neighbours whose round-trip times are compared.
+const NEIGHBOURS: usize = 20;
+/// Jitter below this is not told apart from that of packets that leave a host in bursts of a millisecond, microseconds.
+const LEAST_JITTER_US: f64 = 1_500.0;
+/// A rate that differs by less from the one before is the same.
+const SAME: f64 = 0.05;
+
+/// What was delivered in a window.
+struct Window {
+    /// Begin, microseconds of the recording's clock.
+    at_us: u64,
+    bps: f64,
+    /// A queue was there all the time.
+    queued: bool,
+}
+
+/// All but how well it explains the flow: with the queue that round-trip times show, if any, and without one.
+pub(super) fn of(flow: &RecordedFlow) -> Result<(Option<Fitted>, Fitted), FitError> {
+    let nonsense = |reason| FitError::Nonsense { flow: flow.flow, reason };
+    let samples = || flow.acks.iter().filter_map(|ack| ack.rtt_us);
+    let base_rtt_us = samples().min().ok_or(nonsense("it has no round-trip time"))?;
+    let most_rtt_us = samples().max().unwrap_or(base_rtt_us);
+    let jitter = jitter_us(&flow.acks);
+    let jitter_us = if jitter < LEAST_JITTER_US { 0 } else { jitter.round() as u64 };
+    let queued_us = base_rtt_us + LEAST_QUEUED_US.max((QUEUED * base_rtt_us as f64) as u64).max(jitter_us);
+    let windows = windows(&flow.acks, LEAST_WINDOW_US.max(base_rtt_us), queued_us);
+    let most = windows.iter().map(|window| window.bps).fold(0.0, f64::max);
+    if most < 1_000.0 {
+        return Err(nonsense("next to nothing was delivered"));
+    }
+    let began_us = flow.began_us();
+    let ended_us = flow.acks.last().map_or(began_us, |ack| ack.at_us);
+    let open = Fitted {
+        flow: flow.flow,
+        acks: flow.acks.len(),
+        duration_us: ended_us - began_us,
+        rate_bps: most.round() as u64,
+        rate_known: Known::AtLeast,
+        rate_steps: Vec::new(),
+        base_rtt_us,
+        queue_bytes: 0,
+        queue_known: Known::AtLeast,
+        jitter_us,
+        explained: Explained::default(),
+    };
+    let mut busy: Vec<f64> = windows.iter().filter(|window| window.queued).map(|window| window.bps).collect();
+    busy.sort_by(f64::total_cmp);
+    let rate = quantile(&busy, 0.5);
+    if rate < 1_000.0 {
+        return Ok((None, open));
+    }
+    let varies = quantile(&busy, 0.9) - quantile(&busy, 0.1) > CONSTANT * rate;
+    let wait_us = most_rtt_us.saturating_sub(base_rtt_us + jitter_us);
+    let queued = Fitted {
+        rate_bps: rate.round() as u64,
+        rate_known: Known::Measured,
+        rate_steps: if varies { steps(&windows, began_us + base_rtt_us / 2) } else { Vec::new() },
+        queue_bytes: (rate * wait_us as f64 / 8e6) as u64,
+        queue_known: if flow.lost_us.is_some() { Known::Measured } else { Known::AtLeast },
+        ..open.clone()
+    };
+    Ok((Some(queued), open))
+}
+
+fn windows(acks: &[Seen], length_us: u64, queued_us: u64) -> Vec<Window> {
+    let mut windows = Vec::new();
+    let mut rest = acks;
+    while let Some(first) = rest.first() {
+        let count = rest.partition_point(|ack| ack.at_us < first.at_us + length_us);
+        let (window, after) = rest.split_at(count);
+        rest = after;
+        let Some(last) = window.last() else { break };
+        // The first packet of the next window ends the last packet's time.
+        let last = after.first().filter(|next| next.at_us < last.at_us + length_us).unwrap_or(last);
+        let took_us = last.at_us - first.at_us;
+        if window.len() < LEAST_IN_A_WINDOW || took_us == 0 {
+            continue;
+        }
+        let bits = (last.delivered - first.delivered) as f64 * f64::from(first.mss + HEADER_BYTES) * 8.0;
+        let least = window.iter().filter_map(|ack| ack.rtt_us).min();
+        windows.push(Window {
+            at_us: first.at_us,
+            bps: bits * 1e6 / took_us as f64,
+            queued: least.is_some_and(|least| least > queued_us),
+        });
+    }
+    windows
+}
+
+/// The rates of windows with a queue, from the link's begin on; each holds until one that differs.
+fn steps(windows: &[Window], began_us: u64) -> Vec<RateStep> {
+    let mut steps = Vec::<RateStep>::new();
+    for window in windows.iter().filter(|window| window.queued) {
+        let at_us = if steps.is_empty() { 0 } else { window.at_us.saturating_sub(began_us) };
+        let differs =
+            |last: &RateStep| at_us > last.at_us && (window.bps / last.rate_bps as f64 - 1.0).abs() > SAME;
+        if steps.last().is_none_or(differs) {
+            steps.push(RateStep { at_us, rate_bps: (window.bps.round() as u64).max(1_000) });
+        }
+    }
+    steps
+}
+
+/// Of neighbours that follow each other, what round-trip times differ by beside their line: the median over all groups of
+/// the middle nine tenths, as the width of a uniform distribution.
+fn jitter_us(acks: &[Seen]) -> f64 {
+    let points: Vec<(f64, f64)> =
+        acks.iter().filter_map(|ack| Some((ack.at_us as f64, ack.rtt_us? as f64))).collect();
+    let mut spreads: Vec<f64> = points.chunks_exact(NEIGHBOURS).map(spread).collect();
+    spreads.sort_by(f64::total_cmp);
+    quantile(&spreads, 0.5) / 0.9
+}
+
+fn spread(points: &[(f64, f64)]) -> f64 {
+    let count = points.len() as f64;
+    let mean = |of: &dyn Fn(&(f64, f64)) -> f64| points.iter().map(of).sum::<f64>() / count;
+    let (x, y) = (mean(&|point| point.0), mean(&|point| point.1));
+    let slope = mean(&|point| (point.0 - x) * (point.1 - y)) / mean(&|point| (point.0 - x).powi(2)).max(1e-9);
+    let mut beside: Vec<f64> = points.iter().map(|point| point.1 - y - slope * (point.0 - x)).collect();
+    beside.sort_by(f64::total_cmp);
+    quantile(&beside, 0.95) - quantile(&beside, 0.05)
+}
+
+/// By nearest rank, of ascending values; 0 of none.
+fn quantile(sorted: &[f64], at: f64) -> f64 {
+    let last = sorted.len().saturating_sub(1);
+    sorted.get((at * last as f64).round() as usize).copied().unwrap_or(0.0)
+}
