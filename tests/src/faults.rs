@@ -86,7 +86,7 @@ pub struct Traced<'a> {
 
 impl Traced<'_> {
     /// Runs it undisturbed, and returns the calls by which it changed something, in their order. Of a row of equal ones
-    /// the first two and the last.
+    /// the first and the last.
     ///
     /// # Panics
     /// If it fails, or changes nothing.
@@ -95,13 +95,10 @@ impl Traced<'_> {
         Ran::from(output).ok();
         calls.retain(Call::changes);
         assert!(!calls.is_empty(), "{} changes nothing", self.arguments);
-        let same = |one: Option<&Call>, other: &Call| one.is_some_and(|one| one.kind() == other.kind());
+        let same = |one: &Call, other: Option<&Call>| other.is_some_and(|other| one.kind() == other.kind());
         let kept = (0..calls.len()).filter(|&at| {
-            let before = |back: usize| at.checked_sub(back).and_then(|index| calls.get(index));
-            let in_the_middle = same(before(1), &calls[at])
-                && same(before(2), &calls[at])
-                && same(calls.get(at + 1), &calls[at]);
-            !in_the_middle
+            let (before, after) = (at.checked_sub(1).and_then(|index| calls.get(index)), calls.get(at + 1));
+            !(same(&calls[at], before) && same(&calls[at], after))
         });
         kept.map(|at| calls[at].clone()).collect()
     }

@@ -83,27 +83,17 @@ impl Attachments {
     pub fn attach(&self, options: &AttachOptions) -> Attached {
         onramp_loader::attach(options).unwrap_or_else(|error| panic!("attach: {error}"))
     }
-
-    /// Waits until nothing is there that was not when the test began.
-    ///
-    /// # Panics
-    /// If something is left.
-    pub fn settled(&self) {
-        let left = || everything().into_iter().filter(|one| !self.before.contains(one)).collect::<Vec<_>>();
-        let deadline = Instant::now() + SETTLING;
-        while !left().is_empty() {
-            assert!(Instant::now() < deadline, "left behind: {:?}", left());
-            thread::sleep(Duration::from_millis(200));
-        }
-    }
 }
 
 impl Drop for Attachments {
     /// What the test itself holds has been dropped before, for this was made first.
     fn drop(&mut self) {
         detach_all();
-        if !thread::panicking() {
-            self.settled();
+        let left = || everything().into_iter().filter(|one| !self.before.contains(one)).collect::<Vec<_>>();
+        let deadline = Instant::now() + SETTLING;
+        while !thread::panicking() && !left().is_empty() {
+            assert!(Instant::now() < deadline, "left behind: {:?}", left());
+            thread::sleep(Duration::from_millis(200));
         }
     }
 }

@@ -22,14 +22,13 @@ fn place() -> Namespace {
 #[test]
 #[ignore = "in a guest: make test"]
 fn an_attach_that_is_killed_at_any_step_is_explained_and_cleared() {
-    let attachments = Attachments::lock();
+    let _attachments = Attachments::lock();
     let place = place();
     let before = host_state(&[&place]);
     let attach = Traced { namespace: &place, arguments: "attach plain --default".into() };
     let calls = attach.changes();
     onramp("detach --all").ok();
     for call in &calls {
-        attachments.settled();
         attach.killed_before(call);
         match state("plain").as_deref() {
             None => {}
@@ -56,14 +55,13 @@ fn an_attach_that_is_killed_at_any_step_is_explained_and_cleared() {
 #[test]
 #[ignore = "in a guest: make test"]
 fn an_attach_that_is_told_of_an_error_at_any_step_leaves_all_as_it_was() {
-    let attachments = Attachments::lock();
+    let _attachments = Attachments::lock();
     let place = place();
     let before = host_state(&[&place]);
     let attach = Traced { namespace: &place, arguments: "attach plain --default".into() };
     let calls = attach.changes();
     onramp("detach --all").ok();
     for (call, error) in calls.iter().zip(ERRORS.iter().cycle()) {
-        attachments.settled();
         let Some(ran) = attach.told(call, error) else { continue };
         println!("{error} at {call}: {:?} {}", ran.code, ran.stderr.trim());
         if ran.code == Some(0) {
@@ -81,7 +79,7 @@ fn an_attach_that_is_told_of_an_error_at_any_step_leaves_all_as_it_was() {
 #[test]
 #[ignore = "in a guest: make test"]
 fn a_detach_that_is_killed_or_told_of_an_error_at_any_step_can_be_continued() {
-    let attachments = Attachments::lock();
+    let _attachments = Attachments::lock();
     let place = place();
     let before = host_state(&[&place]);
     let detach = Traced { namespace: &place, arguments: "detach plain".into() };
@@ -93,7 +91,6 @@ fn a_detach_that_is_killed_or_told_of_an_error_at_any_step_can_be_continued() {
     for (call, error) in calls.iter().zip(ERRORS.iter().cycle()) {
         for killed in [true, false] {
             onramp("detach --all").ok();
-            attachments.settled();
             cli::inside(&place, "attach plain --default").ok();
             let transfer = Transfer::start(&place, 1_000_000);
             let how = if killed {

@@ -126,7 +126,7 @@ impl Brief {
             });
         }
         let consumers = match onramp_loader::consumers() {
-            Err(Error::OtherTelemetry { .. }) => Vec::new(),
+            Err(Error::OtherTelemetry { .. } | Error::TelemetryBroken { .. }) => Vec::new(),
             consumers => consumers?,
         };
         Ok(Self { algorithms, consumers: consumers.into_iter().map(listener).collect() })
@@ -157,7 +157,9 @@ impl Status {
     pub fn run(self, output: &Output) -> anyhow::Result<u8> {
         let (consumers, consumers_unknown) = match onramp_loader::consumers() {
             Ok(consumers) => (consumers, None),
-            Err(error @ Error::OtherTelemetry { .. }) => (Vec::new(), Some(error.to_string())),
+            Err(error @ (Error::OtherTelemetry { .. } | Error::TelemetryBroken { .. })) => {
+                (Vec::new(), Some(error.to_string()))
+            }
             Err(error) => return Err(error.into()),
         };
         let Host { algorithms, selection, leftovers, unseen } = onramp_loader::status()?;

@@ -150,7 +150,8 @@ fn close_all_but(one: RawFd, other: RawFd) {
 pub(crate) struct Unused {
     lock: CString,
     files: Vec<CString>,
-    directories: Vec<CString>,
+    directory: CString,
+    root: CString,
     algorithms: Vec<CString>,
 }
 
@@ -161,7 +162,8 @@ impl Unused {
         Self {
             lock: text(kernel::bpffs()),
             files: TELEMETRY_MAPS.iter().map(|name| text(directory.join(name))).collect(),
-            directories: vec![text(directory), text(root)],
+            directory: text(directory),
+            root: text(root),
             algorithms: onramp_algorithm::all()
                 .map(|algorithm| text(Pins::of(algorithm).directory))
                 .collect(),
@@ -186,9 +188,9 @@ impl Unused {
             for file in &self.files {
                 gone(file, libc::unlink(file.as_ptr()))?;
             }
-            for directory in &self.directories {
-                gone(directory, libc::rmdir(directory.as_ptr()))?;
-            }
+            gone(&self.directory, libc::rmdir(self.directory.as_ptr()))?;
+            // Others may have something in it, and a directory with the sticky bit above it lets only its owner take it away.
+            libc::rmdir(self.root.as_ptr());
         }
         Ok(())
     }
@@ -205,11 +207,11 @@ impl Unused {
     }
 }
 
-/// What the call that was to remove it answered. It may have been gone before, and the directory of all pins may be needed.
+/// What the call that was to remove it answered. It may have been gone before.
 fn gone(path: &CStr, answer: libc::c_int) -> Result<(), (&CStr, Errno)> {
     match Errno::last() {
         _ if answer == 0 => Ok(()),
-        Errno::ENOENT | Errno::ENOTEMPTY => Ok(()),
+        Errno::ENOENT => Ok(()),
         errno => Err((path, errno)),
     }
 }
