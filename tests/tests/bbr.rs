@@ -225,22 +225,26 @@ fn a_connection_taken_over_in_mid_life_is_past_its_start() {
 fn called_through_ours_bbr_is_the_kernels() {
     let attachments = Attachments::lock();
     attachments.attach(&AttachOptions { observe: true, ..options("plain", &[]) });
-    let mut seen = Vec::new();
-    for control in ["bbr", "onramp_plain"] {
-        let mut sender = Sender::connect(Wire::lay(DELAY, bottleneck(RATE, 27)), control);
-        let begin = Instant::now();
-        sender.deliver(300_000);
-        let elapsed = begin.elapsed();
-        let info = info(&sender);
-        seen.push((elapsed, info.retrans_total, info.snd_ssthresh));
-    }
-    let [(stock, stock_again, stock_threshold), (ours, ours_again, ours_threshold)] = seen[..] else {
-        panic!()
-    };
-    assert!(stock_again > 0, "BBR's start overflows this queue");
-    assert!(ours.abs_diff(stock) * 20 < stock, "{ours:?} and {stock:?}");
-    assert!(ours_again.abs_diff(stock_again) * 5 <= stock_again, "{ours_again} and {stock_again} sent again");
-    assert_eq!(stock_threshold.is_some(), ours_threshold.is_some(), "both have drained, or neither");
+    // BBR begins to probe in a phase that it draws at random, which moves the time of one flow by a tenth.
+    const FLOWS: u32 = 6;
+    let [stock, ours] = ["bbr", "onramp_plain"].map(|control| {
+        let (mut elapsed, mut again, mut drained) = (Duration::ZERO, 0, 0);
+        for _ in 0..FLOWS {
+            let mut sender = Sender::connect(Wire::lay(DELAY, bottleneck(RATE, 27)), control);
+            let begin = Instant::now();
+            sender.deliver(300_000);
+            elapsed += begin.elapsed();
+            let info = info(&sender);
+            again += info.retrans_total;
+            drained += u32::from(info.snd_ssthresh.is_some());
+        }
+        (elapsed / FLOWS, again, drained)
+    });
+    println!("mean time, sent again, flows that drained: {stock:?}, through ours {ours:?}");
+    assert!(stock.1 > 0, "BBR's start overflows this queue");
+    assert!(ours.0.abs_diff(stock.0) * 10 < stock.0, "{ours:?} and {stock:?}");
+    assert!(ours.1.abs_diff(stock.1) * 5 <= stock.1, "{ours:?} and {stock:?}");
+    assert_eq!(stock.2, ours.2, "all have drained, or none");
     drop(attachments);
 }
 
