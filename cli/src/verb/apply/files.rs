@@ -353,7 +353,7 @@ mod tests {
             ),
             (
                 "version = 1\n[attach.plain]\nprofile = 'geo'\n",
-                "line 3: profile geo is for search, not for plain",
+                "line 3: profile geo is for ramp and search, not for plain",
             ),
             (
                 "version = 1\n[attach.plain]\nbase = 'vegas'\n",
