@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
  * All that crosses from the kernel to user space: the per-flow header, the exit record, and the limits of both; events
- * are in events.h. Fixed widths, no implicit padding, sizes asserted; loader/src/abi.rs asserts the same and a test
- * compares it with the BTF of the built objects.
+ * are in events.h. Fixed widths, no implicit padding, sizes asserted. The build makes Rust of it, comments included.
  */
 #ifndef ONRAMP_ABI_H
 #define ONRAMP_ABI_H
@@ -83,6 +82,23 @@ struct round {
 	u32 number; /* from 0 */
 };
 _Static_assert(sizeof(struct round) == 40, "round is part of the ABI");
+
+/* What is told of a round that is over. */
+struct round_told {
+	u64 duration_us;
+	u64 bytes;     /* acknowledged in it */
+	u32 delivered; /* segments, selective ACKs included */
+	u32 acks;
+	u32 min_rtt_us; /* of its samples; 0: none */
+	u32 smoothed_rtt_us;
+	u32 cwnd; /* segments at its end, as are the next two */
+	u32 ssthresh;
+	u32 in_flight;
+	u32 mss;    /* bytes */
+	u32 flags;  /* enum flow_flag */
+	u32 number; /* of the round, from 0 */
+};
+_Static_assert(sizeof(struct round_told) == 56, "round_told is part of the ABI");
 
 /* First part of every flow's socket storage; the algorithm's own state follows. */
 struct flow_header {

@@ -98,7 +98,8 @@ struct flow_event {
 	u64 parameters[PARAMETER_MAX];
 	struct flow_header header;
 };
-_Static_assert(sizeof(struct flow_event) == 56 + 56 + 128 + 280, "flow_event is part of the ABI");
+_Static_assert(sizeof(struct flow_event) == 56 + 56 + 128 + sizeof(struct flow_header),
+	       "flow_event is part of the ABI");
 
 /* The flow ended, or went to another control. */
 struct end_told {
@@ -116,7 +117,7 @@ struct end_event {
 	struct end_told told;
 	struct flow_header header;
 };
-_Static_assert(sizeof(struct end_event) == 56 + 40 + 280, "end_event is part of the ABI");
+_Static_assert(sizeof(struct end_event) == 56 + 40 + sizeof(struct flow_header), "end_event is part of the ABI");
 
 /* The first slow start is over and its record complete. */
 struct exit_event {
@@ -143,20 +144,9 @@ _Static_assert(sizeof(struct undo_event) == 56 + 16, "undo_event is part of the 
 /* A round is over. The algorithm's state follows. */
 struct round_event {
 	struct event event;
-	u64 duration_us;
-	u64 bytes;     /* acknowledged in it */
-	u32 delivered; /* segments, selective ACKs included */
-	u32 acks;
-	u32 min_rtt_us; /* of its samples; 0: none */
-	u32 smoothed_rtt_us;
-	u32 cwnd; /* segments at its end, as are the next two */
-	u32 ssthresh;
-	u32 in_flight;
-	u32 mss;    /* bytes */
-	u32 flags;  /* enum flow_flag */
-	u32 number; /* of the round, from 0 */
+	struct round_told told;
 };
-_Static_assert(sizeof(struct round_event) == 56 + 56, "round_event is part of the ABI");
+_Static_assert(sizeof(struct round_event) == 56 + sizeof(struct round_told), "round_event is part of the ABI");
 
 /* The window is to be reduced: loss, ECN or timeout; which of them says the next EVENT_STATE. */
 struct loss_told {

@@ -2,7 +2,8 @@
 /*
  * Moves open sockets from one congestion control to another: an iterator over the TCP sockets of the reader's network
  * namespace, which reads one byte for each that used it: 1 moved, 0 refused. A control that is detached stays in use by
- * the sockets that have it; this is how they leave it.
+ * the sockets that have it; this is how they leave it. Of a control whose code was replaced both codes have the name:
+ * `from` and `to` are the same then, and sockets that run the newer already are left alone.
  */
 #include "kernel/types.bpf.h"
 #include <bpf/bpf_helpers.h>
@@ -55,6 +56,8 @@ int rehome(struct bpf_iter__tcp *context)
 {
 	struct sock_common *common = context->sk_common;
 	char name[TCP_CA_NAME_MAX];
+	const struct inet_connection_sock___ops *icsk;
+	const void *before;
 	struct tcp_sock *tp;
 	u8 moved;
 
@@ -62,11 +65,15 @@ int rehome(struct bpf_iter__tcp *context)
 		return 0;
 	/* None in TIME_WAIT and for a request: no socket that could change. */
 	tp = bpf_skc_to_tcp_sock(common);
-	if (!tp || !uses((struct inet_connection_sock___ops *)tp))
+	icsk = (const struct inet_connection_sock___ops *)tp;
+	if (!tp || !uses(icsk))
 		return 0;
 	for (u32 i = 0; i < TCP_CA_NAME_MAX; i++)
 		name[i] = to[i];
+	before = icsk->icsk_ca_ops;
 	moved = bpf_setsockopt(tp, IPPROTO_TCP, TCP_CONGESTION, name, sizeof(name)) ? 0 : 1;
+	if (moved && icsk->icsk_ca_ops == before)
+		return 0;
 	bpf_seq_write(context->meta->seq, &moved, sizeof(moved));
 	return 0;
 }

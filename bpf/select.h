@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
  * The rules of select.bpf.c: which connection gets which congestion control. A table is one longest prefix match trie;
- * what is no address is found there as a prefix that has all its bits. A test compares the layout with Rust's.
+ * what is no address is found there as a prefix that has all its bits. The build makes Rust of it.
  */
 #ifndef ONRAMP_SELECT_H
 #define ONRAMP_SELECT_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
  * What shadow.bpf.c tells its loader of flows that somebody else's congestion control drives. Both are of one process
- * and one build; a test compares the layout with Rust's.
+ * and one build, which makes Rust of it.
  */
 #ifndef ONRAMP_SHADOW_H
 #define ONRAMP_SHADOW_H

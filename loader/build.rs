@@ -1,19 +1,27 @@
-//! Compiles every `bpf/*.bpf.c` and embeds the objects; those of algorithms once more for base BBR.
+//! Compiles every `bpf/*.bpf.c` and embeds the objects, those of algorithms once more for base BBR; and makes Rust of
+//! the headers that say what crosses.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
 
+use onramp_bindings::Bindings;
+
 /// Oldest clang whose BPF output is accepted by the oldest kernel supported.
 const CLANG_MINIMUM: u32 = 16;
 /// What makes a source the shell of an algorithm.
 const SHELL: &str = "kernel/congestion_ops.bpf.h";
+/// What is mapped into memory and changes there.
+const SHARED: [&str; 2] = ["consumer", "telemetry"];
+/// What comes from the algorithms' crate, as their contract does.
+const ALGORITHMS: [&str; 1] = ["round_told"];
 /// Tried in this order unless CLANG names one.
 const CLANG_NAMES: [&str; 7] =
     ["clang-19", "clang-20", "clang-21", "clang-18", "clang-17", "clang-16", "clang"];
 
 fn main() {
     println!("cargo::rerun-if-changed=../bpf");
+    println!("cargo::rerun-if-changed=src/crossing.h");
     println!("cargo::rerun-if-env-changed=CLANG");
     if let Err(reason) = build() {
         // The last line of a failed build script is what cargo shows; one sentence, no panic message around it.
@@ -26,6 +34,7 @@ fn build() -> Result<(), String> {
     let clang = find_clang()?;
     println!("cargo::rustc-env=ONRAMP_CLANG_VERSION={}", clang_version(&clang).unwrap_or_default());
     let out = PathBuf::from(env::var("OUT_DIR").map_err(|_| "OUT_DIR is not set")?);
+    bindings(&out)?;
     let headers =
         env::var("DEP_BPF_INCLUDE").map_err(|_| "libbpf-sys did not say where libbpf's headers are")?;
     let arch = match env::var("CARGO_CFG_TARGET_ARCH").as_deref() {
@@ -59,6 +68,17 @@ fn build() -> Result<(), String> {
     }
     table += "];\n";
     fs::write(out.join("objects.rs"), table).map_err(|error| format!("cannot write objects.rs: {error}"))
+}
+
+/// Rust of what crosses.
+fn bindings(out: &Path) -> Result<(), String> {
+    let header = "src/crossing.h";
+    let files = ["abi.h", "events.h", "select.h", "shadow.h"];
+    let without = [SHARED.as_slice(), ALGORITHMS.as_slice()].concat();
+    Bindings { header, files: &files, structures: &[], without: &without, atomic: false }
+        .write(&out.join("abi.rs"))?;
+    let shared = Bindings { header, files: &[], structures: &SHARED, without: &[], atomic: true };
+    shared.write(&out.join("shared.rs"))
 }
 
 fn sources() -> Result<Vec<PathBuf>, String> {

@@ -14,7 +14,7 @@ onramp=$target/release/onramp
 jobs=${JOBS:-$(nproc)}
 # Half of all the time goes into these, and what they show lies in user space: on one kernel, unless they are named.
 once=6.12
-long=" cli_interrupted cli_lab cli_lab_broken cli_others cli_record cli_shadow web_download "
+long=" cli_interrupted cli_lab cli_lab_broken cli_others cli_record cli_shadow cli_takeover_cut_off web_download "
 # Programs that a kernel cannot run: the witness is registered by a link, which there is from 6.4 on.
 declare -A without=([6.1]=" hystart_witness ")
 # Modules of the kernel, and programs that tests start.
@@ -118,7 +118,7 @@ stamp() {
 }
 
 # Programs in two halves for each kernel, so that no processor waits for the last kernel: those that took longest last
-# time are dealt out first.
+# time are dealt out first; where nothing is known, those of the long list.
 touch "$work/seconds"
 mapfile -t names < <(ls "$work/programs")
 
@@ -131,9 +131,9 @@ deal() {
 		elif [ "$1" = "$once" ] || [ "${#wanted[@]}" -gt 0 ] || [[ "$long" != *" $name "* ]]; then
 			echo "$name"
 		fi
-	done | awk -v past="$work/seconds" '
+	done | awk -v past="$work/seconds" -v long="$long" '
 		BEGIN { while ((getline line < past) > 0) { split(line, word, " "); seconds[word[1]] = word[2] } }
-		{ print ($1 in seconds ? seconds[$1] : 10), $1 }' | sort -k 1,1nr -k 2 |
+		{ print ($1 in seconds ? seconds[$1] : index(long, " " $1 " ") ? 100 : 10), $1 }' | sort -k 1,1nr -k 2 |
 		awk '{ half = load[1] <= load[2] ? 1 : 2; load[half] += $1; list[half] = list[half] " " $2 }
 			END { print list[1]; print list[2] }'
 }

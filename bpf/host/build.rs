@@ -1,8 +1,20 @@
-//! Compiles the pure algorithm headers for the host.
+//! Compiles the pure algorithm headers for the host, and makes Rust of what crosses the seam.
+
+use std::env;
+use std::path::PathBuf;
+
+use onramp_bindings::Bindings;
 
 fn main() {
     println!("cargo::rerun-if-changed=src/shim.c");
+    println!("cargo::rerun-if-changed=src/rows.h");
+    println!("cargo::rerun-if-changed=src/crossing.h");
+    println!("cargo::rerun-if-changed=../abi.h");
     println!("cargo::rerun-if-changed=../algorithm");
+    if let Err(reason) = bindings() {
+        eprintln!("error: {reason}");
+        std::process::exit(1);
+    }
     cc::Build::new()
         .file("src/shim.c")
         .std("gnu11")
@@ -11,4 +23,16 @@ fn main() {
         .extra_warnings(true)
         .warnings_into_errors(true)
         .compile("onramp_algorithms");
+}
+
+fn bindings() -> Result<(), String> {
+    let out = PathBuf::from(env::var("OUT_DIR").map_err(|_| "OUT_DIR is not set")?);
+    let wanted = Bindings {
+        header: "src/crossing.h",
+        files: &["algorithm.h", "rows.h"],
+        structures: &["round_told"],
+        without: &[],
+        atomic: false,
+    };
+    wanted.write(&out.join("contract.rs"))
 }

@@ -11,6 +11,7 @@
 #ifndef ONRAMP_EVENTS_BPF_H
 #define ONRAMP_EVENTS_BPF_H
 
+#include "round.bpf.h"
 #include "telemetry.bpf.h"
 #include "window.bpf.h"
 
@@ -130,20 +131,7 @@ __noinline int meet_flow(struct flow *flow, struct flow_told *told)
 
 static __always_inline void fill_round(struct round_event *event, const struct flow *flow, const struct ack *told)
 {
-	const struct round *round = &flow->header.round;
-
-	event->duration_us = told->now_us - round->start_us;
-	event->bytes = told->bytes_acked - round->start_bytes;
-	event->delivered = told->delivered - round->start_delivered;
-	event->acks = round->acks;
-	event->min_rtt_us = round->min_rtt_us == ~0U ? 0 : round->min_rtt_us;
-	event->smoothed_rtt_us = told->smoothed_rtt_us;
-	event->cwnd = told->cwnd;
-	event->ssthresh = told->ssthresh;
-	event->in_flight = told->in_flight;
-	event->mss = told->mss;
-	event->flags = flow->header.flags;
-	event->number = round->number;
+	describe_round(&event->told, &flow->header, told);
 	copy_state(event + 1, &flow->state);
 }
 TELL(round, EVENT_ROUND, LEVEL_ROUND, ack, sizeof(struct ALGORITHM))

@@ -86,16 +86,6 @@ static __always_inline void observe_state(const struct sock *sk, struct flow *fl
 	tell_state(flow, &told);
 }
 
-static __always_inline void begin_round(struct round *round, const struct ack *ack)
-{
-	round->start_us = ack->now_us;
-	round->start_bytes = ack->bytes_acked;
-	round->end_bytes = ack->bytes_acked + ack->bytes_outstanding;
-	round->start_delivered = ack->delivered;
-	round->min_rtt_us = ~0U;
-	round->acks = 0;
-}
-
 static __always_inline void observe_restart(struct flow *flow, const struct ack *ack)
 {
 	struct flow_header *header = &flow->header;
@@ -117,9 +107,7 @@ static __always_inline void follow_round(struct flow *flow, const struct ack *ac
 		begin_round(round, ack);
 		return;
 	}
-	round->acks++;
-	if (ack->rtt_us >= 0)
-		round->min_rtt_us = (u32)min_u64(round->min_rtt_us, (u32)ack->rtt_us);
+	count_in_round(round, ack);
 	if (ack->bytes_acked <= round->end_bytes)
 		return;
 	tell_round(flow, ack);

@@ -62,6 +62,16 @@ pub(crate) enum BaseName {
     Bbr,
 }
 
+impl From<BaseName> for Base {
+    fn from(name: BaseName) -> Self {
+        match name {
+            BaseName::Cubic => Self::Cubic,
+            BaseName::Reno => Self::Reno,
+            BaseName::Bbr => Self::Bbr,
+        }
+    }
+}
+
 impl Settings {
     /// Whether what is attached is not what is asked for. Where nothing is asked for, it is taken as it is.
     pub fn differ_from(&self, attached: &ParameterSet, options: &AttachOptions) -> bool {
@@ -89,11 +99,7 @@ impl Settings {
         let mut options = AttachOptions::new(parameters);
         options.profile = name.unwrap_or(options.profile);
         options.telemetry_max = self.telemetry.or(telemetry_max).unwrap_or(options.telemetry_max);
-        options.base = self.base.map(|base| match base {
-            BaseName::Cubic => Base::Cubic,
-            BaseName::Reno => Base::Reno,
-            BaseName::Bbr => Base::Bbr,
-        });
+        options.base = self.base.map(Base::from);
         Ok(options)
     }
 }

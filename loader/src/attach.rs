@@ -3,27 +3,30 @@
 use std::process;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use libbpf_rs::{Link, MapCore, MapFlags, MapType};
 use onramp_algorithm::{Algorithm, Parameters};
 use onramp_net::namespace::Namespace;
 
-use crate::abi::{ABI_VERSION, Attachment, PARAMETER_MAX, PROFILE_MAX, ParameterSlot, padded, tables_crc32};
+use crate::abi::{
+    ABI_VERSION, Attachment, PARAMETER_MAX, PROFILE_MAX, ParameterSlot, base, padded, tables_crc32,
+};
 use crate::action::Action;
 use crate::error::Error;
 use crate::kernel::{self, Kernel};
-use crate::pins::{self, BPFFS, LINK, Lock, MAPS, OPERATIONS, Pins, ROOT};
+use crate::pins::{BPFFS, Lock, Pins, ROOT};
+use crate::shell::{Contents, Shell};
 use crate::telemetry::{self, Level};
-use crate::{bbr, defaults, expiry, open, tune};
+use crate::{bbr, defaults, expiry, tune};
 
 /// The kernel's control that does congestion avoidance, loss reaction and undo.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
 pub enum Base {
     /// Always there.
-    Reno = 0,
+    Reno = base::RENO,
     /// The kernel's CUBIC, its own HyStart silenced.
-    Cubic = 1,
+    Cubic = base::CUBIC,
     /// The kernel's BBR (version 1), which goes on as if its pipe were full where slow start is left.
-    Bbr = 2,
+    Bbr = base::BBR,
 }
 
 impl Base {
@@ -40,7 +43,12 @@ impl Base {
     }
 
     pub(crate) fn from_number(number: u32) -> Self {
-        Self::ALL.into_iter().find(|base| *base as u32 == number).unwrap_or(Self::Reno)
+        Self::known(number).unwrap_or(Self::Reno)
+    }
+
+    /// `None`: a base of another onramp.
+    pub(crate) fn known(number: u32) -> Option<Self> {
+        Self::ALL.into_iter().find(|base| *base as u32 == number)
     }
 }
 
@@ -256,11 +264,13 @@ fn check(options: &AttachOptions) -> Result<(Kernel, Base), Error> {
     let pins = Pins::of(algorithm);
     let registered = kernel::registered()?.contains(&name);
     if pins.exist() {
-        let algorithm = algorithm.name();
         if !(registered && pins.are_whole()) {
-            return Err(Error::Interrupted { algorithm });
+            return Err(pins.interrupted());
         }
-        return Err(Error::AlreadyAttached { algorithm, generation: pins.attachment()?.generation });
+        return Err(Error::AlreadyAttached {
+            algorithm: algorithm.name(),
+            generation: pins.attachment()?.generation,
+        });
     }
     if registered {
         return Err(Error::Foreign { name, root: ROOT });
@@ -279,7 +289,7 @@ pub fn base(options: &AttachOptions) -> Result<Base, Error> {
     base_on(&kernel, options)
 }
 
-fn base_on(kernel: &Kernel, options: &AttachOptions) -> Result<Base, Error> {
+pub(crate) fn base_on(kernel: &Kernel, options: &AttachOptions) -> Result<Base, Error> {
     let base = match (options.base, kernel.missing_cubic()) {
         (Some(Base::Cubic), Some(missing)) => return Err(Error::NoCubic { missing }),
         (Some(base), _) => base,
@@ -297,65 +307,25 @@ fn base_on(kernel: &Kernel, options: &AttachOptions) -> Result<Base, Error> {
 }
 
 fn register(options: &AttachOptions, kernel: &Kernel, base: Base, pins: &Pins) -> Result<u64, Error> {
-    let name = options.parameters.algorithm().name();
-    let failed = |action| open::failed(action, name);
     let telemetry = telemetry::Shared::open_or_create()?;
-    let mut loaded = open::sharing_shell(name, base, options.observe, kernel, telemetry.directory())?;
-
-    pins::make(&pins.directory)?;
     let generation = now_us();
-    for mut map in loaded.maps_mut() {
-        let map_name = map.name().to_string_lossy().into_owned();
-        let zero = 0u32.to_ne_bytes();
-        match map_name.as_str() {
-            "params" => {
-                let slot = parameter_slot(&options.parameters, options.telemetry_max);
-                for index in 0..PROFILE_MAX as u32 {
-                    map.update(&index.to_ne_bytes(), bytes_of(&slot), MapFlags::ANY)
-                        .map_err(failed("fill"))?;
-                }
-            }
-            "attachment" => {
-                let attachment = describe(options, base, generation);
-                map.update(&zero, bytes_of(&attachment), MapFlags::ANY).map_err(failed("fill"))?;
-            }
-            _ => {}
-        }
-        if MAPS.contains(&map_name.as_str()) {
-            map.pin(pins.path(&map_name)).map_err(failed("pin"))?;
-        } else if map.map_type() == MapType::StructOps {
-            map.pin(pins.path(OPERATIONS)).map_err(failed("pin"))?;
-        }
-    }
-    if options.applied {
-        pins.mark_applied()?;
-    }
-    for mut map in loaded.maps_mut() {
-        if map.map_type() == MapType::StructOps {
-            let mut link: Link = map.attach_struct_ops().map_err(failed("register"))?;
-            if kernel.has_link() {
-                link.pin(pins.path(LINK)).map_err(failed("pin"))?;
-            } else {
-                // The registration lives in the map then and outlives this process; dropping would undo it.
-                link.disconnect();
-            }
-        }
-    }
+    let contents = Contents {
+        attachment: describe(options, base, generation),
+        slots: vec![parameter_slot(&options.parameters, options.telemetry_max); PROFILE_MAX],
+        applied: options.applied,
+    };
+    Shell::load(&contents, kernel, telemetry.directory(), pins)?.register(kernel)?;
     Ok(generation)
 }
 
 fn parameter_slot(parameters: &Parameters, telemetry_max: Level) -> ParameterSlot {
-    let mut slot = ParameterSlot {
+    ParameterSlot {
         active: 0,
         generation: 0,
         telemetry_max: telemetry_max as u32,
         unused: 0,
-        sets: [[0; PARAMETER_MAX]; 2],
-    };
-    for (to, from) in slot.sets[0].iter_mut().zip(parameters.to_words()) {
-        *to = from;
+        sets: [tune::words(parameters), [0; PARAMETER_MAX]],
     }
-    slot
 }
 
 fn describe(options: &AttachOptions, base: Base, generation: u64) -> Attachment {
@@ -377,11 +347,6 @@ fn describe(options: &AttachOptions, base: Base, generation: u64) -> Attachment 
 }
 
 /// Wall clock in microseconds; names an attachment, since two cannot begin in the same microsecond under the lock.
-fn now_us() -> u64 {
+pub(crate) fn now_us() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_micros() as u64
-}
-
-fn bytes_of<T: aya::Pod>(value: &T) -> &[u8] {
-    // SAFETY: Pod: any bytes, no padding, lives as long as the borrow.
-    unsafe { std::slice::from_raw_parts(std::ptr::from_ref(value).cast(), size_of::<T>()) }
 }

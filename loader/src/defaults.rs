@@ -85,11 +85,8 @@ pub(crate) fn take(pins: &Pins) -> Result<Option<String>, Error> {
 
 /// What the current namespace would get instead of the control of `pins`; `None`: its default is another.
 pub(crate) fn former(pins: &Pins) -> Result<Option<String>, Error> {
-    let namespace = Namespace::current()?;
     let name = pins.algorithm.congestion_control();
-    if namespace.sysctl_get(SYSCTL)? != name {
-        return Ok(None);
-    }
+    let Some(namespace) = here_with(&name)? else { return Ok(None) };
     let cookie = namespace.cookie().ok();
     let candidates = Records::of(pins).candidates(&name, cookie, &kernel::registered()?, &allowed());
     Ok(candidates.into_iter().next())
@@ -97,15 +94,19 @@ pub(crate) fn former(pins: &Pins) -> Result<Option<String>, Error> {
 
 /// Gives the current namespace what it had before the control of `pins`; returns that, `None` if its default is another.
 pub(crate) fn give_back(pins: &Pins) -> Result<Option<String>, Error> {
-    let namespace = Namespace::current()?;
     let name = pins.algorithm.congestion_control();
-    if namespace.sysctl_get(SYSCTL)? != name {
-        return Ok(None);
-    }
+    let Some(namespace) = here_with(&name)? else { return Ok(None) };
     let restored = restore(&namespace, &name, &Records::of(pins))?;
     // What was set without being recorded has no record.
     let _ = pins.defaults()?.remove(&namespace.cookie()?);
     Ok(Some(restored.name))
+}
+
+/// The current namespace, if this is its default.
+fn here_with(name: &str) -> Result<Option<Namespace>, Error> {
+    let namespace = Namespace::current()?;
+    let default = namespace.sysctl_get(SYSCTL)?;
+    Ok((default == name).then_some(namespace))
 }
 
 fn allowed() -> String {

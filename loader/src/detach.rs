@@ -3,7 +3,6 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use libbpf_rs::{MapCore, MapHandle};
 use onramp_algorithm::Algorithm;
 
 use crate::action::Action;
@@ -12,9 +11,9 @@ use crate::defaults::{self, Records, Restored};
 use crate::error::Error;
 use crate::kernel;
 use crate::namespaces::{self, Sight};
-use crate::pins::{LINK, Lock, OPERATIONS, Pins, ROOT};
+use crate::pins::{DEFAULTS, LINK, Lock, OPERATIONS, Pins, ROOT};
 use crate::rehome::Users;
-use crate::telemetry;
+use crate::{shell, telemetry, upgrade};
 
 /// How long the kernel may take to let go of the name; it does so at once, after a grace period.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -90,9 +89,13 @@ pub(crate) fn detach_locked(algorithm: Algorithm, leave_sockets: bool) -> Result
     let records = Records::of(&pins);
     let mut first = namespaces::take_away(&name, &records, leave_sockets)?;
     defaults::pass_on(&pins, None)?;
-    unregister(&pins)?;
+    end(&pins)?;
     // Sockets and namespaces that chose it by name between the first round and the end of the name.
     let last = namespaces::take_away(&name, &records, leave_sockets)?;
+    // What a namespace had that could not be given it back is known only by the pin.
+    if !last.kept {
+        remove(&pins)?;
+    }
     first.restored.extend(last.restored);
     Ok(Detached {
         algorithm,
@@ -105,7 +108,7 @@ pub(crate) fn detach_locked(algorithm: Algorithm, leave_sockets: bool) -> Result
 }
 
 /// How often the code is still loaded, after the kernel had time to free it if nothing that is known holds it.
-fn still_loaded(pins: &Pins, unheld: bool) -> Result<usize, Error> {
+pub(crate) fn still_loaded(pins: &Pins, unheld: bool) -> Result<usize, Error> {
     let deadline = Instant::now() + PATIENCE;
     loop {
         let loaded = code::unpinned(code::loaded()?.as_ref(), pins);
@@ -118,26 +121,33 @@ fn still_loaded(pins: &Pins, unheld: bool) -> Result<usize, Error> {
 
 /// Unregisters and removes the pins, and waits until the name is gone.
 pub(crate) fn unregister(pins: &Pins) -> Result<(), Error> {
+    end(pins)?;
+    remove(pins)
+}
+
+/// Unregisters, removes the pins but those of the records of defaults, and waits until the name is gone.
+fn end(pins: &Pins) -> Result<(), Error> {
     if !pins.exist() {
-        return telemetry::tidy();
+        return Ok(());
     }
     let name = pins.algorithm.congestion_control();
-    let operations = pins.path(OPERATIONS);
-    if !pins.path(LINK).exists() && operations.exists() && kernel::registered()?.contains(&name) {
-        // Registered by the map itself.
-        let failed =
-            |source| Error::Bpf { action: "unregister", object: name.clone(), source, log: String::new() };
-        let map = MapHandle::from_pinned_path(&operations).map_err(failed)?;
-        map.delete(&0u32.to_ne_bytes()).map_err(failed)?;
+    upgrade::settle(pins)?;
+    if !pins.path(LINK).exists() && pins.path(OPERATIONS).exists() && kernel::registered()?.contains(&name) {
+        shell::unregister(pins)?;
     }
-    pins.remove()?;
-    telemetry::tidy()?;
-    tracing::debug!("unregistered {name}, removed {}", pins.directory.display());
+    pins.remove_all_but(Some(DEFAULTS))?;
+    tracing::debug!("unregistered {name}");
     let deadline = Instant::now() + PATIENCE;
     while kernel::registered()?.contains(&name) && Instant::now() < deadline {
         thread::sleep(Duration::from_millis(5));
     }
     Ok(())
+}
+
+/// Removes the pins that are left, and what nothing needs any more then.
+fn remove(pins: &Pins) -> Result<(), Error> {
+    pins.remove()?;
+    telemetry::tidy()
 }
 
 /// Fails unless an algorithm has pins, or sockets or namespaces that still have its control, or code that is loaded.

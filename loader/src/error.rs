@@ -79,6 +79,34 @@ pub enum Error {
         /// The algorithm.
         algorithm: &'static str,
     },
+    /// An upgrade was cut off.
+    #[error(
+        "an upgrade of {algorithm} was cut off: run `onramp upgrade {algorithm}` to finish it, or `onramp detach {algorithm}`"
+    )]
+    UpgradeCutOff {
+        /// The algorithm.
+        algorithm: &'static str,
+    },
+    /// What another onramp attached cannot be taken over as it is.
+    #[error(
+        "what {algorithm} has now cannot be taken over: {why}; `onramp detach {algorithm}`, then attach it anew"
+    )]
+    NotTakenOver {
+        /// The algorithm.
+        algorithm: &'static str,
+        /// Why.
+        why: String,
+    },
+    /// Consumers of telemetry that would misread what they were told from then on.
+    #[error(
+        "{algorithm} cannot be upgraded while others listen that would misread what it tells from then on ({listeners}): end them, then try again"
+    )]
+    Listening {
+        /// The algorithm.
+        algorithm: &'static str,
+        /// Names and processes.
+        listeners: String,
+    },
     /// Not attached.
     #[error("{algorithm} is not attached; `onramp attach {algorithm}` attaches it")]
     NotAttached {
@@ -151,7 +179,7 @@ pub enum Error {
     },
     /// Another build of onramp attached it, whose maps this one would misread.
     #[error(
-        "{algorithm} was attached by another onramp ({difference}): `onramp detach {algorithm}` clears it, then attach it anew"
+        "{algorithm} was attached by another onramp ({difference}): `onramp upgrade {algorithm}` has this one take over, or `onramp detach {algorithm}` clears it"
     )]
     OtherBuild {
         /// The algorithm.
@@ -161,7 +189,7 @@ pub enum Error {
     },
     /// The maps that all algorithms share are of another ABI.
     #[error(
-        "telemetry is set up by another onramp (ABI {found}, this one has {expected}): `onramp detach --all` clears what it has attached, and telemetry with it"
+        "telemetry is set up by another onramp (ABI {found}, this one has {expected}): `onramp upgrade` has this one take over what it has attached, or `onramp detach --all` clears it, and telemetry with it"
     )]
     OtherTelemetry {
         /// What is pinned.

@@ -8,7 +8,7 @@ use aya::maps::MapData;
 use onramp_algorithm::{Algorithm, Export};
 use onramp_net::sock_diag::{SockDiag, Socket, States, TcpInfo, TcpState};
 
-use crate::abi::{ExitRecord, FlowHeader, flow_flag};
+use crate::abi::{ExitRecord, FlowHeader, exit_reason, flow_flag};
 use crate::attach::Base;
 use crate::code;
 use crate::error::Error;
@@ -18,29 +18,30 @@ use crate::tune;
 
 /// Why the first slow start of a flow ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u32)]
 pub enum ExitReason {
     /// The algorithm's verdict.
-    Algorithm,
+    Algorithm = exit_reason::ALGORITHM,
     /// Fast recovery.
-    Loss,
+    Loss = exit_reason::LOSS,
     /// An ECN mark.
-    Ecn,
+    Ecn = exit_reason::ECN,
     /// Retransmission timeout.
-    Timeout,
+    Timeout = exit_reason::TIMEOUT,
     /// A queue of this host refused a packet.
-    LocalCongestion,
+    LocalCongestion = exit_reason::LOCAL,
     /// A threshold set before: cached metrics, an earlier control.
-    Threshold,
+    Threshold = exit_reason::SSTHRESH,
 }
 
 impl ExitReason {
-    /// All of them, in the order of their numbers from 1 on.
+    /// All of them.
     pub const ALL: [Self; 6] =
         [Self::Algorithm, Self::Loss, Self::Ecn, Self::Timeout, Self::LocalCongestion, Self::Threshold];
 
     /// From the number in an exit record; `None`: slow start has not ended.
     pub fn from_number(number: u32) -> Option<Self> {
-        Self::ALL.get((number as usize).checked_sub(1)?).copied()
+        Self::ALL.into_iter().find(|reason| *reason as u32 == number)
     }
 
     /// Name in listings and JSON.

@@ -31,10 +31,13 @@ mod rehome;
 mod run;
 pub mod select;
 pub mod shadow;
+mod shell;
 mod status;
+mod tables;
 pub mod telemetry;
 mod trust;
 mod tune;
+mod upgrade;
 
 pub use action::Action;
 pub use attach::{
@@ -54,6 +57,7 @@ pub use rehome::Users;
 pub use run::{Leftover, Ran, clear_leftovers, run};
 pub use status::{AttachedState, Host, State, Status, attached_state, consumers, status};
 pub use tune::{Changes, ParameterSet, Tuned, parameter_sets, tune};
+pub use upgrade::{UpgradePlan, Upgraded, plan_upgrade, upgrade};
 
 use onramp_algorithm::Algorithm;
 

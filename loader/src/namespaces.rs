@@ -8,7 +8,7 @@ use onramp_net::namespace::Namespace;
 use crate::defaults::{self, Records, Restored, SYSCTL};
 use crate::error::Error;
 use crate::kernel::CONTROL_PREFIX;
-use crate::rehome::{self, Users};
+use crate::rehome::{self, Moved, Users};
 
 /// What all namespaces have of ours, by the control's name.
 #[derive(Default)]
@@ -49,6 +49,8 @@ impl Sight {
 #[derive(Default)]
 pub(crate) struct Taken {
     pub restored: Vec<Restored>,
+    /// A namespace has kept it as default, because that could not be written.
+    pub kept: bool,
     pub moved: usize,
     /// Open sockets that still have it.
     pub stragglers: Vec<Users>,
@@ -60,13 +62,15 @@ pub(crate) fn take_away(name: &str, records: &Records, leave_sockets: bool) -> R
     let mut taken = Taken::default();
     taken.unseen = each(|namespace| {
         if namespace.sysctl_get(SYSCTL)? == name {
-            taken.restored.push(defaults::restore(namespace, name, records)?);
+            let restored = defaults::restore(namespace, name, records);
+            taken.kept |= restored.is_err();
+            taken.restored.push(restored?);
         }
         let count = || Ok::<_, Error>(namespace.run(rehome::count)??.remove(name).unwrap_or(0));
         let mut sockets = count()?;
         if sockets > 0 && !leave_sockets {
             let to = namespace.sysctl_get(SYSCTL)?;
-            let moved = namespace.run(|| rehome::move_here(name, &to))??;
+            let moved = namespace.run(|| rehome::move_here(name, &to))??.moved;
             tracing::debug!("moved {moved} sockets of network namespace {namespace} from {name} to {to}");
             taken.moved += moved;
             sockets = count()?;
@@ -77,6 +81,47 @@ pub(crate) fn take_away(name: &str, records: &Records, leave_sockets: bool) -> R
         Ok(())
     })?;
     Ok(taken)
+}
+
+/// What went over to newer code of the same control.
+#[derive(Default)]
+pub(crate) struct Renewed {
+    /// Namespaces whose default it is.
+    pub defaults: usize,
+    pub moved: usize,
+    /// Open sockets that stay on the former code.
+    pub stragglers: Vec<Users>,
+    pub unseen: Vec<String>,
+}
+
+/// Has defaults that are the control `name`, and its sockets, use the code that has the name now. A default keeps the code
+/// that it was set with until it is set again.
+pub(crate) fn renew(name: &str) -> Result<Renewed, Error> {
+    let mut renewed = Renewed::default();
+    renewed.unseen = each(|namespace| {
+        if namespace.sysctl_get(SYSCTL)? == name {
+            namespace.sysctl_set(SYSCTL, name)?;
+            renewed.defaults += 1;
+        }
+        Ok(())
+    })?;
+    // When no default makes sockets with the former code any more.
+    let unseen = each(|namespace| {
+        if namespace.run(rehome::count)??.contains_key(name) {
+            let Moved { moved, refused } = namespace.run(|| rehome::move_here(name, name))??;
+            tracing::debug!("{moved} sockets of network namespace {namespace} went over to the newer {name}");
+            renewed.moved += moved;
+            if refused > 0 {
+                let namespace = namespace.to_string();
+                renewed.stragglers.push(Users { namespace, sockets: refused });
+            }
+        }
+        Ok(())
+    })?;
+    renewed.unseen.extend(unseen);
+    renewed.unseen.sort();
+    renewed.unseen.dedup();
+    Ok(renewed)
 }
 
 /// Does something in every namespace; returns where it could not be done, and why.

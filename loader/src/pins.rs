@@ -12,7 +12,7 @@ use aya::Pod;
 use aya::maps::{Array, ArrayOfMaps, HashMap, Map, MapData, MapError, PerCpuArray, RingBuf};
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use nix::errno::Errno;
-use nix::fcntl::{Flock, FlockArg};
+use nix::fcntl::{AT_FDCWD, Flock, FlockArg, RenameFlags, renameat2};
 use onramp_algorithm::Algorithm;
 
 use crate::abi::{Attachment, Counters, ParameterSlot};
@@ -26,13 +26,17 @@ pub(crate) const BPFFS: &str = "/sys/fs/bpf";
 pub const ROOT: &str = "/sys/fs/bpf/onramp";
 
 /// Maps that every object has, pinned by their names.
-pub(crate) const MAPS: [&str; 5] = [FLOWS, "params", "counters", "attachment", "defaults"];
+pub(crate) const MAPS: [&str; 5] = [FLOWS, "params", "counters", "attachment", DEFAULTS];
 /// What is kept of each flow.
 pub(crate) const FLOWS: &str = "flows";
+/// What namespaces had as default before.
+pub(crate) const DEFAULTS: &str = "defaults";
 /// The struct_ops map.
 pub(crate) const OPERATIONS: &str = "operations";
 /// A second pin of `attachment`: `onramp apply` attached the algorithm.
 const APPLIED: &str = "applied";
+/// What the name of the second directory of an algorithm ends in. The kernel allows no dot in it.
+pub(crate) const UPGRADE: &str = "-upgrade";
 /// The struct_ops link; only on kernels that have one.
 pub(crate) const LINK: &str = "link";
 
@@ -84,9 +88,27 @@ pub(crate) fn ring(fd: OwnedFd, path: &Path) -> Result<RingBuf<MapData>, Error> 
         .map_err(map_failed("use a ring of", path))
 }
 
+/// Has two directories change places, at once.
+pub(crate) fn exchange(one: &Path, other: &Path) -> Result<(), Error> {
+    let exchanged = renameat2(AT_FDCWD, one, AT_FDCWD, other, RenameFlags::RENAME_EXCHANGE);
+    exchanged.map_err(|errno| Error::io("exchange", one)(errno.into()))
+}
+
 impl Pins {
     pub fn of(algorithm: Algorithm) -> Self {
         Self { algorithm, directory: kernel::on_host(Path::new(ROOT)).join(algorithm.name()) }
+    }
+
+    /// The second set of pins, which is there while an upgrade is under way: until it has taken over that of the newer
+    /// code, afterwards that of the former.
+    pub fn other_of(algorithm: Algorithm) -> Self {
+        let directory = kernel::on_host(Path::new(ROOT)).join(format!("{}{UPGRADE}", algorithm.name()));
+        Self { algorithm, directory }
+    }
+
+    /// Changes places with another set of pins, at once.
+    pub fn exchange(&self, other: &Self) -> Result<(), Error> {
+        exchange(&self.directory, &other.directory)
     }
 
     pub fn path(&self, name: &str) -> PathBuf {
@@ -97,9 +119,29 @@ impl Pins {
         self.directory.exists()
     }
 
-    /// Whether no pin is missing; the link's would have taken the registration with it.
+    /// Whether no pin is missing, the link's would have taken the registration with it, and no upgrade was cut off.
     pub fn are_whole(&self) -> bool {
+        self.are_complete() && !self.upgrade_cut_off()
+    }
+
+    /// Whether no pin is missing.
+    pub fn are_complete(&self) -> bool {
         MAPS.iter().chain([&OPERATIONS]).all(|name| self.path(name).exists())
+    }
+
+    /// Whether an upgrade was cut off.
+    pub fn upgrade_cut_off(&self) -> bool {
+        Self::other_of(self.algorithm).exist()
+    }
+
+    /// The error of pins that are not whole.
+    pub fn interrupted(&self) -> Error {
+        let algorithm = self.algorithm.name();
+        if self.upgrade_cut_off() {
+            Error::UpgradeCutOff { algorithm }
+        } else {
+            Error::Interrupted { algorithm }
+        }
     }
 
     /// Records that `onramp apply` attaches the algorithm.
@@ -140,6 +182,12 @@ impl Pins {
 
     /// What was attached, if this build can read the maps beside it.
     pub fn attachment(&self) -> Result<Attachment, Error> {
+        Attachment::read(&self.attachment_bytes()?, self.algorithm)
+            .map_err(|difference| Error::OtherBuild { algorithm: self.algorithm.name(), difference })
+    }
+
+    /// What was attached, by whichever build.
+    pub fn attachment_bytes(&self) -> Result<Vec<u8>, Error> {
         let path = self.path("attachment");
         let failed = |source| Error::Bpf {
             action: "read",
@@ -150,10 +198,8 @@ impl Pins {
         // Of whatever size: another ABI may have another one, so this is not an array of a type.
         let bytes = MapHandle::from_pinned_path(&path)
             .and_then(|map| map.lookup(&0u32.to_ne_bytes(), MapFlags::ANY))
-            .map_err(failed)?
-            .unwrap_or_default();
-        Attachment::read(&bytes, self.algorithm)
-            .map_err(|difference| Error::OtherBuild { algorithm: self.algorithm.name(), difference })
+            .map_err(failed)?;
+        Ok(bytes.unwrap_or_default())
     }
 
     pub fn parameter_slots(&self) -> Result<Array<MapData, ParameterSlot>, Error> {
@@ -165,17 +211,28 @@ impl Pins {
         if !self.exist() {
             return Ok(());
         }
-        let entries = fs::read_dir(&self.directory).map_err(Error::io("list", &self.directory))?;
-        let mut paths: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
-        // The link first: what remains after an interruption is then unregistered, not a control without its maps.
-        paths.sort_by_key(|path| !path.ends_with(LINK));
-        for path in paths {
-            fs::remove_file(&path).map_err(Error::io("remove", &path))?;
-        }
+        self.remove_all_but(None)?;
         fs::remove_dir(&self.directory).map_err(Error::io("remove", &self.directory))?;
         // The root goes with its last algorithm.
         let _ = fs::remove_dir(kernel::on_host(Path::new(ROOT)));
         Ok(())
+    }
+
+    /// The same, but the directory stays, and one pin if one is to be kept.
+    pub fn remove_all_but(&self, kept: Option<&str>) -> Result<(), Error> {
+        let entries = fs::read_dir(&self.directory).map_err(Error::io("list", &self.directory))?;
+        let mut paths: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
+        // The link first: what remains after an interruption is then unregistered, not a control without its maps.
+        paths.sort_by_key(|path| !path.ends_with(LINK));
+        for path in paths.iter().filter(|path| kept.is_none_or(|kept| !path.ends_with(kept))) {
+            fs::remove_file(path).map_err(Error::io("remove", path))?;
+        }
+        Ok(())
+    }
+
+    /// Whether nothing is left but the records of defaults, one of which could not be given back.
+    pub fn are_records_only(&self) -> bool {
+        self.path(DEFAULTS).exists() && !self.path(OPERATIONS).exists() && !self.path("attachment").exists()
     }
 }
 

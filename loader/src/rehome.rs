@@ -30,20 +30,28 @@ pub(crate) fn count() -> Result<BTreeMap<String, usize>, Error> {
     Ok(counted)
 }
 
-/// Moves the sockets of the calling thread's namespace from one control to another; returns how many went. Those that
-/// refuse stay, and are found by [`count`].
-pub(crate) fn move_here(from: &str, to: &str) -> Result<usize, Error> {
+/// What became of sockets that were to move.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Moved {
+    /// They run the other code.
+    pub moved: usize,
+    /// They stay: their control may not be changed.
+    pub refused: usize,
+}
+
+/// Moves the sockets of the calling thread's namespace from one control to another, or to the code that has a name now
+/// from that which had it before.
+pub(crate) fn move_here(from: &str, to: &str) -> Result<Moved, Error> {
     let failed = |action| open::failed(action, "rehome");
     let loaded = open::rehome(from, to)?;
-    let mut moved = 0;
+    let mut answers = Vec::new();
     for program in loaded.progs_mut() {
         let link = program.attach().map_err(failed("attach"))?;
-        let mut answers = Vec::new();
         Iter::new(&link)
             .map_err(failed("iterate"))?
             .read_to_end(&mut answers)
             .map_err(Error::io("read", "the TCP socket iterator"))?;
-        moved += answers.iter().filter(|answer| **answer == 1).count();
     }
-    Ok(moved)
+    let count = |which: u8| answers.iter().filter(|answer| **answer == which).count();
+    Ok(Moved { moved: count(1), refused: count(0) })
 }

@@ -25,6 +25,10 @@ pub enum State {
     OtherBuild(String),
     /// Pinned, but not registered or not wholly: an attach or detach was cut off, or pins were removed by other means.
     Interrupted,
+    /// Detached, but namespaces still have it as default: what they had is known.
+    DefaultKept,
+    /// An upgrade was cut off: it is registered with the former code or the newer.
+    UpgradeCutOff,
     /// Registered, not pinned by us.
     Foreign,
     /// Not registered any more, but sockets still run its code, or a namespace still has it as default, or its code is
@@ -122,6 +126,8 @@ pub fn status() -> Result<Host, Error> {
                 Err(Error::OtherBuild { difference, .. }) => State::OtherBuild(difference),
                 Err(error) => return Err(error),
             },
+            (true, _) if pins.upgrade_cut_off() => State::UpgradeCutOff,
+            (true, false) if pins.are_records_only() && !default_in.is_empty() => State::DefaultKept,
             (true, _) => State::Interrupted,
             (false, true) => State::Foreign,
             (false, false) if has => State::Lingering,

@@ -111,7 +111,7 @@ pub(crate) fn attached(algorithm: Algorithm) -> Result<Pins, Error> {
         return Err(Error::NotAttached { algorithm: algorithm.name() });
     }
     if !pins.are_attached()? {
-        return Err(Error::Interrupted { algorithm: algorithm.name() });
+        return Err(pins.interrupted());
     }
     Ok(pins)
 }
@@ -133,14 +133,19 @@ fn write(pins: &Pins, index: u32, set: &ParameterSet) -> Result<(), Error> {
     let mut slots = pins.parameter_slots()?;
     let mut slot = slots.get(&index, 0).map_err(&failed)?;
     let spare = 1 - (slot.active & 1);
-    let mut words = [0; PARAMETER_MAX];
-    for (to, from) in words.iter_mut().zip(set.parameters.to_words()) {
-        *to = from;
-    }
-    slot.sets[spare as usize] = words;
+    slot.sets[spare as usize] = words(&set.parameters);
     slots.set(index, slot, 0).map_err(&failed)?;
     slot.active = spare;
     slot.generation = set.generation;
     slot.telemetry_max = set.telemetry_max as u32;
     slots.set(index, slot, 0).map_err(&failed)
+}
+
+/// Parameters as a slot has them.
+pub(crate) fn words(parameters: &Parameters) -> [u64; PARAMETER_MAX] {
+    let mut words = [0; PARAMETER_MAX];
+    for (to, from) in words.iter_mut().zip(parameters.to_words()) {
+        *to = from;
+    }
+    words
 }

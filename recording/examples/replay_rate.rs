@@ -16,7 +16,7 @@ const FLOWS: u64 = 200;
 const ACKS: u64 = 20_000;
 /// Of the same measurement; the fastest counts, as others only ever take time away.
 const ROUNDS: usize = 5;
-const ALL: Options = Options { keep_going: true, beyond: false };
+const ALL: Options = Options { keep_going: true, beyond: false, regret: false };
 
 fn main() -> Result<(), Error> {
     let flows: Vec<Vec<Sample>> = (0..FLOWS).map(flow).collect();

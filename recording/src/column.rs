@@ -5,7 +5,9 @@ use std::borrow::Cow;
 use std::fmt;
 
 use bytes::Bytes;
+use onramp_algorithm::NO_THRESHOLD;
 use parquet::data_type::ByteArray;
+use serde::Serialize;
 
 /// What a column holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,8 +29,36 @@ pub struct Spec {
     pub name: &'static str,
     /// What it holds.
     pub kind: Kind,
+    /// Unit; empty for a name, a bare number or a count of what it is named after.
+    pub unit: &'static str,
+    /// Name in `onramp watch --json`, where the unit belongs to it.
+    pub key: &'static str,
+    /// The value that stands for none.
+    pub none: Absent,
     /// Meaning.
     pub help: &'static str,
+}
+
+/// Which value of a column stands for none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Absent {
+    /// None does.
+    Never,
+    /// 0.
+    Zero,
+    /// [`NO_THRESHOLD`] and above.
+    Threshold,
+}
+
+impl Absent {
+    /// Whether a value is there.
+    pub fn is_there(self, value: Shown<'_>) -> bool {
+        match (self, value) {
+            (Self::Zero, Shown::Unsigned(number)) => number != 0,
+            (Self::Threshold, Shown::Unsigned(number)) => number < NO_THRESHOLD.into(),
+            _ => true,
+        }
+    }
 }
 
 /// The values of one column. Unsigned numbers are kept in the signed type of the same width, as in Parquet.
@@ -99,7 +129,8 @@ impl Column {
 }
 
 /// One value as it is shown.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
 pub enum Shown<'a> {
     /// A number that cannot be negative.
     Unsigned(u64),
@@ -123,6 +154,8 @@ impl fmt::Display for Shown<'_> {
 pub trait Value: Sized {
     /// The column's kind.
     const KIND: Kind;
+    /// The value as it is shown.
+    fn show(&self) -> Shown<'_>;
     /// Appends the value; a column of another kind is left alone.
     fn push(self, column: &mut Column);
     /// The value of a row; `None`: there is no such row, or the column is of another kind.
@@ -130,9 +163,12 @@ pub trait Value: Sized {
 }
 
 macro_rules! number {
-    ($type:ty, $kind:ident, $variant:ident, $physical:ty) => {
+    ($type:ty, $kind:ident, $variant:ident, $physical:ty, $shown:ident) => {
         impl Value for $type {
             const KIND: Kind = Kind::$kind;
+            fn show(&self) -> Shown<'_> {
+                Shown::$shown((*self).into())
+            }
             fn push(self, column: &mut Column) {
                 if let Column::$variant(values) = column {
                     values.push(self as $physical);
@@ -148,15 +184,18 @@ macro_rules! number {
         }
     };
 }
-number!(u64, U64, Long, i64);
-number!(u32, U32, Word, i32);
-number!(i32, I32, Word, i32);
+number!(u64, U64, Long, i64, Unsigned);
+number!(u32, U32, Word, i32, Unsigned);
+number!(i32, I32, Word, i32, Signed);
 
 /// Text of a row: a name that lives as long as the program, or text of its own.
 pub type Text = Cow<'static, str>;
 
 impl Value for Text {
     const KIND: Kind = Kind::Text;
+    fn show(&self) -> Shown<'_> {
+        Shown::Text(self)
+    }
     fn push(self, column: &mut Column) {
         if let Column::Text(values) = column {
             values.push(ByteArray::from(match self {

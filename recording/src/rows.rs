@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! The tables of a recording, one row structure each. Times are those of the monotonic clock.
+//! The tables of a recording, one row structure each: name, type, unit and meaning of every column, from which files,
+//! exports and the tables of `docs/recording.md` come. Times are those of the monotonic clock.
 
-use onramp_algorithm::{Ack, Verdict};
+use onramp_algorithm::{Ack, RoundTold, Verdict};
 
 use crate::column::{Spec, Text};
 use crate::table;
@@ -10,8 +11,8 @@ use crate::table::Row;
 table! {
     /// A connection: when its algorithm took it, what the recorder learnt of it later, and its end.
     FlowRow = "flows" {
-        /// time, microseconds
-        at_us: u64,
+        /// monotonic clock
+        at_us: u64 => "µs",
         /// number of the connection, the same in all tables
         flow: u64,
         /// number of the event among those of the connection
@@ -34,8 +35,8 @@ table! {
         generation: u32,
         /// 1: it had sent data before the algorithm took it
         adopted: u32,
-        /// when the first data was sent, microseconds; 0: not yet, or not known at the end
-        start_us: u64,
+        /// when the first data was sent; 0: not yet, or not known at the end
+        start_us: u64 => "µs",
         /// times slow start was entered
         slow_starts: u32,
         /// inode of the network namespace
@@ -43,11 +44,11 @@ table! {
         /// the kernel's id of the socket; 0: none yet
         cookie: u64,
         /// acknowledged, at the end
-        bytes_acked: u64,
+        bytes_acked: u64 => "bytes",
         /// sent, retransmissions not counted again, at the end
-        bytes_sent: u64,
+        bytes_sent: u64 => "bytes",
         /// retransmitted, at the end
-        bytes_retransmitted: u64,
+        bytes_retransmitted: u64 => "bytes",
         /// state of the algorithm in hexadecimal; empty at the end
         state: Text,
     }
@@ -56,8 +57,8 @@ table! {
 table! {
     /// An acknowledgement as the algorithm saw it, and its verdict; or a loss on which it was asked.
     AckRow = "acks" {
-        /// arrival, microseconds
-        now_us: u64,
+        /// arrival, monotonic clock
+        now_us: u64 => "µs",
         /// number of the connection
         flow: u64,
         /// number of the event among those of the connection
@@ -71,33 +72,33 @@ table! {
         /// generation of the parameters that were in force
         generation: u32,
         /// cumulatively acknowledged
-        bytes_acked: u64,
+        bytes_acked: u64 => "bytes",
         /// sent, retransmissions not counted again
-        bytes_sent: u64,
-        /// bytes per second in force; 0: not yet
-        pacing_rate: u64,
-        /// bytes between snd_una and snd_nxt
-        bytes_outstanding: u32,
-        /// segments delivered, selective acknowledgements included; wraps
-        delivered: u32,
-        /// segments newly acknowledged
-        acked: u32,
+        bytes_sent: u64 => "bytes",
+        /// in force; 0: not yet
+        pacing_rate: u64 => "bytes/s",
+        /// between snd_una and snd_nxt
+        bytes_outstanding: u32 => "bytes",
+        /// delivered, selective acknowledgements included; wraps
+        delivered: u32 => "segments",
+        /// newly acknowledged
+        acked: u32 => "segments",
         /// sample of this acknowledgement; negative: none
-        rtt_us: i32,
+        rtt_us: i32 => "µs",
         /// 0: none yet
-        smoothed_rtt_us: u32,
+        smoothed_rtt_us: u32 => "µs",
         /// 0: none yet
-        min_rtt_us: u32,
-        /// congestion window, segments
-        cwnd: u32,
-        /// slow start threshold, segments
-        ssthresh: u32,
-        /// segments
-        in_flight: u32,
-        /// bytes
-        mss: u32,
-        /// bytes, largest burst handed to the device at once
-        gso_max_size: u32,
+        min_rtt_us: u32 => "µs",
+        /// congestion window
+        cwnd: u32 => "segments",
+        /// slow start threshold
+        ssthresh: u32 => "segments",
+        /// in flight
+        in_flight: u32 => "segments",
+        /// maximum segment size
+        mss: u32 => "bytes",
+        /// largest burst handed to the device at once
+        gso_max_size: u32 => "bytes",
         /// bits: 1 application limited, 2 rate sample application limited, 4 window limited, 8 paced
         flags: u32,
         /// the receiver's clock when it acknowledged, in its own ticks (RFC 7323: TSval); 0: not told
@@ -106,50 +107,50 @@ table! {
         verdict_outcome: Text,
         /// 0: as the base, 1: by `verdict_growth_limit` at most
         verdict_growth: u32,
-        /// segments
-        verdict_growth_limit: u32,
-        /// new window, segments; 0: as it is
-        verdict_cwnd: u32,
-        /// new threshold, segments; 0: as it is
-        verdict_ssthresh: u32,
-        /// cap, bytes per second; 0: none
-        verdict_pacing_rate: u64,
-        /// segments that an undo restores at most; 0: no limit
-        verdict_undo_limit: u32,
-        /// threshold that the base would set, segments; with `loss` only
-        base_ssthresh: u32,
+        /// largest growth
+        verdict_growth_limit: u32 => "segments",
+        /// new window; 0: as it is
+        verdict_cwnd: u32 => "segments",
+        /// new threshold; 0: as it is
+        verdict_ssthresh: u32 => "segments",
+        /// cap; 0: none
+        verdict_pacing_rate: u64 => "bytes/s",
+        /// that an undo restores at most; 0: no limit
+        verdict_undo_limit: u32 => "segments",
+        /// threshold that the base would set; with `loss` only
+        base_ssthresh: u32 => "segments",
     }
 }
 
 table! {
     /// The end of a first slow start, or that it was taken back because the loss was none.
     ExitRow = "exits" {
-        /// time, microseconds
-        at_us: u64,
+        /// monotonic clock
+        at_us: u64 => "µs",
         /// number of the connection
         flow: u64,
         /// number of the event among those of the connection
         sequence: u32,
         /// `exit`, or `undone`: the exit before is taken back
         event: Text,
-        /// why: `algorithm`, `loss`, `ecn`, `timeout`, `local` or `ssthresh`; empty if undone, and all that follows 0
+        /// why: `algorithm`, `loss`, `ecn`, `timeout`, `local_congestion` or `threshold`; empty if undone, and all that follows 0
         reason: Text,
-        /// microseconds since the first data was sent
-        since_start_us: u64,
+        /// since the first data was sent
+        since_start_us: u64 => "µs",
         /// at detection
-        bytes_acked: u64,
-        /// segments, at detection
-        window: u32,
-        /// segments, when slow start was over
-        window_after: u32,
-        /// segments, at detection
-        in_flight: u32,
-        /// bytes
-        mss: u32,
+        bytes_acked: u64 => "bytes",
+        /// at detection
+        window: u32 => "segments",
+        /// when slow start was over
+        window_after: u32 => "segments",
+        /// at detection
+        in_flight: u32 => "segments",
+        /// maximum segment size
+        mss: u32 => "bytes",
         /// sample at detection, else the smoothed RTT
-        rtt_us: u32,
+        rtt_us: u32 => "µs",
         /// at detection
-        min_rtt_us: u32,
+        min_rtt_us: u32 => "µs",
         /// exits before this one that proved spurious
         undone: u32,
     }
@@ -158,8 +159,8 @@ table! {
 table! {
     /// A change of the kernel's congestion state.
     StateRow = "states" {
-        /// time, microseconds
-        at_us: u64,
+        /// monotonic clock
+        at_us: u64 => "µs",
         /// number of the connection
         flow: u64,
         /// number of the event among those of the connection
@@ -168,68 +169,68 @@ table! {
         from_state: Text,
         /// the same
         to_state: Text,
-        /// congestion window, segments
-        cwnd: u32,
-        /// slow start threshold, segments
-        ssthresh: u32,
-        /// segments
-        in_flight: u32,
+        /// congestion window
+        cwnd: u32 => "segments",
+        /// slow start threshold
+        ssthresh: u32 => "segments",
+        /// in flight
+        in_flight: u32 => "segments",
         /// so far
-        bytes_retransmitted: u64,
+        bytes_retransmitted: u64 => "bytes",
     }
 }
 
 table! {
     /// A round: from one acknowledgement to the first that acknowledges what was sent after it.
     RoundRow = "rounds" {
-        /// end of the round, microseconds
-        at_us: u64,
+        /// its end, monotonic clock
+        at_us: u64 => "µs",
         /// number of the connection
         flow: u64,
         /// number of the event among those of the connection
         sequence: u32,
         /// of the round, from 0
         round: u32,
-        /// microseconds
-        duration_us: u64,
+        /// how long it was
+        duration_us: u64 => "µs",
         /// acknowledged in it
-        bytes: u64,
-        /// segments, selective acknowledgements included
-        delivered: u32,
+        bytes: u64 => "bytes" as "acknowledged_bytes",
+        /// delivered in it, selective acknowledgements included
+        delivered: u32 => "segments" as "delivered_segments",
         /// acknowledgements
         acks: u32,
         /// of its samples; 0: none
-        min_rtt_us: u32,
+        min_rtt_us: u32 => "µs" or Zero,
         /// at its end
-        smoothed_rtt_us: u32,
-        /// congestion window at its end, segments
-        cwnd: u32,
-        /// slow start threshold, segments
-        ssthresh: u32,
-        /// segments
-        in_flight: u32,
-        /// bytes
-        mss: u32,
+        smoothed_rtt_us: u32 => "µs" or Zero,
+        /// congestion window at its end, as all that follows
+        cwnd: u32 => "segments" as "cwnd_segments",
+        /// slow start threshold
+        ssthresh: u32 => "segments" as "ssthresh_segments" or Threshold,
+        /// in flight
+        in_flight: u32 => "segments" as "in_flight_segments",
+        /// maximum segment size
+        mss: u32 => "bytes" as "mss_bytes",
     }
 }
 
 table! {
     /// Events that were lost because the recorder was too slow.
     DropRow = "drops" {
-        /// when it was noticed, microseconds
-        at_us: u64,
+        /// when it was noticed, monotonic clock
+        at_us: u64 => "µs",
         /// events lost since the last row
         events: u64,
-        /// time since the last row in which nothing was told at all, microseconds: the recorder was frozen or starved
-        unobserved_us: u64,
+        /// time since the last row in which nothing was told at all: the recorder was frozen or starved
+        unobserved_us: u64 => "µs",
     }
 }
 
 table! {
     /// A parameter's value, whenever the recorder saw a generation for the first time.
     ParameterRow = "parameters" {
-        /// when it was seen, microseconds
-        at_us: u64,
+        /// when it was seen, monotonic clock
+        at_us: u64 => "µs",
         /// algorithm
         algorithm: Text,
         /// number of the parameter set
@@ -276,6 +277,28 @@ impl AckRow {
             verdict_pacing_rate: verdict.pacing_rate,
             verdict_undo_limit: verdict.undo_limit,
             ..Self::default()
+        }
+    }
+}
+
+impl RoundRow {
+    /// From what is told of it.
+    pub fn new(at_us: u64, flow: u64, sequence: u32, told: &RoundTold) -> Self {
+        Self {
+            at_us,
+            flow,
+            sequence,
+            round: told.number,
+            duration_us: told.duration_us,
+            bytes: told.bytes,
+            delivered: told.delivered,
+            acks: told.acks,
+            min_rtt_us: told.min_rtt_us,
+            smoothed_rtt_us: told.smoothed_rtt_us,
+            cwnd: told.cwnd,
+            ssthresh: told.ssthresh,
+            in_flight: told.in_flight,
+            mss: told.mss,
         }
     }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! A table is declared once: its row as a Rust structure is its schema, its writer and its reader.
 
-use crate::column::{Column, Spec};
+use crate::column::{Column, Shown, Spec};
 
 /// One row of a table.
 pub trait Row: Sized + Default {
@@ -9,16 +9,22 @@ pub trait Row: Sized + Default {
     const TABLE: &'static str;
     /// Its columns, in order.
     const COLUMNS: &'static [Spec];
+    /// Its values, in the order of [`Row::COLUMNS`].
+    fn shown(&self) -> Vec<Shown<'_>>;
     /// Appends the row to the columns, which are those of [`Row::COLUMNS`].
     fn push(self, columns: &mut [Column]);
     /// Row number `row` of the columns, which are those of [`Row::COLUMNS`].
     fn get(columns: &[Column], row: usize) -> Option<Self>;
 }
 
-/// Declares a row structure whose fields are a table's columns; the fields' documentation is the columns'.
+/// Declares a row structure whose fields are a table's columns; the fields' documentation is the columns'. Behind the type
+/// stands the unit, where there is one; then the name in `onramp watch --json`, where it is not the column's; then which
+/// value stands for none there.
 #[macro_export]
 macro_rules! table {
-    ($(#[$about:meta])* $name:ident = $table:literal { $($(#[doc = $help:literal])+ $field:ident: $type:ty,)+ }) => {
+    (@first $first:expr $(, $rest:expr)*) => { $first };
+    ($(#[$about:meta])* $name:ident = $table:literal { $($(#[doc = $help:literal])+
+        $field:ident: $type:ty $(=> $unit:literal $(as $key:literal)? $(or $none:ident)?)?,)+ }) => {
         $(#[$about])*
         #[derive(Clone, Debug, Default, PartialEq)]
         pub struct $name {
@@ -30,8 +36,14 @@ macro_rules! table {
             const COLUMNS: &'static [$crate::Spec] = &[$($crate::Spec {
                 name: stringify!($field),
                 kind: <$type as $crate::Value>::KIND,
+                unit: concat!("", $($unit)?),
+                key: $crate::table!(@first $($($key,)?)? stringify!($field)),
+                none: $crate::table!(@first $($($crate::Absent::$none,)?)? $crate::Absent::Never),
                 help: concat!($($help),+),
             },)+];
+            fn shown(&self) -> Vec<$crate::Shown<'_>> {
+                vec![$($crate::Value::show(&self.$field)),+]
+            }
             fn push(self, columns: &mut [$crate::Column]) {
                 let mut columns = columns.iter_mut();
                 $(if let Some(column) = columns.next() {

@@ -13,7 +13,7 @@ use onramp_net::Namespace;
 use crate::cli::{self, Ran};
 
 /// System calls by which a command changes something outside of itself.
-const CALLS: &str = "bpf,mkdir,rmdir,unlink,rename,mount,write";
+const CALLS: &str = "bpf,mkdir,rmdir,unlink,rename,renameat2,linkat,mount,write";
 
 /// Commands of bpf(2) that change what others can see; the others make, load or ask.
 const BPF_COMMANDS: [&str; 8] = [
@@ -28,7 +28,7 @@ const BPF_COMMANDS: [&str; 8] = [
 ];
 
 /// Errors that a step may be answered by: not allowed, no room, no memory, too many open files.
-pub const ERRORS: [&str; 4] = ["EPERM", "ENOSPC", "ENOMEM", "EMFILE"];
+const ERRORS: [&str; 4] = ["EPERM", "ENOSPC", "ENOMEM", "EMFILE"];
 
 /// The kernel frees in its own time.
 const SETTLING: Duration = Duration::from_millis(300);
@@ -93,7 +93,10 @@ impl Traced<'_> {
     pub fn changes(&self) -> Vec<Call> {
         let (output, mut calls) = self.strace(&[]);
         Ran::from(output).ok();
-        calls.retain(Call::changes);
+        // strace counts for each thread: a call is left out where the same count of another thread comes before.
+        let all = calls.clone();
+        let first = |call: &Call| all.iter().find(|one| (&one.name, one.number) == (&call.name, call.number));
+        calls.retain(|call| call.changes() && first(call) == Some(call));
         assert!(!calls.is_empty(), "{} changes nothing", self.arguments);
         let same = |one: &Call, other: Option<&Call>| other.is_some_and(|other| one.kind() == other.kind());
         let kept = (0..calls.len()).filter(|&at| {
@@ -101,6 +104,14 @@ impl Traced<'_> {
             !(same(&calls[at], before) && same(&calls[at], after))
         });
         kept.map(|at| calls[at].clone()).collect()
+    }
+
+    /// [`Traced::changes`], each with one of the errors, in turn.
+    ///
+    /// # Panics
+    /// As that.
+    pub fn steps(&self) -> impl Iterator<Item = (Call, &'static str)> + use<> {
+        self.changes().into_iter().zip(ERRORS.iter().copied().cycle())
     }
 
     /// Runs it until that call, which it does not live to see done.

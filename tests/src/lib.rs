@@ -5,6 +5,7 @@
 //! * [`bottleneck`]: a queue on such a wire.
 //! * [`capture`]: packets of a namespace, with their times.
 //! * [`cli`]: the `onramp` binary, run and looked at.
+//! * [`crowd`]: many connections, each byte looked at.
 //! * [`faults`]: a command that is cut off, or told of an error, at a step.
 //! * [`guest`]: the kernel that tests need for themselves.
 //! * [`host`]: an attachment on the kernel that runs.
@@ -17,6 +18,7 @@
 pub mod bottleneck;
 pub mod capture;
 pub mod cli;
+pub mod crowd;
 pub mod faults;
 pub mod guest;
 pub mod host;

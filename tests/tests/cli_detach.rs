@@ -268,3 +268,28 @@ fn a_default_that_is_taken_while_it_is_detached_is_given_back_too() {
     assert!(restored > usize::from(again), "{report}");
     assert_eq!(host_state(&[&inside]), before);
 }
+
+#[test]
+#[ignore = "in a guest: make test"]
+fn what_a_default_was_that_cannot_be_given_back_is_not_forgotten() {
+    let _attachments = Attachments::lock();
+    let place = namespace();
+    place.sysctl_set(DEFAULT, "bbr").unwrap();
+    let before = host_state(&[&place]);
+    cli::inside(&place, "attach plain --default").ok();
+    // As it is where /proc/sys may only be read.
+    let script =
+        "mount --bind /proc/sys /proc/sys && mount -o remount,ro,bind /proc/sys && exec $0 detach plain";
+    let detach =
+        Command::new("unshare").args(["--mount", "sh", "-c", script]).arg(cli::binary()).output().unwrap();
+    let detach = cli::Ran::from(detach);
+    assert_eq!(detach.code, Some(5), "{detach:?}");
+    assert!(detach.stdout.contains("tcp_congestion_control"), "{detach:?}");
+    assert_eq!(place.sysctl_get(DEFAULT).unwrap(), "onramp_plain");
+    assert_eq!(state("plain").as_deref(), Some("lingering"));
+    let said = onramp("status").ok();
+    assert!(said.contains("could not be given its former one back"), "{said}");
+    let said = onramp("detach plain").ok();
+    assert!(said.contains(": bbr again"), "{said}");
+    assert_eq!(host_state(&[&place]), before);
+}

@@ -6,7 +6,7 @@ use std::thread;
 use onramp_net::Namespace;
 use onramp_tests::Attachments;
 use onramp_tests::cli::{self, DEFAULT, host_state, json, onramp, state};
-use onramp_tests::faults::{ERRORS, Traced};
+use onramp_tests::faults::Traced;
 use onramp_tests::traffic::{Transfer, namespace};
 
 /// A namespace with a default that is nobody else's, and plain attached and detached once: the kernel does some things
@@ -26,10 +26,10 @@ fn an_attach_that_is_killed_at_any_step_is_explained_and_cleared() {
     let place = place();
     let before = host_state(&[&place]);
     let attach = Traced { namespace: &place, arguments: "attach plain --default".into() };
-    let calls = attach.changes();
+    let steps = attach.steps();
     onramp("detach --all").ok();
-    for call in &calls {
-        attach.killed_before(call);
+    for (call, _) in steps {
+        attach.killed_before(&call);
         match state("plain").as_deref() {
             None => {}
             Some("attached") => {
@@ -59,17 +59,17 @@ fn an_attach_that_is_told_of_an_error_at_any_step_leaves_all_as_it_was() {
     let place = place();
     let before = host_state(&[&place]);
     let attach = Traced { namespace: &place, arguments: "attach plain --default".into() };
-    let calls = attach.changes();
+    let steps = attach.steps();
     onramp("detach --all").ok();
-    for (call, error) in calls.iter().zip(ERRORS.iter().cycle()) {
-        let Some(ran) = attach.told(call, error) else { continue };
+    for (call, error) in steps {
+        let Some(ran) = attach.told(&call, error) else { continue };
         println!("{error} at {call}: {:?} {}", ran.code, ran.stderr.trim());
         if ran.code == Some(0) {
             // What is in nobody's way may stay.
             assert_eq!(state("plain").as_deref(), Some("attached"), "{error} at {call}");
             onramp("detach --all").ok();
         } else {
-            assert_eq!(ran.code, Some(if *error == "EPERM" { 4 } else { 1 }), "{error} at {call}");
+            assert_eq!(ran.code, Some(if error == "EPERM" { 4 } else { 1 }), "{error} at {call}");
             assert!(ran.stderr.starts_with("error: "), "{error} at {call}: {ran:?}");
         }
         assert_eq!(host_state(&[&place]), before, "{error} at {call}");
@@ -85,19 +85,19 @@ fn a_detach_that_is_killed_or_told_of_an_error_at_any_step_can_be_continued() {
     let detach = Traced { namespace: &place, arguments: "detach plain".into() };
     cli::inside(&place, "attach plain --default").ok();
     let transfer = Transfer::start(&place, 1_000_000);
-    let calls = detach.changes();
+    let steps = detach.steps();
     drop(transfer);
     assert_eq!(host_state(&[&place]), before);
-    for (call, error) in calls.iter().zip(ERRORS.iter().cycle()) {
+    for (call, error) in steps {
         for killed in [true, false] {
             onramp("detach --all").ok();
             cli::inside(&place, "attach plain --default").ok();
             let transfer = Transfer::start(&place, 1_000_000);
             let how = if killed {
-                detach.killed_before(call);
+                detach.killed_before(&call);
                 "killed".to_owned()
             } else {
-                let Some(ran) = detach.told(call, error) else { continue };
+                let Some(ran) = detach.told(&call, error) else { continue };
                 format!("{error}: {:?} {}", ran.code, ran.stderr.trim())
             };
             let found = state("plain");
@@ -131,16 +131,16 @@ fn a_tune_that_is_killed_or_told_of_an_error_at_any_step_leaves_the_former_value
         value("alpha")
     };
     tune(20).changes();
-    let calls = tune(10).changes();
-    for (call, error) in calls.iter().zip(ERRORS.iter().cycle()) {
+    let steps = tune(10).steps();
+    for (call, error) in steps {
         onramp("tune search alpha=10 threshold_pct=10").ok();
-        tune(20).killed_before(call);
+        tune(20).killed_before(&call);
         let found = values();
         println!("killed before {call}: {found}");
         assert!([10, 20].contains(&found), "{call}");
 
         onramp("tune search alpha=10 threshold_pct=10").ok();
-        let ran = tune(20).told(call, error).unwrap();
+        let ran = tune(20).told(&call, error).unwrap();
         println!("{error} at {call}: {:?} {}", ran.code, ran.stderr.trim());
         assert_eq!(values(), if ran.code == Some(0) { 20 } else { 10 }, "{error} at {call}: {ran:?}");
     }

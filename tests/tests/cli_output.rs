@@ -55,6 +55,25 @@ fn completions_are_made_for_each_shell_and_know_verbs_and_algorithms() {
 }
 
 #[test]
+fn every_verb_has_a_manual_page_and_hidden_ones_have_none() {
+    let directory = tempfile::tempdir().unwrap();
+    onramp(&format!("man {}", directory.path().display())).ok();
+    let page = |name: &str| std::fs::read_to_string(directory.path().join(name));
+    let overview = page("onramp.1").unwrap();
+    for verb in VERBS {
+        assert!(overview.contains(&format!("onramp\\-{verb}(1)")), "{verb}: {overview}");
+        let page = page(&format!("onramp-{verb}.1")).unwrap();
+        assert!(page.contains(".TH onramp") && page.contains("Examples:"), "{page}");
+    }
+    assert!(page("onramp-lab-run.1").unwrap().contains("profile"));
+    assert!(page("onramp-expire.1").is_err());
+    let file = directory.path().join("onramp.1");
+    let refused = onramp(&format!("man {}", file.display()));
+    assert_eq!(refused.code, Some(1));
+    assert!(refused.stderr.contains(&format!("cannot make {}", file.display())), "{}", refused.stderr);
+}
+
+#[test]
 fn the_listing_needs_no_privilege_and_has_every_declaration() {
     let listed = json("list");
     let algorithms = listed["algorithms"].as_array().unwrap();

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use onramp_loader::algorithm::{Ack, Flow, find};
 use onramp_recording::rows::{AckRow, ExitRow, FlowRow, ParameterRow, RoundRow, TABLES};
-use onramp_recording::{Limits, Manifest, SCHEMA, Writer};
+use onramp_recording::{Limits, Manifest, SCHEMA, Spec, Writer};
 use onramp_tests::cli::{self, Ran, json, onramp};
 use onramp_tests::skip;
 use serde_json::Value;
@@ -115,6 +115,31 @@ fn several_algorithms_and_a_sweep_in_one_call_with_a_plot() {
 }
 
 #[test]
+fn a_profile_gives_its_algorithm_and_parameters_and_settings_go_on_top() {
+    let home = tempdir().unwrap();
+    let (acks, profile) = (home.path().join("acks.csv"), home.path().join("mine.toml"));
+    csv(&acks, "");
+    let params = "[params]\nexit_window_bytes = 100000\n[params.search]\nthreshold_pct = 20\n";
+    let text =
+        "version = 1\nname = 'mine'\nabout = 'x'\nlike = 'geo'\nalgorithm = 'fixed'\n".to_owned() + params;
+    fs::write(&profile, text).unwrap();
+    fs::copy(concat!(env!("CARGO_MANIFEST_DIR"), "/../profiles/geo.toml"), home.path().join("geo.toml"))
+        .unwrap();
+    let replay = |rest: &str| format!("replay {} --profile {} {rest}", acks.display(), profile.display());
+    let finding = |rest: &str| json(&replay(rest))["flows"][0]["findings"][0].clone();
+    assert_eq!(
+        (finding("")["algorithm"].as_str(), finding("")["exit"]["window_bytes"].as_u64()),
+        (Some("fixed"), Some(100_000))
+    );
+    let on_top = finding("--set exit_window_bytes=150000");
+    assert_eq!(on_top["exit"]["window_bytes"], 150_000);
+    let search = finding("--algorithm search");
+    assert!(search["settings"].as_array().unwrap().contains(&"threshold_pct=20".into()), "{search}");
+    let refused = onramp(&replay("--algorithm spacing")).refused(2);
+    assert!(refused.contains("has nothing for spacing: it is for fixed and search"), "{refused}");
+}
+
+#[test]
 fn bad_rows_are_named_and_the_others_used() {
     let home = tempdir().unwrap();
     let path = home.path().join("acks.csv");
@@ -217,19 +242,21 @@ fn exports_go_to_files_and_pipes_and_say_when_the_disk_is_full() {
 }
 
 #[test]
-fn every_column_is_documented() {
+fn every_column_is_documented_as_it_is_declared() {
     let page = include_str!("../../docs/recording.md");
     for (table, columns) in TABLES {
         let section = page.split(&format!("\n### {table}\n")).nth(1).unwrap_or_else(|| panic!("{table}"));
         let section = section.split("\n#").next().unwrap();
-        for column in *columns {
-            let row = format!("| `{}` | ", column.name);
-            assert!(
-                section.contains(&row) && section.contains(column.help.trim()),
-                "{table}.{}",
-                column.name
-            );
+        let mut expected = String::from("| column | type | unit | meaning |\n| --- | --- | --- | --- |\n");
+        for Spec { name, kind, unit, help, .. } in *columns {
+            let kind = format!("{kind:?}").to_lowercase();
+            let unit = if unit.is_empty() { String::new() } else { format!(" {unit}") };
+            expected += &format!("| `{name}` | {kind} |{unit} | {} |\n", help.trim());
         }
+        assert!(
+            section.contains(&expected),
+            "docs/recording.md has other columns of {table} than\n{expected}"
+        );
     }
 }
 

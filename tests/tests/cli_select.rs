@@ -20,7 +20,7 @@ use nix::sys::socket::{
 use onramp_loader::ROOT;
 use onramp_net::Namespace;
 use onramp_tests::cli::{self, DEFAULT, Ran, host_state, json, onramp, run_cgroups};
-use onramp_tests::faults::{Call, ERRORS, Traced};
+use onramp_tests::faults::{Call, Traced};
 use onramp_tests::traffic::{eventually, namespace};
 use onramp_tests::wire::{FAR, Fate, Wire};
 use onramp_tests::{Attachments, cli::as_nobody};
@@ -544,15 +544,14 @@ fn a_load_under_traffic_gives_each_connection_the_former_or_the_new_and_can_be_t
 /// `prepare` makes what the command finds; `found` looks at what is there then.
 fn disturb(command: &Traced, prepare: impl Fn(), found: impl Fn(&Call, Option<Ran>)) {
     prepare();
-    let calls = command.changes();
-    for (call, error) in calls.iter().zip(ERRORS.iter().cycle()) {
+    for (call, error) in command.steps() {
         prepare();
-        command.killed_before(call);
-        found(call, None);
+        command.killed_before(&call);
+        found(&call, None);
         prepare();
-        let ran = command.told(call, error).unwrap();
+        let ran = command.told(&call, error).unwrap();
         println!("{error} at {call}: {:?} {}", ran.code, ran.stderr.trim());
-        found(call, Some(ran));
+        found(&call, Some(ran));
     }
 }
 

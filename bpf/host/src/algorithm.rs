@@ -1,10 +1,8 @@
 //! What is known about an algorithm without running it.
 
-use crate::ffi::{self, AlgorithmRow};
+use crate::contract::{AlgorithmRow, TRAIT_ALWAYS};
+use crate::ffi;
 use crate::parameters::{Parameter, Parameters};
-
-/// As `bpf/algorithm/algorithm.h` has it.
-const TRAIT_ALWAYS: u32 = 4;
 
 /// One slow-start algorithm of the registry.
 #[derive(Clone, Copy)]

@@ -4,6 +4,7 @@ use std::ffi::c_void;
 
 use crate::algorithm::{Algorithm, Export};
 use crate::contract::{Ack, Verdict};
+use crate::ffi::filled;
 use crate::parameters::Parameters;
 
 /// The state of one flow and the parameters it reads. Pure: the same ACKs give the same verdicts.
@@ -45,7 +46,7 @@ impl Flow {
 
     /// Slow start begins anew: after a timeout or an idle period.
     pub fn restart(&mut self) {
-        let restart = self.algorithm().row.restart;
+        let restart = filled(self.algorithm().row.restart);
         // SAFETY: `state` has the size that the row states and the alignment of u64.
         unsafe { restart(self.state_pointer()) }
     }
@@ -66,17 +67,17 @@ impl Flow {
     /// If `ack.mss` is 0, which no driver delivers.
     pub fn on_ack(&mut self, ack: &Ack) -> Verdict {
         assert_ne!(ack.mss, 0, "an ACK without a segment size");
-        let on_ack = self.algorithm().row.on_ack;
+        let on_ack = filled(self.algorithm().row.on_ack);
         let mut verdict = Verdict::default();
-        // SAFETY: state as in `restart`; `words` holds one u64 per parameter (at least one); both structs are repr(C)
-        // with the layout that a test compares with the compiler's.
+        // SAFETY: state as in `restart`; `words` holds one u64 per parameter (at least one); both structs are made of
+        // the headers that the C code was compiled with.
         unsafe { on_ack(self.state_pointer(), self.words.as_ptr().cast(), ack, &raw mut verdict) }
         verdict
     }
 
     /// Slow start is left by loss: the threshold, given the base's own in segments.
     pub fn on_loss(&mut self, ack: &Ack, base_ssthresh: u32) -> u32 {
-        let on_loss = self.algorithm().row.on_loss;
+        let on_loss = filled(self.algorithm().row.on_loss);
         // SAFETY: as in `on_ack`.
         unsafe { on_loss(self.state_pointer(), self.words.as_ptr().cast(), ack, base_ssthresh) }
     }

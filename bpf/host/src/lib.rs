@@ -22,6 +22,8 @@ mod flow;
 mod parameters;
 
 pub use algorithm::{Algorithm, Export, Outcome, all, find, find_control};
-pub use contract::{Ack, Verdict, ack_flag, growth, outcome};
+pub use contract::{
+    Ack, INITIAL_WINDOW, MIN_WINDOW, NO_THRESHOLD, OUTCOME_MAX, RoundTold, Verdict, ack_flag, growth, outcome,
+};
 pub use flow::Flow;
 pub use parameters::{Parameter, ParameterError, Parameters};

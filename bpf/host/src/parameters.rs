@@ -1,7 +1,8 @@
 //! Values of an algorithm's parameters, validated against the header's declaration.
 
 use crate::algorithm::Algorithm;
-use crate::ffi::{self, ParameterRow};
+use crate::contract::ParameterRow;
+use crate::ffi;
 
 /// The declaration of one parameter.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,9 +28,9 @@ impl From<&ParameterRow> for Parameter {
         Self {
             name: ffi::text(row.name),
             unit: ffi::text(row.unit),
-            default: row.default,
-            minimum: row.minimum,
-            maximum: row.maximum,
+            default: row.def,
+            minimum: row.min,
+            maximum: row.max,
             choices: ffi::text(row.choices).split('|').filter(|choice| !choice.is_empty()).collect(),
             help: ffi::text(row.help),
         }

@@ -1,36 +1,9 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/*
- * The pure algorithms behind one table, for Rust. Everything in it comes from the headers' own declarations; the
- * layouts are repeated in lib.rs and checked against `onramp_layout`.
- */
+/* The pure algorithms behind one table, for Rust. Everything in it comes from the headers' own declarations. */
 #include <stddef.h>
 
 #include "../../algorithm/registry.h"
-
-struct parameter_row {
-	const char *name, *unit, *choices, *help;
-	u64 def, min, max;
-};
-
-struct outcome_row {
-	const char *name, *help;
-};
-
-struct export_row {
-	const char *name, *unit, *help;
-	u32 offset, count;
-};
-
-struct algorithm_row {
-	const char *name, *control, *about, *source;
-	const struct parameter_row *parameters;
-	const struct outcome_row *outcomes;
-	const struct export_row *exports;
-	u32 parameter_count, outcome_count, export_count, state_size, traits;
-	void (*restart)(void *);
-	void (*on_ack)(void *, const void *, const struct ack *, struct verdict *);
-	u32 (*on_loss)(void *, const void *, const struct ack *, u32);
-};
+#include "rows.h"
 
 #define PARAMETER_ROW(name, unit, def, min, max, choices, help) { #name, unit, choices, help, def, min, max },
 #define EXPORT_ROW(alg, field, unit, count, help) { #field, unit, help, offsetof(struct alg, field), count },
@@ -69,13 +42,10 @@ ALGORITHMS(DEFINE_TABLES)
 	  COUNT(alg##_exports),                                                                                        \
 	  sizeof(struct alg),                                                                                          \
 	  ALG##_TRAITS,                                                                                                \
+	  0,                                                                                                           \
 	  alg##_restart_any,                                                                                           \
 	  alg##_on_ack_any,                                                                                            \
 	  alg##_on_loss_any },
 
 const struct algorithm_row onramp_algorithms[] = { ALGORITHMS(ALGORITHM_ROW) };
 const u32 onramp_algorithm_count = sizeof(onramp_algorithms) / sizeof(onramp_algorithms[0]);
-
-/* Sizes of what crosses, for lib.rs to check its own declarations against. */
-const u32 onramp_layout[] = { sizeof(struct ack),	    sizeof(struct verdict),	sizeof(struct algorithm_row),
-			      sizeof(struct parameter_row), sizeof(struct outcome_row), sizeof(struct export_row) };

@@ -5,14 +5,12 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use onramp_loader::abi::{ExitRecord, flow_flag};
-use onramp_loader::algorithm::{Algorithm, Export, Parameters};
+use onramp_loader::algorithm::{Algorithm, Export, NO_THRESHOLD, Parameters};
 use onramp_loader::telemetry::{AckEvent, Event, FlowEvent, Item, RoundEvent, What};
 use onramp_loader::{ExitReason, Phase, phase};
 
 use super::history::{History, Point};
 
-/// The kernel's threshold where there is none yet (TCP_INFINITE_SSTHRESH).
-const NO_THRESHOLD: u32 = 0x7fff_ffff;
 /// The newest past of a flow whose acknowledgements are told: half a minute in tenths of a second.
 const RECENT: usize = 300;
 /// For as long after the exit as it took to come, and at least this, the beginning is still kept in detail.

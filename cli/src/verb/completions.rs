@@ -45,7 +45,7 @@ impl Completions {
 }
 
 /// The command line without what is hidden.
-fn visible() -> Command {
+pub(super) fn visible() -> Command {
     let all = Arguments::command();
     let verbs = all.get_subcommands().filter(|verb| !verb.is_hide_set()).cloned();
     Command::new("onramp").args(all.get_arguments().cloned()).subcommands(verbs)

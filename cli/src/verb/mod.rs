@@ -13,6 +13,7 @@ mod finding;
 mod flows;
 mod lab;
 mod list;
+mod man;
 mod model;
 mod plan;
 mod profile;
@@ -28,6 +29,7 @@ mod status;
 mod top;
 mod transfer;
 mod tune;
+mod upgrade;
 mod watch;
 mod why;
 
@@ -42,6 +44,7 @@ pub(crate) enum Verb {
     Attach(attach::Attach),
     Confirm(confirm::Confirm),
     Detach(detach::Detach),
+    Upgrade(upgrade::Upgrade),
     Apply(apply::Apply),
     Status(status::Status),
     Tune(tune::Tune),
@@ -62,6 +65,7 @@ pub(crate) enum Verb {
     Bench(bench::Bench),
     Model(model::Model),
     Completions(completions::Completions),
+    Man(man::Man),
     #[command(hide = true)]
     Expire(expire::Expire),
     #[command(hide = true)]
@@ -76,6 +80,7 @@ impl Verb {
             Self::Attach(verb) => verb.run(output),
             Self::Confirm(verb) => verb.run(output),
             Self::Detach(verb) => verb.run(output),
+            Self::Upgrade(verb) => verb.run(output),
             Self::Apply(verb) => verb.run(output),
             Self::Status(verb) => verb.run(output),
             Self::Tune(verb) => verb.run(output),
@@ -96,6 +101,7 @@ impl Verb {
             Self::Bench(verb) => verb.run(output),
             Self::Model(verb) => verb.run(output),
             Self::Completions(verb) => verb.run(output),
+            Self::Man(verb) => verb.run(output),
             Self::Expire(verb) => verb.run(),
             Self::ServeWeb(verb) => verb.run(),
         }

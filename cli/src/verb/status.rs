@@ -182,7 +182,7 @@ fn row(status: onramp_loader::Status) -> Row {
     let (state, explanation, attached) = match state {
         State::OtherBuild(difference) => {
             let explanation = format!(
-                "attached by another onramp ({difference}): this one would misread it; `onramp detach {name}` (or --all) clears it"
+                "attached by another onramp ({difference}): this one would misread it; `onramp upgrade {name}` has this one take over, `onramp detach {name}` (or --all) clears it"
             );
             ("other_build", Some(explanation), None)
         }
@@ -196,6 +196,19 @@ fn row(status: onramp_loader::Status) -> Row {
         State::Interrupted => {
             let explanation = format!(
                 "half attached: an attach or detach was cut off, or pins were removed; `onramp detach {name}` (or --all) clears it"
+            );
+            ("interrupted", Some(explanation), None)
+        }
+        State::DefaultKept => {
+            let explanation = format!(
+                "not attached, but still the default of network namespace {}, which could not be given its former one back: `onramp detach {name}` tries again",
+                default_in.join(", ")
+            );
+            ("lingering", Some(explanation), None)
+        }
+        State::UpgradeCutOff => {
+            let explanation = format!(
+                "an upgrade was cut off: flows go on, on the former code or the newer; `onramp upgrade {name}` finishes it, `onramp detach {name}` (or --all) clears it"
             );
             ("interrupted", Some(explanation), None)
         }

@@ -116,10 +116,6 @@ impl Asker {
 }
 
 fn decided(control: &str, decision: &Decision, why: Why) -> Why {
-    let rule = match &decision.by {
-        By::Rule(rule) => Some(rule),
-        _ => decision.without_control.as_ref(),
-    };
     let has = decision.control == control;
     let explanation = if has {
         format!("as things are now, {}", text(decision))
@@ -133,7 +129,7 @@ fn decided(control: &str, decision: &Decision, why: Why) -> Why {
     Why {
         chosen_by: if has { word(&decision.by) } else { "other" },
         new_connections_get: Some(decision.control.clone()),
-        rule: rule.map(ToString::to_string),
+        rule: decision.rule().map(ToString::to_string),
         explanation,
         ..why
     }

@@ -119,20 +119,21 @@ fn flow_csv(flow: &Flow, began: u64) -> String {
 
 fn link_csv(trace: &Trace) -> String {
     let mut out = String::from(
-        "direction,seconds,queue_bytes,queue_packets,delivered_bytes,dropped_queue_full,dropped_aqm,delay_us\n",
+        "direction,seconds,queue_bytes,queue_packets,delivered_bytes,dropped_queue_full,dropped_aqm,dropped_loss,delay_us\n",
     );
     let began = trace.began_ns();
     let mut add = |name: &str, samples: &[LinkSample]| {
         for sample in samples {
             let _ = writeln!(
                 out,
-                "{name},{:.6},{},{},{},{},{},{:.1}",
+                "{name},{:.6},{},{},{},{},{},{},{:.1}",
                 (sample.at_ns as f64 - began as f64) / 1e9,
                 sample.queue_bytes,
                 sample.queue_packets,
                 sample.delivered_bytes,
                 sample.dropped_queue_full,
                 sample.dropped_aqm,
+                sample.dropped_loss,
                 sample.delay_ns as f64 / 1e3,
             );
         }

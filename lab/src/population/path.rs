@@ -47,6 +47,21 @@ pub struct Path {
 }
 
 impl Path {
+    /// Path `number` of some profiles that take turns: a download ([`Profile::download_bytes`]) over the link with a seed of
+    /// its own, from `seed` on. `None` without profiles.
+    pub fn of_profiles(profiles: &[Profile], seed: u64, number: u64) -> Option<Self> {
+        let count = profiles.len() as u64;
+        let profile = profiles.get(number.checked_rem(count)? as usize)?.clone();
+        Some(Self {
+            number,
+            class: profile.name.clone(),
+            bytes: profile.download_bytes(),
+            source: SourceSpec::Bulk,
+            seed: seed.wrapping_add(number / count),
+            profile,
+        })
+    }
+
     /// One transfer over it.
     pub fn plan(&self) -> Plan {
         let link = &self.profile.link;
@@ -249,6 +264,22 @@ mod tests {
             assert_eq!(path.profile.name, format!("{}-{number}", path.class));
         }
         assert_ne!(population.path(4, 7).profile.link, population.path(3, 7).profile.link);
+    }
+
+    #[test]
+    fn profiles_take_turns_each_with_seeds_of_its_own() {
+        let geo = include_str!("../../../profiles/geo.toml");
+        let geo = Profile::parse(geo, "geo.toml").unwrap();
+        let other = Profile { name: "other".into(), ..geo.clone() };
+        let path = |number| Path::of_profiles(&[geo.clone(), other.clone()], 5, number).unwrap();
+        let all: Vec<_> = (0..4).map(path).map(|path| (path.class, path.seed, path.number)).collect();
+        let class = |name: &str| name.to_owned();
+        assert_eq!(
+            all,
+            [(class("geo"), 5, 0), (class("other"), 5, 1), (class("geo"), 6, 2), (class("other"), 6, 3)]
+        );
+        assert_eq!(path(0).bytes, 79_000_000);
+        assert!(Path::of_profiles(&[], 5, 0).is_none());
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //!
 //! * [`run`], [`compare`]: what a plan of [`crate::experiment`] asks for, with results of the same form.
 //! * [`sweep`]: arms over a population of paths.
+//! * [`tune`]: parameters of an algorithm that suit a population, or some paths.
 //! * [`agreement`]: how far results are from those of the kernel.
 
 pub mod agreement;
@@ -21,6 +22,8 @@ mod sender;
 mod socket;
 mod source;
 pub mod sweep;
+pub mod tune;
+mod workers;
 
 use onramp_algorithm::ParameterError;
 use thiserror::Error;

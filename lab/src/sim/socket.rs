@@ -5,7 +5,7 @@
 use super::round_trip::RoundTrip;
 
 /// A threshold that is none.
-pub const NO_THRESHOLD: u32 = 0x7fff_ffff;
+pub use onramp_algorithm::NO_THRESHOLD;
 
 /// States of congestion control, in the kernel's order and meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -68,14 +68,9 @@ pub fn apply(wanted: &[Rule]) -> Result<Changes, Error> {
         return Err(Error::TooManyRules { most: RULES_MAX });
     }
     let table = Table::of(&next)?;
-    let new = selector.ensure()?;
     // A mark without its rule says nothing, so what is marked first is never taken for another's.
     let either: BTreeMap<_, _> = made_before.iter().chain(&made).map(pair).collect();
-    let put = selector.mark_applied(&rules(either)).and_then(|()| selector.put(&table));
-    if put.is_err() && new {
-        selector.take_back();
-    }
-    put?;
+    selector.with(|| selector.mark_applied(&rules(either)).and_then(|()| selector.put(&table)))?;
     selector.mark_applied(&made)?;
     Ok(changes)
 }

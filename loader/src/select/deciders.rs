@@ -50,6 +50,16 @@ pub struct Decision {
     pub without_control: Option<Rule>,
 }
 
+impl Decision {
+    /// The rule that decides, or would if its control were registered.
+    pub fn rule(&self) -> Option<&Rule> {
+        match &self.by {
+            By::Rule(rule) => Some(rule),
+            _ => self.without_control.as_ref(),
+        }
+    }
+}
+
 impl Deciders {
     /// Those of the current network namespace.
     ///

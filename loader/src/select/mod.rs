@@ -144,15 +144,10 @@ pub fn add(rule: &Rule) -> Result<(), Error> {
         selector.ensure()?;
         return Err(Error::RuleExists { target: rule.target.to_string() });
     }
-    let made = selector.ensure()?;
-    let added = match existing {
+    selector.with(|| match existing {
         Some(mut table) => table.insert(rule),
         None => Table::of(std::slice::from_ref(rule)).and_then(|table| selector.put(&table)),
-    };
-    if added.is_err() && made {
-        selector.take_back();
-    }
-    added
+    })
 }
 
 /// Removes the rule of a target and returns it; the last one takes the program with it.
@@ -193,12 +188,8 @@ pub fn replace(rules: &[Rule]) -> Result<usize, Error> {
     let selector = Selector::here();
     let former = selector.table()?.map_or(0, |table| table.count());
     let table = Table::of(rules)?;
-    let made = selector.ensure()?;
-    let put = selector.put(&table);
-    if put.is_err() && made {
-        selector.take_back();
-    }
-    put.map(|()| former)
+    selector.with(|| selector.put(&table))?;
+    Ok(former)
 }
 
 /// Removes all rules and the program, whatever is left of them. Returns the rules; `None`: there was no selection.

@@ -150,8 +150,18 @@ impl Selector {
         Ok(())
     }
 
+    /// Does what needs all of it, made if it is missing. If that fails, what was made goes again.
+    pub fn with(&self, work: impl FnOnce() -> Result<(), Error>) -> Result<(), Error> {
+        let made = self.ensure()?;
+        let done = work();
+        if done.is_err() && made {
+            self.take_back();
+        }
+        done
+    }
+
     /// [`Selector::remove`] after a failure, which is what the caller tells of; `status` shows what may be left.
-    pub fn take_back(&self) {
+    fn take_back(&self) {
         if self.exists()
             && let Err(error) = self.remove()
         {

@@ -1,25 +1,24 @@
-//! Rules, and `bpf/select.h` in Rust.
+//! Rules, and the keys by which the kernel finds them.
 
 use std::fmt;
+use std::mem::offset_of;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use aya::maps::lpm_trie::Key;
 use onramp_net::Prefix;
 
 use super::cgroup::Cgroup;
-use crate::abi::{padded, text};
+use crate::abi::{SELECT_HEAD_BITS, SelectKey, SelectRule, padded, select_side, select_what, text};
 
 /// The most rules that there may be at once.
-pub const RULES_MAX: usize = 250_000;
+pub use crate::abi::SELECT_RULES_MAX as RULES_MAX;
 
-/// Bits of a key before its value.
-const HEAD_BITS: u32 = 32;
-
-/// `enum select_what`.
-const TO_IPV4: u8 = 1;
-const TO_IPV6: u8 = 2;
-const PORT: u8 = 3;
-const CGROUP: u8 = 4;
+/// Bytes of a key before what a trie looks at.
+const LENGTH: usize = offset_of!(SelectKey, what);
+/// What a rule looks at, its side and the value, in what follows.
+const WHAT: usize = offset_of!(SelectKey, what) - LENGTH;
+const SIDE: usize = offset_of!(SelectKey, side) - LENGTH;
+const VALUE: usize = offset_of!(SelectKey, value) - LENGTH;
 
 /// What a rule looks at, in the order in which rules decide: the longest prefix first, then ports, then cgroups.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -34,13 +33,14 @@ pub enum What {
 
 /// The side of a connection that this host has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u32)]
 pub enum Side {
     /// Of a rule: either.
-    Both = 0,
+    Both = select_side::BOTH,
     /// It listened.
-    Accept = 1,
+    Accept = select_side::ACCEPT,
     /// It connected.
-    Connect = 2,
+    Connect = select_side::CONNECT,
 }
 
 /// The connections that a rule is for. There is one rule for a target.
@@ -71,21 +71,7 @@ pub struct Rule {
 }
 
 /// What follows `bits` in `struct select_key`.
-pub(crate) type KeyValue = [u8; 20];
-
-/// `struct select_rule`.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Layout {
-    pub(crate) control: [u8; 16],
-    pub(crate) initial_window: u32,
-    pub(crate) bits: u32,
-}
-
-const _: () = assert!(size_of::<Layout>() == 24 && size_of::<Key<KeyValue>>() == 24);
-
-// SAFETY: repr(C), integers only, without padding.
-unsafe impl aya::Pod for Layout {}
+pub(crate) type KeyValue = [u8; size_of::<SelectKey>() - LENGTH];
 
 impl Side {
     const ALL: [Self; 3] = [Self::Both, Self::Accept, Self::Connect];
@@ -111,24 +97,24 @@ impl Side {
 
 impl Target {
     pub(crate) fn key(&self) -> Key<KeyValue> {
-        let mut bytes = [0; 20];
-        let (what, value, bits): (u8, &[u8], u32) = match &self.what {
+        let mut bytes = KeyValue::default();
+        let (what, value, bits): (u32, &[u8], u32) = match &self.what {
             What::To(prefix) => match prefix.address() {
-                IpAddr::V4(address) => (TO_IPV4, &address.octets(), prefix.length()),
-                IpAddr::V6(address) => (TO_IPV6, &address.octets(), prefix.length()),
+                IpAddr::V4(address) => (select_what::TO_IPV4, &address.octets(), prefix.length()),
+                IpAddr::V6(address) => (select_what::TO_IPV6, &address.octets(), prefix.length()),
             },
-            What::Port(port) => (PORT, &port.to_be_bytes(), 16),
-            What::Cgroup(cgroup) => (CGROUP, &cgroup.id.to_ne_bytes(), 64),
+            What::Port(port) => (select_what::PORT, &port.to_be_bytes(), 16),
+            What::Cgroup(cgroup) => (select_what::CGROUP, &cgroup.id.to_ne_bytes(), 64),
         };
-        bytes[0] = what;
-        bytes[1] = self.side as u8;
-        bytes[4..][..value.len()].copy_from_slice(value);
-        Key::new(HEAD_BITS + bits, bytes)
+        bytes[WHAT] = what as u8;
+        bytes[SIDE] = self.side as u8;
+        bytes[VALUE..][..value.len()].copy_from_slice(value);
+        Key::new(SELECT_HEAD_BITS + bits, bytes)
     }
 
     /// The target whose key is the first `bits` of this one's; `None`: there is none.
     pub(crate) fn shortened(&self, bits: u32) -> Option<Self> {
-        let length = bits.checked_sub(HEAD_BITS)?;
+        let length = bits.checked_sub(SELECT_HEAD_BITS)?;
         let what = match &self.what {
             What::To(prefix) => What::To(Prefix::new(prefix.address(), length)?.network()),
             what => what.clone(),
@@ -138,31 +124,33 @@ impl Target {
 
     /// `None`: no key of this build.
     pub(crate) fn of(key: &Key<KeyValue>) -> Option<Self> {
-        let (bytes, bits) = (key.data(), key.prefix_len().checked_sub(HEAD_BITS)?);
-        let value: [u8; 16] = bytes[4..].try_into().ok()?;
+        let (bytes, bits) = (key.data(), key.prefix_len().checked_sub(SELECT_HEAD_BITS)?);
+        let value: [u8; 16] = bytes[VALUE..].try_into().ok()?;
         let [a, b, c, d, e, f, g, h, ..] = value;
-        let what = match bytes[0] {
-            TO_IPV4 => What::To(Prefix::new(Ipv4Addr::new(a, b, c, d).into(), bits)?),
-            TO_IPV6 => What::To(Prefix::new(Ipv6Addr::from(value).into(), bits)?),
-            PORT => What::Port(u16::from_be_bytes([a, b])),
-            CGROUP => What::Cgroup(Cgroup { id: u64::from_ne_bytes([a, b, c, d, e, f, g, h]), path: None }),
+        let what = match u32::from(bytes[WHAT]) {
+            select_what::TO_IPV4 => What::To(Prefix::new(Ipv4Addr::new(a, b, c, d).into(), bits)?),
+            select_what::TO_IPV6 => What::To(Prefix::new(Ipv6Addr::from(value).into(), bits)?),
+            select_what::PORT => What::Port(u16::from_be_bytes([a, b])),
+            select_what::CGROUP => {
+                What::Cgroup(Cgroup { id: u64::from_ne_bytes([a, b, c, d, e, f, g, h]), path: None })
+            }
             _ => return None,
         };
-        let side = Side::ALL.into_iter().find(|side| *side as u8 == bytes[1])?;
+        let side = Side::ALL.into_iter().find(|side| *side as u32 == u32::from(bytes[SIDE]))?;
         Some(Self { what, side })
     }
 }
 
 impl Choice {
-    pub(crate) fn layout(&self, key: &Key<KeyValue>) -> Layout {
-        Layout {
+    pub(crate) fn layout(&self, key: &Key<KeyValue>) -> SelectRule {
+        SelectRule {
             control: padded(&self.control),
             initial_window: self.initial_window.unwrap_or(0),
             bits: key.prefix_len(),
         }
     }
 
-    pub(crate) fn of(layout: &Layout) -> Self {
+    pub(crate) fn of(layout: &SelectRule) -> Self {
         Self {
             control: text(&layout.control),
             initial_window: Some(layout.initial_window).filter(|window| *window != 0),

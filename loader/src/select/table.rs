@@ -8,12 +8,13 @@ use aya::maps::lpm_trie::{Key, LpmTrie};
 use aya::maps::{ArrayOfMaps, Map, MapData, MapError};
 use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType};
 
-use super::rule::{Choice, KeyValue, Layout, RULES_MAX, Rule, Target};
+use super::rule::{Choice, KeyValue, RULES_MAX, Rule, Target};
+use crate::abi::SelectRule;
 use crate::error::Error;
 use crate::open;
 use crate::pins::{self, map_failed};
 
-type Trie = LpmTrie<MapData, KeyValue, Layout>;
+type Trie = LpmTrie<MapData, KeyValue, SelectRule>;
 
 /// A table, pinned nowhere: it lives as long as it is in use, or open.
 pub(crate) struct Table(Trie);
@@ -135,7 +136,7 @@ fn filled(rules: &[Rule]) -> Result<MapHandle, Error> {
         map_flags: libbpf_sys::BPF_F_NO_PREALLOC,
         ..Default::default()
     };
-    let (key, value) = (size_of::<Key<KeyValue>>() as u32, size_of::<Layout>() as u32);
+    let (key, value) = (size_of::<Key<KeyValue>>() as u32, size_of::<SelectRule>() as u32);
     let name = Some("select_rules");
     let map = MapHandle::create(MapType::LpmTrie, name, key, value, RULES_MAX as u32, &options)
         .map_err(open::failed("create", "the table of rules"))?;
@@ -143,7 +144,7 @@ fn filled(rules: &[Rule]) -> Result<MapHandle, Error> {
     let mut values = Vec::with_capacity(rules.len() * value as usize);
     for rule in rules {
         let key = rule.target.key();
-        let Layout { control, initial_window, bits } = rule.choice.layout(&key);
+        let SelectRule { control, initial_window, bits } = rule.choice.layout(&key);
         keys.extend(key.prefix_len().to_ne_bytes().into_iter().chain(key.data()));
         values.extend(control);
         values.extend(initial_window.to_ne_bytes().into_iter().chain(bits.to_ne_bytes()));

@@ -2,7 +2,8 @@
 
 use onramp_algorithm::Ack;
 
-use super::glimpse::{Glimpse, Kind, state};
+use super::glimpse::state;
+use crate::abi::{Glimpse, glimpse_kind};
 use crate::flows::ExitReason;
 
 /// How a flow really left its first slow start.
@@ -86,18 +87,18 @@ impl Follower {
         if let Some(before) = before {
             steps.extend(self.complete(&before, glimpse));
         }
-        match glimpse.kind() {
-            Some(Kind::Ack) => {
+        match glimpse.kind {
+            glimpse_kind::ACK => {
                 self.take_back(glimpse);
                 self.reach_threshold(before.as_ref(), glimpse);
                 self.pending = Some(*glimpse).filter(|now| self.exit.is_none() && now.packets_out > 0);
             }
-            Some(Kind::State) => steps.extend(self.reduce(before.as_ref(), glimpse)),
-            Some(Kind::Shut) => {
+            glimpse_kind::STATE => steps.extend(self.reduce(before.as_ref(), glimpse)),
+            glimpse_kind::SHUT => {
                 self.reach_threshold(before.as_ref(), glimpse);
                 self.shut_early = self.exit.is_none() && glimpse.packets_out > 0;
             }
-            Some(Kind::End) | None => {}
+            _ => {}
         }
         steps
     }

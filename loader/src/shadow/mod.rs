@@ -10,6 +10,6 @@ mod source;
 #[cfg(test)]
 mod tests;
 
+pub use crate::abi::{Glimpse, GlimpseCounts};
 pub use follower::{Follower, RealExit, Step};
-pub use glimpse::{Counts, Glimpse};
 pub use source::{Shadow, available};

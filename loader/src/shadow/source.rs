@@ -8,7 +8,7 @@ use aya::maps::{MapData, RingBuf};
 use libbpf_rs::{Link, Map, MapCore, MapFlags, Object};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
-use super::glimpse::{Counts, Glimpse};
+use crate::abi::{Glimpse, GlimpseCounts, read};
 use crate::error::Error;
 use crate::kernel::{self, Kernel};
 use crate::{open, pins};
@@ -68,7 +68,7 @@ impl Shadow {
     pub fn try_next(&mut self) -> Option<Glimpse> {
         loop {
             let bytes = self.ring.next()?;
-            if let Some(glimpse) = Glimpse::read(&bytes) {
+            if let Some((glimpse, _)) = read(&bytes) {
                 return Some(glimpse);
             }
         }
@@ -96,10 +96,10 @@ impl Shadow {
     ///
     /// # Errors
     /// [`Error::Bpf`].
-    pub fn counts(&self) -> Result<Counts, Error> {
+    pub fn counts(&self) -> Result<GlimpseCounts, Error> {
         let value = map(&self.object, COUNTS)?.lookup(&0u32.to_ne_bytes(), MapFlags::ANY);
         let value = value.map_err(open::failed("read", COUNTS))?;
-        Ok(value.as_deref().and_then(Counts::read).unwrap_or_default())
+        Ok(value.as_deref().and_then(read).map_or_else(GlimpseCounts::default, |(counts, _)| counts))
     }
 }
 

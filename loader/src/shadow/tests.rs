@@ -1,13 +1,13 @@
 //! What a follower makes of glimpses.
 
-use onramp_algorithm::Ack;
+use onramp_algorithm::{Ack, NO_THRESHOLD};
 
 use super::follower::{Follower, Step};
-use super::glimpse::{Glimpse, state};
+use super::glimpse::state;
+use crate::abi::{Glimpse, glimpse_kind};
 use crate::flows::ExitReason;
 
 const MSS: u32 = 1_000;
-const NO_THRESHOLD: u32 = 0x7fff_ffff;
 
 /// The `number`th glimpse of a flow that has delivered `number` segments less one, and sent `cwnd` more.
 fn glimpse(number: u32) -> Glimpse {
@@ -18,7 +18,7 @@ fn glimpse(number: u32) -> Glimpse {
         flow: 1,
         bytes_acked: u64::from(delivered * MSS),
         bytes_sent: u64::from((delivered + cwnd) * MSS),
-        kind: 1,
+        kind: glimpse_kind::ACK,
         sequence: number,
         snd_una: delivered * MSS,
         snd_nxt: (delivered + cwnd) * MSS,
@@ -36,7 +36,7 @@ fn glimpse(number: u32) -> Glimpse {
 }
 
 fn state(number: u32, new_state: u32) -> Glimpse {
-    Glimpse { kind: 2, new_state, ssthresh: 7, ..glimpse(number) }
+    Glimpse { kind: glimpse_kind::STATE, new_state, ssthresh: 7, ..glimpse(number) }
 }
 
 fn acks(follower: &mut Follower, numbers: std::ops::RangeInclusive<u32>) -> Vec<Ack> {

@@ -1,10 +1,12 @@
 //! Who listens.
 
+use std::fmt;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use std::time::Duration;
 
 use super::level::Level;
 use super::shared::{Shared, require_untouched};
+use crate::abi::shared::Telemetry;
 use crate::abi::text;
 use crate::error::Error;
 
@@ -33,8 +35,13 @@ pub(crate) fn consumers() -> Result<Vec<Consumer>, Error> {
         require_untouched()?;
         return Ok(Vec::new());
     };
+    Ok(listed(&shared))
+}
+
+/// The consumers that these maps have.
+pub(crate) fn listed(shared: &Telemetry) -> Vec<Consumer> {
     let there = shared.consumers.iter().filter(|slot| slot.id.load(Acquire) != 0);
-    Ok(there
+    there
         .map(|slot| Consumer {
             name: text(&slot.name.each_ref().map(|byte| byte.load(Relaxed))),
             pid: slot.pid.load(Relaxed),
@@ -44,5 +51,11 @@ pub(crate) fn consumers() -> Result<Vec<Consumer>, Error> {
             lost: slot.lost.load(Relaxed),
             unobserved: Duration::from_nanos(slot.lapsed_ns.load(Relaxed)),
         })
-        .collect())
+        .collect()
+}
+
+impl fmt::Display for Consumer {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{} (pid {})", self.name, self.pid)
+    }
 }

@@ -1,21 +1,19 @@
 //! Events out of the bytes of a ring.
 
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
-
+use aya::Pod;
 use onramp_algorithm::{Algorithm, Parameters};
 
 use super::event::{
     AckEvent, CongestionState, EndEvent, Event, ExitEvent, FlowEvent, LossEvent, RestartEvent, RoundEvent,
     StateEvent, UndoEvent, What,
 };
-use super::layout::{self, Head, Of, Raw, kind, read};
-use crate::abi::{ABI_VERSION, text};
+use crate::abi::{self, ABI_VERSION, address, event_kind as kind, read, text};
 use crate::error::Error;
 use crate::flows::ExitReason;
 
 /// An event, and the losses of its reader when it was written.
 pub(crate) fn decode(bytes: &[u8]) -> Result<(Event, u64), Error> {
-    let (head, _) = read::<Head>(bytes).ok_or_else(|| short(bytes.len(), "an event's head"))?;
+    let (head, _) = read::<abi::Event>(bytes).ok_or_else(|| short(bytes.len(), "an event's head"))?;
     if u32::from(head.version) != ABI_VERSION {
         return Err(bad(format!(
             "it is of ABI {}, this onramp reads {ABI_VERSION}: detach what another version attached, and attach it anew",
@@ -34,7 +32,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<(Event, u64), Error> {
         sequence: head.sequence,
         netns: head.netns,
         algorithm,
-        what: what(head.kind, algorithm, bytes)?,
+        what: what(head.kind.into(), algorithm, bytes)?,
     };
     Ok((event, head.lost))
 }
@@ -47,15 +45,15 @@ fn short(have: usize, what: &str) -> Error {
     bad(format!("{have} bytes are too few for {what}"))
 }
 
-fn part<'a, T: Raw>(bytes: &'a [u8], what: &str) -> Result<(T, &'a [u8]), Error> {
+fn part<'a, T: Pod>(bytes: &'a [u8], what: &str) -> Result<(T, &'a [u8]), Error> {
     read::<T>(bytes).ok_or_else(|| short(bytes.len(), what))
 }
 
-fn what(number: u16, algorithm: Algorithm, bytes: &[u8]) -> Result<What, Error> {
+fn what(number: u32, algorithm: Algorithm, bytes: &[u8]) -> Result<What, Error> {
     Ok(match number {
         kind::FLOW => What::Flow(Box::new(flow(algorithm, bytes)?)),
         kind::END => {
-            let (raw, _) = part::<layout::End>(bytes, "the end of a flow")?;
+            let (raw, _) = part::<abi::EndEvent>(bytes, "the end of a flow")?;
             What::End(Box::new(EndEvent {
                 bytes_acked: raw.told.bytes_acked,
                 bytes_sent: raw.told.bytes_sent,
@@ -68,14 +66,14 @@ fn what(number: u16, algorithm: Algorithm, bytes: &[u8]) -> Result<What, Error> 
             }))
         }
         kind::EXIT => {
-            let (raw, _) = part::<layout::Exit>(bytes, "an exit")?;
+            let (raw, _) = part::<abi::ExitEvent>(bytes, "an exit")?;
             let reason = ExitReason::from_number(raw.record.reason)
                 .ok_or_else(|| bad(format!("there is no exit reason {}", raw.record.reason)))?;
             let observed = Some(raw.observed).filter(|record| record.reason != 0);
             What::Exit(ExitEvent { reason, record: raw.record, observed })
         }
         kind::UNDO => {
-            let (raw, _) = part::<Of<layout::UndoTold>>(bytes, "an undo")?;
+            let (raw, _) = part::<abi::UndoEvent>(bytes, "an undo")?;
             What::Undo(UndoEvent {
                 cwnd: raw.told.cwnd,
                 restored: raw.told.restored,
@@ -84,7 +82,7 @@ fn what(number: u16, algorithm: Algorithm, bytes: &[u8]) -> Result<What, Error> 
         }
         kind::ROUND => What::Round(Box::new(round(algorithm, bytes)?)),
         kind::LOSS => {
-            let (raw, _) = part::<Of<layout::LossTold>>(bytes, "a loss")?;
+            let (raw, _) = part::<abi::LossEvent>(bytes, "a loss")?;
             What::Loss(LossEvent {
                 ack: raw.told.ack,
                 base_ssthresh: raw.told.base_ssthresh,
@@ -93,7 +91,7 @@ fn what(number: u16, algorithm: Algorithm, bytes: &[u8]) -> Result<What, Error> 
             })
         }
         kind::STATE => {
-            let (raw, _) = part::<Of<layout::StateTold>>(bytes, "a congestion state")?;
+            let (raw, _) = part::<abi::StateEvent>(bytes, "a congestion state")?;
             What::State(StateEvent {
                 from: state(raw.told.from)?,
                 to: state(raw.told.to)?,
@@ -104,7 +102,7 @@ fn what(number: u16, algorithm: Algorithm, bytes: &[u8]) -> Result<What, Error> 
             })
         }
         kind::RESTART => {
-            let (raw, _) = part::<Of<layout::RestartTold>>(bytes, "a restart")?;
+            let (raw, _) = part::<abi::RestartEvent>(bytes, "a restart")?;
             What::Restart(RestartEvent {
                 slow_starts: raw.told.slow_starts,
                 cwnd: raw.told.cwnd,
@@ -112,7 +110,7 @@ fn what(number: u16, algorithm: Algorithm, bytes: &[u8]) -> Result<What, Error> 
             })
         }
         kind::ACK => {
-            let (raw, _) = part::<Of<layout::AckTold>>(bytes, "an acknowledgement")?;
+            let (raw, _) = part::<abi::AckEvent>(bytes, "an acknowledgement")?;
             What::Ack(AckEvent {
                 ack: raw.told.ack,
                 verdict: (raw.told.asked != 0).then_some(raw.told.verdict),
@@ -125,9 +123,7 @@ fn what(number: u16, algorithm: Algorithm, bytes: &[u8]) -> Result<What, Error> 
 }
 
 fn flow(algorithm: Algorithm, bytes: &[u8]) -> Result<FlowEvent, Error> {
-    let (raw, state) = part::<layout::Flow>(bytes, "a flow")?;
-    let address =
-        |octets: [u8; 16], port| SocketAddr::new(IpAddr::V6(Ipv6Addr::from(octets)).to_canonical(), port);
+    let (raw, state) = part::<abi::FlowEvent>(bytes, "a flow")?;
     Ok(FlowEvent {
         local: address(raw.told.local, raw.told.local_port),
         remote: address(raw.told.remote, raw.told.remote_port),
@@ -144,22 +140,8 @@ fn flow(algorithm: Algorithm, bytes: &[u8]) -> Result<FlowEvent, Error> {
 }
 
 fn round(algorithm: Algorithm, bytes: &[u8]) -> Result<RoundEvent, Error> {
-    let (raw, state) = part::<layout::Round>(bytes, "a round")?;
-    Ok(RoundEvent {
-        number: raw.number,
-        duration_us: raw.duration_us,
-        bytes: raw.bytes,
-        delivered: raw.delivered,
-        acks: raw.acks,
-        min_rtt_us: raw.min_rtt_us,
-        smoothed_rtt_us: raw.smoothed_rtt_us,
-        cwnd: raw.cwnd,
-        ssthresh: raw.ssthresh,
-        in_flight: raw.in_flight,
-        mss: raw.mss,
-        flags: raw.flags,
-        state: of_size(algorithm, state)?,
-    })
+    let (raw, state) = part::<abi::RoundEvent>(bytes, "a round")?;
+    Ok(RoundEvent { told: raw.told, state: of_size(algorithm, state)? })
 }
 
 /// An algorithm's state, unless another build laid it out differently.

@@ -1,9 +1,10 @@
 //! What a consumer is told.
 
 use std::net::SocketAddr;
+use std::ops::Deref;
 use std::time::Duration;
 
-use onramp_algorithm::{Ack, Algorithm, Export, Parameters, Verdict};
+use onramp_algorithm::{Ack, Algorithm, Export, Parameters, RoundTold, Verdict};
 
 use crate::abi::{ExitRecord, FlowHeader, flow_flag};
 use crate::flows::ExitReason;
@@ -157,32 +158,18 @@ pub struct UndoEvent {
 /// A round: from one ACK to the first that acknowledges what was sent after it, so an RTT or more.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RoundEvent {
-    /// From 0, since somebody asks for this flow's rounds.
-    pub number: u32,
-    /// Microseconds.
-    pub duration_us: u64,
-    /// Bytes cumulatively acknowledged in it.
-    pub bytes: u64,
-    /// Segments delivered in it, selective ACKs included.
-    pub delivered: u32,
-    /// Acknowledgements.
-    pub acks: u32,
-    /// Smallest RTT sample, microseconds; 0: there was none.
-    pub min_rtt_us: u32,
-    /// Microseconds, at its end; 0: none yet.
-    pub smoothed_rtt_us: u32,
-    /// Congestion window at its end, segments.
-    pub cwnd: u32,
-    /// Slow start threshold at its end, segments.
-    pub ssthresh: u32,
-    /// Segments in flight at its end.
-    pub in_flight: u32,
-    /// Maximum segment size, bytes.
-    pub mss: u32,
-    /// [`flow_flag`]s at its end.
-    pub flags: u32,
+    /// What the kernel side says of it.
+    pub told: RoundTold,
     /// The algorithm's state at its end.
     pub state: Vec<u8>,
+}
+
+impl Deref for RoundEvent {
+    type Target = RoundTold;
+
+    fn deref(&self) -> &RoundTold {
+        &self.told
+    }
 }
 
 impl RoundEvent {

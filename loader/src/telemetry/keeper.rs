@@ -18,9 +18,10 @@ use nix::sys::signal::{SigSet, SigmaskHow};
 use nix::sys::wait::waitpid;
 use nix::unistd::{ForkResult, fork, pipe2};
 
-use super::layout::{CONSUMER_MAX, Telemetry};
 use super::level::Level;
 use super::shared::{Shared, monotonic_ns};
+use crate::abi::CONSUMER_MAX;
+use crate::abi::shared::Telemetry;
 use crate::error::Error;
 use crate::kernel;
 use crate::pins::{Pins, ROOT, TELEMETRY_MAPS};

@@ -2,17 +2,20 @@
 
 use std::net::{IpAddr, Ipv6Addr};
 
+use crate::abi::telemetry_level;
+
 /// How much is told of flows; each level includes those before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u32)]
 pub enum Level {
     /// Nothing.
-    Off = 0,
+    Off = telemetry_level::OFF,
     /// Flows beginning and ending, exits, exits taken back.
-    Exit = 1,
+    Exit = telemetry_level::EXIT,
     /// Also rounds, losses, congestion states, restarts.
-    Round = 2,
+    Round = telemetry_level::ROUND,
     /// Also every acknowledgement.
-    Ack = 3,
+    Ack = telemetry_level::ACK,
 }
 
 impl Level {
@@ -36,7 +39,7 @@ impl Level {
 
     /// From its number; what is higher than all is the highest.
     pub(crate) fn from_number(number: u32) -> Self {
-        Self::ALL.get(number as usize).copied().unwrap_or(Self::Ack)
+        Self::ALL.into_iter().find(|level| *level as u32 == number).unwrap_or(Self::Ack)
     }
 
     /// Its bits and those of the levels before, in `struct telemetry.wanted`.

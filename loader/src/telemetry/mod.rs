@@ -22,23 +22,24 @@
 //! # }
 //! ```
 
+mod beside;
 mod consumers;
 mod decode;
 mod event;
 mod keeper;
-pub(crate) mod layout;
 mod level;
 mod registration;
 mod shared;
 mod stream;
 
+pub use crate::abi::CONSUMER_MAX;
+pub(crate) use beside::{Beside, clear_beside};
 pub use consumers::Consumer;
-pub(crate) use consumers::consumers;
+pub(crate) use consumers::{consumers, listed};
 pub use event::{
     AckEvent, CongestionState, EndEvent, Event, ExitEvent, FlowEvent, Item, LossEvent, Lost, RestartEvent,
     RoundEvent, StateEvent, UndoEvent, What,
 };
-pub use layout::CONSUMER_MAX;
 pub use level::{Filter, Level, Wish};
 pub(crate) use shared::{Shared, tidy};
 pub use stream::{Options, Stream};

@@ -8,11 +8,11 @@ use aya::maps::{MapData, RingBuf};
 use libbpf_rs::{MapHandle, MapType};
 
 use super::keeper::{Keeper, Unused, release, renew};
-use super::layout::{CONSUMER_MAX, Slot};
 use super::level::Wish;
 use super::shared::{Shared, monotonic_ns};
 use super::stream::Options;
-use crate::abi::padded;
+use crate::abi::shared::Consumer;
+use crate::abi::{CONSUMER_MAX, padded};
 use crate::error::Error;
 use crate::kernel;
 use crate::open;
@@ -55,7 +55,7 @@ impl Registration {
     }
 
     fn register(shared: &Shared, options: &Options, ring: &MapHandle) -> Result<Self, Error> {
-        let free = |slot: &Slot| slot.id.load(Acquire) == 0;
+        let free = |slot: &Consumer| slot.id.load(Acquire) == 0;
         let slot = shared.consumers.iter().position(free).ok_or_else(|| {
             let others = shared.consumers.iter().map(|other| other.pid.load(Relaxed).to_string());
             Error::TooManyConsumers { most: CONSUMER_MAX, pids: others.collect::<Vec<_>>().join(", ") }
@@ -104,7 +104,7 @@ impl Registration {
     }
 
     /// This consumer's slot.
-    pub fn mine(&self) -> &Slot {
+    pub fn mine(&self) -> &Consumer {
         &self.shared.consumers[self.slot]
     }
 

@@ -18,8 +18,8 @@ use nix::sys::mman::{MapFlags, ProtFlags, mmap, munmap};
 use nix::time::{ClockId, clock_gettime};
 
 use super::keeper::{Unused, release};
-use super::layout::{CONSUMER_MAX, Telemetry};
-use crate::abi::ABI_VERSION;
+use crate::abi::shared::Telemetry;
+use crate::abi::{ABI_VERSION, CONSUMER_MAX};
 use crate::detach;
 use crate::error::Error;
 use crate::kernel;
@@ -78,7 +78,7 @@ impl Deref for Shared {
 }
 
 /// Where the maps are pinned.
-fn directory() -> PathBuf {
+pub(super) fn directory() -> PathBuf {
     kernel::on_host(Path::new(ROOT)).join(TELEMETRY)
 }
 
@@ -89,11 +89,16 @@ impl Shared {
         if TELEMETRY_MAPS.iter().any(|name| !directory.join(name).exists()) {
             return Ok(None);
         }
-        let shared = Self { memory: Arc::new(Memory::map(&directory.join("telemetry"))?), directory };
+        let shared = Self::any(directory)?;
         match shared.abi_version.load(Acquire) {
             ABI_VERSION => Ok(Some(shared)),
             found => Err(Error::OtherTelemetry { found, expected: ABI_VERSION }),
         }
+    }
+
+    /// The maps that are pinned in a directory, of whichever ABI.
+    pub(super) fn any(directory: PathBuf) -> Result<Self, Error> {
+        Ok(Self { memory: Arc::new(Memory::map(&directory.join("telemetry"))?), directory })
     }
 
     /// The maps, made if there are none. The caller holds the lock.
@@ -103,7 +108,11 @@ impl Shared {
             return Ok(shared);
         }
         require_untouched()?;
-        let directory = directory();
+        Self::create(directory())
+    }
+
+    /// New maps, pinned in a directory; pins that are there go.
+    pub(super) fn create(directory: PathBuf) -> Result<Self, Error> {
         for name in TELEMETRY_MAPS {
             let _ = fs::remove_file(directory.join(name));
         }
@@ -115,7 +124,7 @@ impl Shared {
                 map.pin(directory.join(&name)).map_err(open::failed("pin", TELEMETRY))?;
             }
         }
-        let shared = Self { memory: Arc::new(Memory::map(&directory.join("telemetry"))?), directory };
+        let shared = Self::any(directory)?;
         // Ids of flows go on where earlier maps of this boot cannot have got to: there are fewer than one a microsecond.
         // Below 2^53 they are exact in JSON, whoever reads it (RFC 8259, section 6).
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();

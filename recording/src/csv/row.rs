@@ -3,13 +3,11 @@
 
 use std::collections::HashMap;
 
-use onramp_algorithm::Ack;
+use onramp_algorithm::{Ack, NO_THRESHOLD};
 
 use super::header::{FLAGS, Header};
 use crate::sample::{Event, Sample};
 
-/// The kernel's threshold as long as none is set, segments.
-const INFINITE_SSTHRESH: u32 = 0x7fff_ffff;
 /// Bursts of a device without limits of its own, bytes.
 const GSO_MAX_SIZE: u32 = 65_536;
 
@@ -33,7 +31,7 @@ impl Header {
             return Err(format!("it has {} values, the first line {}", record.len(), columns.len()));
         }
         let mut sample = Sample {
-            ack: Ack { ssthresh: INFINITE_SSTHRESH, gso_max_size: GSO_MAX_SIZE, ..Ack::default() },
+            ack: Ack { ssthresh: NO_THRESHOLD, gso_max_size: GSO_MAX_SIZE, ..Ack::default() },
             ..Sample::default()
         };
         let (mut flow, mut base_ssthresh, mut loss) = (0, 0, false);

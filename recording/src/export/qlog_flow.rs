@@ -7,13 +7,10 @@
 
 use std::collections::VecDeque;
 
-use onramp_algorithm::Ack;
+use onramp_algorithm::{Ack, NO_THRESHOLD};
 use serde_json::{Map, Value, json};
 
 use crate::sample::{Event, Sample};
-
-/// The kernel's threshold as long as none is set, segments.
-const INFINITE_SSTHRESH: u32 = 0x7fff_ffff;
 
 /// A change of the kernel's congestion state.
 #[derive(Debug)]
@@ -108,7 +105,7 @@ fn metrics(ack: &Ack) -> Value {
     let mut add = |name: &str, value: Value| data.insert(name.to_owned(), value);
     add("congestion_window", bytes(ack.cwnd).into());
     add("bytes_in_flight", bytes(ack.in_flight).into());
-    if ack.ssthresh < INFINITE_SSTHRESH {
+    if ack.ssthresh < NO_THRESHOLD {
         add("ssthresh", bytes(ack.ssthresh).into());
     }
     if ack.pacing_rate != 0 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! One candidate over one flow: calls the algorithm as the kernel's shell does.
 
-use onramp_algorithm::{Ack, Flow, Verdict, outcome};
+use onramp_algorithm::{Ack, Flow, OUTCOME_MAX, Verdict, outcome};
 use serde::Serialize;
 
 use super::candidate::Candidate;
@@ -69,7 +69,7 @@ pub(super) struct Judge {
     before: Ack,
     exit: Option<Exit>,
     exports: Option<Vec<(&'static str, Vec<u32>)>>,
-    outcomes: [u64; outcome::MAX],
+    outcomes: [u64; OUTCOME_MAX],
     last_outcome: u32,
     recorded: Verdicts,
 }
@@ -96,7 +96,7 @@ impl Judge {
             before: Ack::default(),
             exit: None,
             exports: None,
-            outcomes: [0; outcome::MAX],
+            outcomes: [0; OUTCOME_MAX],
             last_outcome: outcome::GROW,
             recorded: Verdicts::default(),
         }
@@ -159,7 +159,7 @@ impl Judge {
         let verdict = self.flow.on_ack(ack);
         self.judged += 1;
         self.last_outcome = verdict.outcome;
-        self.outcomes[verdict.outcome as usize % outcome::MAX] += 1;
+        self.outcomes[verdict.outcome as usize % OUTCOME_MAX] += 1;
         if verdict.outcome == outcome::EXIT || (verdict.ssthresh != 0 && verdict.ssthresh <= ack.cwnd) {
             self.leave("verdict", self.seen, ack, &verdict);
         } else if verdict.ssthresh != 0 {

@@ -33,6 +33,8 @@ pub struct Options {
     /// Also where the recorded window had reached the recorded threshold: as if slow start had gone on, with the
     /// windows that the flow had then.
     pub beyond: bool,
+    /// What exits cost, which takes the whole of a flow.
+    pub regret: bool,
 }
 
 /// What one candidate made of one flow.
@@ -134,7 +136,9 @@ impl Replay {
         });
         flow.acks += run.samples.iter().filter(|one| !matches!(one.event, Event::Loss(_))).count() as u64;
         flow.trace.add(run.samples, flow.start_us);
-        flow.rounds.add(run.samples);
+        if options.regret {
+            flow.rounds.add(run.samples);
+        }
         flow.last_us = last.ack.now_us;
         for judge in &mut flow.judges {
             judge.feed(run, generations);

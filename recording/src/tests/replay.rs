@@ -8,7 +8,7 @@ use crate::replay::{FlowReport, Options, Replay, candidates, replay};
 use crate::rows::{AckRow, FlowRow, ParameterRow};
 use crate::{Limits, Recording, Writer};
 
-const ON: Options = Options { keep_going: true, beyond: false };
+const ON: Options = Options { keep_going: true, beyond: false, regret: false };
 
 fn through(
     directory: &std::path::Path,
@@ -124,7 +124,7 @@ fn slow_start_alone_is_judged_unless_beyond_is_asked_for() {
     );
     assert_eq!((within[0].findings[0].judged, within[0].findings[0].exit.is_none()), (40, true));
     assert_eq!(within[0].findings[1].judged, 40);
-    let beyond = Options { beyond: true, keep_going: false };
+    let beyond = Options { beyond: true, keep_going: false, regret: false };
     let flows = through(directory.path(), &["fixed"], &set, beyond);
     assert_eq!(flows[0].findings[0].exit.as_ref().unwrap().window_segments, 90);
 }

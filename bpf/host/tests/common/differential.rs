@@ -4,7 +4,7 @@
 use std::fmt::Debug;
 use std::ops::Range;
 
-use onramp_algorithm::{Ack, Flow, Parameters, Verdict, find, outcome};
+use onramp_algorithm::{Ack, Flow, OUTCOME_MAX, Parameters, Verdict, find};
 
 use super::pair_traffic::paired_sequence;
 use super::random::{Random, seed_or};
@@ -15,7 +15,7 @@ const SEQUENCES: u64 = 100_000;
 const OFTEN: u64 = 2_000;
 
 /// How often each outcome was answered, by number.
-pub type Seen = [u64; outcome::MAX];
+pub type Seen = [u64; OUTCOME_MAX];
 
 /// An algorithm's parameters as plain values.
 pub trait Settings: Clone + Debug {

@@ -18,7 +18,7 @@ const GUEST_SECONDS: u32 = 1_800;
 
 /// Whose time runs are made in.
 #[derive(Args, Clone, Debug)]
-pub(super) struct ClockOptions {
+pub(in crate::verb) struct ClockOptions {
     /// Whose time: virtual, of a guest that counts its instructions, the same on every machine, without root; or
     /// machine, of this machine and its kernel
     #[arg(long, value_enum, default_value = "virtual", value_name = "CLOCK")]

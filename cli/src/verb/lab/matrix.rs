@@ -122,7 +122,7 @@ impl Matrix {
         let directory = root.join(&profile.name);
         let mut alone = self.common.plan(profile.clone(), self.repetitions, self.jobs.jobs, clock.clone());
         if self.common.transfer.bytes.is_none() && self.common.transfer.seconds.is_none() {
-            alone.amount = Amount::Bytes(object_bytes(&profile));
+            alone.amount = Amount::Bytes(profile.download_bytes());
         }
         let lead_seconds = lead_seconds(&profile);
         let competitor = Some(Competitor { congestion_control: COMPETITOR.into(), lead_seconds });
@@ -152,13 +152,6 @@ impl Matrix {
     }
 }
 
-/// Four seconds at the link's rate and at least seven products of bandwidth and delay, which is 80 MB over GEO as in
-/// Ataei Kachooei et al. 2022, in full megabytes.
-fn object_bytes(profile: &Profile) -> u64 {
-    let link = &profile.link;
-    (link.forward.rate_bps / 2).max(link.bdp_bytes() * 7).div_ceil(1_000_000) * 1_000_000
-}
-
 /// Twenty round trips: longer than slow start takes.
 fn lead_seconds(profile: &Profile) -> u32 {
     (profile.link.base_rtt_us() * 20 / 1_000_000).clamp(3, 15) as u32
@@ -186,9 +179,9 @@ mod tests {
     #[test]
     fn objects_and_leads_follow_the_link() {
         let mut profile = profile::load("geo").unwrap();
-        assert_eq!((object_bytes(&profile), lead_seconds(&profile)), (79_000_000, 12));
+        assert_eq!((profile.download_bytes(), lead_seconds(&profile)), (79_000_000, 12));
         profile.link.forward.delay_us = 10_000;
         profile.link.back.delay_us = 10_000;
-        assert_eq!((object_bytes(&profile), lead_seconds(&profile)), (75_000_000, 3));
+        assert_eq!((profile.download_bytes(), lead_seconds(&profile)), (75_000_000, 3));
     }
 }

@@ -1,7 +1,7 @@
 //! `onramp lab`.
 
 mod calibrate;
-mod clock;
+pub(super) mod clock;
 mod common;
 mod compare;
 mod guest;

@@ -89,22 +89,7 @@ impl Rows {
                 ..ExitRow::default()
             }),
             What::Undo(_) => Ok(()),
-            What::Round(round) => self.writer.push(RoundRow {
-                at_us,
-                flow,
-                sequence,
-                round: round.number,
-                duration_us: round.duration_us,
-                bytes: round.bytes,
-                delivered: round.delivered,
-                acks: round.acks,
-                min_rtt_us: round.min_rtt_us,
-                smoothed_rtt_us: round.smoothed_rtt_us,
-                cwnd: round.cwnd,
-                ssthresh: round.ssthresh,
-                in_flight: round.in_flight,
-                mss: round.mss,
-            }),
+            What::Round(round) => self.writer.push(RoundRow::new(at_us, flow, sequence, &round.told)),
             What::Loss(loss) if loss.asked => self.writer.push(AckRow {
                 sequence,
                 event: "loss".into(),
@@ -190,5 +175,21 @@ fn flow_row(event: &Event, flow: &FlowEvent) -> FlowRow {
         cookie: flow.cookie.unwrap_or(0),
         state: flow.state.iter().map(|byte| format!("{byte:02x}")).collect::<String>().into(),
         ..identity(event)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use onramp_loader::ExitReason;
+    use onramp_recording::Row;
+
+    use super::*;
+
+    #[test]
+    fn reasons_of_exits_are_described_by_the_names_that_are_written() {
+        let reason = ExitRow::COLUMNS.iter().find(|column| column.name == "reason").unwrap();
+        for name in ExitReason::ALL.map(ExitReason::name) {
+            assert!(reason.help.contains(&format!("`{name}`")), "{name}: {}", reason.help);
+        }
     }
 }

@@ -15,6 +15,7 @@ use serde::Serialize;
 
 use crate::failure::{PARTIAL, Usage};
 use crate::output::{Output, say};
+use crate::profile;
 
 /// Ask algorithms what they would have done with recorded acknowledgements: when each would have left slow start, at
 /// what window, and why
@@ -22,20 +23,24 @@ use crate::output::{Output, say};
 /// RECORDING is a directory that `onramp record` made, one of its acks files, or plain CSV with columns named after the
 /// fields of struct ack (see docs/replay.md). Replay is open loop: what was recorded is what the flow did, whatever an
 /// algorithm answers. A flow is judged while it was in slow start, and no more after the first exit. Where a flow ran
-/// the algorithm itself, the recorded parameters are used and --set goes on top; else the defaults.
+/// the algorithm itself, the recorded parameters are used and --set goes on top; else the defaults. Of algorithms that
+/// --profile has parameters for, these are used in either case.
 ///
 /// Exits 5 if some of the files or rows could not be used.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Examples:\n  onramp replay recording --algorithm search\n  onramp replay recording --algorithm search,plain --sweep search.threshold_pct=10:40:5 -o plot.svg\n  onramp replay acks.csv --algorithm search --set threshold_pct=30 --json"
+    after_help = "Examples:\n  onramp replay recording --algorithm search\n  onramp replay recording --algorithm search,plain --sweep search.threshold_pct=10:40:5 -o plot.svg\n  onramp replay acks.csv --algorithm search --set threshold_pct=30 --json\n  onramp replay recording --profile geo"
 )]
 pub(crate) struct Replays {
     /// Directory of a recording, an acks file of one, or CSV
     #[arg(value_name = "RECORDING")]
     path: PathBuf,
-    /// Algorithms; `onramp list` shows them
-    #[arg(short, long, value_name = "ALG,…", value_delimiter = ',', required = true)]
+    /// Algorithms; `onramp list` shows them [default: the profile's]
+    #[arg(short, long, value_name = "ALG,…", value_delimiter = ',', required_unless_present = "profile")]
     algorithm: Vec<String>,
+    /// Take parameters from this profile: a path, or a name in /etc/onramp/profiles or built in
+    #[arg(long, value_name = "PROFILE")]
+    profile: Option<String>,
     /// Set a parameter: NAME=VALUE for all algorithms, ALG.NAME=VALUE for one
     #[arg(long = "set", value_name = "[ALG.]NAME=VALUE")]
     settings: Vec<String>,
@@ -79,7 +84,8 @@ struct Report {
 
 impl Replays {
     pub fn run(self, output: &Output) -> anyhow::Result<u8> {
-        let candidates = candidates(&self.algorithm, &self.settings, &self.sweep)
+        let (algorithms, settings) = self.wanted()?;
+        let candidates = candidates(&algorithms, &settings, &self.sweep)
             .map_err(|error| Usage::error(error.to_string()))?;
         let mut report = self.report(candidates)?;
         report.flows.retain(|flow| self.flow.is_none_or(|wanted| wanted == flow.flow));
@@ -100,8 +106,37 @@ impl Replays {
         Ok(if report.problems.is_empty() { 0 } else { PARTIAL })
     }
 
+    /// Algorithms and settings, those of the profile first.
+    fn wanted(&self) -> anyhow::Result<(Vec<String>, Vec<String>)> {
+        let (mut algorithms, mut settings) = (self.algorithm.clone(), Vec::new());
+        if let Some(name) = &self.profile {
+            let profile = profile::load(name)?;
+            if algorithms.is_empty() {
+                algorithms.push(profile.algorithm.clone());
+            }
+            let of_profile = profile::parameters(&profile)?;
+            let used =
+                of_profile.iter().filter(|of| algorithms.iter().any(|name| name == of.algorithm().name()));
+            for parameters in used {
+                let algorithm = parameters.algorithm().name();
+                settings
+                    .extend(parameters.shown().map(|(name, value)| format!("{algorithm}.{name}={value}")));
+            }
+            if settings.is_empty() && !algorithms.contains(&profile.algorithm) {
+                return Err(Usage::error(format!(
+                    "profile {name} has nothing for {}: it is for {}",
+                    algorithms.join(", "),
+                    profile.algorithms().join(" and ")
+                )));
+            }
+        }
+        settings.extend(self.settings.iter().cloned());
+        Ok((algorithms, settings))
+    }
+
     fn report(&self, candidates: Vec<Candidate>) -> anyhow::Result<Report> {
-        let replayed = Replay::new(candidates, Options { keep_going: self.keep_going, beyond: self.beyond });
+        let options = Options { keep_going: self.keep_going, beyond: self.beyond, regret: true };
+        let replayed = Replay::new(candidates, options);
         let path = self.path.clone();
         if is_csv(&self.path)? {
             let csv = replay_csv(&self.path, self.ignore_unknown, replayed)?;

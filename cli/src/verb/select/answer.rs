@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 
 use clap::Args;
-use onramp_loader::select::{By, Cgroup, Connection, Deciders, Decision, Side};
+use onramp_loader::select::{Cgroup, Connection, Deciders, Decision, Side};
 use serde::Serialize;
 
 use super::{Row, row};
@@ -89,10 +89,7 @@ impl Test {
 
 fn answer(decision: Decision, side: Side) -> Answer {
     let explanation = format!("{} by {}", decision.control, why::text(&decision));
-    let rule = match &decision.by {
-        By::Rule(rule) => Some(row(rule, true)),
-        _ => decision.without_control.as_ref().map(|rule| row(rule, false)),
-    };
+    let rule = decision.rule().map(|rule| row(rule, decision.without_control.is_none()));
     Answer {
         side: side.name(),
         decided_by: why::word(&decision.by),

@@ -97,6 +97,7 @@ impl Flows {
             self.too_many += 1;
             return false;
         }
+        // Without regrets: slow start, which alone is watched, does not tell what the path gives in the end.
         let replay = Replay::new(self.candidates.clone(), Options::default());
         self.open.insert(first.flow(), Watched { first: *first, follower: Follower::default(), replay });
         true
@@ -122,9 +123,7 @@ impl Watched {
     /// None: it has acknowledged nothing in slow start.
     fn row(self, ended: bool) -> Option<FlowRow> {
         let Self { first, follower, replay } = self;
-        let mut findings = replay.finish().pop()?.findings;
-        // A flow is watched in slow start only, which does not tell what the path gives in the end.
-        findings.iter_mut().for_each(|finding| finding.regret = None);
+        let findings = replay.finish().pop()?.findings;
         Some(FlowRow {
             local: first.local().to_string(),
             remote: first.remote().to_string(),

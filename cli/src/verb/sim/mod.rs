@@ -3,8 +3,11 @@
 mod agree;
 mod compare;
 mod path;
+mod population;
 mod reproduce;
 mod sweep;
+mod tune;
+mod written;
 
 use clap::{Args, Subcommand};
 
@@ -19,6 +22,7 @@ use crate::output::Output;
   onramp sim run search --profile geo
   onramp sim compare --arms cubic,plain,search --profile leo -n 100
   onramp sim sweep --paths 1000
+  onramp sim tune search --vary threshold_pct,look_back
   onramp sim reproduce --all
   onramp sim path recording --write-profile slow.toml
   onramp sim agree tests/golden/*.json")]
@@ -32,6 +36,7 @@ enum Verb {
     Run(compare::RunOne),
     Compare(compare::Compare),
     Sweep(sweep::Sweep),
+    Tune(tune::Tune),
     Reproduce(reproduce::Reproduce),
     Path(path::Path),
     Agree(agree::Agree),
@@ -43,6 +48,7 @@ impl Sim {
             Verb::Run(verb) => verb.run(output),
             Verb::Compare(verb) => verb.run(output),
             Verb::Sweep(verb) => verb.run(output),
+            Verb::Tune(verb) => verb.run(output),
             Verb::Reproduce(verb) => verb.run(output),
             Verb::Path(verb) => verb.run(output),
             Verb::Agree(verb) => verb.run(output),

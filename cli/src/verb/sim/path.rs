@@ -2,18 +2,15 @@
 
 use std::path::{Path as File, PathBuf};
 
-use anyhow::{Context, anyhow};
+use anyhow::anyhow;
 use clap::Args;
 use onramp_lab::fit::{FitError, Fitted, Known, RecordedFlow, fit};
-use onramp_lab::profile::Profile;
 use onramp_recording::Recording;
 
+use super::written;
 use crate::failure::{PARTIAL, Usage};
 use crate::output::{Output, say};
 use crate::units::{show_bytes, show_us};
-
-/// Longest name of a profile.
-const LONGEST_NAME: usize = 31;
 
 /// Fit a path to a recorded flow, and say how well it explains what was recorded
 ///
@@ -41,7 +38,7 @@ pub(super) struct Path {
 
 impl Path {
     pub fn run(self, output: &Output) -> anyhow::Result<u8> {
-        let name = self.write_profile.as_deref().map(profile_name).transpose()?;
+        let name = self.write_profile.as_deref().map(written::name).transpose()?;
         let mut recording = Recording::open(&self.recording)?;
         let flow = RecordedFlow::read(&mut recording, self.flow);
         for problem in &recording.problems {
@@ -57,41 +54,17 @@ impl Path {
         };
         let fitted = fit(&flow.map_err(told)?).map_err(told)?;
         if let (Some(file), Some(name)) = (&self.write_profile, name) {
-            write(file, &fitted.profile(&name))?;
-            output.progress(&format!("simulate it: {}", command(file)));
+            let command = command(file);
+            written::write(file, &fitted.profile(&name), &format!("Simulate it: {command}"))?;
+            output.progress(&format!("simulate it: {command}"));
         }
         output.data(&fitted, || text(&fitted))?;
         Ok(if recording.problems.is_empty() { 0 } else { PARTIAL })
     }
 }
 
-/// Profiles are called as their files.
-fn profile_name(file: &File) -> anyhow::Result<String> {
-    let name = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-    if file.extension().is_none_or(|extension| extension != "toml")
-        || name.is_empty()
-        || name.len() > LONGEST_NAME
-        || !name.chars().all(plain)
-    {
-        return Err(Usage::error(format!(
-            "--write-profile {}: give NAME.toml, NAME of 1 to {LONGEST_NAME} lower-case letters, digits and dashes",
-            file.display()
-        )));
-    }
-    Ok(name)
-}
-
-fn write(file: &File, profile: &Profile) -> anyhow::Result<()> {
-    let text = toml::to_string(profile).context("cannot write the path as a profile")?;
-    std::fs::write(file, format!("# Simulate it: {}\n\n{text}", command(file)))
-        .with_context(|| format!("cannot write {}", file.display()))
-}
-
 fn command(file: &File) -> String {
-    let file = file.display().to_string();
-    let file = if file.contains('/') { file } else { format!("./{file}") };
-    format!("onramp sim compare --profile {file} --arms cubic,search,ramp")
+    format!("onramp sim compare --profile {} --arms cubic,search,ramp", written::argument(file))
 }
 
 fn text(fitted: &Fitted) -> String {
@@ -130,19 +103,4 @@ fn text(fitted: &Fitted) -> String {
         text += &format!(", {:.0} % of their variance", 100.0 * share);
     }
     text + "\n"
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_profile_is_called_as_its_file() {
-        assert_eq!(profile_name(File::new("/tmp/slow-1.toml")).unwrap(), "slow-1");
-        for wrong in ["slow", "Slow.toml", ".toml", "a_b.toml", "x.json"] {
-            let error = profile_name(File::new(wrong)).unwrap_err().to_string();
-            assert!(error.contains(wrong) && error.contains("NAME.toml"), "{error}");
-        }
-        assert!(profile_name(File::new(&format!("{}.toml", "a".repeat(32)))).is_err());
-    }
 }

@@ -1,6 +1,5 @@
 //! `onramp sim sweep`.
 
-use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -13,14 +12,13 @@ use onramp_lab::sim::sweep::{self, Definition, Store, Sweep as Summary, SweepErr
 use onramp_lab::sim::{SimError, SourceSpec};
 use serde::Serialize;
 
+use super::population::{self, Jobs};
+use super::written;
 use crate::arm::Arms;
 use crate::failure::{PARTIAL, Usage};
 use crate::output::Output;
 use crate::units;
 
-/// The population that is there without a file.
-const DEFAULT: &str = "default";
-const DEFAULT_TEXT: &str = include_str!("../../../../populations/default.toml");
 /// Time between two lines of progress.
 const PERIOD: Duration = Duration::from_secs(5);
 
@@ -41,7 +39,7 @@ const PERIOD: Duration = Duration::from_secs(5);
   onramp sim sweep --path 17 --write-profile path-17.toml")]
 pub(super) struct Sweep {
     /// Path of a population's .toml file, or `default`
-    #[arg(long, value_name = "FILE", default_value = DEFAULT)]
+    #[arg(long, value_name = "FILE", default_value = population::DEFAULT)]
     population: String,
     /// Algorithms and controls, with settings after colons as in `onramp sim compare`
     #[arg(
@@ -57,9 +55,8 @@ pub(super) struct Sweep {
     /// Seed of the population
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Paths at once, 1 to 1024 [default: one for each processor]
-    #[arg(long, value_parser = clap::value_parser!(u16).range(1..=1_024))]
-    jobs: Option<u16>,
+    #[command(flatten)]
+    jobs: Jobs,
     /// Make only the I-th of N equal parts
     #[arg(long, value_name = "I/N", value_parser = units::shard)]
     shard: Option<Shard>,
@@ -92,29 +89,13 @@ struct OnePath {
 
 impl Sweep {
     pub fn run(self, output: &Output) -> anyhow::Result<u8> {
-        let (text, population) = self.population()?;
+        let (text, population) = population::load(&self.population)?;
         // What is wrong with an arm shows before anything is made.
         self.arms(&population.path(self.seed, 0))?;
         match self.path {
             Some(number) => self.one(&population, number, output),
             None => self.all(text, &population, output),
         }
-    }
-
-    fn population(&self) -> anyhow::Result<(String, Population)> {
-        let text = if self.population == DEFAULT {
-            DEFAULT_TEXT.to_owned()
-        } else {
-            std::fs::read_to_string(&self.population).map_err(|error| {
-                Usage::error(format!(
-                    "cannot read population {}: {error}; give the path of a .toml file, or {DEFAULT}",
-                    self.population
-                ))
-            })?
-        };
-        let population = Population::parse(&text, &self.population)
-            .map_err(|error| Usage::error(error.to_string().trim_end()))?;
-        Ok((text, population))
     }
 
     fn arms(&self, path: &Path) -> anyhow::Result<Vec<Arm>> {
@@ -137,8 +118,7 @@ impl Sweep {
             arms: self.arms.clone(),
         };
         let store = Store::open(&directory, &definition).map_err(usage)?;
-        let processors = std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN);
-        let jobs = self.jobs.and_then(|jobs| NonZeroUsize::new(jobs.into())).unwrap_or(processors);
+        let jobs = self.jobs.jobs();
         let (began, told) = (Instant::now(), Mutex::new(Instant::now()));
         let progress = |made: u64, all: u64| {
             let Ok(mut told) = told.lock() else { return };
@@ -175,10 +155,8 @@ impl Sweep {
     fn one(self, population: &Population, number: u64, output: &Output) -> anyhow::Result<u8> {
         let path = population.path(self.seed, number);
         if let Some(file) = &self.write_profile {
-            let text = toml::to_string(&path.profile).context("cannot write the path as a profile")?;
-            let command = command(&path, &file.display().to_string(), &self.arms);
-            std::fs::write(file, format!("# Simulate it: {command}\n\n{text}"))
-                .with_context(|| format!("cannot write {}", file.display()))?;
+            let command = command(&path, &written::argument(file), &self.arms);
+            written::write(file, &path.profile, &format!("Simulate it: {command}"))?;
             output.progress(&format!("simulate it: {command}"));
         }
         let summary = Summary::of(&population.name, self.seed, &self.rows(&path)?);
@@ -205,7 +183,6 @@ fn command(path: &Path, profile: &str, arms: &[String]) -> String {
             format!(" --block {block_bytes} --every {every_us}us")
         }
     };
-    let profile = if profile.contains('/') { profile.to_owned() } else { format!("./{profile}") };
     format!(
         "onramp sim compare --profile {profile} --bytes {} --seed {} -n 1 --arms {}{source}",
         path.bytes,
@@ -243,7 +220,7 @@ mod tests {
     #[test]
     fn every_arm_of_the_default_can_be_simulated_on_every_class() {
         let sweep = sweep(&[]);
-        let (_, population) = sweep.population().unwrap();
+        let (_, population) = population::load(&sweep.population).unwrap();
         let path = Path { bytes: 100_000, ..population.path(1, 0) };
         let rows = sweep.rows(&path).unwrap();
         assert_eq!(rows.len(), sweep.arms.len());
@@ -254,7 +231,7 @@ mod tests {
     fn what_cannot_be_swept_is_refused_by_name() {
         let says = |words: &[&str]| {
             let sweep = sweep(words);
-            let (_, population) = sweep.population()?;
+            let (_, population) = population::load(&sweep.population)?;
             let path = population.path(1, 0);
             sweep.arms(&path)?;
             sweep.rows(&path).map(drop)
@@ -271,7 +248,7 @@ mod tests {
     #[test]
     fn a_path_that_is_written_as_a_profile_is_the_same_path() {
         let sweep = sweep(&["--arms", "plain"]);
-        let (_, population) = sweep.population().unwrap();
+        let (_, population) = population::load(&sweep.population).unwrap();
         let mut sources = std::collections::BTreeSet::new();
         for number in 0..40 {
             let path = population.path(1, number);

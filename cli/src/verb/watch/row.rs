@@ -4,7 +4,9 @@ use onramp_loader::ExitReason;
 use onramp_loader::abi::{FlowHeader, flow_flag};
 use onramp_loader::algorithm::{Ack, Verdict, ack_flag, growth};
 use onramp_loader::telemetry::{Event, Item, What};
-use serde::Serialize;
+use onramp_recording::Row as TableRow;
+use onramp_recording::rows::RoundRow;
+use serde::{Serialize, Serializer};
 
 use crate::live::threshold;
 use crate::output::Named;
@@ -116,20 +118,24 @@ struct End {
 
 #[derive(Serialize)]
 struct Round {
-    round: u32,
-    duration_us: u64,
-    acknowledged_bytes: u64,
-    delivered_segments: u32,
-    acks: u32,
+    #[serde(flatten)]
+    columns: Columns<RoundRow>,
     rate_bps: u64,
-    min_rtt_us: Option<u32>,
-    smoothed_rtt_us: Option<u32>,
-    cwnd_segments: u32,
-    ssthresh_segments: Option<u32>,
-    in_flight_segments: u32,
-    mss_bytes: u32,
     slow_start: bool,
     exports: Named<Words>,
+}
+
+/// What a recording keeps of an event, but whose it is and when it was.
+struct Columns<R>(R);
+
+impl<R: TableRow> Serialize for Columns<R> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let told = R::COLUMNS.iter().zip(self.0.shown());
+        serializer.collect_map(
+            told.filter(|(spec, _)| !["at_us", "flow", "sequence"].contains(&spec.name))
+                .map(|(spec, value)| (spec.key, spec.none.is_there(value).then_some(value))),
+        )
+    }
 }
 
 /// The flow at an acknowledgement or loss, before anything is done about it.
@@ -230,18 +236,8 @@ fn body(event: &Event) -> Body {
             exit_undone: undo.exit_undone,
         },
         What::Round(round) => Body::Round(Box::new(Round {
-            round: round.number,
-            duration_us: round.duration_us,
-            acknowledged_bytes: round.bytes,
-            delivered_segments: round.delivered,
-            acks: round.acks,
+            columns: Columns(RoundRow::new(event.time_ns / 1_000, event.flow, event.sequence, &round.told)),
             rate_bps: round.rate_bps(),
-            min_rtt_us: known(round.min_rtt_us),
-            smoothed_rtt_us: known(round.smoothed_rtt_us),
-            cwnd_segments: round.cwnd,
-            ssthresh_segments: threshold(round.ssthresh),
-            in_flight_segments: round.in_flight,
-            mss_bytes: round.mss,
             slow_start: round.slow_start(),
             exports: flows::named(round.exports(algorithm)),
         })),
@@ -317,4 +313,44 @@ fn exit(header: &FlowHeader) -> Option<Exit> {
 
 fn known(value: u32) -> Option<u32> {
     (value != 0).then_some(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use onramp_loader::algorithm::{NO_THRESHOLD, RoundTold, find};
+    use onramp_loader::telemetry::RoundEvent;
+
+    use super::*;
+
+    #[test]
+    fn a_round_has_the_recorded_columns_with_their_units_and_null_for_none() {
+        let algorithm = find("plain").unwrap();
+        let told = RoundTold { number: 3, bytes: 2_000, duration_us: 1_000, ..RoundTold::default() };
+        let told = RoundTold { cwnd: 20, ssthresh: NO_THRESHOLD, min_rtt_us: 900, ..told };
+        let round = RoundEvent { told, state: vec![0; algorithm.state_size()] };
+        let event = Event {
+            time_ns: 5_000_000,
+            flow: 7,
+            sequence: 1,
+            netns: 1,
+            algorithm,
+            what: What::Round(Box::new(round)),
+        };
+        let row = serde_json::to_value(Row::of(&Item::Event(event), 0)).unwrap();
+        for (key, value) in [
+            ("at_us", Some(5_000)),
+            ("round", Some(3)),
+            ("acknowledged_bytes", Some(2_000)),
+            ("rate_bps", Some(16_000_000)),
+            ("min_rtt_us", Some(900)),
+            ("smoothed_rtt_us", None),
+            ("cwnd_segments", Some(20)),
+            ("ssthresh_segments", None),
+        ] {
+            assert!(row.get(key).is_some() && row[key].as_u64() == value, "{key}: {row}");
+        }
+        for column in RoundRow::COLUMNS {
+            assert!(row.get(column.key).is_some(), "{}: {row}", column.key);
+        }
+    }
 }

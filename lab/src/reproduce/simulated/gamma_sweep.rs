@@ -4,27 +4,20 @@
 use super::super::plots::{curves, figure};
 use super::super::small_buffer::bottleneck;
 use super::super::{Check, Claim, Comparand, Evidence, Judgement, NoEvidence};
-use super::{tahoe, throughput};
+use super::{BUFFERS, sweep, swept, throughput};
 use crate::figure::Dash;
 use crate::model::threshold::Bottleneck;
 
-/// Trial, normalized buffer β, and the buffer in packets: β τ (μ - λ) of the source's path, in whole ones.
-const BUFFERS: [(&str, f64, u64); 3] =
-    [("gamma-sweep-0.5", 0.5, 75), ("gamma-sweep-0.25", 0.25, 38), ("gamma-sweep-0.125", 0.125, 19)];
+const ID: &str = "gamma-sweep";
 /// Reductions γ, percent; the last is the standard's.
 const PERCENT: [u32; 9] = [10, 15, 20, 25, 30, 35, 40, 45, 50];
 
 pub(in super::super) const CLAIM: Claim = Claim {
-    id: "gamma-sweep",
+    id: ID,
     source: "Barakat et al. 1999, figure 3",
     statement: "Throughput jumps up where the threshold γ falls below γmax. That is a gain over half of the window for a normalized \
                 buffer of 0.25; for 0.125 γmax is below a quarter and no γ is better than half, and for 0.5 every smaller one is worse.",
-    trials: || {
-        let arms: Vec<_> = PERCENT.iter().map(|percent| arm(*percent)).collect();
-        let arms: Vec<_> = arms.iter().map(String::as_str).collect();
-        let [large, middle, small] = BUFFERS.map(|(name, _, _)| name);
-        vec![tahoe::<75>(large, &arms), tahoe::<38>(middle, &arms), tahoe::<19>(small, &arms)]
-    },
+    trials: || sweep(ID, &PERCENT.map(arm)),
     judge,
 };
 
@@ -34,9 +27,10 @@ fn arm(percent: u32) -> String {
 
 fn judge(evidence: &Evidence) -> Result<Judgement, NoEvidence> {
     let (mut comparands, mut checks, mut shown) = (Vec::new(), Vec::new(), Vec::new());
-    for (trial, buffer, packets) in BUFFERS {
+    for (buffer, packets) in BUFFERS {
+        let trial = swept(ID, buffer);
         let rates: Result<Vec<_>, _> =
-            PERCENT.iter().map(|percent| throughput(evidence, trial, &arm(*percent))).collect();
+            PERCENT.iter().map(|percent| throughput(evidence, &trial, &arm(*percent))).collect();
         let points: Vec<_> = PERCENT.iter().map(|percent| f64::from(*percent) / 100.0).zip(rates?).collect();
         let path: Bottleneck = bottleneck(packets)?;
         let largest = path.largest_factor();

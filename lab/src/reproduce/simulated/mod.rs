@@ -40,6 +40,21 @@ fn tahoe<const PACKETS: u64>(name: &str, arms: &[&str]) -> Trial {
     }
 }
 
+/// Buffers of the sweeps: normalized, β, and in packets: β τ (μ - λ) of the source's path, in whole ones.
+const BUFFERS: [(f64, u64); 3] = [(0.5, 75), (0.25, 38), (0.125, 19)];
+
+/// The name of a sweep's trial with a normalized buffer.
+fn swept(id: &str, buffer: f64) -> String {
+    format!("{id}-{buffer}")
+}
+
+/// A sweep's arms over the path with each of the buffers.
+fn sweep(id: &str, arms: &[String]) -> Vec<Trial> {
+    let arms: Vec<_> = arms.iter().map(String::as_str).collect();
+    let [large, middle, small] = BUFFERS.map(|(buffer, _)| swept(id, buffer));
+    vec![tahoe::<75>(&large, &arms), tahoe::<38>(&middle, &arms), tahoe::<19>(&small, &arms)]
+}
+
 /// Mean throughput of an arm, packets per second.
 fn throughput(evidence: &Evidence, trial: &str, arm: &str) -> Result<f64, NoEvidence> {
     evidence.arm(trial, arm).map(|arm: Valid<'_>| arm.mean(packets_per_second))

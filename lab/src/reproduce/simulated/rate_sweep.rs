@@ -4,28 +4,24 @@
 use super::super::plots::{curves, figure};
 use super::super::small_buffer::{AVAILABLE, PACKET_BYTES, bottleneck};
 use super::super::{Check, Claim, Comparand, Evidence, Judgement, NoEvidence};
-use super::{MARGIN, tahoe, throughput};
+use super::{BUFFERS, MARGIN, sweep, swept, throughput};
 use crate::figure::Dash;
 use crate::model::threshold::SafeRate;
 
-/// Trial, normalized buffer β, and the buffer in packets.
-const BUFFERS: [(&str, f64, u64); 3] =
-    [("rate-sweep-0.5", 0.5, 75), ("rate-sweep-0.25", 0.25, 38), ("rate-sweep-0.125", 0.125, 19)];
+const ID: &str = "rate-sweep";
 /// Rates of slow start, packets per second: from the available bandwidth, 266, to what slow start sends by itself, 632.
 const RATES: [u32; 8] = [270, 300, 330, 366, 400, 450, 500, 600];
 /// Slow start sends as it does.
 const UNSPACED: &str = "plain:base=tahoe";
 
 pub(in super::super) const CLAIM: Claim = Claim {
-    id: "rate-sweep",
+    id: ID,
     source: "Barakat et al. 1999, figure 4",
     statement: "With packets that leave slow start at a rate near the available bandwidth the loss is gone for every size of the \
                 buffer. Every rate below Rmax is as good as another, and above it throughput falls.",
     trials: || {
-        let arms: Vec<_> = RATES.iter().map(|rate| arm(*rate)).collect();
-        let arms: Vec<_> = arms.iter().map(String::as_str).chain([UNSPACED]).collect();
-        let [large, middle, small] = BUFFERS.map(|(name, _, _)| name);
-        vec![tahoe::<75>(large, &arms), tahoe::<38>(middle, &arms), tahoe::<19>(small, &arms)]
+        let arms: Vec<_> = RATES.map(arm).into_iter().chain([UNSPACED.to_owned()]).collect();
+        sweep(ID, &arms)
     },
     judge,
 };
@@ -36,11 +32,12 @@ fn arm(rate: u32) -> String {
 
 fn judge(evidence: &Evidence) -> Result<Judgement, NoEvidence> {
     let (mut comparands, mut checks, mut shown) = (Vec::new(), Vec::new(), Vec::new());
-    for (trial, buffer, packets) in BUFFERS {
+    for (buffer, packets) in BUFFERS {
+        let trial = swept(ID, buffer);
         let rates: Result<Vec<_>, _> =
-            RATES.iter().map(|rate| throughput(evidence, trial, &arm(*rate))).collect();
+            RATES.iter().map(|rate| throughput(evidence, &trial, &arm(*rate))).collect();
         let points: Vec<_> = RATES.iter().map(|rate| f64::from(*rate)).zip(rates?).collect();
-        let unspaced = throughput(evidence, trial, UNSPACED)?;
+        let unspaced = throughput(evidence, &trial, UNSPACED)?;
         let path = bottleneck(packets)?;
         let largest = match path.safe_rate() {
             SafeRate::Below(rate) => rate,

@@ -7,7 +7,6 @@ use std::io;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use onramp_recording::{read_rows, write_rows};
 use serde::{Deserialize, Serialize};
@@ -17,7 +16,7 @@ use thiserror::Error;
 use super::RunRow;
 use crate::digest::hex;
 use crate::experiment::Shard;
-use crate::sim::SimError;
+use crate::sim::{SimError, workers};
 
 /// Paths of a file.
 const PATHS_OF_A_FILE: u64 = 10;
@@ -146,31 +145,18 @@ impl Store {
         let missing: Vec<_> =
             (0..self.files).filter(|number| shard.has(*number) && !self.path(*number).exists()).collect();
         let all = paths(&missing);
-        let (next, failed) = (AtomicUsize::new(0), AtomicBool::new(false));
         let made = Mutex::new(0);
-        let work = || -> Result<(), E> {
-            while let Some(number) = missing.get(next.fetch_add(1, Ordering::Relaxed)) {
-                if failed.load(Ordering::Relaxed) {
-                    break;
-                }
-                let mut rows = Vec::new();
-                for path in of_file(*number) {
-                    rows.extend(make(path)?);
-                }
-                write_rows(&self.path(*number), rows).map_err(SweepError::from)?;
-                let mut made = made.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-                *made += paths(&[*number]);
-                progress(*made, all);
+        workers::make(jobs, missing.len(), |at| -> Result<(), E> {
+            let number = missing[at];
+            let mut rows = Vec::new();
+            for path in of_file(number) {
+                rows.extend(make(path)?);
             }
+            write_rows(&self.path(number), rows).map_err(SweepError::from)?;
+            let mut made = made.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            *made += paths(&[number]);
+            progress(*made, all);
             Ok(())
-        };
-        std::thread::scope(|scope| {
-            let worker = || work().inspect_err(|_| failed.store(true, Ordering::Relaxed));
-            let workers: Vec<_> = (0..jobs.get()).map(|_| scope.spawn(worker)).collect();
-            workers
-                .into_iter()
-                .map(|worker| worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-                .collect::<Result<Vec<()>, _>>()
         })?;
         Ok(())
     }

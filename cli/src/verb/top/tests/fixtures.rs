@@ -2,13 +2,13 @@
 
 use onramp_loader::ExitReason;
 use onramp_loader::abi::{ABI_VERSION, ExitRecord, FlowHeader, flow_flag};
-use onramp_loader::algorithm::{Algorithm, find};
+use onramp_loader::algorithm::{Algorithm, NO_THRESHOLD, RoundTold, find};
 use onramp_loader::telemetry::{Event, ExitEvent, FlowEvent, Item, RoundEvent, What};
 
 use crate::verb::top::app::App;
 
 /// No threshold yet.
-pub(super) const NONE: u32 = 0x7fff_ffff;
+pub(super) const NONE: u32 = NO_THRESHOLD;
 const ROUND_US: u64 = 50_000;
 
 pub(super) fn event(flow: u64, algorithm: &str, at_us: u64, what: What) -> Item {
@@ -70,18 +70,20 @@ pub(super) fn round(flow: u64, algorithm: &str, number: u32, values: &[(&str, &[
         algorithm,
         1_000_000 + ROUND_US * u64::from(number + 1),
         What::Round(Box::new(RoundEvent {
-            number,
-            duration_us: ROUND_US,
-            bytes: u64::from(cwnd) * 1_448,
-            delivered: cwnd,
-            acks: cwnd / 2,
-            min_rtt_us: 50_000 + 1_000 * number,
-            smoothed_rtt_us: 50_500,
-            cwnd,
-            ssthresh: if past { cwnd } else { NONE },
-            in_flight: cwnd * 9 / 10,
-            mss: 1_448,
-            flags: if past { 0 } else { flow_flag::SLOW_START },
+            told: RoundTold {
+                number,
+                duration_us: ROUND_US,
+                bytes: u64::from(cwnd) * 1_448,
+                delivered: cwnd,
+                acks: cwnd / 2,
+                min_rtt_us: 50_000 + 1_000 * number,
+                smoothed_rtt_us: 50_500,
+                cwnd,
+                ssthresh: if past { cwnd } else { NONE },
+                in_flight: cwnd * 9 / 10,
+                mss: 1_448,
+                flags: if past { 0 } else { flow_flag::SLOW_START },
+            },
             state: state(find(algorithm).unwrap(), values),
         })),
     )

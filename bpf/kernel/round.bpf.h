@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* A flow's round for those who are told of rounds: how it begins, what its ACKs add, and what is told at its end. */
+#ifndef ONRAMP_ROUND_BPF_H
+#define ONRAMP_ROUND_BPF_H
+
+#include "../abi.h"
+
+static __always_inline void begin_round(struct round *round, const struct ack *ack)
+{
+	round->start_us = ack->now_us;
+	round->start_bytes = ack->bytes_acked;
+	round->end_bytes = ack->bytes_acked + ack->bytes_outstanding;
+	round->start_delivered = ack->delivered;
+	round->min_rtt_us = ~0U;
+	round->acks = 0;
+}
+
+static __always_inline void count_in_round(struct round *round, const struct ack *ack)
+{
+	round->acks++;
+	if (ack->rtt_us >= 0)
+		round->min_rtt_us = (u32)min_u64(round->min_rtt_us, (u32)ack->rtt_us);
+}
+
+/* `ack`: the one that ends it. */
+static __always_inline void describe_round(struct round_told *told, const struct flow_header *header,
+					   const struct ack *ack)
+{
+	const struct round *round = &header->round;
+
+	told->duration_us = ack->now_us - round->start_us;
+	told->bytes = ack->bytes_acked - round->start_bytes;
+	told->delivered = ack->delivered - round->start_delivered;
+	told->acks = round->acks;
+	told->min_rtt_us = round->min_rtt_us == ~0U ? 0 : round->min_rtt_us;
+	told->smoothed_rtt_us = ack->smoothed_rtt_us;
+	told->cwnd = ack->cwnd;
+	told->ssthresh = ack->ssthresh;
+	told->in_flight = ack->in_flight;
+	told->mss = ack->mss;
+	told->flags = header->flags;
+	told->number = round->number;
+}
+
+#endif

@@ -1,0 +1,183 @@
+//! `onramp upgrade`.
+
+use anyhow::Context;
+use clap::Args;
+use onramp_loader::algorithm::Algorithm;
+use onramp_loader::{Action, Base, Error, Upgraded, Users};
+use serde::Serialize;
+
+use super::{detach, expire, plan};
+use crate::failure::{self, PARTIAL};
+use crate::output::{Output, say};
+use crate::settings::{AlgorithmName, BaseName};
+use crate::units::count;
+
+/// Have this onramp's code take over what is attached, under its traffic
+///
+/// For after an update of onramp, in either direction. Parameters (those tuned since, too), the time limit, the defaults
+/// of all namespaces, rules of `onramp select` and listeners stay as they are. New connections get the former code or the
+/// newer and never anything else, except before Linux 6.4: there is a short moment in which
+/// routes, rules and applications do not find the name. Open connections go over to the newer code with the window that
+/// they have; a slow start under way ends there, or starts anew if it has hardly begun. Counters start at 0.
+///
+/// It is refused, and nothing is changed, if this onramp lacks a parameter that is set or does not know what the former
+/// one's parameters mean, or if somebody listens who would misread what is told from then on.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  onramp upgrade                    # all that is attached, one after the other
+  onramp upgrade search --dry-run
+  onramp upgrade search --base reno # with another base, too
+
+Undo: the same by the former onramp")]
+pub(crate) struct Upgrade {
+    /// Algorithm [default: all that are attached]
+    #[arg(value_name = "ALG", value_parser = AlgorithmName)]
+    algorithm: Option<String>,
+    /// Another base than it has
+    #[arg(long, value_enum, requires = "algorithm")]
+    base: Option<BaseName>,
+    /// Say what would be done; change nothing
+    #[arg(long)]
+    dry_run: bool,
+}
+
+#[derive(Default, Serialize)]
+struct Report {
+    upgraded: Vec<Row>,
+    failed: Vec<Failed>,
+}
+
+#[derive(Serialize)]
+struct Row {
+    algorithm: &'static str,
+    congestion_control: String,
+    base: &'static str,
+    generation: String,
+    from_version: String,
+    /// Parameters that the former code did not have.
+    new_parameters: Vec<&'static str>,
+    defaults: usize,
+    sockets_moved: usize,
+    stragglers: Vec<Straggler>,
+    still_loaded: usize,
+    unseen: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct Straggler {
+    namespace: String,
+    sockets: usize,
+}
+
+#[derive(Serialize)]
+struct Failed {
+    algorithm: &'static str,
+    error: String,
+}
+
+impl Upgrade {
+    pub fn run(self, output: &Output) -> anyhow::Result<u8> {
+        let base = self.base.map(Base::from);
+        let named = self.algorithm.as_deref().map(onramp_loader::find).transpose()?;
+        let algorithms = named.map_or_else(onramp_loader::pinned, |algorithm| vec![algorithm]);
+        if self.dry_run {
+            return plan::print(&planned(&algorithms, base)?, output);
+        }
+        let mut report = Report::default();
+        for algorithm in algorithms {
+            match upgrade(algorithm, base) {
+                Ok(row) => report.upgraded.push(row),
+                Err(error) if named.is_some() => return Err(error),
+                Err(error) => report
+                    .failed
+                    .push(Failed { algorithm: algorithm.name(), error: failure::sentence(&error) }),
+            }
+        }
+        output.report(&report, || text(&report))?;
+        for failed in &report.failed {
+            say(&format!("error: {}: {}", failed.algorithm, failed.error));
+        }
+        let in_part =
+            |row: &Row| !row.stragglers.is_empty() || row.still_loaded > 0 || !row.unseen.is_empty();
+        let in_part = report.upgraded.iter().any(in_part) || !report.failed.is_empty();
+        Ok(if in_part { PARTIAL } else { 0 })
+    }
+}
+
+fn planned(algorithms: &[Algorithm], base: Option<Base>) -> Result<Vec<Action>, Error> {
+    let mut actions = Vec::new();
+    for algorithm in algorithms {
+        actions.extend(onramp_loader::plan_upgrade(*algorithm, base)?.actions);
+    }
+    Ok(actions)
+}
+
+fn upgrade(algorithm: Algorithm, base: Option<Base>) -> anyhow::Result<Row> {
+    let planned = onramp_loader::plan_upgrade(algorithm, base)?;
+    // That of the former attachment ends with it.
+    let watch = planned.expires_at_us.map(|_| expire::Watch::start(algorithm)).transpose();
+    let watch =
+        watch.context("cannot start the process that would detach in time, so nothing was changed")?;
+    let upgraded = onramp_loader::upgrade(algorithm, base)?;
+    if let Some(watch) = watch {
+        watch.begin();
+    }
+    Ok(row(upgraded))
+}
+
+fn row(upgraded: Upgraded) -> Row {
+    Row {
+        algorithm: upgraded.algorithm.name(),
+        congestion_control: upgraded.algorithm.congestion_control(),
+        base: upgraded.base.name(),
+        generation: format!("{:x}", upgraded.generation),
+        from_version: upgraded.from_version,
+        new_parameters: upgraded.new_parameters,
+        defaults: upgraded.defaults,
+        sockets_moved: upgraded.moved,
+        stragglers: upgraded.stragglers.into_iter().map(straggler).collect(),
+        still_loaded: upgraded.still_loaded,
+        unseen: upgraded.unseen,
+    }
+}
+
+fn straggler(Users { namespace, sockets }: Users) -> Straggler {
+    Straggler { namespace, sockets }
+}
+
+fn text(report: &Report) -> String {
+    let mut text = String::new();
+    for row in &report.upgraded {
+        text += &format!(
+            "upgraded {} from the code of onramp {}, base {}, generation {}\n",
+            row.algorithm, row.from_version, row.base, row.generation
+        );
+        if !row.new_parameters.is_empty() {
+            text += &format!("  new parameters, at their defaults: {}\n", row.new_parameters.join(", "));
+        }
+        if row.defaults > 0 {
+            text += &format!("  default of {} as before\n", count(row.defaults, "network namespace"));
+        }
+        if row.sockets_moved > 0 {
+            text += &format!("  moved {} to the newer code\n", count(row.sockets_moved, "socket"));
+        }
+        for Straggler { namespace, sockets } in &row.stragglers {
+            let sockets = count(*sockets, "socket");
+            text += &format!(
+                "  still on the former code: {sockets} in network namespace {namespace}; it stays loaded until they close\n"
+            );
+        }
+        if row.stragglers.is_empty() && row.still_loaded > 0 {
+            text += "  former code is still loaded: the kernel has not freed it yet, or sockets have it that no list shows; `onramp status` says it until it is gone\n";
+        }
+        text += &detach::unseen_text(&row.unseen);
+        text += &format!(
+            "  undo: `onramp upgrade {}` by the former onramp ({})\n",
+            row.algorithm, row.from_version
+        );
+    }
+    if text.is_empty() && report.failed.is_empty() {
+        text += "nothing is attached\n";
+    }
+    text
+}

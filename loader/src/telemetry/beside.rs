@@ -1,0 +1,96 @@
+//! New maps beside those of another ABI, for an upgrade, which has them change places.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering::Relaxed;
+
+use libbpf_rs::{MapCore, MapHandle};
+
+use super::consumers::listed;
+use super::shared::{Shared, directory};
+use crate::abi::shared::Telemetry;
+use crate::error::Error;
+use crate::pins::{self, TELEMETRY, UPGRADE};
+
+/// Maps of this ABI beside those of another. Unless kept, all is as before when they are dropped.
+pub(crate) struct Beside {
+    in_place: bool,
+}
+
+impl Beside {
+    /// Makes them. The caller holds the lock.
+    pub fn make() -> Result<Self, Error> {
+        clear_beside()?;
+        let beside = Self { in_place: false };
+        Shared::create(beside.directory())?;
+        Ok(beside)
+    }
+
+    /// Where they are pinned until they are put in place.
+    pub fn directory(&self) -> PathBuf {
+        place()
+    }
+
+    /// Has them change places with the others.
+    pub fn put_in_place(&mut self) -> Result<(), Error> {
+        pins::exchange(&directory(), &place())?;
+        self.in_place = true;
+        Ok(())
+    }
+
+    /// Lets them stay in place.
+    pub fn keep(mut self) {
+        self.in_place = false;
+    }
+
+    /// Who listens through the others; `None`: nobody.
+    pub fn listeners(found: u32) -> Result<Option<String>, Error> {
+        let others = Shared::any(directory())?;
+        if others.wanted.load(Relaxed) == 0 {
+            return Ok(None);
+        }
+        let path = directory().join("telemetry");
+        let size = MapHandle::from_pinned_path(&path).map_or(0, |map| map.value_size());
+        // What is of another size has them elsewhere.
+        let named = if size as usize == size_of::<Telemetry>() { listed(&others) } else { Vec::new() };
+        let named: Vec<_> = named.iter().map(ToString::to_string).collect();
+        Ok(Some(if named.is_empty() {
+            format!("programs of an onramp of ABI {found}")
+        } else {
+            named.join(", ")
+        }))
+    }
+}
+
+impl Drop for Beside {
+    fn drop(&mut self) {
+        if self.in_place
+            && let Err(error) = pins::exchange(&directory(), &place())
+        {
+            tracing::error!("{error}");
+        }
+        if let Err(error) = clear_beside() {
+            tracing::error!("{error}");
+        }
+    }
+}
+
+fn place() -> PathBuf {
+    directory().with_file_name(format!("{TELEMETRY}{UPGRADE}"))
+}
+
+/// Removes what is beside the maps: an upgrade has left it.
+pub(crate) fn clear_beside() -> Result<(), Error> {
+    let place: &Path = &place();
+    match fs::read_dir(place) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(Error::io("list", place)(error)),
+        Ok(entries) => {
+            for path in entries.filter_map(|entry| Some(entry.ok()?.path())) {
+                fs::remove_file(&path).map_err(Error::io("remove", &path))?;
+            }
+        }
+    }
+    fs::remove_dir(place).map_err(Error::io("remove", place))
+}
