@@ -23,7 +23,7 @@ use crate::namespaces::{self, Sight};
 use crate::pins::{LINK, Lock, Pins};
 use crate::rehome::Users;
 use crate::shell::{self, Contents, Shell};
-use crate::telemetry::{self, Beside, Shared, listed};
+use crate::telemetry::{self, Beside, Shared, listeners};
 use crate::{tables, tune};
 
 /// How often the newer code is registered where that cannot be undone, and the time between.
@@ -227,8 +227,7 @@ impl Former {
         let listeners = match Shared::open() {
             Err(Error::OtherTelemetry { found, .. }) => Beside::listeners(found)?,
             Ok(Some(shared)) if !self.same_build => {
-                let listed: Vec<_> = listed(&shared).iter().map(ToString::to_string).collect();
-                (!listed.is_empty()).then(|| listed.join(", "))
+                Some(listeners(&shared)).filter(|listeners| !listeners.is_empty())
             }
             other => other.map(|_| None)?,
         };

@@ -26,9 +26,11 @@ mod serve;
 mod shadow;
 mod sim;
 mod status;
+mod stragglers;
 mod top;
 mod transfer;
 mod tune;
+mod undo;
 mod upgrade;
 mod watch;
 mod why;
@@ -45,6 +47,7 @@ pub(crate) enum Verb {
     Confirm(confirm::Confirm),
     Detach(detach::Detach),
     Upgrade(upgrade::Upgrade),
+    Undo(undo::Undo),
     Apply(apply::Apply),
     Status(status::Status),
     Tune(tune::Tune),
@@ -81,6 +84,7 @@ impl Verb {
             Self::Confirm(verb) => verb.run(output),
             Self::Detach(verb) => verb.run(output),
             Self::Upgrade(verb) => verb.run(output),
+            Self::Undo(verb) => verb.run(output),
             Self::Apply(verb) => verb.run(output),
             Self::Status(verb) => verb.run(output),
             Self::Tune(verb) => verb.run(output),
