@@ -2,7 +2,7 @@
 
 use onramp_algorithm::{Algorithm, Parameters};
 
-use crate::abi::{PARAMETER_MAX, ParameterSlot, text};
+use crate::abi::{Attachment, PARAMETER_MAX, ParameterSlot, text};
 use crate::error::Error;
 use crate::kernel;
 use crate::pins::{Lock, Pins};
@@ -50,17 +50,21 @@ pub fn parameter_sets(algorithm: Algorithm) -> Result<Vec<ParameterSet>, Error> 
 
 /// [`parameter_sets`] for a caller that holds the lock.
 pub(crate) fn sets(pins: &Pins) -> Result<Vec<ParameterSet>, Error> {
-    let algorithm = pins.algorithm;
     let attachment = pins.attachment()?;
     let slots = pins.parameter_slots()?;
+    let slot = |index| slots.get(&index, 0).map_err(pins.failed("read", "params"));
+    let slots: Vec<_> = (0..attachment.profiles).map(slot).collect::<Result<_, _>>()?;
+    Ok(sets_in(pins.algorithm, &attachment, &slots))
+}
+
+/// The parameter sets that an attachment has in these slots.
+pub(crate) fn sets_in(
+    algorithm: Algorithm,
+    attachment: &Attachment,
+    slots: &[ParameterSlot],
+) -> Vec<ParameterSet> {
     let names = attachment.profile_names.iter().take(attachment.profiles as usize);
-    names
-        .zip(0..)
-        .map(|(name, index)| {
-            let slot = slots.get(&index, 0).map_err(pins.failed("read", "params"))?;
-            Ok(read(algorithm, text(name), &slot))
-        })
-        .collect()
+    names.zip(slots).map(|(name, slot)| read(algorithm, text(name), slot)).collect()
 }
 
 /// Changes one parameter set (`None`: the first), all that is asked for or nothing. Running flows read the new values

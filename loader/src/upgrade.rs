@@ -23,8 +23,9 @@ use crate::namespaces::{self, Sight};
 use crate::pins::{LINK, Lock, Pins};
 use crate::rehome::Users;
 use crate::shell::{self, Contents, Shell};
+use crate::tables;
 use crate::telemetry::{self, Beside, Shared, listeners};
-use crate::{tables, tune};
+use crate::tune::{self, ParameterSet};
 
 /// How often the newer code is registered where that cannot be undone, and the time between.
 const TRIES: usize = 10;
@@ -39,6 +40,12 @@ pub struct UpgradePlan {
     pub actions: Vec<Action>,
     /// When the base will run alone, then as now: wall clock, microseconds since 1970; `None`: never.
     pub expires_at_us: Option<u64>,
+    /// It runs and records, and does nothing, then as now.
+    pub observe: bool,
+    /// The process of the scoped run that attached it.
+    pub owner_pid: Option<u32>,
+    /// The parameter sets that it will have.
+    pub parameter_sets: Vec<ParameterSet>,
 }
 
 /// What an upgrade did.
@@ -110,7 +117,14 @@ pub fn plan_upgrade(algorithm: Algorithm, base: Option<Base>) -> Result<UpgradeP
             &undo,
         ));
     }
-    Ok(UpgradePlan { actions, expires_at_us: expiry::wall_clock_us(former.contents.attachment.deadline_ns) })
+    let Contents { attachment, slots, .. } = &former.contents;
+    Ok(UpgradePlan {
+        actions,
+        expires_at_us: expiry::wall_clock_us(attachment.deadline_ns),
+        observe: attachment.observe != 0,
+        owner_pid: Some(attachment.owner_pid).filter(|pid| *pid != 0),
+        parameter_sets: tune::sets_in(algorithm, attachment, slots),
+    })
 }
 
 /// Has this build's code take over what is attached. `base`: another base than it has now.
