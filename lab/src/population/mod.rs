@@ -123,6 +123,19 @@ mod tests {
     }
 
     #[test]
+    fn the_documented_population_has_every_key_and_is_valid() {
+        let text = include_str!("../../../docs/population.toml");
+        Population::parse(text, "population.toml").unwrap();
+        // serde names them all.
+        let unknown = error("rtt_us", "rrt_us");
+        let keys: Vec<_> = unknown.split('`').skip(3).step_by(2).collect();
+        assert!(keys.len() >= 16, "{unknown}");
+        for key in keys {
+            assert!(text.lines().any(|line| line.starts_with(&format!("{key} = "))), "{key}");
+        }
+    }
+
+    #[test]
     fn what_is_wrong_names_key_value_and_range() {
         Population::parse(LEAST, "x.toml").unwrap();
         assert!(
