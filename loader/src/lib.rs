@@ -17,6 +17,7 @@ mod doctor;
 mod error;
 mod expiry;
 mod flows;
+pub mod guard;
 pub mod kernel;
 #[cfg(test)]
 mod layout_tests;

@@ -18,6 +18,7 @@ use crate::attach::{AttachOptions, Base, base_on, now_us};
 use crate::detach::still_loaded;
 use crate::error::Error;
 use crate::expiry;
+use crate::guard;
 use crate::kernel::{self, Kernel};
 use crate::namespaces::{self, Sight};
 use crate::pins::{LINK, Lock, Pins};
@@ -207,7 +208,8 @@ impl Former {
         attachment.attached_at_us = now;
         attachment.tables_crc32 = tables_crc32(algorithm);
         attachment.version = padded(env!("CARGO_PKG_VERSION"));
-        let contents = Contents { attachment, slots, applied: pins.are_applied() };
+        let guard = guard::read(pins)?.map(|former| guard::taken_over(former, now));
+        let contents = Contents { attachment, slots, applied: pins.are_applied(), guard };
         Ok(Self { contents, new_parameters, version, same_build })
     }
 

@@ -3,6 +3,7 @@
 mod apply;
 mod attach;
 mod bench;
+mod compare_arms;
 mod completions;
 mod confirm;
 mod detach;
@@ -47,6 +48,7 @@ pub(crate) enum Verb {
     Upgrade(upgrade::Upgrade),
     Apply(apply::Apply),
     Status(status::Status),
+    CompareArms(compare_arms::CompareArms),
     Tune(tune::Tune),
     Run(run::Run),
     Select(select::Select),
@@ -83,6 +85,7 @@ impl Verb {
             Self::Upgrade(verb) => verb.run(output),
             Self::Apply(verb) => verb.run(output),
             Self::Status(verb) => verb.run(output),
+            Self::CompareArms(verb) => verb.run(output),
             Self::Tune(verb) => verb.run(output),
             Self::Run(verb) => verb.run(output),
             Self::Select(verb) => verb.run(output),

@@ -7,6 +7,7 @@ use onramp_net::Namespace;
 
 use super::files::Desired;
 use crate::failure::Usage;
+use crate::guard;
 use crate::settings;
 use crate::units::count;
 use crate::verb::detach;
@@ -111,6 +112,10 @@ fn attach(options: &AttachOptions) -> anyhow::Result<Vec<Step>> {
     if state.observe != options.observe {
         return Ok(replace(if state.observe { "observing only" } else { "not observing only" }));
     }
+    let guard = state.guard.as_ref().map(|guard| guard.options);
+    if guard != options.guard {
+        return Ok(replace(&guard.map_or_else(|| "without a guard".into(), |guard| guard::words(&guard))));
+    }
     Ok(adjust(options, &state))
 }
 
@@ -152,7 +157,8 @@ fn with(options: &AttachOptions, base: Base) -> String {
         onramp_loader::telemetry::Level::Ack => String::new(),
         level => format!(", its flows told of up to level {}", level.name()),
     };
-    format!(" with base {}{profile}{parameters}{observe}{told}", base.name())
+    let guard = options.guard.map_or_else(String::new, |guard| format!(", {}", guard::words(&guard)));
+    format!(" with base {}{profile}{parameters}{observe}{guard}{told}", base.name())
 }
 
 fn give_default_back(algorithm: Algorithm) -> anyhow::Result<Option<Step>> {
