@@ -113,10 +113,12 @@ impl GuardOptions {
     /// The margin of a metric, percent; `None`: it is not looked at.
     pub fn margin(&self, metric: Metric) -> Option<f64> {
         let units = f64::from(self.margins[metric.index()]) / f64::from(1u32 << GUARD_MEAN_BITS);
-        (units != 0.0).then(|| match metric {
-            Metric::RetransmitRatio => metric.percent(units),
-            Metric::Goodput => metric.percent(-units),
-        })
+        let harm = match metric {
+            Metric::RetransmitRatio => units,
+            Metric::Goodput => -units,
+        };
+        // As it was given, and not as it is rounded in the kernel.
+        (units != 0.0).then(|| (metric.percent(harm) * 1e3).round() / 1e3)
     }
 
     /// Flows that stay on the base, percent.
@@ -141,7 +143,7 @@ impl fmt::Display for GuardOptions {
         let margins = Metric::ALL.into_iter().filter_map(|metric| Some((metric, self.margin(metric)?)));
         for (at, (metric, percent)) in margins.enumerate() {
             let comma = if at == 0 { "" } else { "," };
-            write!(formatter, "{comma}{}={}%", metric.name(), (percent * 1e3).round() / 1e3)?;
+            write!(formatter, "{comma}{}={percent}%", metric.name())?;
         }
         Ok(())
     }

@@ -38,7 +38,7 @@ const GOODPUTS: [(&str, fn(&mut Random) -> f64); 5] = [
 
 /// Shares of bytes sent again: how many flows have any, and the most.
 const RATIOS: [(&str, f64, f64); 3] = [
-    ("half of the flows, up to 10 %", 0.5, 0.1),
+    ("half of the flows, up to 30 %", 0.5, 0.3),
     ("one in twenty, up to 20 %", 0.05, 0.2),
     ("one in a hundred, up to 50 %", 0.01, 0.5),
 ];
@@ -141,9 +141,9 @@ fn a_difference_as_large_as_the_margin_trips_as_rarely_unless_rare_flows_decide_
 #[test]
 fn half_the_goodput_or_six_percent_more_sent_again_is_found_in_99_of_100_experiments() {
     for (control_ppm, most) in [(100_000, 1_500), (500_000, 500)] {
-        // Half of the flows cannot have six per cent more on the mean by up to 10 % each.
-        let ratios = ratios_tripped(control_ppm, 0.06).split_off(1);
-        for (name, share, median) in [goodputs_tripped(control_ppm, 1.0), ratios].concat() {
+        for (name, share, median) in
+            [goodputs_tripped(control_ppm, 1.0), ratios_tripped(control_ppm, 0.06)].concat()
+        {
             assert!(share > 0.99, "{name}: {share}");
             assert!(median < most, "{name}: {median}");
         }
