@@ -93,18 +93,25 @@ static __always_inline u32 guard_arm_of(const struct guard *guard, u32 hash)
 	return (u64)(hash * guard->salt) * 1000000 >> 32 < guard->control_ppm ? ARM_CONTROL : ARM_TREATED;
 }
 
-/* Logarithm to base 2 of what is not 0, in 1/1024, rounded down. */
+/*
+ * Logarithm to base 2 of what is not 0, in 1/1024, rounded down. Without a branch, of which the verifier would follow each
+ * way.
+ */
 static __always_inline u32 guard_log2(u64 number)
 {
 	u32 whole = 0, fraction = 0;
 	u64 mantissa;
 
+	KEEP_LOOP
 	for (u32 step = 32; step; step >>= 1) {
-		if (number >> step >> whole)
-			whole += step;
+		/* 1 where bits are left of so many, below 2^32 as they are. */
+		u64 more = (number >> step >> whole) + ~0U;
+
+		whole += (u32)(more >> 32) * step;
 	}
 	/* From 1 to 2, of 31 binary places; each squaring gives a place of the logarithm. */
 	mantissa = number << (63 - whole) >> 32;
+	KEEP_LOOP
 	for (u32 place = 0; place < 10; place++) {
 		u64 square = mantissa * mantissa;
 		u64 doubled = square >> 63;
@@ -183,13 +190,14 @@ static __always_inline bool guard_above(u64 high, u64 low, u64 variance, u32 mar
 	/* D^2 / 2V, in 1/1024; cut where it is beyond all doubt, so that the product fits. */
 	evidence = min_u64((beyond * beyond << 9) / variance, 1 << 24);
 	evidence = evidence * ((tau << 20) / (variance + tau)) >> 20;
-	doubt = (u64)(guard_log2(variance + tau) - guard_log2(variance) + 1) * GUARD_HALF_LN_2 >> 11;
+	/* With nine binary places, for as many there is room. */
+	doubt = (u64)(guard_log2(((variance + tau) << 9) / variance) - (9 << 10) + 1) * GUARD_HALF_LN_2 >> 11;
 	return evidence >= GUARD_EVIDENCE + doubt + 1;
 }
 _Static_assert(2 * (GUARD_VALUE_BITS + GUARD_MEAN_BITS) + 9 < 64, "D^2 fits");
 _Static_assert(GUARD_VALUE_BITS + GUARD_MEAN_BITS + 31 < 64, "a sum fits as a mean, of GUARD_FLOWS_MAX flows");
 _Static_assert(2 * GUARD_VALUE_BITS + 31 < 64, "squares of GUARD_FLOWS_MAX flows fit");
-_Static_assert(2 * (GUARD_VALUE_BITS + GUARD_MEAN_BITS) + 2 < 64, "a variance fits");
+_Static_assert(2 * (GUARD_VALUE_BITS + GUARD_MEAN_BITS) + 2 + 9 < 64, "a variance fits");
 _Static_assert(2 * (GUARD_TAU_RETRANSMITS_BITS + GUARD_MEAN_BITS) + 20 < 64, "tau^2 fits");
 _Static_assert(GUARD_FLOWS_MIN > 1, "a variance takes two");
 
@@ -222,9 +230,11 @@ static __always_inline bool guard_record(struct guard *guard, u32 arm, const u32
 		return true;
 	if (to->flows >= GUARD_FLOWS_MAX)
 		return false;
+	KEEP_LOOP
 	for (u32 metric = 0; metric < GUARD_METRIC_MAX; metric++)
 		guard_add(&to->metrics[metric], to->flows, observed[metric]);
 	to->flows++;
+	KEEP_LOOP
 	for (u32 metric = 0; metric < GUARD_METRIC_MAX; metric++) {
 		if (guard_is_worse(guard, metric)) {
 			guard->tripped_by = metric;
