@@ -129,9 +129,6 @@ impl fmt::Display for Value {
 
 /// The settings that make `to` of `from`, both of one algorithm.
 pub(crate) fn changes(from: &Parameters, to: &Parameters) -> Vec<String> {
-    from.iter()
-        .zip(to.iter())
-        .filter(|((_, from), (_, to))| from != to)
-        .map(|(_, (parameter, value))| format!("{}={}", parameter.name, parameter.show(value)))
-        .collect()
+    let changed = to.changed_from(from);
+    changed.map(|(parameter, value)| format!("{}={}", parameter.name, parameter.show(value))).collect()
 }

@@ -44,6 +44,12 @@ pub(crate) fn read<T: Pod>(bytes: &[u8]) -> Option<(T, &[u8])> {
     Some((unsafe { head.as_ptr().cast::<T>().read_unaligned() }, rest))
 }
 
+/// The bytes of a structure, as [`read`] reads them.
+pub(crate) fn bytes_of<T: Pod>(value: &T) -> &[u8] {
+    // SAFETY: Pod: any bytes, no padding, lives as long as the borrow.
+    unsafe { std::slice::from_raw_parts(std::ptr::from_ref(value).cast(), size_of::<T>()) }
+}
+
 /// An address of four words in network order; IPv4 where it is mapped into IPv6.
 pub(crate) fn address(words: [u32; 4], port: u16) -> SocketAddr {
     let bits = words.into_iter().fold(0, |bits, word| bits << 32 | u128::from(u32::from_be(word)));
@@ -129,26 +135,21 @@ mod tests {
         }
     }
 
-    fn bytes(attachment: &Attachment) -> Vec<u8> {
-        // SAFETY: Pod: any bytes, no padding, lives as long as the borrow.
-        unsafe { std::slice::from_raw_parts(std::ptr::from_ref(attachment).cast(), size_of::<Attachment>()) }
-            .to_vec()
-    }
-
     #[test]
     fn what_another_build_attached_is_told_from_ones_own_and_named() {
         let search = onramp_algorithm::find("search").unwrap();
         let best = onramp_algorithm::find("best").unwrap();
         let ours = attachment(search);
-        assert_eq!(Attachment::read(&bytes(&ours), search).unwrap().generation, 7);
+        assert_eq!(Attachment::read(bytes_of(&ours), search).unwrap().generation, 7);
         // Another ABI, of the same size or another one.
-        let older = bytes(&Attachment { abi_version: ABI_VERSION - 1, ..ours });
+        let older = Attachment { abi_version: ABI_VERSION - 1, ..ours };
+        let older = bytes_of(&older);
         for length in [64, older.len()] {
             let difference = Attachment::read(&older[..length], search).unwrap_err();
             assert!(difference.starts_with("9.8.7, ABI "), "{difference}");
         }
         // The same ABI with other tables, which would be told by the wrong names.
-        let difference = Attachment::read(&bytes(&ours), best).unwrap_err();
+        let difference = Attachment::read(bytes_of(&ours), best).unwrap_err();
         assert!(difference.contains("parameters, outcomes or exports"), "{difference}");
         assert!(Attachment::read(&[], search).is_err());
     }

@@ -175,7 +175,8 @@ pub fn attach(options: &AttachOptions) -> Result<Attached, Error> {
 pub fn plan_default(algorithm: Algorithm) -> Result<Vec<Action>, Error> {
     kernel::require_privilege("attach")?;
     defaults::require_settable()?;
-    tune::attached(algorithm)?.attachment()?;
+    let (_lock, pins) = tune::hold(algorithm)?;
+    pins.attachment()?;
     let name = algorithm.congestion_control();
     let before = Namespace::current()?.sysctl_get(defaults::SYSCTL)?;
     if before == name {
@@ -196,8 +197,7 @@ pub fn plan_default(algorithm: Algorithm) -> Result<Vec<Action>, Error> {
 pub fn take_default(algorithm: Algorithm) -> Result<Option<String>, Error> {
     kernel::require_privilege("attach")?;
     defaults::require_settable()?;
-    let _lock = Lock::take()?;
-    let pins = tune::attached(algorithm)?;
+    let (_lock, pins) = tune::hold(algorithm)?;
     pins.attachment()?;
     defaults::take(&pins)
 }
@@ -209,7 +209,8 @@ pub fn take_default(algorithm: Algorithm) -> Result<Option<String>, Error> {
 pub fn former_default(algorithm: Algorithm) -> Result<Option<String>, Error> {
     kernel::require_privilege("attach")?;
     defaults::require_settable()?;
-    defaults::former(&tune::attached(algorithm)?)
+    let (_lock, pins) = tune::hold(algorithm)?;
+    defaults::former(&pins)
 }
 
 /// Gives the current network namespace its former default back if an algorithm is its default, which stays attached.
@@ -220,8 +221,8 @@ pub fn former_default(algorithm: Algorithm) -> Result<Option<String>, Error> {
 pub fn give_default_back(algorithm: Algorithm) -> Result<Option<String>, Error> {
     kernel::require_privilege("attach")?;
     defaults::require_settable()?;
-    let _lock = Lock::take()?;
-    defaults::give_back(&tune::attached(algorithm)?)
+    let (_lock, pins) = tune::hold(algorithm)?;
+    defaults::give_back(&pins)
 }
 
 /// [`attach`] for a caller that holds the lock.

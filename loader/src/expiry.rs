@@ -10,8 +10,8 @@ use onramp_algorithm::Algorithm;
 
 use crate::detach::{Detached, detach_locked};
 use crate::error::Error;
-use crate::kernel;
 use crate::pins::{Lock, Pins};
+use crate::{kernel, tune};
 
 /// When an attachment ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,8 +56,7 @@ pub fn expiry(algorithm: Algorithm) -> Result<Option<Expiry>, Error> {
 /// [`Error::NotAttached`], [`Error::Interrupted`], [`Error::Privilege`], or a map that cannot be written.
 pub fn confirm(algorithm: Algorithm) -> Result<Option<Expiry>, Error> {
     kernel::require_privilege("attach")?;
-    let _lock = Lock::take()?;
-    let pins = crate::tune::attached(algorithm)?;
+    let (_lock, pins) = tune::hold(algorithm)?;
     let expiry = read(algorithm)?;
     if expiry.is_some() {
         let mut attachment = pins.attachment()?;

@@ -13,7 +13,6 @@ use crate::attach::Base;
 use crate::code;
 use crate::error::Error;
 use crate::kernel;
-use crate::pins::Pins;
 use crate::tune;
 
 /// Why the first slow start of a flow ended.
@@ -157,8 +156,8 @@ impl FlowStorage {
     /// # Errors
     /// [`Error::NotAttached`], [`Error::OtherBuild`], or a map that cannot be opened.
     pub fn open(algorithm: Algorithm) -> Result<Self, Error> {
-        let sets = tune::parameter_sets(algorithm)?;
-        let pins = Pins::of(algorithm);
+        let pins = tune::attached(algorithm)?;
+        let sets = tune::sets(&pins)?;
         let base = Base::from_number(pins.attachment()?.base);
         let map = MapData::from_pin(pins.path("flows")).map_err(pins.failed("open", "flows"))?;
         let map_id = map.info().map_err(pins.failed("ask about", "flows"))?.id();

@@ -126,6 +126,11 @@ impl GuardOptions {
         f64::from(self.control_ppm) / 1e4
     }
 
+    /// Of a guard in the kernel.
+    pub(crate) fn of(guard: &abi::Guard) -> Self {
+        Self { margins: guard.margins, control_ppm: guard.control_ppm }
+    }
+
     /// As the kernel starts with it.
     pub(crate) fn begin(self, generation: u64) -> abi::Guard {
         abi::Guard {
@@ -152,8 +157,7 @@ impl fmt::Display for GuardOptions {
 /// What a guard goes on with where other code takes over. Who runs it is drawn anew and what it does may be different, so
 /// it counts from the beginning; but one that has tripped stays as it is.
 pub(crate) fn taken_over(former: abi::Guard, generation: u64) -> abi::Guard {
-    let options = GuardOptions { margins: former.margins, control_ppm: former.control_ppm };
-    if former.tripped_ns == 0 { options.begin(generation) } else { former }
+    if former.tripped_ns == 0 { GuardOptions::of(&former).begin(generation) } else { former }
 }
 
 /// Flows of an arm that have ended.
@@ -244,7 +248,7 @@ fn tick() -> Duration {
 }
 
 fn describe(guard: &abi::Guard, tick: Duration) -> GuardState {
-    let options = GuardOptions { margins: guard.margins, control_ppm: guard.control_ppm };
+    let options = GuardOptions::of(guard);
     let arm = |index: u32| &guard.arms[index as usize];
     let (treated, control) = (arm(guard_arm_index::TREATED), arm(guard_arm_index::CONTROL));
     let tripped = expiry::wall_clock_us(guard.tripped_ns)

@@ -7,7 +7,6 @@ pub mod abi;
 mod action;
 mod attach;
 mod bbr;
-mod buffers;
 mod code;
 mod constant;
 pub mod cost;
@@ -18,6 +17,7 @@ mod error;
 mod expiry;
 mod flows;
 pub mod guard;
+pub mod host;
 pub mod kernel;
 #[cfg(test)]
 mod layout_tests;
@@ -26,6 +26,7 @@ mod namespaces;
 mod object;
 mod open;
 mod operations;
+mod path;
 mod pins;
 pub mod programs;
 mod rehome;
@@ -45,7 +46,6 @@ pub use attach::{
     AttachOptions, Attached, Base, attach, base, former_default, give_default_back, plan as plan_attach,
     plan_default, take_default,
 };
-pub use buffers::{Path, buffers};
 pub use defaults::{Restored, SYSCTL as DEFAULT_SYSCTL};
 pub use detach::{Detachable, Detached, detach, detachable, is_applied, pinned, plan_detach};
 pub use doctor::{Check, Verdict, doctor};
@@ -53,6 +53,7 @@ pub use error::{Error, Kind};
 pub use expiry::{Expiry, confirm, detach_expired, expiry};
 pub use flows::{ExitReason, Flow, FlowStorage, Phase, exports, flows, listening_ports, phase};
 pub use onramp_algorithm as algorithm;
+pub use path::{Path, Wanted, wanted};
 pub use pins::ROOT;
 pub use rehome::Users;
 pub use run::{Leftover, Ran, clear_leftovers, run};

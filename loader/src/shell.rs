@@ -6,7 +6,7 @@ use std::path::Path;
 use libbpf_rs::query::LinkTypeInfo;
 use libbpf_rs::{ErrorKind, Link, MapCore, MapFlags, MapHandle, MapType, Object};
 
-use crate::abi::{Attachment, Guard, ParameterSlot};
+use crate::abi::{Attachment, Guard, ParameterSlot, bytes_of};
 use crate::attach::Base;
 use crate::error::Error;
 use crate::guard::GUARD;
@@ -157,9 +157,4 @@ pub(crate) fn unregister(pins: &Pins) -> Result<(), Error> {
     let map = MapHandle::from_pinned_path(pins.path(OPERATIONS));
     map.and_then(|map| map.delete(&[0; 4]))
         .map_err(open::failed("unregister", &pins.algorithm.congestion_control()))
-}
-
-fn bytes_of<T: aya::Pod>(value: &T) -> &[u8] {
-    // SAFETY: Pod: any bytes, no padding, lives as long as the borrow.
-    unsafe { std::slice::from_raw_parts(std::ptr::from_ref(value).cast(), size_of::<T>()) }
 }

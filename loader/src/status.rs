@@ -8,6 +8,7 @@ use crate::code;
 use crate::error::Error;
 use crate::expiry;
 use crate::guard::{self, GuardState};
+use crate::host;
 use crate::kernel;
 use crate::namespaces::Sight;
 use crate::pins::{Lock, Pins};
@@ -89,6 +90,8 @@ pub struct Host {
     pub selection: Option<Glance>,
     /// Cgroups of scoped runs that have died.
     pub leftovers: Vec<run::Leftover>,
+    /// Settings of the host that were changed for a path, in all network namespaces.
+    pub settings: Vec<host::Setting>,
     /// Where it could not be looked, and why: there may be more.
     pub unseen: Vec<String>,
 }
@@ -140,7 +143,13 @@ pub fn status() -> Result<Host, Error> {
         let older_code = if matches!(state, State::Foreign) { 0 } else { older_code };
         algorithms.push(Status { algorithm, state, default_in, users, older_code });
     }
-    Ok(Host { algorithms, selection: select::glance()?, leftovers: run::leftovers()?, unseen: sight.unseen })
+    Ok(Host {
+        algorithms,
+        selection: select::glance()?,
+        leftovers: run::leftovers()?,
+        settings: host::changed_locked()?.into_iter().map(|(_, setting)| setting).collect(),
+        unseen: sight.unseen,
+    })
 }
 
 /// How an algorithm is attached, by its pins alone: who uses it is not looked for, which takes a look into every process.
@@ -177,7 +186,7 @@ fn describe(pins: &Pins) -> Result<AttachedState, Error> {
         applied: pins.are_applied(),
         owner,
         version: text(&attachment.version),
-        parameter_sets: tune::parameter_sets(pins.algorithm)?,
+        parameter_sets: tune::sets(pins)?,
         counters: pins.counters()?,
     })
 }

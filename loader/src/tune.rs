@@ -2,7 +2,7 @@
 
 use onramp_algorithm::{Algorithm, Parameters};
 
-use crate::abi::{PARAMETER_MAX, ParameterSlot, text};
+use crate::abi::{Attachment, PARAMETER_MAX, ParameterSlot, text};
 use crate::error::Error;
 use crate::kernel;
 use crate::pins::{Lock, Pins};
@@ -44,17 +44,27 @@ pub struct Tuned {
 /// # Errors
 /// [`Error::NotAttached`], [`Error::OtherBuild`], or a map that cannot be read.
 pub fn parameter_sets(algorithm: Algorithm) -> Result<Vec<ParameterSet>, Error> {
-    let pins = attached(algorithm)?;
+    let (_lock, pins) = hold(algorithm)?;
+    sets(&pins)
+}
+
+/// [`parameter_sets`] for a caller that holds the lock.
+pub(crate) fn sets(pins: &Pins) -> Result<Vec<ParameterSet>, Error> {
     let attachment = pins.attachment()?;
     let slots = pins.parameter_slots()?;
+    let slot = |index| slots.get(&index, 0).map_err(pins.failed("read", "params"));
+    let slots: Vec<_> = (0..attachment.profiles).map(slot).collect::<Result<_, _>>()?;
+    Ok(sets_in(pins.algorithm, &attachment, &slots))
+}
+
+/// The parameter sets that an attachment has in these slots.
+pub(crate) fn sets_in(
+    algorithm: Algorithm,
+    attachment: &Attachment,
+    slots: &[ParameterSlot],
+) -> Vec<ParameterSet> {
     let names = attachment.profile_names.iter().take(attachment.profiles as usize);
-    names
-        .zip(0..)
-        .map(|(name, index)| {
-            let slot = slots.get(&index, 0).map_err(pins.failed("read", "params"))?;
-            Ok(read(algorithm, text(name), &slot))
-        })
-        .collect()
+    names.zip(slots).map(|(name, slot)| read(algorithm, text(name), slot)).collect()
 }
 
 /// Changes one parameter set (`None`: the first), all that is asked for or nothing. Running flows read the new values
@@ -71,11 +81,9 @@ pub fn tune(
     dry_run: bool,
 ) -> Result<Tuned, Error> {
     kernel::require_privilege("tune")?;
-    attached(algorithm)?;
-    let _lock = Lock::take()?;
-    let pins = attached(algorithm)?;
-    let sets = parameter_sets(algorithm)?;
-    let index = profile_index(algorithm, profile)?;
+    let (_lock, pins) = hold(algorithm)?;
+    let sets = sets(&pins)?;
+    let index = profile_index(algorithm, &sets, profile)?;
     let before = sets[index].clone();
     let mut after = before.clone();
     after.parameters.assign(changes.settings)?;
@@ -94,9 +102,8 @@ pub fn tune(
 }
 
 /// Number of a parameter set; `None`: the first.
-pub(crate) fn profile_index(algorithm: Algorithm, profile: Option<&str>) -> Result<usize, Error> {
+fn profile_index(algorithm: Algorithm, sets: &[ParameterSet], profile: Option<&str>) -> Result<usize, Error> {
     let Some(name) = profile else { return Ok(0) };
-    let sets = parameter_sets(algorithm)?;
     sets.iter().position(|set| set.profile == name).ok_or_else(|| Error::UnknownProfile {
         algorithm: algorithm.name(),
         profile: name.into(),
@@ -104,7 +111,19 @@ pub(crate) fn profile_index(algorithm: Algorithm, profile: Option<&str>) -> Resu
     })
 }
 
-/// The pins of an algorithm that is attached wholly.
+/// An algorithm that is attached wholly, and the lock under which it stays so: without it a command under way would be
+/// seen half done.
+pub(crate) fn hold(algorithm: Algorithm) -> Result<(Lock, Pins), Error> {
+    // Before the lock, which cannot be had where there is no BPF file system.
+    if !Pins::of(algorithm).exist() {
+        return Err(Error::NotAttached { algorithm: algorithm.name() });
+    }
+    let lock = Lock::take()?;
+    Ok((lock, attached(algorithm)?))
+}
+
+/// The pins of an algorithm that is attached wholly, for a caller that holds the lock or does without those that a
+/// command has under way.
 pub(crate) fn attached(algorithm: Algorithm) -> Result<Pins, Error> {
     let pins = Pins::of(algorithm);
     if !pins.exist() {

@@ -18,14 +18,15 @@ use crate::attach::{AttachOptions, Base, base_on, now_us};
 use crate::detach::still_loaded;
 use crate::error::Error;
 use crate::expiry;
-use crate::guard;
+use crate::guard::{self, GuardOptions};
 use crate::kernel::{self, Kernel};
 use crate::namespaces::{self, Sight};
 use crate::pins::{LINK, Lock, Pins};
 use crate::rehome::Users;
 use crate::shell::{self, Contents, Shell};
-use crate::telemetry::{self, Beside, Shared, listed};
-use crate::{tables, tune};
+use crate::tables;
+use crate::telemetry::{self, Beside, Shared, listeners};
+use crate::tune::{self, ParameterSet};
 
 /// How often the newer code is registered where that cannot be undone, and the time between.
 const TRIES: usize = 10;
@@ -40,6 +41,14 @@ pub struct UpgradePlan {
     pub actions: Vec<Action>,
     /// When the base will run alone, then as now: wall clock, microseconds since 1970; `None`: never.
     pub expires_at_us: Option<u64>,
+    /// It runs and records, and does nothing, then as now.
+    pub observe: bool,
+    /// What its guard is to do, then as now.
+    pub guard: Option<GuardOptions>,
+    /// The process of the scoped run that attached it.
+    pub owner_pid: Option<u32>,
+    /// The parameter sets that it will have.
+    pub parameter_sets: Vec<ParameterSet>,
 }
 
 /// What an upgrade did.
@@ -111,7 +120,15 @@ pub fn plan_upgrade(algorithm: Algorithm, base: Option<Base>) -> Result<UpgradeP
             &undo,
         ));
     }
-    Ok(UpgradePlan { actions, expires_at_us: expiry::wall_clock_us(former.contents.attachment.deadline_ns) })
+    let Contents { attachment, slots, guard, .. } = &former.contents;
+    Ok(UpgradePlan {
+        actions,
+        expires_at_us: expiry::wall_clock_us(attachment.deadline_ns),
+        observe: attachment.observes(),
+        guard: guard.as_ref().map(GuardOptions::of),
+        owner_pid: Some(attachment.owner_pid).filter(|pid| *pid != 0),
+        parameter_sets: tune::sets_in(algorithm, attachment, slots),
+    })
 }
 
 /// Has this build's code take over what is attached. `base`: another base than it has now.
@@ -229,8 +246,7 @@ impl Former {
         let listeners = match Shared::open() {
             Err(Error::OtherTelemetry { found, .. }) => Beside::listeners(found)?,
             Ok(Some(shared)) if !self.same_build => {
-                let listed: Vec<_> = listed(&shared).iter().map(ToString::to_string).collect();
-                (!listed.is_empty()).then(|| listed.join(", "))
+                Some(listeners(&shared)).filter(|listeners| !listeners.is_empty())
             }
             other => other.map(|_| None)?,
         };

@@ -9,6 +9,7 @@
 //! * [`faults`]: a command that is cut off, or told of an error, at a step.
 //! * [`guest`]: the kernel that tests need for themselves.
 //! * [`host`]: an attachment on the kernel that runs.
+//! * [`pinned`]: what is pinned, and as another build would have left it.
 //! * [`recorder`]: `onramp record` under way.
 //! * [`sender`]: a connection over such a wire.
 //! * [`telemetry`]: consumers of telemetry.
@@ -22,6 +23,7 @@ pub mod crowd;
 pub mod faults;
 pub mod guest;
 pub mod host;
+pub mod pinned;
 pub mod recorder;
 pub mod sender;
 pub mod telemetry;

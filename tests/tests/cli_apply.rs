@@ -1,14 +1,17 @@
 //! `onramp apply`: the kernel becomes what files say, and again, and nothing else is touched.
 
 use std::fs;
+use std::mem::offset_of;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use onramp_loader::ROOT;
+use onramp_loader::abi::{ABI_VERSION, Attachment};
 use onramp_net::Namespace;
 use onramp_tests::Attachments;
 use onramp_tests::cli::{self, DEFAULT, Ran, host_state, json, onramp, state};
-use onramp_tests::traffic::namespace;
+use onramp_tests::pinned::{change, of_abi, pin};
+use onramp_tests::traffic::{Transfer, namespace};
 use serde_json::{Value, json};
 use tempfile::{TempDir, tempdir};
 
@@ -143,7 +146,7 @@ fn what_files_say_is_had_and_had_again_and_what_no_file_says_any_more_goes() {
     let whats: Vec<_> = steps.iter().map(|step| step["what"].as_str().unwrap()).collect();
     for what in [
         "give this network namespace its former default reno back (now onramp_search)",
-        "detach plain (base reno) and attach it with base cubic",
+        "upgrade plain (base reno) to the code of this onramp, base cubic",
         "tune search --telemetry ack exit_action=drain",
         "remove rule --port 22 --accept --use cubic",
         "add rule --port 25 --accept --use cubic",
@@ -283,6 +286,52 @@ fn what_interrupted_commands_and_others_left_is_made_as_files_say() {
     assert!(status("fixed")["expires_at_us"].is_null());
     assert_eq!(json("status")["selection"]["active"], true);
     host.nothing_to_do();
+}
+
+#[test]
+#[ignore = "in a guest: make test"]
+fn what_another_build_or_another_base_has_is_upgraded_under_its_flows() {
+    let _attachments = Attachments::lock();
+    let host = Host::new();
+    let before = host.state();
+    let wanted = |parameters: &str, base: &str| {
+        let text = format!("version = 1\n[attach.search]\ndefault = true\nbase = '{base}'\n{parameters}");
+        host.write("a.toml", &text);
+    };
+    wanted("", "reno");
+    host.applied();
+    let transfer = Transfer::start(&host.place, 1_000_000);
+    of_abi("search", ABI_VERSION + 1);
+    assert_eq!(state("search").as_deref(), Some("other_build"));
+    wanted("params = { alpha = 7 }\n", "reno");
+    let said: Vec<_> = host.applied().iter().map(|step| step["what"].as_str().unwrap().to_owned()).collect();
+    assert_eq!(
+        said,
+        ["upgrade search (another onramp) to the code of this onramp, base reno", "tune search alpha=7"]
+    );
+    assert_eq!(status("search")["parameter_sets"][0]["parameters"]["alpha"], 7);
+    assert!(transfer.goes_on());
+    host.nothing_to_do();
+
+    // Another base is newer code, too.
+    wanted("params = { alpha = 7 }\n", "cubic");
+    host.applied();
+    assert_eq!(
+        (status("search")["base"].as_str(), host.default().as_str()),
+        (Some("cubic"), "onramp_search")
+    );
+    assert!(transfer.goes_on());
+    host.nothing_to_do();
+    // What cannot be taken over is attached anew.
+    change("search/attachment", |value| value[offset_of!(Attachment, tables_crc32)] ^= 1);
+    fs::remove_file(pin("search/tables")).unwrap();
+    let steps = host.applied();
+    assert!(steps[0]["what"].as_str().unwrap().starts_with("detach search (another onramp"), "{steps:?}");
+    assert!(transfer.goes_on());
+    drop(transfer);
+    fs::remove_file(host.directory.path().join("a.toml")).unwrap();
+    host.applied();
+    assert_eq!(host.state(), before);
 }
 
 #[test]

@@ -1,8 +1,13 @@
 //! Commands that are killed, or told of an error, at each of their steps, and commands at once: what is left is explained
 //! and can be cleared.
 
+use std::fs::{self, File, Permissions};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::thread;
+use std::time::Duration;
 
+use nix::fcntl::{Flock, FlockArg};
 use onramp_net::Namespace;
 use onramp_tests::Attachments;
 use onramp_tests::cli::{self, DEFAULT, host_state, json, onramp, state};
@@ -178,6 +183,30 @@ fn commands_at_once_leave_a_consistent_state() {
         assert!(codes.contains(&Some(0)), "{codes:?}");
     }
     onramp("detach --all").ok();
+    assert_eq!(host_state(&[]), before);
+}
+
+#[test]
+#[ignore = "in a guest: make test"]
+fn whoever_needs_what_is_attached_waits_for_a_command_under_way() {
+    let _attachments = Attachments::lock();
+    let before = host_state(&[]);
+    let (root, half) = (Path::new("/sys/fs/bpf/onramp"), Path::new("/sys/fs/bpf/onramp/fixed"));
+    for asked in ["tune fixed", "confirm fixed", "select add --to 10.0.0.0/8 --use fixed"] {
+        // As an attach has it that has just begun.
+        let file_system = File::open("/sys/fs/bpf").unwrap();
+        let lock = Flock::lock(file_system, FlockArg::LockExclusive).map_err(|(_, errno)| errno).unwrap();
+        fs::create_dir(root).unwrap();
+        fs::set_permissions(root, Permissions::from_mode(0o700)).unwrap();
+        fs::create_dir(half).unwrap();
+        let asking = thread::spawn(|| onramp(asked));
+        thread::sleep(Duration::from_secs(2));
+        fs::remove_dir(half).unwrap();
+        fs::remove_dir(root).unwrap();
+        drop(lock);
+        let refused = asking.join().unwrap().refused(1);
+        assert!(refused.contains("fixed is not attached"), "{asked}: {refused}");
+    }
     assert_eq!(host_state(&[]), before);
 }
 

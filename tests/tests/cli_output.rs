@@ -5,7 +5,7 @@ use std::process::Stdio;
 
 use onramp_tests::cli::{self, Ran, json, onramp};
 
-const VERBS: [&str; 15] = [
+const VERBS: [&str; 16] = [
     "list",
     "attach",
     "detach",
@@ -17,6 +17,7 @@ const VERBS: [&str; 15] = [
     "watch",
     "top",
     "doctor",
+    "undo",
     "shadow",
     "model",
     "profile",
@@ -108,6 +109,10 @@ fn doctor_judges_buffers_by_a_path() {
     assert_eq!(onramp("doctor --rate fast --rtt 1s").code, Some(2));
     onramp("doctor --rate 1mbit --rtt 0s").refused(2);
     onramp("doctor --profile nowhere").refused(2);
+    assert!(onramp("doctor --fix").refused(2).contains("--fix needs a path"));
+    assert!(onramp("doctor --dry-run").refused(2).contains("--dry-run goes with --fix or --undo"));
+    onramp("doctor --undo --profile geo").refused(2);
+    onramp("doctor --undo --fix").refused(2);
 }
 
 /// As [`json`] for a verb that fails where something is missing.

@@ -4,14 +4,14 @@
 //! another ABI or other tables leaves in the pinned maps is written into them.
 
 use std::net::{TcpListener, TcpStream};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use libbpf_rs::{MapCore, MapFlags, MapHandle};
+use libbpf_rs::{MapCore, MapFlags};
 use nix::errno::Errno;
 use nix::sys::socket::{getsockopt, setsockopt, sockopt::TcpCongestion};
 use onramp_loader::abi::{ABI_VERSION, Attachment};
@@ -21,6 +21,7 @@ use onramp_tests::Attachments;
 use onramp_tests::cli::{self, DEFAULT, Ran, host_state, inside, json, onramp, state};
 use onramp_tests::crowd::Crowd;
 use onramp_tests::guest::has_links;
+use onramp_tests::pinned::{change, element, of_abi, pin, write_u32};
 use onramp_tests::telemetry::{events, lost, rest, stream};
 use onramp_tests::traffic::{Transfer, eventually, namespace};
 use serde_json::Value;
@@ -39,28 +40,6 @@ fn former(namespace: &Namespace, arguments: &str) -> Ran {
     namespace.command(binary).args(arguments.split_whitespace()).output().expect("it runs").into()
 }
 
-fn pin(path: &str) -> PathBuf {
-    Path::new(onramp_loader::ROOT).join(path)
-}
-
-/// An element of a pinned map.
-fn element(path: &str) -> (MapHandle, Vec<u8>) {
-    let map = MapHandle::from_pinned_path(pin(path)).unwrap();
-    let value = map.lookup(&[0; 4], MapFlags::ANY).unwrap().unwrap();
-    (map, value)
-}
-
-/// Changes the first element of a pinned map.
-fn change(path: &str, change: impl Fn(&mut [u8])) {
-    let (map, mut value) = element(path);
-    change(&mut value);
-    map.update(&[0; 4], &value, MapFlags::ANY).unwrap();
-}
-
-fn write_u32(value: &mut [u8], at: usize, number: u32) {
-    value[at..at + 4].copy_from_slice(&number.to_ne_bytes());
-}
-
 /// `status` of the only algorithm that is attached.
 fn row() -> Value {
     let status = json("status");
@@ -74,15 +53,6 @@ fn kept() -> Value {
     let kept =
         ["state", "base", "observe", "applied", "expires_at_us", "default_in", "parameter_sets", "sockets"];
     kept.into_iter().map(|name| (name.to_owned(), row[name].clone())).collect()
-}
-
-/// Has the pinned attachment and telemetry be another ABI's.
-fn of_another_abi(algorithm: &str) {
-    change(&format!("{algorithm}/attachment"), |value| {
-        write_u32(value, std::mem::offset_of!(Attachment, abi_version), ABI_VERSION + 1);
-    });
-    // After two counters of 64 bits, in every ABI.
-    change("telemetry/telemetry", |value| write_u32(value, 16, ABI_VERSION + 1));
 }
 
 /// Has the pinned tables be others, of the same length.
@@ -246,7 +216,7 @@ fn what_another_abi_has_attached_is_taken_over_with_all_that_it_has() {
     inside(&place, "tune search alpha=7 exit_action=drain").ok();
     let transfer = Transfer::start(&place, 1_000_000);
     let had = kept();
-    of_another_abi("search");
+    of_abi("search", ABI_VERSION + 1);
     assert_eq!(state("search").as_deref(), Some("other_build"));
     let dry = host_state(&[&place]);
     onramp("upgrade --dry-run").ok();
@@ -345,7 +315,7 @@ fn who_would_misread_what_is_told_is_named_and_nothing_is_changed() {
     for misread in [
         (|| of_other_tables("search", |tables| tables.replace("parameter alpha 1 ", "parameter alpha 2 ")))
             as fn(),
-        || of_another_abi("search"),
+        || of_abi("search", ABI_VERSION + 1),
     ] {
         misread();
         let before = host_state(&[]);

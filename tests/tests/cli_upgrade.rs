@@ -1,31 +1,13 @@
 //! What another build of onramp has attached: neither in the way nor misread. And code that outlives its attachment.
 
-use std::path::{Path, PathBuf};
-
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use onramp_loader::abi::{ABI_VERSION, Attachment};
 use onramp_net::Namespace;
 use onramp_tests::Attachments;
 use onramp_tests::cli::{DEFAULT, host_state, inside, json, onramp, state};
+use onramp_tests::pinned::{change, of_abi, pin};
 use onramp_tests::traffic::{Transfer, namespace};
 use serde_json::Value;
-
-fn pin(path: &str) -> PathBuf {
-    Path::new(onramp_loader::ROOT).join(path)
-}
-
-/// Changes the only element of a pinned map.
-fn change(path: &str, change: impl Fn(&mut [u8])) {
-    let map = MapHandle::from_pinned_path(pin(path)).unwrap();
-    let key = 0u32.to_ne_bytes();
-    let mut value = map.lookup(&key, MapFlags::ANY).unwrap().unwrap();
-    change(&mut value);
-    map.update(&key, &value, MapFlags::ANY).unwrap();
-}
-
-fn write_u32(value: &mut [u8], at: usize, number: u32) {
-    value[at..at + 4].copy_from_slice(&number.to_ne_bytes());
-}
 
 /// The flows of a namespace, as `flows --json` has them.
 fn flows(namespace: &Namespace) -> Vec<Value> {
@@ -43,11 +25,7 @@ fn what_another_abi_has_attached_is_explained_refused_and_cleared() {
     inside(&inside_it, "attach search --default").ok();
     let transfer = Transfer::start(&inside_it, 1_000_000);
     let older = ABI_VERSION - 1;
-    change("search/attachment", |value| {
-        write_u32(value, std::mem::offset_of!(Attachment, abi_version), older);
-    });
-    // After two counters of 64 bits, in every ABI.
-    change("telemetry/telemetry", |value| write_u32(value, 16, older));
+    of_abi("search", older);
 
     let status = json("status");
     let row = &status["algorithms"][0];

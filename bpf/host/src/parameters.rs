@@ -190,6 +190,12 @@ impl Parameters {
         self.algorithm.declarations().zip(self.values.iter().copied())
     }
 
+    /// Parameters that have another value than in `from`, which are of the same algorithm.
+    pub fn changed_from(&self, from: &Self) -> impl Iterator<Item = (Parameter, u64)> {
+        let both = self.iter().zip(&from.values);
+        both.filter(|((_, value), before)| value != *before).map(|(changed, _)| changed)
+    }
+
     /// Names, with values as they are typed and shown.
     pub fn shown(&self) -> impl Iterator<Item = (&'static str, String)> {
         self.iter().map(|(parameter, value)| (parameter.name, parameter.show(value)))

@@ -5,12 +5,13 @@ use onramp_loader::algorithm::Algorithm;
 use onramp_loader::select;
 use onramp_loader::telemetry::Level;
 use onramp_loader::{
-    Action, AttachedState, Base, DEFAULT_SYSCTL, Detachable, Detached, Error, Host, Leftover, Users,
+    Action, AttachedState, Base, DEFAULT_SYSCTL, Detachable, Detached, Error, Host, Leftover,
 };
 use onramp_net::Namespace;
 use serde::Serialize;
 
 use super::plan;
+use super::stragglers::{self, Straggler};
 use crate::failure::{self, PARTIAL};
 use crate::guard;
 use crate::output::{Output, say};
@@ -46,8 +47,9 @@ pub(crate) struct Detach {
     dry_run: bool,
 }
 
+/// What detaching did.
 #[derive(Default, Serialize)]
-struct Report {
+pub(super) struct Report {
     detached: Vec<Row>,
     /// Rules of `onramp select` that went with --all.
     selection_removed: Option<usize>,
@@ -78,12 +80,6 @@ struct Default {
 }
 
 #[derive(Serialize)]
-struct Straggler {
-    namespace: String,
-    sockets: usize,
-}
-
-#[derive(Serialize)]
 struct Failed {
     what: String,
     error: String,
@@ -93,8 +89,14 @@ impl Detach {
     pub fn run(self, output: &Output) -> anyhow::Result<u8> {
         match &self.algorithm {
             Some(name) => self.one(onramp_loader::find(name)?, output),
-            None => self.all(output),
+            None if self.dry_run => plan::print(&self.plan_all()?, output),
+            None => finish(&self.all()?, output),
         }
+    }
+
+    /// With --all.
+    pub fn everything() -> Self {
+        Self { algorithm: None, all: true, leave_sockets: false, dry_run: false }
     }
 
     fn one(&self, algorithm: Algorithm, output: &Output) -> anyhow::Result<u8> {
@@ -106,11 +108,9 @@ impl Detach {
         finish(&report, output)
     }
 
-    fn all(&self, output: &Output) -> anyhow::Result<u8> {
+    /// Detaches and clears all.
+    pub(super) fn all(&self) -> anyhow::Result<Report> {
         let Detachable { algorithms, unseen } = onramp_loader::detachable()?;
-        if self.dry_run {
-            return plan::print(&plan_all(&algorithms, self.leave_sockets)?, output);
-        }
         let mut report = Report { unseen, ..Report::default() };
         // First: else its connections would be told to use what is going.
         match select::clear() {
@@ -129,7 +129,25 @@ impl Detach {
             Ok(cleared) => report.cgroups_removed = cleared.iter().map(path).collect(),
             Err(error) => report.failed.push(Failed::new("cgroups of dead runs", error)),
         }
-        finish(&report, output)
+        Ok(report)
+    }
+
+    /// What [`Self::all`] would do.
+    pub fn plan_all(&self) -> anyhow::Result<Vec<Action>> {
+        let mut actions = Vec::new();
+        for algorithm in onramp_loader::detachable()?.algorithms {
+            actions.extend(planned(algorithm, self.leave_sockets)?);
+        }
+        let Host { selection, leftovers, .. } = onramp_loader::status()?;
+        actions.extend(selection.map(|_| Action {
+            what: "remove all rules of onramp select and their program".into(),
+            undo: "onramp select load FILE, with FILE from `onramp select list`".into(),
+        }));
+        actions.extend(leftovers.iter().map(|leftover| Action {
+            what: format!("remove cgroup {} of a run that has died", path(leftover)),
+            undo: String::new(),
+        }));
+        Ok(actions)
     }
 
     fn detach(&self, algorithm: Algorithm) -> Result<Row, Error> {
@@ -143,7 +161,7 @@ impl Detach {
             algorithm: algorithm.name(),
             defaults_restored: restored.into_iter().map(default).collect(),
             sockets_moved: moved,
-            stragglers: stragglers.into_iter().map(Straggler::new).collect(),
+            stragglers: Straggler::all(stragglers),
             sockets_left: self.leave_sockets,
             still_loaded,
             selection_rules: select::rules_of(algorithm),
@@ -159,31 +177,8 @@ impl Failed {
     }
 }
 
-impl Straggler {
-    fn new(users: Users) -> Self {
-        Self { namespace: users.namespace, sockets: users.sockets }
-    }
-}
-
 fn path(leftover: &Leftover) -> String {
     leftover.path.display().to_string()
-}
-
-fn plan_all(algorithms: &[Algorithm], leave_sockets: bool) -> anyhow::Result<Vec<Action>> {
-    let mut actions = Vec::new();
-    for algorithm in algorithms {
-        actions.extend(planned(*algorithm, leave_sockets)?);
-    }
-    let Host { selection, leftovers, .. } = onramp_loader::status()?;
-    actions.extend(selection.map(|_| Action {
-        what: "remove all rules of onramp select and their program".into(),
-        undo: "onramp select load FILE, with FILE from `onramp select list`".into(),
-    }));
-    actions.extend(leftovers.iter().map(|leftover| Action {
-        what: format!("remove cgroup {} of a run that has died", path(leftover)),
-        undo: String::new(),
-    }));
-    Ok(actions)
 }
 
 fn planned(algorithm: Algorithm, leave_sockets: bool) -> Result<Vec<Action>, Error> {
@@ -239,18 +234,30 @@ fn command(algorithm: Algorithm, state: &AttachedState, default_here: bool, now_
 /// Prints the report; the exit code says whether all of it was done.
 fn finish(report: &Report, output: &Output) -> anyhow::Result<u8> {
     output.report(report, || text(report))?;
-    for failed in &report.failed {
-        say(&format!("error: {}: {}", failed.what, failed.error));
-    }
-    let in_part = |row: &Row| {
-        let loaded = !row.stragglers.is_empty() || row.still_loaded > 0;
-        (loaded && !row.sockets_left) || !row.unseen.is_empty()
-    };
-    let in_part = report.detached.iter().any(in_part) || !report.unseen.is_empty();
-    Ok(if in_part || !report.failed.is_empty() { PARTIAL } else { 0 })
+    report.say_failed();
+    Ok(report.code())
 }
 
-fn text(report: &Report) -> String {
+impl Report {
+    /// The errors, on standard error.
+    pub fn say_failed(&self) {
+        for failed in &self.failed {
+            say(&format!("error: {}: {}", failed.what, failed.error));
+        }
+    }
+
+    /// The exit code.
+    pub fn code(&self) -> u8 {
+        let in_part = |row: &Row| {
+            let loaded = !row.stragglers.is_empty() || row.still_loaded > 0;
+            (loaded && !row.sockets_left) || !row.unseen.is_empty()
+        };
+        let in_part = self.detached.iter().any(in_part) || !self.unseen.is_empty();
+        if in_part || !self.failed.is_empty() { PARTIAL } else { 0 }
+    }
+}
+
+pub(super) fn text(report: &Report) -> String {
     let mut text = String::new();
     for row in &report.detached {
         text += &format!("detached {}\n", row.algorithm);
@@ -260,15 +267,7 @@ fn text(report: &Report) -> String {
         if row.sockets_moved > 0 {
             text += &format!("  moved {} to the default\n", count(row.sockets_moved, "socket"));
         }
-        for Straggler { namespace, sockets } in &row.stragglers {
-            let sockets = count(*sockets, "socket");
-            text += &format!(
-                "  still on the detached code: {sockets} in network namespace {namespace}; it stays loaded until they close\n"
-            );
-        }
-        if row.stragglers.is_empty() && row.still_loaded > 0 {
-            text += "  its code is still loaded: the kernel has not freed it yet, or sockets have it that are neither connected nor listening, which no list shows; `onramp status` says it until it is gone\n";
-        }
+        text += &stragglers::text("detached", &row.stragglers, row.still_loaded);
         if row.selection_rules > 0 {
             text += &format!(
                 "  rules of onramp select use it ({}): their connections get the default until it is attached again\n",

@@ -27,9 +27,11 @@ mod serve;
 mod shadow;
 mod sim;
 mod status;
+mod stragglers;
 mod top;
 mod transfer;
 mod tune;
+mod undo;
 mod upgrade;
 mod watch;
 mod why;
@@ -46,6 +48,7 @@ pub(crate) enum Verb {
     Confirm(confirm::Confirm),
     Detach(detach::Detach),
     Upgrade(upgrade::Upgrade),
+    Undo(undo::Undo),
     Apply(apply::Apply),
     Status(status::Status),
     CompareArms(compare_arms::CompareArms),
@@ -83,6 +86,7 @@ impl Verb {
             Self::Confirm(verb) => verb.run(output),
             Self::Detach(verb) => verb.run(output),
             Self::Upgrade(verb) => verb.run(output),
+            Self::Undo(verb) => verb.run(output),
             Self::Apply(verb) => verb.run(output),
             Self::Status(verb) => verb.run(output),
             Self::CompareArms(verb) => verb.run(output),

@@ -3,12 +3,14 @@
 use clap::Args;
 use onramp_loader::abi::Counters;
 use onramp_loader::algorithm::Algorithm;
+use onramp_loader::host::Setting;
 use onramp_loader::select::Glance;
 use onramp_loader::telemetry::{Consumer, Level};
 use onramp_loader::{AttachedState, Error, ExitReason, Host, Leftover, ParameterSet, State, Users};
 use serde::Serialize;
 
 use super::detach::unseen_text;
+use super::doctor::fix;
 use crate::guard::{self, Guarded};
 use crate::output::{Named, Output};
 use crate::settings::Value;
@@ -28,6 +30,8 @@ struct Report {
     selection: Option<Selecting>,
     dead_runs: Vec<DeadRun>,
     consumers: Vec<Listener>,
+    /// By `onramp doctor --fix`.
+    settings: Vec<SettingRow>,
     /// Why the consumers cannot be told.
     #[serde(skip_serializing_if = "Option::is_none")]
     consumers_unknown: Option<String>,
@@ -89,6 +93,13 @@ struct Set {
     parameters_generation: u32,
     parameters: Named<Value>,
     telemetry_max: &'static str,
+}
+
+#[derive(Serialize)]
+struct SettingRow {
+    sysctl: String,
+    before: String,
+    set: String,
 }
 
 #[derive(Serialize)]
@@ -167,18 +178,23 @@ impl Status {
             }
             Err(error) => return Err(error.into()),
         };
-        let Host { algorithms, selection, leftovers, unseen } = onramp_loader::status()?;
+        let Host { algorithms, selection, leftovers, settings, unseen } = onramp_loader::status()?;
         let report = Report {
             algorithms: algorithms.into_iter().map(row).collect(),
             selection: selection.map(selecting),
             dead_runs: leftovers.into_iter().map(dead_run).collect(),
             consumers: consumers.into_iter().map(listener).collect(),
+            settings: settings.into_iter().map(setting).collect(),
             consumers_unknown,
             unseen,
         };
         output.data(&report, || text(&report, output))?;
         Ok(0)
     }
+}
+
+fn setting(Setting { sysctl, before, set }: Setting) -> SettingRow {
+    SettingRow { sysctl, before, set }
 }
 
 fn row(status: onramp_loader::Status) -> Row {
@@ -367,6 +383,9 @@ fn text(report: &Report, output: &Output) -> String {
             0 => "\n".to_owned(),
             time => format!(", and all events of {}\n", show_us(*time)),
         };
+    }
+    for SettingRow { sysctl, before, set } in &report.settings {
+        text += &format!("{sysctl} was set to {set} (before: {before}): `{}` gives it back\n", fix::UNDO);
     }
     if let Some(why) = &report.consumers_unknown {
         text += &format!("who listens cannot be told: {why}\n");

@@ -3,9 +3,10 @@
 use anyhow::Context;
 use clap::Args;
 use onramp_loader::algorithm::Algorithm;
-use onramp_loader::{Action, Base, Error, Upgraded, Users};
+use onramp_loader::{Action, Base, Error, Upgraded};
 use serde::Serialize;
 
+use super::stragglers::{self, Straggler};
 use super::{detach, expire, plan};
 use crate::failure::{self, PARTIAL};
 use crate::output::{Output, say};
@@ -61,12 +62,6 @@ struct Row {
     stragglers: Vec<Straggler>,
     still_loaded: usize,
     unseen: Vec<String>,
-}
-
-#[derive(Serialize)]
-struct Straggler {
-    namespace: String,
-    sockets: usize,
 }
 
 #[derive(Serialize)]
@@ -135,14 +130,10 @@ fn row(upgraded: Upgraded) -> Row {
         new_parameters: upgraded.new_parameters,
         defaults: upgraded.defaults,
         sockets_moved: upgraded.moved,
-        stragglers: upgraded.stragglers.into_iter().map(straggler).collect(),
+        stragglers: Straggler::all(upgraded.stragglers),
         still_loaded: upgraded.still_loaded,
         unseen: upgraded.unseen,
     }
-}
-
-fn straggler(Users { namespace, sockets }: Users) -> Straggler {
-    Straggler { namespace, sockets }
 }
 
 fn text(report: &Report) -> String {
@@ -161,15 +152,7 @@ fn text(report: &Report) -> String {
         if row.sockets_moved > 0 {
             text += &format!("  moved {} to the newer code\n", count(row.sockets_moved, "socket"));
         }
-        for Straggler { namespace, sockets } in &row.stragglers {
-            let sockets = count(*sockets, "socket");
-            text += &format!(
-                "  still on the former code: {sockets} in network namespace {namespace}; it stays loaded until they close\n"
-            );
-        }
-        if row.stragglers.is_empty() && row.still_loaded > 0 {
-            text += "  former code is still loaded: the kernel has not freed it yet, or sockets have it that no list shows; `onramp status` says it until it is gone\n";
-        }
+        text += &stragglers::text("former", &row.stragglers, row.still_loaded);
         text += &detach::unseen_text(&row.unseen);
         text += &format!(
             "  undo: `onramp upgrade {}` by the former onramp ({})\n",

@@ -107,7 +107,8 @@ pub fn control(name: &str) -> Result<String, Error> {
         let registered = registered.join(", ");
         return Err(Error::UnknownControl { name: name.into(), known: crate::known(), registered });
     };
-    let attachment = tune::attached(algorithm)?.attachment()?;
+    let (_lock, pins) = tune::hold(algorithm)?;
+    let attachment = pins.attachment()?;
     match attachment.owner_pid {
         0 => Ok(algorithm.congestion_control()),
         pid => Err(Error::AttachedForRun { algorithm: algorithm.name(), pid }),

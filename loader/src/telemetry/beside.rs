@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use libbpf_rs::{MapCore, MapHandle};
 
-use super::consumers::listed;
+use super::consumers::listeners;
 use super::shared::{Shared, directory};
 use crate::abi::shared::Telemetry;
 use crate::error::Error;
@@ -53,13 +53,9 @@ impl Beside {
         let path = directory().join("telemetry");
         let size = MapHandle::from_pinned_path(&path).map_or(0, |map| map.value_size());
         // What is of another size has them elsewhere.
-        let named = if size as usize == size_of::<Telemetry>() { listed(&others) } else { Vec::new() };
-        let named: Vec<_> = named.iter().map(ToString::to_string).collect();
-        Ok(Some(if named.is_empty() {
-            format!("programs of an onramp of ABI {found}")
-        } else {
-            named.join(", ")
-        }))
+        let named = (size as usize == size_of::<Telemetry>()).then(|| listeners(&others));
+        let named = named.filter(|named| !named.is_empty());
+        Ok(Some(named.unwrap_or_else(|| format!("programs of an onramp of ABI {found}"))))
     }
 }
 

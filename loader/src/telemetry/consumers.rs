@@ -54,6 +54,11 @@ pub(crate) fn listed(shared: &Telemetry) -> Vec<Consumer> {
         .collect()
 }
 
+/// The same by name; empty: nobody listens.
+pub(crate) fn listeners(shared: &Telemetry) -> String {
+    listed(shared).iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}
+
 impl fmt::Display for Consumer {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{} (pid {})", self.name, self.pid)

@@ -35,7 +35,7 @@ mod stream;
 pub use crate::abi::CONSUMER_MAX;
 pub(crate) use beside::{Beside, clear_beside};
 pub use consumers::Consumer;
-pub(crate) use consumers::{consumers, listed};
+pub(crate) use consumers::{consumers, listeners};
 pub use event::{
     AckEvent, CongestionState, EndEvent, Event, ExitEvent, FlowEvent, Item, LossEvent, Lost, RestartEvent,
     RoundEvent, StateEvent, UndoEvent, What,

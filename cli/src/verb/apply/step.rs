@@ -1,8 +1,12 @@
 //! What it takes to have what files want, one step after another.
 
 use onramp_loader::algorithm::Algorithm;
+use onramp_loader::guard::GuardOptions;
 use onramp_loader::select::{self, Changes, Rule};
-use onramp_loader::{Action, AttachOptions, AttachedState, Base, DEFAULT_SYSCTL, Detached};
+use onramp_loader::{
+    Action, AttachOptions, AttachedState, Base, DEFAULT_SYSCTL, Detached, Error, ParameterSet, UpgradePlan,
+    Users,
+};
 use onramp_net::Namespace;
 
 use super::files::Desired;
@@ -24,6 +28,7 @@ enum Deed {
     /// Detached first where it is attached.
     Attach(Box<AttachOptions>),
     Replace(Box<AttachOptions>),
+    Upgrade(Algorithm, Base),
     Tune(Box<AttachOptions>),
     Confirm(Algorithm),
     TakeDefault(Algorithm),
@@ -94,10 +99,16 @@ fn attach(options: &AttachOptions) -> anyhow::Result<Vec<Step>> {
         let what = format!("detach {name} ({why}) and attach it{with}");
         vec![step(Deed::Replace(wanted.clone()), what, format!("onramp detach {name}{again}"))]
     };
-    let Some(state) = onramp_loader::attached_state(algorithm)? else {
-        return Ok(replace("half attached, or by another build"));
+    let there = match onramp_loader::attached_state(algorithm)? {
+        Some(state) => Ok(There::as_it_is(algorithm, state, base)),
+        None => There::of_another(algorithm, base),
     };
-    match state.owner {
+    let there = match there {
+        Err(Error::Interrupted { .. }) => return Ok(replace("half attached")),
+        Err(Error::NotTakenOver { why, .. }) => return Ok(replace(&why)),
+        other => other?,
+    };
+    match there.owner {
         Some((pid, true)) => {
             return Err(Usage::error(format!(
                 "{name} is attached for a run of process {pid}: apply when that has ended"
@@ -106,29 +117,74 @@ fn attach(options: &AttachOptions) -> anyhow::Result<Vec<Step>> {
         Some((_, false)) => return Ok(replace("for a run that has died")),
         None => {}
     }
-    if state.base != base {
-        return Ok(replace(&format!("base {}", state.base.name())));
+    if there.observe != options.observe {
+        return Ok(replace(if there.observe { "observing only" } else { "not observing only" }));
     }
-    if state.observe != options.observe {
-        return Ok(replace(if state.observe { "observing only" } else { "not observing only" }));
+    if there.guard != options.guard {
+        let guard = there.guard.map_or_else(|| "without a guard".into(), |guard| guard::words(&guard));
+        return Ok(replace(&guard));
     }
-    let guard = state.guard.as_ref().map(|guard| guard.options);
-    if guard != options.guard {
-        return Ok(replace(&guard.map_or_else(|| "without a guard".into(), |guard| guard::words(&guard))));
+    Ok(adjust(options, base, &there))
+}
+
+/// How an algorithm is attached.
+struct There {
+    /// Of whom its code is, or which base it has, if that is not what is wanted; and what would have that again.
+    code: Option<(String, String)>,
+    observe: bool,
+    guard: Option<GuardOptions>,
+    /// The process of the run that attached it, and whether a run still needs it.
+    owner: Option<(u32, bool)>,
+    expires_at_us: Option<u64>,
+    parameter_sets: Vec<ParameterSet>,
+}
+
+impl There {
+    fn as_it_is(algorithm: Algorithm, state: AttachedState, base: Base) -> Self {
+        let code = if state.version != env!("CARGO_PKG_VERSION") {
+            // The former onramp would have to be asked.
+            Some((format!("onramp {}", state.version), String::new()))
+        } else if state.base != base {
+            let base = state.base.name();
+            Some((format!("base {base}"), format!("onramp upgrade {} --base {base}", algorithm.name())))
+        } else {
+            None
+        };
+        let AttachedState { observe, guard, owner, expires_at_us, parameter_sets, .. } = state;
+        let guard = guard.map(|guard| guard.options);
+        Self { code, observe, guard, owner, expires_at_us, parameter_sets }
     }
-    Ok(adjust(options, &state))
+
+    /// By another build, whose parameters its own tables tell.
+    fn of_another(algorithm: Algorithm, base: Base) -> Result<Self, Error> {
+        let UpgradePlan { observe, guard, owner_pid, expires_at_us, parameter_sets, .. } =
+            onramp_loader::plan_upgrade(algorithm, Some(base))?;
+        Ok(Self {
+            code: Some(("another onramp".into(), String::new())),
+            observe,
+            guard,
+            owner: owner_pid.map(|pid| (pid, true)),
+            expires_at_us,
+            parameter_sets,
+        })
+    }
 }
 
 /// What differs and can be changed under flows.
-fn adjust(options: &AttachOptions, state: &AttachedState) -> Vec<Step> {
+fn adjust(options: &AttachOptions, base: Base, there: &There) -> Vec<Step> {
     let algorithm = options.parameters.algorithm();
     let name = algorithm.name();
     let mut steps = Vec::new();
-    if state.expires_at_us.is_some() {
+    // First: nobody else can change what another build has attached.
+    if let Some((code, undo)) = &there.code {
+        let what = format!("upgrade {name} ({code}) to the code of this onramp, base {}", base.name());
+        steps.push(step(Deed::Upgrade(algorithm, base), what, undo.clone()));
+    }
+    if there.expires_at_us.is_some() {
         let what = format!("let {name} stay, which would be detached when its time is over");
         steps.push(step(Deed::Confirm(algorithm), what, String::new()));
     }
-    if let Some(set) = state.parameter_sets.first()
+    if let Some(set) = there.parameter_sets.first()
         && (set.parameters != options.parameters || set.telemetry_max != options.telemetry_max)
     {
         let telemetry = |level: onramp_loader::telemetry::Level| {
@@ -162,8 +218,12 @@ fn with(options: &AttachOptions, base: Base) -> String {
 }
 
 fn give_default_back(algorithm: Algorithm) -> anyhow::Result<Option<Step>> {
-    let Some(state) = onramp_loader::attached_state(algorithm)? else { return Ok(None) };
-    let former = if state.owner.is_none() { onramp_loader::former_default(algorithm)? } else { None };
+    let of_run = onramp_loader::attached_state(algorithm)?.is_some_and(|state| state.owner.is_some());
+    let former = match onramp_loader::former_default(algorithm) {
+        _ if of_run => None,
+        Err(Error::NotAttached { .. } | Error::Interrupted { .. } | Error::UpgradeCutOff { .. }) => None,
+        other => other?,
+    };
     Ok(former.map(|former| {
         let name = algorithm.congestion_control();
         let what = format!("give this network namespace its former default {former} back (now {name})");
@@ -206,19 +266,25 @@ impl Step {
     ///
     /// # Errors
     /// What it fails with.
-    pub fn take(&self) -> Result<Vec<String>, onramp_loader::Error> {
+    pub fn take(&self) -> Result<Vec<String>, Error> {
         match &self.deed {
             Deed::GiveDefaultBack(algorithm) => {
                 onramp_loader::give_default_back(*algorithm)?;
             }
-            Deed::Detach(algorithm) => return onramp_loader::detach(*algorithm, false).map(left),
+            Deed::Detach(algorithm) => {
+                return onramp_loader::detach(*algorithm, false).map(|detached| left_by(&detached));
+            }
             Deed::Attach(options) => {
                 onramp_loader::attach(options)?;
             }
             Deed::Replace(options) => {
                 let detached = onramp_loader::detach(options.parameters.algorithm(), false)?;
                 onramp_loader::attach(options)?;
-                return Ok(left(detached));
+                return Ok(left_by(&detached));
+            }
+            Deed::Upgrade(algorithm, base) => {
+                let upgraded = onramp_loader::upgrade(*algorithm, Some(*base))?;
+                return Ok(left(*algorithm, &upgraded.stragglers, &upgraded.unseen));
             }
             Deed::Tune(options) => {
                 let all: Vec<_> =
@@ -241,13 +307,16 @@ impl Step {
     }
 }
 
-/// What a detached algorithm leaves.
-fn left(detached: Detached) -> Vec<String> {
-    let name = detached.algorithm.name();
-    let sockets = detached.stragglers.iter().map(|users| {
-        format!("{} in {} still on the code of {name}", count(users.sockets, "socket"), users.namespace)
+fn left_by(detached: &Detached) -> Vec<String> {
+    left(detached.algorithm, &detached.stragglers, &detached.unseen)
+}
+
+/// What has former code of an algorithm still.
+fn left(algorithm: Algorithm, stragglers: &[Users], unseen: &[String]) -> Vec<String> {
+    let name = algorithm.name();
+    let sockets = stragglers.iter().map(|users| {
+        format!("{} in {} still on former code of {name}", count(users.sockets, "socket"), users.namespace)
     });
-    let unseen =
-        detached.unseen.iter().map(|place| format!("not looked into, so {name} may be used there: {place}"));
+    let unseen = unseen.iter().map(|place| format!("not looked into, so {name} may be used there: {place}"));
     sockets.chain(unseen).collect()
 }

@@ -22,14 +22,8 @@ pub(super) struct Halved {
     pub rungs: Vec<Rung>,
     /// The start, and what was left, the least cost first.
     pub last: Vec<Candidate>,
-    /// Whether nothing that was left costs less than the start.
-    start_is_best: bool,
-}
-
-impl Halved {
-    pub fn best(&self) -> &Candidate {
-        &self.last[usize::from(!self.start_is_best && self.last.len() > 1)]
-    }
+    /// What costs least of these.
+    pub best: Candidate,
 }
 
 /// A candidate and what it cost so far, all beside the start: sums over paths.
@@ -87,9 +81,9 @@ pub(super) fn search<P: Fn(u64) -> Path + Sync>(
         seen = rung.paths;
     }
     standings[1..].sort_by(cheaper);
-    let start_is_best = standings.get(1).is_none_or(|first| first.cost >= 0.0);
+    let best = standings.get(1).filter(|first| first.cost < 0.0).unwrap_or(&standings[0]).candidate.clone();
     let last = standings.into_iter().map(|standing| standing.candidate).collect();
-    Ok(Halved { rungs, last, start_is_best })
+    Ok(Halved { rungs, last, best })
 }
 
 fn cheaper(one: &Standing, other: &Standing) -> Ordering {

@@ -180,7 +180,7 @@ pub fn tune(
     let drawn = space::candidates(&start, &search.varied, search.candidates, search.seed);
     let halved = halving::search(&evaluator, drawn, search.paths, &told)?;
     let few = search.paths.div_ceil(halving::KEPT);
-    let (best, sensitivity) = sensitivity::descend(&evaluator, halved.best(), &search.varied, few, &told)?;
+    let (best, sensitivity) = sensitivity::descend(&evaluator, &halved.best, &search.varied, few, &told)?;
     let mut last = halved.last;
     if !last.contains(&best) {
         last.insert(1, best.clone());

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! The parameters that are varied, and the candidates that are drawn of them.
 
+use std::collections::BTreeSet;
+
 use onramp_algorithm::{Algorithm, Parameter, Parameters};
 
 use super::Candidate;
@@ -85,13 +87,9 @@ pub(super) fn candidates(start: &Candidate, varied: &[Varied], count: usize, see
         let values = which.iter().take(changed as usize).map(|which| &varied[*which]);
         all.push(start.with(values.map(|varied| (varied, varied.at(random.unit()))).collect::<Vec<_>>()));
     }
-    let mut kept: Vec<Candidate> = Vec::new();
-    for candidate in all {
-        if !kept.contains(&candidate) {
-            kept.push(candidate);
-        }
-    }
-    kept
+    let mut seen = BTreeSet::new();
+    all.retain(|candidate| seen.insert(candidate.0.to_words()));
+    all
 }
 
 /// The numbers below `count` in a random order (Fisher and Yates).
@@ -137,7 +135,7 @@ mod tests {
             assert_eq!(varied.at(1.0 - f64::EPSILON / 2.0), varied.to, "{varied:?}");
         }
         let all = candidates(&start(), &varied(&["threshold_pct"]), 41, 1);
-        let values: std::collections::BTreeSet<_> =
+        let values: BTreeSet<_> =
             all[1..].iter().map(|candidate| candidate.0.get("threshold_pct").unwrap() / 10).collect();
         assert!(values.len() >= 9, "{values:?}");
     }

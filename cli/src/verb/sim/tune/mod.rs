@@ -19,7 +19,7 @@ use super::written;
 use crate::failure::{FAILURE, Usage};
 use crate::output::Output;
 use crate::profile;
-use crate::settings::AlgorithmName;
+use crate::settings::{self, AlgorithmName};
 use kernel::Confirmation;
 
 /// Search parameters of an algorithm that suit a population of paths, or the links of profiles
@@ -239,11 +239,10 @@ fn text(report: &Report) -> String {
 
 /// The command that attaches an algorithm with these parameters.
 fn attach(parameters: &Parameters) -> String {
-    let mut command = format!("onramp attach {}", parameters.algorithm().name());
-    for (parameter, value) in parameters.iter().filter(|(parameter, value)| parameter.default != *value) {
-        command += &format!(" --set {}={}", parameter.name, parameter.show(value));
-    }
-    command
+    let algorithm = parameters.algorithm();
+    let changes = settings::changes(&algorithm.parameters(), parameters);
+    let settings: String = changes.iter().map(|one| format!(" --set {one}")).collect();
+    format!("onramp attach {}{settings}", algorithm.name())
 }
 
 /// The profile under another name, with an algorithm and its parameters as far as they are not the defaults.
@@ -251,7 +250,7 @@ fn tuned(profile: Profile, name: String, parameters: &Parameters) -> Profile {
     let algorithm = parameters.algorithm();
     let mut params = profile.params;
     params.retain(|key, of| matches!(of, Params::Of(_)) && key != algorithm.name());
-    for (parameter, value) in parameters.iter().filter(|(parameter, value)| parameter.default != *value) {
+    for (parameter, value) in parameters.changed_from(&algorithm.parameters()) {
         let shown = parameter.show(value);
         let value = shown.parse().map_or_else(|_| Value::Text(shown), Value::Integer);
         params.insert(parameter.name.to_owned(), Params::Own(value));

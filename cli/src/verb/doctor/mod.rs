@@ -1,9 +1,11 @@
 //! `onramp doctor`.
 
+pub(super) mod fix;
+
 use std::time::Duration;
 
 use clap::Args;
-use onramp_loader::{Check, Path, Verdict};
+use onramp_loader::{Check, Path, Verdict, Wanted};
 use serde::Serialize;
 
 use crate::failure::Usage;
@@ -14,12 +16,21 @@ use crate::units;
 /// Say what this kernel and host can do, and what to do where something is missing
 ///
 /// Loads objects to see whether the kernel takes them; attaches nothing and changes nothing. With a path (--rate and
-/// --rtt, or --profile) the socket buffers are compared with what the path holds. Exit code 1 if something is missing.
+/// --rtt, or --profile) the settings of this network namespace are compared with what the path wants: socket buffers that
+/// hold it, and slow starts after a pause. Exit code 1 if something is missing.
+///
+/// --fix sets what the path wants and records what was there before, until a reboot undoes both. The queueing discipline
+/// and the parameters of the kernel's HyStart stay as they are: TCP paces by itself where there is no fq, and flows of
+/// onramp do not use the kernel's HyStart. --undo gives back what --fix has set, in every network namespace; what somebody else
+/// has set since is left alone, and the exit code is 5.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   onramp doctor
   onramp doctor --rate 150mbit --rtt 600ms
-  onramp doctor --profile geo --json")]
+  onramp doctor --profile geo --json
+  onramp doctor --profile geo --fix --dry-run
+
+Undo of --fix: onramp doctor --undo")]
 pub(crate) struct Doctor {
     /// Bottleneck rate of the path: kbit, mbit or gbit per second
     #[arg(long, value_name = "RATE", value_parser = units::rate, requires = "rtt", conflicts_with = "profile")]
@@ -30,6 +41,15 @@ pub(crate) struct Doctor {
     /// Take the path from this profile
     #[arg(long, value_name = "PROFILE")]
     profile: Option<String>,
+    /// Set what the path wants of this network namespace
+    #[arg(long)]
+    fix: bool,
+    /// Give back what --fix has set
+    #[arg(long, conflicts_with_all = ["fix", "rate", "rtt", "profile"])]
+    undo: bool,
+    /// With --fix or --undo: say what would be done; change nothing
+    #[arg(long)]
+    dry_run: bool,
 }
 
 #[derive(Serialize)]
@@ -59,9 +79,22 @@ struct Row {
 impl Doctor {
     pub fn run(self, output: &Output) -> anyhow::Result<u8> {
         let path = self.path()?;
+        match (self.undo, self.fix, path) {
+            (true, ..) => return fix::undo(self.dry_run, output),
+            (_, true, Some(path)) => return fix::fix(path, self.dry_run, output),
+            (_, true, None) => {
+                return Err(Usage::error("--fix needs a path: give --profile, or --rate and --rtt"));
+            }
+            _ if self.dry_run => {
+                return Err(Usage::error(
+                    "--dry-run goes with --fix or --undo: doctor alone changes nothing",
+                ));
+            }
+            _ => {}
+        }
         let mut checks = onramp_loader::doctor();
         if let Some(path) = path {
-            checks.extend(onramp_loader::buffers(path)?);
+            checks.extend(onramp_loader::wanted(path)?.iter().map(Wanted::check));
         }
         let number = |verdict| checks.iter().filter(|check| check.verdict == verdict).count();
         let report = Report {

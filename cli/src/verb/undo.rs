@@ -1,0 +1,51 @@
+//! `onramp undo`.
+
+use clap::Args;
+use onramp_loader::host;
+use serde::Serialize;
+
+use super::detach::{self, Detach};
+use super::doctor::fix::{self, Undone};
+use super::plan;
+use crate::output::Output;
+
+/// Take back all that onramp has changed on this host
+///
+/// What `onramp detach --all` does: defaults, sockets, attachments, rules of `onramp select`, and what interrupted commands have
+/// left; then what `onramp doctor --undo` does. What is not as onramp has left it, because somebody else has changed it since, stays
+/// as it is and is reported, and the exit code is 5. Recordings and files in /etc/onramp stay.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  onramp undo --dry-run
+  onramp undo
+
+Undo: printed, as far as one command does it")]
+pub(crate) struct Undo {
+    /// Say what would be done; change nothing
+    #[arg(long)]
+    dry_run: bool,
+}
+
+#[derive(Serialize)]
+struct Report {
+    #[serde(flatten)]
+    detached: detach::Report,
+    settings: Undone,
+}
+
+impl Undo {
+    pub fn run(self, output: &Output) -> anyhow::Result<u8> {
+        let detach = Detach::everything();
+        if self.dry_run {
+            let mut actions = detach.plan_all()?;
+            actions.extend(fix::planned()?);
+            return plan::print(&actions, output);
+        }
+        let detached = detach.all()?;
+        let settings = Undone::of(host::give_back()?);
+        let report = Report { detached, settings };
+        output.report(&report, || detach::text(&report.detached) + &report.settings.text())?;
+        report.detached.say_failed();
+        Ok(report.detached.code().max(report.settings.code()))
+    }
+}

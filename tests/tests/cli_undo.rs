@@ -1,0 +1,196 @@
+//! `onramp doctor --fix` and `--undo`, and `onramp undo`: what was changed is restored exactly, and what somebody else has
+//! changed since is left alone.
+
+use std::fmt::Display;
+
+use onramp_net::Namespace;
+use onramp_tests::Attachments;
+use onramp_tests::cli::{DEFAULT, host_state, inside, json, onramp};
+use onramp_tests::faults::Traced;
+use onramp_tests::traffic::namespace;
+
+/// The sysctls that a path may want otherwise.
+const SYSCTLS: [&str; 4] = [
+    "net.ipv4.tcp_rmem",
+    "net.ipv4.tcp_wmem",
+    "net.ipv4.tcp_slow_start_after_idle",
+    "net.ipv4.tcp_no_ssthresh_metrics_save",
+];
+
+/// A namespace with buffers and a metrics cache that GEO wants otherwise.
+fn place() -> Namespace {
+    let place = namespace();
+    place.sysctl_set(SYSCTLS[0], "4096 131072 6291456").unwrap();
+    place.sysctl_set(SYSCTLS[1], "4096 16384 4194304").unwrap();
+    place.sysctl_set(SYSCTLS[2], "1").unwrap();
+    place.sysctl_set(SYSCTLS[3], "0").unwrap();
+    place
+}
+
+fn settings(place: &Namespace) -> Vec<String> {
+    SYSCTLS.map(|name| place.sysctl_get(name).unwrap()).into()
+}
+
+#[test]
+#[ignore = "in a guest: make test"]
+fn what_a_path_wants_is_set_here_alone_and_given_back_exactly() {
+    let _attachments = Attachments::lock();
+    let (place, other) = (place(), place());
+    let (before, state) = (settings(&place), host_state(&[]));
+    let planned = inside(&place, "doctor --profile geo --fix --dry-run").ok();
+    assert_eq!(planned.lines().count(), SYSCTLS.len(), "{planned}");
+    assert_eq!((settings(&place), host_state(&[])), (before.clone(), state.clone()));
+
+    let said = inside(&place, "doctor --profile geo --fix").ok();
+    for word in ["26214400 (was 4096 131072 6291456)", "source: ", "effect: ", "undo: onramp doctor --undo"] {
+        assert!(said.contains(word), "{word}: {said}");
+    }
+    assert_eq!(settings(&place), ["4096\t131072\t26214400", "4096\t16384\t26214400", "0", "1"]);
+    assert_eq!(settings(&other), before);
+    assert!(onramp("status").ok().contains("tcp_slow_start_after_idle was set to 0 (before: 1)"));
+    assert_eq!(json("status")["settings"].as_array().unwrap().len(), SYSCTLS.len());
+    assert!(inside(&place, "doctor --profile geo --fix").ok().contains("nothing to change"));
+
+    // From any namespace, as detach does.
+    let planned = onramp("doctor --undo --dry-run").ok();
+    assert_eq!(planned.lines().count(), SYSCTLS.len(), "{planned}");
+    assert!(onramp("doctor --undo").ok().contains("tcp_rmem = 4096 131072 6291456 again"));
+    assert_eq!((settings(&place), host_state(&[])), (before, state));
+    assert!(onramp("doctor --undo").ok().contains("no setting was changed"));
+}
+
+#[test]
+#[ignore = "in a guest: make test"]
+fn fixing_for_another_path_keeps_what_was_before_the_first() {
+    let _attachments = Attachments::lock();
+    let place = place();
+    let before = settings(&place);
+    inside(&place, "doctor --rate 100mbit --rtt 600ms --fix").ok();
+    assert_eq!(settings(&place)[0], "4096\t131072\t15728640");
+    inside(&place, "doctor --rate 150mbit --rtt 600ms --fix").ok();
+    assert_eq!(settings(&place)[0], "4096\t131072\t26214400");
+    onramp("doctor --undo").ok();
+    assert_eq!(settings(&place), before);
+}
+
+#[test]
+#[ignore = "in a guest: make test"]
+fn what_somebody_else_has_set_since_is_left_alone_and_said() {
+    let _attachments = Attachments::lock();
+    let (place, state) = (place(), host_state(&[]));
+    let before = settings(&place);
+    inside(&place, "doctor --rate 100mbit --rtt 600ms --fix").ok();
+    place.sysctl_set(SYSCTLS[0], "4096 131072 9999999").unwrap();
+    let ran = onramp("doctor --undo");
+    assert_eq!(ran.code, Some(5), "{ran:?}");
+    assert!(ran.stdout.contains("left as it is, 4096 131072 9999999"), "{ran:?}");
+    assert_eq!(settings(&place)[0], "4096\t131072\t9999999");
+    assert_eq!(settings(&place)[1..], before[1..]);
+    assert_eq!(host_state(&[]), state, "what was left is recorded no more");
+
+    // Fixed once more, it is what was before.
+    inside(&place, "doctor --rate 100mbit --rtt 600ms --fix").ok();
+    place.sysctl_set(SYSCTLS[0], "4096 131072 8888888").unwrap();
+    inside(&place, "doctor --rate 100mbit --rtt 600ms --fix").ok();
+    onramp("doctor --undo").ok();
+    assert_eq!(settings(&place)[0], "4096\t131072\t8888888");
+}
+
+#[test]
+#[ignore = "in a guest: make test"]
+fn settings_of_a_namespace_that_has_gone_are_forgotten() {
+    let _attachments = Attachments::lock();
+    let state = host_state(&[]);
+    {
+        let place = place();
+        inside(&place, "doctor --profile geo --fix").ok();
+    }
+    onramp("doctor --undo").ok();
+    assert_eq!(host_state(&[]), state);
+}
+
+#[test]
+#[ignore = "in a guest: make test"]
+fn a_fix_that_is_killed_or_told_of_an_error_at_any_step_is_undone_by_one_command() {
+    let _attachments = Attachments::lock();
+    let (place, state) = (place(), host_state(&[]));
+    let before = settings(&place);
+    let fix = Traced { namespace: &place, arguments: "doctor --rate 100mbit --rtt 600ms --fix".into() };
+    let undone = |call: &dyn Display| {
+        onramp("doctor --undo").ok();
+        assert_eq!((settings(&place), host_state(&[])), (before.clone(), state.clone()), "{call}");
+    };
+    // As the first, and after one for another path.
+    for first in [None, Some("doctor --rate 50mbit --rtt 600ms --fix")] {
+        let begin = || first.map(|first| inside(&place, first).ok());
+        begin();
+        let steps = fix.steps();
+        undone(&"all steps");
+        for (call, error) in steps {
+            begin();
+            let found = settings(&place);
+            if let Some(ran) = fix.told(&call, error) {
+                println!("{error} at {call}: {:?} {}", ran.code, ran.stderr.trim());
+                assert!(ran.code == Some(0) || settings(&place) == found, "{error} at {call}: {ran:?}");
+            }
+            undone(&call);
+            begin();
+            fix.killed_before(&call);
+            println!("killed before {call}: {:?}", settings(&place));
+            undone(&call);
+        }
+    }
+}
+
+#[test]
+#[ignore = "in a guest: make test"]
+fn an_undo_that_is_killed_at_any_step_is_continued_by_the_next() {
+    let _attachments = Attachments::lock();
+    let (place, state) = (place(), host_state(&[]));
+    let before = settings(&place);
+    let again = || inside(&place, "doctor --profile geo --fix").ok();
+    again();
+    let undo = Traced { namespace: &place, arguments: "doctor --undo".into() };
+    let steps = undo.changes();
+    for call in steps {
+        again();
+        undo.killed_before(&call);
+        println!("killed before {call}: {:?}", settings(&place));
+        onramp("doctor --undo").ok();
+        assert_eq!((settings(&place), host_state(&[])), (before.clone(), state.clone()), "{call}");
+    }
+}
+
+#[test]
+#[ignore = "in a guest: make test"]
+fn undo_takes_back_all_that_onramp_has_changed() {
+    let _attachments = Attachments::lock();
+    let (one, other) = (place(), place());
+    one.sysctl_set(DEFAULT, "reno").unwrap();
+    other.sysctl_set(DEFAULT, "cubic").unwrap();
+    let places = [&one, &other];
+    let all = || (places.map(settings), host_state(&places));
+    let before = all();
+    inside(&one, "attach search --default").ok();
+    inside(&other, "attach search --default").ok();
+    inside(&other, "attach plain --default").ok();
+    onramp("select add --port 8443 --use search").ok();
+    inside(&one, "doctor --profile geo --fix").ok();
+    inside(&other, "doctor --profile leo --fix").ok();
+    let changed = all();
+    let planned = onramp("undo --dry-run").ok();
+    for word in ["unregister onramp_search", "unregister onramp_plain", "rules of onramp select", "tcp_rmem"]
+    {
+        assert!(planned.contains(word), "{word}: {planned}");
+    }
+    assert_eq!(all(), changed);
+
+    let undone = onramp("undo").ok();
+    for word in
+        ["detached search", "detached plain", "removed the selection of 1 rule", "again in network namespace"]
+    {
+        assert!(undone.contains(word), "{word}: {undone}");
+    }
+    assert_eq!(all(), before);
+    assert!(onramp("undo").ok().contains("nothing is attached\nno setting was changed"));
+}
