@@ -25,8 +25,11 @@ fn normal(random: &mut Random) -> f64 {
     (-2.0 * uniform(random).ln()).sqrt() * (std::f64::consts::TAU * uniform(random)).cos()
 }
 
+/// How a quantity of a flow is drawn.
+type Draw = fn(&mut Random) -> f64;
+
 /// Logarithms of goodput, in doublings: from what is well behaved to a flow in twenty that is 128 times slower.
-const GOODPUTS: [(&str, fn(&mut Random) -> f64); 5] = [
+const GOODPUTS: [(&str, Draw); 5] = [
     ("log-normal, a third of a doubling", |random| normal(random) / 3.0),
     ("log-normal, two doublings", |random| 2.0 * normal(random)),
     ("a long tail of slow flows", |random| 2.0 * uniform(random).ln()),
