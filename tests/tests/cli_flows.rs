@@ -95,6 +95,44 @@ fn searchs_exports_are_listed_by_name() {
 
 #[test]
 #[ignore = "in a guest: make test"]
+fn flows_of_other_namespaces_are_listed_by_name_by_process_and_all_together() {
+    let _attachments = Attachments::lock();
+    let (one, other) = (namespace(), namespace());
+    for place in [&one, &other] {
+        inside(place, "attach plain --default").ok();
+    }
+    let transfers = [Transfer::start(&one, 100_000), Transfer::start(&other, 100_000)];
+    let mut waiting = one.command("sleep").arg("1000").spawn().unwrap();
+    let listed = |options: &str| json(&format!("flows {options}"))["flows"].as_array().unwrap().clone();
+    let ports = |flows: &[Value]| {
+        let mut ports: Vec<_> = flows.iter().map(|flow| flow["local_port"].as_u64().unwrap()).collect();
+        ports.sort_unstable();
+        ports
+    };
+    let of_one = listed(&format!("--netns {}", waiting.id()));
+    assert_eq!(ports(&of_one), ports(&flows(&one, "")));
+    assert_eq!(of_one.len(), 2, "both ends");
+    assert_eq!(of_one[0]["namespace"], format!("/proc/{}/ns/net", waiting.id()));
+    assert_eq!(of_one[0]["why"]["chosen_by"], "default", "{of_one:?}");
+    let path = format!("/proc/{}/ns/net", waiting.id());
+    assert_eq!(ports(&listed(&format!("--netns {path}"))), ports(&of_one));
+    assert_eq!(listed(""), Vec::<Value>::new(), "none is in this namespace");
+
+    let all = listed("--all");
+    let both = [flows(&one, ""), flows(&other, "")].concat();
+    assert_eq!(ports(&all), ports(&both));
+    assert!(all.iter().all(|flow| flow["namespace"].is_string()), "{all:?}");
+    let text = onramp("flows --all --why").ok();
+    assert_eq!(text.matches("network namespace ").count(), 2, "{text}");
+    waiting.kill().unwrap();
+    waiting.wait().unwrap();
+    drop(transfers);
+    assert!(onramp("flows --netns nowhere").refused(2).contains("expected a name of `ip netns`"));
+    assert_eq!(onramp("flows --all --netns 1").code, Some(2));
+}
+
+#[test]
+#[ignore = "in a guest: make test"]
 fn filters_pick_flows() {
     let _attachments = Attachments::lock();
     onramp("attach plain").ok();

@@ -42,7 +42,11 @@ fn former(namespace: &Namespace, arguments: &str) -> Ran {
 
 /// `status` of the only algorithm that is attached.
 fn row() -> Value {
-    let status = json("status");
+    only(&json("status"))
+}
+
+/// The only algorithm of a `status`.
+fn only(status: &Value) -> Value {
     assert_eq!(status["algorithms"].as_array().unwrap().len(), 1, "{status}");
     status["algorithms"][0].clone()
 }
@@ -150,9 +154,13 @@ fn a_thousand_flows_go_over_to_the_code_of_another_build_and_back() {
             println!("the other build cannot upgrade: not back");
             continue;
         }
+        // The one whose code it is; the other would call it another build's.
+        let asked = |arguments: &str| -> Value {
+            let ran = if is_this { inside(&place, arguments) } else { former(&place, arguments) };
+            serde_json::from_str(&ran.ok()).unwrap()
+        };
         let generation = former(&place, "status --json").ok();
-        let ran = if is_this { inside(&place, "--json upgrade") } else { former(&place, "--json upgrade") };
-        let report: Value = serde_json::from_str(&ran.ok()).unwrap();
+        let report = asked("--json upgrade");
         let upgraded = &report["upgraded"][0];
         println!("upgrade {number}: {upgraded}");
         assert_eq!(upgraded["stragglers"], serde_json::json!([]), "{report}");
@@ -161,7 +169,7 @@ fn a_thousand_flows_go_over_to_the_code_of_another_build_and_back() {
         assert!(upgraded["sockets_moved"].as_u64().unwrap() >= 2 * CONNECTIONS as u64, "{report}");
         assert!(!generation.contains(upgraded["generation"].as_str().unwrap()), "{report}");
         assert!(crowd.goes_on());
-        let row = row();
+        let row = only(&asked("--json status"));
         assert_eq!(row["older_code"], 0, "{row}");
         assert_eq!(row["parameter_sets"][0]["parameters"]["threshold_pct"], 33, "{row}");
         assert_eq!(row["parameter_sets"][0]["profile"], "geo", "{row}");
@@ -169,7 +177,7 @@ fn a_thousand_flows_go_over_to_the_code_of_another_build_and_back() {
         assert_eq!(row["default_in"].as_array().unwrap().len(), 1, "{row}");
         let sets = row["parameter_sets"].clone();
         assert_eq!(*kept_before.get_or_insert(sets.clone()), sets);
-        let listing: Value = serde_json::from_str(&inside(&place, "--json flows").ok()).unwrap();
+        let listing = asked("--json flows");
         let flows = listing["flows"].as_array().unwrap();
         assert!(flows.len() >= 2 * CONNECTIONS, "{}", flows.len());
         for flow in flows {

@@ -1,21 +1,23 @@
 //! `onramp flows`.
 
 use std::borrow::Cow;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use onramp_loader::abi::{ExitRecord, FlowHeader};
 use onramp_loader::algorithm::{Algorithm, Export};
 use onramp_loader::{ExitReason, Flow, Phase};
+use onramp_net::Namespace;
 use serde::{Deserialize, Serialize};
 
 use super::why::{Asker, Why};
 use crate::failure::Usage;
 use crate::filter::Filter;
-use crate::output::{Named, Output};
+use crate::output::{Named, Output, say};
 use crate::table::Table;
 use crate::units::{show_bytes, show_us};
 
-/// List the flows of this network namespace that use onramp: where each stands, and why it left slow start
+/// List the flows that use onramp, of this network namespace or of others: where each stands, and why it left slow start
 ///
 /// FILTER as for ss(8): `src` or `dst` with PREFIX, PREFIX:PORT or :PORT; `sport` or `dport` with `= :PORT`; `and`
 /// between them. IPv6 with a port in brackets. cwnd and ssthresh are in segments; delivered is what the peer has
@@ -36,11 +38,19 @@ use crate::units::{show_bytes, show_us};
   onramp flows dst 198.51.100.0/24 and dport = :443
   onramp flows 'src [2001:db8::/32]:80'
   onramp flows --why dst 198.51.100.0/24
+  onramp flows --netns blue
+  onramp flows --all --why
   onramp flows --json | jq '.flows[] | select(.exit.reason == \"algorithm\")'")]
 pub(crate) struct Flows {
     /// What chose the control of each flow, and whether it runs older code; in JSON always
     #[arg(long)]
     why: bool,
+    /// Those of another network namespace: its name as in ip(8), a path, or the number of a process in it
+    #[arg(long, value_name = "NAME|PATH|PID", conflicts_with = "all")]
+    netns: Option<String>,
+    /// Those of all network namespaces that can be found
+    #[arg(long)]
+    all: bool,
     /// Only flows that match, in the syntax of ss(8)
     #[arg(value_name = "FILTER")]
     filter: Vec<String>,
@@ -49,10 +59,24 @@ pub(crate) struct Flows {
 #[derive(Serialize)]
 struct Listing {
     flows: Vec<Row>,
+    /// With --all: where it could not be looked.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    unseen: Vec<String>,
+}
+
+/// Flows of a network namespace, with what is printed of each.
+struct Found {
+    /// The namespace, where it is not this one or not the only one.
+    namespace: Option<String>,
+    flows: Vec<Flow>,
+    whys: Vec<Option<Why>>,
 }
 
 #[derive(Serialize)]
 struct Row {
+    /// With --netns and --all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    namespace: Option<String>,
     local_address: String,
     local_port: u16,
     remote_address: String,
@@ -117,19 +141,83 @@ pub(super) enum Words {
 impl Flows {
     pub fn run(self, output: &Output) -> anyhow::Result<u8> {
         let filter = Filter::parse(&self.filter).map_err(Usage::error)?;
-        let mut flows = onramp_loader::flows(|socket| filter.matches(socket.local, socket.remote))?;
-        flows.sort_by_key(|flow| (flow.remote, flow.local));
-        let mut asker = (self.why || output.json()).then(Asker::here).transpose()?;
-        let rows = flows.iter().map(|flow| row(flow, asker.as_mut().map(|asker| asker.ask(flow))));
-        let listing = Listing { flows: rows.collect() };
-        output.data(&listing, || {
-            if self.why { why_text(&flows, &listing, output) } else { text(&flows, output) }
-        })?;
+        let ask = self.why || output.json();
+        let mut unseen = Vec::new();
+        let mut found = Vec::new();
+        if self.all {
+            let survey = Namespace::survey()?;
+            for namespace in survey.namespaces() {
+                found.push(find_in(&namespace?, &filter, ask)?);
+            }
+            unseen = survey.unseen();
+        } else if let Some(given) = &self.netns {
+            found.push(find_in(&named_namespace(given)?, &filter, ask)?);
+        } else {
+            found.push(find(None, &filter, ask)?);
+        }
+        let listing = Listing { flows: found.iter_mut().flat_map(rows).collect(), unseen };
+        output.data(&listing, || self.text(&found, &listing.flows, output))?;
+        for place in &listing.unseen {
+            say(&format!("warning: not looked into, so there may be more: {place}"));
+        }
         Ok(0)
     }
 }
 
-fn row(flow: &Flow, why: Option<Why>) -> Row {
+impl Flows {
+    /// A table; with --all one for each network namespace that has flows.
+    fn text(&self, found: &[Found], mut rows: &[Row], output: &Output) -> String {
+        let mut text = String::new();
+        for Found { namespace, flows, .. } in found {
+            let of_this;
+            (of_this, rows) = rows.split_at(flows.len());
+            if flows.is_empty() && self.all {
+                continue;
+            }
+            if let Some(namespace) = namespace {
+                text += &format!("network namespace {namespace}\n");
+            }
+            text += &if self.why { why_text(flows, of_this, output) } else { table_text(flows, output) };
+        }
+        if text.is_empty() { "no network namespace has flows of onramp\n".into() } else { text }
+    }
+}
+
+/// By its name as in ip(8), its path, or the number of a process in it.
+fn named_namespace(given: &str) -> anyhow::Result<Namespace> {
+    let path = if given.contains('/') {
+        PathBuf::from(given)
+    } else if given.bytes().all(|byte| byte.is_ascii_digit()) {
+        PathBuf::from(format!("/proc/{given}/ns/net"))
+    } else {
+        Path::new("/run/netns").join(given)
+    };
+    Namespace::open(&path).map_err(|error| {
+        Usage::error(format!(
+            "--netns {given:?}: {error}; expected a name of `ip netns`, the path of a namespace, or the number of a process"
+        ))
+    })
+}
+
+fn find_in(namespace: &Namespace, filter: &Filter, ask: bool) -> anyhow::Result<Found> {
+    namespace.run(|| find(Some(namespace.to_string()), filter, ask))?
+}
+
+/// In the current namespace.
+fn find(namespace: Option<String>, filter: &Filter, ask: bool) -> anyhow::Result<Found> {
+    let mut flows = onramp_loader::flows(|socket| filter.matches(socket.local, socket.remote))?;
+    flows.sort_by_key(|flow| (flow.remote, flow.local));
+    let mut asker = ask.then(Asker::here).transpose()?;
+    let whys = flows.iter().map(|flow| asker.as_mut().map(|asker| asker.ask(flow))).collect();
+    Ok(Found { namespace, flows, whys })
+}
+
+fn rows(found: &mut Found) -> impl Iterator<Item = Row> {
+    let Found { namespace, flows, whys } = found;
+    flows.iter().zip(whys).map(|(flow, why)| row(namespace.clone(), flow, why.take()))
+}
+
+fn row(namespace: Option<String>, flow: &Flow, why: Option<Why>) -> Row {
     let info = &flow.info;
     let header = flow.header.as_ref();
     let exit = match flow.phase() {
@@ -137,6 +225,7 @@ fn row(flow: &Flow, why: Option<Why>) -> Row {
         _ => None,
     };
     Row {
+        namespace,
         local_address: flow.local.ip().to_canonical().to_string(),
         local_port: flow.local.port(),
         remote_address: flow.remote.ip().to_canonical().to_string(),
@@ -238,7 +327,7 @@ fn phase_text(flow: &Flow) -> String {
     }
 }
 
-fn text(flows: &[Flow], output: &Output) -> String {
+fn table_text(flows: &[Flow], output: &Output) -> String {
     let mut table = Table::new([
         "LOCAL",
         "REMOTE",
@@ -274,9 +363,9 @@ fn text(flows: &[Flow], output: &Output) -> String {
     table.render(output)
 }
 
-fn why_text(flows: &[Flow], listing: &Listing, output: &Output) -> String {
+fn why_text(flows: &[Flow], rows: &[Row], output: &Output) -> String {
     let mut table = Table::new(["LOCAL", "REMOTE", "ALGORITHM", "CODE", "WHY"]);
-    for (flow, row) in flows.iter().zip(&listing.flows) {
+    for (flow, row) in flows.iter().zip(rows) {
         let (code, why) = row.why.as_ref().map_or(("", ""), |why| (why.code, &why.explanation));
         let (local, remote) = (canonical(flow.local), canonical(flow.remote));
         table.push([local, remote, row.algorithm.to_owned(), code.replace('_', " "), why.to_owned()]);

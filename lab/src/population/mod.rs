@@ -19,7 +19,7 @@ use thiserror::Error;
 pub use class::{AqmWeights, Class, SourceWeights};
 pub use distribution::{Distribution, Scale};
 pub use limit::doubling_limit;
-pub use path::Path;
+pub use path::{MOST_BPS_OF_A_GUEST, MOST_BYTES_OF_A_GUEST, Path};
 
 use crate::link::RangeError;
 use crate::link::spec::within;

@@ -26,6 +26,10 @@ const LEAST_RETURN_BPS: u64 = 50_000;
 const LINE_OVER_POLICER: u64 = 10;
 /// Size of others' packets, bytes.
 const CROSS_BYTES: u32 = 1_500;
+/// See [`Path::suits_a_guest`].
+pub const MOST_BPS_OF_A_GUEST: u64 = 250_000_000;
+/// See [`Path::suits_a_guest`].
+pub const MOST_BYTES_OF_A_GUEST: u64 = 100_000_000;
 /// Largest size of a transfer, bytes.
 const MOST_BYTES: u64 = 4_000_000_000;
 
@@ -75,6 +79,14 @@ impl Path {
             command_line: Vec::new(),
             ..Plan::new(self.profile.clone())
         }
+    }
+
+    /// Whether the lab can make it with kernel TCP in a guest: one transfer, whose packets a guest's processor keeps up with,
+    /// and which takes no longer than minutes.
+    pub fn suits_a_guest(&self) -> bool {
+        self.source == SourceSpec::Bulk
+            && self.profile.link.available_bps() <= MOST_BPS_OF_A_GUEST
+            && self.bytes <= MOST_BYTES_OF_A_GUEST
     }
 
     /// Time in which the application has nothing to send, at most.

@@ -13,6 +13,7 @@ mod pairs;
 mod progress;
 mod reproduce;
 mod shell;
+mod sweep;
 mod verify;
 
 use clap::{Args, Subcommand};
@@ -28,6 +29,7 @@ use crate::output::Output;
 #[command(after_help = "Examples:
   onramp lab run search
   onramp lab compare --arms cubic,plain,search --repetitions 5
+  onramp lab sweep --paths 50 --arms cubic,bbr,ramp
   onramp lab shell --profile geo -- iperf3 -c 192.0.2.2
   onramp lab reproduce --all --quick")]
 pub(crate) struct Lab {
@@ -40,6 +42,7 @@ enum Verb {
     Run(compare::RunOne),
     Compare(Box<compare::Compare>),
     Matrix(Box<matrix::Matrix>),
+    Sweep(sweep::Sweep),
     Shell(shell::Shell),
     Calibrate(calibrate::Calibrate),
     Reproduce(reproduce::Reproduce),
@@ -58,6 +61,7 @@ impl Lab {
             Verb::Run(verb) => verb.run(output),
             Verb::Compare(verb) => verb.run(output),
             Verb::Matrix(verb) => verb.run(output),
+            Verb::Sweep(verb) => verb.run(output),
             Verb::Shell(verb) => verb.run(),
             Verb::Calibrate(verb) => verb.run(output),
             Verb::Reproduce(verb) => verb.run(output),

@@ -3,7 +3,6 @@
 mod agree;
 mod compare;
 mod path;
-mod population;
 mod reproduce;
 mod sweep;
 mod tune;

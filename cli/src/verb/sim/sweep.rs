@@ -1,26 +1,19 @@
 //! `onramp sim sweep`.
 
 use std::path::PathBuf;
-use std::sync::Mutex;
-use std::time::{Duration, Instant};
 
-use anyhow::Context;
 use clap::Args;
-use onramp_lab::experiment::{Arm, Shard};
+use onramp_lab::experiment::Arm;
 use onramp_lab::population::{Path, Population};
-use onramp_lab::sim::sweep::{self, Definition, Store, Sweep as Summary, SweepError, front};
-use onramp_lab::sim::{SimError, SourceSpec};
+use onramp_lab::sim::SourceSpec;
+use onramp_lab::sim::sweep::{self, Sweep as Summary};
 use serde::Serialize;
 
-use super::population::{self, Jobs};
 use super::written;
 use crate::arm::Arms;
-use crate::failure::{PARTIAL, Usage};
 use crate::output::Output;
-use crate::units;
-
-/// Time between two lines of progress.
-const PERIOD: Duration = Duration::from_secs(5);
+use crate::verb::population::{self, Jobs};
+use crate::verb::sweeping::{Sweeping, usage};
 
 /// Simulate arms over a population of paths
 ///
@@ -38,9 +31,8 @@ const PERIOD: Duration = Duration::from_secs(5);
   onramp sim sweep --path 17
   onramp sim sweep --path 17 --write-profile path-17.toml")]
 pub(super) struct Sweep {
-    /// Path of a population's .toml file, or `default`
-    #[arg(long, value_name = "FILE", default_value = population::DEFAULT)]
-    population: String,
+    #[command(flatten)]
+    sweeping: Sweeping,
     /// Algorithms and controls, with settings after colons as in `onramp sim compare`
     #[arg(
         long,
@@ -52,17 +44,8 @@ pub(super) struct Sweep {
     /// How many paths, 1 to 10000000
     #[arg(long, default_value_t = 1_000, value_parser = clap::value_parser!(u64).range(1..=10_000_000))]
     paths: u64,
-    /// Seed of the population
-    #[arg(long, default_value_t = 1)]
-    seed: u64,
     #[command(flatten)]
     jobs: Jobs,
-    /// Make only the I-th of N equal parts
-    #[arg(long, value_name = "I/N", value_parser = units::shard)]
-    shard: Option<Shard>,
-    /// Directory of the sweep [default: runs/sweep-POPULATION-SEED]
-    #[arg(short, long, value_name = "DIR")]
-    output: Option<PathBuf>,
     /// Only this path, 0 to 9999999; no directory is written
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u64).range(..10_000_000), conflicts_with_all = ["paths", "shard", "output", "jobs"])]
     path: Option<u64>,
@@ -89,9 +72,9 @@ struct OnePath {
 
 impl Sweep {
     pub fn run(self, output: &Output) -> anyhow::Result<u8> {
-        let (text, population) = population::load(&self.population)?;
+        let (text, population) = population::load(&self.sweeping.population)?;
         // What is wrong with an arm shows before anything is made.
-        self.arms(&population.path(self.seed, 0))?;
+        self.arms(&population.path(self.sweeping.seed, 0))?;
         match self.path {
             Some(number) => self.one(&population, number, output),
             None => self.all(text, &population, output),
@@ -107,59 +90,20 @@ impl Sweep {
     }
 
     fn all(self, text: String, population: &Population, output: &Output) -> anyhow::Result<u8> {
-        let directory = self.output.clone().unwrap_or_else(|| {
-            PathBuf::from("runs").join(format!("sweep-{}-{}", population.name, self.seed))
-        });
-        let definition = Definition {
-            program: sweep::program()?,
-            population: text,
-            seed: self.seed,
-            paths: self.paths,
-            arms: self.arms.clone(),
-        };
-        let store = Store::open(&directory, &definition).map_err(usage)?;
-        let jobs = self.jobs.jobs();
-        let (began, told) = (Instant::now(), Mutex::new(Instant::now()));
-        let progress = |made: u64, all: u64| {
-            let Ok(mut told) = told.lock() else { return };
-            if made == all || told.elapsed() >= PERIOD {
-                *told = Instant::now();
-                let left = began.elapsed().as_secs_f64() / made as f64 * (all - made) as f64;
-                let left = units::show_us((left * 1e6) as u64);
-                output.progress(&format!("[{made}/{all}] paths, about {left} left"));
-            }
-        };
-        let shard = self.shard.unwrap_or(Shard::WHOLE);
-        let make = |number| self.rows(&population.path(self.seed, number));
-        store.fill(&definition, shard, jobs, make, progress)?;
-        let (rows, complete) = store.rows()?;
-        let summary = Summary::of(&population.name, self.seed, &rows);
-        if !complete {
-            output.progress(&format!(
-                "{} of {} paths are there: the same command without --shard makes the rest, and the summary",
-                summary.paths, self.paths
-            ));
-            return Ok(PARTIAL);
-        }
-        let json = serde_json::to_string_pretty(&summary)? + "\n";
-        for (name, text) in [("summary.json", json), ("summary.md", summary.to_string())] {
-            let path = store.file(name);
-            std::fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
-        }
-        front::draw(&summary, &store.file("front.svg"))?;
-        output.progress(&format!("written to {}", directory.display()));
-        output.versioned(&summary, || summary.to_string())?;
-        Ok(0)
+        let definition = self.sweeping.definition(text, &self.arms, self.paths)?;
+        let directory = self.sweeping.directory("sweep", population);
+        let make = |number| self.rows(&population.path(self.sweeping.seed, number));
+        self.sweeping.sweep(&definition, directory, population, self.jobs.jobs(), make, output)
     }
 
     fn one(self, population: &Population, number: u64, output: &Output) -> anyhow::Result<u8> {
-        let path = population.path(self.seed, number);
+        let path = population.path(self.sweeping.seed, number);
         if let Some(file) = &self.write_profile {
             let command = command(&path, &written::argument(file), &self.arms);
             written::write(file, &path.profile, &format!("Simulate it: {command}"))?;
             output.progress(&format!("simulate it: {command}"));
         }
-        let summary = Summary::of(&population.name, self.seed, &self.rows(&path)?);
+        let summary = Summary::of(&population.name, self.sweeping.seed, &self.rows(&path)?);
         let one = OnePath {
             name: path.profile.name.clone(),
             bytes: path.bytes,
@@ -191,16 +135,6 @@ fn command(path: &Path, profile: &str, arms: &[String]) -> String {
     )
 }
 
-/// What was asked for wrongly.
-fn usage(error: SweepError) -> anyhow::Error {
-    match error {
-        SweepError::Other { .. }
-        | SweepError::NotEmpty { .. }
-        | SweepError::Sim(SimError::Control { .. }) => Usage::error(error.to_string()),
-        other => other.into(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use clap::Parser;
@@ -220,7 +154,7 @@ mod tests {
     #[test]
     fn every_arm_of_the_default_can_be_simulated_on_every_class() {
         let sweep = sweep(&[]);
-        let (_, population) = population::load(&sweep.population).unwrap();
+        let (_, population) = population::load(&sweep.sweeping.population).unwrap();
         let path = Path { bytes: 100_000, ..population.path(1, 0) };
         let rows = sweep.rows(&path).unwrap();
         assert_eq!(rows.len(), sweep.arms.len());
@@ -231,7 +165,7 @@ mod tests {
     fn what_cannot_be_swept_is_refused_by_name() {
         let says = |words: &[&str]| {
             let sweep = sweep(words);
-            let (_, population) = population::load(&sweep.population)?;
+            let (_, population) = population::load(&sweep.sweeping.population)?;
             let path = population.path(1, 0);
             sweep.arms(&path)?;
             sweep.rows(&path).map(drop)
@@ -248,7 +182,7 @@ mod tests {
     #[test]
     fn a_path_that_is_written_as_a_profile_is_the_same_path() {
         let sweep = sweep(&["--arms", "plain"]);
-        let (_, population) = population::load(&sweep.population).unwrap();
+        let (_, population) = population::load(&sweep.sweeping.population).unwrap();
         let mut sources = std::collections::BTreeSet::new();
         for number in 0..40 {
             let path = population.path(1, number);

@@ -37,6 +37,9 @@ pub struct Definition {
     pub paths: u64,
     /// Arms as they are written, in order.
     pub arms: Vec<String>,
+    /// Kernel whose TCP makes the runs, of those paths that a guest keeps up with; none: they are simulated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernel: Option<String>,
 }
 
 /// What can go wrong with a sweep.
@@ -189,6 +192,7 @@ fn check(directory: &Path, bytes: &[u8], wanted: &Definition) -> Result<(), Swee
         (found.seed == wanted.seed, "seed"),
         (found.paths == wanted.paths, "number of paths"),
         (found.arms == wanted.arms, "list of arms"),
+        (found.kernel == wanted.kernel, "kernel"),
         (found.program == wanted.program, "program"),
     ] {
         if !same {
@@ -210,6 +214,7 @@ mod tests {
             seed: 1,
             paths: 35,
             arms: vec!["plain".into()],
+            kernel: None,
         }
     }
 
@@ -265,6 +270,8 @@ mod tests {
         let says = |definition| Store::open(directory.path(), &definition).unwrap_err().to_string();
         assert!(says(Definition { seed: 2, ..definition() }).contains("its seed differs"));
         assert!(says(Definition { paths: 40, ..definition() }).contains("its number of paths differs"));
+        let kernel = Some("6.12".to_owned());
+        assert!(says(Definition { kernel, ..definition() }).contains("its kernel differs"));
         assert!(says(Definition { program: "q".into(), ..definition() }).contains("its program differs"));
         fs::remove_file(directory.path().join(DEFINITION)).unwrap();
         fs::write(directory.path().join("notes"), "mine").unwrap();

@@ -36,7 +36,7 @@ pub struct Sweep {
     pub population: String,
     /// Its seed.
     pub seed: u64,
-    /// Paths that were simulated.
+    /// Paths that were run over.
     pub paths: usize,
     /// Of these, how many have a doubling limit.
     pub paths_with_limit: usize,

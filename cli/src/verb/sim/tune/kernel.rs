@@ -5,19 +5,13 @@ use std::path::Path as Directory;
 
 use clap::Args;
 use onramp_lab::experiment::{self, Clock, Plan, Run, Tool};
-use onramp_lab::population::Path;
-use onramp_lab::sim::SourceSpec;
+use onramp_lab::population::{MOST_BPS_OF_A_GUEST, MOST_BYTES_OF_A_GUEST, Path};
 use onramp_lab::sim::tune::{HeldOut, Tuning, cost_seconds};
 use serde::Serialize;
 
 use crate::failure::Usage;
 use crate::output::Output;
 use crate::verb::lab::clock::ClockOptions;
-
-/// Faster paths, a guest's processor is too slow for.
-const MOST_BPS: u64 = 250_000_000;
-/// Larger transfers take minutes each.
-const MOST_BYTES: u64 = 100_000_000;
 
 /// Whether kernel TCP is asked.
 #[derive(Args, Clone, Debug)]
@@ -73,7 +67,7 @@ impl Confirmation {
         let arms = tuning.arms();
         let mut measured = Vec::new();
         let mut logarithms = Vec::new();
-        for path in paths.filter(keeps_up).take(wanted) {
+        for path in paths.filter(Path::suits_a_guest).take(wanted) {
             output.progress(&format!(
                 "kernel TCP over {} ({} of {wanted})",
                 path.profile.name,
@@ -104,19 +98,12 @@ impl Confirmation {
         let Some(beside_start) = HeldOut::of(tuning.held_out.first_path, &logarithms) else {
             return Err(Usage::error(format!(
                 "--confirm {wanted}: none of the paths that are held out is one transfer of at most {} MB at {} Mb/s at most",
-                MOST_BYTES / 1_000_000,
-                MOST_BPS / 1_000_000
+                MOST_BYTES_OF_A_GUEST / 1_000_000,
+                MOST_BPS_OF_A_GUEST / 1_000_000
             )));
         };
         Ok(Confirmed { kernel: self.kernel.clone(), beside_start, paths: measured })
     }
-}
-
-/// The lab makes transfers, and a guest keeps up with them.
-fn keeps_up(path: &Path) -> bool {
-    path.source == SourceSpec::Bulk
-        && path.profile.link.available_bps() <= MOST_BPS
-        && path.bytes <= MOST_BYTES
 }
 
 impl fmt::Display for Confirmed {

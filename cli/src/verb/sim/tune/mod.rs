@@ -14,12 +14,12 @@ use onramp_lab::sim::tune::{self, Search, Tuning};
 use onramp_loader::algorithm::{Algorithm, Parameters};
 use serde::Serialize;
 
-use super::population::{self, Jobs};
 use super::written;
 use crate::failure::{FAILURE, Usage};
 use crate::output::Output;
 use crate::profile;
 use crate::settings::{self, AlgorithmName};
+use crate::verb::population::{self, Jobs};
 use kernel::Confirmation;
 
 /// Search parameters of an algorithm that suit a population of paths, or the links of profiles

@@ -1,0 +1,110 @@
+//! Arms over a population of paths, as `sim sweep` and `lab sweep` make them: a directory that is filled, and its summary.
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use clap::Args;
+use onramp_lab::experiment::Shard;
+use onramp_lab::population::Population;
+use onramp_lab::sim::SimError;
+use onramp_lab::sim::sweep::{self, Definition, RunRow, Store, Sweep as Summary, SweepError, front};
+
+use super::population;
+use crate::failure::{PARTIAL, Usage};
+use crate::output::Output;
+use crate::units;
+
+/// Time between two lines of progress.
+const PERIOD: Duration = Duration::from_secs(5);
+
+/// What is swept, and where it goes.
+#[derive(Args, Debug)]
+pub(super) struct Sweeping {
+    /// Path of a population's .toml file, or `default`
+    #[arg(long, value_name = "FILE", default_value = population::DEFAULT)]
+    pub population: String,
+    /// Seed of the population
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Make only the I-th of N equal parts
+    #[arg(long, value_name = "I/N", value_parser = units::shard)]
+    shard: Option<Shard>,
+    /// Directory of the sweep [default: runs/sweep-POPULATION-SEED]
+    #[arg(short, long, value_name = "DIR")]
+    pub output: Option<PathBuf>,
+}
+
+impl Sweeping {
+    /// What the directory holds. `text` is the population's.
+    pub fn definition(&self, text: String, arms: &[String], paths: u64) -> anyhow::Result<Definition> {
+        Ok(Definition {
+            program: sweep::program()?,
+            population: text,
+            seed: self.seed,
+            paths,
+            arms: arms.to_vec(),
+            kernel: None,
+        })
+    }
+
+    /// Where it goes, unless it was said.
+    pub fn directory(&self, what: &str, population: &Population) -> PathBuf {
+        let default = || PathBuf::from("runs").join(format!("{what}-{}-{}", population.name, self.seed));
+        self.output.clone().unwrap_or_else(default)
+    }
+
+    /// Fills the directory, and writes and prints the summary once all is there. `make` runs all arms over a path.
+    pub fn sweep(
+        &self,
+        definition: &Definition,
+        directory: PathBuf,
+        population: &Population,
+        jobs: NonZeroUsize,
+        make: impl Fn(u64) -> anyhow::Result<Vec<RunRow>> + Sync,
+        output: &Output,
+    ) -> anyhow::Result<u8> {
+        let store = Store::open(&directory, definition).map_err(usage)?;
+        let (began, told) = (Instant::now(), Mutex::new(Instant::now()));
+        let progress = |made: u64, all: u64| {
+            let Ok(mut told) = told.lock() else { return };
+            if made == all || told.elapsed() >= PERIOD {
+                *told = Instant::now();
+                let left = began.elapsed().as_secs_f64() / made as f64 * (all - made) as f64;
+                let left = units::show_us((left * 1e6) as u64);
+                output.progress(&format!("[{made}/{all}] paths, about {left} left"));
+            }
+        };
+        store.fill(definition, self.shard.unwrap_or(Shard::WHOLE), jobs, make, progress)?;
+        let (rows, complete) = store.rows()?;
+        let summary = Summary::of(&population.name, self.seed, &rows);
+        if !complete {
+            output.progress(&format!(
+                "{} of {} paths are there: the same command without --shard makes the rest, and the summary",
+                summary.paths, definition.paths
+            ));
+            return Ok(PARTIAL);
+        }
+        let json = serde_json::to_string_pretty(&summary)? + "\n";
+        for (name, text) in [("summary.json", json), ("summary.md", summary.to_string())] {
+            let path = store.file(name);
+            std::fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
+        }
+        front::draw(&summary, &store.file("front.svg"))?;
+        output.progress(&format!("written to {}", directory.display()));
+        output.versioned(&summary, || summary.to_string())?;
+        Ok(0)
+    }
+}
+
+/// What was asked for wrongly.
+pub(super) fn usage(error: SweepError) -> anyhow::Error {
+    match error {
+        SweepError::Other { .. }
+        | SweepError::NotEmpty { .. }
+        | SweepError::Sim(SimError::Control { .. }) => Usage::error(error.to_string()),
+        other => other.into(),
+    }
+}
