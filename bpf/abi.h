@@ -9,7 +9,7 @@
 #include "algorithm/algorithm.h"
 
 /* Raised when a structure below changes. */
-#define ABI_VERSION 6
+#define ABI_VERSION 7
 
 /* Parameter sets that one algorithm holds at once; set 0 is the default. */
 #define PROFILE_MAX 16
@@ -144,6 +144,12 @@ _Static_assert(sizeof(struct counters) == 232, "counters is part of the ABI");
 /* Base that does congestion avoidance, loss reaction and undo. */
 enum base { BASE_RENO = 0, BASE_CUBIC = 1, BASE_BBR = 2 };
 
+/* Bits of struct attachment.flags. */
+enum attachment_flag {
+	ATTACHMENT_OBSERVES = 1 << 0, /* nothing that the algorithm wants is done, only recorded */
+	ATTACHMENT_TRIPPED = 1 << 1,  /* set by the kernel: the guard has found harm, and the base runs alone */
+};
+
 /*
  * What was attached, written by the loader, which later only lifts the deadline. Everything up to the version of onramp
  * stays where it is in every ABI, so that each onramp can say what another one has attached.
@@ -156,7 +162,7 @@ struct attachment {
 	u64 deadline_ns;    /* since boot, suspended time included: past it the base runs alone; 0: never */
 	u32 owner_pid;	    /* of a scoped run; 0: stays until detached */
 	u32 profiles;	    /* parameter sets in use */
-	u32 observe;	    /* 1: nothing that the algorithm wants is done, only recorded */
+	u32 flags;	    /* enum attachment_flag */
 	u32 tables_crc32;   /* of the algorithm's parameters, outcomes and exports; they are told by position */
 	u8 version[16];	    /* of onramp, NUL padded */
 	u8 profile_names[PROFILE_MAX][32];

@@ -7,6 +7,8 @@ use onramp_bindings::Bindings;
 
 fn main() {
     println!("cargo::rerun-if-changed=src/shim.c");
+    println!("cargo::rerun-if-changed=src/guard.c");
+    println!("cargo::rerun-if-changed=../guard.h");
     println!("cargo::rerun-if-changed=src/rows.h");
     println!("cargo::rerun-if-changed=src/crossing.h");
     println!("cargo::rerun-if-changed=../abi.h");
@@ -17,6 +19,7 @@ fn main() {
     }
     cc::Build::new()
         .file("src/shim.c")
+        .file("src/guard.c")
         .std("gnu11")
         .opt_level(2)
         .warnings(true)
@@ -29,7 +32,7 @@ fn bindings() -> Result<(), String> {
     let out = PathBuf::from(env::var("OUT_DIR").map_err(|_| "OUT_DIR is not set")?);
     let wanted = Bindings {
         header: "src/crossing.h",
-        files: &["algorithm.h", "rows.h"],
+        files: &["algorithm.h", "guard.h", "rows.h"],
         structures: &["round_told"],
         without: &[],
         atomic: false,

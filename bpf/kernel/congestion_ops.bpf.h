@@ -17,6 +17,7 @@
  *	      congestion avoidance (the base) ◄───────────────────┘
  */
 #include "window.bpf.h"
+#include "guard.bpf.h"
 
 #define PASTE_(a, b) a##_##b
 #define PASTE(a, b) PASTE_(a, b)
@@ -55,7 +56,7 @@ struct {
 	__type(value, struct counters);
 } counters SEC(".maps");
 
-/* Written by the loader, read by whoever asks what is attached; here only for its deadline. */
+/* Written by the loader, read by whoever asks what is attached; here for its deadline, and for what ended it. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
@@ -92,12 +93,20 @@ static __always_inline struct flow *flow_of(struct sock *sk)
 	return bpf_sk_storage_get(&flows, sk, 0, 0);
 }
 
-/* Whether what was attached for a time has had it. */
-static __always_inline bool expired(void)
+static __always_inline struct attachment *attachment_here(void)
 {
 	u32 zero = 0;
-	const struct attachment *here = bpf_map_lookup_elem(&attachment, &zero);
 
+	return bpf_map_lookup_elem(&attachment, &zero);
+}
+
+/* Whether what was attached for a time has had it, or its guard has tripped. */
+static __always_inline bool expired(void)
+{
+	const struct attachment *here = attachment_here();
+
+	if (guarding && here && here->flags & ATTACHMENT_TRIPPED)
+		return true;
 	return here && here->deadline_ns && bpf_ktime_get_boot_ns() >= here->deadline_ns;
 }
 
@@ -235,10 +244,11 @@ OPERATION(void, init, struct sock *sk)
 {
 	struct counters *count = counters_here();
 	struct tcp_sock *tp = tcp_sk(sk);
+	bool adopted = tp->bytes_sent > (u64)INITIAL_WINDOW * tp->mss_cache;
 	struct flow *flow;
 
 	base_init(sk);
-	if (expired())
+	if (expired() || (guarding && guard_begin(sk, !adopted) == ARM_CONTROL))
 		return;
 	flow = bpf_sk_storage_get(&flows, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
 	if (count)
@@ -255,7 +265,7 @@ OPERATION(void, init, struct sock *sk)
 	 * else is past it, and a threshold that its last control never set must not start it anew. Unless its window
 	 * has hardly grown, as that of a connection kept alive for small requests: it may still have to.
 	 */
-	if (tp->bytes_sent > (u64)INITIAL_WINDOW * tp->mss_cache) {
+	if (adopted) {
 		flow->header.flags |= FLOW_ADOPTED;
 		expect_filled(tp, &flow->header);
 		if (count)
@@ -266,11 +276,22 @@ OPERATION(void, init, struct sock *sk)
 		observe(sk, flow);
 }
 
+/* Set again by every flow that ends: the loader, which lifts a deadline, writes all of the attachment. */
+static __always_inline void trip(void)
+{
+	struct attachment *here = attachment_here();
+
+	if (here)
+		__sync_fetch_and_or(&here->flags, ATTACHMENT_TRIPPED);
+}
+
 OPERATION(void, release, struct sock *sk)
 {
 	struct counters *count = counters_here();
 	struct flow *flow = flow_of(sk);
 
+	if (guarding && guard_end(sk, flow, expired()))
+		trip();
 	if (!flow)
 		return;
 	if (wanted(LEVEL_EXIT) && observe(sk, flow))

@@ -111,6 +111,7 @@ struct sock_common {
 	__be16 skc_dport; /* remote port */
 	__be32 skc_daddr; /* remote address */
 	__be32 skc_rcv_saddr;
+	u32 skc_hash;		      /* keyed, of addresses and ports; set once a connection is asked for */
 	struct in6_addr skc_v6_daddr; /* not in a kernel without IPv6 */
 	struct in6_addr skc_v6_rcv_saddr;
 	atomic64_t skc_cookie; /* 0 until somebody asks for it */
@@ -166,8 +167,11 @@ struct tcp_sock {
 	u32 prior_cwnd;	  /* segments, when the last loss or mark was answered */
 	s32 undo_retrans; /* segments sent again since then, less those that the receiver says it had */
 	u32 app_limited;
+	u32 chrono_stat[3]; /* jiffies with data to send: free to, held back by the receiver, by the send buffer */
+	u32 chrono_start;   /* jiffies, since when chrono_type */
 	struct tcp_options_received rx_opt;
 	u8 ecn_flags;
+	u8 chrono_type : 2; /* 0: nothing to send, else the index in chrono_stat plus 1 */
 	u8 is_cwnd_limited : 1;
 	u8 rate_app_limited : 1;
 };

@@ -10,6 +10,7 @@ mod failure;
 mod filter;
 mod follow;
 mod global;
+mod guard;
 mod live;
 mod output;
 mod profile;

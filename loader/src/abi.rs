@@ -1,4 +1,4 @@
-//! What crosses from the kernel: `bpf/abi.h`, `events.h`, `select.h` and `shadow.h` in Rust, made of them by `build.rs`.
+//! What crosses from the kernel: `bpf/abi.h`, `events.h`, `guard.h`, `select.h` and `shadow.h` in Rust, made of them by `build.rs`.
 
 #![allow(missing_docs, reason = "what its name says has no comment in the header")]
 
@@ -23,7 +23,7 @@ macro_rules! pod {
         $(unsafe impl Pod for $type {})+
     };
 }
-pod!(ParameterSlot, FlowHeader, Counters, Attachment, SelectRule, Glimpse, GlimpseCounts);
+pod!(ParameterSlot, FlowHeader, Counters, Attachment, Guard, SelectRule, Glimpse, GlimpseCounts);
 pod!(
     Event,
     FlowEvent,
@@ -79,6 +79,13 @@ impl Attachment {
     }
 }
 
+impl Attachment {
+    /// Whether it only observes.
+    pub(crate) fn observes(&self) -> bool {
+        self.flags & attachment_flag::OBSERVES != 0
+    }
+}
+
 impl FlowHeader {
     /// The header at the start of a flow's storage; `None` if that is too short or of another version.
     pub fn read(storage: &[u8]) -> Option<Self> {
@@ -121,7 +128,7 @@ mod tests {
             deadline_ns: 0,
             owner_pid: 0,
             profiles: 1,
-            observe: 0,
+            flags: 0,
             tables_crc32: tables_crc32(algorithm),
             version: padded("9.8.7"),
             profile_names: [[0; 32]; PROFILE_MAX],

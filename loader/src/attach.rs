@@ -7,10 +7,12 @@ use onramp_algorithm::{Algorithm, Parameters};
 use onramp_net::namespace::Namespace;
 
 use crate::abi::{
-    ABI_VERSION, Attachment, PARAMETER_MAX, PROFILE_MAX, ParameterSlot, base, padded, tables_crc32,
+    ABI_VERSION, Attachment, PARAMETER_MAX, PROFILE_MAX, ParameterSlot, attachment_flag, base, padded,
+    tables_crc32,
 };
 use crate::action::Action;
 use crate::error::Error;
+use crate::guard::GuardOptions;
 use crate::kernel::{self, Kernel};
 use crate::pins::{BPFFS, Lock, Pins, ROOT};
 use crate::shell::{Contents, Shell};
@@ -63,6 +65,9 @@ pub struct AttachOptions {
     pub base: Option<Base>,
     /// Run the algorithm and record when it would have left, and leave everything to the base.
     pub observe: bool,
+    /// Keep some flows on the base as control, and have the base run alone once the others are worse. Not with `observe`,
+    /// which does nothing that could be.
+    pub guard: Option<GuardOptions>,
     /// Become the default of the current network namespace.
     pub default: bool,
     /// The time after which the base runs alone, unless [`crate::confirm`] comes before; whoever watches the clock may
@@ -84,6 +89,7 @@ impl AttachOptions {
             profile: "default".into(),
             base: None,
             observe: false,
+            guard: None,
             default: false,
             expires_in: None,
             applied: false,
@@ -122,9 +128,13 @@ pub fn plan(options: &AttachOptions) -> Result<Vec<Action>, Error> {
     actions.extend([
         Action::new(
             format!(
-                "load {name} with base {}{}{}",
+                "load {name} with base {}{}{}{}",
                 base.name(),
                 if options.observe { ", to observe only" } else { "" },
+                options.guard.map_or_else(String::new, |guard| format!(
+                    ", guarded ({guard}) by {}% of its flows, which run the base alone",
+                    guard.control_share()
+                )),
                 match options.telemetry_max {
                     Level::Ack => String::new(),
                     level => format!(", its flows told of up to level {}", level.name()),
@@ -314,6 +324,7 @@ fn register(options: &AttachOptions, kernel: &Kernel, base: Base, pins: &Pins) -
         attachment: describe(options, base, generation),
         slots: vec![parameter_slot(&options.parameters, options.telemetry_max); PROFILE_MAX],
         applied: options.applied,
+        guard: options.guard.map(|guard| guard.begin(generation)),
     };
     Shell::load(&contents, kernel, telemetry.directory(), pins)?.register(kernel)?;
     Ok(generation)
@@ -340,7 +351,7 @@ fn describe(options: &AttachOptions, base: Base, generation: u64) -> Attachment 
         deadline_ns: options.expires_in.map_or(0, expiry::deadline_ns),
         owner_pid: if options.scoped { process::id() } else { 0 },
         profiles: 1,
-        observe: options.observe.into(),
+        flags: if options.observe { attachment_flag::OBSERVES } else { 0 },
         tables_crc32: tables_crc32(options.parameters.algorithm()),
         version: padded(env!("CARGO_PKG_VERSION")),
         profile_names,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /* All that crosses from the kernel to user space. */
 #include "../../bpf/events.h"
+#include "../../bpf/guard.h"
 #include "../../bpf/select.h"
 #include "../../bpf/shadow.h"

@@ -16,6 +16,7 @@ mod doctor;
 mod error;
 mod expiry;
 mod flows;
+pub mod guard;
 pub mod host;
 pub mod kernel;
 #[cfg(test)]

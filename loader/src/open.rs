@@ -27,20 +27,31 @@ fn open(name: &str) -> Result<OpenObject, Error> {
         .map_err(failed("open", name))
 }
 
-/// Loads the shell of an algorithm with a base, for a trial: it gets maps of its own. Registers nothing.
+/// What a shell does beside its algorithm; what it does not is left out of its code.
+#[derive(Clone, Copy)]
+pub(crate) struct Mode {
+    /// It does nothing of what the algorithm wants.
+    pub observing: bool,
+    /// It compares flows with a control.
+    pub guarding: bool,
+}
+
+/// Loads the shell of an algorithm with a base and a guard, for a trial: it gets maps of its own. Registers nothing.
 pub(crate) fn shell(name: &str, base: Base, kernel: &Kernel) -> Result<Object, Error> {
-    fitted(name, base, false, kernel)?.load().map_err(failed("load", name))
+    fitted(name, base, Mode { observing: false, guarding: true }, kernel)?
+        .load()
+        .map_err(failed("load", name))
 }
 
 /// The same with the maps that all algorithms share, pinned in the directory `telemetry`.
 pub(crate) fn sharing_shell(
     name: &str,
     base: Base,
-    observe: bool,
+    mode: Mode,
     kernel: &Kernel,
     telemetry: &Path,
 ) -> Result<Object, Error> {
-    let mut opened = fitted(name, base, observe, kernel)?;
+    let mut opened = fitted(name, base, mode, kernel)?;
     for mut map in opened.maps_mut() {
         if let Some(shared) = TELEMETRY_MAPS.into_iter().find(|shared| map.name() == *shared) {
             map.reuse_pinned_map(telemetry.join(shared)).map_err(failed("share", shared))?;
@@ -49,15 +60,16 @@ pub(crate) fn sharing_shell(
     opened.load().map_err(failed("load", name))
 }
 
-fn fitted(name: &str, base: Base, observe: bool, kernel: &Kernel) -> Result<OpenObject, Error> {
+fn fitted(name: &str, base: Base, mode: Mode, kernel: &Kernel) -> Result<OpenObject, Error> {
     let mut opened = match base {
         Base::Bbr => open(&format!("{name}_bbr"))?,
         Base::Cubic | Base::Reno => open(name)?,
     };
     constant::set(&mut opened, ".rodata.base", &(base as u32).to_ne_bytes())
         .map_err(failed("prepare", name))?;
-    constant::set(&mut opened, ".rodata.observing", &u32::from(observe).to_ne_bytes())
-        .map_err(failed("prepare", name))?;
+    for (section, on) in [(".rodata.observing", mode.observing), (".rodata.guarding", mode.guarding)] {
+        constant::set(&mut opened, section, &u32::from(on).to_ne_bytes()).map_err(failed("prepare", name))?;
+    }
     operations::fit(&mut opened, kernel).map_err(failed("prepare", name))?;
     Ok(opened)
 }

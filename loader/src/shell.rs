@@ -6,12 +6,14 @@ use std::path::Path;
 use libbpf_rs::query::LinkTypeInfo;
 use libbpf_rs::{ErrorKind, Link, MapCore, MapFlags, MapHandle, MapType, Object};
 
-use crate::abi::{Attachment, ParameterSlot, bytes_of};
+use crate::abi::{Attachment, Guard, ParameterSlot, bytes_of};
 use crate::attach::Base;
 use crate::error::Error;
+use crate::guard::GUARD;
 use crate::kernel::Kernel;
+use crate::open::{self, Mode};
 use crate::pins::{self, LINK, MAPS, OPERATIONS, Pins};
-use crate::{open, tables};
+use crate::tables;
 
 /// `BPF_STRUCT_OPS_STATE_INUSE`: registered by the map itself.
 const IN_USE: u32 = 1;
@@ -23,6 +25,8 @@ pub(crate) struct Contents {
     pub slots: Vec<ParameterSlot>,
     /// `onramp apply` attaches it.
     pub applied: bool,
+    /// Its guard, if it has one.
+    pub guard: Option<Guard>,
 }
 
 /// A shell whose maps are filled and pinned.
@@ -42,8 +46,10 @@ impl<'a> Shell<'a> {
     ) -> Result<Self, Error> {
         let name = pins.algorithm.name();
         let failed = |action| open::failed(action, name);
-        let Attachment { base, observe, .. } = contents.attachment;
-        let mut object = open::sharing_shell(name, Base::from_number(base), observe != 0, kernel, telemetry)?;
+        let attachment = &contents.attachment;
+        let base = Base::from_number(attachment.base);
+        let mode = Mode { observing: attachment.observes(), guarding: contents.guard.is_some() };
+        let mut object = open::sharing_shell(name, base, mode, kernel, telemetry)?;
         pins::make(&pins.directory)?;
         for mut map in object.maps_mut() {
             let map_name = map.name().to_string_lossy().into_owned();
@@ -57,6 +63,12 @@ impl<'a> Shell<'a> {
                 "attachment" => {
                     map.update(&[0; 4], bytes_of(&contents.attachment), MapFlags::ANY)
                         .map_err(failed("fill"))?;
+                }
+                GUARD => {
+                    if let Some(guard) = &contents.guard {
+                        map.update(&[0; 4], bytes_of(guard), MapFlags::ANY).map_err(failed("fill"))?;
+                        map.pin(pins.path(GUARD)).map_err(failed("pin"))?;
+                    }
                 }
                 _ => {}
             }

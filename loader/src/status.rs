@@ -7,6 +7,7 @@ use crate::attach::Base;
 use crate::code;
 use crate::error::Error;
 use crate::expiry;
+use crate::guard::{self, GuardState};
 use crate::host;
 use crate::kernel;
 use crate::namespaces::Sight;
@@ -44,6 +45,8 @@ pub struct AttachedState {
     pub base: Base,
     /// It runs and records, and does nothing.
     pub observe: bool,
+    /// What its guard has seen, if it has one.
+    pub guard: Option<GuardState>,
     /// Id of the attachment.
     pub generation: u64,
     /// Wall clock, microseconds since 1970.
@@ -175,7 +178,8 @@ fn describe(pins: &Pins) -> Result<AttachedState, Error> {
     };
     Ok(AttachedState {
         base: Base::from_number(attachment.base),
-        observe: attachment.observe != 0,
+        observe: attachment.observes(),
+        guard: guard::state(pins)?,
         generation: attachment.generation,
         attached_at_us: attachment.attached_at_us,
         expires_at_us: expiry::wall_clock_us(attachment.deadline_ns),

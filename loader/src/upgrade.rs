@@ -18,6 +18,7 @@ use crate::attach::{AttachOptions, Base, base_on, now_us};
 use crate::detach::still_loaded;
 use crate::error::Error;
 use crate::expiry;
+use crate::guard::{self, GuardOptions};
 use crate::kernel::{self, Kernel};
 use crate::namespaces::{self, Sight};
 use crate::pins::{LINK, Lock, Pins};
@@ -42,6 +43,8 @@ pub struct UpgradePlan {
     pub expires_at_us: Option<u64>,
     /// It runs and records, and does nothing, then as now.
     pub observe: bool,
+    /// What its guard is to do, then as now.
+    pub guard: Option<GuardOptions>,
     /// The process of the scoped run that attached it.
     pub owner_pid: Option<u32>,
     /// The parameter sets that it will have.
@@ -117,11 +120,12 @@ pub fn plan_upgrade(algorithm: Algorithm, base: Option<Base>) -> Result<UpgradeP
             &undo,
         ));
     }
-    let Contents { attachment, slots, .. } = &former.contents;
+    let Contents { attachment, slots, guard, .. } = &former.contents;
     Ok(UpgradePlan {
         actions,
         expires_at_us: expiry::wall_clock_us(attachment.deadline_ns),
-        observe: attachment.observe != 0,
+        observe: attachment.observes(),
+        guard: guard.as_ref().map(GuardOptions::of),
         owner_pid: Some(attachment.owner_pid).filter(|pid| *pid != 0),
         parameter_sets: tune::sets_in(algorithm, attachment, slots),
     })
@@ -221,7 +225,8 @@ impl Former {
         attachment.attached_at_us = now;
         attachment.tables_crc32 = tables_crc32(algorithm);
         attachment.version = padded(env!("CARGO_PKG_VERSION"));
-        let contents = Contents { attachment, slots, applied: pins.are_applied() };
+        let guard = guard::read(pins)?.map(|former| guard::taken_over(former, now));
+        let contents = Contents { attachment, slots, applied: pins.are_applied(), guard };
         Ok(Self { contents, new_parameters, version, same_build })
     }
 

@@ -19,6 +19,7 @@ mod algorithm;
 mod contract;
 mod ffi;
 mod flow;
+pub mod guard;
 mod parameters;
 
 pub use algorithm::{Algorithm, Export, Outcome, all, find, find_control};

@@ -10,6 +10,7 @@ use onramp_loader::{AttachOptions, Attached, DEFAULT_SYSCTL};
 use serde::Serialize;
 
 use super::{expire, plan};
+use crate::guard::{self, Margins};
 use crate::output::Output;
 use crate::settings::Settings;
 use crate::units;
@@ -27,6 +28,7 @@ use crate::units;
   onramp attach search --profile geo --set exit_action=hold
   onramp attach search --telemetry exit        # of its flows nobody hears more than their exits
   onramp attach search --default --for 10m     # goes back by itself, unless `onramp confirm search` comes in time
+  onramp attach search --default --guard retransmit_ratio=2%,goodput=-10%   # goes back by itself where it does harm
   onramp attach search --default --dry-run
 
 Undo: onramp detach ALG")]
@@ -40,6 +42,14 @@ pub(crate) struct Attach {
     /// Only observe: record when the algorithm would have left slow start, and do nothing of what it wants
     #[arg(long)]
     observe: bool,
+    /// Keep a share of the flows on the base as control, and have the base run alone once the others are worse by more than these
+    /// margins: retransmit_ratio, of bytes, in percentage points, 0.1% to 50%; goodput, -1% to -90%. `onramp compare-arms` shows
+    /// both
+    #[arg(long, value_name = "MARGINS", value_parser = guard::margins)]
+    guard: Option<Margins>,
+    /// The share of the flows that stays on the base, 1% to 50%
+    #[arg(long, value_name = "PERCENT", value_parser = guard::control_share, default_value = guard::CONTROL_SHARE, requires = "guard")]
+    control_share: f64,
     /// Detach again after this time (30s, 10m, 2h) unless confirmed
     #[arg(long = "for", value_name = "TIME", value_parser = units::duration)]
     expires_in: Option<Duration>,
@@ -54,6 +64,9 @@ struct Report {
     congestion_control: String,
     base: &'static str,
     observe: bool,
+    /// As `--guard` takes it.
+    guard: Option<String>,
+    control_share_pct: Option<f64>,
     profile: String,
     telemetry_max: &'static str,
     generation: String,
@@ -77,6 +90,8 @@ impl Attach {
         let mut options = self.settings.options()?;
         options.default = self.default;
         options.observe = self.observe;
+        options.guard = self.guard.as_ref().map(|margins| margins.guard(self.control_share));
+        guard::require_a_deed(&options)?;
         options.expires_in = self.expires_in;
         Ok(options)
     }
@@ -103,6 +118,7 @@ impl Attach {
         let sets = onramp_loader::parameter_sets(options.parameters.algorithm()).unwrap_or_default();
         self.default
             && !self.observe
+            && self.guard.is_none()
             && self.expires_in.is_none()
             && sets.first().is_some_and(|set| !self.settings.differ_from(set, options))
     }
@@ -154,6 +170,8 @@ fn describe(attached: &Attached, options: &AttachOptions) -> Report {
         congestion_control: attached.algorithm.congestion_control(),
         base: attached.base.name(),
         observe: options.observe,
+        guard: options.guard.map(|guard| guard.to_string()),
+        control_share_pct: options.guard.map(|guard| guard.control_share()),
         profile: options.profile.clone(),
         telemetry_max: options.telemetry_max.name(),
         generation: format!("{:x}", attached.generation),
@@ -169,6 +187,11 @@ fn text(report: &Report, expires_in: Option<Duration>) -> String {
         format!("attached {algorithm} as {congestion_control}, base {base}, generation {generation}\n");
     if report.observe {
         text += "  observes only: what it would do is recorded, the base does everything\n";
+    }
+    if let (Some(guard), Some(share)) = (&report.guard, report.control_share_pct) {
+        text += &format!(
+            "  guarded ({guard}): {share}% of its flows run the base alone: onramp compare-arms {algorithm}\n"
+        );
     }
     if report.telemetry_max != Level::Ack.name() {
         text += &format!("  its flows are told of up to level {}\n", report.telemetry_max);

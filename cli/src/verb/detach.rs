@@ -13,6 +13,7 @@ use serde::Serialize;
 use super::plan;
 use super::stragglers::{self, Straggler};
 use crate::failure::{self, PARTIAL};
+use crate::guard;
 use crate::output::{Output, say};
 use crate::profile;
 use crate::settings::{self, AlgorithmName};
@@ -217,6 +218,9 @@ fn command(algorithm: Algorithm, state: &AttachedState, default_here: bool, now_
     if state.observe {
         words.push("--observe".into());
     }
+    if let Some(guard) = &state.guard {
+        words.push(guard::words(&guard.options));
+    }
     if default_here {
         words.push("--default".into());
     }
@@ -297,6 +301,7 @@ pub(super) fn unseen_text(unseen: &[String]) -> String {
 mod tests {
     use clap::Parser;
     use onramp_loader::abi::Counters;
+    use onramp_loader::guard::{Arm, GuardState};
     use onramp_loader::{AttachOptions, ParameterSet, algorithm};
 
     use super::*;
@@ -311,6 +316,13 @@ mod tests {
         AttachedState {
             base: options.base.unwrap_or(Base::Cubic),
             observe: options.observe,
+            guard: options.guard.map(|options| GuardState {
+                options,
+                treated: Arm::default(),
+                control: Arm::default(),
+                comparisons: Vec::new(),
+                tripped: None,
+            }),
             generation: NOW_US,
             attached_at_us: NOW_US,
             expires_at_us: options.expires_in.map(|delay| NOW_US + delay.as_micros() as u64),
@@ -352,6 +364,8 @@ mod tests {
                 " --base bbr",
                 " --telemetry exit --for 90s",
                 " --telemetry ack",
+                " --guard goodput=-10%",
+                " --guard retransmit_ratio=0.1%,goodput=-33.3% --control-share 2.5% --for 90s",
             ] {
                 commands.push(format!("{head}{others}"));
             }
@@ -375,10 +389,17 @@ mod tests {
             let after = options_of(&undo);
             let all = |options: &AttachOptions| {
                 let AttachOptions {
-                    parameters, profile, observe, default, expires_in, telemetry_max, ..
+                    parameters,
+                    profile,
+                    observe,
+                    guard,
+                    default,
+                    expires_in,
+                    telemetry_max,
+                    ..
                 } = options.clone();
                 let base = options.base.unwrap_or(Base::Cubic);
-                (parameters, profile, base, observe, default, expires_in, telemetry_max)
+                (parameters, profile, base, observe, guard, default, expires_in, telemetry_max)
             };
             assert_eq!(all(&after), all(&before), "{asked}: {undo}");
         }

@@ -3,6 +3,7 @@
 mod apply;
 mod attach;
 mod bench;
+mod compare_arms;
 mod completions;
 mod confirm;
 mod detach;
@@ -52,6 +53,7 @@ pub(crate) enum Verb {
     Undo(undo::Undo),
     Apply(apply::Apply),
     Status(status::Status),
+    CompareArms(compare_arms::CompareArms),
     Tune(tune::Tune),
     Run(run::Run),
     Select(select::Select),
@@ -89,6 +91,7 @@ impl Verb {
             Self::Undo(verb) => verb.run(output),
             Self::Apply(verb) => verb.run(output),
             Self::Status(verb) => verb.run(output),
+            Self::CompareArms(verb) => verb.run(output),
             Self::Tune(verb) => verb.run(output),
             Self::Run(verb) => verb.run(output),
             Self::Select(verb) => verb.run(output),

@@ -11,6 +11,7 @@ use serde::Serialize;
 
 use super::detach::unseen_text;
 use super::doctor::fix;
+use crate::guard::{self, Guarded};
 use crate::output::{Named, Output};
 use crate::settings::Value;
 use crate::units::{count, now_us, show_us};
@@ -60,6 +61,10 @@ struct Sockets {
 struct Attached {
     base: &'static str,
     observe: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    guard: Option<Guarded>,
+    #[serde(skip)]
+    guard_line: Option<String>,
     generation: String,
     version: String,
     attached_at_us: u64,
@@ -263,6 +268,8 @@ fn attached(algorithm: Algorithm, state: AttachedState, default_in: Option<Vec<S
         base: state.base.name(),
         applied: state.applied,
         observe: state.observe,
+        guard: state.guard.as_ref().map(Guarded::from),
+        guard_line: state.guard.as_ref().map(|guard| guard::line(algorithm.name(), guard)),
         generation: format!("{:x}", state.generation),
         version: state.version,
         attached_at_us: state.attached_at_us,
@@ -402,6 +409,7 @@ fn attached_text(algorithm: &str, attached: &Attached) -> String {
     if attached.observe {
         text += "  observes only: what it would do is recorded, the base does everything\n";
     }
+    text += attached.guard_line.as_deref().unwrap_or_default();
     if let Some(at) = attached.expires_at_us {
         text += &match at.checked_sub(now) {
             Some(left) => {

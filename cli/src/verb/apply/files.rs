@@ -8,12 +8,14 @@ use anyhow::Context;
 use onramp_lab::profile::Value;
 use onramp_loader::AttachOptions;
 use onramp_loader::algorithm::Algorithm;
+use onramp_loader::guard::GuardOptions;
 use onramp_loader::select::{Rule, Target};
 use onramp_loader::telemetry::Level;
 use serde::Deserialize;
 use toml::Spanned;
 
 use crate::failure::{Usage, sentence};
+use crate::guard;
 use crate::profile;
 use crate::settings::{BaseName, Settings};
 use crate::verb::select::words::{Controls, RuleWords, TargetWords};
@@ -45,6 +47,9 @@ struct Attach {
     #[serde(default)]
     observe: bool,
     telemetry: Option<Spanned<String>>,
+    /// As `attach --guard` takes it.
+    guard: Option<Spanned<String>>,
+    control_share: Option<Spanned<String>>,
     #[serde(default)]
     params: BTreeMap<Spanned<String>, Value>,
 }
@@ -260,7 +265,26 @@ fn options(
     options.default = wanted.default;
     options.observe = wanted.observe;
     options.applied = true;
+    options.guard = guard_of(source, wanted)?;
+    guard::require_a_deed(&options).map_err(|error| place.error(&sentence(&error)))?;
     Ok(options)
+}
+
+fn guard_of(source: &Source, wanted: &Attach) -> anyhow::Result<Option<GuardOptions>> {
+    let place = |word: &Spanned<String>| source.place(word.span().start);
+    let share = match &wanted.control_share {
+        Some(word) if wanted.guard.is_none() => {
+            return Err(place(word)
+                .error("control_share is of a guard: write guard = \"goodput=-10%\", or leave it out"));
+        }
+        Some(word) => guard::control_share(word.get_ref()).map_err(|why| place(word).error(&why))?,
+        None => guard::control_share(guard::CONTROL_SHARE).map_err(Usage::error)?,
+    };
+    let guard = wanted.guard.as_ref().map(|word| {
+        let margins = guard::margins(word.get_ref()).map_err(|why| place(word).error(&why))?;
+        Ok(margins.guard(share))
+    });
+    guard.transpose()
 }
 
 fn words(wanted: &Select) -> RuleWords {
@@ -308,7 +332,7 @@ mod tests {
             ),
             (
                 "10.toml",
-                "version = 1\n[attach.search]\nprofile = 'geo'\ndefault = true\ntelemetry = 'exit'\nbase = 'reno'\n[attach.search.params]\nexit_action = 'hold'\n[attach.plain]\n",
+                "version = 1\n[attach.search]\nprofile = 'geo'\ndefault = true\ntelemetry = 'exit'\nbase = 'reno'\nguard = 'goodput=-10%'\ncontrol_share = '20%'\n[attach.search.params]\nexit_action = 'hold'\n[attach.plain]\n",
             ),
             (".10.toml", "not read"),
             ("note.txt", "not read"),
@@ -323,6 +347,9 @@ mod tests {
             ("geo", true, Level::Exit)
         );
         assert_eq!(search.base, Some(onramp_loader::Base::Reno));
+        let guard = search.guard.unwrap();
+        assert_eq!(guard::words(&guard), "--guard goodput=-10% --control-share 20%");
+        assert!(desired.attach["plain"].guard.is_none());
         let shown: BTreeMap<_, _> = search.parameters.shown().collect();
         assert_eq!((shown["exit_action"].as_str(), shown["threshold_pct"].as_str()), ("hold", "10"));
         assert!(desired.attach.values().all(|options| options.applied && !options.observe));
@@ -362,6 +389,19 @@ mod tests {
             (
                 "version = 1\n[attach.plain]\ntelemetry = 'all'\n",
                 "line 3: telemetry = \"all\" is not a level: give one of off",
+            ),
+            (
+                "version = 1\n[attach.search]\nguard = 'goodput=10%'\n",
+                "line 3: goodput=10% is not allowed: give -1% to -90%",
+            ),
+            (
+                "version = 1\n[attach.search]\nguard = 'goodput=-10%'\ncontrol_share = '60%'\n",
+                "line 4: \"60%\" is not a share of flows for the control: give 1% to 50%",
+            ),
+            ("version = 1\n[attach.search]\ncontrol_share = '20%'\n", "line 3: control_share is of a guard"),
+            (
+                "version = 1\n[attach.search]\nguard = 'goodput=-10%'\nobserve = true\n",
+                "line 2: what only observes does nothing that a guard could compare",
             ),
             (
                 "version = 1\n[attach.search.params]\nform = 'sent'\nthreshold_pct = 101\n",

@@ -1,6 +1,7 @@
 //! What it takes to have what files want, one step after another.
 
 use onramp_loader::algorithm::Algorithm;
+use onramp_loader::guard::GuardOptions;
 use onramp_loader::select::{self, Changes, Rule};
 use onramp_loader::{
     Action, AttachOptions, AttachedState, Base, DEFAULT_SYSCTL, Detached, Error, ParameterSet, UpgradePlan,
@@ -10,6 +11,7 @@ use onramp_net::Namespace;
 
 use super::files::Desired;
 use crate::failure::Usage;
+use crate::guard;
 use crate::settings;
 use crate::units::count;
 use crate::verb::detach;
@@ -118,6 +120,10 @@ fn attach(options: &AttachOptions) -> anyhow::Result<Vec<Step>> {
     if there.observe != options.observe {
         return Ok(replace(if there.observe { "observing only" } else { "not observing only" }));
     }
+    if there.guard != options.guard {
+        let guard = there.guard.map_or_else(|| "without a guard".into(), |guard| guard::words(&guard));
+        return Ok(replace(&guard));
+    }
     Ok(adjust(options, base, &there))
 }
 
@@ -126,6 +132,7 @@ struct There {
     /// Of whom its code is, or which base it has, if that is not what is wanted; and what would have that again.
     code: Option<(String, String)>,
     observe: bool,
+    guard: Option<GuardOptions>,
     /// The process of the run that attached it, and whether a run still needs it.
     owner: Option<(u32, bool)>,
     expires_at_us: Option<u64>,
@@ -143,17 +150,19 @@ impl There {
         } else {
             None
         };
-        let AttachedState { observe, owner, expires_at_us, parameter_sets, .. } = state;
-        Self { code, observe, owner, expires_at_us, parameter_sets }
+        let AttachedState { observe, guard, owner, expires_at_us, parameter_sets, .. } = state;
+        let guard = guard.map(|guard| guard.options);
+        Self { code, observe, guard, owner, expires_at_us, parameter_sets }
     }
 
     /// By another build, whose parameters its own tables tell.
     fn of_another(algorithm: Algorithm, base: Base) -> Result<Self, Error> {
-        let UpgradePlan { observe, owner_pid, expires_at_us, parameter_sets, .. } =
+        let UpgradePlan { observe, guard, owner_pid, expires_at_us, parameter_sets, .. } =
             onramp_loader::plan_upgrade(algorithm, Some(base))?;
         Ok(Self {
             code: Some(("another onramp".into(), String::new())),
             observe,
+            guard,
             owner: owner_pid.map(|pid| (pid, true)),
             expires_at_us,
             parameter_sets,
@@ -204,7 +213,8 @@ fn with(options: &AttachOptions, base: Base) -> String {
         onramp_loader::telemetry::Level::Ack => String::new(),
         level => format!(", its flows told of up to level {}", level.name()),
     };
-    format!(" with base {}{profile}{parameters}{observe}{told}", base.name())
+    let guard = options.guard.map_or_else(String::new, |guard| format!(", {}", guard::words(&guard)));
+    format!(" with base {}{profile}{parameters}{observe}{guard}{told}", base.name())
 }
 
 fn give_default_back(algorithm: Algorithm) -> anyhow::Result<Option<Step>> {
