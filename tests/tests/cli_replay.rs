@@ -247,12 +247,22 @@ fn every_column_is_documented_as_it_is_declared() {
     for (table, columns) in TABLES {
         let section = page.split(&format!("\n### {table}\n")).nth(1).unwrap_or_else(|| panic!("{table}"));
         let section = section.split("\n#").next().unwrap();
-        let mut expected = String::from("| column | type | unit | meaning |\n| --- | --- | --- | --- |\n");
-        for Spec { name, kind, unit, help, .. } in *columns {
-            let kind = format!("{kind:?}").to_lowercase();
-            let unit = if unit.is_empty() { String::new() } else { format!(" {unit}") };
-            expected += &format!("| `{name}` | {kind} |{unit} | {} |\n", help.trim());
-        }
+        let header = ["column", "type", "unit", "meaning"].map(str::to_owned);
+        let row = |Spec { name, kind, unit, help, .. }: &Spec| {
+            [
+                (*name).to_owned(),
+                format!("{kind:?}").to_lowercase(),
+                (*unit).to_owned(),
+                help.trim().to_owned(),
+            ]
+        };
+        let rows: Vec<_> = std::iter::once(header).chain(columns.iter().map(row)).collect();
+        let width = |at: usize| rows.iter().map(|row| row[at].chars().count()).max().unwrap_or(0);
+        let (name, kind, unit) = (width(0), width(1), width(2));
+        let line = |[one, two, three, help]: &[String; 4]| {
+            format!("{one:<name$}  {two:<kind$}  {three:<unit$}  {help}\n")
+        };
+        let expected = format!("```\n{}```\n", rows.iter().map(line).collect::<String>());
         assert!(
             section.contains(&expected),
             "docs/recording.md has other columns of {table} than\n{expected}"
