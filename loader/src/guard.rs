@@ -14,8 +14,8 @@ use crate::abi::{
     GUARD_TAU_RETRANSMITS_BITS, GUARD_VALUE_BITS, GuardArm, guard_arm_index, guard_metric,
 };
 use crate::error::Error;
-use crate::pins::{Lock, Pins};
-use crate::{expiry, kernel, open};
+use crate::pins::Pins;
+use crate::{expiry, kernel, open, tune};
 
 /// The pin; there where the attachment has a guard.
 pub(crate) const GUARD: &str = "guard";
@@ -217,8 +217,7 @@ pub const FLOWS_MIN: u64 = GUARD_FLOWS_MIN as u64;
 /// [`Error::Privilege`], [`Error::NotAttached`], [`Error::Interrupted`], [`Error::OtherBuild`], or a map that cannot be read.
 pub fn guard(algorithm: Algorithm) -> Result<Option<GuardState>, Error> {
     kernel::require_privilege("compare-arms")?;
-    let _lock = Lock::take()?;
-    let pins = crate::tune::attached(algorithm)?;
+    let (_lock, pins) = tune::hold(algorithm)?;
     pins.attachment()?;
     state(&pins)
 }

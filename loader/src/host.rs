@@ -233,11 +233,7 @@ impl Records {
         }
         let failed = |action| open::failed(action, SETTINGS);
         trust::make(&root())?;
-        let options = libbpf_sys::bpf_map_create_opts {
-            sz: size_of::<libbpf_sys::bpf_map_create_opts>() as libbpf_sys::size_t,
-            map_flags: libbpf_sys::BPF_F_NO_PREALLOC,
-            ..Default::default()
-        };
+        let options = open::map_options(libbpf_sys::BPF_F_NO_PREALLOC);
         let (key, value) = (size_of::<Key>() as u32, size_of::<Record>() as u32);
         let name = Some("onramp_settings");
         let mut map = MapHandle::create(MapType::Hash, name, key, value, SETTINGS_MAX, &options)

@@ -36,6 +36,15 @@ pub(crate) struct Mode {
     pub guarding: bool,
 }
 
+/// Options of a map that is made without an object; `flags` are those of the kernel.
+pub(crate) fn map_options(flags: u32) -> libbpf_sys::bpf_map_create_opts {
+    libbpf_sys::bpf_map_create_opts {
+        sz: size_of::<libbpf_sys::bpf_map_create_opts>() as libbpf_sys::size_t,
+        map_flags: flags,
+        ..Default::default()
+    }
+}
+
 /// Loads the shell of an algorithm with a base and a guard, for a trial: it gets maps of its own. Registers nothing.
 pub(crate) fn shell(name: &str, base: Base, kernel: &Kernel) -> Result<Object, Error> {
     fitted(name, base, Mode { observing: false, guarding: true }, kernel)?

@@ -18,10 +18,7 @@ pub(crate) fn pin(pins: &Pins) -> Result<(), Error> {
     // With the NUL at its end.
     let mut bytes = pins.algorithm.tables().into_bytes();
     bytes.push(0);
-    let options = libbpf_sys::bpf_map_create_opts {
-        sz: size_of::<libbpf_sys::bpf_map_create_opts>() as libbpf_sys::size_t,
-        ..Default::default()
-    };
+    let options = open::map_options(0);
     let size = bytes.len() as u32;
     let mut map = MapHandle::create(MapType::Array, Some("onramp_tables"), 4, size, 1, &options)
         .map_err(failed("create"))?;

@@ -154,6 +154,7 @@ fn harm_trips_the_guard_and_the_base_runs_alone_from_then_on() {
     assert!(goodput["difference_pct"].as_f64().unwrap() < -10.0, "{goodput}");
     assert!(goodput["verdict"].as_str().unwrap().starts_with("tripped"), "{goodput}");
     let said = onramp("compare-arms fixed").ok();
+    println!("{said}");
     assert!(said.contains("the base runs alone, and nothing more is counted"), "{said}");
     let said = onramp("status").ok();
     assert!(said.contains("its guard tripped") && said.contains("onramp detach fixed"), "{said}");

@@ -22,14 +22,7 @@ use crate::units::show_rate;
 #[command(after_help = "Examples:
   onramp attach search --default --guard retransmit_ratio=2%,goodput=-10%
   onramp compare-arms search
-  onramp compare-arms --json | jq '.guarded[].comparisons'
-
-  search, guarded (retransmit_ratio=2%,goodput=-10%) by 10% of its flows
-    arm      flows  retransmit ratio      goodput
-    treated   8122            0.84 %  41.2 Mbit/s
-    control    911            0.79 %  40.1 Mbit/s
-    retransmit_ratio +0.05 points (-0.31 to +0.41): no difference shown
-    goodput +2.74 % (-3.11 to +8.95): no difference shown")]
+  onramp compare-arms --json | jq '.guarded[].comparisons'")]
 pub(crate) struct CompareArms {
     /// Algorithm [default: all that are guarded]
     #[arg(value_name = "ALG", value_parser = AlgorithmName)]

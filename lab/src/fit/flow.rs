@@ -9,7 +9,7 @@ use thiserror::Error;
 
 use crate::link::RangeError;
 
-/// Fewer acknowledgments tell nothing.
+/// Fewer acknowledgements tell nothing.
 const LEAST_ACKS: usize = 100;
 
 /// Segments that arrived beyond a gap and make it a loss (RFC 5681, section 3.2).
@@ -18,11 +18,11 @@ const DUPLICATES: u64 = 3;
 /// Why there is no path.
 #[derive(Debug, Error)]
 pub enum FitError {
-    /// The recording has no acknowledgments at all.
-    #[error("no acknowledgments were recorded: record with --level ack")]
+    /// The recording has no acknowledgements at all.
+    #[error("no acknowledgements were recorded: record with --level ack")]
     NoAcks,
     /// There is no such flow.
-    #[error("there are no acknowledgments of flow {flow}: the recording has {there}")]
+    #[error("there are no acknowledgements of flow {flow}: the recording has {there}")]
     NoFlow {
         /// Number of the connection.
         flow: u64,
@@ -31,7 +31,7 @@ pub enum FitError {
     },
     /// The flow is too short.
     #[error(
-        "flow {flow} has {acks} acknowledgments with a round-trip time: a path needs {LEAST_ACKS} at least"
+        "flow {flow} has {acks} acknowledgements with a round-trip time: a path needs {LEAST_ACKS} at least"
     )]
     Short {
         /// Number of the connection.
@@ -74,14 +74,14 @@ pub struct Seen {
 pub struct RecordedFlow {
     /// Number of the connection.
     pub flow: u64,
-    /// Its acknowledgments, in order.
+    /// Its acknowledgements, in order.
     pub acks: Vec<Seen>,
     /// When a loss first showed: more was outstanding than in flight, by more than three segments.
     pub lost_us: Option<u64>,
 }
 
 impl RecordedFlow {
-    /// The flow of this number, or the one with most acknowledgments.
+    /// The flow of this number, or the one with most acknowledgements.
     ///
     /// # Errors
     /// [`FitError::NoAcks`], [`FitError::NoFlow`], [`FitError::Short`].
@@ -157,7 +157,7 @@ fn numbers(recording: &mut Recording) -> Result<String, FitError> {
     let mut counts: Vec<_> = counts.into_iter().collect();
     counts.sort_by_key(|(_, acks)| std::cmp::Reverse(*acks));
     let named: Vec<_> =
-        counts.iter().take(5).map(|(flow, acks)| format!("{flow} ({acks} acknowledgments)")).collect();
+        counts.iter().take(5).map(|(flow, acks)| format!("{flow} ({acks} acknowledgements)")).collect();
     let more = counts.len().saturating_sub(5);
     Ok(if more > 0 { format!("{} and {more} more", named.join(", ")) } else { named.join(", ") })
 }

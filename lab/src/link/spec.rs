@@ -67,7 +67,7 @@ pub(super) const DELAYS_US: RangeInclusive<u64> = 0..=10_000_000;
 /// Lengths of periods and pauses, microseconds: 1 ms to 1000 s.
 pub(super) const PERIODS_US: RangeInclusive<u64> = 1_000..=1_000_000_000;
 
-/// Both directions of a path. The data of a download travel forward, its acknowledgments return.
+/// Both directions of a path. The data of a download travel forward, its acknowledgements return.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LinkSpec {

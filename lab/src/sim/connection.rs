@@ -18,7 +18,7 @@ use crate::link::Nanos;
 
 /// Time from the begin of the link to the first packet, as it is in a guest, where the hosts are set up meanwhile.
 pub const SET_UP: Nanos = 11_000_000;
-/// Bytes of packets that open a connection, of bare acknowledgments, and of the word that data follow.
+/// Bytes of packets that open a connection, of bare acknowledgements, and of the word that data follow.
 const OPENING_BYTES: u32 = 60;
 const ACK_BYTES: u32 = 52;
 const WORD_BYTES: u32 = 53;

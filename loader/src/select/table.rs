@@ -131,11 +131,7 @@ impl Table {
 
 /// A new map with these rules.
 fn filled(rules: &[Rule]) -> Result<MapHandle, Error> {
-    let options = libbpf_sys::bpf_map_create_opts {
-        sz: size_of::<libbpf_sys::bpf_map_create_opts>() as libbpf_sys::size_t,
-        map_flags: libbpf_sys::BPF_F_NO_PREALLOC,
-        ..Default::default()
-    };
+    let options = open::map_options(libbpf_sys::BPF_F_NO_PREALLOC);
     let (key, value) = (size_of::<Key<KeyValue>>() as u32, size_of::<SelectRule>() as u32);
     let name = Some("select_rules");
     let map = MapHandle::create(MapType::LpmTrie, name, key, value, RULES_MAX as u32, &options)

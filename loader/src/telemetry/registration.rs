@@ -151,10 +151,7 @@ fn make_ring(bytes: u32) -> Result<MapHandle, Error> {
             what: format!("a ring of {bytes} bytes: give a power of two from {page} bytes on"),
         });
     }
-    let options = libbpf_sys::bpf_map_create_opts {
-        sz: size_of::<libbpf_sys::bpf_map_create_opts>() as libbpf_sys::size_t,
-        ..Default::default()
-    };
+    let options = open::map_options(0);
     MapHandle::create(MapType::RingBuf, Some("onramp_ring"), 0, 0, bytes, &options)
         .map_err(open::failed("create", "a ring buffer"))
 }

@@ -15,7 +15,7 @@ use crate::units::{show_bytes, show_us};
 /// Fit a path to a recorded flow, and say how well it explains what was recorded
 ///
 /// RECORDING is a directory that `onramp record` made, or one of its acks files. Rate (over time where it varies), round-trip
-/// time, queue and jitter are read off the acknowledgments; what the flow did not reach is given as a lower bound.
+/// time, queue and jitter are read off the acknowledgements; what the flow did not reach is given as a lower bound.
 /// The recorded packets then go through the model of such a link: their round-trip times are compared with those
 /// recorded, up to the first loss. The profile is one for `onramp sim` and `onramp lab`. Exits 5 if some of the files could
 /// not be used.
@@ -28,7 +28,7 @@ pub(super) struct Path {
     /// Directory of a recording, or an acks file of one
     #[arg(value_name = "RECORDING")]
     recording: PathBuf,
-    /// The flow of this number [default: the one with most acknowledgments]
+    /// The flow of this number [default: the one with most acknowledgements]
     #[arg(long, value_name = "NUMBER")]
     flow: Option<u64>,
     /// Write the path as a profile
@@ -48,7 +48,7 @@ impl Path {
         let told = |error: FitError| match error {
             FitError::NoFlow { .. } => Usage::error(error.to_string()),
             FitError::NoAcks if unreadable => {
-                anyhow!("{} holds no acknowledgments that can be read", self.recording.display())
+                anyhow!("{} holds no acknowledgements that can be read", self.recording.display())
             }
             other => anyhow!("{}: {other}", self.recording.display()),
         };
@@ -74,7 +74,7 @@ fn text(fitted: &Fitted) -> String {
     };
     let explained = &fitted.explained;
     let mut text = format!(
-        "flow {}: {} acknowledgments in {}\n\
+        "flow {}: {} acknowledgements in {}\n\
          rate             {}{:.3} Mb/s\n\
          round-trip time  {}\n\
          queue            {}{}\n\

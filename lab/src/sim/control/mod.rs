@@ -115,7 +115,7 @@ impl Control {
         Self { kept: Some(Vec::new()), ..self }
     }
 
-    /// The acknowledgments that were kept.
+    /// The acknowledgements that were kept.
     pub fn take_kept(&mut self) -> Vec<Ack> {
         self.kept.take().unwrap_or_default()
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! A TCP sender, as Linux is one: what it does with acknowledgments ([`acknowledge`]), with losses ([`recover`]), when
+//! A TCP sender, as Linux is one: what it does with acknowledgements ([`acknowledge`]), with losses ([`recover`]), when
 //! its timers fire ([`timer`]), and what it sends ([`transmit`]).
 
 mod acknowledge;
@@ -21,9 +21,9 @@ pub struct SenderSpec {
     pub mss: u32,
     /// First window, segments.
     pub initial_window: u32,
-    /// Selective acknowledgments are agreed upon.
+    /// Selective acknowledgements are agreed upon.
     pub sack: bool,
-    /// Three duplicate acknowledgments repair a loss; else only the timer does.
+    /// Three duplicate acknowledgements repair a loss; else only the timer does.
     pub fast_retransmit: bool,
     /// Bytes that the send buffer holds.
     pub buffer_bytes: u64,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! The repair of losses: RACK finds them (RFC 8985), without selective acknowledgments NewReno does (RFC 6582),
+//! The repair of losses: RACK finds them (RFC 8985), without selective acknowledgements NewReno does (RFC 6582),
 //! proportional rate reduction sets the window meanwhile (RFC 6937), timestamps and F-RTO tell that a timeout was none
 //! (RFC 3522, RFC 5682).
 

@@ -31,7 +31,7 @@ table! {
         aqm: Text,
         /// largest variation of the round-trip time
         jitter_us: u64,
-        /// longest time between acknowledgments' opportunities
+        /// longest time between acknowledgements' opportunities
         aggregation_us: u64,
         /// rate of the way back, bit/s
         return_rate_bps: u64,

@@ -249,7 +249,7 @@ impl Worst {
             (row.jitter_us > 0, format!("jitter {:.1} ms", row.jitter_us as f64 / 1e3)),
             (
                 row.aggregation_us > 0,
-                format!("acknowledgments every {:.1} ms", row.aggregation_us as f64 / 1e3),
+                format!("acknowledgements every {:.1} ms", row.aggregation_us as f64 / 1e3),
             ),
             (ratio > 20.0, format!("{ratio:.0} times the way back")),
             (row.cross_bps > 0, format!("others {:.1} Mb/s", row.cross_bps as f64 / 1e6)),
