@@ -148,6 +148,7 @@ enum base { BASE_RENO = 0, BASE_CUBIC = 1, BASE_BBR = 2 };
 enum attachment_flag {
 	ATTACHMENT_OBSERVES = 1 << 0, /* nothing that the algorithm wants is done, only recorded */
 	ATTACHMENT_TRIPPED = 1 << 1,  /* set by the kernel: the guard has found harm, and the base runs alone */
+	ATTACHMENT_GUARDED = 1 << 2,  /* it has a guard, which is pinned */
 };
 
 /*

@@ -84,6 +84,11 @@ impl Attachment {
     pub(crate) fn observes(&self) -> bool {
         self.flags & attachment_flag::OBSERVES != 0
     }
+
+    /// Whether it has a guard.
+    pub(crate) fn is_guarded(&self) -> bool {
+        self.flags & attachment_flag::GUARDED != 0
+    }
 }
 
 impl FlowHeader {

@@ -343,6 +343,8 @@ fn parameter_slot(parameters: &Parameters, telemetry_max: Level) -> ParameterSlo
 fn describe(options: &AttachOptions, base: Base, generation: u64) -> Attachment {
     let mut profile_names = [[0; 32]; PROFILE_MAX];
     profile_names[0] = padded(&options.profile);
+    let observes = if options.observe { attachment_flag::OBSERVES } else { 0 };
+    let guarded = if options.guard.is_some() { attachment_flag::GUARDED } else { 0 };
     Attachment {
         abi_version: ABI_VERSION,
         base: base as u32,
@@ -351,7 +353,7 @@ fn describe(options: &AttachOptions, base: Base, generation: u64) -> Attachment 
         deadline_ns: options.expires_in.map_or(0, expiry::deadline_ns),
         owner_pid: if options.scoped { process::id() } else { 0 },
         profiles: 1,
-        flags: if options.observe { attachment_flag::OBSERVES } else { 0 },
+        flags: observes | guarded,
         tables_crc32: tables_crc32(options.parameters.algorithm()),
         version: padded(env!("CARGO_PKG_VERSION")),
         profile_names,

@@ -10,8 +10,9 @@ use nix::time::{ClockId, clock_getres};
 use onramp_algorithm::Algorithm;
 
 use crate::abi::{
-    self, GUARD_FLOWS_MIN, GUARD_GOODPUT_LEAST, GUARD_MEAN_BITS, GUARD_METRIC_MAX, GUARD_TAU_GOODPUT_BITS,
-    GUARD_TAU_RETRANSMITS_BITS, GUARD_VALUE_BITS, GuardArm, guard_arm_index, guard_metric,
+    self, Attachment, GUARD_FLOWS_MIN, GUARD_GOODPUT_LEAST, GUARD_MEAN_BITS, GUARD_METRIC_MAX,
+    GUARD_TAU_GOODPUT_BITS, GUARD_TAU_RETRANSMITS_BITS, GUARD_VALUE_BITS, GuardArm, guard_arm_index,
+    guard_metric,
 };
 use crate::error::Error;
 use crate::pins::Pins;
@@ -218,20 +219,25 @@ pub const FLOWS_MIN: u64 = GUARD_FLOWS_MIN as u64;
 pub fn guard(algorithm: Algorithm) -> Result<Option<GuardState>, Error> {
     kernel::require_privilege("compare-arms")?;
     let (_lock, pins) = tune::hold(algorithm)?;
-    pins.attachment()?;
-    state(&pins)
+    state(&pins, &pins.attachment()?)
 }
 
 /// The same for a caller that holds the lock.
-pub(crate) fn state(pins: &Pins) -> Result<Option<GuardState>, Error> {
-    Ok(read(pins)?.map(|guard| describe(&guard, tick())))
+pub(crate) fn state(pins: &Pins, attachment: &Attachment) -> Result<Option<GuardState>, Error> {
+    Ok(read(pins, attachment)?.map(|guard| describe(&guard, tick())))
 }
 
 /// What the kernel has, all of one moment; `None`: there is no guard.
-pub(crate) fn read(pins: &Pins) -> Result<Option<abi::Guard>, Error> {
+///
+/// # Errors
+/// [`Error::Interrupted`] if its pin was removed, or a map that cannot be read.
+pub(crate) fn read(pins: &Pins, attachment: &Attachment) -> Result<Option<abi::Guard>, Error> {
+    if !attachment.is_guarded() {
+        return Ok(None);
+    }
     let path = pins.path(GUARD);
     if !path.exists() {
-        return Ok(None);
+        return Err(pins.interrupted());
     }
     let bytes = MapHandle::from_pinned_path(&path)
         .and_then(|map| map.lookup(&0u32.to_ne_bytes(), MapFlags::LOCK))

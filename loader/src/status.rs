@@ -130,6 +130,7 @@ pub fn status() -> Result<Host, Error> {
             (true, true) if pins.are_whole() => match describe(&pins) {
                 Ok(state) => State::Attached(Box::new(state)),
                 Err(Error::OtherBuild { difference, .. }) => State::OtherBuild(difference),
+                Err(Error::Interrupted { .. }) => State::Interrupted,
                 Err(error) => return Err(error),
             },
             (true, _) if pins.upgrade_cut_off() => State::UpgradeCutOff,
@@ -153,7 +154,7 @@ pub fn status() -> Result<Host, Error> {
 }
 
 /// How an algorithm is attached, by its pins alone: who uses it is not looked for, which takes a look into every process.
-/// `None`: it is not attached, or by another build, whose maps this one would misread.
+/// `None`: it is not attached, or half, or by another build, whose maps this one would misread.
 ///
 /// # Errors
 /// [`Error::Privilege`], or maps that cannot be read.
@@ -165,7 +166,7 @@ pub fn attached_state(algorithm: Algorithm) -> Result<Option<AttachedState>, Err
         return Ok(None);
     }
     match describe(&pins) {
-        Err(Error::OtherBuild { .. }) => Ok(None),
+        Err(Error::OtherBuild { .. } | Error::Interrupted { .. }) => Ok(None),
         described => described.map(Some),
     }
 }
@@ -179,7 +180,7 @@ fn describe(pins: &Pins) -> Result<AttachedState, Error> {
     Ok(AttachedState {
         base: Base::from_number(attachment.base),
         observe: attachment.observes(),
-        guard: guard::state(pins)?,
+        guard: guard::state(pins, &attachment)?,
         generation: attachment.generation,
         attached_at_us: attachment.attached_at_us,
         expires_at_us: expiry::wall_clock_us(attachment.deadline_ns),

@@ -225,7 +225,7 @@ impl Former {
         attachment.attached_at_us = now;
         attachment.tables_crc32 = tables_crc32(algorithm);
         attachment.version = padded(env!("CARGO_PKG_VERSION"));
-        let guard = guard::read(pins)?.map(|former| guard::taken_over(former, now));
+        let guard = guard::read(pins, &attachment)?.map(|former| guard::taken_over(former, now));
         let contents = Contents { attachment, slots, applied: pins.are_applied(), guard };
         Ok(Self { contents, new_parameters, version, same_build })
     }

@@ -13,6 +13,7 @@ use onramp_loader::{ExitReason, Flow, Phase};
 use onramp_net::Namespace;
 use onramp_tests::Attachments;
 use onramp_tests::cli::{self, DEFAULT, host_state, inside, json, onramp};
+use onramp_tests::pinned::pin;
 use onramp_tests::traffic::{eventually, namespace};
 use onramp_tests::wire::{FAR, Fate, Wire};
 use serde_json::Value;
@@ -275,6 +276,24 @@ fn what_cannot_be_guarded_is_refused_and_what_would_be_is_told() {
     onramp("detach search").ok();
     let few = cli::as_nobody("").arg("compare-arms").arg("search").current_dir("/").output().unwrap();
     assert!(cli::Ran::from(few).refused(4).contains("compare-arms"));
+}
+
+#[test]
+#[ignore = "in a guest: make test"]
+fn a_guard_whose_pin_was_removed_is_missed_and_not_lost_by_an_upgrade() {
+    let _attachments = Attachments::lock();
+    let before = host_state(&[]);
+    onramp("attach search --guard goodput=-10%").ok();
+    std::fs::remove_file(pin("search/guard")).unwrap();
+    assert_eq!(cli::state("search").as_deref(), Some("interrupted"));
+    assert!(onramp("status").ok().contains("pins were removed"));
+    let there = host_state(&[]);
+    for refused in ["upgrade search", "compare-arms search"] {
+        assert!(onramp(refused).refused(1).contains("run `onramp detach search`"), "{refused}");
+        assert_eq!(host_state(&[]), there, "{refused}");
+    }
+    onramp("detach search").ok();
+    assert_eq!(host_state(&[]), before);
 }
 
 #[test]
