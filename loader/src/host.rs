@@ -86,11 +86,11 @@ pub fn change(wanted: &[(&str, &str)]) -> Result<Vec<Setting>, Error> {
     result.map(|()| changed)
 }
 
-/// What is recorded, with the cookie of its network namespace.
+/// What is recorded, of all network namespaces.
 ///
 /// # Errors
 /// [`Error::Privilege`], or a map that cannot be read.
-pub fn changed() -> Result<Vec<(u64, Setting)>, Error> {
+pub fn changed() -> Result<Vec<Setting>, Error> {
     kernel::require_privilege("status")?;
     if !kernel::has_bpffs() {
         return Ok(Vec::new());
@@ -100,8 +100,9 @@ pub fn changed() -> Result<Vec<(u64, Setting)>, Error> {
 }
 
 /// [`changed`] for a caller that holds the lock.
-pub(crate) fn changed_locked() -> Result<Vec<(u64, Setting)>, Error> {
-    Records::open()?.map_or_else(|| Ok(Vec::new()), |records| records.all())
+pub(crate) fn changed_locked() -> Result<Vec<Setting>, Error> {
+    let recorded = Records::open()?.map_or_else(|| Ok(Vec::new()), |records| records.all())?;
+    Ok(recorded.into_iter().map(|(_, setting)| setting).collect())
 }
 
 /// Gives all recorded settings back, in every network namespace. What somebody else has set since is left alone.
@@ -119,9 +120,10 @@ pub fn give_back() -> Result<GivenBack, Error> {
     let survey = Namespace::survey()?;
     for namespace in survey.namespaces() {
         let namespace = namespace?;
-        for setting in records.of(namespace.cookie()?)? {
+        let cookie = namespace.cookie()?;
+        for setting in records.of(cookie)? {
             let outcome = restore(&namespace, &setting)?;
-            records.remove(namespace.cookie()?, &setting.sysctl)?;
+            records.remove(cookie, &setting.sysctl)?;
             given.settings.push((namespace.to_string(), setting, outcome));
         }
     }

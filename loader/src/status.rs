@@ -148,7 +148,7 @@ pub fn status() -> Result<Host, Error> {
         algorithms,
         selection: select::glance()?,
         leftovers: run::leftovers()?,
-        settings: host::changed_locked()?.into_iter().map(|(_, setting)| setting).collect(),
+        settings: host::changed_locked()?,
         unseen: sight.unseen,
     })
 }

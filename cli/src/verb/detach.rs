@@ -11,7 +11,7 @@ use onramp_net::Namespace;
 use serde::Serialize;
 
 use super::plan;
-use super::stragglers::{self, Straggler};
+use super::stragglers::{self, Sockets};
 use crate::failure::{self, PARTIAL};
 use crate::guard;
 use crate::output::{Output, say};
@@ -64,7 +64,7 @@ struct Row {
     algorithm: &'static str,
     defaults_restored: Vec<Default>,
     sockets_moved: usize,
-    stragglers: Vec<Straggler>,
+    stragglers: Vec<Sockets>,
     sockets_left: bool,
     still_loaded: usize,
     /// Rules of `onramp select` that use it: their connections get the default.
@@ -161,7 +161,7 @@ impl Detach {
             algorithm: algorithm.name(),
             defaults_restored: restored.into_iter().map(default).collect(),
             sockets_moved: moved,
-            stragglers: Straggler::all(stragglers),
+            stragglers: Sockets::all(stragglers),
             sockets_left: self.leave_sockets,
             still_loaded,
             selection_rules: select::rules_of(algorithm),

@@ -162,9 +162,7 @@ impl Flows {
         }
         Ok(0)
     }
-}
 
-impl Flows {
     /// A table; with --all one for each network namespace that has flows.
     fn text(&self, found: &[Found], mut rows: &[Row], output: &Output) -> String {
         let mut text = String::new();

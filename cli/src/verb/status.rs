@@ -6,11 +6,12 @@ use onramp_loader::algorithm::Algorithm;
 use onramp_loader::host::Setting;
 use onramp_loader::select::Glance;
 use onramp_loader::telemetry::{Consumer, Level};
-use onramp_loader::{AttachedState, Error, ExitReason, Host, Leftover, ParameterSet, State, Users};
+use onramp_loader::{AttachedState, Error, ExitReason, Host, Leftover, ParameterSet, State};
 use serde::Serialize;
 
 use super::detach::unseen_text;
 use super::doctor::fix;
+use super::stragglers::Sockets;
 use crate::guard::{self, Guarded};
 use crate::output::{Named, Output};
 use crate::settings::Value;
@@ -49,12 +50,6 @@ struct Row {
     older_code: usize,
     #[serde(flatten)]
     attached: Option<Attached>,
-}
-
-#[derive(Serialize)]
-struct Sockets {
-    namespace: String,
-    sockets: usize,
 }
 
 #[derive(Serialize)]
@@ -249,14 +244,10 @@ fn row(status: onramp_loader::Status) -> Row {
         congestion_control: algorithm.congestion_control(),
         state,
         explanation,
-        sockets: users.into_iter().map(sockets).collect(),
+        sockets: Sockets::all(users),
         older_code,
         attached,
     }
-}
-
-fn sockets(users: Users) -> Sockets {
-    Sockets { namespace: users.namespace, sockets: users.sockets }
 }
 
 fn attached(algorithm: Algorithm, state: AttachedState, default_in: Option<Vec<String>>) -> Attached {

@@ -38,15 +38,21 @@ pub(super) struct Sweeping {
 }
 
 impl Sweeping {
-    /// What the directory holds. `text` is the population's.
-    pub fn definition(&self, text: String, arms: &[String], paths: u64) -> anyhow::Result<Definition> {
+    /// What the directory holds. `text` is the population's; `kernel` that whose TCP makes the runs, if they are not simulated.
+    pub fn definition(
+        &self,
+        text: String,
+        arms: &[String],
+        paths: u64,
+        kernel: Option<String>,
+    ) -> anyhow::Result<Definition> {
         Ok(Definition {
             program: sweep::program()?,
             population: text,
             seed: self.seed,
             paths,
             arms: arms.to_vec(),
-            kernel: None,
+            kernel,
         })
     }
 

@@ -6,7 +6,7 @@ use onramp_loader::algorithm::Algorithm;
 use onramp_loader::{Action, Base, Error, Upgraded};
 use serde::Serialize;
 
-use super::stragglers::{self, Straggler};
+use super::stragglers::{self, Sockets};
 use super::{detach, expire, plan};
 use crate::failure::{self, PARTIAL};
 use crate::output::{Output, say};
@@ -59,7 +59,7 @@ struct Row {
     new_parameters: Vec<&'static str>,
     defaults: usize,
     sockets_moved: usize,
-    stragglers: Vec<Straggler>,
+    stragglers: Vec<Sockets>,
     still_loaded: usize,
     unseen: Vec<String>,
 }
@@ -130,7 +130,7 @@ fn row(upgraded: Upgraded) -> Row {
         new_parameters: upgraded.new_parameters,
         defaults: upgraded.defaults,
         sockets_moved: upgraded.moved,
-        stragglers: Straggler::all(upgraded.stragglers),
+        stragglers: Sockets::all(upgraded.stragglers),
         still_loaded: upgraded.still_loaded,
         unseen: upgraded.unseen,
     }

@@ -218,9 +218,10 @@ fn with(options: &AttachOptions, base: Base) -> String {
 }
 
 fn give_default_back(algorithm: Algorithm) -> anyhow::Result<Option<Step>> {
-    let of_run = onramp_loader::attached_state(algorithm)?.is_some_and(|state| state.owner.is_some());
+    if onramp_loader::attached_state(algorithm)?.is_some_and(|state| state.owner.is_some()) {
+        return Ok(None);
+    }
     let former = match onramp_loader::former_default(algorithm) {
-        _ if of_run => None,
         Err(Error::NotAttached { .. } | Error::Interrupted { .. } | Error::UpgradeCutOff { .. }) => None,
         other => other?,
     };

@@ -99,12 +99,11 @@ pub(super) fn undo(dry_run: bool, output: &Output) -> anyhow::Result<u8> {
 
 /// What giving back would do.
 pub(in crate::verb) fn planned() -> anyhow::Result<Vec<Action>> {
-    let changed = host::changed()?;
     let action = |host::Setting { sysctl, before, set }| Action {
         what: format!("set {sysctl} to {before} again, where it is still {set}"),
         undo: format!("sysctl -w {sysctl}=\"{set}\""),
     };
-    Ok(changed.into_iter().map(|(_, setting)| action(setting)).collect())
+    Ok(host::changed()?.into_iter().map(action).collect())
 }
 
 impl Undone {

@@ -52,8 +52,8 @@ impl Sweep {
         let path = |at: u64| population.path(self.sweeping.seed, numbers[at as usize]);
         // What is wrong with an arm shows before anything is made.
         self.prepared(&path(0), &clock)?;
-        let mut definition = self.sweeping.definition(text, &self.arms, self.paths)?;
-        definition.kernel = Some(self.kernel.clone());
+        let kernel = Some(self.kernel.clone());
+        let definition = self.sweeping.definition(text, &self.arms, self.paths, kernel)?;
         let directory = self.sweeping.directory("lab-sweep", &population);
         let make = |at| self.rows(&path(at), &clock, &directory, output);
         let jobs = self.jobs.jobs();

@@ -90,7 +90,7 @@ impl Sweep {
     }
 
     fn all(self, text: String, population: &Population, output: &Output) -> anyhow::Result<u8> {
-        let definition = self.sweeping.definition(text, &self.arms, self.paths)?;
+        let definition = self.sweeping.definition(text, &self.arms, self.paths, None)?;
         let directory = self.sweeping.directory("sweep", population);
         let make = |number| self.rows(&population.path(self.sweeping.seed, number));
         self.sweeping.sweep(&definition, directory, population, self.jobs.jobs(), make, output)
