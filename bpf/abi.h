@@ -9,7 +9,7 @@
 #include "algorithm/algorithm.h"
 
 /* Raised when a structure below changes. */
-#define ABI_VERSION 7
+#define ABI_VERSION 8
 
 /* Parameter sets that one algorithm holds at once; set 0 is the default. */
 #define PROFILE_MAX 16
@@ -71,15 +71,17 @@ enum flow_flag {
 	FLOW_OBSERVED = 1 << 10,  /* attached to observe: the algorithm would have left this slow start */
 };
 
-/* The round under way: from one ACK to the first that acknowledges what was sent after it, so an RTT or more. */
+/* The round under way (algorithm/round.h). */
 struct round {
 	u64 start_us;	     /* 0: no round has begun, because nobody asks for rounds */
-	u64 start_bytes;     /* acknowledged then */
-	u64 end_bytes;	     /* it is over when more are acknowledged */
+	u32 start_bytes;     /* acknowledged then, modulo 2^32 */
+	u32 end;	     /* round_end */
 	u32 start_delivered; /* segments */
 	u32 min_rtt_us;	     /* of the round's samples; all ones: none */
 	u32 acks;
 	u32 number; /* from 0 */
+	u32 cwnd_limited_us;
+	u32 last_us; /* newest ACK, modulo 2^32 */
 };
 _Static_assert(sizeof(struct round) == 40, "round is part of the ABI");
 
@@ -94,11 +96,13 @@ struct round_told {
 	u32 cwnd; /* segments at its end, as are the next two */
 	u32 ssthresh;
 	u32 in_flight;
-	u32 mss;    /* bytes */
-	u32 flags;  /* enum flow_flag */
-	u32 number; /* of the round, from 0 */
+	u32 mss;	     /* bytes */
+	u32 flags;	     /* enum flow_flag */
+	u32 number;	     /* of the round, from 0 */
+	u32 cwnd_limited_us; /* of its duration, between ACKs of which the later says ACK_CWND_LIMITED */
+	u32 unused;
 };
-_Static_assert(sizeof(struct round_told) == 56, "round_told is part of the ABI");
+_Static_assert(sizeof(struct round_told) == 64, "round_told is part of the ABI");
 
 /* First part of every flow's socket storage; the algorithm's own state follows. */
 struct flow_header {

@@ -75,9 +75,9 @@ fn bindings(out: &Path) -> Result<(), String> {
     let header = "src/crossing.h";
     let files = ["abi.h", "events.h", "guard.h", "select.h", "shadow.h"];
     let without = [SHARED.as_slice(), ALGORITHMS.as_slice()].concat();
-    Bindings { header, files: &files, structures: &[], without: &without, atomic: false }
+    Bindings { header, files: &files, others: &[], without: &without, atomic: false }
         .write(&out.join("abi.rs"))?;
-    let shared = Bindings { header, files: &[], structures: &SHARED, without: &[], atomic: true };
+    let shared = Bindings { header, files: &[], others: &SHARED, without: &[], atomic: true };
     shared.write(&out.join("shared.rs"))
 }
 

@@ -33,7 +33,7 @@
 #ifndef ONRAMP_ACK_LINE_H
 #define ONRAMP_ACK_LINE_H
 
-#include "algorithm.h"
+#include "round.h"
 
 /* Bytes of a round are counted in so many parts, so that sums fit; twelve bits, as is the next. */
 #define ACK_LINE_PARTS 4096
@@ -303,7 +303,7 @@ static __always_inline bool ack_line_measure(struct ack_line *line, const struct
 /* One ACK: enum ack_line_news. */
 static __always_inline u32 ack_line_on_ack(struct ack_line *line, const struct ack *ack)
 {
-	if (line->begun && (s32)((u32)ack->bytes_acked - line->from - line->bytes) <= 0)
+	if (line->begun && !round_is_over(line->from + line->bytes, ack))
 		return ack_line_measure(line, ack) ? ACK_LINE_SOONER : ACK_LINE_NO_NEWS;
 	if (!line->begun) {
 		ack_line_turn(line, ack);

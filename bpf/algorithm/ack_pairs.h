@@ -45,7 +45,7 @@
 #ifndef ONRAMP_ACK_PAIRS_H
 #define ONRAMP_ACK_PAIRS_H
 
-#include "algorithm.h"
+#include "round.h"
 
 /* Pairs in a round, at most, and at least. */
 #define ACK_PAIRS_MAX 16
@@ -81,7 +81,7 @@ struct ack_pairs {
 	u32 acked;		  /* bytes acknowledged when the pair began, modulo 2^32, as are the next three */
 	u32 last_acked;		  /* newest */
 	u32 round_begin;	  /* when the round began */
-	u32 round_end;		  /* the round ends when more are acknowledged */
+	u32 round_end;		  /* as in round.h */
 	u32 pair_bytes;		  /* least of a pair of this round */
 	u32 silence_us;		  /* longest between two ACKs of the pair under way, or before it */
 	u32 newest_silence_us;	  /* between the round's two newest ACKs */
@@ -212,7 +212,7 @@ static __always_inline void ack_pairs_turn(struct ack_pairs *pairs, const struct
 	}
 	pairs->begun = 1;
 	pairs->round_begin = (u32)ack->bytes_acked;
-	pairs->round_end = pairs->round_begin + ack->bytes_outstanding;
+	pairs->round_end = round_end(ack);
 	pairs->pair_bytes = (u32)max_u64(ack->bytes_outstanding / ACK_PAIRS_MAX, 1);
 	pairs->last_us = ack->now_us;
 	pairs->last_acked = pairs->round_begin;
@@ -279,7 +279,7 @@ static __always_inline bool ack_pairs_measure(struct ack_pairs *pairs, const str
 /* One ACK: enum ack_pairs_news. */
 static __always_inline u32 ack_pairs_on_ack(struct ack_pairs *pairs, const struct ack *ack)
 {
-	bool over = pairs->begun && (s32)((u32)ack->bytes_acked - pairs->round_end) > 0;
+	bool over = pairs->begun && round_is_over(pairs->round_end, ack);
 	bool early = pairs->begun && !over && ack_pairs_measure(pairs, ack);
 	bool told = (over || early) && ack_pairs_tell(pairs, over);
 

@@ -59,6 +59,12 @@ struct ack {
 	u32 unused;
 };
 
+/* Its MSS, of what is read from files as well: nothing is divided by 0. */
+static __always_inline u32 ack_mss(const struct ack *ack)
+{
+	return ack->mss ? ack->mss : 1;
+}
+
 /* How the window grows on this ACK. */
 enum growth {
 	GROWTH_BASE = 0,    /* as the base does; in slow start by one segment for each acknowledged */

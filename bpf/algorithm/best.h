@@ -136,7 +136,7 @@ static __always_inline u64 best_look(struct best *state, bool over)
 static __always_inline u32 best_aim(struct best *state, const struct ack *ack, u64 rate, u32 rtt_us)
 {
 	u64 bytes = rate * (u32)min_u64(rtt_us, BEST_RTT_MAX_US) / 1000000;
-	u64 segments = bytes / (ack->mss ? ack->mss : 1);
+	u64 segments = bytes / ack_mss(ack);
 
 	return aim(&state->target, segments, BEST_AIMED, BEST_THRESHOLD_KEPT, ack);
 }

@@ -36,7 +36,7 @@
 #ifndef ONRAMP_HYSTART_H
 #define ONRAMP_HYSTART_H
 
-#include "algorithm.h"
+#include "round.h"
 
 /* Longest ACK delay granted to a train, us, and the segmentation bursts that it may be made of. */
 #define HYSTART_ACK_DELAY_MAX 1000
@@ -69,11 +69,10 @@ enum hystart_outcome { HYSTART_SMALL_WINDOW = OUTCOME_OWN };
 struct hystart {
 	u64 round_start_us;
 	u64 last_ack_us; /* newest ACK of the train */
-	u64 round_end;	 /* what was sent when the round began, as bytes_acked counts */
 	u64 rtt_sum;	 /* of rtt_count samples since the start, older ones fading */
 	u64 rtt_squares;
 	u32 rtt_count;
-	u32 in_round;
+	u32 round_end;	  /* as in round.h */
 	u32 delay_min_us; /* 0: no sample yet; kept over restarts */
 	u32 round_min_us; /* 0: no sample yet */
 	u32 samples;	  /* of the round */
@@ -81,7 +80,7 @@ struct hystart {
 	u32 learned_us;	  /* threshold by the rounds before, 0: none yet */
 	u32 threshold_us; /* of the newest check */
 	u32 detected;	  /* enum hystart_detect, of the newest exit; kept over restarts */
-	u32 rounds;
+	u32 rounds;	  /* since slow start began; 0: none has begun */
 };
 
 #define HYSTART_EXPORTS(X)                                                                                             \
@@ -102,7 +101,6 @@ struct hystart_params {
 /* Slow start begins anew: rounds and what they taught are void, the minimum RTT is not. */
 static __always_inline void hystart_restart(struct hystart *state)
 {
-	state->in_round = 0;
 	state->rounds = 0;
 	state->round_min_us = 0;
 	state->average_us = 0;
@@ -174,11 +172,10 @@ static __always_inline void hystart_begin_round(struct hystart *state, const str
 		state->average_us = (u32)(((u64)state->average_us * (divisor - 1) + state->round_min_us) / divisor);
 	state->learned_us = hystart_learn(state, params);
 
-	state->in_round = 1;
 	state->rounds++;
 	state->round_start_us = ack->now_us;
 	state->last_ack_us = ack->now_us;
-	state->round_end = ack->bytes_acked + ack->bytes_outstanding;
+	state->round_end = round_end(ack);
 	state->round_min_us = 0;
 	state->samples = 0;
 }
@@ -243,7 +240,7 @@ static __always_inline void hystart_on_ack(struct hystart *state, const struct h
 	rtt_us = ack->rtt_us ? (u32)ack->rtt_us : 1;
 	if (!state->delay_min_us || state->delay_min_us > rtt_us)
 		state->delay_min_us = rtt_us;
-	if (!state->in_round || (s64)(ack->bytes_acked - state->round_end) > 0)
+	if (!state->rounds || round_is_over(state->round_end, ack))
 		hystart_begin_round(state, params, ack);
 	hystart_count(state, rtt_us);
 

@@ -33,7 +33,7 @@
 #ifndef ONRAMP_HYSTARTPP_H
 #define ONRAMP_HYSTARTPP_H
 
-#include "algorithm.h"
+#include "round.h"
 
 #define HYSTARTPP_CONTROL "onramp_hystpp"
 #define HYSTARTPP_PARAMETERS(X)                                                                                        \
@@ -62,7 +62,7 @@ enum hystartpp_outcome {
 enum hystartpp_phase { HYSTARTPP_SLOW_START, HYSTARTPP_CONSERVATIVE };
 
 struct hystartpp {
-	u64 window_end; /* what was sent when the round began, as bytes_acked counts */
+	u32 window_end; /* as in round.h */
 	u32 in_round;
 	u32 phase;
 	u32 last_round_min_us; /* 0: infinity */
@@ -73,6 +73,7 @@ struct hystartpp {
 	u32 css_remainder;     /* segments acknowledged towards the next that CSS grows by */
 	u32 css_entries;       /* kept over restarts, as is the next */
 	u32 css_rounds;
+	u32 unused;
 };
 
 #define HYSTARTPP_EXPORTS(X)                                                                                           \
@@ -101,7 +102,7 @@ static __always_inline void hystartpp_restart(struct hystartpp *state)
 static __always_inline void hystartpp_begin_round(struct hystartpp *state, const struct ack *ack)
 {
 	state->in_round = 1;
-	state->window_end = ack->bytes_acked + ack->bytes_outstanding;
+	state->window_end = round_end(ack);
 	state->last_round_min_us = state->round_min_us;
 	state->round_min_us = 0;
 	state->samples = 0;
@@ -160,7 +161,7 @@ static __always_inline void hystartpp_on_ack(struct hystartpp *state, const stru
 	}
 	if (!state->in_round) {
 		hystartpp_begin_round(state, ack);
-	} else if ((s64)(ack->bytes_acked - state->window_end) > 0) {
+	} else if (round_is_over(state->window_end, ack)) {
 		if (state->phase == HYSTARTPP_CONSERVATIVE) {
 			state->css_rounds++;
 			if (++state->css_round >= params->css_rounds) {

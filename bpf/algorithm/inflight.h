@@ -34,8 +34,8 @@
 #ifndef ONRAMP_INFLIGHT_H
 #define ONRAMP_INFLIGHT_H
 
-#include "algorithm.h"
 #include "pacing.h"
+#include "round.h"
 
 enum inflight_rtt_source { INFLIGHT_MINIMUM, INFLIGHT_MEAN };
 
@@ -68,7 +68,7 @@ struct inflight {
 	u32 samples;   /* taken; stops counting at 2^32 - 1 */
 	u32 bound;     /* segments; 0: none */
 	u32 estimate;  /* bandwidth in kB/s */
-	u32 round_end; /* bytes acknowledged beyond which the round ends, modulo 2^32 */
+	u32 round_end; /* as in round.h */
 	u32 in_round;
 	struct pacing pacing;
 };
@@ -139,10 +139,10 @@ static __always_inline bool inflight_round_over(struct inflight *state, const st
 {
 	bool began = state->in_round;
 
-	if (began && (s32)((u32)ack->bytes_acked - state->round_end) <= 0)
+	if (began && !round_is_over(state->round_end, ack))
 		return false;
 	state->in_round = 1;
-	state->round_end = (u32)ack->bytes_acked + ack->bytes_outstanding;
+	state->round_end = round_end(ack);
 	return began;
 }
 
@@ -152,10 +152,10 @@ static __always_inline u32 inflight_bound(const struct inflight *state, const st
 	u64 rtt_us = params->rtt_source == INFLIGHT_MEAN ? ((u64)ack->min_rtt_us + ack->smoothed_rtt_us) / 2
 							 : ack->min_rtt_us;
 	u64 bytes = state->bandwidth * min_u64(rtt_us, INFLIGHT_RTT_MAX_US) / 1000000;
-	u32 mss = ack->mss ? ack->mss : 1;
+	u32 mss = ack_mss(ack);
 	u64 segments = max_u64(bytes / mss + params->stab, params->floor_bytes / mss);
 
-	return (u32)min_u64(max_u64(segments, MIN_WINDOW), 0x7fffffff);
+	return (u32)min_u64(max_u64(segments, MIN_WINDOW), NO_THRESHOLD);
 }
 
 static __always_inline void inflight_on_ack(struct inflight *state, const struct inflight_params *params,

@@ -18,7 +18,7 @@
 #ifndef ONRAMP_QUEUE_H
 #define ONRAMP_QUEUE_H
 
-#include "algorithm.h"
+#include "round.h"
 
 /* What of a round is judged: a part, and samples. */
 #define QUEUE_PART 16
@@ -31,7 +31,7 @@
 #define QUEUE_NOISE_US 100
 
 struct queue {
-	u32 round_end;	 /* the round ends when more are acknowledged, modulo 2^32 */
+	u32 round_end;	 /* as in round.h */
 	u32 round_bytes; /* outstanding when it began */
 	u32 least_us;	 /* RTT, of the samples of the round */
 	u32 samples;	 /* of the round; all ones: it has been judged */
@@ -79,23 +79,23 @@ static __always_inline void queue_judge(struct queue *queue, const struct ack *a
 /* One ACK, where the longest gap between ACKs has been so long. */
 static __always_inline void queue_on_ack(struct queue *queue, const struct ack *ack, u32 gap_us)
 {
-	u32 left = queue->round_end - (u32)ack->bytes_acked;
+	u32 left;
 
 	if (queue->begun)
 		queue->pause_us = (u32)max_u64(queue->pause_us, (u32)ack->now_us - queue->last_us);
 	queue->last_us = (u32)ack->now_us;
-	if (!queue->begun || (s32)left < 0) {
+	if (!queue->begun || round_is_over(queue->round_end, ack)) {
 		queue->begun = 1;
 		queue->round_bytes = ack->bytes_outstanding;
-		queue->round_end = (u32)ack->bytes_acked + ack->bytes_outstanding;
+		queue->round_end = round_end(ack);
 		queue->least_us = ~0U;
 		queue->samples = 0;
-		left = queue->round_bytes;
 	}
 	if (queue->samples == QUEUE_JUDGED || ack->rtt_us < 0)
 		return;
 	queue->least_us = (u32)min_u64(queue->least_us, (u32)ack->rtt_us);
 	queue->samples++;
+	left = queue->round_end - (u32)ack->bytes_acked;
 	if (queue->samples >= QUEUE_SAMPLES && left <= queue->round_bytes - queue->round_bytes / QUEUE_PART)
 		queue_judge(queue, ack, gap_us);
 }

@@ -119,7 +119,7 @@ static __always_inline u32 ramp_target(const struct ramp *state, const struct ra
 {
 	u64 rtt_us = min_u64((u64)queue_base(&state->queue, ack) + ramp_gap(state), PACING_RTT_MAX_US);
 	u64 bytes = state->estimate * rtt_us / 1000;
-	u64 segments = bytes / (ack->mss ? ack->mss : 1) * params->exit_pct / 100;
+	u64 segments = bytes / ack_mss(ack) * params->exit_pct / 100;
 
 	return aim_window(segments);
 }

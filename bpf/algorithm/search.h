@@ -323,7 +323,7 @@ static __always_inline u32 search_rtt_bins(const struct search *state, u32 rtts,
 static __always_inline void search_exit(struct search *state, const struct search_params *params, const struct ack *ack,
 					struct verdict *verdict)
 {
-	u32 mss = ack->mss ? ack->mss : 1;
+	u32 mss = ack_mss(ack);
 	u32 given_back, target;
 
 	if (params->exit_action == SEARCH_DRAIN) {

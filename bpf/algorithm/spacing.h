@@ -86,7 +86,7 @@ static __always_inline u32 spacing_aim(struct spacing *state, const struct spaci
 				       const struct ack *ack)
 {
 	u64 bytes = pacing_path_bytes(pacing_estimate(&state->pacing), ack);
-	u64 segments = bytes / (ack->mss ? ack->mss : 1) * params->exit_pct / 100;
+	u64 segments = bytes / ack_mss(ack) * params->exit_pct / 100;
 
 	return aim(&state->target, segments, SPACING_AIMED, SPACING_THRESHOLD_KEPT, ack);
 }

@@ -144,7 +144,7 @@ static __always_inline bool threshold_estimate(struct threshold *state, const st
 {
 	u64 max_rtt_us = min_u64(max_u64(state->max_rtt_us, state->last_max_us), THRESHOLD_RTT_MAX_US);
 	u64 others = min_u64(params->cross_pct, 99);
-	u64 mss = ack->mss ? ack->mss : 1;
+	u64 mss = ack_mss(ack);
 	u64 queue_us, bytes, segment_us;
 
 	state->gamma_max = 0;

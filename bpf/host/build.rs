@@ -33,7 +33,7 @@ fn bindings() -> Result<(), String> {
     let wanted = Bindings {
         header: "src/crossing.h",
         files: &["algorithm.h", "guard.h", "rows.h"],
-        structures: &["round_told"],
+        others: &["round_told", "SEARCH_SENT_THRESHOLD", "SEARCH_DELIVERED_THRESHOLD"],
         without: &[],
         atomic: false,
     };

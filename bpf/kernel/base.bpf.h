@@ -157,7 +157,7 @@ static __always_inline void base_past_start(struct sock *sk)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 
-	if (tp->snd_ssthresh >= TCP_INFINITE_SSTHRESH && tp->snd_cwnd > 2 * INITIAL_WINDOW)
+	if (tp->snd_ssthresh >= NO_THRESHOLD && tp->snd_cwnd > 2 * INITIAL_WINDOW)
 		tp->snd_ssthresh = tp->snd_cwnd;
 }
 

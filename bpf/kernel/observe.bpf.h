@@ -108,7 +108,7 @@ static __always_inline void follow_round(struct flow *flow, const struct ack *ac
 		return;
 	}
 	count_in_round(round, ack);
-	if (ack->bytes_acked <= round->end_bytes)
+	if (!round_is_over(round->end, ack))
 		return;
 	tell_round(flow, ack);
 	round->number++;

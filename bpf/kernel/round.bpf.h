@@ -4,20 +4,26 @@
 #define ONRAMP_ROUND_BPF_H
 
 #include "../abi.h"
+#include "../algorithm/round.h"
 
 static __always_inline void begin_round(struct round *round, const struct ack *ack)
 {
 	round->start_us = ack->now_us;
-	round->start_bytes = ack->bytes_acked;
-	round->end_bytes = ack->bytes_acked + ack->bytes_outstanding;
+	round->start_bytes = (u32)ack->bytes_acked;
+	round->end = round_end(ack);
 	round->start_delivered = ack->delivered;
 	round->min_rtt_us = ~0U;
 	round->acks = 0;
+	round->cwnd_limited_us = 0;
+	round->last_us = (u32)ack->now_us;
 }
 
 static __always_inline void count_in_round(struct round *round, const struct ack *ack)
 {
 	round->acks++;
+	if (ack->flags & ACK_CWND_LIMITED)
+		round->cwnd_limited_us += (u32)ack->now_us - round->last_us;
+	round->last_us = (u32)ack->now_us;
 	if (ack->rtt_us >= 0)
 		round->min_rtt_us = (u32)min_u64(round->min_rtt_us, (u32)ack->rtt_us);
 }
@@ -29,7 +35,7 @@ static __always_inline void describe_round(struct round_told *told, const struct
 	const struct round *round = &header->round;
 
 	told->duration_us = ack->now_us - round->start_us;
-	told->bytes = ack->bytes_acked - round->start_bytes;
+	told->bytes = (u32)ack->bytes_acked - round->start_bytes;
 	told->delivered = ack->delivered - round->start_delivered;
 	told->acks = round->acks;
 	told->min_rtt_us = round->min_rtt_us == ~0U ? 0 : round->min_rtt_us;
@@ -40,6 +46,8 @@ static __always_inline void describe_round(struct round_told *told, const struct
 	told->mss = ack->mss;
 	told->flags = header->flags;
 	told->number = round->number;
+	told->cwnd_limited_us = round->cwnd_limited_us;
+	told->unused = 0;
 }
 
 #endif

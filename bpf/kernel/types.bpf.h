@@ -66,7 +66,6 @@ enum sk_pacing {
 	SK_PACING_FQ,	  /* by the queueing discipline */
 };
 
-#define TCP_INFINITE_SSTHRESH 0x7fffffff
 #define TCP_ECN_OK 1
 #define TCP_CONG_NON_RESTRICTED 1
 #define TCP_CA_NAME_MAX 16

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The only place that writes a window, a threshold, a pacing rate or an exit record. Verdicts come in, fields of the
- * socket go out.
+ * What a verdict does: the only place that makes windows, thresholds, pacing rates and exit records of one. A base's own
+ * window, where the kernel leaves it to the control, is in control_start of congestion_ops.bpf.h and in base.bpf.h.
  */
 #ifndef ONRAMP_WINDOW_BPF_H
 #define ONRAMP_WINDOW_BPF_H

@@ -6,6 +6,7 @@ mod ack_pairs;
 mod arguments;
 mod arm;
 mod consumer;
+mod event_rows;
 mod failure;
 mod filter;
 mod follow;

@@ -7,8 +7,8 @@ use serde::Serialize;
 
 use crate::global::Global;
 
-/// Version of the JSON documents; raised when a field changes its meaning or goes.
-const SCHEMA: u32 = 1;
+/// Version of all JSON documents; raised when a field changes its meaning or goes.
+pub(crate) use onramp_lab::experiment::SCHEMA;
 
 /// What a terminal shows in bold lies between these.
 const BOLD: &str = "\x1b[1m";

@@ -178,7 +178,7 @@ fn an_application_with_pauses_sends_what_it_has() {
     let video = SourceSpec::Periodic { block_bytes: 100_000, every_us: 1_000_000 };
     let run = sim::run(&plan, &arm("cubic", &[]), 1, video).unwrap();
     assert!((4.0..4.5).contains(&run.seconds), "{}", run.seconds);
-    assert_eq!(run.bytes_received, 500_000);
+    assert_eq!(run.received_bytes, 500_000);
 }
 
 #[test]

@@ -64,7 +64,7 @@ fn a_download_takes_what_the_link_allows_and_its_numbers_agree() {
     // The emulator saw the same transfer.
     let link_seconds = run.link_seconds.unwrap();
     assert!((run.seconds - link_seconds).abs() < 0.1 * run.seconds + 0.05, "{run:?}");
-    assert!(run.bytes_received >= 5_000_000);
+    assert!(run.received_bytes >= 5_000_000);
     assert!(run.min_rtt_us.unwrap() >= 40_000 && run.max_rtt_us >= 40_000, "{run:?}");
     // Nothing is lost but by the queue.
     assert!(run.retransmitted_segments >= run.queue_drops.min(1), "{run:?}");
@@ -136,7 +136,7 @@ fn a_comparison_leaves_files_that_describe_it() {
     let result = json("result.json");
     assert_eq!(
         (&result["schema"], &result["profile"], &result["bytes"]),
-        (&1.into(), &"test".into(), &5_000_000.into())
+        (&2.into(), &"test".into(), &5_000_000.into())
     );
     let run = &result["arms"][0]["runs"][0];
     for key in
@@ -237,7 +237,7 @@ fn several_flows_share_the_link_and_a_competitor_keeps_something() {
     let run = run_once(&plan, &Arm::stock("cubic"), 1).unwrap();
     assert_eq!(run.flows.len(), 3);
     let sum: u64 = run.flows.iter().map(|flow| (flow.goodput_bps * flow.seconds / 8.0) as u64).sum();
-    assert!(sum.abs_diff(run.bytes_received) <= 3, "{run:?}");
+    assert!(sum.abs_diff(run.received_bytes) <= 3, "{run:?}");
     // The last one begins a second after the first.
     assert!(run.seconds >= 3.9 && run.seconds < 6.0, "{run:?}");
     let fairness = run.fairness.unwrap();
@@ -259,7 +259,7 @@ fn several_flows_share_the_link_and_a_competitor_keeps_something() {
 fn the_hosts_of_an_arm_are_its_own_and_the_link_changes_when_told() {
     let bytes = |arm: &Arm, changes: Vec<LinkChange>| {
         let plan = Plan { amount: Amount::Seconds(3), changes, ..plan(None) };
-        run_once(&plan, arm, 1).unwrap().bytes_received as f64
+        run_once(&plan, arm, 1).unwrap().received_bytes as f64
     };
     let plain = bytes(&Arm::stock("cubic"), Vec::new());
     // A window of 8 KiB over 40 ms is 1.6 Mb/s.

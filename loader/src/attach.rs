@@ -120,6 +120,7 @@ pub fn plan(options: &AttachOptions) -> Result<Vec<Action>, Error> {
     let algorithm = options.parameters.algorithm();
     let name = algorithm.congestion_control();
     let undo = format!("onramp detach {}", algorithm.name());
+    let _lock = Lock::take_if_mounted()?;
     let (_, base) = check(options)?;
     let mut actions = Vec::new();
     if !kernel::has_bpffs() {

@@ -44,6 +44,7 @@ pub struct Detached {
 /// [`Error::NotAttached`], or what looking fails with.
 pub fn plan_detach(algorithm: Algorithm, leave_sockets: bool, undo: &str) -> Result<Vec<Action>, Error> {
     kernel::require_everywhere("detach")?;
+    let _lock = Lock::take_if_mounted()?;
     let pins = Pins::of(algorithm);
     let name = algorithm.congestion_control();
     let sight = require_traces(&pins)?;

@@ -278,6 +278,15 @@ impl Lock {
         }
     }
 
+    /// [`Lock::take`] for who only looks, before there may be a BPF file system. `None`: there is none, and so nothing to
+    /// wait for.
+    ///
+    /// # Errors
+    /// As for [`Lock::take`].
+    pub fn take_if_mounted() -> Result<Option<Self>, Error> {
+        kernel::has_bpffs().then(Self::take).transpose()
+    }
+
     /// `None`: another command has it.
     ///
     /// # Errors

@@ -8,6 +8,7 @@ use bytes::Bytes;
 use onramp_algorithm::NO_THRESHOLD;
 use parquet::data_type::ByteArray;
 use serde::Serialize;
+use serde::ser::SerializeMap;
 
 /// What a column holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,39 +26,59 @@ pub enum Kind {
 /// A column's name, kind and meaning.
 #[derive(Clone, Copy, Debug)]
 pub struct Spec {
-    /// Name, with the unit where it has one.
+    /// Name, with the unit where it has one; the same in files, exports and `onramp watch --json`.
     pub name: &'static str,
+    /// Name in recordings of schema 1.
+    pub former: &'static str,
     /// What it holds.
     pub kind: Kind,
-    /// Unit; empty for a name, a bare number or a count of what it is named after.
-    pub unit: &'static str,
-    /// Name in `onramp watch --json`, where the unit belongs to it.
-    pub key: &'static str,
-    /// The value that stands for none.
-    pub none: Absent,
+    /// What its values say in JSON.
+    pub sense: Sense,
     /// Meaning.
     pub help: &'static str,
 }
 
-/// Which value of a column stands for none.
+/// What a column's values say, so that JSON can say it too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Absent {
-    /// None does.
-    Never,
-    /// 0.
+pub enum Sense {
+    /// What they are.
+    Plain,
+    /// 0 stands for none.
     Zero,
-    /// [`NO_THRESHOLD`] and above.
+    /// What is below 0 stands for none.
+    Negative,
+    /// [`NO_THRESHOLD`] and above stand for none.
     Threshold,
+    /// An empty text stands for none.
+    Empty,
+    /// 0: no, 1: yes.
+    Flag,
+    /// Flags by these names, lowest bit first.
+    Bits(&'static [&'static str]),
 }
 
-impl Absent {
-    /// Whether a value is there.
-    pub fn is_there(self, value: Shown<'_>) -> bool {
-        match (self, value) {
-            (Self::Zero, Shown::Unsigned(number)) => number != 0,
-            (Self::Threshold, Shown::Unsigned(number)) => number < NO_THRESHOLD.into(),
-            _ => true,
-        }
+impl Spec {
+    /// Adds a value to a JSON object: none as null, flags as true or false by their names.
+    ///
+    /// # Errors
+    /// Those of the object.
+    pub fn serialize<M: SerializeMap>(&self, value: Shown<'_>, object: &mut M) -> Result<(), M::Error> {
+        let none = match (self.sense, value) {
+            (Sense::Flag, Shown::Unsigned(number)) => {
+                return object.serialize_entry(self.name, &(number != 0));
+            }
+            (Sense::Bits(names), Shown::Unsigned(number)) => {
+                let mut bits = names.iter().enumerate();
+                return bits
+                    .try_for_each(|(bit, name)| object.serialize_entry(name, &(number >> bit & 1 != 0)));
+            }
+            (Sense::Zero, Shown::Unsigned(number)) => number == 0,
+            (Sense::Negative, Shown::Signed(number)) => number < 0,
+            (Sense::Threshold, Shown::Unsigned(number)) => number >= NO_THRESHOLD.into(),
+            (Sense::Empty, Shown::Text(text)) => text.is_empty(),
+            _ => false,
+        };
+        object.serialize_entry(self.name, &(!none).then_some(value))
     }
 }
 
@@ -79,6 +100,15 @@ impl Column {
             Kind::U64 => Self::Long(Vec::new()),
             Kind::U32 | Kind::I32 => Self::Word(Vec::new()),
             Kind::Text => Self::Text(Vec::new()),
+        }
+    }
+
+    /// So many zeros or empty texts.
+    pub(crate) fn blank(kind: Kind, rows: usize) -> Self {
+        match Self::new(kind) {
+            Self::Long(_) => Self::Long(vec![0; rows]),
+            Self::Word(_) => Self::Word(vec![0; rows]),
+            Self::Text(_) => Self::Text(vec![ByteArray::default(); rows]),
         }
     }
 

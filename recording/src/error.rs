@@ -58,7 +58,9 @@ pub enum Error {
         reason: String,
     },
     /// Written by another version of onramp in a form that this one does not know.
-    #[error("{path} has schema {found}; this onramp reads schema {known}: use the onramp that wrote it")]
+    #[error(
+        "{path} has schema {found}; this onramp reads schemas 1 to {known}: use the onramp that wrote it"
+    )]
     Schema {
         /// The file.
         path: PathBuf,

@@ -166,6 +166,7 @@ pub(crate) struct Part {
     pub table: String,
     /// Number of rows.
     pub rows: usize,
+    schema: u32,
 }
 
 impl Part {
@@ -186,21 +187,22 @@ impl Part {
             pairs.find(|pair| pair.key == key).and_then(|pair| pair.value.clone())
         };
         let found = value(SCHEMA_KEY).and_then(|text| text.parse().ok()).unwrap_or(0);
-        if found != SCHEMA {
+        if !(1..=SCHEMA).contains(&found) {
             return Err(Error::Schema { path: path.to_owned(), found, known: SCHEMA });
         }
         let table = value(TABLE_KEY).unwrap_or_default();
         let rows = usize::try_from(metadata.num_rows()).unwrap_or(0);
-        Ok(Self { path: path.to_owned(), reader, table, rows })
+        Ok(Self { path: path.to_owned(), reader, table, rows, schema: found })
     }
 
-    /// Decodes one column.
+    /// Decodes one column. One that recordings did not have when the file was written is all 0, or empty texts.
     pub fn column(&self, spec: &Spec) -> Result<Column, Error> {
         let damaged = |error: ParquetError| Error::damaged(&self.path, error);
         let schema = self.reader.metadata().file_metadata().schema_descr();
-        let missing = || Error::damaged(&self.path, format!("it has no column {}", spec.name));
-        let index =
-            schema.columns().iter().position(|column| column.name() == spec.name).ok_or_else(missing)?;
+        let name = if self.schema < SCHEMA { spec.former } else { spec.name };
+        let Some(index) = schema.columns().iter().position(|column| column.name() == name) else {
+            return Ok(Column::blank(spec.kind, self.rows));
+        };
         let mut column = Column::new(spec.kind);
         for group in 0..self.reader.num_row_groups() {
             let group = self.reader.get_row_group(group).map_err(damaged)?;
@@ -216,13 +218,13 @@ impl Part {
                     reader.read_records(self.rows, None, None, values).map(drop)
                 }
                 _ => {
-                    return Err(Error::damaged(&self.path, format!("column {} has another type", spec.name)));
+                    return Err(Error::damaged(&self.path, format!("column {name} has another type")));
                 }
             }
             .map_err(damaged)?;
         }
         if column.len() != self.rows {
-            let reason = format!("column {} has {} values in {} rows", spec.name, column.len(), self.rows);
+            let reason = format!("column {name} has {} values in {} rows", column.len(), self.rows);
             return Err(Error::damaged(&self.path, reason));
         }
         Ok(column)

@@ -101,6 +101,8 @@ pub(crate) fn record(
         StateRow { flow, sequence: acks.len() as u32, to_state: "recovery".into(), ..StateRow::default() };
     writer.push(StateRow { at_us: last.now_us, from_state: "open".into(), ..state }).unwrap();
     let exit = ExitRow { flow, event: "exit".into(), reason: "loss".into(), ..ExitRow::default() };
-    writer.push(ExitRow { at_us: last.now_us, window: last.cwnd, mss: last.mss, ..exit }).unwrap();
+    writer
+        .push(ExitRow { at_us: last.now_us, cwnd_segments: last.cwnd, mss_bytes: last.mss, ..exit })
+        .unwrap();
     writer.finish(1_700_000_001_000_000).unwrap()
 }

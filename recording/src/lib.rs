@@ -23,7 +23,7 @@ mod single;
 mod table;
 mod writer;
 
-pub use column::{Absent, Column, Kind, Shown, Spec, Text, Value};
+pub use column::{Column, Kind, Sense, Shown, Spec, Text, Value};
 pub use csv::{CsvReport, replay_csv};
 pub use error::Error;
 pub use manifest::{Attached, FileEntry, Manifest, SCHEMA};

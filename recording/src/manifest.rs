@@ -10,8 +10,9 @@ use serde::{Deserialize, Serialize};
 use crate::error::Error;
 use crate::file;
 
-/// Version of the manifest and of the tables; raised when a field or column changes its meaning or goes.
-pub const SCHEMA: u32 = 1;
+/// Version of the manifest and of the tables that is written; raised when a field or column changes its name or meaning, or
+/// goes. Older ones are read: in schema 1 columns have [`crate::Spec::former`] names.
+pub const SCHEMA: u32 = 2;
 /// Name of the manifest's file.
 pub(crate) const FILE: &str = "manifest.json";
 
@@ -100,7 +101,7 @@ impl Manifest {
         let text = fs::read_to_string(&path).map_err(Error::read(&path))?;
         let damaged = |error: serde_json::Error| Error::damaged(&path, error);
         let Versioned { schema } = serde_json::from_str(&text).map_err(damaged)?;
-        if schema != SCHEMA {
+        if !(1..=SCHEMA).contains(&schema) {
             return Err(Error::Schema { path, found: schema, known: SCHEMA });
         }
         serde_json::from_str(&text).map_err(damaged)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! The tables of a recording, one row structure each: name, type, unit and meaning of every column, from which files,
+//! The tables of a recording, one row structure each: name with its unit, type and meaning of every column, from which files,
 //! exports and the tables of `docs/recording.md` come. Times are those of the monotonic clock.
 
 use onramp_algorithm::{Ack, RoundTold, Verdict};
@@ -8,11 +8,14 @@ use crate::column::{Spec, Text};
 use crate::table;
 use crate::table::Row;
 
+/// Names of the flags of an acknowledgement, lowest bit first (`enum ack_flag` in `algorithm.h`).
+pub const ACK_FLAGS: [&str; 4] = ["app_limited", "rate_app_limited", "cwnd_limited", "paced"];
+
 table! {
     /// A connection: when its algorithm took it, what the recorder learnt of it later, and its end.
     FlowRow = "flows" {
         /// monotonic clock
-        at_us: u64 => "µs",
+        at_us: u64,
         /// number of the connection, the same in all tables
         flow: u64,
         /// number of the event among those of the connection
@@ -30,25 +33,25 @@ table! {
         /// algorithm
         algorithm: Text,
         /// number of the parameter set
-        profile: u32,
+        parameter_set: u32 => was "profile",
         /// of the parameters
-        generation: u32,
+        parameters_generation: u32 => was "generation",
         /// 1: it had sent data before the algorithm took it
-        adopted: u32,
+        adopted: u32 => read Flag,
         /// when the first data was sent; 0: not yet, or not known at the end
-        start_us: u64 => "µs",
+        started_us: u64 => was "start_us" read Zero,
         /// times slow start was entered
         slow_starts: u32,
         /// inode of the network namespace
         netns: u32,
         /// the kernel's id of the socket; 0: none yet
-        cookie: u64,
+        cookie: u64 => read Zero,
         /// acknowledged, at the end
-        bytes_acked: u64 => "bytes",
+        acknowledged_bytes: u64 => was "bytes_acked",
         /// sent, retransmissions not counted again, at the end
-        bytes_sent: u64 => "bytes",
+        sent_bytes: u64 => was "bytes_sent",
         /// retransmitted, at the end
-        bytes_retransmitted: u64 => "bytes",
+        retransmitted_bytes: u64 => was "bytes_retransmitted",
         /// state of the algorithm in hexadecimal; empty at the end
         state: Text,
     }
@@ -58,7 +61,7 @@ table! {
     /// An acknowledgement as the algorithm saw it, and its verdict; or a loss on which it was asked.
     AckRow = "acks" {
         /// arrival, monotonic clock
-        now_us: u64 => "µs",
+        at_us: u64 => was "now_us",
         /// number of the connection
         flow: u64,
         /// number of the event among those of the connection
@@ -66,59 +69,59 @@ table! {
         /// `ack` or `loss` (loss, ECN or timeout in slow start)
         event: Text,
         /// 1: the algorithm was asked
-        asked: u32,
+        asked: u32 => read Flag,
         /// times slow start was entered, this acknowledgement included
         slow_starts: u32,
         /// generation of the parameters that were in force
-        generation: u32,
+        parameters_generation: u32 => was "generation",
         /// cumulatively acknowledged
-        bytes_acked: u64 => "bytes",
+        acknowledged_bytes: u64 => was "bytes_acked",
         /// sent, retransmissions not counted again
-        bytes_sent: u64 => "bytes",
+        sent_bytes: u64 => was "bytes_sent",
         /// in force; 0: not yet
-        pacing_rate: u64 => "bytes/s",
+        pacing_rate_bytes_per_s: u64 => was "pacing_rate" read Zero,
         /// between snd_una and snd_nxt
-        bytes_outstanding: u32 => "bytes",
+        outstanding_bytes: u32 => was "bytes_outstanding",
         /// delivered, selective acknowledgements included; wraps
-        delivered: u32 => "segments",
+        delivered_segments: u32 => was "delivered",
         /// newly acknowledged
-        acked: u32 => "segments",
+        newly_acknowledged_segments: u32 => was "acked",
         /// sample of this acknowledgement; negative: none
-        rtt_us: i32 => "µs",
+        rtt_us: i32 => read Negative,
         /// 0: none yet
-        smoothed_rtt_us: u32 => "µs",
+        smoothed_rtt_us: u32 => read Zero,
         /// 0: none yet
-        min_rtt_us: u32 => "µs",
+        min_rtt_us: u32 => read Zero,
         /// congestion window
-        cwnd: u32 => "segments",
+        cwnd_segments: u32 => was "cwnd",
         /// slow start threshold
-        ssthresh: u32 => "segments",
+        ssthresh_segments: u32 => was "ssthresh" read Threshold,
         /// in flight
-        in_flight: u32 => "segments",
+        in_flight_segments: u32 => was "in_flight",
         /// maximum segment size
-        mss: u32 => "bytes",
+        mss_bytes: u32 => was "mss",
         /// largest burst handed to the device at once
-        gso_max_size: u32 => "bytes",
+        gso_max_bytes: u32 => was "gso_max_size",
         /// bits: 1 application limited, 2 rate sample application limited, 4 window limited, 8 paced
-        flags: u32,
+        flags: u32 => read Bits(&ACK_FLAGS),
         /// the receiver's clock when it acknowledged, in its own ticks (RFC 7323: TSval); 0: not told
-        receiver_clock: u32,
+        receiver_clock: u32 => read Zero,
         /// name of the verdict
-        verdict_outcome: Text,
-        /// 0: as the base, 1: by `verdict_growth_limit` at most
+        verdict_outcome: Text => read Empty,
+        /// 0: as the base, 1: by `verdict_growth_limit_segments` at most
         verdict_growth: u32,
         /// largest growth
-        verdict_growth_limit: u32 => "segments",
+        verdict_growth_limit_segments: u32 => was "verdict_growth_limit" read Zero,
         /// new window; 0: as it is
-        verdict_cwnd: u32 => "segments",
+        verdict_cwnd_segments: u32 => was "verdict_cwnd" read Zero,
         /// new threshold; 0: as it is
-        verdict_ssthresh: u32 => "segments",
+        verdict_ssthresh_segments: u32 => was "verdict_ssthresh" read Zero,
         /// cap; 0: none
-        verdict_pacing_rate: u64 => "bytes/s",
+        verdict_pacing_rate_bytes_per_s: u64 => was "verdict_pacing_rate" read Zero,
         /// that an undo restores at most; 0: no limit
-        verdict_undo_limit: u32 => "segments",
+        verdict_undo_limit_segments: u32 => was "verdict_undo_limit" read Zero,
         /// threshold that the base would set; with `loss` only
-        base_ssthresh: u32 => "segments",
+        base_ssthresh_segments: u32 => was "base_ssthresh" read Zero,
     }
 }
 
@@ -126,7 +129,7 @@ table! {
     /// The end of a first slow start, or that it was taken back because the loss was none.
     ExitRow = "exits" {
         /// monotonic clock
-        at_us: u64 => "µs",
+        at_us: u64,
         /// number of the connection
         flow: u64,
         /// number of the event among those of the connection
@@ -134,23 +137,23 @@ table! {
         /// `exit`, or `undone`: the exit before is taken back
         event: Text,
         /// why: `algorithm`, `loss`, `ecn`, `timeout`, `local_congestion` or `threshold`; empty if undone, and all that follows 0
-        reason: Text,
+        reason: Text => read Empty,
         /// since the first data was sent
-        since_start_us: u64 => "µs",
+        since_start_us: u64,
         /// at detection
-        bytes_acked: u64 => "bytes",
+        acknowledged_bytes: u64 => was "bytes_acked",
         /// at detection
-        window: u32 => "segments",
+        cwnd_segments: u32 => was "window",
         /// when slow start was over
-        window_after: u32 => "segments",
+        cwnd_after_segments: u32 => was "window_after" read Zero,
         /// at detection
-        in_flight: u32 => "segments",
+        in_flight_segments: u32 => was "in_flight",
         /// maximum segment size
-        mss: u32 => "bytes",
+        mss_bytes: u32 => was "mss",
         /// sample at detection, else the smoothed RTT
-        rtt_us: u32 => "µs",
+        rtt_us: u32,
         /// at detection
-        min_rtt_us: u32 => "µs",
+        min_rtt_us: u32,
         /// exits before this one that proved spurious
         undone: u32,
     }
@@ -160,7 +163,7 @@ table! {
     /// A change of the kernel's congestion state.
     StateRow = "states" {
         /// monotonic clock
-        at_us: u64 => "µs",
+        at_us: u64,
         /// number of the connection
         flow: u64,
         /// number of the event among those of the connection
@@ -170,13 +173,13 @@ table! {
         /// the same
         to_state: Text,
         /// congestion window
-        cwnd: u32 => "segments",
+        cwnd_segments: u32 => was "cwnd",
         /// slow start threshold
-        ssthresh: u32 => "segments",
+        ssthresh_segments: u32 => was "ssthresh" read Threshold,
         /// in flight
-        in_flight: u32 => "segments",
+        in_flight_segments: u32 => was "in_flight",
         /// so far
-        bytes_retransmitted: u64 => "bytes",
+        retransmitted_bytes: u64 => was "bytes_retransmitted",
     }
 }
 
@@ -184,7 +187,7 @@ table! {
     /// A round: from one acknowledgement to the first that acknowledges what was sent after it.
     RoundRow = "rounds" {
         /// its end, monotonic clock
-        at_us: u64 => "µs",
+        at_us: u64,
         /// number of the connection
         flow: u64,
         /// number of the event among those of the connection
@@ -192,25 +195,27 @@ table! {
         /// of the round, from 0
         round: u32,
         /// how long it was
-        duration_us: u64 => "µs",
+        duration_us: u64,
         /// acknowledged in it
-        bytes: u64 => "bytes" as "acknowledged_bytes",
+        acknowledged_bytes: u64 => was "bytes",
         /// delivered in it, selective acknowledgements included
-        delivered: u32 => "segments" as "delivered_segments",
+        delivered_segments: u32 => was "delivered",
         /// acknowledgements
         acks: u32,
+        /// how long of this the window kept the sender from sending more: between acknowledgements of which the later says so
+        cwnd_limited_us: u32,
         /// of its samples; 0: none
-        min_rtt_us: u32 => "µs" or Zero,
+        min_rtt_us: u32 => read Zero,
         /// at its end
-        smoothed_rtt_us: u32 => "µs" or Zero,
+        smoothed_rtt_us: u32 => read Zero,
         /// congestion window at its end, as all that follows
-        cwnd: u32 => "segments" as "cwnd_segments",
+        cwnd_segments: u32 => was "cwnd",
         /// slow start threshold
-        ssthresh: u32 => "segments" as "ssthresh_segments" or Threshold,
+        ssthresh_segments: u32 => was "ssthresh" read Threshold,
         /// in flight
-        in_flight: u32 => "segments" as "in_flight_segments",
+        in_flight_segments: u32 => was "in_flight",
         /// maximum segment size
-        mss: u32 => "bytes" as "mss_bytes",
+        mss_bytes: u32 => was "mss",
     }
 }
 
@@ -218,11 +223,11 @@ table! {
     /// Events that were lost because the recorder was too slow.
     DropRow = "drops" {
         /// when it was noticed, monotonic clock
-        at_us: u64 => "µs",
+        at_us: u64,
         /// events lost since the last row
         events: u64,
         /// time since the last row in which nothing was told at all: the recorder was frozen or starved
-        unobserved_us: u64 => "µs",
+        unobserved_us: u64,
     }
 }
 
@@ -230,13 +235,13 @@ table! {
     /// A parameter's value, whenever the recorder saw a generation for the first time.
     ParameterRow = "parameters" {
         /// when it was seen, monotonic clock
-        at_us: u64 => "µs",
+        at_us: u64,
         /// algorithm
         algorithm: Text,
         /// number of the parameter set
-        profile: u32,
+        parameter_set: u32 => was "profile",
         /// generation
-        generation: u32,
+        parameters_generation: u32 => was "generation",
         /// name
         name: Text,
         /// as it is typed: the name of a choice, else the number
@@ -249,33 +254,33 @@ impl AckRow {
     /// the caller adds.
     pub fn new(flow: u64, ack: &Ack, verdict: &Verdict, outcome: Text) -> Self {
         Self {
-            now_us: ack.now_us,
+            at_us: ack.now_us,
             flow,
             event: "ack".into(),
             asked: 1,
-            bytes_acked: ack.bytes_acked,
-            bytes_sent: ack.bytes_sent,
-            pacing_rate: ack.pacing_rate,
-            bytes_outstanding: ack.bytes_outstanding,
-            delivered: ack.delivered,
-            acked: ack.acked,
+            acknowledged_bytes: ack.bytes_acked,
+            sent_bytes: ack.bytes_sent,
+            pacing_rate_bytes_per_s: ack.pacing_rate,
+            outstanding_bytes: ack.bytes_outstanding,
+            delivered_segments: ack.delivered,
+            newly_acknowledged_segments: ack.acked,
             rtt_us: ack.rtt_us,
             smoothed_rtt_us: ack.smoothed_rtt_us,
             min_rtt_us: ack.min_rtt_us,
-            cwnd: ack.cwnd,
-            ssthresh: ack.ssthresh,
-            in_flight: ack.in_flight,
-            mss: ack.mss,
-            gso_max_size: ack.gso_max_size,
+            cwnd_segments: ack.cwnd,
+            ssthresh_segments: ack.ssthresh,
+            in_flight_segments: ack.in_flight,
+            mss_bytes: ack.mss,
+            gso_max_bytes: ack.gso_max_size,
             flags: ack.flags,
             receiver_clock: ack.receiver_clock,
             verdict_outcome: outcome,
             verdict_growth: verdict.growth,
-            verdict_growth_limit: verdict.growth_limit,
-            verdict_cwnd: verdict.cwnd,
-            verdict_ssthresh: verdict.ssthresh,
-            verdict_pacing_rate: verdict.pacing_rate,
-            verdict_undo_limit: verdict.undo_limit,
+            verdict_growth_limit_segments: verdict.growth_limit,
+            verdict_cwnd_segments: verdict.cwnd,
+            verdict_ssthresh_segments: verdict.ssthresh,
+            verdict_pacing_rate_bytes_per_s: verdict.pacing_rate,
+            verdict_undo_limit_segments: verdict.undo_limit,
             ..Self::default()
         }
     }
@@ -290,15 +295,16 @@ impl RoundRow {
             sequence,
             round: told.number,
             duration_us: told.duration_us,
-            bytes: told.bytes,
-            delivered: told.delivered,
+            acknowledged_bytes: told.bytes,
+            delivered_segments: told.delivered,
             acks: told.acks,
+            cwnd_limited_us: told.cwnd_limited_us,
             min_rtt_us: told.min_rtt_us,
             smoothed_rtt_us: told.smoothed_rtt_us,
-            cwnd: told.cwnd,
-            ssthresh: told.ssthresh,
-            in_flight: told.in_flight,
-            mss: told.mss,
+            cwnd_segments: told.cwnd,
+            ssthresh_segments: told.ssthresh,
+            in_flight_segments: told.in_flight,
+            mss_bytes: told.mss,
         }
     }
 }

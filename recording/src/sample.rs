@@ -87,27 +87,27 @@ fn fill(batch: &Batch<AckRow>, samples: &mut Vec<Sample>, verdicts: &mut Vec<Ver
             $($rows.iter_mut().zip($read($name)).for_each(|(row, value)| row.$($field).+ = value);)+
         };
     }
-    columns!(samples, long, "now_us" => ack.now_us, "bytes_acked" => ack.bytes_acked,
-        "bytes_sent" => ack.bytes_sent, "pacing_rate" => ack.pacing_rate);
-    columns!(samples, word, "bytes_outstanding" => ack.bytes_outstanding, "delivered" => ack.delivered,
-        "acked" => ack.acked, "smoothed_rtt_us" => ack.smoothed_rtt_us, "min_rtt_us" => ack.min_rtt_us,
-        "cwnd" => ack.cwnd, "ssthresh" => ack.ssthresh, "in_flight" => ack.in_flight, "mss" => ack.mss,
-        "gso_max_size" => ack.gso_max_size, "flags" => ack.flags,
+    columns!(samples, long, "at_us" => ack.now_us, "acknowledged_bytes" => ack.bytes_acked,
+        "sent_bytes" => ack.bytes_sent, "pacing_rate_bytes_per_s" => ack.pacing_rate);
+    columns!(samples, word, "outstanding_bytes" => ack.bytes_outstanding, "delivered_segments" => ack.delivered,
+        "newly_acknowledged_segments" => ack.acked, "smoothed_rtt_us" => ack.smoothed_rtt_us, "min_rtt_us" => ack.min_rtt_us,
+        "cwnd_segments" => ack.cwnd, "ssthresh_segments" => ack.ssthresh, "in_flight_segments" => ack.in_flight, "mss_bytes" => ack.mss,
+        "gso_max_bytes" => ack.gso_max_size, "flags" => ack.flags,
         "receiver_clock" => ack.receiver_clock, "slow_starts" => slow_starts,
-        "generation" => generation, "sequence" => sequence);
+        "parameters_generation" => generation, "sequence" => sequence);
     for (sample, asked) in samples.iter_mut().zip(word("asked")) {
         sample.event = if asked == 0 { Event::NotAsked } else { Event::Asked };
     }
     if let Some(Column::Text(events)) = batch.column("event") {
-        let losses = samples.iter_mut().zip(events).zip(word("base_ssthresh"));
+        let losses = samples.iter_mut().zip(events).zip(word("base_ssthresh_segments"));
         for ((sample, _), threshold) in losses.filter(|((_, event), _)| event.data() == b"loss") {
             sample.event = Event::Loss(threshold);
         }
     }
     samples.iter_mut().zip(word("rtt_us")).for_each(|(row, value)| row.ack.rtt_us = value as i32);
-    columns!(verdicts, long, "verdict_pacing_rate" => pacing_rate);
-    columns!(verdicts, word, "verdict_growth" => growth, "verdict_growth_limit" => growth_limit,
-        "verdict_cwnd" => cwnd, "verdict_ssthresh" => ssthresh, "verdict_undo_limit" => undo_limit);
+    columns!(verdicts, long, "verdict_pacing_rate_bytes_per_s" => pacing_rate);
+    columns!(verdicts, word, "verdict_growth" => growth, "verdict_growth_limit_segments" => growth_limit,
+        "verdict_cwnd_segments" => cwnd, "verdict_ssthresh_segments" => ssthresh, "verdict_undo_limit_segments" => undo_limit);
 }
 
 /// Numbers of outcomes by algorithm and name.

@@ -17,14 +17,14 @@ pub trait Row: Sized + Default {
     fn get(columns: &[Column], row: usize) -> Option<Self>;
 }
 
-/// Declares a row structure whose fields are a table's columns; the fields' documentation is the columns'. Behind the type
-/// stands the unit, where there is one; then the name in `onramp watch --json`, where it is not the column's; then which
-/// value stands for none there.
+/// Declares a row structure whose fields are a table's columns; the fields' documentation is the columns'. Units
+/// belong to the names. Behind the type stands the name in schema 1, where it was another, and what the values say, where
+/// that is not what they are ([`crate::Sense`]).
 #[macro_export]
 macro_rules! table {
     (@first $first:expr $(, $rest:expr)*) => { $first };
     ($(#[$about:meta])* $name:ident = $table:literal { $($(#[doc = $help:literal])+
-        $field:ident: $type:ty $(=> $unit:literal $(as $key:literal)? $(or $none:ident)?)?,)+ }) => {
+        $field:ident: $type:ty $(=> $(was $former:literal)? $(read $sense:ident $(($names:expr))?)?)?,)+ }) => {
         $(#[$about])*
         #[derive(Clone, Debug, Default, PartialEq)]
         pub struct $name {
@@ -35,10 +35,9 @@ macro_rules! table {
             const TABLE: &'static str = $table;
             const COLUMNS: &'static [$crate::Spec] = &[$($crate::Spec {
                 name: stringify!($field),
+                former: $crate::table!(@first $($($former,)?)? stringify!($field)),
                 kind: <$type as $crate::Value>::KIND,
-                unit: concat!("", $($unit)?),
-                key: $crate::table!(@first $($($key,)?)? stringify!($field)),
-                none: $crate::table!(@first $($($crate::Absent::$none,)?)? $crate::Absent::Never),
+                sense: $crate::table!(@first $($($crate::Sense::$sense $(($names))?,)?)? $crate::Sense::Plain),
                 help: concat!($($help),+),
             },)+];
             fn shown(&self) -> Vec<$crate::Shown<'_>> {

@@ -134,11 +134,11 @@ pub fn as_nobody(capabilities: &str) -> Command {
 /// Runs the binary with `--json`; it must succeed.
 ///
 /// # Panics
-/// If it fails, or prints anything but one JSON object with `"schema":1`.
+/// If it fails, or prints anything but one JSON object with `"schema":2`.
 pub fn json(arguments: &str) -> Value {
     let text = onramp(&format!("--json {arguments}")).ok();
     let value: Value = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"));
-    assert_eq!(value["schema"], 1, "{text}");
+    assert_eq!(value["schema"], 2, "{text}");
     value
 }
 

@@ -60,15 +60,17 @@ fn flows_agree_with_ss() {
     assert_eq!(field("cwnd"), flow["cwnd_segments"].to_string());
     assert_eq!(field("ssthresh"), flow["ssthresh_segments"].to_string());
     assert_eq!(field("mss"), flow["mss_bytes"].to_string());
-    assert_eq!(field("bytes_acked"), flow["delivered_bytes"].to_string());
+    assert_eq!(field("bytes_acked"), flow["acknowledged_bytes"].to_string());
     let rtt_ms: f64 = field("rtt").split('/').next().unwrap().parse().unwrap();
-    assert!((rtt_ms * 1000.0 - flow["rtt_us"].as_f64().unwrap()).abs() < 1.0, "{ss} {flow}");
+    assert!((rtt_ms * 1000.0 - flow["smoothed_rtt_us"].as_f64().unwrap()).abs() < 1.0, "{ss} {flow}");
 
     assert_eq!(flow["state"], "left");
     let exit = &flow["exit"];
     assert_eq!(exit["reason"], "algorithm");
     assert!(exit["window_bytes"].as_u64().unwrap() >= 60_000, "{exit}");
-    for name in ["at_us", "acknowledged_bytes", "in_flight_segments", "mss_bytes", "rtt_us", "min_rtt_us"] {
+    for name in
+        ["since_start_us", "acknowledged_bytes", "in_flight_segments", "mss_bytes", "rtt_us", "min_rtt_us"]
+    {
         assert!(exit[name].as_u64().unwrap() > 0, "{name} in {exit}");
     }
     assert_eq!(flow["outcomes"]["exit"], 1);

@@ -192,20 +192,31 @@ fn whoever_needs_what_is_attached_waits_for_a_command_under_way() {
     let _attachments = Attachments::lock();
     let before = host_state(&[]);
     let (root, half) = (Path::new("/sys/fs/bpf/onramp"), Path::new("/sys/fs/bpf/onramp/fixed"));
-    for asked in ["tune fixed", "confirm fixed", "select add --to 10.0.0.0/8 --use fixed"] {
+    for (asked, refused) in [
+        ("tune fixed", true),
+        ("confirm fixed", true),
+        ("select add --to 10.0.0.0/8 --use fixed", true),
+        ("detach fixed --dry-run", true),
+        ("attach fixed --dry-run", false),
+    ] {
         // As an attach has it that has just begun.
         let file_system = File::open("/sys/fs/bpf").unwrap();
         let lock = Flock::lock(file_system, FlockArg::LockExclusive).map_err(|(_, errno)| errno).unwrap();
         fs::create_dir(root).unwrap();
         fs::set_permissions(root, Permissions::from_mode(0o700)).unwrap();
         fs::create_dir(half).unwrap();
-        let asking = thread::spawn(|| onramp(asked));
+        let asking = thread::spawn(move || onramp(asked));
         thread::sleep(Duration::from_secs(2));
         fs::remove_dir(half).unwrap();
         fs::remove_dir(root).unwrap();
         drop(lock);
-        let refused = asking.join().unwrap().refused(1);
-        assert!(refused.contains("fixed is not attached"), "{asked}: {refused}");
+        let ran = asking.join().unwrap();
+        if refused {
+            let said = ran.refused(1);
+            assert!(said.contains("fixed is not attached"), "{asked}: {said}");
+        } else {
+            assert!(ran.ok().contains("load onramp_fixed"), "{asked}");
+        }
     }
     assert_eq!(host_state(&[]), before);
 }

@@ -74,7 +74,10 @@ fn replay_decides_as_the_kernel_did_on_the_same_acknowledgement_for_every_algori
         let recorded = &flow["recorded_exit"];
         if recorded["reason"] == "algorithm" {
             assert_eq!(recorded["window_bytes"], finding["exit"]["window_bytes"], "{algorithm:?}: {flow}");
-            assert_eq!(recorded["at_us"], finding["exit"]["at_us"], "{algorithm:?}: {flow}");
+            assert_eq!(
+                recorded["since_start_us"], finding["exit"]["since_start_us"],
+                "{algorithm:?}: {flow}"
+            );
         }
         // And the test can fail: another parameter gives other verdicts.
         if algorithm.name() == "fixed" {
@@ -108,7 +111,7 @@ fn replay_follows_a_change_of_parameters_under_a_flow() {
     assert_eq!(flow["findings"][0]["unknown_generations"], serde_json::json!([]), "{flow}");
     assert_eq!(flow["recorded_exit"]["reason"], "algorithm", "{flow}");
     let generations = Recording::open(&directory).unwrap().rows::<AckRow>();
-    assert!(generations.iter().any(|row| row.generation != generations[0].generation));
+    assert!(generations.iter().any(|row| row.parameters_generation != generations[0].parameters_generation));
 }
 
 #[test]

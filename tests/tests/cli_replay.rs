@@ -75,16 +75,27 @@ fn recording_from(directory: &Path, local_address: &str) {
         let exit =
             ExitRow { flow: number, event: "exit".into(), reason: "loss".into(), ..ExitRow::default() };
         writer
-            .push(ExitRow { since_start_us: 650_000, window: 609, mss: 1_000, min_rtt_us: 50_000, ..exit })
+            .push(ExitRow {
+                since_start_us: 650_000,
+                cwnd_segments: 609,
+                mss_bytes: 1_000,
+                min_rtt_us: 50_000,
+                ..exit
+            })
             .unwrap();
-        let round = RoundRow { flow: number, duration_us: 50_000, bytes: 10_000, ..RoundRow::default() };
-        writer.push(RoundRow { cwnd: 20, mss: 1_000, in_flight: 19, ..round }).unwrap();
+        let round =
+            RoundRow { flow: number, duration_us: 50_000, acknowledged_bytes: 10_000, ..RoundRow::default() };
+        writer
+            .push(RoundRow { cwnd_segments: 20, mss_bytes: 1_000, in_flight_segments: 19, ..round })
+            .unwrap();
     }
     writer.finish(2_000_000).unwrap();
 }
 
 fn csv(path: &Path, flaw: &str) {
-    let mut text = "now_us,bytes_acked,bytes_sent,rtt_us,cwnd,in_flight,mss,app_limited\n".to_owned();
+    let mut text =
+        "at_us,acknowledged_bytes,sent_bytes,rtt_us,cwnd_segments,in_flight_segments,mss_bytes,app_limited\n"
+            .to_owned();
     for ack in slow_start(600) {
         let Ack { now_us, bytes_acked, bytes_sent, rtt_us, cwnd, in_flight, mss, .. } = ack;
         text += &format!(
@@ -247,21 +258,14 @@ fn every_column_is_documented_as_it_is_declared() {
     for (table, columns) in TABLES {
         let section = page.split(&format!("\n### {table}\n")).nth(1).unwrap_or_else(|| panic!("{table}"));
         let section = section.split("\n#").next().unwrap();
-        let header = ["column", "type", "unit", "meaning"].map(str::to_owned);
-        let row = |Spec { name, kind, unit, help, .. }: &Spec| {
-            [
-                (*name).to_owned(),
-                format!("{kind:?}").to_lowercase(),
-                (*unit).to_owned(),
-                help.trim().to_owned(),
-            ]
+        let header = ["column", "type", "meaning"].map(str::to_owned);
+        let row = |Spec { name, kind, help, .. }: &Spec| {
+            [(*name).to_owned(), format!("{kind:?}").to_lowercase(), help.trim().to_owned()]
         };
         let rows: Vec<_> = std::iter::once(header).chain(columns.iter().map(row)).collect();
         let width = |at: usize| rows.iter().map(|row| row[at].chars().count()).max().unwrap_or(0);
-        let (name, kind, unit) = (width(0), width(1), width(2));
-        let line = |[one, two, three, help]: &[String; 4]| {
-            format!("{one:<name$}  {two:<kind$}  {three:<unit$}  {help}\n")
-        };
+        let (name, kind) = (width(0), width(1));
+        let line = |[one, two, help]: &[String; 3]| format!("{one:<name$}  {two:<kind$}  {help}\n");
         let expected = format!("```\n{}```\n", rows.iter().map(line).collect::<String>());
         assert!(
             section.contains(&expected),

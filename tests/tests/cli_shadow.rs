@@ -190,13 +190,13 @@ fn flows_of_stock_controls_are_judged_beside_what_they_do() {
         let [plain, _, early, later] = &flow["findings"].as_array().unwrap()[..] else { panic!("{flow}") };
         assert!(plain["exit"].is_null() && plain["judged"].as_u64().unwrap() > 20, "{flow}");
         // Slow start passes the first window before the second, in every control.
-        let at = |finding: &Value| finding["exit"]["at_us"].as_u64();
+        let at = |finding: &Value| finding["exit"]["since_start_us"].as_u64();
         assert!(at(early).unwrap() < at(later).unwrap_or(u64::MAX), "{flow}");
         assert!(early["exit"]["window_bytes"].as_u64().unwrap() >= 100_000, "{flow}");
-        println!("{control}: {} {} {}", flow["exit"], flow["acks"], early["exit"]["at_us"]);
+        println!("{control}: {} {} {}", flow["exit"], flow["acks"], early["exit"]["since_start_us"]);
         if control == "reno" {
             assert_eq!(flow["exit"]["reason"], "loss", "{flow}");
-            assert!(at(early).unwrap() < flow["exit"]["at_us"].as_u64().unwrap(), "{flow}");
+            assert!(at(early).unwrap() < flow["exit"]["since_start_us"].as_u64().unwrap(), "{flow}");
         }
     }
 }
@@ -271,7 +271,7 @@ fn observed(control: &str) -> (ExitReason, ExitRecord, Option<ExitRecord>) {
     assert_eq!(flow.header.unwrap().flags & flow_flag::PACED, 0, "{control}");
     let listed = sender.wire.near.command(cli::binary()).args(["flows", "--json"]).output().unwrap();
     let listed: Value = serde_json::from_slice(&listed.stdout).unwrap();
-    let in_listing = &listed["flows"][0]["observed"]["at_us"];
+    let in_listing = &listed["flows"][0]["observed"]["since_start_us"];
     assert_eq!(in_listing.as_u64(), flow.observed().map(|record| record.at_us), "{listed}");
     drop(sender);
     let items = until_ended(&mut told, 1);

@@ -2,10 +2,12 @@
 //! changed since is left alone.
 
 use std::fmt::Display;
+use std::fs;
+use std::path::Path;
 
 use onramp_net::Namespace;
 use onramp_tests::Attachments;
-use onramp_tests::cli::{DEFAULT, host_state, inside, json, onramp};
+use onramp_tests::cli::{DEFAULT, host_state, inside, json, onramp, state};
 use onramp_tests::faults::Traced;
 use onramp_tests::traffic::namespace;
 
@@ -193,4 +195,23 @@ fn undo_takes_back_all_that_onramp_has_changed() {
     }
     assert_eq!(all(), before);
     assert!(onramp("undo").ok().contains("nothing is attached\nno setting was changed"));
+}
+
+#[test]
+#[ignore = "in a guest: make test"]
+fn undo_says_what_it_has_detached_when_settings_cannot_be_given_back() {
+    let _attachments = Attachments::lock();
+    let before = host_state(&[]);
+    onramp("attach fixed").ok();
+    // What is no record of settings, where it should be.
+    let root = Path::new("/sys/fs/bpf/onramp");
+    fs::hard_link(root.join("fixed/params"), root.join("settings")).unwrap();
+    let ran = onramp("undo");
+    assert_eq!(ran.code, Some(5), "{ran:?}");
+    assert!(ran.stdout.contains("detached fixed"), "{ran:?}");
+    assert!(ran.stderr.contains("settings"), "{ran:?}");
+    assert_eq!(state("fixed"), None);
+    fs::remove_file(root.join("settings")).unwrap();
+    onramp("undo").ok();
+    assert_eq!(host_state(&[]), before);
 }

@@ -67,7 +67,7 @@ impl Drop for Watcher {
 
 fn rows(text: &str) -> Vec<Value> {
     let rows: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    assert!(rows.iter().all(|row| row["schema"] == 1), "{text}");
+    assert!(rows.iter().all(|row| row["schema"] == 2), "{text}");
     rows
 }
 
@@ -124,15 +124,15 @@ fn a_flow_is_told_in_order_and_the_counts_agree() {
     assert!(exit["exit"]["window_bytes"].as_u64().unwrap() >= 60_000, "{exit}");
     assert_eq!(exit["exit"], end["exit"]);
     // The kernel counts the FIN as a byte.
-    assert!((300_000..=300_001).contains(&end["delivered_bytes"].as_u64().unwrap()), "{end}");
+    assert!((300_000..=300_001).contains(&end["acknowledged_bytes"].as_u64().unwrap()), "{end}");
     let acks = || rows.iter().filter(|row| row["event"] == "ack");
     let of_rounds = |field: &str| -> u64 {
         let rounds = rows.iter().filter(|row| row["event"] == "round");
         rounds.map(|row| row[field].as_u64().unwrap()).sum()
     };
     assert!(of_rounds("acks") > 3 && of_rounds("acks") <= acks().count() as u64, "{kinds:?}");
-    assert!(of_rounds("acknowledged_bytes") <= end["delivered_bytes"].as_u64().unwrap(), "{end}");
-    let asked = acks().filter(|row| !row["verdict"].is_null()).count() as u64;
+    assert!(of_rounds("acknowledged_bytes") <= end["acknowledged_bytes"].as_u64().unwrap(), "{end}");
+    let asked = acks().filter(|row| !row["verdict_outcome"].is_null()).count() as u64;
     let counted: u64 = end["outcomes"].as_object().unwrap().values().map(|one| one.as_u64().unwrap()).sum();
     assert_eq!(asked, counted, "{end}");
 }
@@ -172,10 +172,11 @@ fn a_loss_is_told_with_its_states() {
     let rows = rows(&text);
     let loss = rows.iter().position(|row| row["event"] == "loss").expect("a loss");
     let state = rows[loss..].iter().find(|row| row["event"] == "state").expect("a state after it");
-    assert_eq!(state["to"], "recovery", "{text}");
+    assert_eq!(state["to_state"], "recovery", "{text}");
     let exit = rows.iter().find(|row| row["event"] == "exit").expect("an exit");
     assert_eq!(exit["exit"]["reason"], "loss", "{text}");
-    let fields = ["new_ssthresh_segments", "cwnd_segments", "base_ssthresh_segments", "delivered_bytes"];
+    let fields =
+        ["verdict_ssthresh_segments", "cwnd_segments", "base_ssthresh_segments", "acknowledged_bytes"];
     assert!(fields.iter().all(|field| rows[loss][field].as_u64().unwrap() > 0), "{}", rows[loss]);
 }
 

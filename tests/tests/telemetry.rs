@@ -3,8 +3,9 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use onramp_loader::algorithm::ack_flag;
 use onramp_loader::telemetry::{
-    CONSUMER_MAX, CongestionState, Event, Filter, Item, Level, Options, Stream, What, Wish,
+    AckEvent, CONSUMER_MAX, CongestionState, Event, Filter, Item, Level, Options, Stream, What, Wish,
 };
 use onramp_loader::{AttachOptions, Changes, ExitReason};
 use onramp_net::Namespace;
@@ -106,10 +107,15 @@ fn rounds_and_states_tell_the_flows_course() {
     );
 
     let (mut bytes, mut number, mut acked) = (0, 0, 0);
+    let (mut last_us, mut limited_us, mut all_limited_us) = (0, 0, 0);
     for event in &events {
         match &event.what {
-            What::Ack(ack) => {
-                acked = ack.ack.bytes_acked;
+            What::Ack(AckEvent { ack, .. }) => {
+                acked = ack.bytes_acked;
+                if ack.flags & ack_flag::CWND_LIMITED != 0 && bytes != 0 {
+                    limited_us += ack.now_us - last_us;
+                }
+                last_us = ack.now_us;
                 // The first ACK begins the first round.
                 if bytes == 0 {
                     bytes = acked;
@@ -123,11 +129,15 @@ fn rounds_and_states_tell_the_flows_course() {
                 let rtt = 2 * DELAY.as_micros() as u64;
                 assert!(round.duration_us >= rtt * 9 / 10, "a round takes an RTT: {round:?}");
                 assert!(round.acks > 0 && round.rate_bps() > 0, "{round:?}");
+                assert_eq!(u64::from(round.cwnd_limited_us), limited_us, "as its ACKs say: {round:?}");
+                assert!(limited_us <= round.duration_us, "{round:?}");
+                all_limited_us += std::mem::take(&mut limited_us);
             }
             _ => {}
         }
     }
     assert!(number >= 4, "{number} rounds");
+    assert!(all_limited_us > 0, "slow start is limited by its window");
 }
 
 #[test]

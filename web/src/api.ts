@@ -2,11 +2,11 @@
 
 export interface Exit {
 	reason: string;
-	at_us: number;
+	since_start_us: number;
 	acknowledged_bytes: number;
-	window_segments: number;
+	cwnd_segments: number;
 	window_bytes: number;
-	window_after_segments: number | null;
+	cwnd_after_segments: number | null;
 	in_flight_segments: number;
 	mss_bytes: number;
 	rtt_us: number;
@@ -21,7 +21,7 @@ export interface Flow {
 	remote_address: string;
 	remote_port: number;
 	algorithm: string;
-	profile: number;
+	parameter_set: number;
 	parameters_generation: number;
 	state: string;
 	started_us: number;
@@ -35,7 +35,7 @@ export interface Flow {
 	rate_bps: number | null;
 	rate_max_bps: number | null;
 	bdp_bytes: number | null;
-	delivered_bytes: number;
+	acknowledged_bytes: number;
 	retransmitted_bytes: number;
 	exit: Exit | null;
 }
@@ -64,7 +64,7 @@ export const COLUMNS = [
 	"rtt_min_us",
 	"rtt_max_us",
 	"rate_bps",
-	"delivered_bytes",
+	"acknowledged_bytes",
 	"sent_bytes",
 ] as const;
 export type Column = (typeof COLUMNS)[number];

@@ -64,7 +64,7 @@ export function flowView(main: HTMLElement, id: string, heard: (attached: Attach
 		if (chosen && (chosen !== "recent" || detail?.recent)) return chosen;
 		const exit = detail?.exit;
 		const first = pasts.beginning.columns.at_us[0];
-		const seen = detail && first != null && (!exit || first <= detail.started_us + exit.at_us);
+		const seen = detail && first != null && (!exit || first <= detail.started_us + exit.since_start_us);
 		return seen && detail?.state !== "adopted" ? "beginning" : "life";
 	}
 
@@ -96,7 +96,7 @@ export function flowView(main: HTMLElement, id: string, heard: (attached: Attach
 			format.time(flow.rtt_us),
 			format.time(flow.min_rtt_us),
 			format.rate(flow.rate_bps),
-			format.bytes(flow.delivered_bytes),
+			format.bytes(flow.acknowledged_bytes),
 			format.bytes(flow.retransmitted_bytes),
 		];
 		tiles.forEach((tile, number) => text(tile.value, values[number] ?? ""));
@@ -113,7 +113,7 @@ export function flowView(main: HTMLElement, id: string, heard: (attached: Attach
 		const { columns } = past;
 		const seconds = (us: number): number => (us - flow.started_us) / 1e6;
 		const x = columns.at_us.map((us) => seconds(us ?? 0));
-		const exit = flow.exit ? flow.exit.at_us / 1e6 : null;
+		const exit = flow.exit ? flow.exit.since_start_us / 1e6 : null;
 		const common = { x, exit, exitLabel: flow.exit ? format.words(flow.exit.reason) : "", began: 0 };
 		const [c0, c1, c2, c3] = [color("c0"), color("c1"), color("c2"), color("c3")];
 		const segments = (value: number): string => format.count(Math.round(value));
@@ -121,7 +121,7 @@ export function flowView(main: HTMLElement, id: string, heard: (attached: Attach
 			...common,
 			curves: [
 				{ label: "sent", color: c1, values: columns.sent_bytes, dash: [5, 3] },
-				{ label: "acknowledged", color: c0, values: columns.delivered_bytes },
+				{ label: "acknowledged", color: c0, values: columns.acknowledged_bytes },
 			],
 			areas: [{ between: [0, 1], color: `${c1}22` }],
 			show: format.bytes,
@@ -197,7 +197,7 @@ export function flowView(main: HTMLElement, id: string, heard: (attached: Attach
 		fill(
 			parameters,
 			h("h2", {}, "Parameters of this flow"),
-			h("p", { class: "quiet" }, `Generation ${flow.parameters_generation} of set ${flow.profile}. `, h("a", { href: "#/algorithms" }, "Tune them")),
+			h("p", { class: "quiet" }, `Generation ${flow.parameters_generation} of set ${flow.parameter_set}. `, h("a", { href: "#/algorithms" }, "Tune them")),
 			h(
 				"table",
 				{ class: "values" },

@@ -26,7 +26,7 @@ const COLUMNS: Column[] = [
 	{ key: "cwnd", title: "cwnd", sort: "cwnd", class: "number", show: (flow) => format.segments(flow.cwnd_segments) },
 	{ key: "rtt", title: "RTT", sort: "rtt", class: "number", show: (flow) => format.time(flow.rtt_us) },
 	{ key: "rate", title: "Rate", sort: "rate", class: "number", show: (flow) => format.rate(flow.rate_bps) },
-	{ key: "delivered", title: "Delivered", sort: "delivered", class: "number", show: (flow) => format.bytes(flow.delivered_bytes) },
+	{ key: "delivered", title: "Delivered", sort: "delivered", class: "number", show: (flow) => format.bytes(flow.acknowledged_bytes) },
 	{ key: "resent", title: "Sent again", sort: "retransmitted", class: "number", show: (flow) => format.bytes(flow.retransmitted_bytes) },
 ];
 

@@ -71,10 +71,10 @@ export function exitInWords(flow: Flow): string {
 		}
 	}
 	const share = overBdp(flow);
-	const after = exit.window_after_segments;
+	const after = exit.cwnd_after_segments;
 	const parts = [
-		`Left slow start ${BY[exit.reason] ?? `by ${words(exit.reason)}`} ${time(exit.at_us)} after its first data`,
-		`with ${bytes(exit.acknowledged_bytes)} acknowledged and a window of ${count(exit.window_segments)} segments (${bytes(exit.window_bytes)})`,
+		`Left slow start ${BY[exit.reason] ?? `by ${words(exit.reason)}`} ${time(exit.since_start_us)} after its first data`,
+		`with ${bytes(exit.acknowledged_bytes)} acknowledged and a window of ${count(exit.cwnd_segments)} segments (${bytes(exit.window_bytes)})`,
 	];
 	let said = `${parts.join(", ")}.`;
 	if (share != null) said += ` That is ${ratio(share)} its bandwidth-delay product so far.`;
@@ -82,7 +82,7 @@ export function exitInWords(flow: Flow): string {
 		const queue = exit.rtt_us - exit.min_rtt_us;
 		said += ` The RTT was ${time(exit.rtt_us)}, ${time(Math.max(queue, 0))} over its minimum.`;
 	}
-	if (after != null && after !== exit.window_segments) said += ` The window became ${count(after)} segments.`;
+	if (after != null && after !== exit.cwnd_segments) said += ` The window became ${count(after)} segments.`;
 	if (exit.undone) said += ` ${exit.undone === 1 ? "An exit before it" : `${exit.undone} exits before it`} proved spurious.`;
 	return said;
 }

@@ -22,8 +22,8 @@ pub struct Bindings<'a> {
     pub header: &'a str,
     /// Names of the files whose declarations are wanted; what others declare is taken to be in scope.
     pub files: &'a [&'a str],
-    /// Structures of other files that are wanted, too.
-    pub structures: &'a [&'a str],
+    /// Structures and constants of other files that are wanted, too.
+    pub others: &'a [&'a str],
     /// Structures that are left out.
     pub without: &'a [&'a str],
     /// For memory that is shared: every integer is an atomic.
@@ -63,8 +63,8 @@ impl Bindings<'_> {
         for name in self.without {
             builder = builder.blocklist_type(name);
         }
-        for name in self.structures {
-            builder = builder.allowlist_type(name);
+        for name in self.others {
+            builder = builder.allowlist_item(name);
         }
         let bindings = builder.generate().map_err(|error| {
             format!("bindings of {} (by libclang, which comes with clang): {error}", self.header)

@@ -24,7 +24,8 @@ mod parameters;
 
 pub use algorithm::{Algorithm, Export, Outcome, all, find, find_control};
 pub use contract::{
-    Ack, INITIAL_WINDOW, MIN_WINDOW, NO_THRESHOLD, OUTCOME_MAX, RoundTold, Verdict, ack_flag, growth, outcome,
+    Ack, INITIAL_WINDOW, MIN_WINDOW, NO_THRESHOLD, OUTCOME_MAX, RoundTold, SEARCH_DELIVERED_THRESHOLD,
+    SEARCH_SENT_THRESHOLD, Verdict, ack_flag, growth, outcome,
 };
 pub use flow::Flow;
 pub use parameters::{Parameter, ParameterError, Parameters};

@@ -179,7 +179,7 @@ impl Flow {
             }
             What::End(end) => {
                 self.ended = true;
-                self.unseen_bytes = end.bytes_acked.saturating_sub(self.now.delivered_bytes);
+                self.unseen_bytes = end.bytes_acked.saturating_sub(self.now.acknowledged_bytes);
                 self.retransmitted_bytes = end.bytes_retransmitted;
                 self.sent_bytes = Some(end.bytes_sent);
             }
@@ -223,8 +223,8 @@ impl Flow {
     }
 
     /// Bytes acknowledged: since it is followed; all of them once it was open or has ended.
-    pub fn delivered_bytes(&self) -> u64 {
-        self.unseen_bytes + self.now.delivered_bytes
+    pub fn acknowledged_bytes(&self) -> u64 {
+        self.unseen_bytes + self.now.acknowledged_bytes
     }
 
     fn round(&mut self, event: &Event, round: &RoundEvent) {
@@ -241,9 +241,9 @@ impl Flow {
         self.slow_start = round.slow_start();
         self.exports = round.exports(event.algorithm);
         if !self.every_ack {
-            self.now.delivered_bytes += round.bytes;
+            self.now.acknowledged_bytes += round.bytes;
             self.now.sent_bytes =
-                self.now.delivered_bytes + u64::from(round.in_flight) * u64::from(round.mss);
+                self.now.acknowledged_bytes + u64::from(round.in_flight) * u64::from(round.mss);
         }
     }
 
@@ -259,10 +259,10 @@ impl Flow {
         self.slow_start = flags & flow_flag::SLOW_START != 0;
         if !self.every_ack {
             self.every_ack = true;
-            self.unseen_bytes = ack.bytes_acked.saturating_sub(self.now.delivered_bytes);
+            self.unseen_bytes = ack.bytes_acked.saturating_sub(self.now.acknowledged_bytes);
         }
-        self.now.delivered_bytes = ack.bytes_acked.saturating_sub(self.unseen_bytes);
-        self.now.sent_bytes = self.now.delivered_bytes + u64::from(ack.bytes_outstanding);
+        self.now.acknowledged_bytes = ack.bytes_acked.saturating_sub(self.unseen_bytes);
+        self.now.sent_bytes = self.now.acknowledged_bytes + u64::from(ack.bytes_outstanding);
     }
 
     /// Acknowledgements are told from now on.

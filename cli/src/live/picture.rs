@@ -1,5 +1,6 @@
 //! Pictures of what some algorithms keep: SEARCH's bins and norm, BEST's ACK pairs, HyStart++'s phase.
 
+use onramp_loader::algorithm::{SEARCH_DELIVERED_THRESHOLD, SEARCH_SENT_THRESHOLD};
 use serde::Serialize;
 
 use super::model::Flow;
@@ -24,10 +25,6 @@ pub(crate) struct Gauge {
     pub threshold_pct: u64,
 }
 
-/// Thresholds of the two forms where none is set (Chung et al. 2024).
-const SEARCH_SENT_PCT: u64 = 26;
-const SEARCH_DELIVERED_PCT: u64 = 35;
-
 /// Of the flow's algorithm, if there is one.
 pub(crate) fn picture(flow: &Flow) -> Option<Picture> {
     match flow.algorithm.name() {
@@ -42,8 +39,8 @@ fn search(flow: &Flow) -> Option<Picture> {
     let norm = flow.value("norm_pct")?;
     let threshold = match flow.parameters.get("threshold_pct").ok()? {
         // 0: what the form's source says; form=sent is 1.
-        0 if flow.parameters.get("form").ok()? == 1 => SEARCH_SENT_PCT,
-        0 => SEARCH_DELIVERED_PCT,
+        0 if flow.parameters.get("form").ok()? == 1 => SEARCH_SENT_THRESHOLD.into(),
+        0 => SEARCH_DELIVERED_THRESHOLD.into(),
         set => set,
     };
     let ring = flow.export("acked")?;

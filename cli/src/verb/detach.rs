@@ -54,7 +54,7 @@ pub(super) struct Report {
     /// Rules of `onramp select` that went with --all.
     selection_removed: Option<usize>,
     cgroups_removed: Vec<String>,
-    failed: Vec<Failed>,
+    pub failed: Vec<Failed>,
     /// Where it could not be looked.
     unseen: Vec<String>,
 }
@@ -79,8 +79,9 @@ struct Default {
     congestion_control: String,
 }
 
+/// What could not be cleared, and why.
 #[derive(Serialize)]
-struct Failed {
+pub(super) struct Failed {
     what: String,
     error: String,
 }
@@ -172,7 +173,7 @@ impl Detach {
 }
 
 impl Failed {
-    fn new(what: &str, error: Error) -> Self {
+    pub fn new(what: &str, error: Error) -> Self {
         Self { what: what.into(), error: failure::sentence(&error.into()) }
     }
 }

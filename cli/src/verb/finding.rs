@@ -25,7 +25,7 @@ pub(super) fn cells(finding: &Finding) -> [String; COLUMNS] {
             algorithm,
             settings,
             exit.by.to_owned(),
-            show_us(exit.at_us),
+            show_us(exit.since_start_us),
             show_bytes(exit.window_bytes),
             exit.in_flight_segments.to_string(),
             show_us(exit.rtt_us.into()),

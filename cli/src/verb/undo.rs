@@ -4,7 +4,7 @@ use clap::Args;
 use onramp_loader::host;
 use serde::Serialize;
 
-use super::detach::{self, Detach};
+use super::detach::{self, Detach, Failed};
 use super::doctor::fix::{self, Undone};
 use super::plan;
 use crate::output::Output;
@@ -30,7 +30,8 @@ pub(crate) struct Undo {
 struct Report {
     #[serde(flatten)]
     detached: detach::Report,
-    settings: Undone,
+    /// None: it failed.
+    settings: Option<Undone>,
 }
 
 impl Undo {
@@ -41,11 +42,19 @@ impl Undo {
             actions.extend(fix::planned()?);
             return plan::print(&actions, output);
         }
-        let detached = detach.all()?;
-        let settings = Undone::of(host::give_back()?);
+        let mut detached = detach.all()?;
+        let settings = match host::give_back() {
+            Ok(given) => Some(Undone::of(given)),
+            Err(error) => {
+                detached.failed.push(Failed::new("settings", error));
+                None
+            }
+        };
         let report = Report { detached, settings };
-        output.report(&report, || detach::text(&report.detached) + &report.settings.text())?;
+        output.report(&report, || {
+            detach::text(&report.detached) + &report.settings.as_ref().map(Undone::text).unwrap_or_default()
+        })?;
         report.detached.say_failed();
-        Ok(report.detached.code().max(report.settings.code()))
+        Ok(report.detached.code().max(report.settings.as_ref().map_or(0, Undone::code)))
     }
 }

@@ -85,8 +85,8 @@ pub(super) fn write_run(
 /// Times are seconds of CLOCK_MONOTONIC since the first flow's first data, as in the results.
 fn flow_csv(flow: &Flow, began: u64) -> String {
     let mut out = String::from(
-        "seconds,cwnd_segments,ssthresh_segments,mss_bytes,in_flight_segments,rtt_us,min_rtt_us,\
-         retransmitted_segments,lost_segments,bytes_acked,bytes_sent,notsent_bytes,delivery_rate_bytes_per_s,\
+        "seconds,cwnd_segments,ssthresh_segments,mss_bytes,in_flight_segments,smoothed_rtt_us,min_rtt_us,\
+         retransmitted_segments,lost_segments,acknowledged_bytes,sent_bytes,notsent_bytes,delivery_rate_bytes_per_s,\
          pacing_rate_bytes_per_s,peer_window_bytes,ca_state\n",
     );
     let optional = |value: Option<u64>| value.map(|value| value.to_string()).unwrap_or_default();

@@ -12,7 +12,7 @@ use crate::emulator::Health;
 use crate::stats::Summary;
 
 /// Version of the JSON form.
-pub const SCHEMA: u32 = 1;
+pub const SCHEMA: u32 = 2;
 
 /// One run of one arm.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -30,9 +30,10 @@ pub struct Run {
     /// Bytes received over that time, bit/s.
     pub goodput_bps: f64,
     /// Bytes the receiver got, all flows.
-    pub bytes_received: u64,
+    #[serde(alias = "bytes_received")] // schema 1
+    pub received_bytes: u64,
     /// From the first full packet that the emulator handed to the receiver to the last, seconds: a check on `seconds`.
-    /// Longer than it where iperf3's sender sent part of a block more than asked (see `bytes_received`), by up to a
+    /// Longer than it where iperf3's sender sent part of a block more than asked (see `received_bytes`), by up to a
     /// round trip if that part had to wait for the window.
     pub link_seconds: Option<f64>,
     /// Segments the sender retransmitted (`tcp_info`, last look at the flows).
@@ -95,7 +96,7 @@ impl Run {
             seed,
             seconds: 0.0,
             goodput_bps: 0.0,
-            bytes_received: 0,
+            received_bytes: 0,
             link_seconds: None,
             retransmitted_segments: 0,
             iperf3_retransmitted_segments: None,

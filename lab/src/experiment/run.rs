@@ -175,7 +175,7 @@ fn evaluate(
     let last = flow.samples.last().map(|sample| sample.info).unwrap_or_default();
     let ends = (0..).zip(&flows).map(|(number, run)| (plan.stagger * number).as_secs_f64() + run.seconds);
     let seconds = ends.fold(0.0, f64::max);
-    let bytes_received: u64 = downloads.iter().map(|download| download.bytes).sum();
+    let received_bytes: u64 = downloads.iter().map(|download| download.bytes).sum();
     let counters = link.forward.counters;
     let span = link.forward.first_full_ns.zip(link.forward.last_full_ns);
     let several = flows.len() > 1;
@@ -184,8 +184,8 @@ fn evaluate(
         invalid_reason,
         seed,
         seconds,
-        goodput_bps: bytes_received as f64 * 8.0 / seconds,
-        bytes_received,
+        goodput_bps: received_bytes as f64 * 8.0 / seconds,
+        received_bytes,
         link_seconds: span.map(|(first, last)| (last - first) as f64 / 1e9),
         retransmitted_segments: flows.iter().map(|flow| flow.retransmitted_segments).sum(),
         iperf3_retransmitted_segments: {

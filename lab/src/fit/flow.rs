@@ -105,22 +105,22 @@ impl RecordedFlow {
 
     fn of(flow: u64, rows: &[AckRow]) -> Result<Self, FitError> {
         let lost = |row: &&AckRow| {
-            let in_flight = (u64::from(row.in_flight) + DUPLICATES) * u64::from(row.mss);
-            row.event == "loss" || u64::from(row.bytes_outstanding) > in_flight
+            let in_flight = (u64::from(row.in_flight_segments) + DUPLICATES) * u64::from(row.mss_bytes);
+            row.event == "loss" || u64::from(row.outstanding_bytes) > in_flight
         };
-        let lost_us = rows.iter().find(lost).map(|row| row.now_us);
+        let lost_us = rows.iter().find(lost).map(|row| row.at_us);
         let (mut acks, mut delivered, mut last) = (Vec::<Seen>::new(), 0_u64, None::<u32>);
         for row in rows.iter().filter(|row| row.event == "ack") {
             // It wraps.
-            delivered += last.map_or(0, |last| u64::from(row.delivered.wrapping_sub(last)));
-            last = Some(row.delivered);
+            delivered += last.map_or(0, |last| u64::from(row.delivered_segments.wrapping_sub(last)));
+            last = Some(row.delivered_segments);
             acks.push(Seen {
-                at_us: row.now_us,
+                at_us: row.at_us,
                 rtt_us: u64::try_from(row.rtt_us).ok().filter(|rtt| *rtt > 0),
-                bytes_acked: row.bytes_acked,
-                bytes_sent: row.bytes_sent,
+                bytes_acked: row.acknowledged_bytes,
+                bytes_sent: row.sent_bytes,
                 delivered,
-                mss: row.mss,
+                mss: row.mss_bytes,
             });
         }
         let samples = acks.iter().filter(|ack| ack.rtt_us.is_some()).count();

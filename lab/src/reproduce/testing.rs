@@ -26,7 +26,7 @@ pub(super) fn exit(seconds: f64, window_bytes: u64) -> Option<Exit> {
 /// Downloads of 80 MB over the GEO link.
 pub(crate) fn comparison(arms: Vec<ArmResult>) -> Comparison {
     Comparison {
-        schema: 1,
+        schema: crate::experiment::SCHEMA,
         origin: Origin::default(),
         plan: None,
         profile: "geo".into(),

@@ -259,7 +259,7 @@ impl Runner {
             invalid_reason,
             seconds,
             goodput_bps: received as f64 * 8.0 / seconds.max(1e-9),
-            bytes_received: received,
+            received_bytes: received,
             link_seconds: span.map(|(first, last)| (last - first) as f64 / 1e9),
             retransmitted_segments: runs.iter().map(|run| run.retransmitted_segments).sum(),
             queue_drops: counters[0].dropped_packets(),

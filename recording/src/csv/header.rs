@@ -1,14 +1,20 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Which column holds what.
 
-use crate::rows::AckRow;
+use crate::rows::{ACK_FLAGS, AckRow};
 use crate::table::Row;
 
 /// Columns that every file needs; the last may be given as `flags`.
-const REQUIRED: [&str; 8] =
-    ["now_us", "bytes_acked", "bytes_sent", "rtt_us", "cwnd", "in_flight", "mss", "app_limited"];
-/// Bits of `flags` that may have a column each, lowest bit first.
-pub(super) const FLAGS: [&str; 4] = ["app_limited", "rate_app_limited", "cwnd_limited", "paced"];
+const REQUIRED: [&str; 8] = [
+    "at_us",
+    "acknowledged_bytes",
+    "sent_bytes",
+    "rtt_us",
+    "cwnd_segments",
+    "in_flight_segments",
+    "mss_bytes",
+    "app_limited",
+];
 /// Columns of a recording's table that say what was answered then, not what was asked.
 const ANSWERS: [&str; 1] = ["sequence"];
 
@@ -25,9 +31,10 @@ impl Header {
         let mut header = Self { names: Vec::new(), ignored: Vec::new() };
         for name in given {
             let name = name.trim_start_matches('\u{feff}');
-            let known = known().find(|known| *known == name);
-            if known.is_some_and(|known| header.has(known)) {
-                return Err(format!("column {name} is there twice"));
+            let known =
+                known().find(|(known, former)| [*known, *former].contains(&name)).map(|(known, _)| known);
+            if let Some(known) = known.filter(|known| header.has(known)) {
+                return Err(format!("column {known} is there twice"));
             }
             if known.is_none() && !name.starts_with("verdict_") {
                 header.ignored.push(name.to_owned());
@@ -45,14 +52,21 @@ impl Header {
                 REQUIRED.join(", ")
             ));
         }
-        if header.has("flags") && FLAGS.iter().any(|flag| header.has(flag)) {
-            return Err(format!("it has both flags and one of {}: give one or the other", FLAGS.join(", ")));
+        if header.has("flags") && ACK_FLAGS.iter().any(|flag| header.has(flag)) {
+            return Err(format!(
+                "it has both flags and one of {}: give one or the other",
+                ACK_FLAGS.join(", ")
+            ));
         }
         if !header.ignored.is_empty() && !ignore_unknown {
             return Err(format!(
                 "columns {} are not known; known are {}. To ignore them: --ignore-unknown",
                 header.ignored.join(", "),
-                known().filter(|name| !name.starts_with("verdict_")).collect::<Vec<_>>().join(", ")
+                known()
+                    .map(|(name, _)| name)
+                    .filter(|name| !name.starts_with("verdict_"))
+                    .collect::<Vec<_>>()
+                    .join(", ")
             ));
         }
         Ok(header)
@@ -69,6 +83,8 @@ impl Header {
     }
 }
 
-fn known() -> impl Iterator<Item = &'static str> {
-    AckRow::COLUMNS.iter().map(|spec| spec.name).chain(FLAGS)
+/// Names, each with that of schema 1. A flag of [`ACK_FLAGS`] may have a column of its own.
+fn known() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let columns = AckRow::COLUMNS.iter().map(|spec| (spec.name, spec.former));
+    columns.chain(ACK_FLAGS.map(|flag| (flag, flag)))
 }

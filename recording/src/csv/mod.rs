@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Acknowledgements from plain CSV: columns are named after the fields of `struct ack`, in any order.
+//! Acknowledgements from plain CSV: columns have the names of the table `acks`, or those of its schema 1, in any order.
 
 mod header;
 mod row;

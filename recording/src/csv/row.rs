@@ -5,7 +5,8 @@ use std::collections::HashMap;
 
 use onramp_algorithm::{Ack, NO_THRESHOLD};
 
-use super::header::{FLAGS, Header};
+use super::header::Header;
+use crate::rows::ACK_FLAGS;
 use crate::sample::{Event, Sample};
 
 /// Bursts of a device without limits of its own, bytes.
@@ -45,9 +46,9 @@ impl Header {
                 Some("event") if text == "loss" => loss = true,
                 Some("event") if text == "ack" => {}
                 Some("event") => return Err(format!("event is {text:?}, neither ack nor loss")),
-                Some("base_ssthresh") => base_ssthresh = number(name, text)?,
+                Some("base_ssthresh_segments") => base_ssthresh = number(name, text)?,
                 Some("slow_starts") => sample.slow_starts = number(name, text)?,
-                Some("generation") => sample.generation = number(name, text)?,
+                Some("parameters_generation") => sample.generation = number(name, text)?,
                 Some(field) => set(&mut sample.ack, field, text)?,
             }
         }
@@ -62,15 +63,15 @@ impl Header {
 
     fn derive(&self, sample: &mut Sample, state: &mut FlowState) {
         let (ack, last) = (&mut sample.ack, &state.last);
-        if !self.has("bytes_outstanding") {
+        if !self.has("outstanding_bytes") {
             ack.bytes_outstanding =
                 ack.bytes_sent.saturating_sub(ack.bytes_acked).try_into().unwrap_or(u32::MAX);
         }
-        if !self.has("delivered") {
+        if !self.has("delivered_segments") {
             // It wraps in the kernel too.
             ack.delivered = (ack.bytes_acked / u64::from(ack.mss)) as u32;
         }
-        if !self.has("acked") {
+        if !self.has("newly_acknowledged_segments") {
             ack.acked = ack.delivered.wrapping_sub(last.delivered);
         }
         let sampled = u32::try_from(ack.rtt_us).ok();
@@ -101,15 +102,15 @@ impl Header {
 
 fn check(ack: &Ack, last: &Ack) -> Result<(), String> {
     if ack.mss == 0 {
-        return Err("mss is 0".to_owned());
+        return Err("mss_bytes is 0".to_owned());
     }
     if ack.cwnd == 0 {
-        return Err("cwnd is 0".to_owned());
+        return Err("cwnd_segments is 0".to_owned());
     }
     for (name, now, before) in [
-        ("now_us", ack.now_us, last.now_us),
-        ("bytes_acked", ack.bytes_acked, last.bytes_acked),
-        ("bytes_sent", ack.bytes_sent, last.bytes_sent),
+        ("at_us", ack.now_us, last.now_us),
+        ("acknowledged_bytes", ack.bytes_acked, last.bytes_acked),
+        ("sent_bytes", ack.bytes_sent, last.bytes_sent),
     ] {
         if now < before {
             return Err(format!("{name} goes back from {before} to {now} within its flow"));
@@ -119,7 +120,7 @@ fn check(ack: &Ack, last: &Ack) -> Result<(), String> {
 }
 
 fn set(ack: &mut Ack, field: &str, text: &str) -> Result<(), String> {
-    if let Some(bit) = FLAGS.iter().position(|flag| *flag == field) {
+    if let Some(bit) = ACK_FLAGS.iter().position(|flag| *flag == field) {
         match text {
             "1" | "true" => ack.flags |= 1 << bit,
             "0" | "false" => {}
@@ -128,31 +129,31 @@ fn set(ack: &mut Ack, field: &str, text: &str) -> Result<(), String> {
         return Ok(());
     }
     macro_rules! fields {
-        ($($name:ident),+) => {
+        ($($name:literal => $field:ident),+) => {
             match field {
-                $(stringify!($name) => ack.$name = number(&Some(field), text)?,)+
+                $($name => ack.$field = number(&Some(field), text)?,)+
                 _ => {}
             }
         };
     }
     fields!(
-        now_us,
-        bytes_acked,
-        bytes_sent,
-        pacing_rate,
-        bytes_outstanding,
-        delivered,
-        acked,
-        rtt_us,
-        smoothed_rtt_us,
-        min_rtt_us,
-        cwnd,
-        ssthresh,
-        in_flight,
-        mss,
-        gso_max_size,
-        flags,
-        receiver_clock
+        "at_us" => now_us,
+        "acknowledged_bytes" => bytes_acked,
+        "sent_bytes" => bytes_sent,
+        "pacing_rate_bytes_per_s" => pacing_rate,
+        "outstanding_bytes" => bytes_outstanding,
+        "delivered_segments" => delivered,
+        "newly_acknowledged_segments" => acked,
+        "rtt_us" => rtt_us,
+        "smoothed_rtt_us" => smoothed_rtt_us,
+        "min_rtt_us" => min_rtt_us,
+        "cwnd_segments" => cwnd,
+        "ssthresh_segments" => ssthresh,
+        "in_flight_segments" => in_flight,
+        "mss_bytes" => mss,
+        "gso_max_bytes" => gso_max_size,
+        "flags" => flags,
+        "receiver_clock" => receiver_clock
     );
     Ok(())
 }

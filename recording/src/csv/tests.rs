@@ -2,7 +2,8 @@
 use super::*;
 use crate::replay::{Options, candidates};
 
-const HEADER: &str = "now_us,bytes_acked,bytes_sent,rtt_us,cwnd,in_flight,mss,app_limited";
+const HEADER: &str =
+    "at_us,acknowledged_bytes,sent_bytes,rtt_us,cwnd_segments,in_flight_segments,mss_bytes,app_limited";
 
 fn through(algorithm: &str, set: &[&str], text: &str) -> Result<CsvReport, String> {
     let set: Vec<String> = set.iter().map(|&one| one.to_owned()).collect();
@@ -28,7 +29,7 @@ fn rows_are_fed_in_order_and_the_exit_is_found_on_its_row() {
     let exit = finding.exit.as_ref().unwrap();
     assert_eq!((exit.ack, exit.window_bytes, exit.by), (11, 20_000, "verdict"));
     // The first data was sent a round trip before the first ACK.
-    assert_eq!((exit.now_us, exit.at_us), (51_000, 31_000));
+    assert_eq!((exit.at_us, exit.since_start_us), (51_000, 31_000));
     assert_eq!(finding.judged, 11);
     assert_eq!(finding.outcomes["below_threshold"], 10);
     assert_eq!(finding.outcomes["exit"], 1);
@@ -37,7 +38,7 @@ fn rows_are_fed_in_order_and_the_exit_is_found_on_its_row() {
 
 #[test]
 fn several_flows_and_columns_in_any_order() {
-    let text = "flow,mss,app_limited,cwnd,in_flight,rtt_us,bytes_sent,bytes_acked,now_us,ssthresh\n\
+    let text = "flow,mss_bytes,app_limited,cwnd_segments,in_flight_segments,rtt_us,sent_bytes,acknowledged_bytes,at_us,ssthresh_segments\n\
                 7,1000,0,30,30,1000,30000,1000,10,2147483647\n\
                 8,1000,true,10,10,1000,10000,1000,11,2147483647\n\
                 7,1000,0,31,30,1000,31000,2000,12,31\n";
@@ -69,11 +70,11 @@ fn bad_rows_are_named_with_their_line_and_passed_over() {
     let report = through("plain", &[], &text).unwrap();
     assert_eq!((report.rows, report.bad_rows), (3, 6));
     let expected = [
-        "line 4: bytes_acked is \"x\", not a whole number",
-        "line 6: now_us goes back from 3 to 2",
-        "line 7: mss is 0",
+        "line 4: acknowledged_bytes is \"x\", not a whole number",
+        "line 6: at_us goes back from 3 to 2",
+        "line 7: mss_bytes is 0",
         "line 8: it has 7 values, the first line 8",
-        "line 9: cwnd is \"-1\"",
+        "line 9: cwnd_segments is \"-1\"",
         "line 10: app_limited is \"maybe\"",
     ];
     for (described, expected) in report.described.iter().zip(expected) {
@@ -86,11 +87,12 @@ fn bad_rows_are_named_with_their_line_and_passed_over() {
 #[test]
 fn headers_that_cannot_be_used_say_why() {
     for (header, said) in [
-        ("now_us,bytes_acked", "lacks the columns bytes_sent, rtt_us"),
+        ("at_us,acknowledged_bytes", "lacks the columns sent_bytes, rtt_us"),
         (&format!("{HEADER},colour"), "columns colour are not known"),
-        (&format!("{HEADER},cwnd"), "column cwnd is there twice"),
+        (&format!("{HEADER},cwnd_segments"), "column cwnd_segments is there twice"),
+        (&format!("{HEADER},cwnd"), "column cwnd_segments is there twice"),
         (&format!("{HEADER},flags"), "both flags and one of"),
-        ("", "lacks the columns now_us"),
+        ("", "lacks the columns at_us"),
     ] {
         let error = through("plain", &[], header).unwrap_err();
         assert!(error.contains(said), "{header}: {error}");
@@ -118,4 +120,15 @@ fn what_is_missing_is_derived() {
     assert_eq!((second.ack.min_rtt_us, second.ack.smoothed_rtt_us), (32_000, 39_000));
     let third = sample("30,5000,22000,-1,12,10,1000,0");
     assert_eq!((third.ack.rtt_us, third.ack.smoothed_rtt_us, third.slow_starts), (-1, 39_000, 1));
+}
+
+#[test]
+fn the_names_of_schema_1_say_the_same() {
+    let rows = "\n10,3000,20000,40000,10,10,1000,1\n20,9000,30000,41000,30,20,1000,0\n";
+    let former = "now_us,bytes_acked,bytes_sent,rtt_us,cwnd,in_flight,mss,app_limited";
+    let [new, old] = [HEADER, former].map(|header| {
+        let report = through("fixed", &["exit_window_bytes=20000"], &format!("{header}{rows}")).unwrap();
+        report.flows[0].findings[0].exit.clone().unwrap()
+    });
+    assert_eq!(new, old);
 }

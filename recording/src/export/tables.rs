@@ -41,8 +41,8 @@ pub fn csv(
     writer.flush()
 }
 
-/// Tables as one JSON object per row and line, with the table's name in `table`; of one flow or of all. Table after
-/// table, each in the order of its events.
+/// Tables as one JSON object per row and line, with the table's name in `table` and the columns as [`Spec::serialize`] says
+/// them; of one flow or of all. Table after table, each in the order of its events.
 ///
 /// # Errors
 /// Those of `output`.
@@ -79,11 +79,7 @@ fn object(
     let mut map = serializer.serialize_map(None)?;
     map.serialize_entry("table", table)?;
     for (column, spec) in columns.iter().zip(specs) {
-        match column.show(row, spec.kind) {
-            Shown::Unsigned(number) => map.serialize_entry(spec.name, &number)?,
-            Shown::Signed(number) => map.serialize_entry(spec.name, &number)?,
-            Shown::Text(text) => map.serialize_entry(spec.name, text)?,
-        }
+        spec.serialize(column.show(row, spec.kind), &mut map)?;
     }
     map.end()?;
     output.write_all(b"\n")

@@ -17,13 +17,13 @@ pub struct Exit {
     /// `verdict`; or `threshold`: the window reached a threshold that an earlier verdict had set above it.
     pub by: &'static str,
     /// Monotonic clock.
-    pub now_us: u64,
-    /// Since the first data was sent.
     pub at_us: u64,
+    /// Since the first data was sent.
+    pub since_start_us: u64,
     /// Acknowledged by then.
     pub acknowledged_bytes: u64,
     /// Recorded window.
-    pub window_segments: u32,
+    pub cwnd_segments: u32,
     /// Recorded window.
     pub window_bytes: u64,
     /// Recorded.
@@ -55,7 +55,7 @@ pub(super) struct Judge {
     options: Options,
     /// Whether the flow really ran this algorithm, so that recorded parameters and verdicts are its own.
     own: bool,
-    profile: u32,
+    parameter_set: u32,
     flow: Flow,
     start_us: u64,
     seen: u64,
@@ -82,7 +82,7 @@ impl Judge {
         let flow = resumed.and_then(|resumed| Flow::resume(parameters.clone(), &resumed.state));
         Self {
             own,
-            profile: known.profile,
+            parameter_set: known.parameter_set,
             slow_starts: resumed.filter(|_| flow.is_some()).map_or(0, |resumed| resumed.slow_starts),
             flow: flow.unwrap_or_else(|| Flow::new(parameters)),
             candidate: candidate.clone(),
@@ -180,10 +180,10 @@ impl Judge {
         self.exit = Some(Exit {
             ack: number,
             by,
-            now_us: ack.now_us,
-            at_us: ack.now_us.wrapping_sub(self.start_us),
+            at_us: ack.now_us,
+            since_start_us: ack.now_us.wrapping_sub(self.start_us),
             acknowledged_bytes: ack.bytes_acked,
-            window_segments: ack.cwnd,
+            cwnd_segments: ack.cwnd,
             window_bytes: u64::from(ack.cwnd) * u64::from(ack.mss),
             in_flight_segments: ack.in_flight,
             rtt_us: if ack.rtt_us > 0 { ack.rtt_us as u32 } else { ack.smoothed_rtt_us },
@@ -197,7 +197,7 @@ impl Judge {
     fn tune(&mut self, generation: u32, generations: &Generations) {
         self.generation = Some(generation);
         let algorithm = self.candidate.algorithm;
-        match generations.get(algorithm.name(), self.profile, generation) {
+        match generations.get(algorithm.name(), self.parameter_set, generation) {
             Some(settings) => {
                 let recorded = defaults(algorithm, settings);
                 if let Ok(parameters) = with_settings(recorded, &self.candidate.settings) {

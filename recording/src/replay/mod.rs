@@ -157,7 +157,7 @@ impl Replay {
             let recorded = given.zip(flow.known.recorded_exit.as_ref());
             FlowReport {
                 flow: number,
-                regret: recorded.map(|(given, exit)| given.regret(exit.at_us, exit.window_bytes)),
+                regret: recorded.map(|(given, exit)| given.regret(exit.since_start_us, exit.window_bytes)),
                 given,
                 known: flow.known,
                 acks: flow.acks,

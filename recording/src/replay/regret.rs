@@ -27,7 +27,7 @@ pub struct Given {
     /// Their product: the window that carries the rate without a queue.
     pub window_bytes: u64,
     /// When the window first carried it: the begin of the first four rounds at 95 % of the rate, since the first data.
-    pub carried_at_us: u64,
+    pub carried_since_start_us: u64,
 }
 
 /// What an exit cost.
@@ -43,12 +43,12 @@ pub struct Regret {
 impl Given {
     /// Of the exit that the flow really made: measured.
     pub(super) fn regret(&self, at_us: u64, window_bytes: u64) -> Regret {
-        self.cost(window_bytes, self.carried_at_us.saturating_sub(at_us) as f64)
+        self.cost(window_bytes, self.carried_since_start_us.saturating_sub(at_us) as f64)
     }
 
     /// Of an exit that an algorithm would have made: by CUBIC's growth from its window on, without the memory of a loss.
     pub(super) fn regret_of(&self, exit: &Exit) -> Regret {
-        let segment = exit.window_bytes as f64 / f64::from(exit.window_segments.max(1));
+        let segment = exit.window_bytes as f64 / f64::from(exit.cwnd_segments.max(1));
         let missing = self.window_bytes.saturating_sub(exit.window_bytes) as f64 / segment.max(1.0);
         let cubic_us = (missing / CUBIC).cbrt() * 1e6;
         let friendly_us = missing / FRIENDLY * f64::from(self.base_rtt_us);
@@ -130,7 +130,7 @@ impl Rounds {
             rate_bytes_per_second: best,
             base_rtt_us: self.base_rtt_us,
             window_bytes: window as u64,
-            carried_at_us: first[0].begin_us.saturating_sub(start_us),
+            carried_since_start_us: first[0].begin_us.saturating_sub(start_us),
         })
         .filter(|given| given.window_bytes > 0)
     }
@@ -215,15 +215,15 @@ mod tests {
             rate_bytes_per_second: 10_000_000,
             base_rtt_us: 100_000,
             window_bytes: 1_000_000,
-            carried_at_us: 0,
+            carried_since_start_us: 0,
         };
         let exit = |segments: u32| Exit {
             ack: 1,
             by: "verdict",
-            now_us: 0,
             at_us: 0,
+            since_start_us: 0,
             acknowledged_bytes: 0,
-            window_segments: segments,
+            cwnd_segments: segments,
             window_bytes: u64::from(segments) * SEGMENT,
             in_flight_segments: segments,
             rtt_us: 100_000,

@@ -21,7 +21,7 @@ pub struct Known {
     /// Algorithm that it ran.
     pub algorithm: Option<String>,
     /// Number of its parameter set.
-    pub profile: u32,
+    pub parameter_set: u32,
     /// Whether the recording has the flow from its beginning; none: it does not say.
     pub from_start: Option<bool>,
     /// How its first slow start really ended.
@@ -48,14 +48,14 @@ pub struct RecordedExit {
     /// Why.
     pub reason: String,
     /// Since the first data was sent.
-    pub at_us: u64,
+    pub since_start_us: u64,
     /// At detection.
-    pub window_segments: u32,
+    pub cwnd_segments: u32,
     /// At detection.
     pub window_bytes: u64,
 }
 
-/// Parameters by algorithm, profile and generation, as `name=value`.
+/// Parameters by algorithm, set and generation, as `name=value`.
 #[derive(Clone, Debug, Default)]
 pub struct Generations(HashMap<(String, u32, u32), Vec<String>>);
 
@@ -63,15 +63,15 @@ impl Generations {
     fn of(rows: Vec<ParameterRow>) -> Self {
         let mut all: HashMap<_, Vec<String>> = HashMap::new();
         for row in rows {
-            let key = (row.algorithm.into_owned(), row.profile, row.generation);
+            let key = (row.algorithm.into_owned(), row.parameter_set, row.parameters_generation);
             all.entry(key).or_default().push(format!("{}={}", row.name, row.value));
         }
         Self(all)
     }
 
     /// The settings of one generation; none: not recorded.
-    pub(super) fn get(&self, algorithm: &str, profile: u32, generation: u32) -> Option<&Vec<String>> {
-        self.0.get(&(algorithm.to_owned(), profile, generation))
+    pub(super) fn get(&self, algorithm: &str, set: u32, generation: u32) -> Option<&Vec<String>> {
+        self.0.get(&(algorithm.to_owned(), set, generation))
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -106,13 +106,13 @@ fn flows(recording: &mut Recording) -> BTreeMap<u64, Known> {
         known.local = Some(address(&row.local_address, row.local_port));
         known.remote = Some(address(&row.remote_address, row.remote_port));
         known.algorithm = Some(row.algorithm.into_owned());
-        known.profile = row.profile;
+        known.parameter_set = row.parameter_set;
     }
     for row in recording.rows::<ExitRow>() {
         let exit = RecordedExit {
-            at_us: row.since_start_us,
-            window_segments: row.window,
-            window_bytes: u64::from(row.window) * u64::from(row.mss),
+            since_start_us: row.since_start_us,
+            cwnd_segments: row.cwnd_segments,
+            window_bytes: u64::from(row.cwnd_segments) * u64::from(row.mss_bytes),
             reason: row.reason.into_owned(),
         };
         flows.entry(row.flow).or_default().recorded_exit = Some(exit).filter(|_| row.event == "exit");
@@ -124,7 +124,7 @@ fn flows(recording: &mut Recording) -> BTreeMap<u64, Known> {
 fn resumed(row: &FlowRow) -> Option<Resumed> {
     let byte = |at: usize| u8::from_str_radix(row.state.get(at..at + 2)?, 16).ok();
     let state: Option<Vec<u8>> = (0..row.state.len()).step_by(2).map(byte).collect();
-    Some(Resumed { start_us: row.start_us, slow_starts: row.slow_starts, state: state? })
+    Some(Resumed { start_us: row.started_us, slow_starts: row.slow_starts, state: state? })
 }
 
 fn address(host: &str, port: u32) -> String {

@@ -88,7 +88,7 @@ fn a_damaged_or_newer_manifest_is_named_and_the_tables_are_read() {
     let text = fs::read_to_string(&path).unwrap();
     for (changed, said) in [
         (text[..text.len() / 2].to_owned(), "manifest.json is damaged: EOF"),
-        (text.replace("\"schema\": 1", "\"schema\": 2"), "has schema 2; this onramp reads schema 1"),
+        (text.replace("\"schema\": 2", "\"schema\": 3"), "has schema 3; this onramp reads schemas 1 to 2"),
         (text.replace("\"level\"", "\"label\""), "unknown field `label`"),
         (String::new(), "manifest.json is damaged"),
     ] {

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::fixtures::{record, slow_start};
 use crate::replay::{Options, Replay, candidates, replay};
-use crate::rows::{AckRow, TABLES};
+use crate::rows::{ACK_FLAGS, AckRow, TABLES};
 use crate::{Recording, Row, export, replay_csv};
 
 const ACKS: usize = 1_000;
@@ -44,8 +44,11 @@ fn ndjson_has_every_row_of_every_table_with_its_columns() {
     let rows: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let acks: Vec<_> = rows.iter().filter(|row| row["table"] == "acks").collect();
     assert_eq!(acks.len(), ACKS);
-    assert_eq!(acks[7].as_object().unwrap().len(), AckRow::COLUMNS.len() + 1);
-    assert_eq!((&acks[7]["cwnd"], &acks[7]["flow"]), (&17.into(), &3.into()));
+    // The table's name is one more, and the flags are by their names.
+    assert_eq!(acks[7].as_object().unwrap().len(), AckRow::COLUMNS.len() + ACK_FLAGS.len());
+    assert_eq!((&acks[7]["cwnd_segments"], &acks[7]["flow"]), (&17.into(), &3.into()));
+    assert_eq!((&acks[7]["ssthresh_segments"], &acks[7]["asked"]), (&Value::Null, &true.into()));
+    assert_eq!((&acks[7]["cwnd_limited"], &acks[7]["receiver_clock"]), (&false.into(), &Value::Null));
     assert!(rows.iter().any(|row| row["table"] == "exits" && row["reason"] == "loss"));
     let mut other = Vec::new();
     export::ndjson(&mut recording, TABLES, Some(4), &mut other).unwrap();

@@ -48,7 +48,7 @@ fn recorded_parameters_are_used_and_settings_go_on_top() {
     record(directory.path(), 1, &parameters, &slow_start(200), 1_000);
     let flows = through(directory.path(), &["fixed", "plain"], &[], Options::default());
     let exit = flows[0].findings[0].exit.as_ref().unwrap();
-    assert_eq!((exit.window_bytes, exit.ack, exit.at_us), (50_000, 41, 90_000));
+    assert_eq!((exit.window_bytes, exit.ack, exit.since_start_us), (50_000, 41, 90_000));
     assert_eq!(flows[0].findings[0].recorded.as_ref().unwrap().different, 0);
     // After the first exit nobody is asked any more.
     assert_eq!(flows[0].findings[0].judged, 41);
@@ -67,8 +67,11 @@ fn custom(directory: &std::path::Path, rows: impl Iterator<Item = AckRow>, gener
     let start = FlowRow { event: "start".into(), algorithm: "fixed".into(), flow: 1, ..FlowRow::default() };
     writer.push(FlowRow { at_us: START_US, ..start }).unwrap();
     for (generation, bytes) in generations {
-        let row =
-            ParameterRow { algorithm: "fixed".into(), generation: *generation, ..ParameterRow::default() };
+        let row = ParameterRow {
+            algorithm: "fixed".into(),
+            parameters_generation: *generation,
+            ..ParameterRow::default()
+        };
         let (name, value) = ("exit_window_bytes".into(), bytes.to_string().into());
         writer.push(ParameterRow { name, value, ..row }).unwrap();
     }
@@ -87,8 +90,9 @@ fn ack_rows(count: usize) -> impl Iterator<Item = AckRow> {
 #[test]
 fn a_change_of_parameters_is_felt_on_the_acknowledgement_that_first_had_it() {
     let directory = tempfile::tempdir().unwrap();
-    let rows =
-        ack_rows(100).enumerate().map(|(index, row)| AckRow { generation: u32::from(index >= 60), ..row });
+    let rows = ack_rows(100)
+        .enumerate()
+        .map(|(index, row)| AckRow { parameters_generation: u32::from(index >= 60), ..row });
     custom(directory.path(), rows, &[(0, 0), (1, 20_000)]);
     let flows = through(directory.path(), &["fixed"], &[], Options::default());
     assert_eq!(flows[0].findings[0].exit.as_ref().unwrap().ack, 61);
@@ -99,8 +103,9 @@ fn a_change_of_parameters_is_felt_on_the_acknowledgement_that_first_had_it() {
 #[test]
 fn parameters_that_were_not_recorded_are_said_to_be_unknown() {
     let directory = tempfile::tempdir().unwrap();
-    let rows =
-        ack_rows(100).enumerate().map(|(index, row)| AckRow { generation: u32::from(index >= 60), ..row });
+    let rows = ack_rows(100)
+        .enumerate()
+        .map(|(index, row)| AckRow { parameters_generation: u32::from(index >= 60), ..row });
     custom(directory.path(), rows, &[(0, 0)]);
     let flows = through(directory.path(), &["fixed"], &[], Options::default());
     assert_eq!(flows[0].findings[0].unknown_generations, [1]);
@@ -111,9 +116,9 @@ fn slow_start_alone_is_judged_unless_beyond_is_asked_for() {
     let directory = tempfile::tempdir().unwrap();
     let set = ["exit_window_bytes=90000"];
     // Slow start ended at a window of 50, and the kernel asked nobody from then on.
-    let rows = ack_rows(100).map(|row| match row.cwnd {
+    let rows = ack_rows(100).map(|row| match row.cwnd_segments {
         ..50 => row,
-        _ => AckRow { ssthresh: 50, asked: 0, ..row },
+        _ => AckRow { ssthresh_segments: 50, asked: 0, ..row },
     });
     custom(directory.path(), rows, &[]);
     let within = through(
@@ -126,7 +131,7 @@ fn slow_start_alone_is_judged_unless_beyond_is_asked_for() {
     assert_eq!(within[0].findings[1].judged, 40);
     let beyond = Options { beyond: true, keep_going: false, regret: false };
     let flows = through(directory.path(), &["fixed"], &set, beyond);
-    assert_eq!(flows[0].findings[0].exit.as_ref().unwrap().window_segments, 90);
+    assert_eq!(flows[0].findings[0].exit.as_ref().unwrap().cwnd_segments, 90);
 }
 
 #[test]
@@ -149,8 +154,8 @@ fn restarts_and_losses_reach_the_algorithm_where_they_were() {
             let loss = AckRow::new(1, ack, &Default::default(), "".into());
             rows.push(AckRow {
                 event: "loss".into(),
-                base_ssthresh: 77,
-                verdict_ssthresh: threshold,
+                base_ssthresh_segments: 77,
+                verdict_ssthresh_segments: threshold,
                 slow_starts,
                 ..loss
             });

@@ -1,24 +1,25 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! What is written is read; what was flushed survives the writer.
 
+use std::path::Path;
 use std::time::Duration;
 
 use crate::fixtures::{manifest, record, slow_start};
-use crate::rows::{AckRow, DropRow, FlowRow, TABLES};
+use crate::rows::{AckRow, DropRow, ExitRow, FlowRow, ParameterRow, StateRow, TABLES};
 use crate::{Column, Error, Limits, Manifest, Recording, Writer};
 
 #[test]
 fn rows_come_back_as_they_were_over_several_files() {
     let directory = tempfile::tempdir().unwrap();
     let extremes = AckRow {
-        now_us: u64::MAX,
-        bytes_acked: u64::MAX - 1,
+        at_us: u64::MAX,
+        acknowledged_bytes: u64::MAX - 1,
         rtt_us: i32::MIN,
-        cwnd: u32::MAX,
+        cwnd_segments: u32::MAX,
         verdict_outcome: "grow".into(),
         ..AckRow::default()
     };
-    let row = |index: u64| AckRow { now_us: index, flow: index % 3, rtt_us: -1, ..AckRow::default() };
+    let row = |index: u64| AckRow { at_us: index, flow: index % 3, rtt_us: -1, ..AckRow::default() };
     let rows: Vec<AckRow> = (0..2_500).map(row).chain([extremes]).collect();
     let mut writer =
         Writer::create(directory.path(), manifest(), Limits { rows: 1_000, ..Limits::default() }).unwrap();
@@ -41,6 +42,24 @@ fn rows_come_back_as_they_were_over_several_files() {
 }
 
 #[test]
+fn a_recording_of_schema_1_reads_as_it_was_written() {
+    // Its columns have other names; it was written by the onramp before schema 2, from what is made here again.
+    let old = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/tests/schema_1");
+    let new = tempfile::tempdir().unwrap();
+    record(new.path(), 7, &onramp_algorithm::find("search").unwrap().parameters(), &slow_start(24), 100);
+    let mut old = Recording::open(&old).unwrap();
+    let mut new = Recording::open(new.path()).unwrap();
+    assert_eq!(old.manifest.as_ref().unwrap().schema, 1);
+    assert_eq!(old.rows::<AckRow>(), new.rows::<AckRow>());
+    assert_eq!(old.rows::<FlowRow>(), new.rows::<FlowRow>());
+    assert_eq!(old.rows::<ExitRow>(), new.rows::<ExitRow>());
+    assert_eq!(old.rows::<StateRow>(), new.rows::<StateRow>());
+    assert_eq!(old.rows::<ParameterRow>(), new.rows::<ParameterRow>());
+    assert_eq!(old.rows::<AckRow>().len(), 24);
+    assert!(old.problems.is_empty());
+}
+
+#[test]
 fn without_an_end_what_was_flushed_is_there_and_no_more() {
     let directory = tempfile::tempdir().unwrap();
     let limits = Limits { rows: 100, age: Duration::ZERO };
@@ -49,7 +68,7 @@ fn without_an_end_what_was_flushed_is_there_and_no_more() {
     // Old enough at once.
     writer.tick().unwrap();
     for index in 0..150 {
-        writer.push(AckRow { now_us: index, ..AckRow::default() }).unwrap();
+        writer.push(AckRow { at_us: index, ..AckRow::default() }).unwrap();
     }
     // As a kill does: nothing of the writer runs any more.
     std::mem::forget(writer);

@@ -15,7 +15,7 @@ use super::common::{Common, Jobs};
 use super::progress::{self, Clock};
 use crate::arm::Arms;
 use crate::failure::FAILURE;
-use crate::output::Output;
+use crate::output::{Output, SCHEMA};
 use crate::profile;
 
 /// Controls of the kernel that belong into the matrix where this kernel has them.
@@ -88,7 +88,7 @@ impl Matrix {
             // After each profile, so that what is there is complete at any time.
             write(&root, &rows)?;
         }
-        let report = json!({"schema": 1, "repetitions": self.repetitions, "seed": self.common.transfer.seed, "rows": rows});
+        let report = json!({"schema": SCHEMA, "repetitions": self.repetitions, "seed": self.common.transfer.seed, "rows": rows});
         output.versioned(&report, || format!("{}written to {}\n", matrix::text(&rows), root.display()))?;
         Ok(if rows.iter().all(|row| row.valid_runs > 0) { 0 } else { FAILURE })
     }

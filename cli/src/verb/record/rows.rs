@@ -4,8 +4,10 @@ use std::collections::HashMap;
 
 use onramp_loader::abi::flow_flag;
 use onramp_loader::telemetry::{Event, FlowEvent, Item, What};
-use onramp_recording::rows::{AckRow, DropRow, ExitRow, FlowRow, ParameterRow, RoundRow, StateRow};
+use onramp_recording::rows::{AckRow, DropRow, ExitRow, FlowRow, ParameterRow};
 use onramp_recording::{Error, Writer};
+
+use crate::event_rows;
 
 /// Turns events into rows.
 pub(super) struct Rows {
@@ -56,31 +58,13 @@ impl Rows {
                 self.writer.push(FlowRow {
                     event: "end".into(),
                     slow_starts: end.header.slow_starts,
-                    bytes_acked: end.bytes_acked,
-                    bytes_sent: end.bytes_sent,
-                    bytes_retransmitted: end.bytes_retransmitted,
+                    acknowledged_bytes: end.bytes_acked,
+                    sent_bytes: end.bytes_sent,
+                    retransmitted_bytes: end.bytes_retransmitted,
                     ..identity(event)
                 })
             }
-            What::Exit(exit) => {
-                let record = &exit.record;
-                self.writer.push(ExitRow {
-                    at_us,
-                    flow,
-                    sequence,
-                    event: "exit".into(),
-                    reason: exit.reason.name().into(),
-                    since_start_us: record.at_us,
-                    bytes_acked: record.bytes_acked,
-                    window: record.window,
-                    window_after: record.window_after,
-                    in_flight: record.in_flight,
-                    mss: record.mss,
-                    rtt_us: record.rtt_us,
-                    min_rtt_us: record.min_rtt_us,
-                    undone: record.undone,
-                })
-            }
+            What::Exit(exit) => self.writer.push(event_rows::exit(event, exit)),
             What::Undo(undo) if undo.exit_undone => self.writer.push(ExitRow {
                 at_us,
                 flow,
@@ -89,42 +73,17 @@ impl Rows {
                 ..ExitRow::default()
             }),
             What::Undo(_) => Ok(()),
-            What::Round(round) => self.writer.push(RoundRow::new(at_us, flow, sequence, &round.told)),
-            What::Loss(loss) if loss.asked => self.writer.push(AckRow {
-                sequence,
-                event: "loss".into(),
-                slow_starts,
-                verdict_ssthresh: loss.ssthresh,
-                base_ssthresh: loss.base_ssthresh,
-                ..AckRow::new(flow, &loss.ack, &Default::default(), "".into())
-            }),
+            What::Round(round) => self.writer.push(event_rows::round(event, round)),
+            What::Loss(loss) if loss.asked => {
+                self.writer.push(AckRow { slow_starts, ..event_rows::loss(event, loss) })
+            }
             What::Loss(_) => Ok(()),
-            What::State(state) => self.writer.push(StateRow {
-                at_us,
-                flow,
-                sequence,
-                from_state: state.from.name().into(),
-                to_state: state.to.name().into(),
-                cwnd: state.cwnd,
-                ssthresh: state.ssthresh,
-                in_flight: state.in_flight,
-                bytes_retransmitted: state.bytes_retransmitted,
-            }),
+            What::State(state) => self.writer.push(event_rows::state(event, state)),
             What::Restart(restart) => {
                 self.slow_starts.insert(flow, restart.slow_starts);
                 Ok(())
             }
-            What::Ack(ack) => {
-                let verdict = ack.verdict.unwrap_or_default();
-                let outcome = ack.verdict.map_or("", |verdict| event.algorithm.outcome_name(verdict.outcome));
-                self.writer.push(AckRow {
-                    sequence,
-                    asked: ack.verdict.is_some().into(),
-                    slow_starts,
-                    generation: ack.generation,
-                    ..AckRow::new(flow, &ack.ack, &verdict, outcome.into())
-                })
-            }
+            What::Ack(ack) => self.writer.push(AckRow { slow_starts, ..event_rows::ack(event, ack) }),
         }
     }
 
@@ -139,8 +98,8 @@ impl Rows {
             self.writer.push(ParameterRow {
                 at_us: event.time_ns / 1_000,
                 algorithm: key.0.into(),
-                profile: key.1,
-                generation: key.2,
+                parameter_set: key.1,
+                parameters_generation: key.2,
                 name: name.into(),
                 value: value.into(),
             })?;
@@ -167,29 +126,13 @@ fn flow_row(event: &Event, flow: &FlowEvent) -> FlowRow {
         local_port: flow.local.port().into(),
         remote_address: flow.remote.ip().to_string().into(),
         remote_port: flow.remote.port().into(),
-        profile: flow.profile,
-        generation: flow.generation,
+        parameter_set: flow.profile,
+        parameters_generation: flow.generation,
         adopted: (flow.header.flags & flow_flag::ADOPTED != 0).into(),
-        start_us: flow.header.start_us,
+        started_us: flow.header.start_us,
         slow_starts: flow.header.slow_starts,
         cookie: flow.cookie.unwrap_or(0),
         state: flow.state.iter().map(|byte| format!("{byte:02x}")).collect::<String>().into(),
         ..identity(event)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use onramp_loader::ExitReason;
-    use onramp_recording::Row;
-
-    use super::*;
-
-    #[test]
-    fn reasons_of_exits_are_described_by_the_names_that_are_written() {
-        let reason = ExitRow::COLUMNS.iter().find(|column| column.name == "reason").unwrap();
-        for name in ExitReason::ALL.map(ExitReason::name) {
-            assert!(reason.help.contains(&format!("`{name}`")), "{name}: {}", reason.help);
-        }
     }
 }

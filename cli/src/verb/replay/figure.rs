@@ -50,7 +50,7 @@ fn mark(index: usize, finding: &Finding) -> Option<Mark> {
     let exit = finding.exit.as_ref()?;
     Some(Mark {
         name: [&[finding.algorithm.to_owned()], &finding.settings[..]].concat().join(" "),
-        at: (seconds(exit.at_us), megabytes(exit.window_bytes)),
+        at: (seconds(exit.since_start_us), megabytes(exit.window_bytes)),
         colour: CURVES + index,
     })
 }

@@ -34,7 +34,7 @@ fn given(flow: &FlowReport) -> String {
         show_bytes(given.rate_bytes_per_second),
         show_us(given.base_rtt_us.into()),
         show_bytes(given.window_bytes),
-        show_us(given.carried_at_us)
+        show_us(given.carried_since_start_us)
     );
     match flow.regret {
         Some(regret) => format!("{path}; the exit: {}", costs(regret)),
@@ -64,7 +64,7 @@ fn title(flow: &FlowReport) -> String {
         title += &format!(
             "; left by {} after {} at {}",
             exit.reason,
-            show_us(exit.at_us),
+            show_us(exit.since_start_us),
             show_bytes(exit.window_bytes)
         );
     }

@@ -10,6 +10,8 @@ use onramp_lab::reproduce::report::{self, Figures, Outcome};
 use onramp_lab::reproduce::{Claim, Evidence, Judgement};
 use serde_json::json;
 
+use crate::output::SCHEMA;
+
 pub(in crate::verb) fn write(path: &Path, text: &str) -> anyhow::Result<()> {
     fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
 }
@@ -125,7 +127,7 @@ pub(super) fn page(
     )?;
     let claims: Vec<_> = outcomes.iter().map(|(outcome, _)| outcome).collect();
     let about: serde_json::Map<_, _> = about.into_iter().map(|(name, value)| (name, value.into())).collect();
-    let manifest = json!({"schema": 1, "about": about, "claims": claims});
+    let manifest = json!({"schema": SCHEMA, "about": about, "claims": claims});
     write(&root.join("claims.json"), &(serde_json::to_string_pretty(&manifest)? + "\n"))
 }
 

@@ -20,7 +20,7 @@ pub(super) struct Row {
     pub remote_port: u16,
     pub algorithm: Cow<'static, str>,
     /// Number of its parameter set.
-    pub profile: u32,
+    pub parameter_set: u32,
     pub parameters_generation: u32,
     /// As in `onramp flows`, and `ended`.
     pub state: Cow<'static, str>,
@@ -39,11 +39,11 @@ pub(super) struct Row {
     pub rate_max_bps: Option<u64>,
     /// Highest rate of a round times minimum RTT.
     pub bdp_bytes: Option<u64>,
-    pub delivered_bytes: u64,
+    pub acknowledged_bytes: u64,
     pub sent_bytes: Option<u64>,
     pub retransmitted_bytes: u64,
     /// Window before the first loss after the exit.
-    pub loss_window_segments: Option<u32>,
+    pub loss_cwnd_segments: Option<u32>,
     pub exit: Option<Exit>,
 }
 
@@ -64,7 +64,7 @@ impl Row {
             remote_address: address(flow.remote),
             remote_port: flow.remote.port(),
             algorithm: flow.algorithm.name().into(),
-            profile: flow.profile,
+            parameter_set: flow.profile,
             parameters_generation: flow.generation,
             state: state(flow).into(),
             started_us: flow.start_us,
@@ -78,10 +78,10 @@ impl Row {
             rate_bps: flow.now.rate_bps,
             rate_max_bps: flow.rate_max_bps,
             bdp_bytes: bdp_bytes.map(|bytes| bytes as u64),
-            delivered_bytes: flow.delivered_bytes(),
+            acknowledged_bytes: flow.acknowledged_bytes(),
             sent_bytes: flow.sent_bytes,
             retransmitted_bytes: flow.retransmitted_bytes,
-            loss_window_segments: flow.loss_window,
+            loss_cwnd_segments: flow.loss_window,
             exit: flow.exit.map(|exit| flows::exit(exit.reason, &exit.record)),
         }
     }

@@ -56,9 +56,9 @@ pub(super) struct FlowRow {
 #[derive(Serialize)]
 pub(super) struct Exit {
     pub reason: &'static str,
-    pub at_us: u64,
+    pub since_start_us: u64,
     pub acknowledged_bytes: u64,
-    pub window_segments: u32,
+    pub cwnd_segments: u32,
     pub window_bytes: u64,
     pub rtt_us: u32,
 }
@@ -145,9 +145,9 @@ impl From<RealExit> for Exit {
     fn from(exit: RealExit) -> Self {
         Self {
             reason: exit.reason.name(),
-            at_us: exit.at_us,
+            since_start_us: exit.at_us,
             acknowledged_bytes: exit.bytes_acked,
-            window_segments: exit.window,
+            cwnd_segments: exit.window,
             window_bytes: u64::from(exit.window) * u64::from(exit.mss),
             rtt_us: exit.rtt_us,
         }

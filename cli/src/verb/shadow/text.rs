@@ -48,7 +48,7 @@ fn title(flow: &FlowRow) -> String {
         Some(exit) => format!(
             "left by {} after {} at {}, {} acknowledged",
             exit.reason.replace('_', " "),
-            show_us(exit.at_us),
+            show_us(exit.since_start_us),
             show_bytes(exit.window_bytes),
             show_bytes(exit.acknowledged_bytes)
         ),

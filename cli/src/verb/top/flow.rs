@@ -49,7 +49,7 @@ fn figures(flow: &Flow, theme: Theme) -> Vec<Line<'static>> {
             flow.now.in_flight,
             us(flow.now.rtt_us),
             us(flow.min_rtt_us),
-            show_bytes(flow.delivered_bytes())
+            show_bytes(flow.acknowledged_bytes())
         )),
         Line::from(vec![state, Span::raw(if flow.ended { "; ended" } else { "" })]),
     ]

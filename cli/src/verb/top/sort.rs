@@ -55,7 +55,7 @@ impl Sort {
             Self::Cwnd => other.now.cwnd.cmp(&one.now.cwnd),
             Self::Rtt => other.now.rtt_us.cmp(&one.now.rtt_us),
             Self::Rate => other.now.rate_bps.cmp(&one.now.rate_bps),
-            Self::Delivered => other.delivered_bytes().cmp(&one.delivered_bytes()),
+            Self::Delivered => other.acknowledged_bytes().cmp(&one.acknowledged_bytes()),
         };
         order.then(other.id.cmp(&one.id))
     }

@@ -85,7 +85,7 @@ fn row(flow: &Flow, wide: bool, theme: Theme) -> Row<'static> {
         number(if flow.now.cwnd == 0 { dash() } else { flow.now.cwnd.to_string() }),
         us(flow.now.rtt_us),
         number(flow.now.rate_bps.map_or_else(dash, show_rate)),
-        number(show_bytes(flow.delivered_bytes())),
+        number(show_bytes(flow.acknowledged_bytes())),
     ];
     if wide {
         cells.extend([

@@ -27,7 +27,7 @@ const BATCH: u32 = 4_096;
 
 /// Print what happens to flows, one line per event
 ///
-/// With --json one object per line, with "schema": 1, units in the names of its fields; docs/watch.md has them all.
+/// With --json one object per line, with "schema": 2, units in the names of its fields; docs/watch.md has them all.
 /// Flows of all network namespaces, on what is attached now or later; one that is under way is told of with its next
 /// acknowledgement. What comes faster than it is read is lost, and the number is told as an event. Times are of the
 /// monotonic clock; as text seconds since the watch began. FILTER as for ss(8): `src` or `dst` with PREFIX, PREFIX:PORT

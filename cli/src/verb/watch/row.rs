@@ -2,12 +2,13 @@
 
 use onramp_loader::ExitReason;
 use onramp_loader::abi::{FlowHeader, flow_flag};
-use onramp_loader::algorithm::{Ack, Verdict, ack_flag, growth};
 use onramp_loader::telemetry::{Event, Item, What};
 use onramp_recording::Row as TableRow;
-use onramp_recording::rows::RoundRow;
+use onramp_recording::rows::{AckRow, RoundRow, StateRow};
+use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
+use crate::event_rows;
 use crate::live::threshold;
 use crate::output::Named;
 use crate::settings::Value;
@@ -49,35 +50,14 @@ enum Body {
         exit_undone: bool,
     },
     Round(Box<Round>),
-    Loss {
-        #[serde(flatten)]
-        before: Before,
-        base_ssthresh_segments: u32,
-        new_ssthresh_segments: u32,
-        asked: bool,
-    },
-    State {
-        from: &'static str,
-        to: &'static str,
-        cwnd_segments: u32,
-        ssthresh_segments: Option<u32>,
-        in_flight_segments: u32,
-        retransmitted_bytes: u64,
-    },
+    Loss(Box<Columns<AckRow>>),
+    State(Columns<StateRow>),
     Restart {
         slow_starts: u32,
         cwnd_segments: u32,
         ssthresh_segments: Option<u32>,
     },
-    Ack {
-        #[serde(flatten)]
-        before: Before,
-        acknowledged_segments: u32,
-        rtt_us: Option<i32>,
-        slow_start: bool,
-        verdict: Option<Answer>,
-        parameters_generation: u32,
-    },
+    Ack(Box<Acknowledgement>),
     Lost {
         events: u64,
         unobserved_us: u64,
@@ -93,7 +73,7 @@ struct Flow {
     remote_port: u16,
     cookie: Option<u64>,
     netns_cookie: u64,
-    profile: u32,
+    parameter_set: u32,
     parameters_generation: u32,
     parameters: Named<Value>,
     adopted: bool,
@@ -104,7 +84,7 @@ struct Flow {
 
 #[derive(Serialize)]
 struct End {
-    delivered_bytes: u64,
+    acknowledged_bytes: u64,
     sent_bytes: u64,
     retransmitted_bytes: u64,
     smoothed_rtt_us: Option<u32>,
@@ -125,47 +105,29 @@ struct Round {
     exports: Named<Words>,
 }
 
-/// What a recording keeps of an event, but whose it is and when it was.
+#[derive(Serialize)]
+struct Acknowledgement {
+    #[serde(flatten)]
+    columns: Columns<AckRow>,
+    slow_start: bool,
+}
+
+/// What a recording keeps of an event, but for what every event has, and for what only a recorder knows.
 struct Columns<R>(R);
+
+/// The columns that are left out.
+const APART: [&str; 5] = ["at_us", "flow", "sequence", "event", "slow_starts"];
 
 impl<R: TableRow> Serialize for Columns<R> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let told = R::COLUMNS.iter().zip(self.0.shown());
-        serializer.collect_map(
-            told.filter(|(spec, _)| !["at_us", "flow", "sequence"].contains(&spec.name))
-                .map(|(spec, value)| (spec.key, spec.none.is_there(value).then_some(value))),
-        )
+        let mut object = serializer.serialize_map(None)?;
+        for (spec, value) in R::COLUMNS.iter().zip(self.0.shown()) {
+            if !APART.contains(&spec.name) {
+                spec.serialize(value, &mut object)?;
+            }
+        }
+        object.end()
     }
-}
-
-/// The flow at an acknowledgement or loss, before anything is done about it.
-#[derive(Serialize)]
-struct Before {
-    delivered_bytes: u64,
-    sent_bytes: u64,
-    outstanding_bytes: u32,
-    delivered_segments: u32,
-    smoothed_rtt_us: Option<u32>,
-    min_rtt_us: Option<u32>,
-    cwnd_segments: u32,
-    ssthresh_segments: Option<u32>,
-    in_flight_segments: u32,
-    mss_bytes: u32,
-    pacing_rate_bytes_per_s: Option<u64>,
-    app_limited: bool,
-    rate_app_limited: bool,
-    cwnd_limited: bool,
-    paced: bool,
-}
-
-#[derive(Serialize)]
-struct Answer {
-    outcome: &'static str,
-    growth_limit_segments: Option<u32>,
-    cwnd_segments: Option<u32>,
-    ssthresh_segments: Option<u32>,
-    pacing_rate_bytes_per_s: Option<u64>,
-    undo_limit_segments: Option<u32>,
 }
 
 impl Row {
@@ -204,7 +166,7 @@ fn body(event: &Event) -> Body {
             remote_port: flow.remote.port(),
             cookie: flow.cookie,
             netns_cookie: flow.netns_cookie,
-            profile: flow.profile,
+            parameter_set: flow.profile,
             parameters_generation: flow.generation,
             parameters: Named(
                 flow.parameters.iter().map(|(one, value)| (one.name, Value::of(&one, value))).collect(),
@@ -215,7 +177,7 @@ fn body(event: &Event) -> Body {
             exports: flows::named(flow.exports(algorithm)),
         })),
         What::End(end) => Body::End(End {
-            delivered_bytes: end.bytes_acked,
+            acknowledged_bytes: end.bytes_acked,
             sent_bytes: end.bytes_sent,
             retransmitted_bytes: end.bytes_retransmitted,
             smoothed_rtt_us: known(end.smoothed_rtt_us),
@@ -236,73 +198,22 @@ fn body(event: &Event) -> Body {
             exit_undone: undo.exit_undone,
         },
         What::Round(round) => Body::Round(Box::new(Round {
-            columns: Columns(RoundRow::new(event.time_ns / 1_000, event.flow, event.sequence, &round.told)),
+            columns: Columns(event_rows::round(event, round)),
             rate_bps: round.rate_bps(),
             slow_start: round.slow_start(),
             exports: flows::named(round.exports(algorithm)),
         })),
-        What::Loss(loss) => Body::Loss {
-            before: before(&loss.ack),
-            base_ssthresh_segments: loss.base_ssthresh,
-            new_ssthresh_segments: loss.ssthresh,
-            asked: loss.asked,
-        },
-        What::State(state) => Body::State {
-            from: state.from.name(),
-            to: state.to.name(),
-            cwnd_segments: state.cwnd,
-            ssthresh_segments: threshold(state.ssthresh),
-            in_flight_segments: state.in_flight,
-            retransmitted_bytes: state.bytes_retransmitted,
-        },
+        What::Loss(loss) => Body::Loss(Box::new(Columns(event_rows::loss(event, loss)))),
+        What::State(state) => Body::State(Columns(event_rows::state(event, state))),
         What::Restart(restart) => Body::Restart {
             slow_starts: restart.slow_starts,
             cwnd_segments: restart.cwnd,
             ssthresh_segments: threshold(restart.ssthresh),
         },
-        What::Ack(ack) => Body::Ack {
-            before: before(&ack.ack),
-            acknowledged_segments: ack.ack.acked,
-            rtt_us: Some(ack.ack.rtt_us).filter(|us| *us >= 0),
+        What::Ack(ack) => Body::Ack(Box::new(Acknowledgement {
+            columns: Columns(event_rows::ack(event, ack)),
             slow_start: ack.flags & flow_flag::SLOW_START != 0,
-            verdict: ack.verdict.map(|verdict| Answer {
-                outcome: algorithm.outcome_name(verdict.outcome),
-                ..answer(&verdict)
-            }),
-            parameters_generation: ack.generation,
-        },
-    }
-}
-
-fn before(ack: &Ack) -> Before {
-    let flag = |bit| ack.flags & bit != 0;
-    Before {
-        delivered_bytes: ack.bytes_acked,
-        sent_bytes: ack.bytes_sent,
-        outstanding_bytes: ack.bytes_outstanding,
-        delivered_segments: ack.delivered,
-        smoothed_rtt_us: known(ack.smoothed_rtt_us),
-        min_rtt_us: known(ack.min_rtt_us),
-        cwnd_segments: ack.cwnd,
-        ssthresh_segments: threshold(ack.ssthresh),
-        in_flight_segments: ack.in_flight,
-        mss_bytes: ack.mss,
-        pacing_rate_bytes_per_s: Some(ack.pacing_rate).filter(|rate| *rate != 0),
-        app_limited: flag(ack_flag::APP_LIMITED),
-        rate_app_limited: flag(ack_flag::RATE_APP_LIMITED),
-        cwnd_limited: flag(ack_flag::CWND_LIMITED),
-        paced: flag(ack_flag::PACED),
-    }
-}
-
-fn answer(verdict: &Verdict) -> Answer {
-    Answer {
-        outcome: "",
-        growth_limit_segments: (verdict.growth == growth::LIMITED).then_some(verdict.growth_limit),
-        cwnd_segments: known(verdict.cwnd),
-        ssthresh_segments: known(verdict.ssthresh),
-        pacing_rate_bytes_per_s: Some(verdict.pacing_rate).filter(|rate| *rate != 0),
-        undo_limit_segments: known(verdict.undo_limit),
+        })),
     }
 }
 
@@ -317,26 +228,33 @@ fn known(value: u32) -> Option<u32> {
 
 #[cfg(test)]
 mod tests {
-    use onramp_loader::algorithm::{NO_THRESHOLD, RoundTold, find};
-    use onramp_loader::telemetry::RoundEvent;
+    use onramp_loader::abi::ExitRecord;
+    use onramp_loader::algorithm::{Ack, NO_THRESHOLD, RoundTold, find};
+    use onramp_loader::telemetry::{AckEvent, ExitEvent, RoundEvent};
+    use onramp_recording::rows::{ACK_FLAGS, ExitRow};
+    use serde_json::Value as Json;
 
     use super::*;
 
+    fn shown(what: What) -> Json {
+        let algorithm = find("plain").unwrap();
+        let event = Event { time_ns: 5_000_000, flow: 7, sequence: 1, netns: 1, algorithm, what };
+        serde_json::to_value(Row::of(&Item::Event(event), 0)).unwrap()
+    }
+
+    /// But for the names of bits, which stand for themselves.
+    fn has_columns<R: TableRow>(row: &Json) {
+        for column in R::COLUMNS.iter().filter(|column| !["slow_starts", "flags"].contains(&column.name)) {
+            assert!(row.get(column.name).is_some(), "{}: {row}", column.name);
+        }
+    }
+
     #[test]
     fn a_round_has_the_recorded_columns_with_their_units_and_null_for_none() {
-        let algorithm = find("plain").unwrap();
         let told = RoundTold { number: 3, bytes: 2_000, duration_us: 1_000, ..RoundTold::default() };
         let told = RoundTold { cwnd: 20, ssthresh: NO_THRESHOLD, min_rtt_us: 900, ..told };
-        let round = RoundEvent { told, state: vec![0; algorithm.state_size()] };
-        let event = Event {
-            time_ns: 5_000_000,
-            flow: 7,
-            sequence: 1,
-            netns: 1,
-            algorithm,
-            what: What::Round(Box::new(round)),
-        };
-        let row = serde_json::to_value(Row::of(&Item::Event(event), 0)).unwrap();
+        let state = vec![0; find("plain").unwrap().state_size()];
+        let row = shown(What::Round(Box::new(RoundEvent { told, state })));
         for (key, value) in [
             ("at_us", Some(5_000)),
             ("round", Some(3)),
@@ -349,8 +267,29 @@ mod tests {
         ] {
             assert!(row.get(key).is_some() && row[key].as_u64() == value, "{key}: {row}");
         }
-        for column in RoundRow::COLUMNS {
-            assert!(row.get(column.key).is_some(), "{}: {row}", column.key);
+        has_columns::<RoundRow>(&row);
+    }
+
+    #[test]
+    fn an_acknowledgement_has_the_recorded_columns_and_flags_by_their_names() {
+        let ack = Ack { flags: 4, rtt_us: -1, cwnd: 10, ssthresh: 9, ..Ack::default() };
+        let row = shown(What::Ack(AckEvent { ack, verdict: None, flags: 0, generation: 2 }));
+        has_columns::<AckRow>(&row);
+        for flag in ACK_FLAGS {
+            assert_eq!(row[flag], flag == "cwnd_limited", "{flag}: {row}");
+        }
+        assert_eq!((&row["asked"], &row["rtt_us"]), (&false.into(), &Json::Null));
+        assert_eq!((&row["ssthresh_segments"], &row["parameters_generation"]), (&9.into(), &2.into()));
+    }
+
+    #[test]
+    fn an_exit_has_the_recorded_columns() {
+        let (reason, record) =
+            (ExitReason::Loss, ExitRecord { reason: 2, mss: 1_000, ..ExitRecord::default() });
+        let row = shown(What::Exit(ExitEvent { reason, record, observed: None }));
+        let told = row["exit"].as_object().unwrap();
+        for column in ExitRow::COLUMNS.iter().filter(|column| !APART.contains(&column.name)) {
+            assert!(told.contains_key(column.name), "{}: {row}", column.name);
         }
     }
 }

@@ -9,12 +9,11 @@ use sha2::{Digest as _, Sha256};
 use super::{RunRow, front};
 use crate::digest::hex;
 use crate::emulator::MTU;
+use crate::experiment::SCHEMA;
 use crate::host::HEADER_BYTES;
 use crate::sim::ORACLE;
 use crate::stats::Quantiles;
 
-/// Version of the JSON form.
-const SCHEMA: u32 = 1;
 /// An arm wins where it is so near to the least time …
 const NEAR: f64 = 1.02;
 /// … with so many losses at most, of the least of those that are as near, or …

@@ -19,13 +19,10 @@ pub use space::Varied;
 
 use super::SimError;
 use super::sweep::Sweep;
-use crate::experiment::Arm;
+use crate::experiment::{Arm, SCHEMA};
 use crate::population::Path;
 use crate::stats::Summary;
 use evaluate::Evaluator;
-
-/// Version of the JSON form.
-const SCHEMA: u32 = 1;
 
 /// What is to be searched.
 #[derive(Clone, Debug)]

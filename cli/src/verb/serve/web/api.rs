@@ -161,7 +161,7 @@ struct Past {
     rtt_min_us: Vec<Option<u32>>,
     rtt_max_us: Vec<Option<u32>>,
     rate_bps: Vec<Option<u64>>,
-    delivered_bytes: Vec<u64>,
+    acknowledged_bytes: Vec<u64>,
     sent_bytes: Vec<u64>,
 }
 
@@ -187,7 +187,7 @@ impl Past {
             rtt_min_us: column(change, |bucket| bucket.rtt_us.map(|span| span.min)),
             rtt_max_us: column(change, |bucket| bucket.rtt_us.map(|span| span.max)),
             rate_bps: column(change, |bucket| bucket.last.rate_bps),
-            delivered_bytes: column(change, |bucket| bucket.last.delivered_bytes),
+            acknowledged_bytes: column(change, |bucket| bucket.last.acknowledged_bytes),
             sent_bytes: column(change, |bucket| bucket.last.sent_bytes),
         }
     }

@@ -69,14 +69,14 @@ impl Exits {
             && before.is_none_or(|before| before.exit.is_none())
         {
             add(&self.cwnd, exit.window_bytes as f64);
-            add(&self.duration, exit.at_us as f64 / 1e6);
+            add(&self.duration, exit.since_start_us as f64 / 1e6);
             if exit.min_rtt_us > 0 && exit.rtt_us > 0 {
                 add(&self.inflation, f64::from(exit.rtt_us) / f64::from(exit.min_rtt_us));
             }
         }
-        if let Some(loss) = now.loss_window_segments.filter(|segments| *segments > 0)
-            && before.is_none_or(|before| before.loss_window_segments.is_none())
-            && let Some(after) = now.exit.as_ref().and_then(|exit| exit.window_after_segments)
+        if let Some(loss) = now.loss_cwnd_segments.filter(|segments| *segments > 0)
+            && before.is_none_or(|before| before.loss_cwnd_segments.is_none())
+            && let Some(after) = now.exit.as_ref().and_then(|exit| exit.cwnd_after_segments)
         {
             add(&self.accuracy, f64::from(after) / f64::from(loss));
         }

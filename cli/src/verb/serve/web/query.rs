@@ -140,7 +140,7 @@ impl Wanted {
             Sort::Cwnd => rows.sort_by_key(|row| Reverse(row.cwnd_segments)),
             Sort::Rtt => rows.sort_by_key(|row| Reverse(row.rtt_us)),
             Sort::Rate => rows.sort_by_key(|row| Reverse(row.rate_bps)),
-            Sort::Delivered => rows.sort_by_key(|row| Reverse(row.delivered_bytes)),
+            Sort::Delivered => rows.sort_by_key(|row| Reverse(row.acknowledged_bytes)),
             Sort::Retransmitted => rows.sort_by_key(|row| Reverse(row.retransmitted_bytes)),
             Sort::Started => rows.sort_by_key(|row| Reverse(row.started_us)),
             Sort::ExitBdp => rows.sort_by_key(|row| Reverse(row.exit_permille_of_bdp())),

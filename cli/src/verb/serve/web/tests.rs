@@ -43,7 +43,7 @@ fn row(flow: u64, remote: &str, algorithm: &'static str) -> Row {
         remote_address: remote.ip(),
         remote_port: remote.port(),
         algorithm: algorithm.into(),
-        profile: 0,
+        parameter_set: 0,
         parameters_generation: 0,
         state: "slow_start".into(),
         started_us: 1_000_000,
@@ -57,10 +57,10 @@ fn row(flow: u64, remote: &str, algorithm: &'static str) -> Row {
         rate_bps: Some(1_000_000),
         rate_max_bps: Some(1_000_000),
         bdp_bytes: Some(6_250),
-        delivered_bytes: 1_000 * flow,
+        acknowledged_bytes: 1_000 * flow,
         sent_bytes: None,
         retransmitted_bytes: 0,
-        loss_window_segments: None,
+        loss_cwnd_segments: None,
         exit: None,
     }
 }
@@ -69,8 +69,8 @@ fn row(flow: u64, remote: &str, algorithm: &'static str) -> Row {
 fn left() -> Row {
     let mut left = row(1, "198.51.100.7:443", "search");
     left.exit = serde_json::from_value(serde_json::json!({
-        "reason": "algorithm", "at_us": 350_000, "acknowledged_bytes": 1_840_000, "window_segments": 640,
-        "window_bytes": 926_720, "window_after_segments": 640, "in_flight_segments": 600, "mss_bytes": 1448,
+        "reason": "algorithm", "since_start_us": 350_000, "acknowledged_bytes": 1_840_000, "cwnd_segments": 640,
+        "window_bytes": 926_720, "cwnd_after_segments": 640, "in_flight_segments": 600, "mss_bytes": 1448,
         "rtt_us": 75_000, "min_rtt_us": 50_000, "undone": 0,
     }))
     .ok();
@@ -192,7 +192,7 @@ impl Answer {
     /// It says why, in the schema of everything else.
     fn refused(&self, status: u16) -> String {
         assert_eq!(self.status(), status, "{self:?}");
-        assert_eq!(self.json()["schema"], 1);
+        assert_eq!(self.json()["schema"], 2);
         self.json()["error"].as_str().unwrap().to_owned()
     }
 }
@@ -572,7 +572,7 @@ fn metrics_count_and_name_nobody() {
 #[test]
 fn rules_and_dashboard_ask_for_metrics_that_there_are() {
     let mut left = left();
-    left.loss_window_segments = Some(700);
+    left.loss_cwnd_segments = Some(700);
     left.sent_bytes = Some(2_000_000);
     left.state = "ended".into();
     let mut server = Server::with(vec![left], false);

@@ -83,6 +83,7 @@ pub(super) fn round(flow: u64, algorithm: &str, number: u32, values: &[(&str, &[
                 in_flight: cwnd * 9 / 10,
                 mss: 1_448,
                 flags: if past { 0 } else { flow_flag::SLOW_START },
+                ..RoundTold::default()
             },
             state: state(find(algorithm).unwrap(), values),
         })),
