@@ -133,12 +133,17 @@ fn compile(
     arch: &str,
     headers: &str,
 ) -> Result<(), String> {
+    let here = env::current_dir().map_err(|error| format!("cannot tell the current directory: {error}"))?;
+    let unnamed = [(here.display().to_string(), "."), (headers.to_owned(), "headers")]
+        .map(|(directory, name)| format!("-ffile-prefix-map={directory}={name}"));
     let output = Command::new(clang)
         .args(["-target", "bpf", "-mcpu=v3", "-O2", "-g", "-std=gnu11"])
         .args(["-Wall", "-Wextra", "-Werror", "-Wno-unused-parameter"])
         .arg(format!("-D__TARGET_ARCH_{arch}"))
         .args(definition)
         .args(["-I", "../bpf", "-I", headers, "-c"])
+        // The same bytes whatever the directory.
+        .args(unnamed)
         .arg(source)
         .arg("-o")
         .arg(object)

@@ -9,7 +9,20 @@ pub(crate) fn object(name: &str) -> Option<&'static [u8]> {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
+
+    #[test]
+    fn objects_are_the_same_whatever_directory_they_are_built_in() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_str().unwrap();
+        for directory in [root, env!("OUT_DIR")] {
+            for (name, object) in OBJECTS {
+                let named = object.windows(directory.len()).any(|bytes| bytes == directory.as_bytes());
+                assert!(!named, "{name} has {directory} in it");
+            }
+        }
+    }
 
     #[test]
     fn every_algorithm_has_its_object() {

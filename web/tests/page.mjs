@@ -135,11 +135,11 @@ for (const colorScheme of ["light", "dark"]) {
 // What comes over the network is text, whatever it looks like.
 const script = '<img src=x onerror="window.taken=1"><script>window.taken=1</script>';
 const flow = {
-	flow: 1, local_address: script, local_port: 1, remote_address: script, remote_port: 2, algorithm: script, profile: 0,
+	flow: 1, local_address: script, local_port: 1, remote_address: script, remote_port: 2, algorithm: script, parameter_set: 0,
 	parameters_generation: 0, state: script, started_us: 1, at_us: 2, cwnd_segments: 1, ssthresh_segments: null,
 	in_flight_segments: 1, mss_bytes: 1, rtt_us: 1, min_rtt_us: 1, rate_bps: 1, rate_max_bps: 1, bdp_bytes: 1,
-	delivered_bytes: 1, retransmitted_bytes: 1,
-	exit: { reason: script, at_us: 1, acknowledged_bytes: 1, window_segments: 1, window_bytes: 1, window_after_segments: 1,
+	acknowledged_bytes: 1, retransmitted_bytes: 1,
+	exit: { reason: script, since_start_us: 1, acknowledged_bytes: 1, cwnd_segments: 1, window_bytes: 1, cwnd_after_segments: 1,
 		in_flight_segments: 1, mss_bytes: 1, rtt_us: 1, min_rtt_us: 1, undone: 0 },
 };
 const told = { full: true, total: 1, matched: 1, lost_events: 0, unobserved_us: 0, groups: [{ name: script, flows: 1 }], order: ["1"], flows: [flow] };
