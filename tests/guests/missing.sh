@@ -12,8 +12,12 @@ declare -A package=(
 )
 packages=()
 for program in qemu-system-x86_64 jq "$@"; do
-	if ! PATH=$PATH:/usr/sbin:/sbin command -v "$program" >/dev/null && [ ! -e "$program" ]; then
+	if ! PATH=$PATH:/usr/sbin:/sbin command -v "$program" >/dev/null && [ ! -e "${program%%:*}" ]; then
 		case $program in
+		*/servers/*)
+			echo "missing: ${program%%:*}, which .ci/deps unpacks"
+			exit
+			;;
 		*apache2*) packages+=(apache2-bin) ;;
 		*) packages+=("${package[$program]:-util-linux}") ;;
 		esac
