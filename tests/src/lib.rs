@@ -6,6 +6,7 @@
 //! * [`capture`]: packets of a namespace, with their times.
 //! * [`cli`]: the `onramp` binary, run and looked at.
 //! * [`clients`]: clients of web servers, over an emulated link.
+//! * [`containers`]: containers of an OCI runtime.
 //! * [`crowd`]: many connections, each byte looked at.
 //! * [`faults`]: a command that is cut off, or told of an error, at a step.
 //! * [`guest`]: the kernel that tests need for themselves.
@@ -22,6 +23,7 @@ pub mod bottleneck;
 pub mod capture;
 pub mod cli;
 pub mod clients;
+pub mod containers;
 pub mod crowd;
 pub mod faults;
 pub mod guest;

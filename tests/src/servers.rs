@@ -59,7 +59,7 @@ impl Drop for Server {
     }
 }
 
-/// What `nginx -c` reads, with `ROOT` for the directory of [`object`].
+/// What `nginx -c` reads, with `ROOT` for the directory of [`object`]. `/slow` is the same, and takes half a minute.
 pub const NGINX: &str = "
 daemon off;
 user www-data;
@@ -85,6 +85,10 @@ http {
         listen 80 reuseport backlog=4096;
         listen [::]:80 reuseport backlog=4096 ipv6only=on;
         root ROOT;
+        location /slow {
+            alias ROOT/object;
+            limit_rate 50k;
+        }
     }
 }
 ";
