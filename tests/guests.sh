@@ -22,13 +22,19 @@ declare -A without=([6.1]=" hystart_witness select_haproxy " [6.12]=" select_hap
 modules=(tcp_bbr)
 programs=(
 	bash cat chmod crun curl dmesg env false head id ip iperf3 kill ls mkdir mount nsenter prlimit readlink rm seq setpriv
-	setsid sh sleep socat ss strace stty tc test timeout touch true umount unshare
+	setsid sh sleep socat ss strace stty systemctl tc test timeout touch true umount unshare
 )
 # These are looked for at their places.
 files=(
 	"$target/servers/nginx:/usr/sbin/nginx" "$target/servers/haproxy:/usr/sbin/haproxy"
+	/usr/lib/systemd/systemd
+	/usr/lib/systemd/system/{basic,local-fs,multi-user,network-pre,paths,slices,sockets,swap,sysinit,timers}.target
 	/usr/sbin/apache2 /usr/lib/apache2/modules/mod_authz_core.so /usr/lib/apache2/modules/mod_mpm_event.so
 )
+# What systemd starts units by, from 254 on.
+if [ -e /usr/lib/systemd/systemd-executor ]; then
+	files+=(/usr/lib/systemd/systemd-executor)
+fi
 
 which=(--skip minutes::)
 series=()

@@ -8,7 +8,7 @@ if [ "$(uname -m)" != x86_64 ]; then
 	exit
 fi
 declare -A package=(
-	[curl]=curl [iperf3]=iperf3 [ip]=iproute2 [ss]=iproute2 [strace]=strace [tc]=iproute2 [jq]=jq [qemu-system-x86_64]=qemu-system-x86
+	[crun]=crun [curl]=curl [iperf3]=iperf3 [ip]=iproute2 [socat]=socat [ss]=iproute2 [strace]=strace [tc]=iproute2 [jq]=jq [qemu-system-x86_64]=qemu-system-x86
 )
 packages=()
 for program in qemu-system-x86_64 jq "$@"; do
@@ -19,6 +19,7 @@ for program in qemu-system-x86_64 jq "$@"; do
 			exit
 			;;
 		*apache2*) packages+=(apache2-bin) ;;
+		*systemd* | systemctl) packages+=(systemd) ;;
 		*) packages+=("${package[$program]:-util-linux}") ;;
 		esac
 	fi
