@@ -144,3 +144,61 @@ fn at_a_thousand_connections_a_second_each_has_what_was_said_before_or_after_a_c
     }
     assert_eq!(host_state(&[&place]), before);
 }
+
+/// Prefixes, none of which decides here.
+fn others(path: &std::path::Path, count: u32) -> String {
+    let mut text = String::new();
+    for n in 0..count {
+        writeln!(text, "--to 10.{}.{}.{}/32 --use cubic", n >> 16, n >> 8 & 255, n & 255).unwrap();
+    }
+    fs::write(path, text).unwrap();
+    format!("select load {}", path.display())
+}
+
+#[test]
+#[ignore = "in a guest: make test"]
+fn a_connection_takes_at_most_two_microseconds_more_on_each_side_with_any_number_of_rules() {
+    let _attachments = Attachments::lock();
+    let place = namespace();
+    place.sysctl_set(DEFAULT, "reno").unwrap();
+    let listener = place.run(|| TcpListener::bind("127.0.0.1:0").unwrap()).unwrap();
+    let address = listener.local_addr().unwrap();
+    let connection = || {
+        let begin = Instant::now();
+        let near = TcpStream::connect(address).unwrap();
+        let (far, _) = listener.accept().unwrap();
+        let took = begin.elapsed();
+        (took, [control(&near), control(&far)])
+    };
+    // Over loopback both sides are established within connect(2). Of many, the one in the middle: timers interrupt some.
+    let measured = |expected: [&str; 2]| {
+        let mut took: Vec<Duration> = (0..301)
+            .map(|_| {
+                let (took, controls) = place.run(connection).unwrap();
+                assert_eq!(controls, expected);
+                took
+            })
+            .collect();
+        took.sort_unstable();
+        took[took.len() / 2]
+    };
+    measured(["reno", "reno"]);
+    let without = measured(["reno", "reno"]);
+    println!("without rules: {} ns", without.as_nanos());
+    let file = tempfile::NamedTempFile::new().unwrap();
+    for count in [1, 1_000, 100_000] {
+        if count > 1 {
+            onramp(&others(file.path(), count - 1)).ok();
+        }
+        for (side, expected) in
+            [("", ["cubic", "cubic"]), (" --accept", ["reno", "cubic"]), (" --connect", ["cubic", "reno"])]
+        {
+            onramp(&format!("select add --to 127.0.0.0/8 --use cubic{side}")).ok();
+            let more = measured(expected).saturating_sub(without);
+            println!("{count} rules, one decides{side}: {} ns more for both sides", more.as_nanos());
+            assert!(more <= 2 * Duration::from_micros(2), "{count} rules, one decides{side}: {more:?} more");
+            onramp(&format!("select del --to 127.0.0.0/8{side}")).ok();
+        }
+    }
+    onramp("select del --all").ok();
+}
