@@ -107,7 +107,7 @@ impl Container {
         exec
     }
 
-    /// curl in it, which takes half a minute over what nginx in it serves.
+    /// curl in it, which takes a quarter of a minute over what nginx in it serves.
     ///
     /// # Panics
     /// If crun cannot.

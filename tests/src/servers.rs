@@ -13,7 +13,7 @@ use crate::cli::Ran;
 use crate::traffic::eventually;
 
 /// Bytes of what nginx serves as `/object`.
-pub const OBJECT: u64 = 1_500_000;
+pub const OBJECT: u64 = 750_000;
 
 /// A running server with its directory; ended by its own process number, its children with it.
 pub struct Server {
@@ -59,7 +59,7 @@ impl Drop for Server {
     }
 }
 
-/// What `nginx -c` reads, with `ROOT` for the directory of [`object`]. `/slow` is the same, and takes half a minute.
+/// What `nginx -c` reads, with `ROOT` for the directory of [`object`]. `/slow` is the same, and takes a quarter of a minute.
 pub const NGINX: &str = "
 daemon off;
 user www-data;
