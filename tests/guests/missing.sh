@@ -8,13 +8,18 @@ if [ "$(uname -m)" != x86_64 ]; then
 	exit
 fi
 declare -A package=(
-	[curl]=curl [iperf3]=iperf3 [ip]=iproute2 [ss]=iproute2 [strace]=strace [tc]=iproute2 [jq]=jq [qemu-system-x86_64]=qemu-system-x86
+	[crun]=crun [curl]=curl [iperf3]=iperf3 [ip]=iproute2 [socat]=socat [ss]=iproute2 [strace]=strace [tc]=iproute2 [jq]=jq [qemu-system-x86_64]=qemu-system-x86
 )
 packages=()
 for program in qemu-system-x86_64 jq "$@"; do
-	if ! PATH=$PATH:/usr/sbin:/sbin command -v "$program" >/dev/null && [ ! -e "$program" ]; then
+	if ! PATH=$PATH:/usr/sbin:/sbin command -v "$program" >/dev/null && [ ! -e "${program%%:*}" ]; then
 		case $program in
+		*/servers/*)
+			echo "missing: ${program%%:*}, which .ci/deps unpacks"
+			exit
+			;;
 		*apache2*) packages+=(apache2-bin) ;;
+		*systemd* | systemctl) packages+=(systemd) ;;
 		*) packages+=("${package[$program]:-util-linux}") ;;
 		esac
 	fi

@@ -5,6 +5,8 @@
 //! * [`bottleneck`]: a queue on such a wire.
 //! * [`capture`]: packets of a namespace, with their times.
 //! * [`cli`]: the `onramp` binary, run and looked at.
+//! * [`clients`]: clients of web servers, over an emulated link.
+//! * [`containers`]: containers of an OCI runtime.
 //! * [`crowd`]: many connections, each byte looked at.
 //! * [`faults`]: a command that is cut off, or told of an error, at a step.
 //! * [`guest`]: the kernel that tests need for themselves.
@@ -12,6 +14,7 @@
 //! * [`pinned`]: what is pinned, and as another build would have left it.
 //! * [`recorder`]: `onramp record` under way.
 //! * [`sender`]: a connection over such a wire.
+//! * [`servers`]: servers that nobody here wrote.
 //! * [`telemetry`]: consumers of telemetry.
 //! * [`traffic`]: connections to look at.
 //! * [`wire`]: two namespaces with scripted packet fates between them.
@@ -19,6 +22,8 @@
 pub mod bottleneck;
 pub mod capture;
 pub mod cli;
+pub mod clients;
+pub mod containers;
 pub mod crowd;
 pub mod faults;
 pub mod guest;
@@ -26,6 +31,7 @@ pub mod host;
 pub mod pinned;
 pub mod recorder;
 pub mod sender;
+pub mod servers;
 pub mod telemetry;
 pub mod traffic;
 pub mod wire;

@@ -1,10 +1,14 @@
 //! Who may do what: a missing privilege ends with exit code 4 before anything has changed, also where it is only a
 //! namespace's root who asks.
 
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
 use onramp_tests::Attachments;
-use onramp_tests::cli::{self, Ran, host_state, onramp};
+use onramp_tests::cli::{self, Ran, host_state, json, onramp};
+use onramp_tests::recorder::Recorder;
+use onramp_tests::traffic::{Transfer, namespace};
 
 /// Runs the binary as a user who has these capabilities and no others.
 fn with(capabilities: &str, arguments: &str) -> Ran {
@@ -67,4 +71,85 @@ fn in_a_container_without_the_hosts_bpf_file_system_nothing_is_mounted_or_attach
     let error = unshared(&container, hide, "attach search").refused(3);
     assert!(error.contains("this is a container"), "{error}");
     assert_eq!(host_state(&[]), before);
+}
+
+/// Runs a command as a user without any capability, and says whether it was done.
+fn nobody_can(command: &str) -> bool {
+    let mut shell = Command::new("setpriv");
+    shell.args(["--reuid", "65534", "--regid", "65534", "--clear-groups", "sh", "-c", command]);
+    shell.output().unwrap().status.success()
+}
+
+#[test]
+#[ignore = "in a guest: make test"]
+fn a_user_without_privileges_neither_reads_nor_changes_what_is_attached_chosen_or_recorded() {
+    let _attachments = Attachments::lock();
+    let place = namespace();
+    cli::inside(&place, "attach search --default").ok();
+    onramp("select add --to 127.0.0.0/8 --use search").ok();
+    // Where everybody may look, as many are.
+    let open = tempfile::Builder::new().permissions(Permissions::from_mode(0o755)).tempdir().unwrap();
+    let path = |name: &str| open.path().join(name).display().to_string();
+    fs::write(path("rules"), "--port 80 --use search\n").unwrap();
+    fs::create_dir(path("wanted")).unwrap();
+    fs::write(path("wanted/a.toml"), "version = 1\n[attach.plain]\n").unwrap();
+    let recorder = Recorder::start(&open.path().join("recording"), "");
+    let transfer = Transfer::start(&place, 100_000);
+    assert!(transfer.goes_on());
+    drop(transfer);
+    recorder.end().ok();
+
+    let state = || (host_state(&[&place]), onramp("select list").ok(), json("status")["algorithms"].clone());
+    let parameters = |(state, rules, rows): (Vec<String>, String, serde_json::Value)| {
+        (state, rules, rows[0]["parameter_sets"].clone(), rows[0]["generation"].clone())
+    };
+    let before = parameters(state());
+    for arguments in [
+        "status",
+        "flows",
+        "attach plain",
+        "tune search threshold_pct=40",
+        "confirm search",
+        "upgrade search",
+        "detach search",
+        "detach --all",
+        "undo",
+        "run search -- true",
+        "watch --for 1s",
+        "shadow --algorithms search --for 1s",
+        "select list",
+        "select test 127.0.0.1",
+        "select add --port 80 --use search",
+        "select del --to 127.0.0.0/8",
+        "select del --all",
+        &format!("select load {}", path("rules")),
+        &format!("apply --config {}", path("wanted")),
+        &format!("record -o {}", path("another")),
+    ] {
+        let ran = with("", arguments);
+        println!("{arguments}: {:?} {}", ran.code, ran.stderr.trim());
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(4), ""), "{arguments}: {ran:?}");
+        assert_eq!(parameters(state()), before, "{arguments}");
+    }
+    for verb in ["export --format csv", "replay --algorithm search"] {
+        let ran = with("", &format!("{verb} {}", path("recording")));
+        assert!(ran.code != Some(0) && ran.stdout.is_empty(), "{verb}: {ran:?}");
+        assert!(ran.stderr.contains("ermission denied"), "{verb}: {ran:?}");
+    }
+    assert!(nobody_can(&format!("ls {}", path("wanted"))));
+    for file in fs::read_dir(path("recording")).unwrap() {
+        assert!(!nobody_can(&format!("cat {}", file.unwrap().path().display())));
+    }
+    for command in [
+        &format!("ls {}", path("recording")),
+        &format!("touch {}", path("recording/manifest.json")),
+        &format!("ls {}", onramp_loader::ROOT),
+        &format!("ls {}/select", onramp_loader::ROOT),
+        &format!("cat {}/select/tables", onramp_loader::ROOT),
+        &format!("rm -r {}/select", onramp_loader::ROOT),
+        &format!("mkdir {}/other", onramp_loader::ROOT),
+    ] {
+        assert!(!nobody_can(command), "{command}");
+    }
+    assert_eq!(parameters(state()), before);
 }

@@ -97,8 +97,9 @@ pub(crate) fn selection_locked() -> Result<Option<Selection>, Error> {
 /// of the kernel. Returns the kernel's name of it.
 ///
 /// # Errors
-/// [`Error::UnknownControl`], [`Error::NotAttached`], [`Error::AttachedForRun`].
+/// [`Error::Privilege`], [`Error::UnknownControl`], [`Error::NotAttached`], [`Error::AttachedForRun`].
 pub fn control(name: &str) -> Result<String, Error> {
+    require()?;
     let Ok(algorithm) = crate::find(name) else {
         let registered = kernel::registered()?;
         if registered.iter().any(|control| control == name) {

@@ -73,9 +73,9 @@ impl Selector {
         self.directory.join(LINK)
     }
 
-    /// Whether there is any of it.
+    /// Whether there is any of it; there may be where this process may not look.
     pub fn exists(&self) -> bool {
-        self.directory.exists()
+        self.directory.try_exists().unwrap_or(true)
     }
 
     /// Whether connections are asked about. A command that was cut off, or a pin that was removed by hand, leaves the
