@@ -52,7 +52,9 @@ pub enum Error {
         known: String,
     },
     /// No room for one more parameter set.
-    #[error("{most} profiles are the most that rules may name at once ({profiles}): remove the rules of one first")]
+    #[error(
+        "{most} profiles are the most that rules may name at once ({profiles}): remove the rules of one first"
+    )]
     TooManyProfiles {
         /// How many there may be.
         most: usize,

@@ -20,6 +20,12 @@ pub(super) fn word(by: &By) -> &'static str {
     }
 }
 
+/// What a connection gets.
+pub(super) fn gets(decision: &Decision) -> String {
+    let profile = decision.profile.as_ref().map(|profile| format!(" with profile {profile}"));
+    decision.control.clone() + &profile.unwrap_or_default()
+}
+
 /// What decides, and why nothing else does.
 pub(super) fn text(decision: &Decision) -> String {
     let otherwise = match &decision.without_control {
@@ -37,7 +43,11 @@ pub(super) fn text(decision: &Decision) -> String {
                 What::Port(_) => "no prefix, so the port",
                 What::Cgroup(_) => "no prefix and no port, so the nearest cgroup",
             };
-            format!("{rule} ({why})")
+            let profile = rule.choice.profile.as_ref().filter(|_| decision.profile.is_none());
+            let missing = profile.map(|profile| {
+                format!("; there is no profile {profile} now, so with the parameters of the attachment")
+            });
+            format!("{rule} ({why}{})", missing.unwrap_or_default())
         }
         By::Route => format!("the route's `congctl`: {otherwise}"),
         By::Default => {
@@ -61,6 +71,8 @@ pub(super) struct Why {
     chosen_by: &'static str,
     /// What a new connection like this one gets.
     new_connections_get: Option<String>,
+    /// With which profile, where a rule says so.
+    new_connections_get_profile: Option<String>,
     /// The rule that decides about new connections, or would if its control were registered.
     rule: Option<String>,
     pub explanation: String,
@@ -98,6 +110,7 @@ impl Asker {
             side: side.name(),
             chosen_by: "unknown",
             new_connections_get: None,
+            new_connections_get_profile: None,
             rule: None,
             explanation: String::new(),
         };
@@ -108,27 +121,34 @@ impl Asker {
         });
         match asked {
             Ok((decision, cgroup)) => {
-                Why { cgroup, ..decided(&flow.algorithm.congestion_control(), &decision, why) }
+                let control = flow.algorithm.congestion_control();
+                Why { cgroup, ..decided(&control, profile_by_rule(flow), &decision, why) }
             }
             Err(error) => Why { explanation: format!("it cannot be told: {error}"), ..why },
         }
     }
 }
 
-fn decided(control: &str, decision: &Decision, why: Why) -> Why {
-    let has = decision.control == control;
+/// The profile that a rule has given a flow; `None`: it has the parameters of the attachment, or nothing is known of it.
+fn profile_by_rule(flow: &Flow) -> Option<&str> {
+    flow.profile.as_deref().filter(|_| flow.header.is_some_and(|header| header.profile != 0))
+}
+
+fn decided(control: &str, profile: Option<&str>, decision: &Decision, why: Why) -> Why {
+    let has = decision.control == control && decision.profile.as_deref() == profile;
     let explanation = if has {
         format!("as things are now, {}", text(decision))
     } else {
         format!(
             "by its application, or by what has changed since: a new connection gets {} by {}",
-            decision.control,
+            gets(decision),
             text(decision)
         )
     };
     Why {
         chosen_by: if has { word(&decision.by) } else { "other" },
         new_connections_get: Some(decision.control.clone()),
+        new_connections_get_profile: decision.profile.clone(),
         rule: decision.rule().map(ToString::to_string),
         explanation,
         ..why
@@ -152,7 +172,7 @@ mod tests {
 
     fn rule(what: &str, control: &str) -> Rule {
         let target = Target { what: What::To(what.parse().unwrap()), side: Side::Both };
-        Rule { target, choice: Choice { control: control.into(), initial_window: None } }
+        Rule { target, choice: Choice { control: control.into(), profile: None, initial_window: None } }
     }
 
     fn of(decision: &Decision) -> Why {
@@ -163,16 +183,21 @@ mod tests {
             side: "accept",
             chosen_by: "unknown",
             new_connections_get: None,
+            new_connections_get_profile: None,
             rule: None,
             explanation: String::new(),
         };
-        decided("onramp_plain", decision, why)
+        decided("onramp_plain", None, decision, why)
     }
 
     #[test]
     fn what_would_give_a_flow_its_control_is_said_to_have_chosen_it_and_only_then() {
-        let decision =
-            |control: &str, by, without_control| Decision { control: control.into(), by, without_control };
+        let decision = |control: &str, by, without_control| Decision {
+            control: control.into(),
+            profile: None,
+            by,
+            without_control,
+        };
         let by_rule = By::Rule(rule("10.0.0.0/8", "onramp_plain"));
         let chosen = of(&decision("onramp_plain", by_rule, None));
         assert_eq!(

@@ -263,6 +263,9 @@ mod tests {
         assert_eq!(Choice::of(&choice(None).layout(&key, &none), &none), choice(None));
         let rule = |profile| Rule { target: target.clone(), choice: choice(profile) }.to_string();
         assert_eq!(rule(None), "--to 10.0.0.0/8 --accept --use search --initial-window 20");
-        assert_eq!(rule(Some("geo")), "--to 10.0.0.0/8 --accept --use search --profile geo --initial-window 20");
+        assert_eq!(
+            rule(Some("geo")),
+            "--to 10.0.0.0/8 --accept --use search --profile geo --initial-window 20"
+        );
     }
 }
