@@ -281,9 +281,9 @@ static __always_inline void begin_profile(struct sock *sk, struct flow_header *f
 
 static __always_inline void end_profile(const struct flow_header *flow, struct counters *count)
 {
-	u32 profile = flow->profile;
+	u32 profile = flow->profile % PROFILE_MAX;
 
-	if (profile && profile < PROFILE_MAX)
+	if (profile)
 		__sync_fetch_and_add(&count->profile_flows[profile], -1);
 }
 

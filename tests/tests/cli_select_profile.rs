@@ -27,9 +27,11 @@ use tempfile::TempDir;
 const NEAR_BY: &str = "198.51.100.1";
 const DISTANT: &str = "203.0.113.1";
 /// Windows at which slow start is left, bytes: by the attachment, and by two profiles.
-const OWN: u32 = 40_000;
-const SHORT: u32 = 80_000;
-const LONG: u32 = 160_000;
+const OWN: u32 = 20_000;
+const SHORT: u32 = 60_000;
+const LONG: u32 = 140_000;
+/// What one of them is tuned to.
+const TUNED: u32 = 300_000;
 
 /// Profiles of `fixed`, whose window at the exit shows which one a flow has, and others that are wrong for it.
 struct Profiles(TempDir);
@@ -130,13 +132,12 @@ impl<'a> Connection<'a> {
         record
     }
 
-    /// Fails unless slow start is left at this window.
+    /// Fails unless slow start is left at this window. One ACK at most doubles it: no other window above has such an exit.
     #[track_caller]
     fn leaves_at(&mut self, bytes: u32) {
         let record = self.leave();
         let window = record.window * record.mss;
-        // Within what one ACK adds.
-        assert!((bytes..bytes + 20_000).contains(&window), "{window} bytes, not {bytes}");
+        assert!((bytes..2 * bytes).contains(&window), "{window} bytes, not {bytes}");
     }
 
     /// Its row of `onramp flows`.
@@ -192,13 +193,13 @@ fn two_profiles_of_one_algorithm_live_at_once_and_tuning_one_leaves_the_others_a
     for connection in [&mut near_by, &mut distant, &mut own] {
         connection.send(20_000);
     }
-    let said = onramp("tune fixed --profile short exit_window_bytes=240000").ok();
-    assert!(said.contains("undo: onramp tune fixed --profile short exit_window_bytes=80000"), "{said}");
-    near_by.leaves_at(240_000);
+    let said = onramp(&format!("tune fixed --profile short exit_window_bytes={TUNED}")).ok();
+    assert!(said.contains("undo: onramp tune fixed --profile short exit_window_bytes=60000"), "{said}");
+    near_by.leaves_at(TUNED);
     distant.leaves_at(LONG);
     own.leaves_at(OWN);
-    Connection::to(&wire, NEAR_BY).leaves_at(240_000);
-    assert!(onramp("tune fixed --profile short").ok().contains("240000"));
+    Connection::to(&wire, NEAR_BY).leaves_at(TUNED);
+    assert!(onramp("tune fixed --profile short").ok().contains("300000"));
     assert_eq!(set("long")["parameters"]["exit_window_bytes"], LONG);
     assert_eq!(json("tune fixed")["parameters"]["exit_window_bytes"], OWN);
 
@@ -218,7 +219,7 @@ fn two_profiles_of_one_algorithm_live_at_once_and_tuning_one_leaves_the_others_a
     onramp("select add --port 7 --use fixed --profile short").ok();
     assert_eq!(
         (set("short")["parameters"]["exit_window_bytes"].clone(), set("short")["rules"].clone()),
-        (240_000.into(), 2.into())
+        (TUNED.into(), 2.into())
     );
     drop((near_by, distant, own));
     onramp("undo").ok();
@@ -306,8 +307,8 @@ fn a_flow_keeps_its_profile_when_the_rule_goes_and_the_profile_goes_after_both()
     let mut new = Connection::to(&wire, NEAR_BY);
     assert_eq!((under_way.profile().as_deref(), new.profile().as_deref()), (Some("short"), Some("long")));
     assert_ne!(set("short")["number"], set("long")["number"]);
-    onramp("tune fixed --profile short exit_window_bytes=120000").ok();
-    under_way.leaves_at(120_000);
+    onramp(&format!("tune fixed --profile short exit_window_bytes={TUNED}")).ok();
+    under_way.leaves_at(TUNED);
     new.leaves_at(LONG);
     // Of two rules with one profile the first to go leaves it.
     profiles.add("--port 7", "long").ok();
@@ -398,7 +399,9 @@ fn wherever_the_command_ends_the_state_is_explained_and_one_command_clears_it() 
         );
         clear();
     };
-    for (call, error) in add.steps() {
+    let steps: Vec<_> = add.steps().collect();
+    clear();
+    for (call, error) in steps {
         add.killed_before(&call);
         found(&call, None);
         let ran = add.told(&call, error);
@@ -453,7 +456,7 @@ fn live_and_replayed_are_alike_under_each_profile() {
     assert!(eventually(|| fs::read_dir(&directory).unwrap().count() > 0));
     drop(listening);
     recorder.end().ok();
-    let replayed = json(&format!("replay {}", directory.display()));
+    let replayed = json(&format!("replay --algorithm fixed {}", directory.display()));
     println!("{replayed}");
     let rows = replayed["flows"].as_array().unwrap();
     assert_eq!(rows.len(), 2, "{replayed}");
@@ -472,14 +475,14 @@ fn an_upgrade_keeps_profiles_and_flows_on_them_and_an_older_selection_is_renewed
     profiles.attach();
     let wire = wire();
     let connections = [Connection::to(&wire, NEAR_BY), Connection::to(&wire, DISTANT)];
-    onramp("tune fixed --profile long exit_window_bytes=170000").ok();
+    onramp(&format!("tune fixed --profile long exit_window_bytes={TUNED}")).ok();
     let had = sets();
     onramp("upgrade fixed").ok();
     let names =
         |connections: &[Connection<'_>]| connections.iter().map(Connection::profile).collect::<Vec<_>>();
     assert_eq!(names(&connections), [Some("short".to_owned()), Some("long".to_owned())]);
     assert_eq!(sets(), had);
-    Connection::to(&wire, DISTANT).leaves_at(170_000);
+    Connection::to(&wire, DISTANT).leaves_at(TUNED);
     drop(connections);
 
     // The program of an onramp that knew of no profiles has other maps.
@@ -523,13 +526,13 @@ fn files_give_rules_their_profiles_and_take_them_away() {
 
     // What was tuned by hand becomes what the profile says, and what the profile says now.
     onramp("tune fixed --profile long exit_window_bytes=1").ok();
-    profiles.put("short", "fixed", "exit_window_bytes = 120000");
+    profiles.put("short", "fixed", &format!("exit_window_bytes = {TUNED}"));
     let said = apply().ok();
-    assert!(said.contains("done: tune fixed --profile long exit_window_bytes=160000"), "{said}");
-    assert!(said.contains("done: tune fixed --profile short exit_window_bytes=120000"), "{said}");
+    assert!(said.contains("done: tune fixed --profile long exit_window_bytes=140000"), "{said}");
+    assert!(said.contains("done: tune fixed --profile short exit_window_bytes=300000"), "{said}");
     assert!(said.contains("undo: onramp tune fixed --profile long exit_window_bytes=1\n"), "{said}");
     nothing_to_do();
-    Connection::to(&wire, NEAR_BY).leaves_at(120_000);
+    Connection::to(&wire, NEAR_BY).leaves_at(TUNED);
 
     // Attached anew, it has them again.
     onramp("detach fixed").ok();
