@@ -456,13 +456,18 @@ fn live_and_replayed_are_alike_under_each_profile() {
     assert!(eventually(|| fs::read_dir(&directory).unwrap().count() > 0));
     drop(listening);
     recorder.end().ok();
-    let replayed = json(&format!("replay --algorithm fixed {}", directory.display()));
-    println!("{replayed}");
+    let replayed = json(&format!("replay --continue --algorithm fixed {}", directory.display()));
     let rows = replayed["flows"].as_array().unwrap();
     assert_eq!(rows.len(), 2, "{replayed}");
     for row in rows {
-        assert_eq!(row["verdicts"]["different"], 0, "{row}");
-        assert!(row["verdicts"]["compared"].as_u64().unwrap() > 20, "{row}");
+        let recorded = &row["findings"][0]["recorded"];
+        assert!(recorded["compared"].as_u64().unwrap() > 20, "{row}");
+        assert_eq!(
+            (&recorded["different"], &row["recorded_exit"]["reason"]),
+            (&0.into(), &"algorithm".into()),
+            "{row}"
+        );
+        assert_eq!(row["recorded_exit"]["window_bytes"], row["findings"][0]["exit"]["window_bytes"], "{row}");
     }
 }
 
