@@ -263,6 +263,17 @@ fn what_cannot_be_is_refused_and_changes_nothing() {
         }
         assert_eq!((host_state(&[]), rules(), sets()), before, "{rule}");
     }
+    // A file of a name that is there, and of other values, is not passed over.
+    let again = |directory: &str| {
+        let path = profiles.0.path().join(directory);
+        fs::create_dir_all(&path).unwrap();
+        let text = fs::read_to_string(profiles.path("short")).unwrap();
+        fs::write(path.join("short.toml"), text.replace(&format!("{SHORT}"), "1")).unwrap();
+        path.join("short.toml").display().to_string()
+    };
+    let error = onramp(&format!("select add --port 80 --use fixed --profile {}", again("again"))).refused(2);
+    assert!(error.contains("fixed has a profile short already, with other values"), "{error}");
+    assert_eq!((host_state(&[]), rules(), sets()), before);
     assert!(onramp("tune fixed --profile nowhere").refused(2).contains("it has default, short, long"));
     // Fifteen are the most.
     for number in 2..16 {
@@ -307,7 +318,7 @@ fn a_flow_keeps_its_profile_when_the_rule_goes_and_the_profile_goes_after_both()
     profiles.add("--to 198.51.100.0/24", "long").ok();
     let mut new = Connection::to(&wire, NEAR_BY);
     assert_eq!((under_way.profile().as_deref(), new.profile().as_deref()), (Some("short"), Some("long")));
-    assert_ne!(set("short")["number"], set("long")["number"]);
+    assert_ne!(set("short")["parameter_set"], set("long")["parameter_set"]);
     onramp(&format!("tune fixed --profile short exit_window_bytes={TUNED}")).ok();
     under_way.leaves_at(TUNED);
     new.leaves_at(LONG);

@@ -85,7 +85,7 @@ struct Attached {
 #[derive(Serialize)]
 struct Set {
     /// 0: that of the attachment; others are there for rules.
-    number: u32,
+    parameter_set: u32,
     profile: String,
     /// Open flows that have it, and rules that name it, where it is there for rules.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -224,7 +224,7 @@ fn row(status: onramp_loader::Status, selection: Option<&Glance>) -> Row {
                 format!("attached for a run that has died: `onramp detach {name}` (or --all) clears it")
             });
             let mut attached = attached(algorithm, *state, Some(default_in));
-            for set in attached.parameter_sets.iter_mut().filter(|set| set.number > 0) {
+            for set in attached.parameter_sets.iter_mut().filter(|set| set.parameter_set > 0) {
                 let name = (algorithm.congestion_control(), set.profile.clone());
                 set.rules = match selection.map(|glance| (&glance.rules, glance.profiles.get(&name))) {
                     Some((Err(_), _)) => None,
@@ -317,7 +317,7 @@ fn set(set: ParameterSet, flows: &[u64]) -> Set {
         set.parameters.iter().map(|(parameter, value)| (parameter.name, Value::of(&parameter, value)));
     Set {
         parameters: Named(values.collect()),
-        number: set.number,
+        parameter_set: set.number,
         profile: set.profile,
         flows: flows.get(set.number as usize).copied().filter(|_| set.number > 0),
         rules: None,

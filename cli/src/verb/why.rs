@@ -122,20 +122,25 @@ impl Asker {
         match asked {
             Ok((decision, cgroup)) => {
                 let control = flow.algorithm.congestion_control();
-                Why { cgroup, ..decided(&control, profile_by_rule(flow), &decision, why) }
+                Why { cgroup, ..decided(&control, set(flow), &decision, why) }
             }
             Err(error) => Why { explanation: format!("it cannot be told: {error}"), ..why },
         }
     }
 }
 
-/// The profile that a rule has given a flow; `None`: it has the parameters of the attachment, or nothing is known of it.
-fn profile_by_rule(flow: &Flow) -> Option<&str> {
-    flow.profile.as_deref().filter(|_| flow.header.is_some_and(|header| header.profile != 0))
+/// A flow's parameter set by number and name; `None`: nothing is known of it.
+fn set(flow: &Flow) -> Option<(u32, &str)> {
+    Some((flow.header?.profile, flow.profile.as_deref()?))
 }
 
-fn decided(control: &str, profile: Option<&str>, decision: &Decision, why: Why) -> Why {
-    let has = decision.control == control && decision.profile.as_deref() == profile;
+fn decided(control: &str, set: Option<(u32, &str)>, decision: &Decision, why: Why) -> Why {
+    let has_profile = match (&decision.profile, set) {
+        (_, None) => true,
+        (Some(profile), Some((_, name))) => profile == name,
+        (None, Some((number, _))) => number == 0,
+    };
+    let has = decision.control == control && has_profile;
     let explanation = if has {
         format!("as things are now, {}", text(decision))
     } else {
@@ -176,6 +181,10 @@ mod tests {
     }
 
     fn of(decision: &Decision) -> Why {
+        of_set(None, decision)
+    }
+
+    fn of_set(set: Option<(u32, &str)>, decision: &Decision) -> Why {
         let why = Why {
             code: "attached",
             cgroup_id: None,
@@ -187,7 +196,7 @@ mod tests {
             rule: None,
             explanation: String::new(),
         };
-        decided("onramp_plain", None, decision, why)
+        decided("onramp_plain", set, decision, why)
     }
 
     #[test]
@@ -217,6 +226,32 @@ mod tests {
             [(By::Run(7), "run"), (By::LockedRoute, "route"), (By::Route, "route"), (By::Default, "default")]
         {
             assert_eq!(of(&decision("onramp_plain", by, None)).chosen_by, word);
+        }
+    }
+
+    #[test]
+    fn a_rule_has_chosen_for_a_flow_that_has_its_profile_too() {
+        for (profile, set, chosen_by) in [
+            (Some("geo"), Some((1, "geo")), "prefix"),
+            // That of the attachment, by its name.
+            (Some("geo"), Some((0, "geo")), "prefix"),
+            (Some("geo"), Some((0, "default")), "other"),
+            (Some("geo"), Some((2, "leo")), "other"),
+            (None, Some((0, "geo")), "prefix"),
+            (None, Some((1, "geo")), "other"),
+            (Some("geo"), None, "prefix"),
+        ] {
+            let mut rule = rule("10.0.0.0/8", "onramp_plain");
+            rule.choice.profile = profile.map(str::to_owned);
+            let decision = Decision {
+                control: "onramp_plain".into(),
+                profile: rule.choice.profile.clone(),
+                by: By::Rule(rule),
+                without_control: None,
+            };
+            let why = of_set(set, &decision);
+            assert_eq!(why.chosen_by, chosen_by, "{profile:?} {set:?}");
+            assert_eq!(why.new_connections_get_profile.as_deref(), profile);
         }
     }
 }

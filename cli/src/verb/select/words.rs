@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use anyhow::Context;
 use clap::Args;
+use onramp_loader::ParameterSet;
 use onramp_loader::algorithm::Algorithm;
 use onramp_loader::select::{Cgroup, Choice, Profile, Rule, Side, Target, What};
 use onramp_loader::telemetry::Level;
@@ -11,7 +12,7 @@ use onramp_net::Prefix;
 
 use crate::failure::Usage;
 use crate::profile;
-use crate::settings::AlgorithmName;
+use crate::settings::{self, AlgorithmName};
 
 /// The largest initial window, segments: three hundred segments are 430 kB at once, beyond any receiver's first window.
 const WINDOW_MAX: u32 = 300;
@@ -97,25 +98,55 @@ impl Controls {
             control: control.into(),
             profile: given.into(),
         })?;
-        let is_there = || -> Result<bool, onramp_loader::Error> {
-            Ok(onramp_loader::parameter_sets(algorithm)?.iter().any(|set| set.profile == given))
-        };
         let name = match self.attaching.get(algorithm.name()) {
             Some(own) if own == given => None,
-            None if is_there()? => Some(given.to_owned()),
-            _ => {
-                let made = made(algorithm, given)?;
-                let name = made.name.clone();
-                // Two ways of giving it may lead to one.
-                if !self.made.contains(&made) {
-                    self.made.push(made);
+            Some(_) => Some(self.make(made(algorithm, given)?)?),
+            None => {
+                let sets = onramp_loader::parameter_sets(algorithm)?;
+                if sets.iter().any(|set| set.profile == given) {
+                    Some(given.to_owned())
+                } else {
+                    let made = made(algorithm, given)?;
+                    require_same(&made, &sets)?;
+                    Some(self.make(made)?)
                 }
-                Some(name)
             }
         };
         self.profiles.insert(key, name.clone());
         Ok(name)
     }
+
+    /// Has a profile made, and returns its name, which no other one may have.
+    fn make(&mut self, profile: Profile) -> anyhow::Result<String> {
+        let name = profile.name.clone();
+        let algorithm = profile.parameters.algorithm();
+        let has = |one: &&Profile| one.name == name && one.parameters.algorithm() == algorithm;
+        match self.made.iter().find(has) {
+            None => self.made.push(profile),
+            // Two ways of giving it may lead to one.
+            Some(same) if *same == profile => {}
+            Some(_) => {
+                let algorithm = algorithm.name();
+                return Err(Usage::error(format!(
+                    "two files have a profile {name} for {algorithm}, with other values: give one of them another name"
+                )));
+            }
+        }
+        Ok(name)
+    }
+}
+
+/// Fails where an algorithm has a profile of this name with other values: it would not become what its file says.
+fn require_same(profile: &Profile, sets: &[ParameterSet]) -> anyhow::Result<()> {
+    let Some(set) = sets.iter().find(|set| set.profile == profile.name) else { return Ok(()) };
+    let changes = settings::changes(&set.parameters, &profile.parameters);
+    if changes.is_empty() && set.telemetry_max == profile.telemetry_max {
+        return Ok(());
+    }
+    let (algorithm, name) = (profile.parameters.algorithm().name(), &profile.name);
+    Err(Usage::error(format!(
+        "{algorithm} has a profile {name} already, with other values: give `--profile {name}` to take it as it is (`onramp tune {algorithm} --profile {name}` changes it), or give the file another name"
+    )))
 }
 
 /// A profile's parameters of an algorithm.
