@@ -26,7 +26,7 @@ use onramp_algorithm::Algorithm;
 use crate::error::Error;
 use crate::kernel::{self, Capability};
 use crate::pins::Lock;
-use crate::profiles::Names;
+use crate::profiles::{self, Names};
 use crate::tune;
 use program::Selector;
 use table::Table;
@@ -236,6 +236,7 @@ pub fn clear() -> Result<Option<Vec<Rule>>, Error> {
     let _lock = Lock::take()?;
     let selector = Selector::here();
     if !selector.exists() {
+        profiles::tidy()?;
         return Ok(tidied(None));
     }
     // What cannot be read any more is removed all the same.
