@@ -252,8 +252,9 @@ static __always_inline bool same_name(const u8 *one, const u8 *other, u32 words)
 }
 
 /*
- * Begins with the parameter set that a rule names for the socket; with the attachment's own, set 0, where there is none of that
- * name. The loader gives a set up only when no flow is counted for it, so it is counted first and then looked at again.
+ * Begins with the parameter set that a rule names for the socket; with the attachment's own, set 0, where there is none
+ * of that name. The loader gives a set up only when no flow is counted for it, so it is counted first and then looked at
+ * again.
  */
 static __always_inline void begin_profile(struct sock *sk, struct flow_header *flow, struct counters *count)
 {
