@@ -117,10 +117,9 @@ impl Names {
 
     /// The number of what a choice names; 0: it names no profile, or one that has no number.
     pub fn number(&self, choice: &Choice) -> u8 {
+        let Some(named) = &choice.profile else { return 0 };
         let of_it = |name: &Option<(String, String)>| {
-            name.as_ref().is_some_and(|(control, profile)| {
-                *control == choice.control && Some(profile) == choice.profile.as_ref()
-            })
+            name.as_ref().is_some_and(|(control, profile)| *control == choice.control && profile == named)
         };
         self.0.iter().position(of_it).unwrap_or(0) as u8
     }
