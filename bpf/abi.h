@@ -30,6 +30,13 @@ struct parameter_slot {
 };
 _Static_assert(sizeof(struct parameter_slot) == 272, "parameter_slot is part of the ABI");
 
+/* A profile as rules name it: whose parameters, and which. */
+struct profile_name {
+	u8 control[16]; /* name of the congestion control, NUL padded */
+	u8 profile[32]; /* as in struct attachment.profile_names; empty: none */
+};
+_Static_assert(sizeof(struct profile_name) == 48, "profile_name is part of the ABI");
+
 /* Why the first slow start of a flow ended. */
 enum exit_reason {
 	EXIT_NONE = 0,	    /* it has not */
@@ -142,8 +149,9 @@ struct counters {
 	u64 undone;
 	u64 exits[8]; /* by enum exit_reason; EXIT_NONE: ended in slow start */
 	u64 outcomes[OUTCOME_MAX];
+	u64 profile_flows[PROFILE_MAX]; /* under way with this parameter set, as the sum of all copies; of set 0: 0 */
 };
-_Static_assert(sizeof(struct counters) == 232, "counters is part of the ABI");
+_Static_assert(sizeof(struct counters) == 360, "counters is part of the ABI");
 
 /* Base that does congestion avoidance, loss reaction and undo. */
 enum base { BASE_RENO = 0, BASE_CUBIC = 1, BASE_BBR = 2 };
@@ -166,11 +174,11 @@ struct attachment {
 	u64 attached_at_us; /* wall clock, since 1970 */
 	u64 deadline_ns;    /* since boot, suspended time included: past it the base runs alone; 0: never */
 	u32 owner_pid;	    /* of a scoped run; 0: stays until detached */
-	u32 profiles;	    /* parameter sets in use */
+	u32 profiles;	    /* no parameter set from this number on is in use */
 	u32 flags;	    /* enum attachment_flag */
 	u32 tables_crc32;   /* of the algorithm's parameters, outcomes and exports; they are told by position */
 	u8 version[16];	    /* of onramp, NUL padded */
-	u8 profile_names[PROFILE_MAX][32];
+	u8 profile_names[PROFILE_MAX][32]; /* by the number of the parameter set, NUL padded; empty: it is free */
 };
 _Static_assert(sizeof(struct attachment) == 576, "attachment is part of the ABI");
 

@@ -7,6 +7,8 @@
  * What an application has chosen by TCP_CONGESTION stays, before (on the socket, or on the one that listens) or after. So
  * does what a program of a cgroup further down has chosen, for those are asked first.
  */
+#include "kernel/profile_names.bpf.h"
+#include "kernel/profiles.bpf.h"
 #include "kernel/types.bpf.h"
 #include "select.h"
 #include <bpf/bpf_core_read.h>
@@ -163,14 +165,26 @@ static __always_inline const struct select_rule *decide(void *table, struct tcp_
 	return find_cgroup(table, (const struct sock___placed *)tp, side);
 }
 
+/* Tells the control which parameters the socket is to have, of which it asks when it is initialised. */
+static __always_inline void name_profile(struct bpf_sock *sk, u32 number)
+{
+	struct profile_name *name;
+
+	if (!number)
+		return;
+	name = bpf_map_lookup_elem(&profile_names, &number);
+	if (name)
+		bpf_sk_storage_get(&profile_choices, sk, name, BPF_SK_STORAGE_GET_F_CREATE);
+}
+
 /* The window first: a control may look at it when it is initialised. A control that is not there changes nothing. */
 static __always_inline void apply(struct bpf_sock_ops *context, const struct tcp_sock *tp,
 				  const struct select_rule *rule)
 {
 	int window = rule->initial_window, before = tp->snd_cwnd;
-	char control[TCP_CA_NAME_MAX];
+	char control[TCP_CA_NAME_MAX] = {};
 
-	__builtin_memcpy(control, rule->control, sizeof(control));
+	__builtin_memcpy(control, rule->control, sizeof(rule->control));
 	if (window)
 		bpf_setsockopt(context, IPPROTO_TCP, TCP_BPF_IW, &window, sizeof(window));
 	if (bpf_setsockopt(context, IPPROTO_TCP, TCP_CONGESTION, control, sizeof(control)) && window)
@@ -203,7 +217,9 @@ int select_control(struct bpf_sock_ops *context)
 	if (!table)
 		return 1;
 	rule = decide(table, tp, side);
-	if (rule)
+	if (rule) {
+		name_profile(sk, rule->profile);
 		apply(context, tp, rule);
+	}
 	return 1;
 }

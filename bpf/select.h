@@ -24,6 +24,9 @@ enum select_side {
 /* Rules that a table holds. */
 #define SELECT_RULES_MAX 250000
 
+/* Profiles that rules name, and one that is none. */
+#define SELECT_PROFILES_MAX 256
+
 /* Cgroups that are looked at, from the socket's own upwards. */
 #define SELECT_CGROUPS_MAX 32
 
@@ -40,7 +43,8 @@ struct select_key {
 _Static_assert(sizeof(struct select_key) == 24, "no implicit padding");
 
 struct select_rule {
-	u8 control[16];	    /* name of the congestion control, NUL padded */
+	u8 control[15];	    /* name of the congestion control, NUL padded */
+	u8 profile;	    /* number of the profile in profile_names; 0: none */
 	u32 initial_window; /* segments; 0: the kernel's */
 	u32 bits;	    /* of its key, which a lookup does not tell */
 };

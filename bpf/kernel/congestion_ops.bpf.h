@@ -18,6 +18,7 @@
  */
 #include "window.bpf.h"
 #include "guard.bpf.h"
+#include "profiles.bpf.h"
 
 #define PASTE_(a, b) a##_##b
 #define PASTE(a, b) PASTE_(a, b)
@@ -240,6 +241,53 @@ static __noinline void reached_threshold(struct sock *sk)
 	observe_exit(sk, flow);
 }
 
+/* Whether two names are the same; each has so many numbers of 64 bits, NUL padding included. */
+static __always_inline bool same_name(const u8 *one, const u8 *other, u32 words)
+{
+	for (u32 i = 0; i < words; i++) {
+		if (((const u64 *)one)[i] != ((const u64 *)other)[i])
+			return false;
+	}
+	return true;
+}
+
+/*
+ * Begins with the parameter set that a rule names for the socket; with the attachment's own, set 0, where there is none
+ * of that name. The loader gives a set up only when no flow is counted for it, so it is counted first and then looked at
+ * again.
+ */
+static __always_inline void begin_profile(struct sock *sk, struct flow_header *flow, struct counters *count)
+{
+	const struct attachment *here = attachment_here();
+	const struct profile_name *name;
+
+	if (!count || !here || here->profiles < 2)
+		return;
+	name = bpf_sk_storage_get(&profile_choices, sk, 0, 0);
+	if (!name || !same_name(name->control, (const u8 *)control, sizeof(name->control) / sizeof(u64)))
+		return;
+	for (u32 i = 1; i < PROFILE_MAX; i++) {
+		const u32 words = sizeof(name->profile) / sizeof(u64);
+
+		if (!same_name(name->profile, here->profile_names[i], words))
+			continue;
+		__sync_fetch_and_add(&count->profile_flows[i], 1);
+		if (same_name(name->profile, here->profile_names[i], words))
+			flow->profile = i;
+		else
+			__sync_fetch_and_add(&count->profile_flows[i], -1);
+		return;
+	}
+}
+
+static __always_inline void end_profile(const struct flow_header *flow, struct counters *count)
+{
+	u32 profile = flow->profile % PROFILE_MAX;
+
+	if (profile)
+		__sync_fetch_and_add(&count->profile_flows[profile], -1);
+}
+
 OPERATION(void, init, struct sock *sk)
 {
 	struct counters *count = counters_here();
@@ -259,6 +307,7 @@ OPERATION(void, init, struct sock *sk)
 		return;
 	}
 	flow->header.abi_version = ABI_VERSION;
+	begin_profile(sk, &flow->header, count);
 	CALL(restart)(&flow->state);
 	/*
 	 * Taken over in mid-connection. What has sent no more than its initial window is still at its start; anything
@@ -297,6 +346,7 @@ OPERATION(void, release, struct sock *sk)
 	if (wanted(LEVEL_EXIT) && observe(sk, flow))
 		observe_end(sk, flow);
 	if (count) {
+		end_profile(&flow->header, count);
 		count->flows_ended++;
 		count->undone += flow->header.exit.undone;
 		count->exits[flow->header.exit.reason % 8]++;

@@ -23,7 +23,7 @@ macro_rules! pod {
         $(unsafe impl Pod for $type {})+
     };
 }
-pod!(ParameterSlot, FlowHeader, Counters, Attachment, Guard, SelectRule, Glimpse, GlimpseCounts);
+pod!(ParameterSlot, FlowHeader, Counters, Attachment, ProfileName, Guard, SelectRule, Glimpse, GlimpseCounts);
 pod!(
     Event,
     FlowEvent,

@@ -17,7 +17,7 @@ use crate::kernel::{self, Kernel};
 use crate::pins::{BPFFS, Lock, Pins, ROOT};
 use crate::shell::{Contents, Shell};
 use crate::telemetry::{self, Level};
-use crate::{bbr, defaults, expiry, tune};
+use crate::{bbr, defaults, expiry, profiles, tune};
 
 /// The kernel's control that does congestion avoidance, loss reaction and undo.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -320,6 +320,7 @@ pub(crate) fn base_on(kernel: &Kernel, options: &AttachOptions) -> Result<Base, 
 
 fn register(options: &AttachOptions, kernel: &Kernel, base: Base, pins: &Pins) -> Result<u64, Error> {
     let telemetry = telemetry::Shared::open_or_create()?;
+    profiles::ensure()?;
     let generation = now_us();
     let contents = Contents {
         attachment: describe(options, base, generation),

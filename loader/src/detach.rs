@@ -13,7 +13,7 @@ use crate::kernel;
 use crate::namespaces::{self, Sight};
 use crate::pins::{DEFAULTS, LINK, Lock, OPERATIONS, Pins, ROOT};
 use crate::rehome::Users;
-use crate::{shell, telemetry, upgrade};
+use crate::{profiles, shell, telemetry, upgrade};
 
 /// How long the kernel may take to let go of the name; it does so at once, after a grace period.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -148,6 +148,7 @@ fn end(pins: &Pins) -> Result<(), Error> {
 /// Removes the pins that are left, and what nothing needs any more then.
 fn remove(pins: &Pins) -> Result<(), Error> {
     pins.remove()?;
+    profiles::tidy()?;
     telemetry::tidy()
 }
 

@@ -51,6 +51,24 @@ pub enum Error {
         /// What there is.
         known: String,
     },
+    /// No room for one more parameter set.
+    #[error(
+        "{most} profiles are the most that rules may name at once ({profiles}): remove the rules of one first"
+    )]
+    TooManyProfiles {
+        /// How many there may be.
+        most: usize,
+        /// Those that there are.
+        profiles: String,
+    },
+    /// A profile for what is no algorithm.
+    #[error("{control} is a control of the kernel, which has no profiles: leave --profile {profile:?} out")]
+    NoProfiles {
+        /// The control.
+        control: String,
+        /// The profile that was asked for.
+        profile: String,
+    },
     /// Already attached.
     #[error(
         "{algorithm} is attached already (generation {generation:x}); use `onramp tune {algorithm}` to change it or `onramp detach {algorithm}` first"
@@ -358,6 +376,8 @@ impl Error {
             Self::UnknownAlgorithm { .. }
             | Self::Parameter(_)
             | Self::UnknownProfile { .. }
+            | Self::TooManyProfiles { .. }
+            | Self::NoProfiles { .. }
             | Self::BbrAfterExit { .. }
             | Self::UnknownControl { .. }
             | Self::Cgroup { .. }

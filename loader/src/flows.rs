@@ -13,7 +13,7 @@ use crate::attach::Base;
 use crate::code;
 use crate::error::Error;
 use crate::kernel;
-use crate::tune;
+use crate::tune::{self, ParameterSet};
 
 /// Why the first slow start of a flow ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -147,7 +147,7 @@ pub struct FlowStorage {
     map: MapData,
     map_id: u32,
     base: Base,
-    profiles: Vec<String>,
+    sets: Vec<ParameterSet>,
 }
 
 impl FlowStorage {
@@ -161,7 +161,7 @@ impl FlowStorage {
         let base = Base::from_number(pins.attachment()?.base);
         let map = MapData::from_pin(pins.path("flows")).map_err(pins.failed("open", "flows"))?;
         let map_id = map.info().map_err(pins.failed("ask about", "flows"))?.id();
-        Ok(Self { algorithm, map, map_id, base, profiles: sets.into_iter().map(|set| set.profile).collect() })
+        Ok(Self { algorithm, map, map_id, base, sets })
     }
 
     /// The map, for a sock_diag request.
@@ -225,8 +225,9 @@ fn describe(
         attached.filter(|attached| storage.as_ref().is_none_or(|storage| storage.map_id == attached.map_id));
     let storage = storage.filter(|_| attached.is_some()).map_or_else(Vec::new, |storage| storage.value);
     let header = FlowHeader::read(&storage);
-    let profile =
-        header.zip(attached).and_then(|(header, attached)| attached.profiles.get(header.profile as usize));
+    let profile = header.zip(attached).and_then(|(header, attached)| {
+        attached.sets.iter().find(|set| set.number == header.profile).map(|set| set.profile.clone())
+    });
     Flow {
         local: socket.local,
         remote: socket.remote,
@@ -237,7 +238,7 @@ fn describe(
         algorithm,
         base: attached.map(|attached| attached.base),
         other_build,
-        profile: profile.cloned(),
+        profile,
         info: socket.info.unwrap_or_default(),
         header,
         storage,

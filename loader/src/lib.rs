@@ -28,6 +28,7 @@ mod open;
 mod operations;
 mod path;
 mod pins;
+mod profiles;
 pub mod programs;
 mod rehome;
 mod run;

@@ -1,6 +1,6 @@
 //! Objects opened and fitted to the kernel, up to the load.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use libbpf_rs::{Object, ObjectBuilder, OpenObject};
 
@@ -10,6 +10,7 @@ use crate::error::Error;
 use crate::kernel::Kernel;
 use crate::object::object;
 use crate::pins::TELEMETRY_MAPS;
+use crate::profiles::{self, CHOICES};
 use crate::{constant, log, operations};
 
 /// The error of a step on an object, with the end of libbpf's messages.
@@ -65,6 +66,9 @@ pub(crate) fn sharing_shell(
         if let Some(shared) = TELEMETRY_MAPS.into_iter().find(|shared| map.name() == *shared) {
             map.reuse_pinned_map(telemetry.join(shared)).map_err(failed("share", shared))?;
         }
+        if map.name() == CHOICES {
+            map.reuse_pinned_map(profiles::path(CHOICES)).map_err(failed("share", CHOICES))?;
+        }
     }
     opened.load().map_err(failed("load", name))
 }
@@ -96,6 +100,11 @@ pub(crate) fn telemetry() -> Result<Object, Error> {
     open("telemetry")?.load().map_err(failed("load", "telemetry"))
 }
 
+/// Loads the maps that the selection and all algorithms share.
+pub(crate) fn profiles() -> Result<Object, Error> {
+    open("profiles")?.load().map_err(failed("load", "profiles"))
+}
+
 /// Loads the observer of flows on any control; watches nothing yet.
 pub(crate) fn shadow(under_way: bool) -> Result<Object, Error> {
     let mut opened = open("shadow")?;
@@ -104,12 +113,12 @@ pub(crate) fn shadow(under_way: bool) -> Result<Object, Error> {
     opened.load().map_err(failed("load", "shadow"))
 }
 
-/// Loads the program that gives connections what rules say, with the place of the table that is pinned at `tables`, or one
-/// of its own.
-pub(crate) fn select(tables: Option<&Path>) -> Result<Object, Error> {
+/// Loads the program that gives connections what rules say, with those of its maps that are pinned, by name, and others of
+/// its own.
+pub(crate) fn select(pinned: &[(&str, PathBuf)]) -> Result<Object, Error> {
     let mut opened = open("select")?;
     for mut map in opened.maps_mut() {
-        if let Some(path) = tables.filter(|_| map.name() == "tables") {
+        if let Some((_, path)) = pinned.iter().find(|(name, _)| map.name() == *name) {
             map.reuse_pinned_map(path).map_err(failed("share", "select"))?;
         }
     }

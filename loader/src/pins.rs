@@ -249,6 +249,10 @@ impl Counters {
         for (sum, one) in self.outcomes.iter_mut().zip(other.outcomes) {
             *sum += one;
         }
+        // A flow may end on another processor than it began on.
+        for (sum, one) in self.profile_flows.iter_mut().zip(other.profile_flows) {
+            *sum = sum.wrapping_add(one);
+        }
         self
     }
 }

@@ -21,6 +21,7 @@ use crate::detach;
 use crate::error::Error;
 use crate::kernel::{self, Capability};
 use crate::pins::{Lock, Pins};
+use crate::profiles::{self, Names};
 use crate::select::program::Program;
 use crate::select::table::Table;
 use crate::select::{self, Choice, Rule, Side, Target, What};
@@ -277,6 +278,7 @@ pub fn clear_leftovers() -> Result<Vec<Leftover>, Error> {
     kernel::require_privilege("detach")?;
     let _lock = Lock::take()?;
     telemetry::tidy()?;
+    profiles::tidy()?;
     let leftovers = leftovers()?;
     for leftover in &leftovers {
         evacuate(&leftover.path, &hierarchy()?)?;
@@ -289,9 +291,9 @@ pub fn clear_leftovers() -> Result<Vec<Leftover>, Error> {
 fn select(cgroup: &Path, control: String) -> Result<Link, Error> {
     let id = fs::metadata(cgroup).map_err(Error::io("look at", cgroup))?.ino();
     let target = Target { what: What::Cgroup(select::Cgroup { id, path: None }), side: Side::Both };
-    let rule = Rule { target, choice: Choice { control, initial_window: None } };
+    let rule = Rule { target, choice: Choice { control, profile: None, initial_window: None } };
     let program = Program::load()?;
-    program.place()?.put(&Table::of(&[rule])?)?;
+    program.place()?.put(&Table::of(&[rule], &Names::default())?)?;
     program.attach(cgroup)
 }
 

@@ -12,6 +12,7 @@ use crate::host;
 use crate::kernel;
 use crate::namespaces::Sight;
 use crate::pins::{Lock, Pins};
+use crate::profiles;
 use crate::rehome::Users;
 use crate::run;
 use crate::select::{self, Glance};
@@ -103,6 +104,7 @@ pub struct Host {
 pub fn consumers() -> Result<Vec<Consumer>, Error> {
     kernel::require_privilege("status")?;
     let _lock = Lock::take()?;
+    profiles::tidy()?;
     telemetry::tidy()?;
     telemetry::consumers()
 }

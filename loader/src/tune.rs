@@ -6,11 +6,14 @@ use crate::abi::{Attachment, PARAMETER_MAX, ParameterSlot, text};
 use crate::error::Error;
 use crate::kernel;
 use crate::pins::{Lock, Pins};
+use crate::select::Profile;
 use crate::telemetry::{Level, Shared};
 
 /// A parameter set of an attached algorithm.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ParameterSet {
+    /// Its number, by which flows and events tell it; 0: that of the attachment, others are named by rules.
+    pub number: u32,
     /// Its name.
     pub profile: String,
     /// Raised by every change of a parameter.
@@ -63,8 +66,9 @@ pub(crate) fn sets_in(
     attachment: &Attachment,
     slots: &[ParameterSlot],
 ) -> Vec<ParameterSet> {
-    let names = attachment.profile_names.iter().take(attachment.profiles as usize);
-    names.zip(slots).map(|(name, slot)| read(algorithm, text(name), slot)).collect()
+    let all = (0..attachment.profiles).zip(&attachment.profile_names).zip(slots);
+    let used = all.filter(|((number, name), _)| *number == 0 || **name != [0; 32]);
+    used.map(|((number, name), slot)| read(algorithm, number, text(name), slot)).collect()
 }
 
 /// Changes one parameter set (`None`: the first), all that is asked for or nothing. Running flows read the new values
@@ -83,8 +87,7 @@ pub fn tune(
     kernel::require_privilege("tune")?;
     let (_lock, pins) = hold(algorithm)?;
     let sets = sets(&pins)?;
-    let index = profile_index(algorithm, &sets, profile)?;
-    let before = sets[index].clone();
+    let before = find(algorithm, &sets, profile)?.clone();
     let mut after = before.clone();
     after.parameters.assign(changes.settings)?;
     after.telemetry_max = changes.telemetry_max.unwrap_or(before.telemetry_max);
@@ -93,7 +96,7 @@ pub fn tune(
         if after.parameters != before.parameters {
             after.generation = before.generation.wrapping_add(1);
         }
-        write(&pins, index as u32, &after)?;
+        write(&pins, &after)?;
         if let Some(telemetry) = telemetry {
             telemetry.announce();
         }
@@ -101,12 +104,16 @@ pub fn tune(
     Ok(Tuned { before, after })
 }
 
-/// Number of a parameter set; `None`: the first.
-fn profile_index(algorithm: Algorithm, sets: &[ParameterSet], profile: Option<&str>) -> Result<usize, Error> {
-    let Some(name) = profile else { return Ok(0) };
-    sets.iter().position(|set| set.profile == name).ok_or_else(|| Error::UnknownProfile {
+/// A parameter set by its name; `None`: the first.
+fn find<'a>(
+    algorithm: Algorithm,
+    sets: &'a [ParameterSet],
+    profile: Option<&str>,
+) -> Result<&'a ParameterSet, Error> {
+    let found = sets.iter().find(|set| profile.is_none_or(|name| set.profile == name));
+    found.ok_or_else(|| Error::UnknownProfile {
         algorithm: algorithm.name(),
-        profile: name.into(),
+        profile: profile.unwrap_or_default().into(),
         known: sets.iter().map(|set| set.profile.clone()).collect::<Vec<_>>().join(", "),
     })
 }
@@ -135,10 +142,11 @@ pub(crate) fn attached(algorithm: Algorithm) -> Result<Pins, Error> {
     Ok(pins)
 }
 
-fn read(algorithm: Algorithm, profile: String, slot: &ParameterSlot) -> ParameterSet {
+fn read(algorithm: Algorithm, number: u32, profile: String, slot: &ParameterSlot) -> ParameterSet {
     let words = &slot.sets[slot.active as usize & 1];
     let parameters = Parameters::from_words(algorithm, words).unwrap_or_else(|| algorithm.parameters());
     ParameterSet {
+        number,
         profile,
         generation: slot.generation,
         parameters,
@@ -147,7 +155,8 @@ fn read(algorithm: Algorithm, profile: String, slot: &ParameterSlot) -> Paramete
 }
 
 /// Fills the set that flows do not read, then switches: a flow sees the old values or the new, never a mixture.
-fn write(pins: &Pins, index: u32, set: &ParameterSet) -> Result<(), Error> {
+fn write(pins: &Pins, set: &ParameterSet) -> Result<(), Error> {
+    let index = set.number;
     let failed = pins.failed("write", "params");
     let mut slots = pins.parameter_slots()?;
     let mut slot = slots.get(&index, 0).map_err(&failed)?;
@@ -158,6 +167,21 @@ fn write(pins: &Pins, index: u32, set: &ParameterSet) -> Result<(), Error> {
     slot.generation = set.generation;
     slot.telemetry_max = set.telemetry_max as u32;
     slots.set(index, slot, 0).map_err(&failed)
+}
+
+/// Fills a set that no flow reads. Its generation goes on, for flows told of a number and a generation what they had.
+pub(crate) fn begin(pins: &Pins, number: u32, profile: &Profile) -> Result<(), Error> {
+    let slot = pins.parameter_slots()?.get(&number, 0).map_err(pins.failed("read", "params"))?;
+    write(
+        pins,
+        &ParameterSet {
+            number,
+            profile: profile.name.clone(),
+            generation: slot.generation.wrapping_add(1),
+            parameters: profile.parameters.clone(),
+            telemetry_max: profile.telemetry_max,
+        },
+    )
 }
 
 /// Parameters as a slot has them.

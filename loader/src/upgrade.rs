@@ -22,6 +22,7 @@ use crate::guard::{self, GuardOptions};
 use crate::kernel::{self, Kernel};
 use crate::namespaces::{self, Sight};
 use crate::pins::{LINK, Lock, Pins};
+use crate::profiles;
 use crate::rehome::Users;
 use crate::shell::{self, Contents, Shell};
 use crate::tables;
@@ -288,6 +289,7 @@ fn replace(pins: &Pins, former: &Former, kernel: &Kernel) -> Result<(), Error> {
         Err(Error::OtherTelemetry { .. }) => beside.insert(Beside::make()?).directory(),
         shared => shared?.directory().to_owned(),
     };
+    profiles::ensure()?;
     let staged = Staged(Some(&other));
     let mut shell = Shell::load(&former.contents, kernel, &telemetry, &other)?;
     let (from, mut to) = (pins.defaults()?, other.defaults()?);

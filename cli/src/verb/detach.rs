@@ -331,6 +331,7 @@ mod tests {
             owner: None,
             version: String::new(),
             parameter_sets: vec![ParameterSet {
+                number: 0,
                 profile: options.profile.clone(),
                 generation: 0,
                 parameters: options.parameters.clone(),

@@ -330,6 +330,7 @@ fn table_text(flows: &[Flow], output: &Output) -> String {
         "LOCAL",
         "REMOTE",
         "ALGORITHM",
+        "PROFILE",
         "BASE",
         "STATE",
         ">CWND",
@@ -347,6 +348,7 @@ fn table_text(flows: &[Flow], output: &Output) -> String {
             canonical(flow.local),
             canonical(flow.remote),
             flow.algorithm.name().to_owned(),
+            flow.profile.clone().unwrap_or_else(dash),
             flow.base.map_or("-", |base| base.name()).to_owned(),
             state_text(flow),
             info.snd_cwnd.to_string(),
@@ -362,11 +364,13 @@ fn table_text(flows: &[Flow], output: &Output) -> String {
 }
 
 fn why_text(flows: &[Flow], rows: &[Row], output: &Output) -> String {
-    let mut table = Table::new(["LOCAL", "REMOTE", "ALGORITHM", "CODE", "WHY"]);
+    let mut table = Table::new(["LOCAL", "REMOTE", "ALGORITHM", "PROFILE", "CODE", "WHY"]);
     for (flow, row) in flows.iter().zip(rows) {
         let (code, why) = row.why.as_ref().map_or(("", ""), |why| (why.code, &why.explanation));
         let (local, remote) = (canonical(flow.local), canonical(flow.remote));
-        table.push([local, remote, row.algorithm.to_owned(), code.replace('_', " "), why.to_owned()]);
+        let profile = row.profile.clone().unwrap_or_else(|| "-".into());
+        let code = code.replace('_', " ");
+        table.push([local, remote, row.algorithm.to_owned(), profile, code, why.to_owned()]);
     }
     table.render(output)
 }

@@ -84,7 +84,14 @@ struct Attached {
 
 #[derive(Serialize)]
 struct Set {
+    /// 0: that of the attachment; others are there for rules.
+    parameter_set: u32,
     profile: String,
+    /// Open flows that have it, and rules that name it, where it is there for rules.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    flows: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rules: Option<usize>,
     parameters_generation: u32,
     parameters: Named<Value>,
     telemetry_max: &'static str,
@@ -155,6 +162,14 @@ struct Selecting {
     /// Controls that rules use and that are not registered.
     controls_missing: Vec<String>,
     rules_without_cgroup: usize,
+    profiles_missing: Vec<MissingProfile>,
+}
+
+/// A profile that rules name and that an attached control has not.
+#[derive(Serialize)]
+struct MissingProfile {
+    congestion_control: String,
+    profile: String,
 }
 
 #[derive(Serialize)]
@@ -175,7 +190,7 @@ impl Status {
         };
         let Host { algorithms, selection, leftovers, settings, unseen } = onramp_loader::status()?;
         let report = Report {
-            algorithms: algorithms.into_iter().map(row).collect(),
+            algorithms: algorithms.into_iter().map(|status| row(status, selection.as_ref())).collect(),
             selection: selection.map(selecting),
             dead_runs: leftovers.into_iter().map(dead_run).collect(),
             consumers: consumers.into_iter().map(listener).collect(),
@@ -192,7 +207,8 @@ fn setting(Setting { sysctl, before, set }: Setting) -> SettingRow {
     SettingRow { sysctl, before, set }
 }
 
-fn row(status: onramp_loader::Status) -> Row {
+/// `selection`: where it was looked for.
+fn row(status: onramp_loader::Status, selection: Option<&Glance>) -> Row {
     let onramp_loader::Status { algorithm, state, default_in, users, older_code } = status;
     let name = algorithm.name();
     let (state, explanation, attached) = match state {
@@ -207,7 +223,15 @@ fn row(status: onramp_loader::Status) -> Row {
             let explanation = dead.then(|| {
                 format!("attached for a run that has died: `onramp detach {name}` (or --all) clears it")
             });
-            ("attached", explanation, Some(attached(algorithm, *state, Some(default_in))))
+            let mut attached = attached(algorithm, *state, Some(default_in));
+            for set in attached.parameter_sets.iter_mut().filter(|set| set.parameter_set > 0) {
+                let name = (algorithm.congestion_control(), set.profile.clone());
+                set.rules = match selection.map(|glance| (&glance.rules, glance.profiles.get(&name))) {
+                    Some((Err(_), _)) => None,
+                    named => Some(named.and_then(|(_, rules)| rules.copied()).unwrap_or(0)),
+                };
+            }
+            ("attached", explanation, Some(attached))
         }
         State::Interrupted => {
             let explanation = format!(
@@ -251,8 +275,16 @@ fn row(status: onramp_loader::Status) -> Row {
 }
 
 fn attached(algorithm: Algorithm, state: AttachedState, default_in: Option<Vec<String>>) -> Attached {
-    let Counters { flows_started, flows_adopted, flows_ended, flows_without_state, undone, exits, outcomes } =
-        state.counters;
+    let Counters {
+        flows_started,
+        flows_adopted,
+        flows_ended,
+        flows_without_state,
+        undone,
+        exits,
+        outcomes,
+        profile_flows,
+    } = state.counters;
     let reasons = ExitReason::ALL.into_iter().zip(exits.into_iter().skip(1));
     let named = algorithm.outcomes().zip(outcomes).filter(|(outcome, _)| !outcome.name.is_empty());
     Attached {
@@ -268,7 +300,7 @@ fn attached(algorithm: Algorithm, state: AttachedState, default_in: Option<Vec<S
         owner_pid: state.owner.map(|(pid, _)| pid),
         owner_alive: state.owner.map(|(_, alive)| alive),
         default_in,
-        parameter_sets: state.parameter_sets.into_iter().map(set).collect(),
+        parameter_sets: state.parameter_sets.into_iter().map(|one| set(one, &profile_flows)).collect(),
         flows_started,
         flows_adopted,
         flows_ended,
@@ -280,25 +312,32 @@ fn attached(algorithm: Algorithm, state: AttachedState, default_in: Option<Vec<S
     }
 }
 
-fn set(set: ParameterSet) -> Set {
+fn set(set: ParameterSet, flows: &[u64]) -> Set {
     let values =
         set.parameters.iter().map(|(parameter, value)| (parameter.name, Value::of(&parameter, value)));
     Set {
         parameters: Named(values.collect()),
+        parameter_set: set.number,
         profile: set.profile,
+        flows: flows.get(set.number as usize).copied().filter(|_| set.number > 0),
+        rules: None,
         parameters_generation: set.generation,
         telemetry_max: set.telemetry_max.name(),
     }
 }
 
 fn selecting(glance: Glance) -> Selecting {
-    let Glance { active, rules, missing, without_cgroup } = glance;
+    let Glance { active, rules, missing, without_cgroup, missing_profiles, profiles: _ } = glance;
+    let missing_profiles = missing_profiles.into_iter();
     Selecting {
         active,
         rules_unknown: rules.as_ref().err().cloned(),
         rules: rules.ok(),
         controls_missing: missing.into_iter().collect(),
         rules_without_cgroup: without_cgroup,
+        profiles_missing: missing_profiles
+            .map(|(congestion_control, profile)| MissingProfile { congestion_control, profile })
+            .collect(),
     }
 }
 
@@ -315,6 +354,11 @@ fn selecting_text(selecting: &Selecting) -> String {
     for control in &selecting.controls_missing {
         text +=
             &format!("  rules use {control}, which is not registered: their connections get the default\n");
+    }
+    for MissingProfile { congestion_control, profile } in &selecting.profiles_missing {
+        text += &format!(
+            "  rules name profile {profile}, which {congestion_control} has not now: their connections get its own parameters, until the rules are added or loaded again\n"
+        );
     }
     if selecting.rules_without_cgroup > 0 {
         let rules = count(selecting.rules_without_cgroup, "rule");
@@ -385,6 +429,19 @@ fn text(report: &Report, output: &Output) -> String {
     if text.is_empty() { "nothing is attached\n".into() } else { text }
 }
 
+/// Who has a parameter set that is there for rules.
+fn used_text(set: &Set) -> String {
+    let Some(flows) = set.flows else { return String::new() };
+    let flows = count(flows as usize, "open flow");
+    match set.rules {
+        Some(0) => format!(
+            ", named by no rule, with {flows} (without flows the next change of a rule, or `onramp select del --all`, removes it)"
+        ),
+        Some(rules) => format!(", for {}, with {flows}", count(rules, "rule")),
+        None => format!(", for rules, with {flows}"),
+    }
+}
+
 fn attached_text(algorithm: &str, attached: &Attached) -> String {
     let now = now_us();
     let mut text = format!(
@@ -419,9 +476,10 @@ fn attached_text(algorithm: &str, attached: &Attached) -> String {
         let values: Vec<_> =
             set.parameters.0.iter().map(|(name, value)| format!(" {name}={value}")).collect();
         text += &format!(
-            "  profile {}, generation {}:{}\n",
+            "  profile {}, generation {}{}:{}\n",
             set.profile,
             set.parameters_generation,
+            used_text(set),
             values.concat()
         );
         if set.telemetry_max != Level::Ack.name() {

@@ -20,6 +20,12 @@ pub(super) fn word(by: &By) -> &'static str {
     }
 }
 
+/// What a connection gets.
+pub(super) fn gets(decision: &Decision) -> String {
+    let profile = decision.profile.as_ref().map(|profile| format!(" with profile {profile}"));
+    decision.control.clone() + &profile.unwrap_or_default()
+}
+
 /// What decides, and why nothing else does.
 pub(super) fn text(decision: &Decision) -> String {
     let otherwise = match &decision.without_control {
@@ -37,7 +43,11 @@ pub(super) fn text(decision: &Decision) -> String {
                 What::Port(_) => "no prefix, so the port",
                 What::Cgroup(_) => "no prefix and no port, so the nearest cgroup",
             };
-            format!("{rule} ({why})")
+            let profile = rule.choice.profile.as_ref().filter(|_| decision.profile.is_none());
+            let missing = profile.map(|profile| {
+                format!("; there is no profile {profile} now, so with the parameters of the attachment")
+            });
+            format!("{rule} ({why}{})", missing.unwrap_or_default())
         }
         By::Route => format!("the route's `congctl`: {otherwise}"),
         By::Default => {
@@ -61,6 +71,8 @@ pub(super) struct Why {
     chosen_by: &'static str,
     /// What a new connection like this one gets.
     new_connections_get: Option<String>,
+    /// With which profile, where a rule says so.
+    new_connections_get_profile: Option<String>,
     /// The rule that decides about new connections, or would if its control were registered.
     rule: Option<String>,
     pub explanation: String,
@@ -98,6 +110,7 @@ impl Asker {
             side: side.name(),
             chosen_by: "unknown",
             new_connections_get: None,
+            new_connections_get_profile: None,
             rule: None,
             explanation: String::new(),
         };
@@ -108,27 +121,39 @@ impl Asker {
         });
         match asked {
             Ok((decision, cgroup)) => {
-                Why { cgroup, ..decided(&flow.algorithm.congestion_control(), &decision, why) }
+                let control = flow.algorithm.congestion_control();
+                Why { cgroup, ..decided(&control, set(flow), &decision, why) }
             }
             Err(error) => Why { explanation: format!("it cannot be told: {error}"), ..why },
         }
     }
 }
 
-fn decided(control: &str, decision: &Decision, why: Why) -> Why {
-    let has = decision.control == control;
+/// A flow's parameter set by number and name; `None`: nothing is known of it.
+fn set(flow: &Flow) -> Option<(u32, &str)> {
+    Some((flow.header?.profile, flow.profile.as_deref()?))
+}
+
+fn decided(control: &str, set: Option<(u32, &str)>, decision: &Decision, why: Why) -> Why {
+    let has_profile = match (&decision.profile, set) {
+        (_, None) => true,
+        (Some(profile), Some((_, name))) => profile == name,
+        (None, Some((number, _))) => number == 0,
+    };
+    let has = decision.control == control && has_profile;
     let explanation = if has {
         format!("as things are now, {}", text(decision))
     } else {
         format!(
             "by its application, or by what has changed since: a new connection gets {} by {}",
-            decision.control,
+            gets(decision),
             text(decision)
         )
     };
     Why {
         chosen_by: if has { word(&decision.by) } else { "other" },
         new_connections_get: Some(decision.control.clone()),
+        new_connections_get_profile: decision.profile.clone(),
         rule: decision.rule().map(ToString::to_string),
         explanation,
         ..why
@@ -152,10 +177,14 @@ mod tests {
 
     fn rule(what: &str, control: &str) -> Rule {
         let target = Target { what: What::To(what.parse().unwrap()), side: Side::Both };
-        Rule { target, choice: Choice { control: control.into(), initial_window: None } }
+        Rule { target, choice: Choice { control: control.into(), profile: None, initial_window: None } }
     }
 
     fn of(decision: &Decision) -> Why {
+        of_set(None, decision)
+    }
+
+    fn of_set(set: Option<(u32, &str)>, decision: &Decision) -> Why {
         let why = Why {
             code: "attached",
             cgroup_id: None,
@@ -163,16 +192,21 @@ mod tests {
             side: "accept",
             chosen_by: "unknown",
             new_connections_get: None,
+            new_connections_get_profile: None,
             rule: None,
             explanation: String::new(),
         };
-        decided("onramp_plain", decision, why)
+        decided("onramp_plain", set, decision, why)
     }
 
     #[test]
     fn what_would_give_a_flow_its_control_is_said_to_have_chosen_it_and_only_then() {
-        let decision =
-            |control: &str, by, without_control| Decision { control: control.into(), by, without_control };
+        let decision = |control: &str, by, without_control| Decision {
+            control: control.into(),
+            profile: None,
+            by,
+            without_control,
+        };
         let by_rule = By::Rule(rule("10.0.0.0/8", "onramp_plain"));
         let chosen = of(&decision("onramp_plain", by_rule, None));
         assert_eq!(
@@ -192,6 +226,32 @@ mod tests {
             [(By::Run(7), "run"), (By::LockedRoute, "route"), (By::Route, "route"), (By::Default, "default")]
         {
             assert_eq!(of(&decision("onramp_plain", by, None)).chosen_by, word);
+        }
+    }
+
+    #[test]
+    fn a_rule_has_chosen_for_a_flow_that_has_its_profile_too() {
+        for (profile, set, chosen_by) in [
+            (Some("geo"), Some((1, "geo")), "prefix"),
+            // That of the attachment, by its name.
+            (Some("geo"), Some((0, "geo")), "prefix"),
+            (Some("geo"), Some((0, "default")), "other"),
+            (Some("geo"), Some((2, "leo")), "other"),
+            (None, Some((0, "geo")), "prefix"),
+            (None, Some((1, "geo")), "other"),
+            (Some("geo"), None, "prefix"),
+        ] {
+            let mut rule = rule("10.0.0.0/8", "onramp_plain");
+            rule.choice.profile = profile.map(str::to_owned);
+            let decision = Decision {
+                control: "onramp_plain".into(),
+                profile: rule.choice.profile.clone(),
+                by: By::Rule(rule),
+                without_control: None,
+            };
+            let why = of_set(set, &decision);
+            assert_eq!(why.chosen_by, chosen_by, "{profile:?} {set:?}");
+            assert_eq!(why.new_connections_get_profile.as_deref(), profile);
         }
     }
 }

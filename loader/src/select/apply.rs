@@ -1,14 +1,15 @@
 //! Rules as `onramp apply` wants them: those that it made and does not want any more go, those of others stay.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::program::Selector;
 use super::rule::{Choice, RULES_MAX, Rule, Target};
 use super::table::Table;
-use super::{Selection, cgroup, require, selection_locked};
+use super::{Profile, Selection, cgroup, require, selection_locked, sets, tidied};
 use crate::error::Error;
 use crate::kernel;
 use crate::pins::Lock;
+use crate::profiles::Names;
 
 /// What it takes to have the rules that are wanted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -19,6 +20,8 @@ pub struct Changes {
     pub replaced: Vec<(Rule, Rule)>,
     /// Rules that `onramp apply` made and that are not wanted any more.
     pub removed: Vec<Rule>,
+    /// Profiles that rules name and that their algorithm, which is attached, has not: by control and name.
+    pub profiles: BTreeSet<(String, String)>,
     /// There are rules, and no connection is asked about: a command was cut off, or a pin was removed.
     pub out_of_use: bool,
 }
@@ -47,11 +50,12 @@ pub fn plan_apply(wanted: &[Rule]) -> Result<Changes, Error> {
     Ok(Merge::of(&selector, wanted)?.changes)
 }
 
-/// Has these rules, at once, beside those that others have made.
+/// Has these rules, at once, beside those that others have made. What they name and their algorithms have not is made of
+/// the profiles.
 ///
 /// # Errors
-/// [`Error::TooManyRules`], [`Error::SelectionBroken`], [`Error::Privilege`], or what the kernel refuses.
-pub fn apply(wanted: &[Rule]) -> Result<Changes, Error> {
+/// [`Error::TooManyRules`], [`Error::UnknownProfile`], [`Error::TooManyProfiles`], [`Error::SelectionBroken`], [`Error::Privilege`], or what the kernel refuses.
+pub fn apply(wanted: &[Rule], profiles: &[Profile]) -> Result<Changes, Error> {
     require()?;
     kernel::ensure_bpffs()?;
     let _lock = Lock::take()?;
@@ -62,16 +66,20 @@ pub fn apply(wanted: &[Rule]) -> Result<Changes, Error> {
     }
     if next.is_empty() {
         selector.remove()?;
-        return Ok(changes);
+        return Ok(tidied(changes));
     }
     if next.len() > RULES_MAX {
         return Err(Error::TooManyRules { most: RULES_MAX });
     }
-    let table = Table::of(&next)?;
     // A mark without its rule says nothing, so what is marked first is never taken for another's.
     let either: BTreeMap<_, _> = made_before.iter().chain(&made).map(pair).collect();
-    selector.with(|| selector.mark_applied(&rules(either)).and_then(|()| selector.put(&table)))?;
-    selector.mark_applied(&made)?;
+    let work = || {
+        let names = Names::with(next.iter().map(|rule| &rule.choice))?;
+        let table = Table::of(&next, &names)?;
+        selector.mark_applied(&rules(either)).and_then(|()| selector.put(&table))?;
+        selector.mark_applied(&made)
+    };
+    tidied(sets::provide(wanted, profiles).and_then(|()| selector.with(work)))?;
     Ok(changes)
 }
 
@@ -92,6 +100,7 @@ impl Merge {
         let marks = selector.applied()?.map_or_else(|| Ok(Vec::new()), |table| table.rules())?;
         let mut merge = Self::between(&existing, &marks, wanted);
         cgroup::name_all(&mut merge.changes.removed)?;
+        merge.changes.profiles = sets::missing(&sets::named(wanted));
         merge.changes.out_of_use = !active && !existing.is_empty();
         Ok(merge)
     }
@@ -139,7 +148,7 @@ mod tests {
     use super::*;
 
     fn rule(port: u16, control: &str) -> Rule {
-        let choice = Choice { control: control.into(), initial_window: None };
+        let choice = Choice { control: control.into(), profile: None, initial_window: None };
         Rule { target: Target { what: What::Port(port), side: Side::Both }, choice }
     }
 

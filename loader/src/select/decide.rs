@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     fn rule(what: What, side: Side, control: &str) -> Rule {
-        let choice = Choice { control: control.into(), initial_window: None };
+        let choice = Choice { control: control.into(), profile: None, initial_window: None };
         Rule { target: Target { what, side }, choice }
     }
 

@@ -44,6 +44,8 @@ pub enum By {
 pub struct Decision {
     /// The kernel's name of the congestion control.
     pub control: String,
+    /// The profile whose parameters it has by a rule; `None`: those of the attachment, or it is no algorithm.
+    pub profile: Option<String>,
     /// Why.
     pub by: By,
     /// The rule that would decide if its control were registered.
@@ -87,7 +89,7 @@ impl Deciders {
     /// Rules or routes that cannot be read.
     pub fn decide(&mut self, connection: &Connection) -> Result<Decision, Error> {
         let route = self.routes.control(connection.peer, connection.local, connection.interface)?;
-        let decision = |control: String, by| Decision { control, by, without_control: None };
+        let decision = |control: String, by| Decision { control, profile: None, by, without_control: None };
         if let Some(route) = route.as_ref().filter(|route| route.locked) {
             return Ok(decision(route.name.clone(), By::LockedRoute));
         }
@@ -98,13 +100,15 @@ impl Deciders {
         let rule = self.rule(connection)?;
         let without_control = match rule {
             Some(rule) if self.registered.contains(&rule.choice.control) => {
-                return Ok(decision(rule.choice.control.clone(), By::Rule(rule)));
+                let missing = !super::missing_profiles(std::slice::from_ref(&rule)).is_empty();
+                let profile = rule.choice.profile.clone().filter(|_| !missing);
+                return Ok(Decision { profile, ..decision(rule.choice.control.clone(), By::Rule(rule)) });
             }
             rule => rule,
         };
         Ok(match route {
-            Some(route) => Decision { control: route.name, by: By::Route, without_control },
-            None => Decision { control: self.default.clone(), by: By::Default, without_control },
+            Some(route) => Decision { without_control, ..decision(route.name, By::Route) },
+            None => Decision { without_control, ..decision(self.default.clone(), By::Default) },
         })
     }
 

@@ -9,6 +9,7 @@ mod decide;
 mod deciders;
 pub(crate) mod program;
 pub(crate) mod rule;
+mod sets;
 pub(crate) mod table;
 
 pub use apply::{Changes, apply, plan_apply};
@@ -16,14 +17,16 @@ pub use cgroup::Cgroup;
 pub use decide::Connection;
 pub use deciders::{By, Deciders, Decision};
 pub use rule::{Choice, RULES_MAX, Rule, Side, Target, What};
+pub use sets::Profile;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use onramp_algorithm::Algorithm;
 
 use crate::error::Error;
 use crate::kernel::{self, Capability};
 use crate::pins::Lock;
+use crate::profiles::{self, Names};
 use crate::tune;
 use program::Selector;
 use table::Table;
@@ -61,6 +64,10 @@ pub struct Glance {
     pub missing: BTreeSet<String>,
     /// Rules whose cgroup is gone.
     pub without_cgroup: usize,
+    /// How many rules name a profile, by control and profile.
+    pub profiles: BTreeMap<(String, String), usize>,
+    /// Those of them that an attached algorithm has not: its own parameters take their place.
+    pub missing_profiles: BTreeSet<(String, String)>,
 }
 
 /// A look at the selection, for a caller that holds the lock; `None`: there is none.
@@ -73,7 +80,15 @@ pub(crate) fn glance() -> Result<Option<Glance>, Error> {
     let rules = read.as_ref().map(|selection| selection.as_ref().map_or(0, |one| one.rules.len()));
     let rules = rules.map_err(ToString::to_string);
     let selected = read.ok().flatten().map_or_else(Vec::new, |selection| selection.rules);
+    let mut profiles = BTreeMap::new();
+    for choice in selected.iter().map(|rule| &rule.choice) {
+        if let Some(profile) = &choice.profile {
+            *profiles.entry((choice.control.clone(), profile.clone())).or_default() += 1;
+        }
+    }
     Ok(Some(Glance {
+        missing_profiles: missing_profiles(&selected),
+        profiles,
         active: selector.is_linked(),
         rules,
         missing: missing_controls(&selected)?,
@@ -128,12 +143,12 @@ pub fn check_add(rule: &Rule) -> Result<(), Error> {
     Ok(())
 }
 
-/// Adds a rule; the first one attaches the program.
+/// Adds a rule; the first one attaches the program. What it names and its algorithm has not is made of the profiles.
 ///
 /// # Errors
-/// [`Error::RuleExists`], [`Error::TooManyRules`], [`Error::SelectionBroken`], [`Error::Privilege`], or what the kernel
-/// refuses; nothing is changed then.
-pub fn add(rule: &Rule) -> Result<(), Error> {
+/// [`Error::RuleExists`], [`Error::TooManyRules`], [`Error::UnknownProfile`], [`Error::TooManyProfiles`],
+/// [`Error::SelectionBroken`], [`Error::Privilege`], or what the kernel refuses; nothing is changed then.
+pub fn add(rule: &Rule, profiles: &[Profile]) -> Result<(), Error> {
     require()?;
     kernel::ensure_bpffs()?;
     let _lock = Lock::take()?;
@@ -146,10 +161,23 @@ pub fn add(rule: &Rule) -> Result<(), Error> {
         selector.ensure()?;
         return Err(Error::RuleExists { target: rule.target.to_string() });
     }
-    selector.with(|| match existing {
-        Some(mut table) => table.insert(rule),
-        None => Table::of(std::slice::from_ref(rule)).and_then(|table| selector.put(&table)),
-    })
+    let rules = std::slice::from_ref(rule);
+    let work = || {
+        let names = Names::with([&rule.choice])?;
+        match existing {
+            Some(mut table) => table.insert(rule, &names),
+            None => selector.put(&Table::of(rules, &names)?),
+        }
+    };
+    tidied(sets::provide(rules, profiles).and_then(|()| selector.with(work)))
+}
+
+/// Gives up what no rule names any more. That it could not be is told by `status`, and the next change tries again.
+fn tidied<T>(done: T) -> T {
+    if let Err(error) = sets::tidy() {
+        tracing::debug!("{error}");
+    }
+    done
 }
 
 /// Removes the rule of a target and returns it; the last one takes the program with it.
@@ -171,16 +199,16 @@ pub fn remove(target: &Target) -> Result<Rule, Error> {
     } else {
         table.remove(target)?;
     }
-    Ok(Rule { target: target.clone(), choice })
+    Ok(tidied(Rule { target: target.clone(), choice }))
 }
 
 /// Replaces all rules by these, at once: a connection is decided by the former or by the new. Returns how many the former
-/// were.
+/// were. What they name and their algorithms have not is made of the profiles.
 ///
 /// # Errors
-/// [`Error::TooManyRules`], [`Error::SelectionBroken`], [`Error::Privilege`], or what the kernel refuses; nothing is
+/// [`Error::TooManyRules`], [`Error::UnknownProfile`], [`Error::TooManyProfiles`], [`Error::SelectionBroken`], [`Error::Privilege`], or what the kernel refuses; nothing is
 /// changed then.
-pub fn replace(rules: &[Rule]) -> Result<usize, Error> {
+pub fn replace(rules: &[Rule], profiles: &[Profile]) -> Result<usize, Error> {
     require()?;
     if rules.len() > RULES_MAX {
         return Err(Error::TooManyRules { most: RULES_MAX });
@@ -189,8 +217,11 @@ pub fn replace(rules: &[Rule]) -> Result<usize, Error> {
     let _lock = Lock::take()?;
     let selector = Selector::here();
     let former = selector.table()?.map_or(0, |table| table.count());
-    let table = Table::of(rules)?;
-    selector.with(|| selector.put(&table))?;
+    let work = || {
+        let names = Names::with(rules.iter().map(|rule| &rule.choice))?;
+        selector.put(&Table::of(rules, &names)?)
+    };
+    tidied(sets::provide(rules, profiles).and_then(|()| selector.with(work)))?;
     Ok(former)
 }
 
@@ -206,12 +237,13 @@ pub fn clear() -> Result<Option<Vec<Rule>>, Error> {
     let _lock = Lock::take()?;
     let selector = Selector::here();
     if !selector.exists() {
-        return Ok(None);
+        profiles::tidy()?;
+        return Ok(tidied(None));
     }
     // What cannot be read any more is removed all the same.
     let rules = selection_locked().ok().flatten().map_or_else(Vec::new, |selection| selection.rules);
     selector.remove()?;
-    Ok(Some(rules))
+    Ok(Some(tidied(rules)))
 }
 
 /// Names of the controls that rules use and that are not registered: their connections get the default.
@@ -222,6 +254,12 @@ pub fn missing_controls(rules: &[Rule]) -> Result<BTreeSet<String>, Error> {
     let registered = kernel::registered()?;
     let used = rules.iter().map(|rule| rule.choice.control.as_str());
     Ok(used.filter(|used| !registered.iter().any(|name| name == used)).map(str::to_owned).collect())
+}
+
+/// What rules name of algorithms that are attached and have no such profile, by control and profile: their own parameters
+/// take its place.
+pub fn missing_profiles(rules: &[Rule]) -> BTreeSet<(String, String)> {
+    sets::missing(&sets::named(rules))
 }
 
 /// How many rules use an algorithm; 0 where this process may not ask.

@@ -6,7 +6,8 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 use std::path::{Path, PathBuf};
 
-use libbpf_rs::{ErrorKind, Link, MapCore, Object};
+use aya::programs::loaded_programs;
+use libbpf_rs::{ErrorKind, Link, MapCore, MapHandle, Object};
 
 use super::rule::Rule;
 use super::table::{Place, Table};
@@ -14,6 +15,7 @@ use crate::error::Error;
 use crate::kernel;
 use crate::open;
 use crate::pins::{self, ROOT};
+use crate::profiles::{self, CHOICES, NAMES};
 use crate::run::hierarchy;
 
 /// Directory of the pins, below that of all.
@@ -21,6 +23,8 @@ pub(crate) const SELECT: &str = "select";
 /// What is pinned there: the place of the table, and the program's link to the cgroup.
 const TABLES: &str = "tables";
 const LINK: &str = "link";
+/// A link that takes its place.
+const LINK_NEXT: &str = "link-next";
 /// A table that nobody is decided by: the rules that `onramp apply` made; and one that takes its place.
 const APPLIED: &str = "applied";
 const APPLIED_NEXT: &str = "applied-next";
@@ -31,7 +35,7 @@ pub(crate) struct Program(Object);
 impl Program {
     /// With a place of its own, and no table.
     pub fn load() -> Result<Self, Error> {
-        open::select(None).map(Self)
+        open::select(&[]).map(Self)
     }
 
     /// Attaches it: sockets of a cgroup and of those below are asked about for as long as the link lives.
@@ -133,21 +137,43 @@ impl Selector {
     }
 
     fn complete(&self) -> Result<(), Error> {
-        if self.is_linked() {
+        profiles::ensure()?;
+        if self.is_linked() && self.knows_profiles()? {
             return Ok(());
         }
         let cgroup = hierarchy()?;
-        let former = Some(self.tables()).filter(|tables| tables.exists());
-        let mut program = Program(open::select(former.as_deref())?);
-        if former.is_none() {
+        let mut pinned: Vec<_> = [NAMES, CHOICES].map(|name| (name, profiles::path(name))).into();
+        let former = self.tables().exists();
+        pinned.extend(former.then(|| (TABLES, self.tables())));
+        let mut program = Program(open::select(&pinned)?);
+        if !former {
             pins::make(&self.directory)?;
             for mut map in program.0.maps_mut().filter(|map| map.name() == TABLES) {
                 map.pin(self.tables()).map_err(open::failed("pin", "select"))?;
             }
         }
-        program.attach(&cgroup)?.pin(self.link()).map_err(open::failed("pin", "select"))?;
+        // Where there is one, both are asked for a moment: what the first has set, the second leaves alone.
+        let next = self.directory.join(LINK_NEXT);
+        if next.exists() {
+            fs::remove_file(&next).map_err(Error::io("remove", &next))?;
+        }
+        let place = if self.is_linked() { &next } else { &self.link() };
+        program.attach(&cgroup)?.pin(place).map_err(open::failed("pin", "select"))?;
+        if *place == next {
+            fs::rename(&next, self.link()).map_err(Error::io("pin", self.link()))?;
+        }
         tracing::debug!("attached to cgroup {}, pinned under {}", cgroup.display(), self.directory.display());
         Ok(())
+    }
+
+    /// Whether the program that is linked tells controls of profiles. That of an older onramp does not.
+    fn knows_profiles(&self) -> Result<bool, Error> {
+        let failed = open::failed("look at", "select");
+        let names = MapHandle::from_pinned_path(profiles::path(NAMES)).and_then(|map| map.info());
+        let names = names.map_err(&failed)?.info.id;
+        let program = Link::open(self.link()).and_then(|link| link.info()).map_err(&failed)?.prog_id;
+        let found = loaded_programs().filter_map(Result::ok).find(|one| one.id() == program);
+        Ok(found.and_then(|one| one.map_ids().ok().flatten()).is_some_and(|maps| maps.contains(&names)))
     }
 
     /// Does what needs all of it, made if it is missing. If that fails, what was made goes again.
@@ -162,22 +188,21 @@ impl Selector {
 
     /// [`Selector::remove`] after a failure, which is what the caller tells of; `status` shows what may be left.
     fn take_back(&self) {
-        if self.exists()
-            && let Err(error) = self.remove()
-        {
+        let removed = if self.exists() { self.remove() } else { profiles::tidy() };
+        if let Err(error) = removed {
             tracing::debug!("{error}");
         }
     }
 
     /// Removes all of it; the link first, for with it the program ends.
     pub fn remove(&self) -> Result<(), Error> {
-        let applied = [APPLIED_NEXT, APPLIED].map(|name| self.directory.join(name));
-        for path in [self.link(), self.tables()].iter().chain(&applied).filter(|path| path.exists()) {
+        let others = [LINK_NEXT, TABLES, APPLIED_NEXT, APPLIED].map(|name| self.directory.join(name));
+        for path in [self.link()].iter().chain(&others).filter(|path| path.exists()) {
             fs::remove_file(path).map_err(Error::io("remove", path))?;
         }
         fs::remove_dir(&self.directory).map_err(Error::io("remove", &self.directory))?;
         // The root goes with what is last in it.
         let _ = fs::remove_dir(kernel::on_host(Path::new(ROOT)));
-        Ok(())
+        profiles::tidy()
     }
 }

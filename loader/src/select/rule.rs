@@ -9,6 +9,7 @@ use onramp_net::Prefix;
 
 use super::cgroup::Cgroup;
 use crate::abi::{SELECT_HEAD_BITS, SelectKey, SelectRule, padded, select_side, select_what, text};
+use crate::profiles::Names;
 
 /// The most rules that there may be at once.
 pub use crate::abi::SELECT_RULES_MAX as RULES_MAX;
@@ -57,6 +58,8 @@ pub struct Target {
 pub struct Choice {
     /// The kernel's name of a congestion control, at most 15 bytes.
     pub control: String,
+    /// The profile whose parameters they get, of an algorithm; `None`: those of the attachment.
+    pub profile: Option<String>,
     /// The initial window, segments (RFC 6928 has 10); `None`: the kernel's.
     pub initial_window: Option<u32>,
 }
@@ -142,17 +145,21 @@ impl Target {
 }
 
 impl Choice {
-    pub(crate) fn layout(&self, key: &Key<KeyValue>) -> SelectRule {
+    pub(crate) fn layout(&self, key: &Key<KeyValue>, names: &Names) -> SelectRule {
+        let mut control = [0; 15];
+        control.copy_from_slice(&padded::<16>(&self.control)[..15]);
         SelectRule {
-            control: padded(&self.control),
+            control,
+            profile: names.number(self),
             initial_window: self.initial_window.unwrap_or(0),
             bits: key.prefix_len(),
         }
     }
 
-    pub(crate) fn of(layout: &SelectRule) -> Self {
+    pub(crate) fn of(layout: &SelectRule, names: &Names) -> Self {
         Self {
             control: text(&layout.control),
+            profile: names.profile(layout.profile),
             initial_window: Some(layout.initial_window).filter(|window| *window != 0),
         }
     }
@@ -187,6 +194,9 @@ impl fmt::Display for Target {
 impl fmt::Display for Rule {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{} --use {}", self.target, self.choice.name())?;
+        if let Some(profile) = &self.choice.profile {
+            write!(formatter, " --profile {profile}")?;
+        }
         match self.choice.initial_window {
             Some(window) => write!(formatter, " --initial-window {window}"),
             None => Ok(()),
@@ -243,10 +253,19 @@ mod tests {
     #[test]
     fn a_rule_is_written_as_it_is_given() {
         let target = Target { what: What::To("10.0.0.0/8".parse().unwrap()), side: Side::Accept };
-        let choice = Choice { control: "onramp_search".into(), initial_window: Some(20) };
+        let choice = |profile: Option<&str>| Choice {
+            control: "onramp_search".into(),
+            profile: profile.map(str::to_owned),
+            initial_window: Some(20),
+        };
         let key = target.key();
-        assert_eq!(Choice::of(&choice.layout(&key)), choice);
-        let rule = Rule { target, choice };
-        assert_eq!(rule.to_string(), "--to 10.0.0.0/8 --accept --use search --initial-window 20");
+        let none = Names::default();
+        assert_eq!(Choice::of(&choice(None).layout(&key, &none), &none), choice(None));
+        let rule = |profile| Rule { target: target.clone(), choice: choice(profile) }.to_string();
+        assert_eq!(rule(None), "--to 10.0.0.0/8 --accept --use search --initial-window 20");
+        assert_eq!(
+            rule(Some("geo")),
+            "--to 10.0.0.0/8 --accept --use search --profile geo --initial-window 20"
+        );
     }
 }

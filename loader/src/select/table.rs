@@ -13,11 +13,15 @@ use crate::abi::SelectRule;
 use crate::error::Error;
 use crate::open;
 use crate::pins::{self, map_failed};
+use crate::profiles::Names;
 
 type Trie = LpmTrie<MapData, KeyValue, SelectRule>;
 
 /// A table, pinned nowhere: it lives as long as it is in use, or open.
-pub(crate) struct Table(Trie);
+pub(crate) struct Table {
+    trie: Trie,
+    names: Names,
+}
 
 /// Where a program looks for its table.
 pub(crate) struct Place(ArrayOfMaps<MapData, Trie>);
@@ -41,7 +45,7 @@ impl Place {
     /// The table that is in use, if there is one yet.
     pub fn table(&self) -> Result<Option<Table>, Error> {
         match self.0.get(&0, 0) {
-            Ok(trie) => Ok(Some(Table(trie))),
+            Ok(trie) => Ok(Some(Table { trie, names: Names::read()? })),
             Err(MapError::KeyNotFound) => Ok(None),
             Err(error) => Err(failed("read")(error)),
         }
@@ -49,27 +53,29 @@ impl Place {
 
     /// Has connections find this table from now on.
     pub fn put(&mut self, table: &Table) -> Result<(), Error> {
-        self.0.set(0, &table.0, 0).map_err(failed("write"))
+        self.0.set(0, &table.trie, 0).map_err(failed("write"))
     }
 }
 
 impl Table {
-    /// A new table with these rules, of which no two have the same target.
-    pub fn of(rules: &[Rule]) -> Result<Self, Error> {
-        let map = filled(rules)?;
+    /// A new table with these rules, of which no two have the same target. What they name is among the names.
+    pub fn of(rules: &[Rule], names: &Names) -> Result<Self, Error> {
+        let map = filled(rules, names)?;
         let fd = map.as_fd().try_clone_to_owned().map_err(Error::io("use", "the table of rules"))?;
         let map = MapData::from_fd(fd).and_then(Map::from_map_data).map_err(failed("use"))?;
-        Trie::try_from(map).map(Self).map_err(failed("use"))
+        let trie = Trie::try_from(map).map_err(failed("use"))?;
+        Ok(Self { trie, names: names.clone() })
     }
 
     /// The same, pinned.
     pub fn pin(rules: &[Rule], path: &Path) -> Result<(), Error> {
-        filled(rules)?.pin(path).map_err(open::failed("pin", "the table of rules"))
+        filled(rules, &Names::read()?)?.pin(path).map_err(open::failed("pin", "the table of rules"))
     }
 
     /// A table that is pinned.
     pub fn open(path: &Path) -> Result<Self, Error> {
-        Trie::try_from(pins::open(path)?).map(Self).map_err(map_failed("use", path))
+        let trie = Trie::try_from(pins::open(path)?).map_err(map_failed("use", path))?;
+        Ok(Self { trie, names: Names::read()? })
     }
 
     /// What it has for exactly this target.
@@ -81,10 +87,10 @@ impl Table {
     /// The rule of the longest prefix of a target: its own, or one that leaves out bits of its address.
     pub fn longest(&self, target: &Target) -> Result<Option<Rule>, Error> {
         let key = target.key();
-        match self.0.get(&key, 0) {
+        match self.trie.get(&key, 0) {
             Ok(layout) => {
                 let found = target.shortened(layout.bits);
-                Ok(found.map(|target| Rule { target, choice: Choice::of(&layout) }))
+                Ok(found.map(|target| Rule { target, choice: Choice::of(&layout, &self.names) }))
             }
             Err(MapError::KeyNotFound) => Ok(None),
             Err(error) => Err(failed("read")(error)),
@@ -94,9 +100,9 @@ impl Table {
     /// All its rules; those of another build, which this one would misread, are none.
     pub fn rules(&self) -> Result<Vec<Rule>, Error> {
         let mut rules = Vec::new();
-        for entry in self.0.iter() {
+        for entry in self.trie.iter() {
             let (key, layout) = entry.map_err(failed("read"))?;
-            let rule = |target| Rule { target, choice: Choice::of(&layout) };
+            let rule = |target| Rule { target, choice: Choice::of(&layout, &self.names) };
             rules.extend(Target::of(&key).map(rule));
         }
         Ok(rules)
@@ -104,18 +110,18 @@ impl Table {
 
     /// How many rules it has.
     pub fn count(&self) -> usize {
-        self.0.keys().count()
+        self.trie.keys().count()
     }
 
     /// Whether there is one rule and no more.
     pub fn has_one(&self) -> bool {
-        self.0.keys().take(2).count() == 1
+        self.trie.keys().take(2).count() == 1
     }
 
-    /// Adds or replaces a rule.
-    pub fn insert(&mut self, rule: &Rule) -> Result<(), Error> {
+    /// Adds or replaces a rule. What it names is among the names.
+    pub fn insert(&mut self, rule: &Rule, names: &Names) -> Result<(), Error> {
         let key = rule.target.key();
-        self.0.insert(&key, rule.choice.layout(&key), 0).map_err(|error| match &error {
+        self.trie.insert(&key, rule.choice.layout(&key, names), 0).map_err(|error| match &error {
             MapError::SyscallError(call) if call.io_error.raw_os_error() == Some(libc::ENOSPC) => {
                 Error::TooManyRules { most: RULES_MAX }
             }
@@ -125,12 +131,12 @@ impl Table {
 
     /// Removes a rule that is there.
     pub fn remove(&mut self, target: &Target) -> Result<(), Error> {
-        self.0.remove(&target.key()).map_err(failed("write"))
+        self.trie.remove(&target.key()).map_err(failed("write"))
     }
 }
 
 /// A new map with these rules.
-fn filled(rules: &[Rule]) -> Result<MapHandle, Error> {
+fn filled(rules: &[Rule], names: &Names) -> Result<MapHandle, Error> {
     let options = open::map_options(libbpf_sys::BPF_F_NO_PREALLOC);
     let (key, value) = (size_of::<Key<KeyValue>>() as u32, size_of::<SelectRule>() as u32);
     let name = Some("select_rules");
@@ -140,9 +146,9 @@ fn filled(rules: &[Rule]) -> Result<MapHandle, Error> {
     let mut values = Vec::with_capacity(rules.len() * value as usize);
     for rule in rules {
         let key = rule.target.key();
-        let SelectRule { control, initial_window, bits } = rule.choice.layout(&key);
+        let SelectRule { control, profile, initial_window, bits } = rule.choice.layout(&key, names);
         keys.extend(key.prefix_len().to_ne_bytes().into_iter().chain(key.data()));
-        values.extend(control);
+        values.extend(control.into_iter().chain([profile]));
         values.extend(initial_window.to_ne_bytes().into_iter().chain(bits.to_ne_bytes()));
     }
     if !rules.is_empty() {

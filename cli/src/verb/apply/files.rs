@@ -9,7 +9,7 @@ use onramp_lab::profile::Value;
 use onramp_loader::AttachOptions;
 use onramp_loader::algorithm::Algorithm;
 use onramp_loader::guard::GuardOptions;
-use onramp_loader::select::{Rule, Target};
+use onramp_loader::select::{Profile, Rule, Target};
 use onramp_loader::telemetry::Level;
 use serde::Deserialize;
 use toml::Spanned;
@@ -67,6 +67,7 @@ struct Select {
     connect: bool,
     #[serde(rename = "use")]
     choice: Option<String>,
+    profile: Option<String>,
     initial_window: Option<i64>,
 }
 
@@ -78,6 +79,8 @@ pub(super) struct Desired {
     /// Algorithms, in the order of their names.
     pub attach: BTreeMap<&'static str, AttachOptions>,
     pub rules: Vec<Rule>,
+    /// Profiles that the rules name beside those of the algorithms.
+    pub profiles: Vec<Profile>,
 }
 
 /// A place in a file.
@@ -200,7 +203,8 @@ impl Reading {
     }
 
     fn select(&mut self, source: &Source, file: &File) -> anyhow::Result<()> {
-        let attached = self.desired.attach.values().map(|options| options.parameters.algorithm());
+        let options = self.desired.attach.values();
+        let attached = options.map(|options| (options.parameters.algorithm(), options.profile.clone()));
         let controls = self.controls.get_or_insert_with(|| Controls::with(attached));
         for wanted in &file.select {
             let place = source.place(wanted.span().start);
@@ -213,6 +217,7 @@ impl Reading {
             goes_with_its_rules(&rule, &self.desired).map_err(|why| place.error(&why))?;
             self.desired.rules.push(rule);
         }
+        self.desired.profiles.append(&mut controls.made);
         Ok(())
     }
 }
@@ -297,6 +302,7 @@ fn words(wanted: &Select) -> RuleWords {
             connect: wanted.connect,
         },
         choice: wanted.choice.clone(),
+        profile: wanted.profile.clone(),
         initial_window: wanted.initial_window.map(|window| window.to_string()),
     }
 }

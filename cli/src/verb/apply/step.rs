@@ -1,8 +1,9 @@
 //! What it takes to have what files want, one step after another.
 
-use onramp_loader::algorithm::Algorithm;
+use onramp_loader::algorithm::{Algorithm, Parameters};
 use onramp_loader::guard::GuardOptions;
-use onramp_loader::select::{self, Changes, Rule};
+use onramp_loader::select::{self, Changes, Profile, Rule};
+use onramp_loader::telemetry::Level;
 use onramp_loader::{
     Action, AttachOptions, AttachedState, Base, DEFAULT_SYSCTL, Detached, Error, ParameterSet, UpgradePlan,
     Users,
@@ -30,9 +31,10 @@ enum Deed {
     Replace(Box<AttachOptions>),
     Upgrade(Algorithm, Base),
     Tune(Box<AttachOptions>),
+    TuneProfile(Box<Profile>),
     Confirm(Algorithm),
     TakeDefault(Algorithm),
-    Select(Vec<Rule>),
+    Select(Vec<Rule>, Vec<Profile>),
 }
 
 /// The steps, in an order in which none needs a later one.
@@ -45,7 +47,7 @@ pub(super) fn plan(desired: &Desired) -> anyhow::Result<Vec<Step>> {
     for options in desired.attach.values() {
         let algorithm = options.parameters.algorithm();
         let before = steps.len();
-        steps.extend(attach(options)?);
+        steps.extend(attach(options, &desired.profiles)?);
         let replaced = steps[before..].iter().any(|step| matches!(step.deed, Deed::Replace(_)));
         if !options.default && !replaced {
             defaults.extend(give_default_back(algorithm)?);
@@ -64,7 +66,8 @@ pub(super) fn plan(desired: &Desired) -> anyhow::Result<Vec<Step>> {
             steps.push(step(Deed::TakeDefault(algorithm), what, undo));
         }
     }
-    steps.extend(rules(&desired.rules)?);
+    let anew: Vec<_> = steps.iter().filter_map(Step::attached).collect();
+    steps.extend(rules(desired, &anew)?);
     for algorithm in
         onramp_loader::pinned().into_iter().filter(|algorithm| onramp_loader::is_applied(*algorithm))
     {
@@ -83,7 +86,7 @@ fn step(deed: Deed, what: String, undo: String) -> Step {
 }
 
 /// The steps after which an algorithm is attached as it is wanted.
-fn attach(options: &AttachOptions) -> anyhow::Result<Vec<Step>> {
+fn attach(options: &AttachOptions, profiles: &[Profile]) -> anyhow::Result<Vec<Step>> {
     let algorithm = options.parameters.algorithm();
     let name = algorithm.name();
     let base = onramp_loader::base(options)?;
@@ -124,7 +127,10 @@ fn attach(options: &AttachOptions) -> anyhow::Result<Vec<Step>> {
         let guard = there.guard.map_or_else(|| "without a guard".into(), |guard| guard::words(&guard));
         return Ok(replace(&guard));
     }
-    Ok(adjust(options, base, &there))
+    let mut steps = adjust(options, base, &there);
+    let own = profiles.iter().filter(|profile| profile.parameters.algorithm() == algorithm);
+    steps.extend(own.filter_map(|profile| tune_profile(profile, &there)));
+    Ok(steps)
 }
 
 /// How an algorithm is attached.
@@ -184,21 +190,43 @@ fn adjust(options: &AttachOptions, base: Base, there: &There) -> Vec<Step> {
         let what = format!("let {name} stay, which would be detached when its time is over");
         steps.push(step(Deed::Confirm(algorithm), what, String::new()));
     }
-    if let Some(set) = there.parameter_sets.first()
-        && (set.parameters != options.parameters || set.telemetry_max != options.telemetry_max)
+    if let Some((what, undo)) = there
+        .parameter_sets
+        .first()
+        .and_then(|set| retuned(name, set, &options.parameters, options.telemetry_max))
     {
-        let telemetry = |level: onramp_loader::telemetry::Level| {
-            let differs = set.telemetry_max != options.telemetry_max;
-            if differs { format!(" --telemetry {}", level.name()) } else { String::new() }
-        };
-        let words = |changes: Vec<String>| changes.iter().map(|one| format!(" {one}")).collect::<String>();
-        let to = words(settings::changes(&set.parameters, &options.parameters));
-        let back = words(settings::changes(&options.parameters, &set.parameters));
-        let what = format!("tune {name}{}{to}", telemetry(options.telemetry_max));
-        let undo = format!("onramp tune {name}{}{back}", telemetry(set.telemetry_max));
         steps.push(step(Deed::Tune(Box::new(options.clone())), what, undo));
     }
     steps
+}
+
+/// A profile that rules name, if the algorithm has it with other values.
+fn tune_profile(profile: &Profile, there: &There) -> Option<Step> {
+    let set = there.parameter_sets.iter().find(|set| set.number > 0 && set.profile == profile.name)?;
+    let name = format!("{} --profile {}", profile.parameters.algorithm().name(), profile.name);
+    let (what, undo) = retuned(&name, set, &profile.parameters, profile.telemetry_max)?;
+    Some(step(Deed::TuneProfile(Box::new(profile.clone())), what, undo))
+}
+
+/// What makes of a parameter set what is wanted, and its undo; `None`: it is. `name` is what `onramp tune` is given.
+fn retuned(
+    name: &str,
+    set: &ParameterSet,
+    parameters: &Parameters,
+    level: Level,
+) -> Option<(String, String)> {
+    if set.parameters == *parameters && set.telemetry_max == level {
+        return None;
+    }
+    let telemetry = |to: Level| {
+        let differs = set.telemetry_max != level;
+        if differs { format!(" --telemetry {}", to.name()) } else { String::new() }
+    };
+    let words = |changes: Vec<String>| changes.iter().map(|one| format!(" {one}")).collect::<String>();
+    let to = words(settings::changes(&set.parameters, parameters));
+    let back = words(settings::changes(parameters, &set.parameters));
+    let what = format!("tune {name}{}{to}", telemetry(level));
+    Some((what, format!("onramp tune {name}{}{back}", telemetry(set.telemetry_max))))
 }
 
 fn with(options: &AttachOptions, base: Base) -> String {
@@ -210,7 +238,7 @@ fn with(options: &AttachOptions, base: Base) -> String {
     let parameters = if changes.is_empty() { String::new() } else { format!(", {}", changes.join(" ")) };
     let observe = if options.observe { ", to observe only" } else { "" };
     let told = match options.telemetry_max {
-        onramp_loader::telemetry::Level::Ack => String::new(),
+        Level::Ack => String::new(),
         level => format!(", its flows told of up to level {}", level.name()),
     };
     let guard = options.guard.map_or_else(String::new, |guard| format!(", {}", guard::words(&guard)));
@@ -232,13 +260,19 @@ fn give_default_back(algorithm: Algorithm) -> anyhow::Result<Option<Step>> {
     }))
 }
 
-/// All rules are changed at once.
-fn rules(wanted: &[Rule]) -> anyhow::Result<Option<Step>> {
-    let changes = select::plan_apply(wanted)?;
+/// All rules are changed at once. `anew`: algorithms that lose the profiles that they have.
+fn rules(desired: &Desired, anew: &[Algorithm]) -> anyhow::Result<Option<Step>> {
+    let Desired { rules, profiles, .. } = desired;
+    let mut changes = select::plan_apply(rules)?;
+    let lost = profiles.iter().filter(|profile| anew.contains(&profile.parameters.algorithm()));
+    changes.profiles.extend(
+        lost.map(|profile| (profile.parameters.algorithm().congestion_control(), profile.name.clone())),
+    );
     if changes.is_empty() {
         return Ok(None);
     }
-    Ok(Some(Step { deed: Deed::Select(wanted.to_vec()), actions: rule_actions(&changes) }))
+    let deed = Deed::Select(rules.clone(), profiles.clone());
+    Ok(Some(Step { deed, actions: rule_actions(&changes) }))
 }
 
 fn rule_actions(changes: &Changes) -> Vec<Action> {
@@ -246,6 +280,10 @@ fn rule_actions(changes: &Changes) -> Vec<Action> {
     let mut actions = Vec::new();
     if changes.out_of_use {
         actions.push(action("have the rules asked again".into(), String::new()));
+    }
+    for (control, profile) in &changes.profiles {
+        let what = format!("have {control} have profile {profile}, which rules name");
+        actions.push(action(what, String::new()));
     }
     for rule in &changes.removed {
         let undo = if rule.is_orphan() { String::new() } else { format!("onramp select add {rule}") };
@@ -262,7 +300,22 @@ fn rule_actions(changes: &Changes) -> Vec<Action> {
     actions
 }
 
+/// Sets all values of a parameter set; `profile`: not that of the attachment.
+fn tune(parameters: &Parameters, profile: Option<&str>, telemetry_max: Level) -> Result<(), Error> {
+    let all: Vec<_> = parameters.shown().map(|(name, value)| format!("{name}={value}")).collect();
+    let changes = onramp_loader::Changes { settings: &all, telemetry_max: Some(telemetry_max) };
+    onramp_loader::tune(parameters.algorithm(), profile, &changes, false).map(|_| ())
+}
+
 impl Step {
+    /// The algorithm that it attaches, new or anew.
+    fn attached(&self) -> Option<Algorithm> {
+        match &self.deed {
+            Deed::Attach(options) | Deed::Replace(options) => Some(options.parameters.algorithm()),
+            _ => None,
+        }
+    }
+
     /// Does it; returns what is left that it could not do.
     ///
     /// # Errors
@@ -287,12 +340,9 @@ impl Step {
                 let upgraded = onramp_loader::upgrade(*algorithm, Some(*base))?;
                 return Ok(left(*algorithm, &upgraded.stragglers, &upgraded.unseen));
             }
-            Deed::Tune(options) => {
-                let all: Vec<_> =
-                    options.parameters.shown().map(|(name, value)| format!("{name}={value}")).collect();
-                let telemetry_max = Some(options.telemetry_max);
-                let changes = onramp_loader::Changes { settings: &all, telemetry_max };
-                onramp_loader::tune(options.parameters.algorithm(), None, &changes, false)?;
+            Deed::Tune(options) => tune(&options.parameters, None, options.telemetry_max)?,
+            Deed::TuneProfile(profile) => {
+                tune(&profile.parameters, Some(&profile.name), profile.telemetry_max)?;
             }
             Deed::Confirm(algorithm) => {
                 onramp_loader::confirm(*algorithm)?;
@@ -300,8 +350,8 @@ impl Step {
             Deed::TakeDefault(algorithm) => {
                 onramp_loader::take_default(*algorithm)?;
             }
-            Deed::Select(rules) => {
-                select::apply(rules)?;
+            Deed::Select(rules, profiles) => {
+                select::apply(rules, profiles)?;
             }
         }
         Ok(Vec::new())

@@ -6,7 +6,7 @@ use clap::Args;
 use onramp_loader::select::{Cgroup, Connection, Deciders, Decision, Side};
 use serde::Serialize;
 
-use super::{Row, row};
+use super::{Missing, Row, row};
 use crate::output::Output;
 use crate::verb::why;
 
@@ -56,6 +56,8 @@ struct Answer {
     side: &'static str,
     /// What the connection gets.
     congestion_control: String,
+    /// With which parameters, where a rule says so.
+    profile: Option<String>,
     /// `prefix`, `port`, `cgroup`, `route`, `run` or `default`.
     decided_by: &'static str,
     /// The rule that decides, or would if its control were registered.
@@ -76,7 +78,7 @@ impl Test {
         let mut answers = Vec::new();
         for side in sides {
             let connection = Connection { peer: address, local: None, interface: 0, port, cgroup, side };
-            answers.push(answer(deciders.decide(&connection)?, side));
+            answers.push(answer(deciders.decide(&connection)?, side)?);
         }
         let report = Report { address: address.to_canonical().to_string(), port, answers };
         output.data(&report, || {
@@ -87,16 +89,19 @@ impl Test {
     }
 }
 
-fn answer(decision: Decision, side: Side) -> Answer {
-    let explanation = format!("{} by {}", decision.control, why::text(&decision));
-    let rule = decision.rule().map(|rule| row(rule, decision.without_control.is_none()));
-    Answer {
+fn answer(decision: Decision, side: Side) -> anyhow::Result<Answer> {
+    let explanation = format!("{} by {}", why::gets(&decision), why::text(&decision));
+    let named = decision.rule().map(std::slice::from_ref).unwrap_or_default();
+    let missing = Missing::of(named)?;
+    let rule = decision.rule().map(|rule| row(rule, &missing));
+    Ok(Answer {
         side: side.name(),
         decided_by: why::word(&decision.by),
         congestion_control: decision.control,
+        profile: decision.profile,
         rule,
         explanation,
-    }
+    })
 }
 
 fn peer(text: &str) -> Result<Peer, String> {

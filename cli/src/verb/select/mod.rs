@@ -3,6 +3,7 @@
 mod answer;
 pub(super) mod words;
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -31,6 +32,7 @@ use crate::units::count;
   onramp select add --to 203.0.113.0/24 --use search --initial-window 20
   onramp select add --port 22 --accept --use cubic
   onramp select add --cgroup /system.slice/nginx.service --use ramp
+  onramp select add --to 198.51.100.0/24 --use search --profile geo
   onramp select test 203.0.113.9:443
   onramp select list > rules; onramp select load rules
 
@@ -52,7 +54,8 @@ enum Verb {
 /// Add a rule
 ///
 /// The first one attaches a program to the root of cgroup v2 and pins it; connections that are established from then
-/// on are asked about.
+/// on are asked about. With --profile they get parameters of their own: an algorithm has up to 15 sets beside that of its
+/// attachment, each there for as long as a rule names it or a connection has it. One that is there stays as it is.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   onramp select add --to 2001:db8::/32 --use search
@@ -131,9 +134,12 @@ struct Row {
     #[serde(rename = "use")]
     choice: String,
     congestion_control: String,
+    profile: Option<String>,
     initial_window_segments: Option<u32>,
     /// Whether the kernel has the control; where not, the rule changes nothing.
     registered: bool,
+    /// Whether the profile is missing: the control's own parameters take its place.
+    profile_missing: bool,
 }
 
 #[derive(Serialize)]
@@ -163,13 +169,14 @@ impl Select {
 
 impl Add {
     fn run(self, output: &Output) -> anyhow::Result<u8> {
-        let rule = self.rule.rule(&mut Controls::default())?;
+        let mut controls = Controls::default();
+        let rule = self.rule.rule(&mut controls)?;
         let undo = format!("onramp select del {}", rule.target);
         if self.dry_run {
             select::check_add(&rule)?;
             return plan::print(&[Action { what: format!("add {rule}"), undo }], output);
         }
-        select::add(&rule)?;
+        select::add(&rule, &controls.made)?;
         report(
             output,
             &format!("added {rule}"),
@@ -224,8 +231,8 @@ impl Del {
 impl List {
     fn run(self, output: &Output) -> anyhow::Result<u8> {
         let selection = select::selection()?.unwrap_or_default();
-        let missing = missing_controls(&selection.rules)?;
-        let rows = selection.rules.iter().map(|rule| row(rule, !missing.contains(&rule.choice.control)));
+        let missing = Missing::of(&selection.rules)?;
+        let rows = selection.rules.iter().map(|rule| row(rule, &missing));
         let listing = Listing { active: selection.active, rules: rows.collect() };
         output.data(&listing, || {
             let mut text = String::new();
@@ -233,7 +240,7 @@ impl List {
                 text += "# not in use: a command was cut off, or the pin `link` was removed; the next change of a rule mends it\n";
             }
             for rule in &selection.rules {
-                text += &line(rule, missing.contains(&rule.choice.control));
+                text += &line(rule, &missing);
             }
             if selection.rules.is_empty() { "# no rules\n".into() } else { text }
         })?;
@@ -245,7 +252,8 @@ impl Load {
     fn run(self, output: &Output) -> anyhow::Result<u8> {
         let path = self.file.display().to_string();
         let text = fs::read_to_string(&self.file).with_context(|| format!("cannot read {path}"))?;
-        let rules = words::rules(&text, &path)?;
+        let mut controls = Controls::default();
+        let rules = words::rules(&text, &path, &mut controls)?;
         if rules.len() > select::RULES_MAX {
             return Err(onramp_loader::Error::TooManyRules { most: select::RULES_MAX }.into());
         }
@@ -263,7 +271,7 @@ impl Load {
         if let Some(kept) = &self.keep {
             keep(kept, &select::selection()?.unwrap_or_default().rules)?;
         }
-        let former = select::replace(&rules)?;
+        let former = select::replace(&rules, &controls.made)?;
         let text = format!("replaced {}", said(former));
         report(output, &text, Report { rules_added: rules.len(), rules_removed: former, undo: undo(former) })
     }
@@ -271,25 +279,55 @@ impl Load {
 
 /// Writes rules to a new file.
 fn keep(path: &Path, rules: &[Rule]) -> anyhow::Result<()> {
-    let text: String = rules.iter().map(|rule| line(rule, false)).collect();
+    let text: String = rules.iter().map(|rule| line(rule, &Missing::default())).collect();
     let mut file = fs::File::create_new(path)
         .map_err(|error| Usage::error(format!("cannot make {} for --keep: {error}", path.display())))?;
     std::io::Write::write_all(&mut file, text.as_bytes())
         .with_context(|| format!("cannot write {}", path.display()))
 }
 
+/// What rules name and what is not there.
+#[derive(Default)]
+struct Missing {
+    controls: BTreeSet<String>,
+    /// By control and profile.
+    profiles: BTreeSet<(String, String)>,
+}
+
+impl Missing {
+    fn of(rules: &[Rule]) -> anyhow::Result<Self> {
+        Ok(Self { controls: missing_controls(rules)?, profiles: select::missing_profiles(rules) })
+    }
+
+    fn control(&self, rule: &Rule) -> bool {
+        self.controls.contains(&rule.choice.control)
+    }
+
+    fn profile<'a>(&self, rule: &'a Rule) -> Option<&'a str> {
+        let profile = rule.choice.profile.as_ref()?;
+        self.profiles.contains(&(rule.choice.control.clone(), profile.clone())).then_some(profile)
+    }
+}
+
 /// A rule as a line of a file; what has no effect is said in a comment.
-fn line(rule: &Rule, missing: bool) -> String {
+fn line(rule: &Rule, missing: &Missing) -> String {
     if rule.is_orphan() {
         return format!("# {rule}\n");
     }
     let control = &rule.choice.control;
-    let note =
-        if missing { format!("  # {control} is not registered: as without a rule") } else { String::new() };
+    let note = if missing.control(rule) {
+        format!("  # {control} is not registered: as without a rule")
+    } else {
+        missing.profile(rule).map_or_else(String::new, |profile| {
+            format!(
+                "  # {control} has no profile {profile} now: as without it; `onramp select load` mends it"
+            )
+        })
+    };
     format!("{rule}{note}\n")
 }
 
-fn row(rule: &Rule, registered: bool) -> Row {
+fn row(rule: &Rule, missing: &Missing) -> Row {
     let mut row = Row {
         to: None,
         port: None,
@@ -298,8 +336,10 @@ fn row(rule: &Rule, registered: bool) -> Row {
         side: rule.target.side.name(),
         choice: rule.choice.name().to_owned(),
         congestion_control: rule.choice.control.clone(),
+        profile: rule.choice.profile.clone(),
         initial_window_segments: rule.choice.initial_window,
-        registered,
+        registered: !missing.control(rule),
+        profile_missing: missing.profile(rule).is_some(),
     };
     match &rule.target.what {
         What::To(prefix) => row.to = Some(prefix.to_string()),

@@ -4,12 +4,15 @@ use std::collections::BTreeMap;
 
 use anyhow::Context;
 use clap::Args;
+use onramp_loader::ParameterSet;
 use onramp_loader::algorithm::Algorithm;
-use onramp_loader::select::{Cgroup, Choice, Rule, Side, Target, What};
+use onramp_loader::select::{Cgroup, Choice, Profile, Rule, Side, Target, What};
+use onramp_loader::telemetry::Level;
 use onramp_net::Prefix;
 
 use crate::failure::Usage;
-use crate::settings::AlgorithmName;
+use crate::profile;
+use crate::settings::{self, AlgorithmName};
 
 /// The largest initial window, segments: three hundred segments are 430 kB at once, beyond any receiver's first window.
 const WINDOW_MAX: u32 = 300;
@@ -42,30 +45,117 @@ pub(in crate::verb) struct RuleWords {
     /// What they get: an algorithm that is attached, or a control of the kernel such as cubic, reno or bbr
     #[arg(long = "use", value_name = "ALG", value_parser = AlgorithmName, required = true)]
     pub choice: Option<String>,
+    /// The parameters of this profile, of an algorithm: one that it has already, else a path, or a name in
+    /// /etc/onramp/profiles or built in; `onramp tune ALG --profile` changes them [default: those of the attachment]
+    #[arg(long, value_name = "PROFILE")]
+    pub profile: Option<String>,
     /// Initial window, 1 to 300 segments [default: the kernel's, 10 by RFC 6928]
     #[arg(long, value_name = "SEGMENTS")]
     pub initial_window: Option<String>,
 }
 
-/// The kernel's names of what rules use; each is looked up once.
+/// What rules use; each is looked up once.
 #[derive(Default)]
-pub(in crate::verb) struct Controls(BTreeMap<String, String>);
+pub(in crate::verb) struct Controls {
+    /// The kernel's names of controls.
+    names: BTreeMap<String, String>,
+    /// Profiles as rules name them, by control and as they are given.
+    profiles: BTreeMap<(String, String), Option<String>>,
+    /// Algorithms that will be attached, and the profile of each.
+    attaching: BTreeMap<&'static str, String>,
+    /// What is to be made if an algorithm has it not.
+    pub made: Vec<Profile>,
+}
 
 impl Controls {
-    /// With algorithms that will be attached.
-    pub fn with(algorithms: impl IntoIterator<Item = Algorithm>) -> Self {
-        let name = |algorithm: Algorithm| (algorithm.name().to_owned(), algorithm.congestion_control());
-        Self(algorithms.into_iter().map(name).collect())
+    /// With algorithms that will be attached, and the profile of each, which a rule need not name. What they have now does not
+    /// count then.
+    pub fn with(attaching: impl IntoIterator<Item = (Algorithm, String)>) -> Self {
+        let mut controls = Self::default();
+        for (algorithm, profile) in attaching {
+            controls.names.insert(algorithm.name().to_owned(), algorithm.congestion_control());
+            controls.attaching.insert(algorithm.name(), profile);
+        }
+        controls
     }
 
     fn of(&mut self, name: &str) -> Result<String, onramp_loader::Error> {
-        if let Some(control) = self.0.get(name) {
+        if let Some(control) = self.names.get(name) {
             return Ok(control.clone());
         }
         let control = onramp_loader::select::control(name)?;
-        self.0.insert(name.into(), control.clone());
+        self.names.insert(name.into(), control.clone());
         Ok(control)
     }
+
+    /// The name of a profile for a control; `None`: that of the attachment.
+    fn profile(&mut self, control: &str, given: &str) -> anyhow::Result<Option<String>> {
+        let key = (control.to_owned(), given.to_owned());
+        if let Some(name) = self.profiles.get(&key) {
+            return Ok(name.clone());
+        }
+        let algorithm = onramp_loader::find(control).map_err(|_| onramp_loader::Error::NoProfiles {
+            control: control.into(),
+            profile: given.into(),
+        })?;
+        let name = match self.attaching.get(algorithm.name()) {
+            Some(own) if own == given => None,
+            Some(_) => Some(self.make(made(algorithm, given)?)?),
+            None => {
+                let sets = onramp_loader::parameter_sets(algorithm)?;
+                if sets.iter().any(|set| set.profile == given) {
+                    Some(given.to_owned())
+                } else {
+                    let made = made(algorithm, given)?;
+                    require_same(&made, &sets)?;
+                    Some(self.make(made)?)
+                }
+            }
+        };
+        self.profiles.insert(key, name.clone());
+        Ok(name)
+    }
+
+    /// Has a profile made, and returns its name, which no other one may have.
+    fn make(&mut self, profile: Profile) -> anyhow::Result<String> {
+        let name = profile.name.clone();
+        let algorithm = profile.parameters.algorithm();
+        let has = |one: &&Profile| one.name == name && one.parameters.algorithm() == algorithm;
+        match self.made.iter().find(has) {
+            None => self.made.push(profile),
+            // Two ways of giving it may lead to one.
+            Some(same) if *same == profile => {}
+            Some(_) => {
+                let algorithm = algorithm.name();
+                return Err(Usage::error(format!(
+                    "two files have a profile {name} for {algorithm}, with other values: give one of them another name"
+                )));
+            }
+        }
+        Ok(name)
+    }
+}
+
+/// Fails where an algorithm has a profile of this name with other values: it would not become what its file says.
+fn require_same(profile: &Profile, sets: &[ParameterSet]) -> anyhow::Result<()> {
+    let Some(set) = sets.iter().find(|set| set.profile == profile.name) else { return Ok(()) };
+    let changes = settings::changes(&set.parameters, &profile.parameters);
+    if changes.is_empty() && set.telemetry_max == profile.telemetry_max {
+        return Ok(());
+    }
+    let (algorithm, name) = (profile.parameters.algorithm().name(), &profile.name);
+    Err(Usage::error(format!(
+        "{algorithm} has a profile {name} already, with other values: give `--profile {name}` to take it as it is (`onramp tune {algorithm} --profile {name}` changes it), or give the file another name"
+    )))
+}
+
+/// A profile's parameters of an algorithm.
+fn made(algorithm: Algorithm, given: &str) -> anyhow::Result<Profile> {
+    let profile = profile::load(given)?;
+    let mut parameters = algorithm.parameters();
+    profile::apply(&profile, &mut parameters)?;
+    let telemetry_max = profile::telemetry_max(&profile)?.unwrap_or(Level::Ack);
+    Ok(Profile { name: profile.name, parameters, telemetry_max })
 }
 
 impl TargetWords {
@@ -99,7 +189,10 @@ impl RuleWords {
         let target = self.target.target()?;
         let name = self.choice.as_deref().ok_or_else(|| Usage::error("a rule has --use ALG"))?;
         let initial_window = self.initial_window.as_deref().map(window).transpose()?;
-        Ok(Rule { target, choice: Choice { control: controls.of(name)?, initial_window } })
+        let control = controls.of(name)?;
+        let profile = self.profile.as_deref().map(|given| controls.profile(&control, given));
+        let profile = profile.transpose()?.flatten();
+        Ok(Rule { target, choice: Choice { control, profile, initial_window } })
     }
 
     /// A line of a file: the options of `onramp select add`. `None`: nothing but a comment.
@@ -116,6 +209,7 @@ impl RuleWords {
                 "--cgroup" => &mut rule.target.cgroup,
                 "--port" => &mut rule.target.port,
                 "--use" => &mut rule.choice,
+                "--profile" => &mut rule.profile,
                 "--initial-window" => &mut rule.initial_window,
                 "--accept" => {
                     rule.target.accept = true;
@@ -144,13 +238,12 @@ impl RuleWords {
 ///
 /// # Errors
 /// The first line that is wrong, with its number.
-pub(super) fn rules(text: &str, file: &str) -> anyhow::Result<Vec<Rule>> {
-    let mut controls = Controls::default();
+pub(super) fn rules(text: &str, file: &str, controls: &mut Controls) -> anyhow::Result<Vec<Rule>> {
     let mut lines: BTreeMap<Target, usize> = BTreeMap::new();
     let mut rules = Vec::new();
     for (number, line) in (1..).zip(text.lines()) {
         let parsed = RuleWords::of_line(line).and_then(|words| match words {
-            Some(words) => words.rule(&mut controls).map(Some),
+            Some(words) => words.rule(controls).map(Some),
             None => Ok(None),
         });
         let Some(rule) = parsed.with_context(|| format!("{file} line {number}"))? else { continue };
@@ -199,6 +292,10 @@ mod tests {
     use super::*;
     use crate::failure::sentence;
 
+    fn rules(text: &str, file: &str) -> anyhow::Result<Vec<Rule>> {
+        super::rules(text, file, &mut Controls::default())
+    }
+
     #[test]
     fn a_line_is_what_add_is_given() {
         let text = "# rules of the edge\n\n--to 192.0.2.0/24 --use reno\n  --to 2001:db8::/32 --accept --use reno --initial-window 20 # here\n--port 443 --connect --use reno\n--to ::ffff:10.0.0.0/104 --use reno\n--to 198.51.100.7 --use reno";
@@ -233,6 +330,7 @@ mod tests {
             ("--use reno", "one of --to PREFIX, --cgroup PATH and --port N"),
             ("--to 10.0.0.0/8 --port 80 --use reno", "one of --to PREFIX, --cgroup PATH and --port N"),
             ("--port 80 --accept --connect --use reno", "are two rules"),
+            ("--port 80 --use reno --profile geo", "reno is a control of the kernel, which has no profiles"),
             ("--port 80 --use", "--use needs a value"),
             ("--port 80 --port 81 --use reno", "--port is there twice"),
             ("10.0.0.0/8 reno", "\"10.0.0.0/8\" is not understood"),

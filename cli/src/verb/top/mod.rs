@@ -120,7 +120,12 @@ fn act(action: Action, app: &mut App, source: &mut Source) {
 /// Changes the parameter set that a flow has.
 fn tune(flow: &Flow, settings: &[String]) -> Result<Tuned, onramp_loader::Error> {
     let sets = onramp_loader::parameter_sets(flow.algorithm)?;
-    let profile = sets.get(flow.profile as usize).map(|set| set.profile.as_str());
+    let set = sets.iter().find(|set| set.number == flow.profile);
+    let set = set.ok_or_else(|| onramp_loader::Error::UnknownProfile {
+        algorithm: flow.algorithm.name(),
+        profile: flow.profile.to_string(),
+        known: sets.iter().map(|set| set.profile.as_str()).collect::<Vec<_>>().join(", "),
+    })?;
     let changes = Changes { settings, ..Changes::default() };
-    onramp_loader::tune(flow.algorithm, profile, &changes, false)
+    onramp_loader::tune(flow.algorithm, Some(&set.profile), &changes, false)
 }

@@ -197,6 +197,7 @@ fn attached(registry: &mut Registry, knowledge: &Knowledge) {
     let exits = Family::<Labels, Counter>::default();
     let undone = Family::<Labels, Counter>::default();
     let stateless = Family::<Labels, Counter>::default();
+    let guards = Family::<Labels, Gauge>::default();
     let report: Value = serde_json::from_str(&knowledge.attached).unwrap_or_default();
     for row in report["algorithms"].as_array().into_iter().flatten() {
         let text = |name: &str| row[name].as_str().unwrap_or_default().to_owned();
@@ -212,6 +213,10 @@ fn attached(registry: &mut Registry, knowledge: &Knowledge) {
         }
         undone.get_or_create(&vec![("cc", cc.clone())]).inc_by(number("exits_undone"));
         stateless.get_or_create(&vec![("cc", cc.clone())]).inc_by(number("flows_without_state"));
+        if let Some(guard) = row["guard"].as_object() {
+            let tripped = guard.get("tripped").is_some_and(|trip| !trip.is_null());
+            guards.get_or_create(&vec![("cc", cc.clone())]).set(tripped.into());
+        }
     }
     registry.register("attached_info", "What is attached", info);
     registry.register(
@@ -225,4 +230,5 @@ fn attached(registry: &mut Registry, knowledge: &Knowledge) {
         "Flows without memory for state: the base runs alone",
         stateless,
     );
+    registry.register("guard_tripped", "1: the guard has found harm, and the base runs alone", guards);
 }

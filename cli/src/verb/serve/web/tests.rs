@@ -541,7 +541,7 @@ fn metrics_count_and_name_nobody() {
     // Told again, it is not counted again.
     server.say(&listed(vec![left]));
     server.say(&News::Attached(
-        r#"{"algorithms":[{"congestion_control":"onramp_search","version":"1","generation":"a","exits":{"loss":5},"ended_in_slow_start":2}]}"#.into(),
+        r#"{"algorithms":[{"congestion_control":"onramp_search","version":"1","generation":"a","exits":{"loss":5},"ended_in_slow_start":2,"guard":{"tripped":{"metric":"goodput","at_us":1}}},{"congestion_control":"onramp_ramp","guard":{"tripped":null}},{"congestion_control":"onramp_best"}]}"#.into(),
     ));
     while server.get("/api/status").body().is_empty() {}
     let answer = server.get("/metrics");
@@ -560,9 +560,12 @@ fn metrics_count_and_name_nobody() {
         "onramp_rtt_inflation_ratio_sum{cc=\"onramp_search\"} 1.5",
         "onramp_ringbuf_dropped_total 3",
         "onramp_attached_info{cc=\"onramp_search\",version=\"1\",generation=\"a\"} 1",
+        "onramp_guard_tripped{cc=\"onramp_search\"} 1",
+        "onramp_guard_tripped{cc=\"onramp_ramp\"} 0",
     ] {
         assert!(text.contains(line), "{line}: {text}");
     }
+    assert!(!text.contains("onramp_guard_tripped{cc=\"onramp_best\"}"), "it has no guard: {text}");
     assert!(text.ends_with("# EOF\n"));
     for told in ["198.51.100", "192.0.2.1", "port", "address", "flow="] {
         assert!(!text.contains(told), "{told}: {text}");

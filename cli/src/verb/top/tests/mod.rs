@@ -167,6 +167,7 @@ fn filters_are_those_of_flows_and_errors_stay_on_the_screen() {
 
 fn tuned(before: &Parameters, settings: &[String]) -> Result<Tuned, String> {
     let set = |parameters: &Parameters| ParameterSet {
+        number: 0,
         profile: "default".into(),
         generation: 0,
         parameters: parameters.clone(),
