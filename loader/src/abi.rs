@@ -17,6 +17,82 @@ pub(crate) mod shared {
     include!(concat!(env!("OUT_DIR"), "/shared.rs"));
 }
 
+/// The kernel's control that does congestion avoidance, loss reaction and undo.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Base {
+    /// Always there.
+    Reno = base::RENO,
+    /// The kernel's CUBIC, its own HyStart silenced.
+    Cubic = base::CUBIC,
+    /// The kernel's BBR (version 1), which goes on as if its pipe were full where slow start is left.
+    Bbr = base::BBR,
+}
+
+impl Base {
+    /// All there are.
+    pub const ALL: [Self; 3] = [Self::Cubic, Self::Reno, Self::Bbr];
+
+    /// Name as on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Reno => "reno",
+            Self::Cubic => "cubic",
+            Self::Bbr => "bbr",
+        }
+    }
+
+    pub(crate) fn from_number(number: u32) -> Self {
+        Self::known(number).unwrap_or(Self::Reno)
+    }
+
+    /// `None`: a base of another onramp.
+    pub(crate) fn known(number: u32) -> Option<Self> {
+        Self::ALL.into_iter().find(|base| *base as u32 == number)
+    }
+}
+
+/// Why the first slow start of a flow ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[repr(u32)]
+pub enum ExitReason {
+    /// The algorithm's verdict.
+    Algorithm = exit_reason::ALGORITHM,
+    /// Fast recovery.
+    Loss = exit_reason::LOSS,
+    /// An ECN mark.
+    Ecn = exit_reason::ECN,
+    /// Retransmission timeout.
+    Timeout = exit_reason::TIMEOUT,
+    /// A queue of this host refused a packet.
+    LocalCongestion = exit_reason::LOCAL,
+    /// A threshold set before: cached metrics, an earlier control.
+    Threshold = exit_reason::SSTHRESH,
+}
+
+impl ExitReason {
+    /// All of them.
+    pub const ALL: [Self; 6] =
+        [Self::Algorithm, Self::Loss, Self::Ecn, Self::Timeout, Self::LocalCongestion, Self::Threshold];
+
+    /// From the number in an exit record; `None`: slow start has not ended.
+    pub fn from_number(number: u32) -> Option<Self> {
+        Self::ALL.into_iter().find(|reason| *reason as u32 == number)
+    }
+
+    /// Name in listings and JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Algorithm => "algorithm",
+            Self::Loss => "loss",
+            Self::Ecn => "ecn",
+            Self::Timeout => "timeout",
+            Self::LocalCongestion => "local_congestion",
+            Self::Threshold => "threshold",
+        }
+    }
+}
+
 macro_rules! pod {
     ($($type:ty),+) => {
         // SAFETY: repr(C), integers only, any bit pattern is valid; build.rs refuses padding.

@@ -7,7 +7,7 @@ use onramp_algorithm::{Algorithm, Parameters};
 use onramp_net::namespace::Namespace;
 
 use crate::abi::{
-    ABI_VERSION, Attachment, PARAMETER_MAX, PROFILE_MAX, ParameterSlot, attachment_flag, base, padded,
+    ABI_VERSION, Attachment, Base, PARAMETER_MAX, PROFILE_MAX, ParameterSlot, attachment_flag, padded,
     tables_crc32,
 };
 use crate::action::Action;
@@ -18,41 +18,6 @@ use crate::pins::{BPFFS, Lock, Pins, ROOT};
 use crate::shell::{Contents, Shell};
 use crate::telemetry::{self, Level};
 use crate::{bbr, defaults, expiry, profiles, tune};
-
-/// The kernel's control that does congestion avoidance, loss reaction and undo.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u32)]
-pub enum Base {
-    /// Always there.
-    Reno = base::RENO,
-    /// The kernel's CUBIC, its own HyStart silenced.
-    Cubic = base::CUBIC,
-    /// The kernel's BBR (version 1), which goes on as if its pipe were full where slow start is left.
-    Bbr = base::BBR,
-}
-
-impl Base {
-    /// All there are.
-    pub const ALL: [Self; 3] = [Self::Cubic, Self::Reno, Self::Bbr];
-
-    /// Name as on the command line.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Reno => "reno",
-            Self::Cubic => "cubic",
-            Self::Bbr => "bbr",
-        }
-    }
-
-    pub(crate) fn from_number(number: u32) -> Self {
-        Self::known(number).unwrap_or(Self::Reno)
-    }
-
-    /// `None`: a base of another onramp.
-    pub(crate) fn known(number: u32) -> Option<Self> {
-        Self::ALL.into_iter().find(|base| *base as u32 == number)
-    }
-}
 
 /// What to attach, and how.
 #[derive(Clone, Debug)]

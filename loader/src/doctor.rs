@@ -6,7 +6,7 @@ use libbpf_rs::Object;
 use onramp_net::namespace::Namespace;
 use onramp_net::sock_diag::SockDiag;
 
-use crate::attach::Base;
+use crate::abi::Base;
 use crate::error::Error;
 use crate::kernel::{self, Capability, Kernel};
 use crate::select::program::Program;

@@ -42,9 +42,10 @@ mod trust;
 mod tune;
 mod upgrade;
 
+pub use abi::{Base, ExitReason};
 pub use action::Action;
 pub use attach::{
-    AttachOptions, Attached, Base, attach, base, former_default, give_default_back, plan as plan_attach,
+    AttachOptions, Attached, attach, base, former_default, give_default_back, plan as plan_attach,
     plan_default, take_default,
 };
 pub use defaults::{Restored, SYSCTL as DEFAULT_SYSCTL};
@@ -52,7 +53,7 @@ pub use detach::{Detachable, Detached, detach, detachable, is_applied, pinned, p
 pub use doctor::{Check, Verdict, doctor};
 pub use error::{Error, Kind};
 pub use expiry::{Expiry, confirm, detach_expired, expiry};
-pub use flows::{ExitReason, Flow, FlowStorage, Phase, exports, flows, listening_ports, phase};
+pub use flows::{Flow, FlowStorage, Phase, exports, flows, listening_ports, phase};
 pub use onramp_algorithm as algorithm;
 pub use path::{Path, Wanted, wanted};
 pub use pins::ROOT;

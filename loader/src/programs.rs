@@ -6,7 +6,7 @@ use libbpf_rs::Program as Loaded;
 use onramp_algorithm::Algorithm;
 use std::os::fd::AsFd;
 
-use crate::attach::Base;
+use crate::abi::Base;
 use crate::bbr;
 use crate::error::Error;
 use crate::kernel::{self, Kernel};

@@ -2,8 +2,8 @@
 
 use onramp_algorithm::Algorithm;
 
+use crate::abi::Base;
 use crate::abi::{Attachment, Counters, text};
-use crate::attach::Base;
 use crate::code;
 use crate::error::Error;
 use crate::expiry;

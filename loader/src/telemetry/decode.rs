@@ -7,9 +7,9 @@ use super::event::{
     AckEvent, CongestionState, EndEvent, Event, ExitEvent, FlowEvent, LossEvent, RestartEvent, RoundEvent,
     StateEvent, UndoEvent, What,
 };
+use crate::abi::ExitReason;
 use crate::abi::{self, ABI_VERSION, address, event_kind as kind, read, text};
 use crate::error::Error;
-use crate::flows::ExitReason;
 
 /// An event, and the losses of its reader when it was written.
 pub(crate) fn decode(bytes: &[u8]) -> Result<(Event, u64), Error> {

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use onramp_algorithm::{Ack, Algorithm, Export, Parameters, RoundTold, Verdict};
 
+use crate::abi::ExitReason;
 use crate::abi::{ExitRecord, FlowHeader, flow_flag};
-use crate::flows::ExitReason;
 
 /// What a [`crate::telemetry::Stream`] yields.
 #[derive(Clone, Debug, PartialEq)]
