@@ -4,8 +4,7 @@ use std::path::{Path, PathBuf};
 
 use libbpf_rs::{Object, ObjectBuilder, OpenObject};
 
-use crate::abi::Base;
-use crate::abi::padded;
+use crate::abi::{Base, padded};
 use crate::error::Error;
 use crate::kernel::Kernel;
 use crate::object::object;

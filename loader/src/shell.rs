@@ -6,8 +6,7 @@ use std::path::Path;
 use libbpf_rs::query::LinkTypeInfo;
 use libbpf_rs::{ErrorKind, Link, MapCore, MapFlags, MapHandle, MapType, Object};
 
-use crate::abi::Base;
-use crate::abi::{Attachment, Guard, ParameterSlot, bytes_of};
+use crate::abi::{Attachment, Base, Guard, ParameterSlot, bytes_of};
 use crate::error::Error;
 use crate::guard::GUARD;
 use crate::kernel::Kernel;

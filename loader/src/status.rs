@@ -2,8 +2,7 @@
 
 use onramp_algorithm::Algorithm;
 
-use crate::abi::Base;
-use crate::abi::{Attachment, Counters, text};
+use crate::abi::{Attachment, Base, Counters, text};
 use crate::code;
 use crate::error::Error;
 use crate::expiry;

@@ -12,8 +12,7 @@ use std::time::Duration;
 
 use onramp_algorithm::Algorithm;
 
-use crate::abi::Base;
-use crate::abi::{ABI_VERSION, Attachment, PROFILE_MAX, ParameterSlot, padded, tables_crc32, text};
+use crate::abi::{ABI_VERSION, Attachment, Base, PROFILE_MAX, ParameterSlot, padded, tables_crc32, text};
 use crate::action::Action;
 use crate::attach::{AttachOptions, base_on, now_us};
 use crate::detach::still_loaded;

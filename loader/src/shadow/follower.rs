@@ -3,8 +3,7 @@
 use onramp_algorithm::Ack;
 
 use super::glimpse::state;
-use crate::abi::ExitReason;
-use crate::abi::{Glimpse, glimpse_kind};
+use crate::abi::{ExitReason, Glimpse, glimpse_kind};
 
 /// How a flow really left its first slow start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

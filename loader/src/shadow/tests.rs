@@ -4,8 +4,7 @@ use onramp_algorithm::{Ack, NO_THRESHOLD};
 
 use super::follower::{Follower, Step};
 use super::glimpse::state;
-use crate::abi::ExitReason;
-use crate::abi::{Glimpse, glimpse_kind};
+use crate::abi::{ExitReason, Glimpse, glimpse_kind};
 
 const MSS: u32 = 1_000;
 

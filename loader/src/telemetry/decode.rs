@@ -7,8 +7,7 @@ use super::event::{
     AckEvent, CongestionState, EndEvent, Event, ExitEvent, FlowEvent, LossEvent, RestartEvent, RoundEvent,
     StateEvent, UndoEvent, What,
 };
-use crate::abi::ExitReason;
-use crate::abi::{self, ABI_VERSION, address, event_kind as kind, read, text};
+use crate::abi::{self, ABI_VERSION, ExitReason, address, event_kind as kind, read, text};
 use crate::error::Error;
 
 /// An event, and the losses of its reader when it was written.

@@ -6,8 +6,7 @@ use std::time::Duration;
 
 use onramp_algorithm::{Ack, Algorithm, Export, Parameters, RoundTold, Verdict};
 
-use crate::abi::ExitReason;
-use crate::abi::{ExitRecord, FlowHeader, flow_flag};
+use crate::abi::{ExitReason, ExitRecord, FlowHeader, flow_flag};
 
 /// What a [`crate::telemetry::Stream`] yields.
 #[derive(Clone, Debug, PartialEq)]
