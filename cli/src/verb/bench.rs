@@ -6,7 +6,7 @@ mod slow_start;
 mod telemetry;
 mod veth;
 
-use clap::Args;
+use clap::{Args, Subcommand};
 use onramp_lab::profile::Profile;
 use serde::Serialize;
 
@@ -44,7 +44,8 @@ tcp_wmem = [4_096, 131_072, 268_435_456]
 /// kernel's own CUBIC, in pairs that take turns. Takes some minutes; use an idle machine.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Examples:\n  onramp bench\n  onramp bench --json --rounds 9 --pairs 9\n  onramp bench --programs\n  onramp bench --events --rates 10mbit,50mbit,unlimited --for 10s"
+    args_conflicts_with_subcommands = true,
+    after_help = "Examples:\n  onramp bench\n  onramp bench --json --rounds 9 --pairs 9\n  onramp bench programs\n  onramp bench events --rates 10mbit,50mbit,unlimited --for 10s"
 )]
 pub(crate) struct Bench {
     /// Transfers of each algorithm in slow start, 1 to 100
@@ -53,11 +54,15 @@ pub(crate) struct Bench {
     /// Pairs of transfers over veth, 1 to 100
     #[arg(long, default_value_t = 5)]
     pairs: u32,
+    #[command(subcommand)]
+    part: Option<Part>,
+}
+
+#[derive(Subcommand, Debug)]
+enum Part {
     /// Only what the kernel makes of each operation: no traffic, nothing is attached
-    #[arg(long, conflicts_with_all = ["rounds", "pairs"])]
-    programs: bool,
-    #[command(flatten)]
-    events: events::EventsOptions,
+    Programs,
+    Events(events::EventsOptions),
 }
 
 #[derive(Serialize)]
@@ -76,11 +81,11 @@ impl Bench {
                 return Err(Usage::error(format!("--{name} {value} is out of range: give 1 to 100")));
             }
         }
-        if self.events.wanted() {
-            return self.events.run(output);
+        if let Some(Part::Events(events)) = self.part {
+            return events.run(output);
         }
         let programs = programs::measure()?;
-        if self.programs {
+        if let Some(Part::Programs) = self.part {
             output.data(&programs, || programs::text(&programs, output))?;
             return Ok(0);
         }

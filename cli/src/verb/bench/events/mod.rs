@@ -30,24 +30,21 @@ const RATES_MAX: usize = 32;
 /// How long a measurement may take, seconds.
 const SECONDS: std::ops::RangeInclusive<u64> = 1..=60;
 
-/// Options of `--events`.
+/// What consumers of telemetry take without a loss: 64 flows at once over a veth pair
 #[derive(Args, Debug)]
+#[command(after_help = "Example:\n  onramp bench events --rates 10mbit,50mbit,unlimited --for 10s")]
 pub(super) struct EventsOptions {
-    /// Only what consumers of telemetry take without a loss: 64 flows at once over a veth pair, each at these rates
-    #[arg(long, conflicts_with_all = ["rounds", "pairs", "programs"])]
-    events: bool,
-    /// Rates of each flow with --events, one after the other, such as 1mbit,20mbit,unlimited; at most 32
+    /// Rates of each flow, one after the other, such as 1mbit,20mbit,unlimited; at most 32
     #[arg(
         long,
-        requires = "events",
         value_name = "RATES",
         value_delimiter = ',',
         value_parser = rate,
         default_value = "1mbit,2mbit,5mbit,10mbit,20mbit,50mbit,unlimited"
     )]
     rates: Vec<Rate>,
-    /// Time of each measurement with --events, 1s to 60s
-    #[arg(long = "for", requires = "events", value_name = "TIME", value_parser = units::duration, default_value = "5s")]
+    /// Time of each measurement, 1s to 60s
+    #[arg(long = "for", value_name = "TIME", value_parser = units::duration, default_value = "5s")]
     time: Duration,
 }
 
@@ -99,10 +96,6 @@ impl Drop for Attached {
 }
 
 impl EventsOptions {
-    pub fn wanted(&self) -> bool {
-        self.events
-    }
-
     /// Every rate before every kind of consumer.
     pub fn run(&self, output: &Output) -> anyhow::Result<u8> {
         self.check()?;

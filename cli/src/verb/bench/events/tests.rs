@@ -9,45 +9,45 @@ use super::*;
 use crate::arguments::Arguments;
 use crate::global::{Color, Global};
 use crate::verb::Verb;
+use crate::verb::bench::{Bench, Part};
 
 fn parse(arguments: &str) -> Result<EventsOptions, clap::Error> {
-    let words = ["onramp", "bench"].into_iter().chain(arguments.split_whitespace());
+    let words = ["onramp", "bench", "events"].into_iter().chain(arguments.split_whitespace());
     match Arguments::try_parse_from(words)?.verb {
-        Verb::Bench(bench) => Ok(bench.events),
+        Verb::Bench(Bench { part: Some(Part::Events(events)), .. }) => Ok(events),
         other => panic!("{other:?}"),
     }
 }
 
 #[test]
-fn rates_are_a_list_and_belong_to_events() {
-    let default = parse("--events").unwrap();
-    assert!(default.wanted() && default.check().is_ok());
+fn rates_are_a_list() {
+    let default = parse("").unwrap();
+    assert!(default.check().is_ok());
     let rates: Vec<_> = default.rates.iter().map(|rate| rate.0).collect();
     let of_mbit = |mbit: u64| Some(mbit * 1_000_000);
     assert_eq!(rates[..6], [1, 2, 5, 10, 20, 50].map(of_mbit));
     assert_eq!(rates[6..], [None]);
-    assert!(!parse("").unwrap().wanted());
-    let some = parse("--events --rates 500kbit,unlimited --for 1500ms").unwrap();
+    let some = parse("--rates 500kbit,unlimited --for 1500ms").unwrap();
     assert_eq!(some.rates, [Rate(Some(500_000)), Rate(None)]);
     assert_eq!((some.time, load::seconds(some.time)), (Duration::from_millis(1500), 5));
-    for wrong in ["--rates 1mbit", "--for 5s", "--events --rates fast", "--events --rates 1mbit,,2mbit"] {
+    for wrong in ["--rates fast", "--rates 1mbit,,2mbit"] {
         assert!(parse(wrong).is_err(), "{wrong}");
     }
-    let error = parse("--events --rates fast").unwrap_err().to_string();
+    let error = parse("--rates fast").unwrap_err().to_string();
     assert!(error.contains("or unlimited"), "{error}");
 }
 
 #[test]
 fn it_stands_alone_and_in_its_ranges() {
-    for other in ["--programs", "--rounds 3", "--pairs 3"] {
-        assert!(parse(&format!("--events {other}")).is_err(), "{other}");
+    for other in ["programs", "--rounds 3", "--pairs 3"] {
+        assert!(parse(other).is_err(), "{other}");
     }
     for wrong in ["--for 900ms", "--for 61s"] {
-        let error = parse(&format!("--events {wrong}")).unwrap().check().unwrap_err();
+        let error = parse(wrong).unwrap().check().unwrap_err();
         assert!(error.to_string().contains("1s to 60s"), "{error}");
     }
     let many = vec!["1mbit"; RATES_MAX + 1].join(",");
-    let error = parse(&format!("--events --rates {many}")).unwrap().check().unwrap_err();
+    let error = parse(&format!("--rates {many}")).unwrap().check().unwrap_err();
     assert!(error.to_string().contains("at most 32"), "{error}");
 }
 
