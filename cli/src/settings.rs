@@ -76,9 +76,7 @@ impl Settings {
     /// Whether what is attached is not what is asked for. Where nothing is asked for, it is taken as it is.
     pub fn differ_from(&self, attached: &ParameterSet, options: &AttachOptions) -> bool {
         let asked = self.profile.is_some() || !self.settings.is_empty() || self.telemetry.is_some();
-        let same =
-            attached.parameters == options.parameters && attached.telemetry_max == options.telemetry_max;
-        (asked && !same) || self.base.is_some()
+        (asked && !attached.has(&options.parameters, options.telemetry_max)) || self.base.is_some()
     }
 
     /// Everything checked; nothing done yet.

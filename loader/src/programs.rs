@@ -1,7 +1,7 @@
 //! What the verifier and the compiler of the running kernel make of each operation, measured by loading it; nothing is
 //! attached.
 
-use aya::programs::loaded_programs;
+use aya::programs::{ProgramInfo, loaded_programs};
 use libbpf_rs::Program as Loaded;
 use onramp_algorithm::Algorithm;
 use std::os::fd::AsFd;
@@ -45,6 +45,11 @@ pub fn programs(algorithm: Algorithm) -> Result<Vec<Program>, Error> {
     Ok(programs)
 }
 
+/// A loaded program by its id; `None`: it has gone.
+pub(crate) fn info(id: u32) -> Option<ProgramInfo> {
+    loaded_programs().filter_map(Result::ok).find(|info| info.id() == id)
+}
+
 fn loaded(algorithm: Algorithm, base: Base, kernel: &Kernel) -> Result<Vec<Program>, Error> {
     let object = open::shell(algorithm.name(), base, kernel)?;
     let prefix = format!("{}_", algorithm.name());
@@ -52,7 +57,7 @@ fn loaded(algorithm: Algorithm, base: Base, kernel: &Kernel) -> Result<Vec<Progr
     // Operations that this kernel does not have are not loaded.
     for program in object.progs().filter(|program| program.autoload()) {
         let id = Loaded::id_from_fd(program.as_fd()).map_err(open::failed("look at", algorithm.name()))?;
-        let info = loaded_programs().filter_map(Result::ok).find(|info| info.id() == id);
+        let info = info(id);
         programs.push(Program {
             base,
             operation: program.name().to_string_lossy().trim_start_matches(&prefix).to_owned(),

@@ -24,6 +24,13 @@ pub struct ParameterSet {
     pub telemetry_max: Level,
 }
 
+impl ParameterSet {
+    /// Whether it has these values, and its flows are told of as much.
+    pub fn has(&self, parameters: &Parameters, telemetry_max: Level) -> bool {
+        self.parameters == *parameters && self.telemetry_max == telemetry_max
+    }
+}
+
 /// What to change of a parameter set; all else stays.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Changes<'a> {

@@ -11,6 +11,7 @@ use std::sync::OnceLock;
 use libbpf_rs::query::{LinkInfoIter, MapInfoIter, ProgInfoIter};
 use onramp_net::Namespace;
 use serde_json::Value;
+use tempfile::TempDir;
 
 /// Path of the binary: `ONRAMP_BIN`, else built once into the directory that this test was built into.
 ///
@@ -129,6 +130,15 @@ pub fn as_nobody(capabilities: &str) -> Command {
     }
     command.arg(public_copy());
     command
+}
+
+/// A directory that other users may read.
+///
+/// # Panics
+/// If it cannot be made.
+pub fn public_directory() -> TempDir {
+    let open = fs::Permissions::from_mode(0o755);
+    tempfile::Builder::new().permissions(open).tempdir().expect("directory")
 }
 
 /// Runs the binary with `--json`; it must succeed.

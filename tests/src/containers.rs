@@ -10,7 +10,7 @@ use nix::unistd::Pid;
 use serde_json::json;
 use tempfile::TempDir;
 
-use crate::cli::DEFAULT;
+use crate::cli::{DEFAULT, public_directory};
 use crate::servers::{NGINX, object};
 use crate::traffic::eventually;
 
@@ -36,8 +36,7 @@ impl Container {
     /// # Panics
     /// If crun cannot.
     pub fn start(name: &'static str, default: &str) -> Self {
-        let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-        let directory = tempfile::Builder::new().permissions(open).tempdir().expect("directory");
+        let directory = public_directory();
         let served = directory.path().join("served");
         for path in [&served, &directory.path().join("rootfs")] {
             fs::create_dir(path).expect("directory");

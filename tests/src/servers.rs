@@ -7,9 +7,9 @@ use std::process::{Child, Command, Stdio};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use onramp_net::Namespace;
-use tempfile::{Builder, TempDir};
+use tempfile::TempDir;
 
-use crate::cli::Ran;
+use crate::cli::{Ran, public_directory};
 use crate::traffic::eventually;
 
 /// Bytes of what nginx serves as `/object`.
@@ -19,24 +19,21 @@ pub const OBJECT: u64 = 750_000;
 pub struct Server {
     child: Child,
     /// Configuration, and what it serves.
-    pub directory: TempDir,
+    _directory: TempDir,
 }
 
 impl Server {
-    /// Starts one from a configuration, in which `ROOT` stands for its directory; the command's last argument is the
-    /// path of the configuration.
+    /// Starts one from a configuration, in which `ROOT` stands for the directory of what it needs; the command's last
+    /// argument is the path of the configuration. Its workers may run as another user.
     ///
     /// # Panics
     /// If it does not start.
-    pub fn start(mut command: Command, configuration: &str) -> Self {
-        // Workers run as another user.
-        let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-        let directory = Builder::new().permissions(open).tempdir().expect("directory");
+    pub fn start(directory: TempDir, mut command: Command, configuration: &str) -> Self {
         let path = directory.path().join("configuration");
         fs::write(&path, configuration.replace("ROOT", &directory.path().to_string_lossy()))
             .expect("written");
         let child = command.arg(&path).stdout(Stdio::null()).spawn().expect("the server starts");
-        Self { child, directory }
+        Self { child, _directory: directory }
     }
 
     /// nginx that serves `/object` at port 80 of all addresses, from two workers with a socket each.
@@ -46,9 +43,9 @@ impl Server {
     pub fn nginx(namespace: &Namespace) -> Self {
         let mut command = namespace.command("/usr/sbin/nginx");
         command.arg("-c");
-        let server = Self::start(command, NGINX);
-        object(server.directory.path());
-        server
+        let directory = public_directory();
+        object(directory.path());
+        Self::start(directory, command, NGINX)
     }
 }
 

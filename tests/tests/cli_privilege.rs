@@ -1,8 +1,7 @@
 //! Who may do what: a missing privilege ends with exit code 4 before anything has changed, also where it is only a
 //! namespace's root who asks.
 
-use std::fs::{self, Permissions};
-use std::os::unix::fs::PermissionsExt;
+use std::fs;
 use std::process::Command;
 
 use onramp_tests::Attachments;
@@ -88,7 +87,7 @@ fn a_user_without_privileges_neither_reads_nor_changes_what_is_attached_chosen_o
     cli::inside(&place, "attach search --default").ok();
     onramp("select add --to 127.0.0.0/8 --use search").ok();
     // Where everybody may look, as many are.
-    let open = tempfile::Builder::new().permissions(Permissions::from_mode(0o755)).tempdir().unwrap();
+    let open = cli::public_directory();
     let path = |name: &str| open.path().join(name).display().to_string();
     fs::write(path("rules"), "--port 80 --use search\n").unwrap();
     fs::create_dir(path("wanted")).unwrap();

@@ -1,7 +1,7 @@
 //! `onramp select` under haproxy, whose two sides are two decisions. It takes a processor with cmpxchg16b.
 
 use onramp_tests::Attachments;
-use onramp_tests::cli::onramp;
+use onramp_tests::cli::{onramp, public_directory};
 use onramp_tests::clients::{FIBRE, SATELLITE, arrive, downloads, have, hosts};
 use onramp_tests::servers::{Server, answers};
 
@@ -42,7 +42,7 @@ fn haproxy_has_the_control_of_the_client_on_one_side_and_that_of_the_server_on_t
     let _nginx = Server::nginx(hosts.sender());
     let mut command = hosts.sender().command("/usr/sbin/haproxy");
     command.args(["-db", "-f"]);
-    let _haproxy = Server::start(command, HAPROXY);
+    let _haproxy = Server::start(public_directory(), command, HAPROXY);
     answers(hosts.sender(), "http://127.0.0.1:8080/object");
     let under_way = downloads(&hosts, &[SATELLITE, FIBRE].concat(), 8080);
     have(hosts.sender(), "sport", 8080, &SATELLITE.map(|peer| (peer, "onramp_search")));

@@ -1,9 +1,6 @@
 //! The lab's download time against a browser's kind of download: curl from a real web server over the same link.
 
 use std::fs::{self, File};
-use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
-use std::process::{Child, Stdio};
 use std::thread;
 use std::time::Duration;
 
@@ -12,6 +9,8 @@ use onramp_lab::host::{Hosts, SENDER};
 use onramp_lab::profile::Profile;
 use onramp_loader::AttachOptions;
 use onramp_tests::Attachments;
+use onramp_tests::cli::public_directory;
+use onramp_tests::servers::Server;
 
 const APACHE: &str = "/usr/sbin/apache2";
 const PORT: u16 = 8080;
@@ -22,36 +21,19 @@ fn profile() -> Profile {
     Profile::parse(include_str!("../../profiles/geo.toml"), "geo.toml").unwrap()
 }
 
-/// A web server in a namespace; ended by its own pid.
-struct Server(Child);
-
-impl Server {
-    fn start(hosts: &Hosts, directory: &Path) -> Self {
-        let root = directory.display();
-        let modules = "/usr/lib/apache2/modules";
-        let configuration = format!(
-            "ServerRoot {root}\nPidFile {root}/pid\nErrorLog {root}/error.log\nServerName lab\nListen {SENDER}:{PORT}\n\
-             LoadModule mpm_event_module {modules}/mod_mpm_event.so\nLoadModule authz_core_module {modules}/mod_authz_core.so\n\
-             DocumentRoot {root}/www\nEnableSendfile On\n"
-        );
-        fs::write(directory.join("apache.conf"), configuration).unwrap();
-        let server = hosts
-            .sender()
-            .command(APACHE)
-            .args(["-X", "-f"])
-            .arg(directory.join("apache.conf"))
-            .stdout(Stdio::null())
-            .spawn()
-            .unwrap();
-        Self(server)
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
+fn serve(hosts: &Hosts) -> Server {
+    let directory = public_directory();
+    fs::create_dir(directory.path().join("www")).unwrap();
+    File::create(directory.path().join("www/object")).unwrap().set_len(BYTES).unwrap();
+    let modules = "/usr/lib/apache2/modules";
+    let configuration = format!(
+        "ServerRoot ROOT\nPidFile ROOT/pid\nErrorLog ROOT/error.log\nServerName lab\nListen {SENDER}:{PORT}\n\
+         LoadModule mpm_event_module {modules}/mod_mpm_event.so\nLoadModule authz_core_module {modules}/mod_authz_core.so\n\
+         DocumentRoot ROOT/www\nEnableSendfile On\n"
+    );
+    let mut command = hosts.sender().command(APACHE);
+    command.args(["-X", "-f"]);
+    Server::start(directory, command, &configuration)
 }
 
 fn curl_seconds(hosts: &Hosts) -> f64 {
@@ -82,14 +64,9 @@ fn curl_from_a_web_server_takes_as_long_as_the_labs_download() {
     let attachments = Attachments::lock();
     attachments.attach(&AttachOptions::new(onramp_loader::find("plain").unwrap().parameters()));
 
-    // Not every build of the server runs as root.
-    let open = fs::Permissions::from_mode(0o755);
-    let directory = tempfile::Builder::new().permissions(open).tempdir().unwrap();
-    fs::create_dir(directory.path().join("www")).unwrap();
-    File::create(directory.path().join("www/object")).unwrap().set_len(BYTES).unwrap();
     let hosts = Hosts::set_up(&profile().host, &profile().link, SEED, 1_000_000).unwrap();
     hosts.use_congestion_control("onramp_plain").unwrap();
-    let server = Server::start(&hosts, directory.path());
+    let server = serve(&hosts);
     let curl = curl_seconds(&hosts);
     drop(server);
     drop(hosts);

@@ -224,12 +224,11 @@ fn row(status: onramp_loader::Status, selection: Option<&Glance>) -> Row {
                 format!("attached for a run that has died: `onramp detach {name}` (or --all) clears it")
             });
             let mut attached = attached(algorithm, *state, Some(default_in));
+            let rules_known = selection.is_none_or(|glance| glance.rules.is_ok());
             for set in attached.parameter_sets.iter_mut().filter(|set| set.parameter_set > 0) {
                 let name = (algorithm.congestion_control(), set.profile.clone());
-                set.rules = match selection.map(|glance| (&glance.rules, glance.profiles.get(&name))) {
-                    Some((Err(_), _)) => None,
-                    named => Some(named.and_then(|(_, rules)| rules.copied()).unwrap_or(0)),
-                };
+                let named = selection.and_then(|glance| glance.profiles.get(&name));
+                set.rules = rules_known.then(|| named.copied().unwrap_or(0));
             }
             ("attached", explanation, Some(attached))
         }

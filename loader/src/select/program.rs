@@ -6,7 +6,6 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 use std::path::{Path, PathBuf};
 
-use aya::programs::loaded_programs;
 use libbpf_rs::{ErrorKind, Link, MapCore, MapHandle, Object};
 
 use super::rule::Rule;
@@ -16,6 +15,7 @@ use crate::kernel;
 use crate::open;
 use crate::pins::{self, ROOT};
 use crate::profiles::{self, CHOICES, NAMES};
+use crate::programs;
 use crate::run::hierarchy;
 
 /// Directory of the pins, below that of all.
@@ -172,8 +172,8 @@ impl Selector {
         let names = MapHandle::from_pinned_path(profiles::path(NAMES)).and_then(|map| map.info());
         let names = names.map_err(&failed)?.info.id;
         let program = Link::open(self.link()).and_then(|link| link.info()).map_err(&failed)?.prog_id;
-        let found = loaded_programs().filter_map(Result::ok).find(|one| one.id() == program);
-        Ok(found.and_then(|one| one.map_ids().ok().flatten()).is_some_and(|maps| maps.contains(&names)))
+        let maps = programs::info(program).and_then(|info| info.map_ids().ok().flatten());
+        Ok(maps.is_some_and(|maps| maps.contains(&names)))
     }
 
     /// Does what needs all of it, made if it is missing. If that fails, what was made goes again.

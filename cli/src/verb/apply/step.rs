@@ -215,7 +215,7 @@ fn retuned(
     parameters: &Parameters,
     level: Level,
 ) -> Option<(String, String)> {
-    if set.parameters == *parameters && set.telemetry_max == level {
+    if set.has(parameters, level) {
         return None;
     }
     let telemetry = |to: Level| {

@@ -12,7 +12,7 @@ use onramp_net::Prefix;
 
 use crate::failure::Usage;
 use crate::profile;
-use crate::settings::{self, AlgorithmName};
+use crate::settings::AlgorithmName;
 
 /// The largest initial window, segments: three hundred segments are 430 kB at once, beyond any receiver's first window.
 const WINDOW_MAX: u32 = 300;
@@ -139,8 +139,7 @@ impl Controls {
 /// Fails where an algorithm has a profile of this name with other values: it would not become what its file says.
 fn require_same(profile: &Profile, sets: &[ParameterSet]) -> anyhow::Result<()> {
     let Some(set) = sets.iter().find(|set| set.profile == profile.name) else { return Ok(()) };
-    let changes = settings::changes(&set.parameters, &profile.parameters);
-    if changes.is_empty() && set.telemetry_max == profile.telemetry_max {
+    if set.has(&profile.parameters, profile.telemetry_max) {
         return Ok(());
     }
     let (algorithm, name) = (profile.parameters.algorithm().name(), &profile.name);
