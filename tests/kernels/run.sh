@@ -116,10 +116,13 @@ for kernel in "${wanted[@]}"; do
 		"$results" >"$work/$kernel.programs"
 	cat "$work/$kernel.programs" >>"$results"
 	grep -e '^NOTE' -e '^STALE' "$work/$kernel.programs" || true
-	passed=$((passed + $(grep -c '^RESULT [^ ]* [^ ]* [^ ]* ok' "$results" || true)))
+	well=$(grep -c '^RESULT [^ ]* [^ ]* [^ ]* ok' "$results" || true)
+	echo "$kernel: $well steps ok"
+	passed=$((passed + well))
 	failed=$((failed + $(grep -c '^RESULT [^ ]* [^ ]* [^ ]* fail' "$results" || true)))
 	skipped=$((skipped + $(grep -c '^SKIP' "$results" || true)))
 done
-awk -f "$here/table.awk" "$work"/*.results
+awk -f "$here/table.awk" "$work"/*.results >"$work/table"
+grep '^FAIL' "$work/table" || true
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" = 0 ]
