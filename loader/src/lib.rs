@@ -55,7 +55,7 @@ pub use error::{Error, Kind};
 pub use expiry::{Expiry, confirm, detach_expired, expiry};
 pub use flows::{Flow, FlowStorage, Phase, exports, flows, listening_ports, phase};
 pub use onramp_algorithm as algorithm;
-pub use path::{Path, Wanted, wanted};
+pub use path::{Also, Path, Wanted, wanted};
 pub use pins::ROOT;
 pub use rehome::Users;
 pub use run::{Leftover, Ran, clear_leftovers, run};

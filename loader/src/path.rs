@@ -1,13 +1,14 @@
 //! What a path wants of the host: buffers that hold its bandwidth-delay product, since a window larger than the buffers is
 //! never reached (Ataei Kachooei et al. 2022, Peters et al. 2021), and no needless new slow starts.
 
+use std::fs;
 use std::time::Duration;
 
 use onramp_net::namespace::Namespace;
 
 use crate::doctor::{Check, Verdict};
 use crate::error::Error;
-use crate::host::words;
+use crate::host::{HYSTART, parameter, words};
 
 /// Share of a socket buffer that carries data: the kernel keeps the other half for its own structures and for a
 /// reader that lags (Peters et al. 2021: "TCP only advertises up to half of the buffer size").
@@ -17,6 +18,8 @@ const USABLE_DIVISOR: u64 = 2;
 const STEP_BYTES: u64 = 5 << 20;
 /// What a connection may send at first: ten segments (RFC 6928), of an Ethernet's size.
 const INITIAL_WINDOW_BYTES: u64 = 10 * 1_448;
+/// The discipline of interfaces that are made without one.
+const QDISC: &str = "net.core.default_qdisc";
 /// Chosen: slow starts after a pause are avoided where each takes longer than this.
 const LONG_SLOW_START: Duration = Duration::from_secs(1);
 
@@ -50,11 +53,11 @@ impl Path {
     }
 }
 
-/// A sysctl of the current network namespace, as a path wants it.
+/// A setting of the current network namespace or of its host, as a path wants it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wanted {
-    /// Its name.
-    pub sysctl: &'static str,
+    /// Its name: a sysctl, or a module's parameter, `MODULE.PARAMETER`.
+    pub name: &'static str,
     /// Its value.
     pub now: String,
     /// What it should be; `None`: it is as it should be.
@@ -73,10 +76,10 @@ impl Wanted {
     /// The same as one of the things that [`crate::doctor()`] looks at.
     pub fn check(&self) -> Check {
         let advice = self.to.as_ref().map(|to| {
-            format!("sysctl -w {}=\"{to}\" (now \"{}\"), or `onramp doctor … --fix`", self.sysctl, self.now)
+            format!("sysctl -w {}=\"{to}\" (now \"{}\"), or `onramp doctor … --fix`", self.name, self.now)
         });
         Check {
-            name: self.sysctl,
+            name: self.name,
             verdict: if advice.is_some() { Verdict::Warning } else { Verdict::Ok },
             found: self.found.clone(),
             enables: self.enables,
@@ -110,7 +113,60 @@ pub fn wanted(path: Path) -> Result<Vec<Wanted>, Error> {
     ])
 }
 
-fn buffer(sysctl: &'static str, enables: &'static str, now: String, path: Path) -> Wanted {
+/// A setting that goes beyond what the path wants, since other traffic of the host has it as well: changed only where it
+/// is asked for by name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Also {
+    /// The kernel's HyStart off, for every flow of the kernel's own CUBIC.
+    Hystart,
+    /// fq as the queueing discipline of interfaces to come.
+    Qdisc,
+}
+
+impl Also {
+    /// How it is and should be.
+    ///
+    /// # Errors
+    /// [`Error::Io`] without CUBIC in the kernel; [`Error::Namespace`] outside the host's own network namespace, which alone
+    /// has the default queueing discipline.
+    pub fn wanted(self) -> Result<Wanted, Error> {
+        match self {
+            Self::Hystart => {
+                let path = parameter(HYSTART);
+                Ok(hystart(words(&fs::read_to_string(&path).map_err(Error::io("read", path))?)))
+            }
+            Self::Qdisc => Ok(qdisc(words(&Namespace::current()?.sysctl_get(QDISC)?))),
+        }
+    }
+}
+
+fn hystart(now: String) -> Wanted {
+    let on = now != "0";
+    Wanted {
+        name: HYSTART,
+        to: on.then(|| "0".to_owned()),
+        found: if on { "it ends slow start when delays vary" } else { "off" }.to_owned(),
+        now,
+        enables: "flows of the kernel's own CUBIC; those of onramp do without it",
+        source: "Peters et al. 2021: over GEO it leaves long before the window fills the path",
+        effect: "every CUBIC flow of this host, in every network namespace, doubles until a loss or its threshold",
+    }
+}
+
+fn qdisc(now: String) -> Wanted {
+    let other = now != "fq";
+    Wanted {
+        name: QDISC,
+        to: other.then(|| "fq".to_owned()),
+        found: if other { "TCP paces by a timer for each socket" } else { "fq paces" }.to_owned(),
+        now,
+        enables: "pacing by the queueing discipline, which takes less processor time with many flows",
+        source: "the kernel's tcp_bbr.c and sch_fq.c",
+        effect: "interfaces made from now on, once the module sch_fq is loaded, which the kernel does; those that are there take `tc qdisc replace`",
+    }
+}
+
+fn buffer(name: &'static str, enables: &'static str, now: String, path: Path) -> Wanted {
     let mut values: Vec<&str> = now.split(' ').collect();
     let maximum: u64 = values.last().and_then(|text| text.parse().ok()).unwrap_or(0);
     let usable = maximum / USABLE_DIVISOR;
@@ -122,7 +178,7 @@ fn buffer(sysctl: &'static str, enables: &'static str, now: String, path: Path) 
     Wanted {
         to: (usable < bdp).then(|| values.join(" ")),
         found: format!("maximum {maximum}, of which {usable} bytes are usable; the path holds {bdp}"),
-        sysctl,
+        name,
         now,
         enables,
         source: "Ataei Kachooei et al. 2022, figure 1; Peters et al. 2021",
@@ -139,7 +195,7 @@ fn after_idle(now: String, path: Path) -> Wanted {
         "a pause leaves the window as it is".to_owned()
     };
     Wanted {
-        sysctl: "net.ipv4.tcp_slow_start_after_idle",
+        name: "net.ipv4.tcp_slow_start_after_idle",
         to: (restarts && takes > LONG_SLOW_START).then(|| "0".to_owned()),
         found,
         now,
@@ -153,7 +209,7 @@ fn thresholds(now: String) -> Wanted {
     let kept = now == "0";
     let found = if kept { "kept for later connections" } else { "forgotten with the connection" };
     Wanted {
-        sysctl: "net.ipv4.tcp_no_ssthresh_metrics_save",
+        name: "net.ipv4.tcp_no_ssthresh_metrics_save",
         to: kept.then(|| "1".to_owned()),
         found: found.to_owned(),
         now,
@@ -204,6 +260,14 @@ mod tests {
         assert_eq!(after_idle("1".into(), TERRESTRIAL).to, None);
         // What the initial window fills needs no doubling.
         assert_eq!(Path { rate_bps: 1_000, rtt_us: 1_000 }.doublings(), 0);
+    }
+
+    #[test]
+    fn what_is_as_it_was_asked_for_is_left() {
+        assert_eq!(hystart("1".into()).to.as_deref(), Some("0"));
+        assert_eq!(hystart("0".into()).to, None);
+        assert_eq!(qdisc("fq_codel".into()).to.as_deref(), Some("fq"));
+        assert_eq!(qdisc("fq".into()).to, None);
     }
 
     #[test]

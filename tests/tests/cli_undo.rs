@@ -19,6 +19,9 @@ const SYSCTLS: [&str; 4] = [
     "net.ipv4.tcp_no_ssthresh_metrics_save",
 ];
 
+/// What every CUBIC flow of the host has.
+const HYSTART: &str = "/sys/module/tcp_cubic/parameters/hystart";
+
 /// A namespace with buffers and a metrics cache that GEO wants otherwise.
 fn place() -> Namespace {
     let place = namespace();
@@ -31,6 +34,10 @@ fn place() -> Namespace {
 
 fn settings(place: &Namespace) -> Vec<String> {
     SYSCTLS.map(|name| place.sysctl_get(name).unwrap()).into()
+}
+
+fn hystart() -> String {
+    fs::read_to_string(HYSTART).unwrap().trim().to_owned()
 }
 
 #[test]
@@ -77,6 +84,59 @@ fn fixing_for_another_path_keeps_what_was_before_the_first() {
 
 #[test]
 #[ignore = "in a guest: make test"]
+fn what_all_the_host_has_is_set_where_it_is_named_and_given_back_from_anywhere() {
+    let _attachments = Attachments::lock();
+    let state = host_state(&[]);
+    let other = namespace();
+    {
+        let place = place();
+        inside(&place, "doctor --profile geo --fix").ok();
+        assert_eq!(hystart(), "1");
+        let planned = inside(&place, "doctor --profile geo --fix --also hystart --dry-run").ok();
+        assert!(planned.contains("set tcp_cubic.hystart to 0 (now 1)"), "{planned}");
+        assert_eq!(hystart(), "1");
+        let said = inside(&place, "doctor --profile geo --fix --also hystart --also hystart").ok();
+        assert_eq!(said.matches("tcp_cubic.hystart = 0 (was 1)").count(), 1, "{said}");
+        assert_eq!(hystart(), "0");
+        assert!(onramp("status").ok().contains("tcp_cubic.hystart was set to 0 (before: 1)"));
+        let again = inside(&place, "doctor --profile geo --fix --also hystart").ok();
+        assert!(again.contains("nothing to change"), "{again}");
+    }
+    // The namespace that it was set from has gone; the setting has not.
+    let planned = onramp("doctor --undo --dry-run").ok();
+    assert!(planned.contains("echo 0 > /sys/module/tcp_cubic/parameters/hystart"), "{planned}");
+    let undone = inside(&other, "doctor --undo").ok();
+    assert!(undone.contains("tcp_cubic.hystart = 1 again of this host"), "{undone}");
+    assert_eq!((hystart(), host_state(&[])), ("1".to_owned(), state.clone()));
+
+    inside(&other, "doctor --rate 1mbit --rtt 1ms --fix --also hystart").ok();
+    fs::write(HYSTART, "2").unwrap();
+    let ran = onramp("doctor --undo");
+    assert_eq!(ran.code, Some(5), "{ran:?}");
+    assert!(ran.stdout.contains("tcp_cubic.hystart of this host is left as it is, 2"), "{ran:?}");
+    fs::write(HYSTART, "1").unwrap();
+    assert_eq!(host_state(&[]), state);
+}
+
+#[test]
+#[ignore = "in a guest: make test"]
+fn the_default_queueing_discipline_is_set_in_the_hosts_own_namespace_alone() {
+    let _attachments = Attachments::lock();
+    let discipline = || fs::read_to_string("/proc/sys/net/core/default_qdisc").unwrap();
+    let (place, before, state) = (place(), discipline(), host_state(&[]));
+    let ran = inside(&place, "doctor --profile geo --fix --also qdisc");
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(ran.stderr.contains("net.core.default_qdisc"), "{ran:?}");
+    assert_eq!(settings(&place)[2], "1", "nothing is half applied");
+    onramp("doctor --rate 1mbit --rtt 1ms --fix --also qdisc").ok();
+    assert_eq!(discipline(), "fq\n");
+    onramp("doctor --undo").ok();
+    assert_eq!((discipline(), host_state(&[])), (before, state));
+    assert_eq!(onramp("doctor --also qdisc").code, Some(2), "nothing is changed unless --fix says so");
+}
+
+#[test]
+#[ignore = "in a guest: make test"]
 fn what_somebody_else_has_set_since_is_left_alone_and_said() {
     let _attachments = Attachments::lock();
     let (place, state) = (place(), host_state(&[]));
@@ -117,10 +177,12 @@ fn a_fix_that_is_killed_or_told_of_an_error_at_any_step_is_undone_by_one_command
     let _attachments = Attachments::lock();
     let (place, state) = (place(), host_state(&[]));
     let before = settings(&place);
-    let fix = Traced { namespace: &place, arguments: "doctor --rate 100mbit --rtt 600ms --fix".into() };
+    let arguments = "doctor --rate 100mbit --rtt 600ms --fix --also hystart".into();
+    let fix = Traced { namespace: &place, arguments };
     let undone = |call: &dyn Display| {
         onramp("doctor --undo").ok();
         assert_eq!((settings(&place), host_state(&[])), (before.clone(), state.clone()), "{call}");
+        assert_eq!(hystart(), "1", "{call}");
     };
     // As the first, and after one for another path.
     for first in [None, Some("doctor --rate 50mbit --rtt 600ms --fix")] {

@@ -99,7 +99,7 @@ struct Set {
 
 #[derive(Serialize)]
 struct SettingRow {
-    sysctl: String,
+    setting: String,
     before: String,
     set: String,
 }
@@ -203,8 +203,8 @@ impl Status {
     }
 }
 
-fn setting(Setting { sysctl, before, set }: Setting) -> SettingRow {
-    SettingRow { sysctl, before, set }
+fn setting(Setting { name, before, set }: Setting) -> SettingRow {
+    SettingRow { setting: name, before, set }
 }
 
 /// `selection`: where it was looked for.
@@ -418,8 +418,8 @@ fn text(report: &Report, output: &Output) -> String {
             time => format!(", and all events of {}\n", show_us(*time)),
         };
     }
-    for SettingRow { sysctl, before, set } in &report.settings {
-        text += &format!("{sysctl} was set to {set} (before: {before}): `{}` gives it back\n", fix::UNDO);
+    for SettingRow { setting, before, set } in &report.settings {
+        text += &format!("{setting} was set to {set} (before: {before}): `{}` gives it back\n", fix::UNDO);
     }
     if let Some(why) = &report.consumers_unknown {
         text += &format!("who listens cannot be told: {why}\n");

@@ -1,7 +1,7 @@
 //! `onramp doctor --fix` and `--undo`.
 
 use onramp_loader::host::{self, GivenBack, Outcome};
-use onramp_loader::{Action, Path, Wanted};
+use onramp_loader::{Action, Also, Path, Wanted};
 use serde::Serialize;
 
 use crate::failure::PARTIAL;
@@ -20,7 +20,7 @@ struct Fixed {
 
 #[derive(Serialize)]
 struct Change {
-    sysctl: &'static str,
+    setting: &'static str,
     before: String,
     set: String,
     reason: String,
@@ -39,38 +39,46 @@ pub(in crate::verb) struct Undone {
 
 #[derive(Serialize)]
 struct Row {
-    namespace: String,
-    sysctl: String,
+    /// None: the host has it once.
+    namespace: Option<String>,
+    setting: String,
     before: String,
     /// By --fix.
     set: String,
     now: String,
 }
 
-/// Sets what a path wants.
-pub(super) fn fix(path: Path, dry_run: bool, output: &Output) -> anyhow::Result<u8> {
-    let wanted: Vec<_> = onramp_loader::wanted(path)?.into_iter().filter(|one| one.to.is_some()).collect();
+/// Sets what a path wants, and what was asked for beside it.
+pub(super) fn fix(path: Path, also: &[Also], dry_run: bool, output: &Output) -> anyhow::Result<u8> {
+    let mut wanted = onramp_loader::wanted(path)?;
+    for also in also {
+        let one = also.wanted()?;
+        if !wanted.contains(&one) {
+            wanted.push(one);
+        }
+    }
+    wanted.retain(|one| one.to.is_some());
     if dry_run {
         let actions: Vec<_> = wanted.iter().map(action).collect();
         return plan::print(&actions, output);
     }
-    let sysctls: Vec<_> = wanted.iter().filter_map(|one| Some((one.sysctl, one.to.as_deref()?))).collect();
-    let changed = host::change(&sysctls)?;
-    let is_changed = |one: &Wanted| changed.iter().any(|setting| setting.sysctl == one.sysctl);
+    let settings: Vec<_> = wanted.iter().filter_map(|one| Some((one.name, one.to.as_deref()?))).collect();
+    let changed = host::change(&settings)?;
+    let is_changed = |one: &Wanted| changed.iter().any(|setting| setting.name == one.name);
     let changed: Vec<_> = wanted.into_iter().filter(is_changed).map(change).collect();
     let fixed = Fixed { undo: (!changed.is_empty()).then_some(UNDO), changed };
     output.report(&fixed, || fixed_text(&fixed))?;
     Ok(0)
 }
 
-fn change(Wanted { sysctl, now, to, found, source, effect, .. }: Wanted) -> Change {
-    Change { sysctl, before: now, set: to.unwrap_or_default(), reason: found, source, effect }
+fn change(Wanted { name, now, to, found, source, effect, .. }: Wanted) -> Change {
+    Change { setting: name, before: now, set: to.unwrap_or_default(), reason: found, source, effect }
 }
 
 fn action(wanted: &Wanted) -> Action {
-    let Wanted { sysctl, now, to, found, .. } = wanted;
+    let Wanted { name, now, to, found, .. } = wanted;
     Action {
-        what: format!("set {sysctl} to {} (now {now}): {found}", to.as_deref().unwrap_or_default()),
+        what: format!("set {name} to {} (now {now}): {found}", to.as_deref().unwrap_or_default()),
         undo: UNDO.into(),
     }
 }
@@ -80,8 +88,8 @@ fn fixed_text(fixed: &Fixed) -> String {
         return "nothing to change: this network namespace is as the path wants it\n".into();
     }
     let mut text = String::new();
-    for Change { sysctl, before, set, reason, source, effect } in &fixed.changed {
-        text += &format!("{sysctl} = {set} (was {before})\n");
+    for Change { setting, before, set, reason, source, effect } in &fixed.changed {
+        text += &format!("{setting} = {set} (was {before})\n");
         text += &format!("  why: {reason}\n  source: {source}\n  effect: {effect}\n");
     }
     text + &format!("undo: {UNDO}\n")
@@ -99,23 +107,33 @@ pub(super) fn undo(dry_run: bool, output: &Output) -> anyhow::Result<u8> {
 
 /// What giving back would do.
 pub(in crate::verb) fn planned() -> anyhow::Result<Vec<Action>> {
-    let action = |host::Setting { sysctl, before, set }| Action {
-        what: format!("set {sysctl} to {before} again, where it is still {set}"),
-        undo: format!("sysctl -w {sysctl}=\"{set}\""),
+    let action = |setting: host::Setting| {
+        let undo = setting.command();
+        let host::Setting { name, before, set } = setting;
+        Action { what: format!("set {name} to {before} again, where it is still {set}"), undo }
     };
     Ok(host::changed()?.into_iter().map(action).collect())
+}
+
+impl Row {
+    fn place(&self) -> String {
+        match &self.namespace {
+            Some(namespace) => format!("in network namespace {namespace}"),
+            None => "of this host".into(),
+        }
+    }
 }
 
 impl Undone {
     pub fn of(given: GivenBack) -> Self {
         let (mut given_back, mut left) = (Vec::new(), Vec::new());
         for (namespace, setting, outcome) in given.settings {
-            let host::Setting { sysctl, before, set } = setting;
+            let host::Setting { name: setting, before, set } = setting;
             match outcome {
                 Outcome::GivenBack => {
-                    given_back.push(Row { namespace, sysctl, now: before.clone(), before, set });
+                    given_back.push(Row { namespace, setting, now: before.clone(), before, set });
                 }
-                Outcome::Left(now) => left.push(Row { namespace, sysctl, before, set, now }),
+                Outcome::Left(now) => left.push(Row { namespace, setting, before, set, now }),
             }
         }
         Self { given_back, left, unseen: given.unseen }
@@ -127,12 +145,13 @@ impl Undone {
 
     pub fn text(&self) -> String {
         let mut text = String::new();
-        for Row { namespace, sysctl, now, .. } in &self.given_back {
-            text += &format!("{sysctl} = {now} again in network namespace {namespace}\n");
+        for row @ Row { setting, now, .. } in &self.given_back {
+            text += &format!("{setting} = {now} again {}\n", row.place());
         }
-        for Row { namespace, sysctl, before, set, now } in &self.left {
+        for row @ Row { setting, before, set, now, .. } in &self.left {
+            let place = row.place();
             text += &format!(
-                "{sysctl} in network namespace {namespace} is left as it is, {now}: somebody has set it since it was set to {set}; it was {before} before\n"
+                "{setting} {place} is left as it is, {now}: somebody has set it since it was set to {set}; it was {before} before\n"
             );
         }
         text += &unseen_text(&self.unseen);

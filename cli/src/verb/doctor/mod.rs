@@ -4,8 +4,8 @@ pub(super) mod fix;
 
 use std::time::Duration;
 
-use clap::Args;
-use onramp_loader::{Check, Path, Verdict, Wanted};
+use clap::{Args, ValueEnum};
+use onramp_loader::{Also, Check, Path, Verdict, Wanted};
 use serde::Serialize;
 
 use crate::failure::Usage;
@@ -19,16 +19,17 @@ use crate::units;
 /// --rtt, or --profile) the settings of this network namespace are compared with what the path wants: socket buffers that
 /// hold it, and slow starts after a pause. Exit code 1 if something is missing.
 ///
-/// --fix sets what the path wants and records what was there before, until a reboot undoes both. The queueing discipline
-/// and the parameters of the kernel's HyStart stay as they are: TCP paces by itself where there is no fq, and flows of
-/// onramp do not use the kernel's HyStart. --undo gives back what --fix has set, in every network namespace; what somebody else
-/// has set since is left alone, and the exit code is 5.
+/// --fix sets what the path wants and records what was there before, until a reboot undoes both. Two settings of the whole
+/// host stay as they are unless --also names them: TCP paces by itself where there is no fq, and flows of onramp do not use
+/// the kernel's HyStart. --undo gives back what --fix has set, in every network namespace; what somebody else has set since
+/// is left alone, and the exit code is 5.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   onramp doctor
   onramp doctor --rate 150mbit --rtt 600ms
   onramp doctor --profile geo --json
   onramp doctor --profile geo --fix --dry-run
+  onramp doctor --profile geo --fix --also hystart
 
 Undo of --fix: onramp doctor --undo")]
 pub(crate) struct Doctor {
@@ -44,12 +45,33 @@ pub(crate) struct Doctor {
     /// Set what the path wants of this network namespace
     #[arg(long)]
     fix: bool,
+    /// With --fix: a setting that all traffic of the host has
+    #[arg(long, value_name = "SETTING", value_enum, requires = "fix")]
+    also: Vec<AlsoName>,
     /// Give back what --fix has set
     #[arg(long, conflicts_with_all = ["fix", "rate", "rtt", "profile"])]
     undo: bool,
     /// With --fix or --undo: say what would be done; change nothing
     #[arg(long)]
     dry_run: bool,
+}
+
+/// What `--also` names.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum AlsoName {
+    /// The kernel's own HyStart off
+    Hystart,
+    /// fq as the queueing discipline of interfaces made from now on
+    Qdisc,
+}
+
+impl From<AlsoName> for Also {
+    fn from(name: AlsoName) -> Self {
+        match name {
+            AlsoName::Hystart => Self::Hystart,
+            AlsoName::Qdisc => Self::Qdisc,
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -81,7 +103,10 @@ impl Doctor {
         let path = self.path()?;
         match (self.undo, self.fix, path) {
             (true, ..) => return fix::undo(self.dry_run, output),
-            (_, true, Some(path)) => return fix::fix(path, self.dry_run, output),
+            (_, true, Some(path)) => {
+                let also: Vec<_> = self.also.into_iter().map(Also::from).collect();
+                return fix::fix(path, &also, self.dry_run, output);
+            }
             (_, true, None) => {
                 return Err(Usage::error("--fix needs a path: give --profile, or --rate and --rtt"));
             }

@@ -1,0 +1,165 @@
+//! Settings of the host that are not onramp's own: changed only when asked to, and given back exactly.
+//!
+//! What each was before is recorded first, in a pinned map by the network namespace's cookie. It goes with a reboot, as the
+//! settings do.
+
+mod change;
+mod place;
+mod records;
+
+use onramp_net::namespace::Namespace;
+
+use crate::error::Error;
+use crate::kernel;
+use crate::pins::Lock;
+use change::Changes;
+use place::Place;
+pub(crate) use place::{HYSTART, parameter};
+use records::Records;
+
+/// What [`change`] has set: a sysctl, or a module's parameter, `MODULE.PARAMETER`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Setting {
+    /// Its name.
+    pub name: String,
+    /// What it was before.
+    pub before: String,
+    /// What it was set to.
+    pub set: String,
+}
+
+impl Setting {
+    /// The command that sets it to [`Setting::set`] without onramp.
+    pub fn command(&self) -> String {
+        let Self { name, set, .. } = self;
+        if name == HYSTART {
+            format!("echo {set} > {}", parameter(name).display())
+        } else {
+            format!("sysctl -w {name}=\"{set}\"")
+        }
+    }
+}
+
+/// What became of a setting.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It is again what it was before.
+    GivenBack,
+    /// Somebody else has set it since, to this: it was left alone, and is recorded no more.
+    Left(String),
+}
+
+/// What giving back did.
+#[derive(Clone, Debug, Default)]
+pub struct GivenBack {
+    /// The settings, with the network namespace of each; `None`: the host has it once.
+    pub settings: Vec<(Option<String>, Setting, Outcome)>,
+    /// Where it could not be looked, and why, if settings are recorded of a namespace that was not found: they still are.
+    pub unseen: Vec<String>,
+}
+
+/// Values separated by single spaces; the kernel shows tabs.
+pub(crate) fn words(value: &str) -> String {
+    value.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Sets sysctls of the current network namespace and parameters of its host, and records what they were. Those that have
+/// their value already are left alone. Returns what was changed.
+///
+/// # Errors
+/// [`Error::Privilege`], or a setting that cannot be set: then all are as before.
+pub fn change(wanted: &[(&str, &str)]) -> Result<Vec<Setting>, Error> {
+    kernel::require_privilege("doctor --fix")?;
+    kernel::ensure_bpffs()?;
+    let _lock = Lock::take()?;
+    let namespace = Namespace::current()?;
+    let mut records = Records::open_or_create()?;
+    let mut changes = Changes::new(&namespace, &mut records);
+    let mut result = Ok(());
+    for (name, to) in wanted {
+        result = changes.set(name, to);
+        if result.is_err() {
+            changes.take_back();
+            break;
+        }
+    }
+    let changed = changes.into_settings();
+    records.tidy()?;
+    result.map(|()| changed)
+}
+
+/// What is recorded, of all network namespaces.
+///
+/// # Errors
+/// [`Error::Privilege`], or a map that cannot be read.
+pub fn changed() -> Result<Vec<Setting>, Error> {
+    kernel::require_privilege("status")?;
+    if !kernel::has_bpffs() {
+        return Ok(Vec::new());
+    }
+    let _lock = Lock::take()?;
+    changed_locked()
+}
+
+/// [`changed`] for a caller that holds the lock.
+pub(crate) fn changed_locked() -> Result<Vec<Setting>, Error> {
+    let recorded = Records::open()?.map_or_else(|| Ok(Vec::new()), |records| records.all())?;
+    Ok(recorded.into_iter().map(|(_, setting)| setting).collect())
+}
+
+/// Gives all recorded settings back, in every network namespace. What somebody else has set since is left alone.
+///
+/// # Errors
+/// [`Error::Privilege`], or a setting that cannot be set: it stays recorded, as do those after it.
+pub fn give_back() -> Result<GivenBack, Error> {
+    kernel::require_everywhere("doctor --undo")?;
+    let mut given = GivenBack::default();
+    if !kernel::has_bpffs() {
+        return Ok(given);
+    }
+    let _lock = Lock::take()?;
+    let Some(mut records) = Records::open()? else { return Ok(given) };
+    given.settings = give_back_of(Place::Host, None, &mut records)?;
+    let survey = Namespace::survey()?;
+    for namespace in survey.namespaces() {
+        let namespace = namespace?;
+        let label = Some(namespace.to_string());
+        given.settings.extend(give_back_of(Place::Namespace(&namespace), label, &mut records)?);
+    }
+    let unseen = survey.unseen();
+    if unseen.is_empty() {
+        // Their namespaces have gone.
+        for (cookie, setting) in records.all()? {
+            records.remove(cookie, &setting.name)?;
+        }
+    } else if !records.all()?.is_empty() {
+        given.unseen = unseen;
+    }
+    records.tidy()?;
+    Ok(given)
+}
+
+fn give_back_of(
+    place: Place<'_>,
+    label: Option<String>,
+    records: &mut Records,
+) -> Result<Vec<(Option<String>, Setting, Outcome)>, Error> {
+    let cookie = place.cookie()?;
+    let mut given = Vec::new();
+    for setting in records.of(cookie)? {
+        let outcome = restore(place, &setting)?;
+        records.remove(cookie, &setting.name)?;
+        given.push((label.clone(), setting, outcome));
+    }
+    Ok(given)
+}
+
+fn restore(place: Place<'_>, setting: &Setting) -> Result<Outcome, Error> {
+    let now = place.get(&setting.name)?;
+    if now == setting.set {
+        place.set(&setting.name, &setting.before)?;
+    } else if now != setting.before {
+        return Ok(Outcome::Left(now));
+    }
+    Ok(Outcome::GivenBack)
+}

@@ -1,0 +1,57 @@
+//! Where a setting is: sysctls are a network namespace's, parameters of the kernel's modules are the host's.
+
+use std::fs;
+use std::path::PathBuf;
+
+use onramp_net::namespace::Namespace;
+
+use super::words;
+use crate::error::Error;
+
+/// The kernel's HyStart, as the kernel's command line names it: 0 off, 1 on, for every CUBIC flow of the host.
+pub(crate) const HYSTART: &str = "tcp_cubic.hystart";
+
+/// Where a setting is.
+#[derive(Clone, Copy)]
+pub(super) enum Place<'a> {
+    /// Once, whatever the network namespace.
+    Host,
+    Namespace(&'a Namespace),
+}
+
+impl<'a> Place<'a> {
+    /// Of a setting that is seen from a network namespace.
+    pub fn of(name: &str, namespace: &'a Namespace) -> Self {
+        if name == HYSTART { Self::Host } else { Self::Namespace(namespace) }
+    }
+
+    /// What the records know it by.
+    pub fn cookie(self) -> Result<u64, Error> {
+        match self {
+            Self::Host => Ok(0),
+            Self::Namespace(namespace) => Ok(namespace.cookie()?),
+        }
+    }
+
+    /// The value, its words separated by single spaces.
+    pub fn get(self, name: &str) -> Result<String, Error> {
+        let value = match self {
+            Self::Host => fs::read_to_string(parameter(name)).map_err(Error::io("read", parameter(name)))?,
+            Self::Namespace(namespace) => namespace.sysctl_get(name)?,
+        };
+        Ok(words(&value))
+    }
+
+    pub fn set(self, name: &str, value: &str) -> Result<(), Error> {
+        match self {
+            Self::Host => fs::write(parameter(name), value).map_err(Error::io("write", parameter(name))),
+            Self::Namespace(namespace) => Ok(namespace.sysctl_set(name, value)?),
+        }
+    }
+}
+
+/// File of a module's parameter, `MODULE.PARAMETER`.
+pub(crate) fn parameter(name: &str) -> PathBuf {
+    let (module, parameter) = name.split_once('.').unwrap_or((name, ""));
+    PathBuf::from(format!("/sys/module/{module}/parameters/{parameter}"))
+}
