@@ -55,7 +55,7 @@ pub fn expiry(algorithm: Algorithm) -> Result<Option<Expiry>, Error> {
 /// # Errors
 /// [`Error::NotAttached`], [`Error::Interrupted`], [`Error::Privilege`], or a map that cannot be written.
 pub fn confirm(algorithm: Algorithm) -> Result<Option<Expiry>, Error> {
-    kernel::require_privilege("attach")?;
+    kernel::require_privilege("confirm")?;
     let (_lock, pins) = tune::hold(algorithm)?;
     let expiry = read(algorithm)?;
     if expiry.is_some() {

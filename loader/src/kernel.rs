@@ -75,7 +75,10 @@ pub(crate) fn require_privilege(verb: &'static str) -> Result<(), Error> {
 }
 
 /// Fails unless this process may also look into every network namespace: what it left there would go unnoticed.
-pub(crate) fn require_everywhere(verb: &'static str) -> Result<(), Error> {
+///
+/// # Errors
+/// [`Error::Privilege`].
+pub fn require_everywhere(verb: &'static str) -> Result<(), Error> {
     if Capability::SysAdmin.held() && Capability::Ptrace.held() {
         return Ok(());
     }

@@ -128,6 +128,11 @@ fn a_user_without_privileges_neither_reads_nor_changes_what_is_attached_chosen_o
         let ran = with("", arguments);
         println!("{arguments}: {:?} {}", ran.code, ran.stderr.trim());
         assert_eq!((ran.code, ran.stdout.as_str()), (Some(4), ""), "{arguments}: {ran:?}");
+        let verb = arguments.split(' ').next().unwrap();
+        // These three say which of their parts asks.
+        let whole = !["watch", "record", "apply"].contains(&verb);
+        let needs = if whole { format!("error: {verb} needs CAP_") } else { " needs CAP_".to_owned() };
+        assert!(ran.stderr.contains(&needs), "{arguments}: {ran:?}");
         assert_eq!(parameters(state()), before, "{arguments}");
     }
     for verb in ["export --format csv", "replay --algorithm search"] {

@@ -1,6 +1,7 @@
 // What is attached: counts, parameters tuned live, and who listens.
 
 import { type Attached, type Declaration, get, live, tune, type Tuned } from "./api";
+import { armsView } from "./arms";
 import { fill, h, say, text } from "./dom";
 import * as format from "./format";
 import { said, token } from "./token";
@@ -108,6 +109,7 @@ class Sheet {
 	private readonly fields = new Map<string, HTMLInputElement | HTMLSelectElement>();
 	private readonly facts = h("p", { class: "quiet" });
 	private readonly reasons = h("div", { class: "tally" });
+	private readonly arms = h("div");
 	private readonly wrong = h("p", { class: "wrong", role: "alert" });
 	private readonly apply: HTMLButtonElement;
 	private values: Record<string, number | string> = {};
@@ -146,6 +148,7 @@ class Sheet {
 			h("p", {}, about),
 			this.facts,
 			this.reasons,
+			this.arms,
 			form,
 		);
 	}
@@ -178,6 +181,8 @@ class Sheet {
 			this.facts,
 			`Generation ${set.parameters_generation}. ${format.count(row.flows_started)} flows began, ${format.count(row.flows_adopted)} of them taken over; ${format.count(row.flows_ended)} have ended, ${format.count(row.exits_undone)} exits were undone.${row.observe ? " It observes only." : ""}`,
 		);
+		// A guard is the attachment's: it stands with the first of its parameter sets.
+		fill(this.arms, row.guard && set === row.parameter_sets[0] && armsView(row.guard));
 		const all: [string, number][] = [...Object.entries(row.exits), ["in slow start", row.ended_in_slow_start]];
 		const sum = all.reduce((total, [, flows]) => total + flows, 0);
 		fill(

@@ -91,6 +91,28 @@ export interface Detail extends Flow {
 	recent: Change | null;
 }
 
+export interface Arm {
+	flows: number;
+	retransmit_ratio_pct: number | null;
+	goodput_bps: number | null;
+}
+
+export interface Comparison {
+	metric: string;
+	difference_pct: number | null;
+	interval_pct: [number, number] | null;
+	margin_pct: number | null;
+	verdict: string;
+}
+
+export interface Guard {
+	control_share_pct: number;
+	tripped: { metric: string; at_us: number } | null;
+	treated: Arm;
+	control: Arm;
+	comparisons: Comparison[];
+}
+
 export interface Attached {
 	algorithms: {
 		algorithm: string;
@@ -100,6 +122,7 @@ export interface Attached {
 		version: string;
 		attached_at_us: number;
 		expires_at_us: number | null;
+		guard: Guard | null;
 		parameter_sets: {
 			profile: string;
 			parameters_generation: number;

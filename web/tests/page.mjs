@@ -150,6 +150,32 @@ for (const [hash, there] of [["flows?group=algorithm", ".row.grouped"], ["popula
 }
 assert.equal(await page.evaluate(() => window.taken), undefined);
 
+// A guarded algorithm beside its control: the numbers, the interval where it belongs, and a trip.
+const arms = {
+	control_share_pct: 10, flows_needed: 30, tripped: { metric: "goodput", at_us: 1 },
+	treated: { flows: 812, retransmit_ratio_pct: 1.25, goodput_bps: 8.4e6 }, control: { flows: 95, retransmit_ratio_pct: null, goodput_bps: 1.2e7 },
+	comparisons: [
+		{ metric: "goodput", difference_pct: -30, interval_pct: [-40, -20], margin_pct: -10, verdict: "tripped 3 s ago" },
+		{ metric: "retransmit_ratio", difference_pct: null, interval_pct: null, margin_pct: 2, verdict: "cannot say yet" },
+	],
+};
+const sets = [{ profile: "default", parameters_generation: 1, parameters: {}, telemetry_max: "ack" }];
+const guarded = {
+	algorithms: [{ algorithm: "plain", congestion_control: "onramp_plain", base: "cubic", observe: false, version: "1", attached_at_us: 1, expires_at_us: null, guard: arms,
+		parameter_sets: [...sets, { ...sets[0], profile: "geo" }], flows_started: 1, flows_adopted: 0, flows_ended: 0, flows_without_state: 0, exits_undone: 0, ended_in_slow_start: 0, exits: {} }],
+	consumers: [],
+};
+await page.unroute("**/api/live*");
+await page.route("**/api/live*", (route) => route.fulfill({ contentType: "text/event-stream", body: `event: attached\ndata: ${JSON.stringify(guarded)}\n\n` }));
+await page.evaluate(() => (location.hash = "#/algorithms"));
+await page.locator(".arms").waitFor();
+assert.equal(await page.locator(".arms").count(), 1, "once, not with every parameter set");
+const beside = await page.locator(".arms").innerText();
+for (const words of ["10 % of flows stay on the base", "the base runs alone", "812", "1.25 %", "12.0 Mbit/s", "−30.00 % (−40.00 to −20.00): tripped 3 s ago", "cannot say yet"]) assert.ok(beside.includes(words), `${words}: ${beside}`);
+const [span, zero] = await page.evaluate(() => [".interval .span", ".interval .zero"].map((name) => document.querySelector(name).getBoundingClientRect().toJSON()));
+assert.ok(span.right < zero.left && span.width > 10, "all of it lies below zero");
+assert.equal(await page.locator(".interval").count(), 1);
+
 assert.deepEqual(complaints, []);
 await browser.close();
 console.log("done");

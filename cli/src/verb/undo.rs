@@ -36,6 +36,7 @@ struct Report {
 
 impl Undo {
     pub fn run(self, output: &Output) -> anyhow::Result<u8> {
+        onramp_loader::kernel::require_everywhere("undo")?;
         let detach = Detach::everything();
         if self.dry_run {
             let mut actions = detach.plan_all()?;

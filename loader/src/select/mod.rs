@@ -269,8 +269,12 @@ pub fn rules_of(algorithm: Algorithm) -> usize {
     rules.iter().filter(|rule| rule.choice.control == control).count()
 }
 
-/// The table is found by the number that the kernel gives it.
-fn require() -> Result<(), Error> {
+/// Fails unless this process may ask and change what is selected: the table is found by the number that the kernel gives
+/// it.
+///
+/// # Errors
+/// [`Error::Privilege`].
+pub fn require() -> Result<(), Error> {
     if Capability::SysAdmin.held() {
         return Ok(());
     }

@@ -250,6 +250,7 @@ impl List {
 
 impl Load {
     fn run(self, output: &Output) -> anyhow::Result<u8> {
+        select::require()?;
         let path = self.file.display().to_string();
         let text = fs::read_to_string(&self.file).with_context(|| format!("cannot read {path}"))?;
         let mut controls = Controls::default();

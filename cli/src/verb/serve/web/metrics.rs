@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::iter;
+use std::sync::atomic::AtomicU64;
 
 use axum::extract::State;
 use axum::http::header;
@@ -198,6 +199,9 @@ fn attached(registry: &mut Registry, knowledge: &Knowledge) {
     let undone = Family::<Labels, Counter>::default();
     let stateless = Family::<Labels, Counter>::default();
     let guards = Family::<Labels, Gauge>::default();
+    let compared = Family::<Labels, Counter>::default();
+    let again = Family::<Labels, Gauge<f64, AtomicU64>>::default();
+    let goodput = Family::<Labels, Gauge<f64, AtomicU64>>::default();
     let report: Value = serde_json::from_str(&knowledge.attached).unwrap_or_default();
     for row in report["algorithms"].as_array().into_iter().flatten() {
         let text = |name: &str| row[name].as_str().unwrap_or_default().to_owned();
@@ -216,6 +220,16 @@ fn attached(registry: &mut Registry, knowledge: &Knowledge) {
         if let Some(guard) = row["guard"].as_object() {
             let tripped = guard.get("tripped").is_some_and(|trip| !trip.is_null());
             guards.get_or_create(&vec![("cc", cc.clone())]).set(tripped.into());
+            for arm in ["treated", "control"] {
+                let labels = of("arm", arm.into());
+                compared.get_or_create(&labels).inc_by(guard[arm]["flows"].as_u64().unwrap_or_default());
+                if let Some(percent) = guard[arm]["retransmit_ratio_pct"].as_f64() {
+                    again.get_or_create(&labels).set(percent / 100.0);
+                }
+                if let Some(rate) = guard[arm]["goodput_bps"].as_f64() {
+                    goodput.get_or_create(&labels).set(rate / 8.0);
+                }
+            }
         }
     }
     registry.register("attached_info", "What is attached", info);
@@ -231,4 +245,15 @@ fn attached(registry: &mut Registry, knowledge: &Knowledge) {
         stateless,
     );
     registry.register("guard_tripped", "1: the guard has found harm, and the base runs alone", guards);
+    registry.register("guard_flows", "Ended flows that the guard compares", compared);
+    registry.register(
+        "guard_retransmit_ratio",
+        "Mean share of a compared flow's bytes that was sent again",
+        again,
+    );
+    registry.register(
+        "guard_goodput_bytes_per_second",
+        "Geometric mean of the goodput of compared flows",
+        goodput,
+    );
 }

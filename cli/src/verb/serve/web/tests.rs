@@ -541,7 +541,7 @@ fn metrics_count_and_name_nobody() {
     // Told again, it is not counted again.
     server.say(&listed(vec![left]));
     server.say(&News::Attached(
-        r#"{"algorithms":[{"congestion_control":"onramp_search","version":"1","generation":"a","exits":{"loss":5},"ended_in_slow_start":2,"guard":{"tripped":{"metric":"goodput","at_us":1}}},{"congestion_control":"onramp_ramp","guard":{"tripped":null}},{"congestion_control":"onramp_best"}]}"#.into(),
+        r#"{"algorithms":[{"congestion_control":"onramp_search","version":"1","generation":"a","exits":{"loss":5},"ended_in_slow_start":2,"guard":{"tripped":{"metric":"goodput","at_us":1}}},{"congestion_control":"onramp_ramp","guard":{"tripped":null,"treated":{"flows":812,"retransmit_ratio_pct":1.5,"goodput_bps":8e6},"control":{"flows":9,"retransmit_ratio_pct":null,"goodput_bps":null}}},{"congestion_control":"onramp_best"}]}"#.into(),
     ));
     while server.get("/api/status").body().is_empty() {}
     let answer = server.get("/metrics");
@@ -562,10 +562,17 @@ fn metrics_count_and_name_nobody() {
         "onramp_attached_info{cc=\"onramp_search\",version=\"1\",generation=\"a\"} 1",
         "onramp_guard_tripped{cc=\"onramp_search\"} 1",
         "onramp_guard_tripped{cc=\"onramp_ramp\"} 0",
+        "onramp_guard_flows_total{cc=\"onramp_ramp\",arm=\"treated\"} 812",
+        "onramp_guard_flows_total{cc=\"onramp_ramp\",arm=\"control\"} 9",
+        "onramp_guard_retransmit_ratio{cc=\"onramp_ramp\",arm=\"treated\"} 0.015",
+        "onramp_guard_goodput_bytes_per_second{cc=\"onramp_ramp\",arm=\"treated\"} 1000000.0",
     ] {
         assert!(text.contains(line), "{line}: {text}");
     }
     assert!(!text.contains("onramp_guard_tripped{cc=\"onramp_best\"}"), "it has no guard: {text}");
+    let unknown = ["retransmit_ratio", "goodput_bytes_per_second"]
+        .map(|name| format!("onramp_guard_{name}{{cc=\"onramp_ramp\",arm=\"control\"}}"));
+    assert!(unknown.iter().all(|line| !text.contains(line)), "a mean of no flow is none: {text}");
     assert!(text.ends_with("# EOF\n"));
     for told in ["198.51.100", "192.0.2.1", "port", "address", "flow="] {
         assert!(!text.contains(told), "{told}: {text}");
