@@ -83,6 +83,7 @@ export function exitInWords(flow: Flow): string {
 		said += ` The RTT was ${time(exit.rtt_us)}, ${time(Math.max(queue, 0))} over its minimum.`;
 	}
 	if (after != null && after !== exit.cwnd_segments) said += ` The window became ${count(after)} segments.`;
+	if (flow.regret?.early_us) said += ` Leaving early has cost ${time(flow.regret.early_us)}: so much later than by doubling did the window carry what the path gave.`;
 	if (exit.undone) said += ` ${exit.undone === 1 ? "An exit before it" : `${exit.undone} exits before it`} proved spurious.`;
 	return said;
 }

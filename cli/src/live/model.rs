@@ -8,6 +8,7 @@ use onramp_loader::abi::{ExitRecord, flow_flag};
 use onramp_loader::algorithm::{Algorithm, Export, NO_THRESHOLD, Parameters};
 use onramp_loader::telemetry::{AckEvent, Event, FlowEvent, Item, RoundEvent, What};
 use onramp_loader::{ExitReason, Phase, phase};
+use onramp_recording::replay::{Path, Regret, Round};
 
 use super::history::{History, Point};
 
@@ -45,6 +46,8 @@ pub(crate) struct Flow {
     every_ack: bool,
     /// The highest delivery rate of a round so far, bits per second.
     pub rate_max_bps: Option<u64>,
+    /// What its rounds tell of what its path gives.
+    path: Path,
     pub retransmitted_bytes: u64,
     /// Sent, retransmissions not counted again; known once it has ended.
     pub sent_bytes: Option<u64>,
@@ -144,6 +147,7 @@ impl Flow {
             unseen_bytes: 0,
             every_ack: false,
             rate_max_bps: None,
+            path: Path::default(),
             retransmitted_bytes: 0,
             sent_bytes: None,
             slow_start: told.header.flags & flow_flag::SLOW_START != 0,
@@ -215,6 +219,13 @@ impl Flow {
         }
     }
 
+    /// What its exit has cost so far; `None`: it has not left, or the window was hardly ever the limit.
+    pub fn regret(&self) -> Option<Regret> {
+        let record = self.exit?.record;
+        let window_bytes = u64::from(record.window) * u64::from(record.mss);
+        Some(self.path.given(self.start_us)?.regret(record.at_us, window_bytes))
+    }
+
     fn beginning_lasts(&self) -> bool {
         self.exit.is_none_or(|exit| {
             let after_us = exit.record.at_us.max(AFTER_EXIT_US);
@@ -237,6 +248,14 @@ impl Flow {
             self.now.rate_bps = Some(round.rate_bps());
             self.rate_max_bps = self.rate_max_bps.max(self.now.rate_bps);
         }
+        self.path.rtt(round.min_rtt_us);
+        let end_us = event.time_ns / 1_000;
+        self.path.round(Round {
+            begin_us: end_us.saturating_sub(round.duration_us),
+            end_us,
+            bytes: round.bytes,
+            limited: 2 * u64::from(round.cwnd_limited_us) < round.duration_us,
+        });
         self.mss = round.mss;
         self.slow_start = round.slow_start();
         self.exports = round.exports(event.algorithm);

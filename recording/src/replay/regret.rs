@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! What an exit from slow start cost: the time lost by leaving before the window carried what the path gives.
 
+use std::collections::VecDeque;
+
 use onramp_algorithm::ack_flag;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::Exit;
 use crate::sample::{Event, Sample};
@@ -31,7 +33,7 @@ pub struct Given {
 }
 
 /// What an exit cost.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Regret {
     /// Window at the exit over the one that carries the path's rate without a queue: below 1 is early.
     pub window_to_bdp: f64,
@@ -41,8 +43,8 @@ pub struct Regret {
 }
 
 impl Given {
-    /// Of the exit that the flow really made: measured.
-    pub(super) fn regret(&self, at_us: u64, window_bytes: u64) -> Regret {
+    /// Of the exit that the flow really made, so long after its first data: measured.
+    pub fn regret(&self, at_us: u64, window_bytes: u64) -> Regret {
         self.cost(window_bytes, self.carried_since_start_us.saturating_sub(at_us) as f64)
     }
 
@@ -63,24 +65,89 @@ impl Given {
     }
 }
 
-/// The rounds of a flow: each ends with the acknowledgement of what had been sent when it began.
-#[derive(Debug, Default)]
-pub(super) struct Rounds {
-    done: Vec<Round>,
-    current: Option<Round>,
+/// What a path has given so far, by rounds. Of them only those are kept that may still be the first to have carried it.
+#[derive(Clone, Debug, Default)]
+pub struct Path {
+    /// The newest.
+    rounds: VecDeque<Round>,
+    best: u64,
+    /// Rounds in a row that were faster than all before: when they began, and their rate.
+    faster: VecDeque<(u64, u64)>,
     base_rtt_us: u32,
 }
 
+/// A round.
 #[derive(Clone, Copy, Debug)]
-struct Round {
+pub struct Round {
+    /// Any clock, microseconds, as is the next.
+    pub begin_us: u64,
+    /// End.
+    pub end_us: u64,
+    /// Acknowledged in it.
+    pub bytes: u64,
+    /// Whether something else than the window was the limit in it.
+    pub limited: bool,
+}
+
+impl Path {
+    /// Goes on with an RTT; 0: there was none.
+    pub fn rtt(&mut self, us: u32) {
+        if us != 0 && (self.base_rtt_us == 0 || us < self.base_rtt_us) {
+            self.base_rtt_us = us;
+        }
+    }
+
+    /// Goes on with the next round.
+    pub fn round(&mut self, round: Round) {
+        if self.rounds.len() == ROUNDS {
+            self.rounds.pop_front();
+        }
+        self.rounds.push_back(round);
+        let (first, last) = (self.rounds[0], round);
+        if self.rounds.len() < ROUNDS || self.rounds.iter().any(|round| round.limited) {
+            return;
+        }
+        let bytes: u64 = self.rounds.iter().map(|round| round.bytes).sum();
+        let time = last.end_us.saturating_sub(first.begin_us);
+        let rate = (u128::from(bytes) * 1_000_000 / u128::from(time.max(1))) as u64;
+        if rate > self.best {
+            self.best = rate;
+            self.faster.push_back((first.begin_us, rate));
+            while self.faster.front().is_some_and(|(_, rate)| rate * 100 < self.best * CARRIES_PERCENT) {
+                self.faster.pop_front();
+            }
+        }
+    }
+
+    /// What it gave to a flow whose first data was sent then; `None`: the application was the limit, or the flow was too
+    /// short to tell.
+    pub fn given(&self, start_us: u64) -> Option<Given> {
+        let (carried_us, _) = self.faster.front()?;
+        let window = u128::from(self.best) * u128::from(self.base_rtt_us) / 1_000_000;
+        Some(Given {
+            rate_bytes_per_second: self.best,
+            base_rtt_us: self.base_rtt_us,
+            window_bytes: window as u64,
+            carried_since_start_us: carried_us.saturating_sub(start_us),
+        })
+        .filter(|given| given.window_bytes > 0)
+    }
+}
+
+/// The rounds of a recorded flow: each ends with the acknowledgement of what had been sent when it began.
+#[derive(Debug, Default)]
+pub(super) struct Rounds {
+    pub path: Path,
+    current: Option<Current>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Current {
     begin_us: u64,
     /// Acknowledged at its begin.
     acked: u64,
     /// Sent at its begin.
     sent: u64,
-    end_us: u64,
-    /// Acknowledged in it.
-    bytes: u64,
     /// Whether the application had nothing to send in it.
     app_limited: bool,
 }
@@ -90,49 +157,25 @@ impl Rounds {
     pub fn add(&mut self, samples: &[Sample]) {
         for sample in samples.iter().filter(|one| !matches!(one.event, Event::Loss(_))) {
             let ack = &sample.ack;
-            if ack.min_rtt_us != 0 && (self.base_rtt_us == 0 || ack.min_rtt_us < self.base_rtt_us) {
-                self.base_rtt_us = ack.min_rtt_us;
-            }
-            let app_limited = ack.flags & (ack_flag::APP_LIMITED | ack_flag::RATE_APP_LIMITED) != 0;
-            let begun = Round {
+            self.path.rtt(ack.min_rtt_us);
+            let begun = Current {
                 begin_us: ack.now_us,
                 acked: ack.bytes_acked,
                 sent: ack.bytes_sent,
-                end_us: ack.now_us,
-                bytes: 0,
                 app_limited: false,
             };
             let round = self.current.get_or_insert(begun);
-            round.app_limited |= app_limited;
+            round.app_limited |= ack.flags & (ack_flag::APP_LIMITED | ack_flag::RATE_APP_LIMITED) != 0;
             if ack.bytes_acked >= round.sent && ack.now_us > round.begin_us {
-                round.end_us = ack.now_us;
-                round.bytes = ack.bytes_acked.saturating_sub(round.acked);
-                self.done.push(*round);
+                self.path.round(Round {
+                    begin_us: round.begin_us,
+                    end_us: ack.now_us,
+                    bytes: ack.bytes_acked.saturating_sub(round.acked),
+                    limited: round.app_limited,
+                });
                 self.current = Some(begun);
             }
         }
-    }
-
-    /// What the path gave; `None`: the application was the limit, or the flow was too short to tell.
-    pub fn given(&self, start_us: u64) -> Option<Given> {
-        let rate = |rounds: &[Round]| -> Option<u64> {
-            let bytes: u64 = rounds.iter().map(|round| round.bytes).sum();
-            let time = rounds.last()?.end_us.saturating_sub(rounds[0].begin_us);
-            let rate = u128::from(bytes) * 1_000_000 / u128::from(time.max(1));
-            (!rounds.iter().any(|round| round.app_limited)).then_some(rate as u64)
-        };
-        let best = self.done.windows(ROUNDS).filter_map(rate).max().filter(|rate| *rate > 0)?;
-        let carries =
-            |rounds: &&[Round]| rate(rounds).is_some_and(|rate| rate * 100 >= best * CARRIES_PERCENT);
-        let first = self.done.windows(ROUNDS).find(carries)?;
-        let window = u128::from(best) * u128::from(self.base_rtt_us) / 1_000_000;
-        Some(Given {
-            rate_bytes_per_second: best,
-            base_rtt_us: self.base_rtt_us,
-            window_bytes: window as u64,
-            carried_since_start_us: first[0].begin_us.saturating_sub(start_us),
-        })
-        .filter(|given| given.window_bytes > 0)
     }
 }
 
@@ -175,7 +218,7 @@ mod tests {
         let mut rounds = Rounds::default();
         // However it comes.
         samples.chunks(37).for_each(|some| rounds.add(some));
-        rounds.given(0)
+        rounds.path.given(0)
     }
 
     #[test]
@@ -200,6 +243,21 @@ mod tests {
         assert_eq!(found.regret(7 * RTT_US, PATH * SEGMENT + SEGMENT * 20).early_us, 0);
         let regret = found.regret(7 * RTT_US, 2 * PATH * SEGMENT);
         assert!((regret.window_to_bdp - 2.0).abs() < 0.02 && regret.early_us == 0, "{regret:?}");
+    }
+
+    #[test]
+    fn what_is_kept_of_a_flow_that_only_becomes_faster_is_what_may_still_count() {
+        let mut path = Path::default();
+        path.rtt(100_000);
+        for round in 0..100_000u64 {
+            let begin_us = round * RTT_US;
+            path.round(Round { begin_us, end_us: begin_us + RTT_US, bytes: 10_000 + round, limited: false });
+        }
+        assert!(path.faster.len() <= 6_000, "{}", path.faster.len());
+        let found = path.given(0).unwrap();
+        // The rate of the last four rounds, 1,099,975 bytes a second; 95 % of it began at round 94,500 or just beside.
+        assert_eq!(found.rate_bytes_per_second, 1_099_975);
+        assert!((found.carried_since_start_us / RTT_US).abs_diff(94_497) <= 3, "{found:?}");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::net::{IpAddr, SocketAddr};
 
+use onramp_recording::replay::Regret;
 use serde::{Deserialize, Serialize};
 
 use super::wire::masked;
@@ -45,6 +46,8 @@ pub(super) struct Row {
     /// Window before the first loss after the exit.
     pub loss_cwnd_segments: Option<u32>,
     pub exit: Option<Exit>,
+    /// What the exit has cost so far.
+    pub regret: Option<Regret>,
 }
 
 impl Row {
@@ -83,6 +86,7 @@ impl Row {
             retransmitted_bytes: flow.retransmitted_bytes,
             loss_cwnd_segments: flow.loss_window,
             exit: flow.exit.map(|exit| flows::exit(exit.reason, &exit.record)),
+            regret: flow.regret(),
         }
     }
 

@@ -41,6 +41,7 @@ pub(super) struct Exits {
     inflation: Histograms,
     accuracy: Histograms,
     retransmitted: Histograms,
+    regret: Histograms,
 }
 
 impl Default for Exits {
@@ -55,6 +56,7 @@ impl Default for Exits {
             inflation: of(exponential_buckets(1.0, 1.25, 16).collect()),
             accuracy: of(around_one()),
             retransmitted: of(iter::once(0.0).chain(exponential_buckets(0.0005, 2.0, 11)).collect()),
+            regret: of(iter::once(0.0).chain(exponential_buckets(0.01, 2.0, 13)).collect()),
         }
     }
 }
@@ -87,6 +89,9 @@ impl Exits {
             }
             if let Some(sent) = now.sent_bytes.filter(|bytes| *bytes > 0) {
                 add(&self.retransmitted, now.retransmitted_bytes as f64 / sent as f64);
+            }
+            if let Some(regret) = now.regret {
+                add(&self.regret, regret.early_us as f64 / 1e6);
             }
         }
     }
@@ -123,7 +128,7 @@ fn registry(knowledge: &Knowledge) -> Registry {
         "Events of telemetry for which this server's ring had no room",
         dropped,
     );
-    let unobserved = Counter::<f64, std::sync::atomic::AtomicU64>::default();
+    let unobserved = Counter::<f64, AtomicU64>::default();
     unobserved.inc_by(knowledge.lost.unobserved_us as f64 / 1e6);
     registry.register_with_unit(
         "unobserved",
@@ -167,6 +172,12 @@ fn registry(knowledge: &Knowledge) -> Registry {
         "Bytes sent again over bytes sent, when the flow ends",
         Some(Unit::Ratios),
         &exits.retransmitted,
+    );
+    add(
+        "slow_start_exit_regret",
+        "Time lost by leaving slow start before the window carried what the path gave, when the flow ends",
+        Some(Unit::Seconds),
+        &exits.regret,
     );
     registry
 }

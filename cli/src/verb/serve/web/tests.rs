@@ -10,6 +10,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
+use onramp_recording::replay::Regret;
 use serde_json::Value;
 
 use super::guard::Policy;
@@ -62,6 +63,7 @@ fn row(flow: u64, remote: &str, algorithm: &'static str) -> Row {
         retransmitted_bytes: 0,
         loss_cwnd_segments: None,
         exit: None,
+        regret: None,
     }
 }
 
@@ -537,7 +539,9 @@ fn a_flow_that_is_looked_at_is_followed_and_left() {
 #[test]
 fn metrics_count_and_name_nobody() {
     let left = left();
-    let mut server = Server::with(vec![left.clone(), row(2, "198.51.100.8:443", "best")], false);
+    let mut over = Row { state: "ended".into(), ..row(3, "198.51.100.9:443", "best") };
+    over.regret = Some(Regret { window_to_bdp: 0.1, early_us: 3_000_000 });
+    let mut server = Server::with(vec![left.clone(), row(2, "198.51.100.8:443", "best"), over], false);
     // Told again, it is not counted again.
     server.say(&listed(vec![left]));
     server.say(&News::Attached(
@@ -561,6 +565,9 @@ fn metrics_count_and_name_nobody() {
         "onramp_ringbuf_dropped_total 3",
         "onramp_attached_info{cc=\"onramp_search\",version=\"1\",generation=\"a\"} 1",
         "onramp_guard_tripped{cc=\"onramp_search\"} 1",
+        "onramp_slow_start_exit_regret_seconds_sum{cc=\"onramp_best\"} 3.0",
+        "onramp_slow_start_exit_regret_seconds_bucket{le=\"2.56\",cc=\"onramp_best\"} 0",
+        "onramp_slow_start_exit_regret_seconds_bucket{le=\"5.12\",cc=\"onramp_best\"} 1",
         "onramp_guard_tripped{cc=\"onramp_ramp\"} 0",
         "onramp_guard_flows_total{cc=\"onramp_ramp\",arm=\"treated\"} 812",
         "onramp_guard_flows_total{cc=\"onramp_ramp\",arm=\"control\"} 9",

@@ -91,12 +91,17 @@ pub(super) fn round(flow: u64, algorithm: &str, number: u32, values: &[(&str, &[
 }
 
 fn exit(flow: u64, algorithm: &str, reason: ExitReason) -> Item {
+    exit_at(flow, algorithm, reason, 7 * ROUND_US, 640)
+}
+
+/// So long after the first data, with a window of so many segments.
+pub(super) fn exit_at(flow: u64, algorithm: &str, reason: ExitReason, at_us: u64, window: u32) -> Item {
     let record = ExitRecord {
-        at_us: 7 * ROUND_US,
+        at_us,
         bytes_acked: 1_840_000,
         reason: 1,
-        window: 640,
-        window_after: 640,
+        window,
+        window_after: window,
         in_flight: 600,
         mss: 1_448,
         rtt_us: 57_000,
@@ -104,6 +109,21 @@ fn exit(flow: u64, algorithm: &str, reason: ExitReason) -> Item {
         undone: 0,
     };
     event(flow, algorithm, 1_000_000 + record.at_us, What::Exit(ExitEvent { reason, record, observed: None }))
+}
+
+/// A round of 100 ms that has ended so long after the first data, in which so many segments were acknowledged; the window was
+/// the limit for so long.
+pub(super) fn carried(flow: u64, end_us: u64, segments: u64, cwnd_limited_us: u32) -> Item {
+    let told = RoundTold {
+        duration_us: 100_000,
+        bytes: segments * 1_448,
+        min_rtt_us: 100_000,
+        mss: 1_448,
+        cwnd_limited_us,
+        ..RoundTold::default()
+    };
+    let state = state(find("plain").unwrap(), &[]);
+    event(flow, "plain", 1_000_000 + end_us, What::Round(Box::new(RoundEvent { told, state })))
 }
 
 /// Bins of SEARCH: a ramp that flattens, and a norm near its threshold.

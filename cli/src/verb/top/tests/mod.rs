@@ -10,7 +10,7 @@ use std::path::Path;
 
 use onramp_loader::algorithm::{Parameters, find};
 use onramp_loader::telemetry::{Item, Lost, RestartEvent, UndoEvent, What};
-use onramp_loader::{ParameterSet, Tuned};
+use onramp_loader::{ExitReason, ParameterSet, Tuned};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::buffer::Buffer;
@@ -20,7 +20,7 @@ use ratatui::style::Color;
 use super::app::{Action, App};
 use super::screen;
 use super::theme::Theme;
-use fixtures::{NONE, app, begin, event, round};
+use fixtures::{NONE, app, begin, carried, event, exit_at, round};
 
 fn press(app: &mut App, keys: &str) -> Option<Action> {
     let mut action = None;
@@ -270,4 +270,26 @@ fn an_exit_that_is_taken_back_is_none_and_events_of_unknown_flows_are_ignored() 
     assert_eq!(app.model.flows[&4].state(), "slow start");
     app.model.add(&event(77, "plain", 2_000_002, What::Restart(restart)));
     assert_eq!(app.model.flows.len(), 4);
+}
+
+#[test]
+fn what_leaving_early_has_cost_is_known_from_rounds_in_which_the_window_was_the_limit() {
+    // 160 segments at the exit after five rounds, then sixteen more a round, of a path of 1,600.
+    let flow = |cwnd_limited_us: u32| {
+        let mut app = App::default();
+        app.model.add(&begin(7, "plain", "198.51.100.7:443"));
+        for number in 0..120u64 {
+            if number == 5 {
+                app.model.add(&exit_at(7, "plain", ExitReason::Loss, 500_000, 160));
+            }
+            let segments = if number < 5 { 10 << number } else { (160 + 16 * (number - 4)).min(1_600) };
+            app.model.add(&carried(7, 100_000 * (number + 1), segments, cwnd_limited_us));
+        }
+        app.model.flows[&7].regret()
+    };
+    let regret = flow(50_000).unwrap();
+    assert!((regret.window_to_bdp - 0.1).abs() < 0.001, "{regret:?}");
+    // 1,520 are carried from the 88th round on, 8.3 s after the exit; doubling takes 3.3 rounds.
+    assert!(regret.early_us.abs_diff(7_970_000) <= 200_000, "{regret:?}");
+    assert_eq!(flow(49_999), None, "the application was the limit");
 }
