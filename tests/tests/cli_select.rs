@@ -280,10 +280,16 @@ fn why(place: &Namespace, ends: &Ends) -> [serde_json::Value; 2] {
     let text = cli::inside(place, "flows --json").ok();
     let listed: serde_json::Value = serde_json::from_str(&text).unwrap();
     [&ends.connected, &ends.accepted].map(|end| {
-        let port = end.local_addr().unwrap().port();
+        // Ports alone may be those of another connection, of other addresses.
+        let (local, remote) = (end.local_addr().unwrap(), end.peer_addr().unwrap());
         let rows = listed["flows"].as_array().unwrap();
         rows.iter()
-            .find(|row| row["local_port"] == port)
+            .find(|row| {
+                row["local_address"] == local.ip().to_canonical().to_string()
+                    && row["local_port"] == local.port()
+                    && row["remote_address"] == remote.ip().to_canonical().to_string()
+                    && row["remote_port"] == remote.port()
+            })
             .map_or(serde_json::Value::Null, |row| row["why"].clone())
     })
 }
