@@ -103,6 +103,12 @@ impl Column {
         }
     }
 
+    /// The first row, from 0, whose text is none.
+    pub(crate) fn first_not_utf8(&self) -> Option<usize> {
+        let Self::Text(values) = self else { return None };
+        values.iter().position(|value| value.as_utf8().is_err())
+    }
+
     /// So many zeros or empty texts.
     pub(crate) fn blank(kind: Kind, rows: usize) -> Self {
         match Self::new(kind) {

@@ -7,6 +7,7 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
+use std::panic::{self, AssertUnwindSafe};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -15,12 +16,13 @@ use parquet::basic::{Compression, ConvertedType, Encoding, LogicalType, Repetiti
 use parquet::column::reader::ColumnReader;
 use parquet::data_type::{ByteArrayType, Int32Type, Int64Type};
 use parquet::errors::ParquetError;
-use parquet::file::metadata::KeyValue;
+use parquet::file::metadata::{KeyValue, ParquetMetaData};
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::{ColumnPath, Type};
 
+use crate::bounded;
 use crate::column::{Column, Kind, Spec};
 use crate::error::Error;
 use crate::manifest::SCHEMA;
@@ -31,6 +33,10 @@ const TABLE_KEY: &str = "onramp.table";
 /// Begins and ends a Parquet file; before the last lies the length of the footer.
 const MAGIC: &[u8] = b"PAR1";
 const TRAILER: usize = 8;
+/// Largest file that is read, bytes; those that are written are a tenth of it.
+pub(crate) const FILE_BYTES: u64 = 1 << 28;
+/// Rows of a file at most; a recording's have an eighth of it.
+pub(crate) const FILE_ROWS: usize = 1 << 20;
 /// Before the checksum.
 const MARK: &[u8] = b"ONRC";
 const CHECKSUM: usize = 8;
@@ -38,6 +44,11 @@ const CHECKSUM: usize = 8;
 /// Writes a table under its final name at once: first beside it, then renamed, so that a file that is there is whole.
 /// Returns its size in bytes.
 pub(crate) fn write(path: &Path, table: &str, specs: &[Spec], columns: &[Column]) -> Result<u64, Error> {
+    let rows = columns.iter().map(Column::len).max().unwrap_or(0);
+    if rows > FILE_ROWS {
+        let reason = format!("{rows} rows are too many for one file: {FILE_ROWS} at most");
+        return Err(Error::write(path)(io::Error::other(reason)));
+    }
     let bytes = encode(table, specs, columns).map_err(io::Error::other).map_err(Error::write(path))?;
     replace(path, &bytes)?;
     Ok(bytes.len() as u64)
@@ -86,9 +97,14 @@ fn encode(table: &str, specs: &[Spec], columns: &[Column]) -> Result<Vec<u8>, Pa
         writer.append_key_value_metadata(KeyValue::new(key.to_owned(), value));
     }
     let mut bytes = writer.into_inner()?;
-    let sum = crc32fast::hash(&bytes);
-    bytes.splice(data..data, MARK.iter().copied().chain(sum.to_le_bytes()));
+    seal(&mut bytes, data);
     Ok(bytes)
+}
+
+/// Puts mark and checksum behind the data, which end at `data`.
+pub(crate) fn seal(bytes: &mut Vec<u8>, data: usize) {
+    let sum = crc32fast::hash(bytes);
+    bytes.splice(data..data, MARK.iter().copied().chain(sum.to_le_bytes()));
 }
 
 /// Whether a file is whole; else what is wrong.
@@ -172,7 +188,11 @@ pub(crate) struct Part {
 impl Part {
     /// Reads and checks a file.
     pub fn open(path: &Path) -> Result<Self, Error> {
-        let bytes = Bytes::from(fs::read(path).map_err(Error::read(path))?);
+        guarded(path, || Self::open_unguarded(path))
+    }
+
+    fn open_unguarded(path: &Path) -> Result<Self, Error> {
+        let bytes = Bytes::from(bounded::read(path, FILE_BYTES).map_err(Error::read(path))?);
         check(&bytes).map_err(|wrong| match wrong {
             Wrong::Damaged(reason) => Error::damaged(path, reason),
             Wrong::Foreign(reason) => {
@@ -180,6 +200,7 @@ impl Part {
             }
         })?;
         let damaged = |error: ParquetError| Error::damaged(path, error);
+        let end = bytes.len() as u64;
         let reader = SerializedFileReader::new(bytes).map_err(damaged)?;
         let metadata = reader.metadata().file_metadata();
         let value = |key: &str| {
@@ -191,18 +212,26 @@ impl Part {
             return Err(Error::Schema { path: path.to_owned(), found, known: SCHEMA });
         }
         let table = value(TABLE_KEY).unwrap_or_default();
-        let rows = usize::try_from(metadata.num_rows()).unwrap_or(0);
+        let rows = rows(reader.metadata(), end).map_err(|reason| Error::damaged(path, reason))?;
         Ok(Self { path: path.to_owned(), reader, table, rows, schema: found })
     }
 
     /// Decodes one column. One that recordings did not have when the file was written is all 0, or empty texts.
     pub fn column(&self, spec: &Spec) -> Result<Column, Error> {
+        guarded(&self.path, || self.column_unguarded(spec))
+    }
+
+    fn column_unguarded(&self, spec: &Spec) -> Result<Column, Error> {
         let damaged = |error: ParquetError| Error::damaged(&self.path, error);
         let schema = self.reader.metadata().file_metadata().schema_descr();
         let name = if self.schema < SCHEMA { spec.former } else { spec.name };
-        let Some(index) = schema.columns().iter().position(|column| column.name() == name) else {
+        let Some(index) = schema.columns().iter().position(|column| column.path().parts() == [name]) else {
             return Ok(Column::blank(spec.kind, self.rows));
         };
+        if schema.column(index).max_def_level() != 0 {
+            let reason = format!("column {name} may lack values, or have several in a row");
+            return Err(Error::damaged(&self.path, reason));
+        }
         let mut column = Column::new(spec.kind);
         for group in 0..self.reader.num_row_groups() {
             let group = self.reader.get_row_group(group).map_err(damaged)?;
@@ -227,6 +256,39 @@ impl Part {
             let reason = format!("column {name} has {} values in {} rows", column.len(), self.rows);
             return Err(Error::damaged(&self.path, reason));
         }
+        if let Some(row) = column.first_not_utf8() {
+            return Err(Error::damaged(&self.path, format!("column {name} of row {row} is not UTF-8")));
+        }
         Ok(column)
     }
+}
+
+/// Reads what may be made to mislead: Parquet's reader takes much of it for granted, and panics where it is not so. The
+/// checksum shows accidents, not intent.
+fn guarded<T>(path: &Path, read: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
+    let read = panic::catch_unwind(AssertUnwindSafe(read));
+    read.unwrap_or_else(|_| Err(Error::damaged(path, "its data are not what it says of them")))
+}
+
+/// The number of rows, where all that the footer says can be: its reader takes sizes and offsets for what they are.
+fn rows(metadata: &ParquetMetaData, end: u64) -> Result<usize, String> {
+    let stated = metadata.file_metadata().num_rows();
+    let rows = usize::try_from(stated).ok().filter(|rows| *rows <= FILE_ROWS);
+    let rows = rows.ok_or_else(|| format!("it states {stated} rows: 0 to {FILE_ROWS} are read"))?;
+    let mut of_groups = 0_i64;
+    for group in metadata.row_groups() {
+        of_groups = of_groups.saturating_add(group.num_rows());
+        for column in group.columns() {
+            let begin = column.dictionary_page_offset().unwrap_or(column.data_page_offset());
+            let ends = u64::try_from(begin).ok().zip(u64::try_from(column.compressed_size()).ok());
+            if ends.and_then(|(begin, size)| begin.checked_add(size)).is_none_or(|stated| stated > end) {
+                let name = column.column_path().string();
+                return Err(format!("column {name} is said to lie outside of the file"));
+            }
+        }
+    }
+    if of_groups != stated {
+        return Err(format!("it states {stated} rows, its groups {of_groups}"));
+    }
+    Ok(rows)
 }

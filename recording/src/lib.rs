@@ -5,8 +5,11 @@
 //! * [`Writer`], [`Recording`]: a directory of Parquet files and a manifest; tables are declared in [`rows`].
 //! * [`export`]: as CSV, NDJSON and qlog.
 //! * [`table!`], [`write_rows`], [`read_rows`]: tables of others in the same form, a file each.
+//! * [`bounded`]: files from outside, up to a size.
 //! * [`replay`]: recorded acknowledgements through other algorithms and parameters; [`replay_csv`] for plain CSV.
+#![forbid(unsafe_code)]
 
+pub mod bounded;
 mod column;
 mod csv;
 mod error;

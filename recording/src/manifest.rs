@@ -2,11 +2,11 @@
 //! What a recording is of: `manifest.json`, beside its tables.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use crate::bounded;
 use crate::error::Error;
 use crate::file;
 
@@ -98,7 +98,7 @@ impl Manifest {
             schema: u32,
         }
         let path = directory.join(FILE);
-        let text = fs::read_to_string(&path).map_err(Error::read(&path))?;
+        let text = bounded::read_text(&path).map_err(Error::read(&path))?;
         let damaged = |error: serde_json::Error| Error::damaged(&path, error);
         let Versioned { schema } = serde_json::from_str(&text).map_err(damaged)?;
         if !(1..=SCHEMA).contains(&schema) {

@@ -110,6 +110,20 @@ impl Recording {
         self.visit(R::TABLE, R::COLUMNS, columns, |columns| each(Batch { columns, row: PhantomData }));
     }
 
+    /// The same of all columns; files that `check` refuses become problems, too.
+    pub(crate) fn read_checked<R: Row>(
+        &mut self,
+        check: impl Fn(&Batch<R>) -> Result<(), String>,
+        mut each: impl FnMut(Batch<R>),
+    ) {
+        self.try_visit(R::TABLE, R::COLUMNS, &[], |columns| {
+            let batch = Batch { columns, row: PhantomData };
+            check(&batch)?;
+            each(batch);
+            Ok(())
+        });
+    }
+
     /// All rows of a table, which must be a small one.
     pub fn rows<R: Row>(&mut self) -> Vec<R> {
         let mut rows = Vec::new();
@@ -119,18 +133,30 @@ impl Recording {
 
     /// As [`Recording::read`], for a table by its name.
     pub fn visit(&mut self, table: &str, specs: &[Spec], wanted: &[&str], mut each: impl FnMut(Vec<Column>)) {
+        self.try_visit(table, specs, wanted, |columns| {
+            each(columns);
+            Ok(())
+        });
+    }
+
+    fn try_visit(
+        &mut self,
+        table: &str,
+        specs: &[Spec],
+        wanted: &[&str],
+        mut each: impl FnMut(Vec<Column>) -> Result<(), String>,
+    ) {
         let mut files = std::mem::take(&mut self.files);
         files.retain(|path| {
             if !may_hold(path, table) {
                 return true;
             }
-            match decode(path, table, specs, wanted) {
-                Ok(Some(columns)) => each(columns),
-                Ok(None) => {}
-                Err(error) => {
-                    self.problems.push(error);
-                    return false;
-                }
+            let visited = decode(path, table, specs, wanted).and_then(|columns| {
+                columns.map_or(Ok(()), |columns| each(columns).map_err(|reason| Error::damaged(path, reason)))
+            });
+            if let Err(error) = visited {
+                self.problems.push(error);
+                return false;
             }
             true
         });

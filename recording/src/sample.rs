@@ -58,7 +58,7 @@ pub fn each_run(
 ) {
     let (mut samples, mut verdicts) = (Vec::new(), Vec::new());
     let mut outcomes = Outcomes::default();
-    recording.read::<AckRow>(&[], |batch| {
+    recording.read_checked::<AckRow>(segments_have_bytes, |batch| {
         let flows = batch.column("flow").map_or(&[][..], Column::longs);
         fill(&batch, &mut samples, &mut verdicts);
         outcomes.fill(&batch, flows, algorithm_of, &mut verdicts);
@@ -70,6 +70,13 @@ pub fn each_run(
             each(Run { flow, samples: &samples[range.clone()], verdicts: &verdicts[range] });
         }
     });
+}
+
+/// What no acknowledgement lacks, and no algorithm does without.
+fn segments_have_bytes(batch: &Batch<AckRow>) -> Result<(), String> {
+    let sizes = batch.column("mss_bytes").map_or(&[][..], Column::words);
+    let row = sizes.iter().position(|size| *size == 0);
+    row.map_or(Ok(()), |row| Err(format!("mss_bytes of row {row} is 0: it can be 1 to {}", u32::MAX)))
 }
 
 /// Column by column, which the processor likes better than row by row.

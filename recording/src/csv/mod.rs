@@ -2,6 +2,7 @@
 //! Acknowledgements from plain CSV: columns have the names of the table `acks`, or those of its schema 1, in any order.
 
 mod header;
+mod lines;
 mod row;
 
 use std::collections::HashMap;
@@ -12,6 +13,7 @@ use crate::error::Error;
 use crate::replay::{FlowReport, Generations, Known, Replay};
 use crate::sample::{Run, Sample};
 use header::Header;
+use lines::Lines;
 use row::FlowState;
 
 /// Rows that are fed at once.
@@ -46,7 +48,8 @@ pub fn replay_csv(path: &Path, ignore_unknown: bool, replay: Replay) -> Result<C
 }
 
 fn read(source: impl Read, ignore_unknown: bool, mut replay: Replay) -> Result<CsvReport, String> {
-    let mut reader = ::csv::ReaderBuilder::new().flexible(true).trim(::csv::Trim::All).from_reader(source);
+    let mut reader =
+        ::csv::ReaderBuilder::new().flexible(true).trim(::csv::Trim::All).from_reader(Lines::new(source));
     let names = reader.headers().map_err(|error| error.to_string())?;
     let header = Header::new(names.iter(), ignore_unknown)?;
     let mut report = CsvReport { ignored: header.ignored.clone(), ..CsvReport::default() };
@@ -63,6 +66,8 @@ fn read(source: impl Read, ignore_unknown: bool, mut replay: Replay) -> Result<C
         let read = match reader.read_record(&mut record) {
             Ok(false) => break,
             Ok(true) => header.sample(&record, &mut flows),
+            // It would be the same the next time.
+            Err(error) if error.is_io_error() => return Err(error.to_string()),
             Err(error) => Err(error.to_string()),
         };
         match read {

@@ -132,3 +132,47 @@ fn the_names_of_schema_1_say_the_same() {
     });
     assert_eq!(new, old);
 }
+
+#[test]
+fn rows_changed_anywhere_are_used_or_described_by_their_line() {
+    let good =
+        "10,3000,20000,40000,10,10,1000,1\n20,9000,30000,41000,30,20,1000,0\n30,9000,40000,-1,30,20,1448,0\n";
+    let valid = [
+        format!("{HEADER}\n{good}"),
+        format!("flow,event,asked,{HEADER}\n")
+            + &good.lines().map(|line| format!("1,ack,1,{line}\n")).collect::<String>(),
+    ];
+    let used = std::cell::Cell::new(0);
+    onramp_mutation::check(1, 6_000, onramp_mutation::text(&valid), |text| {
+        let candidates = candidates(&["search".to_owned(), "best".to_owned()], &[], &[]).unwrap();
+        let options = Options { keep_going: true, beyond: true, regret: true };
+        match read(text.as_bytes(), true, Replay::new(candidates, options)) {
+            Ok(report) => {
+                used.set(used.get() + report.rows);
+                proptest::prop_assert!(report.described.iter().all(|bad| bad.starts_with("line ")));
+                proptest::prop_assert_eq!(report.described.len() as u64, report.bad_rows.min(20));
+            }
+            Err(why) => proptest::prop_assert!(!why.is_empty()),
+        }
+        Ok(())
+    });
+    assert!(used.get() > 4_000, "{}", used.get());
+}
+
+#[test]
+fn a_line_without_an_end_and_a_source_that_fails_are_errors() {
+    let replay = || Replay::new(candidates(&["plain".to_owned()], &[], &[]).unwrap(), Options::default());
+    let error = read(std::io::repeat(b'1'), false, replay()).unwrap_err();
+    assert!(error.contains("a line has more than 1048576 bytes"), "{error}");
+    let begin = format!("{HEADER}\n10,3000,20000,40000,10,10,1000,1\n");
+    let error = read(begin.as_bytes().chain(std::io::repeat(b'1')), false, replay()).unwrap_err();
+    assert!(error.contains("a line has more than 1048576 bytes"), "{error}");
+    struct Broken;
+    impl Read for Broken {
+        fn read(&mut self, _: &mut [u8]) -> std::io::Result<usize> {
+            Err(std::io::Error::other("it broke"))
+        }
+    }
+    let error = read(begin.as_bytes().chain(Broken), false, replay()).unwrap_err();
+    assert!(error.contains("it broke"), "{error}");
+}

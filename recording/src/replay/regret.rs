@@ -107,13 +107,15 @@ impl Path {
         if self.rounds.len() < ROUNDS || self.rounds.iter().any(|round| round.limited) {
             return;
         }
-        let bytes: u64 = self.rounds.iter().map(|round| round.bytes).sum();
+        // In 128 bits: what a recording says need not make sense.
+        let bytes: u128 = self.rounds.iter().map(|round| u128::from(round.bytes)).sum();
         let time = last.end_us.saturating_sub(first.begin_us);
-        let rate = (u128::from(bytes) * 1_000_000 / u128::from(time.max(1))) as u64;
+        let rate = u64::try_from(bytes * 1_000_000 / u128::from(time.max(1))).unwrap_or(u64::MAX);
         if rate > self.best {
             self.best = rate;
             self.faster.push_back((first.begin_us, rate));
-            while self.faster.front().is_some_and(|(_, rate)| rate * 100 < self.best * CARRIES_PERCENT) {
+            let enough = u128::from(self.best) * u128::from(CARRIES_PERCENT);
+            while self.faster.front().is_some_and(|(_, rate)| u128::from(*rate) * 100 < enough) {
                 self.faster.pop_front();
             }
         }
@@ -127,7 +129,7 @@ impl Path {
         Some(Given {
             rate_bytes_per_second: self.best,
             base_rtt_us: self.base_rtt_us,
-            window_bytes: window as u64,
+            window_bytes: window.try_into().unwrap_or(u64::MAX),
             carried_since_start_us: carried_us.saturating_sub(start_us),
         })
         .filter(|given| given.window_bytes > 0)

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 mod damage;
 mod export;
+mod hostile;
+mod nonsense;
 mod private;
 mod replay;
 mod round_trip;
