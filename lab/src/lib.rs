@@ -27,6 +27,8 @@ pub mod figure;
 pub mod fit;
 pub mod guest;
 pub mod host;
+#[cfg(test)]
+mod hostile;
 pub mod link;
 pub mod matrix;
 pub mod model;

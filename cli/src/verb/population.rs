@@ -4,6 +4,7 @@ use std::num::NonZeroUsize;
 
 use clap::Args;
 use onramp_lab::population::Population;
+use onramp_recording::bounded;
 
 use crate::failure::Usage;
 
@@ -16,7 +17,7 @@ pub(super) fn load(given: &str) -> anyhow::Result<(String, Population)> {
     let text = if given == DEFAULT {
         DEFAULT_TEXT.to_owned()
     } else {
-        std::fs::read_to_string(given).map_err(|error| {
+        bounded::read_text(given.as_ref()).map_err(|error| {
             Usage::error(format!(
                 "cannot read population {given}: {error}; give the path of a .toml file, or {DEFAULT}"
             ))

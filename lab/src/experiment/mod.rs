@@ -51,6 +51,7 @@ pub use veth::{VethRun, over_veth};
 use crate::figure::FigureError;
 use crate::guest::GuestError;
 use crate::host::HostError;
+use crate::link::RangeError;
 use crate::plot::{self, Curve};
 
 /// What can go wrong with an experiment.
@@ -120,6 +121,14 @@ pub enum ExperimentError {
     /// A figure could not be drawn.
     #[error(transparent)]
     Figure(#[from] FigureError),
+    /// A value of the profile is out of range.
+    #[error("profile {name}: {source}")]
+    Profile {
+        /// The profile.
+        name: String,
+        /// Which value.
+        source: RangeError,
+    },
     /// A plan asks for nothing.
     #[error("{name} = {value} is out of range: expected {range}")]
     Plan {

@@ -151,7 +151,10 @@ impl Plan {
             Amount::Seconds(seconds) => f64::from(seconds),
         };
         // Hosts, transfers and their end; connections take some round trips.
-        1.0 + 5.0 * rtt + transfer + f64::from(lead) + self.stagger.as_secs_f64() * f64::from(self.flows - 1)
+        1.0 + 5.0 * rtt
+            + transfer
+            + f64::from(lead)
+            + self.stagger.as_secs_f64() * f64::from(self.flows.saturating_sub(1))
     }
 
     /// Time that the link's rate needs for all of it, seconds.
@@ -169,7 +172,11 @@ impl Plan {
         self.timeout.unwrap_or_else(|| Duration::from_secs_f64(120.0 + 20.0 * self.ideal_seconds()))
     }
 
-    pub(crate) fn validate(&self) -> Result<(), ExperimentError> {
+    /// Checks every value against its range, those of the profile too.
+    ///
+    /// # Errors
+    /// [`ExperimentError::Plan`], [`ExperimentError::Profile`].
+    pub fn validate(&self) -> Result<(), ExperimentError> {
         let amount = match self.amount {
             Amount::Bytes(bytes) => ("bytes", bytes, 1, 1_000_000_000_000, "1 to 1000000000000"),
             Amount::Seconds(seconds) => ("seconds", seconds.into(), 1, 86_400, "1 to 86400"),
@@ -188,7 +195,10 @@ impl Plan {
                 return Err(ExperimentError::Plan { name, value, range });
             }
         }
-        Ok(())
+        // Results bring profiles that nobody has checked.
+        self.profile
+            .validate()
+            .map_err(|source| ExperimentError::Profile { name: self.profile.name.clone(), source })
     }
 }
 
@@ -208,6 +218,10 @@ mod tests {
         assert_eq!(says(Plan { flows: 65, ..plan.clone() }), "flows = 65 is out of range: expected 1 to 64");
         let competitor = Some(Competitor { congestion_control: "cubic".into(), lead_seconds: 601 });
         assert!(says(Plan { competitor, ..plan.clone() }).starts_with("lead = 601"));
+        let mut profile = plan.profile.clone();
+        profile.link.forward.rate_bps = 0;
+        let said = says(Plan { profile, ..plan.clone() });
+        assert!(said.starts_with("profile geo: link.forward.rate_bps = 0 is out of range"), "{said}");
         assert!(says(Plan { repetitions: 0, ..plan.clone() }).starts_with("repetitions = 0"));
         assert_eq!(says(Plan { jobs: 17, ..plan.clone() }), "jobs = 17 is out of range: expected 1 to 16");
         assert!(says(Plan { jobs: 0, ..plan }).starts_with("jobs = 0"));

@@ -8,6 +8,9 @@ use super::flow::{FitError, RecordedFlow};
 use crate::host::HEADER_BYTES;
 use crate::link::{Direction, LinkSpec, Nanos};
 
+/// Packets that are compared at most; what follows says nothing new, and takes memory.
+const PACKETS: usize = 1 << 24;
+
 /// See the module. Up to the first loss, because repetitions are not recorded one by one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Explained {
@@ -36,7 +39,7 @@ pub(super) fn explain(flow: &RecordedFlow, link: &LinkSpec, jitter_us: u64) -> R
     let (mut bytes, mut when_us) = (0, began_us);
     for ack in flow.acks.iter().take_while(|ack| ack.at_us <= until_us) {
         let now = (when_us - began_us) * 1_000;
-        while bytes < ack.bytes_sent {
+        while bytes < ack.bytes_sent && sent.len() < PACKETS {
             let payload = u64::from(ack.mss).min(ack.bytes_sent - bytes);
             bytes += payload;
             collect(&mut forward, now, &mut arrived);

@@ -2,6 +2,7 @@
 //! A recorded flow, as far as its path shows in it.
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 
 use onramp_recording::Recording;
 use onramp_recording::rows::AckRow;
@@ -11,6 +12,12 @@ use crate::link::RangeError;
 
 /// Fewer acknowledgements tell nothing.
 const LEAST_ACKS: usize = 100;
+
+/// What a packet can carry, bytes.
+const SEGMENTS: RangeInclusive<u32> = 1..=65_535;
+
+/// Longest flow, microseconds: as long as links are described.
+const LONGEST_US: u64 = 1_000_000_000_000;
 
 /// Segments that arrived beyond a gap and make it a loss (RFC 5681, section 3.2).
 const DUPLICATES: u64 = 3;
@@ -133,8 +140,11 @@ impl RecordedFlow {
         if acks.windows(2).any(|pair| pair[1].bytes_acked < pair[0].bytes_acked) {
             return Err(FitError::Nonsense { flow, reason: "what is acknowledged shrinks" });
         }
-        if acks.iter().any(|ack| ack.mss == 0) {
-            return Err(FitError::Nonsense { flow, reason: "its segments have no bytes" });
+        if acks.iter().any(|ack| !SEGMENTS.contains(&ack.mss)) {
+            return Err(FitError::Nonsense { flow, reason: "its segments are not of 1 to 65535 bytes" });
+        }
+        if acks.last().zip(acks.first()).is_some_and(|(last, first)| last.at_us - first.at_us > LONGEST_US) {
+            return Err(FitError::Nonsense { flow, reason: "it lasts more than 11 days" });
         }
         Ok(Self { flow, acks, lost_us })
     }

@@ -64,6 +64,8 @@ pub(crate) fn within<T: PartialOrd + ToString>(
 pub(super) const RATES_BPS: RangeInclusive<u64> = 1_000..=100_000_000_000;
 /// Delays, microseconds.
 pub(super) const DELAYS_US: RangeInclusive<u64> = 0..=10_000_000;
+/// Latest time of a series of steps, microseconds: eleven days.
+pub(super) const LATEST_US: u64 = 1_000_000_000_000;
 /// Lengths of periods and pauses, microseconds: 1 ms to 1000 s.
 pub(super) const PERIODS_US: RangeInclusive<u64> = 1_000..=1_000_000_000;
 
@@ -244,12 +246,12 @@ fn series(
     let mut last = None;
     for (at, time) in times_us.enumerate() {
         let least = last.map_or(0, |last| last + 1);
-        let most = if at == 0 { 0 } else { 1_000_000_000_000 };
+        let most = if at == 0 { 0 } else { LATEST_US };
         within(format!("{key}.{name}[{at}].at_us"), time, least..=most)?;
         last = Some(time);
     }
     let Some(last) = last else {
         return Err(RangeError::new(format!("{key}.{name}"), "none", "expected at least one"));
     };
-    checked(&repeat_us, |end| within(format!("{key}.repeat_us"), *end, last + 1..=1_000_000_000_000))
+    checked(&repeat_us, |end| within(format!("{key}.repeat_us"), *end, last + 1..=LATEST_US))
 }

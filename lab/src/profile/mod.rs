@@ -11,9 +11,9 @@ mod like;
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::fs;
 use std::path::{Path, PathBuf};
 
+use onramp_recording::bounded;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -144,11 +144,11 @@ impl Profile {
     pub fn load(path: impl AsRef<Path>) -> Result<Self, ProfileError> {
         let path = path.as_ref();
         let text =
-            fs::read_to_string(path).map_err(|source| ProfileError::Read { path: path.into(), source })?;
+            bounded::read_text(path).map_err(|source| ProfileError::Read { path: path.into(), source })?;
         let directory = path.parent().unwrap_or(Path::new(""));
         let beside = |name: &str| {
             let other = directory.join(format!("{name}.toml"));
-            fs::read_to_string(&other).map_err(|error| format!("cannot read {}: {error}", other.display()))
+            bounded::read_text(&other).map_err(|error| format!("cannot read {}: {error}", other.display()))
         };
         let mut profile = Self::from_text(&text, path, &beside)?;
         profile
@@ -240,6 +240,8 @@ impl Profile {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     fn directory() -> PathBuf {

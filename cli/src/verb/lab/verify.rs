@@ -1,6 +1,5 @@
 //! `onramp lab verify`.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
@@ -8,6 +7,7 @@ use clap::Args;
 use onramp_lab::experiment::{self, Arm, Comparison, Plan};
 use onramp_lab::guest::Series;
 use onramp_lab::verify::{self, Checked, Verdict};
+use onramp_recording::bounded;
 use serde::Serialize;
 
 use super::clock::ClockOptions;
@@ -101,7 +101,7 @@ impl Verify {
 }
 
 fn read(file: &Path) -> anyhow::Result<Comparison> {
-    let text = fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+    let text = bounded::read_text(file).with_context(|| format!("cannot read {}", file.display()))?;
     serde_json::from_str(&text)
         .with_context(|| format!("{} is not a result of `onramp lab compare`", file.display()))
 }
@@ -110,6 +110,9 @@ fn read(file: &Path) -> anyhow::Result<Comparison> {
 fn asked(before: &Comparison) -> Result<(&Plan, Vec<Arm>), &'static str> {
     if before.origin.clock != "virtual" {
         return Err("it was not made in virtual time");
+    }
+    if before.arms.iter().all(|arm| arm.runs.is_empty()) {
+        return Err("it has no runs");
     }
     let arms: Option<Vec<Arm>> = before.arms.iter().map(|arm| arm.definition.clone()).collect();
     let plan = before.plan.as_deref().ok_or("it does not say what was asked for")?;

@@ -6,6 +6,7 @@ use anyhow::Context;
 use clap::Args;
 use onramp_lab::experiment::Comparison;
 use onramp_lab::sim::agreement::{self, Agreement};
+use onramp_recording::bounded;
 
 use crate::failure::{FAILURE, Usage};
 use crate::output::Output;
@@ -31,8 +32,7 @@ impl Agree {
     pub fn run(self, output: &Output) -> anyhow::Result<u8> {
         let mut all = Agreement::default();
         for path in &self.results {
-            let text =
-                std::fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+            let text = bounded::read_text(path).with_context(|| format!("cannot read {}", path.display()))?;
             let measured: Comparison = serde_json::from_str(&text).map_err(|error| {
                 Usage::error(format!("{} is no result of the lab: {error}", path.display()))
             })?;

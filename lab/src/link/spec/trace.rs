@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
+use onramp_recording::bounded;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -52,8 +53,7 @@ pub enum TraceError {
 
 /// Reads a trace file.
 pub(super) fn load(path: &Path) -> Result<Vec<Row>, TraceError> {
-    let text =
-        std::fs::read_to_string(path).map_err(|source| TraceError::Read { path: path.into(), source })?;
+    let text = bounded::read_text(path).map_err(|source| TraceError::Read { path: path.into(), source })?;
     parse(&text, path)
 }
 
@@ -86,6 +86,9 @@ fn row(line: usize, content: &str, last: Option<&Row>) -> Result<Row, String> {
     };
     let (at_us, rate_bps) = (number("time_us", at_us)?, number("rate_bps", rate_bps)?);
     match last {
+        _ if at_us > super::LATEST_US => {
+            Err(format!("time_us = {at_us} is out of range: expected 0 to {}", super::LATEST_US))
+        }
         None if at_us != 0 => Err(format!("time_us = {at_us}: expected 0 in the first row")),
         Some(last) if at_us <= last.at_us => {
             Err(format!("time_us = {at_us}: expected more than {}, that of the row before", last.at_us))
@@ -96,6 +99,10 @@ fn row(line: usize, content: &str, last: Option<&Row>) -> Result<Row, String> {
         _ if rate_bps != 0 && !super::RATES_BPS.contains(&rate_bps) => {
             let (low, high) = (super::RATES_BPS.start(), super::RATES_BPS.end());
             Err(format!("rate_bps = {rate_bps} is out of range: expected 0 or {low} to {high}"))
+        }
+        _ if delay_us.is_some_and(|delay_us| !super::DELAYS_US.contains(&delay_us)) => {
+            let (delay_us, most) = (delay_us.unwrap_or_default(), super::DELAYS_US.end());
+            Err(format!("delay_us = {delay_us} is out of range: expected 0 to {most}"))
         }
         _ => Ok(Row { line, at_us, rate_bps, delay_us }),
     }
@@ -131,6 +138,13 @@ mod tests {
         assert!(error("0,1000\n1,1000,3").contains("line 2: delay_us must be in every row or in none"));
         assert!(error("0,999").contains("line 1: rate_bps = 999 is out of range: expected 0 or 1000 to"));
         assert!(error("0,1000\ntime_us,rate_bps").contains("line 2: time_us = \"time_us\""));
+        assert!(
+            error("0,1000\n1000000000001,1000").contains("line 2: time_us = 1000000000001 is out of range")
+        );
+        assert!(
+            error("0,1000,10000001")
+                .contains("line 1: delay_us = 10000001 is out of range: expected 0 to 10000000")
+        );
         assert!(error("# nothing\n").contains("has no row"));
     }
 }
