@@ -80,7 +80,7 @@ fn in_kernel(prefix: Prefix) -> (IpAddr, u8) {
 
 /// `PREFIX`, `PREFIX:PORT`, `:PORT`; IPv6 with a port in brackets, `*` for any host.
 fn host(side: Side, text: &str) -> Result<Condition, String> {
-    let (host, port_text) = split_port(text);
+    let (host, port_text) = split_port(text)?;
     let prefix = match host {
         "" | "*" => None,
         host => Some(host.parse()?),
@@ -92,16 +92,21 @@ fn host(side: Side, text: &str) -> Result<Condition, String> {
     Ok(Condition { side, prefix, port })
 }
 
-fn split_port(text: &str) -> (&str, Option<&str>) {
+fn split_port(text: &str) -> Result<(&str, Option<&str>), String> {
     if let Some((host, rest)) = text.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
-        return (host, rest.strip_prefix(':'));
+        let port = rest.strip_prefix(':');
+        return if port.is_some() || rest.is_empty() {
+            Ok((host, port))
+        } else {
+            Err(format!("{text:?} has {rest:?} behind the bracket: write [PREFIX]:PORT"))
+        };
     }
-    match text.split_once(':') {
+    Ok(match text.split_once(':') {
         // More than one colon without brackets: IPv6 without a port.
         Some((_, rest)) if rest.contains(':') => (text, None),
         Some((host, port)) => (host, Some(port)),
         None => (text, None),
-    }
+    })
 }
 
 fn port(text: &str) -> Result<u16, String> {
@@ -183,6 +188,33 @@ mod tests {
     }
 
     #[test]
+    fn words_changed_anywhere_are_a_filter_or_refused_with_the_word() {
+        let valid = [
+            "src 10.0.0.0/8:5000 and dst 192.0.2.0/24 and dport = :443",
+            "dst [2001:db8::/32]:443 sport == 22",
+            "src *:80 and dst 2001:db8::1",
+        ];
+        let accepted = std::cell::Cell::new(0);
+        let (local, remote) = ("10.1.2.3:5000".parse().unwrap(), "192.0.2.9:443".parse().unwrap());
+        onramp_mutation::check(1, 20_000, onramp_mutation::text(&valid), |text| {
+            match parse(&text) {
+                Ok(filter) => {
+                    accepted.set(accepted.get() + 1);
+                    // What passes, passes the kernel's part.
+                    let kernel = filter.in_kernel();
+                    if filter.matches(local, remote) {
+                        assert!(kernel.remote_port.is_none_or(|port| port == 443), "{text:?}");
+                        assert!(kernel.local_port.is_none_or(|port| port == 5000), "{text:?}");
+                    }
+                }
+                Err(error) => assert!(error.contains('"'), "{text:?}: {error}"),
+            }
+            Ok(())
+        });
+        assert!(accepted.get() > 1_000, "{}", accepted.get());
+    }
+
+    #[test]
     fn what_is_wrong_is_said() {
         for (filter, said) in [
             ("dst", "needs a value"),
@@ -197,6 +229,7 @@ mod tests {
             ("cwnd 10", "\"cwnd\" is not understood"),
             ("dst 10.0.0.1 or dst 10.0.0.2", "\"or\" is not understood"),
             ("dst :", "not a port"),
+            ("dst [2001:db8::1]443", "has \"443\" behind the bracket: write [PREFIX]:PORT"),
         ] {
             let error = parse(filter).unwrap_err();
             assert!(error.contains(said), "{filter}: {error}");

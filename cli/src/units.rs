@@ -240,6 +240,28 @@ mod tests {
     }
 
     #[test]
+    fn quantities_changed_anywhere_are_within_their_range_or_refused_with_the_text() {
+        let valid = ["1h30m", "600ms", "1.5s", "80MB", "64Ki", "2.5Gbit/s", "150mbit", "90", "3/8"];
+        onramp_mutation::check(1, 20_000, onramp_mutation::text(&valid), |text| {
+            let quoted = format!("{text:?}");
+            let refused = [
+                duration(&text).err(),
+                bytes(&text).map(|bytes| assert!((1..=10_u64.pow(18)).contains(&bytes))).err(),
+                packet_bytes(&text).map(|bytes| assert!((1..=65_535).contains(&bytes))).err(),
+                rate(&text).map(|rate| assert!((1..10_u64.pow(15)).contains(&rate))).err(),
+                seconds(&text).err(),
+                shard(&text).map(|shard| assert!(shard.index < shard.count)).err(),
+            ];
+            for error in refused.into_iter().flatten() {
+                assert!(error.contains(&quoted), "{text:?}: {error}");
+            }
+            let _ = crate::guard::margins(&text);
+            let _ = crate::guard::control_share(&text);
+            Ok(())
+        });
+    }
+
+    #[test]
     fn seconds_are_whole() {
         assert_eq!(seconds("90"), Ok(90));
         assert_eq!(seconds("1m30s"), Ok(90));

@@ -115,6 +115,30 @@ mod tests {
     }
 
     #[test]
+    fn text_changed_anywhere_is_a_prefix_or_refused_with_the_text() {
+        let valid =
+            ["10.0.0.0/8", "192.0.2.1", "2001:db8::/32", "::ffff:192.0.2.0/120", "::/0", "fe80::1/128"];
+        let accepted = std::cell::Cell::new(0);
+        onramp_mutation::check(1, 20_000, onramp_mutation::text(&valid), |text| {
+            match text.parse::<Prefix>() {
+                Ok(read) => {
+                    accepted.set(accepted.get() + 1);
+                    assert_eq!(prefix(&read.to_string()), read);
+                    assert_eq!(read.network().network(), read.network());
+                    // What is written with an IPv4-mapped address and is wider than those is one of IPv6.
+                    let mapped = read.address() != read.address().to_canonical();
+                    assert!(
+                        read.contains(read.address()) != mapped && read.length() <= width(read.address())
+                    );
+                }
+                Err(error) => assert!(error.contains(&format!("{text:?}")), "{error}"),
+            }
+            Ok(())
+        });
+        assert!(accepted.get() > 2_000, "{}", accepted.get());
+    }
+
+    #[test]
     fn bits_behind_the_length_do_not_count() {
         assert_eq!(prefix("10.1.2.3/8").network(), prefix("10.0.0.0/8"));
         assert_eq!(prefix("10.1.2.3/0").network(), prefix("0.0.0.0/0"));

@@ -11,6 +11,7 @@ use onramp_loader::algorithm::Algorithm;
 use onramp_loader::guard::GuardOptions;
 use onramp_loader::select::{Profile, Rule, Target};
 use onramp_loader::telemetry::Level;
+use onramp_recording::bounded;
 use serde::Deserialize;
 use toml::Spanned;
 
@@ -108,7 +109,7 @@ struct Source {
 
 impl Source {
     fn read(file: PathBuf) -> anyhow::Result<Self> {
-        let text = fs::read_to_string(&file)
+        let text = bounded::read_text(&file)
             .map_err(|error| Usage::error(format!("cannot read {}: {error}", file.display())))?;
         Ok(Self { file, text })
     }
@@ -367,6 +368,29 @@ mod tests {
         // One of them alone; what it uses has to be attached then.
         let error = read(Some(&directory.path().join("20.toml"))).map(|_| ()).unwrap_err();
         assert!(sentence(&error).contains("20.toml line 2: search is not attached"), "{error}");
+    }
+
+    #[test]
+    fn files_changed_anywhere_are_wanted_or_refused_with_their_line() {
+        let valid = [
+            "version = 1\n[attach.search]\nprofile = 'geo'\ndefault = true\ntelemetry = 'exit'\nbase = 'reno'\nguard = 'goodput=-10%'\ncontrol_share = '20%'\n[attach.search.params]\nexit_action = 'hold'\n",
+            "version = 1\n[attach.plain]\n[attach.ramp]\nobserve = true\n[[select]]\nto = '203.0.113.0/24'\nuse = 'plain'\ninitial_window = 20\n[[select]]\nport = 22\naccept = true\nuse = 'plain'\n",
+        ];
+        let directory = tempdir().unwrap();
+        let path = directory.path().join("a.toml");
+        let accepted = std::cell::Cell::new(0);
+        onramp_mutation::check(1, 4_000, onramp_mutation::text(&valid), |text| {
+            fs::write(&path, &text).unwrap();
+            match read(Some(&path)) {
+                Ok(_) => accepted.set(accepted.get() + 1),
+                Err(error) => {
+                    let said = sentence(&error);
+                    assert!(said.contains("a.toml line "), "{text:?}: {said}");
+                }
+            }
+            Ok(())
+        });
+        assert!(accepted.get() > 400, "{}", accepted.get());
     }
 
     #[test]

@@ -11,6 +11,7 @@ use anyhow::Context;
 use clap::{Args, Subcommand};
 use onramp_loader::Action;
 use onramp_loader::select::{self, Rule, Selection, What, missing_controls};
+use onramp_recording::bounded;
 use serde::Serialize;
 
 use self::answer::Test;
@@ -252,7 +253,7 @@ impl Load {
     fn run(self, output: &Output) -> anyhow::Result<u8> {
         select::require()?;
         let path = self.file.display().to_string();
-        let text = fs::read_to_string(&self.file).with_context(|| format!("cannot read {path}"))?;
+        let text = bounded::read_text(&self.file).with_context(|| format!("cannot read {path}"))?;
         let mut controls = Controls::default();
         let rules = words::rules(&text, &path, &mut controls)?;
         if rules.len() > select::RULES_MAX {

@@ -314,6 +314,30 @@ mod tests {
     }
 
     #[test]
+    fn lines_changed_anywhere_are_rules_or_refused_with_their_line() {
+        let valid = [
+            "--to 192.0.2.0/24 --use reno\n--to 2001:db8::/32 --accept --use cubic --initial-window 20 # here\n",
+            "# rules\n\n--port 443 --connect --use reno\n--cgroup /system.slice --use reno\n--port 22 --use reno\n",
+        ];
+        let accepted = std::cell::Cell::new(0);
+        onramp_mutation::check(1, 4_000, onramp_mutation::text(&valid), |text| {
+            match rules(&text, "f") {
+                Ok(read) => {
+                    accepted.set(accepted.get() + 1);
+                    let written: Vec<_> = read.iter().map(ToString::to_string).collect();
+                    assert_eq!(rules(&written.join("\n"), "f").unwrap(), read, "{text:?}");
+                }
+                Err(error) => {
+                    let said = sentence(&error);
+                    assert!(said.contains("f line ") || said.contains("f has no rules"), "{text:?}: {said}");
+                }
+            }
+            Ok(())
+        });
+        assert!(accepted.get() > 200, "{}", accepted.get());
+    }
+
+    #[test]
     fn what_is_wrong_is_said_with_its_line() {
         for (line, said) in [
             (

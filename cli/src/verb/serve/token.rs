@@ -6,6 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use anyhow::Context;
+use onramp_recording::bounded;
 
 use crate::failure::Usage;
 
@@ -25,7 +26,7 @@ impl Token {
                 "the token file {name} can be used by others: `chmod 600 {name}`"
             )));
         }
-        let text = fs::read_to_string(path).with_context(|| format!("cannot read the token file {name}"))?;
+        let text = bounded::read_text(path).with_context(|| format!("cannot read the token file {name}"))?;
         let token = text.trim();
         if token.len() < CHARACTERS_MIN || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
             return Err(Usage::error(format!(

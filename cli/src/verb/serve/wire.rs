@@ -168,4 +168,30 @@ mod tests {
             assert_eq!(masked(address.parse().unwrap()), network.parse::<IpAddr>().unwrap());
         }
     }
+
+    #[test]
+    fn bytes_changed_anywhere_are_a_request_or_refused() {
+        let tuning = Tuning {
+            algorithm: "search".into(),
+            profile: Some("geo".into()),
+            settings: vec!["threshold_pct=20".into(), "exit_action=hold".into()],
+            dry_run: true,
+        };
+        let valid = [
+            Request::Follow { flow: 7, acks: true },
+            Request::Leave(u64::MAX),
+            Request::Tune { number: 3, token: "0123456789abcdef".into(), tuning },
+        ];
+        let valid = valid.map(|request| encode(&request).unwrap()[LENGTH..].to_vec());
+        let understood = std::cell::Cell::new(0);
+        onramp_mutation::check(1, 20_000, onramp_mutation::bytes(valid.to_vec()), |bytes| {
+            if let Ok(request) = decode::<Request>(&bytes) {
+                understood.set(understood.get() + 1);
+                let again: Request = decode(&encode(&request).unwrap()[LENGTH..]).unwrap();
+                assert_eq!(format!("{again:?}"), format!("{request:?}"));
+            }
+            Ok(())
+        });
+        assert!(understood.get() > 4_000, "{}", understood.get());
+    }
 }
