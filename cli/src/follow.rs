@@ -6,6 +6,8 @@ use onramp_lab::experiment::{Sight, Watch};
 use onramp_loader::abi::FlowHeader;
 use onramp_loader::{Phase, algorithm};
 
+use crate::output::say;
+
 /// Connections that have sent less are not the download's.
 const DOWNLOAD_BYTES: u64 = 50_000;
 /// Between two lines, seconds.
@@ -25,7 +27,7 @@ pub(crate) fn follow() -> Watch {
         *times = (sight.seconds, if shown { sight.seconds.floor() + PERIOD_SECONDS } else { next });
         drop(times);
         if shown {
-            eprintln!("{}", line(sight));
+            say(&line(sight));
         }
     }))
 }

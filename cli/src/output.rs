@@ -27,8 +27,13 @@ pub(crate) fn printable(text: &str) -> String {
     pieces.collect::<Vec<_>>().join(BOLD)
 }
 
+/// The same of a name or a sentence that is to stay in its line: also what would end it is shown.
+pub(crate) fn inline(text: &str) -> String {
+    escaped(text, steers)
+}
+
 /// Whether a terminal acts on a sign instead of showing it: controls (C0, DEL, C1), and those of the direction of text.
-fn steers(sign: char) -> bool {
+pub(crate) fn steers(sign: char) -> bool {
     sign.is_control() || matches!(sign, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
@@ -45,9 +50,21 @@ fn escaped(text: &str, which: impl Fn(char) -> bool) -> String {
     safe
 }
 
-/// Prints a line on stderr, as [`printable`].
+/// Prints a line on stderr, as [`printable`]. What follows the end of a line is indented, so that no name can begin one.
+#[expect(clippy::print_stderr, reason = "the one place where it is")]
 pub(crate) fn say(line: &str) {
-    eprintln!("{}", printable(line));
+    eprintln!("{}", said(line));
+}
+
+fn said(line: &str) -> String {
+    let safe = printable(line);
+    let mut lines = safe.lines();
+    let mut text = lines.next().unwrap_or_default().to_owned();
+    for line in lines {
+        text += if line.is_empty() { "\n" } else { "\n  " };
+        text += line;
+    }
+    text
 }
 
 /// Where and how a verb prints.
@@ -74,6 +91,12 @@ impl Output {
             quiet: global.quiet,
             color: global.color.applies_to(&io::stdout()),
         }
+    }
+
+    /// Text without colours.
+    #[cfg(test)]
+    pub fn plain() -> Self {
+        Self { json: false, pretty: false, quiet: false, color: false }
     }
 
     /// Whether JSON is asked for.
@@ -184,6 +207,13 @@ mod tests {
         assert_eq!(safe, r"a\u001b]0;title\u0007b\u001b[2Jc\u000d\u009b31md\u202ee\u007f");
         let own = format!("{BOLD}name{PLAIN}\tgrüße 漢字\nnext\n");
         assert_eq!(printable(&own), own);
+    }
+
+    #[test]
+    fn what_is_to_stay_in_a_line_does_and_what_is_said_begins_none() {
+        let hostile = "a\nerror: b\r\tc\x1b[1m\u{2066}\x07";
+        assert_eq!(inline(hostile), r"a\u000aerror: b\u000d\u0009c\u001b[1m\u2066\u0007");
+        assert_eq!(said("cannot read a\nerror: b\x07"), "cannot read a\n  error: b\\u0007");
     }
 
     #[test]

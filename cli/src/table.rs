@@ -1,6 +1,6 @@
 //! Tables of text.
 
-use crate::output::Output;
+use crate::output::{Output, inline};
 
 /// Rows under a header; columns are as wide as what is in them.
 pub(crate) struct Table<const N: usize> {
@@ -14,8 +14,9 @@ impl<const N: usize> Table<N> {
         Self { header, rows: Vec::new() }
     }
 
+    /// A row; each cell stays in its line, whatever is in it.
     pub fn push(&mut self, row: [String; N]) {
-        self.rows.push(row);
+        self.rows.push(row.map(|cell| inline(&cell)));
     }
 
     pub fn render(&self, output: &Output) -> String {
@@ -47,5 +48,24 @@ impl<const N: usize> Table<N> {
             text.push('\n');
         }
         text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whatever_is_in_a_cell_it_stays_in_its_line_and_column() {
+        let output = Output::plain();
+        let mut table = Table::new(["NAME", ">NUMBER"]);
+        table.push(["a\x1b[2J\nforged  7\u{202e}\r\x07\x1b[1m".into(), "1".into()]);
+        table.push(["b".into(), "22".into()]);
+        let shown = crate::output::printable(&table.render(&output));
+        let lines: Vec<_> = shown.lines().collect();
+        assert_eq!(lines.len(), 3, "{shown}");
+        assert!(lines[1].starts_with(r"a\u001b[2J\u000aforged  7\u202e\u000d\u0007\u001b[1m"), "{shown}");
+        assert!(!shown.chars().any(|sign| crate::output::steers(sign) && sign != '\n'), "{shown:?}");
+        assert_eq!(lines[1].len(), lines[2].len(), "{shown}");
     }
 }

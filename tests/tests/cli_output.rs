@@ -156,3 +156,64 @@ fn unknown_verbs_and_options_are_usage_errors() {
         assert_eq!(onramp(arguments).code, Some(2), "{arguments}");
     }
 }
+
+/// What a terminal acts on: clears the screen, rings, returns, turns the order of signs round, begins a line.
+const HOSTILE: &str = "a\u{1b}[2J\u{7}\r\u{9b}31m\u{202e}\u{2066}\nerror: forged";
+
+/// Nothing of [`HOSTILE`] as it is, nor a line that it began.
+fn harmless(text: &str) {
+    let steers =
+        |sign: char| sign.is_control() || ('\u{202a}'..='\u{202e}').contains(&sign) || sign == '\u{2066}';
+    assert!(!text.chars().any(|sign| steers(sign) && sign != '\n' && sign != '\t'), "{text:?}");
+    assert!(
+        !text.lines().any(|line| line == "error: forged" || line.starts_with("error: forged")),
+        "{text:?}"
+    );
+}
+
+#[test]
+fn strings_from_outside_reach_no_terminal_as_they_are() {
+    let directory = tempfile::tempdir().unwrap();
+    let place = |end: &str| directory.path().join(format!("{HOSTILE}{end}")).display().to_string();
+    // Files of such names: a profile that cannot be read, one that can, CSV, rules, what is wanted, a recording.
+    let profile = std::fs::read_to_string("../profiles/geo.toml").unwrap();
+    std::fs::write(
+        place(".toml"),
+        profile.replace("about = \"", "about = \"\\u001b]0;x\\u0007\\u202e\\nerror: forged"),
+    )
+    .unwrap();
+    std::fs::write(place("-bad.toml"), format!("version = 1\nname = '''{HOSTILE}'''\n")).unwrap();
+    std::fs::write(place(".csv"), format!("at_us,{}\n1,2\n", HOSTILE.replace('\n', ""))).unwrap();
+    std::fs::write(place(".rules"), "--port 80 --use \u{1b}[2J\u{202e}\n").unwrap();
+    std::fs::create_dir(place("-recording")).unwrap();
+    std::fs::write(format!("{}/manifest.json", place("-recording")), "{}").unwrap();
+    let (good, bad, csv, rules) = (place(".toml"), place("-bad.toml"), place(".csv"), place(".rules"));
+    let (recording, missing) = (place("-recording"), place("-missing"));
+    for arguments in [
+        vec!["attach", HOSTILE],
+        vec![HOSTILE],
+        vec!["flows", HOSTILE],
+        vec!["--color", HOSTILE, "list"],
+        vec!["attach", "search", "--profile", HOSTILE],
+        vec!["attach", "search", "--set", HOSTILE],
+        vec!["profile", "show", &good],
+        vec!["profile", "show", &bad],
+        vec!["--json", "profile", "show", &good],
+        vec!["replay", &csv, "--algorithm", "search"],
+        vec!["replay", &recording, "--algorithm", "search"],
+        vec!["-v", "replay", &missing, "--algorithm", "search"],
+        vec!["export", &recording, "--format", "ndjson"],
+        vec!["select", "load", &rules],
+        vec!["apply", &bad],
+        vec!["lab", "verify", &bad],
+        vec!["sim", "path", &recording],
+        vec!["sim", "sweep", "--population", &bad],
+        vec!["-vv", "status"],
+    ] {
+        let output = cli::command(&arguments).output().unwrap();
+        let code = output.status.code().unwrap_or_else(|| panic!("{arguments:?} was ended by a signal"));
+        assert!(code <= 5, "{arguments:?}: {code}");
+        harmless(&String::from_utf8(output.stdout).unwrap());
+        harmless(&String::from_utf8(output.stderr).unwrap());
+    }
+}

@@ -7,6 +7,8 @@ use nix::sys::signal::{SigSet, Signal};
 use onramp_loader::algorithm::Algorithm;
 use onramp_loader::{AttachOptions, Base, Changes, Error};
 
+use crate::output::say;
+
 /// Attachments that there are, for whoever has to end them early.
 static LIVE: Mutex<Vec<Weak<Mutex<Attachments>>>> = Mutex::new(Vec::new());
 
@@ -54,7 +56,7 @@ impl Attachments {
     fn detach(&mut self) {
         for (algorithm, _) in self.ours.drain(..) {
             if let Err(error) = onramp_loader::detach(algorithm, false) {
-                eprintln!("warning: {error}");
+                say(&format!("warning: {error}"));
             }
         }
     }

@@ -14,7 +14,7 @@ use super::plan;
 use super::stragglers::{self, Sockets};
 use crate::failure::{self, PARTIAL};
 use crate::guard;
-use crate::output::{Output, say};
+use crate::output::{Output, inline, say};
 use crate::profile;
 use crate::settings::{self, AlgorithmName};
 use crate::units::{count, now_us};
@@ -295,7 +295,8 @@ pub(super) fn text(report: &Report) -> String {
 
 /// Where it could not be looked, a line each.
 pub(super) fn unseen_text(unseen: &[String]) -> String {
-    unseen.iter().map(|place| format!("  not looked into, so there may be more: {place}\n")).collect()
+    let line = |place: &String| format!("  not looked into, so there may be more: {}\n", inline(place));
+    unseen.iter().map(line).collect()
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use super::detach::unseen_text;
 use super::doctor::fix;
 use super::stragglers::Sockets;
 use crate::guard::{self, Guarded};
-use crate::output::{Named, Output};
+use crate::output::{Named, Output, inline};
 use crate::settings::Value;
 use crate::units::{count, now_us, show_us};
 
@@ -387,7 +387,7 @@ fn text(report: &Report, output: &Output) -> String {
     for row in &report.algorithms {
         text += &format!("{}  {} as {}\n", output.bold(row.algorithm), row.state, row.congestion_control);
         if let Some(explanation) = &row.explanation {
-            text += &format!("  {explanation}\n");
+            text += &format!("  {}\n", inline(explanation));
         }
         if let Some(attached) = &row.attached {
             text += &attached_text(row.algorithm, attached);
@@ -400,17 +400,20 @@ fn text(report: &Report, output: &Output) -> String {
             );
         }
         for Sockets { namespace, sockets } in &row.sockets {
+            let namespace = inline(namespace);
             text += &format!("  {} in network namespace {namespace}\n", count(*sockets, "socket"));
         }
     }
     text += &report.selection.as_ref().map_or_else(String::new, selecting_text);
     for DeadRun { cgroup, pid, processes } in &report.dead_runs {
+        let cgroup = inline(cgroup);
         let processes = if *processes == 1 { "1 process" } else { &format!("{processes} processes") };
         text += &format!(
             "cgroup {cgroup} of a run (pid {pid}) that has died, with {processes}: `onramp detach --all` removes it\n"
         );
     }
     for Listener { name, pid, level, sampling, lost_events, unobserved_us, .. } in &report.consumers {
+        let name = inline(name);
         let flows = if *sampling == 1 { "all flows" } else { &format!("one flow in {sampling}") };
         text += &format!("{name} (pid {pid}) listens to {flows} at level {level}, {lost_events} events lost");
         text += &match unobserved_us {
@@ -422,7 +425,7 @@ fn text(report: &Report, output: &Output) -> String {
         text += &format!("{setting} was set to {set} (before: {before}): `{}` gives it back\n", fix::UNDO);
     }
     if let Some(why) = &report.consumers_unknown {
-        text += &format!("who listens cannot be told: {why}\n");
+        text += &format!("who listens cannot be told: {}\n", inline(why));
     }
     text += &unseen_text(&report.unseen);
     if text.is_empty() { "nothing is attached\n".into() } else { text }
@@ -486,7 +489,7 @@ fn attached_text(algorithm: &str, attached: &Attached) -> String {
         }
     }
     for namespace in attached.default_in.iter().flatten() {
-        text += &format!("  default of network namespace {namespace}\n");
+        text += &format!("  default of network namespace {}\n", inline(namespace));
     }
     text += &format!(
         "  flows: {} started, {} taken over, {} ended, {} without state\n",
@@ -497,4 +500,35 @@ fn attached_text(algorithm: &str, attached: &Attached) -> String {
         attached.exits.0.iter().filter(|(_, number)| *number > 0).map(|(name, n)| format!("{n} by {name}")),
     );
     text + &format!("  ended flows left slow start: {}; {} undone\n", exits.join(", "), attached.exits_undone)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_name_of_others_begins_a_line() {
+        let hostile = || "a\nnothing is attached\x1b[2J\u{202e}".to_owned();
+        let listener = Listener {
+            name: hostile(),
+            pid: 1,
+            level: "ack",
+            sampling: 1,
+            ring_bytes: 0,
+            lost_events: 0,
+            unobserved_us: 0,
+        };
+        let report = Report {
+            algorithms: Vec::new(),
+            selection: None,
+            dead_runs: vec![DeadRun { cgroup: hostile(), pid: 1, processes: 1 }],
+            consumers: vec![listener],
+            settings: Vec::new(),
+            consumers_unknown: Some(hostile()),
+            unseen: vec![hostile()],
+        };
+        let text = text(&report, &Output::plain());
+        assert_eq!(text.lines().count(), 4, "{text}");
+        assert!(!text.chars().any(|sign| crate::output::steers(sign) && sign != '\n'), "{text:?}");
+    }
 }

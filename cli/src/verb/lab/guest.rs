@@ -9,6 +9,7 @@ use clap::Args;
 use onramp_lab::guest::{self, Image, Outcome, Placed, Stream};
 
 use crate::failure::Usage;
+use crate::output::say;
 use crate::units;
 
 /// Run a command as root in a guest: a virtual machine whose clock counts its own instructions
@@ -79,7 +80,7 @@ impl Guest {
         }
         if self.cost {
             let Outcome { guest_seconds, host_cpu_seconds, .. } = outcome;
-            eprintln!("{guest_seconds:.2} s in the guest, {host_cpu_seconds:.1} s of a processor here");
+            say(&format!("{guest_seconds:.2} s in the guest, {host_cpu_seconds:.1} s of a processor here"));
         }
         Ok(outcome.status)
     }

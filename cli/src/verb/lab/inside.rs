@@ -4,6 +4,7 @@ use clap::Args;
 use onramp_lab::guest;
 
 use crate::failure::FAILURE;
+use crate::output::say;
 
 /// Be the first process of a guest; nobody calls it by hand
 #[derive(Args, Debug)]
@@ -14,6 +15,6 @@ pub(super) fn run() -> u8 {
     if std::process::id() == 1 {
         guest::inside::run();
     }
-    eprintln!("error: `onramp lab inside` is the first process of a guest: use `onramp lab guest`");
+    say("error: `onramp lab inside` is the first process of a guest: use `onramp lab guest`");
     FAILURE
 }

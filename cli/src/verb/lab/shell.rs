@@ -13,6 +13,7 @@ use onramp_lab::host::{Hosts, RECEIVER, SENDER};
 use onramp_lab::profile::Profile;
 
 use super::require_root;
+use crate::output::say;
 use crate::profile;
 
 /// Port of the sink at the receiver: discard (RFC 863).
@@ -53,7 +54,7 @@ impl Shell {
         let hosts = Hosts::set_up(&profile.host, &profile.link, self.seed, 0)?;
         sink(&hosts)?;
         let server = iperf3(&hosts);
-        eprintln!("{}", explain(&profile, server.is_ok()));
+        say(&explain(&profile, server.is_ok()));
         let code = self.inside(&hosts);
         if let Ok(server) = server {
             end(server);
@@ -74,7 +75,7 @@ impl Shell {
                 Ok(code.and_then(|code| u8::try_from(code).ok()).unwrap_or(1))
             }
             Err(error) if error.kind() == ErrorKind::NotFound => {
-                eprintln!("error: cannot find `unshare`; install util-linux");
+                say("error: cannot find `unshare`; install util-linux");
                 Ok(NOT_FOUND)
             }
             Err(error) => Err(error).context("cannot run the command in the sender's namespace"),

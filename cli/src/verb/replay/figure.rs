@@ -5,6 +5,8 @@ use std::path::Path;
 use onramp_lab::figure::{Axis, Corner, Dash, Figure, Line, Mark, Panel};
 use onramp_recording::replay::{Finding, FlowReport};
 
+use crate::output::say;
+
 /// Flows of one figure at most.
 const FLOWS: usize = 6;
 /// Colours of the two curves; marks take the others.
@@ -13,7 +15,7 @@ const CURVES: usize = 2;
 /// Draws the first flows.
 pub(super) fn write(path: &Path, flows: &[FlowReport]) -> anyhow::Result<()> {
     if flows.len() > FLOWS {
-        eprintln!("warning: {} draws the first {FLOWS} of {} flows", path.display(), flows.len());
+        say(&format!("warning: {} draws the first {FLOWS} of {} flows", path.display(), flows.len()));
     }
     let figure = Figure {
         title: "Recorded window, and where slow start would have been left".to_owned(),

@@ -2,7 +2,7 @@
 
 use onramp_recording::replay::{Finding, FlowReport, Regret};
 
-use crate::output::Output;
+use crate::output::{Output, inline};
 use crate::table::Table;
 use crate::units::{count, show_bytes, show_us};
 use crate::verb::finding::{and, cells, titles};
@@ -71,7 +71,8 @@ fn title(flow: &FlowReport) -> String {
     if known.from_start == Some(false) {
         title += "; its beginning is not recorded";
     }
-    title
+    // Names come from the recording.
+    inline(&title)
 }
 
 /// How the verdicts compare with those that were recorded.

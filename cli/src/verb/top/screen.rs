@@ -1,12 +1,14 @@
 //! The whole screen.
 
 use ratatui::Frame;
+use ratatui::buffer::Buffer;
 use ratatui::layout::{Constraint, Layout};
 use ratatui::text::{Line, Span};
 
 use super::app::App;
 use super::theme::Theme;
 use super::{flow, help, table};
+use crate::output::{inline, steers};
 use crate::units::count;
 
 pub(super) fn draw(frame: &mut Frame<'_>, app: &App, theme: Theme) {
@@ -26,6 +28,16 @@ pub(super) fn draw(frame: &mut Frame<'_>, app: &App, theme: Theme) {
     if app.help {
         help::draw(frame, theme);
     }
+    contain(frame.buffer_mut());
+}
+
+/// Puts a sign that says so in the place of each on which the terminal would act, wherever it came from.
+fn contain(screen: &mut Buffer) {
+    for cell in &mut screen.content {
+        if cell.symbol().contains(steers) {
+            cell.set_symbol("\u{fffd}");
+        }
+    }
 }
 
 fn top_line(app: &App, theme: Theme) -> Line<'static> {
@@ -37,7 +49,7 @@ fn top_line(app: &App, theme: Theme) -> Line<'static> {
         Span::raw(format!("{}, {ended} ended", count(running, "flow"))),
     ];
     if !app.filter_text.is_empty() {
-        spans.push(Span::raw(format!("  filter: {}", app.filter_text)));
+        spans.push(Span::raw(format!("  filter: {}", inline(&app.filter_text))));
     }
     if app.model.lost > 0 {
         spans
@@ -48,7 +60,7 @@ fn top_line(app: &App, theme: Theme) -> Line<'static> {
 
 fn bottom_line(app: &App, theme: Theme) -> Line<'static> {
     match &app.message {
-        Some(message) => Line::styled(message.clone(), theme.bold()),
+        Some(message) => Line::styled(inline(message), theme.bold()),
         None if app.open.is_some() => Line::styled("Esc back  t tune  u undo  ? keys  q end", theme.faint()),
         None => Line::styled("Enter open  < > r sort  / filter  t tune  ? keys  q end", theme.faint()),
     }

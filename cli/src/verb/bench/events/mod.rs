@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use crate::consumer::Signals;
 use crate::failure::Usage;
-use crate::output::Output;
+use crate::output::{Output, say};
 use crate::table::Table;
 use crate::units;
 use consumer::{Consumer, Kind};
@@ -90,7 +90,7 @@ impl Attached {
 impl Drop for Attached {
     fn drop(&mut self) {
         if let Err(error) = onramp_loader::detach(self.0, false) {
-            eprintln!("warning: {error}");
+            say(&format!("warning: {error}"));
         }
     }
 }

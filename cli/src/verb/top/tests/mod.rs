@@ -293,3 +293,29 @@ fn what_leaving_early_has_cost_is_known_from_rounds_in_which_the_window_was_the_
     assert!(regret.early_us.abs_diff(7_970_000) <= 200_000, "{regret:?}");
     assert_eq!(flow(49_999), None, "the application was the limit");
 }
+
+#[test]
+fn what_would_steer_the_terminal_is_shown_or_replaced() {
+    const HOSTILE: &str = "a\x1b[2J\x07b\r\n\u{9b}31m\u{202e}c\u{2066}";
+    let steering = |buffer: &Buffer| {
+        let cells = buffer.content().iter().map(|cell| cell.symbol().to_owned());
+        cells.filter(|symbol| symbol.contains(crate::output::steers)).collect::<Vec<_>>()
+    };
+    let mut app = app();
+    app.message = Some(HOSTILE.into());
+    app.filter_text = HOSTILE.into();
+    let drawn_app = drawn(&app, true, 120, 24);
+    assert_eq!(steering(&drawn_app), Vec::<String>::new());
+    assert!(
+        text(&drawn_app).contains(r"a\u001b[2J\u0007b\u000d\u000a\u009b31m\u202ec\u2066"),
+        "{}",
+        text(&drawn_app)
+    );
+    // What is typed stays as long as it is; the error says what was in it.
+    press(&mut app, "/");
+    let prompt = app.prompt.as_mut().unwrap();
+    (prompt.text, prompt.error) = (HOSTILE.into(), Some(HOSTILE.into()));
+    let prompted = drawn(&app, true, 120, 24);
+    assert_eq!(steering(&prompted), Vec::<String>::new());
+    assert!(text(&prompted).contains(r"b\u000d\u000a\u009b31m\u202ec"), "{}", text(&prompted));
+}
