@@ -6,7 +6,7 @@ ONRAMP := $(or $(CARGO_TARGET_DIR),target)/release/onramp
 # Seconds per algorithm of `make fuzz`.
 FUZZ_SECONDS ?= 60
 
-.PHONY: all deps web build demo test lint kernels golden fuzz bench reproduce clean
+.PHONY: all deps web build demo test lint sbom kernels golden fuzz bench reproduce clean
 
 all: build
 
@@ -31,6 +31,10 @@ test: web
 
 lint: deps
 	@.ci/lint
+
+# What the binary is made of: target/sbom/onramp.cdx.json
+sbom: web
+	@.ci/sbom
 
 kernels: build
 	@ONRAMP_BIN=$(ONRAMP) tests/kernels/run.sh

@@ -4,6 +4,7 @@
 //! A structure or enumeration has its name in Rust's style (`exit_record` is `ExitRecord`), fields keep theirs, and
 //! comments become documentation. An enumeration is a module of numbers without their common first word (`EXIT_LOSS` of
 //! `exit_reason` is `exit_reason::LOSS`), because what comes from the kernel may be a number that has no name here.
+#![forbid(unsafe_code)]
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
