@@ -228,8 +228,9 @@ fn attached(registry: &mut Registry, knowledge: &Knowledge) {
         }
         undone.get_or_create(&vec![("cc", cc.clone())]).inc_by(number("exits_undone"));
         stateless.get_or_create(&vec![("cc", cc.clone())]).inc_by(number("flows_without_state"));
-        if let Some(guard) = row["guard"].as_object() {
-            let tripped = guard.get("tripped").is_some_and(|trip| !trip.is_null());
+        let guard = &row["guard"];
+        if guard.is_object() {
+            let tripped = !guard["tripped"].is_null();
             guards.get_or_create(&vec![("cc", cc.clone())]).set(tripped.into());
             for arm in ["treated", "control"] {
                 let labels = of("arm", arm.into());
