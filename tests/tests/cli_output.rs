@@ -177,11 +177,7 @@ fn strings_from_outside_reach_no_terminal_as_they_are() {
     let place = |end: &str| directory.path().join(format!("{HOSTILE}{end}")).display().to_string();
     // Files of such names: a profile that cannot be read, one that can, CSV, rules, what is wanted, a recording.
     let profile = std::fs::read_to_string("../profiles/geo.toml").unwrap();
-    std::fs::write(
-        place(".toml"),
-        profile.replace("about = \"", "about = \"\\u001b]0;x\\u0007\\u202e\\nerror: forged"),
-    )
-    .unwrap();
+    std::fs::write(place(".toml"), profile.replace("about = \"", "about = \"\\u202e")).unwrap();
     std::fs::write(place("-bad.toml"), format!("version = 1\nname = '''{HOSTILE}'''\n")).unwrap();
     std::fs::write(place(".csv"), format!("at_us,{}\n1,2\n", HOSTILE.replace('\n', ""))).unwrap();
     std::fs::write(place(".rules"), "--port 80 --use \u{1b}[2J\u{202e}\n").unwrap();

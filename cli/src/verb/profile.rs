@@ -9,7 +9,7 @@ use onramp_loader::algorithm::Parameters;
 use serde::Serialize;
 
 use crate::failure::{FAILURE, USAGE};
-use crate::output::{Named, Output};
+use crate::output::{Named, Output, inline};
 use crate::profile::{self, Origin};
 use crate::settings::Value;
 use crate::table::Table;
@@ -196,7 +196,8 @@ fn derived(shown: &Shown) -> String {
         "# from {}\n# BDP {} bytes at {:.1} Mb/s and {:.1} ms; queue {:.2} BDP\n\
          # buffers: {} bytes would do for tcp_rmem and tcp_wmem; those of [host] {enough} the BDP in their usable half\n\
          {parameters}",
-        shown.origin,
+        // A comment of one line, whatever the file is called.
+        inline(&shown.origin.to_string()),
         one.bdp_bytes,
         one.rate_bps as f64 / 1e6,
         one.base_rtt_us as f64 / 1e3,

@@ -60,6 +60,18 @@ pub(crate) fn within<T: PartialOrd + ToString>(
     Err(RangeError::new(key, value, allowed))
 }
 
+/// Checks that `text` is one line, which names nothing that a terminal acts on.
+pub(crate) fn one_line(key: &str, text: &str) -> Result<(), RangeError> {
+    if text.chars().any(char::is_control) {
+        return Err(RangeError::new(
+            key,
+            format!("{text:?}"),
+            "expected one line without control characters",
+        ));
+    }
+    Ok(())
+}
+
 /// What transmitters can do, bit/s.
 pub(super) const RATES_BPS: RangeInclusive<u64> = 1_000..=100_000_000_000;
 /// Delays, microseconds.

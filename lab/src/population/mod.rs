@@ -22,7 +22,7 @@ pub use limit::doubling_limit;
 pub use path::{MOST_BPS_OF_A_GUEST, MOST_BYTES_OF_A_GUEST, Path};
 
 use crate::link::RangeError;
-use crate::link::spec::within;
+use crate::link::spec::{one_line, within};
 
 /// Version of the format.
 pub const VERSION: u64 = 1;
@@ -78,6 +78,7 @@ impl Population {
     fn validate(&self) -> Result<(), RangeError> {
         within("version".into(), self.version, VERSION..=VERSION)?;
         name("name", &self.name, 31)?;
+        one_line("about", &self.about)?;
         if self.class.is_empty() {
             return Err(RangeError::new("class", "none", "expected at least one [class.NAME]"));
         }

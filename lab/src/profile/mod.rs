@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::host::HostSpec;
-use crate::link::spec::within;
+use crate::link::spec::{one_line, within};
 use crate::link::{LinkSpec, RangeError, TraceError};
 
 /// Version of the format.
@@ -233,6 +233,7 @@ impl Profile {
                 return Err(RangeError::new(key, format!("{name:?}"), range));
             }
         }
+        one_line("about", &self.about)?;
         self.link.validate("link")?;
         self.host.validate("host")
     }
@@ -264,6 +265,15 @@ mod tests {
             }
         }
         assert!(profiles > 0);
+    }
+
+    #[test]
+    fn what_it_stands_for_is_one_line() {
+        let about = geo().lines().find(|line| line.starts_with("about = ")).unwrap().to_owned();
+        let text = geo().replace(&about, "about = \"a\\u001b[2J\\nb\"");
+        let error = Profile::parse(&text, "x.toml").unwrap_err().to_string();
+        let said = r#"about = "a\u{1b}[2J\nb" is out of range: expected one line without control characters"#;
+        assert!(error.contains(said), "{error}");
     }
 
     #[test]
