@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 
 use aya::maps::MapData;
-use onramp_algorithm::{Algorithm, Export};
+use onramp_algorithm::{Algorithm, Export, INITIAL_WINDOW};
 use onramp_net::sock_diag::{SockDiag, Socket, States, TcpInfo, TcpState};
 
 use crate::abi::{Base, ExitReason, ExitRecord, FlowHeader, flow_flag};
@@ -17,7 +17,7 @@ use crate::tune::{self, ParameterSet};
 /// Where a flow stands.
 #[derive(Clone, Copy, Debug)]
 pub enum Phase {
-    /// Nothing acknowledged yet, or no state could be kept for it.
+    /// It has no state ([`Flow::in_first_window`], or the base runs alone), or has not been in slow start since it had.
     Unknown,
     /// In its first slow start.
     SlowStart,
@@ -54,7 +54,7 @@ pub struct Flow {
     pub profile: Option<String>,
     /// What the kernel says of it.
     pub info: TcpInfo,
-    /// What the shell keeps of it; `None` without socket storage.
+    /// What the shell keeps of it; `None` in its first window, and where the base runs alone.
     pub header: Option<FlowHeader>,
     storage: Vec<u8>,
 }
@@ -63,6 +63,13 @@ impl Flow {
     /// Where the flow stands.
     pub fn phase(&self) -> Phase {
         self.header.as_ref().map_or(Phase::Unknown, phase)
+    }
+
+    /// Whether its application has given no more to send, so far, than an initial window holds: it has no state yet.
+    pub fn in_first_window(&self) -> bool {
+        let TcpInfo { bytes_sent, bytes_retrans, notsent_bytes, snd_mss, .. } = self.info;
+        let given = bytes_sent.saturating_sub(bytes_retrans) + u64::from(notsent_bytes);
+        self.header.is_none() && given <= u64::from(INITIAL_WINDOW) * u64::from(snd_mss)
     }
 
     /// Where the algorithm would have left, if it is attached to observe and would have.
