@@ -49,6 +49,14 @@ static __always_inline u32 congestion_state(struct sock *sk)
 	return BPF_CORE_READ_BITFIELD(icsk, icsk_ca_state);
 }
 
+/* Whether init has been called of a socket: older kernels call release of others, too, as of listeners. */
+static __always_inline bool has_begun(struct sock *sk)
+{
+	struct inet_connection_sock *icsk = (struct inet_connection_sock *)sk;
+
+	return BPF_CORE_READ_BITFIELD(icsk, icsk_ca_initialized);
+}
+
 /* Between a loss or mark and the end of its recovery the window is not the algorithm's. */
 static __always_inline bool in_recovery(struct sock *sk)
 {

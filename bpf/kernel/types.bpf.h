@@ -127,6 +127,7 @@ struct sock {
 
 struct inet_connection_sock {
 	u8 icsk_ca_state : 5;
+	u8 icsk_ca_initialized : 1; /* init has been called */
 	u64 icsk_ca_priv[13];
 };
 

@@ -340,11 +340,11 @@ fn changed_parameters_are_told_before_they_judge() {
     let _attached = attached("search");
     let mut stream = stream(Level::Ack);
     let mut sender = Sender::connect(Wire::lay(DELAY, |_| Fate::Deliver), "onramp_search");
-    sender.send(20_000);
+    sender.deliver(20_000);
     let search = onramp_loader::find("search").unwrap();
     let changes = Changes { settings: &["threshold_pct=77".to_owned()], ..Changes::default() };
     onramp_loader::tune(search, None, &changes, false).unwrap();
-    sender.send(20_000);
+    sender.deliver(20_000);
     drop(sender);
     let items = until_ended(&mut stream, 1);
     let mut generation = None;
