@@ -9,7 +9,7 @@
 #include "algorithm/algorithm.h"
 
 /* Raised when a structure below changes. */
-#define ABI_VERSION 8
+#define ABI_VERSION 9
 
 /* Parameter sets that one algorithm holds at once; set 0 is the default. */
 #define PROFILE_MAX 16
@@ -111,13 +111,16 @@ struct round_told {
 };
 _Static_assert(sizeof(struct round_told) == 64, "round_told is part of the ABI");
 
-/* First part of every flow's socket storage; the algorithm's own state follows. */
+/*
+ * First part of a flow's socket storage; the algorithm's own state follows. It is made at the first ACK in slow start
+ * that finds more given to send, so far, than INITIAL_WINDOW segments, or when a flow is taken over that has sent more.
+ */
 struct flow_header {
 	u32 abi_version;
 	u32 profile;	/* parameter set of this flow */
 	u32 generation; /* of the parameters seen last */
 	u32 flags;	/* enum flow_flag */
-	u64 start_us;	/* monotonic time at which the first data was sent */
+	u64 start_us;	/* monotonic time at which the data was sent that the first ACK in slow start acknowledged */
 	struct exit_record exit;
 	/*
 	 * Attached to observe: where the algorithm would have left. `window_after` is the threshold that it wants, also
@@ -140,14 +143,17 @@ struct flow_header {
 };
 _Static_assert(sizeof(struct flow_header) == 280, "flow_header is part of the ABI");
 
-/* What a control has seen since it was attached, over flows that have ended; one copy per processor. */
+/*
+ * What a control has seen since it was attached; one copy per processor. Every connection is counted, also where the base
+ * runs alone (deadline, guard): flows_started is those that have the control now, flows_without_state and all exits.
+ */
 struct counters {
-	u64 flows_started;
-	u64 flows_adopted;
-	u64 flows_ended;
-	u64 flows_without_state; /* no memory for socket storage: the base runs alone */
+	u64 flows_started;	 /* connections that came to this control */
+	u64 flows_adopted;	 /* of them, those that had sent more than an initial window before */
+	u64 flows_without_state; /* ended without state: they needed none, or the base ran alone */
+	u64 state_failures;	 /* ACKs at which there was no memory for a flow's state: the base runs alone */
 	u64 undone;
-	u64 exits[8]; /* by enum exit_reason; EXIT_NONE: ended in slow start */
+	u64 exits[8]; /* ended with state, by enum exit_reason; EXIT_NONE: ended in slow start */
 	u64 outcomes[OUTCOME_MAX];
 	u64 profile_flows[PROFILE_MAX]; /* under way with this parameter set, as the sum of all copies; of set 0: 0 */
 };

@@ -49,6 +49,14 @@ static __always_inline u32 congestion_state(struct sock *sk)
 	return BPF_CORE_READ_BITFIELD(icsk, icsk_ca_state);
 }
 
+/* Whether init has been called of a socket: older kernels call release of others, too, as of listeners. */
+static __always_inline bool has_begun(struct sock *sk)
+{
+	struct inet_connection_sock *icsk = (struct inet_connection_sock *)sk;
+
+	return BPF_CORE_READ_BITFIELD(icsk, icsk_ca_initialized);
+}
+
 /* Between a loss or mark and the end of its recovery the window is not the algorithm's. */
 static __always_inline bool in_recovery(struct sock *sk)
 {
@@ -112,36 +120,26 @@ static __always_inline void base_tx_start(struct sock *sk)
 		cubictcp_cwnd_event_tx_start(sk);
 }
 
-/* The base with its own HyStart, for a flow without state: nobody else would end its slow start. */
+/* The base with its own HyStart, where nobody else would end slow start. */
 static __always_inline void base_acked_alone(struct sock *sk, const struct ack_sample *sample)
 {
 	if (base == BASE_CUBIC)
 		cubictcp_acked(sk, sample);
 }
 
-/*
- * CUBIC's own HyStart would leave slow start by rules of its own. It looks no further once `found` is set, which its
- * resets clear: so it is set before each call.
- */
+/* CUBIC's own HyStart would leave slow start by rules of its own. It does not look at this ACK if `found` is set. */
 static __always_inline void base_acked(struct sock *sk, const struct ack_sample *sample)
 {
 	struct inet_connection_sock *icsk = (struct inet_connection_sock *)sk;
 	struct bictcp *cubic = (struct bictcp *)icsk->icsk_ca_priv;
+	u8 found;
 
 	if (base != BASE_CUBIC)
 		return;
+	found = cubic->found;
 	cubic->found = 1;
 	cubictcp_acked(sk, sample);
-}
-
-/* Lets CUBIC's own HyStart look at a slow start that was not its own until now. */
-static __always_inline void base_look_again(struct sock *sk)
-{
-	struct inet_connection_sock *icsk = (struct inet_connection_sock *)sk;
-	struct bictcp *cubic = (struct bictcp *)icsk->icsk_ca_priv;
-
-	if (base == BASE_CUBIC)
-		cubic->found = 0;
+	cubic->found = found;
 }
 
 /* In recovery the window may lie below the threshold without being in slow start. */

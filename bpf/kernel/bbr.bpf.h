@@ -167,11 +167,6 @@ static __always_inline void base_acked_alone(struct sock *sk, const struct ack_s
 {
 }
 
-/* What STARTUP is when nobody puts BBR's own judgment off. */
-static __always_inline void base_look_again(struct sock *sk)
-{
-}
-
 /* BBR restores the window itself when recovery ends, but not after a timeout in what was ours. */
 static __always_inline u32 base_undo_cwnd(struct sock *sk)
 {

@@ -8,13 +8,14 @@
  *	#define ALGORITHM_UPPER SEARCH
  *	#include "kernel/congestion_ops.bpf.h"
  *
- * Life of a flow, in socket storage:
+ * Life of a flow, in socket storage from the first ACK on that finds more given to send than a first window holds. Nine
+ * of ten connections of a server never get there; they cost two counts.
  *
- *	init ──► slow start ──ssthresh (loss, ECN, timeout)──► reduced ──undo──► slow start anew
- *	            │  ▲                                          │
- *	       verdict or threshold                          timeout, idle: slow start anew
- *	            ▼                                             ▼
- *	      congestion avoidance (the base) ◄───────────────────┘
+ *	first window ──► slow start ──ssthresh (loss, ECN, timeout)──► reduced ──undo──► slow start anew
+ *	                    │  ▲                                          │
+ *	               verdict or threshold                          timeout, idle: slow start anew
+ *	                    ▼                                             ▼
+ *	              congestion avoidance (the base) ◄───────────────────┘
  */
 #include "window.bpf.h"
 #include "guard.bpf.h"
@@ -121,11 +122,83 @@ static __always_inline struct flow *flow_in_time(struct sock *sk)
 
 	if (!flow || !expired())
 		return flow;
-	if (flow->header.flags & FLOW_SLOW_START)
-		base_look_again(sk);
 	flow->header.flags &= ~(FLOW_SLOW_START | FLOW_EXITING | FLOW_LIMITED | FLOW_AIMED);
 	give_back_pacing(sk, &flow->header);
 	return 0;
+}
+
+/* Whether two names are the same; each has so many numbers of 64 bits, NUL padding included. */
+static __always_inline bool same_name(const u8 *one, const u8 *other, u32 words)
+{
+	for (u32 i = 0; i < words; i++) {
+		if (((const u64 *)one)[i] != ((const u64 *)other)[i])
+			return false;
+	}
+	return true;
+}
+
+/*
+ * Begins with the parameter set that a rule has named for the socket; with the attachment's own, set 0, where there is none
+ * of that name. The loader gives a set up only when no flow is counted for it, so it is counted first and then looked at
+ * again.
+ */
+static __always_inline void begin_profile(struct sock *sk, struct flow_header *flow, struct counters *count)
+{
+	const struct attachment *here = attachment_here();
+	const struct profile_name *name;
+
+	if (!count || !here || here->profiles < 2)
+		return;
+	name = bpf_sk_storage_get(&profile_choices, sk, 0, 0);
+	if (!name || !same_name(name->control, (const u8 *)control, sizeof(name->control) / sizeof(u64)))
+		return;
+	for (u32 i = 1; i < PROFILE_MAX; i++) {
+		const u32 words = sizeof(name->profile) / sizeof(u64);
+		u64 before;
+
+		if (!same_name(name->profile, here->profile_names[i], words))
+			continue;
+		before = __sync_fetch_and_add(&count->profile_flows[i], 1);
+		/* Used, so that it fetches: on every processor that is ordered before the second look. */
+		barrier_var(before);
+		if (same_name(name->profile, here->profile_names[i], words))
+			flow->profile = i;
+		else
+			__sync_fetch_and_add(&count->profile_flows[i], -1);
+		return;
+	}
+}
+
+/* What an initial window holds, bytes. */
+static __always_inline u64 first_window(const struct tcp_sock *tp)
+{
+	return (u64)INITIAL_WINDOW * tp->mss_cache;
+}
+
+/* Whether the application has given more to send, so far, than a first window holds: before, there is nothing to judge. */
+static __always_inline bool has_outgrown(const struct tcp_sock *tp)
+{
+	return tp->bytes_sent - tp->bytes_retrans + (tp->write_seq - tp->snd_nxt) > first_window(tp);
+}
+
+/* The flow, which gets its state now. Null: the base runs alone. For want of memory only until the next ACK. */
+static __noinline struct flow *begin_flow(struct sock *sk)
+{
+	struct counters *count = counters_here();
+	struct flow *flow;
+
+	if (expired() || (guarding && guard_arm(sk) == ARM_CONTROL))
+		return 0;
+	flow = bpf_sk_storage_get(&flows, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
+	if (!flow) {
+		if (count)
+			count->state_failures++;
+		return 0;
+	}
+	flow->header.abi_version = ABI_VERSION;
+	begin_profile(sk, &flow->header, count);
+	CALL(restart)(&flow->state);
+	return flow;
 }
 
 static __always_inline void enter_slow_start(struct flow *flow, const struct ack *ack)
@@ -204,15 +277,23 @@ static __always_inline void on_ack_starting(struct sock *sk, struct flow *flow, 
 	}
 }
 
-/* `starting`: in slow start; `asking`: there, and with TRAIT_ALWAYS elsewhere, too. False: the flow has no state. */
+/*
+ * `starting`: in slow start; `asking`: there, and with TRAIT_ALWAYS elsewhere, too. False: the base judges, alone. In a
+ * first window nobody does: what would end slow start there would end it before the algorithm has been asked.
+ */
 static __always_inline bool on_ack(struct sock *sk, const struct ack_sample *sample, bool starting, bool asking)
 {
 	struct flow *flow = flow_in_time(sk);
 	struct ack_told told = {};
 	bool observed;
 
-	if (!flow)
-		return false;
+	if (!flow) {
+		if (!asking || !has_outgrown(tcp_sk(sk)))
+			return true;
+		flow = begin_flow(sk);
+		if (!flow)
+			return false;
+	}
 	observed = wanted(starting ? LEVEL_EXIT : LEVEL_ROUND) && observe(sk, flow);
 	describe(sk, sample, &told.ack);
 	if (starting) {
@@ -241,45 +322,6 @@ static __noinline void reached_threshold(struct sock *sk)
 	observe_exit(sk, flow);
 }
 
-/* Whether two names are the same; each has so many numbers of 64 bits, NUL padding included. */
-static __always_inline bool same_name(const u8 *one, const u8 *other, u32 words)
-{
-	for (u32 i = 0; i < words; i++) {
-		if (((const u64 *)one)[i] != ((const u64 *)other)[i])
-			return false;
-	}
-	return true;
-}
-
-/*
- * Begins with the parameter set that a rule names for the socket; with the attachment's own, set 0, where there is none
- * of that name. The loader gives a set up only when no flow is counted for it, so it is counted first and then looked at
- * again.
- */
-static __always_inline void begin_profile(struct sock *sk, struct flow_header *flow, struct counters *count)
-{
-	const struct attachment *here = attachment_here();
-	const struct profile_name *name;
-
-	if (!count || !here || here->profiles < 2)
-		return;
-	name = bpf_sk_storage_get(&profile_choices, sk, 0, 0);
-	if (!name || !same_name(name->control, (const u8 *)control, sizeof(name->control) / sizeof(u64)))
-		return;
-	for (u32 i = 1; i < PROFILE_MAX; i++) {
-		const u32 words = sizeof(name->profile) / sizeof(u64);
-
-		if (!same_name(name->profile, here->profile_names[i], words))
-			continue;
-		__sync_fetch_and_add(&count->profile_flows[i], 1);
-		if (same_name(name->profile, here->profile_names[i], words))
-			flow->profile = i;
-		else
-			__sync_fetch_and_add(&count->profile_flows[i], -1);
-		return;
-	}
-}
-
 static __always_inline void end_profile(const struct flow_header *flow, struct counters *count)
 {
 	u32 profile = flow->profile % PROFILE_MAX;
@@ -292,35 +334,29 @@ OPERATION(void, init, struct sock *sk)
 {
 	struct counters *count = counters_here();
 	struct tcp_sock *tp = tcp_sk(sk);
-	bool adopted = tp->bytes_sent > (u64)INITIAL_WINDOW * tp->mss_cache;
+	bool adopted = tp->bytes_sent > first_window(tp);
 	struct flow *flow;
 
 	base_init(sk);
-	if (expired() || (guarding && guard_begin(sk, !adopted) == ARM_CONTROL))
-		return;
-	flow = bpf_sk_storage_get(&flows, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
 	if (count)
-		count->flows_started++;
-	if (!flow) {
-		if (count)
-			count->flows_without_state++;
+		__sync_fetch_and_add(&count->flows_started, 1);
+	if (!adopted)
 		return;
-	}
-	flow->header.abi_version = ABI_VERSION;
-	begin_profile(sk, &flow->header, count);
-	CALL(restart)(&flow->state);
 	/*
 	 * Taken over in mid-connection. What has sent no more than its initial window is still at its start; anything
 	 * else is past it, and a threshold that its last control never set must not start it anew. Unless its window
 	 * has hardly grown, as that of a connection kept alive for small requests: it may still have to.
 	 */
-	if (adopted) {
-		flow->header.flags |= FLOW_ADOPTED;
-		expect_filled(tp, &flow->header);
-		if (count)
-			count->flows_adopted++;
-		base_past_start(sk);
-	}
+	if (count)
+		__sync_fetch_and_add(&count->flows_adopted, 1);
+	if (guarding)
+		guard_leave_out(sk);
+	flow = begin_flow(sk);
+	if (!flow)
+		return;
+	flow->header.flags |= FLOW_ADOPTED;
+	expect_filled(tp, &flow->header);
+	base_past_start(sk);
 	if (wanted(LEVEL_EXIT))
 		observe(sk, flow);
 }
@@ -339,17 +375,19 @@ OPERATION(void, release, struct sock *sk)
 	struct counters *count = counters_here();
 	struct flow *flow = flow_of(sk);
 
-	if (guarding && guard_end(sk, flow, expired()))
+	if (guarding && guard_end(sk, expired()))
 		trip();
-	if (!flow)
+	if (!flow) {
+		if (count && has_begun(sk))
+			__sync_fetch_and_add(&count->flows_without_state, 1);
 		return;
+	}
 	if (wanted(LEVEL_EXIT) && observe(sk, flow))
 		observe_end(sk, flow);
 	if (count) {
 		end_profile(&flow->header, count);
-		count->flows_ended++;
+		__sync_fetch_and_add(&count->exits[flow->header.exit.reason % 8], 1);
 		count->undone += flow->header.exit.undone;
-		count->exits[flow->header.exit.reason % 8]++;
 		for (u32 i = 0; i < OUTCOME_MAX; i++)
 			count->outcomes[i] += flow->header.outcomes[i];
 	}

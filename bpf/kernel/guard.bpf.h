@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The guard's part in the life of a flow: its arm is decided when it begins and marked, and what it came to is counted
- * when it ends. guard.h has the arithmetic. An attachment without a guard has none of this in its code.
+ * The guard's part in the life of a flow: its arm, by its hash, and what it came to, counted when it ends. Flows count in
+ * the arm that they were given, whether or not they ever needed the algorithm (intention to treat): what lets flows in
+ * is the same in both. guard.h has the arithmetic. An attachment without a guard has none of this in its code.
  */
 #ifndef ONRAMP_GUARD_BPF_H
 #define ONRAMP_GUARD_BPF_H
@@ -19,12 +20,9 @@ struct {
 	__type(value, struct guard);
 } guard SEC(".maps");
 
-/*
- * Of flows that count, in both arms alike: those that were there from their beginning. A mark of its own, because flows of
- * the control have no state, and the state's lookup with every ACK would find one.
- */
+/* Of flows that do not count, in both arms alike: those that were not there from their beginning. */
 struct mark {
-	u32 arm; /* enum guard_arm_index */
+	u32 unused;
 };
 
 struct {
@@ -41,20 +39,18 @@ static __always_inline struct guard *guard_here(void)
 	return bpf_map_lookup_elem(&guard, &zero);
 }
 
-/* The arm of a flow that begins, or is taken over. */
-static __always_inline u32 guard_begin(struct sock *sk, bool counts)
+/* The arm of a flow. */
+static __always_inline u32 guard_arm(const struct sock *sk)
 {
 	const struct guard *here = guard_here();
-	struct mark *mark;
-	u32 arm;
 
-	if (!here)
-		return ARM_TREATED;
-	arm = guard_arm_of(here, sk->__sk_common.skc_hash);
-	mark = counts ? bpf_sk_storage_get(&marks, sk, 0, BPF_SK_STORAGE_GET_F_CREATE) : 0;
-	if (mark)
-		mark->arm = arm;
-	return arm;
+	return here ? guard_arm_of(here, sk->__sk_common.skc_hash) : ARM_TREATED;
+}
+
+/* The flow was taken over in mid-connection. */
+static __always_inline void guard_leave_out(struct sock *sk)
+{
+	bpf_sk_storage_get(&marks, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
 }
 
 /* Jiffies in which the flow had data to send, as tcp_info has them. */
@@ -67,22 +63,21 @@ static __always_inline u32 busy_jiffies(const struct tcp_sock *tp)
 	return busy;
 }
 
-/* A flow ends that has, or has not, the algorithm's state. `over`: nothing is counted any more. True: tripped. */
-static __always_inline bool guard_end(struct sock *sk, bool has_state, bool over)
+/* A flow ends. `over`: nothing is counted any more. True: tripped. */
+static __always_inline bool guard_end(struct sock *sk, bool over)
 {
-	struct mark *mark = bpf_sk_storage_get(&marks, sk, 0, 0);
 	const struct tcp_sock *tp = tcp_sk(sk);
 	struct guard *here = guard_here();
 	u32 observed[GUARD_METRIC_MAX];
+	u32 arm = guard_arm(sk);
 	bool tripped;
 	u64 now;
-	u32 arm;
 
-	if (!mark)
+	if (bpf_sk_storage_get(&marks, sk, 0, 0)) {
+		bpf_sk_storage_delete(&marks, sk);
 		return false;
-	arm = mark->arm;
-	bpf_sk_storage_delete(&marks, sk);
-	if (!here || over || tp->bytes_acked < GUARD_BYTES_MIN || (arm == ARM_TREATED && !has_state))
+	}
+	if (!here || over || tp->bytes_acked < GUARD_BYTES_MIN)
 		return false;
 	observed[GUARD_RETRANSMITS] = guard_retransmits(tp->bytes_retrans, tp->bytes_sent);
 	observed[GUARD_GOODPUT] = guard_goodput(tp->bytes_acked, busy_jiffies(tp));

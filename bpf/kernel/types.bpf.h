@@ -127,6 +127,7 @@ struct sock {
 
 struct inet_connection_sock {
 	u8 icsk_ca_state : 5;
+	u8 icsk_ca_initialized : 1; /* init has been called */
 	u64 icsk_ca_priv[13];
 };
 
@@ -152,6 +153,7 @@ struct tcp_sock {
 	u64 bytes_retrans;
 	u32 snd_una;
 	u32 snd_nxt;
+	u32 write_seq;	    /* behind the newest byte that the application has given */
 	u32 snd_cwnd;	    /* segments */
 	u32 snd_ssthresh;   /* segments */
 	u32 snd_cwnd_clamp; /* segments */

@@ -5,19 +5,20 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 
 use aya::maps::MapData;
-use onramp_algorithm::{Algorithm, Export};
+use onramp_algorithm::{Algorithm, Export, INITIAL_WINDOW};
 use onramp_net::sock_diag::{SockDiag, Socket, States, TcpInfo, TcpState};
 
 use crate::abi::{Base, ExitReason, ExitRecord, FlowHeader, flow_flag};
 use crate::code;
 use crate::error::Error;
 use crate::kernel;
+use crate::pins::Pins;
 use crate::tune::{self, ParameterSet};
 
 /// Where a flow stands.
 #[derive(Clone, Copy, Debug)]
 pub enum Phase {
-    /// Nothing acknowledged yet, or no state could be kept for it.
+    /// It has no state ([`Flow::in_first_window`], or the base runs alone), or has not been in slow start since it had.
     Unknown,
     /// In its first slow start.
     SlowStart,
@@ -50,11 +51,13 @@ pub struct Flow {
     pub base: Option<Base>,
     /// Another build of onramp attached the algorithm: this one would misread what is kept of the flow.
     pub other_build: bool,
+    /// Older code of the algorithm is loaded, or may be (CAP_SYS_ADMIN): a flow without state may run that.
+    pub older_code: bool,
     /// Name of its parameter set; `None` as for the base.
     pub profile: Option<String>,
     /// What the kernel says of it.
     pub info: TcpInfo,
-    /// What the shell keeps of it; `None` without socket storage.
+    /// What the shell keeps of it; `None` in its first window, and where the base runs alone.
     pub header: Option<FlowHeader>,
     storage: Vec<u8>,
 }
@@ -63,6 +66,13 @@ impl Flow {
     /// Where the flow stands.
     pub fn phase(&self) -> Phase {
         self.header.as_ref().map_or(Phase::Unknown, phase)
+    }
+
+    /// Whether its application has given no more to send, so far, than an initial window holds: it has no state yet.
+    pub fn in_first_window(&self) -> bool {
+        let TcpInfo { bytes_sent, bytes_retrans, notsent_bytes, snd_mss, .. } = self.info;
+        let given = bytes_sent.saturating_sub(bytes_retrans) + u64::from(notsent_bytes);
+        self.header.is_none() && given <= u64::from(INITIAL_WINDOW) * u64::from(snd_mss)
     }
 
     /// Where the algorithm would have left, if it is attached to observe and would have.
@@ -146,13 +156,20 @@ pub fn flows(keep: impl Fn(&Socket) -> bool) -> Result<Vec<Flow>, Error> {
     let older = code::older_flows(&storages.iter().map(|storage| storage.map_id).collect::<Vec<_>>());
     let fds: Vec<BorrowedFd<'_>> =
         storages.iter().map(FlowStorage::fd).chain(older.iter().map(|map| map.fd().as_fd())).collect();
+    let loaded = code::loaded()?;
+    let has_older = |algorithm: &Algorithm| {
+        loaded.is_none() || code::unpinned(loaded.as_ref(), &Pins::of(*algorithm)) > 0
+    };
+    let with_older: Vec<Algorithm> = onramp_algorithm::all().filter(has_older).collect();
     let mut flows = Vec::new();
     SockDiag::open()?.dump(States::CONNECTED, &fds, |socket| {
         let control = socket.congestion_control.as_deref();
         let Some(algorithm) = control.and_then(onramp_algorithm::find_control) else { return };
         if keep(&socket) {
             let storage = storages.iter().find(|storage| storage.algorithm == algorithm);
-            flows.push(describe(socket, algorithm, storage, other_builds.contains(&algorithm)));
+            let other_build = other_builds.contains(&algorithm);
+            let flow = describe(socket, algorithm, storage, other_build);
+            flows.push(Flow { older_code: with_older.contains(&algorithm), ..flow });
         }
     })?;
     Ok(flows)
@@ -196,6 +213,7 @@ fn describe(
         algorithm,
         base: attached.map(|attached| attached.base),
         other_build,
+        older_code: false,
         profile,
         info: socket.info.unwrap_or_default(),
         header,

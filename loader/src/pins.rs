@@ -237,11 +237,16 @@ impl Pins {
 }
 
 impl Counters {
+    /// Connections that have ended, or gone to another control.
+    pub fn flows_ended(&self) -> u64 {
+        self.flows_without_state + self.exits.iter().sum::<u64>()
+    }
+
     fn plus(mut self, other: &Self) -> Self {
         self.flows_started += other.flows_started;
         self.flows_adopted += other.flows_adopted;
-        self.flows_ended += other.flows_ended;
         self.flows_without_state += other.flows_without_state;
+        self.state_failures += other.state_failures;
         self.undone += other.undone;
         for (sum, one) in self.exits.iter_mut().zip(other.exits) {
             *sum += one;

@@ -12,7 +12,8 @@ use onramp_net::Namespace;
 
 use crate::traffic::eventually;
 
-/// Bytes that a connection sends at a time, and the time between two.
+/// Bytes that a connection sends first, more than a first window, then at a time; and the time between two.
+const FIRST: u64 = 20_000;
 const CHUNK: u64 = 500;
 const BETWEEN: Duration = Duration::from_millis(500);
 
@@ -96,7 +97,8 @@ fn byte(place: u64) -> u8 {
 
 impl Pair {
     fn send(&mut self) {
-        let chunk: Vec<u8> = (self.sent..self.sent + CHUNK).map(byte).collect();
+        let bytes = if self.sent < FIRST { FIRST } else { CHUNK };
+        let chunk: Vec<u8> = (self.sent..self.sent + bytes).map(byte).collect();
         match self.near.write(&chunk) {
             Ok(bytes) => self.sent += bytes as u64,
             Err(error) if error.kind() == ErrorKind::WouldBlock => {}

@@ -1,7 +1,7 @@
 //! Connections to look at, in network namespaces of their own.
 
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
@@ -9,13 +9,15 @@ use std::time::{Duration, Instant};
 
 use onramp_net::Namespace;
 
-/// A network namespace with its loopback device up.
+/// A network namespace with its loopback device up. Its packets are those of Ethernet, so that what a first window holds
+/// is not half a megabyte.
 ///
 /// # Panics
 /// Without root.
 pub fn namespace() -> Namespace {
     let namespace = Namespace::create().expect("network namespace");
-    let up = namespace.command("ip").args(["link", "set", "lo", "up"]).status().expect("ip runs");
+    let up =
+        namespace.command("ip").args(["link", "set", "lo", "mtu", "1500", "up"]).status().expect("ip runs");
     assert!(up.success());
     namespace
 }
@@ -23,7 +25,9 @@ pub fn namespace() -> Namespace {
 /// A connection over loopback that sends for as long as it lives, at most `rate` bytes per second.
 pub struct Transfer {
     /// The sending end's.
-    pub local: std::net::SocketAddr,
+    pub local: SocketAddr,
+    /// The receiving end's.
+    pub remote: SocketAddr,
     received: Arc<AtomicU64>,
     stop: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
@@ -56,7 +60,7 @@ impl Transfer {
                 thread::sleep(Duration::from_millis(10));
             }
         });
-        Self { local, received, stop, threads: vec![writer, reader] }
+        Self { local, remote: address, received, stop, threads: vec![writer, reader] }
     }
 
     /// Bytes received so far.

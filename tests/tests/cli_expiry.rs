@@ -174,6 +174,7 @@ fn past_its_time_the_base_runs_alone_whatever_has_become_of_the_watch() {
     thread::sleep(Duration::from_secs(21));
     under_way.deliver(600_000);
     assert_the_base_alone(&under_way.flow());
+    let small = connected("onramp_fixed");
     let mut begun_after = connected("onramp_fixed");
     begun_after.deliver(600_000);
     assert_the_base_alone(&begun_after.flow());
@@ -191,6 +192,14 @@ fn past_its_time_the_base_runs_alone_whatever_has_become_of_the_watch() {
     under_way.deliver(100_000);
     let phase = under_way.flow().phase();
     assert!(matches!(phase, Phase::Left(ExitReason::Algorithm, _)), "{phase:?}");
+
+    let counted = || {
+        let row = &json("status")["algorithms"][0];
+        ["flows_started", "flows_ended", "flows_without_state"].map(|name| row[name].as_u64().unwrap())
+    };
+    assert_eq!(counted(), [5, 0, 0]);
+    drop((within, under_way, begun_after, confirmed, small));
+    assert!(eventually(|| counted() == [5, 5, 2]), "{:?}", counted());
 }
 
 #[test]

@@ -95,6 +95,9 @@ fn assert_halves((treated, control): (u64, u64)) {
     assert!(distance / 2.0 < 6.0 * (all / 4.0).sqrt(), "{treated} treated, {control} of the control");
 }
 
+/// What an initial window holds, bytes.
+const FIRST_WINDOW: usize = 10 * 1_448;
+
 /// Window at which `fixed` leaves below, bytes and segments.
 const EXIT_WINDOW: usize = 30_000;
 const EXIT_SEGMENTS: u32 = EXIT_WINDOW as u32 / 1_448;
@@ -121,8 +124,13 @@ fn harm_trips_the_guard_and_the_base_runs_alone_from_then_on() {
     let said = inside(&wire.near, &attach).ok();
     assert!(said.contains("guarded (goodput=-10%): 50% of its flows run the base alone"), "{said}");
 
-    // Of open connections, who has state is treated; the others are the control, and run the base alone.
+    // Of connections that have outgrown their first window, who has state is treated; the others are the control, and run
+    // the base alone.
     let mut open: Vec<TcpStream> = (0..24).map(|_| sink.connect(&wire.near)).collect();
+    for stream in &mut open {
+        assert!(deliver(&wire.near, stream, FIRST_WINDOW).header.is_none());
+        deliver(&wire.near, stream, 1);
+    }
     let is_treated = |stream: &TcpStream| flow(&wire.near, stream).header.is_some();
     let treated = open.iter().position(is_treated).unwrap();
     let mut under_way = open.remove(treated);

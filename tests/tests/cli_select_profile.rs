@@ -110,6 +110,13 @@ impl<'a> Connection<'a> {
         self.stream.write_all(&vec![0; bytes]).unwrap();
     }
 
+    /// Outgrows its first window, and has a profile then.
+    fn outgrow(mut self) -> Self {
+        self.send(20_000);
+        assert!(eventually(|| self.profile().is_some()));
+        self
+    }
+
     fn flow(&self) -> onramp_loader::Flow {
         let local = self.stream.local_addr().unwrap();
         let listed = self.near.run(|| onramp_loader::flows(|socket| socket.local == local));
@@ -180,19 +187,17 @@ fn two_profiles_of_one_algorithm_live_at_once_and_tuning_one_leaves_the_others_a
         (FAR.to_string(), OWN, "default"),
     ] {
         let mut connection = Connection::to(&wire, &address);
-        assert_eq!(connection.profile().as_deref(), Some(profile));
+        assert_eq!(connection.profile(), None, "in its first window");
         connection.leaves_at(bytes);
+        assert_eq!(connection.profile().as_deref(), Some(profile));
         let row = connection.row();
         assert_eq!((&row["profile"], &row["why"]["chosen_by"]), (&profile.into(), &"prefix".into()), "{row}");
     }
     assert!(eventually(|| sets().iter().all(|set| set["flows"] == 0)));
 
     // Flows under way read the new values with their next ACK, and only those of this profile.
-    let (mut near_by, mut distant) = (Connection::to(&wire, NEAR_BY), Connection::to(&wire, DISTANT));
-    let mut own = Connection::to(&wire, &FAR.to_string());
-    for connection in [&mut near_by, &mut distant, &mut own] {
-        connection.send(20_000);
-    }
+    let [mut near_by, mut distant, mut own] =
+        [NEAR_BY, DISTANT, &FAR.to_string()].map(|address| Connection::to(&wire, address).outgrow());
     let said = onramp(&format!("tune fixed --profile short exit_window_bytes={TUNED}")).ok();
     assert!(said.contains("undo: onramp tune fixed --profile short exit_window_bytes=60000"), "{said}");
     near_by.leaves_at(TUNED);
@@ -305,8 +310,7 @@ fn a_flow_keeps_its_profile_when_the_rule_goes_and_the_profile_goes_after_both()
     let before = host_state(&[]);
     let wire = wire();
     profiles.add("--to 198.51.100.0/24", "short").ok();
-    let mut under_way = Connection::to(&wire, NEAR_BY);
-    under_way.send(20_000);
+    let mut under_way = Connection::to(&wire, NEAR_BY).outgrow();
     let removed = onramp("select del --to 198.51.100.0/24").ok();
     assert!(
         removed.contains("undo: onramp select add --to 198.51.100.0/24 --use fixed --profile short"),
@@ -316,7 +320,7 @@ fn a_flow_keeps_its_profile_when_the_rule_goes_and_the_profile_goes_after_both()
     assert!(status.contains("profile short, generation 1, named by no rule, with 1 open flow"), "{status}");
     // What comes meanwhile takes another place, also under the same number of rules.
     profiles.add("--to 198.51.100.0/24", "long").ok();
-    let mut new = Connection::to(&wire, NEAR_BY);
+    let mut new = Connection::to(&wire, NEAR_BY).outgrow();
     assert_eq!((under_way.profile().as_deref(), new.profile().as_deref()), (Some("short"), Some("long")));
     assert_ne!(set("short")["parameter_set"], set("long")["parameter_set"]);
     onramp(&format!("tune fixed --profile short exit_window_bytes={TUNED}")).ok();
@@ -343,8 +347,8 @@ fn a_rule_outlives_its_algorithm_and_says_what_it_lacks_until_it_is_loaded_again
     onramp(&format!("attach fixed --set exit_window_bytes={OWN}")).ok();
     let wire = wire();
     let mut own = Connection::to(&wire, NEAR_BY);
-    assert_eq!(own.profile().as_deref(), Some("default"));
     own.leaves_at(OWN);
+    assert_eq!(own.profile().as_deref(), Some("default"));
     let listed = rules();
     assert!(listed.contains("--profile short  # onramp_fixed has no profile short now"), "{listed}");
     let status = onramp("status").ok();
@@ -362,8 +366,8 @@ fn a_rule_outlives_its_algorithm_and_says_what_it_lacks_until_it_is_loaded_again
     .unwrap();
     onramp(&format!("select load {}", file.display())).ok();
     let mut again = Connection::to(&wire, NEAR_BY);
-    assert_eq!(again.profile().as_deref(), Some("short"));
     again.leaves_at(SHORT);
+    assert_eq!(again.profile().as_deref(), Some("short"));
     // The connection that was there has not changed: its rule has.
     assert_eq!(own.row()["why"]["chosen_by"], "other");
     drop((own, again));
@@ -491,7 +495,7 @@ fn an_upgrade_keeps_profiles_and_flows_on_them_and_an_older_selection_is_renewed
     let before = host_state(&[]);
     profiles.attach();
     let wire = wire();
-    let connections = [Connection::to(&wire, NEAR_BY), Connection::to(&wire, DISTANT)];
+    let connections = [NEAR_BY, DISTANT].map(|address| Connection::to(&wire, address).outgrow());
     onramp(&format!("tune fixed --profile long exit_window_bytes={TUNED}")).ok();
     let had = sets();
     onramp("upgrade fixed").ok();

@@ -136,7 +136,7 @@ fn a_thousand_flows_go_over_to_the_code_of_another_build_and_back() {
         assert!(eventually(|| {
             flows_told +=
                 events(&rest(stream)).iter().filter(|one| matches!(one.what, What::Flow(_))).count();
-            flows_told >= 2 * CONNECTIONS
+            flows_told >= CONNECTIONS
         }));
     }
 
@@ -196,8 +196,8 @@ fn a_thousand_flows_go_over_to_the_code_of_another_build_and_back() {
             lost(&items)
         );
         assert_eq!(lost(&items), 0);
-        // Each flow ends on the former code and begins on the newer, twice.
-        assert!(ended >= 4 * CONNECTIONS && begun >= 4 * CONNECTIONS);
+        // Each flow ends on the former code and begins on the newer, twice. The far ends send nothing.
+        assert!(ended >= 2 * CONNECTIONS && begun >= 2 * CONNECTIONS);
     }
     let (connections, nameless) = newcomers.finish();
     println!("{connections} new connections, {nameless} times without the name");

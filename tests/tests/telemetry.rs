@@ -36,11 +36,11 @@ fn flow(control: &str, bytes: usize) {
     assert!(all(&sender.flow_when(all)));
 }
 
-/// Flows over loopback, one after the other.
+/// Flows over loopback, one after the other, each of which outgrows its first window.
 fn short_flows(inside: &Namespace, number: usize) {
     for _ in 0..number {
         let transfer = Transfer::start(inside, 1_000_000);
-        assert!(eventually(|| transfer.received() > 0));
+        assert!(eventually(|| transfer.received() > 30_000));
     }
 }
 
@@ -209,7 +209,7 @@ fn a_consumer_that_does_not_read_loses_its_own_events_only_and_all_are_counted()
         events(&kept).into_iter().all(|event| told.any(|one| one == event)),
         "the same, in the same order"
     );
-    flow("onramp_plain", 10_000);
+    flow("onramp_plain", 20_000);
     let again = until_ended(&mut sleeper, 1);
     assert!(!events(&again).is_empty(), "it goes on once there is room");
 }
@@ -224,9 +224,9 @@ fn sampling_tells_of_whole_flows() {
     let wish = Wish { sampling: 3, ..Wish::new(Level::Exit) };
     let mut some = Stream::open(&Options { wish, ..Options::new("test", Level::Exit) }).unwrap();
     short_flows(&inside, 6);
-    // Both ends of a connection are flows.
-    let all = until_ended(&mut all, 12);
-    let sampled = until_ended(&mut some, 4);
+    // The ends that only receive need no state, and nothing is told of them.
+    let all = until_ended(&mut all, 6);
+    let sampled = until_ended(&mut some, 2);
     let kept: Vec<_> = events(&all).into_iter().filter(|event| event.flow % 3 == 0).cloned().collect();
     assert_eq!(events(&sampled).into_iter().cloned().collect::<Vec<_>>(), kept);
     assert_eq!(rest(&mut some), []);
@@ -248,21 +248,23 @@ fn filters_keep_what_matches() {
     let mut far = filtered(remote("192.0.2.0", 24));
     let mut six = filtered(remote("2001:db8::", 32));
     short_flows(&inside, 1);
-    let seen = until_ended(&mut near, 2);
+    let seen = until_ended(&mut near, 1);
     assert_eq!((rest(&mut far), rest(&mut six)), (vec![], vec![]));
 
     let ports: Vec<_> = events(&seen)
         .iter()
         .filter_map(|event| if let What::Flow(flow) = &event.what { Some(flow.local.port()) } else { None })
         .collect();
-    assert_eq!(ports.len(), 2);
+    assert_eq!(ports.len(), 1);
     let transfer = Transfer::start(&inside, 1_000_000);
     let (local, filter) = (transfer.local.port(), Filter::default());
     let mut by_local = filtered(Filter { local_port: Some(local), ..filter });
-    let mut by_remote = filtered(Filter { remote_port: Some(local), ..filter });
+    let mut by_remote = filtered(Filter { remote_port: Some(transfer.remote.port()), ..filter });
+    let mut reversed = filtered(Filter { remote_port: Some(local), ..filter });
     assert!(transfer.goes_on());
     drop(transfer);
-    let (sending, receiving) = (until_ended(&mut by_local, 1), until_ended(&mut by_remote, 1));
+    let (sending, same) = (until_ended(&mut by_local, 1), until_ended(&mut by_remote, 1));
+    assert_eq!(rest(&mut reversed), []);
     let ends = |items: &[Item]| {
         let flow = events(items).into_iter().find_map(|event| match &event.what {
             What::Flow(flow) => Some((flow.local.port(), flow.remote.port(), flow.again)),
@@ -271,7 +273,7 @@ fn filters_keep_what_matches() {
         flow.unwrap()
     };
     assert_eq!(ends(&sending).0, local);
-    assert_eq!(ends(&receiving).1, local);
+    assert_eq!(ends(&same).0, local);
     assert!(events(&sending).iter().all(|event| event.flow == events(&sending)[0].flow));
 }
 
@@ -325,7 +327,7 @@ fn a_ceiling_bounds_what_consumers_are_told() {
     assert_eq!(onramp_loader::parameter_sets(plain).unwrap()[0].telemetry_max, Level::Exit);
 
     ceiling(None, Level::Off).unwrap();
-    flow("onramp_plain", 10_000);
+    flow("onramp_plain", 100_000);
     assert_eq!(rest(&mut stream), [], "off silences the profile");
     assert_eq!(ceiling(None, Level::Ack).unwrap().before.telemetry_max, Level::Off);
     flow("onramp_plain", 100_000);
@@ -338,11 +340,11 @@ fn changed_parameters_are_told_before_they_judge() {
     let _attached = attached("search");
     let mut stream = stream(Level::Ack);
     let mut sender = Sender::connect(Wire::lay(DELAY, |_| Fate::Deliver), "onramp_search");
-    sender.send(20_000);
+    sender.deliver(20_000);
     let search = onramp_loader::find("search").unwrap();
     let changes = Changes { settings: &["threshold_pct=77".to_owned()], ..Changes::default() };
     onramp_loader::tune(search, None, &changes, false).unwrap();
-    sender.send(20_000);
+    sender.deliver(20_000);
     drop(sender);
     let items = until_ended(&mut stream, 1);
     let mut generation = None;

@@ -134,6 +134,7 @@ export interface Attached {
 		flows_adopted: number;
 		flows_ended: number;
 		flows_without_state: number;
+		state_failures: number;
 		exits_undone: number;
 		ended_in_slow_start: number;
 		exits: Record<string, number>;

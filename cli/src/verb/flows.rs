@@ -25,8 +25,9 @@ use crate::units::{show_bytes, show_us};
 ///
 /// State: `slow start`; `left: REASON at TIME, BYTES` after the first data and acknowledged by then; `draining`: the
 /// exit is decided, the window still shrinks; `adopted`: was past its start when this control took it; `detached
-/// code`: the algorithm is detached and this flow still runs it; `other build`: another onramp attached it; `no data
-/// yet`; `no state`: no memory for it, the base runs alone. With `attach --observe` also `observed: would leave at TIME, BYTES`.
+/// code`: the algorithm is detached and this flow still runs it; `other build`: another onramp attached it; `first
+/// window`: has been given no more than that to send, and has no state yet; `no state`: the base runs alone, for want of
+/// memory, past a deadline, for a guard, or because there was no slow start; `no slow start` yet. With `attach --observe` also `observed: would leave at TIME, BYTES`.
 ///
 /// --why: CODE is what the kernel tells: `attached`, that of the attachment there is now; `older`, that of one that has
 /// been detached since, which the flow still runs. WHY is derived: the run, rule, route or default that gives a new
@@ -297,8 +298,9 @@ fn state(flow: &Flow) -> &'static str {
     match flow.phase() {
         _ if flow.other_build => "other_build",
         _ if flow.base.is_none() => "detached_code",
+        Phase::Unknown if flow.in_first_window() => "first_window",
         Phase::Unknown if flow.header.is_none() => "no_state",
-        Phase::Unknown => "no_data_yet",
+        Phase::Unknown => "no_slow_start",
         Phase::SlowStart => "slow_start",
         Phase::Exiting(..) => "draining",
         Phase::Left(..) => "left",

@@ -20,7 +20,9 @@ use crate::units::{count, now_us, show_us};
 /// Show what is attached: base, generation, parameters, who has it as default, sockets on it, and what its flows did
 ///
 /// Also what interrupted commands have left, and how to clear it. Reads the kernel; there is no other record.
-/// Counters cover flows that have ended since the algorithm was attached; open ones are in `onramp flows`.
+/// Counters begin when the algorithm is attached: flows that have started less those that have ended are open now, as in
+/// `onramp flows`. Ended ones had no state if they never outgrew a first window, or the base ran alone; of the others
+/// exits and outcomes are told.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:\n  onramp status\n  onramp status --json | jq '.algorithms[].generation'")]
 pub(crate) struct Status {}
@@ -75,7 +77,9 @@ struct Attached {
     flows_started: u64,
     flows_adopted: u64,
     flows_ended: u64,
+    /// Of those that have ended.
     flows_without_state: u64,
+    state_failures: u64,
     exits_undone: u64,
     ended_in_slow_start: u64,
     exits: Named<u64>,
@@ -274,11 +278,12 @@ fn row(status: onramp_loader::Status, selection: Option<&Glance>) -> Row {
 }
 
 fn attached(algorithm: Algorithm, state: AttachedState, default_in: Option<Vec<String>>) -> Attached {
+    let flows_ended = state.counters.flows_ended();
     let Counters {
         flows_started,
         flows_adopted,
-        flows_ended,
         flows_without_state,
+        state_failures,
         undone,
         exits,
         outcomes,
@@ -304,6 +309,7 @@ fn attached(algorithm: Algorithm, state: AttachedState, default_in: Option<Vec<S
         flows_adopted,
         flows_ended,
         flows_without_state,
+        state_failures,
         exits_undone: undone,
         ended_in_slow_start: exits[0],
         exits: Named(reasons.map(|(reason, number)| (reason.name(), number)).collect()),
@@ -492,9 +498,12 @@ fn attached_text(algorithm: &str, attached: &Attached) -> String {
         text += &format!("  default of network namespace {}\n", inline(namespace));
     }
     text += &format!(
-        "  flows: {} started, {} taken over, {} ended, {} without state\n",
+        "  flows: {} started, {} taken over, {} ended, {} of them without state\n",
         attached.flows_started, attached.flows_adopted, attached.flows_ended, attached.flows_without_state
     );
+    if attached.state_failures > 0 {
+        text += &format!("  {} times there was no memory for a flow's state\n", attached.state_failures);
+    }
     let mut exits = vec![format!("{} in slow start", attached.ended_in_slow_start)];
     exits.extend(
         attached.exits.0.iter().filter(|(_, number)| *number > 0).map(|(name, n)| format!("{n} by {name}")),

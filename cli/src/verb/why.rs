@@ -60,7 +60,7 @@ pub(super) fn text(decision: &Decision) -> String {
 #[derive(Debug, PartialEq, Serialize)]
 pub(super) struct Why {
     /// Exact: `attached`, that of the attachment there is now; `older`, of one that has been detached; `other_build`;
-    /// `unknown`, where nothing is kept of the flow.
+    /// `unknown`, where nothing is kept of the flow and there is older code.
     pub code: &'static str,
     /// Exact: the cgroup that its socket was made in, by its number; and by its path unless it is gone.
     cgroup_id: Option<u64>,
@@ -164,7 +164,7 @@ fn code(flow: &Flow) -> &'static str {
     match (flow.other_build, flow.base, &flow.header) {
         (true, ..) => "other_build",
         (_, None, _) => "older",
-        (.., None) => "unknown",
+        (.., None) if flow.older_code => "unknown",
         _ => "attached",
     }
 }

@@ -5,7 +5,7 @@
 
 for _ in $(seq 20); do
 	onramp flows --json >/tmp/flows.json || exit
-	if jq -er --arg algorithm "$1" 'first(.flows[] | select(.algorithm == $algorithm and .acknowledged_bytes > 1e6 and .state != "no_state") |
+	if jq -er --arg algorithm "$1" 'first(.flows[] | select(.algorithm == $algorithm and .acknowledged_bytes > 1e6 and .slow_starts) |
 		"\(.state), cwnd \(.cwnd_segments), \(.acknowledged_bytes) bytes delivered")' /tmp/flows.json; then
 		exit
 	fi

@@ -208,7 +208,9 @@ fn attached(registry: &mut Registry, knowledge: &Knowledge) {
     let info = Family::<Labels, Gauge>::default();
     let exits = Family::<Labels, Counter>::default();
     let undone = Family::<Labels, Counter>::default();
+    let started = Family::<Labels, Counter>::default();
     let stateless = Family::<Labels, Counter>::default();
+    let failures = Family::<Labels, Counter>::default();
     let guards = Family::<Labels, Gauge>::default();
     let compared = Family::<Labels, Counter>::default();
     let again = Family::<Labels, Gauge<f64, AtomicU64>>::default();
@@ -227,7 +229,9 @@ fn attached(registry: &mut Registry, knowledge: &Knowledge) {
             exits.get_or_create(&of("reason", reason.clone())).inc_by(flows.as_u64().unwrap_or_default());
         }
         undone.get_or_create(&vec![("cc", cc.clone())]).inc_by(number("exits_undone"));
+        started.get_or_create(&vec![("cc", cc.clone())]).inc_by(number("flows_started"));
         stateless.get_or_create(&vec![("cc", cc.clone())]).inc_by(number("flows_without_state"));
+        failures.get_or_create(&vec![("cc", cc.clone())]).inc_by(number("state_failures"));
         let guard = &row["guard"];
         if guard.is_object() {
             let tripped = !guard["tripped"].is_null();
@@ -247,14 +251,20 @@ fn attached(registry: &mut Registry, knowledge: &Knowledge) {
     registry.register("attached_info", "What is attached", info);
     registry.register(
         "slow_start_exits",
-        "Ended flows by why their first slow start ended; closed: it did not",
+        "Ended flows that had state by why their first slow start ended; closed: it did not",
         exits,
     );
     registry.register("slow_start_exits_undone", "Exits that proved spurious, of ended flows", undone);
+    registry.register("flows_started", "Connections that came to the control", started);
     registry.register(
         "flows_without_state",
-        "Flows without memory for state: the base runs alone",
+        "Ended connections that had no state: they sent no more than a first window, or the base ran alone",
         stateless,
+    );
+    registry.register(
+        "state_failures",
+        "Acknowledgements at which there was no memory for a flow's state: the base runs alone",
+        failures,
     );
     registry.register("guard_tripped", "1: the guard has found harm, and the base runs alone", guards);
     registry.register("guard_flows", "Ended flows that the guard compares", compared);

@@ -1,0 +1,239 @@
+//! Connections that never have more to send than a first window holds: nine of ten of a server's. They have no state, and
+//! are counted.
+
+use std::net::{TcpListener, TcpStream};
+use std::time::Duration;
+
+use nix::sys::resource::{Resource, setrlimit};
+use onramp_loader::cost::{RunStatistics, callbacks};
+use onramp_loader::telemetry::{Event, Level, What};
+use onramp_loader::{AttachOptions, Phase, algorithm};
+use onramp_net::Namespace;
+use onramp_tests::Attachments;
+use onramp_tests::cli::{DEFAULT, host_state, inside, json, onramp};
+use onramp_tests::sender::Sender;
+use onramp_tests::telemetry::{events, rest, stream, until_ended};
+use onramp_tests::traffic::{eventually, namespace};
+use onramp_tests::wire::{Fate, Wire};
+
+/// What an initial window of ten segments holds, bytes.
+const FIRST_WINDOW: usize = 10 * 1_448;
+
+fn wire() -> Wire {
+    Wire::lay(Duration::from_millis(10), |_| Fate::Deliver)
+}
+
+/// A connection on this control from its beginning.
+fn connected(control: &str) -> Sender {
+    let wire = wire();
+    wire.near.sysctl_set(DEFAULT, control).unwrap();
+    Sender::connect_by_default(wire)
+}
+
+/// Of the only algorithm: flows that have started, ended, and ended without state; and exits of those that had some.
+fn counted() -> [u64; 4] {
+    let row = &json("status")["algorithms"][0];
+    let number = |name: &str| row[name].as_u64().unwrap();
+    let left: u64 = row["exits"].as_object().unwrap().values().map(|flows| flows.as_u64().unwrap()).sum();
+    assert_eq!(number("state_failures"), 0, "{row}");
+    let exits = left + number("ended_in_slow_start");
+    [number("flows_started"), number("flows_ended"), number("flows_without_state"), exits]
+}
+
+#[track_caller]
+fn assert_counted(expected: [u64; 4]) {
+    assert!(eventually(|| counted() == expected), "{:?}, not {expected:?}", counted());
+}
+
+#[test]
+#[ignore = "in a guest: make test"]
+fn what_a_first_window_holds_needs_no_state_and_one_byte_more_does_on_every_base() {
+    let _attachments = Attachments::lock();
+    for base in ["cubic", "reno", "bbr"] {
+        onramp(&format!("attach plain --base {base}")).ok();
+        let mut small = connected("onramp_plain");
+        small.deliver(FIRST_WINDOW);
+        assert!(
+            small.flow().in_first_window() && small.flow().header.is_none(),
+            "{base}: {:?}",
+            small.flow()
+        );
+        let listed = inside(&small.wire.near, "flows").ok();
+        assert!(listed.contains(" first window "), "{listed}");
+        let mut larger = connected("onramp_plain");
+        larger.deliver(FIRST_WINDOW + 1);
+        let flow = larger.flow();
+        assert!(matches!(flow.phase(), Phase::SlowStart) && !flow.in_first_window(), "{base}: {flow:?}");
+        assert_eq!(flow.header.unwrap().slow_starts, 1);
+
+        assert_counted([2, 0, 0, 0]);
+        drop(small);
+        assert_counted([2, 1, 1, 0]);
+        drop(larger);
+        assert_counted([2, 2, 1, 1]);
+        onramp("detach plain").ok();
+    }
+}
+
+#[test]
+#[ignore = "in a guest: make test"]
+fn requests_on_a_connection_kept_alive_need_state_once_they_are_more_than_a_first_window_together() {
+    let _attachments = Attachments::lock();
+    onramp("attach search").ok();
+    let mut sender = connected("onramp_search");
+    let request = FIRST_WINDOW / 8;
+    for number in 1..=8 {
+        sender.deliver(request);
+        assert!(sender.flow().header.is_none(), "after {number}");
+    }
+    sender.deliver(request);
+    assert!(matches!(sender.flow().phase(), Phase::SlowStart), "{:?}", sender.flow().phase());
+    drop(sender);
+    assert_counted([1, 1, 0, 1]);
+}
+
+#[test]
+#[ignore = "in a guest: make test"]
+fn the_first_acknowledgement_of_a_bulk_flow_is_judged_whoever_listens() {
+    let attachments = Attachments::lock();
+    for algorithm in algorithm::all() {
+        attachments.attach(&AttachOptions::new(algorithm.parameters()));
+        let verdicts = [Level::Off, Level::Exit, Level::Ack].map(|level| {
+            let mut listening = stream(level);
+            let mut small = connected(&algorithm.congestion_control());
+            small.deliver(FIRST_WINDOW);
+            drop(small);
+            let mut sender = connected(&algorithm.congestion_control());
+            sender.deliver(2 * FIRST_WINDOW);
+            let outcomes: u32 = sender.flow().header.unwrap().outcomes.iter().sum();
+            drop(sender);
+            let told =
+                if level == Level::Off { rest(&mut listening) } else { until_ended(&mut listening, 1) };
+            let events = events(&told);
+            let begins = |event: &&&Event| matches!(event.what, What::Flow(_));
+            assert_eq!(events.iter().filter(begins).count(), usize::from(level != Level::Off), "{level:?}");
+            let first = events.iter().find_map(|event| match &event.what {
+                What::Ack(told) => Some(told),
+                _ => None,
+            });
+            if let Some(first) = first {
+                assert!(first.verdict.is_some(), "{first:?}");
+                // And one for the handshake.
+                assert!(first.ack.bytes_acked <= u64::from(first.ack.acked * first.ack.mss) + 1, "{first:?}");
+            }
+            assert_eq!(first.is_some(), level == Level::Ack);
+            outcomes
+        });
+        println!("{}: {verdicts:?} verdicts", algorithm.name());
+        assert!(verdicts.iter().all(|one| *one >= 5), "{}: {verdicts:?}", algorithm.name());
+        onramp_loader::detach(algorithm, false).unwrap();
+    }
+}
+
+#[test]
+#[ignore = "in a guest: make test"]
+fn what_is_taken_over_has_state_at_once_if_it_has_sent_more_than_a_first_window() {
+    let _attachments = Attachments::lock();
+    onramp("attach plain").ok();
+    let mut small = Sender::connect(wire(), "reno");
+    small.deliver(FIRST_WINDOW);
+    small.choose("onramp_plain");
+    assert!(small.flow().header.is_none());
+    small.deliver(1);
+    assert!(matches!(small.flow().phase(), Phase::SlowStart), "{:?}", small.flow().phase());
+
+    let mut large = Sender::connect(wire(), "reno");
+    large.deliver(FIRST_WINDOW + 1);
+    large.choose("onramp_plain");
+    assert!(matches!(large.flow().phase(), Phase::Adopted), "{:?}", large.flow().phase());
+    large.choose("reno");
+    small.choose("reno");
+    assert_counted([2, 2, 0, 2]);
+    assert_eq!(json("status")["algorithms"][0]["flows_adopted"], 1);
+}
+
+#[test]
+#[ignore = "in a guest: make test"]
+fn connections_of_a_guards_control_are_counted_as_without_state() {
+    let _attachments = Attachments::lock();
+    onramp("attach fixed --guard goodput=-10% --control-share 50%").ok();
+    let (mut of_control, mut wire) = (0, wire());
+    wire.near.sysctl_set(DEFAULT, "onramp_fixed").unwrap();
+    for _ in 0..20 {
+        let mut sender = Sender::connect_by_default(wire);
+        sender.deliver(FIRST_WINDOW + 1);
+        of_control += u64::from(sender.flow().header.is_none());
+        drop(sender.stream);
+        wire = sender.wire;
+    }
+    assert!((1..20).contains(&of_control), "{of_control}");
+    assert_counted([20, 20, of_control, 20 - of_control]);
+}
+
+/// So many connections inside a namespace, both ends of each, that say nothing.
+fn idle(place: &Namespace, connections: usize) -> Vec<[TcpStream; 2]> {
+    let wanted = 2 * connections as u64 + 500;
+    setrlimit(Resource::RLIMIT_NOFILE, wanted, wanted).unwrap();
+    let connect = || {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let pair = |_| [TcpStream::connect(address).unwrap(), listener.accept().unwrap().0];
+        (0..connections).map(pair).collect()
+    };
+    place.run(connect).unwrap()
+}
+
+#[test]
+#[ignore = "in a guest: make test"]
+fn a_connection_in_its_first_window_begins_and_ends_in_half_a_microsecond() {
+    const CONNECTIONS: usize = 1_000;
+    let _attachments = Attachments::lock();
+    let place = namespace();
+    place.sysctl_set(DEFAULT, "reno").unwrap();
+    inside(&place, "attach search --default").ok();
+    let _counting = RunStatistics::enable().unwrap();
+    let search = algorithm::find("search").unwrap();
+    let run = |name: &str| {
+        let all = callbacks(search).unwrap();
+        all.into_iter().find(|one| one.name == name).map_or((0, 0), |one| (one.calls, one.nanoseconds))
+    };
+    drop(idle(&place, CONNECTIONS));
+    let ends = 2 * CONNECTIONS as u64;
+    assert!(eventually(|| run("release").0 >= ends));
+    let mut both = 0;
+    for name in ["init", "release"] {
+        let (calls, nanoseconds) = run(name);
+        println!("{name}: {calls} calls, {} ns each", nanoseconds / calls);
+        // Older kernels release the listener, too.
+        assert!(calls - ends <= 1, "{calls}");
+        both += nanoseconds / calls;
+    }
+    assert!(both <= 500, "{both} ns");
+}
+
+#[test]
+#[ignore = "in a guest: make test"]
+fn a_thousand_idle_connections_are_found_and_moved_by_upgrade_and_detach() {
+    const CONNECTIONS: usize = 1_000;
+    let _attachments = Attachments::lock();
+    let place = namespace();
+    place.sysctl_set(DEFAULT, "reno").unwrap();
+    let before = host_state(&[&place]);
+    inside(&place, "attach search --default").ok();
+    let pairs = idle(&place, CONNECTIONS);
+    let both = 2 * CONNECTIONS as u64;
+    assert_counted([both, 0, 0, 0]);
+    let sockets = json("status")["algorithms"][0]["sockets"].clone();
+    assert_eq!(sockets[0]["sockets"], both, "{sockets}");
+    let listed = inside(&place, "flows").ok();
+    assert_eq!(listed.matches(" first window ").count() as u64, both);
+
+    let upgraded = json("upgrade search");
+    assert_eq!(upgraded["upgraded"][0]["sockets_moved"], both, "{upgraded}");
+    assert_counted([both, 0, 0, 0]);
+    let detached = json("detach search");
+    assert_eq!(detached["detached"][0]["sockets_moved"], both, "{detached}");
+    assert_eq!(detached["detached"][0]["still_loaded"], 0, "{detached}");
+    assert_eq!(host_state(&[&place]), before);
+    drop(pairs);
+}
