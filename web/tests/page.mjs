@@ -56,11 +56,11 @@ await page.locator("h1", { hasText: `:${port}` }).waitFor();
 await story("Is in its first slow start.");
 await page.locator(".chart canvas").first().waitFor();
 
-// Tuning reaches it; a wrong token does not.
+// Tuning reaches it, with a window that it has already; a wrong token does not.
 await page.keyboard.press("3");
 const sheet = page.locator('[data-algorithm="fixed"]');
 const field = sheet.locator('[name="exit_window_bytes"]');
-await field.fill("60000");
+await field.fill("12000");
 await sheet.getByRole("button", { name: "Apply" }).click();
 await page.locator("#token").fill("not the right one, but long");
 await page.getByRole("button", { name: "Use it" }).click();
@@ -70,9 +70,9 @@ await sheet.getByRole("button", { name: "Apply" }).click();
 await page.locator("#token").fill(token);
 await page.getByRole("button", { name: "Use it" }).click();
 await sheet.locator(".wrong", { hasText: "exit_window_bytes" }).waitFor();
-await field.fill("60000");
+await field.fill("12000");
 await sheet.getByRole("button", { name: "Apply" }).click();
-await page.locator(".told", { hasText: "exit_window_bytes: 0 → 60000" }).waitFor();
+await page.locator(".told", { hasText: "exit_window_bytes: 0 → 12000" }).waitFor();
 await page.goBack();
 await story("Left slow start by its algorithm");
 await page.locator(".chip.reason", { hasText: "exit: algorithm" }).waitFor();
@@ -88,11 +88,11 @@ await story("Left slow start by its algorithm");
 // What was tuned is taken back.
 await page.keyboard.press("3");
 await field.waitFor();
-await page.waitForFunction(() => document.querySelector('[name="exit_window_bytes"]').value === "60000");
-await field.fill("70000");
+await page.waitForFunction(() => document.querySelector('[name="exit_window_bytes"]').value === "12000");
+await field.fill("13000");
 await sheet.getByRole("button", { name: "Apply" }).click();
-await page.getByRole("button", { name: "Undo (exit_window_bytes=60000)" }).click();
-await page.locator(".told", { hasText: "Taken back: exit_window_bytes: 70000 → 60000" }).waitFor();
+await page.getByRole("button", { name: "Undo (exit_window_bytes=12000)" }).click();
+await page.locator(".told", { hasText: "Taken back: exit_window_bytes: 13000 → 12000" }).waitFor();
 
 // Without a token file nothing can be changed, by the page or past it.
 await please("restart read-only");
