@@ -186,7 +186,7 @@ for kernel in "${series[@]}"; do
 	done
 done | tee "$work/summary"
 awk '/^[0-9.]+ +[a-z_]+ +[0-9]+ passed/ { if ($(NF - 1) > most[$2]) most[$2] = $(NF - 1) }
-	END { for (name in most) print name, most[name] }' "$work/summary" >"$work/seconds.new"
+	END { for (name in most) print name, most[name] + 0 }' "$work/summary" >"$work/seconds.new"
 mv "$work/seconds.new" "$work/seconds"
 awk '/^[0-9.]+ +[a-z_]+ +[0-9]+ passed/ { passed += $3; failed += $5; skipped += $7 }
 	END { printf "%d passed, %d failed, %d skipped\n", passed, failed, skipped; exit failed > 0 }' "$work/summary"

@@ -313,7 +313,7 @@ impl Flow {
             Some(exit) => exit.reason.name().replace('_', " "),
             None if self.adopted => "adopted".into(),
             None if self.slow_start => "slow start".into(),
-            None => "no data yet".into(),
+            None => "no slow start".into(),
         }
     }
 

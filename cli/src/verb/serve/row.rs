@@ -124,6 +124,6 @@ fn state(flow: &live::Flow) -> &'static str {
         Some(_) => "left",
         None if flow.adopted => "adopted",
         None if flow.slow_start => "slow_start",
-        None => "no_data_yet",
+        None => "no_slow_start",
     }
 }
