@@ -8,6 +8,7 @@ use onramp_net::sock_diag::SockDiag;
 
 use crate::abi::Base;
 use crate::error::Error;
+use crate::host::{HYSTART, parameter};
 use crate::kernel::{self, Capability, Kernel};
 use crate::select::program::Program;
 use crate::{bbr, defaults, open, run};
@@ -207,13 +208,14 @@ fn lockdown() -> Check {
 
 /// The kernel's own HyStart, which onramp replaces where it is attached.
 fn hystart() -> Check {
-    let read = |name| fs::read_to_string(format!("/sys/module/tcp_cubic/parameters/{name}")).ok();
-    let found = match (read("hystart"), read("hystart_detect"), read("hystart_ack_delta_us")) {
-        (Some(on), Some(detect), Some(delta)) => {
-            format!("hystart {}, detect {}, ack delta {} us", on.trim(), detect.trim(), delta.trim())
-        }
-        _ => "CUBIC is not loaded".to_owned(),
-    };
+    let read = |name| fs::read_to_string(parameter(name)).ok();
+    let found =
+        match (read(HYSTART), read("tcp_cubic.hystart_detect"), read("tcp_cubic.hystart_ack_delta_us")) {
+            (Some(on), Some(detect), Some(delta)) => {
+                format!("hystart {}, detect {}, ack delta {} us", on.trim(), detect.trim(), delta.trim())
+            }
+            _ => "CUBIC is not loaded".to_owned(),
+        };
     Check::ok("the kernel's HyStart", "comparison; silenced on onramp's flows", found)
 }
 

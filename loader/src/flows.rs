@@ -51,8 +51,6 @@ pub struct Flow {
     pub base: Option<Base>,
     /// Another build of onramp attached the algorithm: this one would misread what is kept of the flow.
     pub other_build: bool,
-    /// Older code of the algorithm is loaded, or may be (CAP_SYS_ADMIN): a flow without state may run that.
-    pub older_code: bool,
     /// Name of its parameter set; `None` as for the base.
     pub profile: Option<String>,
     /// What the kernel says of it.
@@ -156,23 +154,29 @@ pub fn flows(keep: impl Fn(&Socket) -> bool) -> Result<Vec<Flow>, Error> {
     let older = code::older_flows(&storages.iter().map(|storage| storage.map_id).collect::<Vec<_>>());
     let fds: Vec<BorrowedFd<'_>> =
         storages.iter().map(FlowStorage::fd).chain(older.iter().map(|map| map.fd().as_fd())).collect();
-    let loaded = code::loaded()?;
-    let has_older = |algorithm: &Algorithm| {
-        loaded.is_none() || code::unpinned(loaded.as_ref(), &Pins::of(*algorithm)) > 0
-    };
-    let with_older: Vec<Algorithm> = onramp_algorithm::all().filter(has_older).collect();
     let mut flows = Vec::new();
     SockDiag::open()?.dump(States::CONNECTED, &fds, |socket| {
         let control = socket.congestion_control.as_deref();
         let Some(algorithm) = control.and_then(onramp_algorithm::find_control) else { return };
         if keep(&socket) {
             let storage = storages.iter().find(|storage| storage.algorithm == algorithm);
-            let other_build = other_builds.contains(&algorithm);
-            let flow = describe(socket, algorithm, storage, other_build);
-            flows.push(Flow { older_code: with_older.contains(&algorithm), ..flow });
+            flows.push(describe(socket, algorithm, storage, other_builds.contains(&algorithm)));
         }
     })?;
     Ok(flows)
+}
+
+/// Algorithms of which older code is loaded, or may be (without CAP_SYS_ADMIN all): a flow of theirs that has no state may
+/// run that.
+///
+/// # Errors
+/// [`Error::Bpf`] for want of descriptors or memory.
+pub fn older_code() -> Result<Vec<Algorithm>, Error> {
+    let loaded = code::loaded()?;
+    let has_older = |algorithm: &Algorithm| {
+        loaded.is_none() || code::unpinned(loaded.as_ref(), &Pins::of(*algorithm)) > 0
+    };
+    Ok(onramp_algorithm::all().filter(has_older).collect())
 }
 
 /// The ports of the current network namespace on which something listens.
@@ -213,7 +217,6 @@ fn describe(
         algorithm,
         base: attached.map(|attached| attached.base),
         other_build,
-        older_code: false,
         profile,
         info: socket.info.unwrap_or_default(),
         header,

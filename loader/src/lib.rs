@@ -53,9 +53,9 @@ pub use detach::{Detachable, Detached, detach, detachable, is_applied, pinned, p
 pub use doctor::{Check, Verdict, doctor};
 pub use error::{Error, Kind};
 pub use expiry::{Expiry, confirm, detach_expired, expiry};
-pub use flows::{Flow, FlowStorage, Phase, exports, flows, listening_ports, phase};
+pub use flows::{Flow, FlowStorage, Phase, exports, flows, listening_ports, older_code, phase};
 pub use onramp_algorithm as algorithm;
-pub use path::{Also, Path, Wanted, wanted};
+pub use path::{Path, Wanted, fq_by_default, hystart_off, wanted};
 pub use pins::ROOT;
 pub use rehome::Users;
 pub use run::{Leftover, Ran, clear_leftovers, run};

@@ -1,14 +1,14 @@
 //! What a path wants of the host: buffers that hold its bandwidth-delay product, since a window larger than the buffers is
 //! never reached (Ataei Kachooei et al. 2022, Peters et al. 2021), and no needless new slow starts.
 
-use std::fs;
 use std::time::Duration;
 
+use onramp_algorithm::INITIAL_WINDOW;
 use onramp_net::namespace::Namespace;
 
 use crate::doctor::{Check, Verdict};
 use crate::error::Error;
-use crate::host::{HYSTART, parameter, words};
+use crate::host::{HYSTART, value};
 
 /// Share of a socket buffer that carries data: the kernel keeps the other half for its own structures and for a
 /// reader that lags (Peters et al. 2021: "TCP only advertises up to half of the buffer size").
@@ -17,7 +17,7 @@ const USABLE_DIVISOR: u64 = 2;
 /// 26 214 400 bytes for 150 Mb/s and 600 ms.
 const STEP_BYTES: u64 = 5 << 20;
 /// What a connection may send at first: ten segments (RFC 6928), of an Ethernet's size.
-const INITIAL_WINDOW_BYTES: u64 = 10 * 1_448;
+const INITIAL_WINDOW_BYTES: u64 = INITIAL_WINDOW as u64 * 1_448;
 /// The discipline of interfaces that are made without one.
 const QDISC: &str = "net.core.default_qdisc";
 /// Chosen: slow starts after a pause are avoided where each takes longer than this.
@@ -94,7 +94,7 @@ impl Wanted {
 /// [`Error::Namespace`] if the sysctls cannot be read.
 pub fn wanted(path: Path) -> Result<Vec<Wanted>, Error> {
     let namespace = Namespace::current()?;
-    let now = |name| Ok::<_, Error>(words(&namespace.sysctl_get(name)?));
+    let now = |name| value(&namespace, name);
     Ok(vec![
         buffer(
             "net.ipv4.tcp_rmem",
@@ -113,31 +113,21 @@ pub fn wanted(path: Path) -> Result<Vec<Wanted>, Error> {
     ])
 }
 
-/// A setting that goes beyond what the path wants, since other traffic of the host has it as well: changed only where it
-/// is asked for by name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Also {
-    /// The kernel's HyStart off, for every flow of the kernel's own CUBIC.
-    Hystart,
-    /// fq as the queueing discipline of interfaces to come.
-    Qdisc,
+/// The kernel's HyStart off, for every flow of the kernel's own CUBIC: beyond what a path wants, since other traffic of the
+/// host has it as well.
+///
+/// # Errors
+/// [`Error::Io`] without CUBIC in the kernel.
+pub fn hystart_off() -> Result<Wanted, Error> {
+    Ok(hystart(value(&Namespace::current()?, HYSTART)?))
 }
 
-impl Also {
-    /// How it is and should be.
-    ///
-    /// # Errors
-    /// [`Error::Io`] without CUBIC in the kernel; [`Error::Namespace`] outside the host's own network namespace, which alone
-    /// has the default queueing discipline.
-    pub fn wanted(self) -> Result<Wanted, Error> {
-        match self {
-            Self::Hystart => {
-                let path = parameter(HYSTART);
-                Ok(hystart(words(&fs::read_to_string(&path).map_err(Error::io("read", path))?)))
-            }
-            Self::Qdisc => Ok(qdisc(words(&Namespace::current()?.sysctl_get(QDISC)?))),
-        }
-    }
+/// fq as the queueing discipline of interfaces to come, whatever the path.
+///
+/// # Errors
+/// [`Error::Namespace`] outside the host's own network namespace, which alone has the default queueing discipline.
+pub fn fq_by_default() -> Result<Wanted, Error> {
+    Ok(qdisc(value(&Namespace::current()?, QDISC)?))
 }
 
 fn hystart(now: String) -> Wanted {

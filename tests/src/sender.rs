@@ -19,6 +19,9 @@ nix::ioctl_read_bad!(
     libc::c_int
 );
 
+/// What an initial window holds, bytes: ten segments of an Ethernet's size.
+pub const FIRST_WINDOW: usize = 10 * 1_448;
+
 /// A connection from the wire's near end to its far end, where somebody reads.
 pub struct Sender {
     /// The wire.

@@ -14,6 +14,7 @@ use onramp_net::Namespace;
 use onramp_tests::Attachments;
 use onramp_tests::cli::{self, DEFAULT, host_state, inside, json, onramp};
 use onramp_tests::pinned::pin;
+use onramp_tests::sender::FIRST_WINDOW;
 use onramp_tests::traffic::{eventually, namespace};
 use onramp_tests::wire::{FAR, Fate, Wire};
 use serde_json::Value;
@@ -94,9 +95,6 @@ fn assert_halves((treated, control): (u64, u64)) {
     let (all, distance) = ((treated + control) as f64, treated.abs_diff(control) as f64);
     assert!(distance / 2.0 < 6.0 * (all / 4.0).sqrt(), "{treated} treated, {control} of the control");
 }
-
-/// What an initial window holds, bytes.
-const FIRST_WINDOW: usize = 10 * 1_448;
 
 /// Window at which `fixed` leaves below, bytes and segments.
 const EXIT_WINDOW: usize = 30_000;

@@ -11,13 +11,10 @@ use onramp_loader::{AttachOptions, Phase, algorithm};
 use onramp_net::Namespace;
 use onramp_tests::Attachments;
 use onramp_tests::cli::{DEFAULT, host_state, inside, json, onramp};
-use onramp_tests::sender::Sender;
+use onramp_tests::sender::{FIRST_WINDOW, Sender};
 use onramp_tests::telemetry::{events, rest, stream, until_ended};
 use onramp_tests::traffic::{eventually, namespace};
 use onramp_tests::wire::{Fate, Wire};
-
-/// What an initial window of ten segments holds, bytes.
-const FIRST_WINDOW: usize = 10 * 1_448;
 
 fn wire() -> Wire {
     Wire::lay(Duration::from_millis(10), |_| Fate::Deliver)

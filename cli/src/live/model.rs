@@ -223,7 +223,7 @@ impl Flow {
     pub fn regret(&self) -> Option<Regret> {
         let record = self.exit?.record;
         let window_bytes = u64::from(record.window) * u64::from(record.mss);
-        Some(self.path.given(self.start_us)?.regret(record.at_us, window_bytes))
+        Some(self.path.given(self.start_us, self.min_rtt_us?)?.regret(record.at_us, window_bytes))
     }
 
     fn beginning_lasts(&self) -> bool {
@@ -248,11 +248,9 @@ impl Flow {
             self.now.rate_bps = Some(round.rate_bps());
             self.rate_max_bps = self.rate_max_bps.max(self.now.rate_bps);
         }
-        self.path.rtt(round.min_rtt_us);
-        let end_us = event.time_ns / 1_000;
         self.path.round(Round {
-            begin_us: end_us.saturating_sub(round.duration_us),
-            end_us,
+            begin_us: self.now.at_us.saturating_sub(round.duration_us),
+            end_us: self.now.at_us,
             bytes: round.bytes,
             limited: 2 * u64::from(round.cwnd_limited_us) < round.duration_us,
         });

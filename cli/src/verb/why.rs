@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use onramp_loader::Flow;
+use onramp_loader::algorithm::Algorithm;
 use onramp_loader::select::{By, Connection, Deciders, Decision, Side, What};
 use serde::Serialize;
 
@@ -83,13 +84,16 @@ pub(super) struct Asker {
     /// Else why nobody can be asked.
     deciders: Result<Deciders, String>,
     listening: BTreeSet<u16>,
+    /// Algorithms of which older code may be loaded.
+    older: Vec<Algorithm>,
 }
 
 impl Asker {
     /// For the flows of the current network namespace.
     pub fn here() -> anyhow::Result<Self> {
         let deciders = Deciders::here().map_err(|error| error.to_string());
-        Ok(Self { deciders, listening: onramp_loader::listening_ports()? })
+        let (listening, older) = (onramp_loader::listening_ports()?, onramp_loader::older_code()?);
+        Ok(Self { deciders, listening, older })
     }
 
     pub fn ask(&mut self, flow: &Flow) -> Why {
@@ -104,7 +108,7 @@ impl Asker {
             side,
         };
         let why = Why {
-            code: code(flow),
+            code: code(flow, &self.older),
             cgroup_id: flow.cgroup_id,
             cgroup: None,
             side: side.name(),
@@ -160,11 +164,11 @@ fn decided(control: &str, set: Option<(u32, &str)>, decision: &Decision, why: Wh
     }
 }
 
-fn code(flow: &Flow) -> &'static str {
+fn code(flow: &Flow, older: &[Algorithm]) -> &'static str {
     match (flow.other_build, flow.base, &flow.header) {
         (true, ..) => "other_build",
         (_, None, _) => "older",
-        (.., None) if flow.older_code => "unknown",
+        (.., None) if older.contains(&flow.algorithm) => "unknown",
         _ => "attached",
     }
 }

@@ -32,7 +32,7 @@ impl Setting {
     /// The command that sets it to [`Setting::set`] without onramp.
     pub fn command(&self) -> String {
         let Self { name, set, .. } = self;
-        if name == HYSTART {
+        if place::is_parameter(name) {
             format!("echo {set} > {}", parameter(name).display())
         } else {
             format!("sysctl -w {name}=\"{set}\"")
@@ -58,9 +58,12 @@ pub struct GivenBack {
     pub unseen: Vec<String>,
 }
 
-/// Values separated by single spaces; the kernel shows tabs.
-pub(crate) fn words(value: &str) -> String {
-    value.split_whitespace().collect::<Vec<_>>().join(" ")
+/// The value of a setting, its words separated by single spaces, as it is seen from a network namespace.
+///
+/// # Errors
+/// [`Error::Namespace`] or [`Error::Io`]: there is none of that name here.
+pub(crate) fn value(namespace: &Namespace, name: &str) -> Result<String, Error> {
+    Place::of(name, namespace).get(name)
 }
 
 /// Sets sysctls of the current network namespace and parameters of its host, and records what they were. Those that have

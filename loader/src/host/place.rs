@@ -5,7 +5,6 @@ use std::path::PathBuf;
 
 use onramp_net::namespace::Namespace;
 
-use super::words;
 use crate::error::Error;
 
 /// The kernel's HyStart, as the kernel's command line names it: 0 off, 1 on, for every CUBIC flow of the host.
@@ -22,7 +21,7 @@ pub(super) enum Place<'a> {
 impl<'a> Place<'a> {
     /// Of a setting that is seen from a network namespace.
     pub fn of(name: &str, namespace: &'a Namespace) -> Self {
-        if name == HYSTART { Self::Host } else { Self::Namespace(namespace) }
+        if is_parameter(name) { Self::Host } else { Self::Namespace(namespace) }
     }
 
     /// What the records know it by.
@@ -39,7 +38,8 @@ impl<'a> Place<'a> {
             Self::Host => fs::read_to_string(parameter(name)).map_err(Error::io("read", parameter(name)))?,
             Self::Namespace(namespace) => namespace.sysctl_get(name)?,
         };
-        Ok(words(&value))
+        // The kernel shows tabs.
+        Ok(value.split_whitespace().collect::<Vec<_>>().join(" "))
     }
 
     pub fn set(self, name: &str, value: &str) -> Result<(), Error> {
@@ -48,6 +48,11 @@ impl<'a> Place<'a> {
             Self::Namespace(namespace) => Ok(namespace.sysctl_set(name, value)?),
         }
     }
+}
+
+/// Whether a name is that of a module's parameter; else it is a sysctl's.
+pub(super) fn is_parameter(name: &str) -> bool {
+    name == HYSTART
 }
 
 /// File of a module's parameter, `MODULE.PARAMETER`.

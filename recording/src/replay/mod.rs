@@ -148,7 +148,7 @@ impl Replay {
     /// The findings, flows in the order of their numbers.
     pub fn finish(self) -> Vec<FlowReport> {
         let report = |(number, flow): (u64, Replayed)| {
-            let given = flow.rounds.path.given(flow.start_us);
+            let given = flow.rounds.given(flow.start_us);
             let finding = |judge: Judge| {
                 let mut finding = judge.finish();
                 finding.regret = given.zip(finding.exit.as_ref()).map(|(given, exit)| given.regret_of(exit));

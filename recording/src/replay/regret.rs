@@ -70,10 +70,8 @@ impl Given {
 pub struct Path {
     /// The newest.
     rounds: VecDeque<Round>,
-    best: u64,
-    /// Rounds in a row that were faster than all before: when they began, and their rate.
+    /// Rounds in a row that were faster than all before: when they began, and their rate. The last are the fastest.
     faster: VecDeque<(u64, u64)>,
-    base_rtt_us: u32,
 }
 
 /// A round.
@@ -90,13 +88,6 @@ pub struct Round {
 }
 
 impl Path {
-    /// Goes on with an RTT; 0: there was none.
-    pub fn rtt(&mut self, us: u32) {
-        if us != 0 && (self.base_rtt_us == 0 || us < self.base_rtt_us) {
-            self.base_rtt_us = us;
-        }
-    }
-
     /// Goes on with the next round.
     pub fn round(&mut self, round: Round) {
         if self.rounds.len() == ROUNDS {
@@ -111,24 +102,23 @@ impl Path {
         let bytes: u128 = self.rounds.iter().map(|round| u128::from(round.bytes)).sum();
         let time = last.end_us.saturating_sub(first.begin_us);
         let rate = u64::try_from(bytes * 1_000_000 / u128::from(time.max(1))).unwrap_or(u64::MAX);
-        if rate > self.best {
-            self.best = rate;
+        if rate > self.faster.back().map_or(0, |(_, best)| *best) {
             self.faster.push_back((first.begin_us, rate));
-            let enough = u128::from(self.best) * u128::from(CARRIES_PERCENT);
+            let enough = u128::from(rate) * u128::from(CARRIES_PERCENT);
             while self.faster.front().is_some_and(|(_, rate)| u128::from(*rate) * 100 < enough) {
                 self.faster.pop_front();
             }
         }
     }
 
-    /// What it gave to a flow whose first data was sent then; `None`: the application was the limit, or the flow was too
-    /// short to tell.
-    pub fn given(&self, start_us: u64) -> Option<Given> {
-        let (carried_us, _) = self.faster.front()?;
-        let window = u128::from(self.best) * u128::from(self.base_rtt_us) / 1_000_000;
+    /// What it gave to a flow whose first data was sent then, and whose lowest RTT this is; `None`: the application was the
+    /// limit, or the flow was too short to tell.
+    pub fn given(&self, start_us: u64, base_rtt_us: u32) -> Option<Given> {
+        let ((carried_us, _), (_, best)) = self.faster.front().zip(self.faster.back())?;
+        let window = u128::from(*best) * u128::from(base_rtt_us) / 1_000_000;
         Some(Given {
-            rate_bytes_per_second: self.best,
-            base_rtt_us: self.base_rtt_us,
+            rate_bytes_per_second: *best,
+            base_rtt_us,
             window_bytes: window.try_into().unwrap_or(u64::MAX),
             carried_since_start_us: carried_us.saturating_sub(start_us),
         })
@@ -139,8 +129,9 @@ impl Path {
 /// The rounds of a recorded flow: each ends with the acknowledgement of what had been sent when it began.
 #[derive(Debug, Default)]
 pub(super) struct Rounds {
-    pub path: Path,
+    path: Path,
     current: Option<Current>,
+    base_rtt_us: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -159,7 +150,9 @@ impl Rounds {
     pub fn add(&mut self, samples: &[Sample]) {
         for sample in samples.iter().filter(|one| !matches!(one.event, Event::Loss(_))) {
             let ack = &sample.ack;
-            self.path.rtt(ack.min_rtt_us);
+            if ack.min_rtt_us != 0 && (self.base_rtt_us == 0 || ack.min_rtt_us < self.base_rtt_us) {
+                self.base_rtt_us = ack.min_rtt_us;
+            }
             let begun = Current {
                 begin_us: ack.now_us,
                 acked: ack.bytes_acked,
@@ -178,6 +171,11 @@ impl Rounds {
                 self.current = Some(begun);
             }
         }
+    }
+
+    /// What the path gave: [`Path::given`].
+    pub fn given(&self, start_us: u64) -> Option<Given> {
+        self.path.given(start_us, self.base_rtt_us)
     }
 }
 
@@ -220,7 +218,7 @@ mod tests {
         let mut rounds = Rounds::default();
         // However it comes.
         samples.chunks(37).for_each(|some| rounds.add(some));
-        rounds.path.given(0)
+        rounds.given(0)
     }
 
     #[test]
@@ -250,13 +248,12 @@ mod tests {
     #[test]
     fn what_is_kept_of_a_flow_that_only_becomes_faster_is_what_may_still_count() {
         let mut path = Path::default();
-        path.rtt(100_000);
         for round in 0..100_000u64 {
             let begin_us = round * RTT_US;
             path.round(Round { begin_us, end_us: begin_us + RTT_US, bytes: 10_000 + round, limited: false });
         }
         assert!(path.faster.len() <= 6_000, "{}", path.faster.len());
-        let found = path.given(0).unwrap();
+        let found = path.given(0, 100_000).unwrap();
         // The rate of the last four rounds, 1,099,975 bytes a second; 95 % of it began at round 94,500 or just beside.
         assert_eq!(found.rate_bytes_per_second, 1_099_975);
         assert!((found.carried_since_start_us / RTT_US).abs_diff(94_497) <= 3, "{found:?}");

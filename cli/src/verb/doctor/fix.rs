@@ -1,9 +1,10 @@
 //! `onramp doctor --fix` and `--undo`.
 
 use onramp_loader::host::{self, GivenBack, Outcome};
-use onramp_loader::{Action, Also, Path, Wanted};
+use onramp_loader::{Action, Path, Wanted};
 use serde::Serialize;
 
+use super::Also;
 use crate::failure::PARTIAL;
 use crate::output::Output;
 use crate::verb::detach::unseen_text;

@@ -5,7 +5,7 @@ pub(super) mod fix;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use onramp_loader::{Also, Check, Path, Verdict, Wanted};
+use onramp_loader::{Check, Path, Verdict, Wanted};
 use serde::Serialize;
 
 use crate::failure::Usage;
@@ -47,7 +47,7 @@ pub(crate) struct Doctor {
     fix: bool,
     /// With --fix: a setting that all traffic of the host has
     #[arg(long, value_name = "SETTING", value_enum, requires = "fix")]
-    also: Vec<AlsoName>,
+    also: Vec<Also>,
     /// Give back what --fix has set
     #[arg(long, conflicts_with_all = ["fix", "rate", "rtt", "profile"])]
     undo: bool,
@@ -58,18 +58,18 @@ pub(crate) struct Doctor {
 
 /// What `--also` names.
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum AlsoName {
+enum Also {
     /// The kernel's own HyStart off
     Hystart,
     /// fq as the queueing discipline of interfaces made from now on
     Qdisc,
 }
 
-impl From<AlsoName> for Also {
-    fn from(name: AlsoName) -> Self {
-        match name {
-            AlsoName::Hystart => Self::Hystart,
-            AlsoName::Qdisc => Self::Qdisc,
+impl Also {
+    fn wanted(self) -> Result<Wanted, onramp_loader::Error> {
+        match self {
+            Self::Hystart => onramp_loader::hystart_off(),
+            Self::Qdisc => onramp_loader::fq_by_default(),
         }
     }
 }
@@ -103,10 +103,7 @@ impl Doctor {
         let path = self.path()?;
         match (self.undo, self.fix, path) {
             (true, ..) => return fix::undo(self.dry_run, output),
-            (_, true, Some(path)) => {
-                let also: Vec<_> = self.also.into_iter().map(Also::from).collect();
-                return fix::fix(path, &also, self.dry_run, output);
-            }
+            (_, true, Some(path)) => return fix::fix(path, &self.also, self.dry_run, output),
             (_, true, None) => {
                 return Err(Usage::error("--fix needs a path: give --profile, or --rate and --rtt"));
             }

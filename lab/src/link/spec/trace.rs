@@ -85,10 +85,11 @@ fn row(line: usize, content: &str, last: Option<&Row>) -> Result<Row, String> {
         _ => return Err(format!("{} fields: expected time_us,rate_bps[,delay_us]", fields.len())),
     };
     let (at_us, rate_bps) = (number("time_us", at_us)?, number("rate_bps", rate_bps)?);
+    let within = |name: &str, value, range| {
+        super::within(name.to_owned(), value, range).map_err(|error| error.to_string())
+    };
+    within("time_us", at_us, 0..=super::LATEST_US)?;
     match last {
-        _ if at_us > super::LATEST_US => {
-            Err(format!("time_us = {at_us} is out of range: expected 0 to {}", super::LATEST_US))
-        }
         None if at_us != 0 => Err(format!("time_us = {at_us}: expected 0 in the first row")),
         Some(last) if at_us <= last.at_us => {
             Err(format!("time_us = {at_us}: expected more than {}, that of the row before", last.at_us))
@@ -100,11 +101,10 @@ fn row(line: usize, content: &str, last: Option<&Row>) -> Result<Row, String> {
             let (low, high) = (super::RATES_BPS.start(), super::RATES_BPS.end());
             Err(format!("rate_bps = {rate_bps} is out of range: expected 0 or {low} to {high}"))
         }
-        _ if delay_us.is_some_and(|delay_us| !super::DELAYS_US.contains(&delay_us)) => {
-            let (delay_us, most) = (delay_us.unwrap_or_default(), super::DELAYS_US.end());
-            Err(format!("delay_us = {delay_us} is out of range: expected 0 to {most}"))
+        _ => {
+            within("delay_us", delay_us.unwrap_or_default(), super::DELAYS_US)?;
+            Ok(Row { line, at_us, rate_bps, delay_us })
         }
-        _ => Ok(Row { line, at_us, rate_bps, delay_us }),
     }
 }
 
