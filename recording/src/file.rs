@@ -4,12 +4,13 @@
 //! Parquet finds its data by offsets from the beginning and its footer from the end, so there is room for eight bytes
 //! between them that other readers pass over: a mark and the CRC-32 of everything else in the file.
 
+use std::cell::Cell;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::panic::{self, AssertUnwindSafe};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Once};
 
 use bytes::Bytes;
 use parquet::basic::{Compression, ConvertedType, Encoding, LogicalType, Repetition, Type as Physical};
@@ -40,6 +41,11 @@ pub(crate) const FILE_ROWS: usize = 1 << 20;
 /// Before the checksum.
 const MARK: &[u8] = b"ONRC";
 const CHECKSUM: usize = 8;
+
+thread_local! {
+    /// Whether a panic of this thread becomes an error.
+    static GUARDED: Cell<bool> = const { Cell::new(false) };
+}
 
 /// Writes a table under its final name at once: first beside it, then renamed, so that a file that is there is whole.
 /// Returns its size in bytes.
@@ -264,9 +270,20 @@ impl Part {
 }
 
 /// Reads what may be made to mislead: Parquet's reader takes much of it for granted, and panics where it is not so. The
-/// checksum shows accidents, not intent.
+/// checksum shows accidents, not intent. What is told of such a panic is the error alone.
 fn guarded<T>(path: &Path, read: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
+    static SILENCE: Once = Once::new();
+    SILENCE.call_once(|| {
+        let report = panic::take_hook();
+        panic::set_hook(Box::new(move |info| {
+            if !GUARDED.get() {
+                report(info);
+            }
+        }));
+    });
+    GUARDED.set(true);
     let read = panic::catch_unwind(AssertUnwindSafe(read));
+    GUARDED.set(false);
     read.unwrap_or_else(|_| Err(Error::damaged(path, "its data are not what it says of them")))
 }
 

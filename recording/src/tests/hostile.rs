@@ -4,6 +4,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 use std::sync::Arc;
 
 use onramp_mutation::check;
@@ -70,6 +71,16 @@ fn read<R: Row>(bytes: &[u8]) -> Result<Vec<R>, String> {
             Err(problem.to_string())
         }
     }
+}
+
+#[test]
+fn where_the_reader_panics_the_error_is_all_that_is_told() {
+    let test = "tests::hostile::data_changed_anywhere_under_a_right_checksum_are_read_or_refused";
+    let run = Command::new(std::env::current_exe().unwrap()).args(["--exact", test, "--nocapture"]).output();
+    let run = run.unwrap();
+    let printed = String::from_utf8_lossy(&run.stdout);
+    assert!(run.status.success() && printed.contains("1 passed"), "{printed}");
+    assert_eq!(String::from_utf8_lossy(&run.stderr), "");
 }
 
 #[test]
