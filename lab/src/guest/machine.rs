@@ -13,6 +13,7 @@ use std::path::{Component, Path};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
+use nix::sched::{CpuSet, sched_setaffinity};
 use nix::sys::wait::{Id, WaitPidFlag, WaitStatus, waitid};
 use nix::unistd::Pid;
 use sha2::{Digest, Sha256};
@@ -20,6 +21,7 @@ use sha2::{Digest, Sha256};
 use super::archive::Archive;
 use super::image::{Image, SELF};
 use super::inside::{TASK, Task};
+use super::processor::Processor;
 use super::wire::{End, Frame, Frames, Stream};
 use super::{GuestError, port, programs};
 use crate::digest::hex;
@@ -114,7 +116,9 @@ impl Guest<'_> {
         command.arg("-serial").arg(format!("file:{}", path_of(&console)));
         command.arg("-chardev").arg(format!("file,id=said,path={}", path_of(&said)));
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
-        inherit(&mut command, [&kernel, &initrd, &said, &console].map(|file| file.as_raw_fd()));
+        let processor = Processor::take();
+        let descriptors = [&kernel, &initrd, &said, &console].map(|file| file.as_raw_fd());
+        prepare(&mut command, descriptors, processor.as_ref().map(Processor::set));
         let cannot =
             |source: io::Error| GuestError::Run { program: QEMU.into(), message: source.to_string() };
         let mut machine = Machine { child: command.spawn().map_err(cannot)?, cpu_seconds: 0.0 };
@@ -307,14 +311,18 @@ fn path_of(file: &File) -> String {
     format!("/proc/self/fd/{}", file.as_raw_fd())
 }
 
-/// The child keeps these descriptors, and ends when the thread that starts it does.
-fn inherit(command: &mut Command, descriptors: [i32; 4]) {
+/// The child keeps these descriptors, runs on this processor, and ends when the thread that starts it does.
+fn prepare(command: &mut Command, descriptors: [i32; 4], processor: Option<CpuSet>) {
     let prepare = move || {
         for descriptor in descriptors {
             // SAFETY: F_SETFD changes a flag of a descriptor that is open: this process holds it.
             if unsafe { libc::fcntl(descriptor, libc::F_SETFD, 0) } < 0 {
                 return Err(io::Error::last_os_error());
             }
+        }
+        if let Some(set) = &processor {
+            // Where it is refused, the guest is slower and does the same.
+            let _ = sched_setaffinity(Pid::from_raw(0), set);
         }
         nix::sys::prctl::set_pdeathsig(nix::sys::signal::Signal::SIGKILL).map_err(io::Error::from)
     };

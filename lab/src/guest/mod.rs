@@ -27,6 +27,7 @@ pub mod kernel;
 pub mod machine;
 mod modules;
 mod port;
+mod processor;
 mod programs;
 mod wire;
 
