@@ -85,7 +85,8 @@ fn after_the_exit_bbr_has_the_rate_of_the_path() {
         let wire = u64::from(RATE / SEGMENT * 1500);
         assert!((wire / 2..wire * 3 / 2).contains(&rate), "{name}: {rate} bytes per second, {:?}", flow.info);
         assert!(flow.info.snd_cwnd < 4 * 27, "{name}: {:?}", flow.info);
-        assert_eq!(flow.info.retrans_total, 0, "{name}: nothing was lost");
+        // Where slow start ends is the algorithm's; that it went on until the queue was long over would show here.
+        assert!(flow.info.retrans_total < 27, "{name}: {record:?}, {:?}", flow.info);
         assert_eq!(slow_starts(&flow), 1, "{name}");
         drop(sender);
         drop(attachments);
