@@ -9,6 +9,7 @@ use std::process::{Child, Command, Stdio};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
+use onramp_net::Namespace;
 use onramp_tests::cli::{self, DEFAULT};
 use onramp_tests::host::Fixed;
 use onramp_tests::skip;
@@ -55,6 +56,9 @@ fn found(names: &[&str]) -> Option<PathBuf> {
     places.into_iter().find(|place| place.is_file())
 }
 
+/// How many flows are tried.
+const FLOWS: usize = 5;
+
 #[test]
 fn a_browser_sees_a_flow_and_its_exit_tunes_it_and_goes_on_after_a_restart() {
     let Some(chromium) = found(&["chromium", "chromium-browser", "google-chrome"]) else {
@@ -64,8 +68,18 @@ fn a_browser_sees_a_flow_and_its_exit_tunes_it_and_goes_on_after_a_restart() {
     if !web.join("node_modules/playwright-core").exists() || !web.join("dist/index.html").exists() {
         return skip("the page was not built: `make web`");
     }
-    let Some(_fixed) = Fixed::attach() else { return };
+    for _ in 0..FLOWS {
+        let Some(_fixed) = Fixed::attach() else { return };
+        if is_right(&chromium, &web) {
+            return;
+        }
+    }
+    panic!("{FLOWS} flows have left slow start by themselves, one after the other");
+}
 
+/// Looks at a flow. False: it was not one to look at, because it left slow start before it was told to. On a busy machine
+/// the kernel takes a late acknowledgement for a loss.
+fn is_right(chromium: &Path, web: &Path) -> bool {
     let directory = tempfile::tempdir().unwrap();
     let token = directory.path().join("token");
     fs::write(&token, "0123456789abcdef0123456789abcdef").unwrap();
@@ -81,7 +95,7 @@ fn a_browser_sees_a_flow_and_its_exit_tunes_it_and_goes_on_after_a_restart() {
         .arg("tests/page.mjs")
         .args([chromium.as_os_str(), server.url.as_ref(), transfer.local.port().to_string().as_ref()])
         .arg(&token)
-        .current_dir(&web)
+        .current_dir(web)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
@@ -98,7 +112,20 @@ fn a_browser_sees_a_flow_and_its_exit_tunes_it_and_goes_on_after_a_restart() {
         }
         told.push(line);
     }
-    assert!(page.wait().unwrap().success(), "{told:?}");
+    let right = page.wait().unwrap().success();
+    if !right && left_by_itself(&inside) {
+        return false;
+    }
+    assert!(right, "{told:?}");
     assert_eq!(told, ["restart", "restart read-only", "done"]);
     assert!(transfer.goes_on(), "the flow has not suffered");
+    true
+}
+
+fn left_by_itself(inside: &Namespace) -> bool {
+    let flows = inside.command(cli::binary()).args(["flows", "--json"]).output().unwrap();
+    let flows: serde_json::Value = serde_json::from_slice(&flows.stdout).unwrap();
+    let reasons =
+        flows["flows"].as_array().unwrap().iter().filter_map(|flow| flow["exit"]["reason"].as_str());
+    reasons.into_iter().any(|reason| reason != "algorithm")
 }
