@@ -9,6 +9,7 @@ use std::time::Duration;
 use nix::sys::socket::{setsockopt, sockopt::TcpCongestion};
 use onramp_loader::Flow;
 
+use crate::bottleneck::SEGMENT;
 use crate::traffic::eventually;
 use crate::wire::{FAR, Wire};
 
@@ -20,7 +21,7 @@ nix::ioctl_read_bad!(
 );
 
 /// What an initial window holds, bytes: ten segments of an Ethernet's size.
-pub const FIRST_WINDOW: usize = 10 * 1_448;
+pub const FIRST_WINDOW: usize = 10 * SEGMENT as usize;
 
 /// A connection from the wire's near end to its far end, where somebody reads.
 pub struct Sender {

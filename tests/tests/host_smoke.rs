@@ -9,6 +9,15 @@ use onramp_tests::traffic::{Transfer, eventually, namespace};
 use serde_json::Value;
 
 #[test]
+fn what_a_killed_test_has_left_is_taken_away_by_the_next() {
+    let Some(fixed) = Fixed::attach() else { return };
+    fixed.leave();
+    let Some(fixed) = Fixed::attach() else { panic!("it was taken for somebody else's") };
+    assert_eq!(json("tune fixed")["parameters"]["exit_window_bytes"], 0);
+    drop(fixed);
+}
+
+#[test]
 fn a_control_is_attached_used_tuned_and_detached_on_this_kernel() {
     let Some(_fixed) = Fixed::attach() else { return };
     let registered = || onramp_loader::kernel::registered().unwrap().contains(&"onramp_fixed".to_owned());

@@ -125,7 +125,6 @@ fn is_right(chromium: &Path, web: &Path) -> bool {
 fn left_by_itself(inside: &Namespace) -> bool {
     let flows = inside.command(cli::binary()).args(["flows", "--json"]).output().unwrap();
     let flows: serde_json::Value = serde_json::from_slice(&flows.stdout).unwrap();
-    let reasons =
-        flows["flows"].as_array().unwrap().iter().filter_map(|flow| flow["exit"]["reason"].as_str());
-    reasons.into_iter().any(|reason| reason != "algorithm")
+    let flows = flows["flows"].as_array().unwrap();
+    flows.iter().filter_map(|flow| flow["exit"]["reason"].as_str()).any(|reason| reason != "algorithm")
 }
