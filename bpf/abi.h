@@ -9,7 +9,7 @@
 #include "algorithm/algorithm.h"
 
 /* Raised when a structure below changes. */
-#define ABI_VERSION 9
+#define ABI_VERSION 10
 
 /* Parameter sets that one algorithm holds at once; set 0 is the default. */
 #define PROFILE_MAX 16
@@ -52,16 +52,16 @@ enum exit_reason {
 struct exit_record {
 	u64 at_us;	  /* since the first data was sent */
 	u64 bytes_acked;  /* at detection */
-	u32 reason;	  /* enum exit_reason */
 	u32 window;	  /* segments, at detection */
 	u32 window_after; /* segments, when slow start was over; 0: a drain is under way */
 	u32 in_flight;	  /* segments, at detection */
-	u32 mss;	  /* bytes */
 	u32 rtt_us;	  /* sample at detection, else the smoothed RTT */
 	u32 min_rtt_us;	  /* at detection */
-	u32 undone;	  /* exits before this one that proved spurious and were undone */
+	u16 mss;	  /* bytes */
+	u8 reason;	  /* enum exit_reason */
+	u8 undone;	  /* exits before this one that proved spurious and were undone; 255: or more */
 };
-_Static_assert(sizeof(struct exit_record) == 48, "exit_record is part of the ABI");
+_Static_assert(sizeof(struct exit_record) == 40, "exit_record is part of the ABI");
 
 /* Bits of struct flow_header.flags. */
 enum flow_flag {
@@ -116,32 +116,42 @@ _Static_assert(sizeof(struct round_told) == 64, "round_told is part of the ABI")
  * that finds more given to send, so far, than INITIAL_WINDOW segments, or when a flow is taken over that has sent more.
  */
 struct flow_header {
-	u32 abi_version;
-	u32 profile;	/* parameter set of this flow */
-	u32 generation; /* of the parameters seen last */
-	u32 flags;	/* enum flow_flag */
-	u64 start_us;	/* monotonic time at which the data was sent that the first ACK in slow start acknowledged */
+	u64 start_us; /* monotonic time at which the data was sent that the first ACK in slow start acknowledged */
 	struct exit_record exit;
+	u32 generation;	 /* of the parameters seen last */
+	u32 undo_limit;	 /* of the last verdict, as are the next two */
+	u32 pacing_rate; /* PACING_RATE_UNIT bytes per second, rounded up; 0: none */
+	u16 growth_limit;
+	u16 flags;	 /* enum flow_flag */
+	u16 slow_starts; /* times slow start was entered; 65535: or more */
+	u16 profile;	 /* parameter set of this flow */
+	u32 filled_us;	 /* monotonic time modulo 2^32 at which the window is filled after a spaced slow start */
+};
+_Static_assert(sizeof(struct flow_header) == 72, "flow_header is part of the ABI");
+
+/* 32 bits of it hold 274 GB/s. */
+#define PACING_RATE_UNIT 64
+
+/*
+ * What is kept of a flow besides once somebody listens to it, or where its control is attached to observe; in socket
+ * storage of its own.
+ */
+struct flow_telemetry {
+	u64 id;		     /* of this flow in events; 0: none yet */
+	u64 interest;	     /* what consumers are told of it, see struct telemetry.wanted */
+	u32 registrations;   /* struct telemetry.registrations when that was decided */
+	u32 told_generation; /* of the parameters that consumers have been told */
+	u32 sequence;	     /* events so far */
+	u32 netns;	     /* inode of the network namespace; set with the id */
+	struct round round;
 	/*
 	 * Attached to observe: where the algorithm would have left. `window_after` is the threshold that it wants, also
 	 * before it is reached; 0: none.
 	 */
 	struct exit_record observed;
-	u64 pacing_rate; /* of the last verdict, as are the two limits */
-	u32 undo_limit;
-	u32 growth_limit;
-	u32 slow_starts;     /* times slow start was entered */
-	u32 told_generation; /* of the parameters that consumers have been told */
-	u64 id;		     /* of this flow in events; 0: none yet */
-	u64 interest;	     /* what consumers are told of it, see struct telemetry.wanted */
-	u32 registrations;   /* struct telemetry.registrations when that was decided */
-	u32 sequence;	     /* events so far */
-	u32 netns;	     /* inode of the network namespace; set with the id */
-	u32 filled_us;	     /* monotonic time modulo 2^32 at which the window is filled after a spaced slow start */
-	struct round round;
-	u32 outcomes[OUTCOME_MAX]; /* verdicts by name */
+	u32 outcomes[OUTCOME_MAX]; /* verdicts by name, since this was made */
 };
-_Static_assert(sizeof(struct flow_header) == 280, "flow_header is part of the ABI");
+_Static_assert(sizeof(struct flow_telemetry) == 176, "flow_telemetry is part of the ABI");
 
 /*
  * What a control has seen since it was attached; one copy per processor. Every connection is counted, also where the base
@@ -153,8 +163,8 @@ struct counters {
 	u64 flows_without_state; /* ended without state: they needed none, or the base ran alone */
 	u64 state_failures;	 /* ACKs at which there was no memory for a flow's state: the base runs alone */
 	u64 undone;
-	u64 exits[8]; /* ended with state, by enum exit_reason; EXIT_NONE: ended in slow start */
-	u64 outcomes[OUTCOME_MAX];
+	u64 exits[8];			/* ended with state, by enum exit_reason; EXIT_NONE: ended in slow start */
+	u64 outcomes[OUTCOME_MAX];	/* verdicts by name */
 	u64 profile_flows[PROFILE_MAX]; /* under way with this parameter set, as the sum of all copies; of set 0: 0 */
 };
 _Static_assert(sizeof(struct counters) == 360, "counters is part of the ABI");

@@ -69,7 +69,7 @@ struct event {
 	u16 kind;	/* enum event_kind */
 	u32 size;	/* bytes, of the whole event */
 	u64 time_ns;	/* monotonic */
-	u64 flow;	/* struct flow_header.id */
+	u64 flow;	/* struct flow_telemetry.id */
 	u64 lost;	/* struct consumer.lost of who reads this */
 	u32 sequence;	/* of the flow; without a gap for who is told everything, all the time */
 	u32 netns;	/* inode of the network namespace */
@@ -87,7 +87,9 @@ struct flow_told {
 	u32 remote[4];	/* likewise */
 	u16 local_port; /* in the host's order */
 	u16 remote_port;
-	u32 again;  /* 1: not the flow's first event */
+	u32 again;	/* 1: not the flow's first event */
+	u32 generation; /* of the parameters */
+	u32 unused;
 	u64 cookie; /* the kernel's id of the socket; 0: none yet */
 	u64 netns_cookie;
 };
@@ -98,7 +100,7 @@ struct flow_event {
 	u64 parameters[PARAMETER_MAX];
 	struct flow_header header;
 };
-_Static_assert(sizeof(struct flow_event) == 56 + 56 + 128 + sizeof(struct flow_header),
+_Static_assert(sizeof(struct flow_event) == 56 + 64 + 128 + sizeof(struct flow_header),
 	       "flow_event is part of the ABI");
 
 /* The flow ended, or went to another control. */
@@ -116,16 +118,17 @@ struct end_event {
 	struct event event;
 	struct end_told told;
 	struct flow_header header;
+	u32 outcomes[OUTCOME_MAX]; /* as in struct flow_telemetry */
 };
-_Static_assert(sizeof(struct end_event) == 56 + 40 + sizeof(struct flow_header), "end_event is part of the ABI");
+_Static_assert(sizeof(struct end_event) == 56 + 40 + sizeof(struct flow_header) + 64, "end_event is part of the ABI");
 
 /* The first slow start is over and its record complete. */
 struct exit_event {
 	struct event event;
 	struct exit_record record;
-	struct exit_record observed; /* as in struct flow_header */
+	struct exit_record observed; /* as in struct flow_telemetry */
 };
-_Static_assert(sizeof(struct exit_event) == 56 + 48 + 48, "exit_event is part of the ABI");
+_Static_assert(sizeof(struct exit_event) == 56 + 40 + 40, "exit_event is part of the ABI");
 
 /* A loss proved spurious. Of LEVEL_EXIT if it takes an exit back. */
 struct undo_told {

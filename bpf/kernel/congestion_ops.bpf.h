@@ -45,6 +45,13 @@ struct {
 } flows SEC(".maps");
 
 struct {
+	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct flow_telemetry);
+} flow_telemetry SEC(".maps");
+
+struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, PROFILE_MAX);
 	__type(key, u32);
@@ -162,7 +169,7 @@ static __always_inline void begin_profile(struct sock *sk, struct flow_header *f
 		/* Used, so that it fetches: on every processor that is ordered before the second look. */
 		barrier_var(before);
 		if (same_name(name->profile, here->profile_names[i], words))
-			flow->profile = i;
+			flow->profile = (u16)i;
 		else
 			__sync_fetch_and_add(&count->profile_flows[i], -1);
 		return;
@@ -195,7 +202,8 @@ static __noinline struct flow *begin_flow(struct sock *sk)
 			count->state_failures++;
 		return 0;
 	}
-	flow->header.abi_version = ABI_VERSION;
+	if (observing)
+		bpf_sk_storage_get(&flow_telemetry, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
 	begin_profile(sk, &flow->header, count);
 	CALL(restart)(&flow->state);
 	return flow;
@@ -211,7 +219,8 @@ static __always_inline void enter_slow_start(struct flow *flow, const struct ack
 	}
 	header->flags |= FLOW_SLOW_START;
 	header->flags &= ~FLOW_OBSERVED;
-	header->slow_starts++;
+	if (header->slow_starts < 0xffff)
+		header->slow_starts++;
 	CALL(restart)(&flow->state);
 }
 
@@ -236,23 +245,35 @@ __noinline int judge(struct flow *flow, const struct ack *ack, struct verdict *v
 }
 
 /* Attached to observe: the algorithm is asked until it would have left. */
-static __always_inline void consider(struct flow *flow, struct ack_told *told)
+static __always_inline void consider(struct flow *flow, struct exit_record *observed, struct ack_told *told)
 {
 	struct flow_header *header = &flow->header;
-	u32 wants = header->observed.window_after;
 
 	if (header->flags & FLOW_OBSERVED)
 		return;
-	if (wants && header->observed.reason == EXIT_NONE && told->ack.cwnd >= wants) {
-		record_observed(header, &told->ack);
+	if (observed->window_after && observed->reason == EXIT_NONE && told->ack.cwnd >= observed->window_after) {
+		record_observed(header, observed, &told->ack);
 	} else if (judge(flow, &told->ack, &told->verdict)) {
 		told->asked = 1;
-		note_verdict(header, &told->ack, &told->verdict);
+		note_verdict(header, observed, &told->ack, &told->verdict);
 	}
 }
 
+/* Counts a verdict for the control and, where that is kept, for the flow. */
+static __always_inline void count_verdict(struct flow_telemetry *kept, u32 outcome)
+{
+	struct counters *count = counters_here();
+
+	outcome %= OUTCOME_MAX;
+	if (count)
+		__sync_fetch_and_add(&count->outcomes[outcome], 1);
+	if (kept)
+		kept->outcomes[outcome]++;
+}
+
 /* In slow start the algorithm is asked. */
-static __always_inline void on_ack_starting(struct sock *sk, struct flow *flow, struct ack_told *told, bool observed)
+static __always_inline void on_ack_starting(struct sock *sk, struct flow *flow, struct flow_telemetry *heard,
+					    struct flow_telemetry *kept, struct ack_told *told)
 {
 	struct flow_header *header = &flow->header;
 	bool begins = !(header->flags & FLOW_SLOW_START);
@@ -261,11 +282,12 @@ static __always_inline void on_ack_starting(struct sock *sk, struct flow *flow, 
 
 	if (begins) {
 		enter_slow_start(flow, ack);
-		if (observed)
-			observe_restart(flow, ack);
+		if (heard)
+			observe_restart(flow, heard, ack);
 	}
 	if (observing) {
-		consider(flow, told);
+		if (kept)
+			consider(flow, &kept->observed, told);
 	} else if (begins && header->flags & FLOW_EXITING) {
 		/* A loss interrupted the drain and was undone: the exit stands, the drain is over. */
 		verdict->ssthresh = header->undo_limit;
@@ -284,8 +306,8 @@ static __always_inline void on_ack_starting(struct sock *sk, struct flow *flow, 
 static __always_inline bool on_ack(struct sock *sk, const struct ack_sample *sample, bool starting, bool asking)
 {
 	struct flow *flow = flow_in_time(sk);
+	struct flow_telemetry *heard = 0, *kept;
 	struct ack_told told = {};
-	bool observed;
 
 	if (!flow) {
 		if (!asking || !has_outgrown(tcp_sk(sk)))
@@ -294,16 +316,20 @@ static __always_inline bool on_ack(struct sock *sk, const struct ack_sample *sam
 		if (!flow)
 			return false;
 	}
-	observed = wanted(starting ? LEVEL_EXIT : LEVEL_ROUND) && observe(sk, flow);
+	if (wanted(starting ? LEVEL_EXIT : LEVEL_ROUND))
+		heard = observe(sk, flow);
+	kept = observing ? bpf_sk_storage_get(&flow_telemetry, sk, 0, 0) : heard;
 	describe(sk, sample, &told.ack);
 	if (starting) {
-		on_ack_starting(sk, flow, &told, observed);
+		on_ack_starting(sk, flow, heard, kept, &told);
 	} else if (asking && judge(flow, &told.ack, &told.verdict)) {
 		told.asked = 1;
 		apply_window(sk, &flow->header, &told.verdict);
 	}
-	if (observed)
-		observe_ack(flow, &told);
+	if (told.asked)
+		count_verdict(kept, told.verdict.outcome);
+	if (heard)
+		observe_ack(flow, heard, &told);
 	observe_exit(sk, flow);
 	return true;
 }
@@ -374,6 +400,7 @@ OPERATION(void, release, struct sock *sk)
 {
 	struct counters *count = counters_here();
 	struct flow *flow = flow_of(sk);
+	struct flow_telemetry *heard = 0;
 
 	if (guarding && guard_end(sk, expired()))
 		trip();
@@ -382,16 +409,17 @@ OPERATION(void, release, struct sock *sk)
 			__sync_fetch_and_add(&count->flows_without_state, 1);
 		return;
 	}
-	if (wanted(LEVEL_EXIT) && observe(sk, flow))
-		observe_end(sk, flow);
+	if (wanted(LEVEL_EXIT))
+		heard = observe(sk, flow);
+	if (heard)
+		observe_end(sk, flow, heard);
 	if (count) {
 		end_profile(&flow->header, count);
 		__sync_fetch_and_add(&count->exits[flow->header.exit.reason % 8], 1);
 		count->undone += flow->header.exit.undone;
-		for (u32 i = 0; i < OUTCOME_MAX; i++)
-			count->outcomes[i] += flow->header.outcomes[i];
 	}
 	give_back_pacing(sk, &flow->header);
+	bpf_sk_storage_delete(&flow_telemetry, sk);
 	bpf_sk_storage_delete(&flows, sk);
 }
 
@@ -520,14 +548,15 @@ OPERATION(u32, ssthresh, struct sock *sk)
 	u32 threshold = base_ssthresh(sk);
 	struct loss_told told = { .base_ssthresh = threshold, .ssthresh = threshold };
 	struct flow_header *header;
+	struct flow_telemetry *heard = 0;
 	struct parameter_slot *slot;
-	bool observed;
 	u32 profile;
 
 	if (!flow)
 		return threshold;
 	header = &flow->header;
-	observed = wanted(LEVEL_ROUND) && observe(sk, flow);
+	if (wanted(LEVEL_ROUND))
+		heard = observe(sk, flow);
 	describe(sk, 0, &told.ack);
 	if (header->flags & FLOW_SLOW_START && !BASE_CONTROLS) {
 		profile = header->profile;
@@ -545,8 +574,8 @@ OPERATION(u32, ssthresh, struct sock *sk)
 		/* From here on an undo is about this event, not about the one that ended slow start. */
 		header->flags &= ~FLOW_REDUCED;
 	}
-	if (observed)
-		tell_loss(flow, &told);
+	if (heard)
+		tell_loss(flow, heard, &told);
 	return told.ssthresh;
 }
 
@@ -560,6 +589,7 @@ OPERATION(void, set_state, struct sock *sk, u8 new_state)
 {
 	struct flow *flow = flow_of(sk);
 	u32 old_state = congestion_state(sk);
+	struct flow_telemetry *heard = 0;
 	struct flow_header *header;
 
 	base_state(sk, new_state);
@@ -585,8 +615,10 @@ OPERATION(void, set_state, struct sock *sk, u8 new_state)
 #endif
 	if (new_state == TCP_CA_Loss)
 		header->flags &= ~FLOW_SLOW_START;
-	if (wanted(LEVEL_ROUND) && observe(sk, flow))
-		observe_state(sk, flow, old_state, new_state);
+	if (wanted(LEVEL_ROUND))
+		heard = observe(sk, flow);
+	if (heard)
+		observe_state(sk, flow, heard, old_state, new_state);
 	observe_exit(sk, flow);
 }
 
@@ -616,6 +648,7 @@ OPERATION(u32, undo_cwnd, struct sock *sk)
 	u32 window = base_undo_cwnd(sk);
 	struct flow *flow = flow_in_time(sk);
 	struct undo_told told = { .cwnd = tcp_sk(sk)->snd_cwnd };
+	struct flow_telemetry *heard = 0;
 	struct flow_header *header;
 
 	if (!flow)
@@ -628,7 +661,8 @@ OPERATION(u32, undo_cwnd, struct sock *sk)
 		}
 	} else if (header->flags & FLOW_REDUCED) {
 		header->exit.reason = EXIT_NONE;
-		header->exit.undone++;
+		if (header->exit.undone < 0xff)
+			header->exit.undone++;
 		told.exit_undone = 1;
 #if BASE_CONTROLS
 		base_start_again(sk);
@@ -636,8 +670,10 @@ OPERATION(u32, undo_cwnd, struct sock *sk)
 	}
 	header->flags &= ~FLOW_REDUCED;
 	told.restored = window;
-	if (wanted(LEVEL_EXIT) && observe(sk, flow))
-		tell_undo(flow, &told);
+	if (wanted(LEVEL_EXIT))
+		heard = observe(sk, flow);
+	if (heard)
+		tell_undo(flow, heard, &told);
 	return window;
 }
 

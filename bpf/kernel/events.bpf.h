@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
  * What consumers are told of a flow, event by event (events.h). Included by congestion_ops.bpf.h, which knows the
- * algorithm: `struct flow` and the map of parameters must be declared before.
+ * algorithm: `struct flow` and the map of parameters must be declared before. `heard` is what is kept of a flow that
+ * somebody listens to.
  *
  * The functions that write into rings are global, so the verifier looks at each of them once, and not again from every
  * place and in every state that they are called from. It knows nothing of their arguments then but the size: what is
@@ -18,37 +19,38 @@
 static const char control[16] = PASTE(ALGORITHM_UPPER, CONTROL);
 
 /*
- * Defines tell_<name>(flow, told), which sends a struct <name>_event to all that want it: filled in by
- * fill_<name>(event, flow, told), with `more` bytes behind it.
+ * Defines tell_<name>(flow, heard, told), which sends a struct <name>_event to all that want it: filled in by
+ * fill_<name>(event, flow, heard, told), with `more` bytes behind it.
  */
 #define TELL(name, constant, level_of_event, type, more)                                                               \
-	__noinline int give_##name(const struct flow *flow, const struct type *told, u32 slot, u64 now_ns)             \
+	__noinline int give_##name(const struct flow *flow, const struct flow_telemetry *heard,                        \
+				   const struct type *told, u32 slot, u64 now_ns)                                      \
 	{                                                                                                              \
 		struct name##_event *event;                                                                            \
 		struct delivery delivery;                                                                              \
                                                                                                                        \
-		if (!flow || !told)                                                                                    \
+		if (!flow || !heard || !told)                                                                          \
 			return 0;                                                                                      \
 		delivery = (struct delivery){ .now_ns = now_ns, .level = level_of_event, .slot = slot };               \
-		event = reserve(&delivery, &flow->header, control, constant, sizeof(*event) + (more));                 \
+		event = reserve(&delivery, heard, control, constant, sizeof(*event) + (more));                         \
 		if (!event)                                                                                            \
 			return 0;                                                                                      \
-		fill_##name(event, flow, told);                                                                        \
+		fill_##name(event, flow, heard, told);                                                                 \
 		bpf_ringbuf_submit(event, delivery.wake);                                                              \
 		return 0;                                                                                              \
 	}                                                                                                              \
                                                                                                                        \
-	__noinline int tell_##name(struct flow *flow, const struct type *told)                                         \
+	__noinline int tell_##name(const struct flow *flow, struct flow_telemetry *heard, const struct type *told)     \
 	{                                                                                                              \
 		u64 now_ns;                                                                                            \
                                                                                                                        \
-		if (!flow || !told || !begin_event(&flow->header, level_of_event))                                     \
+		if (!flow || !heard || !told || !begin_event(heard, level_of_event))                                   \
 			return 0;                                                                                      \
 		now_ns = bpf_ktime_get_ns();                                                                           \
 		FOR_EACH_CONSUMER(slot)                                                                                \
 		{                                                                                                      \
-			if (wants(&flow->header, slot, level_of_event))                                                \
-				give_##name(flow, told, slot, now_ns);                                                 \
+			if (wants(heard, slot, level_of_event))                                                        \
+				give_##name(flow, heard, told, slot, now_ns);                                          \
 		}                                                                                                      \
 		return 0;                                                                                              \
 	}
@@ -56,7 +58,7 @@ static const char control[16] = PASTE(ALGORITHM_UPPER, CONTROL);
 /* Defines the same for an event that is its header and what is told. */
 #define TELL_ALL(name, constant, level)                                                                                \
 	static __always_inline void fill_##name(struct name##_event *event, const struct flow *flow,                   \
-						const struct name##_told *told)                                        \
+						const struct flow_telemetry *heard, const struct name##_told *told)    \
 	{                                                                                                              \
 		event->told = *told;                                                                                   \
 	}                                                                                                              \
@@ -68,17 +70,20 @@ TELL_ALL(state, EVENT_STATE, LEVEL_ROUND)
 TELL_ALL(loss, EVENT_LOSS, LEVEL_ROUND)
 TELL_ALL(undo, EVENT_UNDO, told->exit_undone ? LEVEL_EXIT : LEVEL_ROUND)
 
-static __always_inline void fill_exit(struct exit_event *event, const struct flow *flow, const struct exit_record *told)
+static __always_inline void fill_exit(struct exit_event *event, const struct flow *flow,
+				      const struct flow_telemetry *heard, const struct exit_record *told)
 {
 	event->record = *told;
-	event->observed = flow->header.observed;
+	event->observed = heard->observed;
 }
 TELL(exit, EVENT_EXIT, LEVEL_EXIT, exit_record, 0)
 
-static __always_inline void fill_end(struct end_event *event, const struct flow *flow, const struct end_told *told)
+static __always_inline void fill_end(struct end_event *event, const struct flow *flow,
+				     const struct flow_telemetry *heard, const struct end_told *told)
 {
 	event->told = *told;
 	event->header = flow->header;
+	__builtin_memcpy(event->outcomes, heard->outcomes, sizeof(event->outcomes));
 }
 TELL(end, EVENT_END, LEVEL_EXIT, end_told, 0)
 
@@ -92,7 +97,8 @@ static __always_inline void copy_state(void *to, const struct ALGORITHM *state)
 		((u64 *)to)[i] = words[i];
 }
 
-static __always_inline void fill_flow(struct flow_event *event, const struct flow *flow, const struct flow_told *told)
+static __always_inline void fill_flow(struct flow_event *event, const struct flow *flow,
+				      const struct flow_telemetry *heard, const struct flow_told *told)
 {
 	u32 profile = flow->header.profile;
 	const struct parameter_slot *slot;
@@ -107,31 +113,33 @@ static __always_inline void fill_flow(struct flow_event *event, const struct flo
 TELL(flow, EVENT_FLOW, LEVEL_EXIT, flow_told, sizeof(struct ALGORITHM))
 
 /* Decides what consumers are told of a flow, and tells them of it. */
-__noinline int meet_flow(struct flow *flow, struct flow_told *told)
+__noinline int meet_flow(const struct flow *flow, struct flow_telemetry *heard, struct flow_told *told)
 {
 	struct telemetry *here = telemetry_here();
 	struct parameter_slot *slot;
 	u32 profile;
 
-	if (!flow || !told || !here)
+	if (!flow || !heard || !told || !here)
 		return 0;
 	profile = flow->header.profile;
 	slot = bpf_map_lookup_elem(&params, &profile);
 	if (!slot)
 		return 0;
-	if (!flow->header.id)
-		flow->header.id = __sync_fetch_and_add(&here->flows, 1);
-	flow->header.interest = interest_in(told, flow->header.id, slot->telemetry_max);
-	flow->header.registrations = here->registrations;
-	flow->header.told_generation = slot->generation;
-	told->again = flow->header.sequence > 0;
-	tell_flow(flow, told);
+	if (!heard->id)
+		heard->id = __sync_fetch_and_add(&here->flows, 1);
+	heard->interest = interest_in(told, heard->id, slot->telemetry_max);
+	heard->registrations = here->registrations;
+	heard->told_generation = slot->generation;
+	told->generation = slot->generation;
+	told->again = heard->sequence > 0;
+	tell_flow(flow, heard, told);
 	return 0;
 }
 
-static __always_inline void fill_round(struct round_event *event, const struct flow *flow, const struct ack *told)
+static __always_inline void fill_round(struct round_event *event, const struct flow *flow,
+				       const struct flow_telemetry *heard, const struct ack *told)
 {
-	describe_round(&event->told, &flow->header, told);
+	describe_round(&event->told, &heard->round, flow->header.flags, told);
 	copy_state(event + 1, &flow->state);
 }
 TELL(round, EVENT_ROUND, LEVEL_ROUND, ack, sizeof(struct ALGORITHM))

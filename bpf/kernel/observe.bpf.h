@@ -33,29 +33,30 @@ static __always_inline void identify(const struct sock *sk, struct flow_told *to
 }
 
 /*
- * Whether anybody wants to hear of this flow; whoever has not heard of it, or of its parameters, does so now. To be
- * called before the algorithm is, so that its state and parameters are those with which it will judge.
+ * What is kept of a flow that anybody wants to hear of, else null; whoever has not heard of it, or of its parameters, does
+ * so now. To be called before the algorithm is, so that its state and parameters are those with which it will judge.
+ * Where there is no memory, nobody hears of it.
  */
-static __noinline bool observe(struct sock *sk, struct flow *flow)
+static __noinline struct flow_telemetry *observe(struct sock *sk, const struct flow *flow)
 {
 	const struct telemetry *here = telemetry_here();
-	struct flow_header *header = &flow->header;
-	u32 profile = header->profile;
+	u32 profile = flow->header.profile;
 	const struct parameter_slot *slot = bpf_map_lookup_elem(&params, &profile);
+	struct flow_telemetry *heard = bpf_sk_storage_get(&flow_telemetry, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
 	struct flow_told told = {};
 
-	if (!here || !slot)
-		return false;
-	if (header->registrations != here->registrations || header->told_generation != slot->generation) {
-		header->netns = BPF_CORE_READ(sk, __sk_common.skc_net.net, ns.inum);
+	if (!here || !slot || !heard)
+		return 0;
+	if (heard->registrations != here->registrations || heard->told_generation != slot->generation) {
+		heard->netns = BPF_CORE_READ(sk, __sk_common.skc_net.net, ns.inum);
 		identify(sk, &told);
-		meet_flow(flow, &told);
+		meet_flow(flow, heard, &told);
 	}
-	return header->interest;
+	return heard->interest ? heard : 0;
 }
 
 /* The flow ends, or goes to another control. */
-static __always_inline void observe_end(const struct sock *sk, struct flow *flow)
+static __always_inline void observe_end(const struct sock *sk, const struct flow *flow, struct flow_telemetry *heard)
 {
 	const struct tcp_sock *tp = (const struct tcp_sock *)sk;
 	struct end_told told = {
@@ -68,10 +69,11 @@ static __always_inline void observe_end(const struct sock *sk, struct flow *flow
 		.ssthresh = tp->snd_ssthresh,
 	};
 
-	tell_end(flow, &told);
+	tell_end(flow, heard, &told);
 }
 
-static __always_inline void observe_state(const struct sock *sk, struct flow *flow, u32 from, u32 to)
+static __always_inline void observe_state(const struct sock *sk, const struct flow *flow, struct flow_telemetry *heard,
+					  u32 from, u32 to)
 {
 	const struct tcp_sock *tp = (const struct tcp_sock *)sk;
 	struct state_told told = {
@@ -83,25 +85,25 @@ static __always_inline void observe_state(const struct sock *sk, struct flow *fl
 		.in_flight = packets_in_flight(tp),
 	};
 
-	tell_state(flow, &told);
+	tell_state(flow, heard, &told);
 }
 
-static __always_inline void observe_restart(struct flow *flow, const struct ack *ack)
+static __always_inline void observe_restart(const struct flow *flow, struct flow_telemetry *heard,
+					    const struct ack *ack)
 {
-	struct flow_header *header = &flow->header;
 	struct restart_told told = {
-		.slow_starts = header->slow_starts,
+		.slow_starts = flow->header.slow_starts,
 		.cwnd = ack->cwnd,
 		.ssthresh = ack->ssthresh,
 	};
 
-	tell_restart(flow, &told);
+	tell_restart(flow, heard, &told);
 }
 
 /* Counts an ACK to its round, which it may end. */
-static __always_inline void follow_round(struct flow *flow, const struct ack *ack)
+static __always_inline void follow_round(const struct flow *flow, struct flow_telemetry *heard, const struct ack *ack)
 {
-	struct round *round = &flow->header.round;
+	struct round *round = &heard->round;
 
 	if (!round->start_us) {
 		begin_round(round, ack);
@@ -110,31 +112,36 @@ static __always_inline void follow_round(struct flow *flow, const struct ack *ac
 	count_in_round(round, ack);
 	if (!round_is_over(round->end, ack))
 		return;
-	tell_round(flow, ack);
+	tell_round(flow, heard, ack);
 	round->number++;
 	begin_round(round, ack);
 }
 
 /* An ACK of an observed flow, after the algorithm's turn if it had one. */
-static __always_inline void observe_ack(struct flow *flow, struct ack_told *told)
+static __always_inline void observe_ack(const struct flow *flow, struct flow_telemetry *heard, struct ack_told *told)
 {
 	told->flags = flow->header.flags;
 	told->generation = flow->header.generation;
-	tell_ack(flow, told);
-	if (flow->header.interest & EVERY_CONSUMER(LEVEL_ROUND))
-		follow_round(flow, &told->ack);
+	tell_ack(flow, heard, told);
+	if (heard->interest & EVERY_CONSUMER(LEVEL_ROUND))
+		follow_round(flow, heard, &told->ack);
 	else
-		flow->header.round.start_us = 0;
+		heard->round.start_us = 0;
 }
 
 /* The exit record, once it is complete and has its name. */
 static __always_inline void observe_exit(struct sock *sk, struct flow *flow)
 {
+	struct flow_telemetry *heard;
+
 	if (!(flow->header.flags & FLOW_UNTOLD))
 		return;
 	flow->header.flags &= ~FLOW_UNTOLD;
-	if (wanted(LEVEL_EXIT) && observe(sk, flow))
-		tell_exit(flow, &flow->header.exit);
+	if (!wanted(LEVEL_EXIT))
+		return;
+	heard = observe(sk, flow);
+	if (heard)
+		tell_exit(flow, heard, &flow->header.exit);
 }
 
 #endif

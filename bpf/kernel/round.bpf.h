@@ -29,11 +29,9 @@ static __always_inline void count_in_round(struct round *round, const struct ack
 }
 
 /* `ack`: the one that ends it. */
-static __always_inline void describe_round(struct round_told *told, const struct flow_header *header,
+static __always_inline void describe_round(struct round_told *told, const struct round *round, u32 flags,
 					   const struct ack *ack)
 {
-	const struct round *round = &header->round;
-
 	told->duration_us = ack->now_us - round->start_us;
 	told->bytes = (u32)ack->bytes_acked - round->start_bytes;
 	told->delivered = ack->delivered - round->start_delivered;
@@ -44,7 +42,7 @@ static __always_inline void describe_round(struct round_told *told, const struct
 	told->ssthresh = ack->ssthresh;
 	told->in_flight = ack->in_flight;
 	told->mss = ack->mss;
-	told->flags = header->flags;
+	told->flags = flags;
 	told->number = round->number;
 	told->cwnd_limited_us = round->cwnd_limited_us;
 	told->unused = 0;

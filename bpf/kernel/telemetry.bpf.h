@@ -108,22 +108,22 @@ struct delivery {
 };
 
 /* Whether a consumer wants events of a level of this flow. */
-static __always_inline bool wants(const struct flow_header *flow, u32 slot, u32 level)
+static __always_inline bool wants(const struct flow_telemetry *heard, u32 slot, u32 level)
 {
-	return flow->interest >> (8 * slot) & 1 << (level - 1);
+	return heard->interest >> (8 * slot) & 1 << (level - 1);
 }
 
 /* False: nobody wants an event of this level of this flow. */
-static __always_inline bool begin_event(struct flow_header *flow, u32 level)
+static __always_inline bool begin_event(struct flow_telemetry *heard, u32 level)
 {
-	if (!(flow->interest & EVERY_CONSUMER(level)))
+	if (!(heard->interest & EVERY_CONSUMER(level)))
 		return false;
-	flow->sequence++;
+	heard->sequence++;
 	return true;
 }
 
 /* Room for the event in the consumer's ring, its first part filled in; null: no room, or no lease. */
-static __always_inline void *reserve(struct delivery *delivery, const struct flow_header *flow, const char *control,
+static __always_inline void *reserve(struct delivery *delivery, const struct flow_telemetry *heard, const char *control,
 				     u32 kind, u64 size)
 {
 	struct telemetry *here = telemetry_here();
@@ -156,10 +156,10 @@ static __always_inline void *reserve(struct delivery *delivery, const struct flo
 	event->kind = kind;
 	event->size = size;
 	event->time_ns = delivery->now_ns;
-	event->flow = flow->id;
+	event->flow = heard->id;
 	event->lost = consumer->lost;
-	event->sequence = flow->sequence;
-	event->netns = flow->netns;
+	event->sequence = heard->sequence;
+	event->netns = heard->netns;
 	__builtin_memcpy(event->control, control, sizeof(event->control));
 	return event;
 }

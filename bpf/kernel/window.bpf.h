@@ -59,12 +59,12 @@ static __always_inline void describe(struct sock *sk, const struct ack_sample *s
 
 static __always_inline void fill_record(struct exit_record *record, u64 start_us, const struct ack *ack, u32 reason)
 {
-	record->reason = reason;
+	record->reason = (u8)reason;
 	record->at_us = ack->now_us - start_us;
 	record->bytes_acked = ack->bytes_acked;
 	record->window = ack->cwnd;
 	record->in_flight = ack->in_flight;
-	record->mss = ack->mss;
+	record->mss = (u16)ack->mss;
 	record->rtt_us = ack->rtt_us >= 0 ? (u32)ack->rtt_us : ack->smoothed_rtt_us;
 	record->min_rtt_us = ack->min_rtt_us;
 }
@@ -79,21 +79,22 @@ static __always_inline void record_exit(struct flow_header *flow, const struct a
 }
 
 /* The algorithm would have left this slow start. The first time is recorded. */
-static __always_inline void record_observed(struct flow_header *flow, const struct ack *ack)
+static __always_inline void record_observed(struct flow_header *flow, struct exit_record *observed,
+					    const struct ack *ack)
 {
 	flow->flags |= FLOW_OBSERVED;
-	if (flow->observed.reason == EXIT_NONE)
-		fill_record(&flow->observed, flow->start_us, ack, EXIT_ALGORITHM);
+	if (observed->reason == EXIT_NONE)
+		fill_record(observed, flow->start_us, ack, EXIT_ALGORITHM);
 }
 
 /* Notes what a verdict on an ACK in slow start wants, and does nothing of it. */
-static __always_inline void note_verdict(struct flow_header *flow, const struct ack *ack, const struct verdict *verdict)
+static __always_inline void note_verdict(struct flow_header *flow, struct exit_record *observed, const struct ack *ack,
+					 const struct verdict *verdict)
 {
-	flow->outcomes[verdict->outcome % OUTCOME_MAX]++;
-	if (verdict->ssthresh && flow->observed.reason == EXIT_NONE)
-		flow->observed.window_after = verdict->ssthresh;
+	if (verdict->ssthresh && observed->reason == EXIT_NONE)
+		observed->window_after = verdict->ssthresh;
 	if (verdict->outcome == OUTCOME_EXIT || (verdict->ssthresh && verdict->ssthresh <= ack->cwnd))
-		record_observed(flow, ack);
+		record_observed(flow, observed, ack);
 }
 
 /* Has TCP pace by itself where nobody does. */
@@ -163,7 +164,7 @@ static __always_inline bool is_filled(const struct tcp_sock *tp, const struct fl
 static __always_inline void pace(struct sock *sk, struct flow_header *flow)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
-	u64 rate = flow->pacing_rate;
+	u64 rate = (u64)flow->pacing_rate * PACING_RATE_UNIT;
 
 	if (!rate) {
 		if (!(flow->flags & FLOW_PACED))
@@ -191,20 +192,25 @@ static __always_inline void finish_exit(struct sock *sk, struct flow_header *flo
 	}
 }
 
+static __always_inline u32 rate_in_units(u64 rate)
+{
+	return (u32)min_u64(rate / PACING_RATE_UNIT + !!(rate % PACING_RATE_UNIT), ~0U);
+}
+
 /* Applies what a verdict says of the window, its growth and pacing. */
 static __always_inline void apply_window(struct sock *sk, struct flow_header *flow, const struct verdict *verdict)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 
-	flow->outcomes[verdict->outcome % OUTCOME_MAX]++;
 	flow->undo_limit = verdict->undo_limit;
-	flow->growth_limit = verdict->growth_limit;
+	/* No ACK is of more segments. */
+	flow->growth_limit = (u16)min_u64(verdict->growth_limit, 0xffff);
 	if (verdict->growth == GROWTH_LIMITED)
 		flow->flags |= FLOW_LIMITED;
 	else
 		flow->flags &= ~FLOW_LIMITED;
 	if (verdict->pacing_rate) {
-		flow->pacing_rate = verdict->pacing_rate;
+		flow->pacing_rate = rate_in_units(verdict->pacing_rate);
 		start_pacing(sk, flow);
 	} else {
 		stop_pacing(sk, flow);

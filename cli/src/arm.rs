@@ -5,13 +5,13 @@ mod attachments;
 mod written;
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use anyhow::Context;
 use onramp_lab::experiment::{Arm, Clock, Exit, ExitSource, FlowStorage, Ready};
 use onramp_lab::profile::Profile;
 use onramp_lab::sim::ORACLE;
-use onramp_loader::abi::FlowHeader;
+use onramp_loader::abi::{Counters, FlowHeader};
 use onramp_loader::algorithm::{self, Algorithm, Parameters};
 use onramp_loader::{AttachOptions, Base, Error, Phase, kernel};
 
@@ -169,7 +169,20 @@ fn options(parameters: Parameters, profile: &str, base: Option<Base>) -> AttachO
 fn storage(algorithm: Algorithm) -> anyhow::Result<FlowStorage> {
     let storage = onramp_loader::FlowStorage::open(algorithm)?;
     let map = storage.fd().try_clone_to_owned().context("cannot keep the flows map open")?;
-    Ok(FlowStorage { map: Arc::new(map), decode: Arc::new(exit) })
+    let before = storage.counters()?;
+    let acks = OnceLock::new();
+    let decode = move |bytes: &[u8]| {
+        let (exit, is_first) = exit(bytes)?;
+        let judged = || if is_first { judged(&before, &storage.counters().ok()?) } else { None };
+        Some(Exit { acks: *acks.get_or_init(judged), ..exit })
+    };
+    Ok(FlowStorage { map: Arc::new(map), decode: Arc::new(decode) })
+}
+
+/// ACKs that have been judged meanwhile, if all are of one flow: verdicts are counted for the control.
+fn judged(before: &Counters, now: &Counters) -> Option<u64> {
+    let verdicts = |counters: &Counters| counters.outcomes.iter().sum::<u64>();
+    (now.flows_started - before.flows_started == 1).then(|| verdicts(now) - verdicts(before))
 }
 
 /// The kernel's own controls in a guest.
@@ -214,19 +227,18 @@ fn check<'a>(
     Ok(arms)
 }
 
-/// The exit that a flow's storage records.
-fn exit(storage: &[u8]) -> Option<Exit> {
+/// The exit that a flow's storage records, and whether slow start has not begun anew since.
+fn exit(storage: &[u8]) -> Option<(Exit, bool)> {
     let header = FlowHeader::read(storage)?;
     let (Phase::Left(reason, record) | Phase::Exiting(reason, record)) = onramp_loader::phase(&header) else {
         return None;
     };
-    // Verdicts are counted in every slow start; only of a single one are they those of the record.
-    let verdicts = header.outcomes.iter().map(|count| u64::from(*count)).sum();
-    Some(Exit {
+    let exit = Exit {
         reason: reason.name().to_owned(),
         seconds: record.at_us as f64 / 1e6,
-        window_bytes: u64::from(record.window) * u64::from(record.mss),
-        acks: (header.slow_starts <= 1).then_some(verdicts),
+        window_bytes: record.window_bytes(),
+        acks: None,
         source: ExitSource::Record,
-    })
+    };
+    Some((exit, header.slow_starts <= 1))
 }

@@ -61,10 +61,10 @@ pub(crate) fn exit(event: &Event, exit: &ExitEvent) -> ExitRow {
         cwnd_segments: record.window,
         cwnd_after_segments: record.window_after,
         in_flight_segments: record.in_flight,
-        mss_bytes: record.mss,
+        mss_bytes: record.mss.into(),
         rtt_us: record.rtt_us,
         min_rtt_us: record.min_rtt_us,
-        undone: record.undone,
+        undone: record.undone.into(),
     }
 }
 

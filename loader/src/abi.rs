@@ -76,8 +76,8 @@ impl ExitReason {
         [Self::Algorithm, Self::Loss, Self::Ecn, Self::Timeout, Self::LocalCongestion, Self::Threshold];
 
     /// From the number in an exit record; `None`: slow start has not ended.
-    pub fn from_number(number: u32) -> Option<Self> {
-        Self::ALL.into_iter().find(|reason| *reason as u32 == number)
+    pub fn from_number(number: u8) -> Option<Self> {
+        Self::ALL.into_iter().find(|reason| *reason as u32 == u32::from(number))
     }
 
     /// Name in listings and JSON.
@@ -99,7 +99,18 @@ macro_rules! pod {
         $(unsafe impl Pod for $type {})+
     };
 }
-pod!(ParameterSlot, FlowHeader, Counters, Attachment, ProfileName, Guard, SelectRule, Glimpse, GlimpseCounts);
+pod!(
+    ParameterSlot,
+    FlowHeader,
+    FlowTelemetry,
+    Counters,
+    Attachment,
+    ProfileName,
+    Guard,
+    SelectRule,
+    Glimpse,
+    GlimpseCounts
+);
 pod!(
     Event,
     FlowEvent,
@@ -168,10 +179,21 @@ impl Attachment {
 }
 
 impl FlowHeader {
-    /// The header at the start of a flow's storage; `None` if that is too short or of another version.
+    /// The header at the start of a flow's storage, which an attachment of this ABI keeps; `None` if that is too short.
     pub fn read(storage: &[u8]) -> Option<Self> {
-        let (header, _) = read::<Self>(storage)?;
-        (header.abi_version == ABI_VERSION).then_some(header)
+        read::<Self>(storage).map(|(header, _)| header)
+    }
+
+    /// Whether it has a flag of [`flow_flag`].
+    pub fn has(&self, flag: u32) -> bool {
+        u32::from(self.flags) & flag != 0
+    }
+}
+
+impl ExitRecord {
+    /// The window at detection.
+    pub fn window_bytes(&self) -> u64 {
+        u64::from(self.window) * u64::from(self.mss)
     }
 }
 

@@ -6,13 +6,13 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use aya::maps::MapData;
 use onramp_algorithm::{Algorithm, Export, INITIAL_WINDOW};
-use onramp_net::sock_diag::{SockDiag, Socket, States, TcpInfo, TcpState};
+use onramp_net::sock_diag::{self, SockDiag, Socket, States, TcpInfo, TcpState};
 
-use crate::abi::{Base, ExitReason, ExitRecord, FlowHeader, flow_flag};
+use crate::abi::{Base, Counters, ExitReason, ExitRecord, FlowHeader, FlowTelemetry, flow_flag, read};
 use crate::code;
 use crate::error::Error;
 use crate::kernel;
-use crate::pins::Pins;
+use crate::pins::{FLOW_TELEMETRY, FLOWS, Pins};
 use crate::tune::{self, ParameterSet};
 
 /// Where a flow stands.
@@ -57,6 +57,8 @@ pub struct Flow {
     pub info: TcpInfo,
     /// What the shell keeps of it; `None` in its first window, and where the base runs alone.
     pub header: Option<FlowHeader>,
+    /// What is kept of it besides, once somebody has listened to it, or where it is only observed.
+    pub telemetry: Option<FlowTelemetry>,
     storage: Vec<u8>,
 }
 
@@ -75,7 +77,7 @@ impl Flow {
 
     /// Where the algorithm would have left, if it is attached to observe and would have.
     pub fn observed(&self) -> Option<ExitRecord> {
-        self.header.map(|header| header.observed).filter(|record| record.reason != 0)
+        self.telemetry.map(|kept| kept.observed).filter(|record| record.reason != 0)
     }
 
     /// The algorithm's exports with their values.
@@ -99,19 +101,34 @@ pub fn exports(algorithm: Algorithm, storage: &[u8]) -> Vec<(Export, Vec<u32>)> 
 /// The phase that a header tells.
 pub fn phase(header: &FlowHeader) -> Phase {
     match ExitReason::from_number(header.exit.reason) {
-        Some(reason) if header.flags & flow_flag::EXITING != 0 => Phase::Exiting(reason, header.exit),
+        Some(reason) if header.has(flow_flag::EXITING) => Phase::Exiting(reason, header.exit),
         Some(reason) => Phase::Left(reason, header.exit),
-        None if header.flags & flow_flag::ADOPTED != 0 => Phase::Adopted,
-        None if header.flags & flow_flag::STARTED != 0 => Phase::SlowStart,
+        None if header.has(flow_flag::ADOPTED) => Phase::Adopted,
+        None if header.has(flow_flag::STARTED) => Phase::SlowStart,
         None => Phase::Unknown,
+    }
+}
+
+/// A map of socket storage.
+struct Storage {
+    map: MapData,
+    id: u32,
+}
+
+impl Storage {
+    fn open(pins: &Pins, name: &'static str) -> Result<Self, Error> {
+        let map = MapData::from_pin(pins.path(name)).map_err(pins.failed("open", name))?;
+        let id = map.info().map_err(pins.failed("ask about", name))?.id();
+        Ok(Self { map, id })
     }
 }
 
 /// The socket storage of an attached algorithm, for whoever lists sockets himself.
 pub struct FlowStorage {
     algorithm: Algorithm,
-    map: MapData,
-    map_id: u32,
+    pins: Pins,
+    flows: Storage,
+    telemetry: Storage,
     base: Base,
     sets: Vec<ParameterSet>,
 }
@@ -125,14 +142,21 @@ impl FlowStorage {
         let pins = tune::attached(algorithm)?;
         let sets = tune::sets(&pins)?;
         let base = Base::from_number(pins.attachment()?.base);
-        let map = MapData::from_pin(pins.path("flows")).map_err(pins.failed("open", "flows"))?;
-        let map_id = map.info().map_err(pins.failed("ask about", "flows"))?.id();
-        Ok(Self { algorithm, map, map_id, base, sets })
+        let (flows, telemetry) = (Storage::open(&pins, FLOWS)?, Storage::open(&pins, FLOW_TELEMETRY)?);
+        Ok(Self { algorithm, pins, flows, telemetry, base, sets })
     }
 
     /// The map, for a sock_diag request.
     pub fn fd(&self) -> BorrowedFd<'_> {
-        self.map.fd().as_fd()
+        self.flows.map.fd().as_fd()
+    }
+
+    /// What the control has counted since it was attached.
+    ///
+    /// # Errors
+    /// A map that cannot be read.
+    pub fn counters(&self) -> Result<Counters, Error> {
+        self.pins.counters()
     }
 }
 
@@ -151,9 +175,9 @@ pub fn flows(keep: impl Fn(&Socket) -> bool) -> Result<Vec<Flow>, Error> {
             Err(_) => {}
         }
     }
-    let older = code::older_flows(&storages.iter().map(|storage| storage.map_id).collect::<Vec<_>>());
-    let fds: Vec<BorrowedFd<'_>> =
-        storages.iter().map(FlowStorage::fd).chain(older.iter().map(|map| map.fd().as_fd())).collect();
+    let older = code::older_flows(&storages.iter().map(|storage| storage.flows.id).collect::<Vec<_>>());
+    let ours = storages.iter().flat_map(|storage| [&storage.flows.map, &storage.telemetry.map]);
+    let fds: Vec<BorrowedFd<'_>> = ours.chain(&older).map(|map| map.fd().as_fd()).collect();
     let mut flows = Vec::new();
     SockDiag::open()?.dump(States::CONNECTED, &fds, |socket| {
         let control = socket.congestion_control.as_deref();
@@ -191,6 +215,12 @@ pub fn listening_ports() -> Result<BTreeSet<u16>, Error> {
     Ok(ports)
 }
 
+/// What one map keeps of a socket.
+fn take(storages: &mut Vec<sock_diag::Storage>, map_id: u32) -> Option<Vec<u8>> {
+    let at = storages.iter().position(|storage| storage.map_id == map_id)?;
+    Some(storages.swap_remove(at).value)
+}
+
 fn describe(
     mut socket: Socket,
     algorithm: Algorithm,
@@ -199,13 +229,15 @@ fn describe(
 ) -> Flow {
     // A flow has the storage of the control it is on and of no other: leaving a control deletes it. That of an earlier
     // attachment shows that it runs its code.
-    let storage = socket.storages.pop();
+    let telemetry = attached.and_then(|attached| take(&mut socket.storages, attached.telemetry.id));
     let attached =
-        attached.filter(|attached| storage.as_ref().is_none_or(|storage| storage.map_id == attached.map_id));
-    let storage = storage.filter(|_| attached.is_some()).map_or_else(Vec::new, |storage| storage.value);
+        attached.filter(|attached| socket.storages.iter().all(|storage| storage.map_id == attached.flows.id));
+    let storage = attached.and_then(|attached| take(&mut socket.storages, attached.flows.id));
+    let storage = storage.unwrap_or_default();
     let header = FlowHeader::read(&storage);
     let profile = header.zip(attached).and_then(|(header, attached)| {
-        attached.sets.iter().find(|set| set.number == header.profile).map(|set| set.profile.clone())
+        let of_flow = |set: &&ParameterSet| set.number == u32::from(header.profile);
+        attached.sets.iter().find(of_flow).map(|set| set.profile.clone())
     });
     Flow {
         local: socket.local,
@@ -220,6 +252,7 @@ fn describe(
         profile,
         info: socket.info.unwrap_or_default(),
         header,
+        telemetry: header.and(telemetry).and_then(|bytes| Some(read(&bytes)?.0)),
         storage,
     }
 }

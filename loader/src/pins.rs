@@ -25,10 +25,12 @@ pub(crate) const BPFFS: &str = "/sys/fs/bpf";
 /// Directory of all pins.
 pub const ROOT: &str = "/sys/fs/bpf/onramp";
 
-/// Maps that every object has, pinned by their names.
+/// Maps that every object of every onramp has, pinned by their names.
 pub(crate) const MAPS: [&str; 5] = [FLOWS, "params", "counters", "attachment", DEFAULTS];
 /// What is kept of each flow.
 pub(crate) const FLOWS: &str = "flows";
+/// What is kept of each flow that somebody listens to; since ABI 10.
+pub(crate) const FLOW_TELEMETRY: &str = "flow_telemetry";
 /// What namespaces had as default before.
 pub(crate) const DEFAULTS: &str = "defaults";
 /// The struct_ops map.

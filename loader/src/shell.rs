@@ -11,7 +11,7 @@ use crate::error::Error;
 use crate::guard::GUARD;
 use crate::kernel::Kernel;
 use crate::open::{self, Mode};
-use crate::pins::{self, LINK, MAPS, OPERATIONS, Pins};
+use crate::pins::{self, FLOW_TELEMETRY, LINK, MAPS, OPERATIONS, Pins};
 use crate::tables;
 
 /// `BPF_STRUCT_OPS_STATE_INUSE`: registered by the map itself.
@@ -71,7 +71,7 @@ impl<'a> Shell<'a> {
                 }
                 _ => {}
             }
-            if MAPS.contains(&map_name.as_str()) {
+            if MAPS.contains(&map_name.as_str()) || map_name == FLOW_TELEMETRY {
                 map.pin(pins.path(&map_name)).map_err(failed("pin"))?;
             } else if map.map_type() == MapType::StructOps {
                 map.pin(pins.path(OPERATIONS)).map_err(failed("pin"))?;

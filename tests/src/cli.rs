@@ -1,5 +1,6 @@
 //! The `onramp` binary: built, run, looked at.
 
+use std::collections::BTreeMap;
 use std::env;
 use std::ffi::OsStr;
 use std::fs;
@@ -157,10 +158,23 @@ pub fn json(arguments: &str) -> Value {
 /// # Panics
 /// If `status` fails.
 pub fn state(algorithm: &str) -> Option<String> {
-    let status = json("status");
-    let rows = status["algorithms"].as_array().expect("algorithms");
-    let row = rows.iter().find(|row| row["algorithm"] == algorithm)?;
-    Some(row["state"].as_str().expect("state").to_owned())
+    Some(status(algorithm)?["state"].as_str().expect("state").to_owned())
+}
+
+/// Verdicts of an algorithm by outcome, on all its flows since it was attached.
+///
+/// # Panics
+/// If it is not attached.
+pub fn verdicts(algorithm: &str) -> BTreeMap<String, u64> {
+    let outcomes = status(algorithm).expect("attached")["outcomes"].take();
+    serde_json::from_value(outcomes).expect("numbers by outcome")
+}
+
+/// Its row of `onramp status`, if it has one.
+fn status(algorithm: &str) -> Option<Value> {
+    let mut status = json("status");
+    let rows = status["algorithms"].as_array_mut().expect("algorithms");
+    rows.iter_mut().find(|row| row["algorithm"] == algorithm).map(Value::take)
 }
 
 /// Everything that onramp may change on this host: pins, registered congestion controls, cgroups of runs, and the

@@ -40,7 +40,7 @@ fn attached(algorithm: &str, settings: &[&str]) -> Attachments {
 }
 
 fn slow_starts(flow: &Flow) -> u32 {
-    flow.header.unwrap().slow_starts
+    flow.header.unwrap().slow_starts.into()
 }
 
 /// Of a sender on whatever control.
@@ -104,7 +104,7 @@ fn a_lost_segment_does_not_end_the_start() {
     let flow = sender.flow_when(left);
     let Phase::Left(reason, record) = flow.phase() else { panic!("{:?}", flow.phase()) };
     assert_eq!(reason, ExitReason::Algorithm, "{record:?}");
-    assert!(record.window * record.mss >= 400_000, "{record:?}");
+    assert!(record.window_bytes() >= 400_000, "{record:?}");
     assert_eq!((flow.info.retrans_total, slow_starts(&flow)), (1, 1), "{:?}", flow.info);
 }
 

@@ -6,6 +6,7 @@ use onramp_loader::algorithm::Algorithm;
 use onramp_loader::{AttachOptions, Changes, ExitReason, Phase};
 use onramp_tests::Attachments;
 use onramp_tests::bottleneck::{SEGMENT, bottleneck};
+use onramp_tests::cli::verdicts;
 use onramp_tests::sender::Sender;
 use onramp_tests::wire::Wire;
 
@@ -72,8 +73,7 @@ fn below_the_minimum_rate_slow_start_goes_on() {
     assert!(matches!(flow.phase(), Phase::SlowStart), "{:?}", flow.phase());
     assert!(flow.info.snd_cwnd > 2 * PRODUCT, "{:?}", flow.info);
     assert_eq!(flow.info.snd_ssthresh, None);
-    let too_low = best().outcomes().position(|outcome| outcome.name == "rate_too_low").expect("an outcome");
-    let dropped = flow.header.expect("state").outcomes[too_low];
+    let dropped = verdicts("best")["rate_too_low"];
     assert!(dropped > 2, "{dropped} rounds");
 }
 

@@ -27,11 +27,11 @@ use tempfile::TempDir;
 const NEAR_BY: &str = "198.51.100.1";
 const DISTANT: &str = "203.0.113.1";
 /// Windows at which slow start is left, bytes: by the attachment, and by two profiles.
-const OWN: u32 = 20_000;
-const SHORT: u32 = 60_000;
-const LONG: u32 = 140_000;
+const OWN: u64 = 20_000;
+const SHORT: u64 = 60_000;
+const LONG: u64 = 140_000;
 /// What one of them is tuned to.
-const TUNED: u32 = 300_000;
+const TUNED: u64 = 300_000;
 
 /// Profiles of `fixed`, whose window at the exit shows which one a flow has, and others that are wrong for it.
 struct Profiles(TempDir);
@@ -141,9 +141,9 @@ impl<'a> Connection<'a> {
 
     /// Fails unless slow start is left at this window. One ACK at most doubles it: no other window above has such an exit.
     #[track_caller]
-    fn leaves_at(&mut self, bytes: u32) {
+    fn leaves_at(&mut self, bytes: u64) {
         let record = self.leave();
-        let window = record.window * record.mss;
+        let window = record.window_bytes();
         assert!((bytes..2 * bytes).contains(&window), "{window} bytes, not {bytes}");
     }
 

@@ -268,7 +268,7 @@ fn observed(control: &str) -> (ExitReason, ExitRecord, Option<ExitRecord>) {
     sender.send(2_000_000);
     let flow = sender.flow_when(|flow| matches!(flow.phase(), Phase::Left(..)));
     let Phase::Left(reason, record) = flow.phase() else { panic!("{:?}", flow.phase()) };
-    assert_eq!(flow.header.unwrap().flags & flow_flag::PACED, 0, "{control}");
+    assert_eq!(flow.header.unwrap().has(flow_flag::PACED), false, "{control}");
     let listed = sender.wire.near.command(cli::binary()).args(["flows", "--json"]).output().unwrap();
     let listed: Value = serde_json::from_slice(&listed.stdout).unwrap();
     let in_listing = &listed["flows"][0]["observed"]["since_start_us"];
@@ -306,7 +306,7 @@ fn attached_to_observe_every_algorithm_grows_like_plain_and_says_where_it_would_
             "plain" | "threshold" => assert_eq!(would, None, "{name}"),
             "fixed" => {
                 // The first window beyond it; an acknowledgement of several segments passes it by several.
-                let least = 200_000_u32.div_ceil(exit.mss);
+                let least = 200_000_u32.div_ceil(exit.mss.into());
                 assert!((least..least + 8).contains(&would.unwrap().window), "{would:?}");
             }
             "search" | "best" | "hystart" => assert!(would.is_some(), "{name}"),

@@ -10,7 +10,7 @@ use onramp_loader::telemetry::{Event, Level, What};
 use onramp_loader::{AttachOptions, Phase, algorithm};
 use onramp_net::Namespace;
 use onramp_tests::Attachments;
-use onramp_tests::cli::{DEFAULT, host_state, inside, json, onramp};
+use onramp_tests::cli::{DEFAULT, host_state, inside, json, onramp, verdicts};
 use onramp_tests::sender::{FIRST_WINDOW, Sender};
 use onramp_tests::telemetry::{events, rest, stream, until_ended};
 use onramp_tests::traffic::{eventually, namespace};
@@ -95,14 +95,19 @@ fn the_first_acknowledgement_of_a_bulk_flow_is_judged_whoever_listens() {
     let attachments = Attachments::lock();
     for algorithm in algorithm::all() {
         attachments.attach(&AttachOptions::new(algorithm.parameters()));
-        let verdicts = [Level::Off, Level::Exit, Level::Ack].map(|level| {
+        let mut before = 0;
+        let judged = [Level::Off, Level::Exit, Level::Ack].map(|level| {
             let mut listening = stream(level);
             let mut small = connected(&algorithm.congestion_control());
             small.deliver(FIRST_WINDOW);
             drop(small);
             let mut sender = connected(&algorithm.congestion_control());
             sender.deliver(2 * FIRST_WINDOW);
-            let outcomes: u32 = sender.flow().header.unwrap().outcomes.iter().sum();
+            let judged = verdicts(algorithm.name()).values().sum::<u64>() - before;
+            before += judged;
+            // What is kept for those who listen is kept where somebody does.
+            let kept = sender.flow().telemetry.map(|kept| kept.outcomes.iter().sum::<u32>().into());
+            assert_eq!(kept, (level != Level::Off).then_some(judged), "{level:?}");
             drop(sender);
             let told =
                 if level == Level::Off { rest(&mut listening) } else { until_ended(&mut listening, 1) };
@@ -119,10 +124,10 @@ fn the_first_acknowledgement_of_a_bulk_flow_is_judged_whoever_listens() {
                 assert!(first.ack.bytes_acked <= u64::from(first.ack.acked * first.ack.mss) + 1, "{first:?}");
             }
             assert_eq!(first.is_some(), level == Level::Ack);
-            outcomes
+            judged
         });
-        println!("{}: {verdicts:?} verdicts", algorithm.name());
-        assert!(verdicts.iter().all(|one| *one >= 5), "{}: {verdicts:?}", algorithm.name());
+        println!("{}: {judged:?} verdicts", algorithm.name());
+        assert!(judged.iter().all(|one| *one >= 5), "{}: {judged:?}", algorithm.name());
         onramp_loader::detach(algorithm, false).unwrap();
     }
 }

@@ -70,11 +70,10 @@ fn two_consumers_see_every_event_of_a_flow() {
         assert_eq!((event.sequence, event.flow, event.algorithm.name()), (number, events[0].flow, "search"));
     }
     assert!(events.is_sorted_by_key(|event| event.time_ns));
-    assert_eq!(end.header.sequence as usize, events.len());
     assert!(end.bytes_acked >= 500_000 && end.bytes_retransmitted > 0, "{end:?}");
 
     let asked = |event: &&&Event| matches!(&event.what, What::Ack(ack) if ack.verdict.is_some());
-    let judged: u32 = end.header.outcomes.iter().sum();
+    let judged: u32 = end.outcomes.iter().sum();
     assert_eq!(events.iter().filter(asked).count(), judged as usize);
     let counts = counts(&seen);
     assert!(counts["ack"] > judged as usize, "ACKs are told after slow start, too: {counts:?}");

@@ -96,7 +96,7 @@ impl Scene {
     /// The number of events that were written or, as far as somebody listened, had no room. Clears nothing.
     fn numbered(&self) -> u64 {
         let flows = self.inside.run(|| onramp_loader::flows(|_| true)).unwrap().unwrap();
-        flows.iter().filter_map(|flow| flow.header).map(|header| u64::from(header.sequence)).sum()
+        flows.iter().filter_map(|flow| flow.telemetry).map(|kept| u64::from(kept.sequence)).sum()
     }
 
     /// Whether nobody is told anything any more while the transfer goes on.

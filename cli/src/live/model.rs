@@ -137,7 +137,7 @@ impl Flow {
             parameters: told.parameters.clone(),
             generation: told.generation,
             netns: event.netns,
-            adopted: told.header.flags & flow_flag::ADOPTED != 0,
+            adopted: told.header.has(flow_flag::ADOPTED),
             start_us: if told.header.start_us != 0 { told.header.start_us } else { event.time_ns / 1_000 },
             exit: None,
             ended: false,
@@ -150,7 +150,7 @@ impl Flow {
             path: Path::default(),
             retransmitted_bytes: 0,
             sent_bytes: None,
-            slow_start: told.header.flags & flow_flag::SLOW_START != 0,
+            slow_start: told.header.has(flow_flag::SLOW_START),
             loss_window: None,
             exports: Vec::new(),
             beginning: History::whole(room),
@@ -222,7 +222,7 @@ impl Flow {
     /// What its exit has cost so far; `None`: it has not left, or the window was hardly ever the limit.
     pub fn regret(&self) -> Option<Regret> {
         let record = self.exit?.record;
-        let window_bytes = u64::from(record.window) * u64::from(record.mss);
+        let window_bytes = record.window_bytes();
         Some(self.path.given(self.start_us, self.min_rtt_us?)?.regret(record.at_us, window_bytes))
     }
 

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use onramp_loader::abi::{ExitRecord, FlowHeader};
-use onramp_loader::algorithm::{Algorithm, Export};
+use onramp_loader::abi::ExitRecord;
+use onramp_loader::algorithm::{Algorithm, Export, OUTCOME_MAX};
 use onramp_loader::{ExitReason, Flow, Phase};
 use onramp_net::Namespace;
 use serde::{Deserialize, Serialize};
@@ -109,6 +109,7 @@ struct Row {
     slow_starts: Option<u32>,
     exit: Option<Exit>,
     observed: Option<Exit>,
+    /// Counted since somebody has listened to the flow.
     outcomes: Option<Named<u32>>,
     exports: Option<Named<Words>>,
     /// In JSON always.
@@ -253,10 +254,10 @@ fn row(namespace: Option<String>, flow: &Flow, why: Option<Why>) -> Row {
         delivery_rate_bytes_per_s: info.delivery_rate_bytes_per_s,
         delivery_rate_app_limited: info.delivery_rate_app_limited,
         parameters_generation: header.map(|header| header.generation),
-        slow_starts: header.map(|header| header.slow_starts),
+        slow_starts: header.map(|header| header.slow_starts.into()),
         exit,
         observed: flow.observed().map(|record| self::exit(ExitReason::Algorithm, &record)),
-        outcomes: header.map(|header| outcomes(flow.algorithm, header)),
+        outcomes: flow.telemetry.map(|kept| outcomes(flow.algorithm, kept.outcomes)),
         exports: header.map(|_| named(flow.exports())),
         why,
     }
@@ -268,19 +269,19 @@ pub(super) fn exit(reason: ExitReason, record: &ExitRecord) -> Exit {
         since_start_us: record.at_us,
         acknowledged_bytes: record.bytes_acked,
         cwnd_segments: record.window,
-        window_bytes: u64::from(record.window) * u64::from(record.mss),
+        window_bytes: record.window_bytes(),
         cwnd_after_segments: Some(record.window_after).filter(|window| *window != 0),
         in_flight_segments: record.in_flight,
-        mss_bytes: record.mss,
+        mss_bytes: record.mss.into(),
         rtt_us: record.rtt_us,
         min_rtt_us: record.min_rtt_us,
-        undone: record.undone,
+        undone: record.undone.into(),
     }
 }
 
 /// Verdicts by outcome.
-pub(super) fn outcomes(algorithm: Algorithm, header: &FlowHeader) -> Named<u32> {
-    let named = algorithm.outcomes().zip(header.outcomes);
+pub(super) fn outcomes(algorithm: Algorithm, counted: [u32; OUTCOME_MAX]) -> Named<u32> {
+    let named = algorithm.outcomes().zip(counted);
     Named(named.filter(|(one, _)| !one.name.is_empty()).map(|(one, number)| (one.name, number)).collect())
 }
 

@@ -135,7 +135,7 @@ impl Asker {
 
 /// A flow's parameter set by number and name; `None`: nothing is known of it.
 fn set(flow: &Flow) -> Option<(u32, &str)> {
-    Some((flow.header?.profile, flow.profile.as_deref()?))
+    Some((flow.header?.profile.into(), flow.profile.as_deref()?))
 }
 
 fn decided(control: &str, set: Option<(u32, &str)>, decision: &Decision, why: Why) -> Why {

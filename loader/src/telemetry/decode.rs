@@ -62,6 +62,7 @@ fn what(number: u32, algorithm: Algorithm, bytes: &[u8]) -> Result<What, Error> 
                 cwnd: raw.told.cwnd,
                 ssthresh: raw.told.ssthresh,
                 header: raw.header,
+                outcomes: raw.outcomes,
             }))
         }
         kind::EXIT => {
@@ -131,8 +132,8 @@ fn flow(algorithm: Algorithm, bytes: &[u8]) -> Result<FlowEvent, Error> {
         netns_cookie: raw.told.netns_cookie,
         parameters: Parameters::from_words(algorithm, &raw.parameters)
             .ok_or_else(|| bad(format!("it lacks parameters of {}", algorithm.name())))?,
-        profile: raw.header.profile,
-        generation: raw.header.told_generation,
+        profile: raw.header.profile.into(),
+        generation: raw.told.generation,
         header: raw.header,
         state: of_size(algorithm, state)?,
     })

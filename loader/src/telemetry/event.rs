@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::ops::Deref;
 use std::time::Duration;
 
-use onramp_algorithm::{Ack, Algorithm, Export, Parameters, RoundTold, Verdict};
+use onramp_algorithm::{Ack, Algorithm, Export, OUTCOME_MAX, Parameters, RoundTold, Verdict};
 
 use crate::abi::{ExitReason, ExitRecord, FlowHeader, flow_flag};
 
@@ -128,8 +128,10 @@ pub struct EndEvent {
     pub cwnd: u32,
     /// Slow start threshold, segments.
     pub ssthresh: u32,
-    /// What the shell kept of it: exit record, outcomes, slow starts.
+    /// What the shell kept of it: exit record, slow starts.
     pub header: FlowHeader,
+    /// Verdicts by the number of their outcome, since somebody has listened.
+    pub outcomes: [u32; OUTCOME_MAX],
 }
 
 /// An exit whose record is complete.

@@ -35,7 +35,7 @@ impl Rows {
             Item::Event(event) => {
                 self.last_us = event.time_ns / 1_000;
                 if let What::Flow(flow) = &event.what {
-                    self.slow_starts.insert(event.flow, flow.header.slow_starts);
+                    self.slow_starts.insert(event.flow, flow.header.slow_starts.into());
                 }
                 // Without its beginning nothing can be made of a flow.
                 match self.slow_starts.get(&event.flow).copied() {
@@ -57,7 +57,7 @@ impl Rows {
                 self.slow_starts.remove(&flow);
                 self.writer.push(FlowRow {
                     event: "end".into(),
-                    slow_starts: end.header.slow_starts,
+                    slow_starts: end.header.slow_starts.into(),
                     acknowledged_bytes: end.bytes_acked,
                     sent_bytes: end.bytes_sent,
                     retransmitted_bytes: end.bytes_retransmitted,
@@ -121,16 +121,16 @@ fn identity(event: &Event) -> FlowRow {
 
 fn flow_row(event: &Event, flow: &FlowEvent) -> FlowRow {
     FlowRow {
-        event: if flow.header.flags & flow_flag::STARTED != 0 { "again" } else { "start" }.into(),
+        event: if flow.header.has(flow_flag::STARTED) { "again" } else { "start" }.into(),
         local_address: flow.local.ip().to_string().into(),
         local_port: flow.local.port().into(),
         remote_address: flow.remote.ip().to_string().into(),
         remote_port: flow.remote.port().into(),
         parameter_set: flow.profile,
         parameters_generation: flow.generation,
-        adopted: (flow.header.flags & flow_flag::ADOPTED != 0).into(),
+        adopted: flow.header.has(flow_flag::ADOPTED).into(),
         started_us: flow.header.start_us,
-        slow_starts: flow.header.slow_starts,
+        slow_starts: flow.header.slow_starts.into(),
         cookie: flow.cookie.unwrap_or(0),
         state: flow.state.iter().map(|byte| format!("{byte:02x}")).collect::<String>().into(),
         ..identity(event)

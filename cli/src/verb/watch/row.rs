@@ -171,9 +171,9 @@ fn body(event: &Event) -> Body {
             parameters: Named(
                 flow.parameters.iter().map(|(one, value)| (one.name, Value::of(&one, value))).collect(),
             ),
-            adopted: flow.header.flags & flow_flag::ADOPTED != 0,
+            adopted: flow.header.has(flow_flag::ADOPTED),
             started_us: Some(flow.header.start_us).filter(|us| *us != 0),
-            slow_starts: flow.header.slow_starts,
+            slow_starts: flow.header.slow_starts.into(),
             exports: flows::named(flow.exports(algorithm)),
         })),
         What::End(end) => Body::End(End {
@@ -184,9 +184,9 @@ fn body(event: &Event) -> Body {
             min_rtt_us: known(end.min_rtt_us),
             cwnd_segments: end.cwnd,
             ssthresh_segments: threshold(end.ssthresh),
-            slow_starts: end.header.slow_starts,
+            slow_starts: end.header.slow_starts.into(),
             exit: exit(&end.header),
-            outcomes: flows::outcomes(algorithm, &end.header),
+            outcomes: flows::outcomes(algorithm, end.outcomes),
         }),
         What::Exit(exit) => Body::Exit {
             exit: flows::exit(exit.reason, &exit.record),

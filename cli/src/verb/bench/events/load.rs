@@ -34,8 +34,8 @@ impl Look {
         let consumer = consumers.iter().find(|one| one.pid == pid).context("the consumer has ended early")?;
         let flows = sender.run(|| {
             let flows = onramp_loader::flows(|socket| socket.remote.ip().to_canonical() == RECEIVER)?;
-            let headers = flows.iter().filter_map(|flow| flow.header);
-            Ok::<Vec<u64>, onramp_loader::Error>(headers.map(|header| header.sequence.into()).collect())
+            let kept = flows.iter().filter_map(|flow| flow.telemetry);
+            Ok::<Vec<u64>, onramp_loader::Error>(kept.map(|kept| kept.sequence.into()).collect())
         })??;
         let (there, all) = (flows.len(), usize::from(FLOWS));
         ensure!(there == all, "{there} of {all} flows are under way: is the machine too busy?");

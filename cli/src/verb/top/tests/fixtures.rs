@@ -1,7 +1,7 @@
 //! Events of made-up flows.
 
 use onramp_loader::ExitReason;
-use onramp_loader::abi::{ABI_VERSION, ExitRecord, FlowHeader, flow_flag};
+use onramp_loader::abi::{ExitRecord, FlowHeader, flow_flag};
 use onramp_loader::algorithm::{Algorithm, NO_THRESHOLD, RoundTold, find};
 use onramp_loader::telemetry::{Event, ExitEvent, FlowEvent, Item, RoundEvent, What};
 
@@ -31,12 +31,6 @@ fn state(algorithm: Algorithm, values: &[(&str, &[u32])]) -> Vec<u8> {
     state
 }
 
-fn header() -> FlowHeader {
-    let mut storage = vec![0; size_of::<FlowHeader>()];
-    storage[..4].copy_from_slice(&ABI_VERSION.to_ne_bytes());
-    FlowHeader::read(&storage).unwrap()
-}
-
 pub(super) fn begin(flow: u64, algorithm: &str, remote: &str) -> Item {
     let known = find(algorithm).unwrap();
     event(
@@ -53,9 +47,9 @@ pub(super) fn begin(flow: u64, algorithm: &str, remote: &str) -> Item {
             profile: 0,
             generation: 0,
             header: FlowHeader {
-                flags: flow_flag::STARTED | flow_flag::SLOW_START,
+                flags: (flow_flag::STARTED | flow_flag::SLOW_START) as u16,
                 start_us: 1_000_000,
-                ..header()
+                ..FlowHeader::default()
             },
             state: state(known, &[]),
         })),
