@@ -45,7 +45,7 @@ tcp_wmem = [4_096, 131_072, 268_435_456]
 #[derive(Args, Debug)]
 #[command(
     args_conflicts_with_subcommands = true,
-    after_help = "Examples:\n  onramp bench\n  onramp bench --json --rounds 9 --pairs 9\n  onramp bench programs\n  onramp bench events --rates 10mbit,50mbit,unlimited --for 10s"
+    after_help = "Examples:\n  onramp bench\n  onramp bench --json --rounds 9 --pairs 9\n  onramp bench programs\n  onramp lab guest -- onramp bench slow-start\n  onramp bench events --rates 10mbit,50mbit,unlimited --for 10s"
 )]
 pub(crate) struct Bench {
     /// Transfers of each algorithm in slow start, 1 to 100
@@ -62,6 +62,12 @@ pub(crate) struct Bench {
 enum Part {
     /// Only what the kernel makes of each operation: no traffic, nothing is attached
     Programs,
+    /// Only nanoseconds per ACK in slow start: in a guest of `onramp lab guest`, instructions per ACK
+    SlowStart {
+        /// Transfers of each algorithm, 1 to 100
+        #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100))]
+        rounds: u32,
+    },
     Events(events::EventsOptions),
 }
 
@@ -84,12 +90,17 @@ impl Bench {
         if let Some(Part::Events(events)) = self.part {
             return events.run(output);
         }
+        let profile = Profile::parse(LINK, "bench")?;
+        if let Some(Part::SlowStart { rounds }) = self.part {
+            let slow_start = slow_start::measure(&profile, rounds, output)?;
+            output.data(&slow_start, || slow_start::text(&slow_start, output))?;
+            return Ok(0);
+        }
         let programs = programs::measure()?;
         if let Some(Part::Programs) = self.part {
             output.data(&programs, || programs::text(&programs, output))?;
             return Ok(0);
         }
-        let profile = Profile::parse(LINK, "bench")?;
         let report = Report {
             programs,
             slow_start: slow_start::measure(&profile, self.rounds, output)?,
