@@ -23,6 +23,8 @@ const FEW_LOSSES: f64 = 50.0;
 /// Bytes of the packets that the hosts of every path send, and what a full one carries.
 const PACKET_BYTES: u64 = MTU as u64;
 const MSS: u64 = PACKET_BYTES - HEADER_BYTES as u64;
+/// An exit is early below this part of the bandwidth-delay product.
+const EARLY_BDP: f64 = 0.7;
 /// Paths that are named for each arm.
 const WORST: usize = 5;
 
@@ -70,6 +72,12 @@ pub struct ArmSummary {
     pub queueing_delay_us: f64,
     /// Runs that were given up.
     pub given_up: usize,
+    /// Runs in which slow start was left by the algorithm's or the kernel's judgement, not by loss.
+    pub exits: usize,
+    /// Of these, at a window below 0.7 of the bandwidth-delay product.
+    pub early_exits: usize,
+    /// The earliest of them.
+    pub earliest: Vec<Worst>,
     /// No other arm is better in one of mean time over the least (geometric), losses and queueing delay without being worse
     /// in another. The oracle is not counted.
     pub front: bool,
@@ -203,6 +211,9 @@ fn arm(name: &str, runs: &[Placed<'_>]) -> ArmSummary {
         };
         (name.to_owned(), summary)
     };
+    let exits: Vec<_> = runs.iter().filter(|run| run.row.is_judged_exit()).collect();
+    let mut early: Vec<_> = exits.iter().filter(|run| run.row.exit_bdp() < EARLY_BDP).collect();
+    early.sort_by(|one, other| one.row.exit_bdp().total_cmp(&other.row.exit_bdp()));
     let segments: u64 = runs.iter().map(|run| run.row.bytes.div_ceil(MSS)).sum();
     let mut worst: Vec<_> = runs.iter().filter(|run| run.row.arm != run.best.arm).collect();
     worst.sort_by(|one, other| other.time.total_cmp(&one.time).then(one.row.path.cmp(&other.row.path)));
@@ -225,6 +236,9 @@ fn arm(name: &str, runs: &[Placed<'_>]) -> ArmSummary {
             .sum::<f64>()
             / count,
         given_up: runs.iter().filter(|run| run.row.complete == 0).count(),
+        exits: exits.len(),
+        early_exits: early.len(),
+        earliest: early.into_iter().take(WORST).map(|run| Worst::of(run)).collect(),
         front: false,
         mean_time: (runs.iter().map(|run| run.time.max(1e-9).ln()).sum::<f64>() / count).exp(),
         classes: of_classes.into_iter().map(class).collect(),
@@ -232,15 +246,31 @@ fn arm(name: &str, runs: &[Placed<'_>]) -> ArmSummary {
     }
 }
 
+impl RunRow {
+    /// Bandwidth-delay product of the path, in IP packets.
+    fn bdp_bytes(&self) -> f64 {
+        (self.available_bps as f64 * self.base_rtt_us as f64 / 8e6).max(1.0)
+    }
+
+    /// Window at the exit, of the bandwidth-delay product.
+    fn exit_bdp(&self) -> f64 {
+        self.exit_window_bytes as f64 / MSS as f64 * PACKET_BYTES as f64 / self.bdp_bytes()
+    }
+
+    /// Whether slow start was left because somebody judged that the path is full.
+    fn is_judged_exit(&self) -> bool {
+        ["algorithm", "heuristic"].contains(&&*self.exit)
+    }
+}
+
 impl Worst {
     fn of(run: &Placed<'_>) -> Self {
         let row = run.row;
-        let bdp_bytes = row.available_bps as f64 * row.base_rtt_us as f64 / 8e6;
         let mut about = format!(
             "{:.3} Mb/s, {:.1} ms, queue {:.2} BDP, {}",
             row.available_bps as f64 / 1e6,
             row.base_rtt_us as f64 / 1e3,
-            row.queue_bytes as f64 / bdp_bytes.max(1.0),
+            row.queue_bytes as f64 / row.bdp_bytes(),
             row.aqm,
         );
         let ratio = row.available_bps as f64 / row.return_rate_bps as f64;
@@ -267,7 +297,7 @@ impl Worst {
             best: run.best.arm.to_string(),
             retransmitted_segments: row.retransmitted_segments,
             exit: row.exit.to_string(),
-            exit_bdp: row.exit_window_bytes as f64 / MSS as f64 * PACKET_BYTES as f64 / bdp_bytes.max(1.0),
+            exit_bdp: row.exit_bdp(),
             about,
         }
     }
@@ -349,6 +379,27 @@ pub(super) mod tests {
         let sweep = sweep(&[given_up, row(0, "done", 1_000, 0)]);
         assert_eq!((sweep.arms[0].won, sweep.arms[0].given_up), (0.0, 1));
         assert_eq!((sweep.arms[1].won, sweep.arms[1].time.unwrap().worst), (1.0, 1.0));
+    }
+
+    #[test]
+    fn an_exit_is_early_below_seven_tenths_of_what_the_path_holds_if_somebody_judged() {
+        // The path holds 50 kB in packets of 1500 bytes.
+        let exit = |path, reason: &'static str, segments| RunRow {
+            exit: reason.into(),
+            exit_window_bytes: segments * MSS,
+            ..row(path, "one", 1_000, 0)
+        };
+        let rows = [
+            exit(0, "algorithm", 23),
+            exit(1, "algorithm", 24),
+            exit(2, "heuristic", 10),
+            exit(3, "loss", 10),
+            exit(4, "", 0),
+        ];
+        let arm = &sweep(&rows).arms[0];
+        assert_eq!((arm.exits, arm.early_exits), (3, 2));
+        let earliest: Vec<_> = arm.earliest.iter().map(|one| (one.path, one.exit_bdp)).collect();
+        assert_eq!(earliest, [(2, 0.3), (0, 0.69)]);
     }
 
     #[test]

@@ -19,13 +19,13 @@ impl fmt::Display for Sweep {
         )?;
         writeln!(
             out,
-            "\n| arm | won | time / best: median, p95, p99, worst | time / limit | losses above best: p95, p99 | retransmitted | of 1000 | queueing delay | given up |"
+            "\n| arm | won | time / best: median, p95, p99, worst | time / limit | losses above best: p95, p99 | retransmitted | of 1000 | queueing delay | given up | left early |"
         )?;
-        writeln!(out, "| --- | ---: | --- | --- | --- | ---: | ---: | ---: | ---: |")?;
+        writeln!(out, "| --- | ---: | --- | --- | --- | ---: | ---: | ---: | ---: | ---: |")?;
         for arm in &self.arms {
             writeln!(
                 out,
-                "| `{}`{} | {:.1} % | {} | {} | {} | {} | {:.1} | {:.1} ms | {} |",
+                "| `{}`{} | {:.1} % | {} | {} | {} | {} | {:.1} | {:.1} ms | {} | {} of {} |",
                 arm.arm,
                 if arm.front { " *" } else { "" },
                 arm.won * 100.0,
@@ -36,11 +36,13 @@ impl fmt::Display for Sweep {
                 arm.retransmitted_per_mille,
                 arm.queueing_delay_us / 1e3,
                 arm.given_up,
+                arm.early_exits,
+                arm.exits,
             )?;
         }
         writeln!(
             out,
-            "\n\\* No other arm is better in one of mean time, losses and queueing delay and worse in none."
+            "\n\\* No other arm is better in one of mean time, losses and queueing delay and worse in none. Left early: below 0.7 BDP, of the exits that were not by loss."
         )?;
         self.classes(out)?;
         self.worst(out)
