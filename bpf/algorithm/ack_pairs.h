@@ -19,6 +19,7 @@
  *     the pair has grown to twice its least bytes, and so on, so that one long silence is soon forgotten.
  *   - A quarter of the rates is left out at either end, and the others' times per byte are averaged. A round is not
  *     slower than all its bytes over all its time, one pair more than was measured allowed for.
+ *   - A silence is told modulo 2^32 us, which is 71 minutes; the time of a pair is not.
  *   - An ACK that acknowledges nothing new is no part of a pair. What follows a moment with nothing in flight, or with
  *     the sender limited by the application, tells how fast the sender was: no pair.
  *
@@ -77,7 +78,7 @@ enum ack_pairs_told {
 
 struct ack_pairs {
 	u64 at_us;		  /* arrival of the ACK that begins the pair under way */
-	u64 last_us;		  /* of the newest that acknowledged something */
+	u32 last_us;		  /* of the newest that acknowledged something, modulo 2^32 */
 	u32 acked;		  /* bytes acknowledged when the pair began, modulo 2^32, as are the next three */
 	u32 last_acked;		  /* newest */
 	u32 round_begin;	  /* when the round began */
@@ -97,8 +98,9 @@ struct ack_pairs {
 	u8 paired;		  /* whether there is a pair under way */
 	u8 count;		  /* pairs of the round under way */
 	u32 pairs[ACK_PAIRS_MAX]; /* of the round under way, picoseconds per byte; ACK_PAIRS_NONE: not there yet */
-	u32 unused;
 };
+
+_Static_assert(sizeof(struct ack_pairs) == 136, "the state of every flow of what uses them grows");
 
 static __always_inline void ack_pairs_restart(struct ack_pairs *pairs)
 {
@@ -214,7 +216,7 @@ static __always_inline void ack_pairs_turn(struct ack_pairs *pairs, const struct
 	pairs->round_begin = (u32)ack->bytes_acked;
 	pairs->round_end = round_end(ack);
 	pairs->pair_bytes = (u32)max_u64(ack->bytes_outstanding / ACK_PAIRS_MAX, 1);
-	pairs->last_us = ack->now_us;
+	pairs->last_us = (u32)ack->now_us;
 	pairs->last_acked = pairs->round_begin;
 	pairs->newest_silence_us = 0;
 	pairs->longest_us = 0;
@@ -245,7 +247,7 @@ static __always_inline bool ack_pairs_keep(struct ack_pairs *pairs, u32 bytes, u
 static __always_inline bool ack_pairs_measure(struct ack_pairs *pairs, const struct ack *ack)
 {
 	u32 acked = (u32)ack->bytes_acked;
-	u32 silence_us = (u32)min_u64(ack->now_us - pairs->last_us, ~0U);
+	u32 silence_us = (u32)ack->now_us - pairs->last_us;
 	u32 bytes = acked - pairs->acked;
 	u64 us = ack->now_us - pairs->at_us;
 	bool early = false;
@@ -253,7 +255,7 @@ static __always_inline bool ack_pairs_measure(struct ack_pairs *pairs, const str
 
 	if (acked == pairs->last_acked)
 		return false;
-	pairs->last_us = ack->now_us;
+	pairs->last_us = (u32)ack->now_us;
 	pairs->last_acked = acked;
 	pairs->longest_us = (u32)max_u64(pairs->longest_us, pairs->newest_silence_us);
 	pairs->newest_silence_us = silence_us;

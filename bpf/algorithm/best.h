@@ -72,6 +72,8 @@ struct best {
 	u32 target;	  /* window at which to leave, segments; 0: none */
 };
 
+_Static_assert(sizeof(struct best) <= 160, "the state of a flow grows");
+
 #define BEST_EXPORTS(X)                                                                                                \
 	X(best, estimate, "kB/s", 1, "rate by the newest round that told one")                                         \
 	X(best, pairs.rounds, "rounds", 1, "rounds that have ended since slow start began")                            \

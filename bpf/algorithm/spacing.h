@@ -60,6 +60,8 @@ struct spacing {
 	u32 unused;
 };
 
+_Static_assert(sizeof(struct spacing) <= 152, "the state of a flow grows");
+
 #define SPACING_EXPORTS(X)                                                                                             \
 	X(spacing, pacing.estimate, "kB/s", 1, "rate of the bottleneck in use")                                        \
 	X(spacing, pacing.spaced, "", 1, "whether the window has been large enough for spacing")                       \

@@ -106,6 +106,19 @@ fn too_few_acks_and_long_silences_tell_nothing() {
     assert_eq!(told(&acks).0, "coarse");
 }
 
+/// A silence is told modulo 2^32 us. The pair that has it keeps its time, and is one of those that are left out.
+#[test]
+fn a_silence_of_2_to_the_32_us_and_a_little_counts_as_the_little() {
+    let mut rounds = begun();
+    for number in 0..ACKS {
+        rounds.ack.rtt_us += (GAP / 2) as i32;
+        rounds.next(if number == 9 { (1 << 32) + GAP } else { GAP }, BYTES);
+    }
+    rounds.ack.rtt_us = rounds.rtt_us;
+    let verdict = rounds.next(50_000, BYTES);
+    assert_eq!((rounds.name(&verdict), rounds.read("estimate")), ("aimed", 10_000));
+}
+
 /// The return link of a satellite spaces the first ACKs of a round, until it is granted what it needs.
 #[test]
 fn a_round_in_which_the_way_back_changes_its_pace_tells_nothing() {

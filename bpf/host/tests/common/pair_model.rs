@@ -98,6 +98,11 @@ impl PairModel {
     }
 }
 
+/// The time between two ACKs as it is told: modulo 2^32.
+fn silence_us(from: u64, to: u64) -> u64 {
+    (to - from) % (1 << 32)
+}
+
 impl Round {
     fn begin(ack: &Ack) -> Self {
         Self {
@@ -117,7 +122,7 @@ impl Round {
         if ack.bytes_acked == newest.1 {
             return false;
         }
-        let silence = ack.now_us - newest.0;
+        let silence = silence_us(newest.0, ack.now_us);
         self.acks.push((ack.now_us, ack.bytes_acked));
         if ack.rtt_us > 0 {
             self.rtts.push(ack.rtt_us as u64);
@@ -147,13 +152,16 @@ impl Round {
     }
 
     fn span_us(&self) -> u64 {
-        self.newest().0 - self.acks[0].0
+        self.silences().sum::<u64>().min(u64::from(u32::MAX))
+    }
+
+    fn silences(&self) -> impl Iterator<Item = u64> {
+        self.acks.windows(2).map(|two| silence_us(two[0].0, two[1].0))
     }
 
     /// The longest silence but for so many at the end.
     fn longest_us(&self, last: usize) -> u64 {
-        let silences = self.acks.windows(2).map(|two| two[1].0 - two[0].0);
-        silences.take((self.acks.len() - 1).saturating_sub(last)).max().unwrap_or(0)
+        self.silences().take((self.acks.len() - 1).saturating_sub(last)).max().unwrap_or(0)
     }
 
     /// What there is of the round tells, after a round of that time per byte.
