@@ -51,16 +51,21 @@
 
 /* Bins in a window (Chung et al. 2024: W). */
 #define SEARCH_WINDOW 10
-/* Bins remembered; powers of two. `expected` holds what is looked back at, `acked` only the current window. */
-#define SEARCH_EXPECTED_BINS 64
-#define SEARCH_ACKED_BINS 16
-/* Longest look-back in bins: window, its predecessor and the look-back must fit the ring. */
+/*
+ * Bins remembered. `expected` holds what is looked back at, where draft-09 keeps 25 bins; `acked` only the current
+ * window and the bin before it, and one to spare, so that the state needs no padding.
+ */
+#define SEARCH_EXPECTED_BINS 36
+#define SEARCH_ACKED_BINS 12
+/* Longest look-back in bins: it must fit the ring with the window, its predecessor and the bin interpolated with. */
 #define SEARCH_LOOK_BACK_MAX (SEARCH_EXPECTED_BINS - SEARCH_WINDOW - 2)
 /* Thresholds of the two forms, percent: draft-09 and Chung et al. 2024. */
 #define SEARCH_SENT_THRESHOLD 26
 #define SEARCH_DELIVERED_THRESHOLD 35
 /* Segments acknowledged for each that a drain lets out (draft-09's authors: SEARCH_DRAIN_ACKEDSEG_THRESH). */
 #define SEARCH_DRAIN_RATIO 3
+/* As many checks at the threshold in a row are counted; confirm_bins is less. */
+#define SEARCH_CONFIRMED_MAX 255
 /* `index` before the first bin. */
 #define SEARCH_NO_INDEX 0xffffffffU
 
@@ -116,19 +121,18 @@ struct search {
 	u64 bin_end_us;
 	u32 bin_us;	       /* 0: geometry not set */
 	u32 index;	       /* newest bin, SEARCH_NO_INDEX: none */
-	u32 window_factor_pct; /* latched */
-	u32 form;	       /* latched */
 	u32 first_rtt_us;      /* kept over restarts */
 	u32 second_rtt_us;     /* kept over restarts */
 	u32 norm_pct;	       /* of the newest check */
-	u32 confirmed_bins;    /* checks in a row that were at the threshold */
 	u32 norm_max_pct;      /* of all checks that did not leave */
 	u32 look_back_bins;    /* of the newest check */
 	u32 look_back_needed;  /* longest that was too long to check */
 	u32 passed_bins_max;   /* longest silence that started anew */
 	u32 target;	       /* of the drain, segments; 0: not draining */
-	u32 drain_delivered;   /* delivered at the ACK before */
-	u32 drain_credit;      /* segments acknowledged towards the next that may leave */
+	u32 drain_delivered;   /* delivered, as far as the drain has let segments out for it */
+	u16 window_factor_pct; /* latched */
+	u8 form;	       /* latched */
+	u8 confirmed_bins;     /* checks in a row that were at the threshold */
 	u32 acked[SEARCH_ACKED_BINS];
 	u32 expected[SEARCH_EXPECTED_BINS];
 	struct ack_pairs pairs; /* these two: only with pacing on */
@@ -157,12 +161,12 @@ struct search_params {
 
 static __always_inline u32 search_acked(const struct search *state, u32 bin)
 {
-	return state->acked[bin % SEARCH_ACKED_BINS];
+	return state->acked[ring_place(bin, SEARCH_ACKED_BINS)];
 }
 
 static __always_inline u32 search_expected(const struct search *state, u32 bin)
 {
-	return state->expected[bin % SEARCH_EXPECTED_BINS];
+	return state->expected[ring_place(bin, SEARCH_EXPECTED_BINS)];
 }
 
 /* Bytes acknowledged in the newest `bins` bins, at most SEARCH_WINDOW. */
@@ -198,13 +202,18 @@ static __always_inline u32 search_on_loss(struct search *state, const struct sea
 	return base_ssthresh;
 }
 
+static __always_inline void search_put(struct search *state, u32 bin, u32 acked, u32 expected)
+{
+	state->acked[ring_place(bin, SEARCH_ACKED_BINS)] = acked;
+	state->expected[ring_place(bin, SEARCH_EXPECTED_BINS)] = expected;
+}
+
+/* The newest bin ends with this ACK. */
 static __always_inline void search_store(struct search *state, const struct ack *ack)
 {
-	u32 index = state->index;
+	u64 expected = state->form == SEARCH_SENT ? ack->bytes_sent : ack->bytes_acked;
 
-	state->acked[index % SEARCH_ACKED_BINS] = (u32)ack->bytes_acked;
-	state->expected[index % SEARCH_EXPECTED_BINS] =
-		(u32)(state->form == SEARCH_SENT ? ack->bytes_sent : ack->bytes_acked);
+	search_put(state, state->index, (u32)ack->bytes_acked, (u32)expected);
 }
 
 /* Opens the first bin; the geometry is kept where it is set (Chung et al. 2024: initialization). */
@@ -212,8 +221,8 @@ static __always_inline void search_begin(struct search *state, const struct sear
 					 const struct ack *ack, u32 rtt_us)
 {
 	if (!state->bin_us) {
-		state->window_factor_pct = (u32)params->window_factor_pct;
-		state->form = (u32)params->form;
+		state->window_factor_pct = (u16)params->window_factor_pct;
+		state->form = (u8)params->form;
 		state->bin_us = (u32)max_u64((u64)rtt_us * state->window_factor_pct / (100 * SEARCH_WINDOW), 1);
 	}
 	state->bin_end_us = ack->now_us + state->bin_us;
@@ -232,8 +241,7 @@ static __always_inline void search_advance(struct search *state, const struct ac
 	for (u32 i = 1; i < SEARCH_EXPECTED_BINS; i++) {
 		if (i >= steps)
 			break;
-		state->acked[(state->index + i) % SEARCH_ACKED_BINS] = acked;
-		state->expected[(state->index + i) % SEARCH_EXPECTED_BINS] = expected;
+		search_put(state, state->index + i, acked, expected);
 	}
 	state->index += steps;
 	state->bin_end_us += passed * state->bin_us;
@@ -301,7 +309,8 @@ static __always_inline u32 search_judge(struct search *state, const struct searc
 	delivered = search_delivered(state, SEARCH_WINDOW);
 	state->norm_pct = delivered < expected ? (u32)((expected - delivered) * 100 / expected) : 0;
 	if (state->norm_pct >= search_threshold(state, params)) {
-		if (++state->confirmed_bins >= params->confirm_bins)
+		state->confirmed_bins = (u8)min_u64(state->confirmed_bins + 1ULL, SEARCH_CONFIRMED_MAX);
+		if (state->confirmed_bins >= params->confirm_bins)
 			return OUTCOME_EXIT;
 		return SEARCH_UNCONFIRMED;
 	}
@@ -331,7 +340,6 @@ static __always_inline void search_exit(struct search *state, const struct searc
 		target = (u32)max_u64(target, INITIAL_WINDOW);
 		state->target = (u32)min_u64(target, ack->cwnd);
 		state->drain_delivered = ack->delivered;
-		state->drain_credit = 0;
 		verdict->growth = GROWTH_LIMITED;
 		verdict->undo_limit = state->target;
 		return;
@@ -349,13 +357,10 @@ static __always_inline void search_exit(struct search *state, const struct searc
 /* Lets one segment out for SEARCH_DRAIN_RATIO acknowledged until what is in flight fits the target (draft-09, 3.2). */
 static __always_inline void search_drain(struct search *state, const struct ack *ack, struct verdict *verdict)
 {
-	u32 window;
+	u32 let_out = (ack->delivered - state->drain_delivered) / SEARCH_DRAIN_RATIO;
+	u32 window = (u32)min_u64((u64)ack->in_flight + let_out, ack->cwnd);
 
-	state->drain_credit += ack->delivered - state->drain_delivered;
-	state->drain_delivered = ack->delivered;
-	window = (u32)min_u64((u64)ack->in_flight + state->drain_credit / SEARCH_DRAIN_RATIO, ack->cwnd);
-	state->drain_credit %= SEARCH_DRAIN_RATIO;
-
+	state->drain_delivered += let_out * SEARCH_DRAIN_RATIO;
 	verdict->outcome = SEARCH_DRAINING;
 	if (window <= state->target) {
 		verdict->cwnd = (u32)min_u64(state->target, ack->cwnd);
