@@ -17,6 +17,13 @@
  *   NAME_EXPORTS(X)             what of its state is worth showing to a person
  *   NAME_TRAITS                 what of the shell it needs, so that nobody else pays for it
  *
+ * Where it has TRAIT_EXTRA, its state has a second part, which only flows with some parameters have:
+ *
+ *   struct NAME_extra           zeroed when it is made, which is as good as restarted; exports are of the first part
+ *   NAME_wants_extra(params)    whether flows with these parameters have it
+ *   NAME_restart_extra(extra)   with NAME_restart, where there is one
+ *   NAME_on_ack_extra(...)      while it is wanted, and there was memory for it: before NAME_on_ack, with the same verdict
+ *
  * No floating point, no unbounded loop, no division by a value that can be zero, no comparison of times that breaks
  * when a counter wraps.
  */
@@ -152,5 +159,6 @@ static __always_inline void grow_slower(struct verdict *verdict, u32 *remainder,
 #define TRAIT_LIMITS_GROWTH 1 /* answers GROWTH_LIMITED: the shell looks the verdict up when the window grows */
 #define TRAIT_PACES 2	      /* answers a pacing rate: the shell applies it whenever data is sent */
 #define TRAIT_ALWAYS 4	      /* is asked outside slow start, too, except while a loss is being recovered */
+#define TRAIT_EXTRA 8	      /* has a second part of state */
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Every algorithm, one row each: X(name, NAME, what it does, where it comes from). Its shell is <name>.bpf.c.
+ * Every algorithm, one row each: X(name, NAME, what it does, where it comes from), with TRAIT_EXTRA EXTRA(...). Its
+ * shell is <name>.bpf.c.
  */
 #ifndef ONRAMP_REGISTRY_H
 #define ONRAMP_REGISTRY_H
@@ -16,15 +17,16 @@
 #include "spacing.h"
 #include "threshold.h"
 
-#define ALGORITHMS(X)                                                                                                  \
+#define ALGORITHMS(X) ALGORITHMS_OF(X, X)
+#define ALGORITHMS_OF(X, EXTRA)                                                                                        \
 	X(plain, PLAIN, "slow start until loss, ECN or timeout", "RFC 5681")                                           \
 	X(fixed, FIXED, "leaves slow start at a given window", "Ataei Kachooei et al. 2022, figure 13")                \
 	X(best, BEST, "leaves at the bandwidth-delay product that pairs of ACKs tell", "Ataei Kachooei et al. 2022")   \
 	X(hystart, HYSTART, "leaves when ACK trains or delays say that the path is full, as Linux's CUBIC does",       \
 	  "Ha and Rhee 2011; Linux tcp_cubic; Peters et al. 2021")                                                     \
 	X(hystartpp, HYSTARTPP, "slows down when delays rise, and leaves if they stay up", "RFC 9406")                 \
-	X(search, SEARCH, "leaves when deliveries stop keeping up with what was sent",                                 \
-	  "Chung et al. 2024; draft-chung-ccwg-search-09")                                                             \
+	EXTRA(search, SEARCH, "leaves when deliveries stop keeping up with what was sent",                             \
+	      "Chung et al. 2024; draft-chung-ccwg-search-09")                                                         \
 	X(threshold, THRESHOLD, "lowers the threshold after loss to what a small buffer bears",                        \
 	  "Barakat et al. 1999, first proposition")                                                                    \
 	X(spacing, SPACING, "spaces what slow start sends at the rate of the bottleneck",                              \

@@ -135,9 +135,16 @@ struct search {
 	u8 confirmed_bins;     /* checks in a row that were at the threshold */
 	u32 acked[SEARCH_ACKED_BINS];
 	u32 expected[SEARCH_EXPECTED_BINS];
-	struct ack_pairs pairs; /* these two: only with pacing on */
+};
+
+/* With pacing on. */
+struct search_extra {
+	struct ack_pairs pairs;
 	struct pacing pacing;
 };
+
+_Static_assert(sizeof(struct search) <= 256, "the state of a flow grows");
+_Static_assert(sizeof(struct search_extra) <= 144, "the state of a flow with pacing on grows");
 
 #define SEARCH_EXPORTS(X)                                                                                              \
 	X(search, norm_pct, "percent", 1, "norm of the newest check")                                                  \
@@ -153,7 +160,7 @@ struct search {
 	X(search, acked, "bytes", SEARCH_ACKED_BINS, "cumulative bytes acknowledged, ring by bin")                     \
 	X(search, expected, "bytes", SEARCH_EXPECTED_BINS, "cumulative bytes to compare with, ring by bin")
 
-#define SEARCH_TRAITS (TRAIT_LIMITS_GROWTH | TRAIT_PACES)
+#define SEARCH_TRAITS (TRAIT_LIMITS_GROWTH | TRAIT_PACES | TRAIT_EXTRA)
 
 struct search_params {
 	SEARCH_PARAMETERS(PARAMETER_FIELD)
@@ -184,12 +191,22 @@ static __always_inline void search_forget(struct search *state)
 	state->target = 0;
 }
 
-/* Slow start begins anew, and with it what spacing knows. */
+/* Slow start begins anew. */
 static __always_inline void search_restart(struct search *state)
 {
 	search_forget(state);
-	ack_pairs_restart(&state->pairs);
-	pacing_restart(&state->pacing);
+}
+
+static __always_inline bool search_wants_extra(const struct search_params *params)
+{
+	return params->pacing;
+}
+
+/* What spacing knows begins anew, too. */
+static __always_inline void search_restart_extra(struct search_extra *extra)
+{
+	ack_pairs_restart(&extra->pairs);
+	pacing_restart(&extra->pacing);
 }
 
 /* The reaction to loss is the base's; a drain is over with it. */
@@ -381,15 +398,16 @@ static __always_inline bool search_app_limits(const struct search_params *params
 	return params->app_limited != SEARCH_APP_OFF && ack->flags & ACK_APP_LIMITED;
 }
 
-static __always_inline void search_pace(struct search *state, const struct search_params *params, const struct ack *ack,
-					struct verdict *verdict)
+/* Spaces what the ACK releases. */
+static __always_inline void search_on_ack_extra(struct search_extra *extra, const struct search_params *params,
+						const struct ack *ack, struct verdict *verdict)
 {
-	u32 news = ack_pairs_on_ack(&state->pairs, ack);
+	u32 news = ack_pairs_on_ack(&extra->pairs, ack);
 
 	if (news)
-		pacing_round(&state->pacing, ack_pairs_rate(&state->pairs), state->pairs.told == ACK_PAIRS_SETTLED,
+		pacing_round(&extra->pacing, ack_pairs_rate(&extra->pairs), extra->pairs.told == ACK_PAIRS_SETTLED,
 			     news == ACK_PAIRS_OVER, params->pacing_min_rate);
-	verdict->pacing_rate = pacing_rate(&state->pacing, params->pacing_gain_pct, ack);
+	verdict->pacing_rate = pacing_rate(&extra->pacing, params->pacing_gain_pct, ack);
 }
 
 static __always_inline void search_on_ack(struct search *state, const struct search_params *params,
@@ -398,8 +416,6 @@ static __always_inline void search_on_ack(struct search *state, const struct sea
 	u32 rtt_us;
 	u64 passed;
 
-	if (params->pacing)
-		search_pace(state, params, ack, verdict);
 	if (state->target) {
 		search_drain(state, ack, verdict);
 		return;

@@ -83,12 +83,13 @@ struct {
 
 _Static_assert(sizeof(struct CALL(params)) <= sizeof(((struct parameter_slot *)0)->sets[0]), "too many parameters");
 
-#include "observe.bpf.h"
-
 static __always_inline const struct CALL(params) * active(const struct parameter_slot *slot)
 {
 	return (const struct CALL(params) *)slot->sets[slot->active & 1];
 }
+
+#include "extra.bpf.h"
+#include "observe.bpf.h"
 
 static __always_inline struct counters *counters_here(void)
 {
@@ -209,7 +210,7 @@ static __noinline struct flow *begin_flow(struct sock *sk)
 	return flow;
 }
 
-static __always_inline void enter_slow_start(struct flow *flow, const struct ack *ack)
+static __always_inline void enter_slow_start(struct sock *sk, struct flow *flow, const struct ack *ack)
 {
 	struct flow_header *header = &flow->header;
 
@@ -222,14 +223,16 @@ static __always_inline void enter_slow_start(struct flow *flow, const struct ack
 	if (header->slow_starts < 0xffff)
 		header->slow_starts++;
 	CALL(restart)(&flow->state);
+	restart_extra(sk);
 }
 
 /*
  * Asks the algorithm about an ACK. 0: there are no parameters, which only a broken map could cause. Global, so that the
  * verifier looks at the algorithm once, and not again in every state that it is called from.
  */
-__noinline int judge(struct flow *flow, const struct ack *ack, struct verdict *verdict)
+__noinline int judge(struct flow *flow, const struct ack *ack, struct verdict *verdict EXTRA_PARAMETER)
 {
+	const struct CALL(params) * values;
 	const struct parameter_slot *slot;
 	u32 profile;
 
@@ -240,12 +243,18 @@ __noinline int judge(struct flow *flow, const struct ack *ack, struct verdict *v
 	if (!slot)
 		return 0;
 	flow->header.generation = slot->generation;
-	CALL(on_ack)(&flow->state, active(slot), ack, verdict);
+	values = active(slot);
+#if HAS(TRAIT_EXTRA)
+	if (extra && CALL(wants_extra)(values))
+		CALL(on_ack_extra)(extra, values, ack, verdict);
+#endif
+	CALL(on_ack)(&flow->state, values, ack, verdict);
 	return 1;
 }
 
 /* Attached to observe: the algorithm is asked until it would have left. */
-static __always_inline void consider(struct flow *flow, struct exit_record *observed, struct ack_told *told)
+static __always_inline void consider(struct sock *sk, struct flow *flow, struct exit_record *observed,
+				     struct ack_told *told)
 {
 	struct flow_header *header = &flow->header;
 
@@ -253,7 +262,7 @@ static __always_inline void consider(struct flow *flow, struct exit_record *obse
 		return;
 	if (observed->window_after && observed->reason == EXIT_NONE && told->ack.cwnd >= observed->window_after) {
 		record_observed(header, observed, &told->ack);
-	} else if (judge(flow, &told->ack, &told->verdict)) {
+	} else if (judge(flow, &told->ack, &told->verdict EXTRA_TO_JUDGE(sk, flow))) {
 		told->asked = 1;
 		note_verdict(header, observed, &told->ack, &told->verdict);
 	}
@@ -281,19 +290,19 @@ static __always_inline void on_ack_starting(struct sock *sk, struct flow *flow, 
 	const struct ack *ack = &told->ack;
 
 	if (begins) {
-		enter_slow_start(flow, ack);
+		enter_slow_start(sk, flow, ack);
 		if (heard)
 			observe_restart(flow, heard, ack);
 	}
 	if (observing) {
 		if (kept)
-			consider(flow, &kept->observed, told);
+			consider(sk, flow, &kept->observed, told);
 	} else if (begins && header->flags & FLOW_EXITING) {
 		/* A loss interrupted the drain and was undone: the exit stands, the drain is over. */
 		verdict->ssthresh = header->undo_limit;
 		verdict->cwnd = (u32)min_u64(ack->cwnd, header->undo_limit);
 		apply_verdict(sk, header, ack, verdict);
-	} else if (judge(flow, ack, verdict)) {
+	} else if (judge(flow, ack, verdict EXTRA_TO_JUDGE(sk, flow))) {
 		told->asked = 1;
 		apply_verdict(sk, header, ack, verdict);
 	}
@@ -322,14 +331,14 @@ static __always_inline bool on_ack(struct sock *sk, const struct ack_sample *sam
 	describe(sk, sample, &told.ack);
 	if (starting) {
 		on_ack_starting(sk, flow, heard, kept, &told);
-	} else if (asking && judge(flow, &told.ack, &told.verdict)) {
+	} else if (asking && judge(flow, &told.ack, &told.verdict EXTRA_TO_JUDGE(sk, flow))) {
 		told.asked = 1;
 		apply_window(sk, &flow->header, &told.verdict);
 	}
 	if (told.asked)
 		count_verdict(kept, told.verdict.outcome);
 	if (heard)
-		observe_ack(flow, heard, &told);
+		observe_ack(sk, flow, heard, &told);
 	observe_exit(sk, flow);
 	return true;
 }
@@ -419,6 +428,7 @@ OPERATION(void, release, struct sock *sk)
 		count->undone += flow->header.exit.undone;
 	}
 	give_back_pacing(sk, &flow->header);
+	delete_extra(sk);
 	bpf_sk_storage_delete(&flow_telemetry, sk);
 	bpf_sk_storage_delete(&flows, sk);
 }

@@ -20,37 +20,43 @@ static const char control[16] = PASTE(ALGORITHM_UPPER, CONTROL);
 
 /*
  * Defines tell_<name>(flow, heard, told), which sends a struct <name>_event to all that want it: filled in by
- * fill_<name>(event, flow, heard, told), with `more` bytes behind it.
+ * fill_<name>(event, flow, heard, told). TELL_STATE: with the algorithm's state behind it, of which they take the second
+ * part, too (extra.bpf.h).
  */
-#define TELL(name, constant, level_of_event, type, more)                                                               \
+#define TELL(name, constant, level_of_event, type) TELL_WITH(name, constant, level_of_event, type, 0, , )
+#define TELL_STATE(name, constant, level_of_event, type)                                                               \
+	TELL_WITH(name, constant, level_of_event, type, sizeof(struct ALGORITHM) + EXTRA_BYTES, EXTRA_PARAMETER,       \
+		  EXTRA_ARGUMENT)
+#define TELL_WITH(name, constant, level_of_event, type, more, parameter, argument)                                     \
 	__noinline int give_##name(const struct flow *flow, const struct flow_telemetry *heard,                        \
-				   const struct type *told, u32 slot, u64 now_ns)                                      \
+				   const struct type *told, struct delivery *delivery parameter)                       \
 	{                                                                                                              \
 		struct name##_event *event;                                                                            \
-		struct delivery delivery;                                                                              \
                                                                                                                        \
-		if (!flow || !heard || !told)                                                                          \
+		if (!flow || !heard || !told || !delivery)                                                             \
 			return 0;                                                                                      \
-		delivery = (struct delivery){ .now_ns = now_ns, .level = level_of_event, .slot = slot };               \
-		event = reserve(&delivery, heard, control, constant, sizeof(*event) + (more));                         \
+		event = reserve(delivery, heard, control, constant, sizeof(*event) + (more));                          \
 		if (!event)                                                                                            \
 			return 0;                                                                                      \
-		fill_##name(event, flow, heard, told);                                                                 \
-		bpf_ringbuf_submit(event, delivery.wake);                                                              \
+		fill_##name(event, flow, heard, told argument);                                                        \
+		bpf_ringbuf_submit(event, delivery->wake);                                                             \
 		return 0;                                                                                              \
 	}                                                                                                              \
                                                                                                                        \
-	__noinline int tell_##name(const struct flow *flow, struct flow_telemetry *heard, const struct type *told)     \
+	__noinline int tell_##name(const struct flow *flow, struct flow_telemetry *heard,                              \
+				   const struct type *told parameter)                                                  \
 	{                                                                                                              \
-		u64 now_ns;                                                                                            \
+		struct delivery delivery = {};                                                                         \
                                                                                                                        \
 		if (!flow || !heard || !told || !begin_event(heard, level_of_event))                                   \
 			return 0;                                                                                      \
-		now_ns = bpf_ktime_get_ns();                                                                           \
+		delivery.now_ns = bpf_ktime_get_ns();                                                                  \
+		delivery.level = level_of_event;                                                                       \
 		FOR_EACH_CONSUMER(slot)                                                                                \
 		{                                                                                                      \
+			delivery.slot = slot;                                                                          \
 			if (wants(heard, slot, level_of_event))                                                        \
-				give_##name(flow, heard, told, slot, now_ns);                                          \
+				give_##name(flow, heard, told, &delivery argument);                                    \
 		}                                                                                                      \
 		return 0;                                                                                              \
 	}
@@ -62,7 +68,7 @@ static const char control[16] = PASTE(ALGORITHM_UPPER, CONTROL);
 	{                                                                                                              \
 		event->told = *told;                                                                                   \
 	}                                                                                                              \
-	TELL(name, constant, level, name##_told, 0)
+	TELL(name, constant, level, name##_told)
 
 TELL_ALL(ack, EVENT_ACK, LEVEL_ACK)
 TELL_ALL(restart, EVENT_RESTART, LEVEL_ROUND)
@@ -76,7 +82,7 @@ static __always_inline void fill_exit(struct exit_event *event, const struct flo
 	event->record = *told;
 	event->observed = heard->observed;
 }
-TELL(exit, EVENT_EXIT, LEVEL_EXIT, exit_record, 0)
+TELL(exit, EVENT_EXIT, LEVEL_EXIT, exit_record)
 
 static __always_inline void fill_end(struct end_event *event, const struct flow *flow,
 				     const struct flow_telemetry *heard, const struct end_told *told)
@@ -85,35 +91,36 @@ static __always_inline void fill_end(struct end_event *event, const struct flow 
 	event->header = flow->header;
 	__builtin_memcpy(event->outcomes, heard->outcomes, sizeof(event->outcomes));
 }
-TELL(end, EVENT_END, LEVEL_EXIT, end_told, 0)
+TELL(end, EVENT_END, LEVEL_EXIT, end_told)
 
 /* Copies what follows an event, in numbers of 64 bits. */
-static __always_inline void copy_state(void *to, const struct ALGORITHM *state)
+static __always_inline void copy_state(void *to, const struct ALGORITHM *state EXTRA_PARAMETER)
 {
 	_Static_assert(sizeof(*state) % sizeof(u64) == 0, "copied in numbers of 64 bits");
 	const u64 *words = (const u64 *)state;
 
 	for (u32 i = 0; i < sizeof(*state) / sizeof(u64); i++)
 		((u64 *)to)[i] = words[i];
+	copy_extra((u64 *)to + sizeof(*state) / sizeof(u64) EXTRA_ARGUMENT);
 }
 
 static __always_inline void fill_flow(struct flow_event *event, const struct flow *flow,
-				      const struct flow_telemetry *heard, const struct flow_told *told)
+				      const struct flow_telemetry *heard, const struct flow_told *told EXTRA_PARAMETER)
 {
 	u32 profile = flow->header.profile;
 	const struct parameter_slot *slot;
 
 	event->told = *told;
 	event->header = flow->header;
-	copy_state(event + 1, &flow->state);
+	copy_state(event + 1, &flow->state EXTRA_ARGUMENT);
 	slot = bpf_map_lookup_elem(&params, &profile);
 	if (slot)
 		__builtin_memcpy(event->parameters, slot->sets[slot->active & 1], sizeof(event->parameters));
 }
-TELL(flow, EVENT_FLOW, LEVEL_EXIT, flow_told, sizeof(struct ALGORITHM))
+TELL_STATE(flow, EVENT_FLOW, LEVEL_EXIT, flow_told)
 
 /* Decides what consumers are told of a flow, and tells them of it. */
-__noinline int meet_flow(const struct flow *flow, struct flow_telemetry *heard, struct flow_told *told)
+__noinline int meet_flow(const struct flow *flow, struct flow_telemetry *heard, struct flow_told *told EXTRA_PARAMETER)
 {
 	struct telemetry *here = telemetry_here();
 	struct parameter_slot *slot;
@@ -132,16 +139,16 @@ __noinline int meet_flow(const struct flow *flow, struct flow_telemetry *heard, 
 	heard->told_generation = slot->generation;
 	told->generation = slot->generation;
 	told->again = heard->sequence > 0;
-	tell_flow(flow, heard, told);
+	tell_flow(flow, heard, told EXTRA_ARGUMENT);
 	return 0;
 }
 
 static __always_inline void fill_round(struct round_event *event, const struct flow *flow,
-				       const struct flow_telemetry *heard, const struct ack *told)
+				       const struct flow_telemetry *heard, const struct ack *told EXTRA_PARAMETER)
 {
 	describe_round(&event->told, &heard->round, flow->header.flags, told);
-	copy_state(event + 1, &flow->state);
+	copy_state(event + 1, &flow->state EXTRA_ARGUMENT);
 }
-TELL(round, EVENT_ROUND, LEVEL_ROUND, ack, sizeof(struct ALGORITHM))
+TELL_STATE(round, EVENT_ROUND, LEVEL_ROUND, ack)
 
 #endif

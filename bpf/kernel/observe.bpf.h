@@ -50,7 +50,7 @@ static __noinline struct flow_telemetry *observe(struct sock *sk, const struct f
 	if (heard->registrations != here->registrations || heard->told_generation != slot->generation) {
 		heard->netns = BPF_CORE_READ(sk, __sk_common.skc_net.net, ns.inum);
 		identify(sk, &told);
-		meet_flow(flow, heard, &told);
+		meet_flow(flow, heard, &told EXTRA_OF(sk));
 	}
 	return heard->interest ? heard : 0;
 }
@@ -101,7 +101,8 @@ static __always_inline void observe_restart(const struct flow *flow, struct flow
 }
 
 /* Counts an ACK to its round, which it may end. */
-static __always_inline void follow_round(const struct flow *flow, struct flow_telemetry *heard, const struct ack *ack)
+static __always_inline void follow_round(struct sock *sk, const struct flow *flow, struct flow_telemetry *heard,
+					 const struct ack *ack)
 {
 	struct round *round = &heard->round;
 
@@ -112,19 +113,20 @@ static __always_inline void follow_round(const struct flow *flow, struct flow_te
 	count_in_round(round, ack);
 	if (!round_is_over(round->end, ack))
 		return;
-	tell_round(flow, heard, ack);
+	tell_round(flow, heard, ack EXTRA_OF(sk));
 	round->number++;
 	begin_round(round, ack);
 }
 
 /* An ACK of an observed flow, after the algorithm's turn if it had one. */
-static __always_inline void observe_ack(const struct flow *flow, struct flow_telemetry *heard, struct ack_told *told)
+static __always_inline void observe_ack(struct sock *sk, const struct flow *flow, struct flow_telemetry *heard,
+					struct ack_told *told)
 {
 	told->flags = flow->header.flags;
 	told->generation = flow->header.generation;
 	tell_ack(flow, heard, told);
 	if (heard->interest & EVERY_CONSUMER(LEVEL_ROUND))
-		follow_round(flow, heard, &told->ack);
+		follow_round(sk, flow, heard, &told->ack);
 	else
 		heard->round.start_us = 0;
 }

@@ -118,7 +118,7 @@ impl Algorithm {
     /// What of it crosses from the kernel by position only, a line each: parameters with what they may be, outcomes, and
     /// where exports lie in the state. Defaults, units and help may differ between two builds that understand each other.
     pub fn tables(&self) -> String {
-        let mut text = format!("state {}\n", self.state_size());
+        let mut text = format!("state {} {}\n", self.state_size(), self.kept_size());
         for Parameter { name, minimum, maximum, choices, .. } in self.declarations() {
             text += &format!("parameter {name} {minimum} {maximum} {}\n", choices.join("|"));
         }
@@ -131,9 +131,14 @@ impl Algorithm {
         text
     }
 
-    /// Bytes of state that it keeps per flow.
+    /// Bytes of all its state of a flow: what every flow keeps, and behind it what only flows with some parameters have.
     pub fn state_size(&self) -> usize {
         self.row.state_size as usize
+    }
+
+    /// Bytes of its state that every flow keeps.
+    pub fn kept_size(&self) -> usize {
+        self.row.kept_size as usize
     }
 }
 
@@ -152,7 +157,7 @@ impl PartialEq for Algorithm {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::contract::outcome;
+    use crate::contract::{TRAIT_EXTRA, outcome};
 
     #[test]
     fn every_name_fits_the_kernel_and_is_unique() {
@@ -191,6 +196,19 @@ mod tests {
     }
 
     #[test]
+    fn a_state_is_what_every_flow_keeps_and_with_the_trait_a_second_part_behind_it() {
+        for algorithm in all() {
+            let (whole, kept) = (algorithm.state_size(), algorithm.kept_size());
+            assert_eq!(whole > kept, algorithm.row.traits & TRAIT_EXTRA != 0, "{algorithm:?}");
+            assert!(whole >= kept && whole % 8 == 0 && kept % 8 == 0, "{algorithm:?} {whole} {kept}");
+        }
+        let sizes = |name| find(name).map(|one| (one.kept_size(), one.state_size() - one.kept_size()));
+        assert_eq!(sizes("search"), Some((248, 144)));
+        assert_eq!(sizes("best"), Some((160, 0)));
+        assert_eq!(sizes("spacing"), Some((152, 0)));
+    }
+
+    #[test]
     fn every_default_lies_in_its_range_and_every_export_in_the_state() {
         for algorithm in all() {
             for parameter in algorithm.declarations() {
@@ -203,7 +221,8 @@ mod tests {
                     parameter.choices.is_empty() || parameter.choices.len() as u64 == parameter.maximum + 1
                 );
             }
-            let state = vec![0; algorithm.state_size()];
+            // Of the part that every flow keeps.
+            let state = vec![0; algorithm.kept_size()];
             for export in algorithm.exports() {
                 assert_eq!(export.read(&state).len(), export.count, "{algorithm:?} {}", export.name);
                 assert!(export.read(&state[..export.offset]).is_empty());

@@ -93,3 +93,116 @@ impl Flow {
         self.state.as_mut_ptr().cast()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::algorithm::{all, find};
+
+    /// ACKs of rounds that double, at the rate of a bottleneck of 10 MB/s with an RTT of 100 ms.
+    fn acks() -> Vec<Ack> {
+        let mut ack = Ack {
+            now_us: 1_000_000,
+            bytes_acked: 1,
+            rtt_us: 100_000,
+            smoothed_rtt_us: 100_000,
+            min_rtt_us: 100_000,
+            mss: 1_000,
+            ssthresh: u32::MAX,
+            ..Ack::default()
+        };
+        let mut acks = Vec::new();
+        for round in 0..7 {
+            let segments = 40 << round;
+            ack.cwnd = segments;
+            ack.bytes_outstanding = 1_000 * segments;
+            ack.now_us += 50_000;
+            ack.rtt_us = 100_000;
+            for _ in 0..segments {
+                ack.now_us += 100;
+                ack.bytes_acked += 1_000;
+                ack.bytes_sent = ack.bytes_acked + u64::from(ack.bytes_outstanding);
+                ack.rtt_us += 50;
+                ack.acked = 1;
+                acks.push(ack);
+            }
+        }
+        acks
+    }
+
+    fn search(pacing: &str) -> Parameters {
+        let mut parameters = find("search").unwrap().parameters();
+        parameters.set("pacing", pacing).unwrap();
+        parameters
+    }
+
+    fn after(acks: &[Ack], parameters: Parameters) -> Flow {
+        let mut flow = Flow::new(parameters);
+        for ack in acks {
+            flow.on_ack(ack);
+        }
+        flow
+    }
+
+    fn bytes(flow: &Flow) -> Vec<u8> {
+        flow.state.iter().flat_map(|word| word.to_ne_bytes()).collect()
+    }
+
+    #[test]
+    fn a_state_of_another_size_is_refused() {
+        for algorithm in all() {
+            let (whole, kept) = (algorithm.state_size(), algorithm.kept_size());
+            let resume = |size: usize| Flow::resume(algorithm.parameters(), &vec![0; size]);
+            assert!(resume(whole).is_some(), "{algorithm:?}");
+            for size in [0, 8, whole - 8, whole - 1, whole + 1, whole + 8, kept] {
+                assert_eq!(resume(size).is_some(), size == whole, "{algorithm:?} {size}");
+            }
+        }
+    }
+
+    #[test]
+    fn only_flows_whose_parameters_want_it_use_the_second_part_and_the_first_is_the_same_without() {
+        let kept = find("search").unwrap().kept_size();
+        let (mut without, mut with) = (Flow::new(search("off")), Flow::new(search("on")));
+        let mut spaced = 0;
+        for ack in acks() {
+            let (plain, paced) = (without.on_ack(&ack), with.on_ack(&ack));
+            assert_eq!(plain, Verdict { pacing_rate: 0, ..paced });
+            spaced += u32::from(paced.pacing_rate > 0);
+            let (without, with) = (bytes(&without), bytes(&with));
+            assert_eq!(without[..kept], with[..kept]);
+            assert!(without[kept..].iter().all(|byte| *byte == 0));
+            assert!(with[kept..].iter().any(|byte| *byte != 0));
+        }
+        assert!(spaced > 1_000, "{spaced}");
+    }
+
+    #[test]
+    fn a_flow_goes_on_from_its_state_as_it_would_have() {
+        for pacing in ["off", "on"] {
+            let acks = acks();
+            for cut in (0..acks.len()).step_by(97) {
+                let mut flow = after(&acks[..cut], search(pacing));
+                let mut resumed = Flow::resume(search(pacing), &bytes(&flow)).unwrap();
+                assert!(
+                    acks[cut..].iter().all(|ack| flow.on_ack(ack) == resumed.on_ack(ack)),
+                    "{pacing} {cut}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_second_part_of_zeros_is_as_good_as_one_restarted() {
+        let kept = find("search").unwrap().kept_size();
+        let acks = acks();
+        for at in (0..acks.len()).step_by(97) {
+            let mut flow = after(&acks[..at], search("on"));
+            flow.restart();
+            let mut state = bytes(&flow);
+            state[kept..].fill(0);
+            let mut other = Flow::resume(search("on"), &state).unwrap();
+            assert!(acks[at..].iter().all(|ack| flow.on_ack(ack) == other.on_ack(ack)), "{at}");
+        }
+    }
+}

@@ -24,7 +24,9 @@ struct algorithm_row {
 	const struct parameter_row *parameters;
 	const struct outcome_row *outcomes;
 	const struct export_row *exports;
-	u32 parameter_count, outcome_count, export_count, state_size, traits, unused;
+	u32 parameter_count, outcome_count, export_count, traits;
+	/* Bytes of all its state, and of the first part, which every flow keeps. */
+	u32 state_size, kept_size;
 	void (*restart)(void *);
 	void (*on_ack)(void *, const void *, const struct ack *, struct verdict *);
 	u32 (*on_loss)(void *, const void *, const struct ack *, u32);

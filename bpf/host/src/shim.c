@@ -14,6 +14,15 @@
 	static const struct outcome_row alg##_outcomes[OUTCOME_MAX] = { COMMON_OUTCOMES(OUTCOME_ROW)                   \
 										ALG##_OUTCOMES(OUTCOME_ROW) };         \
 	static const struct export_row alg##_exports[] = { ALG##_EXPORTS(EXPORT_ROW){ 0 } };                           \
+	static u32 alg##_on_loss_any(void *state, const void *params, const struct ack *ack, u32 base)                 \
+	{                                                                                                              \
+		return alg##_on_loss(state, params, ack, base);                                                        \
+	}
+ALGORITHMS(DEFINE_TABLES)
+
+#define DEFINE_CALLS(alg, ALG, about, source)                                                                          \
+	_Static_assert(!(ALG##_TRAITS & TRAIT_EXTRA), #alg " has a second part: its row is an EXTRA");                 \
+	enum { alg##_state_size = sizeof(struct alg) };                                                                \
 	static void alg##_restart_any(void *state)                                                                     \
 	{                                                                                                              \
 		alg##_restart(state);                                                                                  \
@@ -21,12 +30,28 @@
 	static void alg##_on_ack_any(void *state, const void *params, const struct ack *ack, struct verdict *verdict)  \
 	{                                                                                                              \
 		alg##_on_ack(state, params, ack, verdict);                                                             \
-	}                                                                                                              \
-	static u32 alg##_on_loss_any(void *state, const void *params, const struct ack *ack, u32 base)                 \
-	{                                                                                                              \
-		return alg##_on_loss(state, params, ack, base);                                                        \
 	}
-ALGORITHMS(DEFINE_TABLES)
+/* The second part is behind the first, where events have it, too. */
+#define DEFINE_CALLS_EXTRA(alg, ALG, about, source)                                                                    \
+	_Static_assert(ALG##_TRAITS & TRAIT_EXTRA, #alg " has no second part: its row is an X");                       \
+	_Static_assert(sizeof(struct alg) % 8 == 0 && sizeof(struct alg##_extra) % 8 == 0, "both are aligned");        \
+	enum { alg##_state_size = sizeof(struct alg) + sizeof(struct alg##_extra) };                                   \
+	static struct alg##_extra *alg##_extra_of(void *state)                                                         \
+	{                                                                                                              \
+		return (struct alg##_extra *)((struct alg *)state + 1);                                                \
+	}                                                                                                              \
+	static void alg##_restart_any(void *state)                                                                     \
+	{                                                                                                              \
+		alg##_restart(state);                                                                                  \
+		alg##_restart_extra(alg##_extra_of(state));                                                            \
+	}                                                                                                              \
+	static void alg##_on_ack_any(void *state, const void *params, const struct ack *ack, struct verdict *verdict)  \
+	{                                                                                                              \
+		if (alg##_wants_extra(params))                                                                         \
+			alg##_on_ack_extra(alg##_extra_of(state), params, ack, verdict);                               \
+		alg##_on_ack(state, params, ack, verdict);                                                             \
+	}
+ALGORITHMS_OF(DEFINE_CALLS, DEFINE_CALLS_EXTRA)
 
 #define COUNT(table) (sizeof(table) / sizeof((table)[0]) - 1)
 #define ALGORITHM_ROW(alg, ALG, about, source)                                                                         \
@@ -40,9 +65,9 @@ ALGORITHMS(DEFINE_TABLES)
 	  COUNT(alg##_parameters),                                                                                     \
 	  OUTCOME_MAX,                                                                                                 \
 	  COUNT(alg##_exports),                                                                                        \
-	  sizeof(struct alg),                                                                                          \
 	  ALG##_TRAITS,                                                                                                \
-	  0,                                                                                                           \
+	  alg##_state_size,                                                                                            \
+	  sizeof(struct alg),                                                                                          \
 	  alg##_restart_any,                                                                                           \
 	  alg##_on_ack_any,                                                                                            \
 	  alg##_on_loss_any },

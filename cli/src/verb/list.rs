@@ -45,8 +45,10 @@ struct Row {
     source: &'static str,
     attached: bool,
     base: Option<&'static str>,
-    /// Of a flow: the algorithm's own, and what all algorithms keep before it.
+    /// Of a flow: the algorithm's own, what only flows with some parameters have of it besides, and what all algorithms
+    /// keep before it.
     state_bytes: usize,
+    extra_state_bytes: usize,
     header_bytes: usize,
     parameters: Vec<Declaration>,
     outcomes: Vec<Described>,
@@ -98,7 +100,8 @@ fn describe(algorithm: Algorithm, registered: &[String]) -> Row {
         attached: registered.contains(&congestion_control),
         base: state.map(|state| state.base.name()),
         congestion_control,
-        state_bytes: algorithm.state_size(),
+        state_bytes: algorithm.kept_size(),
+        extra_state_bytes: algorithm.state_size() - algorithm.kept_size(),
         header_bytes: size_of::<FlowHeader>(),
         parameters: algorithm.declarations().map(declaration).collect(),
         outcomes: algorithm

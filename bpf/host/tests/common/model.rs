@@ -6,9 +6,12 @@ use std::sync::OnceLock;
 use onramp_algorithm::{Ack, Verdict, ack_flag, growth, outcome};
 
 use super::differential;
+use super::pair_model::{PairModel, Step};
+use super::pair_traffic::{paired_acks, trains};
 use super::random::Random;
 use super::rounds::outcome_number;
 use super::settings::{Action, App, Interpolate, LookBack, Missed, Settings};
+use super::spacing_model::Policy;
 use super::traffic::plausible_acks;
 
 /// ACKs of a sequence.
@@ -49,6 +52,9 @@ pub struct Model {
     geometry: Option<Geometry>,
     history: Option<History>,
     drain: Option<Drain>,
+    /// These two hear of ACKs while pacing is on.
+    pairs: PairModel,
+    pub policy: Policy,
     outcomes: Outcomes,
 }
 
@@ -68,7 +74,14 @@ impl differential::Model for Model {
     const THRESHOLDS: bool = false;
 
     fn acks(random: &mut Random) -> Vec<Ack> {
-        plausible_acks(random, LENGTH)
+        let kind = random.below(4);
+        if kind > 1 {
+            return plausible_acks(random, LENGTH);
+        }
+        let mut acks = paired_acks(random, LENGTH);
+        // The silence after an ACK at the beginning of time has more bins than a list can hold.
+        acks.retain(|ack| ack.now_us > 1);
+        if kind == 0 { acks } else { trains(random, acks) }
     }
 
     fn new(settings: &Settings) -> Self {
@@ -89,6 +102,8 @@ impl differential::Model for Model {
             geometry: None,
             history: None,
             drain: None,
+            pairs: PairModel::default(),
+            policy: Policy::default(),
             outcomes,
         }
     }
@@ -98,10 +113,9 @@ impl differential::Model for Model {
     }
 
     fn restart(&mut self) {
-        self.geometry = None;
-        self.history = None;
-        self.drain = None;
-        self.at_threshold = 0;
+        self.forget();
+        self.pairs = PairModel::default();
+        self.policy = Policy::default();
     }
 
     fn on_loss(&mut self) {
@@ -112,6 +126,28 @@ impl differential::Model for Model {
 impl Model {
     /// One ACK.
     pub fn on_ack(&mut self, ack: &Ack) -> Verdict {
+        let pacing_rate = self.pacing_rate(ack);
+        Verdict { pacing_rate, ..self.judged(ack) }
+    }
+
+    fn forget(&mut self) {
+        self.geometry = None;
+        self.history = None;
+        self.drain = None;
+        self.at_threshold = 0;
+    }
+
+    fn pacing_rate(&mut self, ack: &Ack) -> u64 {
+        let Some(pacing) = self.settings.pacing else { return 0 };
+        match self.pairs.on_ack(ack) {
+            Step::Over(told) => self.policy.round(told, true, pacing.min_rate),
+            Step::Sooner(told) => self.policy.round(told, false, pacing.min_rate),
+            Step::Begun | Step::Open => {}
+        }
+        self.policy.rate(pacing.gain, ack)
+    }
+
+    fn judged(&mut self, ack: &Ack) -> Verdict {
         if let Some(drain) = self.drain.take() {
             return self.drained(drain, ack);
         }
@@ -145,7 +181,7 @@ impl Model {
         };
         if passed > borne {
             if passed > WINDOW as u64 {
-                differential::Model::restart(self);
+                self.forget();
             }
             if self.settings.missed == Missed::Alpha {
                 self.begin(ack, rtt_us);

@@ -13,7 +13,7 @@ pub fn paired_sequence(random: &mut Random) -> Vec<Ack> {
 }
 
 /// These ACKs in rounds, each at the rate of a bottleneck, more or less, with pauses between them.
-fn trains(random: &mut Random, mut acks: Vec<Ack>) -> Vec<Ack> {
+pub fn trains(random: &mut Random, mut acks: Vec<Ack>) -> Vec<Ack> {
     let Some(first) = acks.first().copied() else { return acks };
     let (mut now_us, mut bytes_acked) = (first.now_us, first.bytes_acked);
     let base_us = 1 + (random.below(1 << 24) >> random.below(12));

@@ -20,6 +20,14 @@ pub struct Settings {
     pub alpha: u64,
     pub app: App,
     pub action: Action,
+    pub pacing: Option<Pacing>,
+}
+
+/// With pacing on.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Pacing {
+    pub gain: u64,
+    pub min_rate: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -73,14 +81,19 @@ impl differential::Settings for Settings {
             alpha: 1 + random.below(alphas),
             app: [App::Off, App::Reset, App::Freeze, App::Rate][random.below(4) as usize],
             action: [Action::Hold, Action::Rollback, Action::Drain][random.below(3) as usize],
+            pacing: random.once_in(2).then(|| Pacing {
+                gain: 100 + random.below(101),
+                min_rate: if random.once_in(2) { 0 } else { random.below(1 << 34) >> random.below(34) },
+            }),
         }
     }
 
     fn parameters(&self) -> Parameters {
-        static PLACES: OnceLock<[usize; 10]> = OnceLock::new();
+        static PLACES: OnceLock<[usize; 13]> = OnceLock::new();
         let places = PLACES.get_or_init(|| {
             NAMES.map(|name| find("search").unwrap().declarations().position(|row| row.name == name).unwrap())
         });
+        let Pacing { gain, min_rate } = self.pacing.unwrap_or(Pacing { gain: 100, min_rate: 1_000_000 });
         let values = [
             u64::from(self.sent_form),
             self.threshold,
@@ -92,6 +105,9 @@ impl differential::Settings for Settings {
             self.alpha,
             self.app as u64,
             self.action as u64,
+            u64::from(self.pacing.is_some()),
+            gain,
+            min_rate,
         ];
         let mut words = find("search").unwrap().parameters().to_words();
         for (place, value) in places.iter().zip(values) {
@@ -102,7 +118,7 @@ impl differential::Settings for Settings {
 }
 
 /// Names of the parameters in the order of [`Settings`].
-const NAMES: [&str; 10] = [
+const NAMES: [&str; 13] = [
     "form",
     "threshold_pct",
     "confirm_bins",
@@ -113,4 +129,7 @@ const NAMES: [&str; 10] = [
     "alpha",
     "app_limited",
     "exit_action",
+    "pacing",
+    "pacing_gain_pct",
+    "pacing_min_rate",
 ];

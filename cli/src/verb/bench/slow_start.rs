@@ -48,7 +48,7 @@ struct Row {
     acks: u64,
     /// Of these, the share on which the algorithm gave a verdict.
     judged: f64,
-    /// Bytes of its own state per flow.
+    /// Bytes of its own state that each such flow keeps.
     state_bytes: usize,
     operations: Vec<Operation>,
     rounds_ns: Vec<f64>,
@@ -186,7 +186,11 @@ fn row(account: Account, before: &[Callback], verdicts: u64, reference: &[f64]) 
         to_plain: median(account.rounds_ns.iter().zip(reference).map(|(ours, plain)| ours / plain)),
         acks,
         judged: (judged(account.algorithm)? - verdicts) as f64 / acks as f64,
-        state_bytes: account.algorithm.state_size(),
+        state_bytes: if account.spaced {
+            account.algorithm.state_size()
+        } else {
+            account.algorithm.kept_size()
+        },
         operations,
         rounds_ns: account.rounds_ns,
     })

@@ -166,7 +166,7 @@ impl Reproduce {
 fn footprints() -> Vec<Footprint> {
     let of = |one: algorithm::Algorithm| Footprint {
         algorithm: one.name().to_owned(),
-        state_bytes: one.state_size(),
+        state_bytes: one.kept_size(),
         header_bytes: size_of::<FlowHeader>(),
     };
     algorithm::all().map(of).collect()
