@@ -31,7 +31,8 @@
  *     which may be a receiver's that waits for a second segment.
  *   - A lower bound (sender_limited) if it was sent no faster than it was acknowledged, spaced by a pacing rate, the
  *     application or the receiver's window. When it left is told by the RTT: over the time that the ACKs took less what
- *     the RTT rose by meanwhile. That must be no more than four fifths of the former.
+ *     the RTT rose by meanwhile. That must be no more than four fifths of the former. The RTT of a single segment that is
+ *     acknowledged after the longest silence of the round does not count: the receiver may have waited for a second.
  *   - The rate of the bottleneck (settled) if the round before agrees within a quarter, or if it has eight pairs and no
  *     silence is more than a twelfth of it; else it is unsettled. While jitter is longer than rounds, rates rise with
  *     the window.
@@ -260,7 +261,7 @@ static __always_inline bool ack_pairs_measure(struct ack_pairs *pairs, const str
 	pairs->longest_us = (u32)max_u64(pairs->longest_us, pairs->newest_silence_us);
 	pairs->newest_silence_us = silence_us;
 	pairs->span_us = (u32)min_u64((u64)pairs->span_us + silence_us, ~0U);
-	if (ack->rtt_us > 0)
+	if (ack->rtt_us > 0 && (ack->acked != 1 || silence_us <= pairs->longest_us))
 		pairs->last_rtt_us = (u32)ack->rtt_us;
 
 	if (!pairs->paired) {

@@ -92,7 +92,7 @@ enum search_exit_action { SEARCH_HOLD, SEARCH_ROLLBACK, SEARCH_DRAIN };
 	X(missed_bins, "", SEARCH_MISSED_WINDOW, 0, 2, "off|alpha|window",                                             \
 	  "start anew after a silence: never, after alpha initial RTTs' bins, after a whole window")                   \
 	X(alpha, "initial RTTs", 2, 1, 1000, "", "silence that missed_bins=alpha bears")                               \
-	X(app_limited, "", SEARCH_APP_FREEZE, 0, 3, "off|reset|freeze|rate",                                           \
+	X(app_limited, "", SEARCH_APP_RESET, 0, 3, "off|reset|freeze|rate",                                            \
 	  "when the application limits the sender: ignore, start anew, do not judge, start anew by rate sample; "      \
 	  "form=delivered starts anew in place of freeze")                                                             \
 	X(exit_action, "", SEARCH_HOLD, 0, 2, "hold|rollback|drain",                                                   \

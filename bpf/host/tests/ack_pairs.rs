@@ -149,6 +149,27 @@ fn a_round_that_was_sent_no_faster_is_a_lower_bound() {
     assert_eq!(step(&mut rounds, 0), "aimed");
 }
 
+/// After a pause the sender is spaced, and the last segment of the window is an odd one, for which the receiver waits 40 ms:
+/// what the RTT rises by then is not the bottleneck's queue.
+#[test]
+fn a_receiver_that_waits_for_a_second_segment_does_not_settle_what_the_sender_was_limited_to() {
+    let last_of = |acked: u32| {
+        let mut rounds = begun();
+        for _ in 0..ACKS - 1 {
+            rounds.ack.acked = 10;
+            rounds.next(GAP, BYTES);
+        }
+        rounds.ack.acked = acked;
+        rounds.ack.rtt_us += 40_000;
+        rounds.next(40_000, BYTES);
+        rounds.ack.rtt_us = rounds.rtt_us;
+        let verdict = rounds.next(50_000, BYTES);
+        rounds.name(&verdict)
+    };
+    assert_eq!(last_of(1), "sender_limited");
+    assert_eq!(last_of(10), "aimed", "two or more are acknowledged at once");
+}
+
 /// Two ACKs are a pair here.
 #[test]
 fn eight_dense_pairs_tell_the_rate_before_the_round_is_over_and_its_end_can_void_it() {

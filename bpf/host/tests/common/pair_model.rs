@@ -123,8 +123,9 @@ impl Round {
             return false;
         }
         let silence = silence_us(newest.0, ack.now_us);
+        let may_have_waited = ack.acked == 1 && silence > self.longest_us(0);
         self.acks.push((ack.now_us, ack.bytes_acked));
-        if ack.rtt_us > 0 {
+        if ack.rtt_us > 0 && !may_have_waited {
             self.rtts.push(ack.rtt_us as u64);
         }
         let here = |silence| Some((ack.now_us, ack.bytes_acked, silence));

@@ -37,6 +37,7 @@ pub fn trains(random: &mut Random, mut acks: Vec<Ack>) -> Vec<Ack> {
         bytes_acked += bytes;
         late_us += if queueing { step_us / 2 } else { 0 };
         left -= 1;
+        ack.acked = random.below(3) as u32;
         ack.now_us = now_us;
         ack.bytes_acked = bytes_acked;
         ack.bytes_outstanding = if begins { left * bytes } else { left * bytes + 1 } as u32;
