@@ -49,6 +49,8 @@ static __always_inline u64 ring_place(u32 number, u32 length)
 	u64 place = number % length;
 
 #ifdef __bpf__
+	if (__builtin_constant_p(place))
+		return place;
 	asm volatile("" : "+r"(place));
 	if (place >= length)
 		place = 0;

@@ -39,8 +39,9 @@
  * 12. Besides fractions of a bin, the look-back may go to the older edge of the bin it falls in (interpolate=older). A
  *     fraction counts part of a burst as sent of which nothing can have been acknowledged yet; the older edge never
  *     does, at the price of up to one bin.
- * 13. In the delivered form freeze starts anew, too. Its expectation is of deliveries alone, in which a think time is a
- *     fall that the ACK after the first no longer tells from saturation.
+ * 13. Where the application limits the sender, bins start anew unless told otherwise. What is sent while no ACK comes is
+ *     counted in the bin that the next ACK closes, so after a pause the older edge of the expectation is too low, and a
+ *     check sees a lag that is none. In the delivered form, to which a think time is a fall, freeze starts anew, too.
  */
 #ifndef ONRAMP_SEARCH_H
 #define ONRAMP_SEARCH_H

@@ -245,8 +245,8 @@ __noinline int judge(struct flow *flow, const struct ack *ack, struct verdict *v
 	flow->header.generation = slot->generation;
 	values = active(slot);
 #if HAS(TRAIT_EXTRA)
-	if (extra && CALL(wants_extra)(values))
-		CALL(on_ack_extra)(extra, values, ack, verdict);
+	if (extra)
+		judge_extra(extra, values, ack, verdict);
 #endif
 	CALL(on_ack)(&flow->state, values, ack, verdict);
 	return 1;

@@ -40,6 +40,15 @@ static __always_inline struct CALL(extra) * extra_to_judge(struct sock *sk, cons
 	return bpf_sk_storage_get(&extras, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
 }
 
+/* The second part's turn on an ACK, before the first's. The verifier looks at it by itself. */
+__noinline int judge_extra(struct CALL(extra) * extra, const struct CALL(params) * values, const struct ack *ack,
+			   struct verdict *verdict)
+{
+	if (extra && values && ack && verdict && CALL(wants_extra)(values))
+		CALL(on_ack_extra)(extra, values, ack, verdict);
+	return 0;
+}
+
 static __always_inline void restart_extra(struct sock *sk)
 {
 	struct CALL(extra) *extra = extra_of(sk);
@@ -60,11 +69,10 @@ static __always_inline void copy_extra(u64 *to, const struct CALL(extra) * extra
 	const u64 *words = (const u64 *)extra;
 
 	if (!extra) {
-		__builtin_memset(to, 0, sizeof(*extra));
+		KEEP_LOOP for (u32 i = 0; i < sizeof(*extra) / sizeof(u64); i++) to[i] = 0;
 		return;
 	}
-	for (u32 i = 0; i < sizeof(*extra) / sizeof(u64); i++)
-		to[i] = words[i];
+	KEEP_LOOP for (u32 i = 0; i < sizeof(*extra) / sizeof(u64); i++) to[i] = words[i];
 }
 #else
 #define EXTRA_BYTES 0

@@ -40,8 +40,12 @@ fn replay(events: &[&Event]) -> usize {
 #[ignore = "in a guest: make test"]
 fn recorded_acknowledgements_give_the_same_verdicts_again() {
     let attachments = Attachments::lock();
-    for algorithm in algorithm::all() {
-        attachments.attach(&AttachOptions::new(algorithm.parameters()));
+    // With a second part of its state, too.
+    let mut paced = algorithm::find("search").unwrap().parameters();
+    paced.set("pacing", "on").unwrap();
+    for parameters in algorithm::all().map(|one| one.parameters()).chain([paced]) {
+        let algorithm = parameters.algorithm();
+        attachments.attach(&AttachOptions::new(parameters));
         let mut early = stream(Level::Ack);
         let fate = |data: Data| if data.number == 400 { Fate::Drop } else { Fate::Deliver };
         let mut sender =
