@@ -40,23 +40,4 @@ static __always_inline u64 max_u64(u64 a, u64 b)
 	return a > b ? a : b;
 }
 
-/*
- * Place of a number in a ring. The kernel's verifier takes a remainder for any number: it has to see a check, and the
- * compiler, which knows better, must neither leave that out nor compute anything of the place before it.
- */
-static __always_inline u64 ring_place(u32 number, u32 length)
-{
-	u64 place = number % length;
-
-#ifdef __bpf__
-	if (__builtin_constant_p(place))
-		return place;
-	asm volatile("" : "+r"(place));
-	if (place >= length)
-		place = 0;
-	asm volatile("" : "+r"(place));
-#endif
-	return place;
-}
-
 #endif

@@ -53,11 +53,11 @@
 /* Bins in a window (Chung et al. 2024: W). */
 #define SEARCH_WINDOW 10
 /*
- * Bins remembered. `expected` holds what is looked back at, where draft-09 keeps 25 bins; `acked` only the current
- * window and the bin before it, and one to spare, so that the state needs no padding.
+ * Bins remembered; powers of two, which the kernel's verifier understands. `expected` holds what is looked back at, where
+ * draft-09 keeps 25 bins; `acked` only the current window.
  */
-#define SEARCH_EXPECTED_BINS 36
-#define SEARCH_ACKED_BINS 12
+#define SEARCH_EXPECTED_BINS 32
+#define SEARCH_ACKED_BINS 16
 /* Longest look-back in bins: it must fit the ring with the window, its predecessor and the bin interpolated with. */
 #define SEARCH_LOOK_BACK_MAX (SEARCH_EXPECTED_BINS - SEARCH_WINDOW - 2)
 /* Thresholds of the two forms, percent: draft-09 and Chung et al. 2024. */
@@ -169,12 +169,12 @@ struct search_params {
 
 static __always_inline u32 search_acked(const struct search *state, u32 bin)
 {
-	return state->acked[ring_place(bin, SEARCH_ACKED_BINS)];
+	return state->acked[bin % SEARCH_ACKED_BINS];
 }
 
 static __always_inline u32 search_expected(const struct search *state, u32 bin)
 {
-	return state->expected[ring_place(bin, SEARCH_EXPECTED_BINS)];
+	return state->expected[bin % SEARCH_EXPECTED_BINS];
 }
 
 /* Bytes acknowledged in the newest `bins` bins, at most SEARCH_WINDOW. */
@@ -222,8 +222,8 @@ static __always_inline u32 search_on_loss(struct search *state, const struct sea
 
 static __always_inline void search_put(struct search *state, u32 bin, u32 acked, u32 expected)
 {
-	state->acked[ring_place(bin, SEARCH_ACKED_BINS)] = acked;
-	state->expected[ring_place(bin, SEARCH_EXPECTED_BINS)] = expected;
+	state->acked[bin % SEARCH_ACKED_BINS] = acked;
+	state->expected[bin % SEARCH_EXPECTED_BINS] = expected;
 }
 
 /* The newest bin ends with this ACK. */

@@ -409,7 +409,7 @@ OPERATION(void, release, struct sock *sk)
 {
 	struct counters *count = counters_here();
 	struct flow *flow = flow_of(sk);
-	struct flow_telemetry *heard = 0;
+	struct flow_telemetry *heard;
 
 	if (guarding && guard_end(sk, expired()))
 		trip();
@@ -418,10 +418,11 @@ OPERATION(void, release, struct sock *sk)
 			__sync_fetch_and_add(&count->flows_without_state, 1);
 		return;
 	}
-	if (wanted(LEVEL_EXIT))
+	if (wanted(LEVEL_EXIT)) {
 		heard = observe(sk, flow);
-	if (heard)
-		observe_end(sk, flow, heard);
+		if (heard)
+			observe_end(sk, flow, heard);
+	}
 	if (count) {
 		end_profile(&flow->header, count);
 		__sync_fetch_and_add(&count->exits[flow->header.exit.reason % 8], 1);
@@ -599,7 +600,7 @@ OPERATION(void, set_state, struct sock *sk, u8 new_state)
 {
 	struct flow *flow = flow_of(sk);
 	u32 old_state = congestion_state(sk);
-	struct flow_telemetry *heard = 0;
+	struct flow_telemetry *heard;
 	struct flow_header *header;
 
 	base_state(sk, new_state);
@@ -625,10 +626,11 @@ OPERATION(void, set_state, struct sock *sk, u8 new_state)
 #endif
 	if (new_state == TCP_CA_Loss)
 		header->flags &= ~FLOW_SLOW_START;
-	if (wanted(LEVEL_ROUND))
+	if (wanted(LEVEL_ROUND)) {
 		heard = observe(sk, flow);
-	if (heard)
-		observe_state(sk, flow, heard, old_state, new_state);
+		if (heard)
+			observe_state(sk, flow, heard, old_state, new_state);
+	}
 	observe_exit(sk, flow);
 }
 
@@ -658,7 +660,7 @@ OPERATION(u32, undo_cwnd, struct sock *sk)
 	u32 window = base_undo_cwnd(sk);
 	struct flow *flow = flow_in_time(sk);
 	struct undo_told told = { .cwnd = tcp_sk(sk)->snd_cwnd };
-	struct flow_telemetry *heard = 0;
+	struct flow_telemetry *heard;
 	struct flow_header *header;
 
 	if (!flow)
@@ -680,10 +682,11 @@ OPERATION(u32, undo_cwnd, struct sock *sk)
 	}
 	header->flags &= ~FLOW_REDUCED;
 	told.restored = window;
-	if (wanted(LEVEL_EXIT))
+	if (wanted(LEVEL_EXIT)) {
 		heard = observe(sk, flow);
-	if (heard)
-		tell_undo(flow, heard, &told);
+		if (heard)
+			tell_undo(flow, heard, &told);
+	}
 	return window;
 }
 

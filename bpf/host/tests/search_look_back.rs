@@ -85,7 +85,7 @@ fn case_11_the_first_check_is_at_bin_13() {
     assert_eq!((flow.read("index"), flow.read("norm_pct")), (13, 0));
 }
 
-/// The longest look-back is 24 bins, 8.4 initial RTTs; published versions end at 13, 14, 15, 33 or 38.
+/// The longest look-back is 20 bins, seven initial RTTs; published versions end at 13, 14, 15, 33 or 38.
 #[test]
 fn case_12_a_look_back_beyond_the_history_is_named_and_its_maximum_kept() {
     let mut flow = Driver::begun(&[]);
@@ -94,11 +94,11 @@ fn case_12_a_look_back_beyond_the_history_is_named_and_its_maximum_kept() {
         (13, "below_threshold", 0),
         (14, "below_threshold", 0),
         (15, "below_threshold", 0),
-        (24, "below_threshold", 0),
-        (25, "look_back_too_long", 25),
+        (20, "below_threshold", 0),
+        (21, "look_back_too_long", 21),
         (60, "look_back_too_long", 60),
         (55, "look_back_too_long", 60),
-        (24, "below_threshold", 60),
+        (20, "below_threshold", 60),
         (2, "below_threshold", 60),
     ] {
         flow.ack.rtt_us = rtt_of(100 * bins);
@@ -115,12 +115,12 @@ fn case_12_the_longest_look_back_reads_the_oldest_bins() {
     let mut flow = Driver::begun(&["threshold_pct=100"]);
     // All that was ever sent is sent in bins 1 to 10; the window that ends at p = 11 holds bins 2 to 11.
     flow.bins_until(10, 1_000, 100);
-    flow.bins_until(34, 0, 100);
-    flow.ack.rtt_us = rtt_of(2_400);
+    flow.bins_until(30, 0, 100);
+    flow.ack.rtt_us = rtt_of(2_000);
     flow.bin(0, 100);
-    assert_eq!((flow.read("index"), flow.read("look_back_bins")), (35, 24));
+    assert_eq!((flow.read("index"), flow.read("look_back_bins")), (31, 20));
     assert_eq!(flow.read("norm_pct"), (9_000 - 1_000) * 100 / 9_000);
-    flow.ack.rtt_us = rtt_of(2_499);
+    flow.ack.rtt_us = rtt_of(2_099);
     flow.bin(0, 100);
     // p = 12: the window that ends at 11 counts 99, the one at 12 (bins 3 to 12) once.
     assert_eq!(flow.read("norm_pct"), (8_990 - 1_000) * 100 / 8_990);
@@ -142,23 +142,23 @@ fn case_12_every_look_back_reads_its_own_rtt() {
     }
 }
 
-/// 24 bins fill the ring with the window: at every place of it a look-back of 24 bins and a fraction is checked, by the
-/// same figures as an older history has, and one of 25 is not, however old the flow is.
+/// 20 bins fill the ring with the window: at every place of it a look-back of 20 bins and a fraction is checked, by the
+/// same figures as an older history has, and one of 21 is not, however old the flow is.
 #[test]
 fn case_12_the_limit_is_the_same_at_every_place_of_the_ring() {
     let mut flow = Driver::begun(&["threshold_pct=100"]);
     let sent = |bin: u32| u64::from(1_000 + bin % 7 * 100);
     let window = |end: u32| (end - 9..=end).map(sent).sum::<u64>();
     for bin in 1..=150 {
-        flow.ack.rtt_us = rtt_of(if bin % 2 == 0 { 2_450 } else { 2_500 });
+        flow.ack.rtt_us = rtt_of(if bin % 2 == 0 { 2_050 } else { 2_100 });
         let outcome = flow.bin_outcome(sent(bin), 100);
         if bin % 2 == 1 {
-            assert_eq!((outcome, flow.read("look_back_bins")), ("look_back_too_long", 25));
-        } else if bin < 24 + 11 {
+            assert_eq!((outcome, flow.read("look_back_bins")), ("look_back_too_long", 21));
+        } else if bin < 20 + 11 {
             assert_eq!(outcome, "warming_up", "{bin}");
         } else {
-            let expected = (window(bin - 25) * 50 + window(bin - 24) * 50) / 100;
-            assert_eq!((outcome, flow.read("look_back_bins")), ("below_threshold", 24));
+            let expected = (window(bin - 21) * 50 + window(bin - 20) * 50) / 100;
+            assert_eq!((outcome, flow.read("look_back_bins")), ("below_threshold", 20));
             assert_eq!(u64::from(flow.read("norm_pct")), (expected - 1_000) * 100 / expected, "{bin}");
         }
     }

@@ -180,7 +180,7 @@ fn any_silence_is_one_step() {
         match name {
             "bin_open" => prop_assert_eq!(after, before),
             "bins_missed" => prop_assert!(after == 0 || after == u32::MAX),
-            _ => prop_assert!(after > before && after - before <= 36, "{} {} {}", name, before, after),
+            _ => prop_assert!(after > before && after - before <= 32, "{} {} {}", name, before, after),
         }
         // Into a history that was started anew the next ACK goes as its first; else it finds a bin open.
         let next = flow.algorithm().outcome_name(flow.on_ack(&ack).outcome);

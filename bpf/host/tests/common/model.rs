@@ -19,7 +19,7 @@ pub const LENGTH: usize = 60;
 /// Bins of a window.
 const WINDOW: usize = 10;
 /// Longest look-back that the header promises to judge, bins.
-const LONGEST_LOOK_BACK: usize = 24;
+const LONGEST_LOOK_BACK: usize = 20;
 
 /// What a flow keeps from its first bin on.
 #[derive(Clone, Copy)]
