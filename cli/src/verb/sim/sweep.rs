@@ -161,6 +161,26 @@ mod tests {
         assert!(rows.iter().all(|row| row.complete == 1), "{rows:?}");
     }
 
+    /// The first seven are those of a thousand over which `search` or `spacing` once left below 0.7 of what the path holds.
+    #[test]
+    fn a_pause_between_requests_ends_no_slow_start_below_what_the_path_holds() {
+        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../populations/requests.toml");
+        let sweep = sweep(&[
+            "--population",
+            file,
+            "--arms",
+            "best,best:pacing=on,search,search:pacing=on,spacing,ramp",
+        ]);
+        let (_, population) = population::load(file).unwrap();
+        let numbers = [77, 528, 573, 647, 839, 863, 922].into_iter().chain(0..40);
+        let rows: Vec<_> =
+            numbers.flat_map(|number| sweep.rows(&population.path(1, number)).unwrap()).collect();
+        for arm in Summary::of("requests", 1, &rows).arms {
+            assert_eq!(arm.early_exits, 0, "{}: {:?}", arm.arm, arm.earliest);
+            assert!(arm.exits > 0 || arm.arm.starts_with("search"), "{}", arm.arm);
+        }
+    }
+
     #[test]
     fn what_cannot_be_swept_is_refused_by_name() {
         let says = |words: &[&str]| {
