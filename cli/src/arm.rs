@@ -11,7 +11,7 @@ use anyhow::Context;
 use onramp_lab::experiment::{Arm, Clock, Exit, ExitSource, FlowStorage, Ready};
 use onramp_lab::profile::Profile;
 use onramp_lab::sim::ORACLE;
-use onramp_loader::abi::{Counters, FlowHeader};
+use onramp_loader::abi::FlowHeader;
 use onramp_loader::algorithm::{self, Algorithm, Parameters};
 use onramp_loader::{AttachOptions, Base, Error, Phase, kernel};
 
@@ -169,20 +169,19 @@ fn options(parameters: Parameters, profile: &str, base: Option<Base>) -> AttachO
 fn storage(algorithm: Algorithm) -> anyhow::Result<FlowStorage> {
     let storage = onramp_loader::FlowStorage::open(algorithm)?;
     let map = storage.fd().try_clone_to_owned().context("cannot keep the flows map open")?;
-    let before = storage.counters()?;
+    let before = verdicts(&storage)?;
     let acks = OnceLock::new();
     let decode = move |bytes: &[u8]| {
         let (exit, is_first) = exit(bytes)?;
-        let judged = || if is_first { judged(&before, &storage.counters().ok()?) } else { None };
+        let judged = || if is_first { Some(verdicts(&storage).ok()? - before) } else { None };
         Some(Exit { acks: *acks.get_or_init(judged), ..exit })
     };
     Ok(FlowStorage { map: Arc::new(map), decode: Arc::new(decode) })
 }
 
-/// ACKs that have been judged meanwhile, if all are of one flow: verdicts are counted for the control.
-fn judged(before: &Counters, now: &Counters) -> Option<u64> {
-    let verdicts = |counters: &Counters| counters.outcomes.iter().sum::<u64>();
-    (now.flows_started - before.flows_started == 1).then(|| verdicts(now) - verdicts(before))
+/// ACKs that the control's flows have had judged.
+fn verdicts(storage: &onramp_loader::FlowStorage) -> Result<u64, Error> {
+    Ok(storage.counters()?.outcomes.iter().sum())
 }
 
 /// The kernel's own controls in a guest.

@@ -45,6 +45,9 @@ fn a_comparison_is_one_object_with_the_promised_fields_and_leaves_nothing_attach
     let window = exit["window_bytes"].as_u64().unwrap();
     assert!((300_000..600_000).contains(&window), "{exit}");
     assert!(exit["seconds"].as_f64().unwrap() > 0.6, "{exit}");
+    // An ACK acknowledges at most two segments here, and the window has grown by what they acknowledged.
+    let acks = exit["acks"].as_u64().unwrap();
+    assert!((window / 1_448 / 3..window / 1_448).contains(&acks), "{exit}");
 
     for file in ["manifest.json", "result.json", "plot.svg"] {
         assert!(directory.join(file).exists(), "{file} is missing");

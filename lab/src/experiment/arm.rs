@@ -58,7 +58,8 @@ impl fmt::Debug for Ready {
     }
 }
 
-/// Turns the value of a socket storage into an exit, `None` while there is none. The source it sets is ignored.
+/// Turns the value of a socket storage into an exit, `None` while there is none. The source it sets is ignored; the ACKs are
+/// those of all flows of the arm.
 pub type Decode = dyn Fn(&[u8]) -> Option<Exit> + Send + Sync;
 
 /// A BPF socket storage that holds the exit record of each flow.

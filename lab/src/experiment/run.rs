@@ -65,6 +65,10 @@ pub(super) fn run(
     changed?;
     let downloads = downloads?;
     let mut flows = sampler.stop()?;
+    if plan.flows > 1 {
+        // Nobody knows whose they are.
+        flows.values_mut().filter_map(|flow| flow.recorded.as_mut()).for_each(|exit| exit.acks = None);
+    }
     let link = hosts.stop()?;
     let competitor = plan.competitor.as_ref().and_then(|_| flows.remove(&(PORT + plan.flows)));
     let trace = Trace { flows: in_order(flows, plan.flows)?, competitor, link };
