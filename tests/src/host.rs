@@ -15,7 +15,7 @@ const LIMIT: u64 = 907;
 
 /// `fixed`, attached on this kernel, which never leaves slow start by itself: parameters are read with the ACKs of slow
 /// start. Detached when dropped, also where the test panics. What a killed test has left detaches by itself after
-/// [`LIMIT`], or goes with the next one.
+/// a quarter of an hour, or goes with the next one.
 pub struct Fixed {
     /// One test at a time has it. The kernel gives the name back, however the test ends.
     lock: Option<UnixDatagram>,
