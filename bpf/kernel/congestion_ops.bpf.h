@@ -315,7 +315,7 @@ static __always_inline void on_ack_starting(struct sock *sk, struct flow *flow, 
 static __always_inline bool on_ack(struct sock *sk, const struct ack_sample *sample, bool starting, bool asking)
 {
 	struct flow *flow = flow_in_time(sk);
-	struct flow_telemetry *heard = 0, *kept;
+	struct flow_telemetry *heard, *kept;
 	struct ack_told told = {};
 
 	if (!flow) {
@@ -325,8 +325,7 @@ static __always_inline bool on_ack(struct sock *sk, const struct ack_sample *sam
 		if (!flow)
 			return false;
 	}
-	if (wanted(starting ? LEVEL_EXIT : LEVEL_ROUND))
-		heard = observe(sk, flow);
+	heard = observe_at(sk, flow, starting ? LEVEL_EXIT : LEVEL_ROUND);
 	kept = observing ? bpf_sk_storage_get(&flow_telemetry, sk, 0, 0) : heard;
 	describe(sk, sample, &told.ack);
 	if (starting) {
@@ -392,8 +391,7 @@ OPERATION(void, init, struct sock *sk)
 	flow->header.flags |= FLOW_ADOPTED;
 	expect_filled(tp, &flow->header);
 	base_past_start(sk);
-	if (wanted(LEVEL_EXIT))
-		observe(sk, flow);
+	observe_at(sk, flow, LEVEL_EXIT);
 }
 
 /* Set again by every flow that ends: the loader, which lifts a deadline, writes all of the attachment. */
@@ -418,11 +416,9 @@ OPERATION(void, release, struct sock *sk)
 			__sync_fetch_and_add(&count->flows_without_state, 1);
 		return;
 	}
-	if (wanted(LEVEL_EXIT)) {
-		heard = observe(sk, flow);
-		if (heard)
-			observe_end(sk, flow, heard);
-	}
+	heard = observe_at(sk, flow, LEVEL_EXIT);
+	if (heard)
+		observe_end(sk, flow, heard);
 	if (count) {
 		end_profile(&flow->header, count);
 		__sync_fetch_and_add(&count->exits[flow->header.exit.reason % 8], 1);
@@ -559,15 +555,14 @@ OPERATION(u32, ssthresh, struct sock *sk)
 	u32 threshold = base_ssthresh(sk);
 	struct loss_told told = { .base_ssthresh = threshold, .ssthresh = threshold };
 	struct flow_header *header;
-	struct flow_telemetry *heard = 0;
+	struct flow_telemetry *heard;
 	struct parameter_slot *slot;
 	u32 profile;
 
 	if (!flow)
 		return threshold;
 	header = &flow->header;
-	if (wanted(LEVEL_ROUND))
-		heard = observe(sk, flow);
+	heard = observe_at(sk, flow, LEVEL_ROUND);
 	describe(sk, 0, &told.ack);
 	if (header->flags & FLOW_SLOW_START && !BASE_CONTROLS) {
 		profile = header->profile;
@@ -626,11 +621,9 @@ OPERATION(void, set_state, struct sock *sk, u8 new_state)
 #endif
 	if (new_state == TCP_CA_Loss)
 		header->flags &= ~FLOW_SLOW_START;
-	if (wanted(LEVEL_ROUND)) {
-		heard = observe(sk, flow);
-		if (heard)
-			observe_state(sk, flow, heard, old_state, new_state);
-	}
+	heard = observe_at(sk, flow, LEVEL_ROUND);
+	if (heard)
+		observe_state(sk, flow, heard, old_state, new_state);
 	observe_exit(sk, flow);
 }
 
@@ -682,11 +675,9 @@ OPERATION(u32, undo_cwnd, struct sock *sk)
 	}
 	header->flags &= ~FLOW_REDUCED;
 	told.restored = window;
-	if (wanted(LEVEL_EXIT)) {
-		heard = observe(sk, flow);
-		if (heard)
-			tell_undo(flow, heard, &told);
-	}
+	heard = observe_at(sk, flow, LEVEL_EXIT);
+	if (heard)
+		tell_undo(flow, heard, &told);
 	return window;
 }
 

@@ -55,6 +55,12 @@ static __noinline struct flow_telemetry *observe(struct sock *sk, const struct f
 	return heard->interest ? heard : 0;
 }
 
+/* The same where somebody wants events of a level, else null. */
+static __always_inline struct flow_telemetry *observe_at(struct sock *sk, const struct flow *flow, u32 level)
+{
+	return wanted(level) ? observe(sk, flow) : 0;
+}
+
 /* The flow ends, or goes to another control. */
 static __always_inline void observe_end(const struct sock *sk, const struct flow *flow, struct flow_telemetry *heard)
 {
@@ -139,9 +145,7 @@ static __always_inline void observe_exit(struct sock *sk, struct flow *flow)
 	if (!(flow->header.flags & FLOW_UNTOLD))
 		return;
 	flow->header.flags &= ~FLOW_UNTOLD;
-	if (!wanted(LEVEL_EXIT))
-		return;
-	heard = observe(sk, flow);
+	heard = observe_at(sk, flow, LEVEL_EXIT);
 	if (heard)
 		tell_exit(flow, heard, &flow->header.exit);
 }
