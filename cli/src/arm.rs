@@ -169,19 +169,14 @@ fn options(parameters: Parameters, profile: &str, base: Option<Base>) -> AttachO
 fn storage(algorithm: Algorithm) -> anyhow::Result<FlowStorage> {
     let storage = onramp_loader::FlowStorage::open(algorithm)?;
     let map = storage.fd().try_clone_to_owned().context("cannot keep the flows map open")?;
-    let before = verdicts(&storage)?;
+    let before = storage.counters()?.verdicts();
     let acks = OnceLock::new();
     let decode = move |bytes: &[u8]| {
         let (exit, is_first) = exit(bytes)?;
-        let judged = || if is_first { Some(verdicts(&storage).ok()? - before) } else { None };
+        let judged = || if is_first { Some(storage.counters().ok()?.verdicts() - before) } else { None };
         Some(Exit { acks: *acks.get_or_init(judged), ..exit })
     };
     Ok(FlowStorage { map: Arc::new(map), decode: Arc::new(decode) })
-}
-
-/// ACKs that the control's flows have had judged.
-fn verdicts(storage: &onramp_loader::FlowStorage) -> Result<u64, Error> {
-    Ok(storage.counters()?.outcomes.iter().sum())
 }
 
 /// The kernel's own controls in a guest.

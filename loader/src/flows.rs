@@ -110,12 +110,12 @@ pub fn phase(header: &FlowHeader) -> Phase {
 }
 
 /// A map of socket storage.
-struct Storage {
+struct StorageMap {
     map: MapData,
     id: u32,
 }
 
-impl Storage {
+impl StorageMap {
     fn open(pins: &Pins, name: &'static str) -> Result<Self, Error> {
         let map = MapData::from_pin(pins.path(name)).map_err(pins.failed("open", name))?;
         let id = map.info().map_err(pins.failed("ask about", name))?.id();
@@ -127,8 +127,8 @@ impl Storage {
 pub struct FlowStorage {
     algorithm: Algorithm,
     pins: Pins,
-    flows: Storage,
-    telemetry: Storage,
+    flows: StorageMap,
+    telemetry: StorageMap,
     base: Base,
     sets: Vec<ParameterSet>,
 }
@@ -142,7 +142,7 @@ impl FlowStorage {
         let pins = tune::attached(algorithm)?;
         let sets = tune::sets(&pins)?;
         let base = Base::from_number(pins.attachment()?.base);
-        let (flows, telemetry) = (Storage::open(&pins, FLOWS)?, Storage::open(&pins, FLOW_TELEMETRY)?);
+        let (flows, telemetry) = (StorageMap::open(&pins, FLOWS)?, StorageMap::open(&pins, FLOW_TELEMETRY)?);
         Ok(Self { algorithm, pins, flows, telemetry, base, sets })
     }
 

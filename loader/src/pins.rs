@@ -244,6 +244,11 @@ impl Counters {
         self.flows_without_state + self.exits.iter().sum::<u64>()
     }
 
+    /// Verdicts, by whatever name.
+    pub fn verdicts(&self) -> u64 {
+        self.outcomes.iter().sum()
+    }
+
     fn plus(mut self, other: &Self) -> Self {
         self.flows_started += other.flows_started;
         self.flows_adopted += other.flows_adopted;

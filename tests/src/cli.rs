@@ -170,8 +170,11 @@ pub fn verdicts(algorithm: &str) -> BTreeMap<String, u64> {
     serde_json::from_value(outcomes).expect("numbers by outcome")
 }
 
-/// Its row of `onramp status`, if it has one.
-fn status(algorithm: &str) -> Option<Value> {
+/// The row of an algorithm in `onramp status`, if it has one.
+///
+/// # Panics
+/// If `status` fails.
+pub fn status(algorithm: &str) -> Option<Value> {
     let mut status = json("status");
     let rows = status["algorithms"].as_array_mut().expect("algorithms");
     rows.iter_mut().find(|row| row["algorithm"] == algorithm).map(Value::take)

@@ -3,7 +3,7 @@
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 
-use crate::cli::{json, onramp};
+use crate::cli::{onramp, status};
 use crate::skip;
 use crate::traffic::eventually;
 
@@ -74,8 +74,7 @@ impl Drop for Fixed {
 
 /// Whether `fixed` is attached, and for how many seconds, if for a time.
 fn limit() -> Option<Option<u64>> {
-    let status = json("status");
-    let row = status["algorithms"].as_array()?.iter().find(|row| row["algorithm"] == "fixed")?;
+    let row = status("fixed")?;
     let seconds = |expires: u64| Some((expires - row["attached_at_us"].as_u64()? + 500_000) / 1_000_000);
     Some(row["expires_at_us"].as_u64().and_then(seconds))
 }

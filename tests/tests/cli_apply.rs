@@ -82,9 +82,7 @@ impl Host {
 
 /// An algorithm as `status` has it.
 fn status(algorithm: &str) -> Value {
-    let status = json("status");
-    let rows = status["algorithms"].as_array().unwrap();
-    rows.iter().find(|row| row["algorithm"] == algorithm).cloned().unwrap_or_default()
+    cli::status(algorithm).unwrap_or_default()
 }
 
 fn rules() -> String {

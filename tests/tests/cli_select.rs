@@ -19,7 +19,7 @@ use nix::sys::socket::{
 };
 use onramp_loader::ROOT;
 use onramp_net::Namespace;
-use onramp_tests::cli::{self, DEFAULT, Ran, host_state, json, onramp, run_cgroups};
+use onramp_tests::cli::{self, DEFAULT, Ran, host_state, json, onramp, run_cgroups, status};
 use onramp_tests::faults::{Call, Traced};
 use onramp_tests::traffic::{eventually, namespace};
 use onramp_tests::wire::{FAR, Fate, Wire};
@@ -794,12 +794,7 @@ fn a_web_server_serves_each_client_with_what_its_prefix_says() {
             assert_eq!(get(from).ok(), "3000000");
         }
     }
-    let started = |name: &str| {
-        let status = json("status");
-        let rows = status["algorithms"].as_array().unwrap();
-        let row = rows.iter().find(|row| row["algorithm"] == name).unwrap();
-        row["flows_started"].as_u64().unwrap()
-    };
+    let started = |name: &str| status(name).unwrap()["flows_started"].as_u64().unwrap();
     let served = eventually(|| (started("plain"), started("fixed")) == (5, 4));
     let _ = server.kill();
     server.wait().unwrap();

@@ -14,7 +14,7 @@ use onramp_loader::telemetry::{Level, What};
 use onramp_loader::{ExitReason, Phase, ROOT};
 use onramp_net::Namespace;
 use onramp_tests::Attachments;
-use onramp_tests::cli::{Ran, host_state, inside, json, onramp};
+use onramp_tests::cli::{Ran, host_state, inside, json, onramp, status};
 use onramp_tests::faults::Traced;
 use onramp_tests::recorder::Recorder;
 use onramp_tests::telemetry::{events, stream, until_ended};
@@ -159,9 +159,7 @@ impl<'a> Connection<'a> {
 
 /// The parameter sets of `fixed` that are there for rules.
 fn sets() -> Vec<Value> {
-    let status = json("status");
-    let rows = status["algorithms"].as_array().unwrap();
-    let Some(row) = rows.iter().find(|row| row["algorithm"] == "fixed") else { return Vec::new() };
+    let Some(row) = status("fixed") else { return Vec::new() };
     row["parameter_sets"].as_array().unwrap()[1..].to_vec()
 }
 

@@ -18,7 +18,7 @@ use onramp_loader::abi::{ABI_VERSION, Attachment};
 use onramp_loader::telemetry::{Item, Level, Options, Stream, What};
 use onramp_net::Namespace;
 use onramp_tests::Attachments;
-use onramp_tests::cli::{self, DEFAULT, Ran, host_state, inside, json, onramp, state};
+use onramp_tests::cli::{self, DEFAULT, Ran, host_state, inside, json, onramp, state, status};
 use onramp_tests::crowd::Crowd;
 use onramp_tests::guest::has_links;
 use onramp_tests::pinned::{change, element, of_abi, pin, write_u32};
@@ -359,11 +359,7 @@ fn rules_and_other_algorithms_go_on_and_the_base_changes_only_when_asked() {
     let name = getsockopt(&far, TcpCongestion).unwrap();
     assert_eq!(name.to_string_lossy().trim_end_matches('\0'), "onramp_search");
 
-    let base_of = |algorithm: &str| {
-        let status = json("status");
-        let rows = status["algorithms"].as_array().unwrap();
-        rows.iter().find(|row| row["algorithm"] == algorithm).unwrap()["base"].clone()
-    };
+    let base_of = |algorithm: &str| status(algorithm).unwrap()["base"].clone();
     assert_eq!((base_of("plain"), base_of("search")), ("reno".into(), "cubic".into()));
     onramp("upgrade search --base reno").ok();
     assert_eq!(base_of("search"), "reno");

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use nix::sys::socket::{getsockopt, sockopt::TcpCongestion};
 use onramp_net::Namespace;
 use onramp_tests::Attachments;
-use onramp_tests::cli::{DEFAULT, host_state, json, onramp};
+use onramp_tests::cli::{DEFAULT, host_state, onramp, status};
 use onramp_tests::traffic::{eventually, namespace};
 
 /// Time between two connections.
@@ -134,9 +134,7 @@ fn at_a_thousand_connections_a_second_each_has_what_was_said_before_or_after_a_c
     // Every end was counted once, and all are over.
     for name in ["plain", "fixed"] {
         let counted = || {
-            let status = json("status");
-            let rows = status["algorithms"].as_array().unwrap();
-            let row = rows.iter().find(|row| row["algorithm"] == name).unwrap();
+            let row = status(name).unwrap();
             ["flows_started", "flows_ended", "flows_adopted"].map(|key| row[key].as_u64().unwrap())
         };
         let all = seen[format!("onramp_{name}").as_str()];

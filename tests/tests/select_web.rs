@@ -5,7 +5,7 @@ use std::process::Child;
 
 use onramp_net::Namespace;
 use onramp_tests::Attachments;
-use onramp_tests::cli::{self, json, onramp};
+use onramp_tests::cli::{self, json, onramp, status};
 use onramp_tests::clients::{FIBRE, SATELLITE, arrive, control, downloads, have, hosts};
 use onramp_tests::servers::{Server, answers};
 use onramp_tests::traffic::eventually;
@@ -27,11 +27,7 @@ fn nginx_serves_each_prefix_of_both_families_with_its_control_and_flows_say_why(
     onramp("select add --to 2001:db8:5::/48 --use search").ok();
     let _nginx = Server::nginx(hosts.sender());
     answers(hosts.sender(), "http://127.0.0.1/object");
-    let started = |name: &str| {
-        let status = json("status");
-        let rows = status["algorithms"].as_array().unwrap();
-        rows.iter().find(|row| row["algorithm"] == name).unwrap()["flows_started"].as_u64().unwrap()
-    };
+    let started = |name: &str| status(name).unwrap()["flows_started"].as_u64().unwrap();
     let before = (started("search"), started("plain"));
 
     let under_way = downloads(&hosts, &[SATELLITE, FIBRE].concat(), 80);

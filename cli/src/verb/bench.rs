@@ -45,7 +45,7 @@ tcp_wmem = [4_096, 131_072, 268_435_456]
 #[derive(Args, Debug)]
 #[command(
     args_conflicts_with_subcommands = true,
-    after_help = "Examples:\n  onramp bench\n  onramp bench --json --rounds 9 --pairs 9\n  onramp bench programs\n  onramp lab guest -- onramp bench slow-start\n  onramp bench events --rates 10mbit,50mbit,unlimited --for 10s"
+    after_help = "Examples:\n  onramp bench\n  onramp bench --json --rounds 9 --pairs 9\n  onramp bench programs\n  onramp lab guest --program ip --program ss -- onramp bench slow-start\n  onramp bench events --rates 10mbit,50mbit,unlimited --for 10s"
 )]
 pub(crate) struct Bench {
     /// Transfers of each algorithm in slow start, 1 to 100

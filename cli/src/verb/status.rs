@@ -22,7 +22,7 @@ use crate::units::{count, now_us, show_us};
 /// Also what interrupted commands have left, and how to clear it. Reads the kernel; there is no other record.
 /// Counters begin when the algorithm is attached: flows that have started less those that have ended are open now, as in
 /// `onramp flows`. Ended ones had no state if they never outgrew a first window, or the base ran alone; of the others
-/// exits and outcomes are told.
+/// exits are told. Outcomes are those of all verdicts.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:\n  onramp status\n  onramp status --json | jq '.algorithms[].generation'")]
 pub(crate) struct Status {}

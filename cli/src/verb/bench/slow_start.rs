@@ -96,10 +96,10 @@ impl Account {
     }
 }
 
-/// Verdicts on the flows that have ended.
+/// Verdicts so far.
 fn judged(algorithm: Algorithm) -> anyhow::Result<u64> {
     let state = onramp_loader::attached_state(algorithm)?;
-    Ok(state.map_or(0, |state| state.counters.outcomes.iter().sum()))
+    Ok(state.map_or(0, |state| state.counters.verdicts()))
 }
 
 /// Transfers of every algorithm over the link, in turns, while the kernel counts; then of those that can be told to space.
