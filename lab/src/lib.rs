@@ -12,6 +12,7 @@
 //! * [`matrix`]: every arm on every profile, as one table.
 //! * [`model`]: the documents' closed forms.
 //! * [`reproduce`]: the documents' claims, each with the experiments that test it.
+//! * [`evaluate`]: the evaluation that RFC 9743 asks for.
 //! * [`sim`]: the same experiments with modelled TCP, thousands of paths in a minute.
 //! * [`fit`]: a path that explains a recorded flow.
 //! * [`verify`]: whether a result that is made again is the same.
@@ -22,6 +23,7 @@ pub mod calibrate;
 pub mod clock;
 mod digest;
 pub mod emulator;
+pub mod evaluate;
 pub mod experiment;
 pub mod figure;
 pub mod fit;

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use onramp_lab::experiment::{Arm, Plan};
 use onramp_lab::host::HostSpec;
 use onramp_lab::profile::Profile;
-use onramp_lab::reproduce::{Evidence, Judgement, SIMULATED, Trial, find};
+use onramp_lab::reproduce::{Evidence, Judgement, SIMULATED, Trial};
 use onramp_lab::sim::{self, SourceSpec};
 
 fn profile(name: &str) -> Profile {
@@ -52,7 +52,7 @@ fn evidence(trials: Vec<Trial>) -> Evidence {
 }
 
 fn judged(id: &str) -> Judgement {
-    let claim = find(&SIMULATED, id).expect("a claim");
+    let claim = SIMULATED.iter().find(|claim| claim.id == id).expect("a claim");
     (claim.judge)(&evidence((claim.trials)())).expect("all that it needs")
 }
 

@@ -159,6 +159,46 @@ fn a_matrix_has_a_row_for_each_arm_and_profile_and_is_resumed() {
 }
 
 #[test]
+#[ignore = "in a guest: make test"]
+fn a_queue_that_marks_ends_slow_start_without_a_loss_where_both_hosts_take_part() {
+    let _attachments = Attachments::lock();
+    let home = tempdir().unwrap();
+    let of = |ecn: bool| {
+        let path = home.path().join(format!("{ecn}.toml"));
+        let aqm = format!(
+            "[link.forward.aqm]\nkind = \"codel\"\ntarget_us = 5_000\ninterval_us = 100_000\necn = {ecn}\n"
+        );
+        let text = format!(
+            "version = 1\nname = \"codel\"\nabout = \"codel\"\nalgorithm = \"plain\"\n\n\
+             [link.forward]\nrate_bps = 25_000_000\ndelay_us = 40_000\nqueue_bytes = 1_000_000\n\n{aqm}\n\
+             [link.return]\nrate_bps = 25_000_000\ndelay_us = 40_000\nqueue_bytes = 1_000_000\n\n\
+             [host]\ntcp_rmem = [4_096, 131_072, 6_291_456]\ntcp_wmem = [4_096, 16_384, 4_194_304]\n\
+             tcp_ecn = {ecn}\n"
+        );
+        std::fs::write(&path, text).unwrap();
+        let directory = home.path().join(format!("run-{ecn}"));
+        let command = format!(
+            "-q --json lab run plain --clock machine --profile {} --bytes 8000000 -o {}",
+            path.display(),
+            directory.display()
+        );
+        let result: serde_json::Value = serde_json::from_str(&onramp(&command).ok()).unwrap();
+        result["arms"][0]["runs"][0].clone()
+    };
+    let marked = of(true);
+    assert!(marked["ecn_marks"].as_u64().unwrap() > 0, "{marked}");
+    assert_eq!(
+        (&marked["exit"]["reason"], &marked["retransmitted_segments"]),
+        (&"ecn".into(), &0.into()),
+        "{marked}"
+    );
+    assert_eq!((&marked["aqm_drops"], &marked["queue_drops"]), (&0.into(), &0.into()), "{marked}");
+    let dropped = of(false);
+    assert!(dropped["ecn_marks"].is_null() && dropped["aqm_drops"].as_u64().unwrap() > 0, "{dropped}");
+    assert_eq!(dropped["exit"]["reason"], "loss", "{dropped}");
+}
+
+#[test]
 fn claims_that_need_no_link_are_judged_with_all_their_files() {
     let home = tempdir().unwrap();
     let directory = home.path().join("claims");

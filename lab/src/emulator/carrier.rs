@@ -15,7 +15,7 @@ use super::digest::Recorder;
 use super::health::{Lateness, ProcessorTime};
 use super::segment::{Frame, HEADER, MOST, Read};
 use super::tun::{MTU, Tun};
-use super::{Command, DirectionReport, EmulatorError, Report, Way, priority};
+use super::{Command, DirectionReport, EmulatorError, Report, Way, ecn, priority};
 use crate::clock;
 use crate::link::{Direction, Nanos};
 
@@ -45,6 +45,10 @@ pub(super) struct Buffer {
 impl Buffer {
     fn ip(&self) -> &[u8] {
         &self.frame[HEADER..self.length]
+    }
+
+    fn ip_mut(&mut self) -> &mut [u8] {
+        &mut self.frame[HEADER..self.length]
     }
 }
 
@@ -205,7 +209,8 @@ impl Carrier {
                 packet.length = read.write(number, &mut packet.frame);
                 packet.number = recorder.arrived(path.way, now, packet.ip());
                 let bytes = packet.ip().len() as u32;
-                if let Err((dropped, cause)) = path.model.arrive(now, packet, bytes) {
+                let capable = ecn::is_capable(packet.ip());
+                if let Err((dropped, cause)) = path.model.arrive_of(now, packet, bytes, capable) {
                     recorder.refused(path.way, now, cause);
                     self.pool.put(dropped);
                 }
@@ -227,7 +232,10 @@ impl Carrier {
                 let now = clock::now();
                 let Some(delivery) = (next <= now).then(|| path.model.deliver(now)).flatten() else { break };
                 self.lateness.add(now - delivery.due);
-                let packet = delivery.packet;
+                let mut packet = delivery.packet;
+                if delivery.marked {
+                    ecn::mark(packet.ip_mut());
+                }
                 recorder.handed_over(path.way, now, packet.number, delivery.due);
                 if tun.write(&packet.frame[..packet.length]).is_err() {
                     self.write_failures += 1;

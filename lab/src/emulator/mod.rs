@@ -9,6 +9,7 @@
 
 mod carrier;
 mod digest;
+mod ecn;
 mod health;
 mod priority;
 mod segment;

@@ -44,6 +44,9 @@ pub struct Run {
     pub queue_drops: u64,
     /// Of these, by AQM.
     pub aqm_drops: u64,
+    /// Packets that AQM marked instead (RFC 3168).
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub ecn_marks: u64,
     /// Most the forward queue held, bytes.
     pub max_queue_bytes: u64,
     /// Largest smoothed round-trip time, microseconds.
@@ -87,6 +90,11 @@ pub struct Run {
     pub digest: Option<String>,
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(value: &u64) -> bool {
+    *value == 0
+}
+
 impl Run {
     /// A run that yielded nothing.
     pub(crate) fn failed(seed: u64, reason: String) -> Self {
@@ -102,6 +110,7 @@ impl Run {
             iperf3_retransmitted_segments: None,
             queue_drops: 0,
             aqm_drops: 0,
+            ecn_marks: 0,
             max_queue_bytes: 0,
             max_rtt_us: 0,
             mean_rtt_us: 0.0,

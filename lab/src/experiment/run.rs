@@ -197,6 +197,7 @@ fn evaluate(
         },
         queue_drops: counters.dropped_packets(),
         aqm_drops: counters.dropped_aqm.packets,
+        ecn_marks: counters.marked.packets,
         max_queue_bytes: counters.max_queue_bytes,
         max_rtt_us: flow.max_rtt_us(),
         mean_rtt_us: flow.mean_rtt_us(),

@@ -49,6 +49,10 @@ pub struct HostSpec {
     /// The receiver acknowledges every segment at once (`quickack` of the route) instead of every second.
     #[serde(default, skip_serializing_if = "is_no")]
     pub quickack: bool,
+    /// Both ends take part in explicit congestion notification (RFC 3168; `net.ipv4.tcp_ecn` = 1). A queue that marks is
+    /// needed, see [`AqmSpec::CoDel`](crate::link::AqmSpec::CoDel). Not simulated.
+    #[serde(default, skip_serializing_if = "is_no")]
+    pub tcp_ecn: bool,
 }
 
 fn yes() -> bool {
@@ -100,7 +104,7 @@ pub enum SettingError {
 
 impl HostSpec {
     /// Names that [`HostSpec::set`] knows.
-    pub const KEYS: [&'static str; 8] = [
+    pub const KEYS: [&'static str; 9] = [
         "tcp_rmem",
         "tcp_wmem",
         "tcp_sack",
@@ -109,6 +113,7 @@ impl HostSpec {
         "mtu_bytes",
         "initial_window_segments",
         "quickack",
+        "tcp_ecn",
     ];
 
     /// Buffers of these sizes, all else as the kernel has it.
@@ -122,6 +127,7 @@ impl HostSpec {
             mtu_bytes: full_mtu(),
             initial_window_segments: None,
             quickack: false,
+            tcp_ecn: false,
         }
     }
 
@@ -171,6 +177,7 @@ impl HostSpec {
             "mtu_bytes" => changed.mtu_bytes = number()?,
             "initial_window_segments" => changed.initial_window_segments = Some(number()?),
             "quickack" => changed.quickack = switch()?,
+            "tcp_ecn" => changed.tcp_ecn = switch()?,
             _ => return Err(SettingError::Unknown { key: key.to_owned() }),
         }
         changed.validate("host")?;
@@ -217,6 +224,9 @@ impl HostSpec {
             ("net.ipv6.conf.all.disable_ipv6", "1".into()),
             ("net.ipv6.conf.default.disable_ipv6", "1".into()),
         ];
+        if self.tcp_ecn {
+            sysctls.push(("net.ipv4.tcp_ecn", "1".into()));
+        }
         if !self.fast_retransmit {
             // More duplicates than any window has.
             sysctls.push(("net.ipv4.tcp_max_reordering", "1000000".into()));
@@ -262,6 +272,7 @@ mod tests {
             "512",
             "3",
             "on",
+            "on",
         ]) {
             let mut changed = spec();
             changed.set(key, value).unwrap();
@@ -285,6 +296,9 @@ mod tests {
         assert!(spec().sysctls().contains(&("net.ipv4.tcp_sack", "1".into())));
         let late = HostSpec { fast_retransmit: false, ..spec() }.sysctls();
         assert!(late.contains(&("net.ipv4.tcp_reordering", "1000000".into())));
-        assert!(spec().sysctls().iter().all(|(name, _)| *name != "net.ipv4.tcp_reordering"));
+        let ecn = HostSpec { tcp_ecn: true, ..spec() }.sysctls();
+        assert!(ecn.contains(&("net.ipv4.tcp_ecn", "1".into())));
+        let untouched = ["net.ipv4.tcp_reordering", "net.ipv4.tcp_ecn"];
+        assert!(spec().sysctls().iter().all(|(name, _)| !untouched.contains(name)));
     }
 }

@@ -22,6 +22,11 @@ pub trait Aqm: Send {
         false
     }
 
+    /// Whether what it drops at the head is only marked where its sender takes part in explicit congestion notification.
+    fn marks(&self) -> bool {
+        false
+    }
+
     /// Whether to drop the packet whose turn it is. After a drop the next one is asked about, at the same time.
     fn drops_head(&mut self, _now: Nanos, _turn: Turn) -> bool {
         false
@@ -45,8 +50,8 @@ pub(super) fn build(spec: &AqmSpec, random: Random) -> Box<dyn Aqm> {
         AqmSpec::RandomDrop { above_fraction, drop_probability } => {
             Box::new(RandomDrop { above_fraction, drop_probability, random })
         }
-        AqmSpec::CoDel { target_us, interval_us } => {
-            Box::new(CoDel::new(micros(target_us), micros(interval_us)))
+        AqmSpec::CoDel { target_us, interval_us, ecn } => {
+            Box::new(CoDel::new(micros(target_us), micros(interval_us), ecn))
         }
         AqmSpec::Policer { rate_bps, burst_bytes } => Box::new(Policer::new(rate_bps, burst_bytes)),
     }

@@ -13,7 +13,7 @@
 //! ```
 //!
 //! The RFC (section 5) drops in a loop inside its dequeue function; here each packet is asked about in turn, with the
-//! same result, which is why the state of the loop is kept in `loops`.
+//! same result, which is why the state of the loop is kept in `loops`. A packet that is marked counts as one dropped.
 
 use super::Nanos;
 use super::aqm::{Aqm, Turn};
@@ -32,6 +32,7 @@ enum Loop {
 pub(super) struct CoDel {
     target: Nanos,
     interval: Nanos,
+    ecn: bool,
     /// Largest packet so far, bytes: the RFC's `maxpacket`.
     max_packet: u32,
     /// When the wait will have been above the target for an interval.
@@ -45,10 +46,11 @@ pub(super) struct CoDel {
 }
 
 impl CoDel {
-    pub fn new(target: Nanos, interval: Nanos) -> Self {
+    pub fn new(target: Nanos, interval: Nanos, ecn: bool) -> Self {
         Self {
             target,
             interval,
+            ecn,
             max_packet: 0,
             first_above: None,
             dropping: false,
@@ -84,6 +86,10 @@ impl CoDel {
 }
 
 impl Aqm for CoDel {
+    fn marks(&self) -> bool {
+        self.ecn
+    }
+
     fn drops_head(&mut self, now: Nanos, turn: Turn) -> bool {
         let may_drop = self.may_drop(now, turn);
         let loops = self.loops.take();

@@ -25,6 +25,8 @@ pub struct Delivery<P> {
     pub bytes: u32,
     /// When it is due there; the driver may be later.
     pub due: Nanos,
+    /// Active queue management has marked it: it tells of congestion (RFC 3168).
+    pub marked: bool,
 }
 
 /// What to change about a direction that is in use. What is `None` stays as it is.
@@ -149,6 +151,20 @@ impl<P> Direction<P> {
     /// # Errors
     /// The packet and the cause, when it is dropped at once.
     pub fn arrive(&mut self, now: Nanos, packet: P, bytes: u32) -> Result<(), (P, DropCause)> {
+        self.arrive_of(now, packet, bytes, false)
+    }
+
+    /// The same; `capable`: of a sender that takes part in explicit congestion notification.
+    ///
+    /// # Errors
+    /// As [`Direction::arrive`].
+    pub fn arrive_of(
+        &mut self,
+        now: Nanos,
+        packet: P,
+        bytes: u32,
+        capable: bool,
+    ) -> Result<(), (P, DropCause)> {
         self.start(now);
         let now = self.local(now);
         if self.next_sample.is_none() && self.sample_period > 0 {
@@ -161,7 +177,7 @@ impl<P> Direction<P> {
             self.counters.dropped(cause).add(bytes);
             return Err((packet, cause));
         }
-        self.enqueue(Waiting { packet: Some(packet), bytes, arrived: now });
+        self.enqueue(Waiting { packet: Some(packet), bytes, arrived: now, capable, marked: false });
         Ok(())
     }
 
@@ -283,7 +299,7 @@ impl<P> Direction<P> {
         if self.queue.refuses(now, bytes).is_some() {
             self.counters.cross_dropped.add(bytes);
         } else {
-            self.enqueue(Waiting { packet: None, bytes, arrived: now });
+            self.enqueue(Waiting { packet: None, bytes, arrived: now, capable: false, marked: false });
         }
     }
 
@@ -301,6 +317,9 @@ impl<P> Direction<P> {
     /// Begins with the next packet, if there is one that active queue management lets pass.
     fn transmit(&mut self, now: Nanos) {
         while self.queue.drops_head(now) {
+            if self.queue.marks_head() {
+                break;
+            }
             let Some(waiting) = self.queue.pop() else { return };
             let counter = match waiting.packet {
                 Some(_) => self.counters.dropped(DropCause::Aqm),
@@ -323,7 +342,8 @@ impl<P> Direction<P> {
         self.transmit(now);
     }
 
-    fn propagate(&mut self, departed: Nanos, Waiting { packet, bytes, arrived }: Waiting<P>) {
+    fn propagate(&mut self, departed: Nanos, waiting: Waiting<P>) {
+        let Waiting { packet, bytes, arrived, marked, .. } = waiting;
         let Some(packet) = packet else { return self.counters.cross_sent.add(bytes) };
         if self.loss.as_mut().is_some_and(|loss| loss.loses()) {
             return self.counters.dropped(DropCause::Loss).add(bytes);
@@ -331,7 +351,10 @@ impl<P> Direction<P> {
         let extra: Nanos = self.jitter.iter_mut().map(|jitter| jitter.extra(departed)).sum();
         self.last_due = self.last_due.max(departed + self.propagation + extra);
         self.last_delay = self.last_due - arrived;
-        self.on_the_way.push_back(Delivery { packet, bytes, due: self.last_due });
+        if marked {
+            self.counters.marked.add(bytes);
+        }
+        self.on_the_way.push_back(Delivery { packet, bytes, due: self.last_due, marked });
     }
 
     fn sample(&self, at: Nanos) -> LinkSample {

@@ -27,6 +27,10 @@ pub struct Count {
 }
 
 impl Count {
+    fn is_none(&self) -> bool {
+        self.packets == 0
+    }
+
     pub(super) fn add(&mut self, bytes: u32) {
         self.packets += 1;
         self.bytes += u64::from(bytes);
@@ -47,6 +51,9 @@ pub struct Counters {
     pub dropped_aqm: Count,
     /// [`DropCause::Loss`].
     pub dropped_loss: Count,
+    /// Packets that were sent on with a mark of congestion.
+    #[serde(skip_serializing_if = "Count::is_none")]
+    pub marked: Count,
     /// Packets of cross traffic that reached the queue. They are in none of the above.
     pub cross_arrived: Count,
     /// Packets of cross traffic that were transmitted.

@@ -22,6 +22,10 @@ pub(super) struct Waiting<P> {
     pub packet: Option<P>,
     pub bytes: u32,
     pub arrived: Nanos,
+    /// Its sender takes part in explicit congestion notification.
+    pub capable: bool,
+    /// Active queue management has marked it.
+    pub marked: bool,
 }
 
 /// Packets in order; the first is the one being transmitted.
@@ -69,6 +73,14 @@ impl<P> Queue<P> {
         let (Some(aqm), Some(head)) = (&mut self.aqm, self.packets.front()) else { return false };
         let behind_bytes = self.bytes - u64::from(head.bytes);
         aqm.drops_head(now, Turn { bytes: head.bytes, sojourn: now - head.arrived, behind_bytes })
+    }
+
+    /// Marks that packet instead, if it may be.
+    pub fn marks_head(&mut self) -> bool {
+        let marks = self.aqm.as_ref().is_some_and(|aqm| aqm.marks());
+        let Some(head) = self.packets.front_mut().filter(|head| marks && head.capable) else { return false };
+        head.marked = true;
+        true
     }
 
     pub fn pop(&mut self) -> Option<Waiting<P>> {

@@ -37,7 +37,7 @@ fn a_packet_takes_transmission_and_propagation() {
     let due = 1_000 + 80_000 + 300 * MS;
     assert_eq!(link.next_due(), Some(due));
     assert_eq!(link.deliver(due - 1), None);
-    assert_eq!(link.deliver(due), Some(Delivery { packet: 7, bytes: 1_500, due }));
+    assert_eq!(link.deliver(due), Some(Delivery { packet: 7, bytes: 1_500, due, marked: false }));
     assert_eq!(link.next_due(), None);
 }
 

@@ -105,6 +105,11 @@ impl<'a> Valid<'a> {
         median(self.each(value))
     }
 
+    /// The median of a figure over the runs that have it; NaN if none has.
+    pub fn median_of(self, value: impl Fn(&Run) -> Option<f64>) -> f64 {
+        median(self.runs().filter_map(value).collect())
+    }
+
     /// Mean download time, seconds.
     pub fn seconds(self) -> f64 {
         self.mean(|run| run.seconds)

@@ -19,7 +19,7 @@ mod hystart_parts;
 mod judgement;
 mod leo_exit;
 mod memory;
-mod plots;
+pub(crate) mod plots;
 pub mod report;
 mod search_geo;
 mod search_wifi;
@@ -29,7 +29,7 @@ mod small_buffer;
 pub(crate) mod testing;
 mod trial;
 
-pub use evidence::{Evidence, Footprint, NoEvidence, RoundRates};
+pub use evidence::{Evidence, Footprint, NoEvidence, RoundRates, Valid};
 pub use judgement::{Check, Comparand, Judgement};
 pub use trial::Trial;
 
@@ -46,6 +46,31 @@ pub struct Claim {
     pub trials: fn() -> Vec<Trial>,
     /// What they show.
     pub judge: fn(&Evidence) -> Result<Judgement, NoEvidence>,
+}
+
+/// What trials are to answer: a claim of a document, or a case of an evaluation.
+pub struct Question<'a> {
+    /// Its name on the command line.
+    pub id: &'a str,
+    /// Document and place.
+    pub source: &'a str,
+    /// What the document says or asks for, in one sentence.
+    pub statement: &'a str,
+    /// The experiments it needs; may be none.
+    pub trials: Vec<Trial>,
+    /// What they show.
+    pub judge: Judge<'a>,
+}
+
+/// What evidence shows.
+pub type Judge<'a> = Box<dyn Fn(&Evidence) -> Result<Judgement, NoEvidence> + 'a>;
+
+impl Claim {
+    /// As a question.
+    pub fn question(&self) -> Question<'_> {
+        let Self { id, source, statement, trials, judge } = self;
+        Question { id, source, statement, trials: trials(), judge: Box::new(judge) }
+    }
 }
 
 /// All claims that are about real TCP or need no link, in the order of the documents.
@@ -74,11 +99,6 @@ pub static SIMULATED: [Claim; 5] = [
     simulated::bod_model::CLAIM,
     simulated::bod_k::CLAIM,
 ];
-
-/// The claim of this name among some.
-pub fn find(claims: &'static [Claim], id: &str) -> Option<&'static Claim> {
-    claims.iter().find(|claim| claim.id == id)
-}
 
 #[cfg(test)]
 mod tests {

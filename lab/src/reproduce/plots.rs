@@ -4,13 +4,13 @@
 use crate::figure::{Axis, Corner, Dash, Figure, Line, Mark, Panel};
 
 /// Named runs: one dot each, side by side by name.
-pub(super) type Group = (String, Vec<f64>);
+pub(crate) type Group = (String, Vec<f64>);
 
 /// A named curve: its points from left to right.
-pub(super) type Curve = (String, Vec<(f64, f64)>, Dash);
+pub(crate) type Curve = (String, Vec<(f64, f64)>, Dash);
 
 /// A panel with the values of named runs, one column per name, and a line at their mean.
-pub(super) fn columns(title: &str, label: &str, groups: &[Group]) -> Panel {
+pub(crate) fn columns(title: &str, label: &str, groups: &[Group]) -> Panel {
     let (mut marks, mut lines) = (Vec::new(), Vec::new());
     for (column, (name, values)) in groups.iter().enumerate() {
         let centre = column as f64 + 0.5;
@@ -38,7 +38,7 @@ pub(super) fn columns(title: &str, label: &str, groups: &[Group]) -> Panel {
 }
 
 /// A panel with named curves.
-pub(super) fn curves(title: &str, x: &str, y: &str, curves: Vec<Curve>) -> Panel {
+pub(crate) fn curves(title: &str, x: &str, y: &str, curves: Vec<Curve>) -> Panel {
     let points = || curves.iter().flat_map(|(_, points, _)| points);
     let right = points().fold(0.0, |most: f64, (x, _)| most.max(*x));
     let top = points().fold(0.0, |most: f64, (_, y)| most.max(*y));
@@ -60,12 +60,12 @@ fn below_the_legend(label: &str, most: f64) -> Axis {
 }
 
 /// From 0 to a little above the largest value.
-pub(super) fn axis(label: &str, most: f64) -> Axis {
+pub(crate) fn axis(label: &str, most: f64) -> Axis {
     let most = if most.is_finite() && most > 0.0 { most } else { 1.0 };
     Axis::from_zero(label, most * 1.08)
 }
 
 /// One figure of some panels.
-pub(super) fn figure(title: &str, panels: Vec<Panel>) -> Figure {
+pub(crate) fn figure(title: &str, panels: Vec<Panel>) -> Figure {
     Figure { title: title.to_owned(), panels }
 }

@@ -7,10 +7,10 @@ use serde::Serialize;
 
 use super::{Check, Comparand};
 
-/// A claim and what became of it.
+/// A question and what became of it.
 #[derive(Clone, Debug, Serialize)]
 pub struct Outcome {
-    /// Name of the claim.
+    /// Its name.
     pub id: String,
     /// Whether it holds.
     pub holds: bool,
@@ -24,6 +24,9 @@ pub struct Outcome {
     pub checks: Vec<Check>,
     /// Runs that it rests on.
     pub runs: Runs,
+    /// Of those in virtual time, what crossed the link.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub digests: Vec<RunDigest>,
     /// Why it could not be judged.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
@@ -38,22 +41,51 @@ pub struct Runs {
     pub total: usize,
 }
 
-/// Figures of a claim: a caption and an SVG document each.
+/// What crossed the link in a run, see [`Run::digest`](crate::experiment::Run::digest).
+#[derive(Clone, Debug, Serialize)]
+pub struct RunDigest {
+    /// Name of the trial.
+    pub trial: String,
+    /// Name of the arm.
+    pub arm: String,
+    /// Seed of the link's randomness.
+    pub seed: u64,
+    /// `sha256:` and 64 hexadecimal digits.
+    pub digest: String,
+}
+
+/// The words of a page.
+#[derive(Clone, Copy, Debug)]
+pub struct Words<'a> {
+    /// What it is about.
+    pub title: &'a str,
+    /// What is asked: a claim, a case.
+    pub question: &'static str,
+    /// What stands beside the figures of here.
+    pub beside: &'a str,
+    /// Whose figures they are.
+    pub here: &'a str,
+}
+
+/// Figures of a question: a caption and an SVG document each.
 pub type Figures = Vec<(String, String)>;
 
 /// The page.
-pub fn html(title: &str, about: &[(String, String)], outcomes: &[(Outcome, Figures)]) -> String {
+pub fn html(words: Words<'_>, about: &[(String, String)], outcomes: &[(Outcome, Figures)]) -> String {
     let mut page = format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<title>{0}</title>\n<style>{STYLE}</style>\n\
          </head>\n<body>\n<h1>{0}</h1>\n<dl>\n",
-        escape(title)
+        escape(words.title)
     );
     for (name, value) in about {
         // Writing to a String cannot fail, here and below.
         let _ = writeln!(page, "<dt>{}</dt><dd>{}</dd>", escape(name), escape(value));
     }
-    page +=
-        "</dl>\n<table>\n<tr><th>claim</th><th>source</th><th>holds</th><th>checks</th><th>runs</th></tr>\n";
+    let _ = writeln!(
+        page,
+        "</dl>\n<table>\n<tr><th>{}</th><th>source</th><th>holds</th><th>checks</th><th>runs</th></tr>",
+        words.question
+    );
     for (one, _) in outcomes {
         let held = one.checks.iter().filter(|check| check.holds).count();
         let _ = writeln!(
@@ -69,12 +101,12 @@ pub fn html(title: &str, about: &[(String, String)], outcomes: &[(Outcome, Figur
     }
     page += "</table>\n";
     for (one, figures) in outcomes {
-        section(&mut page, one, figures);
+        section(&mut page, words, one, figures);
     }
     page + "</body>\n</html>\n"
 }
 
-fn section(page: &mut String, one: &Outcome, figures: &Figures) {
+fn section(page: &mut String, words: Words<'_>, one: &Outcome, figures: &Figures) {
     let _ = writeln!(
         page,
         "<h2 id=\"{0}\">{0}: <span class=\"{1}\">{2}</span></h2>\n<p>{3}: {4}</p>",
@@ -87,7 +119,12 @@ fn section(page: &mut String, one: &Outcome, figures: &Figures) {
     if let Some(error) = &one.error {
         let _ = writeln!(page, "<p class=\"no\">Not judged: {}</p>", escape(error));
     }
-    *page += "<table>\n<tr><th>figure</th><th>source</th><th>here</th></tr>\n";
+    let _ = writeln!(
+        page,
+        "<table>\n<tr><th>figure</th><th>{}</th><th>{}</th></tr>",
+        escape(words.beside),
+        escape(words.here)
+    );
     for row in &one.measured {
         let cells = [&row.what, &row.source, &row.ours].map(|cell| escape(cell));
         let _ = writeln!(page, "<tr><td>{}</td><td>{}</td><td>{}</td></tr>", cells[0], cells[1], cells[2]);
@@ -104,6 +141,18 @@ fn section(page: &mut String, one: &Outcome, figures: &Figures) {
         );
     }
     *page += "</table>\n";
+    if !one.digests.is_empty() {
+        *page += "<details><summary>Digests</summary><table>\n";
+        for RunDigest { trial, arm, seed, digest } in &one.digests {
+            let cells = [trial, arm, digest].map(|cell| escape(cell));
+            let _ = writeln!(
+                page,
+                "<tr><td>{}</td><td>{}</td><td>{seed}</td><td>{}</td></tr>",
+                cells[0], cells[1], cells[2]
+            );
+        }
+        *page += "</table></details>\n";
+    }
     for (caption, svg) in figures {
         // Within a page an SVG document has no XML declaration.
         let svg = svg.find("<svg").map_or("", |start| &svg[start..]);
@@ -138,14 +187,31 @@ mod tests {
             measured: vec![Comparand::new("time, s", "about 30", 24.0, 1)],
             checks: vec![Check::at_most("ratio", 1.25, 1.0)],
             runs: Runs { valid: 3, total: 4 },
+            digests: vec![RunDigest {
+                trial: "geo".into(),
+                arm: "plain".into(),
+                seed: 7,
+                digest: "sha256:0a".into(),
+            }],
             error: None,
         };
+        let words = Words { title: "T", question: "claim", beside: "source", here: "here" };
         let svg = "<?xml version=\"1.0\"?>\n<svg width=\"1\"></svg>";
-        let page =
-            html("T", &[("kernel".into(), "6 & more".into())], &[(outcome, vec![("c".into(), svg.into())])]);
-        for part in
-            ["a &lt; b", "6 &amp; more", "<td>3/4</td>", "does not hold", "<svg width", "1.250", "at most 1"]
-        {
+        let page = html(
+            words,
+            &[("kernel".into(), "6 & more".into())],
+            &[(outcome, vec![("c".into(), svg.into())])],
+        );
+        for part in [
+            "a &lt; b",
+            "6 &amp; more",
+            "<td>3/4</td>",
+            "does not hold",
+            "<svg width",
+            "1.250",
+            "at most 1",
+            "<td>7</td><td>sha256:0a</td>",
+        ] {
             assert!(page.contains(part), "{part}: {page}");
         }
         assert!(!page.contains("<?xml") && !page.contains("http") && !page.contains("<script"));

@@ -5,7 +5,7 @@ use super::{Claim, Evidence, Judgement};
 use crate::experiment::{Amount, ArmResult, Comparison, Exit, ExitSource, Origin, Run};
 
 /// A valid run.
-pub(super) fn run(seconds: f64, retransmitted: u64) -> Run {
+pub(crate) fn run(seconds: f64, retransmitted: u64) -> Run {
     let run = Run::failed(1, String::new());
     Run {
         valid: true,
@@ -41,7 +41,7 @@ pub(crate) fn comparison(arms: Vec<ArmResult>) -> Comparison {
 }
 
 /// Adds a trial with one run per arm.
-pub(super) fn add(evidence: &mut Evidence, trial: &str, arms: Vec<(&str, Run)>) {
+pub(crate) fn add(evidence: &mut Evidence, trial: &str, arms: Vec<(&str, Run)>) {
     let arms = arms.into_iter().map(|(name, run)| ArmResult::new(name, name, vec![run])).collect();
     evidence.trials.insert(trial.to_owned(), comparison(arms));
 }

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Experiments that claims need.
+//! Experiments that claims and evaluations need.
 
-use crate::experiment::{Amount, DEFAULT_BYTES};
+use std::time::Duration;
+
+use crate::experiment::{Amount, Competitor, DEFAULT_BYTES, LinkChange};
 use crate::profile::Profile;
 
 /// An experiment: several arms over one link. Two trials of one name are the same.
@@ -15,8 +17,16 @@ pub struct Trial {
     pub adapt: fn(&mut Profile),
     /// Arms as they are written on the command line.
     pub arms: Vec<String>,
-    /// How much is transferred.
+    /// How much each flow transfers.
     pub amount: Amount,
+    /// Flows of each run.
+    pub flows: u16,
+    /// Time from the start of one flow to that of the next.
+    pub stagger: Duration,
+    /// A flow that is there besides, if any.
+    pub competitor: Option<Competitor>,
+    /// Changes of the link in each run.
+    pub changes: Vec<LinkChange>,
     /// Sizes whose time is read off each transfer.
     pub objects: Vec<u64>,
     /// Runs of each arm.
@@ -36,6 +46,10 @@ impl Trial {
             adapt: |_| {},
             arms: arms.iter().map(|arm| (*arm).to_owned()).collect(),
             amount: Amount::Bytes(DEFAULT_BYTES),
+            flows: 1,
+            stagger: Duration::ZERO,
+            competitor: None,
+            changes: Vec::new(),
             objects: Vec::new(),
             repetitions: 10,
             quick: 3,

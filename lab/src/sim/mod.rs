@@ -55,6 +55,9 @@ pub enum SimError {
         /// The kernel's name of it.
         name: String,
     },
+    /// The hosts take part in explicit congestion notification.
+    #[error("host.tcp_ecn is not simulated: leave it out, or measure it with `onramp lab run`")]
+    Ecn,
 }
 
 /// Simulates all arms, `plan.repetitions` times each, with the seeds that the lab gives them. Arms of a repetition meet

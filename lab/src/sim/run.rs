@@ -79,6 +79,9 @@ fn prepare(
 ) -> Result<Runner, SimError> {
     let host = arm.host.as_ref().unwrap_or(&plan.profile.host);
     host.validate("host")?;
+    if host.tcp_ecn {
+        return Err(SimError::Ecn);
+    }
     let bytes = match plan.amount {
         Amount::Bytes(bytes) => bytes,
         Amount::Seconds(_) => ENDLESS,
@@ -264,6 +267,7 @@ impl Runner {
             retransmitted_segments: runs.iter().map(|run| run.retransmitted_segments).sum(),
             queue_drops: counters[0].dropped_packets(),
             aqm_drops: counters[0].dropped_aqm.packets,
+            ecn_marks: counters[0].marked.packets,
             max_queue_bytes: counters[0].max_queue_bytes,
             max_rtt_us: flow.max_rtt_us(),
             mean_rtt_us: flow.mean_rtt_us(),

@@ -4,6 +4,7 @@ mod calibrate;
 pub(super) mod clock;
 mod common;
 mod compare;
+mod evaluate;
 mod guest;
 mod inside;
 mod kernel;
@@ -12,6 +13,7 @@ mod once;
 mod pairs;
 mod progress;
 mod reproduce;
+mod series;
 mod shell;
 mod sweep;
 mod verify;
@@ -31,7 +33,8 @@ use crate::output::Output;
   onramp lab compare --arms cubic,plain,search --repetitions 5
   onramp lab sweep --paths 50 --arms cubic,bbr,ramp
   onramp lab shell --profile geo -- iperf3 -c 192.0.2.2
-  onramp lab reproduce --all --quick")]
+  onramp lab reproduce --all --quick
+  onramp lab evaluate ramp --quick")]
 pub(crate) struct Lab {
     #[command(subcommand)]
     verb: Verb,
@@ -46,6 +49,7 @@ enum Verb {
     Shell(shell::Shell),
     Calibrate(calibrate::Calibrate),
     Reproduce(reproduce::Reproduce),
+    Evaluate(evaluate::Evaluate),
     Verify(verify::Verify),
     Guest(guest::Guest),
     Kernel(kernel::Kernel),
@@ -65,6 +69,7 @@ impl Lab {
             Verb::Shell(verb) => verb.run(),
             Verb::Calibrate(verb) => verb.run(output),
             Verb::Reproduce(verb) => verb.run(output),
+            Verb::Evaluate(verb) => verb.run(output),
             Verb::Verify(verb) => verb.run(output),
             Verb::Guest(verb) => verb.run(),
             Verb::Kernel(verb) => verb.run(output),

@@ -4,17 +4,15 @@ use std::path::PathBuf;
 
 use clap::Args;
 use onramp_lab::experiment::{self, Comparison, Plan};
-use onramp_lab::reproduce::{CLAIMS, Evidence, Footprint, RoundRates, Trial};
+use onramp_lab::reproduce::{CLAIMS, Claim, Evidence, Footprint, RoundRates, Trial};
 use onramp_loader::abi::FlowHeader;
 use onramp_loader::algorithm;
 
-use super::clock::ClockOptions;
-use super::common::{Jobs, Tool};
 use super::pairs::{self, Collector, PAIRS};
-use super::progress::{self, Clock};
-use crate::arm::Arms;
+use super::progress::Clock;
+use super::series::{Series, SeriesOptions};
 use crate::output::Output;
-use crate::verb::reproduction::{self, Choice, Outcomes, trials};
+use crate::verb::reproduction::{self, CLAIMED, Choice, Outcomes, trials};
 
 /// Test what the documents claim of real TCP: the source's figures beside ours, and whether each claim holds
 ///
@@ -31,14 +29,7 @@ pub(super) struct Reproduce {
     #[command(flatten)]
     choice: Choice,
     #[command(flatten)]
-    jobs: Jobs,
-    #[command(flatten)]
-    clock: ClockOptions,
-    #[command(flatten)]
-    tool: Tool,
-    /// Take from DIR the experiments that an earlier run with the same conditions has completed
-    #[arg(long)]
-    resume: bool,
+    series: SeriesOptions,
     /// Directory for everything [default: runs/reproduce]
     #[arg(short, long, value_name = "DIR", default_value = "runs/reproduce", hide_default_value = true)]
     output: PathBuf,
@@ -52,10 +43,10 @@ struct Clocks {
 }
 
 impl Clocks {
-    fn new(asked: &Reproduce, trials: &[Trial]) -> anyhow::Result<Self> {
+    fn new(series: &Series<'_>, trials: &[&Trial]) -> anyhow::Result<Self> {
         let clock = |pairs: bool, words: &[&str]| {
             let needed = trials.iter().any(|trial| trial.pairs == pairs);
-            needed.then(|| asked.clock.clock(asked.tool.into(), words, asked.jobs.shard)).transpose()
+            needed.then(|| series.options.clock(words)).transpose()
         };
         Ok(Self { pairs: clock(true, &["--pairs"])?, others: clock(false, &[])? })
     }
@@ -68,38 +59,36 @@ impl Clocks {
 
 impl Reproduce {
     pub fn run(self, output: &Output) -> anyhow::Result<u8> {
+        let series = self.series();
         if self.choice.list {
-            return reproduction::print_list(&CLAIMS, |trial| self.seconds(trial).map(Some), output);
+            let claims: Vec<_> = CLAIMS.iter().map(Claim::question).collect();
+            return reproduction::print_list(
+                "claims",
+                &claims,
+                |trial| series.seconds(trial).map(Some),
+                output,
+            );
         }
         let claims = self.choice.claims(&CLAIMS)?;
         let trials = trials(&claims);
         let mut evidence = Evidence { footprints: footprints(), ..Evidence::default() };
-        let clocks = Clocks::new(&self, &trials)?;
-        if !trials.is_empty() {
-            // What is wrong is to show before hours are spent.
-            for trial in &trials {
-                let plan = Plan { clock: clocks.of(trial), ..self.plan(trial)? };
-                let arms = Arms::prepare(&trial.arms, &plan.profile, &[], &plan.clock)?;
-                if let Some((comparison, pairs)) = self.kept(trial, &plan, &arms) {
-                    evidence.pairs.extend(pairs);
-                    evidence.trials.insert(trial.name.clone(), comparison);
-                }
+        let clocks = Clocks::new(&series, &trials)?;
+        for trial in &trials {
+            let plan = Plan { clock: clocks.of(trial), ..series.plan(trial)? };
+            if let Some((comparison, pairs)) = self.kept(&series, trial, &plan)? {
+                evidence.pairs.extend(pairs);
+                evidence.trials.insert(trial.name.clone(), comparison);
             }
-            self.clock.require_root("lab reproduce")?;
         }
-        let mut outcomes = Outcomes::new(&self.output, &self.choice)?;
-        let mut expected = 0.0;
-        for trial in trials.iter().filter(|trial| !evidence.trials.contains_key(&trial.name)) {
-            expected += self.seconds(trial)?;
-        }
-        let mut clock = Clock::start(expected);
+        let mut clock = series.begin("lab reproduce", &trials, &evidence)?;
+        let mut outcomes = Outcomes::new(&self.output, self.choice.manner, CLAIMED)?;
         for claim in &claims {
-            for trial in (claim.trials)() {
+            for trial in &claim.trials {
                 if !evidence.trials.contains_key(&trial.name) {
                     output.progress(&format!("{}: {} over {}", claim.id, trial.name, trial.profile));
                     let comparison =
-                        self.measure(&trial, clocks.of(&trial), &mut evidence, &mut clock, output)?;
-                    evidence.trials.insert(trial.name, comparison);
+                        self.measure(&series, trial, clocks.of(trial), &mut evidence, &mut clock, output)?;
+                    evidence.trials.insert(trial.name.clone(), comparison);
                 }
             }
             outcomes.add(claim, &evidence, output)?;
@@ -107,22 +96,13 @@ impl Reproduce {
         outcomes.finish(output)
     }
 
-    fn plan(&self, trial: &Trial) -> anyhow::Result<Plan> {
-        Ok(Plan {
-            jobs: self.clock.jobs(self.jobs.jobs),
-            tool: self.tool.into(),
-            ..self.choice.plan(trial, &self.output)?
-        })
-    }
-
-    /// What a trial is expected to take, seconds.
-    fn seconds(&self, trial: &Trial) -> anyhow::Result<f64> {
-        let plan = self.plan(trial)?;
-        Ok(plan.expected_seconds() * f64::from(plan.repetitions) * trial.arms.len() as f64)
+    fn series(&self) -> Series<'_> {
+        Series { options: &self.series, manner: self.choice.manner, root: &self.output }
     }
 
     fn measure(
         &self,
+        series: &Series<'_>,
         trial: &Trial,
         made_in: experiment::Clock,
         evidence: &mut Evidence,
@@ -131,35 +111,33 @@ impl Reproduce {
     ) -> anyhow::Result<Comparison> {
         let collector = Collector::default();
         let watch = trial.pairs.then(|| collector.watch());
-        let plan = Plan { clock: made_in, watch, ..self.plan(trial)? };
-        let arms = Arms::prepare(&trial.arms, &plan.profile, &[], &plan.clock)?;
-        let each = plan.expected_seconds();
-        let comparison = experiment::compare(&plan, &arms.arms, |progress| {
-            progress::show(&progress, each, clock, output);
-        })?;
+        let plan = Plan { clock: made_in, watch, ..series.plan(trial)? };
+        let comparison = series.measure(trial, &plan, clock, output)?;
         if trial.pairs {
             let directory = self.output.join(&trial.name);
-            let rounds = if self.clock.is_virtual() { pairs::left(&directory)? } else { collector.rounds() };
-            reproduction::write(
-                &self.output.join(&trial.name).join(PAIRS),
-                &serde_json::to_string(&rounds)?,
-            )?;
+            let rounds = if self.series.is_virtual() { pairs::left(&directory)? } else { collector.rounds() };
+            reproduction::write(&directory.join(PAIRS), &serde_json::to_string(&rounds)?)?;
             evidence.pairs.extend(rounds);
         }
         Ok(comparison)
     }
 
     /// What an earlier run has left of a trial.
-    fn kept(&self, trial: &Trial, plan: &Plan, arms: &Arms) -> Option<(Comparison, Vec<RoundRates>)> {
-        if !self.resume {
-            return None;
-        }
-        let comparison = experiment::kept(plan, &arms.arms)?;
+    fn kept(
+        &self,
+        series: &Series<'_>,
+        trial: &Trial,
+        plan: &Plan,
+    ) -> anyhow::Result<Option<(Comparison, Vec<RoundRates>)>> {
+        let Some(comparison) = series.kept(trial, plan)? else { return Ok(None) };
         if !trial.pairs {
-            return Some((comparison, Vec::new()));
+            return Ok(Some((comparison, Vec::new())));
         }
-        let pairs = std::fs::read_to_string(self.output.join(&trial.name).join(PAIRS)).ok()?;
-        Some((comparison, serde_json::from_str(&pairs).ok()?))
+        let read = || {
+            let pairs = std::fs::read_to_string(self.output.join(&trial.name).join(PAIRS)).ok()?;
+            serde_json::from_str(&pairs).ok()
+        };
+        Ok(read().map(|pairs| (comparison, pairs)))
     }
 }
 
@@ -187,13 +165,14 @@ mod tests {
     #[test]
     fn every_trial_has_a_profile_valid_as_adapted_and_is_run_once() {
         let reproduce = Words::parse_from(["reproduce", "--all", "--quick"]).reproduce;
-        let trials = trials(&reproduce.choice.claims(&CLAIMS).unwrap());
+        let claims = reproduce.choice.claims(&CLAIMS).unwrap();
+        let (trials, series) = (trials(&claims), reproduce.series());
         for (at, trial) in trials.iter().enumerate() {
-            let plan = reproduce.plan(trial).unwrap();
+            let plan = series.plan(trial).unwrap();
             plan.profile.validate().unwrap();
             assert_eq!(plan.repetitions, trial.quick);
             assert!(trials[..at].iter().all(|other| other.name != trial.name));
         }
-        assert!(reproduce.seconds(&trials[0]).unwrap() > 60.0);
+        assert!(series.seconds(trials[0]).unwrap() > 60.0);
     }
 }

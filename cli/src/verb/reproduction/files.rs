@@ -1,4 +1,4 @@
-//! What a reproduction leaves: runs as CSV, figures, one page.
+//! What a reproduction or an evaluation leaves: runs as CSV, figures, one page.
 
 use std::fmt::Write;
 use std::fs;
@@ -6,8 +6,8 @@ use std::path::Path;
 
 use anyhow::Context;
 use onramp_lab::experiment::{Comparison, Run};
-use onramp_lab::reproduce::report::{self, Figures, Outcome};
-use onramp_lab::reproduce::{Claim, Evidence, Judgement};
+use onramp_lab::reproduce::report::{self, Figures, Outcome, Words};
+use onramp_lab::reproduce::{Evidence, Judgement, Question};
 use serde_json::json;
 
 use crate::output::SCHEMA;
@@ -16,23 +16,23 @@ pub(in crate::verb) fn write(path: &Path, text: &str) -> anyhow::Result<()> {
     fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// `ID.csv` with every run of the claim's trials (or its sizes and rates), and `ID.svg`; returns the figures.
-pub(super) fn claim(
+/// `ID.csv` with every run of the question's trials (or its sizes and rates), and `ID.svg`; returns the figures.
+pub(super) fn question(
     root: &Path,
-    claim: &Claim,
+    question: &Question<'_>,
     evidence: &Evidence,
     judgement: Option<&Judgement>,
 ) -> anyhow::Result<Figures> {
     let mut figures = Figures::new();
     if let Some(judgement) = judgement {
-        let path = root.join(format!("{}.svg", claim.id));
+        let path = root.join(format!("{}.svg", question.id));
         judgement.figure.write(&path)?;
         figures.push((judgement.figure.title.clone(), read(&path)?));
     }
-    let names: Vec<_> = (claim.trials)().into_iter().map(|trial| trial.name).collect();
+    let names: Vec<_> = question.trials.iter().map(|trial| trial.name.as_str()).collect();
     let mut csv = csv_header();
     for name in &names {
-        let Some(comparison) = evidence.trials.get(name) else { continue };
+        let Some(comparison) = evidence.trials.get(*name) else { continue };
         csv += &runs_csv(name, comparison);
         if let Some(directory) = &comparison.directory {
             let plot = directory.join("plot.svg");
@@ -44,7 +44,7 @@ pub(super) fn claim(
     {
         csv = checks_csv(judgement);
     }
-    write(&root.join(format!("{}.csv", claim.id)), &csv)?;
+    write(&root.join(format!("{}.csv", question.id)), &csv)?;
     Ok(figures)
 }
 
@@ -55,7 +55,7 @@ fn read(path: &Path) -> anyhow::Result<String> {
 fn csv_header() -> String {
     "trial,arm,seed,valid,seconds,goodput_bps,retransmitted_segments,queue_drops,exit_reason,exit_seconds,exit_window_bytes,\
      exit_acks,max_rtt_us,mean_rtt_us,ramp_seconds,steady_goodput_bps,longest_stall_seconds,rate_variation,\
-     doubling_seconds,machine_cpu_seconds,objects\n"
+     doubling_seconds,machine_cpu_seconds,objects,digest\n"
         .into()
 }
 
@@ -74,7 +74,7 @@ fn run_csv(trial: &str, arm: &str, run: &Run) -> String {
     // Writing to a String cannot fail.
     let _ = writeln!(
         line,
-        "{},{},{},{},{},{:.0},{},{},{:.6},{},{},{},{}",
+        "{},{},{},{},{},{:.0},{},{},{:.6},{},{},{},{},{}",
         exit.map_or("", |exit| exit.reason.as_str()),
         some(exit.map(|exit| exit.seconds)),
         exit.map(|exit| exit.window_bytes.to_string()).unwrap_or_default(),
@@ -93,6 +93,7 @@ fn run_csv(trial: &str, arm: &str, run: &Run) -> String {
             .map(|object| format!("{}:{}", object.bytes, some(object.seconds)))
             .collect::<Vec<_>>()
             .join(" "),
+        run.digest.as_deref().unwrap_or_default(),
     );
     line
 }
@@ -113,36 +114,17 @@ fn checks_csv(judgement: &Judgement) -> String {
     csv
 }
 
-/// `report.html` and `claims.json`.
+/// `report.html`, and the same as `claims.json` or `cases.json`.
 pub(super) fn page(
     root: &Path,
+    words: Words<'_>,
+    about: Vec<(String, String)>,
     outcomes: &[(Outcome, Figures)],
-    quick: bool,
-    seed: u64,
 ) -> anyhow::Result<()> {
-    let about = about(quick, seed);
-    write(
-        &root.join("report.html"),
-        &report::html("What the sources claim, and what shows here", &about, outcomes),
-    )?;
-    let claims: Vec<_> = outcomes.iter().map(|(outcome, _)| outcome).collect();
+    write(&root.join("report.html"), &report::html(words, &about, outcomes))?;
+    let all: Vec<_> = outcomes.iter().map(|(outcome, _)| outcome).collect();
     let about: serde_json::Map<_, _> = about.into_iter().map(|(name, value)| (name, value.into())).collect();
-    let manifest = json!({"schema": SCHEMA, "about": about, "claims": claims});
-    write(&root.join("claims.json"), &(serde_json::to_string_pretty(&manifest)? + "\n"))
-}
-
-fn about(quick: bool, seed: u64) -> Vec<(String, String)> {
-    let command: Vec<_> = std::env::args().collect();
-    let processors = std::thread::available_parallelism().map_or(0, usize::from);
-    [
-        ("onramp", env!("CARGO_PKG_VERSION").to_owned()),
-        ("command", command.join(" ")),
-        ("date", onramp_lab::clock::utc()),
-        ("kernel", onramp_loader::kernel::release()),
-        ("processors", processors.to_string()),
-        ("repetitions", if quick { "few (--quick)" } else { "all" }.to_owned()),
-        ("seed", seed.to_string()),
-    ]
-    .map(|(name, value)| (name.to_owned(), value))
-    .to_vec()
+    let name = super::plural(words);
+    let manifest = json!({"schema": SCHEMA, "about": about, &name: all});
+    write(&root.join(format!("{name}.json")), &(serde_json::to_string_pretty(&manifest)? + "\n"))
 }

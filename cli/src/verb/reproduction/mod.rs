@@ -1,4 +1,5 @@
-//! What `onramp lab reproduce` and `onramp sim reproduce` share: which claims, the plan of a trial, judging and the report.
+//! What `onramp lab reproduce`, `onramp sim reproduce` and `onramp lab evaluate` share: which claims, the plan of a trial,
+//! judging and the report.
 
 mod files;
 
@@ -7,8 +8,8 @@ use std::path::Path;
 use anyhow::Context;
 use clap::Args;
 use onramp_lab::experiment::Plan;
-use onramp_lab::reproduce::report::{Figures, Outcome, Runs};
-use onramp_lab::reproduce::{self, Claim, Comparand, Evidence, Judgement, Trial};
+use onramp_lab::reproduce::report::{Figures, Outcome, RunDigest, Runs, Words};
+use onramp_lab::reproduce::{Claim, Comparand, Evidence, Judgement, Question, Trial};
 use serde::Serialize;
 
 pub(super) use files::write;
@@ -16,6 +17,45 @@ pub(super) use files::write;
 use crate::failure::{FAILURE, Usage};
 use crate::output::Output;
 use crate::profile;
+
+/// How trials are made.
+#[derive(Args, Clone, Copy, Debug)]
+pub(super) struct Manner {
+    /// Fewer repetitions, the same conditions
+    #[arg(long)]
+    pub quick: bool,
+    /// Seed of the link's randomness in the first repetition
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+}
+
+impl Manner {
+    /// What a trial is to do, with its files below `root`.
+    pub fn plan(self, trial: &Trial, root: &Path) -> anyhow::Result<Plan> {
+        let mut profile = profile::load(trial.profile)?;
+        (trial.adapt)(&mut profile);
+        Ok(Plan {
+            amount: trial.amount,
+            flows: trial.flows,
+            stagger: trial.stagger,
+            competitor: trial.competitor.clone(),
+            changes: trial.changes.clone(),
+            objects: trial.objects.clone(),
+            repetitions: if self.quick { trial.quick } else { trial.repetitions },
+            seed: self.seed,
+            directory: Some(root.join(&trial.name)),
+            ..Plan::new(profile)
+        })
+    }
+}
+
+/// The words of both reproductions.
+pub(super) const CLAIMED: Words<'_> = Words {
+    title: "What the sources claim, and what shows here",
+    question: "claim",
+    beside: "source",
+    here: "here",
+};
 
 /// Which claims are tested, and how.
 #[derive(Args, Debug)]
@@ -29,116 +69,141 @@ pub(super) struct Choice {
     /// List the claims
     #[arg(long, conflicts_with_all = ["ids", "all"])]
     pub list: bool,
-    /// Fewer repetitions, the same conditions
-    #[arg(long)]
-    pub quick: bool,
-    /// Seed of the link's randomness in the first repetition
-    #[arg(long, default_value_t = 1)]
-    pub seed: u64,
+    #[command(flatten)]
+    pub manner: Manner,
 }
 
 impl Choice {
     /// The claims that are asked for, of those that there are.
-    pub fn claims(&self, known: &'static [Claim]) -> anyhow::Result<Vec<&'static Claim>> {
-        if self.all {
-            return Ok(known.iter().collect());
-        }
-        let find = |id: &String| {
-            reproduce::find(known, id).ok_or_else(|| {
-                let names: Vec<_> = known.iter().map(|claim| claim.id).collect();
-                Usage::error(format!("there is no claim {id:?}: give some of {}", names.join(", ")))
-            })
-        };
-        self.ids.iter().map(find).collect()
-    }
-
-    /// What a trial is to do, with its files below `root`.
-    pub fn plan(&self, trial: &Trial, root: &Path) -> anyhow::Result<Plan> {
-        let mut profile = profile::load(trial.profile)?;
-        (trial.adapt)(&mut profile);
-        Ok(Plan {
-            amount: trial.amount,
-            objects: trial.objects.clone(),
-            repetitions: if self.quick { trial.quick } else { trial.repetitions },
-            seed: self.seed,
-            directory: Some(root.join(&trial.name)),
-            ..Plan::new(profile)
-        })
+    pub fn claims(&self, known: &'static [Claim]) -> anyhow::Result<Vec<Question<'static>>> {
+        let questions = known.iter().map(Claim::question).collect();
+        if self.all { Ok(questions) } else { chosen("claim", questions, &self.ids) }
     }
 }
 
-/// A claim of a list.
+/// Those of these names, in the order of the names.
+pub(super) fn chosen<'a>(
+    what: &str,
+    questions: Vec<Question<'a>>,
+    ids: &[String],
+) -> anyhow::Result<Vec<Question<'a>>> {
+    let names = questions.iter().map(|question| question.id).collect::<Vec<_>>().join(", ");
+    let mut left = questions;
+    let mut take = |id: &String| {
+        let at = left.iter().position(|question| question.id == id);
+        let at = at.ok_or_else(|| {
+            Usage::error(format!("there is no {what} {id:?}, or it is named twice: give some of {names}"))
+        })?;
+        Ok(left.remove(at))
+    };
+    ids.iter().map(&mut take).collect()
+}
+
+/// A question of a list.
 #[derive(Serialize)]
-struct Row {
-    id: &'static str,
-    source: &'static str,
-    statement: &'static str,
+struct Row<'a> {
+    id: &'a str,
+    source: &'a str,
+    statement: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     expected_seconds: Option<f64>,
 }
 
-/// Prints the claims that there are; `seconds` is what a trial takes, where that is worth knowing.
+/// Prints the questions that there are, in JSON below `key`; `seconds` is what a trial takes, where that is worth knowing.
 pub(super) fn print_list(
-    known: &'static [Claim],
+    key: &str,
+    known: &[Question<'_>],
     seconds: impl Fn(&Trial) -> anyhow::Result<Option<f64>>,
     output: &Output,
 ) -> anyhow::Result<u8> {
     let mut rows = Vec::new();
-    for claim in known {
-        let each = (claim.trials)().iter().map(&seconds).collect::<anyhow::Result<Vec<_>>>()?;
-        let expected_seconds = each.into_iter().sum();
-        rows.push(Row { id: claim.id, source: claim.source, statement: claim.statement, expected_seconds });
+    for Question { id, source, statement, trials, .. } in known {
+        let each = trials.iter().map(&seconds).collect::<anyhow::Result<Vec<_>>>()?;
+        rows.push(Row { id, source, statement, expected_seconds: each.into_iter().sum() });
     }
-    output.data(&serde_json::json!({ "claims": rows }), || {
-        let line = |row: &Row| {
+    output.data(&serde_json::json!({ key: rows }), || {
+        let line = |row: &Row<'_>| {
             let minutes =
                 row.expected_seconds.map_or(String::new(), |all| format!("{:>6.1} min  ", all / 60.0));
-            format!("{:<16} {minutes}{}: {}\n", row.id, row.source, row.statement)
+            format!("{:<17} {minutes}{}: {}\n", row.id, row.source, row.statement)
         };
         rows.iter().map(line).collect()
     })?;
     Ok(0)
 }
 
-#[derive(Serialize)]
-struct Report<'a> {
-    claims: Vec<&'a Outcome>,
-}
-
-/// What became of the claims so far, and the files that say so.
+/// What became of the questions so far, and the files that say so.
 pub(super) struct Outcomes<'a> {
     root: &'a Path,
-    choice: &'a Choice,
+    manner: Manner,
+    words: Words<'a>,
+    /// What else the page says of itself, name and value.
+    also: Vec<(&'static str, &'static str)>,
     outcomes: Vec<(Outcome, Figures)>,
 }
 
 impl<'a> Outcomes<'a> {
     /// None yet; makes the directory.
-    pub fn new(root: &'a Path, choice: &'a Choice) -> anyhow::Result<Self> {
+    pub fn new(root: &'a Path, manner: Manner, words: Words<'a>) -> anyhow::Result<Self> {
         std::fs::create_dir_all(root).with_context(|| format!("cannot create {}", root.display()))?;
-        Ok(Self { root, choice, outcomes: Vec::new() })
+        Ok(Self { root, manner, words, also: Vec::new(), outcomes: Vec::new() })
     }
 
-    /// Judges a claim. The files are written after each, so that what is there is complete at any time.
-    pub fn add(&mut self, claim: &Claim, evidence: &Evidence, output: &Output) -> anyhow::Result<()> {
-        let judged = judge(claim, evidence, self.root)?;
+    /// The page says this of itself, too.
+    pub fn with(mut self, name: &'static str, value: &'static str) -> Self {
+        self.also.push((name, value));
+        self
+    }
+
+    /// Judges a question. The files are written after each, so that what is there is complete at any time.
+    pub fn add(
+        &mut self,
+        question: &Question<'_>,
+        evidence: &Evidence,
+        output: &Output,
+    ) -> anyhow::Result<()> {
+        let judged = judge(question, evidence, self.root)?;
         output.progress(&summary(&judged.0));
         self.outcomes.push(judged);
-        files::page(self.root, &self.outcomes, self.choice.quick, self.choice.seed)
+        files::page(self.root, self.words, about(self.manner, &self.also), &self.outcomes)
     }
 
     /// Prints them; the exit code.
     pub fn finish(self, output: &Output) -> anyhow::Result<u8> {
-        let report = Report { claims: self.outcomes.iter().map(|(outcome, _)| outcome).collect() };
-        output.data(&report, || text(&report, self.root))?;
-        Ok(if report.claims.iter().all(|claim| claim.holds) { 0 } else { FAILURE })
+        let outcomes: Vec<_> = self.outcomes.iter().map(|(outcome, _)| outcome).collect();
+        let report = serde_json::json!({ self.plural(): outcomes });
+        output.data(&report, || self.text())?;
+        Ok(if outcomes.iter().all(|one| one.holds) { 0 } else { FAILURE })
+    }
+
+    /// The name of a list of questions, in JSON and of files.
+    fn plural(&self) -> String {
+        plural(self.words)
+    }
+
+    fn text(&self) -> String {
+        let mut text = String::new();
+        for (one, _) in &self.outcomes {
+            section(&mut text, self.words, one);
+        }
+        let held = self.outcomes.iter().filter(|(one, _)| one.holds).count();
+        text + &format!(
+            "{held} of {} {} hold; see {}\n",
+            self.outcomes.len(),
+            self.plural(),
+            self.root.join("report.html").display()
+        )
     }
 }
 
-/// All trials that these claims need, each once.
-pub(super) fn trials(claims: &[&Claim]) -> Vec<Trial> {
-    let mut all = Vec::<Trial>::new();
-    for trial in claims.iter().flat_map(|claim| (claim.trials)()) {
+fn plural(words: Words<'_>) -> String {
+    format!("{}s", words.question)
+}
+
+/// All trials that these need, each once.
+pub(super) fn trials<'a>(questions: &'a [Question<'_>]) -> Vec<&'a Trial> {
+    let mut all = Vec::<&Trial>::new();
+    for trial in questions.iter().flat_map(|question| &question.trials) {
         if all.iter().all(|other| other.name != trial.name) {
             all.push(trial);
         }
@@ -146,9 +211,9 @@ pub(super) fn trials(claims: &[&Claim]) -> Vec<Trial> {
     all
 }
 
-fn judge(claim: &Claim, evidence: &Evidence, root: &Path) -> anyhow::Result<(Outcome, Figures)> {
-    let judged = (claim.judge)(evidence);
-    let figures = files::claim(root, claim, evidence, judged.as_ref().ok())?;
+fn judge(question: &Question<'_>, evidence: &Evidence, root: &Path) -> anyhow::Result<(Outcome, Figures)> {
+    let judged = (question.judge)(evidence);
+    let figures = files::question(root, question, evidence, judged.as_ref().ok())?;
     let error = judged.as_ref().err().map(ToString::to_string);
     let (holds, measured, checks) = match judged {
         Ok(judgement) => {
@@ -158,21 +223,27 @@ fn judge(claim: &Claim, evidence: &Evidence, root: &Path) -> anyhow::Result<(Out
         }
         Err(_) => (false, Vec::new(), Vec::new()),
     };
-    let mut runs = Runs::default();
-    for arm in
-        (claim.trials)().iter().filter_map(|trial| evidence.trials.get(&trial.name)).flat_map(|one| &one.arms)
-    {
-        runs.valid += arm.valid_runs;
-        runs.total += arm.runs.len();
+    let (mut runs, mut digests) = (Runs::default(), Vec::new());
+    for trial in &question.trials {
+        let Some(comparison) = evidence.trials.get(&trial.name) else { continue };
+        for arm in &comparison.arms {
+            runs.valid += arm.valid_runs;
+            runs.total += arm.runs.len();
+            digests.extend(arm.runs.iter().filter_map(|run| {
+                let digest = run.digest.clone()?;
+                Some(RunDigest { trial: trial.name.clone(), arm: arm.arm.clone(), seed: run.seed, digest })
+            }));
+        }
     }
     let outcome = Outcome {
-        id: claim.id.into(),
+        id: question.id.into(),
         holds,
-        source: claim.source.into(),
-        statement: claim.statement.into(),
+        source: question.source.into(),
+        statement: question.statement.into(),
         measured,
         checks,
         runs,
+        digests,
         error,
     };
     Ok((outcome, figures))
@@ -184,31 +255,40 @@ fn summary(outcome: &Outcome) -> String {
     format!("{}: {verdict}, {held} of {} checks", outcome.id, outcome.checks.len())
 }
 
-fn text(report: &Report<'_>, root: &Path) -> String {
-    let mut text = String::new();
-    for claim in &report.claims {
-        text += &format!("{} ({})\n  {}\n", summary(claim), claim.source, claim.statement);
-        if let Some(error) = &claim.error {
-            text += &format!("  not judged: {error}\n");
-        }
-        let width = |value: &dyn Fn(&Comparand) -> usize| claim.measured.iter().map(value).max().unwrap_or(0);
-        let what = width(&|row| row.what.chars().count()).max(6);
-        let source = width(&|row| row.source.chars().count()).max(6);
-        text += &format!("  {:<what$}  {:<source$}  here\n", "figure", "source");
-        for row in &claim.measured {
-            text += &format!("  {:<what$}  {:<source$}  {}\n", row.what, row.source, row.ours);
-        }
-        for check in &claim.checks {
-            let mark = if check.holds { "ok  " } else { "FAIL" };
-            text +=
-                &format!("  {mark}  {}: {:.3}, expected {}\n", check.what, check.measured, check.expected);
-        }
-        text.push('\n');
+fn section(text: &mut String, words: Words<'_>, one: &Outcome) {
+    *text += &format!("{} ({})\n  {}\n", summary(one), one.source, one.statement);
+    if let Some(error) = &one.error {
+        *text += &format!("  not judged: {error}\n");
     }
-    let held = report.claims.iter().filter(|claim| claim.holds).count();
-    text + &format!(
-        "{held} of {} claims hold; see {}\n",
-        report.claims.len(),
-        root.join("report.html").display()
-    )
+    let width = |value: &dyn Fn(&Comparand) -> usize| one.measured.iter().map(value).max().unwrap_or(0);
+    let what = width(&|row| row.what.chars().count()).max(6);
+    let beside = width(&|row| row.source.chars().count()).max(words.beside.chars().count());
+    *text += &format!("  {:<what$}  {:<beside$}  {}\n", "figure", words.beside, words.here);
+    for row in &one.measured {
+        *text += &format!("  {:<what$}  {:<beside$}  {}\n", row.what, row.source, row.ours);
+    }
+    for check in &one.checks {
+        let mark = if check.holds { "ok  " } else { "FAIL" };
+        *text += &format!("  {mark}  {}: {:.3}, expected {}\n", check.what, check.measured, check.expected);
+    }
+    text.push('\n');
+}
+
+/// What a page says of itself.
+fn about(manner: Manner, also: &[(&str, &str)]) -> Vec<(String, String)> {
+    let command: Vec<_> = std::env::args().collect();
+    let processors = std::thread::available_parallelism().map_or(0, usize::from);
+    [
+        ("onramp", env!("CARGO_PKG_VERSION").to_owned()),
+        ("command", command.join(" ")),
+        ("date", onramp_lab::clock::utc()),
+        ("kernel", onramp_loader::kernel::release()),
+        ("processors", processors.to_string()),
+        ("repetitions", if manner.quick { "few (--quick)" } else { "all" }.to_owned()),
+        ("seed", manner.seed.to_string()),
+    ]
+    .into_iter()
+    .chain(also.iter().map(|(name, value)| (*name, (*value).to_owned())))
+    .map(|(name, value)| (name.to_owned(), value))
+    .collect()
 }

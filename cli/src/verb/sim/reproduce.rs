@@ -5,12 +5,12 @@ use std::path::PathBuf;
 use clap::Args;
 use onramp_lab::experiment::{Comparison, Plan};
 use onramp_lab::plot::{self, Curve};
-use onramp_lab::reproduce::{Evidence, SIMULATED, Trial};
+use onramp_lab::reproduce::{Claim, Evidence, SIMULATED, Trial};
 use onramp_lab::sim::{self, SourceSpec};
 
 use crate::arm::Arms;
 use crate::output::Output;
-use crate::verb::reproduction::{self, Choice, Outcomes, trials};
+use crate::verb::reproduction::{self, CLAIMED, Choice, Outcomes, trials};
 
 /// Test what the documents show by simulations and closed forms, in the simulator: the source's figures beside ours
 ///
@@ -33,25 +33,26 @@ pub(super) struct Reproduce {
 impl Reproduce {
     pub fn run(self, output: &Output) -> anyhow::Result<u8> {
         if self.choice.list {
-            return reproduction::print_list(&SIMULATED, |_| Ok(None), output);
+            let claims: Vec<_> = SIMULATED.iter().map(Claim::question).collect();
+            return reproduction::print_list("claims", &claims, |_| Ok(None), output);
         }
         let claims = self.choice.claims(&SIMULATED)?;
-        let mut outcomes = Outcomes::new(&self.output, &self.choice)?;
+        let mut outcomes = Outcomes::new(&self.output, self.choice.manner, CLAIMED)?;
         for claim in claims {
             let mut evidence = Evidence::default();
-            for trial in trials(&[claim]) {
+            for trial in trials(std::slice::from_ref(&claim)) {
                 output.progress(&format!("{}: {}", claim.id, trial.name));
-                let comparison = self.simulate(&trial)?;
-                evidence.trials.insert(trial.name, comparison);
+                let comparison = self.simulate(trial)?;
+                evidence.trials.insert(trial.name.clone(), comparison);
             }
-            outcomes.add(claim, &evidence, output)?;
+            outcomes.add(&claim, &evidence, output)?;
         }
         outcomes.finish(output)
     }
 
     fn simulate(&self, trial: &Trial) -> anyhow::Result<Comparison> {
         let directory = self.output.join(&trial.name);
-        let plan: Plan = self.choice.plan(trial, &self.output)?;
+        let plan: Plan = self.choice.manner.plan(trial, &self.output)?;
         let arms = Arms::describe(&trial.arms, &plan.profile, &[])?;
         let mut curves = Vec::new();
         let comparison = sim::compare_watched(&plan, &arms, SourceSpec::Bulk, |arm, run, flow| {

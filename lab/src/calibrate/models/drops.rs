@@ -92,7 +92,7 @@ fn random_drop(seed: u64) -> ModelCheck {
 
 /// Under an overload that never lets the queue shrink, drop n + 1 follows drop n after interval/√n.
 fn codel(seed: u64) -> ModelCheck {
-    let aqm = Some(AqmSpec::CoDel { target_us: 5_000, interval_us: 100_000 });
+    let aqm = Some(AqmSpec::CoDel { target_us: 5_000, interval_us: 100_000, ecn: false });
     let mut link = direction(&DirectionSpec { aqm, ..plain() }, seed);
     let mut drops = Vec::new();
     let mut now = 0;

@@ -16,7 +16,8 @@ pub enum AqmSpec {
         /// Share of arriving packets that is dropped then, 0 to 1.
         drop_probability: f64,
     },
-    /// Controlled Delay, RFC 8289: drops at the head of the queue while packets have waited too long for too long.
+    /// Controlled Delay, RFC 8289: drops, or marks, at the head of the queue while packets have waited too long for too
+    /// long.
     #[serde(rename = "codel")]
     CoDel {
         /// Wait that is acceptable, microseconds, 100 to 10 000 000. RFC 8289, section 4.3: 5 ms.
@@ -24,6 +25,9 @@ pub enum AqmSpec {
         /// Time in which the wait must have been acceptable once, microseconds, 1 000 to 100 000 000. RFC 8289,
         /// section 4.3: 100 ms, a long round-trip time.
         interval_us: u64,
+        /// Packets whose sender takes part in explicit congestion notification (RFC 3168) are marked and not dropped.
+        #[serde(default, skip_serializing_if = "is_no")]
+        ecn: bool,
     },
     /// A token bucket: what comes faster than the rate, and is not covered by what was saved up, is dropped at once. Flach
     /// et al. 2016 describe such policers, and how TCP meets them.
@@ -35,6 +39,11 @@ pub enum AqmSpec {
     },
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_no(value: &bool) -> bool {
+    !value
+}
+
 impl AqmSpec {
     pub(super) fn validate(&self, key: &str) -> Result<(), RangeError> {
         let of = |name: &str| format!("{key}.{name}");
@@ -43,7 +52,7 @@ impl AqmSpec {
                 within(of("above_fraction"), *above_fraction, 0.0..=1.0)?;
                 within(of("drop_probability"), *drop_probability, 0.0..=1.0)
             }
-            Self::CoDel { target_us, interval_us } => {
+            Self::CoDel { target_us, interval_us, ecn: _ } => {
                 within(of("target_us"), *target_us, 100..=10_000_000)?;
                 within(of("interval_us"), *interval_us, 1_000..=100_000_000)
             }

@@ -9,7 +9,7 @@ fn turn(sojourn: Nanos, behind_bytes: u64) -> Turn {
 }
 
 fn codel() -> CoDel {
-    CoDel::new(5 * MS, 100 * MS)
+    CoDel::new(5 * MS, 100 * MS, false)
 }
 
 #[test]
@@ -88,11 +88,37 @@ fn codel_holds_a_queue_near_the_target_where_tail_drop_fills_it() {
     };
     let (filled, tail) = run(None);
     assert!((590..600).contains(&filled) && tail.dropped_packets() == 0, "{filled}");
-    let (held, counters) = run(Some(AqmSpec::CoDel { target_us: 5_000, interval_us: 100_000 }));
+    let (held, counters) = run(Some(AqmSpec::CoDel { target_us: 5_000, interval_us: 100_000, ecn: false }));
     assert!(
         held < 60 && counters.dropped_aqm.packets > 300 && counters.dropped_queue_full.packets == 0,
         "{held} {counters:?}"
     );
+}
+
+#[test]
+fn codel_marks_what_it_may_and_drops_the_rest() {
+    let run = |ecn| {
+        let aqm = Some(AqmSpec::CoDel { target_us: 5_000, interval_us: 100_000, ecn });
+        let mut link =
+            direction(&DirectionSpec { aqm, ..DirectionSpec::new(12_000_000, 0, Limit::Packets(1_000)) }, 1);
+        let mut delivered = Vec::new();
+        // Of two senders in turns, one of which takes part.
+        for number in 0..60_000 {
+            let now = number * 990_099;
+            let _ = link.arrive_of(now, number, 1_500, number % 2 == 0);
+            delivered.extend(drain(&mut link, now));
+        }
+        let marked: Vec<_> = delivered.iter().filter(|one| one.marked).map(|one| one.packet).collect();
+        let lost: Vec<_> = delivered.windows(2).flat_map(|pair| pair[0].packet + 1..pair[1].packet).collect();
+        assert_eq!(marked.len() as u64, link.counters().marked.packets);
+        assert_eq!(lost.len() as u64, link.counters().dropped_packets());
+        (marked, lost)
+    };
+    let (marked, lost) = run(true);
+    assert!(marked.len() > 50 && marked.iter().all(|number| number % 2 == 0), "{marked:?}");
+    assert!(lost.len() > 50 && lost.iter().all(|number| number % 2 == 1), "{lost:?}");
+    let (marked, lost) = run(false);
+    assert!(marked.is_empty() && lost.iter().any(|number| number % 2 == 0), "{lost:?}");
 }
 
 #[test]

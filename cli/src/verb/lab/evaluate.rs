@@ -1,0 +1,108 @@
+//! `onramp lab evaluate`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use onramp_lab::evaluate::{CASES, NOT_EVALUATED, OTHER, REFERENCE};
+use onramp_lab::experiment::Plan;
+use onramp_lab::reproduce::report::Words;
+use onramp_lab::reproduce::{Evidence, Question};
+
+use super::series::{Series, SeriesOptions};
+use crate::output::Output;
+use crate::verb::reproduction::{Manner, Outcomes, chosen, print_list, trials};
+
+/// Evaluate an arm as RFC 9743 asks for, beside stock CUBIC and BBR on the same paths and seeds
+///
+/// Short and long flows, alone, against its like, against CUBIC and BBR; small and large queues, AQM, random loss, wireless
+/// paths, satellites, handovers and sudden changes. RFC 9743 sets no thresholds. Ours: 5 % longer than stock CUBIC at most,
+/// 1.25 times its retransmissions or 50 segments, and a neighbour keeps nine tenths of what it keeps beside stock CUBIC, or
+/// of an equal share where it keeps more; medians of seven runs. report.html has all figures, plots and digests, and says what of the RFC is not evaluated. Exits 1 if a
+/// case does not hold.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  onramp lab evaluate --list
+  onramp lab evaluate --quick
+  onramp lab evaluate ramp:base=bbr --case tail-drop,beside-cubic
+  onramp lab evaluate search -o evaluation --resume")]
+pub(super) struct Evaluate {
+    /// Algorithm or congestion control, with settings after colons
+    #[arg(default_value = "ramp")]
+    arm: String,
+    /// Cases, by name; see --list [default: all]
+    #[arg(long = "case", value_delimiter = ',', value_name = "ID,…")]
+    cases: Vec<String>,
+    /// List the cases
+    #[arg(long, conflicts_with = "cases")]
+    list: bool,
+    #[command(flatten)]
+    manner: Manner,
+    #[command(flatten)]
+    series: SeriesOptions,
+    /// Directory for everything [default: runs/evaluate]
+    #[arg(short, long, value_name = "DIR", default_value = "runs/evaluate", hide_default_value = true)]
+    output: PathBuf,
+}
+
+impl Evaluate {
+    pub fn run(self, output: &Output) -> anyhow::Result<u8> {
+        let series = Series { options: &self.series, manner: self.manner, root: &self.output };
+        let all: Vec<Question<'_>> = CASES.iter().map(|case| case.question(&self.arm)).collect();
+        if self.list {
+            return print_list("cases", &all, |trial| series.seconds(trial).map(Some), output);
+        }
+        let cases = if self.cases.is_empty() { all } else { chosen("case", all, &self.cases)? };
+        let trials = trials(&cases);
+        let made_in = self.series.clock(&[])?;
+        let mut evidence = Evidence::default();
+        for trial in &trials {
+            let plan = Plan { clock: made_in.clone(), ..series.plan(trial)? };
+            if let Some(comparison) = series.kept(trial, &plan)? {
+                evidence.trials.insert(trial.name.clone(), comparison);
+            }
+        }
+        let mut clock = series.begin("lab evaluate", &trials, &evidence)?;
+        let title = format!("{} after RFC 9743", self.arm);
+        let beside = format!("{REFERENCE} and {OTHER}");
+        let words = Words { title: &title, question: "case", beside: &beside, here: &self.arm };
+        let mut outcomes =
+            Outcomes::new(&self.output, self.manner, words)?.with("not evaluated", NOT_EVALUATED);
+        for case in &cases {
+            for trial in &case.trials {
+                if !evidence.trials.contains_key(&trial.name) {
+                    output.progress(&format!("{}: {}", case.id, trial.name));
+                    let plan = Plan { clock: made_in.clone(), ..series.plan(trial)? };
+                    let comparison = series.measure(trial, &plan, &mut clock, output)?;
+                    evidence.trials.insert(trial.name.clone(), comparison);
+                }
+            }
+            outcomes.add(case, &evidence, output)?;
+        }
+        outcomes.finish(output)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Words {
+        #[command(flatten)]
+        evaluate: Evaluate,
+    }
+
+    #[test]
+    fn every_path_is_valid_as_adapted() {
+        let Evaluate { manner, series, output, arm, .. } = Words::parse_from(["evaluate"]).evaluate;
+        let series = Series { options: &series, manner, root: &output };
+        for trial in CASES.iter().flat_map(|case| case.question(&arm).trials) {
+            let plan = series.plan(&trial).unwrap();
+            plan.validate().unwrap();
+            assert_eq!((plan.flows, &plan.competitor), (trial.flows, &trial.competitor));
+            assert_eq!((plan.repetitions, plan.changes.len()), (7, trial.changes.len()));
+        }
+    }
+}
