@@ -133,8 +133,8 @@ pub static CASES: [Case; 12] = [
     Case {
         id: "transient",
         source: "RFC 9743, section 7.8",
-        statement: "A wired path that is silent for a second, 0.2 s and 2 s after its begin.",
-        paths: || vec![wired("silent-in-slow-start", silent::<200>), wired("silent-later", silent::<2_000>)],
+        statement: "A wired path that is silent for a second: in slow start, or two seconds later.",
+        paths: || vec![wired("silent-in-slow-start", silent::<400>), wired("silent-later", silent::<2_000>)],
         measure: Measure::Download,
     },
     Case {
