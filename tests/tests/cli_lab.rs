@@ -69,6 +69,9 @@ fn wrong_arms_settings_and_profiles_are_refused_before_anything_is_done() {
         ("lab run cubic:host.mtu_bytes=9000", "host.mtu_bytes = 9000 is out of range"),
         ("lab run search:alpha=0", "alpha=0 is not allowed: give 1..1000"),
         ("lab compare --profile geo,leo", "there is no profile \"geo,leo\""),
+        ("lab evaluate --case nowhere", "there is no case \"nowhere\""),
+        ("lab evaluate --case short,short", "there is no case \"short\", or it is named twice"),
+        ("lab evaluate nothing --case short", "nothing"),
         ("lab matrix --profile geo,nowhere", "there is no profile \"nowhere\""),
         ("lab reproduce nonsense", "there is no claim \"nonsense\""),
         ("bench --pairs 0", "give 1 to 100"),
@@ -215,6 +218,12 @@ fn claims_that_need_no_link_are_judged_with_all_their_files() {
     for file in ["report.html", "claims.json", "buffers-map.csv", "buffers-map.svg"] {
         assert!(directory.join(file).metadata().unwrap().len() > 100, "{file}");
     }
+    let cases = json("lab evaluate --list");
+    let sources = cases["cases"].as_array().unwrap().iter().map(|case| case["source"].as_str().unwrap());
+    assert_eq!(
+        sources.filter(|source| source.starts_with("RFC 9743")).count(),
+        onramp_lab::evaluate::CASES.len()
+    );
     let listed = json("lab reproduce --list");
     assert_eq!(listed["claims"].as_array().unwrap().len(), onramp_lab::reproduce::CLAIMS.len());
 }
