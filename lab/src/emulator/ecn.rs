@@ -2,6 +2,8 @@
 //! Explicit congestion notification in the header of IPv4 (RFC 3168, section 5): two bits behind the DSCP, 0 where the
 //! sender takes no part, both set where a router has met congestion.
 
+use super::segment::folded;
+
 const VERSION_4: u8 = 4;
 const BITS: u8 = 3;
 const HEADER_BYTES: usize = 20;
@@ -19,32 +21,22 @@ pub(super) fn mark(ip: &mut [u8]) {
     let word = |ip: &[u8], at: usize| u16::from_be_bytes([ip[at], ip[at + 1]]);
     let (before, checksum) = (word(ip, 0), word(ip, 10));
     ip[1] |= BITS;
-    let sum = u32::from(!checksum) + u32::from(!before) + u32::from(word(ip, 0));
-    let folded = (sum & 0xffff) + (sum >> 16);
-    let checksum = !(((folded & 0xffff) + (folded >> 16)) as u16);
+    let checksum = !folded(u32::from(!checksum) + u32::from(!before) + u32::from(word(ip, 0)));
     ip[10..12].copy_from_slice(&checksum.to_be_bytes());
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::segment::sum;
     use super::*;
 
     /// A header with this type of service and its checksum.
     fn header(service: u8, identification: u16) -> Vec<u8> {
         let mut ip = vec![0x45, service, 0, 40, 0, 0, 0x40, 0, 64, 6, 0, 0, 192, 0, 2, 1, 192, 0, 2, 2];
         ip[4..6].copy_from_slice(&identification.to_be_bytes());
-        let checksum = !sum(&ip);
+        let checksum = !folded(sum(&ip));
         ip[10..12].copy_from_slice(&checksum.to_be_bytes());
         ip
-    }
-
-    fn sum(ip: &[u8]) -> u16 {
-        let words = ip.chunks_exact(2).map(|word| u32::from(u16::from_be_bytes([word[0], word[1]])));
-        let mut sum: u32 = words.sum();
-        while sum > 0xffff {
-            sum = (sum & 0xffff) + (sum >> 16);
-        }
-        sum as u16
     }
 
     #[test]
@@ -53,7 +45,7 @@ mod tests {
             let mut ip = header(0xb8 | 2, identification);
             let before = ip.clone();
             mark(&mut ip);
-            assert_eq!((ip[1], sum(&ip)), (0xb8 | 3, 0xffff), "{identification}");
+            assert_eq!((ip[1], folded(sum(&ip))), (0xb8 | 3, 0xffff), "{identification}");
             assert_eq!((&ip[2..10], &ip[12..]), (&before[2..10], &before[12..]));
         }
     }

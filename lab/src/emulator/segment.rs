@@ -120,11 +120,11 @@ impl<'a> Segment<'a> {
 }
 
 /// Sum of 16-bit words (RFC 1071), of an even number of bytes, 100 at most.
-fn sum(bytes: &[u8]) -> u32 {
+pub(super) fn sum(bytes: &[u8]) -> u32 {
     bytes.chunks_exact(2).map(|word| u32::from(u16::from_be_bytes([word[0], word[1]]))).sum()
 }
 
-fn folded(sum: u32) -> u16 {
+pub(super) fn folded(sum: u32) -> u16 {
     let once = (sum & 0xffff) + (sum >> 16);
     ((once & 0xffff) + (once >> 16)) as u16
 }

@@ -103,7 +103,7 @@ fn ratios(values: [f64; 3]) -> [f64; 3] {
 
 pub(super) fn judge(case: &Case, subject: &str, evidence: &Evidence) -> Result<Judgement, NoEvidence> {
     let mut findings = Findings::default();
-    for trial in case.question(subject).trials {
+    for trial in (case.paths)() {
         let name = trial.name.as_str();
         let arm = |arm| evidence.arm(name, arm);
         let arms = Arms {

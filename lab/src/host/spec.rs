@@ -47,11 +47,11 @@ pub struct HostSpec {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub initial_window_segments: Option<u32>,
     /// The receiver acknowledges every segment at once (`quickack` of the route) instead of every second.
-    #[serde(default, skip_serializing_if = "is_no")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub quickack: bool,
     /// Both ends take part in explicit congestion notification (RFC 3168; `net.ipv4.tcp_ecn` = 1). A queue that marks is
     /// needed, see [`AqmSpec::CoDel`](crate::link::AqmSpec::CoDel). Not simulated.
-    #[serde(default, skip_serializing_if = "is_no")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub tcp_ecn: bool,
 }
 
@@ -62,11 +62,6 @@ fn yes() -> bool {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 fn is_yes(value: &bool) -> bool {
     *value
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-fn is_no(value: &bool) -> bool {
-    !value
 }
 
 fn full_mtu() -> u32 {

@@ -7,7 +7,7 @@ use crate::figure::{Axis, Corner, Dash, Figure, Line, Mark, Panel};
 pub(crate) type Group = (String, Vec<f64>);
 
 /// A named curve: its points from left to right.
-pub(crate) type Curve = (String, Vec<(f64, f64)>, Dash);
+pub(super) type Curve = (String, Vec<(f64, f64)>, Dash);
 
 /// A panel with the values of named runs, one column per name, and a line at their mean.
 pub(crate) fn columns(title: &str, label: &str, groups: &[Group]) -> Panel {
@@ -38,7 +38,7 @@ pub(crate) fn columns(title: &str, label: &str, groups: &[Group]) -> Panel {
 }
 
 /// A panel with named curves.
-pub(crate) fn curves(title: &str, x: &str, y: &str, curves: Vec<Curve>) -> Panel {
+pub(super) fn curves(title: &str, x: &str, y: &str, curves: Vec<Curve>) -> Panel {
     let points = || curves.iter().flat_map(|(_, points, _)| points);
     let right = points().fold(0.0, |most: f64, (x, _)| most.max(*x));
     let top = points().fold(0.0, |most: f64, (_, y)| most.max(*y));
@@ -60,7 +60,7 @@ fn below_the_legend(label: &str, most: f64) -> Axis {
 }
 
 /// From 0 to a little above the largest value.
-pub(crate) fn axis(label: &str, most: f64) -> Axis {
+pub(super) fn axis(label: &str, most: f64) -> Axis {
     let most = if most.is_finite() && most > 0.0 { most } else { 1.0 };
     Axis::from_zero(label, most * 1.08)
 }

@@ -17,8 +17,8 @@ use crate::verb::reproduction::{Manner, Outcomes, chosen, print_list, trials};
 /// Short and long flows, alone, against its like, against CUBIC and BBR; small and large queues, AQM, random loss, wireless
 /// paths, satellites, handovers and sudden changes. RFC 9743 sets no thresholds. Ours: 5 % longer than stock CUBIC at most,
 /// 1.25 times its retransmissions or 50 segments, and a neighbour keeps nine tenths of what it keeps beside stock CUBIC, or
-/// of an equal share where it keeps more; medians of seven runs. report.html has all figures, plots and digests, and says what of the RFC is not evaluated. Exits 1 if a
-/// case does not hold.
+/// of an equal share where it keeps more; medians of seven runs. report.html has all figures, plots and digests, and says
+/// what of the RFC is not evaluated. Exits 1 if a case does not hold.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   onramp lab evaluate --list

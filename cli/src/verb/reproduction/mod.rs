@@ -171,14 +171,9 @@ impl<'a> Outcomes<'a> {
     /// Prints them; the exit code.
     pub fn finish(self, output: &Output) -> anyhow::Result<u8> {
         let outcomes: Vec<_> = self.outcomes.iter().map(|(outcome, _)| outcome).collect();
-        let report = serde_json::json!({ self.plural(): outcomes });
+        let report = serde_json::json!({ plural(self.words): outcomes });
         output.data(&report, || self.text())?;
         Ok(if outcomes.iter().all(|one| one.holds) { 0 } else { FAILURE })
-    }
-
-    /// The name of a list of questions, in JSON and of files.
-    fn plural(&self) -> String {
-        plural(self.words)
     }
 
     fn text(&self) -> String {
@@ -190,12 +185,13 @@ impl<'a> Outcomes<'a> {
         text + &format!(
             "{held} of {} {} hold; see {}\n",
             self.outcomes.len(),
-            self.plural(),
+            plural(self.words),
             self.root.join("report.html").display()
         )
     }
 }
 
+/// The name of a list of questions, in JSON and of files.
 fn plural(words: Words<'_>) -> String {
     format!("{}s", words.question)
 }

@@ -26,7 +26,7 @@ pub enum AqmSpec {
         /// section 4.3: 100 ms, a long round-trip time.
         interval_us: u64,
         /// Packets whose sender takes part in explicit congestion notification (RFC 3168) are marked and not dropped.
-        #[serde(default, skip_serializing_if = "is_no")]
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         ecn: bool,
     },
     /// A token bucket: what comes faster than the rate, and is not covered by what was saved up, is dropped at once. Flach
@@ -37,11 +37,6 @@ pub enum AqmSpec {
         /// Size of the bucket, which is full at the begin, bytes, 1 500 to 1 000 000 000.
         burst_bytes: u64,
     },
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-fn is_no(value: &bool) -> bool {
-    !value
 }
 
 impl AqmSpec {
