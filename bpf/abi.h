@@ -9,7 +9,7 @@
 #include "algorithm/algorithm.h"
 
 /* Raised when a structure below changes. */
-#define ABI_VERSION 10
+#define ABI_VERSION 11
 
 /* Parameter sets that one algorithm holds at once; set 0 is the default. */
 #define PROFILE_MAX 16
@@ -68,12 +68,10 @@ enum flow_flag {
 	FLOW_ADOPTED = 1 << 0,	  /* the connection had sent data before this control took it */
 	FLOW_SLOW_START = 1 << 1, /* the window was below the threshold at the last ACK */
 	FLOW_EXITING = 1 << 2,	  /* detected, but the window is still being drained */
-	FLOW_LIMITED = 1 << 3,	  /* the last verdict was GROWTH_LIMITED */
 	FLOW_STARTED = 1 << 4,	  /* the first ACK of data has been seen */
 	FLOW_REDUCED = 1 << 5,	  /* slow start was left by the last event, which may yet prove spurious */
 	FLOW_UNNAMED = 1 << 6,	  /* that event's name comes with the next congestion state */
 	FLOW_AIMED = 1 << 7,	  /* the threshold ahead was set by the algorithm */
-	FLOW_PACED = 1 << 8,	  /* the socket paces because the algorithm asked for it */
 	FLOW_UNTOLD = 1 << 9,	  /* the exit record is complete, and nobody has been told */
 	FLOW_OBSERVED = 1 << 10,  /* attached to observe: the algorithm would have left this slow start */
 };
@@ -119,18 +117,13 @@ struct flow_header {
 	u64 start_us; /* monotonic time at which the data was sent that the first ACK in slow start acknowledged */
 	struct exit_record exit;
 	u32 generation;	 /* of the parameters seen last */
-	u32 undo_limit;	 /* of the last verdict, as are the next two */
-	u32 pacing_rate; /* PACING_RATE_UNIT bytes per second, rounded up; 0: none */
-	u16 growth_limit;
+	u32 undo_limit;	 /* of the last verdict */
 	u16 flags;	 /* enum flow_flag */
 	u16 slow_starts; /* times slow start was entered; 65535: or more */
 	u16 profile;	 /* parameter set of this flow */
-	u32 filled_us;	 /* monotonic time modulo 2^32 at which the window is filled after a spaced slow start */
+	u16 unused;
 };
-_Static_assert(sizeof(struct flow_header) == 72, "flow_header is part of the ABI");
-
-/* 32 bits of it hold 274 GB/s. */
-#define PACING_RATE_UNIT 64
+_Static_assert(sizeof(struct flow_header) == 64, "flow_header is part of the ABI");
 
 /*
  * What is kept of a flow besides once somebody listens to it, or where its control is attached to observe; in socket

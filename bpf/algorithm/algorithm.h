@@ -156,7 +156,7 @@ static __always_inline void grow_slower(struct verdict *verdict, u32 *remainder,
 /* One row per exported field: X(algorithm, field of its state, unit, number of elements, help). */
 
 /* Bits of NAME_TRAITS. */
-#define TRAIT_LIMITS_GROWTH 1 /* answers GROWTH_LIMITED: the shell looks the verdict up when the window grows */
+#define TRAIT_LIMITS_GROWTH 1 /* answers GROWTH_LIMITED: the shell looks at its limit when the window grows */
 #define TRAIT_PACES 2	      /* answers a pacing rate: the shell applies it whenever data is sent */
 #define TRAIT_ALWAYS 4	      /* is asked outside slow start, too, except while a loss is being recovered */
 #define TRAIT_EXTRA 8	      /* has a second part of state */

@@ -69,7 +69,7 @@ enum hystart_outcome { HYSTART_SMALL_WINDOW = OUTCOME_OWN };
 struct hystart {
 	u64 round_start_us;
 	u64 last_ack_us; /* newest ACK of the train */
-	u64 rtt_sum;	 /* of rtt_count samples since the start, older ones fading */
+	u64 rtt_sum;	 /* of rtt_count samples since the start, older ones fading; deviation only */
 	u64 rtt_squares;
 	u32 rtt_count;
 	u32 round_end;	  /* as in round.h */
@@ -193,14 +193,16 @@ static __always_inline u32 hystart_ack_delay(const struct ack *ack)
 static __always_inline bool hystart_train(struct hystart *state, const struct hystart_params *params,
 					  const struct ack *ack)
 {
-	u64 path_us = (u64)state->delay_min_us + hystart_ack_delay(ack);
+	u32 halved = !(ack->flags & ACK_PACED);
+	s64 train_us = (s64)(ack->now_us - state->round_start_us);
 
 	if ((s64)(ack->now_us - state->last_ack_us) > (s64)params->ack_delta_us)
 		return false;
 	state->last_ack_us = ack->now_us;
-	if (!(ack->flags & ACK_PACED))
-		path_us /= 2;
-	return (s64)(ack->now_us - state->round_start_us) > (s64)path_us;
+	/* The delay of ACKs takes a division, which most trains are too short for. */
+	if (train_us <= (s64)(state->delay_min_us >> halved))
+		return false;
+	return train_us > (s64)(((u64)state->delay_min_us + hystart_ack_delay(ack)) >> halved);
 }
 
 static __always_inline u32 hystart_threshold(const struct hystart *state, const struct hystart_params *params)
@@ -242,7 +244,8 @@ static __always_inline void hystart_on_ack(struct hystart *state, const struct h
 		state->delay_min_us = rtt_us;
 	if (!state->rounds || round_is_over(state->round_end, ack))
 		hystart_begin_round(state, params, ack);
-	hystart_count(state, rtt_us);
+	if (params->delay_rule == HYSTART_DEVIATION)
+		hystart_count(state, rtt_us);
 
 	if (ack->cwnd < params->low_window) {
 		verdict->outcome = HYSTART_SMALL_WINDOW;

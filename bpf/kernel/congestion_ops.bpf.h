@@ -35,6 +35,9 @@ char LICENSE[] SEC("license") = "Dual MIT/GPL";
 struct flow {
 	struct flow_header header;
 	struct ALGORITHM state;
+#if BASE_CONTROLS
+	struct limits limits; /* there is no room for it in the socket */
+#endif
 };
 
 struct {
@@ -103,6 +106,28 @@ static __always_inline struct flow *flow_of(struct sock *sk)
 	return bpf_sk_storage_get(&flows, sk, 0, 0);
 }
 
+static __always_inline struct limits *limits_of(struct sock *sk, struct flow *flow)
+{
+#if BASE_CONTROLS
+	return &flow->limits;
+#else
+	return limits_in_socket(sk);
+#endif
+}
+
+/* Null: the flow has none, because the base runs alone. */
+static __always_inline struct limits *find_limits(struct sock *sk)
+{
+	struct flow *flow = 0;
+
+	if (BASE_CONTROLS) {
+		flow = flow_of(sk);
+		if (!flow)
+			return 0;
+	}
+	return limits_of(sk, flow);
+}
+
 static __always_inline struct attachment *attachment_here(void)
 {
 	u32 zero = 0;
@@ -130,8 +155,9 @@ static __always_inline struct flow *flow_in_time(struct sock *sk)
 
 	if (!flow || !expired())
 		return flow;
-	flow->header.flags &= ~(FLOW_SLOW_START | FLOW_EXITING | FLOW_LIMITED | FLOW_AIMED);
-	give_back_pacing(sk, &flow->header);
+	flow->header.flags &= ~(FLOW_SLOW_START | FLOW_EXITING | FLOW_AIMED);
+	limits_of(sk, flow)->flags &= ~LIMITS_GROWTH;
+	give_back_pacing(sk, limits_of(sk, flow));
 	return 0;
 }
 
@@ -227,29 +253,36 @@ static __always_inline void enter_slow_start(struct sock *sk, struct flow *flow,
 }
 
 /*
- * Asks the algorithm about an ACK. 0: there are no parameters, which only a broken map could cause. Global, so that the
- * verifier looks at the algorithm once, and not again in every state that it is called from.
+ * The algorithm's turn. Global, so that the verifier looks at it once, and not again in every state that it is called
+ * from.
  */
-__noinline int judge(struct flow *flow, const struct ack *ack, struct verdict *verdict EXTRA_PARAMETER)
+__noinline int judge(struct flow *flow, const struct CALL(params) * values, const struct ack *ack,
+		     struct verdict *verdict EXTRA_PARAMETER)
 {
-	const struct CALL(params) * values;
-	const struct parameter_slot *slot;
-	u32 profile;
-
-	if (!flow || !ack || !verdict)
+	if (!flow || !values || !ack || !verdict)
 		return 0;
-	profile = flow->header.profile;
-	slot = bpf_map_lookup_elem(&params, &profile);
-	if (!slot)
-		return 0;
-	flow->header.generation = slot->generation;
-	values = active(slot);
 #if HAS(TRAIT_EXTRA)
 	if (extra)
 		judge_extra(extra, values, ack, verdict);
 #endif
 	CALL(on_ack)(&flow->state, values, ack, verdict);
-	return 1;
+	return 0;
+}
+
+/* Asks the algorithm about an ACK. False: there are no parameters, which only a broken map could cause. */
+static __always_inline bool ask(struct sock *sk, struct flow *flow, struct ack_told *told)
+{
+	u32 profile = flow->header.profile;
+	const struct parameter_slot *slot = bpf_map_lookup_elem(&params, &profile);
+	const struct CALL(params) * values;
+
+	if (!slot)
+		return false;
+	flow->header.generation = slot->generation;
+	values = active(slot);
+	judge(flow, values, &told->ack, &told->verdict EXTRA_TO_JUDGE(sk, values));
+	told->asked = 1;
+	return true;
 }
 
 /* Attached to observe: the algorithm is asked until it would have left. */
@@ -262,8 +295,7 @@ static __always_inline void consider(struct sock *sk, struct flow *flow, struct 
 		return;
 	if (observed->window_after && observed->reason == EXIT_NONE && told->ack.cwnd >= observed->window_after) {
 		record_observed(header, observed, &told->ack);
-	} else if (judge(flow, &told->ack, &told->verdict EXTRA_TO_JUDGE(sk, flow))) {
-		told->asked = 1;
+	} else if (ask(sk, flow, told)) {
 		note_verdict(header, observed, &told->ack, &told->verdict);
 	}
 }
@@ -301,10 +333,9 @@ static __always_inline void on_ack_starting(struct sock *sk, struct flow *flow, 
 		/* A loss interrupted the drain and was undone: the exit stands, the drain is over. */
 		verdict->ssthresh = header->undo_limit;
 		verdict->cwnd = (u32)min_u64(ack->cwnd, header->undo_limit);
-		apply_verdict(sk, header, ack, verdict);
-	} else if (judge(flow, ack, verdict EXTRA_TO_JUDGE(sk, flow))) {
-		told->asked = 1;
-		apply_verdict(sk, header, ack, verdict);
+		apply_verdict(sk, header, limits_of(sk, flow), ack, verdict);
+	} else if (ask(sk, flow, told)) {
+		apply_verdict(sk, header, limits_of(sk, flow), ack, verdict);
 	}
 }
 
@@ -330,9 +361,8 @@ static __always_inline bool on_ack(struct sock *sk, const struct ack_sample *sam
 	describe(sk, sample, &told.ack);
 	if (starting) {
 		on_ack_starting(sk, flow, heard, kept, &told);
-	} else if (asking && judge(flow, &told.ack, &told.verdict EXTRA_TO_JUDGE(sk, flow))) {
-		told.asked = 1;
-		apply_window(sk, &flow->header, &told.verdict);
+	} else if (asking && ask(sk, flow, &told)) {
+		apply_window(sk, &flow->header, limits_of(sk, flow), &told.verdict);
 	}
 	if (told.asked)
 		count_verdict(kept, told.verdict.outcome);
@@ -352,7 +382,7 @@ static __noinline void reached_threshold(struct sock *sk)
 		return;
 	describe(sk, 0, &ack);
 	record_exit(&flow->header, &ack, flow->header.flags & FLOW_AIMED ? EXIT_ALGORITHM : EXIT_SSTHRESH);
-	finish_exit(sk, &flow->header, ack.cwnd);
+	finish_exit(sk, &flow->header, limits_of(sk, flow), ack.cwnd);
 	observe_exit(sk, flow);
 }
 
@@ -389,7 +419,7 @@ OPERATION(void, init, struct sock *sk)
 	if (!flow)
 		return;
 	flow->header.flags |= FLOW_ADOPTED;
-	expect_filled(tp, &flow->header);
+	expect_filled(tp, limits_of(sk, flow));
 	base_past_start(sk);
 	observe_at(sk, flow, LEVEL_EXIT);
 }
@@ -424,7 +454,7 @@ OPERATION(void, release, struct sock *sk)
 		__sync_fetch_and_add(&count->exits[flow->header.exit.reason % 8], 1);
 		count->undone += flow->header.exit.undone;
 	}
-	give_back_pacing(sk, &flow->header);
+	give_back_pacing(sk, limits_of(sk, flow));
 	delete_extra(sk);
 	bpf_sk_storage_delete(&flow_telemetry, sk);
 	bpf_sk_storage_delete(&flows, sk);
@@ -445,19 +475,19 @@ OPERATION(void, pkts_acked, struct sock *sk, const struct ack_sample *sample)
 /* The base grows the window, within the limit of the last verdict if it set one. */
 static __always_inline void grow(struct sock *sk, u32 ack, u32 acked)
 {
-	const struct tcp_sock *tp = tcp_sk(sk);
+	struct tcp_sock *tp = tcp_sk(sk);
 	bool slow_start = tp->snd_cwnd < tp->snd_ssthresh;
+	const struct limits *limits = 0;
 	u32 before = tp->snd_cwnd;
-	struct flow *flow = 0;
 
 	if (HAS(TRAIT_LIMITS_GROWTH) && (slow_start || HAS(TRAIT_ALWAYS)))
-		flow = flow_of(sk);
-	if (flow && flow->header.flags & FLOW_LIMITED) {
-		acked = (u32)min_u64(acked, flow->header.growth_limit);
+		limits = find_limits(sk);
+	if (limits && limits->flags & LIMITS_GROWTH) {
+		acked = (u32)min_u64(acked, limits->growth);
 		if (!acked)
 			return;
 		base_cong_avoid(sk, ack, acked);
-		limit_growth(sk, &flow->header, before);
+		limit_growth(tp, limits, before);
 	} else {
 		base_cong_avoid(sk, ack, acked);
 	}
@@ -476,7 +506,7 @@ static __always_inline void left_by(struct sock *sk, struct flow *flow, u32 reas
 	ack.cwnd = tp->prior_cwnd;
 	flow->header.flags |= FLOW_REDUCED;
 	record_exit(&flow->header, &ack, reason);
-	finish_exit(sk, &flow->header, tp->snd_cwnd);
+	finish_exit(sk, &flow->header, limits_of(sk, flow), tp->snd_cwnd);
 	observe_exit(sk, flow);
 }
 
@@ -489,7 +519,7 @@ static __always_inline void control_start(struct sock *sk, struct flow *flow, un
 	u32 before = tp->snd_cwnd, window = before;
 
 	if (left)
-		window = base_control_measuring(context, is_filled(tp, &flow->header), before);
+		window = base_control_measuring(context, is_filled(tp, limits_of(sk, flow)), before);
 	else
 		base_control_unjudged(context, &told);
 	if (!base_in_startup(sk))
@@ -505,7 +535,7 @@ static __always_inline void control_start(struct sock *sk, struct flow *flow, un
 		tp->snd_cwnd = (u32)min_u64(tp->snd_cwnd, tp->prior_cwnd);
 	} else if (window) {
 		if (window > before)
-			expect_filled(tp, &flow->header);
+			expect_filled(tp, limits_of(sk, flow));
 		tp->snd_cwnd = window;
 	}
 	if (!window)
@@ -575,7 +605,7 @@ OPERATION(u32, ssthresh, struct sock *sk)
 			header->flags |= FLOW_UNNAMED;
 		header->flags |= FLOW_REDUCED;
 		record_exit(header, &told.ack, EXIT_LOSS);
-		finish_exit(sk, header, told.ssthresh);
+		finish_exit(sk, header, limits_of(sk, flow), told.ssthresh);
 	} else if (!(header->flags & FLOW_SLOW_START)) {
 		/* From here on an undo is about this event, not about the one that ended slow start. */
 		header->flags &= ~FLOW_REDUCED;
@@ -685,12 +715,12 @@ OPERATION(u32, undo_cwnd, struct sock *sk)
 /* Asked each time before data is sent: how many segments a burst must have, which the base knows. */
 OPERATION(u32, min_tso_segs, struct sock *sk)
 {
-	struct flow *flow;
+	struct limits *limits;
 
 	if (HAS(TRAIT_PACES) && sk->sk_pacing_status != SK_PACING_NONE) {
-		flow = flow_of(sk);
-		if (flow)
-			pace(sk, &flow->header);
+		limits = find_limits(sk);
+		if (limits)
+			pace(sk, limits);
 	}
 	return base_min_tso_segs(sk);
 }

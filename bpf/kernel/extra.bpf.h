@@ -22,7 +22,7 @@ struct {
 #define EXTRA_PARAMETER , struct CALL(extra) * extra
 #define EXTRA_ARGUMENT , extra
 #define EXTRA_OF(sk) , extra_of(sk)
-#define EXTRA_TO_JUDGE(sk, flow) , extra_to_judge(sk, flow)
+#define EXTRA_TO_JUDGE(sk, values) , extra_to_judge(sk, values)
 
 static __always_inline struct CALL(extra) * extra_of(struct sock *sk)
 {
@@ -30,12 +30,9 @@ static __always_inline struct CALL(extra) * extra_of(struct sock *sk)
 }
 
 /* What an ACK is judged with. Null: the parameters want none, or there is no memory. */
-static __always_inline struct CALL(extra) * extra_to_judge(struct sock *sk, const struct flow *flow)
+static __always_inline struct CALL(extra) * extra_to_judge(struct sock *sk, const struct CALL(params) * values)
 {
-	u32 profile = flow->header.profile;
-	const struct parameter_slot *slot = bpf_map_lookup_elem(&params, &profile);
-
-	if (!slot || !CALL(wants_extra)(active(slot)))
+	if (!CALL(wants_extra)(values))
 		return 0;
 	return bpf_sk_storage_get(&extras, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
 }
@@ -79,7 +76,7 @@ static __always_inline void copy_extra(u64 *to, const struct CALL(extra) * extra
 #define EXTRA_PARAMETER
 #define EXTRA_ARGUMENT
 #define EXTRA_OF(sk)
-#define EXTRA_TO_JUDGE(sk, flow)
+#define EXTRA_TO_JUDGE(sk, values)
 
 static __always_inline void restart_extra(struct sock *sk)
 {

@@ -7,6 +7,7 @@
 #define ONRAMP_WINDOW_BPF_H
 
 #include "base.bpf.h"
+#include "limits.bpf.h"
 
 static __always_inline u32 bounded_window(const struct tcp_sock *tp, u32 window)
 {
@@ -98,21 +99,21 @@ static __always_inline void note_verdict(struct flow_header *flow, struct exit_r
 }
 
 /* Has TCP pace by itself where nobody does. */
-static __always_inline void start_pacing(struct sock *sk, struct flow_header *flow)
+static __always_inline void start_pacing(struct sock *sk, struct limits *limits)
 {
 	if (sk->sk_pacing_status != SK_PACING_NONE)
 		return;
 	sk->sk_pacing_status = SK_PACING_NEEDED;
-	flow->flags |= FLOW_PACED;
+	limits->flags |= LIMITS_PACED;
 }
 
 /* Undoes start_pacing, unless the application has asked for pacing in the meantime. */
-static __always_inline void give_back_pacing(struct sock *sk, struct flow_header *flow)
+static __always_inline void give_back_pacing(struct sock *sk, struct limits *limits)
 {
-	flow->pacing_rate = 0;
-	if (!(flow->flags & FLOW_PACED))
+	limits->pacing_rate = 0;
+	if (!(limits->flags & LIMITS_PACED))
 		return;
-	flow->flags &= ~FLOW_PACED;
+	limits->flags &= ~LIMITS_PACED;
 	if (sk->sk_pacing_status == SK_PACING_NEEDED && sk->sk_max_pacing_rate == ~0UL)
 		sk->sk_pacing_status = SK_PACING_NONE;
 }
@@ -122,13 +123,13 @@ static __always_inline void give_back_pacing(struct sock *sk, struct flow_header
  * the socket stopped pacing then, those after them would be stamped earlier, and RTTs come out short by up to the
  * burst. So it is given back once that time has come: `pace` tries again.
  */
-static __always_inline void stop_pacing(struct sock *sk, struct flow_header *flow)
+static __always_inline void stop_pacing(struct sock *sk, struct limits *limits)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
 
-	flow->pacing_rate = 0;
+	limits->pacing_rate = 0;
 	if (tp->tcp_wstamp_ns <= tp->tcp_clock_cache)
-		give_back_pacing(sk, flow);
+		give_back_pacing(sk, limits);
 }
 
 /* One window per smoothed RTT, bytes per second; there is an RTT. */
@@ -138,16 +139,16 @@ static __always_inline u64 window_rate(const struct tcp_sock *tp)
 }
 
 /* The window is filled in an RTT at the latest. */
-static __always_inline void expect_filled(const struct tcp_sock *tp, struct flow_header *flow)
+static __always_inline void expect_filled(const struct tcp_sock *tp, struct limits *limits)
 {
-	flow->filled_us = (u32)tp->tcp_mstamp + (tp->srtt_us >> 3);
+	limits->filled_us = (u32)tp->tcp_mstamp + (tp->srtt_us >> 3);
 }
 
 /* Whether what the window allows has been sent since, as far as can be told. */
-static __always_inline bool is_filled(const struct tcp_sock *tp, const struct flow_header *flow)
+static __always_inline bool is_filled(const struct tcp_sock *tp, const struct limits *limits)
 {
 	return packets_in_flight(tp) + tp->snd_cwnd / 32 >= tp->snd_cwnd || !tp->srtt_us ||
-	       (s32)((u32)tp->tcp_mstamp - flow->filled_us) >= 0;
+	       (s32)((u32)tp->tcp_mstamp - limits->filled_us) >= 0;
 }
 
 /*
@@ -161,16 +162,16 @@ static __always_inline bool is_filled(const struct tcp_sock *tp, const struct fl
  * so that the difference does not leave as one burst. It is filled after one RTT; where ACKs free more than a 32nd at
  * once, only the time says so.
  */
-static __always_inline void pace(struct sock *sk, struct flow_header *flow)
+static __always_inline void pace(struct sock *sk, struct limits *limits)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);
-	u64 rate = (u64)flow->pacing_rate * PACING_RATE_UNIT;
+	u64 rate = (u64)limits->pacing_rate * PACING_RATE_UNIT;
 
 	if (!rate) {
-		if (!(flow->flags & FLOW_PACED))
+		if (!(limits->flags & LIMITS_PACED))
 			return;
-		if (is_filled(tp, flow)) {
-			stop_pacing(sk, flow);
+		if (is_filled(tp, limits)) {
+			stop_pacing(sk, limits);
 			return;
 		}
 		rate = window_rate(tp);
@@ -179,13 +180,14 @@ static __always_inline void pace(struct sock *sk, struct flow_header *flow)
 }
 
 /* Slow start is over. */
-static __always_inline void finish_exit(struct sock *sk, struct flow_header *flow, u32 window)
+static __always_inline void finish_exit(struct sock *sk, struct flow_header *flow, struct limits *limits, u32 window)
 {
-	flow->flags &= ~(FLOW_SLOW_START | FLOW_EXITING | FLOW_LIMITED | FLOW_AIMED);
-	flow->pacing_rate = 0;
+	flow->flags &= ~(FLOW_SLOW_START | FLOW_EXITING | FLOW_AIMED);
+	limits->flags &= ~LIMITS_GROWTH;
+	limits->pacing_rate = 0;
 	if (!observing)
 		base_left(sk);
-	expect_filled(tcp_sk(sk), flow);
+	expect_filled(tcp_sk(sk), limits);
 	if (flow->exit.reason != EXIT_NONE && !flow->exit.window_after) {
 		flow->exit.window_after = window;
 		flow->flags |= FLOW_UNTOLD;
@@ -198,30 +200,31 @@ static __always_inline u32 rate_in_units(u64 rate)
 }
 
 /* Applies what a verdict says of the window, its growth and pacing. */
-static __always_inline void apply_window(struct sock *sk, struct flow_header *flow, const struct verdict *verdict)
+static __always_inline void apply_window(struct sock *sk, struct flow_header *flow, struct limits *limits,
+					 const struct verdict *verdict)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 
 	flow->undo_limit = verdict->undo_limit;
 	/* No ACK is of more segments. */
-	flow->growth_limit = (u16)min_u64(verdict->growth_limit, 0xffff);
+	limits->growth = (u16)min_u64(verdict->growth_limit, 0xffff);
 	if (verdict->growth == GROWTH_LIMITED)
-		flow->flags |= FLOW_LIMITED;
+		limits->flags |= LIMITS_GROWTH;
 	else
-		flow->flags &= ~FLOW_LIMITED;
+		limits->flags &= ~LIMITS_GROWTH;
 	if (verdict->pacing_rate) {
-		flow->pacing_rate = rate_in_units(verdict->pacing_rate);
-		start_pacing(sk, flow);
+		limits->pacing_rate = rate_in_units(verdict->pacing_rate);
+		start_pacing(sk, limits);
 	} else {
-		stop_pacing(sk, flow);
+		stop_pacing(sk, limits);
 	}
 	if (verdict->cwnd)
 		tp->snd_cwnd = bounded_window(tp, verdict->cwnd);
 }
 
 /* Applies a verdict on an ACK in slow start. */
-static __always_inline void apply_verdict(struct sock *sk, struct flow_header *flow, const struct ack *ack,
-					  const struct verdict *verdict)
+static __always_inline void apply_verdict(struct sock *sk, struct flow_header *flow, struct limits *limits,
+					  const struct ack *ack, const struct verdict *verdict)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 
@@ -229,20 +232,19 @@ static __always_inline void apply_verdict(struct sock *sk, struct flow_header *f
 		record_exit(flow, ack, EXIT_ALGORITHM);
 		flow->flags |= FLOW_EXITING;
 	}
-	apply_window(sk, flow, verdict);
+	apply_window(sk, flow, limits, verdict);
 	if (verdict->ssthresh) {
 		flow->flags |= FLOW_AIMED;
 		tp->snd_ssthresh = (u32)max_u64(verdict->ssthresh, MIN_WINDOW);
 		if (tp->snd_cwnd >= tp->snd_ssthresh)
-			finish_exit(sk, flow, tp->snd_cwnd);
+			finish_exit(sk, flow, limits, tp->snd_cwnd);
 	}
 }
 
 /* The base has grown the window from `before` segments; takes back what exceeds the last verdict's limit. */
-static __always_inline void limit_growth(struct sock *sk, const struct flow_header *flow, u32 before)
+static __always_inline void limit_growth(struct tcp_sock *tp, const struct limits *limits, u32 before)
 {
-	struct tcp_sock *tp = tcp_sk(sk);
-	u64 limit = (u64)before + flow->growth_limit;
+	u64 limit = (u64)before + limits->growth;
 
 	if (tp->snd_cwnd > limit)
 		tp->snd_cwnd = (u32)limit;

@@ -4,7 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process;
 
-use libbpf_rs::btf::{Btf, BtfType};
+use libbpf_rs::btf::types::Struct;
+use libbpf_rs::btf::{Btf, BtfType, HasSize};
 use nix::mount::{MsFlags, mount};
 use nix::sys::statfs::{FsType, statfs};
 
@@ -18,6 +19,8 @@ pub(crate) const CONTROL_PREFIX: &str = "onramp_";
 const VMLINUX: &str = "/sys/kernel/btf/vmlinux";
 /// `BPF_FS_MAGIC`.
 const BPFFS_MAGIC: i64 = 0xcafe_4a11;
+/// What CUBIC's state may take of the 104 bytes that the kernel has for a congestion control; it takes 60.
+const CUBIC_BYTES_MAX: usize = 88;
 /// CUBIC's functions that the base calls.
 const CUBIC: [&str; 5] =
     ["cubictcp_init", "cubictcp_recalc_ssthresh", "cubictcp_cong_avoid", "cubictcp_state", "cubictcp_acked"];
@@ -205,9 +208,19 @@ impl Kernel {
         self.has_type("bpf_struct_ops_link")
     }
 
-    /// The first of CUBIC's functions that BPF cannot call; `None` if all are there.
+    /// What the base needs of CUBIC and BPF has not: the first of its functions, or room behind its state, where the shell
+    /// keeps its own (`bpf/kernel/limits.bpf.h`); `None` if all is there.
     pub fn missing_cubic(&self) -> Option<&'static str> {
-        CUBIC.into_iter().find(|name| !self.has_type(name))
+        CUBIC
+            .into_iter()
+            .find(|name| !self.has_type(name))
+            .or_else(|| (self.size_of("bictcp") > CUBIC_BYTES_MAX).then_some("16 bytes behind CUBIC's state"))
+    }
+
+    /// Bytes of a struct of the kernel; 0 if there is no such struct.
+    fn size_of(&self, structure: &str) -> usize {
+        let found = self.btf.as_ref().and_then(|btf| btf.type_by_name::<Struct<'_>>(structure));
+        found.map_or(0, |found| found.size())
     }
 }
 

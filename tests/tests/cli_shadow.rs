@@ -7,8 +7,8 @@ use std::time::Duration;
 use libbpf_rs::query::{MapInfoIter, ProgInfoIter};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use onramp_loader::abi::{ExitRecord, flow_flag};
-use onramp_loader::algorithm::{Ack, Flow, Parameters, all, find, outcome};
+use onramp_loader::abi::ExitRecord;
+use onramp_loader::algorithm::{Ack, Flow, Parameters, ack_flag, all, find, outcome};
 use onramp_loader::shadow::{Follower, Shadow, Step};
 use onramp_loader::telemetry::{Event, Level, What};
 use onramp_loader::{AttachOptions, ExitReason, Phase};
@@ -263,18 +263,19 @@ fn what_is_asked_for_wrongly_is_refused_before_anything_is_loaded() {
 
 /// Where a flow of `transfer`'s kind left, and where it would have; `None`: it would not.
 fn observed(control: &str) -> (ExitReason, ExitRecord, Option<ExitRecord>) {
-    let mut told = stream(Level::Exit);
+    let mut told = stream(Level::Ack);
     let mut sender = Sender::connect(Wire::lay(DELAY, bottleneck(RATE, QUEUE)), control);
     sender.send(2_000_000);
     let flow = sender.flow_when(|flow| matches!(flow.phase(), Phase::Left(..)));
     let Phase::Left(reason, record) = flow.phase() else { panic!("{:?}", flow.phase()) };
-    assert!(!flow.header.unwrap().has(flow_flag::PACED), "{control}");
     let listed = sender.wire.near.command(cli::binary()).args(["flows", "--json"]).output().unwrap();
     let listed: Value = serde_json::from_slice(&listed.stdout).unwrap();
     let in_listing = &listed["flows"][0]["observed"]["since_start_us"];
     assert_eq!(in_listing.as_u64(), flow.observed().map(|record| record.at_us), "{listed}");
     drop(sender);
     let items = until_ended(&mut told, 1);
+    let paced = |what: &What| matches!(what, What::Ack(told) if told.ack.flags & ack_flag::PACED != 0);
+    assert!(!events(&items).iter().any(|event| paced(&event.what)), "{control}");
     let exit = events(&items).into_iter().find_map(|event| match &event.what {
         What::Exit(exit) => Some(*exit),
         _ => None,

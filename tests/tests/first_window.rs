@@ -239,3 +239,32 @@ fn a_thousand_idle_connections_are_found_and_moved_by_upgrade_and_detach() {
     assert_eq!(host_state(&[&place]), before);
     drop(pairs);
 }
+
+#[test]
+#[ignore = "in a guest: make test"]
+fn an_idle_connection_takes_the_memory_of_stock_cubics_until_it_has_outgrown_its_first_window() {
+    let _attachments = Attachments::lock();
+    let before = host_state(&[]);
+    let report = json("bench memory search --flows 2000");
+    println!("{report}");
+    let bytes = |arm: usize, name: &str| report["arms"][arm][name].as_f64().unwrap();
+    let more = |name: &str| bytes(1, name) - bytes(0, name);
+    assert_eq!((&report["arms"][0]["arm"], &report["arms"][1]["arm"]), (&"cubic".into(), &"search".into()));
+    assert!(bytes(0, "first_window_bytes_per_flow") > 4_000.0, "{report}");
+    assert!(more("first_window_bytes_per_flow") < 100.0, "{report}");
+    // The state and the header, and less than twice as much again for what the kernel adds to a socket's storage.
+    let listed = json("list");
+    let listed = listed["algorithms"].as_array().unwrap().iter().find(|one| one["name"] == "search").unwrap();
+    let kept = listed["state_bytes"].as_f64().unwrap() + listed["header_bytes"].as_f64().unwrap();
+    let outgrown = more("outgrown_bytes_per_flow");
+    assert!((kept..3.0 * kept).contains(&outgrown), "{outgrown}, and {kept} is kept: {report}");
+    assert_eq!(host_state(&[]), before);
+}
+
+#[test]
+fn memory_of_fewer_or_more_connections_than_can_be_told_apart_or_held_is_refused() {
+    for flows in ["99", "200001"] {
+        let refused = onramp(&format!("bench memory --flows {flows}")).refused(2);
+        assert!(refused.contains("100..=200000"), "{refused}");
+    }
+}

@@ -1,6 +1,7 @@
 //! `onramp bench`.
 
 mod events;
+mod memory;
 mod programs;
 mod slow_start;
 mod telemetry;
@@ -69,6 +70,7 @@ enum Part {
         rounds: u32,
     },
     Events(events::EventsOptions),
+    Memory(memory::MemoryOptions),
 }
 
 #[derive(Serialize)]
@@ -91,6 +93,9 @@ impl Bench {
             return events.run(output);
         }
         let profile = Profile::parse(LINK, "bench")?;
+        if let Some(Part::Memory(memory)) = self.part {
+            return memory.run(&profile, output);
+        }
         if let Some(Part::SlowStart { rounds }) = self.part {
             let slow_start = slow_start::measure(&profile, rounds, output)?;
             output.data(&slow_start, || slow_start::text(&slow_start, output))?;
