@@ -251,7 +251,7 @@ impl Flow {
         self.path.round(Round {
             begin_us: self.now.at_us.saturating_sub(round.duration_us),
             end_us: self.now.at_us,
-            bytes: round.bytes,
+            bytes: u64::from(round.delivered) * u64::from(round.mss),
             limited: 2 * u64::from(round.cwnd_limited_us) < round.duration_us,
         });
         self.mss = round.mss;

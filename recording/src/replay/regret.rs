@@ -21,7 +21,7 @@ const FRIENDLY: f64 = 0.53;
 /// What a path gave a flow in the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Given {
-    /// The highest rate at which four rounds in a row were acknowledged, in none of which the application was the limit.
+    /// The highest rate at which four rounds in a row were delivered, in none of which the application was the limit.
     /// What the flow never reached, it cannot tell.
     pub rate_bytes_per_second: u64,
     /// The lowest RTT.
@@ -81,7 +81,7 @@ pub struct Round {
     pub begin_us: u64,
     /// End.
     pub end_us: u64,
-    /// Acknowledged in it.
+    /// Delivered in it, also selectively: a hole that is filled at last acknowledges much that came before.
     pub bytes: u64,
     /// Whether something else than the window was the limit in it.
     pub limited: bool,
@@ -137,8 +137,8 @@ pub(super) struct Rounds {
 #[derive(Clone, Copy, Debug)]
 struct Current {
     begin_us: u64,
-    /// Acknowledged at its begin.
-    acked: u64,
+    /// Segments delivered at its begin.
+    delivered: u32,
     /// Sent at its begin.
     sent: u64,
     /// Whether the application had nothing to send in it.
@@ -155,17 +155,18 @@ impl Rounds {
             }
             let begun = Current {
                 begin_us: ack.now_us,
-                acked: ack.bytes_acked,
+                delivered: ack.delivered,
                 sent: ack.bytes_sent,
                 app_limited: false,
             };
             let round = self.current.get_or_insert(begun);
             round.app_limited |= ack.flags & (ack_flag::APP_LIMITED | ack_flag::RATE_APP_LIMITED) != 0;
             if ack.bytes_acked >= round.sent && ack.now_us > round.begin_us {
+                let segments = ack.delivered.wrapping_sub(round.delivered);
                 self.path.round(Round {
                     begin_us: round.begin_us,
                     end_us: ack.now_us,
-                    bytes: ack.bytes_acked.saturating_sub(round.acked),
+                    bytes: u64::from(segments) * u64::from(ack.mss),
                     limited: round.app_limited,
                 });
                 self.current = Some(begun);
@@ -202,6 +203,8 @@ mod tests {
                     now_us: (round + 1) * RTT_US + part * RTT_US / 100,
                     bytes_acked: acked + carried * SEGMENT * part / 100,
                     bytes_sent: sent_before + next * SEGMENT * part / 100,
+                    delivered: (acked / SEGMENT + carried * part / 100) as u32,
+                    mss: SEGMENT as u32,
                     min_rtt_us: RTT_US as u32,
                     flags: if limited { ack_flag::APP_LIMITED } else { 0 },
                     ..Ack::default()
@@ -235,6 +238,19 @@ mod tests {
         // 90 rounds, two of which doubling takes.
         let rounds = regret.early_us / RTT_US;
         assert!((84..=92).contains(&rounds), "{rounds}");
+    }
+
+    #[test]
+    fn a_hole_that_is_filled_at_last_makes_no_path_faster() {
+        let mut samples = flow(PATH, 1, 40, false);
+        let mut acked = 0;
+        // For eleven round trips what is acknowledged is nearly one behind what is delivered.
+        for sample in &mut samples[2_000..3_100] {
+            acked = sample.ack.bytes_acked.saturating_sub(PATH * SEGMENT * 9 / 10).max(acked);
+            sample.ack.bytes_acked = acked;
+        }
+        let found = given(&samples).unwrap();
+        assert!(found.window_bytes.abs_diff(PATH * SEGMENT) < PATH * SEGMENT / 100, "{found:?}");
     }
 
     #[test]

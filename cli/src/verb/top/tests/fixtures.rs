@@ -105,12 +105,13 @@ pub(super) fn exit_at(flow: u64, algorithm: &str, reason: ExitReason, at_us: u64
     event(flow, algorithm, 1_000_000 + record.at_us, What::Exit(ExitEvent { reason, record, observed: None }))
 }
 
-/// A round of 100 ms that has ended so long after the first data, in which so many segments were acknowledged; the window was
-/// the limit for so long.
-pub(super) fn carried(flow: u64, end_us: u64, segments: u64, cwnd_limited_us: u32) -> Item {
+/// A round of 100 ms that has ended so long after the first data, in which so many segments were delivered; the window was the
+/// limit for so long.
+pub(super) fn carried(flow: u64, end_us: u64, segments: u32, cwnd_limited_us: u32) -> Item {
     let told = RoundTold {
         duration_us: 100_000,
-        bytes: segments * 1_448,
+        bytes: u64::from(segments) * 1_448,
+        delivered: segments,
         min_rtt_us: 100_000,
         mss: 1_448,
         cwnd_limited_us,

@@ -278,12 +278,12 @@ fn what_leaving_early_has_cost_is_known_from_rounds_in_which_the_window_was_the_
     let flow = |cwnd_limited_us: u32| {
         let mut app = App::default();
         app.model.add(&begin(7, "plain", "198.51.100.7:443"));
-        for number in 0..120u64 {
+        for number in 0..120u32 {
             if number == 5 {
                 app.model.add(&exit_at(7, "plain", ExitReason::Loss, 500_000, 160));
             }
             let segments = if number < 5 { 10 << number } else { (160 + 16 * (number - 4)).min(1_600) };
-            app.model.add(&carried(7, 100_000 * (number + 1), segments, cwnd_limited_us));
+            app.model.add(&carried(7, 100_000 * u64::from(number + 1), segments, cwnd_limited_us));
         }
         app.model.flows[&7].regret()
     };
