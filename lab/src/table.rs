@@ -17,6 +17,7 @@ pub fn comparison(comparison: &Comparison) -> String {
         "exit s",
         "exit/BDP",
         "exit by",
+        "early s",
         "max RTT ms",
         "valid",
     ];
@@ -74,9 +75,17 @@ fn row(arm: &ArmResult, bdp_bytes: u64) -> Vec<String> {
         cell(arm.exit_seconds, 1.0, 2),
         cell(arm.exit_window_bytes, 1.0 / bdp_bytes.max(1) as f64, 2),
         if reasons.is_empty() { "-".into() } else { reasons.join(", ") },
+        early(arm),
         cell(arm.max_rtt_us, 1e-3, 0),
         format!("{}/{}", arm.valid_runs, arm.runs.len()),
     ]
+}
+
+/// Marked where a run never carried the link's rate, so that it lost more.
+fn early(arm: &ArmResult) -> String {
+    let more = arm.runs.iter().any(|run| run.valid && run.regret.is_some_and(|regret| regret.at_least));
+    let mark = if more { "≥ " } else { "" };
+    format!("{mark}{}", cell(arm.early_seconds, 1.0, 2))
 }
 
 fn cell(summary: Option<Summary>, scale: f64, digits: usize) -> String {

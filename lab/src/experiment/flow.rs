@@ -54,8 +54,18 @@ impl Flow {
 
     /// Bytes acknowledged by a time.
     pub fn acked_at(&self, at_ns: Nanos) -> u64 {
+        self.seen_at(at_ns).map_or(0, |info| info.bytes_acked)
+    }
+
+    /// Bytes delivered by a time, what was selectively acknowledged included.
+    pub fn delivered_at(&self, at_ns: Nanos) -> u64 {
+        self.seen_at(at_ns).map_or(0, |info| u64::from(info.delivered) * u64::from(info.snd_mss))
+    }
+
+    /// The last look until then.
+    fn seen_at(&self, at_ns: Nanos) -> Option<&TcpInfo> {
         let after = self.samples.partition_point(|sample| sample.at_ns <= at_ns);
-        after.checked_sub(1).map_or(0, |last| self.samples[last].info.bytes_acked)
+        self.samples[..after].last().map(|sample| &sample.info)
     }
 
     /// Mean of the smoothed round-trip time from the first data to the last acknowledgment, microseconds.

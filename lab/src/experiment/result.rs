@@ -8,6 +8,7 @@ use super::arm::{Arm, Exit};
 use super::clock::Origin;
 use super::measures::Measures;
 use super::plan::{Amount, Plan};
+use super::regret::LinkRegret;
 use crate::emulator::Health;
 use crate::stats::Summary;
 
@@ -62,6 +63,9 @@ pub struct Run {
     /// How slow start ended; none if it did not, or if it cannot be seen. Of several flows, the first one's, as are
     /// round-trip times, stalls and measures.
     pub exit: Option<Exit>,
+    /// What that exit cost, measured by what the link gives; none too where several flows share it or it was changed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub regret: Option<LinkRegret>,
     /// Read off the series of the flow.
     pub measures: Measures,
     /// Each of several flows, in the order of their starts; empty for one.
@@ -118,6 +122,7 @@ impl Run {
             receive_window_limited_seconds: 0.0,
             send_buffer_limited_seconds: 0.0,
             exit: None,
+            regret: None,
             measures: Measures::default(),
             flows: Vec::new(),
             fairness: None,
@@ -194,6 +199,9 @@ pub struct ArmResult {
     pub exit_seconds: Option<Summary>,
     /// Window at the exit, bytes, over the runs that have one.
     pub exit_window_bytes: Option<Summary>,
+    /// Time lost by leaving early, seconds, over the runs that have a regret.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub early_seconds: Option<Summary>,
     /// What it is: enough to run it again. Absent in results that are older than this field.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub definition: Option<Arm>,
@@ -233,6 +241,7 @@ impl ArmResult {
             emulator_cpu_seconds: if_any(&|run| Some(run.health.as_ref()?.cpu_seconds)),
             exit_seconds: of_exit(&|exit| exit.seconds),
             exit_window_bytes: of_exit(&|exit| exit.window_bytes as f64),
+            early_seconds: if_any(&|run| Some(run.regret?.cost.early_us as f64 / 1e6)),
             definition: None,
             runs,
         }

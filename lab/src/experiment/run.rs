@@ -9,6 +9,7 @@ use super::arm::{Arm, FlowStorage};
 use super::flow::Flow;
 use super::measures::Measures;
 use super::plan::{Amount, Tool};
+use super::regret::LinkRegret;
 use super::result::{CompetitorRun, FlowRun, Run};
 use super::sampler::{Sampler, Watched};
 use super::transfer::{Download, PORT, Request};
@@ -205,6 +206,7 @@ fn evaluate(
         receive_window_limited_seconds: last.rwnd_limited_us as f64 / 1e6,
         send_buffer_limited_seconds: last.sndbuf_limited_us as f64 / 1e6,
         exit: first.exit.clone(),
+        regret: LinkRegret::of(plan, arm, flow, first.exit.as_ref()),
         measures: Measures::of(flow, plan.profile.link.forward.rate_bps, &plan.objects),
         fairness: several.then(|| jain(flows.iter().map(|flow| flow.goodput_bps))),
         competitor: trace.competitor.as_ref().map(|competitor| compete(competitor, flow)),

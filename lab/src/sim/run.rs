@@ -15,7 +15,8 @@ use super::socket::{NO_THRESHOLD, State};
 use super::source::{Source, SourceSpec};
 use crate::emulator::Way;
 use crate::experiment::{
-    Amount, Arm, Exit, ExitSource, Flow, FlowRun, FlowSample, LinkChange, Measures, Plan, Run, compete, jain,
+    Amount, Arm, Exit, ExitSource, Flow, FlowRun, FlowSample, LinkChange, LinkRegret, Measures, Plan, Run,
+    compete, jain,
 };
 use crate::host::HostSpec;
 use crate::link::Nanos;
@@ -55,7 +56,10 @@ pub(super) fn watched(
 ) -> Result<(Run, Flow), SimError> {
     let mut runner = prepare(plan, arm, seed, source, |control| control)?;
     let complete = runner.go(plan)?;
-    Ok(runner.evaluate(plan, arm, seed, complete))
+    let (mut run, flow) = runner.evaluate(plan, arm, seed, complete);
+    // Where an application pauses, what a flow carries is not up to its window.
+    run.regret = LinkRegret::of(plan, arm, &flow, run.exit.as_ref()).filter(|_| source == SourceSpec::Bulk);
+    Ok((run, flow))
 }
 
 /// Every acknowledgment of the first flow as its algorithm would see it, as `onramp record` keeps them.

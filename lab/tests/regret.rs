@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! What a flow's own acknowledgements say that its exit cost, beside what the link's rate and delay say.
+
+use onramp_lab::experiment::{Amount, Arm, LinkRegret, Plan};
+use onramp_lab::profile::Profile;
+use onramp_lab::sim::{self, SourceSpec};
+use onramp_recording::replay::{Generations, Known, Options, RecordedExit, Regret, Replay};
+use onramp_recording::{Run, Sample};
+
+/// An exit at this many bandwidth-delay products: the truth, and the estimate.
+fn costs(profile: &Profile, bdp: f64, bytes: u64) -> (LinkRegret, Option<Regret>) {
+    let window = (profile.link.bdp_bytes() as f64 * bdp) as u64;
+    let mut arm = Arm::stock("onramp_fixed");
+    arm.parameters.insert("exit_window_bytes".into(), window.to_string());
+    let plan = Plan { amount: Amount::Bytes(bytes), repetitions: 1, ..Plan::new(profile.clone()) };
+    let run = sim::run(&plan, &arm, 1, SourceSpec::Bulk).expect("a simulated arm");
+    let acks = sim::record(&plan, &arm, 1, SourceSpec::Bulk).expect("a simulated arm");
+    let samples: Vec<_> = acks.into_iter().map(|ack| Sample { ack, ..Sample::default() }).collect();
+    let exit = run.exit.expect("an exit");
+    let known = Known {
+        recorded_exit: Some(RecordedExit {
+            reason: exit.reason,
+            since_start_us: (exit.seconds * 1e6) as u64,
+            cwnd_segments: 0,
+            window_bytes: exit.window_bytes,
+        }),
+        ..Known::default()
+    };
+    let mut replay = Replay::new(Vec::new(), Options { regret: true, ..Options::default() });
+    let all = Run { flow: 1, samples: &samples, verdicts: &[] };
+    replay.feed(&all, &known, &Generations::default());
+    let estimate = replay.finish().into_iter().next().and_then(|flow| flow.regret);
+    (run.regret.expect("a flow that had the link to itself"), estimate)
+}
+
+fn profile(text: &str) -> Profile {
+    Profile::parse(text, "test.toml").expect("a profile")
+}
+
+fn geo() -> Profile {
+    profile(include_str!("../../profiles/geo.toml"))
+}
+
+#[test]
+fn a_flow_that_fills_its_path_finds_what_its_exit_cost() {
+    let terrestrial = profile(include_str!("../../profiles/terrestrial.toml"));
+    for (profile, bytes) in [(geo(), 900_000_000), (terrestrial, 200_000_000)] {
+        let round_us = profile.link.base_rtt_us();
+        for bdp in [0.02, 0.1, 0.25, 0.5, 0.75, 0.9, 1.0, 1.2, 1.5, 1.9, 2.5, 4.0] {
+            let (LinkRegret { cost: truth, at_least }, estimate) = costs(&profile, bdp, bytes);
+            let estimate = estimate.expect("rounds that the window limited");
+            let both = format!("{} at {bdp}: {truth:?}, {estimate:?}", profile.name);
+            assert!(!at_least, "{both}");
+            assert!((estimate.window_to_bdp / truth.window_to_bdp - 1.0).abs() < 0.015, "{both}");
+            // A round is as fine as it can tell.
+            assert!(estimate.early_us.abs_diff(truth.early_us) < round_us, "{both}");
+            assert_eq!(truth.early_us == 0, truth.window_to_bdp >= 1.0, "{both}");
+        }
+    }
+}
+
+#[test]
+fn what_a_flow_that_ended_before_could_not_find_the_link_tells_at_least() {
+    let (LinkRegret { cost: truth, at_least }, estimate) = costs(&geo(), 0.25, 80_000_000);
+    let estimate = estimate.expect("rounds that the window limited");
+    assert!(at_least);
+    assert!(estimate.window_to_bdp > 1.5 * truth.window_to_bdp, "{truth:?}, {estimate:?}");
+    assert!(estimate.early_us < truth.early_us, "{truth:?}, {estimate:?}");
+}
+
+#[test]
+fn who_shares_the_link_has_no_regret_against_it() {
+    let bulk = SourceSpec::Bulk;
+    let plan = Plan { amount: Amount::Bytes(1_000_000), flows: 2, repetitions: 1, ..Plan::new(geo()) };
+    let run = sim::run(&plan, &Arm::stock("cubic"), 1, bulk).expect("a simulated arm");
+    assert!(run.exit.is_some() && run.regret.is_none(), "{:?}", run.regret);
+}
