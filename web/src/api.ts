@@ -38,7 +38,7 @@ export interface Flow {
 	acknowledged_bytes: number;
 	retransmitted_bytes: number;
 	exit: Exit | null;
-	regret: { window_to_bdp: number; early_us: number } | null;
+	regret: { window_to_bdp: number; early_us: number; queue_us: number | null } | null;
 }
 
 export interface Listed {

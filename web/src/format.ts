@@ -84,6 +84,7 @@ export function exitInWords(flow: Flow): string {
 	}
 	if (after != null && after !== exit.cwnd_segments) said += ` The window became ${count(after)} segments.`;
 	if (flow.regret?.early_us) said += ` Leaving early has cost ${time(flow.regret.early_us)}: so much later than by doubling did the window carry what the path gave.`;
+	if (flow.regret?.queue_us) said += ` Leaving late has left a queue of ${time(flow.regret.queue_us)}.`;
 	if (exit.undone) said += ` ${exit.undone === 1 ? "An exit before it" : `${exit.undone} exits before it`} proved spurious.`;
 	return said;
 }

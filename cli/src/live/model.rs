@@ -167,8 +167,13 @@ impl Flow {
         self.changed = true;
         self.exports = told.exports(event.algorithm);
         if let Phase::Left(reason, record) | Phase::Exiting(reason, record) = phase(&told.header) {
-            self.exit = Some(Exit { reason, record });
+            self.leave(reason, record);
         }
+    }
+
+    fn leave(&mut self, reason: ExitReason, record: ExitRecord) {
+        self.exit = Some(Exit { reason, record });
+        self.path.left(self.start_us + record.at_us);
     }
 
     fn event(&mut self, event: &Event) {
@@ -187,7 +192,7 @@ impl Flow {
                 self.retransmitted_bytes = end.bytes_retransmitted;
                 self.sent_bytes = Some(end.bytes_sent);
             }
-            What::Exit(exit) => self.exit = Some(Exit { reason: exit.reason, record: exit.record }),
+            What::Exit(exit) => self.leave(exit.reason, exit.record),
             What::Undo(undo) => {
                 self.now.cwnd = undo.restored;
                 if undo.exit_undone {
@@ -221,9 +226,7 @@ impl Flow {
 
     /// What its exit has cost so far; `None`: it has not left, or the window was hardly ever the limit.
     pub fn regret(&self) -> Option<Regret> {
-        let record = self.exit?.record;
-        let window_bytes = record.window_bytes();
-        Some(self.path.given(self.start_us, self.min_rtt_us?)?.regret(record.at_us, window_bytes))
+        self.path.regret(self.start_us, self.min_rtt_us?, self.exit?.record.window_bytes())
     }
 
     fn beginning_lasts(&self) -> bool {
@@ -252,6 +255,7 @@ impl Flow {
             begin_us: self.now.at_us.saturating_sub(round.duration_us),
             end_us: self.now.at_us,
             bytes: u64::from(round.delivered) * u64::from(round.mss),
+            smoothed_rtt_us: round.smoothed_rtt_us,
             limited: 2 * u64::from(round.cwnd_limited_us) < round.duration_us,
         });
         self.mss = round.mss;

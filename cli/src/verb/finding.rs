@@ -1,6 +1,6 @@
 //! What came of an algorithm that was asked about a flow, as cells of a table.
 
-use onramp_recording::replay::Finding;
+use onramp_recording::replay::{Finding, Regret};
 
 use crate::units::{show_bytes, show_us};
 
@@ -42,6 +42,16 @@ pub(super) fn cells(finding: &Finding) -> [String; COLUMNS] {
 /// One column more.
 pub(super) fn and<T>([a, b, c, d, e, f, g, h, i]: [T; COLUMNS], last: T) -> [T; COLUMNS + 1] {
     [a, b, c, d, e, f, g, h, i, last]
+}
+
+/// An exit against the path.
+pub(super) fn costs(regret: Regret) -> String {
+    let cost = match (regret.early_us, regret.queue_us) {
+        (0, Some(0) | None) => String::new(),
+        (0, Some(queue_us)) => format!(", {} of queue", show_us(queue_us)),
+        (early_us, _) => format!(", {} lost", show_us(early_us)),
+    };
+    format!("{:.2} BDP{cost}", regret.window_to_bdp)
 }
 
 /// Exports of one value, the first of them.

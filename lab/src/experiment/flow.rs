@@ -62,6 +62,13 @@ impl Flow {
         self.seen_at(at_ns).map_or(0, |info| u64::from(info.delivered) * u64::from(info.snd_mss))
     }
 
+    /// Largest smoothed round-trip time until what was sent at that time, and a round trip later, was back, microseconds.
+    pub fn rtt_after(&self, at_ns: Nanos) -> Option<u32> {
+        let back_ns = at_ns + 2 * 1_000 * Nanos::from(self.seen_at(at_ns)?.rtt_us);
+        let seen = self.samples.iter().filter(|sample| (at_ns..=back_ns).contains(&sample.at_ns));
+        seen.map(|sample| sample.info.rtt_us).max()
+    }
+
     /// The last look until then.
     fn seen_at(&self, at_ns: Nanos) -> Option<&TcpInfo> {
         let after = self.samples.partition_point(|sample| sample.at_ns <= at_ns);

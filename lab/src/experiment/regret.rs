@@ -46,7 +46,9 @@ impl LinkRegret {
             window_bytes: (rate * base_rtt_us as f64 / 1e6) as u64,
             carried_since_start_us: carried_ns.or(flow.ended_ns())?.saturating_sub(began_ns) / 1_000,
         };
-        let cost = given.regret((exit.seconds * 1e6) as u64, exit.window_bytes);
+        let left_us = (exit.seconds * 1e6) as u64;
+        let rtt_us = flow.rtt_after(began_ns + left_us * 1_000);
+        let cost = given.regret(left_us, exit.window_bytes, rtt_us);
         Some(Self { cost, at_least: carried_ns.is_none() && cost.window_to_bdp < 1.0 })
             .filter(|_| given.window_bytes > 0)
     }

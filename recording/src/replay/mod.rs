@@ -123,6 +123,7 @@ impl Replay {
             let start_us =
                 known.resumed.as_ref().map(|resumed| resumed.start_us).filter(|start_us| *start_us != 0);
             let start_us = start_us.unwrap_or(first.ack.now_us.wrapping_sub(rtt_us.into()));
+            let left_us = known.recorded_exit.as_ref().map(|exit| start_us.wrapping_add(exit.since_start_us));
             let judge = |one: &Candidate| Judge::new(one, start_us, known, options);
             Replayed {
                 known: known.clone(),
@@ -130,7 +131,7 @@ impl Replay {
                 last_us: start_us,
                 acks: 0,
                 trace: Trace::default(),
-                rounds: Rounds::default(),
+                rounds: Rounds::of(left_us),
                 judges: candidates.iter().map(judge).collect(),
             }
         });
@@ -154,10 +155,10 @@ impl Replay {
                 finding.regret = given.zip(finding.exit.as_ref()).map(|(given, exit)| given.regret_of(exit));
                 finding
             };
-            let recorded = given.zip(flow.known.recorded_exit.as_ref());
+            let recorded = flow.known.recorded_exit.as_ref();
             FlowReport {
                 flow: number,
-                regret: recorded.map(|(given, exit)| given.regret(exit.since_start_us, exit.window_bytes)),
+                regret: recorded.and_then(|exit| flow.rounds.regret(flow.start_us, exit.window_bytes)),
                 given,
                 known: flow.known,
                 acks: flow.acks,

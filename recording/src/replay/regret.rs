@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! What an exit from slow start cost: the time lost by leaving before the window carried what the path gives.
+//! What an exit from slow start cost: the time lost by leaving before the window carried what the path gives, or the
+//! queue left by leaving after.
 
 use std::collections::VecDeque;
 
@@ -11,6 +12,8 @@ use crate::sample::{Event, Sample};
 
 /// Rounds in a row over which a rate is taken: one alone may be that of acknowledgements that were bunched.
 const ROUNDS: usize = 4;
+/// Rounds until what was sent at an exit is back: that of the exit, and the next.
+const BACK: u32 = 2;
 /// Of the highest rate, percent, from which on the window carries it.
 const CARRIES_PERCENT: u64 = 95;
 /// CUBIC's growth, segments a second cubed (RFC 9438, section 5, constant C).
@@ -40,28 +43,43 @@ pub struct Regret {
     /// From the exit until the window carries the rate, less what doubling would have taken; 0: it did already, or growth
     /// was as fast.
     pub early_us: u64,
+    /// Queueing delay by leaving late: of what is too much of the window, but no more than the highest smoothed RTT at the
+    /// end of the round of the exit and of the next, less the lowest RTT; none: nobody saw these rounds.
+    pub queue_us: Option<u64>,
 }
 
 impl Given {
-    /// Of the exit that the flow really made, so long after its first data: measured.
-    pub fn regret(&self, at_us: u64, window_bytes: u64) -> Regret {
-        self.cost(window_bytes, self.carried_since_start_us.saturating_sub(at_us) as f64)
+    /// Of the exit that the flow really made, so long after its first data, and with this smoothed RTT at most when what
+    /// was sent then was back: measured.
+    pub fn regret(&self, at_us: u64, window_bytes: u64, rtt_us: Option<u32>) -> Regret {
+        let queue_us = self.queue_us(window_bytes);
+        let seen_us = rtt_us.map(|rtt_us| queue_us.min(rtt_us.saturating_sub(self.base_rtt_us).into()));
+        let took_us = self.carried_since_start_us.saturating_sub(at_us) as f64;
+        self.cost(window_bytes, took_us, seen_us.or((queue_us == 0).then_some(0)))
     }
 
-    /// Of an exit that an algorithm would have made: by CUBIC's growth from its window on, without the memory of a loss.
+    /// Of an exit that an algorithm would have made: by CUBIC's growth from its window on, without the memory of a loss,
+    /// or with what is too much of the window in a queue that has room for it.
     pub(super) fn regret_of(&self, exit: &Exit) -> Regret {
         let segment = exit.window_bytes as f64 / f64::from(exit.cwnd_segments.max(1));
         let missing = self.window_bytes.saturating_sub(exit.window_bytes) as f64 / segment.max(1.0);
         let cubic_us = (missing / CUBIC).cbrt() * 1e6;
         let friendly_us = missing / FRIENDLY * f64::from(self.base_rtt_us);
-        self.cost(exit.window_bytes, cubic_us.min(friendly_us))
+        self.cost(exit.window_bytes, cubic_us.min(friendly_us), Some(self.queue_us(exit.window_bytes)))
     }
 
-    fn cost(&self, window_bytes: u64, took_us: f64) -> Regret {
+    /// What is too much of a window waits so long, in a queue that has room for it.
+    fn queue_us(&self, window_bytes: u64) -> u64 {
+        let queued = u128::from(window_bytes.saturating_sub(self.window_bytes));
+        let time_us = queued * 1_000_000 / u128::from(self.rate_bytes_per_second.max(1));
+        time_us.try_into().unwrap_or(u64::MAX)
+    }
+
+    fn cost(&self, window_bytes: u64, took_us: f64, queue_us: Option<u64>) -> Regret {
         let window_to_bdp = window_bytes as f64 / self.window_bytes.max(1) as f64;
         let doubling_us = f64::from(self.base_rtt_us) * (1.0 / window_to_bdp).log2();
         let early_us = if window_to_bdp < 1.0 { (took_us - doubling_us).max(0.0) } else { 0.0 };
-        Regret { window_to_bdp, early_us: early_us.round() as u64 }
+        Regret { window_to_bdp, early_us: early_us.round() as u64, queue_us }
     }
 }
 
@@ -72,6 +90,27 @@ pub struct Path {
     rounds: VecDeque<Round>,
     /// Rounds in a row that were faster than all before: when they began, and their rate. The last are the fastest.
     faster: VecDeque<(u64, u64)>,
+    left: Option<Left>,
+}
+
+/// An exit, and what came back of what was sent then.
+#[derive(Clone, Copy, Debug)]
+struct Left {
+    at_us: u64,
+    /// Of the rounds until it was back, how many were seen.
+    rounds: u32,
+    /// Highest smoothed RTT at their ends; 0: none.
+    rtt_us: u32,
+}
+
+impl Left {
+    fn round(&mut self, round: &Round) {
+        let is_first = (round.begin_us..=round.end_us).contains(&self.at_us);
+        if self.rounds < BACK && (is_first || self.rounds > 0) {
+            self.rounds += 1;
+            self.rtt_us = self.rtt_us.max(round.smoothed_rtt_us);
+        }
+    }
 }
 
 /// A round.
@@ -83,6 +122,8 @@ pub struct Round {
     pub end_us: u64,
     /// Delivered in it, also selectively: a hole that is filled at last acknowledges much that came before.
     pub bytes: u64,
+    /// At its end; 0: none.
+    pub smoothed_rtt_us: u32,
     /// Whether something else than the window was the limit in it.
     pub limited: bool,
 }
@@ -90,6 +131,9 @@ pub struct Round {
 impl Path {
     /// Goes on with the next round.
     pub fn round(&mut self, round: Round) {
+        if let Some(left) = &mut self.left {
+            left.round(&round);
+        }
         if self.rounds.len() == ROUNDS {
             self.rounds.pop_front();
         }
@@ -109,6 +153,23 @@ impl Path {
                 self.faster.pop_front();
             }
         }
+    }
+
+    /// Slow start was left then, by the clock of the rounds. This may be told some rounds later.
+    pub fn left(&mut self, at_us: u64) {
+        if self.left.is_none_or(|left| left.at_us != at_us) {
+            let mut left = Left { at_us, rounds: 0, rtt_us: 0 };
+            self.rounds.iter().for_each(|round| left.round(round));
+            self.left = Some(left);
+        }
+    }
+
+    /// What leaving cost with this window; `None`: it has not, or as for [`Path::given`].
+    pub fn regret(&self, start_us: u64, base_rtt_us: u32, window_bytes: u64) -> Option<Regret> {
+        let left = self.left?;
+        let rtt_us = Some(left.rtt_us).filter(|us| *us != 0);
+        let at_us = left.at_us.saturating_sub(start_us);
+        Some(self.given(start_us, base_rtt_us)?.regret(at_us, window_bytes, rtt_us))
     }
 
     /// What it gave to a flow whose first data was sent then, and whose lowest RTT this is; `None`: the application was the
@@ -146,6 +207,13 @@ struct Current {
 }
 
 impl Rounds {
+    /// Of a flow that left slow start then, if it did; monotonic clock.
+    pub fn of(left_us: Option<u64>) -> Self {
+        let mut rounds = Self::default();
+        left_us.into_iter().for_each(|at_us| rounds.path.left(at_us));
+        rounds
+    }
+
     /// Goes on with the flow's next acknowledgements.
     pub fn add(&mut self, samples: &[Sample]) {
         for sample in samples.iter().filter(|one| !matches!(one.event, Event::Loss(_))) {
@@ -167,6 +235,7 @@ impl Rounds {
                     begin_us: round.begin_us,
                     end_us: ack.now_us,
                     bytes: u64::from(segments) * u64::from(ack.mss),
+                    smoothed_rtt_us: ack.smoothed_rtt_us,
                     limited: round.app_limited,
                 });
                 self.current = Some(begun);
@@ -177,6 +246,11 @@ impl Rounds {
     /// What the path gave: [`Path::given`].
     pub fn given(&self, start_us: u64) -> Option<Given> {
         self.path.given(start_us, self.base_rtt_us)
+    }
+
+    /// What its exit cost: [`Path::regret`].
+    pub fn regret(&self, start_us: u64, window_bytes: u64) -> Option<Regret> {
+        self.path.regret(start_us, self.base_rtt_us, window_bytes)
     }
 }
 
@@ -233,7 +307,7 @@ mod tests {
         assert!(found.rate_bytes_per_second.abs_diff(rate) < rate / 100, "{found:?}");
         assert!(found.window_bytes.abs_diff(PATH * SEGMENT) < PATH * SEGMENT / 100, "{found:?}");
         let exit_at = 5 * RTT_US;
-        let regret = found.regret(exit_at, 256 * SEGMENT);
+        let regret = found.regret(exit_at, 256 * SEGMENT, None);
         assert!((regret.window_to_bdp - 0.25).abs() < 0.01, "{regret:?}");
         // 90 rounds, two of which doubling takes.
         let rounds = regret.early_us / RTT_US;
@@ -256,8 +330,8 @@ mod tests {
     #[test]
     fn who_leaves_when_the_path_is_full_has_lost_nothing() {
         let found = given(&flow(PATH, 1, 40, false)).unwrap();
-        assert_eq!(found.regret(7 * RTT_US, PATH * SEGMENT + SEGMENT * 20).early_us, 0);
-        let regret = found.regret(7 * RTT_US, 2 * PATH * SEGMENT);
+        assert_eq!(found.regret(7 * RTT_US, PATH * SEGMENT + SEGMENT * 20, None).early_us, 0);
+        let regret = found.regret(7 * RTT_US, 2 * PATH * SEGMENT, None);
         assert!((regret.window_to_bdp - 2.0).abs() < 0.02 && regret.early_us == 0, "{regret:?}");
     }
 
@@ -266,7 +340,13 @@ mod tests {
         let mut path = Path::default();
         for round in 0..100_000u64 {
             let begin_us = round * RTT_US;
-            path.round(Round { begin_us, end_us: begin_us + RTT_US, bytes: 10_000 + round, limited: false });
+            path.round(Round {
+                begin_us,
+                end_us: begin_us + RTT_US,
+                bytes: 10_000 + round,
+                smoothed_rtt_us: 0,
+                limited: false,
+            });
         }
         assert!(path.faster.len() <= 6_000, "{}", path.faster.len());
         let found = path.given(0, 100_000).unwrap();
@@ -308,6 +388,36 @@ mod tests {
         assert_eq!(given.regret_of(&exit(500)).early_us, 10_672_173);
         // Two segments: 3.8 round trips at 0.53 a round trip, before the cubic has them.
         assert_eq!(given.regret_of(&exit(998)).early_us / 1_000, 377);
-        assert_eq!(given.regret_of(&exit(1_500)).early_us, 0);
+        // 500 are too many: 500 kB at 10 MB/s.
+        let late = given.regret_of(&exit(1_500));
+        assert_eq!((late.early_us, late.queue_us), (0, Some(50_000)));
+        assert_eq!(given.regret_of(&exit(998)).queue_us, Some(0));
+    }
+
+    #[test]
+    fn the_queue_of_a_late_exit_is_seen_when_what_was_sent_then_is_back() {
+        // The exit is in the second round; the third is the slowest that counts. Four more tell what the path gives.
+        let rtts_us = [100_000, 120_000, 150_000, 170_000, 100_000, 100_000, 100_000];
+        let round = |(number, smoothed_rtt_us): (u64, u32)| {
+            let begin_us = number * RTT_US;
+            Round { begin_us, end_us: begin_us + RTT_US, bytes: 1_000_000, smoothed_rtt_us, limited: false }
+        };
+        let regret = |told_after: usize, window_bytes: u64| {
+            let mut path = Path::default();
+            for (at, round) in (0..).zip(rtts_us).map(round).enumerate() {
+                if at == told_after {
+                    path.left(RTT_US * 3 / 2);
+                }
+                path.round(round);
+            }
+            path.regret(0, RTT_US as u32, window_bytes)
+        };
+        assert_eq!(regret(0, 1_500_000).unwrap().queue_us, Some(50_000));
+        // A drain ends, and is told, later.
+        assert_eq!(regret(4, 1_500_000).unwrap().queue_us, Some(50_000));
+        assert_eq!(regret(6, 1_500_000).unwrap().queue_us, None, "nobody knows its round any more");
+        assert_eq!(regret(0, 1_200_000).unwrap().queue_us, Some(20_000), "slow start's bursts were the rest");
+        assert_eq!(regret(6, 900_000).unwrap().queue_us, Some(0), "it was early");
+        assert_eq!(regret(9, 1_500_000), None);
     }
 }

@@ -1,11 +1,11 @@
 //! A replay in words.
 
-use onramp_recording::replay::{Finding, FlowReport, Regret};
+use onramp_recording::replay::{Finding, FlowReport};
 
 use crate::output::{Output, inline};
 use crate::table::Table;
 use crate::units::{count, show_bytes, show_us};
-use crate::verb::finding::{and, cells, titles};
+use crate::verb::finding::{and, cells, costs, titles};
 
 /// All flows, one table each.
 pub(super) fn report(flows: &[FlowReport], regrets: bool, output: &Output) -> String {
@@ -39,14 +39,6 @@ fn given(flow: &FlowReport) -> String {
     match flow.regret {
         Some(regret) => format!("{path}; the exit: {}", costs(regret)),
         None => path,
-    }
-}
-
-/// An exit against the path.
-fn costs(regret: Regret) -> String {
-    match regret.early_us {
-        0 => format!("{:.2} BDP", regret.window_to_bdp),
-        early_us => format!("{:.2} BDP, {} lost", regret.window_to_bdp, show_us(early_us)),
     }
 }
 

@@ -11,9 +11,11 @@ use anyhow::Context;
 use clap::Args;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::time::{ClockId, clock_gettime};
-use onramp_loader::telemetry::{Item, Level, Lost, Options, Stream};
+use onramp_loader::telemetry::{Item, Level, Lost, Options, Stream, What};
+use onramp_recording::replay::Regret;
 
 use crate::consumer::{Selection, Signals, Wanted, level_from};
+use crate::live::Model;
 use crate::output::{Output, printable};
 use crate::units;
 use row::Row;
@@ -24,6 +26,10 @@ const RING_BYTES: u32 = 16 << 20;
 const LOOK: Duration = Duration::from_millis(200);
 /// Events after which to look even if more are waiting.
 const BATCH: u32 = 4_096;
+/// Flows whose rounds are followed at once, to say at the end what the exit cost.
+const FLOWS: usize = 10_000;
+/// Of the past of each, which nobody looks at.
+const BUCKETS: usize = 2;
 
 /// Print what happens to flows, one line per event
 ///
@@ -59,6 +65,7 @@ struct Printer<'a> {
     start_us: u64,
     last_us: u64,
     events: u64,
+    flows: Model,
 }
 
 impl Watch {
@@ -115,21 +122,39 @@ impl<'a> Printer<'a> {
         let now = clock_gettime(ClockId::CLOCK_MONOTONIC).context("cannot read the clock")?;
         let now_us = now.tv_sec() as u64 * 1_000_000 + now.tv_nsec() as u64 / 1_000;
         let out = BufWriter::with_capacity(1 << 16, io::stdout().lock());
-        Ok(Self { output, out, start_us: now_us, last_us: now_us, events: 0 })
+        Ok(Self {
+            output,
+            out,
+            start_us: now_us,
+            last_us: now_us,
+            events: 0,
+            flows: Model::new(FLOWS, BUCKETS),
+        })
     }
 
     fn print(&mut self, item: &Item) -> anyhow::Result<()> {
+        let regret = self.regret(item);
         if let Item::Event(event) = item {
             self.last_us = event.time_ns / 1_000;
             self.events += 1;
         }
         let written = if self.output.json() {
-            self.output.line(&mut self.out, &Row::of(item, self.last_us))
+            self.output.line(&mut self.out, &Row::of(item, self.last_us, regret))
         } else {
             let seconds = self.last_us.saturating_sub(self.start_us) as f64 / 1e6;
-            writeln!(self.out, "{seconds:10.6}  {}", printable(&text::line(item)))
+            writeln!(self.out, "{seconds:10.6}  {}", printable(&text::line(item, regret)))
         };
         written.context("cannot write to stdout")
+    }
+
+    /// What the exit of a flow that ends has cost, as far as its rounds tell.
+    fn regret(&mut self, item: &Item) -> Option<Regret> {
+        let Item::Event(event) = item else { return None };
+        if matches!(event.what, What::Ack(_)) {
+            return None;
+        }
+        self.flows.add(item);
+        matches!(event.what, What::End(_)).then(|| self.flows.flows.remove(&event.flow)?.regret()).flatten()
     }
 
     fn flush(&mut self) -> anyhow::Result<()> {

@@ -4,6 +4,7 @@ use onramp_loader::ExitReason;
 use onramp_loader::abi::{FlowHeader, flow_flag};
 use onramp_loader::telemetry::{Event, Item, What};
 use onramp_recording::Row as TableRow;
+use onramp_recording::replay::Regret;
 use onramp_recording::rows::{AckRow, RoundRow, StateRow};
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
@@ -93,6 +94,8 @@ struct End {
     ssthresh_segments: Option<u32>,
     slow_starts: u32,
     exit: Option<Exit>,
+    /// Where rounds tell.
+    regret: Option<Regret>,
     outcomes: Named<u32>,
 }
 
@@ -131,8 +134,8 @@ impl<R: TableRow> Serialize for Columns<R> {
 }
 
 impl Row {
-    /// Of an item; a report of losses has the time of the event before it.
-    pub fn of(item: &Item, last_us: u64) -> Self {
+    /// Of an item; a report of losses has the time of the event before it, the end of a flow what its exit cost.
+    pub fn of(item: &Item, last_us: u64, regret: Option<Regret>) -> Self {
         match item {
             Item::Event(event) => Self {
                 event: event.what.name(),
@@ -143,7 +146,7 @@ impl Row {
                     netns: event.netns,
                     algorithm: event.algorithm.name(),
                 }),
-                body: body(event),
+                body: body(event, regret),
             },
             Item::Lost(lost) => Self {
                 event: "lost",
@@ -155,7 +158,7 @@ impl Row {
     }
 }
 
-fn body(event: &Event) -> Body {
+fn body(event: &Event, regret: Option<Regret>) -> Body {
     let algorithm = event.algorithm;
     match &event.what {
         What::Flow(flow) => Body::Flow(Box::new(Flow {
@@ -186,6 +189,7 @@ fn body(event: &Event) -> Body {
             ssthresh_segments: threshold(end.ssthresh),
             slow_starts: end.header.slow_starts.into(),
             exit: exit(&end.header),
+            regret,
             outcomes: flows::outcomes(algorithm, end.outcomes),
         }),
         What::Exit(exit) => Body::Exit {
@@ -239,7 +243,7 @@ mod tests {
     fn shown(what: What) -> Json {
         let algorithm = find("plain").unwrap();
         let event = Event { time_ns: 5_000_000, flow: 7, sequence: 1, netns: 1, algorithm, what };
-        serde_json::to_value(Row::of(&Item::Event(event), 0)).unwrap()
+        serde_json::to_value(Row::of(&Item::Event(event), 0, None)).unwrap()
     }
 
     /// But for the names of bits, which stand for themselves.

@@ -1,16 +1,18 @@
 //! Events as lines for people.
 
 use onramp_loader::telemetry::{AckEvent, EndEvent, Event, ExitEvent, FlowEvent, Item, RoundEvent, What};
+use onramp_recording::replay::Regret;
 
 use crate::live::threshold;
 use crate::units::{count, show_bytes, show_rate, show_us};
+use crate::verb::finding::costs;
 use crate::verb::flows::canonical;
 
-/// Without its time.
-pub(super) fn line(item: &Item) -> String {
+/// Without its time. The end of a flow says what its exit cost.
+pub(super) fn line(item: &Item, regret: Option<Regret>) -> String {
     match item {
         Item::Event(event) => {
-            let what = describe(event);
+            let what = describe(event, regret);
             format!("{:<19} {:<8} {:<10} {what}", event.flow, event.what.name(), event.algorithm.name())
         }
         Item::Lost(lost) if lost.unobserved.is_zero() => {
@@ -23,10 +25,10 @@ pub(super) fn line(item: &Item) -> String {
     }
 }
 
-fn describe(event: &Event) -> String {
+fn describe(event: &Event, regret: Option<Regret>) -> String {
     match &event.what {
         What::Flow(flow) => known(flow),
-        What::End(end) => ended(end),
+        What::End(end) => ended(end, regret),
         What::Exit(exit) => left(exit),
         What::Undo(undo) => {
             let exit = if undo.exit_undone { ", the exit is taken back" } else { "" };
@@ -61,9 +63,10 @@ fn known(flow: &FlowEvent) -> String {
     format!("{ends}, parameters {}.{}{again}", flow.profile, flow.generation)
 }
 
-fn ended(end: &EndEvent) -> String {
+fn ended(end: &EndEvent, regret: Option<Regret>) -> String {
+    let exit = regret.map_or_else(String::new, |regret| format!("; the exit: {}", costs(regret)));
     format!(
-        "{} acknowledged, {} retransmitted, min RTT {}, cwnd {}, ssthresh {}",
+        "{} acknowledged, {} retransmitted, min RTT {}, cwnd {}, ssthresh {}{exit}",
         show_bytes(end.bytes_acked),
         show_bytes(end.bytes_retransmitted),
         rtt(end.min_rtt_us),

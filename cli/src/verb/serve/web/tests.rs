@@ -540,7 +540,7 @@ fn a_flow_that_is_looked_at_is_followed_and_left() {
 fn metrics_count_and_name_nobody() {
     let left = left();
     let mut over = Row { state: "ended".into(), ..row(3, "198.51.100.9:443", "best") };
-    over.regret = Some(Regret { window_to_bdp: 0.1, early_us: 3_000_000 });
+    over.regret = Some(Regret { window_to_bdp: 0.1, early_us: 3_000_000, queue_us: Some(0) });
     let mut server = Server::with(vec![left.clone(), row(2, "198.51.100.8:443", "best"), over], false);
     // Told again, it is not counted again.
     server.say(&listed(vec![left]));
