@@ -196,6 +196,10 @@ fn a_queue_that_marks_ends_slow_start_without_a_loss_where_both_hosts_take_part(
         "{marked}"
     );
     assert_eq!((&marked["aqm_drops"], &marked["queue_drops"]), (&0.into(), &0.into()), "{marked}");
+    // By the link's own rate and delay: not early, and with a queue, without which CoDel marks nothing.
+    let regret = &marked["regret"];
+    assert!(regret["window_to_bdp"].as_f64().unwrap() > 1.0 && regret["early_us"] == 0, "{marked}");
+    assert!(regret["queue_us"].as_u64().unwrap() > 5_000 && regret["at_least"] == false, "{marked}");
     let dropped = of(false);
     assert!(dropped["ecn_marks"].is_null() && dropped["aqm_drops"].as_u64().unwrap() > 0, "{dropped}");
     assert_eq!(dropped["exit"]["reason"], "loss", "{dropped}");

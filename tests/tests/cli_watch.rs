@@ -159,6 +159,28 @@ fn two_watchers_hear_what_each_asked_for() {
 
 #[test]
 #[ignore = "in a guest: make test"]
+fn what_an_early_exit_cost_is_told_at_the_end_to_who_listens_to_rounds() {
+    let attachments = Attachments::lock();
+    attach(&attachments);
+    let exits = Watcher::start("--json --count 3");
+    let rounds = Watcher::start("--json --level round --for 8s");
+    let mut sender = Sender::connect(Wire::lay(DELAY, bottleneck(6_000_000, 300)), "onramp_fixed");
+    sender.deliver(12_000_000);
+    drop(sender);
+    let end = |text: String| rows(&text).into_iter().find(|row| row["event"] == "end").expect("an end");
+    assert!(end(exits.end().ok())["regret"].is_null());
+    let told = end(rounds.end().ok());
+    let regret = &told["regret"];
+    let window = told["exit"]["window_bytes"].as_f64().unwrap();
+    let path = 6_000_000.0 * told["min_rtt_us"].as_f64().unwrap() / 1e6;
+    let of_path = window / path;
+    let found = regret["window_to_bdp"].as_f64().unwrap();
+    assert!(of_path < 0.9 && (0.9 * of_path..1.1 * of_path).contains(&found), "{found}, {of_path}: {told}");
+    assert!(regret["early_us"].as_u64().unwrap() > 0 && regret["queue_us"] == 0, "{told}");
+}
+
+#[test]
+#[ignore = "in a guest: make test"]
 fn a_loss_is_told_with_its_states() {
     let attachments = Attachments::lock();
     attachments.attach(&AttachOptions::new(find("plain").unwrap().parameters()));

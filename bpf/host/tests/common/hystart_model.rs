@@ -94,7 +94,7 @@ pub struct Model {
     pub detected: u32,
     minimum: Option<u64>,
     round: Option<Round>,
-    /// Every sample of the rounds so far.
+    /// Every sample so far that came while the deviation was the rule.
     samples: Vec<u64>,
     average: Option<u64>,
     small_window: u32,
@@ -153,7 +153,9 @@ impl Model {
                 learned,
             });
         }
-        self.samples.push(sample.min(0xff_ffff));
+        if self.settings.rule == Rule::Deviation {
+            self.samples.push(sample.min(0xff_ffff));
+        }
         let Some(round) = &mut self.round else { unreachable!("begun above") };
 
         let set = self.settings;
