@@ -118,14 +118,13 @@ static __always_inline struct limits *limits_of(struct sock *sk, struct flow *fl
 /* Null: the flow has none, because the base runs alone. */
 static __always_inline struct limits *find_limits(struct sock *sk)
 {
-	struct flow *flow = 0;
+#if BASE_CONTROLS
+	struct flow *flow = flow_of(sk);
 
-	if (BASE_CONTROLS) {
-		flow = flow_of(sk);
-		if (!flow)
-			return 0;
-	}
-	return limits_of(sk, flow);
+	return flow ? &flow->limits : 0;
+#else
+	return limits_in_socket(sk);
+#endif
 }
 
 static __always_inline struct attachment *attachment_here(void)

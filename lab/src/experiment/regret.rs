@@ -2,17 +2,12 @@
 //! What an exit cost, measured by what the link gives. The lab knows that; a flow can only estimate it, see
 //! [`onramp_recording::replay::Given`].
 
-use onramp_recording::replay::{Given, Regret};
+use onramp_recording::replay::{CARRIES_PERCENT, Given, ROUNDS, Regret};
 use serde::{Deserialize, Serialize};
 
 use super::arm::{Arm, Exit};
 use super::flow::Flow;
 use super::plan::Plan;
-
-/// Of the link's rate, from which on a flow carries it, as in the estimate.
-const CARRIES: f64 = 0.95;
-/// Base round-trip times over which a rate is taken, as in the estimate.
-const ROUNDS: u64 = 4;
 
 /// See the module.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -39,7 +34,7 @@ impl LinkRegret {
         let rate = link.available_bps() as f64 / 8.0 * payload;
         let base_rtt_us = link.base_rtt_us();
         let began_ns = flow.began_ns()?;
-        let carried_ns = carried_ns(flow, rate, ROUNDS * base_rtt_us * 1_000);
+        let carried_ns = carried_ns(flow, rate, ROUNDS as u64 * base_rtt_us * 1_000);
         let given = Given {
             rate_bytes_per_second: rate as u64,
             base_rtt_us: base_rtt_us.try_into().ok()?,
@@ -56,7 +51,7 @@ impl LinkRegret {
 
 /// When the first time of this length began in which nearly this rate was delivered, bytes per second.
 fn carried_ns(flow: &Flow, rate: f64, length_ns: u64) -> Option<u64> {
-    let enough = CARRIES * rate * length_ns as f64 / 1e9;
+    let enough = CARRIES_PERCENT as f64 / 100.0 * rate * length_ns as f64 / 1e9;
     let delivered =
         |from_ns| flow.delivered_at(from_ns + length_ns).saturating_sub(flow.delivered_at(from_ns));
     let carries = |at_ns| delivered(at_ns) as f64 >= enough;

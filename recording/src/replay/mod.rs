@@ -17,7 +17,7 @@ use serde::{Serialize, Serializer};
 
 pub use candidate::{Candidate, CandidateError, candidates};
 pub use judge::{Exit, Verdicts};
-pub use regret::{Given, Path, Regret, Round};
+pub use regret::{CARRIES_PERCENT, Given, Path, ROUNDS, Regret, Round};
 pub use source::{Generations, Known, RecordedExit, Resumed, replay};
 pub use trace::{Point, Trace};
 

@@ -11,11 +11,11 @@ use super::Exit;
 use crate::sample::{Event, Sample};
 
 /// Rounds in a row over which a rate is taken: one alone may be that of acknowledgements that were bunched.
-const ROUNDS: usize = 4;
+pub const ROUNDS: usize = 4;
 /// Rounds until what was sent at an exit is back: that of the exit, and the next.
 const BACK: u32 = 2;
 /// Of the highest rate, percent, from which on the window carries it.
-const CARRIES_PERCENT: u64 = 95;
+pub const CARRIES_PERCENT: u64 = 95;
 /// CUBIC's growth, segments a second cubed (RFC 9438, section 5, constant C).
 const CUBIC: f64 = 0.4;
 /// Growth of CUBIC's Reno-friendly region, segments a round trip: 3 (1 - 0.7) / (1 + 0.7) (RFC 9438, section 4.3).

@@ -154,7 +154,10 @@ impl<'a> Printer<'a> {
             return None;
         }
         self.flows.add(item);
-        matches!(event.what, What::End(_)).then(|| self.flows.flows.remove(&event.flow)?.regret()).flatten()
+        if !matches!(event.what, What::End(_)) {
+            return None;
+        }
+        self.flows.flows.remove(&event.flow)?.regret()
     }
 
     fn flush(&mut self) -> anyhow::Result<()> {
