@@ -254,7 +254,7 @@ impl Flow {
         self.path.round(Round {
             begin_us: self.now.at_us.saturating_sub(round.duration_us),
             end_us: self.now.at_us,
-            bytes: u64::from(round.delivered) * u64::from(round.mss),
+            bytes: round.delivered_bytes(),
             smoothed_rtt_us: round.smoothed_rtt_us,
             limited: 2 * u64::from(round.cwnd_limited_us) < round.duration_us,
         });

@@ -174,9 +174,16 @@ impl Deref for RoundEvent {
 }
 
 impl RoundEvent {
+    /// Bytes that arrived in the round, as far as the sender was told. What is acknowledged jumps instead where a hole is
+    /// filled: data that arrived before is acknowledged all at once.
+    pub fn delivered_bytes(&self) -> u64 {
+        u64::from(self.delivered) * u64::from(self.mss)
+    }
+
     /// Delivery rate of the round, bits per second; 0 for a round without duration.
     pub fn rate_bps(&self) -> u64 {
-        (u128::from(self.bytes) * 8_000_000).checked_div(u128::from(self.duration_us)).unwrap_or(0) as u64
+        let bits = u128::from(self.delivered_bytes()) * 8;
+        (bits * 1_000_000).checked_div(u128::from(self.duration_us)).unwrap_or(0) as u64
     }
 
     /// Whether the flow was in slow start when it ended.

@@ -255,14 +255,16 @@ mod tests {
 
     #[test]
     fn a_round_has_the_recorded_columns_with_their_units_and_null_for_none() {
-        let told = RoundTold { number: 3, bytes: 2_000, duration_us: 1_000, ..RoundTold::default() };
+        let told = RoundTold { number: 3, bytes: 9_000, duration_us: 1_000, ..RoundTold::default() };
+        // A hole was filled: more was acknowledged than arrived.
+        let told = RoundTold { delivered: 2, mss: 1_000, ..told };
         let told = RoundTold { cwnd: 20, ssthresh: NO_THRESHOLD, min_rtt_us: 900, ..told };
         let state = vec![0; find("plain").unwrap().state_size()];
         let row = shown(What::Round(Box::new(RoundEvent { told, state })));
         for (key, value) in [
             ("at_us", Some(5_000)),
             ("round", Some(3)),
-            ("acknowledged_bytes", Some(2_000)),
+            ("acknowledged_bytes", Some(9_000)),
             ("rate_bps", Some(16_000_000)),
             ("min_rtt_us", Some(900)),
             ("smoothed_rtt_us", None),
