@@ -16,6 +16,8 @@ char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
 /* 1: follow flows that are under way, too. Set by the loader, in a section of its own. */
 const volatile u32 under_way SEC(".rodata.under_way") = 0;
+/* Of so many flows one is followed. Set by the loader. */
+const volatile u32 sampling SEC(".rodata.sampling") = 1;
 
 /* include/net/tcp_states.h */
 #define TCP_ESTABLISHED 1
@@ -162,11 +164,21 @@ static __noinline void tell(struct tcp_sock *tp, struct watched *watched, u32 ki
 					    : BPF_RB_NO_WAKEUP);
 }
 
+/*
+ * Whether a flow is one of those that are followed. Both ends of a connection may be here, with numbers next to each
+ * other, so numbers are spread (multiplicative hashing by the golden ratio).
+ */
+static __always_inline bool is_sampled(u64 flow)
+{
+	return sampling < 2 || (flow * 0x9e3779b97f4a7c15ull >> 32) % sampling == 0;
+}
+
 /* Begins to follow a flow, unless it is to be passed over. */
 static __always_inline struct watched *meet(struct sock *sk, bool established)
 {
 	struct watched *watched = bpf_sk_storage_get(&shadow_flows, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
 	struct glimpse_counts *count = counts();
+	u64 flow;
 
 	if (!count)
 		return NULL;
@@ -175,10 +187,13 @@ static __always_inline struct watched *meet(struct sock *sk, bool established)
 		return NULL;
 	}
 	watched->under_way = established;
-	if (established && !under_way)
+	if (established && !under_way) {
 		__sync_fetch_and_add(&count->under_way, 1);
-	else
-		watched->flow = __sync_fetch_and_add(&count->flows, 1) + 1;
+		return watched;
+	}
+	flow = __sync_fetch_and_add(&count->flows, 1) + 1;
+	if (is_sampled(flow))
+		watched->flow = flow;
 	return watched;
 }
 

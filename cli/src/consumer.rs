@@ -34,7 +34,7 @@ pub(crate) fn level_from(least: Level) -> impl TypedValueParser<Value = Level> {
 pub(crate) struct Selection {
     /// Of one flow in N, all its events
     #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u32).range(1..))]
-    sample: u32,
+    pub sample: u32,
     /// Only these flows
     #[arg(value_name = "FILTER")]
     filter: Vec<String>,
@@ -42,7 +42,11 @@ pub(crate) struct Selection {
 
 impl Selection {
     pub fn wanted(&self) -> anyhow::Result<Wanted> {
-        Ok(Wanted::new(Filter::parse(&self.filter).map_err(Usage::error)?, self.sample))
+        Ok(Wanted::new(self.filter()?, self.sample))
+    }
+
+    pub fn filter(&self) -> anyhow::Result<Filter> {
+        Filter::parse(&self.filter).map_err(Usage::error)
     }
 }
 

@@ -105,10 +105,11 @@ pub(crate) fn profiles() -> Result<Object, Error> {
 }
 
 /// Loads the observer of flows on any control; watches nothing yet.
-pub(crate) fn shadow(under_way: bool) -> Result<Object, Error> {
+pub(crate) fn shadow(under_way: bool, sampling: u32) -> Result<Object, Error> {
     let mut opened = open("shadow")?;
-    constant::set(&mut opened, ".rodata.under_way", &u32::from(under_way).to_ne_bytes())
-        .map_err(failed("prepare", "shadow"))?;
+    for (section, value) in [(".rodata.under_way", u32::from(under_way)), (".rodata.sampling", sampling)] {
+        constant::set(&mut opened, section, &value.to_ne_bytes()).map_err(failed("prepare", "shadow"))?;
+    }
     opened.load().map_err(failed("load", "shadow"))
 }
 

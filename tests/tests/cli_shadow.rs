@@ -1,6 +1,7 @@
 //! `onramp shadow`: what it sees of a flow is what the kernel's shell sees, on whichever control, and nothing is left.
 
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Stdio};
 use std::time::Duration;
 
@@ -16,7 +17,7 @@ use onramp_tests::bottleneck::bottleneck;
 use onramp_tests::cli::{self, host_state, json, onramp};
 use onramp_tests::sender::Sender;
 use onramp_tests::telemetry::{events, stream, until_ended};
-use onramp_tests::traffic::eventually;
+use onramp_tests::traffic::{eventually, namespace};
 use onramp_tests::wire::Wire;
 use onramp_tests::{Attachments, guest};
 use serde_json::Value;
@@ -126,7 +127,7 @@ fn every_acknowledgement_and_every_exit_is_as_in_the_kernel() {
     let (mut compared, mut late, mut exits, mut moved) = (0, 0, 0, 0);
     for _ in 0..FLOWS {
         let mut exact = stream(Level::Ack);
-        let mut shadow = Shadow::open(false).unwrap();
+        let mut shadow = Shadow::open(false, 1).unwrap();
         let local = transfer("onramp_plain");
         let items = until_ended(&mut exact, 1);
         let (mut follower, mut seen) = (Follower::default(), Vec::new());
@@ -218,6 +219,33 @@ fn a_flow_under_way_is_passed_over_unless_asked_for() {
     assert_eq!(without["flows"], Value::Array(Vec::new()));
     assert_eq!(row(&with, &local).unwrap()["under_way"], true, "{with}");
     assert_eq!(other["flows"], Value::Array(Vec::new()), "the filter");
+}
+
+#[test]
+#[ignore = "in a guest: make test"]
+fn of_many_flows_a_sample_is_followed_and_none_is_passed_over_for_want_of_room() {
+    guest::required();
+    let place = namespace();
+    let all = Watch::start("--algorithms search");
+    let some = Watch::start("--algorithms search --sample 10");
+    place
+        .run(|| {
+            let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+            for _ in 0..500 {
+                let mut near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+                let (mut far, _) = listener.accept().unwrap();
+                far.write_all(&[0; 5_000]).unwrap();
+                near.read_exact(&mut [0; 5_000]).unwrap();
+            }
+        })
+        .unwrap();
+    let (all, some) = (all.report(), some.report());
+    let followed = |report: &Value| report["flows"].as_array().unwrap().len();
+    assert_eq!((&all["sample"], followed(&all)), (&1.into(), 500));
+    // Of 1,000 ends; those that send nothing have no slow start.
+    let share = followed(&some);
+    assert!(some["sample"] == 10 && (25..=75).contains(&share), "{share} of 500");
+    assert_eq!(some["skipped_too_many"], 0);
 }
 
 /// Programs and maps of shadows on this host.

@@ -1,8 +1,11 @@
 //! `onramp bench`.
 
+mod attached;
 mod events;
+mod load;
 mod memory;
 mod programs;
+mod slab;
 mod slow_start;
 mod telemetry;
 mod veth;
@@ -70,6 +73,7 @@ enum Part {
         rounds: u32,
     },
     Events(events::EventsOptions),
+    Load(load::LoadOptions),
     Memory(memory::MemoryOptions),
 }
 
@@ -91,6 +95,9 @@ impl Bench {
         }
         if let Some(Part::Events(events)) = self.part {
             return events.run(output);
+        }
+        if let Some(Part::Load(load)) = self.part {
+            return load.run(output);
         }
         let profile = Profile::parse(LINK, "bench")?;
         if let Some(Part::Memory(memory)) = self.part {

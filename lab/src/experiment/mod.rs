@@ -48,7 +48,7 @@ pub use plan::{Amount, Competitor, DEFAULT_BYTES, LinkChange, Plan, Tool};
 pub use regret::LinkRegret;
 pub use result::{ArmResult, Comparison, CompetitorRun, FlowRun, Run, SCHEMA};
 pub(crate) use run::{compete, jain};
-pub use veth::{VethRun, over_veth};
+pub use veth::{VethRun, over_veth, veth_pair};
 
 use crate::figure::FigureError;
 use crate::guest::GuestError;

@@ -42,7 +42,7 @@ pub fn parallel_over_veth(
     program: &Path,
     mut meanwhile: impl FnMut(&Namespace, Duration) -> bool,
 ) -> Result<f64, ExperimentError> {
-    let (sender, receiver) = veth::pair()?;
+    let (sender, receiver) = veth::veth_pair()?;
     let (sender, receiver) = (Host(sender), Host(receiver));
     host::ip("sender", &sender.0, "link set veth0 gso_max_segs 1\n")?;
     let amount = Amount::Seconds(load.seconds);

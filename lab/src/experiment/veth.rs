@@ -35,7 +35,7 @@ pub struct VethRun {
 /// # Errors
 /// [`ExperimentError`]: no root, no veth, no iperf3, or a transfer that failed.
 pub fn over_veth(arm: &Arm, bytes: u64, program: &Path) -> Result<VethRun, ExperimentError> {
-    let (sender, receiver) = pair()?;
+    let (sender, receiver) = veth_pair()?;
     let before = cpu::busy_seconds()?;
     let request = Request::of(&arm.congestion_control, Amount::Bytes(bytes));
     let downloads = iperf3::download(program, &sender, &receiver, &[request], &[], TIMEOUT, |_| true)?;
@@ -45,8 +45,11 @@ pub fn over_veth(arm: &Arm, bytes: u64, program: &Path) -> Result<VethRun, Exper
     Ok(VethRun { seconds: download.seconds, goodput_bps, cpu_seconds, bytes: download.bytes })
 }
 
-/// Two namespaces and the pair between them, which ends with them.
-pub(super) fn pair() -> Result<(Namespace, Namespace), ExperimentError> {
+/// Two namespaces, with the addresses [`SENDER`] and [`RECEIVER`], and the pair between them, which ends with them.
+///
+/// # Errors
+/// [`ExperimentError`]: no root or no veth.
+pub fn veth_pair() -> Result<(Namespace, Namespace), ExperimentError> {
     let (sender, receiver) = (Namespace::create()?, Namespace::create()?);
     let there = format!("/proc/{}/fd/{}", std::process::id(), receiver.as_fd().as_raw_fd());
     let join = format!("link add veth0 type veth peer name veth0 netns {there}\n");

@@ -44,14 +44,15 @@ pub fn available(kernel: &Kernel) -> Result<(), Error> {
 }
 
 impl Shadow {
-    /// Begins to watch. With `under_way` also flows whose beginning has not been seen.
+    /// Begins to watch one flow in `sampling`, of 0 and 1 every flow. With `under_way` also flows whose beginning has not
+    /// been seen.
     ///
     /// # Errors
     /// [`Error::Privilege`], [`Error::NoTracepoint`], or what the kernel refuses.
-    pub fn open(under_way: bool) -> Result<Self, Error> {
+    pub fn open(under_way: bool, sampling: u32) -> Result<Self, Error> {
         kernel::require_privilege("shadow")?;
         available(&Kernel::read()?)?;
-        let object = open::shadow(under_way)?;
+        let object = open::shadow(under_way, sampling)?;
         let failed = |action| open::failed(action, "shadow");
         let fd = map(&object, RING)?.as_fd().try_clone_to_owned().map_err(Error::io("use", RING))?;
         let ring = pins::ring(fd, Path::new(RING))?;

@@ -1,6 +1,5 @@
 //! What an idle connection takes of the kernel's memory, by the figures of its slab allocator.
 
-use std::fs;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::os::fd::AsRawFd;
@@ -10,7 +9,6 @@ use std::time::Duration;
 use anyhow::{Context, ensure};
 use clap::Args;
 use nix::libc::linger;
-use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, SockaddrIn, connect, setsockopt, socket, sockopt};
 use onramp_lab::experiment::Clock;
 use onramp_lab::profile::Profile;
@@ -19,6 +17,7 @@ use onramp_loader::algorithm;
 use onramp_net::Namespace;
 use serde::Serialize;
 
+use super::slab::{allow_files, slab_bytes};
 use crate::arm::Arms;
 use crate::output::Output;
 use crate::table::Table;
@@ -119,9 +118,9 @@ fn taken(control: &str, flows: u32, bytes: usize) -> anyhow::Result<f64> {
     thread::sleep(PAUSE);
     place.run(|| {
         allow_files(u64::from(flows) * 2)?;
-        let before = slab_bytes(&slabinfo()?)?;
+        let before = slab_bytes()?;
         let held = connections(control, flows, bytes)?;
-        let after = slab_bytes(&slabinfo()?)?;
+        let after = slab_bytes()?;
         drop(held);
         Ok((after as f64 - before as f64) / f64::from(flows))
     })?
@@ -153,52 +152,4 @@ fn sender(control: &str, port: u16) -> anyhow::Result<TcpStream> {
     setsockopt(&socket, sockopt::Linger, &linger { l_onoff: 1, l_linger: 0 })?;
     connect(socket.as_raw_fd(), &SockaddrIn::new(127, 0, 0, 1, port))?;
     Ok(TcpStream::from(socket))
-}
-
-/// So many open files, and some more.
-fn allow_files(files: u64) -> anyhow::Result<()> {
-    let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE)?;
-    let wanted = files + 1_000;
-    if soft < wanted {
-        setrlimit(Resource::RLIMIT_NOFILE, wanted, hard.max(wanted))
-            .with_context(|| format!("{wanted} open files are not allowed: give fewer --flows"))?;
-    }
-    Ok(())
-}
-
-fn slabinfo() -> anyhow::Result<String> {
-    fs::read_to_string("/proc/slabinfo").context("cannot read /proc/slabinfo: root may")
-}
-
-/// Bytes of all objects in use: the sum of `active_objs` times `objsize` (slabinfo(5)).
-fn slab_bytes(slabinfo: &str) -> anyhow::Result<u64> {
-    let mut total = 0;
-    for line in slabinfo.lines().skip(2) {
-        let mut words = line.split_whitespace().skip(1);
-        let active: u64 =
-            words.next().and_then(|word| word.parse().ok()).context("active_objs of /proc/slabinfo")?;
-        let size: u64 =
-            words.nth(1).and_then(|word| word.parse().ok()).context("objsize of /proc/slabinfo")?;
-        total += active * size;
-    }
-    ensure!(total > 0, "/proc/slabinfo has no objects");
-    Ok(total)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const SLABINFO: &str = "slabinfo - version: 2.1
-# name            <active_objs> <num_objs> <objsize> <objperslab> <pagesperslab> : tunables <limit>
-TCP                   10     13   2432   13    8 : tunables    0    0    0 : slabdata      1      1      0
-kmalloc-512          100    112    512   16    2 : tunables    0    0    0 : slabdata      7      7      0
-";
-
-    #[test]
-    fn memory_is_what_objects_in_use_take() {
-        assert_eq!(slab_bytes(SLABINFO).unwrap(), 10 * 2_432 + 100 * 512);
-        assert!(slab_bytes("slabinfo - version: 2.1\n# name\n").is_err());
-        assert!(slab_bytes("slabinfo - version: 2.1\n# name\nTCP 10\n").is_err());
-    }
 }

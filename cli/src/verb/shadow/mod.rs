@@ -10,9 +10,8 @@ use onramp_loader::shadow::Shadow as Source;
 use onramp_recording::replay::candidates;
 use serde::Serialize;
 
-use crate::consumer::Signals;
+use crate::consumer::{Selection, Signals};
 use crate::failure::Usage;
-use crate::filter::Filter;
 use crate::output::Output;
 use crate::units;
 use flows::{FlowRow, Flows};
@@ -33,7 +32,7 @@ const BATCH: u32 = 4_096;
 /// Prints at the end: after --for, or at Ctrl-C.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Examples:\n  onramp shadow --algorithms search,best,hystartpp --for 30s\n  onramp shadow --algorithms search --set search.threshold_pct=30 dst 198.51.100.0/24\n  onramp shadow --algorithms best --sweep best.min_rate=100000,1000000 --for 1m --json"
+    after_help = "Examples:\n  onramp shadow --algorithms search,best,hystartpp --for 30s\n  onramp shadow --algorithms search --set search.threshold_pct=30 dst 198.51.100.0/24\n  onramp shadow --algorithms best --sweep best.min_rate=100000,1000000 --for 1m --json\n  onramp shadow --algorithms ramp --sample 100 --for 10m"
 )]
 pub(crate) struct Shadow {
     /// Algorithms; `onramp list` shows them
@@ -51,14 +50,15 @@ pub(crate) struct Shadow {
     /// End after this time: 30s, 10m, 2h [default: at Ctrl-C]
     #[arg(long = "for", value_name = "TIME", value_parser = units::duration)]
     duration: Option<Duration>,
-    /// Only these flows
-    #[arg(value_name = "FILTER")]
-    filter: Vec<String>,
+    #[command(flatten)]
+    selection: Selection,
 }
 
 #[derive(Serialize)]
 struct Report {
     duration_us: u64,
+    /// Of so many flows one was followed.
+    sample: u32,
     /// Observations for which the kernel had no room; each costs its flow an acknowledgement or two.
     dropped: u64,
     /// Flows passed over because they were under way.
@@ -74,10 +74,10 @@ impl Shadow {
     pub fn run(self, output: &Output) -> anyhow::Result<u8> {
         let candidates = candidates(&self.algorithms, &self.settings, &self.sweep)
             .map_err(|error| Usage::error(error.to_string()))?;
-        let filter = Filter::parse(&self.filter).map_err(Usage::error)?;
+        let filter = self.selection.filter()?;
         // From here on a signal ends the watch instead of the process.
         let signals = Signals::take()?;
-        let mut source = Source::open(self.under_way)?;
+        let mut source = Source::open(self.under_way, self.selection.sample)?;
         let mut flows = Flows::new(candidates, filter);
         output.progress("watching flows …");
         let begin = Instant::now();
@@ -94,6 +94,7 @@ impl Shadow {
         }
         let counts = source.counts()?;
         let report = Report {
+            sample: self.selection.sample,
             duration_us: begin.elapsed().as_micros() as u64,
             dropped: counts.lost,
             skipped_under_way: counts.under_way,

@@ -9,13 +9,12 @@ use std::time::Duration;
 
 use clap::Args;
 use onramp_lab::experiment::Parallel;
-use onramp_loader::AttachOptions;
-use onramp_loader::algorithm::Algorithm;
 use serde::Serialize;
 
+use super::attached::Attached;
 use crate::consumer::Signals;
 use crate::failure::Usage;
-use crate::output::{Output, say};
+use crate::output::Output;
 use crate::table::Table;
 use crate::units;
 use consumer::{Consumer, Kind};
@@ -73,28 +72,6 @@ struct Events {
     rows: Vec<Row>,
 }
 
-/// The algorithm, attached for the measurement.
-struct Attached(Algorithm);
-
-impl Attached {
-    fn new(algorithm: Algorithm) -> anyhow::Result<Self> {
-        let mut options = AttachOptions::new(algorithm.parameters());
-        options.profile = "bench".into();
-        options.scoped = true;
-        // What is attached already may have flows of its own.
-        onramp_loader::attach(&options)?;
-        Ok(Self(algorithm))
-    }
-}
-
-impl Drop for Attached {
-    fn drop(&mut self) {
-        if let Err(error) = onramp_loader::detach(self.0, false) {
-            say(&format!("warning: {error}"));
-        }
-    }
-}
-
 impl EventsOptions {
     /// Every rate before every kind of consumer.
     pub fn run(&self, output: &Output) -> anyhow::Result<u8> {
@@ -109,8 +86,9 @@ impl EventsOptions {
         }
         // From here on a signal ends the measurement, and so everything that was made for it, instead of the process.
         let signals = Signals::take()?;
-        let attached = Attached::new(onramp_loader::find(ALGORITHM)?)?;
-        let control = attached.0.congestion_control();
+        let algorithm = onramp_loader::find(ALGORITHM)?;
+        let attached = Attached::new(algorithm, false)?;
+        let control = algorithm.congestion_control();
         let mut rows = Vec::new();
         for rate in &self.rates {
             for kind in Kind::ALL {

@@ -1,0 +1,116 @@
+//! Two consumers of every acknowledgement, of which the second comes while the first listens.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use anyhow::anyhow;
+use onramp_loader::telemetry::{Event, Item, Level, Options, Stream, What};
+use serde::Serialize;
+
+use super::clients::{Load, Stop};
+
+/// Every held connection has its turn once in ten seconds.
+const ALONE: Duration = Duration::from_secs(11);
+const TOGETHER: Duration = Duration::from_secs(11);
+/// How long a consumer waits for an event before it looks whether to end.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// What both came to.
+#[derive(Serialize)]
+pub(super) struct Consumers {
+    pub first: Heard,
+    pub second: Heard,
+}
+
+/// What one consumer came to.
+#[derive(Debug, Default, PartialEq, Serialize)]
+pub(super) struct Heard {
+    pub events: u64,
+    /// Flows that it was told of.
+    pub flows: u64,
+    /// Events that the kernel says were lost.
+    pub lost: u64,
+    /// Events that are missing between two of the same flow.
+    pub missing: u64,
+    /// Events of flows that it was not told of.
+    pub unannounced: u64,
+}
+
+impl Heard {
+    /// Losses that nobody counted: the most of what is missing, or was about a flow unheard of, without a loss that
+    /// explains it.
+    pub fn uncounted(&self) -> u64 {
+        let unexplained = if self.lost == 0 { self.unannounced } else { 0 };
+        self.missing.saturating_sub(self.lost) + unexplained
+    }
+}
+
+/// A consumer and the last number of each flow that it knows.
+#[derive(Default)]
+struct Count {
+    heard: Heard,
+    last: HashMap<u64, u32>,
+}
+
+impl Count {
+    fn item(&mut self, item: &Item) {
+        match item {
+            Item::Lost(lost) => self.heard.lost += lost.events,
+            Item::Event(event) => self.event(event),
+        }
+    }
+
+    fn event(&mut self, event: &Event) {
+        self.heard.events += 1;
+        let before = if matches!(event.what, What::End(_)) {
+            self.last.remove(&event.flow)
+        } else {
+            self.last.insert(event.flow, event.sequence)
+        };
+        match before {
+            Some(before) => {
+                let step = event.sequence.wrapping_sub(before);
+                self.heard.missing += u64::from(step.saturating_sub(1));
+            }
+            None if matches!(event.what, What::Flow(_)) => self.heard.flows += 1,
+            None => self.heard.unannounced += 1,
+        }
+    }
+}
+
+/// Listens until told to end.
+fn listen(name: &str, over: &AtomicBool) -> anyhow::Result<Heard> {
+    let mut stream = Stream::open(&Options::new(name, Level::Ack))?;
+    let mut count = Count::default();
+    loop {
+        match stream.next_within(LOOK)? {
+            Some(item) => count.item(&item),
+            None if over.load(Ordering::Relaxed) => return Ok(count.heard),
+            None => {}
+        }
+        // Under load there is always a next one.
+        if over.load(Ordering::Relaxed) {
+            count.heard.lost += stream.lost().saturating_sub(count.heard.lost);
+            return Ok(count.heard);
+        }
+    }
+}
+
+pub(super) fn measure(load: Load<'_>, stop: &Stop) -> anyhow::Result<Consumers> {
+    let over = AtomicBool::new(false);
+    let heard = |thread: thread::ScopedJoinHandle<'_, _>| {
+        thread.join().map_err(|_| anyhow!("a consumer has panicked"))
+    };
+    thread::scope(|scope| {
+        let first = scope.spawn(|| listen("bench-first", &over));
+        let alone = load.run(ALONE, stop);
+        let second = scope.spawn(|| listen("bench-second", &over));
+        let together = alone.and_then(|_| load.run(TOGETHER, stop));
+        over.store(true, Ordering::Relaxed);
+        let consumers = Consumers { first: heard(first)??, second: heard(second)?? };
+        together?;
+        Ok(consumers)
+    })
+}

@@ -1,0 +1,159 @@
+//! A server and the host of its clients.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use anyhow::Context;
+use nix::libc::linger;
+use nix::sys::socket::{getsockopt, setsockopt, sockopt};
+use nix::sys::time::TimeVal;
+use onramp_lab::experiment::veth_pair;
+use onramp_lab::host::SENDER;
+use onramp_net::Namespace;
+
+/// Threads that answer; as many connections are open at once at most.
+pub(super) const THREADS: u32 = 32;
+/// What was sent over a connection before it is held, bytes: more than a first window of ten segments.
+const OUTGROWN: usize = 20_000;
+/// What a held connection sends when it is its turn, bytes.
+const MORE: usize = 1_000;
+/// How long a thread waits for a connection before it looks whether to end.
+const LOOK: i64 = 200_000;
+/// How long either side waits for the other; more means that it hangs.
+const PATIENCE: i64 = 20;
+
+/// Ends with its namespaces when dropped.
+pub(super) struct Place {
+    pub server: Namespace,
+    pub client: Namespace,
+    pub address: SocketAddr,
+    control: Option<String>,
+    stop: Arc<AtomicBool>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Place {
+    /// Serves with this control, or with the default of the server's namespace.
+    pub fn new(control: Option<&str>) -> anyhow::Result<Self> {
+        let (server, client) = veth_pair()?;
+        let listener = listen(&server, control)?;
+        setsockopt(&listener, sockopt::ReceiveTimeout, &TimeVal::new(0, LOOK))?;
+        let address = SocketAddr::from((SENDER, listener.local_addr()?.port()));
+        let stop = Arc::new(AtomicBool::new(false));
+        let control = control.map(str::to_owned);
+        let mut place = Self { server, client, address, control, stop, threads: Vec::new() };
+        for _ in 0..THREADS {
+            let (listener, stop) = (listener.try_clone()?, Arc::clone(&place.stop));
+            place.threads.push(thread::Builder::new().spawn(move || serve(&listener, &stop))?);
+        }
+        Ok(place)
+    }
+
+    /// Connections that have outgrown their first window.
+    pub fn hold(&self, flows: u32) -> anyhow::Result<Vec<Held>> {
+        let listener = listen(&self.server, self.control.as_deref())?;
+        let address = (SENDER, listener.local_addr()?.port());
+        self.client.run(|| {
+            let mut held = Vec::with_capacity(flows as usize);
+            for _ in 0..flows {
+                let near = connect(address.into())?;
+                let (far, _) = listener.accept()?;
+                setsockopt(&far, sockopt::ReceiveTimeout, &TimeVal::new(PATIENCE, 0))?;
+                let flow = Held { near, far };
+                flow.send(OUTGROWN)?;
+                held.push(flow);
+            }
+            Ok(held)
+        })?
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        for thread in self.threads.drain(..) {
+            // A thread that has panicked has said so itself.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// What it accepts has its control. Only root may choose one that the host does not allow everybody, and as a default that
+/// is not possible at all.
+fn listen(server: &Namespace, control: Option<&str>) -> anyhow::Result<TcpListener> {
+    let listener = server.run(|| TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0)))??;
+    if let Some(control) = control {
+        setsockopt(&listener, sockopt::TcpCongestion, &control.into())
+            .with_context(|| format!("congestion control {control}"))?;
+    }
+    Ok(listener)
+}
+
+/// Both ends of a connection that stays.
+pub(super) struct Held {
+    near: TcpStream,
+    far: TcpStream,
+}
+
+impl Held {
+    /// Its turn to send something.
+    pub fn goes_on(&self) -> anyhow::Result<()> {
+        self.send(MORE)
+    }
+
+    fn send(&self, bytes: usize) -> anyhow::Result<()> {
+        (&self.far).write_all(&vec![0; bytes])?;
+        (&self.near).read_exact(&mut vec![0; bytes])?;
+        Ok(())
+    }
+
+    /// The control of the server's end.
+    pub fn control(&self) -> anyhow::Result<String> {
+        let name = getsockopt(&self.far, sockopt::TcpCongestion).context("TCP_CONGESTION")?;
+        Ok(name.to_string_lossy().trim_end_matches('\0').to_owned())
+    }
+}
+
+/// A connection that leaves nothing behind when it is closed, and does not wait for ever.
+pub(super) fn connect(address: SocketAddr) -> anyhow::Result<TcpStream> {
+    let stream = TcpStream::connect(address)?;
+    setsockopt(&stream, sockopt::Linger, &linger { l_onoff: 1, l_linger: 0 })?;
+    wait_at_most(&stream)?;
+    Ok(stream)
+}
+
+fn wait_at_most(socket: &impl AsFd) -> anyhow::Result<()> {
+    let patience = TimeVal::new(PATIENCE, 0);
+    setsockopt(socket, sockopt::ReceiveTimeout, &patience)?;
+    setsockopt(socket, sockopt::SendTimeout, &patience)?;
+    Ok(())
+}
+
+/// Answers one connection after the other, until it is to stop.
+fn serve(listener: &TcpListener, stop: &AtomicBool) {
+    while !stop.load(Ordering::Relaxed) {
+        match listener.accept() {
+            // What goes wrong is the client's to tell: it misses its answer.
+            Ok((stream, _)) => drop(answer(&stream)),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+            // As the client, who then waits in vain.
+            Err(_) => thread::sleep(Duration::from_millis(1)),
+        }
+    }
+}
+
+/// Sends as many bytes as it is asked for, and waits until the client has gone.
+fn answer(mut stream: &TcpStream) -> anyhow::Result<()> {
+    wait_at_most(stream)?;
+    let mut bytes = [0; size_of::<u32>()];
+    stream.read_exact(&mut bytes)?;
+    stream.write_all(&vec![0; u32::from_ne_bytes(bytes) as usize])?;
+    // Its end is a reset.
+    let _ = stream.read(&mut bytes);
+    Ok(())
+}
