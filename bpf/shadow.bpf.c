@@ -243,9 +243,14 @@ int BPF_PROG(shadow_life, struct sock *sk, const int old, const int new)
 		return 0;
 	}
 	watched = bpf_sk_storage_get(&shadow_flows, sk, 0, 0);
-	if (watched && watched->flow && new == TCP_CLOSE)
+	if (!watched || !watched->flow)
+		return 0;
+	if (new == TCP_CLOSE) {
 		tell(tp, watched, GLIMPSE_END, 0);
-	else if (watched && watched->flow && old == TCP_ESTABLISHED)
+		/* tcp_disconnect() sets the congestion state of what has ended, and the socket may connect again. */
+		watched->flow = 0;
+	} else if (old == TCP_ESTABLISHED) {
 		tell(tp, watched, GLIMPSE_SHUT, 0);
+	}
 	return 0;
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use onramp_lab::experiment::Shard;
 use onramp_lab::experiment::{Amount, Arm, Comparison, Plan, Run};
-use onramp_lab::link::{CrossSpec, DirectionSpec, Limit, LossSpec};
+use onramp_lab::link::{CrossSpec, DirectionSpec, Limit, LossSpec, ReorderingSpec};
 use onramp_lab::population::Population;
 use onramp_lab::profile::Profile;
 use onramp_lab::sim::agreement::Agreement;
@@ -141,6 +141,28 @@ fn random_loss_gives_the_throughput_of_the_square_root_law() {
     let run = simulate(&plan, &reno, 1);
     let law = 1_448.0 * 8.0 / 0.1 * (1.5 / probability).sqrt();
     assert!((0.85..1.15).contains(&(run.goodput_bps / law)), "{} {law}", run.goodput_bps);
+}
+
+#[test]
+fn what_is_not_simulated_is_refused_by_its_key() {
+    let refused = |change: fn(&mut Profile)| {
+        let mut profile = constant(20_000_000, 25_000, Limit::Packets(100));
+        change(&mut profile);
+        let refused = sim::run(&plan(profile, 1), &arm("cubic", &[]), 1, SourceSpec::Bulk);
+        refused.map(drop).unwrap_err().to_string()
+    };
+    fn reordering() -> Option<ReorderingSpec> {
+        Some(ReorderingSpec { probability: 0.0, later_us: 1 })
+    }
+    assert!(refused(|profile| profile.host.tcp_ecn = true).starts_with("host.tcp_ecn is not simulated"));
+    assert!(
+        refused(|profile| profile.link.forward.reordering = reordering())
+            .starts_with("link.forward.reordering is not")
+    );
+    assert!(
+        refused(|profile| profile.link.back.reordering = reordering())
+            .starts_with("link.return.reordering is not")
+    );
 }
 
 #[test]

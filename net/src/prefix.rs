@@ -23,6 +23,12 @@ impl Prefix {
         }
     }
 
+    /// The prefix of this length that it lies in; itself where it is not longer.
+    #[must_use]
+    pub fn shortened(self, length: u32) -> Self {
+        Self { length: self.length.min(length), ..self }
+    }
+
     /// The address as it was given.
     pub fn address(self) -> IpAddr {
         self.address
@@ -59,6 +65,14 @@ impl Prefix {
 
 fn width(address: IpAddr) -> u32 {
     if address.is_ipv4() { 32 } else { 128 }
+}
+
+/// All bits of an address.
+impl From<IpAddr> for Prefix {
+    fn from(address: IpAddr) -> Self {
+        let address = address.to_canonical();
+        Self { address, length: width(address) }
+    }
 }
 
 impl fmt::Display for Prefix {
@@ -148,5 +162,9 @@ mod tests {
         assert!(within("10.0.0.0/8", "::ffff:10.0.0.1"));
         assert!(within("0.0.0.0/0", "192.0.2.1") && !within("0.0.0.0/0", "2001:db8::1"));
         assert!(within("::/0", "2001:db8::1") && !within("::/0", "192.0.2.1"));
+        let address = |text: &str| Prefix::from(text.parse::<IpAddr>().unwrap());
+        assert_eq!(address("::ffff:192.0.2.77").shortened(24).network(), prefix("192.0.2.0/24"));
+        assert_eq!(address("2001:db8::1").shortened(0).network(), prefix("::/0"));
+        assert_eq!(prefix("10.0.0.0/8").shortened(24), prefix("10.0.0.0/8"));
     }
 }

@@ -6,7 +6,9 @@ use std::process::{Child, Stdio};
 use std::time::Duration;
 
 use libbpf_rs::query::{MapInfoIter, ProgInfoIter};
+use nix::libc::linger;
 use nix::sys::signal::{Signal, kill};
+use nix::sys::socket::{setsockopt, sockopt};
 use nix::unistd::Pid;
 use onramp_loader::abi::ExitRecord;
 use onramp_loader::algorithm::{Ack, Flow, Parameters, ack_flag, all, find, outcome};
@@ -246,6 +248,32 @@ fn of_many_flows_a_sample_is_followed_and_none_is_passed_over_for_want_of_room()
     let share = followed(&some);
     assert!(some["sample"] == 10 && (25..=75).contains(&share), "{share} of 500");
     assert_eq!(some["skipped_too_many"], 0);
+}
+
+#[test]
+#[ignore = "in a guest: make test"]
+fn beyond_those_that_are_kept_each_end_of_a_connection_is_counted_once() {
+    guest::required();
+    let place = namespace();
+    let watch = Watch::start("--algorithms search");
+    place
+        .run(|| {
+            let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+            for _ in 0..5_200 {
+                let near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+                let (far, _) = listener.accept().unwrap();
+                for (mut from, mut to) in [(&near, &far), (&far, &near)] {
+                    from.write_all(b"word").unwrap();
+                    to.read_exact(&mut [0; 4]).unwrap();
+                }
+                // Its end is a reset, which disconnects it.
+                setsockopt(&near, sockopt::Linger, &linger { l_onoff: 1, l_linger: 0 }).unwrap();
+            }
+        })
+        .unwrap();
+    let report = watch.report();
+    let numbers = (report["flows"].as_array().unwrap().len(), report["skipped_too_many"].as_u64().unwrap());
+    assert_eq!((numbers, &report["dropped"]), ((10_000, 400), &0.into()));
 }
 
 /// Programs and maps of shadows on this host.

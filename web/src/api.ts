@@ -47,7 +47,7 @@ export interface Listed {
 	matched: number;
 	lost_events: number;
 	unobserved_us: number;
-	groups: { name: string; flows: number }[];
+	groups: { name: string; flows: number; listed: number }[];
 	order?: string[];
 	flows: Flow[];
 }

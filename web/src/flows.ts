@@ -68,6 +68,7 @@ export function flowsView(main: HTMLElement, parameters: URLSearchParams, heard:
 		h("option", { value: "" }, "nothing"),
 		h("option", { value: "algorithm" }, "algorithm"),
 		h("option", { value: "reason" }, "exit reason"),
+		h("option", { value: "prefix" }, "network"),
 	);
 	group.value = wish.group;
 	const summary = h("p", { class: "summary", role: "status" }, "Waiting for flows …");
@@ -164,18 +165,12 @@ export function flowsView(main: HTMLElement, parameters: URLSearchParams, heard:
 
 	function arrange(news: Listed): void {
 		lines = [];
-		let last: string | null = null;
-		for (const id of order) {
-			const flow = flows.get(id);
-			if (!flow) continue;
-			if (wish.group) {
-				const name = wish.group === "algorithm" ? flow.algorithm : (flow.exit?.reason ?? flow.state);
-				if (name !== last) {
-					lines.push({ group: name, flows: news.groups.find((one) => one.name === name)?.flows ?? 0 });
-					last = name;
-				}
-			}
-			lines.push({ flow: id });
+		// Without groups all flows are of one that has no line of its own.
+		let next = 0;
+		for (const group of news.groups.length ? news.groups : [{ name: "", flows: 0, listed: order.length }]) {
+			if (group.name && group.listed) lines.push({ group: group.name, flows: group.flows });
+			for (const id of order.slice(next, next + group.listed)) if (flows.has(id)) lines.push({ flow: id });
+			next += group.listed;
 		}
 	}
 

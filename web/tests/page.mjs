@@ -142,7 +142,7 @@ const flow = {
 	exit: { reason: script, since_start_us: 1, acknowledged_bytes: 1, cwnd_segments: 1, window_bytes: 1, cwnd_after_segments: 1,
 		in_flight_segments: 1, mss_bytes: 1, rtt_us: 1, min_rtt_us: 1, undone: 0 },
 };
-const told = { full: true, total: 1, matched: 1, lost_events: 0, unobserved_us: 0, groups: [{ name: script, flows: 1 }], order: ["1"], flows: [flow] };
+const told = { full: true, total: 1, matched: 1, lost_events: 0, unobserved_us: 0, groups: [{ name: script, flows: 1, listed: 1 }], order: ["1"], flows: [flow] };
 await page.route("**/api/live*", (route) => route.fulfill({ contentType: "text/event-stream", body: `event: flows\ndata: ${JSON.stringify(told)}\n\n` }));
 for (const [hash, there] of [["flows?group=algorithm", ".row.grouped"], ["population", ".worst a"]]) {
 	await page.evaluate((next) => (location.hash = `#/${next}`), hash);

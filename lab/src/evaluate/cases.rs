@@ -7,7 +7,7 @@ use super::{Case, Measure};
 use crate::emulator::Way;
 use crate::experiment::{Amount, Competitor, LinkChange};
 use crate::link::spec::DelayStep;
-use crate::link::{AqmSpec, Change, JitterSpec, LossSpec, OutageSpec};
+use crate::link::{AqmSpec, Change, JitterSpec, LossSpec, OutageSpec, ReorderingSpec};
 use crate::profile::Profile;
 use crate::reproduce::Trial;
 
@@ -19,7 +19,7 @@ const WIRED_BYTES: u64 = 25_000_000;
 const OBJECTS: [u64; 5] = [15_000, 100_000, 500_000, 1_000_000, 5_000_000];
 
 /// All cases.
-pub static CASES: [Case; 12] = [
+pub static CASES: [Case; 13] = [
     Case {
         id: "itself",
         source: "RFC 9743, section 5.1.4",
@@ -126,6 +126,19 @@ pub static CASES: [Case; 12] = [
                 download("geo-tail-drop-25", 79_000_000),
                 download("bod", 2_000_000),
                 download("geo-ramp", 40_000_000),
+            ]
+        },
+        measure: Measure::Download,
+    },
+    Case {
+        id: "reordering",
+        source: "RFC 9743, section 7.7",
+        statement: "A wired path on which packets arrive later than others that were sent after them.",
+        paths: || {
+            vec![
+                wired("1-percent-5-ms", reordering::<10, 5>),
+                wired("1-percent-40-ms", reordering::<10, 40>),
+                wired("20-percent-5-ms", reordering::<200, 5>),
             ]
         },
         measure: Measure::Download,
@@ -243,6 +256,13 @@ fn handover(profile: &mut Profile) {
 fn wave(profile: &mut Profile) {
     wired_path(profile);
     profile.link.forward.jitter.push(JitterSpec::Wave { period_us: 5_000_000, peak_to_peak_us: 40_000 });
+}
+
+/// So many of a thousand packets take so much longer.
+fn reordering<const PERMILLE: u32, const LATER_MS: u64>(profile: &mut Profile) {
+    wired_path(profile);
+    let probability = f64::from(PERMILLE) / 1e3;
+    profile.link.forward.reordering = Some(ReorderingSpec { probability, later_us: LATER_MS * 1_000 });
 }
 
 fn silent<const FROM_MS: u64>(profile: &mut Profile) {

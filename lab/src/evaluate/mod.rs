@@ -21,7 +21,7 @@ pub const OTHER: &str = "bbr";
 
 /// What RFC 9743 asks for besides, and where it is.
 pub const NOT_EVALUATED: &str = "5.1.1 backoff and 5.3 (the base's), 5.2.2 real-time flows, 6.2 tunnels, \
-7.2 circuit breakers, 7.4 constrained nodes, 7.6 misbehaving nodes, 7.7 reordering, 7.10 multipath, 7.11 data centers; \
+7.2 circuit breakers, 7.4 constrained nodes, 7.6 misbehaving nodes, 7.10 multipath, 7.11 data centers; \
 flows of different RTTs";
 
 /// A criterion or a scenario of RFC 9743.

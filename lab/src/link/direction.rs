@@ -9,6 +9,7 @@ use super::access::Head;
 use super::cross::Cross;
 use super::queue::{Queue, Waiting};
 use super::random::{Random, purpose};
+use super::reordering::Reordering;
 use super::spec::{RATES_BPS, within};
 use super::transmitter::Transmitter;
 use super::{
@@ -66,7 +67,9 @@ pub struct Direction<P> {
     loss: Option<Box<dyn Loss>>,
     propagation: Nanos,
     jitter: Vec<Box<dyn Jitter>>,
+    reordering: Option<Reordering>,
 
+    /// In order of their dues.
     on_the_way: VecDeque<Delivery<P>>,
     last_due: Nanos,
     last_delay: Nanos,
@@ -118,6 +121,10 @@ impl<P> Direction<P> {
             loss: spec.loss.as_ref().map(|spec| loss::build(spec, random(purpose::LOSS))),
             propagation: micros(spec.delay_us),
             jitter,
+            reordering: spec
+                .reordering
+                .as_ref()
+                .map(|spec| Reordering::new(spec, random(purpose::REORDERING))),
             on_the_way: VecDeque::new(),
             last_due: 0,
             last_delay: 0,
@@ -197,18 +204,24 @@ impl<P> Direction<P> {
     /// traffic. The packet may turn out to be due later, or to be lost; after a call that returned `None`, this is
     /// later than the time of the call.
     pub fn next_due(&self) -> Option<Nanos> {
-        let on_the_way = self.on_the_way.front().map(|delivery| delivery.due);
-        let next = on_the_way.or_else(|| {
-            let holds_any = self.queue.depth().packets > self.counters.cross_queued();
-            let next = self.transmitter.next().filter(|_| holds_any)?;
-            Some(next.saturating_add(self.propagation))
-        })?;
+        let next = match self.on_the_way.front().map(|delivery| delivery.due) {
+            // Nothing overtakes it.
+            Some(due) if self.reordering.is_none() => due,
+            on_the_way => on_the_way.into_iter().chain(self.next_from_transmitter()).min()?,
+        };
         Some(self.global(next))
+    }
+
+    /// When the next packet from the transmitter may be due.
+    fn next_from_transmitter(&self) -> Option<Nanos> {
+        let holds_any = self.queue.depth().packets > self.counters.cross_queued();
+        let next = self.transmitter.next().filter(|_| holds_any)?;
+        Some(next.saturating_add(self.propagation))
     }
 
     /// Changes the direction while it is in use. What the transmitter has sent of the current packet by `now` is
     /// sent; the rest goes at the new rate. Packets that have left the transmitter keep their delay, and those that
-    /// leave it later never overtake them.
+    /// leave it later do not overtake them because of the change.
     ///
     /// # Errors
     /// [`RangeError`] for a value out of range; nothing is changed then.
@@ -354,7 +367,9 @@ impl<P> Direction<P> {
         if marked {
             self.counters.marked.add(bytes);
         }
-        self.on_the_way.push_back(Delivery { packet, bytes, due: self.last_due, marked });
+        let due = self.last_due + self.reordering.as_mut().map_or(0, Reordering::later);
+        let place = self.on_the_way.partition_point(|other| other.due <= due);
+        self.on_the_way.insert(place, Delivery { packet, bytes, due, marked });
     }
 
     fn sample(&self, at: Nanos) -> LinkSample {

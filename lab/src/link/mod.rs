@@ -20,6 +20,8 @@
 //! | loss | [`Loss`] | random, Gilbert-Elliott |
 //! | delay | [`Jitter`] | uniform, wave, steps, retransmission; trace, handovers |
 //!
+//! The delay keeps packets in order, but for those that [`ReorderingSpec`] sends a longer way.
+//!
 //! A further model is a further file and a further variant in [`spec`]. Inside, times count from the start of the
 //! link: [`Direction::start`], or the first arrival.
 
@@ -40,6 +42,7 @@ mod policer;
 mod queue;
 mod random;
 mod rate;
+mod reordering;
 pub mod spec;
 mod steps;
 mod transmitter;
@@ -58,7 +61,7 @@ pub use random::Random;
 pub use rate::{Rate, Stretch};
 pub use spec::{
     AqmSpec, CrossSpec, DirectionSpec, HandoverSpec, JitterSpec, LinkSpec, LossSpec, OutageSpec, RangeError,
-    RateSpec, ScheduleSpec, TraceError,
+    RateSpec, ReorderingSpec, ScheduleSpec, TraceError,
 };
 
 /// Nanoseconds on a monotonic clock of the driver's choice.

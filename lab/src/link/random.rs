@@ -13,6 +13,7 @@ pub(super) mod purpose {
     pub const LOSS: u64 = 4;
     pub const CROSS: u64 = 5;
     pub const HANDOVER: u64 = 6;
+    pub const REORDERING: u64 = 7;
     pub const JITTER: u64 = 16;
     pub const OUTAGES: u64 = 1 << 16;
     pub const SATELLITES: u64 = 1 << 32;

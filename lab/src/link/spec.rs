@@ -8,6 +8,7 @@ mod delay;
 mod loss;
 mod outage;
 mod rate;
+mod reordering;
 mod schedule;
 mod trace;
 
@@ -23,6 +24,7 @@ pub use delay::{DelayStep, JitterSpec};
 pub use loss::LossSpec;
 pub use outage::{HandoverSpec, OutageSpec};
 pub use rate::{RateSpec, RateStep};
+pub use reordering::ReorderingSpec;
 pub use schedule::ScheduleSpec;
 pub use trace::{Row, TraceError};
 
@@ -128,9 +130,12 @@ pub struct DirectionSpec {
     /// Times in which the transmitter is silent.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub outages: Vec<OutageSpec>,
-    /// Variation of the propagation delay. Entries add up; packets never overtake each other.
+    /// Variation of the propagation delay. Entries add up; packets do not overtake each other because of it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub jitter: Vec<JitterSpec>,
+    /// Packets that overtake each other; none if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reordering: Option<ReorderingSpec>,
 }
 
 impl LinkSpec {
@@ -209,6 +214,7 @@ impl DirectionSpec {
             handover: None,
             outages: Vec::new(),
             jitter: Vec::new(),
+            reordering: None,
         }
     }
 
@@ -240,7 +246,7 @@ impl DirectionSpec {
         for (at, jitter) in self.jitter.iter().enumerate() {
             jitter.validate(&of(&format!("jitter[{at}]")))?;
         }
-        Ok(())
+        checked(&self.reordering, |reordering| reordering.validate(&of("reordering")))
     }
 }
 

@@ -8,6 +8,7 @@ mod delay;
 mod drops;
 mod property;
 mod rate;
+mod reordering;
 mod schedule;
 mod spec;
 

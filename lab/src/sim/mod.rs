@@ -58,6 +58,12 @@ pub enum SimError {
     /// The hosts take part in explicit congestion notification.
     #[error("host.tcp_ecn is not simulated: leave it out, or measure it with `onramp lab run`")]
     Ecn,
+    /// Packets overtake each other.
+    #[error("{key} is not simulated: leave it out, or measure it with `onramp lab run`")]
+    Reordering {
+        /// Where it stands.
+        key: &'static str,
+    },
 }
 
 /// Simulates all arms, `plan.repetitions` times each, with the seeds that the lab gives them. Arms of a repetition meet

@@ -19,7 +19,7 @@ use crate::experiment::{
     compete, jain,
 };
 use crate::host::HostSpec;
-use crate::link::Nanos;
+use crate::link::{LinkSpec, Nanos};
 
 /// The looks at flows, nanoseconds: as the lab's.
 const LOOK: Nanos = 10_000_000;
@@ -85,6 +85,12 @@ fn prepare(
     host.validate("host")?;
     if host.tcp_ecn {
         return Err(SimError::Ecn);
+    }
+    let LinkSpec { forward, back } = &plan.profile.link;
+    for (key, direction) in [("link.forward.reordering", forward), ("link.return.reordering", back)] {
+        if direction.reordering.is_some() {
+            return Err(SimError::Reordering { key });
+        }
     }
     let bytes = match plan.amount {
         Amount::Bytes(bytes) => bytes,

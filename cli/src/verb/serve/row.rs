@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use onramp_recording::replay::Regret;
 use serde::{Deserialize, Serialize};
 
-use super::wire::masked;
+use super::wire::network;
 use crate::live;
 use crate::verb::flows::{self, Exit};
 
@@ -55,7 +55,7 @@ impl Row {
     pub fn of(flow: &live::Flow, mask: bool) -> Self {
         let address = |end: SocketAddr| {
             let address = end.ip().to_canonical();
-            if mask { masked(address) } else { address }
+            if mask { network(address).address() } else { address }
         };
         let min_rtt_us = flow.min_rtt_us.map(u128::from);
         let bdp_bytes = flow.rate_max_bps.zip(min_rtt_us).map(|(bps, us)| u128::from(bps) * us / 8_000_000);

@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use onramp_net::Prefix;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -128,12 +129,11 @@ pub(super) fn decode<T: DeserializeOwned>(frame: &[u8]) -> Result<T, postcard::E
     postcard::from_bytes(frame)
 }
 
-/// The address without its host: 24 bits of IPv4, 48 of IPv6 stay.
-pub(super) fn masked(address: IpAddr) -> IpAddr {
-    match address {
-        IpAddr::V4(address) => IpAddr::V4((address.to_bits() & (u32::MAX << 8)).into()),
-        IpAddr::V6(address) => IpAddr::V6((address.to_bits() & (u128::MAX << 80)).into()),
-    }
+/// The network of an address: 24 bits of IPv4, 48 of IPv6.
+pub(super) fn network(address: IpAddr) -> Prefix {
+    let address = address.to_canonical();
+    let prefix: Prefix = address.into();
+    prefix.shortened(if address.is_ipv4() { 24 } else { 48 }).network()
 }
 
 #[cfg(test)]
@@ -161,11 +161,13 @@ mod tests {
     }
 
     #[test]
-    fn a_masked_address_says_the_network_only() {
-        for (address, network) in
-            [("198.51.100.77", "198.51.100.0"), ("2001:db8:1:2:3:4:5:6", "2001:db8:1::")]
-        {
-            assert_eq!(masked(address.parse().unwrap()), network.parse::<IpAddr>().unwrap());
+    fn a_network_is_said_without_its_hosts() {
+        for (address, expected) in [
+            ("198.51.100.77", "198.51.100.0/24"),
+            ("::ffff:198.51.100.77", "198.51.100.0/24"),
+            ("2001:db8:1:2:3:4:5:6", "2001:db8:1::/48"),
+        ] {
+            assert_eq!(network(address.parse().unwrap()).to_string(), expected);
         }
     }
 

@@ -3,7 +3,7 @@
 
 use super::{MS, ModelCheck, SECOND, delays, mean, plain};
 use crate::link::spec::DelayStep;
-use crate::link::{DirectionSpec, HandoverSpec, JitterSpec};
+use crate::link::{DirectionSpec, HandoverSpec, JitterSpec, ReorderingSpec};
 
 pub(super) fn checks(seed: u64) -> Vec<ModelCheck> {
     // So far apart that none waits for another.
@@ -26,12 +26,23 @@ pub(super) fn checks(seed: u64) -> Vec<ModelCheck> {
     // One packet for each satellite.
     let handover = mean(&delays(&handover, seed, 20_000, 15 * SECOND)) / MS as f64;
     let uniform_sigma = |max: f64| max / (12.0_f64 * 20_000.0).sqrt();
+    let later = ReorderingSpec { probability: 0.02, later_us: 3_000 };
+    let later = DirectionSpec { reordering: Some(later), ..plain() };
+    let later = mean(&delays(&later, seed, 20_000, 100 * MS)) / MS as f64;
     vec![
         ModelCheck::new("jitter uniform", "mean, ms", 20.0, uniform, 5.0 * uniform_sigma(40.0)),
         ModelCheck::new("jitter wave", "mean, ms", 15.0, wave, 0.02),
         // (0·2 + 9·1 + 3·1) / 4
         ModelCheck::new("jitter steps", "mean, ms", 3.0, steps, 0.01),
         ModelCheck::new("jitter retransmission", "mean, ms", 8.0 * attempts, retried, 5.0 * retried_sigma),
+        // 3 · 0.02
+        ModelCheck::new(
+            "reordering",
+            "mean, ms",
+            0.06,
+            later,
+            5.0 * 3.0 * (0.02_f64 * 0.98 / 20_000.0).sqrt(),
+        ),
         ModelCheck::new("handover", "mean extra delay, ms", 10.0, handover, 5.0 * uniform_sigma(20.0)),
     ]
 }

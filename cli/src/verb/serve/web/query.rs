@@ -1,13 +1,15 @@
 //! Which flows, in which order.
 
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::fmt;
 
+use onramp_net::Prefix;
 use serde::{Deserialize, Serialize};
 
 use super::hub::Knowledge;
 use crate::filter::Filter;
 use crate::verb::serve::row::Row;
+use crate::verb::serve::wire::network;
 
 /// Flows that are told at once, at most.
 const LIMIT_MAX: usize = 10_000;
@@ -55,6 +57,24 @@ enum Sort {
 enum Group {
     Algorithm,
     Reason,
+    /// The network of the remote end.
+    Prefix,
+}
+
+/// What the flows of a group have in common.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Common<'a> {
+    Word(&'a str),
+    Network(Prefix),
+}
+
+impl fmt::Display for Common<'_> {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Word(word) => formatter.write_str(word),
+            Self::Network(prefix) => prefix.fmt(formatter),
+        }
+    }
 }
 
 /// A query that is understood.
@@ -70,6 +90,8 @@ pub(super) struct Wanted {
 pub(super) struct Count {
     pub name: String,
     pub flows: usize,
+    /// Of these, how many are among those that are listed. They follow one another, as the groups do.
+    pub listed: usize,
 }
 
 /// What a query finds.
@@ -102,12 +124,6 @@ impl Wanted {
                 && self.filter.matches(row.local(), row.remote())
         };
         let mut rows: Vec<&Row> = knowledge.flows.values().map(|known| &known.row).filter(passes).collect();
-        let mut groups = BTreeMap::<&str, usize>::new();
-        if query.group.is_some() {
-            for row in &rows {
-                *groups.entry(self.group(row)).or_default() += 1;
-            }
-        }
         rows.sort_by_cached_key(|row| Reverse(row.flow));
         self.sort(&mut rows);
         if query.reverse {
@@ -115,19 +131,31 @@ impl Wanted {
         }
         // Stable: the order within stays.
         rows.sort_by(|one, other| {
-            self.group(one).cmp(self.group(other)).then(one.ended().cmp(&other.ended()))
+            self.group(one).cmp(&self.group(other)).then(one.ended().cmp(&other.ended()))
         });
+        let groups = if query.group.is_some() { self.groups(&rows) } else { Vec::new() };
         let matched = rows.len();
         rows.truncate(self.limit);
-        let groups = groups.into_iter().map(|(name, flows)| Count { name: name.into(), flows }).collect();
         Found { matched, groups, rows }
     }
 
-    fn group<'a>(&self, row: &'a Row) -> &'a str {
+    /// Of flows in their order.
+    fn groups(&self, rows: &[&Row]) -> Vec<Count> {
+        let mut before = 0;
+        let of_group = |rows: &[&Row]| {
+            let listed = self.limit.saturating_sub(before).min(rows.len());
+            before += rows.len();
+            Count { name: self.group(rows[0]).to_string(), flows: rows.len(), listed }
+        };
+        rows.chunk_by(|one, other| self.group(one) == self.group(other)).map(of_group).collect()
+    }
+
+    fn group<'a>(&self, row: &'a Row) -> Common<'a> {
         match self.query.group {
-            None => "",
-            Some(Group::Algorithm) => &row.algorithm,
-            Some(Group::Reason) => row.reason(),
+            None => Common::Word(""),
+            Some(Group::Algorithm) => Common::Word(&row.algorithm),
+            Some(Group::Reason) => Common::Word(row.reason()),
+            Some(Group::Prefix) => Common::Network(network(row.remote().ip())),
         }
     }
 

@@ -453,7 +453,14 @@ fn flows_are_found_sorted_and_counted() {
     assert_eq!(answer["lost_events"], 3);
     assert_eq!(answer["groups"][1]["name"], "search");
     assert_eq!(answer["groups"][1]["flows"], 3);
+    assert_eq!(answer["groups"][1]["listed"], 0);
     assert_eq!(answer["flows"][0]["algorithm"], "best");
+    let answer = server.get("/api/flows?group=prefix&limit=3").json();
+    let groups = answer["groups"].as_array().unwrap().iter();
+    let groups: Vec<_> =
+        groups.map(|one| format!("{} {} {}", one["name"], one["flows"], one["listed"])).collect();
+    let expected = ["\"198.51.100.0/24\" 2 2", "\"203.0.113.0/24\" 1 1", "\"2001:db8::/48\" 1 0"];
+    assert_eq!(groups, expected, "in order of addresses, of three listed flows");
 }
 
 #[test]
