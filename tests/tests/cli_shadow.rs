@@ -252,14 +252,14 @@ fn of_many_flows_a_sample_is_followed_and_none_is_passed_over_for_want_of_room()
 
 #[test]
 #[ignore = "in a guest: make test"]
-fn beyond_those_that_are_kept_each_end_of_a_connection_is_counted_once() {
+fn what_has_ended_with_a_reset_takes_no_place_beside_its_own() {
     guest::required();
     let place = namespace();
     let watch = Watch::start("--algorithms search");
     place
         .run(|| {
             let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-            for _ in 0..5_200 {
+            for _ in 0..10_400 {
                 let near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
                 let (far, _) = listener.accept().unwrap();
                 for (mut from, mut to) in [(&near, &far), (&far, &near)] {
@@ -272,8 +272,13 @@ fn beyond_those_that_are_kept_each_end_of_a_connection_is_counted_once() {
         })
         .unwrap();
     let report = watch.report();
-    let numbers = (report["flows"].as_array().unwrap().len(), report["skipped_too_many"].as_u64().unwrap());
-    assert_eq!((numbers, &report["dropped"]), ((10_000, 400), &0.into()));
+    assert_eq!(report["flows"].as_array().unwrap().len(), 10_000, "as many as are kept");
+    // Of the other ends, some of which had nothing acknowledged.
+    assert!(
+        (400..=10_800).contains(&report["skipped_too_many"].as_u64().unwrap()),
+        "{}",
+        report["skipped_too_many"]
+    );
 }
 
 /// Programs and maps of shadows on this host.
