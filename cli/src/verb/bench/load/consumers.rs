@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::anyhow;
 use onramp_loader::telemetry::{Event, Item, Level, Options, Stream, What};
@@ -16,6 +16,8 @@ const ALONE: Duration = Duration::from_secs(11);
 const TOGETHER: Duration = Duration::from_secs(11);
 /// How long a consumer waits for an event before it looks whether to end.
 const LOOK: Duration = Duration::from_millis(200);
+/// How long it reads what is left once it is to end, at most.
+const REST: Duration = Duration::from_secs(2);
 
 /// What both came to.
 #[derive(Serialize)]
@@ -80,18 +82,20 @@ impl Count {
     }
 }
 
-/// Listens until told to end.
-fn listen(name: &str, over: &AtomicBool) -> anyhow::Result<Heard> {
-    let mut stream = Stream::open(&Options::new(name, Level::Ack))?;
+/// Listens until told to end, and to what has happened until then.
+fn listen(mut stream: Stream, over: &AtomicBool) -> anyhow::Result<Heard> {
     let mut count = Count::default();
+    let mut told = None;
     loop {
-        match stream.next_within(LOOK)? {
-            Some(item) => count.item(&item),
-            None if over.load(Ordering::Relaxed) => return Ok(count.heard),
-            None => {}
+        let next = stream.next_within(LOOK)?;
+        if told.is_none() && over.load(Ordering::Relaxed) {
+            told = Some(Instant::now());
         }
-        // Under load there is always a next one.
-        if over.load(Ordering::Relaxed) {
+        if let Some(item) = &next {
+            count.item(item);
+        }
+        // With connections of others there may always be a next one.
+        if told.is_some_and(|told| next.is_none() || told.elapsed() > REST) {
             count.heard.lost += stream.lost().saturating_sub(count.heard.lost);
             return Ok(count.heard);
         }
@@ -100,17 +104,23 @@ fn listen(name: &str, over: &AtomicBool) -> anyhow::Result<Heard> {
 
 pub(super) fn measure(load: Load<'_>, stop: &Stop) -> anyhow::Result<Consumers> {
     let over = AtomicBool::new(false);
+    let open = |name| Stream::open(&Options::new(name, Level::Ack));
     let heard = |thread: thread::ScopedJoinHandle<'_, _>| {
         thread.join().map_err(|_| anyhow!("a consumer has panicked"))
     };
+    let first = open("bench-first")?;
     thread::scope(|scope| {
-        let first = scope.spawn(|| listen("bench-first", &over));
-        let alone = load.run(ALONE, stop);
-        let second = scope.spawn(|| listen("bench-second", &over));
-        let together = alone.and_then(|_| load.run(TOGETHER, stop));
+        let first = scope.spawn(|| listen(first, &over));
+        let both = load.run(ALONE, stop).and_then(|_| {
+            let second = open("bench-second")?;
+            let second = scope.spawn(|| listen(second, &over));
+            Ok((second, load.run(TOGETHER, stop)))
+        });
         over.store(true, Ordering::Relaxed);
-        let consumers = Consumers { first: heard(first)??, second: heard(second)?? };
+        let first = heard(first)??;
+        let (second, together) = both?;
+        let second = heard(second)??;
         together?;
-        Ok(consumers)
+        Ok(Consumers { first, second })
     })
 }
