@@ -17,6 +17,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::tun::MTU;
+use crate::guest::INSTRUCTIONS_PER_NANOSECOND;
 use crate::link::Nanos;
 
 /// Lateness that counts as late.
@@ -74,24 +75,26 @@ impl Health {
         })
     }
 
-    /// The same for a host whose clock counts its own processor's instructions, one a nanosecond: lateness is then
-    /// nobody else's doing, and the reason says what the run would have needed.
+    /// The same for a guest, whose clock counts its own processor's instructions: lateness is then nobody else's doing,
+    /// and the reason says what the run would have needed.
     pub fn invalid_in_virtual_time(&self, base_rtt_us: u64) -> Option<String> {
         self.lost().or_else(|| {
             let late = self.late(base_rtt_us)?;
-            let Some(cost_ns) = self.busy_ns_per_full_packet() else { return Some(late) };
-            let carried = FULL_BITS / cost_ns * 1e3;
+            let Some(instructions) = self.instructions_per_full_packet() else { return Some(late) };
+            let carried = FULL_BITS * INSTRUCTIONS_PER_NANOSECOND as f64 / instructions * 1e3;
             Some(format!(
-                "{late}: a packet of data cost {cost_ns:.0} instructions with all that belongs to it, and a processor that \
-                 does one a nanosecond carries {carried:.0} Mb/s of them at most; choose a lower rate or --clock machine"
+                "{late}: a packet of data cost {instructions:.0} instructions with all that belongs to it, and a processor \
+                 that does {INSTRUCTIONS_PER_NANOSECOND} in a nanosecond carries {carried:.0} Mb/s of them at most; choose \
+                 a lower rate or --clock machine"
             ))
         })
     }
 
-    /// What a full packet cost with all that belongs to it, acknowledgements and the whole host included: nanoseconds of
-    /// processor time, which are instructions where one takes a nanosecond. `None` without full packets.
-    pub fn busy_ns_per_full_packet(&self) -> Option<f64> {
-        (self.full_packets > 0).then(|| self.busy_seconds * 1e9 / self.full_packets as f64)
+    /// What a full packet cost a guest with all that belongs to it, acknowledgements and the whole host included. `None`
+    /// without full packets.
+    fn instructions_per_full_packet(&self) -> Option<f64> {
+        let instructions = self.busy_seconds * 1e9 * INSTRUCTIONS_PER_NANOSECOND as f64;
+        (self.full_packets > 0).then(|| instructions / self.full_packets as f64)
     }
 
     fn lost(&self) -> Option<String> {
@@ -224,7 +227,7 @@ mod tests {
         let late = Health { full_packets: 60, busy_seconds: 0.0012, ..late };
         let reason = late.invalid_in_virtual_time(600_000).unwrap();
         assert!(reason.starts_with("100 of 100 packets were more than 1 ms late"), "{reason}");
-        assert!(reason.contains("cost 20000 instructions") && reason.contains("600 Mb/s"), "{reason}");
+        assert!(reason.contains("cost 80000 instructions") && reason.contains("600 Mb/s"), "{reason}");
         assert_eq!(health([20; 100]).invalid_in_virtual_time(600_000), None);
     }
 

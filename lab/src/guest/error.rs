@@ -66,6 +66,15 @@ pub enum GuestError {
         /// Name of the module.
         name: String,
     },
+    /// The kernel's image has no HPET driver that is known.
+    #[error(
+        "kernel {release} cannot be told how fast its processor is: its HPET driver (CONFIG_HPET_TIMER) is not there, or \
+         does not divide by 10^15 as Linux 6.1 to 7.2 do; give another kernel"
+    )]
+    Clock {
+        /// Its release.
+        release: String,
+    },
     /// A program that the host needs is missing.
     #[error("{program} is missing: install it, on Debian with `apt-get install {package}`")]
     Missing {

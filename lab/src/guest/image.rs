@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 
 use super::archive::Archive;
 use super::modules::load_order;
-use super::{GuestError, Kernel, bzimage, programs};
+use super::{GuestError, Kernel, bzimage, pace, programs};
 use crate::digest::hex;
 
 /// Where this program is in a guest.
@@ -77,7 +77,8 @@ impl Image {
         archive.file(ORDER, false, order.as_bytes());
         let archive = archive.finish();
         let vmlinuz = fs::read(&kernel.vmlinuz).map_err(GuestError::file("read", &kernel.vmlinuz))?;
-        let vmlinux = bzimage::vmlinux(&vmlinuz, &kernel.vmlinuz)?;
+        let mut vmlinux = bzimage::vmlinux(&vmlinuz, &kernel.vmlinuz)?;
+        pace::quicken(&mut vmlinux, &kernel.release)?;
         let digest =
             Sha256::new().chain_update(&vmlinux).chain_update(&kernel.processor).chain_update(&archive);
         let digest = hex(&digest.finalize());

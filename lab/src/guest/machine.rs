@@ -23,7 +23,7 @@ use super::image::{Image, SELF};
 use super::inside::{TASK, Task};
 use super::processor::Processor;
 use super::wire::{End, Frame, Frames, Stream};
-use super::{GuestError, port, programs};
+use super::{GuestError, pace, port, programs};
 use crate::digest::hex;
 
 /// QEMU's emulator of this machine.
@@ -36,7 +36,7 @@ const LOOK: Duration = Duration::from_millis(50);
 const TASK_BYTES: usize = 128 * 1024;
 /// Lines of the console that an error shows.
 const CONSOLE_LINES: usize = 8;
-/// One instruction takes one nanosecond, and idle time is skipped. QEMU is made to record, to nowhere: while it records,
+/// One instruction takes one of QEMU's nanoseconds, which are less for the guest ([`pace`]), and idle time is skipped. QEMU is made to record, to nowhere: while it records,
 /// its main loop cannot look at the clock in the moment in which the processor has halted and not yet counted what it
 /// has done. Without this one run in five was some 200 ns off from there on.
 const RECORD: &str = "shift=0,sleep=off,rr=record,rrfile=/dev/null";
@@ -44,7 +44,7 @@ const RECORD: &str = "shift=0,sleep=off,rr=record,rrfile=/dev/null";
 /// and protects, measures or looks for what is not there. Calibrating clocks by waiting is most of what a boot costs:
 /// the clock's frequency is known, and the timer is the HPET, which needs no calibration.
 const COMMAND_LINE: &str = "console=ttyS0 quiet panic=-1 oops=panic nokaslr norandmaps mitigations=off \
-    tsc_early_khz=1000000 tsc=reliable nolapic_timer no_timer_check cryptomgr.notests audit=0 lsm= init_on_alloc=0 \
+    tsc=reliable nolapic_timer no_timer_check cryptomgr.notests audit=0 lsm= init_on_alloc=0 \
     hardened_usercopy=off randomize_kstack_offset=off nowatchdog noreplace-smp transparent_hugepage=never \
     initcall_blacklist=hpet_late_init,init_acpi_pm_clocksource,load_system_certificate_list,init_kprobe_trace,\
 trace_eval_init,bpf_dummy_struct_ops_init";
@@ -163,7 +163,7 @@ impl Guest<'_> {
         let processor = &self.image.kernel().processor;
         let memory = self.memory_mib.to_string();
         let port = format!("isa-debugcon,iobase={:#x},chardev=said", port::NUMBER);
-        let line = format!("{COMMAND_LINE} rdinit={SELF} -- lab inside");
+        let line = format!("{COMMAND_LINE} {} rdinit={SELF} -- lab inside", pace::argument());
         [
             // One thread: with several, one of them may still see the int3 of a jump label that is patched already.
             ["-accel", "tcg,thread=single"],

@@ -2,8 +2,8 @@
 //! Guests: a virtual machine whose clock counts its own instructions, so that whatever runs in it takes the same time,
 //! and does the same, on every machine and under any load.
 //!
-//! QEMU emulates one processor in software, one nanosecond of the guest's time an instruction (`-icount shift=0`), and
-//! skips the time in which it has nothing to do (`sleep=off`). The guest has no device that the outside could reach it
+//! QEMU emulates one processor in software, a fixed part of a nanosecond of the guest's time an instruction
+//! (`-icount shift=0` and [`INSTRUCTIONS_PER_NANOSECOND`]), and skips the time in which it has nothing to do (`sleep=off`). The guest has no device that the outside could reach it
 //! by, and no source of randomness: its kernel, its file system, its command line and QEMU's version decide all that
 //! happens. Needs neither root, nor KVM, nor TUN on the host.
 //!
@@ -26,6 +26,7 @@ pub mod inside;
 pub mod kernel;
 pub mod machine;
 mod modules;
+mod pace;
 mod port;
 mod processor;
 mod programs;
@@ -35,6 +36,7 @@ pub use error::GuestError;
 pub use image::{Image, Placed};
 pub use kernel::{Kernel, Series};
 pub use machine::{Guest, Outcome};
+pub use pace::INSTRUCTIONS_PER_NANOSECOND;
 pub use wire::Stream;
 
 /// Modules of the kernel that the lab needs: sockets are listed through `tcp_diag`, links are made of the others, and

@@ -1,6 +1,7 @@
 //! Nanoseconds per acknowledgement in slow start, of every algorithm side by side.
 
 use onramp_lab::experiment::{self, Amount, Clock, Plan};
+use onramp_lab::guest;
 use onramp_lab::profile::Profile;
 use onramp_loader::abi::FlowHeader;
 use onramp_loader::algorithm::{self, Algorithm};
@@ -30,6 +31,8 @@ pub(super) struct SlowStart {
     spaced_target_to_plain: f64,
     /// Algorithms that exceed theirs.
     over_target: Vec<String>,
+    /// Instructions that a guest executes in a nanosecond of its time; none outside of one.
+    instructions_per_nanosecond: Option<u64>,
     /// Bytes of every flow's state before the algorithm's own.
     header_bytes: usize,
     algorithms: Vec<Row>,
@@ -116,6 +119,7 @@ pub(super) fn measure(profile: &Profile, rounds: u32, output: &Output) -> anyhow
         target_to_plain: TARGET,
         spaced_target_to_plain: TARGET_SPACED,
         over_target: rows.iter().filter(|row| row.to_plain > row.target()).map(Row::name).collect(),
+        instructions_per_nanosecond: guest::inside::is_here().then_some(guest::INSTRUCTIONS_PER_NANOSECOND),
         header_bytes: size_of::<FlowHeader>(),
         algorithms: rows,
     })
@@ -197,23 +201,28 @@ fn row(account: Account, before: &[Callback], verdicts: u64, reference: &[f64]) 
 }
 
 pub(super) fn text(report: &SlowStart, output: &Output) -> String {
-    let mut operations = Table::new(["ALGORITHM", "OPERATION", ">CALLS", ">NS/CALL"]);
+    // What a guest's time counts are its instructions.
+    let (call, ack, per_ns) = match report.instructions_per_nanosecond {
+        Some(instructions) => (">INSTRUCTIONS/CALL", ">INSTRUCTIONS/ACK", instructions as f64),
+        None => (">NS/CALL", ">NS/ACK", 1.0),
+    };
+    let mut operations = Table::new(["ALGORITHM", "OPERATION", ">CALLS", call]);
     let mut totals =
-        Table::new(["ALGORITHM", ">ACKS", ">JUDGED", ">NS/ACK", ">TO PLAIN", ">STATE", ">WITH HEADER"]);
+        Table::new(["ALGORITHM", ">ACKS", ">JUDGED", ack, ">TO PLAIN", ">STATE", ">WITH HEADER"]);
     for row in &report.algorithms {
         for one in &row.operations {
             operations.push([
                 row.name(),
                 one.operation.to_owned(),
                 one.calls.to_string(),
-                format!("{:.0}", one.ns_per_call),
+                format!("{:.0}", one.ns_per_call * per_ns),
             ]);
         }
         totals.push([
             row.name(),
             row.acks.to_string(),
             format!("{:.0} %", 100.0 * row.judged),
-            format!("{:.0}", row.per_ack_ns),
+            format!("{:.0}", row.per_ack_ns * per_ns),
             format!("{:.2}", row.to_plain),
             format!("{} B", row.state_bytes),
             format!("{} B", report.header_bytes + row.state_bytes),
