@@ -27,7 +27,7 @@ const LINE_OVER_POLICER: u64 = 10;
 /// Size of others' packets, bytes.
 const CROSS_BYTES: u32 = 1_500;
 /// See [`Path::suits_a_guest`].
-pub const MOST_BPS_OF_A_GUEST: u64 = 250_000_000;
+pub const MOST_BPS_OF_A_GUEST: u64 = 500_000_000;
 /// See [`Path::suits_a_guest`].
 pub const MOST_BYTES_OF_A_GUEST: u64 = 100_000_000;
 /// Largest size of a transfer, bytes.

@@ -20,7 +20,7 @@ const LOOKED_AT: u64 = 1_000;
 /// Run arms over a population of paths with kernel TCP in virtual time
 ///
 /// As `onramp sim sweep`, with the kernel instead of the simulator: the same paths, the same files and summary. Of the
-/// population those paths are taken, in their order, that a guest keeps up with: one transfer of at most 100 MB at 250 Mb/s at
+/// population those paths are taken, in their order, that a guest keeps up with: one transfer of at most 100 MB at 500 Mb/s at
 /// most. A path over which a guest was too slow all the same is left out, and said. Runs are kept as those of `onramp lab compare`
 /// are, so a sweep that was broken off loses none. `onramp sim agree DIR/*/result.json` compares with the simulator.
 #[derive(Args, Debug)]
