@@ -1,10 +1,7 @@
 //! Whether the kernel's BBR can be the base.
 
-use std::ffi::{CStr, CString};
-use std::path::Path;
-
 use crate::error::Error;
-use crate::kernel::{self, Kernel};
+use crate::kernel::{self, BBR, Kernel};
 
 /// BBR's functions that the base calls, on every kernel.
 const FUNCTIONS: [&str; 7] = [
@@ -29,8 +26,6 @@ const FIELDS: [&str; 10] = [
     "bw",
     "lt_bw",
 ];
-/// Types of BBR where it is a module that is loaded.
-const MODULE: &str = "/sys/kernel/btf/tcp_bbr";
 
 /// Fails unless the kernel's BBR can be the base now.
 ///
@@ -38,31 +33,26 @@ const MODULE: &str = "/sys/kernel/btf/tcp_bbr";
 /// [`Error::NoBbr`], with what to do.
 pub(crate) fn require(kernel: &Kernel) -> Result<(), Error> {
     let refused = |missing: String, advice| Err(Error::NoBbr { missing, advice });
-    let types = if kernel.has_type("bbr_main") {
-        Types {
-            missing: FUNCTIONS.into_iter().find(|name| !kernel.has_type(name)),
-            fields: kernel.members("bbr"),
-        }
-    } else if let Some(module) = Module::load() {
-        module.types()
-    } else if kernel::registered()?.iter().any(|name| name == "bbr") {
-        return refused(
-            format!("the kernel's BBR has no type information ({MODULE})"),
-            "boot a kernel built with CONFIG_DEBUG_INFO_BTF_MODULES=y, or use --base cubic",
-        );
-    } else {
-        return refused(
-            "the kernel's BBR is not loaded".to_owned(),
-            "run `modprobe tcp_bbr`, or use --base cubic",
-        );
-    };
-    if let Some(name) = types.missing {
+    if !kernel.has_type("bbr_main") {
+        return if kernel::registered()?.iter().any(|name| name == "bbr") {
+            refused(
+                format!("the kernel's BBR has no type information ({BBR})"),
+                "boot a kernel built with CONFIG_DEBUG_INFO_BTF_MODULES=y, or use --base cubic",
+            )
+        } else {
+            refused(
+                "the kernel's BBR is not loaded".to_owned(),
+                "run `modprobe tcp_bbr`, or use --base cubic",
+            )
+        };
+    }
+    if let Some(name) = FUNCTIONS.into_iter().find(|name| !kernel.has_type(name)) {
         return refused(
             format!("the kernel does not offer {name} to BPF"),
             "5.13 on x86-64, 6.10 elsewhere have it; use --base cubic",
         );
     }
-    if let Some(field) = other_version(&types.fields) {
+    if let Some(field) = other_version(&kernel.members("bbr")) {
         return refused(
             format!("the kernel's BBR is not version 1 (its state has no {field})"),
             "boot a kernel with the BBR of Linux itself, or use --base cubic",
@@ -74,77 +64,6 @@ pub(crate) fn require(kernel: &Kernel) -> Result<(), Error> {
 /// The first field that a BBR of version 1 would have and this one has not.
 fn other_version(fields: &[String]) -> Option<&'static str> {
     FIELDS.into_iter().find(|field| fields.iter().all(|have| have != field))
-}
-
-/// What type information says of BBR.
-struct Types {
-    /// The first function that is missing.
-    missing: Option<&'static str>,
-    /// Names of its state's fields.
-    fields: Vec<String>,
-}
-
-/// Type information of the module, which refers to that of the kernel.
-struct Module {
-    kernel: *mut libbpf_sys::btf,
-    module: *mut libbpf_sys::btf,
-}
-
-impl Module {
-    fn load() -> Option<Self> {
-        if !Path::new(MODULE).exists() {
-            return None;
-        }
-        // SAFETY: no argument; null or an object that is ours.
-        let kernel = unsafe { libbpf_sys::btf__load_vmlinux_btf() };
-        if kernel.is_null() {
-            return None;
-        }
-        // SAFETY: a string that ends with NUL, and an object that outlives what is made of it.
-        let module = unsafe { libbpf_sys::btf__load_module_btf(c"tcp_bbr".as_ptr(), kernel) };
-        let types = Self { kernel, module };
-        (!module.is_null()).then_some(types)
-    }
-
-    fn types(&self) -> Types {
-        Types {
-            missing: FUNCTIONS.into_iter().find(|name| self.id(name, libbpf_sys::BTF_KIND_FUNC).is_none()),
-            fields: self.fields("bbr"),
-        }
-    }
-
-    fn id(&self, name: &str, kind: u32) -> Option<u32> {
-        let name = CString::new(name).ok()?;
-        // SAFETY: an object that lives as long as self, and a string that ends with NUL.
-        let id = unsafe { libbpf_sys::btf__find_by_name_kind(self.module, name.as_ptr(), kind) };
-        u32::try_from(id).ok().filter(|id| *id > 0)
-    }
-
-    fn fields(&self, structure: &str) -> Vec<String> {
-        let Some(id) = self.id(structure, libbpf_sys::BTF_KIND_STRUCT) else { return Vec::new() };
-        // SAFETY: an id of this object. Its members follow a struct's type, as many as the low half of `info` says.
-        let members = unsafe {
-            let found = libbpf_sys::btf__type_by_id(self.module, id);
-            let count = (*found).info & 0xffff;
-            std::slice::from_raw_parts(found.add(1).cast::<libbpf_sys::btf_member>(), count as usize)
-        };
-        // SAFETY: null, or a string of this object that ends with NUL.
-        let name = |offset| unsafe {
-            let name = libbpf_sys::btf__name_by_offset(self.module, offset);
-            (!name.is_null()).then(|| CStr::from_ptr(name).to_string_lossy().into_owned())
-        };
-        members.iter().filter_map(|member| name(member.name_off)).collect()
-    }
-}
-
-impl Drop for Module {
-    fn drop(&mut self) {
-        // SAFETY: ours, not used afterwards, the one that refers to the other first; null is allowed.
-        unsafe {
-            libbpf_sys::btf__free(self.module);
-            libbpf_sys::btf__free(self.kernel);
-        }
-    }
 }
 
 #[cfg(test)]

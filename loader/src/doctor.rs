@@ -157,7 +157,7 @@ fn loads(kernel: &Kernel) -> Vec<Check> {
         let bbr = tried(open::shell("plain", Base::Bbr, kernel));
         checks.push(Check::of("base bbr", "onramp attach --base bbr", bbr, "use --base cubic"));
     }
-    let iterator = tried(open::rehome("cubic", "cubic"));
+    let iterator = tried(open::rehome("cubic", "cubic", kernel));
     checks.push(Check::of(
         "TCP socket iterator",
         "moving open sockets on detach",

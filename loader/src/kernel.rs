@@ -1,22 +1,21 @@
 //! What the running kernel and this process can do.
 
-use std::fs;
 use std::path::{Path, PathBuf};
-use std::process;
+use std::{fs, io, process};
 
-use libbpf_rs::btf::types::Struct;
-use libbpf_rs::btf::{Btf, BtfType, HasSize};
 use nix::mount::{MsFlags, mount};
 use nix::sys::statfs::{FsType, statfs};
 
 use crate::error::Error;
-use crate::operations;
 use crate::pins::BPFFS;
+use crate::types::Types;
 
 /// What the names of all our controls begin with.
 pub(crate) const CONTROL_PREFIX: &str = "onramp_";
 /// BTF of the kernel.
 const VMLINUX: &str = "/sys/kernel/btf/vmlinux";
+/// BTF of its BBR where that is a module that is loaded.
+pub(crate) const BBR: &str = "/sys/kernel/btf/tcp_bbr";
 /// `BPF_FS_MAGIC`.
 const BPFFS_MAGIC: i64 = 0xcafe_4a11;
 /// What CUBIC's state may take of the 104 bytes that the kernel has for a congestion control; it takes 60.
@@ -155,38 +154,45 @@ pub(crate) fn ensure_bpffs() -> Result<(), Error> {
 
 /// What the kernel's own type information says it offers.
 pub struct Kernel {
-    btf: Option<Btf<'static>>,
+    types: Types,
 }
 
 impl Kernel {
-    /// Reads the kernel's BTF.
+    /// Reads the BTF of the kernel, and that of its BBR where that is a module that is loaded.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] if the kernel has none.
+    /// [`Error::Unsupported`] if the kernel has none, or none that can be read.
     pub fn read() -> Result<Self, Error> {
-        let btf = Btf::from_path(Path::new(VMLINUX)).ok();
-        if btf.is_none() {
-            return Err(Error::Unsupported {
-                missing: format!("it has no BTF type information ({VMLINUX})"),
-                advice: "boot a kernel built with CONFIG_DEBUG_INFO_BTF=y, as Debian's are",
-            });
+        let mut types = Types::default();
+        fs::read(VMLINUX).and_then(|bytes| types.add(&bytes)).map_err(|why| Error::Unsupported {
+            missing: format!("it has no BTF type information ({VMLINUX}: {why})"),
+            advice: "boot a kernel built with CONFIG_DEBUG_INFO_BTF=y, as Debian's are",
+        })?;
+        match fs::read(BBR).and_then(|bytes| types.add(&bytes)) {
+            Err(why) if why.kind() != io::ErrorKind::NotFound => tracing::warn!("{BBR} is left out: {why}"),
+            Ok(()) | Err(_) => {}
         }
-        Ok(Self { btf })
+        Ok(Self { types })
     }
 
     #[cfg(test)]
     pub(crate) fn without_types() -> Self {
-        Self { btf: None }
+        Self { types: Types::default() }
+    }
+
+    /// What an object is fitted to.
+    pub(crate) fn types(&self) -> &Types {
+        &self.types
     }
 
     /// Whether the kernel has a type (a struct, enum or function) of this name.
     pub fn has_type(&self, name: &str) -> bool {
-        self.btf.as_ref().is_some_and(|btf| btf.type_by_name::<BtfType<'_>>(name).is_some())
+        self.types.has(name)
     }
 
     /// Names of the members of a struct of the kernel; none if there is no such struct.
     pub fn members(&self, structure: &str) -> Vec<String> {
-        self.btf.as_ref().map_or_else(Vec::new, |btf| operations::members(btf, structure))
+        self.types.members(structure)
     }
 
     /// Fails unless congestion controls can be written in BPF.
@@ -211,16 +217,10 @@ impl Kernel {
     /// What the base needs of CUBIC and BPF has not: the first of its functions, or room behind its state, where the shell
     /// keeps its own (`bpf/kernel/limits.bpf.h`); `None` if all is there.
     pub fn missing_cubic(&self) -> Option<&'static str> {
-        CUBIC
-            .into_iter()
-            .find(|name| !self.has_type(name))
-            .or_else(|| (self.size_of("bictcp") > CUBIC_BYTES_MAX).then_some("16 bytes behind CUBIC's state"))
-    }
-
-    /// Bytes of a struct of the kernel; 0 if there is no such struct.
-    fn size_of(&self, structure: &str) -> usize {
-        let found = self.btf.as_ref().and_then(|btf| btf.type_by_name::<Struct<'_>>(structure));
-        found.map_or(0, |found| found.size())
+        CUBIC.into_iter().find(|name| !self.has_type(name)).or_else(|| {
+            let full = self.types.size("bictcp").is_some_and(|bytes| bytes > CUBIC_BYTES_MAX);
+            full.then_some("16 bytes behind CUBIC's state")
+        })
     }
 }
 

@@ -40,6 +40,7 @@ mod tables;
 pub mod telemetry;
 mod trust;
 mod tune;
+mod types;
 mod upgrade;
 
 pub use abi::{Base, ExitReason};

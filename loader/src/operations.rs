@@ -1,7 +1,8 @@
-//! The struct_ops map of an object not loaded yet, fitted to the kernel that will load it.
+//! An object not loaded yet, and the kernel that will load it: which of its types the object asks for, and which
+//! operations of its struct_ops map are left out.
 
 use libbpf_rs::btf::types::{MemberAttr, Struct};
-use libbpf_rs::btf::{Btf, BtfType};
+use libbpf_rs::btf::{Btf, BtfKind, BtfType};
 use libbpf_rs::{AsRawLibbpf, MapType, OpenObject, Result};
 
 use crate::kernel::Kernel;
@@ -31,11 +32,8 @@ pub(crate) fn fit(open: &mut OpenObject, kernel: &Kernel) -> Result<()> {
 
 /// Byte offsets of the members of our struct that the kernel's does not have.
 fn surplus(open: &OpenObject, kernel: &Kernel) -> Result<Vec<usize>> {
-    // SAFETY: the object outlives the borrow, which ends with this function.
-    let object = unsafe { open.as_libbpf_object().as_ref() };
-    let Some(btf) = Btf::from_bpf_object(object)? else { return Ok(Vec::new()) };
+    let Some(btf) = types(open)? else { return Ok(Vec::new()) };
     let Some(ours) = btf.type_by_name::<Struct<'_>>(STRUCT) else { return Ok(Vec::new()) };
-    // Once: each look-up goes through all of the kernel's types.
     let theirs = kernel.members(STRUCT);
     let missing = |name: &str| theirs.iter().all(|known| known != name);
     Ok(ours
@@ -47,11 +45,18 @@ fn surplus(open: &OpenObject, kernel: &Kernel) -> Result<Vec<usize>> {
         .collect())
 }
 
-/// Names of a struct's members.
-pub(crate) fn members(btf: &Btf<'_>, name: &str) -> Vec<String> {
-    let found = btf.type_by_name::<BtfType<'_>>(name).and_then(|found| Struct::try_from(found).ok());
-    let names = |found: Struct<'_>| {
-        found.iter().filter_map(|member| Some(member.name?.to_string_lossy().into_owned())).collect()
-    };
-    found.map_or_else(Vec::new, names)
+/// Names of all types of an object, as the kernel has them: without what follows three underscores.
+pub(crate) fn names(open: &OpenObject) -> Result<Vec<String>> {
+    let Some(btf) = types(open)? else { return Ok(Vec::new()) };
+    let types = (1..btf.len() as u32).filter_map(|id| btf.type_by_id::<BtfType<'_>>(id.into()));
+    Ok(types
+        .filter(|found| !matches!(found.kind(), BtfKind::Func | BtfKind::Var | BtfKind::DataSec))
+        .filter_map(|found| Some(found.name()?.to_str()?.split("___").next()?.to_owned()))
+        .collect())
+}
+
+fn types(open: &OpenObject) -> Result<Option<Btf<'_>>> {
+    // SAFETY: the object lives as long as it is borrowed.
+    let object = unsafe { open.as_libbpf_object().as_ref() };
+    Btf::from_bpf_object(object)
 }

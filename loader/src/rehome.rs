@@ -7,7 +7,7 @@ use libbpf_rs::Iter;
 use onramp_net::sock_diag::{SockDiag, States};
 
 use crate::error::Error;
-use crate::kernel::CONTROL_PREFIX;
+use crate::kernel::{CONTROL_PREFIX, Kernel};
 use crate::open;
 
 /// Sockets of one namespace on one control.
@@ -43,7 +43,7 @@ pub(crate) struct Moved {
 /// from that which had it before.
 pub(crate) fn move_here(from: &str, to: &str) -> Result<Moved, Error> {
     let failed = |action| open::failed(action, "rehome");
-    let loaded = open::rehome(from, to)?;
+    let loaded = open::rehome(from, to, &Kernel::read()?)?;
     let mut answers = Vec::new();
     for program in loaded.progs_mut() {
         let link = program.attach().map_err(failed("attach"))?;

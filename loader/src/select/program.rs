@@ -11,7 +11,7 @@ use libbpf_rs::{ErrorKind, Link, MapCore, MapHandle, Object};
 use super::rule::Rule;
 use super::table::{Place, Table};
 use crate::error::Error;
-use crate::kernel;
+use crate::kernel::{self, Kernel};
 use crate::open;
 use crate::pins::{self, ROOT};
 use crate::profiles::{self, CHOICES, NAMES};
@@ -35,7 +35,7 @@ pub(crate) struct Program(Object);
 impl Program {
     /// With a place of its own, and no table.
     pub fn load() -> Result<Self, Error> {
-        open::select(&[]).map(Self)
+        open::select(&[], &Kernel::read()?).map(Self)
     }
 
     /// Attaches it: sockets of a cgroup and of those below are asked about for as long as the link lives.
@@ -145,7 +145,7 @@ impl Selector {
         let mut pinned: Vec<_> = [NAMES, CHOICES].map(|name| (name, profiles::path(name))).into();
         let former = self.tables().exists();
         pinned.extend(former.then(|| (TABLES, self.tables())));
-        let mut program = Program(open::select(&pinned)?);
+        let mut program = Program(open::select(&pinned, &Kernel::read()?)?);
         if !former {
             pins::make(&self.directory)?;
             for mut map in program.0.maps_mut().filter(|map| map.name() == TABLES) {

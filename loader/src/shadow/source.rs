@@ -51,8 +51,9 @@ impl Shadow {
     /// [`Error::Privilege`], [`Error::NoTracepoint`], or what the kernel refuses.
     pub fn open(under_way: bool, sampling: u32) -> Result<Self, Error> {
         kernel::require_privilege("shadow")?;
-        available(&Kernel::read()?)?;
-        let object = open::shadow(under_way, sampling)?;
+        let kernel = Kernel::read()?;
+        available(&kernel)?;
+        let object = open::shadow(under_way, sampling, &kernel)?;
         let failed = |action| open::failed(action, "shadow");
         let fd = map(&object, RING)?.as_fd().try_clone_to_owned().map_err(Error::io("use", RING))?;
         let ring = pins::ring(fd, Path::new(RING))?;
