@@ -19,9 +19,9 @@ use thiserror::Error;
 
 pub use spec::{HEADER_BYTES, HostSpec, SettingError};
 
-use crate::emulator::{Emulator, EmulatorError, Report, Tun, TunError, Way};
+use crate::emulator::{Emulator, EmulatorError, Report, Tun, TunError, Way, Wiring};
+use crate::link::Change;
 use crate::link::spec::RangeError;
-use crate::link::{Change, LinkSpec};
 
 /// Address of the sender of data.
 pub const SENDER: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
@@ -97,16 +97,16 @@ impl Hosts {
     ///
     /// # Errors
     /// [`HostError`] without root, TUN or iproute2, or for values out of range.
-    pub fn set_up(
+    pub fn set_up<'a>(
         host: &HostSpec,
-        link: &LinkSpec,
+        wiring: impl Into<Wiring<'a>>,
         seed: u64,
         sample_period_us: u64,
     ) -> Result<Self, HostError> {
         host.validate("host")?;
         let (sender, sender_tun) = one("sender", host, SENDER)?;
         let (receiver, receiver_tun) = one("receiver", host, RECEIVER)?;
-        let emulator = Emulator::start(sender_tun, receiver_tun, link, seed, sample_period_us)?;
+        let emulator = Emulator::start(sender_tun, receiver_tun, wiring, seed, sample_period_us)?;
         let hosts = Self {
             sender: Host(sender),
             receiver: Host(receiver),
@@ -165,6 +165,14 @@ impl Hosts {
     /// As [`Emulator::set`].
     pub fn change(&self, way: Way, change: Change) -> Result<(), HostError> {
         Ok(self.emulator.set(way, change)?)
+    }
+
+    /// Lets packets take the next path from now on.
+    ///
+    /// # Errors
+    /// As [`Emulator::next_path`].
+    pub fn next_path(&self) -> Result<(), HostError> {
+        Ok(self.emulator.next_path()?)
     }
 
     /// Stops the emulator and says what it did, drops in the TUN devices included.

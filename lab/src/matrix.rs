@@ -142,6 +142,7 @@ mod tests {
             goodput_before_bps: 1.0,
             share: 0.4,
             retransmitted_segments: 0,
+            base_rtt_us: None,
         };
         let met = Run { competitor: Some(competitor), ..run.clone() };
         let rows = rows(&comparison(vec![run]), &comparison(vec![met]));

@@ -4,7 +4,7 @@ use std::num::NonZeroUsize;
 use std::path::Path;
 
 use onramp_lab::experiment::Shard;
-use onramp_lab::experiment::{Amount, Arm, Comparison, Plan, Run};
+use onramp_lab::experiment::{Amount, Arm, Comparison, PathChange, Plan, Run};
 use onramp_lab::link::{CrossSpec, DirectionSpec, Limit, LossSpec, ReorderingSpec};
 use onramp_lab::population::Population;
 use onramp_lab::profile::Profile;
@@ -163,6 +163,36 @@ fn what_is_not_simulated_is_refused_by_its_key() {
         refused(|profile| profile.link.back.reordering = reordering())
             .starts_with("link.return.reordering is not")
     );
+    let (at, profile) = (std::time::Duration::ZERO, constant(20_000_000, 25_000, Limit::Packets(100)));
+    let path = PathChange { at, profile: "other".into(), link: profile.link.clone() };
+    let plan = Plan { paths: vec![path], ..plan(profile, 1) };
+    let refused = sim::run(&plan, &arm("cubic", &[]), 1, SourceSpec::Bulk).map(drop).unwrap_err();
+    assert!(refused.to_string().starts_with("a change to another path is not simulated"), "{refused}");
+}
+
+#[test]
+fn flows_of_two_round_trip_times_share_a_queue_and_the_long_one_gets_less_of_reno() {
+    let profile = constant(25_000_000, 20_000, Limit::Packets(100));
+    let reno = arm("onramp_plain", &[("base", "reno")]);
+    let of = |extra_rtt_us: Vec<u64>| {
+        let amount = Amount::Seconds(60);
+        simulate(&Plan { amount, flows: 2, extra_rtt_us, ..plan(profile.clone(), 1) }, &reno, 1)
+    };
+    let apart = of(vec![0, 120_000]);
+    let [short, long] = &apart.flows[..] else { panic!("{apart:?}") };
+    assert_eq!((short.base_rtt_us, long.base_rtt_us), (Some(40_000), Some(160_000)));
+    for (flow, base_rtt_us) in [(short, 40_000), (long, 160_000)] {
+        let least = flow.min_rtt_us.unwrap();
+        assert!((base_rtt_us..base_rtt_us + 2_000).contains(&least), "{flow:?}");
+    }
+    let share = long.goodput_bps / (short.goodput_bps + long.goodput_bps);
+    assert!((0.02..0.35).contains(&share), "{share}");
+    assert!(apart.fairness.unwrap() < 0.9 && apart.goodput_bps > 22e6, "{apart:?}");
+    // Of none it is the run that it was.
+    let (none, zero) = (of(Vec::new()), of(vec![0, 0]));
+    assert_eq!((none.flows[1].base_rtt_us, zero.flows[1].base_rtt_us), (None, Some(40_000)));
+    assert_eq!(none.digest, zero.digest);
+    assert_ne!(none.digest, apart.digest);
 }
 
 #[test]

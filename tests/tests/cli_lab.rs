@@ -69,6 +69,9 @@ fn wrong_arms_settings_and_profiles_are_refused_before_anything_is_done() {
         ("lab run cubic:host.mtu_bytes=9000", "host.mtu_bytes = 9000 is out of range"),
         ("lab run search:alpha=0", "alpha=0 is not allowed: give 1..1000"),
         ("lab compare --profile geo,leo", "there is no profile \"geo,leo\""),
+        ("lab run cubic --extra-rtt 0ms,90", "\"90\" is not a duration"),
+        ("lab run cubic --at 1s:path=nowhere", "there is no profile \"nowhere\""),
+        ("lab run cubic --at 1s:path", "write for instance"),
         ("lab evaluate --case nowhere", "there is no case \"nowhere\""),
         ("lab evaluate --case short,short", "there is no case \"short\", or it is named twice"),
         ("lab evaluate nothing --case short", "nothing"),
@@ -203,6 +206,51 @@ fn a_queue_that_marks_ends_slow_start_without_a_loss_where_both_hosts_take_part(
     let dropped = of(false);
     assert!(dropped["ecn_marks"].is_null() && dropped["aqm_drops"].as_u64().unwrap() > 0, "{dropped}");
     assert_eq!(dropped["exit"]["reason"], "loss", "{dropped}");
+}
+
+#[test]
+#[ignore = "in a guest: make test"]
+fn flows_have_round_trip_times_of_their_own_and_packets_take_another_path_when_told() {
+    let _attachments = Attachments::lock();
+    let home = tempdir().unwrap();
+    let run = |name: &str, arguments: &str| {
+        let directory = home.path().join(name);
+        let command = format!(
+            "-q --json lab run cubic --clock machine --profile terrestrial --seconds 2 -o {} {arguments}",
+            directory.display()
+        );
+        let result: serde_json::Value = serde_json::from_str(&onramp(&command).ok()).unwrap();
+        (result["plan"].clone(), result["arms"][0]["runs"][0].clone())
+    };
+    // A flow finds no other RTT than its own, but for what packets wait.
+    let is = |flow: &serde_json::Value, base_rtt_us: u64| {
+        let least = flow["min_rtt_us"].as_u64().unwrap();
+        assert!((base_rtt_us..base_rtt_us + 10_000).contains(&least), "{flow}");
+    };
+    let (plan, apart) =
+        run("apart", "--flows 2 --extra-rtt 0ms,60ms,20ms --stagger 500ms --competitor reno --lead 1");
+    assert_eq!(plan["extra_rtt_us"], serde_json::json!([0, 60_000, 20_000]));
+    for (flow, base_rtt_us) in [(0, 30_000), (1, 90_000)] {
+        let flow = &apart["flows"][flow];
+        assert_eq!(flow["base_rtt_us"], base_rtt_us, "{apart}");
+        is(flow, base_rtt_us);
+    }
+    assert_eq!(
+        (&apart["base_rtt_us"], &apart["competitor"]["base_rtt_us"]),
+        (&30_000.into(), &50_000.into())
+    );
+
+    let (plan, changed) = run("changed", "--at 1s:path=cable");
+    assert_eq!(plan["paths"][0]["profile"], "cable", "{plan}");
+    is(&changed, 12_000);
+    assert!(changed["base_rtt_us"].is_null() && changed["regret"].is_null(), "{changed}");
+    let (_, stayed) = run("stayed", "");
+    is(&stayed, 30_000);
+    let message = onramp("lab run cubic --extra-rtt 1ms,2ms").refused(1);
+    assert!(
+        message.contains("number of extra_rtt_us = 2 is out of range: expected one for each flow"),
+        "{message}"
+    );
 }
 
 #[test]

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use clap::Args;
 use onramp_lab::emulator::Way;
-use onramp_lab::experiment::{Amount, Competitor, DEFAULT_BYTES, LinkChange, Plan};
+use onramp_lab::experiment::{Amount, Competitor, DEFAULT_BYTES, LinkChange, PathChange, Plan};
 use onramp_lab::link::Change;
 use onramp_lab::profile::Profile;
 
-use crate::units;
+use crate::{profile, units};
 
 /// How much is transferred.
 #[derive(Args, Clone, Debug)]
@@ -45,9 +45,21 @@ pub(crate) struct Traffic {
     /// Also time the first bytes of these sizes, such as 100k,1M
     #[arg(long, value_name = "SIZE,…", value_delimiter = ',', value_parser = units::bytes)]
     objects: Vec<u64>,
-    /// Change the link during each run: rate or delay of one direction, from a time on
-    #[arg(long = "at", value_name = "TIME:forward|return.rate|delay=VALUE", value_parser = change)]
-    changes: Vec<LinkChange>,
+    /// Add to the base RTT of each flow in turn, as 0ms,120ms, and last of the competitor: behind the queue, half each way
+    #[arg(long, value_name = "TIME,…", value_delimiter = ',', value_parser = units::duration)]
+    extra_rtt: Vec<Duration>,
+    /// Change the link during each run: rate or delay of one direction, or the link of another profile in its place, from a
+    /// time on. Packets under way end on the link that they took
+    #[arg(long = "at", value_name = "TIME:forward|return.rate|delay=VALUE|path=PROFILE", value_parser = at)]
+    changes: Vec<At>,
+}
+
+/// What happens to the link at a time.
+#[derive(Clone, Debug)]
+enum At {
+    Change(LinkChange),
+    /// Another path, by the name of its profile.
+    Path(Duration, String),
 }
 
 impl Transfer {
@@ -63,7 +75,10 @@ impl Transfer {
 
 impl Traffic {
     /// Puts it into the plan.
-    pub fn join(&self, plan: &mut Plan) {
+    ///
+    /// # Errors
+    /// A profile that a path is of is not there, or wrong.
+    pub fn join(&self, plan: &mut Plan) -> anyhow::Result<()> {
         plan.flows = self.flows;
         plan.stagger = self.stagger;
         plan.competitor = self
@@ -71,14 +86,35 @@ impl Traffic {
             .as_ref()
             .map(|name| Competitor { congestion_control: name.clone(), lead_seconds: self.lead });
         plan.objects.clone_from(&self.objects);
-        plan.changes.clone_from(&self.changes);
+        let micros = |extra: &Duration| u64::try_from(extra.as_micros()).unwrap_or(u64::MAX);
+        plan.extra_rtt_us = self.extra_rtt.iter().map(micros).collect();
+        for at in &self.changes {
+            match at {
+                At::Change(change) => plan.changes.push(*change),
+                At::Path(at, name) => {
+                    let other = profile::load(name)?;
+                    plan.paths.push(PathChange { at: *at, profile: other.name, link: other.link });
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// `2s:path=geo`, or a [`change`].
+fn at(text: &str) -> Result<At, String> {
+    match text.split_once(":path=") {
+        Some((at, name)) => Ok(At::Path(units::duration(at)?, name.to_owned())),
+        None => change(text).map(At::Change),
     }
 }
 
 /// `5s:forward.rate=50mbit`, `1500ms:return.delay=80ms`.
 fn change(text: &str) -> Result<LinkChange, String> {
     let refuse = || {
-        format!("{text:?} is not a change: write for instance 5s:forward.rate=50mbit or 2s:return.delay=80ms")
+        format!(
+            "{text:?} is not a change: write for instance 5s:forward.rate=50mbit, 2s:return.delay=80ms or 2s:path=geo"
+        )
     };
     let (at, rest) = text.split_once(':').ok_or_else(refuse)?;
     let (what, value) = rest.split_once('=').ok_or_else(refuse)?;
@@ -113,6 +149,10 @@ mod tests {
         for bad in ["5s", "5s:forward=1", "5s:up.rate=1mbit", "5s:forward.loss=1", "x:forward.rate=1mbit"] {
             assert!(change(bad).is_err(), "{bad}");
         }
+        let At::Path(after, name) = at("2s:path=geo").unwrap() else { panic!("a path") };
+        assert_eq!((after, name.as_str()), (Duration::from_secs(2), "geo"));
+        assert!(matches!(at("5s:forward.rate=50mbit").unwrap(), At::Change(_)));
+        assert!(at("soon:path=geo").is_err());
         assert!(change("5s:forward.rate=10bit").unwrap_err().contains("rate_bps = 10 is out of range"));
     }
 }

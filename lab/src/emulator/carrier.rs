@@ -15,9 +15,9 @@ use super::digest::Recorder;
 use super::health::{Lateness, ProcessorTime};
 use super::segment::{Frame, HEADER, MOST, Read};
 use super::tun::{MTU, Tun};
-use super::{Command, DirectionReport, EmulatorError, Report, Way, ecn, priority};
+use super::{Command, DirectionReport, EmulatorError, ExtraRtts, Report, Way, ecn, priority};
 use crate::clock;
-use crate::link::{Direction, Nanos};
+use crate::link::{Arrival, Nanos, Paths};
 
 /// Packets read or written before the other direction has its turn. Small, because a packet's time of arrival is when
 /// it is read; large enough to spare system calls that find nothing.
@@ -57,7 +57,7 @@ pub(super) struct Path {
     way: Way,
     /// Packets may wait at the device that it comes from.
     ready: bool,
-    model: Direction<Packet>,
+    model: Paths<Packet>,
     /// Full packets handed over.
     full: u64,
     first_full: Option<Nanos>,
@@ -65,7 +65,7 @@ pub(super) struct Path {
 }
 
 impl Path {
-    pub fn new(way: Way, model: Direction<Packet>) -> Self {
+    pub fn new(way: Way, model: Paths<Packet>) -> Self {
         Self { way, ready: true, model, full: 0, first_full: None, last_full: None }
     }
 
@@ -85,6 +85,7 @@ pub(super) struct Carrier {
     receiver: Tun,
     forward: Path,
     back: Path,
+    extra_rtts: ExtraRtts,
     pool: Pool,
     /// What was read last.
     read: Box<[u8; MOST]>,
@@ -94,9 +95,20 @@ pub(super) struct Carrier {
 }
 
 impl Carrier {
-    pub fn new(sender: Tun, receiver: Tun, forward: Path, back: Path) -> Self {
+    pub fn new(sender: Tun, receiver: Tun, forward: Path, back: Path, extra_rtts: ExtraRtts) -> Self {
         let (pool, read, lateness) = (Pool::default(), Box::new([0; MOST]), Lateness::new());
-        Self { sender, receiver, forward, back, pool, read, lateness, write_failures: 0, max_read_gap: 0 }
+        Self {
+            sender,
+            receiver,
+            forward,
+            back,
+            extra_rtts,
+            pool,
+            read,
+            lateness,
+            write_failures: 0,
+            max_read_gap: 0,
+        }
     }
 
     /// Carries packets until a command stops it; `wake` is signalled after each command.
@@ -160,6 +172,11 @@ impl Carrier {
                     self.forward.model.change(clock::now(), change)?
                 }
                 Ok(Command::Change(Way::Return, change)) => self.back.model.change(clock::now(), change)?,
+                Ok(Command::NextPath) => {
+                    let now = clock::now();
+                    self.forward.model.next_path(now);
+                    self.back.model.next_path(now);
+                }
                 Ok(Command::Stop) | Err(TryRecvError::Disconnected) => return Ok(true),
                 Err(TryRecvError::Empty) => return Ok(false),
             }
@@ -210,7 +227,9 @@ impl Carrier {
                 packet.number = recorder.arrived(path.way, now, packet.ip());
                 let bytes = packet.ip().len() as u32;
                 let capable = ecn::is_capable(packet.ip());
-                if let Err((dropped, cause)) = path.model.arrive_of(now, packet, bytes, capable) {
+                let own_delay = self.extra_rtts.of(path.way, packet.ip());
+                let arrival = Arrival { packet, bytes, capable, own_delay };
+                if let Err((dropped, cause)) = path.model.arrive_of(now, arrival) {
                     recorder.refused(path.way, now, cause);
                     self.pool.put(dropped);
                 }

@@ -2,8 +2,8 @@
 //! The digest of all that crossed the link: SHA-256 over one record of fixed size for each packet that arrived, was
 //! refused or was handed over, in the order in which that happened, and over the counters at the end.
 //!
-//! A packet's bytes, headers and payload, are folded to 64 bits, so that payload costs little. The link keeps the order
-//! of packets: one that was dropped inside it is a number that is never handed over, and the counters have its cause.
+//! A packet's bytes, headers and payload, are folded to 64 bits, so that payload costs little. A packet that was
+//! dropped inside the link is a number that is never handed over, and the counters have its cause.
 //! SHA-256 itself is computed by a thread of ordinary priority, which gets full buffers and gives back empty ones.
 
 use std::io;

@@ -10,6 +10,7 @@
 mod carrier;
 mod digest;
 mod ecn;
+mod extra_rtt;
 mod health;
 mod priority;
 mod segment;
@@ -27,10 +28,12 @@ use nix::sys::eventfd::{EfdFlags, EventFd};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+pub use extra_rtt::ExtraRtts;
+pub(crate) use extra_rtt::one_way;
 pub use health::{Health, LATE_NS, LATE_SHARE};
 pub use tun::{MTU, Tun, TunError};
 
-use crate::link::{Change, Counters, Direction, LinkSample, LinkSpec, Nanos, RangeError};
+use crate::link::{Change, Counters, LinkSample, LinkSpec, Nanos, Paths, RangeError};
 use carrier::{Carrier, Path};
 
 /// What can go wrong with an emulator.
@@ -115,9 +118,27 @@ impl Way {
     }
 }
 
+/// What lies between the hosts.
+#[derive(Clone, Debug)]
+pub struct Wiring<'a> {
+    /// The path that packets take at first.
+    pub link: &'a LinkSpec,
+    /// Those that they take after each [`Emulator::next_path`].
+    pub to_come: &'a [LinkSpec],
+    /// What flows have of RTT besides.
+    pub extra_rtts: ExtraRtts,
+}
+
+impl<'a> From<&'a LinkSpec> for Wiring<'a> {
+    fn from(link: &'a LinkSpec) -> Self {
+        Self { link, to_come: &[], extra_rtts: ExtraRtts::default() }
+    }
+}
+
 /// What the emulator's thread is asked to do.
 enum Command {
     Change(Way, Change),
+    NextPath,
     Stop,
 }
 
@@ -135,14 +156,15 @@ impl Emulator {
     ///
     /// # Errors
     /// [`EmulatorError::Link`] for a description out of range; trouble starting the thread.
-    pub fn start(
+    pub fn start<'a>(
         sender: Tun,
         receiver: Tun,
-        link: &LinkSpec,
+        wiring: impl Into<Wiring<'a>>,
         seed: u64,
         sample_period_us: u64,
     ) -> Result<Self, EmulatorError> {
-        let [forward, back] = Direction::pair(link, seed, sample_period_us)?;
+        let Wiring { link, to_come, extra_rtts } = wiring.into();
+        let [forward, back] = Paths::pair(link, to_come, seed, sample_period_us)?;
         let flags = EfdFlags::EFD_CLOEXEC | EfdFlags::EFD_NONBLOCK;
         let wake = Arc::new(EventFd::from_flags(flags).map_err(EmulatorError::Event)?);
         let signal = Arc::clone(&wake);
@@ -151,14 +173,14 @@ impl Emulator {
             .name("emulator".into())
             .spawn(move || {
                 let (forward, back) = (Path::new(Way::Forward, forward), Path::new(Way::Return, back));
-                Carrier::new(sender, receiver, forward, back).run(&asked, &signal)
+                Carrier::new(sender, receiver, forward, back, extra_rtts).run(&asked, &signal)
             })
             .map_err(EmulatorError::Thread)?;
         Ok(Self { commands, wake, thread: Some(thread) })
     }
 
-    /// Changes rate or delay of one direction at once, while packets flow. See [`Direction::change`] for what
-    /// becomes of packets in transmission and on the way.
+    /// Changes rate or delay of one direction of the path in use at once, while packets flow. See
+    /// [`Direction::change`](crate::link::Direction::change) for what becomes of packets in transmission and on the way.
     ///
     /// # Errors
     /// [`EmulatorError::Link`] for a value out of range, [`EmulatorError::Ended`] after the thread has failed.
@@ -168,6 +190,18 @@ impl Emulator {
             return Err(EmulatorError::Ended);
         }
         self.ask(Command::Change(way, change))
+    }
+
+    /// Lets packets take the next path from now on, both ways; those under way end on the one they took. Nothing happens where
+    /// no path is to come.
+    ///
+    /// # Errors
+    /// [`EmulatorError::Ended`] after the thread has failed.
+    pub fn next_path(&self) -> Result<(), EmulatorError> {
+        if self.has_failed() {
+            return Err(EmulatorError::Ended);
+        }
+        self.ask(Command::NextPath)
     }
 
     fn ask(&self, command: Command) -> Result<(), EmulatorError> {

@@ -209,8 +209,13 @@ mod tests {
     #[test]
     fn a_neighbour_keeps_nine_tenths_of_what_it_keeps_beside_cubic_or_of_half() {
         let keeps = |share| {
-            let competitor =
-                CompetitorRun { goodput_bps: 1.0, goodput_before_bps: 1.0, share, retransmitted_segments: 0 };
+            let competitor = CompetitorRun {
+                goodput_bps: 1.0,
+                goodput_before_bps: 1.0,
+                share,
+                retransmitted_segments: 0,
+                base_rtt_us: None,
+            };
             Run { competitor: Some(competitor), ..run(20.0, 0) }
         };
         assert_eq!(failing("beside-bbr", &keeps(0.36), &keeps(0.4)), [""; 0]);

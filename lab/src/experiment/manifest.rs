@@ -49,7 +49,15 @@ fn conditions(plan: &Plan, arms: &[Arm]) -> Map<String, Value> {
     ]
     .map(|(name, value)| (name.to_owned(), value))
     .into_iter()
+    .chain(seldom(plan))
     .collect()
+}
+
+/// What most experiments do not ask for, and manifests therefore do not name.
+fn seldom(plan: &Plan) -> impl Iterator<Item = (String, Value)> {
+    let extra = (!plan.extra_rtt_us.is_empty()).then(|| ("extra_rtt_us", json!(plan.extra_rtt_us)));
+    let paths = (!plan.paths.is_empty()).then(|| ("paths", json!(plan.paths)));
+    [extra, paths].into_iter().flatten().map(|(name, value)| (name.to_owned(), value))
 }
 
 /// What does not make it another experiment.
@@ -142,6 +150,8 @@ mod tests {
         assert!(kept(&Plan { jobs: 3, ..plan.clone() }, &arms).is_some(), "the same, made faster");
         assert!(kept(&Plan { seed: 2, ..plan.clone() }, &arms).is_none());
         assert!(kept(&Plan { amount: Amount::Seconds(5), ..plan.clone() }, &arms).is_none());
+        let extra_rtt_us = vec![0];
+        assert!(kept(&Plan { extra_rtt_us, ..plan.clone() }, &arms).is_none(), "another RTT");
         arms[0].parameters.insert("threshold_pct".into(), "30".into());
         assert!(kept(&plan, &arms).is_none(), "another parameter");
     }

@@ -44,7 +44,7 @@ pub use iperf3::Iperf3Error;
 pub use job::{Job, PATH as JOB_PATH};
 pub use measures::{Measures, ObjectTime};
 pub use parallel::{Parallel, parallel_over_veth};
-pub use plan::{Amount, Competitor, DEFAULT_BYTES, LinkChange, Plan, Tool};
+pub use plan::{Amount, Competitor, DEFAULT_BYTES, LinkChange, PathChange, Plan, Tool};
 pub use regret::LinkRegret;
 pub use result::{ArmResult, Comparison, CompetitorRun, FlowRun, Run, SCHEMA};
 pub(crate) use run::{compete, jain};

@@ -8,11 +8,14 @@ use serde::{Deserialize, Serialize};
 
 use super::{Clock, ExperimentError, Watch};
 use crate::emulator::Way;
-use crate::link::Change;
+use crate::link::{Change, LinkSpec};
 use crate::profile::Profile;
 
 /// Bytes of a download where nothing else is said: the 80 MB of Ataei Kachooei et al. 2022, in units of a million.
 pub const DEFAULT_BYTES: u64 = 80_000_000;
+
+/// As the delay of a direction.
+const MOST_EXTRA_RTT_US: u64 = 10_000_000;
 
 /// How much is transferred.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -55,6 +58,17 @@ pub struct LinkChange {
     pub change: Change,
 }
 
+/// Another path that packets take from a time on, both ways; those under way end on the one they took.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PathChange {
+    /// When, since the first transfer was started.
+    pub at: Duration,
+    /// Name of the profile that it is of.
+    pub profile: String,
+    /// The path: its queues, rates and delays. The hosts stay as they are.
+    pub link: LinkSpec,
+}
+
 /// What to do. What is not written is how it is done, and changes no result.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Plan {
@@ -72,6 +86,13 @@ pub struct Plan {
     pub objects: Vec<u64>,
     /// Changes of the link in each run.
     pub changes: Vec<LinkChange>,
+    /// What flows have of RTT besides that of the link, half of it each way, behind the queue: microseconds, 0 to 10 000 000,
+    /// one for each flow and one more for a competitor; none of them where nobody has any.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub extra_rtt_us: Vec<u64>,
+    /// Other paths that packets take in each run, 0 to 16. Changes of the link are of the path in use.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub paths: Vec<PathChange>,
     /// Runs of each arm, 1 to 10 000.
     pub repetitions: u32,
     /// Runs at once, 1 to 16. Arms that set parameters of one algorithm still take turns.
@@ -124,6 +145,8 @@ impl Plan {
             competitor: None,
             objects: Vec::new(),
             changes: Vec::new(),
+            extra_rtt_us: Vec::new(),
+            paths: Vec::new(),
             repetitions: 10,
             jobs: one(),
             clock: Clock::Machine,
@@ -144,7 +167,7 @@ impl Plan {
     }
 
     fn run_seconds(&self) -> f64 {
-        let rtt = self.profile.link.base_rtt_us() as f64 / 1e6;
+        let rtt = self.base_rtts_us().max().unwrap_or(0) as f64 / 1e6;
         let lead = self.competitor.as_ref().map_or(0, |competitor| competitor.lead_seconds);
         let transfer = match self.amount {
             Amount::Bytes(_) => 1.5 * self.ideal_seconds() + 8.0 * rtt,
@@ -162,10 +185,39 @@ impl Plan {
         match self.amount {
             Amount::Bytes(bytes) => {
                 let shares = f64::from(self.flows) + f64::from(u8::from(self.competitor.is_some()));
-                bytes as f64 * 8.0 * shares / self.profile.link.forward.rate_bps as f64
+                let rate_bps = self.links().map(|link| link.forward.rate_bps).min().unwrap_or(1);
+                bytes as f64 * 8.0 * shares / rate_bps as f64
             }
             Amount::Seconds(seconds) => f64::from(seconds),
         }
+    }
+
+    /// The link, and those of the paths that follow.
+    fn links(&self) -> impl Iterator<Item = &LinkSpec> {
+        std::iter::once(&self.profile.link).chain(self.paths.iter().map(|path| &path.link))
+    }
+
+    /// What a flow has of RTT besides that of the link, microseconds; the competitor's number is that of flows.
+    pub(crate) fn extra_rtt_us(&self, flow: usize) -> u64 {
+        self.extra_rtt_us.get(flow).copied().unwrap_or(0)
+    }
+
+    /// Base round-trip times of all flows and paths, microseconds.
+    fn base_rtts_us(&self) -> impl Iterator<Item = u64> {
+        let flows = usize::from(self.flows) + usize::from(self.competitor.is_some());
+        self.links()
+            .flat_map(move |link| (0..flows).map(move |flow| link.base_rtt_us() + self.extra_rtt_us(flow)))
+    }
+
+    /// The least of them: what decides whether the emulator kept up.
+    pub(crate) fn least_base_rtt_us(&self) -> u64 {
+        self.base_rtts_us().min().unwrap_or(0)
+    }
+
+    /// That of a flow over the first path, where flows have one each.
+    pub(crate) fn own_base_rtt_us(&self, flow: usize) -> Option<u64> {
+        let of_each = !self.extra_rtt_us.is_empty();
+        of_each.then(|| self.profile.link.base_rtt_us() + self.extra_rtt_us(flow))
     }
 
     pub(crate) fn timeout(&self) -> Duration {
@@ -190,15 +242,38 @@ impl Plan {
             ("repetitions", self.repetitions.into(), 1, 10_000, "1 to 10000"),
             ("jobs", self.jobs.into(), 1, 16, "1 to 16"),
             ("retries", self.retries.into(), 0, 100, "0 to 100"),
+            ("number of paths", self.paths.len() as u64, 0, 16, "0 to 16"),
         ] {
             if !(least..=most).contains(&value) {
                 return Err(ExperimentError::Plan { name, value, range });
             }
         }
+        self.validate_extra_rtts()?;
         // Results bring profiles that nobody has checked.
-        self.profile
-            .validate()
-            .map_err(|source| ExperimentError::Profile { name: self.profile.name.clone(), source })
+        let wrong = |name: &String, source| ExperimentError::Profile { name: name.clone(), source };
+        self.profile.validate().map_err(|source| wrong(&self.profile.name, source))?;
+        let check =
+            |path: &PathChange| path.link.validate("link").map_err(|source| wrong(&path.profile, source));
+        self.paths.iter().try_for_each(check)
+    }
+
+    fn validate_extra_rtts(&self) -> Result<(), ExperimentError> {
+        let (flows, listed) = (usize::from(self.flows), self.extra_rtt_us.len());
+        let (of_all, range) = match self.competitor {
+            None => (flows, "one for each flow"),
+            Some(_) => (flows + 1, "one for each flow and one for the competitor"),
+        };
+        if listed != 0 && listed != of_all {
+            return Err(ExperimentError::Plan {
+                name: "number of extra_rtt_us",
+                value: listed as u64,
+                range,
+            });
+        }
+        let wrong = self.extra_rtt_us.iter().find(|extra| **extra > MOST_EXTRA_RTT_US);
+        wrong.map_or(Ok(()), |value| {
+            Err(ExperimentError::Plan { name: "extra_rtt_us", value: *value, range: "0 to 10000000" })
+        })
     }
 }
 
@@ -225,5 +300,46 @@ mod tests {
         assert!(says(Plan { repetitions: 0, ..plan.clone() }).starts_with("repetitions = 0"));
         assert_eq!(says(Plan { jobs: 17, ..plan.clone() }), "jobs = 17 is out of range: expected 1 to 16");
         assert!(says(Plan { jobs: 0, ..plan }).starts_with("jobs = 0"));
+    }
+
+    #[test]
+    fn flows_have_the_rtt_that_they_are_given_and_a_path_its_own() {
+        let text = include_str!("../../../profiles/geo.toml");
+        let geo = Plan::new(Profile::parse(text, "geo.toml").unwrap());
+        let plan = Plan { flows: 2, extra_rtt_us: vec![0, 120_000], ..geo.clone() };
+        plan.validate().unwrap();
+        assert_eq!((plan.own_base_rtt_us(0), plan.own_base_rtt_us(1)), (Some(600_000), Some(720_000)));
+        assert_eq!((plan.least_base_rtt_us(), geo.own_base_rtt_us(0)), (600_000, None));
+        let says = |plan: Plan| plan.validate().unwrap_err().to_string();
+        let of = |extra: &[u64]| Plan { extra_rtt_us: extra.into(), ..plan.clone() };
+        assert_eq!(says(of(&[0])), "number of extra_rtt_us = 1 is out of range: expected one for each flow");
+        assert_eq!(
+            says(of(&[10_000_001, 0])),
+            "extra_rtt_us = 10000001 is out of range: expected 0 to 10000000"
+        );
+        let competitor = Some(Competitor { congestion_control: "cubic".into(), lead_seconds: 1 });
+        let beside = |extra: &[u64]| Plan { competitor: competitor.clone(), ..of(extra) };
+        beside(&[0, 0, 1]).validate().unwrap();
+        assert!(says(beside(&[0, 0])).ends_with("one for each flow and one for the competitor"));
+        assert_eq!(beside(&[50_000, 30_000, 10_000]).least_base_rtt_us(), 610_000);
+
+        let mut link = plan.profile.link.clone();
+        (link.forward.delay_us, link.back.delay_us) = (10_000, 10_000);
+        let path = PathChange { at: Duration::from_secs(1), profile: "other".into(), link };
+        let changed = Plan { paths: vec![path.clone()], ..plan.clone() };
+        changed.validate().unwrap();
+        assert_eq!((changed.least_base_rtt_us(), changed.own_base_rtt_us(0)), (20_000, Some(600_000)));
+        assert!(
+            says(Plan { paths: vec![path.clone(); 17], ..plan.clone() }).starts_with("number of paths = 17")
+        );
+        let mut wrong = path;
+        wrong.link.back.rate_bps = 0;
+        let said = says(Plan { paths: vec![wrong], ..plan.clone() });
+        assert!(said.starts_with("profile other: link.return.rate_bps = 0 is out of range"), "{said}");
+        // What is not asked for is not written: older programs read it.
+        let written = serde_json::to_string(&geo).unwrap();
+        assert!(!written.contains("extra_rtt_us") && !written.contains("paths"), "{written}");
+        let read: Plan = serde_json::from_str(&serde_json::to_string(&changed).unwrap()).unwrap();
+        assert_eq!((read.paths, read.extra_rtt_us), (changed.paths, plan.extra_rtt_us));
     }
 }

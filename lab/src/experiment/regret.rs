@@ -24,7 +24,8 @@ impl LinkRegret {
     /// the way: it does not give one rate to one flow then.
     pub(crate) fn of(plan: &Plan, arm: &Arm, flow: &Flow, exit: Option<&Exit>) -> Option<Self> {
         let exit = exit?;
-        if plan.flows > 1 || plan.competitor.is_some() || !plan.changes.is_empty() {
+        if plan.flows > 1 || plan.competitor.is_some() || !(plan.changes.is_empty() && plan.paths.is_empty())
+        {
             return None;
         }
         let host = arm.host.as_ref().unwrap_or(&plan.profile.host);
@@ -32,7 +33,7 @@ impl LinkRegret {
         // The link counts packets, windows count what they carry.
         let payload = f64::from(host.mss()) / f64::from(host.mtu_bytes);
         let rate = link.available_bps() as f64 / 8.0 * payload;
-        let base_rtt_us = link.base_rtt_us();
+        let base_rtt_us = link.base_rtt_us() + plan.extra_rtt_us(0);
         let began_ns = flow.began_ns()?;
         let carried_ns = carried_ns(flow, rate, ROUNDS as u64 * base_rtt_us * 1_000);
         let given = Given {

@@ -50,6 +50,9 @@ pub struct Run {
     pub ecn_marks: u64,
     /// Most the forward queue held, bytes.
     pub max_queue_bytes: u64,
+    /// Base round-trip time of the flow, where flows have one each; else it is that of the link.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base_rtt_us: Option<u64>,
     /// Largest smoothed round-trip time, microseconds.
     pub max_rtt_us: u32,
     /// Mean smoothed round-trip time from the first data to the last acknowledgment, microseconds.
@@ -116,6 +119,7 @@ impl Run {
             aqm_drops: 0,
             ecn_marks: 0,
             max_queue_bytes: 0,
+            base_rtt_us: None,
             max_rtt_us: 0,
             mean_rtt_us: 0.0,
             min_rtt_us: None,
@@ -145,6 +149,12 @@ pub struct FlowRun {
     pub goodput_bps: f64,
     /// Segments retransmitted.
     pub retransmitted_segments: u64,
+    /// Its base round-trip time, where flows have one each, microseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base_rtt_us: Option<u64>,
+    /// Its smallest round-trip time, microseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub min_rtt_us: Option<u32>,
     /// How slow start ended.
     pub exit: Option<Exit>,
 }
@@ -160,6 +170,9 @@ pub struct CompetitorRun {
     pub share: f64,
     /// Segments it retransmitted in its whole life.
     pub retransmitted_segments: u64,
+    /// Its base round-trip time, where flows have one each, microseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base_rtt_us: Option<u64>,
 }
 
 /// All runs of one arm. Summaries cover its valid runs.
@@ -263,7 +276,7 @@ pub struct Comparison {
     pub amount: Amount,
     /// Bandwidth-delay product of the link, bytes.
     pub bdp_bytes: u64,
-    /// Base round-trip time of the link, microseconds.
+    /// Base round-trip time of the link, microseconds, without what flows have besides.
     pub base_rtt_us: u64,
     /// Rate of the forward direction, bit/s.
     pub rate_bps: u64,

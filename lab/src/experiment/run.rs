@@ -8,13 +8,13 @@ use std::time::Duration;
 use super::arm::{Arm, FlowStorage};
 use super::flow::Flow;
 use super::measures::Measures;
-use super::plan::{Amount, Tool};
+use super::plan::{Amount, PathChange, Tool};
 use super::regret::LinkRegret;
 use super::result::{CompetitorRun, FlowRun, Run};
 use super::sampler::{Sampler, Watched};
 use super::transfer::{Download, PORT, Request};
 use super::{ExperimentError, Plan, builtin, cpu, files, iperf3};
-use crate::emulator::Report;
+use crate::emulator::{ExtraRtts, Report, Wiring};
 use crate::guest;
 use crate::host::{HostError, Hosts};
 
@@ -51,7 +51,14 @@ pub(super) fn run(
     let storage = arm.ready.as_ref().map(|make| (make.0)()).transpose().map_err(ready)?;
     let records_exits = storage.is_some();
     let host = arm.host.as_ref().unwrap_or(&plan.profile.host);
-    let hosts = Hosts::set_up(host, &plan.profile.link, seed, LINK_PERIOD_US)?;
+    let paths = paths(plan);
+    let links: Vec<_> = paths.iter().map(|path| path.link.clone()).collect();
+    let wiring = Wiring {
+        link: &plan.profile.link,
+        to_come: &links,
+        extra_rtts: ExtraRtts::new(PORT, &plan.extra_rtt_us),
+    };
+    let hosts = Hosts::set_up(host, wiring, seed, LINK_PERIOD_US)?;
     hosts.use_congestion_control(&arm.congestion_control)?;
     let requests = requests(plan, arm);
     let sampler = Sampler::start(hosts.sender(), watched(plan, arm, storage), FLOW_PERIOD)?;
@@ -86,6 +93,13 @@ fn watched(plan: &Plan, arm: &Arm, storage: Option<FlowStorage>) -> Watched {
     Watched { ports: PORT..PORT + count, arm: arm.name.clone(), storage, watch: plan.watch.clone() }
 }
 
+/// The paths to come, in the order of their times.
+fn paths(plan: &Plan) -> Vec<PathChange> {
+    let mut paths = plan.paths.clone();
+    paths.sort_by_key(|path| path.at);
+    paths
+}
+
 /// The arm's flows one after the other, and the competitor before them.
 fn requests(plan: &Plan, arm: &Arm) -> Vec<Request> {
     let lead = plan.competitor.as_ref().map_or(0, |competitor| competitor.lead_seconds);
@@ -112,10 +126,17 @@ fn transfer(plan: &Plan, hosts: &Hosts, requests: &[Request]) -> Transferred {
     let mut changes = plan.changes.clone();
     changes.sort_by_key(|change| change.at);
     let mut changes = changes.into_iter().peekable();
+    let mut paths = paths(plan).into_iter().peekable();
     let mut changed = Ok(());
     let timeout = plan.timeout();
     let (sender, receiver) = (hosts.sender(), hosts.receiver());
     let meanwhile = |elapsed| {
+        while paths.next_if(|path| path.at <= elapsed).is_some() {
+            changed = hosts.next_path();
+            if changed.is_err() {
+                return false;
+            }
+        }
         while let Some(due) = changes.next_if(|change| change.at <= elapsed) {
             changed = hosts.change(due.way, due.change);
             if changed.is_err() {
@@ -159,7 +180,7 @@ fn evaluate(
     };
     let short = downloads.iter().find(|download| download.bytes < asked);
     let link = &trace.link;
-    let base_rtt_us = plan.profile.link.base_rtt_us();
+    let base_rtt_us = plan.least_base_rtt_us();
     let late = if guest::inside::is_here() {
         link.health.invalid_in_virtual_time(base_rtt_us)
     } else {
@@ -167,13 +188,15 @@ fn evaluate(
     };
     let invalid_reason =
         late.or_else(|| short.map(|download| format!("only {} of {asked} bytes arrived", download.bytes)));
-    let flow_run = |(flow, download): (&Flow, &Download)| FlowRun {
+    let flow_run = |(number, (flow, download)): (usize, (&Flow, &Download))| FlowRun {
         seconds: download.seconds,
         goodput_bps: download.bytes as f64 * 8.0 / download.seconds,
         retransmitted_segments: retransmitted(flow),
+        base_rtt_us: plan.own_base_rtt_us(number),
+        min_rtt_us: flow.samples.last().and_then(|sample| sample.info.min_rtt_us),
         exit: exit(flow, plan.amount, records_exits),
     };
-    let flows: Vec<_> = trace.flows.iter().zip(downloads).map(flow_run).collect();
+    let flows: Vec<_> = trace.flows.iter().zip(downloads).enumerate().map(flow_run).collect();
     let (Some(first), Some(flow)) = (flows.first(), trace.flows.first()) else {
         return Err(ExperimentError::NoFlow);
     };
@@ -200,6 +223,7 @@ fn evaluate(
         aqm_drops: counters.dropped_aqm.packets,
         ecn_marks: counters.marked.packets,
         max_queue_bytes: counters.max_queue_bytes,
+        base_rtt_us: plan.own_base_rtt_us(0),
         max_rtt_us: flow.max_rtt_us(),
         mean_rtt_us: flow.mean_rtt_us(),
         min_rtt_us: last.min_rtt_us,
@@ -209,7 +233,7 @@ fn evaluate(
         regret: LinkRegret::of(plan, arm, flow, first.exit.as_ref()),
         measures: Measures::of(flow, plan.profile.link.forward.rate_bps, &plan.objects),
         fairness: several.then(|| jain(flows.iter().map(|flow| flow.goodput_bps))),
-        competitor: trace.competitor.as_ref().map(|competitor| compete(competitor, flow)),
+        competitor: trace.competitor.as_ref().map(|competitor| compete(plan, competitor, flow)),
         flows: if several { flows } else { Vec::new() },
         // Known to the caller.
         machine_cpu_seconds: None,
@@ -236,7 +260,12 @@ fn exit(flow: &Flow, amount: Amount, recorded: bool) -> Option<super::Exit> {
 }
 
 /// What the competitor got while the flow was there.
-pub(crate) fn compete(competitor: &Flow, flow: &Flow) -> CompetitorRun {
+pub(crate) fn compete(plan: &Plan, competitor: &Flow, flow: &Flow) -> CompetitorRun {
+    let base_rtt_us = plan.own_base_rtt_us(usize::from(plan.flows));
+    CompetitorRun { base_rtt_us, ..shared(competitor, flow) }
+}
+
+fn shared(competitor: &Flow, flow: &Flow) -> CompetitorRun {
     let (from, to) = (flow.began_ns().unwrap_or(0), flow.ended_ns().unwrap_or(0));
     let length = to.saturating_sub(from);
     let start = from.saturating_sub(length).max(competitor.began_ns().unwrap_or(0));
@@ -249,6 +278,7 @@ pub(crate) fn compete(competitor: &Flow, flow: &Flow) -> CompetitorRun {
         goodput_before_bps: rate(before, from.saturating_sub(start)),
         share: during as f64 / (during + own).max(1) as f64,
         retransmitted_segments: retransmitted(competitor),
+        base_rtt_us: None,
     }
 }
 
@@ -293,7 +323,7 @@ mod tests {
             samples: (10..=20).map(|second| sample(second, 1 + own(second), own(second))).collect(),
             ..Flow::default()
         };
-        let result = compete(&competitor, &flow);
+        let result = shared(&competitor, &flow);
         assert!((result.share - 0.25).abs() < 1e-9, "{result:?}");
         assert!((result.goodput_bps - 16e6).abs() < 1.0 && (result.goodput_before_bps - 80e6).abs() < 1.0);
     }

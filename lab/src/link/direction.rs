@@ -17,6 +17,20 @@ use super::{
     RateSpec, access, aqm, handover, jitter, loss, micros, outage, rate,
 };
 
+/// A packet that reaches the queue.
+#[derive(Clone, Copy, Debug)]
+pub struct Arrival<P> {
+    /// Of any representation.
+    pub packet: P,
+    /// Size, bytes.
+    pub bytes: u32,
+    /// Its sender takes part in explicit congestion notification.
+    pub capable: bool,
+    /// What its flow has of delay behind the link, besides the link's own. It is the same for all packets of a flow, which
+    /// therefore keep their order; flows may overtake each other.
+    pub own_delay: Nanos,
+}
+
 /// A packet that has reached the far end.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Delivery<P> {
@@ -68,6 +82,8 @@ pub struct Direction<P> {
     propagation: Nanos,
     jitter: Vec<Box<dyn Jitter>>,
     reordering: Option<Reordering>,
+    /// Packets have had a delay of their own, so that others may overtake them.
+    own_delays: bool,
 
     /// In order of their dues.
     on_the_way: VecDeque<Delivery<P>>,
@@ -125,6 +141,7 @@ impl<P> Direction<P> {
                 .reordering
                 .as_ref()
                 .map(|spec| Reordering::new(spec, random(purpose::REORDERING))),
+            own_delays: false,
             on_the_way: VecDeque::new(),
             last_due: 0,
             last_delay: 0,
@@ -158,20 +175,15 @@ impl<P> Direction<P> {
     /// # Errors
     /// The packet and the cause, when it is dropped at once.
     pub fn arrive(&mut self, now: Nanos, packet: P, bytes: u32) -> Result<(), (P, DropCause)> {
-        self.arrive_of(now, packet, bytes, false)
+        self.arrive_of(now, Arrival { packet, bytes, capable: false, own_delay: 0 })
     }
 
-    /// The same; `capable`: of a sender that takes part in explicit congestion notification.
+    /// The same, with all that there is to say of it.
     ///
     /// # Errors
     /// As [`Direction::arrive`].
-    pub fn arrive_of(
-        &mut self,
-        now: Nanos,
-        packet: P,
-        bytes: u32,
-        capable: bool,
-    ) -> Result<(), (P, DropCause)> {
+    pub fn arrive_of(&mut self, now: Nanos, arrival: Arrival<P>) -> Result<(), (P, DropCause)> {
+        let Arrival { packet, bytes, capable, own_delay } = arrival;
         self.start(now);
         let now = self.local(now);
         if self.next_sample.is_none() && self.sample_period > 0 {
@@ -184,7 +196,15 @@ impl<P> Direction<P> {
             self.counters.dropped(cause).add(bytes);
             return Err((packet, cause));
         }
-        self.enqueue(Waiting { packet: Some(packet), bytes, arrived: now, capable, marked: false });
+        self.own_delays |= own_delay > 0;
+        self.enqueue(Waiting {
+            packet: Some(packet),
+            bytes,
+            arrived: now,
+            capable,
+            own_delay,
+            marked: false,
+        });
         Ok(())
     }
 
@@ -206,16 +226,22 @@ impl<P> Direction<P> {
     pub fn next_due(&self) -> Option<Nanos> {
         let next = match self.on_the_way.front().map(|delivery| delivery.due) {
             // Nothing overtakes it.
-            Some(due) if self.reordering.is_none() => due,
+            Some(due) if self.reordering.is_none() && !self.own_delays => due,
             on_the_way => on_the_way.into_iter().chain(self.next_from_transmitter()).min()?,
         };
         Some(self.global(next))
     }
 
+    /// When the next packet is due that [`Direction::deliver`] would hand over now or later, of those that have left the
+    /// transmitter by now.
+    pub(super) fn first_due(&mut self, now: Nanos) -> Option<Nanos> {
+        self.advance(now);
+        Some(self.global(self.on_the_way.front()?.due))
+    }
+
     /// When the next packet from the transmitter may be due.
     fn next_from_transmitter(&self) -> Option<Nanos> {
-        let holds_any = self.queue.depth().packets > self.counters.cross_queued();
-        let next = self.transmitter.next().filter(|_| holds_any)?;
+        let next = self.transmitter.next().filter(|_| self.queues_any())?;
         Some(next.saturating_add(self.propagation))
     }
 
@@ -258,6 +284,20 @@ impl<P> Direction<P> {
     /// Packets that have left the transmitter and are not delivered yet.
     pub fn on_the_way(&self) -> usize {
         self.on_the_way.len()
+    }
+
+    /// Whether there is a packet that is not delivered yet; cross traffic is none.
+    pub(super) fn holds_any(&self) -> bool {
+        self.queues_any() || !self.on_the_way.is_empty()
+    }
+
+    fn queues_any(&self) -> bool {
+        self.queue.depth().packets > self.counters.cross_queued()
+    }
+
+    /// Logs no more.
+    pub(super) fn end_log(&mut self) {
+        (self.sample_period, self.next_sample) = (0, None);
     }
 
     /// The log since the last call.
@@ -312,7 +352,14 @@ impl<P> Direction<P> {
         if self.queue.refuses(now, bytes).is_some() {
             self.counters.cross_dropped.add(bytes);
         } else {
-            self.enqueue(Waiting { packet: None, bytes, arrived: now, capable: false, marked: false });
+            self.enqueue(Waiting {
+                packet: None,
+                bytes,
+                arrived: now,
+                capable: false,
+                own_delay: 0,
+                marked: false,
+            });
         }
     }
 
@@ -356,7 +403,7 @@ impl<P> Direction<P> {
     }
 
     fn propagate(&mut self, departed: Nanos, waiting: Waiting<P>) {
-        let Waiting { packet, bytes, arrived, marked, .. } = waiting;
+        let Waiting { packet, bytes, arrived, own_delay, marked, .. } = waiting;
         let Some(packet) = packet else { return self.counters.cross_sent.add(bytes) };
         if self.loss.as_mut().is_some_and(|loss| loss.loses()) {
             return self.counters.dropped(DropCause::Loss).add(bytes);
@@ -367,7 +414,7 @@ impl<P> Direction<P> {
         if marked {
             self.counters.marked.add(bytes);
         }
-        let due = self.last_due + self.reordering.as_mut().map_or(0, Reordering::later);
+        let due = self.last_due + own_delay + self.reordering.as_mut().map_or(0, Reordering::later);
         let place = self.on_the_way.partition_point(|other| other.due <= due);
         self.on_the_way.insert(place, Delivery { packet, bytes, due, marked });
     }

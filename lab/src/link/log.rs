@@ -77,6 +77,27 @@ impl Counters {
         self.cross_arrived.packets - self.cross_sent.packets - self.cross_dropped.packets
     }
 
+    /// Both together.
+    pub(super) fn and(self, other: Self) -> Self {
+        let both = |one: Count, other: Count| Count {
+            packets: one.packets + other.packets,
+            bytes: one.bytes + other.bytes,
+        };
+        Self {
+            arrived: both(self.arrived, other.arrived),
+            delivered: both(self.delivered, other.delivered),
+            dropped_queue_full: both(self.dropped_queue_full, other.dropped_queue_full),
+            dropped_aqm: both(self.dropped_aqm, other.dropped_aqm),
+            dropped_loss: both(self.dropped_loss, other.dropped_loss),
+            marked: both(self.marked, other.marked),
+            cross_arrived: both(self.cross_arrived, other.cross_arrived),
+            cross_sent: both(self.cross_sent, other.cross_sent),
+            cross_dropped: both(self.cross_dropped, other.cross_dropped),
+            max_queue_bytes: self.max_queue_bytes.max(other.max_queue_bytes),
+            max_queue_packets: self.max_queue_packets.max(other.max_queue_packets),
+        }
+    }
+
     pub(super) fn dropped(&mut self, cause: DropCause) -> &mut Count {
         match cause {
             DropCause::QueueFull => &mut self.dropped_queue_full,
@@ -103,7 +124,7 @@ pub struct LinkSample {
     pub dropped_aqm: u64,
     /// Packets lost so far after the transmitter.
     pub dropped_loss: u64,
-    /// One-way delay of the packet that left the transmitter last (queue, transmission, propagation, jitter);
-    /// 0 before the first.
+    /// One-way delay of the packet that left the transmitter last (queue, transmission, propagation, jitter), without what
+    /// its flow has of its own; 0 before the first.
     pub delay_ns: Nanos,
 }

@@ -20,7 +20,10 @@
 //! | loss | [`Loss`] | random, Gilbert-Elliott |
 //! | delay | [`Jitter`] | uniform, wave, steps, retransmission; trace, handovers |
 //!
-//! The delay keeps packets in order, but for those that [`ReorderingSpec`] sends a longer way.
+//! The delay keeps packets in order, but for those that [`ReorderingSpec`] sends a longer way, and those of flows that
+//! have a delay of their own behind the link ([`Arrival::own_delay`]): such flows share the queue, and overtake each other.
+//!
+//! [`Paths`] are several links of which one is in use: packets go over another one from a moment on.
 //!
 //! A further model is a further file and a further variant in [`spec`]. Inside, times count from the start of the
 //! link: [`Direction::start`], or the first arrival.
@@ -38,6 +41,7 @@ mod log;
 mod loss;
 mod on_demand;
 mod outage;
+mod paths;
 mod policer;
 mod queue;
 mod random;
@@ -52,10 +56,11 @@ mod tests;
 
 pub use access::{Access, Head};
 pub use aqm::{Aqm, Depth, Turn};
-pub use direction::{Change, Delivery, Direction};
+pub use direction::{Arrival, Change, Delivery, Direction};
 pub use jitter::Jitter;
 pub use log::{Count, Counters, DropCause, LinkSample};
 pub use loss::Loss;
+pub use paths::Paths;
 pub use queue::Limit;
 pub use random::Random;
 pub use rate::{Rate, Stretch};

@@ -24,6 +24,8 @@ pub(super) struct Waiting<P> {
     pub arrived: Nanos,
     /// Its sender takes part in explicit congestion notification.
     pub capable: bool,
+    /// What its flow has of delay behind the link.
+    pub own_delay: Nanos,
     /// Active queue management has marked it.
     pub marked: bool,
 }

@@ -6,6 +6,8 @@ mod change;
 mod cross;
 mod delay;
 mod drops;
+mod own_delay;
+mod paths;
 mod property;
 mod rate;
 mod reordering;

@@ -58,6 +58,9 @@ pub enum SimError {
     /// The hosts take part in explicit congestion notification.
     #[error("host.tcp_ecn is not simulated: leave it out, or measure it with `onramp lab run`")]
     Ecn,
+    /// Packets take another path, on which they may overtake each other.
+    #[error("a change to another path is not simulated: leave it out, or measure it with `onramp lab run`")]
+    Path,
     /// Packets overtake each other.
     #[error("{key} is not simulated: leave it out, or measure it with `onramp lab run`")]
     Reordering {

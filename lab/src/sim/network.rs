@@ -9,7 +9,7 @@ use super::segment::{Content, Packet};
 use super::sender::Out;
 use crate::emulator::Way;
 use crate::host::HEADER_BYTES;
-use crate::link::{Direction, LinkSpec, Nanos, RangeError};
+use crate::link::{Arrival, Direction, LinkSpec, Nanos, RangeError};
 
 /// See the module.
 pub struct Network {
@@ -19,6 +19,8 @@ pub struct Network {
     pub back: Direction<Packet>,
     /// In the order in which they begin.
     pub connections: Vec<Connection>,
+    /// What each has of delay behind the link, each way.
+    own_delays: Vec<Nanos>,
     /// Of all that crossed the link.
     pub digest: Digest,
     now: Nanos,
@@ -28,11 +30,17 @@ pub struct Network {
 }
 
 impl Network {
-    /// A link that begins at time 0 with randomness from `seed`, as an emulator with this seed has it.
+    /// A link that begins at time 0 with randomness from `seed`, as an emulator with this seed has it. Connections have the
+    /// delay of the same place, or none of their own.
     ///
     /// # Errors
     /// [`RangeError`] for a link out of range.
-    pub fn new(link: &LinkSpec, seed: u64, connections: Vec<Connection>) -> Result<Self, RangeError> {
+    pub fn new(
+        link: &LinkSpec,
+        seed: u64,
+        connections: Vec<Connection>,
+        own_delays: Vec<Nanos>,
+    ) -> Result<Self, RangeError> {
         let [mut forward, mut back] = Direction::pair(link, seed, 0)?;
         forward.start(0);
         back.start(0);
@@ -40,6 +48,7 @@ impl Network {
             forward,
             back,
             connections,
+            own_delays,
             digest: Digest::default(),
             now: 0,
             data: Out::new(),
@@ -96,6 +105,8 @@ impl Network {
     /// What a connection has said goes into the link.
     fn send(&mut self, flow: u16) {
         let connection = &self.connections[usize::from(flow)];
+        let own_delay = self.own_delays.get(usize::from(flow)).copied().unwrap_or(0);
+        let arrival = |packet, bytes| Arrival { packet, bytes, capable: false, own_delay };
         for step in self.openings.drain(..) {
             let packet = Packet { flow, content: Content::Opening(step) };
             let (way, bytes) = Connection::opening_packet(step);
@@ -104,7 +115,7 @@ impl Network {
                 Way::Return => &mut self.back,
             };
             self.digest.arrived(way, self.now, bytes, step.into());
-            if direction.arrive(self.now, packet, bytes).is_err() {
+            if direction.arrive_of(self.now, arrival(packet, bytes)).is_err() {
                 self.digest.refused(way, self.now);
             }
         }
@@ -112,7 +123,7 @@ impl Network {
             let bytes = HEADER_BYTES + connection.segment_bytes(data.sequence);
             let packet = Packet { flow, content: Content::Data(data) };
             self.digest.arrived(Way::Forward, self.now, bytes, data.sequence.into());
-            if self.forward.arrive(self.now, packet, bytes).is_err() {
+            if self.forward.arrive_of(self.now, arrival(packet, bytes)).is_err() {
                 self.digest.refused(Way::Forward, self.now);
             }
         }
@@ -120,7 +131,7 @@ impl Network {
             let bytes = ack.packet_bytes();
             let packet = Packet { flow, content: Content::Ack(ack) };
             self.digest.arrived(Way::Return, self.now, bytes, ack.next.into());
-            if self.back.arrive(self.now, packet, bytes).is_err() {
+            if self.back.arrive_of(self.now, arrival(packet, bytes)).is_err() {
                 self.digest.refused(Way::Return, self.now);
             }
         }

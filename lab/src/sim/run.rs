@@ -13,7 +13,7 @@ use super::receiver::ReceiverSpec;
 use super::sender::{Sender, SenderSpec};
 use super::socket::{NO_THRESHOLD, State};
 use super::source::{Source, SourceSpec};
-use crate::emulator::Way;
+use crate::emulator::{Way, one_way};
 use crate::experiment::{
     Amount, Arm, Exit, ExitSource, Flow, FlowRun, FlowSample, LinkChange, LinkRegret, Measures, Plan, Run,
     compete, jain,
@@ -92,6 +92,9 @@ fn prepare(
             return Err(SimError::Reordering { key });
         }
     }
+    if !plan.paths.is_empty() {
+        return Err(SimError::Path);
+    }
     let bytes = match plan.amount {
         Amount::Bytes(bytes) => bytes,
         Amount::Seconds(_) => ENDLESS,
@@ -118,12 +121,13 @@ fn prepare(
             0,
         ));
     }
+    let own_delays = plan.extra_rtt_us.iter().map(|rtt_us| one_way(*rtt_us)).collect();
     let mut changes = plan.changes.clone();
     changes.sort_by_key(|change| change.at);
     let mut changes = changes.into_iter();
     Ok(Runner {
         looks: connections.iter().map(|_| Flow::default()).collect(),
-        network: Network::new(&plan.profile.link, seed, connections)?,
+        network: Network::new(&plan.profile.link, seed, connections, own_delays)?,
         next_look: 0,
         next_change: changes.next(),
         changes,
@@ -245,8 +249,11 @@ impl Runner {
         let began = connections.iter().filter_map(|connection| connection.began).min();
         let ended = connections.iter().filter_map(|connection| connection.ended).max().filter(|_| complete);
         let counters = [self.network.forward.counters(), self.network.back.counters()];
-        let runs: Vec<FlowRun> =
-            connections.iter().map(|connection| flow_run(connection, arm, now)).collect();
+        let flow_run = |(number, connection): (usize, &Connection)| FlowRun {
+            base_rtt_us: plan.own_base_rtt_us(number),
+            ..flow_run(connection, arm, now)
+        };
+        let runs: Vec<FlowRun> = connections.iter().enumerate().map(flow_run).collect();
         let (Some(first), Some(flow), Some(began)) = (runs.first(), self.looks.first(), began) else {
             let reason = "no data were sent before the time was up".to_owned();
             return (Run::failed(seed, reason), Flow::default());
@@ -279,6 +286,7 @@ impl Runner {
             aqm_drops: counters[0].dropped_aqm.packets,
             ecn_marks: counters[0].marked.packets,
             max_queue_bytes: counters[0].max_queue_bytes,
+            base_rtt_us: plan.own_base_rtt_us(0),
             max_rtt_us: flow.max_rtt_us(),
             mean_rtt_us: flow.mean_rtt_us(),
             min_rtt_us: sender.and_then(|sender| sender.socket.round_trip.least_us()),
@@ -287,7 +295,7 @@ impl Runner {
             exit: first.exit.clone(),
             measures: Measures { max_window_bytes: measures.max_window_bytes.max(most), ..measures },
             fairness: several.then(|| jain(runs.iter().map(|run| run.goodput_bps))),
-            competitor: competitor.as_ref().map(|competitor| compete(competitor, flow)),
+            competitor: competitor.as_ref().map(|competitor| compete(plan, competitor, flow)),
             digest: Some(self.network.digest.finish(counters)),
             ..Run::failed(seed, String::new())
         };
@@ -309,6 +317,8 @@ fn flow_run(connection: &Connection, arm: &Arm, now: Nanos) -> FlowRun {
         seconds,
         goodput_bps: connection.received_bytes() as f64 * 8.0 / seconds.max(1e-9),
         retransmitted_segments: connection.sender.as_ref().map_or(0, |sender| sender.counts.retransmitted),
+        base_rtt_us: None,
+        min_rtt_us: connection.sender.as_ref().and_then(|sender| sender.socket.round_trip.least_us()),
         exit: connection.sender.as_ref().and_then(|sender| exit(sender, arm)),
     }
 }

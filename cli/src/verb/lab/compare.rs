@@ -39,7 +39,7 @@ pub(super) struct RunOne {
 impl RunOne {
     pub fn run(self, output: &Output) -> anyhow::Result<u8> {
         let mut plan = self.common.plan(profile::load(&self.profile)?, 1, None, self.common.clock(None)?);
-        self.traffic.join(&mut plan);
+        self.traffic.join(&mut plan)?;
         measure(&[self.arm], &plan, &self.common, output)
     }
 }
@@ -55,6 +55,8 @@ onramp's flows record theirs."),
   onramp lab compare --arms search:exit_action=hold,search:exit_action=drain --json
   onramp lab compare --arms cubic,plain,best,search --jobs 4
   onramp lab compare --arms cubic,search --flows 8 --stagger 1s
+  onramp lab compare --arms cubic,ramp --flows 2 --extra-rtt 0ms,120ms --seconds 60
+  onramp lab compare --arms cubic,ramp --profile lte --at 2s:path=wifi
   onramp lab compare --arms plain,search --competitor cubic")]
 pub(super) struct Compare {
     /// Algorithms and congestion controls, with settings after colons [default: cubic,plain,search]
@@ -85,7 +87,7 @@ impl Compare {
         let profile = profile::load(&self.profile)?;
         let clock = self.common.clock(self.jobs.shard)?;
         let mut plan = self.common.plan(profile, self.repetitions, self.jobs.jobs, clock);
-        self.traffic.join(&mut plan);
+        self.traffic.join(&mut plan)?;
         measure(&self.arms, &plan, &self.common, output)
     }
 }

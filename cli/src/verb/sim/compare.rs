@@ -103,7 +103,7 @@ impl SourceOptions {
 impl Options {
     fn simulate(&self, arms: &[String], repetitions: u32, output: &Output) -> anyhow::Result<u8> {
         let mut plan = self.transfer.plan(profile::load(&self.profile)?, repetitions);
-        self.traffic.join(&mut plan);
+        self.traffic.join(&mut plan)?;
         let arms = Arms::describe(arms, &plan.profile, &self.transfer.settings)?;
         let comparison = sim::compare(&plan, &arms, self.source.spec()?).map_err(|error| match error {
             SimError::Control { .. } | SimError::Range(_) | SimError::Plan(_) => {

@@ -105,7 +105,10 @@ fn codel_marks_what_it_may_and_drops_the_rest() {
         // Of two senders in turns, one of which takes part.
         for number in 0..60_000 {
             let now = number * 990_099;
-            let _ = link.arrive_of(now, number, 1_500, number % 2 == 0);
+            let _ = link.arrive_of(
+                now,
+                Arrival { packet: number, bytes: 1_500, capable: number % 2 == 0, own_delay: 0 },
+            );
             delivered.extend(drain(&mut link, now));
         }
         let marked: Vec<_> = delivered.iter().filter(|one| one.marked).map(|one| one.packet).collect();
