@@ -15,17 +15,26 @@ use crate::reproduce::Trial;
 const WIRED: &str = "terrestrial";
 /// 8 s of it.
 const WIRED_BYTES: u64 = 25_000_000;
+/// What the longer of two RTTs has besides the shorter, microseconds.
+const LONGER_US: u64 = 120_000;
 /// Sizes of what a browser asks for.
 const OBJECTS: [u64; 5] = [15_000, 100_000, 500_000, 1_000_000, 5_000_000];
 
 /// All cases.
-pub static CASES: [Case; 13] = [
+pub static CASES: [Case; 16] = [
     Case {
         id: "itself",
         source: "RFC 9743, section 5.1.4",
         statement: "Four flows of the same algorithm, each begun 2 s after the one before, share the link.",
         paths: || vec![Trial { adapt: wired_path, ..together(WIRED) }, together("geo-tail-drop-50")],
         measure: Measure::Together,
+    },
+    Case {
+        id: "rtts",
+        source: "RFC 9743, section 5.1.4",
+        statement: "Two flows of the same algorithm, of 40 and 160 ms, share the link.",
+        paths: || vec![rtts("rtts-1-to-4", Amount::Seconds(40))],
+        measure: Measure::Rtts,
     },
     Case {
         id: "short",
@@ -43,7 +52,7 @@ pub static CASES: [Case; 13] = [
         statement: "A flow of stock CUBIC that was there before meets the arm for 20 s.",
         paths: || {
             let wired = Trial { adapt: wired_path, ..neighbour("cubic", WIRED) };
-            let others = ["lte", "geo-tail-drop-50"].map(|path| neighbour("cubic", path));
+            let others = ["lte", "wifi", "cable", "geo-tail-drop-50"].map(|path| neighbour("cubic", path));
             std::iter::once(wired).chain(others).collect()
         },
         measure: Measure::Neighbour,
@@ -53,6 +62,18 @@ pub static CASES: [Case; 13] = [
         source: "RFC 9743, section 5.2.1",
         statement: "A flow of BBR that was there before meets the arm for 20 s.",
         paths: || vec![Trial { adapt: wired_path, ..neighbour("bbr", WIRED) }, neighbour("bbr", "geo-ramp")],
+        measure: Measure::Neighbour,
+    },
+    Case {
+        id: "rtts-beside-cubic",
+        source: "RFC 9743, section 5.2.1",
+        statement: "A flow of stock CUBIC that was there before, of 160 or of 40 ms, meets the arm of 40 or of 160 ms.",
+        paths: || {
+            vec![
+                Trial { extra_rtt_us: vec![0, LONGER_US], ..rtts_met("cubic-of-160-ms") },
+                Trial { extra_rtt_us: vec![LONGER_US, 0], ..rtts_met("cubic-of-40-ms") },
+            ]
+        },
         measure: Measure::Neighbour,
     },
     Case {
@@ -163,6 +184,21 @@ pub static CASES: [Case; 13] = [
         },
         measure: Measure::Download,
     },
+    Case {
+        id: "other-path",
+        source: "RFC 9743, sections 7.3 and 7.9",
+        statement: "Packets take another path, to one of 50 Mb/s and 160 ms or to one of 10 Mb/s and 40 ms, in slow start or \
+later; those under way end on the one they took.",
+        paths: || {
+            vec![
+                other_path("faster-and-longer", small_path, 2_000, large_path, 30_000_000),
+                other_path("faster-and-longer-in-slow-start", small_path, 200, large_path, 30_000_000),
+                other_path("slower-and-shorter", large_path, 2_000, small_path, 15_000_000),
+                other_path("slower-and-shorter-in-slow-start", large_path, 1_000, small_path, 10_000_000),
+            ]
+        },
+        measure: Measure::OtherPath,
+    },
 ];
 
 /// Seven runs of each arm; one with `--quick`.
@@ -188,6 +224,29 @@ fn together(profile: &'static str) -> Trial {
     Trial { flows: 4, stagger: Duration::from_secs(2), ..path(name, profile, Amount::Seconds(20)) }
 }
 
+/// Two flows, of 40 and 160 ms.
+fn rtts(name: &str, amount: Amount) -> Trial {
+    let extra_rtt_us = vec![0, LONGER_US];
+    let stagger = Duration::from_secs(2);
+    Trial { flows: 2, stagger, extra_rtt_us, adapt: mean_of_rtts, ..path(name, WIRED, amount) }
+}
+
+/// A flow of each; who has which RTT is to be said.
+fn rtts_met(name: &str) -> Trial {
+    Trial { adapt: mean_of_rtts, ..met("cubic", name.to_owned(), WIRED, Amount::Seconds(30)) }
+}
+
+fn other_path(
+    name: &str,
+    adapt: fn(&mut Profile),
+    after_ms: u64,
+    other: fn(&mut Profile),
+    bytes: u64,
+) -> Trial {
+    let paths = vec![(Duration::from_millis(after_ms), other)];
+    Trial { paths, adapt, ..path(name, WIRED, Amount::Bytes(bytes)) }
+}
+
 fn objects(profile: &'static str) -> Trial {
     // Longer than the largest, so that its end is not that of the connection.
     let amount = Amount::Bytes(2 * OBJECTS[OBJECTS.len() - 1]);
@@ -207,12 +266,33 @@ fn met(control: &str, name: String, profile: &'static str, amount: Amount) -> Tr
     Trial { competitor, ..path(name, profile, amount) }
 }
 
-/// 25 Mb/s, 80 ms, a queue of one BDP: a guest carries several flows over it, and their recovery, without being late.
+/// 25 Mb/s, 80 ms, a queue of one BDP: as many round trips as a wide-area path has, and packets that a guest is soon
+/// through with.
 fn wired_path(profile: &mut Profile) {
+    wire(profile, 25_000_000, 40_000);
+}
+
+fn wire(profile: &mut Profile, rate_bps: u64, delay_us: u64) {
     let link = &mut profile.link;
-    (link.forward.rate_bps, link.back.rate_bps) = (25_000_000, 10_000_000);
-    (link.forward.delay_us, link.back.delay_us) = (40_000, 40_000);
+    (link.forward.rate_bps, link.back.rate_bps) = (rate_bps, 10_000_000);
+    (link.forward.delay_us, link.back.delay_us) = (delay_us, delay_us);
     link.forward.queue_bytes = Some(link.bdp_bytes());
+}
+
+/// 25 Mb/s, 40 ms, and a queue of one BDP at 100 ms, the mean of the RTTs.
+fn mean_of_rtts(profile: &mut Profile) {
+    wire(profile, 25_000_000, 50_000);
+    (profile.link.forward.delay_us, profile.link.back.delay_us) = (20_000, 20_000);
+}
+
+/// 10 Mb/s, 40 ms.
+fn small_path(profile: &mut Profile) {
+    wire(profile, 10_000_000, 20_000);
+}
+
+/// 50 Mb/s, 160 ms.
+fn large_path(profile: &mut Profile) {
+    wire(profile, 50_000_000, 80_000);
 }
 
 fn queue<const PERCENT: u64>(profile: &mut Profile) {

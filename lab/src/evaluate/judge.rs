@@ -2,7 +2,7 @@
 //! What a case comes to: the arm's figures beside those of the others, medians of the runs.
 
 use super::{Case, Measure, OTHER, REFERENCE};
-use crate::experiment::{Comparison, Run};
+use crate::experiment::{Comparison, Run, jain};
 use crate::reproduce::plots::{columns, figure};
 use crate::reproduce::{Check, Comparand, Evidence, Judgement, NoEvidence, Valid};
 
@@ -14,6 +14,8 @@ const RETRANSMITTED_FREE: f64 = 50.0;
 /// What a neighbour keeps, over what it keeps beside stock CUBIC or an equal share, whichever is less; at least.
 const KEPT_LEAST: f64 = 0.9;
 const EQUAL_PERCENT: f64 = 50.0;
+/// Of two flows.
+const LONG_GETS: &str = "the flow of the longer RTT gets, %";
 /// Jain's index and goodput of several flows over stock CUBIC's, at least.
 const TOGETHER_LEAST: f64 = 0.95;
 
@@ -117,7 +119,9 @@ pub(super) fn judge(case: &Case, subject: &str, evidence: &Evidence) -> Result<J
             Measure::Download => download(&mut findings, &arms),
             Measure::Objects => objects(&mut findings, &arms, &trial.objects),
             Measure::Together => together(&mut findings, &arms),
+            Measure::Rtts => rtts(&mut findings, &arms),
             Measure::Neighbour => neighbour(&mut findings, &arms),
+            Measure::OtherPath => other_path(&mut findings, &arms),
         }
     }
     Ok(findings.judgement(case, subject))
@@ -161,6 +165,33 @@ fn together(findings: &mut Findings, arms: &Arms<'_>) {
     findings.retransmitted(arms);
 }
 
+fn rtts(findings: &mut Findings, arms: &Arms<'_>) {
+    let share = arms.medians(&|run| {
+        let long = run.flows.iter().max_by_key(|flow| flow.base_rtt_us)?;
+        let all: f64 = run.flows.iter().map(|flow| flow.goodput_bps).sum();
+        Some(long.goodput_bps / all * 100.0)
+    });
+    findings.row(arms, LONG_GETS, share, 1);
+    findings.point(LONG_GETS, share);
+    findings.at_least(arms, LONG_GETS, share[0], least_share(share[1]));
+    together(findings, arms);
+}
+
+/// Nine tenths of what it is beside stock CUBIC, or of an equal share; percent.
+fn least_share(beside_cubic: f64) -> f64 {
+    (KEPT_LEAST * beside_cubic.min(EQUAL_PERCENT) * 10.0).round() / 10.0
+}
+
+fn other_path(findings: &mut Findings, arms: &Arms<'_>) {
+    let seconds = arms.medians(&|run| Some(run.seconds));
+    let silent = arms.medians(&|run| Some(run.measures.longest_stall_seconds));
+    findings.row(arms, "time, s", seconds, 2);
+    findings.row(arms, "longest time without an acknowledgment, s", silent, 2);
+    findings.point("time over stock CUBIC's", ratios(seconds));
+    findings.at_most(arms, "time over stock CUBIC's", ratios(seconds)[0], TIME_MOST);
+    findings.retransmitted(arms);
+}
+
 fn neighbour(findings: &mut Findings, arms: &Arms<'_>) {
     let kept = arms.medians(&|run| Some(run.competitor?.share * 100.0));
     let lost = arms.medians(&|run| Some(run.competitor?.retransmitted_segments as f64));
@@ -169,15 +200,30 @@ fn neighbour(findings: &mut Findings, arms: &Arms<'_>) {
     findings.row(arms, "the neighbour retransmits, segments", lost, 0);
     findings.row(arms, "goodput of the arm, Mb/s", goodput, 1);
     findings.point("the neighbour keeps, %", kept);
-    let least = KEPT_LEAST * kept[1].min(EQUAL_PERCENT);
-    findings.at_least(arms, "the neighbour keeps, %", kept[0], (least * 10.0).round() / 10.0);
+    findings.at_least(arms, "the neighbour keeps, %", kept[0], least_share(kept[1]));
+    let of_two_rtts = |run: &Run| {
+        let competitor = run.competitor?;
+        Some((competitor.share, competitor.base_rtt_us? > run.base_rtt_us?))
+    };
+    let long = arms.medians(&|run| {
+        let (share, longer) = of_two_rtts(run)?;
+        Some(if longer { share } else { 1.0 - share } * 100.0)
+    });
+    if long[0].is_finite() {
+        let fairness = arms.medians(&|run| {
+            let (share, _) = of_two_rtts(run)?;
+            Some(jain([share, 1.0 - share].into_iter()))
+        });
+        findings.row(arms, LONG_GETS, long, 1);
+        findings.row(arms, "Jain's index of both", fairness, 3);
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::CASES;
     use super::*;
-    use crate::experiment::{CompetitorRun, ObjectTime};
+    use crate::experiment::{CompetitorRun, FlowRun, ObjectTime};
     use crate::reproduce::testing::{add, run};
 
     /// Judges a case on whose every path the arm and stock CUBIC, and BBR likewise, had such a run: what fails.
@@ -241,6 +287,48 @@ mod tests {
         let shared = |fairness| Run { fairness: Some(fairness), ..run(20.0, 0) };
         assert_eq!(failing("itself", &shared(0.86), &shared(0.9)), [""; 0]);
         assert_eq!(failing("itself", &shared(0.85), &shared(0.9)).len(), 2);
+    }
+
+    #[test]
+    fn of_two_rtts_the_longer_gets_nine_tenths_of_what_it_gets_of_cubic() {
+        let shared = |percent: f64, fairness| {
+            let flow = |goodput_bps, base_rtt_us| FlowRun {
+                seconds: 20.0,
+                goodput_bps,
+                retransmitted_segments: 0,
+                base_rtt_us: Some(base_rtt_us),
+                min_rtt_us: None,
+                exit: None,
+            };
+            let flows = vec![flow(percent, 160_000), flow(100.0 - percent, 40_000)];
+            Run { flows, fairness: Some(fairness), ..run(20.0, 0) }
+        };
+        assert_eq!(failing("rtts", &shared(18.0, 0.7), &shared(20.0, 0.7)), [""; 0]);
+        let failed = failing("rtts", &shared(17.0, 0.6), &shared(20.0, 0.7));
+        assert_eq!(
+            failed,
+            [
+                "rtts-1-to-4: the flow of the longer RTT gets, %",
+                "rtts-1-to-4: Jain's index over stock CUBIC's"
+            ]
+        );
+        let met = |share, longer| {
+            let base_rtt_us = Some(if longer { 160_000 } else { 40_000 });
+            let competitor = CompetitorRun {
+                goodput_bps: 1.0,
+                goodput_before_bps: 1.0,
+                share,
+                retransmitted_segments: 0,
+                base_rtt_us,
+            };
+            Run { competitor: Some(competitor), base_rtt_us: Some(100_000), ..run(20.0, 0) }
+        };
+        for longer in [false, true] {
+            assert_eq!(failing("rtts-beside-cubic", &met(0.19, longer), &met(0.2, longer)), [""; 0]);
+            assert_eq!(failing("rtts-beside-cubic", &met(0.17, longer), &met(0.2, longer)).len(), 2);
+        }
+        assert_eq!(failing("other-path", &run(10.5, 125), &run(10.0, 100)), [""; 0]);
+        assert_eq!(failing("other-path", &run(10.6, 126), &run(10.0, 100)).len(), 8);
     }
 
     #[test]

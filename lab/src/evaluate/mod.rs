@@ -4,8 +4,9 @@
 //!
 //! RFC 9743 sets no thresholds. The checks are ours: no slower than stock CUBIC by more than 5 %, no more retransmitted than
 //! 1.25 times as much, or 50 segments, and a flow that was there before keeps nine tenths of what it keeps beside stock
-//! CUBIC, or of an equal share where it keeps more. What
-//! the lab cannot make is in [`NOT_EVALUATED`].
+//! CUBIC, or of an equal share where it keeps more. Flows of the arm share as evenly, and use as much, as those of stock
+//! CUBIC but for 5 %; of two RTTs, the flow of the longer one gets nine tenths likewise. What the lab cannot make is in
+//! [`NOT_EVALUATED`].
 
 mod cases;
 mod judge;
@@ -21,8 +22,7 @@ pub const OTHER: &str = "bbr";
 
 /// What RFC 9743 asks for besides, and where it is.
 pub const NOT_EVALUATED: &str = "5.1.1 backoff and 5.3 (the base's), 5.2.2 real-time flows, 6.2 tunnels, \
-7.2 circuit breakers, 7.4 constrained nodes, 7.6 misbehaving nodes, 7.10 multipath, 7.11 data centers; \
-flows of different RTTs";
+7.2 circuit breakers, 7.4 constrained nodes, 7.6 misbehaving nodes, 7.10 several paths at once, 7.11 data centers";
 
 /// A criterion or a scenario of RFC 9743.
 #[derive(Debug)]
@@ -48,8 +48,12 @@ enum Measure {
     Objects,
     /// How several flows of the arm share the link.
     Together,
+    /// The same of two RTTs.
+    Rtts,
     /// What a flow that was there before keeps.
     Neighbour,
+    /// Time, retransmissions and silence of a download that changes to another path.
+    OtherPath,
 }
 
 impl Case {
@@ -89,7 +93,9 @@ mod tests {
                 assert_eq!(trial.arms, ["ramp", "cubic", "bbr"]);
                 assert!(trial.quick > 0 && trial.quick <= trial.repetitions);
                 assert_eq!(trial.competitor.is_some(), case.measure == Measure::Neighbour, "{}", trial.name);
-                assert_eq!(trial.flows > 1, case.measure == Measure::Together, "{}", trial.name);
+                let several = matches!(case.measure, Measure::Together | Measure::Rtts);
+                assert_eq!(trial.flows > 1, several, "{}", trial.name);
+                assert_eq!(!trial.paths.is_empty(), case.measure == Measure::OtherPath, "{}", trial.name);
                 assert_eq!(!trial.objects.is_empty(), case.measure == Measure::Objects, "{}", trial.name);
                 names.push(trial.name);
             }

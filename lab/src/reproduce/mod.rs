@@ -31,7 +31,7 @@ mod trial;
 
 pub use evidence::{Evidence, Footprint, NoEvidence, RoundRates, Valid};
 pub use judgement::{Check, Comparand, Judgement};
-pub use trial::Trial;
+pub use trial::{Adapt, Trial};
 
 /// A claim of a document.
 #[derive(Debug)]

@@ -6,6 +6,9 @@ use std::time::Duration;
 use crate::experiment::{Amount, Competitor, DEFAULT_BYTES, LinkChange};
 use crate::profile::Profile;
 
+/// What a path has that is not in its profile.
+pub type Adapt = fn(&mut Profile);
+
 /// An experiment: several arms over one link. Two trials of one name are the same.
 #[derive(Clone, Debug)]
 pub struct Trial {
@@ -14,7 +17,7 @@ pub struct Trial {
     /// Name of a profile.
     pub profile: &'static str,
     /// What is different from that profile.
-    pub adapt: fn(&mut Profile),
+    pub adapt: Adapt,
     /// Arms as they are written on the command line.
     pub arms: Vec<String>,
     /// How much each flow transfers.
@@ -27,6 +30,10 @@ pub struct Trial {
     pub competitor: Option<Competitor>,
     /// Changes of the link in each run.
     pub changes: Vec<LinkChange>,
+    /// What each flow has of RTT besides that of the link, and last the competitor, microseconds; none: nobody has any.
+    pub extra_rtt_us: Vec<u64>,
+    /// Paths that follow, and what is different there from the profile as it is adapted.
+    pub paths: Vec<(Duration, Adapt)>,
     /// Sizes whose time is read off each transfer.
     pub objects: Vec<u64>,
     /// Runs of each arm.
@@ -50,6 +57,8 @@ impl Trial {
             stagger: Duration::ZERO,
             competitor: None,
             changes: Vec::new(),
+            extra_rtt_us: Vec::new(),
+            paths: Vec::new(),
             objects: Vec::new(),
             repetitions: 10,
             quick: 3,

@@ -4,12 +4,13 @@
 mod files;
 
 use std::path::Path;
+use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
-use onramp_lab::experiment::Plan;
+use onramp_lab::experiment::{PathChange, Plan};
 use onramp_lab::reproduce::report::{Figures, Outcome, RunDigest, Runs, Words};
-use onramp_lab::reproduce::{Claim, Comparand, Evidence, Judgement, Question, Trial};
+use onramp_lab::reproduce::{Adapt, Claim, Comparand, Evidence, Judgement, Question, Trial};
 use serde::Serialize;
 
 pub(super) use files::write;
@@ -34,12 +35,20 @@ impl Manner {
     pub fn plan(self, trial: &Trial, root: &Path) -> anyhow::Result<Plan> {
         let mut profile = profile::load(trial.profile)?;
         (trial.adapt)(&mut profile);
+        let path = |(at, adapt): &(Duration, Adapt)| {
+            let mut other = profile.clone();
+            adapt(&mut other);
+            PathChange { at: *at, profile: trial.name.clone(), link: other.link }
+        };
+        let paths = trial.paths.iter().map(path).collect();
         Ok(Plan {
             amount: trial.amount,
             flows: trial.flows,
             stagger: trial.stagger,
             competitor: trial.competitor.clone(),
             changes: trial.changes.clone(),
+            extra_rtt_us: trial.extra_rtt_us.clone(),
+            paths,
             objects: trial.objects.clone(),
             repetitions: if self.quick { trial.quick } else { trial.repetitions },
             seed: self.seed,
