@@ -69,9 +69,7 @@ fn wrong_arms_settings_and_profiles_are_refused_before_anything_is_done() {
         ("lab run cubic:host.mtu_bytes=9000", "host.mtu_bytes = 9000 is out of range"),
         ("lab run search:alpha=0", "alpha=0 is not allowed: give 1..1000"),
         ("lab compare --profile geo,leo", "there is no profile \"geo,leo\""),
-        ("lab run cubic --extra-rtt 0ms,90", "\"90\" is not a duration"),
         ("lab run cubic --at 1s:path=nowhere", "there is no profile \"nowhere\""),
-        ("lab run cubic --at 1s:path", "write for instance"),
         ("lab evaluate --case nowhere", "there is no case \"nowhere\""),
         ("lab evaluate --case short,short", "there is no case \"short\", or it is named twice"),
         ("lab evaluate nothing --case short", "nothing"),
@@ -246,7 +244,7 @@ fn flows_have_round_trip_times_of_their_own_and_packets_take_another_path_when_t
     assert!(changed["base_rtt_us"].is_null() && changed["regret"].is_null(), "{changed}");
     let (_, stayed) = run("stayed", "");
     is(&stayed, 30_000);
-    let message = onramp("lab run cubic --extra-rtt 1ms,2ms").refused(1);
+    let message = onramp("lab run cubic --clock machine --extra-rtt 1ms,2ms").refused(1);
     assert!(
         message.contains("number of extra_rtt_us = 2 is out of range: expected one for each flow"),
         "{message}"
