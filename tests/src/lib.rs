@@ -6,7 +6,9 @@
 //! * [`capture`]: packets of a namespace, with their times.
 //! * [`cli`]: the `onramp` binary, run and looked at.
 //! * [`clients`]: clients of web servers, over an emulated link.
+//! * [`connection`]: kinds of connections over such a wire, and who reads.
 //! * [`containers`]: containers of an OCI runtime.
+//! * [`counted`]: what a control and the kernel have counted.
 //! * [`crowd`]: many connections, each byte looked at.
 //! * [`faults`]: a command that is cut off, or told of an error, at a step.
 //! * [`guest`]: the kernel that tests need for themselves.
@@ -23,7 +25,9 @@ pub mod bottleneck;
 pub mod capture;
 pub mod cli;
 pub mod clients;
+pub mod connection;
 pub mod containers;
+pub mod counted;
 pub mod crowd;
 pub mod faults;
 pub mod guest;
@@ -87,6 +91,19 @@ impl Attachments {
         let lock = Flock::lock(file, FlockArg::LockExclusive).map_err(|(_, errno)| errno).expect("lock");
         detach_all();
         Self { _lock: lock, before: everything() }
+    }
+
+    /// Waits for its turn, and attaches these algorithms with their defaults.
+    ///
+    /// # Panics
+    /// As [`Attachments::lock`], and if one is refused.
+    pub fn of(algorithms: &[&str]) -> Self {
+        let attachments = Self::lock();
+        for name in algorithms {
+            let algorithm = onramp_loader::find(name).unwrap_or_else(|error| panic!("{error}"));
+            attachments.attach(&AttachOptions::new(algorithm.parameters()));
+        }
+        attachments
     }
 
     /// Attaches.

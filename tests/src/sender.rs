@@ -1,17 +1,18 @@
 //! A connection over a wire, for tests that stage events on it.
 
-use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::io::Write;
+use std::net::TcpStream;
 use std::os::fd::AsRawFd;
-use std::thread;
 use std::time::Duration;
 
 use nix::sys::socket::{setsockopt, sockopt::TcpCongestion};
 use onramp_loader::Flow;
+use onramp_net::sock_diag::{SockDiag, Socket, States, TcpInfo};
 
 use crate::bottleneck::SEGMENT;
+use crate::connection::{Connection, Reader, bytes_from};
 use crate::traffic::eventually;
-use crate::wire::{FAR, Wire};
+use crate::wire::Wire;
 
 nix::ioctl_read_bad!(
     /// `SIOCOUTQ`.
@@ -29,6 +30,22 @@ pub struct Sender {
     pub wire: Wire,
     /// The near end's socket.
     pub stream: TcpStream,
+    /// Who reads at the far end.
+    pub reader: Reader,
+    sent: u64,
+}
+
+/// What has become of all that a sender was given, under a control of ours or of the kernel's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Came {
+    /// Bytes that were read at the far end, each as it was sent.
+    pub read: u64,
+    /// Segments that were sent again.
+    pub sent_again: u32,
+    /// Segments on their way.
+    pub unacked: u32,
+    /// The kernel's `tcp_ca_state`.
+    pub state: u8,
 }
 
 impl Sender {
@@ -47,17 +64,17 @@ impl Sender {
     /// # Panics
     /// If that fails.
     pub fn connect_by_default(wire: Wire) -> Self {
-        let listener = wire.far.run(|| TcpListener::bind((FAR, 0)).expect("bind")).expect("namespace");
-        let port = listener.local_addr().expect("address").port();
-        thread::spawn(move || {
-            // A test that is over at once takes the wire away before this.
-            let Ok((mut stream, _)) = listener.accept() else { return };
-            let mut buffer = vec![0; 1 << 16];
-            while stream.read(&mut buffer).is_ok_and(|bytes| bytes > 0) {}
-        });
-        let stream = wire.near.run(|| TcpStream::connect((FAR, port)).expect("connect")).expect("namespace");
+        Self::connect_as(wire, &Connection::default())
+    }
+
+    /// The same by a connection of some kind.
+    ///
+    /// # Panics
+    /// If that fails.
+    pub fn connect_as(wire: Wire, connection: &Connection) -> Self {
+        let (stream, reader) = connection.over(&wire);
         stream.set_write_timeout(Some(Duration::from_secs(20))).expect("timeout");
-        Self { wire, stream }
+        Self { wire, stream, reader, sent: 0 }
     }
 
     /// Chooses a congestion control.
@@ -73,7 +90,8 @@ impl Sender {
     /// # Panics
     /// If it does not within twenty seconds.
     pub fn send(&mut self, bytes: usize) {
-        self.stream.write_all(&vec![0; bytes]).expect("send");
+        self.stream.write_all(&bytes_from(self.sent, bytes)).expect("send");
+        self.sent += bytes as u64;
     }
 
     /// Sends so many bytes and waits until all are acknowledged.
@@ -90,12 +108,51 @@ impl Sender {
         );
     }
 
+    /// Sends so many bytes, and says what has become of all bytes once they are read.
+    ///
+    /// # Panics
+    /// If they are not, or another byte is read than was sent.
+    #[track_caller]
+    pub fn bring(&mut self, bytes: usize) -> Came {
+        self.deliver(bytes);
+        assert!(
+            eventually(|| self.reader.read() == self.sent),
+            "{} of {} bytes",
+            self.reader.read(),
+            self.sent
+        );
+        let info = self.info();
+        Came {
+            read: self.reader.read(),
+            sent_again: info.retrans_total,
+            unacked: info.unacked,
+            state: info.ca_state,
+        }
+    }
+
     /// Bytes that the socket has taken and that are not acknowledged yet, sent or not.
     fn unacknowledged(&self) -> usize {
         let mut bytes = 0;
         // SAFETY: the kernel fills one int.
         unsafe { bytes_in_send_queue(self.stream.as_raw_fd(), &raw mut bytes) }.expect("SIOCOUTQ");
         bytes.try_into().expect("not negative")
+    }
+
+    /// What the kernel says of the connection, on whatever control.
+    ///
+    /// # Panics
+    /// If it is not listed.
+    pub fn info(&self) -> TcpInfo {
+        let local = self.stream.local_addr().expect("address");
+        let mut found = None;
+        let mut keep = |socket: Socket| {
+            if socket.local == local {
+                found = socket.info;
+            }
+        };
+        let listed = self.wire.near.run(|| SockDiag::open()?.dump(States::CONNECTED, &[], &mut keep));
+        listed.expect("namespace").expect("socket diagnostics");
+        found.expect("the connection is listed")
     }
 
     /// The flow as it is.

@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 use nix::kmod::{DeleteModuleFlags, ModuleInitFlags, delete_module, finit_module};
 use onramp_loader::algorithm;
 use onramp_loader::{AttachOptions, Base, ExitReason, Flow, Phase};
-use onramp_net::sock_diag::{SockDiag, Socket, States, TcpInfo};
 use onramp_tests::Attachments;
 use onramp_tests::bottleneck::{SEGMENT, bottleneck};
 use onramp_tests::sender::Sender;
@@ -41,20 +40,6 @@ fn attached(algorithm: &str, settings: &[&str]) -> Attachments {
 
 fn slow_starts(flow: &Flow) -> u32 {
     flow.header.unwrap().slow_starts.into()
-}
-
-/// Of a sender on whatever control.
-fn info(sender: &Sender) -> TcpInfo {
-    let local = sender.stream.local_addr().unwrap();
-    let mut found = None;
-    let mut keep = |socket: Socket| {
-        if socket.local == local {
-            found = socket.info;
-        }
-    };
-    let listed = sender.wire.near.run(|| SockDiag::open()?.dump(States::CONNECTED, &[], &mut keep));
-    listed.unwrap().expect("socket diagnostics");
-    found.expect("the connection is listed")
 }
 
 /// Every algorithm that decides an exit goes over a bottleneck with a queue of sixteen times the path. After its exit the
@@ -235,7 +220,7 @@ fn called_through_ours_bbr_is_the_kernels() {
             let begin = Instant::now();
             sender.deliver(300_000);
             elapsed += begin.elapsed();
-            let info = info(&sender);
+            let info = sender.info();
             again += info.retrans_total;
             drained += u32::from(info.snd_ssthresh.is_some());
         }

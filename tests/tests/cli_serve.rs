@@ -160,7 +160,7 @@ fn a_transfer_shows_with_its_exit_and_its_end() {
     assert_eq!(server.get(&format!("/api/flows?filter=sport+%3D+:{port}"))["matched"], 1);
 
     // The wire stays, so that both ends hear of it.
-    let Sender { wire, stream } = sender;
+    let Sender { wire, stream, .. } = sender;
     drop(stream);
     assert!(eventually(|| server.flow("fixed").is_some_and(|flow| flow["state"] == "ended")));
     let (_, metrics) = server.ask("GET /metrics", "", "");

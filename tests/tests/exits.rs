@@ -192,7 +192,7 @@ fn a_threshold_that_was_there_before_ends_slow_start_as_such() {
     let mut first = Sender::connect(wire, "onramp_plain");
     first.send(500_000);
     first.flow_when(|flow| left(flow) && flow.info.unacked == 0);
-    let Sender { wire, stream } = first;
+    let Sender { wire, stream, .. } = first;
     drop(stream);
     thread::sleep(DELAY * 10);
     let mut sender = Sender::connect(wire, "onramp_plain");
