@@ -133,7 +133,7 @@ static __noinline void look(struct tcp_sock *tp, struct glimpse *glimpse)
 			 (sk->sk_pacing_status != SK_PACING_NONE ? ACK_PACED : 0);
 	glimpse->receiver_clock = tp->rx_opt.rcv_tsval;
 	glimpse->unused = 0;
-	glimpse->ecn = tp->ecn_flags & TCP_ECN_OK;
+	glimpse->ecn = !!(tp->ecn_flags & TCP_ECN_ANY);
 	for (u32 i = 0; i < sizeof(glimpse->control); i++)
 		glimpse->control[i] = ops->name[i];
 	identify(&sk->__sk_common, glimpse);

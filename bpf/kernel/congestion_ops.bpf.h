@@ -617,7 +617,7 @@ OPERATION(u32, ssthresh, struct sock *sk)
 /* Who asked for less without a loss. */
 static __always_inline u32 mark_reason(struct sock *sk)
 {
-	return tcp_sk(sk)->ecn_flags & TCP_ECN_OK ? EXIT_ECN : EXIT_LOCAL;
+	return tcp_sk(sk)->ecn_flags & TCP_ECN_ANY ? EXIT_ECN : EXIT_LOCAL;
 }
 
 OPERATION(void, set_state, struct sock *sk, u8 new_state)

@@ -66,7 +66,7 @@ enum sk_pacing {
 	SK_PACING_FQ,	  /* by the queueing discipline */
 };
 
-#define TCP_ECN_OK 1
+#define TCP_ECN_ANY 0x11 /* marks were agreed upon, by RFC 3168 or as AccECN, which older kernels do not have */
 #define TCP_CONG_NON_RESTRICTED 1
 #define TCP_CA_NAME_MAX 16
 #define IPPROTO_TCP 6
