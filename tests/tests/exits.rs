@@ -181,6 +181,35 @@ fn a_loss_that_was_none_takes_the_exit_back() {
     assert_eq!(flow.info.snd_ssthresh, None);
 }
 
+/// The path stands still for once, for longer than the timeout, and loses nothing (RFC 5682, RFC 3522).
+#[test]
+#[ignore = "in a guest: make test"]
+fn a_timeout_that_was_none_takes_the_exit_back() {
+    let _attached = attached("plain", &[]);
+    let [stock, ours] = ["cubic", "onramp_plain"].map(|control| {
+        let mut until = None;
+        let late = move |data: Data| {
+            if data.number == 60 {
+                until = Some(Instant::now() + Duration::from_millis(400));
+            }
+            match until.map(|until: Instant| until.saturating_duration_since(Instant::now())) {
+                Some(more) if !more.is_zero() => Fate::HoldBack(more),
+                _ => Fate::Deliver,
+            }
+        };
+        let mut sender = Sender::connect(Wire::lay(DELAY, late), control);
+        let came = sender.bring(500_000);
+        assert!((1..=40).contains(&came.sent_again), "what waits, at most: {control}, {came:?}");
+        (sender, came)
+    });
+    // How much is sent again before the receiver's clock shows that it was late depends on microseconds.
+    assert_eq!((ours.1.read, ours.1.unacked, ours.1.state), (stock.1.read, stock.1.unacked, stock.1.state));
+    let flow = ours.0.flow();
+    assert!(matches!(flow.phase(), Phase::SlowStart), "slow start goes on: {:?}", flow.phase());
+    assert_eq!(flow.header.unwrap().exit.undone, 1, "{:?} {:?}", flow.header, flow.info);
+    assert_eq!(flow.info.snd_ssthresh, stock.0.info().snd_ssthresh);
+}
+
 #[test]
 #[ignore = "in a guest: make test"]
 fn a_threshold_that_was_there_before_ends_slow_start_as_such() {
