@@ -1,0 +1,190 @@
+//! Segments larger than Ethernet's, and bursts of them that are sent, received and acknowledged as one.
+
+use std::io::Write;
+use std::net::{IpAddr, TcpStream, UdpSocket};
+use std::os::fd::AsRawFd;
+use std::time::Duration;
+
+use onramp_lab::experiment::veth_pair;
+use onramp_lab::host::RECEIVER;
+use onramp_loader::abi::ExitRecord;
+use onramp_loader::telemetry::{Level, What};
+use onramp_loader::{ExitReason, Flow, Phase};
+use onramp_net::Namespace;
+use onramp_tests::Attachments;
+use onramp_tests::bottleneck::bottleneck;
+use onramp_tests::cli::DEFAULT;
+use onramp_tests::connection::{Connection, bytes_from};
+use onramp_tests::counted::ends;
+use onramp_tests::sender::Sender;
+use onramp_tests::telemetry::{events, stream, until_ended};
+use onramp_tests::traffic::eventually;
+use onramp_tests::wire::Wire;
+
+/// One way; the RTT is twice this.
+const DELAY: Duration = Duration::from_millis(20);
+const ALGORITHMS: [&str; 2] = ["ramp", "search"];
+/// Of IPv4 and TCP with timestamps, bytes.
+const HEADERS: u32 = 52;
+
+/// The exit that the algorithm has decided.
+#[track_caller]
+fn by_algorithm(flow: &Flow) -> ExitRecord {
+    let Phase::Left(ExitReason::Algorithm, record) = flow.phase() else {
+        panic!("{}: {:?} {:?}", flow.algorithm.name(), flow.phase(), flow.info)
+    };
+    record
+}
+
+#[test]
+#[ignore = "in a guest: make test"]
+fn large_segments_leave_slow_start_at_windows_of_as_many_segments() {
+    let _attachments = Attachments::of(&ALGORITHMS);
+    let bring = |mtu: u32, control: &str| {
+        let wire = Wire::lay(DELAY, bottleneck(1_000_000, 16 * 27)).with_mtu(mtu);
+        for name in ["net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem"] {
+            wire.sysctl(name, "4096 4000000 100000000");
+        }
+        let mut sender = Sender::connect(wire, control);
+        let came = sender.bring(480 * (mtu - HEADERS) as usize);
+        assert_eq!((came.sent_again, sender.info().snd_mss), (0, mtu - HEADERS), "{control}");
+        (sender, came)
+    };
+    // Of jumbo frames, and the most that IPv4 can have, which the stock control is to carry as well.
+    let stock = bring(65_535, "cubic").1;
+    for algorithm in ALGORITHMS {
+        let control = format!("onramp_{algorithm}");
+        let windows = [1_500, 9_000, 65_535].map(|mtu| {
+            let (sender, came) = bring(mtu, &control);
+            let record = by_algorithm(&sender.flow());
+            println!("{algorithm}, MTU {mtu}: {record:?}");
+            assert_eq!(u32::from(record.mss), mtu - HEADERS, "{algorithm}: {record:?}");
+            assert!(came.read == stock.read || mtu < 65_535, "{algorithm}: {came:?}");
+            record.window
+        });
+        // The bottleneck takes packets of any size as fast: 27 in an RTT, and sixteen times as many in its queue.
+        assert!(windows.iter().all(|window| (27..17 * 27).contains(window)), "{algorithm}: {windows:?}");
+        assert_eq!(ends(algorithm), [("algorithm", 3)].into(), "{algorithm}");
+    }
+}
+
+/// A connection that has sent so many bytes, each of which was read.
+fn transfer(near: &Namespace, far: &Namespace, address: IpAddr, bytes: usize) -> TcpStream {
+    let connection = Connection { ipv6: address.is_ipv6(), ..Connection::default() };
+    let (mut stream, reader) = connection.between(near, far, address);
+    stream.write_all(&bytes_from(0, bytes)).unwrap();
+    assert!(eventually(|| reader.read() == bytes as u64), "{} of {bytes}", reader.read());
+    stream
+}
+
+fn flow(place: &Namespace, stream: &TcpStream) -> Flow {
+    let local = stream.local_addr().unwrap();
+    let listed = place.run(|| onramp_loader::flows(|socket| socket.local == local)).unwrap().unwrap();
+    listed.into_iter().next().expect("listed")
+}
+
+#[test]
+#[ignore = "in a guest: make test"]
+fn the_largest_segments_of_the_loopback_of_either_family_are_counted_as_what_they_are() {
+    let _attachments = Attachments::of(&ALGORITHMS);
+    let place = Namespace::create().unwrap();
+    assert!(place.command("ip").args(["link", "set", "lo", "up"]).status().unwrap().success());
+    for (address, mss) in [("127.0.0.1", 65_483), ("::1", 65_464)] {
+        for algorithm in ALGORITHMS {
+            place.sysctl_set(DEFAULT, &format!("onramp_{algorithm}")).unwrap();
+            let stream = transfer(&place, &place, address.parse().unwrap(), 8_000_000);
+            let flow = flow(&place, &stream);
+            println!("{algorithm} {address}: {:?}", flow.phase());
+            assert_eq!(
+                (flow.info.snd_mss, flow.info.retrans_total),
+                (mss, 0),
+                "{algorithm}: {:?}",
+                flow.info
+            );
+            assert!(
+                flow.header.is_some_and(|header| header.slow_starts == 1),
+                "{algorithm}: {:?}",
+                flow.header
+            );
+            // A loopback has neither a rate nor a delay that an exit could be held to.
+            if let Phase::Left(..) = flow.phase() {
+                let record = by_algorithm(&flow);
+                assert!(record.window >= 10 && u32::from(record.mss) == mss, "{algorithm}: {record:?}");
+            }
+        }
+    }
+    for algorithm in ALGORITHMS {
+        // The ends that accept have the default as well, and nothing to send.
+        let ended = ends(algorithm);
+        assert_eq!((ended["no state"], ended.values().sum::<u64>()), (2, 4), "{algorithm}: {ended:?}");
+    }
+}
+
+/// Switches an offload of a device on or off: the number of an `ETHTOOL_S…` command.
+fn offload(place: &Namespace, command: u32, on: bool) {
+    #[repr(C)]
+    struct Value {
+        command: u32,
+        data: u32,
+    }
+    let set = || {
+        let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
+        let mut value = Value { command, data: on.into() };
+        let mut name = [0; libc::IFNAMSIZ];
+        for (to, from) in name.iter_mut().zip(b"veth0") {
+            *to = *from as libc::c_char;
+        }
+        let data = (&raw mut value).cast();
+        let mut request =
+            libc::ifreq { ifr_name: name, ifr_ifru: libc::__c_anonymous_ifr_ifru { ifru_data: data } };
+        // SAFETY: SIOCETHTOOL reads a request whose data is the structure of this command, both of which live on.
+        let result = unsafe { libc::ioctl(socket.as_raw_fd(), SIOCETHTOOL, &raw mut request) };
+        assert_eq!(result, 0, "{}", std::io::Error::last_os_error());
+    };
+    place.run(set).unwrap();
+}
+
+const SIOCETHTOOL: libc::c_ulong = 0x8946;
+const ETHTOOL_STSO: u32 = 0x1f;
+const ETHTOOL_SGSO: u32 = 0x24;
+const ETHTOOL_SGRO: u32 = 0x2c;
+
+/// What a veth pair of 80 Mb/s and 20 ms holds, segments.
+const HELD: u32 = 133;
+
+#[test]
+#[ignore = "in a guest: make test"]
+fn bursts_that_are_sent_and_acknowledged_as_one_end_slow_start_where_single_segments_do() {
+    let _attachments = Attachments::of(&ALGORITHMS);
+    for algorithm in ALGORITHMS {
+        for on in [false, true] {
+            let (near, far) = veth_pair().unwrap();
+            for end in [&near, &far] {
+                for command in [ETHTOOL_STSO, ETHTOOL_SGSO, ETHTOOL_SGRO] {
+                    offload(end, command, on);
+                }
+                let words = "qdisc add dev veth0 root netem delay 10ms rate 80mbit limit 3000";
+                assert!(end.command("tc").args(words.split(' ')).status().unwrap().success());
+                end.sysctl_set(DEFAULT, "reno").unwrap();
+            }
+            near.sysctl_set(DEFAULT, &format!("onramp_{algorithm}")).unwrap();
+            let mut heard = stream(Level::Ack);
+            let stream = transfer(&near, &far, RECEIVER.into(), 3_000_000);
+            let flow = flow(&near, &stream);
+            drop(stream);
+            let told = until_ended(&mut heard, 1);
+            let acked = events(&told).into_iter().filter_map(|event| match &event.what {
+                What::Ack(told) => Some(told.ack.acked),
+                _ => None,
+            });
+            let most = acked.max().unwrap();
+            println!("{algorithm}, offloads {on}: ACKs of up to {most} segments, {:?}", flow.phase());
+            // Without offloads a receiver acknowledges every second segment at least.
+            assert!(!on || most >= 8, "{algorithm}: ACKs of {most} segments at most");
+            let window = by_algorithm(&flow).window;
+            assert!((HELD..8 * HELD).contains(&window), "{algorithm}, offloads {on}: {window}");
+            assert_eq!(flow.info.retrans_total, 0, "{algorithm}, offloads {on}");
+        }
+        assert_eq!(ends(algorithm), [("algorithm", 2)].into());
+    }
+}
