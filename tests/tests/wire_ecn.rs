@@ -31,9 +31,9 @@ fn sender(tcp_ecn: &str) -> Option<Sender> {
 
 /// What the kernel's own CUBIC makes of it, and the threshold that two reductions leave. `onramp shadow` sees why.
 fn stock(tcp_ecn: &str) -> Option<(Came, u32)> {
+    let mut shadow = Shadow::open(false, 1).unwrap();
     let mut sender = sender(tcp_ecn)?;
     sender.choose("cubic");
-    let mut shadow = Shadow::open(false, 1).unwrap();
     let came = sender.bring(BYTES);
     let info = sender.info();
     if tcp_ecn == "3" {
