@@ -24,9 +24,6 @@ const TIE: &str = "what is sent meets a packet that leaves the queue in the same
 const ONE_PACKET: &str = "the burst in recovery is one packet longer than the queue";
 /// The kernel took 4.20 s in another run whose packets were microseconds earlier or later.
 const CHANCE: &str = "microseconds decide";
-/// Not found yet.
-const NEEDLESS: &str = "some 800 segments are sent again that had arrived, which the kernel does not";
-
 /// What is known to be apart: program, path, control, segments for an acknowledgment; figure, from where to where the
 /// simulated one is off as a part of the other's, and why.
 type Apart = (&'static str, &'static str, u32, &'static str, [f64; 2], &'static str);
@@ -50,7 +47,8 @@ const APART_FROM_NS3: &[Apart] = &[
     ("long-one", "cubic", 1, "seconds", [-0.05, -0.04], TIMEOUT),
     ("long-one", "cubic", 1, "retransmitted", [-0.16, -0.14], TIMEOUT),
     ("long-one", "linux-reno", 2, "seconds", [-0.05, -0.04], TIMEOUT),
-    ("long-one", "cubic", 2, "seconds", [-0.04, -0.03], TIMEOUT),
+    ("long-one", "cubic", 2, "seconds", [-0.05, -0.04], TIMEOUT),
+    ("long-one", "cubic", 2, "retransmitted", [-0.16, -0.14], TIMEOUT),
 ];
 
 const APART_FROM_THE_KERNEL: &[Apart] = &[
@@ -66,7 +64,6 @@ const APART_FROM_THE_KERNEL: &[Apart] = &[
     ("short-quarter", "cubic", 2, "exit_seconds", [0.09, 0.11], TIE),
     ("short-quarter", "cubic", 2, "exit_window", [0.50, 0.55], TIE),
     ("short-half", "reno", 2, "seconds", [0.04, 0.05], CHANCE),
-    ("long-one", "cubic", 2, "retransmitted", [0.10, 0.12], NEEDLESS),
 ];
 
 /// A row of the table.
@@ -184,5 +181,5 @@ fn what_ns_3_did_is_what_is_simulated_but_for_what_is_listed() {
 
 #[test]
 fn what_the_kernel_did_on_these_paths_is_what_is_simulated_but_for_what_is_listed() {
-    assert_eq!(compare("linux-", APART_FROM_THE_KERNEL), (16, 11));
+    assert_eq!(compare("linux-", APART_FROM_THE_KERNEL), (16, 12));
 }

@@ -20,6 +20,8 @@ const MOST_DELAY: Nanos = 200_000_000;
 const AT_ONCE: u32 = 3;
 /// So many are put together at most.
 const TOGETHER: u32 = 44;
+/// They go at once where the blocks told last would not tell all: from this one on.
+const BLOCKS_EXPECTED: usize = 2;
 /// And for so long at most, nanoseconds; or for a twentieth of the round-trip time.
 const TOGETHER_FOR: Nanos = 1_000_000;
 
@@ -147,6 +149,9 @@ impl Receiver {
         if sequence > self.next {
             let opens = self.window.hold(bytes);
             self.quick |= u32::from(opens);
+            if self.together > 0 && self.place(sequence) >= BLOCKS_EXPECTED {
+                self.answer(now, layout, acks);
+            }
             self.keep(sequence);
             self.answer_early(now, layout, acks);
             return;
@@ -207,6 +212,12 @@ impl Receiver {
             self.recent.retain(|(start, _)| *start >= next);
         }
         self.next - sequence
+    }
+
+    /// Which of the blocks a segment lengthens, latest first; how many there are if none.
+    fn place(&self, sequence: u32) -> usize {
+        let lengthened = |(start, end): &Range| *end == sequence || *start == sequence + 1;
+        self.recent.iter().position(lengthened).unwrap_or(self.recent.len())
     }
 
     /// Keeps a segment that came out of order.
@@ -270,5 +281,38 @@ impl Receiver {
         self.acknowledged = self.next;
         (self.due, self.together, self.pushed) = (None, 0, false);
         acks.push(ack);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_put_together_is_told_before_its_blocks_are_forgotten() {
+        let spec = ReceiverSpec {
+            mss: 1_448,
+            buffer_bytes: [1_000_000, 1_000_000],
+            grows: false,
+            sack: true,
+            quickack: false,
+        };
+        let mut receiver = Receiver::new(spec, 0);
+        let mut layout = Layout::new(1_448);
+        layout.write(200 * 1_448);
+        let mut acks = Acks::new();
+        // Every second segment is lost, and the others come within the time that is waited.
+        let arrived: Vec<u32> = (1..100).map(|number| 2 * number).collect();
+        for (number, sequence) in arrived.iter().enumerate() {
+            let now = 1_000_000_000 + number as Nanos * 1_000;
+            let data = Data { sequence: *sequence, sent_us: 1, echo_us: 1, push: false };
+            receiver.arrive(now, &data, &layout, &mut acks);
+        }
+        receiver.timer(1_010_000_000, &layout, &mut acks);
+        let told = |sequence: u32| {
+            acks.iter().flat_map(Ack::blocks).any(|(start, end)| (*start..*end).contains(&sequence))
+        };
+        let untold: Vec<_> = arrived.iter().filter(|sequence| !told(**sequence)).collect();
+        assert!(untold.is_empty(), "{untold:?}");
     }
 }
