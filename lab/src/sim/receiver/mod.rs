@@ -299,16 +299,27 @@ mod tests {
         };
         let mut receiver = Receiver::new(spec, 0);
         let mut layout = Layout::new(1_448);
-        layout.write(200 * 1_448);
+        layout.write(1_200 * 1_448);
         let mut acks = Acks::new();
-        // Every second segment is lost, and the others come within the time that is waited.
-        let arrived: Vec<u32> = (1..100).map(|number| 2 * number).collect();
-        for (number, sequence) in arrived.iter().enumerate() {
-            let now = 1_000_000_000 + number as Nanos * 1_000;
-            let data = Data { sequence: *sequence, sent_us: 1, echo_us: 1, push: false };
-            receiver.arrive(now, &data, &layout, &mut acks);
+        let mut arrive = |sequence: u32, acks: &mut Acks| {
+            let data = Data { sequence, sent_us: 1, echo_us: 1, push: false };
+            let now = 1_000_000_000 + Nanos::from(sequence) * 1_000;
+            receiver.arrive(now, &data, &layout, acks);
+            receiver.read(now, &layout, acks);
+            receiver.next_timer()
+        };
+        // Until the window opens no more, and nothing is acknowledged at once for that.
+        for sequence in 0..1_000 {
+            arrive(sequence, &mut acks);
         }
-        receiver.timer(1_010_000_000, &layout, &mut acks);
+        // Every second segment is lost, and the others come within the time that is waited.
+        acks.clear();
+        let arrived: Vec<u32> = (0..80).map(|number| 1_001 + 2 * number).collect();
+        let mut due = None;
+        for sequence in &arrived {
+            due = arrive(*sequence, &mut acks);
+        }
+        receiver.timer(due.expect("the last waits"), &layout, &mut acks);
         let told = |sequence: u32| {
             acks.iter().flat_map(Ack::blocks).any(|(start, end)| (*start..*end).contains(&sequence))
         };
