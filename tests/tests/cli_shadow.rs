@@ -276,9 +276,8 @@ fn what_has_ended_with_a_reset_takes_no_place_beside_its_own() {
     // Of the other ends, some of which had nothing acknowledged.
     assert!(
         (400..=10_800).contains(&report["skipped_too_many"].as_u64().unwrap()),
-        "{}, {:?}",
-        report["skipped_too_many"],
-        report.as_object().unwrap().iter().filter(|(_, value)| value.is_number()).collect::<Vec<_>>()
+        "{}",
+        report["skipped_too_many"]
     );
 }
 

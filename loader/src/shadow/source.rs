@@ -28,7 +28,7 @@ const LOOK: Duration = Duration::from_millis(100);
 /// Glimpses of all TCP flows of this host. Nothing is pinned: it ends with the process, however that ends.
 pub struct Shadow {
     ring: RingBuf<MapData>,
-    _links: Vec<Link>,
+    links: Vec<Link>,
     object: Object,
 }
 
@@ -63,7 +63,7 @@ impl Shadow {
         let links = programs.iter().map(|program| program.attach().map_err(failed("attach")));
         let links = links.collect::<Result<Vec<_>, _>>()?;
         drop(programs);
-        Ok(Self { ring, _links: links, object })
+        Ok(Self { ring, links, object })
     }
 
     /// The next glimpse if there is one now.
@@ -92,6 +92,11 @@ impl Shadow {
             // Interrupted or failed: one look too many.
             let _ = poll(&mut fds, PollTimeout::from(wait));
         }
+    }
+
+    /// Watches no more: [`Shadow::try_next`] has what has happened by now, to its end.
+    pub fn stop(&mut self) {
+        self.links.clear();
     }
 
     /// What came of all flows so far.

@@ -92,10 +92,15 @@ impl Shadow {
                 flows.take(&one);
             }
         }
+        source.stop();
+        let duration = begin.elapsed();
+        while let Some(one) = source.try_next() {
+            flows.take(&one);
+        }
         let counts = source.counts()?;
         let report = Report {
             sample: self.selection.sample,
-            duration_us: begin.elapsed().as_micros() as u64,
+            duration_us: duration.as_micros() as u64,
             dropped: counts.lost,
             skipped_under_way: counts.under_way,
             skipped_no_memory: counts.unfollowed,
