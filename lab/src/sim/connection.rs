@@ -17,7 +17,7 @@ use crate::emulator::Way;
 use crate::link::Nanos;
 
 /// Time from the begin of the link to the first packet, as it is in a guest, where the hosts are set up meanwhile.
-pub const SET_UP: Nanos = 11_000_000;
+pub const SET_UP: Nanos = 5_400_000;
 /// Bytes of packets that open a connection, of bare acknowledgements, and of the word that data follow.
 const OPENING_BYTES: u32 = 60;
 const ACK_BYTES: u32 = 52;
