@@ -36,9 +36,9 @@ const LOOK: Duration = Duration::from_millis(50);
 const TASK_BYTES: usize = 128 * 1024;
 /// Lines of the console that an error shows.
 const CONSOLE_LINES: usize = 8;
-/// One instruction takes one of QEMU's nanoseconds, which are less for the guest ([`pace`]), and idle time is skipped. QEMU is made to record, to nowhere: while it records,
-/// its main loop cannot look at the clock in the moment in which the processor has halted and not yet counted what it
-/// has done. Without this one run in five was some 200 ns off from there on.
+/// One instruction takes one of QEMU's nanoseconds, which are less for the guest ([`pace`]), and idle time is skipped.
+/// QEMU is made to record, to nowhere: while it records, its main loop cannot look at the clock in the moment in which the
+/// processor has halted and not yet counted what it has done. Without this one run in five was some 200 ns off from there on.
 const RECORD: &str = "shift=0,sleep=off,rr=record,rrfile=/dev/null";
 /// What the kernel is told: a panic ends the machine; no randomness in addresses; and nothing that costs instructions
 /// and protects, measures or looks for what is not there. Calibrating clocks by waiting is most of what a boot costs:

@@ -3,9 +3,10 @@
 //! and does the same, on every machine and under any load.
 //!
 //! QEMU emulates one processor in software, a fixed part of a nanosecond of the guest's time an instruction
-//! (`-icount shift=0` and [`INSTRUCTIONS_PER_NANOSECOND`]), and skips the time in which it has nothing to do (`sleep=off`). The guest has no device that the outside could reach it
-//! by, and no source of randomness: its kernel, its file system, its command line and QEMU's version decide all that
-//! happens. Needs neither root, nor KVM, nor TUN on the host.
+//! (`-icount shift=0` and [`INSTRUCTIONS_PER_NANOSECOND`]), and skips the time in which it has nothing to do
+//! (`sleep=off`). The guest has no device that the outside could reach it by, and no source of randomness: its kernel, its
+//! file system, its command line and QEMU's version decide all that happens. Needs neither root, nor KVM, nor TUN on the
+//! host.
 //!
 //! * [`kernel`]: stock kernels of Debian, kept in a cache, or one that is given.
 //! * [`image`]: what is in the guest's memory when it boots.
