@@ -18,7 +18,7 @@ pub(super) const CLAIM: Claim = Claim {
         let amount = Amount::Seconds(3);
         vec![Trial {
             amount,
-            repetitions: 200,
+            repetitions: 100,
             quick: 20,
             ..Trial::new(TRIAL, "wifi", &ARMS.map(|(_, arm)| arm))
         }]
