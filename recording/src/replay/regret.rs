@@ -31,7 +31,8 @@ pub struct Given {
     pub base_rtt_us: u32,
     /// Their product: the window that carries the rate without a queue.
     pub window_bytes: u64,
-    /// When the window first carried it: the begin of the first four rounds at 95 % of the rate, since the first data.
+    /// When the window first carried it, since the first data: where, between the begin of the first four rounds at 95 % of
+    /// the rate and the begin of the four a round earlier, their rates cross that.
     pub carried_since_start_us: u64,
 }
 
@@ -88,9 +89,35 @@ impl Given {
 pub struct Path {
     /// The newest.
     rounds: VecDeque<Round>,
-    /// Rounds in a row that were faster than all before: when they began, and their rate. The last are the fastest.
-    faster: VecDeque<(u64, u64)>,
+    /// The rate of these.
+    newest: Option<Pace>,
+    /// Rounds in a row that were faster than all before, and those a round earlier. The last are the fastest.
+    faster: VecDeque<(Option<Pace>, Pace)>,
     left: Option<Left>,
+}
+
+/// Rounds in a row.
+#[derive(Clone, Copy, Debug)]
+struct Pace {
+    begin_us: u64,
+    /// Bytes per second.
+    rate: u64,
+}
+
+/// The rate from which on a window carries this one.
+fn carries(rate: u64) -> u128 {
+    (u128::from(rate) * u128::from(CARRIES_PERCENT)).div_ceil(100)
+}
+
+/// When a rate was reached that is above that of the rounds a round earlier, as if it grew evenly from their begin on.
+fn reached(earlier: Option<Pace>, pace: Pace, rate: u128) -> u64 {
+    let Some(earlier) = earlier else {
+        return pace.begin_us;
+    };
+    let time = u128::from(pace.begin_us.saturating_sub(earlier.begin_us));
+    let missed = u128::from(pace.rate).saturating_sub(rate);
+    let grown = u128::from(pace.rate.saturating_sub(earlier.rate)).max(1);
+    pace.begin_us - u64::try_from(time * missed.min(grown) / grown).unwrap_or(0)
 }
 
 /// An exit, and what came back of what was sent then.
@@ -140,16 +167,19 @@ impl Path {
         self.rounds.push_back(round);
         let (first, last) = (self.rounds[0], round);
         if self.rounds.len() < ROUNDS || self.rounds.iter().any(|round| round.limited) {
+            self.newest = None;
             return;
         }
         // In 128 bits: what a recording says need not make sense.
         let bytes: u128 = self.rounds.iter().map(|round| u128::from(round.bytes)).sum();
         let time = last.end_us.saturating_sub(first.begin_us);
         let rate = u64::try_from(bytes * 1_000_000 / u128::from(time.max(1))).unwrap_or(u64::MAX);
-        if rate > self.faster.back().map_or(0, |(_, best)| *best) {
-            self.faster.push_back((first.begin_us, rate));
-            let enough = u128::from(rate) * u128::from(CARRIES_PERCENT);
-            while self.faster.front().is_some_and(|(_, rate)| u128::from(*rate) * 100 < enough) {
+        let pace = Pace { begin_us: first.begin_us, rate };
+        let earlier = self.newest.replace(pace);
+        if rate > self.faster.back().map_or(0, |(_, best)| best.rate) {
+            self.faster.push_back((earlier, pace));
+            let enough = carries(rate);
+            while self.faster.front().is_some_and(|(_, pace)| u128::from(pace.rate) < enough) {
                 self.faster.pop_front();
             }
         }
@@ -175,10 +205,11 @@ impl Path {
     /// What it gave to a flow whose first data was sent then, and whose lowest RTT this is; `None`: the application was the
     /// limit, or the flow was too short to tell.
     pub fn given(&self, start_us: u64, base_rtt_us: u32) -> Option<Given> {
-        let ((carried_us, _), (_, best)) = self.faster.front().zip(self.faster.back())?;
-        let window = u128::from(*best) * u128::from(base_rtt_us) / 1_000_000;
+        let (&(earlier, pace), (_, best)) = self.faster.front().zip(self.faster.back())?;
+        let carried_us = reached(earlier, pace, carries(best.rate));
+        let window = u128::from(best.rate) * u128::from(base_rtt_us) / 1_000_000;
         Some(Given {
-            rate_bytes_per_second: *best,
+            rate_bytes_per_second: best.rate,
             base_rtt_us,
             window_bytes: window.try_into().unwrap_or(u64::MAX),
             carried_since_start_us: carried_us.saturating_sub(start_us),
