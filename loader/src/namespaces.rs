@@ -59,7 +59,7 @@ pub(crate) struct Taken {
 
 /// Gives defaults back that are the control `name`, and moves its sockets to the defaults unless they are to be left.
 pub(crate) fn take_away(name: &str, records: &Records, leave_sockets: bool) -> Result<Taken, Error> {
-    let mut taken = Taken::default();
+    let (mut taken, mut kernel) = (Taken::default(), None);
     taken.unseen = each(|namespace| {
         if namespace.sysctl_get(SYSCTL)? == name {
             let restored = defaults::restore(namespace, name, records);
@@ -70,7 +70,7 @@ pub(crate) fn take_away(name: &str, records: &Records, leave_sockets: bool) -> R
         let mut sockets = count()?;
         if sockets > 0 && !leave_sockets {
             let to = namespace.sysctl_get(SYSCTL)?;
-            let moved = namespace.run(|| rehome::move_here(name, &to))??.moved;
+            let moved = namespace.run(|| rehome::move_here(name, &to, &mut kernel))??.moved;
             tracing::debug!("moved {moved} sockets of network namespace {namespace} from {name} to {to}");
             taken.moved += moved;
             sockets = count()?;
@@ -106,9 +106,10 @@ pub(crate) fn renew(name: &str) -> Result<Renewed, Error> {
         Ok(())
     })?;
     // When no default makes sockets with the former code any more.
+    let mut kernel = None;
     let unseen = each(|namespace| {
         if namespace.run(rehome::count)??.contains_key(name) {
-            let Moved { moved, refused } = namespace.run(|| rehome::move_here(name, name))??;
+            let Moved { moved, refused } = namespace.run(|| rehome::move_here(name, name, &mut kernel))??;
             tracing::debug!("{moved} sockets of network namespace {namespace} went over to the newer {name}");
             renewed.moved += moved;
             if refused > 0 {

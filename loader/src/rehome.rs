@@ -40,10 +40,14 @@ pub(crate) struct Moved {
 }
 
 /// Moves the sockets of the calling thread's namespace from one control to another, or to the code that has a name now
-/// from that which had it before.
-pub(crate) fn move_here(from: &str, to: &str) -> Result<Moved, Error> {
+/// from that which had it before. The kernel's types are read for the first namespace, and kept for the next.
+pub(crate) fn move_here(from: &str, to: &str, kernel: &mut Option<Kernel>) -> Result<Moved, Error> {
     let failed = |action| open::failed(action, "rehome");
-    let loaded = open::rehome(from, to, &Kernel::read()?)?;
+    let kernel = match kernel {
+        Some(kernel) => kernel,
+        None => kernel.insert(Kernel::read()?),
+    };
+    let loaded = open::rehome(from, to, kernel)?;
     let mut answers = Vec::new();
     for program in loaded.progs_mut() {
         let link = program.attach().map_err(failed("attach"))?;

@@ -29,10 +29,8 @@ pub(super) fn argument() -> String {
 /// # Errors
 /// [`GuestError::Clock`] where it is not there.
 pub(super) fn quicken(vmlinux: &mut [u8], release: &str) -> Result<(), GuestError> {
-    let seconds: Vec<usize> = (2..vmlinux.len().saturating_sub(7))
-        .filter(|at| {
-            vmlinux[*at..].starts_with(&FEMTOSECONDS.to_le_bytes()) && is_loaded(&vmlinux[at - 2..*at])
-        })
+    let seconds: Vec<usize> = memchr::memmem::find_iter(vmlinux, &FEMTOSECONDS.to_le_bytes())
+        .filter(|at| *at >= 2 && is_loaded(&vmlinux[at - 2..*at]))
         .collect();
     if seconds.is_empty() {
         return Err(GuestError::Clock { release: release.to_owned() });

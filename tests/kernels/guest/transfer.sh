@@ -1,10 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-# transfer.sh CONTROL [COMMAND...]: 50 MiB over loopback, sent by CONTROL, which COMMAND chooses or else iperf3 itself.
+# transfer.sh CONTROL [COMMAND...]: 20 MiB over loopback, sent by CONTROL, which COMMAND chooses or else iperf3 itself.
 
 control=$1
 shift
-bytes=52428800
+bytes=20971520
 
 [ "$#" -gt 0 ] || chosen="-C $control"
 for attempt in 1 2 3 4 5; do

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
-use onramp_lab::experiment::{PathChange, Plan};
+use onramp_lab::experiment::{Origin, PathChange, Plan};
 use onramp_lab::reproduce::report::{Figures, Outcome, RunDigest, Runs, Words};
 use onramp_lab::reproduce::{Adapt, Claim, Comparand, Evidence, Judgement, Question, Trial};
 use serde::Serialize;
@@ -148,6 +148,8 @@ pub(super) struct Outcomes<'a> {
     words: Words<'a>,
     /// What else the page says of itself, name and value.
     also: Vec<(&'static str, &'static str)>,
+    /// Where the experiments were made; none: nothing has been measured.
+    origin: Option<Origin>,
     outcomes: Vec<(Outcome, Figures)>,
 }
 
@@ -155,7 +157,7 @@ impl<'a> Outcomes<'a> {
     /// None yet; makes the directory.
     pub fn new(root: &'a Path, manner: Manner, words: Words<'a>) -> anyhow::Result<Self> {
         std::fs::create_dir_all(root).with_context(|| format!("cannot create {}", root.display()))?;
-        Ok(Self { root, manner, words, also: Vec::new(), outcomes: Vec::new() })
+        Ok(Self { root, manner, words, also: Vec::new(), origin: None, outcomes: Vec::new() })
     }
 
     /// The page says this of itself, too.
@@ -174,7 +176,30 @@ impl<'a> Outcomes<'a> {
         let judged = judge(question, evidence, self.root)?;
         output.progress(&summary(&judged.0));
         self.outcomes.push(judged);
-        files::page(self.root, self.words, about(self.manner, &self.also), &self.outcomes)
+        if self.origin.is_none() {
+            self.origin = evidence.trials.values().next().map(|comparison| comparison.origin.clone());
+        }
+        files::page(self.root, self.words, self.about(), &self.outcomes)
+    }
+
+    /// What the page says of itself.
+    fn about(&self) -> Vec<(String, String)> {
+        let command: Vec<_> = std::env::args().collect();
+        let mut about = vec![
+            ("onramp", env!("CARGO_PKG_VERSION").to_owned()),
+            ("command", command.join(" ")),
+            ("date", onramp_lab::clock::utc()),
+            ("repetitions", if self.manner.quick { "few (--quick)" } else { "all" }.to_owned()),
+            ("seed", self.manner.seed.to_string()),
+        ];
+        if let Some(Origin { clock, kernel, qemu, .. }) = &self.origin {
+            // A simulation has no kernel, and a machine's time no emulator.
+            let qemu = qemu.clone().unwrap_or_default();
+            let made = [("clock", clock.clone()), ("kernel", kernel.clone()), ("QEMU", qemu)];
+            about.extend(made.into_iter().filter(|(_, value)| !value.is_empty()));
+        }
+        about.extend(self.also.iter().map(|(name, value)| (*name, (*value).to_owned())));
+        about.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
     }
 
     /// Prints them; the exit code.
@@ -277,23 +302,4 @@ fn section(text: &mut String, words: Words<'_>, one: &Outcome) {
         *text += &format!("  {mark}  {}: {:.3}, expected {}\n", check.what, check.measured, check.expected);
     }
     text.push('\n');
-}
-
-/// What a page says of itself.
-fn about(manner: Manner, also: &[(&str, &str)]) -> Vec<(String, String)> {
-    let command: Vec<_> = std::env::args().collect();
-    let processors = std::thread::available_parallelism().map_or(0, usize::from);
-    [
-        ("onramp", env!("CARGO_PKG_VERSION").to_owned()),
-        ("command", command.join(" ")),
-        ("date", onramp_lab::clock::utc()),
-        ("kernel", onramp_loader::kernel::release()),
-        ("processors", processors.to_string()),
-        ("repetitions", if manner.quick { "few (--quick)" } else { "all" }.to_owned()),
-        ("seed", manner.seed.to_string()),
-    ]
-    .into_iter()
-    .chain(also.iter().map(|(name, value)| (*name, (*value).to_owned())))
-    .map(|(name, value)| (name.to_owned(), value))
-    .collect()
 }
