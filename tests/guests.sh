@@ -14,7 +14,8 @@ onramp=$target/release/onramp
 jobs=${JOBS:-$(nproc)}
 # Half of all the time goes into these, and what they show lies in user space: on one kernel, unless they are named.
 once=6.12
-long=" cli_interrupted cli_lab cli_lab_broken cli_others cli_record cli_shadow cli_takeover_cut_off cli_undo web_download "
+long=" calibration cli_apply cli_interrupted cli_lab cli_lab_broken cli_others"
+long+=" cli_record cli_select_profile cli_shadow cli_takeover_cut_off cli_undo web_download "
 # Programs that a kernel cannot run: the witness is registered by a link, which there is from 6.4 on; haproxy takes the
 # instruction that only the processor of 7.2 has (lab/src/guest/kernels.toml).
 declare -A without=([6.1]=" hystart_witness select_haproxy " [6.12]=" select_haproxy ")

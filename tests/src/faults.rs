@@ -146,14 +146,8 @@ impl Traced<'_> {
         thread::sleep(SETTLING);
         let path = std::env::temp_dir().join(format!("onramp-test-calls-{}", process::id()));
         let mut command = self.namespace.command("strace");
-        // With a filter it is stopped at these calls only.
-        command.args(["-f", "--seccomp-bpf", "-qq", "-s", "100", "-e", "signal=none"]);
-        command
-            .args(["-e", &format!("trace={CALLS}"), "-o"])
-            .arg(&path)
-            .args(options)
-            .arg(cli::binary())
-            .args(self.arguments.split_whitespace());
+        command.args(["-f", "-qq", "-s", "100", "-e", "signal=none", "-e", &format!("trace={CALLS}"), "-o"]);
+        command.arg(&path).args(options).arg(cli::binary()).args(self.arguments.split_whitespace());
         let output = command.output().expect("strace runs");
         let trace = std::fs::read_to_string(&path).expect("trace");
         std::fs::remove_file(&path).expect("remove");
