@@ -1,4 +1,4 @@
-//! The JSON API; `docs/serve.md` has the paths and fields.
+//! The JSON API; `openapi.json` has the paths and fields.
 
 use axum::Json;
 use axum::extract::rejection::{JsonRejection, QueryRejection};
@@ -242,6 +242,14 @@ pub(super) async fn list() -> Result<Response, Problem> {
     let failed =
         |error: onramp_loader::Error| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, error.to_string());
     Ok(json(&Listing::read(algorithm::all()).map_err(failed)?))
+}
+
+/// What this API is, for programs that read that.
+pub(super) const DOCUMENT: &str = include_str!("openapi.json");
+
+/// `GET /api/openapi.json`
+pub(super) async fn document() -> Response {
+    raw_json(DOCUMENT.to_owned())
 }
 
 /// `POST /api/tune`

@@ -47,6 +47,7 @@ pub(super) fn router(hub: Hub) -> Router {
         .route("/api/status", get(api::status))
         .route("/api/list", get(api::list))
         .route("/api/live", get(live::live))
+        .route("/api/openapi.json", get(api::document))
         .route("/api/tune", post(api::tune))
         .route("/metrics", get(metrics::metrics))
         .route("/", get(assets::index))

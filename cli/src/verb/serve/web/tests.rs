@@ -1,6 +1,8 @@
 //! The web part over real sockets, with a broker that knows what a test says. Nothing here needs a privilege, and nothing
 //! that is asserted depends on how long something takes.
 
+mod schema;
+
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
