@@ -277,6 +277,11 @@ fn every_end_is_clean() {
 fn what_is_wrong_is_said() {
     for (arguments, code, said) in [
         ("--listen 0.0.0.0:8090", 2, "ssh -L"),
+        ("--listen 0.0.0.0:8090 --read-token-file /nonexistent", 2, "--tls-cert"),
+        ("--tls-cert /nonexistent", 2, "--tls-key"),
+        ("--tls-cert /nonexistent --tls-key /nonexistent", 1, "cannot look at the key /nonexistent"),
+        ("--listen unix:/nonexistent/s --tls-cert a --tls-key b", 2, "the web server in front speaks TLS"),
+        ("--read-token-file /nonexistent", 1, "/nonexistent"),
         ("--listen 8090", 2, "no address with a port"),
         ("--listen unix:here", 2, "absolute path"),
         ("--allow-host http://a", 2, "no name of a host"),

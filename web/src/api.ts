@@ -1,4 +1,7 @@
-// What the server says: docs/serve.md has it all.
+// What the server says: /api/openapi.json has it all.
+
+import { events } from "./events";
+import { askedAgain, reading } from "./token";
 
 export interface Exit {
 	reason: string;
@@ -197,7 +200,13 @@ async function answer<T>(response: Response): Promise<T> {
 	throw new Refused(response.status, said);
 }
 
-export const get = async <T>(path: string): Promise<T> => answer<T>(await fetch(path));
+export async function get<T>(path: string): Promise<T> {
+	for (;;) {
+		const headers = reading();
+		const response = await fetch(path, { headers });
+		if (response.status !== 401 || !(await askedAgain(headers))) return answer<T>(response);
+	}
+}
 
 export async function tune(
 	token: string,
@@ -226,36 +235,23 @@ export function onHearing(listener: (state: Hearing) => void): void {
 	hearing = listener;
 }
 
-/** Milliseconds after which a stream that the browser has given up is begun anew. */
-const AGAIN = 2000;
-
 /** Hears the server until what is returned is called. */
 export function live(query: URLSearchParams, listener: Listener): () => void {
-	let source: EventSource | null = null;
-	let timer = 0;
-	const open = (): void => {
-		const stream = new EventSource(`/api/live?${query}`);
-		source = stream;
-		const on = <T>(name: string, call: ((value: T) => void) | undefined): void =>
-			stream.addEventListener(name, (event) => {
-				hearing("live");
-				call?.(JSON.parse((event as MessageEvent<string>).data) as T);
-			});
-		on("flows", listener.flows);
-		on("flow", listener.flow);
-		on("gone", listener.gone);
-		on("attached", listener.attached);
-		stream.onopen = () => hearing("live");
-		stream.onerror = () => {
-			hearing("lost");
-			// The browser asks again by itself, and says how far it got, unless it was refused.
-			if (stream.readyState === EventSource.CLOSED) timer = window.setTimeout(open, AGAIN);
-		};
-	};
+	let given = reading();
 	hearing("waiting");
-	open();
-	return () => {
-		window.clearTimeout(timer);
-		source?.close();
-	};
+	return events(`/api/live?${query}`, () => (given = reading()), {
+		open: () => hearing("live"),
+		told: (name, data) => {
+			hearing("live");
+			const value: unknown = JSON.parse(data);
+			if (name === "flows") listener.flows?.(value as Listed);
+			else if (name === "flow") listener.flow?.(value as Detail);
+			else if (name === "gone") listener.gone?.();
+			else if (name === "attached") listener.attached?.(value as Attached);
+		},
+		lost: async (refused) => {
+			hearing("lost");
+			if (refused?.status === 401) await askedAgain(given);
+		},
+	});
 }

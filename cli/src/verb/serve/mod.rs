@@ -5,6 +5,7 @@ mod broker;
 mod listen;
 mod privileges;
 mod row;
+mod setup;
 mod token;
 mod web;
 mod wire;
@@ -24,6 +25,7 @@ use crate::live::Source;
 use crate::output::Output;
 use broker::{Broker, Channel};
 use listen::{Bound, Place};
+use setup::{Setup, Tls};
 use token::Token;
 pub(crate) use web::ServeWeb;
 
@@ -31,9 +33,10 @@ pub(crate) use web::ServeWeb;
 ///
 /// The page shows every flow with its window, RTT and exit, the flows as a population, and what is attached with its
 /// parameters. Flows of all network namespaces, as `onramp top`. Nobody but this host can connect; to look from
-/// elsewhere forward the port by ssh, or put a web server with TLS in front of a UNIX socket and name it with
-/// --allow-host. Everybody who can connect may read: on a host with other users take a UNIX socket, which only its owner
-/// and group can open, or --mask-addresses.
+/// elsewhere forward the port by ssh, put a web server with TLS in front of a UNIX socket and name it with
+/// --allow-host, or listen at an address of the network with --tls-cert, --tls-key and --read-token-file. Without a
+/// token everybody who can connect may read: on a host with other users take a UNIX socket, which only its owner and
+/// group can open, --read-token-file or --mask-addresses.
 ///
 /// Nothing can be changed over the web, unless --write-token-file names a file with a secret; whoever gives it may tune
 /// what is attached, with the checks of `onramp tune`.
@@ -46,18 +49,29 @@ pub(crate) use web::ServeWeb;
   ssh -L 8090:127.0.0.1:8090 HOST           then open http://127.0.0.1:8090/ here
   onramp serve --listen unix:/run/onramp.sock --socket-group www-data --allow-host onramp.example.net
   (umask 077; openssl rand -hex 32 > /root/onramp.token); onramp serve --write-token-file /root/onramp.token
+  onramp serve --listen 192.0.2.1:8443 --tls-cert cert.pem --tls-key key.pem --read-token-file /root/onramp.read
   curl -s 'http://127.0.0.1:8090/api/flows?filter=dport%20=%20:443&sort=rate&limit=10'
   curl -s http://127.0.0.1:8090/metrics")]
 pub(crate) struct Serve {
-    /// A loopback address with a port (0: any that is free), or unix:PATH
+    /// An address with a port (0: any that is free), or unix:PATH
     #[arg(long, value_name = "PLACE", default_value = "127.0.0.1:8090", value_parser = listen::place)]
     listen: Place,
     /// Group that may open the UNIX socket, beside its owner
     #[arg(long, value_name = "GROUP")]
     socket_group: Option<String>,
-    /// Name under which browsers may ask, beside localhost and loopback addresses: that of the web server in front
+    /// Name under which browsers may ask, beside localhost and the address itself: the certificate's, or that of the web
+    /// server in front
     #[arg(long, value_name = "NAME", value_parser = web::host_name)]
     allow_host: Vec<String>,
+    /// Speak TLS with the certificate in this PEM file, which those follow that certify it
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    tls_cert: Option<PathBuf>,
+    /// PEM file with the certificate's key
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
+    /// File with the secret that reading takes; without it everybody who can connect may read
+    #[arg(long, value_name = "FILE")]
+    read_token_file: Option<PathBuf>,
     /// File with the secret that tuning over the web takes; without it nothing can be changed
     #[arg(long, value_name = "FILE")]
     write_token_file: Option<PathBuf>,
@@ -78,7 +92,13 @@ struct Listening {
 
 impl Serve {
     pub fn run(self, output: &Output) -> anyhow::Result<u8> {
+        let (tls, read) = (self.tls_cert.is_some(), self.read_token_file.is_some());
+        self.listen.require_protection(tls, read)?;
         let token = self.write_token_file.as_deref().map(Token::read).transpose()?;
+        let setup = Setup {
+            read: self.read_token_file.as_deref().map(Token::read).transpose()?,
+            tls: self.tls_cert.zip(self.tls_key).map(|(cert, key)| Tls::read(&cert, &key)).transpose()?,
+        };
         let user = privileges::user(&self.user)?;
         // Before anything is started: what is missing is said at once.
         let source = Source::open("serve", Wanted::new(Filter::default(), 1))?;
@@ -93,8 +113,10 @@ impl Serve {
         }
         let Bound { socket, file, .. } = bound;
         let web = start(command, socket, theirs.into())?;
+        setup.send(&ours)?;
+        drop(setup);
         privileges::keep_bpf()?;
-        let listening = Listening { listening: place.to_string(), writable: token.is_some() };
+        let listening = Listening { listening: place.url(tls), writable: token.is_some() };
         let mut broker = Broker::new(source, Channel::new(ours)?, token, self.mask_addresses);
         broker.until_ready()?;
         output.data(&listening, || format!("{}\n", listening.listening))?;

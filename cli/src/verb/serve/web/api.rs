@@ -10,6 +10,7 @@ use onramp_loader::algorithm;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
+use super::guard::bearer;
 use super::hub::{Hub, Open};
 use super::query::{Count, Query, Wanted};
 use crate::live::{Bucket, Change, Cursor};
@@ -261,8 +262,7 @@ pub(super) async fn tune(
     if !hub.writable {
         return Err(Refusal::ReadOnly.into());
     }
-    let token = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
-    let token = token.and_then(|value| value.strip_prefix("Bearer ")).ok_or(Refusal::Token)?.to_owned();
+    let token = bearer(&headers).ok_or(Refusal::Token)?.to_owned();
     let Json(tuning) = body.map_err(|rejection| Problem::new(rejection.status(), rejection.body_text()))?;
     Ok(raw_json(hub.tune(token, tuning).await?))
 }

@@ -6,6 +6,7 @@ mod guard;
 mod hub;
 mod live;
 mod metrics;
+mod peers;
 mod query;
 mod server;
 #[cfg(test)]
@@ -13,6 +14,7 @@ mod tests;
 
 use std::fs::{self, OpenOptions};
 use std::io;
+use std::net::TcpListener;
 use std::os::fd::{AsFd, RawFd};
 use std::os::unix::net::UnixStream;
 
@@ -21,8 +23,10 @@ use clap::Args;
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::socket::{Backlog, listen};
 use nix::unistd::{Gid, Uid, close, dup2_stdin, dup2_stdout};
+use tokio_rustls::TlsAcceptor;
 
 use super::privileges;
+use super::setup::Setup;
 use guard::Policy;
 pub(crate) use guard::host_name;
 use hub::Hub;
@@ -57,13 +61,17 @@ impl ServeWeb {
         signals.add(Signal::SIGINT);
         signals.add(Signal::SIGHUP);
         signals.thread_block().context("cannot hold back signals")?;
+        let Setup { read, tls } = Setup::receive(&broker)?;
+        let tls = tls.map(|tls| tls.config()).transpose()?;
         privileges::drop_all(self.uid.map(Uid::from_raw).zip(self.gid.map(Gid::from_raw)))?;
 
         listen(&socket, Backlog::new(BACKLOG)?).context("cannot listen")?;
+        let address = TcpListener::from(socket.try_clone()?).local_addr().ok();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         runtime.block_on(async {
-            let hub = Hub::new(Policy::new(self.allow_host), self.writable);
-            let server = tokio::spawn(server::run(socket, hub.clone()));
+            let policy = Policy { allowed: self.allow_host, address, tls: tls.is_some(), read };
+            let hub = Hub::new(policy, self.writable);
+            let server = tokio::spawn(server::run(socket, tls.map(TlsAcceptor::from), hub.clone()));
             let ended = hub.follow_broker(broker).await;
             server.abort();
             ended

@@ -130,7 +130,7 @@ impl Expected {
 /// A value for a parameter, made of a number and of a text, and what must come of it.
 fn value(schema: &Value, number: u16, text: &str) -> (String, Expected) {
     let pick = |all: &Vec<Value>| all[usize::from(number / 2) % all.len()].as_str().unwrap().to_owned();
-    let good = number % 2 == 0;
+    let good = number.is_multiple_of(2);
     if let Some(names) = schema["enum"].as_array() {
         let there = names.iter().any(|name| name == text);
         return match good {
@@ -139,7 +139,7 @@ fn value(schema: &Value, number: u16, text: &str) -> (String, Expected) {
         };
     }
     match schema["type"].as_str().unwrap() {
-        "boolean" if good => ((number % 4 == 0).to_string(), Expected::Success),
+        "boolean" if good => (number.is_multiple_of(4).to_string(), Expected::Success),
         "boolean" if matches!(text, "true" | "false") => (text.into(), Expected::Success),
         "boolean" => (text.into(), Expected::Refusal),
         "integer" => {
@@ -276,7 +276,7 @@ impl Draw {
 
 /// A hub with two flows and an attachment, and a broker that tells and does all that it is asked for.
 fn hub() -> (Hub, UnixStream) {
-    let hub = Hub::new(Policy::new(Vec::new()), true);
+    let hub = Hub::new(Policy::default(), true);
     hub.heard(listed(vec![left(), row(2, "[2001:db8::7]:443", "best")]));
     hub.heard(News::Attached(
         json!({"schema": 2, "algorithms": [], "consumers": [{
