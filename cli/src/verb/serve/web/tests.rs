@@ -2,18 +2,16 @@
 //! that is asserted depends on how long something takes.
 
 mod access;
+mod metrics;
 mod schema;
 
-use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
-use std::path::Path;
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use onramp_recording::replay::Regret;
 use serde_json::Value;
 
 use super::guard::Policy;
@@ -538,82 +536,4 @@ fn a_flow_that_is_looked_at_is_followed_and_left() {
     }
     let mut nobody = server.live("/api/live?flow=8", "");
     nobody.named("gone");
-}
-
-#[test]
-fn metrics_count_and_name_nobody() {
-    let left = left();
-    let mut over = Row { state: "ended".into(), ..row(3, "198.51.100.9:443", "best") };
-    over.regret = Some(Regret { window_to_bdp: 0.1, early_us: 3_000_000, queue_us: Some(0) });
-    let mut server = Server::with(vec![left.clone(), row(2, "198.51.100.8:443", "best"), over], false);
-    // Told again, it is not counted again.
-    server.say(&listed(vec![left]));
-    server.say(&News::Attached(
-        r#"{"algorithms":[{"congestion_control":"onramp_search","version":"1","generation":"a","exits":{"loss":5},"ended_in_slow_start":2,"guard":{"tripped":{"metric":"goodput","at_us":1}}},{"congestion_control":"onramp_ramp","guard":{"tripped":null,"treated":{"flows":812,"retransmit_ratio_pct":1.5,"goodput_bps":8e6},"control":{"flows":9,"retransmit_ratio_pct":null,"goodput_bps":null}}},{"congestion_control":"onramp_best"}]}"#.into(),
-    ));
-    while server.get("/api/status").body().is_empty() {}
-    let answer = server.get("/metrics");
-    assert!(
-        answer.head().contains("content-type: application/openmetrics-text; version=1.0.0"),
-        "{answer:?}"
-    );
-    let text = answer.body();
-    for line in [
-        "onramp_build_info{version=",
-        "onramp_flows{cc=\"onramp_search\",state=\"slow_start\"} 1",
-        "onramp_slow_start_exits_total{cc=\"onramp_search\",reason=\"loss\"} 5",
-        "onramp_slow_start_exits_total{cc=\"onramp_search\",reason=\"closed\"} 2",
-        "onramp_slow_start_exit_cwnd_bytes_count{cc=\"onramp_search\"} 1",
-        "onramp_slow_start_duration_seconds_sum{cc=\"onramp_search\"} 0.35",
-        "onramp_rtt_inflation_ratio_sum{cc=\"onramp_search\"} 1.5",
-        "onramp_ringbuf_dropped_total 3",
-        "onramp_attached_info{cc=\"onramp_search\",version=\"1\",generation=\"a\"} 1",
-        "onramp_guard_tripped{cc=\"onramp_search\"} 1",
-        "onramp_slow_start_exit_regret_seconds_sum{cc=\"onramp_best\"} 3.0",
-        "onramp_slow_start_exit_regret_seconds_bucket{le=\"2.56\",cc=\"onramp_best\"} 0",
-        "onramp_slow_start_exit_regret_seconds_bucket{le=\"5.12\",cc=\"onramp_best\"} 1",
-        "onramp_guard_tripped{cc=\"onramp_ramp\"} 0",
-        "onramp_guard_flows_total{cc=\"onramp_ramp\",arm=\"treated\"} 812",
-        "onramp_guard_flows_total{cc=\"onramp_ramp\",arm=\"control\"} 9",
-        "onramp_guard_retransmit_ratio{cc=\"onramp_ramp\",arm=\"treated\"} 0.015",
-        "onramp_guard_goodput_bytes_per_second{cc=\"onramp_ramp\",arm=\"treated\"} 1000000.0",
-    ] {
-        assert!(text.contains(line), "{line}: {text}");
-    }
-    assert!(!text.contains("onramp_guard_tripped{cc=\"onramp_best\"}"), "it has no guard: {text}");
-    let unknown = ["retransmit_ratio", "goodput_bytes_per_second"]
-        .map(|name| format!("onramp_guard_{name}{{cc=\"onramp_ramp\",arm=\"control\"}}"));
-    assert!(unknown.iter().all(|line| !text.contains(line)), "a mean of no flow is none: {text}");
-    assert!(text.ends_with("# EOF\n"));
-    for told in ["198.51.100", "192.0.2.1", "port", "address", "flow="] {
-        assert!(!text.contains(told), "{told}: {text}");
-    }
-}
-
-#[test]
-fn rules_and_dashboard_ask_for_metrics_that_there_are() {
-    let mut left = left();
-    left.loss_cwnd_segments = Some(700);
-    left.sent_bytes = Some(2_000_000);
-    left.state = "ended".into();
-    let mut server = Server::with(vec![left], false);
-    server.say(&News::Attached(
-        r#"{"algorithms":[{"congestion_control":"onramp_search","version":"1","generation":"a","exits":{"loss":5}}]}"#.into(),
-    ));
-    while server.get("/api/status").body().is_empty() {}
-    let told = server.get("/metrics");
-    let told = told.body();
-    let names = |text: &str| -> BTreeSet<String> {
-        let words = text.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_');
-        words.filter(|word| word.starts_with("onramp_")).map(str::to_owned).collect()
-    };
-    let there = names(told);
-    for name in ["grafana.json", "rules.yml", "rules_test.yml"] {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../monitoring").join(name);
-        // Congestion controls are named alike.
-        let controls = ["onramp_plain", "onramp_hystart"].map(str::to_owned);
-        let asked = names(&std::fs::read_to_string(&path).unwrap());
-        let missing: Vec<_> = asked.difference(&there).filter(|word| !controls.contains(word)).collect();
-        assert!(asked.len() > 3 && missing.is_empty(), "{name}: {missing:?}: {told}");
-    }
 }
