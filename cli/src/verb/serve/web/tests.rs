@@ -35,7 +35,7 @@ struct Server {
     asked: mpsc::Receiver<Request>,
 }
 
-fn row(flow: u64, remote: &str, algorithm: &'static str) -> Row {
+pub(super) fn row(flow: u64, remote: &str, algorithm: &'static str) -> Row {
     let remote: SocketAddr = remote.parse().unwrap();
     Row {
         flow,
@@ -69,7 +69,7 @@ fn row(flow: u64, remote: &str, algorithm: &'static str) -> Row {
 }
 
 /// One that has left slow start.
-fn left() -> Row {
+pub(super) fn left() -> Row {
     let mut left = row(1, "198.51.100.7:443", "search");
     left.exit = serde_json::from_value(serde_json::json!({
         "reason": "algorithm", "since_start_us": 350_000, "acknowledged_bytes": 1_840_000, "cwnd_segments": 640,
@@ -80,7 +80,7 @@ fn left() -> Row {
     left
 }
 
-fn listed(rows: Vec<Row>) -> News {
+pub(super) fn listed(rows: Vec<Row>) -> News {
     News::Flows { rows, gone: Vec::new(), lost: Lost { lost_events: 3, unobserved_us: 0 } }
 }
 

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use super::control;
-use super::family::{Family, Kind, Unit, Value};
+use super::family::{Family, Kind, Sample, Unit};
 use super::histogram::Histogram;
 use crate::verb::serve::row::Row;
+use crate::verb::serve::web::otlp::Outbox;
 
 /// A histogram of each congestion control.
 struct Histograms {
@@ -45,7 +46,7 @@ impl Histograms {
     fn family(&self, name: &'static str, unit: Unit, help: &'static str) -> Family {
         let mut family = Family::new(name, unit, Kind::Histogram, help);
         let sample = |(cc, histogram): (&String, &Histogram)| {
-            (vec![("cc", cc.clone())], Value::Histogram(histogram.clone()))
+            (vec![("cc", cc.clone())], Sample::Histogram(histogram.clone()))
         };
         family.samples = self.controls.iter().map(sample).collect();
         family
@@ -53,6 +54,8 @@ impl Histograms {
 }
 
 pub(in super::super) struct Exits {
+    /// Flows that have ended, for who is to be told of each.
+    pub outbox: Option<Outbox>,
     cwnd: Histograms,
     duration: Histograms,
     ratio: Histograms,
@@ -68,6 +71,7 @@ impl Default for Exits {
     fn default() -> Self {
         let seconds = || Histograms::exponential(0.01, 2.0, 13).and_zero();
         Self {
+            outbox: None,
             cwnd: Histograms::exponential(16_384.0, 2.0, 16),
             duration: Histograms::exponential(0.001, 2.0, 18),
             ratio: Histograms::around_one(),
@@ -102,6 +106,9 @@ impl Exits {
         }
         if now.ended() && before.is_none_or(|before| !before.ended()) {
             self.ended(cc, now);
+            if let Some(outbox) = &mut self.outbox {
+                outbox.add(now);
+            }
         }
     }
 
@@ -124,6 +131,23 @@ impl Exits {
     }
 
     pub fn families(&self) -> Vec<Family> {
+        let mut families = self.histograms();
+        if let Some(outbox) = &self.outbox {
+            let counter = |name, help| Family::new(name, Unit::None, Kind::Counter, help);
+            families.extend([
+                counter("otlp_taken", "Ends of flows that the OTLP receiver has taken")
+                    .with(Vec::new(), outbox.taken as f64),
+                counter(
+                    "otlp_dropped",
+                    "Ends of flows that it refused, or that waited when there was no more room",
+                )
+                .with(Vec::new(), outbox.dropped as f64),
+            ]);
+        }
+        families
+    }
+
+    fn histograms(&self) -> Vec<Family> {
         vec![
             self.cwnd.family("slow_start_exit_cwnd", Unit::Bytes, "Window at the end of the first slow start"),
             self.duration.family(

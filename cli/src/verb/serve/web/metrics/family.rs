@@ -6,17 +6,17 @@ pub(super) type Labels = Vec<(&'static str, String)>;
 
 /// What all samples of a name have in common.
 #[derive(Clone, Debug)]
-pub(in super::super) struct Family {
+pub(in crate::verb::serve::web) struct Family {
     /// Without prefix, unit and `_total`.
     name: &'static str,
     pub unit: Unit,
     pub kind: Kind,
     pub help: &'static str,
-    pub samples: Vec<(Labels, Value)>,
+    pub samples: Vec<(Labels, Sample)>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) enum Unit {
+pub(in crate::verb::serve::web) enum Unit {
     None,
     Seconds,
     Bytes,
@@ -49,7 +49,7 @@ impl Unit {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) enum Kind {
+pub(in crate::verb::serve::web) enum Kind {
     /// 1, and what there is to know in the labels.
     Info,
     Gauge,
@@ -58,7 +58,7 @@ pub(in super::super) enum Kind {
 }
 
 #[derive(Clone, Debug)]
-pub(in super::super) enum Value {
+pub(in crate::verb::serve::web) enum Sample {
     Number(f64),
     Histogram(Histogram),
 }
@@ -69,7 +69,7 @@ impl Family {
     }
 
     pub fn add(&mut self, labels: Labels, value: f64) {
-        self.samples.push((labels, Value::Number(value)));
+        self.samples.push((labels, Sample::Number(value)));
     }
 
     /// With this one sample.

@@ -9,7 +9,7 @@ const SCALE: i32 = 3;
 const BUCKETS_MAX: usize = 160;
 
 #[derive(Clone, Debug)]
-pub(in super::super) struct Histogram {
+pub(in crate::verb::serve::web) struct Histogram {
     /// Upper bounds that were chosen, and how many values lie up to each and above the one before.
     pub classic: Vec<(f64, u64)>,
     pub count: u64,

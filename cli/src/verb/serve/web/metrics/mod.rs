@@ -17,7 +17,9 @@ use serde_json::Value;
 
 use super::hub::{Hub, Knowledge};
 pub(super) use exits::Exits;
-use family::{Family, Kind, Unit};
+use family::Unit;
+pub(super) use family::{Family, Kind, Sample};
+pub(super) use histogram::Histogram;
 use text::Format;
 
 /// Name of an algorithm's congestion control.
@@ -65,7 +67,7 @@ fn wanted(accepted: &str) -> Option<Format> {
 }
 
 /// Everything that is told.
-fn families(knowledge: &Knowledge) -> Vec<Family> {
+pub(super) fn families(knowledge: &Knowledge) -> Vec<Family> {
     let build = vec![("version", env!("CARGO_PKG_VERSION").into()), ("arch", std::env::consts::ARCH.into())];
     let mut families = vec![
         Family::new("build", Unit::None, Kind::Info, "This program").with(build, 1.0),

@@ -3,7 +3,7 @@
 
 use prost::{Enumeration, Message};
 
-use super::family::{Family, Kind, Value};
+use super::family::{Family, Kind, Sample};
 use super::histogram::Histogram;
 
 pub(super) const TYPE: &str =
@@ -113,11 +113,11 @@ fn message(family: &Family) -> MetricFamily {
         let pair = |(name, value): &(&str, String)| LabelPair { name: (*name).into(), value: value.clone() };
         let mut metric = Metric { label: labels.iter().map(pair).collect(), ..Metric::default() };
         match value {
-            Value::Histogram(histogram) => metric.histogram = Some(counts(histogram)),
-            Value::Number(value) if kind == MetricType::Counter => {
+            Sample::Histogram(histogram) => metric.histogram = Some(counts(histogram)),
+            Sample::Number(value) if kind == MetricType::Counter => {
                 metric.counter = Some(Number { value: *value })
             }
-            Value::Number(value) => metric.gauge = Some(Number { value: *value }),
+            Sample::Number(value) => metric.gauge = Some(Number { value: *value }),
         }
         metric
     };
@@ -171,7 +171,7 @@ mod tests {
             histogram.observe(value);
         }
         let mut family = Family::new("duration", Unit::Seconds, Kind::Histogram, "Time");
-        family.samples.push((vec![("cc", "onramp_search".into())], Value::Histogram(histogram.clone())));
+        family.samples.push((vec![("cc", "onramp_search".into())], Sample::Histogram(histogram.clone())));
         let number = Family::new("dropped", Unit::None, Kind::Counter, "Lost").with(Vec::new(), 3.0);
         let bytes = encode(&[family, number]);
         let mut rest = bytes.as_slice();

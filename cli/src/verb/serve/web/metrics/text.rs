@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::family::{Family, Kind, Labels, Unit, Value};
+use super::family::{Family, Kind, Labels, Sample, Unit};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Format {
@@ -35,8 +35,8 @@ pub(super) fn encode(families: &[Family], format: Format) -> String {
         let name = family.sample_name();
         for (labels, value) in &family.samples {
             let said = said(labels);
-            let Value::Histogram(histogram) = value else {
-                let Value::Number(number) = value else { continue };
+            let Sample::Histogram(histogram) = value else {
+                let Sample::Number(number) = value else { continue };
                 let _ = writeln!(text, "{name}{} {number}", braces(&said));
                 continue;
             };

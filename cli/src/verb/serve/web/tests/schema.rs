@@ -324,6 +324,9 @@ fn tuned(token: &str, tuning: Tuning) -> Result<String, Refusal> {
     if token != TOKEN {
         return Err(Refusal::Token);
     }
+    if tuning.settings.is_empty() {
+        return Err(Refusal::Usage("give settings".into()));
+    }
     let report = json!({"schema": 2, "algorithm": tuning.algorithm, "profile": "standard", "parameters_generation": 1,
         "dry_run": tuning.dry_run, "changed": [{"name": "threshold_pct", "unit": "%", "before": 26, "after": 30}],
         "parameters": {"threshold_pct": 30}, "telemetry_max": "ack", "undo": "onramp tune search threshold_pct=26"});
