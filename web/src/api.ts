@@ -1,5 +1,7 @@
 // What the server says: docs/serve.md has it all.
 
+import { recording } from "./source";
+
 export interface Exit {
 	reason: string;
 	since_start_us: number;
@@ -38,7 +40,14 @@ export interface Flow {
 	acknowledged_bytes: number;
 	retransmitted_bytes: number;
 	exit: Exit | null;
-	regret: { window_to_bdp: number; early_us: number; queue_us: number | null } | null;
+	regret: Regret | null;
+}
+
+/** What an exit has cost. */
+export interface Regret {
+	window_to_bdp: number;
+	early_us: number;
+	queue_us: number | null;
 }
 
 export interface Listed {
@@ -47,7 +56,7 @@ export interface Listed {
 	matched: number;
 	lost_events: number;
 	unobserved_us: number;
-	groups: { name: string; flows: number; listed: number }[];
+	groups?: { name: string; flows: number; listed: number }[];
 	order?: string[];
 	flows: Flow[];
 }
@@ -67,6 +76,9 @@ export const COLUMNS = [
 	"rate_bps",
 	"acknowledged_bytes",
 	"sent_bytes",
+	"pacing_rate_bps",
+	"watched",
+	"limit",
 ] as const;
 export type Column = (typeof COLUMNS)[number];
 export type Change = { generation: number; first: number; oldest: number } & Record<Column, (number | null)[]>;
@@ -82,6 +94,36 @@ export interface Evidence {
 		bars: number[];
 		bars_unit: string;
 	} | null;
+	track: { title: string; unit: string; limit_title: string } | null;
+}
+
+/** Something that happened to a flow. */
+export interface Happened {
+	at_us: number;
+	what: string;
+	acknowledged_bytes: number;
+	retransmitted_bytes: number;
+}
+
+/** What other algorithms would have done. */
+export interface Shadow {
+	given: { rate_bytes_per_second: number; base_rtt_us: number; window_bytes: number; carried_since_start_us: number } | null;
+	findings: {
+		algorithm: string;
+		exit: { since_start_us: number; acknowledged_bytes: number; cwnd_segments: number; window_bytes: number; rtt_us: number; min_rtt_us: number } | null;
+		regret: Regret | null;
+		last_outcome: string;
+	}[];
+}
+
+/** All flows together. */
+export interface Population {
+	flows: number;
+	left: number;
+	map: { rtt_us: [number, number]; exit_to_bdp: [number, number]; cells: [number, number]; flows: [number, number, number][] };
+	distributions: { measure: string; algorithm: string; parameter_set: number; flows: number; quantiles: number[]; within: number }[];
+	networks: { network: string; flows: number; median_rtt_us: number; exit_to_bdp: number[] }[];
+	worst: Record<"early" | "late" | "sent_again", Flow[]>;
 }
 
 export interface Detail extends Flow {
@@ -90,6 +132,9 @@ export interface Detail extends Flow {
 	beginning: Change;
 	life: Change;
 	recent: Change | null;
+	happened_from: number;
+	happened: Happened[];
+	shadow?: Shadow;
 }
 
 export interface Arm {
@@ -139,6 +184,8 @@ export interface Attached {
 		ended_in_slow_start: number;
 		exits: Record<string, number>;
 	}[];
+	/** Rules of `onramp select`; absent from older servers. */
+	selection?: { active: boolean; rules: number; first: string[]; unknown?: string } | null;
 	consumers: { name: string; pid: number; level: string; lost_events: number; unobserved_us: number }[];
 }
 
@@ -165,16 +212,6 @@ export interface About {
 	writable: boolean;
 }
 
-/** Takes over what has changed in the list. */
-export function apply(flows: Map<string, Flow>, news: Listed): void {
-	if (news.full) flows.clear();
-	for (const flow of news.flows) flows.set(String(flow.flow), flow);
-	if (news.order) {
-		const there = new Set(news.order);
-		for (const id of flows.keys()) if (!there.has(id)) flows.delete(id);
-	}
-}
-
 /** Why there is no other answer. */
 export class Refused extends Error {
 	constructor(
@@ -185,7 +222,7 @@ export class Refused extends Error {
 	}
 }
 
-async function answer<T>(response: Response): Promise<T> {
+export async function answer<T>(response: Response): Promise<T> {
 	const body = await response.text();
 	if (response.ok) return JSON.parse(body) as T;
 	let said = `${response.status} ${response.statusText}`;
@@ -216,6 +253,7 @@ export interface Listener {
 	flow?(detail: Detail): void;
 	gone?(): void;
 	attached?(attached: Attached): void;
+	population?(population: Population): void;
 }
 
 /** Whether the server is heard. */
@@ -233,6 +271,7 @@ const AGAIN = 2000;
 export function live(query: URLSearchParams, listener: Listener): () => void {
 	let source: EventSource | null = null;
 	let timer = 0;
+	if (recording()) query.set("recording", recording());
 	const open = (): void => {
 		const stream = new EventSource(`/api/live?${query}`);
 		source = stream;
@@ -245,6 +284,7 @@ export function live(query: URLSearchParams, listener: Listener): () => void {
 		on("flow", listener.flow);
 		on("gone", listener.gone);
 		on("attached", listener.attached);
+		on("population", listener.population);
 		stream.onopen = () => hearing("live");
 		stream.onerror = () => {
 			hearing("lost");

@@ -1,17 +1,22 @@
 //! What is known of flows, from events alone.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use onramp_loader::abi::{ExitRecord, flow_flag};
 use onramp_loader::algorithm::{Algorithm, Export, NO_THRESHOLD, Parameters};
-use onramp_loader::telemetry::{AckEvent, Event, FlowEvent, Item, RoundEvent, What};
+use onramp_loader::telemetry::{AckEvent, CongestionState, Event, FlowEvent, Item, RoundEvent, What};
 use onramp_loader::{ExitReason, Phase, phase};
-use onramp_recording::replay::{Path, Regret, Round};
+use onramp_recording::replay::{Given, Path, Regret, Round};
+use serde::{Deserialize, Serialize};
 
 use super::history::{History, Point};
+use super::track::track;
 
+/// What happened to a flow at a moment: this many are kept, of a flow that has more the first ones.
+const HAPPENED: usize = 200;
 /// The newest past of a flow whose acknowledgements are told: half a minute in tenths of a second.
 const RECENT: usize = 300;
 /// For as long after the exit as it took to come, and at least this, the beginning is still kept in detail.
@@ -34,6 +39,8 @@ pub(crate) struct Flow {
     pub adopted: bool,
     /// Monotonic clock, microseconds: first data, else the first event.
     pub start_us: u64,
+    /// Whether it is the first data. A flow that begins is told of with its first acknowledgement, an RTT later.
+    start_known: bool,
     pub exit: Option<Exit>,
     pub ended: bool,
     /// As of the newest event that tells.
@@ -61,8 +68,23 @@ pub(crate) struct Flow {
     pub life: History,
     /// Its newest past, while every acknowledgement is told.
     pub recent: Option<History>,
+    /// Losses and the like, the first ones.
+    pub happened: Vec<Happened>,
     /// Something has happened to it since this was last set to false.
     pub changed: bool,
+}
+
+/// A loss or the like.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Happened {
+    /// Monotonic clock, microseconds.
+    pub at_us: u64,
+    /// `recovery`, `loss` (a timeout), `cwr` (ECN or a queue of this host), `undone` (there was no loss), `restart` (slow start
+    /// begins anew).
+    pub what: Cow<'static, str>,
+    pub acknowledged_bytes: u64,
+    /// So far.
+    pub retransmitted_bytes: u64,
 }
 
 /// The end of its first slow start.
@@ -139,6 +161,7 @@ impl Flow {
             netns: event.netns,
             adopted: told.header.has(flow_flag::ADOPTED),
             start_us: if told.header.start_us != 0 { told.header.start_us } else { event.time_ns / 1_000 },
+            start_known: told.header.start_us != 0 || told.header.has(flow_flag::ADOPTED),
             exit: None,
             ended: false,
             now: Point::default(),
@@ -156,7 +179,19 @@ impl Flow {
             beginning: History::whole(room),
             life: History::whole(room),
             recent: None,
+            happened: Vec::new(),
             changed: true,
+        }
+    }
+
+    fn happens(&mut self, what: &'static str) {
+        if self.happened.len() < HAPPENED {
+            self.happened.push(Happened {
+                at_us: self.now.at_us,
+                what: what.into(),
+                acknowledged_bytes: self.now.acknowledged_bytes,
+                retransmitted_bytes: self.retransmitted_bytes,
+            });
         }
     }
 
@@ -171,7 +206,24 @@ impl Flow {
         }
     }
 
+    /// Of an RTT at its beginning.
+    fn began(&mut self, rtt_us: u32) {
+        if !self.start_known && rtt_us != 0 {
+            self.start_us = self.start_us.saturating_sub(rtt_us.into());
+            self.start_known = true;
+        }
+    }
+
+    /// What its algorithm knows by now.
+    pub fn knows(&mut self, exports: Vec<(Export, Vec<u32>)>) {
+        self.exports = exports;
+        let track = track(self);
+        self.now.watched = track.as_ref().and_then(|track| track.value);
+        self.now.limit = track.and_then(|track| track.limit);
+    }
+
     fn leave(&mut self, reason: ExitReason, record: ExitRecord) {
+        self.began(record.min_rtt_us);
         self.exit = Some(Exit { reason, record });
         self.path.left(self.start_us + record.at_us);
     }
@@ -194,19 +246,30 @@ impl Flow {
             }
             What::Exit(exit) => self.leave(exit.reason, exit.record),
             What::Undo(undo) => {
-                self.now.cwnd = undo.restored;
+                // Recordings do not say.
+                if undo.restored != 0 {
+                    self.now.cwnd = undo.restored;
+                }
                 if undo.exit_undone {
                     self.exit = None;
                 }
+                self.happens("undone");
             }
             What::State(state) => {
                 self.window(state.cwnd, state.ssthresh);
                 self.now.in_flight = state.in_flight;
                 self.retransmitted_bytes = state.bytes_retransmitted;
+                // Duplicate acknowledgements alone are no event.
+                if !matches!(state.to, CongestionState::Open | CongestionState::Disorder) {
+                    self.happens(state.to.name());
+                }
             }
             What::Restart(restart) => {
                 self.slow_start = true;
                 self.window(restart.cwnd, restart.ssthresh);
+                if restart.slow_starts > 1 {
+                    self.happens("restart");
+                }
             }
             What::Round(round) => self.round(event, round),
             What::Ack(ack) => self.ack(ack),
@@ -229,6 +292,11 @@ impl Flow {
         self.path.regret(self.start_us, self.min_rtt_us?, self.exit?.record.window_bytes())
     }
 
+    /// What its path has given so far; `None`: the window was hardly ever the limit.
+    pub fn given(&self) -> Option<Given> {
+        self.path.given(self.start_us, self.min_rtt_us?)
+    }
+
     fn beginning_lasts(&self) -> bool {
         self.exit.is_none_or(|exit| {
             let after_us = exit.record.at_us.max(AFTER_EXIT_US);
@@ -246,6 +314,7 @@ impl Flow {
         self.now.in_flight = round.in_flight;
         self.now.rtt_us = [round.min_rtt_us, round.smoothed_rtt_us].into_iter().find(|us| *us != 0);
         self.min_rtt(round.min_rtt_us);
+        self.began(round.min_rtt_us);
         // A round that began with nothing under way ends with the next ACK, and its rate says nothing of the path.
         if 2 * round.duration_us >= u64::from(self.min_rtt_us.unwrap_or(0)) {
             self.now.rate_bps = Some(round.rate_bps());
@@ -260,7 +329,7 @@ impl Flow {
         });
         self.mss = round.mss;
         self.slow_start = round.slow_start();
-        self.exports = round.exports(event.algorithm);
+        self.knows(round.exports(event.algorithm));
         if !self.every_ack {
             self.now.acknowledged_bytes += round.bytes;
             self.now.sent_bytes =
@@ -272,10 +341,12 @@ impl Flow {
         let AckEvent { ack, flags, .. } = ack;
         self.window(ack.cwnd, ack.ssthresh);
         self.now.in_flight = ack.in_flight;
+        self.now.pacing_bps = Some(ack.pacing_rate.saturating_mul(8)).filter(|bps| *bps != 0);
         if let Some(sample) = u32::try_from(ack.rtt_us).ok().filter(|us| *us != 0) {
             self.now.rtt_us = Some(sample);
         }
         self.min_rtt(ack.min_rtt_us);
+        self.began(u32::try_from(ack.rtt_us).ok().filter(|us| *us != 0).unwrap_or(ack.smoothed_rtt_us));
         self.mss = ack.mss;
         self.slow_start = flags & flow_flag::SLOW_START != 0;
         if !self.every_ack {

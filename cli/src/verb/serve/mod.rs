@@ -2,6 +2,7 @@
 //! talks to browsers; it has no capability, no BPF object and no token, only a socket to the broker.
 
 mod broker;
+mod evidence;
 mod listen;
 mod privileges;
 mod row;
@@ -16,11 +17,13 @@ use std::process::{Child, Command, Stdio};
 
 use anyhow::Context;
 use clap::Args;
+use onramp_recording::replay::candidates;
 use serde::Serialize;
 
 use crate::consumer::{Signals, Wanted};
+use crate::failure::Usage;
 use crate::filter::Filter;
-use crate::live::Source;
+use crate::live::{Shadows, Source};
 use crate::output::Output;
 use broker::{Broker, Channel};
 use listen::{Bound, Place};
@@ -64,6 +67,10 @@ pub(crate) struct Serve {
     /// Show networks (24 bits of IPv4, 48 of IPv6) in place of addresses
     #[arg(long)]
     mask_addresses: bool,
+    /// Also ask these algorithms about the slow start of every TCP flow, as `onramp shadow`: the page shows when
+    /// each would have left
+    #[arg(long, value_name = "ALG,…", value_delimiter = ',')]
+    shadow: Vec<String>,
     /// User that the web part runs as, if started by root
     #[arg(long, value_name = "USER", default_value = "nobody")]
     user: String,
@@ -82,6 +89,9 @@ impl Serve {
         let user = privileges::user(&self.user)?;
         // Before anything is started: what is missing is said at once.
         let source = Source::open("serve", Wanted::new(Filter::default(), 1))?;
+        let candidates =
+            candidates(&self.shadow, &[], &[]).map_err(|error| Usage::error(error.to_string()))?;
+        let shadows = (!candidates.is_empty()).then(|| Shadows::open(candidates)).transpose()?;
         // From here on a signal ends the loop, and with it the web part; until now the lock may have been waited for.
         let signals = Signals::take()?;
         let bound = listen::bound(&self.listen, self.socket_group.as_deref())?;
@@ -95,7 +105,7 @@ impl Serve {
         let web = start(command, socket, theirs.into())?;
         privileges::keep_bpf()?;
         let listening = Listening { listening: place.to_string(), writable: token.is_some() };
-        let mut broker = Broker::new(source, Channel::new(ours)?, token, self.mask_addresses);
+        let mut broker = Broker::new(source, shadows, Channel::new(ours)?, token, self.mask_addresses);
         broker.until_ready()?;
         output.data(&listening, || format!("{}\n", listening.listening))?;
         let ended = broker.run(&signals);

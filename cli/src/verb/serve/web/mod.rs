@@ -5,8 +5,12 @@ mod assets;
 mod guard;
 mod hub;
 mod live;
+#[cfg(test)]
+mod load;
 mod metrics;
+mod population;
 mod query;
+mod recordings;
 mod server;
 #[cfg(test)]
 mod tests;

@@ -20,7 +20,7 @@ use tokio::sync::Semaphore;
 
 use super::api::Problem;
 use super::hub::Hub;
-use super::{api, assets, guard, live, metrics};
+use super::{api, assets, guard, live, metrics, recordings};
 
 /// Connections at once; more wait.
 const CONNECTIONS_MAX: usize = 256;
@@ -48,6 +48,7 @@ pub(super) fn router(hub: Hub) -> Router {
         .route("/api/list", get(api::list))
         .route("/api/live", get(live::live))
         .route("/api/tune", post(api::tune))
+        .route("/api/recordings", post(recordings::open).layer(DefaultBodyLimit::max(recordings::BYTES_MAX)))
         .route("/metrics", get(metrics::metrics))
         .route("/", get(assets::index))
         .route("/{file}", get(assets::file))

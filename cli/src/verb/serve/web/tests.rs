@@ -27,8 +27,8 @@ const TOKEN: &str = "0123456789abcdef";
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A server in a thread, which ends with this.
-struct Server {
-    address: SocketAddr,
+pub(super) struct Server {
+    pub address: SocketAddr,
     broker: UnixStream,
     /// What the web part has asked for.
     asked: mpsc::Receiver<Request>,
@@ -84,7 +84,7 @@ fn listed(rows: Vec<Row>) -> News {
 }
 
 impl Server {
-    fn start(writable: bool) -> Self {
+    pub fn start(writable: bool) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let (broker, theirs) = UnixStream::pair().unwrap();
@@ -138,7 +138,7 @@ impl Server {
     }
 
     /// Sends this and reads all that comes until the connection is closed.
-    fn raw(&self, request: &[u8]) -> Answer {
+    pub fn raw(&self, request: &[u8]) -> Answer {
         let mut stream = self.connect();
         // It may be refused before all of it is sent.
         let _ = stream.write_all(request);
@@ -153,7 +153,7 @@ impl Server {
         self.raw(format!("{line} HTTP/1.1\r\n{headers}{length}Connection: close\r\n\r\n{body}").as_bytes())
     }
 
-    fn get(&self, path: &str) -> Answer {
+    pub fn get(&self, path: &str) -> Answer {
         self.ask(&format!("GET {path}"), "Host: localhost\r\n", "")
     }
 
@@ -163,7 +163,7 @@ impl Server {
     }
 
     /// Events, from the first on, and what follows them.
-    fn live(&self, path: &str, headers: &str) -> Events {
+    pub fn live(&self, path: &str, headers: &str) -> Events {
         let mut stream = self.connect();
         write!(stream, "GET {path} HTTP/1.1\r\nHost: localhost\r\n{headers}\r\n").unwrap();
         Events(BufReader::new(stream))
@@ -171,11 +171,11 @@ impl Server {
 }
 
 #[derive(Debug)]
-struct Answer(String);
+pub(super) struct Answer(String);
 
 impl Answer {
     /// 0: it was closed without an answer.
-    fn status(&self) -> u16 {
+    pub fn status(&self) -> u16 {
         self.0.split(' ').nth(1).map_or(0, |status| status.parse().unwrap())
     }
 
@@ -187,22 +187,22 @@ impl Answer {
         self.0.split_once("\r\n\r\n").unwrap().1
     }
 
-    fn json(&self) -> Value {
+    pub fn json(&self) -> Value {
         serde_json::from_str(self.body()).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 
     /// It says why, in the schema of everything else.
-    fn refused(&self, status: u16) -> String {
+    pub fn refused(&self, status: u16) -> String {
         assert_eq!(self.status(), status, "{self:?}");
         assert_eq!(self.json()["schema"], 2);
         self.json()["error"].as_str().unwrap().to_owned()
     }
 }
 
-struct Events(BufReader<TcpStream>);
+pub(super) struct Events(BufReader<TcpStream>);
 
 /// Name, id, data.
-type Told = (String, String, Value);
+pub(super) type Told = (String, String, Value);
 
 impl Events {
     fn next(&mut self) -> Told {
@@ -225,7 +225,7 @@ impl Events {
         }
     }
 
-    fn named(&mut self, name: &str) -> Told {
+    pub fn named(&mut self, name: &str) -> Told {
         loop {
             let told = self.next();
             if told.0 == name {
@@ -520,6 +520,8 @@ fn a_flow_that_is_looked_at_is_followed_and_left() {
             rounds_only: None,
             evidence: r#"{"exports":{"norm_pct":3}}"#.into(),
             histories: Histories { beginning: change.clone(), life: change, recent: None },
+            happened: Vec::new(),
+            shadow: None,
         })));
     };
     say(&mut server, 10_000);
