@@ -268,7 +268,7 @@ export function flowsView(main: HTMLElement, parameters: URLSearchParams, heard:
 				? ""
 				: listed.total > 0
 					? "No flow passes this filter."
-					: "No flow yet. Attach an algorithm, and let a connection use it: onramp attach search, then iperf3 -C onramp_search.",
+					: "No flow yet. Attach an algorithm, and let a connection use it: onramp attach search, then iperf3 -C onramp_search. Or drop a recording here.",
 		);
 		const from = Math.max(0, Math.floor(scroller.scrollTop / ROW) - MORE);
 		const to = Math.min(length(), Math.ceil((scroller.scrollTop + scroller.clientHeight) / ROW) + MORE);

@@ -3,6 +3,7 @@
 import type { Flow, Regret, Shadow } from "./api";
 import { fill, h } from "./dom";
 import * as format from "./format";
+import { recording } from "./source";
 
 const shown = new WeakMap<HTMLElement, string>();
 
@@ -18,7 +19,7 @@ export function othersView(place: HTMLElement, flow: Flow, shadow: Shadow | null
 	const { given } = shadow;
 	const rows = [
 		...(flow.exit ? [{ name: `${flow.algorithm}, really`, real: true, exit: { since_start_us: flow.exit.since_start_us, window_bytes: flow.exit.window_bytes }, regret: flow.regret, outcome: "" }] : []),
-		...shadow.findings.map((one) => ({ name: one.algorithm === flow.algorithm ? `${one.algorithm}, replayed` : one.algorithm, real: false, exit: one.exit, regret: one.regret, outcome: one.last_outcome })),
+		...shadow.findings.map((one) => ({ name: one.algorithm === flow.algorithm ? `${one.algorithm}, ${recording() ? "replayed" : "with its defaults"}` : one.algorithm, real: false, exit: one.exit, regret: one.regret, outcome: one.last_outcome })),
 	].sort((one, other) => cost(one.regret, one.exit) - cost(other.regret, other.exit));
 	const most = Math.max(1, ...rows.map(({ regret }) => Math.max(regret?.early_us ?? 0, regret?.queue_us ?? 0)));
 	fill(

@@ -10,7 +10,7 @@ import { color, curve, onTheme } from "./theme";
 
 /** What a distribution may be of, on which axis. */
 const MEASURES: Record<string, { title: string; show: (value: number) => string; log: boolean }> = {
-	exit_to_bdp: { title: "exit / BDP", show: (value) => (value >= 1 ? `${+value.toFixed(2)}×` : `1/${Math.round(1 / value)}×`), log: true },
+	exit_to_bdp: { title: "exit / BDP", show: format.ratio, log: true },
 	early_seconds: { title: "seconds lost by leaving early", show: (value) => `${+value.toFixed(2)} s`, log: false },
 	queue_seconds: { title: "queue left by leaving late", show: (value) => format.time(Math.round(value * 1e6)), log: false },
 	sent_again_ratio: { title: "part of bytes sent again", show: (value) => `${+(value * 100).toFixed(2)} %`, log: false },
@@ -23,6 +23,8 @@ const WORST = [
 ] as const;
 
 const within = (value: number, [least, most]: [number, number]): number => Math.log(Math.min(Math.max(value, least), most) / least) / Math.log(most / least);
+/** A power of two. */
+const power = (value: number): string => (value >= 1 ? `${value}×` : `1/${Math.round(1 / value)}×`);
 const EDGE = { left: 52, bottom: 30, top: 8, right: 8 };
 const HEIGHT = 280;
 
@@ -156,7 +158,7 @@ export function populationView(main: HTMLElement, heard: (attached: Attached) =>
 		for (const share of [1 / 64, 1 / 16, 1 / 4, 1, 4, 16]) {
 			const y = py(within(share, grid.exit_to_bdp));
 			context.textAlign = "right";
-			context.fillText(share >= 1 ? `${share}×` : `1/${1 / share}×`, EDGE.left - 8, y + 4);
+			context.fillText(power(share), EDGE.left - 8, y + 4);
 			line([EDGE.left, y], [EDGE.left + inner.width, y]);
 		}
 		const most = Math.max(1, ...cells.values());
@@ -259,7 +261,7 @@ export function populationView(main: HTMLElement, heard: (attached: Attached) =>
 				cursor: { drag: { x: false, y: false } },
 				scales: { x: { time: false, range: [least, most], ...(of.log ? { distr: 3 as const, log: 2 as const } : {}) }, y: { range: [0, 100] } },
 				axes: [
-					{ ...axis, size: 26, values: (_plot, ticks) => ticks.map((tick) => (tick == null ? "" : of.show(tick))), space: 60 },
+					{ ...axis, size: 26, values: (_plot, ticks) => ticks.map((tick) => (tick == null ? "" : of.log ? power(tick) : of.show(tick))), space: 60 },
 					{ ...axis, size: 48, values: (_plot, ticks) => ticks.map((tick) => `${tick} %`) },
 				],
 				series: [

@@ -97,6 +97,23 @@ function chromiumSeconds() {
 	return stats.filter(({ pid }) => family.has(pid)).reduce((sum, { ticks }) => sum + ticks, 0) / 100;
 }
 
+/** The page's longest task by processor time: by the clock, a busy machine makes any long. */
+async function longestTask() {
+	const seconds = 30;
+	const events = [];
+	const collect = (chunk) => events.push(...chunk.value);
+	protocol.on("Tracing.dataCollected", collect);
+	await protocol.send("Tracing.start", { transferMode: "ReportEvents", traceConfig: { includedCategories: ["toplevel", "__metadata"], recordMode: "recordUntilFull" } });
+	await page.waitForTimeout(seconds * 1000);
+	const complete = new Promise((resolve) => protocol.once("Tracing.tracingComplete", resolve));
+	await protocol.send("Tracing.end");
+	await complete;
+	protocol.off("Tracing.dataCollected", collect);
+	const main = new Set(events.filter((event) => event.name === "thread_name" && event.args.name === "CrRendererMain").map((event) => `${event.pid}/${event.tid}`));
+	const tasks = events.filter((event) => event.ph === "X" && event.tdur != null && main.has(`${event.pid}/${event.tid}`));
+	return { seconds, cpu: Math.max(0, ...tasks.map((event) => event.tdur)) / 1000 };
+}
+
 async function measure() {
 	for (const [view, there] of [["flows", ".row.flow"], ["flows?group=prefix&sort=rate", ".row.flow"], ["population", ".networks > div"]]) {
 		await page.goto("about:blank");
@@ -126,10 +143,11 @@ async function measure() {
 		const time = (Date.now() - begin) / 1000;
 		const after = await metrics();
 		const { longest, tasks } = await page.evaluate(() => window.frames_);
+		const worst = await longestTask();
 		const percent = (value) => `${((100 * value) / time).toFixed(1)} %`;
 		const quarter = Math.ceil(heaps.length / 4);
 		const mean = (values) => values.reduce((sum, value) => sum + value, 0) / values.length;
-		console.log(`${view}: ${time.toFixed(0)} s, ${await please("spent")}; page ${percent(after.TaskDuration - before.TaskDuration)} of a core, all of Chromium ${percent(chromiumSeconds() - browserBefore)}; longest frame ${longest.toFixed(0)} ms, ${tasks} tasks over 50 ms; heap ${mean(heaps.slice(0, quarter)).toFixed(2)} MB in the first quarter, ${mean(heaps.slice(-quarter)).toFixed(2)} in the last; ${((received - bytes) / time / 1000).toFixed(0)} kB/s, ${after.Nodes - before.Nodes} nodes more`);
+		console.log(`${view}: ${time.toFixed(0)} s, ${await please("spent")}; page ${percent(after.TaskDuration - before.TaskDuration)} of a core, all of Chromium ${percent(chromiumSeconds() - browserBefore)}; longest task of the page ${worst.cpu.toFixed(1)} ms of processor in ${worst.seconds} s; by the clock ${tasks} tasks over 50 ms, longest frame ${longest.toFixed(0)} ms; heap ${mean(heaps.slice(0, quarter)).toFixed(2)} MB in the first quarter, ${mean(heaps.slice(-quarter)).toFixed(2)} in the last; ${((received - bytes) / time / 1000).toFixed(0)} kB/s, ${after.Nodes - before.Nodes} nodes more`);
 	}
 }
 

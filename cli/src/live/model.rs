@@ -3,10 +3,11 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use onramp_loader::abi::{ExitRecord, flow_flag};
-use onramp_loader::algorithm::{Algorithm, Export, NO_THRESHOLD, Parameters};
+use onramp_loader::algorithm::{self, Algorithm, Export, NO_THRESHOLD, Parameters};
 use onramp_loader::telemetry::{AckEvent, CongestionState, Event, FlowEvent, Item, RoundEvent, What};
 use onramp_loader::{ExitReason, Phase, phase};
 use onramp_recording::replay::{Given, Path, Regret, Round};
@@ -61,7 +62,8 @@ pub(crate) struct Flow {
     pub slow_start: bool,
     /// Window before the first loss after the exit, segments.
     pub loss_window: Option<u32>,
-    pub exports: Vec<(Export, Vec<u32>)>,
+    /// Of its algorithm.
+    state: Vec<u8>,
     /// Its beginning, until a while after the exit.
     pub beginning: History,
     /// All of its life.
@@ -126,7 +128,7 @@ impl Model {
     fn event(&mut self, event: &Event) {
         if let What::Flow(told) = &event.what {
             let room = self.buckets_max;
-            self.flows.entry(event.flow).or_insert_with(|| Flow::new(event, told, room)).told(event, told);
+            self.flows.entry(event.flow).or_insert_with(|| Flow::new(event, told, room)).told(told);
             self.forget();
         } else if let Some(flow) = self.flows.get_mut(&event.flow) {
             flow.event(event);
@@ -175,7 +177,7 @@ impl Flow {
             sent_bytes: None,
             slow_start: told.header.has(flow_flag::SLOW_START),
             loss_window: None,
-            exports: Vec::new(),
+            state: Vec::new(),
             beginning: History::whole(room),
             life: History::whole(room),
             recent: None,
@@ -195,12 +197,12 @@ impl Flow {
         }
     }
 
-    fn told(&mut self, event: &Event, told: &FlowEvent) {
+    fn told(&mut self, told: &FlowEvent) {
         self.profile = told.profile;
         self.parameters = told.parameters.clone();
         self.generation = told.generation;
         self.changed = true;
-        self.exports = told.exports(event.algorithm);
+        self.state.clone_from(&told.state);
         if let Phase::Left(reason, record) | Phase::Exiting(reason, record) = phase(&told.header) {
             self.leave(reason, record);
         }
@@ -215,8 +217,9 @@ impl Flow {
     }
 
     /// What its algorithm knows by now.
-    pub fn knows(&mut self, exports: Vec<(Export, Vec<u32>)>) {
-        self.exports = exports;
+    pub fn knows(&mut self, state: &[u8]) {
+        self.state.clear();
+        self.state.extend_from_slice(state);
         let track = track(self);
         self.now.watched = track.as_ref().and_then(|track| track.value);
         self.now.limit = track.and_then(|track| track.limit);
@@ -271,7 +274,7 @@ impl Flow {
                     self.happens("restart");
                 }
             }
-            What::Round(round) => self.round(event, round),
+            What::Round(round) => self.round(round),
             What::Ack(ack) => self.ack(ack),
         }
         // Rounds are read ahead of the acknowledgements that come by another stream.
@@ -309,7 +312,7 @@ impl Flow {
         self.unseen_bytes + self.now.acknowledged_bytes
     }
 
-    fn round(&mut self, event: &Event, round: &RoundEvent) {
+    fn round(&mut self, round: &RoundEvent) {
         self.window(round.cwnd, round.ssthresh);
         self.now.in_flight = round.in_flight;
         self.now.rtt_us = [round.min_rtt_us, round.smoothed_rtt_us].into_iter().find(|us| *us != 0);
@@ -329,7 +332,7 @@ impl Flow {
         });
         self.mss = round.mss;
         self.slow_start = round.slow_start();
-        self.knows(round.exports(event.algorithm));
+        self.knows(&round.state);
         if !self.every_ack {
             self.now.acknowledged_bytes += round.bytes;
             self.now.sent_bytes =
@@ -395,15 +398,28 @@ impl Flow {
         self.exit.map(|exit| self.start_us + exit.record.at_us)
     }
 
-    /// The values of an export.
-    pub fn export(&self, name: &str) -> Option<&[u32]> {
-        self.exports.iter().find(|(export, _)| export.name == name).map(|(_, values)| values.as_slice())
+    /// What of its algorithm's state is worth showing.
+    pub fn exports(&self) -> Vec<(Export, Vec<u32>)> {
+        exports_of(self.algorithm).iter().map(|export| (*export, export.read(&self.state))).collect()
+    }
+
+    /// The values of an export; `None`: nothing is told yet, or it has none of this name.
+    pub fn export(&self, name: &str) -> Option<Vec<u32>> {
+        let export = exports_of(self.algorithm).iter().find(|export| export.name == name)?;
+        Some(export.read(&self.state)).filter(|values| !values.is_empty())
     }
 
     /// The only value of an export.
     pub fn value(&self, name: &str) -> Option<u32> {
         self.export(name)?.first().copied()
     }
+}
+
+/// What is worth showing of an algorithm's state, looked up once.
+fn exports_of(algorithm: Algorithm) -> &'static [Export] {
+    static ALL: LazyLock<Vec<(Algorithm, Vec<Export>)>> =
+        LazyLock::new(|| algorithm::all().map(|one| (one, one.exports().collect())).collect());
+    ALL.iter().find(|(one, _)| *one == algorithm).map_or(&[], |(_, exports)| exports)
 }
 
 /// A threshold that has been set.

@@ -56,7 +56,7 @@ fn search(flow: &Flow) -> Option<Picture> {
 
 fn best(flow: &Flow) -> Option<Picture> {
     let pairs = flow.export("pairs")?;
-    let rates: Vec<u64> = rates_bps(pairs).collect();
+    let rates: Vec<u64> = rates_bps(&pairs).collect();
     let estimate = u64::from(flow.value("estimate").unwrap_or(0)) * 8_000;
     let mut lines = vec![format!("by a round {}", show_rate(estimate))];
     lines.push(match (rates.iter().min(), rates.iter().max()) {

@@ -284,8 +284,7 @@ impl Followed {
             && let Some(shown) = model.flows.get_mut(&flow)
         {
             self.looked_us = ack.now_us;
-            let state = self.twin.state();
-            shown.knows(self.algorithm.exports().map(|export| (export, export.read(&state))).collect());
+            shown.knows(&self.twin.state());
         }
         let what = What::Ack(AckEvent { ack, verdict, flags, generation: sample.generation });
         model.add(&Item::Event(self.event(ack.now_us, flow, sample.sequence, what)));

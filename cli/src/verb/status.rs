@@ -121,7 +121,7 @@ struct Listener {
 }
 
 /// What is attached, and who listens: the part of the report for which no look into other processes is needed.
-#[derive(Serialize)]
+#[derive(Default, Serialize)]
 pub(super) struct Brief<'a> {
     algorithms: Vec<BriefRow>,
     consumers: Vec<Listener>,

@@ -118,21 +118,25 @@ impl Told {
         let mask = self.mask;
         let row = |flow: &mut Flow| std::mem::take(&mut flow.changed).then(|| Row::of(flow, mask));
         let rows: Vec<Row> = model.flows.values_mut().filter_map(row).collect();
-        let (there, gone): (BTreeSet<u64>, BTreeSet<u64>) =
-            self.flows.iter().partition(|flow| model.flows.contains_key(flow));
-        self.flows = there;
+        let mut gone = Vec::new();
+        self.flows.retain(|flow| {
+            let there = model.flows.contains_key(flow);
+            gone.extend((!there).then_some(*flow));
+            there
+        });
         self.flows.extend(rows.iter().map(|row| row.flow));
         let lost = Lost { lost_events: model.lost, unobserved_us: model.unobserved.as_micros() as u64 };
         if rows.is_empty() && gone.is_empty() && lost == self.lost {
             return None;
         }
         self.lost = lost;
-        Some(News::Flows { rows, gone: gone.into_iter().collect(), lost })
+        Some(News::Flows { rows, gone, lost })
     }
 }
 
 pub(super) struct Broker {
-    source: Source,
+    /// `None`: nothing is live.
+    source: Option<Source>,
     shadows: Option<Shadows>,
     model: Model,
     channel: Channel,
@@ -145,7 +149,7 @@ pub(super) struct Broker {
 
 impl Broker {
     pub fn new(
-        source: Source,
+        source: Option<Source>,
         shadows: Option<Shadows>,
         channel: Channel,
         token: Option<Token>,
@@ -181,14 +185,16 @@ impl Broker {
             for request in self.channel.requests()? {
                 self.answer(request)?;
             }
-            self.source.drain(&mut self.model)?;
+            if let Some(source) = &mut self.source {
+                source.drain(&mut self.model)?;
+            }
             if let Some(shadows) = &mut self.shadows {
                 shadows.drain();
             }
             if look % LOOKS_PER_LIST == 0 {
                 self.list()?;
             }
-            if look % LOOKS_PER_SELECTION == 0 {
+            if self.source.is_some() && look % LOOKS_PER_SELECTION == 0 {
                 self.selection = Glimpse::read(RULES_MAX);
             }
             if look % LOOKS_PER_STATUS == 0 {
@@ -208,8 +214,11 @@ impl Broker {
     }
 
     fn status(&mut self) -> anyhow::Result<()> {
-        let text =
-            Output::document_text(&status::Brief::read(self.selection.as_ref())?).context("cannot encode")?;
+        let brief = match self.source {
+            Some(_) => status::Brief::read(self.selection.as_ref())?,
+            None => status::Brief::default(),
+        };
+        let text = Output::document_text(&brief).context("cannot encode")?;
         if text != self.attached {
             self.attached.clone_from(&text);
             self.channel.say(&News::Attached(text))?;
@@ -255,7 +264,9 @@ impl Broker {
         match request {
             Request::Follow { flow, acks } => self.follow(flow, acks),
             Request::Leave(id) => {
-                self.source.leave(id);
+                if let Some(source) = &mut self.source {
+                    source.leave(id);
+                }
                 self.followed.remove(&id);
                 if let Some(flow) = self.model.flows.get_mut(&id) {
                     flow.close();
@@ -278,12 +289,11 @@ impl Broker {
         if !acks || followed.every_ack {
             return;
         }
-        let opened = if flow.ended {
-            Err("it has ended".to_owned())
-        } else if others == FOLLOWED_MAX {
-            Err(format!("{FOLLOWED_MAX} other flows are open"))
-        } else {
-            self.source.follow(flow).map_err(|error| error.to_string())
+        let opened = match &mut self.source {
+            _ if flow.ended => Err("it has ended".to_owned()),
+            _ if others == FOLLOWED_MAX => Err(format!("{FOLLOWED_MAX} other flows are open")),
+            Some(source) => source.follow(flow).map_err(|error| error.to_string()),
+            None => Err("nothing is live".to_owned()),
         };
         followed.every_ack = opened.is_ok();
         followed.rounds_only = opened.err();

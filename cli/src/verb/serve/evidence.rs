@@ -25,8 +25,8 @@ impl Evidence {
         let parameters = flow.parameters.iter().map(|(one, value)| (one.name, Value::of(&one, value)));
         Self {
             parameters: Named(parameters.collect()),
-            exports: named(flow.exports.clone()),
-            units: Named(flow.exports.iter().map(|(export, _)| (export.name, export.unit)).collect()),
+            exports: named(flow.exports()),
+            units: Named(flow.exports().iter().map(|(export, _)| (export.name, export.unit)).collect()),
             picture: picture(flow),
             track: track(flow),
         }

@@ -49,6 +49,7 @@ pub(crate) use web::ServeWeb;
   ssh -L 8090:127.0.0.1:8090 HOST           then open http://127.0.0.1:8090/ here
   onramp serve --listen unix:/run/onramp.sock --socket-group www-data --allow-host onramp.example.net
   (umask 077; openssl rand -hex 32 > /root/onramp.token); onramp serve --write-token-file /root/onramp.token
+  onramp serve --offline                    then drop a recording on the page
   curl -s 'http://127.0.0.1:8090/api/flows?filter=dport%20=%20:443&sort=rate&limit=10'
   curl -s http://127.0.0.1:8090/metrics")]
 pub(crate) struct Serve {
@@ -71,6 +72,9 @@ pub(crate) struct Serve {
     /// each would have left
     #[arg(long, value_name = "ALG,…", value_delimiter = ',')]
     shadow: Vec<String>,
+    /// Show nothing live: only recordings, results and reports that are opened in the page. Takes no privilege
+    #[arg(long, conflicts_with_all = ["shadow", "write_token_file"])]
+    offline: bool,
     /// User that the web part runs as, if started by root
     #[arg(long, value_name = "USER", default_value = "nobody")]
     user: String,
@@ -88,9 +92,10 @@ impl Serve {
         let token = self.write_token_file.as_deref().map(Token::read).transpose()?;
         let user = privileges::user(&self.user)?;
         // Before anything is started: what is missing is said at once.
-        let source = Source::open("serve", Wanted::new(Filter::default(), 1))?;
         let candidates =
             candidates(&self.shadow, &[], &[]).map_err(|error| Usage::error(error.to_string()))?;
+        let listen = || Source::open("serve", Wanted::new(Filter::default(), 1));
+        let source = (!self.offline).then(listen).transpose()?;
         let shadows = (!candidates.is_empty()).then(|| Shadows::open(candidates)).transpose()?;
         // From here on a signal ends the loop, and with it the web part; until now the lock may have been waited for.
         let signals = Signals::take()?;
@@ -103,7 +108,11 @@ impl Serve {
         }
         let Bound { socket, file, .. } = bound;
         let web = start(command, socket, theirs.into())?;
-        privileges::keep_bpf()?;
+        if self.offline {
+            privileges::keep_nothing()?;
+        } else {
+            privileges::keep_bpf()?;
+        }
         let listening = Listening { listening: place.to_string(), writable: token.is_some() };
         let mut broker = Broker::new(source, shadows, Channel::new(ours)?, token, self.mask_addresses);
         broker.until_ready()?;

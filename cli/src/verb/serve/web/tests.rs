@@ -448,6 +448,8 @@ fn flows_are_found_sorted_and_counted() {
     assert_eq!(found("algorithm=search"), [3, 1, 4]);
     assert_eq!(found("reason=ended"), [4]);
     assert_eq!(found("limit=1"), [3]);
+    assert_eq!(found("offset=1&limit=2"), [2, 1]);
+    assert_eq!(found("offset=9"), [] as [u64; 0]);
     let answer = server.get("/api/flows?group=algorithm&limit=1").json();
     assert_eq!((&answer["matched"], &answer["total"]), (&4.into(), &4.into()));
     assert_eq!(answer["lost_events"], 3);
@@ -461,6 +463,10 @@ fn flows_are_found_sorted_and_counted() {
         groups.map(|one| format!("{} {} {}", one["name"], one["flows"], one["listed"])).collect();
     let expected = ["\"198.51.100.0/24\" 2 2", "\"203.0.113.0/24\" 1 1", "\"2001:db8::/48\" 1 0"];
     assert_eq!(groups, expected, "in order of addresses, of three listed flows");
+    let answer = server.get("/api/flows?group=algorithm&offset=2&limit=1").json();
+    let listed: Vec<_> =
+        answer["groups"].as_array().unwrap().iter().map(|one| one["listed"].clone()).collect();
+    assert_eq!(listed, [0, 1], "where the first two are not told");
 }
 
 #[test]
@@ -543,6 +549,28 @@ fn a_flow_that_is_looked_at_is_followed_and_left() {
     }
     let mut nobody = server.live("/api/live?flow=8", "");
     nobody.named("gone");
+}
+
+#[test]
+fn a_population_is_counted_by_the_server() {
+    let mut again = Row { flow: 2, retransmitted_bytes: 500, ..left() };
+    again.regret = Some(Regret { window_to_bdp: 0.1, early_us: 3_000_000, queue_us: None });
+    let server = Server::with(vec![left(), again, row(3, "203.0.113.9:80", "best")], false);
+    let (_, _, told) =
+        server.live("/api/live?population=true&filter=dst+198.51.100.0/24", "").named("population");
+    assert_eq!((&told["flows"], &told["left"]), (&2.into(), &2.into()), "those that pass");
+    assert_eq!(told["map"]["flows"].as_array().unwrap().len(), 1, "both in one cell: {told}");
+    assert_eq!(told["map"]["flows"][0][2], 2);
+    let measures = told["distributions"].as_array().unwrap();
+    let of = |measure: &str| measures.iter().find(|one| one["measure"] == measure);
+    // A window of 926,720 bytes over 6,250.
+    assert_eq!(of("exit_to_bdp").unwrap()["quantiles"][50], 148.275);
+    assert_eq!(of("early_seconds").unwrap()["flows"], 1, "where it is known");
+    assert!(of("queue_seconds").is_none());
+    assert_eq!(told["networks"][0]["network"], "198.51.100.0/24");
+    assert_eq!(told["worst"]["early"][0]["flow"], 2);
+    assert_eq!(told["worst"]["sent_again"][0]["flow"], 2);
+    assert_eq!(told["worst"]["late"], serde_json::json!([]));
 }
 
 #[test]
