@@ -55,6 +55,8 @@ await page.keyboard.press("Enter");
 await page.locator("h1", { hasText: `:${port}` }).waitFor();
 await story("Is in its first slow start.");
 await page.locator(".chart canvas").first().waitFor();
+// Others have watched it from its first data on.
+for (const other of ["search", "hystart"]) await page.locator(".others th", { hasText: other }).waitFor();
 
 // Tuning reaches it, with a window that it has already; a wrong token does not.
 await page.keyboard.press("3");
@@ -80,6 +82,7 @@ await page.locator(".chip.reason", { hasText: "exit: algorithm" }).waitFor();
 // The server begins anew, and the page goes on with the same flow.
 await please("restart");
 await hearing("live");
+await page.locator(".others", { hasText: "Not known" }).waitFor();
 const delivered = page.locator(".tile", { hasText: "delivered" }).locator("dd");
 const before = await delivered.innerText();
 await page.waitForFunction(([was]) => [...document.querySelectorAll(".tile")].some((tile) => tile.firstChild.textContent === "delivered" && tile.lastChild.textContent !== was), [before]);

@@ -1,4 +1,4 @@
-//! What is known of flows, from events alone.
+//! What is known of flows, from events alone. Those of recordings may say anything: sums stop at the largest number.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -118,8 +118,8 @@ impl Model {
     pub fn add(&mut self, item: &Item) {
         match item {
             Item::Lost(lost) => {
-                self.lost += lost.events;
-                self.unobserved += lost.unobserved;
+                self.lost = self.lost.saturating_add(lost.events);
+                self.unobserved = self.unobserved.saturating_add(lost.unobserved);
             }
             Item::Event(event) => self.event(event),
         }
@@ -228,7 +228,7 @@ impl Flow {
     fn leave(&mut self, reason: ExitReason, record: ExitRecord) {
         self.began(record.min_rtt_us);
         self.exit = Some(Exit { reason, record });
-        self.path.left(self.start_us + record.at_us);
+        self.path.left(self.start_us.saturating_add(record.at_us));
     }
 
     fn event(&mut self, event: &Event) {
@@ -303,13 +303,13 @@ impl Flow {
     fn beginning_lasts(&self) -> bool {
         self.exit.is_none_or(|exit| {
             let after_us = exit.record.at_us.max(AFTER_EXIT_US);
-            self.now.at_us <= self.start_us + exit.record.at_us + after_us
+            self.now.at_us <= self.start_us.saturating_add(exit.record.at_us).saturating_add(after_us)
         })
     }
 
     /// Bytes acknowledged: since it is followed; all of them once it was open or has ended.
     pub fn acknowledged_bytes(&self) -> u64 {
-        self.unseen_bytes + self.now.acknowledged_bytes
+        self.unseen_bytes.saturating_add(self.now.acknowledged_bytes)
     }
 
     fn round(&mut self, round: &RoundEvent) {
@@ -319,7 +319,7 @@ impl Flow {
         self.min_rtt(round.min_rtt_us);
         self.began(round.min_rtt_us);
         // A round that began with nothing under way ends with the next ACK, and its rate says nothing of the path.
-        if 2 * round.duration_us >= u64::from(self.min_rtt_us.unwrap_or(0)) {
+        if round.duration_us.saturating_mul(2) >= u64::from(self.min_rtt_us.unwrap_or(0)) {
             self.now.rate_bps = Some(round.rate_bps());
             self.rate_max_bps = self.rate_max_bps.max(self.now.rate_bps);
         }
@@ -334,9 +334,9 @@ impl Flow {
         self.slow_start = round.slow_start();
         self.knows(&round.state);
         if !self.every_ack {
-            self.now.acknowledged_bytes += round.bytes;
-            self.now.sent_bytes =
-                self.now.acknowledged_bytes + u64::from(round.in_flight) * u64::from(round.mss);
+            self.now.acknowledged_bytes = self.now.acknowledged_bytes.saturating_add(round.bytes);
+            let in_flight_bytes = u64::from(round.in_flight) * u64::from(round.mss);
+            self.now.sent_bytes = self.now.acknowledged_bytes.saturating_add(in_flight_bytes);
         }
     }
 
@@ -357,7 +357,7 @@ impl Flow {
             self.unseen_bytes = ack.bytes_acked.saturating_sub(self.now.acknowledged_bytes);
         }
         self.now.acknowledged_bytes = ack.bytes_acked.saturating_sub(self.unseen_bytes);
-        self.now.sent_bytes = self.now.acknowledged_bytes + u64::from(ack.bytes_outstanding);
+        self.now.sent_bytes = self.now.acknowledged_bytes.saturating_add(ack.bytes_outstanding.into());
     }
 
     /// Acknowledgements are told from now on.
@@ -395,7 +395,7 @@ impl Flow {
 
     /// Monotonic clock, microseconds: when its first slow start ended.
     pub fn exit_us(&self) -> Option<u64> {
-        self.exit.map(|exit| self.start_us + exit.record.at_us)
+        self.exit.map(|exit| self.start_us.saturating_add(exit.record.at_us))
     }
 
     /// What of its algorithm's state is worth showing.

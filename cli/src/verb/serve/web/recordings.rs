@@ -205,12 +205,15 @@ fn told(recorded: &Recorded) -> (Vec<News>, Vec<u64>) {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
+    use std::path::{Path, PathBuf};
 
+    use onramp_recording::rows::{AckRow, ExitRow, FlowRow, RoundRow, StateRow};
+    use onramp_recording::{Column, Kind, Limits, Manifest, Row, Spec, Writer};
     use serde_json::Value;
 
+    use super::super::hub::Hub;
     use super::super::tests::{Answer, Server};
-    use super::*;
+    use super::{KEPT, recorded, told};
 
     const BOUNDARY: &str = "between-files";
 
@@ -345,6 +348,76 @@ mod tests {
         assert!(
             post(&server, &[("acks.csv".into(), wrong.into_bytes())]).refused(400).contains("app_limited")
         );
+    }
+
+    /// A row whose numbers and words are any.
+    fn row<R: Row>(numbers: &mut impl Iterator<Item = u64>) -> R {
+        let words = [
+            "start", "exit", "undone", "end", "again", "open", "recovery", "search", "ramp", "loss", "",
+            "::1",
+        ];
+        let mut column = |spec: &Spec| {
+            let number = numbers.next().unwrap();
+            match spec.kind {
+                _ if spec.name == "flow" => Column::Long(vec![(number % 2) as i64]),
+                _ if spec.name == "mss_bytes" => Column::Word(vec![(number as i32).max(1)]),
+                _ if spec.name == "algorithm" => Column::Text(vec!["search".to_owned().into_bytes().into()]),
+                Kind::U64 => Column::Long(vec![number as i64]),
+                Kind::U32 | Kind::I32 => Column::Word(vec![number as i32]),
+                Kind::Text => {
+                    Column::Text(vec![words[number as usize % words.len()].to_owned().into_bytes().into()])
+                }
+            }
+        };
+        let columns: Vec<Column> = R::COLUMNS.iter().map(&mut column).collect();
+        R::get(&columns, 0).unwrap()
+    }
+
+    #[test]
+    fn rows_that_make_no_sense_are_shown_to_the_end() {
+        let ends: Vec<u8> =
+            [0, 1, 2, 9, 1_448, 100_000, u64::from(u32::MAX), 1 << 40, i64::MAX as u64, u64::MAX]
+                .iter()
+                .flat_map(|number| number.to_le_bytes())
+                .collect();
+        let shown = std::cell::Cell::new(0);
+        onramp_mutation::check(3, 100, onramp_mutation::bytes(vec![ends]), |bytes| {
+            let numbers: Vec<u64> =
+                bytes.chunks_exact(8).map(|one| u64::from_le_bytes(one.try_into().unwrap())).collect();
+            let mut numbers = numbers.iter().copied().chain([3]).cycle();
+            let directory = tempfile::tempdir().unwrap();
+            let mut writer =
+                Writer::create(directory.path(), Manifest::default(), Limits::default()).unwrap();
+            for flow in 0..2 {
+                writer
+                    .push(FlowRow {
+                        flow,
+                        event: "start".into(),
+                        algorithm: "search".into(),
+                        ..row(&mut numbers)
+                    })
+                    .unwrap();
+            }
+            for _ in 0..6 {
+                writer.push(row::<FlowRow>(&mut numbers)).unwrap();
+                writer.push(row::<AckRow>(&mut numbers)).unwrap();
+                writer.push(row::<RoundRow>(&mut numbers)).unwrap();
+                writer.push(row::<ExitRow>(&mut numbers)).unwrap();
+                writer.push(row::<StateRow>(&mut numbers)).unwrap();
+                writer.push(row::<AckRow>(&mut numbers)).unwrap();
+            }
+            writer.finish(1).unwrap();
+            let read = |entry: std::io::Result<std::fs::DirEntry>| {
+                let path = entry.unwrap().path();
+                (path.clone(), std::fs::read(path).unwrap())
+            };
+            let recorded =
+                recorded(std::fs::read_dir(directory.path()).unwrap().map(read).collect()).unwrap();
+            let hub = Hub::of(told(&recorded).0);
+            shown.set(shown.get() + hub.knowledge().open.len());
+            Ok(())
+        });
+        assert_eq!(shown.get(), 200);
     }
 
     #[test]
