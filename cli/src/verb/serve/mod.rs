@@ -2,6 +2,7 @@
 //! talks to browsers; it has no capability, no BPF object and no token, only a socket to the broker.
 
 mod broker;
+mod evidence;
 mod listen;
 mod privileges;
 mod row;
@@ -17,11 +18,13 @@ use std::process::{Child, Command, Stdio};
 
 use anyhow::Context;
 use clap::Args;
+use onramp_recording::replay::candidates;
 use serde::Serialize;
 
 use crate::consumer::{Signals, Wanted};
+use crate::failure::Usage;
 use crate::filter::Filter;
-use crate::live::Source;
+use crate::live::{Shadows, Source};
 use crate::output::Output;
 use broker::{Broker, Channel};
 use listen::{Bound, Place};
@@ -51,6 +54,7 @@ pub(crate) use web::ServeWeb;
   (umask 077; openssl rand -hex 32 > /root/onramp.token); onramp serve --write-token-file /root/onramp.token
   onramp serve --listen 192.0.2.1:8443 --tls-cert cert.pem --tls-key key.pem --read-token-file /root/onramp.read
   onramp serve --otlp http://127.0.0.1:4318
+  onramp serve --offline                    then drop a recording on the page
   curl -s 'http://127.0.0.1:8090/api/flows?filter=dport%20=%20:443&sort=rate&limit=10'
   curl -s http://127.0.0.1:8090/metrics")]
 pub(crate) struct Serve {
@@ -82,6 +86,13 @@ pub(crate) struct Serve {
     /// Show networks (24 bits of IPv4, 48 of IPv6) in place of addresses
     #[arg(long)]
     mask_addresses: bool,
+    /// Also ask these algorithms about the slow start of every TCP flow, as `onramp shadow`: the page shows when
+    /// each would have left
+    #[arg(long, value_name = "ALG,…", value_delimiter = ',')]
+    shadow: Vec<String>,
+    /// Show nothing live: only recordings, results and reports that are opened in the page. Takes no privilege
+    #[arg(long, conflicts_with_all = ["shadow", "write_token_file"])]
+    offline: bool,
     /// User that the web part runs as, if started by root
     #[arg(long, value_name = "USER", default_value = "nobody")]
     user: String,
@@ -105,7 +116,11 @@ impl Serve {
         };
         let user = privileges::user(&self.user)?;
         // Before anything is started: what is missing is said at once.
-        let source = Source::open("serve", Wanted::new(Filter::default(), 1))?;
+        let candidates =
+            candidates(&self.shadow, &[], &[]).map_err(|error| Usage::error(error.to_string()))?;
+        let listen = || Source::open("serve", Wanted::new(Filter::default(), 1));
+        let source = (!self.offline).then(listen).transpose()?;
+        let shadows = (!candidates.is_empty()).then(|| Shadows::open(candidates)).transpose()?;
         // From here on a signal ends the loop, and with it the web part; until now the lock may have been waited for.
         let signals = Signals::take()?;
         let bound = listen::bound(&self.listen, self.socket_group.as_deref())?;
@@ -122,9 +137,13 @@ impl Serve {
         let web = start(command, socket, theirs.into())?;
         setup.send(&ours)?;
         drop(setup);
-        privileges::keep_bpf()?;
+        if self.offline {
+            privileges::keep_nothing()?;
+        } else {
+            privileges::keep_bpf()?;
+        }
         let listening = Listening { listening: place.url(tls), writable: token.is_some() };
-        let mut broker = Broker::new(source, Channel::new(ours)?, token, self.mask_addresses);
+        let mut broker = Broker::new(source, shadows, Channel::new(ours)?, token, self.mask_addresses);
         broker.until_ready()?;
         output.data(&listening, || format!("{}\n", listening.listening))?;
         let ended = broker.run(&signals);

@@ -5,10 +5,14 @@ mod assets;
 mod guard;
 mod hub;
 mod live;
+#[cfg(test)]
+mod load;
 mod metrics;
 mod otlp;
 mod peers;
+mod population;
 mod query;
+mod recordings;
 mod server;
 #[cfg(test)]
 mod tests;

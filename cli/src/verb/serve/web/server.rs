@@ -22,7 +22,7 @@ use tokio_rustls::TlsAcceptor;
 use super::api::Problem;
 use super::hub::Hub;
 use super::peers::Peers;
-use super::{api, assets, guard, live, metrics};
+use super::{api, assets, guard, live, metrics, recordings};
 
 /// Connections at once; more wait.
 const CONNECTIONS_MAX: usize = 256;
@@ -51,6 +51,7 @@ pub(super) fn router(hub: Hub) -> Router {
         .route("/api/live", get(live::live))
         .route("/api/openapi.json", get(api::document))
         .route("/api/tune", post(api::tune))
+        .route("/api/recordings", post(recordings::open).layer(DefaultBodyLimit::max(recordings::BYTES_MAX)))
         .route("/metrics", get(metrics::metrics))
         .route("/", get(assets::index))
         .route("/{file}", get(assets::file))

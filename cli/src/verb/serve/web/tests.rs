@@ -12,6 +12,7 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
+use onramp_recording::replay::Regret;
 use serde_json::Value;
 
 use super::guard::Policy;
@@ -28,8 +29,8 @@ const TOKEN: &str = "0123456789abcdef";
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A server in a thread, which ends with this.
-struct Server {
-    address: SocketAddr,
+pub(super) struct Server {
+    pub address: SocketAddr,
     broker: UnixStream,
     /// What the web part has asked for.
     asked: mpsc::Receiver<Request>,
@@ -85,7 +86,7 @@ pub(super) fn listed(rows: Vec<Row>) -> News {
 }
 
 impl Server {
-    fn start(writable: bool) -> Self {
+    pub fn start(writable: bool) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let (broker, theirs) = UnixStream::pair().unwrap();
@@ -140,7 +141,7 @@ impl Server {
     }
 
     /// Sends this and reads all that comes until the connection is closed.
-    fn raw(&self, request: &[u8]) -> Answer {
+    pub fn raw(&self, request: &[u8]) -> Answer {
         let mut stream = self.connect();
         // It may be refused before all of it is sent.
         let _ = stream.write_all(request);
@@ -155,7 +156,7 @@ impl Server {
         self.raw(format!("{line} HTTP/1.1\r\n{headers}{length}Connection: close\r\n\r\n{body}").as_bytes())
     }
 
-    fn get(&self, path: &str) -> Answer {
+    pub fn get(&self, path: &str) -> Answer {
         self.ask(&format!("GET {path}"), "Host: localhost\r\n", "")
     }
 
@@ -165,7 +166,7 @@ impl Server {
     }
 
     /// Events, from the first on, and what follows them.
-    fn live(&self, path: &str, headers: &str) -> Events {
+    pub fn live(&self, path: &str, headers: &str) -> Events {
         let mut stream = self.connect();
         write!(stream, "GET {path} HTTP/1.1\r\nHost: localhost\r\n{headers}\r\n").unwrap();
         Events(BufReader::new(stream))
@@ -173,11 +174,11 @@ impl Server {
 }
 
 #[derive(Debug)]
-struct Answer(String);
+pub(super) struct Answer(String);
 
 impl Answer {
     /// 0: it was closed without an answer.
-    fn status(&self) -> u16 {
+    pub fn status(&self) -> u16 {
         self.0.split(' ').nth(1).map_or(0, |status| status.parse().unwrap())
     }
 
@@ -189,22 +190,22 @@ impl Answer {
         self.0.split_once("\r\n\r\n").unwrap().1
     }
 
-    fn json(&self) -> Value {
+    pub fn json(&self) -> Value {
         serde_json::from_str(self.body()).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 
     /// It says why, in the schema of everything else.
-    fn refused(&self, status: u16) -> String {
+    pub fn refused(&self, status: u16) -> String {
         assert_eq!(self.status(), status, "{self:?}");
         assert_eq!(self.json()["schema"], 2);
         self.json()["error"].as_str().unwrap().to_owned()
     }
 }
 
-struct Events(BufReader<TcpStream>);
+pub(super) struct Events(BufReader<TcpStream>);
 
 /// Name, id, data.
-type Told = (String, String, Value);
+pub(super) type Told = (String, String, Value);
 
 impl Events {
     fn next(&mut self) -> Told {
@@ -227,7 +228,7 @@ impl Events {
         }
     }
 
-    fn named(&mut self, name: &str) -> Told {
+    pub fn named(&mut self, name: &str) -> Told {
         loop {
             let told = self.next();
             if told.0 == name {
@@ -443,6 +444,8 @@ fn flows_are_found_sorted_and_counted() {
     assert_eq!(found("algorithm=search"), [3, 1, 4]);
     assert_eq!(found("reason=ended"), [4]);
     assert_eq!(found("limit=1"), [3]);
+    assert_eq!(found("offset=1&limit=2"), [2, 1]);
+    assert_eq!(found("offset=9"), [] as [u64; 0]);
     let answer = server.get("/api/flows?group=algorithm&limit=1").json();
     assert_eq!((&answer["matched"], &answer["total"]), (&4.into(), &4.into()));
     assert_eq!(answer["lost_events"], 3);
@@ -456,6 +459,10 @@ fn flows_are_found_sorted_and_counted() {
         groups.map(|one| format!("{} {} {}", one["name"], one["flows"], one["listed"])).collect();
     let expected = ["\"198.51.100.0/24\" 2 2", "\"203.0.113.0/24\" 1 1", "\"2001:db8::/48\" 1 0"];
     assert_eq!(groups, expected, "in order of addresses, of three listed flows");
+    let answer = server.get("/api/flows?group=algorithm&offset=2&limit=1").json();
+    let listed: Vec<_> =
+        answer["groups"].as_array().unwrap().iter().map(|one| one["listed"].clone()).collect();
+    assert_eq!(listed, [0, 1], "where the first two are not told");
 }
 
 #[test]
@@ -515,6 +522,8 @@ fn a_flow_that_is_looked_at_is_followed_and_left() {
             rounds_only: None,
             evidence: r#"{"exports":{"norm_pct":3}}"#.into(),
             histories: Histories { beginning: change.clone(), life: change, recent: None },
+            happened: Vec::new(),
+            shadow: None,
         })));
     };
     say(&mut server, 10_000);
@@ -536,4 +545,26 @@ fn a_flow_that_is_looked_at_is_followed_and_left() {
     }
     let mut nobody = server.live("/api/live?flow=8", "");
     nobody.named("gone");
+}
+
+#[test]
+fn a_population_is_counted_by_the_server() {
+    let mut again = Row { flow: 2, retransmitted_bytes: 500, ..left() };
+    again.regret = Some(Regret { window_to_bdp: 0.1, early_us: 3_000_000, queue_us: None });
+    let server = Server::with(vec![left(), again, row(3, "203.0.113.9:80", "best")], false);
+    let (_, _, told) =
+        server.live("/api/live?population=true&filter=dst+198.51.100.0/24", "").named("population");
+    assert_eq!((&told["flows"], &told["left"]), (&2.into(), &2.into()), "those that pass");
+    assert_eq!(told["map"]["flows"].as_array().unwrap().len(), 1, "both in one cell: {told}");
+    assert_eq!(told["map"]["flows"][0][2], 2);
+    let measures = told["distributions"].as_array().unwrap();
+    let of = |measure: &str| measures.iter().find(|one| one["measure"] == measure);
+    // A window of 926,720 bytes over 6,250.
+    assert_eq!(of("exit_to_bdp").unwrap()["quantiles"][50], 148.275);
+    assert_eq!(of("early_seconds").unwrap()["flows"], 1, "where it is known");
+    assert!(of("queue_seconds").is_none());
+    assert_eq!(told["networks"][0]["network"], "198.51.100.0/24");
+    assert_eq!(told["worst"]["early"][0]["flow"], 2);
+    assert_eq!(told["worst"]["sent_again"][0]["flow"], 2);
+    assert_eq!(told["worst"]["late"], serde_json::json!([]));
 }
