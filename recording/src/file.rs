@@ -194,11 +194,15 @@ pub(crate) struct Part {
 impl Part {
     /// Reads and checks a file.
     pub fn open(path: &Path) -> Result<Self, Error> {
-        guarded(path, || Self::open_unguarded(path))
+        Self::of(path, bounded::read(path, FILE_BYTES).map_err(Error::read(path))?.into())
     }
 
-    fn open_unguarded(path: &Path) -> Result<Self, Error> {
-        let bytes = Bytes::from(bounded::read(path, FILE_BYTES).map_err(Error::read(path))?);
+    /// Checks a file that was read from there.
+    pub fn of(path: &Path, bytes: Bytes) -> Result<Self, Error> {
+        guarded(path, || Self::of_unguarded(path, bytes))
+    }
+
+    fn of_unguarded(path: &Path, bytes: Bytes) -> Result<Self, Error> {
         check(&bytes).map_err(|wrong| match wrong {
             Wrong::Damaged(reason) => Error::damaged(path, reason),
             Wrong::Foreign(reason) => {

@@ -27,7 +27,7 @@ mod table;
 mod writer;
 
 pub use column::{Column, Kind, Sense, Shown, Spec, Text, Value};
-pub use csv::{CsvReport, replay_csv};
+pub use csv::{CsvReport, replay_csv, replay_csv_beside};
 pub use error::Error;
 pub use manifest::{Attached, FileEntry, Manifest, SCHEMA};
 pub use reader::{Batch, Recording};

@@ -93,18 +93,22 @@ impl Manifest {
     /// # Errors
     /// [`Error::Read`], [`Error::Damaged`] or [`Error::Schema`], naming the file.
     pub fn read(directory: &Path) -> Result<Self, Error> {
+        let path = directory.join(FILE);
+        Self::parse(&path, &bounded::read_text(&path).map_err(Error::read(&path))?)
+    }
+
+    /// Of what was read from there.
+    pub(crate) fn parse(path: &Path, text: &str) -> Result<Self, Error> {
         #[derive(Deserialize)]
         struct Versioned {
             schema: u32,
         }
-        let path = directory.join(FILE);
-        let text = bounded::read_text(&path).map_err(Error::read(&path))?;
-        let damaged = |error: serde_json::Error| Error::damaged(&path, error);
-        let Versioned { schema } = serde_json::from_str(&text).map_err(damaged)?;
+        let damaged = |error: serde_json::Error| Error::damaged(path, error);
+        let Versioned { schema } = serde_json::from_str(text).map_err(damaged)?;
         if !(1..=SCHEMA).contains(&schema) {
-            return Err(Error::Schema { path, found: schema, known: SCHEMA });
+            return Err(Error::Schema { path: path.to_owned(), found: schema, known: SCHEMA });
         }
-        serde_json::from_str(&text).map_err(damaged)
+        serde_json::from_str(text).map_err(damaged)
     }
 
     /// Wall clock of a time of the tables, microseconds since 1970.

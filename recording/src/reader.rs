@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Reading a recording: what is whole is used, what is not is named.
 
+use std::collections::HashSet;
 use std::fs;
 use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
+
+use bytes::Bytes;
 
 use crate::column::{Column, Spec};
 use crate::error::Error;
 use crate::file::Part;
 use crate::manifest::{self, Manifest};
+use crate::rows::FlowRow;
 use crate::table::Row;
 
 /// A recording, or a single file of one.
@@ -18,7 +22,28 @@ pub struct Recording {
     pub manifest: Option<Manifest>,
     /// What was found wrong so far, each naming its file.
     pub problems: Vec<Error>,
-    files: Vec<PathBuf>,
+    files: Vec<Source>,
+}
+
+/// A table's file.
+#[derive(Debug)]
+struct Source {
+    path: PathBuf,
+    /// Its bytes, where it is not to be read from there.
+    bytes: Option<Bytes>,
+}
+
+impl Source {
+    fn at(path: PathBuf) -> Self {
+        Self { path, bytes: None }
+    }
+
+    fn open(&self) -> Result<Part, Error> {
+        match &self.bytes {
+            Some(bytes) => Part::of(&self.path, bytes.clone()),
+            None => Part::open(&self.path),
+        }
+    }
 }
 
 /// Rows of one file, as columns.
@@ -64,7 +89,11 @@ impl Recording {
     pub fn open(path: &Path) -> Result<Self, Error> {
         if !path.is_dir() {
             fs::metadata(path).map_err(Error::read(path))?;
-            return Ok(Self { manifest: None, problems: Vec::new(), files: vec![path.to_owned()] });
+            return Ok(Self {
+                manifest: None,
+                problems: Vec::new(),
+                files: vec![Source::at(path.to_owned())],
+            });
         }
         let mut files = Vec::new();
         for entry in fs::read_dir(path).map_err(Error::read(path))? {
@@ -74,6 +103,7 @@ impl Recording {
             }
         }
         files.sort();
+        let files: Vec<Source> = files.into_iter().map(Source::at).collect();
         if files.is_empty() && !path.join(manifest::FILE).exists() {
             let reason = format!("it holds neither {} nor a .parquet file", manifest::FILE);
             return Err(Error::NotARecording { path: path.to_owned(), reason });
@@ -89,6 +119,50 @@ impl Recording {
         Ok(recording)
     }
 
+    /// A recording whose files are in memory, by their names; those that are neither a table nor its manifest are
+    /// problems.
+    pub fn of_files(files: impl IntoIterator<Item = (PathBuf, Vec<u8>)>) -> Self {
+        let mut recording = Self { manifest: None, problems: Vec::new(), files: Vec::new() };
+        for (path, bytes) in files {
+            if path.file_name().is_some_and(|name| name == manifest::FILE) {
+                match Manifest::parse(&path, &String::from_utf8_lossy(&bytes)) {
+                    Ok(manifest) => recording.manifest = Some(manifest),
+                    Err(error) => recording.problems.push(error),
+                }
+            } else {
+                recording.files.push(Source { path, bytes: Some(bytes.into()) });
+            }
+        }
+        recording.files.sort_by(|one, other| one.path.cmp(&other.path));
+        recording
+    }
+
+    /// How many flows began or were met.
+    pub fn flows(&mut self) -> usize {
+        let mut flows = HashSet::new();
+        self.read::<FlowRow>(&["flow"], |batch| {
+            flows.extend(batch.column("flow").map_or(&[][..], Column::longs).iter().copied());
+        });
+        flows.len()
+    }
+
+    /// How many rows all of its files state. Those that cannot be read become problems.
+    pub fn stated_rows(&mut self) -> usize {
+        let mut rows = 0;
+        let problems = &mut self.problems;
+        self.files.retain(|file| match file.open() {
+            Ok(part) => {
+                rows += part.rows;
+                true
+            }
+            Err(error) => {
+                problems.push(error);
+                false
+            }
+        });
+        rows
+    }
+
     fn look_for_listed(&mut self, directory: &Path, manifest: &Manifest) {
         for entry in &manifest.files {
             let path = directory.join(&entry.name);
@@ -97,7 +171,7 @@ impl Recording {
                 Ok(found) if found.len() != entry.bytes => {
                     let reason = format!("it has {} bytes, the manifest says {}", found.len(), entry.bytes);
                     self.problems.push(Error::damaged(&path, reason));
-                    self.files.retain(|file| *file != path);
+                    self.files.retain(|file| file.path != path);
                 }
                 Ok(_) => {}
             }
@@ -147,11 +221,12 @@ impl Recording {
         mut each: impl FnMut(Vec<Column>) -> Result<(), String>,
     ) {
         let mut files = std::mem::take(&mut self.files);
-        files.retain(|path| {
+        files.retain(|file| {
+            let path = &file.path;
             if !may_hold(path, table) {
                 return true;
             }
-            let visited = decode(path, table, specs, wanted).and_then(|columns| {
+            let visited = decode(file, table, specs, wanted).and_then(|columns| {
                 columns.map_or(Ok(()), |columns| each(columns).map_err(|reason| Error::damaged(path, reason)))
             });
             if let Err(error) = visited {
@@ -171,8 +246,8 @@ fn may_hold(path: &Path, table: &str) -> bool {
     known.is_none_or(|(known, _)| *known == table)
 }
 
-fn decode(path: &Path, table: &str, specs: &[Spec], wanted: &[&str]) -> Result<Option<Vec<Column>>, Error> {
-    let part = Part::open(path)?;
+fn decode(file: &Source, table: &str, specs: &[Spec], wanted: &[&str]) -> Result<Option<Vec<Column>>, Error> {
+    let part = file.open()?;
     if part.table != table {
         return Ok(None);
     }

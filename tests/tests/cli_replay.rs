@@ -279,13 +279,19 @@ fn the_documented_duckdb_queries_run() {
     let Some(python) = duckdb() else {
         return skip("DuckDB cannot be installed without the network");
     };
-    let page = include_str!("../../docs/recording.md");
-    let queries: Vec<&str> =
-        page.split("```sql\n").skip(1).map(|rest| rest.split("```").next().unwrap()).collect();
-    assert!(queries.len() >= 4, "{} queries", queries.len());
+    let pages = [include_str!("../../docs/recording.md"), include_str!("../../docs/fleet.md")];
+    let queries = pages.iter().flat_map(|page| page.split("```sql\n").skip(1));
+    let queries: Vec<&str> = queries.map(|rest| rest.split("```").next().unwrap()).collect();
+    assert!(queries.len() >= 5, "{} queries", queries.len());
     let home = tempdir().unwrap();
-    recording(&home.path().join("recording"));
+    for place in ["recording", "host=a/run=1", "host=b/run=1"] {
+        let place = home.path().join(place);
+        fs::create_dir_all(place.parent().unwrap()).unwrap();
+        recording(&place);
+    }
     for query in queries {
+        // What lies in a store lies here.
+        let query = &query.replace("s3://onramp/", "");
         let script = "import duckdb, sys\nrows = duckdb.sql(sys.argv[1]).fetchall()\nprint(len(rows))";
         let ran =
             Command::new(&python).args(["-c", script, query]).current_dir(home.path()).output().unwrap();

@@ -118,6 +118,17 @@ fn attach(attachments: &Attachments, exit_window_bytes: &str) {
     attachments.attach(&AttachOptions::new(parameters));
 }
 
+/// An answer is as the API's document says; so is what the command line says by the same name.
+fn agrees(document: &Value, name: &str, answer: &Value) {
+    let schema = serde_json::json!({
+        "$ref": format!("#/components/schemas/{name}"), "components": document["components"],
+    });
+    let schema = jsonschema::draft202012::new(&schema).unwrap();
+    let errors: Vec<_> =
+        schema.iter_errors(answer).map(|error| format!("{error} at {}", error.instance_path())).collect();
+    assert!(errors.is_empty(), "{name}: {errors:?}: {answer}");
+}
+
 fn status_of(pid: u32) -> String {
     fs::read_to_string(Path::new("/proc").join(pid.to_string()).join("status")).unwrap()
 }
@@ -156,6 +167,22 @@ fn a_transfer_shows_with_its_exit_and_its_end() {
         "{life}"
     );
     assert_eq!(detail["evidence"]["parameters"]["exit_window_bytes"], 60_000);
+    let document = server.get("/api/openapi.json");
+    agrees(&document, "FlowDetail", &detail);
+    for (name, path) in
+        [("Flows", "flows?group=prefix"), ("Status", "status"), ("List", "list"), ("About", "about")]
+    {
+        agrees(&document, name, &server.get(&format!("/api/{path}")));
+    }
+    agrees(&document, "Status", &json("status"));
+    agrees(&document, "List", &json("list"));
+    // Of a flow the command line tells more, and what both tell is of one kind.
+    for (name, schema) in document["components"]["schemas"]["Flow"]["properties"].as_object().unwrap() {
+        if let Some(told) = listed.get(name).filter(|_| name != "state") {
+            let one = serde_json::json!({"schemas": {"One": schema, "Exit": document["components"]["schemas"]["Exit"]}});
+            agrees(&serde_json::json!({"components": one}), "One", told);
+        }
+    }
     assert_eq!(server.get(&format!("/api/flows?filter=dport+%3D+:{port}"))["matched"], 0);
     assert_eq!(server.get(&format!("/api/flows?filter=sport+%3D+:{port}"))["matched"], 1);
 
@@ -193,6 +220,9 @@ fn tuning_reaches_the_flow_under_way_with_the_checks_of_the_command_line() {
     assert_eq!((&dry["dry_run"], &dry["changed"][0]["after"]), (&true.into(), &60_000.into()));
     assert_eq!(json("tune fixed")["parameters"]["exit_window_bytes"], 0);
 
+    let document = server.get("/api/openapi.json");
+    agrees(&document, "Tuned", &dry);
+    agrees(&document, "Tuned", &json("tune fixed"));
     let (status, report) = server.tune(r#"{"algorithm":"fixed","settings":["exit_window_bytes=60000"]}"#);
     assert_eq!((status, &report["undo"]), (200, &"onramp tune fixed exit_window_bytes=0".into()), "{report}");
     assert_eq!(json("tune fixed")["parameters"]["exit_window_bytes"], 60_000);
@@ -277,6 +307,11 @@ fn every_end_is_clean() {
 fn what_is_wrong_is_said() {
     for (arguments, code, said) in [
         ("--listen 0.0.0.0:8090", 2, "ssh -L"),
+        ("--listen 0.0.0.0:8090 --read-token-file /nonexistent", 2, "--tls-cert"),
+        ("--tls-cert /nonexistent", 2, "--tls-key"),
+        ("--tls-cert /nonexistent --tls-key /nonexistent", 1, "cannot look at the key /nonexistent"),
+        ("--listen unix:/nonexistent/s --tls-cert a --tls-key b", 2, "the web server in front speaks TLS"),
+        ("--read-token-file /nonexistent", 1, "/nonexistent"),
         ("--listen 8090", 2, "no address with a port"),
         ("--listen unix:here", 2, "absolute path"),
         ("--allow-host http://a", 2, "no name of a host"),

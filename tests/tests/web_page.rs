@@ -23,7 +23,7 @@ struct Server {
 
 impl Server {
     fn start(listen: &str, token: Option<&Path>) -> Self {
-        let mut command = cli::command(["serve", "--listen", listen]);
+        let mut command = cli::command(["serve", "--listen", listen, "--shadow", "search,hystart"]);
         if let Some(token) = token {
             command.arg("--write-token-file").arg(token);
         }

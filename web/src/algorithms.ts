@@ -24,7 +24,8 @@ export function algorithmsView(main: HTMLElement, writable: boolean, heard: (att
 	const told = h("div", { class: "told", role: "status" });
 	const cards = h("div", { class: "cards" });
 	const listeners = h("section", { class: "card" });
-	fill(main, h("h1", {}, "Attached algorithms"), told, cards, listeners);
+	const selection = h("section", { class: "card" });
+	fill(main, h("h1", {}, "Attached algorithms"), told, cards, h("div", { class: "charts" }, selection, listeners));
 
 	void get<{ algorithms: { name: string; about: string; parameters: Declaration[] }[] }>("/api/list").then((list) => {
 		declarations = new Map(list.algorithms.map((one) => [one.name, one]));
@@ -47,18 +48,28 @@ export function algorithmsView(main: HTMLElement, writable: boolean, heard: (att
 		const elements = [...sheets.values()].map((sheet) => sheet.element);
 		if (elements.length === 0) fill(cards, h("p", { class: "empty" }, "Nothing is attached: onramp attach search"));
 		else if (elements.some((element, number) => cards.children[number] !== element) || cards.children.length !== elements.length) fill(cards, ...elements);
+		const rules = attached.selection;
+		fill(
+			selection,
+			h("h2", {}, "Who gets what", rules && h("span", { class: "chip" }, rules.active ? `${format.count(rules.rules)} rule${rules.rules === 1 ? "" : "s"}` : "not in use")),
+			!rules
+				? h("p", { class: "quiet" }, "There are no rules: connections have what their application, route or network namespace gives them. onramp select add makes one.")
+				: rules.unknown
+					? h("p", { class: "quiet" }, `The rules cannot be read: ${rules.unknown}`)
+					: h("pre", { class: "rules", tabindex: "0", "aria-label": "Rules" }, rules.first.join("\n") + (rules.rules > rules.first.length ? `\n… and ${format.count(rules.rules - rules.first.length)} more: onramp select list` : "")),
+		);
 		fill(
 			listeners,
 			h("h2", {}, "Who listens to telemetry"),
 			h(
 				"table",
 				{ class: "values" },
-				h("thead", {}, h("tr", {}, ...["Program", "Process", "Level", "Events lost"].map((name) => h("th", { scope: "col" }, name)))),
+				h("thead", {}, h("tr", {}, ...["Program", "Process", "Level", "Events lost", "Not told for"].map((name) => h("th", { scope: "col" }, name)))),
 				h(
 					"tbody",
 					{},
 					...attached.consumers.map((one) =>
-						h("tr", {}, h("th", { scope: "row" }, one.name), h("td", {}, String(one.pid)), h("td", {}, one.level), h("td", {}, format.count(one.lost_events))),
+						h("tr", {}, h("th", { scope: "row" }, one.name), h("td", {}, String(one.pid)), h("td", {}, one.level), h("td", {}, format.count(one.lost_events)), h("td", {}, one.unobserved_us ? format.time(one.unobserved_us) : "–")),
 					),
 				),
 			),

@@ -1,4 +1,9 @@
-// What the server says: docs/serve.md has it all.
+// What the server says: /api/openapi.json has it all.
+
+import { events } from "./events";
+import { askedAgain, reading } from "./token";
+
+import { recording } from "./source";
 
 export interface Exit {
 	reason: string;
@@ -38,7 +43,14 @@ export interface Flow {
 	acknowledged_bytes: number;
 	retransmitted_bytes: number;
 	exit: Exit | null;
-	regret: { window_to_bdp: number; early_us: number; queue_us: number | null } | null;
+	regret: Regret | null;
+}
+
+/** What an exit has cost. */
+export interface Regret {
+	window_to_bdp: number;
+	early_us: number;
+	queue_us: number | null;
 }
 
 export interface Listed {
@@ -47,7 +59,7 @@ export interface Listed {
 	matched: number;
 	lost_events: number;
 	unobserved_us: number;
-	groups: { name: string; flows: number; listed: number }[];
+	groups?: { name: string; flows: number; listed: number }[];
 	order?: string[];
 	flows: Flow[];
 }
@@ -67,6 +79,9 @@ export const COLUMNS = [
 	"rate_bps",
 	"acknowledged_bytes",
 	"sent_bytes",
+	"pacing_rate_bps",
+	"watched",
+	"limit",
 ] as const;
 export type Column = (typeof COLUMNS)[number];
 export type Change = { generation: number; first: number; oldest: number } & Record<Column, (number | null)[]>;
@@ -82,6 +97,36 @@ export interface Evidence {
 		bars: number[];
 		bars_unit: string;
 	} | null;
+	track: { title: string; unit: string; limit_title: string } | null;
+}
+
+/** Something that happened to a flow. */
+export interface Happened {
+	at_us: number;
+	what: string;
+	acknowledged_bytes: number;
+	retransmitted_bytes: number;
+}
+
+/** What other algorithms would have done. */
+export interface Shadow {
+	given: { rate_bytes_per_second: number; base_rtt_us: number; window_bytes: number; carried_since_start_us: number } | null;
+	findings: {
+		algorithm: string;
+		exit: { since_start_us: number; acknowledged_bytes: number; cwnd_segments: number; window_bytes: number; rtt_us: number; min_rtt_us: number } | null;
+		regret: Regret | null;
+		last_outcome: string;
+	}[];
+}
+
+/** All flows together. */
+export interface Population {
+	flows: number;
+	left: number;
+	map: { rtt_us: [number, number]; exit_to_bdp: [number, number]; cells: [number, number]; flows: [number, number, number][] };
+	distributions: { measure: string; algorithm: string; parameter_set: number; flows: number; quantiles: number[]; within: number }[];
+	networks: { network: string; flows: number; median_rtt_us: number; exit_to_bdp: number[] }[];
+	worst: Record<"early" | "late" | "sent_again", Flow[]>;
 }
 
 export interface Detail extends Flow {
@@ -90,6 +135,9 @@ export interface Detail extends Flow {
 	beginning: Change;
 	life: Change;
 	recent: Change | null;
+	happened_from: number;
+	happened: Happened[];
+	shadow?: Shadow;
 }
 
 export interface Arm {
@@ -139,6 +187,8 @@ export interface Attached {
 		ended_in_slow_start: number;
 		exits: Record<string, number>;
 	}[];
+	/** Rules of `onramp select`; absent from older servers. */
+	selection?: { active: boolean; rules: number; first: string[]; unknown?: string } | null;
 	consumers: { name: string; pid: number; level: string; lost_events: number; unobserved_us: number }[];
 }
 
@@ -165,16 +215,6 @@ export interface About {
 	writable: boolean;
 }
 
-/** Takes over what has changed in the list. */
-export function apply(flows: Map<string, Flow>, news: Listed): void {
-	if (news.full) flows.clear();
-	for (const flow of news.flows) flows.set(String(flow.flow), flow);
-	if (news.order) {
-		const there = new Set(news.order);
-		for (const id of flows.keys()) if (!there.has(id)) flows.delete(id);
-	}
-}
-
 /** Why there is no other answer. */
 export class Refused extends Error {
 	constructor(
@@ -197,7 +237,17 @@ async function answer<T>(response: Response): Promise<T> {
 	throw new Refused(response.status, said);
 }
 
-export const get = async <T>(path: string): Promise<T> => answer<T>(await fetch(path));
+/** Asks, and for the secret of reading where it takes that. */
+async function ask<T>(path: string, request: RequestInit = {}): Promise<T> {
+	for (;;) {
+		const headers = reading();
+		const response = await fetch(path, { ...request, headers });
+		if (response.status !== 401 || !(await askedAgain(headers))) return answer<T>(response);
+	}
+}
+
+export const get = async <T>(path: string): Promise<T> => ask<T>(path);
+export const post = async <T>(path: string, form: FormData): Promise<T> => ask<T>(path, { method: "POST", body: form });
 
 export async function tune(
 	token: string,
@@ -216,6 +266,7 @@ export interface Listener {
 	flow?(detail: Detail): void;
 	gone?(): void;
 	attached?(attached: Attached): void;
+	population?(population: Population): void;
 }
 
 /** Whether the server is heard. */
@@ -226,36 +277,25 @@ export function onHearing(listener: (state: Hearing) => void): void {
 	hearing = listener;
 }
 
-/** Milliseconds after which a stream that the browser has given up is begun anew. */
-const AGAIN = 2000;
-
 /** Hears the server until what is returned is called. */
 export function live(query: URLSearchParams, listener: Listener): () => void {
-	let source: EventSource | null = null;
-	let timer = 0;
-	const open = (): void => {
-		const stream = new EventSource(`/api/live?${query}`);
-		source = stream;
-		const on = <T>(name: string, call: ((value: T) => void) | undefined): void =>
-			stream.addEventListener(name, (event) => {
-				hearing("live");
-				call?.(JSON.parse((event as MessageEvent<string>).data) as T);
-			});
-		on("flows", listener.flows);
-		on("flow", listener.flow);
-		on("gone", listener.gone);
-		on("attached", listener.attached);
-		stream.onopen = () => hearing("live");
-		stream.onerror = () => {
-			hearing("lost");
-			// The browser asks again by itself, and says how far it got, unless it was refused.
-			if (stream.readyState === EventSource.CLOSED) timer = window.setTimeout(open, AGAIN);
-		};
-	};
+	if (recording()) query.set("recording", recording());
+	let given = reading();
 	hearing("waiting");
-	open();
-	return () => {
-		window.clearTimeout(timer);
-		source?.close();
-	};
+	return events(`/api/live?${query}`, () => (given = reading()), {
+		open: () => hearing("live"),
+		told: (name, data) => {
+			hearing("live");
+			const value: unknown = JSON.parse(data);
+			if (name === "flows") listener.flows?.(value as Listed);
+			else if (name === "flow") listener.flow?.(value as Detail);
+			else if (name === "gone") listener.gone?.();
+			else if (name === "attached") listener.attached?.(value as Attached);
+			else if (name === "population") listener.population?.(value as Population);
+		},
+		lost: async (refused) => {
+			hearing("lost");
+			if (refused?.status === 401) await askedAgain(given);
+		},
+	});
 }

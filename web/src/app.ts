@@ -5,7 +5,11 @@ import { algorithmsView } from "./algorithms";
 import { fill, h, say, text } from "./dom";
 import { flowView } from "./flow";
 import { flowsView } from "./flows";
+import { ask, banner, listen } from "./open";
 import { populationView } from "./population";
+import { reportView } from "./report";
+import { resultsView } from "./results";
+import { address, choose, recording } from "./source";
 import { apply, setTheme, type Theme, theme } from "./theme";
 import { forget } from "./token";
 
@@ -17,6 +21,7 @@ const VIEWS = [
 
 const KEYS: [string, string][] = [
 	["1 2 3", "flows, population, algorithms"],
+	["o", "open a recording, a result of the lab or a report"],
 	["/", "filter, as in ss: dst 198.51.100.0/24 and dport = :443"],
 	["j k ↓ ↑", "choose a flow; Page Up, Page Down, Home, End too"],
 	["Enter", "open it"],
@@ -25,6 +30,7 @@ const KEYS: [string, string][] = [
 	["?", "these keys"],
 ];
 
+const opened = h("div", { class: "opened", hidden: true });
 const main = document.getElementById("main") as HTMLElement;
 const links = VIEWS.map(([view, label], number) => h("a", { href: `#/${view}`, "data-view": view, "aria-keyshortcuts": number + 1 }, label));
 const state = h("span", { class: "hearing waiting", role: "status" }, "connecting");
@@ -79,8 +85,14 @@ let leave = (): void => {};
 function show(): void {
 	const [path = "", query = ""] = location.hash.replace(/^#\//, "").split("?");
 	const [view = "", id = ""] = path.split("/");
+	const parameters = new URLSearchParams(query);
 	leave();
+	if (!["results", "report"].includes(view)) choose(parameters.get("recording") ?? "");
+	banner(opened);
+	state.hidden = recording() !== "";
 	for (const link of links) {
+		link.href = address(link.dataset["view"] ?? "");
+		link.hidden = recording() !== "" && link.dataset["view"] === "algorithms";
 		const here = link.dataset["view"] === view || (view === "flow" && link.dataset["view"] === "flows") || (view === "" && link.dataset["view"] === "flows");
 		if (here) link.setAttribute("aria-current", "page");
 		else link.removeAttribute("aria-current");
@@ -95,12 +107,20 @@ function show(): void {
 			leave = populationView(main, heard);
 			document.title = "Population – onramp";
 			break;
+		case "results":
+			leave = resultsView(main);
+			document.title = "Results – onramp";
+			break;
+		case "report":
+			leave = reportView(main);
+			document.title = "Report – onramp";
+			break;
 		case "algorithms":
 			leave = algorithmsView(main, about.writable, heard);
 			document.title = "Algorithms – onramp";
 			break;
 		default:
-			leave = flowsView(main, new URLSearchParams(query), heard);
+			leave = flowsView(main, parameters, heard);
 			document.title = "Flows – onramp";
 	}
 	main.scrollTop = 0;
@@ -110,10 +130,11 @@ document.addEventListener("keydown", (event) => {
 	const typed = event.target instanceof HTMLInputElement || event.target instanceof HTMLSelectElement;
 	if (typed || event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
 	const view = VIEWS[Number(event.key) - 1];
-	if (view) location.hash = `#/${view[0]}`;
+	if (view) location.hash = address(view[0]);
+	else if (event.key === "o") ask();
 	else if (event.key === "?") showKeys();
 	else if (event.key === "t") nextTheme();
-	else if (event.key === "Escape" && location.hash.startsWith("#/flow/")) history.length > 1 ? history.back() : (location.hash = "#/flows");
+	else if (event.key === "Escape" && location.hash.startsWith("#/flow/")) history.length > 1 ? history.back() : (location.hash = address("flows"));
 });
 
 apply();
@@ -122,8 +143,10 @@ fill(
 	document.getElementById("bar") as HTMLElement,
 	h("a", { class: "brand", href: "#/flows" }, h("img", { src: "/icon.svg", alt: "", width: 24, height: 24 }), "onramp"),
 	h("nav", { "aria-label": "Views" }, ...links),
-	h("span", { class: "right" }, lost, state, themeButton, keysButton),
+	h("span", { class: "right" }, lost, state, h("button", { type: "button", class: "open", title: "Open a recording, a result of the lab or a report (o), or drop it anywhere", click: ask }, "Open …"), themeButton, keysButton),
 );
+document.getElementById("bar")?.after(opened);
+listen();
 window.addEventListener("hashchange", show);
 window.addEventListener("pagehide", forget);
 void get<About>("/api/about")

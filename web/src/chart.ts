@@ -1,4 +1,4 @@
-// Charts of a flow over time: one axis of time, a shaded slow start, a line at the exit.
+// Charts over time: curves, areas, a shaded slow start, lines at exits, marks of events.
 
 import uPlot from "uplot";
 import { color } from "./theme";
@@ -15,6 +15,23 @@ export interface Curve {
 	edge?: boolean;
 }
 
+/** A moment, as a line from top to bottom. */
+export interface Moment {
+	x: number;
+	label: string;
+	color: string;
+}
+
+/** Something at a place; shapes tell what without their colours. */
+export interface Mark {
+	x: number;
+	y: number;
+	shape: Shape;
+	color: string;
+	label?: string;
+}
+export type Shape = "dot" | "ring" | "triangle" | "cross" | "diamond";
+
 export interface Picture {
 	/** Seconds since the first data. */
 	x: number[];
@@ -22,15 +39,40 @@ export interface Picture {
 	/** Pairs of curves, the upper first, and the colour of what is between them. */
 	areas?: { between: [number, number]; color: string }[];
 	show: (value: number) => string;
-	/** When slow start ended. */
-	exit: number | null;
-	exitLabel: string;
-	/** Since its first data. */
-	began: number;
+	moments: Moment[];
+	marks?: Mark[];
+	/** What the shapes of marks stand for. */
+	key?: [Shape, string, string][];
+	/** From when to when slow start lasted; `null`: not shown. */
+	slowStart: [number, number] | null;
 }
 
 const SYNC = uPlot.sync("flow");
-const HEIGHT = 220;
+const HEIGHT = 230;
+const GLYPHS: Record<Shape, string> = { dot: "M4 4m-3 0a3 3 0 1 0 6 0a3 3 0 1 0 -6 0", ring: "M4 4m-3 0a3 3 0 1 0 6 0a3 3 0 1 0 -6 0", triangle: "M0 1H8L4 8Z", cross: "M1 1L7 7M7 1L1 7", diamond: "M4 0L8 4L4 8L0 4Z" };
+
+/** A piece of a legend. */
+function sign(width: number, path: string, stroke: string, dash: number[], fill: string): SVGSVGElement {
+	const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+	svg.setAttribute("viewBox", `-1 -1 ${width + 2} 10`);
+	svg.setAttribute("width", String(width));
+	svg.setAttribute("aria-hidden", "true");
+	const shape = document.createElementNS("http://www.w3.org/2000/svg", "path");
+	shape.setAttribute("d", path);
+	shape.setAttribute("stroke", stroke);
+	shape.setAttribute("fill", fill);
+	shape.setAttribute("stroke-width", dash.length || fill === "none" ? "2.2" : "1");
+	shape.setAttribute("stroke-dasharray", dash.join(" "));
+	svg.append(shape);
+	return svg;
+}
+
+function keyed(svg: SVGSVGElement, label: string): HTMLElement {
+	const key = document.createElement("span");
+	key.className = "key";
+	key.append(svg, label);
+	return key;
+}
 
 /** One chart; made anew only when its curves change. */
 export class Chart {
@@ -42,7 +84,10 @@ export class Chart {
 	private shape = "";
 	private readonly observer: ResizeObserver;
 
-	constructor(title: string, note: string) {
+	constructor(
+		private readonly title: string,
+		private readonly note: string,
+	) {
 		this.element = document.createElement("section");
 		this.element.className = "card chart";
 		const head = document.createElement("h2");
@@ -78,7 +123,8 @@ export class Chart {
 	draw(picture: Picture): void {
 		this.picture = picture;
 		const data = [picture.x, ...picture.curves.map((curve) => curve.values)] as uPlot.AlignedData;
-		const shape = picture.curves.map((curve) => curve.label).join();
+		const shape = [...picture.curves.map((curve) => curve.label), ...(picture.key ?? []).map(([, label]) => label)].join();
+		this.describe(picture);
 		if (this.plot && shape === this.shape) {
 			this.plot.setData(data);
 			return;
@@ -87,22 +133,19 @@ export class Chart {
 		this.shape = shape;
 		this.plot = new uPlot(this.options(picture), data, this.canvas);
 		this.legend.replaceChildren(
-			...picture.curves.filter((curve) => !curve.edge).map((curve) => {
-				const key = document.createElement("span");
-				key.className = "key";
-				const line = document.createElementNS("http://www.w3.org/2000/svg", "svg");
-				line.setAttribute("viewBox", "0 0 22 8");
-				line.setAttribute("aria-hidden", "true");
-				const path = document.createElementNS("http://www.w3.org/2000/svg", "path");
-				path.setAttribute("d", "M0 4H22");
-				path.setAttribute("stroke", curve.color);
-				path.setAttribute("stroke-width", "2.5");
-				path.setAttribute("stroke-dasharray", (curve.dash ?? []).join(" "));
-				line.append(path);
-				key.append(line, curve.label);
-				return key;
-			}),
+			...picture.curves.filter((curve) => !curve.edge).map((curve) => keyed(sign(22, "M0 4H22", curve.color, curve.dash ?? [], "none"), curve.label)),
+			...(picture.key ?? []).map(([glyph, label, paint]) => keyed(sign(8, GLYPHS[glyph], paint, [], glyph === "ring" || glyph === "cross" ? "none" : paint), label)),
 		);
+	}
+
+	/** For those who do not see it: what is drawn, and how it stands at the end. */
+	private describe(picture: Picture): void {
+		const last = picture.curves.filter((curve) => !curve.edge).map((curve) => {
+			const value = curve.values.findLast((one) => one != null);
+			return value == null ? "" : `${curve.label} ${picture.show(value)}`;
+		});
+		const moments = picture.moments.map((one) => `${one.label} at ${one.x.toFixed(2)} s`);
+		this.canvas.setAttribute("aria-label", `${this.title}: ${this.note}. At the end: ${last.filter(Boolean).join(", ")}. ${moments.join(", ")}`);
 	}
 
 	private options(picture: Picture): uPlot.Options {
@@ -116,7 +159,7 @@ export class Chart {
 			width: this.width(),
 			height: HEIGHT,
 			legend: { show: false },
-			padding: [14, 10, 0, 0],
+			padding: [18, 10, 0, 0],
 			cursor: { sync: { key: SYNC.key }, drag: { x: true, y: false }, points: { size: 6 } },
 			scales: { x: { time: false }, y: { range: (_plot, _min, max) => [0, (max || 1) * 1.06] } },
 			axes: [
@@ -145,12 +188,11 @@ export class Chart {
 
 	/** Slow start is shaded. */
 	private shade(plot: uPlot): void {
-		const { picture } = this;
-		if (!picture || picture.x.length === 0) return;
+		const phase = this.picture?.slowStart;
+		if (!phase || !this.picture?.x.length) return;
 		const { left, top, height, width } = plot.bbox;
-		const until = picture.exit ?? Infinity;
-		const from = Math.max(plot.valToPos(picture.began, "x", true), left);
-		const to = Number.isFinite(until) ? Math.min(plot.valToPos(until, "x", true), left + width) : from;
+		const within = (x: number): number => Math.min(Math.max(x === Infinity ? left + width : plot.valToPos(x, "x", true), left), left + width);
+		const [from, to] = [within(phase[0]), within(phase[1])];
 		if (to <= from) return;
 		plot.ctx.save();
 		plot.ctx.fillStyle = color("phase");
@@ -158,29 +200,54 @@ export class Chart {
 		plot.ctx.restore();
 	}
 
-	/** The exit is a line with its reason. */
+	/** Moments are lines with their names, as far as there is room; events are marks at their places. */
 	private mark(plot: uPlot): void {
 		const { picture } = this;
-		if (!picture || picture.exit == null) return;
+		if (!picture) return;
 		const { left, top, height, width } = plot.bbox;
-		const x = plot.valToPos(picture.exit, "x", true);
-		if (x < left || x > left + width) return;
 		const { ctx } = plot;
 		const scale = devicePixelRatio;
+		const inside = (x: number): boolean => x >= left - 1 && x <= left + width + 1;
 		ctx.save();
-		ctx.strokeStyle = color("exit");
-		ctx.lineWidth = 1.5 * scale;
-		ctx.setLineDash([4 * scale, 3 * scale]);
-		ctx.beginPath();
-		ctx.moveTo(x, top);
-		ctx.lineTo(x, top + height);
-		ctx.stroke();
 		ctx.font = `600 ${11 * scale}px system-ui, sans-serif`;
-		ctx.fillStyle = color("exit");
-		const label = `exit: ${picture.exitLabel}`;
-		const right = x + ctx.measureText(label).width + 6 * scale > left + width;
-		ctx.textAlign = right ? "right" : "left";
-		ctx.fillText(label, x + (right ? -5 : 5) * scale, top - 4 * scale);
+		ctx.lineWidth = 1.5 * scale;
+		let free = -Infinity;
+		for (const moment of [...picture.moments].sort((one, other) => one.x - other.x)) {
+			const x = plot.valToPos(moment.x, "x", true);
+			if (!inside(x)) continue;
+			ctx.strokeStyle = moment.color;
+			ctx.fillStyle = moment.color;
+			ctx.setLineDash([4 * scale, 3 * scale]);
+			ctx.beginPath();
+			ctx.moveTo(x, top);
+			ctx.lineTo(x, top + height);
+			ctx.stroke();
+			const wide = ctx.measureText(moment.label).width + 8 * scale;
+			const right = x + wide > left + width;
+			const from = right ? x - wide : x;
+			if (from < free) continue;
+			ctx.textAlign = right ? "right" : "left";
+			ctx.fillText(moment.label, x + (right ? -4 : 4) * scale, top - 5 * scale);
+			free = from + wide;
+		}
+		ctx.setLineDash([]);
+		const taken: [number, number, number][] = [];
+		for (const mark of picture.marks ?? []) {
+			const [x, y] = [plot.valToPos(mark.x, "x", true), plot.valToPos(mark.y, "y", true)];
+			if (!inside(x) || y < top - 4 * scale || y > top + height + 4 * scale) continue;
+			glyph(ctx, mark.shape, x, y, 4.5 * scale, mark.color);
+			if (!mark.label) continue;
+			const wide = ctx.measureText(mark.label).width;
+			const right = x + wide + 10 * scale > left + width;
+			const from = right ? x - wide - 8 * scale : x + 8 * scale;
+			// Beside its mark, else as near above or below as there is room.
+			const free = [0, -1, 1, -2, 2, -3, 3, -4].map((lines) => y + lines * 13 * scale).find((at) => at > top && at < top + height - 4 * scale && taken.every(([a, b, c]) => Math.abs(at - c) > 11 * scale || from > b || from + wide < a));
+			if (free == null) continue;
+			taken.push([from, from + wide, free]);
+			ctx.fillStyle = mark.color;
+			ctx.textAlign = "left";
+			ctx.fillText(mark.label, from, free + 4 * scale);
+		}
 		ctx.restore();
 	}
 
@@ -196,4 +263,27 @@ export class Chart {
 			if (key?.lastChild) key.lastChild.textContent = value == null ? curve.label : `${curve.label} ${picture.show(value)}`;
 		});
 	}
+}
+
+function glyph(ctx: CanvasRenderingContext2D, shape: Shape, x: number, y: number, size: number, paint: string): void {
+	ctx.beginPath();
+	ctx.fillStyle = paint;
+	ctx.strokeStyle = paint;
+	if (shape === "dot" || shape === "ring") {
+		ctx.arc(x, y, size, 0, 2 * Math.PI);
+	} else if (shape === "cross") {
+		ctx.moveTo(x - size, y - size);
+		ctx.lineTo(x + size, y + size);
+		ctx.moveTo(x + size, y - size);
+		ctx.lineTo(x - size, y + size);
+	} else {
+		const triangle = shape === "triangle";
+		ctx.moveTo(x, y + size);
+		ctx.lineTo(x + size, triangle ? y - size : y);
+		if (!triangle) ctx.lineTo(x, y - size);
+		ctx.lineTo(x - size, triangle ? y - size : y);
+		ctx.closePath();
+	}
+	if (shape === "ring" || shape === "cross") ctx.stroke();
+	else ctx.fill();
 }

@@ -1,12 +1,14 @@
-// One flow: what it did over time, how it left slow start, and what its algorithm knows.
+// One flow: what it did over time, how it left slow start, what its algorithm knows, and what others would have done.
 
-import { type Attached, type Change, type Detail, live } from "./api";
+import { type Attached, type Change, type Detail, type Happened, live, type Shadow } from "./api";
 import { Bars } from "./bars";
-import { Chart } from "./chart";
 import { fill, h, say, text } from "./dom";
 import * as format from "./format";
+import { othersView } from "./others";
 import { Past } from "./past";
-import { color, onTheme } from "./theme";
+import { FlowCharts, type Series } from "./series";
+import { address, recording } from "./source";
+import { onTheme } from "./theme";
 
 const SCOPES = [
 	["beginning", "Slow start"],
@@ -19,6 +21,8 @@ const TILES = ["cwnd", "ssthresh", "in flight", "RTT", "min RTT", "rate", "deliv
 
 export function flowView(main: HTMLElement, id: string, heard: (attached: Attached) => void): () => void {
 	const pasts: Record<Scope, Past> = { beginning: new Past(), recent: new Past(), life: new Past() };
+	const happened: Happened[] = [];
+	let shadow: Shadow | null = null;
 	let chosen: Scope | null = null;
 	let detail: Detail | null = null;
 	let saidExit = "";
@@ -31,27 +35,23 @@ export function flowView(main: HTMLElement, id: string, heard: (attached: Attach
 		return { value, element: h("div", { class: "tile" }, h("dt", {}, name), value) };
 	});
 	const buttons = SCOPES.map(([scope, label]) =>
-		h("button", { type: "button", "aria-pressed": "false", "data-scope": scope, click: () => choose(scope) }, label),
+		h("button", { type: "button", "aria-pressed": "false", "data-scope": scope, hidden: scope === "recent" && recording() !== "", click: () => choose(scope) }, label),
 	);
-	const charts = {
-		sequence: new Chart("Time-sequence", "bytes sent and acknowledged over time"),
-		window: new Chart("Window", "congestion window, threshold and segments in flight over time"),
-		rtt: new Chart("RTT", "round-trip time over its minimum; what is between them is queue"),
-		rate: new Chart("Delivery rate by round", "bytes acknowledged in a round trip over its duration"),
-	};
+	const charts = new FlowCharts();
 	const bars = new Bars();
+	const others = h("section", { class: "card others" });
 	const evidence = h("section", { class: "card evidence" });
 	const parameters = h("section", { class: "card" });
 	fill(
 		main,
-		h("p", { class: "back" }, h("a", { href: "#/flows" }, "← All flows")),
+		h("p", { class: "back" }, h("a", { href: address("flows") }, "← All flows")),
 		title,
 		chips,
 		story,
 		h("dl", { class: "tiles" }, ...tiles.map((tile) => tile.element)),
 		h("div", { class: "scopes", role: "group", "aria-label": "Time shown" }, ...buttons),
-		h("div", { class: "charts" }, charts.sequence.element, charts.window.element, charts.rtt.element, charts.rate.element),
-		h("div", { class: "charts" }, evidence, parameters),
+		h("div", { class: "charts" }, ...charts.elements, evidence),
+		h("div", { class: "charts" }, others, parameters),
 	);
 
 	function choose(scope: Scope): void {
@@ -77,7 +77,7 @@ export function flowView(main: HTMLElement, id: string, heard: (attached: Attach
 		scheduled = 0;
 		if (!detail) return;
 		const flow = detail;
-		text(title, `${format.end(flow.local_address, flow.local_port)} → ${format.end(flow.remote_address, flow.remote_port)}`);
+		text(title, flow.local_port || flow.remote_port ? `${format.end(flow.local_address, flow.local_port)} → ${format.end(flow.remote_address, flow.remote_port)}` : `Flow ${id}`);
 		fill(
 			chips,
 			h("span", { class: "chip algorithm" }, flow.algorithm),
@@ -105,60 +105,9 @@ export function flowView(main: HTMLElement, id: string, heard: (attached: Attach
 			button.setAttribute("aria-pressed", String(button.dataset["scope"] === now));
 			if (button.dataset["scope"] === "recent") button.disabled = !flow.recent;
 		}
-		plot(flow, pasts[now]);
+		charts.draw(series(flow, pasts[now], happened, shadow));
+		othersView(others, flow, shadow);
 		showEvidence(flow);
-	}
-
-	function plot(flow: Detail, past: Past): void {
-		const { columns } = past;
-		const seconds = (us: number): number => (us - flow.started_us) / 1e6;
-		const x = columns.at_us.map((us) => seconds(us ?? 0));
-		const exit = flow.exit ? flow.exit.since_start_us / 1e6 : null;
-		const common = { x, exit, exitLabel: flow.exit ? format.words(flow.exit.reason) : "", began: 0 };
-		const [c0, c1, c2, c3] = [color("c0"), color("c1"), color("c2"), color("c3")];
-		const segments = (value: number): string => format.count(Math.round(value));
-		charts.sequence.draw({
-			...common,
-			curves: [
-				{ label: "sent", color: c1, values: columns.sent_bytes, dash: [5, 3] },
-				{ label: "acknowledged", color: c0, values: columns.acknowledged_bytes },
-			],
-			areas: [{ between: [0, 1], color: `${c1}22` }],
-			show: format.bytes,
-		});
-		charts.window.draw({
-			...common,
-			curves: [
-				{ label: "cwnd, most", color: c0, values: columns.cwnd_max_segments, edge: true },
-				{ label: "cwnd, least", color: c0, values: columns.cwnd_min_segments, edge: true },
-				{ label: "in flight, most", color: c2, values: columns.in_flight_max_segments, edge: true },
-				{ label: "in flight, least", color: c2, values: columns.in_flight_min_segments, edge: true },
-				{ label: "in flight", color: c2, values: columns.in_flight_segments, width: 1.5, dash: [2, 2] },
-				{ label: "ssthresh", color: c3, values: threshold(columns), dash: [8, 4], steps: true },
-				{ label: "cwnd", color: c0, values: columns.cwnd_segments },
-			],
-			areas: [
-				{ between: [0, 1], color: `${c0}33` },
-				{ between: [2, 3], color: `${c2}2a` },
-			],
-			show: segments,
-		});
-		const least = columns.rtt_us.map(() => flow.min_rtt_us);
-		charts.rtt.draw({
-			...common,
-			curves: [
-				{ label: "most", color: c1, values: columns.rtt_max_us, edge: true },
-				{ label: "minimum", color: c0, values: least, dash: [4, 3] },
-				{ label: "RTT", color: c1, values: columns.rtt_us },
-			],
-			areas: [{ between: [0, 1], color: `${c1}33` }],
-			show: (us) => format.time(Math.round(us)),
-		});
-		charts.rate.draw({
-			...common,
-			curves: [{ label: "rate", color: c2, values: columns.rate_bps, steps: true }],
-			show: format.rate,
-		});
 	}
 
 	function showEvidence(flow: Detail): void {
@@ -174,12 +123,7 @@ export function flowView(main: HTMLElement, id: string, heard: (attached: Attach
 			evidence,
 			h("h2", {}, `What ${flow.algorithm} knows`),
 			gauge &&
-				h(
-					"label",
-					{ class: "gauge" },
-					`${picture.title} ${gauge.value_pct} %, leaves from ${gauge.threshold_pct} % on`,
-					h("meter", { min: 0, max: most, high: gauge.threshold_pct, value: Math.min(gauge.value_pct, most) }),
-				),
+				h("div", { class: "gauge" }, `${picture.title} ${gauge.value_pct} %, leaves from ${gauge.threshold_pct} % on`, gaugeBar(gauge.value_pct / most, gauge.threshold_pct / most)),
 			picture && h("p", { class: "quiet" }, ...(gauge ? [] : [`${picture.title}: `]), picture.lines.join("; ")),
 			picture && picture.bars.length > 0 && bars.element,
 			rows.length > 0
@@ -197,17 +141,14 @@ export function flowView(main: HTMLElement, id: string, heard: (attached: Attach
 		fill(
 			parameters,
 			h("h2", {}, "Parameters of this flow"),
-			h("p", { class: "quiet" }, `Generation ${flow.parameters_generation} of set ${flow.parameter_set}. `, h("a", { href: "#/algorithms" }, "Tune them")),
-			h(
-				"table",
-				{ class: "values" },
-				h("tbody", {}, ...Object.entries(set).map(([name, value]) => h("tr", {}, h("th", { scope: "row" }, name), h("td", {}, String(value))))),
-			),
+			h("p", { class: "quiet" }, `Generation ${flow.parameters_generation} of set ${flow.parameter_set}. `, !recording() && h("a", { href: address("algorithms") }, "Tune them")),
+			Object.keys(set).length === 0
+				? h("p", { class: "quiet" }, "It has none.")
+				: h("table", { class: "values" }, h("tbody", {}, ...Object.entries(set).map(([name, value]) => h("tr", {}, h("th", { scope: "row" }, name), h("td", {}, String(value)))))),
 		);
 	}
 
-	const query = new URLSearchParams({ flow: id, limit: "1" });
-	const close = live(query, {
+	const close = live(new URLSearchParams({ flow: id, limit: "1" }), {
 		flow(next) {
 			const take = (name: Scope, change: Change | null): void => {
 				if (change) pasts[name].take(change);
@@ -215,6 +156,8 @@ export function flowView(main: HTMLElement, id: string, heard: (attached: Attach
 			take("beginning", next.beginning);
 			take("life", next.life);
 			take("recent", next.recent);
+			happened.splice(next.happened_from, Infinity, ...next.happened);
+			shadow = next.shadow ?? shadow;
 			detail = next;
 			schedule();
 		},
@@ -224,19 +167,53 @@ export function flowView(main: HTMLElement, id: string, heard: (attached: Attach
 		attached: heard,
 	});
 	const unlisten = onTheme(() => {
-		for (const chart of Object.values(charts)) chart.forget();
+		charts.forget();
 		schedule();
 	});
 	return () => {
 		close();
 		unlisten();
 		cancelAnimationFrame(scheduled);
-		for (const chart of Object.values(charts)) chart.destroy();
+		charts.destroy();
 	};
 }
 
-/** A threshold far above the window says no more than that it is above, and would flatten all else. */
-function threshold(columns: Past["columns"]): (number | null)[] {
-	const most = Math.max(1, ...columns.cwnd_max_segments.map((value) => value ?? 0));
-	return columns.ssthresh_segments.map((value) => (value == null || value > most * 2 ? null : value));
+/** A value and its threshold, as parts of the bar. */
+function gaugeBar(value: number, threshold: number): HTMLElement {
+	const fillIn = h("i", { class: value >= threshold ? "over" : "" });
+	fillIn.style.width = `${Math.min(value, 1) * 100}%`;
+	const line = h("b");
+	line.style.left = `${threshold * 100}%`;
+	return h("span", { class: "bar", "aria-hidden": "true" }, fillIn, line);
+}
+
+/** A flow's past as its charts take it. */
+function series(flow: Detail, past: Past, happened: Happened[], shadow: Shadow | null): Series {
+	const { columns } = past;
+	const seconds = (us: number): number => (us - flow.started_us) / 1e6;
+	const exit = flow.exit ? { x: flow.exit.since_start_us / 1e6, label: format.words(flow.exit.reason) } : null;
+	const { track } = flow.evidence;
+	const last = Math.max(...columns.at_us.map((us) => us ?? 0));
+	return {
+		x: columns.at_us.map((us) => seconds(us ?? 0)),
+		sent: columns.sent_bytes,
+		acknowledged: columns.acknowledged_bytes,
+		held: columns.sent_bytes.map((sent, at) => Math.max(columns.acknowledged_bytes[at] ?? 0, (sent ?? 0) - (columns.in_flight_segments[at] ?? 0) * flow.mss_bytes)),
+		edge: null,
+		cwnd: columns.cwnd_segments,
+		cwndSpan: [columns.cwnd_max_segments, columns.cwnd_min_segments],
+		ssthresh: columns.ssthresh_segments,
+		inFlight: columns.in_flight_segments,
+		inFlightSpan: [columns.in_flight_max_segments, columns.in_flight_min_segments],
+		rtt: columns.rtt_us,
+		rttMost: columns.rtt_max_us,
+		minRtt: flow.min_rtt_us,
+		rate: columns.rate_bps,
+		pacing: columns.pacing_rate_bps,
+		track: track && { title: track.title, unit: track.unit, limitTitle: track.limit_title, values: columns.watched, limit: columns.limit },
+		exit,
+		slowStart: flow.state === "adopted" ? null : [0, exit?.x ?? Infinity],
+		happened: happened.filter((one) => one.at_us <= last).map((one) => ({ x: seconds(one.at_us), what: one.what, acknowledged: one.acknowledged_bytes })),
+		others: (shadow?.findings ?? []).flatMap((one) => (one.exit && one.algorithm !== flow.algorithm ? [{ x: one.exit.since_start_us / 1e6, algorithm: one.algorithm, cwnd: one.exit.cwnd_segments }] : [])),
+	};
 }

@@ -1,13 +1,17 @@
 // All flows: a list of any length, of which only what is seen is in the document.
 
-import { apply, type Attached, type Flow, get, type Listed, live } from "./api";
+import { type Attached, type Flow, get, type Listed, live } from "./api";
 import { fill, h, text } from "./dom";
 import * as format from "./format";
+import { address, recording } from "./source";
 
 const ROW = 40;
 /** Rows beyond what is seen. */
 const MORE = 8;
-const LIMIT = 2000;
+/** Flows that are told at once: what is seen is somewhere in the middle. */
+const WINDOW = 200;
+/** Milliseconds between two windows, while somebody scrolls. */
+const SCROLL = 120;
 
 interface Column {
 	key: string;
@@ -36,14 +40,17 @@ function state(flow: Flow): string {
 	return flow.state === "ended" ? `ended; ${reason}` : reason;
 }
 
-type Line = { flow: string } | { group: string; flows: number };
+type Line = { flow: number } | { group: string; flows: number };
 
 export function flowsView(main: HTMLElement, parameters: URLSearchParams, heard: (attached: Attached) => void): () => void {
+	/** Those of the window of the list that is told, by id; and the window itself. */
 	const flows = new Map<string, Flow>();
 	let order: string[] = [];
-	let listed: Listed | null = null;
-	let lines: Line[] = [];
+	let first = 0;
+	let listed: (Listed & { groups: NonNullable<Listed["groups"]> }) | null = null;
 	let chosen: string | null = null;
+	/** Place in the list of a flow to be chosen as soon as it is told. */
+	let wanted: number | null = null;
 	let close = (): void => {};
 	const wish = {
 		filter: parameters.get("filter") ?? "",
@@ -121,7 +128,7 @@ export function flowsView(main: HTMLElement, parameters: URLSearchParams, heard:
 		const query = queryOf(next);
 		if (next.filter !== wish.filter) {
 			try {
-				await get(`/api/flows?${new URLSearchParams({ filter: next.filter, limit: "1" })}`);
+				await get(`/api/flows?${new URLSearchParams({ filter: next.filter, limit: "1", ...(recording() ? { recording: recording() } : {}) })}`);
 			} catch (error) {
 				text(wrong, (error as Error).message);
 				search.setAttribute("aria-invalid", "true");
@@ -131,13 +138,14 @@ export function flowsView(main: HTMLElement, parameters: URLSearchParams, heard:
 		text(wrong, "");
 		search.removeAttribute("aria-invalid");
 		Object.assign(wish, next);
-		query.delete("limit");
-		history.replaceState(null, "", `#/flows?${query}`);
+		history.replaceState(null, "", address("flows", query));
+		first = 0;
+		scroller.scrollTop = 0;
 		listen();
 	}
 
 	function queryOf(from: typeof wish): URLSearchParams {
-		const query = new URLSearchParams({ sort: from.sort, limit: String(LIMIT) });
+		const query = new URLSearchParams({ sort: from.sort });
 		if (from.filter) query.set("filter", from.filter);
 		if (from.group) query.set("group", from.group);
 		if (from.reverse) query.set("reverse", "true");
@@ -152,26 +160,78 @@ export function flowsView(main: HTMLElement, parameters: URLSearchParams, heard:
 			if (ours) head.setAttribute("aria-sort", descending ? "descending" : "ascending");
 			else head.removeAttribute("aria-sort");
 		});
-		close = live(queryOf(wish), { flows: take, attached: heard });
+		const query = queryOf(wish);
+		query.set("limit", String(WINDOW));
+		const offset = first;
+		if (offset) query.set("offset", String(offset));
+		close = live(query, { flows: (news) => take(news), attached: heard });
 	}
 
 	function take(news: Listed): void {
-		apply(flows, news);
-		order = news.order ?? order;
-		listed = news;
-		arrange(news);
+		if (news.full) flows.clear();
+		for (const flow of news.flows) flows.set(String(flow.flow), flow);
+		if (news.order) {
+			order = news.order;
+			const there = new Set(order);
+			for (const id of flows.keys()) if (!there.has(id)) flows.delete(id);
+		}
+		listed = { ...news, groups: news.groups ?? listed?.groups ?? [] };
+		if (wanted != null && order[wanted - first]) {
+			chosen = order[wanted - first] ?? null;
+			wanted = null;
+		}
 		schedule();
 	}
 
-	function arrange(news: Listed): void {
-		lines = [];
-		// Without groups all flows are of one that has no line of its own.
-		let next = 0;
-		for (const group of news.groups.length ? news.groups : [{ name: "", flows: 0, listed: order.length }]) {
-			if (group.name && group.listed) lines.push({ group: group.name, flows: group.flows });
-			for (const id of order.slice(next, next + group.listed)) if (flows.has(id)) lines.push({ flow: id });
-			next += group.listed;
+	/** How many lines there are: flows, and a line before each group. */
+	const length = (): number => (listed ? listed.matched + listed.groups.length : 0);
+
+	function lineAt(number: number): Line | null {
+		let before = 0;
+		for (const [lines, group] of (listed?.groups ?? []).entries()) {
+			const head = before + lines;
+			if (number === head) return { group: group.name, flows: group.flows };
+			before += group.flows;
+			if (number <= head + group.flows) return { flow: number - lines - 1 };
 		}
+		return listed?.groups.length ? null : { flow: number };
+	}
+
+	/** The line of a flow's place in the list. */
+	function lineOf(place: number): number {
+		let before = 0;
+		for (const [lines, group] of (listed?.groups ?? []).entries()) {
+			before += group.flows;
+			if (place < before) return place + lines + 1;
+		}
+		return place;
+	}
+
+	/** What is seen may have left the middle of what is told. */
+	let moving = 0;
+	function follow(from: number, to: number): void {
+		const most = Math.max(0, (listed?.matched ?? 0) - WINDOW);
+		if (moving || (from >= first && to <= first + WINDOW) || (first === 0 && to <= WINDOW)) return;
+		const next = Math.min(Math.max(0, Math.floor((from + to - WINDOW) / 2)), most);
+		if (next === first) return;
+		moving = window.setTimeout(() => {
+			moving = 0;
+			const seen = places();
+			first = Math.min(Math.max(0, Math.floor((seen[0] + seen[1] - WINDOW) / 2)), most);
+			listen();
+		}, SCROLL);
+	}
+
+	/** Places of the first and of the flow after the last that are seen. */
+	function places(): [number, number] {
+		const top = Math.floor(scroller.scrollTop / ROW);
+		const bottom = Math.ceil((scroller.scrollTop + scroller.clientHeight) / ROW);
+		const groups = listed?.groups.length ?? 0;
+		const place = (number: number): number => {
+			const line = lineAt(Math.min(Math.max(number, 0), Math.max(length() - 1, 0)));
+			return line && "flow" in line ? line.flow : Math.max(0, number - groups);
+		};
+		return [place(top), place(bottom) + 1];
 	}
 
 	let scheduled = 0;
@@ -199,33 +259,33 @@ export function flowsView(main: HTMLElement, parameters: URLSearchParams, heard:
 	function draw(): void {
 		scheduled = 0;
 		if (!listed) return;
-		const shown = order.length < listed.matched ? `, the first ${format.count(order.length)} of them here: a filter shows others` : "";
 		const lost = listed.lost_events ? `; ${format.count(listed.lost_events)} events came too fast and are missing` : "";
 		const some = listed.matched === listed.total ? "" : ` of ${format.count(listed.total)}`;
-		text(summary, `${format.count(listed.matched)}${some} flow${listed.total === 1 ? "" : "s"}${shown}${lost}`);
+		text(summary, `${format.count(listed.matched)}${some} flow${listed.total === 1 ? "" : "s"}${lost}`);
 		text(
 			empty,
-			lines.length > 0
+			listed.matched > 0
 				? ""
 				: listed.total > 0
 					? "No flow passes this filter."
-					: "No flow yet. Attach an algorithm, and let a connection use it: onramp attach search, then iperf3 -C onramp_search.",
+					: "No flow yet. Attach an algorithm, and let a connection use it: onramp attach search, then iperf3 -C onramp_search. Or drop a recording here.",
 		);
-		const first = Math.max(0, Math.floor(scroller.scrollTop / ROW) - MORE);
-		const last = Math.min(lines.length, Math.ceil((scroller.scrollTop + scroller.clientHeight) / ROW) + MORE);
-		body.style.height = `${lines.length * ROW}px`;
+		const from = Math.max(0, Math.floor(scroller.scrollTop / ROW) - MORE);
+		const to = Math.min(length(), Math.ceil((scroller.scrollTop + scroller.clientHeight) / ROW) + MORE);
+		body.style.height = `${length() * ROW}px`;
 		const rows: HTMLElement[] = [];
-		for (let number = first; number < last; number += 1) {
-			const line = lines[number];
+		for (let number = from; number < to; number += 1) {
+			const line = lineAt(number);
 			if (!line) continue;
-			const row = rowElement(number - first);
+			const row = rowElement(number - from);
 			row.style.transform = `translateY(${number * ROW}px)`;
 			row.setAttribute("aria-rowindex", String(number + 2));
 			show(row, line);
 			rows.push(row);
 		}
 		if (rows.length !== body.children.length || rows.some((row, number) => body.children[number] !== row)) body.replaceChildren(...rows);
-		scroller.querySelector(".table")?.setAttribute("aria-rowcount", String(lines.length + 1));
+		scroller.querySelector(".table")?.setAttribute("aria-rowcount", String(length() + 1));
+		follow(...places());
 	}
 
 	function show(row: HTMLElement, line: Line): void {
@@ -237,29 +297,41 @@ export function flowsView(main: HTMLElement, parameters: URLSearchParams, heard:
 			if (groupCell) text(groupCell, `${format.words(line.group)} · ${format.count(line.flows)}`);
 			return;
 		}
-		const flow = flows.get(line.flow);
-		if (!flow) return;
-		row.className = `row flow ${flow.state} ${flow.exit ? `by-${flow.exit.reason}` : ""} ${line.flow === chosen ? "chosen" : ""}`;
-		row.dataset["flow"] = line.flow;
+		const id = order[line.flow - first];
+		const flow = id == null ? null : flows.get(id);
+		if (id == null || !flow) {
+			row.className = "row flow waiting";
+			delete row.dataset["flow"];
+			COLUMNS.forEach((_, number) => {
+				const cell = cells[number];
+				if (cell) text(cell.firstElementChild ?? cell, number === 0 ? "…" : "");
+			});
+			return;
+		}
+		row.className = `row flow ${flow.state} ${flow.exit ? `by-${flow.exit.reason}` : ""} ${id === chosen ? "chosen" : ""}`;
+		row.dataset["flow"] = id;
 		COLUMNS.forEach((column, number) => {
 			const cell = cells[number];
 			if (!cell) return;
 			const link = cell.firstElementChild;
-			if (link) link.setAttribute("href", `#/flow/${line.flow}`);
+			if (link) link.setAttribute("href", address(`flow/${id}`));
 			text(link ?? cell, column.show(flow));
 		});
 	}
 
 	function open(id: string | null): void {
-		if (id) location.hash = `#/flow/${id}`;
+		if (id) location.hash = address(`flow/${id}`);
 	}
 
 	function move(by: number): void {
-		const ids = lines.flatMap((line) => ("flow" in line ? [line.flow] : []));
-		const at = chosen ? ids.indexOf(chosen) : by > 0 ? -1 : ids.length;
-		chosen = ids[Math.min(Math.max(at + by, 0), ids.length - 1)] ?? null;
-		const line = lines.findIndex((one) => "flow" in one && one.flow === chosen);
-		const top = line * ROW;
+		if (!listed?.matched) return;
+		const known = chosen == null ? -1 : order.indexOf(chosen);
+		const at = wanted ?? (known >= 0 ? first + known : by > 0 ? places()[0] - 1 : places()[1]);
+		const place = Math.min(Math.max(at + by, 0), listed.matched - 1);
+		const there = order[place - first];
+		chosen = there ?? null;
+		wanted = there == null ? place : null;
+		const top = lineOf(place) * ROW;
 		if (top < scroller.scrollTop) scroller.scrollTop = top;
 		const bottom = top + 2 * ROW - scroller.clientHeight;
 		if (bottom > scroller.scrollTop) scroller.scrollTop = bottom;
@@ -303,5 +375,6 @@ export function flowsView(main: HTMLElement, parameters: URLSearchParams, heard:
 		document.removeEventListener("keydown", key);
 		cancelAnimationFrame(scheduled);
 		window.clearTimeout(typing);
+		window.clearTimeout(moving);
 	};
 }

@@ -3,7 +3,7 @@
 import type { Exit, Flow } from "./api";
 
 function significant(value: number): string {
-	return value >= 100 ? value.toFixed(0) : value >= 10 ? value.toFixed(1) : value.toFixed(2);
+	return value >= 99.95 ? value.toFixed(0) : value >= 9.995 ? value.toFixed(1) : value.toFixed(2);
 }
 
 function scaled(value: number, units: readonly string[]): string {

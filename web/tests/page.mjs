@@ -55,6 +55,8 @@ await page.keyboard.press("Enter");
 await page.locator("h1", { hasText: `:${port}` }).waitFor();
 await story("Is in its first slow start.");
 await page.locator(".chart canvas").first().waitFor();
+// Others have watched it from its first data on.
+for (const other of ["search", "hystart"]) await page.locator(".others th", { hasText: other }).waitFor();
 
 // Tuning reaches it, with a window that it has already; a wrong token does not.
 await page.keyboard.press("3");
@@ -80,6 +82,7 @@ await page.locator(".chip.reason", { hasText: "exit: algorithm" }).waitFor();
 // The server begins anew, and the page goes on with the same flow.
 await please("restart");
 await hearing("live");
+await page.locator(".others", { hasText: "Not known" }).waitFor();
 const delivered = page.locator(".tile", { hasText: "delivered" }).locator("dd");
 const before = await delivered.innerText();
 await page.waitForFunction(([was]) => [...document.querySelectorAll(".tile")].some((tile) => tile.firstChild.textContent === "delivered" && tile.lastChild.textContent !== was), [before]);
@@ -143,7 +146,13 @@ const flow = {
 		in_flight_segments: 1, mss_bytes: 1, rtt_us: 1, min_rtt_us: 1, undone: 0 },
 };
 const told = { full: true, total: 1, matched: 1, lost_events: 0, unobserved_us: 0, groups: [{ name: script, flows: 1, listed: 1 }], order: ["1"], flows: [flow] };
-await page.route("**/api/live*", (route) => route.fulfill({ contentType: "text/event-stream", body: `event: flows\ndata: ${JSON.stringify(told)}\n\n` }));
+const together = {
+	flows: 1, left: 1, map: { rtt_us: [100, 2e6], exit_to_bdp: [1 / 128, 32], cells: [40, 24], flows: [[0, 0, 1]] },
+	distributions: [{ measure: "exit_to_bdp", algorithm: script, parameter_set: 0, flows: 1, quantiles: Array(101).fill(1), within: 1 }],
+	networks: [{ network: script, flows: 1, median_rtt_us: 1, exit_to_bdp: [1, 1, 1, 1, 1] }], worst: { early: [flow], late: [], sent_again: [] },
+};
+const said = `event: flows\ndata: ${JSON.stringify(told)}\n\nevent: population\ndata: ${JSON.stringify(together)}\n\n`;
+await page.route("**/api/live*", (route) => route.fulfill({ contentType: "text/event-stream", body: said }));
 for (const [hash, there] of [["flows?group=algorithm", ".row.grouped"], ["population", ".worst a"]]) {
 	await page.evaluate((next) => (location.hash = `#/${next}`), hash);
 	await page.locator(there, { hasText: "<img src=x" }).first().waitFor();

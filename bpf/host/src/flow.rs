@@ -84,9 +84,14 @@ impl Flow {
 
     /// The values of one export of the algorithm's state; empty if it has none of this name.
     pub fn export(&self, name: &str) -> Vec<u32> {
-        let bytes: Vec<u8> = self.state.iter().flat_map(|word| word.to_ne_bytes()).collect();
         let export: Option<Export> = self.algorithm().exports().find(|export| export.name == name);
-        export.map_or_else(Vec::new, |export| export.read(&bytes))
+        export.map_or_else(Vec::new, |export| export.read(&self.state()))
+    }
+
+    /// The algorithm's state, as [`Flow::resume`] takes it.
+    pub fn state(&self) -> Vec<u8> {
+        let bytes = self.state.iter().flat_map(|word| word.to_ne_bytes());
+        bytes.take(self.algorithm().state_size()).collect()
     }
 
     fn state_pointer(&mut self) -> *mut c_void {

@@ -26,6 +26,11 @@ pub(crate) struct Point {
     pub acknowledged_bytes: u64,
     /// Sent, retransmissions not counted again, bytes: what is acknowledged and what is in flight.
     pub sent_bytes: u64,
+    /// Bits per second; `None`: not told, or none is in force.
+    pub pacing_bps: Option<u64>,
+    /// What the algorithm watches, and where it would leave ([`super::track`]).
+    pub watched: Option<u32>,
+    pub limit: Option<u32>,
 }
 
 /// The least and the most of a quantity.

@@ -3,9 +3,15 @@
 mod history;
 mod model;
 mod picture;
+mod recorded;
+mod shadow;
 mod source;
+mod track;
 
 pub(crate) use history::{Bucket, Change, Cursor, History, Point};
-pub(crate) use model::{Flow, Model, threshold};
+pub(crate) use model::{Flow, Happened, Model, threshold};
 pub(crate) use picture::{Gauge, Picture, picture};
+pub(crate) use recorded::{Recorded, read, read_csv};
+pub(crate) use shadow::Shadows;
 pub(crate) use source::Source;
+pub(crate) use track::{Track, track};

@@ -1,17 +1,23 @@
-//! What is known of flows, from events alone.
+//! What is known of flows, from events alone. Those of recordings may say anything: sums stop at the largest number.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use onramp_loader::abi::{ExitRecord, flow_flag};
-use onramp_loader::algorithm::{Algorithm, Export, NO_THRESHOLD, Parameters};
-use onramp_loader::telemetry::{AckEvent, Event, FlowEvent, Item, RoundEvent, What};
+use onramp_loader::algorithm::{self, Algorithm, Export, NO_THRESHOLD, Parameters};
+use onramp_loader::telemetry::{AckEvent, CongestionState, Event, FlowEvent, Item, RoundEvent, What};
 use onramp_loader::{ExitReason, Phase, phase};
-use onramp_recording::replay::{Path, Regret, Round};
+use onramp_recording::replay::{Given, Path, Regret, Round};
+use serde::{Deserialize, Serialize};
 
 use super::history::{History, Point};
+use super::track::track;
 
+/// What happened to a flow at a moment: this many are kept, of a flow that has more the first ones.
+const HAPPENED: usize = 200;
 /// The newest past of a flow whose acknowledgements are told: half a minute in tenths of a second.
 const RECENT: usize = 300;
 /// For as long after the exit as it took to come, and at least this, the beginning is still kept in detail.
@@ -34,6 +40,8 @@ pub(crate) struct Flow {
     pub adopted: bool,
     /// Monotonic clock, microseconds: first data, else the first event.
     pub start_us: u64,
+    /// Whether it is the first data. A flow that begins is told of with its first acknowledgement, an RTT later.
+    start_known: bool,
     pub exit: Option<Exit>,
     pub ended: bool,
     /// As of the newest event that tells.
@@ -54,15 +62,31 @@ pub(crate) struct Flow {
     pub slow_start: bool,
     /// Window before the first loss after the exit, segments.
     pub loss_window: Option<u32>,
-    pub exports: Vec<(Export, Vec<u32>)>,
+    /// Of its algorithm.
+    state: Vec<u8>,
     /// Its beginning, until a while after the exit.
     pub beginning: History,
     /// All of its life.
     pub life: History,
     /// Its newest past, while every acknowledgement is told.
     pub recent: Option<History>,
+    /// Losses and the like, the first ones.
+    pub happened: Vec<Happened>,
     /// Something has happened to it since this was last set to false.
     pub changed: bool,
+}
+
+/// A loss or the like.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Happened {
+    /// Monotonic clock, microseconds.
+    pub at_us: u64,
+    /// `recovery`, `loss` (a timeout), `cwr` (ECN or a queue of this host), `undone` (there was no loss), `restart` (slow start
+    /// begins anew).
+    pub what: Cow<'static, str>,
+    pub acknowledged_bytes: u64,
+    /// So far.
+    pub retransmitted_bytes: u64,
 }
 
 /// The end of its first slow start.
@@ -94,8 +118,8 @@ impl Model {
     pub fn add(&mut self, item: &Item) {
         match item {
             Item::Lost(lost) => {
-                self.lost += lost.events;
-                self.unobserved += lost.unobserved;
+                self.lost = self.lost.saturating_add(lost.events);
+                self.unobserved = self.unobserved.saturating_add(lost.unobserved);
             }
             Item::Event(event) => self.event(event),
         }
@@ -104,7 +128,7 @@ impl Model {
     fn event(&mut self, event: &Event) {
         if let What::Flow(told) = &event.what {
             let room = self.buckets_max;
-            self.flows.entry(event.flow).or_insert_with(|| Flow::new(event, told, room)).told(event, told);
+            self.flows.entry(event.flow).or_insert_with(|| Flow::new(event, told, room)).told(told);
             self.forget();
         } else if let Some(flow) = self.flows.get_mut(&event.flow) {
             flow.event(event);
@@ -139,6 +163,7 @@ impl Flow {
             netns: event.netns,
             adopted: told.header.has(flow_flag::ADOPTED),
             start_us: if told.header.start_us != 0 { told.header.start_us } else { event.time_ns / 1_000 },
+            start_known: told.header.start_us != 0 || told.header.has(flow_flag::ADOPTED),
             exit: None,
             ended: false,
             now: Point::default(),
@@ -152,28 +177,58 @@ impl Flow {
             sent_bytes: None,
             slow_start: told.header.has(flow_flag::SLOW_START),
             loss_window: None,
-            exports: Vec::new(),
+            state: Vec::new(),
             beginning: History::whole(room),
             life: History::whole(room),
             recent: None,
+            happened: Vec::new(),
             changed: true,
         }
     }
 
-    fn told(&mut self, event: &Event, told: &FlowEvent) {
+    fn happens(&mut self, what: &'static str) {
+        if self.happened.len() < HAPPENED {
+            self.happened.push(Happened {
+                at_us: self.now.at_us,
+                what: what.into(),
+                acknowledged_bytes: self.now.acknowledged_bytes,
+                retransmitted_bytes: self.retransmitted_bytes,
+            });
+        }
+    }
+
+    fn told(&mut self, told: &FlowEvent) {
         self.profile = told.profile;
         self.parameters = told.parameters.clone();
         self.generation = told.generation;
         self.changed = true;
-        self.exports = told.exports(event.algorithm);
+        self.state.clone_from(&told.state);
         if let Phase::Left(reason, record) | Phase::Exiting(reason, record) = phase(&told.header) {
             self.leave(reason, record);
         }
     }
 
+    /// Of an RTT at its beginning.
+    fn began(&mut self, rtt_us: u32) {
+        if !self.start_known && rtt_us != 0 {
+            self.start_us = self.start_us.saturating_sub(rtt_us.into());
+            self.start_known = true;
+        }
+    }
+
+    /// What its algorithm knows by now.
+    pub fn knows(&mut self, state: &[u8]) {
+        self.state.clear();
+        self.state.extend_from_slice(state);
+        let track = track(self);
+        self.now.watched = track.as_ref().and_then(|track| track.value);
+        self.now.limit = track.and_then(|track| track.limit);
+    }
+
     fn leave(&mut self, reason: ExitReason, record: ExitRecord) {
+        self.began(record.min_rtt_us);
         self.exit = Some(Exit { reason, record });
-        self.path.left(self.start_us + record.at_us);
+        self.path.left(self.start_us.saturating_add(record.at_us));
     }
 
     fn event(&mut self, event: &Event) {
@@ -194,21 +249,32 @@ impl Flow {
             }
             What::Exit(exit) => self.leave(exit.reason, exit.record),
             What::Undo(undo) => {
-                self.now.cwnd = undo.restored;
+                // Recordings do not say.
+                if undo.restored != 0 {
+                    self.now.cwnd = undo.restored;
+                }
                 if undo.exit_undone {
                     self.exit = None;
                 }
+                self.happens("undone");
             }
             What::State(state) => {
                 self.window(state.cwnd, state.ssthresh);
                 self.now.in_flight = state.in_flight;
                 self.retransmitted_bytes = state.bytes_retransmitted;
+                // Duplicate acknowledgements alone are no event.
+                if !matches!(state.to, CongestionState::Open | CongestionState::Disorder) {
+                    self.happens(state.to.name());
+                }
             }
             What::Restart(restart) => {
                 self.slow_start = true;
                 self.window(restart.cwnd, restart.ssthresh);
+                if restart.slow_starts > 1 {
+                    self.happens("restart");
+                }
             }
-            What::Round(round) => self.round(event, round),
+            What::Round(round) => self.round(round),
             What::Ack(ack) => self.ack(ack),
         }
         // Rounds are read ahead of the acknowledgements that come by another stream.
@@ -229,25 +295,31 @@ impl Flow {
         self.path.regret(self.start_us, self.min_rtt_us?, self.exit?.record.window_bytes())
     }
 
+    /// What its path has given so far; `None`: the window was hardly ever the limit.
+    pub fn given(&self) -> Option<Given> {
+        self.path.given(self.start_us, self.min_rtt_us?)
+    }
+
     fn beginning_lasts(&self) -> bool {
         self.exit.is_none_or(|exit| {
             let after_us = exit.record.at_us.max(AFTER_EXIT_US);
-            self.now.at_us <= self.start_us + exit.record.at_us + after_us
+            self.now.at_us <= self.start_us.saturating_add(exit.record.at_us).saturating_add(after_us)
         })
     }
 
     /// Bytes acknowledged: since it is followed; all of them once it was open or has ended.
     pub fn acknowledged_bytes(&self) -> u64 {
-        self.unseen_bytes + self.now.acknowledged_bytes
+        self.unseen_bytes.saturating_add(self.now.acknowledged_bytes)
     }
 
-    fn round(&mut self, event: &Event, round: &RoundEvent) {
+    fn round(&mut self, round: &RoundEvent) {
         self.window(round.cwnd, round.ssthresh);
         self.now.in_flight = round.in_flight;
         self.now.rtt_us = [round.min_rtt_us, round.smoothed_rtt_us].into_iter().find(|us| *us != 0);
         self.min_rtt(round.min_rtt_us);
+        self.began(round.min_rtt_us);
         // A round that began with nothing under way ends with the next ACK, and its rate says nothing of the path.
-        if 2 * round.duration_us >= u64::from(self.min_rtt_us.unwrap_or(0)) {
+        if round.duration_us.saturating_mul(2) >= u64::from(self.min_rtt_us.unwrap_or(0)) {
             self.now.rate_bps = Some(round.rate_bps());
             self.rate_max_bps = self.rate_max_bps.max(self.now.rate_bps);
         }
@@ -260,11 +332,11 @@ impl Flow {
         });
         self.mss = round.mss;
         self.slow_start = round.slow_start();
-        self.exports = round.exports(event.algorithm);
+        self.knows(&round.state);
         if !self.every_ack {
-            self.now.acknowledged_bytes += round.bytes;
-            self.now.sent_bytes =
-                self.now.acknowledged_bytes + u64::from(round.in_flight) * u64::from(round.mss);
+            self.now.acknowledged_bytes = self.now.acknowledged_bytes.saturating_add(round.bytes);
+            let in_flight_bytes = u64::from(round.in_flight) * u64::from(round.mss);
+            self.now.sent_bytes = self.now.acknowledged_bytes.saturating_add(in_flight_bytes);
         }
     }
 
@@ -272,10 +344,12 @@ impl Flow {
         let AckEvent { ack, flags, .. } = ack;
         self.window(ack.cwnd, ack.ssthresh);
         self.now.in_flight = ack.in_flight;
+        self.now.pacing_bps = Some(ack.pacing_rate.saturating_mul(8)).filter(|bps| *bps != 0);
         if let Some(sample) = u32::try_from(ack.rtt_us).ok().filter(|us| *us != 0) {
             self.now.rtt_us = Some(sample);
         }
         self.min_rtt(ack.min_rtt_us);
+        self.began(u32::try_from(ack.rtt_us).ok().filter(|us| *us != 0).unwrap_or(ack.smoothed_rtt_us));
         self.mss = ack.mss;
         self.slow_start = flags & flow_flag::SLOW_START != 0;
         if !self.every_ack {
@@ -283,7 +357,7 @@ impl Flow {
             self.unseen_bytes = ack.bytes_acked.saturating_sub(self.now.acknowledged_bytes);
         }
         self.now.acknowledged_bytes = ack.bytes_acked.saturating_sub(self.unseen_bytes);
-        self.now.sent_bytes = self.now.acknowledged_bytes + u64::from(ack.bytes_outstanding);
+        self.now.sent_bytes = self.now.acknowledged_bytes.saturating_add(ack.bytes_outstanding.into());
     }
 
     /// Acknowledgements are told from now on.
@@ -321,18 +395,31 @@ impl Flow {
 
     /// Monotonic clock, microseconds: when its first slow start ended.
     pub fn exit_us(&self) -> Option<u64> {
-        self.exit.map(|exit| self.start_us + exit.record.at_us)
+        self.exit.map(|exit| self.start_us.saturating_add(exit.record.at_us))
     }
 
-    /// The values of an export.
-    pub fn export(&self, name: &str) -> Option<&[u32]> {
-        self.exports.iter().find(|(export, _)| export.name == name).map(|(_, values)| values.as_slice())
+    /// What of its algorithm's state is worth showing.
+    pub fn exports(&self) -> Vec<(Export, Vec<u32>)> {
+        exports_of(self.algorithm).iter().map(|export| (*export, export.read(&self.state))).collect()
+    }
+
+    /// The values of an export; `None`: nothing is told yet, or it has none of this name.
+    pub fn export(&self, name: &str) -> Option<Vec<u32>> {
+        let export = exports_of(self.algorithm).iter().find(|export| export.name == name)?;
+        Some(export.read(&self.state)).filter(|values| !values.is_empty())
     }
 
     /// The only value of an export.
     pub fn value(&self, name: &str) -> Option<u32> {
         self.export(name)?.first().copied()
     }
+}
+
+/// What is worth showing of an algorithm's state, looked up once.
+fn exports_of(algorithm: Algorithm) -> &'static [Export] {
+    static ALL: LazyLock<Vec<(Algorithm, Vec<Export>)>> =
+        LazyLock::new(|| algorithm::all().map(|one| (one, one.exports().collect())).collect());
+    ALL.iter().find(|(one, _)| *one == algorithm).map_or(&[], |(_, exports)| exports)
 }
 
 /// A threshold that has been set.

@@ -1,9 +1,9 @@
 //! Pictures of what some algorithms keep: SEARCH's bins and norm, BEST's ACK pairs, HyStart++'s phase.
 
-use onramp_loader::algorithm::{SEARCH_DELIVERED_THRESHOLD, SEARCH_SENT_THRESHOLD};
 use serde::Serialize;
 
 use super::model::Flow;
+use super::track::search_threshold;
 use crate::ack_pairs::rates_bps;
 use crate::units::{show_bytes, show_rate};
 
@@ -37,12 +37,7 @@ pub(crate) fn picture(flow: &Flow) -> Option<Picture> {
 
 fn search(flow: &Flow) -> Option<Picture> {
     let norm = flow.value("norm_pct")?;
-    let threshold = match flow.parameters.get("threshold_pct").ok()? {
-        // 0: what the form's source says; form=sent is 1.
-        0 if flow.parameters.get("form").ok()? == 1 => SEARCH_SENT_THRESHOLD.into(),
-        0 => SEARCH_DELIVERED_THRESHOLD.into(),
-        set => set,
-    };
+    let threshold = search_threshold(flow)?;
     let ring = flow.export("acked")?;
     let newest = flow.value("index").filter(|index| *index != u32::MAX);
     let bins = newest.map_or(0, |index| index.min(ring.len() as u32 - 1));
@@ -61,7 +56,7 @@ fn search(flow: &Flow) -> Option<Picture> {
 
 fn best(flow: &Flow) -> Option<Picture> {
     let pairs = flow.export("pairs")?;
-    let rates: Vec<u64> = rates_bps(pairs).collect();
+    let rates: Vec<u64> = rates_bps(&pairs).collect();
     let estimate = u64::from(flow.value("estimate").unwrap_or(0)) * 8_000;
     let mut lines = vec![format!("by a round {}", show_rate(estimate))];
     lines.push(match (rates.iter().min(), rates.iter().max()) {

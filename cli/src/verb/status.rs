@@ -11,6 +11,7 @@ use serde::Serialize;
 
 use super::detach::unseen_text;
 use super::doctor::fix;
+use super::select::Glimpse;
 use super::stragglers::Sockets;
 use crate::guard::{self, Guarded};
 use crate::output::{Named, Output, inline};
@@ -120,10 +121,11 @@ struct Listener {
 }
 
 /// What is attached, and who listens: the part of the report for which no look into other processes is needed.
-#[derive(Serialize)]
-pub(super) struct Brief {
+#[derive(Default, Serialize)]
+pub(super) struct Brief<'a> {
     algorithms: Vec<BriefRow>,
     consumers: Vec<Listener>,
+    selection: Option<&'a Glimpse>,
 }
 
 #[derive(Serialize)]
@@ -135,8 +137,9 @@ struct BriefRow {
     attached: Attached,
 }
 
-impl Brief {
-    pub fn read() -> Result<Self, Error> {
+impl<'a> Brief<'a> {
+    /// What rules choose is read by the caller, for it may be much.
+    pub fn read(selection: Option<&'a Glimpse>) -> Result<Self, Error> {
         let mut algorithms = Vec::new();
         for algorithm in onramp_loader::pinned() {
             let Some(state) = onramp_loader::attached_state(algorithm)? else { continue };
@@ -151,7 +154,7 @@ impl Brief {
             Err(Error::OtherTelemetry { .. } | Error::TelemetryBroken { .. }) => Vec::new(),
             consumers => consumers?,
         };
-        Ok(Self { algorithms, consumers: consumers.into_iter().map(listener).collect() })
+        Ok(Self { algorithms, consumers: consumers.into_iter().map(listener).collect(), selection })
     }
 }
 

@@ -44,10 +44,19 @@ pub struct CsvReport {
 pub fn replay_csv(path: &Path, ignore_unknown: bool, replay: Replay) -> Result<CsvReport, Error> {
     let file = std::fs::File::open(path).map_err(Error::read(path))?;
     let refuse = |reason| Error::NotARecording { path: path.to_owned(), reason };
-    read(file, ignore_unknown, replay).map_err(refuse)
+    replay_csv_beside(file, ignore_unknown, replay, |_| true).map_err(refuse)
 }
 
-fn read(source: impl Read, ignore_unknown: bool, mut replay: Replay) -> Result<CsvReport, String> {
+/// The same of what is read from anywhere, and of those acknowledgements that are wanted; it is asked about all of them.
+///
+/// # Errors
+/// Why it is no CSV of acknowledgements.
+pub fn replay_csv_beside(
+    source: impl Read,
+    ignore_unknown: bool,
+    mut replay: Replay,
+    mut wants: impl FnMut(&Run<'_>) -> bool,
+) -> Result<CsvReport, String> {
     let mut reader =
         ::csv::ReaderBuilder::new().flexible(true).trim(::csv::Trim::All).from_reader(Lines::new(source));
     let names = reader.headers().map_err(|error| error.to_string())?;
@@ -57,7 +66,10 @@ fn read(source: impl Read, ignore_unknown: bool, mut replay: Replay) -> Result<C
     let mut batch: (u64, Vec<Sample>) = (0, Vec::with_capacity(BATCH));
     let (known, generations) = (Known::default(), Generations::default());
     let mut feed = |flow: u64, samples: &mut Vec<Sample>| {
-        replay.feed(&Run { flow, samples, verdicts: &[] }, &known, &generations);
+        let run = Run { flow, samples, verdicts: &[] };
+        if wants(&run) {
+            replay.feed(&run, &known, &generations);
+        }
         samples.clear();
     };
     let mut record = ::csv::StringRecord::new();

@@ -8,7 +8,7 @@ const HEADER: &str =
 fn through(algorithm: &str, set: &[&str], text: &str) -> Result<CsvReport, String> {
     let set: Vec<String> = set.iter().map(|&one| one.to_owned()).collect();
     let candidates = candidates(&[algorithm.to_owned()], &set, &[]).unwrap();
-    read(text.as_bytes(), false, Replay::new(candidates, Options::default()))
+    replay_csv_beside(text.as_bytes(), false, Replay::new(candidates, Options::default()), |_| true)
 }
 
 #[test]
@@ -99,7 +99,9 @@ fn headers_that_cannot_be_used_say_why() {
     }
     let candidates = candidates(&["plain".to_owned()], &[], &[]).unwrap();
     let text = format!("{HEADER},colour\n1,1000,20000,30000,10,10,1000,0,red\n");
-    let report = read(text.as_bytes(), true, Replay::new(candidates, Options::default())).unwrap();
+    let report =
+        replay_csv_beside(text.as_bytes(), true, Replay::new(candidates, Options::default()), |_| true)
+            .unwrap();
     assert_eq!((report.rows, report.ignored), (1, vec!["colour".to_owned()]));
 }
 
@@ -146,7 +148,7 @@ fn rows_changed_anywhere_are_used_or_described_by_their_line() {
     onramp_mutation::check(1, 6_000, onramp_mutation::text(&valid), |text| {
         let candidates = candidates(&["search".to_owned(), "best".to_owned()], &[], &[]).unwrap();
         let options = Options { keep_going: true, beyond: true, regret: true };
-        match read(text.as_bytes(), true, Replay::new(candidates, options)) {
+        match replay_csv_beside(text.as_bytes(), true, Replay::new(candidates, options), |_| true) {
             Ok(report) => {
                 used.set(used.get() + report.rows);
                 proptest::prop_assert!(report.described.iter().all(|bad| bad.starts_with("line ")));
@@ -162,10 +164,11 @@ fn rows_changed_anywhere_are_used_or_described_by_their_line() {
 #[test]
 fn a_line_without_an_end_and_a_source_that_fails_are_errors() {
     let replay = || Replay::new(candidates(&["plain".to_owned()], &[], &[]).unwrap(), Options::default());
-    let error = read(std::io::repeat(b'1'), false, replay()).unwrap_err();
+    let error = replay_csv_beside(std::io::repeat(b'1'), false, replay(), |_| true).unwrap_err();
     assert!(error.contains("a line has more than 1048576 bytes"), "{error}");
     let begin = format!("{HEADER}\n10,3000,20000,40000,10,10,1000,1\n");
-    let error = read(begin.as_bytes().chain(std::io::repeat(b'1')), false, replay()).unwrap_err();
+    let error = replay_csv_beside(begin.as_bytes().chain(std::io::repeat(b'1')), false, replay(), |_| true)
+        .unwrap_err();
     assert!(error.contains("a line has more than 1048576 bytes"), "{error}");
     struct Broken;
     impl Read for Broken {
@@ -173,6 +176,6 @@ fn a_line_without_an_end_and_a_source_that_fails_are_errors() {
             Err(std::io::Error::other("it broke"))
         }
     }
-    let error = read(begin.as_bytes().chain(Broken), false, replay()).unwrap_err();
+    let error = replay_csv_beside(begin.as_bytes().chain(Broken), false, replay(), |_| true).unwrap_err();
     assert!(error.contains("it broke"), "{error}");
 }

@@ -49,7 +49,7 @@ pub struct Verdicts {
     pub first_different_ack: Option<u64>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Judge {
     candidate: Candidate,
     options: Options,

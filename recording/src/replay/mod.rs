@@ -18,7 +18,7 @@ use serde::{Serialize, Serializer};
 pub use candidate::{Candidate, CandidateError, candidates};
 pub use judge::{Exit, Verdicts};
 pub use regret::{CARRIES_PERCENT, Given, Path, ROUNDS, Regret, Round};
-pub use source::{Generations, Known, RecordedExit, Resumed, replay};
+pub use source::{Generations, Known, RecordedExit, Resumed, replay, replay_beside};
 pub use trace::{Point, Trace};
 
 use crate::sample::{Event, Run};
@@ -87,14 +87,14 @@ pub struct FlowReport {
 }
 
 /// A replay under way.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Replay {
     candidates: Vec<Candidate>,
     options: Options,
     flows: BTreeMap<u64, Replayed>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Replayed {
     known: Known,
     start_us: u64,

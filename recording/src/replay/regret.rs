@@ -61,7 +61,7 @@ impl Given {
 
     /// Of an exit that an algorithm would have made: by CUBIC's growth from its window on, without the memory of a loss,
     /// or with what is too much of the window in a queue that has room for it.
-    pub(super) fn regret_of(&self, exit: &Exit) -> Regret {
+    pub fn regret_of(&self, exit: &Exit) -> Regret {
         let segment = exit.window_bytes as f64 / f64::from(exit.cwnd_segments.max(1));
         let missing = self.window_bytes.saturating_sub(exit.window_bytes) as f64 / segment.max(1.0);
         let cubic_us = (missing / CUBIC).cbrt() * 1e6;
@@ -219,7 +219,7 @@ impl Path {
 }
 
 /// The rounds of a recorded flow: each ends with the acknowledgement of what had been sent when it began.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Rounds {
     path: Path,
     current: Option<Current>,

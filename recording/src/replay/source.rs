@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::{FlowReport, Replay};
 use crate::reader::Recording;
 use crate::rows::{ExitRow, FlowRow, ParameterRow};
-use crate::sample;
+use crate::sample::{self, Run};
 
 /// What a recording says of a flow, beyond its acknowledgements.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -80,14 +80,25 @@ impl Generations {
 }
 
 /// Replays a recording; what could not be read is among its problems afterwards.
-pub fn replay(recording: &mut Recording, mut replay: Replay) -> Vec<FlowReport> {
+pub fn replay(recording: &mut Recording, replay: Replay) -> Vec<FlowReport> {
+    replay_beside(recording, replay, |_| true)
+}
+
+/// The same of those acknowledgements that are wanted; it is asked about all of them, in order.
+pub fn replay_beside(
+    recording: &mut Recording,
+    mut replay: Replay,
+    mut wants: impl FnMut(&Run<'_>) -> bool,
+) -> Vec<FlowReport> {
     let known = flows(recording);
     let generations = Generations::of(recording.rows());
     let algorithm_of =
         known.iter().filter_map(|(flow, known)| Some((*flow, find(known.algorithm.as_deref()?)?))).collect();
     let nothing = Known::default();
     sample::each_run(recording, &algorithm_of, |run| {
-        replay.feed(&run, known.get(&run.flow).unwrap_or(&nothing), &generations);
+        if wants(&run) {
+            replay.feed(&run, known.get(&run.flow).unwrap_or(&nothing), &generations);
+        }
     });
     replay.finish()
 }

@@ -279,6 +279,33 @@ impl Load {
     }
 }
 
+/// The first rules in words, for a look now and then.
+#[derive(Serialize)]
+pub(super) struct Glimpse {
+    active: bool,
+    rules: usize,
+    first: Vec<String>,
+    /// Why they cannot be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unknown: Option<String>,
+}
+
+impl Glimpse {
+    /// At most so many rules; `None`: there is no selection.
+    pub fn read(most: usize) -> Option<Self> {
+        match select::peek() {
+            Ok(selection) => selection.map(|Selection { rules, active }| {
+                let missing = Missing::of(&rules).unwrap_or_default();
+                let first = rules.iter().take(most).map(|rule| line(rule, &missing).trim_end().to_owned());
+                Self { active, rules: rules.len(), first: first.collect(), unknown: None }
+            }),
+            Err(error) => {
+                Some(Self { active: false, rules: 0, first: Vec::new(), unknown: Some(error.to_string()) })
+            }
+        }
+    }
+}
+
 /// Writes rules to a new file.
 fn keep(path: &Path, rules: &[Rule]) -> anyhow::Result<()> {
     let text: String = rules.iter().map(|rule| line(rule, &Missing::default())).collect();

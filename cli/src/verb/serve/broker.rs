@@ -9,17 +9,16 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, anyhow};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use onramp_loader::{Changes, Kind};
-use serde::Serialize;
 
+use super::evidence::{Evidence, Shadow};
 use super::row::Row;
 use super::token::Token;
 use super::wire::{Detail, Histories, LENGTH, Lost, News, REQUEST_MAX, Refusal, Request, Tuning};
 use super::wire::{decode, encode, length};
 use crate::consumer::Signals;
-use crate::live::{Cursor, Flow, Model, Picture, Source, picture};
-use crate::output::{Named, Output};
-use crate::settings::Value;
-use crate::verb::flows::{Words, named};
+use crate::live::{Cursor, Flow, Model, Shadows, Source};
+use crate::output::Output;
+use crate::verb::select::Glimpse;
 use crate::verb::{status, tune};
 
 /// Flows that are kept: beyond that the oldest go, those that have ended first.
@@ -33,6 +32,10 @@ const LOOK: Duration = Duration::from_millis(100);
 /// Looks between two lists of changed flows, and between two of what is attached.
 const LOOKS_PER_LIST: u64 = 5;
 const LOOKS_PER_STATUS: u64 = 10;
+/// Rules may be many.
+const LOOKS_PER_SELECTION: u64 = 100;
+/// Rules that are told.
+const RULES_MAX: usize = 100;
 /// How long the web part may not read.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -93,35 +96,75 @@ struct Followed {
     every_ack: bool,
     rounds_only: Option<String>,
     known: Histories<Cursor>,
+    /// How many things that happened it knows.
+    happened: usize,
+    /// JSON: what other algorithms would have done, as far as it knows.
+    shadow: Option<String>,
     /// Told since it ended.
     end_told: bool,
 }
 
+/// What the web part knows of all flows.
+#[derive(Default)]
+pub(super) struct Told {
+    mask: bool,
+    flows: BTreeSet<u64>,
+    lost: Lost,
+}
+
+impl Told {
+    /// What it does not know yet, and then does.
+    pub fn news(&mut self, model: &mut Model) -> Option<News> {
+        let mask = self.mask;
+        let row = |flow: &mut Flow| std::mem::take(&mut flow.changed).then(|| Row::of(flow, mask));
+        let rows: Vec<Row> = model.flows.values_mut().filter_map(row).collect();
+        let mut gone = Vec::new();
+        self.flows.retain(|flow| {
+            let there = model.flows.contains_key(flow);
+            gone.extend((!there).then_some(*flow));
+            there
+        });
+        self.flows.extend(rows.iter().map(|row| row.flow));
+        let lost = Lost { lost_events: model.lost, unobserved_us: model.unobserved.as_micros() as u64 };
+        if rows.is_empty() && gone.is_empty() && lost == self.lost {
+            return None;
+        }
+        self.lost = lost;
+        Some(News::Flows { rows, gone, lost })
+    }
+}
+
 pub(super) struct Broker {
-    source: Source,
+    /// `None`: nothing is live.
+    source: Option<Source>,
+    shadows: Option<Shadows>,
     model: Model,
     channel: Channel,
     token: Option<Token>,
-    mask: bool,
-    /// Flows that the web part knows.
-    told: BTreeSet<u64>,
-    lost: Lost,
+    told: Told,
     followed: BTreeMap<u64, Followed>,
     attached: String,
+    selection: Option<Glimpse>,
 }
 
 impl Broker {
-    pub fn new(source: Source, channel: Channel, token: Option<Token>, mask: bool) -> Self {
+    pub fn new(
+        source: Option<Source>,
+        shadows: Option<Shadows>,
+        channel: Channel,
+        token: Option<Token>,
+        mask: bool,
+    ) -> Self {
         Self {
             source,
+            shadows,
             model: Model::new(FLOWS_MAX, BUCKETS_MAX),
             channel,
             token,
-            mask,
-            told: BTreeSet::new(),
-            lost: Lost::default(),
+            told: Told { mask, ..Told::default() },
             followed: BTreeMap::new(),
             attached: String::new(),
+            selection: None,
         }
     }
 
@@ -142,14 +185,22 @@ impl Broker {
             for request in self.channel.requests()? {
                 self.answer(request)?;
             }
-            self.source.drain(&mut self.model)?;
+            if let Some(source) = &mut self.source {
+                source.drain(&mut self.model)?;
+            }
+            if let Some(shadows) = &mut self.shadows {
+                shadows.drain();
+            }
             if look % LOOKS_PER_LIST == 0 {
                 self.list()?;
+            }
+            if self.source.is_some() && look % LOOKS_PER_SELECTION == 0 {
+                self.selection = Glimpse::read(RULES_MAX);
             }
             if look % LOOKS_PER_STATUS == 0 {
                 self.status()?;
             }
-            self.details()?;
+            self.details(look % LOOKS_PER_STATUS == 0)?;
             if signals.came() {
                 break;
             }
@@ -159,25 +210,15 @@ impl Broker {
     }
 
     fn list(&mut self) -> anyhow::Result<()> {
-        let mask = self.mask;
-        let flows = self.model.flows.values_mut();
-        let row = |flow: &mut Flow| std::mem::take(&mut flow.changed).then(|| Row::of(flow, mask));
-        let rows: Vec<Row> = flows.filter_map(row).collect();
-        let (there, gone): (BTreeSet<u64>, BTreeSet<u64>) =
-            self.told.iter().partition(|flow| self.model.flows.contains_key(flow));
-        self.told = there;
-        self.told.extend(rows.iter().map(|row| row.flow));
-        let lost =
-            Lost { lost_events: self.model.lost, unobserved_us: self.model.unobserved.as_micros() as u64 };
-        if rows.is_empty() && gone.is_empty() && lost == self.lost {
-            return Ok(());
-        }
-        self.lost = lost;
-        self.channel.say(&News::Flows { rows, gone: gone.into_iter().collect(), lost })
+        self.told.news(&mut self.model).map_or(Ok(()), |news| self.channel.say(&news))
     }
 
     fn status(&mut self) -> anyhow::Result<()> {
-        let text = Output::document_text(&status::Brief::read()?).context("cannot encode")?;
+        let brief = match self.source {
+            Some(_) => status::Brief::read(self.selection.as_ref())?,
+            None => status::Brief::default(),
+        };
+        let text = Output::document_text(&brief).context("cannot encode")?;
         if text != self.attached {
             self.attached.clone_from(&text);
             self.channel.say(&News::Attached(text))?;
@@ -185,18 +226,35 @@ impl Broker {
         Ok(())
     }
 
-    fn details(&mut self) -> anyhow::Result<()> {
+    /// What is new of the flows that are followed, and from time to time what others would have done.
+    fn details(&mut self, others: bool) -> anyhow::Result<()> {
         for (id, followed) in &mut self.followed {
             let Some(flow) = self.model.flows.get(id) else { continue };
             if std::mem::replace(&mut followed.end_told, flow.ended) {
                 continue;
+            }
+            let shadow = match &self.shadows {
+                Some(shadows) if others || flow.ended => {
+                    let findings = shadows.of(flow);
+                    let text = findings.map(|all| Output::document_text(&Shadow::of(flow.given(), &all)));
+                    text.transpose()
+                        .context("cannot encode")?
+                        .filter(|text| followed.shadow.as_ref() != Some(text))
+                }
+                _ => None,
+            };
+            if shadow.is_some() {
+                followed.shadow.clone_from(&shadow);
             }
             let detail = Detail {
                 flow: *id,
                 rounds_only: followed.rounds_only.clone(),
                 evidence: Output::document_text(&Evidence::of(flow)).context("cannot encode")?,
                 histories: followed.known.advance(&flow.beginning, &flow.life, flow.recent.as_ref()),
+                happened: flow.happened.get(followed.happened..).unwrap_or_default().to_vec(),
+                shadow,
             };
+            followed.happened = flow.happened.len();
             self.channel.say(&News::Detail(Box::new(detail)))?;
         }
         Ok(())
@@ -206,7 +264,9 @@ impl Broker {
         match request {
             Request::Follow { flow, acks } => self.follow(flow, acks),
             Request::Leave(id) => {
-                self.source.leave(id);
+                if let Some(source) = &mut self.source {
+                    source.leave(id);
+                }
                 self.followed.remove(&id);
                 if let Some(flow) = self.model.flows.get_mut(&id) {
                     flow.close();
@@ -229,12 +289,11 @@ impl Broker {
         if !acks || followed.every_ack {
             return;
         }
-        let opened = if flow.ended {
-            Err("it has ended".to_owned())
-        } else if others == FOLLOWED_MAX {
-            Err(format!("{FOLLOWED_MAX} other flows are open"))
-        } else {
-            self.source.follow(flow).map_err(|error| error.to_string())
+        let opened = match &mut self.source {
+            _ if flow.ended => Err("it has ended".to_owned()),
+            _ if others == FOLLOWED_MAX => Err(format!("{FOLLOWED_MAX} other flows are open")),
+            Some(source) => source.follow(flow).map_err(|error| error.to_string()),
+            None => Err("nothing is live".to_owned()),
         };
         followed.every_ack = opened.is_ok();
         followed.rounds_only = opened.err();
@@ -261,26 +320,5 @@ impl Broker {
         let tuned = onramp_loader::tune(found, profile.as_deref(), &changes, *dry_run).map_err(refused)?;
         let report = tune::report(found.name(), profile.as_deref(), *dry_run, &tuned);
         Output::document_text(&report).map_err(|error| Refusal::Failure(error.to_string()))
-    }
-}
-
-/// What is told of an open flow beside its row.
-#[derive(Serialize)]
-struct Evidence {
-    parameters: Named<Value>,
-    exports: Named<Words>,
-    units: Named<&'static str>,
-    picture: Option<Picture>,
-}
-
-impl Evidence {
-    fn of(flow: &Flow) -> Self {
-        let parameters = flow.parameters.iter().map(|(one, value)| (one.name, Value::of(&one, value)));
-        Self {
-            parameters: Named(parameters.collect()),
-            exports: named(flow.exports.clone()),
-            units: Named(flow.exports.iter().map(|(export, _)| (export.name, export.unit)).collect()),
-            picture: picture(flow),
-        }
     }
 }

@@ -1,6 +1,5 @@
 //! Where the server listens.
 
-use std::fmt;
 use std::fs;
 use std::io;
 use std::net::SocketAddr;
@@ -17,14 +16,14 @@ use nix::unistd::{Gid, Group, chown};
 
 use crate::failure::Usage;
 
-/// A place to listen at: a loopback address with a port, or a UNIX socket.
+/// A place to listen at: an address with a port, or a UNIX socket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Place {
     Tcp(SocketAddr),
     Unix(PathBuf),
 }
 
-/// Reads a place; refuses what others on the network could reach.
+/// Reads a place.
 pub(super) fn place(text: &str) -> Result<Place, String> {
     if let Some(path) = text.strip_prefix("unix:") {
         if path.is_empty() || !path.starts_with('/') {
@@ -37,19 +36,32 @@ pub(super) fn place(text: &str) -> Result<Place, String> {
             "{text:?} is no address with a port: write 127.0.0.1:8090, [::1]:8090 or unix:/run/onramp.sock"
         )
     })?;
-    if !address.ip().to_canonical().is_loopback() {
-        return Err(format!(
-            "{address} could be reached from the network, and this server speaks neither TLS nor asks who reads: from elsewhere use `ssh -L 8090:127.0.0.1:8090 HOST`, or --listen unix:PATH behind a web server that does both, with --allow-host NAME"
-        ));
-    }
     Ok(Place::Tcp(address))
 }
 
-impl fmt::Display for Place {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Place {
+    /// Refuses what others on the network could reach, unless it is encrypted and asks who reads.
+    pub fn require_protection(&self, tls: bool, token: bool) -> anyhow::Result<()> {
         match self {
-            Self::Tcp(address) => write!(formatter, "http://{address}/"),
-            Self::Unix(path) => write!(formatter, "unix:{}", path.display()),
+            Self::Unix(path) if tls => Err(Usage::error(format!(
+                "--tls-cert is for addresses, and --listen unix:{} is none: the web server in front speaks TLS",
+                path.display()
+            ))),
+            Self::Tcp(address) if !(address.ip().to_canonical().is_loopback() || tls && token) => {
+                Err(Usage::error(format!(
+                    "{address} could be reached from the network, which takes TLS and a token for reading: give --tls-cert, --tls-key and --read-token-file; or from elsewhere use `ssh -L 8090:127.0.0.1:8090 HOST`, or --listen unix:PATH behind a web server that does both, with --allow-host NAME"
+                )))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// As in a browser.
+    pub fn url(&self, tls: bool) -> String {
+        let scheme = if tls { "https" } else { "http" };
+        match self {
+            Self::Tcp(address) => format!("{scheme}://{address}/"),
+            Self::Unix(path) => format!("unix:{}", path.display()),
         }
     }
 }
@@ -141,14 +153,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_this_host_can_be_listened_to() {
-        for good in ["127.0.0.1:8090", "127.9.9.9:0", "[::1]:80", "unix:/run/onramp.sock"] {
-            assert!(place(good).is_ok(), "{good}");
+    fn the_network_reaches_only_what_is_encrypted_and_asks_who_reads() {
+        for own in ["127.0.0.1:8090", "127.9.9.9:0", "[::1]:80", "unix:/run/onramp.sock"] {
+            assert!(place(own).unwrap().require_protection(false, false).is_ok(), "{own}");
         }
-        for bad in ["0.0.0.0:8090", "[::]:8090", "192.0.2.1:80", "[::ffff:192.0.2.1]:80"] {
-            let said = place(bad).unwrap_err();
-            assert!(said.contains("ssh -L") && said.contains("unix:PATH"), "{said}");
+        for far in ["0.0.0.0:8090", "[::]:8090", "192.0.2.1:80", "[::ffff:192.0.2.1]:80"] {
+            let far = place(far).unwrap();
+            for (tls, token) in [(false, false), (true, false), (false, true)] {
+                let said = far.require_protection(tls, token).unwrap_err().to_string();
+                assert!(said.contains("ssh -L") && said.contains("--read-token-file"), "{said}");
+            }
+            assert!(far.require_protection(true, true).is_ok(), "{far:?}");
         }
+        assert!(place("unix:/s").unwrap().require_protection(true, true).is_err());
         for bad in ["8090", "localhost:8090", "unix:", "unix:here.sock", ""] {
             assert!(place(bad).is_err(), "{bad}");
         }

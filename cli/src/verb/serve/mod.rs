@@ -2,9 +2,11 @@
 //! talks to browsers; it has no capability, no BPF object and no token, only a socket to the broker.
 
 mod broker;
+mod evidence;
 mod listen;
 mod privileges;
 mod row;
+mod setup;
 mod token;
 mod web;
 mod wire;
@@ -16,14 +18,17 @@ use std::process::{Child, Command, Stdio};
 
 use anyhow::Context;
 use clap::Args;
+use onramp_recording::replay::candidates;
 use serde::Serialize;
 
 use crate::consumer::{Signals, Wanted};
+use crate::failure::Usage;
 use crate::filter::Filter;
-use crate::live::Source;
+use crate::live::{Shadows, Source};
 use crate::output::Output;
 use broker::{Broker, Channel};
 use listen::{Bound, Place};
+use setup::{Setup, Tls};
 use token::Token;
 pub(crate) use web::ServeWeb;
 
@@ -31,9 +36,10 @@ pub(crate) use web::ServeWeb;
 ///
 /// The page shows every flow with its window, RTT and exit, the flows as a population, and what is attached with its
 /// parameters. Flows of all network namespaces, as `onramp top`. Nobody but this host can connect; to look from
-/// elsewhere forward the port by ssh, or put a web server with TLS in front of a UNIX socket and name it with
-/// --allow-host. Everybody who can connect may read: on a host with other users take a UNIX socket, which only its owner
-/// and group can open, or --mask-addresses.
+/// elsewhere forward the port by ssh, put a web server with TLS in front of a UNIX socket and name it with
+/// --allow-host, or listen at an address of the network with --tls-cert, --tls-key and --read-token-file. Without a
+/// token everybody who can connect may read: on a host with other users take a UNIX socket, which only its owner and
+/// group can open, --read-token-file or --mask-addresses.
 ///
 /// Nothing can be changed over the web, unless --write-token-file names a file with a secret; whoever gives it may tune
 /// what is attached, with the checks of `onramp tune`.
@@ -46,24 +52,47 @@ pub(crate) use web::ServeWeb;
   ssh -L 8090:127.0.0.1:8090 HOST           then open http://127.0.0.1:8090/ here
   onramp serve --listen unix:/run/onramp.sock --socket-group www-data --allow-host onramp.example.net
   (umask 077; openssl rand -hex 32 > /root/onramp.token); onramp serve --write-token-file /root/onramp.token
+  onramp serve --listen 192.0.2.1:8443 --tls-cert cert.pem --tls-key key.pem --read-token-file /root/onramp.read
+  onramp serve --otlp http://127.0.0.1:4318
+  onramp serve --offline                    then drop a recording on the page
   curl -s 'http://127.0.0.1:8090/api/flows?filter=dport%20=%20:443&sort=rate&limit=10'
   curl -s http://127.0.0.1:8090/metrics")]
 pub(crate) struct Serve {
-    /// A loopback address with a port (0: any that is free), or unix:PATH
+    /// An address with a port (0: any that is free), or unix:PATH
     #[arg(long, value_name = "PLACE", default_value = "127.0.0.1:8090", value_parser = listen::place)]
     listen: Place,
     /// Group that may open the UNIX socket, beside its owner
     #[arg(long, value_name = "GROUP")]
     socket_group: Option<String>,
-    /// Name under which browsers may ask, beside localhost and loopback addresses: that of the web server in front
+    /// Name under which browsers may ask, beside localhost and the address itself: the certificate's, or that of the web
+    /// server in front
     #[arg(long, value_name = "NAME", value_parser = web::host_name)]
     allow_host: Vec<String>,
+    /// Speak TLS with the certificate in this PEM file, which those follow that certify it
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    tls_cert: Option<PathBuf>,
+    /// PEM file with the certificate's key
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
+    /// File with the secret that reading takes; without it everybody who can connect may read
+    #[arg(long, value_name = "FILE")]
+    read_token_file: Option<PathBuf>,
     /// File with the secret that tuning over the web takes; without it nothing can be changed
     #[arg(long, value_name = "FILE")]
     write_token_file: Option<PathBuf>,
+    /// Push metrics, and what each flow was when it ends, to this OTLP receiver by HTTP
+    #[arg(long, value_name = "URL", value_parser = web::receiver)]
+    otlp: Option<web::Receiver>,
     /// Show networks (24 bits of IPv4, 48 of IPv6) in place of addresses
     #[arg(long)]
     mask_addresses: bool,
+    /// Also ask these algorithms about the slow start of every TCP flow, as `onramp shadow`: the page shows when
+    /// each would have left
+    #[arg(long, value_name = "ALG,…", value_delimiter = ',')]
+    shadow: Vec<String>,
+    /// Show nothing live: only recordings, results and reports that are opened in the page. Takes no privilege
+    #[arg(long, conflicts_with_all = ["shadow", "write_token_file"])]
+    offline: bool,
     /// User that the web part runs as, if started by root
     #[arg(long, value_name = "USER", default_value = "nobody")]
     user: String,
@@ -78,24 +107,43 @@ struct Listening {
 
 impl Serve {
     pub fn run(self, output: &Output) -> anyhow::Result<u8> {
+        let (tls, read) = (self.tls_cert.is_some(), self.read_token_file.is_some());
+        self.listen.require_protection(tls, read)?;
         let token = self.write_token_file.as_deref().map(Token::read).transpose()?;
+        let setup = Setup {
+            read: self.read_token_file.as_deref().map(Token::read).transpose()?,
+            tls: self.tls_cert.zip(self.tls_key).map(|(cert, key)| Tls::read(&cert, &key)).transpose()?,
+        };
         let user = privileges::user(&self.user)?;
         // Before anything is started: what is missing is said at once.
-        let source = Source::open("serve", Wanted::new(Filter::default(), 1))?;
+        let candidates =
+            candidates(&self.shadow, &[], &[]).map_err(|error| Usage::error(error.to_string()))?;
+        let listen = || Source::open("serve", Wanted::new(Filter::default(), 1));
+        let source = (!self.offline).then(listen).transpose()?;
+        let shadows = (!candidates.is_empty()).then(|| Shadows::open(candidates)).transpose()?;
         // From here on a signal ends the loop, and with it the web part; until now the lock may have been waited for.
         let signals = Signals::take()?;
         let bound = listen::bound(&self.listen, self.socket_group.as_deref())?;
         let place = bound.place.clone();
         let (ours, theirs) = UnixStream::pair().context("cannot make a pair of sockets")?;
         let mut command = web_command(&self.allow_host, token.is_some())?;
+        if let Some(to) = &self.otlp {
+            command.arg("--otlp").arg(to.to_string());
+        }
         if let Some(user) = user {
             command.arg("--uid").arg(user.uid.to_string()).arg("--gid").arg(user.gid.to_string());
         }
         let Bound { socket, file, .. } = bound;
         let web = start(command, socket, theirs.into())?;
-        privileges::keep_bpf()?;
-        let listening = Listening { listening: place.to_string(), writable: token.is_some() };
-        let mut broker = Broker::new(source, Channel::new(ours)?, token, self.mask_addresses);
+        setup.send(&ours)?;
+        drop(setup);
+        if self.offline {
+            privileges::keep_nothing()?;
+        } else {
+            privileges::keep_bpf()?;
+        }
+        let listening = Listening { listening: place.url(tls), writable: token.is_some() };
+        let mut broker = Broker::new(source, shadows, Channel::new(ours)?, token, self.mask_addresses);
         broker.until_ready()?;
         output.data(&listening, || format!("{}\n", listening.listening))?;
         let ended = broker.run(&signals);

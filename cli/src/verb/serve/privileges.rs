@@ -41,14 +41,20 @@ pub(super) fn drop_all(user: Option<(Uid, Gid)>) -> anyhow::Result<()> {
         setresgid(gid, gid, gid).context("cannot change the group")?;
         setresuid(uid, uid, uid).context("cannot change the user")?;
     }
-    for set in [CapSet::Ambient, CapSet::Effective, CapSet::Permitted, CapSet::Inheritable] {
-        caps::clear(None, set).context("cannot drop capabilities")?;
-    }
+    keep_nothing()?;
     prctl::set_no_new_privs().context("cannot give up new privileges")?;
     // Nobody of the same user looks into this process.
     prctl::set_dumpable(false).context("cannot forbid dumps")?;
     setrlimit(Resource::RLIMIT_NOFILE, DESCRIPTORS, DESCRIPTORS).context("cannot limit descriptors")?;
     setrlimit(Resource::RLIMIT_CORE, 0, 0).context("cannot limit core files")
+}
+
+/// Where nothing is read and nothing tuned.
+pub(super) fn keep_nothing() -> anyhow::Result<()> {
+    for set in [CapSet::Ambient, CapSet::Effective, CapSet::Permitted, CapSet::Inheritable] {
+        caps::clear(None, set).context("cannot drop capabilities")?;
+    }
+    Ok(())
 }
 
 /// Keeps only what reading and tuning take.

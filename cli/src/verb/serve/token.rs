@@ -1,4 +1,4 @@
-//! Who may change something.
+//! Who may read, and who may change something.
 
 use std::fs;
 use std::hint::black_box;
@@ -7,13 +7,15 @@ use std::path::Path;
 
 use anyhow::Context;
 use onramp_recording::bounded;
+use serde::{Deserialize, Serialize};
 
 use crate::failure::Usage;
 
 /// Shorter ones can be guessed.
 const CHARACTERS_MIN: usize = 16;
 
-/// The secret that writing takes. Only the broker has it.
+/// A secret that reading or writing takes. Only the broker has that of writing.
+#[derive(Serialize, Deserialize)]
 pub(super) struct Token(String);
 
 impl Token {
@@ -27,13 +29,17 @@ impl Token {
             )));
         }
         let text = bounded::read_text(path).with_context(|| format!("cannot read the token file {name}"))?;
-        let token = text.trim();
-        if token.len() < CHARACTERS_MIN || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
-            return Err(Usage::error(format!(
+        Self::new(text.trim()).ok_or_else(|| {
+            Usage::error(format!(
                 "the token in {name} is not one line of at least {CHARACTERS_MIN} printable characters without spaces: `openssl rand -hex 32 > {name}` makes one"
-            )));
-        }
-        Ok(Self(token.to_owned()))
+            ))
+        })
+    }
+
+    /// `None`: it could be guessed, or would not go into a header.
+    pub fn new(text: &str) -> Option<Self> {
+        let good = text.len() >= CHARACTERS_MIN && text.bytes().all(|byte| byte.is_ascii_graphic());
+        good.then(|| Self(text.to_owned()))
     }
 
     /// Whether this is it, in a time that does not tell how much of it is right.

@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::row::Row;
-use crate::live::{Change, Cursor, History};
+use crate::live::{Change, Cursor, Happened, History};
 
 /// Bytes of a frame's length.
 pub(super) const LENGTH: usize = 4;
@@ -45,6 +45,10 @@ pub(super) struct Detail {
     /// JSON: parameters, exports, and a picture of some.
     pub evidence: String,
     pub histories: Histories<Change>,
+    /// What has happened since it was told last.
+    pub happened: Vec<Happened>,
+    /// JSON, where it has changed: what other algorithms would have done.
+    pub shadow: Option<String>,
 }
 
 /// Of the beginning, of all of its life, and of the newest past.

@@ -25,7 +25,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, flow: &Flow, theme: Theme)
 /// Every export; in two columns if there are more than lines.
 fn lines(flow: &Flow, width: u16, height: u16) -> Vec<Line<'static>> {
     let all: Vec<String> =
-        flow.exports.iter().map(|(export, values)| show(export.name, export.unit, values)).collect();
+        flow.exports().iter().map(|(export, values)| show(export.name, export.unit, values)).collect();
     let room = usize::from(height.saturating_sub(1)).max(1);
     if all.is_empty() {
         return vec![Line::raw(format!("{} keeps none that is worth showing", flow.algorithm.name()))];

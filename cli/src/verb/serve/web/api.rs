@@ -1,4 +1,4 @@
-//! The JSON API; `docs/serve.md` has the paths and fields.
+//! The JSON API; `openapi.json` has the paths and fields.
 
 use axum::Json;
 use axum::extract::rejection::{JsonRejection, QueryRejection};
@@ -7,12 +7,13 @@ use axum::http::header::{self, HeaderMap, HeaderValue};
 use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use onramp_loader::algorithm;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::hub::{Hub, Open};
+use super::guard::bearer;
+use super::hub::{Hub, Knows, Open};
 use super::query::{Count, Query, Wanted};
-use crate::live::{Bucket, Change, Cursor};
+use crate::live::{Bucket, Change, Happened};
 use crate::output::Output;
 use crate::verb::list::Listing;
 use crate::verb::serve::row::Row;
@@ -65,7 +66,7 @@ impl From<Refusal> for Problem {
 }
 
 /// An answer with a schema number.
-fn json(body: &impl Serialize) -> Response {
+pub(super) fn json(body: &impl Serialize) -> Response {
     match Output::document_text(body) {
         Ok(text) => raw_json(text),
         Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),
@@ -78,12 +79,14 @@ fn raw_json(text: String) -> Response {
 
 /// The wish of a request, or what is wrong with it.
 pub(super) fn wanted(
+    hub: &Hub,
     query: Result<Parameters<Query>, QueryRejection>,
-) -> Result<(Wanted, Option<u64>), Problem> {
+) -> Result<(Hub, Wanted, Option<u64>), Problem> {
     let refuse = |text: String| Problem::new(StatusCode::BAD_REQUEST, text);
     let Parameters(query) = query.map_err(|rejection| refuse(rejection.body_text()))?;
     let flow = query.flow;
-    Ok((query.wanted().map_err(refuse)?, flow))
+    let hub = hub.recordings.find(query.recording.as_deref(), hub)?;
+    Ok((hub, query.wanted().map_err(refuse)?, flow))
 }
 
 /// What a server is, for its page.
@@ -115,7 +118,7 @@ pub(super) async fn flows(
     State(hub): State<Hub>,
     query: Result<Parameters<Query>, QueryRejection>,
 ) -> Result<Response, Problem> {
-    let (wanted, _) = wanted(query)?;
+    let (hub, wanted, _) = wanted(&hub, query)?;
     let knowledge = hub.knowledge();
     let found = wanted.find(&knowledge);
     let total = knowledge.flows.len();
@@ -140,6 +143,11 @@ pub(super) struct Detailed<'a> {
     beginning: Past,
     life: Past,
     recent: Option<Past>,
+    /// Those from this number on are new.
+    happened_from: usize,
+    happened: &'a [Happened],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    shadow: Option<&'a RawValue>,
 }
 
 /// Buckets by columns, from number `first` on; what was told of another generation is void.
@@ -163,6 +171,9 @@ struct Past {
     rate_bps: Vec<Option<u64>>,
     acknowledged_bytes: Vec<u64>,
     sent_bytes: Vec<u64>,
+    pacing_rate_bps: Vec<Option<u64>>,
+    watched: Vec<Option<u32>>,
+    limit: Vec<Option<u32>>,
 }
 
 impl Past {
@@ -189,16 +200,22 @@ impl Past {
             rate_bps: column(change, |bucket| bucket.last.rate_bps),
             acknowledged_bytes: column(change, |bucket| bucket.last.acknowledged_bytes),
             sent_bytes: column(change, |bucket| bucket.last.sent_bytes),
+            pacing_rate_bps: column(change, |bucket| bucket.last.pacing_bps),
+            watched: column(change, |bucket| bucket.last.watched),
+            limit: column(change, |bucket| bucket.last.limit),
         }
     }
 }
 
 /// What is new of a flow to somebody who knows its past up to here; he knows it then. `None`: the broker has told
 /// nothing yet.
-pub(super) fn detailed(row: &Row, open: &Open, known: &mut Histories<Cursor>) -> Option<String> {
+pub(super) fn detailed(row: &Row, open: &Open, known: &mut Knows) -> Option<String> {
     let evidence: &RawValue = serde_json::from_str(&open.evidence).ok()?;
     let Histories { beginning, life, recent } = &open.histories;
-    let new = known.advance(beginning, life, recent.as_ref());
+    let new = known.histories.advance(beginning, life, recent.as_ref());
+    let happened_from = std::mem::replace(&mut known.happened, open.happened.len());
+    let changed = std::mem::replace(&mut known.shadow_version, open.shadow_version) != open.shadow_version;
+    let shadow = open.shadow.as_deref().filter(|_| changed);
     Output::document_text(&Detailed {
         row,
         rounds_only: open.rounds_only.as_deref(),
@@ -206,12 +223,28 @@ pub(super) fn detailed(row: &Row, open: &Open, known: &mut Histories<Cursor>) ->
         beginning: Past::of(&new.beginning),
         life: Past::of(&new.life),
         recent: new.recent.as_ref().map(Past::of),
+        happened_from,
+        happened: open.happened.get(happened_from..).unwrap_or_default(),
+        shadow: shadow.and_then(|shadow| serde_json::from_str(shadow).ok()),
     })
     .ok()
 }
 
+/// Whose flow.
+#[derive(Deserialize)]
+pub(super) struct Of {
+    recording: Option<String>,
+}
+
 /// `GET /api/flows/{flow}`
-pub(super) async fn flow(State(hub): State<Hub>, Path(flow): Path<String>) -> Result<Response, Problem> {
+pub(super) async fn flow(
+    State(hub): State<Hub>,
+    Path(flow): Path<String>,
+    of: Result<Parameters<Of>, QueryRejection>,
+) -> Result<Response, Problem> {
+    let Parameters(of) =
+        of.map_err(|rejection| Problem::new(StatusCode::BAD_REQUEST, rejection.body_text()))?;
+    let hub = hub.recordings.find(of.recording.as_deref(), &hub)?;
     let none = || Problem::new(StatusCode::NOT_FOUND, format!("there is no flow {flow:?}"));
     let id = flow.parse().map_err(|_| none())?;
     // Changes are looked for before the flow is asked about, so that none is missed.
@@ -223,7 +256,7 @@ pub(super) async fn flow(State(hub): State<Hub>, Path(flow): Path<String>) -> Re
             let known = knowledge.flows.get(&look.flow).ok_or_else(none)?;
             let open = knowledge.open.get(&look.flow).ok_or_else(none)?;
             if open.version > 0
-                && let Some(text) = detailed(&known.row, open, &mut Histories::default())
+                && let Some(text) = detailed(&known.row, open, &mut Knows::default())
             {
                 return Ok(raw_json(text));
             }
@@ -244,6 +277,14 @@ pub(super) async fn list() -> Result<Response, Problem> {
     Ok(json(&Listing::read(algorithm::all()).map_err(failed)?))
 }
 
+/// What this API is, for programs that read that.
+pub(super) const DOCUMENT: &str = include_str!("openapi.json");
+
+/// `GET /api/openapi.json`
+pub(super) async fn document() -> Response {
+    raw_json(DOCUMENT.to_owned())
+}
+
 /// `POST /api/tune`
 pub(super) async fn tune(
     State(hub): State<Hub>,
@@ -253,8 +294,7 @@ pub(super) async fn tune(
     if !hub.writable {
         return Err(Refusal::ReadOnly.into());
     }
-    let token = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
-    let token = token.and_then(|value| value.strip_prefix("Bearer ")).ok_or(Refusal::Token)?.to_owned();
+    let token = bearer(&headers).ok_or(Refusal::Token)?.to_owned();
     let Json(tuning) = body.map_err(|rejection| Problem::new(rejection.status(), rejection.body_text()))?;
     Ok(raw_json(hub.tune(token, tuning).await?))
 }

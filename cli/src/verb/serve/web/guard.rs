@@ -1,6 +1,6 @@
 //! Who may ask: names of this server, pages of this server; and what browsers are told to forbid.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use axum::extract::{Request, State};
 use axum::http::header::{self, HeaderMap, HeaderName, HeaderValue};
@@ -11,6 +11,7 @@ use axum::response::{IntoResponse, Response};
 
 use super::api::Problem;
 use super::hub::Hub;
+use crate::verb::serve::token::Token;
 
 /// Longest path with its query.
 const PATH_MAX: usize = 4096;
@@ -41,26 +42,35 @@ pub(crate) fn host_name(text: &str) -> Result<String, String> {
     }
 }
 
-/// The names that this server goes by.
+/// The names that this server goes by, and who may read.
+#[derive(Default)]
 pub(super) struct Policy {
-    allowed: Vec<String>,
+    /// Beside `localhost` and loopback addresses, which it may be forwarded to.
+    pub allowed: Vec<String>,
+    /// Where it listens, unless at a UNIX socket.
+    pub address: Option<SocketAddr>,
+    /// Browsers reach it by TLS alone.
+    pub tls: bool,
+    /// What reading takes.
+    pub read: Option<Token>,
 }
 
 impl Policy {
-    /// `localhost` and loopback addresses, with any port (it may be forwarded), and these.
-    pub fn new(allowed: Vec<String>) -> Self {
-        Self { allowed }
-    }
-
     fn knows(&self, authority: &Authority) -> bool {
         let host = authority.host().to_ascii_lowercase();
         let address = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
         let user = authority.as_str().contains('@');
-        let loopback = address.is_ok_and(|address| address.to_canonical().is_loopback());
-        !user && (loopback || host == "localhost" || self.allowed.contains(&host))
+        let own = address.is_ok_and(|address| address.to_canonical().is_loopback() || self.listens(address));
+        !user && (own || host == "localhost" || self.allowed.contains(&host))
     }
 
-    /// Whether a request is for this server, and from one of its own pages or from none.
+    /// No name of another site is an address.
+    fn listens(&self, address: IpAddr) -> bool {
+        let own = self.address.map(|own| own.ip()).filter(|_| !address.is_unspecified());
+        own.is_some_and(|own| own.is_unspecified() || own == address)
+    }
+
+    /// Whether a request is for this server, from one of its own pages or from none, and may read.
     fn check(&self, request: &Request) -> Result<(), Problem> {
         let headers = request.headers();
         let refuse = |status, text: &str| Err(Problem::new(status, text));
@@ -81,7 +91,8 @@ impl Policy {
         if headers.contains_key(header::ORIGIN) {
             let origin = only(headers, header::ORIGIN).and_then(|origin| origin.split_once("://"));
             let same = origin.is_some_and(|(scheme, authority)| {
-                matches!(scheme, "http" | "https") && authority.eq_ignore_ascii_case(host.as_str())
+                (scheme == "https" || scheme == "http" && !self.tls)
+                    && authority.eq_ignore_ascii_case(host.as_str())
             });
             if !same {
                 return refuse(StatusCode::FORBIDDEN, "pages of other sites may not ask this server");
@@ -92,11 +103,32 @@ impl Policy {
             && request.uri().path() == "/"
             && only(headers, HeaderName::from_static("sec-fetch-mode")) == Some("navigate");
         match only(headers, HeaderName::from_static("sec-fetch-site")) {
-            None | Some("same-origin" | "none") => Ok(()),
-            Some(_) if opens => Ok(()),
-            Some(_) => refuse(StatusCode::FORBIDDEN, "pages of other sites may not ask this server"),
+            None | Some("same-origin" | "none") => {}
+            Some(_) if opens => {}
+            Some(_) => return refuse(StatusCode::FORBIDDEN, "pages of other sites may not ask this server"),
         }
+        if let Some(token) = self.read.as_ref().filter(|_| reads(request.uri().path()))
+            && !bearer(headers).is_some_and(|given| token.is(given))
+        {
+            return refuse(
+                StatusCode::UNAUTHORIZED,
+                "the token is missing or wrong: send `Authorization: Bearer TOKEN` with what is in the file of --read-token-file",
+            );
+        }
+        Ok(())
     }
+}
+
+/// Whether a request needs the token of reading: everything but the page, which is no secret, the API's document, and
+/// what takes that of writing.
+fn reads(path: &str) -> bool {
+    let api = path.starts_with("/api/") && path != "/api/openapi.json" && path != "/api/tune";
+    api || path == "/metrics"
+}
+
+/// The token that a request gives.
+pub(super) fn bearer(headers: &HeaderMap) -> Option<&str> {
+    only(headers, header::AUTHORIZATION)?.strip_prefix("Bearer ")
 }
 
 /// The value of a header that is there once.
@@ -125,7 +157,7 @@ mod tests {
 
     #[test]
     fn only_names_of_this_host_are_known() {
-        let policy = Policy::new(vec!["onramp.example.net".into()]);
+        let policy = Policy { allowed: vec!["onramp.example.net".into()], ..Policy::default() };
         let knows = |text: &str| text.parse().is_ok_and(|authority| policy.knows(&authority));
         for own in
             ["localhost", "LOCALHOST:9000", "127.0.0.1:8090", "127.3.2.1", "[::1]:1", "onramp.example.net"]
@@ -143,6 +175,25 @@ mod tests {
             "example.net",
         ] {
             assert!(!knows(other), "{other}");
+        }
+    }
+
+    #[test]
+    fn the_address_that_is_listened_at_is_known_and_of_all_of_them_each() {
+        let knows = |own: &str, host: &str| {
+            let policy = Policy { address: own.parse().ok(), ..Policy::default() };
+            policy.knows(&host.parse().unwrap())
+        };
+        assert!(knows("192.0.2.1:8443", "192.0.2.1:8443") && knows("[2001:db8::1]:1", "[2001:db8::1]"));
+        assert!(knows("0.0.0.0:8443", "192.0.2.1:8443") && knows("[::]:8443", "[2001:db8::1]:8443"));
+        for (own, other) in [
+            ("192.0.2.1:8443", "192.0.2.2:8443"),
+            ("192.0.2.1:8443", "evil.example:8443"),
+            ("0.0.0.0:8443", "0.0.0.0:8443"),
+            ("0.0.0.0:8443", "evil.example"),
+            ("[::]:8443", "192.0.2.1.evil.example"),
+        ] {
+            assert!(!knows(own, other), "{own} {other}");
         }
     }
 

@@ -12,7 +12,8 @@ use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 
 use super::guard::Policy;
 use super::metrics::Exits;
-use crate::live::{Change, History};
+use super::recordings::Recordings;
+use crate::live::{Change, Cursor, Happened, History};
 use crate::verb::serve::row::Row;
 use crate::verb::serve::wire::{self, Detail, Histories, LENGTH, Lost, News, Refusal, Request, Tuning};
 
@@ -39,6 +40,18 @@ pub(super) struct Open {
     pub rounds_only: Option<String>,
     pub evidence: String,
     pub histories: Histories<History>,
+    pub happened: Vec<Happened>,
+    /// JSON, and how often it has changed.
+    pub shadow: Option<String>,
+    pub shadow_version: u64,
+}
+
+/// How far somebody knows a flow.
+#[derive(Default)]
+pub(super) struct Knows {
+    pub histories: Histories<Cursor>,
+    pub happened: usize,
+    pub shadow_version: u64,
 }
 
 /// All that is known.
@@ -74,6 +87,7 @@ pub(super) struct Hub {
     /// Tells one run of the server from the next.
     pub epoch: u64,
     pub live: Arc<Semaphore>,
+    pub recordings: Arc<Recordings>,
 }
 
 impl Hub {
@@ -92,7 +106,23 @@ impl Hub {
             writable,
             epoch: now.as_micros() as u64,
             live: Arc::new(Semaphore::new(LIVE_MAX)),
+            recordings: Arc::default(),
         }
+    }
+
+    /// Of flows that are over, and all of which somebody looks at: a broker that says no more.
+    pub fn of(told: impl IntoIterator<Item = News>) -> Self {
+        let hub = Self::new(Policy::default(), false);
+        for news in told {
+            if let News::Detail(detail) = &news {
+                let mut open = Open::new();
+                // Whoever leaves is not the last.
+                open.watchers = 1;
+                hub.knowledge().open.insert(detail.flow, open);
+            }
+            hub.heard(news);
+        }
+        hub
     }
 
     /// What is known now. Not to be held while waiting.
@@ -223,13 +253,28 @@ impl Open {
     fn new() -> Self {
         let whole = History::whole(BUCKETS_MAX);
         let histories = Histories { beginning: whole.clone(), life: whole, recent: None };
-        Self { watchers: 0, acks: false, version: 0, rounds_only: None, evidence: String::new(), histories }
+        Self {
+            watchers: 0,
+            acks: false,
+            version: 0,
+            rounds_only: None,
+            evidence: String::new(),
+            histories,
+            happened: Vec::new(),
+            shadow: None,
+            shadow_version: 0,
+        }
     }
 
     fn take(&mut self, detail: Detail, version: u64) {
         self.version = version;
         self.rounds_only = detail.rounds_only;
         self.evidence = detail.evidence;
+        self.happened.extend(detail.happened);
+        if detail.shadow.is_some() {
+            self.shadow = detail.shadow;
+            self.shadow_version += 1;
+        }
         let Histories::<Change> { beginning, life, recent } = detail.histories;
         self.histories.beginning.apply(beginning);
         self.histories.life.apply(life);

@@ -16,12 +16,12 @@ use serde::Serialize;
 use tokio::sync::{OwnedSemaphorePermit, watch};
 
 use super::api::{Problem, detailed, wanted};
-use super::hub::{Hub, LIVE_MAX, Look};
+use super::hub::{Hub, Knows, LIVE_MAX, Look};
+use super::population::population;
 use super::query::{Count, Query, Wanted};
-use crate::live::Cursor;
 use crate::output::Output;
 use crate::verb::serve::row::Row;
-use crate::verb::serve::wire::{Histories, Lost};
+use crate::verb::serve::wire::Lost;
 
 /// After which a browser asks again.
 const RETRY: Duration = Duration::from_secs(1);
@@ -37,7 +37,9 @@ struct Listed<'a> {
     matched: usize,
     #[serde(flatten)]
     lost: Lost,
-    groups: Vec<Count>,
+    /// Unless they are as before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    groups: Option<&'a [Count]>,
     /// The list's flows in order, unless it is as before: their ids as text, as in addresses.
     #[serde(skip_serializing_if = "Option::is_none")]
     order: Option<Vec<String>>,
@@ -59,8 +61,9 @@ struct Reader {
     attached_version: u64,
     detail_version: u64,
     order: Vec<u64>,
+    groups: Vec<Count>,
     known: HashSet<u64>,
-    histories: Histories<Cursor>,
+    knows: Knows,
     begun: bool,
     _permit: OwnedSemaphorePermit,
 }
@@ -71,8 +74,9 @@ pub(super) async fn live(
     headers: HeaderMap,
     query: Result<Parameters<Query>, QueryRejection>,
 ) -> Result<Response, Problem> {
-    let (wanted, flow) = wanted(query)?;
-    let permit = hub.live.clone().try_acquire_owned().map_err(|_| {
+    let main = hub;
+    let (hub, wanted, flow) = wanted(&main, query)?;
+    let permit = main.live.clone().try_acquire_owned().map_err(|_| {
         let text = format!("{LIVE_MAX} browsers are told live already, which is the most");
         Problem::new(StatusCode::SERVICE_UNAVAILABLE, text)
     })?;
@@ -87,8 +91,9 @@ pub(super) async fn live(
         attached_version: 0,
         detail_version: 0,
         order: Vec::new(),
+        groups: Vec::new(),
         known: HashSet::new(),
-        histories: Histories::default(),
+        knows: Knows::default(),
         begun: false,
         wanted,
         hub,
@@ -155,15 +160,20 @@ impl Reader {
                 total: knowledge.flows.len(),
                 matched: found.matched,
                 lost: knowledge.lost,
-                groups: found.groups,
+                groups: (!self.begun || found.groups != self.groups).then_some(&found.groups),
                 order: (!self.begun || order != self.order).then(|| text(&order)),
                 flows,
             };
-            let event = event("flows", Output::document_text(&listed).ok());
+            let told = event("flows", Output::document_text(&listed).ok());
             let id = format!("{}-{}", hub.epoch, knowledge.version);
-            self.ready.extend(event.map(|event| event.id(id).retry(RETRY)));
+            self.ready.extend(told.map(|told| told.id(id).retry(RETRY)));
+            if self.wanted.query.population {
+                let population = population(&self.wanted, &knowledge);
+                self.ready.extend(event("population", Output::document_text(&population).ok()));
+            }
             self.known = order.iter().copied().collect();
             self.order = order;
+            self.groups = found.groups;
             self.flows_version = knowledge.version;
             self.begun = true;
         }
@@ -176,7 +186,7 @@ impl Reader {
             && let Some(known) = knowledge.flows.get(&flow)
         {
             self.detail_version = open.version;
-            self.ready.extend(event("flow", detailed(&known.row, open, &mut self.histories)));
+            self.ready.extend(event("flow", detailed(&known.row, open, &mut self.knows)));
         }
     }
 
@@ -188,7 +198,7 @@ impl Reader {
         }
         if self.look.is_none() {
             self.look = self.hub.look_at(flow, true);
-            self.histories = Histories::default();
+            self.knows = Knows::default();
             let missed = self.look.is_none();
             if missed && !self.missed {
                 self.ready.extend(event("gone", Some("{}".into())));

@@ -5,14 +5,21 @@ mod assets;
 mod guard;
 mod hub;
 mod live;
+#[cfg(test)]
+mod load;
 mod metrics;
+mod otlp;
+mod peers;
+mod population;
 mod query;
+mod recordings;
 mod server;
 #[cfg(test)]
 mod tests;
 
 use std::fs::{self, OpenOptions};
 use std::io;
+use std::net::TcpListener;
 use std::os::fd::{AsFd, RawFd};
 use std::os::unix::net::UnixStream;
 
@@ -21,11 +28,14 @@ use clap::Args;
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::socket::{Backlog, listen};
 use nix::unistd::{Gid, Uid, close, dup2_stdin, dup2_stdout};
+use tokio_rustls::TlsAcceptor;
 
 use super::privileges;
+use super::setup::Setup;
 use guard::Policy;
 pub(crate) use guard::host_name;
 use hub::Hub;
+pub(crate) use otlp::{Receiver, receiver};
 
 /// Connections that wait to be taken.
 const BACKLOG: i32 = 128;
@@ -37,6 +47,8 @@ pub(crate) struct ServeWeb {
     allow_host: Vec<String>,
     #[arg(long)]
     writable: bool,
+    #[arg(long, value_parser = receiver)]
+    otlp: Option<Receiver>,
     #[arg(long, requires = "gid")]
     uid: Option<u32>,
     #[arg(long)]
@@ -57,14 +69,27 @@ impl ServeWeb {
         signals.add(Signal::SIGINT);
         signals.add(Signal::SIGHUP);
         signals.thread_block().context("cannot hold back signals")?;
+        let Setup { read, tls } = Setup::receive(&broker)?;
+        let tls = tls.map(|tls| tls.config()).transpose()?;
         privileges::drop_all(self.uid.map(Uid::from_raw).zip(self.gid.map(Gid::from_raw)))?;
 
         listen(&socket, Backlog::new(BACKLOG)?).context("cannot listen")?;
+        let address = TcpListener::from(socket.try_clone()?).local_addr().ok();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         runtime.block_on(async {
-            let hub = Hub::new(Policy::new(self.allow_host), self.writable);
-            let server = tokio::spawn(server::run(socket, hub.clone()));
-            let ended = hub.follow_broker(broker).await;
+            let policy = Policy { allowed: self.allow_host, address, tls: tls.is_some(), read };
+            let hub = Hub::new(policy, self.writable);
+            let server = tokio::spawn(server::run(socket, tls.map(TlsAcceptor::from), hub.clone()));
+            let pushed = async {
+                match &self.otlp {
+                    Some(to) => otlp::push(&hub, to, async || to.connect().await).await,
+                    None => std::future::pending().await,
+                }
+            };
+            let ended = tokio::select! {
+                ended = hub.follow_broker(broker) => ended,
+                () = pushed => Ok(()),
+            };
             server.abort();
             ended
         })?;

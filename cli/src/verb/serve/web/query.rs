@@ -29,8 +29,14 @@ pub(super) struct Query {
     reverse: bool,
     group: Option<Group>,
     limit: Option<usize>,
+    /// Flows before the first that is told.
+    offset: usize,
+    /// Live: tell of all flows together, too.
+    pub population: bool,
     /// A flow to be told of in detail, live.
     pub flow: Option<u64>,
+    /// Of a recording that was opened; else those that are live.
+    pub recording: Option<String>,
 }
 
 /// A column; words from A to Z, quantities from the largest.
@@ -81,7 +87,7 @@ impl fmt::Display for Common<'_> {
 #[derive(Clone, Debug)]
 pub(super) struct Wanted {
     filter: Filter,
-    query: Query,
+    pub query: Query,
     limit: usize,
 }
 
@@ -98,7 +104,7 @@ pub(super) struct Count {
 pub(super) struct Found<'a> {
     pub matched: usize,
     pub groups: Vec<Count>,
-    /// Not more than the limit.
+    /// From the offset on, not more than the limit.
     pub rows: Vec<&'a Row>,
 }
 
@@ -115,15 +121,21 @@ impl Query {
 }
 
 impl Wanted {
-    /// Flows that have ended come last.
-    pub fn find<'a>(&self, knowledge: &'a Knowledge) -> Found<'a> {
+    /// All that are wanted, in no order.
+    pub fn passing<'a>(&self, knowledge: &'a Knowledge) -> impl Iterator<Item = &'a Row> {
         let query = &self.query;
         let passes = |row: &&Row| {
             (query.algorithm.is_empty() || query.algorithm == row.algorithm)
                 && (query.reason.is_empty() || query.reason == row.reason())
                 && self.filter.matches(row.local(), row.remote())
         };
-        let mut rows: Vec<&Row> = knowledge.flows.values().map(|known| &known.row).filter(passes).collect();
+        knowledge.flows.values().map(|known| &known.row).filter(passes)
+    }
+
+    /// Those that are told, in their order: flows that have ended come last.
+    pub fn find<'a>(&self, knowledge: &'a Knowledge) -> Found<'a> {
+        let query = &self.query;
+        let mut rows: Vec<&Row> = self.passing(knowledge).collect();
         rows.sort_by_cached_key(|row| Reverse(row.flow));
         self.sort(&mut rows);
         if query.reverse {
@@ -135,7 +147,8 @@ impl Wanted {
         });
         let groups = if query.group.is_some() { self.groups(&rows) } else { Vec::new() };
         let matched = rows.len();
-        rows.truncate(self.limit);
+        rows.truncate(query.offset.saturating_add(self.limit));
+        rows.drain(..query.offset.min(rows.len()));
         Found { matched, groups, rows }
     }
 
@@ -143,8 +156,10 @@ impl Wanted {
     fn groups(&self, rows: &[&Row]) -> Vec<Count> {
         let mut before = 0;
         let of_group = |rows: &[&Row]| {
-            let listed = self.limit.saturating_sub(before).min(rows.len());
-            before += rows.len();
+            let (begin, end) = (self.query.offset, self.query.offset.saturating_add(self.limit));
+            let group = before..before + rows.len();
+            before = group.end;
+            let listed = group.end.min(end).saturating_sub(group.start.max(begin));
             Count { name: self.group(rows[0]).to_string(), flows: rows.len(), listed }
         };
         rows.chunk_by(|one, other| self.group(one) == self.group(other)).map(of_group).collect()

@@ -17,10 +17,12 @@ use nix::sys::socket::{AddressFamily, SockaddrLike, SockaddrStorage, getsockname
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::Semaphore;
+use tokio_rustls::TlsAcceptor;
 
 use super::api::Problem;
 use super::hub::Hub;
-use super::{api, assets, guard, live, metrics};
+use super::peers::Peers;
+use super::{api, assets, guard, live, metrics, recordings};
 
 /// Connections at once; more wait.
 const CONNECTIONS_MAX: usize = 256;
@@ -47,7 +49,9 @@ pub(super) fn router(hub: Hub) -> Router {
         .route("/api/status", get(api::status))
         .route("/api/list", get(api::list))
         .route("/api/live", get(live::live))
+        .route("/api/openapi.json", get(api::document))
         .route("/api/tune", post(api::tune))
+        .route("/api/recordings", post(recordings::open).layer(DefaultBodyLimit::max(recordings::BYTES_MAX)))
         .route("/metrics", get(metrics::metrics))
         .route("/", get(assets::index))
         .route("/{file}", get(assets::file))
@@ -72,7 +76,7 @@ enum Listener {
 }
 
 /// Serves on a socket that listens.
-pub(super) async fn run(socket: OwnedFd, hub: Hub) -> anyhow::Result<()> {
+pub(super) async fn run(socket: OwnedFd, tls: Option<TlsAcceptor>, hub: Hub) -> anyhow::Result<()> {
     let address: SockaddrStorage = getsockname(socket.as_raw_fd())?;
     let listener = if address.family() == Some(AddressFamily::Unix) {
         let listener = std::os::unix::net::UnixListener::from(socket);
@@ -85,17 +89,27 @@ pub(super) async fn run(socket: OwnedFd, hub: Hub) -> anyhow::Result<()> {
     };
     let router = router(hub);
     let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let peers = Peers::default();
     loop {
         let place = Arc::clone(&room).acquire_owned().await?;
         let accepted = match &listener {
-            Listener::Tcp(listener) => listener.accept().await.map(|(stream, _)| {
+            Listener::Tcp(listener) => listener.accept().await.map(|(stream, peer)| {
+                let Some(peer) = peers.take(peer.ip()) else { return };
                 // Without it a reader who does not read would stay for good.
                 let _ = setsockopt(&stream, sockopt::TcpUserTimeout, &UNREAD_TIMEOUT_MS);
                 let _ = stream.set_nodelay(true);
-                tokio::spawn(connection(stream, router.clone(), place));
+                let served = secured(stream, tls.clone(), router.clone());
+                tokio::spawn(async move {
+                    served.await;
+                    drop((place, peer));
+                });
             }),
             Listener::Unix(listener) => listener.accept().await.map(|(stream, _)| {
-                tokio::spawn(connection(stream, router.clone(), place));
+                let served = connection(stream, router.clone());
+                tokio::spawn(async move {
+                    served.await;
+                    drop(place);
+                });
             }),
         };
         if let Err(error) = accepted {
@@ -105,7 +119,20 @@ pub(super) async fn run(socket: OwnedFd, hub: Hub) -> anyhow::Result<()> {
     }
 }
 
-async fn connection<S>(stream: S, router: Router, _place: tokio::sync::OwnedSemaphorePermit)
+/// Serves a connection, by TLS if there is a certificate.
+pub(super) async fn secured<S>(stream: S, tls: Option<TlsAcceptor>, router: Router)
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    let Some(tls) = tls else { return connection(stream, router).await };
+    match tokio::time::timeout(HEAD_TIMEOUT, tls.accept(stream)).await {
+        Ok(Ok(stream)) => connection(stream, router).await,
+        Ok(Err(error)) => tracing::debug!("a handshake has failed: {error}"),
+        Err(_) => tracing::debug!("a handshake takes too long"),
+    }
+}
+
+async fn connection<S>(stream: S, router: Router)
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {

@@ -1,11 +1,13 @@
 //! The web part over real sockets, with a broker that knows what a test says. Nothing here needs a privilege, and nothing
 //! that is asserted depends on how long something takes.
 
-use std::collections::BTreeSet;
+mod access;
+mod metrics;
+mod schema;
+
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
-use std::path::Path;
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
@@ -27,14 +29,14 @@ const TOKEN: &str = "0123456789abcdef";
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A server in a thread, which ends with this.
-struct Server {
-    address: SocketAddr,
+pub(super) struct Server {
+    pub address: SocketAddr,
     broker: UnixStream,
     /// What the web part has asked for.
     asked: mpsc::Receiver<Request>,
 }
 
-fn row(flow: u64, remote: &str, algorithm: &'static str) -> Row {
+pub(super) fn row(flow: u64, remote: &str, algorithm: &'static str) -> Row {
     let remote: SocketAddr = remote.parse().unwrap();
     Row {
         flow,
@@ -68,7 +70,7 @@ fn row(flow: u64, remote: &str, algorithm: &'static str) -> Row {
 }
 
 /// One that has left slow start.
-fn left() -> Row {
+pub(super) fn left() -> Row {
     let mut left = row(1, "198.51.100.7:443", "search");
     left.exit = serde_json::from_value(serde_json::json!({
         "reason": "algorithm", "since_start_us": 350_000, "acknowledged_bytes": 1_840_000, "cwnd_segments": 640,
@@ -79,20 +81,21 @@ fn left() -> Row {
     left
 }
 
-fn listed(rows: Vec<Row>) -> News {
+pub(super) fn listed(rows: Vec<Row>) -> News {
     News::Flows { rows, gone: Vec::new(), lost: Lost { lost_events: 3, unobserved_us: 0 } }
 }
 
 impl Server {
-    fn start(writable: bool) -> Self {
+    pub fn start(writable: bool) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let (broker, theirs) = UnixStream::pair().unwrap();
         thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
             runtime.block_on(async {
-                let hub = Hub::new(Policy::new(vec!["onramp.example.net".into()]), writable);
-                let served = tokio::spawn(server::run(listener.into(), hub.clone()));
+                let policy = Policy { allowed: vec!["onramp.example.net".into()], ..Policy::default() };
+                let hub = Hub::new(policy, writable);
+                let served = tokio::spawn(server::run(listener.into(), None, hub.clone()));
                 hub.follow_broker(theirs).await.unwrap();
                 served.abort();
             });
@@ -138,7 +141,7 @@ impl Server {
     }
 
     /// Sends this and reads all that comes until the connection is closed.
-    fn raw(&self, request: &[u8]) -> Answer {
+    pub fn raw(&self, request: &[u8]) -> Answer {
         let mut stream = self.connect();
         // It may be refused before all of it is sent.
         let _ = stream.write_all(request);
@@ -153,7 +156,7 @@ impl Server {
         self.raw(format!("{line} HTTP/1.1\r\n{headers}{length}Connection: close\r\n\r\n{body}").as_bytes())
     }
 
-    fn get(&self, path: &str) -> Answer {
+    pub fn get(&self, path: &str) -> Answer {
         self.ask(&format!("GET {path}"), "Host: localhost\r\n", "")
     }
 
@@ -163,7 +166,7 @@ impl Server {
     }
 
     /// Events, from the first on, and what follows them.
-    fn live(&self, path: &str, headers: &str) -> Events {
+    pub fn live(&self, path: &str, headers: &str) -> Events {
         let mut stream = self.connect();
         write!(stream, "GET {path} HTTP/1.1\r\nHost: localhost\r\n{headers}\r\n").unwrap();
         Events(BufReader::new(stream))
@@ -171,11 +174,11 @@ impl Server {
 }
 
 #[derive(Debug)]
-struct Answer(String);
+pub(super) struct Answer(String);
 
 impl Answer {
     /// 0: it was closed without an answer.
-    fn status(&self) -> u16 {
+    pub fn status(&self) -> u16 {
         self.0.split(' ').nth(1).map_or(0, |status| status.parse().unwrap())
     }
 
@@ -187,22 +190,22 @@ impl Answer {
         self.0.split_once("\r\n\r\n").unwrap().1
     }
 
-    fn json(&self) -> Value {
+    pub fn json(&self) -> Value {
         serde_json::from_str(self.body()).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 
     /// It says why, in the schema of everything else.
-    fn refused(&self, status: u16) -> String {
+    pub fn refused(&self, status: u16) -> String {
         assert_eq!(self.status(), status, "{self:?}");
         assert_eq!(self.json()["schema"], 2);
         self.json()["error"].as_str().unwrap().to_owned()
     }
 }
 
-struct Events(BufReader<TcpStream>);
+pub(super) struct Events(BufReader<TcpStream>);
 
 /// Name, id, data.
-type Told = (String, String, Value);
+pub(super) type Told = (String, String, Value);
 
 impl Events {
     fn next(&mut self) -> Told {
@@ -225,7 +228,7 @@ impl Events {
         }
     }
 
-    fn named(&mut self, name: &str) -> Told {
+    pub fn named(&mut self, name: &str) -> Told {
         loop {
             let told = self.next();
             if told.0 == name {
@@ -406,13 +409,6 @@ fn the_slow_and_the_idle_keep_nobody_out() {
     let _ = first.read_to_end(&mut bytes);
     let answer = Answer(String::from_utf8_lossy(&bytes).into_owned());
     assert!([0, 408].contains(&answer.status()), "{answer:?}");
-    // A body that never comes is not waited for without end.
-    let mut slow = server.connect();
-    let head = "POST /api/tune HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 99\r\n";
-    write!(slow, "{head}Authorization: Bearer x\r\n\r\n{{").unwrap();
-    let mut bytes = Vec::new();
-    let _ = slow.read_to_end(&mut bytes);
-    assert!(String::from_utf8_lossy(&bytes).starts_with("HTTP/1.1 4"), "{bytes:?}");
 }
 
 #[test]
@@ -448,6 +444,8 @@ fn flows_are_found_sorted_and_counted() {
     assert_eq!(found("algorithm=search"), [3, 1, 4]);
     assert_eq!(found("reason=ended"), [4]);
     assert_eq!(found("limit=1"), [3]);
+    assert_eq!(found("offset=1&limit=2"), [2, 1]);
+    assert_eq!(found("offset=9"), [] as [u64; 0]);
     let answer = server.get("/api/flows?group=algorithm&limit=1").json();
     assert_eq!((&answer["matched"], &answer["total"]), (&4.into(), &4.into()));
     assert_eq!(answer["lost_events"], 3);
@@ -461,6 +459,10 @@ fn flows_are_found_sorted_and_counted() {
         groups.map(|one| format!("{} {} {}", one["name"], one["flows"], one["listed"])).collect();
     let expected = ["\"198.51.100.0/24\" 2 2", "\"203.0.113.0/24\" 1 1", "\"2001:db8::/48\" 1 0"];
     assert_eq!(groups, expected, "in order of addresses, of three listed flows");
+    let answer = server.get("/api/flows?group=algorithm&offset=2&limit=1").json();
+    let listed: Vec<_> =
+        answer["groups"].as_array().unwrap().iter().map(|one| one["listed"].clone()).collect();
+    assert_eq!(listed, [0, 1], "where the first two are not told");
 }
 
 #[test]
@@ -520,6 +522,8 @@ fn a_flow_that_is_looked_at_is_followed_and_left() {
             rounds_only: None,
             evidence: r#"{"exports":{"norm_pct":3}}"#.into(),
             histories: Histories { beginning: change.clone(), life: change, recent: None },
+            happened: Vec::new(),
+            shadow: None,
         })));
     };
     say(&mut server, 10_000);
@@ -544,79 +548,23 @@ fn a_flow_that_is_looked_at_is_followed_and_left() {
 }
 
 #[test]
-fn metrics_count_and_name_nobody() {
-    let left = left();
-    let mut over = Row { state: "ended".into(), ..row(3, "198.51.100.9:443", "best") };
-    over.regret = Some(Regret { window_to_bdp: 0.1, early_us: 3_000_000, queue_us: Some(0) });
-    let mut server = Server::with(vec![left.clone(), row(2, "198.51.100.8:443", "best"), over], false);
-    // Told again, it is not counted again.
-    server.say(&listed(vec![left]));
-    server.say(&News::Attached(
-        r#"{"algorithms":[{"congestion_control":"onramp_search","version":"1","generation":"a","exits":{"loss":5},"ended_in_slow_start":2,"guard":{"tripped":{"metric":"goodput","at_us":1}}},{"congestion_control":"onramp_ramp","guard":{"tripped":null,"treated":{"flows":812,"retransmit_ratio_pct":1.5,"goodput_bps":8e6},"control":{"flows":9,"retransmit_ratio_pct":null,"goodput_bps":null}}},{"congestion_control":"onramp_best"}]}"#.into(),
-    ));
-    while server.get("/api/status").body().is_empty() {}
-    let answer = server.get("/metrics");
-    assert!(
-        answer.head().contains("content-type: application/openmetrics-text; version=1.0.0"),
-        "{answer:?}"
-    );
-    let text = answer.body();
-    for line in [
-        "onramp_build_info{version=",
-        "onramp_flows{cc=\"onramp_search\",state=\"slow_start\"} 1",
-        "onramp_slow_start_exits_total{cc=\"onramp_search\",reason=\"loss\"} 5",
-        "onramp_slow_start_exits_total{cc=\"onramp_search\",reason=\"closed\"} 2",
-        "onramp_slow_start_exit_cwnd_bytes_count{cc=\"onramp_search\"} 1",
-        "onramp_slow_start_duration_seconds_sum{cc=\"onramp_search\"} 0.35",
-        "onramp_rtt_inflation_ratio_sum{cc=\"onramp_search\"} 1.5",
-        "onramp_ringbuf_dropped_total 3",
-        "onramp_attached_info{cc=\"onramp_search\",version=\"1\",generation=\"a\"} 1",
-        "onramp_guard_tripped{cc=\"onramp_search\"} 1",
-        "onramp_slow_start_exit_regret_seconds_sum{cc=\"onramp_best\"} 3.0",
-        "onramp_slow_start_exit_regret_seconds_bucket{le=\"2.56\",cc=\"onramp_best\"} 0",
-        "onramp_slow_start_exit_regret_seconds_bucket{le=\"5.12\",cc=\"onramp_best\"} 1",
-        "onramp_guard_tripped{cc=\"onramp_ramp\"} 0",
-        "onramp_guard_flows_total{cc=\"onramp_ramp\",arm=\"treated\"} 812",
-        "onramp_guard_flows_total{cc=\"onramp_ramp\",arm=\"control\"} 9",
-        "onramp_guard_retransmit_ratio{cc=\"onramp_ramp\",arm=\"treated\"} 0.015",
-        "onramp_guard_goodput_bytes_per_second{cc=\"onramp_ramp\",arm=\"treated\"} 1000000.0",
-    ] {
-        assert!(text.contains(line), "{line}: {text}");
-    }
-    assert!(!text.contains("onramp_guard_tripped{cc=\"onramp_best\"}"), "it has no guard: {text}");
-    let unknown = ["retransmit_ratio", "goodput_bytes_per_second"]
-        .map(|name| format!("onramp_guard_{name}{{cc=\"onramp_ramp\",arm=\"control\"}}"));
-    assert!(unknown.iter().all(|line| !text.contains(line)), "a mean of no flow is none: {text}");
-    assert!(text.ends_with("# EOF\n"));
-    for told in ["198.51.100", "192.0.2.1", "port", "address", "flow="] {
-        assert!(!text.contains(told), "{told}: {text}");
-    }
-}
-
-#[test]
-fn rules_and_dashboard_ask_for_metrics_that_there_are() {
-    let mut left = left();
-    left.loss_cwnd_segments = Some(700);
-    left.sent_bytes = Some(2_000_000);
-    left.state = "ended".into();
-    let mut server = Server::with(vec![left], false);
-    server.say(&News::Attached(
-        r#"{"algorithms":[{"congestion_control":"onramp_search","version":"1","generation":"a","exits":{"loss":5}}]}"#.into(),
-    ));
-    while server.get("/api/status").body().is_empty() {}
-    let told = server.get("/metrics");
-    let told = told.body();
-    let names = |text: &str| -> BTreeSet<String> {
-        let words = text.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_');
-        words.filter(|word| word.starts_with("onramp_")).map(str::to_owned).collect()
-    };
-    let there = names(told);
-    for name in ["grafana.json", "rules.yml", "rules_test.yml"] {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../monitoring").join(name);
-        // Congestion controls are named alike.
-        let controls = ["onramp_plain", "onramp_hystart"].map(str::to_owned);
-        let asked = names(&std::fs::read_to_string(&path).unwrap());
-        let missing: Vec<_> = asked.difference(&there).filter(|word| !controls.contains(word)).collect();
-        assert!(asked.len() > 3 && missing.is_empty(), "{name}: {missing:?}: {told}");
-    }
+fn a_population_is_counted_by_the_server() {
+    let mut again = Row { flow: 2, retransmitted_bytes: 500, ..left() };
+    again.regret = Some(Regret { window_to_bdp: 0.1, early_us: 3_000_000, queue_us: None });
+    let server = Server::with(vec![left(), again, row(3, "203.0.113.9:80", "best")], false);
+    let (_, _, told) =
+        server.live("/api/live?population=true&filter=dst+198.51.100.0/24", "").named("population");
+    assert_eq!((&told["flows"], &told["left"]), (&2.into(), &2.into()), "those that pass");
+    assert_eq!(told["map"]["flows"].as_array().unwrap().len(), 1, "both in one cell: {told}");
+    assert_eq!(told["map"]["flows"][0][2], 2);
+    let measures = told["distributions"].as_array().unwrap();
+    let of = |measure: &str| measures.iter().find(|one| one["measure"] == measure);
+    // A window of 926,720 bytes over 6,250.
+    assert_eq!(of("exit_to_bdp").unwrap()["quantiles"][50], 148.275);
+    assert_eq!(of("early_seconds").unwrap()["flows"], 1, "where it is known");
+    assert!(of("queue_seconds").is_none());
+    assert_eq!(told["networks"][0]["network"], "198.51.100.0/24");
+    assert_eq!(told["worst"]["early"][0]["flow"], 2);
+    assert_eq!(told["worst"]["sent_again"][0]["flow"], 2);
+    assert_eq!(told["worst"]["late"], serde_json::json!([]));
 }

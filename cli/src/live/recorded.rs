@@ -1,0 +1,415 @@
+//! Recordings, as the events that they were made of: flows as `serve` shows those that are under way.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::io::Read;
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use onramp_loader::ExitReason;
+use onramp_loader::abi::{ExitRecord, FlowHeader, flow_flag};
+use onramp_loader::algorithm::{self, Algorithm, Flow as Twin, OUTCOME_MAX, Parameters, RoundTold, ack_flag};
+use onramp_loader::telemetry::{
+    AckEvent, CongestionState, EndEvent, Event, ExitEvent, FlowEvent, Item, Lost, RoundEvent, StateEvent,
+    UndoEvent, What,
+};
+use onramp_recording::replay::{FlowReport, Options, Replay, candidates, replay_beside};
+use onramp_recording::rows::{DropRow, ExitRow, FlowRow, ParameterRow, RoundRow, StateRow};
+use onramp_recording::{Event as Asked, Recording, Run, Sample, replay_csv_beside};
+
+use super::model::Model;
+
+/// Algorithms that only leave where they are told to.
+const WITHOUT_OPINION: [&str; 2] = ["plain", "fixed"];
+
+/// Between two looks at what an algorithm knows.
+const LOOK_US: u64 = 10_000;
+
+/// What a recording holds.
+pub(crate) struct Recorded {
+    pub model: Model,
+    /// By flow: what every algorithm would have done.
+    pub reports: BTreeMap<u64, FlowReport>,
+    /// What could not be used.
+    pub problems: Vec<String>,
+}
+
+/// Reads a recording: at most so many flows, each with its past in at most so many buckets.
+pub(crate) fn read(recording: &mut Recording, flows_max: usize, buckets_max: usize) -> Recorded {
+    let mut told = Told::of(recording);
+    let mut model = Model::new(flows_max, buckets_max);
+    let reports = replay_beside(recording, everyone(), |run| told.run(run, &mut model));
+    told.finish(&mut model);
+    for row in recording.rows::<DropRow>() {
+        let unobserved = Duration::from_micros(row.unobserved_us);
+        model.add(&Item::Lost(Lost { events: row.events, unobserved }));
+    }
+    let mut problems: Vec<String> = recording.problems.iter().map(ToString::to_string).collect();
+    problems.extend(told.problems);
+    Recorded { model, reports: by_flow(reports), problems }
+}
+
+/// Reads acknowledgements in CSV, which does not say whose they are.
+pub(crate) fn read_csv(source: impl Read, flows_max: usize, buckets_max: usize) -> Result<Recorded, String> {
+    let mut told = Told::default();
+    let mut model = Model::new(flows_max, buckets_max);
+    let report = replay_csv_beside(source, false, everyone(), |run| {
+        told.meet(run, flows_max);
+        told.run(run, &mut model)
+    })?;
+    let more = report.bad_rows - report.described.len() as u64;
+    let mut problems = [told.problems, report.described].concat();
+    problems.extend((more > 0).then(|| format!("{more} more rows are not used")));
+    Ok(Recorded { model, reports: by_flow(report.flows), problems })
+}
+
+/// Every algorithm, with its defaults or the parameters that were recorded.
+fn everyone() -> Replay {
+    let names = algorithm::all().map(|one| one.name().to_owned());
+    let names: Vec<String> = names.filter(|name| !WITHOUT_OPINION.contains(&name.as_str())).collect();
+    // Names that are there, and nothing set: none is refused.
+    Replay::new(
+        candidates(&names, &[], &[]).unwrap_or_default(),
+        Options { regret: true, ..Options::default() },
+    )
+}
+
+fn by_flow(reports: Vec<FlowReport>) -> BTreeMap<u64, FlowReport> {
+    reports.into_iter().map(|report| (report.flow, report)).collect()
+}
+
+/// What a recording tells beside acknowledgements, in its order; and each flow's algorithm, run again.
+#[derive(Default)]
+struct Told {
+    flows: BTreeMap<u64, Followed>,
+    parameters: BTreeMap<(String, u32, u32), Vec<String>>,
+    problems: Vec<String>,
+}
+
+struct Followed {
+    algorithm: Algorithm,
+    netns: u32,
+    parameter_set: u32,
+    generation: u32,
+    twin: Twin,
+    slow_starts: u32,
+    /// When it was looked at what the twin knows, monotonic clock, microseconds.
+    looked_us: u64,
+    /// By their numbers.
+    events: VecDeque<Event>,
+    /// The round under way, where rounds are not recorded.
+    round: Option<Round>,
+}
+
+/// A round that is made of acknowledgements.
+struct Round {
+    sent_bytes: u64,
+    told: RoundTold,
+    begin: Sample,
+}
+
+impl Told {
+    fn of(recording: &mut Recording) -> Self {
+        let mut told = Self::default();
+        for row in recording.rows::<ParameterRow>() {
+            let key = (row.algorithm.into_owned(), row.parameter_set, row.parameters_generation);
+            told.parameters.entry(key).or_default().push(format!("{}={}", row.name, row.value));
+        }
+        for row in recording.rows::<FlowRow>() {
+            told.flow(&row);
+        }
+        for row in recording.rows::<RoundRow>() {
+            let what = |_: &Followed| {
+                Some(What::Round(Box::new(RoundEvent { told: round(&row), state: Vec::new() })))
+            };
+            told.push(row.at_us, row.flow, row.sequence, what);
+        }
+        for row in recording.rows::<ExitRow>() {
+            told.push(row.at_us, row.flow, row.sequence, |_| exit(&row));
+        }
+        for row in recording.rows::<StateRow>() {
+            told.push(row.at_us, row.flow, row.sequence, |_| state(&row));
+        }
+        for flow in told.flows.values_mut() {
+            flow.events.make_contiguous().sort_by_key(|event| event.sequence);
+            // Where rounds are told, none are made.
+            let has_rounds = flow.events.iter().any(|event| matches!(event.what, What::Round(_)));
+            flow.round = (!has_rounds).then(Round::none);
+        }
+        told
+    }
+
+    fn parameters(&self, algorithm: Algorithm, set: u32, generation: u32) -> Parameters {
+        let mut parameters = algorithm.parameters();
+        if let Some(settings) = self.parameters.get(&(algorithm.name().to_owned(), set, generation))
+            && parameters.assign(settings).is_err()
+        {
+            // Values that this onramp does not take: another one's.
+            return algorithm.parameters();
+        }
+        parameters
+    }
+
+    fn flow(&mut self, row: &FlowRow) {
+        let Some(algorithm) = algorithm::find(&row.algorithm) else {
+            let name = &row.algorithm;
+            self.problems.push(format!(
+                "flow {} ran {name:?}, which this onramp does not know: it is not shown",
+                row.flow
+            ));
+            return;
+        };
+        if row.event == "end" {
+            return self.push(row.at_us, row.flow, row.sequence, |_| Some(What::End(Box::new(end(row)))));
+        }
+        let parameters = self.parameters(algorithm, row.parameter_set, row.parameters_generation);
+        let state = bytes(&row.state);
+        let flow = self.flows.entry(row.flow).or_insert_with(|| {
+            let twin = Twin::resume(parameters.clone(), &state).filter(|_| row.event != "start");
+            Followed {
+                algorithm,
+                netns: row.netns,
+                parameter_set: row.parameter_set,
+                generation: row.parameters_generation,
+                slow_starts: if twin.is_some() { row.slow_starts } else { 0 },
+                twin: twin.unwrap_or_else(|| Twin::new(parameters.clone())),
+                looked_us: 0,
+                events: VecDeque::new(),
+                round: None,
+            }
+        });
+        let flags = if row.adopted != 0 { flow_flag::ADOPTED } else { flow_flag::SLOW_START };
+        let told = FlowEvent {
+            local: address(&row.local_address, row.local_port),
+            remote: address(&row.remote_address, row.remote_port),
+            again: row.event == "again",
+            cookie: None,
+            netns_cookie: 0,
+            parameters,
+            profile: row.parameter_set,
+            generation: row.parameters_generation,
+            header: FlowHeader { start_us: row.started_us, flags: flags as u16, ..FlowHeader::default() },
+            state,
+        };
+        flow.events.push_back(flow.event(row.at_us, row.flow, row.sequence, What::Flow(Box::new(told))));
+    }
+
+    /// A flow that CSV has acknowledgements of.
+    fn meet(&mut self, run: &Run<'_>, flows_max: usize) {
+        let (Some(first), Some(algorithm)) = (run.samples.first(), algorithm::find("plain")) else { return };
+        if self.flows.contains_key(&run.flow) {
+            return;
+        }
+        if self.flows.len() == flows_max {
+            if self.problems.is_empty() {
+                self.problems
+                    .push(format!("it has more than {flows_max} flows: those after them are not shown"));
+            }
+            return;
+        }
+        let ack = &first.ack;
+        let before_us = u64::try_from(ack.rtt_us).unwrap_or(ack.smoothed_rtt_us.into());
+        self.flow(&FlowRow {
+            at_us: ack.now_us,
+            flow: run.flow,
+            event: "start".into(),
+            started_us: ack.now_us.saturating_sub(before_us),
+            algorithm: algorithm.name().into(),
+            ..FlowRow::default()
+        });
+        if let Some(flow) = self.flows.get_mut(&run.flow) {
+            flow.round = Some(Round::none());
+        }
+    }
+
+    fn push(&mut self, at_us: u64, flow: u64, sequence: u32, what: impl FnOnce(&Followed) -> Option<What>) {
+        if let Some(followed) = self.flows.get_mut(&flow)
+            && let Some(what) = what(followed)
+        {
+            let event = followed.event(at_us, flow, sequence, what);
+            followed.events.push_back(event);
+        }
+    }
+
+    /// False: the flow is not known.
+    fn run(&mut self, run: &Run<'_>, model: &mut Model) -> bool {
+        let Some(mut flow) = self.flows.remove(&run.flow) else { return false };
+        for sample in run.samples {
+            flow.until(sample.sequence, model);
+            if flow.generation != sample.generation {
+                flow.generation = sample.generation;
+                flow.twin.tune(self.parameters(flow.algorithm, flow.parameter_set, sample.generation));
+            }
+            flow.sample(run.flow, sample, model);
+        }
+        self.flows.insert(run.flow, flow);
+        true
+    }
+
+    fn finish(&mut self, model: &mut Model) {
+        self.flows.values_mut().for_each(|flow| flow.until(u32::MAX, model));
+    }
+}
+
+impl Followed {
+    fn event(&self, at_us: u64, flow: u64, sequence: u32, what: What) -> Event {
+        let time_ns = at_us.saturating_mul(1_000);
+        Event { time_ns, flow, sequence, netns: self.netns, algorithm: self.algorithm, what }
+    }
+
+    /// What happened before the event of this number.
+    fn until(&mut self, sequence: u32, model: &mut Model) {
+        while self.events.front().is_some_and(|event| event.sequence <= sequence)
+            && let Some(mut event) = self.events.pop_front()
+        {
+            if let What::Round(round) = &mut event.what {
+                round.state = self.twin.state();
+            }
+            model.add(&Item::Event(event));
+        }
+    }
+
+    fn sample(&mut self, flow: u64, sample: &Sample, model: &mut Model) {
+        let ack = sample.ack;
+        if let Asked::Loss(base_ssthresh) = sample.event {
+            self.twin.on_loss(&ack, base_ssthresh);
+            return;
+        }
+        if self.slow_starts != sample.slow_starts {
+            self.slow_starts = sample.slow_starts;
+            self.twin.restart();
+        }
+        let verdict = (sample.event == Asked::Asked).then(|| self.twin.on_ack(&ack));
+        let flags = if ack.cwnd < ack.ssthresh { flow_flag::SLOW_START } else { 0 };
+        if ack.now_us.saturating_sub(self.looked_us) >= LOOK_US
+            && let Some(shown) = model.flows.get_mut(&flow)
+        {
+            self.looked_us = ack.now_us;
+            shown.knows(&self.twin.state());
+        }
+        let what = What::Ack(AckEvent { ack, verdict, flags, generation: sample.generation });
+        model.add(&Item::Event(self.event(ack.now_us, flow, sample.sequence, what)));
+        if let Some(told) = self.round.as_mut().and_then(|round| round.add(sample)) {
+            let round = RoundEvent { told, state: self.twin.state() };
+            let what = What::Round(Box::new(round));
+            model.add(&Item::Event(self.event(ack.now_us, flow, sample.sequence, what)));
+        }
+    }
+}
+
+impl Round {
+    fn none() -> Self {
+        Self { sent_bytes: 0, told: RoundTold::default(), begin: Sample::default() }
+    }
+
+    /// Goes on with an acknowledgement; a round that is over with it.
+    fn add(&mut self, sample: &Sample) -> Option<RoundTold> {
+        let ack = &sample.ack;
+        let begun = self.begin.ack.now_us != 0;
+        let app_limited = ack.flags & (ack_flag::APP_LIMITED | ack_flag::RATE_APP_LIMITED) != 0;
+        let told = &mut self.told;
+        told.acks += 1;
+        if let Some(us) = u32::try_from(ack.rtt_us)
+            .ok()
+            .filter(|us| *us != 0 && (told.min_rtt_us == 0 || *us < told.min_rtt_us))
+        {
+            told.min_rtt_us = us;
+        }
+        told.duration_us = ack.now_us.saturating_sub(self.begin.ack.now_us);
+        if !app_limited {
+            told.cwnd_limited_us = told.duration_us.try_into().unwrap_or(u32::MAX);
+        }
+        if begun && ack.bytes_acked < self.sent_bytes {
+            return None;
+        }
+        let over = RoundTold {
+            bytes: ack.bytes_acked.saturating_sub(self.begin.ack.bytes_acked),
+            delivered: ack.delivered.wrapping_sub(self.begin.ack.delivered),
+            smoothed_rtt_us: ack.smoothed_rtt_us,
+            cwnd: ack.cwnd,
+            ssthresh: ack.ssthresh,
+            in_flight: ack.in_flight,
+            mss: ack.mss,
+            flags: if ack.cwnd < ack.ssthresh { flow_flag::SLOW_START } else { 0 },
+            ..*told
+        };
+        *told = RoundTold { number: over.number + u32::from(begun), ..RoundTold::default() };
+        self.begin = *sample;
+        self.sent_bytes = ack.bytes_sent;
+        begun.then_some(over)
+    }
+}
+
+fn address(host: &str, port: u32) -> SocketAddr {
+    let none = IpAddr::from([0, 0, 0, 0]);
+    SocketAddr::new(host.parse().unwrap_or(none), port.try_into().unwrap_or(0))
+}
+
+fn bytes(hexadecimal: &str) -> Vec<u8> {
+    let byte = |at: usize| u8::from_str_radix(hexadecimal.get(at..at + 2)?, 16).ok();
+    (0..hexadecimal.len()).step_by(2).map_while(byte).collect()
+}
+
+fn round(row: &RoundRow) -> RoundTold {
+    RoundTold {
+        number: row.round,
+        duration_us: row.duration_us,
+        bytes: row.acknowledged_bytes,
+        delivered: row.delivered_segments,
+        acks: row.acks,
+        cwnd_limited_us: row.cwnd_limited_us,
+        min_rtt_us: row.min_rtt_us,
+        smoothed_rtt_us: row.smoothed_rtt_us,
+        cwnd: row.cwnd_segments,
+        ssthresh: row.ssthresh_segments,
+        in_flight: row.in_flight_segments,
+        mss: row.mss_bytes,
+        flags: if row.cwnd_segments < row.ssthresh_segments { flow_flag::SLOW_START } else { 0 },
+        ..RoundTold::default()
+    }
+}
+
+fn end(row: &FlowRow) -> EndEvent {
+    EndEvent {
+        bytes_acked: row.acknowledged_bytes,
+        bytes_sent: row.sent_bytes,
+        bytes_retransmitted: row.retransmitted_bytes,
+        smoothed_rtt_us: 0,
+        min_rtt_us: 0,
+        cwnd: 0,
+        ssthresh: 0,
+        header: FlowHeader::default(),
+        outcomes: [0; OUTCOME_MAX],
+    }
+}
+
+fn exit(row: &ExitRow) -> Option<What> {
+    if row.event != "exit" {
+        return Some(What::Undo(UndoEvent { cwnd: 0, restored: row.cwnd_segments, exit_undone: true }));
+    }
+    let reason = ExitReason::ALL.into_iter().find(|reason| reason.name() == row.reason)?;
+    let record = ExitRecord {
+        at_us: row.since_start_us,
+        bytes_acked: row.acknowledged_bytes,
+        window: row.cwnd_segments,
+        window_after: row.cwnd_after_segments,
+        in_flight: row.in_flight_segments,
+        rtt_us: row.rtt_us,
+        min_rtt_us: row.min_rtt_us,
+        mss: row.mss_bytes.try_into().unwrap_or(u16::MAX),
+        reason: reason as u8,
+        undone: row.undone.try_into().unwrap_or(u8::MAX),
+    };
+    Some(What::Exit(ExitEvent { reason, record, observed: None }))
+}
+
+fn state(row: &StateRow) -> Option<What> {
+    let named = |name: &str| CongestionState::ALL.into_iter().find(|state| state.name() == name);
+    Some(What::State(StateEvent {
+        from: named(&row.from_state)?,
+        to: named(&row.to_state)?,
+        cwnd: row.cwnd_segments,
+        ssthresh: row.ssthresh_segments,
+        in_flight: row.in_flight_segments,
+        bytes_retransmitted: row.retransmitted_bytes,
+    }))
+}

@@ -1,0 +1,65 @@
+//! What is told of an open flow beside its row.
+
+use onramp_recording::replay::{Exit, Finding, Given, Regret};
+use serde::Serialize;
+
+use crate::live::{Flow, Picture, Track, picture, track};
+use crate::output::Named;
+use crate::settings::Value;
+use crate::verb::flows::{Words, named};
+
+/// What its algorithm knows.
+#[derive(Serialize)]
+pub(super) struct Evidence {
+    parameters: Named<Value>,
+    exports: Named<Words>,
+    units: Named<&'static str>,
+    picture: Option<Picture>,
+    /// What `watched` and `limit` of its past are.
+    track: Option<Track>,
+}
+
+impl Evidence {
+    /// Of a flow as it is now.
+    pub fn of(flow: &Flow) -> Self {
+        let parameters = flow.parameters.iter().map(|(one, value)| (one.name, Value::of(&one, value)));
+        Self {
+            parameters: Named(parameters.collect()),
+            exports: named(flow.exports()),
+            units: Named(flow.exports().iter().map(|(export, _)| (export.name, export.unit)).collect()),
+            picture: picture(flow),
+            track: track(flow),
+        }
+    }
+}
+
+/// What every algorithm would have done, open loop.
+#[derive(Serialize)]
+pub(super) struct Shadow<'a> {
+    /// What the path gave.
+    given: Option<Given>,
+    findings: Vec<Opinion<'a>>,
+}
+
+/// What one would have done.
+#[derive(Serialize)]
+struct Opinion<'a> {
+    algorithm: &'a str,
+    /// `None`: it would not have left before the flow did.
+    exit: Option<&'a Exit>,
+    regret: Option<Regret>,
+    last_outcome: &'a str,
+}
+
+impl<'a> Shadow<'a> {
+    /// Of a flow whose path gave this.
+    pub fn of(given: Option<Given>, findings: &'a [Finding]) -> Self {
+        let opinion = |finding: &'a Finding| Opinion {
+            algorithm: finding.algorithm,
+            exit: finding.exit.as_ref(),
+            regret: finding.regret,
+            last_outcome: finding.last_outcome,
+        };
+        Self { given, findings: findings.iter().map(opinion).collect() }
+    }
+}

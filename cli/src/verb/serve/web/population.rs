@@ -1,0 +1,201 @@
+//! Flows as a population: how far from the path's product they left slow start, by RTT, algorithm and network; and
+//! which of them it cost most.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::hub::Knowledge;
+use super::query::Wanted;
+use crate::verb::serve::row::Row;
+use crate::verb::serve::wire::network;
+
+/// Bounds of the map on its logarithmic axes: minimum RTT in µs, window at the exit over the BDP.
+const RTT_US: (f64, f64) = (1e2, 2e6);
+const EXIT_TO_BDP: (f64, f64) = (1.0 / 128.0, 32.0);
+/// Its cells.
+const CELLS: (usize, usize) = (40, 24);
+/// Parts of a distribution.
+const QUANTILES: usize = 100;
+/// Flows of a list of the worst, and networks with the most flows.
+const WORST: usize = 8;
+const NETWORKS: usize = 12;
+
+/// All that is told of it.
+#[derive(Serialize)]
+pub(super) struct Population<'a> {
+    flows: usize,
+    /// Of these, those that left and whose rate is known.
+    left: usize,
+    map: Map,
+    /// By name of the measure.
+    distributions: Vec<Distribution<'a>>,
+    networks: Vec<Network>,
+    worst: Worst<'a>,
+}
+
+#[derive(Serialize)]
+struct Map {
+    rtt_us: (f64, f64),
+    exit_to_bdp: (f64, f64),
+    cells: (usize, usize),
+    /// Column, row and flows, of cells with any.
+    flows: Vec<(usize, usize, usize)>,
+}
+
+/// One measure of the flows of one algorithm and parameter set.
+#[derive(Serialize)]
+struct Distribution<'a> {
+    measure: &'static str,
+    algorithm: &'a str,
+    parameter_set: u32,
+    flows: usize,
+    /// In hundredths, from the least to the most.
+    quantiles: Vec<f64>,
+    /// How far, in parts of all flows, the true distribution is away at most, everywhere at once, but for an error of 5 %
+    /// (Dvoretzky, Kiefer and Wolfowitz, with Massart's constant).
+    within: f64,
+}
+
+/// A remote network.
+#[derive(Serialize)]
+struct Network {
+    network: String,
+    flows: usize,
+    median_rtt_us: u32,
+    /// At 10, 25, 50, 75 and 90 %; empty: none has left.
+    exit_to_bdp: Vec<f64>,
+}
+
+#[derive(Serialize)]
+struct Worst<'a> {
+    /// Most time lost by leaving early.
+    early: Vec<&'a Row>,
+    /// Longest queue by leaving late.
+    late: Vec<&'a Row>,
+    /// Largest part sent again.
+    sent_again: Vec<&'a Row>,
+}
+
+type Measure = (&'static str, fn(&Row) -> Option<f64>);
+
+const MEASURES: [Measure; 4] = [
+    ("exit_to_bdp", |row| Some(row.exit_permille_of_bdp()? as f64 / 1e3)),
+    ("early_seconds", |row| Some(row.regret?.early_us as f64 / 1e6)),
+    ("queue_seconds", |row| Some(row.regret?.queue_us? as f64 / 1e6)),
+    ("sent_again_ratio", sent_again),
+];
+
+fn sent_again(row: &Row) -> Option<f64> {
+    let sent = row.sent_bytes.unwrap_or(row.acknowledged_bytes);
+    (sent > 0).then(|| row.retransmitted_bytes as f64 / sent as f64)
+}
+
+/// Of the flows that are wanted.
+pub(super) fn population<'a>(wanted: &Wanted, knowledge: &'a Knowledge) -> Population<'a> {
+    let rows: Vec<&Row> = wanted.passing(knowledge).collect();
+    let mut cells: BTreeMap<(usize, usize), usize> = BTreeMap::new();
+    let mut left = 0;
+    for row in &rows {
+        let (Some(permille), Some(rtt_us)) = (row.exit_permille_of_bdp(), row.min_rtt_us) else { continue };
+        left += 1;
+        let cell = (part(rtt_us.into(), RTT_US, CELLS.0), part(permille as f64 / 1e3, EXIT_TO_BDP, CELLS.1));
+        *cells.entry(cell).or_default() += 1;
+    }
+    let worst = |measure: fn(&Row) -> Option<f64>| {
+        let mut worst: Vec<(f64, &Row)> =
+            rows.iter().filter_map(|row| Some((measure(row).filter(|value| *value > 0.0)?, *row))).collect();
+        worst.sort_by(|one, other| other.0.total_cmp(&one.0));
+        worst.into_iter().take(WORST).map(|(_, row)| row).collect()
+    };
+    Population {
+        flows: rows.len(),
+        left,
+        map: Map {
+            rtt_us: RTT_US,
+            exit_to_bdp: EXIT_TO_BDP,
+            cells: CELLS,
+            flows: cells.into_iter().map(|((column, row), flows)| (column, row, flows)).collect(),
+        },
+        distributions: MEASURES.iter().flat_map(|measure| distributions(&rows, *measure)).collect(),
+        networks: networks(&rows),
+        worst: Worst {
+            early: worst(MEASURES[1].1),
+            late: worst(MEASURES[2].1),
+            sent_again: worst(sent_again),
+        },
+    }
+}
+
+/// Which of so many equal parts of a logarithmic axis a value is in; beyond its ends the last ones.
+fn part(value: f64, (least, most): (f64, f64), parts: usize) -> usize {
+    let at = (value.clamp(least, most) / least).ln() / (most / least).ln();
+    ((at * parts as f64) as usize).min(parts - 1)
+}
+
+fn distributions<'a>(rows: &[&'a Row], (measure, value): Measure) -> Vec<Distribution<'a>> {
+    let mut values: BTreeMap<(&str, u32), Vec<f64>> = BTreeMap::new();
+    for row in rows {
+        if let Some(value) = value(row) {
+            values.entry((&row.algorithm, row.parameter_set)).or_default().push(value);
+        }
+    }
+    let one = |((algorithm, parameter_set), mut values): ((&'a str, u32), Vec<f64>)| {
+        values.sort_by(f64::total_cmp);
+        Distribution {
+            measure,
+            algorithm,
+            parameter_set,
+            flows: values.len(),
+            quantiles: (0..=QUANTILES).map(|at| quantile(&values, at as f64 / QUANTILES as f64)).collect(),
+            within: ((2.0_f64 / 0.05).ln() / (2.0 * values.len() as f64)).sqrt().min(1.0),
+        }
+    };
+    values.into_iter().map(one).collect()
+}
+
+/// Of values in order, of which there is one at least: the nearest.
+fn quantile(values: &[f64], part: f64) -> f64 {
+    values[(part * (values.len() - 1) as f64).round() as usize]
+}
+
+fn networks(rows: &[&Row]) -> Vec<Network> {
+    let mut by_network: BTreeMap<_, Vec<&Row>> = BTreeMap::new();
+    for row in rows {
+        by_network.entry(network(row.remote_address)).or_default().push(row);
+    }
+    let mut largest: Vec<_> = by_network.into_iter().collect();
+    largest.sort_by_key(|(_, rows)| std::cmp::Reverse(rows.len()));
+    let one = |(network, rows): (onramp_net::Prefix, Vec<&Row>)| {
+        let mut rtts: Vec<u32> = rows.iter().filter_map(|row| row.min_rtt_us).collect();
+        rtts.sort_unstable();
+        let mut exits: Vec<f64> = rows.iter().filter_map(|row| MEASURES[0].1(row)).collect();
+        exits.sort_by(f64::total_cmp);
+        let parts = if exits.is_empty() { &[][..] } else { &[0.1, 0.25, 0.5, 0.75, 0.9] };
+        Network {
+            network: network.to_string(),
+            flows: rows.len(),
+            median_rtt_us: rtts.get(rtts.len() / 2).copied().unwrap_or(0),
+            exit_to_bdp: parts.iter().map(|part| quantile(&exits, *part)).collect(),
+        }
+    };
+    largest.into_iter().take(NETWORKS).map(one).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_beyond_the_map_is_at_its_edge() {
+        assert_eq!(part(1.0, EXIT_TO_BDP, 12), 7);
+        assert_eq!([part(0.0, RTT_US, 40), part(1e12, RTT_US, 40)], [0, 39]);
+    }
+
+    #[test]
+    fn quantiles_are_values_that_are_there() {
+        let values = [1.0, 2.0, 4.0];
+        assert_eq!([0.0, 0.5, 1.0].map(|part| quantile(&values, part)), values);
+        assert_eq!(quantile(&values[..1], 0.7), 1.0);
+    }
+}

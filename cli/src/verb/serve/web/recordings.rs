@@ -1,0 +1,437 @@
+//! Recordings that were opened in the page: in memory alone, a few of them, and only for who knows their name.
+
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::Read;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use axum::extract::multipart::MultipartRejection;
+use axum::extract::{Multipart, State};
+use axum::http::StatusCode;
+use axum::response::Response;
+use onramp_recording::Recording;
+use serde::Serialize;
+use tokio::sync::Semaphore;
+
+use super::api::{Problem, json};
+use super::hub::Hub;
+use crate::live::{Recorded, read, read_csv};
+use crate::output::Output;
+use crate::verb::serve::evidence::{Evidence, Shadow};
+use crate::verb::serve::row::Row;
+use crate::verb::serve::wire::{Detail, Histories, Lost, News};
+
+/// All files of one, together.
+pub(super) const BYTES_MAX: usize = 64 << 20;
+const FILES_MAX: usize = 1_000;
+/// Rows of all of its tables.
+const ROWS_MAX: usize = 4 << 20;
+const FLOWS_MAX: usize = 2_000;
+/// Flows whose past can be looked at: those with the most bytes. Of more flows than FEW it is coarser.
+const DETAILED_MAX: usize = 500;
+const FEW: usize = 50;
+const BUCKETS: usize = 160;
+const BUCKETS_OF_FEW: usize = 500;
+/// Recordings that are kept; the oldest goes.
+const KEPT: usize = 4;
+
+/// Those that are open, by their names.
+pub(super) struct Recordings {
+    kept: Mutex<VecDeque<(String, Hub)>>,
+    /// One at a time is read.
+    reading: Arc<Semaphore>,
+}
+
+impl Default for Recordings {
+    fn default() -> Self {
+        Self { kept: Mutex::default(), reading: Arc::new(Semaphore::new(1)) }
+    }
+}
+
+impl Recordings {
+    /// The recording of this name; without a name what is live.
+    pub fn find(&self, name: Option<&str>, live: &Hub) -> Result<Hub, Problem> {
+        let Some(name) = name else { return Ok(live.clone()) };
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.iter().find(|(kept, _)| kept == name).map(|(_, hub)| hub.clone()).ok_or_else(|| {
+            let text = format!(
+                "this recording is not open any more: {KEPT} are kept, until the server ends; open it again"
+            );
+            Problem::new(StatusCode::NOT_FOUND, text)
+        })
+    }
+
+    fn keep(&self, hub: Hub) -> std::io::Result<String> {
+        let mut secret = [0; 16];
+        File::open("/dev/urandom")?.read_exact(&mut secret)?;
+        let name: String = secret.iter().map(|byte| format!("{byte:02x}")).collect();
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.push_back((name.clone(), hub));
+        if kept.len() > KEPT {
+            kept.pop_front();
+        }
+        Ok(name)
+    }
+}
+
+#[derive(Serialize)]
+struct Opened {
+    /// For `recording=` of other requests.
+    recording: String,
+    flows: usize,
+    /// The only one, if there is no other.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    flow: Option<String>,
+    problems: Vec<String>,
+}
+
+/// `POST /api/recordings`: the files of a recording, as a form sends them.
+pub(super) async fn open(
+    State(hub): State<Hub>,
+    form: Result<Multipart, MultipartRejection>,
+) -> Result<Response, Problem> {
+    let refuse = |status, text: String| Problem::new(status, text);
+    let permit = hub.recordings.reading.clone().try_acquire_owned().map_err(|_| {
+        refuse(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "another recording is being read: try again in a moment".into(),
+        )
+    })?;
+    let mut form = form.map_err(|rejection| refuse(rejection.status(), rejection.body_text()))?;
+    let mut files: Vec<(PathBuf, Vec<u8>)> = Vec::new();
+    while let Some(field) =
+        form.next_field().await.map_err(|error| refuse(error.status(), error.body_text()))?
+    {
+        let name = field.file_name().unwrap_or("without a name").to_owned();
+        let bytes = field.bytes().await.map_err(|error| {
+            let most = BYTES_MAX >> 20;
+            refuse(error.status(), format!("{name}: {} (at most {most} MB together)", error.body_text()))
+        })?;
+        files.push((name.into(), bytes.into()));
+        if files.len() > FILES_MAX {
+            return Err(refuse(
+                StatusCode::PAYLOAD_TOO_LARGE,
+                format!("these are more than {FILES_MAX} files"),
+            ));
+        }
+    }
+    let read = tokio::task::spawn_blocking(move || {
+        let read = recorded(files).map(|recorded| (told(&recorded), recorded.problems));
+        drop(permit);
+        read
+    });
+    let failed = |error: &dyn std::fmt::Display| refuse(StatusCode::INTERNAL_SERVER_ERROR, error.to_string());
+    let read = read.await.map_err(|error| failed(&error))?;
+    let ((news, flows), problems) = read.map_err(|text| refuse(StatusCode::BAD_REQUEST, text))?;
+    let flow = match flows[..] {
+        [only] => Some(only.to_string()),
+        _ => None,
+    };
+    let recording = hub.recordings.keep(Hub::of(news)).map_err(|error| failed(&error))?;
+    Ok(json(&Opened { recording, flows: flows.len(), flow, problems }))
+}
+
+/// What the files hold, or what is wrong with them.
+fn recorded(files: Vec<(PathBuf, Vec<u8>)>) -> Result<Recorded, String> {
+    let is_csv =
+        |(path, _): &(PathBuf, Vec<u8>)| path.extension().is_some_and(|extension| extension == "csv");
+    let buckets = |flows: usize| if flows > FEW { BUCKETS } else { BUCKETS_OF_FEW };
+    let recorded = match &files[..] {
+        [] => {
+            return Err(
+                "no file was sent: send the .parquet files of a recording, or acknowledgements as .csv"
+                    .into(),
+            );
+        }
+        [one] if is_csv(one) => read_csv(one.1.as_slice(), FLOWS_MAX, BUCKETS)
+            .map_err(|reason| format!("{}: {reason}", one.0.display()))?,
+        _ => {
+            let mut recording = Recording::of_files(files);
+            let rows = recording.stated_rows();
+            if rows > ROWS_MAX {
+                return Err(format!(
+                    "the recording has {rows} rows, at most {ROWS_MAX} are read here: `onramp replay` and `onramp export` take any, `onramp export --flow` one flow"
+                ));
+            }
+            let flows = recording.flows();
+            if flows > FLOWS_MAX {
+                return Err(format!(
+                    "the recording has {flows} flows, at most {FLOWS_MAX} are read here: record fewer with --sample or a filter"
+                ));
+            }
+            read(&mut recording, FLOWS_MAX, buckets(flows))
+        }
+    };
+    if recorded.model.flows.is_empty() {
+        let why = recorded.problems.first().map_or_else(|| "they have no table `flows`".into(), Clone::clone);
+        return Err(format!("there is no flow in these files: {why}"));
+    }
+    Ok(recorded)
+}
+
+/// The same as a broker would tell it, and the flows.
+fn told(recorded: &Recorded) -> (Vec<News>, Vec<u64>) {
+    let Recorded { model, reports, .. } = recorded;
+    let row = |flow: &crate::live::Flow| {
+        let mut row = Row::of(flow, false);
+        // All acknowledgements tell more than rounds.
+        let regret = reports.get(&flow.id).and_then(|report| report.regret);
+        row.regret = regret.or(row.regret);
+        if flow.local.port() == 0 && flow.remote.port() == 0 {
+            row.algorithm = "not told".into();
+        }
+        row
+    };
+    let rows: Vec<Row> = model.flows.values().map(row).collect();
+    let flows = rows.iter().map(|row| row.flow).collect();
+    let lost = Lost { lost_events: model.lost, unobserved_us: model.unobserved.as_micros() as u64 };
+    let mut largest: Vec<_> = model.flows.values().collect();
+    largest.sort_by_key(|flow| std::cmp::Reverse(flow.acknowledged_bytes()));
+    let details = largest.into_iter().take(DETAILED_MAX).filter_map(|flow| {
+        Some(News::Detail(Box::new(Detail {
+            flow: flow.id,
+            rounds_only: None,
+            evidence: Output::document_text(&Evidence::of(flow)).ok()?,
+            histories: Histories::default().advance(&flow.beginning, &flow.life, None),
+            happened: flow.happened.clone(),
+            shadow: reports
+                .get(&flow.id)
+                .and_then(|report| Output::document_text(&Shadow::of(report.given, &report.findings)).ok()),
+        })))
+    });
+    (std::iter::once(News::Flows { rows, gone: Vec::new(), lost }).chain(details).collect(), flows)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::{Path, PathBuf};
+
+    use onramp_recording::rows::{AckRow, ExitRow, FlowRow, RoundRow, StateRow};
+    use onramp_recording::{Column, Kind, Limits, Manifest, Row, Spec, Writer};
+    use serde_json::Value;
+
+    use super::super::hub::Hub;
+    use super::super::tests::{Answer, Server};
+    use super::{KEPT, recorded, told};
+
+    const BOUNDARY: &str = "between-files";
+
+    /// Of one flow of an older onramp, as a browser would send it.
+    fn files() -> Vec<(String, Vec<u8>)> {
+        let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../recording/src/tests/schema_1");
+        let entries = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
+        entries
+            .map(|path| {
+                (format!("rec/{}", path.file_name().unwrap().display()), std::fs::read(&path).unwrap())
+            })
+            .collect()
+    }
+
+    fn post(server: &Server, files: &[(String, Vec<u8>)]) -> Answer {
+        let mut body = Vec::new();
+        for (name, bytes) in files {
+            let head = format!(
+                "--{BOUNDARY}\r\nContent-Disposition: form-data; name=\"file\"; filename=\"{name}\"\r\n\r\n"
+            );
+            body.extend([head.as_bytes(), bytes.as_slice(), b"\r\n"].concat());
+        }
+        body.extend(format!("--{BOUNDARY}--\r\n").bytes());
+        let head = format!(
+            "POST /api/recordings HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: multipart/form-data; boundary={BOUNDARY}\r\nContent-Length: {}\r\n\r\n",
+            body.len()
+        );
+        server.raw(&[head.into_bytes(), body].concat())
+    }
+
+    #[test]
+    fn a_recording_is_shown_as_what_is_live_to_who_knows_its_name() {
+        let server = Server::start(false);
+        let opened = post(&server, &files()).json();
+        assert_eq!(
+            (&opened["flows"], &opened["problems"]),
+            (&Value::from(1), &Value::from(Vec::<u64>::new())),
+            "{opened}"
+        );
+        let (name, flow) = (opened["recording"].as_str().unwrap(), opened["flow"].as_str().unwrap());
+        let listed = server.get(&format!("/api/flows?recording={name}")).json();
+        assert_eq!(listed["total"], 1);
+        assert_eq!(listed["flows"][0]["flow"].to_string(), flow);
+        let detail = server.get(&format!("/api/flows/{flow}?recording={name}")).json();
+        assert!(detail["exit"]["reason"].is_string(), "{detail}");
+        let acknowledged = detail["life"]["acknowledged_bytes"].as_array().unwrap();
+        assert!(acknowledged.last().unwrap().as_u64() > Some(10_000), "{acknowledged:?}");
+        let asked: Vec<&str> = detail["shadow"]["findings"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter_map(|one| one["algorithm"].as_str())
+            .collect();
+        assert!(
+            asked.contains(&"search") && asked.contains(&"ramp") && !asked.contains(&"plain"),
+            "{asked:?}"
+        );
+        // Live, with the population; and what is live knows nothing of it.
+        let mut events = server.live(&format!("/api/live?recording={name}&flow={flow}&population=true"), "");
+        assert_eq!(events.named("population").2["flows"], 1);
+        assert_eq!(events.named("flow").2["flow"].to_string(), flow);
+        assert_eq!(server.get("/api/flows").json()["total"], 0);
+        assert!(server.get("/api/flows?recording=0123").refused(404).contains("open it again"));
+        assert!(
+            server.get(&format!("/api/flows/{flow}?recording=0123")).refused(404).contains("open it again")
+        );
+    }
+
+    #[test]
+    fn a_browser_opens_what_is_dropped_on_its_page() {
+        let server = Server::start(false);
+        let Some(mut script) = super::super::load::script("open.mjs", server.address) else { return };
+        assert!(script.status().unwrap().success(), "web/tests/open.mjs says what was wrong");
+    }
+
+    #[test]
+    fn the_oldest_recording_goes() {
+        let server = Server::start(false);
+        let names: Vec<String> = (0..=KEPT)
+            .map(|_| post(&server, &files()).json()["recording"].as_str().unwrap().to_owned())
+            .collect();
+        let status = |name: &String| server.get(&format!("/api/flows?recording={name}")).status();
+        assert_eq!(names.iter().map(status).collect::<Vec<_>>(), [404, 200, 200, 200, 200]);
+    }
+
+    #[test]
+    fn what_is_no_recording_is_named() {
+        let server = Server::start(false);
+        assert!(post(&server, &[]).refused(400).contains("no file was sent"));
+        assert!(server.raw(b"POST /api/recordings HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}").refused(400).contains("multipart"));
+        let text = [("notes.txt".to_owned(), b"precious".to_vec())];
+        assert!(post(&server, &text).refused(400).contains("notes.txt"));
+        let mut damaged = files();
+        for (_, bytes) in damaged.iter_mut().filter(|(name, _)| name.contains("flows-")) {
+            bytes[20] ^= 1;
+        }
+        let said = post(&server, &damaged).refused(400);
+        assert!(said.contains("there is no flow") && said.contains("flows-000001.parquet"), "{said}");
+        // One that lacks acknowledgements still tells how it ended.
+        let mut few = files();
+        few.retain(|(name, _)| !name.contains("acks-"));
+        assert_eq!(post(&server, &few).json()["flows"], 1);
+    }
+
+    #[test]
+    fn acknowledgements_in_csv_are_flows_too() {
+        let server = Server::start(false);
+        let mut csv = String::from(
+            "at_us,acknowledged_bytes,sent_bytes,rtt_us,cwnd_segments,in_flight_segments,mss_bytes,app_limited\n",
+        );
+        for ack in 1..=200_u64 {
+            csv += &format!(
+                "{},{},{},50000,{},{},1000,0\n",
+                1_000_000 + ack * 1_000,
+                ack * 1_000,
+                (2 * ack + 10) * 1_000,
+                ack + 10,
+                ack + 10
+            );
+        }
+        let opened = post(&server, &[("acks.csv".into(), csv.clone().into_bytes())]).json();
+        let detail = server
+            .get(&format!(
+                "/api/flows/{}?recording={}",
+                opened["flow"].as_str().unwrap(),
+                opened["recording"].as_str().unwrap()
+            ))
+            .json();
+        assert_eq!((&detail["algorithm"], &detail["state"]), (&"not told".into(), &"slow_start".into()));
+        assert!(detail["rate_max_bps"].as_u64() > Some(4_000_000), "{detail}");
+        let wrong = csv.replace("app_limited", "appetite");
+        assert!(
+            post(&server, &[("acks.csv".into(), wrong.into_bytes())]).refused(400).contains("app_limited")
+        );
+    }
+
+    /// A row whose numbers and words are any.
+    fn row<R: Row>(numbers: &mut impl Iterator<Item = u64>) -> R {
+        let words = [
+            "start", "exit", "undone", "end", "again", "open", "recovery", "search", "ramp", "loss", "",
+            "::1",
+        ];
+        let mut column = |spec: &Spec| {
+            let number = numbers.next().unwrap();
+            match spec.kind {
+                _ if spec.name == "flow" => Column::Long(vec![(number % 2) as i64]),
+                _ if spec.name == "mss_bytes" => Column::Word(vec![(number as i32).max(1)]),
+                _ if spec.name == "algorithm" => Column::Text(vec!["search".to_owned().into_bytes().into()]),
+                Kind::U64 => Column::Long(vec![number as i64]),
+                Kind::U32 | Kind::I32 => Column::Word(vec![number as i32]),
+                Kind::Text => {
+                    Column::Text(vec![words[number as usize % words.len()].to_owned().into_bytes().into()])
+                }
+            }
+        };
+        let columns: Vec<Column> = R::COLUMNS.iter().map(&mut column).collect();
+        R::get(&columns, 0).unwrap()
+    }
+
+    #[test]
+    fn rows_that_make_no_sense_are_shown_to_the_end() {
+        let ends: Vec<u8> =
+            [0, 1, 2, 9, 1_448, 100_000, u64::from(u32::MAX), 1 << 40, i64::MAX as u64, u64::MAX]
+                .iter()
+                .flat_map(|number| number.to_le_bytes())
+                .collect();
+        let shown = std::cell::Cell::new(0);
+        onramp_mutation::check(3, 100, onramp_mutation::bytes(vec![ends]), |bytes| {
+            let numbers: Vec<u64> =
+                bytes.chunks_exact(8).map(|one| u64::from_le_bytes(one.try_into().unwrap())).collect();
+            let mut numbers = numbers.iter().copied().chain([3]).cycle();
+            let directory = tempfile::tempdir().unwrap();
+            let mut writer =
+                Writer::create(directory.path(), Manifest::default(), Limits::default()).unwrap();
+            for flow in 0..2 {
+                writer
+                    .push(FlowRow {
+                        flow,
+                        event: "start".into(),
+                        algorithm: "search".into(),
+                        ..row(&mut numbers)
+                    })
+                    .unwrap();
+            }
+            for _ in 0..6 {
+                writer.push(row::<FlowRow>(&mut numbers)).unwrap();
+                writer.push(row::<AckRow>(&mut numbers)).unwrap();
+                writer.push(row::<RoundRow>(&mut numbers)).unwrap();
+                writer.push(row::<ExitRow>(&mut numbers)).unwrap();
+                writer.push(row::<StateRow>(&mut numbers)).unwrap();
+                writer.push(row::<AckRow>(&mut numbers)).unwrap();
+            }
+            writer.finish(1).unwrap();
+            let read = |entry: std::io::Result<std::fs::DirEntry>| {
+                let path = entry.unwrap().path();
+                (path.clone(), std::fs::read(path).unwrap())
+            };
+            let recorded =
+                recorded(std::fs::read_dir(directory.path()).unwrap().map(read).collect()).unwrap();
+            let hub = Hub::of(told(&recorded).0);
+            shown.set(shown.get() + hub.knowledge().open.len());
+            Ok(())
+        });
+        assert_eq!(shown.get(), 200);
+    }
+
+    #[test]
+    fn bytes_changed_anywhere_are_a_recording_or_refused() {
+        let valid: Vec<Vec<u8>> = files().into_iter().map(|(_, bytes)| bytes).collect();
+        onramp_mutation::check(7, 300, onramp_mutation::bytes(valid), |bytes| {
+            let mut all: Vec<(PathBuf, Vec<u8>)> =
+                files().into_iter().map(|(name, bytes)| (name.into(), bytes)).collect();
+            all.push(("rec/acks-000002.parquet".into(), bytes));
+            if let Ok(recorded) = recorded(all) {
+                let (news, flows) = told(&recorded);
+                assert!(news.len() > flows.len());
+            }
+            Ok(())
+        });
+    }
+}

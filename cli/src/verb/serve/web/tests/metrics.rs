@@ -1,0 +1,131 @@
+//! What `/metrics` tells, and whether Prometheus, the rules and the dashboard understand it.
+
+use std::collections::BTreeSet;
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use onramp_recording::replay::Regret;
+
+use super::{Server, left, listed, row};
+use crate::verb::serve::row::Row;
+use crate::verb::serve::wire::News;
+
+#[test]
+fn metrics_count_and_name_nobody() {
+    let left = left();
+    let mut over = Row { state: "ended".into(), ..row(3, "198.51.100.9:443", "best") };
+    over.regret = Some(Regret { window_to_bdp: 0.1, early_us: 3_000_000, queue_us: Some(0) });
+    let mut server = Server::with(vec![left.clone(), row(2, "198.51.100.8:443", "best"), over], false);
+    // Told again, it is not counted again.
+    server.say(&listed(vec![left]));
+    server.say(&News::Attached(
+        r#"{"algorithms":[{"congestion_control":"onramp_search","version":"1","generation":"a","exits":{"loss":5},"outcomes":{"css_entered":4},"ended_in_slow_start":2,"guard":{"tripped":{"metric":"goodput","at_us":1}}},{"congestion_control":"onramp_ramp","guard":{"tripped":null,"treated":{"flows":812,"retransmit_ratio_pct":1.5,"goodput_bps":8e6},"control":{"flows":9,"retransmit_ratio_pct":null,"goodput_bps":null},"comparisons":[{"metric":"goodput","difference_pct":-12.3,"interval_pct":[-15.0,-9.6],"margin_pct":-10.0}]}},{"congestion_control":"onramp_best"}]}"#.into(),
+    ));
+    while server.get("/api/status").body().is_empty() {}
+    let answer = server.get("/metrics");
+    assert!(
+        answer.head().contains("content-type: application/openmetrics-text; version=1.0.0"),
+        "{answer:?}"
+    );
+    let text = answer.body();
+    for line in [
+        "onramp_build_info{version=",
+        "onramp_flows{cc=\"onramp_search\",state=\"slow_start\"} 1",
+        "onramp_slow_start_exits_total{cc=\"onramp_search\",reason=\"loss\"} 5",
+        "onramp_slow_start_exits_total{cc=\"onramp_search\",reason=\"closed\"} 2",
+        "onramp_slow_start_exit_cwnd_bytes_count{cc=\"onramp_search\"} 1",
+        "onramp_slow_start_duration_seconds_sum{cc=\"onramp_search\"} 0.35",
+        "onramp_rtt_inflation_ratio_sum{cc=\"onramp_search\"} 1.5",
+        "onramp_ringbuf_dropped_total 3",
+        "onramp_attached_info{cc=\"onramp_search\",version=\"1\",generation=\"a\"} 1",
+        "onramp_guard_tripped{cc=\"onramp_search\"} 1",
+        "onramp_slow_start_exit_regret_seconds_sum{cc=\"onramp_best\"} 3\n",
+        "onramp_slow_start_exit_regret_seconds_bucket{le=\"2.56\",cc=\"onramp_best\"} 0",
+        "onramp_slow_start_exit_regret_seconds_bucket{le=\"5.12\",cc=\"onramp_best\"} 1",
+        "onramp_guard_tripped{cc=\"onramp_ramp\"} 0",
+        "onramp_guard_flows_total{cc=\"onramp_ramp\",arm=\"treated\"} 812",
+        "onramp_guard_flows_total{cc=\"onramp_ramp\",arm=\"control\"} 9",
+        "onramp_guard_retransmit_ratio{cc=\"onramp_ramp\",arm=\"treated\"} 0.015",
+        "onramp_guard_goodput_bytes_per_second{cc=\"onramp_ramp\",arm=\"treated\"} 1000000\n",
+        "onramp_guard_difference_ratio{cc=\"onramp_ramp\",metric=\"goodput\",bound=\"low\"} -0.15",
+        "onramp_guard_margin_ratio{cc=\"onramp_ramp\",metric=\"goodput\"} -0.1",
+        "onramp_verdicts_total{cc=\"onramp_search\",outcome=\"css_entered\"} 4",
+        "onramp_slow_start_exit_queue_seconds_count{cc=\"onramp_best\"} 1",
+    ] {
+        assert!(text.contains(line), "{line}: {text}");
+    }
+    assert!(!text.contains("onramp_guard_tripped{cc=\"onramp_best\"}"), "it has no guard: {text}");
+    let unknown = ["retransmit_ratio", "goodput_bytes_per_second"]
+        .map(|name| format!("onramp_guard_{name}{{cc=\"onramp_ramp\",arm=\"control\"}}"));
+    assert!(unknown.iter().all(|line| !text.contains(line)), "a mean of no flow is none: {text}");
+    assert!(text.ends_with("# EOF\n"));
+    for told in ["198.51.100", "192.0.2.1", "port", "address", "flow="] {
+        assert!(!text.contains(told), "{told}: {text}");
+    }
+}
+
+#[test]
+fn rules_and_dashboard_ask_for_metrics_that_there_are() {
+    let server = all();
+    let told = server.get("/metrics");
+    let told = told.body();
+    let names = |text: &str| -> BTreeSet<String> {
+        let words = text.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_');
+        words.filter(|word| word.starts_with("onramp_")).map(str::to_owned).collect()
+    };
+    let there = names(told);
+    for name in ["grafana.json", "rules.yml", "rules_test.yml"] {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../monitoring").join(name);
+        // Congestion controls are named alike.
+        let controls = ["onramp_plain", "onramp_hystart"].map(str::to_owned);
+        let asked = names(&std::fs::read_to_string(&path).unwrap());
+        let missing: Vec<_> = asked.difference(&there).filter(|word| !controls.contains(word)).collect();
+        assert!(asked.len() > 3 && missing.is_empty(), "{name}: {missing:?}: {told}");
+    }
+}
+
+/// A server with all metrics that there are.
+fn all() -> Server {
+    let mut left = left();
+    left.loss_cwnd_segments = Some(700);
+    left.sent_bytes = Some(2_000_000);
+    left.state = "ended".into();
+    left.regret = Some(Regret { window_to_bdp: 0.1, early_us: 3_000_000, queue_us: Some(0) });
+    let mut server = Server::with(vec![left], false);
+    server.say(&News::Attached(
+        r#"{"algorithms":[{"congestion_control":"onramp_search","version":"1","generation":"a","exits":{"loss":5},"outcomes":{"grow":7},"guard":{"tripped":null,"treated":{"flows":812,"retransmit_ratio_pct":1.5,"goodput_bps":8e6},"control":{"flows":9,"retransmit_ratio_pct":1,"goodput_bps":1},"comparisons":[{"metric":"goodput","difference_pct":-12.3,"interval_pct":[-15.0,-9.6],"margin_pct":-10.0}]}}]}"#.into(),
+    ));
+    while server.get("/api/status").body().is_empty() {}
+    server
+}
+
+#[test]
+fn prometheus_finds_nothing_wrong_with_the_names() {
+    let told = all().ask("GET /metrics", "Host: localhost\r\nAccept: text/plain\r\n", "");
+    assert!(told.head().contains("content-type: text/plain; version=0.0.4"), "{told:?}");
+    let promtool = Command::new("promtool")
+        .args(["check", "metrics"])
+        .stdin(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn();
+    let Ok(mut promtool) = promtool else {
+        // Past the harness, which keeps what a test prints that passes.
+        let _ = std::io::stderr().write_all(b"SKIP: metrics: there is no promtool\n");
+        return;
+    };
+    promtool.stdin.take().unwrap().write_all(told.body().as_bytes()).unwrap();
+    let said = promtool.wait_with_output().unwrap();
+    assert!(said.status.success() && said.stderr.is_empty(), "{said:?}: {told:?}");
+}
+
+#[test]
+fn native_histograms_come_to_whoever_asks_for_them() {
+    let accept = "Accept: application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited\r\n";
+    let told = all().ask("GET /metrics", &format!("Host: localhost\r\n{accept}"), "");
+    assert!(
+        told.head().contains("content-type: application/vnd.google.protobuf; proto=io.prometheus"),
+        "{told:?}"
+    );
+    assert!(told.body().contains("onramp_slow_start_exit_cwnd_bytes"));
+}

@@ -1,0 +1,232 @@
+// Files that are dropped on the page or chosen: recordings go to this server, which keeps them in memory; results of the
+// lab and reports are read here.
+
+import { post } from "./api";
+import { fill, h, say } from "./dom";
+import * as report from "./report";
+import * as results from "./results";
+import * as source from "./source";
+
+/** What the server takes at most, bytes. */
+const MOST = 64 << 20;
+/** Texts that are read here, bytes. */
+const TEXT = 64 << 20;
+
+interface Named {
+	/** With the directories that it was in. */
+	path: string;
+	file: File;
+}
+
+interface Opened {
+	recording: string;
+	flows: number;
+	flow?: string;
+	problems: string[];
+}
+
+/** What is open, for the line above the views. */
+interface Held {
+	name: string;
+	flows: number;
+	problems: string[];
+}
+let held: Held | null = null;
+
+/** All files of what was dropped, directories gone through. */
+async function entries(dropped: DataTransfer): Promise<Named[]> {
+	const found: Named[] = [];
+	const visit = async (entry: FileSystemEntry): Promise<void> => {
+		if (entry.isFile) {
+			found.push({ path: entry.fullPath.replace(/^\//, ""), file: await new Promise((resolve, reject) => (entry as FileSystemFileEntry).file(resolve, reject)) });
+			return;
+		}
+		const reader = (entry as FileSystemDirectoryEntry).createReader();
+		for (;;) {
+			// It gives a hundred at a time.
+			const some = await new Promise<FileSystemEntry[]>((resolve, reject) => reader.readEntries(resolve, reject));
+			if (some.length === 0) return;
+			for (const one of some) await visit(one);
+		}
+	};
+	// They are gone after the first pause.
+	const all = [...dropped.items].map((item) => item.webkitGetAsEntry() ?? item.getAsFile());
+	for (const one of all) {
+		if (one instanceof File) found.push({ path: one.name, file: one });
+		else if (one) await visit(one);
+	}
+	return found;
+}
+
+async function read(file: File, path: string): Promise<string> {
+	if (file.size > TEXT) throw new Error(`${path} has ${file.size >> 20} MB, more than the ${TEXT >> 20} MB that are read`);
+	return file.text();
+}
+
+const directory = (path: string): string => path.slice(0, path.lastIndexOf("/") + 1);
+
+async function take(files: Named[]): Promise<void> {
+	if (files.length === 0) return;
+	say("Opening …");
+	const tables = files.filter(({ path }) => path.endsWith(".parquet"));
+	const sheets = files.filter(({ path }) => path.endsWith(".csv"));
+	const recorded = [];
+	for (const sheet of sheets) if ((await sheet.file.slice(0, 2000).text()).split("\n")[0]?.includes("cwnd_segments") && !/(^|\/)flow(-[^/]*)?\.csv$/.test(sheet.path)) recorded.push(sheet);
+	if (tables.length > 0) return send([...tables, ...files.filter(({ path }) => /(^|\/)manifest\.json$/.test(path))]);
+	const found: Parameters<typeof results.open>[0] = [];
+	for (const { path, file } of files.filter(({ path }) => path.endsWith(".json"))) {
+		let json: unknown;
+		try {
+			json = JSON.parse(await read(file, path));
+		} catch (error) {
+			throw new Error(`${path} is no JSON: ${(error as Error).message}`);
+		}
+		if (report.isReport(json)) {
+			report.open(path, json);
+			location.hash = "#/report";
+			return;
+		}
+		if (results.isResult(json)) found.push({ name: directory(path).replace(/\/$/, "") || path, result: json, flows: await flows(files, directory(path)) });
+	}
+	if (found.length > 0) {
+		results.open(found);
+		location.hash = `#/results?${Date.now()}`;
+		return;
+	}
+	if (recorded.length > 0) return send(recorded.slice(0, 1));
+	throw new Error(`Nothing here can be opened (${files.map(({ path }) => path).slice(0, 3).join(", ")}${files.length > 3 ? ", …" : ""}). Drop the directory of a recording, or its .parquet files; acknowledgements as .csv; the directory or result.json of a lab run; what onramp sim compare, replay or shadow print with --json.`);
+}
+
+/** The flows of a result's runs: directories are `NNN-ARM`, in the order of arms' runs; `-againN` are tried again. */
+async function flows(files: Named[], under: string): Promise<Map<string, Map<number, Record<string, number[]>>>> {
+	const found = new Map<string, Map<number, Record<string, number[]>>>();
+	const runs = files
+		.filter(({ path }) => path.startsWith(under) && /^\d+-[^/]*\/flow\.csv$/.test(path.slice(under.length)))
+		.sort((one, other) => one.path.localeCompare(other.path, "en", { numeric: true }));
+	const places = new Map<string, number>();
+	for (const { path, file } of runs) {
+		const [, number = "", arm = ""] = /^(\d+)-(.*?)(?:-again\d+)?\/flow\.csv$/.exec(path.slice(under.length)) ?? [];
+		const place = `${arm}/${number}`;
+		const there = found.get(arm) ?? new Map<number, Record<string, number[]>>();
+		// What was tried again takes the place of what was not valid.
+		const at = places.get(place) ?? there.size;
+		places.set(place, at);
+		there.set(at, results.table(await read(file, path)));
+		found.set(arm, there);
+	}
+	return found;
+}
+
+/** Has the server read a recording. */
+async function send(files: Named[]): Promise<void> {
+	const bytes = files.reduce((sum, { file }) => sum + file.size, 0);
+	if (bytes > MOST) throw new Error(`These are ${bytes >> 20} MB, at most ${MOST >> 20} MB are read here. onramp replay and onramp export take recordings of any size.`);
+	const form = new FormData();
+	for (const { path, file } of files) form.append("file", file, path);
+	const opened = await post<Opened>("/api/recordings", form);
+	source.choose(opened.recording);
+	const name = directory(files[0]?.path ?? "").replace(/\/$/, "") || (files[0]?.path ?? "");
+	held = { name, flows: opened.flows, problems: opened.problems };
+	say(`Opened ${name}: ${opened.flows} flows`);
+	location.hash = source.address(opened.flow ? `flow/${opened.flow}` : "flows");
+}
+
+function wrong(error: unknown): void {
+	const dialog = h(
+		"dialog",
+		{ role: "alertdialog", "aria-labelledby": "open-wrong" },
+		h("h2", { id: "open-wrong" }, "This could not be opened"),
+		h("p", {}, error instanceof Error ? error.message : String(error)),
+		h("form", { method: "dialog", class: "actions" }, h("button", { class: "main" }, "Close")),
+	);
+	dialog.addEventListener("close", () => dialog.remove());
+	document.body.append(dialog);
+	dialog.showModal();
+}
+
+/** Whoever opens something waits, and is told what went wrong. */
+async function attempt(files: Promise<Named[]>): Promise<void> {
+	document.body.classList.add("opening");
+	try {
+		await take(await files);
+	} catch (error) {
+		wrong(error);
+	} finally {
+		document.body.classList.remove("opening");
+	}
+}
+
+/** Asks for files or a directory. */
+export function ask(): void {
+	const input = (whole: boolean): HTMLInputElement => {
+		const one = h("input", { type: "file", multiple: true, class: "hidden", webkitdirectory: whole, tabindex: "-1", "aria-label": whole ? "A directory" : "Files" });
+		one.addEventListener("change", () => {
+			const files = [...(one.files ?? [])].map((file) => ({ path: file.webkitRelativePath || file.name, file }));
+			dialog.close();
+			void attempt(Promise.resolve(files));
+		});
+		return one;
+	};
+	const [whole, some] = [input(true), input(false)];
+	const dialog = h(
+		"dialog",
+		{ "aria-labelledby": "open-title" },
+		h("h2", { id: "open-title" }, "Open"),
+		h("p", {}, "A recording of onramp record, a result of onramp lab or sim, or a report of onramp replay or shadow. Dropping it anywhere on this page does the same."),
+		h("p", { class: "quiet" }, "A recording goes to this server, which keeps it in memory for whoever knows its address, until it ends or four newer ones are there. Results and reports stay in this page."),
+		h(
+			"p",
+			{ class: "actions" },
+			h("button", { type: "button", class: "main", click: () => whole.click() }, "A directory"),
+			h("button", { type: "button", click: () => some.click() }, "Files"),
+			h("button", { type: "button", click: () => dialog.close() }, "Cancel"),
+			whole,
+			some,
+		),
+	);
+	dialog.addEventListener("close", () => dialog.remove());
+	document.body.append(dialog);
+	dialog.showModal();
+}
+
+/** Listens for what is dropped. */
+export function listen(): void {
+	const veil = h("div", { class: "veil", "aria-hidden": "true" }, h("p", {}, "Drop a recording, a result of the lab, or a report"));
+	document.body.append(veil);
+	let depth = 0;
+	const over = (by: number): void => {
+		depth = Math.max(0, depth + by);
+		document.body.classList.toggle("dropping", depth > 0);
+	};
+	const files = (event: DragEvent): boolean => event.dataTransfer?.types.includes("Files") ?? false;
+	window.addEventListener("dragenter", (event) => files(event) && over(1));
+	window.addEventListener("dragleave", (event) => files(event) && over(-1));
+	window.addEventListener("dragover", (event) => files(event) && event.preventDefault());
+	window.addEventListener("drop", (event) => {
+		if (!event.dataTransfer || !files(event)) return;
+		event.preventDefault();
+		depth = 0;
+		over(0);
+		void attempt(entries(event.dataTransfer));
+	});
+}
+
+/** The line that says whose flows these are. */
+export function banner(place: HTMLElement): void {
+	const open = source.recording() !== "";
+	place.hidden = !open;
+	if (!open) return;
+	const problems = held?.problems ?? [];
+	fill(
+		place,
+		h("span", {}, h("strong", {}, held ? held.name : "A recording"), held ? `: ${held.flows} flow${held.flows === 1 ? "" : "s"}, recorded` : ", opened before"),
+		problems.length > 0 && h("details", {}, h("summary", {}, `${problems.length} problem${problems.length === 1 ? "" : "s"}`), h("ul", {}, ...problems.map((one) => h("li", {}, one)))),
+		h("button", { type: "button", click: close }, "Back to live flows"),
+	);
+}
+
+function close(): void {
+	source.choose("");
+	held = null;
+	location.hash = "#/flows";
+}

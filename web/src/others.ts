@@ -1,0 +1,80 @@
+// What every algorithm would have done with the acknowledgements of a flow, and what that would have cost.
+
+import type { Flow, Regret, Shadow } from "./api";
+import { fill, h } from "./dom";
+import * as format from "./format";
+import { recording } from "./source";
+
+const shown = new WeakMap<HTMLElement, string>();
+
+export function othersView(place: HTMLElement, flow: Flow, shadow: Shadow | null): void {
+	const now = JSON.stringify([shadow, flow.exit, flow.regret]);
+	if (shown.get(place) === now) return;
+	shown.set(place, now);
+	const title = h("h2", {}, "What other algorithms would have done");
+	if (!shadow) {
+		fill(place, title, h("p", { class: "quiet" }, "Not known: it takes every acknowledgement from the first on. Start the server with --shadow search,ramp,… before the flow begins, or record it with onramp record --level ack and drop the recording here."));
+		return;
+	}
+	const { given } = shadow;
+	const rows = [
+		...(flow.exit ? [{ name: `${flow.algorithm}, really`, real: true, exit: { since_start_us: flow.exit.since_start_us, window_bytes: flow.exit.window_bytes }, regret: flow.regret, outcome: "" }] : []),
+		...shadow.findings.map((one) => ({ name: one.algorithm === flow.algorithm ? `${one.algorithm}, ${recording() ? "replayed" : "with its defaults"}` : one.algorithm, real: false, exit: one.exit, regret: one.regret, outcome: one.last_outcome })),
+	].sort((one, other) => cost(one.regret, one.exit) - cost(other.regret, other.exit));
+	const most = Math.max(1, ...rows.map(({ regret }) => Math.max(regret?.early_us ?? 0, regret?.queue_us ?? 0)));
+	fill(
+		place,
+		title,
+		h(
+			"p",
+			{ class: "quiet" },
+			given
+				? `At best the path gave ${format.rate(given.rate_bytes_per_second * 8)} at ${format.time(given.base_rtt_us)}: a window of ${format.bytes(given.window_bytes)}. Seconds lost by leaving early are to the left, the queue of a late exit to the right.`
+				: "What the path gives is not known: the application was the limit, or the flow was too short. So nothing is said of costs.",
+		),
+		h(
+			"div",
+			{ class: "wide" },
+			h(
+				"table",
+				{ class: "values opinions" },
+				h("thead", {}, h("tr", {}, ...["Algorithm", "Leaves after", "Window", "Exit / BDP", "Lost", "", "Queue"].map((name) => h("th", { scope: "col" }, name)))),
+				h(
+					"tbody",
+					{},
+					...rows.map(({ name, real, exit, regret, outcome }) =>
+						exit
+							? h(
+									"tr",
+									{ class: real ? "real" : "" },
+									h("th", { scope: "row" }, name),
+									h("td", {}, format.time(exit.since_start_us)),
+									h("td", {}, format.bytes(exit.window_bytes)),
+									h("td", {}, format.ratio(regret?.window_to_bdp ?? null)),
+									h("td", {}, regret ? (regret.early_us ? format.time(regret.early_us) : "–") : "?"),
+									h("td", { class: "balance", "aria-hidden": "true" }, balance(regret, most)),
+									h("td", {}, regret?.queue_us ? format.time(regret.queue_us) : "–"),
+								)
+							: h("tr", {}, h("th", { scope: "row" }, name), h("td", { colspan: 6, class: "quiet" }, `would not have left before the flow did (${format.words(outcome)})`)),
+					),
+				),
+			),
+		),
+		h("p", { class: "quiet" }, "Open loop: exact up to an exit, but an exit would have changed what came after. The cost of others is what CUBIC would take from their window on."),
+	);
+}
+
+/** What is better comes first; who never left comes last. */
+function cost(regret: Regret | null, exit: unknown): number {
+	return exit ? (regret ? regret.early_us + (regret.queue_us ?? 0) : 1e15) : Infinity;
+}
+
+/** Lost time to the left, queue to the right. */
+function balance(regret: Regret | null, most: number): HTMLElement {
+	const bar = (name: string, us: number): HTMLElement => {
+		const part = h("i", { class: name });
+		part.style.width = `${(50 * us) / most}%`;
+		return part;
+	};
+	return h("span", { class: "scale" }, bar("early", regret?.early_us ?? 0), bar("late", regret?.queue_us ?? 0));
+}

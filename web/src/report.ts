@@ -1,0 +1,51 @@
+// Reports of `onramp replay --json` and `onramp shadow --json`: what algorithms would have done with each flow.
+
+import type { Flow, Shadow } from "./api";
+import { fill, h } from "./dom";
+import { othersView } from "./others";
+
+interface Reported {
+	local?: string | null;
+	remote?: string | null;
+	flow?: number;
+	algorithm?: string | null;
+	congestion_control?: string;
+	/** As `replay` says it, and as `shadow` does. */
+	recorded_exit?: Flow["exit"];
+	exit?: Flow["exit"];
+	regret?: Flow["regret"];
+	given?: Shadow["given"];
+	findings: Shadow["findings"];
+}
+
+let title = "";
+let flows: Reported[] = [];
+/** Flows that are shown. */
+const MOST = 200;
+
+export function isReport(json: unknown): json is { flows: Reported[] } {
+	const report = json as { flows?: Reported[] };
+	return Array.isArray(report?.flows) && report.flows.length > 0 && report.flows.every((flow) => Array.isArray(flow.findings));
+}
+
+export function open(path: string, report: { flows: Reported[] }): void {
+	title = path;
+	flows = report.flows;
+}
+
+export function reportView(main: HTMLElement): () => void {
+	fill(
+		main,
+		h("h1", {}, title ? `Report ${title}` : "Report"),
+		h("p", { class: "summary" }, flows.length ? `${flows.length} flows${flows.length > MOST ? `, the first ${MOST} here` : ""}.` : "None is open, and a page that is loaded anew has forgotten what was: drop it again."),
+		...flows.slice(0, MOST).map((flow) => {
+			const place = h("section", { class: "card others" });
+			const ran = flow.algorithm ?? flow.congestion_control ?? "not told";
+			othersView(place, { algorithm: ran, exit: flow.recorded_exit ?? flow.exit ?? null, regret: flow.regret ?? null } as Flow, { given: flow.given ?? null, findings: flow.findings });
+			const head = place.querySelector("h2");
+			if (head) head.textContent = `${flow.local ?? `flow ${flow.flow ?? ""}`}${flow.remote ? ` → ${flow.remote}` : ""}, ran ${ran}`;
+			return place;
+		}),
+	);
+	return () => {};
+}

@@ -1,0 +1,154 @@
+// The charts of one flow, whoever tells of it: a server, a recording, a run of the lab.
+
+import { Chart, type Mark, type Moment, type Shape } from "./chart";
+import * as format from "./format";
+import { color } from "./theme";
+
+type Values = (number | null)[];
+
+/** A flow over time, by columns. */
+export interface Series {
+	/** Seconds since its first data. */
+	x: number[];
+	sent: Values;
+	acknowledged: Values;
+	/** Of what is acknowledged and the rest that is not in flight: selectively acknowledged, or taken for lost. */
+	held: Values;
+	/** Up to which byte the receiver takes data; `null`: not told. */
+	edge: Values | null;
+	cwnd: Values;
+	cwndSpan: [Values, Values] | null;
+	ssthresh: Values;
+	inFlight: Values;
+	inFlightSpan: [Values, Values] | null;
+	rtt: Values;
+	rttMost: Values | null;
+	minRtt: number | null;
+	rate: Values;
+	pacing: Values;
+	/** What its algorithm watches. */
+	track: { title: string; unit: string; limitTitle: string; values: Values; limit: Values } | null;
+	exit: { x: number; label: string } | null;
+	/** The end of slow start is not the exit where that is not known. */
+	slowStart: [number, number] | null;
+	/** Losses and the like. */
+	happened: { x: number; what: string; acknowledged: number }[];
+	/** Where others would have left: windows in segments. */
+	others: { x: number; algorithm: string; cwnd: number }[];
+}
+
+const EVENTS: Record<string, [Shape, string]> = {
+	recovery: ["triangle", "fast recovery: sent again"],
+	loss: ["cross", "timeout"],
+	cwr: ["diamond", "congestion mark"],
+	undone: ["ring", "was no loss"],
+	resent: ["triangle", "sent again"],
+};
+
+export class FlowCharts {
+	private readonly charts = {
+		sequence: new Chart("Time-sequence", "bytes sent and acknowledged over time"),
+		window: new Chart("Window", "congestion window, threshold and segments in flight over time"),
+		rtt: new Chart("RTT and queue", "round-trip time over its minimum; what is between them is queue"),
+		rate: new Chart("Pacing and delivery rate", "bytes delivered in a round trip over its duration, and the rate of pacing"),
+		track: new Chart("What its algorithm watches", "the algorithm's own quantity, and the limit at which it leaves slow start"),
+	};
+	/** All but the last, which not every algorithm has. */
+	readonly elements: HTMLElement[];
+
+	constructor() {
+		this.elements = Object.values(this.charts).map((chart) => chart.element);
+		this.charts.track.element.hidden = true;
+	}
+
+	forget(): void {
+		for (const chart of Object.values(this.charts)) chart.forget();
+	}
+
+	destroy(): void {
+		for (const chart of Object.values(this.charts)) chart.destroy();
+	}
+
+	draw(flow: Series): void {
+		const [c0, c1, c2, c3, exit] = [color("c0"), color("c1"), color("c2"), color("c3"), color("exit")];
+		const moments: Moment[] = flow.exit ? [{ x: flow.exit.x, label: `exit: ${flow.exit.label}`, color: exit }] : [];
+		const common = { x: flow.x, moments, slowStart: flow.slowStart };
+		const segments = (value: number): string => format.count(Math.round(value));
+		const paint = (what: string): string => (what === "cwr" ? c1 : what === "undone" ? color("quiet") : color("bad"));
+		const marks: Mark[] = flow.happened.filter((one) => one.what in EVENTS).map((one) => ({ x: one.x, y: one.acknowledged, shape: EVENTS[one.what]?.[0] ?? "dot", color: paint(one.what) }));
+		const kinds = [...new Set(flow.happened.map((one) => one.what))].filter((what) => what in EVENTS);
+		const held = flow.held.some((value, at) => (value ?? 0) > (flow.acknowledged[at] ?? 0));
+		this.charts.sequence.draw({
+			...common,
+			curves: [
+				{ label: "sent", color: c1, values: flow.sent, dash: [5, 3] },
+				{ label: "acknowledged", color: c0, values: flow.acknowledged },
+				...(held ? [{ label: "selectively acknowledged or lost", color: c3, values: flow.held, width: 1, dash: [2, 2] }] : []),
+				...(flow.edge ? [{ label: "receive window", color: c2, values: flow.edge, width: 1.5, dash: [10, 3, 2, 3] }] : []),
+			],
+			areas: [{ between: [0, 1], color: `${c1}22` }, ...(held ? [{ between: [2, 1] as [number, number], color: `${c3}44` }] : [])],
+			show: format.bytes,
+			marks,
+			key: kinds.map((what) => [EVENTS[what]?.[0] ?? "dot", EVENTS[what]?.[1] ?? what, paint(what)]),
+		});
+		const spans = [flow.cwndSpan, flow.inFlightSpan];
+		this.charts.window.draw({
+			...common,
+			curves: [
+				...spans.flatMap((span, number) => (span ? [edge(`most ${number}`, span[0]), edge(`least ${number}`, span[1])] : [])),
+				{ label: "in flight", color: c2, values: flow.inFlight, width: 1.5, dash: [2, 2] },
+				{ label: "ssthresh", color: c3, values: threshold(flow), dash: [8, 4], steps: true },
+				{ label: "cwnd", color: c0, values: flow.cwnd },
+			],
+			areas: spans.every(Boolean)
+				? [
+						{ between: [0, 1], color: `${c0}33` },
+						{ between: [2, 3], color: `${c2}2a` },
+					]
+				: [],
+			show: segments,
+			marks: flow.others.map((one) => ({ x: one.x, y: one.cwnd, shape: "ring", color: color("ink"), label: one.algorithm })),
+			key: flow.others.length ? [["ring", "others would have left", color("ink")]] : [],
+		});
+		this.charts.rtt.draw({
+			...common,
+			curves: [edge("most", flow.rttMost ?? flow.rtt), { label: "minimum", color: c0, values: flow.x.map(() => flow.minRtt), dash: [4, 3] }, { label: "RTT", color: c1, values: flow.rtt }],
+			areas: [{ between: [0, 1], color: `${c1}33` }],
+			show: (us) => format.time(Math.round(us)),
+		});
+		const paced = flow.pacing.some((value) => value != null);
+		this.charts.rate.draw({
+			...common,
+			curves: [...(paced ? [{ label: "pacing", color: c3, values: moderate(flow.pacing, flow.rate), width: 1.5, dash: [6, 3] }] : []), { label: "delivered", color: c2, values: flow.rate, steps: true }],
+			show: format.rate,
+		});
+		const { track } = flow;
+		this.charts.track.element.hidden = !track?.values.some((value) => value != null);
+		if (track && !this.charts.track.element.hidden) {
+			const head = this.charts.track.element.querySelector("h2");
+			if (head) head.textContent = `What its algorithm watches: ${track.title}`;
+			this.charts.track.draw({
+				...common,
+				curves: [
+					{ label: track.limitTitle, color: exit, values: track.limit, dash: [6, 3], steps: true },
+					{ label: track.title, color: c0, values: track.values, steps: true },
+				],
+				show: track.unit === "percent" ? (value) => `${Math.round(value)} %` : track.unit === "us" ? (us) => format.time(Math.round(us)) : segments,
+			});
+		}
+	}
+}
+
+const edge = (label: string, values: Values) => ({ label, color: "transparent", values, edge: true });
+
+/** A threshold far above the window says no more than that it is above, and would flatten all else. */
+function threshold(flow: Series): Values {
+	const most = Math.max(1, ...(flow.cwndSpan?.[0] ?? flow.cwnd).map((value) => value ?? 0));
+	return flow.ssthresh.map((value) => (value == null || value > most * 2 ? null : value));
+}
+
+/** Pacing far above what is delivered is no limit, and would flatten all else. */
+function moderate(pacing: Values, rate: Values): Values {
+	const most = Math.max(1, ...rate.map((value) => value ?? 0));
+	return pacing.map((value) => (value == null || value > most * 4 ? null : value));
+}
