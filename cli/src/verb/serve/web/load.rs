@@ -152,7 +152,8 @@ fn serve() -> (UnixStream, SocketAddr, i32) {
         runtime.block_on(async {
             let hub = Hub::new(Policy::new(Vec::new()), false);
             let served = tokio::spawn(server::run(listener.into(), hub.clone()));
-            hub.follow_broker(theirs).await.unwrap();
+            // The test ends in the middle of something.
+            let _ = hub.follow_broker(theirs).await;
             served.abort();
         });
     });
