@@ -1,10 +1,11 @@
 //! What the attached callbacks cost, from the kernel's own run-time statistics of BPF programs.
 
 use std::collections::BTreeMap;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::{fs, io};
 
 use aya::maps::MapInfo;
-use aya::programs::{ProgramInfo, loaded_programs};
+use aya::programs::{ProgramFd, ProgramInfo, loaded_programs};
 use aya::sys::{Stats, enable_stats};
 use onramp_algorithm::Algorithm;
 
@@ -36,8 +37,8 @@ impl RunStatistics {
     ///
     /// # Errors
     /// [`Error::Privilege`], or a kernel without the statistics.
-    pub fn enable() -> Result<Self, Error> {
-        kernel::require_privilege("bench")?;
+    pub fn enable(verb: &'static str) -> Result<Self, Error> {
+        kernel::require_privilege(verb)?;
         let failed = Error::io("enable", "the run statistics of BPF programs");
         let enabled = enable_stats(Stats::RunTime).map_err(|error| failed(error.io_error))?;
         Ok(Self { _enabled: enabled })
@@ -60,6 +61,17 @@ pub struct Callback {
 /// # Errors
 /// [`Error::NotAttached`], or programs that cannot be listed.
 pub fn callbacks(algorithm: Algorithm) -> Result<Vec<Callback>, Error> {
+    let mut callbacks: BTreeMap<&str, Callback> = BTreeMap::new();
+    for (name, program) in operations(algorithm)? {
+        let callback = callbacks.entry(name).or_insert(Callback { name, calls: 0, nanoseconds: 0 });
+        callback.calls += program.run_count();
+        callback.nanoseconds += program.run_time().as_nanos() as u64;
+    }
+    Ok(callbacks.into_values().collect())
+}
+
+/// The loaded programs of an attached algorithm, with the operations that they are.
+fn operations(algorithm: Algorithm) -> Result<Vec<(&'static str, ProgramInfo)>, Error> {
     let pins = Pins::of(algorithm);
     if !pins.exist() {
         return Err(Error::NotAttached { algorithm: algorithm.name() });
@@ -70,14 +82,55 @@ pub fn callbacks(algorithm: Algorithm) -> Result<Vec<Callback>, Error> {
     let uses =
         |program: &&ProgramInfo| program.map_ids().ok().flatten().is_some_and(|ids| ids.contains(&flows));
     let object = programs.iter().find(uses).and_then(ProgramInfo::btf_id);
-    let mut callbacks: BTreeMap<&str, Callback> = BTreeMap::new();
-    for program in programs.iter().filter(|program| object.is_some() && program.btf_id() == object) {
-        let Some(name) = program.name_as_str().and_then(|name| operation(algorithm, name)) else { continue };
-        let callback = callbacks.entry(name).or_insert(Callback { name, calls: 0, nanoseconds: 0 });
-        callback.calls += program.run_count();
-        callback.nanoseconds += program.run_time().as_nanos() as u64;
+    let ours = |program: &ProgramInfo| object.is_some() && program.btf_id() == object;
+    let named = |program: ProgramInfo| {
+        let name = program.name_as_str().and_then(|name| operation(algorithm, name))?;
+        Some((name, program))
+    };
+    Ok(programs.into_iter().filter(ours).filter_map(named).collect())
+}
+
+/// What the callbacks cost of all that is attached when this begins. To begin takes CAP_SYS_ADMIN, to read nothing.
+pub struct Meter {
+    programs: Vec<(Algorithm, &'static str, ProgramFd)>,
+    _statistics: RunStatistics,
+}
+
+impl Meter {
+    /// Has the kernel count.
+    ///
+    /// # Errors
+    /// As [`RunStatistics::enable`], or programs that cannot be listed.
+    pub fn open(verb: &'static str) -> Result<Self, Error> {
+        let statistics = RunStatistics::enable(verb)?;
+        let mut programs = Vec::new();
+        for algorithm in crate::pinned() {
+            for (name, program) in operations(algorithm)? {
+                let failed = Error::io("open", format!("the program of {}'s {name}", algorithm.name()));
+                let descriptor = program.fd().map_err(|error| failed(io::Error::other(error)))?;
+                programs.push((algorithm, name, descriptor));
+            }
+        }
+        Ok(Self { programs, _statistics: statistics })
     }
-    Ok(callbacks.into_values().collect())
+
+    /// Each program's operation, and what its calls took.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if the kernel does not tell.
+    pub fn read(&self) -> Result<Vec<(Algorithm, Callback)>, Error> {
+        let read = |(algorithm, name, descriptor): &(Algorithm, &'static str, ProgramFd)| {
+            let path = format!("/proc/self/fdinfo/{}", descriptor.as_fd().as_raw_fd());
+            let text = fs::read_to_string(&path).map_err(Error::io("read", path))?;
+            let number = |field: &str| {
+                let value = text.lines().find_map(|line| line.strip_prefix(field));
+                value.and_then(|value| value.trim().parse().ok()).unwrap_or(0)
+            };
+            let (calls, nanoseconds) = (number("run_cnt:"), number("run_time_ns:"));
+            Ok((*algorithm, Callback { name, calls, nanoseconds }))
+        };
+        self.programs.iter().map(read).collect()
+    }
 }
 
 /// The operation whose program has this name, of which the kernel keeps 15 characters.

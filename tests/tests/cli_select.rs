@@ -700,7 +700,7 @@ fn a_hundred_thousand_prefixes_are_loaded_at_once_and_what_a_connection_costs_is
     let place = place();
     let before = host_state(&[]);
     let to = listen(&place, "127.0.0.1:0");
-    let _statistics = onramp_loader::cost::RunStatistics::enable().unwrap();
+    let _statistics = onramp_loader::cost::RunStatistics::enable("bench").unwrap();
     for count in [0u32, 1_000, 100_000] {
         let whole = Instant::now();
         if count == 0 {

@@ -142,7 +142,7 @@ fn field<'a>(status: &'a str, name: &str) -> &'a str {
 fn a_transfer_shows_with_its_exit_and_its_end() {
     let attachments = Attachments::lock();
     attach(&attachments, "60000");
-    let server = Server::start(&[]);
+    let server = Server::start(&["--cost"]);
     let mut sender = Sender::connect(Wire::lay(DELAY, |_| Fate::Deliver), "onramp_fixed");
     let port = sender.stream.local_addr().unwrap().port();
     sender.deliver(300_000);
@@ -195,6 +195,15 @@ fn a_transfer_shows_with_its_exit_and_its_end() {
     assert!(eventually(|| {
         let (_, metrics) = server.ask("GET /metrics", "", "");
         metrics.contains("onramp_slow_start_exits_total{cc=\"onramp_fixed\",reason=\"algorithm\"} 1")
+    }));
+    // The broker has opened the programs before it gave up the right to.
+    assert!(eventually(|| {
+        let (_, metrics) = server.ask("GET /metrics", "", "");
+        let calls = "onramp_callback_calls_total{cc=\"onramp_fixed\",callback=\"pkts_acked\"} ";
+        metrics
+            .lines()
+            .filter_map(|line| line.strip_prefix(calls))
+            .any(|calls| calls.parse::<u64>().unwrap() > 10)
     }));
     drop(wire);
     let ran = server.end(Signal::SIGTERM);

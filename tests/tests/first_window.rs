@@ -194,7 +194,7 @@ fn a_connection_in_its_first_window_begins_and_ends_in_five_hundred_instructions
     let place = namespace();
     place.sysctl_set(DEFAULT, "reno").unwrap();
     inside(&place, "attach search --default").ok();
-    let _counting = RunStatistics::enable().unwrap();
+    let _counting = RunStatistics::enable("bench").unwrap();
     let search = algorithm::find("search").unwrap();
     let run = |name: &str| {
         let all = callbacks(search).unwrap();

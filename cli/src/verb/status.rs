@@ -3,6 +3,7 @@
 use clap::Args;
 use onramp_loader::abi::Counters;
 use onramp_loader::algorithm::Algorithm;
+use onramp_loader::cost::{Callback, Meter};
 use onramp_loader::host::Setting;
 use onramp_loader::select::Glance;
 use onramp_loader::telemetry::{Consumer, Level};
@@ -126,6 +127,24 @@ pub(super) struct Brief<'a> {
     algorithms: Vec<BriefRow>,
     consumers: Vec<Listener>,
     selection: Option<&'a Glimpse>,
+    /// Where it is measured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    costs: Option<Vec<Cost>>,
+}
+
+/// What the calls of an operation took.
+#[derive(Serialize)]
+struct Cost {
+    congestion_control: String,
+    callback: &'static str,
+    calls: u64,
+    nanoseconds: u64,
+}
+
+impl From<(Algorithm, Callback)> for Cost {
+    fn from((algorithm, Callback { name, calls, nanoseconds }): (Algorithm, Callback)) -> Self {
+        Self { congestion_control: algorithm.congestion_control(), callback: name, calls, nanoseconds }
+    }
 }
 
 #[derive(Serialize)]
@@ -139,7 +158,7 @@ struct BriefRow {
 
 impl<'a> Brief<'a> {
     /// What rules choose is read by the caller, for it may be much.
-    pub fn read(selection: Option<&'a Glimpse>) -> Result<Self, Error> {
+    pub fn read(selection: Option<&'a Glimpse>, meter: Option<&Meter>) -> Result<Self, Error> {
         let mut algorithms = Vec::new();
         for algorithm in onramp_loader::pinned() {
             let Some(state) = onramp_loader::attached_state(algorithm)? else { continue };
@@ -154,7 +173,13 @@ impl<'a> Brief<'a> {
             Err(Error::OtherTelemetry { .. } | Error::TelemetryBroken { .. }) => Vec::new(),
             consumers => consumers?,
         };
-        Ok(Self { algorithms, consumers: consumers.into_iter().map(listener).collect(), selection })
+        let costs = meter.map(Meter::read).transpose()?;
+        Ok(Self {
+            algorithms,
+            consumers: consumers.into_iter().map(listener).collect(),
+            selection,
+            costs: costs.map(|costs| costs.into_iter().map(Cost::from).collect()),
+        })
     }
 }
 

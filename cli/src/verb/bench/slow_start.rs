@@ -107,7 +107,7 @@ fn judged(algorithm: Algorithm) -> anyhow::Result<u64> {
 
 /// Transfers of every algorithm over the link, in turns, while the kernel counts; then of those that can be told to space.
 pub(super) fn measure(profile: &Profile, rounds: u32, output: &Output) -> anyhow::Result<SlowStart> {
-    let _counting = RunStatistics::enable()?;
+    let _counting = RunStatistics::enable("bench")?;
     let can_space = |one: &Algorithm| one.declarations().any(|parameter| parameter.name == SPACED);
     let mut rows = turns(profile, rounds, algorithm::all().collect(), false, output)?;
     let reference = algorithm::all().filter(|one| one.name() == REFERENCE);

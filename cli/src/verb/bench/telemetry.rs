@@ -102,7 +102,7 @@ fn totals(operations: &[Callback]) -> (u64, u64) {
 pub(super) fn measure(profile: &Profile, rounds: u32, output: &Output) -> anyhow::Result<Telemetry> {
     let arms = Arms::prepare(&[ARM.to_owned()], profile, &[], &Clock::Machine)?;
     let algorithm = onramp_loader::find(ARM)?;
-    let _counting = RunStatistics::enable()?;
+    let _counting = RunStatistics::enable("bench")?;
     let plan = Plan { amount: Amount::Bytes(BYTES), repetitions: 1, ..Plan::new(profile.clone()) };
     let mut accounts: Vec<Account> = AUDIENCES.iter().map(|_| Account::default()).collect();
     for round in 0..rounds {

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use onramp_loader::cost::Meter;
 use onramp_loader::{Changes, Kind};
 
 use super::evidence::{Evidence, Shadow};
@@ -145,6 +146,8 @@ pub(super) struct Broker {
     followed: BTreeMap<u64, Followed>,
     attached: String,
     selection: Option<Glimpse>,
+    /// What acknowledgements cost, if it is measured.
+    pub meter: Option<Meter>,
 }
 
 impl Broker {
@@ -165,6 +168,7 @@ impl Broker {
             followed: BTreeMap::new(),
             attached: String::new(),
             selection: None,
+            meter: None,
         }
     }
 
@@ -215,7 +219,7 @@ impl Broker {
 
     fn status(&mut self) -> anyhow::Result<()> {
         let brief = match self.source {
-            Some(_) => status::Brief::read(self.selection.as_ref())?,
+            Some(_) => status::Brief::read(self.selection.as_ref(), self.meter.as_ref())?,
             None => status::Brief::default(),
         };
         let text = Output::document_text(&brief).context("cannot encode")?;

@@ -18,6 +18,7 @@ use std::process::{Child, Command, Stdio};
 
 use anyhow::Context;
 use clap::Args;
+use onramp_loader::cost::Meter;
 use onramp_recording::replay::candidates;
 use serde::Serialize;
 
@@ -90,8 +91,12 @@ pub(crate) struct Serve {
     /// each would have left
     #[arg(long, value_name = "ALG,…", value_delimiter = ',')]
     shadow: Vec<String>,
+    /// Also measure what acknowledgements cost, of what is attached now: the kernel times every BPF program meanwhile, which
+    /// takes some nanoseconds of each call
+    #[arg(long)]
+    cost: bool,
     /// Show nothing live: only recordings, results and reports that are opened in the page. Takes no privilege
-    #[arg(long, conflicts_with_all = ["shadow", "write_token_file"])]
+    #[arg(long, conflicts_with_all = ["shadow", "cost", "write_token_file"])]
     offline: bool,
     /// User that the web part runs as, if started by root
     #[arg(long, value_name = "USER", default_value = "nobody")]
@@ -121,6 +126,7 @@ impl Serve {
         let listen = || Source::open("serve", Wanted::new(Filter::default(), 1));
         let source = (!self.offline).then(listen).transpose()?;
         let shadows = (!candidates.is_empty()).then(|| Shadows::open(candidates)).transpose()?;
+        let meter = self.cost.then(|| Meter::open("serve")).transpose()?;
         // From here on a signal ends the loop, and with it the web part; until now the lock may have been waited for.
         let signals = Signals::take()?;
         let bound = listen::bound(&self.listen, self.socket_group.as_deref())?;
@@ -144,6 +150,7 @@ impl Serve {
         }
         let listening = Listening { listening: place.url(tls), writable: token.is_some() };
         let mut broker = Broker::new(source, shadows, Channel::new(ours)?, token, self.mask_addresses);
+        broker.meter = meter;
         broker.until_ready()?;
         output.data(&listening, || format!("{}\n", listening.listening))?;
         let ended = broker.run(&signals);

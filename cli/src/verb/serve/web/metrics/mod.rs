@@ -152,7 +152,17 @@ fn attached(knowledge: &Knowledge) -> Vec<Family> {
         }
         guards.add(&cc, &row["guard"]);
     }
-    let counters = counters.into_iter().map(|(_, family)| family);
+    let mut calls =
+        counter("callback_calls", "Calls of an algorithm's operation since it was loaded, timed ones");
+    let mut seconds = Family::new("callback", Unit::Seconds, Kind::Counter, "What these calls took");
+    for cost in status["costs"].as_array().into_iter().flatten() {
+        let text = |name: &str| cost[name].as_str().unwrap_or_default().to_owned();
+        let number = |name: &str| cost[name].as_f64().unwrap_or_default();
+        let labels = vec![("cc", text("congestion_control")), ("callback", text("callback"))];
+        calls.add(labels.clone(), number("calls"));
+        seconds.add(labels, number("nanoseconds") / 1e9);
+    }
+    let counters = counters.into_iter().map(|(_, family)| family).chain([calls, seconds]);
     [info, exits, verdicts].into_iter().chain(counters).chain(guards.0).collect()
 }
 

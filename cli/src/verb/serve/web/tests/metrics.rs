@@ -20,7 +20,7 @@ fn metrics_count_and_name_nobody() {
     // Told again, it is not counted again.
     server.say(&listed(vec![left]));
     server.say(&News::Attached(
-        r#"{"algorithms":[{"congestion_control":"onramp_search","version":"1","generation":"a","exits":{"loss":5},"outcomes":{"css_entered":4},"ended_in_slow_start":2,"guard":{"tripped":{"metric":"goodput","at_us":1}}},{"congestion_control":"onramp_ramp","guard":{"tripped":null,"treated":{"flows":812,"retransmit_ratio_pct":1.5,"goodput_bps":8e6},"control":{"flows":9,"retransmit_ratio_pct":null,"goodput_bps":null},"comparisons":[{"metric":"goodput","difference_pct":-12.3,"interval_pct":[-15.0,-9.6],"margin_pct":-10.0}]}},{"congestion_control":"onramp_best"}]}"#.into(),
+        r#"{"algorithms":[{"congestion_control":"onramp_search","version":"1","generation":"a","exits":{"loss":5},"outcomes":{"css_entered":4},"ended_in_slow_start":2,"guard":{"tripped":{"metric":"goodput","at_us":1}}},{"congestion_control":"onramp_ramp","guard":{"tripped":null,"treated":{"flows":812,"retransmit_ratio_pct":1.5,"goodput_bps":8e6},"control":{"flows":9,"retransmit_ratio_pct":null,"goodput_bps":null},"comparisons":[{"metric":"goodput","difference_pct":-12.3,"interval_pct":[-15.0,-9.6],"margin_pct":-10.0}]}},{"congestion_control":"onramp_best"}],"costs":[{"congestion_control":"onramp_search","callback":"pkts_acked","calls":1000,"nanoseconds":500000}]}"#.into(),
     ));
     while server.get("/api/status").body().is_empty() {}
     let answer = server.get("/metrics");
@@ -49,6 +49,8 @@ fn metrics_count_and_name_nobody() {
         "onramp_guard_retransmit_ratio{cc=\"onramp_ramp\",arm=\"treated\"} 0.015",
         "onramp_guard_goodput_bytes_per_second{cc=\"onramp_ramp\",arm=\"treated\"} 1000000\n",
         "onramp_guard_difference_ratio{cc=\"onramp_ramp\",metric=\"goodput\",bound=\"low\"} -0.15",
+        "onramp_callback_calls_total{cc=\"onramp_search\",callback=\"pkts_acked\"} 1000",
+        "onramp_callback_seconds_total{cc=\"onramp_search\",callback=\"pkts_acked\"} 0.0005",
         "onramp_guard_margin_ratio{cc=\"onramp_ramp\",metric=\"goodput\"} -0.1",
         "onramp_verdicts_total{cc=\"onramp_search\",outcome=\"css_entered\"} 4",
         "onramp_slow_start_exit_queue_seconds_count{cc=\"onramp_best\"} 1",
@@ -94,7 +96,7 @@ fn all() -> Server {
     left.regret = Some(Regret { window_to_bdp: 0.1, early_us: 3_000_000, queue_us: Some(0) });
     let mut server = Server::with(vec![left], false);
     server.say(&News::Attached(
-        r#"{"algorithms":[{"congestion_control":"onramp_search","version":"1","generation":"a","exits":{"loss":5},"outcomes":{"grow":7},"guard":{"tripped":null,"treated":{"flows":812,"retransmit_ratio_pct":1.5,"goodput_bps":8e6},"control":{"flows":9,"retransmit_ratio_pct":1,"goodput_bps":1},"comparisons":[{"metric":"goodput","difference_pct":-12.3,"interval_pct":[-15.0,-9.6],"margin_pct":-10.0}]}}]}"#.into(),
+        r#"{"algorithms":[{"congestion_control":"onramp_search","version":"1","generation":"a","exits":{"loss":5},"outcomes":{"grow":7},"guard":{"tripped":null,"treated":{"flows":812,"retransmit_ratio_pct":1.5,"goodput_bps":8e6},"control":{"flows":9,"retransmit_ratio_pct":1,"goodput_bps":1},"comparisons":[{"metric":"goodput","difference_pct":-12.3,"interval_pct":[-15.0,-9.6],"margin_pct":-10.0}]}}],"costs":[{"congestion_control":"onramp_search","callback":"pkts_acked","calls":1000,"nanoseconds":500000}]}"#.into(),
     ));
     while server.get("/api/status").body().is_empty() {}
     server
