@@ -231,6 +231,7 @@ pub(super) fn detailed(row: &Row, open: &Open, known: &mut Knows) -> Option<Stri
 
 /// Whose flow.
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(super) struct Of {
     recording: Option<String>,
 }
@@ -239,8 +240,10 @@ pub(super) struct Of {
 pub(super) async fn flow(
     State(hub): State<Hub>,
     Path(flow): Path<String>,
-    Parameters(of): Parameters<Of>,
+    of: Result<Parameters<Of>, QueryRejection>,
 ) -> Result<Response, Problem> {
+    let Parameters(of) =
+        of.map_err(|rejection| Problem::new(StatusCode::BAD_REQUEST, rejection.body_text()))?;
     let hub = hub.recordings.find(of.recording.as_deref(), &hub)?;
     let none = || Problem::new(StatusCode::NOT_FOUND, format!("there is no flow {flow:?}"));
     let id = flow.parse().map_err(|_| none())?;

@@ -277,6 +277,7 @@ mod tests {
         assert_eq!(events.named("flow").2["flow"].to_string(), flow);
         assert_eq!(server.get("/api/flows").json()["total"], 0);
         assert!(server.get("/api/flows?recording=0123").refused(404).contains("open it again"));
+        assert!(server.get("/api/flows/1?record=0123").refused(400).contains("record"));
         assert!(
             server.get(&format!("/api/flows/{flow}?recording=0123")).refused(404).contains("open it again")
         );
