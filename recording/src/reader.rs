@@ -146,13 +146,13 @@ impl Recording {
         flows.len()
     }
 
-    /// How many rows all of its files state. Those that cannot be read become problems.
-    pub fn stated_rows(&mut self) -> usize {
-        let mut rows = 0;
+    /// How many rows each of its files states. Those that cannot be read become problems.
+    pub fn stated_rows(&mut self) -> Vec<usize> {
+        let mut rows = Vec::new();
         let problems = &mut self.problems;
         self.files.retain(|file| match file.open() {
             Ok(part) => {
-                rows += part.rows;
+                rows.push(part.rows);
                 true
             }
             Err(error) => {

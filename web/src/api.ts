@@ -113,6 +113,8 @@ export interface Shadow {
 	given: { rate_bytes_per_second: number; base_rtt_us: number; window_bytes: number; carried_since_start_us: number } | null;
 	findings: {
 		algorithm: string;
+		/** In reports alone. */
+		settings?: string[];
 		exit: { since_start_us: number; acknowledged_bytes: number; cwnd_segments: number; window_bytes: number; rtt_us: number; min_rtt_us: number } | null;
 		regret: Regret | null;
 		last_outcome: string;

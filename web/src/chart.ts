@@ -211,7 +211,11 @@ export class Chart {
 		ctx.save();
 		ctx.font = `600 ${11 * scale}px system-ui, sans-serif`;
 		ctx.lineWidth = 1.5 * scale;
-		let free = -Infinity;
+		// Above the chart, else below its edge: up to where there is a name already.
+		const rows = [
+			[-5, -Infinity],
+			[11, -Infinity],
+		] as [number, number][];
 		for (const moment of [...picture.moments].sort((one, other) => one.x - other.x)) {
 			const x = plot.valToPos(moment.x, "x", true);
 			if (!inside(x)) continue;
@@ -225,10 +229,11 @@ export class Chart {
 			const wide = ctx.measureText(moment.label).width + 8 * scale;
 			const right = x + wide > left + width;
 			const from = right ? x - wide : x;
-			if (from < free) continue;
+			const row = rows.find(([, taken]) => from >= taken);
+			if (!row) continue;
 			ctx.textAlign = right ? "right" : "left";
-			ctx.fillText(moment.label, x + (right ? -4 : 4) * scale, top - 5 * scale);
-			free = from + wide;
+			ctx.fillText(moment.label, x + (right ? -4 : 4) * scale, top + row[0] * scale);
+			row[1] = from + wide;
 		}
 		ctx.setLineDash([]);
 		const taken: [number, number, number][] = [];

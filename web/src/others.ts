@@ -19,7 +19,7 @@ export function othersView(place: HTMLElement, flow: Flow, shadow: Shadow | null
 	const { given } = shadow;
 	const rows = [
 		...(flow.exit ? [{ name: `${flow.algorithm}, really`, real: true, exit: { since_start_us: flow.exit.since_start_us, window_bytes: flow.exit.window_bytes }, regret: flow.regret, outcome: "" }] : []),
-		...shadow.findings.map((one) => ({ name: one.algorithm === flow.algorithm ? `${one.algorithm}, ${recording() ? "replayed" : "with its defaults"}` : one.algorithm, real: false, exit: one.exit, regret: one.regret, outcome: one.last_outcome })),
+		...shadow.findings.map((one) => ({ name: named(one, flow.algorithm), real: false, exit: one.exit, regret: one.regret, outcome: one.last_outcome })),
 	].sort((one, other) => cost(one.regret, one.exit) - cost(other.regret, other.exit));
 	const most = Math.max(1, ...rows.map(({ regret }) => Math.max(regret?.early_us ?? 0, regret?.queue_us ?? 0)));
 	fill(
@@ -62,6 +62,12 @@ export function othersView(place: HTMLElement, flow: Flow, shadow: Shadow | null
 		),
 		h("p", { class: "quiet" }, "Open loop: exact up to an exit, but an exit would have changed what came after. The cost of others is what CUBIC would take from their window on."),
 	);
+}
+
+/** An algorithm with what was set of its parameters; the flow's own was asked again. */
+function named({ algorithm, settings }: Shadow["findings"][number], own: string): string {
+	const name = [algorithm, ...(settings ?? [])].join(" ");
+	return algorithm === own ? `${name}, ${settings || recording() ? "replayed" : "with its defaults"}` : name;
 }
 
 /** What is better comes first; who never left comes last. */

@@ -196,6 +196,8 @@ function strip(measure: Measure): HTMLElement {
 	const means = intervals.map((one) => one?.mean ?? NaN).filter(Number.isFinite);
 	const alike = means.every((mean) => mean === means[0]);
 	const best = alike ? NaN : measure.better === "less" ? Math.min(...means) : measure.better === "more" ? Math.max(...means) : NaN;
+	// What reads the same is as good.
+	const bestSaid = Number.isFinite(best) ? measure.show(best) : null;
 	return h(
 		"section",
 		{ class: "card strip" },
@@ -214,7 +216,7 @@ function strip(measure: Measure): HTMLElement {
 			for (const value of values) place("run", value);
 			if (of) place("mean", of.mean);
 			const said = of ? measure.show(of.mean) : "–";
-			return h("div", { class: of?.mean === best ? "best" : "" }, h("span", { title: arm.name }, arm.name), track, h("span", { class: "number", title: of ? `${of.n} runs, ± ${measure.show(of.half)} (95 %)` : "" }, said));
+			return h("div", { class: said === bestSaid ? "best" : "" }, h("span", { title: arm.name }, arm.name), track, h("span", { class: "number", title: of ? `${of.n} runs, ± ${measure.show(of.half)} (95 %)` : "" }, said));
 		}),
 	);
 }

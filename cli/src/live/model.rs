@@ -426,3 +426,42 @@ fn exports_of(algorithm: Algorithm) -> &'static [Export] {
 pub(crate) fn threshold(segments: u32) -> Option<u32> {
     (segments < NO_THRESHOLD).then_some(segments)
 }
+
+#[cfg(test)]
+mod tests {
+    use onramp_loader::abi::FlowHeader;
+    use onramp_loader::algorithm::Ack;
+
+    use super::*;
+
+    #[test]
+    fn a_flow_began_a_round_trip_before_its_first_acknowledgement() {
+        let algorithm = algorithm::find("plain").unwrap();
+        let mut model = Model::new(1, 16);
+        let mut tell = |what| {
+            let (time_ns, flow, sequence, netns) = (1_000_000_000, 7, 0, 1);
+            model.add(&Item::Event(Event { time_ns, flow, sequence, netns, algorithm, what }));
+        };
+        tell(What::Flow(Box::new(FlowEvent {
+            local: ([192, 0, 2, 1], 1).into(),
+            remote: ([192, 0, 2, 2], 2).into(),
+            again: false,
+            cookie: None,
+            netns_cookie: 1,
+            parameters: algorithm.parameters(),
+            profile: 0,
+            generation: 0,
+            // As the kernel tells of a flow that begins.
+            header: FlowHeader::default(),
+            state: Vec::new(),
+        })));
+        let ack = Ack { now_us: 1_000_000, rtt_us: 600_000, smoothed_rtt_us: 600_000, ..Ack::default() };
+        tell(What::Ack(AckEvent { ack, verdict: None, flags: 0, generation: 0 }));
+        tell(What::Ack(AckEvent { ack, verdict: None, flags: 0, generation: 0 }));
+        let exit = ExitRecord { at_us: 600_000, min_rtt_us: 600_000, ..ExitRecord::default() };
+        let reason = ExitReason::Algorithm;
+        tell(What::Exit(onramp_loader::telemetry::ExitEvent { reason, record: exit, observed: None }));
+        let flow = &model.flows[&7];
+        assert_eq!((flow.start_us, flow.exit_us()), (400_000, Some(1_000_000)));
+    }
+}

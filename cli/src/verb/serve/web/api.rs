@@ -232,6 +232,7 @@ pub(super) fn detailed(row: &Row, open: &Open, known: &mut Knows) -> Option<Stri
 
 /// Whose flow.
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(super) struct Of {
     recording: Option<String>,
 }

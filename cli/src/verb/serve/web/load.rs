@@ -152,7 +152,8 @@ fn serve() -> (UnixStream, SocketAddr, i32) {
         runtime.block_on(async {
             let hub = Hub::new(Policy::default(), false);
             let served = tokio::spawn(server::run(listener.into(), None, hub.clone()));
-            hub.follow_broker(theirs).await.unwrap();
+            // The test ends in the middle of something.
+            let _ = hub.follow_broker(theirs).await;
             served.abort();
         });
     });

@@ -25,8 +25,9 @@ use crate::verb::serve::wire::{Detail, Histories, Lost, News};
 /// All files of one, together.
 pub(super) const BYTES_MAX: usize = 64 << 20;
 const FILES_MAX: usize = 1_000;
-/// Rows of all of its tables.
+/// Rows of all of its tables, and of one file, which is in memory at once; a recorder's have half of it.
 const ROWS_MAX: usize = 4 << 20;
+const FILE_ROWS_MAX: usize = 1 << 18;
 const FLOWS_MAX: usize = 2_000;
 /// Flows whose past can be looked at: those with the most bytes. Of more flows than FEW it is coarser.
 const DETAILED_MAX: usize = 500;
@@ -149,9 +150,10 @@ fn recorded(files: Vec<(PathBuf, Vec<u8>)>) -> Result<Recorded, String> {
         _ => {
             let mut recording = Recording::of_files(files);
             let rows = recording.stated_rows();
-            if rows > ROWS_MAX {
+            let (all, most) = (rows.iter().sum::<usize>(), rows.iter().max().copied().unwrap_or(0));
+            if all > ROWS_MAX || most > FILE_ROWS_MAX {
                 return Err(format!(
-                    "the recording has {rows} rows, at most {ROWS_MAX} are read here: `onramp replay` and `onramp export` take any, `onramp export --flow` one flow"
+                    "the recording has {all} rows, {most} of them in one file: at most {ROWS_MAX}, {FILE_ROWS_MAX} in a file, are read here; `onramp replay` takes any"
                 ));
             }
             let flows = recording.flows();
@@ -277,6 +279,7 @@ mod tests {
         assert_eq!(events.named("flow").2["flow"].to_string(), flow);
         assert_eq!(server.get("/api/flows").json()["total"], 0);
         assert!(server.get("/api/flows?recording=0123").refused(404).contains("open it again"));
+        assert!(server.get("/api/flows/1?record=0123").refused(400).contains("record"));
         assert!(
             server.get(&format!("/api/flows/{flow}?recording=0123")).refused(404).contains("open it again")
         );
