@@ -28,7 +28,7 @@ pub(crate) struct Point {
     pub sent_bytes: u64,
     /// Bits per second; `None`: not told, or none is in force.
     pub pacing_bps: Option<u64>,
-    /// What the algorithm watches, and where it would leave ([`super::track`]).
+    /// What the algorithm watches, and where it would leave ([`mod@super::track`]).
     pub watched: Option<u32>,
     pub limit: Option<u32>,
 }
