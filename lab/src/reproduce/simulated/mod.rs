@@ -34,7 +34,7 @@ fn tahoe<const PACKETS: u64>(name: &str, arms: &[&str]) -> Trial {
     Trial {
         adapt: tahoe_path::<PACKETS>,
         amount: Amount::Seconds(SECONDS),
-        repetitions: 50,
+        repetitions: 100,
         quick: 4,
         ..Trial::new(name, "geo", arms)
     }
