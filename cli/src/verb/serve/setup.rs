@@ -1,8 +1,6 @@
 //! What the web part is told before anything else, and nobody else may read: not as arguments, which every user sees.
 
-use std::fs;
 use std::io::{Read, Write};
-use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::sync::Arc;
@@ -14,7 +12,7 @@ use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
-use super::token::Token;
+use super::token::{Token, only_for_its_owner};
 use super::wire::{LENGTH, decode, encode, length};
 use crate::failure::Usage;
 
@@ -55,10 +53,7 @@ impl Tls {
     /// Reads both, and tries whether they go together.
     pub fn read(certificate: &Path, key: &Path) -> anyhow::Result<Self> {
         let name = key.display();
-        let metadata = fs::metadata(key).with_context(|| format!("cannot look at the key {name}"))?;
-        if metadata.permissions().mode() & 0o077 != 0 {
-            return Err(Usage::error(format!("the key {name} can be used by others: `chmod 600 {name}`")));
-        }
+        only_for_its_owner("key", key)?;
         let text =
             |path: &Path| bounded::read_text(path).with_context(|| format!("cannot read {}", path.display()));
         let tls = Self { certificate: text(certificate)?, key: text(key)? };
@@ -89,6 +84,9 @@ impl Tls {
 
 #[cfg(test)]
 pub(super) mod tests {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
 
     /// A certificate of `localhost` that certifies itself.

@@ -22,12 +22,7 @@ impl Token {
     /// Reads it from a file that only its owner can read.
     pub fn read(path: &Path) -> anyhow::Result<Self> {
         let name = path.display();
-        let metadata = fs::metadata(path).with_context(|| format!("cannot look at the token file {name}"))?;
-        if metadata.permissions().mode() & 0o077 != 0 {
-            return Err(Usage::error(format!(
-                "the token file {name} can be used by others: `chmod 600 {name}`"
-            )));
-        }
+        only_for_its_owner("token file", path)?;
         let text = bounded::read_text(path).with_context(|| format!("cannot read the token file {name}"))?;
         Self::new(text.trim()).ok_or_else(|| {
             Usage::error(format!(
@@ -48,6 +43,16 @@ impl Token {
         let differing = ours.iter().zip(given).fold(0, |sum, (one, other)| black_box(sum | (one ^ other)));
         ours.len() == given.len() && differing == 0
     }
+}
+
+/// Refuses a file with a secret that others than its owner can use.
+pub(super) fn only_for_its_owner(what: &str, path: &Path) -> anyhow::Result<()> {
+    let name = path.display();
+    let metadata = fs::metadata(path).with_context(|| format!("cannot look at the {what} {name}"))?;
+    if metadata.permissions().mode() & 0o077 != 0 {
+        return Err(Usage::error(format!("the {what} {name} can be used by others: `chmod 600 {name}`")));
+    }
+    Ok(())
 }
 
 #[cfg(test)]
