@@ -7,19 +7,29 @@ export type Deed = "read" | "write";
 
 const secrets: Record<Deed, string> = { read: "", write: "" };
 const asked: Partial<Record<Deed, Promise<string>>> = {};
+/** Whether the server has refused the secret that was given. */
+const refused: Record<Deed, boolean> = { read: false, write: false };
 const WHY: Record<Deed, string> = {
 	read: "Reading here takes the secret in the file of --read-token-file.",
 	write: "Changing something takes the secret in the file of --write-token-file.",
 };
 
 export function forget(): void {
-	secrets.read = "";
-	secrets.write = "";
+	for (const deed of ["read", "write"] as const) {
+		secrets[deed] = "";
+		refused[deed] = false;
+	}
+}
+
+/** The server has refused what it was told: if that was a secret, the next question says so. */
+function refuse(deed: Deed): void {
+	refused[deed] ||= secrets[deed] !== "";
+	secrets[deed] = "";
 }
 
 /** What is said of something that failed; a wrong secret of writing is asked for again next time. */
 export function said(error: unknown): string {
-	if (error instanceof Refused && error.status === 401) secrets.write = "";
+	if (error instanceof Refused && error.status === 401) refuse("write");
 	return error instanceof Error ? error.message : String(error);
 }
 
@@ -30,7 +40,7 @@ export const reading = (): Record<string, string> => (secrets.read ? { Authoriza
 export async function askedAgain(wrong: Record<string, string>): Promise<boolean> {
 	// Somebody else may have asked in the meantime.
 	if (reading()["Authorization"] === wrong["Authorization"]) {
-		secrets.read = "";
+		refuse("read");
 		await secret("read");
 	}
 	return secrets.read !== "";
@@ -56,6 +66,7 @@ function dialog(deed: Deed): Promise<string> {
 				"form",
 				{ method: "dialog", submit: () => (secrets[deed] = input.value.trim()) },
 				h("h2", { id: "token-title" }, "Token"),
+				refused[deed] && h("p", { class: "wrong", role: "alert" }, "The server has refused the token that was given."),
 				h("p", {}, `${WHY[deed]} It stays in this page's memory.`),
 				h("label", { for: "token" }, "Token"),
 				input,

@@ -69,6 +69,7 @@ await page.getByRole("button", { name: "Use it" }).click();
 await sheet.locator(".wrong", { hasText: "token is missing or wrong" }).waitFor();
 await field.fill("-5");
 await sheet.getByRole("button", { name: "Apply" }).click();
+await page.locator("dialog [role=alert]", { hasText: "has refused the token" }).waitFor();
 await page.locator("#token").fill(token);
 await page.getByRole("button", { name: "Use it" }).click();
 await sheet.locator(".wrong", { hasText: "exit_window_bytes" }).waitFor();

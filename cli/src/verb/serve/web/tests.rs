@@ -87,13 +87,17 @@ pub(super) fn listed(rows: Vec<Row>) -> News {
 
 impl Server {
     pub fn start(writable: bool) -> Self {
+        let policy = Policy { allowed: vec!["onramp.example.net".into()], ..Policy::default() };
+        Self::guarded(policy, writable)
+    }
+
+    fn guarded(policy: Policy, writable: bool) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let (broker, theirs) = UnixStream::pair().unwrap();
         thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
             runtime.block_on(async {
-                let policy = Policy { allowed: vec!["onramp.example.net".into()], ..Policy::default() };
                 let hub = Hub::new(policy, writable);
                 let served = tokio::spawn(server::run(listener.into(), None, hub.clone()));
                 hub.follow_broker(theirs).await.unwrap();

@@ -12,12 +12,12 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
-use super::{Answer, left, listed};
+use super::{Answer, Server, left, listed};
 use crate::verb::serve::setup;
 use crate::verb::serve::token::Token;
 use crate::verb::serve::web::guard::Policy;
 use crate::verb::serve::web::hub::Hub;
-use crate::verb::serve::web::server;
+use crate::verb::serve::web::{load, server};
 use crate::verb::serve::wire::{News, Refusal, encode};
 
 const READ: &str = "reading-0123456789";
@@ -101,6 +101,14 @@ async fn reading_takes_the_token_of_reading_at_every_path_but_the_page() {
     // That of a server that was started again with another one.
     let again = self::hub(Some(&READ.replace('0', "9")), false);
     ask(&again, "GET /api/flows", &bearer(READ)).await.refused(401);
+}
+
+#[test]
+fn a_page_whose_token_is_refused_says_so_when_it_asks_again() {
+    let read = Some(Token::new(READ).unwrap());
+    let server = Server::guarded(Policy { read, ..Policy::default() }, false);
+    let Some(mut script) = load::script("token.mjs", server.address) else { return };
+    assert!(script.arg(READ).status().unwrap().success(), "web/tests/token.mjs says what was wrong");
 }
 
 #[tokio::test(start_paused = true)]
