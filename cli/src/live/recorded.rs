@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use onramp_loader::ExitReason;
 use onramp_loader::abi::{ExitRecord, FlowHeader, flow_flag};
-use onramp_loader::algorithm::{self, Algorithm, Flow as Twin, OUTCOME_MAX, Parameters, RoundTold, ack_flag};
+use onramp_loader::algorithm::{self, Algorithm, Flow as Twin, OUTCOME_MAX, Parameters, RoundTold};
 use onramp_loader::telemetry::{
     AckEvent, CongestionState, EndEvent, Event, ExitEvent, FlowEvent, Item, Lost, RoundEvent, StateEvent,
     UndoEvent, What,
 };
-use onramp_recording::replay::{FlowReport, Options, Replay, candidates, replay_beside};
+use onramp_recording::replay::{AckRound, FlowReport, Options, Replay, Rounds, candidates, replay_beside};
 use onramp_recording::rows::{DropRow, ExitRow, FlowRow, ParameterRow, RoundRow, StateRow};
 use onramp_recording::{Event as Asked, Recording, Run, Sample, replay_csv_beside};
 
@@ -96,15 +96,8 @@ struct Followed {
     looked_us: u64,
     /// By their numbers.
     events: VecDeque<Event>,
-    /// The round under way, where rounds are not recorded.
-    round: Option<Round>,
-}
-
-/// A round that is made of acknowledgements.
-struct Round {
-    sent_bytes: u64,
-    told: RoundTold,
-    begin: Sample,
+    /// Where rounds are not recorded.
+    rounds: Option<Rounds>,
 }
 
 impl Told {
@@ -133,7 +126,7 @@ impl Told {
             flow.events.make_contiguous().sort_by_key(|event| event.sequence);
             // Where rounds are told, none are made.
             let has_rounds = flow.events.iter().any(|event| matches!(event.what, What::Round(_)));
-            flow.round = (!has_rounds).then(Round::none);
+            flow.rounds = (!has_rounds).then(Rounds::default);
         }
         told
     }
@@ -174,7 +167,7 @@ impl Told {
                 twin: twin.unwrap_or_else(|| Twin::new(parameters.clone())),
                 looked_us: 0,
                 events: VecDeque::new(),
-                round: None,
+                rounds: None,
             }
         });
         let flags = if row.adopted != 0 { flow_flag::ADOPTED } else { flow_flag::SLOW_START };
@@ -217,7 +210,7 @@ impl Told {
             ..FlowRow::default()
         });
         if let Some(flow) = self.flows.get_mut(&run.flow) {
-            flow.round = Some(Round::none());
+            flow.rounds = Some(Rounds::default());
         }
     }
 
@@ -279,7 +272,7 @@ impl Followed {
             self.twin.restart();
         }
         let verdict = (sample.event == Asked::Asked).then(|| self.twin.on_ack(&ack));
-        let flags = if ack.cwnd < ack.ssthresh { flow_flag::SLOW_START } else { 0 };
+        let flags = slow_start(ack.cwnd, ack.ssthresh);
         if ack.now_us.saturating_sub(self.looked_us) >= LOOK_US
             && let Some(shown) = model.flows.get_mut(&flow)
         {
@@ -288,55 +281,36 @@ impl Followed {
         }
         let what = What::Ack(AckEvent { ack, verdict, flags, generation: sample.generation });
         model.add(&Item::Event(self.event(ack.now_us, flow, sample.sequence, what)));
-        if let Some(told) = self.round.as_mut().and_then(|round| round.add(sample)) {
-            let round = RoundEvent { told, state: self.twin.state() };
+        if let Some(over) = self.rounds.as_mut().and_then(|rounds| rounds.add(&ack)) {
+            let round = RoundEvent { told: made(&over), state: self.twin.state() };
             let what = What::Round(Box::new(round));
             model.add(&Item::Event(self.event(ack.now_us, flow, sample.sequence, what)));
         }
     }
 }
 
-impl Round {
-    fn none() -> Self {
-        Self { sent_bytes: 0, told: RoundTold::default(), begin: Sample::default() }
+/// A round that is made of acknowledgements. The application was the limit in all of it, or the window.
+fn made(over: &AckRound) -> RoundTold {
+    let AckRound { begin, end, .. } = over;
+    let duration_us = end.now_us.saturating_sub(begin.now_us);
+    RoundTold {
+        duration_us,
+        bytes: end.bytes_acked.saturating_sub(begin.bytes_acked),
+        delivered: over.delivered_segments(),
+        cwnd_limited_us: if over.app_limited { 0 } else { duration_us.try_into().unwrap_or(u32::MAX) },
+        min_rtt_us: over.min_rtt_us,
+        smoothed_rtt_us: end.smoothed_rtt_us,
+        cwnd: end.cwnd,
+        ssthresh: end.ssthresh,
+        in_flight: end.in_flight,
+        mss: end.mss,
+        flags: slow_start(end.cwnd, end.ssthresh),
+        ..RoundTold::default()
     }
+}
 
-    /// Goes on with an acknowledgement; a round that is over with it.
-    fn add(&mut self, sample: &Sample) -> Option<RoundTold> {
-        let ack = &sample.ack;
-        let begun = self.begin.ack.now_us != 0;
-        let app_limited = ack.flags & (ack_flag::APP_LIMITED | ack_flag::RATE_APP_LIMITED) != 0;
-        let told = &mut self.told;
-        told.acks += 1;
-        if let Some(us) = u32::try_from(ack.rtt_us)
-            .ok()
-            .filter(|us| *us != 0 && (told.min_rtt_us == 0 || *us < told.min_rtt_us))
-        {
-            told.min_rtt_us = us;
-        }
-        told.duration_us = ack.now_us.saturating_sub(self.begin.ack.now_us);
-        if !app_limited {
-            told.cwnd_limited_us = told.duration_us.try_into().unwrap_or(u32::MAX);
-        }
-        if begun && ack.bytes_acked < self.sent_bytes {
-            return None;
-        }
-        let over = RoundTold {
-            bytes: ack.bytes_acked.saturating_sub(self.begin.ack.bytes_acked),
-            delivered: ack.delivered.wrapping_sub(self.begin.ack.delivered),
-            smoothed_rtt_us: ack.smoothed_rtt_us,
-            cwnd: ack.cwnd,
-            ssthresh: ack.ssthresh,
-            in_flight: ack.in_flight,
-            mss: ack.mss,
-            flags: if ack.cwnd < ack.ssthresh { flow_flag::SLOW_START } else { 0 },
-            ..*told
-        };
-        *told = RoundTold { number: over.number + u32::from(begun), ..RoundTold::default() };
-        self.begin = *sample;
-        self.sent_bytes = ack.bytes_sent;
-        begun.then_some(over)
-    }
+fn slow_start(cwnd: u32, ssthresh: u32) -> u32 {
+    if cwnd < ssthresh { flow_flag::SLOW_START } else { 0 }
 }
 
 fn address(host: &str, port: u32) -> SocketAddr {
@@ -363,7 +337,7 @@ fn round(row: &RoundRow) -> RoundTold {
         ssthresh: row.ssthresh_segments,
         in_flight: row.in_flight_segments,
         mss: row.mss_bytes,
-        flags: if row.cwnd_segments < row.ssthresh_segments { flow_flag::SLOW_START } else { 0 },
+        flags: slow_start(row.cwnd_segments, row.ssthresh_segments),
         ..RoundTold::default()
     }
 }

@@ -7,6 +7,7 @@
 mod candidate;
 mod judge;
 mod regret;
+mod rounds;
 mod source;
 mod trace;
 
@@ -18,12 +19,13 @@ use serde::{Serialize, Serializer};
 pub use candidate::{Candidate, CandidateError, candidates};
 pub use judge::{Exit, Verdicts};
 pub use regret::{CARRIES_PERCENT, Given, Path, ROUNDS, Regret, Round};
+pub use rounds::{AckRound, Rounds};
 pub use source::{Generations, Known, RecordedExit, Resumed, replay, replay_beside};
 pub use trace::{Point, Trace};
 
 use crate::sample::{Event, Run};
 use judge::Judge;
-use regret::Rounds;
+use regret::Costs;
 
 /// How far a flow is judged.
 #[derive(Clone, Copy, Debug, Default)]
@@ -101,7 +103,7 @@ struct Replayed {
     last_us: u64,
     acks: u64,
     trace: Trace,
-    rounds: Rounds,
+    costs: Costs,
     judges: Vec<Judge>,
 }
 
@@ -131,14 +133,14 @@ impl Replay {
                 last_us: start_us,
                 acks: 0,
                 trace: Trace::default(),
-                rounds: Rounds::of(left_us),
+                costs: Costs::of(left_us),
                 judges: candidates.iter().map(judge).collect(),
             }
         });
         flow.acks += run.samples.iter().filter(|one| !matches!(one.event, Event::Loss(_))).count() as u64;
         flow.trace.add(run.samples, flow.start_us);
         if options.regret {
-            flow.rounds.add(run.samples);
+            flow.costs.add(run.samples);
         }
         flow.last_us = last.ack.now_us;
         for judge in &mut flow.judges {
@@ -149,7 +151,7 @@ impl Replay {
     /// The findings, flows in the order of their numbers.
     pub fn finish(self) -> Vec<FlowReport> {
         let report = |(number, flow): (u64, Replayed)| {
-            let given = flow.rounds.given(flow.start_us);
+            let given = flow.costs.given(flow.start_us);
             let finding = |judge: Judge| {
                 let mut finding = judge.finish();
                 finding.regret = given.zip(finding.exit.as_ref()).map(|(given, exit)| given.regret_of(exit));
@@ -158,7 +160,7 @@ impl Replay {
             let recorded = flow.known.recorded_exit.as_ref();
             FlowReport {
                 flow: number,
-                regret: recorded.and_then(|exit| flow.rounds.regret(flow.start_us, exit.window_bytes)),
+                regret: recorded.and_then(|exit| flow.costs.regret(flow.start_us, exit.window_bytes)),
                 given,
                 known: flow.known,
                 acks: flow.acks,

@@ -4,10 +4,9 @@
 
 use std::collections::VecDeque;
 
-use onramp_algorithm::ack_flag;
 use serde::{Deserialize, Serialize};
 
-use super::Exit;
+use super::{Exit, Rounds};
 use crate::sample::{Event, Sample};
 
 /// Rounds in a row over which a rate is taken: one alone may be that of acknowledgements that were bunched.
@@ -218,31 +217,20 @@ impl Path {
     }
 }
 
-/// The rounds of a recorded flow: each ends with the acknowledgement of what had been sent when it began.
+/// What the path of a recorded flow gives, and what its exit cost.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Rounds {
+pub(super) struct Costs {
     path: Path,
-    current: Option<Current>,
+    rounds: Rounds,
     base_rtt_us: u32,
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Current {
-    begin_us: u64,
-    /// Segments delivered at its begin.
-    delivered: u32,
-    /// Sent at its begin.
-    sent: u64,
-    /// Whether the application had nothing to send in it.
-    app_limited: bool,
-}
-
-impl Rounds {
+impl Costs {
     /// Of a flow that left slow start then, if it did; monotonic clock.
     pub fn of(left_us: Option<u64>) -> Self {
-        let mut rounds = Self::default();
-        left_us.into_iter().for_each(|at_us| rounds.path.left(at_us));
-        rounds
+        let mut costs = Self::default();
+        left_us.into_iter().for_each(|at_us| costs.path.left(at_us));
+        costs
     }
 
     /// Goes on with the flow's next acknowledgements.
@@ -252,24 +240,14 @@ impl Rounds {
             if ack.min_rtt_us != 0 && (self.base_rtt_us == 0 || ack.min_rtt_us < self.base_rtt_us) {
                 self.base_rtt_us = ack.min_rtt_us;
             }
-            let begun = Current {
-                begin_us: ack.now_us,
-                delivered: ack.delivered,
-                sent: ack.bytes_sent,
-                app_limited: false,
-            };
-            let round = self.current.get_or_insert(begun);
-            round.app_limited |= ack.flags & (ack_flag::APP_LIMITED | ack_flag::RATE_APP_LIMITED) != 0;
-            if ack.bytes_acked >= round.sent && ack.now_us > round.begin_us {
-                let segments = ack.delivered.wrapping_sub(round.delivered);
+            if let Some(over) = self.rounds.add(ack) {
                 self.path.round(Round {
-                    begin_us: round.begin_us,
-                    end_us: ack.now_us,
-                    bytes: u64::from(segments) * u64::from(ack.mss),
+                    begin_us: over.begin.now_us,
+                    end_us: over.end.now_us,
+                    bytes: u64::from(over.delivered_segments()) * u64::from(ack.mss),
                     smoothed_rtt_us: ack.smoothed_rtt_us,
-                    limited: round.app_limited,
+                    limited: over.app_limited,
                 });
-                self.current = Some(begun);
             }
         }
     }
@@ -287,7 +265,7 @@ impl Rounds {
 
 #[cfg(test)]
 mod tests {
-    use onramp_algorithm::Ack;
+    use onramp_algorithm::{Ack, ack_flag};
 
     use super::*;
 
@@ -323,10 +301,10 @@ mod tests {
     }
 
     fn given(samples: &[Sample]) -> Option<Given> {
-        let mut rounds = Rounds::default();
+        let mut costs = Costs::default();
         // However it comes.
-        samples.chunks(37).for_each(|some| rounds.add(some));
-        rounds.given(0)
+        samples.chunks(37).for_each(|some| costs.add(some));
+        costs.given(0)
     }
 
     #[test]
