@@ -92,7 +92,7 @@ export interface Evidence {
 	units: Record<string, string>;
 	picture: {
 		title: string;
-		gauge: { value_pct: number; threshold_pct: number } | null;
+		gauge: { value_pct: number; threshold_pct: number; highest_below_pct: number } | null;
 		lines: string[];
 		bars: number[];
 		bars_unit: string;

@@ -123,7 +123,12 @@ export function flowView(main: HTMLElement, id: string, heard: (attached: Attach
 			evidence,
 			h("h2", {}, `What ${flow.algorithm} knows`),
 			gauge &&
-				h("div", { class: "gauge" }, `${picture.title} ${gauge.value_pct} %, leaves from ${gauge.threshold_pct} % on`, gaugeBar(gauge.value_pct / most, gauge.threshold_pct / most)),
+				h(
+					"div",
+					{ class: "gauge" },
+					`${picture.title} ${gauge.value_pct} %, leaves from ${gauge.threshold_pct} % on; the highest below that was ${gauge.highest_below_pct} %`,
+					gaugeBar(gauge.value_pct / most, gauge.threshold_pct / most, gauge.highest_below_pct / most),
+				),
 			picture && h("p", { class: "quiet" }, ...(gauge ? [] : [`${picture.title}: `]), picture.lines.join("; ")),
 			picture && picture.bars.length > 0 && bars.element,
 			rows.length > 0
@@ -178,13 +183,14 @@ export function flowView(main: HTMLElement, id: string, heard: (attached: Attach
 	};
 }
 
-/** A value and its threshold, as parts of the bar. */
-function gaugeBar(value: number, threshold: number): HTMLElement {
+/** A value, its threshold and the highest below that, as parts of the bar. */
+function gaugeBar(value: number, threshold: number, highest: number): HTMLElement {
 	const fillIn = h("i", { class: value >= threshold ? "over" : "" });
 	fillIn.style.width = `${Math.min(value, 1) * 100}%`;
-	const line = h("b");
+	const [line, mark] = [h("b"), h("b", { class: "highest" })];
 	line.style.left = `${threshold * 100}%`;
-	return h("span", { class: "bar", "aria-hidden": "true" }, fillIn, line);
+	mark.style.left = `${highest * 100}%`;
+	return h("span", { class: "bar", "aria-hidden": "true" }, fillIn, mark, line);
 }
 
 /** A flow's past as its charts take it. */

@@ -18,11 +18,13 @@ pub(crate) struct Picture {
     pub bars_unit: &'static str,
 }
 
-/// Both in percent.
+/// In percent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Gauge {
     pub value_pct: u64,
     pub threshold_pct: u64,
+    /// The highest so far that was below the threshold.
+    pub highest_below_pct: u64,
 }
 
 /// Of the flow's algorithm, if there is one.
@@ -38,6 +40,7 @@ pub(crate) fn picture(flow: &Flow) -> Option<Picture> {
 fn search(flow: &Flow) -> Option<Picture> {
     let norm = flow.value("norm_pct")?;
     let threshold = search_threshold(flow)?;
+    let highest = flow.value("norm_max_pct")?;
     let ring = flow.export("acked")?;
     let newest = flow.value("index").filter(|index| *index != u32::MAX);
     let bins = newest.map_or(0, |index| index.min(ring.len() as u32 - 1));
@@ -47,7 +50,11 @@ fn search(flow: &Flow) -> Option<Picture> {
         (newest - bins..newest).map(|bin| u64::from(at(bin + 1).wrapping_sub(at(bin)))).collect();
     Some(Picture {
         title: "norm",
-        gauge: Some(Gauge { value_pct: norm.into(), threshold_pct: threshold }),
+        gauge: Some(Gauge {
+            value_pct: norm.into(),
+            threshold_pct: threshold,
+            highest_below_pct: highest.into(),
+        }),
         lines: vec![format!("acked per bin, up to {}", show_bytes(bars.iter().copied().max().unwrap_or(0)))],
         bars,
         bars_unit: "bytes",

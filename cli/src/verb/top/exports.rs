@@ -67,7 +67,7 @@ fn draw_picture(frame: &mut Frame<'_>, area: Rect, picture: &Picture, theme: The
     let block = Block::new().borders(Borders::TOP | Borders::LEFT).title(picture.title);
     let inner = block.inner(area);
     frame.render_widget(block, area);
-    let gauge = picture.gauge.map(|Gauge { value_pct, threshold_pct }| {
+    let gauge = picture.gauge.map(|Gauge { value_pct, threshold_pct, .. }| {
         [format!("{value_pct} %, threshold {threshold_pct} %"), bar(value_pct, threshold_pct)]
     });
     let text: Vec<&String> = gauge.iter().flatten().chain(&picture.lines).collect();

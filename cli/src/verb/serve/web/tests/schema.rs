@@ -320,7 +320,7 @@ fn detail(flow: u64, acks: bool) -> Detail {
     let (life, _) = history.since(Cursor::default());
     let evidence = json!({"schema": 2, "parameters": {"threshold_pct": 26, "exit_action": "hold"},
         "exports": {"norm_pct": 3, "acked": [1, 2]}, "units": {"norm_pct": "%"},
-        "picture": {"title": "norm", "gauge": {"value_pct": 3, "threshold_pct": 26}, "lines": [], "bars": [1], "bars_unit": "bytes"},
+        "picture": {"title": "norm", "gauge": {"value_pct": 3, "threshold_pct": 26, "highest_below_pct": 9}, "lines": [], "bars": [1], "bars_unit": "bytes"},
         "track": {"title": "norm", "unit": "percent", "limit_title": "threshold"}});
     let happened =
         Happened { at_us: 7, what: "recovery".into(), acknowledged_bytes: 1, retransmitted_bytes: 2 };
