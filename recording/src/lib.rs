@@ -18,6 +18,7 @@ mod file;
 #[cfg(test)]
 mod fixtures;
 mod manifest;
+mod ndjson;
 mod reader;
 pub mod replay;
 pub mod rows;

@@ -12,6 +12,7 @@ use crate::column::{Column, Spec};
 use crate::error::Error;
 use crate::file::Part;
 use crate::manifest::{self, Manifest};
+use crate::ndjson::{self, Rows};
 use crate::rows::FlowRow;
 use crate::table::Row;
 
@@ -25,24 +26,66 @@ pub struct Recording {
     files: Vec<Source>,
 }
 
-/// A table's file.
+/// A table, or a part of one.
 #[derive(Debug)]
 struct Source {
     path: PathBuf,
-    /// Its bytes, where it is not to be read from there.
-    bytes: Option<Bytes>,
+    held: Held,
+}
+
+/// Where its rows are.
+#[derive(Debug)]
+enum Held {
+    /// In the file.
+    File,
+    /// In memory.
+    Parquet(Bytes),
+    /// Of a file that may hold several tables.
+    Rows(Rows),
 }
 
 impl Source {
     fn at(path: PathBuf) -> Self {
-        Self { path, bytes: None }
+        Self { path, held: Held::File }
     }
 
-    fn open(&self) -> Result<Part, Error> {
-        match &self.bytes {
-            Some(bytes) => Part::of(&self.path, bytes.clone()),
-            None => Part::open(&self.path),
+    /// By its name, so that other tables' files are not opened; a single file may have been renamed.
+    fn may_hold(&self, table: &str) -> bool {
+        if let Held::Rows(rows) = &self.held {
+            return rows.table == table;
         }
+        let name = self.path.file_name().unwrap_or_default().to_string_lossy();
+        let known = crate::rows::TABLES.iter().find(|(known, _)| name.starts_with(&format!("{known}-")));
+        known.is_none_or(|(known, _)| *known == table)
+    }
+
+    /// How many rows it says that it has.
+    fn stated_rows(&self) -> Result<usize, Error> {
+        match &self.held {
+            Held::File => Part::open(&self.path).map(|part| part.rows),
+            Held::Parquet(bytes) => Part::of(&self.path, bytes.clone()).map(|part| part.rows),
+            Held::Rows(rows) => Ok(rows.len()),
+        }
+    }
+
+    /// The columns wanted of a table, the others empty; `None`: it holds another one.
+    fn decode(&self, table: &str, specs: &[Spec], wanted: &[&str]) -> Result<Option<Vec<Column>>, Error> {
+        let part = match &self.held {
+            Held::File => Part::open(&self.path)?,
+            Held::Parquet(bytes) => Part::of(&self.path, bytes.clone())?,
+            Held::Rows(rows) => return Ok((rows.table == table).then(|| rows.columns(wanted))),
+        };
+        if part.table != table {
+            return Ok(None);
+        }
+        let column = |spec: &Spec| {
+            if wanted.is_empty() || wanted.contains(&spec.name) {
+                part.column(spec)
+            } else {
+                Ok(Column::new(spec.kind))
+            }
+        };
+        specs.iter().map(column).collect::<Result<Vec<_>, _>>().map(Some)
     }
 }
 
@@ -119,8 +162,8 @@ impl Recording {
         Ok(recording)
     }
 
-    /// A recording whose files are in memory, by their names; those that are neither a table nor its manifest are
-    /// problems.
+    /// A recording whose files are in memory, by their names: Parquet, what [`crate::export::ndjson`] has written (by its
+    /// ending `.ndjson` or `.jsonl`), the manifest. Any other is a problem.
     pub fn of_files(files: impl IntoIterator<Item = (PathBuf, Vec<u8>)>) -> Self {
         let mut recording = Self { manifest: None, problems: Vec::new(), files: Vec::new() };
         for (path, bytes) in files {
@@ -129,8 +172,15 @@ impl Recording {
                     Ok(manifest) => recording.manifest = Some(manifest),
                     Err(error) => recording.problems.push(error),
                 }
+            } else if path.extension().is_some_and(|ending| ending == "ndjson" || ending == "jsonl") {
+                match ndjson::read(&path, &bytes) {
+                    Ok(tables) => recording.files.extend(
+                        tables.into_iter().map(|rows| Source { path: path.clone(), held: Held::Rows(rows) }),
+                    ),
+                    Err(error) => recording.problems.push(error),
+                }
             } else {
-                recording.files.push(Source { path, bytes: Some(bytes.into()) });
+                recording.files.push(Source { path, held: Held::Parquet(bytes.into()) });
             }
         }
         recording.files.sort_by(|one, other| one.path.cmp(&other.path));
@@ -150,9 +200,9 @@ impl Recording {
     pub fn stated_rows(&mut self) -> Vec<usize> {
         let mut rows = Vec::new();
         let problems = &mut self.problems;
-        self.files.retain(|file| match file.open() {
-            Ok(part) => {
-                rows.push(part.rows);
+        self.files.retain(|file| match file.stated_rows() {
+            Ok(stated) => {
+                rows.push(stated);
                 true
             }
             Err(error) => {
@@ -223,10 +273,10 @@ impl Recording {
         let mut files = std::mem::take(&mut self.files);
         files.retain(|file| {
             let path = &file.path;
-            if !may_hold(path, table) {
+            if !file.may_hold(table) {
                 return true;
             }
-            let visited = decode(file, table, specs, wanted).and_then(|columns| {
+            let visited = file.decode(table, specs, wanted).and_then(|columns| {
                 columns.map_or(Ok(()), |columns| each(columns).map_err(|reason| Error::damaged(path, reason)))
             });
             if let Err(error) = visited {
@@ -237,26 +287,4 @@ impl Recording {
         });
         self.files = files;
     }
-}
-
-/// By its name, so that other tables' files are not opened; a single file may have been renamed.
-fn may_hold(path: &Path, table: &str) -> bool {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let known = crate::rows::TABLES.iter().find(|(known, _)| name.starts_with(&format!("{known}-")));
-    known.is_none_or(|(known, _)| *known == table)
-}
-
-fn decode(file: &Source, table: &str, specs: &[Spec], wanted: &[&str]) -> Result<Option<Vec<Column>>, Error> {
-    let part = file.open()?;
-    if part.table != table {
-        return Ok(None);
-    }
-    let column = |spec: &Spec| {
-        if wanted.is_empty() || wanted.contains(&spec.name) {
-            part.column(spec)
-        } else {
-            Ok(Column::new(spec.kind))
-        }
-    };
-    specs.iter().map(column).collect::<Result<Vec<_>, _>>().map(Some)
 }

@@ -68,7 +68,8 @@ const directory = (path: string): string => path.slice(0, path.lastIndexOf("/") 
 async function take(files: Named[]): Promise<void> {
 	if (files.length === 0) return;
 	say("Opening …");
-	const tables = files.filter(({ path }) => path.endsWith(".parquet"));
+	const tables = files.filter(({ path }) => /\.(parquet|ndjson|jsonl)$/.test(path));
+	const logs = files.filter(({ path }) => /\.s?qlog$/.test(path));
 	const sheets = files.filter(({ path }) => path.endsWith(".csv"));
 	const recorded = [];
 	for (const sheet of sheets) if ((await sheet.file.slice(0, 2000).text()).split("\n")[0]?.includes("cwnd_segments") && !/(^|\/)flow(-[^/]*)?\.csv$/.test(sheet.path)) recorded.push(sheet);
@@ -94,7 +95,8 @@ async function take(files: Named[]): Promise<void> {
 		return;
 	}
 	if (recorded.length > 0) return send(recorded.slice(0, 1));
-	throw new Error(`Nothing here can be opened (${files.map(({ path }) => path).slice(0, 3).join(", ")}${files.length > 3 ? ", …" : ""}). Drop the directory of a recording, or its .parquet files; acknowledgements as .csv; the directory or result.json of a lab run; what onramp sim compare, replay or shadow print with --json.`);
+	if (logs[0]) throw new Error(`${logs[0].path} is qlog, which keeps too little of acknowledgements to ask algorithms about them: open the recording that it was exported from.`);
+	throw new Error(`Nothing here can be opened (${files.map(({ path }) => path).slice(0, 3).join(", ")}${files.length > 3 ? ", …" : ""}). Drop the directory of a recording, its .parquet files, or what onramp export --format ndjson wrote (.ndjson); acknowledgements as .csv; the directory or result.json of a lab run; what onramp sim compare, replay or shadow print with --json.`);
 }
 
 /** The flows of a result's runs: directories are `NNN-ARM`, in the order of arms' runs; `-againN` are tried again. */

@@ -141,7 +141,7 @@ fn recorded(files: Vec<(PathBuf, Vec<u8>)>) -> Result<Recorded, String> {
     let recorded = match &files[..] {
         [] => {
             return Err(
-                "no file was sent: send the .parquet files of a recording, or acknowledgements as .csv"
+                "no file was sent: send the .parquet files of a recording, what `onramp export --format ndjson` wrote, or acknowledgements as .csv"
                     .into(),
             );
         }
@@ -209,8 +209,8 @@ fn told(recorded: &Recorded) -> (Vec<News>, Vec<u64>) {
 mod tests {
     use std::path::{Path, PathBuf};
 
-    use onramp_recording::rows::{AckRow, ExitRow, FlowRow, RoundRow, StateRow};
-    use onramp_recording::{Column, Kind, Limits, Manifest, Row, Spec, Writer};
+    use onramp_recording::rows::{AckRow, ExitRow, FlowRow, RoundRow, StateRow, TABLES};
+    use onramp_recording::{Column, Kind, Limits, Manifest, Recording, Row, Spec, Writer, export};
     use serde_json::Value;
 
     use super::super::hub::Hub;
@@ -319,6 +319,26 @@ mod tests {
         let mut few = files();
         few.retain(|(name, _)| !name.contains("acks-"));
         assert_eq!(post(&server, &few).json()["flows"], 1);
+    }
+
+    #[test]
+    fn a_recording_as_ndjson_is_the_same_as_its_files() {
+        let parquet = files().into_iter().map(|(name, bytes)| (name.into(), bytes));
+        let mut ndjson = Vec::new();
+        export::ndjson(&mut Recording::of_files(parquet), TABLES, None, &mut ndjson).unwrap();
+        let server = Server::start(false);
+        let detail = |files: &[(String, Vec<u8>)]| {
+            let opened = post(&server, files).json();
+            assert_eq!(opened["problems"], Value::from(Vec::<u64>::new()), "{opened}");
+            let (name, flow) = (opened["recording"].as_str().unwrap(), opened["flow"].as_str().unwrap());
+            server.get(&format!("/api/flows/{flow}?recording={name}")).json()
+        };
+        assert_eq!(detail(&[("rec.ndjson".into(), ndjson.clone())]), detail(&files()));
+        // What was cut off is named, with the line at which it ends.
+        ndjson.truncate(ndjson.len() - 10);
+        let lines = ndjson.split(|byte| *byte == b'\n').count();
+        let said = post(&server, &[("rec.ndjson".into(), ndjson)]).refused(400);
+        assert!(said.contains(&format!("rec.ndjson is damaged: line {lines}: ")), "{said}");
     }
 
     #[test]
