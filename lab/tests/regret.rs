@@ -4,11 +4,17 @@
 use onramp_lab::experiment::{Amount, Arm, LinkRegret, Plan};
 use onramp_lab::profile::Profile;
 use onramp_lab::sim::{self, SourceSpec};
-use onramp_recording::replay::{Generations, Known, Options, RecordedExit, Regret, Replay};
+use onramp_recording::replay::{Exit, Generations, Given, Known, Options, RecordedExit, Regret, Replay};
 use onramp_recording::{Run, Sample};
 
 /// An exit at this many bandwidth-delay products: the truth, and the estimate.
 fn costs(profile: &Profile, bdp: f64, bytes: u64) -> (LinkRegret, Option<Regret>) {
+    let (truth, estimate, _) = costs_and_given(profile, bdp, bytes);
+    (truth, estimate)
+}
+
+/// The same, and what the path gave the flow.
+fn costs_and_given(profile: &Profile, bdp: f64, bytes: u64) -> (LinkRegret, Option<Regret>, Option<Given>) {
     let window = (profile.link.bdp_bytes() as f64 * bdp) as u64;
     let mut arm = Arm::stock("onramp_fixed");
     arm.parameters.insert("exit_window_bytes".into(), window.to_string());
@@ -29,8 +35,8 @@ fn costs(profile: &Profile, bdp: f64, bytes: u64) -> (LinkRegret, Option<Regret>
     let mut replay = Replay::new(Vec::new(), Options { regret: true, ..Options::default() });
     let all = Run { flow: 1, samples: &samples, verdicts: &[] };
     replay.feed(&all, &known, &Generations::default());
-    let estimate = replay.finish().into_iter().next().and_then(|flow| flow.regret);
-    (run.regret.expect("a flow that had the link to itself"), estimate)
+    let flow = replay.finish().into_iter().next().expect("the flow");
+    (run.regret.expect("a flow that had the link to itself"), flow.regret, flow.given)
 }
 
 fn profile(text: &str) -> Profile {
@@ -58,6 +64,39 @@ fn a_flow_that_fills_its_path_finds_what_its_exit_cost() {
             // Further on losses make a peak between the ends of rounds.
             assert!(bdp > 2.5 || found_us.abs_diff(queue_us) < round_us / 4, "{both}");
             assert_eq!(truth.early_us == 0, truth.window_to_bdp >= 1.0, "{both}");
+        }
+    }
+}
+
+#[test]
+fn what_an_exit_would_have_cost_is_what_it_costs_where_it_is_made() {
+    let terrestrial = profile(include_str!("../../profiles/terrestrial.toml"));
+    for (profile, bytes) in [(geo(), 900_000_000), (terrestrial, 200_000_000)] {
+        // Of a flow that leaves at the path's window, as another algorithm might.
+        let (.., given) = costs_and_given(&profile, 1.0, bytes);
+        let given = given.expect("rounds that the window limited");
+        for bdp in [0.02, 0.1, 0.25, 0.5, 0.75, 0.9, 0.97, 1.0, 1.5] {
+            let (LinkRegret { cost: truth, .. }, _) = costs(&profile, bdp, bytes);
+            let window_bytes = (truth.window_to_bdp * given.window_bytes as f64) as u64;
+            let exit = Exit {
+                ack: 1,
+                by: "verdict",
+                at_us: 0,
+                since_start_us: 0,
+                acknowledged_bytes: 0,
+                cwnd_segments: (window_bytes / 1448) as u32,
+                window_bytes,
+                in_flight_segments: 0,
+                rtt_us: 0,
+                min_rtt_us: 0,
+                target_segments: None,
+                ssthresh_segments: None,
+            };
+            let would = given.regret_of(&exit);
+            let both = format!("{} at {bdp}: {truth:?}, {would:?}", profile.name);
+            let (off_us, round_us) = (would.early_us.abs_diff(truth.early_us), profile.link.base_rtt_us());
+            assert!(off_us < round_us || off_us < truth.early_us / 5, "{both}");
+            assert_eq!(would.early_us == 0, truth.early_us == 0, "{both}");
         }
     }
 }

@@ -17,6 +17,9 @@ const BACK: u32 = 2;
 pub const CARRIES_PERCENT: u64 = 95;
 /// CUBIC's growth, segments a second cubed (RFC 9438, section 5, constant C).
 const CUBIC: f64 = 0.4;
+/// Growth of Linux's CUBIC at least where it has not seen a loss: a segment for twenty that are acknowledged (`cnt` in
+/// `bictcp_update`, net/ipv4/tcp_cubic.c), which is this much in a round trip.
+const UNKNOWN: f64 = 1.05;
 /// Growth of CUBIC's Reno-friendly region, segments a round trip: 3 (1 - 0.7) / (1 + 0.7) (RFC 9438, section 4.3).
 const FRIENDLY: f64 = 0.53;
 
@@ -58,14 +61,18 @@ impl Given {
         self.cost(window_bytes, took_us, seen_us.or((queue_us == 0).then_some(0)))
     }
 
-    /// Of an exit that an algorithm would have made: by CUBIC's growth from its window on, without the memory of a loss,
-    /// or with what is too much of the window in a queue that has room for it.
+    /// Of an exit that an algorithm would have made: by CUBIC's growth from its window on until that carries the rate,
+    /// without the memory of a loss, or with what is too much of the window in a queue that has room for it.
     pub fn regret_of(&self, exit: &Exit) -> Regret {
         let segment = exit.window_bytes as f64 / f64::from(exit.cwnd_segments.max(1));
-        let missing = self.window_bytes.saturating_sub(exit.window_bytes) as f64 / segment.max(1.0);
+        let missing =
+            carries(self.window_bytes).saturating_sub(exit.window_bytes.into()) as f64 / segment.max(1.0);
         let cubic_us = (missing / CUBIC).cbrt() * 1e6;
         let friendly_us = missing / FRIENDLY * f64::from(self.base_rtt_us);
-        self.cost(exit.window_bytes, cubic_us.min(friendly_us), Some(self.queue_us(exit.window_bytes)))
+        let times = carries(self.window_bytes) as f64 / exit.window_bytes.max(1) as f64;
+        let unknown_us = times.max(1.0).log(UNKNOWN) * f64::from(self.base_rtt_us);
+        let took_us = cubic_us.min(friendly_us).min(unknown_us);
+        self.cost(exit.window_bytes, took_us, Some(self.queue_us(exit.window_bytes)))
     }
 
     /// What is too much of a window waits so long, in a queue that has room for it.
@@ -103,9 +110,9 @@ struct Pace {
     rate: u64,
 }
 
-/// The rate from which on a window carries this one.
-fn carries(rate: u64) -> u128 {
-    (u128::from(rate) * u128::from(CARRIES_PERCENT)).div_ceil(100)
+/// How much of the highest rate, or of the window for it, is enough to carry it.
+fn carries(highest: u64) -> u128 {
+    (u128::from(highest) * u128::from(CARRIES_PERCENT)).div_ceil(100)
 }
 
 /// When a rate was reached that is above that of the rounds a round earlier, as if it grew evenly from their begin on.
@@ -373,12 +380,13 @@ mod tests {
 
     #[test]
     fn what_another_exit_would_have_cost_follows_from_cubic() {
-        let given = Given {
+        let of = |base_rtt_us: u32, window_bytes: u64| Given {
             rate_bytes_per_second: 10_000_000,
-            base_rtt_us: 100_000,
-            window_bytes: 1_000_000,
+            base_rtt_us,
+            window_bytes,
             carried_since_start_us: 0,
         };
+        let given = of(100_000, 1_000_000);
         let exit = |segments: u32| Exit {
             ack: 1,
             by: "verdict",
@@ -393,14 +401,21 @@ mod tests {
             target_segments: None,
             ssthresh_segments: None,
         };
-        // 500 segments are missing: CUBIC has them after (500 / 0.4)^(1/3) = 10.77 s; doubling after one round trip.
-        assert_eq!(given.regret_of(&exit(500)).early_us, 10_672_173);
-        // Two segments: 3.8 round trips at 0.53 a round trip, before the cubic has them.
-        assert_eq!(given.regret_of(&exit(998)).early_us / 1_000, 377);
+        // 450 segments are missing to 95 %: at 5 % a round trip they are there after ln 1.9 / ln 1.05 = 13.16 of these,
+        // and by doubling the whole window after one.
+        assert_eq!(given.regret_of(&exit(500)).early_us / 1_000, 1_215);
+        // 930 segments over 600 ms: after (930 / 0.4)^(1/3) = 13.25 s; doubling takes 3.39 s.
+        assert_eq!(of(600_000, 1_000_000).regret_of(&exit(20)).early_us / 1_000, 9_861);
+        // Four and a half: 8.49 round trips at 0.53 a round trip.
+        assert_eq!(of(100_000, 10_000).regret_of(&exit(5)).early_us / 1_000, 749);
+        // It carries the rate as soon as the window of a real exit does.
+        for enough in [950, 970, 999, 1_000] {
+            assert_eq!(given.regret_of(&exit(enough)).early_us, 0, "{enough}");
+        }
         // 500 are too many: 500 kB at 10 MB/s.
         let late = given.regret_of(&exit(1_500));
         assert_eq!((late.early_us, late.queue_us), (0, Some(50_000)));
-        assert_eq!(given.regret_of(&exit(998)).queue_us, Some(0));
+        assert_eq!(given.regret_of(&exit(940)).queue_us, Some(0));
     }
 
     #[test]
