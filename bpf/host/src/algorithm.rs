@@ -38,6 +38,12 @@ impl Export {
         let Some(bytes) = state.get(self.offset..self.offset + 4 * self.count) else { return Vec::new() };
         bytes.chunks_exact(4).map(|word| u32::from_ne_bytes([word[0], word[1], word[2], word[3]])).collect()
     }
+
+    /// The first of them; `None` where [`Export::read`] has none.
+    pub fn read_first(&self, state: &[u8]) -> Option<u32> {
+        let whole = state.get(self.offset..self.offset + 4 * self.count)?;
+        whole.first_chunk().map(|word| u32::from_ne_bytes(*word))
+    }
 }
 
 /// Every algorithm, in the order of the registry.

@@ -64,6 +64,9 @@ enum Past {
 #[derive(Clone, Debug)]
 pub(crate) struct History {
     buckets: Vec<Bucket>,
+    /// When the step of the last bucket is over, so that it need not be looked at once it is: thousands of flows have
+    /// theirs all over the memory.
+    until_us: u64,
     step_us: u64,
     room: usize,
     past: Past,
@@ -132,7 +135,15 @@ impl Bucket {
 impl History {
     /// Of a whole life, evenly, in at most so many buckets, an even number.
     pub fn whole(room: usize) -> Self {
-        Self { buckets: Vec::new(), step_us: STEP_US, room, past: Past::Merges, generation: 0, gone: 0 }
+        Self {
+            buckets: Vec::new(),
+            until_us: 0,
+            step_us: STEP_US,
+            room,
+            past: Past::Merges,
+            generation: 0,
+            gone: 0,
+        }
     }
 
     /// Of the newest past, in tenths of a second, at most so many.
@@ -143,14 +154,16 @@ impl History {
     /// Adds a point, to the last bucket if it is of the same step.
     pub fn add(&mut self, point: Point) {
         let new = Bucket::of(point);
-        let step_us = self.step_us;
-        if let Some(last) = self.buckets.last_mut().filter(|last| point.at_us < last.first_us + step_us) {
+        if point.at_us < self.until_us
+            && let Some(last) = self.buckets.last_mut()
+        {
             *last = last.then(new);
             return;
         }
         if self.buckets.len() == self.room {
             self.make_room();
         }
+        self.until_us = point.at_us.saturating_add(self.step_us);
         self.buckets.push(new);
     }
 

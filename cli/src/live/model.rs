@@ -1,7 +1,7 @@
 //! What is known of flows, from events alone. Those of recordings may say anything: sums stop at the largest number.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use onramp_recording::replay::{Given, Path, Regret, Round};
 use serde::{Deserialize, Serialize};
 
 use super::history::{History, Point};
-use super::track::track;
+use super::track::{search_threshold, track};
 
 /// What happened to a flow at a moment: this many are kept, of a flow that has more the first ones.
 const HAPPENED: usize = 200;
@@ -28,11 +28,16 @@ const AFTER_EXIT_US: u64 = 1_000_000;
 pub(crate) struct Flow {
     pub id: u64,
     pub algorithm: Algorithm,
+    /// Its name, and what is worth showing of its state: looked up once, for every round asks.
+    pub name: &'static str,
+    exports: &'static [Export],
     pub local: SocketAddr,
     pub remote: SocketAddr,
     /// Number of its parameter set.
     pub profile: u32,
     pub parameters: Parameters,
+    /// What these say of SEARCH's threshold, percent.
+    pub threshold_pct: Option<u64>,
     /// Generation of those.
     pub generation: u32,
     /// Inode of its network namespace.
@@ -104,6 +109,8 @@ pub(crate) struct Model {
     pub lost: u64,
     /// Time in which nothing was told.
     pub unobserved: Duration,
+    /// Flows that have ended, by number.
+    ended: BTreeSet<u64>,
     flows_max: usize,
     buckets_max: usize,
 }
@@ -112,7 +119,14 @@ impl Model {
     /// Of at most so many flows: beyond that the oldest go, those that have ended first. Each has its past in at most so
     /// many buckets.
     pub fn new(flows_max: usize, buckets_max: usize) -> Self {
-        Self { flows: BTreeMap::new(), lost: 0, unobserved: Duration::ZERO, flows_max, buckets_max }
+        Self {
+            flows: BTreeMap::new(),
+            lost: 0,
+            unobserved: Duration::ZERO,
+            ended: BTreeSet::new(),
+            flows_max,
+            buckets_max,
+        }
     }
 
     pub fn add(&mut self, item: &Item) {
@@ -132,21 +146,31 @@ impl Model {
             self.forget();
         } else if let Some(flow) = self.flows.get_mut(&event.flow) {
             flow.event(event);
-        }
-    }
-
-    fn forget(&mut self) {
-        if self.flows.len() > self.flows_max {
-            let ended = self.flows.values().find(|flow| flow.ended).map(|flow| flow.id);
-            if let Some(id) = ended.or_else(|| self.flows.keys().next().copied()) {
-                self.flows.remove(&id);
+            if flow.ended {
+                self.ended.insert(event.flow);
             }
         }
     }
 
+    fn forget(&mut self) {
+        if self.flows.len() > self.flows_max
+            && let Some(id) = self.ended.first().or_else(|| self.flows.keys().next()).copied()
+        {
+            self.remove(id);
+        }
+    }
+
+    /// Forgets a flow, and hands it out.
+    pub fn remove(&mut self, id: u64) -> Option<Flow> {
+        self.ended.remove(&id);
+        self.flows.remove(&id)
+    }
+
     /// Forgets the flows that have ended.
     pub fn clear_ended(&mut self) {
-        self.flows.retain(|_, flow| !flow.ended);
+        while let Some(id) = self.ended.pop_first() {
+            self.flows.remove(&id);
+        }
     }
 }
 
@@ -155,10 +179,13 @@ impl Flow {
         Self {
             id: event.flow,
             algorithm: event.algorithm,
+            name: event.algorithm.name(),
+            exports: exports_of(event.algorithm),
             local: told.local,
             remote: told.remote,
             profile: told.profile,
             parameters: told.parameters.clone(),
+            threshold_pct: None,
             generation: told.generation,
             netns: event.netns,
             adopted: told.header.has(flow_flag::ADOPTED),
@@ -200,6 +227,7 @@ impl Flow {
     fn told(&mut self, told: &FlowEvent) {
         self.profile = told.profile;
         self.parameters = told.parameters.clone();
+        self.threshold_pct = search_threshold(&self.parameters);
         self.generation = told.generation;
         self.changed = true;
         self.state.clone_from(&told.state);
@@ -400,18 +428,18 @@ impl Flow {
 
     /// What of its algorithm's state is worth showing.
     pub fn exports(&self) -> Vec<(Export, Vec<u32>)> {
-        exports_of(self.algorithm).iter().map(|export| (*export, export.read(&self.state))).collect()
+        self.exports.iter().map(|export| (*export, export.read(&self.state))).collect()
     }
 
     /// The values of an export; `None`: nothing is told yet, or it has none of this name.
     pub fn export(&self, name: &str) -> Option<Vec<u32>> {
-        let export = exports_of(self.algorithm).iter().find(|export| export.name == name)?;
+        let export = self.exports.iter().find(|export| export.name == name)?;
         Some(export.read(&self.state)).filter(|values| !values.is_empty())
     }
 
     /// The only value of an export.
     pub fn value(&self, name: &str) -> Option<u32> {
-        self.export(name)?.first().copied()
+        self.exports.iter().find(|export| export.name == name)?.read_first(&self.state)
     }
 }
 

@@ -3,7 +3,6 @@
 use serde::Serialize;
 
 use super::model::Flow;
-use super::track::search_threshold;
 use crate::ack_pairs::rates_bps;
 use crate::units::{show_bytes, show_rate};
 
@@ -29,7 +28,7 @@ pub(crate) struct Gauge {
 
 /// Of the flow's algorithm, if there is one.
 pub(crate) fn picture(flow: &Flow) -> Option<Picture> {
-    match flow.algorithm.name() {
+    match flow.name {
         "search" => search(flow),
         "best" => best(flow),
         "hystartpp" => hystartpp(flow),
@@ -39,7 +38,7 @@ pub(crate) fn picture(flow: &Flow) -> Option<Picture> {
 
 fn search(flow: &Flow) -> Option<Picture> {
     let norm = flow.value("norm_pct")?;
-    let threshold = search_threshold(flow)?;
+    let threshold = flow.threshold_pct?;
     let highest = flow.value("norm_max_pct")?;
     let ring = flow.export("acked")?;
     let newest = flow.value("index").filter(|index| *index != u32::MAX);

@@ -1,6 +1,6 @@
 //! What an algorithm watches over time, and where it would leave.
 
-use onramp_loader::algorithm::{SEARCH_DELIVERED_THRESHOLD, SEARCH_SENT_THRESHOLD};
+use onramp_loader::algorithm::{Parameters, SEARCH_DELIVERED_THRESHOLD, SEARCH_SENT_THRESHOLD};
 use serde::Serialize;
 
 use super::model::Flow;
@@ -25,13 +25,13 @@ pub(crate) fn track(flow: &Flow) -> Option<Track> {
         let value = Some(flow.now.cwnd).filter(|_| limit.is_some());
         Track { title: "window", unit: "segments", limit_title, value, limit }
     };
-    match flow.algorithm.name() {
+    match flow.name {
         "search" => Some(Track {
             title: "norm",
             unit: "percent",
             limit_title: "threshold",
             value: flow.value("norm_pct"),
-            limit: search_threshold(flow).and_then(|threshold| threshold.try_into().ok()),
+            limit: flow.threshold_pct.and_then(|threshold| threshold.try_into().ok()),
         }),
         "hystart" => Some(Track {
             title: "minimum RTT of the round",
@@ -55,11 +55,11 @@ pub(crate) fn track(flow: &Flow) -> Option<Track> {
     }
 }
 
-/// SEARCH's threshold in percent; 0 stands for what the source of its form says.
-pub(super) fn search_threshold(flow: &Flow) -> Option<u64> {
-    Some(match flow.parameters.get("threshold_pct").ok()? {
+/// SEARCH's threshold in percent; 0 stands for what the source of its form says. `None`: another algorithm's parameters.
+pub(super) fn search_threshold(parameters: &Parameters) -> Option<u64> {
+    Some(match parameters.get("threshold_pct").ok()? {
         // form=sent is 1.
-        0 if flow.parameters.get("form").ok()? == 1 => SEARCH_SENT_THRESHOLD.into(),
+        0 if parameters.get("form").ok()? == 1 => SEARCH_SENT_THRESHOLD.into(),
         0 => SEARCH_DELIVERED_THRESHOLD.into(),
         set => set,
     })

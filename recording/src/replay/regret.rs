@@ -93,12 +93,16 @@ impl Given {
 /// What a path has given so far, by rounds. Of them only those are kept that may still be the first to have carried it.
 #[derive(Clone, Debug, Default)]
 pub struct Path {
-    /// The newest.
-    rounds: VecDeque<Round>,
+    /// The newest, so many of them: here and not behind a pointer, because a server has thousands of flows.
+    rounds: [Round; ROUNDS],
+    seen: usize,
     /// The rate of these.
     newest: Option<Pace>,
     /// Rounds in a row that were faster than all before, and those a round earlier. The last are the fastest.
     faster: VecDeque<(Option<Pace>, Pace)>,
+    /// The first of these, and the rate of the last: here too, for the same reason.
+    first: Option<(Option<Pace>, Pace)>,
+    best_rate: u64,
     left: Option<Left>,
 }
 
@@ -147,7 +151,7 @@ impl Left {
 }
 
 /// A round.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Round {
     /// Any clock, microseconds, as is the next.
     pub begin_us: u64,
@@ -167,12 +171,14 @@ impl Path {
         if let Some(left) = &mut self.left {
             left.round(&round);
         }
-        if self.rounds.len() == ROUNDS {
-            self.rounds.pop_front();
+        if self.seen == ROUNDS {
+            self.rounds.rotate_left(1);
+        } else {
+            self.seen += 1;
         }
-        self.rounds.push_back(round);
+        self.rounds[self.seen - 1] = round;
         let (first, last) = (self.rounds[0], round);
-        if self.rounds.len() < ROUNDS || self.rounds.iter().any(|round| round.limited) {
+        if self.seen < ROUNDS || self.rounds.iter().any(|round| round.limited) {
             self.newest = None;
             return;
         }
@@ -182,12 +188,14 @@ impl Path {
         let rate = u64::try_from(bytes * 1_000_000 / u128::from(time.max(1))).unwrap_or(u64::MAX);
         let pace = Pace { begin_us: first.begin_us, rate };
         let earlier = self.newest.replace(pace);
-        if rate > self.faster.back().map_or(0, |(_, best)| best.rate) {
+        if rate > self.best_rate {
             self.faster.push_back((earlier, pace));
             let enough = carries(rate);
             while self.faster.front().is_some_and(|(_, pace)| u128::from(pace.rate) < enough) {
                 self.faster.pop_front();
             }
+            self.first = self.faster.front().copied();
+            self.best_rate = rate;
         }
     }
 
@@ -195,7 +203,7 @@ impl Path {
     pub fn left(&mut self, at_us: u64) {
         if self.left.is_none_or(|left| left.at_us != at_us) {
             let mut left = Left { at_us, rounds: 0, rtt_us: 0 };
-            self.rounds.iter().for_each(|round| left.round(round));
+            self.rounds[..self.seen].iter().for_each(|round| left.round(round));
             self.left = Some(left);
         }
     }
@@ -211,11 +219,11 @@ impl Path {
     /// What it gave to a flow whose first data was sent then, and whose lowest RTT this is; `None`: the application was the
     /// limit, or the flow was too short to tell.
     pub fn given(&self, start_us: u64, base_rtt_us: u32) -> Option<Given> {
-        let (&(earlier, pace), (_, best)) = self.faster.front().zip(self.faster.back())?;
-        let carried_us = reached(earlier, pace, carries(best.rate));
-        let window = u128::from(best.rate) * u128::from(base_rtt_us) / 1_000_000;
+        let (earlier, pace) = self.first?;
+        let carried_us = reached(earlier, pace, carries(self.best_rate));
+        let window = u128::from(self.best_rate) * u128::from(base_rtt_us) / 1_000_000;
         Some(Given {
-            rate_bytes_per_second: best.rate,
+            rate_bytes_per_second: self.best_rate,
             base_rtt_us,
             window_bytes: window.try_into().unwrap_or(u64::MAX),
             carried_since_start_us: carried_us.saturating_sub(start_us),

@@ -1,6 +1,6 @@
 //! The part that reads and tunes by BPF, and tells the web part.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::io::{ErrorKind, Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
@@ -17,7 +17,7 @@ use super::token::Token;
 use super::wire::{Detail, Histories, LENGTH, Lost, News, REQUEST_MAX, Refusal, Request, Tuning};
 use super::wire::{decode, encode, length};
 use crate::consumer::Signals;
-use crate::live::{Cursor, Flow, Model, Shadows, Source};
+use crate::live::{Cursor, Model, Shadows, Source};
 use crate::output::Output;
 use crate::verb::select::Glimpse;
 use crate::verb::{status, tune};
@@ -109,23 +109,29 @@ struct Followed {
 #[derive(Default)]
 pub(super) struct Told {
     mask: bool,
-    flows: BTreeSet<u64>,
+    /// By number.
+    flows: Vec<u64>,
     lost: Lost,
 }
 
 impl Told {
     /// What it does not know yet, and then does.
     pub fn news(&mut self, model: &mut Model) -> Option<News> {
-        let mask = self.mask;
-        let row = |flow: &mut Flow| std::mem::take(&mut flow.changed).then(|| Row::of(flow, mask));
-        let rows: Vec<Row> = model.flows.values_mut().filter_map(row).collect();
+        // Half a second may change all of them.
+        let mut rows = Vec::with_capacity(model.flows.len());
         let mut gone = Vec::new();
-        self.flows.retain(|flow| {
-            let there = model.flows.contains_key(flow);
-            gone.extend((!there).then_some(*flow));
-            there
-        });
-        self.flows.extend(rows.iter().map(|row| row.flow));
+        // Both in the order of their numbers, so that one pass finds who is gone.
+        let there = Vec::with_capacity(model.flows.len());
+        let mut known = std::mem::replace(&mut self.flows, there).into_iter().peekable();
+        for (&id, flow) in &mut model.flows {
+            gone.extend(std::iter::from_fn(|| known.next_if(|known| *known < id)));
+            known.next_if_eq(&id);
+            self.flows.push(id);
+            if std::mem::take(&mut flow.changed) {
+                rows.push(Row::of(flow, self.mask));
+            }
+        }
+        gone.extend(known);
         let lost = Lost { lost_events: model.lost, unobserved_us: model.unobserved.as_micros() as u64 };
         if rows.is_empty() && gone.is_empty() && lost == self.lost {
             return None;
@@ -324,5 +330,72 @@ impl Broker {
         let tuned = onramp_loader::tune(found, profile.as_deref(), &changes, *dry_run).map_err(refused)?;
         let report = tune::report(found.name(), profile.as_deref(), *dry_run, &tuned);
         Output::document_text(&report).map_err(|error| Refusal::Failure(error.to_string()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use onramp_loader::abi::FlowHeader;
+    use onramp_loader::algorithm::{OUTCOME_MAX, find};
+    use onramp_loader::telemetry::{EndEvent, Event, FlowEvent, Item, What};
+
+    use super::*;
+
+    fn event(flow: u64, what: What) -> Item {
+        let algorithm = find("plain").unwrap();
+        Item::Event(Event { time_ns: 1_000_000_000, flow, sequence: 0, netns: 1, algorithm, what })
+    }
+
+    fn begin(flow: u64) -> Item {
+        let begin = FlowEvent {
+            local: ([192, 0, 2, 1], 1).into(),
+            remote: ([192, 0, 2, 2], 2).into(),
+            again: false,
+            cookie: None,
+            netns_cookie: 1,
+            parameters: find("plain").unwrap().parameters(),
+            profile: 0,
+            generation: 0,
+            header: FlowHeader::default(),
+            state: Vec::new(),
+        };
+        event(flow, What::Flow(Box::new(begin)))
+    }
+
+    fn end(flow: u64) -> Item {
+        let end = EndEvent {
+            bytes_acked: 1,
+            bytes_sent: 1,
+            bytes_retransmitted: 0,
+            smoothed_rtt_us: 0,
+            min_rtt_us: 0,
+            cwnd: 10,
+            ssthresh: 0,
+            header: FlowHeader::default(),
+            outcomes: [0; OUTCOME_MAX],
+        };
+        event(flow, What::End(Box::new(end)))
+    }
+
+    #[test]
+    fn a_flow_is_told_whenever_it_has_changed_and_once_that_it_is_gone() {
+        let (mut model, mut told) = (Model::new(3, 16), Told::default());
+        let mut news = |items: &[Item]| {
+            items.iter().for_each(|item| model.add(item));
+            match told.news(&mut model) {
+                Some(News::Flows { rows, gone, .. }) => {
+                    (rows.iter().map(|row| row.flow).collect::<Vec<_>>(), gone)
+                }
+                _ => Default::default(),
+            }
+        };
+        assert_eq!(news(&[begin(5), begin(3), begin(9)]), (vec![3, 5, 9], vec![]));
+        assert_eq!(news(&[]), (vec![], vec![]));
+        assert_eq!(news(&[begin(5)]), (vec![5], vec![]));
+        // There is room for three: the oldest go, those that have ended first.
+        assert_eq!(news(&[begin(7), begin(8)]), (vec![7, 8], vec![3, 5]));
+        assert_eq!(news(&[end(9)]), (vec![9], vec![]));
+        assert_eq!(news(&[begin(2)]), (vec![2], vec![9]));
+        assert_eq!(news(&[]), (vec![], vec![]));
     }
 }

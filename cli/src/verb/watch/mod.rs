@@ -157,7 +157,7 @@ impl<'a> Printer<'a> {
         if !matches!(event.what, What::End(_)) {
             return None;
         }
-        self.flows.flows.remove(&event.flow)?.regret()
+        self.flows.remove(event.flow)?.regret()
     }
 
     fn flush(&mut self) -> anyhow::Result<()> {

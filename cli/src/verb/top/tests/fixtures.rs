@@ -2,8 +2,8 @@
 
 use onramp_loader::ExitReason;
 use onramp_loader::abi::{ExitRecord, FlowHeader, flow_flag};
-use onramp_loader::algorithm::{Algorithm, NO_THRESHOLD, RoundTold, find};
-use onramp_loader::telemetry::{Event, ExitEvent, FlowEvent, Item, RoundEvent, What};
+use onramp_loader::algorithm::{Algorithm, NO_THRESHOLD, OUTCOME_MAX, RoundTold, find};
+use onramp_loader::telemetry::{EndEvent, Event, ExitEvent, FlowEvent, Item, RoundEvent, What};
 
 use crate::verb::top::app::App;
 
@@ -54,6 +54,21 @@ pub(super) fn begin(flow: u64, algorithm: &str, remote: &str) -> Item {
             state: state(known, &[]),
         })),
     )
+}
+
+pub(super) fn end(flow: u64, algorithm: &str) -> Item {
+    let end = EndEvent {
+        bytes_acked: 1,
+        bytes_sent: 1,
+        bytes_retransmitted: 0,
+        smoothed_rtt_us: 0,
+        min_rtt_us: 0,
+        cwnd: 10,
+        ssthresh: NONE,
+        header: FlowHeader::default(),
+        outcomes: [0; OUTCOME_MAX],
+    };
+    event(flow, algorithm, 3_000_000, What::End(Box::new(end)))
 }
 
 pub(super) fn round(flow: u64, algorithm: &str, number: u32, values: &[(&str, &[u32])]) -> Item {

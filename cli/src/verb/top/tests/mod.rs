@@ -20,7 +20,7 @@ use ratatui::style::Color;
 use super::app::{Action, App};
 use super::screen;
 use super::theme::Theme;
-use fixtures::{NONE, app, begin, carried, event, exit_at, round};
+use fixtures::{NONE, app, begin, carried, end, event, exit_at, round};
 
 fn press(app: &mut App, keys: &str) -> Option<Action> {
     let mut action = None;
@@ -253,11 +253,14 @@ fn flows_are_bounded_and_those_that_ended_go_first() {
         assert!(app.model.flows.len() <= 2_000);
     }
     assert_eq!(app.model.flows.keys().next(), Some(&3_000), "the oldest went");
-    app.model.flows.get_mut(&4_000).unwrap().ended = true;
+    app.model.add(&end(4_000, "plain"));
     app.model.add(&begin(9_000, "plain", "198.51.100.7:443"));
     assert!(!app.model.flows.contains_key(&4_000) && app.model.flows.contains_key(&3_000));
     press(&mut app, "x");
     assert_eq!(app.model.flows.len(), 2_000, "none has ended");
+    app.model.add(&end(9_000, "plain"));
+    press(&mut app, "x");
+    assert_eq!(app.model.flows.len(), 1_999);
 }
 
 #[test]
