@@ -2,9 +2,11 @@
 
 use std::borrow::Cow;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::LazyLock;
 
+use onramp_loader::algorithm;
 use onramp_recording::replay::Regret;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::wire::network;
 use crate::live;
@@ -19,11 +21,13 @@ pub(super) struct Row {
     pub local_port: u16,
     pub remote_address: IpAddr,
     pub remote_port: u16,
+    #[serde(deserialize_with = "word")]
     pub algorithm: Cow<'static, str>,
     /// Number of its parameter set.
     pub parameter_set: u32,
     pub parameters_generation: u32,
     /// As in `onramp flows`, and `ended`.
+    #[serde(deserialize_with = "word")]
     pub state: Cow<'static, str>,
     /// Monotonic clock: first data, else when it was first heard of.
     pub started_us: u64,
@@ -66,7 +70,7 @@ impl Row {
             local_port: flow.local.port(),
             remote_address: address(flow.remote),
             remote_port: flow.remote.port(),
-            algorithm: flow.algorithm.name().into(),
+            algorithm: flow.name.into(),
             parameter_set: flow.profile,
             parameters_generation: flow.generation,
             state: state(flow).into(),
@@ -116,6 +120,16 @@ impl Row {
         self.exit.as_ref().map_or(&self.state, |exit| &exit.reason)
     }
 }
+
+/// A word that is told with every flow, which need not be kept with every flow.
+fn word<'de, D: Deserializer<'de>>(from: D) -> Result<Cow<'static, str>, D::Error> {
+    static NAMES: LazyLock<Vec<&str>> = LazyLock::new(|| algorithm::all().map(|one| one.name()).collect());
+    let text = <&str>::deserialize(from)?;
+    let known = STATES.iter().chain(NAMES.iter()).find(|known| **known == text);
+    Ok(known.map_or_else(|| text.to_owned().into(), |known| Cow::Borrowed(*known)))
+}
+
+const STATES: [&str; 6] = ["left", "slow_start", "ended", "no_slow_start", "adopted", "draining"];
 
 fn state(flow: &live::Flow) -> &'static str {
     match flow.exit {

@@ -1,6 +1,7 @@
 //! What the web part knows, from the broker alone, and what it asks of it.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::os::unix::net::UnixStream as StdUnixStream;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -293,9 +294,16 @@ impl Knowledge {
         match news {
             News::Flows { rows, gone, lost } => {
                 for row in rows {
-                    let before = self.flows.get(&row.flow).map(|known| &known.row);
-                    self.exits.observe(before, &row);
-                    self.flows.insert(row.flow, Known { row, version });
+                    match self.flows.entry(row.flow) {
+                        Entry::Occupied(mut known) => {
+                            self.exits.observe(Some(&known.get().row), &row);
+                            known.insert(Known { row, version });
+                        }
+                        Entry::Vacant(place) => {
+                            self.exits.observe(None, &row);
+                            place.insert(Known { row, version });
+                        }
+                    }
                 }
                 for flow in gone {
                     self.flows.remove(&flow);

@@ -121,7 +121,7 @@ impl Query {
 }
 
 impl Wanted {
-    /// All that are wanted, in no order.
+    /// All that are wanted, in the order of their numbers.
     pub fn passing<'a>(&self, knowledge: &'a Knowledge) -> impl Iterator<Item = &'a Row> {
         let query = &self.query;
         let passes = |row: &&Row| {
@@ -136,15 +136,14 @@ impl Wanted {
     pub fn find<'a>(&self, knowledge: &'a Knowledge) -> Found<'a> {
         let query = &self.query;
         let mut rows: Vec<&Row> = self.passing(knowledge).collect();
-        rows.sort_by_cached_key(|row| Reverse(row.flow));
+        // The newest first.
+        rows.reverse();
         self.sort(&mut rows);
         if query.reverse {
             rows.reverse();
         }
         // Stable: the order within stays.
-        rows.sort_by(|one, other| {
-            self.group(one).cmp(&self.group(other)).then(one.ended().cmp(&other.ended()))
-        });
+        rows.sort_by_cached_key(|row| (self.group(row), row.ended()));
         let groups = if query.group.is_some() { self.groups(&rows) } else { Vec::new() };
         let matched = rows.len();
         rows.truncate(query.offset.saturating_add(self.limit));
@@ -176,17 +175,17 @@ impl Wanted {
 
     fn sort(&self, rows: &mut [&Row]) {
         match self.query.sort {
-            Sort::Remote => rows.sort_by_key(|row| row.remote()),
-            Sort::Local => rows.sort_by_key(|row| row.local()),
-            Sort::Algorithm => rows.sort_by(|one, other| one.algorithm.cmp(&other.algorithm)),
-            Sort::State => rows.sort_by(|one, other| one.reason().cmp(other.reason())),
-            Sort::Cwnd => rows.sort_by_key(|row| Reverse(row.cwnd_segments)),
-            Sort::Rtt => rows.sort_by_key(|row| Reverse(row.rtt_us)),
-            Sort::Rate => rows.sort_by_key(|row| Reverse(row.rate_bps)),
-            Sort::Delivered => rows.sort_by_key(|row| Reverse(row.acknowledged_bytes)),
-            Sort::Retransmitted => rows.sort_by_key(|row| Reverse(row.retransmitted_bytes)),
-            Sort::Started => rows.sort_by_key(|row| Reverse(row.started_us)),
-            Sort::ExitBdp => rows.sort_by_key(|row| Reverse(row.exit_permille_of_bdp())),
+            Sort::Remote => rows.sort_by_cached_key(|row| row.remote()),
+            Sort::Local => rows.sort_by_cached_key(|row| row.local()),
+            Sort::Algorithm => rows.sort_by_cached_key(|row| &*row.algorithm),
+            Sort::State => rows.sort_by_cached_key(|row| row.reason()),
+            Sort::Cwnd => rows.sort_by_cached_key(|row| Reverse(row.cwnd_segments)),
+            Sort::Rtt => rows.sort_by_cached_key(|row| Reverse(row.rtt_us)),
+            Sort::Rate => rows.sort_by_cached_key(|row| Reverse(row.rate_bps)),
+            Sort::Delivered => rows.sort_by_cached_key(|row| Reverse(row.acknowledged_bytes)),
+            Sort::Retransmitted => rows.sort_by_cached_key(|row| Reverse(row.retransmitted_bytes)),
+            Sort::Started => rows.sort_by_cached_key(|row| Reverse(row.started_us)),
+            Sort::ExitBdp => rows.sort_by_cached_key(|row| Reverse(row.exit_permille_of_bdp())),
         }
     }
 }

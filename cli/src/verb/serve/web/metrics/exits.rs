@@ -1,5 +1,6 @@
 //! What exits and ends of flows have come to since the server began: never by connection, address or port.
 
+use std::cell::LazyCell;
 use std::collections::BTreeMap;
 
 use super::control;
@@ -88,7 +89,8 @@ impl Default for Exits {
 impl Exits {
     /// A flow as it is told now, and as it was told before.
     pub fn observe(&mut self, before: Option<&Row>, now: &Row) {
-        let cc = &control(&now.algorithm);
+        // Most of what is told is nothing new here.
+        let cc = &LazyCell::new(|| control(&now.algorithm));
         if let Some(exit) = &now.exit
             && before.is_none_or(|before| before.exit.is_none())
         {
