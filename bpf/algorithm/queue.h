@@ -59,7 +59,7 @@ static __always_inline u32 queue_base(const struct queue *queue, const struct ac
 }
 
 /* What the round began with tells. */
-static __always_inline void queue_judge(struct queue *queue, const struct ack *ack, u32 gap_us)
+static __noinline void queue_judge(struct queue *queue, const struct ack *ack, u32 gap_us)
 {
 	u64 base_us = queue_base(queue, ack);
 	u64 rise_us = max_u64(base_us / QUEUE_RISE_PART, gap_us) + QUEUE_NOISE_US;
@@ -76,13 +76,14 @@ static __always_inline void queue_judge(struct queue *queue, const struct ack *a
 	queue->pause_us = 0;
 }
 
-/* One ACK, where the longest gap between ACKs has been so long. */
-static __always_inline void queue_on_ack(struct queue *queue, const struct ack *ack, u32 gap_us)
+/* One ACK, where the longest gap between ACKs has been so long. True: the round has been judged with it. */
+static __always_inline bool queue_on_ack(struct queue *queue, const struct ack *ack, u32 gap_us)
 {
+	u32 pause_us = (u32)ack->now_us - queue->last_us;
 	u32 left;
 
-	if (queue->begun)
-		queue->pause_us = (u32)max_u64(queue->pause_us, (u32)ack->now_us - queue->last_us);
+	if (pause_us > queue->pause_us && queue->begun)
+		queue->pause_us = pause_us;
 	queue->last_us = (u32)ack->now_us;
 	if (!queue->begun || round_is_over(queue->round_end, ack)) {
 		queue->begun = 1;
@@ -92,12 +93,14 @@ static __always_inline void queue_on_ack(struct queue *queue, const struct ack *
 		queue->samples = 0;
 	}
 	if (queue->samples == QUEUE_JUDGED || ack->rtt_us < 0)
-		return;
+		return false;
 	queue->least_us = (u32)min_u64(queue->least_us, (u32)ack->rtt_us);
 	queue->samples++;
 	left = queue->round_end - (u32)ack->bytes_acked;
-	if (queue->samples >= QUEUE_SAMPLES && left <= queue->round_bytes - queue->round_bytes / QUEUE_PART)
-		queue_judge(queue, ack, gap_us);
+	if (queue->samples < QUEUE_SAMPLES || left > queue->round_bytes - queue->round_bytes / QUEUE_PART)
+		return false;
+	queue_judge(queue, ack, gap_us);
+	return true;
 }
 
 #endif
