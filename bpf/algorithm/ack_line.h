@@ -120,7 +120,7 @@ static __always_inline void ack_line_restart(struct ack_line *line)
 }
 
 /* A round begins with this ACK; the one before, if there is one, has been told. */
-static __noinline void ack_line_turn(struct ack_line *line, const struct ack *ack)
+static __always_inline void ack_line_turn(struct ack_line *line, const struct ack *ack)
 {
 	if (line->begun) {
 		line->rounds++;
@@ -187,17 +187,21 @@ static __always_inline bool ack_line_agrees(const struct ack_line *line, u64 rat
  * times for the whole round: a covariance of parts and times over the variance of parts, both times the square of the
  * count, the latter in units of ACK_LINE_PARTS.
  */
-static __noinline bool ack_line_tell(struct ack_line *line, const struct ack *ack, bool over)
+__noinline bool ack_line_tell(struct ack_line *line, const struct ack *ack, bool over)
 {
-	u64 n = line->count;
-	u64 xx = (n * line->sum_xx - (u64)line->sum_x * line->sum_x) / ACK_LINE_PARTS;
-	s64 xy = (s64)(n * line->sum_xy - line->sum_x * line->sum_y);
-	s64 xr = (s64)n * line->sum_xr - (s64)line->sum_x * line->sum_r;
-	s64 left = xy - xr;
-	u64 gap_us = line->gap_us, span_us = line->span_us;
-	u64 spent_us, sent_us, rate;
+	u64 n, xx, gap_us, span_us, spent_us, sent_us, rate;
+	s64 xy, xr, left;
 	u8 told;
 
+	if (!line || !ack)
+		return false;
+	n = line->count;
+	xx = (n * line->sum_xx - (u64)line->sum_x * line->sum_x) / ACK_LINE_PARTS;
+	xy = (s64)(n * line->sum_xy - line->sum_x * line->sum_y);
+	xr = (s64)n * line->sum_xr - (s64)line->sum_x * line->sum_r;
+	left = xy - xr;
+	gap_us = line->gap_us;
+	span_us = line->span_us;
 	if (ack_line_by_clock(line, ack)) {
 		xy = (s64)(n * line->sum_xz - line->sum_x * line->sum_z);
 		gap_us = max_u64(line->clock_gap_us, ACK_LINE_TICK_US);
@@ -237,12 +241,15 @@ static __always_inline bool ack_line_further(const struct ack_line *line, const 
 }
 
 /* Makes an ACK a point of the line. */
-static __noinline void ack_line_point(struct ack_line *line, const struct ack *ack)
+__noinline int ack_line_point(struct ack_line *line, const struct ack *ack)
 {
-	u32 done = (u32)ack->bytes_acked - line->from;
 	u64 x, y, z;
+	u32 done;
 	s64 r;
 
+	if (!line || !ack)
+		return 0;
+	done = (u32)ack->bytes_acked - line->from;
 	if (!line->count) {
 		line->begin_us = ack->now_us;
 		line->begin_clock = ack->receiver_clock;
@@ -265,83 +272,99 @@ static __noinline void ack_line_point(struct ack_line *line, const struct ack *a
 	line->sum_xy += x * y;
 	line->sum_xz += x * z;
 	line->sum_xr += (s64)x * r;
+	return 0;
+}
+
+/* The longest gap by the receiver's clock, which has ticked since the ACK before. */
+static __always_inline void ack_line_tick(struct ack_line *line, const struct ack *ack)
+{
+	u64 ticked_us = ack_line_ticks(ack->receiver_clock - line->last_clock);
+
+	line->clock_gap_us = (u32)max_u64(line->clock_gap_us, min_u64(ticked_us, ACK_LINE_TIME_MAX_US));
 }
 
 /* Takes an ACK of the line, which came so long after the one before. */
-static __always_inline void ack_line_add(struct ack_line *line, const struct ack *ack, u32 gap_us, u32 ticks)
+static __always_inline void ack_line_add(struct ack_line *line, const struct ack *ack, u32 gap_us)
 {
-	if ((u32)ack->bytes_acked - line->from < line->bytes / 16 || ack->rtt_us < 0)
+	if (ack->rtt_us < 0)
 		return;
 	if (line->count) {
 		if (gap_us > line->gap_us)
 			line->gap_us = gap_us;
-		/* Mostly not even one. */
-		if (ticks)
-			line->clock_gap_us = (u32)max_u64(line->clock_gap_us,
-							  min_u64(ack_line_ticks(ticks), ACK_LINE_TIME_MAX_US));
+		if (ack->receiver_clock != line->last_clock)
+			ack_line_tick(line, ack);
 		if (!ack_line_further(line, ack, line->point_acked))
 			return;
+	} else if ((u32)ack->bytes_acked - line->from < line->bytes / 16) {
+		return;
 	}
 	ack_line_point(line, ack);
 }
 
 /* Whether ACKs have paused for so long that nothing was there to be acknowledged. */
-static __always_inline bool ack_line_paused(const struct ack_line *line, const struct ack *ack, u64 gap_us, u32 ticks)
+static __always_inline bool ack_line_paused(const struct ack_line *line, const struct ack *ack, u64 gap_us)
 {
 	u64 most_us = max_u64(ack->min_rtt_us / 4, 2 * (u64)line->gap_before_us);
 
 	/* The receiver's clock can only make a pause shorter. */
 	if (gap_us <= most_us || !line->count)
 		return false;
-	return !ack_line_clock_known(line, ack) || ack_line_ticks(ticks) + ACK_LINE_TICK_US > most_us;
+	return !ack_line_clock_known(line, ack) ||
+	       ack_line_ticks(ack->receiver_clock - line->last_clock) + ACK_LINE_TICK_US > most_us;
 }
 
-/* An ACK within the round. True: it brings news. */
-static __always_inline bool ack_line_measure(struct ack_line *line, const struct ack *ack)
+/* An ACK of the round, of which the line may not have ended. True: it brings news. */
+static __always_inline bool ack_line_take(struct ack_line *line, const struct ack *ack)
 {
-	u32 acked = (u32)ack->bytes_acked;
 	u32 gap_us = (u32)min_u64(ack->now_us - line->last_us, ACK_LINE_TIME_MAX_US);
-	u32 ticks = ack->receiver_clock - line->last_clock;
 	bool told = false;
 
-	if (acked == line->last_acked)
-		return false;
-	line->last_acked = acked;
-	line->last_us = ack->now_us;
-	line->last_clock = ack->receiver_clock;
-	if (line->ended)
-		return false;
 	if (ack->flags & ACK_APP_LIMITED && !(ack->flags & ACK_CWND_LIMITED)) {
 		line->ended = 1;
 		line->count = 0;
 		return false;
 	}
-	if (ack_line_paused(line, ack, gap_us, ticks)) {
+	if (ack_line_paused(line, ack, gap_us)) {
 		line->ended = 1;
 		line->gap_us = (u32)max_u64(line->gap_us, gap_us);
 		return false;
 	}
 	if (ack_line_further(line, ack, line->asked_acked) && line->count >= ACK_LINE_ENOUGH &&
-	    gap_us * 2 >= line->gap_us && acked - line->from > line->bytes / 4) {
-		line->asked_acked = acked;
+	    gap_us * 2 >= line->gap_us && (u32)ack->bytes_acked - line->from > line->bytes / 4) {
+		line->asked_acked = (u32)ack->bytes_acked;
 		told = ack_line_tell(line, ack, false);
 	}
-	ack_line_add(line, ack, gap_us, ticks);
+	ack_line_add(line, ack, gap_us);
+	return told;
+}
+
+/* An ACK within the round. True: it brings news. */
+static __always_inline bool ack_line_measure(struct ack_line *line, const struct ack *ack)
+{
+	bool told;
+
+	if ((u32)ack->bytes_acked == line->last_acked)
+		return false;
+	told = !line->ended && ack_line_take(line, ack);
+	line->last_acked = (u32)ack->bytes_acked;
+	line->last_us = ack->now_us;
+	line->last_clock = ack->receiver_clock;
 	return told;
 }
 
 /* One ACK: enum ack_line_news. */
 static __always_inline u32 ack_line_on_ack(struct ack_line *line, const struct ack *ack)
 {
+	u32 news = ACK_LINE_NO_NEWS;
+
 	if (line->begun && !round_is_over(line->from + line->bytes, ack))
 		return ack_line_measure(line, ack) ? ACK_LINE_SOONER : ACK_LINE_NO_NEWS;
-	if (!line->begun) {
-		ack_line_turn(line, ack);
-		return ACK_LINE_NO_NEWS;
+	if (line->begun) {
+		ack_line_tell(line, ack, true);
+		news = ACK_LINE_OVER;
 	}
-	ack_line_tell(line, ack, true);
 	ack_line_turn(line, ack);
-	return ACK_LINE_OVER;
+	return news;
 }
 
 #endif

@@ -192,15 +192,18 @@ static __always_inline u8 ack_pairs_judge(const struct ack_pairs *pairs, u32 spe
 }
 
 /* Takes what the round tells: all that it does if it is over, else only the rate of the bottleneck. True: it has. */
-static __noinline bool ack_pairs_tell(struct ack_pairs *pairs, bool over)
+__noinline bool ack_pairs_tell(struct ack_pairs *pairs, bool over)
 {
-	u64 longest_us = over ? pairs->longest_us : max_u64(pairs->longest_us, pairs->newest_silence_us);
+	u64 longest_us;
 	u32 spent;
 	u8 told;
 
+	if (!pairs)
+		return false;
 	/* Ranking the pairs takes thousands of instructions. */
 	if (!over && ack_pairs_sender_limits(pairs))
 		return false;
+	longest_us = over ? pairs->longest_us : max_u64(pairs->longest_us, pairs->newest_silence_us);
 	spent = ack_pairs_spent(pairs, longest_us);
 	told = ack_pairs_judge(pairs, spent, longest_us);
 	if (!over && told != ACK_PAIRS_SETTLED)
@@ -219,7 +222,7 @@ static __always_inline void ack_pairs_begin_pair(struct ack_pairs *pairs, const 
 }
 
 /* A round begins with this ACK; the one before, if there is one, has been taken. */
-static __noinline void ack_pairs_turn(struct ack_pairs *pairs, const struct ack *ack)
+static __always_inline void ack_pairs_turn(struct ack_pairs *pairs, const struct ack *ack)
 {
 	if (pairs->begun) {
 		pairs->before = pairs->told == ACK_PAIRS_SENDER_LIMITED ? 0 : pairs->spent;
@@ -257,13 +260,17 @@ static __always_inline bool ack_pairs_keep(struct ack_pairs *pairs, u32 bytes, u
 }
 
 /* An ACK with which the pair under way has its least bytes, after a silence. True: it may tell something early. */
-static __noinline bool ack_pairs_end_pair(struct ack_pairs *pairs, const struct ack *ack, u32 silence_us)
+__noinline bool ack_pairs_end_pair(struct ack_pairs *pairs, const struct ack *ack, u32 silence_us)
 {
-	u32 bytes = (u32)ack->bytes_acked - pairs->acked;
-	u32 halvings = (u32)min_u64(bytes / (pairs->pair_bytes ? pairs->pair_bytes : 1), 31);
-	u64 us = ack->now_us - pairs->at_us;
 	bool early = false;
+	u32 bytes, halvings;
+	u64 us;
 
+	if (!pairs || !ack)
+		return false;
+	bytes = (u32)ack->bytes_acked - pairs->acked;
+	halvings = (u32)min_u64(bytes / (pairs->pair_bytes ? pairs->pair_bytes : 1), 31);
+	us = ack->now_us - pairs->at_us;
 	if (!us || silence_us < pairs->silence_us >> halvings) {
 		pairs->silence_us = (u32)max_u64(pairs->silence_us, silence_us);
 		return false;
@@ -308,14 +315,15 @@ static __always_inline u32 ack_pairs_on_ack(struct ack_pairs *pairs, const struc
 {
 	u32 news = ACK_PAIRS_NO_NEWS;
 
-	if (!pairs->begun) {
+	if (pairs->begun && !round_is_over(pairs->round_end, ack)) {
+		if (ack_pairs_measure(pairs, ack) && ack_pairs_tell(pairs, false))
+			news = ACK_PAIRS_SOONER;
+	} else {
+		if (pairs->begun) {
+			ack_pairs_tell(pairs, true);
+			news = ACK_PAIRS_OVER;
+		}
 		ack_pairs_turn(pairs, ack);
-	} else if (round_is_over(pairs->round_end, ack)) {
-		ack_pairs_tell(pairs, true);
-		ack_pairs_turn(pairs, ack);
-		news = ACK_PAIRS_OVER;
-	} else if (ack_pairs_measure(pairs, ack) && ack_pairs_tell(pairs, false)) {
-		news = ACK_PAIRS_SOONER;
 	}
 	if (ack->flags & ACK_APP_LIMITED || !ack->bytes_outstanding)
 		pairs->paired = 0;

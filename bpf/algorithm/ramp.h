@@ -121,10 +121,13 @@ static __always_inline u32 ramp_raised(u32 estimate)
 }
 
 /* Takes the news of a line. True: it told the rate of the path. */
-static __always_inline bool ramp_estimate(struct ramp *state, const struct ack *ack, u32 news)
+__noinline bool ramp_estimate(struct ramp *state, const struct ack *ack, u32 news)
 {
-	const struct ack_line *line = &state->line;
+	const struct ack_line *line;
 
+	if (!state || !ack)
+		return false;
+	line = &state->line;
 	if (line->told == ACK_LINE_PATH && line->exact) {
 		state->estimate = line->rate;
 		state->told_at = ack->cwnd;
@@ -143,13 +146,16 @@ static __always_inline bool ramp_estimate(struct ramp *state, const struct ack *
  * Segments at which to leave, whether what is sent is spaced, and the rate at which it builds no more queue than it may.
  * Asked with all news, and once in a 256th of a round, in which the window grows by as much at most.
  */
-static __noinline void ramp_aim(struct ramp *state, const struct ramp_params *params, const struct ack *ack)
+__noinline int ramp_aim(struct ramp *state, const struct ramp_params *params, const struct ack *ack)
 {
-	u64 rtt_us = min_u64((u64)queue_base(&state->queue, ack) + ramp_gap(state), PACING_RTT_MAX_US);
-	u64 bytes = state->estimate * rtt_us / 1000;
-	u64 target = aim_window(bytes / ack_mss(ack) * params->exit_pct / 100);
-	u64 window = (u64)ack->cwnd * RAMP_QUEUE_PART;
+	u64 rtt_us, bytes, target, window;
 
+	if (!state || !params || !ack)
+		return 0;
+	rtt_us = min_u64((u64)queue_base(&state->queue, ack) + ramp_gap(state), PACING_RTT_MAX_US);
+	bytes = state->estimate * rtt_us / 1000;
+	target = aim_window(bytes / ack_mss(ack) * params->exit_pct / 100);
+	window = (u64)ack->cwnd * RAMP_QUEUE_PART;
 	state->aimed_at = (u32)ack->bytes_acked;
 	state->target = (u32)target;
 	if ((u64)ack->cwnd * RAMP_GUIDED_PART >= target)
@@ -160,16 +166,21 @@ static __noinline void ramp_aim(struct ramp *state, const struct ramp_params *pa
 		state->pct = (u32)(window * 100 / (window - target));
 	else
 		state->pct = RAMP_GAIN_MOST_PCT;
+	return 0;
 }
 
 static __always_inline void ramp_on_ack(struct ramp *state, const struct ramp_params *params, const struct ack *ack,
 					struct verdict *verdict)
 {
 	u32 news = ack_line_on_ack(&state->line, ack);
-	bool judged = queue_on_ack(&state->queue, ack, ramp_gap(state));
-	bool told = news && ramp_estimate(state, ack, news);
+	bool judged = queue_on_ack(&state->queue, ack);
+	bool told = false;
 
-	if (state->estimate && (news || judged || ack_line_further(&state->line, ack, state->aimed_at)))
+	if (judged)
+		queue_judge(&state->queue, ack, ramp_gap(state));
+	if (news)
+		told = ramp_estimate(state, ack, news);
+	if (state->estimate && (judged || news || ack_line_further(&state->line, ack, state->aimed_at)))
 		ramp_aim(state, params, ack);
 	if (!state->guided) {
 		verdict->outcome = RAMP_BLIND;

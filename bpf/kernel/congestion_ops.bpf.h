@@ -358,7 +358,7 @@ static __always_inline bool on_ack(struct sock *sk, const struct ack_sample *sam
 	heard = observe_at(sk, flow, starting ? LEVEL_EXIT : LEVEL_ROUND);
 	kept = observing ? bpf_sk_storage_get(&flow_telemetry, sk, 0, 0) : heard;
 	describe(sk, sample, &told.ack);
-	/* The rest, of which most ACKs change little: all of it cleared would be cleared twice. */
+	/* Only the rest: what has just been described would be cleared first. */
 	told.verdict = (struct verdict){};
 	told.asked = told.flags = told.generation = told.unused = 0;
 	if (starting) {
