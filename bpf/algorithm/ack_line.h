@@ -12,7 +12,9 @@
  *   - A round is what was outstanding when it began. Its first sixteenth is left out, which the last round's pause
  *     spoils. Where ACKs pause for more than a quarter of the minimum RTT and more than twice the longest gap of the
  *     round before, nothing was there to be acknowledged, and the line ends.
- *   - The error of a line is about its longest gap over its length. A line is too short if it has fewer than eight ACKs,
+ *   - An ACK is a point of the line if it is a 256th of the round further than the point before: a long round would gain
+ *     nothing by more. Those between count for the longest gap.
+ *   - The error of a line is about its longest gap over its length. A line is too short if it has fewer than eight points,
  *     is not three times its longest gap (four, before the round is over), or not a 24th of the minimum RTT.
  *   - The receiver's clock knows nothing of the way back: neither jitter nor batches nor a thin return. It is used where
  *     it ticks in milliseconds (as far as arrivals can tell, within a factor of two) and its line is long enough to be
@@ -21,11 +23,11 @@
  *   - Data that left no faster than they arrived say how fast the sender was. If they left in nine tenths of the time
  *     or more, the rate is a lower bound only (sender). Departures are on the same host's clock as arrivals, so this
  *     needs no state for each segment.
- *   - A line tells the rate of the path if the round before agrees within 15 %, or if it has sixteen ACKs and is as long
+ *   - A line tells the rate of the path if the round before agrees within 15 %, or if it has sixteen points and is as long
  *     as a sixteenth of the minimum RTT; else it is unsettled. It is exact if it is twelve times its longest gap.
  *
  * Once it has a quarter of the round's bytes a line may tell the rate of the path before the round is over, where ACKs
- * have just paused, so that the line ends with a batch.
+ * have just paused, so that the line ends with a batch. It is asked once in a 256th of the round.
  *
  * Use: embed a struct ack_line, ack_line_restart it when slow start begins, give ack_line_on_ack every ACK. Where it
  * brings news, `told` says how well the line tells `rate`.
@@ -35,12 +37,13 @@
 
 #include "round.h"
 
-/* Bytes of a round are counted in so many parts, so that sums fit; twelve bits, as is the next. */
+/* Bytes of a round are counted in so many parts, so that sums fit. */
 #define ACK_LINE_PARTS 4096
-/* ACKs on a line, at most and at least. */
-#define ACK_LINE_MOST 4096
+/* Points that a round is long enough for; where it has few bytes, twice as many. */
+#define ACK_LINE_POINTS 256
+/* Points of a line, at least. */
 #define ACK_LINE_LEAST 8
-/* ACKs with which a line tells the rate without the round before, or before the round is over. */
+/* Points with which a line tells the rate without the round before, or before the round is over. */
 #define ACK_LINE_ENOUGH 16
 /* What a line must be at least: a part of the minimum RTT, without the round before a larger one. */
 #define ACK_LINE_RTT_PART 24
@@ -82,15 +85,17 @@ struct ack_line {
 	u32 begin_clock; /* of the line's first ACK */
 	u32 last_clock;	 /* of the newest */
 	u32 sum_x;
-	u32 count;	   /* ACKs on the line */
+	u32 count;	   /* points of the line */
 	u32 from;	   /* bytes acknowledged when the round began, modulo 2^32 */
 	u32 bytes;	   /* of the round */
-	u32 last_acked;	   /* newest, modulo 2^32 */
+	u32 last_acked;	   /* newest, modulo 2^32, as are the next two */
+	u32 point_acked;   /* by the newest point */
+	u32 asked_acked;   /* when the line was asked before the round was over */
 	u32 first_rtt_us;  /* of the line */
 	u32 gap_us;	   /* longest between two ACKs on the line, or the pause that ended it */
 	u32 clock_gap_us;  /* by the receiver's clock */
 	u32 gap_before_us; /* of the round before */
-	u32 span_us;	   /* from the line's first ACK to its newest */
+	u32 span_us;	   /* from the line's first point to its newest */
 	u32 clock_span_us; /* by the receiver's clock */
 	u32 before;	   /* kB/s by the round that ended last, if it was not the sender's; 0: none */
 	u32 rate;	   /* kB/s by the newest news; 0: none */
@@ -131,6 +136,7 @@ static __always_inline void ack_line_turn(struct ack_line *line, const struct ac
 	line->from = (u32)ack->bytes_acked;
 	line->bytes = (u32)max_u64(ack->bytes_outstanding, 1);
 	line->last_acked = line->from;
+	line->asked_acked = line->from;
 	line->last_us = ack->now_us;
 	line->last_clock = ack->receiver_clock;
 	line->count = 0;
@@ -181,17 +187,21 @@ static __always_inline bool ack_line_agrees(const struct ack_line *line, u64 rat
  * times for the whole round: a covariance of parts and times over the variance of parts, both times the square of the
  * count, the latter in units of ACK_LINE_PARTS.
  */
-static __always_inline bool ack_line_tell(struct ack_line *line, const struct ack *ack, bool over)
+__noinline bool ack_line_tell(struct ack_line *line, const struct ack *ack, bool over)
 {
-	u64 n = line->count;
-	u64 xx = (n * line->sum_xx - (u64)line->sum_x * line->sum_x) / ACK_LINE_PARTS;
-	s64 xy = (s64)(n * line->sum_xy - line->sum_x * line->sum_y);
-	s64 xr = (s64)n * line->sum_xr - (s64)line->sum_x * line->sum_r;
-	s64 left = xy - xr;
-	u64 gap_us = line->gap_us, span_us = line->span_us;
-	u64 spent_us, sent_us, rate;
+	u64 n, xx, gap_us, span_us, spent_us, sent_us, rate;
+	s64 xy, xr, left;
 	u8 told;
 
+	if (!line || !ack)
+		return false;
+	n = line->count;
+	xx = (n * line->sum_xx - (u64)line->sum_x * line->sum_x) / ACK_LINE_PARTS;
+	xy = (s64)(n * line->sum_xy - line->sum_x * line->sum_y);
+	xr = (s64)n * line->sum_xr - (s64)line->sum_x * line->sum_r;
+	left = xy - xr;
+	gap_us = line->gap_us;
+	span_us = line->span_us;
 	if (ack_line_by_clock(line, ack)) {
 		xy = (s64)(n * line->sum_xz - line->sum_x * line->sum_z);
 		gap_us = max_u64(line->clock_gap_us, ACK_LINE_TICK_US);
@@ -224,22 +234,26 @@ static __always_inline bool ack_line_tell(struct ack_line *line, const struct ac
 	return true;
 }
 
-/* Puts an ACK on the line. */
-static __always_inline void ack_line_add(struct ack_line *line, const struct ack *ack, u32 gap_us, u32 clock_gap_us)
+/* Whether this is a 256th of the round further than that. */
+static __always_inline bool ack_line_further(const struct ack_line *line, const struct ack *ack, u32 acked)
 {
-	u32 done = (u32)ack->bytes_acked - line->from;
+	return (u32)ack->bytes_acked - acked >= line->bytes / ACK_LINE_POINTS;
+}
+
+/* Makes an ACK a point of the line. */
+__noinline int ack_line_point(struct ack_line *line, const struct ack *ack)
+{
 	u64 x, y, z;
+	u32 done;
 	s64 r;
 
-	if (done < line->bytes / 16 || ack->rtt_us < 0 || line->count >= ACK_LINE_MOST)
-		return;
+	if (!line || !ack)
+		return 0;
+	done = (u32)ack->bytes_acked - line->from;
 	if (!line->count) {
 		line->begin_us = ack->now_us;
 		line->begin_clock = ack->receiver_clock;
 		line->first_rtt_us = (u32)ack->rtt_us;
-	} else {
-		line->gap_us = (u32)max_u64(line->gap_us, gap_us);
-		line->clock_gap_us = (u32)max_u64(line->clock_gap_us, clock_gap_us);
 	}
 	x = min_u64((u64)done * ACK_LINE_PARTS / (line->bytes ? line->bytes : 1), ACK_LINE_PARTS);
 	y = min_u64(ack->now_us - line->begin_us, ACK_LINE_TIME_MAX_US);
@@ -247,6 +261,7 @@ static __always_inline void ack_line_add(struct ack_line *line, const struct ack
 	r = (s64)min_u64((u32)ack->rtt_us, ACK_LINE_TIME_MAX_US) -
 	    (s64)min_u64(line->first_rtt_us, ACK_LINE_TIME_MAX_US);
 	line->count++;
+	line->point_acked = (u32)ack->bytes_acked;
 	line->span_us = (u32)y;
 	line->clock_span_us = (u32)z;
 	line->sum_x += (u32)x;
@@ -257,61 +272,99 @@ static __always_inline void ack_line_add(struct ack_line *line, const struct ack
 	line->sum_xy += x * y;
 	line->sum_xz += x * z;
 	line->sum_xr += (s64)x * r;
+	return 0;
+}
+
+/* The longest gap by the receiver's clock, which has ticked since the ACK before. */
+static __always_inline void ack_line_tick(struct ack_line *line, const struct ack *ack)
+{
+	u64 ticked_us = ack_line_ticks(ack->receiver_clock - line->last_clock);
+
+	line->clock_gap_us = (u32)max_u64(line->clock_gap_us, min_u64(ticked_us, ACK_LINE_TIME_MAX_US));
+}
+
+/* Takes an ACK of the line, which came so long after the one before. */
+static __always_inline void ack_line_add(struct ack_line *line, const struct ack *ack, u32 gap_us)
+{
+	if (ack->rtt_us < 0)
+		return;
+	if (line->count) {
+		if (gap_us > line->gap_us)
+			line->gap_us = gap_us;
+		if (ack->receiver_clock != line->last_clock)
+			ack_line_tick(line, ack);
+		if (!ack_line_further(line, ack, line->point_acked))
+			return;
+	} else if ((u32)ack->bytes_acked - line->from < line->bytes / 16) {
+		return;
+	}
+	ack_line_point(line, ack);
 }
 
 /* Whether ACKs have paused for so long that nothing was there to be acknowledged. */
-static __always_inline bool ack_line_paused(const struct ack_line *line, const struct ack *ack, u64 gap_us,
-					    u64 clock_gap_us)
+static __always_inline bool ack_line_paused(const struct ack_line *line, const struct ack *ack, u64 gap_us)
 {
-	if (ack_line_clock_known(line, ack))
-		gap_us = min_u64(gap_us, clock_gap_us + ACK_LINE_TICK_US);
-	return line->count && gap_us > max_u64(ack->min_rtt_us / 4, 2 * (u64)line->gap_before_us);
+	u64 most_us = max_u64(ack->min_rtt_us / 4, 2 * (u64)line->gap_before_us);
+
+	/* The receiver's clock can only make a pause shorter. */
+	if (gap_us <= most_us || !line->count)
+		return false;
+	return !ack_line_clock_known(line, ack) ||
+	       ack_line_ticks(ack->receiver_clock - line->last_clock) + ACK_LINE_TICK_US > most_us;
 }
 
-/* An ACK within the round. True: it brings news. */
-static __always_inline bool ack_line_measure(struct ack_line *line, const struct ack *ack)
+/* An ACK of the round, of which the line may not have ended. True: it brings news. */
+static __always_inline bool ack_line_take(struct ack_line *line, const struct ack *ack)
 {
-	u32 acked = (u32)ack->bytes_acked;
 	u32 gap_us = (u32)min_u64(ack->now_us - line->last_us, ACK_LINE_TIME_MAX_US);
-	u64 ticks_us = ack_line_ticks(ack->receiver_clock - line->last_clock);
-	u32 clock_gap_us = (u32)min_u64(ticks_us, ACK_LINE_TIME_MAX_US);
 	bool told = false;
 
-	if (acked == line->last_acked)
-		return false;
-	line->last_acked = acked;
-	line->last_us = ack->now_us;
-	line->last_clock = ack->receiver_clock;
-	if (line->ended)
-		return false;
 	if (ack->flags & ACK_APP_LIMITED && !(ack->flags & ACK_CWND_LIMITED)) {
 		line->ended = 1;
 		line->count = 0;
 		return false;
 	}
-	if (ack_line_paused(line, ack, gap_us, clock_gap_us)) {
+	if (ack_line_paused(line, ack, gap_us)) {
 		line->ended = 1;
 		line->gap_us = (u32)max_u64(line->gap_us, gap_us);
 		return false;
 	}
-	if (line->count >= ACK_LINE_ENOUGH && gap_us * 2 >= line->gap_us && acked - line->from > line->bytes / 4)
+	if (ack_line_further(line, ack, line->asked_acked) && line->count >= ACK_LINE_ENOUGH &&
+	    gap_us * 2 >= line->gap_us && (u32)ack->bytes_acked - line->from > line->bytes / 4) {
+		line->asked_acked = (u32)ack->bytes_acked;
 		told = ack_line_tell(line, ack, false);
-	ack_line_add(line, ack, gap_us, clock_gap_us);
+	}
+	ack_line_add(line, ack, gap_us);
+	return told;
+}
+
+/* An ACK within the round. True: it brings news. */
+static __always_inline bool ack_line_measure(struct ack_line *line, const struct ack *ack)
+{
+	bool told;
+
+	if ((u32)ack->bytes_acked == line->last_acked)
+		return false;
+	told = !line->ended && ack_line_take(line, ack);
+	line->last_acked = (u32)ack->bytes_acked;
+	line->last_us = ack->now_us;
+	line->last_clock = ack->receiver_clock;
 	return told;
 }
 
 /* One ACK: enum ack_line_news. */
 static __always_inline u32 ack_line_on_ack(struct ack_line *line, const struct ack *ack)
 {
+	u32 news = ACK_LINE_NO_NEWS;
+
 	if (line->begun && !round_is_over(line->from + line->bytes, ack))
 		return ack_line_measure(line, ack) ? ACK_LINE_SOONER : ACK_LINE_NO_NEWS;
-	if (!line->begun) {
-		ack_line_turn(line, ack);
-		return ACK_LINE_NO_NEWS;
+	if (line->begun) {
+		ack_line_tell(line, ack, true);
+		news = ACK_LINE_OVER;
 	}
-	ack_line_tell(line, ack, true);
 	ack_line_turn(line, ack);
-	return ACK_LINE_OVER;
+	return news;
 }
 
 #endif

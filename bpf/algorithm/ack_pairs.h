@@ -169,15 +169,22 @@ static __always_inline bool ack_pairs_agree(u64 one, u64 other)
 	return one <= other + other / 4 && other <= one + one / 4;
 }
 
+/* Whether the round under way was sent no faster than it was acknowledged. */
+static __always_inline bool ack_pairs_sender_limits(const struct ack_pairs *pairs)
+{
+	s64 rose_us = (s64)pairs->last_rtt_us - pairs->first_rtt_us;
+
+	return pairs->first_rtt_us && pairs->last_rtt_us && rose_us * 5 < (s64)pairs->span_us;
+}
+
 /* How well the round under way, of which this is the longest silence, tells the rate that has been made of it. */
 static __always_inline u8 ack_pairs_judge(const struct ack_pairs *pairs, u32 spent, u64 longest_us)
 {
-	s64 rose_us = (s64)pairs->last_rtt_us - pairs->first_rtt_us;
 	bool alone = pairs->count >= ACK_PAIRS_ENOUGH && longest_us * ACK_PAIRS_ALONE_PART <= pairs->span_us;
 
 	if (!spent)
 		return ACK_PAIRS_COARSE;
-	if (pairs->first_rtt_us && pairs->last_rtt_us && rose_us * 5 < (s64)pairs->span_us)
+	if (ack_pairs_sender_limits(pairs))
 		return ACK_PAIRS_SENDER_LIMITED;
 	if (alone || (pairs->before && ack_pairs_agree(spent, pairs->before)))
 		return ACK_PAIRS_SETTLED;
@@ -185,12 +192,20 @@ static __always_inline u8 ack_pairs_judge(const struct ack_pairs *pairs, u32 spe
 }
 
 /* Takes what the round tells: all that it does if it is over, else only the rate of the bottleneck. True: it has. */
-static __always_inline bool ack_pairs_tell(struct ack_pairs *pairs, bool over)
+__noinline bool ack_pairs_tell(struct ack_pairs *pairs, bool over)
 {
-	u64 longest_us = over ? pairs->longest_us : max_u64(pairs->longest_us, pairs->newest_silence_us);
-	u32 spent = ack_pairs_spent(pairs, longest_us);
-	u8 told = ack_pairs_judge(pairs, spent, longest_us);
+	u64 longest_us;
+	u32 spent;
+	u8 told;
 
+	if (!pairs)
+		return false;
+	/* Ranking the pairs takes thousands of instructions. */
+	if (!over && ack_pairs_sender_limits(pairs))
+		return false;
+	longest_us = over ? pairs->longest_us : max_u64(pairs->longest_us, pairs->newest_silence_us);
+	spent = ack_pairs_spent(pairs, longest_us);
+	told = ack_pairs_judge(pairs, spent, longest_us);
 	if (!over && told != ACK_PAIRS_SETTLED)
 		return false;
 	pairs->spent = spent;
@@ -244,23 +259,43 @@ static __always_inline bool ack_pairs_keep(struct ack_pairs *pairs, u32 bytes, u
 	return at + 1 >= ACK_PAIRS_ENOUGH;
 }
 
+/* An ACK with which the pair under way has its least bytes, after a silence. True: it may tell something early. */
+__noinline bool ack_pairs_end_pair(struct ack_pairs *pairs, const struct ack *ack, u32 silence_us)
+{
+	bool early = false;
+	u32 bytes, halvings;
+	u64 us;
+
+	if (!pairs || !ack)
+		return false;
+	bytes = (u32)ack->bytes_acked - pairs->acked;
+	halvings = (u32)min_u64(bytes / (pairs->pair_bytes ? pairs->pair_bytes : 1), 31);
+	us = ack->now_us - pairs->at_us;
+	if (!us || silence_us < pairs->silence_us >> halvings) {
+		pairs->silence_us = (u32)max_u64(pairs->silence_us, silence_us);
+		return false;
+	}
+	if (!(ack->flags & ACK_APP_LIMITED))
+		early = ack_pairs_keep(pairs, bytes, us);
+	ack_pairs_begin_pair(pairs, ack, silence_us);
+	return early;
+}
+
 /* An ACK within the round. True: it may tell something early. */
 static __always_inline bool ack_pairs_measure(struct ack_pairs *pairs, const struct ack *ack)
 {
 	u32 acked = (u32)ack->bytes_acked;
 	u32 silence_us = (u32)ack->now_us - pairs->last_us;
-	u32 bytes = acked - pairs->acked;
-	u64 us = ack->now_us - pairs->at_us;
-	bool early = false;
-	u32 halvings;
+	u32 span_us = pairs->span_us + silence_us;
 
 	if (acked == pairs->last_acked)
 		return false;
 	pairs->last_us = (u32)ack->now_us;
 	pairs->last_acked = acked;
-	pairs->longest_us = (u32)max_u64(pairs->longest_us, pairs->newest_silence_us);
+	if (pairs->newest_silence_us > pairs->longest_us)
+		pairs->longest_us = pairs->newest_silence_us;
 	pairs->newest_silence_us = silence_us;
-	pairs->span_us = (u32)min_u64((u64)pairs->span_us + silence_us, ~0U);
+	pairs->span_us = span_us < silence_us ? ~0U : span_us;
 	if (ack->rtt_us > 0 && (ack->acked != 1 || silence_us <= pairs->longest_us))
 		pairs->last_rtt_us = (u32)ack->rtt_us;
 
@@ -268,31 +303,31 @@ static __always_inline bool ack_pairs_measure(struct ack_pairs *pairs, const str
 		ack_pairs_begin_pair(pairs, ack, 0);
 		return false;
 	}
-	halvings = (u32)min_u64(bytes / (pairs->pair_bytes ? pairs->pair_bytes : 1), 31);
-	if (halvings && us && silence_us >= pairs->silence_us >> halvings) {
-		if (!(ack->flags & ACK_APP_LIMITED))
-			early = ack_pairs_keep(pairs, bytes, us);
-		ack_pairs_begin_pair(pairs, ack, silence_us);
-	} else {
-		pairs->silence_us = (u32)max_u64(pairs->silence_us, silence_us);
-	}
-	return early;
+	if (acked - pairs->acked >= pairs->pair_bytes)
+		return ack_pairs_end_pair(pairs, ack, silence_us);
+	if (silence_us > pairs->silence_us)
+		pairs->silence_us = silence_us;
+	return false;
 }
 
 /* One ACK: enum ack_pairs_news. */
 static __always_inline u32 ack_pairs_on_ack(struct ack_pairs *pairs, const struct ack *ack)
 {
-	bool over = pairs->begun && round_is_over(pairs->round_end, ack);
-	bool early = pairs->begun && !over && ack_pairs_measure(pairs, ack);
-	bool told = (over || early) && ack_pairs_tell(pairs, over);
+	u32 news = ACK_PAIRS_NO_NEWS;
 
-	if (over || !pairs->begun)
+	if (pairs->begun && !round_is_over(pairs->round_end, ack)) {
+		if (ack_pairs_measure(pairs, ack) && ack_pairs_tell(pairs, false))
+			news = ACK_PAIRS_SOONER;
+	} else {
+		if (pairs->begun) {
+			ack_pairs_tell(pairs, true);
+			news = ACK_PAIRS_OVER;
+		}
 		ack_pairs_turn(pairs, ack);
+	}
 	if (ack->flags & ACK_APP_LIMITED || !ack->bytes_outstanding)
 		pairs->paired = 0;
-	if (over)
-		return ACK_PAIRS_OVER;
-	return told ? ACK_PAIRS_SOONER : ACK_PAIRS_NO_NEWS;
+	return news;
 }
 
 #endif

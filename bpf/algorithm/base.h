@@ -23,6 +23,14 @@ typedef int64_t s64;
 #define __always_inline inline __attribute__((always_inline))
 #endif
 
+/*
+ * What is done seldom, and would take the registers of what is done with every ACK. Such functions are not static: the
+ * kernel's verifier looks at each by itself, once. So it knows nothing of their pointers, which they look at first.
+ */
+#ifndef __noinline
+#define __noinline __attribute__((noinline))
+#endif
+
 /* Before a loop that is to stay one: unrolled it would need more stack than a BPF program has. */
 #ifdef __clang__
 #define KEEP_LOOP _Pragma("clang loop unroll(disable)")

@@ -87,27 +87,37 @@ static __always_inline void pacing_round(struct pacing *pacing, u64 rate, bool s
 /* The rate of a flow that is not spaced yet, bytes per second; 0: as the host has it. */
 static __always_inline u64 pacing_young(const struct ack *ack)
 {
-	u64 window = min_u64((u64)ack->cwnd * ack->mss, PACING_BYTES_MAX);
+	u64 window;
 
 	if (!(ack->flags & ACK_PACED) || !ack->min_rtt_us)
 		return 0;
+	window = min_u64((u64)ack->cwnd * ack->mss, PACING_BYTES_MAX);
 	return min_u64(window * 1000000 / ack->min_rtt_us, PACING_RATE_MAX) * PACING_YOUNG_WINDOWS;
+}
+
+/* Whether so many bytes are fewer than the path holds by the estimate (pacing_path_bytes), without its division. */
+static __always_inline bool pacing_below_path(const struct pacing *pacing, u64 bytes, const struct ack *ack)
+{
+	return (bytes + 1) * 1000 <= pacing->estimate * min_u64(ack->min_rtt_us, PACING_RTT_MAX_US);
 }
 
 /* The rate until the next ACK, bytes per second; 0: as the host has it. */
 static __always_inline u64 pacing_rate(struct pacing *pacing, u64 gain_pct, const struct ack *ack)
 {
-	u64 estimate = pacing_estimate(pacing);
-	u64 window = min_u64((u64)ack->cwnd * ack->mss, PACING_BYTES_MAX);
-	u64 path = pacing_path_bytes(estimate, ack);
+	u64 window;
 
-	if (estimate && !pacing->spaced)
-		pacing->spaced = window * PACING_FROM_PART >= path;
-	if (!pacing->spaced)
+	if (!pacing->estimate)
 		return pacing_young(ack);
-	if (window * 2 < path)
-		gain_pct = max_u64(gain_pct, PACING_PROBE_PCT);
-	return max_u64(estimate * gain_pct / 100, 1);
+	window = min_u64((u64)ack->cwnd * ack->mss, PACING_BYTES_MAX);
+	if (!pacing->spaced) {
+		if (pacing_below_path(pacing, window * PACING_FROM_PART, ack))
+			return pacing_young(ack);
+		pacing->spaced = 1;
+	}
+	if (gain_pct < PACING_PROBE_PCT && pacing_below_path(pacing, window * 2, ack))
+		gain_pct = PACING_PROBE_PCT;
+	/* A hundredth of 1000 bytes per second. */
+	return max_u64(pacing->estimate * 10 * gain_pct, 1);
 }
 
 #endif

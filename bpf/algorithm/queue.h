@@ -12,8 +12,8 @@
  * The delay rule of HyStart (Ha and Rhee 2011) and RFC 9406, with more samples, a threshold that knows how unevenly ACKs
  * come, and a base that moves with the path.
  *
- * Use: embed a struct queue, queue_restart it when slow start begins, queue_on_ack with every ACK; `risen` counts the
- * rounds in a row that were judged so, queue_base is the RTT of the path.
+ * Use: embed a struct queue, queue_restart it when slow start begins, queue_on_ack with every ACK, queue_judge where that
+ * asks for it; `risen` counts the rounds in a row that were judged so, queue_base is the RTT of the path.
  */
 #ifndef ONRAMP_QUEUE_H
 #define ONRAMP_QUEUE_H
@@ -58,7 +58,7 @@ static __always_inline u32 queue_base(const struct queue *queue, const struct ac
 	return queue->base_us ? queue->base_us : ack->min_rtt_us;
 }
 
-/* What the round began with tells. */
+/* What the round began with tells, where the longest gap between ACKs has been so long. */
 static __always_inline void queue_judge(struct queue *queue, const struct ack *ack, u32 gap_us)
 {
 	u64 base_us = queue_base(queue, ack);
@@ -76,13 +76,14 @@ static __always_inline void queue_judge(struct queue *queue, const struct ack *a
 	queue->pause_us = 0;
 }
 
-/* One ACK, where the longest gap between ACKs has been so long. */
-static __always_inline void queue_on_ack(struct queue *queue, const struct ack *ack, u32 gap_us)
+/* One ACK. True: the round is to be judged with it. */
+static __always_inline bool queue_on_ack(struct queue *queue, const struct ack *ack)
 {
+	u32 pause_us = (u32)ack->now_us - queue->last_us;
 	u32 left;
 
-	if (queue->begun)
-		queue->pause_us = (u32)max_u64(queue->pause_us, (u32)ack->now_us - queue->last_us);
+	if (pause_us > queue->pause_us && queue->begun)
+		queue->pause_us = pause_us;
 	queue->last_us = (u32)ack->now_us;
 	if (!queue->begun || round_is_over(queue->round_end, ack)) {
 		queue->begun = 1;
@@ -92,12 +93,11 @@ static __always_inline void queue_on_ack(struct queue *queue, const struct ack *
 		queue->samples = 0;
 	}
 	if (queue->samples == QUEUE_JUDGED || ack->rtt_us < 0)
-		return;
+		return false;
 	queue->least_us = (u32)min_u64(queue->least_us, (u32)ack->rtt_us);
 	queue->samples++;
 	left = queue->round_end - (u32)ack->bytes_acked;
-	if (queue->samples >= QUEUE_SAMPLES && left <= queue->round_bytes - queue->round_bytes / QUEUE_PART)
-		queue_judge(queue, ack, gap_us);
+	return queue->samples >= QUEUE_SAMPLES && left <= queue->round_bytes - queue->round_bytes / QUEUE_PART;
 }
 
 #endif

@@ -62,6 +62,8 @@ struct ramp {
 	u32 told_at;   /* window when a line told the rate of the path, segments */
 	u32 remainder; /* segments acknowledged towards the next of slower growth */
 	u32 guided;    /* whether the window has been an eighth of the target */
+	u32 pct;       /* of the estimate at which data leave, if guided */
+	u32 aimed_at;  /* bytes acknowledged when the last three were made, modulo 2^32 */
 };
 
 #define RAMP_EXPORTS(X)                                                                                                \
@@ -113,27 +115,19 @@ static __always_inline u32 ramp_gap(const struct ramp *state)
 	return (u32)max_u64(state->line.gap_before_us, state->line.gap_us);
 }
 
-/* Segments at which to leave. */
-static __always_inline u32 ramp_target(const struct ramp *state, const struct ramp_params *params,
-				       const struct ack *ack)
-{
-	u64 rtt_us = min_u64((u64)queue_base(&state->queue, ack) + ramp_gap(state), PACING_RTT_MAX_US);
-	u64 bytes = state->estimate * rtt_us / 1000;
-	u64 segments = bytes / ack_mss(ack) * params->exit_pct / 100;
-
-	return aim_window(segments);
-}
-
 static __always_inline u32 ramp_raised(u32 estimate)
 {
 	return (u32)min_u64((u64)estimate * RAMP_RAISE_PCT / 100, ACK_LINE_RATE_MAX);
 }
 
 /* Takes the news of a line. True: it told the rate of the path. */
-static __always_inline bool ramp_estimate(struct ramp *state, const struct ack *ack, u32 news)
+__noinline bool ramp_estimate(struct ramp *state, const struct ack *ack, u32 news)
 {
-	const struct ack_line *line = &state->line;
+	const struct ack_line *line;
 
+	if (!state || !ack)
+		return false;
+	line = &state->line;
 	if (line->told == ACK_LINE_PATH && line->exact) {
 		state->estimate = line->rate;
 		state->told_at = ack->cwnd;
@@ -148,44 +142,64 @@ static __always_inline bool ramp_estimate(struct ramp *state, const struct ack *
 	return false;
 }
 
-/* The rate at which what is sent builds no more queue than it may, bytes per second. */
-static __always_inline u64 ramp_rate(const struct ramp *state, const struct ack *ack)
+/*
+ * Segments at which to leave, whether what is sent is spaced, and the rate at which it builds no more queue than it may.
+ * Asked with all news, and once in a 256th of a round, in which the window grows by as much at most.
+ */
+__noinline int ramp_aim(struct ramp *state, const struct ramp_params *params, const struct ack *ack)
 {
-	u64 window = (u64)ack->cwnd * RAMP_QUEUE_PART;
-	u64 pct = RAMP_GAIN_MOST_PCT;
+	u64 rtt_us, bytes, target, window;
 
-	if ((u64)ack->cwnd * 2 >= state->target)
-		pct = RAMP_FLAT_PCT;
-	else if (window > 2 * (u64)state->target)
-		pct = window * 100 / (window - state->target);
-	return max_u64((u64)state->estimate * 10 * pct, 1);
+	if (!state || !params || !ack)
+		return 0;
+	rtt_us = min_u64((u64)queue_base(&state->queue, ack) + ramp_gap(state), PACING_RTT_MAX_US);
+	bytes = state->estimate * rtt_us / 1000;
+	target = aim_window(bytes / ack_mss(ack) * params->exit_pct / 100);
+	window = (u64)ack->cwnd * RAMP_QUEUE_PART;
+	state->aimed_at = (u32)ack->bytes_acked;
+	state->target = (u32)target;
+	if ((u64)ack->cwnd * RAMP_GUIDED_PART >= target)
+		state->guided = 1;
+	if ((u64)ack->cwnd * 2 >= target)
+		state->pct = RAMP_FLAT_PCT;
+	else if (window > 2 * target)
+		state->pct = (u32)(window * 100 / (window - target));
+	else
+		state->pct = RAMP_GAIN_MOST_PCT;
+	return 0;
 }
 
 static __always_inline void ramp_on_ack(struct ramp *state, const struct ramp_params *params, const struct ack *ack,
 					struct verdict *verdict)
 {
 	u32 news = ack_line_on_ack(&state->line, ack);
+	bool judged = queue_on_ack(&state->queue, ack);
 	bool told = false;
 
-	queue_on_ack(&state->queue, ack, ramp_gap(state));
+	if (judged)
+		queue_judge(&state->queue, ack, ramp_gap(state));
 	if (news)
 		told = ramp_estimate(state, ack, news);
-	if (state->estimate) {
-		state->target = ramp_target(state, params, ack);
-		if ((u64)ack->cwnd * RAMP_GUIDED_PART >= state->target)
-			state->guided = 1;
-	}
-	verdict->outcome = state->guided ? RAMP_GUIDED : RAMP_BLIND;
-	verdict->pacing_rate = state->guided ? ramp_rate(state, ack) : pacing_young(ack);
-	if (state->guided && ack->cwnd >= state->target) {
-		if (told || state->queue.risen || (u64)state->told_at * RAMP_FRESH_PART >= state->target) {
-			verdict->outcome = OUTCOME_EXIT;
-			verdict->ssthresh = state->target;
+	if (state->estimate && (judged || news || ack_line_further(&state->line, ack, state->aimed_at)))
+		ramp_aim(state, params, ack);
+	if (!state->guided) {
+		verdict->outcome = RAMP_BLIND;
+		verdict->pacing_rate = pacing_young(ack);
+	} else {
+		verdict->outcome = RAMP_GUIDED;
+		verdict->pacing_rate = max_u64((u64)state->estimate * 10 * state->pct, 1);
+		if (ack->cwnd >= state->target) {
+			if (told || state->queue.risen || (u64)state->told_at * RAMP_FRESH_PART >= state->target) {
+				verdict->outcome = OUTCOME_EXIT;
+				verdict->ssthresh = state->target;
+				return;
+			}
+			verdict->outcome = RAMP_VERIFYING;
+			grow_slower(verdict, &state->remainder, ack->acked, RAMP_SLOW);
 			return;
 		}
-		verdict->outcome = RAMP_VERIFYING;
-		grow_slower(verdict, &state->remainder, ack->acked, RAMP_SLOW);
-	} else if (state->queue.risen >= RAMP_QUEUED_ROUNDS) {
+	}
+	if (state->queue.risen >= RAMP_QUEUED_ROUNDS) {
 		verdict->outcome = OUTCOME_EXIT;
 		verdict->ssthresh = ack->cwnd;
 	} else if (state->queue.risen) {

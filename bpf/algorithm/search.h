@@ -426,10 +426,12 @@ static __always_inline void search_on_ack(struct search *state, const struct sea
 		return;
 	}
 	rtt_us = ack->rtt_us ? (u32)ack->rtt_us : 1;
-	if (!state->first_rtt_us)
-		state->first_rtt_us = rtt_us;
-	else if (!state->second_rtt_us)
-		state->second_rtt_us = rtt_us;
+	if (!state->second_rtt_us) {
+		if (state->first_rtt_us)
+			state->second_rtt_us = rtt_us;
+		else
+			state->first_rtt_us = rtt_us;
+	}
 
 	if (state->index == SEARCH_NO_INDEX) {
 		search_begin(state, params, ack, rtt_us);

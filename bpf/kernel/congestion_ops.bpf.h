@@ -24,7 +24,8 @@
 #define PASTE_(a, b) a##_##b
 #define PASTE(a, b) PASTE_(a, b)
 #define CALL(function) PASTE(ALGORITHM, function)
-#define HAS(trait) (PASTE(ALGORITHM_UPPER, TRAITS) & (trait))
+#define ALL_TRAITS PASTE(ALGORITHM_UPPER, TRAITS)
+#define HAS(trait) (ALL_TRAITS & (trait))
 
 /* Defines <name>_<operation>; BPF_PROG pastes its name, so it must be expanded before. */
 #define NAMED_PROG(name, args...) BPF_PROG(name, args)
@@ -255,16 +256,15 @@ static __always_inline void enter_slow_start(struct sock *sk, struct flow *flow,
  * The algorithm's turn. Global, so that the verifier looks at it once, and not again in every state that it is called
  * from.
  */
-__noinline int judge(struct flow *flow, const struct CALL(params) * values, const struct ack *ack,
-		     struct verdict *verdict EXTRA_PARAMETER)
+__noinline int judge(struct flow *flow, const struct CALL(params) * values, struct ack_told *told EXTRA_PARAMETER)
 {
-	if (!flow || !values || !ack || !verdict)
+	if (!flow || !values || !told)
 		return 0;
 #if HAS(TRAIT_EXTRA)
 	if (extra)
-		judge_extra(extra, values, ack, verdict);
+		judge_extra(extra, values, told);
 #endif
-	CALL(on_ack)(&flow->state, values, ack, verdict);
+	CALL(on_ack)(&flow->state, values, &told->ack, &told->verdict);
 	return 0;
 }
 
@@ -279,7 +279,7 @@ static __always_inline bool ask(struct sock *sk, struct flow *flow, struct ack_t
 		return false;
 	flow->header.generation = slot->generation;
 	values = active(slot);
-	judge(flow, values, &told->ack, &told->verdict EXTRA_TO_JUDGE(sk, values));
+	judge(flow, values, told EXTRA_TO_JUDGE(sk, values));
 	told->asked = 1;
 	return true;
 }
@@ -332,9 +332,9 @@ static __always_inline void on_ack_starting(struct sock *sk, struct flow *flow, 
 		/* A loss interrupted the drain and was undone: the exit stands, the drain is over. */
 		verdict->ssthresh = header->undo_limit;
 		verdict->cwnd = (u32)min_u64(ack->cwnd, header->undo_limit);
-		apply_verdict(sk, header, limits_of(sk, flow), ack, verdict);
+		apply_verdict(sk, header, limits_of(sk, flow), ack, verdict, ALL_TRAITS);
 	} else if (ask(sk, flow, told)) {
-		apply_verdict(sk, header, limits_of(sk, flow), ack, verdict);
+		apply_verdict(sk, header, limits_of(sk, flow), ack, verdict, ALL_TRAITS);
 	}
 }
 
@@ -346,7 +346,7 @@ static __always_inline bool on_ack(struct sock *sk, const struct ack_sample *sam
 {
 	struct flow *flow = flow_in_time(sk);
 	struct flow_telemetry *heard, *kept;
-	struct ack_told told = {};
+	struct ack_told told;
 
 	if (!flow) {
 		if (!asking || !has_outgrown(tcp_sk(sk)))
@@ -358,10 +358,13 @@ static __always_inline bool on_ack(struct sock *sk, const struct ack_sample *sam
 	heard = observe_at(sk, flow, starting ? LEVEL_EXIT : LEVEL_ROUND);
 	kept = observing ? bpf_sk_storage_get(&flow_telemetry, sk, 0, 0) : heard;
 	describe(sk, sample, &told.ack);
+	/* Only the rest: what has just been described would be cleared first. */
+	told.verdict = (struct verdict){};
+	told.asked = told.flags = told.generation = told.unused = 0;
 	if (starting) {
 		on_ack_starting(sk, flow, heard, kept, &told);
 	} else if (asking && ask(sk, flow, &told)) {
-		apply_window(sk, &flow->header, limits_of(sk, flow), &told.verdict);
+		apply_window(sk, &flow->header, limits_of(sk, flow), &told.verdict, ALL_TRAITS);
 	}
 	if (told.asked)
 		count_verdict(kept, told.verdict.outcome);
@@ -471,17 +474,30 @@ OPERATION(void, pkts_acked, struct sock *sk, const struct ack_sample *sample)
 		base_acked(sk, sample);
 }
 
+/* Whether the last verdict was GROWTH_LIMITED. */
+static __always_inline bool growth_is_limited(struct sock *sk)
+{
+#if BASE_CONTROLS
+	const struct limits *limits = find_limits(sk);
+
+	return limits && limits->flags & LIMITS_GROWTH;
+#else
+	return limits_in_socket(sk)->flags & LIMITS_GROWTH;
+#endif
+}
+
 /* The base grows the window, within the limit of the last verdict if it set one. */
 static __always_inline void grow(struct sock *sk, u32 ack, u32 acked)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 	bool slow_start = tp->snd_cwnd < tp->snd_ssthresh;
-	const struct limits *limits = 0;
 	u32 before = tp->snd_cwnd;
 
-	if (HAS(TRAIT_LIMITS_GROWTH) && (slow_start || HAS(TRAIT_ALWAYS)))
-		limits = find_limits(sk);
-	if (limits && limits->flags & LIMITS_GROWTH) {
+	if (HAS(TRAIT_LIMITS_GROWTH) && (slow_start || HAS(TRAIT_ALWAYS)) && growth_is_limited(sk)) {
+		const struct limits *limits = find_limits(sk);
+
+		if (!limits)
+			return;
 		acked = (u32)min_u64(acked, limits->growth);
 		if (!acked)
 			return;

@@ -10,6 +10,8 @@
 #ifndef ONRAMP_EXTRA_BPF_H
 #define ONRAMP_EXTRA_BPF_H
 
+#include "../events.h"
+
 #if HAS(TRAIT_EXTRA)
 struct {
 	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
@@ -38,11 +40,10 @@ static __always_inline struct CALL(extra) * extra_to_judge(struct sock *sk, cons
 }
 
 /* The second part's turn on an ACK, before the first's. The verifier looks at it by itself. */
-__noinline int judge_extra(struct CALL(extra) * extra, const struct CALL(params) * values, const struct ack *ack,
-			   struct verdict *verdict)
+__noinline int judge_extra(struct CALL(extra) * extra, const struct CALL(params) * values, struct ack_told *told)
 {
-	if (extra && values && ack && verdict && CALL(wants_extra)(values))
-		CALL(on_ack_extra)(extra, values, ack, verdict);
+	if (extra && values && told && CALL(wants_extra)(values))
+		CALL(on_ack_extra)(extra, values, &told->ack, &told->verdict);
 	return 0;
 }
 

@@ -50,9 +50,10 @@ static __always_inline void describe(struct sock *sk, const struct ack_sample *s
 	ack->mss = mss ? mss : 1;
 	ack->pacing_rate = sk->sk_pacing_rate;
 	ack->gso_max_size = sk->sk_gso_max_size;
+	/* Fields of one bit are 0 or 1. */
 	ack->flags = (tp->app_limited ? ACK_APP_LIMITED : 0) |
-		     (BPF_CORE_READ_BITFIELD(tp, rate_app_limited) ? ACK_RATE_APP_LIMITED : 0) |
-		     (BPF_CORE_READ_BITFIELD(tp, is_cwnd_limited) ? ACK_CWND_LIMITED : 0) |
+		     (u32)BPF_CORE_READ_BITFIELD(tp, rate_app_limited) * ACK_RATE_APP_LIMITED |
+		     (u32)BPF_CORE_READ_BITFIELD(tp, is_cwnd_limited) * ACK_CWND_LIMITED |
 		     (sk->sk_pacing_status != SK_PACING_NONE ? ACK_PACED : 0);
 	ack->receiver_clock = tp->rx_opt.rcv_tsval;
 	ack->unused = 0;
@@ -128,7 +129,7 @@ static __always_inline void stop_pacing(struct sock *sk, struct limits *limits)
 	const struct tcp_sock *tp = tcp_sk(sk);
 
 	limits->pacing_rate = 0;
-	if (tp->tcp_wstamp_ns <= tp->tcp_clock_cache)
+	if (limits->flags & LIMITS_PACED && tp->tcp_wstamp_ns <= tp->tcp_clock_cache)
 		give_back_pacing(sk, limits);
 }
 
@@ -196,27 +197,33 @@ static __always_inline void finish_exit(struct sock *sk, struct flow_header *flo
 
 static __always_inline u32 rate_in_units(u64 rate)
 {
-	return (u32)min_u64(rate / PACING_RATE_UNIT + !!(rate % PACING_RATE_UNIT), ~0U);
+	return (u32)min_u64((rate + PACING_RATE_UNIT - 1) / PACING_RATE_UNIT, ~0U);
 }
 
-/* Applies what a verdict says of the window, its growth and pacing. */
+/* Applies what a verdict says of the window, its growth and pacing, as far as an algorithm with these traits answers it. */
 static __always_inline void apply_window(struct sock *sk, struct flow_header *flow, struct limits *limits,
-					 const struct verdict *verdict)
+					 const struct verdict *verdict, u32 traits)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 
-	flow->undo_limit = verdict->undo_limit;
-	/* No ACK is of more segments. */
-	limits->growth = (u16)min_u64(verdict->growth_limit, 0xffff);
-	if (verdict->growth == GROWTH_LIMITED)
-		limits->flags |= LIMITS_GROWTH;
-	else
-		limits->flags &= ~LIMITS_GROWTH;
-	if (verdict->pacing_rate) {
-		limits->pacing_rate = rate_in_units(verdict->pacing_rate);
-		start_pacing(sk, limits);
-	} else {
-		stop_pacing(sk, limits);
+	if (traits & TRAIT_LIMITS_GROWTH) {
+		/* Of a phase in which the window is held. */
+		flow->undo_limit = verdict->undo_limit;
+		if (verdict->growth == GROWTH_LIMITED) {
+			/* No ACK is of more segments. */
+			limits->growth = (u16)min_u64(verdict->growth_limit, 0xffff);
+			limits->flags |= LIMITS_GROWTH;
+		} else {
+			limits->flags &= ~LIMITS_GROWTH;
+		}
+	}
+	if (traits & TRAIT_PACES) {
+		if (verdict->pacing_rate) {
+			limits->pacing_rate = rate_in_units(verdict->pacing_rate);
+			start_pacing(sk, limits);
+		} else {
+			stop_pacing(sk, limits);
+		}
 	}
 	if (verdict->cwnd)
 		tp->snd_cwnd = bounded_window(tp, verdict->cwnd);
@@ -224,7 +231,7 @@ static __always_inline void apply_window(struct sock *sk, struct flow_header *fl
 
 /* Applies a verdict on an ACK in slow start. */
 static __always_inline void apply_verdict(struct sock *sk, struct flow_header *flow, struct limits *limits,
-					  const struct ack *ack, const struct verdict *verdict)
+					  const struct ack *ack, const struct verdict *verdict, u32 traits)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 
@@ -232,7 +239,7 @@ static __always_inline void apply_verdict(struct sock *sk, struct flow_header *f
 		record_exit(flow, ack, EXIT_ALGORITHM);
 		flow->flags |= FLOW_EXITING;
 	}
-	apply_window(sk, flow, limits, verdict);
+	apply_window(sk, flow, limits, verdict, traits);
 	if (verdict->ssthresh) {
 		flow->flags |= FLOW_AIMED;
 		tp->snd_ssthresh = (u32)max_u64(verdict->ssthresh, MIN_WINDOW);

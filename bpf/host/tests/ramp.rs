@@ -208,6 +208,49 @@ fn the_receivers_clock_sees_through_batches() {
     }
 }
 
+/// A round of 2,560 ACKs, ten for each of its 256 parts. Between points only the longest gap is looked at.
+#[test]
+fn an_ack_between_two_points_of_a_long_round_only_counts_as_a_gap() {
+    const PARTS: u64 = 256;
+    let round_with = |late_us: &dyn Fn(u64) -> u64| {
+        let mut rounds = Rounds::begun("ramp", &[]);
+        rounds.ack.bytes_outstanding = (10 * PARTS * 1_000) as u32;
+        rounds.next(50_000, ACKS * BYTES + 1);
+        let begin_us = rounds.ack.now_us;
+        for number in 1..=10 * PARTS {
+            let us = begin_us + number * 100 + late_us(number) - rounds.ack.now_us;
+            rounds.ack.rtt_us = 100_000 + (number * 50) as i32;
+            rounds.next(us, 1_000);
+        }
+        rounds.next(50_000, 1_000);
+        (rounds.read("rate"), rounds.read("target"))
+    };
+    // The first sixteenth is over with the 160th ACK, the first point; every tenth is one from there on.
+    let (rate, target) = round_with(&|_| 0);
+    assert_eq!(rate, 10_000, "1000 bytes in 100 us");
+    // From the fifth on those between come with the next point.
+    let (same, further) = round_with(&|number| if number % 10 >= 5 { (10 - number % 10) * 95 } else { 0 });
+    assert_eq!(same, rate, "no point was late");
+    assert!(further > target, "what a gap adds: {further} {target}");
+    let (other, _) = round_with(&|number| if number % 10 == 0 && number > 1_000 { 90 } else { 0 });
+    assert_ne!(other, rate, "points were late");
+}
+
+/// The window is looked at with every ACK, what it is compared with once in a 256th of a round.
+#[test]
+fn target_and_spacing_are_made_anew_in_each_256th_of_a_round() {
+    let (mut rounds, _) = told(RATE, TARGET.div_ceil(4));
+    rounds.ack.bytes_outstanding = 256 * BYTES as u32;
+    rest(&mut rounds);
+    rounds.next(1_000, BYTES);
+    let before = rounds.next(1_000, BYTES).pacing_rate;
+    rounds.ack.cwnd = TARGET * 3 / 8;
+    assert_eq!(rounds.next(1_000, BYTES - 1).pacing_rate, before);
+    assert_ne!(rounds.next(1, 1).pacing_rate, before);
+    rounds.ack.cwnd = rounds.read("target");
+    assert_eq!(rounds.next(1, 1).ssthresh, rounds.ack.cwnd);
+}
+
 #[test]
 fn a_moment_without_data_voids_the_round() {
     let mut rounds = Rounds::begun("ramp", &[]);

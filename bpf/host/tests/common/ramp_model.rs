@@ -26,8 +26,8 @@ impl differential::Settings for Settings {
 const LONGEST: u64 = 1 << 25;
 /// A tick of the receiver's clock, microseconds.
 const TICK: u64 = 1_000;
-/// Most points.
-const MOST: usize = 4_096;
+/// Parts of a round of which each has a point, at most.
+const POINTS: u64 = 256;
 /// Fastest, kB/s.
 const FASTEST: u64 = 1 << 24;
 
@@ -54,9 +54,19 @@ struct Round {
     last: (u64, u64, u32),
     begin: (u64, u32, i32),
     points: Vec<Point>,
+    /// Bytes acknowledged by the newest point, and when the line was asked before the round was over.
+    newest: u64,
+    asked: u64,
     gap: u64,
     clock_gap: u64,
     ended: bool,
+}
+
+impl Round {
+    /// Whether an ACK is a part further than when so much was acknowledged.
+    fn further(&self, ack: &Ack, acked: u64) -> bool {
+        ack.bytes_acked - acked >= self.bytes / POINTS
+    }
 }
 
 #[derive(Default)]
@@ -141,6 +151,8 @@ impl Line {
             last: (ack.bytes_acked, ack.now_us, ack.receiver_clock),
             begin: (0, 0, 0),
             points: Vec::new(),
+            newest: 0,
+            asked: ack.bytes_acked,
             gap: 0,
             clock_gap: 0,
             ended: false,
@@ -181,7 +193,13 @@ impl Line {
             return News::None;
         }
         let done = ack.bytes_acked - round.from;
-        let asks = round.points.len() >= 16 && gap * 2 >= round.gap && done > round.bytes / 4;
+        let asks = round.points.len() >= 16
+            && gap * 2 >= round.gap
+            && done > round.bytes / 4
+            && round.further(ack, round.asked);
+        if asks {
+            round.asked = ack.bytes_acked;
+        }
         let told =
             if asks { self.fit(ack, 4).filter(|(told, _)| matches!(told, Told::Path(_))) } else { None };
         self.add(ack, gap, clock_gap);
@@ -195,7 +213,7 @@ impl Line {
     fn add(&mut self, ack: &Ack, gap: u64, clock_gap: u64) {
         let round = self.round.as_mut().unwrap();
         let done = ack.bytes_acked - round.from;
-        if done < round.bytes / 16 || ack.rtt_us < 0 || round.points.len() >= MOST {
+        if done < round.bytes / 16 || ack.rtt_us < 0 {
             return;
         }
         if round.points.is_empty() {
@@ -203,7 +221,11 @@ impl Line {
         } else {
             round.gap = round.gap.max(gap);
             round.clock_gap = round.clock_gap.max(clock_gap);
+            if !round.further(ack, round.newest) {
+                return;
+            }
         }
+        round.newest = ack.bytes_acked;
         let (begin, clock, rtt) = round.begin;
         let ticks = u64::from(ack.receiver_clock.wrapping_sub(clock)) * TICK;
         let bounded = |rtt: i32| i128::from(rtt.min(LONGEST as i32));
@@ -241,7 +263,8 @@ impl Queue {
         self.base.unwrap_or(ack.min_rtt_us.into())
     }
 
-    fn on_ack(&mut self, ack: &Ack, gap: u64) {
+    /// Whether the round has been judged with this ACK.
+    fn on_ack(&mut self, ack: &Ack, gap: u64) -> bool {
         let passed = self.last.map_or(0, |last| ack.now_us.wrapping_sub(last) & u64::from(u32::MAX));
         self.pause = self.pause.max(passed);
         self.last = Some(ack.now_us);
@@ -249,16 +272,16 @@ impl Queue {
             self.round = Some((ack.bytes_acked, ack.bytes_outstanding.into()));
             (self.least, self.samples, self.judged) = (None, 0, false);
         }
-        let Ok(rtt) = u64::try_from(ack.rtt_us) else { return };
+        let Ok(rtt) = u64::try_from(ack.rtt_us) else { return false };
         if self.judged {
-            return;
+            return false;
         }
         let least = self.least.map_or(rtt, |least| least.min(rtt));
         self.least = Some(least);
         self.samples += 1;
         let (from, bytes) = self.round.unwrap();
         if self.samples < 16 || ack.bytes_acked - from < bytes / 16 {
-            return;
+            return false;
         }
         self.judged = true;
         let idle = std::mem::take(&mut self.pause) * 2 >= least;
@@ -267,6 +290,7 @@ impl Queue {
         if idle {
             self.base = Some(least.min(2 * u64::from(ack.min_rtt_us))).filter(|base| *base > 0);
         }
+        true
     }
 }
 
@@ -280,6 +304,9 @@ pub struct Model {
     told_at: u64,
     remainder: u64,
     guided: bool,
+    /// Of the estimate at which data leave, and the bytes acknowledged when it was decided, with target and guidance.
+    percent: u64,
+    aimed: u64,
 }
 
 impl differential::Model for Model {
@@ -349,29 +376,31 @@ impl Model {
         self.remainder = counted % 4;
     }
 
-    fn rate(&self, ack: &Ack) -> u64 {
-        let window = u64::from(ack.cwnd);
-        let percent = if window * 2 >= self.target {
+    fn percent(&self, window: u64) -> u64 {
+        if window * 2 >= self.target {
             102
         } else if window * 24 > 2 * self.target {
             window * 2_400 / (window * 24 - self.target)
         } else {
             200
-        };
-        (self.estimate.unwrap_or(0) * 10 * percent).max(1)
+        }
     }
 
     /// One ACK: the verdict, its outcome by name.
     pub fn on_ack(&mut self, set: &Settings, ack: &Ack) -> (&'static str, Verdict) {
         let news = self.line.on_ack(ack);
-        self.queue.on_ack(ack, self.line.gap());
-        let told = !matches!(news, News::None) && self.take(ack, &news);
+        let judged = self.queue.on_ack(ack, self.line.gap());
+        let quiet = matches!(news, News::None);
+        let told = !quiet && self.take(ack, &news);
         let window = u64::from(ack.cwnd);
-        if let Some(estimate) = self.estimate {
+        let further = self.line.round.as_ref().is_some_and(|round| round.further(ack, self.aimed));
+        if let Some(estimate) = self.estimate.filter(|_| !quiet || judged || further) {
             let rtt = (self.queue.base(ack) + self.line.gap()).min(1 << 29);
             let segments = estimate * rtt / 1_000 / u64::from(ack.mss) * set.exit / 100;
             self.target = segments.clamp(10, 0x7fff_fffe);
             self.guided |= window * 8 >= self.target;
+            self.percent = self.percent(window);
+            self.aimed = ack.bytes_acked;
         }
         let mut verdict = Verdict::default();
         if !self.guided {
@@ -380,7 +409,7 @@ impl Model {
                 verdict.pacing_rate = 16 * (bytes * 1_000_000 / u64::from(ack.min_rtt_us)).min(1 << 34);
             }
         } else {
-            verdict.pacing_rate = self.rate(ack);
+            verdict.pacing_rate = (self.estimate.unwrap_or(0) * 10 * self.percent).max(1);
         }
         if self.guided && window >= self.target {
             if told || self.queue.risen > 0 || self.told_at * 4 >= self.target {
