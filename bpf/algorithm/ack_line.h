@@ -10,16 +10,17 @@
  *	     └─────────────────────────────────── bytes
  *
  *   - A round is what was outstanding when it began. Its first sixteenth is left out, which the last round's pause
- *     spoils. Where ACKs pause for more than a quarter of the minimum RTT and more than twice the longest gap of the
- *     round before, nothing was there to be acknowledged, and the line ends.
+ *     spoils, and its last, where the receiver may delay an ACK (RFC 1122, section 4.2.3.2). Where ACKs pause for more
+ *     than a quarter of the minimum RTT and more than twice the longest gap of the round before, nothing was there to be
+ *     acknowledged, and the line ends.
  *   - An ACK is a point of the line if it is a 256th of the round further than the point before: a long round would gain
  *     nothing by more. Those between count for the longest gap.
  *   - The error of a line is about its longest gap over its length. A line is too short if it has fewer than eight points,
  *     is not three times its longest gap (four, before the round is over), or not a 24th of the minimum RTT.
  *   - The receiver's clock knows nothing of the way back: neither jitter nor batches nor a thin return. It is used where
  *     it ticks in milliseconds (as far as arrivals can tell, within a factor of two) and its line is long enough to be
- *     exact, or has the smaller error of the two; or if arrivals are spread over a third more time, two ticks allowed
- *     for: then they tell the pace of the way back, as where a satellite's return link has yet to be granted.
+ *     exact, or has the smaller error of the two; or if arrivals take more time than the errors of both allow for: then
+ *     they tell the pace of the way back, as where a satellite's return link has yet to be granted, or is too thin.
  *   - Data that left no faster than they arrived say how fast the sender was. If they left in nine tenths of the time
  *     or more, the rate is a lower bound only (sender). Departures are on the same host's clock as arrivals, so this
  *     needs no state for each segment.
@@ -41,6 +42,8 @@
 #define ACK_LINE_PARTS 4096
 /* Points that a round is long enough for; where it has few bytes, twice as many. */
 #define ACK_LINE_POINTS 256
+/* What of a round is left out at its begin, and at its end. */
+#define ACK_LINE_EDGE 16
 /* Points of a line, at least. */
 #define ACK_LINE_LEAST 8
 /* Points with which a line tells the rate without the round before, or before the round is over. */
@@ -80,7 +83,7 @@ struct ack_line {
 	s64 sum_xr, sum_r;
 	u64 begin_us;	 /* arrival of the line's first ACK */
 	u64 last_us;	 /* of the newest ACK that acknowledged something */
-	u64 first_us;	 /* of the first since slow start began, with the receiver's clock then */
+	u64 first_us;	 /* of the first that began a round, with the receiver's clock then */
 	u32 first_clock; /* 0: not told */
 	u32 begin_clock; /* of the line's first ACK */
 	u32 last_clock;	 /* of the newest */
@@ -106,9 +109,9 @@ struct ack_line {
 	u8 ended;	   /* whether the line of the round under way has ended */
 };
 
+/* The receiver's clock stays known: it is the same in the next slow start. */
 static __always_inline void ack_line_restart(struct ack_line *line)
 {
-	line->first_clock = 0;
 	line->gap_us = 0;
 	line->gap_before_us = 0;
 	line->before = 0;
@@ -165,15 +168,23 @@ static __always_inline bool ack_line_clock_known(const struct ack_line *line, co
 	       ticked_us <= arrived_us * 2 && arrived_us <= ticked_us * 2;
 }
 
-/* Whether the line by the receiver's clock is to be used. */
-static __always_inline bool ack_line_by_clock(const struct ack_line *line, const struct ack *ack)
+/* The error of a line, its longest gap over its length, in 32nds; all of it at most. */
+static __always_inline u64 ack_line_error(u64 gap_us, u64 span_us)
+{
+	return span_us ? min_u64(gap_us * 32 / span_us + 1, 32) : 32;
+}
+
+/* Whether the line by the receiver's clock is to be used, where these are the covariances of both. */
+static __always_inline bool ack_line_by_clock(const struct ack_line *line, const struct ack *ack, s64 xy, s64 xz)
 {
 	u64 gap_us = max_u64(line->clock_gap_us, ACK_LINE_TICK_US);
 	bool exact = gap_us * ACK_LINE_GAPS_EXACT <= line->clock_span_us;
 	bool better = gap_us * line->span_us < (u64)line->gap_us * line->clock_span_us;
-	bool spread = (u64)line->span_us * 3 > ((u64)line->clock_span_us + 2 * ACK_LINE_TICK_US) * 4;
+	u64 error = ack_line_error(line->gap_us, line->span_us);
+	u64 clock_error = ack_line_error(gap_us, line->clock_span_us);
+	bool bent = xy > 0 && xz > 0 && (u64)xy * (32 - error) > (u64)xz * (32 + clock_error);
 
-	return (exact || better || spread) && ack_line_clock_known(line, ack);
+	return (exact || better || bent) && ack_line_clock_known(line, ack);
 }
 
 /* Whether a rate is within 15 % of what the round before told. */
@@ -190,7 +201,7 @@ static __always_inline bool ack_line_agrees(const struct ack_line *line, u64 rat
 __noinline bool ack_line_tell(struct ack_line *line, const struct ack *ack, bool over)
 {
 	u64 n, xx, gap_us, span_us, spent_us, sent_us, rate;
-	s64 xy, xr, left;
+	s64 xy, xz, xr, left;
 	u8 told;
 
 	if (!line || !ack)
@@ -198,12 +209,13 @@ __noinline bool ack_line_tell(struct ack_line *line, const struct ack *ack, bool
 	n = line->count;
 	xx = (n * line->sum_xx - (u64)line->sum_x * line->sum_x) / ACK_LINE_PARTS;
 	xy = (s64)(n * line->sum_xy - line->sum_x * line->sum_y);
+	xz = (s64)(n * line->sum_xz - line->sum_x * line->sum_z);
 	xr = (s64)n * line->sum_xr - (s64)line->sum_x * line->sum_r;
 	left = xy - xr;
 	gap_us = line->gap_us;
 	span_us = line->span_us;
-	if (ack_line_by_clock(line, ack)) {
-		xy = (s64)(n * line->sum_xz - line->sum_x * line->sum_z);
+	if (ack_line_by_clock(line, ack, xy, xz)) {
+		xy = xz;
 		gap_us = max_u64(line->clock_gap_us, ACK_LINE_TICK_US);
 		span_us = line->clock_span_us;
 	}
@@ -295,7 +307,7 @@ static __always_inline void ack_line_add(struct ack_line *line, const struct ack
 			ack_line_tick(line, ack);
 		if (!ack_line_further(line, ack, line->point_acked))
 			return;
-	} else if ((u32)ack->bytes_acked - line->from < line->bytes / 16) {
+	} else if ((u32)ack->bytes_acked - line->from < line->bytes / ACK_LINE_EDGE) {
 		return;
 	}
 	ack_line_point(line, ack);
@@ -317,8 +329,13 @@ static __always_inline bool ack_line_paused(const struct ack_line *line, const s
 static __always_inline bool ack_line_take(struct ack_line *line, const struct ack *ack)
 {
 	u32 gap_us = (u32)min_u64(ack->now_us - line->last_us, ACK_LINE_TIME_MAX_US);
+	u32 done = (u32)ack->bytes_acked - line->from;
 	bool told = false;
 
+	if (done > line->bytes - line->bytes / ACK_LINE_EDGE) {
+		line->ended = 1;
+		return false;
+	}
 	if (ack->flags & ACK_APP_LIMITED && !(ack->flags & ACK_CWND_LIMITED)) {
 		line->ended = 1;
 		line->count = 0;
@@ -330,7 +347,7 @@ static __always_inline bool ack_line_take(struct ack_line *line, const struct ac
 		return false;
 	}
 	if (ack_line_further(line, ack, line->asked_acked) && line->count >= ACK_LINE_ENOUGH &&
-	    gap_us * 2 >= line->gap_us && (u32)ack->bytes_acked - line->from > line->bytes / 4) {
+	    gap_us * 2 >= line->gap_us && done > line->bytes / 4) {
 		line->asked_acked = (u32)ack->bytes_acked;
 		told = ack_line_tell(line, ack, false);
 	}

@@ -94,6 +94,24 @@ fn the_same_seed_is_the_same_run_and_another_seed_is_another() {
     assert_ne!(simulate(&plan, &search, 1).digest, simulate(&plan, &search, 2).digest);
 }
 
+/// Whatever the rate forward, which is 1.2 to 1.9 times what acknowledgements of every segment can tell on the way back.
+#[test]
+fn ramp_fills_a_path_whose_way_back_is_thin() {
+    let thin = profile(include_str!("../../profiles/thin-return.toml"));
+    for rate_mbps in (200..=320).step_by(10) {
+        let mut profile = thin.clone();
+        profile.link.forward.rate_bps = rate_mbps * 1_000_000;
+        let bdp = profile.link.bdp_bytes() as f64;
+        let plan = plan(profile, 100_000_000);
+        let run = sim::run(&plan, &arm("ramp", &[]), 1, SourceSpec::Bulk).unwrap();
+        let stock = sim::run(&plan, &arm("cubic", &[]), 1, SourceSpec::Bulk).unwrap();
+        assert!(run.seconds < stock.seconds, "{rate_mbps} Mb/s: {}, {}", run.seconds, stock.seconds);
+        let exit = run.exit.expect("an exit");
+        assert_eq!(exit.reason, "algorithm", "{rate_mbps} Mb/s");
+        assert!(exit.window_bytes as f64 > bdp, "{rate_mbps} Mb/s: {exit:?}");
+    }
+}
+
 /// A link of constant rate and delay, both ways, which loses nothing but where its queue is full.
 fn constant(rate_bps: u64, one_way_us: u64, queue: Limit) -> Profile {
     let mut profile = geo();

@@ -251,6 +251,53 @@ fn target_and_spacing_are_made_anew_in_each_256th_of_a_round() {
     assert_eq!(rounds.next(1, 1).ssthresh, rounds.ack.cwnd);
 }
 
+/// Acknowledgements come at the pace of the way back, 1 ms apart, of data that arrived as they were sent, 0.6 ms apart; the
+/// receiver delays the last of the round. Neither is the path's rate.
+#[test]
+fn a_thin_way_back_is_not_taken_for_the_path() {
+    let mut rounds = Rounds::new("ramp", &[]);
+    rounds.ack.receiver_clock = 77;
+    rounds.begin();
+    for delayed_us in [0, 40_000] {
+        let begin = rounds.ack.receiver_clock;
+        for number in 1..=ACKS {
+            let delay_us = if number == ACKS { delayed_us } else { 0 };
+            rounds.ack.receiver_clock = begin + ((number * 600 + delay_us) / 1_000) as u32;
+            rounds.ack.rtt_us = 100_000 + (number * 400) as i32;
+            rounds.next(1_000, BYTES);
+        }
+        rounds.ack.receiver_clock = begin + 70;
+        rounds.ack.rtt_us = 100_000;
+        rounds.next(50_000, BYTES);
+        assert_eq!(rounds.read("estimate"), 0, "the last ACK delayed by {delayed_us} us");
+    }
+}
+
+/// After a restart, such as by a timeout that was none, ACKs come at the pace of the way back, two and a half times as
+/// slowly as the data did.
+#[test]
+fn the_receivers_clock_stays_known_through_a_restart() {
+    let mut rounds = Rounds::new("ramp", &[]);
+    rounds.ack.receiver_clock = 77;
+    rounds.begin();
+    for number in 1..=ACKS {
+        rounds.ack.receiver_clock = 77 + number as u32;
+        rounds.next(1_000, BYTES);
+    }
+    rounds.ack.receiver_clock = 77 + ACKS as u32 + 50;
+    rounds.next(50_000, BYTES);
+    rounds.flow.restart();
+    rounds.begin();
+    let received = rounds.ack.receiver_clock;
+    for number in 1..=ACKS {
+        rounds.ack.receiver_clock = received + (number * 2 / 5) as u32;
+        rounds.ack.rtt_us = 100_000 + (number * 600) as i32;
+        rounds.next(1_000, BYTES);
+    }
+    rounds.next(50_000, BYTES);
+    assert_eq!(rounds.read("estimate"), 0);
+}
+
 #[test]
 fn a_moment_without_data_voids_the_round() {
     let mut rounds = Rounds::begun("ramp", &[]);

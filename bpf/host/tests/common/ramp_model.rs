@@ -108,10 +108,15 @@ impl Line {
         let clock_gap = round.clock_gap.max(TICK);
         let (arrival_span, clock_span) = (last.arrival as u64, last.clock as u64);
         let better = clock_gap * arrival_span < round.gap * clock_span;
-        let spread = arrival_span * 3 > (clock_span + 2 * TICK) * 4;
-        let by_clock = (clock_gap * 12 <= clock_span || better || spread) && self.clock_known(ack);
-        let time =
-            if by_clock { covariance(&|point| point.clock) } else { covariance(&|point| point.arrival) };
+        let (arrived, ticked) = (covariance(&|point| point.arrival), covariance(&|point| point.clock));
+        let error = |gap: u64, span: u64| {
+            i128::from((gap * 32).checked_div(span).map_or(32, |part| (part + 1).min(32)))
+        };
+        let bent = arrived > 0
+            && ticked > 0
+            && arrived * (32 - error(round.gap, arrival_span)) > ticked * (32 + error(clock_gap, clock_span));
+        let by_clock = (clock_gap * 12 <= clock_span || better || bent) && self.clock_known(ack);
+        let time = if by_clock { ticked } else { arrived };
         let (gap, span) = if by_clock { (clock_gap, clock_span) } else { (round.gap, arrival_span) };
         let least_rtt = u64::from(ack.min_rtt_us);
         let long = span > 0 && span >= gaps * gap && span * 24 >= least_rtt;
@@ -180,6 +185,10 @@ impl Line {
         let round = self.round.as_mut().unwrap();
         round.last = (ack.bytes_acked, ack.now_us, ack.receiver_clock);
         if round.ended {
+            return News::None;
+        }
+        if ack.bytes_acked - round.from > round.bytes - round.bytes / 16 {
+            round.ended = true;
             return News::None;
         }
         if ack.flags & ack_flag::APP_LIMITED != 0 && ack.flags & ack_flag::CWND_LIMITED == 0 {
@@ -323,7 +332,8 @@ impl differential::Model for Model {
     }
 
     fn restart(&mut self) {
-        *self = Self::default();
+        let line = Line { first: self.line.first, ..Line::default() };
+        *self = Self { line, ..Self::default() };
     }
 }
 

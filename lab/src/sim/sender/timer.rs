@@ -153,9 +153,10 @@ impl Sender {
         if self.recovery.probe.is_none() {
             let before = self.next;
             self.transmit_probe(out);
-            let sent = self.next > before || self.repeat_last(out);
-            if sent {
+            if self.next > before || self.repeat_last(out) {
                 self.recovery.probe = Some((self.next, self.next == before));
+                // The timeout runs from the probe.
+                return self.set_retransmission();
             }
         }
         self.timer.due = Some((self.now, Purpose::Probe));
