@@ -103,7 +103,7 @@ fn ramp_fills_a_path_whose_way_back_is_thin() {
         profile.link.forward.rate_bps = rate_mbps * 1_000_000;
         let bdp = profile.link.bdp_bytes() as f64;
         let plan = plan(profile, 100_000_000);
-        let run = sim::run(&plan, &arm("ramp", &[]), 1, SourceSpec::Bulk).unwrap();
+        let run = sim::run(&plan, &arm("onramp_ramp", &[]), 1, SourceSpec::Bulk).unwrap();
         let stock = sim::run(&plan, &arm("cubic", &[]), 1, SourceSpec::Bulk).unwrap();
         assert!(run.seconds < stock.seconds, "{rate_mbps} Mb/s: {}, {}", run.seconds, stock.seconds);
         let exit = run.exit.expect("an exit");
