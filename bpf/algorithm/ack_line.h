@@ -10,9 +10,9 @@
  *	     └─────────────────────────────────── bytes
  *
  *   - A round is what was outstanding when it began. Its first sixteenth is left out, which the last round's pause
- *     spoils, and its last, where the receiver may delay an ACK (RFC 1122, section 4.2.3.2). Where ACKs pause for more
- *     than a quarter of the minimum RTT and more than twice the longest gap of the round before, nothing was there to be
- *     acknowledged, and the line ends.
+ *     spoils, and of its last what comes after a gap of twice the longest: an ACK that the receiver has delayed (RFC 1122,
+ *     section 4.2.3.2). Where ACKs pause for more than a quarter of the minimum RTT and more than twice the longest gap
+ *     of the round before, nothing was there to be acknowledged, and the line ends.
  *   - An ACK is a point of the line if it is a 256th of the round further than the point before: a long round would gain
  *     nothing by more. Those between count for the longest gap.
  *   - The error of a line is about its longest gap over its length. A line is too short if it has fewer than eight points,
@@ -325,6 +325,14 @@ static __always_inline bool ack_line_paused(const struct ack_line *line, const s
 	       ack_line_ticks(ack->receiver_clock - line->last_clock) + ACK_LINE_TICK_US > most_us;
 }
 
+/* Whether the receiver has waited with an ACK: for more than twice as long as with any other of the line. */
+static __always_inline bool ack_line_waited(const struct ack_line *line, const struct ack *ack, u32 gap_us)
+{
+	u64 ticked_us = ack_line_ticks(ack->receiver_clock - line->last_clock);
+
+	return gap_us > 2 * (u64)line->gap_us || ticked_us > 2 * max_u64(line->clock_gap_us, ACK_LINE_TICK_US);
+}
+
 /* An ACK of the round, of which the line may not have ended. True: it brings news. */
 static __always_inline bool ack_line_take(struct ack_line *line, const struct ack *ack)
 {
@@ -332,7 +340,7 @@ static __always_inline bool ack_line_take(struct ack_line *line, const struct ac
 	u32 done = (u32)ack->bytes_acked - line->from;
 	bool told = false;
 
-	if (done > line->bytes - line->bytes / ACK_LINE_EDGE) {
+	if (done > line->bytes - line->bytes / ACK_LINE_EDGE && ack_line_waited(line, ack, gap_us)) {
 		line->ended = 1;
 		return false;
 	}

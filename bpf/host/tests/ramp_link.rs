@@ -15,6 +15,7 @@ fn the_way_back_is_seen_through() {
             println!("{:4} ms  {name:18} {range:.2?}, {drops} of 10 lost", rtt_us / 1_000);
             assert!(exits.iter().all(|part| *part > 0.95), "{rtt_us} {name}: {exits:?}");
             let late = back.jitter_us + back.hold_us;
+            assert!(back.hold_us == 0 || late > 5_000 || drops == 0, "{rtt_us} {name}: {drops}");
             if late <= near {
                 let most = 1.2 + 1.2 * late as f64 / rtt_us as f64;
                 assert!(

@@ -187,7 +187,8 @@ impl Line {
         if round.ended {
             return News::None;
         }
-        if ack.bytes_acked - round.from > round.bytes - round.bytes / 16 {
+        let waited = gap > 2 * round.gap || ticks > 2 * round.clock_gap.max(TICK);
+        if ack.bytes_acked - round.from > round.bytes - round.bytes / 16 && waited {
             round.ended = true;
             return News::None;
         }
