@@ -99,14 +99,17 @@ fn arms_of_one_algorithm_have_their_own_parameters_when_their_turn_comes() {
         directory.display()
     );
     let result: serde_json::Value = serde_json::from_str(&onramp(&command).ok()).unwrap();
+    // The kernel counts by ticks: a short run may fall between two, all of them cannot.
+    let mut machine_cpu_seconds = 0.0;
     for (arm, window, mss) in [(0, 60_000, 1_448), (1, 200_000, 1_448), (2, 200_000, 460)] {
         assert_eq!(result["arms"][arm]["arm"], labels[arm]);
         for run in result["arms"][arm]["runs"].as_array().unwrap() {
             let found = run["exit"]["window_bytes"].as_u64().unwrap_or_else(|| panic!("{run}"));
             assert!((window..2 * window).contains(&found) && found % mss == 0, "{}: {found}", labels[arm]);
-            assert!(run["machine_cpu_seconds"].as_f64().unwrap() > 0.0, "{run}");
+            machine_cpu_seconds += run["machine_cpu_seconds"].as_f64().unwrap();
         }
     }
+    assert!(machine_cpu_seconds > 0.0, "{result}");
     assert_eq!(json("status")["algorithms"].as_array().map(Vec::len), Some(0), "fixed was detached again");
 }
 
