@@ -183,6 +183,12 @@ impl LinkSpec {
         rate_bps.saturating_sub(others_bps).max(1)
     }
 
+    /// Round-trip time of an empty link whose uniform and wave-like jitter is at its largest, and where aggregates wait
+    /// longest, microseconds: what packets spread over time see of it between two of their acknowledgements.
+    pub fn most_rtt_us(&self) -> u64 {
+        self.base_rtt_us() + self.forward.variation_us() + self.back.variation_us()
+    }
+
     /// The same link at its mean rate and smallest delay, with the limits of its queues and nothing else.
     pub fn constant(&self) -> Self {
         let constant = |spec: &DirectionSpec| DirectionSpec {
@@ -195,6 +201,20 @@ impl LinkSpec {
 }
 
 impl DirectionSpec {
+    /// What jitter and aggregates add to the delay at most, microseconds.
+    fn variation_us(&self) -> u64 {
+        let jitter = self.jitter.iter().map(|jitter| match *jitter {
+            JitterSpec::Uniform { max_us } => max_us,
+            JitterSpec::Wave { peak_to_peak_us, .. } => peak_to_peak_us,
+            JitterSpec::Steps { .. } | JitterSpec::Retransmission { .. } => 0,
+        });
+        let gap_us = match self.schedule {
+            Some(ScheduleSpec::Aggregate { max_gap_us, .. }) => max_gap_us,
+            _ => 0,
+        };
+        jitter.sum::<u64>() + gap_us
+    }
+
     /// A constant rate and delay behind a queue with tail drop.
     pub fn new(rate_bps: u64, delay_us: u64, queue: Limit) -> Self {
         let (queue_bytes, queue_packets) = match queue {

@@ -4,7 +4,7 @@
 use onramp_algorithm::{Flow, Parameters, find, find_control};
 
 use super::SimError;
-use super::control::{Base, Control};
+use super::control::{Base, Control, Told};
 use crate::experiment::Arm;
 use crate::host::HostSpec;
 use crate::link::LinkSpec;
@@ -12,7 +12,7 @@ use crate::link::LinkSpec;
 /// Name of the base among an arm's parameters.
 const BASE: &str = "base";
 
-/// What leaves slow start exactly at the bandwidth-delay product: it is told the link.
+/// What is told the link: it spaces slow start and leaves it as `ramp` would with a perfect estimate.
 pub const ORACLE: &str = "oracle";
 
 /// The control of an arm at the begin of a connection over this link.
@@ -38,16 +38,10 @@ pub(super) fn control(arm: &Arm, host: &HostSpec, link: &LinkSpec) -> Result<Con
     match arm.congestion_control.as_str() {
         // The kernel's HyStart is the algorithm's model, and leaves on the same acknowledgment.
         "cubic" => Ok(Control::new(Base::cubic(), defaults("hystart").map(Flow::new))),
-        ORACLE => Ok(Control::new(Base::cubic(), None).leaving_at(bdp_segments(host, link))),
+        ORACLE => Ok(Control::new(Base::cubic(), None).told(Told::of(host, link))),
         "reno" => Ok(Control::new(Base::Reno, None)),
         other => Err(SimError::Control { name: other.to_owned() }),
     }
-}
-
-/// Full packets that fill the path: the rate that it has for a flow, times its smallest round-trip time.
-fn bdp_segments(host: &HostSpec, link: &LinkSpec) -> u32 {
-    let bits = u128::from(link.available_bps()) * u128::from(link.base_rtt_us()) / 1_000_000;
-    u32::try_from(bits / (8 * u128::from(host.mtu_bytes))).unwrap_or(u32::MAX)
 }
 
 fn defaults(name: &str) -> Option<Parameters> {

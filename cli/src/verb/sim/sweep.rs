@@ -22,8 +22,8 @@ use crate::verb::sweeping::{Sweeping, usage};
 /// same command, and shards that share the directory are put together by the same command without --shard. Once
 /// all are there, summary.json, summary.md and front.svg follow: time and losses beside the best arm of each path and beside
 /// the path's doubling limit, the worst paths by name, and the Pareto front. The files are the same for any --jobs and any
-/// shards. `oracle` is an arm that leaves slow start exactly at the bandwidth-delay product. Ends with code 5 while shards
-/// are missing.
+/// shards. `oracle` is an arm that is told its path, spaces slow start by the true rate and leaves it at 110 % of what the
+/// path holds. Ends with code 5 while shards are missing.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   onramp sim sweep --arms cubic,plain,search,oracle --paths 1000

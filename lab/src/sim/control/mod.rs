@@ -4,10 +4,12 @@
 
 mod base;
 mod cubic;
+mod told;
 
 use onramp_algorithm::{Ack, Flow, Verdict, ack_flag, growth, outcome};
 
 pub use base::Base;
+pub use told::Told;
 
 use super::socket::{NO_THRESHOLD, Socket, State};
 
@@ -77,6 +79,8 @@ pub struct Control {
     record: Option<Record>,
     verdicts: u64,
     first_threshold: u32,
+    /// The path that it was told, and needs no algorithm to find.
+    told: Option<Told>,
     /// Every acknowledgment as an algorithm would see it, where they are kept.
     kept: Option<Vec<Ack>>,
 }
@@ -101,13 +105,15 @@ impl Control {
             record: None,
             verdicts: 0,
             first_threshold: NO_THRESHOLD,
+            told: None,
             kept: None,
         }
     }
 
-    /// The same with a threshold that is there from the begin on, segments.
-    pub fn leaving_at(self, threshold: u32) -> Self {
-        Self { first_threshold: threshold.max(MIN_WINDOW), ..self }
+    /// The same for a path that it is told: it spaces what slow start sends, and leaves at a threshold that is there from
+    /// the begin on.
+    pub fn told(self, path: Told) -> Self {
+        Self { first_threshold: path.target.max(MIN_WINDOW), told: Some(path), ..self }
     }
 
     /// The same with every acknowledgment kept, as recordings have them.
@@ -187,6 +193,9 @@ impl Control {
     }
 
     fn judge(&mut self, ack: &Ack) -> Option<Verdict> {
+        if let Some(path) = &self.told {
+            return Some(path.spaced(ack));
+        }
         self.algorithm.as_mut().map(|flow| flow.on_ack(ack))
     }
 
