@@ -14,8 +14,8 @@ onramp=$target/release/onramp
 jobs=${JOBS:-$(nproc)}
 # Half of all the time goes into these, and what they show lies in user space: on one kernel, unless they are named.
 once=6.12
-long=" calibration cli_apply cli_interrupted cli_lab cli_lab_broken cli_others"
-long+=" cli_record cli_select_profile cli_shadow cli_takeover_cut_off cli_undo web_download "
+user_space=" calibration cli_apply cli_interrupted cli_lab cli_lab_broken cli_others"
+user_space+=" cli_record cli_select_profile cli_shadow cli_takeover_cut_off cli_undo web_download "
 # Programs that a kernel cannot run: the witness is registered by a link, which there is from 6.4 on; haproxy takes the
 # instruction that only the processor of 7.2 has (lab/src/guest/kernels.toml).
 declare -A without=([6.1]=" hystart_witness select_haproxy " [6.12]=" select_haproxy ")
@@ -127,8 +127,10 @@ stamp() {
 }
 
 # Programs in two halves for each kernel, so that no processor waits for the last kernel: those that took longest last
-# time are dealt out first; where nothing is known, those of the long list.
-touch "$work/seconds"
+# time are dealt out first; where there was no last time here, by the seconds in tests/guests.
+if [ ! -s "$work/seconds" ]; then
+	cp tests/guests/seconds "$work/seconds"
+fi
 mapfile -t names < <(ls "$work/programs")
 
 # deal SERIES: the programs of both halves, a line each.
@@ -137,12 +139,12 @@ deal() {
 	for name in "${names[@]}"; do
 		if [[ "${without[$1]:-}" == *" $name "* ]]; then
 			continue
-		elif [ "$1" = "$once" ] || [ "${#wanted[@]}" -gt 0 ] || [[ "$long" != *" $name "* ]]; then
+		elif [ "$1" = "$once" ] || [ "${#wanted[@]}" -gt 0 ] || [[ "$user_space" != *" $name "* ]]; then
 			echo "$name"
 		fi
-	done | awk -v past="$work/seconds" -v long="$long" '
+	done | awk -v past="$work/seconds" '
 		BEGIN { while ((getline line < past) > 0) { split(line, word, " "); seconds[word[1]] = word[2] } }
-		{ print ($1 in seconds ? seconds[$1] : index(long, " " $1 " ") ? 100 : 10), $1 }' | sort -k 1,1nr -k 2 |
+		{ print ($1 in seconds ? seconds[$1] : 10), $1 }' | sort -k 1,1nr -k 2 |
 		awk '{ half = load[1] <= load[2] ? 1 : 2; load[half] += $1; list[half] = list[half] " " $2 }
 			END { print list[1]; print list[2] }'
 }
@@ -186,8 +188,9 @@ for kernel in "${series[@]}"; do
 			"$(ls "$work/$kernel-$part.log" 2>/dev/null || echo /dev/null)"
 	done
 done | tee "$work/summary"
-awk '/^[0-9.]+ +[a-z_]+ +[0-9]+ passed/ { if ($(NF - 1) > most[$2]) most[$2] = $(NF - 1) }
-	END { for (name in most) print name, most[name] + 0 }' "$work/summary" >"$work/seconds.new"
+awk 'NR == FNR { most[$1] = $2; next }
+	/^[0-9.]+ +[a-z_]+ +[0-9]+ passed/ { if (!($2 in now) || $(NF - 1) > now[$2]) now[$2] = most[$2] = $(NF - 1) }
+	END { for (name in most) print name, most[name] + 0 }' "$work/seconds" "$work/summary" | sort >"$work/seconds.new"
 mv "$work/seconds.new" "$work/seconds"
 awk '/^[0-9.]+ +[a-z_]+ +[0-9]+ passed/ { passed += $3; failed += $5; skipped += $7 }
 	END { printf "%d passed, %d failed, %d skipped\n", passed, failed, skipped; exit failed > 0 }' "$work/summary"
