@@ -260,7 +260,7 @@ fn an_application_with_pauses_sends_what_it_has() {
 fn oracle_leaves_at(profile: Profile) -> u64 {
     let run = simulate(&plan(profile, 2_000_000), &Arm::stock(ORACLE), 1);
     assert_eq!(run.retransmitted_segments, 0);
-    let exit = run.exit.unwrap();
+    let exit = run.exit.expect("an exit");
     assert_eq!(exit.reason, "ssthresh");
     exit.window_bytes / 1_448
 }
