@@ -78,7 +78,6 @@ pub struct Control {
     paces: bool,
     record: Option<Record>,
     verdicts: u64,
-    first_threshold: u32,
     /// The path that it was told, and needs no algorithm to find.
     told: Option<Told>,
     /// Every acknowledgment as an algorithm would see it, where they are kept.
@@ -104,7 +103,6 @@ impl Control {
             paces: false,
             record: None,
             verdicts: 0,
-            first_threshold: NO_THRESHOLD,
             told: None,
             kept: None,
         }
@@ -113,7 +111,7 @@ impl Control {
     /// The same for a path that it is told: it spaces what slow start sends, and leaves at a threshold that is there from
     /// the begin on.
     pub fn told(self, path: Told) -> Self {
-        Self { first_threshold: path.target.max(MIN_WINDOW), told: Some(path), ..self }
+        Self { told: Some(path), ..self }
     }
 
     /// The same with every acknowledgment kept, as recordings have them.
@@ -128,7 +126,7 @@ impl Control {
 
     /// The threshold of a new connection.
     pub fn first_threshold(&self) -> u32 {
-        self.first_threshold
+        self.told.map_or(NO_THRESHOLD, |path| path.target.max(MIN_WINDOW))
     }
 
     /// Whether every loss begins slow start anew.
