@@ -4,7 +4,8 @@
  * round begins after a pause, with an empty queue, until the window is more than the path holds; from then on not even
  * the first ACKs of a round come back sooner than the queue lets them.
  *
- *   - The minimum of a round's first sixteenth, of sixteen samples at least, is judged: once in each round.
+ *   - The minimum of a round's first sixteenth, of sixteen samples at least, is judged: once in each round. Where a
+ *     receiver acknowledges bursts as one there are not as many samples: four of the first half of a large round will do.
  *   - Where ACKs have paused for half of that RTT or more, the bottleneck was idle and the queue empty: it is the RTT of
  *     the path now (twice the minimum RTT at most), which a handover or a path that opens slowly may have raised.
  *   - Else it is risen if it is above the RTT of the path by a quarter of that, and by the longest gap between ACKs.
@@ -23,6 +24,9 @@
 /* What of a round is judged: a part, and samples. */
 #define QUEUE_PART 16
 #define QUEUE_SAMPLES 16
+/* Where ACKs stand for many segments each: of rounds of so many segments, half of the round and these samples suffice. */
+#define QUEUE_LARGE 64
+#define QUEUE_FEW 4
 /* A pause of this part of the RTT leaves no queue; what the RTT of the path may then be, in minimum RTTs. */
 #define QUEUE_IDLE_PART 2
 #define QUEUE_BASE_MOST 2
@@ -97,7 +101,10 @@ static __always_inline bool queue_on_ack(struct queue *queue, const struct ack *
 	queue->least_us = (u32)min_u64(queue->least_us, (u32)ack->rtt_us);
 	queue->samples++;
 	left = queue->round_end - (u32)ack->bytes_acked;
-	return queue->samples >= QUEUE_SAMPLES && left <= queue->round_bytes - queue->round_bytes / QUEUE_PART;
+	if (queue->samples >= QUEUE_SAMPLES)
+		return left <= queue->round_bytes - queue->round_bytes / QUEUE_PART;
+	return queue->samples >= QUEUE_FEW && queue->round_bytes / QUEUE_LARGE >= ack_mss(ack) &&
+	       left <= queue->round_bytes / 2;
 }
 
 #endif

@@ -148,6 +148,26 @@ fn after_a_round() -> Rounds {
     rounds
 }
 
+/// A receiver that acknowledges 45 segments as one leaves few samples of a round: four do, of half a round of 64 segments.
+#[test]
+fn a_round_of_few_acks_for_many_segments_each_is_judged_by_half_of_it() {
+    for (segments, acks, judged_after) in
+        [(64, 8, Some(4)), (63, 8, None), (900, 20, Some(10)), (64, 7, Some(4))]
+    {
+        let mut rounds = Rounds::begun("ramp", &[]);
+        rounds.ack.rtt_us = 140_000;
+        rounds.ack.bytes_outstanding = segments * rounds.ack.mss;
+        // The ACK that begins the round is its first sample.
+        rounds.next(1_000, ACKS * BYTES + 1);
+        let bytes = u64::from(rounds.ack.bytes_outstanding) / acks;
+        let judged = (1..acks).find(|_| {
+            rounds.next(1_000, bytes);
+            rounds.read("risen") == 1
+        });
+        assert_eq!(judged, judged_after, "{segments} segments, {acks} ACKs");
+    }
+}
+
 /// Half of the RTT without an ACK: the queue was empty, so what is above the minimum RTT is the path's.
 #[test]
 fn an_rtt_that_rises_after_a_pause_is_the_paths() {

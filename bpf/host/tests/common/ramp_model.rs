@@ -290,7 +290,10 @@ impl Queue {
         self.least = Some(least);
         self.samples += 1;
         let (from, bytes) = self.round.unwrap();
-        if self.samples < 16 || ack.bytes_acked - from < bytes / 16 {
+        let gone = ack.bytes_acked - from;
+        let many = self.samples >= 16 && gone >= bytes / 16;
+        let few = self.samples >= 4 && bytes / 64 >= u64::from(ack.mss.max(1)) && 2 * gone >= bytes;
+        if !many && !few {
             return false;
         }
         self.judged = true;
