@@ -6,7 +6,7 @@ ONRAMP := $(or $(CARGO_TARGET_DIR),target)/release/onramp
 # Seconds per algorithm of `make fuzz`.
 FUZZ_SECONDS ?= 60
 
-.PHONY: all deps web build demo test lint sbom kernels golden fuzz bench reproduce clean
+.PHONY: all deps web build release demo test lint sbom kernels golden fuzz bench reproduce clean
 
 all: build
 
@@ -20,6 +20,10 @@ web: deps
 
 build: web
 	$(CARGO) build --release --workspace
+
+# The binary for other machines, the same bytes in any directory: target/dist/onramp
+release: deps
+	@.ci/release
 
 # What onramp does, shown in under four minutes.
 demo: build

@@ -4,7 +4,7 @@
 use onramp_algorithm::{Flow, Parameters, find, find_control};
 
 use super::SimError;
-use super::control::{Base, Control, Told};
+use super::control::{Base, Control, Start, Told};
 use crate::experiment::Arm;
 use crate::host::HostSpec;
 use crate::link::LinkSpec;
@@ -33,13 +33,17 @@ pub(super) fn control(arm: &Arm, host: &HostSpec, link: &LinkSpec) -> Result<Con
             Some("tahoe") => Base::Tahoe,
             _ => Base::cubic(),
         };
-        return Ok(Control::new(base, Some(Flow::new(parameters))));
+        return Ok(Control::new(base, Start::Algorithm(Flow::new(parameters))));
     }
     match arm.congestion_control.as_str() {
         // The kernel's HyStart is the algorithm's model, and leaves on the same acknowledgment.
-        "cubic" => Ok(Control::new(Base::cubic(), defaults("hystart").map(Flow::new))),
-        ORACLE => Ok(Control::new(Base::cubic(), None).told(Told::of(host, link))),
-        "reno" => Ok(Control::new(Base::Reno, None)),
+        "cubic" => {
+            let start =
+                defaults("hystart").map_or(Start::Base, |defaults| Start::Algorithm(Flow::new(defaults)));
+            Ok(Control::new(Base::cubic(), start))
+        }
+        ORACLE => Ok(Control::new(Base::cubic(), Start::Told(Told::of(host, link)))),
+        "reno" => Ok(Control::new(Base::Reno, Start::Base)),
         other => Err(SimError::Control { name: other.to_owned() }),
     }
 }

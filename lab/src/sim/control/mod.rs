@@ -4,14 +4,16 @@
 
 mod base;
 mod cubic;
+mod start;
 mod told;
 
-use onramp_algorithm::{Ack, Flow, Verdict, ack_flag, growth, outcome};
+use onramp_algorithm::{Ack, Verdict, ack_flag, growth, outcome};
 
 pub use base::Base;
+pub use start::Start;
 pub use told::Told;
 
-use super::socket::{NO_THRESHOLD, Socket, State};
+use super::socket::{Socket, State};
 
 /// Bytes of the largest burst that is handed to a device at once.
 pub const BURST_BYTES: u32 = 65_536;
@@ -58,9 +60,7 @@ pub struct Record {
 #[derive(Clone, Debug)]
 pub struct Control {
     base: Base,
-    algorithm: Option<Flow>,
-    /// The algorithm is asked outside slow start, too.
-    always: bool,
+    start: Start,
     started_us: Option<u64>,
     /// In the slow start that is judged.
     slow_start: bool,
@@ -78,19 +78,16 @@ pub struct Control {
     paces: bool,
     record: Option<Record>,
     verdicts: u64,
-    /// The path that it was told, and needs no algorithm to find.
-    told: Option<Told>,
     /// Every acknowledgment as an algorithm would see it, where they are kept.
     kept: Option<Vec<Ack>>,
 }
 
 impl Control {
-    /// A base, and the algorithm that it serves, if any.
-    pub fn new(base: Base, algorithm: Option<Flow>) -> Self {
+    /// A base, and what decides its slow starts.
+    pub fn new(base: Base, start: Start) -> Self {
         Self {
             base,
-            always: algorithm.as_ref().is_some_and(|flow| flow.algorithm().is_always_asked()),
-            algorithm,
+            start,
             started_us: None,
             slow_start: false,
             slow_starts: 0,
@@ -103,15 +100,8 @@ impl Control {
             paces: false,
             record: None,
             verdicts: 0,
-            told: None,
             kept: None,
         }
-    }
-
-    /// The same for a path that it is told: it spaces what slow start sends, and leaves at a threshold that is there from
-    /// the begin on.
-    pub fn told(self, path: Told) -> Self {
-        Self { told: Some(path), ..self }
     }
 
     /// The same with every acknowledgment kept, as recordings have them.
@@ -126,7 +116,7 @@ impl Control {
 
     /// The threshold of a new connection.
     pub fn first_threshold(&self) -> u32 {
-        self.told.map_or(NO_THRESHOLD, |path| path.target.max(MIN_WINDOW))
+        self.start.first_threshold().max(MIN_WINDOW)
     }
 
     /// Whether every loss begins slow start anew.
@@ -153,9 +143,9 @@ impl Control {
         let starting = socket.in_slow_start() && !recovering;
         if starting {
             self.on_ack_starting(socket, acked, rtt_us);
-        } else if !recovering && self.always {
+        } else if !recovering && self.start.is_always_asked() {
             let ack = describe(socket, acked, rtt_us);
-            if let Some(verdict) = self.judge(&ack) {
+            if let Some(verdict) = self.start.on_ack(&ack) {
                 self.apply_window(socket, &verdict);
             }
         }
@@ -175,7 +165,7 @@ impl Control {
                 ..Verdict::default()
             };
             self.apply(socket, &ack, &verdict);
-        } else if let Some(verdict) = self.judge(&ack) {
+        } else if let Some(verdict) = self.start.on_ack(&ack) {
             self.apply(socket, &ack, &verdict);
         }
     }
@@ -185,16 +175,7 @@ impl Control {
         self.started_us.get_or_insert(ack.now_us - rtt_us.unwrap_or(ack.smoothed_rtt_us.into()));
         self.slow_start = true;
         self.slow_starts += 1;
-        if let Some(flow) = &mut self.algorithm {
-            flow.restart();
-        }
-    }
-
-    fn judge(&mut self, ack: &Ack) -> Option<Verdict> {
-        if let Some(path) = &self.told {
-            return Some(path.spaced(ack));
-        }
-        self.algorithm.as_mut().map(|flow| flow.on_ack(ack))
+        self.start.restart();
     }
 
     /// Applies a verdict on an ACK in slow start.
@@ -266,7 +247,7 @@ impl Control {
     pub fn grow(&mut self, socket: &mut Socket, acked: u32) {
         let starting = socket.in_slow_start();
         let before = socket.cwnd;
-        match self.growth_limit.filter(|_| starting || self.always) {
+        match self.growth_limit.filter(|_| starting || self.start.is_always_asked()) {
             Some(limit) => {
                 let acked = acked.min(limit);
                 if acked == 0 {
@@ -293,10 +274,7 @@ impl Control {
             return threshold;
         }
         let ack = describe(socket, 0, None);
-        let threshold = match &mut self.algorithm {
-            Some(flow) => flow.on_loss(&ack, threshold),
-            None => threshold,
-        };
+        let threshold = self.start.on_loss(&ack, threshold);
         if !self.slow_start {
             return threshold;
         }

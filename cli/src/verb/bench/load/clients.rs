@@ -9,7 +9,7 @@ use anyhow::anyhow;
 use nix::time::ClockId;
 
 use super::latency::Latency;
-use super::place::{Held, Place, THREADS, connect};
+use super::place::{Place, THREADS, connect};
 use crate::consumer::Signals;
 
 /// What nine of ten connections ask for, bytes: less than a first window. Every tenth asks for more than one.
@@ -48,9 +48,8 @@ impl Stop {
 /// Connections that begin at equal distances.
 #[derive(Clone, Copy)]
 pub(super) struct Load<'a> {
+    /// Each connection that it holds sends something once in ten seconds meanwhile.
     pub place: &'a Place,
-    /// Each of them sends something once in ten seconds meanwhile.
-    pub held: &'a [Held],
     /// A second.
     pub rate: u32,
 }
@@ -141,13 +140,14 @@ impl Load<'_> {
 
     /// The turns of held connections.
     fn turns(self, begin: Instant, goes_on: impl Fn(Duration) -> bool) -> anyhow::Result<()> {
-        for (number, flow) in (0_u32..).zip(self.held.iter().cycle()) {
-            let planned = HELD_EVERY.mul_f64(f64::from(number) / self.held.len() as f64);
+        let held = self.place.held();
+        for number in 0_u32.. {
+            let planned = HELD_EVERY.mul_f64(f64::from(number) / f64::from(held));
             if !goes_on(planned) {
                 break;
             }
             thread::sleep((begin + planned).saturating_duration_since(Instant::now()));
-            flow.goes_on().map_err(|error| error.context("a held connection"))?;
+            self.place.goes_on(number % held).map_err(|error| error.context("a held connection"))?;
         }
         Ok(())
     }

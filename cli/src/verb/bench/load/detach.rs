@@ -43,10 +43,9 @@ pub(super) fn measure(
         detached.stragglers.iter().map(|users| users.sockets).sum::<usize>(),
         detached.algorithm.name()
     );
-    for flow in load.held {
-        let control = flow.control()?;
+    for (number, control) in (0..).zip(load.place.controls()?) {
         ensure!(control == former, "a held connection is on {control}, not on {former}");
-        flow.goes_on()?;
+        load.place.goes_on(number)?;
     }
     Ok(Detach { sockets: detached.moved, seconds, latency: stretch.latency.quantiles() })
 }

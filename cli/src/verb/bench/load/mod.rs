@@ -7,6 +7,7 @@ mod detach;
 mod latency;
 mod place;
 mod shadow;
+mod side;
 mod turns;
 
 use std::thread;
@@ -46,7 +47,7 @@ pub(super) struct LoadOptions {
     /// Algorithm
     #[arg(value_name = "ALG", default_value = "ramp")]
     algorithm: String,
-    /// Connections that each server holds, 1 to 50000; each takes two files
+    /// Connections that each server holds, 1 to 50000; as many open files must be allowed
     #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..=50_000))]
     flows: u32,
     /// Short connections a second, 1 to 100000
@@ -83,21 +84,19 @@ impl LoadOptions {
             return Err(Usage::error(format!("--turn {:?} is out of range: give 1s to 600s", self.turn)));
         }
         let algorithm = onramp_loader::find(&self.algorithm)?;
-        // Both ends of what two servers hold.
-        allow_files(4 * u64::from(self.flows))?;
+        // Of what two servers hold, each end is in a table of its own.
+        allow_files(self.flows.into())?;
         let stop = Stop::new(Signals::take()?);
         output.progress(&format!("load: two servers hold {} connections each …", self.flows));
         let attached;
-        let (theirs, ours) = (Place::new(Some(REFERENCE))?, Place::new(None)?);
+        let (mut theirs, mut ours) = (Place::new(Some(REFERENCE))?, Place::new(None)?);
         let former = ours.server.sysctl_get(DEFAULT_SYSCTL)?;
         attached = ours.server.run(|| Attached::new(algorithm, true))??;
-        let held = [theirs.hold(self.flows)?, ours.hold(self.flows)?];
+        for place in [&mut theirs, &mut ours] {
+            place.hold(self.flows)?;
+        }
         stop.check()?;
-        let loads = [(&theirs, &held[0]), (&ours, &held[1])].map(|(place, held)| Clients {
-            place,
-            held,
-            rate: self.rate,
-        });
+        let loads = [&theirs, &ours].map(|place| Clients { place, rate: self.rate });
         let arms = [(REFERENCE, loads[0]), (algorithm.name(), loads[1])];
         let turns = turns::measure(arms, self.pairs, self.turn, &stop, output)?;
         output.progress("load: two consumers of every acknowledgement …");

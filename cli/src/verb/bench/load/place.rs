@@ -3,8 +3,8 @@
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsFd;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -15,6 +15,8 @@ use nix::sys::time::TimeVal;
 use onramp_lab::experiment::veth_pair;
 use onramp_lab::host::SENDER;
 use onramp_net::Namespace;
+
+use super::side::Side;
 
 /// Threads that answer; as many connections are open at once at most.
 pub(super) const THREADS: u32 = 32;
@@ -33,6 +35,10 @@ pub(super) struct Place {
     pub client: Namespace,
     pub address: SocketAddr,
     control: Option<String>,
+    /// The clients' ends of what is held, and the server's.
+    near: Side,
+    far: Side,
+    held: u32,
     stop: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
 }
@@ -41,12 +47,14 @@ impl Place {
     /// Serves with this control, or with the default of the server's namespace.
     pub fn new(control: Option<&str>) -> anyhow::Result<Self> {
         let (server, client) = veth_pair()?;
-        let listener = listen(&server, control)?;
+        let listener = server.run(|| listen(control))??;
         setsockopt(&listener, sockopt::ReceiveTimeout, &TimeVal::new(0, LOOK))?;
         let address = SocketAddr::from((SENDER, listener.local_addr()?.port()));
         let stop = Arc::new(AtomicBool::new(false));
         let control = control.map(str::to_owned);
-        let mut place = Self { server, client, address, control, stop, threads: Vec::new() };
+        let (near, far) = (Side::new(&client)?, Side::new(&server)?);
+        let threads = Vec::new();
+        let mut place = Self { server, client, address, control, near, far, held: 0, stop, threads };
         for _ in 0..THREADS {
             let (listener, stop) = (listener.try_clone()?, Arc::clone(&place.stop));
             place.threads.push(thread::Builder::new().spawn(move || serve(&listener, &stop))?);
@@ -54,22 +62,58 @@ impl Place {
         Ok(place)
     }
 
-    /// Connections that have outgrown their first window.
-    pub fn hold(&self, flows: u32) -> anyhow::Result<Vec<Held>> {
-        let listener = listen(&self.server, self.control.as_deref())?;
-        let address = (SENDER, listener.local_addr()?.port());
-        self.client.run(|| {
-            let mut held = Vec::with_capacity(flows as usize);
+    /// Holds so many connections, each of which has outgrown its first window.
+    pub fn hold(&mut self, flows: u32) -> anyhow::Result<()> {
+        let control = self.control.clone();
+        let (listens, port) = mpsc::channel();
+        let far = self.far.begin(move |sockets| {
+            let listener = listen(control.as_deref())?;
+            setsockopt(&listener, sockopt::ReceiveTimeout, &TimeVal::new(PATIENCE, 0))?;
+            listens.send(listener.local_addr()?.port())?;
             for _ in 0..flows {
-                let near = connect(address.into())?;
-                let (far, _) = listener.accept()?;
-                setsockopt(&far, sockopt::ReceiveTimeout, &TimeVal::new(PATIENCE, 0))?;
-                let flow = Held { near, far };
-                flow.send(OUTGROWN)?;
-                held.push(flow);
+                let (socket, _) = listener.accept()?;
+                wait_at_most(&socket)?;
+                (&socket).write_all(&[0; OUTGROWN])?;
+                sockets.push(socket);
             }
-            Ok(held)
-        })?
+            Ok(())
+        })?;
+        // Where the far side has failed there is no port, and it says why.
+        if let Ok(port) = port.recv() {
+            self.near.run(move |sockets| {
+                for _ in 0..flows {
+                    let socket = connect((SENDER, port).into())?;
+                    (&socket).read_exact(&mut [0; OUTGROWN])?;
+                    sockets.push(socket);
+                }
+                Ok(())
+            })?;
+        }
+        far.recv()??;
+        self.held += flows;
+        Ok(())
+    }
+
+    /// How many connections are held.
+    pub fn held(&self) -> u32 {
+        self.held
+    }
+
+    /// Its turn to send something.
+    pub fn goes_on(&self, number: u32) -> anyhow::Result<()> {
+        self.far.run(move |sockets| Ok((&sockets[number as usize]).write_all(&[0; MORE])?))?;
+        self.near.run(move |sockets| Ok((&sockets[number as usize]).read_exact(&mut [0; MORE])?))
+    }
+
+    /// The control of the server's end of each that is held.
+    pub fn controls(&self) -> anyhow::Result<Vec<String>> {
+        self.far.run(|sockets| {
+            let control = |socket| {
+                let name = getsockopt(socket, sockopt::TcpCongestion).context("TCP_CONGESTION")?;
+                Ok(name.to_string_lossy().trim_end_matches('\0').to_owned())
+            };
+            sockets.iter().map(control).collect()
+        })
     }
 }
 
@@ -85,38 +129,13 @@ impl Drop for Place {
 
 /// What it accepts has its control. Only root may choose one that the host does not allow everybody, and as a default that
 /// is not possible at all.
-fn listen(server: &Namespace, control: Option<&str>) -> anyhow::Result<TcpListener> {
-    let listener = server.run(|| TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0)))??;
+fn listen(control: Option<&str>) -> anyhow::Result<TcpListener> {
+    let listener = TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0))?;
     if let Some(control) = control {
         setsockopt(&listener, sockopt::TcpCongestion, &control.into())
             .with_context(|| format!("congestion control {control}"))?;
     }
     Ok(listener)
-}
-
-/// Both ends of a connection that stays.
-pub(super) struct Held {
-    near: TcpStream,
-    far: TcpStream,
-}
-
-impl Held {
-    /// Its turn to send something.
-    pub fn goes_on(&self) -> anyhow::Result<()> {
-        self.send(MORE)
-    }
-
-    fn send(&self, bytes: usize) -> anyhow::Result<()> {
-        (&self.far).write_all(&vec![0; bytes])?;
-        (&self.near).read_exact(&mut vec![0; bytes])?;
-        Ok(())
-    }
-
-    /// The control of the server's end.
-    pub fn control(&self) -> anyhow::Result<String> {
-        let name = getsockopt(&self.far, sockopt::TcpCongestion).context("TCP_CONGESTION")?;
-        Ok(name.to_string_lossy().trim_end_matches('\0').to_owned())
-    }
 }
 
 /// A connection that leaves nothing behind when it is closed, and does not wait for ever.
