@@ -25,6 +25,8 @@ use onramp_tests::wire::Wire;
 /// One way; the RTT is twice this.
 const DELAY: Duration = Duration::from_millis(20);
 const ALGORITHMS: [&str; 2] = ["ramp", "search"];
+/// `tcp_rmem` and `tcp_wmem` that no window is bounded by.
+const LARGE_BUFFERS: &str = "4096 4000000 100000000";
 /// Of IPv4 and TCP with timestamps, bytes.
 const HEADERS: u32 = 52;
 
@@ -44,7 +46,7 @@ fn large_segments_leave_slow_start_at_windows_of_as_many_segments() {
     let bring = |mtu: u32, control: &str| {
         let wire = Wire::lay(DELAY, bottleneck(1_000_000, 16 * 27)).with_mtu(mtu);
         for name in ["net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem"] {
-            wire.sysctl(name, "4096 4000000 100000000");
+            wire.sysctl(name, LARGE_BUFFERS);
         }
         let mut sender = Sender::connect(wire, control);
         let came = sender.bring(480 * (mtu - HEADERS) as usize);
@@ -91,7 +93,7 @@ fn the_largest_segments_of_the_loopback_of_either_family_are_counted_as_what_the
     let place = Namespace::create().unwrap();
     assert!(place.command("ip").args(["link", "set", "lo", "up"]).status().unwrap().success());
     // A segment is half of the largest window that the receiver has offered at most.
-    place.sysctl_set("net.ipv4.tcp_rmem", "4096 4000000 100000000").unwrap();
+    place.sysctl_set("net.ipv4.tcp_rmem", LARGE_BUFFERS).unwrap();
     for (address, mss) in [("127.0.0.1", 65_483), ("::1", 65_464)] {
         for algorithm in ALGORITHMS {
             place.sysctl_set(DEFAULT, &format!("onramp_{algorithm}")).unwrap();

@@ -140,9 +140,9 @@ impl Load<'_> {
 
     /// The turns of held connections.
     fn turns(self, begin: Instant, goes_on: impl Fn(Duration) -> bool) -> anyhow::Result<()> {
-        let held = self.place.held();
-        for number in 0_u32.. {
-            let planned = HELD_EVERY.mul_f64(f64::from(number) / f64::from(held));
+        let held = self.place.held()?;
+        for number in 0.. {
+            let planned = HELD_EVERY.mul_f64(number as f64 / held as f64);
             if !goes_on(planned) {
                 break;
             }

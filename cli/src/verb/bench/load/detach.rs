@@ -43,7 +43,7 @@ pub(super) fn measure(
         detached.stragglers.iter().map(|users| users.sockets).sum::<usize>(),
         detached.algorithm.name()
     );
-    for (number, control) in (0..).zip(load.place.controls()?) {
+    for (number, control) in load.place.controls()?.into_iter().enumerate() {
         ensure!(control == former, "a held connection is on {control}, not on {former}");
         load.place.goes_on(number)?;
     }

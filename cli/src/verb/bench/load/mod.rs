@@ -89,10 +89,10 @@ impl LoadOptions {
         let stop = Stop::new(Signals::take()?);
         output.progress(&format!("load: two servers hold {} connections each …", self.flows));
         let attached;
-        let (mut theirs, mut ours) = (Place::new(Some(REFERENCE))?, Place::new(None)?);
+        let (theirs, ours) = (Place::new(Some(REFERENCE))?, Place::new(None)?);
         let former = ours.server.sysctl_get(DEFAULT_SYSCTL)?;
         attached = ours.server.run(|| Attached::new(algorithm, true))??;
-        for place in [&mut theirs, &mut ours] {
+        for place in [&theirs, &ours] {
             place.hold(self.flows)?;
         }
         stop.check()?;

@@ -38,7 +38,6 @@ pub(super) struct Place {
     /// The clients' ends of what is held, and the server's.
     near: Side,
     far: Side,
-    held: u32,
     stop: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
 }
@@ -54,7 +53,7 @@ impl Place {
         let control = control.map(str::to_owned);
         let (near, far) = (Side::new(&client)?, Side::new(&server)?);
         let threads = Vec::new();
-        let mut place = Self { server, client, address, control, near, far, held: 0, stop, threads };
+        let mut place = Self { server, client, address, control, near, far, stop, threads };
         for _ in 0..THREADS {
             let (listener, stop) = (listener.try_clone()?, Arc::clone(&place.stop));
             place.threads.push(thread::Builder::new().spawn(move || serve(&listener, &stop))?);
@@ -63,7 +62,7 @@ impl Place {
     }
 
     /// Holds so many connections, each of which has outgrown its first window.
-    pub fn hold(&mut self, flows: u32) -> anyhow::Result<()> {
+    pub fn hold(&self, flows: u32) -> anyhow::Result<()> {
         let control = self.control.clone();
         let (listens, port) = mpsc::channel();
         let far = self.far.begin(move |sockets| {
@@ -89,20 +88,18 @@ impl Place {
                 Ok(())
             })?;
         }
-        far.recv()??;
-        self.held += flows;
-        Ok(())
+        far.recv()?
     }
 
     /// How many connections are held.
-    pub fn held(&self) -> u32 {
-        self.held
+    pub fn held(&self) -> anyhow::Result<usize> {
+        self.near.run(|sockets| Ok(sockets.len()))
     }
 
     /// Its turn to send something.
-    pub fn goes_on(&self, number: u32) -> anyhow::Result<()> {
-        self.far.run(move |sockets| Ok((&sockets[number as usize]).write_all(&[0; MORE])?))?;
-        self.near.run(move |sockets| Ok((&sockets[number as usize]).read_exact(&mut [0; MORE])?))
+    pub fn goes_on(&self, number: usize) -> anyhow::Result<()> {
+        self.far.run(move |sockets| Ok((&sockets[number]).write_all(&[0; MORE])?))?;
+        self.near.run(move |sockets| Ok((&sockets[number]).read_exact(&mut [0; MORE])?))
     }
 
     /// The control of the server's end of each that is held.
