@@ -105,7 +105,7 @@ struct round_told {
 	u32 flags;	     /* enum flow_flag */
 	u32 number;	     /* of the round, from 0 */
 	u32 cwnd_limited_us; /* of its duration, between ACKs of which the later says ACK_CWND_LIMITED */
-	u32 unused;
+	u32 receive_window;  /* bytes that the receiver offers at its end; 0: none */
 };
 _Static_assert(sizeof(struct round_told) == 64, "round_told is part of the ABI");
 

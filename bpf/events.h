@@ -204,7 +204,7 @@ struct ack_told {
 	u32 asked;		/* 1: the algorithm was */
 	u32 flags;		/* enum flow_flag, after the verdict */
 	u32 generation;		/* of the parameters that it read */
-	u32 unused;
+	u32 receive_window;	/* bytes from what is acknowledged that the receiver offers; 0: none */
 };
 
 struct ack_event {

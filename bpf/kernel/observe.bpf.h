@@ -108,9 +108,10 @@ static __always_inline void observe_restart(const struct flow *flow, struct flow
 
 /* Counts an ACK to its round, which it may end. */
 static __always_inline void follow_round(struct sock *sk, const struct flow *flow, struct flow_telemetry *heard,
-					 const struct ack *ack)
+					 const struct ack_told *told)
 {
 	struct round *round = &heard->round;
+	const struct ack *ack = &told->ack;
 
 	if (!round->start_us) {
 		begin_round(round, ack);
@@ -119,7 +120,7 @@ static __always_inline void follow_round(struct sock *sk, const struct flow *flo
 	count_in_round(round, ack);
 	if (!round_is_over(round->end, ack))
 		return;
-	tell_round(flow, heard, ack EXTRA_OF(sk));
+	tell_round(flow, heard, told EXTRA_OF(sk));
 	round->number++;
 	begin_round(round, ack);
 }
@@ -130,9 +131,10 @@ static __always_inline void observe_ack(struct sock *sk, const struct flow *flow
 {
 	told->flags = flow->header.flags;
 	told->generation = flow->header.generation;
+	told->receive_window = tcp_sk(sk)->snd_wnd;
 	tell_ack(flow, heard, told);
 	if (heard->interest & EVERY_CONSUMER(LEVEL_ROUND))
-		follow_round(sk, flow, heard, &told->ack);
+		follow_round(sk, flow, heard, told);
 	else
 		heard->round.start_us = 0;
 }

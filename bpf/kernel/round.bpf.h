@@ -30,7 +30,7 @@ static __always_inline void count_in_round(struct round *round, const struct ack
 
 /* `ack`: the one that ends it. */
 static __always_inline void describe_round(struct round_told *told, const struct round *round, u32 flags,
-					   const struct ack *ack)
+					   u32 receive_window, const struct ack *ack)
 {
 	told->duration_us = ack->now_us - round->start_us;
 	told->bytes = (u32)ack->bytes_acked - round->start_bytes;
@@ -45,7 +45,7 @@ static __always_inline void describe_round(struct round_told *told, const struct
 	told->flags = flags;
 	told->number = round->number;
 	told->cwnd_limited_us = round->cwnd_limited_us;
-	told->unused = 0;
+	told->receive_window = receive_window;
 }
 
 #endif

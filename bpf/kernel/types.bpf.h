@@ -154,6 +154,7 @@ struct tcp_sock {
 	u32 snd_una;
 	u32 snd_nxt;
 	u32 write_seq;	    /* behind the newest byte that the application has given */
+	u32 snd_wnd;	    /* bytes that the receiver offers */
 	u32 snd_cwnd;	    /* segments */
 	u32 snd_ssthresh;   /* segments */
 	u32 snd_cwnd_clamp; /* segments */

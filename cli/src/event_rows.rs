@@ -11,6 +11,7 @@ pub(crate) fn ack(event: &Event, ack: &AckEvent) -> AckRow {
         sequence: event.sequence,
         asked: ack.verdict.is_some().into(),
         parameters_generation: ack.generation,
+        receive_window_bytes: ack.receive_window,
         ..AckRow::new(event.flow, &ack.ack, &verdict, outcome.into())
     }
 }

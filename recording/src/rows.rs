@@ -106,6 +106,8 @@ table! {
         flags: u32 => read Bits(&ACK_FLAGS),
         /// the receiver's clock when it acknowledged, in its own ticks (RFC 7323: TSval); 0: not told
         receiver_clock: u32 => read Zero,
+        /// from what is acknowledged, offered by the receiver; 0: none, or not told
+        receive_window_bytes: u32 => read Zero,
         /// name of the verdict
         verdict_outcome: Text => read Empty,
         /// 0: as the base, 1: by `verdict_growth_limit_segments` at most
@@ -216,6 +218,8 @@ table! {
         in_flight_segments: u32 => was "in_flight",
         /// maximum segment size
         mss_bytes: u32 => was "mss",
+        /// from what is acknowledged, offered by the receiver; 0: none, or not told
+        receive_window_bytes: u32 => read Zero,
     }
 }
 
@@ -305,6 +309,7 @@ impl RoundRow {
             ssthresh_segments: told.ssthresh,
             in_flight_segments: told.in_flight,
             mss_bytes: told.mss,
+            receive_window_bytes: told.receive_window,
         }
     }
 }

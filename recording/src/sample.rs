@@ -23,6 +23,8 @@ pub struct Sample {
     pub generation: u32,
     /// Number of the event among those of the flow; 0 where that is not recorded.
     pub sequence: u32,
+    /// Bytes from what is acknowledged that the receiver offered; 0: none, or not recorded.
+    pub receive_window: u32,
     /// What happened.
     pub event: Event,
 }
@@ -100,7 +102,7 @@ fn fill(batch: &Batch<AckRow>, samples: &mut Vec<Sample>, verdicts: &mut Vec<Ver
         "newly_acknowledged_segments" => ack.acked, "smoothed_rtt_us" => ack.smoothed_rtt_us, "min_rtt_us" => ack.min_rtt_us,
         "cwnd_segments" => ack.cwnd, "ssthresh_segments" => ack.ssthresh, "in_flight_segments" => ack.in_flight, "mss_bytes" => ack.mss,
         "gso_max_bytes" => ack.gso_max_size, "flags" => ack.flags,
-        "receiver_clock" => ack.receiver_clock, "slow_starts" => slow_starts,
+        "receiver_clock" => ack.receiver_clock, "receive_window_bytes" => receive_window, "slow_starts" => slow_starts,
         "parameters_generation" => generation, "sequence" => sequence);
     for (sample, asked) in samples.iter_mut().zip(word("asked")) {
         sample.event = if asked == 0 { Event::NotAsked } else { Event::Asked };

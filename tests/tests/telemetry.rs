@@ -1,6 +1,7 @@
 //! What consumers are told of flows in the kernel.
 
 use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use onramp_loader::algorithm::ack_flag;
@@ -11,10 +12,11 @@ use onramp_loader::{AttachOptions, Changes, ExitReason};
 use onramp_net::Namespace;
 use onramp_tests::Attachments;
 use onramp_tests::cli::DEFAULT;
+use onramp_tests::connection::Connection;
 use onramp_tests::sender::Sender;
 use onramp_tests::telemetry::{events, lost, rest, rings, stream, until_ended};
 use onramp_tests::traffic::{Transfer, eventually, namespace};
-use onramp_tests::wire::{Data, Fate, Wire};
+use onramp_tests::wire::{Ack, Data, Fate, Wire};
 
 /// One way; the RTT is twice this.
 const DELAY: Duration = Duration::from_millis(10);
@@ -107,9 +109,11 @@ fn rounds_and_states_tell_the_flows_course() {
 
     let (mut bytes, mut number, mut acked) = (0, 0, 0);
     let (mut last_us, mut limited_us, mut all_limited_us) = (0, 0, 0);
+    let mut offered = 0;
     for event in &events {
         match &event.what {
-            What::Ack(AckEvent { ack, .. }) => {
+            What::Ack(AckEvent { ack, receive_window, .. }) => {
+                offered = *receive_window;
                 acked = ack.bytes_acked;
                 if ack.flags & ack_flag::CWND_LIMITED != 0 && bytes != 0 {
                     limited_us += ack.now_us - last_us;
@@ -130,6 +134,7 @@ fn rounds_and_states_tell_the_flows_course() {
                 assert!(round.acks > 0 && round.rate_bps() > 0, "{round:?}");
                 assert_eq!(u64::from(round.cwnd_limited_us), limited_us, "as its ACKs say: {round:?}");
                 assert!(limited_us <= round.duration_us, "{round:?}");
+                assert_eq!(round.receive_window, offered, "as its last ACK says: {round:?}");
                 all_limited_us += std::mem::take(&mut limited_us);
             }
             _ => {}
@@ -137,6 +142,43 @@ fn rounds_and_states_tell_the_flows_course() {
     }
     assert!(number >= 4, "{number} rounds");
     assert!(all_limited_us > 0, "slow start is limited by its window");
+}
+
+#[test]
+#[ignore = "in a guest: make test"]
+fn the_receive_window_is_told_as_the_receiver_offered_it() {
+    let _attached = attached("plain");
+    let mut stream = stream(Level::Ack);
+    let offered = Arc::new(Mutex::new(Vec::new()));
+    let noted = Arc::clone(&offered);
+    let back = move |ack: Ack| {
+        noted.lock().unwrap().push(u32::from(ack.window));
+        Fate::Deliver
+    };
+    let connection = Connection { receive_buffer: Some(40_000), ..Connection::default() };
+    let mut sender = Sender::connect_as(Wire::lay_both(DELAY, |_| Fate::Deliver, back), &connection);
+    sender.choose("onramp_plain");
+    sender.reader.rest(true);
+    sender.deliver(30_000);
+    sender.reader.rest(false);
+    sender.bring(200_000);
+    drop(sender);
+
+    let items = until_ended(&mut stream, 1);
+    let window =
+        |event: &Event| if let What::Ack(ack) = &event.what { Some(ack.receive_window) } else { None };
+    let told: Vec<_> = events(&items).into_iter().filter_map(window).collect();
+    // That of the first ACK, which answers the SYN, is not scaled.
+    let offered: Vec<_> = offered.lock().unwrap().drain(1..).collect();
+    let scale = told.iter().max().unwrap() / offered.iter().max().unwrap();
+    let mut in_order = offered.iter();
+    for window in &told {
+        assert!(
+            in_order.any(|one| one * scale == *window),
+            "{window} of {told:?}: {offered:?} times {scale}"
+        );
+    }
+    assert!(scale.is_power_of_two() && told.iter().min() < told.iter().max(), "{told:?}");
 }
 
 #[test]

@@ -79,6 +79,7 @@ export const COLUMNS = [
 	"rate_bps",
 	"acknowledged_bytes",
 	"sent_bytes",
+	"window_end_bytes",
 	"pacing_rate_bps",
 	"watched",
 	"limit",

@@ -205,7 +205,7 @@ function series(flow: Detail, past: Past, happened: Happened[], shadow: Shadow |
 		sent: columns.sent_bytes,
 		acknowledged: columns.acknowledged_bytes,
 		held: columns.sent_bytes.map((sent, at) => Math.max(columns.acknowledged_bytes[at] ?? 0, (sent ?? 0) - (columns.in_flight_segments[at] ?? 0) * flow.mss_bytes)),
-		edge: null,
+		windowEnd: columns.window_end_bytes,
 		cwnd: columns.cwnd_segments,
 		cwndSpan: [columns.cwnd_max_segments, columns.cwnd_min_segments],
 		ssthresh: columns.ssthresh_segments,

@@ -248,7 +248,7 @@ function series(arm: Arm, run: Run | undefined, of: Table): Series {
 		sent,
 		acknowledged,
 		held: sent.map((bytes, at) => Math.max(acknowledged[at] ?? 0, (bytes ?? 0) - (inFlight[at] ?? 0) * mss)),
-		edge: acknowledged.map((bytes, at) => (bytes != null && window[at] ? bytes + (window[at] ?? 0) : null)),
+		windowEnd: acknowledged.map((bytes, at) => (bytes != null && window[at] ? bytes + (window[at] ?? 0) : null)),
 		cwnd: column("cwnd_segments"),
 		cwndSpan: null,
 		ssthresh: column("ssthresh_segments"),

@@ -14,8 +14,8 @@ export interface Series {
 	acknowledged: Values;
 	/** Of what is acknowledged and the rest that is not in flight: selectively acknowledged, or taken for lost. */
 	held: Values;
-	/** Up to which byte the receiver takes data; `null`: not told. */
-	edge: Values | null;
+	/** Up to which byte the receiver takes data. */
+	windowEnd: Values;
 	cwnd: Values;
 	cwndSpan: [Values, Values] | null;
 	ssthresh: Values;
@@ -78,13 +78,14 @@ export class FlowCharts {
 		const marks: Mark[] = flow.happened.filter((one) => one.what in EVENTS).map((one) => ({ x: one.x, y: one.acknowledged, shape: EVENTS[one.what]?.[0] ?? "dot", color: paint(one.what) }));
 		const kinds = [...new Set(flow.happened.map((one) => one.what))].filter((what) => what in EVENTS);
 		const held = flow.held.some((value, at) => (value ?? 0) > (flow.acknowledged[at] ?? 0));
+		const windowEnd = moderate(flow.windowEnd, flow.sent, 1.5);
 		this.charts.sequence.draw({
 			...common,
 			curves: [
 				{ label: "sent", color: c1, values: flow.sent, dash: [5, 3] },
 				{ label: "acknowledged", color: c0, values: flow.acknowledged },
 				...(held ? [{ label: "selectively acknowledged or lost", color: c3, values: flow.held, width: 1, dash: [2, 2] }] : []),
-				...(flow.edge ? [{ label: "receive window", color: c2, values: flow.edge, width: 1.5, dash: [10, 3, 2, 3] }] : []),
+				...(windowEnd.some((value) => value != null) ? [{ label: "receive window", color: c2, values: windowEnd, width: 1.5, dash: [10, 3, 2, 3] }] : []),
 			],
 			areas: [{ between: [0, 1], color: `${c1}22` }, ...(held ? [{ between: [2, 1] as [number, number], color: `${c3}44` }] : [])],
 			show: format.bytes,
@@ -97,7 +98,7 @@ export class FlowCharts {
 			curves: [
 				...spans.flatMap((span, number) => (span ? [edge(`most ${number}`, span[0]), edge(`least ${number}`, span[1])] : [])),
 				{ label: "in flight", color: c2, values: flow.inFlight, width: 1.5, dash: [2, 2] },
-				{ label: "ssthresh", color: c3, values: threshold(flow), dash: [8, 4], steps: true },
+				{ label: "ssthresh", color: c3, values: moderate(flow.ssthresh, flow.cwndSpan?.[0] ?? flow.cwnd, 2), dash: [8, 4], steps: true },
 				{ label: "cwnd", color: c0, values: flow.cwnd },
 			],
 			areas: spans.every(Boolean)
@@ -119,7 +120,7 @@ export class FlowCharts {
 		const paced = flow.pacing.some((value) => value != null);
 		this.charts.rate.draw({
 			...common,
-			curves: [...(paced ? [{ label: "pacing", color: c3, values: moderate(flow.pacing, flow.rate), width: 1.5, dash: [6, 3] }] : []), { label: "delivered", color: c2, values: flow.rate, steps: true }],
+			curves: [...(paced ? [{ label: "pacing", color: c3, values: moderate(flow.pacing, flow.rate, 4), width: 1.5, dash: [6, 3] }] : []), { label: "delivered", color: c2, values: flow.rate, steps: true }],
 			show: format.rate,
 		});
 		const { track } = flow;
@@ -141,14 +142,8 @@ export class FlowCharts {
 
 const edge = (label: string, values: Values) => ({ label, color: "transparent", values, edge: true });
 
-/** A threshold far above the window says no more than that it is above, and would flatten all else. */
-function threshold(flow: Series): Values {
-	const most = Math.max(1, ...(flow.cwndSpan?.[0] ?? flow.cwnd).map((value) => value ?? 0));
-	return flow.ssthresh.map((value) => (value == null || value > most * 2 ? null : value));
-}
-
-/** Pacing far above what is delivered is no limit, and would flatten all else. */
-function moderate(pacing: Values, rate: Values): Values {
-	const most = Math.max(1, ...rate.map((value) => value ?? 0));
-	return pacing.map((value) => (value == null || value > most * 4 ? null : value));
+/** What is so many times above all that was reached is no limit, and would flatten all else. */
+function moderate(limits: Values, reached: Values, times: number): Values {
+	const most = Math.max(1, ...reached.map((value) => value ?? 0));
+	return limits.map((value) => (value == null || value > most * times ? null : value));
 }

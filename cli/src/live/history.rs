@@ -26,6 +26,8 @@ pub(crate) struct Point {
     pub acknowledged_bytes: u64,
     /// Sent, retransmissions not counted again, bytes: what is acknowledged and what is in flight.
     pub sent_bytes: u64,
+    /// Up to which byte the receiver takes data; `None`: none, or not told.
+    pub window_end_bytes: Option<u64>,
     /// Bits per second; `None`: not told, or none is in force.
     pub pacing_bps: Option<u64>,
     /// What the algorithm watches, and where it would leave ([`mod@super::track`]).

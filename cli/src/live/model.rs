@@ -366,10 +366,11 @@ impl Flow {
             let in_flight_bytes = u64::from(round.in_flight) * u64::from(round.mss);
             self.now.sent_bytes = self.now.acknowledged_bytes.saturating_add(in_flight_bytes);
         }
+        self.offered(round.receive_window);
     }
 
     fn ack(&mut self, ack: &AckEvent) {
-        let AckEvent { ack, flags, .. } = ack;
+        let AckEvent { ack, flags, receive_window, .. } = ack;
         self.window(ack.cwnd, ack.ssthresh);
         self.now.in_flight = ack.in_flight;
         self.now.pacing_bps = Some(ack.pacing_rate.saturating_mul(8)).filter(|bps| *bps != 0);
@@ -386,6 +387,13 @@ impl Flow {
         }
         self.now.acknowledged_bytes = ack.bytes_acked.saturating_sub(self.unseen_bytes);
         self.now.sent_bytes = self.now.acknowledged_bytes.saturating_add(ack.bytes_outstanding.into());
+        self.offered(*receive_window);
+    }
+
+    /// The receiver takes so many bytes beyond what it has acknowledged.
+    fn offered(&mut self, window: u32) {
+        let end = self.now.acknowledged_bytes.saturating_add(window.into());
+        self.now.window_end_bytes = Some(end).filter(|_| window != 0);
     }
 
     /// Acknowledgements are told from now on.
@@ -458,38 +466,74 @@ pub(crate) fn threshold(segments: u32) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use onramp_loader::abi::FlowHeader;
-    use onramp_loader::algorithm::Ack;
+    use onramp_loader::algorithm::{Ack, RoundTold};
+    use onramp_loader::telemetry::ExitEvent;
 
     use super::*;
 
-    #[test]
-    fn a_flow_began_a_round_trip_before_its_first_acknowledgement() {
+    fn tell(model: &mut Model, what: What) {
         let algorithm = algorithm::find("plain").unwrap();
+        let (time_ns, flow, sequence, netns) = (1_000_000_000, 7, 0, 1);
+        model.add(&Item::Event(Event { time_ns, flow, sequence, netns, algorithm, what }));
+    }
+
+    /// With a flow that begins, as the kernel tells of it.
+    fn begun() -> Model {
         let mut model = Model::new(1, 16);
-        let mut tell = |what| {
-            let (time_ns, flow, sequence, netns) = (1_000_000_000, 7, 0, 1);
-            model.add(&Item::Event(Event { time_ns, flow, sequence, netns, algorithm, what }));
-        };
-        tell(What::Flow(Box::new(FlowEvent {
+        let told = FlowEvent {
             local: ([192, 0, 2, 1], 1).into(),
             remote: ([192, 0, 2, 2], 2).into(),
             again: false,
             cookie: None,
             netns_cookie: 1,
-            parameters: algorithm.parameters(),
+            parameters: algorithm::find("plain").unwrap().parameters(),
             profile: 0,
             generation: 0,
-            // As the kernel tells of a flow that begins.
             header: FlowHeader::default(),
             state: Vec::new(),
-        })));
+        };
+        tell(&mut model, What::Flow(Box::new(told)));
+        model
+    }
+
+    fn acknowledged(ack: Ack, receive_window: u32) -> What {
+        What::Ack(AckEvent { ack, verdict: None, flags: 0, generation: 0, receive_window })
+    }
+
+    #[test]
+    fn a_flow_began_a_round_trip_before_its_first_acknowledgement() {
+        let mut model = begun();
         let ack = Ack { now_us: 1_000_000, rtt_us: 600_000, smoothed_rtt_us: 600_000, ..Ack::default() };
-        tell(What::Ack(AckEvent { ack, verdict: None, flags: 0, generation: 0 }));
-        tell(What::Ack(AckEvent { ack, verdict: None, flags: 0, generation: 0 }));
+        tell(&mut model, acknowledged(ack, 0));
+        tell(&mut model, acknowledged(ack, 0));
         let exit = ExitRecord { at_us: 600_000, min_rtt_us: 600_000, ..ExitRecord::default() };
         let reason = ExitReason::Algorithm;
-        tell(What::Exit(onramp_loader::telemetry::ExitEvent { reason, record: exit, observed: None }));
+        tell(&mut model, What::Exit(ExitEvent { reason, record: exit, observed: None }));
         let flow = &model.flows[&7];
         assert_eq!((flow.start_us, flow.exit_us()), (400_000, Some(1_000_000)));
+    }
+
+    #[test]
+    fn the_receive_window_ends_so_many_bytes_behind_what_is_acknowledged() {
+        let mut model = begun();
+        assert_eq!(model.flows[&7].now.window_end_bytes, None);
+        let round = |receive_window| {
+            let told = RoundTold {
+                bytes: 20_000,
+                duration_us: 1,
+                mss: 1_000,
+                receive_window,
+                ..RoundTold::default()
+            };
+            What::Round(Box::new(RoundEvent { told, state: Vec::new() }))
+        };
+        tell(&mut model, round(65_000));
+        assert_eq!(model.flows[&7].now.window_end_bytes, Some(85_000));
+        tell(&mut model, round(0));
+        assert_eq!(model.flows[&7].now.window_end_bytes, None, "none, or not told");
+        let ack = Ack { bytes_acked: 50_000, mss: 1_000, ..Ack::default() };
+        tell(&mut model, acknowledged(ack, 30_000));
+        let flow = &model.flows[&7];
+        assert_eq!(flow.now.window_end_bytes, Some(flow.now.acknowledged_bytes + 30_000));
     }
 }

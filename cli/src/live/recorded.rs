@@ -279,7 +279,13 @@ impl Followed {
             self.looked_us = ack.now_us;
             shown.knows(&self.twin.state());
         }
-        let what = What::Ack(AckEvent { ack, verdict, flags, generation: sample.generation });
+        let what = What::Ack(AckEvent {
+            ack,
+            verdict,
+            flags,
+            generation: sample.generation,
+            receive_window: sample.receive_window,
+        });
         model.add(&Item::Event(self.event(ack.now_us, flow, sample.sequence, what)));
         if let Some(over) = self.rounds.as_mut().and_then(|rounds| rounds.add(&ack)) {
             let round = RoundEvent { told: made(&over), state: self.twin.state() };
@@ -337,6 +343,7 @@ fn round(row: &RoundRow) -> RoundTold {
         ssthresh: row.ssthresh_segments,
         in_flight: row.in_flight_segments,
         mss: row.mss_bytes,
+        receive_window: row.receive_window_bytes,
         flags: slow_start(row.cwnd_segments, row.ssthresh_segments),
         ..RoundTold::default()
     }

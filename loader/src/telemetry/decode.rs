@@ -116,6 +116,7 @@ fn what(number: u32, algorithm: Algorithm, bytes: &[u8]) -> Result<What, Error> 
                 verdict: (raw.told.asked != 0).then_some(raw.told.verdict),
                 flags: raw.told.flags,
                 generation: raw.told.generation,
+                receive_window: raw.told.receive_window,
             })
         }
         other => return Err(bad(format!("there is no event kind {other}"))),

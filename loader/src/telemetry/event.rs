@@ -291,4 +291,6 @@ pub struct AckEvent {
     pub flags: u32,
     /// Generation of the parameters that it read.
     pub generation: u32,
+    /// Bytes from what is acknowledged that the receiver offers; 0: none, or not told.
+    pub receive_window: u32,
 }

@@ -48,6 +48,7 @@ impl Header {
                 Some("event") => return Err(format!("event is {text:?}, neither ack nor loss")),
                 Some("base_ssthresh_segments") => base_ssthresh = number(name, text)?,
                 Some("slow_starts") => sample.slow_starts = number(name, text)?,
+                Some("receive_window_bytes") => sample.receive_window = number(name, text)?,
                 Some("parameters_generation") => sample.generation = number(name, text)?,
                 Some(field) => set(&mut sample.ack, field, text)?,
             }

@@ -279,7 +279,8 @@ mod tests {
     #[test]
     fn an_acknowledgement_has_the_recorded_columns_and_flags_by_their_names() {
         let ack = Ack { flags: 4, rtt_us: -1, cwnd: 10, ssthresh: 9, ..Ack::default() };
-        let row = shown(What::Ack(AckEvent { ack, verdict: None, flags: 0, generation: 2 }));
+        let row =
+            shown(What::Ack(AckEvent { ack, verdict: None, flags: 0, generation: 2, receive_window: 0 }));
         has_columns::<AckRow>(&row);
         for flag in ACK_FLAGS {
             assert_eq!(row[flag], flag == "cwnd_limited", "{flag}: {row}");
