@@ -143,29 +143,38 @@ __noinline bool ramp_estimate(struct ramp *state, const struct ack *ack, u32 new
 }
 
 /*
+ * The rate at which what doubling sends builds no more queue than it may, percent of the bottleneck's, where slow start is
+ * to be left at `target`, segments as is the window.
+ */
+static __always_inline u32 ramp_spacing_pct(u64 window, u64 target)
+{
+	u64 parts = window * RAMP_QUEUE_PART;
+
+	if (window * 2 >= target)
+		return RAMP_FLAT_PCT;
+	if (parts > 2 * target)
+		return (u32)(parts * 100 / (parts - target));
+	return RAMP_GAIN_MOST_PCT;
+}
+
+/*
  * Segments at which to leave, whether what is sent is spaced, and the rate at which it builds no more queue than it may.
  * Asked with all news, and once in a 256th of a round, in which the window grows by as much at most.
  */
 __noinline int ramp_aim(struct ramp *state, const struct ramp_params *params, const struct ack *ack)
 {
-	u64 rtt_us, bytes, target, window;
+	u64 rtt_us, bytes, target;
 
 	if (!state || !params || !ack)
 		return 0;
 	rtt_us = min_u64((u64)queue_base(&state->queue, ack) + ramp_gap(state), PACING_RTT_MAX_US);
 	bytes = state->estimate * rtt_us / 1000;
 	target = aim_window(bytes / ack_mss(ack) * params->exit_pct / 100);
-	window = (u64)ack->cwnd * RAMP_QUEUE_PART;
 	state->aimed_at = (u32)ack->bytes_acked;
 	state->target = (u32)target;
 	if ((u64)ack->cwnd * RAMP_GUIDED_PART >= target)
 		state->guided = 1;
-	if ((u64)ack->cwnd * 2 >= target)
-		state->pct = RAMP_FLAT_PCT;
-	else if (window > 2 * target)
-		state->pct = (u32)(window * 100 / (window - target));
-	else
-		state->pct = RAMP_GAIN_MOST_PCT;
+	state->pct = ramp_spacing_pct(ack->cwnd, target);
 	return 0;
 }
 

@@ -21,6 +21,7 @@ mod ffi;
 mod flow;
 pub mod guard;
 mod parameters;
+pub mod ramp;
 
 pub use algorithm::{Algorithm, Export, Outcome, all, find, find_control};
 pub use contract::{

@@ -74,3 +74,9 @@ ALGORITHMS_OF(DEFINE_CALLS, DEFINE_CALLS_EXTRA)
 
 const struct algorithm_row onramp_algorithms[] = { ALGORITHMS(ALGORITHM_ROW) };
 const u32 onramp_algorithm_count = sizeof(onramp_algorithms) / sizeof(onramp_algorithms[0]);
+
+/* For who spaces as ramp does. */
+u32 onramp_ramp_spacing_pct(u32 window, u32 target)
+{
+	return ramp_spacing_pct(window, target);
+}

@@ -1,19 +1,14 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! What an oracle knows of its path, and what it makes of it: the spacing of `bpf/algorithm/ramp.h` from the first round
-//! trip on, and an exit where `ramp` would leave with a perfect estimate.
+//! What an oracle knows of its path, and what it makes of it: the spacing of `ramp` from the first round trip on, and an
+//! exit where `ramp` would leave with a perfect estimate.
 
-use onramp_algorithm::{Ack, Verdict};
+use onramp_algorithm::{Ack, Verdict, ramp};
 
 use crate::host::HostSpec;
 use crate::link::LinkSpec;
 
 /// Window at which to leave, percent of what the path holds, as `ramp` does.
 const EXIT_PCT: u128 = 110;
-/// The queue that spacing may build, as a part of the target.
-const QUEUE_PART: u64 = 24;
-/// Rate from half of the target on, and most before, percent.
-const FLAT_PCT: u64 = 102;
-const GAIN_MOST_PCT: u64 = 200;
 
 /// See the module.
 #[derive(Clone, Copy, Debug)]
@@ -34,15 +29,7 @@ impl Told {
 
     /// The rate at which data leave while the window doubles.
     pub fn spaced(&self, ack: &Ack) -> Verdict {
-        let (cwnd, target) = (u64::from(ack.cwnd), u64::from(self.target));
-        let window = QUEUE_PART * cwnd;
-        let percent = if 2 * cwnd >= target {
-            FLAT_PCT
-        } else if window > 2 * target {
-            100 * window / (window - target)
-        } else {
-            GAIN_MOST_PCT
-        };
+        let percent = u64::from(ramp::spacing_pct(ack.cwnd, self.target));
         Verdict { pacing_rate: (self.rate * percent / 100).max(1), ..Verdict::default() }
     }
 }
