@@ -15,7 +15,7 @@ use super::evidence::{Evidence, Shadow};
 use super::row::Row;
 use super::token::Token;
 use super::wire::{Detail, Histories, LENGTH, Lost, News, REQUEST_MAX, Refusal, Request, Tuning};
-use super::wire::{decode, encode, length};
+use super::wire::{decode, encode_in, length};
 use crate::consumer::Signals;
 use crate::live::{Cursor, Model, Shadows, Source};
 use crate::output::Output;
@@ -44,17 +44,19 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub(super) struct Channel {
     stream: UnixStream,
     heard: Vec<u8>,
+    /// What was said last.
+    frame: Vec<u8>,
 }
 
 impl Channel {
     pub fn new(stream: UnixStream) -> anyhow::Result<Self> {
         stream.set_write_timeout(Some(PATIENCE)).context("cannot set a timeout")?;
-        Ok(Self { stream, heard: Vec::new() })
+        Ok(Self { stream, heard: Vec::new(), frame: Vec::new() })
     }
 
-    fn say(&mut self, news: &News) -> anyhow::Result<()> {
-        let frame = encode(news).context("cannot encode")?;
-        self.stream.write_all(&frame).context("the web part does not take what it is told")
+    pub fn say(&mut self, news: &News) -> anyhow::Result<()> {
+        self.frame = encode_in(news, std::mem::take(&mut self.frame)).context("cannot encode")?;
+        self.stream.write_all(&self.frame).context("the web part does not take what it is told")
     }
 
     /// Waits at most so long for something to be said.

@@ -117,7 +117,14 @@ pub(super) enum Refusal {
 
 /// A frame.
 pub(super) fn encode(message: &impl Serialize) -> Result<Vec<u8>, postcard::Error> {
-    let mut frame = postcard::to_extend(message, vec![0; LENGTH])?;
+    encode_in(message, Vec::new())
+}
+
+/// A frame in the memory of a former one: that of all flows has megabytes.
+pub(super) fn encode_in(message: &impl Serialize, mut frame: Vec<u8>) -> Result<Vec<u8>, postcard::Error> {
+    frame.clear();
+    frame.resize(LENGTH, 0);
+    let mut frame = postcard::to_extend(message, frame)?;
     let length = (frame.len() - LENGTH) as u32;
     frame[..LENGTH].copy_from_slice(&length.to_le_bytes());
     Ok(frame)

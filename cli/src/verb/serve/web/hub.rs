@@ -151,6 +151,7 @@ impl Hub {
             anyhow::Ok(())
         };
         let hear = async {
+            let mut frame = Vec::new();
             loop {
                 let mut head = [0; LENGTH];
                 match from.read_exact(&mut head).await {
@@ -159,7 +160,7 @@ impl Hub {
                 };
                 let length =
                     wire::length(head, wire::NEWS_MAX).ok_or_else(|| anyhow!("the broker says too much"))?;
-                let mut frame = vec![0; length];
+                frame.resize(length, 0);
                 from.read_exact(&mut frame).await.context("cannot hear the broker")?;
                 self.heard(wire::decode(&frame).context("the broker is not understood")?);
             }

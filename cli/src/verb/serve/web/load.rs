@@ -20,8 +20,7 @@ use super::guard::Policy;
 use super::hub::Hub;
 use super::server;
 use crate::live::Model;
-use crate::verb::serve::broker::Told;
-use crate::verb::serve::wire::encode;
+use crate::verb::serve::broker::{Channel, Told};
 
 const FLOWS: u64 = 10_000;
 /// As the broker has it.
@@ -133,15 +132,15 @@ impl Fleet {
     }
 
     /// What a broker would say now.
-    fn say(&mut self, to: &mut UnixStream) {
+    fn say(&mut self, to: &mut Channel) {
         if let Some(news) = self.told.news(&mut self.model) {
-            to.write_all(&encode(&news).unwrap()).unwrap();
+            to.say(&news).unwrap();
         }
     }
 }
 
 /// A web part in a thread; the broker's end of its socket, where it listens, and its thread's number.
-fn serve() -> (UnixStream, SocketAddr, i32) {
+fn serve() -> (Channel, SocketAddr, i32) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let (broker, theirs) = UnixStream::pair().unwrap();
@@ -157,7 +156,7 @@ fn serve() -> (UnixStream, SocketAddr, i32) {
             served.abort();
         });
     });
-    (broker, address, thread.recv().unwrap())
+    (Channel::new(broker).unwrap(), address, thread.recv().unwrap())
 }
 
 /// Processor time of a thread of this process, seconds.

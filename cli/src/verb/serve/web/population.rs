@@ -77,6 +77,9 @@ struct Worst<'a> {
     sent_again: Vec<&'a Row>,
 }
 
+/// Algorithm and number of the parameter set.
+type Set<'a> = (&'a str, u32);
+
 type Measure = (&'static str, fn(&Row) -> Option<f64>);
 
 const MEASURES: [Measure; 4] = [
@@ -102,11 +105,13 @@ pub(super) fn population<'a>(wanted: &Wanted, knowledge: &'a Knowledge) -> Popul
         let cell = (part(rtt_us.into(), RTT_US, CELLS.0), part(permille as f64 / 1e3, EXIT_TO_BDP, CELLS.1));
         *cells.entry(cell).or_default() += 1;
     }
-    let worst = |measure: fn(&Row) -> Option<f64>| {
-        let mut worst: Vec<(f64, &Row)> =
-            rows.iter().filter_map(|row| Some((measure(row).filter(|value| *value > 0.0)?, *row))).collect();
-        worst.sort_by(|one, other| other.0.total_cmp(&one.0));
-        worst.into_iter().take(WORST).map(|(_, row)| row).collect()
+    let mut sets: BTreeMap<Set<'_>, Vec<&Row>> = BTreeMap::new();
+    for row in &rows {
+        sets.entry((&row.algorithm, row.parameter_set)).or_default().push(row);
+    }
+    let distributions = |measure: &Measure| {
+        let of_set = |(set, rows): (&Set<'a>, &Vec<&Row>)| distribution(*set, rows, *measure);
+        sets.iter().filter_map(of_set).collect::<Vec<_>>()
     };
     Population {
         flows: rows.len(),
@@ -117,12 +122,12 @@ pub(super) fn population<'a>(wanted: &Wanted, knowledge: &'a Knowledge) -> Popul
             cells: CELLS,
             flows: cells.into_iter().map(|((column, row), flows)| (column, row, flows)).collect(),
         },
-        distributions: MEASURES.iter().flat_map(|measure| distributions(&rows, *measure)).collect(),
+        distributions: MEASURES.iter().flat_map(distributions).collect(),
         networks: networks(&rows),
         worst: Worst {
-            early: worst(MEASURES[1].1),
-            late: worst(MEASURES[2].1),
-            sent_again: worst(sent_again),
+            early: worst(&rows, MEASURES[1].1),
+            late: worst(&rows, MEASURES[2].1),
+            sent_again: worst(&rows, sent_again),
         },
     }
 }
@@ -133,25 +138,37 @@ fn part(value: f64, (least, most): (f64, f64), parts: usize) -> usize {
     ((at * parts as f64) as usize).min(parts - 1)
 }
 
-fn distributions<'a>(rows: &[&'a Row], (measure, value): Measure) -> Vec<Distribution<'a>> {
-    let mut values: BTreeMap<(&str, u32), Vec<f64>> = BTreeMap::new();
-    for row in rows {
-        if let Some(value) = value(row) {
-            values.entry((&row.algorithm, row.parameter_set)).or_default().push(value);
-        }
-    }
-    let one = |((algorithm, parameter_set), mut values): ((&'a str, u32), Vec<f64>)| {
-        values.sort_by(f64::total_cmp);
-        Distribution {
-            measure,
-            algorithm,
-            parameter_set,
-            flows: values.len(),
-            quantiles: (0..=QUANTILES).map(|at| quantile(&values, at as f64 / QUANTILES as f64)).collect(),
-            within: ((2.0_f64 / 0.05).ln() / (2.0 * values.len() as f64)).sqrt().min(1.0),
-        }
+/// The flows with the most of a measure; of equals those that began first.
+fn worst<'a>(rows: &[&'a Row], measure: fn(&Row) -> Option<f64>) -> Vec<&'a Row> {
+    let positive = |row: &&'a Row| Some((measure(row).filter(|value| *value > 0.0)?, *row));
+    let mut worst: Vec<(f64, &Row)> = rows.iter().filter_map(positive).collect();
+    let order = |one: &(f64, &Row), other: &(f64, &Row)| {
+        other.0.total_cmp(&one.0).then(one.1.flow.cmp(&other.1.flow))
     };
-    values.into_iter().map(one).collect()
+    if worst.len() > WORST {
+        worst.select_nth_unstable_by(WORST, order);
+        worst.truncate(WORST);
+    }
+    worst.sort_unstable_by(order);
+    worst.into_iter().map(|(_, row)| row).collect()
+}
+
+/// `None`: the measure is known of none of them.
+fn distribution<'a>(
+    (algorithm, parameter_set): Set<'a>,
+    rows: &[&Row],
+    (measure, value): Measure,
+) -> Option<Distribution<'a>> {
+    let mut values: Vec<f64> = rows.iter().filter_map(|row| value(row)).collect();
+    values.sort_unstable_by(f64::total_cmp);
+    (!values.is_empty()).then(|| Distribution {
+        measure,
+        algorithm,
+        parameter_set,
+        flows: values.len(),
+        quantiles: (0..=QUANTILES).map(|at| quantile(&values, at as f64 / QUANTILES as f64)).collect(),
+        within: ((2.0_f64 / 0.05).ln() / (2.0 * values.len() as f64)).sqrt().min(1.0),
+    })
 }
 
 /// Of values in order, of which there is one at least: the nearest.
@@ -185,11 +202,30 @@ fn networks(rows: &[&Row]) -> Vec<Network> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::verb::serve::web::tests::row;
 
     #[test]
     fn what_is_beyond_the_map_is_at_its_edge() {
         assert_eq!(part(1.0, EXIT_TO_BDP, 12), 7);
         assert_eq!([part(0.0, RTT_US, 40), part(1e12, RTT_US, 40)], [0, 39]);
+    }
+
+    #[test]
+    fn the_worst_are_the_most_of_all_in_order_and_of_equals_the_first() {
+        let sent_again_of = |flow: u64| Row {
+            flow,
+            acknowledged_bytes: 1_000,
+            retransmitted_bytes: flow * 7 % 20 * 50,
+            ..row(flow, "198.51.100.9:443", "best")
+        };
+        let rows: Vec<Row> = (0..60).map(sent_again_of).collect();
+        let rows: Vec<&Row> = rows.iter().collect();
+        let found =
+            |most: usize| worst(&rows[..most], sent_again).iter().map(|row| row.flow).collect::<Vec<_>>();
+        let mut sorted: Vec<&Row> = rows.iter().copied().filter(|row| row.retransmitted_bytes > 0).collect();
+        sorted.sort_by_key(|row| std::cmp::Reverse(row.retransmitted_bytes));
+        assert_eq!(found(60), sorted[..WORST].iter().map(|row| row.flow).collect::<Vec<_>>());
+        assert_eq!(found(4), [2, 1, 3]);
     }
 
     #[test]
