@@ -148,8 +148,7 @@ fn connection(host: &HostSpec, control: Control, source: Source, after: Nanos) -
         initial_window: host.initial_window(),
         sack: host.tcp_sack && !control.starts_anew(),
         fast_retransmit: host.fast_retransmit,
-        // The rest is bookkeeping.
-        buffer_bytes: host.tcp_wmem[2] * 2 / 3,
+        buffer_bytes: [host.tcp_wmem[1], host.tcp_wmem[2]],
     };
     let receiver = ReceiverSpec {
         mss,

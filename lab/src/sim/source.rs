@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::sender::{Out, Sender};
 use crate::link::Nanos;
 
-/// Bytes that are written at once while the send buffer has no room for all.
+/// Bytes that are written at once.
 const BLOCK: u64 = 65_536;
 
 /// When the application has something to send.
@@ -64,16 +64,17 @@ impl Source {
         if self.left > self.piece {
             self.ask(now, sender);
         }
-        let room = sender.room();
-        if self.piece == 0 || room < self.piece.min(BLOCK) {
-            return;
-        }
-        // What does not end a piece ends with a full segment.
         let mss = u64::from(sender.layout.mss);
-        let bytes = if room >= self.piece { self.piece } else { room / mss * mss };
-        self.piece -= bytes;
-        self.left -= bytes;
-        sender.write(now, bytes, out);
+        while self.piece > 0 {
+            // What does not end a piece ends with a full segment.
+            let bytes = sender.room().min(BLOCK / mss * mss).min(self.piece);
+            if bytes == 0 {
+                return;
+            }
+            self.piece -= bytes;
+            self.left -= bytes;
+            sender.write(now, bytes, out);
+        }
     }
 
     /// What the application has by now.

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! A TCP sender, as Linux is one: what it does with acknowledgements ([`acknowledge`]), with losses ([`recover`]), when
-//! its timers fire ([`timer`]), and what it sends ([`transmit`]).
+//! A TCP sender, as Linux is one: what it takes from the application ([`buffer`]), what it does with acknowledgements
+//! ([`acknowledge`]), with losses ([`recover`]), when its timers fire ([`timer`]), and what it sends ([`transmit`]).
 
 mod acknowledge;
+mod buffer;
 mod recover;
 mod timer;
 mod transmit;
@@ -25,8 +26,8 @@ pub struct SenderSpec {
     pub sack: bool,
     /// Three duplicate acknowledgements repair a loss; else only the timer does.
     pub fast_retransmit: bool,
-    /// Bytes that the send buffer holds.
-    pub buffer_bytes: u64,
+    /// Initial and largest send buffer, bytes (`tcp_wmem`).
+    pub buffer_bytes: [u64; 2],
 }
 
 /// What a sender counts.
@@ -55,6 +56,7 @@ pub struct Sender {
     /// Totals.
     pub counts: SenderCounts,
     outstanding: Outstanding,
+    buffer: buffer::Buffer,
     /// The next segment to be sent for the first time.
     next: u32,
     /// The byte of the stream up to which the receiver has room.
@@ -98,6 +100,7 @@ impl Sender {
             layout: Layout::new(spec.mss),
             counts: SenderCounts { most_cwnd: socket.cwnd, ..SenderCounts::default() },
             outstanding: Outstanding::default(),
+            buffer: buffer::Buffer::new(spec.mss, spec.buffer_bytes),
             next: 0,
             window_end,
             recovery: recover::Recovery::default(),
@@ -123,12 +126,6 @@ impl Sender {
             (Some(timer), Some(pace)) => Some(timer.min(pace)),
             (timer, pace) => timer.or(pace),
         }
-    }
-
-    /// Bytes that the application may still write.
-    pub fn room(&self) -> u64 {
-        let held = self.layout.begin(self.layout.written()) - self.layout.begin(self.outstanding.first());
-        self.spec.buffer_bytes.saturating_sub(held)
     }
 
     /// All that was written is acknowledged.
