@@ -345,7 +345,6 @@ fn round(row: &RoundRow) -> RoundTold {
         mss: row.mss_bytes,
         receive_window: row.receive_window_bytes,
         flags: slow_start(row.cwnd_segments, row.ssthresh_segments),
-        ..RoundTold::default()
     }
 }
 
