@@ -365,8 +365,8 @@ impl Flow {
             self.now.acknowledged_bytes = self.now.acknowledged_bytes.saturating_add(round.bytes);
             let in_flight_bytes = u64::from(round.in_flight) * u64::from(round.mss);
             self.now.sent_bytes = self.now.acknowledged_bytes.saturating_add(in_flight_bytes);
+            self.offered(round.receive_window);
         }
-        self.offered(round.receive_window);
     }
 
     fn ack(&mut self, ack: &AckEvent) {
@@ -535,5 +535,11 @@ mod tests {
         tell(&mut model, acknowledged(ack, 30_000));
         let flow = &model.flows[&7];
         assert_eq!(flow.now.window_end_bytes, Some(flow.now.acknowledged_bytes + 30_000));
+        let told = flow.now.window_end_bytes;
+        tell(&mut model, round(0));
+        assert_eq!(
+            model.flows[&7].now.window_end_bytes, told,
+            "rounds that are made of acknowledgements have none"
+        );
     }
 }
