@@ -9,11 +9,11 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use std::os::fd::AsFd;
 use std::process::Stdio;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::eventfd::{EfdFlags, EventFd};
 use nix::unistd::{read, write};
 use onramp_lab::emulator::Tun;
 use onramp_lab::host::abort_connections;
@@ -52,7 +52,7 @@ pub struct Wire {
     pub near: Namespace,
     /// Where data go to.
     pub far: Namespace,
-    stop: Arc<AtomicBool>,
+    stop: Arc<EventFd>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -76,7 +76,7 @@ impl Wire {
     ) -> Self {
         let (near, near_tun) = end(NEAR);
         let (far, far_tun) = end(FAR);
-        let stop = Arc::new(AtomicBool::new(false));
+        let stop = Arc::new(EventFd::from_flags(EfdFlags::EFD_CLOEXEC).expect("an eventfd"));
         let stopping = Arc::clone(&stop);
         let thread =
             std::thread::spawn(move || carry([&near_tun, &far_tun], delay, fate, fate_back, &stopping));
@@ -113,7 +113,7 @@ impl Wire {
 
 impl Drop for Wire {
     fn drop(&mut self) {
-        self.stop.store(true, Ordering::Relaxed);
+        self.stop.write(1).expect("an eventfd that can be written");
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
@@ -150,17 +150,19 @@ fn carry(
     delay: Duration,
     mut fate: impl FnMut(Data) -> Fate,
     mut fate_back: impl FnMut(Ack) -> Fate,
-    stop: &AtomicBool,
+    stop: &EventFd,
 ) {
     let mut there = Flight::new();
     let mut back = Flight::new();
     let mut seen = Seen::default();
     let mut last_back = Vec::new();
     let mut buffer = vec![0; 1 << 16];
-    while !stop.load(Ordering::Relaxed) {
-        let mut ready =
-            [PollFd::new(near.as_fd(), PollFlags::POLLIN), PollFd::new(far.as_fd(), PollFlags::POLLIN)];
-        let _ = poll(&mut ready, PollTimeout::from(1u8));
+    loop {
+        let mut ready = [near.as_fd(), far.as_fd(), stop.as_fd()].map(|of| PollFd::new(of, PollFlags::POLLIN));
+        let _ = poll(&mut ready, until_next([&there, &back]));
+        if ready[2].any() == Some(true) {
+            return;
+        }
         for packet in packets(near, &mut buffer) {
             let fate = seen.data(&packet).map_or(Fate::Deliver, &mut fate);
             if fate == Fate::Forget {
@@ -177,6 +179,15 @@ fn carry(
         arrive(&mut there, far);
         arrive(&mut back, near);
     }
+}
+
+/// The wait until the first of all packets arrives, at least a millisecond; for ever without one.
+fn until_next(flights: [&Flight; 2]) -> PollTimeout {
+    let Some(first) = flights.iter().filter_map(|flight| flight.front()).map(|(at, _)| *at).min() else {
+        return PollTimeout::NONE;
+    };
+    let wait = first.saturating_duration_since(Instant::now()) + Duration::from_nanos(999_999);
+    PollTimeout::try_from(wait.max(Duration::from_millis(1))).unwrap_or(PollTimeout::MAX)
 }
 
 fn send(flight: &mut Flight, delay: Duration, fate: Fate, mut packet: Vec<u8>) {
