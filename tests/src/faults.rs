@@ -33,6 +33,24 @@ const ERRORS: [&str; 4] = ["EPERM", "ENOSPC", "ENOMEM", "EMFILE"];
 /// The kernel frees in its own time.
 const SETTLING: Duration = Duration::from_millis(300);
 
+/// What a command meets at each of its steps.
+#[derive(Debug, Clone, Copy)]
+pub enum Disturbed {
+    /// It is killed at one and told of an error at the next.
+    ByTurns,
+    /// Both, one after the other.
+    BothWays,
+}
+
+impl Disturbed {
+    /// Whether it is killed or told, at the step of this number.
+    pub fn kills(self, step: usize) -> impl Iterator<Item = bool> {
+        [true, false]
+            .into_iter()
+            .filter(move |kills| matches!(self, Self::BothWays) || *kills == step.is_multiple_of(2))
+    }
+}
+
 /// A system call of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Call {

@@ -158,7 +158,8 @@ fn carry(
     let mut last_back = Vec::new();
     let mut buffer = vec![0; 1 << 16];
     loop {
-        let mut ready = [near.as_fd(), far.as_fd(), stop.as_fd()].map(|of| PollFd::new(of, PollFlags::POLLIN));
+        let mut ready =
+            [near.as_fd(), far.as_fd(), stop.as_fd()].map(|of| PollFd::new(of, PollFlags::POLLIN));
         let _ = poll(&mut ready, until_next([&there, &back]));
         if ready[2].any() == Some(true) {
             return;

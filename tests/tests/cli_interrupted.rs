@@ -11,7 +11,7 @@ use nix::fcntl::{Flock, FlockArg};
 use onramp_net::Namespace;
 use onramp_tests::Attachments;
 use onramp_tests::cli::{self, DEFAULT, host_state, json, onramp, state};
-use onramp_tests::faults::Traced;
+use onramp_tests::faults::{Disturbed, Traced};
 use onramp_tests::traffic::{Transfer, namespace};
 
 /// A namespace with a default that is nobody else's, and plain attached and detached once: the kernel does some things
@@ -84,6 +84,20 @@ fn an_attach_that_is_told_of_an_error_at_any_step_leaves_all_as_it_was() {
 #[test]
 #[ignore = "in a guest: make test"]
 fn a_detach_that_is_killed_or_told_of_an_error_at_any_step_can_be_continued() {
+    detach_disturbed(Disturbed::ByTurns);
+}
+
+mod minutes {
+    use super::*;
+
+    #[test]
+    #[ignore = "for minutes: tests/guests.sh --minutes cli_interrupted"]
+    fn a_detach_that_is_killed_and_told_of_an_error_at_each_step_can_be_continued() {
+        detach_disturbed(Disturbed::BothWays);
+    }
+}
+
+fn detach_disturbed(how: Disturbed) {
     let _attachments = Attachments::lock();
     let place = place();
     let before = host_state(&[&place]);
@@ -93,8 +107,8 @@ fn a_detach_that_is_killed_or_told_of_an_error_at_any_step_can_be_continued() {
     let steps = detach.steps();
     drop(transfer);
     assert_eq!(host_state(&[&place]), before);
-    for (call, error) in steps {
-        for killed in [true, false] {
+    for (number, (call, error)) in steps.enumerate() {
+        for killed in how.kills(number) {
             onramp("detach --all").ok();
             cli::inside(&place, "attach plain --default").ok();
             let transfer = Transfer::start(&place, 1_000_000);

@@ -4,7 +4,7 @@
 use onramp_net::Namespace;
 use onramp_tests::Attachments;
 use onramp_tests::cli::{self, DEFAULT, host_state, json, onramp, state};
-use onramp_tests::faults::Traced;
+use onramp_tests::faults::{Disturbed, Traced};
 use onramp_tests::traffic::{Transfer, namespace};
 
 /// fixed with a parameter of its own, as the default of a namespace.
@@ -19,6 +19,20 @@ fn window() -> u64 {
 #[test]
 #[ignore = "in a guest: make test"]
 fn an_upgrade_that_is_killed_or_told_of_an_error_at_any_step_is_explained_and_finished_or_cleared() {
+    disturbed(Disturbed::ByTurns);
+}
+
+mod minutes {
+    use super::*;
+
+    #[test]
+    #[ignore = "for minutes: tests/guests.sh --minutes cli_takeover_cut_off"]
+    fn an_upgrade_that_is_killed_and_told_of_an_error_at_each_step_is_explained_and_finished_or_cleared() {
+        disturbed(Disturbed::BothWays);
+    }
+}
+
+fn disturbed(how: Disturbed) {
     let _attachments = Attachments::lock();
     let place = namespace();
     place.sysctl_set(DEFAULT, "reno").unwrap();
@@ -29,7 +43,7 @@ fn an_upgrade_that_is_killed_or_told_of_an_error_at_any_step_is_explained_and_fi
     let transfer = Transfer::start(&place, 1_000_000);
     let (mut explained, mut undone) = (0, 0);
     for (number, (call, error)) in upgrade.steps().enumerate() {
-        for killed in [true, false] {
+        for killed in how.kills(number) {
             let how = if killed {
                 upgrade.killed_before(&call);
                 "killed".to_owned()
@@ -59,7 +73,7 @@ fn an_upgrade_that_is_killed_or_told_of_an_error_at_any_step_is_explained_and_fi
             }
             assert!(transfer.goes_on(), "{how} at {call}");
             // Either of the two, by turns.
-            if number % 4 == 0 {
+            if number % 3 == 0 {
                 onramp("detach --all").ok();
                 assert_eq!(host_state(&[&place]), before, "{how} at {call}");
                 attached(&place);
