@@ -12,10 +12,10 @@ target=${CARGO_TARGET_DIR:-target}
 work=$target/guests
 onramp=$target/release/onramp
 jobs=${JOBS:-$(nproc)}
-# Half of all the time goes into these, and what they show lies in user space: on one kernel, unless they are named.
+# The kernel on which everything runs; tests/guests/once says what runs there alone.
 once=6.12
-user_space=" calibration cli_apply cli_interrupted cli_lab cli_lab_broken cli_others"
-user_space+=" cli_record cli_select_profile cli_shadow cli_takeover_cut_off cli_undo web_download "
+mapfile -t once_programs < <(awk '!/^#/ && NF == 1 { print $1 }' tests/guests/once)
+mapfile -t once_tests < <(awk '!/^#/ && NF == 2 { print $2 }' tests/guests/once)
 # Programs that a kernel cannot run: the witness is registered by a link, which there is from 6.4 on; haproxy takes the
 # instruction that only the processor of 7.2 has (lab/src/guest/kernels.toml).
 declare -A without=([6.1]=" hystart_witness select_haproxy " [6.12]=" select_haproxy ")
@@ -42,7 +42,10 @@ series=()
 wanted=()
 for argument in "$@"; do
 	case $argument in
-	--minutes) which=(minutes::) ;;
+	--minutes)
+		which=(minutes::)
+		once_tests=()
+		;;
 	-*)
 		sed -n 's/^# \{0,1\}//; 3,8p' "$0"
 		exit 2
@@ -52,6 +55,11 @@ for argument in "$@"; do
 	esac
 done
 which=(--ignored --skip child:: "${which[@]}")
+# What is named runs as a whole.
+if [ "${#wanted[@]}" -gt 0 ]; then
+	once_programs=()
+	once_tests=()
+fi
 
 missing=$(tests/guests/missing.sh "${programs[@]}" "${files[@]}")
 if [ -n "$missing" ]; then
@@ -67,17 +75,23 @@ fi
 mkdir -p "$work"
 rm -rf "$work"/*.log "$work"/programs
 mkdir "$work/programs"
+: >"$work/tests"
 cargo build --release --quiet --workspace --all-targets --message-format=json |
 	jq -r 'select(.reason == "compiler-artifact" and .profile.test and .executable) | "\(.target.name) \(.executable)"' \
 		>"$work/built"
 while read -r name executable; do
 	if [ "${#wanted[@]}" = 0 ] || [[ " ${wanted[*]} " == *" $name "* ]]; then
-		tests=$("$executable" "${which[@]}" --list --format terse | grep -c ': test$' || true)
-		if [ "$tests" -gt 0 ]; then
+		if "$executable" "${which[@]}" --list --format terse | grep ': test$' >>"$work/tests"; then
 			ln -s "$executable" "$work/programs/$name"
 		fi
 	fi
 done <"$work/built"
+for name in "${once_tests[@]}"; do
+	if ! grep -qx -e "$name: test" "$work/tests"; then
+		echo "tests/guests/once names $name, and there is no such test" >&2
+		exit 2
+	fi
+done
 for name in "${wanted[@]}"; do
 	if [ ! -e "$work/programs/$name" ]; then
 		echo "no program $name has tests for a guest" >&2
@@ -94,9 +108,12 @@ printf '127.0.0.1 localhost\n' >"$work/hosts"
 
 # guest SERIES PART PROGRAM...: one guest; its log has the time at which each program began and ended.
 guest() {
-	local kernel=$1 log=$work/$1-$2.log name line
+	local kernel=$1 log=$work/$1-$2.log name line filter=("${which[@]}")
 	local arguments=(--kernel "$kernel" --memory 2500 --seconds 4000 --env "ONRAMP_REQUIRE=1")
 	shift 2
+	if [ "$kernel" != "$once" ]; then
+		for name in "${once_tests[@]}"; do filter+=(--skip "$name"); done
+	fi
 	for name in "${modules[@]}"; do arguments+=(--module "$name"); done
 	for name in "${programs[@]}"; do arguments+=(--program "$name"); done
 	for name in "${files[@]}" "$work"/{passwd,group,hosts}; do
@@ -109,7 +126,7 @@ guest() {
 		arguments+=(--file "$(readlink "$work/programs/$name"):/tests/$name")
 	done
 	arguments+=(--file "tests/guests/inside.sh:/inside.sh")
-	"$onramp" lab guest "${arguments[@]}" -- sh /inside.sh "${which[@]}" > >(stamp "$log") 2>&1 &
+	"$onramp" lab guest "${arguments[@]}" -- sh /inside.sh "${filter[@]}" > >(stamp "$log") 2>&1 &
 	child=$!
 	trap 'kill "$child" 2>/dev/null' TERM
 	wait "$child" || true
@@ -139,11 +156,11 @@ deal() {
 	for name in "${names[@]}"; do
 		if [[ "${without[$1]:-}" == *" $name "* ]]; then
 			continue
-		elif [ "$1" = "$once" ] || [ "${#wanted[@]}" -gt 0 ] || [[ "$user_space" != *" $name "* ]]; then
+		elif [ "$1" = "$once" ] || [[ " ${once_programs[*]} " != *" $name "* ]]; then
 			echo "$name"
 		fi
-	done | awk -v past="$work/seconds" '
-		BEGIN { while ((getline line < past) > 0) { split(line, word, " "); seconds[word[1]] = word[2] } }
+	done | awk -v kernel="$1" -v past="$work/seconds" '
+		BEGIN { while ((getline line < past) > 0) { split(line, word, " "); if (word[1] == kernel) seconds[word[2]] = word[3] } }
 		{ print ($1 in seconds ? seconds[$1] : 10), $1 }' | sort -k 1,1nr -k 2 |
 		awk '{ half = load[1] <= load[2] ? 1 : 2; load[half] += $1; list[half] = list[half] " " $2 }
 			END { print list[1]; print list[2] }'
@@ -188,9 +205,9 @@ for kernel in "${series[@]}"; do
 			"$(ls "$work/$kernel-$part.log" 2>/dev/null || echo /dev/null)"
 	done
 done | tee "$work/summary"
-awk 'NR == FNR { most[$1] = $2; next }
-	/^[0-9.]+ +[a-z_]+ +[0-9]+ passed/ { if (!($2 in now) || $(NF - 1) > now[$2]) now[$2] = most[$2] = $(NF - 1) }
-	END { for (name in most) print name, most[name] + 0 }' "$work/seconds" "$work/summary" | sort >"$work/seconds.new"
+awk 'NR == FNR { seconds[$1 " " $2] = $3; next }
+	/^[0-9.]+ +[a-z_]+ +[0-9]+ passed/ { seconds[$1 " " $2] = $(NF - 1) }
+	END { for (run in seconds) print run, seconds[run] + 0 }' "$work/seconds" "$work/summary" | sort >"$work/seconds.new"
 mv "$work/seconds.new" "$work/seconds"
 awk '/^[0-9.]+ +[a-z_]+ +[0-9]+ passed/ { passed += $3; failed += $5; skipped += $7 }
 	END { printf "%d passed, %d failed, %d skipped\n", passed, failed, skipped; exit failed > 0 }' "$work/summary"
