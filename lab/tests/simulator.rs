@@ -13,17 +13,10 @@ use onramp_lab::sim::sweep::{self, Definition, Store, Sweep, SweepError};
 use onramp_lab::sim::{self, ORACLE, SourceSpec};
 
 /// What is known to be apart, by profile and arm, and why: docs/simulator.md, "Agreement".
-const APART: [(&str, &str); 16] = [
-    // One measurement of the receive buffer falls into the next frame of 273 ms; these are seven times the same run.
-    ("bod", "plain"),
-    ("bod", "fixed:exit_window_bytes=1000000"),
+const APART: [(&str, &str); 8] = [
+    // One measurement of the receive buffer falls into the next frame of 273 ms.
     ("bod", "best"),
-    ("bod", "search"),
-    ("bod", "threshold"),
-    ("bod", "spacing"),
-    ("bod", "inflight"),
-    // They judge the spacing of acknowledgments to some microseconds, which a host's own time adds to.
-    ("geo", "inflight"),
+    // They judge the spacing of acknowledgments to some microseconds, which a build moves.
     ("leo", "best"),
     ("leo", "spacing"),
     ("leo", "ramp"),
@@ -31,10 +24,9 @@ const APART: [(&str, &str); 16] = [
     ("leo", "cubic"),
     // One bin of deliveries earlier or later from one build to the next.
     ("leo", "search"),
-    // 537 or 542 losses from one build to the next, 563 simulated, the last repaired 26 ms earlier or not.
+    // 537 or 542 losses from one build to the next, the last repaired 26 ms earlier or not.
     ("terrestrial", "plain"),
     ("terrestrial", "search"),
-    ("terrestrial", "threshold"),
 ];
 
 fn golden(name: &str) -> Comparison {
@@ -95,6 +87,7 @@ fn the_same_seed_is_the_same_run_and_another_seed_is_another() {
 }
 
 /// Whatever the rate forward, which is 1.2 to 1.9 times what acknowledgements of every segment can tell on the way back.
+/// With 250 Mb/s the kernel leaves at 0.85 BDP.
 #[test]
 fn ramp_fills_a_path_whose_way_back_is_thin() {
     let thin = profile(include_str!("../../profiles/thin-return.toml"));
@@ -108,7 +101,7 @@ fn ramp_fills_a_path_whose_way_back_is_thin() {
         assert!(run.seconds < stock.seconds, "{rate_mbps} Mb/s: {}, {}", run.seconds, stock.seconds);
         let exit = run.exit.expect("an exit");
         assert_eq!(exit.reason, "algorithm", "{rate_mbps} Mb/s");
-        assert!(exit.window_bytes as f64 > bdp, "{rate_mbps} Mb/s: {exit:?}");
+        assert!(exit.window_bytes as f64 > 0.8 * bdp, "{rate_mbps} Mb/s: {exit:?}");
     }
 }
 
@@ -118,6 +111,47 @@ fn constant(rate_bps: u64, one_way_us: u64, queue: Limit) -> Profile {
     profile.link.forward = DirectionSpec::new(rate_bps, one_way_us, queue);
     profile.link.back = DirectionSpec::new(1_000_000_000, one_way_us, Limit::Bytes(10_000_000));
     profile
+}
+
+/// What one handshake takes with the kernel, microseconds, with the same seeds: where a delay depends on the time, when the
+/// link began counts.
+#[test]
+fn a_handshake_takes_what_the_kernel_took() {
+    let leo_100 = profile(include_str!("../../profiles/leo-100.toml"));
+    for (seed, kernel_us) in [(1, 31_292), (2, 32_695), (3, 30_582)] {
+        let plan = Plan { seed, ..plan(leo_100.clone(), 1_000) };
+        let mut rtt_us = 0;
+        sim::compare_watched(&plan, &[arm("cubic", &[])], SourceSpec::Bulk, |_, _, flow| {
+            rtt_us = flow.samples[0].info.rtt_us;
+        })
+        .unwrap();
+        assert!(rtt_us.abs_diff(kernel_us) < 80, "seed {seed}: {rtt_us}, {kernel_us}");
+    }
+}
+
+/// 30,037 µs with Linux 6.12, of which 15 are the packets' own length.
+#[test]
+fn hosts_add_what_they_add_in_a_guest() {
+    let handover = profile(include_str!("../../profiles/leo-handover.toml"));
+    let run = simulate(&plan(handover, 50_000_000), &arm("cubic", &[]), 1);
+    let rtt_us = run.min_rtt_us.expect("a sample");
+    assert!((30_032..=30_042).contains(&rtt_us), "{rtt_us}");
+}
+
+#[test]
+fn what_arrives_together_is_acknowledged_together() {
+    let mut profile = constant(1_000_000_000, 20_000, Limit::Bytes(100_000_000));
+    let most = |profile: &Profile| {
+        let plan = plan(profile.clone(), 2_000_000);
+        let acks = sim::record(&plan, &arm("onramp_plain", &[]), 1, SourceSpec::Bulk).unwrap();
+        acks.iter().map(|ack| ack.acked).max().unwrap()
+    };
+    assert_eq!(most(&profile), 2);
+    // What follows a packet that is sent again waits for it.
+    profile.link.forward.jitter =
+        vec![JitterSpec::Retransmission { probability: 0.02, delay_us: 1_000, max_retries: 3 }];
+    let together = most(&profile);
+    assert!(together >= 6, "{together}");
 }
 
 #[test]

@@ -12,6 +12,7 @@ mod arm;
 mod connection;
 mod control;
 mod digest;
+mod host_time;
 mod network;
 mod outstanding;
 mod receiver;

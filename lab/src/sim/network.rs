@@ -1,15 +1,30 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! A link with the hosts at its ends, in virtual time: the next thing that happens is looked for, and happens. The link
-//! is the emulator's own ([`Direction`]); hosts take no time.
+//! is the emulator's own ([`Direction`]); hosts take the time of [`host_time`].
+
+use std::collections::VecDeque;
 
 use super::connection::Connection;
 use super::digest::Digest;
+use super::host_time::{self, BATCH};
 use super::receiver::Acks;
 use super::segment::{Content, Packet};
 use super::sender::Out;
 use crate::emulator::Way;
 use crate::host::HEADER_BYTES;
 use crate::link::{Arrival, Direction, LinkSpec, Nanos, RangeError};
+
+/// In the order in which they have their turn.
+const WAYS: [Way; 2] = [Way::Forward, Way::Return];
+
+/// A packet that a host has sent, until the link reads it.
+struct Sent {
+    arrival: Arrival<Packet>,
+    /// What the digest has of it.
+    number: u32,
+    /// The first of those that are read at once.
+    first: bool,
+}
 
 /// See the module.
 pub struct Network {
@@ -24,6 +39,10 @@ pub struct Network {
     /// Of all that crossed the link.
     pub digest: Digest,
     now: Nanos,
+    /// Each way, what the link has not read yet.
+    unread: [VecDeque<Sent>; 2],
+    /// A source may have more to write.
+    writes: bool,
     data: Out,
     acks: Acks,
     openings: Vec<u8>,
@@ -51,6 +70,8 @@ impl Network {
             own_delays,
             digest: Digest::default(),
             now: 0,
+            unread: Default::default(),
+            writes: false,
             data: Out::new(),
             acks: Acks::new(),
             openings: Vec::new(),
@@ -62,22 +83,22 @@ impl Network {
         self.now
     }
 
-    /// Goes to the next thing that happens, not beyond `limit`. False: nothing happens any more until then.
+    /// Goes to the next thing that happens, not beyond `limit`; it is over a little later. False: nothing happens any more
+    /// until then.
     pub fn step(&mut self, limit: Nanos) -> bool {
-        let due = [self.forward.next_due(), self.back.next_due()].into_iter().flatten();
+        let unread = self.unread.iter().any(|queue| !queue.is_empty()).then_some(self.now);
+        let due = [self.forward.next_due(), self.back.next_due(), unread].into_iter().flatten().min();
+        let writes = std::mem::take(&mut self.writes).then_some(self.now);
         let timers = self.connections.iter().filter_map(Connection::next_timer);
-        let Some(next) = due.chain(timers).min().filter(|next| *next <= limit) else {
-            self.now = limit;
+        let next = timers.chain(due).chain(writes).min().map(|next| next.max(self.now));
+        let Some(next) = next.filter(|next| *next <= limit.max(self.now)) else {
+            self.now = self.now.max(limit);
             return false;
         };
-        self.now = self.now.max(next);
-        while let Some(delivery) = self.forward.deliver(self.now) {
-            self.digest.handed_over(Way::Forward, self.now);
-            self.deliver(Way::Forward, delivery.packet);
-        }
-        while let Some(delivery) = self.back.deliver(self.now) {
-            self.digest.handed_over(Way::Return, self.now);
-            self.deliver(Way::Return, delivery.packet);
+        self.now = next;
+        if due.is_some_and(|due| due <= self.now) {
+            self.now += host_time::WAKE;
+            while self.read() | self.hand_over() {}
         }
         for flow in 0..self.connections.len() {
             let connection = &mut self.connections[flow];
@@ -86,7 +107,73 @@ impl Network {
                 self.send(flow as u16);
             }
         }
+        self.run_applications();
         true
+    }
+
+    fn direction(&mut self, way: Way) -> &mut Direction<Packet> {
+        match way {
+            Way::Forward => &mut self.forward,
+            Way::Return => &mut self.back,
+        }
+    }
+
+    /// The link reads what hosts have sent; whether there was anything.
+    fn read(&mut self) -> bool {
+        let mut any = false;
+        for way in WAYS {
+            let mut count = 0;
+            let queue = way as usize;
+            while self.unread[queue].front().is_some_and(|sent| count < BATCH || !sent.first) {
+                let Some(sent) = self.unread[queue].pop_front() else { break };
+                (any, count) = (true, count + 1);
+                self.now += match way {
+                    Way::Forward if sent.first => host_time::BURST + host_time::SEGMENT,
+                    Way::Forward => host_time::SEGMENT,
+                    Way::Return => host_time::ACK,
+                };
+                let now = self.now;
+                self.digest.arrived(way, now, sent.arrival.bytes, sent.number.into());
+                if self.direction(way).arrive_of(now, sent.arrival).is_err() {
+                    self.digest.refused(way, now);
+                }
+            }
+        }
+        any
+    }
+
+    /// The link hands over what is due; whether there was anything.
+    fn hand_over(&mut self) -> bool {
+        let mut any = false;
+        for way in WAYS {
+            for _ in 0..BATCH {
+                let now = self.now;
+                let Some(delivery) = self.direction(way).deliver(now) else { break };
+                any = true;
+                self.digest.handed_over(way, now);
+                self.now += host_time::HAND_OVER;
+                self.deliver(way, delivery.packet);
+                self.now += match way {
+                    Way::Forward => host_time::TAKE_DATA,
+                    Way::Return => host_time::TAKE_ACK,
+                };
+            }
+        }
+        any
+    }
+
+    /// Sinks read, and sources write once each.
+    fn run_applications(&mut self) {
+        for flow in 0..self.connections.len() {
+            let connection = &mut self.connections[flow];
+            if connection.read(self.now, &mut self.acks) {
+                self.now += host_time::READ;
+            }
+            let written = connection.write(self.now, &mut self.data);
+            self.writes |= written > 0;
+            self.now += host_time::WRITE * Nanos::from(written);
+            self.send(flow as u16);
+        }
     }
 
     fn deliver(&mut self, way: Way, packet: Packet) {
@@ -95,45 +182,33 @@ impl Network {
             (Way::Forward, Content::Data(data)) => connection.on_data(self.now, &data, &mut self.acks),
             (Way::Return, Content::Ack(ack)) => connection.on_ack(self.now, &ack, &mut self.data),
             (_, Content::Opening(step)) => {
-                connection.on_opening(self.now, step, &mut self.data, &mut self.openings);
+                connection.on_opening(self.now, step, &mut self.openings);
             }
             _ => {}
         }
         self.send(packet.flow);
     }
 
-    /// What a connection has said goes into the link.
+    /// What a connection has said waits for the link.
     fn send(&mut self, flow: u16) {
         let connection = &self.connections[usize::from(flow)];
         let own_delay = self.own_delays.get(usize::from(flow)).copied().unwrap_or(0);
-        let arrival = |packet, bytes| Arrival { packet, bytes, capable: false, own_delay };
+        let mut put = |way: Way, content, bytes, number, first| {
+            let arrival = Arrival { packet: Packet { flow, content }, bytes, capable: false, own_delay };
+            self.unread[way as usize].push_back(Sent { arrival, number, first });
+        };
         for step in self.openings.drain(..) {
-            let packet = Packet { flow, content: Content::Opening(step) };
             let (way, bytes) = Connection::opening_packet(step);
-            let direction = match way {
-                Way::Forward => &mut self.forward,
-                Way::Return => &mut self.back,
-            };
-            self.digest.arrived(way, self.now, bytes, step.into());
-            if direction.arrive_of(self.now, arrival(packet, bytes)).is_err() {
-                self.digest.refused(way, self.now);
-            }
+            put(way, Content::Opening(step), bytes, step.into(), true);
         }
+        let mut first = true;
         for data in self.data.drain(..) {
             let bytes = HEADER_BYTES + connection.segment_bytes(data.sequence);
-            let packet = Packet { flow, content: Content::Data(data) };
-            self.digest.arrived(Way::Forward, self.now, bytes, data.sequence.into());
-            if self.forward.arrive_of(self.now, arrival(packet, bytes)).is_err() {
-                self.digest.refused(Way::Forward, self.now);
-            }
+            put(Way::Forward, Content::Data(data), bytes, data.sequence, first);
+            first = data.push;
         }
         for ack in self.acks.drain(..) {
-            let bytes = ack.packet_bytes();
-            let packet = Packet { flow, content: Content::Ack(ack) };
-            self.digest.arrived(Way::Return, self.now, bytes, ack.next.into());
-            if self.back.arrive_of(self.now, arrival(packet, bytes)).is_err() {
-                self.digest.refused(Way::Return, self.now);
-            }
+            put(Way::Return, Content::Ack(ack), ack.packet_bytes(), ack.next, true);
         }
     }
 }

@@ -59,22 +59,19 @@ impl Source {
         self.wakes
     }
 
-    /// Writes what there is to write and what the send buffer takes.
+    /// Writes once what there is to write and what the send buffer takes.
     pub fn serve(&mut self, now: Nanos, sender: &mut Sender, out: &mut Out) {
         if self.left > self.piece {
             self.ask(now, sender);
         }
-        let mss = u64::from(sender.layout.mss);
-        while self.piece > 0 {
-            // What does not end a piece ends with a full segment.
-            let bytes = sender.room().min(BLOCK / mss * mss).min(self.piece);
-            if bytes == 0 {
-                return;
-            }
-            self.piece -= bytes;
-            self.left -= bytes;
-            sender.write(now, bytes, out);
+        if self.piece == 0 {
+            return;
         }
+        let mss = u64::from(sender.layout.mss);
+        // What does not end a piece ends with a full segment.
+        let written = sender.write(now, (BLOCK / mss * mss).min(self.piece), out);
+        self.piece -= written;
+        self.left -= written;
     }
 
     /// What the application has by now.

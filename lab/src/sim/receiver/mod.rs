@@ -178,10 +178,10 @@ impl Receiver {
         }
     }
 
-    /// The application reads what waits, if that is enough to wake it.
-    pub fn read(&mut self, now: Nanos, layout: &Layout, acks: &mut Acks) {
+    /// The application reads what waits, if that is enough to wake it; whether it did.
+    pub fn read(&mut self, now: Nanos, layout: &Layout, acks: &mut Acks) -> bool {
         if !self.window.wakes_reader() {
-            return;
+            return false;
         }
         self.window.read(now);
         let unanswered = layout.begin(self.next) - layout.begin(self.acknowledged);
@@ -190,6 +190,7 @@ impl Receiver {
         if wanted && (unanswered > u64::from(self.spec.mss) || self.pushed) || widened {
             self.answer(now, layout, acks);
         }
+        true
     }
 
     /// It is [`Receiver::next_timer`].

@@ -10,8 +10,8 @@ use crate::link::Nanos;
 const PACKET_MEMORY: u64 = 856;
 /// What is offered at first, bytes, at most: a window that is not scaled.
 const UNSCALED: u64 = 65_535;
-/// The reader is woken when a 64th of what has been read waits, at most so much, bytes.
-const LOW_WATER_SHARE: u64 = 64;
+/// The reader is woken when so small a part of what has been read waits, at most so much, bytes: as the lab's sink.
+const LOW_WATER_SHARE: u64 = 1_024;
 const LOW_WATER: u64 = 65_536;
 
 /// See the module. Windows and buffers in bytes.
@@ -227,5 +227,29 @@ impl Window {
             self.measure.bytes = bytes;
         }
         (self.measure.from, self.measure.since) = (self.read, now);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The lab's sink waits for as much (`may_wait`).
+    #[test]
+    fn little_waits_at_first_and_in_small_buffers() {
+        let spec = ReceiverSpec {
+            mss: 1_448,
+            buffer_bytes: [131_072, 131_072],
+            grows: false,
+            sack: true,
+            quickack: false,
+        };
+        let mut window = Window::new(&spec, 0);
+        window.expect(u64::MAX);
+        let mut low_water = |read| {
+            window.read = read;
+            window.low_water()
+        };
+        assert_eq!([0, 1_024_000, 1 << 40].map(&mut low_water), [1, 1_000, 8_192]);
     }
 }

@@ -56,6 +56,7 @@ impl Sender {
             self.retransmit_lost(&found, out);
         }
         self.transmit(out);
+        self.free_buffer();
         self.counts.most_cwnd = self.counts.most_cwnd.max(self.socket.cwnd);
     }
 
@@ -68,6 +69,7 @@ impl Sender {
         self.socket.receiver_ms = (ack.sent_us / 1_000) as u32;
         let widened = ack.window_end > self.window_end;
         self.window_end = self.window_end.max(ack.window_end);
+        self.largest_window = self.largest_window.max(self.window_end - self.layout.begin(ack.next));
         if self.outstanding.is_empty() {
             return None;
         }

@@ -21,29 +21,43 @@ pub(super) struct Buffer {
     /// Memory of a segment, bytes.
     segment: u64,
     /// The application waits for room.
-    full: bool,
+    waited_for: bool,
 }
 
 impl Buffer {
     /// For segments of so many bytes; at first and at most so large.
     pub fn new(mss: u32, [first, most]: [u64; 2]) -> Self {
         let segment = (u64::from(mss) + HEADERS).next_power_of_two() + BOOKKEEPING;
-        let mut buffer = Self { limit: first, most, segment, full: false };
+        let mut buffer = Self { limit: first, most, segment, waited_for: false };
         buffer.grow(LEAST);
         buffer
     }
 
-    /// Bytes that the application may write now, where it has written `held` that are not acknowledged: whole segments, of
-    /// which the last is the first beyond the limit. `unused`: the window, segments, where it is not used up.
-    fn room(&mut self, held: u64, mss: u64, unused: Option<u32>) -> u64 {
-        if self.full
-            && let Some(cwnd) = unused
-        {
+    /// Whether a packet may be begun while so many bytes are held.
+    pub fn has_room(&self, held: u64) -> bool {
+        held < self.limit
+    }
+
+    /// The application waits for room.
+    pub fn wait(&mut self) {
+        self.waited_for = true;
+    }
+
+    /// Whether it does.
+    pub fn is_waited_for(&self) -> bool {
+        self.waited_for
+    }
+
+    /// Something was acknowledged, and so many bytes are still held: where the application waits, the buffer may grow, and a
+    /// third of it may be free. `unused`: the window, segments, where it is not used up.
+    fn free(&mut self, held: u64, unused: Option<u32>) {
+        if !self.waited_for {
+            return;
+        }
+        if let Some(cwnd) = unused {
             self.grow(cwnd);
         }
-        let left = self.limit.saturating_sub(held);
-        self.full = left == 0 || (self.full && left < held / 2);
-        if self.full { 0 } else { left.div_ceil(mss) * mss }
+        self.waited_for = self.limit.saturating_sub(held) < held / 2;
     }
 
     /// For a window of so many segments.
@@ -54,11 +68,11 @@ impl Buffer {
 }
 
 impl Sender {
-    /// Bytes that the application may write now.
-    pub fn room(&mut self) -> u64 {
-        let held = self.layout.begin(self.layout.written()) - self.layout.begin(self.outstanding.first());
+    /// After an acknowledgment (`tcp_check_space`).
+    pub(super) fn free_buffer(&mut self) {
+        self.queue.forget(self.outstanding.first());
         let unused = (self.socket.in_flight() < self.socket.cwnd).then_some(self.socket.cwnd);
-        self.buffer.room(held, self.spec.mss.into(), unused)
+        self.buffer.free(self.held(), unused);
     }
 }
 
@@ -66,34 +80,32 @@ impl Sender {
 mod tests {
     use super::*;
 
-    const MSS: u64 = 1_448;
-
-    /// As over `lte`: what Linux 6.12 held at the same windows.
     #[test]
-    fn it_has_room_for_as_much_as_the_kernel_took() {
-        let mut buffer = Buffer::new(MSS as u32, [16_384, 4_194_304]);
-        assert_eq!(buffer.room(0, MSS, None), 32 * MSS);
-        assert_eq!(buffer.room(32 * MSS, MSS, None), 0);
-        assert_eq!(buffer.room(31 * MSS, MSS, Some(38)), 90 * MSS, "121 in all");
+    fn once_waited_for_it_has_room_when_a_third_of_it_is_free() {
+        // 2 × 10 × 2,304 bytes.
+        let mut buffer = Buffer::new(1_448, [16_384, 4_194_304]);
+        assert!(buffer.has_room(46_079) && !buffer.has_room(46_080));
+        buffer.wait();
+        buffer.free(31_000, None);
+        assert!(buffer.is_waited_for());
+        buffer.free(30_720, None);
+        assert!(!buffer.is_waited_for());
     }
 
     #[test]
-    fn once_full_it_takes_more_when_a_third_of_it_is_free() {
-        let mut buffer = Buffer::new(MSS as u32, [16_384, 4_194_304]);
-        assert_eq!(buffer.room(22 * MSS, MSS, None), 10 * MSS, "it was not full");
-        assert_eq!(buffer.room(32 * MSS, MSS, None), 0);
-        assert_eq!(buffer.room(22 * MSS, MSS, None), 0);
-        assert_eq!(buffer.room(21 * MSS, MSS, None), 11 * MSS);
-    }
-
-    #[test]
-    fn it_grows_up_to_its_limit_and_only_with_a_window_that_is_not_used_up() {
-        let mut buffer = Buffer::new(MSS as u32, [16_384, 1_000_000]);
-        let full = 32 * MSS;
-        assert_eq!((buffer.room(full, MSS, None), buffer.room(full, MSS, None)), (0, 0));
-        let most = 1_000_000_u64.div_ceil(MSS) * MSS;
-        assert!((most - full).abs_diff(buffer.room(full, MSS, Some(100_000))) <= MSS);
+    fn it_grows_up_to_its_limit_where_it_is_waited_for_and_the_window_is_not_used_up() {
+        let mut buffer = Buffer::new(1_448, [16_384, 1_000_000]);
+        buffer.free(46_080, Some(100));
+        assert!(!buffer.has_room(46_080), "nobody waits");
+        buffer.wait();
+        buffer.free(46_080, None);
+        assert!(buffer.is_waited_for(), "the window is used up");
+        buffer.free(46_080, Some(100));
+        assert!(buffer.has_room(460_799) && !buffer.has_room(460_800));
+        buffer.wait();
+        buffer.free(460_800, Some(100_000));
+        assert!(buffer.has_room(999_999) && !buffer.has_room(1_000_000));
         // A buffer that is larger from the begin on stays so.
-        assert_eq!(Buffer::new(MSS as u32, [100_000, 1_000_000]).room(0, MSS, None), 70 * MSS);
+        assert!(Buffer::new(1_448, [100_000, 1_000_000]).has_room(99_999));
     }
 }

@@ -7,6 +7,7 @@ mod buffer;
 mod recover;
 mod timer;
 mod transmit;
+mod write;
 
 use super::control::Control;
 use super::outstanding::Outstanding;
@@ -57,10 +58,13 @@ pub struct Sender {
     pub counts: SenderCounts,
     outstanding: Outstanding,
     buffer: buffer::Buffer,
+    queue: write::Queue,
     /// The next segment to be sent for the first time.
     next: u32,
     /// The byte of the stream up to which the receiver has room.
     window_end: u64,
+    /// The largest window that the receiver offered, bytes.
+    largest_window: u64,
     recovery: recover::Recovery,
     rate: acknowledge::Rate,
     pace: transmit::Pace,
@@ -101,8 +105,10 @@ impl Sender {
             counts: SenderCounts { most_cwnd: socket.cwnd, ..SenderCounts::default() },
             outstanding: Outstanding::default(),
             buffer: buffer::Buffer::new(spec.mss, spec.buffer_bytes),
+            queue: write::Queue::default(),
             next: 0,
             window_end,
+            largest_window: window_end,
             recovery: recover::Recovery::default(),
             rate: acknowledge::Rate::new(socket.now_us),
             pace: transmit::Pace::default(),
@@ -131,19 +137,6 @@ impl Sender {
     /// All that was written is acknowledged.
     pub fn is_done(&self) -> bool {
         self.outstanding.first() == self.layout.written()
-    }
-
-    /// The application writes.
-    pub fn write(&mut self, now: Nanos, bytes: u64, out: &mut Out) {
-        self.at(now);
-        if self.socket.packets_out == 0 {
-            self.restart_after_idle();
-        }
-        if self.next == self.layout.written() && self.socket.in_flight() < self.socket.cwnd {
-            self.socket.app_limited = (self.socket.delivered + self.socket.in_flight()).max(1);
-        }
-        self.layout.write(bytes);
-        self.transmit(out);
     }
 
     /// Counts what is over when the run ends.

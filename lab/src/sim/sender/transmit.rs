@@ -45,15 +45,26 @@ pub(super) struct Usage {
     sent_us: u64,
 }
 
+/// How much may be sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Push {
+    /// All that windows and pacing allow.
+    All,
+    /// One burst, which is not waited with (`tcp_push_one`).
+    One,
+    /// One segment, whatever the congestion window.
+    Probe,
+}
+
 impl Sender {
     /// Sends new data as far as windows and pacing allow.
     pub(super) fn transmit(&mut self, out: &mut Out) {
-        self.send_new(false, out);
+        self.send_new(Push::All, out);
     }
 
     /// Sends one new segment, whatever the congestion window.
     pub(super) fn transmit_probe(&mut self, out: &mut Out) {
-        self.send_new(true, out);
+        self.send_new(Push::Probe, out);
     }
 
     /// Pacing lets more pass.
@@ -72,7 +83,8 @@ impl Sender {
         true
     }
 
-    fn send_new(&mut self, probe: bool, out: &mut Out) {
+    pub(super) fn send_new(&mut self, push: Push, out: &mut Out) {
+        let probe = push == Push::Probe;
         let before = self.next;
         let mut limited = false;
         while self.next < self.layout.written() {
@@ -92,13 +104,13 @@ impl Sender {
                 self.stall();
                 break;
             }
-            let left = self.layout.written() - self.next;
-            if !probe && left > 1 && self.defers(most, fits, &mut limited) {
+            let head = self.queue.head();
+            if push == Push::All && head > 1 && self.defers(most, fits, &mut limited) {
                 break;
             }
-            let count = if probe { 1 } else { quota.min(most).min(fits).min(left) };
+            let count = if probe { 1 } else { quota.min(most).min(fits).min(head) };
             self.send(count, out);
-            if probe {
+            if push != Push::All {
                 break;
             }
         }
@@ -139,9 +151,10 @@ impl Sender {
         }
         let window = self.socket.cwnd - self.socket.in_flight();
         let allowed = window.min(fits);
-        let left = self.layout.written() - self.next;
+        let head_segments = self.queue.head();
         let third = self.socket.cwnd / 3;
-        if allowed >= most || allowed >= third.max(1) || allowed >= left {
+        let whole = self.queue.has_more() && allowed >= head_segments;
+        if allowed >= most || allowed >= third.max(1) || whole {
             return false;
         }
         let Some(head) = self.outstanding.head() else { return false };
@@ -149,7 +162,7 @@ impl Sender {
         if now_us < head.at_us + half_us {
             return false;
         }
-        *limited |= window < fits;
+        *limited |= window < fits && window <= head_segments;
         true
     }
 
@@ -176,6 +189,7 @@ impl Sender {
             out.push(Data { sequence: self.next, sent_us: sent.at_us, echo_us: self.echo_us, push });
             self.next += 1;
         }
+        self.queue.take(count, self.next);
         self.socket.packets_out += count;
         self.socket.bytes_sent = self.layout.begin(self.next);
         self.pass(count);
