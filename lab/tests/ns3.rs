@@ -16,14 +16,12 @@ const WORD_BYTES: f64 = 53.0;
 const TIMEOUT: &str = "a retransmission is lost in ns-3, which waits for its timer and begins anew";
 /// Bursts have four segments in ns-3 and two in Linux, so that the queue is full earlier.
 const EVERY_SECOND: &str = "ns-3 answers every second segment, Linux each while its window opens";
-/// Hosts take no time in the simulator: what an acknowledgment lets go comes to the queue in the nanosecond in which a
-/// packet leaves it, and the packet leaves first. In ns-3 it leaves after, in the kernel microseconds decide.
-const TIE: &str = "what is sent meets a packet that leaves the queue in the same nanosecond";
+/// Bursts of what two acknowledged segments let go overflow the kernel's queue at 159 segments, the simulated one a round
+/// later; microseconds decide.
+const TIE: &str = "what is sent meets a packet that leaves the queue";
 /// The one packet costs a second reduction. ns-3 sends less in recovery, the kernel loses its first retransmission and
-/// sends less for that. With 20 us of jitter on the way back the simulator takes 3.74 s in 2 of 16 seeds.
+/// sends less for that.
 const ONE_PACKET: &str = "the burst in recovery is one packet longer than the queue";
-/// The kernel took 4.20 s in another run whose packets were microseconds earlier or later.
-const CHANCE: &str = "microseconds decide";
 /// What is known to be apart: program, path, control, segments for an acknowledgment; figure, from where to where the
 /// simulated one is off as a part of the other's, and why.
 type Apart = (&'static str, &'static str, u32, &'static str, [f64; 2], &'static str);
@@ -37,7 +35,7 @@ const APART_FROM_NS3: &[Apart] = &[
     ("short-half", "newreno", 1, "seconds", [-0.14, -0.12], TIMEOUT),
     ("short-half", "newreno", 1, "retransmitted", [-0.13, -0.11], TIMEOUT),
     ("short-half", "newreno", 1, "drops", [-0.13, -0.11], TIMEOUT),
-    ("short-half", "linux-reno", 2, "seconds", [-0.12, -0.10], TIMEOUT),
+    ("short-half", "linux-reno", 2, "seconds", [-0.15, -0.13], TIMEOUT),
     ("short-half", "linux-reno", 2, "exit_window", [0.07, 0.09], EVERY_SECOND),
     ("short-half", "cubic", 2, "retransmitted", [0.21, 0.23], EVERY_SECOND),
     ("short-half", "cubic", 2, "drops", [0.21, 0.23], EVERY_SECOND),
@@ -63,7 +61,6 @@ const APART_FROM_THE_KERNEL: &[Apart] = &[
     ("short-quarter", "cubic", 2, "drops", [1.2, 1.4], TIE),
     ("short-quarter", "cubic", 2, "exit_seconds", [0.09, 0.11], TIE),
     ("short-quarter", "cubic", 2, "exit_window", [0.50, 0.55], TIE),
-    ("short-half", "reno", 2, "seconds", [0.04, 0.05], CHANCE),
 ];
 
 /// A row of the table.
@@ -181,5 +178,5 @@ fn what_ns_3_did_is_what_is_simulated_but_for_what_is_listed() {
 
 #[test]
 fn what_the_kernel_did_on_these_paths_is_what_is_simulated_but_for_what_is_listed() {
-    assert_eq!(compare("linux-", APART_FROM_THE_KERNEL), (16, 12));
+    assert_eq!(compare("linux-", APART_FROM_THE_KERNEL), (16, 13));
 }
