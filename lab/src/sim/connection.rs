@@ -9,6 +9,7 @@
 //! ```
 
 use super::control::Control;
+use super::host_time;
 use super::receiver::{Acks, Receiver, ReceiverSpec};
 use super::segment::{Ack, Data};
 use super::sender::{Out, Sender, SenderSpec};
@@ -16,10 +17,9 @@ use super::source::Source;
 use crate::emulator::Way;
 use crate::link::Nanos;
 
-/// Time from the begin of the link to the first packet, as it is in a guest, where the hosts are set up meanwhile. The
-/// handshakes over `geo`, `leo`, `leo-100` and `lte`, whose delay varies with time, take as long as the kernel's with 2.6 to
-/// 2.8 ms.
-pub const SET_UP: Nanos = 2_680_000;
+/// Time from the begin of the link to the first packet, as it is in a guest, where the hosts are set up meanwhile (over
+/// `cable`, `lte`, `wifi`).
+pub const SET_UP: Nanos = 2_674_000;
 /// Bytes of packets that open a connection, of bare acknowledgements, and of the word that data follow.
 const OPENING_BYTES: u32 = 60;
 const ACK_BYTES: u32 = 52;
@@ -31,8 +31,8 @@ pub struct Connection {
     receiver_spec: ReceiverSpec,
     control: Option<Control>,
     source: Source,
-    /// When the first packet is sent; none once it was.
-    opens: Option<Nanos>,
+    /// When the sink asks for a connection, and by which packet of the opening.
+    opens: Option<(Nanos, u8)>,
     /// When the source answered the sink, and the sink that.
     asked: Nanos,
     opened: Nanos,
@@ -63,7 +63,7 @@ impl Connection {
             receiver_spec,
             control: Some(control),
             source,
-            opens: Some(SET_UP + after),
+            opens: Some((SET_UP + after, 0)),
             asked: 0,
             opened: 0,
             sender: None,
@@ -100,13 +100,14 @@ impl Connection {
     pub fn next_timer(&self) -> Option<Nanos> {
         let sender = self.sender.as_ref().and_then(Sender::next_timer);
         let receiver = self.receiver.as_ref().and_then(Receiver::next_timer);
-        [self.opens, sender, receiver, self.source.wakes()].into_iter().flatten().min()
+        let opens = self.opens.map(|(at, _)| at);
+        [opens, sender, receiver, self.source.wakes()].into_iter().flatten().min()
     }
 
     /// It is [`Connection::next_timer`].
     pub fn timer(&mut self, now: Nanos, data: &mut Out, acks: &mut Acks, openings: &mut Vec<u8>) {
-        if self.opens.take_if(|at| *at <= now).is_some() {
-            openings.push(0);
+        if let Some((_, step)) = self.opens.take_if(|(at, _)| *at <= now) {
+            openings.push(step);
         }
         if let Some(sender) = &mut self.sender {
             if sender.next_timer().is_some_and(|at| at <= now) {
@@ -124,7 +125,10 @@ impl Connection {
     pub fn on_opening(&mut self, now: Nanos, step: u8, openings: &mut Vec<u8>) {
         match step {
             0 => openings.push(1),
-            1 => openings.extend([2, 3]),
+            1 => {
+                openings.push(2);
+                self.opens = Some((now + host_time::CONNECT, 3));
+            }
             3 => {
                 self.asked = now;
                 openings.push(4);

@@ -152,11 +152,13 @@ impl Network {
                 any = true;
                 self.digest.handed_over(way, now);
                 self.now += host_time::HAND_OVER;
-                self.deliver(way, delivery.packet);
-                self.now += match way {
-                    Way::Forward => host_time::TAKE_DATA,
-                    Way::Return => host_time::TAKE_ACK,
+                let takes = match delivery.packet.content {
+                    Content::Opening(_) => host_time::TAKE_OPENING,
+                    Content::Data(_) => host_time::TAKE_DATA,
+                    Content::Ack(_) => host_time::TAKE_ACK,
                 };
+                self.deliver(way, delivery.packet);
+                self.now += takes;
             }
         }
         any
