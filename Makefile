@@ -22,7 +22,8 @@ build: web
 	$(CARGO) build --release --workspace
 
 # The binary for other machines, the same bytes in any directory: target/dist/onramp
-release: deps
+release: web
+	@.ci/oldest
 	@.ci/release
 
 # What onramp does, shown in under four minutes.

@@ -12,10 +12,8 @@ target=${CARGO_TARGET_DIR:-target}
 work=$target/guests
 onramp=$target/release/onramp
 jobs=${JOBS:-$(nproc)}
-# The kernel on which everything runs; tests/guests/once says what runs there alone.
+# The kernel on which everything runs; tests/guests/once says what runs there alone, unless its program is named.
 once=6.12
-mapfile -t once_programs < <(awk '!/^#/ && NF == 1 { print $1 }' tests/guests/once)
-mapfile -t once_tests < <(awk '!/^#/ && NF == 2 { print $2 }' tests/guests/once)
 # Programs that a kernel cannot run: the witness is registered by a link, which there is from 6.4 on; haproxy takes the
 # instruction that only the processor of 7.2 has (lab/src/guest/kernels.toml).
 declare -A without=([6.1]=" hystart_witness select_haproxy " [6.12]=" select_haproxy ")
@@ -42,10 +40,7 @@ series=()
 wanted=()
 for argument in "$@"; do
 	case $argument in
-	--minutes)
-		which=(minutes::)
-		once_tests=()
-		;;
+	--minutes) which=(minutes::) ;;
 	-*)
 		sed -n 's/^# \{0,1\}//; 3,8p' "$0"
 		exit 2
@@ -55,11 +50,6 @@ for argument in "$@"; do
 	esac
 done
 which=(--ignored --skip child:: "${which[@]}")
-# What is named runs as a whole.
-if [ "${#wanted[@]}" -gt 0 ]; then
-	once_programs=()
-	once_tests=()
-fi
 
 missing=$(tests/guests/missing.sh "${programs[@]}" "${files[@]}")
 if [ -n "$missing" ]; then
@@ -75,23 +65,24 @@ fi
 mkdir -p "$work"
 rm -rf "$work"/*.log "$work"/programs
 mkdir "$work/programs"
-: >"$work/tests"
 cargo build --release --quiet --workspace --all-targets --message-format=json |
 	jq -r 'select(.reason == "compiler-artifact" and .profile.test and .executable) | "\(.target.name) \(.executable)"' \
 		>"$work/built"
 while read -r name executable; do
 	if [ "${#wanted[@]}" = 0 ] || [[ " ${wanted[*]} " == *" $name "* ]]; then
-		if "$executable" "${which[@]}" --list --format terse | grep ': test$' >>"$work/tests"; then
+		if "$executable" "${which[@]}" --list --format terse | grep ': test$' >/dev/null; then
 			ln -s "$executable" "$work/programs/$name"
 		fi
 	fi
 done <"$work/built"
-for name in "${once_tests[@]}"; do
-	if ! grep -qx -e "$name: test" "$work/tests"; then
-		echo "tests/guests/once names $name, and there is no such test" >&2
-		exit 2
-	fi
-done
+while read -r name executable; do
+	"$executable" --ignored --list --format terse | sed -n "s/^\(.*\): test\$/$name \1/p"
+done <"$work/built" >"$work/tests"
+unknown=$(awk 'NR == FNR { known[$0]; known[$1]; next } !/^#/ && !($0 in known)' "$work/tests" tests/guests/once)
+if [ -n "$unknown" ]; then
+	printf 'tests/guests/once names what is no test of a guest: %s\n' "$unknown" >&2
+	exit 2
+fi
 for name in "${wanted[@]}"; do
 	if [ ! -e "$work/programs/$name" ]; then
 		echo "no program $name has tests for a guest" >&2
@@ -110,11 +101,11 @@ printf '127.0.0.1 localhost\n' >"$work/hosts"
 
 # guest SERIES PART PROGRAM...: one guest; its log has the time at which each program began and ended.
 guest() {
-	local kernel=$1 log=$work/$1-$2.log name line filter=("${which[@]}")
+	local kernel=$1 log=$work/$1-$2.log name line
 	local arguments=(--kernel "$kernel" --memory 2500 --seconds 4000 --env "ONRAMP_REQUIRE=1")
 	shift 2
-	if [ "$kernel" != "$once" ]; then
-		for name in "${once_tests[@]}"; do filter+=(--skip "$name"); done
+	if [ "$kernel" != "$once" ] && [ "${#wanted[@]}" = 0 ]; then
+		arguments+=(--file tests/guests/once:/once)
 	fi
 	for name in "${modules[@]}"; do arguments+=(--module "$name"); done
 	for name in "${programs[@]}"; do arguments+=(--program "$name"); done
@@ -128,7 +119,7 @@ guest() {
 		arguments+=(--file "$(readlink "$work/programs/$name"):/tests/$name")
 	done
 	arguments+=(--file "tests/guests/inside.sh:/inside.sh")
-	"$onramp" lab guest "${arguments[@]}" -- sh /inside.sh "${filter[@]}" > >(stamp "$log") 2>&1 &
+	"$onramp" lab guest "${arguments[@]}" -- sh /inside.sh "${which[@]}" > >(stamp "$log") 2>&1 &
 	child=$!
 	trap 'kill "$child" 2>/dev/null' TERM
 	wait "$child" || true
@@ -158,7 +149,7 @@ deal() {
 	for name in "${names[@]}"; do
 		if [[ "${without[$1]:-}" == *" $name "* ]]; then
 			continue
-		elif [ "$1" = "$once" ] || [[ " ${once_programs[*]} " != *" $name "* ]]; then
+		elif [ "$1" = "$once" ] || [ "${#wanted[@]}" -gt 0 ] || ! grep -qx "$name" tests/guests/once; then
 			echo "$name"
 		fi
 	done | awk -v kernel="$1" -v past="$work/seconds" '

@@ -21,7 +21,7 @@ use crate::link::{Arrival, Nanos, Paths};
 
 /// Packets read or written before the other direction has its turn. Small, because a packet's time of arrival is when
 /// it is read; large enough to spare system calls that find nothing.
-const BATCH: usize = 32;
+pub(crate) const BATCH: usize = 32;
 
 /// Packets of this size or more count as full: data, not acknowledgements or iperf3's control messages.
 const FULL_BYTES: usize = 1_400;

@@ -28,6 +28,7 @@ use nix::sys::eventfd::{EfdFlags, EventFd};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+pub(crate) use carrier::BATCH;
 pub use extra_rtt::ExtraRtts;
 pub(crate) use extra_rtt::one_way;
 pub use health::{Health, LATE_NS, LATE_SHARE};

@@ -20,6 +20,7 @@ use thiserror::Error;
 
 use super::transfer::{Download, POLL, Request};
 use crate::host::SENDER;
+pub(crate) use sink::may_wait;
 use sockets::Sockets;
 
 /// What can go wrong with a download.

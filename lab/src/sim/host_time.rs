@@ -34,5 +34,3 @@ pub const TAKE_OPENING: Nanos = 4_000;
 /// From when the sink's first connection stands to when it has asked for the second, for the data: 29.4 to 31.2 µs in guests
 /// (`lte`, `geo`). Where a link sends in aggregates, the second packet so waits for the next.
 pub const CONNECT: Nanos = 29_000;
-/// Packets that the link reads or hands over before the other direction has its turn, as the emulator's.
-pub const BATCH: usize = 32;

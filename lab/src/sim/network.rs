@@ -6,11 +6,11 @@ use std::collections::VecDeque;
 
 use super::connection::Connection;
 use super::digest::Digest;
-use super::host_time::{self, BATCH};
+use super::host_time;
 use super::receiver::Acks;
 use super::segment::{Content, Packet};
 use super::sender::Out;
-use crate::emulator::Way;
+use crate::emulator::{BATCH, Way};
 use crate::host::HEADER_BYTES;
 use crate::link::{Arrival, Direction, LinkSpec, Nanos, RangeError};
 

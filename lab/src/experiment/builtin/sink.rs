@@ -79,7 +79,7 @@ fn receive(data: &TcpStream, amount: Amount, began: Instant) -> io::Result<u64> 
     let (mut received, mut waiting) = (0, 1);
     while received < all {
         let left = all - received;
-        let wanted = may_wait(received, getsockopt(&data, RcvBuf)?).min(left);
+        let wanted = may_wait(received, getsockopt(&data, RcvBuf)? as u64).min(left);
         if wanted != waiting {
             set_waiting(data, wanted)?;
             waiting = wanted;
@@ -107,8 +107,8 @@ fn receive(data: &TcpStream, amount: Amount, began: Instant) -> io::Result<u64> 
 }
 
 /// Bytes that may wait before the sink is woken.
-fn may_wait(received: u64, buffer: usize) -> u64 {
-    (received / WAITING_OF_RECEIVED).min(buffer as u64 / WAITING_OF_BUFFER).clamp(1, MOST_WAITING)
+pub(crate) fn may_wait(received: u64, buffer: u64) -> u64 {
+    (received / WAITING_OF_RECEIVED).min(buffer / WAITING_OF_BUFFER).clamp(1, MOST_WAITING)
 }
 
 /// `SO_RCVLOWAT`: the reader sleeps until so many bytes are there. Until then the kernel acknowledges every second

@@ -4,15 +4,13 @@
 //! buffer grows with what the application reads in a round-trip time (dynamic right-sizing, Fisk and Feng 2001).
 
 use super::ReceiverSpec;
+use crate::experiment::may_wait;
 use crate::link::Nanos;
 
 /// Memory of a packet besides its data, bytes: a socket buffer's bookkeeping and the rounding of its allocation.
 const PACKET_MEMORY: u64 = 856;
 /// What is offered at first, bytes, at most: a window that is not scaled.
 const UNSCALED: u64 = 65_535;
-/// The reader is woken when so small a part of what has been read waits, at most so much, bytes: as the lab's sink.
-const LOW_WATER_SHARE: u64 = 1_024;
-const LOW_WATER: u64 = 65_536;
 
 /// See the module. Windows and buffers in bytes.
 #[derive(Debug)]
@@ -176,7 +174,7 @@ impl Window {
 
     fn low_water(&self) -> u64 {
         let left = self.expected.saturating_sub(self.read).max(1);
-        (self.read / LOW_WATER_SHARE).min(self.buffer / 16).clamp(1, LOW_WATER).min(left)
+        may_wait(self.read, self.buffer).min(left)
     }
 
     /// Fewer bytes wait than wake the reader.
