@@ -24,6 +24,7 @@ build: web
 # The binary for other machines, the same bytes in any directory: target/dist/onramp
 release: web
 	@.ci/oldest
+	@.ci/licences
 	@.ci/release
 
 # What onramp does, shown in under four minutes.
