@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::Read;
+use std::net::{Ipv4Addr, TcpListener};
 
 use libbpf_rs::Iter;
 use onramp_net::sock_diag::{SockDiag, States};
@@ -48,6 +49,10 @@ pub(crate) fn move_here(from: &str, to: &str, kernel: &mut Option<Kernel>) -> Re
         None => kernel.insert(Kernel::read()?),
     };
     let loaded = open::rehome(from, to, kernel)?;
+    // Between a namespace's listening sockets and the others the iterator of Linux 6.1 (tcp_seek_last_pos) goes on at the place
+    // in the table where it was: with none that listens that is the first, whose sockets it leaves out. Without an address to
+    // listen at nobody is connected.
+    let _listening = TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
     let mut answers = Vec::new();
     for program in loaded.progs_mut() {
         let link = program.attach().map_err(failed("attach"))?;
