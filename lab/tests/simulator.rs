@@ -13,7 +13,7 @@ use onramp_lab::sim::sweep::{self, Definition, Store, Sweep, SweepError};
 use onramp_lab::sim::{self, ORACLE, SourceSpec};
 
 /// What is known to be apart, by profile and arm, and why: docs/simulator.md, "Agreement".
-const APART: [(&str, &str); 8] = [
+const APART: [(&str, &str); 9] = [
     // One measurement of the receive buffer falls into the next frame of 273 ms.
     ("bod", "best"),
     // They judge the spacing of acknowledgments to some microseconds, which a build moves.
@@ -22,6 +22,8 @@ const APART: [(&str, &str); 8] = [
     ("leo", "ramp"),
     // Its exit is looked for every 10 ms, in which the window grows by a half.
     ("leo", "cubic"),
+    // Four segments more or fewer at the same exit, from one build to the next.
+    ("leo", "hystart"),
     // One bin of deliveries earlier or later from one build to the next.
     ("leo", "search"),
     // 537 or 542 losses from one build to the next, the last repaired 26 ms earlier or not.
