@@ -50,8 +50,8 @@ pub(crate) fn move_here(from: &str, to: &str, kernel: &mut Option<Kernel>) -> Re
     };
     let loaded = open::rehome(from, to, kernel)?;
     // Between a namespace's listening sockets and the others the iterator of Linux 6.1 (tcp_seek_last_pos) goes on at the place
-    // in the table where it was: with none that listens that is the first, whose sockets it leaves out. Without an address to
-    // listen at nobody is connected.
+    // in the table where it was: with none that listens that is the first, whose sockets it leaves out. Where loopback is
+    // down nothing can listen there, and they stay.
     let _listening = TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
     let mut answers = Vec::new();
     for program in loaded.progs_mut() {

@@ -189,7 +189,6 @@ fn idle(place: &Namespace, connections: usize) -> Vec<[TcpStream; 2]> {
 #[test]
 #[ignore = "in a guest: make test"]
 fn a_connection_in_its_first_window_begins_and_ends_in_five_hundred_instructions() {
-    // So many that a guest's table of 1,024 sockets has some in its first place, where Linux 6.1's iterator left them out.
     const CONNECTIONS: usize = 1_000;
     let _attachments = Attachments::lock();
     let place = namespace();
