@@ -1,34 +1,55 @@
-//! A command of the binary that is killed, or told of an error, at one of its system calls. strace counts them, so a
+//! A command of the binary that is killed, or told of an error, at one of its system calls. The calls are counted, so a
 //! command is cut off at exactly the step that is named, on every run.
 
+mod supervisor;
+
 use std::fmt;
+use std::fs;
 use std::os::unix::process::ExitStatusExt;
-use std::process::{self, Output};
+use std::path::Path;
+use std::process::Output;
 use std::thread;
 use std::time::Duration;
 
+use nix::errno::Errno;
 use nix::sys::signal::Signal;
 use onramp_net::Namespace;
 
 use crate::cli::{self, Ran};
+use supervisor::{Answer, Asked, First};
 
-/// System calls by which a command changes something outside of itself.
-const CALLS: &str = "bpf,mkdir,rmdir,unlink,rename,renameat2,linkat,mount,write";
+/// Commands of bpf(2) that change what others can see, by their numbers in `enum bpf_cmd`; the others make, load or ask.
+const BPF_COMMANDS: [(u32, &str); 8] = [
+    (2, "BPF_MAP_UPDATE_ELEM"),
+    (3, "BPF_MAP_DELETE_ELEM"),
+    (BPF_OBJ_PIN, "BPF_OBJ_PIN"),
+    (8, "BPF_PROG_ATTACH"),
+    (9, "BPF_PROG_DETACH"),
+    (28, "BPF_LINK_CREATE"),
+    (29, "BPF_LINK_UPDATE"),
+    (34, "BPF_LINK_DETACH"),
+];
+const BPF_OBJ_PIN: u32 = 6;
 
-/// Commands of bpf(2) that change what others can see; the others make, load or ask.
-const BPF_COMMANDS: [&str; 8] = [
-    "BPF_OBJ_PIN",
-    "BPF_MAP_UPDATE_ELEM",
-    "BPF_MAP_DELETE_ELEM",
-    "BPF_LINK_CREATE",
-    "BPF_LINK_UPDATE",
-    "BPF_LINK_DETACH",
-    "BPF_PROG_ATTACH",
-    "BPF_PROG_DETACH",
+/// Calls that change files and directories, and which of their arguments is a path.
+const PATHS: &[(libc::c_long, &str, usize)] = &[
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_mkdir, "mkdir", 0),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_rmdir, "rmdir", 0),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_unlink, "unlink", 0),
+    #[cfg(target_arch = "x86_64")]
+    (libc::SYS_rename, "rename", 1),
+    (libc::SYS_mkdirat, "mkdirat", 1),
+    (libc::SYS_unlinkat, "unlinkat", 1),
+    (libc::SYS_renameat2, "renameat2", 3),
+    (libc::SYS_linkat, "linkat", 3),
+    (libc::SYS_mount, "mount", 1),
 ];
 
 /// Errors that a step may be answered by: not allowed, no room, no memory, too many open files.
-const ERRORS: [&str; 4] = ["EPERM", "ENOSPC", "ENOMEM", "EMFILE"];
+const ERRORS: [Errno; 4] = [Errno::EPERM, Errno::ENOSPC, Errno::ENOMEM, Errno::EMFILE];
 
 /// The kernel frees in its own time.
 const SETTLING: Duration = Duration::from_millis(300);
@@ -51,46 +72,26 @@ impl Disturbed {
     }
 }
 
-/// A system call of a command.
+/// A system call by which a command changes something outside of itself: the bpf(2) commands above, files and directories,
+/// and what is written to a file that it has opened.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Call {
-    /// Its name.
-    name: String,
-    /// The thread that makes it.
-    thread: String,
-    /// Which of that name it is in the thread's life, from 1.
+    /// What it does.
+    kind: String,
+    /// Which of that kind it is, from 1.
     number: usize,
-    /// As strace shows it.
-    shown: String,
 }
 
 impl Call {
-    /// Whether it changes something: the bpf(2) commands above, files and directories, and what is written to a file
-    /// that the command has opened.
-    fn changes(&self) -> bool {
-        let arguments = &self.shown[self.name.len() + 1..];
-        let done = !self.shown.contains(") = -1 ");
-        done && match self.name.as_str() {
-            "bpf" => BPF_COMMANDS.iter().any(|command| arguments.starts_with(command)),
-            "write" => !arguments.starts_with("1,") && !arguments.starts_with("2,"),
-            _ => true,
-        }
-    }
-
-    /// What it does, without the descriptors by which it is done.
-    fn kind(&self) -> &str {
-        let end = match self.name.as_str() {
-            "bpf" if self.shown.contains("BPF_OBJ_PIN") => self.shown.find(", bpf_fd"),
-            "bpf" | "write" => self.shown.find(','),
-            _ => self.shown.find(')'),
-        };
-        &self.shown[..end.unwrap_or(self.shown.len())]
+    /// What it has in common with others of a row: all but the name of the file in its directory.
+    fn row(&self) -> &str {
+        self.kind.rsplit_once('/').map_or(self.kind.as_str(), |(directory, _)| directory)
     }
 }
 
 impl fmt::Display for Call {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.kind())
+        f.write_str(&self.kind)
     }
 }
 
@@ -103,20 +104,20 @@ pub struct Traced<'a> {
 }
 
 impl Traced<'_> {
-    /// Runs it undisturbed, and returns the calls by which it changed something, in their order. Of a row of equal ones
-    /// the first and the last.
+    /// Runs it undisturbed, and returns the calls by which it changed something, in their order. Of a row of
+    /// such as change the same file, or files in the same directory, the first and the last.
     ///
     /// # Panics
     /// If it fails, or changes nothing.
     pub fn changes(&self) -> Vec<Call> {
-        let (output, mut calls) = self.strace(&[]);
+        let mut calls = Vec::new();
+        let output = self.supervised(|call| {
+            calls.push(call.clone());
+            Answer::Made
+        });
         Ran::from(output).ok();
-        // strace counts for each thread: a call is left out where the same count of another thread comes before.
-        let all = calls.clone();
-        let first = |call: &Call| all.iter().find(|one| (&one.name, one.number) == (&call.name, call.number));
-        calls.retain(|call| call.changes() && first(call) == Some(call));
         assert!(!calls.is_empty(), "{} changes nothing", self.arguments);
-        let same = |one: &Call, other: Option<&Call>| other.is_some_and(|other| one.kind() == other.kind());
+        let same = |one: &Call, other: Option<&Call>| other.is_some_and(|other| one.row() == other.row());
         let kept = (0..calls.len()).filter(|&at| {
             let (before, after) = (at.checked_sub(1).and_then(|index| calls.get(index)), calls.get(at + 1));
             !(same(&calls[at], before) && same(&calls[at], after))
@@ -128,56 +129,82 @@ impl Traced<'_> {
     ///
     /// # Panics
     /// As that.
-    pub fn steps(&self) -> impl Iterator<Item = (Call, &'static str)> + use<> {
+    pub fn steps(&self) -> impl Iterator<Item = (Call, Errno)> + use<> {
         self.changes().into_iter().zip(ERRORS.iter().copied().cycle())
     }
 
     /// Runs it until that call, which it does not live to see done.
     ///
     /// # Panics
-    /// If it ends otherwise, or at another call.
+    /// If it ends otherwise, or without that call.
     pub fn killed_before(&self, call: &Call) {
-        let output = self.disturbed(call, "signal=KILL");
+        let output = self.disturbed(call, || Answer::Killed);
         assert_eq!(output.status.signal(), Some(Signal::SIGKILL as i32), "{call:?}: {output:?}");
     }
 
-    /// Runs it with that call answered by an error, such as `EPERM`. `None`, and not run, for what a thread writes: strace
-    /// counts for each thread, and would hit what another one prints.
+    /// Runs it with that call answered by an error, such as `EPERM`.
     ///
     /// # Panics
-    /// If it was another call.
-    pub fn told(&self, call: &Call, error: &str) -> Option<Ran> {
-        (call.name != "write").then(|| self.disturbed(call, &format!("error={error}")).into())
+    /// If it does not make that call.
+    pub fn told(&self, call: &Call, error: Errno) -> Ran {
+        self.disturbed(call, || Answer::Refused(error)).into()
     }
 
-    fn disturbed(&self, call: &Call, how: &str) -> Output {
-        let (output, calls) =
-            self.strace(&["-e", &format!("inject={}:{how}:when={}", call.name, call.number)]);
-        let met = calls.iter().find(|one| (&one.name, one.number) == (&call.name, call.number));
-        assert_eq!(met.map(Call::kind), Some(call.kind()), "another call than on the run before");
+    fn disturbed(&self, at: &Call, how: impl Fn() -> Answer) -> Output {
+        let mut met = Vec::new();
+        let output = self.supervised(|call| {
+            met.push(call.clone());
+            if call == at { how() } else { Answer::Made }
+        });
+        assert!(met.contains(at), "no {at:?} as on the run before, but {met:#?}: {output:?}");
         output
     }
 
-    /// Runs the command below strace, and returns its calls.
-    fn strace(&self, options: &[&str]) -> (Output, Vec<Call>) {
+    /// Runs the command, and has each call answered by which it would change something.
+    fn supervised(&self, mut answer: impl FnMut(&Call) -> Answer) -> Output {
         // What was freed before is gone by then, too: libbpf asks for each type information there is, a call for each.
         thread::sleep(SETTLING);
-        let path = std::env::temp_dir().join(format!("onramp-test-calls-{}", process::id()));
-        let mut command = self.namespace.command("strace");
-        command.args(["-f", "-qq", "-s", "100", "-e", "signal=none", "-e", &format!("trace={CALLS}"), "-o"]);
-        command.arg(&path).args(options).arg(cli::binary()).args(self.arguments.split_whitespace());
-        let output = command.output().expect("strace runs");
-        let trace = std::fs::read_to_string(&path).expect("trace");
-        std::fs::remove_file(&path).expect("remove");
+        let mut command = self.namespace.command(cli::binary());
+        command.args(self.arguments.split_whitespace());
+        let program = fs::canonicalize(cli::binary()).expect("the binary");
         let mut calls: Vec<Call> = Vec::new();
-        for line in trace.lines() {
-            let (thread, shown) = line.split_once(' ').expect("number of a thread");
-            let shown = shown.trim_start();
-            let Some((name, _)) = shown.split_once('(') else { continue };
-            let alike = |call: &&Call| call.name == name && call.thread == thread;
-            let number = calls.iter().filter(alike).count() + 1;
-            calls.push(Call { name: name.into(), thread: thread.into(), number, shown: shown.into() });
-        }
-        (output, calls)
+        supervisor::output(command, &asked(), |call| {
+            // Not what comes before the command in its process.
+            let ours = call.program().as_ref() == Some(&program);
+            let Some(kind) = ours.then(|| kind(call)).flatten() else { return Answer::Made };
+            let number = calls.iter().filter(|one| one.kind == kind).count() + 1;
+            calls.push(Call { kind, number });
+            answer(&calls[calls.len() - 1])
+        })
     }
+}
+
+/// The calls that may change something.
+fn asked() -> Vec<Asked> {
+    let bpf = BPF_COMMANDS.iter().map(|(number, _)| *number).collect();
+    let mut asked = vec![Asked(libc::SYS_bpf, First::OneOf(bpf)), Asked(libc::SYS_write, First::Above(2))];
+    asked.extend(PATHS.iter().map(|&(call, ..)| Asked(call, First::Any)));
+    asked
+}
+
+/// What a call would change, and where; `None` for what is written to a pipe or to memory, and for a directory that is there.
+fn kind(call: &supervisor::Call<'_>) -> Option<String> {
+    let text = |address| call.text(address).unwrap_or_default();
+    if call.number() == libc::SYS_bpf {
+        let (number, name) =
+            BPF_COMMANDS.iter().find(|(number, _)| u64::from(*number) == call.argument(0))?;
+        // The attributes begin with the path.
+        let pinned = (*number == BPF_OBJ_PIN).then(|| call.word(call.argument(1))).flatten();
+        return Some(pinned.map_or_else(|| (*name).into(), |path| format!("{name} {}", text(path))));
+    }
+    if call.number() == libc::SYS_write {
+        let file = call.descriptor(call.argument(0))?;
+        let file = file.display().to_string();
+        let outside = file.starts_with('/') && !file.starts_with("/memfd:");
+        return outside.then(|| format!("write {file}"));
+    }
+    let (_, name, path) = PATHS.iter().find(|(number, ..)| *number == call.number())?;
+    let path = text(call.argument(*path));
+    let made = !name.starts_with("mkdir") || !Path::new(&path).exists();
+    made.then(|| format!("{name} {path}"))
 }

@@ -419,10 +419,8 @@ fn wherever_the_command_ends_the_state_is_explained_and_one_command_clears_it() 
         add.killed_before(&call);
         found(&call, None);
         let ran = add.told(&call, error);
-        if let Some(ran) = ran {
-            println!("{error} at {call}: {:?} {}", ran.code, ran.stderr.trim());
-            found(&call, Some(ran));
-        }
+        println!("{error:?} at {call}: {:?} {}", ran.code, ran.stderr.trim());
+        found(&call, Some(ran));
     }
     // A set without its rule has been met.
     assert!(seen.borrow().contains(&(false, true)), "{seen:?}");

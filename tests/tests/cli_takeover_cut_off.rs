@@ -40,7 +40,7 @@ fn disturbed(how: Disturbed) {
     let upgrade = Traced { namespace: &place, arguments: "upgrade fixed".into() };
     attached(&place);
     let whole = host_state(&[&place]);
-    let transfer = Transfer::start(&place, 1_000_000);
+    let mut transfer = Transfer::start(&place, 1_000_000);
     let (mut explained, mut undone) = (0, 0);
     for (number, (call, error)) in upgrade.steps().enumerate() {
         for killed in how.kills(number) {
@@ -48,8 +48,8 @@ fn disturbed(how: Disturbed) {
                 upgrade.killed_before(&call);
                 "killed".to_owned()
             } else {
-                let Some(ran) = upgrade.told(&call, error) else { continue };
-                format!("{error}: {:?} {}", ran.code, ran.stderr.trim())
+                let ran = upgrade.told(&call, error);
+                format!("{error:?}: {:?} {}", ran.code, ran.stderr.trim())
             };
             let found = state("fixed");
             println!("{how} at {call}: {}", found.as_deref().unwrap_or("nothing"));
@@ -77,6 +77,8 @@ fn disturbed(how: Disturbed) {
                 onramp("detach --all").ok();
                 assert_eq!(host_state(&[&place]), before, "{how} at {call}");
                 attached(&place);
+                // A detach has moved what went on before.
+                transfer = Transfer::start(&place, 1_000_000);
             } else {
                 cli::inside(&place, "upgrade fixed").ok();
             }
