@@ -141,7 +141,7 @@ fn a_matrix_has_a_row_for_each_arm_and_profile_and_is_resumed() {
     let home = tempdir().unwrap();
     let directory = home.path().join("matrix");
     let command = format!(
-        "-q --json lab matrix --clock machine --arms cubic,plain --profile terrestrial,leo-100 --seconds 2 -n 1 -o {}",
+        "-q --json lab matrix --clock machine --arms cubic,plain --profile bod,geo-ramp --seconds 2 -n 1 -o {}",
         directory.display()
     );
     let first: serde_json::Value = serde_json::from_str(&onramp(&command).ok()).unwrap();
@@ -150,7 +150,7 @@ fn a_matrix_has_a_row_for_each_arm_and_profile_and_is_resumed() {
         rows.iter().map(|row| (row["profile"].as_str().unwrap(), row["arm"].as_str().unwrap())).collect();
     assert_eq!(
         names,
-        [("terrestrial", "cubic"), ("terrestrial", "plain"), ("leo-100", "cubic"), ("leo-100", "plain")]
+        [("bod", "cubic"), ("bod", "plain"), ("geo-ramp", "cubic"), ("geo-ramp", "plain")]
     );
     // On a busy machine the emulator may spoil all runs of a row; then it lacks the figure, but not all rows do.
     let figures = |name: &str| rows.iter().filter_map(|row| row[name].as_f64()).collect::<Vec<_>>();

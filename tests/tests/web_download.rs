@@ -14,7 +14,7 @@ use onramp_tests::servers::Server;
 
 const APACHE: &str = "/usr/sbin/apache2";
 const PORT: u16 = 8080;
-const BYTES: u64 = 40_000_000;
+const BYTES: u64 = 15_000_000;
 const SEED: u64 = 7;
 
 fn profile() -> Profile {
