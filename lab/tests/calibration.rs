@@ -12,7 +12,7 @@ use onramp_lab::calibrate::calibrate;
 #[test]
 #[ignore = "in a guest: make test"]
 fn links_are_as_described() {
-    for link in [common::link(10_000_000, 25_000, 50), common::link(50_000_000, 300_000, 700)] {
+    for link in [common::link(10_000_000, 25_000, 50), common::link(20_000_000, 300_000, 300)] {
         let result = calibrate(&link).unwrap();
         println!("{result}");
         assert!(result.holds(), "{result}");

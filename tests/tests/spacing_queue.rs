@@ -29,7 +29,7 @@ fn profile(queue_pct: u64) -> Profile {
 struct Download {
     /// Packets that found the queue full.
     drops: u64,
-    /// Looks at the flow, one in five milliseconds.
+    /// Looks at the flow, one in twenty milliseconds.
     looks: Vec<Flow>,
 }
 
@@ -68,7 +68,7 @@ fn download(algorithm: &str, settings: &[&str], queue_pct: u64, bytes: usize) ->
     while !reader.is_finished() && Instant::now() < deadline {
         let flows = hosts.sender().run(|| onramp_loader::flows(|socket| socket.local == local));
         looks.extend(flows.unwrap().unwrap());
-        thread::sleep(Duration::from_millis(5));
+        thread::sleep(Duration::from_millis(20));
     }
     drop(writer.join().unwrap());
     assert_eq!(reader.join().unwrap(), bytes);
@@ -111,5 +111,5 @@ fn a_window_held_to_the_path_does_not_overflow_a_queue_of_one_path() {
     let bounded: Vec<_> = held.looks.iter().filter(|flow| flow.header.is_some() && bound(flow) > 0).collect();
     let above = bounded.iter().filter(|flow| flow.info.snd_cwnd > bound(flow)).count();
     println!("{above} of {} looks above the bound", bounded.len());
-    assert!(bounded.len() > 100 && above * 50 <= bounded.len(), "{above} of {}", bounded.len());
+    assert!(bounded.len() > 50 && above * 50 <= bounded.len(), "{above} of {}", bounded.len());
 }
