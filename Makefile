@@ -12,7 +12,7 @@ all: build
 
 # Debian packages: building, running, fuzzing, and the kernel matrix.
 deps:
-	@.ci/deps
+	@.ci/deps $(PACKAGES)
 
 # The page of `onramp serve`, which the binary embeds.
 web: deps
@@ -31,8 +31,9 @@ release: web
 demo: build
 	@.ci/demo $(ONRAMP)
 
+# The page is looked at in a browser.
+test: PACKAGES := chromium
 test: web
-	@.ci/deps chromium
 	@.ci/test
 
 lint: deps

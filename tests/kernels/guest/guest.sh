@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-# What is tried on each kernel: once, and then for each algorithm.
+# What is tried on each kernel: once, and then for each algorithm. Starting jq takes as long as ten commands of onramp: a step
+# starts one at most.
 cd / || exit
 # shellcheck source=SCRIPTDIR/lib.sh
 . /lib.sh
@@ -9,12 +10,12 @@ echo "$(uname -r), up $(cut -d ' ' -f 1 /proc/uptime) s"
 iperf3 -s -D
 
 step - baseline sh /transfer.sh cubic
-if step - list sh -c 'onramp list --json >/tmp/list.json && jq -er ".algorithms | map(.name) | join(\" \")" /tmp/list.json'; then
+if step - list sh /list.sh; then
 	step - load sh -c 'sh /programs.sh >/tmp/programs && cat /tmp/programs && wc -l </tmp/programs'
 	step - doctor onramp doctor
-	for algorithm in $(jq -r '.algorithms[].name' /tmp/list.json); do
-		sh /algorithm.sh "$algorithm"
-	done
+	while read -r algorithm control setting; do
+		sh /algorithm.sh "$algorithm" "$control" "$setting" </dev/null
+	done </tmp/algorithms
 	step - detach_all onramp detach --all
 fi
 # Warnings and worse of the kernel, from whatever was done above.

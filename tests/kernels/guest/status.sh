@@ -4,7 +4,7 @@
 set -e
 
 onramp status --json >/tmp/status.json
-jq -r --arg algorithm "$1" '.algorithms[] | select(.algorithm == $algorithm) |
-	"base \(.base), \(.flows_ended) flows ended, exits \(.exits), outcomes \(.outcomes)"' /tmp/status.json
-jq -e --arg algorithm "$1" '.algorithms[] | select(.algorithm == $algorithm) | .state == "attached" and
-	.flows_ended > .flows_without_state and .state_failures == 0 and ([.outcomes[]] | add) > 0' /tmp/status.json >/dev/null
+jq -er --arg algorithm "$1" 'first(.algorithms[] | select(.algorithm == $algorithm)) |
+	"base \(.base), \(.flows_ended) flows ended, exits \(.exits), outcomes \(.outcomes)",
+	(select((.state == "attached" and .flows_ended > .flows_without_state and .state_failures == 0 and ([.outcomes[]] | add) > 0) | not) |
+		error("not attached, or nothing was judged"))' /tmp/status.json

@@ -18,8 +18,8 @@ for attempt in 1 2 3 4 5; do
 	sleep 1
 done
 
-jq -r '.end | "\(.sender_tcp_congestion): \(.sum_sent.bytes) bytes sent, \(.sum_received.bytes) received, " +
-	"\(.sum_sent.retransmits) retransmissions, \(.sum_sent.bits_per_second / 1e6 | floor) Mb/s"' /tmp/transfer.json
 # With -n iperf3's server stops counting when the client says so, with megabytes still in its socket.
-jq -e --arg control "$control" --argjson bytes "$bytes" '.end | .sender_tcp_congestion == $control and
-	.sum_sent.bytes >= $bytes and .sum_received.bytes >= $bytes / 2' /tmp/transfer.json >/dev/null
+jq -er --arg control "$control" --argjson bytes "$bytes" '.end | "\(.sender_tcp_congestion): \(.sum_sent.bytes) bytes sent, " +
+	"\(.sum_received.bytes) received, \(.sum_sent.retransmits) retransmissions, \(.sum_sent.bits_per_second / 1e6 | floor) Mb/s",
+	(select(.sender_tcp_congestion != $control or .sum_sent.bytes < $bytes or .sum_received.bytes < $bytes / 2) |
+		error("another control, or too little"))' /tmp/transfer.json
