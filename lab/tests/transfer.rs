@@ -78,9 +78,9 @@ fn a_download_takes_what_the_link_allows_and_its_numbers_agree() {
 fn both_tools_give_the_same_result() {
     // A queue that loses some packets, and one that loses none.
     for (control, amount, queue) in [
-        ("reno", Amount::Bytes(2_000_000), 170),
-        ("reno", Amount::Bytes(2_000_000), 10_000),
-        ("reno", Amount::Seconds(1), 170),
+        ("reno", Amount::Bytes(5_000_000), 170),
+        ("reno", Amount::Bytes(5_000_000), 10_000),
+        ("reno", Amount::Seconds(2), 170),
     ] {
         let run = |tool| {
             let mut plan = Plan { tool, amount, ..plan(None) };
