@@ -8,8 +8,6 @@ use std::fs;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::Output;
-use std::thread;
-use std::time::Duration;
 
 use nix::errno::Errno;
 use nix::sys::signal::Signal;
@@ -50,9 +48,6 @@ const PATHS: &[(libc::c_long, &str, usize)] = &[
 
 /// Errors that a step may be answered by: not allowed, no room, no memory, too many open files.
 const ERRORS: [Errno; 4] = [Errno::EPERM, Errno::ENOSPC, Errno::ENOMEM, Errno::EMFILE];
-
-/// The kernel frees in its own time.
-const SETTLING: Duration = Duration::from_millis(300);
 
 /// What a command meets at each of its steps.
 #[derive(Debug, Clone, Copy)]
@@ -110,11 +105,7 @@ impl Traced<'_> {
     /// # Panics
     /// If it fails, or changes nothing.
     pub fn changes(&self) -> Vec<Call> {
-        let mut calls = Vec::new();
-        let output = self.supervised(|call| {
-            calls.push(call.clone());
-            Answer::Made
-        });
+        let (output, calls) = self.supervised(|_| Answer::Made);
         Ran::from(output).ok();
         assert!(!calls.is_empty(), "{} changes nothing", self.arguments);
         let same = |one: &Call, other: Option<&Call>| other.is_some_and(|other| one.row() == other.row());
@@ -138,7 +129,7 @@ impl Traced<'_> {
     /// # Panics
     /// If it ends otherwise, or without that call.
     pub fn killed_before(&self, call: &Call) {
-        let output = self.disturbed(call, || Answer::Killed);
+        let output = self.disturbed(call, Answer::Killed);
         assert_eq!(output.status.signal(), Some(Signal::SIGKILL as i32), "{call:?}: {output:?}");
     }
 
@@ -147,35 +138,30 @@ impl Traced<'_> {
     /// # Panics
     /// If it does not make that call.
     pub fn told(&self, call: &Call, error: Errno) -> Ran {
-        self.disturbed(call, || Answer::Refused(error)).into()
+        self.disturbed(call, Answer::Refused(error)).into()
     }
 
-    fn disturbed(&self, at: &Call, how: impl Fn() -> Answer) -> Output {
-        let mut met = Vec::new();
-        let output = self.supervised(|call| {
-            met.push(call.clone());
-            if call == at { how() } else { Answer::Made }
-        });
+    fn disturbed(&self, at: &Call, how: Answer) -> Output {
+        let (output, met) = self.supervised(|call| if call == at { how } else { Answer::Made });
         assert!(met.contains(at), "no {at:?} as on the run before, but {met:#?}: {output:?}");
         output
     }
 
-    /// Runs the command, and has each call answered by which it would change something.
-    fn supervised(&self, mut answer: impl FnMut(&Call) -> Answer) -> Output {
-        // What was freed before is gone by then, too: libbpf asks for each type information there is, a call for each.
-        thread::sleep(SETTLING);
+    /// Runs the command, has each call answered by which it would change something, and returns these.
+    fn supervised(&self, answer: impl Fn(&Call) -> Answer) -> (Output, Vec<Call>) {
         let mut command = self.namespace.command(cli::binary());
         command.args(self.arguments.split_whitespace());
         let program = fs::canonicalize(cli::binary()).expect("the binary");
         let mut calls: Vec<Call> = Vec::new();
-        supervisor::output(command, &asked(), |call| {
+        let output = supervisor::output(command, &asked(), |call| {
             // Not what comes before the command in its process.
             let ours = call.program().as_ref() == Some(&program);
             let Some(kind) = ours.then(|| kind(call)).flatten() else { return Answer::Made };
             let number = calls.iter().filter(|one| one.kind == kind).count() + 1;
             calls.push(Call { kind, number });
             answer(&calls[calls.len() - 1])
-        })
+        });
+        (output, calls)
     }
 }
 

@@ -22,7 +22,7 @@ const LEFT_ONCE: &[Path] = &[
     ("terrestrial-863", 19_983_000, 46_682, 227_989, 87_318, 6),
 ];
 
-/// Others of that population.
+/// Others of that population, over which one kernel is asked (tests/guests/once).
 const OTHERS: &[Path] = &[
     ("leo-528", 10_153_000, 12_618, 45_769, 4_586, 10),
     ("geo-894", 2_682_000, 339_419, 40_383, 576_090, 8),

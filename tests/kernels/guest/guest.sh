@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-# What is tried on each kernel: once, and then for each algorithm. Starting jq takes as long as ten commands of onramp: a step
+# What is tried on each kernel: once, and then for each algorithm. Starting jq takes as long as six commands of onramp: a step
 # starts one at most.
 cd / || exit
 # shellcheck source=SCRIPTDIR/lib.sh

@@ -38,6 +38,7 @@ pub struct Call<'a> {
 }
 
 /// What becomes of it.
+#[derive(Clone, Copy)]
 pub enum Answer {
     /// It is made.
     Made,
@@ -104,7 +105,7 @@ pub fn output(mut command: Command, asked: &[Asked], mut answer: impl FnMut(&Cal
         });
         let listener = receiver.recv().expect("a listener");
         while let Some(met) = next(&listener) {
-            respond(&listener, &met, &answer(&Call { asked: &met }));
+            respond(&listener, &met, answer(&Call { asked: &met }));
         }
         runs.join().expect("the command has run")
     })
@@ -130,11 +131,11 @@ fn next(listener: &OwnedFd) -> Option<libc::seccomp_notif> {
     }
 }
 
-fn respond(listener: &OwnedFd, met: &libc::seccomp_notif, answer: &Answer) {
+fn respond(listener: &OwnedFd, met: &libc::seccomp_notif, answer: Answer) {
     let mut response = libc::seccomp_notif_resp { id: met.id, val: 0, error: 0, flags: 0 };
     match answer {
         Answer::Made => response.flags = libc::SECCOMP_USER_NOTIF_FLAG_CONTINUE as u32,
-        Answer::Refused(errno) => response.error = -(*errno as i32),
+        Answer::Refused(errno) => response.error = -(errno as i32),
         Answer::Killed => {
             // It waits for an answer, and can be killed there.
             kill(Pid::from_raw(met.pid as i32), Signal::SIGKILL).expect("killed");
