@@ -119,6 +119,18 @@ static __always_inline void base_start_again(struct sock *sk)
 	BPF_CORE_WRITE_BITFIELD(bbr, mode, BBR_STARTUP);
 }
 
+/*
+ * Slow start begins. BBR knows no threshold: one that the window has reached is of an exit that BBR has taken back, since it
+ * judges by itself while it looks for the minimum RTT, and a rate that has risen by a quarter is none of a full pipe.
+ */
+static __always_inline void base_started(struct sock *sk)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+
+	if (tp->snd_cwnd >= tp->snd_ssthresh)
+		tp->snd_ssthresh = NO_THRESHOLD;
+}
+
 static __always_inline void base_past_start(struct sock *sk)
 {
 	if (tcp_sk(sk)->snd_cwnd > 2 * INITIAL_WINDOW)
