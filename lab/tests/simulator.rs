@@ -57,6 +57,24 @@ fn what_the_kernel_did_is_what_is_simulated() {
     }
 }
 
+/// Runs of two kernels are compared where they are of the same arms over the same path, and by the same rules: those of one
+/// kernel agree with themselves, and over the golden path no completion is further from another's than the simulator may be.
+#[test]
+fn kernels_are_compared_as_the_simulator_is() {
+    let [old, new, longer] = ["6.1-geo.json", "7.2-geo.json", "6.12-geo.json"].map(golden);
+    let mut itself = Agreement::default();
+    itself.add_beside(&old, std::slice::from_ref(&old));
+    assert_eq!((itself.pairs.len(), itself.agree, itself.left_out.len()), (12, 12, 0));
+    let mut both = Agreement::default();
+    both.add_beside(&old, &[longer, new]);
+    assert_eq!((both.pairs.len(), both.left_out.len()), (12, 0));
+    assert!(both.pairs.iter().any(|pair| pair.seconds[0] != pair.seconds[1]), "they are of two kernels");
+    assert!(both.pairs.iter().all(|pair| !pair.apart.contains(&"seconds")), "{:#?}", both.pairs);
+    let mut none = Agreement::default();
+    none.add_beside(&golden("6.12-leo.json"), &[old]);
+    assert_eq!((none.pairs.len(), none.left_out.len()), (0, 12), "another path");
+}
+
 fn profile(text: &str) -> Profile {
     Profile::parse(text, "test.toml").expect("a profile")
 }

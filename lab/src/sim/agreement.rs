@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! How far a simulated run is from the same run of the kernel's TCP.
+//! How far a simulated run, or one of another kernel, is from the same run of the kernel's TCP.
 
 use serde::Serialize;
 
@@ -20,7 +20,7 @@ pub struct Agreement {
     pub agree: usize,
     /// All of them.
     pub pairs: Vec<Pair>,
-    /// Arms that are not simulated.
+    /// Arms that are not simulated, or that the other kernel has not run.
     pub left_out: Vec<String>,
 }
 
@@ -32,33 +32,61 @@ impl Agreement {
     pub fn add(&mut self, measured: &Comparison) -> Result<(), SimError> {
         for arm in &measured.arms {
             let (Some(plan), Some(definition)) = (&measured.plan, &arm.definition) else {
-                self.left_out.push(format!("{} on {}", arm.arm, measured.profile));
+                self.leave_out(measured, &arm.arm);
                 continue;
             };
             for kernel in arm.runs.iter().filter(|run| run.valid) {
                 match run(plan, definition, kernel.seed, SourceSpec::Bulk) {
-                    Ok(simulated) => {
-                        let pair = Pair {
-                            profile: measured.profile.clone(),
-                            arm: arm.arm.clone(),
-                            ..Pair::of(kernel, &simulated)
-                        };
-                        self.agree += usize::from(pair.apart.is_empty());
-                        self.pairs.push(pair);
-                    }
-                    Err(SimError::Control { .. }) => {
-                        self.left_out.push(format!("{} on {}", arm.arm, measured.profile));
-                    }
+                    Ok(simulated) => self.pair(measured, &arm.arm, kernel, &simulated),
+                    Err(SimError::Control { .. }) => self.leave_out(measured, &arm.arm),
                     Err(other) => return Err(other),
                 }
             }
         }
         Ok(())
     }
+
+    /// Compares all valid runs of a result with those of the same seeds, arms and conditions among others', of another
+    /// kernel.
+    pub fn add_beside(&mut self, measured: &Comparison, others: &[Comparison]) {
+        for arm in &measured.arms {
+            for kernel in arm.runs.iter().filter(|run| run.valid) {
+                let mut same = others.iter().filter(|other| is_of_one_path(measured, other));
+                let other = same.find_map(|other| {
+                    let arm = other.arms.iter().find(|other| other.arm == arm.arm)?;
+                    arm.runs.iter().find(|run| run.valid && run.seed == kernel.seed)
+                });
+                match other {
+                    Some(other) => self.pair(measured, &arm.arm, kernel, other),
+                    None => self.leave_out(measured, &arm.arm),
+                }
+            }
+        }
+    }
+
+    fn pair(&mut self, measured: &Comparison, arm: &str, kernel: &Run, other: &Run) {
+        let profile = measured.profile.clone();
+        let pair = Pair { profile, arm: arm.to_owned(), ..Pair::of(kernel, other) };
+        self.agree += usize::from(pair.apart.is_empty());
+        self.pairs.push(pair);
+    }
+
+    fn leave_out(&mut self, measured: &Comparison, arm: &str) {
+        self.left_out.push(format!("{arm} on {}", measured.profile));
+    }
 }
 
-/// For people: what is apart, and how much is not.
-pub fn text(agreement: &Agreement) -> String {
+/// Whether two results are of the same transfer over the same path.
+fn is_of_one_path(one: &Comparison, other: &Comparison) -> bool {
+    one.profile == other.profile
+        && one.amount == other.amount
+        && one.bdp_bytes == other.bdp_bytes
+        && one.base_rtt_us == other.base_rtt_us
+        && one.rate_bps == other.rate_bps
+}
+
+/// For people: what is apart, and how much is not. `others`: what the kernel's runs are compared with.
+pub fn text(agreement: &Agreement, others: &str) -> String {
     let mut text = String::new();
     for pair in agreement.pairs.iter().filter(|pair| !pair.apart.is_empty()) {
         let exit = |at: usize| match (pair.exit_seconds[at], pair.exit_window_bytes[at]) {
@@ -66,7 +94,7 @@ pub fn text(agreement: &Agreement) -> String {
             _ => "none".to_owned(),
         };
         text += &format!(
-            "{} {} seed {}: {}: kernel {:.3} s, exit {}, {} retransmitted; simulated {:.3} s, exit {}, {}\n",
+            "{} {} seed {}: {}: kernel {:.3} s, exit {}, {} retransmitted; {others} {:.3} s, exit {}, {}\n",
             pair.profile,
             pair.arm,
             pair.seed,
@@ -80,12 +108,12 @@ pub fn text(agreement: &Agreement) -> String {
         );
     }
     if !agreement.left_out.is_empty() {
-        text += &format!("not simulated: {}\n", agreement.left_out.join(", "));
+        text += &format!("left out: {}\n", agreement.left_out.join(", "));
     }
     text + &format!("{} of {} agree\n", agreement.agree, agreement.pairs.len())
 }
 
-/// Two runs side by side: the kernel's and the simulated one.
+/// Two runs side by side: the kernel's and the simulated one, or another kernel's.
 #[derive(Clone, Debug, Serialize)]
 pub struct Pair {
     /// Name of the profile.
@@ -109,25 +137,25 @@ pub struct Pair {
 impl Pair {
     /// Compares. An exit by the looks of a sampler is late by up to their period, 10 ms, which is allowed for; so is one
     /// after the last byte was sent, which nobody would notice.
-    pub fn of(kernel: &Run, simulated: &Run) -> Self {
+    pub fn of(kernel: &Run, other: &Run) -> Self {
         let sampled = kernel.exit.as_ref().is_some_and(|exit| exit.source == ExitSource::Sampled);
         let slack = if sampled { 0.010 } else { 0.0 };
-        let near = |one: f64, other: f64, slack: f64| (one - other).abs() <= TIME * one + slack;
-        let exits = [&kernel.exit, &simulated.exit];
+        let near = |one: f64, two: f64, slack: f64| (one - two).abs() <= TIME * one + slack;
+        let exits = [&kernel.exit, &other.exit];
         let exit_seconds = exits.map(|exit| exit.as_ref().map(|exit| exit.seconds));
         let exit_window_bytes = exits.map(|exit| exit.as_ref().map(|exit| exit.window_bytes));
-        let losses = [kernel.retransmitted_segments, simulated.retransmitted_segments];
+        let losses = [kernel.retransmitted_segments, other.retransmitted_segments];
         let mut apart = Vec::new();
-        if !near(kernel.seconds, simulated.seconds, 0.0) {
+        if !near(kernel.seconds, other.seconds, 0.0) {
             apart.push("seconds");
         }
         match exit_seconds {
-            [Some(one), Some(other)] if near(one, other, slack) => {}
+            [Some(one), Some(two)] if near(one, two, slack) => {}
             [None, None] => {}
             _ => apart.push("exit_seconds"),
         }
         match exit_window_bytes {
-            [Some(one), Some(other)] if near(one as f64, other as f64, 0.0) => {}
+            [Some(one), Some(two)] if near(one as f64, two as f64, 0.0) => {}
             [None, None] => {}
             _ => apart.push("exit_window"),
         }
@@ -139,7 +167,7 @@ impl Pair {
             profile: String::new(),
             arm: String::new(),
             seed: kernel.seed,
-            seconds: [kernel.seconds, simulated.seconds],
+            seconds: [kernel.seconds, other.seconds],
             exit_seconds,
             exit_window_bytes,
             retransmitted_segments: losses,
