@@ -159,11 +159,6 @@ static __always_inline void base_past_start(struct sock *sk)
 		tp->snd_ssthresh = tp->snd_cwnd;
 }
 
-/* Slow start begins, below the threshold. */
-static __always_inline void base_started(struct sock *sk)
-{
-}
-
 /* Slow start is over: the threshold says so. */
 static __always_inline void base_left(struct sock *sk)
 {

@@ -119,18 +119,6 @@ static __always_inline void base_start_again(struct sock *sk)
 	BPF_CORE_WRITE_BITFIELD(bbr, mode, BBR_STARTUP);
 }
 
-/*
- * Slow start begins. BBR knows no threshold: one that the window has reached is of an exit that BBR has taken back, since it
- * judges by itself while it looks for the minimum RTT, and a rate that has risen by a quarter is none of a full pipe.
- */
-static __always_inline void base_started(struct sock *sk)
-{
-	struct tcp_sock *tp = tcp_sk(sk);
-
-	if (tp->snd_cwnd >= tp->snd_ssthresh)
-		tp->snd_ssthresh = NO_THRESHOLD;
-}
-
 static __always_inline void base_past_start(struct sock *sk)
 {
 	if (tcp_sk(sk)->snd_cwnd > 2 * INITIAL_WINDOW)
@@ -148,8 +136,16 @@ static __always_inline u32 base_ssthresh(struct sock *sk)
 	return bbr_ssthresh(sk);
 }
 
+/*
+ * The window doubles. BBR knows no threshold: one that the window has reached is of an exit that BBR has taken back, since it
+ * judges by itself while it looks for the minimum RTT, and a rate that has risen by a quarter is none of a full pipe.
+ */
 static __always_inline void base_cong_avoid(struct sock *sk, u32 ack, u32 acked)
 {
+	struct tcp_sock *tp = tcp_sk(sk);
+
+	if (tp->snd_cwnd >= tp->snd_ssthresh)
+		tp->snd_ssthresh = NO_THRESHOLD;
 	tcp_reno_cong_avoid(sk, ack, acked);
 }
 

@@ -248,8 +248,6 @@ static __always_inline void enter_slow_start(struct sock *sk, struct flow *flow,
 	header->flags &= ~FLOW_OBSERVED;
 	if (header->slow_starts < 0xffff)
 		header->slow_starts++;
-	if (!observing)
-		base_started(sk);
 	CALL(restart)(&flow->state);
 	restart_extra(sk);
 }
