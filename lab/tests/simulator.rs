@@ -4,7 +4,7 @@ use std::num::NonZeroUsize;
 use std::path::Path;
 
 use onramp_lab::experiment::Shard;
-use onramp_lab::experiment::{Amount, Arm, Comparison, PathChange, Plan, Run};
+use onramp_lab::experiment::{Amount, Arm, Comparison, Competitor, PathChange, Plan, Run};
 use onramp_lab::link::{CrossSpec, DirectionSpec, JitterSpec, Limit, LossSpec, ReorderingSpec, ScheduleSpec};
 use onramp_lab::population::Population;
 use onramp_lab::profile::Profile;
@@ -74,6 +74,38 @@ fn kernels_are_compared_as_the_simulator_is() {
     let mut none = Agreement::default();
     none.add_beside(&golden("6.12-leo.json"), &[old]);
     assert_eq!((none.pairs.len(), none.left_out.len()), (0, 12), "another path");
+}
+
+/// Only what was asked for in the same way is compared: how many runs, and of which seeds, does not matter.
+#[test]
+fn another_experiment_over_the_same_path_is_not_compared() {
+    let old = golden("6.1-geo.json");
+    let pairs_if = |change: fn(&mut Comparison)| {
+        let mut other = golden("7.2-geo.json");
+        change(&mut other);
+        let mut all = Agreement::default();
+        all.add_beside(&old, &[other]);
+        assert_eq!(all.pairs.len() + all.left_out.len(), 12);
+        all.pairs.len()
+    };
+    fn asked(result: &mut Comparison) -> &mut Plan {
+        result.plan.as_mut().expect("a golden result says what was asked for")
+    }
+    assert_eq!(pairs_if(|other| asked(other).repetitions = 9), 12);
+    assert_eq!(pairs_if(|other| asked(other).flows = 2), 0);
+    assert_eq!(pairs_if(|other| asked(other).objects.push(1000)), 0);
+    assert_eq!(pairs_if(|other| asked(other).extra_rtt_us.push(1000)), 0);
+    assert_eq!(pairs_if(|other| asked(other).profile.host.initial_window_segments = Some(3)), 0);
+    assert_eq!(pairs_if(|other| other.plan = None), 0);
+    let competitor = |other: &mut Comparison| {
+        asked(other).competitor = Some(Competitor { congestion_control: "bbr".to_owned(), lead_seconds: 0 });
+    };
+    assert_eq!(pairs_if(competitor), 0);
+    let parameter = |other: &mut Comparison| {
+        let arm = other.arms[0].definition.as_mut().expect("a golden result has its arms");
+        arm.parameters.insert("threshold_pct".to_owned(), "15".to_owned());
+    };
+    assert_eq!(pairs_if(parameter), 11, "only the arm that is the other");
 }
 
 fn profile(text: &str) -> Profile {

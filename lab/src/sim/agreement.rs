@@ -2,9 +2,10 @@
 //! How far a simulated run, or one of another kernel, is from the same run of the kernel's TCP.
 
 use serde::Serialize;
+use serde_json::{Value, json};
 
 use super::{SimError, SourceSpec, run};
-use crate::experiment::{Comparison, ExitSource, Run};
+use crate::experiment::{ArmResult, Comparison, ExitSource, Run};
 
 /// Exit and completion may differ by so much, as a part of the kernel's.
 pub const TIME: f64 = 0.03;
@@ -47,16 +48,18 @@ impl Agreement {
     }
 
     /// Compares all valid runs of a result with those of the same seeds, arms and conditions among others', of another
-    /// kernel.
+    /// kernel. Results that do not say what was asked for are left out.
     pub fn add_beside(&mut self, measured: &Comparison, others: &[Comparison]) {
         for arm in &measured.arms {
+            let asked = conditions(measured, arm);
+            let same: Vec<_> = others
+                .iter()
+                .flat_map(|other| other.arms.iter().map(move |arm| (other, arm)))
+                .filter(|(other, arm)| asked.is_some() && conditions(other, arm) == asked)
+                .flat_map(|(_, arm)| arm.runs.iter().filter(|run| run.valid))
+                .collect();
             for kernel in arm.runs.iter().filter(|run| run.valid) {
-                let mut same = others.iter().filter(|other| is_of_one_path(measured, other));
-                let other = same.find_map(|other| {
-                    let arm = other.arms.iter().find(|other| other.arm == arm.arm)?;
-                    arm.runs.iter().find(|run| run.valid && run.seed == kernel.seed)
-                });
-                match other {
+                match same.iter().find(|run| run.seed == kernel.seed) {
                     Some(other) => self.pair(measured, &arm.arm, kernel, other),
                     None => self.leave_out(measured, &arm.arm),
                 }
@@ -76,13 +79,13 @@ impl Agreement {
     }
 }
 
-/// Whether two results are of the same transfer over the same path.
-fn is_of_one_path(one: &Comparison, other: &Comparison) -> bool {
-    one.profile == other.profile
-        && one.amount == other.amount
-        && one.bdp_bytes == other.bdp_bytes
-        && one.base_rtt_us == other.base_rtt_us
-        && one.rate_bps == other.rate_bps
+/// All that a run of an arm depends on, but for the kernel, the seed and chance: plan and arm. `None`: an older result does
+/// not say.
+fn conditions(result: &Comparison, arm: &ArmResult) -> Option<Value> {
+    let mut plan = serde_json::to_value(result.plan.as_ref()?).ok()?;
+    let keys = plan.as_object_mut()?;
+    keys.retain(|name, _| !["seed", "repetitions", "timeout"].contains(&name.as_str()));
+    Some(json!([plan, arm.definition.as_ref()?]))
 }
 
 /// For people: what is apart, and how much is not. `others`: what the kernel's runs are compared with.
