@@ -22,7 +22,7 @@ build: web
 	$(CARGO) build --release --workspace
 
 # The binary for other machines, the same bytes in any directory: target/dist/onramp
-release: web
+release: deps
 	@.ci/oldest
 	@.ci/licences
 	@.ci/release

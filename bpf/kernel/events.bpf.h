@@ -146,7 +146,7 @@ __noinline int meet_flow(const struct flow *flow, struct flow_telemetry *heard, 
 static __always_inline void fill_round(struct round_event *event, const struct flow *flow,
 				       const struct flow_telemetry *heard, const struct ack_told *told EXTRA_PARAMETER)
 {
-	describe_round(&event->told, &heard->round, flow->header.flags, told->receive_window, &told->ack);
+	describe_round(&event->told, &heard->round, told);
 	copy_state(event + 1, &flow->state EXTRA_ARGUMENT);
 }
 TELL_STATE(round, EVENT_ROUND, LEVEL_ROUND, ack_told)

@@ -28,10 +28,12 @@ static __always_inline void count_in_round(struct round *round, const struct ack
 		round->min_rtt_us = (u32)min_u64(round->min_rtt_us, (u32)ack->rtt_us);
 }
 
-/* `ack`: the one that ends it. */
-static __always_inline void describe_round(struct round_told *told, const struct round *round, u32 flags,
-					   u32 receive_window, const struct ack *ack)
+/* `end`: what is told of the ACK that ends it. */
+static __always_inline void describe_round(struct round_told *told, const struct round *round,
+					   const struct ack_told *end)
 {
+	const struct ack *ack = &end->ack;
+
 	told->duration_us = ack->now_us - round->start_us;
 	told->bytes = (u32)ack->bytes_acked - round->start_bytes;
 	told->delivered = ack->delivered - round->start_delivered;
@@ -42,10 +44,10 @@ static __always_inline void describe_round(struct round_told *told, const struct
 	told->ssthresh = ack->ssthresh;
 	told->in_flight = ack->in_flight;
 	told->mss = ack->mss;
-	told->flags = flags;
+	told->flags = end->flags;
 	told->number = round->number;
 	told->cwnd_limited_us = round->cwnd_limited_us;
-	told->receive_window = receive_window;
+	told->receive_window = end->receive_window;
 }
 
 #endif

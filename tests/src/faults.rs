@@ -141,6 +141,21 @@ impl Traced<'_> {
         self.disturbed(call, Answer::Refused(error)).into()
     }
 
+    /// Kills it before each of its steps, and has each answered by an error; says what was found each time. `prepare` makes
+    /// what it finds; `found` looks at what is there then.
+    pub fn disturb(&self, prepare: impl Fn(), found: impl Fn(&Call, Option<Ran>)) {
+        prepare();
+        for (call, error) in self.steps() {
+            prepare();
+            self.killed_before(&call);
+            found(&call, None);
+            prepare();
+            let ran = self.told(&call, error);
+            println!("{error:?} at {call}: {:?} {}", ran.code, ran.stderr.trim());
+            found(&call, Some(ran));
+        }
+    }
+
     fn disturbed(&self, at: &Call, how: Answer) -> Output {
         let (output, met) = self.supervised(|call| if call == at { how } else { Answer::Made });
         assert!(met.contains(at), "no {at:?} as on the run before, but {met:#?}: {output:?}");

@@ -20,7 +20,7 @@ use nix::sys::socket::{
 use onramp_loader::ROOT;
 use onramp_net::Namespace;
 use onramp_tests::cli::{self, DEFAULT, Ran, host_state, json, onramp, run_cgroups, status};
-use onramp_tests::faults::{Call, Traced};
+use onramp_tests::faults::Traced;
 use onramp_tests::traffic::{eventually, namespace};
 use onramp_tests::wire::{FAR, Fate, Wire};
 use onramp_tests::{Attachments, cli::as_nobody};
@@ -548,22 +548,6 @@ fn a_load_under_traffic_gives_each_connection_the_former_or_the_new_and_can_be_t
     fs::remove_file(&kept).unwrap();
 }
 
-/// Kills a command before each of its steps, and has each answered by an error; says what was found each time.
-///
-/// `prepare` makes what the command finds; `found` looks at what is there then.
-fn disturb(command: &Traced, prepare: impl Fn(), found: impl Fn(&Call, Option<Ran>)) {
-    prepare();
-    for (call, error) in command.steps() {
-        prepare();
-        command.killed_before(&call);
-        found(&call, None);
-        prepare();
-        let ran = command.told(&call, error);
-        println!("{error:?} at {call}: {:?} {}", ran.code, ran.stderr.trim());
-        found(&call, Some(ran));
-    }
-}
-
 #[test]
 #[ignore = "in a guest: make test"]
 fn the_first_rule_is_there_or_not_wherever_its_command_ends_and_the_next_goes_on() {
@@ -576,7 +560,7 @@ fn the_first_rule_is_there_or_not_wherever_its_command_ends_and_the_next_goes_on
         assert_eq!(host_state(&[]), before);
     };
     onramp(&add.arguments).ok();
-    disturb(&add, clear, |call, ran| {
+    add.disturb(clear, |call, ran| {
         let (listed, status) = (onramp("select list").ok(), json("status"));
         let (rule, active) = (listed.contains("--port 80 --use cubic"), &status["selection"]["active"]);
         println!("{call}: rule {rule}, active {active}");
@@ -610,8 +594,7 @@ fn a_load_and_a_removal_are_done_or_not_wherever_they_end() {
     two.load().ok();
     let new = onramp("select list").ok();
     let load = Traced { namespace: &here, arguments: format!("select load {}", two.0.display()) };
-    disturb(
-        &load,
+    load.disturb(
         || {
             one.load().ok();
         },
@@ -625,8 +608,7 @@ fn a_load_and_a_removal_are_done_or_not_wherever_they_end() {
         },
     );
     let remove = Traced { namespace: &here, arguments: "select del --all".into() };
-    disturb(
-        &remove,
+    remove.disturb(
         || {
             one.load().ok();
         },

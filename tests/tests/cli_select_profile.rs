@@ -389,9 +389,8 @@ fn wherever_the_command_ends_the_state_is_explained_and_one_command_clears_it() 
         assert_eq!((sets(), host_state(&[])), (Vec::new(), before.clone()));
     };
     onramp(&add.arguments).ok();
-    clear();
     let seen = RefCell::new(Vec::new());
-    let found = |call: &onramp_tests::faults::Call, ran: Option<Ran>| {
+    add.disturb(clear, |call, ran| {
         let (rule, set) = (rules().contains("--port 80 --use fixed --profile short"), set("short"));
         println!("{call}: rule {rule}, set {set}");
         // A rule never names what is not there, and a set without one says so.
@@ -411,17 +410,8 @@ fn wherever_the_command_ends_the_state_is_explained_and_one_command_clears_it() 
             (rules().as_str(), self::set("short")["rules"].clone()),
             ("--port 80 --use fixed --profile short\n", 1.into())
         );
-        clear();
-    };
-    let steps: Vec<_> = add.steps().collect();
+    });
     clear();
-    for (call, error) in steps {
-        add.killed_before(&call);
-        found(&call, None);
-        let ran = add.told(&call, error);
-        println!("{error:?} at {call}: {:?} {}", ran.code, ran.stderr.trim());
-        found(&call, Some(ran));
-    }
     // A set without its rule has been met.
     assert!(seen.borrow().contains(&(false, true)), "{seen:?}");
 }

@@ -22,6 +22,7 @@ use super::transfer::{Download, POLL, Request};
 use crate::host::SENDER;
 pub(crate) use sink::may_wait;
 use sockets::Sockets;
+pub(crate) use source::BLOCK;
 
 /// What can go wrong with a download.
 #[derive(Debug, Error)]

@@ -37,7 +37,7 @@ use thiserror::Error;
 
 pub use arm::{Arm, Decode, Exit, ExitSource, FlowStorage, MakeReady, Ready};
 pub use builtin::BuiltinError;
-pub(crate) use builtin::may_wait;
+pub(crate) use builtin::{BLOCK, may_wait};
 pub use clock::{Clock, Guests, Origin, Shard};
 pub use cpu::{busy_seconds, process_seconds};
 pub use flow::{Flow, FlowSample};

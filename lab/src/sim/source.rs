@@ -4,10 +4,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::sender::{Out, Sender};
+use crate::experiment::BLOCK;
 use crate::link::Nanos;
-
-/// Bytes that are written at once.
-const BLOCK: u64 = 65_536;
 
 /// When the application has something to send.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -69,7 +67,7 @@ impl Source {
         }
         let mss = u64::from(sender.layout.mss);
         // What does not end a piece ends with a full segment.
-        let written = sender.write(now, (BLOCK / mss * mss).min(self.piece), out);
+        let written = sender.write(now, (BLOCK as u64 / mss * mss).min(self.piece), out);
         self.piece -= written;
         self.left -= written;
     }

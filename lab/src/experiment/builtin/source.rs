@@ -18,7 +18,7 @@ use super::sockets::Sockets;
 
 /// What one write offers, bytes. The buffer is filled whenever there is room in a third of it, so that TCP always has
 /// something to send. A kernel that does not preempt itself holds up the emulator for as long as a write takes.
-const BLOCK: usize = 64 * 1024;
+pub(crate) const BLOCK: usize = 64 * 1024;
 /// Writes before a look at the other connection.
 const WRITES: usize = 64;
 /// How long the connections stay after the last byte, so that looks every 10 ms see the transfer complete.
