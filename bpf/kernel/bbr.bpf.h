@@ -12,10 +12,11 @@
  *   - At the exit its bandwidth filter holds little more than half of the rate: samples span a round trip, in which the
  *     window doubled. So the window is filled, spaced by 5/4 of it per RTT, and held for the round in which it is
  *     delivered. If that round has raised the rate by a sixteenth, the exit may have been early: another round follows
- *     with an eighth more, half of what BBR probes with. The first round that has not finds the pipe full, with a rate
- *     and an RTT that BBR has measured. Rounds in which the application sets the rate do not count.
- *   - `full_bw_cnt` and `full_bw` tell that STARTUP has been left, and the rate before the round under way; BBR, which
- *     would judge by them, does not see them.
+ *     with an eighth more, half of what BBR probes with; after three such rounds, of which only the first two may still
+ *     be of the window's former growth, with as much as BBR. The first round that has not finds the pipe full, with a
+ *     rate and an RTT that BBR has measured. Rounds in which the application sets the rate do not count.
+ *   - `full_bw_cnt` and `full_bw` tell that STARTUP has been left, and the rate before the round under way, its two
+ *     lowest bits how many rounds have raised it; BBR, which would judge by them, does not see them.
  *   - BBR does not end STARTUP by loss. Neither does ours by losses that a path has at random: recovery is BBR's, its
  *     window no larger than before the loss, and the algorithm goes on after it. Where more than 2 % of the window is
  *     lost, and more than six segments, STARTUP ends at once (BBRLossThresh and BBRStartupFullLossCnt,
@@ -32,11 +33,14 @@
 #define BBR_STARTUP 0
 /* full_bw_cnt where STARTUP has been left. */
 #define BBR_LEFT 2
+/* Of full_bw then, how many rounds have raised the rate; three stand for more. */
+#define BBR_RAISED_MASK 3
 /* The largest full_bw that times 5/4 fits: no rate is a quarter above it. */
 #define BBR_MOST (~0U / 5 * 4)
-/* A round has raised the rate if it did so by this part, after which the window grows by the other. */
+/* A round has raised the rate if it did so by this part, after which the window grows by the second, or the third. */
 #define BBR_RAISED_PART 16
 #define BBR_GROWTH_PART 8
+#define BBR_GROWTH_MORE_PART 4
 /* A loss ends STARTUP if it is more than this part of the window and this many segments. */
 #define BBR_LOSS_PART 50
 #define BBR_LOSS_SEGMENTS 6
@@ -105,7 +109,7 @@ static __always_inline void base_left(struct sock *sk)
 
 	if (!base_in_startup(sk))
 		return;
-	bbr->full_bw = (u32)max_u64(bbr->bw.s[0].v, 1);
+	bbr->full_bw = (bbr->bw.s[0].v & ~BBR_RAISED_MASK) + BBR_RAISED_MASK + 1;
 	BPF_CORE_WRITE_BITFIELD(bbr, full_bw_cnt, BBR_LEFT);
 }
 
@@ -257,7 +261,7 @@ static __always_inline u32 base_control_measuring(unsigned long long *context, b
 	struct sock *sk = (struct sock *)context[0];
 	struct base_sample told = {};
 	struct bbr *bbr = bbr_of(sk);
-	u32 before = bbr->full_bw, rate;
+	u32 before = bbr->full_bw, rate, raised;
 
 	if (!filled)
 		bbr->next_rtt_delivered = tcp_sk(sk)->delivered;
@@ -270,8 +274,10 @@ static __always_inline u32 base_control_measuring(unsigned long long *context, b
 		return window;
 	if (rate <= before + (u64)before / BBR_RAISED_PART)
 		return 0;
-	bbr->full_bw = rate;
-	return (u32)min_u64(window + (u64)window / BBR_GROWTH_PART, tcp_sk(sk)->snd_cwnd_clamp);
+	raised = (u32)min_u64((before & BBR_RAISED_MASK) + 1, BBR_RAISED_MASK);
+	bbr->full_bw = (rate & ~BBR_RAISED_MASK) + raised;
+	window += window / (raised == BBR_RAISED_MASK ? BBR_GROWTH_MORE_PART : BBR_GROWTH_PART);
+	return (u32)min_u64(window, tcp_sk(sk)->snd_cwnd_clamp);
 }
 
 #endif

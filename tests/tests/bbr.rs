@@ -78,6 +78,27 @@ fn after_the_exit_bbr_has_the_rate_of_the_path() {
     }
 }
 
+/// Slow start was left far below what the path carries, as the rate tells that rises with each larger window: it goes on, by an
+/// eighth after the first two such rounds and by a quarter after each further one.
+#[test]
+#[ignore = "in a guest: make test"]
+fn after_an_early_exit_the_window_grows_for_as_long_as_the_rate_does() {
+    let _attached = attached("fixed", &["exit_window_bytes=60000"]);
+    let mut sender = Sender::connect(Wire::lay(DELAY, |_| Fate::Deliver), "onramp_fixed");
+    let mut windows = Vec::new();
+    while windows.len() < 7 {
+        // A write returns once there is room in the buffer, so something always waits to be sent.
+        sender.send(20_000);
+        let flow = sender.flow();
+        let Phase::Left(_, record) = flow.phase() else { continue };
+        windows.extend(windows.is_empty().then_some(record.window_after));
+        windows.extend((windows.last() != Some(&flow.info.snd_cwnd)).then_some(flow.info.snd_cwnd));
+    }
+    for (step, part) in windows.windows(2).zip([8, 8, 4, 4, 4, 4]) {
+        assert_eq!(step[1], step[0] + step[0] / part, "{windows:?}");
+    }
+}
+
 /// BBR goes through losses that a path has at random, and so does its start under an algorithm.
 #[test]
 #[ignore = "in a guest: make test"]
