@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! How far a simulated run, or one of another kernel, is from the same run of the kernel's TCP.
 
+use std::collections::HashMap;
+
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::{SimError, SourceSpec, run};
 use crate::experiment::{ArmResult, Comparison, ExitSource, Run};
@@ -47,19 +49,12 @@ impl Agreement {
         Ok(())
     }
 
-    /// Compares all valid runs of a result with those of the same seeds, arms and conditions among others', of another
-    /// kernel. Results that do not say what was asked for are left out.
-    pub fn add_beside(&mut self, measured: &Comparison, others: &[Comparison]) {
+    /// Compares all valid runs of a result with those of the same seeds, arms and conditions among another kernel's.
+    pub fn add_beside(&mut self, measured: &Comparison, others: &Runs<'_>) {
         for arm in &measured.arms {
-            let asked = conditions(measured, arm);
-            let same: Vec<_> = others
-                .iter()
-                .flat_map(|other| other.arms.iter().map(move |arm| (other, arm)))
-                .filter(|(other, arm)| asked.is_some() && conditions(other, arm) == asked)
-                .flat_map(|(_, arm)| arm.runs.iter().filter(|run| run.valid))
-                .collect();
+            let same = conditions(measured, arm).and_then(|asked| others.0.get(&asked));
             for kernel in arm.runs.iter().filter(|run| run.valid) {
-                match same.iter().find(|run| run.seed == kernel.seed) {
+                match same.and_then(|runs| runs.iter().find(|run| run.seed == kernel.seed)) {
                     Some(other) => self.pair(measured, &arm.arm, kernel, other),
                     None => self.leave_out(measured, &arm.arm),
                 }
@@ -79,13 +74,30 @@ impl Agreement {
     }
 }
 
+/// The valid runs of results, by what was asked for.
+pub struct Runs<'a>(HashMap<String, Vec<&'a Run>>);
+
+impl<'a> Runs<'a> {
+    /// Those of results that say what was asked for.
+    pub fn of(results: &'a [Comparison]) -> Self {
+        let mut runs: HashMap<_, Vec<_>> = HashMap::new();
+        for result in results {
+            for arm in &result.arms {
+                let Some(asked) = conditions(result, arm) else { continue };
+                runs.entry(asked).or_default().extend(arm.runs.iter().filter(|run| run.valid));
+            }
+        }
+        Self(runs)
+    }
+}
+
 /// All that a run of an arm depends on, but for the kernel, the seed and chance: plan and arm. `None`: an older result does
 /// not say.
-fn conditions(result: &Comparison, arm: &ArmResult) -> Option<Value> {
+fn conditions(result: &Comparison, arm: &ArmResult) -> Option<String> {
     let mut plan = serde_json::to_value(result.plan.as_ref()?).ok()?;
     let keys = plan.as_object_mut()?;
     keys.retain(|name, _| !["seed", "repetitions", "timeout"].contains(&name.as_str()));
-    Some(json!([plan, arm.definition.as_ref()?]))
+    Some(json!([plan, arm.definition.as_ref()?]).to_string())
 }
 
 /// For people: what is apart, and how much is not. `others`: what the kernel's runs are compared with.

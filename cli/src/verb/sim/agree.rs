@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use clap::Args;
 use onramp_lab::experiment::Comparison;
-use onramp_lab::sim::agreement::{self, Agreement};
+use onramp_lab::sim::agreement::{self, Agreement, Runs};
 use onramp_recording::bounded;
 
 use crate::failure::{FAILURE, Usage};
@@ -45,12 +45,13 @@ impl Agree {
     fn compare(&self) -> anyhow::Result<Agreement> {
         let mut all = Agreement::default();
         let others = self.beside.iter().map(|path| read(path)).collect::<Result<Vec<_>, _>>()?;
+        let runs = Runs::of(&others);
         for path in &self.results {
             let measured = read(path)?;
             if others.is_empty() {
                 all.add(&measured)?;
             } else {
-                all.add_beside(&measured, &others);
+                all.add_beside(&measured, &runs);
             }
         }
         if all.pairs.is_empty() {
