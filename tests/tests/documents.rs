@@ -1,0 +1,331 @@
+//! The pages' figures are those of the committed results, their links lead somewhere, and they keep within their length.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// A row of a CSV file, by the names of its columns.
+type Row = BTreeMap<String, String>;
+
+/// Most words of README.md: an operator decides within a minute.
+const README_WORDS: usize = 1000;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+fn page(path: &str) -> String {
+    fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+/// A page with its lines joined, so that a sentence is found wherever it is wrapped.
+fn joined(path: &str) -> String {
+    page(path).split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[track_caller]
+fn states(path: &str, figure: &str) {
+    assert!(joined(path).contains(figure), "{path} does not state what the results give: {figure}");
+}
+
+fn results(path: &str) -> Vec<Row> {
+    let text = page(path);
+    let mut lines = text.lines();
+    let names: Vec<_> = lines.next().expect(path).split(',').map(str::to_owned).collect();
+    lines.map(|line| names.iter().cloned().zip(line.split(',').map(str::to_owned)).collect()).collect()
+}
+
+fn number(row: &Row, column: &str) -> f64 {
+    row[column].parse().unwrap_or_else(|_| panic!("{column} is {:?}", row[column]))
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    assert!(!values.is_empty());
+    values.sort_by(f64::total_cmp);
+    let middle = values.len() / 2;
+    if values.len() % 2 == 1 { values[middle] } else { (values[middle - 1] + values[middle]) / 2.0 }
+}
+
+/// The valid runs over the profiles of one arm, each a row.
+fn profile_runs<'a>(rows: &'a [Row], profile: &str, arm: &str) -> Vec<&'a Row> {
+    let runs: Vec<_> = rows
+        .iter()
+        .filter(|row| row["profile"] == profile && row["arm"] == arm && row["valid"] == "1")
+        .collect();
+    assert!(!runs.is_empty(), "no run of {arm} over {profile}");
+    runs
+}
+
+fn profiles(rows: &[Row]) -> Vec<String> {
+    let mut profiles: Vec<_> = rows.iter().map(|row| row["profile"].clone()).collect();
+    profiles.dedup();
+    profiles
+}
+
+fn medians(rows: &[Row], profile: &str, arm: &str) -> (f64, f64) {
+    let of = |column| median(profile_runs(rows, profile, arm).iter().map(|row| number(row, column)).collect());
+    (of("seconds"), of("retransmitted_segments"))
+}
+
+/// The median time with its range where runs differ, and the median of retransmitted segments.
+fn cell(rows: &[Row], profile: &str, arm: &str) -> String {
+    let seconds: Vec<_> =
+        profile_runs(rows, profile, arm).iter().map(|row| number(row, "seconds")).collect();
+    let least = format!("{:.2}", seconds.iter().copied().fold(f64::INFINITY, f64::min));
+    let most = format!("{:.2}", seconds.iter().copied().fold(0.0, f64::max));
+    let (time, retransmitted) = medians(rows, profile, arm);
+    let range = if least == most { String::new() } else { format!(" ({least}–{most})") };
+    format!("{time:.2}{range}, {retransmitted:.0}")
+}
+
+/// How many rows of a table of a page are of a profile, each of which has these arms' figures.
+fn rows_of_profiles(path: &str, arms: &[&str]) -> usize {
+    let rows = results("docs/evaluation/profiles.csv");
+    let text = page(path);
+    let mut found = 0;
+    for profile in profiles(&rows) {
+        let cells: Vec<_> = arms.iter().map(|arm| cell(&rows, &profile, arm)).collect();
+        let end = format!("`{profile}` | {} |", cells.join(" | "));
+        for line in text.lines().filter(|line| line.contains(&format!("`{profile}` | "))) {
+            assert!(line.ends_with(&end), "{path} has\n{line}\nwhere the results give\n{end}");
+            found += 1;
+        }
+    }
+    found
+}
+
+#[test]
+fn tables_of_paths_have_the_medians_and_ranges_of_the_runs() {
+    let every = profiles(&results("docs/evaluation/profiles.csv")).len();
+    assert_eq!(rows_of_profiles("docs/algorithms/ramp.md", &["ramp", "cubic", "bbr", "ramp:base=bbr"]), every);
+    assert!(rows_of_profiles("README.md", &["ramp", "cubic", "bbr"]) >= every / 2);
+}
+
+#[test]
+fn the_page_on_bbr_has_the_medians_of_the_runs() {
+    let rows = results("docs/evaluation/profiles.csv");
+    let text = page("docs/bbr.md");
+    for profile in profiles(&rows) {
+        let line = text
+            .lines()
+            .find(|line| line.starts_with(&format!("{profile}, ")))
+            .unwrap_or_else(|| panic!("docs/bbr.md has no row of {profile}"));
+        for arm in ["bbr", "ramp:base=bbr"] {
+            let (time, retransmitted) = medians(&rows, &profile, arm);
+            let figures = format!("  {time:.2}, {retransmitted:.0}, ");
+            assert!(line.contains(&figures), "docs/bbr.md, {profile}, {arm}: {figures} is not in\n{line}");
+        }
+    }
+}
+
+#[test]
+fn the_page_on_ramp_says_which_profiles_meet_the_bounds() {
+    let rows = results("docs/evaluation/profiles.csv");
+    let text = page("docs/algorithms/ramp.md");
+    let others = ["cubic", "best", "spacing", "hystartpp", "search"];
+    for profile in profiles(&rows) {
+        let (time, retransmitted) = medians(&rows, &profile, "ramp");
+        let figures = others.map(|arm| medians(&rows, &profile, arm));
+        let least_time = figures.iter().map(|(time, _)| *time).fold(f64::INFINITY, f64::min);
+        let least_lost = figures
+            .iter()
+            .filter(|(time, _)| *time <= 1.02 * least_time)
+            .map(|(_, lost)| *lost)
+            .fold(f64::INFINITY, f64::min);
+        let met = time <= 1.02 * least_time && retransmitted <= (1.25 * least_lost).max(50.0);
+        let line = text
+            .lines()
+            .find(|line| line.split_whitespace().next() == Some(&profile) && line.ends_with(['s', 'o']))
+            .unwrap_or_else(|| panic!("docs/algorithms/ramp.md has no row of {profile}"));
+        let words: Vec<_> = line.split_whitespace().rev().take(4).collect();
+        let expected = [
+            if met { "yes".to_owned() } else { "no".to_owned() },
+            format!("{least_lost:.0}"),
+            format!("{retransmitted:.0}"),
+            format!("{:.3}", time / least_time),
+        ];
+        assert_eq!(words, expected, "docs/algorithms/ramp.md: {line}");
+    }
+}
+
+/// Of two arms over the same paths: the geometric mean of the ratio of their times, and what each retransmitted.
+fn ratio(rows: &[Row], kernel: &str, arm: &str, reference: &str) -> (f64, f64, f64) {
+    let mut paths: BTreeMap<&str, BTreeMap<&str, &Row>> = BTreeMap::new();
+    for row in rows.iter().filter(|row| row["kernel"] == kernel && row["valid"] == "1") {
+        paths.entry(&row["path"]).or_default().insert(&row["arm"], row);
+    }
+    let pairs: Vec<_> =
+        paths.values().filter_map(|arms| Some((*arms.get(arm)?, *arms.get(reference)?))).collect();
+    let log = |(arm, reference): &(&Row, &Row)| (number(arm, "seconds") / number(reference, "seconds")).ln();
+    let mean = (pairs.iter().map(log).sum::<f64>() / pairs.len() as f64).exp();
+    let sum = |row: fn(&(&Row, &Row)) -> f64| pairs.iter().map(row).sum::<f64>();
+    (
+        mean,
+        sum(|(arm, _)| number(arm, "retransmitted_segments")),
+        sum(|(_, reference)| number(reference, "retransmitted_segments")),
+    )
+}
+
+/// As in prose: 23,483.
+fn grouped(value: f64) -> String {
+    let digits = format!("{value:.0}");
+    let mut text = String::new();
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[test]
+fn what_is_said_of_paths_at_random_is_what_the_runs_give() {
+    let rows = results("docs/evaluation/paths-at-random.csv");
+    let (time, lost, reference) = ratio(&rows, "6.12", "ramp", "cubic");
+    states(
+        "README.md",
+        &format!(
+            "`ramp` takes {time:.2} of stock CUBIC's time with {:.2} of its retransmissions",
+            lost / reference
+        ),
+    );
+    let (newer_time, newer_lost, newer_reference) = ratio(&rows, "7.2", "ramp", "cubic");
+    states(
+        "docs/algorithms/ramp.md",
+        &format!("`ramp` takes {time:.3} of stock CUBIC's time on 6.12 and {newer_time:.3} on 7.2"),
+    );
+    states(
+        "docs/algorithms/ramp.md",
+        &format!(
+            "with {} retransmissions (`cubic` {}) and {} ({})",
+            grouped(lost),
+            grouped(reference),
+            grouped(newer_lost),
+            grouped(newer_reference)
+        ),
+    );
+
+    let rows = results("docs/evaluation/ramp-over-bbr-paths.csv");
+    let (time, lost, reference) = ratio(&rows, "6.12", "ramp:base=bbr", "bbr");
+    states("README.md", &format!("{time:.3} of BBR's time with {:.2}", lost / reference));
+    states("docs/bbr.md", &format!("`ramp:base=bbr` takes {time:.3} of BBR's time"));
+    states("docs/bbr.md", &format!("with {} retransmissions, `bbr` {}", grouped(lost), grouped(reference)));
+}
+
+#[test]
+fn the_download_that_virtual_time_shows_is_one_of_the_runs() {
+    let rows = results("docs/evaluation/profiles.csv");
+    let text = page("docs/virtual-time.md");
+    for arm in ["cubic", "ramp", "search", "best"] {
+        let runs = profile_runs(&rows, "geo", arm);
+        let run = runs.iter().find(|row| row["seed"] == "1").expect("seed 1");
+        let line = text
+            .lines()
+            .find(|line| line.starts_with(&format!("{arm} ")))
+            .unwrap_or_else(|| panic!("docs/virtual-time.md has no row of {arm}"));
+        let words: Vec<_> = line.split_whitespace().collect();
+        let seconds = format!("{:.2}", number(run, "seconds"));
+        let window = format!("{:.2}", number(run, "exit_to_bdp"));
+        let digest = run["digest"].trim_start_matches("sha256:");
+        assert_eq!(words[1], seconds, "{line}");
+        assert_eq!(words[2], run["retransmitted_segments"], "{line}");
+        assert_eq!(words[3], window, "{line}");
+        assert!(digest.starts_with(words.last().expect("a digest")), "{line}: {digest}");
+    }
+}
+
+#[test]
+fn the_matrix_page_has_the_figures_of_the_measurement() {
+    let measured = page("docs/matrix.txt");
+    let mut cells: BTreeMap<(&str, &str), (&str, &str)> = BTreeMap::new();
+    for line in measured.lines() {
+        let words: Vec<_> = line.split_whitespace().collect();
+        if words.last().is_some_and(|valid| valid.contains('/')) {
+            cells.insert((words[0], words[1]), (words[2], words[4]));
+        }
+    }
+    let mut compared = 0;
+    let text = page("docs/matrix.md");
+    let mut profiles: Vec<&str> = Vec::new();
+    for line in text.lines() {
+        let words: Vec<_> = line.split_whitespace().collect();
+        if words.first() == Some(&"arm") {
+            profiles = words[1..].to_vec();
+        } else if let Some(arm) = words.first().filter(|arm| cells.keys().any(|(_, known)| known == *arm)) {
+            let mut rest = words[1..].iter();
+            for profile in &profiles {
+                let (seconds, lost) = cells[&(*profile, *arm)];
+                let first = rest.next().expect(line);
+                if *first == "late" {
+                    assert_eq!(seconds, "-", "{line}");
+                } else {
+                    assert_eq!((*first, *rest.next().expect(line)), (seconds, lost), "{profile}: {line}");
+                }
+                compared += 1;
+            }
+            assert_eq!(rest.next(), None, "{line}");
+        } else {
+            profiles.clear();
+        }
+    }
+    assert_eq!(compared, cells.len(), "cells of docs/matrix.txt that docs/matrix.md shows");
+}
+
+/// Every page of the project.
+fn pages() -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut directories = vec![root().join("docs"), root().join("bpf"), root().join("tests")];
+    while let Some(directory) = directories.pop() {
+        for entry in fs::read_dir(&directory).expect("a directory") {
+            let path = entry.expect("an entry").path();
+            if path.is_dir() {
+                directories.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "md") {
+                found.push(path);
+            }
+        }
+    }
+    found.extend(["README.md", "CONTRIBUTING.md"].map(|name| root().join(name)));
+    found
+}
+
+/// As GitHub names the anchor of a heading.
+fn anchor(heading: &str) -> String {
+    let text = heading.trim_start_matches('#').trim().to_lowercase();
+    text.chars()
+        .filter(|sign| sign.is_alphanumeric() || matches!(sign, ' ' | '-' | '_'))
+        .map(|sign| if sign == ' ' { '-' } else { sign })
+        .collect()
+}
+
+#[test]
+fn every_link_of_a_page_leads_to_a_file_and_a_heading_that_are_there() {
+    for path in pages() {
+        let text = fs::read_to_string(&path).expect("a page");
+        for rest in text.split("](").skip(1) {
+            let Some(target) = rest.split(')').next() else { continue };
+            if target.contains(char::is_whitespace) || target.starts_with("http") {
+                continue;
+            }
+            let (file, heading) = target.split_once('#').unwrap_or((target, ""));
+            let file =
+                if file.is_empty() { path.clone() } else { path.parent().expect("a place").join(file) };
+            assert!(file.exists(), "{}: {target} leads nowhere", path.display());
+            if !heading.is_empty() {
+                let there = fs::read_to_string(&file).expect("a page");
+                assert!(
+                    there.lines().any(|line| line.starts_with('#') && anchor(line) == heading),
+                    "{}: {target} has no such heading",
+                    path.display()
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn the_readme_is_read_within_minutes() {
+    let words = page("README.md").split_whitespace().count();
+    assert!(words <= README_WORDS, "README.md has {words} words, at most {README_WORDS}");
+}
