@@ -3,15 +3,16 @@
 # run.sh [ALGORITHM...]                      the corpus and a fixed number of inputs from a fixed seed; part of `make test`
 # run.sh --seconds N [ALGORITHM...]          N seconds each, from another seed every time; what is new is kept in the
 #                                            build directory; `make fuzz`
-# run.sh --minimise [ALGORITHM...]           makes corpus/ of all that is kept: the fewest inputs that reach as much
+# run.sh --minimise [ALGORITHM...]           makes the corpus of all that is kept: the fewest inputs that reach as much
 # run.sh --reproduce ALGORITHM FILE          one input, every call shown
 #
-# Without ALGORITHM, all of the registry. CLANG names the compiler (clang-19); CARGO_TARGET_DIR is where the target and
+# The corpus is corpus.tar.xz, a directory for each algorithm. Without ALGORITHM, all of the registry. CLANG names the compiler (clang-19); CARGO_TARGET_DIR is where the target and
 # new inputs go, below fuzz/; else target/.
 set -euo pipefail
 
 here=$(dirname "$(readlink -f "$0")")
 build=${CARGO_TARGET_DIR:-$here/../../../target}/fuzz
+archive=$here/corpus.tar.xz
 clang=${CLANG:-clang-19}
 # Inputs per algorithm in a bounded run: seconds, with the sanitizers on.
 runs=100000
@@ -59,6 +60,11 @@ if [ "$mode" = reproduce ]; then
 	ONRAMP_FUZZ_ALGORITHM=$1 ONRAMP_FUZZ_TRACE=1 exec "$target" "${options[@]}" "$2"
 fi
 
+unpacked=$build/archive
+rm -rf "$unpacked"
+mkdir "$unpacked"
+tar -xf "$archive" -C "$unpacked"
+
 mapfile -t known < <("$target")
 wanted=("$@")
 [ "$#" -gt 0 ] || wanted=("${known[@]}")
@@ -71,7 +77,7 @@ fuzz() {
 broken=0
 for algorithm in "${wanted[@]}"; do
 	export ONRAMP_FUZZ_ALGORITHM=$algorithm
-	corpus=$here/corpus/$algorithm
+	corpus=$unpacked/$algorithm
 	kept=$build/corpus/$algorithm
 	crashes=$build/crashes/$algorithm
 	log=$build/$algorithm.log
@@ -103,5 +109,8 @@ for algorithm in "${wanted[@]}"; do
 	echo "log: $log"
 	[ -z "$input" ] || echo "reproduce: bpf/host/fuzz/run.sh --reproduce $algorithm $input"
 done
-rm -rf "$build/scratch"
+if [ "$mode" = minimise ] && [ "$broken" = 0 ]; then
+	tar --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner --mode=u=rwX,go=rX -C "$unpacked" -cJf "$archive" .
+fi
+rm -rf "$build/scratch" "$unpacked"
 [ "$broken" = 0 ]
