@@ -63,14 +63,14 @@ fn profiles(rows: &[Row]) -> Vec<String> {
 }
 
 fn medians(rows: &[Row], profile: &str, arm: &str) -> (f64, f64) {
-    let of = |column| median(profile_runs(rows, profile, arm).iter().map(|row| number(row, column)).collect());
+    let of =
+        |column| median(profile_runs(rows, profile, arm).iter().map(|row| number(row, column)).collect());
     (of("seconds"), of("retransmitted_segments"))
 }
 
 /// The median time with its range where runs differ, and the median of retransmitted segments.
 fn cell(rows: &[Row], profile: &str, arm: &str) -> String {
-    let seconds: Vec<_> =
-        profile_runs(rows, profile, arm).iter().map(|row| number(row, "seconds")).collect();
+    let seconds: Vec<_> = profile_runs(rows, profile, arm).iter().map(|row| number(row, "seconds")).collect();
     let least = format!("{:.2}", seconds.iter().copied().fold(f64::INFINITY, f64::min));
     let most = format!("{:.2}", seconds.iter().copied().fold(0.0, f64::max));
     let (time, retransmitted) = medians(rows, profile, arm);
@@ -97,7 +97,10 @@ fn rows_of_profiles(path: &str, arms: &[&str]) -> usize {
 #[test]
 fn tables_of_paths_have_the_medians_and_ranges_of_the_runs() {
     let every = profiles(&results("docs/evaluation/profiles.csv")).len();
-    assert_eq!(rows_of_profiles("docs/algorithms/ramp.md", &["ramp", "cubic", "bbr", "ramp:base=bbr"]), every);
+    assert_eq!(
+        rows_of_profiles("docs/algorithms/ramp.md", &["ramp", "cubic", "bbr", "ramp:base=bbr"]),
+        every
+    );
     assert!(rows_of_profiles("README.md", &["ramp", "cubic", "bbr"]) >= every / 2);
 }
 
