@@ -14,7 +14,7 @@ const SHELL: &str = "kernel/congestion_ops.bpf.h";
 /// What is mapped into memory and changes there.
 const SHARED: [&str; 2] = ["consumer", "telemetry"];
 /// What comes from the algorithms' crate, as their contract does.
-const ALGORITHMS: [&str; 1] = ["round_told"];
+const ALGORITHMS: [&str; 2] = ["exit_reason", "round_told"];
 /// Tried in this order unless CLANG names one.
 const CLANG_NAMES: [&str; 7] =
     ["clang-19", "clang-20", "clang-21", "clang-18", "clang-17", "clang-16", "clang"];

@@ -33,7 +33,7 @@ fn bindings() -> Result<(), String> {
     let wanted = Bindings {
         header: "src/crossing.h",
         files: &["algorithm.h", "guard.h", "rows.h"],
-        others: &["round_told", "SEARCH_SENT_THRESHOLD", "SEARCH_DELIVERED_THRESHOLD"],
+        others: &["exit_reason", "round_told", "SEARCH_SENT_THRESHOLD", "SEARCH_DELIVERED_THRESHOLD"],
         without: &[],
         atomic: false,
     };

@@ -228,7 +228,7 @@ fn exit(storage: &[u8]) -> Option<(Exit, bool)> {
         return None;
     };
     let exit = Exit {
-        reason: reason.name().to_owned(),
+        reason,
         seconds: record.at_us as f64 / 1e6,
         window_bytes: record.window_bytes(),
         acks: None,

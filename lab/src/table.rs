@@ -62,8 +62,8 @@ fn shares(what: &str, comparison: &Comparison, of: impl Fn(&ArmResult) -> Option
 
 fn row(arm: &ArmResult, bdp_bytes: u64) -> Vec<String> {
     let exits =
-        arm.runs.iter().filter(|run| run.valid).filter_map(|run| Some(run.exit.as_ref()?.reason.clone()));
-    let mut by_reason = BTreeMap::<String, usize>::new();
+        arm.runs.iter().filter(|run| run.valid).filter_map(|run| Some(run.exit.as_ref()?.reason.name()));
+    let mut by_reason = BTreeMap::<&str, usize>::new();
     exits.for_each(|reason| *by_reason.entry(reason).or_default() += 1);
     let reasons: Vec<_> = by_reason.into_iter().map(|(reason, count)| format!("{reason} {count}")).collect();
     vec![

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! What a flow's own acknowledgements say that its exit cost, beside what the link's rate and delay say.
 
+use onramp_algorithm::ExitReason;
 use onramp_lab::experiment::{Amount, Arm, LinkRegret, Plan};
 use onramp_lab::profile::Profile;
 use onramp_lab::sim::{self, SourceSpec};
@@ -25,7 +26,7 @@ fn costs_and_given(profile: &Profile, bdp: f64, bytes: u64) -> (LinkRegret, Opti
     let exit = run.exit.expect("an exit");
     let known = Known {
         recorded_exit: Some(RecordedExit {
-            reason: exit.reason,
+            reason: exit.reason.name().to_owned(),
             since_start_us: (exit.seconds * 1e6) as u64,
             cwnd_segments: 0,
             window_bytes: exit.window_bytes,
@@ -87,7 +88,7 @@ fn what_an_exit_would_have_cost_is_what_it_costs_where_it_is_made() {
             let window_bytes = (truth.window_to_bdp * given.window_bytes as f64) as u64;
             let exit = Exit {
                 ack: 1,
-                by: "verdict",
+                reason: ExitReason::Algorithm,
                 at_us: 0,
                 since_start_us: 0,
                 acknowledged_bytes: 0,

@@ -3,6 +3,7 @@
 use std::num::NonZeroUsize;
 use std::path::Path;
 
+use onramp_algorithm::ExitReason;
 use onramp_lab::experiment::Shard;
 use onramp_lab::experiment::{Amount, Arm, Comparison, Competitor, PathChange, Plan, Run};
 use onramp_lab::link::{CrossSpec, DirectionSpec, JitterSpec, Limit, LossSpec, ReorderingSpec, ScheduleSpec};
@@ -153,7 +154,7 @@ fn ramp_fills_a_path_whose_way_back_is_thin() {
         let stock = sim::run(&plan, &arm("cubic", &[]), 1, SourceSpec::Bulk).unwrap();
         assert!(run.seconds < stock.seconds, "{rate_mbps} Mb/s: {}, {}", run.seconds, stock.seconds);
         let exit = run.exit.expect("an exit");
-        assert_eq!(exit.reason, "algorithm", "{rate_mbps} Mb/s");
+        assert_eq!(exit.reason, ExitReason::Algorithm, "{rate_mbps} Mb/s");
         assert!(exit.window_bytes as f64 > 0.8 * bdp, "{rate_mbps} Mb/s: {exit:?}");
     }
 }
@@ -236,7 +237,7 @@ fn doubling_into_a_small_queue_loses_what_the_queue_has_no_room_for() {
     );
     let holds = path + queue as f64;
     let exit = run.exit.unwrap();
-    assert_eq!(exit.reason, "loss");
+    assert_eq!(exit.reason, ExitReason::Loss);
     let window = exit.window_bytes as f64 / 1_448.0;
     assert!((1.9..2.1).contains(&(window / holds)), "{window} {holds}");
     assert!(run.queue_drops as f64 > 0.9 * (window - holds), "{} {window} {holds}", run.queue_drops);
@@ -352,7 +353,7 @@ fn oracle_leaves_at(profile: Profile) -> u64 {
     let run = simulate(&plan(profile, 2_000_000), &Arm::stock(ORACLE), 1);
     assert_eq!(run.retransmitted_segments, 0);
     let exit = run.exit.expect("an exit");
-    assert_eq!(exit.reason, "ssthresh");
+    assert_eq!(exit.reason, ExitReason::Ssthresh);
     exit.window_bytes / 1_448
 }
 

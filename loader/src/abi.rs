@@ -52,47 +52,6 @@ impl Base {
     }
 }
 
-/// Why the first slow start of a flow ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[repr(u32)]
-pub enum ExitReason {
-    /// The algorithm's verdict.
-    Algorithm = exit_reason::ALGORITHM,
-    /// Fast recovery.
-    Loss = exit_reason::LOSS,
-    /// An ECN mark.
-    Ecn = exit_reason::ECN,
-    /// Retransmission timeout.
-    Timeout = exit_reason::TIMEOUT,
-    /// A queue of this host refused a packet.
-    LocalCongestion = exit_reason::LOCAL,
-    /// A threshold set before: cached metrics, an earlier control.
-    Threshold = exit_reason::SSTHRESH,
-}
-
-impl ExitReason {
-    /// All of them.
-    pub const ALL: [Self; 6] =
-        [Self::Algorithm, Self::Loss, Self::Ecn, Self::Timeout, Self::LocalCongestion, Self::Threshold];
-
-    /// From the number in an exit record; `None`: slow start has not ended.
-    pub fn from_number(number: u8) -> Option<Self> {
-        Self::ALL.into_iter().find(|reason| *reason as u32 == u32::from(number))
-    }
-
-    /// Name in listings and JSON.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Algorithm => "algorithm",
-            Self::Loss => "loss",
-            Self::Ecn => "ecn",
-            Self::Timeout => "timeout",
-            Self::LocalCongestion => "local_congestion",
-            Self::Threshold => "threshold",
-        }
-    }
-}
-
 macro_rules! pod {
     ($($type:ty),+) => {
         // SAFETY: repr(C), integers only, any bit pattern is valid; build.rs refuses padding.

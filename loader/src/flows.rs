@@ -5,10 +5,10 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 
 use aya::maps::MapData;
-use onramp_algorithm::{Algorithm, Export, INITIAL_WINDOW};
+use onramp_algorithm::{Algorithm, ExitReason, Export, INITIAL_WINDOW};
 use onramp_net::sock_diag::{self, SockDiag, Socket, States, TcpInfo, TcpState};
 
-use crate::abi::{Base, Counters, ExitReason, ExitRecord, FlowHeader, FlowTelemetry, flow_flag, read};
+use crate::abi::{Base, Counters, ExitRecord, FlowHeader, FlowTelemetry, flow_flag, read};
 use crate::code;
 use crate::error::Error;
 use crate::kernel;

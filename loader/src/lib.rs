@@ -43,7 +43,7 @@ mod tune;
 mod types;
 mod upgrade;
 
-pub use abi::{Base, ExitReason};
+pub use abi::Base;
 pub use action::Action;
 pub use attach::{
     AttachOptions, Attached, attach, base, former_default, give_default_back, plan as plan_attach,
@@ -55,7 +55,7 @@ pub use doctor::{Check, Verdict, doctor};
 pub use error::{Error, Kind};
 pub use expiry::{Expiry, confirm, detach_expired, expiry};
 pub use flows::{Flow, FlowStorage, Phase, exports, flows, listening_ports, older_code, phase};
-pub use onramp_algorithm as algorithm;
+pub use onramp_algorithm::{self as algorithm, ExitReason};
 pub use path::{Path, Wanted, fq_by_default, hystart_off, wanted};
 pub use pins::ROOT;
 pub use rehome::Users;

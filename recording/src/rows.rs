@@ -138,7 +138,7 @@ table! {
         sequence: u32,
         /// `exit`, or `undone`: the exit before is taken back
         event: Text,
-        /// why: `algorithm`, `loss`, `ecn`, `timeout`, `local_congestion` or `threshold`; empty if undone, and all that follows 0
+        /// why: `algorithm`, `loss`, `ecn`, `timeout`, `local_congestion` or `ssthresh`; empty if undone, and all that follows 0
         reason: Text => read Empty,
         /// since the first data was sent
         since_start_us: u64,

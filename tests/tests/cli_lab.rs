@@ -42,6 +42,9 @@ fn a_comparison_is_one_object_with_the_promised_fields_and_leaves_nothing_attach
         (Some("algorithm"), Some("record")),
         "{exit}"
     );
+    // HyStart's, which only sampling shows, has the record's word.
+    let stock = &arms[0]["runs"][0]["exit"];
+    assert_eq!((stock["reason"].as_str(), stock["source"].as_str()), (Some("algorithm"), Some("sampled")));
     let window = exit["window_bytes"].as_u64().unwrap();
     assert!((300_000..600_000).contains(&window), "{exit}");
     assert!(exit["seconds"].as_f64().unwrap() > 0.6, "{exit}");

@@ -52,7 +52,7 @@ const BY: Record<string, string> = {
 	ecn: "by an ECN mark",
 	timeout: "by a retransmission timeout",
 	local_congestion: "because a queue of this host refused a packet",
-	threshold: "at a threshold that was set before",
+	ssthresh: "at an ssthresh that was set before",
 };
 
 /** How a flow left slow start, in words. */

@@ -17,6 +17,7 @@
 
 mod algorithm;
 mod contract;
+mod exit_reason;
 mod ffi;
 mod flow;
 pub mod guard;
@@ -28,5 +29,6 @@ pub use contract::{
     Ack, INITIAL_WINDOW, MIN_WINDOW, NO_THRESHOLD, OUTCOME_MAX, RoundTold, SEARCH_DELIVERED_THRESHOLD,
     SEARCH_SENT_THRESHOLD, Verdict, ack_flag, growth, outcome,
 };
+pub use exit_reason::ExitReason;
 pub use flow::Flow;
 pub use parameters::{Parameter, ParameterError, Parameters};

@@ -366,7 +366,7 @@ fn exit(row: &ExitRow) -> Option<What> {
     if row.event != "exit" {
         return Some(What::Undo(UndoEvent { cwnd: 0, restored: row.cwnd_segments, exit_undone: true }));
     }
-    let reason = ExitReason::ALL.into_iter().find(|reason| reason.name() == row.reason)?;
+    let reason = ExitReason::from_name(&row.reason)?;
     let record = ExitRecord {
         at_us: row.since_start_us,
         bytes_acked: row.acknowledged_bytes,

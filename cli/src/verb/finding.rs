@@ -24,7 +24,7 @@ pub(super) fn cells(finding: &Finding) -> [String; COLUMNS] {
         Some(exit) => [
             algorithm,
             settings,
-            exit.by.to_owned(),
+            exit.reason.name().to_owned(),
             show_us(exit.since_start_us),
             show_bytes(exit.window_bytes),
             exit.in_flight_segments.to_string(),

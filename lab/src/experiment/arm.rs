@@ -7,6 +7,7 @@ use std::fmt;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
+use onramp_algorithm::ExitReason;
 use serde::{Deserialize, Serialize};
 
 use crate::host::HostSpec;
@@ -80,8 +81,8 @@ impl fmt::Debug for FlowStorage {
 /// How a flow's slow start ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Exit {
-    /// Why, in one word: `heuristic`, `loss`, or what the record says.
-    pub reason: String,
+    /// Why. A control of the kernel's own whose exit is sampled has `algorithm` where it was not by loss or mark.
+    pub reason: ExitReason,
     /// When, seconds since the flow's first data was sent.
     pub seconds: f64,
     /// Congestion window at detection, bytes.
@@ -100,4 +101,6 @@ pub enum ExitSource {
     Record,
     /// Looking at the connection every 10 ms: late by up to that, and blind to a threshold that was there before.
     Sampled,
+    /// The simulated sender.
+    Simulated,
 }

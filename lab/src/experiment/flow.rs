@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! What was seen of one connection.
 
+use onramp_algorithm::ExitReason;
 use onramp_net::sock_diag::{Socket, TcpInfo};
 
 use super::arm::{Exit, ExitSource, FlowStorage};
@@ -92,7 +93,7 @@ impl Flow {
     /// How slow start ended as far as looking from outside shows: the first look with a finite threshold before `bytes`
     /// were acknowledged (later the kernel sets one because the connection is idle). `None` for flows that never left.
     ///
-    /// BBR sets the threshold when it believes the pipe is full and begins to drain, losses or not: always a heuristic.
+    /// BBR sets the threshold when it believes the pipe is full and begins to drain, losses or not: always by itself.
     pub fn sampled_exit(&self, bytes: u64) -> Option<Exit> {
         let began = self.began_ns()?;
         let at = self.samples.iter().position(|sample| sample.info.snd_ssthresh.is_some())?;
@@ -102,22 +103,33 @@ impl Flow {
         let sample = self.samples[at];
         let before = self.samples[..at].last().unwrap_or(&sample);
         let bbr = self.congestion_control.starts_with("bbr");
-        // Recovery states are 2 (ECN), 3 (loss) and 4 (timeout).
-        let losing = sample.info.retrans_total > 0 || sample.info.lost > 0 || sample.info.ca_state >= 2;
-        let loss = losing && !bbr;
+        let reduced = reduced_by(&sample.info).filter(|_| !bbr);
         let mss = u64::from(sample.info.snd_mss);
         Some(Exit {
-            reason: if loss { "loss" } else { "heuristic" }.into(),
+            reason: reduced.unwrap_or(ExitReason::Algorithm),
             seconds: sample.at_ns.saturating_sub(began) as f64 / 1e9,
             // HyStart's threshold is its window; a loss has reduced both, and BBR's is an estimate of the BDP, so take
             // the window seen before.
             window_bytes: match sample.info.snd_ssthresh {
-                Some(segments) if !loss && !bbr => u64::from(segments) * mss,
+                Some(segments) if reduced.is_none() && !bbr => u64::from(segments) * mss,
                 _ => before.info.cwnd_bytes(),
             },
             acks: None,
             source: ExitSource::Sampled,
         })
+    }
+}
+
+/// What has reduced the window, by the congestion state (2: CWR, 3: recovery, 4: loss) and what was retransmitted; `None`:
+/// nothing did.
+fn reduced_by(info: &TcpInfo) -> Option<ExitReason> {
+    match info.ca_state {
+        4 => Some(ExitReason::Timeout),
+        2 if info.delivered_ce > 0 => Some(ExitReason::Ecn),
+        3 => Some(ExitReason::Loss),
+        _ if info.retrans_total > 0 || info.lost > 0 => Some(ExitReason::Loss),
+        2 => Some(ExitReason::LocalCongestion),
+        _ => None,
     }
 }
 
@@ -144,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_heuristic_exit_shows_its_threshold() {
+    fn an_exit_by_the_control_itself_shows_its_threshold() {
         let flow = flow([
             info(0, 10, None, 0),
             info(9, 10, None, 0),
@@ -152,21 +164,35 @@ mod tests {
             info(9, 45, Some(44), 0),
         ]);
         let exit = flow.sampled_exit(100).unwrap();
-        assert_eq!((exit.reason.as_str(), exit.seconds, exit.window_bytes), ("heuristic", 2.0, 44 * 1_448));
+        assert_eq!((exit.reason, exit.seconds, exit.window_bytes), (ExitReason::Algorithm, 2.0, 44 * 1_448));
     }
 
     #[test]
     fn an_exit_by_loss_shows_the_window_before() {
         let flow = flow([info(9, 10, None, 0), info(9, 400, None, 0), info(9, 210, Some(200), 5)]);
         let exit = flow.sampled_exit(100).unwrap();
-        assert_eq!((exit.reason.as_str(), exit.seconds, exit.window_bytes), ("loss", 2.0, 400 * 1_448));
+        assert_eq!((exit.reason, exit.seconds, exit.window_bytes), (ExitReason::Loss, 2.0, 400 * 1_448));
+    }
+
+    #[test]
+    fn what_reduced_the_window_is_told_by_the_words_of_the_record() {
+        let reason = |ca_state, delivered_ce, retrans| {
+            let after = TcpInfo { ca_state, delivered_ce, ..info(9, 210, Some(200), retrans) };
+            flow([info(9, 400, None, 0), after]).sampled_exit(100).map(|exit| exit.reason)
+        };
+        assert_eq!(reason(2, 3, 0), Some(ExitReason::Ecn));
+        assert_eq!(reason(2, 0, 0), Some(ExitReason::LocalCongestion));
+        assert_eq!(reason(2, 0, 1), Some(ExitReason::Loss));
+        assert_eq!(reason(3, 0, 0), Some(ExitReason::Loss));
+        assert_eq!(reason(4, 0, 9), Some(ExitReason::Timeout));
+        assert_eq!(reason(1, 0, 0), Some(ExitReason::Algorithm));
     }
 
     #[test]
     fn bbr_leaves_by_its_own_estimate_also_while_packets_are_lost() {
         let infos = [info(9, 10, None, 0), info(9, 400, None, 7), info(9, 390, Some(150), 9)];
         let exit = Flow { congestion_control: "bbr".into(), ..flow(infos) }.sampled_exit(100).unwrap();
-        assert_eq!((exit.reason.as_str(), exit.window_bytes), ("heuristic", 400 * 1_448));
+        assert_eq!((exit.reason, exit.window_bytes), (ExitReason::Algorithm, 400 * 1_448));
     }
 
     #[test]

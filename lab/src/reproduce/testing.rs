@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Made-up results for the tests of judgements and tables.
 
+use onramp_algorithm::ExitReason;
+
 use super::{Claim, Evidence, Judgement};
 use crate::experiment::{Amount, ArmResult, Comparison, Exit, ExitSource, Origin, Run};
 
@@ -20,7 +22,7 @@ pub(crate) fn run(seconds: f64, retransmitted: u64) -> Run {
 /// An exit at so many seconds and bytes.
 pub(super) fn exit(seconds: f64, window_bytes: u64) -> Option<Exit> {
     let source = ExitSource::Record;
-    Some(Exit { reason: "algorithm".into(), seconds, window_bytes, acks: Some(18), source })
+    Some(Exit { reason: ExitReason::Algorithm, seconds, window_bytes, acks: Some(18), source })
 }
 
 /// Downloads of 80 MB over the GEO link.

@@ -7,7 +7,7 @@ use onramp_net::sock_diag::TcpInfo;
 use super::SimError;
 use super::arm::control;
 use super::connection::{Connection, SET_UP};
-use super::control::{Control, Reason};
+use super::control::Control;
 use super::network::Network;
 use super::receiver::ReceiverSpec;
 use super::sender::{Sender, SenderSpec};
@@ -324,17 +324,12 @@ fn flow_run(connection: &Connection, arm: &Arm, now: Nanos) -> FlowRun {
 
 fn exit(sender: &Sender, arm: &Arm) -> Option<Exit> {
     let record = sender.control.record()?;
-    // What the lab finds by sampling the kernel's own controls has their names.
-    let reason = match record.reason {
-        Reason::Algorithm if !arm.records_exit => "heuristic",
-        reason => reason.name(),
-    };
     Some(Exit {
-        reason: reason.to_owned(),
+        reason: record.reason,
         seconds: record.at_us as f64 / 1e6,
         window_bytes: u64::from(record.window) * u64::from(sender.socket.mss),
         acks: sender.control.judged().filter(|_| arm.records_exit),
-        source: ExitSource::Record,
+        source: ExitSource::Simulated,
     })
 }
 

@@ -1,9 +1,9 @@
 //! From a flow's glimpses to its acknowledgements and to the real end of its first slow start.
 
-use onramp_algorithm::Ack;
+use onramp_algorithm::{Ack, ExitReason};
 
 use super::glimpse::state;
-use crate::abi::{ExitReason, Glimpse, glimpse_kind};
+use crate::abi::{Glimpse, glimpse_kind};
 
 /// How a flow really left its first slow start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -152,13 +152,13 @@ impl Follower {
     fn reach_threshold(&mut self, before: Option<&Glimpse>, now: &Glimpse) {
         if self.exit.is_none() && self.starting && !now.below_threshold() {
             self.starting = false;
-            self.leave(ExitReason::Threshold, before.unwrap_or(now), now);
+            self.leave(ExitReason::Ssthresh, before.unwrap_or(now), now);
         }
     }
 
     /// The loss proved spurious: window and threshold are as before it.
     fn take_back(&mut self, now: &Glimpse) {
-        let by_loss = self.exit.is_some_and(|exit| exit.reason != ExitReason::Threshold);
+        let by_loss = self.exit.is_some_and(|exit| exit.reason != ExitReason::Ssthresh);
         if by_loss && now.state == state::OPEN && now.below_threshold() && now.ssthresh >= self.ssthresh {
             self.exit = None;
             self.undone += 1;
@@ -167,7 +167,7 @@ impl Follower {
     }
 
     fn leave(&mut self, reason: ExitReason, at: &Glimpse, now: &Glimpse) {
-        let time_us = if reason == ExitReason::Threshold { at.time_ns } else { now.time_ns } / 1_000;
+        let time_us = if reason == ExitReason::Ssthresh { at.time_ns } else { now.time_ns } / 1_000;
         self.exit = Some(RealExit {
             reason,
             at_us: time_us.saturating_sub(self.start_us.unwrap_or(time_us)),

@@ -1,10 +1,10 @@
 //! What a follower makes of glimpses.
 
-use onramp_algorithm::{Ack, NO_THRESHOLD};
+use onramp_algorithm::{Ack, ExitReason, NO_THRESHOLD};
 
 use super::follower::{Follower, Step};
 use super::glimpse::state;
-use crate::abi::{ExitReason, Glimpse, glimpse_kind};
+use crate::abi::{Glimpse, glimpse_kind};
 
 const MSS: u32 = 1_000;
 
@@ -107,7 +107,7 @@ fn the_real_exit_is_of_the_acknowledgement_that_set_the_threshold() {
     acks(&mut follower, 1..=4);
     assert_eq!(follower.take(&Glimpse { ssthresh: 14, ..glimpse(5) }).len(), 1);
     let exit = follower.exit.expect("left");
-    assert_eq!((exit.reason, exit.window, exit.bytes_acked), (ExitReason::Threshold, 13, 4_000));
+    assert_eq!((exit.reason, exit.window, exit.bytes_acked), (ExitReason::Ssthresh, 13, 4_000));
     assert_eq!(exit.at_us, 1_004_000 - (1_001_000 - 50_002));
     assert_eq!(follower.take(&Glimpse { ssthresh: 14, ..glimpse(6) }), [], "no more is judged");
 }

@@ -1,13 +1,13 @@
 //! Events out of the bytes of a ring.
 
 use aya::Pod;
-use onramp_algorithm::{Algorithm, Parameters};
+use onramp_algorithm::{Algorithm, ExitReason, Parameters};
 
 use super::event::{
     AckEvent, CongestionState, EndEvent, Event, ExitEvent, FlowEvent, LossEvent, RestartEvent, RoundEvent,
     StateEvent, UndoEvent, What,
 };
-use crate::abi::{self, ABI_VERSION, ExitReason, address, event_kind as kind, read, text};
+use crate::abi::{self, ABI_VERSION, address, event_kind as kind, read, text};
 use crate::error::Error;
 
 /// An event, and the losses of its reader when it was written.

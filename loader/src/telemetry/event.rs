@@ -4,9 +4,9 @@ use std::net::SocketAddr;
 use std::ops::Deref;
 use std::time::Duration;
 
-use onramp_algorithm::{Ack, Algorithm, Export, OUTCOME_MAX, Parameters, RoundTold, Verdict};
+use onramp_algorithm::{Ack, Algorithm, ExitReason, Export, OUTCOME_MAX, Parameters, RoundTold, Verdict};
 
-use crate::abi::{ExitReason, ExitRecord, FlowHeader, flow_flag};
+use crate::abi::{ExitRecord, FlowHeader, flow_flag};
 
 /// What a [`crate::telemetry::Stream`] yields.
 #[derive(Clone, Debug, PartialEq)]

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
+use onramp_algorithm::ExitReason;
+
 use super::*;
 use crate::replay::{Options, candidates};
 
@@ -27,7 +29,7 @@ fn rows_are_fed_in_order_and_the_exit_is_found_on_its_row() {
     assert_eq!((report.rows, report.bad_rows), (20, 0));
     let finding = &report.flows[0].findings[0];
     let exit = finding.exit.as_ref().unwrap();
-    assert_eq!((exit.ack, exit.window_bytes, exit.by), (11, 20_000, "verdict"));
+    assert_eq!((exit.ack, exit.window_bytes, exit.reason), (11, 20_000, ExitReason::Algorithm));
     // The first data was sent a round trip before the first ACK.
     assert_eq!((exit.at_us, exit.since_start_us), (51_000, 31_000));
     assert_eq!(finding.judged, 11);

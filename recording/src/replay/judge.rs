@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! One candidate over one flow: calls the algorithm as the kernel's shell does.
 
-use onramp_algorithm::{Ack, Flow, OUTCOME_MAX, Verdict, outcome};
+use onramp_algorithm::{Ack, ExitReason, Flow, OUTCOME_MAX, Verdict, outcome};
 use serde::Serialize;
 
 use super::candidate::Candidate;
@@ -14,8 +14,9 @@ use crate::sample::{Event, Run, Sample};
 pub struct Exit {
     /// Number of the acknowledgement, the flow's first is 1.
     pub ack: u64,
-    /// `verdict`; or `threshold`: the window reached a threshold that an earlier verdict had set above it.
-    pub by: &'static str,
+    /// Why, by the kernel's record: always `algorithm`. Either this verdict leaves, or the window reached a threshold that
+    /// an earlier one had set above it.
+    pub reason: ExitReason,
     /// Monotonic clock.
     pub at_us: u64,
     /// Since the first data was sent.
@@ -137,12 +138,7 @@ impl Judge {
         if self.aimed != 0 && ack.cwnd >= self.aimed {
             // The window grew to it on the acknowledgement before, after the algorithm had been asked.
             let reached = Ack { cwnd: ack.cwnd, ..self.before };
-            self.leave(
-                "threshold",
-                self.seen - 1,
-                &reached,
-                &Verdict { ssthresh: self.aimed, ..Verdict::default() },
-            );
+            self.leave(self.seen - 1, &reached, &Verdict { ssthresh: self.aimed, ..Verdict::default() });
             if !self.options.keep_going {
                 return None;
             }
@@ -161,7 +157,7 @@ impl Judge {
         self.last_outcome = verdict.outcome;
         self.outcomes[verdict.outcome as usize % OUTCOME_MAX] += 1;
         if verdict.outcome == outcome::EXIT || (verdict.ssthresh != 0 && verdict.ssthresh <= ack.cwnd) {
-            self.leave("verdict", self.seen, ack, &verdict);
+            self.leave(self.seen, ack, &verdict);
         } else if verdict.ssthresh != 0 {
             self.aimed = verdict.ssthresh;
         }
@@ -171,7 +167,7 @@ impl Judge {
         Some(verdict)
     }
 
-    fn leave(&mut self, by: &'static str, number: u64, ack: &Ack, verdict: &Verdict) {
+    fn leave(&mut self, number: u64, ack: &Ack, verdict: &Verdict) {
         self.aimed = 0;
         if self.exit.is_some() {
             return;
@@ -179,7 +175,7 @@ impl Judge {
         self.exports = Some(self.exports_now());
         self.exit = Some(Exit {
             ack: number,
-            by,
+            reason: ExitReason::Algorithm,
             at_us: ack.now_us,
             since_start_us: ack.now_us.wrapping_sub(self.start_us),
             acknowledged_bytes: ack.bytes_acked,

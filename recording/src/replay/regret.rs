@@ -282,6 +282,8 @@ impl Costs {
 mod tests {
     use onramp_algorithm::{Ack, ack_flag};
 
+    use onramp_algorithm::ExitReason;
+
     use super::*;
 
     const RTT_US: u64 = 100_000;
@@ -397,7 +399,7 @@ mod tests {
         let given = of(100_000, 1_000_000);
         let exit = |segments: u32| Exit {
             ack: 1,
-            by: "verdict",
+            reason: ExitReason::Algorithm,
             at_us: 0,
             since_start_us: 0,
             acknowledged_bytes: 0,

@@ -52,7 +52,7 @@ fn outcome(run: &Run) -> String {
     if let Some(exit) = &run.exit {
         text += &format!(
             ", left slow start by {} after {:.2} s at {:.2} MB",
-            exit.reason,
+            exit.reason.name(),
             exit.seconds,
             exit.window_bytes as f64 / 1e6
         );

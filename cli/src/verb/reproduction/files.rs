@@ -75,7 +75,7 @@ fn run_csv(trial: &str, arm: &str, run: &Run) -> String {
     let _ = writeln!(
         line,
         "{},{},{},{},{},{:.0},{},{},{:.6},{},{},{},{},{}",
-        exit.map_or("", |exit| exit.reason.as_str()),
+        exit.map_or("", |exit| exit.reason.name()),
         some(exit.map(|exit| exit.seconds)),
         exit.map(|exit| exit.window_bytes.to_string()).unwrap_or_default(),
         exit.and_then(|exit| exit.acks).map(|acks| acks.to_string()).unwrap_or_default(),

@@ -7,7 +7,7 @@ mod cubic;
 mod start;
 mod told;
 
-use onramp_algorithm::{Ack, Verdict, ack_flag, growth, outcome};
+use onramp_algorithm::{Ack, ExitReason, Verdict, ack_flag, growth, outcome};
 
 pub use base::Base;
 pub use start::Start;
@@ -20,36 +20,11 @@ pub const BURST_BYTES: u32 = 65_536;
 /// No verdict takes the window below, segments.
 const MIN_WINDOW: u32 = 2;
 
-/// Why the first slow start ended, by the names of the kernel's exit record.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reason {
-    /// The algorithm's verdict.
-    Algorithm,
-    /// The window reached a threshold.
-    Threshold,
-    /// A loss.
-    Loss,
-    /// The retransmission timer.
-    Timeout,
-}
-
-impl Reason {
-    /// Its name in results.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Algorithm => "algorithm",
-            Self::Threshold => "ssthresh",
-            Self::Loss => "loss",
-            Self::Timeout => "timeout",
-        }
-    }
-}
-
 /// The exit record.
 #[derive(Clone, Copy, Debug)]
 pub struct Record {
     /// Why.
-    pub reason: Reason,
+    pub reason: ExitReason,
     /// Since the first data was sent, microseconds.
     pub at_us: u64,
     /// Window at detection, segments.
@@ -181,7 +156,7 @@ impl Control {
     /// Applies a verdict on an ACK in slow start.
     fn apply(&mut self, socket: &mut Socket, ack: &Ack, verdict: &Verdict) {
         if verdict.outcome == outcome::EXIT {
-            self.note(ack, Reason::Algorithm);
+            self.note(ack, ExitReason::Algorithm);
             self.exiting = true;
         }
         self.apply_window(socket, verdict);
@@ -260,7 +235,7 @@ impl Control {
         }
         if starting && !socket.in_slow_start() && self.slow_start {
             let ack = describe(socket, 0, None);
-            self.note(&ack, if self.aimed { Reason::Algorithm } else { Reason::Threshold });
+            self.note(&ack, if self.aimed { ExitReason::Algorithm } else { ExitReason::Ssthresh });
             self.finish();
         }
     }
@@ -279,7 +254,7 @@ impl Control {
             return threshold;
         }
         self.reduced = true;
-        self.note(&ack, if timeout { Reason::Timeout } else { Reason::Loss });
+        self.note(&ack, if timeout { ExitReason::Timeout } else { ExitReason::Loss });
         self.finish();
         threshold
     }
@@ -305,7 +280,7 @@ impl Control {
     /// The loss was none: the window to go back to.
     pub fn undo(&mut self, socket: &Socket) -> u32 {
         let mut window = socket.cwnd.max(socket.prior_cwnd);
-        if self.reduced && self.record.is_some_and(|record| record.reason == Reason::Algorithm) {
+        if self.reduced && self.record.is_some_and(|record| record.reason == ExitReason::Algorithm) {
             if self.undo_limit > 0 {
                 self.exiting = true;
                 window = socket.cwnd.max(window.min(self.undo_limit));
@@ -317,7 +292,7 @@ impl Control {
         window
     }
 
-    fn note(&mut self, ack: &Ack, reason: Reason) {
+    fn note(&mut self, ack: &Ack, reason: ExitReason) {
         let started_us = self.started_us.unwrap_or(ack.now_us);
         self.record.get_or_insert(Record { reason, at_us: ack.now_us - started_us, window: ack.cwnd });
     }

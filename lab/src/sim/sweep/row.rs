@@ -103,7 +103,7 @@ impl RunRow {
             duration_ns: (run.seconds * 1e9).round() as u64,
             retransmitted_segments: run.retransmitted_segments,
             queue_drops: run.queue_drops,
-            exit: exit.map(|exit| exit.reason.clone()).unwrap_or_default().into(),
+            exit: exit.map_or("", |exit| exit.reason.name()).into(),
             exit_us: exit.map_or(0, |exit| (exit.seconds * 1e6).round() as u64),
             exit_window_bytes: exit.map_or(0, |exit| exit.window_bytes),
             mean_rtt_us: run.mean_rtt_us.round() as u64,

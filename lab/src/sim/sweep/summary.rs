@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use onramp_algorithm::ExitReason;
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 
@@ -259,7 +260,7 @@ impl RunRow {
 
     /// Whether slow start was left because somebody judged that the path is full.
     fn is_judged_exit(&self) -> bool {
-        ["algorithm", "heuristic"].contains(&&*self.exit)
+        ExitReason::from_name(&self.exit) == Some(ExitReason::Algorithm)
     }
 }
 
@@ -392,7 +393,7 @@ pub(super) mod tests {
         let rows = [
             exit(0, "algorithm", 23),
             exit(1, "algorithm", 24),
-            exit(2, "heuristic", 10),
+            exit(2, "algorithm", 10),
             exit(3, "loss", 10),
             exit(4, "", 0),
         ];
