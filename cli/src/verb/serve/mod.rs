@@ -54,7 +54,6 @@ pub(crate) use web::ServeWeb;
   onramp serve --listen unix:/run/onramp.sock --socket-group www-data --allow-host onramp.example.net
   (umask 077; openssl rand -hex 32 > /root/onramp.token); onramp serve --write-token-file /root/onramp.token
   onramp serve --listen 192.0.2.1:8443 --tls-cert cert.pem --tls-key key.pem --read-token-file /root/onramp.read
-  onramp serve --otlp http://127.0.0.1:4318
   onramp serve --offline                    then drop a recording on the page
   curl -s 'http://127.0.0.1:8090/api/flows?filter=dport%20=%20:443&sort=rate&limit=10'
   curl -s http://127.0.0.1:8090/metrics")]
@@ -81,9 +80,6 @@ pub(crate) struct Serve {
     /// File with the secret that tuning over the web takes; without it nothing can be changed
     #[arg(long, value_name = "FILE")]
     write_token_file: Option<PathBuf>,
-    /// Push metrics, and what each flow was when it ends, to this OTLP receiver by HTTP
-    #[arg(long, value_name = "URL", value_parser = web::receiver)]
-    otlp: Option<web::Receiver>,
     /// Show networks (24 bits of IPv4, 48 of IPv6) in place of addresses
     #[arg(long)]
     mask_addresses: bool,
@@ -133,9 +129,6 @@ impl Serve {
         let place = bound.place.clone();
         let (ours, theirs) = UnixStream::pair().context("cannot make a pair of sockets")?;
         let mut command = web_command(&self.allow_host, token.is_some())?;
-        if let Some(to) = &self.otlp {
-            command.arg("--otlp").arg(to.to_string());
-        }
         if let Some(user) = user {
             command.arg("--uid").arg(user.uid.to_string()).arg("--gid").arg(user.gid.to_string());
         }

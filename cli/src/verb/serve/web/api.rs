@@ -273,6 +273,11 @@ pub(super) async fn status(State(hub): State<Hub>) -> Response {
     raw_json(hub.knowledge().attached.clone())
 }
 
+/// `GET /healthz`: this process answers, and nothing else.
+pub(super) async fn healthy() -> &'static str {
+    "ok\n"
+}
+
 /// `GET /api/list`
 pub(super) async fn list() -> Result<Response, Problem> {
     let failed =

@@ -16,6 +16,9 @@ use crate::verb::serve::token::Token;
 /// Longest path with its query.
 const PATH_MAX: usize = 4096;
 
+/// Liveness, for probes: they know neither a name of this server nor a token, and learn nothing but that it answers.
+const HEALTH: &str = "/healthz";
+
 /// What answers carry: nothing from elsewhere is loaded, nobody else frames or reads them.
 const HEADERS: [(HeaderName, &str); 7] = [
     (
@@ -76,6 +79,9 @@ impl Policy {
         let refuse = |status, text: &str| Err(Problem::new(status, text));
         if request.uri().path_and_query().is_some_and(|path| path.as_str().len() > PATH_MAX) {
             return refuse(StatusCode::URI_TOO_LONG, "the address is too long");
+        }
+        if request.uri().path() == HEALTH {
+            return Ok(());
         }
         // Another site's name that leads here (DNS rebinding) is still another site's.
         let host = only(headers, header::HOST).and_then(|host| host.parse::<Authority>().ok());

@@ -8,7 +8,6 @@ mod live;
 #[cfg(test)]
 mod load;
 mod metrics;
-mod otlp;
 mod peers;
 mod population;
 mod query;
@@ -35,7 +34,6 @@ use super::setup::Setup;
 use guard::Policy;
 pub(crate) use guard::host_name;
 use hub::Hub;
-pub(crate) use otlp::{Receiver, receiver};
 
 /// Connections that wait to be taken.
 const BACKLOG: i32 = 128;
@@ -47,8 +45,6 @@ pub(crate) struct ServeWeb {
     allow_host: Vec<String>,
     #[arg(long)]
     writable: bool,
-    #[arg(long, value_parser = receiver)]
-    otlp: Option<Receiver>,
     #[arg(long, requires = "gid")]
     uid: Option<u32>,
     #[arg(long)]
@@ -80,16 +76,7 @@ impl ServeWeb {
             let policy = Policy { allowed: self.allow_host, address, tls: tls.is_some(), read };
             let hub = Hub::new(policy, self.writable);
             let server = tokio::spawn(server::run(socket, tls.map(TlsAcceptor::from), hub.clone()));
-            let pushed = async {
-                match &self.otlp {
-                    Some(to) => otlp::push(&hub, to, async || to.connect().await).await,
-                    None => std::future::pending().await,
-                }
-            };
-            let ended = tokio::select! {
-                ended = hub.follow_broker(broker) => ended,
-                () = pushed => Ok(()),
-            };
+            let ended = hub.follow_broker(broker).await;
             server.abort();
             ended
         })?;

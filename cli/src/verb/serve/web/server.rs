@@ -53,6 +53,7 @@ pub(super) fn router(hub: Hub) -> Router {
         .route("/api/tune", post(api::tune))
         .route("/api/recordings", post(recordings::open).layer(DefaultBodyLimit::max(recordings::BYTES_MAX)))
         .route("/metrics", get(metrics::metrics))
+        .route("/healthz", get(api::healthy))
         .route("/", get(assets::index))
         .route("/{file}", get(assets::file))
         .fallback(api::nothing)

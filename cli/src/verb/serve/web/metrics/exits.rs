@@ -7,7 +7,6 @@ use super::control;
 use super::family::{Family, Kind, Sample, Unit};
 use super::histogram::Histogram;
 use crate::verb::serve::row::Row;
-use crate::verb::serve::web::otlp::Outbox;
 
 /// A histogram of each congestion control.
 struct Histograms {
@@ -55,8 +54,6 @@ impl Histograms {
 }
 
 pub(in super::super) struct Exits {
-    /// Flows that have ended, for who is to be told of each.
-    pub outbox: Option<Outbox>,
     cwnd: Histograms,
     duration: Histograms,
     ratio: Histograms,
@@ -72,7 +69,6 @@ impl Default for Exits {
     fn default() -> Self {
         let seconds = || Histograms::exponential(0.01, 2.0, 13).and_zero();
         Self {
-            outbox: None,
             cwnd: Histograms::exponential(16_384.0, 2.0, 16),
             duration: Histograms::exponential(0.001, 2.0, 18),
             ratio: Histograms::around_one(),
@@ -108,9 +104,6 @@ impl Exits {
         }
         if now.ended() && before.is_none_or(|before| !before.ended()) {
             self.ended(cc, now);
-            if let Some(outbox) = &mut self.outbox {
-                outbox.add(now);
-            }
         }
     }
 
@@ -133,23 +126,6 @@ impl Exits {
     }
 
     pub fn families(&self) -> Vec<Family> {
-        let mut families = self.histograms();
-        if let Some(outbox) = &self.outbox {
-            let counter = |name, help| Family::new(name, Unit::None, Kind::Counter, help);
-            families.extend([
-                counter("otlp_taken", "Ends of flows that the OTLP receiver has taken")
-                    .with(Vec::new(), outbox.taken as f64),
-                counter(
-                    "otlp_dropped",
-                    "Ends of flows that it refused, or that waited when there was no more room",
-                )
-                .with(Vec::new(), outbox.dropped as f64),
-            ]);
-        }
-        families
-    }
-
-    fn histograms(&self) -> Vec<Family> {
         vec![
             self.cwnd.family("slow_start_exit_cwnd", Unit::Bytes, "Window at the end of the first slow start"),
             self.duration.family(

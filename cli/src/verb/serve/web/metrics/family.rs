@@ -6,7 +6,7 @@ pub(super) type Labels = Vec<(&'static str, String)>;
 
 /// What all samples of a name have in common.
 #[derive(Clone, Debug)]
-pub(in crate::verb::serve::web) struct Family {
+pub(super) struct Family {
     /// Without prefix, unit and `_total`.
     name: &'static str,
     pub unit: Unit,
@@ -16,7 +16,7 @@ pub(in crate::verb::serve::web) struct Family {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::verb::serve::web) enum Unit {
+pub(super) enum Unit {
     None,
     Seconds,
     Bytes,
@@ -35,21 +35,10 @@ impl Unit {
             Self::Ratio => "ratio",
         }
     }
-
-    /// As in the Unified Code for Units of Measure.
-    pub fn code(self) -> &'static str {
-        match self {
-            Self::None => "",
-            Self::Seconds => "s",
-            Self::Bytes => "By",
-            Self::BytesPerSecond => "By/s",
-            Self::Ratio => "1",
-        }
-    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::verb::serve::web) enum Kind {
+pub(super) enum Kind {
     /// 1, and what there is to know in the labels.
     Info,
     Gauge,
@@ -58,7 +47,7 @@ pub(in crate::verb::serve::web) enum Kind {
 }
 
 #[derive(Clone, Debug)]
-pub(in crate::verb::serve::web) enum Sample {
+pub(super) enum Sample {
     Number(f64),
     Histogram(Histogram),
 }
@@ -78,15 +67,10 @@ impl Family {
         self
     }
 
-    /// With prefix, without unit.
-    pub fn bare_name(&self) -> String {
-        format!("onramp_{}", self.name)
-    }
-
     /// With prefix and unit: that of the family.
     pub fn name(&self) -> String {
         match self.unit {
-            Unit::None => self.bare_name(),
+            Unit::None => format!("onramp_{}", self.name),
             unit => format!("onramp_{}_{}", self.name, unit.name()),
         }
     }

@@ -1,10 +1,9 @@
-//! `GET /metrics`: as text, or with native histograms to whoever takes those. Nothing is told by connection, address
-//! or port.
+//! `GET /metrics`: Prometheus' text, or OpenMetrics to clients that name it. No label names a connection, address or
+//! port.
 
 mod exits;
 mod family;
 mod histogram;
-mod protobuf;
 mod text;
 
 use std::collections::BTreeMap;
@@ -17,9 +16,7 @@ use serde_json::Value;
 
 use super::hub::{Hub, Knowledge};
 pub(super) use exits::Exits;
-use family::Unit;
-pub(super) use family::{Family, Kind, Sample};
-pub(super) use histogram::Histogram;
+use family::{Family, Kind, Unit};
 use text::Format;
 
 /// Name of an algorithm's congestion control.
@@ -29,45 +26,38 @@ fn control(name: &str) -> String {
 
 /// `GET /metrics`
 pub(super) async fn metrics(State(hub): State<Hub>, headers: HeaderMap) -> Response {
-    let families = families(&hub.knowledge());
-    let accepted = headers.get(header::ACCEPT).and_then(|accepted| accepted.to_str().ok());
-    match wanted(accepted.unwrap_or_default()) {
-        None => ([(header::CONTENT_TYPE, protobuf::TYPE)], protobuf::encode(&families)).into_response(),
-        Some(format) => {
-            ([(header::CONTENT_TYPE, format.content_type())], text::encode(&families, format)).into_response()
-        }
-    }
+    let accepted = headers.get_all(header::ACCEPT).iter().filter_map(|accepted| accepted.to_str().ok());
+    let format = format(accepted);
+    let text = text::encode(&families(&hub.knowledge()), format);
+    ([(header::CONTENT_TYPE, format.content_type())], text).into_response()
 }
 
-/// Which text is wanted; `None`: Prometheus' messages. Of what is wanted as much, those, then OpenMetrics.
-fn wanted(accepted: &str) -> Option<Format> {
-    let (mut messages, mut open, mut plain) = (0.0, 0.0, 0.0);
-    for kind in accepted.split(',') {
+/// OpenMetrics only if it is named, as Prometheus' clients do: whatever else is accepted, also `*/*`, is the older text,
+/// which all scrapers read.
+fn format<'a>(accepted: impl IntoIterator<Item = &'a str>) -> Format {
+    let (mut open, mut plain) = (0.0_f32, 0.0_f32);
+    for kind in accepted.into_iter().flat_map(|accepted| accepted.split(',')) {
         let mut parts = kind.split(';').map(str::trim);
         let name = parts.next().unwrap_or_default();
-        let parameters: BTreeMap<&str, &str> = parts.filter_map(|part| part.split_once('=')).collect();
-        let weight = parameters.get("q").map_or(Ok(1.0), |weight| weight.parse()).unwrap_or(0.0);
-        let is = |name: &str, value: &str| parameters.get(name) == Some(&value);
-        match name {
-            "application/vnd.google.protobuf"
-                if is("proto", "io.prometheus.client.MetricFamily") && is("encoding", "delimited") =>
-            {
-                messages = weight;
-            }
-            "application/openmetrics-text" => open = weight,
-            "text/plain" => plain = weight,
-            _ => {}
+        let parameter = |name: &str| {
+            let mut pairs = parts.clone().filter_map(|part| part.split_once('='));
+            pairs.find(|(given, _)| given.trim().eq_ignore_ascii_case(name)).map(|(_, value)| value.trim())
+        };
+        let weight: f32 = parameter("q").map_or(Ok(1.0), str::parse).unwrap_or(0.0);
+        let version = parameter("version").map(|version| version.trim_matches('"'));
+        if name.eq_ignore_ascii_case(text::OPEN_METRICS)
+            && version.is_none_or(|one| text::VERSIONS.contains(&one))
+        {
+            open = weight.max(open);
+        } else if name.eq_ignore_ascii_case("text/plain") {
+            plain = weight.max(plain);
         }
     }
-    match () {
-        () if messages > 0.0 && messages >= open && messages >= plain => None,
-        () if plain > open => Some(Format::Plain),
-        () => Some(Format::OpenMetrics),
-    }
+    if open > 0.0 && open >= plain { Format::OpenMetrics } else { Format::Plain }
 }
 
 /// Everything that is told.
-pub(super) fn families(knowledge: &Knowledge) -> Vec<Family> {
+fn families(knowledge: &Knowledge) -> Vec<Family> {
     let build = vec![("version", env!("CARGO_PKG_VERSION").into()), ("arch", std::env::consts::ARCH.into())];
     let mut families = vec![
         Family::new("build", Unit::None, Kind::Info, "This program").with(build, 1.0),
@@ -231,30 +221,53 @@ mod tests {
     use super::*;
 
     #[test]
-    fn everybody_gets_what_he_asks_for() {
-        let messages =
+    fn open_metrics_is_for_clients_that_name_it() {
+        let protobuf =
             "application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited";
-        let text =
-            "application/openmetrics-text;version=1.0.0;q=0.8,text/plain;version=0.0.4;q=0.7,*/*;q=0.1";
-        for accepted in
-            [messages, &format!("{messages},{text}"), &format!("{text},{}", messages.replace(';', "; "))]
-        {
-            assert_eq!(wanted(accepted), None, "{accepted}");
+        for accepted in [
+            // Prometheus 2.42, 2.49 and 3 with and without native histograms.
+            "application/openmetrics-text;version=1.0.0,application/openmetrics-text;version=0.0.1;q=0.75,text/plain;version=0.0.4;q=0.5,*/*;q=0.1",
+            "application/openmetrics-text;version=1.0.0;q=0.5,application/openmetrics-text;version=0.0.1;q=0.4,text/plain;version=0.0.4;q=0.3,*/*;q=0.2",
+            "application/openmetrics-text;version=1.0.0;escaping=allow-utf-8;q=0.6,application/openmetrics-text;version=0.0.1;q=0.5,text/plain;version=1.0.0;escaping=allow-utf-8;q=0.4,text/plain;version=0.0.4;q=0.3,*/*;q=0.2",
+            &format!(
+                "{protobuf};q=0.6,application/openmetrics-text;version=1.0.0;q=0.5,text/plain;version=0.0.4;q=0.3,*/*;q=0.2"
+            ),
+            "application/openmetrics-text",
+            "application/openmetrics-text; version=\"1.0.0\"; charset=utf-8",
+            "Application/OpenMetrics-Text;Q=0.001",
+            "application/openmetrics-text;q=0.5,*/*",
+        ] {
+            assert_eq!(format([accepted]), Format::OpenMetrics, "{accepted}");
         }
         for accepted in [
             "",
             "*/*",
-            text,
-            &format!("{messages};q=0.5,{text}"),
-            &format!("{messages};q=0"),
-            &format!("{messages};q=x"),
-            "application/vnd.google.protobuf",
-            &messages.replace("delimited", "text"),
+            "*/*;q=0.1",
+            "text/*",
+            "application/*",
+            "text/plain",
+            "text/plain;version=0.0.4",
+            "text/plain; version=0.0.4; charset=utf-8, */*;q=0.5",
+            "text/plain, application/openmetrics-text;q=0.1",
+            "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8",
+            "application/json",
+            "application/openmetrics-text;q=0",
+            "application/openmetrics-text;q=0.0, */*",
+            "application/openmetrics-text;q=often",
+            "application/openmetrics-text;version=2.0.0",
+            "application/openmetrics-text-too",
+            protobuf,
+            // Telegraf, and a collector of before OpenMetrics.
+            &format!("{protobuf};q=0.7,text/plain;version=0.0.4;q=0.3"),
+            &format!("{protobuf};q=0.7,text/plain;version=0.0.4;q=0.3,*/*;q=0.1"),
         ] {
-            assert_eq!(wanted(accepted), Some(Format::OpenMetrics), "{accepted}");
+            assert_eq!(format([accepted]), Format::Plain, "{accepted}");
         }
-        for accepted in ["text/plain", "text/plain;version=0.0.4, application/openmetrics-text;q=0.1"] {
-            assert_eq!(wanted(accepted), Some(Format::Plain), "{accepted}");
-        }
+        assert_eq!(format([]), Format::Plain, "no header");
+        assert_eq!(
+            format(["*/*", "application/openmetrics-text"]),
+            Format::OpenMetrics,
+            "in a second header"
+        );
     }
 }

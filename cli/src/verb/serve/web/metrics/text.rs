@@ -10,6 +10,10 @@ pub(super) enum Format {
     Plain,
 }
 
+/// OpenMetrics in a header `Accept`, and those of its versions that this text is valid in.
+pub(super) const OPEN_METRICS: &str = "application/openmetrics-text";
+pub(super) const VERSIONS: [&str; 2] = ["1.0.0", "0.0.1"];
+
 impl Format {
     pub fn content_type(self) -> &'static str {
         match self {

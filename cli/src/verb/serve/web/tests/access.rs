@@ -95,6 +95,15 @@ async fn reading_takes_the_token_of_reading_at_every_path_but_the_page() {
     for path in ["/", "/app.js", "/api/openapi.json"] {
         assert_ne!(ask(&hub, &format!("GET {path}"), "").await.status(), 401, "{path}");
     }
+    // Probes know neither token nor name, and learn nothing.
+    let mut probe = connect(&hub, None);
+    probe
+        .write_all(b"GET /healthz HTTP/1.1\r\nHost: probe.example\r\nConnection: close\r\n\r\n")
+        .await
+        .unwrap();
+    let healthy = rest(probe).await;
+    assert_eq!((healthy.status(), healthy.body()), (200, "ok\n"));
+    ask(&hub, "POST /healthz", "").await.refused(405);
     // Another site's page is refused before it could try tokens.
     let site = "Sec-Fetch-Site: cross-site\r\n";
     ask(&hub, "GET /api/flows", site).await.refused(403);

@@ -23,7 +23,11 @@ fn metrics_count_and_name_nobody() {
         r#"{"algorithms":[{"congestion_control":"onramp_search","version":"1","generation":"a","exits":{"loss":5},"outcomes":{"css_entered":4},"ended_in_slow_start":2,"guard":{"tripped":{"metric":"goodput","at_us":1}}},{"congestion_control":"onramp_ramp","guard":{"tripped":null,"treated":{"flows":812,"retransmit_ratio_pct":1.5,"goodput_bps":8e6},"control":{"flows":9,"retransmit_ratio_pct":null,"goodput_bps":null},"comparisons":[{"metric":"goodput","difference_pct":-12.3,"interval_pct":[-15.0,-9.6],"margin_pct":-10.0}]}},{"congestion_control":"onramp_best"}],"costs":[{"congestion_control":"onramp_search","callback":"pkts_acked","calls":1000,"nanoseconds":500000}]}"#.into(),
     ));
     while server.get("/api/status").body().is_empty() {}
-    let answer = server.get("/metrics");
+    let answer = server.ask(
+        "GET /metrics",
+        "Host: localhost\r\nAccept: application/openmetrics-text;version=1.0.0;q=0.5,*/*;q=0.1\r\n",
+        "",
+    );
     assert!(
         answer.head().contains("content-type: application/openmetrics-text; version=1.0.0"),
         "{answer:?}"
@@ -104,8 +108,23 @@ fn all() -> Server {
 
 #[test]
 fn prometheus_finds_nothing_wrong_with_the_names() {
-    let told = all().ask("GET /metrics", "Host: localhost\r\nAccept: text/plain\r\n", "");
-    assert!(told.head().contains("content-type: text/plain; version=0.0.4"), "{told:?}");
+    let server = all();
+    let told = server.get("/metrics");
+    for accepted in
+        ["", "Accept: */*\r\n", "Accept: text/plain;version=0.0.4;q=0.3\r\n", "Accept: text/html\r\n"]
+    {
+        let told = server.ask("GET /metrics", &format!("Host: localhost\r\n{accepted}"), "");
+        assert!(told.head().contains("content-type: text/plain; version=0.0.4"), "{told:?}");
+    }
+    // The kinds that this format knows, each named as its samples are.
+    let families = told.body().lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split_once(' '));
+    let mut kinds = BTreeSet::new();
+    for (name, kind) in families {
+        kinds.insert(kind);
+        assert_eq!(name.ends_with("_total"), kind == "counter", "{name} {kind}");
+    }
+    assert_eq!(kinds, BTreeSet::from(["counter", "gauge", "histogram"]));
+    assert!(!told.body().contains("# EOF") && !told.body().contains("# UNIT"), "{told:?}");
     let promtool = Command::new("promtool")
         .args(["check", "metrics"])
         .stdin(Stdio::piped())
@@ -119,15 +138,4 @@ fn prometheus_finds_nothing_wrong_with_the_names() {
     promtool.stdin.take().unwrap().write_all(told.body().as_bytes()).unwrap();
     let said = promtool.wait_with_output().unwrap();
     assert!(said.status.success() && said.stderr.is_empty(), "{said:?}: {told:?}");
-}
-
-#[test]
-fn native_histograms_come_to_whoever_asks_for_them() {
-    let accept = "Accept: application/vnd.google.protobuf;proto=io.prometheus.client.MetricFamily;encoding=delimited\r\n";
-    let told = all().ask("GET /metrics", &format!("Host: localhost\r\n{accept}"), "");
-    assert!(
-        told.head().contains("content-type: application/vnd.google.protobuf; proto=io.prometheus"),
-        "{told:?}"
-    );
-    assert!(told.body().contains("onramp_slow_start_exit_cwnd_bytes"));
 }
