@@ -73,7 +73,7 @@ fn build() -> Result<(), String> {
 /// Rust of what crosses.
 fn bindings(out: &Path) -> Result<(), String> {
     let header = "src/crossing.h";
-    let files = ["abi.h", "events.h", "guard.h", "select.h", "shadow.h"];
+    let files = ["abi.h", "events.h", "guard.h", "holders.h", "select.h", "shadow.h"];
     let without = [SHARED.as_slice(), ALGORITHMS.as_slice()].concat();
     Bindings { header, files: &files, others: &[], without: &without, atomic: false }
         .write(&out.join("abi.rs"))?;

@@ -1,4 +1,4 @@
-//! What crosses from the kernel: `bpf/abi.h`, `events.h`, `guard.h`, `select.h` and `shadow.h` in Rust, made of them by `build.rs`.
+//! What crosses from the kernel: `bpf/abi.h`, `events.h`, `guard.h`, `holders.h`, `select.h` and `shadow.h` in Rust, made of them by `build.rs`.
 
 #![allow(missing_docs, reason = "what its name says has no comment in the header")]
 
@@ -66,6 +66,8 @@ pod!(
     Attachment,
     ProfileName,
     Guard,
+    Holder,
+    Rehomed,
     SelectRule,
     Glimpse,
     GlimpseCounts

@@ -11,16 +11,19 @@ use crate::error::Error;
 use crate::kernel::{CONTROL_PREFIX, Capability};
 use crate::pins::{FLOWS, OPERATIONS, Pins};
 
-/// How often the code of each control is loaded, by the control's name. `None`: this process may not ask
+/// Code that is loaded, as the ids of struct_ops maps, by the control's name. `None`: this process may not ask
 /// (CAP_SYS_ADMIN).
+pub(crate) type Loaded = Option<BTreeMap<String, Vec<u32>>>;
+
+/// All code of ours that is loaded.
 ///
 /// # Errors
 /// [`Error::Bpf`] for want of descriptors or memory.
-pub(crate) fn loaded() -> Result<Option<BTreeMap<String, usize>>, Error> {
+pub(crate) fn loaded() -> Result<Loaded, Error> {
     if !Capability::SysAdmin.held() {
         return Ok(None);
     }
-    let mut found = BTreeMap::new();
+    let mut found = BTreeMap::<_, Vec<u32>>::new();
     for map in loaded_maps() {
         let map = match map {
             Ok(map) => map,
@@ -30,17 +33,23 @@ pub(crate) fn loaded() -> Result<Option<BTreeMap<String, usize>>, Error> {
         if map.map_type().is_ok_and(|kind| kind == MapType::StructOps)
             && let Some(name) = control(&map)?
         {
-            *found.entry(name).or_default() += 1;
+            found.entry(name).or_default().push(map.id());
         }
     }
     Ok(Some(found))
 }
 
-/// How often the code of a control is loaded beside what is pinned; 0 where this process may not ask.
-pub(crate) fn unpinned(loaded: Option<&BTreeMap<String, usize>>, pins: &Pins) -> usize {
-    let all =
-        loaded.and_then(|loaded| loaded.get(&pins.algorithm.congestion_control())).copied().unwrap_or(0);
-    all.saturating_sub(pins.path(OPERATIONS).exists().into())
+/// The code of a control that is loaded and not pinned; none where this process may not ask.
+pub(crate) fn unpinned(loaded: &Loaded, pins: &Pins) -> Vec<u32> {
+    let all = loaded.as_ref().and_then(|loaded| loaded.get(&pins.algorithm.congestion_control()));
+    let pinned = pinned(pins);
+    all.into_iter().flatten().copied().filter(|id| Some(*id) != pinned).collect()
+}
+
+/// The code that is pinned, if any is.
+pub(crate) fn pinned(pins: &Pins) -> Option<u32> {
+    let map = MapHandle::from_pinned_path(pins.path(OPERATIONS)).ok()?;
+    map.info().ok().map(|info| info.info.id)
 }
 
 /// The name of the congestion control that a struct_ops map describes, if it is one of ours.

@@ -2,5 +2,6 @@
 /* All that crosses from the kernel to user space. */
 #include "../../bpf/events.h"
 #include "../../bpf/guard.h"
+#include "../../bpf/holders.h"
 #include "../../bpf/select.h"
 #include "../../bpf/shadow.h"

@@ -21,7 +21,7 @@ const ALLOWED: &str = "/proc/sys/net/ipv4/tcp_allowed_congestion_control";
 /// What a namespace gets whose former default is not known or not there any more.
 const PREFERRED: &str = "cubic";
 /// Always there and always allowed.
-const LAST_RESORT: &str = "reno";
+pub(crate) const LAST_RESORT: &str = "reno";
 
 /// A namespace whose default was given back.
 #[derive(Clone, Debug, PartialEq, Eq)]

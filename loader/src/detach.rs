@@ -1,5 +1,6 @@
 //! Detaching: give defaults back, move sockets away, unregister, say what is left.
 
+use std::collections::BTreeMap;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -9,6 +10,7 @@ use crate::action::Action;
 use crate::code;
 use crate::defaults::{self, Records, Restored};
 use crate::error::Error;
+use crate::holders::{self, Held};
 use crate::kernel;
 use crate::namespaces::{self, Sight};
 use crate::pins::{DEFAULTS, LINK, Lock, OPERATIONS, Pins, ROOT};
@@ -23,17 +25,23 @@ const PATIENCE: Duration = Duration::from_secs(5);
 pub struct Detached {
     /// The algorithm.
     pub algorithm: Algorithm,
+    /// It was attached, wholly or in part; else only sockets or namespaces had its code still.
+    pub was_attached: bool,
     /// Namespaces whose default was given back.
     pub restored: Vec<Restored>,
     /// Open sockets moved to another control.
     pub moved: usize,
+    /// Those of them that listen: their application had chosen this control, and connections that they accept get the
+    /// other one until it chooses again.
+    pub listening_moved: usize,
     /// Open sockets that still run the detached code; it stays loaded until the last of them closes.
     pub stragglers: Vec<Users>,
-    /// How often the code of this control is still loaded, now or from earlier attachments; with no stragglers it is held
-    /// by sockets that are neither connected nor listening, or by what is unseen. 0 where this process may not ask.
-    pub still_loaded: usize,
+    /// What holds the code of this control, of this attachment and of earlier ones.
+    pub held: Held,
     /// Where it could not be looked, and why: a namespace there may still have it as default, or sockets on it.
     pub unseen: Vec<String>,
+    /// Why pins are left, though it is unregistered.
+    pub pins_left: Option<String>,
 }
 
 /// Whether there is something to detach and what it would do; changes nothing.
@@ -69,54 +77,70 @@ pub fn plan_detach(algorithm: Algorithm, leave_sockets: bool, undo: &str) -> Res
 /// from a control that was unregistered by other means.
 ///
 /// Open sockets go to their namespace's default unless `leave_sockets`; those that cannot be moved are reported, as is
-/// every place that could not be looked into.
+/// every place that could not be looked into. Listening sockets stay as they are, because connections that they accept
+/// get the default anyway, unless their application has chosen the control. What holds the code then is found by
+/// [`held`](crate::held), which waits.
 ///
 /// # Errors
-/// [`Error::Privilege`] unless this process may look into every namespace; [`Error::NotAttached`] if there is nothing; else what failed, after which `status` says what is left and detaching
-/// again continues.
-pub fn detach(algorithm: Algorithm, leave_sockets: bool) -> Result<Detached, Error> {
+/// [`Error::Privilege`] unless this process may look into every namespace; [`Error::NotAttached`] if there is nothing;
+/// [`Error::Io`] if the pins cannot be removed, and nothing is changed; else what failed, after which `status` says what is
+/// left and detaching again continues.
+pub fn begin_detach(algorithm: Algorithm, leave_sockets: bool) -> Result<Detached, Error> {
     kernel::require_everywhere("detach")?;
     let _lock = Lock::take()?;
     detach_locked(algorithm, leave_sockets)
 }
 
-/// [`detach`] for a caller that holds the lock.
+/// [`begin_detach`], and what holds the code then.
+///
+/// # Errors
+/// As [`begin_detach`].
+pub fn detach(algorithm: Algorithm, leave_sockets: bool) -> Result<Detached, Error> {
+    let mut detached = begin_detach(algorithm, leave_sockets)?;
+    detached.held = holders::held(&[algorithm])?.pop().unwrap_or_default();
+    Ok(detached)
+}
+
+/// [`begin_detach`] for a caller that holds the lock.
 pub(crate) fn detach_locked(algorithm: Algorithm, leave_sockets: bool) -> Result<Detached, Error> {
     let pins = Pins::of(algorithm);
     let name = algorithm.congestion_control();
-    if !pins.exist() {
+    let was_attached = pins.exist();
+    if was_attached {
+        pins.require_removable()?;
+    } else {
         require_traces(&pins)?;
     }
-    let records = Records::of(&pins);
-    let mut first = namespaces::take_away(&name, &records, leave_sockets)?;
+    let (records, mut kernel) = (Records::of(&pins), None);
+    let mut first = namespaces::take_away(&name, &records, leave_sockets, &mut kernel)?;
     defaults::pass_on(&pins, None)?;
-    end(&pins)?;
+    let mut pins_left = left(&pins, end(&pins))?;
     // Sockets and namespaces that chose it by name between the first round and the end of the name.
-    let last = namespaces::take_away(&name, &records, leave_sockets)?;
+    let last = namespaces::take_away(&name, &records, leave_sockets, &mut kernel)?;
     // What a namespace had that could not be given it back is known only by the pin.
     if !last.kept {
-        remove(&pins)?;
+        pins_left = pins_left.or(left(&pins, remove(&pins))?);
     }
     first.restored.extend(last.restored);
     Ok(Detached {
         algorithm,
+        was_attached,
         restored: first.restored,
         moved: first.moved + last.moved,
-        still_loaded: still_loaded(&pins, last.stragglers.is_empty())?,
+        listening_moved: first.listening + last.listening,
         stragglers: last.stragglers,
+        held: Held::default(),
         unseen: last.unseen,
+        pins_left,
     })
 }
 
-/// How often the code is still loaded, after the kernel had time to free it if nothing that is known holds it.
-pub(crate) fn still_loaded(pins: &Pins, unheld: bool) -> Result<usize, Error> {
-    let deadline = Instant::now() + PATIENCE;
-    loop {
-        let loaded = code::unpinned(code::loaded()?.as_ref(), pins);
-        if loaded == 0 || !unheld || Instant::now() >= deadline {
-            return Ok(loaded);
-        }
-        thread::sleep(Duration::from_millis(5));
+/// Why pins could not be removed, which is an error only while the control is registered.
+fn left(pins: &Pins, removed: Result<(), Error>) -> Result<Option<String>, Error> {
+    match removed {
+        Ok(()) => Ok(None),
+        Err(error) if kernel::registered()?.contains(&pins.algorithm.congestion_control()) => Err(error),
+        Err(error) => Ok(Some(error.to_string())),
     }
 }
 
@@ -152,7 +176,7 @@ fn remove(pins: &Pins) -> Result<(), Error> {
     telemetry::tidy()
 }
 
-/// Fails unless an algorithm has pins, or sockets or namespaces that still have its control, or code that is loaded.
+/// Fails unless an algorithm has pins, or code that is loaded: nothing can have its control without.
 fn require_traces(pins: &Pins) -> Result<Sight, Error> {
     let name = pins.algorithm.congestion_control();
     let sight = Sight::of_all()?;
@@ -162,7 +186,9 @@ fn require_traces(pins: &Pins) -> Result<Sight, Error> {
     if kernel::registered()?.contains(&name) {
         return Err(Error::Foreign { name, root: ROOT });
     }
-    if !sight.has(&name) && sight.unseen.is_empty() && code::unpinned(code::loaded()?.as_ref(), pins) == 0 {
+    let loaded = code::loaded()?;
+    let may_be_seen = loaded.is_none() && (sight.has(&name) || !sight.unseen.is_empty());
+    if !may_be_seen && code::unpinned(&loaded, pins).is_empty() {
         return Err(Error::NotAttached { algorithm: pins.algorithm.name() });
     }
     Ok(sight)
@@ -188,9 +214,12 @@ pub fn detachable() -> Result<Detachable, Error> {
         let pins = Pins::of(*algorithm);
         pins.exist()
             || sight.has(&algorithm.congestion_control())
-            || code::unpinned(loaded.as_ref(), &pins) > 0
+            || !code::unpinned(&loaded, &pins).is_empty()
     };
-    Ok(Detachable { algorithms: onramp_algorithm::all().filter(traces).collect(), unseen: sight.unseen })
+    let algorithms = onramp_algorithm::all().filter(traces).collect();
+    // Where no code is loaded, nothing has it.
+    let unseen = if loaded.as_ref().is_some_and(BTreeMap::is_empty) { Vec::new() } else { sight.unseen };
+    Ok(Detachable { algorithms, unseen })
 }
 
 /// Whether `onramp apply` attached an algorithm, wholly or half.

@@ -10,6 +10,7 @@ use crate::abi::Base;
 use crate::error::Error;
 use crate::host::{HYSTART, parameter};
 use crate::kernel::{self, Capability, Kernel};
+use crate::open::Rehoming;
 use crate::select::program::Program;
 use crate::{bbr, defaults, open, run};
 
@@ -157,7 +158,8 @@ fn loads(kernel: &Kernel) -> Vec<Check> {
         let bbr = tried(open::shell("plain", Base::Bbr, kernel));
         checks.push(Check::of("base bbr", "onramp attach --base bbr", bbr, "use --base cubic"));
     }
-    let iterator = tried(open::rehome("cubic", "cubic", kernel));
+    let rehoming = Rehoming { from: "cubic", to: Some("cubic"), current: None };
+    let iterator = tried(open::rehome(rehoming, kernel));
     checks.push(Check::of(
         "TCP socket iterator",
         "moving open sockets on detach",

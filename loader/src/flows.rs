@@ -198,7 +198,7 @@ pub fn flows(keep: impl Fn(&Socket) -> bool) -> Result<Vec<Flow>, Error> {
 pub fn older_code() -> Result<Vec<Algorithm>, Error> {
     let loaded = code::loaded()?;
     let has_older = |algorithm: &Algorithm| {
-        loaded.is_none() || code::unpinned(loaded.as_ref(), &Pins::of(*algorithm)) > 0
+        loaded.is_none() || !code::unpinned(&loaded, &Pins::of(*algorithm)).is_empty()
     };
     Ok(onramp_algorithm::all().filter(has_older).collect())
 }

@@ -17,6 +17,7 @@ mod error;
 mod expiry;
 mod flows;
 pub mod guard;
+mod holders;
 pub mod host;
 pub mod kernel;
 #[cfg(test)]
@@ -50,11 +51,12 @@ pub use attach::{
     plan_default, take_default,
 };
 pub use defaults::{Restored, SYSCTL as DEFAULT_SYSCTL};
-pub use detach::{Detachable, Detached, detach, detachable, is_applied, pinned, plan_detach};
+pub use detach::{Detachable, Detached, begin_detach, detach, detachable, is_applied, pinned, plan_detach};
 pub use doctor::{Check, Verdict, doctor};
 pub use error::{Error, Kind};
 pub use expiry::{Expiry, confirm, detach_expired, expiry};
 pub use flows::{Flow, FlowStorage, Phase, exports, flows, listening_ports, older_code, phase};
+pub use holders::{Held, HeldBy, held};
 pub use onramp_algorithm::{self as algorithm, ExitReason};
 pub use path::{Path, Wanted, fq_by_default, hystart_off, wanted};
 pub use pins::ROOT;

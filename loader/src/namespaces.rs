@@ -5,9 +5,11 @@ use std::collections::BTreeMap;
 
 use onramp_net::namespace::Namespace;
 
+use crate::abi::Holder;
 use crate::defaults::{self, Records, Restored, SYSCTL};
 use crate::error::Error;
-use crate::kernel::CONTROL_PREFIX;
+use crate::kernel::{CONTROL_PREFIX, Kernel};
+use crate::open::Rehoming;
 use crate::rehome::{self, Moved, Users};
 
 /// What all namespaces have of ours, by the control's name.
@@ -52,14 +54,21 @@ pub(crate) struct Taken {
     /// A namespace has kept it as default, because that could not be written.
     pub kept: bool,
     pub moved: usize,
-    /// Open sockets that still have it.
+    /// Those of them that listen.
+    pub listening: usize,
+    /// Open sockets that still run its code.
     pub stragglers: Vec<Users>,
     pub unseen: Vec<String>,
 }
 
 /// Gives defaults back that are the control `name`, and moves its sockets to the defaults unless they are to be left.
-pub(crate) fn take_away(name: &str, records: &Records, leave_sockets: bool) -> Result<Taken, Error> {
-    let (mut taken, mut kernel) = (Taken::default(), None);
+pub(crate) fn take_away(
+    name: &str,
+    records: &Records,
+    leave_sockets: bool,
+    kernel: &mut Option<Kernel>,
+) -> Result<Taken, Error> {
+    let mut taken = Taken::default();
     taken.unseen = each(|namespace| {
         if namespace.sysctl_get(SYSCTL)? == name {
             let restored = defaults::restore(namespace, name, records);
@@ -67,14 +76,17 @@ pub(crate) fn take_away(name: &str, records: &Records, leave_sockets: bool) -> R
             taken.restored.push(restored?);
         }
         let count = || Ok::<_, Error>(namespace.run(rehome::count)??.remove(name).unwrap_or(0));
-        let mut sockets = count()?;
-        if sockets > 0 && !leave_sockets {
-            let to = namespace.sysctl_get(SYSCTL)?;
-            let moved = namespace.run(|| rehome::move_here(name, &to, &mut kernel))??.moved;
-            tracing::debug!("moved {moved} sockets of network namespace {namespace} from {name} to {to}");
-            taken.moved += moved;
-            sockets = count()?;
+        if count()? == 0 {
+            return Ok(());
         }
+        let to = namespace.sysctl_get(SYSCTL)?;
+        let rehoming = Rehoming { from: name, to: (!leave_sockets).then_some(&to), current: None };
+        let Moved { moved, listening, left, .. } = namespace.run(|| rehome::here(rehoming, kernel))??;
+        tracing::debug!("moved {moved} sockets of network namespace {namespace} from {name} to {to}");
+        taken.moved += moved;
+        taken.listening += listening;
+        let idle = left.iter().filter(|holder| holder.only_listens()).count();
+        let sockets = count()?.saturating_sub(idle);
         if sockets > 0 {
             taken.stragglers.push(Users { namespace: namespace.to_string(), sockets });
         }
@@ -94,9 +106,9 @@ pub(crate) struct Renewed {
     pub unseen: Vec<String>,
 }
 
-/// Has defaults that are the control `name`, and its sockets, use the code that has the name now. A default keeps the code
-/// that it was set with until it is set again.
-pub(crate) fn renew(name: &str) -> Result<Renewed, Error> {
+/// Has defaults that are the control `name`, and its sockets, use the code that has the name now, which is `current`. A
+/// default keeps the code that it was set with until it is set again.
+pub(crate) fn renew(name: &str, current: Option<u32>) -> Result<Renewed, Error> {
     let mut renewed = Renewed::default();
     renewed.unseen = each(|namespace| {
         if namespace.sysctl_get(SYSCTL)? == name {
@@ -109,7 +121,8 @@ pub(crate) fn renew(name: &str) -> Result<Renewed, Error> {
     let mut kernel = None;
     let unseen = each(|namespace| {
         if namespace.run(rehome::count)??.contains_key(name) {
-            let Moved { moved, refused } = namespace.run(|| rehome::move_here(name, name, &mut kernel))??;
+            let rehoming = Rehoming { from: name, to: Some(name), current };
+            let Moved { moved, refused, .. } = namespace.run(|| rehome::here(rehoming, &mut kernel))??;
             tracing::debug!("{moved} sockets of network namespace {namespace} went over to the newer {name}");
             renewed.moved += moved;
             if refused > 0 {
@@ -123,6 +136,19 @@ pub(crate) fn renew(name: &str) -> Result<Renewed, Error> {
     renewed.unseen.sort();
     renewed.unseen.dedup();
     Ok(renewed)
+}
+
+/// Sockets that have a control, with their code: those of every namespace that a look has found to have some.
+pub(crate) fn sockets_on(name: &str, kernel: &mut Option<Kernel>) -> Result<Vec<Holder>, Error> {
+    let mut sockets = Vec::new();
+    each(|namespace| {
+        if namespace.run(rehome::count)??.contains_key(name) {
+            let rehoming = Rehoming { from: name, to: None, current: None };
+            sockets.extend(namespace.run(|| rehome::here(rehoming, kernel))??.left);
+        }
+        Ok(())
+    })?;
+    Ok(sockets)
 }
 
 /// Does something in every namespace; returns where it could not be done, and why.

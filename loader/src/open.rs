@@ -121,11 +121,29 @@ fn decide(object: &mut OpenObject, base: Base, mode: Mode, kernel: &Kernel) -> l
     operations::fit(object, kernel)
 }
 
-/// Loads the iterator that moves sockets from one control to another; moves nothing.
-pub(crate) fn rehome(from: &str, to: &str, kernel: &Kernel) -> Result<Object, Error> {
+/// Which sockets the iterators of `bpf/rehome.bpf.c` deal with, and how.
+#[derive(Clone, Copy)]
+pub(crate) struct Rehoming<'a> {
+    /// The control that they have.
+    pub from: &'a str,
+    /// The control that they get; `None`: they are only reported.
+    pub to: Option<&'a str>,
+    /// Code that is the right one, as the id of its struct_ops map: sockets that have it are passed over.
+    pub current: Option<u32>,
+}
+
+/// Loads the iterators that move sockets from one control to another, and that find them; moves nothing.
+pub(crate) fn rehome(rehoming: Rehoming<'_>, kernel: &Kernel) -> Result<Object, Error> {
+    let Rehoming { from, to, current } = rehoming;
     let mut opened = Fitted::open("rehome", kernel)?;
-    for (section, name) in [(".rodata.from", from), (".rodata.to", to)] {
+    for (section, name) in [(".rodata.from", from), (".rodata.to", to.unwrap_or_default())] {
         constant::set(&mut opened.object, section, &padded::<16>(name))
+            .map_err(failed("prepare", "rehome"))?;
+    }
+    for (section, number) in
+        [(".rodata.current", current.unwrap_or(0)), (".rodata.moving", to.is_some().into())]
+    {
+        constant::set(&mut opened.object, section, &number.to_ne_bytes())
             .map_err(failed("prepare", "rehome"))?;
     }
     opened.load("rehome")
@@ -205,7 +223,8 @@ mod tests {
             let fitted = shell("plain", base, &kernel).unwrap();
             compared += same_as_by_all_types(name, fitted, Ok(whole));
         }
-        compared += same_as_by_all_types("rehome", rehome("", "", &kernel).unwrap(), open("rehome", None));
+        let none = Rehoming { from: "", to: None, current: None };
+        compared += same_as_by_all_types("rehome", rehome(none, &kernel).unwrap(), open("rehome", None));
         compared += same_as_by_all_types("select", select(&[], &kernel).unwrap(), open("select", None));
         compared += same_as_by_all_types("shadow", shadow(false, 0, &kernel).unwrap(), open("shadow", None));
         assert!(compared > 10_000, "only {compared} instructions");

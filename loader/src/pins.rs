@@ -13,6 +13,7 @@ use aya::maps::{Array, ArrayOfMaps, HashMap, Map, MapData, MapError, PerCpuArray
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, Flock, FlockArg, RenameFlags, renameat2};
+use nix::unistd::{AccessFlags, access};
 use onramp_algorithm::Algorithm;
 
 use crate::abi::{Attachment, Counters, ParameterSlot};
@@ -226,10 +227,20 @@ impl Pins {
         let mut paths: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
         // The link first: what remains after an interruption is then unregistered, not a control without its maps.
         paths.sort_by_key(|path| !path.ends_with(LINK));
+        let mut removed = Ok(());
         for path in paths.iter().filter(|path| kept.is_none_or(|kept| !path.ends_with(kept))) {
-            fs::remove_file(path).map_err(Error::io("remove", path))?;
+            // Others may have put directories beside the pins.
+            let is_directory = fs::symlink_metadata(path).is_ok_and(|entry| entry.is_dir());
+            let one = if is_directory { fs::remove_dir_all(path) } else { fs::remove_file(path) };
+            removed = removed.and(one.map_err(Error::io("remove", path)));
         }
-        Ok(())
+        removed
+    }
+
+    /// Fails if pins cannot be removed, as on a BPF file system that is mounted read-only.
+    pub fn require_removable(&self) -> Result<(), Error> {
+        access(&self.directory, AccessFlags::W_OK)
+            .map_err(|errno| Error::io("remove pins of", &self.directory)(errno.into()))
     }
 
     /// Whether nothing is left but the records of defaults, one of which could not be given back.

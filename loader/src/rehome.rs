@@ -4,12 +4,16 @@ use std::collections::BTreeMap;
 use std::io::Read;
 use std::net::{Ipv4Addr, TcpListener};
 
-use libbpf_rs::Iter;
+use libbpf_rs::{Iter, MapCore, MapFlags, Object};
+use nix::sys::socket::setsockopt;
+use nix::sys::socket::sockopt::TcpCongestion;
 use onramp_net::sock_diag::{SockDiag, States};
 
+use crate::abi::{Holder, Rehomed, read};
+use crate::defaults::LAST_RESORT;
 use crate::error::Error;
 use crate::kernel::{CONTROL_PREFIX, Kernel};
-use crate::open;
+use crate::open::{self, Rehoming};
 
 /// Sockets of one namespace on one control.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,35 +36,72 @@ pub(crate) fn count() -> Result<BTreeMap<String, usize>, Error> {
 }
 
 /// What became of sockets that were to move.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Moved {
     /// They run the other code.
     pub moved: usize,
+    /// Those of them that listen.
+    pub listening: usize,
     /// They stay: their control may not be changed.
     pub refused: usize,
+    /// They were left as they are: listening sockets on which TCP_CONGESTION was not set; all, where none was to move.
+    pub left: Vec<Holder>,
 }
 
-/// Moves the sockets of the calling thread's namespace from one control to another, or to the code that has a name now
-/// from that which had it before. The kernel's types are read for the first namespace, and kept for the next.
-pub(crate) fn move_here(from: &str, to: &str, kernel: &mut Option<Kernel>) -> Result<Moved, Error> {
-    let failed = |action| open::failed(action, "rehome");
+/// Moves the sockets of the calling thread's namespace, or reports them. The kernel's types are read for the first
+/// namespace, and kept for the next.
+pub(crate) fn here(rehoming: Rehoming<'_>, kernel: &mut Option<Kernel>) -> Result<Moved, Error> {
+    let loaded = load(rehoming, kernel)?;
+    // Between a namespace's listening sockets and the others the iterator of Linux 6.1 (tcp_seek_last_pos) goes on at the place
+    // in the table where it was: with none that listens that is the first, whose sockets it leaves out. Where loopback is
+    // down nothing can listen there, and they stay.
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
+    if let Ok(listener) = &listener {
+        // So that it is none of those that are looked for.
+        let _ = setsockopt(listener, TcpCongestion, &LAST_RESORT.into());
+    }
+    let left = iterate(&loaded, "rehome")?;
+    let counts = loaded.maps().find(|map| map.name() == "rehomed");
+    let counts = counts.map(|map| map.lookup(&[0; 4], MapFlags::ANY)).transpose();
+    let counts = counts.map_err(open::failed("read", "rehome"))?.flatten().unwrap_or_default();
+    let Rehomed { moved, listening, refused, .. } =
+        read(&counts).map(|(counts, _)| counts).unwrap_or_default();
+    Ok(Moved { moved: moved as usize, listening: listening as usize, refused: refused as usize, left })
+}
+
+/// Sockets on our controls that processes have open, in whichever network namespace, each by the first process found.
+pub(crate) fn of_processes(kernel: &mut Option<Kernel>) -> Result<Vec<Holder>, Error> {
+    let none = Rehoming { from: "", to: None, current: None };
+    let mut holders = iterate(&load(none, kernel)?, "holders")?;
+    holders.sort_by_key(|holder| (holder.cookie, holder.pid));
+    holders.dedup_by_key(|holder| holder.cookie);
+    Ok(holders)
+}
+
+fn load(rehoming: Rehoming<'_>, kernel: &mut Option<Kernel>) -> Result<Object, Error> {
     let kernel = match kernel {
         Some(kernel) => kernel,
         None => kernel.insert(Kernel::read()?),
     };
-    let loaded = open::rehome(from, to, kernel)?;
-    // Between a namespace's listening sockets and the others the iterator of Linux 6.1 (tcp_seek_last_pos) goes on at the place
-    // in the table where it was: with none that listens that is the first, whose sockets it leaves out. Where loopback is
-    // down nothing can listen there, and they stay.
-    let _listening = TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
-    let mut answers = Vec::new();
-    for program in loaded.progs_mut() {
+    open::rehome(rehoming, kernel)
+}
+
+/// What one of the iterators writes.
+fn iterate(loaded: &Object, name: &str) -> Result<Vec<Holder>, Error> {
+    let failed = |action| open::failed(action, "rehome");
+    let mut bytes = Vec::new();
+    for program in loaded.progs_mut().filter(|program| program.name() == name) {
         let link = program.attach().map_err(failed("attach"))?;
         Iter::new(&link)
             .map_err(failed("iterate"))?
-            .read_to_end(&mut answers)
-            .map_err(Error::io("read", "the TCP socket iterator"))?;
+            .read_to_end(&mut bytes)
+            .map_err(Error::io("read", "the iterator of sockets"))?;
     }
-    let count = |which: u8| answers.iter().filter(|answer| **answer == which).count();
-    Ok(Moved { moved: count(1), refused: count(0) })
+    let mut rest = bytes.as_slice();
+    let mut holders = Vec::new();
+    while let Some((holder, after)) = read(rest) {
+        holders.push(holder);
+        rest = after;
+    }
+    Ok(holders)
 }

@@ -7,6 +7,7 @@ use crate::code;
 use crate::error::Error;
 use crate::expiry;
 use crate::guard::{self, GuardState};
+use crate::holders::{self, Held};
 use crate::host;
 use crate::kernel;
 use crate::namespaces::Sight;
@@ -76,9 +77,8 @@ pub struct Status {
     pub default_in: Vec<String>,
     /// Open sockets on its code, by namespace; also on that of earlier attachments.
     pub users: Vec<Users>,
-    /// Earlier attachments whose code is still loaded, because sockets or namespaces have it. 0 where this process may
-    /// not ask.
-    pub older_code: usize,
+    /// What holds code of earlier attachments.
+    pub held: Held,
 }
 
 /// What there is in the kernel.
@@ -119,12 +119,11 @@ pub fn status() -> Result<Host, Error> {
     let registered = kernel::registered()?;
     let mut sight = Sight::of_all()?;
     let loaded = code::loaded()?;
-    let mut algorithms = Vec::new();
+    let (mut algorithms, mut of_processes, mut kernel) = (Vec::new(), None, None);
     for algorithm in onramp_algorithm::all() {
         let name = algorithm.congestion_control();
         let pins = Pins::of(algorithm);
-        let older_code = code::unpinned(loaded.as_ref(), &pins);
-        let has = sight.has(&name) || older_code > 0;
+        let has = sight.has(&name) || !code::unpinned(&loaded, &pins).is_empty();
         let users = sight.users.remove(&name).unwrap_or_default();
         let default_in = sight.defaults.remove(&name).unwrap_or_default();
         let state = match (pins.exist(), registered.contains(&name)) {
@@ -142,8 +141,11 @@ pub fn status() -> Result<Host, Error> {
             (false, false) => continue,
         };
         // What is registered without our pins is its own code.
-        let older_code = if matches!(state, State::Foreign) { 0 } else { older_code };
-        algorithms.push(Status { algorithm, state, default_in, users, older_code });
+        let held = match state {
+            State::Foreign => Held::default(),
+            _ => holders::look(&pins, &loaded, &mut of_processes, &mut kernel)?,
+        };
+        algorithms.push(Status { algorithm, state, default_in, users, held });
     }
     Ok(Host {
         algorithms,

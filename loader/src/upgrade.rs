@@ -15,10 +15,11 @@ use onramp_algorithm::Algorithm;
 use crate::abi::{ABI_VERSION, Attachment, Base, PROFILE_MAX, ParameterSlot, padded, tables_crc32, text};
 use crate::action::Action;
 use crate::attach::{AttachOptions, base_on, now_us};
-use crate::detach::still_loaded;
+use crate::code;
 use crate::error::Error;
 use crate::expiry;
 use crate::guard::{self, GuardOptions};
+use crate::holders::{self, Held};
 use crate::kernel::{self, Kernel};
 use crate::namespaces::{self, Sight};
 use crate::pins::{LINK, Lock, Pins};
@@ -71,9 +72,8 @@ pub struct Upgraded {
     pub moved: usize,
     /// Open sockets that stay on the former code.
     pub stragglers: Vec<Users>,
-    /// How often former code is still loaded: for these, for sockets that are neither connected nor listening, or for what
-    /// is unseen. 0 where this process may not ask.
-    pub still_loaded: usize,
+    /// What holds former code.
+    pub held: Held,
     /// Where it could not be looked, and why: a namespace there may still have the former code as default, or sockets on it.
     pub unseen: Vec<String>,
 }
@@ -144,7 +144,7 @@ pub fn plan_upgrade(algorithm: Algorithm, base: Option<Base>) -> Result<UpgradeP
 /// cannot be registered, `status` says so, and upgrading again continues.
 pub fn upgrade(algorithm: Algorithm, base: Option<Base>) -> Result<Upgraded, Error> {
     kernel::require_everywhere("upgrade")?;
-    let _lock = Lock::take()?;
+    let lock = Lock::take()?;
     let kernel = Kernel::read()?;
     let pins = Pins::of(algorithm);
     // First, so that nothing is settled where nothing can be done.
@@ -155,9 +155,9 @@ pub fn upgrade(algorithm: Algorithm, base: Option<Base>) -> Result<Upgraded, Err
     replace(&pins, &former, &kernel)?;
     let name = algorithm.congestion_control();
     tracing::debug!("{name} has newer code");
-    let renewed = namespaces::renew(&name)?;
+    let renewed = namespaces::renew(&name, code::pinned(&pins))?;
     settle(&pins)?;
-    let unheld = renewed.stragglers.is_empty() && renewed.unseen.is_empty();
+    drop(lock);
     Ok(Upgraded {
         algorithm,
         generation: former.contents.attachment.generation,
@@ -166,7 +166,7 @@ pub fn upgrade(algorithm: Algorithm, base: Option<Base>) -> Result<Upgraded, Err
         new_parameters: former.new_parameters,
         defaults: renewed.defaults,
         moved: renewed.moved,
-        still_loaded: still_loaded(&pins, unheld)?,
+        held: holders::held(&[algorithm])?.pop().unwrap_or_default(),
         stragglers: renewed.stragglers,
         unseen: renewed.unseen,
     })

@@ -66,7 +66,7 @@ fn subflows_of_mptcp_take_the_default_make_state_are_moved_and_leave_nothing() {
     assert_eq!(ends("search"), [("slow start", 2)].into());
     sender.wire.near.sysctl_set(DEFAULT, "reno").unwrap();
     let detached = onramp_loader::detach(onramp_loader::find("ramp").unwrap(), false).unwrap();
-    assert_eq!((detached.moved, detached.still_loaded), (2, 0), "{detached:?}");
+    assert_eq!((detached.moved, detached.held.copies), (2, 0), "{detached:?}");
     assert_eq!(sender.bring(100_000).read, 700_000, "it goes on without");
     assert_eq!(flows(&sender.wire).len(), 0);
 }

@@ -5,13 +5,13 @@ use onramp_loader::algorithm::Algorithm;
 use onramp_loader::select;
 use onramp_loader::telemetry::Level;
 use onramp_loader::{
-    Action, AttachedState, Base, DEFAULT_SYSCTL, Detachable, Detached, Error, Host, Leftover,
+    Action, AttachedState, Base, DEFAULT_SYSCTL, Detachable, Detached, Error, Held, Host, Leftover,
 };
 use onramp_net::Namespace;
 use serde::Serialize;
 
 use super::plan;
-use super::stragglers::{self, Sockets};
+use super::stragglers::{self, Holder, Sockets};
 use crate::failure::{self, PARTIAL};
 use crate::guard;
 use crate::output::{Output, inline, say};
@@ -21,10 +21,12 @@ use crate::units::{count, now_us};
 
 /// Detach an algorithm and restore what attaching changed
 ///
-/// Every network namespace whose default it was gets its former default back, open sockets move to the default of
-/// their namespace and go on transferring, the congestion control is unregistered and the pins are removed. Sockets
-/// that cannot be moved are reported by namespace; their code stays loaded until the last of them closes, and the
-/// exit code is 5. So it is where a process or namespace could not be looked into, which may have more of them.
+/// Every network namespace whose default it was gets its former default back, open connections move to the default of
+/// their namespace and go on transferring, the congestion control is unregistered and the pins are removed. Listening
+/// sockets stay as they are: connections that they accept get the default, and the code stays loaded until they close.
+///
+/// Connections that cannot be moved are reported by namespace, and what holds the code by state and process; the exit code
+/// is 5. So it is where a process or namespace could not be looked into. The kernel gets up to ten seconds to free the code.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   onramp detach search
@@ -62,11 +64,21 @@ pub(super) struct Report {
 #[derive(Serialize)]
 struct Row {
     algorithm: &'static str,
+    /// False: only sockets or namespaces had its code still.
+    was_attached: bool,
     defaults_restored: Vec<Default>,
     sockets_moved: usize,
+    /// Those of them that listen, because their application had chosen the control.
+    listening_moved: usize,
     stragglers: Vec<Sockets>,
     sockets_left: bool,
     still_loaded: usize,
+    held_by: Vec<Holder>,
+    #[serde(skip)]
+    held: Held,
+    /// Why pins are left.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pins_left: Option<String>,
     /// Rules of `onramp select` that use it: their connections get the default.
     selection_rules: usize,
     unseen: Vec<String>,
@@ -105,7 +117,8 @@ impl Detach {
             return plan::print(&planned(algorithm, self.leave_sockets)?, output);
         }
         let detached = vec![self.detach(algorithm)?];
-        let report = Report { detached, ..Report::default() };
+        let mut report = Report { detached, ..Report::default() };
+        report.see_what_is_held(&[algorithm]);
         finish(&report, output)
     }
 
@@ -118,9 +131,13 @@ impl Detach {
             Ok(rules) => report.selection_removed = rules.map(|rules| rules.len()),
             Err(error) => report.failed.push(Failed::new("selection", error)),
         }
+        let mut done = Vec::new();
         for algorithm in algorithms {
             match self.detach(algorithm) {
-                Ok(row) => report.detached.push(row),
+                Ok(row) => {
+                    report.detached.push(row);
+                    done.push(algorithm);
+                }
                 // Another command was faster.
                 Err(Error::NotAttached { .. }) => {}
                 Err(error) => report.failed.push(Failed::new(algorithm.name(), error)),
@@ -130,6 +147,7 @@ impl Detach {
             Ok(cleared) => report.cgroups_removed = cleared.iter().map(path).collect(),
             Err(error) => report.failed.push(Failed::new("cgroups of dead runs", error)),
         }
+        report.see_what_is_held(&done);
         Ok(report)
     }
 
@@ -154,17 +172,24 @@ impl Detach {
     fn detach(&self, algorithm: Algorithm) -> Result<Row, Error> {
         // What it takes to attach it again is known only as long as it is there.
         let undo = undo(algorithm);
-        let Detached { restored, moved, stragglers, still_loaded, unseen, .. } =
-            onramp_loader::detach(algorithm, self.leave_sockets)?;
+        let detached = onramp_loader::begin_detach(algorithm, self.leave_sockets)?;
+        let Detached {
+            was_attached, restored, moved, listening_moved, stragglers, unseen, pins_left, ..
+        } = detached;
         let default =
             |one: onramp_loader::Restored| Default { namespace: one.namespace, congestion_control: one.name };
         Ok(Row {
             algorithm: algorithm.name(),
+            was_attached,
             defaults_restored: restored.into_iter().map(default).collect(),
             sockets_moved: moved,
+            listening_moved,
             stragglers: Sockets::all(stragglers),
             sockets_left: self.leave_sockets,
-            still_loaded,
+            still_loaded: 0,
+            held_by: Vec::new(),
+            held: Held::default(),
+            pins_left,
             selection_rules: select::rules_of(algorithm),
             unseen,
             undo,
@@ -240,6 +265,21 @@ fn finish(report: &Report, output: &Output) -> anyhow::Result<u8> {
 }
 
 impl Report {
+    /// Adds what holds the code of what was detached, once for all of them because it takes time. `detached`: the rows'
+    /// algorithms.
+    fn see_what_is_held(&mut self, detached: &[Algorithm]) {
+        match onramp_loader::held(detached) {
+            Ok(all) => {
+                for (row, held) in self.detached.iter_mut().zip(all) {
+                    row.still_loaded = held.copies;
+                    row.held_by = Holder::all(&held);
+                    row.held = held;
+                }
+            }
+            Err(error) => self.failed.push(Failed::new("what holds detached code", error)),
+        }
+    }
+
     /// The errors, on standard error.
     pub fn say_failed(&self) {
         for failed in &self.failed {
@@ -250,8 +290,8 @@ impl Report {
     /// The exit code.
     pub fn code(&self) -> u8 {
         let in_part = |row: &Row| {
-            let loaded = !row.stragglers.is_empty() || row.still_loaded > 0;
-            (loaded && !row.sockets_left) || !row.unseen.is_empty()
+            let runs = !row.stragglers.is_empty() || row.held.may_run();
+            (runs && !row.sockets_left) || !row.unseen.is_empty() || row.pins_left.is_some()
         };
         let in_part = self.detached.iter().any(in_part) || !self.unseen.is_empty();
         if in_part || !self.failed.is_empty() { PARTIAL } else { 0 }
@@ -261,14 +301,27 @@ impl Report {
 pub(super) fn text(report: &Report) -> String {
     let mut text = String::new();
     for row in &report.detached {
-        text += &format!("detached {}\n", row.algorithm);
+        text += &if row.was_attached {
+            format!("detached {}\n", row.algorithm)
+        } else {
+            format!("{} was not attached; what has its former code:\n", row.algorithm)
+        };
         for Default { namespace, congestion_control } in &row.defaults_restored {
             text += &format!("  default of network namespace {namespace}: {congestion_control} again\n");
         }
         if row.sockets_moved > 0 {
             text += &format!("  moved {} to the default\n", count(row.sockets_moved, "socket"));
         }
-        text += &stragglers::text("detached", &row.stragglers, row.still_loaded);
+        if row.listening_moved > 0 {
+            text += &format!(
+                "  {} of them listen: their application had chosen {}, and their new connections get the default of now until it chooses again\n",
+                row.listening_moved, row.algorithm
+            );
+        }
+        text += &stragglers::text("detached", &row.stragglers, &row.held);
+        if let Some(why) = &row.pins_left {
+            text += &format!("  pins are left: {}\n", inline(why));
+        }
         if row.selection_rules > 0 {
             text += &format!(
                 "  rules of onramp select use it ({}): their connections get the default until it is attached again\n",

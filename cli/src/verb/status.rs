@@ -7,13 +7,13 @@ use onramp_loader::cost::{Callback, Meter};
 use onramp_loader::host::Setting;
 use onramp_loader::select::Glance;
 use onramp_loader::telemetry::{Consumer, Level};
-use onramp_loader::{AttachedState, Error, ExitReason, Host, Leftover, ParameterSet, State};
+use onramp_loader::{AttachedState, Error, ExitReason, Held, Host, Leftover, ParameterSet, State};
 use serde::Serialize;
 
 use super::detach::unseen_text;
 use super::doctor::fix;
 use super::select::Glimpse;
-use super::stragglers::Sockets;
+use super::stragglers::{self, Holder, Sockets};
 use crate::guard::{self, Guarded};
 use crate::output::{Named, Output, inline};
 use crate::settings::Value;
@@ -51,7 +51,11 @@ struct Row {
     state: &'static str,
     explanation: Option<String>,
     sockets: Vec<Sockets>,
+    /// Earlier attachments whose code is still loaded, and what has it.
     older_code: usize,
+    held_by: Vec<Holder>,
+    #[serde(skip)]
+    held: Held,
     #[serde(flatten)]
     attached: Option<Attached>,
 }
@@ -241,7 +245,7 @@ fn setting(Setting { name, before, set }: Setting) -> SettingRow {
 
 /// `selection`: where it was looked for.
 fn row(status: onramp_loader::Status, selection: Option<&Glance>) -> Row {
-    let onramp_loader::Status { algorithm, state, default_in, users, older_code } = status;
+    let onramp_loader::Status { algorithm, state, default_in, users, held } = status;
     let name = algorithm.name();
     let (state, explanation, attached) = match state {
         State::OtherBuild(difference) => {
@@ -288,9 +292,13 @@ fn row(status: onramp_loader::Status, selection: Option<&Glance>) -> Row {
             ("foreign", Some(explanation.to_owned()), None)
         }
         State::Lingering => {
-            let explanation = format!(
-                "not attached, but sockets still run its code (also some that are neither connected nor listening) or a namespace has it as default; `onramp detach {name}` moves what can be moved"
-            );
+            let explanation = if held.may_run() || !default_in.is_empty() {
+                format!(
+                    "not attached, but its code is still in use; `onramp detach {name}` moves what can be moved"
+                )
+            } else {
+                "not attached; listening sockets keep its code loaded, and no connection runs it".to_owned()
+            };
             ("lingering", Some(explanation), None)
         }
     };
@@ -300,7 +308,9 @@ fn row(status: onramp_loader::Status, selection: Option<&Glance>) -> Row {
         state,
         explanation,
         sockets: Sockets::all(users),
-        older_code,
+        older_code: held.copies,
+        held_by: Holder::all(&held),
+        held,
         attached,
     }
 }
@@ -426,12 +436,9 @@ fn text(report: &Report, output: &Output) -> String {
         if let Some(attached) = &row.attached {
             text += &attached_text(row.algorithm, attached);
         }
-        if row.attached.is_some() && row.older_code > 0 {
-            text += &format!(
-                "  code of {} is still loaded: sockets have run it since; `onramp detach {}` moves them\n",
-                count(row.older_code, "earlier attachment"),
-                row.algorithm
-            );
+        text += &stragglers::held_text("former", &row.held);
+        if row.attached.is_some() && row.held.may_run() {
+            text += &format!("  `onramp detach {}` moves what can be moved\n", row.algorithm);
         }
         for Sockets { namespace, sockets } in &row.sockets {
             let namespace = inline(namespace);

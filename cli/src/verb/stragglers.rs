@@ -1,9 +1,10 @@
-//! Sockets by network namespace, and those that still run code that was detached or replaced, as `detach` and `upgrade`
-//! tell it.
+//! Sockets by network namespace, and what still holds code that was detached or replaced, as `detach`, `upgrade` and
+//! `status` report it.
 
-use onramp_loader::Users;
+use onramp_loader::{Held, HeldBy, Users};
 use serde::Serialize;
 
+use crate::output::inline;
 use crate::units::count;
 
 /// Open sockets of a network namespace.
@@ -20,18 +21,73 @@ impl Sockets {
     }
 }
 
-/// A line for each namespace; without any, one if code is still loaded. `which`: the code's name.
-pub(super) fn text(which: &str, stragglers: &[Sockets], still_loaded: usize) -> String {
-    if stragglers.is_empty() && still_loaded > 0 {
-        return format!(
-            "  {which} code is still loaded: the kernel has not freed it yet, or sockets have it that are neither connected nor listening, which no list shows; `onramp status` says it until it is gone\n"
+/// Sockets of one process in one state that hold code which is not the attached one.
+#[derive(Serialize)]
+pub(super) struct Holder {
+    /// As ss(8) names it.
+    state: &'static str,
+    /// They listen, and connections that they accept do not run the code.
+    only_listens: bool,
+    /// None: no process that can be seen has them open.
+    process: Option<String>,
+    pid: Option<u32>,
+    sockets: usize,
+}
+
+impl Holder {
+    pub fn all(held: &Held) -> Vec<Self> {
+        let one = |HeldBy { state, only_listens, process, sockets }: &HeldBy| Self {
+            state: state.name(),
+            only_listens: *only_listens,
+            process: process.as_ref().map(|(_, name)| name.clone()),
+            pid: process.as_ref().map(|(pid, _)| *pid),
+            sockets: *sockets,
+        };
+        held.by.iter().map(one).collect()
+    }
+
+    fn text(&self) -> String {
+        let sockets = count(self.sockets, "socket");
+        let what = if self.only_listens {
+            sockets.replacen(" socket", " listening socket", 1)
+        } else {
+            format!("{sockets} in state {}", self.state)
+        };
+        match (&self.process, self.pid) {
+            (Some(process), Some(pid)) => format!("{what} of {} (pid {pid})", inline(process)),
+            _ => what,
+        }
+    }
+}
+
+/// What holds code; `which`: the code's name.
+pub(super) fn held_text(which: &str, held: &Held) -> String {
+    let mut text = String::new();
+    for holder in Holder::all(held) {
+        let end = if holder.only_listens {
+            "its new connections do not run it"
+        } else {
+            "a connection that it has or makes runs it"
+        };
+        text += &format!("  {} keeps the {which} code loaded until closed; {end}\n", holder.text());
+    }
+    if held.unexplained > 0 {
+        text += &format!(
+            "  the {which} code of {} is still loaded, and no socket that can be found has it: the kernel has not freed it yet, or is ending connections of a network namespace that is gone\n",
+            count(held.unexplained, "attachment")
         );
     }
+    text
+}
+
+/// A line for each namespace whose sockets run the code, then what holds it.
+pub(super) fn text(which: &str, stragglers: &[Sockets], held: &Held) -> String {
     let line = |Sockets { namespace, sockets }: &Sockets| {
         let sockets = count(*sockets, "socket");
+        let namespace = inline(namespace);
         format!(
             "  still on the {which} code: {sockets} in network namespace {namespace}; it stays loaded until they close\n"
         )
     };
-    stragglers.iter().map(line).collect()
+    stragglers.iter().map(line).collect::<String>() + &held_text(which, held)
 }

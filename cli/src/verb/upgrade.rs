@@ -3,10 +3,10 @@
 use anyhow::Context;
 use clap::Args;
 use onramp_loader::algorithm::Algorithm;
-use onramp_loader::{Action, Base, Error, Upgraded};
+use onramp_loader::{Action, Base, Error, Held, Upgraded};
 use serde::Serialize;
 
-use super::stragglers::{self, Sockets};
+use super::stragglers::{self, Holder, Sockets};
 use super::{detach, expire, plan};
 use crate::failure::{self, PARTIAL};
 use crate::output::{Output, say};
@@ -19,7 +19,8 @@ use crate::units::count;
 /// of all namespaces, rules of `onramp select` and listeners stay as they are. New connections get the former code or the
 /// newer and never anything else, except before Linux 6.4: there is a short moment in which
 /// routes, rules and applications do not find the name. Open connections go over to the newer code with the window that
-/// they have; a slow start under way ends there, or starts anew if it has hardly begun. Counters start at 0.
+/// they have; a slow start under way ends there, or starts anew if it has hardly begun. Counters start at 0. Sockets that
+/// listen keep the former code loaded until they close; connections that they accept run the newer.
 ///
 /// It is refused, and nothing is changed, if this onramp lacks a parameter that is set or does not know what the former
 /// one's parameters mean, or if somebody listens who would misread what is told from then on.
@@ -61,6 +62,9 @@ struct Row {
     sockets_moved: usize,
     stragglers: Vec<Sockets>,
     still_loaded: usize,
+    held_by: Vec<Holder>,
+    #[serde(skip)]
+    held: Held,
     unseen: Vec<String>,
 }
 
@@ -92,8 +96,7 @@ impl Upgrade {
         for failed in &report.failed {
             say(&format!("error: {}: {}", failed.algorithm, failed.error));
         }
-        let in_part =
-            |row: &Row| !row.stragglers.is_empty() || row.still_loaded > 0 || !row.unseen.is_empty();
+        let in_part = |row: &Row| !row.stragglers.is_empty() || row.held.may_run() || !row.unseen.is_empty();
         let in_part = report.upgraded.iter().any(in_part) || !report.failed.is_empty();
         Ok(if in_part { PARTIAL } else { 0 })
     }
@@ -131,7 +134,9 @@ fn row(upgraded: Upgraded) -> Row {
         defaults: upgraded.defaults,
         sockets_moved: upgraded.moved,
         stragglers: Sockets::all(upgraded.stragglers),
-        still_loaded: upgraded.still_loaded,
+        still_loaded: upgraded.held.copies,
+        held_by: Holder::all(&upgraded.held),
+        held: upgraded.held,
         unseen: upgraded.unseen,
     }
 }
@@ -152,7 +157,7 @@ fn text(report: &Report) -> String {
         if row.sockets_moved > 0 {
             text += &format!("  moved {} to the newer code\n", count(row.sockets_moved, "socket"));
         }
-        text += &stragglers::text("former", &row.stragglers, row.still_loaded);
+        text += &stragglers::text("former", &row.stragglers, &row.held);
         text += &detach::unseen_text(&row.unseen);
         text += &format!(
             "  undo: `onramp upgrade {}` by the former onramp ({})\n",

@@ -54,7 +54,7 @@ fn cycle(algorithm: Algorithm, load: Load<'_>, stop: &Stop) -> anyhow::Result<()
     let attached = load.place.server.run(|| Attached::new(algorithm, true))??;
     thread::sleep(ATTACHED);
     let detached = attached.detach()?;
-    ensure!(detached.still_loaded == 0, "{} is still loaded after it was detached", algorithm.name());
+    ensure!(detached.held.copies == 0, "{} is still loaded after it was detached", algorithm.name());
     Ok(())
 }
 

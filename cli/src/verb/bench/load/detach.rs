@@ -38,7 +38,7 @@ pub(super) fn measure(
         Ok((detached, seconds))
     })?;
     ensure!(
-        detached.stragglers.is_empty() && detached.still_loaded == 0,
+        detached.stragglers.is_empty() && detached.held.copies == 0,
         "{} sockets are left on {}, which is still loaded",
         detached.stragglers.iter().map(|users| users.sockets).sum::<usize>(),
         detached.algorithm.name()
