@@ -10,7 +10,7 @@ use nix::sys::socket::{
     sockopt::TcpCongestion,
 };
 use onramp_net::Namespace;
-use onramp_tests::cli::{DEFAULT, host_state, json, onramp, state};
+use onramp_tests::cli::{DEFAULT, host_state, json, onramp, state, status};
 use onramp_tests::traffic::{Transfer, eventually, namespace};
 use onramp_tests::wire::{FAR, Fate, NEAR, Wire};
 use onramp_tests::{Attachments, cli, guest};
@@ -184,12 +184,16 @@ fn a_socket_that_no_list_shows_is_not_passed_over() {
         if is_bound {
             bind(held.as_raw_fd(), &SockaddrIn::new(127, 0, 0, 1, 0)).unwrap();
         }
-        let ran = onramp("detach plain");
+        let ran = onramp("--json detach plain");
         assert_eq!(ran.code, Some(5), "{ran:?}");
-        // Bound ones are listed from Linux 6.8 on, but not moved.
-        assert!(
-            ran.stdout.contains("code is still loaded") || ran.stdout.contains("still on the detached code")
-        );
+        let report: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+        let holders = &report["detached"][0]["held_by"];
+        assert_eq!(holders.as_array().unwrap().len(), 1, "{report}");
+        let holder = &holders[0];
+        assert_eq!((&holder["state"], &holder["sockets"]), (&"UNCONN".into(), &1.into()), "{report}");
+        assert_eq!((&holder["pid"], &holder["only_listens"]), (&std::process::id().into(), &false.into()));
+        assert_eq!(report["detached"][0]["still_loaded"], 1, "{report}");
+        assert_eq!(status("plain").unwrap()["held_by"], *holders, "bound: {is_bound}");
         assert_eq!(state("plain").as_deref(), Some("lingering"), "bound: {is_bound}");
         assert_eq!(onramp("detach plain").code, Some(5));
         drop(held);
