@@ -12,8 +12,8 @@ use aya::Pod;
 use aya::maps::{Array, ArrayOfMaps, HashMap, Map, MapData, MapError, PerCpuArray, RingBuf};
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use nix::errno::Errno;
-use nix::fcntl::{AT_FDCWD, Flock, FlockArg, RenameFlags, renameat2};
-use nix::unistd::{AccessFlags, access};
+use nix::fcntl::{AT_FDCWD, AtFlags, Flock, FlockArg, RenameFlags, renameat2};
+use nix::unistd::{AccessFlags, faccessat};
 use onramp_algorithm::Algorithm;
 
 use crate::abi::{Attachment, Counters, ParameterSlot};
@@ -239,7 +239,7 @@ impl Pins {
 
     /// Fails if pins cannot be removed, as on a BPF file system that is mounted read-only.
     pub fn require_removable(&self) -> Result<(), Error> {
-        access(&self.directory, AccessFlags::W_OK)
+        faccessat(AT_FDCWD, &self.directory, AccessFlags::W_OK, AtFlags::AT_EACCESS)
             .map_err(|errno| Error::io("remove pins of", &self.directory)(errno.into()))
     }
 
