@@ -1,6 +1,8 @@
 //! What verbs that follow telemetry share: levels on the command line, signals, and which flows are wanted.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 
 use anyhow::Context;
 use clap::Args;
@@ -8,6 +10,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use onramp_loader::telemetry::{Event, Level, What, Wish};
+use onramp_loader::{LOCK_PATIENCE, Patience};
 
 use crate::failure::Usage;
 use crate::filter::Filter;
@@ -51,7 +54,10 @@ impl Selection {
 }
 
 /// SIGINT, SIGTERM and SIGHUP, waiting to be asked about.
-pub(crate) struct Signals(SignalFd);
+pub(crate) struct Signals {
+    waiting: SignalFd,
+    came: AtomicBool,
+}
 
 impl Signals {
     /// From here on they do not end the process, nor threads that are started later.
@@ -62,11 +68,28 @@ impl Signals {
         }
         set.thread_block().context("cannot hold back signals")?;
         let flags = SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC;
-        Ok(Self(SignalFd::with_flags(&set, flags).context("cannot wait for signals")?))
+        let waiting = SignalFd::with_flags(&set, flags).context("cannot wait for signals")?;
+        Ok(Self { waiting, came: AtomicBool::new(false) })
     }
 
+    /// Whether one has come since they were taken.
     pub fn came(&self) -> bool {
-        matches!(self.0.read_signal(), Ok(Some(_)))
+        if matches!(self.waiting.read_signal(), Ok(Some(_))) {
+            self.came.store(true, Relaxed);
+        }
+        self.came.load(Relaxed)
+    }
+
+    /// What `open` opens; it is called with the patience to wait for other commands, which ends with a signal. `None`: one
+    /// came meanwhile.
+    pub fn open<T>(
+        &self,
+        open: impl FnOnce(Patience<'_>) -> Result<T, onramp_loader::Error>,
+    ) -> Result<Option<T>, onramp_loader::Error> {
+        match open(&|waited| waited < LOCK_PATIENCE && !self.came()) {
+            Err(onramp_loader::Error::Locked { .. }) if self.came() => Ok(None),
+            opened => opened.map(Some),
+        }
     }
 }
 

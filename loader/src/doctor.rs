@@ -3,14 +3,17 @@
 use std::fs;
 
 use libbpf_rs::Object;
+use onramp_algorithm::Algorithm;
 use onramp_net::namespace::Namespace;
 use onramp_net::sock_diag::SockDiag;
 
 use crate::abi::Base;
 use crate::error::Error;
+use crate::flows;
 use crate::host::{HYSTART, parameter};
 use crate::kernel::{self, Capability, Kernel};
 use crate::open::Rehoming;
+use crate::pins::BPFFS;
 use crate::select::program::Program;
 use crate::{bbr, defaults, open, run};
 
@@ -72,6 +75,7 @@ pub fn doctor() -> Vec<Check> {
         }
     }
     checks.push(pins());
+    checks.extend(if kernel::require_writable().is_ok() { broken_pins() } else { Vec::new() });
     checks.extend([listing(), cgroup(), jit(), lockdown(), hystart(), queueing()]);
     checks.push(default_control());
     checks
@@ -126,7 +130,26 @@ fn types(kernel: &Kernel) -> Vec<Check> {
     ]
 }
 
+/// Algorithms that are attached and whose pins cannot be read.
+fn broken_pins() -> Vec<Check> {
+    let check = |(algorithm, why): (Algorithm, String)| {
+        let name = algorithm.name();
+        let advice = format!("`onramp detach {name}` clears it; flows go on");
+        Check::of(
+            "pins",
+            "status, flows, tune",
+            Err(format!("those of {name} cannot be read: {why}")),
+            &advice,
+        )
+    };
+    flows::unreadable().into_iter().map(check).collect()
+}
+
 fn pins() -> Check {
+    if let Err(error) = kernel::require_writable() {
+        let advice = format!("mount -o remount,rw {BPFFS}");
+        return Check::of("BPF file system", "everything", Err(error.to_string()), &advice);
+    }
     let check =
         Check::ok("BPF file system", "attach", if kernel::has_bpffs() { "mounted" } else { "not mounted" });
     if kernel::has_bpffs() {

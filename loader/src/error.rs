@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use libbpf_rs::ErrorKind;
 use nix::errno::Errno;
@@ -223,15 +224,34 @@ pub enum Error {
         /// The pin.
         path: PathBuf,
     },
-    /// Others have had the lock for too long.
+    /// Others have had the lock for longer than the caller waits.
     #[error(
-        "another process ({holders}) has held the lock on {path} for a minute: wait for it to end, or end it"
+        "another process ({holders}) has held the lock on {path}{}: wait for it to end, or end it",
+        lasting(.waited)
     )]
     Locked {
         /// What is locked.
         path: &'static str,
         /// Its process ids.
         holders: String,
+        /// How long this process has waited.
+        waited: Duration,
+    },
+    /// Nothing can be pinned, and no pinned map can be opened.
+    #[error(
+        "{path} is mounted read-only (by another process); `mount -o remount,rw {path}` lets onramp work"
+    )]
+    ReadOnly {
+        /// The BPF file system.
+        path: &'static str,
+    },
+    /// What was pinned is out of sight.
+    #[error(
+        "no BPF file system is mounted at {path}: it was unmounted, and what is attached goes on unseen; `mount -t bpf bpf {path}` makes a new, empty one"
+    )]
+    NotMounted {
+        /// Where it belongs.
+        path: &'static str,
     },
     /// Somebody else could have put things where pins go.
     #[error(
@@ -410,6 +430,13 @@ fn denied(error: &Error) -> bool {
                 && causes.last().is_some_and(|cause| cause.to_string() == not_permitted())
         }
         _ => causes.any(|cause| matches!(said(cause), Some(Errno::EPERM | Errno::EACCES))),
+    }
+}
+
+fn lasting(waited: &Duration) -> String {
+    match waited.as_secs() {
+        0 => String::new(),
+        seconds => format!(" for {seconds} s"),
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 
-use aya::maps::MapData;
+use aya::maps::{MapData, MapError, MapType};
 use onramp_algorithm::{Algorithm, ExitReason, Export, INITIAL_WINDOW};
 use onramp_net::sock_diag::{self, SockDiag, Socket, States, TcpInfo, TcpState};
 
@@ -13,6 +13,7 @@ use crate::code;
 use crate::error::Error;
 use crate::kernel;
 use crate::pins::{FLOW_TELEMETRY, FLOWS, Pins};
+use crate::status;
 use crate::tune::{self, ParameterSet};
 
 /// Where a flow stands.
@@ -51,6 +52,8 @@ pub struct Flow {
     pub base: Option<Base>,
     /// Another build of onramp attached the algorithm: this one would misread what is kept of the flow.
     pub other_build: bool,
+    /// The pins of the algorithm cannot be read: [`unreadable`] says why.
+    pub unreadable: bool,
     /// Name of its parameter set; `None` as for the base.
     pub profile: Option<String>,
     /// What the kernel says of it.
@@ -118,9 +121,20 @@ struct StorageMap {
 impl StorageMap {
     fn open(pins: &Pins, name: &'static str) -> Result<Self, Error> {
         let map = MapData::from_pin(pins.path(name)).map_err(pins.failed("open", name))?;
-        let id = map.info().map_err(pins.failed("ask about", name))?.id();
+        let info = map.info().map_err(pins.failed("ask about", name))?;
+        let kind = info.map_type().map_err(pins.failed("ask about", name))?;
+        if kind != MapType::SkStorage {
+            return Err(pins.failed("use", name)(MapError::InvalidMapType { map_type: kind as u32 }));
+        }
+        let id = info.id();
         Ok(Self { map, id })
     }
+}
+
+/// Fails unless the storage of an algorithm's flows can be used.
+pub(crate) fn require_storages(pins: &Pins) -> Result<(), Error> {
+    StorageMap::open(pins, FLOWS)?;
+    StorageMap::open(pins, FLOW_TELEMETRY).map(|_| ())
 }
 
 /// The socket storage of an attached algorithm, for whoever lists sockets himself.
@@ -166,11 +180,12 @@ impl FlowStorage {
 /// [`Error::Privilege`], or what sock_diag or the pinned maps refuse.
 pub fn flows(keep: impl Fn(&Socket) -> bool) -> Result<Vec<Flow>, Error> {
     kernel::require_privilege("flows")?;
-    let (mut storages, mut other_builds) = (Vec::new(), Vec::new());
+    let (mut storages, mut other_builds, mut broken) = (Vec::new(), Vec::new(), Vec::new());
     for algorithm in crate::pinned() {
         match FlowStorage::open(algorithm) {
             Ok(storage) => storages.push(storage),
             Err(Error::OtherBuild { .. }) => other_builds.push(algorithm),
+            Err(error) if is_broken(algorithm, &error) => broken.push(algorithm),
             // Half attached, or detached meanwhile.
             Err(_) => {}
         }
@@ -184,10 +199,29 @@ pub fn flows(keep: impl Fn(&Socket) -> bool) -> Result<Vec<Flow>, Error> {
         let Some(algorithm) = control.and_then(onramp_algorithm::find_control) else { return };
         if keep(&socket) {
             let storage = storages.iter().find(|storage| storage.algorithm == algorithm);
-            flows.push(describe(socket, algorithm, storage, other_builds.contains(&algorithm)));
+            flows.push(Flow {
+                other_build: other_builds.contains(&algorithm),
+                unreadable: broken.contains(&algorithm),
+                ..describe(socket, algorithm, storage)
+            });
         }
     })?;
     Ok(flows)
+}
+
+/// Attached algorithms whose pins cannot be read, and why: [`flows`] knows no state of their flows.
+pub fn unreadable() -> Vec<(Algorithm, String)> {
+    let broken = |algorithm: Algorithm| {
+        let error = FlowStorage::open(algorithm).err().filter(|error| is_broken(algorithm, error))?;
+        Some((algorithm, status::reason(error)))
+    };
+    crate::pinned().into_iter().filter_map(broken).collect()
+}
+
+/// Whether an error is that of a pin: the algorithm is attached, by this build, and no command has detached it meanwhile.
+fn is_broken(algorithm: Algorithm, error: &Error) -> bool {
+    matches!(error, Error::Map { .. } | Error::Bpf { .. } | Error::Io { .. })
+        && tune::attached(algorithm).is_ok()
 }
 
 /// Algorithms of which older code is loaded, or may be (without CAP_SYS_ADMIN all): a flow of theirs that has no state may
@@ -221,12 +255,7 @@ fn take(storages: &mut Vec<sock_diag::Storage>, map_id: u32) -> Option<Vec<u8>> 
     Some(storages.swap_remove(at).value)
 }
 
-fn describe(
-    mut socket: Socket,
-    algorithm: Algorithm,
-    attached: Option<&FlowStorage>,
-    other_build: bool,
-) -> Flow {
+fn describe(mut socket: Socket, algorithm: Algorithm, attached: Option<&FlowStorage>) -> Flow {
     // A flow has the storage of the control it is on and of no other: leaving a control deletes it. That of an earlier
     // attachment shows that it runs its code.
     let telemetry = attached.and_then(|attached| take(&mut socket.storages, attached.telemetry.id));
@@ -248,7 +277,8 @@ fn describe(
         cgroup_id: socket.cgroup_id,
         algorithm,
         base: attached.map(|attached| attached.base),
-        other_build,
+        other_build: false,
+        unreadable: false,
         profile,
         info: socket.info.unwrap_or_default(),
         header,

@@ -5,6 +5,7 @@ use std::{fs, io, process};
 
 use nix::mount::{MsFlags, mount};
 use nix::sys::statfs::{FsType, statfs};
+use nix::sys::statvfs::{FsFlags, statvfs};
 
 use crate::error::Error;
 use crate::pins::BPFFS;
@@ -93,6 +94,24 @@ pub fn require_everywhere(verb: &'static str) -> Result<(), Error> {
 /// Whether the BPF file system is where pins go.
 pub fn has_bpffs() -> bool {
     is_bpffs(&bpffs())
+}
+
+/// Fails where there is no BPF file system.
+///
+/// # Errors
+/// [`Error::NotMounted`].
+pub(crate) fn require_bpffs() -> Result<(), Error> {
+    if has_bpffs() { Ok(()) } else { Err(Error::NotMounted { path: BPFFS }) }
+}
+
+/// Fails where the BPF file system can be read only.
+///
+/// # Errors
+/// [`Error::ReadOnly`].
+pub(crate) fn require_writable() -> Result<(), Error> {
+    let bpffs = bpffs();
+    let read_only = statvfs(&bpffs).is_ok_and(|status| status.flags().contains(FsFlags::ST_RDONLY));
+    if is_bpffs(&bpffs) && read_only { Err(Error::ReadOnly { path: BPFFS }) } else { Ok(()) }
 }
 
 /// Where the BPF file system is, or belongs.

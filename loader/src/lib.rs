@@ -55,15 +55,17 @@ pub use detach::{Detachable, Detached, begin_detach, detach, detachable, is_appl
 pub use doctor::{Check, Verdict, doctor};
 pub use error::{Error, Kind};
 pub use expiry::{Expiry, confirm, detach_expired, expiry};
-pub use flows::{Flow, FlowStorage, Phase, exports, flows, listening_ports, older_code, phase};
+pub use flows::{Flow, FlowStorage, Phase, exports, flows, listening_ports, older_code, phase, unreadable};
 pub use holders::{Held, HeldBy, held};
 pub use onramp_algorithm::{self as algorithm, ExitReason};
 pub use path::{Path, Wanted, fq_by_default, hystart_off, wanted};
-pub use pins::ROOT;
+pub use pins::{LOCK_PATIENCE, Patience, ROOT};
 pub use rehome::Users;
 pub use run::{Leftover, Ran, clear_leftovers, run};
-pub use status::{AttachedState, Host, State, Status, attached_state, consumers, status};
-pub use tune::{Changes, ParameterSet, Tuned, parameter_sets, tune};
+pub use status::{
+    AttachedState, Host, Pinned, State, Status, attached_state, consumers, pinned_status, status,
+};
+pub use tune::{Changes, ParameterSet, Tuned, parameter_sets, parameter_sets_while, tune};
 pub use upgrade::{UpgradePlan, Upgraded, plan_upgrade, upgrade};
 
 use onramp_algorithm::Algorithm;

@@ -47,9 +47,13 @@ pub(crate) const LINK: &str = "link";
 pub(crate) const TELEMETRY: &str = "telemetry";
 pub(crate) const TELEMETRY_MAPS: [&str; 2] = ["rings", "telemetry"];
 
-/// How long a command waits for those before it, and between two looks.
-const LOCK_PATIENCE: Duration = Duration::from_secs(60);
+/// How long a command waits for those before it.
+pub const LOCK_PATIENCE: Duration = Duration::from_secs(60);
+/// Between two tries to take the lock.
 const LOCK_LOOK: Duration = Duration::from_millis(10);
+
+/// Whether to go on waiting for other commands, asked a hundred times a second with the time waited so far.
+pub type Patience<'a> = &'a dyn Fn(Duration) -> bool;
 
 /// The pins of one algorithm.
 #[derive(Clone, Debug)]
@@ -287,19 +291,36 @@ pub(crate) struct Lock {
 }
 
 impl Lock {
-    /// Waits for its turn, though not for ever: where others may open the BPF file system, they may keep the lock. What is
-    /// pinned is nobody else's then.
+    /// Waits a minute for its turn. Nothing can be changed on a read-only file system, so nothing is begun there.
+    ///
+    /// # Errors
+    /// [`Error::Locked`], [`Error::Untrusted`], [`Error::ReadOnly`].
+    pub fn take() -> Result<Self, Error> {
+        Self::take_while(&|waited| waited < LOCK_PATIENCE)
+    }
+
+    /// [`Lock::take`], but waits as long as the caller is patient.
+    ///
+    /// # Errors
+    /// As for [`Lock::take`].
+    pub fn take_while(patience: Patience<'_>) -> Result<Self, Error> {
+        kernel::require_writable()?;
+        Self::look_while(patience)
+    }
+
+    /// The lock for a reader: it may be had on a read-only file system.
     ///
     /// # Errors
     /// [`Error::Locked`], [`Error::Untrusted`].
-    pub fn take() -> Result<Self, Error> {
-        let deadline = Instant::now() + LOCK_PATIENCE;
+    pub fn look_while(patience: Patience<'_>) -> Result<Self, Error> {
+        let begin = Instant::now();
         loop {
             if let Some(lock) = Self::try_take()? {
                 return Ok(lock);
             }
-            if Instant::now() >= deadline {
-                return Err(Error::Locked { path: BPFFS, holders: holders() });
+            let waited = begin.elapsed();
+            if !patience(waited) {
+                return Err(Error::Locked { path: BPFFS, holders: holders(), waited });
             }
             thread::sleep(LOCK_LOOK);
         }

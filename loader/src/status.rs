@@ -6,12 +6,13 @@ use crate::abi::{Attachment, Base, Counters, text};
 use crate::code;
 use crate::error::Error;
 use crate::expiry;
+use crate::flows;
 use crate::guard::{self, GuardState};
 use crate::holders::{self, Held};
 use crate::host;
 use crate::kernel;
 use crate::namespaces::Sight;
-use crate::pins::{Lock, Pins};
+use crate::pins::{LOCK_PATIENCE, Lock, Patience, Pins};
 use crate::profiles;
 use crate::rehome::Users;
 use crate::run;
@@ -26,6 +27,8 @@ pub enum State {
     Attached(Box<AttachedState>),
     /// Registered and pinned by another build of onramp, whose maps this one would misread: what differs.
     OtherBuild(String),
+    /// Registered and pinned, but a pin cannot be read: why.
+    Unreadable(String),
     /// Pinned, but not registered or not wholly: an attach or detach was cut off, or pins were removed by other means.
     Interrupted,
     /// Detached, but namespaces still have it as default: what they had is known.
@@ -82,7 +85,7 @@ pub struct Status {
 }
 
 /// What there is in the kernel.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Host {
     /// Algorithms that are there or have left something.
     pub algorithms: Vec<Status>,
@@ -92,8 +95,21 @@ pub struct Host {
     pub leftovers: Vec<run::Leftover>,
     /// Settings of the host that were changed for a path, in all network namespaces.
     pub settings: Vec<host::Setting>,
+    /// Consumers of telemetry, or why they cannot be listed.
+    pub consumers: Result<Vec<Consumer>, Error>,
+    /// What else cannot be read, and why.
+    pub unreadable: Vec<String>,
     /// Where it could not be looked, and why: there may be more.
     pub unseen: Vec<String>,
+}
+
+/// What pins alone say.
+#[derive(Debug)]
+pub struct Pinned {
+    /// Algorithms that are registered or pinned.
+    pub algorithms: Vec<(Algorithm, State)>,
+    /// Consumers of telemetry, or why they cannot be listed.
+    pub consumers: Result<Vec<Consumer>, Error>,
 }
 
 /// Who listens to telemetry. Clears what consumers have left that died together with their keepers.
@@ -103,9 +119,37 @@ pub struct Host {
 pub fn consumers() -> Result<Vec<Consumer>, Error> {
     kernel::require_privilege("status")?;
     let _lock = Lock::take()?;
-    profiles::tidy()?;
-    telemetry::tidy()?;
+    consumers_locked()
+}
+
+/// [`consumers`] for a caller that holds the lock. Slots that cannot be cleared now are cleared by the next command.
+fn consumers_locked() -> Result<Vec<Consumer>, Error> {
+    for tidied in [profiles::tidy(), telemetry::tidy()] {
+        if let Err(error) = tidied {
+            tracing::debug!("{error}");
+        }
+    }
     telemetry::consumers()
+}
+
+/// [`status`] by pins alone, without a look into other processes and namespaces. Waits for other commands as long as the
+/// caller is patient.
+///
+/// # Errors
+/// [`Error::Privilege`], [`Error::NotMounted`], [`Error::ReadOnly`], [`Error::Locked`], [`Error::Untrusted`].
+pub fn pinned_status(patience: Patience<'_>) -> Result<Pinned, Error> {
+    kernel::require_privilege("status")?;
+    kernel::require_bpffs()?;
+    let _lock = Lock::take_while(patience)?;
+    let registered = kernel::registered()?;
+    let state = |algorithm: Algorithm| {
+        let registered = registered.contains(&algorithm.congestion_control());
+        Some((algorithm, state_of(&Pins::of(algorithm), registered)?))
+    };
+    Ok(Pinned {
+        algorithms: onramp_algorithm::all().filter_map(state).collect(),
+        consumers: consumers_locked().map_err(explained),
+    })
 }
 
 /// All that is in the kernel.
@@ -115,7 +159,7 @@ pub fn consumers() -> Result<Vec<Consumer>, Error> {
 pub fn status() -> Result<Host, Error> {
     kernel::require_privilege("status")?;
     // Else a command under way would be seen half done.
-    let _lock = Lock::take()?;
+    let _lock = Lock::look_while(&|waited| waited < LOCK_PATIENCE)?;
     let registered = kernel::registered()?;
     let mut sight = Sight::of_all()?;
     let loaded = code::loaded()?;
@@ -126,19 +170,14 @@ pub fn status() -> Result<Host, Error> {
         let has = sight.has(&name) || !code::unpinned(&loaded, &pins).is_empty();
         let users = sight.users.remove(&name).unwrap_or_default();
         let default_in = sight.defaults.remove(&name).unwrap_or_default();
-        let state = match (pins.exist(), registered.contains(&name)) {
-            (true, true) if pins.are_whole() => match describe(&pins) {
-                Ok(state) => State::Attached(Box::new(state)),
-                Err(Error::OtherBuild { difference, .. }) => State::OtherBuild(difference),
-                Err(Error::Interrupted { .. }) => State::Interrupted,
-                Err(error) => return Err(error),
-            },
-            (true, _) if pins.upgrade_cut_off() => State::UpgradeCutOff,
-            (true, false) if pins.are_records_only() && !default_in.is_empty() => State::DefaultKept,
-            (true, _) => State::Interrupted,
-            (false, true) => State::Foreign,
-            (false, false) if has => State::Lingering,
-            (false, false) => continue,
+        let registered = registered.contains(&name);
+        let state = match state_of(&pins, registered) {
+            Some(State::Interrupted) if !registered && pins.are_records_only() && !default_in.is_empty() => {
+                State::DefaultKept
+            }
+            Some(state) => state,
+            None if has => State::Lingering,
+            None => continue,
         };
         // What is registered without our pins is its own code.
         let held = match state {
@@ -147,12 +186,50 @@ pub fn status() -> Result<Host, Error> {
         };
         algorithms.push(Status { algorithm, state, default_in, users, held });
     }
+    let mut unreadable = Vec::new();
+    let mut note = |what: &str, error| unreadable.push(format!("{what}: {}", reason(error)));
     Ok(Host {
         algorithms,
-        selection: select::glance()?,
-        leftovers: run::leftovers()?,
-        settings: host::changed_locked()?,
+        selection: select::glance().unwrap_or_else(|error| {
+            note("rules of onramp select", error);
+            None
+        }),
+        leftovers: run::leftovers().unwrap_or_else(|error| {
+            note("cgroups of dead runs", error);
+            Vec::new()
+        }),
+        settings: host::changed_locked().unwrap_or_else(|error| {
+            note("settings of onramp doctor --fix", error);
+            Vec::new()
+        }),
+        consumers: consumers_locked().map_err(explained),
+        unreadable,
         unseen: sight.unseen,
+    })
+}
+
+/// Why something cannot be read. That no pin can be opened on a read-only file system explains all errors there.
+pub(crate) fn reason(error: Error) -> String {
+    explained(error).to_string()
+}
+
+fn explained(error: Error) -> Error {
+    kernel::require_writable().err().unwrap_or(error)
+}
+
+/// How an algorithm stands by its pins and its registration; `None`: it has neither.
+fn state_of(pins: &Pins, registered: bool) -> Option<State> {
+    Some(match (pins.exist(), registered) {
+        (true, true) if pins.are_whole() => match describe(pins) {
+            Ok(state) => State::Attached(Box::new(state)),
+            Err(Error::OtherBuild { difference, .. }) => State::OtherBuild(difference),
+            Err(Error::Interrupted { .. }) => State::Interrupted,
+            Err(error) => State::Unreadable(reason(error)),
+        },
+        (true, _) if pins.upgrade_cut_off() => State::UpgradeCutOff,
+        (true, _) => State::Interrupted,
+        (false, true) => State::Foreign,
+        (false, false) => return None,
     })
 }
 
@@ -176,6 +253,7 @@ pub fn attached_state(algorithm: Algorithm) -> Result<Option<AttachedState>, Err
 
 fn describe(pins: &Pins) -> Result<AttachedState, Error> {
     let attachment: Attachment = pins.attachment()?;
+    flows::require_storages(pins)?;
     let owner = match attachment.owner_pid {
         0 => None,
         pid => Some((pid, run::is_needed(pins.algorithm)?)),

@@ -7,7 +7,7 @@ use std::io::ErrorKind;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::Path;
 
-use nix::unistd::geteuid;
+use nix::unistd::{Uid, setfsuid};
 
 use crate::error::Error;
 
@@ -58,6 +58,11 @@ fn open_to_others(directory: &Path, mode: u32) -> Error {
     Error::Untrusted { path: directory.to_owned(), why }
 }
 
+/// The user as whom this process makes and opens files; no user has the number that is asked for (setfsuid(2)).
+fn own_user() -> u32 {
+    setfsuid(Uid::from_raw(u32::MAX)).as_raw()
+}
+
 /// The mode of a directory that is this user's or root's; `None`: it is not there.
 fn mode_of_own(directory: &Path) -> Result<Option<u32>, Error> {
     let there = match fs::symlink_metadata(directory) {
@@ -66,7 +71,7 @@ fn mode_of_own(directory: &Path) -> Result<Option<u32>, Error> {
     };
     let why = if !there.is_dir() {
         "it is a link or a file, not a directory".to_owned()
-    } else if ![0, geteuid().as_raw()].contains(&there.uid()) {
+    } else if ![0, own_user()].contains(&there.uid()) {
         format!("it belongs to user {}", there.uid())
     } else {
         return Ok(Some(there.mode() & 0o7777));

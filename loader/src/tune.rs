@@ -1,11 +1,13 @@
 //! Parameters of what is attached: reading them, and changing them under running flows.
 
+use std::time::Duration;
+
 use onramp_algorithm::{Algorithm, Parameters};
 
 use crate::abi::{Attachment, PARAMETER_MAX, ParameterSlot, text};
 use crate::error::Error;
 use crate::kernel;
-use crate::pins::{Lock, Pins};
+use crate::pins::{LOCK_PATIENCE, Lock, Patience, Pins};
 use crate::select::Profile;
 use crate::telemetry::{Level, Shared};
 
@@ -38,6 +40,8 @@ pub struct Changes<'a> {
     pub settings: &'a [String],
     /// The most that consumers of telemetry are told of its flows, whatever they want; [`Level::Ack`]: all they want.
     pub telemetry_max: Option<Level>,
+    /// How long to wait for other commands; by default a minute.
+    pub patience: Option<Duration>,
 }
 
 /// What a change did.
@@ -54,7 +58,18 @@ pub struct Tuned {
 /// # Errors
 /// [`Error::NotAttached`], [`Error::OtherBuild`], or a map that cannot be read.
 pub fn parameter_sets(algorithm: Algorithm) -> Result<Vec<ParameterSet>, Error> {
-    let (_lock, pins) = hold(algorithm)?;
+    parameter_sets_while(algorithm, &|waited| waited < LOCK_PATIENCE)
+}
+
+/// [`parameter_sets`], but waits for other commands as long as the caller is patient.
+///
+/// # Errors
+/// As [`parameter_sets`], and [`Error::Locked`].
+pub fn parameter_sets_while(
+    algorithm: Algorithm,
+    patience: Patience<'_>,
+) -> Result<Vec<ParameterSet>, Error> {
+    let (_lock, pins) = hold_while(algorithm, patience)?;
     sets(&pins)
 }
 
@@ -92,7 +107,8 @@ pub fn tune(
     dry_run: bool,
 ) -> Result<Tuned, Error> {
     kernel::require_privilege("tune")?;
-    let (_lock, pins) = hold(algorithm)?;
+    let patience = changes.patience.unwrap_or(LOCK_PATIENCE);
+    let (_lock, pins) = hold_while(algorithm, &|waited| waited < patience)?;
     let sets = sets(&pins)?;
     let before = find(algorithm, &sets, profile)?.clone();
     let mut after = before.clone();
@@ -128,11 +144,16 @@ fn find<'a>(
 /// An algorithm that is attached wholly, and the lock under which it stays so: without it a command under way would be
 /// seen half done.
 pub(crate) fn hold(algorithm: Algorithm) -> Result<(Lock, Pins), Error> {
+    hold_while(algorithm, &|waited| waited < LOCK_PATIENCE)
+}
+
+/// [`hold`], but waits for other commands as long as the caller is patient.
+fn hold_while(algorithm: Algorithm, patience: Patience<'_>) -> Result<(Lock, Pins), Error> {
     // Before the lock, which cannot be had where there is no BPF file system.
     if !Pins::of(algorithm).exist() {
         return Err(Error::NotAttached { algorithm: algorithm.name() });
     }
-    let lock = Lock::take()?;
+    let lock = Lock::take_while(patience)?;
     Ok((lock, attached(algorithm)?))
 }
 

@@ -10,6 +10,7 @@ use onramp_net::Namespace;
 use onramp_tests::cli::{self, DEFAULT, host_state, inside, onramp, state};
 use onramp_tests::traffic::{Transfer, namespace};
 use onramp_tests::{Attachments, guest};
+use serde_json::Value;
 
 /// Makes plain the default of a namespace that has reno.
 fn attach_as_default(inside_it: &Namespace) {
@@ -61,6 +62,100 @@ fn pins_that_are_removed_by_hand_are_missed_and_the_rest_is_cleared() {
         assert_eq!(host_state(&[&here]), before, "without {pin}");
         assert!(transfer.goes_on(), "without {pin}");
     }
+}
+
+/// Standard output as JSON, of a command that has done its work in part.
+fn partly(arguments: &str) -> Value {
+    let ran = onramp(&format!("--json {arguments}"));
+    assert_eq!(ran.code, Some(5), "{arguments}: {ran:?}");
+    serde_json::from_str(&ran.stdout).unwrap()
+}
+
+/// The state of an algorithm, and whether it is explained.
+fn standing<'a>(status: &'a Value, algorithm: &str) -> (&'a str, bool) {
+    let rows = status["algorithms"].as_array().unwrap();
+    let row = rows.iter().find(|row| row["algorithm"] == algorithm).unwrap();
+    (row["state"].as_str().unwrap(), row["explanation"].is_string())
+}
+
+#[test]
+#[ignore = "in a guest: make test"]
+fn a_pin_of_another_kind_is_named_and_hides_no_other_algorithm() {
+    let _attachments = Attachments::lock();
+    let here = namespace();
+    let before = host_state(&[&here]);
+    for (pin, other) in [
+        ("params", "flows"),
+        ("counters", "defaults"),
+        ("attachment", "flows"),
+        ("flows", "params"),
+        ("flow_telemetry", "counters"),
+    ] {
+        inside(&here, "attach plain").ok();
+        inside(&here, "attach search --default").ok();
+        let transfer = Transfer::start(&here, 1_000_000);
+        let path = |name: &str| Path::new(ROOT).join("plain").join(name);
+        fs::remove_file(path(pin)).unwrap();
+        fs::hard_link(path(other), path(pin)).unwrap();
+        let status = partly("status");
+        assert_eq!(standing(&status, "plain"), ("unreadable", true), "{pin}: {status}");
+        assert_eq!(standing(&status, "search"), ("attached", false), "{pin}: {status}");
+        let ran = inside(&here, "--json flows");
+        let listed: Value = serde_json::from_str(&ran.stdout).unwrap();
+        assert_eq!(listed["flows"][0]["algorithm"], "search", "{pin}: {listed}");
+        // What is counted of all flows is nothing to a list of them.
+        if pin != "counters" {
+            assert_eq!(
+                (ran.code, &listed["unreadable"][0]["algorithm"]),
+                (Some(5), &"plain".into()),
+                "{pin}"
+            );
+            let checks = onramp("--json doctor");
+            assert!(
+                checks.code == Some(1) && checks.stdout.contains("onramp detach plain"),
+                "{pin}: {checks:?}"
+            );
+        }
+        onramp("detach --all").ok();
+        assert!(transfer.goes_on(), "with another {pin}");
+        drop(transfer);
+        assert_eq!(host_state(&[&here]), before, "with another {pin}");
+    }
+}
+
+#[test]
+#[ignore = "in a guest: make test"]
+fn on_a_read_only_bpf_file_system_everything_is_named_and_nothing_half_done() {
+    let _attachments = Attachments::lock();
+    let here = namespace();
+    attach_as_default(&here);
+    let before = host_state(&[&here]);
+    let remount = |options: &str| {
+        assert!(Command::new("mount").args(["-o", options, "/sys/fs/bpf"]).status().unwrap().success());
+    };
+    remount("remount,ro");
+    let status = partly("status");
+    assert_eq!(standing(&status, "plain"), ("unreadable", true), "{status}");
+    assert!(status["algorithms"][0]["explanation"].as_str().unwrap().contains("remount,rw"), "{status}");
+    let home = tempfile::tempdir().unwrap();
+    let record = format!("record -o {}", home.path().join("made").display());
+    for verb in
+        ["detach plain", "attach search", "tune plain --telemetry exit", "confirm plain", "watch", &record]
+    {
+        let error = onramp(verb).refused(1);
+        assert!(error.contains("read-only") && error.contains("remount,rw"), "{verb}: {error}");
+    }
+    for verb in ["detach --all", "undo"] {
+        let ran = onramp(verb);
+        assert!(
+            [Some(1), Some(5)].contains(&ran.code) && ran.stderr.contains("remount,rw"),
+            "{verb}: {ran:?}"
+        );
+    }
+    remount("remount,rw");
+    assert_eq!(host_state(&[&here]), before);
+    assert_eq!(state("plain").as_deref(), Some("attached"));
+    onramp("detach plain").ok();
 }
 
 #[test]

@@ -87,13 +87,12 @@ fn start(arguments: &str) -> Child {
     cli::command(arguments.split(' ')).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
 }
 
-/// Whether a command ends by a signal, while this goes on.
-fn ends_by(signal: Signal, mut child: Child) -> bool {
+/// The exit code of a command that a signal ends, while this goes on; `None`: it does not end, or has none.
+fn ended_by(signal: Signal, mut child: Child) -> Option<i32> {
     kill(Pid::from_raw(child.id() as i32), signal).unwrap();
     let ended = eventually(|| child.try_wait().unwrap().is_some());
     let _ = child.kill();
-    child.wait().unwrap();
-    ended
+    child.wait().unwrap().code().filter(|_| ended)
 }
 
 #[test]
@@ -122,19 +121,31 @@ fn what_waits_for_the_lock_can_be_ended_at_its_beginning_and_at_its_end() {
     let _attachments = Attachments::lock();
     onramp("attach plain").ok();
     let before = host_state(&[]);
-    let recording = tempfile::tempdir().unwrap();
-    let record = format!("record -o {}", recording.path().join("made").display());
-    for arguments in ["watch", &record] {
+    let home = tempfile::tempdir().unwrap();
+    let place = |name: &str| home.path().join(name).display().to_string();
+    let made = ["waiting", "working"].map(place);
+    let [record, again] = made.each_ref().map(|directory| format!("record -o {directory}"));
+    let serve = format!("serve --listen unix:{}", place("socket"));
+    for (signal, waiting, working) in [
+        (Signal::SIGINT, "watch", "watch"),
+        (Signal::SIGTERM, "watch", "watch"),
+        (Signal::SIGTERM, &record, &again),
+        (Signal::SIGTERM, &serve, &serve),
+        (Signal::SIGTERM, "shadow --algorithms plain", "shadow --algorithms plain"),
+    ] {
         let held = hold_the_lock();
-        let child = start(arguments);
+        let child = start(waiting);
         thread::sleep(Duration::from_secs(2));
-        assert!(ends_by(Signal::SIGINT, child), "{arguments} waits for the lock");
+        assert_eq!(ended_by(signal, child), Some(0), "{waiting} waits for the lock");
         drop(held);
-        let child = start(arguments);
+        let child = start(working);
         thread::sleep(Duration::from_secs(2));
         let held = hold_the_lock();
-        assert!(ends_by(Signal::SIGINT, child), "{arguments} waits for the lock at its end");
+        assert_eq!(ended_by(signal, child), Some(0), "{working} waits for the lock at its end");
         drop(held);
-        assert!(eventually(|| host_state(&[]) == before), "{arguments}");
+        assert!(eventually(|| host_state(&[]) == before), "{waiting}");
+    }
+    for directory in made {
+        onramp_recording::Recording::open(Path::new(&directory)).unwrap();
     }
 }

@@ -6,9 +6,11 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
+use std::thread;
 use std::time::Duration;
 
+use nix::fcntl::{Flock, FlockArg};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use onramp_loader::AttachOptions;
@@ -23,6 +25,7 @@ use serde_json::Value;
 
 /// One way.
 const DELAY: Duration = Duration::from_millis(10);
+const BPFFS: &str = "/sys/fs/bpf";
 const TOKEN: &str = "0123456789abcdef0123";
 
 /// `onramp serve` at a UNIX socket, which takes no network of the guest's; killed when dropped.
@@ -34,13 +37,17 @@ struct Server {
 
 impl Server {
     fn start(arguments: &[&str]) -> Self {
+        Self::start_by(cli::command([""; 0]), arguments)
+    }
+
+    /// By a command to which the arguments are added.
+    fn start_by(mut command: Command, arguments: &[&str]) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let socket = directory.path().join("socket");
         let token = directory.path().join("token");
         fs::write(&token, TOKEN).unwrap();
         fs::set_permissions(&token, fs::Permissions::from_mode(0o600)).unwrap();
-        let mut command = cli::command(["serve", "--listen"]);
-        command.arg(format!("unix:{}", socket.display()));
+        command.args(["serve", "--listen"]).arg(format!("unix:{}", socket.display()));
         for argument in arguments {
             command.arg(if *argument == "TOKEN" { token.to_str().unwrap() } else { argument });
         }
@@ -76,6 +83,18 @@ impl Server {
         let headers = format!("Content-Type: application/json\r\nAuthorization: Bearer {TOKEN}\r\n");
         let (status, body) = self.ask("POST /api/tune", &headers, body);
         (status, serde_json::from_str(&body).unwrap())
+    }
+
+    /// Why its status is an old one; `None`: it is not.
+    fn unreadable(&self) -> Option<String> {
+        Some(self.get("/api/status")["unreadable"]["reason"].as_str()?.to_owned())
+    }
+
+    /// Whether its status comes to be old for this reason; `None`: to be read again.
+    fn comes_to(&self, reason: Option<&str>) -> bool {
+        let readable = format!("onramp_status_readable {}\n", u8::from(reason.is_none()));
+        eventually(|| self.unreadable().as_deref() == reason)
+            && self.ask("GET /metrics", "", "").1.contains(&readable)
     }
 
     /// The flow of this algorithm that has got furthest.
@@ -264,8 +283,30 @@ fn the_part_that_talks_to_browsers_may_do_nothing() {
         let target = fs::read_link(descriptor.unwrap().path()).unwrap().display().to_string();
         assert!(!target.contains("bpf") && !target.contains("token"), "{target}");
     }
-    // What reads keeps two capabilities: CAP_PERFMON and CAP_BPF.
-    assert_eq!(field(&status_of(server.pid()), "CapEff:"), "000000c000000000");
+    // System calls are filtered, and so are the broker's.
+    let broker = status_of(server.pid());
+    assert_eq!((field(&web, "Seccomp:"), field(&broker, "Seccomp:")), ("2", "2"));
+    assert_eq!(server.get("/api/about")["confinement"]["seccomp"], true);
+    let confined = &server.get("/api/status")["confinement"];
+    // The kernels of guests are without Landlock: unit tests of the program show what it does.
+    assert_eq!(confined["seccomp"], true, "{confined}");
+    // What reads keeps two capabilities: CAP_PERFMON and CAP_BPF, and what it would start none.
+    for (set, kept) in [
+        ("CapInh:", 0),
+        ("CapPrm:", 0xc0_0000_0000_u64),
+        ("CapEff:", 0xc0_0000_0000_u64),
+        ("CapBnd:", 0),
+        ("CapAmb:", 0),
+    ] {
+        assert_eq!(field(&broker, set), format!("{kept:016x}"), "{set}");
+    }
+    // It opens files as root, whose the pins are; no program does that inherits from it.
+    assert_eq!(field(&broker, "Uid:"), "65534\t65534\t65534\t0");
+    assert_eq!(field(&broker, "Gid:"), "65534\t65534\t65534\t65534");
+    assert_eq!((field(&broker, "Groups:"), field(&broker, "NoNewPrivs:")), ("", "1"));
+    let limits = fs::read_to_string(format!("/proc/{}/limits", server.web())).unwrap();
+    let memory = limits.lines().find(|line| line.starts_with("Max address space")).unwrap();
+    assert!(!memory.contains("unlimited"), "{memory}");
     let mode = fs::metadata(&server.socket).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o660);
 }
@@ -312,6 +353,125 @@ fn every_end_is_clean() {
     attach(&attachments, "0");
 }
 
+/// The lock that onramp's commands take, until it is dropped.
+fn hold_the_lock() -> Flock<fs::File> {
+    let directory = fs::File::open(BPFFS).unwrap();
+    Flock::lock(directory, FlockArg::LockExclusive).map_err(|(_, errno)| errno).unwrap()
+}
+
+fn mount(arguments: &[&str]) {
+    let done = Command::new(arguments[0]).args(&arguments[1..]).status().unwrap();
+    assert!(done.success(), "{arguments:?}");
+}
+
+#[test]
+#[ignore = "in a guest: make test"]
+fn under_the_lock_of_another_telemetry_is_read_and_a_signal_ends_the_server() {
+    let attachments = Attachments::lock();
+    attach(&attachments, "60000");
+    let server = Server::start(&["--write-token-file", "TOKEN"]);
+    assert!(server.comes_to(None));
+    let held = hold_the_lock();
+    assert!(server.comes_to(Some("locked")));
+    let mut sender = Sender::connect(Wire::lay(DELAY, |_| Fate::Deliver), "onramp_fixed");
+    sender.deliver(300_000);
+    assert!(eventually(|| server.flow("fixed").is_some_and(|flow| flow["state"] == "left")));
+    // What is told of the attachment is what was known last.
+    assert_eq!(server.get("/api/status")["algorithms"][0]["flows_started"], 0);
+    // More than the minute for which commands wait.
+    thread::sleep(Duration::from_secs(70));
+    let (status, refused) = server.tune(r#"{"algorithm":"fixed","settings":["exit_window_bytes=70000"]}"#);
+    assert_eq!(status, 409, "{refused}");
+    drop(held);
+    assert!(server.comes_to(None));
+    assert!(eventually(|| server.get("/api/status")["algorithms"][0]["flows_started"] == 1));
+
+    // A command that takes a moment is waited for.
+    let held = hold_the_lock();
+    let tuned = thread::scope(|scope| {
+        let tuning =
+            scope.spawn(|| server.tune(r#"{"algorithm":"fixed","settings":["exit_window_bytes=70000"]}"#));
+        thread::sleep(Duration::from_secs(1));
+        drop(held);
+        tuning.join().unwrap()
+    });
+    assert_eq!(tuned.0, 200, "{tuned:?}");
+    let _held = hold_the_lock();
+    assert_eq!(server.end(Signal::SIGTERM).code, Some(0));
+}
+
+#[test]
+#[ignore = "in a guest: make test"]
+fn whatever_becomes_of_the_bpf_file_system_the_server_says_so_and_recovers() {
+    let attachments = Attachments::lock();
+    attach(&attachments, "60000");
+    onramp("attach plain").ok();
+    let server = Server::start(&[]);
+    let states = || {
+        let rows = server.get("/api/status")["algorithms"].take();
+        let rows = rows.as_array().unwrap().iter();
+        rows.map(|row| format!("{} {}", row["algorithm"], row["state"]).replace('"', "")).collect::<Vec<_>>()
+    };
+    let whole = ["plain attached", "fixed attached"];
+    assert!(server.comes_to(None));
+    mount(&["mount", "-o", "remount,ro", BPFFS]);
+    assert!(server.comes_to(Some("read_only")));
+    assert_eq!(states(), whole, "as they were");
+    mount(&["mount", "-o", "remount,rw", BPFFS]);
+    assert!(server.comes_to(None));
+
+    // A pin of another kind hides nothing but its own algorithm.
+    let pin = |name: &str| Path::new(onramp_loader::ROOT).join("plain").join(name);
+    fs::rename(pin("counters"), pin("aside")).unwrap();
+    fs::hard_link(pin("defaults"), pin("counters")).unwrap();
+    assert!(eventually(|| states() == ["plain unreadable", "fixed attached"]));
+    let (_, metrics) = server.ask("GET /metrics", "", "");
+    for line in [
+        "onramp_attached_readable{cc=\"onramp_plain\"} 0",
+        "onramp_attached_readable{cc=\"onramp_fixed\"} 1",
+        "onramp_status_readable 1",
+    ] {
+        assert!(metrics.contains(line), "{metrics}");
+    }
+    agrees(&server.get("/api/openapi.json"), "Status", &server.get("/api/status"));
+    fs::remove_file(pin("counters")).unwrap();
+    fs::rename(pin("aside"), pin("counters")).unwrap();
+    assert!(eventually(|| states() == whole));
+
+    // Another place keeps it while it is out of sight.
+    let place = tempfile::tempdir().unwrap();
+    let other = place.path().to_str().unwrap();
+    mount(&["mount", "--bind", BPFFS, other]);
+    mount(&["umount", "-l", BPFFS]);
+    assert!(server.comes_to(Some("not_mounted")));
+    mount(&["mount", "--bind", other, BPFFS]);
+    mount(&["umount", other]);
+    assert!(server.comes_to(None));
+    assert_eq!(states(), whole);
+    assert_eq!(server.end(Signal::SIGTERM).code, Some(0));
+}
+
+#[test]
+#[ignore = "in a guest: make test"]
+fn a_user_is_given_by_number_where_there_is_no_file_of_users() {
+    let _attachments = Attachments::lock();
+    for (arguments, (uid, gid)) in [
+        (&[][..], ("65534", "65534")),
+        (&["--user", "65534"], ("65534", "65534")),
+        (&["--user", "1000:33", "--socket-group", "33"], ("1000", "33")),
+    ] {
+        let mut command = Command::new("unshare");
+        let empty = "mount -t tmpfs none /etc && exec \"$@\"";
+        command.args(["--mount", "sh", "-c", empty, "sh"]).arg(cli::binary());
+        let server = Server::start_by(command, arguments);
+        let web = status_of(server.web());
+        assert_eq!(field(&web, "Uid:"), [uid; 4].join("\t"));
+        assert_eq!(field(&web, "Gid:"), [gid; 4].join("\t"));
+        assert_eq!(field(&status_of(server.pid()), "Uid:"), [uid, uid, uid, "0"].join("\t"));
+        assert_eq!(server.end(Signal::SIGTERM).code, Some(0));
+    }
+}
+
 #[test]
 fn what_is_wrong_is_said() {
     for (arguments, code, said) in [
@@ -325,6 +485,11 @@ fn what_is_wrong_is_said() {
         ("--listen unix:here", 2, "absolute path"),
         ("--allow-host http://a", 2, "no name of a host"),
         ("--write-token-file /nonexistent", 1, "/nonexistent"),
+        ("--user 0", 2, "is root"),
+        ("--user 1000:0", 2, "is root"),
+        ("--user 1000:x", 2, "UID:GID"),
+        ("--user none-such", 2, "/etc/passwd"),
+        ("--offline --listen unix:/tmp/s --socket-group none-such", 2, "/etc/group"),
     ] {
         let ran = onramp(&format!("serve {arguments}"));
         assert!(ran.code == Some(code) && ran.stderr.contains(said), "{arguments}: {ran:?}");

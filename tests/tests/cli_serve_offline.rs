@@ -3,7 +3,9 @@
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
-use std::process::Stdio;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::process::{Child, Stdio};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -33,4 +35,44 @@ fn a_server_of_recordings_alone_has_no_capability_and_knows_no_flow() {
     assert_eq!(server.wait().unwrap().code(), Some(0));
     let refused = cli::onramp("serve --offline --shadow search");
     assert_eq!(refused.code, Some(2), "{refused:?}");
+}
+
+/// Starts a server of recordings at a UNIX socket.
+fn start(socket: &Path) -> Child {
+    let mut command = cli::command(["serve", "--offline", "--listen"]);
+    command.arg(format!("unix:{}", socket.display()));
+    command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+}
+
+/// Whether a server says that it listens; else it has ended.
+fn listens(server: &mut Child) -> bool {
+    let mut line = String::new();
+    BufReader::new(server.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+    !line.is_empty()
+}
+
+#[test]
+fn of_two_servers_that_begin_at_one_place_at_once_one_runs_and_has_it() {
+    let directory = tempfile::tempdir().unwrap();
+    let socket = directory.path().join("s");
+    for round in 0..10 {
+        let pair = [start(&socket), start(&socket)];
+        let (mut running, mut ended) = (Vec::new(), Vec::new());
+        for mut server in pair {
+            if listens(&mut server) { running.push(server) } else { ended.push(server) }
+        }
+        assert_eq!((running.len(), ended.len()), (1, 1), "{round}");
+        let (mut running, refused) = (running.remove(0), ended.remove(0));
+        let refused = cli::Ran::from(refused.wait_with_output().unwrap());
+        assert!(refused.code == Some(1) && refused.stderr.contains("choose another path"), "{refused:?}");
+        UnixStream::connect(&socket).unwrap();
+        // One that is killed is followed by the next, by its own file.
+        let signal = if round % 2 == 0 { Signal::SIGKILL } else { Signal::SIGTERM };
+        kill(Pid::from_raw(running.id() as i32), signal).unwrap();
+        running.wait().unwrap();
+        assert!(socket.exists() || signal == Signal::SIGTERM);
+    }
+    let left: Vec<_> =
+        fs::read_dir(directory.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert!(left.is_empty(), "{left:?}");
 }

@@ -35,7 +35,8 @@ export function algorithmsView(main: HTMLElement, writable: boolean, heard: (att
 	function draw(): void {
 		if (!attached || !declarations) return;
 		const wanted = new Map<string, [Row, Set_]>();
-		for (const row of attached.algorithms) for (const set of row.parameter_sets) wanted.set(`${row.algorithm}/${set.profile}`, [row, set]);
+		const there = attached.algorithms.filter((row) => row.state === "attached");
+		for (const row of there) for (const set of row.parameter_sets) wanted.set(`${row.algorithm}/${set.profile}`, [row, set]);
 		for (const id of sheets.keys()) if (!wanted.has(id)) sheets.delete(id);
 		for (const [id, [row, set]] of wanted) {
 			let sheet = sheets.get(id);
@@ -45,7 +46,10 @@ export function algorithmsView(main: HTMLElement, writable: boolean, heard: (att
 			}
 			sheet.show(row, set);
 		}
-		const elements = [...sheets.values()].map((sheet) => sheet.element);
+		// Of those that are not simply attached there is nothing but why.
+		const others = attached.algorithms.filter((row) => row.state !== "attached");
+		const standing = others.map((row) => h("section", { class: "card", "data-algorithm": row.algorithm }, h("h2", {}, row.algorithm, h("span", { class: "chip" }, format.words(row.state))), h("p", { class: "wrong" }, row.explanation ?? "")));
+		const elements = [...[...sheets.values()].map((sheet) => sheet.element), ...standing];
 		if (elements.length === 0) fill(cards, h("p", { class: "empty" }, "Nothing is attached: onramp attach search"));
 		else if (elements.some((element, number) => cards.children[number] !== element) || cards.children.length !== elements.length) fill(cards, ...elements);
 		const rules = attached.selection;

@@ -169,6 +169,8 @@ export interface Attached {
 	algorithms: {
 		algorithm: string;
 		congestion_control: string;
+		state: string;
+		explanation: string | null;
 		base: string;
 		observe: boolean;
 		version: string;
@@ -192,6 +194,8 @@ export interface Attached {
 	}[];
 	/** Rules of `onramp select`; absent from older servers. */
 	selection?: { active: boolean; rules: number; first: string[]; unknown?: string } | null;
+	/** Why this is an old status; absent from older servers. */
+	unreadable?: { reason: string; error: string; last_read_us: number | null } | null;
 	consumers: { name: string; pid: number; level: string; lost_events: number; unobserved_us: number }[];
 }
 

@@ -35,6 +35,7 @@ const main = document.getElementById("main") as HTMLElement;
 const links = VIEWS.map(([view, label], number) => h("a", { href: `#/${view}`, "data-view": view, "aria-keyshortcuts": number + 1 }, label));
 const state = h("span", { class: "hearing waiting", role: "status" }, "connecting");
 const lost = h("span", { class: "badge", hidden: true });
+const stale = h("span", { class: "badge", role: "status", hidden: true });
 const themeButton = h("button", { type: "button", class: "icon", click: nextTheme }, "");
 const keysButton = h("button", { type: "button", class: "icon", "aria-label": "Keys", title: "Keys (?)", click: showKeys }, "?");
 
@@ -77,6 +78,11 @@ function heard(attached: Attached): void {
 	const all = attached.consumers.reduce((sum, one) => sum + one.lost_events, 0);
 	lost.hidden = all === 0;
 	text(lost, `${all.toLocaleString("en")} events lost`);
+	const old = attached.unreadable;
+	stale.hidden = !old;
+	stale.title = old?.error ?? "";
+	const since = old?.last_read_us ? `is of ${new Date(old.last_read_us / 1000).toLocaleTimeString()}` : "cannot be read";
+	text(stale, old ? `status ${since}: ${old.reason.replaceAll("_", " ")}` : "");
 }
 
 let about: About = { version: "", writable: false };
@@ -143,7 +149,7 @@ fill(
 	document.getElementById("bar") as HTMLElement,
 	h("a", { class: "brand", href: "#/flows" }, h("img", { src: "/icon.svg", alt: "", width: 24, height: 24 }), "onramp"),
 	h("nav", { "aria-label": "Views" }, ...links),
-	h("span", { class: "right" }, lost, state, h("button", { type: "button", class: "open", title: "Open a recording, a result of the lab or a report (o), or drop it anywhere", click: ask }, "Open …"), themeButton, keysButton),
+	h("span", { class: "right" }, stale, lost, state, h("button", { type: "button", class: "open", title: "Open a recording, a result of the lab or a report (o), or drop it anywhere", click: ask }, "Open …"), themeButton, keysButton),
 );
 document.getElementById("bar")?.after(opened);
 listen();

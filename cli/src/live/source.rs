@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use onramp_loader::Patience;
 use onramp_loader::telemetry::{Filter, Item, Level, Options, Stream, What};
 
 use super::model::{Flow, Model};
@@ -30,19 +31,23 @@ pub(crate) struct Source {
 
 impl Source {
     /// Becomes a consumer of telemetry with this name.
-    pub fn open(name: &'static str, wanted: Wanted) -> Result<Self, onramp_loader::Error> {
+    pub fn open(
+        name: &'static str,
+        wanted: Wanted,
+        patience: Patience<'_>,
+    ) -> Result<Self, onramp_loader::Error> {
         let mut options = Options::new(name, Level::Round);
         options.ring_bytes = ROUNDS_BYTES;
         options.wish = wanted.wish(Level::Round);
-        Ok(Self { name, rounds: Stream::open(&options)?, acks: BTreeMap::new(), wanted })
+        Ok(Self { name, rounds: Stream::open_while(&options, patience)?, acks: BTreeMap::new(), wanted })
     }
 
     /// Also every acknowledgement of this flow, by a consumer of its own.
-    pub fn follow(&mut self, flow: &Flow) -> Result<(), onramp_loader::Error> {
+    pub fn follow(&mut self, flow: &Flow, patience: Patience<'_>) -> Result<(), onramp_loader::Error> {
         let mut options = Options::new(self.name, Level::Ack);
         options.ring_bytes = ACKS_BYTES;
         options.wish.filter = only(flow.local, flow.remote);
-        self.acks.insert(flow.id, Stream::open(&options)?);
+        self.acks.insert(flow.id, Stream::open_while(&options, patience)?);
         Ok(())
     }
 

@@ -11,7 +11,7 @@ use onramp_net::Namespace;
 use serde::{Deserialize, Serialize};
 
 use super::why::{Asker, Why};
-use crate::failure::Usage;
+use crate::failure::{PARTIAL, Usage};
 use crate::filter::Filter;
 use crate::output::{Named, Output, say};
 use crate::table::Table;
@@ -25,7 +25,8 @@ use crate::units::{show_bytes, show_us};
 ///
 /// State: `slow start`; `left: REASON at TIME, BYTES` after the first data and acknowledged by then; `draining`: the
 /// exit is decided, the window still shrinks; `adopted`: was past its start when this control took it; `detached
-/// code`: the algorithm is detached and this flow still runs it; `other build`: another onramp attached it; `first
+/// code`: the algorithm is detached and this flow still runs it; `other build`: another onramp attached it; `unreadable`:
+/// a pin of the algorithm is broken, and the exit code is 5; `first
 /// window`: has been given no more than that to send, and has no state yet; `no state`: the base runs alone, for want of
 /// memory, past a deadline, for a guard, or because there was no slow start; `no slow start` yet. With `attach --observe` also `observed: would leave at TIME, BYTES`.
 ///
@@ -60,9 +61,26 @@ pub(crate) struct Flows {
 #[derive(Serialize)]
 struct Listing {
     flows: Vec<Row>,
+    /// Algorithms whose pins cannot be read.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    unreadable: Vec<Broken>,
     /// With --all: where it could not be looked.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     unseen: Vec<String>,
+}
+
+/// An algorithm whose flows are listed without what it keeps of them.
+#[derive(Serialize)]
+struct Broken {
+    algorithm: &'static str,
+    error: String,
+}
+
+impl Broken {
+    fn all() -> Vec<Self> {
+        let broken = onramp_loader::unreadable().into_iter();
+        broken.map(|(algorithm, error)| Self { algorithm: algorithm.name(), error }).collect()
+    }
 }
 
 /// Flows of a network namespace, with what is printed of each.
@@ -157,12 +175,16 @@ impl Flows {
         } else {
             found.push(find(None, &filter, ask)?);
         }
-        let listing = Listing { flows: found.iter_mut().flat_map(rows).collect(), unseen };
+        let flows = found.iter_mut().flat_map(rows).collect();
+        let listing = Listing { flows, unreadable: Broken::all(), unseen };
         output.data(&listing, || self.text(&found, &listing.flows, output))?;
         for place in &listing.unseen {
             say(&format!("warning: not looked into, so there may be more: {place}"));
         }
-        Ok(0)
+        for Broken { algorithm, error } in &listing.unreadable {
+            say(&format!("warning: the state of {algorithm}'s flows cannot be read: {error}"));
+        }
+        Ok(if listing.unreadable.is_empty() { 0 } else { PARTIAL })
     }
 
     /// A table; with --all one for each network namespace that has flows.
@@ -298,6 +320,7 @@ pub(super) fn named(exports: Vec<(Export, Vec<u32>)>) -> Named<Words> {
 fn state(flow: &Flow) -> &'static str {
     match flow.phase() {
         _ if flow.other_build => "other_build",
+        _ if flow.unreadable => "unreadable",
         _ if flow.base.is_none() => "detached_code",
         Phase::Unknown if flow.in_first_window() => "first_window",
         Phase::Unknown if flow.header.is_none() => "no_state",

@@ -32,8 +32,19 @@ impl Listing {
     /// What algorithms there are, as far as this process may know.
     pub fn read(algorithms: impl IntoIterator<Item = Algorithm>) -> Result<Self, onramp_loader::Error> {
         let registered = kernel::registered()?;
-        let row = |algorithm: Algorithm| describe(algorithm, &registered);
-        Ok(Self { algorithms: algorithms.into_iter().map(row).collect() })
+        // As far as this process may know.
+        let base = |algorithm| Some(onramp_loader::attached_state(algorithm).ok()??.base.name());
+        Ok(Self::of(algorithms, |control| registered.iter().any(|one| one == control), base))
+    }
+
+    /// What algorithms there are, which of their controls are registered, and with which base.
+    pub fn of(
+        algorithms: impl IntoIterator<Item = Algorithm>,
+        registered: impl Fn(&str) -> bool,
+        base: impl Fn(Algorithm) -> Option<&'static str>,
+    ) -> Self {
+        let row = |one: Algorithm| describe(one, registered(&one.congestion_control()), base(one));
+        Self { algorithms: algorithms.into_iter().map(row).collect() }
     }
 }
 
@@ -89,17 +100,14 @@ impl List {
     }
 }
 
-fn describe(algorithm: Algorithm, registered: &[String]) -> Row {
-    let congestion_control = algorithm.congestion_control();
-    // As far as this process may know.
-    let state = onramp_loader::attached_state(algorithm).ok().flatten();
+fn describe(algorithm: Algorithm, attached: bool, base: Option<&'static str>) -> Row {
     Row {
         name: algorithm.name(),
         about: algorithm.about(),
         source: algorithm.source(),
-        attached: registered.contains(&congestion_control),
-        base: state.map(|state| state.base.name()),
-        congestion_control,
+        attached,
+        base,
+        congestion_control: algorithm.congestion_control(),
         state_bytes: algorithm.kept_size(),
         extra_state_bytes: algorithm.state_size() - algorithm.kept_size(),
         header_bytes: size_of::<FlowHeader>(),

@@ -71,7 +71,7 @@ impl Tune {
     pub fn run(self, output: &Output) -> anyhow::Result<u8> {
         let algorithm = onramp_loader::find(&self.algorithm)?;
         let look_only = self.settings.is_empty() && self.telemetry.is_none();
-        let asked = Changes { settings: &self.settings, telemetry_max: self.telemetry };
+        let asked = Changes { settings: &self.settings, telemetry_max: self.telemetry, ..Changes::default() };
         let tuned =
             onramp_loader::tune(algorithm, self.profile.as_deref(), &asked, self.dry_run || look_only)?;
         let report = report(&self.algorithm, self.profile.as_deref(), self.dry_run, &tuned);

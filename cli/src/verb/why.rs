@@ -61,7 +61,7 @@ pub(super) fn text(decision: &Decision) -> String {
 #[derive(Debug, PartialEq, Serialize)]
 pub(super) struct Why {
     /// Exact: `attached`, that of the attachment there is now; `older`, of one that has been detached; `other_build`;
-    /// `unknown`, where nothing is kept of the flow and there is older code.
+    /// `unknown`, where nothing is kept of the flow and there is older code, or a pin cannot be read.
     pub code: &'static str,
     /// Exact: the cgroup that its socket was made in, by its number; and by its path unless it is gone.
     cgroup_id: Option<u64>,
@@ -165,6 +165,9 @@ fn decided(control: &str, set: Option<(u32, &str)>, decision: &Decision, why: Wh
 }
 
 fn code(flow: &Flow, older: &[Algorithm]) -> &'static str {
+    if flow.unreadable {
+        return "unknown";
+    }
     match (flow.other_build, flow.base, &flow.header) {
         (true, ..) => "other_build",
         (_, None, _) => "older",

@@ -12,7 +12,7 @@ use super::table::Table;
 use crate::defaults;
 use crate::error::Error;
 use crate::kernel;
-use crate::pins::Lock;
+use crate::pins::{LOCK_PATIENCE, Lock};
 use crate::run;
 
 /// What is asked.
@@ -130,7 +130,7 @@ fn table() -> Result<Option<Table>, Error> {
         return Ok(None);
     }
     super::require()?;
-    let _lock = Lock::take()?;
+    let _lock = Lock::look_while(&|waited| waited < LOCK_PATIENCE)?;
     let table = selector.table()?;
     Ok(table.filter(|_| selector.is_linked()))
 }

@@ -16,7 +16,7 @@ use crate::abi::{CONSUMER_MAX, padded};
 use crate::error::Error;
 use crate::kernel;
 use crate::open;
-use crate::pins::{self, Lock, Pins};
+use crate::pins::{self, Lock, Patience, Pins};
 
 /// A ring wakes its reader when this part of it is filled.
 const WAKE_DIVISOR: u32 = 8;
@@ -32,12 +32,12 @@ pub(crate) struct Registration {
 
 impl Registration {
     /// Takes a slot; the ring that goes into it is returned.
-    pub fn new(options: &Options) -> Result<(Self, RingBuf<MapData>), Error> {
+    pub fn new(options: &Options, patience: Patience<'_>) -> Result<(Self, RingBuf<MapData>), Error> {
         check(&options.wish)?;
         kernel::require_privilege("a consumer of telemetry")?;
         kernel::ensure_bpffs()?;
+        let _lock = Lock::take_while(patience)?;
         let ring = make_ring(options.ring_bytes)?;
-        let _lock = Lock::take()?;
         // Their parameters and exports would be told by the wrong names.
         for algorithm in crate::pinned() {
             if let Err(error @ Error::OtherBuild { .. }) = Pins::of(algorithm).attachment() {

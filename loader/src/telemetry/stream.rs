@@ -14,6 +14,7 @@ use super::event::{Event, Item, Lost};
 use super::level::{Level, Wish};
 use super::registration::Registration;
 use crate::error::Error;
+use crate::pins::{LOCK_PATIENCE, Patience};
 
 /// Longest time that a written event waits for a reader who is idle: the kernel wakes him only for events of
 /// [`Level::Exit`] and when much is waiting.
@@ -55,7 +56,15 @@ impl Stream {
     /// [`Error::Privilege`], [`Error::Wish`], [`Error::TooManyConsumers`], [`Error::OtherTelemetry`],
     /// [`Error::OtherBuild`], or what the kernel refuses; nothing is left then.
     pub fn open(options: &Options) -> Result<Self, Error> {
-        let (registration, ring) = Registration::new(options)?;
+        Self::open_while(options, &|waited| waited < LOCK_PATIENCE)
+    }
+
+    /// [`Stream::open`], but waits for other commands as long as the caller is patient.
+    ///
+    /// # Errors
+    /// As [`Stream::open`], and [`Error::Locked`].
+    pub fn open_while(options: &Options, patience: Patience<'_>) -> Result<Self, Error> {
+        let (registration, ring) = Registration::new(options, patience)?;
         Ok(Self { ring, registration, reported: Lost::default(), next: None })
     }
 

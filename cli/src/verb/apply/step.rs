@@ -303,7 +303,11 @@ fn rule_actions(changes: &Changes) -> Vec<Action> {
 /// Sets all values of a parameter set; `profile`: not that of the attachment.
 fn tune(parameters: &Parameters, profile: Option<&str>, telemetry_max: Level) -> Result<(), Error> {
     let all: Vec<_> = parameters.shown().map(|(name, value)| format!("{name}={value}")).collect();
-    let changes = onramp_loader::Changes { settings: &all, telemetry_max: Some(telemetry_max) };
+    let changes = onramp_loader::Changes {
+        settings: &all,
+        telemetry_max: Some(telemetry_max),
+        ..onramp_loader::Changes::default()
+    };
     onramp_loader::tune(parameters.algorithm(), profile, &changes, false).map(|_| ())
 }
 

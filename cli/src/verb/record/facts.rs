@@ -4,12 +4,14 @@ use std::collections::BTreeMap;
 
 use anyhow::Context;
 use nix::time::{ClockId, clock_gettime};
-use onramp_loader::algorithm::{self, Algorithm};
+use onramp_loader::algorithm::Algorithm;
 use onramp_loader::telemetry::Level;
-use onramp_loader::{AttachedState, DEFAULT_SYSCTL};
+use onramp_loader::{AttachedState, DEFAULT_SYSCTL, State};
 use onramp_net::Namespace;
 use onramp_recording::{Attached, Manifest, SCHEMA};
 
+use crate::consumer::Signals;
+use crate::output::say;
 use crate::units;
 
 /// Sysctls that decide what a flow may do.
@@ -30,17 +32,12 @@ const SYSCTLS: [&str; 13] = [
 ];
 
 /// The manifest of a recording that begins now.
-pub(super) fn manifest(level: Level) -> anyhow::Result<Manifest> {
+pub(super) fn manifest(level: Level, signals: &Signals) -> anyhow::Result<Manifest> {
     let monotonic = clock_gettime(ClockId::CLOCK_MONOTONIC).context("cannot read the clock")?;
     let here = Namespace::current()?;
     let host: BTreeMap<String, String> =
         SYSCTLS.into_iter().filter_map(|name| Some((name.to_owned(), here.sysctl_get(name).ok()?))).collect();
     let kernel = nix::sys::utsname::uname().context("cannot ask for the kernel's release")?;
-    let mut algorithms = Vec::new();
-    for algorithm in algorithm::all() {
-        let state = onramp_loader::attached_state(algorithm)?;
-        algorithms.extend(state.iter().flat_map(|state| attached(algorithm, state)));
-    }
     Ok(Manifest {
         schema: SCHEMA,
         onramp: env!("CARGO_PKG_VERSION").to_owned(),
@@ -50,9 +47,31 @@ pub(super) fn manifest(level: Level) -> anyhow::Result<Manifest> {
         started_monotonic_us: monotonic.tv_sec() as u64 * 1_000_000 + monotonic.tv_nsec() as u64 / 1_000,
         kernel: kernel.release().to_string_lossy().into_owned(),
         host,
-        algorithms,
+        algorithms: algorithms(signals),
         ..Manifest::default()
     })
+}
+
+/// What is attached. A recording is worth having also where this cannot be read.
+fn algorithms(signals: &Signals) -> Vec<Attached> {
+    let pinned = match signals.open(|patience| onramp_loader::pinned_status(patience)) {
+        Ok(pinned) => pinned.map_or_else(Vec::new, |pinned| pinned.algorithms),
+        Err(error) => {
+            say(&format!("warning: what is attached cannot be read, and is not in the recording: {error}"));
+            Vec::new()
+        }
+    };
+    let mut all = Vec::new();
+    for (algorithm, state) in pinned {
+        match state {
+            State::Attached(state) => all.extend(attached(algorithm, &state)),
+            State::Unreadable(why) => {
+                say(&format!("warning: {} is not described in the recording: {why}", algorithm.name()));
+            }
+            _ => {}
+        }
+    }
+    all
 }
 
 fn attached(algorithm: Algorithm, state: &AttachedState) -> Vec<Attached> {

@@ -64,14 +64,19 @@ impl Record {
         let mut options = Options::new("record", self.level);
         options.ring_bytes = RING_BYTES;
         options.wish = wanted.wish(self.level);
-        let stream = Stream::open(&options)?;
-        // From here on a signal ends the recording instead of the process, which may have waited for the lock until now.
+        // From here on a signal ends the recording instead of the process. One that comes while other commands are waited for
+        // leaves an empty recording.
         let signals = Signals::take()?;
-        let manifest = facts::manifest(self.level)?;
+        let stream = signals.open(|patience| Stream::open_while(&options, patience))?;
+        let manifest = facts::manifest(self.level, &signals)?;
         let writer = Writer::create(&self.output, manifest, Limits::default())?;
         output.progress(&format!("recording into {} …", self.output.display()));
         let begin = Instant::now();
-        let written = self.follow(stream, wanted, Rows::new(writer), &signals, begin)?;
+        let rows = Rows::new(writer);
+        let written = match stream {
+            Some(stream) => self.follow(stream, wanted, rows, &signals, begin)?,
+            None => self.finish(rows)?,
+        };
         let report = Report {
             directory: self.output,
             duration_us: begin.elapsed().as_micros() as u64,
@@ -112,6 +117,10 @@ impl Record {
                 break;
             }
         }
+        self.finish(rows)
+    }
+
+    fn finish(&self, rows: Rows) -> anyhow::Result<Manifest> {
         let so_far = self.so_far(&rows);
         rows.writer.finish(units::now_us()).context(so_far)
     }

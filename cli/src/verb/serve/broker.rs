@@ -1,26 +1,26 @@
-//! The part that reads and tunes by BPF, and tells the web part.
+//! The part that reads and tunes by BPF, and tells the web part. It never waits for other commands: telemetry is drained
+//! and signals are answered whoever holds the lock.
 
-use std::collections::BTreeMap;
-use std::io::{ErrorKind, Read, Write};
-use std::os::fd::AsFd;
-use std::os::unix::net::UnixStream;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, anyhow};
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use onramp_loader::cost::Meter;
-use onramp_loader::{Changes, Kind};
+use onramp_loader::telemetry::{Item, Lost};
+use onramp_loader::{Changes, Error, Kind, Patience};
 
+use super::channel::Channel;
 use super::evidence::{Evidence, Shadow};
 use super::row::Row;
+use super::status::Status;
 use super::token::Token;
-use super::wire::{Detail, Histories, LENGTH, Lost, News, REQUEST_MAX, Refusal, Request, Tuning};
-use super::wire::{decode, encode_in, length};
-use crate::consumer::Signals;
+use super::wire::{self, Detail, Histories, News, Refusal, Request, Tuning};
+use crate::consumer::{Signals, Wanted};
+use crate::filter::Filter;
 use crate::live::{Cursor, Model, Shadows, Source};
 use crate::output::Output;
 use crate::verb::select::Glimpse;
-use crate::verb::{status, tune};
+use crate::verb::tune;
 
 /// Flows that are kept: beyond that the oldest go, those that have ended first.
 const FLOWS_MAX: usize = 10_000;
@@ -37,66 +37,20 @@ const LOOKS_PER_STATUS: u64 = 10;
 const LOOKS_PER_SELECTION: u64 = 100;
 /// Rules that are told.
 const RULES_MAX: usize = 100;
-/// How long the web part may not read.
-const PATIENCE: Duration = Duration::from_secs(30);
-
-/// The socket to the web part.
-pub(super) struct Channel {
-    stream: UnixStream,
-    heard: Vec<u8>,
-    /// What was said last.
-    frame: Vec<u8>,
-}
-
-impl Channel {
-    pub fn new(stream: UnixStream) -> anyhow::Result<Self> {
-        stream.set_write_timeout(Some(PATIENCE)).context("cannot set a timeout")?;
-        Ok(Self { stream, heard: Vec::new(), frame: Vec::new() })
-    }
-
-    pub fn say(&mut self, news: &News) -> anyhow::Result<()> {
-        self.frame = encode_in(news, std::mem::take(&mut self.frame)).context("cannot encode")?;
-        self.stream.write_all(&self.frame).context("the web part does not take what it is told")
-    }
-
-    /// Waits at most so long for something to be said.
-    fn wait(&self, time: Duration) {
-        let mut fds = [PollFd::new(self.stream.as_fd(), PollFlags::POLLIN)];
-        // Interrupted or failed: one look too many.
-        let _ = poll(&mut fds, PollTimeout::from(time.as_millis() as u16));
-    }
-
-    /// What has been said whole.
-    fn requests(&mut self) -> anyhow::Result<Vec<Request>> {
-        let mut requests = Vec::new();
-        let mut buffer = [0; 4096];
-        while self.readable() {
-            match self.stream.read(&mut buffer) {
-                Ok(0) => return Err(anyhow!("it has closed its socket")),
-                Ok(bytes) => self.heard.extend_from_slice(&buffer[..bytes]),
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) => return Err(error).context("cannot hear the web part"),
-            }
-            while let Some((head, rest)) = self.heard.split_first_chunk::<LENGTH>() {
-                let length = length(*head, REQUEST_MAX).ok_or_else(|| anyhow!("it asks for too much"))?;
-                let Some(frame) = rest.get(..length) else { break };
-                requests.push(decode(frame).context("it asks for what nobody understands")?);
-                self.heard.drain(..LENGTH + length);
-            }
-        }
-        Ok(requests)
-    }
-
-    fn readable(&self) -> bool {
-        let mut fds = [PollFd::new(self.stream.as_fd(), PollFlags::POLLIN)];
-        matches!(poll(&mut fds, PollTimeout::ZERO), Ok(1..))
-    }
-}
+/// Flows that are followed with or without every acknowledgement, and changes that wait for the lock.
+const FOLLOWERS_MAX: usize = 256;
+const TUNINGS_MAX: usize = 64;
+/// How long a change waits for the lock; the web part waits for ten seconds.
+const TUNING_PATIENCE: Duration = Duration::from_secs(8);
+/// How long the web part may take to begin.
+const BEGINNING: Duration = Duration::from_secs(30);
 
 /// How far the web part knows a flow that it follows.
 #[derive(Default)]
 struct Followed {
     every_ack: bool,
+    /// It is asked for, and another command has the lock.
+    waits: bool,
     rounds_only: Option<String>,
     known: Histories<Cursor>,
     /// How many things that happened it knows.
@@ -113,7 +67,7 @@ pub(super) struct Told {
     mask: bool,
     /// By number.
     flows: Vec<u64>,
-    lost: Lost,
+    lost: wire::Lost,
 }
 
 impl Told {
@@ -134,7 +88,7 @@ impl Told {
             }
         }
         gone.extend(known);
-        let lost = Lost { lost_events: model.lost, unobserved_us: model.unobserved.as_micros() as u64 };
+        let lost = wire::Lost { lost_events: model.lost, unobserved_us: model.unobserved.as_micros() as u64 };
         if rows.is_empty() && gone.is_empty() && lost == self.lost {
             return None;
         }
@@ -143,50 +97,70 @@ impl Told {
     }
 }
 
-pub(super) struct Broker {
+/// A change of parameters that another command has held up so far.
+struct Waiting {
+    number: u64,
+    token: String,
+    tuning: Tuning,
+    until: Instant,
+}
+
+pub(super) struct Broker<'a> {
     /// `None`: nothing is live.
     source: Option<Source>,
+    /// Since when the kernel has written nothing, having taken this consumer for dead.
+    unkept: Option<Instant>,
     shadows: Option<Shadows>,
     model: Model,
-    channel: Channel,
+    channel: Channel<'a>,
     token: Option<Token>,
     told: Told,
     followed: BTreeMap<u64, Followed>,
+    waiting: VecDeque<Waiting>,
     attached: String,
+    status: Status,
     selection: Option<Glimpse>,
     /// What acknowledgements cost, if it is measured.
     pub meter: Option<Meter>,
 }
 
-impl Broker {
+impl<'a> Broker<'a> {
     pub fn new(
         source: Option<Source>,
         shadows: Option<Shadows>,
-        channel: Channel,
+        channel: Channel<'a>,
         token: Option<Token>,
         mask: bool,
     ) -> Self {
         Self {
             source,
+            unkept: None,
             shadows,
             model: Model::new(FLOWS_MAX, BUCKETS_MAX),
             channel,
             token,
             told: Told { mask, ..Told::default() },
             followed: BTreeMap::new(),
+            waiting: VecDeque::new(),
             attached: String::new(),
+            status: Status::default(),
             selection: None,
             meter: None,
         }
     }
 
-    /// Waits until the web part listens, which it says by asking for nothing.
-    pub fn until_ready(&mut self) -> anyhow::Result<()> {
-        self.channel.wait(PATIENCE);
-        match self.channel.requests()?.as_slice() {
-            [Request::Leave(0)] => Ok(()),
-            [] => Err(anyhow!("the web part does not begin")),
-            other => Err(anyhow!("the web part begins with {} requests", other.len())),
+    /// Waits until the web part listens, which it says by asking for nothing, or a signal comes.
+    pub fn until_ready(&mut self, signals: &Signals) -> anyhow::Result<()> {
+        let begin = Instant::now();
+        loop {
+            self.channel.wait(LOOK);
+            match self.channel.requests()?.as_slice() {
+                [Request::Leave(0)] => return Ok(()),
+                [] if signals.came() => return Ok(()),
+                [] if begin.elapsed() < BEGINNING => {}
+                [] => return Err(anyhow!("the web part does not begin")),
+                other => return Err(anyhow!("the web part begins with {} requests", other.len())),
+            }
         }
     }
 
@@ -194,29 +168,62 @@ impl Broker {
     pub fn run(&mut self, signals: &Signals) -> anyhow::Result<()> {
         for look in 0_u64.. {
             let next = Instant::now() + LOOK;
-            for request in self.channel.requests()? {
-                self.answer(request)?;
-            }
-            if let Some(source) = &mut self.source {
-                source.drain(&mut self.model)?;
-            }
-            if let Some(shadows) = &mut self.shadows {
-                shadows.drain();
-            }
-            if look % LOOKS_PER_LIST == 0 {
-                self.list()?;
-            }
-            if self.source.is_some() && look % LOOKS_PER_SELECTION == 0 {
-                self.selection = Glimpse::read(RULES_MAX);
-            }
-            if look % LOOKS_PER_STATUS == 0 {
-                self.status()?;
-            }
-            self.details(look % LOOKS_PER_STATUS == 0)?;
+            let looked = self.look(look);
+            // What it interrupted is no failure.
             if signals.came() {
                 break;
             }
+            looked?;
             self.channel.wait(next.saturating_duration_since(Instant::now()));
+        }
+        Ok(())
+    }
+
+    fn look(&mut self, look: u64) -> anyhow::Result<()> {
+        for request in self.channel.requests()? {
+            self.answer(request)?;
+        }
+        self.tune_waiting()?;
+        self.drain(look % LOOKS_PER_STATUS == 0)?;
+        if look % LOOKS_PER_LIST == 0 {
+            self.list()?;
+        }
+        if self.source.is_some() && look % LOOKS_PER_SELECTION == 0 {
+            self.selection = Glimpse::read(RULES_MAX);
+        }
+        if look % LOOKS_PER_STATUS == 0 || self.status.is_due() {
+            self.status()?;
+        }
+        self.details(look % LOOKS_PER_STATUS == 0)
+    }
+
+    /// Takes what telemetry has. It begins anew where the kernel has taken this consumer for dead.
+    fn drain(&mut self, again: bool) -> anyhow::Result<()> {
+        if let Some(source) = &mut self.source {
+            match source.drain(&mut self.model) {
+                Err(Error::Unkept) => {
+                    let ended = *self.unkept.get_or_insert_with(Instant::now);
+                    if again && let Ok(opened) = open(&|_| false) {
+                        *source = opened;
+                        let lost = Lost { events: 0, unobserved: ended.elapsed() };
+                        self.model.add(&Item::Lost(lost));
+                        self.unkept = None;
+                        for followed in self.followed.values_mut() {
+                            followed.waits |= std::mem::take(&mut followed.every_ack);
+                        }
+                        tracing::warn!("telemetry had ended, and has begun again");
+                    }
+                }
+                drained => drained?,
+            }
+        }
+        if let Some(shadows) = &mut self.shadows {
+            shadows.drain();
+        }
+        // What could not be followed under the lock.
+        let waiting = self.followed.iter().filter(|(_, one)| one.waits);
+        for flow in waiting.map(|(flow, _)| *flow).collect::<Vec<_>>() {
+            self.follow(flow, true);
         }
         Ok(())
     }
@@ -226,11 +233,12 @@ impl Broker {
     }
 
     fn status(&mut self) -> anyhow::Result<()> {
-        let brief = match self.source {
-            Some(_) => status::Brief::read(self.selection.as_ref(), self.meter.as_ref())?,
-            None => status::Brief::default(),
-        };
-        let text = Output::document_text(&brief).context("cannot encode")?;
+        if self.source.is_some()
+            && let Some(at_us) = self.status.read()
+        {
+            self.channel.say(&News::StatusRead(at_us))?;
+        }
+        let text = self.status.document(self.selection.as_ref(), self.meter.as_ref())?;
         if text != self.attached {
             self.attached.clone_from(&text);
             self.channel.say(&News::Attached(text))?;
@@ -285,28 +293,56 @@ impl Broker {
                 }
             }
             Request::Tune { number, token, tuning } => {
-                let answer = self.tune(&token, &tuning);
-                self.channel.say(&News::Answer(number, answer))?;
-                // Shown at once.
-                self.status()?;
+                let until = Instant::now() + TUNING_PATIENCE;
+                if self.waiting.len() < TUNINGS_MAX {
+                    self.waiting.push_back(Waiting { number, token, tuning, until });
+                } else {
+                    let full = Refusal::Failure("too many changes are waiting: try again".into());
+                    self.channel.say(&News::Answer(number, Err(full)))?;
+                }
             }
+        }
+        Ok(())
+    }
+
+    /// Makes the changes that wait, in their order, unless another command holds the lock.
+    fn tune_waiting(&mut self) -> anyhow::Result<()> {
+        while let Some(Waiting { number, token, tuning, until }) = self.waiting.front() {
+            let answer = match self.tune(token, tuning) {
+                Err(Held::Locked(_)) if Instant::now() < *until => return Ok(()),
+                Err(Held::Locked(refusal) | Held::Refused(refusal)) => Err(refusal),
+                Ok(answer) => Ok(answer),
+            };
+            let number = *number;
+            self.waiting.pop_front();
+            self.channel.say(&News::Answer(number, answer))?;
+            // Shown at once.
+            self.status()?;
         }
         Ok(())
     }
 
     fn follow(&mut self, id: u64, acks: bool) {
         let Some(flow) = self.model.flows.get_mut(&id) else { return };
+        if self.followed.len() >= FOLLOWERS_MAX && !self.followed.contains_key(&id) {
+            return;
+        }
         let others = self.followed.values().filter(|other| other.every_ack).count();
         let followed = self.followed.entry(id).or_default();
         if !acks || followed.every_ack {
             return;
         }
+        let mut waits = false;
         let opened = match &mut self.source {
             _ if flow.ended => Err("it has ended".to_owned()),
             _ if others == FOLLOWED_MAX => Err(format!("{FOLLOWED_MAX} other flows are open")),
-            Some(source) => source.follow(flow).map_err(|error| error.to_string()),
+            Some(source) => source.follow(flow, &|_| false).map_err(|error| {
+                waits = matches!(error, Error::Locked { .. });
+                error.to_string()
+            }),
             None => Err("nothing is live".to_owned()),
         };
+        followed.waits = waits;
         followed.every_ack = opened.is_ok();
         followed.rounds_only = opened.err();
         if followed.every_ack {
@@ -314,25 +350,49 @@ impl Broker {
         }
     }
 
-    fn tune(&self, given: &str, tuning: &Tuning) -> Result<String, Refusal> {
+    fn tune(&self, given: &str, tuning: &Tuning) -> Result<String, Held> {
         let token = self.token.as_ref().ok_or(Refusal::ReadOnly)?;
         if !token.is(given) {
-            return Err(Refusal::Token);
+            return Err(Refusal::Token.into());
         }
         let Tuning { algorithm, profile, settings, dry_run } = tuning;
         if settings.is_empty() {
-            return Err(Refusal::Usage("give \"settings\": [\"name=value\", ...]".into()));
+            return Err(Refusal::Usage("give \"settings\": [\"name=value\", ...]".into()).into());
         }
-        let refused = |error: onramp_loader::Error| match error.kind() {
+        let found = onramp_loader::find(algorithm)?;
+        let changes = Changes { settings, patience: Some(Duration::ZERO), ..Changes::default() };
+        let tuned = onramp_loader::tune(found, profile.as_deref(), &changes, *dry_run)?;
+        let report = tune::report(found.name(), profile.as_deref(), *dry_run, &tuned);
+        Ok(Output::document_text(&report).map_err(|error| Refusal::Failure(error.to_string()))?)
+    }
+}
+
+/// Why a change is not made.
+enum Held {
+    /// Another command has the lock now.
+    Locked(Refusal),
+    Refused(Refusal),
+}
+
+impl From<Refusal> for Held {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
+impl From<Error> for Held {
+    fn from(error: Error) -> Self {
+        let refusal = match error.kind() {
             Kind::Usage => Refusal::Usage(error.to_string()),
             _ => Refusal::Failure(error.to_string()),
         };
-        let found = onramp_loader::find(algorithm).map_err(refused)?;
-        let changes = Changes { settings, telemetry_max: None };
-        let tuned = onramp_loader::tune(found, profile.as_deref(), &changes, *dry_run).map_err(refused)?;
-        let report = tune::report(found.name(), profile.as_deref(), *dry_run, &tuned);
-        Output::document_text(&report).map_err(|error| Refusal::Failure(error.to_string()))
+        if matches!(error, Error::Locked { .. }) { Self::Locked(refusal) } else { Self::Refused(refusal) }
     }
+}
+
+/// Becomes the consumer of telemetry that the broker is.
+pub(super) fn open(patience: Patience<'_>) -> Result<Source, Error> {
+    Source::open("serve", Wanted::new(Filter::default(), 1), patience)
 }
 
 #[cfg(test)]

@@ -1,19 +1,16 @@
 //! Where the server listens.
 
-use std::fs;
-use std::io;
 use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::fs::{FileTypeExt, PermissionsExt};
-use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use nix::sys::socket::{
-    AddressFamily, SockFlag, SockType, SockaddrStorage, UnixAddr, bind, setsockopt, socket, sockopt,
+    AddressFamily, SockFlag, SockType, SockaddrStorage, bind, setsockopt, socket, sockopt,
 };
-use nix::unistd::{Gid, Group, chown};
 
+pub(super) use super::socket_file::SocketFile;
+use super::{socket_file, users};
 use crate::failure::Usage;
 
 /// A place to listen at: an address with a port, or a UNIX socket.
@@ -75,14 +72,6 @@ pub(super) struct Bound {
     pub file: Option<SocketFile>,
 }
 
-pub(super) struct SocketFile(PathBuf);
-
-impl Drop for SocketFile {
-    fn drop(&mut self) {
-        let _ = fs::remove_file(&self.0);
-    }
-}
-
 /// Binds. A UNIX socket is for its owner and this group (by default the owner's) alone.
 pub(super) fn bound(place: &Place, group: Option<&str>) -> anyhow::Result<Bound> {
     match place {
@@ -90,7 +79,10 @@ pub(super) fn bound(place: &Place, group: Option<&str>) -> anyhow::Result<Bound>
             Err(Usage::error("--socket-group is for a UNIX socket: give --listen unix:PATH too"))
         }
         Place::Tcp(address) => tcp(*address),
-        Place::Unix(path) => unix(path, group),
+        Place::Unix(path) => {
+            let (socket, file) = socket_file::bound(path, group.map(users::group).transpose()?)?;
+            Ok(Bound { socket, place: place.clone(), file: Some(file) })
+        }
     }
 }
 
@@ -107,45 +99,6 @@ fn tcp(address: SocketAddr) -> anyhow::Result<Bound> {
     let listener = std::net::TcpListener::from(socket);
     let place = Place::Tcp(listener.local_addr().context("cannot ask for the port")?);
     Ok(Bound { socket: listener.into(), place, file: None })
-}
-
-fn unix(path: &Path, group: Option<&str>) -> anyhow::Result<Bound> {
-    let group = group.map(group_of).transpose()?;
-    remove_abandoned(path)?;
-    let socket = socket(AddressFamily::Unix, SockType::Stream, SockFlag::SOCK_CLOEXEC, None)
-        .context("cannot make a socket")?;
-    let address = UnixAddr::new(path).with_context(|| format!("cannot listen at {}", path.display()))?;
-    bind(socket.as_raw_fd(), &address).with_context(|| format!("cannot bind to {}", path.display()))?;
-    let file = SocketFile(path.to_owned());
-    // Nobody can connect before it listens.
-    fs::set_permissions(path, fs::Permissions::from_mode(0o660))
-        .with_context(|| format!("cannot set the permissions of {}", path.display()))?;
-    if let Some(group) = group {
-        chown(path, None, Some(group))
-            .with_context(|| format!("cannot give {} to its group", path.display()))?;
-    }
-    Ok(Bound { socket, place: Place::Unix(path.to_owned()), file: Some(file) })
-}
-
-fn group_of(name: &str) -> anyhow::Result<Gid> {
-    let group = Group::from_name(name).context("cannot look up groups")?;
-    group
-        .map(|group| group.gid)
-        .ok_or_else(|| Usage::error(format!("there is no group {name:?} for --socket-group")))
-}
-
-/// A server that was killed leaves its socket's file.
-fn remove_abandoned(path: &Path) -> anyhow::Result<()> {
-    let Ok(metadata) = fs::symlink_metadata(path) else { return Ok(()) };
-    if !metadata.file_type().is_socket() {
-        bail!("{} is there already and is no socket: choose another path", path.display());
-    }
-    match UnixStream::connect(path) {
-        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
-            fs::remove_file(path).with_context(|| format!("cannot remove {}", path.display()))
-        }
-        _ => bail!("another program listens at {}: end it, or choose another path", path.display()),
-    }
 }
 
 #[cfg(test)]
@@ -169,27 +122,5 @@ mod tests {
         for bad in ["8090", "localhost:8090", "unix:", "unix:here.sock", ""] {
             assert!(place(bad).is_err(), "{bad}");
         }
-    }
-
-    #[test]
-    fn a_unix_socket_is_private_and_goes_with_the_server() {
-        let directory = tempfile::tempdir().unwrap();
-        let path = directory.path().join("s");
-        let first = bound(&Place::Unix(path.clone()), None).unwrap();
-        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o660);
-        nix::sys::socket::listen(&first.socket, nix::sys::socket::Backlog::new(1).unwrap()).unwrap();
-        let taken = bound(&Place::Unix(path.clone()), None).err().unwrap();
-        assert!(taken.to_string().contains("another program listens"), "{taken}");
-        drop(first);
-        assert!(!path.exists());
-        // Of one that was killed the file stays.
-        let abandoned = bound(&Place::Unix(path.clone()), None).unwrap();
-        let Bound { socket, file, .. } = abandoned;
-        std::mem::forget(file);
-        drop(socket);
-        assert!(path.exists() && bound(&Place::Unix(path.clone()), None).is_ok());
-        fs::write(&path, "precious").unwrap();
-        assert!(bound(&Place::Unix(path.clone()), None).is_err());
-        assert_eq!(fs::read(&path).unwrap(), b"precious");
     }
 }

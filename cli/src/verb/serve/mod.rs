@@ -2,12 +2,17 @@
 //! talks to browsers; it has no capability, no BPF object and no token, only a socket to the broker.
 
 mod broker;
+mod channel;
+mod confine;
 mod evidence;
 mod listen;
 mod privileges;
 mod row;
 mod setup;
+mod socket_file;
+mod status;
 mod token;
+mod users;
 mod web;
 mod wire;
 
@@ -15,6 +20,8 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use clap::Args;
@@ -22,16 +29,20 @@ use onramp_loader::cost::Meter;
 use onramp_recording::replay::candidates;
 use serde::Serialize;
 
-use crate::consumer::{Signals, Wanted};
+use crate::consumer::Signals;
 use crate::failure::Usage;
-use crate::filter::Filter;
-use crate::live::{Shadows, Source};
+use crate::live::Shadows;
 use crate::output::Output;
-use broker::{Broker, Channel};
-use listen::{Bound, Place};
+use broker::Broker;
+use channel::Channel;
+use listen::{Bound, Place, SocketFile};
 use setup::{Setup, Tls};
 use token::Token;
 pub(crate) use web::ServeWeb;
+
+/// How long the web part may take to end, and between two looks whether it has.
+const PATIENCE: Duration = Duration::from_secs(5);
+const LOOK: Duration = Duration::from_millis(10);
 
 /// Serve a web page with all flows live, a JSON API and metrics
 ///
@@ -61,7 +72,7 @@ pub(crate) struct Serve {
     /// An address with a port (0: any that is free), or unix:PATH
     #[arg(long, value_name = "PLACE", default_value = "127.0.0.1:8090", value_parser = listen::place)]
     listen: Place,
-    /// Group that may open the UNIX socket, beside its owner
+    /// Group that may open the UNIX socket, next to its owner: a name, or a number, which is not looked up
     #[arg(long, value_name = "GROUP")]
     socket_group: Option<String>,
     /// Name under which browsers may ask, beside localhost and the address itself: the certificate's, or that of the web
@@ -94,8 +105,9 @@ pub(crate) struct Serve {
     /// Show nothing live: only recordings, results and reports that are opened in the page. Takes no privilege
     #[arg(long, conflicts_with_all = ["shadow", "cost", "write_token_file"])]
     offline: bool,
-    /// User that the web part runs as, if started by root
-    #[arg(long, value_name = "USER", default_value = "nobody")]
+    /// User that both parts run as, if started by root: a name, or a number, which is not looked up. Without :GID the
+    /// group of a number has the same number
+    #[arg(long, value_name = "USER|UID[:GID]", default_value = "nobody")]
     user: String,
 }
 
@@ -115,16 +127,20 @@ impl Serve {
             read: self.read_token_file.as_deref().map(Token::read).transpose()?,
             tls: self.tls_cert.zip(self.tls_key).map(|(cert, key)| Tls::read(&cert, &key)).transpose()?,
         };
-        let user = privileges::user(&self.user)?;
+        let user = users::user(&self.user)?;
         // Before anything is started: what is missing is said at once.
         let candidates =
             candidates(&self.shadow, &[], &[]).map_err(|error| Usage::error(error.to_string()))?;
-        let listen = || Source::open("serve", Wanted::new(Filter::default(), 1));
-        let source = (!self.offline).then(listen).transpose()?;
+        let signals = Signals::take()?;
+        let source = match self.offline {
+            true => None,
+            false => match signals.open(broker::open)? {
+                None => return Ok(0),
+                opened => opened,
+            },
+        };
         let shadows = (!candidates.is_empty()).then(|| Shadows::open(candidates)).transpose()?;
         let meter = self.cost.then(|| Meter::open("serve")).transpose()?;
-        // From here on a signal ends the loop, and with it the web part; until now the lock may have been waited for.
-        let signals = Signals::take()?;
         let bound = listen::bound(&self.listen, self.socket_group.as_deref())?;
         let place = bound.place.clone();
         let (ours, theirs) = UnixStream::pair().context("cannot make a pair of sockets")?;
@@ -136,15 +152,12 @@ impl Serve {
         let web = start(command, socket, theirs.into())?;
         setup.send(&ours)?;
         drop(setup);
-        if self.offline {
-            privileges::keep_nothing()?;
-        } else {
-            privileges::keep_bpf()?;
-        }
+        privileges::restrict_broker(user, !self.offline, file.as_ref().and_then(SocketFile::directory))?;
         let listening = Listening { listening: place.url(tls), writable: token.is_some() };
-        let mut broker = Broker::new(source, shadows, Channel::new(ours)?, token, self.mask_addresses);
+        let mut broker =
+            Broker::new(source, shadows, Channel::new(ours, &signals)?, token, self.mask_addresses);
         broker.meter = meter;
-        broker.until_ready()?;
+        broker.until_ready(&signals)?;
         output.data(&listening, || format!("{}\n", listening.listening))?;
         let ended = broker.run(&signals);
         drop((broker, file));
@@ -170,9 +183,20 @@ fn start(mut command: Command, socket: OwnedFd, broker: OwnedFd) -> anyhow::Resu
     command.spawn().context("cannot start the web part")
 }
 
-/// The web part ends with the broker's socket.
+/// The web part ends with the broker's socket, and is killed if it does not.
 fn end(mut web: Child, ended: anyhow::Result<()>) -> anyhow::Result<u8> {
-    let status = web.wait().context("cannot wait for the web part")?;
+    let begin = Instant::now();
+    let status = loop {
+        if let Some(status) = web.try_wait().context("cannot wait for the web part")? {
+            break status;
+        }
+        if begin.elapsed() > PATIENCE {
+            tracing::warn!("the web part does not end, and is killed");
+            web.kill().context("cannot kill the web part")?;
+            break web.wait().context("cannot wait for the web part")?;
+        }
+        thread::sleep(LOOK);
+    };
     ended.with_context(|| format!("the web part ended with {status}"))?;
     Ok(0)
 }

@@ -1,67 +1,113 @@
 //! What each part may do: the broker read and write BPF, the web part nothing.
 
-use anyhow::Context;
+use std::path::Path;
+use std::sync::OnceLock;
+
+use anyhow::{Context, ensure};
 use caps::{CapSet, Capability, CapsHashSet};
 use nix::sys::prctl;
 use nix::sys::resource::{Resource, setrlimit};
-use nix::unistd::{Gid, Uid, User, geteuid, setgroups, setresgid, setresuid};
+use nix::unistd::{Uid, setfsuid, setgroups, setresgid, setresuid};
 
-use crate::failure::Usage;
+use super::confine;
+pub(super) use super::confine::Confinement;
+use super::users::Identity;
 
 /// Connections, and a few descriptors more.
 const DESCRIPTORS: u64 = 1024;
+/// Address space of the web part: what it is sent is decoded within budgets, and this is the wall behind them.
+const MEMORY: u64 = 2 << 30;
+/// What reading and tuning take.
+const BPF: [Capability; 2] = [Capability::CAP_BPF, Capability::CAP_PERFMON];
 
-/// The user of the web part, if this process may choose one.
-pub(super) fn user(name: &str) -> anyhow::Result<Option<User>> {
-    if !geteuid().is_root() {
-        return Ok(None);
-    }
-    let user = User::from_name(name).context("cannot look up users")?;
-    let user = user.ok_or_else(|| {
-        Usage::error(format!("there is no user {name:?} for --user: `useradd --system {name}` makes one"))
-    })?;
-    if user.uid.is_root() {
-        return Err(Usage::error("--user is what the web part runs as: choose one that is not root"));
-    }
-    Ok(Some(user))
+/// What this process is confined to, once it is.
+static CONFINEMENT: OnceLock<Confinement> = OnceLock::new();
+
+/// What the kernel enforces in this process.
+pub(super) fn confinement() -> Confinement {
+    CONFINEMENT.get().copied().unwrap_or(Confinement { seccomp: false, landlock: "none" })
 }
 
-/// Gives up, for good, what the web part does not need: its user, every capability, every way to new ones.
-pub(super) fn drop_all(user: Option<(Uid, Gid)>) -> anyhow::Result<()> {
+/// Gives up, for good, what the web part does not need: its user, every capability, every way to new ones, and the system
+/// calls for anything but its sockets.
+pub(super) fn restrict_web(user: Option<Identity>) -> anyhow::Result<()> {
     // Afterwards there would be no capability to do it with.
-    for capability in caps::all() {
-        match caps::has_cap(None, CapSet::Bounding, capability) {
-            Ok(true) if geteuid().is_root() => caps::drop(None, CapSet::Bounding, capability)
-                .with_context(|| format!("cannot drop {capability} from the bounding set"))?,
-            _ => {}
-        }
+    empty_bounding_set()?;
+    if let Some(user) = user {
+        become_user(user)?;
     }
-    if let Some((uid, gid)) = user {
-        setgroups(&[]).context("cannot leave the groups")?;
-        setresgid(gid, gid, gid).context("cannot change the group")?;
-        setresuid(uid, uid, uid).context("cannot change the user")?;
-    }
-    keep_nothing()?;
-    prctl::set_no_new_privs().context("cannot give up new privileges")?;
-    // Nobody of the same user looks into this process.
-    prctl::set_dumpable(false).context("cannot forbid dumps")?;
+    keep(&[])?;
+    seal()?;
     setrlimit(Resource::RLIMIT_NOFILE, DESCRIPTORS, DESCRIPTORS).context("cannot limit descriptors")?;
-    setrlimit(Resource::RLIMIT_CORE, 0, 0).context("cannot limit core files")
+    setrlimit(Resource::RLIMIT_AS, MEMORY, MEMORY).context("cannot limit memory")?;
+    let _ = CONFINEMENT.set(confine::web());
+    Ok(())
 }
 
-/// Where nothing is read and nothing tuned.
-pub(super) fn keep_nothing() -> anyhow::Result<()> {
-    for set in [CapSet::Ambient, CapSet::Effective, CapSet::Permitted, CapSet::Inheritable] {
-        caps::clear(None, set).context("cannot drop capabilities")?;
+/// Gives up, for good, what the broker does not need. `live`: it keeps what reading and tuning take. `socket_directory`:
+/// where it removes its socket's file.
+///
+/// It becomes the user too, but opens files as root, whose the pins and the socket are: what it starts is that user in
+/// everything (setfsuid(2)).
+pub(super) fn restrict_broker(
+    user: Option<Identity>,
+    live: bool,
+    socket_directory: Option<&Path>,
+) -> anyhow::Result<()> {
+    empty_bounding_set()?;
+    if let Some(user) = user {
+        prctl::set_keepcaps(true).context("cannot keep capabilities")?;
+        become_user(user)?;
+        prctl::set_keepcaps(false).context("cannot give up capabilities")?;
+        raise(Capability::CAP_SETUID)?;
+        let root = Uid::from_raw(0);
+        setfsuid(root);
+        ensure!(setfsuid(Uid::from_raw(u32::MAX)) == root, "cannot open files as root");
+    }
+    keep(if live { &BPF } else { &[] })?;
+    seal()?;
+    let _ = CONFINEMENT.set(confine::broker(socket_directory));
+    Ok(())
+}
+
+/// No program that is started from here on has a capability.
+fn empty_bounding_set() -> anyhow::Result<()> {
+    // Without it a process that is no root's cannot, and needs not: what it starts gains nothing by `seal`.
+    if !caps::has_cap(None, CapSet::Effective, Capability::CAP_SETPCAP).context("cannot read capabilities")? {
+        return Ok(());
+    }
+    for capability in caps::all() {
+        if caps::has_cap(None, CapSet::Bounding, capability).unwrap_or(false) {
+            caps::drop(None, CapSet::Bounding, capability)
+                .with_context(|| format!("cannot drop {capability} from the bounding set"))?;
+        }
     }
     Ok(())
 }
 
-/// Keeps only what reading and tuning take.
-pub(super) fn keep_bpf() -> anyhow::Result<()> {
-    let keep: CapsHashSet = [Capability::CAP_BPF, Capability::CAP_PERFMON].into_iter().collect();
+fn become_user(Identity { uid, gid }: Identity) -> anyhow::Result<()> {
+    setgroups(&[]).context("cannot leave the groups")?;
+    setresgid(gid, gid, gid).context("cannot change the group")?;
+    setresuid(uid, uid, uid).context("cannot change the user")
+}
+
+/// Has a capability in effect that is permitted.
+fn raise(capability: Capability) -> anyhow::Result<()> {
+    caps::raise(None, CapSet::Effective, capability).with_context(|| format!("cannot use {capability}"))
+}
+
+/// Keeps these capabilities, as far as they are permitted, and no other.
+fn keep(capabilities: &[Capability]) -> anyhow::Result<()> {
+    let kept: CapsHashSet = capabilities.iter().copied().collect();
     caps::clear(None, CapSet::Ambient).context("cannot drop capabilities")?;
-    caps::set(None, CapSet::Effective, &keep).context("cannot drop capabilities")?;
-    caps::set(None, CapSet::Permitted, &keep).context("cannot drop capabilities")?;
+    caps::set(None, CapSet::Effective, &kept).context("cannot drop capabilities")?;
+    caps::set(None, CapSet::Permitted, &kept).context("cannot drop capabilities")?;
     caps::clear(None, CapSet::Inheritable).context("cannot drop capabilities")
+}
+
+/// No privilege comes back, and no other process of the same user looks into this one.
+fn seal() -> anyhow::Result<()> {
+    prctl::set_no_new_privs().context("cannot give up new privileges")?;
+    prctl::set_dumpable(false).context("cannot forbid dumps")?;
+    setrlimit(Resource::RLIMIT_CORE, 0, 0).context("cannot limit core files")
 }

@@ -25,6 +25,8 @@ pub(super) enum News {
     Detail(Box<Detail>),
     /// What is attached, and who listens, as JSON: `onramp status` without what takes a look into other processes.
     Attached(String),
+    /// When that was last read, by the wall clock in microseconds.
+    StatusRead(u64),
     /// Of the request of this number: JSON, or why not.
     Answer(u64, Result<String, Refusal>),
 }

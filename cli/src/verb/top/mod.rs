@@ -33,6 +33,8 @@ use theme::Theme;
 
 /// Between two pictures without a key.
 const FRAME: Duration = Duration::from_millis(200);
+/// How long to wait for other commands before a key's action is given up.
+const PATIENCE: Duration = Duration::from_millis(500);
 
 /// Show flows live in the terminal: a table, and of each flow window, RTT, rate and its algorithm's state
 ///
@@ -62,9 +64,12 @@ impl Top {
                 "top needs a terminal for its keys and its picture: use `onramp watch` without one",
             ));
         }
-        let mut source = Source::open("top", Wanted::new(filter, 1))?;
-        // From here on a signal ends the loop, and so gives the terminal back; until now the lock may have been waited for.
+        // From here on a signal ends the loop, and so gives the terminal back.
         let signals = Signals::take()?;
+        let wanted = Wanted::new(filter, 1);
+        let Some(mut source) = signals.open(|patience| Source::open("top", wanted, patience))? else {
+            return Ok(0);
+        };
         let mut screen = Screen::take()?;
         let theme = Theme { color: output.color() };
         let mut app = App::default();
@@ -91,13 +96,18 @@ impl Top {
     }
 }
 
+/// Nothing is drawn while other commands are waited for.
+fn patience(waited: Duration) -> bool {
+    waited < PATIENCE
+}
+
 /// What fails is shown, and does not end the verb.
 fn act(action: Action, app: &mut App, source: &mut Source) {
     match action {
         Action::Quit | Action::Redraw => {}
         Action::Open(flow) => {
             let Some(flow) = app.model.flows.get(&flow) else { return };
-            if let Err(error) = source.follow(flow) {
+            if let Err(error) = source.follow(flow, &patience) {
                 app.message = Some(format!("rounds only: {error}"));
             }
         }
@@ -119,13 +129,13 @@ fn act(action: Action, app: &mut App, source: &mut Source) {
 
 /// Changes the parameter set that a flow has.
 fn tune(flow: &Flow, settings: &[String]) -> Result<Tuned, onramp_loader::Error> {
-    let sets = onramp_loader::parameter_sets(flow.algorithm)?;
+    let sets = onramp_loader::parameter_sets_while(flow.algorithm, &patience)?;
     let set = sets.iter().find(|set| set.number == flow.profile);
     let set = set.ok_or_else(|| onramp_loader::Error::UnknownProfile {
         algorithm: flow.algorithm.name(),
         profile: flow.profile.to_string(),
         known: sets.iter().map(|set| set.profile.as_str()).collect::<Vec<_>>().join(", "),
     })?;
-    let changes = Changes { settings, ..Changes::default() };
+    let changes = Changes { settings, patience: Some(PATIENCE), ..Changes::default() };
     onramp_loader::tune(flow.algorithm, Some(&set.profile), &changes, false)
 }

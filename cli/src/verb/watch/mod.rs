@@ -74,9 +74,11 @@ impl Watch {
         let mut options = Options::new("watch", self.level);
         options.ring_bytes = RING_BYTES;
         options.wish = wanted.wish(self.level);
-        let stream = Stream::open(&options)?;
-        // From here on a signal ends the watch instead of the process, which may have waited for the lock until now.
+        // From here on a signal ends the watch instead of the process.
         let signals = Signals::take()?;
+        let Some(stream) = signals.open(|patience| Stream::open_while(&options, patience))? else {
+            return Ok(0);
+        };
         match self.follow(stream, wanted, &signals, Printer::new(output)?) {
             // A reader that has gone away has seen what it wanted.
             Err(error) if broken_pipe(&error) => Ok(0),

@@ -8,6 +8,7 @@ use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use onramp_loader::algorithm;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::guard::bearer;
@@ -16,6 +17,7 @@ use super::query::{Count, Query, Wanted};
 use crate::live::{Bucket, Change, Happened};
 use crate::output::Output;
 use crate::verb::list::Listing;
+use crate::verb::serve::privileges::{Confinement, confinement};
 use crate::verb::serve::row::Row;
 use crate::verb::serve::wire::{Histories, Lost, Refusal, Tuning};
 
@@ -95,11 +97,18 @@ struct About {
     version: &'static str,
     epoch: u64,
     writable: bool,
+    /// Of the web part.
+    confinement: Confinement,
 }
 
 /// `GET /api/about`
 pub(super) async fn about(State(hub): State<Hub>) -> Response {
-    json(&About { version: env!("CARGO_PKG_VERSION"), epoch: hub.epoch, writable: hub.writable })
+    json(&About {
+        version: env!("CARGO_PKG_VERSION"),
+        epoch: hub.epoch,
+        writable: hub.writable,
+        confinement: confinement(),
+    })
 }
 
 #[derive(Serialize)]
@@ -269,8 +278,17 @@ pub(super) async fn flow(
 }
 
 /// `GET /api/status`
-pub(super) async fn status(State(hub): State<Hub>) -> Response {
-    raw_json(hub.knowledge().attached.clone())
+pub(super) async fn status(State(hub): State<Hub>) -> Result<Response, Problem> {
+    let mut changes = hub.changes();
+    loop {
+        let attached = hub.knowledge().attached.clone();
+        if !attached.is_empty() {
+            return Ok(raw_json(attached));
+        }
+        // The server has only begun.
+        let ending = |_| Problem::new(StatusCode::SERVICE_UNAVAILABLE, "the server is ending");
+        changes.changed().await.map_err(ending)?;
+    }
 }
 
 /// `GET /healthz`: this process answers, and nothing else.
@@ -279,10 +297,13 @@ pub(super) async fn healthy() -> &'static str {
 }
 
 /// `GET /api/list`
-pub(super) async fn list() -> Result<Response, Problem> {
-    let failed =
-        |error: onramp_loader::Error| Problem::new(StatusCode::INTERNAL_SERVER_ERROR, error.to_string());
-    Ok(json(&Listing::read(algorithm::all()).map_err(failed)?))
+pub(super) async fn list(State(hub): State<Hub>) -> Response {
+    // What is registered is known from the broker: this process opens no file.
+    let status = serde_json::from_str::<Value>(&hub.knowledge().attached).unwrap_or_default();
+    let rows = status["algorithms"].as_array();
+    let registered =
+        |control: &str| rows.is_some_and(|rows| rows.iter().any(|row| row["congestion_control"] == control));
+    json(&Listing::of(algorithm::all(), registered, |_| None))
 }
 
 /// What this API is, for programs that read that.

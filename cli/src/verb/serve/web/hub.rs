@@ -66,6 +66,8 @@ pub(super) struct Knowledge {
     pub lost: Lost,
     pub attached: String,
     pub attached_version: u64,
+    /// When the broker last read the status, by the wall clock in microseconds.
+    pub status_read_us: Option<u64>,
     pub open: BTreeMap<u64, Open>,
     pub exits: Exits,
     waiting: BTreeMap<u64, oneshot::Sender<Result<String, Refusal>>>,
@@ -322,6 +324,7 @@ impl Knowledge {
                 self.attached = attached;
                 self.attached_version = version;
             }
+            News::StatusRead(at_us) => self.status_read_us = Some(at_us),
             News::Answer(number, answer) => {
                 if let Some(waiting) = self.waiting.remove(&number) {
                     let _ = waiting.send(answer);

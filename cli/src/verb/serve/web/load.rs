@@ -19,8 +19,10 @@ use onramp_loader::telemetry::{Event, ExitEvent, FlowEvent, Item, RoundEvent, Wh
 use super::guard::Policy;
 use super::hub::Hub;
 use super::server;
+use crate::consumer::Signals;
 use crate::live::Model;
-use crate::verb::serve::broker::{Channel, Told};
+use crate::verb::serve::broker::Told;
+use crate::verb::serve::channel::Channel;
 
 const FLOWS: u64 = 10_000;
 /// As the broker has it.
@@ -132,7 +134,7 @@ impl Fleet {
     }
 
     /// What a broker would say now.
-    fn say(&mut self, to: &mut Channel) {
+    fn say(&mut self, to: &mut Channel<'_>) {
         if let Some(news) = self.told.news(&mut self.model) {
             to.say(&news).unwrap();
         }
@@ -140,7 +142,7 @@ impl Fleet {
 }
 
 /// A web part in a thread; the broker's end of its socket, where it listens, and its thread's number.
-fn serve() -> (Channel, SocketAddr, i32) {
+fn serve(signals: &Signals) -> (Channel<'_>, SocketAddr, i32) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let (broker, theirs) = UnixStream::pair().unwrap();
@@ -156,7 +158,7 @@ fn serve() -> (Channel, SocketAddr, i32) {
             served.abort();
         });
     });
-    (Channel::new(broker).unwrap(), address, thread.recv().unwrap())
+    (Channel::new(broker, signals).unwrap(), address, thread.recv().unwrap())
 }
 
 /// Processor time of a thread of this process, seconds.
@@ -194,7 +196,8 @@ pub(super) fn script(name: &str, address: SocketAddr) -> Option<Command> {
 #[test]
 fn ten_thousand_flows_take_a_page_no_more_rows_and_bytes_than_it_shows() {
     let seconds: Option<u64> = std::env::var("ONRAMP_LOAD").ok().map(|text| text.parse().unwrap());
-    let (mut broker, address, thread) = serve();
+    let signals = Signals::take().unwrap();
+    let (mut broker, address, thread) = serve(&signals);
     let Some(mut script) = script("load.mjs", address) else { return };
     let mut fleet = Fleet::new();
     (0..8).for_each(|_| fleet.period());

@@ -31,6 +31,7 @@ use tokio_rustls::TlsAcceptor;
 
 use super::privileges;
 use super::setup::Setup;
+use super::users::Identity;
 use guard::Policy;
 pub(crate) use guard::host_name;
 use hub::Hub;
@@ -67,20 +68,25 @@ impl ServeWeb {
         signals.thread_block().context("cannot hold back signals")?;
         let Setup { read, tls } = Setup::receive(&broker)?;
         let tls = tls.map(|tls| tls.config()).transpose()?;
-        privileges::drop_all(self.uid.map(Uid::from_raw).zip(self.gid.map(Gid::from_raw)))?;
+        let user = self.uid.map(Uid::from_raw).zip(self.gid.map(Gid::from_raw));
+        let user = user.map(|(uid, gid)| Identity { uid, gid });
+        // It makes sockets of its own, for which there is no permission afterwards.
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        privileges::restrict_web(user)?;
 
         listen(&socket, Backlog::new(BACKLOG)?).context("cannot listen")?;
         let address = TcpListener::from(socket.try_clone()?).local_addr().ok();
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        runtime.block_on(async {
+        let ended = runtime.block_on(async {
             let policy = Policy { allowed: self.allow_host, address, tls: tls.is_some(), read };
             let hub = Hub::new(policy, self.writable);
             let server = tokio::spawn(server::run(socket, tls.map(TlsAcceptor::from), hub.clone()));
             let ended = hub.follow_broker(broker).await;
             server.abort();
             ended
-        })?;
-        Ok(0)
+        });
+        // What is still decoded is wanted by no one.
+        runtime.shutdown_background();
+        ended.map(|()| 0)
     }
 }
 

@@ -120,8 +120,9 @@ impl Server {
                 let _ = sender.send(request);
             }
         });
-        let server = Self { address, broker, asked };
+        let mut server = Self { address, broker, asked };
         assert!(matches!(server.asked.recv_timeout(PATIENCE), Ok(Request::Leave(0))), "it listens");
+        server.say(&News::Attached("{}".into()));
         server
     }
 

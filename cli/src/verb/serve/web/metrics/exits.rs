@@ -125,7 +125,7 @@ impl Exits {
         }
     }
 
-    pub fn families(&self) -> Vec<Family> {
+    pub(super) fn families(&self) -> Vec<Family> {
         vec![
             self.cwnd.family("slow_start_exit_cwnd", Unit::Bytes, "Window at the end of the first slow start"),
             self.duration.family(

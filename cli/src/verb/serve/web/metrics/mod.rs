@@ -72,7 +72,9 @@ fn families(knowledge: &Knowledge) -> Vec<Family> {
         Family::new("unobserved", Unit::Seconds, Kind::Counter, "Time of which telemetry told nothing")
             .with(Vec::new(), knowledge.lost.unobserved_us as f64 / 1e6),
     ];
-    families.extend(attached(knowledge));
+    let status = serde_json::from_str::<Value>(&knowledge.attached).unwrap_or_default();
+    families.extend(status_families(knowledge, &status));
+    families.extend(attached(&status));
     families.extend(knowledge.exits.families());
     // A name without a sample says nothing.
     families.retain(|family| !family.samples.is_empty());
@@ -92,8 +94,37 @@ fn flows(knowledge: &Knowledge) -> Family {
     family
 }
 
+/// Whether what `onramp status` says is known, and as of when. A server of recordings never reads it.
+fn status_families(knowledge: &Knowledge, status: &Value) -> Vec<Family> {
+    let gauge = |name, unit, help| Family::new(name, unit, Kind::Gauge, help);
+    let mut readable = gauge(
+        "status_readable",
+        Unit::None,
+        "0: the status cannot be read, and metrics of what is attached are old; /api/status says why",
+    );
+    let mut last =
+        gauge("status_last_success_timestamp", Unit::Seconds, "When the status was last read, since 1970");
+    let mut whole = gauge("attached_readable", Unit::None, "0: the pins of what is attached cannot be read");
+    let unreadable = status["unreadable"].is_object();
+    if unreadable || knowledge.status_read_us.is_some() {
+        readable.add(Vec::new(), f64::from(u8::from(!unreadable)));
+    }
+    if let Some(at_us) = knowledge.status_read_us {
+        last.add(Vec::new(), at_us as f64 / 1e6);
+    }
+    for row in rows(status).filter(|row| row["state"] == "attached" || row["state"] == "unreadable") {
+        let cc = row["congestion_control"].as_str().unwrap_or_default().to_owned();
+        whole.add(vec![("cc", cc)], f64::from(u8::from(row["state"] == "attached")));
+    }
+    vec![readable, last, whole]
+}
+
+fn rows(status: &Value) -> impl Iterator<Item = &Value> {
+    status["algorithms"].as_array().into_iter().flatten()
+}
+
 /// What the kernel counts for each attachment.
-fn attached(knowledge: &Knowledge) -> Vec<Family> {
+fn attached(status: &Value) -> Vec<Family> {
     let counter = |name, help| Family::new(name, Unit::None, Kind::Counter, help);
     let mut info = Family::new("attached", Unit::None, Kind::Info, "What is attached");
     let mut exits = counter(
@@ -120,8 +151,7 @@ fn attached(knowledge: &Knowledge) -> Vec<Family> {
         ),
     ];
     let mut guards = Guards::new();
-    let status = serde_json::from_str::<Value>(&knowledge.attached).unwrap_or_default();
-    for row in status["algorithms"].as_array().into_iter().flatten() {
+    for row in rows(status).filter(|row| row["state"] == "attached") {
         let text = |name: &str| row[name].as_str().unwrap_or_default().to_owned();
         let number = |name: &str| row[name].as_f64().unwrap_or_default();
         let cc = text("congestion_control");

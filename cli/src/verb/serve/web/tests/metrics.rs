@@ -20,9 +20,12 @@ fn metrics_count_and_name_nobody() {
     // Told again, it is not counted again.
     server.say(&listed(vec![left]));
     server.say(&News::Attached(
-        r#"{"algorithms":[{"congestion_control":"onramp_search","version":"1","generation":"a","exits":{"loss":5},"outcomes":{"css_entered":4},"ended_in_slow_start":2,"guard":{"tripped":{"metric":"goodput","at_us":1}}},{"congestion_control":"onramp_ramp","guard":{"tripped":null,"treated":{"flows":812,"retransmit_ratio_pct":1.5,"goodput_bps":8e6},"control":{"flows":9,"retransmit_ratio_pct":null,"goodput_bps":null},"comparisons":[{"metric":"goodput","difference_pct":-12.3,"interval_pct":[-15.0,-9.6],"margin_pct":-10.0}]}},{"congestion_control":"onramp_best"}],"costs":[{"congestion_control":"onramp_search","callback":"pkts_acked","calls":1000,"nanoseconds":500000}]}"#.into(),
+        r#"{"unreadable":null,"algorithms":[{"state":"attached","congestion_control":"onramp_search","version":"1","generation":"a","exits":{"loss":5},"outcomes":{"css_entered":4},"ended_in_slow_start":2,"guard":{"tripped":{"metric":"goodput","at_us":1}}},{"state":"attached","congestion_control":"onramp_ramp","guard":{"tripped":null,"treated":{"flows":812,"retransmit_ratio_pct":1.5,"goodput_bps":8e6},"control":{"flows":9,"retransmit_ratio_pct":null,"goodput_bps":null},"comparisons":[{"metric":"goodput","difference_pct":-12.3,"interval_pct":[-15.0,-9.6],"margin_pct":-10.0}]}},{"state":"attached","congestion_control":"onramp_best"},{"state":"unreadable","congestion_control":"onramp_plain"}],"costs":[{"congestion_control":"onramp_search","callback":"pkts_acked","calls":1000,"nanoseconds":500000}]}"#.into(),
     ));
+    server.say(&News::StatusRead(1_700_000_000_250_000));
     while server.get("/api/status").body().is_empty() {}
+    let read = "onramp_status_last_success_timestamp_seconds";
+    while !server.get("/metrics").body().contains(read) {}
     let answer = server.ask(
         "GET /metrics",
         "Host: localhost\r\nAccept: application/openmetrics-text;version=1.0.0;q=0.5,*/*;q=0.1\r\n",
@@ -35,6 +38,10 @@ fn metrics_count_and_name_nobody() {
     let text = answer.body();
     for line in [
         "onramp_build_info{version=",
+        "onramp_status_readable 1\n",
+        "onramp_status_last_success_timestamp_seconds 1700000000.25\n",
+        "onramp_attached_readable{cc=\"onramp_search\"} 1",
+        "onramp_attached_readable{cc=\"onramp_plain\"} 0",
         "onramp_flows{cc=\"onramp_search\",state=\"slow_start\"} 1",
         "onramp_slow_start_exits_total{cc=\"onramp_search\",reason=\"loss\"} 5",
         "onramp_slow_start_exits_total{cc=\"onramp_search\",reason=\"closed\"} 2",
@@ -100,9 +107,10 @@ fn all() -> Server {
     left.regret = Some(Regret { window_to_bdp: 0.1, early_us: 3_000_000, queue_us: Some(0) });
     let mut server = Server::with(vec![left], false);
     server.say(&News::Attached(
-        r#"{"algorithms":[{"congestion_control":"onramp_search","version":"1","generation":"a","exits":{"loss":5},"outcomes":{"grow":7},"guard":{"tripped":null,"treated":{"flows":812,"retransmit_ratio_pct":1.5,"goodput_bps":8e6},"control":{"flows":9,"retransmit_ratio_pct":1,"goodput_bps":1},"comparisons":[{"metric":"goodput","difference_pct":-12.3,"interval_pct":[-15.0,-9.6],"margin_pct":-10.0}]}}],"costs":[{"congestion_control":"onramp_search","callback":"pkts_acked","calls":1000,"nanoseconds":500000}]}"#.into(),
+        r#"{"unreadable":null,"algorithms":[{"state":"attached","congestion_control":"onramp_search","version":"1","generation":"a","exits":{"loss":5},"outcomes":{"grow":7},"guard":{"tripped":null,"treated":{"flows":812,"retransmit_ratio_pct":1.5,"goodput_bps":8e6},"control":{"flows":9,"retransmit_ratio_pct":1,"goodput_bps":1},"comparisons":[{"metric":"goodput","difference_pct":-12.3,"interval_pct":[-15.0,-9.6],"margin_pct":-10.0}]}}],"costs":[{"congestion_control":"onramp_search","callback":"pkts_acked","calls":1000,"nanoseconds":500000}]}"#.into(),
     ));
-    while server.get("/api/status").body().is_empty() {}
+    server.say(&News::StatusRead(1_700_000_000_250_000));
+    while !server.get("/metrics").body().contains("onramp_status_last_success") {}
     server
 }
 

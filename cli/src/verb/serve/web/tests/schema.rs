@@ -288,7 +288,10 @@ fn hub() -> (Hub, UnixStream) {
     let hub = Hub::new(Policy::default(), true);
     hub.heard(listed(vec![left(), row(2, "[2001:db8::7]:443", "best")]));
     hub.heard(News::Attached(
-        json!({"schema": 2, "algorithms": [], "consumers": [{
+        json!({"schema": 2, "algorithms": [{
+            "algorithm": "search", "congestion_control": "onramp_search", "state": "unreadable", "explanation": "why",
+        }], "unreadable": {"reason": "locked", "error": "why", "last_read_us": null},
+        "confinement": {"seccomp": true, "landlock": "none"}, "consumers": [{
             "name": "serve", "pid": 7, "level": "round", "sampling": 1, "ring_bytes": 16, "lost_events": 3, "unobserved_us": 0,
         }], "selection": {"active": true, "rules": 1, "first": ["dst 198.51.100.0/24"]}})
         .to_string(),

@@ -1,23 +1,29 @@
 //! `onramp status`.
 
+mod brief;
+
 use clap::Args;
 use onramp_loader::abi::Counters;
 use onramp_loader::algorithm::Algorithm;
-use onramp_loader::cost::{Callback, Meter};
 use onramp_loader::host::Setting;
 use onramp_loader::select::Glance;
 use onramp_loader::telemetry::{Consumer, Level};
 use onramp_loader::{AttachedState, Error, ExitReason, Held, Host, Leftover, ParameterSet, State};
 use serde::Serialize;
 
+pub(super) use brief::{Brief, Cost};
+
 use super::detach::unseen_text;
 use super::doctor::fix;
-use super::select::Glimpse;
 use super::stragglers::{self, Holder, Sockets};
+use crate::failure::PARTIAL;
 use crate::guard::{self, Guarded};
 use crate::output::{Named, Output, inline};
 use crate::settings::Value;
 use crate::units::{count, now_us, show_us};
+
+/// The state of an algorithm whose pins cannot be read.
+const UNREADABLE: &str = "unreadable";
 
 /// Show what is attached: base, generation, parameters, who has it as default, sockets on it, and what its flows did
 ///
@@ -25,6 +31,8 @@ use crate::units::{count, now_us, show_us};
 /// Counters begin when the algorithm is attached: flows that have started less those that have ended are open now, as in
 /// `onramp flows`. Ended ones had no state if they never outgrew a first window, or the base ran alone; of the others
 /// exits are told. Outcomes are those of all verdicts.
+///
+/// What cannot be read hides nothing else: such an algorithm is `unreadable`, with the reason, and the exit code is 5.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:\n  onramp status\n  onramp status --json | jq '.algorithms[].generation'")]
 pub(crate) struct Status {}
@@ -40,8 +48,19 @@ struct Report {
     /// Why the consumers cannot be told.
     #[serde(skip_serializing_if = "Option::is_none")]
     consumers_unknown: Option<String>,
+    /// What else cannot be read, and why.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    unreadable: Vec<String>,
     /// Where it could not be looked.
     unseen: Vec<String>,
+}
+
+impl Report {
+    /// Done in part where something is there that cannot be read.
+    fn code(&self) -> u8 {
+        let broken = self.algorithms.iter().any(|row| row.state == UNREADABLE);
+        if broken || !self.unreadable.is_empty() { PARTIAL } else { 0 }
+    }
 }
 
 #[derive(Serialize)]
@@ -125,68 +144,6 @@ struct Listener {
     unobserved_us: u64,
 }
 
-/// What is attached, and who listens: the part of the report for which no look into other processes is needed.
-#[derive(Default, Serialize)]
-pub(super) struct Brief<'a> {
-    algorithms: Vec<BriefRow>,
-    consumers: Vec<Listener>,
-    selection: Option<&'a Glimpse>,
-    /// Where it is measured.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    costs: Option<Vec<Cost>>,
-}
-
-/// What the calls of an operation took.
-#[derive(Serialize)]
-struct Cost {
-    congestion_control: String,
-    callback: &'static str,
-    calls: u64,
-    nanoseconds: u64,
-}
-
-impl From<(Algorithm, Callback)> for Cost {
-    fn from((algorithm, Callback { name, calls, nanoseconds }): (Algorithm, Callback)) -> Self {
-        Self { congestion_control: algorithm.congestion_control(), callback: name, calls, nanoseconds }
-    }
-}
-
-#[derive(Serialize)]
-struct BriefRow {
-    algorithm: &'static str,
-    congestion_control: String,
-    state: &'static str,
-    #[serde(flatten)]
-    attached: Attached,
-}
-
-impl<'a> Brief<'a> {
-    /// What rules choose is read by the caller, for it may be much.
-    pub fn read(selection: Option<&'a Glimpse>, meter: Option<&Meter>) -> Result<Self, Error> {
-        let mut algorithms = Vec::new();
-        for algorithm in onramp_loader::pinned() {
-            let Some(state) = onramp_loader::attached_state(algorithm)? else { continue };
-            algorithms.push(BriefRow {
-                algorithm: algorithm.name(),
-                congestion_control: algorithm.congestion_control(),
-                state: "attached",
-                attached: attached(algorithm, state, None),
-            });
-        }
-        let consumers = match onramp_loader::consumers() {
-            Err(Error::OtherTelemetry { .. } | Error::TelemetryBroken { .. }) => Vec::new(),
-            consumers => consumers?,
-        };
-        let costs = meter.map(Meter::read).transpose()?;
-        Ok(Self {
-            algorithms,
-            consumers: consumers.into_iter().map(listener).collect(),
-            selection,
-            costs: costs.map(|costs| costs.into_iter().map(Cost::from).collect()),
-        })
-    }
-}
-
 /// The rules of `onramp select`.
 #[derive(Serialize)]
 struct Selecting {
@@ -217,25 +174,34 @@ struct DeadRun {
 
 impl Status {
     pub fn run(self, output: &Output) -> anyhow::Result<u8> {
-        let (consumers, consumers_unknown) = match onramp_loader::consumers() {
-            Ok(consumers) => (consumers, None),
-            Err(error @ (Error::OtherTelemetry { .. } | Error::TelemetryBroken { .. })) => {
-                (Vec::new(), Some(error.to_string()))
-            }
-            Err(error) => return Err(error.into()),
-        };
-        let Host { algorithms, selection, leftovers, settings, unseen } = onramp_loader::status()?;
+        let Host { algorithms, selection, leftovers, settings, consumers, mut unreadable, unseen } =
+            onramp_loader::status()?;
+        // Another build's, or pins that were removed, are known and explained.
+        match &consumers {
+            Ok(_) | Err(Error::OtherTelemetry { .. } | Error::TelemetryBroken { .. }) => {}
+            Err(why) => unreadable.push(format!("consumers of telemetry: {why}")),
+        }
+        let (consumers, consumers_unknown) = listeners(consumers);
         let report = Report {
             algorithms: algorithms.into_iter().map(|status| row(status, selection.as_ref())).collect(),
             selection: selection.map(selecting),
             dead_runs: leftovers.into_iter().map(dead_run).collect(),
-            consumers: consumers.into_iter().map(listener).collect(),
+            consumers,
             settings: settings.into_iter().map(setting).collect(),
             consumers_unknown,
+            unreadable,
             unseen,
         };
         output.data(&report, || text(&report, output))?;
-        Ok(0)
+        Ok(report.code())
+    }
+}
+
+/// Consumers, and why they cannot be listed.
+fn listeners(consumers: Result<Vec<Consumer>, Error>) -> (Vec<Listener>, Option<String>) {
+    match consumers {
+        Ok(consumers) => (consumers.into_iter().map(listener).collect(), None),
+        Err(why) => (Vec::new(), Some(why.to_string())),
     }
 }
 
@@ -246,8 +212,40 @@ fn setting(Setting { name, before, set }: Setting) -> SettingRow {
 /// `selection`: where it was looked for.
 fn row(status: onramp_loader::Status, selection: Option<&Glance>) -> Row {
     let onramp_loader::Status { algorithm, state, default_in, users, held } = status;
+    let used = held.may_run() || !default_in.is_empty();
+    let (state, explanation, mut attached) = standing(algorithm, state, &default_in, used);
+    if let Some(attached) = &mut attached {
+        attached.default_in = Some(default_in);
+        let rules_known = selection.is_none_or(|glance| glance.rules.is_ok());
+        for set in attached.parameter_sets.iter_mut().filter(|set| set.parameter_set > 0) {
+            let name = (algorithm.congestion_control(), set.profile.clone());
+            let named = selection.and_then(|glance| glance.profiles.get(&name));
+            set.rules = rules_known.then(|| named.copied().unwrap_or(0));
+        }
+    }
+    Row {
+        algorithm: algorithm.name(),
+        congestion_control: algorithm.congestion_control(),
+        state,
+        explanation,
+        sockets: Sockets::all(users),
+        older_code: held.copies,
+        held_by: Holder::all(&held),
+        held,
+        attached,
+    }
+}
+
+/// How an algorithm stands: as a stable word, and in a sentence where it is not simply attached. `used`: connections may run
+/// its code.
+fn standing(
+    algorithm: Algorithm,
+    state: State,
+    default_in: &[String],
+    used: bool,
+) -> (&'static str, Option<String>, Option<Attached>) {
     let name = algorithm.name();
-    let (state, explanation, attached) = match state {
+    match state {
         State::OtherBuild(difference) => {
             let explanation = format!(
                 "attached by another onramp ({difference}): this one would misread it; `onramp upgrade {name}` has this one take over, `onramp detach {name}` (or --all) clears it"
@@ -259,14 +257,13 @@ fn row(status: onramp_loader::Status, selection: Option<&Glance>) -> Row {
             let explanation = dead.then(|| {
                 format!("attached for a run that has died: `onramp detach {name}` (or --all) clears it")
             });
-            let mut attached = attached(algorithm, *state, Some(default_in));
-            let rules_known = selection.is_none_or(|glance| glance.rules.is_ok());
-            for set in attached.parameter_sets.iter_mut().filter(|set| set.parameter_set > 0) {
-                let name = (algorithm.congestion_control(), set.profile.clone());
-                let named = selection.and_then(|glance| glance.profiles.get(&name));
-                set.rules = rules_known.then(|| named.copied().unwrap_or(0));
-            }
-            ("attached", explanation, Some(attached))
+            ("attached", explanation, Some(attached(algorithm, *state)))
+        }
+        State::Unreadable(why) => {
+            let explanation = format!(
+                "attached, but its pins cannot be read: {why}; flows go on, `onramp detach {name}` (or --all) clears it"
+            );
+            (UNREADABLE, Some(explanation), None)
         }
         State::Interrupted => {
             let explanation = format!(
@@ -292,7 +289,7 @@ fn row(status: onramp_loader::Status, selection: Option<&Glance>) -> Row {
             ("foreign", Some(explanation.to_owned()), None)
         }
         State::Lingering => {
-            let explanation = if held.may_run() || !default_in.is_empty() {
+            let explanation = if used {
                 format!(
                     "not attached, but its code is still in use; `onramp detach {name}` moves what can be moved"
                 )
@@ -301,21 +298,10 @@ fn row(status: onramp_loader::Status, selection: Option<&Glance>) -> Row {
             };
             ("lingering", Some(explanation), None)
         }
-    };
-    Row {
-        algorithm: name,
-        congestion_control: algorithm.congestion_control(),
-        state,
-        explanation,
-        sockets: Sockets::all(users),
-        older_code: held.copies,
-        held_by: Holder::all(&held),
-        held,
-        attached,
     }
 }
 
-fn attached(algorithm: Algorithm, state: AttachedState, default_in: Option<Vec<String>>) -> Attached {
+fn attached(algorithm: Algorithm, state: AttachedState) -> Attached {
     let flows_ended = state.counters.flows_ended();
     let Counters {
         flows_started,
@@ -341,7 +327,7 @@ fn attached(algorithm: Algorithm, state: AttachedState, default_in: Option<Vec<S
         expires_at_us: state.expires_at_us,
         owner_pid: state.owner.map(|(pid, _)| pid),
         owner_alive: state.owner.map(|(_, alive)| alive),
-        default_in,
+        default_in: None,
         parameter_sets: state.parameter_sets.into_iter().map(|one| set(one, &profile_flows)).collect(),
         flows_started,
         flows_adopted,
@@ -468,6 +454,9 @@ fn text(report: &Report, output: &Output) -> String {
     if let Some(why) = &report.consumers_unknown {
         text += &format!("who listens cannot be told: {}\n", inline(why));
     }
+    for what in &report.unreadable {
+        text += &format!("cannot be read: {}\n", inline(what));
+    }
     text += &unseen_text(&report.unseen);
     if text.is_empty() { "nothing is attached\n".into() } else { text }
 }
@@ -569,10 +558,11 @@ mod tests {
             consumers: vec![listener],
             settings: Vec::new(),
             consumers_unknown: Some(hostile()),
+            unreadable: vec![hostile()],
             unseen: vec![hostile()],
         };
         let text = text(&report, &Output::plain());
-        assert_eq!(text.lines().count(), 4, "{text}");
+        assert_eq!((text.lines().count(), report.code()), (5, PARTIAL), "{text}");
         assert!(!text.chars().any(|sign| crate::output::steers(sign) && sign != '\n'), "{text:?}");
     }
 }
