@@ -12,7 +12,7 @@ use onramp_lab::experiment::{Arm, Clock, Exit, ExitSource, FlowStorage, Ready};
 use onramp_lab::profile::Profile;
 use onramp_lab::sim::ORACLE;
 use onramp_loader::abi::FlowHeader;
-use onramp_loader::algorithm::{self, Algorithm, Parameters};
+use onramp_loader::algorithm::{self, Algorithm, Parameters, did_you_mean};
 use onramp_loader::{AttachOptions, Base, Error, Phase, kernel};
 
 use crate::failure::Usage;
@@ -77,7 +77,7 @@ impl Arms {
                 }
                 None => Arm::stock(arm.name),
             };
-            arms.arms.push(Arm { name: arm.label.to_owned(), host, ..made });
+            arms.arms.push(Arm { name: arm.shown(), host, ..made });
         }
         // All at once, so that what is wrong shows before the first run.
         for arm in &arms.arms {
@@ -103,9 +103,9 @@ impl Arms {
         if with.algorithms().contains(&algorithm.name()) {
             profile::apply(with, &mut wanted)?;
         }
-        let prefix = format!("{}.", algorithm.name());
-        let mut own: Vec<&str> =
-            settings.iter().filter_map(|setting| setting.strip_prefix(&prefix)).collect();
+        let of_it = |setting: &'_ str| written::of(setting) == Some(algorithm);
+        let settings = settings.iter().filter(|setting| of_it(setting));
+        let mut own: Vec<&str> = settings.filter_map(|setting| Some(setting.split_once('.')?.1)).collect();
         own.extend(&arm.parameters);
         wanted.assign(&own).map_err(Error::from)?;
         let options = options(wanted, &with.name, arm.base);
@@ -196,23 +196,24 @@ fn check<'a>(
     }
     let arms: Vec<_> = labels.iter().map(|label| Written::parse(label)).collect::<Result<_, _>>()?;
     for (at, arm) in arms.iter().enumerate() {
-        if labels[..at].contains(&arm.label) {
+        if arms[..at].iter().any(|other| other.shown() == arm.shown()) {
             return Err(Usage::error(format!("arm {:?} is given twice", arm.label)));
         }
         if arm.algorithm.is_none() && !registered.iter().any(|name| name == arm.name) {
             let ours: Vec<_> = algorithm::all().map(|algorithm| algorithm.name()).collect();
+            let all = ours.iter().copied().chain(registered.iter().map(String::as_str));
             return Err(Usage::error(format!(
-                "there is no arm {:?}: give an algorithm ({}) or a control of this kernel ({})",
+                "there is no arm {:?}{}: give an algorithm ({}) or a control of this kernel ({})",
                 arm.name,
+                did_you_mean(arm.name, all),
                 ours.join(", "),
                 registered.join(", ")
             )));
         }
     }
     for setting in settings {
-        let name = setting.split_once('.').map(|(name, _)| name);
-        let known = arms.iter().any(|arm| arm.algorithm.is_some() && Some(arm.name) == name);
-        if !known {
+        let algorithm = written::of(setting);
+        if algorithm.is_none() || !arms.iter().any(|arm| arm.algorithm == algorithm) {
             return Err(Usage::error(format!(
                 "--set {setting} names no algorithm among the arms: write ALG.NAME=VALUE, for instance search.threshold_pct=30"
             )));

@@ -23,6 +23,7 @@ mod output;
 mod profile;
 mod settings;
 mod table;
+mod target;
 mod terminal;
 mod units;
 mod verb;

@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::path::PathBuf;
 
-use onramp_lab::profile::{Profile, Value};
-use onramp_loader::algorithm::{self, Algorithm, Parameters};
+use onramp_lab::profile::{Params, Profile, Value};
+use onramp_loader::algorithm::{self, Algorithm, Parameters, did_you_mean};
 use onramp_loader::telemetry::Level;
+use onramp_recording::bounded;
 use serde::{Serialize, Serializer};
 
 use crate::failure::Usage;
@@ -39,7 +40,7 @@ impl Serialize for Origin {
     }
 }
 
-/// The profile of this path (with a slash or `.toml`) or name.
+/// The profile of this path (with a slash or `.toml`; `-` is standard input) or name.
 pub(crate) fn load(given: &str) -> anyhow::Result<Profile> {
     load_from(given, &directories())
 }
@@ -92,8 +93,9 @@ fn find(profile: &Profile, name: &str, key: &str) -> anyhow::Result<Algorithm> {
     algorithm::find(name).ok_or_else(|| {
         let known: Vec<_> = algorithm::all().map(|algorithm| algorithm.name()).collect();
         Usage::error(format!(
-            "profile {}: {key}{name:?} is not known: give one of {}",
+            "profile {}: {key}{name:?} is not known{}: give one of {}",
             profile.name,
+            did_you_mean(name, known.iter().copied()),
             known.join(", ")
         ))
     })
@@ -104,7 +106,7 @@ fn directories() -> [PathBuf; 1] {
 }
 
 fn origin_in(given: &str, directories: &[PathBuf]) -> Origin {
-    if given.contains('/') || given.ends_with(".toml") {
+    if given.contains('/') || given.ends_with(".toml") || given == bounded::STANDARD {
         return Origin::File(given.into());
     }
     let file = format!("{given}.toml");
@@ -115,21 +117,40 @@ fn origin_in(given: &str, directories: &[PathBuf]) -> Origin {
 fn load_from(given: &str, directories: &[PathBuf]) -> anyhow::Result<Profile> {
     // What is wrong with a profile is wrong with what was asked for.
     let usage = |error: onramp_lab::profile::ProfileError| Usage::error(error.to_string().trim_end());
-    let profile = match origin_in(given, directories) {
+    let mut profile = match origin_in(given, directories) {
         Origin::File(path) => Profile::load(path).map_err(usage)?,
         Origin::BuiltIn => embedded(given)?,
     };
+    name_algorithms(&mut profile)?;
     telemetry_max(&profile)?;
     parameters(&profile)?;
     Ok(profile)
+}
+
+/// A profile may name algorithms by their congestion controls.
+fn name_algorithms(profile: &mut Profile) -> anyhow::Result<()> {
+    if let Some(known) = algorithm::find(&profile.algorithm) {
+        known.name().clone_into(&mut profile.algorithm);
+    }
+    for (key, params) in std::mem::take(&mut profile.params) {
+        let table = matches!(params, Params::Of(_)).then(|| algorithm::find(&key)).flatten();
+        let name = table.map_or(key, |known| known.name().to_owned());
+        if profile.params.insert(name.clone(), params).is_some() {
+            let why = format!("[params.{name}] is there twice, once by the congestion control's name");
+            return Err(Usage::error(format!("profile {}: {why}", profile.name)));
+        }
+    }
+    Ok(())
 }
 
 fn embedded(given: &str) -> anyhow::Result<Profile> {
     let find = |given: &str| EMBEDDED.iter().find(|(name, _)| *name == given).map(|(_, text)| *text);
     let text = find(given).ok_or_else(|| {
         let known = EMBEDDED.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
+        let names = names();
+        let hint = did_you_mean(given, names.iter().map(String::as_str));
         Usage::error(format!(
-            "there is no profile {given:?}: give the path of a .toml file, a name in /etc/onramp/profiles, or one of {known}"
+            "there is no profile {given:?}{hint}: give the path of a .toml file, a name in /etc/onramp/profiles, or one of {known}"
         ))
     })?;
     Profile::parse_among(text, format!("{given} (built in)"), find)

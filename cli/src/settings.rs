@@ -16,7 +16,8 @@ use crate::profile;
 /// The algorithm that is used where nobody names one: it is told nothing about the path.
 const UNNAMED: &str = "ramp";
 
-/// An algorithm's name: offered by completion, checked by [`onramp_loader::find`], which says what there is.
+/// An algorithm's name, or that of its congestion control: offered by completion, checked by [`onramp_loader::find`], which
+/// says what there is. The value is the algorithm's name where there is one.
 #[derive(Clone)]
 pub(crate) struct AlgorithmName;
 
@@ -24,7 +25,8 @@ impl TypedValueParser for AlgorithmName {
     type Value = String;
 
     fn parse_ref(&self, _: &Command, _: Option<&Arg>, value: &OsStr) -> Result<String, clap::Error> {
-        Ok(value.to_string_lossy().into_owned())
+        let given = value.to_string_lossy();
+        Ok(algorithm::find(&given).map_or_else(|| given.into_owned(), |known| known.name().to_owned()))
     }
 
     fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {

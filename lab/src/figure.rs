@@ -160,12 +160,23 @@ impl Figure {
     /// # Errors
     /// [`FigureError`] naming the file.
     pub fn write(&self, path: &Path) -> Result<(), FigureError> {
-        self.draw(path).map_err(|error| FigureError { path: path.to_owned(), reason: error.to_string() })
+        let failed = |reason| FigureError { path: path.to_owned(), reason };
+        std::fs::write(path, self.svg().map_err(failed)?).map_err(|error| failed(error.to_string()))
     }
 
-    fn draw(&self, path: &Path) -> Drawn {
+    /// It as SVG.
+    ///
+    /// # Errors
+    /// What cannot be drawn.
+    pub fn svg(&self) -> Result<String, String> {
+        let mut svg = String::new();
+        self.draw(&mut svg).map_err(|error| error.to_string())?;
+        Ok(svg)
+    }
+
+    fn draw(&self, svg: &mut String) -> Drawn {
         let size = (WIDTH, PANEL_HEIGHT * self.panels.len() as u32);
-        let root = SVGBackend::new(path, size).into_drawing_area();
+        let root = SVGBackend::with_string(svg, size).into_drawing_area();
         root.fill(&WHITE)?;
         let area = root.titled(&self.title, ("sans-serif", 20))?;
         for (panel, area) in self.panels.iter().zip(area.split_evenly((self.panels.len(), 1))) {

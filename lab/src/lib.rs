@@ -41,4 +41,7 @@ pub mod reproduce;
 pub mod sim;
 pub mod stats;
 pub mod table;
+mod toml_words;
 pub mod verify;
+
+pub use toml_words::{toml_error, toml_reason};

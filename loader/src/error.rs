@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use libbpf_rs::ErrorKind;
 use nix::errno::Errno;
-use onramp_algorithm::ParameterError;
+use onramp_algorithm::{ParameterError, did_you_mean};
 use onramp_net::namespace::NamespaceError;
 use onramp_net::route::RouteError;
 use onramp_net::sock_diag::SockDiagError;
@@ -32,7 +32,7 @@ pub enum Error {
         advice: &'static str,
     },
     /// No algorithm of this name.
-    #[error("there is no algorithm {name:?}: choose one of {known}")]
+    #[error("there is no algorithm {name:?}{}: choose one of {known}", meant(name, known))]
     UnknownAlgorithm {
         /// What was asked for.
         name: String,
@@ -43,7 +43,7 @@ pub enum Error {
     #[error(transparent)]
     Parameter(#[from] ParameterError),
     /// No parameter set of this name.
-    #[error("{algorithm} has no profile {profile:?}: it has {known}")]
+    #[error("{algorithm} has no profile {profile:?}{}: it has {known}", meant(profile, known))]
     UnknownProfile {
         /// The algorithm.
         algorithm: &'static str,
@@ -297,7 +297,8 @@ pub enum Error {
     },
     /// No congestion control of this name.
     #[error(
-        "there is no congestion control {name:?}: choose an algorithm that is attached ({known}) or a control of this kernel ({registered})"
+        "there is no congestion control {name:?}{}: choose an algorithm that is attached ({known}) or a control of this kernel ({registered})",
+        meant(name, &format!("{known}, {registered}"))
     )]
     UnknownControl {
         /// What was asked for.
@@ -415,6 +416,11 @@ impl Error {
 }
 
 /// Whether the kernel said that this process may not. Of a BPF object it says EACCES where the verifier refuses it.
+/// What may have been meant among names that are separated by commas.
+fn meant(name: &str, known: &str) -> String {
+    did_you_mean(name, known.split(", "))
+}
+
 fn denied(error: &Error) -> bool {
     // libbpf-rs has a kind for both, and tells them apart in its text only.
     let not_permitted = || io::Error::from_raw_os_error(Errno::EPERM as i32).to_string();

@@ -80,6 +80,5 @@ pub(crate) fn known() -> String {
 /// # Errors
 /// [`Error::UnknownAlgorithm`].
 pub fn find(name: &str) -> Result<Algorithm, Error> {
-    let found = onramp_algorithm::find(name).or_else(|| onramp_algorithm::find_control(name));
-    found.ok_or_else(|| Error::UnknownAlgorithm { name: name.into(), known: known() })
+    onramp_algorithm::find(name).ok_or_else(|| Error::UnknownAlgorithm { name: name.into(), known: known() })
 }

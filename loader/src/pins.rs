@@ -30,7 +30,7 @@ pub const ROOT: &str = "/sys/fs/bpf/onramp";
 pub(crate) const MAPS: [&str; 5] = [FLOWS, "params", "counters", "attachment", DEFAULTS];
 /// What is kept of each flow.
 pub(crate) const FLOWS: &str = "flows";
-/// What is kept of each flow that somebody listens to; since ABI 10.
+/// What is kept of each flow that has a consumer.
 pub(crate) const FLOW_TELEMETRY: &str = "flow_telemetry";
 /// What namespaces had as default before.
 pub(crate) const DEFAULTS: &str = "defaults";

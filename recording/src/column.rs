@@ -28,8 +28,6 @@ pub enum Kind {
 pub struct Spec {
     /// Name, with the unit where it has one; the same in files, exports and `onramp watch --json`.
     pub name: &'static str,
-    /// Name in recordings of schema 1.
-    pub former: &'static str,
     /// What it holds.
     pub kind: Kind,
     /// What its values say in JSON.

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
+use crate::bounded;
+
 /// Why a recording could not be written or read.
 #[derive(Debug, Error)]
 pub enum Error {
@@ -34,7 +36,7 @@ pub enum Error {
         source: io::Error,
     },
     /// The system refused to read.
-    #[error("cannot read {path}: {source}")]
+    #[error("cannot read {}: {source}", bounded::name(path))]
     Read {
         /// The file or directory.
         path: PathBuf,
@@ -42,7 +44,7 @@ pub enum Error {
         source: io::Error,
     },
     /// The file is not what was written: cut off or changed.
-    #[error("{path} is damaged: {reason}")]
+    #[error("{} is damaged: {reason}", bounded::name(path))]
     Damaged {
         /// The file.
         path: PathBuf,
@@ -50,7 +52,7 @@ pub enum Error {
         reason: String,
     },
     /// There is no recording here, nor a table of one.
-    #[error("{path} is no recording: {reason}")]
+    #[error("{} is no recording: {reason}", bounded::name(path))]
     NotARecording {
         /// What was given.
         path: PathBuf,
@@ -59,7 +61,7 @@ pub enum Error {
     },
     /// Written by another version of onramp in a form that this one does not know.
     #[error(
-        "{path} has schema {found}; this onramp reads schemas 1 to {known}: use the onramp that wrote it"
+        "{path} has schema {found}, and this build of onramp reads schema {known}: use the build that wrote it"
     )]
     Schema {
         /// The file.

@@ -26,13 +26,14 @@ use parquet::schema::types::{ColumnPath, Type};
 use crate::bounded;
 use crate::column::{Column, Kind, Spec};
 use crate::error::Error;
+use crate::kind;
 use crate::manifest::SCHEMA;
 
 /// Keys in the footer.
 const SCHEMA_KEY: &str = "onramp.schema";
 const TABLE_KEY: &str = "onramp.table";
 /// Begins and ends a Parquet file; before the last lies the length of the footer.
-const MAGIC: &[u8] = b"PAR1";
+pub(crate) const MAGIC: &[u8] = b"PAR1";
 const TRAILER: usize = 8;
 /// Largest file that is read, bytes; those that are written are a tenth of it.
 pub(crate) const FILE_BYTES: u64 = 1 << 28;
@@ -116,6 +117,9 @@ pub(crate) fn seal(bytes: &mut Vec<u8>, data: usize) {
 /// Whether a file is whole; else what is wrong.
 fn check(bytes: &[u8]) -> Result<(), Wrong> {
     let cut = || Wrong::Damaged("it does not end as it was written: cut off, or changed");
+    if !bytes.starts_with(MAGIC) && !bytes.ends_with(MAGIC) {
+        return Err(Wrong::Foreign(kind::not_parquet(bytes)));
+    }
     let (rest, trailer) = bytes.split_last_chunk::<TRAILER>().ok_or_else(cut)?;
     let (length, magic) = trailer.split_first_chunk::<4>().ok_or_else(cut)?;
     if magic != MAGIC {
@@ -125,7 +129,7 @@ fn check(bytes: &[u8]) -> Result<(), Wrong> {
     let at = footer.checked_sub(CHECKSUM).ok_or_else(cut)?;
     let (mark, sum) = rest[at..footer].split_at(MARK.len());
     if mark != MARK {
-        return Err(Wrong::Foreign("it lacks the checksum of a recording's file, or is damaged"));
+        return Err(Wrong::Foreign("Parquet without the checksum of a recording's file, or damaged"));
     }
     let mut hasher = crc32fast::Hasher::new();
     hasher.update(&bytes[..at]);
@@ -188,7 +192,6 @@ pub(crate) struct Part {
     pub table: String,
     /// Number of rows.
     pub rows: usize,
-    schema: u32,
 }
 
 impl Part {
@@ -206,7 +209,7 @@ impl Part {
         check(&bytes).map_err(|wrong| match wrong {
             Wrong::Damaged(reason) => Error::damaged(path, reason),
             Wrong::Foreign(reason) => {
-                Error::NotARecording { path: path.to_owned(), reason: reason.to_owned() }
+                Error::NotARecording { path: path.to_owned(), reason: format!("it is {reason}") }
             }
         })?;
         let damaged = |error: ParquetError| Error::damaged(path, error);
@@ -218,12 +221,12 @@ impl Part {
             pairs.find(|pair| pair.key == key).and_then(|pair| pair.value.clone())
         };
         let found = value(SCHEMA_KEY).and_then(|text| text.parse().ok()).unwrap_or(0);
-        if !(1..=SCHEMA).contains(&found) {
+        if found != SCHEMA {
             return Err(Error::Schema { path: path.to_owned(), found, known: SCHEMA });
         }
         let table = value(TABLE_KEY).unwrap_or_default();
         let rows = rows(reader.metadata(), end).map_err(|reason| Error::damaged(path, reason))?;
-        Ok(Self { path: path.to_owned(), reader, table, rows, schema: found })
+        Ok(Self { path: path.to_owned(), reader, table, rows })
     }
 
     /// Decodes one column. One that recordings did not have when the file was written is all 0, or empty texts.
@@ -234,7 +237,7 @@ impl Part {
     fn column_unguarded(&self, spec: &Spec) -> Result<Column, Error> {
         let damaged = |error: ParquetError| Error::damaged(&self.path, error);
         let schema = self.reader.metadata().file_metadata().schema_descr();
-        let name = if self.schema < SCHEMA { spec.former } else { spec.name };
+        let name = spec.name;
         let Some(index) = schema.columns().iter().position(|column| column.path().parts() == [name]) else {
             return Ok(Column::blank(spec.kind, self.rows));
         };

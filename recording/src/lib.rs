@@ -3,9 +3,9 @@
 //! algorithms that also run in the kernel.
 //!
 //! * [`Writer`], [`Recording`]: a directory of Parquet files and a manifest; tables are declared in [`rows`].
-//! * [`export`]: as CSV, NDJSON and qlog.
+//! * [`export`]: as CSV and qlog.
 //! * [`table!`], [`write_rows`], [`read_rows`]: tables of others in the same form, a file each.
-//! * [`bounded`]: files from outside, up to a size.
+//! * [`bounded`]: files from outside, up to a size; [`kind`]: what they are when they are not ours.
 //! * [`replay`]: recorded acknowledgements through other algorithms and parameters; [`replay_csv`] for plain CSV.
 #![forbid(unsafe_code)]
 
@@ -17,8 +17,9 @@ pub mod export;
 mod file;
 #[cfg(test)]
 mod fixtures;
+mod input;
+pub mod kind;
 mod manifest;
-mod ndjson;
 mod reader;
 pub mod replay;
 pub mod rows;
@@ -28,8 +29,9 @@ mod table;
 mod writer;
 
 pub use column::{Column, Kind, Sense, Shown, Spec, Text, Value};
-pub use csv::{CsvReport, replay_csv, replay_csv_beside};
+pub use csv::{CsvReport, replay_csv};
 pub use error::Error;
+pub use input::{Input, input};
 pub use manifest::{Attached, FileEntry, Manifest, SCHEMA};
 pub use reader::{Batch, Recording};
 pub use sample::{Event, Run, Sample};

@@ -10,8 +10,8 @@ use crate::bounded;
 use crate::error::Error;
 use crate::file;
 
-/// Version of the manifest and of the tables that is written; raised when a field or column changes its name or meaning, or
-/// goes. Older ones are read: in schema 1 columns have [`crate::Spec::former`] names.
+/// Version of the manifest and of the tables; raised when a field or column changes its name or meaning, or goes. No other
+/// version is read.
 pub const SCHEMA: u32 = 2;
 /// Name of the manifest's file.
 pub(crate) const FILE: &str = "manifest.json";
@@ -105,7 +105,7 @@ impl Manifest {
         }
         let damaged = |error: serde_json::Error| Error::damaged(path, error);
         let Versioned { schema } = serde_json::from_str(text).map_err(damaged)?;
-        if !(1..=SCHEMA).contains(&schema) {
+        if schema != SCHEMA {
             return Err(Error::Schema { path: path.to_owned(), found: schema, known: SCHEMA });
         }
         serde_json::from_str(text).map_err(damaged)

@@ -3,6 +3,7 @@
 
 use std::collections::HashSet;
 use std::fs;
+use std::io::Read;
 use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
 
@@ -11,10 +12,14 @@ use bytes::Bytes;
 use crate::column::{Column, Spec};
 use crate::error::Error;
 use crate::file::Part;
+use crate::input::{Input, input};
+use crate::kind;
 use crate::manifest::{self, Manifest};
-use crate::ndjson::{self, Rows};
 use crate::rows::FlowRow;
 use crate::table::Row;
+
+/// What a directory of the lab has in place of a recording's tables.
+const RESULT: &str = "result.json";
 
 /// A recording, or a single file of one.
 #[derive(Debug)]
@@ -39,9 +44,7 @@ enum Held {
     /// In the file.
     File,
     /// In memory.
-    Parquet(Bytes),
-    /// Of a file that may hold several tables.
-    Rows(Rows),
+    Memory(Bytes),
 }
 
 impl Source {
@@ -51,30 +54,26 @@ impl Source {
 
     /// By its name, so that other tables' files are not opened; a single file may have been renamed.
     fn may_hold(&self, table: &str) -> bool {
-        if let Held::Rows(rows) = &self.held {
-            return rows.table == table;
-        }
         let name = self.path.file_name().unwrap_or_default().to_string_lossy();
         let known = crate::rows::TABLES.iter().find(|(known, _)| name.starts_with(&format!("{known}-")));
         known.is_none_or(|(known, _)| *known == table)
     }
 
+    fn part(&self) -> Result<Part, Error> {
+        match &self.held {
+            Held::File => Part::open(&self.path),
+            Held::Memory(bytes) => Part::of(&self.path, bytes.clone()),
+        }
+    }
+
     /// How many rows it says that it has.
     fn stated_rows(&self) -> Result<usize, Error> {
-        match &self.held {
-            Held::File => Part::open(&self.path).map(|part| part.rows),
-            Held::Parquet(bytes) => Part::of(&self.path, bytes.clone()).map(|part| part.rows),
-            Held::Rows(rows) => Ok(rows.len()),
-        }
+        self.part().map(|part| part.rows)
     }
 
     /// The columns wanted of a table, the others empty; `None`: it holds another one.
     fn decode(&self, table: &str, specs: &[Spec], wanted: &[&str]) -> Result<Option<Vec<Column>>, Error> {
-        let part = match &self.held {
-            Held::File => Part::open(&self.path)?,
-            Held::Parquet(bytes) => Part::of(&self.path, bytes.clone())?,
-            Held::Rows(rows) => return Ok((rows.table == table).then(|| rows.columns(wanted))),
-        };
+        let part = self.part()?;
         if part.table != table {
             return Ok(None);
         }
@@ -124,20 +123,28 @@ impl<R: Row> Batch<R> {
 }
 
 impl Recording {
-    /// Opens a recording's directory, or one Parquet file of it. A manifest that cannot be read, or that lists files
-    /// which are not there, is a problem and no error.
+    /// Opens a recording's directory, its manifest, or one Parquet file of it; `-` is standard input. A manifest that cannot
+    /// be read, or that lists files which are not there, is a problem and no error.
     ///
     /// # Errors
     /// [`Error::Read`], [`Error::NotARecording`].
     pub fn open(path: &Path) -> Result<Self, Error> {
-        if !path.is_dir() {
-            fs::metadata(path).map_err(Error::read(path))?;
-            return Ok(Self {
-                manifest: None,
-                problems: Vec::new(),
-                files: vec![Source::at(path.to_owned())],
-            });
-        }
+        let mut begin = Vec::new();
+        match input(path)? {
+            Input::Recording(recording) => return Ok(recording),
+            Input::Text(text) => {
+                text.take(kind::HEAD as u64).read_to_end(&mut begin).map_err(Error::read(path))?
+            }
+        };
+        let reason = format!("it is {}", kind::not_parquet(&begin));
+        Err(Error::NotARecording { path: path.to_owned(), reason })
+    }
+
+    pub(crate) fn of_file(path: &Path) -> Self {
+        Self { manifest: None, problems: Vec::new(), files: vec![Source::at(path.to_owned())] }
+    }
+
+    pub(crate) fn of_directory(path: &Path) -> Result<Self, Error> {
         let mut files = Vec::new();
         for entry in fs::read_dir(path).map_err(Error::read(path))? {
             let file = entry.map_err(Error::read(path))?.path();
@@ -147,6 +154,11 @@ impl Recording {
         }
         files.sort();
         let files: Vec<Source> = files.into_iter().map(Source::at).collect();
+        if files.is_empty() && path.join(RESULT).exists() {
+            let reason =
+                "it is a result of `onramp lab`: `onramp lab verify` and the page of `onramp serve` open it";
+            return Err(Error::NotARecording { path: path.to_owned(), reason: reason.to_owned() });
+        }
         if files.is_empty() && !path.join(manifest::FILE).exists() {
             let reason = format!("it holds neither {} nor a .parquet file", manifest::FILE);
             return Err(Error::NotARecording { path: path.to_owned(), reason });
@@ -162,8 +174,7 @@ impl Recording {
         Ok(recording)
     }
 
-    /// A recording whose files are in memory, by their names: Parquet, what [`crate::export::ndjson`] has written (by its
-    /// ending `.ndjson` or `.jsonl`), the manifest. Any other is a problem.
+    /// A recording whose files are in memory, by their names: Parquet and the manifest. Any other is a problem.
     pub fn of_files(files: impl IntoIterator<Item = (PathBuf, Vec<u8>)>) -> Self {
         let mut recording = Self { manifest: None, problems: Vec::new(), files: Vec::new() };
         for (path, bytes) in files {
@@ -172,15 +183,8 @@ impl Recording {
                     Ok(manifest) => recording.manifest = Some(manifest),
                     Err(error) => recording.problems.push(error),
                 }
-            } else if path.extension().is_some_and(|ending| ending == "ndjson" || ending == "jsonl") {
-                match ndjson::read(&path, &bytes) {
-                    Ok(tables) => recording.files.extend(
-                        tables.into_iter().map(|rows| Source { path: path.clone(), held: Held::Rows(rows) }),
-                    ),
-                    Err(error) => recording.problems.push(error),
-                }
             } else {
-                recording.files.push(Source { path, held: Held::Parquet(bytes.into()) });
+                recording.files.push(Source { path, held: Held::Memory(bytes.into()) });
             }
         }
         recording.files.sort_by(|one, other| one.path.cmp(&other.path));

@@ -33,13 +33,13 @@ table! {
         /// algorithm
         algorithm: Text,
         /// number of the parameter set
-        parameter_set: u32 => was "profile",
+        parameter_set: u32,
         /// of the parameters
-        parameters_generation: u32 => was "generation",
+        parameters_generation: u32,
         /// 1: it had sent data before the algorithm took it
         adopted: u32 => read Flag,
         /// when the first data was sent; 0: not yet, or not known at the end
-        started_us: u64 => was "start_us" read Zero,
+        started_us: u64 => read Zero,
         /// times slow start was entered
         slow_starts: u32,
         /// inode of the network namespace
@@ -47,11 +47,11 @@ table! {
         /// the kernel's id of the socket; 0: none yet
         cookie: u64 => read Zero,
         /// acknowledged, at the end
-        acknowledged_bytes: u64 => was "bytes_acked",
+        acknowledged_bytes: u64,
         /// sent, retransmissions not counted again, at the end
-        sent_bytes: u64 => was "bytes_sent",
+        sent_bytes: u64,
         /// retransmitted, at the end
-        retransmitted_bytes: u64 => was "bytes_retransmitted",
+        retransmitted_bytes: u64,
         /// state of the algorithm in hexadecimal; empty at the end
         state: Text,
     }
@@ -61,7 +61,7 @@ table! {
     /// An acknowledgement as the algorithm saw it, and its verdict; or a loss on which it was asked.
     AckRow = "acks" {
         /// arrival, monotonic clock
-        at_us: u64 => was "now_us",
+        at_us: u64,
         /// number of the connection
         flow: u64,
         /// number of the event among those of the connection
@@ -73,19 +73,19 @@ table! {
         /// times slow start was entered, this acknowledgement included
         slow_starts: u32,
         /// generation of the parameters that were in force
-        parameters_generation: u32 => was "generation",
+        parameters_generation: u32,
         /// cumulatively acknowledged
-        acknowledged_bytes: u64 => was "bytes_acked",
+        acknowledged_bytes: u64,
         /// sent, retransmissions not counted again
-        sent_bytes: u64 => was "bytes_sent",
+        sent_bytes: u64,
         /// in force; 0: not yet
-        pacing_rate_bytes_per_s: u64 => was "pacing_rate" read Zero,
+        pacing_rate_bytes_per_s: u64 => read Zero,
         /// between snd_una and snd_nxt
-        outstanding_bytes: u32 => was "bytes_outstanding",
+        outstanding_bytes: u32,
         /// delivered, selective acknowledgements included; wraps
-        delivered_segments: u32 => was "delivered",
+        delivered_segments: u32,
         /// newly acknowledged
-        newly_acknowledged_segments: u32 => was "acked",
+        newly_acknowledged_segments: u32,
         /// sample of this acknowledgement; negative: none
         rtt_us: i32 => read Negative,
         /// 0: none yet
@@ -93,15 +93,15 @@ table! {
         /// 0: none yet
         min_rtt_us: u32 => read Zero,
         /// congestion window
-        cwnd_segments: u32 => was "cwnd",
+        cwnd_segments: u32,
         /// slow start threshold
-        ssthresh_segments: u32 => was "ssthresh" read Threshold,
+        ssthresh_segments: u32 => read Threshold,
         /// in flight
-        in_flight_segments: u32 => was "in_flight",
+        in_flight_segments: u32,
         /// maximum segment size
-        mss_bytes: u32 => was "mss",
+        mss_bytes: u32,
         /// largest burst handed to the device at once
-        gso_max_bytes: u32 => was "gso_max_size",
+        gso_max_bytes: u32,
         /// bits: 1 application limited, 2 rate sample application limited, 4 window limited, 8 paced
         flags: u32 => read Bits(&ACK_FLAGS),
         /// the receiver's clock when it acknowledged, in its own ticks (RFC 7323: TSval); 0: not told
@@ -113,17 +113,17 @@ table! {
         /// 0: as the base, 1: by `verdict_growth_limit_segments` at most
         verdict_growth: u32,
         /// largest growth
-        verdict_growth_limit_segments: u32 => was "verdict_growth_limit" read Zero,
+        verdict_growth_limit_segments: u32 => read Zero,
         /// new window; 0: as it is
-        verdict_cwnd_segments: u32 => was "verdict_cwnd" read Zero,
+        verdict_cwnd_segments: u32 => read Zero,
         /// new threshold; 0: as it is
-        verdict_ssthresh_segments: u32 => was "verdict_ssthresh" read Zero,
+        verdict_ssthresh_segments: u32 => read Zero,
         /// cap; 0: none
-        verdict_pacing_rate_bytes_per_s: u64 => was "verdict_pacing_rate" read Zero,
+        verdict_pacing_rate_bytes_per_s: u64 => read Zero,
         /// that an undo restores at most; 0: no limit
-        verdict_undo_limit_segments: u32 => was "verdict_undo_limit" read Zero,
+        verdict_undo_limit_segments: u32 => read Zero,
         /// threshold that the base would set; with `loss` only
-        base_ssthresh_segments: u32 => was "base_ssthresh" read Zero,
+        base_ssthresh_segments: u32 => read Zero,
     }
 }
 
@@ -143,15 +143,15 @@ table! {
         /// since the first data was sent
         since_start_us: u64,
         /// at detection
-        acknowledged_bytes: u64 => was "bytes_acked",
+        acknowledged_bytes: u64,
         /// at detection
-        cwnd_segments: u32 => was "window",
+        cwnd_segments: u32,
         /// when slow start was over
-        cwnd_after_segments: u32 => was "window_after" read Zero,
+        cwnd_after_segments: u32 => read Zero,
         /// at detection
-        in_flight_segments: u32 => was "in_flight",
+        in_flight_segments: u32,
         /// maximum segment size
-        mss_bytes: u32 => was "mss",
+        mss_bytes: u32,
         /// sample at detection, else the smoothed RTT
         rtt_us: u32,
         /// at detection
@@ -175,13 +175,13 @@ table! {
         /// the same
         to_state: Text,
         /// congestion window
-        cwnd_segments: u32 => was "cwnd",
+        cwnd_segments: u32,
         /// slow start threshold
-        ssthresh_segments: u32 => was "ssthresh" read Threshold,
+        ssthresh_segments: u32 => read Threshold,
         /// in flight
-        in_flight_segments: u32 => was "in_flight",
+        in_flight_segments: u32,
         /// so far
-        retransmitted_bytes: u64 => was "bytes_retransmitted",
+        retransmitted_bytes: u64,
     }
 }
 
@@ -199,9 +199,9 @@ table! {
         /// how long it was
         duration_us: u64,
         /// acknowledged in it
-        acknowledged_bytes: u64 => was "bytes",
+        acknowledged_bytes: u64,
         /// delivered in it, selective acknowledgements included
-        delivered_segments: u32 => was "delivered",
+        delivered_segments: u32,
         /// acknowledgements
         acks: u32,
         /// how long of this the window kept the sender from sending more: between acknowledgements of which the later says so
@@ -211,13 +211,13 @@ table! {
         /// at its end
         smoothed_rtt_us: u32 => read Zero,
         /// congestion window at its end, as all that follows
-        cwnd_segments: u32 => was "cwnd",
+        cwnd_segments: u32,
         /// slow start threshold
-        ssthresh_segments: u32 => was "ssthresh" read Threshold,
+        ssthresh_segments: u32 => read Threshold,
         /// in flight
-        in_flight_segments: u32 => was "in_flight",
+        in_flight_segments: u32,
         /// maximum segment size
-        mss_bytes: u32 => was "mss",
+        mss_bytes: u32,
         /// from what is acknowledged, offered by the receiver; 0: none, or not told
         receive_window_bytes: u32 => read Zero,
     }
@@ -243,9 +243,9 @@ table! {
         /// algorithm
         algorithm: Text,
         /// number of the parameter set
-        parameter_set: u32 => was "profile",
+        parameter_set: u32,
         /// generation
-        parameters_generation: u32 => was "generation",
+        parameters_generation: u32,
         /// name
         name: Text,
         /// as it is typed: the name of a choice, else the number

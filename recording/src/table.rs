@@ -18,13 +18,12 @@ pub trait Row: Sized + Default {
 }
 
 /// Declares a row structure whose fields are a table's columns; the fields' documentation is the columns'. Units
-/// belong to the names. Behind the type stands the name in schema 1, where it was another, and what the values say, where
-/// that is not what they are ([`crate::Sense`]).
+/// belong to the names. Behind the type stands what the values say, where that is not what they are ([`crate::Sense`]).
 #[macro_export]
 macro_rules! table {
     (@first $first:expr $(, $rest:expr)*) => { $first };
     ($(#[$about:meta])* $name:ident = $table:literal { $($(#[doc = $help:literal])+
-        $field:ident: $type:ty $(=> $(was $former:literal)? $(read $sense:ident $(($names:expr))?)?)?,)+ }) => {
+        $field:ident: $type:ty $(=> read $sense:ident $(($names:expr))?)?,)+ }) => {
         $(#[$about])*
         #[derive(Clone, Debug, Default, PartialEq)]
         pub struct $name {
@@ -35,9 +34,8 @@ macro_rules! table {
             const TABLE: &'static str = $table;
             const COLUMNS: &'static [$crate::Spec] = &[$($crate::Spec {
                 name: stringify!($field),
-                former: $crate::table!(@first $($($former,)?)? stringify!($field)),
                 kind: <$type as $crate::Value>::KIND,
-                sense: $crate::table!(@first $($($crate::Sense::$sense $(($names))?,)?)? $crate::Sense::Plain),
+                sense: $crate::table!(@first $($crate::Sense::$sense $(($names))?,)? $crate::Sense::Plain),
                 help: concat!($($help),+),
             },)+];
             fn shown(&self) -> Vec<$crate::Shown<'_>> {

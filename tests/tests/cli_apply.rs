@@ -218,7 +218,7 @@ fn what_is_wrong_in_any_file_changes_nothing() {
     host.write("b.toml", &RULES.replace("accept", "accepted"));
     for check in ["", "--check"] {
         let error = host.apply(check).refused(2);
-        assert!(error.contains("b.toml line 8: unknown field `accepted`"), "{error}");
+        assert!(error.contains("b.toml line 8: unknown key `accepted`"), "{error}");
     }
     // Files that are right alone, and not together.
     host.write("b.toml", "version = 1\n[attach.ramp]\ndefault = true\n");

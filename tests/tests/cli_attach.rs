@@ -37,6 +37,67 @@ fn attaching_registers_and_pins_and_says_how_to_undo_it() {
 
 #[test]
 #[ignore = "in a guest: make test"]
+fn the_name_of_the_control_is_one_of_the_algorithm_wherever_a_name_goes() {
+    let _attachments = Attachments::lock();
+    let home = tempfile::tempdir().unwrap();
+    let profile = home.path().join("short.toml");
+    let geo = onramp("profile show geo").ok();
+    let geo = geo[geo.find("version = ").unwrap()..].replace("name = \"geo\"", "name = \"short\"");
+    let config = home.path().join("apply.toml");
+    // Each of these is for the algorithm, whichever of its names is given, and does the same.
+    let places = [
+        "attach NAME --dry-run",
+        "attach NAME --set threshold_pct=30",
+        "list NAME",
+        "status",
+        "tune NAME threshold_pct=31",
+        "select add --port 7000 --use NAME",
+        "select test 203.0.113.9:7000 --connect",
+        "select del --port 7000",
+        "upgrade NAME",
+        "shadow --algorithm NAME --set NAME.threshold_pct=30 --for 10ms",
+        "shadow --algorithms NAME --for 10ms",
+        "detach NAME",
+        "apply --check --config APPLY",
+        "run NAME --dry-run -- true",
+        "attach --profile PROFILE --dry-run",
+        "sim run NAME --bytes 1M --set NAME.threshold_pct=30",
+        "sim compare --arms cubic,NAME:threshold_pct=30 --bytes 1M --repetitions 1",
+    ];
+    let [plain, control] = ["search", "onramp_search"].map(|name| {
+        let text =
+            format!("version = 1\n[attach.{name}]\n[[select]]\nto = \"203.0.113.0/24\"\nuse = \"{name}\"\n");
+        std::fs::write(&config, text).unwrap();
+        let written = geo.replace("algorithm = \"ramp\"", &format!("algorithm = \"{name}\""));
+        std::fs::write(&profile, written.replace("[params.search]", &format!("[params.{name}]"))).unwrap();
+        places.map(|place| {
+            let call = place.replace("NAME", name);
+            let call =
+                call.replace("APPLY", config.to_str().unwrap()).replace("PROFILE", profile.to_str().unwrap());
+            let ran = onramp(&call);
+            // 1: there is something to do.
+            let expected = if call.starts_with("apply") { 1 } else { 0 };
+            assert_eq!(ran.code, Some(expected), "{call}: {ran:?}");
+            // Times and numbers of generations are others each time.
+            let digits =
+                |text: String| text.chars().filter(|letter| !letter.is_ascii_digit()).collect::<String>();
+            (place, digits(ran.stdout))
+        })
+    });
+    assert_eq!(plain, control);
+    for call in [
+        "attach onramp_serach",
+        "attach serach",
+        "tune serach a=1",
+        "shadow --algorithm serach",
+        "sim run serach",
+    ] {
+        assert!(onramp(call).refused(2).contains("did you mean \"search\"?"), "{call}");
+    }
+}
+
+#[test]
+#[ignore = "in a guest: make test"]
 fn the_base_is_a_choice() {
     let _attachments = Attachments::lock();
     assert!(onramp("attach plain --base reno").ok().contains("base reno"));

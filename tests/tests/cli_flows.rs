@@ -160,6 +160,119 @@ fn filters_pick_flows() {
     }
 }
 
+/// Both ends of connections to these listeners, by which ss and onramp are compared.
+fn connections(
+    namespace: &Namespace,
+    addresses: &[&'static str],
+) -> Vec<(TcpListener, TcpStream, TcpStream)> {
+    let open = |address: &&'static str| {
+        let address = *address;
+        let open = namespace.run(move || {
+            let listener = TcpListener::bind(address).unwrap();
+            let near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+            let far = listener.accept().unwrap().0;
+            (listener, near, far)
+        });
+        open.unwrap()
+    };
+    addresses.iter().map(open).collect()
+}
+
+/// Both ends of what ss lists, in order; none: it does not understand the filter.
+fn by_ss(namespace: &Namespace, filter: &str) -> Option<Vec<String>> {
+    let ran = namespace.command("ss").args(["-tnH", "state", "established", filter]).output().unwrap();
+    let text = String::from_utf8(ran.stdout).unwrap();
+    // Without the state, which is the same for all: queues, both ends.
+    let ends = |line: &str| line.split_whitespace().skip(2).take(2).collect::<Vec<_>>().join(" ");
+    let mut ends: Vec<String> = text.lines().map(ends).collect();
+    ends.sort();
+    ran.status.success().then_some(ends)
+}
+
+fn by_onramp(namespace: &Namespace, filter: &str) -> Vec<String> {
+    let end = |flow: &Value, side: &str| {
+        let address = flow[format!("{side}_address")].as_str().unwrap();
+        let port = &flow[format!("{side}_port")];
+        if address.contains(':') { format!("[{address}]:{port}") } else { format!("{address}:{port}") }
+    };
+    let listed =
+        namespace.command(onramp_tests::cli::binary()).args(["flows", "--json", filter]).output().unwrap();
+    let listed: Value =
+        serde_json::from_slice(&listed.stdout).unwrap_or_else(|_| panic!("{filter}: {listed:?}"));
+    let flows = listed["flows"].as_array().unwrap().iter();
+    let mut ends: Vec<String> =
+        flows.map(|flow| format!("{} {}", end(flow, "local"), end(flow, "remote"))).collect();
+    ends.sort();
+    ends
+}
+
+/// An expression of what ss and onramp know, by numbers that decide what comes next.
+fn expression(numbers: &mut impl FnMut(usize) -> usize, depth: usize) -> String {
+    const PREDICATES: [&str; 18] = [
+        "dst 127.0.0.1",
+        "dst 127.0.0.0/8",
+        "src 127.0.0.2",
+        "src 127.0.0.2:7002",
+        "dst *:7001",
+        "dst :7003",
+        "src [::1]",
+        "dst [::1]:7004",
+        "dst = 127/8",
+        "src inet:127.0.0.1:7001",
+        "sport = :7001",
+        "sport 7002",
+        "dport != :7003",
+        "dport ne 7004",
+        "sport >= :7002",
+        "dport lt :7003",
+        "sport gt :7003",
+        "dport leq 7001",
+    ];
+    let mut text = String::new();
+    for at in 0..=numbers(3) {
+        text += ["", " and ", " & ", " && ", " or ", " | ", " || ", " "]
+            [if at == 0 { 0 } else { 1 + numbers(7) }];
+        text += ["", "not ", "! ", ""][numbers(4)];
+        text += &if depth > 0 && numbers(3) == 0 {
+            format!("( {} )", expression(numbers, depth - 1))
+        } else {
+            PREDICATES[numbers(PREDICATES.len())].to_owned()
+        };
+    }
+    text
+}
+
+#[test]
+#[ignore = "in a guest: make test"]
+fn any_filter_that_ss_knows_picks_the_flows_that_ss_picks() {
+    let _attachments = Attachments::lock();
+    onramp("attach plain").ok();
+    let place = namespace();
+    place.sysctl_set(DEFAULT, "onramp_plain").unwrap();
+    let _open = connections(&place, &["127.0.0.1:7001", "127.0.0.2:7002", "127.0.0.1:7003", "[::1]:7004"]);
+    assert_eq!(by_onramp(&place, "").len(), 8);
+    let mut state = 1_u64;
+    let mut numbers = |below: usize| {
+        // A generator of Knuth's; the upper bits are the better ones.
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as usize % below
+    };
+    let mut sizes = std::collections::BTreeSet::new();
+    for _ in 0..40 {
+        let filter = expression(&mut numbers, 2);
+        let listed = by_onramp(&place, &filter);
+        assert_eq!(Some(&listed), by_ss(&place, &filter).as_ref(), "{filter}");
+        sizes.insert(listed.len());
+    }
+    assert!(sizes.len() > 3, "{sizes:?}");
+    // Refused by name, or the same: what ss knows beside addresses and ports.
+    for word in ["state established", "exclude listening", "dev lo", "fwmark = 1", "cgroup /", "autobound"] {
+        let word_alone = word.split(' ').next().unwrap();
+        assert!(inside(&place, &format!("flows {word}")).refused(2).contains(&format!("{word_alone:?}")));
+    }
+    assert!(inside(&place, "flows dport = :+7001").refused(2).contains("\"+7001\""));
+}
+
 #[test]
 #[ignore = "in a guest: make test"]
 fn tuning_reaches_a_flow_under_way() {

@@ -199,7 +199,7 @@ fn strings_from_outside_reach_no_terminal_as_they_are() {
         vec!["replay", &csv, "--algorithm", "search"],
         vec!["replay", &recording, "--algorithm", "search"],
         vec!["-v", "replay", &missing, "--algorithm", "search"],
-        vec!["export", &recording, "--format", "ndjson"],
+        vec!["export", &recording, "--format", "csv"],
         vec!["select", "load", &rules],
         vec!["apply", &bad],
         vec!["lab", "verify", &bad],

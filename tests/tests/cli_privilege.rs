@@ -115,7 +115,7 @@ fn a_user_without_privileges_neither_reads_nor_changes_what_is_attached_chosen_o
         "undo",
         "run search -- true",
         "watch --for 1s",
-        "shadow --algorithms search --for 1s",
+        "shadow --algorithm search --for 1s",
         "select list",
         "select test 127.0.0.1",
         "select add --port 80 --use search",

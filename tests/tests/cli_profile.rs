@@ -70,12 +70,12 @@ fn what_is_wrong_is_named_with_key_value_and_range() {
             "tcp_wmem = [4_096, 1_024",
             "host.tcp_wmem[1] = 1024 is out of range",
         ),
-        ("key", "tcp_sack = true", "tcp_sac = true", "unknown field `tcp_sac`"),
+        ("key", "tcp_sack = true", "tcp_sac = true", "unknown key `tcp_sac`"),
         (
             "algorithm",
             "algorithm = \"search\"",
             "algorithm = \"serach\"",
-            "\"serach\" is not known: give one of plain",
+            "\"serach\" is not known (did you mean \"search\"?): give one of plain",
         ),
         (
             "parameter",
@@ -214,6 +214,6 @@ fn own_profiles_come_before_those_built_in_and_wrong_ones_are_listed_with_their_
         (&"/etc/onramp/profiles/geo.toml".into(), &"built in".into())
     );
     assert_eq!(row("geo")["summary"]["rate_bps"], 50_000_000);
-    assert!(row("broken")["error"].as_str().unwrap().contains("missing field"), "{listed}");
+    assert!(row("broken")["error"].as_str().unwrap().contains("is missing"), "{listed}");
     assert_eq!(rows.iter().filter(|row| row["name"] == "geo").count(), 1);
 }

@@ -179,7 +179,7 @@ fn flows_of_stock_controls_are_judged_beside_what_they_do() {
     guest::required();
     let registered = onramp_loader::kernel::registered().unwrap();
     let watch = Watch::start(
-        "--algorithms plain,best,fixed --set best.min_rate=100000 --sweep fixed.exit_window_bytes=100000,200000",
+        "--algorithm plain,best,fixed --set best.min_rate=100000 --sweep fixed.exit_window_bytes=100000,200000",
     );
     let flows =
         ["cubic", "reno", "bbr"].into_iter().filter(|name| registered.iter().any(|have| have == name));
@@ -212,9 +212,9 @@ fn a_flow_under_way_is_passed_over_unless_asked_for() {
     sender.deliver(30_000);
     let local = sender.stream.local_addr().unwrap().to_string();
     let filter = format!("src {local}");
-    let without = Watch::start(&format!("--algorithms search {filter}"));
-    let with = Watch::start(&format!("--algorithms search --under-way {filter}"));
-    let other = Watch::start("--algorithms search --under-way src 203.0.113.1");
+    let without = Watch::start(&format!("--algorithm search {filter}"));
+    let with = Watch::start(&format!("--algorithm search --under-way {filter}"));
+    let other = Watch::start("--algorithm search --under-way src 203.0.113.1");
     sender.deliver(100_000);
     let (without, with, other) = (without.report(), with.report(), other.report());
     assert!(without["skipped_under_way"].as_u64().unwrap() >= 1, "{without}");
@@ -228,8 +228,8 @@ fn a_flow_under_way_is_passed_over_unless_asked_for() {
 fn of_many_flows_a_sample_is_followed_and_none_is_passed_over_for_want_of_room() {
     guest::required();
     let place = namespace();
-    let all = Watch::start("--algorithms search");
-    let some = Watch::start("--algorithms search --sample 10");
+    let all = Watch::start("--algorithm search");
+    let some = Watch::start("--algorithm search --sample 10");
     place
         .run(|| {
             let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -255,7 +255,7 @@ fn of_many_flows_a_sample_is_followed_and_none_is_passed_over_for_want_of_room()
 fn what_has_ended_with_a_reset_takes_no_place_beside_its_own() {
     guest::required();
     let place = namespace();
-    let watch = Watch::start("--algorithms search");
+    let watch = Watch::start("--algorithm search");
     place
         .run(|| {
             let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -295,7 +295,7 @@ fn nothing_is_left_of_a_killed_shadow_and_its_flows_go_on() {
     let _attachments = Attachments::lock();
     let (before, state) = (objects(), host_state(&[]));
     let added = || objects().iter().filter(|one| !before.contains(one)).count();
-    let watch = Watch::start("--algorithms search,best");
+    let watch = Watch::start("--algorithm search,best");
     assert!(added() >= 6, "three programs and three maps");
     assert_eq!(host_state(&[]), state, "nothing is pinned or registered");
     let mut sender = Sender::connect(Wire::lay(DELAY, bottleneck(RATE, QUEUE)), "reno");
@@ -310,11 +310,11 @@ fn nothing_is_left_of_a_killed_shadow_and_its_flows_go_on() {
 #[test]
 fn what_is_asked_for_wrongly_is_refused_before_anything_is_loaded() {
     for (arguments, said) in [
-        ("--algorithms serach", "there is no algorithm"),
-        ("--algorithms search --set treshold_pct=3", "treshold_pct"),
-        ("--algorithms search --set best.min_rate=3", "names no algorithm"),
-        ("--algorithms search dst nowhere", "not an address"),
-        ("--algorithms search --for 10", "duration"),
+        ("--algorithm serach", "there is no algorithm"),
+        ("--algorithm search --set treshold_pct=3", "treshold_pct"),
+        ("--algorithm search --set best.min_rate=3", "names no algorithm"),
+        ("--algorithm search dst nowhere", "not an address"),
+        ("--algorithm search --for 10", "duration"),
     ] {
         let ran = onramp(&format!("shadow {arguments}"));
         assert_eq!(ran.code, Some(2), "{ran:?}");

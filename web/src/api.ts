@@ -192,9 +192,9 @@ export interface Attached {
 		ended_in_slow_start: number;
 		exits: Record<string, number>;
 	}[];
-	/** Rules of `onramp select`; absent from older servers. */
-	selection?: { active: boolean; rules: number; first: string[]; unknown?: string } | null;
-	/** Why this is an old status; absent from older servers. */
+	/** Rules of `onramp select`. */
+	selection: { active: boolean; rules: number; first: string[]; unknown?: string } | null;
+	/** Why this is an old status. */
 	unreadable?: { reason: string; error: string; last_read_us: number | null } | null;
 	consumers: { name: string; pid: number; level: string; lost_events: number; unobserved_us: number }[];
 }

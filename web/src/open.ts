@@ -68,7 +68,7 @@ const directory = (path: string): string => path.slice(0, path.lastIndexOf("/") 
 async function take(files: Named[]): Promise<void> {
 	if (files.length === 0) return;
 	say("Opening …");
-	const tables = files.filter(({ path }) => /\.(parquet|ndjson|jsonl)$/.test(path));
+	const tables = files.filter(({ path }) => path.endsWith(".parquet"));
 	const logs = files.filter(({ path }) => /\.s?qlog$/.test(path));
 	const sheets = files.filter(({ path }) => path.endsWith(".csv"));
 	const recorded = [];
@@ -96,7 +96,16 @@ async function take(files: Named[]): Promise<void> {
 	}
 	if (recorded.length > 0) return send(recorded.slice(0, 1));
 	if (logs[0]) throw new Error(`${logs[0].path} is qlog, which keeps too little of acknowledgements to ask algorithms about them: open the recording that it was exported from.`);
-	throw new Error(`Nothing here can be opened (${files.map(({ path }) => path).slice(0, 3).join(", ")}${files.length > 3 ? ", …" : ""}). Drop the directory of a recording, its .parquet files, or what onramp export --format ndjson wrote (.ndjson); acknowledgements as .csv; the directory or result.json of a lab run; what onramp sim compare, replay or shadow print with --json.`);
+	const can = "Drop the directory of a recording, or its .parquet files; acknowledgments as .csv; the directory or result.json of a lab run; what onramp sim compare, replay or shadow print with --json.";
+	// The server looks at the first bytes, and says what it is.
+	if (files.length === 1) {
+		try {
+			return await send(files);
+		} catch (error) {
+			throw new Error(`${(error as Error).message}. ${can}`);
+		}
+	}
+	throw new Error(`Nothing here can be opened (${files.map(({ path }) => path).slice(0, 3).join(", ")}${files.length > 3 ? ", …" : ""}). ${can}`);
 }
 
 /** The flows of a result's runs: directories are `NNN-ARM`, in the order of arms' runs; `-againN` are tried again. */

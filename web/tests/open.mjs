@@ -6,7 +6,7 @@ import { readFileSync, readdirSync } from "node:fs";
 import { chromium } from "playwright-core";
 
 const [chromiumPath, url] = process.argv.slice(2);
-const RECORDING = "../recording/src/tests/schema_1";
+const RECORDING = "../recording/src/tests/recorded";
 
 const browser = await chromium.launch({ executablePath: chromiumPath, args: ["--no-sandbox"] });
 const page = await browser.newPage({ viewport: { width: 1280, height: 860 } });
@@ -75,19 +75,6 @@ await page.locator(".summary", { hasText: "of 1 flows" }).waitFor();
 await page.getByRole("button", { name: "Back to live flows" }).click();
 await page.locator(".empty", { hasText: "No flow yet" }).waitFor();
 
-// The same as NDJSON, and what is left of its last line when an export was cut off.
-const row = { at_us: 1_000_000, flow: 7, sequence: 1 };
-const start = { table: "flows", ...row, event: "start", local_address: "192.0.2.1", local_port: 5201, remote_address: "192.0.2.2", remote_port: 9, algorithm: "search", parameter_set: 0, parameters_generation: 1, adopted: false, started_us: 1_000_000, slow_starts: 1, netns: 1, cookie: null, acknowledged_bytes: 0, sent_bytes: 0, retransmitted_bytes: 0, state: "" };
-const left = { table: "exits", ...row, sequence: 2, event: "exit", reason: "loss", since_start_us: 200_000, acknowledged_bytes: 90_000, cwnd_segments: 90, cwnd_after_segments: 60, in_flight_segments: 88, mss_bytes: 1_000, rtt_us: 60_000, min_rtt_us: 50_000, undone: 0 };
-const ndjson = `${JSON.stringify(start)}\n${JSON.stringify(left)}\n`;
-await drop([["rec.ndjson", ndjson]]);
-await page.locator(".story", { hasText: "Left slow start by loss 200 ms after its first data" }).waitFor();
-await page.locator(".opened", { hasText: "rec.ndjson: 1 flow, recorded" }).waitFor();
-await page.getByRole("button", { name: "Back to live flows" }).click();
-await page.locator(".empty", { hasText: "No flow yet" }).waitFor();
-await drop([["rec.ndjson", ndjson.slice(0, -20)]]);
-await refused("rec.ndjson is damaged: line 2");
-
 // A result of the lab stays in the page: arms beside each other, with their flows over time.
 const run = (seconds, valid = true) => ({ valid, seed: 1, seconds, goodput_bps: 8e7 / seconds, retransmitted_segments: 3, max_rtt_us: 70_000, mean_rtt_us: 6e4, min_rtt_us: 5e4, exit: { reason: "algorithm", seconds: 1, window_bytes: 5e5 }, regret: { window_to_bdp: 0.8, early_us: 20_000, queue_us: 0, at_least: false } });
 const script = '<img src=x onerror="window.taken=1">';
@@ -115,7 +102,13 @@ assert.equal(await page.evaluate(() => window.taken), undefined, "what a file sa
 
 // What cannot be opened is named, with what can.
 await drop([["notes.txt", "precious"]]);
-await refused("Nothing here can be opened (notes.txt)");
+await refused("notes.txt: its first line lacks the columns");
+await drop([["capture.pcap", Buffer.from("d4c3b2a1020004000000000000000000ffff000001000000", "hex")]]);
+await refused("a packet capture (pcap)");
+await drop([["iperf3.json", '{"start": {"connected": []}, "intervals": []}']]);
+await refused("a result of iperf3");
+await drop([["one.txt", "1"], ["two.txt", "2"]]);
+await refused("Nothing here can be opened (one.txt, two.txt)");
 await drop([["flows.sqlog", "\u001e{}\n"]]);
 await refused("open the recording that it was exported from");
 await drop([["broken.json", "{"]]);

@@ -51,9 +51,9 @@ pub fn all() -> impl Iterator<Item = Algorithm> {
     ffi::rows().iter().map(|row| Algorithm { row })
 }
 
-/// The algorithm of this name.
+/// The algorithm of this name, or whose congestion control has it (`search`, `onramp_search`).
 pub fn find(name: &str) -> Option<Algorithm> {
-    all().find(|algorithm| algorithm.name() == name)
+    all().find(|algorithm| algorithm.name() == name).or_else(|| find_control(name))
 }
 
 /// The algorithm whose congestion control has this name.

@@ -23,6 +23,7 @@ mod flow;
 pub mod guard;
 mod parameters;
 pub mod ramp;
+mod similar;
 
 pub use algorithm::{Algorithm, Export, Outcome, all, find, find_control};
 pub use contract::{
@@ -32,3 +33,4 @@ pub use contract::{
 pub use exit_reason::ExitReason;
 pub use flow::Flow;
 pub use parameters::{Parameter, ParameterError, Parameters};
+pub use similar::{did_you_mean, similar};

@@ -3,6 +3,7 @@
 use crate::algorithm::Algorithm;
 use crate::contract::ParameterRow;
 use crate::ffi;
+use crate::similar::did_you_mean;
 
 /// The declaration of one parameter.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -111,7 +112,8 @@ impl std::fmt::Display for ParameterError {
                 write!(formatter, "{algorithm} has no parameter {parameter:?}: it has none at all")
             }
             Self::Unknown { algorithm, parameter, known } => {
-                write!(formatter, "{algorithm} has no parameter {parameter:?}; it has {known}")
+                let hint = did_you_mean(parameter, known.split(", "));
+                write!(formatter, "{algorithm} has no parameter {parameter:?}{hint}; it has {known}")
             }
             Self::Value { algorithm, parameter, value, allowed } => {
                 write!(formatter, "{algorithm} {parameter}={value} is not allowed: give {allowed}")

@@ -12,7 +12,7 @@ pub(super) const TAHOE: &str = "tahoe";
 /// One arm as it is written.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Written<'a> {
-    /// All of it; what tables call the arm.
+    /// All of it.
     pub label: &'a str,
     /// Algorithm or control.
     pub name: &'a str,
@@ -63,6 +63,12 @@ impl<'a> Written<'a> {
         Ok(arm)
     }
 
+    /// What tables call it: as it is written, but an algorithm by its own name.
+    pub fn shown(&self) -> String {
+        let name = self.algorithm.map_or(self.name, |algorithm| algorithm.name());
+        format!("{name}{}", &self.label[self.name.len()..])
+    }
+
     /// The profile's hosts with this arm's settings; `None` where it has none.
     pub fn host(&self, of_profile: &HostSpec) -> anyhow::Result<Option<HostSpec>> {
         let mut host = of_profile.clone();
@@ -71,6 +77,11 @@ impl<'a> Written<'a> {
         }
         Ok((!self.host.is_empty()).then_some(host))
     }
+}
+
+/// The algorithm that `ALG.NAME=VALUE` is for.
+pub(super) fn of(setting: &str) -> Option<Algorithm> {
+    algorithm::find(setting.split_once('.')?.0)
 }
 
 /// A base by its name.

@@ -14,7 +14,7 @@ use onramp_loader::telemetry::{
 };
 use onramp_recording::replay::{AckRound, FlowReport, Options, Replay, Rounds, candidates, replay_beside};
 use onramp_recording::rows::{DropRow, ExitRow, FlowRow, ParameterRow, RoundRow, StateRow};
-use onramp_recording::{Event as Asked, Recording, Run, Sample, replay_csv_beside};
+use onramp_recording::{Event as Asked, Recording, Run, Sample, replay_csv};
 
 use super::model::Model;
 
@@ -52,13 +52,11 @@ pub(crate) fn read(recording: &mut Recording, flows_max: usize, buckets_max: usi
 pub(crate) fn read_csv(source: impl Read, flows_max: usize, buckets_max: usize) -> Result<Recorded, String> {
     let mut told = Told::default();
     let mut model = Model::new(flows_max, buckets_max);
-    let report = replay_csv_beside(source, false, everyone(), |run| {
+    let report = replay_csv(source, false, everyone(), |run| {
         told.meet(run, flows_max);
         told.run(run, &mut model)
     })?;
-    let more = report.bad_rows - report.described.len() as u64;
-    let mut problems = [told.problems, report.described].concat();
-    problems.extend((more > 0).then(|| format!("{more} more rows are not used")));
+    let problems = [told.problems, report.problems()].concat();
     Ok(Recorded { model, reports: by_flow(report.flows), problems })
 }
 

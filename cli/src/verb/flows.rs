@@ -19,9 +19,10 @@ use crate::units::{show_bytes, show_us};
 
 /// List the flows that use onramp, of this network namespace or of others: where each stands, and why it left slow start
 ///
-/// FILTER as for ss(8): `src` or `dst` with PREFIX, PREFIX:PORT or :PORT; `sport` or `dport` with `= :PORT`; `and`
-/// between them. IPv6 with a port in brackets. cwnd and ssthresh are in segments; delivered is what the peer has
-/// acknowledged; retransmitted in segments; norm is that of search's newest check, in percent.
+/// FILTER as for ss(8): `src` or `dst` with PREFIX, PREFIX:PORT or :PORT; `sport` or `dport` with a comparison, such
+/// as `= :443`, `!= :22`, `>= :1024`; `and`, `or`, `not` and parentheses, read from left to right. IPv6 with a port
+/// in brackets. cwnd and ssthresh are in segments; delivered is what the peer has acknowledged; retransmitted in
+/// segments; norm is that of search's newest check, in percent.
 ///
 /// State: `slow start`; `left: REASON at TIME, BYTES` after the first data and acknowledged by then; `draining`: the
 /// exit is decided, the window still shrinks; `adopted`: was past its start when this control took it; `detached

@@ -22,6 +22,7 @@ mod profile;
 mod record;
 mod replay;
 mod reproduction;
+mod result;
 mod run;
 mod select;
 mod serve;

@@ -15,6 +15,7 @@ use onramp_lab::sim::sweep::{self, Definition, RunRow, Store, Sweep as Summary, 
 use super::population;
 use crate::failure::{PARTIAL, Usage};
 use crate::output::Output;
+use crate::target::directory;
 use crate::units;
 
 /// Time between two lines of progress.
@@ -33,7 +34,7 @@ pub(super) struct Sweeping {
     #[arg(long, value_name = "I/N", value_parser = units::shard)]
     shard: Option<Shard>,
     /// Directory of the sweep [default: runs/sweep-POPULATION-SEED]
-    #[arg(short, long, value_name = "DIR")]
+    #[arg(short, long, value_name = "DIR", value_parser = directory)]
     pub output: Option<PathBuf>,
 }
 

@@ -7,6 +7,7 @@ use onramp_lab::emulator::Way;
 use onramp_lab::experiment::{Amount, Competitor, DEFAULT_BYTES, LinkChange, PathChange, Plan};
 use onramp_lab::link::Change;
 use onramp_lab::profile::Profile;
+use onramp_loader::algorithm;
 
 use crate::{profile, units};
 
@@ -84,7 +85,7 @@ impl Traffic {
         plan.competitor = self
             .competitor
             .as_ref()
-            .map(|name| Competitor { congestion_control: name.clone(), lead_seconds: self.lead });
+            .map(|name| Competitor { congestion_control: control(name), lead_seconds: self.lead });
         plan.objects.clone_from(&self.objects);
         let micros = |extra: &Duration| u64::try_from(extra.as_micros()).unwrap_or(u64::MAX);
         plan.extra_rtt_us = self.extra_rtt.iter().map(micros).collect();
@@ -99,6 +100,11 @@ impl Traffic {
         }
         Ok(())
     }
+}
+
+/// The kernel's name of a control, also where it is that of an algorithm.
+fn control(name: &str) -> String {
+    algorithm::find(name).map_or_else(|| name.to_owned(), |algorithm| algorithm.congestion_control())
 }
 
 /// `2s:path=geo`, or a [`change`].

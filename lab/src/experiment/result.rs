@@ -31,7 +31,6 @@ pub struct Run {
     /// Bytes received over that time, bit/s.
     pub goodput_bps: f64,
     /// Bytes the receiver got, all flows.
-    #[serde(alias = "bytes_received")] // schema 1
     pub received_bytes: u64,
     /// From the first full packet that the emulator handed to the receiver to the last, seconds: a check on `seconds`.
     /// Longer than it where iperf3's sender sent part of a block more than asked (see `received_bytes`), by up to a

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Network settings of the lab's hosts, as profiles and arms write them.
 
+use onramp_algorithm::did_you_mean;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -77,7 +78,7 @@ fn is_full_mtu(value: &u32) -> bool {
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum SettingError {
     /// There is no such setting.
-    #[error("the hosts have no setting {key:?}; they have {}", HostSpec::KEYS.join(", "))]
+    #[error("the hosts have no setting {key:?}{}; they have {}", did_you_mean(key, HostSpec::KEYS), HostSpec::KEYS.join(", "))]
     Unknown {
         /// The name as given.
         key: String,

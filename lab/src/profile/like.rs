@@ -3,6 +3,8 @@
 
 use toml::{Table, Value};
 
+use crate::toml_words::toml_error;
+
 /// Key that names the other profile.
 const LIKE: &str = "like";
 /// Key that lists what is not taken over from it.
@@ -30,7 +32,8 @@ pub(super) fn resolve(mut table: Table, find: Find) -> Result<Table, String> {
         return Err(format!("{LIKE} = {like} is not the name of a profile"));
     };
     let text = find(&name).map_err(|why| format!("{LIKE} = {name:?}: {why}"))?;
-    let mut base: Table = toml::from_str(&text).map_err(|error| format!("{LIKE} = {name:?}: {error}"))?;
+    let mut base: Table =
+        toml::from_str(&text).map_err(|error| format!("{LIKE} = {name:?}: {}", toml_error(&text, &error)))?;
     if is_like(&base) {
         return Err(format!("{LIKE} = {name:?}: that profile is itself like another one; name that one"));
     }

@@ -20,6 +20,7 @@ use thiserror::Error;
 use crate::host::HostSpec;
 use crate::link::spec::{one_line, within};
 use crate::link::{LinkSpec, RangeError, TraceError};
+use crate::toml_words::{toml_error, toml_reason};
 
 /// Version of the format.
 pub const VERSION: u64 = 1;
@@ -96,12 +97,12 @@ pub enum ProfileError {
         source: std::io::Error,
     },
     /// The text is not a profile.
-    #[error("profile {path} cannot be parsed: {source}")]
+    #[error("profile {path}: {reason}")]
     Parse {
         /// The file.
         path: PathBuf,
         /// Where and why.
-        source: Box<toml::de::Error>,
+        reason: String,
     },
     /// What it says of the profile that it is like is wrong.
     #[error("profile {path}: {message}")]
@@ -182,7 +183,7 @@ impl Profile {
     }
 
     fn from_text(text: &str, path: &Path, find: like::Find) -> Result<Self, ProfileError> {
-        let failed = |source| ProfileError::Parse { path: path.into(), source: Box::new(source) };
+        let failed = |error| ProfileError::Parse { path: path.into(), reason: toml_error(text, &error) };
         let table: toml::Table = toml::from_str(text).map_err(failed)?;
         if !like::is_like(&table) {
             // From the text, because its errors show the line.
@@ -190,7 +191,10 @@ impl Profile {
         }
         let table = like::resolve(table, find)
             .map_err(|message| ProfileError::Like { path: path.into(), message })?;
-        table.try_into().map_err(failed)
+        // Its places are those of neither text.
+        table
+            .try_into()
+            .map_err(|error| ProfileError::Parse { path: path.into(), reason: toml_reason(&error) })
     }
 
     fn validated(self, path: &Path) -> Result<Self, ProfileError> {
@@ -369,9 +373,9 @@ mod tests {
             assert!(text.contains(from), "{from}");
             Profile::parse(&text.replacen(from, to, 1), "geo.toml").unwrap_err().to_string()
         };
-        assert!(error("rate_bps", "rate_mbps").contains("unknown field `rate_mbps`"));
-        assert!(error("drop_probability", "probability").contains("unknown field `probability`"));
-        assert!(error("[host]", "[hosts]").contains("unknown field `hosts`"));
+        assert!(error("rate_bps", "rate_mbps").contains("unknown key `rate_mbps`"));
+        assert!(error("drop_probability", "probability").contains("unknown key `probability`"));
+        assert!(error("[host]", "[hosts]").contains("unknown key `hosts`"));
         let error = error("drop_probability = 0.25", "drop_probability = 25.0");
         assert_eq!(
             error,

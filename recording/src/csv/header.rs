@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Which column holds what.
 
+use onramp_algorithm::did_you_mean;
+
 use crate::rows::{ACK_FLAGS, AckRow};
 use crate::table::Row;
 
 /// Columns that every file needs; the last may be given as `flags`.
-const REQUIRED: [&str; 8] = [
+pub(super) const REQUIRED: [&str; 8] = [
     "at_us",
     "acknowledged_bytes",
     "sent_bytes",
@@ -15,6 +17,8 @@ const REQUIRED: [&str; 8] = [
     "mss_bytes",
     "app_limited",
 ];
+/// Names that are quoted where columns are missing, at most.
+const GIVEN: usize = 12;
 /// Columns of a recording's table that say what was answered then, not what was asked.
 const ANSWERS: [&str; 1] = ["sequence"];
 
@@ -30,13 +34,13 @@ impl Header {
     pub fn new<'a>(given: impl Iterator<Item = &'a str>, ignore_unknown: bool) -> Result<Self, String> {
         let mut header = Self { names: Vec::new(), ignored: Vec::new() };
         for name in given {
-            let name = name.trim_start_matches('\u{feff}');
-            let known =
-                known().find(|(known, former)| [*known, *former].contains(&name)).map(|(known, _)| known);
+            let known = known_as(name);
             if let Some(known) = known.filter(|known| header.has(known)) {
                 return Err(format!("column {known} is there twice"));
             }
-            if known.is_none() && !name.starts_with("verdict_") {
+            // Rows' numbers of pandas and R have no name.
+            let unnamed = name.is_empty() || name == "Unnamed: 0";
+            if known.is_none() && !unnamed && !name.starts_with("verdict_") {
                 header.ignored.push(name.to_owned());
             }
             header
@@ -46,8 +50,11 @@ impl Header {
         let stated = |name: &&str| header.has(name) || (*name == "app_limited" && header.has("flags"));
         let missing: Vec<_> = REQUIRED.into_iter().filter(|name| !stated(name)).collect();
         if !missing.is_empty() {
+            let given: Vec<&str> = header.ignored.iter().map(String::as_str).take(GIVEN).collect();
+            let given =
+                if given.is_empty() { String::new() } else { format!("; it has {}", given.join(", ")) };
             return Err(format!(
-                "its first line lacks the columns {}; needed are {} (or flags in place of the last)",
+                "its first line lacks the columns {}{given}; needed are {} (or flags in place of the last)",
                 missing.join(", "),
                 REQUIRED.join(", ")
             ));
@@ -59,14 +66,12 @@ impl Header {
             ));
         }
         if !header.ignored.is_empty() && !ignore_unknown {
+            let hint = header.ignored.iter().map(|name| meant(name)).find(|hint| !hint.is_empty());
             return Err(format!(
-                "columns {} are not known; known are {}. To ignore them: --ignore-unknown",
+                "columns {} are not known{}; known are {}. To ignore them: --ignore-unknown",
                 header.ignored.join(", "),
-                known()
-                    .map(|(name, _)| name)
-                    .filter(|name| !name.starts_with("verdict_"))
-                    .collect::<Vec<_>>()
-                    .join(", ")
+                hint.unwrap_or_default(),
+                known().filter(|name| !name.starts_with("verdict_")).collect::<Vec<_>>().join(", ")
             ));
         }
         Ok(header)
@@ -83,8 +88,19 @@ impl Header {
     }
 }
 
-/// Names, each with that of schema 1. A flag of [`ACK_FLAGS`] may have a column of its own.
-fn known() -> impl Iterator<Item = (&'static str, &'static str)> {
-    let columns = AckRow::COLUMNS.iter().map(|spec| (spec.name, spec.former));
-    columns.chain(ACK_FLAGS.map(|flag| (flag, flag)))
+/// The column of this name, in capitals or not.
+pub(super) fn known_as(name: &str) -> Option<&'static str> {
+    known().find(|known| known.eq_ignore_ascii_case(name))
+}
+
+/// What may have been meant by a name: where only the unit is missing, the column with it.
+fn meant(name: &str) -> String {
+    let units = known().filter(|known| known.strip_prefix(name).is_some_and(|rest| rest.starts_with('_')));
+    let quantities: Vec<&str> = units.filter(|known| !ACK_FLAGS.contains(known)).collect();
+    if quantities.is_empty() { did_you_mean(name, known()) } else { did_you_mean(name, quantities) }
+}
+
+/// Names of columns. A flag of [`ACK_FLAGS`] may have a column of its own.
+fn known() -> impl Iterator<Item = &'static str> {
+    AckRow::COLUMNS.iter().map(|spec| spec.name).chain(ACK_FLAGS)
 }

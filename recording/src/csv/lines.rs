@@ -6,6 +6,11 @@ use std::io::{self, ErrorKind, Read};
 /// Longest line, bytes; rows have a few hundred.
 pub(super) const LINE_BYTES: usize = 1 << 20;
 
+/// A line feed, or a carriage return where a program writes that alone.
+fn ends(byte: u8) -> bool {
+    byte == b'\n' || byte == b'\r'
+}
+
 /// Passes on what it reads; a line that is longer than [`LINE_BYTES`] is an error.
 pub(super) struct Lines<R> {
     source: R,
@@ -22,13 +27,13 @@ impl<R> Lines<R> {
 impl<R: Read> Read for Lines<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = self.source.read(buffer)?;
-        for line in buffer[..count].split_inclusive(|byte| *byte == b'\n') {
+        for line in buffer[..count].split_inclusive(|byte| ends(*byte)) {
             self.length += line.len();
             if self.length > LINE_BYTES {
                 let reason = format!("a line has more than {LINE_BYTES} bytes");
                 return Err(io::Error::new(ErrorKind::InvalidData, reason));
             }
-            if line.ends_with(b"\n") {
+            if line.last().is_some_and(|byte| ends(*byte)) {
                 self.length = 0;
             }
         }

@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Acknowledgements from plain CSV: columns have the names of the table `acks`, or those of its schema 1, in any order.
+//! Acknowledgments from plain CSV: columns have the names of the table `acks`, in any order.
 
 mod header;
 mod lines;
+mod prelude;
 mod row;
+mod sieve;
 
 use std::collections::HashMap;
 use std::io::Read;
-use std::path::Path;
 
-use crate::error::Error;
 use crate::replay::{FlowReport, Generations, Known, Replay};
 use crate::sample::{Run, Sample};
 use header::Header;
 use lines::Lines;
 use row::FlowState;
+use sieve::{Fate, Sieve};
 
 /// Rows that are fed at once.
 const BATCH: usize = 4_096;
@@ -28,82 +29,153 @@ pub struct CsvReport {
     pub flows: Vec<FlowReport>,
     /// Rows that could be used.
     pub rows: u64,
-    /// Rows that could not, with the reason of the first twenty: `line 7: …`.
+    /// Rows that could not.
     pub bad_rows: u64,
-    /// What was wrong with the first of them.
+    /// What was wrong with the first twenty, in their order: `line 7: …`.
     pub described: Vec<String>,
     /// Columns that were ignored.
     pub ignored: Vec<String>,
 }
 
-/// Replays a CSV file. Columns with other names are an error unless they are to be ignored; rows that cannot be used
-/// are described and passed over.
-///
-/// # Errors
-/// [`Error::Read`], [`Error::NotARecording`] if required columns are missing or others are there.
-pub fn replay_csv(path: &Path, ignore_unknown: bool, replay: Replay) -> Result<CsvReport, Error> {
-    let file = std::fs::File::open(path).map_err(Error::read(path))?;
-    let refuse = |reason| Error::NotARecording { path: path.to_owned(), reason };
-    replay_csv_beside(file, ignore_unknown, replay, |_| true).map_err(refuse)
+impl CsvReport {
+    /// What was not used and why: a line for each row that is described, and one that says how many there are.
+    pub fn problems(&self) -> Vec<String> {
+        let mut problems: Vec<String> =
+            self.described.iter().map(|reason| format!("{reason}; the row is not used")).collect();
+        if self.bad_rows > 0 {
+            problems.push(format!("{} of {} rows are not used", self.bad_rows, self.rows + self.bad_rows));
+        }
+        problems
+    }
 }
 
-/// The same of what is read from anywhere, and of those acknowledgements that are wanted; it is asked about all of them.
+/// Replays acknowledgments in CSV, those that are wanted; it is asked about all of them. Columns with other names are an
+/// error unless they are to be ignored; rows that cannot be used are described and passed over.
 ///
 /// # Errors
-/// Why it is no CSV of acknowledgements.
-pub fn replay_csv_beside(
+/// Why it is no CSV of acknowledgments: what it is instead, which columns are missing or not known, or that no row can be
+/// used.
+pub fn replay_csv(
     source: impl Read,
     ignore_unknown: bool,
-    mut replay: Replay,
-    mut wants: impl FnMut(&Run<'_>) -> bool,
+    replay: Replay,
+    wants: impl FnMut(&Run<'_>) -> bool,
 ) -> Result<CsvReport, String> {
-    let mut reader =
-        ::csv::ReaderBuilder::new().flexible(true).trim(::csv::Trim::All).from_reader(Lines::new(source));
+    let (separator, source) = prelude::read(source)?;
+    let mut reader = ::csv::ReaderBuilder::new()
+        .flexible(true)
+        .trim(::csv::Trim::All)
+        .delimiter(separator)
+        .comment(Some(b'#'))
+        .from_reader(Lines::new(source));
     let names = reader.headers().map_err(|error| error.to_string())?;
     let header = Header::new(names.iter(), ignore_unknown)?;
-    let mut report = CsvReport { ignored: header.ignored.clone(), ..CsvReport::default() };
-    let mut flows: HashMap<u64, FlowState> = HashMap::new();
-    let mut batch: (u64, Vec<Sample>) = (0, Vec::with_capacity(BATCH));
-    let (known, generations) = (Known::default(), Generations::default());
-    let mut feed = |flow: u64, samples: &mut Vec<Sample>| {
-        let run = Run { flow, samples, verdicts: &[] };
-        if wants(&run) {
-            replay.feed(&run, &known, &generations);
-        }
-        samples.clear();
+    let mut reading = Reading {
+        report: CsvReport { ignored: header.ignored.clone(), ..CsvReport::default() },
+        header,
+        described: Vec::new(),
+        feed: Feed { replay, wants, known: Known::default(), generations: Generations::default() },
+        batch: (0, Vec::with_capacity(BATCH)),
     };
+    let mut flows: HashMap<u64, (Sieve, FlowState)> = HashMap::new();
     let mut record = ::csv::StringRecord::new();
     loop {
         let line = reader.position().line();
-        let read = match reader.read_record(&mut record) {
+        let read = reader.read_record(&mut record);
+        // Before a record is read, the position is at the end of the one before.
+        let line = record.position().map_or(line, ::csv::Position::line);
+        match read {
             Ok(false) => break,
-            Ok(true) => header.sample(&record, &mut flows),
+            Ok(true) => match reading.header.parse(&record, line) {
+                Ok((flow, row)) => {
+                    let (sieve, state) = flows.entry(flow).or_default();
+                    sieve.push(row, &mut |fate| reading.take(flow, state, fate));
+                }
+                Err(reason) => reading.refuse(line, reason),
+            },
             // It would be the same the next time.
             Err(error) if error.is_io_error() => return Err(error.to_string()),
-            Err(error) => Err(error.to_string()),
-        };
-        match read {
-            Ok((flow, sample)) => {
-                report.rows += 1;
-                if flow != batch.0 || batch.1.len() >= BATCH {
-                    feed(batch.0, &mut batch.1);
-                    batch.0 = flow;
+            Err(error) => reading.refuse(line, error.to_string()),
+        }
+    }
+    let mut flows: Vec<_> = flows.into_iter().collect();
+    flows.sort_by_key(|(flow, _)| *flow);
+    for (flow, (sieve, mut state)) in flows {
+        sieve.finish(&mut |fate| reading.take(flow, &mut state, fate));
+    }
+    reading.finish()
+}
+
+/// What is read so far.
+struct Reading<W> {
+    report: CsvReport,
+    header: Header,
+    /// Rows that were refused, by their lines.
+    described: Vec<(u64, String)>,
+    feed: Feed<W>,
+    /// Samples of one flow that are yet to be fed.
+    batch: (u64, Vec<Sample>),
+}
+
+struct Feed<W> {
+    replay: Replay,
+    wants: W,
+    known: Known,
+    generations: Generations,
+}
+
+impl<W: FnMut(&Run<'_>) -> bool> Reading<W> {
+    fn take(&mut self, flow: u64, state: &mut FlowState, fate: Fate) {
+        match fate {
+            Fate::Refused(line, reason) => self.refuse(line, reason),
+            Fate::Used(row) => {
+                self.report.rows += 1;
+                if flow != self.batch.0 || self.batch.1.len() >= BATCH {
+                    self.flush();
+                    self.batch.0 = flow;
                 }
-                batch.1.push(sample);
-            }
-            Err(reason) => {
-                report.bad_rows += 1;
-                if report.described.len() < DESCRIBED {
-                    // Before a record is read, the position is at the end of the one before.
-                    let line = record.position().map_or(line, ::csv::Position::line);
-                    report.described.push(format!("line {line}: {reason}"));
-                }
+                self.batch.1.push(self.header.derive(row, state));
             }
         }
     }
-    feed(batch.0, &mut batch.1);
-    report.flows = replay.finish();
-    Ok(report)
+
+    fn refuse(&mut self, line: u64, reason: String) {
+        self.report.bad_rows += 1;
+        if self.described.len() < DESCRIBED {
+            self.described.push((line, reason));
+        }
+    }
+
+    fn flush(&mut self) {
+        let Feed { replay, wants, known, generations } = &mut self.feed;
+        let run = Run { flow: self.batch.0, samples: &self.batch.1, verdicts: &[] };
+        if wants(&run) {
+            replay.feed(&run, known, generations);
+        }
+        self.batch.1.clear();
+    }
+
+    fn finish(mut self) -> Result<CsvReport, String> {
+        self.flush();
+        // That a row was wrong may have shown at a later one.
+        self.described.sort();
+        let mut described = self.described.into_iter().map(|(line, reason)| format!("line {line}: {reason}"));
+        let Self { mut report, feed, .. } = self;
+        match (report.rows, report.bad_rows) {
+            (0, 0) => return Err("it has names of columns and no row".into()),
+            (0, 1) => {
+                return Err(format!("its only row cannot be used: {}", described.next().unwrap_or_default()));
+            }
+            (0, bad) => {
+                let first = described.next().unwrap_or_default();
+                return Err(format!("none of its {bad} rows can be used; the first: {first}"));
+            }
+            _ => {}
+        }
+        report.described = described.collect();
+        report.flows = feed.replay.finish();
+        Ok(report)
+    }
 }
 
 #[cfg(test)]

@@ -1,16 +1,25 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! One row: numbers checked, what is missing derived.
 
-use std::collections::HashMap;
-
 use onramp_algorithm::{Ack, NO_THRESHOLD};
 
-use super::header::Header;
+use super::header::{Header, REQUIRED};
+use super::sieve::Parsed;
 use crate::rows::ACK_FLAGS;
 use crate::sample::{Event, Sample};
 
 /// Bursts of a device without limits of its own, bytes.
 const GSO_MAX_SIZE: u32 = 65_536;
+/// The largest window of TCP, bytes (RFC 7323, section 2.3): no window has more segments.
+const WINDOW_MAX: u32 = 1 << 30;
+/// The largest segment: a packet of IP has 16 bits for its length.
+const MSS_MAX: u32 = 65_535;
+/// The longest RTT, microseconds: ten minutes.
+const RTT_MAX_US: i32 = 600_000_000;
+/// What is sent and not acknowledged has sequence numbers of its own, of 32 bits.
+const OUTSTANDING_MAX: u64 = 1 << 32;
+/// SYN and FIN are acknowledged as bytes are, and are none.
+const SYN_AND_FIN: u64 = 2;
 
 /// What a flow's rows so far amount to.
 #[derive(Clone, Copy, Default)]
@@ -21,12 +30,8 @@ pub(super) struct FlowState {
 }
 
 impl Header {
-    /// The sample of a row and its flow; or what is wrong with it.
-    pub fn sample(
-        &self,
-        record: &::csv::StringRecord,
-        flows: &mut HashMap<u64, FlowState>,
-    ) -> Result<(u64, Sample), String> {
+    /// A row as it is written and its flow; or what is wrong with it.
+    pub fn parse(&self, record: &::csv::StringRecord, line: u64) -> Result<(u64, Parsed), String> {
         let columns = self.columns();
         if record.len() != columns.len() {
             return Err(format!("it has {} values, the first line {}", record.len(), columns.len()));
@@ -35,55 +40,65 @@ impl Header {
             ack: Ack { ssthresh: NO_THRESHOLD, gso_max_size: GSO_MAX_SIZE, ..Ack::default() },
             ..Sample::default()
         };
+        let mut blank = Vec::new();
         let (mut flow, mut base_ssthresh, mut loss) = (0, 0, false);
         for (name, text) in columns.iter().zip(record) {
-            match *name {
-                None => {}
-                Some("flow") => flow = number(name, text)?,
-                Some("asked") if text == "0" => sample.event = Event::NotAsked,
-                Some("asked") if text == "1" => {}
-                Some("asked") => return Err(format!("asked is {text:?}, neither 0 nor 1")),
-                Some("event") if text == "loss" => loss = true,
-                Some("event") if text == "ack" => {}
-                Some("event") => return Err(format!("event is {text:?}, neither ack nor loss")),
-                Some("base_ssthresh_segments") => base_ssthresh = number(name, text)?,
-                Some("slow_starts") => sample.slow_starts = number(name, text)?,
-                Some("receive_window_bytes") => sample.receive_window = number(name, text)?,
-                Some("parameters_generation") => sample.generation = number(name, text)?,
-                Some(field) => set(&mut sample.ack, field, text)?,
+            let Some(name) = *name else { continue };
+            if is_blank(text) {
+                match name {
+                    "rtt_us" => sample.ack.rtt_us = -1,
+                    _ if REQUIRED.contains(&name) || name == "flags" => {
+                        return Err(format!("{name} is blank"));
+                    }
+                    _ => blank.push(name),
+                }
+                continue;
+            }
+            match name {
+                "flow" => flow = number(name, text)?,
+                "asked" if !truth(name, text)? => sample.event = Event::NotAsked,
+                "asked" => {}
+                "event" if text.eq_ignore_ascii_case("loss") => loss = true,
+                "event" if text.eq_ignore_ascii_case("ack") => {}
+                "event" => return Err(format!("event is {text:?}, neither ack nor loss")),
+                "base_ssthresh_segments" => base_ssthresh = number(name, text)?,
+                "slow_starts" => sample.slow_starts = number(name, text)?,
+                "receive_window_bytes" => sample.receive_window = number(name, text)?,
+                "parameters_generation" => sample.generation = number(name, text)?,
+                field => set(&mut sample.ack, field, text)?,
             }
         }
         if loss {
             sample.event = Event::Loss(base_ssthresh);
         }
-        let state = flows.entry(flow).or_default();
-        check(&sample.ack, &state.last)?;
-        self.derive(&mut sample, state);
-        Ok((flow, sample))
+        check(&sample.ack)?;
+        Ok((flow, Parsed { line, sample, blank }))
     }
 
-    fn derive(&self, sample: &mut Sample, state: &mut FlowState) {
+    /// The sample of a row, which follows the flow's others, with what it does not say.
+    pub fn derive(&self, Parsed { mut sample, blank, .. }: Parsed, state: &mut FlowState) -> Sample {
+        let lacks = |name: &str| !self.has(name) || blank.contains(&name);
         let (ack, last) = (&mut sample.ack, &state.last);
-        if !self.has("outstanding_bytes") {
+        if lacks("outstanding_bytes") {
             ack.bytes_outstanding =
                 ack.bytes_sent.saturating_sub(ack.bytes_acked).try_into().unwrap_or(u32::MAX);
         }
-        if !self.has("delivered_segments") {
+        if lacks("delivered_segments") {
             // It wraps in the kernel too.
             ack.delivered = (ack.bytes_acked / u64::from(ack.mss)) as u32;
         }
-        if !self.has("newly_acknowledged_segments") {
+        if lacks("newly_acknowledged_segments") {
             ack.acked = ack.delivered.wrapping_sub(last.delivered);
         }
         let sampled = u32::try_from(ack.rtt_us).ok();
-        if !self.has("min_rtt_us") {
+        if lacks("min_rtt_us") {
             ack.min_rtt_us = match (sampled, last.min_rtt_us) {
                 (Some(sample), 0) => sample,
                 (Some(sample), least) => least.min(sample),
                 (None, least) => least,
             };
         }
-        if !self.has("smoothed_rtt_us") {
+        if lacks("smoothed_rtt_us") {
             // RFC 6298 section 2.
             ack.smoothed_rtt_us = match (sampled, last.smoothed_rtt_us) {
                 (Some(sample), 0) => sample,
@@ -91,48 +106,52 @@ impl Header {
                 (None, smoothed) => smoothed,
             };
         }
-        if !self.has("slow_starts") {
+        if lacks("slow_starts") {
             let in_slow_start = ack.cwnd < ack.ssthresh;
             state.slow_starts += u32::from(in_slow_start && !state.in_slow_start);
             state.in_slow_start = in_slow_start;
             sample.slow_starts = state.slow_starts;
         }
         state.last = *ack;
+        sample
     }
 }
 
-fn check(ack: &Ack, last: &Ack) -> Result<(), String> {
-    if ack.mss == 0 {
-        return Err("mss_bytes is 0".to_owned());
-    }
-    if ack.cwnd == 0 {
-        return Err("cwnd_segments is 0".to_owned());
-    }
-    for (name, now, before) in [
-        ("at_us", ack.now_us, last.now_us),
-        ("acknowledged_bytes", ack.bytes_acked, last.bytes_acked),
-        ("sent_bytes", ack.bytes_sent, last.bytes_sent),
+/// What contradicts itself, or what TCP cannot have.
+fn check(ack: &Ack) -> Result<(), String> {
+    for (name, value, most) in [
+        ("mss_bytes", ack.mss, MSS_MAX),
+        ("cwnd_segments", ack.cwnd, WINDOW_MAX),
+        ("in_flight_segments", ack.in_flight.max(1), WINDOW_MAX),
     ] {
-        if now < before {
-            return Err(format!("{name} goes back from {before} to {now} within its flow"));
+        if !(1..=most).contains(&value) {
+            return Err(format!("{name} is {value}, which is not one of 1 to {most}"));
         }
+    }
+    if ack.rtt_us > RTT_MAX_US {
+        return Err(format!("rtt_us is {}, more than ten minutes ({RTT_MAX_US})", ack.rtt_us));
+    }
+    let (acknowledged, sent) = (ack.bytes_acked, ack.bytes_sent);
+    if acknowledged > sent.saturating_add(SYN_AND_FIN) {
+        return Err(format!("acknowledged_bytes is {acknowledged}, more than the {sent} of sent_bytes"));
+    }
+    if sent.saturating_sub(acknowledged) > OUTSTANDING_MAX {
+        return Err(format!(
+            "sent_bytes is {sent}, more than {OUTSTANDING_MAX} above the {acknowledged} of acknowledged_bytes"
+        ));
     }
     Ok(())
 }
 
 fn set(ack: &mut Ack, field: &str, text: &str) -> Result<(), String> {
     if let Some(bit) = ACK_FLAGS.iter().position(|flag| *flag == field) {
-        match text {
-            "1" | "true" => ack.flags |= 1 << bit,
-            "0" | "false" => {}
-            _ => return Err(format!("{field} is {text:?}: write 0, 1, false or true")),
-        }
+        ack.flags |= u32::from(truth(field, text)?) << bit;
         return Ok(());
     }
     macro_rules! fields {
         ($($name:literal => $field:ident),+) => {
             match field {
-                $($name => ack.$field = number(&Some(field), text)?,)+
+                $($name => ack.$field = number(field, text)?,)+
                 _ => {}
             }
         };
@@ -159,9 +178,33 @@ fn set(ack: &mut Ack, field: &str, text: &str) -> Result<(), String> {
     Ok(())
 }
 
-fn number<T: std::str::FromStr + Range>(name: &Option<&str>, text: &str) -> Result<T, String> {
+/// As pandas, R and spreadsheets write that there is no value.
+fn is_blank(text: &str) -> bool {
+    ["", "na", "nan", "null", "none"].iter().any(|blank| text.eq_ignore_ascii_case(blank))
+}
+
+fn truth(name: &str, text: &str) -> Result<bool, String> {
+    match text.to_ascii_lowercase().as_str() {
+        "1" | "1.0" | "true" => Ok(true),
+        "0" | "0.0" | "false" => Ok(false),
+        _ => Err(format!("{name} is {text:?}: write 0, 1, false or true")),
+    }
+}
+
+/// A whole number, also as a floating-point column writes it: `1000.0`, `1e+06`.
+fn number<T: std::str::FromStr + TryFrom<i64> + Range>(name: &str, text: &str) -> Result<T, String> {
     text.parse()
-        .map_err(|_| format!("{} is {text:?}, not a whole number of {}", name.unwrap_or_default(), T::RANGE))
+        .ok()
+        .or_else(|| T::try_from(whole(text)?).ok())
+        .ok_or_else(|| format!("{name} is {text:?}, not a whole number of {}", T::RANGE))
+}
+
+fn whole(text: &str) -> Option<i64> {
+    /// Above this not every whole number is one of floating point.
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    let looks_like = text.bytes().all(|byte| byte.is_ascii_digit() || b"+-.eE".contains(&byte));
+    let value: f64 = looks_like.then(|| text.parse().ok()).flatten()?;
+    (value.fract() == 0.0 && value.abs() <= EXACT).then_some(value as i64)
 }
 
 /// What a field can hold, in words.

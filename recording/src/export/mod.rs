@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Recordings in other formats: tables as CSV, rows as NDJSON, flows as qlog.
+//! Recordings in other formats: a table as CSV, flows as qlog.
 
+mod csv;
 mod qlog;
 mod qlog_flow;
-mod tables;
 
 use std::io;
 
+pub use csv::csv;
 pub use qlog::qlog;
-pub use tables::{csv, ndjson};
 
 use crate::column::Column;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! What is replayed: algorithms with settings, and every combination of swept values.
 
-use onramp_algorithm::{Algorithm, ParameterError, find};
+use onramp_algorithm::{Algorithm, ParameterError, did_you_mean, find};
 use thiserror::Error;
 
 use super::with_settings;
@@ -22,7 +22,7 @@ pub struct Candidate {
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum CandidateError {
     /// There is no such algorithm.
-    #[error("there is no algorithm {name:?}; there are {known}")]
+    #[error("there is no algorithm {name:?}{}; there are {known}", did_you_mean(name, known.split(", ")))]
     Algorithm {
         /// What was asked for.
         name: String,
@@ -100,7 +100,7 @@ pub fn candidates(
 /// The setting without its prefix, if it is for this algorithm.
 fn of(algorithm: Algorithm, setting: &str) -> Option<String> {
     match owner(setting) {
-        Some(owner) if owner != algorithm.name() => None,
+        Some(owner) if find(owner) != Some(algorithm) => None,
         Some(owner) => Some(setting[owner.len() + 1..].to_owned()),
         None => Some(setting.to_owned()),
     }
@@ -112,7 +112,9 @@ fn owner(setting: &str) -> Option<&str> {
 }
 
 fn check_owner(setting: &str, algorithms: &[String]) -> Result<(), CandidateError> {
-    if owner(setting).is_none_or(|owner| algorithms.iter().any(|name| name == owner)) {
+    let same =
+        |name: &String, owner: &str| name == owner || find(owner).is_some_and(|one| find(name) == Some(one));
+    if owner(setting).is_none_or(|owner| algorithms.iter().any(|name| same(name, owner))) {
         return Ok(());
     }
     Err(CandidateError::Whose { setting: setting.to_owned(), given: algorithms.join(", ") })

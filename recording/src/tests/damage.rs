@@ -88,7 +88,10 @@ fn a_damaged_or_newer_manifest_is_named_and_the_tables_are_read() {
     let text = fs::read_to_string(&path).unwrap();
     for (changed, said) in [
         (text[..text.len() / 2].to_owned(), "manifest.json is damaged: EOF"),
-        (text.replace("\"schema\": 2", "\"schema\": 3"), "has schema 3; this onramp reads schemas 1 to 2"),
+        (
+            text.replace("\"schema\": 2", "\"schema\": 3"),
+            "has schema 3, and this build of onramp reads schema 2",
+        ),
         (text.replace("\"level\"", "\"label\""), "unknown field `label`"),
         (String::new(), "manifest.json is damaged"),
     ] {
@@ -109,5 +112,7 @@ fn a_parquet_file_of_somebody_else_is_no_recording() {
     let mark = bytes.windows(4).rposition(|bytes| bytes == b"ONRC").unwrap();
     bytes.drain(mark..mark + 8);
     fs::write(directory.path().join("drops-000001.parquet"), bytes).unwrap();
-    assert!(read(directory.path()).unwrap_err().contains("is no recording: it lacks the checksum"));
+    assert!(
+        read(directory.path()).unwrap_err().contains("is no recording: it is Parquet without the checksum")
+    );
 }

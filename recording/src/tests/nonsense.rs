@@ -69,7 +69,6 @@ fn through(directory: &Path) {
     }
     let mut recording = Recording::open(directory).unwrap();
     export::csv(&mut recording, crate::rows::TABLES[1], Some(1), &mut std::io::sink()).unwrap();
-    export::ndjson(&mut recording, crate::rows::TABLES, None, &mut std::io::sink()).unwrap();
     export::qlog(&mut recording, None, &mut std::io::sink()).unwrap();
 }
 

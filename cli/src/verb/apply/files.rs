@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use onramp_lab::profile::Value;
+use onramp_lab::{toml_error, toml_reason};
 use onramp_loader::AttachOptions;
 use onramp_loader::algorithm::Algorithm;
 use onramp_loader::guard::GuardOptions;
@@ -93,7 +94,7 @@ struct Place {
 
 impl Place {
     fn text(&self) -> String {
-        format!("{} line {}", self.file.display(), self.line)
+        format!("{} line {}", bounded::name(&self.file), self.line)
     }
 
     fn error(&self, why: &str) -> anyhow::Error {
@@ -121,8 +122,14 @@ impl Source {
 
     fn parse(&self) -> anyhow::Result<File> {
         toml::from_str(&self.text).map_err(|error| {
-            let why = error.message().replace('\n', " ");
-            self.place(error.span().map_or(0, |span| span.start)).error(&why)
+            if self.text.trim().is_empty() {
+                return Usage::error(format!(
+                    "{}: {}",
+                    bounded::name(&self.file),
+                    toml_error(&self.text, &error)
+                ));
+            }
+            self.place(error.span().map_or(0, |span| span.start)).error(&toml_reason(&error))
         })
     }
 }
@@ -385,7 +392,8 @@ mod tests {
                 Ok(_) => accepted.set(accepted.get() + 1),
                 Err(error) => {
                     let said = sentence(&error);
-                    assert!(said.contains("a.toml line "), "{text:?}: {said}");
+                    let placed = said.contains("a.toml line ") || said.contains("a.toml: it is empty");
+                    assert!(placed, "{text:?}: {said}");
                 }
             }
             Ok(())
@@ -396,13 +404,13 @@ mod tests {
     #[test]
     fn what_is_wrong_is_said_with_file_and_line() {
         for (text, said) in [
-            ("[attach.plain]\n", "line 1: missing field `version`"),
+            ("[attach.plain]\n", "line 1: `version` is missing"),
             ("version = 2\n", "line 1: version = 2 is not known: give 1"),
             (
                 "version = 1\n\nattached = 3\n",
-                "line 3: unknown field `attached`, expected one of `version`, `attach`, `select`",
+                "line 3: unknown key `attached` (did you mean \"attach\"?): known are version, attach, select",
             ),
-            ("version = 1\n[attach.plain]\nis_default = true\n", "line 3: unknown field `is_default`"),
+            ("version = 1\n[attach.plain]\nis_default = true\n", "line 3: unknown key `is_default`"),
             ("version = 1\n[attach.plan]\n", "line 2: there is no algorithm \"plan\""),
             (
                 "version = 1\n[attach.search]\nprofile = 'nowhere'\n",
@@ -414,7 +422,7 @@ mod tests {
             ),
             (
                 "version = 1\n[attach.plain]\nbase = 'vegas'\n",
-                "line 3: unknown variant `vegas`, expected one of `cubic`, `reno`, `bbr`",
+                "line 3: `vegas` is not known: give one of cubic, reno, bbr",
             ),
             (
                 "version = 1\n[attach.plain]\ntelemetry = 'all'\n",
@@ -457,7 +465,7 @@ mod tests {
             ),
             (
                 "version = 1\n[[select]]\nport = 22\nuse = 'reno'\nwindow = 3\n",
-                "line 5: unknown field `window`",
+                "line 5: unknown key `window`",
             ),
             (
                 "version = 1\n[[select]]\nport = 22\nuse = 'reno'\n[[select]]\nport = 22\nuse = 'reno'\n",

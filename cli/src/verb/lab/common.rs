@@ -8,6 +8,7 @@ use onramp_lab::profile::Profile;
 
 use super::clock::ClockOptions;
 use crate::follow;
+use crate::target::directory;
 use crate::units;
 use crate::verb::transfer::Transfer;
 
@@ -24,7 +25,7 @@ pub(super) struct Common {
     #[command(flatten)]
     pub clock: ClockOptions,
     /// Directory for manifest, results, series and plot [default: runs/TIME-PROFILE-ARMS]
-    #[arg(short, long, value_name = "DIR")]
+    #[arg(short, long, value_name = "DIR", value_parser = directory)]
     pub output: Option<PathBuf>,
 }
 

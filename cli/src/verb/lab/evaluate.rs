@@ -10,6 +10,7 @@ use onramp_lab::reproduce::{Evidence, Question};
 
 use super::series::{Series, SeriesOptions};
 use crate::output::Output;
+use crate::target::directory;
 use crate::verb::reproduction::{Manner, Outcomes, chosen, print_list, trials};
 
 /// Evaluate an arm as RFC 9743 asks for, beside stock CUBIC and BBR on the same paths and seeds
@@ -42,7 +43,7 @@ pub(super) struct Evaluate {
     #[command(flatten)]
     series: SeriesOptions,
     /// Directory for everything [default: runs/evaluate]
-    #[arg(short, long, value_name = "DIR", default_value = "runs/evaluate", hide_default_value = true)]
+    #[arg(short, long, value_name = "DIR", value_parser = directory, default_value = "runs/evaluate", hide_default_value = true)]
     output: PathBuf,
 }
 

@@ -10,6 +10,7 @@ use onramp_lab::guest::{self, Image, Outcome, Placed, Stream};
 
 use crate::failure::Usage;
 use crate::output::say;
+use crate::target::directory;
 use crate::units;
 
 /// Run a command as root in a guest: a virtual machine whose clock counts its own instructions
@@ -47,7 +48,7 @@ pub(super) struct Guest {
     #[arg(long, value_name = "TIME", value_parser = units::seconds, default_value_t = 600)]
     seconds: u32,
     /// Directory for what the command leaves in /out
-    #[arg(short, long, value_name = "DIR")]
+    #[arg(short, long, value_name = "DIR", value_parser = directory)]
     output: Option<PathBuf>,
     /// Say on stderr what the guest has cost
     #[arg(long)]

@@ -12,6 +12,7 @@ use super::pairs::{self, Collector, PAIRS};
 use super::progress::Clock;
 use super::series::{Series, SeriesOptions};
 use crate::output::Output;
+use crate::target::directory;
 use crate::verb::reproduction::{self, CLAIMED, Choice, Outcomes, trials};
 
 /// Test what the documents claim of real TCP: the source's figures beside ours, and whether each claim holds
@@ -31,7 +32,7 @@ pub(super) struct Reproduce {
     #[command(flatten)]
     series: SeriesOptions,
     /// Directory for everything [default: runs/reproduce]
-    #[arg(short, long, value_name = "DIR", default_value = "runs/reproduce", hide_default_value = true)]
+    #[arg(short, long, value_name = "DIR", value_parser = directory, default_value = "runs/reproduce", hide_default_value = true)]
     output: PathBuf,
 }
 

@@ -7,7 +7,6 @@ use clap::Args;
 use onramp_lab::experiment::{self, Arm, Comparison, Plan};
 use onramp_lab::guest::Series;
 use onramp_lab::verify::{self, Checked, Verdict};
-use onramp_recording::bounded;
 use serde::Serialize;
 
 use super::clock::ClockOptions;
@@ -15,6 +14,7 @@ use super::progress::{self, Clock};
 use crate::failure::{FAILURE, Usage};
 use crate::output::{Output, say};
 use crate::table::Table;
+use crate::verb::result;
 
 /// Make again what a result says, and compare
 ///
@@ -30,8 +30,8 @@ use crate::table::Table;
   onramp lab verify runs/search/result.json
   onramp lab verify tests/golden/*.json")]
 pub(super) struct Verify {
-    /// Results, as JSON
-    #[arg(value_name = "FILE", required = true)]
+    /// Results: the directory of a run, or its result.json; - is standard input
+    #[arg(value_name = "RESULT", required = true)]
     files: Vec<PathBuf>,
     /// Take runs that this program has made before instead of making them anew
     #[arg(long)]
@@ -57,7 +57,7 @@ struct Row {
 
 impl Verify {
     pub fn run(self, output: &Output) -> anyhow::Result<u8> {
-        let results: Vec<_> = self.files.iter().map(|file| read(file)).collect::<Result<_, _>>()?;
+        let results: Vec<_> = self.files.iter().map(|file| result::read(file)).collect::<Result<_, _>>()?;
         let mut rows = Vec::new();
         for (file, before) in self.files.iter().zip(&results) {
             let now = self.again(file, before, output)?;
@@ -98,12 +98,6 @@ impl Verify {
         let mut clock = Clock::start(each * f64::from(plan.repetitions) * arms.len() as f64);
         Ok(experiment::compare(&plan, &arms, |progress| progress::show(&progress, each, &mut clock, output))?)
     }
-}
-
-fn read(file: &Path) -> anyhow::Result<Comparison> {
-    let text = bounded::read_text(file).with_context(|| format!("cannot read {}", file.display()))?;
-    serde_json::from_str(&text)
-        .with_context(|| format!("{} is not a result of `onramp lab compare`", file.display()))
 }
 
 /// What it says about how it was made.

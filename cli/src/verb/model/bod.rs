@@ -8,12 +8,14 @@ use onramp_lab::model::on_demand::{
     Startup, allocation_delay_seconds, best_factor, delay_equation_best_factor, figure,
 };
 use onramp_lab::model::packets_per_second;
+use onramp_recording::bounded;
 use serde::Serialize;
 
 use super::usage;
 use crate::failure::Usage;
 use crate::output::Output;
 use crate::table::Table;
+use crate::target;
 use crate::units;
 
 /// Factors of the second table, besides the best one.
@@ -61,7 +63,7 @@ pub(super) struct Bod {
     /// Volumes of data, packets
     #[arg(long, value_name = "PACKETS,…", value_delimiter = ',', default_value = "10,100,1000")]
     volumes: Vec<u64>,
-    /// Draw both figures to this file, SVG
+    /// Draw both figures to this file, SVG; - is standard output, in place of the report
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 }
@@ -141,7 +143,11 @@ impl Bod {
         let by_factor = factors.into_iter().map(|factor| first.with_factor(factor));
         let by_factor = by_factor.collect::<Result<Vec<_>, _>>().map_err(|error| usage(&error))?;
         if let Some(path) = &self.output {
-            figure(&groups, first, &self.volumes).map_err(|error| usage(&error))?.write(path)?;
+            let figure = figure(&groups, first, &self.volumes).map_err(|error| usage(&error))?;
+            target::figure(path, &figure)?;
+            if bounded::is_standard(path) {
+                return Ok(0);
+            }
         }
         let report = Report {
             rate_bps: self.rate,

@@ -7,12 +7,14 @@ use clap::Args;
 use onramp_lab::model::buffers::{
     self, DEFAULT_BYTES, Limit, Path, Place, RECOMMENDED_BYTES, TECHNOLOGIES, Technology,
 };
+use onramp_recording::bounded;
 use serde::Serialize;
 
 use super::usage;
 use crate::failure::{FAILURE, Usage};
 use crate::output::Output;
 use crate::table::Table;
+use crate::target;
 use crate::units;
 
 /// Limits for --default-bytes and --recommended-bytes: the kernel's own least, and the largest value of the sysctls.
@@ -41,7 +43,7 @@ pub(super) struct Buffers {
     /// The recommended maximum of both
     #[arg(long, value_name = "SIZE", value_parser = units::bytes, default_value_t = RECOMMENDED_BYTES)]
     recommended_bytes: u64,
-    /// Draw figure 1 to this file, SVG
+    /// Draw figure 1 to this file, SVG; - is standard output, in place of the report
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 }
@@ -120,7 +122,7 @@ impl Buffers {
         }
         let path = self.path()?;
         if let Some(file) = &self.output {
-            buffers::figure(default, recommended, path).write(file)?;
+            target::figure(file, &buffers::figure(default, recommended, path))?;
         }
         let claims = claims(default, recommended);
         let report = Report {
@@ -132,7 +134,9 @@ impl Buffers {
             path: path.map(|path| judge(path, default, recommended)),
             figure: self.output.as_ref(),
         };
-        output.data(&report, || text(&report, output))?;
+        if !self.output.as_deref().is_some_and(bounded::is_standard) {
+            output.data(&report, || text(&report, output))?;
+        }
         Ok(if report.claims_failed == 0 { 0 } else { FAILURE })
     }
 

@@ -14,6 +14,7 @@ use serde::Serialize;
 
 use crate::consumer::{Selection, Signals, Wanted, level_from};
 use crate::output::Output;
+use crate::target::directory;
 use crate::units;
 use rows::Rows;
 
@@ -26,17 +27,18 @@ const BATCH: u32 = 4_096;
 
 /// Record what flows do into a directory, for replay, export and DuckDB
 ///
-/// Tables of flows, acknowledgements, rounds, exits, congestion states and parameters as Parquet files, and a manifest.
-/// What is older than five seconds is safe in a file, whatever happens to the recorder or the machine; Ctrl-C ends a
-/// recording properly. FILTER as for ss(8): `src` or `dst` with PREFIX, PREFIX:PORT or :PORT; `sport` or `dport` with
-/// `= :PORT`; `and` between them. Flows of all network namespaces are recorded.
+/// Tables of flows, acknowledgements, rounds, exits, congestion states and parameters as Parquet files, and a
+/// manifest. What is older than five seconds is safe in a file, whatever happens to the recorder or the machine;
+/// Ctrl-C ends a recording properly. FILTER as for ss(8): `src` or `dst` with PREFIX, PREFIX:PORT or :PORT; `sport`
+/// or `dport` with a comparison, such as `= :443`, `!= :22`, `>= :1024`; `and`, `or`, `not` and parentheses, read
+/// from left to right. Flows of all network namespaces are recorded.
 #[derive(Args, Debug)]
 #[command(
     after_help = "Examples:\n  onramp record -o recording --for 30s\n  onramp record -o recording --sample 100 dst 198.51.100.0/24\n  onramp record -o recording --level round\n  onramp replay recording --algorithm search"
 )]
 pub(crate) struct Record {
     /// Directory to make, or an empty one
-    #[arg(short, long, value_name = "DIR")]
+    #[arg(short, long, value_name = "DIR", value_parser = directory)]
     output: PathBuf,
     /// How much: replay needs every acknowledgement
     #[arg(long, value_name = "LEVEL", default_value = "ack", value_parser = level_from(Level::Exit))]

@@ -3,19 +3,18 @@
 mod figure;
 mod text;
 
-use std::fs::File;
-use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::anyhow;
 use clap::Args;
 use onramp_recording::replay::{Candidate, FlowReport, Options, Replay, candidates, replay};
-use onramp_recording::{CsvReport, Error, Recording, replay_csv};
+use onramp_recording::{Error, Input, bounded, input, replay_csv};
 use serde::Serialize;
 
 use crate::failure::{PARTIAL, Usage};
 use crate::output::{Output, say};
 use crate::profile;
+use crate::settings::AlgorithmName;
 
 /// Ask algorithms what they would have done with recorded acknowledgements: when each would have left slow start, at
 /// what window, and why
@@ -32,11 +31,11 @@ use crate::profile;
     after_help = "Examples:\n  onramp replay recording --algorithm search\n  onramp replay recording --algorithm search,plain --sweep search.threshold_pct=10:40:5 -o plot.svg\n  onramp replay acks.csv --algorithm search --set threshold_pct=30 --json\n  onramp replay recording --profile geo"
 )]
 pub(crate) struct Replays {
-    /// Directory of a recording, an acks file of one, or CSV
+    /// Directory of a recording, an acks file of one, or CSV; - is standard input
     #[arg(value_name = "RECORDING")]
     path: PathBuf,
     /// Algorithms; `onramp list` shows them [default: the profile's]
-    #[arg(short, long, value_name = "ALG,…", value_delimiter = ',', required_unless_present = "profile")]
+    #[arg(short, long, alias = "algorithms", value_name = "ALG,…", value_parser = AlgorithmName, hide_possible_values = true, value_delimiter = ',', required_unless_present = "profile")]
     algorithm: Vec<String>,
     /// Take parameters from this profile: a path, or a name in /etc/onramp/profiles or built in
     #[arg(long, value_name = "PROFILE")]
@@ -62,7 +61,7 @@ pub(crate) struct Replays {
     /// Pass over columns of a CSV file that are not known
     #[arg(long)]
     ignore_unknown: bool,
-    /// Draw windows and exits of the first flows into this SVG file
+    /// Draw windows and exits of the first flows into this SVG file; - is standard output, in place of the report
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 }
@@ -94,15 +93,17 @@ impl Replays {
         }
         if report.flows.is_empty() {
             return Err(anyhow!(
-                "{} holds no acknowledgements{} that could be replayed: they are recorded with --level ack",
-                self.path.display(),
+                "{} holds no acknowledgments{} that could be replayed: they are recorded with --level ack",
+                bounded::name(&self.path),
                 self.flow.map_or_else(String::new, |flow| format!(" of flow {flow}"))
             ));
         }
         if let Some(path) = &self.output {
             figure::write(path, &report.flows)?;
         }
-        output.data(&report, || text::report(&report.flows, self.regret, output))?;
+        if !self.output.as_deref().is_some_and(bounded::is_standard) {
+            output.data(&report, || text::report(&report.flows, self.regret, output))?;
+        }
         Ok(if report.problems.is_empty() { 0 } else { PARTIAL })
     }
 
@@ -138,19 +139,24 @@ impl Replays {
         let options = Options { keep_going: self.keep_going, beyond: self.beyond, regret: true };
         let replayed = Replay::new(candidates, options);
         let path = self.path.clone();
-        if is_csv(&self.path)? {
-            let csv = replay_csv(&self.path, self.ignore_unknown, replayed)?;
-            return Ok(Report {
-                path,
-                complete: None,
-                dropped_events: None,
-                bad_rows: csv.bad_rows,
-                problems: bad_rows(&self.path, &csv),
-                ignored_columns: csv.ignored,
-                flows: csv.flows,
-            });
-        }
-        let mut recording = Recording::open(&self.path)?;
+        let mut recording = match input(&path)? {
+            Input::Recording(recording) => recording,
+            Input::Text(text) => {
+                let refuse = |reason| Error::NotARecording { path: path.clone(), reason };
+                let csv = replay_csv(text, self.ignore_unknown, replayed, |_| true).map_err(refuse)?;
+                let name = bounded::name(&path);
+                let problems = csv.problems().iter().map(|problem| format!("{name}: {problem}")).collect();
+                return Ok(Report {
+                    path,
+                    complete: None,
+                    dropped_events: None,
+                    bad_rows: csv.bad_rows,
+                    problems,
+                    ignored_columns: csv.ignored,
+                    flows: csv.flows,
+                });
+            }
+        };
         let flows = replay(&mut recording, replayed);
         Ok(Report {
             path,
@@ -162,29 +168,4 @@ impl Replays {
             flows,
         })
     }
-}
-
-fn bad_rows(path: &Path, csv: &CsvReport) -> Vec<String> {
-    let mut problems: Vec<String> = csv
-        .described
-        .iter()
-        .map(|reason| format!("{}: {reason}; the row is not used", path.display()))
-        .collect();
-    let more = csv.bad_rows - csv.described.len() as u64;
-    if more > 0 {
-        problems.push(format!("{}: {more} more rows are not used", path.display()));
-    }
-    problems
-}
-
-/// A file that does not begin as Parquet does is taken for CSV.
-fn is_csv(path: &Path) -> Result<bool, Error> {
-    if path.is_dir() {
-        return Ok(false);
-    }
-    let mut begin = Vec::new();
-    File::open(path)
-        .and_then(|file| file.take(4).read_to_end(&mut begin))
-        .map_err(|source| Error::Read { path: path.to_owned(), source })?;
-    Ok(begin != b"PAR1" && path.extension().is_none_or(|extension| extension != "parquet"))
 }

@@ -11,6 +11,7 @@ use clap::Args;
 use onramp_lab::experiment::{Origin, PathChange, Plan};
 use onramp_lab::reproduce::report::{Figures, Outcome, RunDigest, Runs, Words};
 use onramp_lab::reproduce::{Adapt, Claim, Comparand, Evidence, Judgement, Question, Trial};
+use onramp_loader::algorithm::did_you_mean;
 use serde::Serialize;
 
 pub(super) use files::write;
@@ -101,7 +102,10 @@ pub(super) fn chosen<'a>(
     let mut take = |id: &String| {
         let at = left.iter().position(|question| question.id == id);
         let at = at.ok_or_else(|| {
-            Usage::error(format!("there is no {what} {id:?}, or it is named twice: give some of {names}"))
+            let hint = did_you_mean(id, names.split(", "));
+            Usage::error(format!(
+                "there is no {what} {id:?}{hint}, or it is named twice: give some of {names}"
+            ))
         })?;
         Ok(left.remove(at))
     };

@@ -1,12 +1,14 @@
 //! `onramp select test`.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 
 use clap::Args;
+use nix::net::if_::if_nametoindex;
 use onramp_loader::select::{Cgroup, Connection, Deciders, Decision, Side};
 use serde::Serialize;
 
 use super::{Missing, Row, row};
+use crate::filter::zoned;
 use crate::output::Output;
 use crate::verb::why;
 
@@ -24,7 +26,7 @@ const BEFORE: &str =
   onramp select test '[2001:db8::9]:443' --accept
   onramp select test 203.0.113.9 --cgroup /system.slice/nginx.service")]
 pub(super) struct Test {
-    /// The peer; IPv6 with a port in brackets
+    /// The peer; IPv6 with a port in brackets, link-local ones with their interface: fe80::9%eth0
     #[arg(value_name = "ADDR[:PORT]", value_parser = peer)]
     peer: Peer,
     /// The cgroup that the socket was made in
@@ -41,6 +43,8 @@ pub(super) struct Test {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Peer {
     address: IpAddr,
+    /// Index of the interface behind which it is; 0: any.
+    interface: u32,
     port: Option<u16>,
 }
 
@@ -74,10 +78,10 @@ impl Test {
             (_, true) => vec![Side::Connect],
             _ => vec![Side::Accept, Side::Connect],
         };
-        let Peer { address, port } = self.peer;
+        let Peer { address, interface, port } = self.peer;
         let mut answers = Vec::new();
         for side in sides {
-            let connection = Connection { peer: address, local: None, interface: 0, port, cgroup, side };
+            let connection = Connection { peer: address, local: None, interface, port, cgroup, side };
             answers.push(answer(deciders.decide(&connection)?, side)?);
         }
         let report = Report { address: address.to_canonical().to_string(), port, answers };
@@ -105,13 +109,36 @@ fn answer(decision: Decision, side: Side) -> anyhow::Result<Answer> {
 }
 
 fn peer(text: &str) -> Result<Peer, String> {
-    if let Ok(address) = text.parse() {
-        return Ok(Peer { address, port: None });
-    }
-    match text.parse::<SocketAddr>() {
-        Ok(peer) if peer.port() != 0 => Ok(Peer { address: peer.ip(), port: Some(peer.port()) }),
-        _ => Err("write an address with or without a port from 1 to 65535, such as 203.0.113.9:443 or [2001:db8::9]:443".into()),
-    }
+    let refuse = || {
+        "write an address with or without a port from 1 to 65535, such as 203.0.113.9:443 or [2001:db8::9]:443".to_owned()
+    };
+    let (host, port) = match text.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        Some((address, behind)) => {
+            let (zone, port) =
+                behind.split_once(':').map_or((behind, None), |(zone, port)| (zone, Some(port)));
+            if !zone.is_empty() && !zone.starts_with('%') {
+                return Err(refuse());
+            }
+            (format!("{address}{zone}"), port)
+        }
+        None => match text.split_once(':') {
+            Some((host, port)) if !port.contains(':') => (host.to_owned(), Some(port)),
+            _ => (text.to_owned(), None),
+        },
+    };
+    let (address, zone) = zoned(&host)?;
+    let port = match port {
+        None => None,
+        Some(port) if port.bytes().all(|digit| digit.is_ascii_digit()) => {
+            Some(port.parse().ok().filter(|port| *port != 0).ok_or_else(refuse)?)
+        }
+        Some(_) => return Err(refuse()),
+    };
+    let index = |zone| {
+        if_nametoindex(zone).map_err(|_| format!("{zone:?} is no interface of this network namespace"))
+    };
+    let interface = zone.map(index).transpose()?.unwrap_or(0);
+    Ok(Peer { address: address.parse().map_err(|_| refuse())?, interface, port })
 }
 
 #[cfg(test)]
@@ -125,7 +152,20 @@ mod tests {
         assert_eq!(read("203.0.113.9:443"), Ok(("203.0.113.9".into(), Some(443))));
         assert_eq!(read("2001:db8::9"), Ok(("2001:db8::9".into(), None)));
         assert_eq!(read("[2001:db8::9]:443"), Ok(("2001:db8::9".into(), Some(443))));
-        for wrong in ["203.0.113.9:0", "203.0.113.9:x", "example.org", ""] {
+        let lo = peer("[fe80::9%lo]:443").unwrap();
+        assert_eq!((lo.interface, lo.port), (if_nametoindex("lo").unwrap(), Some(443)));
+        assert_eq!(peer("fe80::9%lo").unwrap().interface, lo.interface);
+        assert_eq!(peer("[fe80::9]%lo:443"), Ok(lo));
+        assert!(peer("fe80::9%nowhere").unwrap_err().contains("\"nowhere\""));
+        for wrong in [
+            "203.0.113.9:0",
+            "203.0.113.9:+443",
+            "203.0.113.9%lo",
+            "[::1]443",
+            "203.0.113.9:x",
+            "example.org",
+            "",
+        ] {
             assert!(read(wrong).is_err(), "{wrong}");
         }
     }

@@ -252,7 +252,7 @@ impl List {
 impl Load {
     fn run(self, output: &Output) -> anyhow::Result<u8> {
         select::require()?;
-        let path = self.file.display().to_string();
+        let path = bounded::name(&self.file).to_string();
         let text = bounded::read_text(&self.file).with_context(|| format!("cannot read {path}"))?;
         let mut controls = Controls::default();
         let rules = words::rules(&text, &path, &mut controls)?;
@@ -308,6 +308,9 @@ impl Glimpse {
 
 /// Writes rules to a new file.
 fn keep(path: &Path, rules: &[Rule]) -> anyhow::Result<()> {
+    if bounded::is_standard(path) {
+        return Err(Usage::error("--keep needs a file of its own: `onramp select list` prints the rules"));
+    }
     let text: String = rules.iter().map(|rule| line(rule, &Missing::default())).collect();
     let mut file = fs::File::create_new(path)
         .map_err(|error| Usage::error(format!("cannot make {} for --keep: {error}", path.display())))?;

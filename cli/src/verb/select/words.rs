@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use anyhow::Context;
 use clap::Args;
 use onramp_loader::ParameterSet;
-use onramp_loader::algorithm::Algorithm;
+use onramp_loader::algorithm::{Algorithm, did_you_mean};
 use onramp_loader::select::{Cgroup, Choice, Profile, Rule, Side, Target, What};
 use onramp_loader::telemetry::Level;
 use onramp_net::Prefix;
@@ -16,6 +16,9 @@ use crate::settings::AlgorithmName;
 
 /// The largest initial window, segments: three hundred segments are 430 kB at once, beyond any receiver's first window.
 const WINDOW_MAX: u32 = 300;
+/// What a line of a file may have.
+const OPTIONS: [&str; 8] =
+    ["--to", "--cgroup", "--port", "--use", "--profile", "--initial-window", "--accept", "--connect"];
 
 /// The connections that a rule is for.
 #[derive(Args, Clone, Debug, Default)]
@@ -73,7 +76,9 @@ impl Controls {
     pub fn with(attaching: impl IntoIterator<Item = (Algorithm, String)>) -> Self {
         let mut controls = Self::default();
         for (algorithm, profile) in attaching {
-            controls.names.insert(algorithm.name().to_owned(), algorithm.congestion_control());
+            for name in [algorithm.name().to_owned(), algorithm.congestion_control()] {
+                controls.names.insert(name, algorithm.congestion_control());
+            }
             controls.attaching.insert(algorithm.name(), profile);
         }
         controls
@@ -220,7 +225,8 @@ impl RuleWords {
                 }
                 _ => {
                     return Err(Usage::error(format!(
-                        "{word:?} is not understood: a line has the options of `onramp select add`"
+                        "{word:?} is not understood{}: a line has the options of `onramp select add`",
+                        did_you_mean(word, OPTIONS)
                     )));
                 }
             };

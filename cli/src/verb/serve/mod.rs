@@ -33,6 +33,7 @@ use crate::consumer::Signals;
 use crate::failure::Usage;
 use crate::live::Shadows;
 use crate::output::Output;
+use crate::settings::AlgorithmName;
 use broker::Broker;
 use channel::Channel;
 use listen::{Bound, Place, SocketFile};
@@ -96,7 +97,7 @@ pub(crate) struct Serve {
     mask_addresses: bool,
     /// Also ask these algorithms about the slow start of every TCP flow, as `onramp shadow`: the page shows when
     /// each would have left
-    #[arg(long, value_name = "ALG,…", value_delimiter = ',')]
+    #[arg(long, value_name = "ALG,…", value_parser = AlgorithmName, hide_possible_values = true, value_delimiter = ',')]
     shadow: Vec<String>,
     /// Also measure what acknowledgements cost, of what is attached now: the kernel times every BPF program meanwhile, which
     /// takes some nanoseconds of each call

@@ -13,6 +13,7 @@ use serde::Serialize;
 use crate::consumer::{Selection, Signals};
 use crate::failure::Usage;
 use crate::output::Output;
+use crate::settings::AlgorithmName;
 use crate::units;
 use flows::{FlowRow, Flows};
 
@@ -23,21 +24,21 @@ const BATCH: u32 = 4_096;
 
 /// Say when algorithms would have left slow start, on flows that any congestion control drives, and change nothing
 ///
-/// Watches TCP flows of all network namespaces from the kernel's tracepoints and runs the algorithms here, beside what
-/// the flows really do. Nothing is attached or pinned: when this process ends, however it does, nothing is left. Flows
-/// are judged until each algorithm's first exit or the real end of their first slow start. FILTER as for ss(8): `src`
-/// or
-/// `dst` with PREFIX, PREFIX:PORT or :PORT; `sport` or `dport` with `= :PORT`; `and` between them.
+/// Watches TCP flows of all network namespaces from the kernel's tracepoints and runs the algorithms here, beside
+/// what the flows really do. Nothing is attached or pinned: when this process ends, however it does, nothing is left.
+/// Flows are judged until each algorithm's first exit or the real end of their first slow start. FILTER as for ss(8):
+/// `src` or `dst` with PREFIX, PREFIX:PORT or :PORT; `sport` or `dport` with a comparison, such as `= :443`, `!=
+/// :22`, `>= :1024`; `and`, `or`, `not` and parentheses, read from left to right.
 ///
 /// Prints at the end: after --for, or at Ctrl-C.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Examples:\n  onramp shadow --algorithms search,best,hystartpp --for 30s\n  onramp shadow --algorithms search --set search.threshold_pct=30 dst 198.51.100.0/24\n  onramp shadow --algorithms best --sweep best.min_rate=100000,1000000 --for 1m --json\n  onramp shadow --algorithms ramp --sample 100 --for 10m"
+    after_help = "Examples:\n  onramp shadow --algorithm search,best,hystartpp --for 30s\n  onramp shadow --algorithm search --set search.threshold_pct=30 dst 198.51.100.0/24\n  onramp shadow --algorithm best --sweep best.min_rate=100000,1000000 --for 1m --json\n  onramp shadow --algorithm ramp --sample 100 --for 10m"
 )]
 pub(crate) struct Shadow {
     /// Algorithms; `onramp list` shows them
-    #[arg(short, long, value_name = "ALG,…", value_delimiter = ',', required = true)]
-    algorithms: Vec<String>,
+    #[arg(short, long, alias = "algorithms", value_name = "ALG,…", value_parser = AlgorithmName, hide_possible_values = true, value_delimiter = ',', required = true)]
+    algorithm: Vec<String>,
     /// Set a parameter: NAME=VALUE for all algorithms, ALG.NAME=VALUE for one
     #[arg(long = "set", value_name = "[ALG.]NAME=VALUE")]
     settings: Vec<String>,
@@ -72,7 +73,7 @@ struct Report {
 
 impl Shadow {
     pub fn run(self, output: &Output) -> anyhow::Result<u8> {
-        let candidates = candidates(&self.algorithms, &self.settings, &self.sweep)
+        let candidates = candidates(&self.algorithm, &self.settings, &self.sweep)
             .map_err(|error| Usage::error(error.to_string()))?;
         let filter = self.selection.filter()?;
         // From here on a signal ends the watch instead of the process.

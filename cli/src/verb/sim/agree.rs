@@ -1,15 +1,13 @@
 //! `onramp sim agree`: the simulator, or another kernel, beside the kernel.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use anyhow::Context;
 use clap::Args;
-use onramp_lab::experiment::Comparison;
 use onramp_lab::sim::agreement::{self, Agreement, Runs};
-use onramp_recording::bounded;
 
 use crate::failure::{FAILURE, Usage};
 use crate::output::Output;
+use crate::verb::result;
 
 /// Simulate what results of `onramp lab run` and `compare` measured, and say how far both are apart
 ///
@@ -19,7 +17,7 @@ use crate::output::Output;
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   onramp sim agree tests/golden/*.json
-  onramp lab compare --arms plain,search --profile leo --json | onramp sim agree /dev/stdin
+  onramp lab compare --arms plain,search --profile leo --json | onramp sim agree -
   onramp sim agree tests/golden/6.1-geo.json --beside tests/golden/7.2-geo.json")]
 pub(super) struct Agree {
     /// Results of the lab
@@ -44,10 +42,10 @@ impl Agree {
 
     fn compare(&self) -> anyhow::Result<Agreement> {
         let mut all = Agreement::default();
-        let others = self.beside.iter().map(|path| read(path)).collect::<Result<Vec<_>, _>>()?;
+        let others = self.beside.iter().map(|path| result::read(path)).collect::<Result<Vec<_>, _>>()?;
         let runs = Runs::of(&others);
         for path in &self.results {
-            let measured = read(path)?;
+            let measured = result::read(path)?;
             if others.is_empty() {
                 all.add(&measured)?;
             } else {
@@ -67,14 +65,10 @@ impl Agree {
     }
 }
 
-fn read(path: &Path) -> anyhow::Result<Comparison> {
-    let text = bounded::read_text(path).with_context(|| format!("cannot read {}", path.display()))?;
-    serde_json::from_str(&text)
-        .map_err(|error| Usage::error(format!("{} is no result of the lab: {error}", path.display())))
-}
-
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
 
     fn compare(result: &str, beside: &[&str]) -> anyhow::Result<Agreement> {

@@ -5,7 +5,7 @@ use std::path::{Path as File, PathBuf};
 use anyhow::anyhow;
 use clap::Args;
 use onramp_lab::fit::{FitError, Fitted, Known, RecordedFlow, fit};
-use onramp_recording::Recording;
+use onramp_recording::{Recording, bounded};
 
 use super::written;
 use crate::failure::{PARTIAL, Usage};
@@ -25,13 +25,13 @@ use crate::units::{show_bytes, show_us};
   onramp sim path recording --flow 18446612 --write-profile slow.toml
   onramp sim compare --profile ./slow.toml --arms cubic,search,ramp")]
 pub(super) struct Path {
-    /// Directory of a recording, or an acks file of one
+    /// Directory of a recording, or an acks file of one; - is standard input
     #[arg(value_name = "RECORDING")]
     recording: PathBuf,
     /// The flow of this number [default: the one with most acknowledgements]
     #[arg(long, value_name = "NUMBER")]
     flow: Option<u64>,
-    /// Write the path as a profile
+    /// Write the path as a profile; - is standard output, in place of the report
     #[arg(long, value_name = "FILE")]
     write_profile: Option<PathBuf>,
 }
@@ -48,9 +48,9 @@ impl Path {
         let told = |error: FitError| match error {
             FitError::NoFlow { .. } => Usage::error(error.to_string()),
             FitError::NoAcks if unreadable => {
-                anyhow!("{} holds no acknowledgements that can be read", self.recording.display())
+                anyhow!("{} holds no acknowledgments that can be read", bounded::name(&self.recording))
             }
-            other => anyhow!("{}: {other}", self.recording.display()),
+            other => anyhow!("{}: {other}", bounded::name(&self.recording)),
         };
         let fitted = fit(&flow.map_err(told)?).map_err(told)?;
         if let (Some(file), Some(name)) = (&self.write_profile, name) {
@@ -58,7 +58,9 @@ impl Path {
             written::write(file, &fitted.profile(&name), &format!("Simulate it: {command}"))?;
             output.progress(&format!("simulate it: {command}"));
         }
-        output.data(&fitted, || text(&fitted))?;
+        if !self.write_profile.as_deref().is_some_and(bounded::is_standard) {
+            output.data(&fitted, || text(&fitted))?;
+        }
         Ok(if recording.problems.is_empty() { 0 } else { PARTIAL })
     }
 }

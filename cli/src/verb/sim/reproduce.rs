@@ -10,6 +10,7 @@ use onramp_lab::sim::{self, SourceSpec};
 
 use crate::arm::Arms;
 use crate::output::Output;
+use crate::target::directory;
 use crate::verb::reproduction::{self, CLAIMED, Choice, Outcomes, trials};
 
 /// Test what the documents show by simulations and closed forms, in the simulator: the source's figures beside ours
@@ -26,7 +27,7 @@ pub(super) struct Reproduce {
     #[command(flatten)]
     choice: Choice,
     /// Directory for everything [default: runs/sim-reproduce]
-    #[arg(short, long, value_name = "DIR", default_value = "runs/sim-reproduce", hide_default_value = true)]
+    #[arg(short, long, value_name = "DIR", value_parser = directory, default_value = "runs/sim-reproduce", hide_default_value = true)]
     output: PathBuf,
 }
 

@@ -7,6 +7,7 @@ use onramp_lab::experiment::Arm;
 use onramp_lab::population::{Path, Population};
 use onramp_lab::sim::SourceSpec;
 use onramp_lab::sim::sweep::{self, Sweep as Summary};
+use onramp_recording::bounded;
 use serde::Serialize;
 
 use super::written;
@@ -49,7 +50,7 @@ pub(super) struct Sweep {
     /// Only this path, 0 to 9999999; no directory is written
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u64).range(..10_000_000), conflicts_with_all = ["paths", "shard", "output", "jobs"])]
     path: Option<u64>,
-    /// Write the path as a profile, with the command that simulates it alone
+    /// Write the path as a profile; - is standard output, in place of the report, with the command that simulates it alone
     #[arg(long, value_name = "FILE", requires = "path")]
     write_profile: Option<PathBuf>,
 }
@@ -111,7 +112,9 @@ impl Sweep {
             seed: path.seed,
             summary,
         };
-        output.versioned(&one, || format!("{}: {}", one.name, one.summary))?;
+        if !self.write_profile.as_deref().is_some_and(bounded::is_standard) {
+            output.versioned(&one, || format!("{}: {}", one.name, one.summary))?;
+        }
         Ok(0)
     }
 }

@@ -4,14 +4,22 @@ use std::path::Path as File;
 
 use anyhow::Context;
 use onramp_lab::profile::Profile;
+use onramp_recording::bounded;
 
 use crate::failure::Usage;
+use crate::target;
 
 /// Longest name of a profile.
 const LONGEST_NAME: usize = 31;
 
+/// What a profile is called that has no file.
+const UNNAMED: &str = "path";
+
 /// Profiles are called as their files.
 pub(super) fn name(file: &File) -> anyhow::Result<String> {
+    if bounded::is_standard(file) {
+        return Ok(UNNAMED.to_owned());
+    }
     let name = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     if file.extension().is_none_or(|extension| extension != "toml")
@@ -30,14 +38,13 @@ pub(super) fn name(file: &File) -> anyhow::Result<String> {
 /// Writes a profile with a comment at its head.
 pub(super) fn write(file: &File, profile: &Profile, comment: &str) -> anyhow::Result<()> {
     let text = toml::to_string(profile).context("cannot write the profile")?;
-    std::fs::write(file, format!("# {comment}\n\n{text}"))
-        .with_context(|| format!("cannot write {}", file.display()))
+    target::write(Some(file), |output| write!(output, "# {comment}\n\n{text}"))
 }
 
-/// The file as `--profile` takes it: with a slash, it is no name.
+/// The file as `--profile` accepts it: with a slash, it is no name.
 pub(super) fn argument(file: &File) -> String {
     let file = file.display().to_string();
-    if file.contains('/') { file } else { format!("./{file}") }
+    if file.contains('/') || file == bounded::STANDARD { file } else { format!("./{file}") }
 }
 
 #[cfg(test)]

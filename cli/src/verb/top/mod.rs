@@ -40,8 +40,8 @@ const PATIENCE: Duration = Duration::from_millis(500);
 ///
 /// Flows of all network namespaces, on what is attached now or later; one that is under way is told of with its next
 /// acknowledgement. `?` shows the keys: sorting, filtering, opening a flow, tuning its parameters and undoing that.
-/// FILTER as for ss(8): `src` or `dst` with PREFIX, PREFIX:PORT or :PORT; `sport` or `dport` with `= :PORT`; `and`
-/// between them.
+/// FILTER as for ss(8): `src` or `dst` with PREFIX, PREFIX:PORT or :PORT; `sport` or `dport` with a comparison, such
+/// as `= :443`, `!= :22`, `>= :1024`; `and`, `or`, `not` and parentheses, read from left to right.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   onramp top

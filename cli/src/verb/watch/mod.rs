@@ -36,8 +36,9 @@ const BUCKETS: usize = 2;
 /// With --json one object per line, with "schema": 2, units in the names of its fields; docs/watch.md has them all.
 /// Flows of all network namespaces, on what is attached now or later; one that is under way is told of with its next
 /// acknowledgement. What comes faster than it is read is lost, and the number is told as an event. Times are of the
-/// monotonic clock; as text seconds since the watch began. FILTER as for ss(8): `src` or `dst` with PREFIX, PREFIX:PORT
-/// or :PORT; `sport` or `dport` with `= :PORT`; `and` between them. Ends at Ctrl-C, SIGTERM or when its reader goes.
+/// monotonic clock; as text seconds since the watch began. FILTER as for ss(8): `src` or `dst` with PREFIX,
+/// PREFIX:PORT or :PORT; `sport` or `dport` with a comparison, such as `= :443`, `!= :22`, `>= :1024`; `and`, `or`,
+/// `not` and parentheses, read from left to right. Ends at Ctrl-C, SIGTERM or when its reader goes.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   onramp watch

@@ -60,17 +60,52 @@ pub(super) fn load(path: &Path) -> Result<Vec<Row>, TraceError> {
 fn parse(text: &str, path: &Path) -> Result<Vec<Row>, TraceError> {
     let mut rows: Vec<Row> = Vec::new();
     for (line, content) in (1..).zip(text.lines().map(str::trim)) {
-        let heading = rows.is_empty() && content.starts_with("time_us");
+        let heading = rows.is_empty() && content.to_ascii_lowercase().starts_with("time_us");
         if content.is_empty() || content.starts_with('#') || heading {
             continue;
         }
         let failed = |reason| TraceError::Line { path: path.into(), line, reason };
+        if rows.is_empty()
+            && let Some(other) = of_others(text)
+        {
+            return Err(failed(format!("this is {other}; expected time_us,rate_bps[,delay_us]")));
+        }
         rows.push(row(line, content, rows.last()).map_err(failed)?);
     }
     if rows.is_empty() {
         return Err(TraceError::Empty { path: path.into() });
     }
     Ok(rows)
+}
+
+/// Lines by which the form of a trace is recognised.
+const SAMPLE: usize = 8;
+
+/// The form of other people's traces.
+fn of_others(text: &str) -> Option<&'static str> {
+    let ours = |line: &str| {
+        line.is_empty() || line.starts_with('#') || line.to_ascii_lowercase().starts_with("time_us,")
+    };
+    let lines = text.lines().map(str::trim).filter(|line| !ours(line));
+    let lines: Vec<&str> = lines.take(SAMPLE).collect();
+    let all = |holds: fn(&str) -> bool| lines.iter().all(|line| holds(line));
+    let first = lines.first()?;
+    let by_blanks =
+        |line: &str| line.split_whitespace().map(str::parse::<f64>).collect::<Result<Vec<_>, _>>();
+    let commas_are_missing = |separator: char| first.contains(separator) && !first.contains(',');
+    if all(|line| line.bytes().all(|byte| byte.is_ascii_digit())) {
+        Some("a trace of mahimahi, a time in ms for each packet that may be sent")
+    } else if lines.iter().all(|line| by_blanks(line).is_ok_and(|fields| fields.len() == 2)) {
+        Some("two numbers separated by blanks, as traces of Pensieve have them (seconds and Mbit/s)")
+    } else if commas_are_missing(';') || commas_are_missing('\t') {
+        Some("separated by semicolons or tabs: separate by commas")
+    } else if first.to_ascii_lowercase().contains("rtt") {
+        Some("a series of round-trip times, which says no rate")
+    } else if first.contains(',') && first.chars().any(char::is_alphabetic) {
+        Some("a table with columns of other names")
+    } else {
+        None
+    }
 }
 
 fn row(line: usize, content: &str, last: Option<&Row>) -> Result<Row, String> {
@@ -123,6 +158,37 @@ mod tests {
         let row = |line, at_us, rate_bps| Row { line, at_us, rate_bps, delay_us: None };
         assert_eq!(rows, [row(3, 0, 1_000), row(5, 10, 0), row(6, 20, 2_000)]);
         assert_eq!(parse("0,1000,5", Path::new("x")).unwrap()[0].delay_us, Some(5));
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_passed_over_and_utf_16_is_named() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("rates.csv");
+        std::fs::write(&path, "\u{feff}time_us,rate_bps\r\n0,10000000\r\n1000000,20000000\r\n").unwrap();
+        assert_eq!(load(&path).unwrap().len(), 2);
+        std::fs::write(&path, b"\xff\xfe0\0,\01\0\n\0").unwrap();
+        assert!(load(&path).unwrap_err().to_string().contains("UTF-16"));
+    }
+
+    #[test]
+    fn traces_of_others_are_named() {
+        for (text, named) in [
+            ("0\n3\n3\n7\n", "line 1: this is a trace of mahimahi"),
+            (
+                "0.0\t1.15\n0.5\t0.98\n",
+                "line 1: this is two numbers separated by blanks, as traces of Pensieve",
+            ),
+            (
+                "since,relative_seconds,rtt\n1700000000.000,0.00,35.662\n",
+                "line 1: this is a series of round-trip",
+            ),
+            ("# of today\ntime_us;rate_bps\n0;1000\n", "separated by semicolons"),
+            ("seconds,mbit\n0,3\n", "line 1: this is a table with columns of other names"),
+        ] {
+            let said = error(text);
+            assert!(said.contains(named) && said.contains("expected time_us,rate_bps"), "{said}");
+        }
+        assert_eq!(parse("TIME_US,RATE_BPS\n0,1000\n", Path::new("x")).unwrap().len(), 1);
     }
 
     #[test]

@@ -56,7 +56,7 @@ pub(super) fn measure(
     let program = std::env::current_exe().context("cannot find this program")?;
     // A command of a namespace, here of this one, dies with its parent.
     let mut command = Namespace::current()?.command(program);
-    command.args(["--json", "shadow", "--algorithms", algorithm]);
+    command.args(["--json", "shadow", "--algorithm", algorithm]);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut shadow = Process(command.spawn().context("onramp shadow cannot be started")?);
     let mut said = BufReader::new(shadow.0.stderr.take().context("onramp shadow has no stderr")?);

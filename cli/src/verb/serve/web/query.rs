@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::fmt;
 
+use onramp_loader::algorithm;
 use onramp_net::Prefix;
 use serde::{Deserialize, Serialize};
 
@@ -116,7 +117,11 @@ impl Query {
             return Err(format!("limit={limit} is out of range: give 1 to {LIMIT_MAX}"));
         }
         let filter = Filter::parse(std::slice::from_ref(&self.filter))?;
-        Ok(Wanted { filter, query: self, limit })
+        let mut query = self;
+        if let Some(known) = algorithm::find(&query.algorithm) {
+            known.name().clone_into(&mut query.algorithm);
+        }
+        Ok(Wanted { filter, query, limit })
     }
 }
 

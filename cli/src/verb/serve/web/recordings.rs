@@ -135,14 +135,15 @@ pub(super) async fn open(
 
 /// What the files hold, or what is wrong with them.
 fn recorded(files: Vec<(PathBuf, Vec<u8>)>) -> Result<Recorded, String> {
-    let is_csv =
-        |(path, _): &(PathBuf, Vec<u8>)| path.extension().is_some_and(|extension| extension == "csv");
+    // Alone it is taken for text, whatever it is called, so that what it is instead is said.
+    let is_csv = |(path, bytes): &(PathBuf, Vec<u8>)| {
+        !bytes.starts_with(b"PAR1") && path.extension().is_none_or(|extension| extension != "parquet")
+    };
     let buckets = |flows: usize| if flows > FEW { BUCKETS } else { BUCKETS_OF_FEW };
     let recorded = match &files[..] {
         [] => {
             return Err(
-                "no file was sent: send the .parquet files of a recording, what `onramp export --format ndjson` wrote, or acknowledgements as .csv"
-                    .into(),
+                "no file was sent: send the .parquet files of a recording, or acknowledgments as .csv".into(),
             );
         }
         [one] if is_csv(one) => read_csv(one.1.as_slice(), FLOWS_MAX, BUCKETS)
@@ -209,8 +210,8 @@ fn told(recorded: &Recorded) -> (Vec<News>, Vec<u64>) {
 mod tests {
     use std::path::{Path, PathBuf};
 
-    use onramp_recording::rows::{AckRow, ExitRow, FlowRow, RoundRow, StateRow, TABLES};
-    use onramp_recording::{Column, Kind, Limits, Manifest, Recording, Row, Spec, Writer, export};
+    use onramp_recording::rows::{AckRow, ExitRow, FlowRow, RoundRow, StateRow};
+    use onramp_recording::{Column, Kind, Limits, Manifest, Row, Spec, Writer};
     use serde_json::Value;
 
     use super::super::hub::Hub;
@@ -219,9 +220,9 @@ mod tests {
 
     const BOUNDARY: &str = "between-files";
 
-    /// Of one flow of an older onramp, as a browser would send it.
+    /// Of one flow, as a browser would send it.
     fn files() -> Vec<(String, Vec<u8>)> {
-        let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../recording/src/tests/schema_1");
+        let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../recording/src/tests/recorded");
         let entries = std::fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
         entries
             .map(|path| {
@@ -308,7 +309,19 @@ mod tests {
         assert!(post(&server, &[]).refused(400).contains("no file was sent"));
         assert!(server.raw(b"POST /api/recordings HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}").refused(400).contains("multipart"));
         let text = [("notes.txt".to_owned(), b"precious".to_vec())];
-        assert!(post(&server, &text).refused(400).contains("notes.txt"));
+        assert!(post(&server, &text).refused(400).contains("notes.txt: its first line lacks"));
+        for (name, bytes, kind) in [
+            ("capture.pcap", &b"\xd4\xc3\xb2\xa1\x02\0\x04\0"[..], "pcap"),
+            ("other.sqlog", b"\x1e{\"qlog_version\":\"0.3\"}", "qlog"),
+            ("iperf3.json", b"{\"start\":{\"connected\":[]},\"intervals\":[]}", "iperf3"),
+            ("acks.csv.gz", b"\x1f\x8b\x08\0", "gzip"),
+            ("utf16.csv", b"\xff\xfea\0t\0", "UTF-16"),
+            ("empty.csv", b"", "empty"),
+            ("acks-000001.parquet", b"\x1f\x8b\x08\0", "gzip"),
+        ] {
+            let said = post(&server, &[(name.to_owned(), bytes.to_vec())]).refused(400);
+            assert!(said.contains(name) && said.contains(kind), "{name}: {said}");
+        }
         let mut damaged = files();
         for (_, bytes) in damaged.iter_mut().filter(|(name, _)| name.contains("flows-")) {
             bytes[20] ^= 1;
@@ -319,26 +332,6 @@ mod tests {
         let mut few = files();
         few.retain(|(name, _)| !name.contains("acks-"));
         assert_eq!(post(&server, &few).json()["flows"], 1);
-    }
-
-    #[test]
-    fn a_recording_as_ndjson_is_the_same_as_its_files() {
-        let parquet = files().into_iter().map(|(name, bytes)| (name.into(), bytes));
-        let mut ndjson = Vec::new();
-        export::ndjson(&mut Recording::of_files(parquet), TABLES, None, &mut ndjson).unwrap();
-        let server = Server::start(false);
-        let detail = |files: &[(String, Vec<u8>)]| {
-            let opened = post(&server, files).json();
-            assert_eq!(opened["problems"], Value::from(Vec::<u64>::new()), "{opened}");
-            let (name, flow) = (opened["recording"].as_str().unwrap(), opened["flow"].as_str().unwrap());
-            server.get(&format!("/api/flows/{flow}?recording={name}")).json()
-        };
-        assert_eq!(detail(&[("rec.ndjson".into(), ndjson.clone())]), detail(&files()));
-        // What was cut off is named, with the line at which it ends.
-        ndjson.truncate(ndjson.len() - 10);
-        let lines = ndjson.split(|byte| *byte == b'\n').count();
-        let said = post(&server, &[("rec.ndjson".into(), ndjson)]).refused(400);
-        assert!(said.contains(&format!("rec.ndjson is damaged: line {lines}: ")), "{said}");
     }
 
     #[test]

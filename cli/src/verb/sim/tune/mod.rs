@@ -12,6 +12,7 @@ use onramp_lab::profile::{Params, Profile, Value};
 use onramp_lab::sim::sweep::front;
 use onramp_lab::sim::tune::{self, Search, Tuning};
 use onramp_loader::algorithm::{Algorithm, Parameters};
+use onramp_recording::bounded;
 use serde::Serialize;
 
 use super::written;
@@ -19,6 +20,7 @@ use crate::failure::{FAILURE, Usage};
 use crate::output::Output;
 use crate::profile;
 use crate::settings::{self, AlgorithmName};
+use crate::target::directory;
 use crate::verb::population::{self, Jobs};
 use kernel::Confirmation;
 
@@ -66,9 +68,9 @@ pub(super) struct Tune {
     #[command(flatten)]
     confirmation: Confirmation,
     /// Directory for tune.json, tune.md and front.svg [default: runs/tune-ALG-POPULATION-SEED]
-    #[arg(short, long, value_name = "DIR")]
+    #[arg(short, long, value_name = "DIR", value_parser = directory)]
     output: Option<PathBuf>,
-    /// Write the profile, of which there must be one, with what was found
+    /// Write the profile, of which there must be one, with what was found; - is standard output, in place of the report
     #[arg(long, value_name = "FILE", requires = "profile")]
     write_profile: Option<PathBuf>,
 }
@@ -175,7 +177,9 @@ impl Tune {
             std::fs::write(&path, content).with_context(|| format!("cannot write {}", path.display()))?;
         }
         output.progress(&format!("written to {}", directory.display()));
-        output.versioned(&report, || text)?;
+        if !self.write_profile.as_deref().is_some_and(bounded::is_standard) {
+            output.versioned(&report, || text)?;
+        }
         match (file, paths) {
             (Some((file, name)), Paths::Links(profiles)) => self.write(file, name, profiles, &report, output),
             _ => Ok(0),

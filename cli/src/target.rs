@@ -1,0 +1,48 @@
+//! Files that verbs write: `-` is standard output.
+
+use std::fs::File;
+use std::io::{self, ErrorKind, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, anyhow};
+use onramp_lab::figure::Figure;
+use onramp_recording::bounded;
+
+use crate::terminal::Terminal;
+
+/// Has `write` fill a file, which is made anew; none or `-`: standard output. A reader that has gone away has seen what it
+/// wanted.
+pub(crate) fn write(
+    path: Option<&Path>,
+    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> anyhow::Result<()> {
+    let path = path.filter(|path| !bounded::is_standard(path));
+    let name = || path.map_or("to stdout".into(), |path| path.display().to_string());
+    let mut target: Box<dyn Write> = match path {
+        Some(path) => Box::new(File::create(path).with_context(|| format!("cannot write {}", name()))?),
+        // Strings of a recording may be anybody's; into files and pipes they go as they are.
+        None if io::stdout().is_terminal() => Box::new(Terminal::new(io::stdout())),
+        None => Box::new(io::stdout()),
+    };
+    let mut buffered = io::BufWriter::new(&mut target);
+    match write(&mut buffered).and_then(|()| buffered.flush()) {
+        Err(error) if path.is_none() && error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        other => other.with_context(|| format!("cannot write {}", name())),
+    }
+}
+
+/// Writes a figure as SVG.
+pub(crate) fn figure(path: &Path, figure: &Figure) -> anyhow::Result<()> {
+    let svg = figure.svg().map_err(|error| anyhow!("cannot draw {}: {error}", path.display()))?;
+    write(Some(path), |output| output.write_all(svg.as_bytes()))
+}
+
+/// Reads the name of a directory that is to be written.
+pub(crate) fn directory(text: &str) -> Result<PathBuf, String> {
+    if text == bounded::STANDARD {
+        return Err(
+            "`-` is standard output, and this is a directory: give its name, `./-` if it is that".into()
+        );
+    }
+    Ok(text.into())
+}

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! What there is to replay under a path: a recording, or acknowledgments as text.
+
+use std::io::{Cursor, Read};
+use std::path::Path;
+
+use crate::bounded;
+use crate::error::Error;
+use crate::file::{FILE_BYTES, MAGIC};
+use crate::kind;
+use crate::manifest;
+use crate::reader::Recording;
+
+/// What a path stands for.
+pub enum Input {
+    /// A recording, or a file of one.
+    Recording(Recording),
+    /// Anything else, from its beginning.
+    Text(Box<dyn Read>),
+}
+
+/// Opens a recording's directory, its manifest or a file of it, or text; `-` is standard input.
+///
+/// # Errors
+/// [`Error::Read`], [`Error::NotARecording`].
+pub fn input(path: &Path) -> Result<Input, Error> {
+    if path.is_dir() {
+        return Recording::of_directory(path).map(Input::Recording);
+    }
+    if path.file_name().is_some_and(|name| name == manifest::FILE) {
+        return Recording::of_directory(path.parent().unwrap_or(path)).map(Input::Recording);
+    }
+    let mut source = bounded::source(path).map_err(Error::read(path))?;
+    let mut begin = Vec::new();
+    source.by_ref().take(kind::HEAD as u64).read_to_end(&mut begin).map_err(Error::read(path))?;
+    if !begin.starts_with(MAGIC) && path.extension().is_none_or(|extension| extension != "parquet") {
+        return Ok(Input::Text(Box::new(Cursor::new(begin).chain(source))));
+    }
+    if std::fs::metadata(path).is_ok_and(|found| found.is_file()) {
+        return Ok(Input::Recording(Recording::of_file(path)));
+    }
+    // It cannot be read again.
+    let most = (FILE_BYTES + 1).saturating_sub(begin.len() as u64);
+    source.take(most).read_to_end(&mut begin).map_err(Error::read(path))?;
+    if begin.len() as u64 > FILE_BYTES {
+        return Err(Error::damaged(path, format!("it has more than {FILE_BYTES} bytes")));
+    }
+    Ok(Input::Recording(Recording::of_files([(path.to_owned(), begin)])))
+}
