@@ -9,7 +9,7 @@
 #include "algorithm/algorithm.h"
 
 /* Raised when a structure below changes. */
-#define ABI_VERSION 11
+#define ABI_VERSION 12
 
 /* Parameter sets that one algorithm holds at once; set 0 is the default. */
 #define PROFILE_MAX 16
@@ -180,7 +180,7 @@ struct attachment {
 	u32 abi_version;
 	u32 base;	    /* enum base */
 	u64 generation;	    /* id of this attachment */
-	u64 attached_at_us; /* wall clock, since 1970 */
+	u64 attached_ns;    /* since boot, suspended time included */
 	u64 deadline_ns;    /* since boot, suspended time included: past it the base runs alone; 0: never */
 	u32 owner_pid;	    /* of a scoped run; 0: stays until detached */
 	u32 profiles;	    /* no parameter set from this number on is in use */

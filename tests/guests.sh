@@ -18,7 +18,7 @@ once=6.12
 # instruction that only the processor of 7.2 has (lab/src/guest/kernels.toml).
 declare -A without=([6.1]=" hystart_witness select_haproxy " [6.12]=" select_haproxy ")
 # Modules of the kernel, and programs that tests start.
-modules=(tcp_bbr sch_fq sch_netem)
+modules=(tcp_bbr tcp_dctcp sch_fq sch_netem)
 programs=(
 	bash cat chmod crun curl dmesg env false head id ip iperf3 kill ls mkdir mount nsenter prlimit readlink rm seq setpriv
 	setsid sh sleep socat ss stty systemctl tc test timeout touch true umount unshare

@@ -161,7 +161,8 @@ fn options(parameters: Parameters, profile: &str, base: Option<Base>) -> AttachO
     let mut options = AttachOptions::new(parameters);
     profile.clone_into(&mut options.profile);
     options.scoped = true;
-    options.base = base;
+    // Of a comparison it is the same on every host.
+    options.base = Some(base.unwrap_or(Base::Cubic));
     options
 }
 

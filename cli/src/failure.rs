@@ -42,6 +42,7 @@ pub(crate) fn code(error: &anyhow::Error) -> u8 {
         Some(Kind::Usage) => USAGE,
         Some(Kind::Unsupported) => UNSUPPORTED,
         Some(Kind::Privilege) => PRIVILEGE,
+        Some(Kind::Partial) => PARTIAL,
         Some(Kind::Failure) | None => FAILURE,
     }
 }

@@ -5,7 +5,7 @@ use onramp_loader::guard::{Arm, Comparison, FLOWS_MIN, GuardOptions, GuardState,
 use serde::Serialize;
 
 use crate::failure::Usage;
-use crate::units::{now_us, show_us};
+use crate::units::show_us;
 
 /// The share of flows that stays on the base where nobody names one.
 pub(crate) const CONTROL_SHARE: &str = "10%";
@@ -126,7 +126,7 @@ impl From<&GuardState> for Guarded {
         Self {
             control_share_pct: state.options.control_share(),
             flows_needed: FLOWS_MIN,
-            tripped: state.tripped.map(|Trip { by, at_us }| Tripped { metric: by.name(), at_us }),
+            tripped: state.tripped.map(|Trip { by, at_us, .. }| Tripped { metric: by.name(), at_us }),
             treated: arm(&state.treated),
             control: arm(&state.control),
             comparisons: state.comparisons.iter().map(comparison).collect(),
@@ -144,13 +144,10 @@ pub(crate) fn verdict(comparison: &Comparison, state: &GuardState) -> String {
         };
         return format!("cannot say yet: {flows} of {FLOWS_MIN} {arm} flows");
     };
-    if let Some(Trip { by, at_us }) = state.tripped
+    if let Some(Trip { by, age, .. }) = state.tripped
         && by == comparison.metric
     {
-        return format!(
-            "tripped {} ago, worse by more than the margin",
-            show_us(now_us().saturating_sub(at_us))
-        );
+        return format!("tripped {} ago, worse by more than the margin", show_us(age.as_micros() as u64));
     }
     // As harm, which is up in retransmissions and down in goodput.
     let harm = |difference: f64| match comparison.metric {
@@ -180,7 +177,7 @@ pub(crate) fn difference(comparison: &Comparison) -> Option<String> {
 /// What `status` says of a guard: a line.
 pub(crate) fn line(algorithm: &str, state: &GuardState) -> String {
     let (treated, control) = (state.treated.flows, state.control.flows);
-    let Some(Trip { by, at_us }) = state.tripped else {
+    let Some(Trip { by, age, .. }) = state.tripped else {
         return format!(
             "  guarded ({}): {treated} treated flows, {control} of the control: onramp compare-arms {algorithm}\n",
             state.options
@@ -189,7 +186,7 @@ pub(crate) fn line(algorithm: &str, state: &GuardState) -> String {
     let numbers = state.comparisons.iter().find(|one| one.metric == by).and_then(difference);
     format!(
         "  its guard tripped {} ago, and the base runs alone: {} {} of {treated} treated flows against {control} of the control, margin {}: onramp detach {algorithm}\n",
-        show_us(now_us().saturating_sub(at_us)),
+        show_us(age.as_micros() as u64),
         by.name(),
         numbers.unwrap_or_default(),
         state.options
@@ -198,6 +195,8 @@ pub(crate) fn line(algorithm: &str, state: &GuardState) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     fn guard(text: &str) -> GuardOptions {
@@ -252,7 +251,7 @@ mod tests {
                 interval_pct,
                 margin_pct: options.margin(metric),
             }],
-            tripped: tripped.then(|| Trip { by: metric, at_us: now_us() - 65_000_000 }),
+            tripped: tripped.then(|| Trip { by: metric, at_us: 0, age: Duration::from_secs(65) }),
         }
     }
 

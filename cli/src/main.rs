@@ -11,6 +11,7 @@
 mod ack_pairs;
 mod arguments;
 mod arm;
+mod basis;
 mod consumer;
 mod event_rows;
 mod failure;
@@ -77,6 +78,8 @@ fn log_to_stderr(global: &Global) {
         .with_env_filter(EnvFilter::new(levels))
         // What is logged quotes names and messages of others: all of it goes through the same sieve as errors.
         .with_writer(|| Terminal::new(io::stderr()))
+        // It would be said on stderr, by a panic if that cannot be written.
+        .log_internal_errors(false)
         .with_ansi(false)
         .without_time()
         .with_target(global.verbose > 0)

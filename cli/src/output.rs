@@ -5,6 +5,7 @@ use std::io::{self, ErrorKind, Write};
 use anyhow::Context;
 use serde::Serialize;
 
+use crate::failure::sentence;
 use crate::global::Global;
 
 /// Version of all JSON documents; raised when a field changes its meaning or goes.
@@ -51,9 +52,9 @@ fn escaped(text: &str, which: impl Fn(char) -> bool) -> String {
 }
 
 /// Prints a line on stderr, as [`printable`]. What follows the end of a line is indented, so that no name can begin one.
-#[expect(clippy::print_stderr, reason = "the one place where it is")]
+/// Where stderr cannot be written, nothing is left that could be told.
 pub(crate) fn say(line: &str) {
-    eprintln!("{}", said(line));
+    let _ = writeln!(io::stderr(), "{}", said(line));
 }
 
 fn said(line: &str) -> String {
@@ -150,12 +151,15 @@ impl Output {
         self.raw(text.as_bytes())
     }
 
-    /// Prints what a change did; as text not with --quiet.
-    pub fn report<T: Serialize>(&self, body: &T, text: impl FnOnce() -> String) -> anyhow::Result<()> {
+    /// Prints what a change did; as text not with --quiet. The change is made, and the exit code says so: where the report
+    /// cannot be written, that is a warning.
+    pub fn report<T: Serialize>(&self, body: &T, text: impl FnOnce() -> String) {
         if self.quiet && !self.json {
-            return Ok(());
+            return;
         }
-        self.data(body, text)
+        if let Err(error) = self.data(body, text) {
+            say(&format!("warning: done, but not reported: {}", sentence(&error)));
+        }
     }
 
     /// Says on stderr how far something is; not with --quiet.

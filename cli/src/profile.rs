@@ -70,6 +70,12 @@ pub(crate) fn names() -> Vec<String> {
     names.into_iter().collect()
 }
 
+/// Names of those that have parameters for an algorithm.
+fn names_for(algorithm: Algorithm) -> Vec<String> {
+    let is_for = |name: &String| load(name).is_ok_and(|one| one.algorithms().contains(&algorithm.name()));
+    names().into_iter().filter(is_for).collect()
+}
+
 /// The profile's algorithm.
 pub(crate) fn algorithm(profile: &Profile) -> anyhow::Result<Algorithm> {
     find(profile, &profile.algorithm, "algorithm = ")
@@ -176,11 +182,16 @@ pub(crate) fn apply(profile: &Profile, parameters: &mut Parameters) -> anyhow::R
     let refuse = |why: String| Usage::error(format!("profile {}: {why}", profile.name));
     let named = profile.algorithms();
     if !named.contains(&algorithm.name()) {
+        let own = algorithm.name();
+        let others = match names_for(algorithm) {
+            names if names.is_empty() => String::new(),
+            names => format!(", or take one that is for {own} ({})", names.join(", ")),
+        };
         return Err(Usage::error(format!(
-            "profile {} is for {}, not for {}",
+            "profile {} is for {}, not for {own}: name {} as the algorithm, leave the profile out{others}",
             profile.name,
             named.join(" and "),
-            algorithm.name()
+            named.join(" or ")
         )));
     }
     let mut set = BTreeSet::new();
@@ -253,12 +264,15 @@ mod tests {
         assert_eq!(written(&geo, "ramp").unwrap(), defaults("ramp"));
         assert_eq!(parameters(&geo).unwrap(), [defaults("ramp"), search.clone()]);
         let error = written(&geo, "plain").unwrap_err().to_string();
-        assert_eq!(error, "profile geo is for ramp and search, not for plain");
+        assert!(error.starts_with("profile geo is for ramp and search, not for plain: name ramp or search"));
         // Whichever algorithm it names.
         let named = Profile { algorithm: "search".into(), ..geo };
         assert_eq!(written(&named, "search").unwrap(), search);
         let error = written(&named, "plain").unwrap_err().to_string();
-        assert_eq!(error, "profile geo is for search, not for plain");
+        assert!(error.starts_with("profile geo is for search, not for plain: name search"), "{error}");
+        let terrestrial = load_from("terrestrial", &[]).unwrap();
+        let error = written(&terrestrial, "search").unwrap_err().to_string();
+        assert!(error.contains("one that is for search (") && error.contains("geo"), "{error}");
     }
 
     #[test]

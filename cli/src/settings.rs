@@ -7,7 +7,7 @@ use clap::builder::{PossibleValue, TypedValueParser};
 use clap::{Arg, Args, Command, ValueEnum};
 use onramp_loader::algorithm::{self, Parameter, Parameters};
 use onramp_loader::telemetry::Level;
-use onramp_loader::{AttachOptions, Base, ParameterSet};
+use onramp_loader::{AttachOptions, AttachedState, Base};
 use serde::{Deserialize, Serialize};
 
 use crate::consumer::level_from;
@@ -46,8 +46,8 @@ pub(crate) struct Settings {
     /// Set a parameter, on top of the profile; `onramp list ALG` shows names, units and ranges
     #[arg(long = "set", value_name = "NAME=VALUE")]
     pub settings: Vec<String>,
-    /// Control that does congestion avoidance, loss reaction and undo; bbr: the whole of BBR after slow start [default:
-    /// cubic where BPF may call it, else reno]
+    /// Control that does congestion avoidance, loss reaction and undo; bbr: the whole of BBR after slow start [default: that of
+    /// this network namespace, which has to be one of these]
     #[arg(long, value_enum)]
     pub base: Option<BaseName>,
     /// The most that anybody is told of its flows, whatever is asked for [default: the profile's, else ack]
@@ -76,9 +76,11 @@ impl From<BaseName> for Base {
 
 impl Settings {
     /// Whether what is attached is not what is asked for. Where nothing is asked for, it is taken as it is.
-    pub fn differ_from(&self, attached: &ParameterSet, options: &AttachOptions) -> bool {
+    pub fn differ_from(&self, attached: &AttachedState, options: &AttachOptions) -> bool {
         let asked = self.profile.is_some() || !self.settings.is_empty() || self.telemetry.is_some();
-        (asked && !attached.has(&options.parameters, options.telemetry_max)) || self.base.is_some()
+        let set = attached.parameter_sets.first();
+        let other_set = set.is_some_and(|set| !set.has(&options.parameters, options.telemetry_max));
+        (asked && other_set) || options.base.is_some_and(|base| base != attached.base)
     }
 
     /// Everything checked; nothing done yet.

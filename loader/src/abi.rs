@@ -188,7 +188,7 @@ mod tests {
             abi_version: ABI_VERSION,
             base: 1,
             generation: 7,
-            attached_at_us: 7,
+            attached_ns: 7,
             deadline_ns: 0,
             owner_pid: 0,
             profiles: 1,

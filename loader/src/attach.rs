@@ -11,13 +11,14 @@ use crate::abi::{
     tables_crc32,
 };
 use crate::action::Action;
+use crate::basis::{self, Basis};
 use crate::error::Error;
 use crate::guard::GuardOptions;
 use crate::kernel::{self, Kernel};
 use crate::pins::{BPFFS, Lock, Pins, ROOT};
 use crate::shell::{Contents, Shell};
 use crate::telemetry::{self, Level};
-use crate::{bbr, defaults, expiry, profiles, tune};
+use crate::{defaults, expiry, profiles, tune};
 
 /// What to attach, and how.
 #[derive(Clone, Debug)]
@@ -26,7 +27,7 @@ pub struct AttachOptions {
     pub parameters: Parameters,
     /// Name of the parameter set, shown by `status`; at most 31 bytes.
     pub profile: String,
-    /// The base; `None`: CUBIC where the kernel offers it, else Reno.
+    /// The base; `None`: what the current network namespace has as default, if that can be one.
     pub base: Option<Base>,
     /// Run the algorithm and record when it would have left, and leave everything to the base.
     pub observe: bool,
@@ -71,8 +72,8 @@ pub struct Attached {
     pub algorithm: Algorithm,
     /// Id of this attachment.
     pub generation: u64,
-    /// The base that runs.
-    pub base: Base,
+    /// The base that runs, and what it changes.
+    pub basis: Basis,
     /// What the namespace's default was, if it was replaced.
     pub replaced_default: Option<String>,
 }
@@ -86,7 +87,7 @@ pub fn plan(options: &AttachOptions) -> Result<Vec<Action>, Error> {
     let name = algorithm.congestion_control();
     let undo = format!("onramp detach {}", algorithm.name());
     let _lock = Lock::take_if_mounted()?;
-    let (_, base) = check(options)?;
+    let base = check(options)?.1.base;
     let mut actions = Vec::new();
     if !kernel::has_bpffs() {
         actions.push(Action::new(format!("mount the BPF file system at {BPFFS}"), format!("umount {BPFFS}")));
@@ -168,6 +169,14 @@ pub fn take_default(algorithm: Algorithm) -> Result<Option<String>, Error> {
     defaults::take(&pins)
 }
 
+/// Fails if an attachment goes with a run.
+pub(crate) fn require_no_run(pins: &Pins) -> Result<(), Error> {
+    match pins.attachment()?.owner_pid {
+        0 => Ok(()),
+        pid => Err(Error::AttachedForRun { algorithm: pins.algorithm.name(), pid }),
+    }
+}
+
 /// What [`give_default_back`] would make the default of the current network namespace; `None`: its default is another.
 ///
 /// # Errors
@@ -193,11 +202,11 @@ pub fn give_default_back(algorithm: Algorithm) -> Result<Option<String>, Error> 
 
 /// [`attach`] for a caller that holds the lock.
 pub(crate) fn attach_locked(options: &AttachOptions) -> Result<Attached, Error> {
-    let (kernel, base) = check(options)?;
+    let (kernel, basis) = check(options)?;
     let algorithm = options.parameters.algorithm();
     let pins = Pins::of(algorithm);
     let undo = Undo(Some(&pins));
-    let generation = register(options, &kernel, base, &pins)?;
+    let generation = register(options, &kernel, basis.base, &pins)?;
     tracing::debug!(
         "registered {}, pinned under {}",
         algorithm.congestion_control(),
@@ -205,7 +214,7 @@ pub(crate) fn attach_locked(options: &AttachOptions) -> Result<Attached, Error> 
     );
     let replaced_default = if options.default { defaults::take(&pins)? } else { None };
     undo.keep();
-    Ok(Attached { algorithm, generation, base, replaced_default })
+    Ok(Attached { algorithm, generation, basis, replaced_default })
 }
 
 /// Removes the pins unless told to keep them.
@@ -228,15 +237,11 @@ impl Drop for Undo<'_> {
 }
 
 /// The kernel and the base that will run, if attaching can work.
-fn check(options: &AttachOptions) -> Result<(Kernel, Base), Error> {
+fn check(options: &AttachOptions) -> Result<(Kernel, Basis), Error> {
     kernel::require_privilege("attach")?;
     let algorithm = options.parameters.algorithm();
     let kernel = Kernel::read()?;
     kernel.require_struct_ops()?;
-    let base = base_on(&kernel, options)?;
-    if options.default {
-        defaults::require_settable()?;
-    }
     let name = algorithm.congestion_control();
     let pins = Pins::of(algorithm);
     let registered = kernel::registered()?.contains(&name);
@@ -252,35 +257,11 @@ fn check(options: &AttachOptions) -> Result<(Kernel, Base), Error> {
     if registered {
         return Err(Error::Foreign { name, root: ROOT });
     }
-    Ok((kernel, base))
-}
-
-/// The base that [`attach`] would take on this kernel.
-///
-/// # Errors
-/// [`Error::Privilege`], [`Error::NoCubic`], [`Error::BbrAfterExit`], or a base that the kernel has not.
-pub fn base(options: &AttachOptions) -> Result<Base, Error> {
-    kernel::require_privilege("attach")?;
-    let kernel = Kernel::read()?;
-    kernel.require_struct_ops()?;
-    base_on(&kernel, options)
-}
-
-pub(crate) fn base_on(kernel: &Kernel, options: &AttachOptions) -> Result<Base, Error> {
-    let base = match (options.base, kernel.missing_cubic()) {
-        (Some(Base::Cubic), Some(missing)) => return Err(Error::NoCubic { missing }),
-        (Some(base), _) => base,
-        (None, Some(_)) => Base::Reno,
-        (None, None) => Base::Cubic,
-    };
-    if base == Base::Bbr {
-        let algorithm = options.parameters.algorithm();
-        if algorithm.is_always_asked() {
-            return Err(Error::BbrAfterExit { algorithm: algorithm.name() });
-        }
-        bbr::require(kernel)?;
+    let basis = basis::choose(&kernel, options)?;
+    if options.default {
+        defaults::require_settable()?;
     }
-    Ok(base)
+    Ok((kernel, basis))
 }
 
 fn register(options: &AttachOptions, kernel: &Kernel, base: Base, pins: &Pins) -> Result<u64, Error> {
@@ -316,7 +297,7 @@ fn describe(options: &AttachOptions, base: Base, generation: u64) -> Attachment 
         abi_version: ABI_VERSION,
         base: base as u32,
         generation,
-        attached_at_us: generation,
+        attached_ns: expiry::boot_ns(),
         deadline_ns: options.expires_in.map_or(0, expiry::deadline_ns),
         owner_pid: if options.scoped { process::id() } else { 0 },
         profiles: 1,

@@ -3,13 +3,14 @@
 //! What a namespace's default was before is kept in a pinned map of the control that replaced it, by the namespace's
 //! cookie, which is never reused.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::ErrorKind;
 
 use onramp_net::namespace::{Namespace, NamespaceError};
 
-use crate::abi::{padded, text};
+use crate::abi::{Base, padded, text};
+use crate::basis;
 use crate::error::Error;
 use crate::kernel;
 use crate::pins::Pins;
@@ -44,6 +45,12 @@ impl Records {
         Self(map.iter().filter_map(Result::ok).map(|(cookie, name)| (cookie, text(&name))).collect())
     }
 
+    /// Controls among them that do not end up as `base` after slow start, each once.
+    pub fn other_than(&self, base: Base) -> Vec<String> {
+        let others = self.0.values().filter(|control| basis::base_of(control) != Some(base));
+        others.cloned().collect::<BTreeSet<_>>().into_iter().collect()
+    }
+
     /// What a namespace may get instead of `control`, best first: what it had; else what was replaced elsewhere, since a
     /// new namespace copies its default from the first; else a control of the kernel that every namespace may choose.
     fn candidates(
@@ -61,6 +68,12 @@ impl Records {
         names.push(LAST_RESORT.into());
         names
     }
+}
+
+/// What a namespace had before the control of `pins`; `None`: that is not recorded.
+pub(crate) fn recorded(pins: &Pins, namespace: &Namespace) -> Option<String> {
+    let cookie = namespace.cookie().ok()?;
+    Records::of(pins).0.remove(&cookie)
 }
 
 /// Makes the control of `pins` the default of the current namespace; returns what it was, `None` if it was that already.

@@ -12,7 +12,7 @@ use crate::defaults::{self, Records, Restored};
 use crate::error::Error;
 use crate::holders::{self, Held};
 use crate::kernel;
-use crate::namespaces::{self, Sight};
+use crate::namespaces::{self, Sight, Taken};
 use crate::pins::{DEFAULTS, LINK, Lock, OPERATIONS, Pins, ROOT};
 use crate::rehome::Users;
 use crate::{profiles, shell, telemetry, upgrade};
@@ -112,15 +112,20 @@ pub(crate) fn detach_locked(algorithm: Algorithm, leave_sockets: bool) -> Result
         require_traces(&pins)?;
     }
     let (records, mut kernel) = (Records::of(&pins), None);
+    let registered = kernel::registered()?.contains(&name);
     let mut first = namespaces::take_away(&name, &records, leave_sockets, &mut kernel)?;
-    defaults::pass_on(&pins, None)?;
-    let mut pins_left = left(&pins, end(&pins))?;
-    // Sockets and namespaces that chose it by name between the first round and the end of the name.
-    let last = namespaces::take_away(&name, &records, leave_sockets, &mut kernel)?;
-    // What a namespace had that could not be given it back is known only by the pin.
-    if !last.kept {
-        pins_left = pins_left.or(left(&pins, remove(&pins))?);
-    }
+    let mut rest = || {
+        defaults::pass_on(&pins, None)?;
+        let mut pins_left = left(&pins, end(&pins))?;
+        // Sockets and namespaces that chose it by name between the first round and the end of the name.
+        let last = namespaces::take_away(&name, &records, leave_sockets, &mut kernel)?;
+        // What a namespace had that could not be given it back is known only by the pin.
+        if !last.kept {
+            pins_left = pins_left.or(left(&pins, remove(&pins))?);
+        }
+        Ok((last, pins_left))
+    };
+    let (last, pins_left) = rest().map_err(|error| in_part(algorithm, registered, &first, error))?;
     first.restored.extend(last.restored);
     Ok(Detached {
         algorithm,
@@ -142,6 +147,23 @@ fn left(pins: &Pins, removed: Result<(), Error>) -> Result<Option<String>, Error
         Err(error) if kernel::registered()?.contains(&pins.algorithm.congestion_control()) => Err(error),
         Err(error) => Ok(Some(error.to_string())),
     }
+}
+
+/// The error of a detach that fails after its first round; if nothing has changed by then, it is as it came.
+fn in_part(algorithm: Algorithm, registered: bool, first: &Taken, error: Error) -> Error {
+    let still = kernel::registered().is_ok_and(|names| names.contains(&algorithm.congestion_control()));
+    let done: Vec<String> = [
+        (!first.restored.is_empty()).then(|| format!("defaults given back: {}", first.restored.len())),
+        (first.moved > 0).then(|| format!("sockets moved: {}", first.moved)),
+        (registered && !still).then(|| "unregistered".into()),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    if done.is_empty() {
+        return error;
+    }
+    Error::DetachedInPart { algorithm: algorithm.name(), done: done.join(", "), source: Box::new(error) }
 }
 
 /// Unregisters and removes the pins, and waits until the name is gone.

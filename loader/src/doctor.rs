@@ -1,6 +1,7 @@
 //! What this kernel and host can do for onramp, each with what it enables and what to do where it is missing.
 
 use std::fs;
+use std::io::ErrorKind;
 
 use libbpf_rs::Object;
 use onramp_algorithm::Algorithm;
@@ -8,10 +9,11 @@ use onramp_net::namespace::Namespace;
 use onramp_net::sock_diag::SockDiag;
 
 use crate::abi::Base;
+use crate::basis::{self, Basis};
 use crate::error::Error;
 use crate::flows;
 use crate::host::{HYSTART, parameter};
-use crate::kernel::{self, Capability, Kernel};
+use crate::kernel::{self, Capability, Kernel, MOUNT_SYSFS};
 use crate::open::Rehoming;
 use crate::pins::BPFFS;
 use crate::select::program::Program;
@@ -70,8 +72,11 @@ pub fn doctor() -> Vec<Check> {
             checks.extend(if kernel::may_attach() { loads(&kernel) } else { vec![not_tried()] });
         }
         Err(error) => {
-            let advice = "boot a kernel built with CONFIG_DEBUG_INFO_BTF=y";
-            checks.push(Check::of("type information (BTF)", "everything", Err(error.to_string()), advice));
+            let (found, advice) = match error {
+                Error::Unsupported { missing, advice } => (missing, advice),
+                other => (other.to_string(), ""),
+            };
+            checks.push(Check::of("type information (BTF)", "everything", Err(found), advice));
         }
     }
     checks.push(pins());
@@ -95,7 +100,11 @@ fn privilege() -> Check {
         "privilege",
         "attach, detach, tune, run, flows",
         result,
-        "run as root, or give CAP_BPF and CAP_PERFMON",
+        if kernel::in_first_user_namespace() {
+            "run as root, or give CAP_BPF and CAP_PERFMON"
+        } else {
+            "run outside of this user namespace: capabilities in it do not count for BPF"
+        },
     )
 }
 
@@ -118,7 +127,7 @@ fn types(kernel: &Kernel) -> Vec<Check> {
             "CUBIC callable from BPF",
             "base cubic",
             cubic,
-            "base reno is used; 5.13 on x86-64, 6.10 elsewhere have it",
+            "use --base reno; 5.13 on x86-64, 6.10 elsewhere have it",
         ),
         match bbr::require(kernel) {
             Ok(()) => Check::ok("BBR callable from BPF", "base bbr", "yes"),
@@ -154,14 +163,16 @@ fn pins() -> Check {
         Check::ok("BPF file system", "attach", if kernel::has_bpffs() { "mounted" } else { "not mounted" });
     if kernel::has_bpffs() {
         check
-    } else {
+    } else if kernel::has_sysfs() {
         check.warned("attach mounts it; or `mount -t bpf bpf /sys/fs/bpf`")
+    } else {
+        check.warned(format!("first {MOUNT_SYSFS}; then attach mounts it"))
     }
 }
 
 fn not_tried() -> Check {
     let skipped = Err("not tried without the privilege".to_owned());
-    Check::of("congestion controls in BPF", "attach, run", skipped, "run doctor as root")
+    Check::of("congestion controls in BPF", "attach, run", skipped, "what it takes is said at: privilege")
 }
 
 /// What loading tells.
@@ -170,13 +181,14 @@ fn loads(kernel: &Kernel) -> Vec<Check> {
         Ok(_) => Ok("loads".to_owned()),
         Err(error) => Err(first_line(error)),
     };
+    let without_cubic = if kernel.missing_cubic().is_some() { "use --base reno" } else { REFUSED };
     let mut checks: Vec<Check> = Vec::new();
     for algorithm in onramp_algorithm::all() {
         let result = tried(open::shell(algorithm.name(), Base::Cubic, kernel));
-        checks.push(Check::of(algorithm.name(), "onramp attach, base cubic", result, "try --base reno"));
+        checks.push(Check::of(algorithm.name(), "onramp attach, base cubic", result, without_cubic));
     }
     let reno = tried(open::shell("plain", Base::Reno, kernel));
-    checks.push(Check::of("base reno", "kernels without CUBIC in BPF", reno, "use Linux 6.1 or newer"));
+    checks.push(Check::of("base reno", "kernels without CUBIC in BPF", reno, REFUSED));
     if bbr::require(kernel).is_ok() {
         let bbr = tried(open::shell("plain", Base::Bbr, kernel));
         checks.push(Check::of("base bbr", "onramp attach --base bbr", bbr, "use --base cubic"));
@@ -199,6 +211,10 @@ fn loads(kernel: &Kernel) -> Vec<Check> {
     checks
 }
 
+/// What is left to do where the kernel says that it can, and does not.
+const REFUSED: &str =
+    "Linux 6.1 or newer is needed; on such a kernel, `onramp -vv attach` shows what it refuses";
+
 fn first_line(error: Error) -> String {
     error.to_string().lines().next().unwrap_or_default().to_owned()
 }
@@ -210,19 +226,33 @@ fn listing() -> Check {
 
 fn cgroup() -> Check {
     let result = run::hierarchy().map(|path| path.display().to_string()).map_err(|error| error.to_string());
-    Check::of("cgroup v2", "onramp run, onramp select", result, "mount -t cgroup2 none /sys/fs/cgroup")
+    let advice = if kernel::has_sysfs() {
+        "mount -t cgroup2 none /sys/fs/cgroup".to_owned()
+    } else {
+        format!("first {MOUNT_SYSFS}, then `mount -t cgroup2 none /sys/fs/cgroup`")
+    };
+    Check::of("cgroup v2", "onramp run, onramp select", result, &advice)
 }
 
 fn jit() -> Check {
-    let on = fs::read_to_string("/proc/sys/net/core/bpf_jit_enable").is_ok_and(|text| text.trim() != "0");
-    let result = if on { Ok("on".to_owned()) } else { Err("off".to_owned()) };
-    Check::of("BPF JIT", "attach", result, "sysctl net.core.bpf_jit_enable=1")
+    let (result, advice) = match fs::read_to_string("/proc/sys/net/core/bpf_jit_enable") {
+        Ok(text) if text.trim() != "0" => (Ok("on".to_owned()), ""),
+        Ok(_) => (Err("off".to_owned()), "sysctl -w net.core.bpf_jit_enable=1"),
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            (Err("the kernel has none".to_owned()), "boot a kernel built with CONFIG_BPF_JIT=y")
+        }
+        Err(error) => (Err(format!("cannot be read: {error}")), "run doctor as root"),
+    };
+    Check::of("BPF JIT", "attach", result, advice)
 }
 
 fn lockdown() -> Check {
-    let text = fs::read_to_string("/sys/kernel/security/lockdown").unwrap_or_default();
+    let text = fs::read_to_string("/sys/kernel/security/lockdown");
+    let unknown =
+        if text.is_ok() { "none" } else { "not known: /sys/kernel/security/lockdown cannot be read" };
+    let text = text.unwrap_or_default();
     let mode =
-        text.split_whitespace().find_map(|word| word.strip_prefix('[')?.strip_suffix(']')).unwrap_or("none");
+        text.split_whitespace().find_map(|word| word.strip_prefix('[')?.strip_suffix(']')).unwrap_or(unknown);
     let check = Check::ok("lockdown", "reading kernel memory from BPF", mode);
     if mode == "confidentiality" {
         check.warned("this mode forbids BPF to read kernel memory")
@@ -239,18 +269,59 @@ fn hystart() -> Check {
             (Some(on), Some(detect), Some(delta)) => {
                 format!("hystart {}, detect {}, ack delta {} us", on.trim(), detect.trim(), delta.trim())
             }
+            _ if !kernel::has_sysfs() => "not known: /sys is not mounted".to_owned(),
             _ => "CUBIC is not loaded".to_owned(),
         };
     Check::ok("the kernel's HyStart", "comparison; silenced on onramp's flows", found)
 }
 
 fn queueing() -> Check {
-    let found = fs::read_to_string("/proc/sys/net/core/default_qdisc").unwrap_or_default().trim().to_owned();
-    Check::ok("default queueing discipline", "pacing: fq paces, others leave it to TCP's timer", found)
+    let check = |found| {
+        Check::ok("default queueing discipline", "flows that are paced: those of ramp and base bbr", found)
+    };
+    match fs::read_to_string("/proc/sys/net/core/default_qdisc") {
+        Ok(text) if text.trim() == "fq" => check("fq, which paces".to_owned()),
+        // It paces all the same, at more processor time.
+        Ok(text) => check(format!("{}: TCP paces by a timer of each socket", text.trim())).warned(
+            "`tc qdisc replace dev DEV root fq` has fq pace on an interface, `sysctl -w net.core.default_qdisc=fq` on those made from then on",
+        ),
+        Err(_) => check("not to be seen from this network namespace".to_owned()),
+    }
 }
 
+/// What attach would take as base here, or has taken.
 fn default_control() -> Check {
-    let default = Namespace::current().and_then(|namespace| namespace.sysctl_get(defaults::SYSCTL));
-    let found = default.unwrap_or_else(|error| error.to_string());
-    Check::ok("default congestion control", "this network namespace's sockets that do not choose", found)
+    let check = |found: String| {
+        Check::ok("default congestion control", "this network namespace's sockets that do not choose", found)
+    };
+    let default = match Namespace::current().and_then(|namespace| namespace.sysctl_get(defaults::SYSCTL)) {
+        Ok(default) => default,
+        Err(error) => return check(error.to_string()),
+    };
+    let attached = onramp_algorithm::all().find(|one| one.congestion_control() == default);
+    match (attached, basis::base_of(&default)) {
+        (Some(algorithm), Some(base)) => {
+            let found = format!("{default}, base {}", base.name());
+            match Basis::here(algorithm, base) {
+                Ok(here) if here.default != default && here.default_base != Some(base) => {
+                    let before = here.default;
+                    check(format!("{found} (before: {before})")).warned(format!(
+                        "after slow start its connections are as under {}, and no longer as under {before}",
+                        base.name()
+                    ))
+                }
+                Ok(here) if here.default != default => check(format!("{found} (before: {})", here.default)),
+                _ => check(found),
+            }
+        }
+        (None, Some(base)) => match Kernel::read().map(|kernel| basis::require_any(&kernel, base)) {
+            Ok(Ok(())) => check(format!("{default}, which attach and run take as base")),
+            Ok(Err(error)) => check(default).warned(format!("attach and run need --base: {error}")),
+            // Which is a check of its own.
+            Err(_) => check(default),
+        },
+        (_, None) => check(default.clone()).warned(format!(
+            "{default} cannot be a base: attach and run need --base cubic, reno or bbr, and so does a file of apply"
+        )),
+    }
 }

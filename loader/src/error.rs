@@ -1,7 +1,7 @@
 //! What can go wrong, each with what to do about it.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use libbpf_rs::ErrorKind;
@@ -10,6 +10,8 @@ use onramp_algorithm::{ParameterError, did_you_mean};
 use onramp_net::namespace::NamespaceError;
 use onramp_net::route::RouteError;
 use onramp_net::sock_diag::SockDiagError;
+
+use crate::pins::BPFFS;
 
 /// An error of this library.
 #[derive(Debug, thiserror::Error)]
@@ -72,7 +74,7 @@ pub enum Error {
     },
     /// Already attached.
     #[error(
-        "{algorithm} is attached already (generation {generation:x}); use `onramp tune {algorithm}` to change it or `onramp detach {algorithm}` first"
+        "{algorithm} is attached already (generation {generation:x}): `onramp tune {algorithm}` changes its parameters, `onramp upgrade {algorithm} --base BASE` its base, `onramp attach {algorithm} --for TIME` its time limit; for anything else `onramp detach {algorithm}` first"
     )]
     AlreadyAttached {
         /// The algorithm.
@@ -140,6 +142,14 @@ pub enum Error {
         /// The first that is missing.
         name: &'static str,
     },
+    /// No base is named, and the default of the network namespace cannot be one.
+    #[error(
+        "no base is named, and {control}, the default of this network namespace, cannot be one: say what follows slow start, by --base cubic, reno or bbr (in a file of `onramp apply`: base = \"cubic\")"
+    )]
+    NoBase {
+        /// The default.
+        control: String,
+    },
     /// A base that this kernel does not offer.
     #[error(
         "base cubic is not available: the kernel does not offer {missing} to BPF (since 5.13 on x86-64, 6.10 elsewhere); use --base reno"
@@ -158,7 +168,7 @@ pub enum Error {
     },
     /// An algorithm that goes on after the exit, where BBR is to be as the kernel has it.
     #[error(
-        "{algorithm} cannot have base bbr: it bounds the window after slow start, too; use --base cubic or reno"
+        "{algorithm} cannot have base bbr (named, or the default of this network namespace): it bounds the window after slow start, too; use --base cubic or reno"
     )]
     BbrAfterExit {
         /// The algorithm.
@@ -187,7 +197,7 @@ pub enum Error {
         source: Box<aya::maps::MapError>,
     },
     /// A file, directory or process could not be dealt with.
-    #[error("cannot {action} {path}: {source}")]
+    #[error("cannot {action} {path}: {source}{}", read_only_note(path, source))]
     Io {
         /// What was being done.
         action: &'static str,
@@ -195,6 +205,26 @@ pub enum Error {
         path: PathBuf,
         /// Why.
         source: io::Error,
+    },
+    /// A detach that could not be finished.
+    #[error(
+        "{algorithm} was detached in part ({done}), and then: {source}; `onramp status` says what is left, and `onramp detach {algorithm}` goes on"
+    )]
+    DetachedInPart {
+        /// The algorithm.
+        algorithm: &'static str,
+        /// What was done.
+        done: String,
+        /// Why not all of it.
+        source: Box<Error>,
+    },
+    /// It was detached to be attached with other options.
+    #[error("{algorithm} was detached, and could not be attached anew: {source}")]
+    NotAttachedAnew {
+        /// The algorithm.
+        algorithm: &'static str,
+        /// Why.
+        source: Box<Error>,
     },
     /// Another build of onramp attached it, whose maps this one would misread.
     #[error(
@@ -262,6 +292,16 @@ pub enum Error {
         path: PathBuf,
         /// Why.
         why: String,
+    },
+    /// Somebody else could have written what root is about to act on.
+    #[error("{path} is not to be trusted: {why}; `{remedy} {path}`, if what it says is yours")]
+    UntrustedFile {
+        /// The file or directory.
+        path: PathBuf,
+        /// Why.
+        why: String,
+        /// The command that makes it one to be trusted, without the path.
+        remedy: &'static str,
     },
     /// A network namespace.
     #[error(transparent)]
@@ -382,6 +422,8 @@ pub enum Kind {
     Unsupported,
     /// A privilege is missing.
     Privilege,
+    /// It was done in part.
+    Partial,
 }
 
 impl Error {
@@ -399,11 +441,14 @@ impl Error {
             | Self::UnknownProfile { .. }
             | Self::TooManyProfiles { .. }
             | Self::NoProfiles { .. }
+            | Self::NoBase { .. }
             | Self::BbrAfterExit { .. }
+            | Self::UntrustedFile { .. }
             | Self::UnknownControl { .. }
             | Self::Cgroup { .. }
             | Self::TooManyRules { .. }
             | Self::Wish { .. } => Kind::Usage,
+            Self::DetachedInPart { .. } | Self::NotAttachedAnew { .. } => Kind::Partial,
             other if denied(other) => Kind::Privilege,
             _ => Kind::Failure,
         }
@@ -444,6 +489,12 @@ fn lasting(waited: &Duration) -> String {
         0 => String::new(),
         seconds => format!(" for {seconds} s"),
     }
+}
+
+/// What to do where the BPF file system cannot be written.
+fn read_only_note(path: &Path, source: &io::Error) -> String {
+    let read_only = source.raw_os_error() == Some(Errno::EROFS as i32) && path.starts_with(BPFFS);
+    if read_only { format!(": `mount -o remount,rw {BPFFS}` makes it writable") } else { String::new() }
 }
 
 fn log_note(log: &str) -> String {

@@ -2,12 +2,16 @@
 //! under way run the base alone, whatever has become of user space. Whoever watches the clock reads it there, and only
 //! tidies up.
 
+use std::fs::File;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use nix::errno::Errno;
+use nix::fcntl::{Flock, FlockArg};
 use nix::sys::time::TimeSpec;
 use nix::time::{ClockId, clock_gettime};
 use onramp_algorithm::Algorithm;
 
+use crate::attach::require_no_run;
 use crate::detach::{Detached, detach_locked};
 use crate::error::Error;
 use crate::pins::{Lock, Pins};
@@ -23,7 +27,7 @@ pub struct Expiry {
 }
 
 /// Time since boot, suspended time included, as `bpf_ktime_get_boot_ns`: no step of the wall clock changes it.
-fn boot_ns() -> u64 {
+pub(crate) fn boot_ns() -> u64 {
     let now = clock_gettime(ClockId::CLOCK_BOOTTIME).unwrap_or_else(|_| TimeSpec::new(0, 0));
     now.tv_sec() as u64 * 1_000_000_000 + now.tv_nsec() as u64
 }
@@ -33,11 +37,26 @@ pub(crate) fn deadline_ns(time: Duration) -> u64 {
     boot_ns() + time.as_nanos() as u64
 }
 
-/// A deadline by the wall clock as it is set now, microseconds since 1970; `None`: there is none.
+/// How long ago a time since boot was.
+pub(crate) fn since(then_ns: u64) -> Duration {
+    Duration::from_nanos(boot_ns().saturating_sub(then_ns))
+}
+
+/// A time since boot by the wall clock as it is set now, microseconds since 1970; `None`: there is none.
 pub(crate) fn wall_clock_us(deadline_ns: u64) -> Option<u64> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_micros() as u64;
     let left_us = (deadline_ns as i64 - boot_ns() as i64) / 1_000;
     (deadline_ns != 0).then(|| now.saturating_add_signed(left_us))
+}
+
+/// What is left until a deadline; `None`: there is none.
+pub(crate) fn left(deadline_ns: u64) -> Option<Duration> {
+    (deadline_ns != 0).then(|| Duration::from_nanos(deadline_ns.saturating_sub(boot_ns())))
+}
+
+/// How long a deadline has been over; 0: it is not, or there is none.
+pub(crate) fn overdue(deadline_ns: u64) -> Duration {
+    if deadline_ns == 0 { Duration::ZERO } else { since(deadline_ns) }
 }
 
 /// When an algorithm's attachment ends; `None`: it is not attached, or stays.
@@ -59,11 +78,51 @@ pub fn confirm(algorithm: Algorithm) -> Result<Option<Expiry>, Error> {
     let (_lock, pins) = tune::hold(algorithm)?;
     let expiry = read(algorithm)?;
     if expiry.is_some() {
-        let mut attachment = pins.attachment()?;
-        attachment.deadline_ns = 0;
-        pins.array("attachment")?.set(0, attachment, 0).map_err(pins.failed("write", "attachment"))?;
+        write(&pins, 0)?;
     }
     Ok(expiry)
+}
+
+/// Has an attachment end after this time, counted from now; returns when it would have ended, `None` if it would have
+/// stayed. A process has to [`watch`] it, or it ends in the kernel only.
+///
+/// # Errors
+/// [`Error::NotAttached`], [`Error::Interrupted`], [`Error::AttachedForRun`], [`Error::Privilege`], or a map that cannot
+/// be written.
+pub fn expire_after(algorithm: Algorithm, time: Duration) -> Result<Option<Expiry>, Error> {
+    kernel::require_privilege("attach")?;
+    let (_lock, pins) = tune::hold(algorithm)?;
+    require_no_run(&pins)?;
+    let before = read(algorithm)?;
+    write(&pins, deadline_ns(time))?;
+    Ok(before)
+}
+
+fn write(pins: &Pins, deadline_ns: u64) -> Result<(), Error> {
+    let mut attachment = pins.attachment()?;
+    attachment.deadline_ns = deadline_ns;
+    pins.array("attachment")?.set(0, attachment, 0).map_err(pins.failed("write", "attachment"))
+}
+
+/// Held by the process that watches the clock for an attachment.
+#[derive(Debug)]
+pub struct Watching {
+    _directory: Flock<File>,
+}
+
+/// Begins to watch the clock for what is attached now; `None`: another process does already.
+///
+/// # Errors
+/// [`Error::Io`] if it is not attached.
+pub fn watch(algorithm: Algorithm) -> Result<Option<Watching>, Error> {
+    // Of the attachment: its pins' directory goes with it.
+    let path = Pins::of(algorithm).directory;
+    let directory = File::open(&path).map_err(Error::io("open", &path))?;
+    match Flock::lock(directory, FlockArg::LockExclusiveNonblock) {
+        Err((_, Errno::EWOULDBLOCK)) => Ok(None),
+        Err((_, errno)) => Err(Error::io("lock", path)(errno.into())),
+        Ok(directory) => Ok(Some(Watching { _directory: directory })),
+    }
 }
 
 /// Detaches an algorithm if it is still this attachment and its time is over; `None`: it is another, or stays.
@@ -88,6 +147,5 @@ fn read(algorithm: Algorithm) -> Result<Option<Expiry>, Error> {
         return Ok(None);
     }
     let attachment = pins.attachment()?;
-    let left = Duration::from_nanos(attachment.deadline_ns.saturating_sub(boot_ns()));
-    Ok((attachment.deadline_ns != 0).then_some(Expiry { generation: attachment.generation, left }))
+    Ok(left(attachment.deadline_ns).map(|left| Expiry { generation: attachment.generation, left }))
 }

@@ -192,6 +192,8 @@ pub struct Trip {
     pub by: Metric,
     /// Wall clock as it is set now, microseconds since 1970.
     pub at_us: u64,
+    /// How long ago that was, whatever the wall clock has done since.
+    pub age: Duration,
 }
 
 /// A guard at work.
@@ -256,8 +258,11 @@ fn describe(guard: &abi::Guard, tick: Duration) -> GuardState {
     let options = GuardOptions::of(guard);
     let arm = |index: u32| &guard.arms[index as usize];
     let (treated, control) = (arm(guard_arm_index::TREATED), arm(guard_arm_index::CONTROL));
-    let tripped = expiry::wall_clock_us(guard.tripped_ns)
-        .map(|at_us| Trip { by: Metric::ALL[guard.tripped_by as usize % GUARD_METRIC_MAX], at_us });
+    let tripped = expiry::wall_clock_us(guard.tripped_ns).map(|at_us| Trip {
+        by: Metric::ALL[guard.tripped_by as usize % GUARD_METRIC_MAX],
+        at_us,
+        age: expiry::since(guard.tripped_ns),
+    });
     GuardState {
         options,
         treated: means(treated, tick),

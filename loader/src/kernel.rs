@@ -47,7 +47,7 @@ pub enum Capability {
 impl Capability {
     /// Whether this process has it in effect on this host; what it has in a user namespace is nothing to BPF.
     pub fn held(self) -> bool {
-        if !is_in(FIRST_USER_NAMESPACE) {
+        if !in_first_user_namespace() {
             return false;
         }
         let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -89,6 +89,19 @@ pub fn require_everywhere(verb: &'static str) -> Result<(), Error> {
         verb,
         capabilities: "CAP_BPF and CAP_PERFMON, and CAP_SYS_ADMIN and CAP_SYS_PTRACE to look into every network namespace",
     })
+}
+
+/// Whether this process is in the host's own user namespace, where capabilities count for BPF.
+pub(crate) fn in_first_user_namespace() -> bool {
+    is_in(FIRST_USER_NAMESPACE)
+}
+
+/// What mounts /sys.
+pub(crate) const MOUNT_SYSFS: &str = "`mount -t sysfs sysfs /sys`";
+
+/// Whether /sys is mounted.
+pub(crate) fn has_sysfs() -> bool {
+    Path::new("/sys/kernel").exists()
 }
 
 /// Whether the BPF file system is where pins go.
@@ -149,10 +162,20 @@ fn is_bpffs(path: &Path) -> bool {
     statfs(path).is_ok_and(|status| status.filesystem_type() == FsType(BPFFS_MAGIC))
 }
 
+fn without_sysfs() -> Error {
+    Error::Unsupported {
+        missing: "/sys is not mounted, which says what it offers".into(),
+        advice: "run `mount -t sysfs sysfs /sys`",
+    }
+}
+
 /// Mounts the BPF file system where it is missing, as bpftool and tc do; systemd mounts it at boot.
 pub(crate) fn ensure_bpffs() -> Result<(), Error> {
     if has_bpffs() {
         return Ok(());
+    }
+    if !has_sysfs() {
+        return Err(without_sysfs());
     }
     let missing = |why: String| Error::Unsupported {
         missing: format!("no BPF file system is mounted at {BPFFS}, and it cannot be mounted ({why})"),
@@ -183,10 +206,31 @@ impl Kernel {
     /// [`Error::Unsupported`] if the kernel has none, or none that can be read.
     pub fn read() -> Result<Self, Error> {
         let mut types = Types::default();
-        fs::read(VMLINUX).and_then(|bytes| types.add(&bytes)).map_err(|why| Error::Unsupported {
-            missing: format!("it has no BTF type information ({VMLINUX}: {why})"),
-            advice: "boot a kernel built with CONFIG_DEBUG_INFO_BTF=y, as Debian's are",
-        })?;
+        if !has_sysfs() {
+            return Err(without_sysfs());
+        }
+        let unsupported = |missing: &'static str, advice| {
+            move |why: io::Error| Error::Unsupported {
+                missing: format!("{missing} ({VMLINUX}: {why})"),
+                advice,
+            }
+        };
+        let bytes = match fs::read(VMLINUX) {
+            Err(why) if why.kind() != io::ErrorKind::NotFound => {
+                return Err(unsupported(
+                    "its BTF type information cannot be read",
+                    "run as root, where nothing is mounted over /sys/kernel/btf",
+                )(why));
+            }
+            read => read.map_err(unsupported(
+                "it has no BTF type information",
+                "boot a kernel built with CONFIG_DEBUG_INFO_BTF=y, as Debian's are",
+            ))?,
+        };
+        types.add(&bytes).map_err(unsupported(
+            "its BTF type information is damaged or of a form that onramp does not know",
+            "boot a kernel as it comes from its distribution",
+        ))?;
         match fs::read(BBR).and_then(|bytes| types.add(&bytes)) {
             Err(why) if why.kind() != io::ErrorKind::NotFound => tracing::warn!("{BBR} is left out: {why}"),
             Ok(()) | Err(_) => {}

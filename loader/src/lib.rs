@@ -6,6 +6,7 @@
 pub mod abi;
 mod action;
 mod attach;
+mod basis;
 mod bbr;
 mod code;
 mod constant;
@@ -40,6 +41,7 @@ mod status;
 mod tables;
 pub mod telemetry;
 mod trust;
+mod trusted;
 mod tune;
 mod types;
 mod upgrade;
@@ -47,14 +49,15 @@ mod upgrade;
 pub use abi::Base;
 pub use action::Action;
 pub use attach::{
-    AttachOptions, Attached, attach, base, former_default, give_default_back, plan as plan_attach,
-    plan_default, take_default,
+    AttachOptions, Attached, attach, former_default, give_default_back, plan as plan_attach, plan_default,
+    take_default,
 };
+pub use basis::{Basis, basis};
 pub use defaults::{Restored, SYSCTL as DEFAULT_SYSCTL};
 pub use detach::{Detachable, Detached, begin_detach, detach, detachable, is_applied, pinned, plan_detach};
 pub use doctor::{Check, Verdict, doctor};
 pub use error::{Error, Kind};
-pub use expiry::{Expiry, confirm, detach_expired, expiry};
+pub use expiry::{Expiry, Watching, confirm, detach_expired, expire_after, expiry, watch};
 pub use flows::{Flow, FlowStorage, Phase, exports, flows, listening_ports, older_code, phase, unreadable};
 pub use holders::{Held, HeldBy, held};
 pub use onramp_algorithm::{self as algorithm, ExitReason};
@@ -65,6 +68,7 @@ pub use run::{Leftover, Ran, clear_leftovers, run};
 pub use status::{
     AttachedState, Host, Pinned, State, Status, attached_state, consumers, pinned_status, status,
 };
+pub use trusted::require_trusted;
 pub use tune::{Changes, ParameterSet, Tuned, parameter_sets, parameter_sets_while, tune};
 pub use upgrade::{UpgradePlan, Upgraded, plan_upgrade, upgrade};
 

@@ -49,7 +49,7 @@ pub struct Ran {
     /// Processes that the command left behind; they go on with what they have.
     pub left_behind: usize,
     /// What detaching said, if the algorithm was attached for this run.
-    pub detached: Option<detach::Detached>,
+    pub detached: Result<Option<detach::Detached>, Error>,
 }
 
 /// Runs a command whose TCP connections use an algorithm from their first data on. An application's own choice of a
@@ -76,7 +76,7 @@ pub fn run(options: &AttachOptions, command: &mut Command) -> Result<Ran, Error>
         tracing::error!("{error}");
         0
     });
-    Ok(Ran { status, left_behind, detached: scope.leave()? })
+    Ok(Ran { status, left_behind, detached: scope.leave() })
 }
 
 /// The attachment of a run, made by it or found by it, and the cgroup that tells others who needs it.

@@ -1,9 +1,12 @@
 //! What is attached, from the kernel's point of view.
 
+use std::time::Duration;
+
 use onramp_algorithm::Algorithm;
 
 use crate::abi::{Attachment, Base, Counters, text};
 use crate::code;
+use crate::defaults::Records;
 use crate::error::Error;
 use crate::expiry;
 use crate::flows;
@@ -53,10 +56,18 @@ pub struct AttachedState {
     pub guard: Option<GuardState>,
     /// Id of the attachment.
     pub generation: u64,
-    /// Wall clock, microseconds since 1970.
+    /// When it was attached or upgraded: wall clock as it is set now, microseconds since 1970.
     pub attached_at_us: u64,
+    /// How long ago that was, whatever the wall clock has done since.
+    pub age: Duration,
+    /// Defaults of network namespaces that it replaced and that are not its base, by name.
+    pub other_defaults: Vec<String>,
     /// When the base runs alone: wall clock, microseconds since 1970, as it is set now; `None`: never.
     pub expires_at_us: Option<u64>,
+    /// What is left until then; 0: that is over.
+    pub expires_in: Option<Duration>,
+    /// How long it has been over; 0: it is not.
+    pub overdue: Duration,
     /// `onramp apply` attached it.
     pub applied: bool,
     /// The process of the scoped run that attached it, and whether a run still needs it.
@@ -263,8 +274,12 @@ fn describe(pins: &Pins) -> Result<AttachedState, Error> {
         observe: attachment.observes(),
         guard: guard::state(pins, &attachment)?,
         generation: attachment.generation,
-        attached_at_us: attachment.attached_at_us,
+        attached_at_us: expiry::wall_clock_us(attachment.attached_ns).unwrap_or_default(),
+        age: expiry::since(attachment.attached_ns),
+        other_defaults: Records::of(pins).other_than(Base::from_number(attachment.base)),
         expires_at_us: expiry::wall_clock_us(attachment.deadline_ns),
+        expires_in: expiry::left(attachment.deadline_ns),
+        overdue: expiry::overdue(attachment.deadline_ns),
         applied: pins.are_applied(),
         owner,
         version: text(&attachment.version),

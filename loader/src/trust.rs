@@ -12,9 +12,9 @@ use nix::unistd::{Uid, setfsuid};
 use crate::error::Error;
 
 /// Permission to write for the group and for others.
-const OTHERS_MAY_WRITE: u32 = 0o022;
+pub(crate) const OTHERS_MAY_WRITE: u32 = 0o022;
 /// Only the owner of a file may remove it from the directory, as in /tmp.
-const STICKY: u32 = 0o1000;
+pub(crate) const STICKY: u32 = 0o1000;
 
 /// Makes a directory for this user alone, unless it is there; it is to be trusted then.
 ///

@@ -14,7 +14,8 @@ use onramp_algorithm::Algorithm;
 
 use crate::abi::{ABI_VERSION, Attachment, Base, PROFILE_MAX, ParameterSlot, padded, tables_crc32, text};
 use crate::action::Action;
-use crate::attach::{AttachOptions, base_on, now_us};
+use crate::attach::now_us;
+use crate::basis;
 use crate::code;
 use crate::error::Error;
 use crate::expiry;
@@ -41,6 +42,8 @@ const LOOK: Duration = Duration::from_micros(20);
 pub struct UpgradePlan {
     /// Its steps.
     pub actions: Vec<Action>,
+    /// The base that it will have.
+    pub base: Base,
     /// When the base will run alone, then as now: wall clock, microseconds since 1970; `None`: never.
     pub expires_at_us: Option<u64>,
     /// It runs and records, and does nothing, then as now.
@@ -96,9 +99,13 @@ pub fn plan_upgrade(algorithm: Algorithm, base: Option<Base>) -> Result<UpgradeP
     if pins.upgrade_cut_off() {
         actions.push(Action::new(format!("finish or clear an upgrade of {name} that was cut off"), ""));
     }
-    let base = Base::from_number(former.contents.attachment.base).name();
+    let base = Base::from_number(former.contents.attachment.base);
     actions.push(Action::new(
-        format!("load {name} with base {base} and the parameters that it has now{}", former.new_text()),
+        format!(
+            "load {name} with base {} and the parameters that it has now{}",
+            base.name(),
+            former.new_text()
+        ),
         "",
     ));
     actions.push(Action::new(
@@ -124,6 +131,7 @@ pub fn plan_upgrade(algorithm: Algorithm, base: Option<Base>) -> Result<UpgradeP
     let Contents { attachment, slots, guard, .. } = &former.contents;
     Ok(UpgradePlan {
         actions,
+        base,
         expires_at_us: expiry::wall_clock_us(attachment.deadline_ns),
         observe: attachment.observes(),
         guard: guard.as_ref().map(GuardOptions::of),
@@ -216,14 +224,14 @@ impl Former {
         let same_build =
             attachment.abi_version == ABI_VERSION && attachment.tables_crc32 == tables_crc32(algorithm);
         let (slots, new_parameters) = slots(pins, &attachment).map_err(&cannot)?;
-        let options =
-            AttachOptions { base: Some(base.unwrap_or(has)), ..AttachOptions::new(algorithm.parameters()) };
+        let base = base.unwrap_or(has);
+        basis::require(kernel, algorithm, base)?;
         let version = attachment.version;
         let now = now_us();
         attachment.abi_version = ABI_VERSION;
-        attachment.base = base_on(kernel, &options)? as u32;
+        attachment.base = base as u32;
         attachment.generation = now;
-        attachment.attached_at_us = now;
+        attachment.attached_ns = expiry::boot_ns();
         attachment.tables_crc32 = tables_crc32(algorithm);
         attachment.version = padded(env!("CARGO_PKG_VERSION"));
         let guard = guard::read(pins, &attachment)?.map(|former| guard::taken_over(former, now));

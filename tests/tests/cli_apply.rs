@@ -2,8 +2,9 @@
 
 use std::fs;
 use std::mem::offset_of;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{PermissionsExt, chown, symlink};
 use std::path::Path;
+use std::process::Command;
 
 use onramp_loader::ROOT;
 use onramp_loader::abi::{ABI_VERSION, Attachment};
@@ -361,4 +362,107 @@ fn with_the_capabilities_of_the_unit_all_of_it_works_in_a_mount_namespace_of_its
     let ran = apply();
     assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""), "{ran:?}");
     assert_eq!(host.state(), before);
+}
+
+#[test]
+#[ignore = "in a guest: make test"]
+fn files_that_others_may_write_are_refused_and_nothing_is_attached() {
+    let _attachments = Attachments::lock();
+    let host = Host::new();
+    let before = host.state();
+    let directory = host.directory.path();
+    let file = directory.join("a.toml");
+    host.write("a.toml", "version = 1\n[attach.plain]\n");
+    let set = |path: &Path, owner: u32, mode: u32| {
+        chown(path, Some(owner), Some(owner)).unwrap();
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    };
+    let asked = |config: &Path| {
+        let config = config.display();
+        ["--check", ""].map(|options| cli::inside(&host.place, &format!("apply --config {config} {options}")))
+    };
+    let refused = |named: &Path| {
+        for ran in asked(directory).into_iter().chain(asked(&file)) {
+            let error = ran.refused(2);
+            assert!(
+                error.contains("not to be trusted") && error.contains(named.to_str().unwrap()),
+                "{error}"
+            );
+        }
+        assert_eq!(host.state(), before);
+    };
+    for (owner, mode, directory_owner, directory_mode, named) in [
+        (1_000, 0o644, 0, 0o755, &file),
+        (0, 0o664, 0, 0o755, &file),
+        (0, 0o646, 0, 0o700, &file),
+        (1_000, 0o666, 0, 0o777, &directory.to_owned()),
+        (0, 0o644, 1_000, 0o755, &directory.to_owned()),
+        (0, 0o600, 0, 0o770, &directory.to_owned()),
+    ] {
+        set(&file, owner, mode);
+        set(directory, directory_owner, directory_mode);
+        refused(named);
+    }
+    set(&file, 0, 0o644);
+    set(directory, 0, 0o755);
+
+    // What a file names is as much what is done: a profile, and the one that it is like.
+    let profile = directory.join("mine.profile");
+    fs::write(&profile, "").unwrap();
+    host.write("a.toml", &format!("version = 1\n[attach.ramp]\nprofile = '{}'\n", profile.display()));
+    set(&profile, 0, 0o666);
+    refused(&profile);
+    fs::remove_file(&profile).unwrap();
+
+    // Links are followed, as those of a ConfigMap, to what is looked at likewise.
+    let target = directory.join("..2026");
+    fs::create_dir(&target).unwrap();
+    fs::write(target.join("a.toml"), "version = 1\n[attach.plain]\n").unwrap();
+    fs::remove_file(&file).unwrap();
+    symlink("..2026", directory.join("..data")).unwrap();
+    symlink("..data/a.toml", &file).unwrap();
+    set(&target.join("a.toml"), 1_000, 0o644);
+    refused(&target.join("a.toml"));
+    set(&target.join("a.toml"), 0, 0o644);
+    set(&target, 0, 0o777);
+    refused(&target);
+    set(&target, 0, 0o755);
+    assert_eq!(host.applied().len(), 1);
+    assert_eq!(status("plain")["state"], "attached");
+    onramp("detach plain").ok();
+    assert_eq!(host.state(), before);
+}
+
+#[test]
+#[ignore = "in a guest: make test"]
+fn what_is_no_regular_file_is_named_at_once_by_every_verb_that_reads_one() {
+    let _attachments = Attachments::lock();
+    let host = Host::new();
+    let fifo = host.directory.path().join("a.toml");
+    assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    fs::set_permissions(&fifo, fs::Permissions::from_mode(0o600)).unwrap();
+    let (directory, path) = (host.directory.path().display(), fifo.display());
+    for arguments in [
+        format!("apply --config {directory}"),
+        format!("apply --check --config {path}"),
+        format!("attach --profile {path}"),
+        format!("doctor --profile {path}"),
+        format!("profile check {path}"),
+        format!("select load {path}"),
+        format!("replay {path}"),
+        format!("export {path}"),
+        format!("sim path {path}"),
+        format!("lab verify {path}"),
+        format!("serve --read-token-file {path}"),
+    ] {
+        let ran: Ran = Command::new("timeout")
+            .arg("20")
+            .arg(cli::binary())
+            .args(arguments.split(' '))
+            .output()
+            .unwrap()
+            .into();
+        assert!(matches!(ran.code, Some(1 | 2)), "{arguments}: {ran:?}");
+        assert!(ran.stderr.contains("it is a FIFO"), "{arguments}: {ran:?}");
+    }
 }

@@ -249,3 +249,82 @@ fn past_its_time_the_kernels_own_hystart_looks_at_a_slow_start_under_way() {
     let info = under_way.flow().info;
     assert!(info.snd_ssthresh.is_some() && info.retrans_total == 0, "{info:?}");
 }
+
+/// How long an algorithm has left, seconds; `None`: it stays.
+fn left(algorithm: &str) -> Option<u64> {
+    let row = cli::status(algorithm).unwrap();
+    let now = clock_gettime(ClockId::CLOCK_REALTIME).unwrap();
+    let seconds = |at: u64| (at / 1_000_000).saturating_sub(now.tv_sec() as u64);
+    row["expires_at_us"].as_u64().map(seconds)
+}
+
+#[test]
+#[ignore = "in a guest: make test"]
+fn what_is_attached_is_given_a_time_limit_or_another_one_and_the_undo_gives_the_former_back() {
+    let _attachments = Attachments::lock();
+    let inside = namespace();
+    inside.sysctl_set(DEFAULT, "cubic").unwrap();
+    let adjusted = |arguments: &str| -> serde_json::Value {
+        serde_json::from_str(&cli::inside(&inside, &format!("--json attach {arguments}")).ok()).unwrap()
+    };
+    onramp("attach ramp").ok();
+    let generation = cli::status("ramp").unwrap()["generation"].clone();
+    let planned = onramp("attach ramp --for 1h --dry-run").ok();
+    assert!(planned.contains("undo: onramp confirm ramp"), "{planned}");
+    assert_eq!((left("ramp"), watches("ramp")), (None, 0));
+
+    let report = adjusted("--default --for 10m");
+    assert_eq!(report["undo"], format!("onramp confirm ramp; sysctl -w {DEFAULT}=cubic"));
+    assert!(report["expires_at_us"].is_u64());
+    assert_eq!(inside.sysctl_get(DEFAULT).unwrap(), "onramp_ramp");
+    assert!(left("ramp").is_some_and(|left| (590..=600).contains(&left)), "{:?}", left("ramp"));
+    assert!(eventually(|| watches("ramp") == 1));
+    // Later or sooner, and one process watches.
+    for seconds in [3_600, 300] {
+        let undo = adjusted(&format!("ramp --for {seconds}s"))["undo"].clone();
+        assert!(undo.as_str().unwrap().starts_with("onramp attach ramp --for "), "{undo}");
+        let is = left("ramp").unwrap();
+        assert!((seconds - 10..=seconds).contains(&is), "{is}");
+        assert!(eventually(|| watches("ramp") == 1), "{}", watches("ramp"));
+    }
+    let undo = json("confirm ramp")["undo"].as_str().unwrap().to_owned();
+    assert_eq!(left("ramp"), None);
+    onramp(undo.strip_prefix("onramp ").unwrap()).ok();
+    assert!(left("ramp").is_some_and(|left| (280..=300).contains(&left)));
+    assert_eq!(cli::status("ramp").unwrap()["generation"], generation);
+    // What it is asked for besides is refused, and changes nothing.
+    for other in ["--observe", "--set target_ms=1", "--guard goodput=-10%", "--base reno"] {
+        let arguments = format!("attach ramp --for 1s {other}");
+        let ran = onramp(&arguments);
+        assert!(ran.code != Some(0) && ran.stdout.is_empty(), "{ran:?}");
+    }
+    assert!(left("ramp").is_some_and(|left| left > 200));
+
+    adjusted("ramp --for 3s");
+    assert!(eventually(|| state("ramp").is_none()), "{:?}", onramp("status"));
+    assert_eq!(inside.sysctl_get(DEFAULT).unwrap(), "cubic");
+    assert!(eventually(|| watches("ramp") == 0));
+}
+
+#[test]
+#[ignore = "in a guest: make test"]
+fn ages_count_from_boot_whatever_the_wall_clock_says() {
+    let _attachments = Attachments::lock();
+    onramp("attach plain --for 3h").ok();
+    thread::sleep(Duration::from_secs(150));
+    let before = clock_gettime(ClockId::CLOCK_REALTIME).unwrap();
+    let begin = clock_gettime(ClockId::CLOCK_BOOTTIME).unwrap();
+    // 1970 and 2099.
+    for year in [1_000, 4_070_908_800] {
+        clock_settime(ClockId::CLOCK_REALTIME, TimeSpec::new(year, 0)).unwrap();
+        let said = onramp("status").ok();
+        assert!(said.contains("attached 2 min 3"), "{said}");
+        assert!(said.contains("detaches in 2 h 57 min"), "{said}");
+        let row = cli::status("plain").unwrap();
+        let now = clock_gettime(ClockId::CLOCK_REALTIME).unwrap().tv_sec() as u64;
+        let at = row["attached_at_us"].as_u64().unwrap() / 1_000_000;
+        assert!((145..=165).contains(&(now - at)), "{now} {at}");
+    }
+    let passed = clock_gettime(ClockId::CLOCK_BOOTTIME).unwrap() - begin;
+    clock_settime(ClockId::CLOCK_REALTIME, before + passed).unwrap();
+}

@@ -1,19 +1,21 @@
 //! Other users of the host: nobody who is not root gets root's hand by what he puts in its way, and nobody is kept
 //! waiting for ever, or without a word.
 
-use std::fs::{self, DirBuilder, File, Permissions};
+use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::os::unix::fs::{PermissionsExt, chown, lchown, symlink};
 use std::path::Path;
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
 use nix::fcntl::{Flock, FlockArg};
+use nix::mount::{MsFlags, mount};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use onramp_tests::Attachments;
-use onramp_tests::cli::{self, host_state, onramp};
-use onramp_tests::traffic::eventually;
+use onramp_tests::cli::{self, DEFAULT, Ran, host_state, onramp};
+use onramp_tests::traffic::{eventually, namespace};
+use serde_json::Value;
 
 const BPFFS: &str = "/sys/fs/bpf";
 /// A user without any right.
@@ -107,7 +109,7 @@ fn a_lock_that_somebody_keeps_for_a_minute_is_named() {
     // Else it would wait for as long as this does.
     let ended = child.try_wait().unwrap().is_some();
     let _ = child.kill();
-    let error = cli::Ran::from(child.wait_with_output().unwrap());
+    let error = Ran::from(child.wait_with_output().unwrap());
     assert!(ended, "still waiting");
     let own = format!("another process ({}) has held the lock", std::process::id());
     assert!(error.code == Some(1) && error.stderr.contains(&own), "{error:?}");
@@ -148,4 +150,126 @@ fn what_waits_for_the_lock_can_be_ended_at_its_beginning_and_at_its_end() {
     for directory in made {
         onramp_recording::Recording::open(Path::new(&directory)).unwrap();
     }
+}
+
+/// Where a command's output goes.
+#[derive(Clone, Copy, Debug)]
+enum Sink {
+    Full,
+    BothFull,
+    Closed,
+}
+
+impl Sink {
+    const ALL: [Self; 3] = [Self::Full, Self::BothFull, Self::Closed];
+
+    /// Runs the binary; the arguments are split at spaces.
+    fn run(self, arguments: &str) -> Ran {
+        let full = || OpenOptions::new().write(true).open("/dev/full").unwrap();
+        let words = arguments.split_whitespace();
+        let mut command = match self {
+            Self::Closed => {
+                let mut shell = Command::new("sh");
+                shell.args(["-c", "exec \"$@\" >&-", "sh"]).arg(cli::binary()).args(words);
+                shell
+            }
+            _ => cli::command(words),
+        };
+        if !matches!(self, Self::Closed) {
+            command.stdout(full());
+        }
+        if matches!(self, Self::BothFull) {
+            command.stderr(full());
+        }
+        command.output().unwrap().into()
+    }
+}
+
+#[test]
+#[ignore = "in a guest: make test"]
+fn the_exit_code_says_what_was_done_also_where_that_cannot_be_reported() {
+    let _attachments = Attachments::lock();
+    let files = tempfile::tempdir().unwrap();
+    let (wanted, rules) = (files.path().join("a.toml"), files.path().join("rules"));
+    fs::write(&wanted, "version = 1\n[attach.fixed]\n").unwrap();
+    fs::write(&rules, "--port 81 --use plain\n--port 82 --use plain\n").unwrap();
+    let of_plain = |field: &str| cli::status("plain").map_or(Value::Null, |row| row[field].clone());
+    let is_attached = |algorithm: &str| cli::state(algorithm).as_deref() == Some("attached");
+    let rules_now = || cli::json("select list")["rules"].as_array().unwrap().len();
+    let changed = || cli::json("status")["settings"].as_array().unwrap().len();
+    let apply = format!("apply --config {}", wanted.display());
+    let load = format!("select load {}", rules.display());
+    for sink in Sink::ALL {
+        let generation = std::cell::RefCell::new(Value::Null);
+        let steps: [(&str, &dyn Fn() -> bool); 15] = [
+            ("attach plain", &|| is_attached("plain")),
+            ("attach plain --for 1h", &|| of_plain("expires_at_us").is_u64()),
+            ("confirm plain", &|| of_plain("expires_at_us").is_null()),
+            ("--json tune plain --telemetry exit", &|| {
+                *generation.borrow_mut() = of_plain("generation");
+                of_plain("parameter_sets")[0]["telemetry_max"] == "exit"
+            }),
+            ("select add --port 80 --use plain", &|| rules_now() == 1),
+            (&load, &|| rules_now() == 2),
+            ("--json select del --port 81", &|| rules_now() == 1),
+            ("select del --all", &|| rules_now() == 0),
+            ("upgrade plain", &|| of_plain("generation") != *generation.borrow()),
+            (&apply, &|| is_attached("fixed")),
+            ("doctor --rate 150mbit --rtt 600ms --fix", &|| changed() > 0),
+            ("doctor --undo", &|| changed() == 0),
+            ("run plain -- true", &|| is_attached("plain")),
+            ("detach plain", &|| !is_attached("plain")),
+            ("undo", &|| !is_attached("fixed")),
+        ];
+        for (arguments, is_done) in steps {
+            assert!(!is_done() || arguments.starts_with("run"), "{sink:?}: {arguments}");
+            let ran = sink.run(arguments);
+            assert_eq!(ran.code, Some(0), "{sink:?}: {arguments}: {ran:?}");
+            assert!(is_done(), "{sink:?}: {arguments}");
+            let warns = matches!(sink, Sink::Full) && !arguments.starts_with("run");
+            assert_eq!(ran.stderr.matches("warning: ").count(), usize::from(warns), "{arguments}: {ran:?}");
+        }
+    }
+    // What is asked for is the output.
+    onramp("attach plain").ok();
+    for sink in [Sink::Full, Sink::BothFull] {
+        for arguments in
+            ["status", "--json status", "select list", "flows", "tune plain", "attach fixed --dry-run"]
+        {
+            assert_eq!(sink.run(arguments).code, Some(1), "{sink:?}: {arguments}");
+        }
+    }
+    onramp("detach plain").ok();
+}
+
+#[test]
+#[ignore = "in a guest: make test"]
+fn a_detach_that_cannot_be_finished_changes_nothing_or_is_told_as_done_in_part() {
+    let _attachments = Attachments::lock();
+    let place = namespace();
+    place.sysctl_set(DEFAULT, "reno").unwrap();
+    let before = host_state(&[&place]);
+    let remount = |flags: MsFlags| {
+        let flags = flags | MsFlags::MS_REMOUNT | MsFlags::MS_BIND;
+        mount(None::<&str>, BPFFS, None::<&str>, flags, None::<&str>).unwrap();
+    };
+    cli::inside(&place, "attach plain --default").ok();
+    let attached = host_state(&[&place]);
+    remount(MsFlags::MS_RDONLY);
+    let ran = onramp("detach plain");
+    let still = host_state(&[&place]);
+    remount(MsFlags::empty());
+    assert!(ran.refused(1).contains("remount,rw"));
+    assert_eq!(still, attached);
+
+    // What is no pin is in the way of the last step.
+    let odd = Path::new(onramp_loader::ROOT).join("plain/odd");
+    fs::create_dir(&odd).unwrap();
+    let ran = onramp("detach plain");
+    assert_eq!(place.sysctl_get(DEFAULT).unwrap(), "reno");
+    let code = if odd.exists() { 5 } else { 0 };
+    assert_eq!(ran.code, Some(code), "{ran:?}");
+    let _ = fs::remove_dir(&odd);
+    onramp("detach --all").ok();
+    assert_eq!(host_state(&[&place]), before);
 }

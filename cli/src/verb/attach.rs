@@ -6,14 +6,15 @@ use anyhow::Context;
 use clap::Args;
 use onramp_loader::algorithm::Algorithm;
 use onramp_loader::telemetry::Level;
-use onramp_loader::{AttachOptions, Attached, DEFAULT_SYSCTL};
+use onramp_loader::{Action, AttachOptions, Attached, AttachedState, Basis};
 use serde::Serialize;
 
 use super::{expire, plan};
+use crate::basis;
 use crate::guard::{self, Margins};
-use crate::output::Output;
+use crate::output::{Output, say};
 use crate::settings::Settings;
-use crate::units;
+use crate::units::{self, now_us};
 
 /// Attach an algorithm: load it, register its congestion control and pin it
 ///
@@ -29,9 +30,10 @@ use crate::units;
   onramp attach search --telemetry exit        # of its flows nobody hears more than their exits
   onramp attach search --default --for 10m     # goes back by itself, unless `onramp confirm search` comes in time
   onramp attach search --default --guard retransmit_ratio=2%,goodput=-10%   # goes back by itself where it does harm
+  onramp attach search --for 10m               # a time limit for what is attached, or a later one
   onramp attach search --default --dry-run
 
-Undo: onramp detach ALG")]
+Undo: printed; onramp detach ALG, or what was before")]
 pub(crate) struct Attach {
     #[command(flatten)]
     settings: Settings,
@@ -50,7 +52,7 @@ pub(crate) struct Attach {
     /// The share of the flows that stays on the base, 1% to 50%
     #[arg(long, value_name = "PERCENT", value_parser = guard::control_share, default_value = guard::CONTROL_SHARE, requires = "guard")]
     control_share: f64,
-    /// Detach again after this time (30s, 10m, 2h) unless confirmed
+    /// Detach again after this time (30s, 10m, 2h) unless confirmed; of what is attached already, from now on
     #[arg(long = "for", value_name = "TIME", value_parser = units::duration)]
     expires_in: Option<Duration>,
     /// Say what would be done and how it would be undone; change nothing
@@ -63,6 +65,10 @@ struct Report {
     algorithm: &'static str,
     congestion_control: String,
     base: &'static str,
+    /// Of this network namespace, before.
+    default_before: String,
+    /// What connections lose by the base.
+    warning: Option<String>,
     observe: bool,
     /// As `--guard` takes it.
     guard: Option<String>,
@@ -75,12 +81,16 @@ struct Report {
     undo: String,
 }
 
-/// It was attached already, and became the default of one more namespace.
+/// It was attached already, and became the default of one more namespace, or has another time limit.
 #[derive(Serialize)]
-struct DefaultReport {
+struct Adjusted {
     algorithm: &'static str,
     congestion_control: String,
+    warning: Option<String>,
+    /// None: this was not asked for, or it is the default as before.
     replaced_default: Option<String>,
+    /// None: this was not asked for.
+    expires_at_us: Option<u64>,
     undo: Option<String>,
 }
 
@@ -98,69 +108,154 @@ impl Attach {
 
     pub fn run(self, output: &Output) -> anyhow::Result<u8> {
         let options = self.options()?;
-        if self.only_default_is_new(&options) {
-            return self.take_default(options.parameters.algorithm(), output);
+        if let Some(attached) = self.attached_as_asked(&options) {
+            return self.adjust(&options, &attached, output);
         }
         if self.dry_run {
-            return plan::print(&onramp_loader::plan_attach(&options)?, output);
+            let actions = onramp_loader::plan_attach(&options)?;
+            let warning = warning(&options, &onramp_loader::basis(&options)?);
+            return plan::print_warned(&actions, &Vec::from_iter(warning), output);
         }
         let attached = match self.expires_in {
             Some(_) => attach_for_a_time(&options)?,
             None => onramp_loader::attach(&options)?,
         };
         let report = describe(&attached, &options);
-        output.report(&report, || text(&report, self.expires_in))?;
+        output.report(&report, || text(&report, self.expires_in));
+        say_warning(report.warning.as_deref());
         Ok(0)
     }
 
-    /// Whether it is attached as it is asked for, and is to become the default of this namespace, too.
-    fn only_default_is_new(&self, options: &AttachOptions) -> bool {
-        let sets = onramp_loader::parameter_sets(options.parameters.algorithm()).unwrap_or_default();
-        self.default
-            && !self.observe
-            && self.guard.is_none()
-            && self.expires_in.is_none()
-            && sets.first().is_some_and(|set| !self.settings.differ_from(set, options))
+    /// How it is attached already, if this is as it is asked for but for what can be added: a default, a time limit.
+    fn attached_as_asked(&self, options: &AttachOptions) -> Option<AttachedState> {
+        if !self.default && self.expires_in.is_none() {
+            return None;
+        }
+        let attached = basis::attached(options.parameters.algorithm())?;
+        let guard = attached.guard.as_ref().map(|guard| guard.options);
+        let as_asked = (!self.observe || attached.observe)
+            && (self.guard.is_none() || guard == options.guard)
+            && !self.settings.differ_from(&attached, options);
+        as_asked.then_some(attached)
     }
 
-    fn take_default(&self, algorithm: Algorithm, output: &Output) -> anyhow::Result<u8> {
-        if self.dry_run {
-            return plan::print(&onramp_loader::plan_default(algorithm)?, output);
+    /// Adds to what is attached.
+    fn adjust(
+        &self,
+        options: &AttachOptions,
+        attached: &AttachedState,
+        output: &Output,
+    ) -> anyhow::Result<u8> {
+        let algorithm = options.parameters.algorithm();
+        let mut actions = Vec::new();
+        if let Some(time) = self.expires_in {
+            let what = format!("have {} detach in {} unless confirmed", algorithm.name(), show(time));
+            actions.push(Action { what, undo: former_limit(algorithm, attached.expires_in) });
         }
-        let replaced_default = onramp_loader::take_default(algorithm)?;
-        let report = DefaultReport {
+        if self.default {
+            actions.extend(onramp_loader::plan_default(algorithm)?);
+        }
+        let warning = self.default.then(|| basis::warning_of_attached(algorithm, attached)).flatten();
+        if self.dry_run {
+            return plan::print_warned(&actions, &Vec::from_iter(warning), output);
+        }
+        // What can be refused has been; a time limit is there before anything that it may have to end.
+        let watch = self.expires_in.map(|_| watch(algorithm, "changed")).transpose()?;
+        if let Some(time) = self.expires_in {
+            onramp_loader::expire_after(algorithm, time)?;
+        }
+        if let Some(watch) = watch {
+            watch.begin();
+        }
+        let replaced_default = if self.default {
+            onramp_loader::take_default(algorithm).inspect_err(|_| self.restore_limit(algorithm, attached))?
+        } else {
+            None
+        };
+        let undo: Vec<_> = actions.iter().map(|action| action.undo.as_str()).collect();
+        let report = Adjusted {
             algorithm: algorithm.name(),
             congestion_control: algorithm.congestion_control(),
-            undo: replaced_default.as_ref().map(|before| format!("sysctl -w {DEFAULT_SYSCTL}={before}")),
+            warning,
             replaced_default,
+            expires_at_us: self.expires_in.map(|time| now_us() + time.as_micros() as u64),
+            undo: (!undo.is_empty()).then(|| undo.join("; ")),
         };
-        output.report(&report, || default_text(&report))?;
+        output.report(&report, || self.adjusted_text(&report));
+        say_warning(report.warning.as_deref());
         Ok(0)
+    }
+
+    /// As it was, where what comes after it has failed.
+    fn restore_limit(&self, algorithm: Algorithm, attached: &AttachedState) {
+        if self.expires_in.is_none() {
+            return;
+        }
+        let restored = match attached.expires_in {
+            Some(left) => onramp_loader::expire_after(algorithm, left),
+            None => onramp_loader::confirm(algorithm),
+        };
+        if let Err(error) = restored {
+            say(&format!("error: {error}"));
+        }
+    }
+
+    fn adjusted_text(&self, report: &Adjusted) -> String {
+        let Adjusted { algorithm, congestion_control, .. } = report;
+        let mut text = format!("{algorithm} is attached already\n");
+        if let Some(time) = self.expires_in {
+            text += &limit_text(algorithm, time);
+        }
+        if self.default {
+            let before = report.replaced_default.as_ref();
+            let before = before.map_or_else(|| "as before".to_owned(), |before| format!("(was {before})"));
+            text += &format!("  default of this network namespace: {congestion_control} {before}\n");
+        }
+        text + &report.undo.as_ref().map_or_else(String::new, |undo| format!("  undo: {undo}\n"))
     }
 }
 
-fn default_text(report: &DefaultReport) -> String {
-    let DefaultReport { algorithm, congestion_control, .. } = report;
-    let mut text = format!("{algorithm} is attached already\n");
-    match (&report.replaced_default, &report.undo) {
-        (Some(before), Some(undo)) => {
-            text += &format!("  default of this network namespace: {congestion_control} (was {before})\n");
-            text += &format!("  undo: {undo}\n");
-        }
-        _ => text += &format!("  default of this network namespace: {congestion_control} as before\n"),
+/// The command that gives an attachment the time limit that it had.
+pub(super) fn former_limit(algorithm: Algorithm, left: Option<Duration>) -> String {
+    let name = algorithm.name();
+    match left {
+        // Never nothing.
+        Some(left) => format!("onramp attach {name} --for {}s", left.as_secs().max(1)),
+        None => format!("onramp confirm {name}"),
     }
-    text
+}
+
+fn warning(options: &AttachOptions, basis: &Basis) -> Option<String> {
+    basis::warning(options.parameters.algorithm(), basis, options.guard.is_some(), basis::option)
+}
+
+fn say_warning(warning: Option<&str>) {
+    if let Some(warning) = warning {
+        say(&format!("warning: {warning}"));
+    }
+}
+
+fn show(time: Duration) -> String {
+    units::show_us(time.as_micros() as u64)
+}
+
+fn limit_text(algorithm: &str, time: Duration) -> String {
+    format!("  detaches in {} unless confirmed: onramp confirm {algorithm}\n", show(time))
 }
 
 /// The watch is started first, so that there is no moment in which the attachment would outlive a killed command.
 fn attach_for_a_time(options: &AttachOptions) -> anyhow::Result<Attached> {
     // What can be refused is refused before anything is started.
     onramp_loader::plan_attach(options)?;
-    let watch = expire::Watch::start(options.parameters.algorithm())
-        .context("cannot start the process that would detach again, so nothing was attached")?;
+    let watch = watch(options.parameters.algorithm(), "attached")?;
     let attached = onramp_loader::attach(options)?;
     watch.begin();
     Ok(attached)
+}
+
+fn watch(algorithm: Algorithm, deed: &str) -> anyhow::Result<expire::Watch> {
+    expire::Watch::start(algorithm)
+        .with_context(|| format!("cannot start the process that would detach again, so nothing was {deed}"))
 }
 
 fn describe(attached: &Attached, options: &AttachOptions) -> Report {
@@ -168,7 +263,9 @@ fn describe(attached: &Attached, options: &AttachOptions) -> Report {
     Report {
         algorithm: name,
         congestion_control: attached.algorithm.congestion_control(),
-        base: attached.base.name(),
+        base: attached.basis.base.name(),
+        default_before: attached.basis.default.clone(),
+        warning: warning(options, &attached.basis),
         observe: options.observe,
         guard: options.guard.map(|guard| guard.to_string()),
         control_share_pct: options.guard.map(|guard| guard.control_share()),
@@ -199,9 +296,8 @@ fn text(report: &Report, expires_in: Option<Duration>) -> String {
     if let Some(before) = &report.replaced_default {
         text += &format!("  default of this network namespace: {congestion_control} (was {before})\n");
     }
-    if let Some(delay) = expires_in {
-        let delay = units::show_us(delay.as_micros() as u64);
-        text += &format!("  detaches in {delay} unless confirmed: onramp confirm {algorithm}\n");
+    if let Some(time) = expires_in {
+        text += &limit_text(algorithm, time);
     }
     text + &format!("  undo: {}\n", report.undo)
 }

@@ -3,6 +3,7 @@
 use clap::Args;
 use serde::Serialize;
 
+use super::attach::former_limit;
 use crate::output::Output;
 use crate::settings::AlgorithmName;
 
@@ -14,7 +15,7 @@ use crate::settings::AlgorithmName;
   onramp attach search --default --for 10m
   onramp confirm search
 
-Undo: onramp detach ALG")]
+Undo: printed; onramp attach ALG --for TIME")]
 pub(crate) struct Confirm {
     /// Algorithm
     #[arg(value_name = "ALG", value_parser = AlgorithmName)]
@@ -26,7 +27,8 @@ struct Report {
     algorithm: &'static str,
     /// Whether it had a time limit until now.
     confirmed: bool,
-    undo: String,
+    /// None: nothing has changed.
+    undo: Option<String>,
 }
 
 impl Confirm {
@@ -34,12 +36,13 @@ impl Confirm {
         let algorithm = onramp_loader::find(&self.algorithm)?;
         let expiry = onramp_loader::confirm(algorithm)?;
         let name = algorithm.name();
-        let report =
-            Report { algorithm: name, confirmed: expiry.is_some(), undo: format!("onramp detach {name}") };
+        let undo = expiry.map(|expiry| former_limit(algorithm, Some(expiry.left)));
+        let report = Report { algorithm: name, confirmed: expiry.is_some(), undo };
         output.report(&report, || {
             let said = if report.confirmed { "confirmed: stays" } else { "had no time limit: it stays" };
-            format!("{name} {said} until detached\n  undo: {}\n", report.undo)
-        })?;
+            let undo = report.undo.as_ref().map_or_else(String::new, |undo| format!("  undo: {undo}\n"));
+            format!("{name} {said} until detached\n{undo}")
+        });
         Ok(0)
     }
 }

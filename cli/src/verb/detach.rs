@@ -5,19 +5,21 @@ use onramp_loader::algorithm::Algorithm;
 use onramp_loader::select;
 use onramp_loader::telemetry::Level;
 use onramp_loader::{
-    Action, AttachedState, Base, DEFAULT_SYSCTL, Detachable, Detached, Error, Held, Host, Leftover,
+    Action, AttachedState, Base, Basis, DEFAULT_SYSCTL, Detachable, Detached, Error, Held, Host, Kind,
+    Leftover,
 };
 use onramp_net::Namespace;
 use serde::Serialize;
 
 use super::plan;
 use super::stragglers::{self, Holder, Sockets};
-use crate::failure::{self, PARTIAL};
+use crate::basis;
+use crate::failure::{self, FAILURE, PARTIAL};
 use crate::guard;
 use crate::output::{Output, inline, say};
 use crate::profile;
 use crate::settings::{self, AlgorithmName};
-use crate::units::{count, now_us};
+use crate::units::count;
 
 /// Detach an algorithm and restore what attaching changed
 ///
@@ -96,6 +98,9 @@ struct Default {
 pub(super) struct Failed {
     what: String,
     error: String,
+    /// Something of it was done.
+    #[serde(skip)]
+    in_part: bool,
 }
 
 impl Detach {
@@ -199,7 +204,8 @@ impl Detach {
 
 impl Failed {
     pub fn new(what: &str, error: Error) -> Self {
-        Self { what: what.into(), error: failure::sentence(&error.into()) }
+        let in_part = error.kind() == Kind::Partial;
+        Self { what: what.into(), error: failure::sentence(&error.into()), in_part }
     }
 }
 
@@ -217,11 +223,18 @@ pub(super) fn undo(algorithm: Algorithm) -> Option<String> {
     // Elsewhere it has to be asked for there.
     let here = Namespace::current().and_then(|here| here.sysctl_get(DEFAULT_SYSCTL));
     let default_here = here.is_ok_and(|name| name == algorithm.congestion_control());
-    Some(command(algorithm, &state, default_here, now_us()))
+    let default_base = Basis::here(algorithm, state.base).ok().and_then(|basis| basis.default_base);
+    Some(command(algorithm, &state, default_here, default_base))
 }
 
 /// The command that attaches an algorithm like this. A profile that its name does not lead to is spelled out.
-fn command(algorithm: Algorithm, state: &AttachedState, default_here: bool, now_us: u64) -> String {
+/// `default_base`: the base that it would have without being asked for one.
+fn command(
+    algorithm: Algorithm,
+    state: &AttachedState,
+    default_here: bool,
+    default_base: Option<Base>,
+) -> String {
     let mut words = vec![format!("onramp attach {}", algorithm.name())];
     if let Some(set) = state.parameter_sets.first() {
         let mut parameters = algorithm.parameters();
@@ -238,8 +251,8 @@ fn command(algorithm: Algorithm, state: &AttachedState, default_here: bool, now_
             words.push(format!("--telemetry {}", set.telemetry_max.name()));
         }
     }
-    if state.base != Base::Cubic {
-        words.push(format!("--base {}", state.base.name()));
+    if default_base != Some(state.base) {
+        words.push(basis::option(state.base.name()));
     }
     if state.observe {
         words.push("--observe".into());
@@ -250,16 +263,16 @@ fn command(algorithm: Algorithm, state: &AttachedState, default_here: bool, now_
     if default_here {
         words.push("--default".into());
     }
-    if let Some(at) = state.expires_at_us {
+    if let Some(left) = state.expires_in {
         // What is left of it, and never nothing.
-        words.push(format!("--for {}s", at.saturating_sub(now_us).div_ceil(1_000_000).max(1)));
+        words.push(format!("--for {}s", left.as_micros().div_ceil(1_000_000).max(1)));
     }
     words.join(" ")
 }
 
 /// Prints the report; the exit code says whether all of it was done.
 fn finish(report: &Report, output: &Output) -> anyhow::Result<u8> {
-    output.report(report, || text(report))?;
+    output.report(report, || text(report));
     report.say_failed();
     Ok(report.code())
 }
@@ -287,6 +300,14 @@ impl Report {
         }
     }
 
+    /// Whether anything was cleared.
+    pub fn is_something_done(&self) -> bool {
+        !self.detached.is_empty()
+            || self.selection_removed.is_some()
+            || !self.cgroups_removed.is_empty()
+            || self.failed.iter().any(|failed| failed.in_part)
+    }
+
     /// The exit code.
     pub fn code(&self) -> u8 {
         let in_part = |row: &Row| {
@@ -294,7 +315,12 @@ impl Report {
             (runs && !row.sockets_left) || !row.unseen.is_empty() || row.pins_left.is_some()
         };
         let in_part = self.detached.iter().any(in_part) || !self.unseen.is_empty();
-        if in_part || !self.failed.is_empty() { PARTIAL } else { 0 }
+        match self.failed.is_empty() {
+            true if in_part => PARTIAL,
+            true => 0,
+            false if self.is_something_done() => PARTIAL,
+            false => FAILURE,
+        }
     }
 }
 
@@ -354,6 +380,8 @@ pub(super) fn unseen_text(unseen: &[String]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use clap::Parser;
     use onramp_loader::abi::Counters;
     use onramp_loader::guard::{Arm, GuardState};
@@ -380,7 +408,11 @@ mod tests {
             }),
             generation: NOW_US,
             attached_at_us: NOW_US,
+            age: Duration::ZERO,
+            other_defaults: Vec::new(),
             expires_at_us: options.expires_in.map(|delay| NOW_US + delay.as_micros() as u64),
+            expires_in: options.expires_in,
+            overdue: Duration::ZERO,
             applied: false,
             owner: None,
             version: String::new(),
@@ -441,7 +473,7 @@ mod tests {
         for asked in commands {
             let before = options_of(&asked);
             let algorithm = before.parameters.algorithm();
-            let undo = command(algorithm, &attached_by(&before), before.default, NOW_US);
+            let undo = command(algorithm, &attached_by(&before), before.default, Some(Base::Cubic));
             let after = options_of(&undo);
             let all = |options: &AttachOptions| {
                 let AttachOptions {
@@ -463,19 +495,22 @@ mod tests {
 
     #[test]
     fn of_a_time_limit_the_undo_has_what_is_left() {
-        let state = attached_by(&options_of("onramp attach plain --for 10m"));
         let plain = onramp_loader::find("plain").unwrap();
-        let later = |seconds: u64| command(plain, &state, false, NOW_US + seconds * 1_000_000 + 1);
-        assert_eq!(later(0), "onramp attach plain --for 600s");
-        assert_eq!(later(480), "onramp attach plain --for 120s");
-        assert_eq!(later(9999), "onramp attach plain --for 1s");
+        let with_left = |left| {
+            let mut state = attached_by(&options_of("onramp attach plain --for 10m"));
+            state.expires_in = Some(left);
+            command(plain, &state, false, Some(Base::Cubic))
+        };
+        assert_eq!(with_left(Duration::from_secs(600)), "onramp attach plain --for 600s");
+        assert_eq!(with_left(Duration::from_micros(119_000_001)), "onramp attach plain --for 120s");
+        assert_eq!(with_left(Duration::ZERO), "onramp attach plain --for 1s");
     }
 
     #[test]
     fn a_profile_whose_name_leads_nowhere_is_spelled_out() {
         let mut options = options_of("onramp attach search --profile geo");
         options.profile = "gone".into();
-        let undo = command(options.parameters.algorithm(), &attached_by(&options), false, NOW_US);
+        let undo = command(options.parameters.algorithm(), &attached_by(&options), false, Some(Base::Cubic));
         assert!(!undo.contains("--profile") && undo.contains("--set look_back=min"), "{undo}");
     }
 }

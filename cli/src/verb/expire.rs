@@ -18,8 +18,6 @@ use onramp_loader::Expiry;
 use onramp_loader::algorithm::Algorithm;
 use onramp_net::namespace::Namespace;
 
-use crate::units::now_us;
-
 /// Longest sleep between two looks: a suspended host and a confirmation are noticed within it.
 const LOOK: Duration = Duration::from_secs(10);
 /// Looks or detaches that may fail.
@@ -29,8 +27,6 @@ const PATIENCE: u32 = 60;
 #[derive(Args, Debug)]
 pub(crate) struct Expire {
     algorithm: String,
-    /// The attachment was made after this, microseconds since 1970
-    since_us: u64,
 }
 
 impl Expire {
@@ -44,15 +40,20 @@ impl Expire {
         dup2_stdin(&null)?;
         dup2_stdout(&null)?;
 
-        let Some(watched) = onramp_loader::expiry(algorithm)?.filter(|now| now.generation >= self.since_us)
-        else {
-            return Ok(0);
-        };
+        let Some(watched) = onramp_loader::expiry(algorithm)? else { return Ok(0) };
+        // One process for each attachment, however often its time limit is changed.
+        let mut watching = onramp_loader::watch(algorithm)?;
         let mut failures = 0;
-        loop {
+        while watching.is_some() {
             match look(algorithm, watched) {
                 Ok(Some(left)) => thread::sleep(left.min(LOOK)),
-                Ok(None) => return Ok(0),
+                Ok(None) => {
+                    // A time limit that is set meanwhile finds it watched, or is found here.
+                    drop(watching.take());
+                    if look(algorithm, watched)?.is_some() {
+                        watching = onramp_loader::watch(algorithm)?;
+                    }
+                }
                 // What failed once may succeed later, and nobody else will detach.
                 Err(error) if failures == PATIENCE => return Err(error.into()),
                 Err(_) => {
@@ -61,6 +62,7 @@ impl Expire {
                 }
             }
         }
+        Ok(0)
     }
 }
 
@@ -100,7 +102,7 @@ impl Watch {
     pub fn start(algorithm: Algorithm) -> io::Result<Self> {
         let mut child = Command::new("/proc/self/exe")
             .arg0("onramp")
-            .args(["expire", algorithm.name(), &now_us().to_string()])
+            .args(["expire", algorithm.name()])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())

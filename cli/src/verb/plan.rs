@@ -3,12 +3,14 @@
 use onramp_loader::Action;
 use serde::Serialize;
 
-use crate::output::Output;
+use crate::output::{Output, say};
 
 #[derive(Serialize)]
 struct Plan<'a> {
     dry_run: bool,
     actions: Vec<Step<'a>>,
+    /// What it would change beside what was asked for.
+    warnings: &'a [String],
 }
 
 #[derive(Serialize)]
@@ -19,7 +21,12 @@ struct Step<'a> {
 
 /// Prints a plan. Nothing has been changed.
 pub(super) fn print(actions: &[Action], output: &Output) -> anyhow::Result<u8> {
-    let plan = Plan { dry_run: true, actions: actions.iter().map(step).collect() };
+    print_warned(actions, &[], output)
+}
+
+/// The same with what it would change besides.
+pub(super) fn print_warned(actions: &[Action], warnings: &[String], output: &Output) -> anyhow::Result<u8> {
+    let plan = Plan { dry_run: true, actions: actions.iter().map(step).collect(), warnings };
     output.data(&plan, || {
         let mut text = String::new();
         for step in &plan.actions {
@@ -32,6 +39,9 @@ pub(super) fn print(actions: &[Action], output: &Output) -> anyhow::Result<u8> {
         }
         text
     })?;
+    for warning in warnings {
+        say(&format!("warning: {warning}"));
+    }
     Ok(0)
 }
 

@@ -9,6 +9,7 @@ use clap::Args;
 use onramp_loader::{Action, AttachOptions, Error, Ran};
 
 use super::plan;
+use crate::basis;
 use crate::failure::Usage;
 use crate::output::{Output, say};
 use crate::settings::Settings;
@@ -40,9 +41,26 @@ pub(crate) struct Run {
 impl Run {
     pub fn run(self, output: &Output) -> anyhow::Result<u8> {
         let options = self.settings.options()?;
-        self.refuse_other_parameters(&options)?;
+        let algorithm = options.parameters.algorithm();
+        let attached = basis::attached(algorithm);
+        if attached.as_ref().is_some_and(|attached| self.settings.differ_from(attached, &options)) {
+            return Err(Usage::error(format!(
+                "{0} is attached already, and a run uses it as it is: leave out --profile, --set, --telemetry and --base, or `onramp detach {0}` first",
+                algorithm.name()
+            )));
+        }
+        let warning = match attached {
+            Some(attached) => basis::warning_of_attached(algorithm, &attached),
+            // What it fails with, the run does.
+            None => onramp_loader::basis(&options)
+                .ok()
+                .and_then(|basis| basis::warning(algorithm, &basis, false, basis::option)),
+        };
         if self.dry_run {
-            return plan::print(&self.plan(&options)?, output);
+            return plan::print_warned(&self.plan(&options)?, &Vec::from_iter(warning), output);
+        }
+        if let Some(warning) = warning {
+            say(&format!("warning: {warning}"));
         }
         let (program, arguments) = self.command.split_first().ok_or_else(|| Usage::error("no command"))?;
         match onramp_loader::run(&options, Command::new(program).args(arguments)) {
@@ -58,19 +76,6 @@ impl Run {
                 None => Err(error.into()),
             },
         }
-    }
-
-    /// What is attached already is used as it is, so asking for something else must not go unheard.
-    fn refuse_other_parameters(&self, options: &AttachOptions) -> anyhow::Result<()> {
-        let algorithm = options.parameters.algorithm();
-        let Ok(sets) = onramp_loader::parameter_sets(algorithm) else { return Ok(()) };
-        if sets.first().is_some_and(|set| self.settings.differ_from(set, options)) {
-            return Err(Usage::error(format!(
-                "{0} is attached already, and a run uses it as it is: leave out --profile, --set, --telemetry and --base, or `onramp detach {0}` first",
-                algorithm.name()
-            )));
-        }
-        Ok(())
     }
 
     fn plan(&self, options: &AttachOptions) -> anyhow::Result<Vec<Action>> {
@@ -99,10 +104,18 @@ fn warn(ran: &Ran) {
     if ran.left_behind > 0 {
         tracing::warn!("processes that the command left behind go on: {}", ran.left_behind);
     }
-    for users in ran.detached.iter().flat_map(|detached| &detached.stragglers) {
+    let detached = match &ran.detached {
+        Ok(detached) => detached.iter(),
+        // The exit code is the command's.
+        Err(error) => {
+            say(&format!("error: {error}"));
+            return;
+        }
+    };
+    for users in detached.clone().flat_map(|detached| &detached.stragglers) {
         tracing::warn!("sockets still on the detached code in {}: {}", users.namespace, users.sockets);
     }
-    for place in ran.detached.iter().flat_map(|detached| &detached.unseen) {
+    for place in detached.flat_map(|detached| &detached.unseen) {
         tracing::warn!("not looked into, so something may still use the detached code: {place}");
     }
 }

@@ -78,7 +78,7 @@ impl Tune {
         if look_only {
             output.data(&report, || show(&tuned.after, output))?;
         } else {
-            output.report(&report, || text(&report))?;
+            output.report(&report, || text(&report));
         }
         Ok(0)
     }

@@ -7,6 +7,7 @@ use serde::Serialize;
 use super::detach::{self, Detach, Failed};
 use super::doctor::fix::{self, Undone};
 use super::plan;
+use crate::failure::{FAILURE, PARTIAL};
 use crate::output::Output;
 
 /// Take back all that onramp has changed on this host
@@ -54,8 +55,14 @@ impl Undo {
         let report = Report { detached, settings };
         output.report(&report, || {
             detach::text(&report.detached) + &report.settings.as_ref().map(Undone::text).unwrap_or_default()
-        })?;
+        });
         report.detached.say_failed();
-        Ok(report.detached.code().max(report.settings.as_ref().map_or(0, Undone::code)))
+        let settings = report.settings.as_ref();
+        settings.inspect(|settings| settings.say_failed());
+        let codes = [report.detached.code(), settings.map_or(0, Undone::code)];
+        let done =
+            report.detached.is_something_done() || settings.is_some_and(Undone::is_something_given_back);
+        let code = codes.into_iter().max().unwrap_or(0);
+        Ok(if code == FAILURE && done { PARTIAL } else { code })
     }
 }

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::stragglers::{self, Holder, Sockets};
 use super::{detach, expire, plan};
-use crate::failure::{self, PARTIAL};
+use crate::failure::{self, FAILURE, PARTIAL};
 use crate::output::{Output, say};
 use crate::settings::{AlgorithmName, BaseName};
 use crate::units::count;
@@ -92,13 +92,17 @@ impl Upgrade {
                     .push(Failed { algorithm: algorithm.name(), error: failure::sentence(&error) }),
             }
         }
-        output.report(&report, || text(&report))?;
+        output.report(&report, || text(&report));
         for failed in &report.failed {
             say(&format!("error: {}: {}", failed.algorithm, failed.error));
         }
         let in_part = |row: &Row| !row.stragglers.is_empty() || row.held.may_run() || !row.unseen.is_empty();
         let in_part = report.upgraded.iter().any(in_part) || !report.failed.is_empty();
-        Ok(if in_part { PARTIAL } else { 0 })
+        Ok(match in_part {
+            true if report.upgraded.is_empty() => FAILURE,
+            true => PARTIAL,
+            false => 0,
+        })
     }
 }
 

@@ -5,6 +5,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use onramp_recording::bounded;
 use sha2::{Digest, Sha256};
 
 use super::archive::Archive;
@@ -118,9 +119,12 @@ fn package(name: &str) -> &'static str {
     }
 }
 
+/// Largest file that a guest is given, bytes.
+const FILE_BYTES: u64 = 1 << 32;
+
 /// A file with the libraries it needs, if it is a program.
 fn add_program(archive: &mut Archive, to: &str, from: &Path) -> Result<(), GuestError> {
-    let content = fs::read(from).map_err(GuestError::file("read", from))?;
+    let content = bounded::read(from, FILE_BYTES).map_err(GuestError::file("read", from))?;
     let is_elf = content.starts_with(b"\x7fELF");
     let executable = is_elf || content.starts_with(b"#!");
     if is_elf {

@@ -47,6 +47,8 @@ pub enum Outcome {
     GivenBack,
     /// Somebody else has set it since, to this: it was left alone, and is recorded no more.
     Left(String),
+    /// It could not be set, for this reason, and is still recorded.
+    Failed(String),
 }
 
 /// What giving back did.
@@ -113,7 +115,7 @@ pub(crate) fn changed_locked() -> Result<Vec<Setting>, Error> {
 /// Gives all recorded settings back, in every network namespace. What somebody else has set since is left alone.
 ///
 /// # Errors
-/// [`Error::Privilege`], or a setting that cannot be set: it stays recorded, as do those after it.
+/// [`Error::Privilege`], or what is recorded cannot be read.
 pub fn give_back() -> Result<GivenBack, Error> {
     kernel::require_everywhere("doctor --undo")?;
     let mut given = GivenBack::default();
@@ -125,11 +127,20 @@ pub fn give_back() -> Result<GivenBack, Error> {
     given.settings = give_back_of(Place::Host, None, &mut records)?;
     let survey = Namespace::survey()?;
     for namespace in survey.namespaces() {
-        let namespace = namespace?;
-        let label = Some(namespace.to_string());
-        given.settings.extend(give_back_of(Place::Namespace(&namespace), label, &mut records)?);
+        match namespace {
+            Ok(namespace) => {
+                let label = Some(namespace.to_string());
+                given.settings.extend(give_back_of(Place::Namespace(&namespace), label, &mut records)?);
+            }
+            Err(error) => given.unseen.push(error.to_string()),
+        }
     }
-    let unseen = survey.unseen();
+    let mut unseen = std::mem::take(&mut given.unseen);
+    unseen.extend(survey.unseen());
+    if given.settings.iter().any(|(_, _, outcome)| matches!(outcome, Outcome::Failed(_))) {
+        given.unseen = unseen;
+        return Ok(given);
+    }
     if unseen.is_empty() {
         // Their namespaces have gone.
         for (cookie, setting) in records.all()? {
@@ -150,8 +161,9 @@ fn give_back_of(
     let cookie = place.cookie()?;
     let mut given = Vec::new();
     for setting in records.of(cookie)? {
-        let outcome = restore(place, &setting)?;
-        records.remove(cookie, &setting.name)?;
+        let outcome = restore(place, &setting)
+            .and_then(|outcome| records.remove(cookie, &setting.name).map(|()| outcome))
+            .unwrap_or_else(|error| Outcome::Failed(error.to_string()));
         given.push((label.clone(), setting, outcome));
     }
     Ok(given)

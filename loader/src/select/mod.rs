@@ -23,6 +23,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use onramp_algorithm::Algorithm;
 
+use crate::attach;
 use crate::error::Error;
 use crate::kernel::{self, Capability};
 use crate::pins::Lock;
@@ -132,11 +133,8 @@ pub fn control(name: &str) -> Result<String, Error> {
         return Err(Error::UnknownControl { name: name.into(), known: crate::known(), registered });
     };
     let (_lock, pins) = tune::hold(algorithm)?;
-    let attachment = pins.attachment()?;
-    match attachment.owner_pid {
-        0 => Ok(algorithm.congestion_control()),
-        pid => Err(Error::AttachedForRun { algorithm: algorithm.name(), pid }),
-    }
+    attach::require_no_run(&pins)?;
+    Ok(algorithm.congestion_control())
 }
 
 /// Whether [`add`] would work; changes nothing.

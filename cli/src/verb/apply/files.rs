@@ -7,18 +7,18 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use onramp_lab::profile::Value;
 use onramp_lab::{toml_error, toml_reason};
-use onramp_loader::AttachOptions;
 use onramp_loader::algorithm::Algorithm;
 use onramp_loader::guard::GuardOptions;
 use onramp_loader::select::{Profile, Rule, Target};
 use onramp_loader::telemetry::Level;
+use onramp_loader::{AttachOptions, Error};
 use onramp_recording::bounded;
 use serde::Deserialize;
 use toml::Spanned;
 
 use crate::failure::{Usage, sentence};
 use crate::guard;
-use crate::profile;
+use crate::profile::{self, Origin};
 use crate::settings::{BaseName, Settings};
 use crate::verb::select::words::{Controls, RuleWords, TargetWords};
 
@@ -110,6 +110,7 @@ struct Source {
 
 impl Source {
     fn read(file: PathBuf) -> anyhow::Result<Self> {
+        require_trusted(&file)?;
         let text = bounded::read_text(&file)
             .map_err(|error| Usage::error(format!("cannot read {}: {error}", file.display())))?;
         Ok(Self { file, text })
@@ -132,6 +133,25 @@ impl Source {
             self.place(error.span().map_or(0, |span| span.start)).error(&toml_reason(&error))
         })
     }
+}
+
+/// Fails where others could have written what is about to be done as root. What cannot be looked at, reading fails with.
+fn require_trusted(path: &Path) -> anyhow::Result<()> {
+    match onramp_loader::require_trusted(path) {
+        Err(Error::Io { .. }) => Ok(()),
+        other => Ok(other?),
+    }
+}
+
+/// The same of a profile's file, and of the one that it is like.
+fn require_trusted_profile(given: &str) -> anyhow::Result<()> {
+    let Origin::File(path) = profile::origin(given) else { return Ok(()) };
+    require_trusted(&path)?;
+    let like = bounded::read_text(&path).ok().and_then(|text| {
+        let table: toml::Table = toml::from_str(&text).ok()?;
+        Some(path.with_file_name(format!("{}.toml", table.get("like")?.as_str()?)))
+    });
+    like.map_or(Ok(()), |like| require_trusted(&like))
 }
 
 /// What the files of a directory, or one file, want; without a path those of /etc/onramp, of which there may be none.
@@ -161,6 +181,7 @@ fn files(path: Option<&Path>) -> anyhow::Result<Vec<PathBuf>> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
         entries => entries.with_context(|| format!("cannot list {}", directory.display()))?,
     };
+    require_trusted(directory)?;
     let mut files = Vec::new();
     for entry in entries {
         let path = entry.with_context(|| format!("cannot list {}", directory.display()))?.path();
@@ -216,6 +237,10 @@ impl Reading {
         let controls = self.controls.get_or_insert_with(|| Controls::with(attached));
         for wanted in &file.select {
             let place = source.place(wanted.span().start);
+            let profile = wanted.get_ref().profile.as_deref();
+            profile
+                .map_or(Ok(()), require_trusted_profile)
+                .map_err(|error| place.error(&sentence(&error)))?;
             let rule = words(wanted.get_ref()).rule(controls);
             let rule = rule.map_err(|error| place.error(&sentence(&error)))?;
             if let Some(first) = self.targets.insert(rule.target.clone(), place.clone()) {
@@ -266,8 +291,10 @@ fn options(
     };
     // One thing after another, so that each error has its line.
     if let Some(profile) = &wanted.profile {
+        let place = source.place(profile.span().start);
+        require_trusted_profile(profile.get_ref()).map_err(|error| place.error(&sentence(&error)))?;
         settings.profile = Some(profile.get_ref().clone());
-        at(&source.place(profile.span().start), &settings)?;
+        at(&place, &settings)?;
     }
     for (name, value) in &wanted.params {
         let setting = format!("{}={}", name.get_ref(), profile::word(algorithm, name.get_ref(), value));

@@ -46,6 +46,8 @@ pub(crate) struct Apply {
 struct Report {
     files: Vec<String>,
     steps: Vec<Row>,
+    /// What connections lose by a base.
+    warnings: Vec<String>,
     /// What could not be done for want of a look, or of sockets that can be moved.
     left: Vec<String>,
     /// Why the step failed that has.
@@ -65,18 +67,19 @@ impl Apply {
     pub fn run(self, output: &Output) -> anyhow::Result<u8> {
         let desired = files::read(self.config.as_deref())?;
         let steps = step::plan(&desired)?;
+        let warnings: Vec<_> = steps.iter().filter_map(|step| step.warning.clone()).collect();
         if self.check {
             let actions: Vec<_> = steps.iter().flat_map(|step| step.actions.clone()).collect();
-            plan::print(&actions, output)?;
+            plan::print_warned(&actions, &warnings, output)?;
             return Ok(if actions.is_empty() { 0 } else { FAILURE });
         }
-        take(&desired, &steps, output)
+        take(&desired, &steps, warnings, output)
     }
 }
 
-fn take(desired: &Desired, steps: &[Step], output: &Output) -> anyhow::Result<u8> {
+fn take(desired: &Desired, steps: &[Step], warnings: Vec<String>, output: &Output) -> anyhow::Result<u8> {
     let files = desired.files.iter().map(|file| file.display().to_string()).collect();
-    let mut report = Report { files, steps: Vec::new(), left: Vec::new(), error: None };
+    let mut report = Report { files, steps: Vec::new(), warnings, left: Vec::new(), error: None };
     let mut failed = None;
     for (done, step) in steps.iter().enumerate() {
         let result = if failed.is_some() {
@@ -97,13 +100,14 @@ fn take(desired: &Desired, steps: &[Step], output: &Output) -> anyhow::Result<u8
         };
         report.steps.extend(step.actions.iter().map(|action| row(action, result)));
     }
-    output.report(&report, || text(&report, desired))?;
-    for left in &report.left {
+    output.report(&report, || text(&report, desired));
+    for left in report.warnings.iter().chain(&report.left) {
         say(&format!("warning: {left}"));
     }
     Ok(match failed {
         Some((done, error)) => {
             say(&format!("error: {}", sentence(&error)));
+            // A step that could not be taken back has its own code for it.
             if done > 0 { PARTIAL } else { code(&error) }
         }
         None if report.left.is_empty() => 0,

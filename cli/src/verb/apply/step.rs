@@ -5,12 +5,13 @@ use onramp_loader::guard::GuardOptions;
 use onramp_loader::select::{self, Changes, Profile, Rule};
 use onramp_loader::telemetry::Level;
 use onramp_loader::{
-    Action, AttachOptions, AttachedState, Base, DEFAULT_SYSCTL, Detached, Error, ParameterSet, UpgradePlan,
-    Users,
+    Action, AttachOptions, AttachedState, Base, Basis, DEFAULT_SYSCTL, Detached, Error, ParameterSet,
+    UpgradePlan, Users,
 };
 use onramp_net::Namespace;
 
 use super::files::Desired;
+use crate::basis;
 use crate::failure::Usage;
 use crate::guard;
 use crate::settings;
@@ -21,6 +22,8 @@ use crate::verb::detach;
 pub(super) struct Step {
     deed: Deed,
     pub actions: Vec<Action>,
+    /// What connections lose by it.
+    pub warning: Option<String>,
 }
 
 enum Deed {
@@ -63,7 +66,14 @@ pub(super) fn plan(desired: &Desired) -> anyhow::Result<Vec<Step>> {
         if now != name || anew {
             let undo = if now == name { String::new() } else { format!("sysctl -w {DEFAULT_SYSCTL}={now}") };
             let what = format!("make {name} the default of this network namespace (now {now})");
-            steps.push(step(Deed::TakeDefault(algorithm), what, undo));
+            let mut taking = step(Deed::TakeDefault(algorithm), what, undo);
+            // Else its own step has said so.
+            if before_of(&steps, algorithm).is_none() {
+                let attached = basis::attached(algorithm);
+                taking.warning =
+                    attached.and_then(|attached| basis::warning_of_attached(algorithm, &attached));
+            }
+            steps.push(taking);
         }
     }
     let anew: Vec<_> = steps.iter().filter_map(Step::attached).collect();
@@ -82,35 +92,46 @@ pub(super) fn plan(desired: &Desired) -> anyhow::Result<Vec<Step>> {
 }
 
 fn step(deed: Deed, what: String, undo: String) -> Step {
-    Step { deed, actions: vec![Action { what, undo }] }
+    Step { deed, actions: vec![Action { what, undo }], warning: None }
 }
 
 /// The steps after which an algorithm is attached as it is wanted.
 fn attach(options: &AttachOptions, profiles: &[Profile]) -> anyhow::Result<Vec<Step>> {
     let algorithm = options.parameters.algorithm();
     let name = algorithm.name();
-    let base = onramp_loader::base(options)?;
-    let wanted = Box::new(AttachOptions { default: false, ..options.clone() });
-    let with = with(options, base);
+    // What is planned is what is done, whatever another step makes the default meanwhile.
+    let over = |base| Box::new(AttachOptions { default: false, base: Some(base), ..options.clone() });
     if !onramp_loader::pinned().contains(&algorithm) {
+        let basis = onramp_loader::basis(options)?;
+        let wanted = over(basis.base);
         onramp_loader::plan_attach(&wanted)?;
-        let undo = format!("onramp detach {name}");
-        return Ok(vec![step(Deed::Attach(wanted), format!("attach {name}{with}"), undo)]);
+        let what = format!("attach {name}{}", with(options, basis.base));
+        let step = step(Deed::Attach(wanted), what, format!("onramp detach {name}"));
+        return Ok(vec![Step { warning: warning(options, &basis), ..step }]);
     }
-    let replace = |why: &str| {
+    let replace_over = |basis: &Basis, why: &str| {
         let again = detach::undo(algorithm).map_or_else(String::new, |attach| format!("; {attach}"));
-        let what = format!("detach {name} ({why}) and attach it{with}");
-        vec![step(Deed::Replace(wanted.clone()), what, format!("onramp detach {name}{again}"))]
+        let what = format!("detach {name} ({why}) and attach it{}", with(options, basis.base));
+        let step = step(Deed::Replace(over(basis.base)), what, format!("onramp detach {name}{again}"));
+        vec![Step { warning: warning(options, basis), ..step }]
     };
     let there = match onramp_loader::attached_state(algorithm)? {
-        Some(state) => Ok(There::as_it_is(algorithm, state, base)),
-        None => There::of_another(algorithm, base),
+        Some(state) => Ok(There::as_it_is(algorithm, state, options.base)),
+        None => There::of_another(algorithm, options.base),
     };
     let there = match there {
-        Err(Error::Interrupted { .. }) => return Ok(replace("half attached")),
-        Err(Error::NotTakenOver { why, .. }) => return Ok(replace(&why)),
+        Err(Error::Interrupted { .. }) => {
+            return Ok(replace_over(&onramp_loader::basis(options)?, "half attached"));
+        }
+        Err(Error::NotTakenOver { why, .. }) => {
+            return Ok(replace_over(&onramp_loader::basis(options)?, &why));
+        }
         other => other?,
     };
+    // A file that names no base leaves the one that there is.
+    let base = there.base;
+    let basis = onramp_loader::basis(&over(base))?;
+    let replace = |why: &str| replace_over(&basis, why);
     match there.owner {
         Some((pid, true)) => {
             return Err(Usage::error(format!(
@@ -128,6 +149,9 @@ fn attach(options: &AttachOptions, profiles: &[Profile]) -> anyhow::Result<Vec<S
         return Ok(replace(&guard));
     }
     let mut steps = adjust(options, base, &there);
+    if let Some(upgrade) = steps.iter_mut().find(|step| matches!(step.deed, Deed::Upgrade(..))) {
+        upgrade.warning = warning(options, &basis);
+    }
     let own = profiles.iter().filter(|profile| profile.parameters.algorithm() == algorithm);
     steps.extend(own.filter_map(|profile| tune_profile(profile, &there)));
     Ok(steps)
@@ -135,6 +159,8 @@ fn attach(options: &AttachOptions, profiles: &[Profile]) -> anyhow::Result<Vec<S
 
 /// How an algorithm is attached.
 struct There {
+    /// The base that it is to have.
+    base: Base,
     /// Of whom its code is, or which base it has, if that is not what is wanted; and what would have that again.
     code: Option<(String, String)>,
     observe: bool,
@@ -146,7 +172,8 @@ struct There {
 }
 
 impl There {
-    fn as_it_is(algorithm: Algorithm, state: AttachedState, base: Base) -> Self {
+    fn as_it_is(algorithm: Algorithm, state: AttachedState, wanted: Option<Base>) -> Self {
+        let base = wanted.unwrap_or(state.base);
         let code = if state.version != env!("CARGO_PKG_VERSION") {
             // The former onramp would have to be asked.
             Some((format!("onramp {}", state.version), String::new()))
@@ -158,14 +185,15 @@ impl There {
         };
         let AttachedState { observe, guard, owner, expires_at_us, parameter_sets, .. } = state;
         let guard = guard.map(|guard| guard.options);
-        Self { code, observe, guard, owner, expires_at_us, parameter_sets }
+        Self { base, code, observe, guard, owner, expires_at_us, parameter_sets }
     }
 
     /// By another build, whose parameters its own tables tell.
-    fn of_another(algorithm: Algorithm, base: Base) -> Result<Self, Error> {
-        let UpgradePlan { observe, guard, owner_pid, expires_at_us, parameter_sets, .. } =
-            onramp_loader::plan_upgrade(algorithm, Some(base))?;
+    fn of_another(algorithm: Algorithm, wanted: Option<Base>) -> Result<Self, Error> {
+        let UpgradePlan { base, observe, guard, owner_pid, expires_at_us, parameter_sets, .. } =
+            onramp_loader::plan_upgrade(algorithm, wanted)?;
         Ok(Self {
+            base,
             code: Some(("another onramp".into(), String::new())),
             observe,
             guard,
@@ -245,6 +273,20 @@ fn with(options: &AttachOptions, base: Base) -> String {
     format!(" with base {}{profile}{parameters}{observe}{guard}{told}", base.name())
 }
 
+fn warning(options: &AttachOptions, basis: &Basis) -> Option<String> {
+    let key = |base| format!("base = \"{base}\"");
+    basis::warning(options.parameters.algorithm(), basis, options.guard.is_some(), key)
+}
+
+/// The step that attaches an algorithm, new or anew, or changes its base.
+fn before_of(steps: &[Step], algorithm: Algorithm) -> Option<&Step> {
+    steps.iter().find(|step| match &step.deed {
+        Deed::Attach(options) | Deed::Replace(options) => options.parameters.algorithm() == algorithm,
+        Deed::Upgrade(of, _) => *of == algorithm,
+        _ => false,
+    })
+}
+
 fn give_default_back(algorithm: Algorithm) -> anyhow::Result<Option<Step>> {
     if onramp_loader::attached_state(algorithm)?.is_some_and(|state| state.owner.is_some()) {
         return Ok(None);
@@ -272,7 +314,7 @@ fn rules(desired: &Desired, anew: &[Algorithm]) -> anyhow::Result<Option<Step>> 
         return Ok(None);
     }
     let deed = Deed::Select(rules.clone(), profiles.clone());
-    Ok(Some(Step { deed, actions: rule_actions(&changes) }))
+    Ok(Some(Step { deed, actions: rule_actions(&changes), warning: None }))
 }
 
 fn rule_actions(changes: &Changes) -> Vec<Action> {
@@ -336,8 +378,12 @@ impl Step {
                 onramp_loader::attach(options)?;
             }
             Deed::Replace(options) => {
-                let detached = onramp_loader::detach(options.parameters.algorithm(), false)?;
-                onramp_loader::attach(options)?;
+                let algorithm = options.parameters.algorithm();
+                let detached = onramp_loader::detach(algorithm, false)?;
+                onramp_loader::attach(options).map_err(|source| Error::NotAttachedAnew {
+                    algorithm: algorithm.name(),
+                    source: Box::new(source),
+                })?;
                 return Ok(left_by(&detached));
             }
             Deed::Upgrade(algorithm, base) => {

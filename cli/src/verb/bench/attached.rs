@@ -3,7 +3,7 @@
 use std::mem;
 
 use onramp_loader::algorithm::Algorithm;
-use onramp_loader::{AttachOptions, Detached, Error};
+use onramp_loader::{AttachOptions, Base, Detached, Error};
 
 use crate::output::say;
 
@@ -16,6 +16,8 @@ impl Attached {
     pub fn new(algorithm: Algorithm, default: bool) -> Result<Self, Error> {
         let mut options = AttachOptions::new(algorithm.parameters());
         options.profile = "bench".into();
+        // What is measured is the same on every host.
+        options.base = Some(Base::Cubic);
         options.scoped = true;
         options.default = default;
         onramp_loader::attach(&options)?;

@@ -5,8 +5,8 @@ use onramp_loader::{Action, Path, Wanted};
 use serde::Serialize;
 
 use super::Also;
-use crate::failure::PARTIAL;
-use crate::output::Output;
+use crate::failure::{FAILURE, PARTIAL};
+use crate::output::{Output, say};
 use crate::verb::detach::unseen_text;
 use crate::verb::plan;
 
@@ -34,6 +34,8 @@ struct Change {
 pub(in crate::verb) struct Undone {
     given_back: Vec<Row>,
     left: Vec<Row>,
+    /// What could not be set; it is still recorded.
+    failed: Vec<Failed>,
     /// Where it could not be looked.
     unseen: Vec<String>,
 }
@@ -68,7 +70,7 @@ pub(super) fn fix(path: Path, also: &[Also], dry_run: bool, output: &Output) -> 
     let is_changed = |one: &Wanted| changed.iter().any(|setting| setting.name == one.name);
     let changed: Vec<_> = wanted.into_iter().filter(is_changed).map(change).collect();
     let fixed = Fixed { undo: (!changed.is_empty()).then_some(UNDO), changed };
-    output.report(&fixed, || fixed_text(&fixed))?;
+    output.report(&fixed, || fixed_text(&fixed));
     Ok(0)
 }
 
@@ -102,7 +104,8 @@ pub(super) fn undo(dry_run: bool, output: &Output) -> anyhow::Result<u8> {
         return plan::print(&planned()?, output);
     }
     let undone = Undone::of(host::give_back()?);
-    output.report(&undone, || undone.text())?;
+    output.report(&undone, || undone.text());
+    undone.say_failed();
     Ok(undone.code())
 }
 
@@ -116,6 +119,13 @@ pub(in crate::verb) fn planned() -> anyhow::Result<Vec<Action>> {
     Ok(host::changed()?.into_iter().map(action).collect())
 }
 
+#[derive(Serialize)]
+struct Failed {
+    namespace: Option<String>,
+    setting: String,
+    error: String,
+}
+
 impl Row {
     fn place(&self) -> String {
         match &self.namespace {
@@ -127,7 +137,7 @@ impl Row {
 
 impl Undone {
     pub fn of(given: GivenBack) -> Self {
-        let (mut given_back, mut left) = (Vec::new(), Vec::new());
+        let (mut given_back, mut left, mut failed) = (Vec::new(), Vec::new(), Vec::new());
         for (namespace, setting, outcome) in given.settings {
             let host::Setting { name: setting, before, set } = setting;
             match outcome {
@@ -135,13 +145,30 @@ impl Undone {
                     given_back.push(Row { namespace, setting, now: before.clone(), before, set });
                 }
                 Outcome::Left(now) => left.push(Row { namespace, setting, before, set, now }),
+                Outcome::Failed(error) => failed.push(Failed { namespace, setting, error }),
             }
         }
-        Self { given_back, left, unseen: given.unseen }
+        Self { given_back, left, failed, unseen: given.unseen }
     }
 
     pub fn code(&self) -> u8 {
-        if self.left.is_empty() && self.unseen.is_empty() { 0 } else { PARTIAL }
+        match (self.failed.is_empty(), self.given_back.is_empty()) {
+            (false, true) => FAILURE,
+            (true, _) if self.left.is_empty() && self.unseen.is_empty() => 0,
+            _ => PARTIAL,
+        }
+    }
+
+    /// Whether anything is as it was before.
+    pub fn is_something_given_back(&self) -> bool {
+        !self.given_back.is_empty()
+    }
+
+    /// The errors, on standard error.
+    pub fn say_failed(&self) {
+        for Failed { setting, error, .. } in &self.failed {
+            say(&format!("error: {setting} is not given back: {error}"));
+        }
     }
 
     pub fn text(&self) -> String {
@@ -156,6 +183,6 @@ impl Undone {
             );
         }
         text += &unseen_text(&self.unseen);
-        if text.is_empty() { "no setting was changed\n".into() } else { text }
+        if text.is_empty() && self.failed.is_empty() { "no setting was changed\n".into() } else { text }
     }
 }

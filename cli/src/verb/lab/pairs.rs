@@ -10,6 +10,7 @@ use onramp_lab::experiment::{Sight, Watch};
 use onramp_lab::reproduce::RoundRates;
 use onramp_loader::abi::FlowHeader;
 use onramp_loader::algorithm;
+use onramp_recording::bounded;
 
 use crate::ack_pairs::rates_bps;
 
@@ -54,8 +55,8 @@ pub(super) fn left(trial: &Path) -> anyhow::Result<Vec<RoundRates>> {
         fs::read_dir(trial).with_context(failed)?.flatten().map(|run| run.path()).collect();
     runs.sort();
     for path in runs.into_iter().map(|run| run.join(PAIRS)).filter(|path| path.exists()) {
-        let text = fs::read(&path).with_context(failed)?;
-        let rounds: Vec<RoundRates> = serde_json::from_slice(&text).with_context(failed)?;
+        let text = bounded::read_text(&path).with_context(failed)?;
+        let rounds: Vec<RoundRates> = serde_json::from_str(&text).with_context(failed)?;
         all.extend(rounds);
     }
     Ok(all)

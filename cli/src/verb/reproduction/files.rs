@@ -8,6 +8,7 @@ use anyhow::Context;
 use onramp_lab::experiment::{Comparison, Run};
 use onramp_lab::reproduce::report::{self, Figures, Outcome, Words};
 use onramp_lab::reproduce::{Evidence, Judgement, Question};
+use onramp_recording::bounded;
 use serde_json::json;
 
 use crate::output::SCHEMA;
@@ -49,7 +50,7 @@ pub(super) fn question(
 }
 
 fn read(path: &Path) -> anyhow::Result<String> {
-    fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))
+    bounded::read_text(path).with_context(|| format!("cannot read {}", path.display()))
 }
 
 fn csv_header() -> String {

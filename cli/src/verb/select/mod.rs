@@ -315,6 +315,8 @@ fn keep(path: &Path, rules: &[Rule]) -> anyhow::Result<()> {
     let mut file = fs::File::create_new(path)
         .map_err(|error| Usage::error(format!("cannot make {} for --keep: {error}", path.display())))?;
     std::io::Write::write_all(&mut file, text.as_bytes())
+        // What has been kept in part is kept by nobody.
+        .inspect_err(|_| drop(fs::remove_file(path)))
         .with_context(|| format!("cannot write {}", path.display()))
 }
 
@@ -385,6 +387,6 @@ fn report(output: &Output, said: &str, report: Report) -> anyhow::Result<u8> {
     output.report(&report, || {
         let undo = report.undo.as_ref().map_or_else(String::new, |undo| format!("  undo: {undo}\n"));
         format!("{said}\n{undo}")
-    })?;
+    });
     Ok(0)
 }

@@ -2,6 +2,8 @@
 
 mod brief;
 
+use std::time::Duration;
+
 use clap::Args;
 use onramp_loader::abi::Counters;
 use onramp_loader::algorithm::Algorithm;
@@ -20,7 +22,7 @@ use crate::failure::PARTIAL;
 use crate::guard::{self, Guarded};
 use crate::output::{Named, Output, inline};
 use crate::settings::Value;
-use crate::units::{count, now_us, show_us};
+use crate::units::{count, show_us};
 
 /// The state of an algorithm whose pins cannot be read.
 const UNREADABLE: &str = "unreadable";
@@ -90,7 +92,15 @@ struct Attached {
     generation: String,
     version: String,
     attached_at_us: u64,
+    #[serde(skip)]
+    age: Duration,
+    /// Former defaults of network namespaces that its base is not.
+    other_defaults: Vec<String>,
     expires_at_us: Option<u64>,
+    #[serde(skip)]
+    expires_in: Option<Duration>,
+    #[serde(skip)]
+    overdue: Duration,
     /// By `onramp apply`.
     applied: bool,
     owner_pid: Option<u32>,
@@ -324,7 +334,11 @@ fn attached(algorithm: Algorithm, state: AttachedState) -> Attached {
         generation: format!("{:x}", state.generation),
         version: state.version,
         attached_at_us: state.attached_at_us,
+        age: state.age,
+        other_defaults: state.other_defaults,
         expires_at_us: state.expires_at_us,
+        expires_in: state.expires_in,
+        overdue: state.overdue,
         owner_pid: state.owner.map(|(pid, _)| pid),
         owner_alive: state.owner.map(|(_, alive)| alive),
         default_in: None,
@@ -474,15 +488,24 @@ fn used_text(set: &Set) -> String {
     }
 }
 
+fn show(time: Duration) -> String {
+    show_us(time.as_micros() as u64)
+}
+
 fn attached_text(algorithm: &str, attached: &Attached) -> String {
-    let now = now_us();
     let mut text = format!(
         "  base {}, generation {}, attached {} ago by onramp {}\n",
         attached.base,
         attached.generation,
-        show_us(now.saturating_sub(attached.attached_at_us)),
+        show(attached.age),
         attached.version
     );
+    if !attached.other_defaults.is_empty() {
+        text += &format!(
+            "  its base is not what network namespaces had as default before: {}\n",
+            attached.other_defaults.join(", ")
+        );
+    }
     if attached.applied {
         text += "  by onramp apply, which detaches it when no file names it any more\n";
     }
@@ -490,15 +513,14 @@ fn attached_text(algorithm: &str, attached: &Attached) -> String {
         text += "  observes only: what it would do is recorded, the base does everything\n";
     }
     text += attached.guard_line.as_deref().unwrap_or_default();
-    if let Some(at) = attached.expires_at_us {
-        text += &match at.checked_sub(now) {
-            Some(left) => {
-                format!("  detaches in {} unless confirmed: onramp confirm {algorithm}\n", show_us(left))
-            }
-            None => format!(
+    if let Some(left) = attached.expires_in {
+        text += &if left.is_zero() {
+            format!(
                 "  its time was over {} ago, and the base runs alone: onramp detach {algorithm}\n",
-                show_us(now - at)
-            ),
+                show(attached.overdue)
+            )
+        } else {
+            format!("  detaches in {} unless confirmed: onramp confirm {algorithm}\n", show(left))
         };
     }
     if let (Some(pid), Some(true)) = (attached.owner_pid, attached.owner_alive) {

@@ -8,7 +8,7 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use onramp_recording::{read_rows, write_rows};
+use onramp_recording::{bounded, read_rows, write_rows};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use thiserror::Error;
@@ -106,7 +106,7 @@ impl Store {
     pub fn open(directory: &Path, definition: &Definition) -> Result<Self, SweepError> {
         fs::create_dir_all(directory).map_err(file(directory))?;
         let path = directory.join(DEFINITION);
-        match fs::read(&path) {
+        match bounded::read(&path, bounded::TEXT_BYTES) {
             Ok(bytes) => check(directory, &bytes, definition)?,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 if fs::read_dir(directory).map_err(file(directory))?.next().is_some() {
