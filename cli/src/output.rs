@@ -2,7 +2,7 @@
 
 use std::io::{self, ErrorKind, Write};
 
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 use serde::Serialize;
 
 use crate::failure::sentence;
@@ -171,6 +171,9 @@ impl Output {
 
     /// Prints as it is. A reader that has gone away is not an error: it has seen what it wanted.
     pub fn raw(&self, bytes: &[u8]) -> anyhow::Result<()> {
+        if onramp_loader::stdout_was_closed() {
+            return Err(anyhow!("cannot write to stdout: it is closed"));
+        }
         let mut stdout = io::stdout().lock();
         match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
             Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),

@@ -163,7 +163,12 @@ fn in_part(algorithm: Algorithm, registered: bool, first: &Taken, error: Error) 
     if done.is_empty() {
         return error;
     }
-    Error::DetachedInPart { algorithm: algorithm.name(), done: done.join(", "), source: Box::new(error) }
+    Error::DoneInPart {
+        verb: "detach",
+        algorithm: algorithm.name(),
+        done: done.join(", "),
+        source: Box::new(error),
+    }
 }
 
 /// Unregisters and removes the pins, and waits until the name is gone.

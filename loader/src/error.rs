@@ -206,11 +206,13 @@ pub enum Error {
         /// Why.
         source: io::Error,
     },
-    /// A detach that could not be finished.
+    /// A detach or upgrade that could not be finished.
     #[error(
-        "{algorithm} was detached in part ({done}), and then: {source}; `onramp status` says what is left, and `onramp detach {algorithm}` goes on"
+        "{verb} of {algorithm} was done in part ({done}), and then: {source}; `onramp status` says what is left, and `onramp {verb} {algorithm}` goes on"
     )]
-    DetachedInPart {
+    DoneInPart {
+        /// Detach or upgrade.
+        verb: &'static str,
         /// The algorithm.
         algorithm: &'static str,
         /// What was done.
@@ -448,7 +450,7 @@ impl Error {
             | Self::Cgroup { .. }
             | Self::TooManyRules { .. }
             | Self::Wish { .. } => Kind::Usage,
-            Self::DetachedInPart { .. } | Self::NotAttachedAnew { .. } => Kind::Partial,
+            Self::DoneInPart { .. } | Self::NotAttachedAnew { .. } => Kind::Partial,
             other if denied(other) => Kind::Privilege,
             _ => Kind::Failure,
         }

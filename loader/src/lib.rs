@@ -38,6 +38,7 @@ pub mod select;
 pub mod shadow;
 mod shell;
 mod status;
+mod stdout;
 mod tables;
 pub mod telemetry;
 mod trust;
@@ -68,6 +69,7 @@ pub use run::{Leftover, Ran, clear_leftovers, run};
 pub use status::{
     AttachedState, Host, Pinned, State, Status, attached_state, consumers, pinned_status, status,
 };
+pub use stdout::stdout_was_closed;
 pub use trusted::require_trusted;
 pub use tune::{Changes, ParameterSet, Tuned, parameter_sets, parameter_sets_while, tune};
 pub use upgrade::{UpgradePlan, Upgraded, plan_upgrade, upgrade};

@@ -163,8 +163,14 @@ pub fn upgrade(algorithm: Algorithm, base: Option<Base>) -> Result<Upgraded, Err
     replace(&pins, &former, &kernel)?;
     let name = algorithm.congestion_control();
     tracing::debug!("{name} has newer code");
-    let renewed = namespaces::renew(&name, code::pinned(&pins))?;
-    settle(&pins)?;
+    let renewed = namespaces::renew(&name, code::pinned(&pins))
+        .and_then(|renewed| settle(&pins).map(|()| renewed))
+        .map_err(|error| Error::DoneInPart {
+            verb: "upgrade",
+            algorithm: algorithm.name(),
+            done: "the newer code is registered".into(),
+            source: Box::new(error),
+        })?;
     drop(lock);
     Ok(Upgraded {
         algorithm,

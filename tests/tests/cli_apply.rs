@@ -100,7 +100,7 @@ fn what_files_say_is_had_and_had_again_and_what_no_file_says_any_more_goes() {
     host.write("20-rules.toml", RULES);
     let check = host.apply("--check");
     assert_eq!(check.code, Some(1), "{check:?}");
-    assert!(check.stdout.contains("would attach search with base cubic, profile geo"), "{check:?}");
+    assert!(check.stdout.contains("would attach search with base reno, profile geo"), "{check:?}");
     assert!(check.stdout.contains("would add rule --port 22 --accept --use cubic"), "{check:?}");
     assert_eq!(host.state(), before);
 
@@ -110,7 +110,7 @@ fn what_files_say_is_had_and_had_again_and_what_no_file_says_any_more_goes() {
     let search = status("search");
     assert_eq!(
         (&search["state"], &search["base"], &search["applied"]),
-        (&json!("attached"), &json!("cubic"), &json!(true))
+        (&json!("attached"), &json!("reno"), &json!(true))
     );
     let set = &search["parameter_sets"][0];
     assert_eq!((&set["profile"], &set["telemetry_max"]), (&json!("geo"), &json!("exit")));

@@ -72,6 +72,9 @@ struct Row {
 struct Failed {
     algorithm: &'static str,
     error: String,
+    /// Something of it was done.
+    #[serde(skip)]
+    in_part: bool,
 }
 
 impl Upgrade {
@@ -87,9 +90,11 @@ impl Upgrade {
             match upgrade(algorithm, base) {
                 Ok(row) => report.upgraded.push(row),
                 Err(error) if named.is_some() => return Err(error),
-                Err(error) => report
-                    .failed
-                    .push(Failed { algorithm: algorithm.name(), error: failure::sentence(&error) }),
+                Err(error) => report.failed.push(Failed {
+                    algorithm: algorithm.name(),
+                    error: failure::sentence(&error),
+                    in_part: failure::code(&error) == PARTIAL,
+                }),
             }
         }
         output.report(&report, || text(&report));
@@ -97,11 +102,12 @@ impl Upgrade {
             say(&format!("error: {}: {}", failed.algorithm, failed.error));
         }
         let in_part = |row: &Row| !row.stragglers.is_empty() || row.held.may_run() || !row.unseen.is_empty();
-        let in_part = report.upgraded.iter().any(in_part) || !report.failed.is_empty();
-        Ok(match in_part {
-            true if report.upgraded.is_empty() => FAILURE,
-            true => PARTIAL,
-            false => 0,
+        let in_part = report.upgraded.iter().any(in_part);
+        let done = !report.upgraded.is_empty() || report.failed.iter().any(|failed| failed.in_part);
+        Ok(match report.failed.is_empty() {
+            true if !in_part => 0,
+            false if !done => FAILURE,
+            _ => PARTIAL,
         })
     }
 }
