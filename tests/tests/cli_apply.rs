@@ -6,6 +6,8 @@ use std::os::unix::fs::{PermissionsExt, chown, symlink};
 use std::path::Path;
 use std::process::Command;
 
+use nix::sys::stat::Mode;
+use nix::unistd::mkfifo;
 use onramp_loader::ROOT;
 use onramp_loader::abi::{ABI_VERSION, Attachment};
 use onramp_net::Namespace;
@@ -439,8 +441,7 @@ fn what_is_no_regular_file_is_named_at_once_by_every_verb_that_reads_one() {
     let _attachments = Attachments::lock();
     let host = Host::new();
     let fifo = host.directory.path().join("a.toml");
-    assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
-    fs::set_permissions(&fifo, fs::Permissions::from_mode(0o600)).unwrap();
+    mkfifo(&fifo, Mode::S_IRUSR | Mode::S_IWUSR).unwrap();
     let (directory, path) = (host.directory.path().display(), fifo.display());
     for arguments in [
         format!("apply --config {directory}"),
