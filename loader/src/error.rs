@@ -1,7 +1,7 @@
 //! What can go wrong, each with what to do about it.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use libbpf_rs::ErrorKind;
@@ -10,8 +10,6 @@ use onramp_algorithm::{ParameterError, did_you_mean};
 use onramp_net::namespace::NamespaceError;
 use onramp_net::route::RouteError;
 use onramp_net::sock_diag::SockDiagError;
-
-use crate::pins::BPFFS;
 
 /// An error of this library.
 #[derive(Debug, thiserror::Error)]
@@ -197,7 +195,7 @@ pub enum Error {
         source: Box<aya::maps::MapError>,
     },
     /// A file, directory or process could not be dealt with.
-    #[error("cannot {action} {path}: {source}{}", read_only_note(path, source))]
+    #[error("cannot {action} {path}: {source}")]
     Io {
         /// What was being done.
         action: &'static str,
@@ -491,12 +489,6 @@ fn lasting(waited: &Duration) -> String {
         0 => String::new(),
         seconds => format!(" for {seconds} s"),
     }
-}
-
-/// What to do where the BPF file system cannot be written.
-fn read_only_note(path: &Path, source: &io::Error) -> String {
-    let read_only = source.raw_os_error() == Some(Errno::EROFS as i32) && path.starts_with(BPFFS);
-    if read_only { format!(": `mount -o remount,rw {BPFFS}` makes it writable") } else { String::new() }
 }
 
 fn log_note(log: &str) -> String {
