@@ -14,7 +14,7 @@ use crate::reader::Recording;
 /// What a path stands for.
 pub enum Input {
     /// A recording, or a file of one.
-    Recording(Recording),
+    Recording(Box<Recording>),
     /// Anything else, from its beginning.
     Text(Box<dyn Read>),
 }
@@ -25,10 +25,10 @@ pub enum Input {
 /// [`Error::Read`], [`Error::NotARecording`].
 pub fn input(path: &Path) -> Result<Input, Error> {
     if path.is_dir() {
-        return Recording::of_directory(path).map(Input::Recording);
+        return Recording::of_directory(path).map(recording);
     }
     if path.file_name().is_some_and(|name| name == manifest::FILE) {
-        return Recording::of_directory(path.parent().unwrap_or(path)).map(Input::Recording);
+        return Recording::of_directory(path.parent().unwrap_or(path)).map(recording);
     }
     let mut source = bounded::source(path).map_err(Error::read(path))?;
     let mut begin = Vec::new();
@@ -37,7 +37,7 @@ pub fn input(path: &Path) -> Result<Input, Error> {
         return Ok(Input::Text(Box::new(Cursor::new(begin).chain(source))));
     }
     if std::fs::metadata(path).is_ok_and(|found| found.is_file()) {
-        return Ok(Input::Recording(Recording::of_file(path)));
+        return Ok(recording(Recording::of_file(path)));
     }
     // It cannot be read again.
     let most = (FILE_BYTES + 1).saturating_sub(begin.len() as u64);
@@ -45,5 +45,9 @@ pub fn input(path: &Path) -> Result<Input, Error> {
     if begin.len() as u64 > FILE_BYTES {
         return Err(Error::damaged(path, format!("it has more than {FILE_BYTES} bytes")));
     }
-    Ok(Input::Recording(Recording::of_files([(path.to_owned(), begin)])))
+    Ok(recording(Recording::of_files([(path.to_owned(), begin)])))
+}
+
+fn recording(recording: Recording) -> Input {
+    Input::Recording(Box::new(recording))
 }

@@ -131,7 +131,7 @@ impl Recording {
     pub fn open(path: &Path) -> Result<Self, Error> {
         let mut begin = Vec::new();
         match input(path)? {
-            Input::Recording(recording) => return Ok(recording),
+            Input::Recording(recording) => return Ok(*recording),
             Input::Text(text) => {
                 text.take(kind::HEAD as u64).read_to_end(&mut begin).map_err(Error::read(path))?
             }

@@ -69,9 +69,9 @@ fn the_name_of_the_control_is_one_of_the_algorithm_wherever_a_name_goes() {
     let [plain, control] = ["search", "onramp_search"].map(|name| {
         let text =
             format!("version = 1\n[attach.{name}]\n[[select]]\nto = \"203.0.113.0/24\"\nuse = \"{name}\"\n");
-        std::fs::write(&config, text).unwrap();
+        fs::write(&config, text).unwrap();
         let written = geo.replace("algorithm = \"ramp\"", &format!("algorithm = \"{name}\""));
-        std::fs::write(&profile, written.replace("[params.search]", &format!("[params.{name}]"))).unwrap();
+        fs::write(&profile, written.replace("[params.search]", &format!("[params.{name}]"))).unwrap();
         places.map(|place| {
             let call = place.replace("NAME", name);
             let call =
