@@ -178,15 +178,15 @@ enum attachment_flag {
  */
 struct attachment {
 	u32 abi_version;
-	u32 base;	    /* enum base */
-	u64 generation;	    /* id of this attachment */
-	u64 attached_ns;    /* since boot, suspended time included */
-	u64 deadline_ns;    /* since boot, suspended time included: past it the base runs alone; 0: never */
-	u32 owner_pid;	    /* of a scoped run; 0: stays until detached */
-	u32 profiles;	    /* no parameter set from this number on is in use */
-	u32 flags;	    /* enum attachment_flag */
-	u32 tables_crc32;   /* of the algorithm's parameters, outcomes and exports; they are told by position */
-	u8 version[16];	    /* of onramp, NUL padded */
+	u32 base;	  /* enum base */
+	u64 generation;	  /* id of this attachment */
+	u64 attached_ns;  /* since boot, suspended time included */
+	u64 deadline_ns;  /* since boot, suspended time included: past it the base runs alone; 0: never */
+	u32 owner_pid;	  /* of a scoped run; 0: stays until detached */
+	u32 profiles;	  /* no parameter set from this number on is in use */
+	u32 flags;	  /* enum attachment_flag */
+	u32 tables_crc32; /* of the algorithm's parameters, outcomes and exports; they are told by position */
+	u8 version[16];	  /* of onramp, NUL padded */
 	u8 profile_names[PROFILE_MAX][32]; /* by the number of the parameter set, NUL padded; empty: it is free */
 };
 _Static_assert(sizeof(struct attachment) == 576, "attachment is part of the ABI");
