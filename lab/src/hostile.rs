@@ -194,7 +194,7 @@ fn fitted(rows: Vec<AckRow>) -> Result<(), String> {
     let mut recording = Recording::open(directory.path()).unwrap();
     let flow = RecordedFlow::read(&mut recording, None).map_err(|error| error.to_string())?;
     let fitted = fit(&flow).map_err(|error| error.to_string())?;
-    fitted.profile("fitted").validate().unwrap();
+    fitted.profile("fitted", None).validate().unwrap();
     Ok(())
 }
 

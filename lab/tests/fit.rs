@@ -4,13 +4,13 @@ use std::path::Path;
 
 use onramp_algorithm::Verdict;
 use onramp_lab::experiment::{Amount, Arm, Plan};
-use onramp_lab::fit::{FitError, Fitted, Known, RecordedFlow, fit};
+use onramp_lab::fit::{Disagreement, FitError, Fitted, Known, RecordedFlow, check, fit};
 use onramp_lab::link::spec::RateStep;
 use onramp_lab::link::{DirectionSpec, JitterSpec, Limit, LinkSpec, RateSpec};
 use onramp_lab::profile::Profile;
 use onramp_lab::sim::{self, SourceSpec};
-use onramp_recording::rows::AckRow;
-use onramp_recording::{Recording, write_rows};
+use onramp_recording::rows::{AckRow, FlowRow};
+use onramp_recording::{Limits, Manifest, Recording, Writer, write_rows};
 
 /// A link of constant delay with hosts that do not limit it.
 fn profile(forward: DirectionSpec) -> Profile {
@@ -101,7 +101,7 @@ fn the_profile_is_one_that_simulates_like_the_recorded_path() {
     let forward = DirectionSpec::new(50_000_000, 40_000, Limit::Bytes(500_000));
     let known = profile(forward);
     let fitted = fitted(&known, "reno", 60_000_000);
-    let text = toml::to_string(&fitted.profile("fitted")).expect("a profile in text");
+    let text = toml::to_string(&fitted.profile("fitted", None)).expect("a profile in text");
     let again = Profile::parse(&text, "fitted.toml").expect("a profile that can be read");
     let run = |profile: &Profile| {
         let plan = Plan { amount: Amount::Bytes(20_000_000), ..Plan::new(profile.clone()) };
@@ -149,12 +149,192 @@ fn a_path_of_the_lab_is_found_again_from_what_the_kernel_did() {
     );
 }
 
-/// Over the profile `geo` acknowledgments come back on demand, later by turns, while the path is all but empty.
+/// Over the profile `geo` acknowledgments come back on demand, later by turns, while the path is all but empty. Bursts tell its
+/// rate all the same.
 #[test]
 fn round_trip_times_that_vary_without_a_queue_are_none() {
     let text = include_str!("../../profiles/geo.toml");
     let profile = Profile::parse(text, "geo.toml").expect("a profile");
     let fitted = fitted(&profile, "reno", 5_000_000);
-    assert_eq!((fitted.rate_known, fitted.queue_known), (Known::AtLeast, Known::AtLeast), "{fitted:?}");
-    assert!(fitted.rate_steps.is_empty() && fitted.rate_bps > 10_000_000, "{fitted:?}");
+    assert_eq!(fitted.queue_known, Known::AtLeast, "{fitted:?}");
+    assert!(fitted.rate_steps.is_empty() && fitted.jitter_us > 50_000, "{fitted:?}");
+    near("rate", fitted.rate_bps as f64, 150e6, 0.1);
+}
+
+/// What `onramp record` would keep of a transfer that an algorithm drives.
+fn record_algorithm(directory: &Path, profile: &Profile, algorithm: &str, bytes: u64, seed: u64, syn: u64) {
+    let mut writer = Writer::create(directory, Manifest::default(), Limits::default()).expect("a recording");
+    let algorithm_name = algorithm.to_owned().into();
+    let flow = FlowRow { flow: 7, event: "start".into(), algorithm: algorithm_name, ..FlowRow::default() };
+    writer.push(flow).expect("a row");
+    let plan = Plan { amount: Amount::Bytes(bytes), ..Plan::new(profile.clone()) };
+    let arm = Arm::stock(&format!("onramp_{algorithm}"));
+    let acks = sim::record(&plan, &arm, seed, SourceSpec::Bulk).expect("a simulated control");
+    for (sequence, ack) in (1..).zip(&acks) {
+        let row = AckRow::new(7, ack, &Verdict::default(), "none".into());
+        let acknowledged_bytes = row.acknowledged_bytes + syn;
+        writer.push(AckRow { sequence, slow_starts: 1, acknowledged_bytes, ..row }).expect("a row");
+    }
+    writer.finish(0).expect("a recording");
+}
+
+fn of_algorithm(profile: &Profile, algorithm: &str, bytes: u64, seed: u64) -> (Fitted, RecordedFlow) {
+    let directory = tempfile::tempdir().expect("a directory");
+    record_algorithm(directory.path(), profile, algorithm, bytes, seed, 0);
+    let mut recording = Recording::open(directory.path()).expect("a recording");
+    let flow = RecordedFlow::read(&mut recording, None).expect("its only flow");
+    (fit(&flow).expect("a path"), flow)
+}
+
+fn completion(profile: &Profile, arm: &str, bytes: u64, seed: u64) -> f64 {
+    let plan = Plan { amount: Amount::Bytes(bytes), ..Plan::new(profile.clone()) };
+    sim::run(&plan, &Arm::stock(arm), seed, SourceSpec::Bulk).expect("a simulated control").seconds
+}
+
+fn load(name: &str) -> Profile {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../profiles/{name}.toml"));
+    Profile::load(&path).expect("a profile")
+}
+
+/// What came of a recording: whether its path is given, and whether arms take another time over it than over the real one.
+struct Outcome {
+    given: bool,
+    wrong: bool,
+    text: String,
+}
+
+/// Records, fits, checks and compares.
+fn outcome(profile: &Profile, algorithm: &str, recorded: u64, seed: u64) -> Outcome {
+    let (fitted, flow) = of_algorithm(profile, algorithm, recorded, seed);
+    let checked = check(&flow, &fitted, COMPARED).expect("a check");
+    let path = fitted.profile("fitted", flow.driver.as_ref());
+    let mut wrong = false;
+    let mut text = format!("{:<18} {algorithm:<8} {:>2} MB ", profile.name, recorded / 1_000_000);
+    for arm in ["cubic", "onramp_ramp"] {
+        let (real, made) = (completion(profile, arm, COMPARED, seed), completion(&path, arm, COMPARED, 1));
+        wrong |= (real / made - 1.0).abs() > 0.1;
+        text += &format!(" {real:>7.2} {made:>7.2}");
+    }
+    Outcome { given: checked.disagreements.is_empty(), wrong, text }
+}
+
+/// Bytes of the transfers that are compared.
+const COMPARED: u64 = 80_000_000;
+
+#[test]
+fn a_path_is_given_where_cubic_and_ramp_take_as_long_over_it_as_over_the_real_one() {
+    for (name, algorithm, recorded) in [("geo", "ramp", COMPARED), ("cable", "plain", 30_000_000)] {
+        let outcome = outcome(&load(name), algorithm, recorded, 1);
+        assert!(outcome.given && !outcome.wrong, "{}", outcome.text);
+    }
+}
+
+#[test]
+fn what_an_early_exit_never_reached_is_named_and_no_path_is_given() {
+    let (fitted, flow) = of_algorithm(&load("geo"), "hystart", 3_000_000, 1);
+    let checked = check(&flow, &fitted, COMPARED).expect("a check");
+    let open =
+        |one: &Disagreement| matches!(one, Disagreement::Open { arm, figure: "rate", .. } if arm == "ramp");
+    assert!(checked.disagreements.iter().any(open), "{checked:?}");
+}
+
+#[test]
+fn a_recording_that_does_not_name_its_algorithm_cannot_be_checked() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("acks-000001.parquet");
+    let profile = load("cable");
+    record(&path, &profile, "reno", 10_000_000);
+    let mut recording = Recording::open(&path).expect("a recording");
+    let flow = RecordedFlow::read(&mut recording, None).expect("its only flow");
+    let checked = check(&flow, &fit(&flow).expect("a path"), COMPARED).expect("a check");
+    assert!(matches!(checked.disagreements[0], Disagreement::Driver { .. }), "{checked:?}");
+}
+
+/// Of a connection that this host opened the kernel counts the SYN as acknowledged.
+#[test]
+fn both_directions_give_the_same_path() {
+    let fits = [0, 1].map(|syn| {
+        let directory = tempfile::tempdir().expect("a directory");
+        record_algorithm(directory.path(), &load("terrestrial"), "ramp", 6_000_000, 1, syn);
+        let mut recording = Recording::open(directory.path()).expect("a recording");
+        fit(&RecordedFlow::read(&mut recording, None).expect("its only flow")).expect("a path")
+    });
+    assert!(fits[0].explained.samples > 500, "{:?}", fits[0]);
+    assert_eq!(fits[0], fits[1]);
+}
+
+#[test]
+fn of_several_flows_none_is_taken_unasked() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("acks-000001.parquet");
+    let plan = Plan { amount: Amount::Bytes(3_000_000), ..Plan::new(load("cable")) };
+    let acks = sim::record(&plan, &Arm::stock("reno"), 1, SourceSpec::Bulk).expect("a simulated control");
+    let rows = [7, 8].into_iter().flat_map(|flow| {
+        (1..).zip(&acks).map(move |(sequence, ack)| AckRow {
+            sequence,
+            slow_starts: 1,
+            ..AckRow::new(flow, ack, &Verdict::default(), "none".into())
+        })
+    });
+    write_rows(&path, rows).expect("a directory to write to");
+    let mut recording = Recording::open(&path).expect("a recording");
+    let error = RecordedFlow::read(&mut recording, None).expect_err("which?");
+    assert!(matches!(error, FitError::Several { count: 2, .. }), "{error}");
+    assert_eq!(RecordedFlow::read(&mut recording, Some(8)).expect("that one").flow, 8);
+}
+
+mod minutes {
+    use super::*;
+
+    /// Every profile, recorded under four algorithms and in two sizes. Of paths that are given one in fifty may be wrong by more
+    /// than a tenth, as another kernel's runs are.
+    #[test]
+    #[ignore = "takes two minutes: cargo test --release --workspace --test fit -- --ignored --nocapture"]
+    fn over_every_profile_arms_take_as_long_as_over_the_real_path_or_there_is_none() {
+        let names = [
+            "5g",
+            "bod",
+            "cable",
+            "geo",
+            "geo-ramp",
+            "geo-tail-drop-100",
+            "geo-tail-drop-25",
+            "geo-tail-drop-50",
+            "leo",
+            "leo-100",
+            "leo-handover",
+            "lte",
+            "policer",
+            "terrestrial",
+            "thin-return",
+            "wifi",
+        ];
+        if !Path::new(env!("CARGO_MANIFEST_DIR")).exists() {
+            // A guest has the program alone, and nothing here takes a kernel.
+            return;
+        }
+        let (mut given, mut wrong) = (0, 0);
+        println!("path               recorded          cubic: real, fitted  ramp: real, fitted");
+        for name in names {
+            let profile = load(name);
+            for (algorithm, seed) in [("ramp", 1), ("plain", 2), ("hystart", 3), ("search", 4)] {
+                // Over the narrowest link 80 MB take minutes.
+                let sizes = if name == "bod" { &[3_000_000][..] } else { &[30_000_000, 80_000_000] };
+                for recorded in sizes {
+                    let outcome = outcome(&profile, algorithm, *recorded, seed);
+                    let word = match (outcome.given, outcome.wrong) {
+                        (true, false) => "given",
+                        (true, true) => "GIVEN, WRONG",
+                        (false, true) => "refused",
+                        (false, false) => "refused, though right",
+                    };
+                    println!("{} {word}", outcome.text);
+                    given += u32::from(outcome.given);
+                    wrong += u32::from(outcome.given && outcome.wrong);
+                }
+            }
+        }
+        println!("{given} given, {wrong} of them wrong");
+        assert!(given >= 30 && wrong * 50 <= given, "{given} given, {wrong} wrong");
+    }
 }

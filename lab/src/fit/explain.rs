@@ -7,11 +7,14 @@ use serde::Serialize;
 use super::flow::{FitError, RecordedFlow};
 use crate::host::HEADER_BYTES;
 use crate::link::{Direction, LinkSpec, Nanos};
+use crate::sim::opening_us;
 
 /// Packets that are compared at most; what follows says nothing new, and takes memory.
 const PACKETS: usize = 1 << 24;
+/// Bytes of an acknowledgment.
+const ACK_BYTES: u32 = 52;
 
-/// See the module. Up to the first loss, because repetitions are not recorded one by one.
+/// See the module. Up to the first loss, because retransmissions are not recorded one by one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Explained {
     /// Round-trip times compared.
@@ -26,67 +29,110 @@ pub struct Explained {
     pub dropped: u64,
 }
 
-/// `jitter_us` is the largest on the way back; packets have half of it on average.
-pub(super) fn explain(flow: &RecordedFlow, link: &LinkSpec, jitter_us: u64) -> Result<Explained, FitError> {
-    let mut forward = Direction::<u64>::new(&link.forward, "link.forward", 0, 0)?;
+/// What became of the packets that a link was given.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Passed {
+    /// Those whose round-trip time was recorded, in order.
+    pub acks: Vec<Passage>,
+    /// Largest queue, bytes.
+    pub max_queue_bytes: u64,
+    dropped: u64,
+}
+
+/// A packet, and its acknowledgment.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Passage {
+    /// When it arrived at the receiver, microseconds since the first data was sent.
+    pub arrived_us: u64,
+    /// Round-trip time over the link, microseconds.
+    pub made_us: f64,
+    /// Recorded round-trip time, microseconds.
+    pub rtt_us: f64,
+}
+
+/// Sends what the flow has sent over the link.
+pub(super) fn pass(flow: &RecordedFlow, link: &LinkSpec) -> Result<Passed, FitError> {
+    let [mut forward, mut back] = Direction::<u64>::pair(link, 0, 0)?;
     forward.start(0);
+    back.start(0);
     let began_us = flow.began_us();
-    let back_us = (link.back.delay_us + jitter_us / 2) as f64;
+    let opening = opening_us(link.base_rtt_us()) * 1_000;
     let until_us = flow.lost_us.unwrap_or(u64::MAX);
     // By the end of each packet in the stream of bytes: sent, and arrived at the receiver.
     let (mut sent, mut arrived) = (Vec::<(u64, Nanos)>::new(), Vec::<(u64, Nanos)>::new());
-    let mut dropped = 0;
+    let mut passed = Passed::default();
     let (mut bytes, mut when_us) = (0, began_us);
     for ack in flow.acks.iter().take_while(|ack| ack.at_us <= until_us) {
-        let now = (when_us - began_us) * 1_000;
+        let now = (when_us - began_us) * 1_000 + opening;
         while bytes < ack.bytes_sent && sent.len() < PACKETS {
             let payload = u64::from(ack.mss).min(ack.bytes_sent - bytes);
             bytes += payload;
             collect(&mut forward, now, &mut arrived);
             sent.push((bytes, now));
-            dropped += u64::from(forward.arrive(now, bytes, payload as u32 + HEADER_BYTES).is_err());
+            passed.dropped += u64::from(forward.arrive(now, bytes, payload as u32 + HEADER_BYTES).is_err());
         }
         when_us = ack.at_us;
     }
     collect(&mut forward, Nanos::MAX / 2, &mut arrived);
-    let mut errors = Vec::new();
-    let mut recorded = Vec::new();
+    passed.max_queue_bytes = forward.counters().max_queue_bytes;
+    let mut back_arrivals = Vec::new();
     for ack in flow.acks.iter().take_while(|ack| ack.at_us <= until_us) {
         let Some(rtt_us) = ack.rtt_us else { continue };
+        // The packet that holds the last byte.
         let find = |packets: &[(u64, Nanos)]| {
-            let at = packets.binary_search_by_key(&ack.bytes_acked, |packet| packet.0).ok()?;
-            Some(packets[at].1)
+            let at = packets.partition_point(|packet| packet.0 < ack.bytes_acked);
+            packets.get(at).copied()
         };
-        let (Some(sent), Some(arrived)) = (find(&sent), find(&arrived)) else { continue };
-        let made_us = (arrived - sent) as f64 / 1e3 + back_us;
-        errors.push(made_us - rtt_us as f64);
-        recorded.push(rtt_us as f64);
+        let (Some((end, sent)), Some((there, arrived))) = (find(&sent), find(&arrived)) else { continue };
+        if end != there {
+            continue;
+        }
+        collect(&mut back, arrived, &mut back_arrivals);
+        let number = passed.acks.len() as u64;
+        if back.arrive(arrived, number, ACK_BYTES).is_err() {
+            continue;
+        }
+        passed.acks.push(Passage {
+            arrived_us: (arrived - opening) / 1_000,
+            // Until its way back is known, when it was sent.
+            made_us: sent as f64 / 1e3,
+            rtt_us: rtt_us as f64,
+        });
     }
-    Ok(summary(&errors, &recorded, dropped))
+    collect(&mut back, Nanos::MAX / 2, &mut back_arrivals);
+    for (number, due) in back_arrivals {
+        let passage = &mut passed.acks[number as usize];
+        passage.made_us = due as f64 / 1e3 - passage.made_us;
+    }
+    Ok(passed)
 }
 
-fn collect(forward: &mut Direction<u64>, now: Nanos, arrived: &mut Vec<(u64, Nanos)>) {
-    while let Some(delivery) = forward.deliver(now) {
+fn collect(direction: &mut Direction<u64>, now: Nanos, arrived: &mut Vec<(u64, Nanos)>) {
+    while let Some(delivery) = direction.deliver(now) {
         arrived.push((delivery.packet, delivery.due));
     }
 }
 
-fn summary(errors: &[f64], recorded: &[f64], dropped: u64) -> Explained {
-    if errors.is_empty() {
-        return Explained { dropped, ..Explained::default() };
-    }
-    let count = errors.len() as f64;
-    let mean = recorded.iter().sum::<f64>() / count;
-    let variance = recorded.iter().map(|rtt| (rtt - mean).powi(2)).sum::<f64>() / count;
-    let unexplained = errors.iter().map(|error| error.powi(2)).sum::<f64>() / count;
-    let mut sizes: Vec<f64> = errors.iter().map(|error| error.abs()).collect();
-    sizes.sort_by(f64::total_cmp);
-    let median = sizes[sizes.len() / 2];
-    Explained {
-        samples: errors.len(),
-        rtt_error_us: median,
-        rtt_error_share: median / mean,
-        rtt_variance: (variance.sqrt() > 0.01 * mean).then(|| 1.0 - unexplained / variance),
-        dropped,
+impl Passed {
+    /// How near that is to what was recorded.
+    pub fn explained(&self) -> Explained {
+        if self.acks.is_empty() {
+            return Explained { dropped: self.dropped, ..Explained::default() };
+        }
+        let count = self.acks.len() as f64;
+        let mean = self.acks.iter().map(|ack| ack.rtt_us).sum::<f64>() / count;
+        let variance = self.acks.iter().map(|ack| (ack.rtt_us - mean).powi(2)).sum::<f64>() / count;
+        let errors = || self.acks.iter().map(|ack| ack.made_us - ack.rtt_us);
+        let unexplained = errors().map(|error| error.powi(2)).sum::<f64>() / count;
+        let mut sizes: Vec<f64> = errors().map(f64::abs).collect();
+        sizes.sort_by(f64::total_cmp);
+        let median = sizes[sizes.len() / 2];
+        Explained {
+            samples: self.acks.len(),
+            rtt_error_us: median,
+            rtt_error_share: median / mean,
+            rtt_variance: (variance.sqrt() > 0.01 * mean).then(|| 1.0 - unexplained / variance),
+            dropped: self.dropped,
+        }
     }
 }

@@ -5,13 +5,18 @@ use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
 use onramp_recording::Recording;
-use onramp_recording::rows::AckRow;
+use onramp_recording::replay::{FlowReport, Options, Replay, candidates, replay_beside};
+use onramp_recording::rows::{AckRow, FlowRow, ParameterRow};
+use serde::Serialize;
 use thiserror::Error;
 
 use crate::link::RangeError;
 
 /// Fewer acknowledgements tell nothing.
 const LEAST_ACKS: usize = 100;
+
+/// Algorithms that are replayed over the flow, and over its path when it is simulated.
+pub(super) const DETECTORS: [&str; 1] = ["hystart"];
 
 /// What a packet can carry, bytes.
 const SEGMENTS: RangeInclusive<u32> = 1..=65_535;
@@ -34,6 +39,14 @@ pub enum FitError {
         /// Number of the connection.
         flow: u64,
         /// Those that there are.
+        there: String,
+    },
+    /// Several flows could be meant.
+    #[error("the recording has {count} flows that a path can be fitted to: choose one with --flow: {there}")]
+    Several {
+        /// How many.
+        count: usize,
+        /// Which.
         there: String,
     },
     /// The flow is too short.
@@ -76,8 +89,19 @@ pub struct Seen {
     pub mss: u32,
 }
 
+/// What drove a flow, as far as the recording says.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Driver {
+    /// Algorithm, by its short name.
+    pub algorithm: String,
+    /// Base; none: it was not recorded.
+    pub base: Option<String>,
+    /// Parameters at the flow's begin, as they are typed.
+    pub parameters: BTreeMap<String, String>,
+}
+
 /// See the module.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct RecordedFlow {
     /// Number of the connection.
     pub flow: u64,
@@ -85,32 +109,29 @@ pub struct RecordedFlow {
     pub acks: Vec<Seen>,
     /// When a loss first showed: more was outstanding than in flight, by more than three segments.
     pub lost_us: Option<u64>,
+    /// What drove it; none: the recording does not say.
+    pub driver: Option<Driver>,
+    /// What [`DETECTORS`] make of its first slow start, and how it really ended.
+    pub replayed: Option<FlowReport>,
 }
 
 impl RecordedFlow {
-    /// The flow of this number, or the one with most acknowledgements.
+    /// The flow of this number, or the only one that is long enough.
     ///
     /// # Errors
-    /// [`FitError::NoAcks`], [`FitError::NoFlow`], [`FitError::Short`].
+    /// [`FitError::NoAcks`], [`FitError::NoFlow`], [`FitError::Several`], [`FitError::Short`].
     pub fn read(recording: &mut Recording, number: Option<u64>) -> Result<Self, FitError> {
-        let mut flows: BTreeMap<u64, Vec<AckRow>> = BTreeMap::new();
-        recording.read::<AckRow>(&[], |batch| {
-            for row in batch.rows().filter(|row| number.is_none_or(|number| number == row.flow)) {
-                flows.entry(row.flow).or_default().push(row);
-            }
-        });
-        let most = flows.into_iter().max_by_key(|(_, rows)| rows.len());
-        let Some((flow, mut rows)) = most else {
-            return Err(match number {
-                Some(flow) => FitError::NoFlow { flow, there: numbers(recording)? },
-                None => FitError::NoAcks,
-            });
-        };
+        let flow = choose(recording, number)?;
+        let mut rows = Vec::new();
+        recording.read::<AckRow>(&[], |batch| rows.extend(batch.rows().filter(|row| row.flow == flow)));
         rows.sort_by_key(|row| row.sequence);
-        Self::of(flow, &rows)
+        let driver = Driver::read(recording, flow, rows.first().map_or(0, |row| row.parameters_generation));
+        let mut replayed = replay_beside(recording, detectors(), |run| run.flow == flow);
+        Ok(Self { driver, replayed: replayed.pop(), ..Self::of(flow, &rows)? })
     }
 
     fn of(flow: u64, rows: &[AckRow]) -> Result<Self, FitError> {
+        let syn = rows.iter().find(|row| row.event == "ack").map_or(0, syn_bytes);
         let lost = |row: &&AckRow| {
             let in_flight = (u64::from(row.in_flight_segments) + DUPLICATES) * u64::from(row.mss_bytes);
             row.event == "loss" || u64::from(row.outstanding_bytes) > in_flight
@@ -124,7 +145,8 @@ impl RecordedFlow {
             acks.push(Seen {
                 at_us: row.at_us,
                 rtt_us: u64::try_from(row.rtt_us).ok().filter(|rtt| *rtt > 0),
-                bytes_acked: row.acknowledged_bytes,
+                // The FIN counts, too, and is no data either.
+                bytes_acked: row.acknowledged_bytes.saturating_sub(syn).min(row.sent_bytes),
                 bytes_sent: row.sent_bytes,
                 delivered,
                 mss: row.mss_bytes,
@@ -146,7 +168,7 @@ impl RecordedFlow {
         if acks.last().zip(acks.first()).is_some_and(|(last, first)| last.at_us - first.at_us > LONGEST_US) {
             return Err(FitError::Nonsense { flow, reason: "it lasts more than 11 days" });
         }
-        Ok(Self { flow, acks, lost_us })
+        Ok(Self { flow, acks, lost_us, driver: None, replayed: None })
     }
 
     /// When the first data was sent, microseconds of the recording's clock.
@@ -156,18 +178,73 @@ impl RecordedFlow {
     }
 }
 
-/// The flows that there are, for who asked for another.
-fn numbers(recording: &mut Recording) -> Result<String, FitError> {
-    let mut counts: BTreeMap<u64, usize> = BTreeMap::new();
-    recording
-        .read::<AckRow>(&[], |batch| batch.rows().for_each(|row| *counts.entry(row.flow).or_default() += 1));
-    if counts.is_empty() {
-        return Err(FitError::NoAcks);
+impl Driver {
+    fn read(recording: &mut Recording, flow: u64, generation: u32) -> Option<Self> {
+        let of =
+            recording.rows::<FlowRow>().into_iter().find(|row| row.flow == flow && row.event != "end")?;
+        let attached = recording.manifest.as_ref().map_or(&[][..], |manifest| &manifest.algorithms);
+        let base = attached.iter().find(|one| one.algorithm == *of.algorithm).map(|one| one.base.clone());
+        let parameters = recording.rows::<ParameterRow>().into_iter().filter(|row| {
+            row.algorithm == of.algorithm
+                && row.parameter_set == of.parameter_set
+                && row.parameters_generation == generation
+        });
+        let parameters = parameters.map(|row| (row.name.into_owned(), row.value.into_owned())).collect();
+        Some(Self { algorithm: of.algorithm.into_owned(), base, parameters })
     }
-    let mut counts: Vec<_> = counts.into_iter().collect();
+}
+
+/// A replay through [`DETECTORS`].
+pub(super) fn detectors() -> Replay {
+    let names = DETECTORS.map(str::to_owned);
+    Replay::new(candidates(&names, &[], &[]).unwrap_or_default(), Options::default())
+}
+
+/// Bytes by which the kernel's count of what is acknowledged exceeds the data. The SYN of a connection that this end opened
+/// counts as one, so more has been sent and acknowledged than there are data.
+fn syn_bytes(first: &AckRow) -> u64 {
+    let counted = first.acknowledged_bytes.wrapping_add(first.outstanding_bytes.into());
+    u64::from(counted == first.sent_bytes.wrapping_add(1))
+}
+
+/// The flow that is meant.
+fn choose(recording: &mut Recording, number: Option<u64>) -> Result<u64, FitError> {
+    // Acknowledgments and, of these, with a round-trip time.
+    let mut counts: BTreeMap<u64, (usize, usize)> = BTreeMap::new();
+    recording.read::<AckRow>(&[], |batch| {
+        for row in batch.rows() {
+            let count = counts.entry(row.flow).or_default();
+            count.0 += 1;
+            count.1 += usize::from(row.rtt_us > 0 && row.event == "ack");
+        }
+    });
+    let long: Vec<u64> =
+        counts.iter().filter(|(_, count)| count.1 >= LEAST_ACKS).map(|(flow, _)| *flow).collect();
+    match (number, &long[..]) {
+        (_, _) if counts.is_empty() => Err(FitError::NoAcks),
+        (Some(flow), _) if counts.contains_key(&flow) => Ok(flow),
+        (Some(flow), _) => Err(FitError::NoFlow { flow, there: numbers(&counts) }),
+        (None, [flow]) => Ok(*flow),
+        (None, []) => {
+            // The longest says best what is missing.
+            let longest = counts.iter().max_by_key(|(_, count)| count.1);
+            longest.map_or(Err(FitError::NoAcks), |(flow, count)| {
+                Err(FitError::Short { flow: *flow, acks: count.1 })
+            })
+        }
+        (None, long) => {
+            counts.retain(|flow, _| long.contains(flow));
+            Err(FitError::Several { count: counts.len(), there: numbers(&counts) })
+        }
+    }
+}
+
+/// The flows that there are, those with most acknowledgements first.
+fn numbers(counts: &BTreeMap<u64, (usize, usize)>) -> String {
+    let mut counts: Vec<_> = counts.iter().map(|(flow, count)| (flow, count.0)).collect();
     counts.sort_by_key(|(_, acks)| std::cmp::Reverse(*acks));
     let named: Vec<_> =
         counts.iter().take(5).map(|(flow, acks)| format!("{flow} ({acks} acknowledgements)")).collect();
     let more = counts.len().saturating_sub(5);
-    Ok(if more > 0 { format!("{} and {more} more", named.join(", ")) } else { named.join(", ") })
+    if more > 0 { format!("{} and {more} more", named.join(", ")) } else { named.join(", ") }
 }

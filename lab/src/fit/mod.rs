@@ -7,29 +7,43 @@
 //! * Round-trip times may rise without a queue, because the way back varies. So the path is also taken as one without: its rate is the most
 //!   that was delivered, as a lower bound. The one that explains the recorded round-trip times better is the path.
 //! * A queue is as large as the longest wait in it: all of it where a loss followed, a lower bound where none did.
-//! * What round-trip times of neighbours differ by, beside the line that they lie on, is jitter. Links keep the order of packets,
-//!   so close ones share theirs, and the estimate is low rather than high.
+//! * What round-trip times have beside propagation and queue is kept as it was, over time.
+//!
+//! A path says nothing as long as it is not checked: [`check`] simulates the flow over it, and others.
 
+mod check;
 mod estimate;
 mod explain;
 mod flow;
+mod variation;
 
+pub use check::{ArmTimes, Checked, Disagreement, Left, check};
 pub use explain::Explained;
-pub use flow::{FitError, RecordedFlow, Seen};
+pub use flow::{Driver, FitError, RecordedFlow, Seen};
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::host::HostSpec;
-use crate::link::spec::RateStep;
+use crate::host::{HEADER_BYTES, HostSpec};
+use crate::link::spec::{DelayStep, RateStep};
 use crate::link::{DirectionSpec, JitterSpec, Limit, LinkSpec, RangeError, RateSpec};
-use crate::profile::{self, Profile};
+use crate::profile::{self, Params, Profile, Value};
+use crate::sim::opening_us;
 
 /// Smallest queue of a fitted path, bytes: ten full packets.
 const LEAST_QUEUE_BYTES: u64 = 15_000;
+/// Largest queue of a link, bytes.
+const MOST_QUEUE_BYTES: u64 = 4_000_000_000;
+/// A queue that did not overflow has this more room, a part of it: its longest wait is that of a packet that was acknowledged.
+const ROOM: u64 = 4;
+/// Packets of the hosts, bytes.
+const MTU_BYTES: std::ops::RangeInclusive<u32> = 256..=1_500;
 /// Of the way back, which acknowledgements do not fill, bit/s at least.
 const LEAST_RETURN_BPS: u64 = 1_000_000;
+
+/// What a profile is filed under where nothing else is known: what `onramp attach` attaches unless told otherwise.
+const DEFAULT_ALGORITHM: &str = "ramp";
 
 /// A path with a queue is taken where its error is no more than so many times that of one without, and this beside it,
 /// microseconds.
@@ -59,6 +73,8 @@ pub struct Fitted {
     pub rate_bps: u64,
     /// Whether it limited the flow.
     pub rate_known: Known,
+    /// For how long the bottleneck was seen to limit the flow, microseconds.
+    pub rate_seen_us: u64,
     /// Rate over time, from the first data on; empty where it varies by less than a tenth.
     pub rate_steps: Vec<RateStep>,
     /// Round-trip time of the empty path, microseconds.
@@ -69,6 +85,10 @@ pub struct Fitted {
     pub queue_known: Known,
     /// Largest variation of the round-trip time beside the queue's, microseconds; 0: none that shows.
     pub jitter_us: u64,
+    /// This variation over time, from the first data on.
+    pub variation: Vec<DelayStep>,
+    /// Payload of a segment, bytes.
+    pub mss: u32,
     /// What a link of these properties makes of the recorded packets.
     pub explained: Explained,
 }
@@ -79,54 +99,118 @@ pub struct Fitted {
 /// [`FitError`]: too little was recorded, or what was makes no path.
 pub fn fit(flow: &RecordedFlow) -> Result<Fitted, FitError> {
     let (queued, open) = estimate::of(flow)?;
-    let queued = queued.map(|fitted| fitted.explaining(flow)).transpose()?;
-    let better = |queued: &Fitted, open: &Fitted| {
-        queued.explained.rtt_error_us <= BETTER * open.explained.rtt_error_us + LEAST_ERROR_US
+    let queued = queued.map(|queued| queued.finer(flow)).transpose()?;
+    let fitted = match queued {
+        Some(queued) if queued.error_us(flow)? <= BETTER * open.error_us(flow)? + LEAST_ERROR_US => queued,
+        _ => open,
     };
-    let open = open.explaining(flow)?;
-    Ok(queued.filter(|queued| better(queued, &open)).unwrap_or(open))
+    fitted.varying(flow)
 }
 
 impl Fitted {
-    /// With how well it explains the flow.
-    fn explaining(self, flow: &RecordedFlow) -> Result<Self, FitError> {
-        let link = self.link();
-        link.validate("link")?;
-        Ok(Self { explained: explain::explain(flow, &link, self.jitter_us)?, ..self })
+    /// How far round-trip times are from those of the link without variation, with room for every packet in its queue.
+    fn error_us(&self, flow: &RecordedFlow) -> Result<f64, FitError> {
+        Ok(explain::pass(flow, &self.roomy())?.explained().rtt_error_us)
     }
 
-    /// The link of these properties. Half of the round-trip time is on each way, and jitter on the way back. A queue that the flow
-    /// did not fill holds a bandwidth-delay product at least.
+    fn roomy(&self) -> LinkSpec {
+        let mut link = self.link();
+        link.forward.queue_bytes = Some(MOST_QUEUE_BYTES);
+        link
+    }
+
+    /// With the constant rate, near the one estimated, that explains the flow best: what is wrong by a hundredth fills or
+    /// empties the queue by a hundredth of all that passes.
+    fn finer(self, flow: &RecordedFlow) -> Result<Self, FitError> {
+        if !self.rate_steps.is_empty() {
+            return Ok(self);
+        }
+        let mut best = (self.error_us(flow)?, self);
+        for part in [100, 400, 1_600] {
+            let center = best.1.rate_bps;
+            for number in (-4..=4_i64).filter(|number| *number != 0) {
+                let rate_bps = center.saturating_add_signed(center as i64 / part * number).max(1_000);
+                let other = Self { rate_bps, ..best.1.clone() };
+                let error = other.error_us(flow)?;
+                if error < best.0 {
+                    best = (error, other);
+                }
+            }
+        }
+        Ok(best.1)
+    }
+
+    /// With the variation that the link leaves unexplained, and with how well it then explains the flow.
+    fn varying(mut self, flow: &RecordedFlow) -> Result<Self, FitError> {
+        let passed = explain::pass(flow, &self.roomy())?;
+        if self.queue_known == Known::AtLeast {
+            self.queue_bytes = passed.max_queue_bytes;
+        }
+        self.variation = variation::of(&passed.acks);
+        self.jitter_us = self.variation.iter().map(|step| step.extra_us).max().unwrap_or(0);
+        let link = self.link();
+        link.validate("link")?;
+        self.explained = explain::pass(flow, &link)?.explained();
+        Ok(self)
+    }
+
+    /// The link of these properties. Half of the round-trip time is on each way, and its variation on the way back, from when
+    /// data would be sent first. What follows the recording is as if that began anew.
     pub fn link(&self) -> LinkSpec {
-        let bdp_bytes = (u128::from(self.rate_bps) * u128::from(self.base_rtt_us) / 8_000_000) as u64;
-        let least = if self.queue_known == Known::AtLeast { bdp_bytes } else { 0 };
-        let queue = Limit::Bytes(self.queue_bytes.max(least).max(LEAST_QUEUE_BYTES));
+        let room = if self.queue_known == Known::AtLeast { self.queue_bytes / ROOM } else { 0 };
+        let queue = Limit::Bytes((self.queue_bytes + room).clamp(LEAST_QUEUE_BYTES, MOST_QUEUE_BYTES));
+        let data_us = opening_us(self.base_rtt_us);
+        let from_data = |at_us: u64| if at_us == 0 { 0 } else { at_us + data_us };
         let mut forward = DirectionSpec::new(self.rate_bps, self.base_rtt_us / 2, queue);
         if !self.rate_steps.is_empty() {
-            forward.rate = Some(RateSpec::Steps { steps: self.rate_steps.clone(), repeat_us: None });
+            let at = |step: &RateStep| RateStep { at_us: from_data(step.at_us), ..*step };
+            forward.rate =
+                Some(RateSpec::Steps { steps: self.rate_steps.iter().map(at).collect(), repeat_us: None });
         }
         let back_bps = self.rate_bps.max(LEAST_RETURN_BPS);
         let mut back =
             DirectionSpec::new(back_bps, self.base_rtt_us - self.base_rtt_us / 2, Limit::Bytes(100_000_000));
-        if self.jitter_us > 0 {
-            back.jitter = vec![JitterSpec::Uniform { max_us: self.jitter_us }];
+        if let Some(last) = self.variation.last() {
+            let at = |step: &DelayStep| DelayStep { at_us: from_data(step.at_us), ..*step };
+            let steps = self.variation.iter().map(at).collect();
+            let end_us = data_us + self.duration_us.max(last.at_us + 1);
+            back.jitter = vec![JitterSpec::Steps { steps, repeat_us: Some(end_us) }];
         }
         LinkSpec { forward, back }
     }
 
-    /// The link with hosts that do not limit it, as a profile of this name.
-    pub fn profile(&self, name: &str) -> Profile {
+    /// The link with hosts that do not limit it, as a profile of this name, for what drove the flow.
+    pub fn profile(&self, name: &str, driver: Option<&Driver>) -> Profile {
         let link = self.link();
+        let mtu_bytes = (self.mss + HEADER_BYTES).clamp(*MTU_BYTES.start(), *MTU_BYTES.end());
+        let value = |text: &String| text.parse().map_or_else(|_| Value::Text(text.clone()), Value::Integer);
+        let parameters = driver.map_or_else(BTreeMap::new, |driver| driver.parameters.clone());
         Profile {
             version: profile::VERSION,
             name: name.to_owned(),
-            about: format!("fitted to flow {} of a recording", self.flow),
-            algorithm: "plain".into(),
+            about: self.about(),
+            algorithm: driver.map_or(DEFAULT_ALGORITHM, |driver| &driver.algorithm).to_owned(),
             telemetry: None,
-            params: BTreeMap::new(),
-            host: HostSpec::roomy(&link),
+            params: parameters.iter().map(|(name, text)| (name.clone(), Params::Own(value(text)))).collect(),
+            host: HostSpec { mtu_bytes, ..HostSpec::roomy(&link) },
             link,
         }
+    }
+
+    /// A queue that holds eight times what was seen, and two bandwidth-delay products.
+    fn roomy_queue_bytes(&self) -> u64 {
+        let bdp_bytes = u128::from(self.rate_bps) * u128::from(self.base_rtt_us) / 8_000_000;
+        u64::try_from(u128::from(self.queue_bytes) * 8 + bdp_bytes * 2).unwrap_or(MOST_QUEUE_BYTES)
+    }
+
+    fn about(&self) -> String {
+        let mut text = format!("fitted to flow {} of a recording", self.flow);
+        for (known, name) in [(self.rate_known, "rate"), (self.queue_known, "queue")] {
+            if known == Known::AtLeast {
+                text += &format!("; the {name} is a lower bound: the flow did not reach it");
+            }
+        }
+        text
     }
 }
 

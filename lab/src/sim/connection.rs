@@ -20,6 +20,14 @@ use crate::link::Nanos;
 /// Time from the begin of the link to the first packet, as it is in a guest, where the hosts are set up meanwhile (over
 /// `cable`, `lte`, `wifi`).
 pub const SET_UP: Nanos = 2_674_000;
+/// Round trips that both connections take until data follow, halves of them.
+const OPENING_HALVES: u64 = 5;
+
+/// From the begin of the link to the first data of a transfer, over an empty path of this round-trip time, microseconds.
+pub fn opening_us(rtt_us: u64) -> u64 {
+    SET_UP / 1_000 + OPENING_HALVES * rtt_us / 2
+}
+
 /// Bytes of packets that open a connection, of bare acknowledgements, and of the word that data follow.
 const OPENING_BYTES: u32 = 60;
 const ACK_BYTES: u32 = 52;

@@ -30,6 +30,7 @@ use onramp_algorithm::ParameterError;
 use thiserror::Error;
 
 pub use arm::ORACLE;
+pub(crate) use connection::opening_us;
 pub use run::{record, run};
 pub use source::SourceSpec;
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Replay calls an algorithm as the recording's own driver did.
 
-use onramp_algorithm::{Flow, all, find};
+use onramp_algorithm::{Ack, Flow, all, find};
 
 use crate::fixtures::{START_US, manifest, record, slow_start};
-use crate::replay::{FlowReport, Options, Replay, candidates, replay};
+use crate::replay::{Finding, FlowReport, Generations, Known, Options, Replay, candidates, replay};
 use crate::rows::{AckRow, FlowRow, ParameterRow};
-use crate::{Limits, Recording, Writer};
+use crate::{Limits, Recording, Run, Sample, Writer};
 
 const ON: Options = Options { keep_going: true, beyond: false, regret: false };
 
@@ -178,4 +178,28 @@ fn restarts_and_losses_reach_the_algorithm_where_they_were() {
     assert_eq!(flows[0].acks, 1_500);
     // The test can fail: without the loss a drain under way would go on.
     assert!(flows[0].findings[0].outcomes["draining"] > 0, "{:?}", flows[0].findings[0].outcomes);
+}
+
+/// The kernel counts the SYN of a connection that this host opened as acknowledged, and never as sent.
+#[test]
+fn a_syn_that_counts_as_acknowledged_changes_no_exit_and_no_cost() {
+    let names: Vec<String> = all().map(|one| one.name().to_owned()).collect();
+    let found = [0, 1].map(|syn| {
+        let samples: Vec<Sample> = slow_start(600)
+            .into_iter()
+            .map(|ack| Ack { bytes_acked: ack.bytes_acked + syn, ..ack })
+            .map(|ack| Sample { ack, slow_starts: 1, ..Sample::default() })
+            .collect();
+        let options = Options { regret: true, ..Options::default() };
+        let mut replay = Replay::new(candidates(&names, &[], &[]).unwrap(), options);
+        let run = Run { flow: 1, samples: &samples, verdicts: &[] };
+        replay.feed(&run, &Known::default(), &Generations::default());
+        let report = replay.finish().pop().unwrap();
+        let exit = |finding: &Finding| finding.exit.as_ref().map(|exit| (exit.ack, exit.window_bytes));
+        let findings =
+            report.findings.iter().map(|finding| (exit(finding), finding.regret, finding.last_outcome));
+        (report.given, findings.collect::<Vec<_>>())
+    });
+    assert!(found[0].0.is_some() && found[0].1.iter().filter(|(exit, ..)| exit.is_some()).count() > 3);
+    assert_eq!(found[0], found[1]);
 }
