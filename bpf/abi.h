@@ -45,8 +45,10 @@ enum exit_reason {
 	EXIT_ECN = 3,	    /* congestion experienced mark */
 	EXIT_TIMEOUT = 4,   /* retransmission timeout */
 	EXIT_LOCAL = 5,	    /* a queue of this host refused a packet */
-	EXIT_SSTHRESH = 6,  /* reached a threshold set before: cached metrics, an earlier flow state */
-	EXIT_REASONS = 7,
+	EXIT_SSTHRESH = 6,  /* reached a threshold that another control or an earlier slow start has set */
+	EXIT_CACHED_SSTHRESH =
+		7, /* reached a threshold that was there from the begin: cached metrics of its peer, or its route's */
+	EXIT_REASONS = 8,
 };
 
 struct exit_record {

@@ -87,10 +87,20 @@ struct {
 
 _Static_assert(sizeof(struct CALL(params)) <= sizeof(((struct parameter_slot *)0)->sets[0]), "too many parameters");
 
-static __always_inline const struct CALL(params) * active(const struct parameter_slot *slot)
+/*
+ * The values that flows read now, and their generation. Both are in one word, which the loader writes at once: a generation comes
+ * with its own values.
+ */
+static __always_inline const struct CALL(params) * active(const struct parameter_slot *slot, u32 *generation)
 {
-	return (const struct CALL(params) *)slot->sets[slot->active & 1];
+	u64 head = *(const volatile u64 *)&slot->active;
+
+	*generation = (u32)(head >> 32);
+	return (const struct CALL(params) *)slot->sets[head & 1];
 }
+_Static_assert(offsetof(struct parameter_slot, active) == 0 && offsetof(struct parameter_slot, generation) == 4 &&
+		       __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
+	       "the first word has the active set below and the generation above");
 
 #include "extra.bpf.h"
 #include "observe.bpf.h"
@@ -226,7 +236,7 @@ static __noinline struct flow *begin_flow(struct sock *sk)
 	flow = bpf_sk_storage_get(&flows, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
 	if (!flow) {
 		if (count)
-			count->state_failures++;
+			__sync_fetch_and_add(&count->state_failures, 1);
 		return 0;
 	}
 	if (observing)
@@ -277,8 +287,7 @@ static __always_inline bool ask(struct sock *sk, struct flow *flow, struct ack_t
 
 	if (!slot)
 		return false;
-	flow->header.generation = slot->generation;
-	values = active(slot);
+	values = active(slot, &flow->header.generation);
 	judge(flow, values, told EXTRA_TO_JUDGE(sk, values));
 	told->asked = 1;
 	return true;
@@ -374,6 +383,17 @@ static __always_inline bool on_ack(struct sock *sk, const struct ack_sample *sam
 	return true;
 }
 
+/*
+ * Whose threshold the window has reached. What nobody has set since the connection began is that of an earlier one to the same
+ * peer (tcp_metrics), or of its route.
+ */
+static __always_inline u32 threshold_reason(const struct flow_header *header)
+{
+	if (header->flags & FLOW_AIMED)
+		return EXIT_ALGORITHM;
+	return header->flags & FLOW_ADOPTED || header->slow_starts > 1 ? EXIT_SSTHRESH : EXIT_CACHED_SSTHRESH;
+}
+
 /* The window has grown to a threshold that was set before this slow start, or above the window by the algorithm. */
 static __noinline void reached_threshold(struct sock *sk)
 {
@@ -383,7 +403,7 @@ static __noinline void reached_threshold(struct sock *sk)
 	if (!flow || !(flow->header.flags & FLOW_SLOW_START))
 		return;
 	describe(sk, 0, &ack);
-	record_exit(&flow->header, &ack, flow->header.flags & FLOW_AIMED ? EXIT_ALGORITHM : EXIT_SSTHRESH);
+	record_exit(&flow->header, &ack, threshold_reason(&flow->header));
 	finish_exit(sk, &flow->header, limits_of(sk, flow), ack.cwnd);
 	observe_exit(sk, flow);
 }
@@ -454,7 +474,7 @@ OPERATION(void, release, struct sock *sk)
 	if (count) {
 		end_profile(&flow->header, count);
 		__sync_fetch_and_add(&count->exits[flow->header.exit.reason % 8], 1);
-		count->undone += flow->header.exit.undone;
+		__sync_fetch_and_add(&count->undone, flow->header.exit.undone);
 	}
 	give_back_pacing(sk, limits_of(sk, flow));
 	delete_extra(sk);
@@ -614,7 +634,8 @@ OPERATION(u32, ssthresh, struct sock *sk)
 		slot = bpf_map_lookup_elem(&params, &profile);
 		if (slot && !observing) {
 			told.asked = 1;
-			told.ssthresh = CALL(on_loss)(&flow->state, active(slot), &told.ack, threshold);
+			told.ssthresh =
+				CALL(on_loss)(&flow->state, active(slot, &header->generation), &told.ack, threshold);
 		}
 		if (header->exit.reason == EXIT_NONE)
 			header->flags |= FLOW_UNNAMED;

@@ -83,6 +83,7 @@ pub fn doctor() -> Vec<Check> {
     checks.extend(if kernel::require_writable().is_ok() { broken_pins() } else { Vec::new() });
     checks.extend([listing(), cgroup(), jit(), lockdown(), hystart(), queueing()]);
     checks.push(default_control());
+    checks.extend(crate::path::cached_thresholds().map(|found| found.check()));
     checks
 }
 

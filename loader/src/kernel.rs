@@ -297,6 +297,13 @@ pub fn registered() -> Result<Vec<String>, Error> {
     Ok(text.split_whitespace().map(str::to_owned).collect())
 }
 
+/// Waits until every program of BPF that runs now has ended (an RCU grace period). Where the kernel does not offer that, it does
+/// not wait: programs end within microseconds.
+pub(crate) fn await_readers() {
+    // SAFETY: a system call without memory of ours.
+    unsafe { libc::syscall(libc::SYS_membarrier, libc::MEMBARRIER_CMD_GLOBAL, 0, 0) };
+}
+
 /// Release of the running kernel, as `uname -r`.
 pub fn release() -> String {
     nix::sys::utsname::uname().map(|name| name.release().to_string_lossy().into_owned()).unwrap_or_default()

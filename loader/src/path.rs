@@ -113,6 +113,14 @@ pub fn wanted(path: Path) -> Result<Vec<Wanted>, Error> {
     ])
 }
 
+/// Whether connections begin with thresholds of earlier ones, on any path.
+///
+/// # Errors
+/// [`Error::Namespace`] if the sysctl cannot be read.
+pub fn cached_thresholds() -> Result<Wanted, Error> {
+    Ok(thresholds(value(&Namespace::current()?, "net.ipv4.tcp_no_ssthresh_metrics_save")?))
+}
+
 /// The kernel's HyStart off, for every flow of the kernel's own CUBIC: beyond what a path wants, since other traffic of the
 /// host has it as well.
 ///

@@ -182,7 +182,8 @@ fn read(algorithm: Algorithm, number: u32, profile: String, slot: &ParameterSlot
     }
 }
 
-/// Fills the set that flows do not read, then switches: a flow sees the old values or the new, never a mixture.
+/// Fills the set that flows do not read, then switches, and waits until no flow reads the old one, which the next change fills:
+/// a flow sees the old values or the new, never a mixture.
 fn write(pins: &Pins, set: &ParameterSet) -> Result<(), Error> {
     let index = set.number;
     let failed = pins.failed("write", "params");
@@ -194,7 +195,9 @@ fn write(pins: &Pins, set: &ParameterSet) -> Result<(), Error> {
     slot.active = spare;
     slot.generation = set.generation;
     slot.telemetry_max = set.telemetry_max as u32;
-    slots.set(index, slot, 0).map_err(&failed)
+    slots.set(index, slot, 0).map_err(&failed)?;
+    kernel::await_readers();
+    Ok(())
 }
 
 /// Fills a set that no flow reads. Its generation goes on, for flows told of a number and a generation what they had.

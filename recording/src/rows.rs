@@ -74,7 +74,7 @@ table! {
         slow_starts: u32,
         /// generation of the parameters that were in force
         parameters_generation: u32,
-        /// cumulatively acknowledged
+        /// cumulatively acknowledged; of a connection that this host opened with its SYN, and at the end with its FIN, one byte each
         acknowledged_bytes: u64,
         /// sent, retransmissions not counted again
         sent_bytes: u64,
@@ -138,7 +138,7 @@ table! {
         sequence: u32,
         /// `exit`, or `undone`: the exit before is taken back
         event: Text,
-        /// why: `algorithm`, `loss`, `ecn`, `timeout`, `local_congestion` or `ssthresh`; empty if undone, and all that follows 0
+        /// why: `algorithm`, `loss`, `ecn`, `timeout`, `local_congestion`, `ssthresh` or `cached_ssthresh`; empty if undone, and all that follows 0
         reason: Text => read Empty,
         /// since the first data was sent
         since_start_us: u64,

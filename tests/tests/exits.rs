@@ -230,7 +230,7 @@ fn a_threshold_that_was_there_before_ends_slow_start_as_such() {
     sender.send(900_000);
     let flow = sender.flow_when(left);
     let Phase::Left(reason, record) = flow.phase() else { panic!("{:?}", flow.phase()) };
-    assert_eq!(reason, ExitReason::Ssthresh);
+    assert_eq!(reason, ExitReason::CachedSsthresh);
     assert!(record.window >= 20 && record.window_after >= record.window, "{record:?}");
     assert_eq!(flow.info.retrans_total, 0);
 }

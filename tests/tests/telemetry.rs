@@ -452,3 +452,23 @@ fn what_cannot_be_is_refused_with_what_could() {
     assert!(refused(Options { wish: Wish { filter, ..plain.wish }, ..plain }).contains("192.0.2.0/33"));
     assert!(!std::path::Path::new(onramp_loader::ROOT).exists(), "nothing is left");
 }
+
+/// A consumer that does not read loses events. What it is told, and what it is told to have lost, are all that there were.
+#[test]
+#[ignore = "in a guest: make test"]
+fn events_that_were_told_and_lost_are_all_events_by_their_sequence() {
+    let _attached = attached("plain");
+    let small = Options { ring_bytes: 16 << 10, ..Options::new("test", Level::Ack) };
+    let mut stream = Stream::open(&small).unwrap();
+    let mut sender = Sender::connect(Wire::lay(DELAY, |_| Fate::Deliver), "onramp_plain");
+    sender.deliver(1_000_000);
+    let mut items = rest(&mut stream);
+    sender.deliver(20_000);
+    drop(sender);
+    items.extend(until_ended(&mut stream, 1));
+    let told = events(&items);
+    let ended = told.last().expect("its end");
+    assert!(matches!(ended.what, What::End(_)), "{ended:?}");
+    assert!(lost(&items) > 100, "{}", lost(&items));
+    assert_eq!(told.len() as u64 + lost(&items), u64::from(ended.sequence));
+}

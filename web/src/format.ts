@@ -53,6 +53,7 @@ const BY: Record<string, string> = {
 	timeout: "by a retransmission timeout",
 	local_congestion: "because a queue of this host refused a packet",
 	ssthresh: "at an ssthresh that was set before",
+	cached_ssthresh: "at an ssthresh kept from an earlier connection",
 };
 
 /** How a flow left slow start, in words. */

@@ -19,14 +19,23 @@ pub enum ExitReason {
     Timeout = exit_reason::TIMEOUT,
     /// A queue of this host refused a packet.
     LocalCongestion = exit_reason::LOCAL,
-    /// An ssthresh set before: cached metrics, an earlier control.
+    /// An ssthresh that another control or an earlier slow start has set.
     Ssthresh = exit_reason::SSTHRESH,
+    /// An ssthresh that the connection had from its begin: cached metrics of its peer, or its route's.
+    CachedSsthresh = exit_reason::CACHED_SSTHRESH,
 }
 
 impl ExitReason {
     /// All of them.
-    pub const ALL: [Self; 6] =
-        [Self::Algorithm, Self::Loss, Self::Ecn, Self::Timeout, Self::LocalCongestion, Self::Ssthresh];
+    pub const ALL: [Self; 7] = [
+        Self::Algorithm,
+        Self::Loss,
+        Self::Ecn,
+        Self::Timeout,
+        Self::LocalCongestion,
+        Self::Ssthresh,
+        Self::CachedSsthresh,
+    ];
 
     /// From the number in an exit record; `None`: slow start has not ended.
     pub fn from_number(number: u8) -> Option<Self> {
@@ -52,6 +61,7 @@ impl ExitReason {
             Self::Timeout => "timeout",
             Self::LocalCongestion => "local_congestion",
             Self::Ssthresh => "ssthresh",
+            Self::CachedSsthresh => "cached_ssthresh",
         }
     }
 }

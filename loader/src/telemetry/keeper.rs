@@ -123,10 +123,14 @@ pub(crate) fn renew(telemetry: &Telemetry, slot: usize) {
     telemetry.wanted.fetch_or(level.bits() << (8 * slot), Release);
 }
 
-/// Frees a slot and its ring, unless it is another's by now.
+/// Id of a slot that is being freed: it is nobody's any more, and not free yet. Where that is interrupted,
+/// [`super::shared::tidy`] frees it.
+const LEAVING: u64 = u64::MAX;
+
+/// Frees a slot and its ring, unless it is another's by now. Of several that do so at once, one does.
 pub(crate) fn release(telemetry: &Telemetry, rings: BorrowedFd<'_>, slot: usize, id: u64) {
     let mine = &telemetry.consumers[slot];
-    if mine.id.load(Acquire) != id {
+    if mine.id.compare_exchange(id, LEAVING, AcqRel, Acquire).is_err() {
         return;
     }
     telemetry.wanted.fetch_and(!(0xff << (8 * slot)), Release);
@@ -220,4 +224,44 @@ fn gone(path: &CStr, answer: libc::c_int) -> Result<(), (&CStr, Errno)> {
 /// A path for a system call; none of ours has a NUL in it.
 fn text(path: PathBuf) -> CString {
     CString::new(path.as_os_str().as_bytes()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::AsFd;
+
+    use super::*;
+
+    /// All zero, as a map begins.
+    fn telemetry() -> Box<Telemetry> {
+        // SAFETY: atomics of integers only, for which zero is valid.
+        unsafe { Box::new(std::mem::zeroed()) }
+    }
+
+    #[test]
+    fn a_slot_is_freed_once_and_a_late_keeper_leaves_its_successor_alone() {
+        let telemetry = telemetry();
+        // Deleting an element of what is no map fails, and changes nothing.
+        let rings = std::fs::File::open("/dev/null").unwrap();
+        let mine = &telemetry.consumers[3];
+        mine.id.store(7, Release);
+        telemetry.wanted.store(u64::MAX, Release);
+        release(&telemetry, rings.as_fd(), 3, 7);
+        assert_eq!(mine.id.load(Acquire), 0);
+        assert_eq!(telemetry.wanted.load(Acquire), !(0xff << 24));
+        // Another has the slot, while two keepers of the former are late; or one is freeing it.
+        for id in [8, LEAVING] {
+            mine.id.store(id, Release);
+            telemetry.wanted.store(u64::MAX, Release);
+            std::thread::scope(|scope| {
+                for _ in 0..2 {
+                    scope.spawn(|| release(&telemetry, rings.as_fd(), 3, 7));
+                }
+            });
+            assert_eq!((mine.id.load(Acquire), telemetry.wanted.load(Acquire)), (id, u64::MAX));
+        }
+        // What was interrupted is cleared by whoever finds it.
+        release(&telemetry, rings.as_fd(), 3, LEAVING);
+        assert_eq!(mine.id.load(Acquire), 0);
+    }
 }

@@ -71,8 +71,10 @@ impl Registration {
         for (to, from) in mine.name.iter().zip(padded::<16>(&options.name)) {
             to.store(from, Relaxed);
         }
+        describe(mine, &options.wish)?;
         let rings = pins::data(&shared.rings())?;
         pins::put_ring(&shared.rings(), slot as u32, ring.as_fd())?;
+        // Last: what the kernel finds in a slot with an id is this consumer's.
         mine.id.store(id, Release);
         let keeper = match Keeper::start(shared, rings.fd().as_fd(), slot, id) {
             Ok(keeper) => keeper,
@@ -88,15 +90,7 @@ impl Registration {
 
     /// Changes what this consumer wants to hear.
     pub fn wish(&self, wish: &Wish) -> Result<(), Error> {
-        let (prefix, mask) = check(wish)?;
-        let mine = self.mine();
-        mine.level.store(wish.level as u32, Relaxed);
-        mine.sampling.store(wish.sampling, Relaxed);
-        for (to, from) in mine.prefix.iter().zip(prefix).chain(mine.mask.iter().zip(mask)) {
-            to.store(from, Relaxed);
-        }
-        mine.remote_port.store(wish.filter.remote_port.unwrap_or(0), Relaxed);
-        mine.local_port.store(wish.filter.local_port.unwrap_or(0), Relaxed);
+        describe(self.mine(), wish)?;
         self.shared.wanted.fetch_and(!((0xff ^ wish.level.bits()) << (8 * self.slot)), Relaxed);
         renew(&self.shared, self.slot);
         self.shared.announce();
@@ -129,6 +123,19 @@ impl Drop for Registration {
             Err(error) => tracing::debug!("{error}"),
         }
     }
+}
+
+/// Writes a wish into a slot.
+fn describe(slot: &Consumer, wish: &Wish) -> Result<(), Error> {
+    let (prefix, mask) = check(wish)?;
+    slot.level.store(wish.level as u32, Relaxed);
+    slot.sampling.store(wish.sampling, Relaxed);
+    for (to, from) in slot.prefix.iter().zip(prefix).chain(slot.mask.iter().zip(mask)) {
+        to.store(from, Relaxed);
+    }
+    slot.remote_port.store(wish.filter.remote_port.unwrap_or(0), Relaxed);
+    slot.local_port.store(wish.filter.local_port.unwrap_or(0), Relaxed);
+    Ok(())
 }
 
 /// The words of a wish's filter, if the wish can be granted.

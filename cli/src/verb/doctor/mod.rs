@@ -116,7 +116,10 @@ impl Doctor {
         }
         let mut checks = onramp_loader::doctor();
         if let Some(path) = path {
-            checks.extend(onramp_loader::wanted(path)?.iter().map(Wanted::check));
+            let wanted: Vec<_> = onramp_loader::wanted(path)?.iter().map(Wanted::check).collect();
+            // One of them holds on any path.
+            checks.retain(|check| wanted.iter().all(|other| other.name != check.name));
+            checks.extend(wanted);
         }
         let number = |verdict| checks.iter().filter(|check| check.verdict == verdict).count();
         let report = Report {

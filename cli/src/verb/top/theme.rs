@@ -44,7 +44,9 @@ impl Theme {
     pub fn exit(self, reason: Option<ExitReason>) -> Style {
         match reason {
             None => Style::new(),
-            Some(ExitReason::Algorithm | ExitReason::Ssthresh) => self.in_color(Color::Green),
+            Some(ExitReason::Algorithm | ExitReason::Ssthresh | ExitReason::CachedSsthresh) => {
+                self.in_color(Color::Green)
+            }
             Some(_) => self.in_color(Color::Red),
         }
     }
