@@ -16,6 +16,8 @@ char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
 /* 1: follow flows that are under way, too. Set by the loader, in a section of its own. */
 const volatile u32 under_way SEC(".rodata.under_way") = 0;
+/* 1: follow flows past their slow start, too. Set by the loader. */
+const volatile u32 past SEC(".rodata.past") = 0;
 /* Of so many flows one is followed. Set by the loader. */
 const volatile u32 sampling SEC(".rodata.sampling") = 1;
 
@@ -213,7 +215,7 @@ int BPF_PROG(shadow_ack, struct sock *sk, struct sk_buff *skb)
 		return 0;
 	/* The first ACK outside slow start is told, too: it completes what was told before. */
 	starting = tp->snd_cwnd < tp->snd_ssthresh;
-	if (starting || watched->starting)
+	if (starting || watched->starting || past)
 		tell(tp, watched, GLIMPSE_ACK, 0);
 	watched->starting = starting;
 	return 0;

@@ -14,7 +14,7 @@ use crate::consumer::level_from;
 use crate::profile;
 
 /// The algorithm that is used where nobody names one: it is told nothing about the path.
-const UNNAMED: &str = "ramp";
+pub(crate) const UNNAMED: &str = "ramp";
 
 /// An algorithm's name, or that of its congestion control: offered by completion, checked by [`onramp_loader::find`], which
 /// says what there is. The value is the algorithm's name where there is one.

@@ -14,6 +14,7 @@ use crate::kernel::Kernel;
 use crate::object::object;
 use crate::pins::TELEMETRY_MAPS;
 use crate::profiles::{self, CHOICES};
+use crate::shadow::Watch;
 use crate::{constant, log, operations};
 
 /// The error of a step on an object, with the end of libbpf's messages.
@@ -160,9 +161,13 @@ pub(crate) fn profiles() -> Result<Object, Error> {
 }
 
 /// Loads the observer of flows on any control; watches nothing yet.
-pub(crate) fn shadow(under_way: bool, sampling: u32, kernel: &Kernel) -> Result<Object, Error> {
+pub(crate) fn shadow(watch: Watch, kernel: &Kernel) -> Result<Object, Error> {
     let mut opened = Fitted::open("shadow", kernel)?;
-    for (section, value) in [(".rodata.under_way", u32::from(under_way)), (".rodata.sampling", sampling)] {
+    for (section, value) in [
+        (".rodata.under_way", u32::from(watch.under_way)),
+        (".rodata.past", u32::from(watch.past)),
+        (".rodata.sampling", watch.sampling),
+    ] {
         constant::set(&mut opened.object, section, &value.to_ne_bytes())
             .map_err(failed("prepare", "shadow"))?;
     }
@@ -226,7 +231,8 @@ mod tests {
         let none = Rehoming { from: "", to: None, current: None };
         compared += same_as_by_all_types("rehome", rehome(none, &kernel).unwrap(), open("rehome", None));
         compared += same_as_by_all_types("select", select(&[], &kernel).unwrap(), open("select", None));
-        compared += same_as_by_all_types("shadow", shadow(false, 0, &kernel).unwrap(), open("shadow", None));
+        compared +=
+            same_as_by_all_types("shadow", shadow(Watch::default(), &kernel).unwrap(), open("shadow", None));
         assert!(compared > 10_000, "only {compared} instructions");
     }
 }

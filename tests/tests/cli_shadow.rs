@@ -20,7 +20,7 @@ use onramp_tests::cli::{self, host_state, json, onramp};
 use onramp_tests::sender::Sender;
 use onramp_tests::telemetry::{events, stream, until_ended};
 use onramp_tests::traffic::{eventually, namespace};
-use onramp_tests::wire::Wire;
+use onramp_tests::wire::{Data, Fate, Wire};
 use onramp_tests::{Attachments, guest};
 use serde_json::Value;
 
@@ -129,7 +129,7 @@ fn every_acknowledgement_and_every_exit_is_as_in_the_kernel() {
     let (mut compared, mut late, mut exits, mut moved) = (0, 0, 0, 0);
     for _ in 0..FLOWS {
         let mut exact = stream(Level::Ack);
-        let mut shadow = Shadow::open(false, 1).unwrap();
+        let mut shadow = Shadow::open(onramp_loader::shadow::Watch::default()).unwrap();
         let local = transfer("onramp_plain");
         let items = until_ended(&mut exact, 1);
         let (mut follower, mut seen) = (Follower::default(), Vec::new());
@@ -137,7 +137,7 @@ fn every_acknowledgement_and_every_exit_is_as_in_the_kernel() {
             if glimpse.local().to_string() == local {
                 seen.extend(follower.take(&glimpse).into_iter().filter_map(|step| match step {
                     Step::Ack { ack, .. } => Some(ack),
-                    Step::Loss { .. } => None,
+                    Step::Loss { .. } | Step::Past { .. } => None,
                 }));
             }
         }
@@ -202,6 +202,55 @@ fn flows_of_stock_controls_are_judged_beside_what_they_do() {
             assert!(at(early).unwrap() < flow["exit"]["since_start_us"].as_u64().unwrap(), "{flow}");
         }
     }
+}
+
+/// HyStart takes a longer way for a queue, and CUBIC leaves long before its window carries the path.
+#[test]
+#[ignore = "in a guest: make test"]
+fn an_early_exit_of_cubic_is_told_by_hystarts_name_with_its_cost_and_never_as_a_bare_no() {
+    guest::required();
+    let watch = Watch::start("--regret");
+    let longer = |data: Data| match data.number {
+        0..=30 => Fate::Deliver,
+        _ => Fate::HoldBack(Duration::from_millis(40)),
+    };
+    let mut sender = Sender::connect(Wire::lay(DELAY, longer), "cubic");
+    sender.deliver(4_000_000);
+    let local = sender.stream.local_addr().unwrap().to_string();
+    let flow = row(&watch.report(), &local).expect("the flow").clone();
+    let exit = &flow["exit"];
+    assert_eq!((&exit["reason"], &exit["algorithm"]), (&"algorithm".into(), &"hystart".into()), "{flow}");
+    let number = |value: &Value| value.as_f64().unwrap_or_else(|| panic!("{flow}"));
+    assert!(number(&flow["regret"]["window_to_bdp"]) < 0.7, "{flow}");
+    assert!(number(&flow["regret"]["early_us"]) > 0.0, "{flow}");
+    let [ramp] = &flow["findings"].as_array().unwrap()[..] else { panic!("{flow}") };
+    assert_eq!(ramp["algorithm"], "ramp");
+    assert_eq!(ramp["exit"].is_null(), ramp["flow_left_first"] == true, "{flow}");
+}
+
+#[test]
+#[ignore = "in a guest: make test"]
+fn a_threshold_kept_from_an_earlier_connection_has_a_row_in_doctor_and_a_reason_of_its_own() {
+    guest::required();
+    let wire = Wire::lay(DELAY, |data| if data.number == 60 { Fate::Drop } else { Fate::Deliver });
+    wire.sysctl("net.ipv4.tcp_no_metrics_save", "0");
+    wire.sysctl("net.ipv4.tcp_no_ssthresh_metrics_save", "0");
+    let doctor = wire.near.command(cli::binary()).args(["--json", "doctor"]).output().unwrap();
+    let doctor: Value = serde_json::from_slice(&doctor.stdout).unwrap();
+    let checks = doctor["checks"].as_array().unwrap();
+    let found = checks.iter().find(|check| check["name"] == "net.ipv4.tcp_no_ssthresh_metrics_save");
+    assert_eq!(found.expect("a row")["verdict"], "warning", "{doctor}");
+    let mut first = Sender::connect(wire, "reno");
+    first.deliver(500_000);
+    let Sender { wire, stream, .. } = first;
+    drop(stream);
+    std::thread::sleep(DELAY * 10);
+    let watch = Watch::start("--algorithm ramp");
+    let mut second = Sender::connect(wire, "reno");
+    second.deliver(500_000);
+    let local = second.stream.local_addr().unwrap().to_string();
+    let report = watch.report();
+    assert_eq!(row(&report, &local).expect("the flow")["exit"]["reason"], "cached_ssthresh", "{report}");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use onramp_loader::ExitReason;
-use onramp_loader::shadow::{Follower, Shadow};
+use onramp_loader::shadow::{Follower, Shadow, Watch};
 use onramp_loader::telemetry::{CongestionState, Level, What};
 use onramp_tests::Attachments;
 use onramp_tests::counted::ends;
@@ -31,7 +31,7 @@ fn sender(tcp_ecn: &str) -> Option<Sender> {
 
 /// What the kernel's own CUBIC makes of it, and the threshold that two reductions leave. `onramp shadow` sees why.
 fn stock(tcp_ecn: &str) -> Option<(Came, u32)> {
-    let mut shadow = Shadow::open(false, 1).unwrap();
+    let mut shadow = Shadow::open(Watch::default()).unwrap();
     let mut sender = sender(tcp_ecn)?;
     sender.choose("cubic");
     let came = sender.bring(BYTES);

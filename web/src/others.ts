@@ -55,7 +55,7 @@ export function othersView(place: HTMLElement, flow: Flow, shadow: Shadow | null
 									h("td", { class: "balance", "aria-hidden": "true" }, balance(regret, most)),
 									h("td", {}, regret?.queue_us ? format.time(regret.queue_us) : "–"),
 								)
-							: h("tr", {}, h("th", { scope: "row" }, name), h("td", { colspan: 6, class: "quiet" }, `would not have left before the flow did (${format.words(outcome)})`)),
+							: h("tr", {}, h("th", { scope: "row" }, name), h("td", { colspan: 6, class: "quiet" }, `not before the flow itself left (${format.words(outcome)})`)),
 					),
 				),
 			),

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::net::SocketAddr;
 
-use onramp_loader::shadow::{Follower, Glimpse, Shadow as Source, Step};
+use onramp_loader::shadow::{Follower, Glimpse, Shadow as Source, Step, Watch};
 use onramp_recording::replay::{Candidate, Finding, Generations, Known, Options, Replay};
 use onramp_recording::{Event, Run, Sample};
 
@@ -79,7 +79,7 @@ impl<T> Flows<T> {
 impl Shadows {
     /// Watches TCP flows that begin from now on.
     pub fn open(candidates: Vec<Candidate>) -> Result<Self, onramp_loader::Error> {
-        let source = Source::open(false, 1)?;
+        let source = Source::open(Watch::default())?;
         let watched = Flows { by_number: BTreeMap::new(), numbers: HashMap::new() };
         let (findings, order) = (HashMap::new(), VecDeque::new());
         Ok(Self { source, candidates, watched, findings, order })
@@ -141,6 +141,7 @@ impl Watched {
     fn judge(&mut self, step: Step) {
         let sample = match step {
             Step::Ack { ack, slow_starts } => Sample { ack, slow_starts, ..Sample::default() },
+            Step::Past { ack } => Sample { ack, event: Event::NotAsked, ..Sample::default() },
             Step::Loss { ack, ssthresh } => Sample { ack, event: Event::Loss(ssthresh), ..Sample::default() },
         };
         let run = Run { flow: 0, samples: &[sample], verdicts: &[] };

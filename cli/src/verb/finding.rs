@@ -1,6 +1,6 @@
 //! What came of an algorithm that was asked about a flow, as cells of a table.
 
-use onramp_recording::replay::{Finding, Regret};
+use onramp_recording::replay::{Finding, Given, Regret};
 
 use crate::units::{show_bytes, show_us};
 
@@ -33,7 +33,12 @@ pub(super) fn cells(finding: &Finding) -> [String; COLUMNS] {
             exports,
         ],
         None => {
-            let stays = format!("no: {}", finding.last_outcome.replace('_', " "));
+            let outcome = finding.last_outcome.replace('_', " ");
+            let stays = if finding.flow_left_first {
+                format!("unknown: not before the flow itself left ({outcome})")
+            } else {
+                format!("not while the flow was in slow start ({outcome})")
+            };
             [algorithm, settings, stays, dash(), dash(), dash(), dash(), dash(), exports]
         }
     }
@@ -42,6 +47,30 @@ pub(super) fn cells(finding: &Finding) -> [String; COLUMNS] {
 /// One column more.
 pub(super) fn and<T>([a, b, c, d, e, f, g, h, i]: [T; COLUMNS], last: T) -> [T; COLUMNS + 1] {
     [a, b, c, d, e, f, g, h, i, last]
+}
+
+/// What the exit would have cost, where that is known.
+pub(super) fn cost(finding: &Finding) -> String {
+    finding.regret.map_or_else(|| "-".into(), costs)
+}
+
+/// What the path gave, and what the real exit cost.
+pub(super) fn given(given: Option<Given>, exit: Option<Regret>) -> String {
+    let Some(given) = given else {
+        return "what the path gives is not known: the application was the limit, or the flow was too short"
+            .into();
+    };
+    let path = format!(
+        "at best it got {}/s at {}, a window of {}, which it had after {}",
+        show_bytes(given.rate_bytes_per_second),
+        show_us(given.base_rtt_us.into()),
+        show_bytes(given.window_bytes),
+        show_us(given.carried_since_start_us)
+    );
+    match exit {
+        Some(regret) => format!("{path}; the exit: {}", costs(regret)),
+        None => path,
+    }
 }
 
 /// An exit against the path.

@@ -8,7 +8,7 @@ use crate::abi::{Glimpse, glimpse_kind};
 /// How a flow really left its first slow start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RealExit {
-    /// Why; `Threshold`: its window is at the threshold, whoever set that.
+    /// Why; [`ExitReason::Algorithm`]: its own control has set the threshold at which its window is, as HyStart does.
     pub reason: ExitReason,
     /// Since the first data was sent, microseconds.
     pub at_us: u64,
@@ -32,6 +32,11 @@ pub enum Step {
         /// Times slow start was entered, this one included.
         slow_starts: u32,
     },
+    /// An acknowledgement past slow start, where these are followed, too.
+    Past {
+        /// As an algorithm would see it.
+        ack: Ack,
+    },
     /// Slow start was left by loss, ECN or timeout.
     Loss {
         /// As the algorithm would see it.
@@ -54,6 +59,10 @@ pub struct Follower {
     /// Segments, at the last acknowledgement and before the loss that ended slow start.
     window: u32,
     ssthresh: u32,
+    /// Segments, when it was seen first.
+    first_ssthresh: Option<u32>,
+    /// Acknowledgements past slow start are asked for, too.
+    past: bool,
     /// How the first slow start ended.
     pub exit: Option<RealExit>,
     /// Exits by a loss that proved spurious.
@@ -69,8 +78,14 @@ pub struct Follower {
 }
 
 impl Follower {
+    /// One that also follows what comes after slow start.
+    pub fn past() -> Self {
+        Self { past: true, ..Self::default() }
+    }
+
     /// Takes the flow's next glimpse; answers with what that tells, at most an acknowledgement and a loss.
     pub fn take(&mut self, glimpse: &Glimpse) -> Vec<Step> {
+        self.first_ssthresh.get_or_insert(glimpse.ssthresh);
         let mut steps = Vec::new();
         let gap = glimpse.sequence.wrapping_sub(self.sequence).wrapping_sub(1);
         self.sequence = glimpse.sequence;
@@ -90,7 +105,8 @@ impl Follower {
             glimpse_kind::ACK => {
                 self.take_back(glimpse);
                 self.reach_threshold(before.as_ref(), glimpse);
-                self.pending = Some(*glimpse).filter(|now| self.exit.is_none() && now.packets_out > 0);
+                let followed = self.past || self.exit.is_none();
+                self.pending = Some(*glimpse).filter(|now| followed && now.packets_out > 0);
             }
             glimpse_kind::STATE => steps.extend(self.reduce(before.as_ref(), glimpse)),
             glimpse_kind::SHUT => {
@@ -107,10 +123,13 @@ impl Follower {
         let delivered = after.delivered.wrapping_sub(before.delivered);
         let fresh = delivered != 0 || after.snd_una != before.snd_una;
         // A segment with data of the peer that acknowledges nothing.
-        if !before.in_slow_start() || (!fresh && after.rcv_nxt != before.rcv_nxt) {
+        if !fresh && after.rcv_nxt != before.rcv_nxt {
             return None;
         }
         let ack = describe(before, after, delivered);
+        if !before.in_slow_start() || self.exit.is_some() {
+            return self.past.then_some(Step::Past { ack });
+        }
         if self.starting && before.cwnd < self.window {
             // Only an idle time shrinks the window within slow start.
             self.starting = false;
@@ -147,18 +166,22 @@ impl Follower {
         Some(Step::Loss { ack, ssthresh: now.ssthresh })
     }
 
-    /// The window is at its threshold: what set it, an algorithm, a cached metric, came with the acknowledgement
-    /// before.
+    /// The window is at its threshold: what set it came with the acknowledgement before, or with the connection.
     fn reach_threshold(&mut self, before: Option<&Glimpse>, now: &Glimpse) {
         if self.exit.is_none() && self.starting && !now.below_threshold() {
             self.starting = false;
-            self.leave(ExitReason::Ssthresh, before.unwrap_or(now), now);
+            let reason = match self.first_ssthresh {
+                Some(first) if first != now.ssthresh => ExitReason::Algorithm,
+                _ if now.is_under_way() => ExitReason::Ssthresh,
+                _ => ExitReason::CachedSsthresh,
+            };
+            self.leave(reason, before.unwrap_or(now), now);
         }
     }
 
     /// The loss proved spurious: window and threshold are as before it.
     fn take_back(&mut self, now: &Glimpse) {
-        let by_loss = self.exit.is_some_and(|exit| exit.reason != ExitReason::Ssthresh);
+        let by_loss = self.exit.is_some_and(|exit| !at_threshold(exit.reason));
         if by_loss && now.state == state::OPEN && now.below_threshold() && now.ssthresh >= self.ssthresh {
             self.exit = None;
             self.undone += 1;
@@ -167,7 +190,7 @@ impl Follower {
     }
 
     fn leave(&mut self, reason: ExitReason, at: &Glimpse, now: &Glimpse) {
-        let time_us = if reason == ExitReason::Ssthresh { at.time_ns } else { now.time_ns } / 1_000;
+        let time_us = if at_threshold(reason) { at.time_ns } else { now.time_ns } / 1_000;
         self.exit = Some(RealExit {
             reason,
             at_us: time_us.saturating_sub(self.start_us.unwrap_or(time_us)),
@@ -177,6 +200,11 @@ impl Follower {
             rtt_us: now.srtt >> 3,
         });
     }
+}
+
+/// Whether the window had come to a threshold.
+fn at_threshold(reason: ExitReason) -> bool {
+    matches!(reason, ExitReason::Algorithm | ExitReason::Ssthresh | ExitReason::CachedSsthresh)
 }
 
 /// The acknowledgement as the kernel's shell would have described it: what was sent and the window as they were when it

@@ -12,4 +12,4 @@ mod tests;
 
 pub use crate::abi::{Glimpse, GlimpseCounts};
 pub use follower::{Follower, RealExit, Step};
-pub use source::{Shadow, available};
+pub use source::{Shadow, Watch, available};

@@ -32,6 +32,17 @@ pub struct Shadow {
     object: Object,
 }
 
+/// What is watched.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Watch {
+    /// Also flows whose beginning has not been seen.
+    pub under_way: bool,
+    /// Also what comes after slow start, see [`super::Follower::past`].
+    pub past: bool,
+    /// One flow in so many; of 0 and 1 every flow.
+    pub sampling: u32,
+}
+
 /// Whether this kernel's flows can be watched.
 ///
 /// # Errors
@@ -44,16 +55,15 @@ pub fn available(kernel: &Kernel) -> Result<(), Error> {
 }
 
 impl Shadow {
-    /// Begins to watch one flow in `sampling`, of 0 and 1 every flow. With `under_way` also flows whose beginning has not
-    /// been seen.
+    /// Begins to watch.
     ///
     /// # Errors
     /// [`Error::Privilege`], [`Error::NoTracepoint`], or what the kernel refuses.
-    pub fn open(under_way: bool, sampling: u32) -> Result<Self, Error> {
+    pub fn open(watch: Watch) -> Result<Self, Error> {
         kernel::require_privilege("shadow")?;
         let kernel = Kernel::read()?;
         available(&kernel)?;
-        let object = open::shadow(under_way, sampling, &kernel)?;
+        let object = open::shadow(watch, &kernel)?;
         let failed = |action| open::failed(action, "shadow");
         let fd = map(&object, RING)?.as_fd().try_clone_to_owned().map_err(Error::io("use", RING))?;
         let ring = pins::ring(fd, Path::new(RING))?;

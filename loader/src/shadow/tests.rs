@@ -41,7 +41,7 @@ fn state(number: u32, new_state: u32) -> Glimpse {
 fn acks(follower: &mut Follower, numbers: std::ops::RangeInclusive<u32>) -> Vec<Ack> {
     let steps = numbers.flat_map(|number| follower.take(&glimpse(number))).map(|step| match step {
         Step::Ack { ack, .. } => ack,
-        Step::Loss { .. } => panic!("no loss"),
+        Step::Loss { .. } | Step::Past { .. } => panic!("no loss"),
     });
     steps.collect()
 }
@@ -107,9 +107,30 @@ fn the_real_exit_is_of_the_acknowledgement_that_set_the_threshold() {
     acks(&mut follower, 1..=4);
     assert_eq!(follower.take(&Glimpse { ssthresh: 14, ..glimpse(5) }).len(), 1);
     let exit = follower.exit.expect("left");
-    assert_eq!((exit.reason, exit.window, exit.bytes_acked), (ExitReason::Ssthresh, 13, 4_000));
+    assert_eq!((exit.reason, exit.window, exit.bytes_acked), (ExitReason::Algorithm, 13, 4_000));
     assert_eq!(exit.at_us, 1_004_000 - (1_001_000 - 50_002));
     assert_eq!(follower.take(&Glimpse { ssthresh: 14, ..glimpse(6) }), [], "no more is judged");
+}
+
+#[test]
+fn a_threshold_that_was_there_from_the_begin_is_a_cached_one() {
+    for (under_way, reason) in [(0, ExitReason::CachedSsthresh), (1, ExitReason::Ssthresh)] {
+        let mut follower = Follower::default();
+        for number in 1..=5 {
+            follower.take(&Glimpse { ssthresh: 14, under_way, ..glimpse(number) });
+        }
+        assert_eq!(follower.exit.expect("left").reason, reason);
+    }
+}
+
+#[test]
+fn what_comes_after_slow_start_is_followed_where_it_is_asked_for() {
+    let mut follower = Follower::past();
+    acks(&mut follower, 1..=4);
+    assert_eq!(follower.take(&Glimpse { ssthresh: 14, ..glimpse(5) }).len(), 1);
+    let steps = follower.take(&Glimpse { ssthresh: 14, ..glimpse(6) });
+    let [Step::Past { ack }] = steps[..] else { panic!("{steps:?}") };
+    assert_eq!((ack.bytes_acked, ack.cwnd, follower.acks), (5_000, 14, 4));
 }
 
 #[test]

@@ -61,6 +61,8 @@ pub(super) struct Judge {
     start_us: u64,
     seen: u64,
     judged: u64,
+    /// The flow has left a slow start.
+    flow_left: bool,
     slow_starts: u32,
     generation: Option<u32>,
     unknown_generations: Vec<u32>,
@@ -91,6 +93,7 @@ impl Judge {
             start_us,
             seen: 0,
             judged: 0,
+            flow_left: false,
             generation: None,
             unknown_generations: Vec::new(),
             aimed: 0,
@@ -109,6 +112,7 @@ impl Judge {
                 return;
             }
             if let Event::Loss(base_ssthresh) = sample.event {
+                self.flow_left = true;
                 self.flow.on_loss(&sample.ack, base_ssthresh);
                 self.aimed = 0;
                 continue;
@@ -146,6 +150,7 @@ impl Judge {
         if !self.is_asked(sample) {
             // Slow start was left in another way.
             self.aimed = 0;
+            self.flow_left |= self.judged > 0 && ack.cwnd >= ack.ssthresh;
             return None;
         }
         if self.slow_starts != sample.slow_starts {
@@ -231,6 +236,7 @@ impl Judge {
             exports: self.exports.clone().unwrap_or_else(|| self.exports_now()),
             recorded: Some(self.recorded).filter(|verdicts| verdicts.compared > 0),
             unknown_generations: self.unknown_generations,
+            flow_left_first: self.flow_left && self.exit.is_none(),
             exit: self.exit,
             regret: None,
             settings: self.candidate.settings,

@@ -50,6 +50,8 @@ pub struct Finding {
     pub judged: u64,
     /// The first exit; none: it would not have left.
     pub exit: Option<Exit>,
+    /// There is no exit because the flow left slow start first: whether the algorithm would have left later is not known.
+    pub flow_left_first: bool,
     /// What that exit would have cost; none: there is no exit, or the flow does not tell what the path gave.
     pub regret: Option<Regret>,
     /// Name of the last verdict.
@@ -152,8 +154,10 @@ impl Replay {
     pub fn finish(self) -> Vec<FlowReport> {
         let report = |(number, flow): (u64, Replayed)| {
             let given = flow.costs.given(flow.start_us);
+            let left = flow.known.recorded_exit.is_some();
             let finding = |judge: Judge| {
                 let mut finding = judge.finish();
+                finding.flow_left_first |= finding.exit.is_none() && left;
                 finding.regret = given.zip(finding.exit.as_ref()).map(|(given, exit)| given.regret_of(exit));
                 finding
             };

@@ -5,7 +5,7 @@ use onramp_recording::replay::{Finding, FlowReport};
 use crate::output::{Output, inline};
 use crate::table::Table;
 use crate::units::{count, show_bytes, show_us};
-use crate::verb::finding::{and, cells, costs, titles};
+use crate::verb::finding::{and, cells, cost, given, titles};
 
 /// All flows, one table each.
 pub(super) fn report(flows: &[FlowReport], regrets: bool, output: &Output) -> String {
@@ -15,31 +15,12 @@ pub(super) fn report(flows: &[FlowReport], regrets: bool, output: &Output) -> St
 fn one(flow: &FlowReport, regrets: bool, output: &Output) -> String {
     let mut table = Table::new(and(titles("LEAVES"), if regrets { "COSTS" } else { "AS RECORDED" }));
     for finding in &flow.findings {
-        let last = if regrets { finding.regret.map_or_else(|| "-".into(), costs) } else { recorded(finding) };
+        let last = if regrets { cost(finding) } else { recorded(finding) };
         table.push(and(cells(finding), last));
     }
     let title = title(flow);
-    let title = if regrets { format!("{title}\n{}", given(flow)) } else { title };
+    let title = if regrets { format!("{title}\n{}", given(flow.given, flow.regret)) } else { title };
     format!("{}\n{}", output.bold(&title), table.render(output))
-}
-
-/// What the path gave, and what the recorded exit cost.
-fn given(flow: &FlowReport) -> String {
-    let Some(given) = flow.given else {
-        return "what the path gives is not known: the application was the limit, or the flow was too short"
-            .into();
-    };
-    let path = format!(
-        "at best it got {}/s at {}, a window of {}, which it had after {}",
-        show_bytes(given.rate_bytes_per_second),
-        show_us(given.base_rtt_us.into()),
-        show_bytes(given.window_bytes),
-        show_us(given.carried_since_start_us)
-    );
-    match flow.regret {
-        Some(regret) => format!("{path}; the exit: {}", costs(regret)),
-        None => path,
-    }
 }
 
 fn title(flow: &FlowReport) -> String {

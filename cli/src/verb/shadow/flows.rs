@@ -2,8 +2,10 @@
 
 use std::collections::{BTreeMap, HashSet};
 
+use onramp_loader::ExitReason;
+use onramp_loader::algorithm::find_control;
 use onramp_loader::shadow::{Follower, Glimpse, RealExit, Step};
-use onramp_recording::replay::{Candidate, Finding, Generations, Known, Options, Replay};
+use onramp_recording::replay::{Candidate, Finding, Generations, Given, Known, Options, Regret, Replay};
 use onramp_recording::{Event, Run, Sample};
 use serde::Serialize;
 
@@ -15,6 +17,8 @@ const FLOWS: usize = 10_000;
 /// Flows by their numbers.
 pub(super) struct Flows {
     candidates: Vec<Candidate>,
+    /// What exits cost is asked for, too.
+    regret: bool,
     filter: Filter,
     open: BTreeMap<u64, Watched>,
     closed: Vec<FlowRow>,
@@ -49,6 +53,10 @@ pub(super) struct FlowRow {
     pub exit: Option<Exit>,
     /// Real exits before that were taken back, because the loss was none.
     pub undone: u32,
+    /// What the path gave in the end; none: it is not asked for, or the flow does not tell.
+    pub given: Option<Given>,
+    /// What the real exit cost.
+    pub regret: Option<Regret>,
     pub findings: Vec<Finding>,
 }
 
@@ -56,6 +64,8 @@ pub(super) struct FlowRow {
 #[derive(Serialize)]
 pub(super) struct Exit {
     pub reason: &'static str,
+    /// The algorithm that left, where the reason is one and its control has one of a name.
+    pub algorithm: Option<String>,
     pub since_start_us: u64,
     pub acknowledged_bytes: u64,
     pub cwnd_segments: u32,
@@ -64,9 +74,9 @@ pub(super) struct Exit {
 }
 
 impl Flows {
-    pub fn new(candidates: Vec<Candidate>, filter: Filter) -> Self {
+    pub fn new(candidates: Vec<Candidate>, regret: bool, filter: Filter) -> Self {
         let (open, closed, unwanted) = (BTreeMap::new(), Vec::new(), HashSet::new());
-        Self { candidates, filter, open, closed, unwanted, too_many: 0 }
+        Self { candidates, regret, filter, open, closed, unwanted, too_many: 0 }
     }
 
     /// Takes what the kernel says of a flow.
@@ -97,9 +107,11 @@ impl Flows {
             self.too_many += 1;
             return false;
         }
-        // Without regrets: slow start, which alone is watched, does not tell what the path gives in the end.
-        let replay = Replay::new(self.candidates.clone(), Options::default());
-        self.open.insert(first.flow(), Watched { first: *first, follower: Follower::default(), replay });
+        // Slow start alone does not tell what the path gives in the end.
+        let follower = if self.regret { Follower::past() } else { Follower::default() };
+        let options = Options { regret: self.regret, ..Options::default() };
+        let replay = Replay::new(self.candidates.clone(), options);
+        self.open.insert(first.flow(), Watched { first: *first, follower, replay });
         true
     }
 
@@ -114,6 +126,7 @@ impl Watched {
     fn judge(&mut self, flow: u64, step: Step) {
         let sample = match step {
             Step::Ack { ack, slow_starts } => Sample { ack, slow_starts, ..Sample::default() },
+            Step::Past { ack } => Sample { ack, event: Event::NotAsked, ..Sample::default() },
             Step::Loss { ack, ssthresh } => Sample { ack, event: Event::Loss(ssthresh), ..Sample::default() },
         };
         let run = Run { flow, samples: &[sample], verdicts: &[] };
@@ -123,28 +136,39 @@ impl Watched {
     /// None: it has acknowledged nothing in slow start.
     fn row(self, ended: bool) -> Option<FlowRow> {
         let Self { first, follower, replay } = self;
-        let findings = replay.finish().pop()?.findings;
+        let report = replay.finish().pop()?;
+        let mut findings = report.findings;
+        for finding in &mut findings {
+            finding.flow_left_first |= finding.exit.is_none() && follower.exit.is_some();
+        }
+        let measured = |given: Given, exit: RealExit| {
+            given.regret(exit.at_us, u64::from(exit.window) * u64::from(exit.mss), None)
+        };
         Some(FlowRow {
+            given: report.given,
+            regret: report.given.zip(follower.exit).map(|(given, exit)| measured(given, exit)),
             local: first.local().to_string(),
             remote: first.remote().to_string(),
             netns: first.netns(),
-            congestion_control: follower.control,
             under_way: first.is_under_way(),
             ended,
             acks: follower.acks,
             dropped: follower.lost,
             closed_early: follower.shut_early,
-            exit: follower.exit.map(Exit::from),
+            exit: follower.exit.map(|exit| Exit::of(exit, &follower.control)),
+            congestion_control: follower.control,
             undone: follower.undone,
             findings,
         })
     }
 }
 
-impl From<RealExit> for Exit {
-    fn from(exit: RealExit) -> Self {
+impl Exit {
+    fn of(exit: RealExit, control: &str) -> Self {
+        let algorithm = if exit.reason == ExitReason::Algorithm { algorithm_of(control) } else { None };
         Self {
             reason: exit.reason.name(),
+            algorithm,
             since_start_us: exit.at_us,
             acknowledged_bytes: exit.bytes_acked,
             cwnd_segments: exit.window,
@@ -152,4 +176,12 @@ impl From<RealExit> for Exit {
             rtt_us: exit.rtt_us,
         }
     }
+}
+
+/// What decides the slow starts of a control: HyStart those of the kernel's CUBIC.
+fn algorithm_of(control: &str) -> Option<String> {
+    if control == "cubic" {
+        return Some("hystart".to_owned());
+    }
+    find_control(control).map(|algorithm| algorithm.name().to_owned())
 }

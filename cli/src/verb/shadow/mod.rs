@@ -6,14 +6,14 @@ mod text;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use onramp_loader::shadow::Shadow as Source;
+use onramp_loader::shadow::{Shadow as Source, Watch};
 use onramp_recording::replay::candidates;
 use serde::Serialize;
 
 use crate::consumer::{Selection, Signals};
 use crate::failure::Usage;
 use crate::output::Output;
-use crate::settings::AlgorithmName;
+use crate::settings::{AlgorithmName, UNNAMED};
 use crate::units;
 use flows::{FlowRow, Flows};
 
@@ -33,11 +33,11 @@ const BATCH: u32 = 4_096;
 /// Prints at the end: after --for, or at Ctrl-C.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Examples:\n  onramp shadow --algorithm search,best,hystartpp --for 30s\n  onramp shadow --algorithm search --set search.threshold_pct=30 dst 198.51.100.0/24\n  onramp shadow --algorithm best --sweep best.min_rate=100000,1000000 --for 1m --json\n  onramp shadow --algorithm ramp --sample 100 --for 10m"
+    after_help = "Examples:\n  onramp shadow --algorithm search,best,hystartpp --for 30s\n  onramp shadow --for 1m --regret\n  onramp shadow --algorithm search --set search.threshold_pct=30 dst 198.51.100.0/24\n  onramp shadow --algorithm best --sweep best.min_rate=100000,1000000 --for 1m --json\n  onramp shadow --algorithm ramp --sample 100 --for 10m"
 )]
 pub(crate) struct Shadow {
     /// Algorithms; `onramp list` shows them
-    #[arg(short, long, alias = "algorithms", value_name = "ALG,…", value_parser = AlgorithmName, hide_possible_values = true, value_delimiter = ',', required = true)]
+    #[arg(short, long, alias = "algorithms", value_name = "ALG,…", value_parser = AlgorithmName, hide_possible_values = true, value_delimiter = ',', default_value = UNNAMED)]
     algorithm: Vec<String>,
     /// Set a parameter: NAME=VALUE for all algorithms, ALG.NAME=VALUE for one
     #[arg(long = "set", value_name = "[ALG.]NAME=VALUE")]
@@ -48,6 +48,10 @@ pub(crate) struct Shadow {
     /// Also flows that are under way: their beginning is not known, so algorithms start anew in their middle
     #[arg(long)]
     under_way: bool,
+    /// Also say what the path gave in the end, and what each exit cost against that: time lost by leaving early. Flows are
+    /// watched past their slow start for it
+    #[arg(long)]
+    regret: bool,
     /// End after this time: 30s, 10m, 2h [default: at Ctrl-C]
     #[arg(long = "for", value_name = "TIME", value_parser = units::duration)]
     duration: Option<Duration>,
@@ -78,8 +82,10 @@ impl Shadow {
         let filter = self.selection.filter()?;
         // From here on a signal ends the watch instead of the process.
         let signals = Signals::take()?;
-        let mut source = Source::open(self.under_way, self.selection.sample)?;
-        let mut flows = Flows::new(candidates, filter);
+        let watch = Watch { under_way: self.under_way, past: self.regret, sampling: self.selection.sample };
+        let mut source = Source::open(watch)?;
+
+        let mut flows = Flows::new(candidates, self.regret, filter);
         output.progress("watching flows …");
         let begin = Instant::now();
         while !signals.came() && self.duration.is_none_or(|duration| begin.elapsed() < duration) {
@@ -108,7 +114,7 @@ impl Shadow {
             skipped_too_many: flows.too_many,
             flows: flows.finish(),
         };
-        output.data(&report, || text::report(&report, output))?;
+        output.data(&report, || text::report(&report, self.regret, output))?;
         Ok(0)
     }
 }

@@ -1,15 +1,15 @@
 //! What was watched, in words.
 
 use super::Report;
-use super::flows::FlowRow;
+use super::flows::{Exit, FlowRow};
 use crate::output::Output;
 use crate::table::Table;
 use crate::units::{count, show_bytes, show_us};
-use crate::verb::finding::{cells, titles};
+use crate::verb::finding::{and, cells, cost, given, titles};
 
 /// All flows, one table each, and what is missing.
-pub(super) fn report(report: &Report, output: &Output) -> String {
-    let mut parts: Vec<String> = report.flows.iter().map(|flow| one(flow, output)).collect();
+pub(super) fn report(report: &Report, regrets: bool, output: &Output) -> String {
+    let mut parts: Vec<String> = report.flows.iter().map(|flow| one(flow, regrets, output)).collect();
     if parts.is_empty() {
         parts.push("no flow was in slow start\n".to_owned());
     }
@@ -34,12 +34,27 @@ pub(super) fn report(report: &Report, output: &Output) -> String {
     parts.join("\n")
 }
 
-fn one(flow: &FlowRow, output: &Output) -> String {
-    let mut table = Table::new(titles("WOULD LEAVE"));
-    for finding in &flow.findings {
-        table.push(cells(finding));
+fn one(flow: &FlowRow, regrets: bool, output: &Output) -> String {
+    let title = title(flow);
+    if !regrets {
+        let mut table = Table::new(titles("WOULD LEAVE"));
+        flow.findings.iter().for_each(|finding| table.push(cells(finding)));
+        return format!("{}\n{}", output.bold(&title), table.render(output));
     }
-    format!("{}\n{}", output.bold(&title(flow)), table.render(output))
+    let mut table = Table::new(and(titles("WOULD LEAVE"), "COSTS"));
+    flow.findings.iter().for_each(|finding| table.push(and(cells(finding), cost(finding))));
+    let title = format!("{title}\n{}", given(flow.given, flow.regret));
+    format!("{}\n{}", output.bold(&title), table.render(output))
+}
+
+/// What left slow start.
+fn who(exit: &Exit) -> String {
+    match exit.algorithm.as_deref() {
+        Some("hystart") => "HyStart".to_owned(),
+        Some(algorithm) => algorithm.to_owned(),
+        None if exit.reason == "algorithm" => "its own control".to_owned(),
+        None => exit.reason.replace('_', " "),
+    }
 }
 
 fn title(flow: &FlowRow) -> String {
@@ -47,7 +62,7 @@ fn title(flow: &FlowRow) -> String {
     title += &match &flow.exit {
         Some(exit) => format!(
             "left by {} after {} at {}, {} acknowledged",
-            exit.reason.replace('_', " "),
+            who(exit),
             show_us(exit.since_start_us),
             show_bytes(exit.window_bytes),
             show_bytes(exit.acknowledged_bytes)
