@@ -23,6 +23,20 @@ pub enum Kind {
     Text,
 }
 
+impl Kind {
+    /// Bytes that a value takes in memory; of a text beside its page.
+    pub(crate) fn size(self) -> u64 {
+        match self {
+            Self::U64 => 8,
+            Self::U32 | Self::I32 => 4,
+            Self::Text => size_of::<ByteArray>() as u64,
+        }
+    }
+}
+
+/// Longest text, bytes, where a table does not say otherwise: addresses, words, numbers.
+pub const TEXT_BYTES: u64 = 64;
+
 /// A column's name, kind and meaning.
 #[derive(Clone, Copy, Debug)]
 pub struct Spec {
@@ -30,6 +44,8 @@ pub struct Spec {
     pub name: &'static str,
     /// What it holds.
     pub kind: Kind,
+    /// Longest text that is written and read, bytes.
+    pub bytes: u64,
     /// What its values say in JSON.
     pub sense: Sense,
     /// Meaning.
@@ -105,6 +121,12 @@ impl Column {
     pub(crate) fn first_not_utf8(&self) -> Option<usize> {
         let Self::Text(values) = self else { return None };
         values.iter().position(|value| value.as_utf8().is_err())
+    }
+
+    /// The first row, from 0, whose text is longer than so many bytes, and how long it is.
+    pub(crate) fn first_longer(&self, bytes: u64) -> Option<(usize, usize)> {
+        let Self::Text(values) = self else { return None };
+        values.iter().map(ByteArray::len).enumerate().find(|(_, length)| *length as u64 > bytes)
     }
 
     /// So many zeros or empty texts.

@@ -51,6 +51,20 @@ pub enum Error {
         /// What shows it.
         reason: String,
     },
+    /// It would take more memory than reading may.
+    #[error("{path} is too large to be read: {reason}")]
+    TooLarge {
+        /// The file.
+        path: PathBuf,
+        /// How large, and the limit.
+        reason: String,
+    },
+    /// It was not wanted any more.
+    #[error("{path} was not read to its end: reading was cancelled")]
+    Cancelled {
+        /// The file.
+        path: PathBuf,
+    },
     /// There is no recording here, nor a table of one.
     #[error("{} is no recording: {reason}", bounded::name(path))]
     NotARecording {

@@ -24,10 +24,13 @@ use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::{ColumnPath, Type};
 
 use crate::bounded;
+use crate::budget::Budget;
 use crate::column::{Column, Kind, Spec};
 use crate::error::Error;
 use crate::kind;
 use crate::manifest::SCHEMA;
+use crate::pages::survey;
+use crate::thrift::{Met, walk};
 
 /// Keys in the footer.
 const SCHEMA_KEY: &str = "onramp.schema";
@@ -39,6 +42,9 @@ const TRAILER: usize = 8;
 pub(crate) const FILE_BYTES: u64 = 1 << 28;
 /// Rows of a file at most; a recording's have an eighth of it.
 pub(crate) const FILE_ROWS: usize = 1 << 20;
+/// Largest footer that is read, bytes; what Parquet's reader makes of it is ten times as large. Those that are written have
+/// a tenth of it.
+const FOOTER_BYTES: usize = 1 << 16;
 /// Before the checksum.
 const MARK: &[u8] = b"ONRC";
 const CHECKSUM: usize = 8;
@@ -56,9 +62,19 @@ pub(crate) fn write(path: &Path, table: &str, specs: &[Spec], columns: &[Column]
         let reason = format!("{rows} rows are too many for one file: {FILE_ROWS} at most");
         return Err(Error::write(path)(io::Error::other(reason)));
     }
+    if let Some(reason) = specs.iter().zip(columns).find_map(|(spec, column)| too_long(spec, column)) {
+        return Err(Error::write(path)(io::Error::other(reason)));
+    }
     let bytes = encode(table, specs, columns).map_err(io::Error::other).map_err(Error::write(path))?;
     replace(path, &bytes)?;
     Ok(bytes.len() as u64)
+}
+
+/// What is wrong with a text that is not read back.
+fn too_long(spec: &Spec, column: &Column) -> Option<String> {
+    let (row, length) = column.first_longer(spec.bytes)?;
+    let (name, most) = (spec.name, spec.bytes);
+    Some(format!("column {name} of row {row} has {length} bytes: {most} at most"))
 }
 
 /// Puts a file in its place whole or not at all, and safe from a power cut.
@@ -114,8 +130,8 @@ pub(crate) fn seal(bytes: &mut Vec<u8>, data: usize) {
     bytes.splice(data..data, MARK.iter().copied().chain(sum.to_le_bytes()));
 }
 
-/// Whether a file is whole; else what is wrong.
-fn check(bytes: &[u8]) -> Result<(), Wrong> {
+/// The footer of a file, if that is whole; else what is wrong.
+fn check(bytes: &[u8]) -> Result<&[u8], Wrong> {
     let cut = || Wrong::Damaged("it does not end as it was written: cut off, or changed");
     if !bytes.starts_with(MAGIC) && !bytes.ends_with(MAGIC) {
         return Err(Wrong::Foreign(kind::not_parquet(bytes)));
@@ -137,7 +153,25 @@ fn check(bytes: &[u8]) -> Result<(), Wrong> {
     if sum != hasher.finalize().to_le_bytes() {
         return Err(Wrong::Damaged("it does not have the checksum that it states"));
     }
-    Ok(())
+    let footer = &rest[footer..];
+    if footer.len() > FOOTER_BYTES {
+        return Err(Wrong::Damaged("its footer has more than 65536 bytes"));
+    }
+    flat(footer).then_some(footer).ok_or(Wrong::Damaged("its footer is no list of plain columns"))
+}
+
+/// Whether a footer can be, and its schema is one group of columns that have none in them. The schema is its second field,
+/// the number of columns in a group the fifth of an element.
+fn flat(footer: &[u8]) -> bool {
+    let (mut elements, mut groups) = (0, Vec::new());
+    let walked = walk(footer, |fields, met| match (fields, met) {
+        ([2], Met::List(size)) => elements = size,
+        ([2, 5], Met::Number(children)) if children != 0 => groups.push(children),
+        _ => {}
+    });
+    walked == Some(footer.len())
+        && matches!(groups[..], [] | [_])
+        && groups.iter().all(|one| (0..elements as i64).contains(one))
 }
 
 enum Wrong {
@@ -187,6 +221,7 @@ fn properties(specs: &[Spec]) -> WriterProperties {
 /// A table file that was read: checked against its checksum, columns not yet decoded.
 pub(crate) struct Part {
     path: PathBuf,
+    bytes: Bytes,
     reader: SerializedFileReader<Bytes>,
     /// The table's name.
     pub table: String,
@@ -206,7 +241,7 @@ impl Part {
     }
 
     fn of_unguarded(path: &Path, bytes: Bytes) -> Result<Self, Error> {
-        check(&bytes).map_err(|wrong| match wrong {
+        check(&bytes).map(drop).map_err(|wrong| match wrong {
             Wrong::Damaged(reason) => Error::damaged(path, reason),
             Wrong::Foreign(reason) => {
                 Error::NotARecording { path: path.to_owned(), reason: format!("it is {reason}") }
@@ -214,7 +249,7 @@ impl Part {
         })?;
         let damaged = |error: ParquetError| Error::damaged(path, error);
         let end = bytes.len() as u64;
-        let reader = SerializedFileReader::new(bytes).map_err(damaged)?;
+        let reader = SerializedFileReader::new(bytes.clone()).map_err(damaged)?;
         let metadata = reader.metadata().file_metadata();
         let value = |key: &str| {
             let mut pairs = metadata.key_value_metadata().into_iter().flatten();
@@ -226,21 +261,64 @@ impl Part {
         }
         let table = value(TABLE_KEY).unwrap_or_default();
         let rows = rows(reader.metadata(), end).map_err(|reason| Error::damaged(path, reason))?;
-        Ok(Self { path: path.to_owned(), reader, table, rows })
+        Ok(Self { path: path.to_owned(), bytes, reader, table, rows })
     }
 
-    /// Decodes one column. One that recordings did not have when the file was written is all 0, or empty texts.
-    pub fn column(&self, spec: &Spec) -> Result<Column, Error> {
-        guarded(&self.path, || self.column_unguarded(spec))
+    /// Decodes columns, of which those that are not wanted stay empty. One that recordings did not have when the file was
+    /// written is all 0, or empty texts. Nothing is decoded if that is not within the budget.
+    pub fn columns(
+        &self,
+        specs: &[Spec],
+        wanted: impl Fn(&Spec) -> bool,
+        budget: &Budget,
+    ) -> Result<Vec<Column>, Error> {
+        guarded(&self.path, || {
+            let mut bytes = 0;
+            for spec in specs.iter().filter(|spec| wanted(spec)) {
+                bytes += self.survey(spec).map_err(|reason| Error::damaged(&self.path, reason))?;
+            }
+            if bytes > budget.file_bytes {
+                let most = budget.file_bytes;
+                let reason = format!("its columns unpack to {bytes} bytes: {most} at most are read");
+                return Err(Error::TooLarge { path: self.path.clone(), reason });
+            }
+            let column = |spec: &Spec| {
+                budget.wanted(&self.path)?;
+                if wanted(spec) { self.column(spec) } else { Ok(Column::new(spec.kind)) }
+            };
+            specs.iter().map(column).collect()
+        })
     }
 
-    fn column_unguarded(&self, spec: &Spec) -> Result<Column, Error> {
+    /// Where a column is, if the file has it.
+    fn index(&self, spec: &Spec) -> Option<usize> {
+        let columns = self.reader.metadata().file_metadata().schema_descr().columns();
+        columns.iter().position(|column| column.path().parts() == [spec.name])
+    }
+
+    /// The bytes that a column takes in memory.
+    fn survey(&self, spec: &Spec) -> Result<u64, String> {
+        let values = self.rows as u64 * spec.kind.size();
+        let Some(index) = self.index(spec) else { return Ok(values) };
+        let mut pages = 0;
+        for group in self.reader.metadata().row_groups() {
+            let column = group.column(index);
+            if column.compression() != Compression::SNAPPY {
+                let codec = column.compression().to_string();
+                return Err(format!("column {} is compressed by {codec}: SNAPPY is read", spec.name));
+            }
+            let (begin, length) = column.byte_range();
+            let chunk = &self.bytes[begin as usize..(begin + length) as usize];
+            pages += survey(chunk, group.num_rows() as u64, spec)?;
+        }
+        // Numbers are copied from one page at a time, texts lie in theirs.
+        Ok(values + if spec.kind == Kind::Text { pages } else { 0 })
+    }
+
+    fn column(&self, spec: &Spec) -> Result<Column, Error> {
         let damaged = |error: ParquetError| Error::damaged(&self.path, error);
-        let schema = self.reader.metadata().file_metadata().schema_descr();
-        let name = spec.name;
-        let Some(index) = schema.columns().iter().position(|column| column.path().parts() == [name]) else {
-            return Ok(Column::blank(spec.kind, self.rows));
-        };
+        let Some(index) = self.index(spec) else { return Ok(Column::blank(spec.kind, self.rows)) };
+        let (schema, name) = (self.reader.metadata().file_metadata().schema_descr(), spec.name);
         if schema.column(index).max_def_level() != 0 {
             let reason = format!("column {name} may lack values, or have several in a row");
             return Err(Error::damaged(&self.path, reason));
@@ -248,16 +326,17 @@ impl Part {
         let mut column = Column::new(spec.kind);
         for group in 0..self.reader.num_row_groups() {
             let group = self.reader.get_row_group(group).map_err(damaged)?;
+            let rows = group.metadata().num_rows() as usize;
             let reader = group.get_column_reader(index).map_err(damaged)?;
             match (&mut column, reader) {
                 (Column::Long(values), ColumnReader::Int64ColumnReader(mut reader)) => {
-                    reader.read_records(self.rows, None, None, values).map(drop)
+                    reader.read_records(rows, None, None, values).map(drop)
                 }
                 (Column::Word(values), ColumnReader::Int32ColumnReader(mut reader)) => {
-                    reader.read_records(self.rows, None, None, values).map(drop)
+                    reader.read_records(rows, None, None, values).map(drop)
                 }
                 (Column::Text(values), ColumnReader::ByteArrayColumnReader(mut reader)) => {
-                    reader.read_records(self.rows, None, None, values).map(drop)
+                    reader.read_records(rows, None, None, values).map(drop)
                 }
                 _ => {
                     return Err(Error::damaged(&self.path, format!("column {name} has another type")));
@@ -267,6 +346,9 @@ impl Part {
         }
         if column.len() != self.rows {
             let reason = format!("column {name} has {} values in {} rows", column.len(), self.rows);
+            return Err(Error::damaged(&self.path, reason));
+        }
+        if let Some(reason) = too_long(spec, &column) {
             return Err(Error::damaged(&self.path, reason));
         }
         if let Some(row) = column.first_not_utf8() {
@@ -301,6 +383,9 @@ fn rows(metadata: &ParquetMetaData, end: u64) -> Result<usize, String> {
     let rows = rows.ok_or_else(|| format!("it states {stated} rows: 0 to {FILE_ROWS} are read"))?;
     let mut of_groups = 0_i64;
     for group in metadata.row_groups() {
+        if group.num_rows() < 0 {
+            return Err(format!("a group of it states {} rows", group.num_rows()));
+        }
         of_groups = of_groups.saturating_add(group.num_rows());
         for column in group.columns() {
             let begin = column.dictionary_page_offset().unwrap_or(column.data_page_offset());

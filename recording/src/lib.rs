@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 
 pub mod bounded;
+mod budget;
 mod column;
 mod csv;
 mod error;
@@ -20,15 +21,18 @@ mod fixtures;
 mod input;
 pub mod kind;
 mod manifest;
+mod pages;
 mod reader;
 pub mod replay;
 pub mod rows;
 mod sample;
 mod single;
 mod table;
+mod thrift;
 mod writer;
 
-pub use column::{Column, Kind, Sense, Shown, Spec, Text, Value};
+pub use budget::Budget;
+pub use column::{Column, Kind, Sense, Shown, Spec, TEXT_BYTES, Text, Value};
 pub use csv::{CsvReport, replay_csv};
 pub use error::Error;
 pub use input::{Input, input};
@@ -41,3 +45,7 @@ pub use writer::{Limits, Writer};
 
 #[cfg(test)]
 mod tests;
+
+#[cfg(test)]
+#[global_allocator]
+static ALLOCATOR: onramp_mutation::memory::Counting = onramp_mutation::memory::Counting;

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 
+use crate::budget::Budget;
 use crate::column::{Column, Spec};
 use crate::error::Error;
 use crate::file::Part;
@@ -28,6 +29,8 @@ pub struct Recording {
     pub manifest: Option<Manifest>,
     /// What was found wrong so far, each naming its file.
     pub problems: Vec<Error>,
+    /// What reading may take.
+    pub budget: Budget,
     files: Vec<Source>,
 }
 
@@ -66,25 +69,26 @@ impl Source {
         }
     }
 
-    /// How many rows it says that it has.
-    fn stated_rows(&self) -> Result<usize, Error> {
-        self.part().map(|part| part.rows)
+    /// Its table, and how many rows it says that it has.
+    fn stated_rows(&self) -> Result<(String, usize), Error> {
+        self.part().map(|part| (part.table, part.rows))
     }
 
     /// The columns wanted of a table, the others empty; `None`: it holds another one.
-    fn decode(&self, table: &str, specs: &[Spec], wanted: &[&str]) -> Result<Option<Vec<Column>>, Error> {
+    fn decode(
+        &self,
+        table: &str,
+        specs: &[Spec],
+        wanted: &[&str],
+        budget: &Budget,
+    ) -> Result<Option<Vec<Column>>, Error> {
+        budget.wanted(&self.path)?;
         let part = self.part()?;
         if part.table != table {
             return Ok(None);
         }
-        let column = |spec: &Spec| {
-            if wanted.is_empty() || wanted.contains(&spec.name) {
-                part.column(spec)
-            } else {
-                Ok(Column::new(spec.kind))
-            }
-        };
-        specs.iter().map(column).collect::<Result<Vec<_>, _>>().map(Some)
+        let wants = |spec: &Spec| wanted.is_empty() || wanted.contains(&spec.name);
+        part.columns(specs, wants, budget).map(Some)
     }
 }
 
@@ -141,7 +145,12 @@ impl Recording {
     }
 
     pub(crate) fn of_file(path: &Path) -> Self {
-        Self { manifest: None, problems: Vec::new(), files: vec![Source::at(path.to_owned())] }
+        Self {
+            manifest: None,
+            problems: Vec::new(),
+            budget: Budget::default(),
+            files: vec![Source::at(path.to_owned())],
+        }
     }
 
     pub(crate) fn of_directory(path: &Path) -> Result<Self, Error> {
@@ -163,7 +172,7 @@ impl Recording {
             let reason = format!("it holds neither {} nor a .parquet file", manifest::FILE);
             return Err(Error::NotARecording { path: path.to_owned(), reason });
         }
-        let mut recording = Self { manifest: None, problems: Vec::new(), files };
+        let mut recording = Self { manifest: None, problems: Vec::new(), budget: Budget::default(), files };
         match Manifest::read(path) {
             Ok(manifest) => {
                 recording.look_for_listed(path, &manifest);
@@ -176,7 +185,8 @@ impl Recording {
 
     /// A recording whose files are in memory, by their names: Parquet and the manifest. Any other is a problem.
     pub fn of_files(files: impl IntoIterator<Item = (PathBuf, Vec<u8>)>) -> Self {
-        let mut recording = Self { manifest: None, problems: Vec::new(), files: Vec::new() };
+        let mut recording =
+            Self { manifest: None, problems: Vec::new(), budget: Budget::default(), files: Vec::new() };
         for (path, bytes) in files {
             if path.file_name().is_some_and(|name| name == manifest::FILE) {
                 match Manifest::parse(&path, &String::from_utf8_lossy(&bytes)) {
@@ -191,17 +201,21 @@ impl Recording {
         recording
     }
 
-    /// How many flows began or were met.
-    pub fn flows(&mut self) -> usize {
+    /// How many flows began or were met; more than `most` are not counted.
+    pub fn flows(&mut self, most: usize) -> usize {
         let mut flows = HashSet::new();
         self.read::<FlowRow>(&["flow"], |batch| {
-            flows.extend(batch.column("flow").map_or(&[][..], Column::longs).iter().copied());
+            for flow in batch.column("flow").map_or(&[][..], Column::longs) {
+                if flows.len() <= most {
+                    flows.insert(*flow);
+                }
+            }
         });
         flows.len()
     }
 
-    /// How many rows each of its files states. Those that cannot be read become problems.
-    pub fn stated_rows(&mut self) -> Vec<usize> {
+    /// The table of each of its files, and how many rows it states. Those that cannot be read become problems.
+    pub fn stated_rows(&mut self) -> Vec<(String, usize)> {
         let mut rows = Vec::new();
         let problems = &mut self.problems;
         self.files.retain(|file| match file.stated_rows() {
@@ -252,10 +266,16 @@ impl Recording {
         });
     }
 
+    /// Goes through a table row by row.
+    pub fn each_row<R: Row>(&mut self, each: impl FnMut(R)) {
+        let mut each = each;
+        self.read::<R>(&[], |batch| batch.rows().for_each(&mut each));
+    }
+
     /// All rows of a table, which must be a small one.
     pub fn rows<R: Row>(&mut self) -> Vec<R> {
         let mut rows = Vec::new();
-        self.read::<R>(&[], |batch| rows.extend(batch.rows()));
+        self.each_row(|row| rows.push(row));
         rows
     }
 
@@ -280,7 +300,7 @@ impl Recording {
             if !file.may_hold(table) {
                 return true;
             }
-            let visited = file.decode(table, specs, wanted).and_then(|columns| {
+            let visited = file.decode(table, specs, wanted, &self.budget).and_then(|columns| {
                 columns.map_or(Ok(()), |columns| each(columns).map_err(|reason| Error::damaged(path, reason)))
             });
             if let Err(error) = visited {

@@ -53,7 +53,7 @@ table! {
         /// retransmitted, at the end
         retransmitted_bytes: u64,
         /// state of the algorithm in hexadecimal; empty at the end
-        state: Text,
+        state: Text => most 8192,
     }
 }
 

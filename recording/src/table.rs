@@ -18,12 +18,13 @@ pub trait Row: Sized + Default {
 }
 
 /// Declares a row structure whose fields are a table's columns; the fields' documentation is the columns'. Units
-/// belong to the names. Behind the type stands what the values say, where that is not what they are ([`crate::Sense`]).
+/// belong to the names. Behind the type stands what the values say, where that is not what they are ([`crate::Sense`]), and
+/// the longest text, where that is not [`crate::TEXT_BYTES`].
 #[macro_export]
 macro_rules! table {
     (@first $first:expr $(, $rest:expr)*) => { $first };
     ($(#[$about:meta])* $name:ident = $table:literal { $($(#[doc = $help:literal])+
-        $field:ident: $type:ty $(=> read $sense:ident $(($names:expr))?)?,)+ }) => {
+        $field:ident: $type:ty $(=> $(read $sense:ident $(($names:expr))?)? $(most $bytes:literal)?)?,)+ }) => {
         $(#[$about])*
         #[derive(Clone, Debug, Default, PartialEq)]
         pub struct $name {
@@ -35,7 +36,8 @@ macro_rules! table {
             const COLUMNS: &'static [$crate::Spec] = &[$($crate::Spec {
                 name: stringify!($field),
                 kind: <$type as $crate::Value>::KIND,
-                sense: $crate::table!(@first $($crate::Sense::$sense $(($names))?,)? $crate::Sense::Plain),
+                bytes: $crate::table!(@first $($($bytes,)?)? $crate::TEXT_BYTES),
+                sense: $crate::table!(@first $($($crate::Sense::$sense $(($names))?,)?)? $crate::Sense::Plain),
                 help: concat!($($help),+),
             },)+];
             fn shown(&self) -> Vec<$crate::Shown<'_>> {

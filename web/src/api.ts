@@ -29,6 +29,8 @@ export interface Flow {
 	parameter_set: number;
 	parameters_generation: number;
 	state: string;
+	/** Nothing is in flight, and for a second nothing was heard of it. */
+	idle: boolean;
 	started_us: number;
 	at_us: number;
 	cwnd_segments: number;
@@ -40,6 +42,8 @@ export interface Flow {
 	rate_bps: number | null;
 	rate_max_bps: number | null;
 	bdp_bytes: number | null;
+	/** That is a lower bound. */
+	bdp_at_least: boolean;
 	acknowledged_bytes: number;
 	retransmitted_bytes: number;
 	exit: Exit | null;
@@ -111,7 +115,7 @@ export interface Happened {
 
 /** What other algorithms would have done. */
 export interface Shadow {
-	given: { rate_bytes_per_second: number; base_rtt_us: number; window_bytes: number; carried_since_start_us: number } | null;
+	given: { rate_bytes_per_second: number; base_rtt_us: number; window_bytes: number; at_least: boolean; carried_since_start_us: number | null } | null;
 	findings: {
 		algorithm: string;
 		/** In reports alone. */
@@ -220,6 +224,7 @@ export interface Tuned {
 export interface About {
 	version: string;
 	writable: boolean;
+	offline: boolean;
 }
 
 /** Why there is no other answer. */

@@ -9,7 +9,7 @@ import { ask, banner, listen } from "./open";
 import { populationView } from "./population";
 import { reportView } from "./report";
 import { resultsView } from "./results";
-import { address, choose, recording } from "./source";
+import { address, choose, isLive, recording, setLive } from "./source";
 import { apply, setTheme, type Theme, theme } from "./theme";
 import { forget } from "./token";
 
@@ -85,7 +85,7 @@ function heard(attached: Attached): void {
 	text(stale, old ? `status ${since}: ${old.reason.replaceAll("_", " ")}` : "");
 }
 
-let about: About = { version: "", writable: false };
+let about: About = { version: "", writable: false, offline: false };
 let leave = (): void => {};
 
 function show(): void {
@@ -93,12 +93,13 @@ function show(): void {
 	const [view = "", id = ""] = path.split("/");
 	const parameters = new URLSearchParams(query);
 	leave();
-	if (!["results", "report"].includes(view)) choose(parameters.get("recording") ?? "");
-	banner(opened);
-	state.hidden = recording() !== "";
+	const ofFile = ["results", "report"].includes(view);
+	if (!ofFile) choose(parameters.get("recording") ?? "");
+	banner(opened, !ofFile);
+	state.hidden = recording() !== "" || !isLive();
 	for (const link of links) {
 		link.href = address(link.dataset["view"] ?? "");
-		link.hidden = recording() !== "" && link.dataset["view"] === "algorithms";
+		link.hidden = (recording() !== "" || !isLive()) && link.dataset["view"] === "algorithms";
 		const here = link.dataset["view"] === view || (view === "flow" && link.dataset["view"] === "flows") || (view === "" && link.dataset["view"] === "flows");
 		if (here) link.setAttribute("aria-current", "page");
 		else link.removeAttribute("aria-current");
@@ -136,7 +137,7 @@ document.addEventListener("keydown", (event) => {
 	const typed = event.target instanceof HTMLInputElement || event.target instanceof HTMLSelectElement;
 	if (typed || event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
 	const view = VIEWS[Number(event.key) - 1];
-	if (view) location.hash = address(view[0]);
+	if (view && !(view[0] === "algorithms" && !isLive())) location.hash = address(view[0]);
 	else if (event.key === "o") ask();
 	else if (event.key === "?") showKeys();
 	else if (event.key === "t") nextTheme();
@@ -158,6 +159,7 @@ window.addEventListener("pagehide", forget);
 void get<About>("/api/about")
 	.then((told) => {
 		about = told;
+		setLive(!told.offline);
 	})
 	.catch(() => {})
 	.finally(show);

@@ -17,7 +17,7 @@ const SCOPES = [
 ] as const;
 type Scope = (typeof SCOPES)[number][0];
 
-const TILES = ["cwnd", "ssthresh", "in flight", "RTT", "min RTT", "rate", "delivered", "sent again"] as const;
+const TILES = ["cwnd", "ssthresh", "in flight", "RTT", "min RTT", "rate", "peak rate", "BDP", "delivered", "sent again"] as const;
 
 export function flowView(main: HTMLElement, id: string, heard: (attached: Attached) => void): () => void {
 	const pasts: Record<Scope, Past> = { beginning: new Past(), recent: new Past(), life: new Past() };
@@ -81,7 +81,7 @@ export function flowView(main: HTMLElement, id: string, heard: (attached: Attach
 		fill(
 			chips,
 			h("span", { class: "chip algorithm" }, flow.algorithm),
-			h("span", { class: `chip ${flow.state}` }, format.words(flow.state)),
+			h("span", { class: `chip ${flow.state}` }, flow.idle ? "idle" : format.words(flow.state)),
 			flow.exit && h("span", { class: `chip reason ${flow.exit.reason}` }, `exit: ${format.words(flow.exit.reason)}`),
 			flow.rounds_only != null && h("span", { class: "chip" }, `by rounds only: ${flow.rounds_only}`),
 		);
@@ -96,6 +96,8 @@ export function flowView(main: HTMLElement, id: string, heard: (attached: Attach
 			format.time(flow.rtt_us),
 			format.time(flow.min_rtt_us),
 			format.rate(flow.rate_bps),
+			format.rate(flow.rate_max_bps),
+			format.product(flow.bdp_bytes, flow.bdp_at_least),
 			format.bytes(flow.acknowledged_bytes),
 			format.bytes(flow.retransmitted_bytes),
 		];

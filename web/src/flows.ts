@@ -3,7 +3,7 @@
 import { type Attached, type Flow, get, type Listed, live } from "./api";
 import { fill, h, text } from "./dom";
 import * as format from "./format";
-import { address, recording } from "./source";
+import { address, isLive, recording } from "./source";
 
 const ROW = 40;
 /** Rows beyond what is seen. */
@@ -26,7 +26,7 @@ const COLUMNS: Column[] = [
 	{ key: "local", title: "Local", sort: "local", class: "wide", show: (flow) => format.end(flow.local_address, flow.local_port) },
 	{ key: "algorithm", title: "Algorithm", sort: "algorithm", show: (flow) => flow.algorithm },
 	{ key: "state", title: "State", sort: "state", show: (flow) => state(flow) },
-	{ key: "exit", title: "Exit / BDP", sort: "exit_bdp", class: "number", show: (flow) => format.ratio(format.overBdp(flow)) },
+	{ key: "exit", title: "Exit / BDP", sort: "exit_bdp", class: "number", show: (flow) => format.exitOverBdp(flow) },
 	{ key: "cwnd", title: "cwnd", sort: "cwnd", class: "number", show: (flow) => format.segments(flow.cwnd_segments) },
 	{ key: "rtt", title: "RTT", sort: "rtt", class: "number", show: (flow) => format.time(flow.rtt_us) },
 	{ key: "rate", title: "Rate", sort: "rate", class: "number", show: (flow) => format.rate(flow.rate_bps) },
@@ -35,6 +35,7 @@ const COLUMNS: Column[] = [
 ];
 
 function state(flow: Flow): string {
+	if (flow.idle) return "idle";
 	if (!flow.exit) return format.words(flow.state);
 	const reason = format.words(flow.exit.reason);
 	return flow.state === "ended" ? `ended; ${reason}` : reason;
@@ -268,6 +269,8 @@ export function flowsView(main: HTMLElement, parameters: URLSearchParams, heard:
 				? ""
 				: listed.total > 0
 					? "No flow passes this filter."
+					: !isLive()
+					? "Nothing is open. Drop a recording, a result of the lab or a report here, or use Open."
 					: "No flow yet. Attach an algorithm, and let a connection use it: onramp attach search, then iperf3 -C onramp_search. Or drop a recording here.",
 		);
 		const from = Math.max(0, Math.floor(scroller.scrollTop / ROW) - MORE);

@@ -42,6 +42,15 @@ export function overBdp(flow: Flow): number | null {
 	return flow.exit && flow.bdp_bytes ? flow.exit.window_bytes / flow.bdp_bytes : null;
 }
 
+/** The same in words: of a product that is a lower bound an upper one. */
+export function exitOverBdp(flow: Flow): string {
+	const share = overBdp(flow);
+	return share != null && flow.bdp_at_least ? `≤ ${ratio(share)}` : ratio(share);
+}
+
+/** A bandwidth-delay product. */
+export const product = (value: number | null, atLeast: boolean): string => (value == null ? "–" : `${atLeast ? "≥ " : ""}${bytes(value)}`);
+
 export function ratio(value: number | null): string {
 	return value == null ? "–" : `${value >= 100 ? value.toFixed(0) : value.toFixed(2)}×`;
 }
@@ -78,7 +87,10 @@ export function exitInWords(flow: Flow): string {
 		`with ${bytes(exit.acknowledged_bytes)} acknowledged and a window of ${count(exit.cwnd_segments)} segments (${bytes(exit.window_bytes)})`,
 	];
 	let said = `${parts.join(", ")}.`;
-	if (share != null) said += ` That is ${ratio(share)} its bandwidth-delay product so far.`;
+	if (share != null)
+		said += flow.bdp_at_least
+			? ` That is at most ${ratio(share)} its bandwidth-delay product: it has not kept its peak rate for four rounds, so its path may give more.`
+			: ` That is ${ratio(share)} its bandwidth-delay product.`;
 	if (exit.rtt_us && exit.min_rtt_us) {
 		const queue = exit.rtt_us - exit.min_rtt_us;
 		said += ` The RTT was ${time(exit.rtt_us)}, ${time(Math.max(queue, 0))} over its minimum.`;

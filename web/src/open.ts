@@ -25,13 +25,13 @@ interface Opened {
 	problems: string[];
 }
 
-/** What is open, for the line above the views. */
+/** What is open, for the line above the views; by the recording's name at the server. */
 interface Held {
 	name: string;
 	flows: number;
 	problems: string[];
 }
-let held: Held | null = null;
+const held = new Map<string, Held>();
 
 /** All files of what was dropped, directories gone through. */
 async function entries(dropped: DataTransfer): Promise<Named[]> {
@@ -136,8 +136,8 @@ async function send(files: Named[]): Promise<void> {
 	for (const { path, file } of files) form.append("file", file, path);
 	const opened = await post<Opened>("/api/recordings", form);
 	source.choose(opened.recording);
-	const name = directory(files[0]?.path ?? "").replace(/\/$/, "") || (files[0]?.path ?? "");
-	held = { name, flows: opened.flows, problems: opened.problems };
+	const name = directory(files[0]?.path ?? "").replace(/\/$/, "") || (files.length === 1 ? (files[0]?.path ?? "") : `A recording in ${files.length} files`);
+	held.set(opened.recording, { name, flows: opened.flows, problems: opened.problems });
 	say(`Opened ${name}: ${opened.flows} flows`);
 	location.hash = source.address(opened.flow ? `flow/${opened.flow}` : "flows");
 }
@@ -222,22 +222,22 @@ export function listen(): void {
 	});
 }
 
-/** The line that says whose flows these are. */
-export function banner(place: HTMLElement): void {
-	const open = source.recording() !== "";
+/** The line that says whose flows these are, where flows are shown. */
+export function banner(place: HTMLElement, flows: boolean): void {
+	const open = flows && source.recording() !== "";
 	place.hidden = !open;
 	if (!open) return;
-	const problems = held?.problems ?? [];
+	const known = held.get(source.recording());
+	const problems = known?.problems ?? [];
 	fill(
 		place,
-		h("span", {}, h("strong", {}, held ? held.name : "A recording"), held ? `: ${held.flows} flow${held.flows === 1 ? "" : "s"}, recorded` : ", opened before"),
+		h("span", {}, h("strong", {}, known ? known.name : "A recording"), known ? `: ${known.flows} flow${known.flows === 1 ? "" : "s"}, recorded` : ", opened before"),
 		problems.length > 0 && h("details", {}, h("summary", {}, `${problems.length} problem${problems.length === 1 ? "" : "s"}`), h("ul", {}, ...problems.map((one) => h("li", {}, one)))),
-		h("button", { type: "button", click: close }, "Back to live flows"),
+		h("button", { type: "button", click: close }, source.isLive() ? "Back to live flows" : "Close"),
 	);
 }
 
 function close(): void {
 	source.choose("");
-	held = null;
 	location.hash = "#/flows";
 }

@@ -29,8 +29,8 @@ export function othersView(place: HTMLElement, flow: Flow, shadow: Shadow | null
 			"p",
 			{ class: "quiet" },
 			given
-				? `At best the path gave ${format.rate(given.rate_bytes_per_second * 8)} at ${format.time(given.base_rtt_us)}: a window of ${format.bytes(given.window_bytes)}. Seconds lost by leaving early are to the left, the queue of a late exit to the right.`
-				: "What the path gives is not known: the application was the limit, or the flow was too short. So nothing is said of costs.",
+				? `Peak rate ${format.rate(given.rate_bytes_per_second * 8)}, minimum RTT ${format.time(given.base_rtt_us)}: a bandwidth-delay product of ${format.product(given.window_bytes, given.at_least)}. ${given.at_least ? "The flow did not keep that rate for four rounds, so the path may give more: nothing is said of queues. " : ""}Seconds lost by leaving early are to the left, the queue of a late exit to the right.`
+				: "The bandwidth-delay product is not known: no round of the flow is over. So nothing is said of costs.",
 		),
 		h(
 			"div",
@@ -50,10 +50,10 @@ export function othersView(place: HTMLElement, flow: Flow, shadow: Shadow | null
 									h("th", { scope: "row" }, name),
 									h("td", {}, format.time(exit.since_start_us)),
 									h("td", {}, format.bytes(exit.window_bytes)),
-									h("td", {}, format.ratio(regret?.window_to_bdp ?? null)),
+									h("td", {}, given ? `${given.at_least ? "≤ " : ""}${format.ratio(exit.window_bytes / given.window_bytes)}` : "–"),
 									h("td", {}, regret ? (regret.early_us ? format.time(regret.early_us) : "–") : "?"),
 									h("td", { class: "balance", "aria-hidden": "true" }, balance(regret, most)),
-									h("td", {}, regret?.queue_us ? format.time(regret.queue_us) : "–"),
+									h("td", {}, regret?.queue_us == null ? "?" : regret.queue_us ? format.time(regret.queue_us) : "–"),
 								)
 							: h("tr", {}, h("th", { scope: "row" }, name), h("td", { colspan: 6, class: "quiet" }, `not before the flow itself left (${format.words(outcome)})`)),
 					),

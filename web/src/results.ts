@@ -60,7 +60,7 @@ interface Measure {
 const MEASURES: Measure[] = [
 	{ title: "Download time", of: (run) => run.seconds, show: (value) => `${value.toFixed(2)} s`, better: "less" },
 	{ title: "Goodput", of: (run) => run.goodput_bps, show: format.rate, better: "more" },
-	{ title: "Exit / BDP", of: (run, result) => run.regret?.window_to_bdp ?? (run.exit ? run.exit.window_bytes / result.bdp_bytes : null), show: format.ratio, better: "" },
+	{ title: "Exit / BDP", of: (run, result) => (run.exit ? run.exit.window_bytes / result.bdp_bytes : null), show: format.ratio, better: "" },
 	{ title: "Lost by leaving early", of: (run) => (run.regret ? run.regret.early_us / 1e6 : null), show: (value) => `${value.toFixed(2)} s`, better: "less" },
 	{ title: "Largest RTT", of: (run) => run.max_rtt_us, show: (value) => format.time(Math.round(value)), better: "less" },
 	{ title: "Segments sent again", of: (run) => run.retransmitted_segments, show: (value) => format.count(Math.round(value)), better: "less" },

@@ -56,7 +56,8 @@ await page.locator(".empty", { hasText: "No flow yet" }).waitFor();
 // A recording: its only flow, what others would have done, the same views of it, and back.
 await drop(readdirSync(RECORDING).map((name) => [name, readFileSync(`${RECORDING}/${name}`)]));
 await page.locator(".story", { hasText: "Left slow start" }).waitFor();
-await page.locator(".opened", { hasText: "1 flow, recorded" }).waitFor();
+await page.locator(".opened", { hasText: /^A recording in \d files: 1 flow, recorded/ }).waitFor();
+const first = page.url();
 await page.locator(".others tr", { hasText: "ramp" }).waitFor();
 assert.ok(await page.locator('[data-view="algorithms"]').isHidden(), "a recording has nothing to tune");
 await fits();
@@ -75,12 +76,23 @@ await page.locator(".summary", { hasText: "of 1 flows" }).waitFor();
 await page.getByRole("button", { name: "Back to live flows" }).click();
 await page.locator(".empty", { hasText: "No flow yet" }).waitFor();
 
-// A result of the lab stays in the page: arms beside each other, with their flows over time.
+// The one before is another one, of which this page knows no more: it was loaded anew.
+const recording = readdirSync(RECORDING).map((name) => [name, readFileSync(`${RECORDING}/${name}`)]);
+await drop(recording);
+await page.locator(".opened", { hasText: /^A recording in \d files: 1 flow, recorded/ }).waitFor();
+const second = page.url();
+await page.goto(first);
+await page.locator(".opened", { hasText: "opened before" }).waitFor();
+await page.goto(second);
+await page.locator(".opened", { hasText: /^A recording in \d files: 1 flow, recorded/ }).waitFor();
+
+// A result of the lab, while a recording is open, stays in the page: arms beside each other, with their flows over time.
 const run = (seconds, valid = true) => ({ valid, seed: 1, seconds, goodput_bps: 8e7 / seconds, retransmitted_segments: 3, max_rtt_us: 70_000, mean_rtt_us: 6e4, min_rtt_us: 5e4, exit: { reason: "algorithm", seconds: 1, window_bytes: 5e5 }, regret: { window_to_bdp: 0.8, early_us: 20_000, queue_us: 0, at_least: false } });
 const script = '<img src=x onerror="window.taken=1">';
 const result = { schema: 2, profile: script, clock: "virtual", kernel: "6.12", bytes: 1e7, bdp_bytes: 625_000, base_rtt_us: 5e4, rate_bps: 1e8, arms: [{ arm: "cubic", runs: [run(4), run(4.2)] }, { arm: script, runs: [run(2), run(2.1), run(9, false)] }] };
 await drop([["result.json", JSON.stringify(result)]]);
 await page.locator("h1", { hasText: "<img src=x" }).waitFor();
+assert.ok(await page.locator(".opened").isHidden(), "a result is of no recording");
 const times = await page.locator(".strip", { hasText: "Download time" }).innerText();
 assert.match(times, /4\.10 s[^]*2\.05 s/, "means of what counts");
 assert.equal(await page.locator(".strip .best").first().innerText().then((text) => text.includes("2.05 s")), true);

@@ -141,7 +141,7 @@ const script = '<img src=x onerror="window.taken=1"><script>window.taken=1</scri
 const flow = {
 	flow: 1, local_address: script, local_port: 1, remote_address: script, remote_port: 2, algorithm: script, parameter_set: 0,
 	parameters_generation: 0, state: script, started_us: 1, at_us: 2, cwnd_segments: 1, ssthresh_segments: null,
-	in_flight_segments: 1, mss_bytes: 1, rtt_us: 1, min_rtt_us: 1, rate_bps: 1, rate_max_bps: 1, bdp_bytes: 1,
+	in_flight_segments: 1, mss_bytes: 1, rtt_us: 1, min_rtt_us: 1, rate_bps: 1, rate_max_bps: 1, bdp_bytes: 1, bdp_at_least: false, idle: false,
 	acknowledged_bytes: 1, retransmitted_bytes: 1,
 	exit: { reason: script, since_start_us: 1, acknowledged_bytes: 1, cwnd_segments: 1, window_bytes: 1, cwnd_after_segments: 1,
 		in_flight_segments: 1, mss_bytes: 1, rtt_us: 1, min_rtt_us: 1, undone: 0 },

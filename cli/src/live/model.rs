@@ -20,6 +20,8 @@ use super::track::{search_threshold, track};
 const HAPPENED: usize = 200;
 /// The newest past of a flow whose acknowledgements are told: half a minute in tenths of a second.
 const RECENT: usize = 300;
+/// A flow with nothing in flight of which nothing is heard for so long is idle.
+const IDLE_US: u64 = 1_000_000;
 /// For as long after the exit as it took to come, and at least this, the beginning is still kept in detail.
 const AFTER_EXIT_US: u64 = 1_000_000;
 
@@ -57,14 +59,16 @@ pub(crate) struct Flow {
     unseen_bytes: u64,
     /// Every acknowledgement is told, so rounds need not be added up.
     every_ack: bool,
-    /// The highest delivery rate of a round so far, bits per second.
-    pub rate_max_bps: Option<u64>,
     /// What its rounds tell of what its path gives.
     path: Path,
     pub retransmitted_bytes: u64,
     /// Sent, retransmissions not counted again; known once it has ended.
     pub sent_bytes: Option<u64>,
     pub slow_start: bool,
+    /// All that was sent is acknowledged, by the newest event that says so.
+    quiet: bool,
+    /// And that was a while ago: its application has nothing to send, and its window says nothing of the path.
+    pub idle: bool,
     /// Window before the first loss after the exit, segments.
     pub loss_window: Option<u32>,
     /// Of its algorithm.
@@ -160,6 +164,16 @@ impl Model {
         }
     }
 
+    /// What flows do by now (monotonic clock) of which nothing is heard.
+    pub fn rest(&mut self, now_us: u64) {
+        for flow in self.flows.values_mut() {
+            let quiet_us = now_us.saturating_sub(flow.now.at_us);
+            let idle = flow.quiet && !flow.ended && quiet_us >= IDLE_US;
+            flow.changed |= idle != flow.idle;
+            flow.idle = idle;
+        }
+    }
+
     /// Forgets a flow, and hands it out.
     pub fn remove(&mut self, id: u64) -> Option<Flow> {
         self.ended.remove(&id);
@@ -198,11 +212,12 @@ impl Flow {
             min_rtt_us: None,
             unseen_bytes: 0,
             every_ack: false,
-            rate_max_bps: None,
             path: Path::default(),
             retransmitted_bytes: 0,
             sent_bytes: None,
             slow_start: told.header.has(flow_flag::SLOW_START),
+            quiet: false,
+            idle: false,
             loss_window: None,
             state: Vec::new(),
             beginning: History::whole(room),
@@ -289,6 +304,8 @@ impl Flow {
             What::State(state) => {
                 self.window(state.cwnd, state.ssthresh);
                 self.now.in_flight = state.in_flight;
+                // What is taken for lost is not in flight, and not acknowledged.
+                self.quiet &= state.to == CongestionState::Open;
                 self.retransmitted_bytes = state.bytes_retransmitted;
                 // Duplicate acknowledgements alone are no event.
                 if !matches!(state.to, CongestionState::Open | CongestionState::Disorder) {
@@ -323,7 +340,7 @@ impl Flow {
         self.path.regret(self.start_us, self.min_rtt_us?, self.exit?.record.window_bytes())
     }
 
-    /// What its path has given so far; `None`: the window was hardly ever the limit.
+    /// What its path has given so far; `None`: no round is over.
     pub fn given(&self) -> Option<Given> {
         self.path.given(self.start_us, self.min_rtt_us?)
     }
@@ -343,21 +360,20 @@ impl Flow {
     fn round(&mut self, round: &RoundEvent) {
         self.window(round.cwnd, round.ssthresh);
         self.now.in_flight = round.in_flight;
+        self.quiet = round.in_flight == 0;
         self.now.rtt_us = [round.min_rtt_us, round.smoothed_rtt_us].into_iter().find(|us| *us != 0);
         self.min_rtt(round.min_rtt_us);
         self.began(round.min_rtt_us);
-        // A round that began with nothing under way ends with the next ACK, and its rate says nothing of the path.
-        if round.duration_us.saturating_mul(2) >= u64::from(self.min_rtt_us.unwrap_or(0)) {
-            self.now.rate_bps = Some(round.rate_bps());
-            self.rate_max_bps = self.rate_max_bps.max(self.now.rate_bps);
-        }
-        self.path.round(Round {
+        let over = Round {
             begin_us: self.now.at_us.saturating_sub(round.duration_us),
             end_us: self.now.at_us,
             bytes: round.delivered_bytes(),
             smoothed_rtt_us: round.smoothed_rtt_us,
             limited: 2 * u64::from(round.cwnd_limited_us) < round.duration_us,
-        });
+        };
+        let min_rtt_us = self.min_rtt_us.unwrap_or(0);
+        self.now.rate_bps = over.rate(min_rtt_us).map(|rate| rate.saturating_mul(8)).or(self.now.rate_bps);
+        self.path.round(over, min_rtt_us);
         self.mss = round.mss;
         self.slow_start = round.slow_start();
         self.knows(&round.state);
@@ -373,6 +389,7 @@ impl Flow {
         let AckEvent { ack, flags, receive_window, .. } = ack;
         self.window(ack.cwnd, ack.ssthresh);
         self.now.in_flight = ack.in_flight;
+        self.quiet = ack.bytes_outstanding == 0;
         self.now.pacing_bps = Some(ack.pacing_rate.saturating_mul(8)).filter(|bps| *bps != 0);
         if let Some(sample) = u32::try_from(ack.rtt_us).ok().filter(|us| *us != 0) {
             self.now.rtt_us = Some(sample);
@@ -422,6 +439,7 @@ impl Flow {
     pub fn state(&self) -> String {
         match self.exit {
             _ if self.ended => "ended".into(),
+            _ if self.idle => "idle".into(),
             Some(exit) => exit.reason.name().replace('_', " "),
             None if self.adopted => "adopted".into(),
             None if self.slow_start => "slow start".into(),
@@ -467,7 +485,7 @@ pub(crate) fn threshold(segments: u32) -> Option<u32> {
 mod tests {
     use onramp_loader::abi::FlowHeader;
     use onramp_loader::algorithm::{Ack, RoundTold};
-    use onramp_loader::telemetry::ExitEvent;
+    use onramp_loader::telemetry::{ExitEvent, StateEvent};
 
     use super::*;
 
@@ -511,6 +529,43 @@ mod tests {
         tell(&mut model, What::Exit(ExitEvent { reason, record: exit, observed: None }));
         let flow = &model.flows[&7];
         assert_eq!((flow.start_us, flow.exit_us()), (400_000, Some(1_000_000)));
+    }
+
+    #[test]
+    fn a_download_that_is_over_and_not_closed_is_idle() {
+        let mut model = begun();
+        let of = |model: &Model| (model.flows[&7].state(), model.flows[&7].idle);
+        model.rest(9_000_000);
+        assert_eq!(of(&model), ("no slow start".into(), false), "nothing was sent yet");
+        let (loss, open) = (CongestionState::Loss, CongestionState::Open);
+        let state = |from, to| {
+            let at = StateEvent { from, to, cwnd: 1, ssthresh: 7, in_flight: 0, bytes_retransmitted: 0 };
+            What::State(at)
+        };
+        let round = |in_flight| {
+            let told = RoundTold { duration_us: 1, mss: 1_000, in_flight, cwnd: 1, ..RoundTold::default() };
+            What::Round(Box::new(RoundEvent { told, state: Vec::new() }))
+        };
+        let exit =
+            ExitRecord { at_us: 600_000, min_rtt_us: 600_000, window_after: 5, ..ExitRecord::default() };
+        tell(&mut model, What::Exit(ExitEvent { reason: ExitReason::Loss, record: exit, observed: None }));
+        // Events are of the first second.
+        for (what, idle) in [
+            (round(3), false),
+            // A timeout: all that was sent is taken for lost.
+            (state(open, loss), false),
+            (round(0), true),
+            (state(loss, open), true),
+            (round(1), false),
+        ] {
+            tell(&mut model, what);
+            model.rest(1_999_999);
+            assert_eq!(of(&model).0, "loss", "a request may follow at once");
+            model.flows.get_mut(&7).unwrap().changed = false;
+            model.rest(2_000_000);
+            assert_eq!(of(&model), (if idle { "idle" } else { "loss" }.into(), idle));
+            assert_eq!(model.flows[&7].changed, idle, "it is told again");
+        }
     }
 
     #[test]

@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::io::Read;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use onramp_loader::ExitReason;
@@ -21,6 +23,9 @@ use super::model::Model;
 /// Algorithms that only leave where they are told to.
 const WITHOUT_OPINION: [&str; 2] = ["plain", "fixed"];
 
+/// What is wrong with so many flows is said.
+const PROBLEMS_MAX: usize = 20;
+
 /// Between two looks at what an algorithm knows.
 const LOOK_US: u64 = 10_000;
 
@@ -37,14 +42,19 @@ pub(crate) struct Recorded {
 pub(crate) fn read(recording: &mut Recording, flows_max: usize, buckets_max: usize) -> Recorded {
     let mut told = Told::of(recording);
     let mut model = Model::new(flows_max, buckets_max);
-    let reports = replay_beside(recording, everyone(), |run| told.run(run, &mut model));
+    let cancelled = Arc::clone(&recording.budget.cancelled);
+    let reports = replay_beside(recording, everyone(), |run| {
+        !cancelled.load(Ordering::Relaxed) && told.run(run, &mut model)
+    });
     told.finish(&mut model);
-    for row in recording.rows::<DropRow>() {
+    recording.each_row(|row: DropRow| {
         let unobserved = Duration::from_micros(row.unobserved_us);
         model.add(&Item::Lost(Lost { events: row.events, unobserved }));
-    }
+    });
     let mut problems: Vec<String> = recording.problems.iter().map(ToString::to_string).collect();
     problems.extend(told.problems);
+    let more = told.more_problems;
+    problems.extend((more > 0).then(|| format!("{more} more flows are not shown")));
     Recorded { model, reports: by_flow(reports), problems }
 }
 
@@ -80,7 +90,9 @@ fn by_flow(reports: Vec<FlowReport>) -> BTreeMap<u64, FlowReport> {
 struct Told {
     flows: BTreeMap<u64, Followed>,
     parameters: BTreeMap<(String, u32, u32), Vec<String>>,
+    /// The first ones, and the number of the others.
     problems: Vec<String>,
+    more_problems: u64,
 }
 
 struct Followed {
@@ -101,25 +113,19 @@ struct Followed {
 impl Told {
     fn of(recording: &mut Recording) -> Self {
         let mut told = Self::default();
-        for row in recording.rows::<ParameterRow>() {
+        recording.each_row(|row: ParameterRow| {
             let key = (row.algorithm.into_owned(), row.parameter_set, row.parameters_generation);
             told.parameters.entry(key).or_default().push(format!("{}={}", row.name, row.value));
-        }
-        for row in recording.rows::<FlowRow>() {
-            told.flow(&row);
-        }
-        for row in recording.rows::<RoundRow>() {
+        });
+        recording.each_row(|row: FlowRow| told.flow(&row));
+        recording.each_row(|row: RoundRow| {
             let what = |_: &Followed| {
                 Some(What::Round(Box::new(RoundEvent { told: round(&row), state: Vec::new() })))
             };
             told.push(row.at_us, row.flow, row.sequence, what);
-        }
-        for row in recording.rows::<ExitRow>() {
-            told.push(row.at_us, row.flow, row.sequence, |_| exit(&row));
-        }
-        for row in recording.rows::<StateRow>() {
-            told.push(row.at_us, row.flow, row.sequence, |_| state(&row));
-        }
+        });
+        recording.each_row(|row: ExitRow| told.push(row.at_us, row.flow, row.sequence, |_| exit(&row)));
+        recording.each_row(|row: StateRow| told.push(row.at_us, row.flow, row.sequence, |_| state(&row)));
         for flow in told.flows.values_mut() {
             flow.events.make_contiguous().sort_by_key(|event| event.sequence);
             // Where rounds are told, none are made.
@@ -143,10 +149,14 @@ impl Told {
     fn flow(&mut self, row: &FlowRow) {
         let Some(algorithm) = algorithm::find(&row.algorithm) else {
             let name = &row.algorithm;
-            self.problems.push(format!(
-                "flow {} ran {name:?}, which this onramp does not know: it is not shown",
-                row.flow
-            ));
+            if self.problems.len() < PROBLEMS_MAX {
+                self.problems.push(format!(
+                    "flow {} ran {name:?}, which this onramp does not know: it is not shown",
+                    row.flow
+                ));
+            } else {
+                self.more_problems += 1;
+            }
             return;
         };
         if row.event == "end" {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use nix::time::{ClockId, clock_gettime};
 use onramp_loader::Patience;
 use onramp_loader::telemetry::{Filter, Item, Level, Options, Stream, What};
 
@@ -70,6 +71,8 @@ impl Source {
                 _ => model.add(&item),
             })?;
         }
+        let now = clock_gettime(ClockId::CLOCK_MONOTONIC);
+        model.rest(now.map_or(0, |now| Duration::from(now).as_micros() as u64));
         Ok(())
     }
 }

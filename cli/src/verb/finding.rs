@@ -49,38 +49,41 @@ pub(super) fn and<T>([a, b, c, d, e, f, g, h, i]: [T; COLUMNS], last: T) -> [T; 
     [a, b, c, d, e, f, g, h, i, last]
 }
 
-/// What the exit would have cost, where that is known.
-pub(super) fn cost(finding: &Finding) -> String {
-    finding.regret.map_or_else(|| "-".into(), costs)
+/// What the exit would have cost, where that is known, of a flow whose BDP may be a lower bound.
+pub(super) fn cost(finding: &Finding, bdp_at_least: bool) -> String {
+    finding.regret.map_or_else(|| "-".into(), |regret| costs(regret, bdp_at_least))
 }
 
 /// What the path gave, and what the real exit cost.
 pub(super) fn given(given: Option<Given>, exit: Option<Regret>) -> String {
     let Some(given) = given else {
-        return "what the path gives is not known: the application was the limit, or the flow was too short"
-            .into();
+        return "the BDP of the path is not known: no round was seen to its end".into();
+    };
+    let (least, kept) = match (given.at_least, given.carried_since_start_us) {
+        (false, Some(us)) => ("", format!(", which the window carried after {}", show_us(us))),
+        _ => ("≥ ", ", as it did not keep its peak rate for four rounds".into()),
     };
     let path = format!(
-        "at best it got {}/s at {}, a window of {}, which it had after {}",
+        "peak rate {}/s, minimum RTT {}: BDP {least}{}{kept}",
         show_bytes(given.rate_bytes_per_second),
         show_us(given.base_rtt_us.into()),
         show_bytes(given.window_bytes),
-        show_us(given.carried_since_start_us)
     );
     match exit {
-        Some(regret) => format!("{path}; the exit: {}", costs(regret)),
+        Some(regret) => format!("{path}; the exit: {}", costs(regret, given.at_least)),
         None => path,
     }
 }
 
-/// An exit against the path.
-pub(super) fn costs(regret: Regret) -> String {
+/// An exit against the path, whose BDP may be a lower bound.
+pub(super) fn costs(regret: Regret, bdp_at_least: bool) -> String {
     let cost = match (regret.early_us, regret.queue_us) {
         (0, Some(0) | None) => String::new(),
         (0, Some(queue_us)) => format!(", {} of queue", show_us(queue_us)),
         (early_us, _) => format!(", {} lost", show_us(early_us)),
     };
-    format!("{:.2} BDP{cost}", regret.window_to_bdp)
+    let most = if bdp_at_least { "≤ " } else { "" };
+    format!("{most}{:.2} BDP{cost}", regret.window_to_bdp)
 }
 
 /// Exports of one value, the first of them.

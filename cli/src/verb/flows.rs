@@ -24,7 +24,7 @@ use crate::units::{show_bytes, show_us};
 /// in brackets. cwnd and ssthresh are in segments; delivered is what the peer has acknowledged; retransmitted in
 /// segments; norm is that of search's newest check, in percent.
 ///
-/// State: `slow start`; `left: REASON at TIME, BYTES` after the first data and acknowledged by then; `draining`: the
+/// State: `idle`: all that was sent is acknowledged, and nothing was sent for a second; then where it stood: `slow start`; `left: REASON at TIME, BYTES` after the first data and acknowledged by then; `draining`: the
 /// exit is decided, the window still shrinks; `adopted`: was past its start when this control took it; `detached
 /// code`: the algorithm is detached and this flow still runs it; `other build`: another onramp attached it; `unreadable`:
 /// a pin of the algorithm is broken, and the exit code is 5; `first
@@ -107,6 +107,8 @@ struct Row {
     base: Option<&'static str>,
     profile: Option<String>,
     state: &'static str,
+    /// All that was sent is acknowledged, and nothing was sent for a second.
+    idle: bool,
     cwnd_segments: u32,
     window_bytes: u64,
     ssthresh_segments: Option<u32>,
@@ -259,6 +261,7 @@ fn row(namespace: Option<String>, flow: &Flow, why: Option<Why>) -> Row {
         base: flow.base.map(|base| base.name()),
         profile: flow.profile.clone(),
         state: state(flow),
+        idle: idle(flow),
         cwnd_segments: info.snd_cwnd,
         window_bytes: u64::from(info.snd_cwnd) * u64::from(info.snd_mss),
         ssthresh_segments: info.snd_ssthresh,
@@ -333,11 +336,18 @@ fn state(flow: &Flow) -> &'static str {
     }
 }
 
+/// Whether all that was sent is acknowledged, and nothing was sent for a second: its window says nothing of the path.
+fn idle(flow: &Flow) -> bool {
+    let info = &flow.info;
+    info.bytes_sent > 0 && info.unacked == 0 && info.notsent_bytes == 0 && info.last_data_sent_ms >= 1_000
+}
+
 fn state_text(flow: &Flow) -> String {
     let observed = flow.observed().map(|record| {
         format!("; observed: would leave at {}, {}", show_us(record.at_us), show_bytes(record.bytes_acked))
     });
-    phase_text(flow) + &observed.unwrap_or_default()
+    let idle = if idle(flow) { "idle; " } else { "" };
+    format!("{idle}{}{}", phase_text(flow), observed.unwrap_or_default())
 }
 
 fn phase_text(flow: &Flow) -> String {

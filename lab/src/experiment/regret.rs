@@ -40,11 +40,12 @@ impl LinkRegret {
             rate_bytes_per_second: rate as u64,
             base_rtt_us: base_rtt_us.try_into().ok()?,
             window_bytes: (rate * base_rtt_us as f64 / 1e6) as u64,
-            carried_since_start_us: carried_ns.or(flow.ended_ns())?.saturating_sub(began_ns) / 1_000,
+            at_least: false,
+            carried_since_start_us: Some(carried_ns.or(flow.ended_ns())?.saturating_sub(began_ns) / 1_000),
         };
         let left_us = (exit.seconds * 1e6) as u64;
         let rtt_us = flow.rtt_after(began_ns + left_us * 1_000);
-        let cost = given.regret(left_us, exit.window_bytes, rtt_us);
+        let cost = given.regret(left_us, exit.window_bytes, rtt_us)?;
         Some(Self { cost, at_least: carried_ns.is_none() && cost.window_to_bdp < 1.0 })
             .filter(|_| given.window_bytes > 0)
     }

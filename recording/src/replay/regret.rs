@@ -23,19 +23,23 @@ const UNKNOWN: f64 = 1.05;
 /// Growth of CUBIC's Reno-friendly region, segments a round trip: 3 (1 - 0.7) / (1 + 0.7) (RFC 9438, section 4.3).
 const FRIENDLY: f64 = 0.53;
 
-/// What a path gave a flow in the end.
+/// What a path gave a flow: the one place that says what its bandwidth-delay product is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Given {
-    /// The highest rate at which four rounds in a row were delivered, in none of which the application was the limit.
-    /// What the flow never reached, it cannot tell.
+    /// Peak rate: of a round, or of four in a row that were delivered at 95 % of that at least, because one alone may be that
+    /// of acknowledgements that were bunched.
     pub rate_bytes_per_second: u64,
     /// The lowest RTT.
     pub base_rtt_us: u32,
-    /// Their product: the window that carries the rate without a queue.
+    /// Their product, the bandwidth-delay product: the window that carries the rate without a queue.
     pub window_bytes: u64,
-    /// When the window first carried it, since the first data: where, between the begin of the first four rounds at 95 % of
-    /// the rate and the begin of the four a round earlier, their rates cross that.
-    pub carried_since_start_us: u64,
+    /// All of these are lower bounds: no four rounds in a row, in none of which the application was the limit, were
+    /// delivered at 95 % of the peak. The flow may never have filled its path.
+    pub at_least: bool,
+    /// When the window first carried the highest rate of four such rounds, since the first data: where, between the begin of
+    /// the first four at 95 % of that and the begin of the four a round earlier, their rates cross it. None: there are no
+    /// four.
+    pub carried_since_start_us: Option<u64>,
 }
 
 /// What an exit cost.
@@ -47,18 +51,22 @@ pub struct Regret {
     /// was as fast.
     pub early_us: u64,
     /// Queueing delay by leaving late: of what is too much of the window, but no more than the highest smoothed RTT at the
-    /// end of the round of the exit and of the next, less the lowest RTT; none: nobody saw these rounds.
+    /// end of the round of the exit and of the next, less the lowest RTT; none: these rounds were not seen, or the window is
+    /// above a bandwidth-delay product that is a lower bound.
     pub queue_us: Option<u64>,
 }
 
 impl Given {
     /// Of the exit that the flow really made, so long after its first data, and with this smoothed RTT at most when what
-    /// was sent then was back: measured.
-    pub fn regret(&self, at_us: u64, window_bytes: u64, rtt_us: Option<u32>) -> Regret {
+    /// was sent then was back: measured. `None`: when the window carried the rate is not known.
+    pub fn regret(&self, at_us: u64, window_bytes: u64, rtt_us: Option<u32>) -> Option<Regret> {
         let queue_us = self.queue_us(window_bytes);
-        let seen_us = rtt_us.map(|rtt_us| queue_us.min(rtt_us.saturating_sub(self.base_rtt_us).into()));
-        let took_us = self.carried_since_start_us.saturating_sub(at_us) as f64;
-        self.cost(window_bytes, took_us, seen_us.or((queue_us == 0).then_some(0)))
+        let seen_us = queue_us.and_then(|queue_us| match rtt_us {
+            Some(rtt_us) => Some(queue_us.min(rtt_us.saturating_sub(self.base_rtt_us).into())),
+            None => (queue_us == 0).then_some(0),
+        });
+        let took_us = self.carried_since_start_us?.saturating_sub(at_us) as f64;
+        Some(self.cost(window_bytes, took_us, seen_us))
     }
 
     /// Of an exit that an algorithm would have made: by CUBIC's growth from its window on until that carries the rate,
@@ -72,14 +80,15 @@ impl Given {
         let times = carries(self.window_bytes) as f64 / exit.window_bytes.max(1) as f64;
         let unknown_us = times.max(1.0).log(UNKNOWN) * f64::from(self.base_rtt_us);
         let took_us = cubic_us.min(friendly_us).min(unknown_us);
-        self.cost(exit.window_bytes, took_us, Some(self.queue_us(exit.window_bytes)))
+        self.cost(exit.window_bytes, took_us, self.queue_us(exit.window_bytes))
     }
 
-    /// What is too much of a window waits so long, in a queue that has room for it.
-    fn queue_us(&self, window_bytes: u64) -> u64 {
+    /// What is too much of a window waits so long, in a queue that has room for it. `None`: whether it is too much is not
+    /// known.
+    fn queue_us(&self, window_bytes: u64) -> Option<u64> {
         let queued = u128::from(window_bytes.saturating_sub(self.window_bytes));
         let time_us = queued * 1_000_000 / u128::from(self.rate_bytes_per_second.max(1));
-        time_us.try_into().unwrap_or(u64::MAX)
+        Some(time_us.try_into().unwrap_or(u64::MAX)).filter(|us| *us == 0 || !self.at_least)
     }
 
     fn cost(&self, window_bytes: u64, took_us: f64, queue_us: Option<u64>) -> Regret {
@@ -103,6 +112,8 @@ pub struct Path {
     /// The first of these, and the rate of the last: here too, for the same reason.
     first: Option<(Option<Pace>, Pace)>,
     best_rate: u64,
+    /// Peak rate of a round, bytes per second.
+    peak_rate: u64,
     left: Option<Left>,
 }
 
@@ -166,11 +177,12 @@ pub struct Round {
 }
 
 impl Path {
-    /// Goes on with the next round.
-    pub fn round(&mut self, round: Round) {
+    /// Goes on with the next round of a flow whose lowest RTT so far is this; 0: none.
+    pub fn round(&mut self, round: Round, base_rtt_us: u32) {
         if let Some(left) = &mut self.left {
             left.round(&round);
         }
+        self.peak_rate = self.peak_rate.max(round.rate(base_rtt_us).unwrap_or(0));
         if self.seen == ROUNDS {
             self.rounds.rotate_left(1);
         } else {
@@ -213,22 +225,33 @@ impl Path {
         let left = self.left?;
         let rtt_us = Some(left.rtt_us).filter(|us| *us != 0);
         let at_us = left.at_us.saturating_sub(start_us);
-        Some(self.given(start_us, base_rtt_us)?.regret(at_us, window_bytes, rtt_us))
+        self.given(start_us, base_rtt_us)?.regret(at_us, window_bytes, rtt_us)
     }
 
-    /// What it gave to a flow whose first data was sent then, and whose lowest RTT this is; `None`: the application was the
-    /// limit, or the flow was too short to tell.
+    /// What it gave to a flow whose first data was sent then, and whose lowest RTT this is; `None`: there was no round.
     pub fn given(&self, start_us: u64, base_rtt_us: u32) -> Option<Given> {
-        let (earlier, pace) = self.first?;
-        let carried_us = reached(earlier, pace, carries(self.best_rate));
-        let window = u128::from(self.best_rate) * u128::from(base_rtt_us) / 1_000_000;
+        let at_least = u128::from(self.best_rate) < carries(self.peak_rate);
+        let rate = if at_least { self.peak_rate } else { self.best_rate };
+        let carried_us = self.first.map(|(earlier, pace)| reached(earlier, pace, carries(self.best_rate)));
+        let window = u128::from(rate) * u128::from(base_rtt_us) / 1_000_000;
         Some(Given {
-            rate_bytes_per_second: self.best_rate,
+            rate_bytes_per_second: rate,
             base_rtt_us,
             window_bytes: window.try_into().unwrap_or(u64::MAX),
-            carried_since_start_us: carried_us.saturating_sub(start_us),
+            at_least,
+            carried_since_start_us: carried_us.map(|us| us.saturating_sub(start_us)),
         })
         .filter(|given| given.window_bytes > 0)
+    }
+}
+
+impl Round {
+    /// Bytes per second. `None`: a round that began with nothing in flight ends with the next ACK, and its rate says nothing
+    /// of the path.
+    pub fn rate(&self, base_rtt_us: u32) -> Option<u64> {
+        let time_us = self.end_us.saturating_sub(self.begin_us);
+        let rate = u128::from(self.bytes) * 1_000_000 / u128::from(time_us.max(1));
+        (time_us.saturating_mul(2) >= base_rtt_us.into()).then(|| rate.try_into().unwrap_or(u64::MAX))
     }
 }
 
@@ -256,13 +279,14 @@ impl Costs {
                 self.base_rtt_us = ack.min_rtt_us;
             }
             if let Some(over) = self.rounds.add(ack) {
-                self.path.round(Round {
+                let round = Round {
                     begin_us: over.begin.now_us,
                     end_us: over.end.now_us,
                     bytes: u64::from(over.delivered_segments()) * u64::from(ack.mss),
                     smoothed_rtt_us: ack.smoothed_rtt_us,
                     limited: over.app_limited,
-                });
+                };
+                self.path.round(round, self.base_rtt_us);
             }
         }
     }
@@ -333,7 +357,7 @@ mod tests {
         assert!(found.rate_bytes_per_second.abs_diff(rate) < rate / 100, "{found:?}");
         assert!(found.window_bytes.abs_diff(PATH * SEGMENT) < PATH * SEGMENT / 100, "{found:?}");
         let exit_at = 5 * RTT_US;
-        let regret = found.regret(exit_at, 256 * SEGMENT, None);
+        let regret = found.regret(exit_at, 256 * SEGMENT, None).unwrap();
         assert!((regret.window_to_bdp - 0.25).abs() < 0.01, "{regret:?}");
         // 90 rounds, two of which doubling takes.
         let rounds = regret.early_us / RTT_US;
@@ -356,8 +380,8 @@ mod tests {
     #[test]
     fn who_leaves_when_the_path_is_full_has_lost_nothing() {
         let found = given(&flow(PATH, 1, 40, false)).unwrap();
-        assert_eq!(found.regret(7 * RTT_US, PATH * SEGMENT + SEGMENT * 20, None).early_us, 0);
-        let regret = found.regret(7 * RTT_US, 2 * PATH * SEGMENT, None);
+        assert_eq!(found.regret(7 * RTT_US, PATH * SEGMENT + SEGMENT * 20, None).unwrap().early_us, 0);
+        let regret = found.regret(7 * RTT_US, 2 * PATH * SEGMENT, None).unwrap();
         assert!((regret.window_to_bdp - 2.0).abs() < 0.02 && regret.early_us == 0, "{regret:?}");
     }
 
@@ -366,26 +390,47 @@ mod tests {
         let mut path = Path::default();
         for round in 0..100_000u64 {
             let begin_us = round * RTT_US;
-            path.round(Round {
+            let round = Round {
                 begin_us,
                 end_us: begin_us + RTT_US,
                 bytes: 10_000 + round,
                 smoothed_rtt_us: 0,
                 limited: false,
-            });
+            };
+            path.round(round, 100_000);
         }
         assert!(path.faster.len() <= 6_000, "{}", path.faster.len());
         let found = path.given(0, 100_000).unwrap();
         // The rate of the last four rounds, 1,099,975 bytes a second; 95 % of it began at round 94,500 or just beside.
-        assert_eq!(found.rate_bytes_per_second, 1_099_975);
-        assert!((found.carried_since_start_us / RTT_US).abs_diff(94_497) <= 3, "{found:?}");
+        assert_eq!((found.rate_bytes_per_second, found.at_least), (1_099_975, false));
+        assert!((found.carried_since_start_us.unwrap() / RTT_US).abs_diff(94_497) <= 3, "{found:?}");
     }
 
     #[test]
-    fn an_application_that_was_the_limit_and_a_short_flow_tell_nothing() {
-        assert_eq!(given(&flow(256, 8, 130, true)), None);
-        assert_eq!(given(&flow(256, 8, 3, false)), None);
+    fn an_application_that_was_the_limit_and_a_short_flow_give_a_lower_bound() {
+        for (samples, segments) in [(flow(256, 8, 130, true), PATH), (flow(256, 8, 3, false), 32)] {
+            let found = given(&samples).unwrap();
+            assert_eq!((found.at_least, found.carried_since_start_us), (true, None));
+            assert!(found.window_bytes.abs_diff(segments * SEGMENT) < segments * SEGMENT / 50, "{found:?}");
+            assert_eq!(found.regret(RTT_US, 10 * PATH * SEGMENT, Some(200_000)), None);
+        }
         assert_eq!(given(&[]), None);
+    }
+
+    #[test]
+    fn a_peak_that_was_not_kept_for_four_rounds_is_a_lower_bound_and_says_nothing_of_queues() {
+        // It doubles until it ends: the last round that is over is twice as fast as the one before.
+        let found = given(&flow(512, 0, 6, false)).unwrap();
+        let peak = found.window_bytes;
+        assert!(found.at_least && peak.abs_diff(256 * SEGMENT) < 5 * SEGMENT, "{found:?}");
+        let cost = |window_bytes: u64| found.regret(3 * RTT_US, window_bytes, Some(300_000)).unwrap();
+        assert_eq!(cost(2 * peak).queue_us, None);
+        assert_eq!(cost(peak).queue_us, Some(0), "below what it carried there was none");
+        assert!((cost(2 * peak).window_to_bdp - 2.0).abs() < 0.01);
+        // Four at 95 % of the peak are enough.
+        let found = given(&flow(512, 0, 12, false)).unwrap();
+        assert!(!found.at_least && found.window_bytes.abs_diff(512 * SEGMENT) < 10 * SEGMENT, "{found:?}");
+        assert!(found.regret(3 * RTT_US, 4 * peak, Some(300_000)).unwrap().queue_us > Some(90_000));
     }
 
     #[test]
@@ -394,7 +439,8 @@ mod tests {
             rate_bytes_per_second: 10_000_000,
             base_rtt_us,
             window_bytes,
-            carried_since_start_us: 0,
+            at_least: false,
+            carried_since_start_us: Some(0),
         };
         let given = of(100_000, 1_000_000);
         let exit = |segments: u32| Exit {
@@ -442,7 +488,7 @@ mod tests {
                 if at == told_after {
                     path.left(RTT_US * 3 / 2);
                 }
-                path.round(round);
+                path.round(round, RTT_US as u32);
             }
             path.regret(0, RTT_US as u32, window_bytes)
         };

@@ -60,12 +60,12 @@ pub struct RecordedExit {
 pub struct Generations(HashMap<(String, u32, u32), Vec<String>>);
 
 impl Generations {
-    fn of(rows: Vec<ParameterRow>) -> Self {
+    fn of(recording: &mut Recording) -> Self {
         let mut all: HashMap<_, Vec<String>> = HashMap::new();
-        for row in rows {
+        recording.each_row(|row: ParameterRow| {
             let key = (row.algorithm.into_owned(), row.parameter_set, row.parameters_generation);
             all.entry(key).or_default().push(format!("{}={}", row.name, row.value));
-        }
+        });
         Self(all)
     }
 
@@ -91,7 +91,7 @@ pub fn replay_beside(
     mut wants: impl FnMut(&Run<'_>) -> bool,
 ) -> Vec<FlowReport> {
     let known = flows(recording);
-    let generations = Generations::of(recording.rows());
+    let generations = Generations::of(recording);
     let algorithm_of =
         known.iter().filter_map(|(flow, known)| Some((*flow, find(known.algorithm.as_deref()?)?))).collect();
     let nothing = Known::default();
@@ -105,9 +105,9 @@ pub fn replay_beside(
 
 fn flows(recording: &mut Recording) -> BTreeMap<u64, Known> {
     let mut flows: BTreeMap<u64, Known> = BTreeMap::new();
-    for row in recording.rows::<FlowRow>() {
+    recording.each_row(|row: FlowRow| {
         if row.event == "end" {
-            continue;
+            return;
         }
         let known = flows.entry(row.flow).or_default();
         if known.from_start.is_none() {
@@ -118,8 +118,8 @@ fn flows(recording: &mut Recording) -> BTreeMap<u64, Known> {
         known.remote = Some(address(&row.remote_address, row.remote_port));
         known.algorithm = Some(row.algorithm.into_owned());
         known.parameter_set = row.parameter_set;
-    }
-    for row in recording.rows::<ExitRow>() {
+    });
+    recording.each_row(|row: ExitRow| {
         let exit = RecordedExit {
             since_start_us: row.since_start_us,
             cwnd_segments: row.cwnd_segments,
@@ -127,7 +127,7 @@ fn flows(recording: &mut Recording) -> BTreeMap<u64, Known> {
             reason: row.reason.into_owned(),
         };
         flows.entry(row.flow).or_default().recorded_exit = Some(exit).filter(|_| row.event == "exit");
-    }
+    });
     flows
 }
 

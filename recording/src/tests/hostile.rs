@@ -6,11 +6,14 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use onramp_mutation::check;
+use onramp_mutation::memory::peak;
+use parquet::basic::{Compression, Encoding};
 use parquet::data_type::{ByteArray, ByteArrayType, Int32Type, Int64Type};
 use parquet::file::metadata::KeyValue;
-use parquet::file::properties::{EnabledStatistics, WriterProperties};
+use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterPropertiesBuilder};
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::parser::parse_message_type;
 use proptest::prelude::*;
@@ -109,6 +112,7 @@ fn foreign(message: &str, table: &str, schema: &str, groups: usize, rows: i32) -
     let schema_of = Arc::new(parse_message_type(message).unwrap());
     let properties = Arc::new(
         WriterProperties::builder()
+            .set_compression(Compression::SNAPPY)
             .set_statistics_enabled(EnabledStatistics::Chunk)
             .set_offset_index_disabled(true)
             .build(),
@@ -189,9 +193,158 @@ fn another_schema_is_refused_with_the_column() {
         let error = drops(&columns, schema, 1).unwrap_err();
         assert!(error.contains(said), "{columns}: {error}");
     }
-    // A column of the same name inside of another one is another column.
-    let rows = drops("required int64 at_us; required group of { required int64 events; }", "2", 1).unwrap();
-    assert_eq!(rows[0], DropRow { at_us: 7, ..DropRow::default() });
+    // No recording has columns inside of others.
+    let error =
+        drops("required int64 at_us; required group of { required int64 events; }", "2", 1).unwrap_err();
+    assert!(error.contains("its footer is no list of plain columns"), "{error}");
+}
+
+/// A whole file of the table `parameters` with these names alone.
+fn named(properties: WriterPropertiesBuilder, names: &[ByteArray]) -> Vec<u8> {
+    let schema = Arc::new(parse_message_type("message parameters { required binary name; }").unwrap());
+    let properties = Arc::new(
+        properties.set_statistics_enabled(EnabledStatistics::None).set_offset_index_disabled(true).build(),
+    );
+    let mut writer = SerializedFileWriter::new(Vec::new(), schema, properties).unwrap();
+    let mut group = writer.next_row_group().unwrap();
+    let mut column = group.next_column().unwrap().unwrap();
+    column.typed::<ByteArrayType>().write_batch(names, None, None).unwrap();
+    column.close().unwrap();
+    group.close().unwrap();
+    writer.flush().unwrap();
+    let data = writer.inner().len();
+    for (key, value) in [("onramp.schema", "2"), ("onramp.table", "parameters")] {
+        writer.append_key_value_metadata(KeyValue::new(key.to_owned(), value.to_owned()));
+    }
+    let mut bytes = writer.into_inner().unwrap();
+    seal(&mut bytes, data);
+    bytes
+}
+
+#[test]
+fn a_small_file_that_unpacks_to_gigabytes_is_refused_by_its_column_before_it_is_unpacked() {
+    let snappy = || WriterProperties::builder().set_compression(Compression::SNAPPY);
+    let plain = || snappy().set_dictionary_enabled(false);
+    let long = vec![ByteArray::from(vec![b'A'; 1_000_000]); 1_900];
+    let few = &long[..200];
+    let short = vec![ByteArray::from(vec![b'A'; 64]); 1_900];
+    for (bytes, said) in [
+        (
+            named(
+                plain().set_encoding(Encoding::DELTA_BYTE_ARRAY).set_compression(Compression::UNCOMPRESSED),
+                &long,
+            ),
+            "is compressed by UNCOMPRESSED: SNAPPY is read",
+        ),
+        (named(plain().set_encoding(Encoding::DELTA_BYTE_ARRAY), &long), "is encoded with DELTA_BYTE_ARRAY"),
+        (named(plain().set_encoding(Encoding::DELTA_BYTE_ARRAY), &short), "is encoded with DELTA_BYTE_ARRAY"),
+        (
+            named(plain().set_encoding(Encoding::DELTA_LENGTH_BYTE_ARRAY), few),
+            "is encoded with DELTA_LENGTH_BYTE_ARRAY",
+        ),
+        (named(plain(), few), "has a page that unpacks to"),
+        (
+            named(snappy().set_dictionary_page_size_limit(1 << 30), few),
+            "has a page that unpacks to 1000004 bytes",
+        ),
+        (named(plain(), &[ByteArray::from(vec![b'A'; 65])]), "column name of row 0 has 65 bytes: 64 at most"),
+    ] {
+        let (read, peak) = peak(|| read::<ParameterRow>(&bytes));
+        let error = read.unwrap_err();
+        assert!(error.contains("column name") && error.contains(said), "{said}: {error}");
+        // The file twice, and what its headers take.
+        assert!(peak < 2 * bytes.len() + (1 << 20), "{said}: {peak} bytes for {}", bytes.len());
+    }
+    assert_eq!(read::<ParameterRow>(&named(plain(), &short)).unwrap().len(), 1_900);
+    assert_eq!(read::<ParameterRow>(&named(snappy(), &short)).unwrap().len(), 1_900);
+}
+
+#[test]
+fn rows_beyond_the_budget_of_a_file_are_refused_before_they_are_decoded() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("parameters-000001.parquet");
+    crate::write_rows(&path, (0..200_000).map(|_| ParameterRow::default())).unwrap();
+    let length = fs::metadata(&path).unwrap().len() as usize;
+    assert!(length < 100_000, "{length}");
+    let read = |file_bytes| {
+        let mut recording = Recording::open(&path).unwrap();
+        recording.budget.file_bytes = file_bytes;
+        let (rows, peak) = peak(|| {
+            let mut rows = 0;
+            recording.each_row(|_: ParameterRow| rows += 1);
+            rows
+        });
+        (rows, peak, recording.problems.first().map(ToString::to_string))
+    };
+    let (rows, peak, problem) = read(10_000_000);
+    assert_eq!(rows, 0);
+    let problem = problem.unwrap();
+    assert!(
+        problem.contains("parameters-000001.parquet is too large to be read: its columns unpack to"),
+        "{problem}"
+    );
+    assert!(peak < 2 * length + (1 << 20), "{peak}");
+    let (rows, peak, problem) = read(1 << 25);
+    assert_eq!((rows, problem), (200_000, None));
+    assert!(peak < 1 << 26, "{peak}");
+}
+
+#[test]
+fn what_is_not_wanted_any_more_is_not_read_to_its_end() {
+    let directory = tempfile::tempdir().unwrap();
+    let writer = Writer::create(directory.path(), manifest(), Limits { rows: 10, ..Limits::default() });
+    let mut writer = writer.unwrap();
+    (0..30).for_each(|index| writer.push(row(index)).unwrap());
+    writer.finish(0).unwrap();
+    let mut recording = Recording::open(directory.path()).unwrap();
+    let cancelled = Arc::clone(&recording.budget.cancelled);
+    let mut rows = 0;
+    recording.each_row(|_: ParameterRow| {
+        rows += 1;
+        cancelled.store(true, Ordering::Relaxed);
+    });
+    assert_eq!(rows, 10, "of the first file");
+    assert!(matches!(
+        recording.problems[..],
+        [crate::Error::Cancelled { .. }, crate::Error::Cancelled { .. }]
+    ));
+}
+
+#[test]
+fn a_footer_that_makes_its_reader_reserve_memory_is_refused() {
+    let three = "required int64 at_us; required int64 events; required int64 unobserved_us;";
+    let (data, footer) = parts(&foreign(&format!("message drops {{ {three} }}"), "drops", "2", 1, 10));
+    // The root's number of columns, its fifth field in Thrift's compact protocol: 3 is 6 there.
+    let at = footer.windows(7).position(|bytes| bytes == b"drops\x15\x06").unwrap() + 6;
+    for children in [[0xfe, 0xff, 0xff, 0xff, 0x0f], [0xfe, 0xff, 0xff, 0xff, 0x01]] {
+        let footer = [&footer[..at], &children, &footer[at + 1..]].concat();
+        let (read, peak) = peak(|| read::<DropRow>(&whole(&data, &footer)));
+        let error = read.unwrap_err();
+        assert!(error.contains("its footer is no list of plain columns"), "{error}");
+        assert!(peak < 1 << 20, "{peak}");
+    }
+    // A group that has the others in it, which was the last of them.
+    let deep: String = (0..200).map(|_| "required group of { ").collect();
+    let end = "}".repeat(200);
+    let nested =
+        foreign(&format!("message drops {{ {deep} required int64 at_us; {end} }}"), "drops", "2", 1, 1);
+    let error = read::<DropRow>(&nested).unwrap_err();
+    assert!(error.contains("its footer"), "{error}");
+    let many: String = (0..3_000).map(|number| format!("required int64 column_{number};")).collect();
+    let error =
+        read::<DropRow>(&foreign(&format!("message drops {{ {many} }}"), "drops", "2", 1, 1)).unwrap_err();
+    assert!(error.contains("its footer has more than 65536 bytes"), "{error}");
+}
+
+#[test]
+fn text_that_is_longer_than_it_is_read_is_not_written() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("rows.parquet");
+    let of = |bytes: usize| ParameterRow { value: "x".repeat(bytes).into(), ..ParameterRow::default() };
+    crate::write_rows(&path, [of(64)]).unwrap();
+    let error = crate::write_rows(&path, [of(64), of(65)]).unwrap_err();
+    assert!(error.to_string().contains("column value of row 1 has 65 bytes: 64 at most"), "{error}");
+    assert_eq!(crate::read_rows::<ParameterRow>(&path).unwrap().len(), 1);
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! Property tests with a fixed seed, and inputs for those of parsers: valid ones that were changed at random.
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
+
+pub mod memory;
 
 use proptest::collection::vec;
 use proptest::prelude::*;

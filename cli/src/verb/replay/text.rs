@@ -14,8 +14,9 @@ pub(super) fn report(flows: &[FlowReport], regrets: bool, output: &Output) -> St
 
 fn one(flow: &FlowReport, regrets: bool, output: &Output) -> String {
     let mut table = Table::new(and(titles("LEAVES"), if regrets { "COSTS" } else { "AS RECORDED" }));
+    let at_least = flow.given.is_some_and(|given| given.at_least);
     for finding in &flow.findings {
-        let last = if regrets { cost(finding) } else { recorded(finding) };
+        let last = if regrets { cost(finding, at_least) } else { recorded(finding) };
         table.push(and(cells(finding), last));
     }
     let title = title(flow);

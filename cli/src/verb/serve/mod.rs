@@ -146,6 +146,9 @@ impl Serve {
         let place = bound.place.clone();
         let (ours, theirs) = UnixStream::pair().context("cannot make a pair of sockets")?;
         let mut command = web_command(&self.allow_host, token.is_some())?;
+        if self.offline {
+            command.arg("--offline");
+        }
         if let Some(user) = user {
             command.arg("--uid").arg(user.uid.to_string()).arg("--gid").arg(user.gid.to_string());
         }

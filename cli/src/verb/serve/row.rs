@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::LazyLock;
 
 use onramp_loader::algorithm;
-use onramp_recording::replay::Regret;
+use onramp_recording::replay::{Given, Regret};
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::wire::network;
@@ -29,6 +29,8 @@ pub(super) struct Row {
     /// As in `onramp flows`, and `ended`.
     #[serde(deserialize_with = "word")]
     pub state: Cow<'static, str>,
+    /// It has nothing in flight, and for a second nothing was heard of it.
+    pub idle: bool,
     /// Monotonic clock: first data, else when it was first heard of.
     pub started_us: u64,
     /// Monotonic clock: when it was last heard of.
@@ -44,6 +46,8 @@ pub(super) struct Row {
     pub rate_max_bps: Option<u64>,
     /// Highest rate of a round times minimum RTT.
     pub bdp_bytes: Option<u64>,
+    /// This is a lower bound: the flow did not keep that rate for four rounds.
+    pub bdp_at_least: bool,
     pub acknowledged_bytes: u64,
     pub sent_bytes: Option<u64>,
     pub retransmitted_bytes: u64,
@@ -61,9 +65,7 @@ impl Row {
             let address = end.ip().to_canonical();
             if mask { network(address).address() } else { address }
         };
-        let min_rtt_us = flow.min_rtt_us.map(u128::from);
-        let bdp_bytes = flow.rate_max_bps.zip(min_rtt_us).map(|(bps, us)| u128::from(bps) * us / 8_000_000);
-        Self {
+        let row = Self {
             flow: flow.id,
             netns: flow.netns,
             local_address: address(flow.local),
@@ -74,6 +76,7 @@ impl Row {
             parameter_set: flow.profile,
             parameters_generation: flow.generation,
             state: state(flow).into(),
+            idle: flow.idle,
             started_us: flow.start_us,
             at_us: flow.now.at_us,
             cwnd_segments: flow.now.cwnd,
@@ -83,14 +86,26 @@ impl Row {
             rtt_us: flow.now.rtt_us,
             min_rtt_us: flow.min_rtt_us,
             rate_bps: flow.now.rate_bps,
-            rate_max_bps: flow.rate_max_bps,
-            bdp_bytes: bdp_bytes.map(|bytes| bytes as u64),
+            rate_max_bps: None,
+            bdp_bytes: None,
+            bdp_at_least: false,
             acknowledged_bytes: flow.acknowledged_bytes(),
             sent_bytes: flow.sent_bytes,
             retransmitted_bytes: flow.retransmitted_bytes,
             loss_cwnd_segments: flow.loss_window,
             exit: flow.exit.map(|exit| flows::exit(exit.reason, &exit.record)),
             regret: flow.regret(),
+        };
+        row.over(flow.given())
+    }
+
+    /// Of a flow whose path gave this.
+    pub fn over(self, given: Option<Given>) -> Self {
+        Self {
+            rate_max_bps: given.map(|given| given.rate_bytes_per_second.saturating_mul(8)),
+            bdp_bytes: given.map(|given| given.window_bytes),
+            bdp_at_least: given.is_some_and(|given| given.at_least),
+            ..self
         }
     }
 

@@ -42,7 +42,8 @@ fn one(flow: &FlowRow, regrets: bool, output: &Output) -> String {
         return format!("{}\n{}", output.bold(&title), table.render(output));
     }
     let mut table = Table::new(and(titles("WOULD LEAVE"), "COSTS"));
-    flow.findings.iter().for_each(|finding| table.push(and(cells(finding), cost(finding))));
+    let at_least = flow.given.is_some_and(|given| given.at_least);
+    flow.findings.iter().for_each(|finding| table.push(and(cells(finding), cost(finding, at_least))));
     let title = format!("{title}\n{}", given(flow.given, flow.regret));
     format!("{}\n{}", output.bold(&title), table.render(output))
 }

@@ -85,12 +85,21 @@ fn chart(
             Dataset::default().data(line).marker(Marker::Braille).graph_type(GraphType::Line).style(style),
         );
     }
-    let times = [format!("{first:.2}"), format!("{end:.2} s")];
+    let mut times = vec![format!("{first:.2}"), format!("{end:.2} s")];
+    let mut values = vec!["0".to_owned(), label(top)];
+    // A third of the area is for labels, and what does not fit is cut.
+    let wide = values.iter().map(|label| label.chars().count()).max().unwrap_or(0);
+    if 3 * wide > usize::from(area.width) {
+        values.clear();
+    }
+    if 2 * times.iter().map(String::len).sum::<usize>() + wide > usize::from(area.width) {
+        times.clear();
+    }
     let chart = Chart::new(sets)
         .block(Block::new().borders(Borders::TOP).title(title))
         .legend_position(None)
         .x_axis(Axis::default().bounds([first, end]).labels(times))
-        .y_axis(Axis::default().bounds([0.0, top * 1.05]).labels(["0".to_owned(), label(top)]));
+        .y_axis(Axis::default().bounds([0.0, top * 1.05]).labels(values));
     frame.render_widget(chart, area);
 }
 

@@ -8,11 +8,12 @@ use ratatui::widgets::{Block, Borders, Paragraph, Sparkline};
 use super::theme::Theme;
 use crate::live::{Flow, Gauge, Picture, picture};
 
-/// Columns of a picture.
+/// Columns of a picture, and from which width on there is one: the exports have the rest.
 const PICTURE: u16 = 34;
+const WITH_PICTURE: u16 = 72;
 
 pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, flow: &Flow, theme: Theme) {
-    let picture = picture(flow);
+    let picture = picture(flow).filter(|_| area.width >= WITH_PICTURE);
     let right = if picture.is_some() { Constraint::Length(PICTURE) } else { Constraint::Length(0) };
     let [left, right] = Layout::horizontal([Constraint::Fill(1), right]).areas(area);
     let block = Block::new().borders(Borders::TOP).title("state of the algorithm");
@@ -22,29 +23,60 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, flow: &Flow, theme: Theme)
     }
 }
 
-/// Every export; in two columns if there are more than lines.
+/// The exports, in several columns if there are more than lines; without units where these take too much, and only the first
+/// of them where that is still too much. None is cut.
 fn lines(flow: &Flow, width: u16, height: u16) -> Vec<Line<'static>> {
-    let all: Vec<String> =
-        flow.exports().iter().map(|(export, values)| show(export.name, export.unit, values)).collect();
+    let exports = flow.exports();
     let room = usize::from(height.saturating_sub(1)).max(1);
-    if all.is_empty() {
+    if exports.is_empty() {
         return vec![Line::raw(format!("{} keeps none that is worth showing", flow.algorithm.name()))];
     }
-    let columns = all.len().div_ceil(room);
-    let wide = (usize::from(width) / columns).max(2);
-    let cut = |text: &str| text.chars().take(wide - 1).collect::<String>();
-    (0..room.min(all.len()))
+    let all = |units: bool| -> Vec<String> {
+        exports.iter().map(|(export, values)| show(export.name, export.unit, values, units)).collect()
+    };
+    let (mut cells, width) = (all(true), usize::from(width));
+    if needed(&cells, room) > width {
+        cells = all(false);
+    }
+    while cells.len() > room && needed(&cells, room) > width {
+        cells.truncate((cells.len() - 1) / room * room);
+    }
+    cells.retain(|cell| cell.chars().count() <= width);
+    let more = exports.len() - cells.len();
+    let rows = room.min(cells.len());
+    let mut lines: Vec<String> = (0..rows)
         .map(|row| {
-            let cells = all.iter().skip(row).step_by(room);
-            Line::raw(cells.map(|cell| format!("{:<wide$}", cut(cell))).collect::<String>())
+            let line = cells.chunks(room).filter_map(|column| {
+                let wide = wide(column);
+                column.get(row).map(|cell| format!("{cell:<wide$}"))
+            });
+            line.collect::<String>().trim_end().to_owned()
         })
-        .collect()
+        .collect();
+    if more > 0 {
+        lines.truncate(room - 1);
+        let left_out =
+            exports.len() - cells.chunks(room).map(|column| column.len().min(room - 1)).sum::<usize>();
+        lines.push(format!("… {left_out} more"));
+    }
+    lines.into_iter().map(Line::raw).collect()
 }
 
-fn show(name: &str, unit: &str, values: &[u32]) -> String {
+/// Cells of a column, with what is between it and the next.
+fn wide(column: &[String]) -> usize {
+    column.iter().map(|cell| cell.chars().count()).max().unwrap_or(0) + 1
+}
+
+/// Cells of columns with so many lines.
+fn needed(cells: &[String], room: usize) -> usize {
+    cells.chunks(room).map(wide).sum::<usize>() - 1
+}
+
+fn show(name: &str, unit: &str, values: &[u32], with_unit: bool) -> String {
+    let unit = if with_unit { format!(" {unit}") } else { String::new() };
     match values {
-        [one] => format!("{name} {one} {unit}"),
-        many => format!("{name} {}x {unit}, max {}", many.len(), many.iter().max().unwrap_or(&0)),
+        [one] => format!("{name} {one}{unit}"),
+        many => format!("{name} {}x{unit}, max {}", many.len(), many.iter().max().unwrap_or(&0)),
     }
 }
 

@@ -6,6 +6,7 @@ mod exports;
 mod flow;
 mod help;
 mod prompt;
+mod room;
 mod screen;
 mod sort;
 mod table;

@@ -7,7 +7,7 @@ use ratatui::text::{Line, Span};
 
 use super::app::App;
 use super::theme::Theme;
-use super::{flow, help, table};
+use super::{flow, help, room, table};
 use crate::output::{inline, steers};
 use crate::units::count;
 
@@ -16,14 +16,14 @@ pub(super) fn draw(frame: &mut Frame<'_>, app: &App, theme: Theme) {
     let [above, middle, below] =
         Layout::vertical([Constraint::Length(1), Constraint::Fill(1), Constraint::Length(bottom)])
             .areas(frame.area());
-    frame.render_widget(top_line(app, theme), above);
+    frame.render_widget(top_line(app, theme, above.width), above);
     match app.open.and_then(|id| app.model.flows.get(&id)) {
         Some(open) => flow::draw(frame, middle, open, theme),
         None => table::draw(frame, middle, app, theme),
     }
     match &app.prompt {
         Some(prompt) => prompt.draw(frame, below, theme),
-        None => frame.render_widget(bottom_line(app, theme), below),
+        None => frame.render_widget(bottom_line(app, theme, below.width), below),
     }
     if app.help {
         help::draw(frame, theme);
@@ -40,27 +40,28 @@ fn contain(screen: &mut Buffer) {
     }
 }
 
-fn top_line(app: &App, theme: Theme) -> Line<'static> {
+fn top_line(app: &App, theme: Theme, width: u16) -> Line<'static> {
     let flows = app.model.flows.values();
     let running = flows.clone().filter(|flow| !flow.ended).count();
     let ended = flows.len() - running;
-    let mut spans = vec![
-        Span::styled("onramp top  ", theme.bold()),
-        Span::raw(format!("{}, {ended} ended", count(running, "flow"))),
-    ];
-    if !app.filter_text.is_empty() {
-        spans.push(Span::raw(format!("  filter: {}", inline(&app.filter_text))));
-    }
-    if app.model.lost > 0 {
-        spans
-            .push(Span::styled(format!("  {} lost", count(app.model.lost as usize, "event")), theme.error()));
-    }
-    Line::from(spans)
+    let lost = match app.model.lost {
+        0 => String::new(),
+        lost => format!("  {} lost", count(lost as usize, "event")),
+    };
+    let name = "onramp top  ";
+    let rest = usize::from(width).saturating_sub(name.len() + lost.chars().count());
+    let filter = match &app.filter_text[..] {
+        "" => String::new(),
+        text => format!("filter: {}", inline(text)),
+    };
+    let flows = format!("{}, {ended} ended", count(running, "flow"));
+    let rest = room::parts(&[flows, filter], "  ", &[1, 0], u16::try_from(rest).unwrap_or(u16::MAX));
+    Line::from(vec![Span::styled(name, theme.bold()), Span::raw(rest), Span::styled(lost, theme.error())])
 }
 
-fn bottom_line(app: &App, theme: Theme) -> Line<'static> {
+fn bottom_line(app: &App, theme: Theme, width: u16) -> Line<'static> {
     match &app.message {
-        Some(message) => Line::styled(inline(message), theme.bold()),
+        Some(message) => Line::styled(room::text(&inline(message), width), theme.bold()),
         None if app.open.is_some() => Line::styled("Esc back  t tune  u undo  ? keys  q end", theme.faint()),
         None => Line::styled("Enter open  < > r sort  / filter  t tune  ? keys  q end", theme.faint()),
     }

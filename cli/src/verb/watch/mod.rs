@@ -13,6 +13,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::time::{ClockId, clock_gettime};
 use onramp_loader::telemetry::{Item, Level, Lost, Options, Stream, What};
 use onramp_recording::replay::Regret;
+use serde::Serialize;
 
 use crate::consumer::{Selection, Signals, Wanted, level_from};
 use crate::live::Model;
@@ -60,6 +61,15 @@ pub(crate) struct Watch {
 }
 
 /// Where events go, and how many have gone.
+/// What the exit of a flow that has ended has cost.
+#[derive(Clone, Copy, Serialize)]
+struct Cost {
+    #[serde(flatten)]
+    regret: Regret,
+    /// Its bandwidth-delay product is a lower bound.
+    bdp_at_least: bool,
+}
+
 struct Printer<'a> {
     output: &'a Output,
     out: BufWriter<StdoutLock<'static>>,
@@ -151,7 +161,7 @@ impl<'a> Printer<'a> {
     }
 
     /// What the exit of a flow that ends has cost, as far as its rounds tell.
-    fn regret(&mut self, item: &Item) -> Option<Regret> {
+    fn regret(&mut self, item: &Item) -> Option<Cost> {
         let Item::Event(event) = item else { return None };
         if matches!(event.what, What::Ack(_)) {
             return None;
@@ -160,7 +170,9 @@ impl<'a> Printer<'a> {
         if !matches!(event.what, What::End(_)) {
             return None;
         }
-        self.flows.remove(event.flow)?.regret()
+        let flow = self.flows.remove(event.flow)?;
+        let bdp_at_least = flow.given().is_some_and(|given| given.at_least);
+        flow.regret().map(|regret| Cost { regret, bdp_at_least })
     }
 
     fn flush(&mut self) -> anyhow::Result<()> {

@@ -4,11 +4,11 @@ use onramp_loader::ExitReason;
 use onramp_loader::abi::{FlowHeader, flow_flag};
 use onramp_loader::telemetry::{Event, Item, What};
 use onramp_recording::Row as TableRow;
-use onramp_recording::replay::Regret;
 use onramp_recording::rows::{AckRow, RoundRow, StateRow};
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
+use super::Cost;
 use crate::event_rows;
 use crate::live::threshold;
 use crate::output::Named;
@@ -94,8 +94,8 @@ struct End {
     ssthresh_segments: Option<u32>,
     slow_starts: u32,
     exit: Option<Exit>,
-    /// Where rounds tell.
-    regret: Option<Regret>,
+    /// Where rounds say it.
+    regret: Option<Cost>,
     outcomes: Named<u32>,
 }
 
@@ -135,7 +135,7 @@ impl<R: TableRow> Serialize for Columns<R> {
 
 impl Row {
     /// Of an item; a report of losses has the time of the event before it, the end of a flow what its exit cost.
-    pub fn of(item: &Item, last_us: u64, regret: Option<Regret>) -> Self {
+    pub fn of(item: &Item, last_us: u64, regret: Option<Cost>) -> Self {
         match item {
             Item::Event(event) => Self {
                 event: event.what.name(),
@@ -158,7 +158,7 @@ impl Row {
     }
 }
 
-fn body(event: &Event, regret: Option<Regret>) -> Body {
+fn body(event: &Event, regret: Option<Cost>) -> Body {
     let algorithm = event.algorithm;
     match &event.what {
         What::Flow(flow) => Body::Flow(Box::new(Flow {

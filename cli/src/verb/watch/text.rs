@@ -1,15 +1,15 @@
 //! Events as lines for people.
 
 use onramp_loader::telemetry::{AckEvent, EndEvent, Event, ExitEvent, FlowEvent, Item, RoundEvent, What};
-use onramp_recording::replay::Regret;
 
+use super::Cost;
 use crate::live::threshold;
 use crate::units::{count, show_bytes, show_rate, show_us};
 use crate::verb::finding::costs;
 use crate::verb::flows::canonical;
 
 /// Without its time. The end of a flow says what its exit cost.
-pub(super) fn line(item: &Item, regret: Option<Regret>) -> String {
+pub(super) fn line(item: &Item, regret: Option<Cost>) -> String {
     match item {
         Item::Event(event) => {
             let what = describe(event, regret);
@@ -25,7 +25,7 @@ pub(super) fn line(item: &Item, regret: Option<Regret>) -> String {
     }
 }
 
-fn describe(event: &Event, regret: Option<Regret>) -> String {
+fn describe(event: &Event, regret: Option<Cost>) -> String {
     match &event.what {
         What::Flow(flow) => known(flow),
         What::End(end) => ended(end, regret),
@@ -63,8 +63,9 @@ fn known(flow: &FlowEvent) -> String {
     format!("{ends}, parameters {}.{}{again}", flow.profile, flow.generation)
 }
 
-fn ended(end: &EndEvent, regret: Option<Regret>) -> String {
-    let exit = regret.map_or_else(String::new, |regret| format!("; the exit: {}", costs(regret)));
+fn ended(end: &EndEvent, regret: Option<Cost>) -> String {
+    let exit = regret
+        .map_or_else(String::new, |cost| format!("; the exit: {}", costs(cost.regret, cost.bdp_at_least)));
     format!(
         "{} acknowledged, {} retransmitted, min RTT {}, cwnd {}, ssthresh {}{exit}",
         show_bytes(end.bytes_acked),

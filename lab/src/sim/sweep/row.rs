@@ -14,9 +14,9 @@ table! {
         /// number of the path in the population
         path: u64,
         /// name of the path: its class and number
-        name: Text,
+        name: Text => most 4096,
         /// class of the path
-        class: Text,
+        class: Text => most 4096,
         /// seed of the link's randomness
         seed: u64,
         /// rate of the transmitter, bit/s
@@ -46,7 +46,7 @@ table! {
         /// doubling limit; 0: the application is the limit
         limit_us: u64,
         /// name of the arm
-        arm: Text,
+        arm: Text => most 4096,
         /// 1: all bytes arrived before the run was given up
         complete: u32,
         /// from the begin to the last byte, or until the run was given up, nanoseconds

@@ -99,16 +99,13 @@ struct About {
     writable: bool,
     /// Of the web part.
     confinement: Confinement,
+    offline: bool,
 }
 
 /// `GET /api/about`
 pub(super) async fn about(State(hub): State<Hub>) -> Response {
-    json(&About {
-        version: env!("CARGO_PKG_VERSION"),
-        epoch: hub.epoch,
-        writable: hub.writable,
-        confinement: confinement(),
-    })
+    let Hub { epoch, writable, offline, .. } = hub;
+    json(&About { version: env!("CARGO_PKG_VERSION"), epoch, writable, confinement: confinement(), offline })
 }
 
 #[derive(Serialize)]

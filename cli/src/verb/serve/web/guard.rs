@@ -33,6 +33,14 @@ const HEADERS: [(HeaderName, &str); 7] = [
     (HeaderName::from_static("permissions-policy"), "camera=(), geolocation=(), microphone=()"),
 ];
 
+/// Answers after which the connection is closed: whoever gets them is no reader of this server.
+const CLOSED: [StatusCode; 4] = [
+    StatusCode::UNAUTHORIZED,
+    StatusCode::FORBIDDEN,
+    StatusCode::PAYLOAD_TOO_LARGE,
+    StatusCode::MISDIRECTED_REQUEST,
+];
+
 /// A host name or address for --allow-host, without a port.
 pub(crate) fn host_name(text: &str) -> Result<String, String> {
     match text.parse::<Authority>() {
@@ -152,6 +160,9 @@ pub(super) async fn guard(State(hub): State<Hub>, request: Request, next: Next) 
     };
     for (name, value) in HEADERS {
         response.headers_mut().insert(name, HeaderValue::from_static(value));
+    }
+    if CLOSED.contains(&response.status()) {
+        response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
     response.headers_mut().entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     response

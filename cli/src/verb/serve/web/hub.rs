@@ -87,6 +87,8 @@ pub(super) struct Hub {
     inner: Arc<Inner>,
     pub policy: Arc<Policy>,
     pub writable: bool,
+    /// It shows nothing but what is opened in the page.
+    pub offline: bool,
     /// Tells one run of the server from the next.
     pub epoch: u64,
     pub live: Arc<Semaphore>,
@@ -107,6 +109,7 @@ impl Hub {
             inner: Arc::new(inner),
             policy: Arc::new(policy),
             writable,
+            offline: false,
             epoch: now.as_micros() as u64,
             live: Arc::new(Semaphore::new(LIVE_MAX)),
             recordings: Arc::default(),

@@ -2,13 +2,14 @@
 
 mod api;
 mod assets;
+mod body;
+mod connections;
 mod guard;
 mod hub;
 mod live;
 #[cfg(test)]
 mod load;
 mod metrics;
-mod peers;
 mod population;
 mod query;
 mod recordings;
@@ -46,6 +47,8 @@ pub(crate) struct ServeWeb {
     allow_host: Vec<String>,
     #[arg(long)]
     writable: bool,
+    #[arg(long)]
+    offline: bool,
     #[arg(long, requires = "gid")]
     uid: Option<u32>,
     #[arg(long)]
@@ -78,7 +81,8 @@ impl ServeWeb {
         let address = TcpListener::from(socket.try_clone()?).local_addr().ok();
         let ended = runtime.block_on(async {
             let policy = Policy { allowed: self.allow_host, address, tls: tls.is_some(), read };
-            let hub = Hub::new(policy, self.writable);
+            let mut hub = Hub::new(policy, self.writable);
+            hub.offline = self.offline;
             let server = tokio::spawn(server::run(socket, tls.map(TlsAcceptor::from), hub.clone()));
             let ended = hub.follow_broker(broker).await;
             server.abort();

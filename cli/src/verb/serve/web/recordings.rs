@@ -4,17 +4,21 @@ use std::collections::VecDeque;
 use std::fs::File;
 use std::io::Read;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
-use axum::extract::multipart::MultipartRejection;
-use axum::extract::{Multipart, State};
+use axum::extract::multipart::MultipartError;
+use axum::extract::{FromRequest, Multipart, Request, State};
 use axum::http::StatusCode;
 use axum::response::Response;
-use onramp_recording::Recording;
+use onramp_recording::rows::AckRow;
+use onramp_recording::{Budget, Recording, Row as _};
 use serde::Serialize;
 use tokio::sync::Semaphore;
 
 use super::api::{Problem, json};
+use super::body::Bodies;
 use super::hub::Hub;
 use crate::live::{Recorded, read, read_csv};
 use crate::output::Output;
@@ -28,6 +32,12 @@ const FILES_MAX: usize = 1_000;
 /// Rows of all of its tables, and of one file, which is in memory at once; a recorder's have half of it.
 const ROWS_MAX: usize = 4 << 20;
 const FILE_ROWS_MAX: usize = 1 << 18;
+/// Rows of all tables but that of acknowledgements: they are in memory together.
+const EVENTS_MAX: usize = 1 << 19;
+/// What the columns of a file unpack to: as many rows as a file may have, of any table.
+const FILE_BYTES_MAX: u64 = 1 << 27;
+/// For another recording to be read.
+const READING_WAIT: Duration = Duration::from_secs(10);
 const FLOWS_MAX: usize = 2_000;
 /// Flows whose past can be looked at: those with the most bytes. Of more flows than FEW it is coarser.
 const DETAILED_MAX: usize = 500;
@@ -40,13 +50,14 @@ const KEPT: usize = 4;
 /// Those that are open, by their names.
 pub(super) struct Recordings {
     kept: Mutex<VecDeque<(String, Hub)>>,
+    bodies: Bodies,
     /// One at a time is read.
     reading: Arc<Semaphore>,
 }
 
 impl Default for Recordings {
     fn default() -> Self {
-        Self { kept: Mutex::default(), reading: Arc::new(Semaphore::new(1)) }
+        Self { kept: Mutex::default(), bodies: Bodies::default(), reading: Arc::new(Semaphore::new(1)) }
     }
 }
 
@@ -88,38 +99,23 @@ struct Opened {
 }
 
 /// `POST /api/recordings`: the files of a recording, as a form sends them.
-pub(super) async fn open(
-    State(hub): State<Hub>,
-    form: Result<Multipart, MultipartRejection>,
-) -> Result<Response, Problem> {
+pub(super) async fn open(State(hub): State<Hub>, request: Request) -> Result<Response, Problem> {
     let refuse = |status, text: String| Problem::new(status, text);
-    let permit = hub.recordings.reading.clone().try_acquire_owned().map_err(|_| {
-        refuse(
-            StatusCode::SERVICE_UNAVAILABLE,
-            "another recording is being read: try again in a moment".into(),
-        )
-    })?;
-    let mut form = form.map_err(|rejection| refuse(rejection.status(), rejection.body_text()))?;
-    let mut files: Vec<(PathBuf, Vec<u8>)> = Vec::new();
-    while let Some(field) =
-        form.next_field().await.map_err(|error| refuse(error.status(), error.body_text()))?
-    {
-        let name = field.file_name().unwrap_or("without a name").to_owned();
-        let bytes = field.bytes().await.map_err(|error| {
-            let most = BYTES_MAX >> 20;
-            refuse(error.status(), format!("{name}: {} (at most {most} MB together)", error.body_text()))
-        })?;
-        files.push((name.into(), bytes.into()));
-        if files.len() > FILES_MAX {
-            return Err(refuse(
-                StatusCode::PAYLOAD_TOO_LARGE,
-                format!("these are more than {FILES_MAX} files"),
-            ));
-        }
-    }
+    let (parts, body) = request.into_parts();
+    let body = hub.recordings.bodies.collect(body, &parts.headers, BYTES_MAX).await?;
+    let reading = tokio::time::timeout(READING_WAIT, hub.recordings.reading.clone().acquire_owned());
+    let Ok(Ok(permit)) = reading.await else {
+        let text = "another recording is being read: try again in a moment";
+        return Err(refuse(StatusCode::SERVICE_UNAVAILABLE, text.into()));
+    };
+    let (body, room) = body.into_body();
+    let files = files(Request::from_parts(parts, body)).await?;
+    let budget = Budget { file_bytes: FILE_BYTES_MAX, ..Budget::default() };
+    // Whoever does not wait for the answer any more does not want what it is made of.
+    let _cancel = CancelOnDrop(Arc::clone(&budget.cancelled));
     let read = tokio::task::spawn_blocking(move || {
-        let read = recorded(files).map(|recorded| (told(&recorded), recorded.problems));
-        drop(permit);
+        let read = recorded(files, budget).map(|recorded| (told(&recorded), recorded.problems));
+        drop((permit, room));
         read
     });
     let failed = |error: &dyn std::fmt::Display| refuse(StatusCode::INTERNAL_SERVER_ERROR, error.to_string());
@@ -133,8 +129,46 @@ pub(super) async fn open(
     Ok(json(&Opened { recording, flows: flows.len(), flow, problems }))
 }
 
+/// The files of a form.
+async fn files(request: Request) -> Result<Vec<(PathBuf, Vec<u8>)>, Problem> {
+    let form = Multipart::from_request(request, &()).await;
+    let mut form = form.map_err(|rejection| Problem::new(rejection.status(), rejection.body_text()))?;
+    let mut files: Vec<(PathBuf, Vec<u8>)> = Vec::new();
+    let wrong = |error: MultipartError| Problem::new(error.status(), error.body_text());
+    while let Some(field) = form.next_field().await.map_err(wrong)? {
+        let name = field.file_name().unwrap_or("without a name").to_owned();
+        files.push((name.into(), field.bytes().await.map_err(wrong)?.into()));
+        if files.len() > FILES_MAX {
+            let text = format!("these are more than {FILES_MAX} files");
+            return Err(Problem::new(StatusCode::PAYLOAD_TOO_LARGE, text));
+        }
+    }
+    Ok(files)
+}
+
+/// Reading ends when this goes.
+struct CancelOnDrop(Arc<AtomicBool>);
+
+impl Drop for CancelOnDrop {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// A text that ends when it is not wanted any more.
+struct While<'a>(&'a [u8], &'a AtomicBool);
+
+impl Read for While<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        if self.1.load(Ordering::Relaxed) {
+            return Err(std::io::Error::other("reading was cancelled"));
+        }
+        self.0.read(buffer)
+    }
+}
+
 /// What the files hold, or what is wrong with them.
-fn recorded(files: Vec<(PathBuf, Vec<u8>)>) -> Result<Recorded, String> {
+fn recorded(files: Vec<(PathBuf, Vec<u8>)>, budget: Budget) -> Result<Recorded, String> {
     // Alone it is taken for text, whatever it is called, so that what it is instead is said.
     let is_csv = |(path, bytes): &(PathBuf, Vec<u8>)| {
         !bytes.starts_with(b"PAR1") && path.extension().is_none_or(|extension| extension != "parquet")
@@ -146,21 +180,30 @@ fn recorded(files: Vec<(PathBuf, Vec<u8>)>) -> Result<Recorded, String> {
                 "no file was sent: send the .parquet files of a recording, or acknowledgments as .csv".into(),
             );
         }
-        [one] if is_csv(one) => read_csv(one.1.as_slice(), FLOWS_MAX, BUCKETS)
+        [one] if is_csv(one) => read_csv(While(&one.1, &budget.cancelled), FLOWS_MAX, BUCKETS)
             .map_err(|reason| format!("{}: {reason}", one.0.display()))?,
         _ => {
             let mut recording = Recording::of_files(files);
-            let rows = recording.stated_rows();
-            let (all, most) = (rows.iter().sum::<usize>(), rows.iter().max().copied().unwrap_or(0));
+            recording.budget = budget;
+            let stated = recording.stated_rows();
+            let rows = stated.iter().map(|(_, rows)| *rows);
+            let (all, most) = (rows.clone().sum::<usize>(), rows.max().unwrap_or(0));
             if all > ROWS_MAX || most > FILE_ROWS_MAX {
                 return Err(format!(
                     "the recording has {all} rows, {most} of them in one file: at most {ROWS_MAX}, {FILE_ROWS_MAX} in a file, are read here; `onramp replay` takes any"
                 ));
             }
-            let flows = recording.flows();
+            let events = stated.iter().filter(|(table, _)| table != AckRow::TABLE).map(|(_, rows)| rows);
+            let events = events.sum::<usize>();
+            if events > EVENTS_MAX {
+                return Err(format!(
+                    "the recording has {events} rows beside those of acknowledgements: at most {EVENTS_MAX} are read here; record fewer flows with --sample or a filter"
+                ));
+            }
+            let flows = recording.flows(FLOWS_MAX);
             if flows > FLOWS_MAX {
                 return Err(format!(
-                    "the recording has {flows} flows, at most {FLOWS_MAX} are read here: record fewer with --sample or a filter"
+                    "the recording has more than {FLOWS_MAX} flows, which is the most that is read here: record fewer with --sample or a filter"
                 ));
             }
             read(&mut recording, FLOWS_MAX, buckets(flows))
@@ -178,9 +221,11 @@ fn told(recorded: &Recorded) -> (Vec<News>, Vec<u64>) {
     let Recorded { model, reports, .. } = recorded;
     let row = |flow: &crate::live::Flow| {
         let mut row = Row::of(flow, false);
-        // All acknowledgements tell more than rounds.
-        let regret = reports.get(&flow.id).and_then(|report| report.regret);
-        row.regret = regret.or(row.regret);
+        // What all acknowledgements say is said everywhere: it is more than rounds do.
+        if let Some(report) = reports.get(&flow.id).filter(|report| report.given.is_some()) {
+            row = row.over(report.given);
+            row.regret = report.regret;
+        }
         if flow.local.port() == 0 && flow.remote.port() == 0 {
             row.algorithm = "not told".into();
         }
@@ -208,15 +253,19 @@ fn told(recorded: &Recorded) -> (Vec<News>, Vec<u64>) {
 
 #[cfg(test)]
 mod tests {
+    use std::io::{Read, Write};
+    use std::net::TcpStream;
     use std::path::{Path, PathBuf};
+    use std::sync::Arc;
 
+    use onramp_recording::replay::{Options, Replay, replay};
     use onramp_recording::rows::{AckRow, ExitRow, FlowRow, RoundRow, StateRow};
-    use onramp_recording::{Column, Kind, Limits, Manifest, Row, Spec, Writer};
+    use onramp_recording::{Budget, Column, Kind, Limits, Manifest, Recording, Row, Spec, Text, Writer};
     use serde_json::Value;
 
     use super::super::hub::Hub;
     use super::super::tests::{Answer, Server};
-    use super::{KEPT, recorded, told};
+    use super::{BYTES_MAX, CancelOnDrop, KEPT, recorded, told};
 
     const BOUNDARY: &str = "between-files";
 
@@ -286,11 +335,132 @@ mod tests {
         );
     }
 
+    /// The beginning of an upload, which would have so many bytes.
+    fn head(bytes: usize) -> String {
+        format!(
+            "POST /api/recordings HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: multipart/form-data; boundary={BOUNDARY}\r\nContent-Length: {bytes}\r\n"
+        )
+    }
+
+    #[test]
+    fn uploads_that_do_not_come_keep_no_other_from_being_read() {
+        let server = Server::start(false);
+        let mut slow: Vec<TcpStream> =
+            (0..100).map(|_| TcpStream::connect(server.address).unwrap()).collect();
+        for stream in &mut slow {
+            write!(stream, "{}\r\n--{BOUNDARY}\r\n", head(60 << 20)).unwrap();
+        }
+        for _ in 0..3 {
+            assert_eq!(post(&server, &files()).json()["flows"], 1);
+        }
+    }
+
+    #[test]
+    fn an_upload_that_is_too_large_is_sent_whole_and_then_refused() {
+        let server = Server::start(false);
+        for bytes in [BYTES_MAX + 1, BYTES_MAX + (40 << 20)] {
+            let mut stream = TcpStream::connect(server.address).unwrap();
+            write!(stream, "{}\r\n", head(bytes)).unwrap();
+            let piece = vec![b'x'; 1 << 20];
+            let mut rest = bytes;
+            while rest > 0 {
+                let now = rest.min(piece.len());
+                stream.write_all(&piece[..now]).expect("it is read to its end");
+                rest -= now;
+            }
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer).unwrap();
+            assert!(answer.starts_with("HTTP/1.1 413 ") && answer.contains("64 MB"), "{answer}");
+        }
+        // Who asks first is told before.
+        let mut stream = TcpStream::connect(server.address).unwrap();
+        write!(stream, "{}Expect: 100-continue\r\n\r\n", head(1 << 30)).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        assert!(answer.starts_with("HTTP/1.1 413 "), "{answer}");
+        assert_eq!(post(&server, &files()).json()["flows"], 1);
+    }
+
+    onramp_recording::table! {
+        /// As a column of addresses, of any length.
+        LongRow = "flows" {
+            /// number
+            flow: u64,
+            /// address
+            remote_address: Text => most 10000000,
+        }
+    }
+
+    #[test]
+    fn a_file_that_unpacks_to_gigabytes_is_refused_by_name_and_the_next_is_read() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("flows-000001.parquet");
+        let long = "A".repeat(1_000_000);
+        let rows = (0..1_900).map(|flow| LongRow { flow, remote_address: long.clone().into() });
+        onramp_recording::write_rows(&path, rows).unwrap();
+        let bytes = std::fs::read(&path).unwrap();
+        assert!(bytes.len() < 1 << 20, "{}", bytes.len());
+        let server = Server::start(false);
+        let said = post(&server, &[("rec/flows-000001.parquet".into(), bytes)]).refused(400);
+        assert!(said.contains("flows-000001.parquet") && said.contains("column remote_address"), "{said}");
+        assert_eq!(post(&server, &files()).json()["flows"], 1);
+    }
+
+    #[test]
+    fn whoever_does_not_wait_any_more_ends_the_reading() {
+        let budget = Budget::default();
+        drop(CancelOnDrop(Arc::clone(&budget.cancelled)));
+        let parquet = || files().into_iter().map(|(name, bytes)| (name.into(), bytes)).collect();
+        assert!(recorded(parquet(), Budget::default()).is_ok());
+        let said = recorded(parquet(), budget.clone()).err().unwrap();
+        assert!(said.contains("reading was cancelled"), "{said}");
+        let csv = vec![("acks.csv".into(), b"at_us\n1\n".to_vec())];
+        let said = recorded(csv, budget).err().unwrap();
+        assert!(said.contains("reading was cancelled"), "{said}");
+    }
+
     #[test]
     fn a_browser_opens_what_is_dropped_on_its_page() {
         let server = Server::start(false);
         let Some(mut script) = super::super::load::script("open.mjs", server.address) else { return };
         assert!(script.status().unwrap().success(), "web/tests/open.mjs says what was wrong");
+    }
+
+    #[test]
+    fn a_page_without_live_flows_does_not_claim_to_be_live() {
+        let server = Server::offline();
+        assert_eq!(server.get("/api/about").json()["offline"], true);
+        let Some(mut script) = super::super::load::script("offline.mjs", server.address) else { return };
+        assert!(script.status().unwrap().success(), "web/tests/offline.mjs says what was wrong");
+    }
+
+    #[test]
+    fn list_flow_and_replay_say_one_bandwidth_delay_product() {
+        let server = Server::start(false);
+        let opened = post(&server, &files()).json();
+        let (name, flow) = (opened["recording"].as_str().unwrap(), opened["flow"].as_str().unwrap());
+        let listed = server.get(&format!("/api/flows?recording={name}")).json()["flows"][0].clone();
+        let detail = server.get(&format!("/api/flows/{flow}?recording={name}")).json();
+        let parquet = files().into_iter().map(|(name, bytes)| (name.into(), bytes));
+        let wanted = Replay::new(Vec::new(), Options { regret: true, ..Options::default() });
+        let report = replay(&mut Recording::of_files(parquet), wanted).pop().unwrap();
+        let given = report.given.unwrap();
+        assert!(given.window_bytes > 10_000, "{given:?}");
+        for row in [&listed, &detail] {
+            assert_eq!(row["bdp_bytes"], given.window_bytes);
+            assert_eq!(row["bdp_at_least"], given.at_least);
+            assert_eq!(row["rate_max_bps"], given.rate_bytes_per_second * 8);
+            assert_eq!(row["regret"], serde_json::to_value(report.regret).unwrap());
+        }
+        assert_eq!(detail["shadow"]["given"], serde_json::to_value(given).unwrap());
+        let exit = report.known.recorded_exit.unwrap().window_bytes as f64 / given.window_bytes as f64;
+        for finding in detail["shadow"]["findings"].as_array().unwrap() {
+            let Some(ratio) = finding["regret"]["window_to_bdp"].as_f64() else { continue };
+            let window = finding["exit"]["window_bytes"].as_f64().unwrap();
+            assert!((ratio - window / given.window_bytes as f64).abs() < 1e-9, "{finding}");
+        }
+        let said = listed["exit"]["window_bytes"].as_f64().unwrap() / listed["bdp_bytes"].as_f64().unwrap();
+        assert!((said - exit).abs() < 1e-9, "{said} {exit}");
     }
 
     #[test]
@@ -428,7 +598,8 @@ mod tests {
                 (path.clone(), std::fs::read(path).unwrap())
             };
             let recorded =
-                recorded(std::fs::read_dir(directory.path()).unwrap().map(read).collect()).unwrap();
+                recorded(std::fs::read_dir(directory.path()).unwrap().map(read).collect(), Budget::default())
+                    .unwrap();
             let hub = Hub::of(told(&recorded).0);
             shown.set(shown.get() + hub.knowledge().open.len());
             Ok(())
@@ -443,7 +614,7 @@ mod tests {
             let mut all: Vec<(PathBuf, Vec<u8>)> =
                 files().into_iter().map(|(name, bytes)| (name.into(), bytes)).collect();
             all.push(("rec/acks-000002.parquet".into(), bytes));
-            if let Ok(recorded) = recorded(all) {
+            if let Ok(recorded) = recorded(all, Budget::default()) {
                 let (news, flows) = told(&recorded);
                 assert!(news.len() > flows.len());
             }

@@ -1,7 +1,6 @@
-//! Connections: how many, how slow, how large.
+//! Connections: how slow, how large.
 
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
@@ -11,21 +10,19 @@ use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use hyper::server::conn::http1;
+use hyper::service::{Service, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use nix::sys::socket::{AddressFamily, SockaddrLike, SockaddrStorage, getsockname, setsockopt, sockopt};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, UnixListener};
-use tokio::sync::Semaphore;
 use tokio_rustls::TlsAcceptor;
 
 use super::api::Problem;
+use super::connections::{Connections, Place};
 use super::hub::Hub;
-use super::peers::Peers;
 use super::{api, assets, guard, live, metrics, recordings};
 
-/// Connections at once; more wait.
-const CONNECTIONS_MAX: usize = 256;
 /// Until a request's head is there, and between two requests.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 /// Until an answer begins, the request's body included.
@@ -51,7 +48,7 @@ pub(super) fn router(hub: Hub) -> Router {
         .route("/api/live", get(live::live))
         .route("/api/openapi.json", get(api::document))
         .route("/api/tune", post(api::tune))
-        .route("/api/recordings", post(recordings::open).layer(DefaultBodyLimit::max(recordings::BYTES_MAX)))
+        .route("/api/recordings", post(recordings::open).layer(DefaultBodyLimit::disable()))
         .route("/metrics", get(metrics::metrics))
         .route("/healthz", get(api::healthy))
         .route("/", get(assets::index))
@@ -89,28 +86,19 @@ pub(super) async fn run(socket: OwnedFd, tls: Option<TlsAcceptor>, hub: Hub) -> 
         Listener::Tcp(TcpListener::from_std(listener)?)
     };
     let router = router(hub);
-    let room = Arc::new(Semaphore::new(CONNECTIONS_MAX));
-    let peers = Peers::default();
+    let connections = Connections::default();
     loop {
-        let place = Arc::clone(&room).acquire_owned().await?;
         let accepted = match &listener {
             Listener::Tcp(listener) => listener.accept().await.map(|(stream, peer)| {
-                let Some(peer) = peers.take(peer.ip()) else { return };
+                let Some(place) = connections.take(Some(peer.ip())) else { return };
                 // Without it a reader who does not read would stay for good.
                 let _ = setsockopt(&stream, sockopt::TcpUserTimeout, &UNREAD_TIMEOUT_MS);
                 let _ = stream.set_nodelay(true);
-                let served = secured(stream, tls.clone(), router.clone());
-                tokio::spawn(async move {
-                    served.await;
-                    drop((place, peer));
-                });
+                tokio::spawn(secured(stream, tls.clone(), router.clone(), place));
             }),
             Listener::Unix(listener) => listener.accept().await.map(|(stream, _)| {
-                let served = connection(stream, router.clone());
-                tokio::spawn(async move {
-                    served.await;
-                    drop(place);
-                });
+                let Some(place) = connections.take(None) else { return };
+                tokio::spawn(secured(stream, None, router.clone(), place));
             }),
         };
         if let Err(error) = accepted {
@@ -120,20 +108,26 @@ pub(super) async fn run(socket: OwnedFd, tls: Option<TlsAcceptor>, hub: Hub) -> 
     }
 }
 
-/// Serves a connection, by TLS if there is a certificate.
-pub(super) async fn secured<S>(stream: S, tls: Option<TlsAcceptor>, router: Router)
+/// Serves a connection, by TLS if there is a certificate, for as long as it has its place.
+pub(super) async fn secured<S>(stream: S, tls: Option<TlsAcceptor>, router: Router, place: Place)
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
-    let Some(tls) = tls else { return connection(stream, router).await };
-    match tokio::time::timeout(HEAD_TIMEOUT, tls.accept(stream)).await {
-        Ok(Ok(stream)) => connection(stream, router).await,
-        Ok(Err(error)) => tracing::debug!("a handshake has failed: {error}"),
-        Err(_) => tracing::debug!("a handshake takes too long"),
+    let served = async {
+        let Some(tls) = tls else { return connection(stream, router, &place).await };
+        match tokio::time::timeout(HEAD_TIMEOUT, tls.accept(stream)).await {
+            Ok(Ok(stream)) => connection(stream, router, &place).await,
+            Ok(Err(error)) => tracing::debug!("a handshake has failed: {error}"),
+            Err(_) => tracing::debug!("a handshake takes too long"),
+        }
+    };
+    tokio::select! {
+        () = served => {}
+        () = place.evicted() => tracing::debug!("a connection is closed for another one"),
     }
 }
 
-async fn connection<S>(stream: S, router: Router)
+async fn connection<S>(stream: S, router: Router, place: &Place)
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
@@ -143,7 +137,13 @@ where
         .max_buf_size(HEAD_BYTES_MAX)
         .max_headers(HEADERS_MAX)
         .half_close(false);
-    let served = http.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router)).await;
+    let router = TowerToHyperService::new(router);
+    let service = service_fn(|request| {
+        let busy = place.asks();
+        let answered = router.call(request);
+        async move { answered.await.map(|response| busy.answers(response)) }
+    });
+    let served = http.serve_connection(TokioIo::new(stream), service).await;
     if let Err(error) = served {
         tracing::debug!("a connection has ended: {error}");
     }

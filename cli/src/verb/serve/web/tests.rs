@@ -49,6 +49,7 @@ pub(super) fn row(flow: u64, remote: &str, algorithm: &'static str) -> Row {
         parameter_set: 0,
         parameters_generation: 0,
         state: "slow_start".into(),
+        idle: false,
         started_us: 1_000_000,
         at_us: 2_000_000,
         cwnd_segments: 10,
@@ -60,6 +61,7 @@ pub(super) fn row(flow: u64, remote: &str, algorithm: &'static str) -> Row {
         rate_bps: Some(1_000_000),
         rate_max_bps: Some(1_000_000),
         bdp_bytes: Some(6_250),
+        bdp_at_least: false,
         acknowledged_bytes: 1_000 * flow,
         sent_bytes: None,
         retransmitted_bytes: 0,
@@ -91,14 +93,24 @@ impl Server {
         Self::guarded(policy, writable)
     }
 
+    /// One that shows recordings alone.
+    pub fn offline() -> Self {
+        Self::of(Policy::default(), false, true)
+    }
+
     fn guarded(policy: Policy, writable: bool) -> Self {
+        Self::of(policy, writable, false)
+    }
+
+    fn of(policy: Policy, writable: bool, offline: bool) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let (broker, theirs) = UnixStream::pair().unwrap();
         thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
             runtime.block_on(async {
-                let hub = Hub::new(policy, writable);
+                let mut hub = Hub::new(policy, writable);
+                hub.offline = offline;
                 let served = tokio::spawn(server::run(listener.into(), None, hub.clone()));
                 hub.follow_broker(theirs).await.unwrap();
                 served.abort();
@@ -414,6 +426,63 @@ fn the_slow_and_the_idle_keep_nobody_out() {
     let _ = first.read_to_end(&mut bytes);
     let answer = Answer(String::from_utf8_lossy(&bytes).into_owned());
     assert!([0, 408].contains(&answer.status()), "{answer:?}");
+}
+
+#[test]
+fn connections_that_ask_now_and_then_keep_nobody_out() {
+    let server = Server::start(false);
+    let ask = |stream: &mut BufReader<TcpStream>| {
+        write!(stream.get_mut(), "GET /api/about HTTP/1.1\r\nHost: localhost\r\n\r\n").ok()?;
+        let (mut line, mut length) = (String::new(), 0);
+        while line != "\r\n" {
+            line.clear();
+            if stream.read_line(&mut line).ok()? == 0 {
+                return None;
+            }
+            length = line
+                .to_ascii_lowercase()
+                .strip_prefix("content-length: ")
+                .map_or(length, |length| length.trim().parse().unwrap());
+        }
+        stream.read_exact(&mut vec![0; length]).ok()
+    };
+    let mut asking: Vec<_> = (0..256).map(|_| BufReader::new(server.connect())).collect();
+    assert!(asking.iter_mut().all(|stream| ask(stream).is_some()));
+    // All places are taken, and the first asks again.
+    assert!(ask(&mut asking[0]).is_some());
+    for closed in 1..=3 {
+        let mut new = BufReader::new(server.connect());
+        assert!(ask(&mut new).is_some());
+        assert!(ask(&mut asking[closed]).is_none(), "it was idle for longest");
+        asking.push(new);
+    }
+    assert_eq!(server.get("/metrics").status(), 200);
+    assert!(ask(&mut asking[0]).is_some() && ask(&mut asking[255]).is_some());
+    // Requests that are never whole are no better.
+    let mut unfinished: Vec<TcpStream> = (0..600).map(|_| server.connect()).collect();
+    for stream in &mut unfinished {
+        let head = "POST /api/recordings HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9999\r\n\r\nx";
+        let _ = stream.write_all(head.as_bytes());
+    }
+    assert_eq!(server.get("/metrics").status(), 200);
+}
+
+#[test]
+fn who_is_refused_keeps_no_connection() {
+    let server = Server::start(true);
+    for (request, status) in [
+        ("GET /api/flows HTTP/1.1\r\nHost: evil.example\r\n\r\n", 421),
+        ("GET /api/flows HTTP/1.1\r\nHost: localhost\r\nOrigin: http://evil.example\r\n\r\n", 403),
+        (
+            "POST /api/tune HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nAuthorization: Bearer x\r\nContent-Length: 34\r\n\r\n{\"algorithm\":\"best\",\"settings\":[]}",
+            401,
+        ),
+    ] {
+        // Though it would be kept, it is read to its end.
+        let answer = server.raw(request.as_bytes());
+        assert_eq!(answer.status(), status, "{answer:?}");
+        assert!(answer.head().contains("\r\nconnection: close"), "{answer:?}");
+    }
 }
 
 #[test]

@@ -245,6 +245,53 @@ fn any_size_is_drawn() {
     );
 }
 
+/// What of a screen has digits in it.
+fn figures(screen: &str) -> Vec<String> {
+    let words = screen.split(|letter: char| letter.is_whitespace() || "│┌─└┐┘".contains(letter));
+    let words = words.map(|word| word.trim_matches([',', ';', '(', ')']));
+    words.filter(|word| word.chars().any(|letter| letter.is_ascii_digit())).map(str::to_owned).collect()
+}
+
+#[test]
+fn every_number_is_shown_whole_or_not_at_all_from_40_to_140_columns() {
+    let mut app = app();
+    let long = "[2001:db8:1234:5678:9abc:def0:1234:5678]:65535";
+    app.model.add(&begin(9, "ramp", long));
+    app.model.add(&round(9, "ramp", 6, &[]));
+    app.model.add(&Item::Lost(Lost { events: 1_234_567, ..Lost::default() }));
+    app.message = Some("threshold_pct: 26 -> 30, window_bins: 10 -> 11; u: undo (threshold_pct=26)".into());
+    for id in [None, Some(1), Some(2), Some(3), Some(4), Some(9)] {
+        app.open = id;
+        let whole = figures(&text(&drawn(&app, false, 300, 24)));
+        for width in 40..=140 {
+            let screen = text(&drawn(&app, false, width, 24));
+            for figure in figures(&screen) {
+                // An address that is longer than the screen is shown without its middle.
+                let known = whole.contains(&figure) || figure.contains('…') && figure.contains(':');
+                assert!(known, "{figure} at {width}: {screen}");
+            }
+        }
+    }
+    app.open = None;
+    app.model.remove(9);
+    let titles = |width| {
+        let screen = text(&drawn(&app, false, width, 24));
+        let line = screen.lines().nth(1).unwrap().to_owned();
+        line.split_whitespace().map(str::to_owned).collect::<Vec<_>>().join(" ")
+    };
+    let titles: Vec<String> = [40, 60, 72, 80, 140].map(titles).into();
+    assert_eq!(
+        titles,
+        [
+            "REMOTE ACKED▼",
+            "REMOTE STATE RATE ACKED▼",
+            "REMOTE ALGORITHM STATE CWND RATE ACKED▼",
+            "REMOTE ALGORITHM STATE CWND RTT RATE ACKED▼",
+            "REMOTE ALGORITHM STATE CWND RTT RATE ACKED▼ LOCAL SSTHRESH MIN RTT RESENT",
+        ]
+    );
+}
+
 #[test]
 fn flows_are_bounded_and_those_that_ended_go_first() {
     let mut app = App::default();

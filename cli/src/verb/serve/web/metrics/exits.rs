@@ -111,7 +111,7 @@ impl Exits {
         if let Some(permille) = now.exit_permille_of_bdp() {
             self.ratio.add(cc, permille as f64 / 1000.0);
         }
-        if let Some((exit, bdp)) = now.exit.as_ref().zip(now.bdp_bytes) {
+        if let Some((exit, bdp)) = now.exit.as_ref().zip(now.bdp_bytes.filter(|_| !now.bdp_at_least)) {
             self.overshoot.add(cc, exit.window_bytes.saturating_sub(bdp) as f64);
         }
         if let Some(sent) = now.sent_bytes.filter(|bytes| *bytes > 0) {
@@ -141,7 +141,7 @@ impl Exits {
             self.overshoot.family(
                 "slow_start_overshoot",
                 Unit::Bytes,
-                "What the window at the end of slow start was above the bandwidth-delay product, when the flow ends",
+                "What the window at the end of slow start was above the bandwidth-delay product, when the flow ends; of flows that kept their highest rate for four rounds",
             ),
             self.accuracy.family(
                 "slow_start_exit_accuracy",

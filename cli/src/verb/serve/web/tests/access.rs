@@ -15,6 +15,7 @@ use tokio_rustls::{TlsAcceptor, TlsConnector};
 use super::{Answer, Server, left, listed};
 use crate::verb::serve::setup;
 use crate::verb::serve::token::Token;
+use crate::verb::serve::web::connections::Connections;
 use crate::verb::serve::web::guard::Policy;
 use crate::verb::serve::web::hub::Hub;
 use crate::verb::serve::web::{load, server};
@@ -34,7 +35,8 @@ fn hub(read: Option<&str>, tls: bool) -> Hub {
 /// A connection to a server that knows a flow.
 fn connect(hub: &Hub, tls: Option<TlsAcceptor>) -> DuplexStream {
     let (ours, theirs) = duplex(64 << 10);
-    tokio::spawn(server::secured(theirs, tls, server::router(hub.clone())));
+    let place = Connections::default().take(None).unwrap();
+    tokio::spawn(server::secured(theirs, tls, server::router(hub.clone()), place));
     ours
 }
 
