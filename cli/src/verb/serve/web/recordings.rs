@@ -434,18 +434,71 @@ mod tests {
         assert!(script.status().unwrap().success(), "web/tests/offline.mjs says what was wrong");
     }
 
+    /// Of a flow that doubles its window for so many rounds of 100 ms, left slow start in the fifth, and then had four more
+    /// rounds at its peak or none.
+    fn doubling(rounds: u64, kept: bool) -> Vec<(String, Vec<u8>)> {
+        let directory = tempfile::tempdir().unwrap();
+        let mut writer = Writer::create(directory.path(), Manifest::default(), Limits::default()).unwrap();
+        let start =
+            FlowRow { flow: 7, event: "start".into(), algorithm: "search".into(), ..FlowRow::default() };
+        writer.push(FlowRow { at_us: 1_000_000, started_us: 1_000_000, sequence: 1, ..start }).unwrap();
+        let exit = ExitRow { flow: 7, event: "exit".into(), reason: "loss".into(), ..ExitRow::default() };
+        let cwnd_segments = 400;
+        writer
+            .push(ExitRow { sequence: 2, since_start_us: 500_000, cwnd_segments, mss_bytes: 1_000, ..exit })
+            .unwrap();
+        let (mut acked, mut window) = (0, 10);
+        for round in 0..rounds + if kept { 8 } else { 0 } {
+            let next = if round < rounds { 2 * window } else { window };
+            for part in 1..=10 {
+                let segments = acked + window * part / 10;
+                let ack = AckRow {
+                    at_us: 1_100_000 + round * 100_000 + part * 10_000,
+                    flow: 7,
+                    sequence: 10 + (round * 10 + part) as u32,
+                    event: "ack".into(),
+                    asked: 1,
+                    acknowledged_bytes: segments * 1_000,
+                    sent_bytes: (acked + window + next * part / 10) * 1_000,
+                    delivered_segments: segments as u32,
+                    rtt_us: 100_000,
+                    smoothed_rtt_us: 100_000,
+                    min_rtt_us: 100_000,
+                    cwnd_segments: window as u32,
+                    mss_bytes: 1_000,
+                    ..AckRow::default()
+                };
+                writer.push(ack).unwrap();
+            }
+            (acked, window) = (acked + window, next);
+        }
+        writer.finish(1).unwrap();
+        let entries = std::fs::read_dir(directory.path()).unwrap().map(|entry| entry.unwrap().path());
+        entries
+            .map(|path| {
+                (format!("rec/{}", path.file_name().unwrap().display()), std::fs::read(&path).unwrap())
+            })
+            .collect()
+    }
+
     #[test]
     fn list_flow_and_replay_say_one_bandwidth_delay_product() {
+        one_bandwidth_delay_product(&doubling(7, true), false);
+        one_bandwidth_delay_product(&doubling(7, false), true);
+    }
+
+    fn one_bandwidth_delay_product(files: &[(String, Vec<u8>)], at_least: bool) {
         let server = Server::start(false);
-        let opened = post(&server, &files()).json();
+        let opened = post(&server, files).json();
         let (name, flow) = (opened["recording"].as_str().unwrap(), opened["flow"].as_str().unwrap());
         let listed = server.get(&format!("/api/flows?recording={name}")).json()["flows"][0].clone();
         let detail = server.get(&format!("/api/flows/{flow}?recording={name}")).json();
-        let parquet = files().into_iter().map(|(name, bytes)| (name.into(), bytes));
+        let parquet = files.iter().map(|(name, bytes)| (name.into(), bytes.clone()));
         let wanted = Replay::new(Vec::new(), Options { regret: true, ..Options::default() });
         let report = replay(&mut Recording::of_files(parquet), wanted).pop().unwrap();
         let given = report.given.unwrap();
-        assert!(given.window_bytes > 10_000, "{given:?}");
+        assert_eq!(given.at_least, at_least, "{given:?}");
+        assert!(given.window_bytes > 500_000, "{given:?}");
         for row in [&listed, &detail] {
             assert_eq!(row["bdp_bytes"], given.window_bytes);
             assert_eq!(row["bdp_at_least"], given.at_least);

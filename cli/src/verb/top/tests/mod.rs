@@ -248,7 +248,7 @@ fn any_size_is_drawn() {
 /// What of a screen has digits in it.
 fn figures(screen: &str) -> Vec<String> {
     let words = screen.split(|letter: char| letter.is_whitespace() || "│┌─└┐┘".contains(letter));
-    let words = words.map(|word| word.trim_matches([',', ';', '(', ')']));
+    let words = words.map(|word| word.trim_matches([',', ';', '(', ')', '…']));
     words.filter(|word| word.chars().any(|letter| letter.is_ascii_digit())).map(str::to_owned).collect()
 }
 
