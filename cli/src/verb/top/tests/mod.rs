@@ -247,7 +247,8 @@ fn any_size_is_drawn() {
 
 /// What of a screen has digits in it.
 fn figures(screen: &str) -> Vec<String> {
-    let words = screen.split(|letter: char| letter.is_whitespace() || "│┌─└┐┘".contains(letter));
+    let drawn = |letter: char| ('\u{2500}'..='\u{28ff}').contains(&letter);
+    let words = screen.split(|letter: char| letter.is_whitespace() || drawn(letter));
     let words = words.map(|word| word.trim_matches([',', ';', '(', ')', '…']));
     words.filter(|word| word.chars().any(|letter| letter.is_ascii_digit())).map(str::to_owned).collect()
 }
