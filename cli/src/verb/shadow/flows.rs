@@ -146,7 +146,7 @@ impl Watched {
         };
         Some(FlowRow {
             given: report.given,
-            regret: report.given.zip(follower.exit).map(|(given, exit)| measured(given, exit)),
+            regret: report.given.zip(follower.exit).and_then(|(given, exit)| measured(given, exit)),
             local: first.local().to_string(),
             remote: first.remote().to_string(),
             netns: first.netns(),
