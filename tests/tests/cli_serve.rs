@@ -349,6 +349,11 @@ fn every_end_is_clean() {
     assert_eq!(ran.code, Some(1), "{ran:?}");
     assert!(ran.stderr.contains("the web part ended with signal: 9"), "{ran:?}");
     assert!(nothing_left(), "web part killed: {:?}, before {before:?}", traces());
+    // A web part that stands still is killed.
+    let server = Server::start(&[]);
+    kill(Pid::from_raw(server.web() as i32), Signal::SIGSTOP).unwrap();
+    assert_eq!(server.end(Signal::SIGTERM).code, Some(0));
+    assert!(nothing_left(), "stopped: {:?}, before {before:?}", traces());
     // A socket's file of one that was killed is in nobody's way.
     attach(&attachments, "0");
 }
@@ -397,6 +402,28 @@ fn under_the_lock_of_another_telemetry_is_read_and_a_signal_ends_the_server() {
     });
     assert_eq!(tuned.0, 200, "{tuned:?}");
     let _held = hold_the_lock();
+    assert_eq!(server.end(Signal::SIGTERM).code, Some(0));
+}
+
+#[test]
+#[ignore = "in a guest: make test"]
+fn telemetry_begins_anew_where_the_keeper_was_killed() {
+    let attachments = Attachments::lock();
+    attach(&attachments, "60000");
+    let server = Server::start(&[]);
+    let is_keeper = |pid: &i32| {
+        fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.trim() == "onramp-keeper")
+    };
+    let entries = fs::read_dir("/proc").unwrap().flatten();
+    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let keepers: Vec<i32> = pids.filter(is_keeper).collect();
+    assert_eq!(keepers.len(), 1, "{keepers:?}");
+    kill(Pid::from_raw(keepers[0]), Signal::SIGKILL).unwrap();
+    let unobserved = || server.get("/api/flows")["unobserved_us"].as_u64().unwrap();
+    assert!(eventually(|| unobserved() > 0));
+    let mut sender = Sender::connect(Wire::lay(DELAY, |_| Fate::Deliver), "onramp_fixed");
+    sender.deliver(300_000);
+    assert!(eventually(|| server.flow("fixed").is_some_and(|flow| flow["state"] == "left")));
     assert_eq!(server.end(Signal::SIGTERM).code, Some(0));
 }
 

@@ -20,6 +20,7 @@ pub use rule::{Choice, RULES_MAX, Rule, Side, Target, What};
 pub use sets::Profile;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 
 use onramp_algorithm::Algorithm;
 
@@ -28,6 +29,7 @@ use crate::error::Error;
 use crate::kernel::{self, Capability};
 use crate::pins::Lock;
 use crate::profiles::{self, Names};
+use crate::run::hierarchy;
 use crate::tune;
 use program::Selector;
 use table::Table;
@@ -273,6 +275,11 @@ pub fn rules_of(algorithm: Algorithm) -> usize {
     let control = algorithm.congestion_control();
     let rules = selection().ok().flatten().map_or_else(Vec::new, |selection| selection.rules);
     rules.iter().filter(|rule| rule.choice.control == control).count()
+}
+
+/// Where cgroups are found by their paths; `None`: there is no cgroup v2.
+pub fn cgroup_root() -> Option<PathBuf> {
+    hierarchy().ok()
 }
 
 /// Fails unless this process may ask and change what is selected: the table is found by the number that the kernel gives

@@ -38,6 +38,8 @@ pub(super) fn restrict_web(user: Option<Identity>) -> anyhow::Result<()> {
     }
     keep(&[])?;
     seal()?;
+    // No other process of the same user looks into this one. Into the broker none does without its capabilities.
+    prctl::set_dumpable(false).context("cannot forbid dumps")?;
     setrlimit(Resource::RLIMIT_NOFILE, DESCRIPTORS, DESCRIPTORS).context("cannot limit descriptors")?;
     setrlimit(Resource::RLIMIT_AS, MEMORY, MEMORY).context("cannot limit memory")?;
     let _ = CONFINEMENT.set(confine::web());
@@ -105,9 +107,8 @@ fn keep(capabilities: &[Capability]) -> anyhow::Result<()> {
     caps::clear(None, CapSet::Inheritable).context("cannot drop capabilities")
 }
 
-/// No privilege comes back, and no other process of the same user looks into this one.
+/// No privilege comes back, and nothing of this process is written to a file.
 fn seal() -> anyhow::Result<()> {
     prctl::set_no_new_privs().context("cannot give up new privileges")?;
-    prctl::set_dumpable(false).context("cannot forbid dumps")?;
     setrlimit(Resource::RLIMIT_CORE, 0, 0).context("cannot limit core files")
 }

@@ -4,7 +4,7 @@
 mod calls;
 
 use std::env::consts::ARCH;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use landlock::{
     ABI, Access, AccessFs, AccessNet, BitFlags, PathBeneath, PathFd, Ruleset, RulesetAttr, RulesetCreated,
@@ -12,6 +12,7 @@ use landlock::{
 };
 use nix::errno::Errno;
 use nix::libc;
+use onramp_loader::select::cgroup_root;
 use seccompiler::{BpfProgram, SeccompAction, SeccompFilter, apply_filter};
 use serde::Serialize;
 
@@ -31,7 +32,7 @@ pub(super) struct Confinement {
 
 /// Confines the web part: it has its sockets, memory, time and threads.
 pub(super) fn web() -> Confinement {
-    let landlock = restricted(Ok);
+    let landlock = restricted(Scope::from_all(LANDLOCK), Ok);
     // glibc makes threads by clone where there is no clone3, of which a filter cannot see the flags.
     let seccomp = filtered(calls::of(&[libc::SYS_clone3]), Errno::ENOSYS, Listed::Refused)
         && filtered(calls::of_the_web_part(), Errno::EPERM, Listed::Allowed);
@@ -41,9 +42,15 @@ pub(super) fn web() -> Confinement {
 /// Confines the broker: it reads what the kernel shows, removes its socket's file and its part of telemetry, and starts no
 /// program.
 pub(super) fn broker(socket_directory: Option<&Path>) -> Confinement {
-    let landlock = restricted(|rules| {
-        let mut rules = readable(rules, &["/proc", "/sys"])?;
-        let removing = AccessFs::RemoveFile | AccessFs::RemoveDir;
+    // It ends the web part by a signal where that does not end by itself.
+    let landlock = restricted(Scope::AbstractUnixSocket.into(), |rules| {
+        let (reading, removing) =
+            (AccessFs::ReadFile | AccessFs::ReadDir, AccessFs::RemoveFile | AccessFs::RemoveDir);
+        let mut rules = rules;
+        // Cgroups are named by their directories, which may be anywhere.
+        for directory in ["/proc", "/sys"].map(PathBuf::from).into_iter().chain(cgroup_root()) {
+            rules = allowed(rules, &directory, reading)?;
+        }
         for directory in [Some(Path::new("/sys/fs/bpf")), socket_directory].into_iter().flatten() {
             rules = allowed(rules, directory, removing)?;
         }
@@ -65,11 +72,14 @@ fn told(part: &str, confinement: Confinement) -> Confinement {
 }
 
 /// Allows nothing of what Landlock knows but what `rules` adds.
-fn restricted(rules: impl FnOnce(RulesetCreated) -> Result<RulesetCreated, RulesetError>) -> &'static str {
+fn restricted(
+    scope: BitFlags<Scope>,
+    rules: impl FnOnce(RulesetCreated) -> Result<RulesetCreated, RulesetError>,
+) -> &'static str {
     let enforced = Ruleset::default()
         .handle_access(AccessFs::from_all(LANDLOCK))
         .and_then(|all| all.handle_access(AccessNet::from_all(LANDLOCK)))
-        .and_then(|all| all.scope(Scope::from_all(LANDLOCK)))
+        .and_then(|all| all.scope(scope))
         .and_then(Ruleset::create)
         .and_then(rules)
         .and_then(RulesetCreated::restrict_self);
@@ -82,11 +92,6 @@ fn restricted(rules: impl FnOnce(RulesetCreated) -> Result<RulesetCreated, Rules
             "none"
         }
     }
-}
-
-fn readable(rules: RulesetCreated, directories: &[&str]) -> Result<RulesetCreated, RulesetError> {
-    let reading = AccessFs::ReadFile | AccessFs::ReadDir;
-    directories.iter().try_fold(rules, |rules, directory| allowed(rules, Path::new(directory), reading))
 }
 
 fn allowed(
