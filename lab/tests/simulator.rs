@@ -258,6 +258,19 @@ fn random_loss_gives_the_throughput_of_the_square_root_law() {
     assert!((0.85..1.15).contains(&(run.goodput_bps / law)), "{} {law}", run.goodput_bps);
 }
 
+/// Of eleven packets of the opening that may be lost, each is repeated.
+#[test]
+fn every_transfer_is_made_where_a_packet_in_five_is_lost() {
+    let mut lossy = constant(10_000_000, 25_000, Limit::Packets(100));
+    lossy.link.forward.loss = Some(LossSpec::Random { probability: 0.2 });
+    lossy.link.back.loss = Some(LossSpec::Random { probability: 0.2 });
+    let plan = plan(lossy, 30_000);
+    let runs: Vec<Run> = (1..=100).map(|seed| simulate(&plan, &arm("cubic", &[]), seed)).collect();
+    let lost: Vec<_> = runs.iter().filter(|run| !run.valid).map(|run| run.seed).collect();
+    assert!(lost.is_empty(), "{lost:?}");
+    assert!(runs.iter().all(|run| run.received_bytes == 30_000));
+}
+
 #[test]
 fn what_is_not_simulated_is_refused_by_its_key() {
     let refused = |change: fn(&mut Profile)| {

@@ -1,20 +1,14 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! A transfer from its first packet to its last byte, as the lab's source and sink make it: the sink opens two
-//! connections, one after the other; on the first the source says that it begins, and the data go over the second.
-//!
-//! ```text
-//!   sink ── SYN ─► source          0        1 SYN-ACK       2 ACK      the first connection
-//!        ── SYN ─►                 3        4 SYN-ACK       5 ACK      the second
-//!        ◄─ "begins", data ──      6, data                  7 ACK      the sink's clock begins with 6
-//! ```
+//! A transfer from its first packet to its last byte, as the lab's source and sink make it: an [`Opening`], then data, which
+//! the sink reads once it was told that they follow.
 
 use super::control::Control;
 use super::host_time;
+use super::opening::{self, Event, Opened, Opening};
 use super::receiver::{Acks, Receiver, ReceiverSpec};
 use super::segment::{Ack, Data};
 use super::sender::{Out, Sender, SenderSpec};
 use super::source::Source;
-use crate::emulator::Way;
 use crate::link::Nanos;
 
 /// Time from the begin of the link to the first packet, as it is in a guest, where the hosts are set up meanwhile (over
@@ -28,21 +22,14 @@ pub fn opening_us(rtt_us: u64) -> u64 {
     SET_UP / 1_000 + OPENING_HALVES * rtt_us / 2
 }
 
-/// Bytes of packets that open a connection, of bare acknowledgements, and of the word that data follow.
-const OPENING_BYTES: u32 = 60;
-const ACK_BYTES: u32 = 52;
-const WORD_BYTES: u32 = 53;
-
 /// See the module.
 pub struct Connection {
     sender_spec: SenderSpec,
     receiver_spec: ReceiverSpec,
     control: Option<Control>,
     source: Source,
-    /// When the sink asks for a connection, and by which packet of the opening.
-    opens: Option<(Nanos, u8)>,
-    /// When the source answered the sink, and the sink that.
-    asked: Nanos,
+    opening: Opening,
+    /// When the sink's end of the data connection opened.
     opened: Nanos,
     /// Once the data connection is open there.
     pub sender: Option<Sender>,
@@ -71,8 +58,7 @@ impl Connection {
             receiver_spec,
             control: Some(control),
             source,
-            opens: Some((SET_UP + after, 0)),
-            asked: 0,
+            opening: Opening::new(SET_UP + after, sender_spec.sack && sender_spec.fast_retransmit),
             opened: 0,
             sender: None,
             receiver: None,
@@ -80,16 +66,6 @@ impl Connection {
             ended: None,
             first_data: None,
             last_data: None,
-        }
-    }
-
-    /// Which way a packet of the opening goes, and its size in bytes.
-    pub fn opening_packet(step: u8) -> (Way, u32) {
-        match step {
-            0 | 3 => (Way::Return, OPENING_BYTES),
-            1 | 4 => (Way::Forward, OPENING_BYTES),
-            6 => (Way::Forward, WORD_BYTES),
-            _ => (Way::Return, ACK_BYTES),
         }
     }
 
@@ -108,15 +84,18 @@ impl Connection {
     pub fn next_timer(&self) -> Option<Nanos> {
         let sender = self.sender.as_ref().and_then(Sender::next_timer);
         let receiver = self.receiver.as_ref().and_then(Receiver::next_timer);
-        let opens = self.opens.map(|(at, _)| at);
-        [opens, sender, receiver, self.source.wakes()].into_iter().flatten().min()
+        [self.opening.next_timer(), sender, receiver, self.source.wakes()].into_iter().flatten().min()
     }
 
     /// It is [`Connection::next_timer`].
-    pub fn timer(&mut self, now: Nanos, data: &mut Out, acks: &mut Acks, openings: &mut Vec<u8>) {
-        if let Some((_, step)) = self.opens.take_if(|(at, _)| *at <= now) {
-            openings.push(step);
-        }
+    pub fn timer(
+        &mut self,
+        now: Nanos,
+        data: &mut Out,
+        acks: &mut Acks,
+        openings: &mut Vec<opening::Packet>,
+    ) {
+        self.opening.timer(now, openings);
         if let Some(sender) = &mut self.sender {
             if sender.next_timer().is_some_and(|at| at <= now) {
                 sender.timer(now, data);
@@ -130,42 +109,37 @@ impl Connection {
     }
 
     /// A packet of the opening arrives, whichever way.
-    pub fn on_opening(&mut self, now: Nanos, step: u8, openings: &mut Vec<u8>) {
-        match step {
-            0 => openings.push(1),
-            1 => {
-                openings.push(2);
-                self.opens = Some((now + host_time::CONNECT, 3));
-            }
-            3 => {
-                self.asked = now;
-                openings.push(4);
-            }
-            4 => {
+    pub fn on_opening(&mut self, now: Nanos, packet: opening::Packet, openings: &mut Vec<opening::Packet>) {
+        match self.opening.arrive(now, packet, openings) {
+            Some(Event::SinkOpen) => {
                 let mut receiver = Receiver::new(self.receiver_spec, now);
                 receiver.expect(self.source.bytes());
                 self.receiver = Some(receiver);
                 self.opened = now;
-                openings.push(5);
             }
-            5 => {
-                openings.push(6);
-                self.begin(now);
-            }
-            6 => {
+            Some(Event::SourceOpen(opened)) => self.begin(now, opened),
+            Some(Event::Word) => {
                 self.began = Some(now);
-                openings.push(7);
+                // All of it may be there before.
+                self.end(now + host_time::READ);
             }
-            _ => {}
+            None => {}
         }
     }
 
-    fn begin(&mut self, now: Nanos) {
+    fn begin(&mut self, now: Nanos, opened: Opened) {
         let Some((control, receiver)) = self.control.take().zip(self.receiver.as_ref()) else { return };
-        let rtt_us = ((now - self.asked) / 1_000) as u32;
-        let sender =
-            Sender::new(self.sender_spec, control, now, rtt_us, receiver.first_window(), self.opened);
-        self.sender = Some(sender);
+        let window_end = receiver.first_window();
+        self.sender = Some(Sender::new(self.sender_spec, control, now, opened, window_end, self.opened));
+    }
+
+    /// The sink has all, if it does.
+    fn end(&mut self, now: Nanos) {
+        let Some((sender, receiver)) = self.sender.as_ref().zip(self.receiver.as_ref()) else { return };
+        let all = sender.layout.begin(receiver.next()) >= self.source.bytes();
+        if self.began.is_some() && self.ended.is_none() && all {
+            self.ended = Some(now);
+        }
     }
 
     /// Data arrive at the sink.
@@ -174,9 +148,7 @@ impl Connection {
         self.first_data.get_or_insert(now);
         self.last_data = Some(now);
         receiver.arrive(now, data, &sender.layout, acks);
-        if self.ended.is_none() && sender.layout.begin(receiver.next()) >= self.source.bytes() {
-            self.ended = Some(now);
-        }
+        self.end(now);
     }
 
     /// An acknowledgment arrives at the source.
@@ -187,7 +159,9 @@ impl Connection {
 
     /// The sink reads all that waits, if that wakes it; whether it did.
     pub fn read(&mut self, now: Nanos, acks: &mut Acks) -> bool {
-        let Some((sender, receiver)) = self.sender.as_ref().zip(self.receiver.as_mut()) else { return false };
+        let told = self.began.is_some();
+        let both = self.sender.as_ref().zip(self.receiver.as_mut()).filter(|_| told);
+        let Some((sender, receiver)) = both else { return false };
         receiver.read(now, &sender.layout, acks)
     }
 

@@ -14,6 +14,7 @@ mod control;
 mod digest;
 mod host_time;
 mod network;
+mod opening;
 mod outstanding;
 mod receiver;
 mod round_trip;

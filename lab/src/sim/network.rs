@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 use super::connection::Connection;
 use super::digest::Digest;
 use super::host_time;
+use super::opening;
 use super::receiver::Acks;
 use super::segment::{Content, Packet};
 use super::sender::Out;
@@ -45,7 +46,7 @@ pub struct Network {
     writes: bool,
     data: Out,
     acks: Acks,
-    openings: Vec<u8>,
+    openings: Vec<opening::Packet>,
 }
 
 impl Network {
@@ -183,8 +184,8 @@ impl Network {
         match (way, packet.content) {
             (Way::Forward, Content::Data(data)) => connection.on_data(self.now, &data, &mut self.acks),
             (Way::Return, Content::Ack(ack)) => connection.on_ack(self.now, &ack, &mut self.data),
-            (_, Content::Opening(step)) => {
-                connection.on_opening(self.now, step, &mut self.openings);
+            (_, Content::Opening(packet)) => {
+                connection.on_opening(self.now, packet, &mut self.openings);
             }
             _ => {}
         }
@@ -199,9 +200,9 @@ impl Network {
             let arrival = Arrival { packet: Packet { flow, content }, bytes, capable: false, own_delay };
             self.unread[way as usize].push_back(Sent { arrival, number, first });
         };
-        for step in self.openings.drain(..) {
-            let (way, bytes) = Connection::opening_packet(step);
-            put(way, Content::Opening(step), bytes, step.into(), true);
+        for packet in self.openings.drain(..) {
+            let (way, bytes) = packet.way();
+            put(way, Content::Opening(packet), bytes, packet.step.into(), true);
         }
         let mut first = true;
         for data in self.data.drain(..) {

@@ -2,6 +2,7 @@
 //! What crosses the link. Sequence numbers count segments: where a segment begins and ends in the stream is agreed
 //! upon in [`Layout`], and no segment is ever cut or merged on the way.
 
+use super::opening;
 use crate::host::HEADER_BYTES;
 
 /// Blocks of an acknowledgment at most: those that fit beside the timestamps (RFC 2018, section 3).
@@ -26,8 +27,8 @@ pub enum Content {
     Data(Data),
     /// An acknowledgment without data.
     Ack(Ack),
-    /// Part of opening the connections, by its place in the order of these.
-    Opening(u8),
+    /// Part of opening the connections.
+    Opening(opening::Packet),
 }
 
 /// One segment of data.

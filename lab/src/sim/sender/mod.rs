@@ -10,6 +10,7 @@ mod transmit;
 mod write;
 
 use super::control::Control;
+use super::opening::Opened;
 use super::outstanding::Outstanding;
 use super::segment::{Data, Layout};
 use super::socket::Socket;
@@ -82,21 +83,21 @@ pub struct Sender {
 pub type Out = Vec<Data>;
 
 impl Sender {
-    /// An established connection at `now` whose opening took `rtt_us`; the receiver has room for `window_end` bytes, as
-    /// it said at `opened`.
+    /// An established connection at `now`; the receiver has room for `window_end` bytes, as it said at `said`.
     pub fn new(
         spec: SenderSpec,
         control: Control,
         now: Nanos,
-        rtt_us: u32,
+        opened: Opened,
         window_end: u64,
-        opened: Nanos,
+        said: Nanos,
     ) -> Self {
-        let mut socket = Socket::new(spec.mss, spec.initial_window);
+        let first_window = if opened.one_segment { 1 } else { spec.initial_window };
+        let mut socket = Socket::new(spec.mss, first_window);
         socket.now_us = now / 1_000;
         socket.ssthresh = control.first_threshold();
-        socket.round_trip.sample(rtt_us, 0, 0);
-        socket.round_trip.sample_least(rtt_us);
+        socket.round_trip.sample(opened.rtt_us, 0, 0);
+        socket.round_trip.sample_least(opened.rtt_us);
         socket.update_pacing_rate();
         Self {
             spec,
@@ -114,7 +115,7 @@ impl Sender {
             pace: transmit::Pace::default(),
             usage: transmit::Usage::default(),
             timer: Timer::default(),
-            echo_us: opened / 1_000,
+            echo_us: said / 1_000,
             now,
             stalled_since: None,
             socket,

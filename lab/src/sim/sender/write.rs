@@ -141,6 +141,7 @@ mod tests {
     use super::super::SenderSpec;
     use super::*;
     use crate::sim::control::{Base, Control, Start};
+    use crate::sim::opening::Opened;
 
     const MSS: u64 = 1_448;
     const BLOCK: u64 = 45 * MSS;
@@ -156,7 +157,8 @@ mod tests {
             buffer_bytes: [16_384, 4_194_304],
         };
         let control = Control::new(Base::Reno, Start::Base);
-        let (mut out, mut sender) = (Out::new(), Sender::new(spec, control, 0, 67_627, 64_256, 0));
+        let opened = Opened { rtt_us: 67_627, one_segment: false };
+        let (mut out, mut sender) = (Out::new(), Sender::new(spec, control, 0, opened, 64_256, 0));
         assert_eq!(sender.write(0, BLOCK, &mut out), 32 * MSS);
         assert_eq!((out.len(), sender.queue.head()), (10, 22));
         assert_eq!(sender.write(0, BLOCK, &mut out), 0);
