@@ -23,6 +23,9 @@ pub(crate) struct Arguments {
 }
 
 #[cfg(test)]
+mod examples;
+
+#[cfg(test)]
 mod tests {
     use std::cell::Cell;
     use std::ffi::OsString;

@@ -22,6 +22,7 @@ mod guard;
 mod live;
 mod output;
 mod profile;
+mod progress;
 mod settings;
 mod table;
 mod target;

@@ -1,6 +1,6 @@
 //! Data on stdout, as text or as JSON.
 
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, ErrorKind, IsTerminal, Write};
 
 use anyhow::{Context, anyhow};
 use serde::Serialize;
@@ -162,7 +162,19 @@ impl Output {
         }
     }
 
-    /// Says on stderr how far something is; not with --quiet.
+    /// Whether only what was asked for is printed.
+    pub fn quiet(&self) -> bool {
+        self.quiet
+    }
+
+    /// Says on stderr what is done next; on a terminal only, and not with --quiet.
+    pub fn step(&self, line: &str) {
+        if !self.quiet && io::stderr().is_terminal() {
+            say(line);
+        }
+    }
+
+    /// Says on stderr what came of something; not with --quiet.
     pub fn progress(&self, line: &str) {
         if !self.quiet {
             say(line);

@@ -13,8 +13,12 @@ pub struct Row {
     pub profile: String,
     /// Name of the arm.
     pub arm: String,
-    /// Runs that count, alone.
+    /// Runs that were measured in full, alone.
     pub valid_runs: usize,
+    /// Runs that were given up at the limit, alone and against the competitor: with one of them times, losses and RTTs are
+    /// lower bounds, and goodput is an upper one.
+    #[serde(default)]
+    pub cut_off_runs: usize,
     /// Runs alone, repeated ones included.
     pub runs: usize,
     /// Download time, seconds.
@@ -39,11 +43,13 @@ pub struct Row {
 
 /// Rows of one profile, from the runs alone and those against the competitor, which have the same arms.
 pub fn rows(alone: &Comparison, against: &Comparison) -> Vec<Row> {
-    let share = |arm: &ArmResult| {
-        let same = against.arms.iter().find(|other| other.arm == arm.arm)?;
-        mean(same.competitor_share)
+    let of_row = |arm: &ArmResult| {
+        let same = against.arms.iter().find(|other| other.arm == arm.arm);
+        let cut_off = same.map_or(0, |same| same.cut_off_runs);
+        let row = row(alone, arm, same.and_then(|same| mean(same.competitor_share)));
+        Row { cut_off_runs: row.cut_off_runs + cut_off, ..row }
     };
-    alone.arms.iter().map(|arm| row(alone, arm, share(arm))).collect()
+    alone.arms.iter().map(of_row).collect()
 }
 
 fn mean(summary: Option<Summary>) -> Option<f64> {
@@ -55,6 +61,7 @@ fn row(comparison: &Comparison, arm: &ArmResult, competitor_share: Option<f64>) 
         profile: comparison.profile.clone(),
         arm: arm.arm.clone(),
         valid_runs: arm.valid_runs,
+        cut_off_runs: arm.cut_off_runs,
         runs: arm.runs.len(),
         seconds: mean(arm.seconds),
         seconds_ci95: arm.seconds.and_then(|summary| summary.ci95),
@@ -86,13 +93,15 @@ fn cells(row: &Row) -> [String; 11] {
     let number = |value: Option<f64>, scale: f64, digits: usize| {
         value.map_or_else(|| "-".into(), |value| format!("{:.digits$}", value * scale))
     };
+    let (at_least, at_most) = if row.cut_off_runs > 0 { ("≥ ", "≤ ") } else { ("", "") };
+    let bound = |sign: &str, cell: String| if cell == "-" { cell } else { format!("{sign}{cell}") };
     let spread = row.seconds_ci95.map_or_else(String::new, |half| format!(" ± {half:.2}"));
     [
         row.profile.clone(),
         row.arm.clone(),
-        number(row.seconds, 1.0, 2) + &spread,
-        number(row.goodput_bps, 1e-6, 1),
-        number(row.retransmitted_segments, 1.0, 0),
+        bound(at_least, number(row.seconds, 1.0, 2) + &spread),
+        bound(at_most, number(row.goodput_bps, 1e-6, 1)),
+        bound(at_least, number(row.retransmitted_segments, 1.0, 0)),
         number(row.exit_seconds, 1.0, 2),
         number(row.exit_to_bdp, 1.0, 2),
         number(row.mean_rtt_us, 1e-3, 0),

@@ -12,21 +12,71 @@ pub struct Summary {
     pub mean: f64,
     /// Half the width of the 95 % confidence interval of the mean (Student's t); none for a single value.
     pub ci95: Option<f64>,
+    /// Half of the values are no larger (of an even number, the mean of the two in the middle); none where what is only
+    /// bounded may be in the middle.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub median: Option<f64>,
+    /// Some values are only bounded, so that mean and interval are bounds, too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bound: Option<Bound>,
+}
+
+/// Which way a value may be off that was not measured to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Bound {
+    /// It is that, or more.
+    AtLeast,
+    /// It is that, or less.
+    AtMost,
+}
+
+impl Bound {
+    /// Before the value, in text.
+    pub fn sign(self) -> &'static str {
+        match self {
+            Self::AtLeast => "≥ ",
+            Self::AtMost => "≤ ",
+        }
+    }
 }
 
 impl Summary {
     /// Of these values; `None` if there are none.
     pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
-        let values: Vec<f64> = values.into_iter().collect();
-        if values.is_empty() {
+        Self::bounded(values.into_iter().map(|value| (value, false)), Bound::AtLeast)
+    }
+
+    /// Of values of which those that are marked are only bounded this way; `None` if there are none.
+    pub fn bounded(values: impl IntoIterator<Item = (f64, bool)>, bound: Bound) -> Option<Self> {
+        let all: Vec<(f64, bool)> = values.into_iter().collect();
+        if all.is_empty() {
             return None;
         }
+        let values: Vec<f64> = all.iter().map(|(value, _)| *value).collect();
         let n = values.len();
         let mean = values.iter().sum::<f64>() / n as f64;
         let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
         let ci95 = (n > 1).then(|| student_t95(n - 1) * (squares / (n - 1) as f64 / n as f64).sqrt());
-        Some(Self { n, mean, ci95 })
+        let bound = all.iter().any(|(_, bounded)| *bounded).then_some(bound);
+        Some(Self { n, mean, ci95, median: median(&all, bound), bound })
     }
+}
+
+/// What is bounded may be anywhere beyond its bound: the median is known where it lies on the other side of all bounds.
+fn median(all: &[(f64, bool)], bound: Option<Bound>) -> Option<f64> {
+    let far = if bound == Some(Bound::AtMost) { f64::NEG_INFINITY } else { f64::INFINITY };
+    let mut values: Vec<f64> =
+        all.iter().map(|(value, bounded)| if *bounded { far } else { *value }).collect();
+    values.sort_by(f64::total_cmp);
+    let middle = [values[(values.len() - 1) / 2], values[values.len() / 2]];
+    let known = |value: f64| {
+        let beyond = |(limit, bounded): &(f64, bool)| {
+            *bounded && if far > 0.0 { value > *limit } else { value < *limit }
+        };
+        value.is_finite() && !all.iter().any(beyond)
+    };
+    middle.into_iter().all(known).then(|| f64::midpoint(middle[0], middle[1]))
 }
 
 /// Median, tails and extreme of a sample: of n values in order, the one at place ⌈q n⌉ (nearest rank), so always one of
@@ -119,9 +169,22 @@ mod tests {
     }
 
     #[test]
+    fn a_median_is_known_where_what_is_bounded_lies_beyond() {
+        let median =
+            |values: &[(f64, bool)]| Summary::bounded(values.iter().copied(), Bound::AtLeast).unwrap().median;
+        assert_eq!(median(&[(1.0, false), (2.0, false), (4.0, false), (9.0, false)]), Some(3.0));
+        assert_eq!(median(&[(1.0, false), (2.0, false), (9.0, true)]), Some(2.0));
+        assert_eq!(median(&[(1.0, false), (9.0, true)]), None);
+        assert_eq!(median(&[(1.0, false), (5.0, false), (3.0, true)]), None, "it may be 4");
+        let most = Summary::bounded([(1.0, true), (5.0, false), (7.0, false)], Bound::AtMost).unwrap();
+        assert_eq!((most.bound, most.median), (Some(Bound::AtMost), Some(5.0)));
+    }
+
+    #[test]
     fn few_values() {
         assert_eq!(Summary::of([]), None);
-        assert_eq!(Summary::of([7.0]), Some(Summary { n: 1, mean: 7.0, ci95: None }));
+        let one = Summary { n: 1, mean: 7.0, ci95: None, median: Some(7.0), bound: None };
+        assert_eq!(Summary::of([7.0]), Some(one));
         assert_eq!(student_t95(35), 2.042);
         assert_eq!(student_t95(1_000_000), 1.960);
     }

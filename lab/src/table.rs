@@ -3,10 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use crate::experiment::{Amount, ArmResult, Comparison};
-use crate::stats::Summary;
+use crate::experiment::{Amount, ArmResult, Comparison, Paired};
+use crate::stats::{Bound, Summary};
 
-/// One row per arm: mean ± half of the 95 % confidence interval over the valid runs.
+/// One row per arm: mean ± half of the 95 % confidence interval over the runs that count; ≥ and ≤ where a run was cut off.
 pub fn comparison(comparison: &Comparison) -> String {
     let header = [
         "arm",
@@ -46,11 +46,24 @@ pub fn comparison(comparison: &Comparison) -> String {
     }
     out += &shares("competitor kept", comparison, |arm| arm.competitor_share);
     out += &shares("Jain's index of the flows", comparison, |arm| arm.fairness);
-    for reason in invalid_reasons(comparison) {
-        out.push_str(&reason);
-        out.push('\n');
+    if let Some(paired) = &comparison.paired {
+        out += &over_the_same_seeds(paired, comparison);
     }
-    out
+    out + &missing(comparison)
+}
+
+/// The arms over the seeds that all of them finished.
+fn over_the_same_seeds(paired: &Paired, comparison: &Comparison) -> String {
+    let seeds = format!("{} of {} seeds were finished under every arm", paired.seeds.len(), paired.of);
+    let arm = |arm: &ArmResult| {
+        let seconds = paired.seconds.get(&arm.arm)?;
+        Some(format!("{} {} s", arm.arm, cell(Some(*seconds), 1.0, 2)))
+    };
+    let arms: Vec<_> = comparison.arms.iter().filter_map(arm).collect();
+    if arms.is_empty() {
+        return format!("{seeds}: the arms cannot be compared\n");
+    }
+    format!("{seeds}; over these: {}\n", arms.join(", "))
 }
 
 /// A line with what only some experiments have: parts of one, in percent; empty where no arm has it.
@@ -62,13 +75,13 @@ fn shares(what: &str, comparison: &Comparison, of: impl Fn(&ArmResult) -> Option
 
 fn row(arm: &ArmResult, bdp_bytes: u64) -> Vec<String> {
     let exits =
-        arm.runs.iter().filter(|run| run.valid).filter_map(|run| Some(run.exit.as_ref()?.reason.name()));
+        arm.runs.iter().filter(|run| run.counts()).filter_map(|run| Some(run.exit.as_ref()?.reason.name()));
     let mut by_reason = BTreeMap::<&str, usize>::new();
     exits.for_each(|reason| *by_reason.entry(reason).or_default() += 1);
     let reasons: Vec<_> = by_reason.into_iter().map(|(reason, count)| format!("{reason} {count}")).collect();
     vec![
         arm.arm.clone(),
-        cell(arm.seconds, 1.0, 2),
+        with_median(arm.seconds, 1.0, 2),
         cell(arm.goodput_bps, 1e-6, 1),
         cell(arm.retransmitted_segments, 1.0, 0),
         cell(arm.queue_drops, 1.0, 0),
@@ -83,33 +96,85 @@ fn row(arm: &ArmResult, bdp_bytes: u64) -> Vec<String> {
 
 /// Marked where a run never carried the link's rate, so that it lost more.
 fn early(arm: &ArmResult) -> String {
-    let more = arm.runs.iter().any(|run| run.valid && run.regret.is_some_and(|regret| regret.at_least));
+    let more = arm.runs.iter().any(|run| run.counts() && run.regret.is_some_and(|regret| regret.at_least));
     let mark = if more { "≥ " } else { "" };
     format!("{mark}{}", cell(arm.early_seconds, 1.0, 2))
 }
 
 fn cell(summary: Option<Summary>, scale: f64, digits: usize) -> String {
-    match summary {
-        None => "-".into(),
-        Some(Summary { mean, ci95: None, .. }) => format!("{:.digits$}", mean * scale),
-        Some(Summary { mean, ci95: Some(half), .. }) => {
-            format!("{:.digits$} ± {:.digits$}", mean * scale, half * scale)
-        }
-    }
+    let Some(Summary { mean, ci95, bound, .. }) = summary else { return "-".into() };
+    let sign = bound.map_or("", Bound::sign);
+    let spread = ci95.map_or(String::new(), |half| format!(" ± {:.digits$}", half * scale));
+    format!("{sign}{:.digits$}{spread}", mean * scale)
 }
 
-fn invalid_reasons(comparison: &Comparison) -> Vec<String> {
-    let runs = comparison.arms.iter().flat_map(|arm| arm.runs.iter().map(move |run| (arm, run)));
-    runs.filter_map(|(arm, run)| {
-        Some(format!("not counted: {} seed {}: {}", arm.arm, run.seed, run.invalid_reason.as_ref()?))
-    })
-    .collect()
+/// Where the mean is only bounded, the median, if that is known.
+fn with_median(summary: Option<Summary>, scale: f64, digits: usize) -> String {
+    let known = summary.filter(|summary| summary.bound.is_some()).and_then(|summary| summary.median);
+    let median = known.map_or(String::new(), |median| format!(", median {:.digits$}", median * scale));
+    cell(summary, scale, digits) + &median
+}
+
+/// Seeds that are named for each arm and reason.
+const NAMED: usize = 5;
+
+/// What was not measured in full: each reason once, with the runs that it is of.
+fn missing(comparison: &Comparison) -> String {
+    let mut reasons = BTreeMap::<(bool, &str), Vec<(&str, Vec<u64>)>>::new();
+    for arm in &comparison.arms {
+        for run in &arm.runs {
+            let Some(reason) = &run.invalid_reason else { continue };
+            let arms = reasons.entry((!run.cut_off, reason)).or_default();
+            match arms.last_mut().filter(|(name, _)| *name == arm.arm) {
+                Some((_, seeds)) => seeds.push(run.seed),
+                None => arms.push((&arm.arm, vec![run.seed])),
+            }
+        }
+    }
+    let line = |((uncounted, reason), arms): (&(bool, &str), &Vec<(&str, Vec<u64>)>)| {
+        let count: usize = arms.iter().map(|(_, seeds)| seeds.len()).sum();
+        let arms: Vec<_> = arms.iter().map(|(name, seeds)| runs_of(name, seeds)).collect();
+        let what = if *uncounted { "not counted" } else { "counted as ≥" };
+        let runs = if count == 1 { "run" } else { "runs" };
+        format!("{count} {runs} {what} ({}): {reason}\n", arms.join("; "))
+    };
+    reasons.iter().map(line).collect()
+}
+
+fn runs_of(arm: &str, seeds: &[u64]) -> String {
+    let named: Vec<_> = seeds.iter().take(NAMED).map(u64::to_string).collect();
+    let more = seeds.len().saturating_sub(NAMED);
+    let more = if more == 0 { String::new() } else { format!(" and {more} more") };
+    format!("{arm} seed {}{more}", named.join(", "))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
+    use crate::experiment::Run;
     use crate::reproduce::testing;
+
+    #[test]
+    fn what_was_cut_off_is_a_bound_and_an_equal_reason_stands_once() {
+        let over = |seed| Run::cut_off(seed, Duration::from_secs(387));
+        let mut runs = vec![testing::run(51.34, 7), testing::run(40.0, 7)];
+        runs.extend((2..9).map(over));
+        let slow = ArmResult::new("cubic", "cubic", runs);
+        let table =
+            comparison(&testing::comparison(vec![slow, ArmResult::new("plain", "plain", vec![over(2)])]));
+        let lines: Vec<_> = table.lines().collect();
+        assert!(lines[2].starts_with("cubic  ≥ 3") && lines[2].contains("≤ "), "{table}");
+        assert!(lines[3].starts_with("plain"), "{table}");
+        assert_eq!(lines.len(), 5, "{table}");
+        assert!(
+            lines[4].starts_with("8 runs counted as ≥ (cubic seed 2, 3, 4, 5, 6 and 2 more; plain seed 2): ")
+        );
+        let known = [testing::run(5.0, 7), testing::run(6.0, 7), over(3)].to_vec();
+        let table = comparison(&testing::comparison(vec![ArmResult::new("cubic", "cubic", known)]));
+        assert!(table.contains(", median 6.00"), "{table}");
+    }
 
     #[test]
     fn columns_line_up_and_missing_values_show() {

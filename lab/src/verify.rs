@@ -108,7 +108,9 @@ fn one(before: &Run, now: &Run, same_origin: bool) -> (Verdict, Vec<Moved>) {
     let window = |exit: &crate::experiment::Exit| exit.window_bytes as f64;
     let retransmitted = |run: &Run| run.retransmitted_segments as f64;
     let valid = |run: &Run| f64::from(u8::from(run.valid));
+    let cut_off = |run: &Run| f64::from(u8::from(run.cut_off));
     let figures = [
+        ("cut_off", Some(cut_off(before)), Some(cut_off(now)), 0.0, 0.0),
         ("valid", Some(valid(before)), Some(valid(now)), 0.0, 0.0),
         ("seconds", Some(before.seconds), Some(now.seconds), SECONDS, 0.0),
         (

@@ -179,7 +179,7 @@ fn a_handshake_takes_what_the_kernel_took() {
     {
         let plan = Plan { seed, ..plan(profile.clone(), 1_000) };
         let mut rtt_us = 0;
-        sim::compare_watched(&plan, &[arm("cubic", &[])], SourceSpec::Bulk, |_, _, flow| {
+        sim::compare_watched(&plan, &[arm("cubic", &[])], SourceSpec::Bulk, |_, _, _, flow| {
             rtt_us = flow.samples[0].info.rtt_us;
         })
         .unwrap();
@@ -258,12 +258,11 @@ fn random_loss_gives_the_throughput_of_the_square_root_law() {
     assert!((0.85..1.15).contains(&(run.goodput_bps / law)), "{} {law}", run.goodput_bps);
 }
 
-/// Of eleven packets of the opening that may be lost, each is repeated.
+/// Each packet of the opening that is lost is repeated.
 #[test]
 fn every_transfer_is_made_where_a_packet_in_five_is_lost() {
     let mut lossy = constant(10_000_000, 25_000, Limit::Packets(100));
     lossy.link.forward.loss = Some(LossSpec::Random { probability: 0.2 });
-    lossy.link.back.loss = Some(LossSpec::Random { probability: 0.2 });
     let plan = plan(lossy, 30_000);
     let runs: Vec<Run> = (1..=100).map(|seed| simulate(&plan, &arm("cubic", &[]), seed)).collect();
     let lost: Vec<_> = runs.iter().filter(|run| !run.valid).map(|run| run.seed).collect();
@@ -430,7 +429,7 @@ fn swept(directory: &Path, shards: usize, jobs: NonZeroUsize) -> Sweep {
             Ok::<_, SweepError>(sweep::path(&small, &arms)?)
         };
         let shard = Shard { index, count: shards };
-        store.fill(&definition, shard, jobs, make, |_, _| {}).expect("simulated runs");
+        store.fill(&definition, shard, jobs, make).expect("simulated runs");
     }
     let (rows, complete) = store.rows().expect("whole files");
     assert!(complete && rows.len() == 50);

@@ -1,5 +1,10 @@
 //! Help, completions, JSON, pipes: what needs no kernel.
 
+#[path = "cli_output/examples.rs"]
+mod examples;
+#[path = "cli_output/progress.rs"]
+mod progress;
+
 use std::io::Read;
 use std::process::Stdio;
 

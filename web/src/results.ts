@@ -9,6 +9,8 @@ import { color, curve, onTheme } from "./theme";
 
 interface Run {
 	valid: boolean;
+	/** Given up at the limit: it counts as far as it came. */
+	cut_off?: boolean;
 	invalid_reason?: string;
 	seed: number;
 	seconds: number;
@@ -109,13 +111,15 @@ export function resultsView(main: HTMLElement): () => void {
 	const whose = h("select", { id: "arm", change: () => choose(run, Number(whose.value)) }, ...arms.map((one, number) => h("option", { value: number, disabled: one.tables.size === 0 }, one.name)));
 	const strips = h("div", { class: "strips" });
 	const detail = h("div", { class: "charts" }, ...charts.elements);
-	const invalid = arms.flatMap((one) => one.runs.filter((each) => !each.valid).map((each) => `${one.name}, seed ${each.seed}: ${each.invalid_reason ?? "not valid"}`));
+	const invalid = arms.flatMap((one) => one.runs.filter((each) => !counts(each)).map((each) => `${one.name}, seed ${each.seed}: ${each.invalid_reason ?? "not valid"}`));
+	const cutOff = arms.flatMap((one) => one.runs.filter((each) => each.cut_off).map((each) => `${one.name}, seed ${each.seed}: ${each.invalid_reason ?? "given up at the limit"}`));
 	const profiles = [...new Set(results.map((one) => one.profile))].join(" and ");
 	fill(
 		main,
 		h("h1", {}, `${arms.map((one) => one.name).join(", ")} over ${profiles}`),
 		h("p", { class: "summary" }, `${format.rate(first.rate_bps)}, ${format.time(first.base_rtt_us)}, a bandwidth-delay product of ${format.bytes(first.bdp_bytes)}${first.bytes ? `; ${format.bytes(first.bytes)} each` : ""}. Clock: ${first.clock}${first.kernel ? `, Linux ${first.kernel}` : ""}.`),
 		invalid.length > 0 && h("details", { class: "card" }, h("summary", {}, `${invalid.length} runs do not count`), h("ul", {}, ...invalid.map((one) => h("li", {}, one)))),
+		cutOff.length > 0 && h("details", { class: "card" }, h("summary", {}, `${cutOff.length} runs count as ≥: they were given up at the limit`), h("ul", {}, ...cutOff.map((one) => h("li", {}, one)))),
 		strips,
 		numbers.length > 0
 			? h("div", {}, h("div", { class: "search" }, h("h2", {}, "Over time"), which), h("div", { class: "charts" }, ...Object.values(over).map((chart) => chart.element)), h("div", { class: "search" }, h("h2", {}, "One of them"), whose), detail)
@@ -188,12 +192,19 @@ function onto(x: number[], of: Table, value: (of: Table, at: number) => number):
 	});
 }
 
+/** Whether a run counts: in full, or as far as it came. */
+function counts(run: Run): boolean {
+	return run.valid || run.cut_off === true;
+}
+
 /** One measure: a line for each arm, with its runs as rings, their mean as a mark and its interval as a bar. */
 function strip(measure: Measure): HTMLElement {
-	const rows = arms.map((one) => ({ arm: one, values: one.runs.filter((run) => run.valid).flatMap((run) => measure.of(run, one.result) ?? []) }));
+	const rows = arms.map((one) => ({ arm: one, values: one.runs.filter(counts).flatMap((run) => measure.of(run, one.result) ?? []) }));
 	const intervals = rows.map(({ values }) => interval(values));
 	const most = Math.max(1e-9, ...rows.flatMap(({ values }) => values), ...intervals.map((one) => (one ? one.mean + one.half : 0))) * 1.04;
-	const means = intervals.map((one) => one?.mean ?? NaN).filter(Number.isFinite);
+	// With a run that was given up a mean is a bound, and no arm is best by it.
+	const bounds = arms.map((one) => (measure.better !== "" && one.runs.some((run) => run.cut_off) ? (measure.better === "less" ? "≥ " : "≤ ") : ""));
+	const means = intervals.map((one, number) => (bounds[number] ? NaN : one?.mean ?? NaN)).filter(Number.isFinite);
 	const alike = means.every((mean) => mean === means[0]);
 	const best = alike ? NaN : measure.better === "less" ? Math.min(...means) : measure.better === "more" ? Math.max(...means) : NaN;
 	// What reads the same is as good.
@@ -215,7 +226,7 @@ function strip(measure: Measure): HTMLElement {
 			if (of) place("span", of.mean - of.half, Math.min(of.mean, of.half) + of.half);
 			for (const value of values) place("run", value);
 			if (of) place("mean", of.mean);
-			const said = of ? measure.show(of.mean) : "–";
+			const said = of ? (bounds[number] ?? "") + measure.show(of.mean) : "–";
 			return h("div", { class: said === bestSaid ? "best" : "" }, h("span", { title: arm.name }, arm.name), track, h("span", { class: "number", title: of ? `${of.n} runs, ± ${measure.show(of.half)} (95 %)` : "" }, said));
 		}),
 	);

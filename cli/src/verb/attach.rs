@@ -27,10 +27,10 @@ use crate::units::{self, now_us};
   onramp attach                                # ramp, which is told nothing about the path
   onramp attach --profile geo                  # what the profile names
   onramp attach search --profile geo --set exit_action=hold
-  onramp attach search --telemetry exit        # of its flows nobody hears more than their exits
-  onramp attach search --default --for 10m     # goes back by itself, unless `onramp confirm search` comes in time
-  onramp attach search --default --guard retransmit_ratio=2%,goodput=-10%   # goes back by itself where it does harm
-  onramp attach search --for 10m               # a time limit for what is attached, or a later one
+  onramp attach search --telemetry exit   # consumers get no more than exits
+  onramp attach search --default --for 10m   # reverts unless `onramp confirm search` comes
+  onramp attach search --default --guard retransmit_ratio=2%,goodput=-10%   # reverts on harm
+  onramp attach search --for 10m   # a time limit for what is attached, or a later one
   onramp attach search --default --dry-run
 
 Undo: printed; onramp detach ALG, or what was before")]

@@ -32,7 +32,7 @@ use crate::units::count;
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   onramp detach search
-  onramp detach --all        # also rules of onramp select, and what interrupted commands left behind
+  onramp detach --all   # also rules of onramp select, and what interrupted commands left
   onramp detach search --dry-run
 
 Undo: printed; the same attach with the same parameters")]

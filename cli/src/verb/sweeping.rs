@@ -2,8 +2,8 @@
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
-use std::sync::Mutex;
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
 
 use anyhow::Context;
 use clap::Args;
@@ -15,11 +15,9 @@ use onramp_lab::sim::sweep::{self, Definition, RunRow, Store, Sweep as Summary, 
 use super::population;
 use crate::failure::{PARTIAL, Usage};
 use crate::output::Output;
+use crate::progress::{Progress, Resumes};
 use crate::target::directory;
 use crate::units;
-
-/// Time between two lines of progress.
-const PERIOD: Duration = Duration::from_secs(5);
 
 /// What is swept, and where it goes.
 #[derive(Args, Debug)]
@@ -74,17 +72,16 @@ impl Sweeping {
         output: &Output,
     ) -> anyhow::Result<u8> {
         let store = Store::open(&directory, definition).map_err(usage)?;
-        let (began, told) = (Instant::now(), Mutex::new(Instant::now()));
-        let progress = |made: u64, all: u64| {
-            let Ok(mut told) = told.lock() else { return };
-            if made == all || told.elapsed() >= PERIOD {
-                *told = Instant::now();
-                let left = began.elapsed().as_secs_f64() / made as f64 * (all - made) as f64;
-                let left = units::show_us((left * 1e6) as u64);
-                output.progress(&format!("[{made}/{all}] paths, about {left} left"));
-            }
+        let shard = self.shard.unwrap_or(Shard::WHOLE);
+        let (began, made, all) = (Instant::now(), AtomicU64::new(0), store.missing(definition, shard));
+        let progress = Progress::begin(output, "paths", Resumes::Yes);
+        let make = |number| {
+            let rows = make(number)?;
+            progress.count("paths", made.fetch_add(1, Ordering::Relaxed) + 1, all, began);
+            Ok::<_, anyhow::Error>(rows)
         };
-        store.fill(definition, self.shard.unwrap_or(Shard::WHOLE), jobs, make, progress)?;
+        store.fill(definition, shard, jobs, make)?;
+        drop(progress);
         let (rows, complete) = store.rows()?;
         let summary = Summary::of(&population.name, self.seed, &rows);
         if !complete {
@@ -102,8 +99,14 @@ impl Sweeping {
         front::draw(&summary, &store.file("front.svg"))?;
         output.progress(&format!("written to {}", directory.display()));
         output.versioned(&summary, || summary.to_string())?;
-        Ok(0)
+        Ok(code(&summary, definition.paths))
     }
+}
+
+/// The exit code: 5 if a run was given up, or a path left out.
+pub(super) fn code(summary: &Summary, paths: u64) -> u8 {
+    let whole = summary.arms.iter().all(|arm| arm.given_up == 0) && summary.paths as u64 == paths;
+    if whole { 0 } else { PARTIAL }
 }
 
 /// What was asked for wrongly.

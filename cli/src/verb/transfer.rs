@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use clap::Args;
 use onramp_lab::emulator::Way;
-use onramp_lab::experiment::{Amount, Competitor, DEFAULT_BYTES, LinkChange, PathChange, Plan};
+use onramp_lab::experiment::{Amount, ArmResult, Competitor, DEFAULT_BYTES, LinkChange, PathChange, Plan};
 use onramp_lab::link::Change;
 use onramp_lab::profile::Profile;
 use onramp_loader::algorithm;
 
+use crate::failure::{FAILURE, PARTIAL};
 use crate::{profile, units};
 
 /// How much is transferred.
@@ -20,6 +21,10 @@ pub(crate) struct Transfer {
     /// Time that each flow downloads, instead of a size: seconds, or such as 1m30s
     #[arg(long, value_name = "TIME", value_parser = units::seconds, conflicts_with = "bytes")]
     pub seconds: Option<u32>,
+    /// Time after which a transfer is given up, 1 s to 24 h; it then counts as at least that long [default: 2 min and 20 times
+    /// what the link's rate needs; simulated, also the application's pauses]
+    #[arg(long, value_name = "TIME", value_parser = limit)]
+    pub timeout: Option<Duration>,
     /// Seed of the link's randomness in the first repetition
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
@@ -70,8 +75,28 @@ impl Transfer {
             (_, Some(seconds)) => Amount::Seconds(seconds),
             (bytes, None) => Amount::Bytes(bytes.unwrap_or(DEFAULT_BYTES)),
         };
-        Plan { amount, repetitions, seed: self.seed, ..Plan::new(profile) }
+        Plan { amount, repetitions, seed: self.seed, timeout: self.timeout, ..Plan::new(profile) }
     }
+}
+
+/// A limit, of whole seconds.
+fn limit(text: &str) -> Result<Duration, String> {
+    let seconds = units::seconds(text)?;
+    if !(1..=86_400).contains(&seconds) {
+        return Err(format!("{text} is out of range: give 1 s to 24 h"));
+    }
+    Ok(Duration::from_secs(seconds.into()))
+}
+
+/// The exit code for what was measured: 1 if an arm has no run that counts, 5 if a run was not measured in full.
+pub(crate) fn code(arms: &[ArmResult]) -> u8 {
+    if arms.iter().any(|arm| !arm.runs.iter().any(|run| run.counts())) {
+        return FAILURE;
+    }
+    // Another attempt with the same seed may have succeeded.
+    let measured = |arm: &ArmResult, seed: u64| arm.runs.iter().any(|run| run.seed == seed && run.valid);
+    let whole = |arm: &ArmResult| arm.runs.iter().all(|run| measured(arm, run.seed));
+    if arms.iter().all(whole) { 0 } else { PARTIAL }
 }
 
 impl Traffic {
@@ -145,6 +170,16 @@ fn change(text: &str) -> Result<LinkChange, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_limit_is_a_second_to_a_day() {
+        assert_eq!(limit("90").unwrap(), Duration::from_secs(90));
+        assert_eq!(limit("1m30s").unwrap(), Duration::from_secs(90));
+        assert_eq!(limit("24h").unwrap(), Duration::from_secs(86_400));
+        for bad in ["0", "0s", "25h", "86401", "never", "-1"] {
+            assert!(limit(bad).is_err(), "{bad}");
+        }
+    }
 
     #[test]
     fn changes_are_read_with_their_ranges() {

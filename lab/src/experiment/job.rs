@@ -131,7 +131,7 @@ fn take(outcome: &Outcome, directory: &Path) -> Result<(Run, Option<Curve>), Exp
         ..run
     };
     files::write_json(directory.join(RESULT), &run)?;
-    let curve = if run.valid { serde_json::from_slice(read(CURVE)).ok() } else { None };
+    let curve = if run.counts() { serde_json::from_slice(read(CURVE)).ok() } else { None };
     Ok((run, curve))
 }
 

@@ -57,7 +57,8 @@ fn conditions(plan: &Plan, arms: &[Arm]) -> Map<String, Value> {
 fn seldom(plan: &Plan) -> impl Iterator<Item = (String, Value)> {
     let extra = (!plan.extra_rtt_us.is_empty()).then(|| ("extra_rtt_us", json!(plan.extra_rtt_us)));
     let paths = (!plan.paths.is_empty()).then(|| ("paths", json!(plan.paths)));
-    [extra, paths].into_iter().flatten().map(|(name, value)| (name.to_owned(), value))
+    let timeout = plan.timeout.map(|limit| ("timeout_seconds", json!(limit.as_secs_f64())));
+    [extra, paths, timeout].into_iter().flatten().map(|(name, value)| (name.to_owned(), value))
 }
 
 /// What does not make it another experiment.
@@ -152,6 +153,8 @@ mod tests {
         assert!(kept(&Plan { amount: Amount::Seconds(5), ..plan.clone() }, &arms).is_none());
         let extra_rtt_us = vec![0];
         assert!(kept(&Plan { extra_rtt_us, ..plan.clone() }, &arms).is_none(), "another RTT");
+        let timeout = Some(std::time::Duration::from_secs(9));
+        assert!(kept(&Plan { timeout, ..plan.clone() }, &arms).is_none(), "another limit");
         arms[0].parameters.insert("threshold_pct".into(), "30".into());
         assert!(kept(&plan, &arms).is_none(), "another parameter");
     }

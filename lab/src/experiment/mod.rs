@@ -47,7 +47,7 @@ pub use measures::{Measures, ObjectTime};
 pub use parallel::{Parallel, parallel_over_veth};
 pub use plan::{Amount, Competitor, DEFAULT_BYTES, LinkChange, PathChange, Plan, Tool};
 pub use regret::LinkRegret;
-pub use result::{ArmResult, Comparison, CompetitorRun, FlowRun, Run, SCHEMA};
+pub use result::{ArmResult, Comparison, CompetitorRun, FlowRun, Paired, Run, SCHEMA};
 pub(crate) use run::{compete, jain};
 pub use veth::{VethRun, over_veth, veth_pair};
 
@@ -145,6 +145,14 @@ pub enum ExperimentError {
 }
 
 impl ExperimentError {
+    /// Whether a transfer took longer than the limit: as far as it came it counts.
+    fn is_over_the_limit(&self) -> bool {
+        matches!(
+            self,
+            Self::Builtin(BuiltinError::Timeout { .. }) | Self::Iperf3(Iperf3Error::Timeout { .. })
+        )
+    }
+
     /// Whether only this run is spoilt, so that others may still succeed.
     fn spoils_one_run(&self) -> bool {
         match self {

@@ -110,8 +110,8 @@ pub struct Plan {
     /// Where to put the files; `None` for `runs/<UTC time>-<profile>-<arms>`.
     #[serde(skip)]
     pub directory: Option<PathBuf>,
-    /// After which a transfer is given up; `None` for two minutes and twenty times what the
-    /// link's rate would need.
+    /// After which a transfer is given up, 1 s to 24 h; `None` for two minutes and twenty times what the link's rate would
+    /// need, and in the simulator what the application's pauses and requests take besides.
     pub timeout: Option<Duration>,
     /// For the manifest: how this came to be run.
     #[serde(skip)]
@@ -220,6 +220,15 @@ impl Plan {
         of_each.then(|| self.profile.link.base_rtt_us() + self.extra_rtt_us(flow))
     }
 
+    /// Goodput of a run that takes so many seconds or more can be at most this, bit/s.
+    pub(crate) fn most_goodput_bps(&self, seconds: f64) -> f64 {
+        let bytes = match self.amount {
+            Amount::Bytes(bytes) => bytes as f64 * f64::from(self.flows),
+            Amount::Seconds(_) => 0.0,
+        };
+        bytes * 8.0 / seconds.max(1e-9)
+    }
+
     pub(crate) fn timeout(&self) -> Duration {
         self.timeout.unwrap_or_else(|| Duration::from_secs_f64(120.0 + 20.0 * self.ideal_seconds()))
     }
@@ -238,6 +247,7 @@ impl Plan {
             amount,
             ("flows", self.flows.into(), 1, 64, "1 to 64"),
             ("stagger", self.stagger.as_secs(), 0, 600, "0 to 600 s"),
+            ("timeout", self.timeout.map_or(1, |limit| limit.as_secs()), 1, 86_400, "1 to 86400 s"),
             ("lead", lead, 0, 600, "0 to 600 s"),
             ("repetitions", self.repetitions.into(), 1, 10_000, "1 to 10000"),
             ("jobs", self.jobs.into(), 1, 16, "1 to 16"),

@@ -2,6 +2,9 @@
 //! What an experiment yields. The JSON form is an interface: fields are added, never renamed or removed, without a
 //! new schema number.
 
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 
 use super::arm::{Arm, Exit};
@@ -10,7 +13,7 @@ use super::measures::Measures;
 use super::plan::{Amount, Plan};
 use super::regret::LinkRegret;
 use crate::emulator::Health;
-use crate::stats::Summary;
+use crate::stats::{Bound, Summary};
 
 /// Version of the JSON form.
 pub const SCHEMA: u32 = 2;
@@ -18,9 +21,12 @@ pub const SCHEMA: u32 = 2;
 /// One run of one arm.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Run {
-    /// Whether it counts.
+    /// Whether it was measured in full.
     pub valid: bool,
-    /// Why not.
+    /// Whether it was given up at the limit. It counts as far as it came: times, retransmissions and drops are lower bounds.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub cut_off: bool,
+    /// Why it was not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub invalid_reason: Option<String>,
     /// Seed of the link's randomness.
@@ -28,7 +34,7 @@ pub struct Run {
     /// Receiver's time from the start of the transfer to the last byte, seconds; of several flows, from the
     /// start of the first to the last byte of all.
     pub seconds: f64,
-    /// Bytes received over that time, bit/s.
+    /// Bytes received over that time, bit/s; of a run that was cut off what it can be at most: all bytes over that time.
     pub goodput_bps: f64,
     /// Bytes the receiver got, all flows.
     pub received_bytes: u64,
@@ -101,11 +107,29 @@ fn is_zero(value: &u64) -> bool {
     *value == 0
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_false(value: &bool) -> bool {
+    !*value
+}
+
 impl Run {
+    /// Whether it counts: in full, or as far as it came.
+    pub fn counts(&self) -> bool {
+        self.valid || self.cut_off
+    }
+
+    /// A run that was given up at a limit before anything was sent.
+    pub(crate) fn cut_off(seed: u64, limit: Duration) -> Self {
+        let seconds = limit.as_secs_f64();
+        let reason = format!("given up at the limit of {seconds:.0} s (--timeout)");
+        Self { cut_off: true, seconds, ..Self::failed(seed, reason) }
+    }
+
     /// A run that yielded nothing.
     pub(crate) fn failed(seed: u64, reason: String) -> Self {
         Self {
             valid: false,
+            cut_off: false,
             invalid_reason: Some(reason),
             seed,
             seconds: 0.0,
@@ -174,15 +198,18 @@ pub struct CompetitorRun {
     pub base_rtt_us: Option<u64>,
 }
 
-/// All runs of one arm. Summaries cover its valid runs.
+/// All runs of one arm. Summaries cover the runs that count; with one that was cut off they are bounds and say so.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ArmResult {
     /// Name of the arm.
     pub arm: String,
     /// The kernel's name of the congestion control.
     pub congestion_control: String,
-    /// Number of runs that count.
+    /// Number of runs that were measured in full.
     pub valid_runs: usize,
+    /// Number of runs that were given up at the limit, and count as far as they came.
+    #[serde(default, skip_serializing_if = "is_nothing")]
+    pub cut_off_runs: usize,
     /// Download time, seconds.
     pub seconds: Option<Summary>,
     /// Goodput, bit/s.
@@ -221,6 +248,11 @@ pub struct ArmResult {
     pub runs: Vec<Run>,
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_nothing(value: &usize) -> bool {
+    *value == 0
+}
+
 impl ArmResult {
     /// Summarises runs of an arm, which can be made again from it.
     pub(crate) fn of(arm: &Arm, runs: Vec<Run>) -> Self {
@@ -230,23 +262,27 @@ impl ArmResult {
 
     /// Summarises runs.
     pub fn new(arm: &str, congestion_control: &str, runs: Vec<Run>) -> Self {
-        let valid = || runs.iter().filter(|run| run.valid);
-        let of = |value: &dyn Fn(&Run) -> f64| Summary::of(valid().map(value));
-        let of_exit = |value: &dyn Fn(&Exit) -> f64| {
-            Summary::of(valid().filter_map(|run| Some(value(run.exit.as_ref()?))))
+        let counted = || runs.iter().filter(|run| run.counts());
+        let bounded = |value: &dyn Fn(&Run) -> f64, bound| {
+            Summary::bounded(counted().map(|run| (value(run), run.cut_off)), bound)
         };
-        let if_any = |value: &dyn Fn(&Run) -> Option<f64>| Summary::of(valid().filter_map(value));
+        let at_least = |value: &dyn Fn(&Run) -> f64| bounded(value, Bound::AtLeast);
+        let of_exit = |value: &dyn Fn(&Exit) -> f64| {
+            Summary::of(counted().filter_map(|run| Some(value(run.exit.as_ref()?))))
+        };
+        let if_any = |value: &dyn Fn(&Run) -> Option<f64>| Summary::of(counted().filter_map(value));
         Self {
             arm: arm.to_owned(),
             congestion_control: congestion_control.to_owned(),
-            valid_runs: valid().count(),
-            seconds: of(&|run| run.seconds),
-            goodput_bps: of(&|run| run.goodput_bps),
-            retransmitted_segments: of(&|run| run.retransmitted_segments as f64),
-            queue_drops: of(&|run| run.queue_drops as f64),
-            max_rtt_us: of(&|run| f64::from(run.max_rtt_us)),
-            mean_rtt_us: of(&|run| run.mean_rtt_us),
-            steady_goodput_bps: if_any(&|run| run.measures.steady_goodput_bps),
+            valid_runs: runs.iter().filter(|run| run.valid).count(),
+            cut_off_runs: runs.iter().filter(|run| run.cut_off).count(),
+            seconds: at_least(&|run| run.seconds),
+            goodput_bps: bounded(&|run| run.goodput_bps, Bound::AtMost),
+            retransmitted_segments: at_least(&|run| run.retransmitted_segments as f64),
+            queue_drops: at_least(&|run| run.queue_drops as f64),
+            max_rtt_us: at_least(&|run| f64::from(run.max_rtt_us)),
+            mean_rtt_us: Summary::of(counted().map(|run| run.mean_rtt_us)),
+            steady_goodput_bps: if_any(&|run| run.measures.steady_goodput_bps.filter(|_| run.valid)),
             competitor_share: if_any(&|run| Some(run.competitor?.share)),
             fairness: if_any(&|run| run.fairness),
             machine_cpu_seconds: if_any(&|run| run.machine_cpu_seconds),
@@ -286,6 +322,10 @@ pub struct Comparison {
     pub plan: Option<Box<Plan>>,
     /// One entry per arm, in the order given.
     pub arms: Vec<ArmResult>,
+    /// Where some runs of some arms were not measured in full: the arms over the seeds that all of them finished. Only these
+    /// compare arms.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub paired: Option<Paired>,
     /// Where the files are.
     #[serde(skip)]
     pub directory: Option<std::path::PathBuf>,
@@ -295,6 +335,7 @@ impl Comparison {
     /// What came of a plan, without files.
     pub(crate) fn of(plan: &Plan, origin: Origin, arms: Vec<ArmResult>) -> Self {
         let link = &plan.profile.link;
+        let paired = Paired::of(&arms);
         Self {
             schema: SCHEMA,
             origin,
@@ -306,8 +347,45 @@ impl Comparison {
             seed: plan.seed,
             plan: Some(Box::new(plan.clone())),
             arms,
+            paired,
             directory: None,
         }
+    }
+}
+
+/// Arms over the seeds that all of them finished.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Paired {
+    /// These seeds.
+    pub seeds: Vec<u64>,
+    /// How many seeds there are in all.
+    pub of: usize,
+    /// Download time over these, seconds, by name of the arm; empty without such a seed.
+    pub seconds: BTreeMap<String, Summary>,
+    /// Segments retransmitted, the same way.
+    pub retransmitted_segments: BTreeMap<String, Summary>,
+}
+
+impl Paired {
+    /// `None` where nothing is missing, and for a single arm.
+    fn of(arms: &[ArmResult]) -> Option<Self> {
+        let seeds: BTreeSet<u64> = arms.iter().flat_map(|arm| arm.runs.iter().map(|run| run.seed)).collect();
+        let finished = |arm: &ArmResult, seed: u64| arm.runs.iter().any(|run| run.seed == seed && run.valid);
+        let by_all: Vec<u64> =
+            seeds.iter().copied().filter(|seed| arms.iter().all(|arm| finished(arm, *seed))).collect();
+        if arms.len() < 2 || by_all.len() == seeds.len() {
+            return None;
+        }
+        let over = |value: fn(&Run) -> f64| {
+            let of_arm = |arm: &ArmResult| {
+                let runs = arm.runs.iter().filter(|run| run.valid && by_all.contains(&run.seed));
+                Some((arm.arm.clone(), Summary::of(runs.map(value))?))
+            };
+            arms.iter().filter_map(of_arm).collect()
+        };
+        let (seconds, retransmitted_segments) =
+            (over(|run| run.seconds), over(|run| run.retransmitted_segments as f64));
+        Some(Self { seeds: by_all, of: seeds.len(), seconds, retransmitted_segments })
     }
 }
 
@@ -325,5 +403,49 @@ mod tests {
         assert_eq!(result.exit_seconds, None);
         let none = ArmResult::new("a", "cubic", vec![run(99.0, false)]);
         assert_eq!(none.seconds, None);
+    }
+
+    fn finished(seed: u64, seconds: f64, retransmitted_segments: u64) -> Run {
+        let run = Run { valid: true, invalid_reason: None, seconds, ..Run::failed(seed, String::new()) };
+        Run { goodput_bps: 1e9 / seconds, retransmitted_segments, ..run }
+    }
+
+    /// Whatever its other runs took: what is given up took longer than all that finished within the limit.
+    #[test]
+    fn a_run_over_the_limit_never_lowers_a_mean_nor_raises_a_rank() {
+        let limit = Duration::from_secs(400);
+        for seed in 0..200_u64 {
+            let value = |at: u64| {
+                (crate::digest::mix(seed * 8 + at + 1, 0x9e37_79b9_7f4a_7c15) % 399_000) as f64 / 1e3
+            };
+            let runs: Vec<Run> = (0..1 + seed % 6).map(|at| finished(at, value(at).max(0.1), at)).collect();
+            let goodput_bps = 1e9 / 400.0;
+            let over = Run { goodput_bps, retransmitted_segments: 99, ..Run::cut_off(9, limit) };
+            let before = ArmResult::new("a", "cubic", runs.clone());
+            let after = ArmResult::new("a", "cubic", [runs, vec![over]].concat());
+            let [one, two] = [&before, &after].map(|arm| arm.seconds.unwrap());
+            assert!(two.mean >= one.mean, "{one:?} {two:?}");
+            assert_eq!((one.bound, two.bound), (None, Some(Bound::AtLeast)));
+            let [one, two] = [&before, &after].map(|arm| arm.goodput_bps.unwrap());
+            assert!(two.mean <= one.mean && two.bound == Some(Bound::AtMost), "{one:?} {two:?}");
+            let [one, two] = [&before, &after].map(|arm| arm.retransmitted_segments.unwrap());
+            assert!(two.mean >= one.mean, "its losses count");
+            assert_eq!((after.valid_runs + 1, after.cut_off_runs), (after.runs.len(), 1));
+        }
+    }
+
+    #[test]
+    fn arms_are_compared_over_the_seeds_that_all_of_them_finished() {
+        let over = |seed| Run::cut_off(seed, Duration::from_secs(400));
+        let arms = [
+            ArmResult::new("a", "cubic", vec![finished(1, 10.0, 1), finished(2, 20.0, 2), over(3)]),
+            ArmResult::new("b", "reno", vec![over(1), finished(2, 30.0, 3), finished(3, 40.0, 4)]),
+        ];
+        let paired = Paired::of(&arms).unwrap();
+        assert_eq!((paired.seeds.as_slice(), paired.of), ([2].as_slice(), 3));
+        assert_eq!((paired.seconds["a"].mean, paired.seconds["b"].mean), (20.0, 30.0));
+        assert_eq!(Paired::of(&arms[..1]), None, "one arm is compared with nothing");
+        let whole = ArmResult::new("a", "cubic", vec![finished(1, 10.0, 1)]);
+        assert_eq!(Paired::of(&[whole.clone(), ArmResult { arm: "b".into(), ..whole }]), None);
     }
 }

@@ -14,7 +14,7 @@ use super::result::{CompetitorRun, FlowRun, Run};
 use super::sampler::{Sampler, Watched};
 use super::transfer::{Download, PORT, Request};
 use super::{ExperimentError, Plan, builtin, cpu, files, iperf3};
-use crate::emulator::{ExtraRtts, Report, Wiring};
+use crate::emulator::{ExtraRtts, Health, Report, Wiring};
 use crate::guest;
 use crate::host::{HostError, Hosts};
 
@@ -71,7 +71,10 @@ pub(super) fn run(
         return Err(ExperimentError::NoFlow);
     }
     changed?;
-    let downloads = downloads?;
+    let downloads = match downloads {
+        Err(error) if error.is_over_the_limit() => None,
+        other => Some(other?),
+    };
     let mut flows = sampler.stop()?;
     if plan.flows > 1 {
         // Nobody knows whose they are.
@@ -79,8 +82,16 @@ pub(super) fn run(
     }
     let link = hosts.stop()?;
     let competitor = plan.competitor.as_ref().and_then(|_| flows.remove(&(PORT + plan.flows)));
-    let trace = Trace { flows: in_order(flows, plan.flows)?, competitor, link };
-    let mut result = evaluate(plan, arm, seed, &downloads, &trace, records_exits)?;
+    // Of a transfer that was given up, a flow may never have been seen to carry data.
+    let flows = match &downloads {
+        Some(_) => in_order(flows, plan.flows)?,
+        None => (PORT..PORT + plan.flows).map(|port| flows.remove(&port).unwrap_or_default()).collect(),
+    };
+    let trace = Trace { flows, competitor, link };
+    let cut_off = downloads.is_none();
+    let downloads = downloads.unwrap_or_else(|| as_far_as_they_came(plan, &trace));
+    let result = evaluate(plan, arm, seed, &downloads, &trace, records_exits)?;
+    let mut result = if cut_off { given_up(plan, result) } else { result };
     result.machine_cpu_seconds = (plan.jobs == 1).then_some(machine_cpu_seconds);
     if let Some(directory) = directory {
         files::write_run(directory, &result, &trace, &downloads)?;
@@ -155,6 +166,37 @@ fn transfer(plan: &Plan, hosts: &Hosts, requests: &[Request]) -> Transferred {
     (downloads, changed)
 }
 
+/// What each flow had when the time was up, as its sender saw it.
+fn as_far_as_they_came(plan: &Plan, trace: &Trace) -> Vec<Download> {
+    let until = trace.flows.iter().filter_map(|flow| Some(flow.samples.last()?.at_ns)).max().unwrap_or(0);
+    // The sender sends its first data half a round trip before the receiver's clock begins.
+    let head_start_us = plan.least_base_rtt_us() / 2;
+    let download = |flow: &Flow| {
+        let whole = matches!(plan.amount, Amount::Bytes(bytes) if flow.acked_at(until) >= bytes);
+        let ended = flow.ended_ns().filter(|_| whole).unwrap_or(until);
+        let sent_for_us = flow.began_ns().map_or(0, |began| ended.saturating_sub(began) / 1_000);
+        let seconds = sent_for_us.saturating_sub(head_start_us).max(1) as f64 / 1e6;
+        Download { seconds, bytes: flow.acked_at(until), iperf3: None }
+    };
+    trace.flows.iter().map(download).collect()
+}
+
+/// A run that was given up at the limit. Where the emulator fell behind it does not count at all.
+fn given_up(plan: &Plan, run: Run) -> Run {
+    let unsent = Run::cut_off(run.seed, plan.timeout());
+    let seconds = if run.received_bytes == 0 { unsent.seconds } else { run.seconds };
+    let late = run.health.as_ref().and_then(|health| late(health, plan));
+    Run {
+        valid: false,
+        cut_off: late.is_none(),
+        invalid_reason: late.or(unsent.invalid_reason),
+        seconds,
+        goodput_bps: plan.most_goodput_bps(seconds),
+        link_seconds: None,
+        ..run
+    }
+}
+
 fn in_order(mut flows: HashMap<u16, Flow>, count: u16) -> Result<Vec<Flow>, ExperimentError> {
     (PORT..PORT + count).map(|port| flows.remove(&port).ok_or(ExperimentError::NoFlow)).collect()
 }
@@ -167,7 +209,8 @@ fn evaluate(
     trace: &Trace,
     records_exits: bool,
 ) -> Result<Run, ExperimentError> {
-    let wrong = trace.flows.iter().find(|flow| flow.congestion_control != arm.congestion_control);
+    let mut seen = trace.flows.iter().filter(|flow| !flow.samples.is_empty());
+    let wrong = seen.find(|flow| flow.congestion_control != arm.congestion_control);
     if let Some(flow) = wrong {
         return Err(ExperimentError::WrongControl {
             expected: arm.congestion_control.clone(),
@@ -180,14 +223,8 @@ fn evaluate(
     };
     let short = downloads.iter().find(|download| download.bytes < asked);
     let link = &trace.link;
-    let base_rtt_us = plan.least_base_rtt_us();
-    let late = if guest::inside::is_here() {
-        link.health.invalid_in_virtual_time(base_rtt_us)
-    } else {
-        link.health.invalid(base_rtt_us)
-    };
-    let invalid_reason =
-        late.or_else(|| short.map(|download| format!("only {} of {asked} bytes arrived", download.bytes)));
+    let invalid_reason = late(&link.health, plan)
+        .or_else(|| short.map(|download| format!("only {} of {asked} bytes arrived", download.bytes)));
     let flow_run = |(number, (flow, download)): (usize, (&Flow, &Download))| FlowRun {
         seconds: download.seconds,
         goodput_bps: download.bytes as f64 * 8.0 / download.seconds,
@@ -209,6 +246,7 @@ fn evaluate(
     let several = flows.len() > 1;
     Ok(Run {
         valid: invalid_reason.is_none(),
+        cut_off: false,
         invalid_reason,
         seed,
         seconds,
@@ -242,6 +280,16 @@ fn evaluate(
         host_cpu_seconds: None,
         digest: Some(link.digest.clone()),
     })
+}
+
+/// Why a run does not count whose emulator fell behind.
+fn late(health: &Health, plan: &Plan) -> Option<String> {
+    let base_rtt_us = plan.least_base_rtt_us();
+    if guest::inside::is_here() {
+        health.invalid_in_virtual_time(base_rtt_us)
+    } else {
+        health.invalid(base_rtt_us)
+    }
 }
 
 fn retransmitted(flow: &Flow) -> u64 {

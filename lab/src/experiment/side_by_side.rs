@@ -15,7 +15,7 @@ pub(super) struct Attempt {
     /// Number of the attempt, from 0.
     pub number: u32,
     pub run: Run,
-    /// Of valid runs.
+    /// Of runs that count.
     pub curve: Option<Curve>,
 }
 
@@ -125,7 +125,7 @@ fn attempt(
             Err(error) => return Err(error),
         };
         // Only lateness is worth another try: it comes from outside and says nothing about the arm.
-        let again = !run.valid && run.health.is_some();
+        let again = !run.counts() && run.health.is_some();
         tell(say, Said::Finished(Box::new(Attempt { turn, number, run, curve })));
         if !again {
             break;
@@ -144,7 +144,7 @@ fn once(
     match &plan.clock {
         Clock::Machine => {
             let (run, trace) = run::run(plan, arm, turn.seed, Some(directory))?;
-            let curve = run.valid.then(|| Curve::new(&arm.name, &trace.flows[0], run.exit.as_ref()));
+            let curve = run.counts().then(|| Curve::new(&arm.name, &trace.flows[0], run.exit.as_ref()));
             Ok(Some((run, curve)))
         }
         Clock::Virtual(guests) => {

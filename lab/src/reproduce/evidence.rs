@@ -72,22 +72,22 @@ impl Evidence {
         self.trials.get(name).ok_or_else(|| NoEvidence::Trial(name.to_owned()))
     }
 
-    /// The valid runs of an arm, at least one.
+    /// The runs of an arm that count, at least one.
     pub fn arm<'a>(&'a self, trial: &'a str, arm: &'a str) -> Result<Valid<'a>, NoEvidence> {
         let result = self.trial(trial)?.arms.iter().find(|result| result.arm == arm);
         let missing = || NoEvidence::Arm { trial: trial.to_owned(), arm: arm.to_owned() };
-        result.filter(|result| result.runs.iter().any(|run| run.valid)).map(Valid).ok_or_else(missing)
+        result.filter(|result| result.runs.iter().any(Run::counts)).map(Valid).ok_or_else(missing)
     }
 }
 
-/// An arm with at least one valid run.
+/// An arm with at least one run that counts; what was given up counts as far as it came.
 #[derive(Clone, Copy, Debug)]
 pub struct Valid<'a>(&'a ArmResult);
 
 impl<'a> Valid<'a> {
-    /// Its valid runs.
+    /// Its runs.
     pub fn runs(self) -> impl Iterator<Item = &'a Run> {
-        self.0.runs.iter().filter(|run| run.valid)
+        self.0.runs.iter().filter(|run| run.counts())
     }
 
     /// A figure of each run.

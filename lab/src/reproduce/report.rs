@@ -35,10 +35,18 @@ pub struct Outcome {
 /// Number of runs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Runs {
-    /// That count.
+    /// That were measured in full.
     pub valid: usize,
+    /// That were given up at the limit: a question that rests on one does not hold.
+    #[serde(skip_serializing_if = "is_nothing")]
+    pub cut_off: usize,
     /// All, repeated ones included.
     pub total: usize,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_nothing(count: &usize) -> bool {
+    *count == 0
 }
 
 /// What crossed the link in a run, see [`Run::digest`](crate::experiment::Run::digest).
@@ -186,7 +194,7 @@ mod tests {
             statement: "a < b".into(),
             measured: vec![Comparand::new("time, s", "about 30", 24.0, 1)],
             checks: vec![Check::at_most("ratio", 1.25, 1.0)],
-            runs: Runs { valid: 3, total: 4 },
+            runs: Runs { cut_off: 0, valid: 3, total: 4 },
             digests: vec![RunDigest {
                 trial: "geo".into(),
                 arm: "plain".into(),

@@ -38,6 +38,7 @@ pub(crate) fn comparison(arms: Vec<ArmResult>) -> Comparison {
         rate_bps: 150_000_000,
         seed: 1,
         arms,
+        paired: None,
         directory: None,
     }
 }

@@ -38,6 +38,7 @@ impl Agreement {
                 self.leave_out(measured, &arm.arm);
                 continue;
             };
+            self.leave_cut_off(measured, arm);
             for kernel in arm.runs.iter().filter(|run| run.valid) {
                 match run(plan, definition, kernel.seed, SourceSpec::Bulk) {
                     Ok(simulated) => self.pair(measured, &arm.arm, kernel, &simulated),
@@ -53,6 +54,7 @@ impl Agreement {
     pub fn add_beside(&mut self, measured: &Comparison, others: &Runs<'_>) {
         for arm in &measured.arms {
             let same = conditions(measured, arm).and_then(|asked| others.0.get(&asked));
+            self.leave_cut_off(measured, arm);
             for kernel in arm.runs.iter().filter(|run| run.valid) {
                 match same.and_then(|runs| runs.iter().find(|run| run.seed == kernel.seed)) {
                     Some(other) => self.pair(measured, &arm.arm, kernel, other),
@@ -67,6 +69,16 @@ impl Agreement {
         let pair = Pair { profile, arm: arm.to_owned(), ..Pair::of(kernel, other) };
         self.agree += usize::from(pair.apart.is_empty());
         self.pairs.push(pair);
+    }
+
+    /// A run that was given up is as long as nobody knows.
+    fn leave_cut_off(&mut self, measured: &Comparison, arm: &ArmResult) {
+        for run in arm.runs.iter().filter(|run| run.cut_off) {
+            self.left_out.push(format!(
+                "{} on {} seed {} (given up at the limit)",
+                arm.arm, measured.profile, run.seed
+            ));
+        }
     }
 
     fn leave_out(&mut self, measured: &Comparison, arm: &str) {
@@ -161,7 +173,7 @@ impl Pair {
         let exit_window_bytes = exits.map(|exit| exit.as_ref().map(|exit| exit.window_bytes));
         let losses = [kernel.retransmitted_segments, other.retransmitted_segments];
         let mut apart = Vec::new();
-        if !near(kernel.seconds, other.seconds, 0.0) {
+        if !other.valid || !near(kernel.seconds, other.seconds, 0.0) {
             apart.push("seconds");
         }
         match exit_seconds {

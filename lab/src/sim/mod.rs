@@ -78,10 +78,11 @@ pub enum SimError {
 /// # Errors
 /// [`SimError`]; nothing is half done then.
 pub fn compare(plan: &Plan, arms: &[Arm], source: SourceSpec) -> Result<Comparison, SimError> {
-    compare_watched(plan, arms, source, |_, _, _| {})
+    compare_watched(plan, arms, source, |_, _, _, _| {})
 }
 
-/// As [`compare`]; shows `first` the first run of each arm, with what was seen of its first flow every 10 ms.
+/// As [`compare`]; shows `each` every run once it is over, with the number of its repetition and what was seen of its first
+/// flow every 10 ms.
 ///
 /// # Errors
 /// As [`compare`].
@@ -89,7 +90,7 @@ pub fn compare_watched(
     plan: &Plan,
     arms: &[Arm],
     source: SourceSpec,
-    mut first: impl FnMut(&Arm, &Run, &Flow),
+    mut each: impl FnMut(&Arm, u32, &Run, &Flow),
 ) -> Result<Comparison, SimError> {
     plan.validate()?;
     let mut results = Vec::new();
@@ -98,9 +99,7 @@ pub fn compare_watched(
         for repetition in 0..plan.repetitions {
             let seed = plan.seed.wrapping_add(repetition.into());
             let (run, flow) = run::watched(plan, arm, seed, source)?;
-            if repetition == 0 {
-                first(arm, &run, &flow);
-            }
+            each(arm, repetition, &run, &flow);
             runs.push(run);
         }
         results.push(ArmResult::of(arm, runs));

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! One run of one arm: what a plan asks for, simulated, and read off as the lab does.
 
+use std::time::Duration;
+
 use onramp_algorithm::Ack;
 use onramp_net::sock_diag::TcpInfo;
 
@@ -37,6 +39,8 @@ struct Runner {
     before: Option<(Nanos, u64)>,
     /// For each object of the plan that was acknowledged, in ascending order, the same at that time.
     then: Vec<(Nanos, u64)>,
+    /// When the transfers are given up.
+    limit: Nanos,
 }
 
 /// Simulates a run of an arm. The same arguments give the same result, digest included, on every machine.
@@ -133,7 +137,28 @@ fn prepare(
         changes,
         before: None,
         then: Vec::new(),
+        limit: lead + limit(plan, source, bytes).as_nanos() as Nanos,
     })
+}
+
+/// After which a transfer is given up: the plan's limit, or its default and what pauses and requests take besides.
+fn limit(plan: &Plan, source: SourceSpec, bytes: u64) -> Duration {
+    if plan.timeout.is_some() {
+        return plan.timeout();
+    }
+    let rtt_us = plan.profile.link.base_rtt_us();
+    let more_us = match source {
+        SourceSpec::Bulk => 0,
+        // Twenty times what the round trips of each slow start need, as of the rest.
+        SourceSpec::Requests { object_bytes, think_us } => {
+            let rounds = 2 + u64::from((object_bytes / 10_000).max(1).ilog2());
+            bytes.div_ceil(object_bytes.max(1)).saturating_mul(think_us + 20 * rounds * rtt_us)
+        }
+        SourceSpec::Periodic { block_bytes, every_us } => {
+            bytes.div_ceil(block_bytes.max(1)).saturating_mul(every_us)
+        }
+    };
+    plan.timeout() + Duration::from_micros(more_us)
 }
 
 /// How long a competitor is there before.
@@ -163,7 +188,7 @@ fn connection(host: &HostSpec, control: Control, source: Source, after: Nanos) -
 impl Runner {
     /// Until all flows of the arm have ended; false if they did not in time.
     fn go(&mut self, plan: &Plan) -> Result<bool, SimError> {
-        let timeout = lead(plan) + plan.timeout().as_nanos() as Nanos;
+        let timeout = self.limit;
         let flows = usize::from(plan.flows);
         loop {
             let limit = match plan.amount {
@@ -254,8 +279,8 @@ impl Runner {
         };
         let runs: Vec<FlowRun> = connections.iter().enumerate().map(flow_run).collect();
         let (Some(first), Some(flow), Some(began)) = (runs.first(), self.looks.first(), began) else {
-            let reason = "no data were sent before the time was up".to_owned();
-            return (Run::failed(seed, reason), Flow::default());
+            // Not a connection has opened.
+            return (Run::cut_off(seed, Duration::from_nanos(self.limit - lead(plan))), Flow::default());
         };
         let sender = connections[0].sender.as_ref();
         let seconds = (ended.unwrap_or(now) - began) as f64 / 1e9;
@@ -271,13 +296,17 @@ impl Runner {
             let both = self.before.zip(self.then.get(smaller).copied());
             object.utilization = both.map(|(before, then)| utilization(before, then, rate_bps));
         }
-        let invalid_reason =
-            (!complete).then(|| "the transfer did not finish in time and was given up".to_owned());
+        let over = (!complete).then(|| Run::cut_off(seed, Duration::from_nanos(self.limit - lead(plan))));
+        let goodput_bps = match complete {
+            true => received as f64 * 8.0 / seconds.max(1e-9),
+            false => plan.most_goodput_bps(seconds),
+        };
         let run = Run {
-            valid: invalid_reason.is_none(),
-            invalid_reason,
+            valid: complete,
+            cut_off: !complete,
+            invalid_reason: over.and_then(|run| run.invalid_reason),
             seconds,
-            goodput_bps: received as f64 * 8.0 / seconds.max(1e-9),
+            goodput_bps,
             received_bytes: received,
             link_seconds: span.map(|(first, last)| (last - first) as f64 / 1e9),
             retransmitted_segments: runs.iter().map(|run| run.retransmitted_segments).sum(),

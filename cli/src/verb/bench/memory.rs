@@ -77,7 +77,7 @@ impl MemoryOptions {
         let arms = Arms::prepare(&names, profile, &[], &Clock::Machine)?;
         let mut rows = Vec::new();
         for arm in &arms.arms {
-            output.progress(&format!("memory: {} …", arm.name));
+            output.step(&format!("memory: {} …", arm.name));
             if let Some(ready) = &arm.ready {
                 (ready.0)().map_err(anyhow::Error::from_boxed)?;
             }

@@ -146,7 +146,7 @@ fn turns(
         for turn in 0..accounts.len() {
             let at = (round as usize + turn) % accounts.len();
             let (account, arm) = (&mut accounts[at], &arms.arms[at]);
-            output.progress(&format!("slow start: round {} of {rounds}, {} …", round + 1, arm.name));
+            output.step(&format!("slow start: round {} of {rounds}, {} …", round + 1, arm.name));
             experiment::run_once(&plan, arm, u64::from(round))?;
             account.close_round()?;
         }

@@ -109,7 +109,7 @@ pub(super) fn measure(profile: &Profile, rounds: u32, output: &Output) -> anyhow
         for turn in 0..AUDIENCES.len() {
             let at = (round as usize + turn) % AUDIENCES.len();
             let (name, levels) = AUDIENCES[at];
-            output.progress(&format!("telemetry: round {} of {rounds}, {name} …", round + 1));
+            output.step(&format!("telemetry: round {} of {rounds}, {name} …", round + 1));
             let listeners = levels.iter().map(|level| Listener::start(&Options::new("bench", *level)));
             let listeners = listeners.collect::<Result<Vec<_>, _>>()?;
             let before = totals(&callbacks(algorithm)?);

@@ -41,7 +41,7 @@ pub(super) fn measure(profile: &Profile, pairs: u32, output: &Output) -> anyhow:
     let cubic = Arm::stock("cubic");
     let mut runs = Vec::new();
     for pair in 0..pairs {
-        output.progress(&format!("veth: pair {} of {pairs} …", pair + 1));
+        output.step(&format!("veth: pair {} of {pairs} …", pair + 1));
         let run = |arm: &Arm| experiment::over_veth(arm, BYTES, Path::new("iperf3"));
         // Whoever is first in one pair is second in the next.
         let (theirs, ours) = if pair.is_multiple_of(2) {

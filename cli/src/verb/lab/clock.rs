@@ -51,6 +51,11 @@ impl ClockOptions {
         self.clock == Which::Virtual
     }
 
+    /// Whether runs are kept, and taken by the same command.
+    pub fn keeps(&self) -> bool {
+        self.is_virtual() && !self.fresh
+    }
+
     /// The clock, for runs with this tool. `words` go to the program in the guest.
     pub fn clock(
         &self,

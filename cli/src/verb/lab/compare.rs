@@ -7,10 +7,9 @@ use onramp_lab::table;
 use super::common::{Common, Jobs};
 use super::progress::{self, Clock};
 use crate::arm::Arms;
-use crate::failure::FAILURE;
 use crate::output::Output;
 use crate::profile;
-use crate::verb::transfer::Traffic;
+use crate::verb::transfer::{self, Traffic};
 
 /// What an arm may be, for the help of all that take one.
 const ARMS: &str = "An arm is an algorithm of onramp's (attached for the run unless it is attached already, then used as it is) \
@@ -47,8 +46,10 @@ impl RunOne {
 /// Compare arms: several downloads each, taking turns, on the same seeds
 #[derive(Args, Debug)]
 #[command(long_about = format!("Compare arms: several downloads each, taking turns, on the same seeds\n\n{ARMS}\n\n\
-Times are the receiver's, to the last byte. Means are over the valid runs, with the 95 % confidence interval; a run \
-in which the emulator fell behind is invalid. The exit of the kernel's own controls is found by sampling every 10 ms; \
+Times are the receiver's, to the last byte. Means are over the runs that count, with the 95 % confidence interval; a run \
+in which the emulator fell behind is invalid. A transfer that is given up at the limit (--timeout) counts as at least that \
+long: means become bounds (≥, in JSON `bound`), `paired` has the arms over the seeds that all of them finished, and the \
+command exits 5. The exit of the kernel's own controls is found by sampling every 10 ms; \
 onramp's flows record theirs."),
     after_help = "Examples:
   onramp lab compare --arms cubic,plain,search --repetitions 5
@@ -96,13 +97,14 @@ fn measure(names: &[String], plan: &Plan, common: &Common, output: &Output) -> a
     let arms = Arms::prepare(names, &plan.profile, &common.transfer.settings, &plan.clock)?;
     common.clock.require_root("lab")?;
     let each = plan.expected_seconds();
-    let mut clock = Clock::start(each * f64::from(plan.repetitions) * arms.arms.len() as f64);
+    let expected = each * f64::from(plan.repetitions) * arms.arms.len() as f64;
+    let mut clock = Clock::start(expected, progress::resumes(&plan.clock), output);
     let comparison = experiment::compare(plan, &arms.arms, |progress| {
-        progress::show(&progress, each, &mut clock, output);
+        progress::show(&progress, each, &mut clock);
     })?;
+    drop(clock);
     output.versioned(&comparison, || text(&comparison))?;
-    let valid = comparison.arms.iter().all(|arm| arm.valid_runs > 0);
-    Ok(if valid { 0 } else { FAILURE })
+    Ok(transfer::code(&comparison.arms))
 }
 
 fn text(comparison: &Comparison) -> String {

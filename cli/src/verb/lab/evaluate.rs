@@ -64,7 +64,7 @@ impl Evaluate {
                 evidence.trials.insert(trial.name.clone(), comparison);
             }
         }
-        let mut clock = series.begin("lab evaluate", &trials, &evidence)?;
+        let mut clock = series.begin("lab evaluate", &trials, &evidence, output)?;
         let title = format!("{} after RFC 9743", self.arm);
         let beside = format!("{REFERENCE} and {OTHER}");
         let words = Words { title: &title, question: "case", beside: &beside, here: &self.arm };
@@ -73,14 +73,15 @@ impl Evaluate {
         for case in &cases {
             for trial in &case.trials {
                 if !evidence.trials.contains_key(&trial.name) {
-                    output.progress(&format!("{}: {}", case.id, trial.name));
+                    clock.say(&format!("{}: {}", case.id, trial.name));
                     let plan = Plan { clock: made_in.clone(), ..series.plan(trial)? };
-                    let comparison = series.measure(trial, &plan, &mut clock, output)?;
+                    let comparison = series.measure(trial, &plan, &mut clock)?;
                     evidence.trials.insert(trial.name.clone(), comparison);
                 }
             }
-            outcomes.add(case, &evidence, output)?;
+            clock.say(&outcomes.add(case, &evidence)?);
         }
+        drop(clock);
         outcomes.finish(output)
     }
 }

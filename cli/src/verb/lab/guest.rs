@@ -9,7 +9,8 @@ use clap::Args;
 use onramp_lab::guest::{self, Image, Outcome, Placed, Stream};
 
 use crate::failure::Usage;
-use crate::output::say;
+use crate::output::{Output, say};
+use crate::progress::{Progress, Resumes};
 use crate::target::directory;
 use crate::units;
 
@@ -59,7 +60,7 @@ pub(super) struct Guest {
 }
 
 impl Guest {
-    pub fn run(self) -> anyhow::Result<u8> {
+    pub fn run(self, output: &Output) -> anyhow::Result<u8> {
         let modules: Vec<_> =
             guest::MODULES.iter().copied().chain(self.modules.iter().map(String::as_str)).collect();
         let programs: Vec<_> = self.programs.iter().map(String::as_str).collect();
@@ -75,7 +76,13 @@ impl Guest {
             memory_mib: self.memory,
             seconds: self.seconds.into(),
         };
-        let outcome = guest.run(print)?;
+        let most = units::show_us(u64::from(self.seconds) * 1_000_000);
+        let progress = Progress::begin(output, &format!("the guest runs, {most} at most"), Resumes::No);
+        let outcome = guest.run(|stream, bytes| {
+            progress.hide();
+            print(stream, bytes);
+        })?;
+        drop(progress);
         if let Some(directory) = &self.output {
             write(directory, &outcome)?;
         }

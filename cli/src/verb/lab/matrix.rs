@@ -14,9 +14,9 @@ use serde_json::json;
 use super::common::{Common, Jobs};
 use super::progress::{self, Clock};
 use crate::arm::Arms;
-use crate::failure::FAILURE;
 use crate::output::{Output, SCHEMA};
 use crate::profile;
+use crate::verb::transfer;
 
 /// Controls of the kernel that belong into the matrix where this kernel has them.
 const STOCK: [&str; 2] = ["cubic", "bbr"];
@@ -65,10 +65,10 @@ impl Matrix {
         let arms = self.arms()?;
         let root = self.common.output.clone().unwrap_or_else(default_directory);
         // What is wrong with an arm on any profile is to show before hours are spent.
-        let clock = self.common.clock(self.jobs.shard)?;
+        let made_in = self.common.clock(self.jobs.shard)?;
         let parts: Vec<Part> = profiles
             .into_iter()
-            .map(|profile| self.part(&root, profile, &arms, &clock))
+            .map(|profile| self.part(&root, profile, &arms, &made_in))
             .collect::<Result<_, _>>()?;
         self.common.clock.require_root("lab matrix")?;
         let each = |part: &Part| {
@@ -76,21 +76,27 @@ impl Matrix {
                 * f64::from(self.repetitions)
                 * arms.len() as f64
         };
-        let mut clock = Clock::start(parts.iter().filter(|part| part.kept.is_none()).map(each).sum());
-        let mut rows = Vec::new();
+        let expected = parts.iter().filter(|part| part.kept.is_none()).map(each).sum();
+        let mut clock = Clock::start(expected, progress::resumes(&made_in), output);
+        let (mut rows, mut code) = (Vec::new(), 0);
         for part in parts {
-            output.progress(&format!("profile {}", part.profile.name));
+            clock.say(&format!("profile {}", part.profile.name));
             let (alone, against) = match part.kept {
                 Some(kept) => kept,
-                None => self.measure(&part, &arms, &mut clock, output)?,
+                None => self.measure(&part, &arms, &mut clock)?,
             };
             rows.extend(matrix::rows(&alone, &against));
+            code = [code, transfer::code(&alone.arms), transfer::code(&against.arms)]
+                .into_iter()
+                .max()
+                .unwrap_or(code);
             // After each profile, so that what is there is complete at any time.
             write(&root, &rows)?;
         }
+        drop(clock);
         let report = json!({"schema": SCHEMA, "repetitions": self.repetitions, "seed": self.common.transfer.seed, "rows": rows});
         output.versioned(&report, || format!("{}written to {}\n", matrix::text(&rows), root.display()))?;
-        Ok(if rows.iter().all(|row| row.valid_runs > 0) { 0 } else { FAILURE })
+        Ok(code)
     }
 
     fn profiles(&self) -> anyhow::Result<Vec<Profile>> {
@@ -139,13 +145,12 @@ impl Matrix {
         part: &Part,
         arms: &[String],
         clock: &mut Clock,
-        output: &Output,
     ) -> anyhow::Result<(Comparison, Comparison)> {
         let prepared = Arms::prepare(arms, &part.profile, &self.common.transfer.settings, &part.alone.clock)?;
         let mut compare = |plan: &Plan| {
             let each = plan.expected_seconds();
             experiment::compare(plan, &prepared.arms, |progress| {
-                progress::show(&progress, each, clock, output);
+                progress::show(&progress, each, clock);
             })
         };
         Ok((compare(&part.alone)?, compare(&part.against)?))

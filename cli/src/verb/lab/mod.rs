@@ -71,7 +71,7 @@ impl Lab {
             Verb::Reproduce(verb) => verb.run(output),
             Verb::Evaluate(verb) => verb.run(output),
             Verb::Verify(verb) => verb.run(output),
-            Verb::Guest(verb) => verb.run(),
+            Verb::Guest(verb) => verb.run(output),
             Verb::Kernel(verb) => verb.run(output),
             Verb::Inside(_) => Ok(inside::run()),
             Verb::Once(verb) => verb.run(),

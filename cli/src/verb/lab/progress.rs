@@ -1,54 +1,70 @@
-//! How far a series of runs is, on stderr.
+//! How far a series of runs is.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use onramp_lab::experiment::{Progress, Run};
+use onramp_lab::experiment::{self, Progress, Run};
 
 use crate::output::Output;
-use crate::units;
+use crate::progress::{self, Resumes};
 
 /// Time left, from what runs were expected to take and what they have taken.
 pub(super) struct Clock {
     begin: Instant,
     expected: f64,
     done: f64,
+    shown: progress::Progress,
 }
 
 impl Clock {
     /// For runs that are expected to take so many seconds together.
-    pub fn start(expected: f64) -> Self {
-        Self { begin: Instant::now(), expected, done: 0.0 }
+    pub fn start(expected: f64, resumes: Resumes, output: &Output) -> Self {
+        let shown = progress::Progress::begin(output, "runs", resumes);
+        Self { begin: Instant::now(), expected, done: 0.0, shown }
+    }
+
+    /// Says a line that stays.
+    pub fn say(&self, line: &str) {
+        self.shown.say(line);
     }
 
     /// A run that was expected to take so many seconds is over.
-    pub fn finish(&mut self, expected: f64) {
+    fn finish(&mut self, expected: f64) {
         self.done += expected;
     }
 
-    fn left(&self) -> String {
+    fn left(&self) -> Duration {
         let pace = if self.done > 0.0 { self.begin.elapsed().as_secs_f64() / self.done } else { 1.0 };
-        let seconds = (self.expected - self.done).max(0.0) * pace;
-        format!("about {} left", units::show_us((seconds.ceil() * 1e6) as u64))
+        Duration::from_secs_f64((self.expected - self.done).max(0.0) * pace)
+    }
+}
+
+/// What the same command does after it was stopped: runs in virtual time are kept, unless they are to be made anew.
+pub(super) fn resumes(clock: &experiment::Clock) -> Resumes {
+    match clock {
+        experiment::Clock::Virtual(guests) if !guests.fresh => Resumes::Yes,
+        _ => Resumes::No,
     }
 }
 
 /// Says that a run has begun or ended; `expected` is what each takes, seconds.
-pub(super) fn show(progress: &Progress<'_>, expected: f64, clock: &mut Clock, output: &Output) {
+pub(super) fn show(progress: &Progress<'_>, expected: f64, clock: &mut Clock) {
     match progress {
         Progress::Started { index, total, arm, seed, .. } => {
-            output.progress(&format!("[{}/{total}] {arm}, seed {seed} … ({})", index + 1, clock.left()));
+            clock.shown.set(&format!("[{}/{total}] {arm}, seed {seed}", index + 1), Some(clock.left()));
         }
         Progress::Finished { index, total, attempt, arm, run, .. } => {
             if *attempt == 0 {
                 clock.finish(expected);
             }
-            output.progress(&format!("[{}/{total}] {arm}: {}", index + 1, outcome(run)));
+            clock.say(&format!("[{}/{total}] {arm}: {}", index + 1, outcome(run)));
         }
     }
 }
 
 fn outcome(run: &Run) -> String {
-    let mut text = format!("{:.2} s, {} retransmitted", run.seconds, run.retransmitted_segments);
+    let bound = if run.cut_off { "≥ " } else { "" };
+    let mut text =
+        format!("{bound}{:.2} s, {bound}{} retransmitted", run.seconds, run.retransmitted_segments);
     if let Some(exit) = &run.exit {
         text += &format!(
             ", left slow start by {} after {:.2} s at {:.2} MB",
@@ -61,7 +77,7 @@ fn outcome(run: &Run) -> String {
         text += &format!(", competitor kept {:.0} %", competitor.share * 100.0);
     }
     if let Some(why) = &run.invalid_reason {
-        text += &format!("; INVALID: {why}");
+        text += &format!("; {}{why}", if run.cut_off { "" } else { "INVALID: " });
     }
     text
 }
@@ -72,13 +88,13 @@ mod tests {
 
     #[test]
     fn time_left_follows_the_pace() {
-        let mut clock = Clock::start(100.0);
-        assert_eq!(clock.left(), "about 100 s left");
-        clock.begin -= std::time::Duration::from_secs(50);
+        let mut clock = Clock::start(100.0, Resumes::No, &Output::plain());
+        assert_eq!(clock.left().as_secs(), 100);
+        clock.begin -= Duration::from_secs(50);
         clock.finish(25.0);
         // Twice as slow as expected, and three quarters to go.
-        assert!(clock.left().starts_with("about 2 min 3"), "{}", clock.left());
+        assert!((150..160).contains(&clock.left().as_secs()), "{:?}", clock.left());
         clock.finish(80.0);
-        assert_eq!(clock.left(), "about 0 us left");
+        assert_eq!(clock.left(), Duration::ZERO);
     }
 }

@@ -81,19 +81,20 @@ impl Reproduce {
                 evidence.trials.insert(trial.name.clone(), comparison);
             }
         }
-        let mut clock = series.begin("lab reproduce", &trials, &evidence)?;
+        let mut clock = series.begin("lab reproduce", &trials, &evidence, output)?;
         let mut outcomes = Outcomes::new(&self.output, self.choice.manner, CLAIMED)?;
         for claim in &claims {
             for trial in &claim.trials {
                 if !evidence.trials.contains_key(&trial.name) {
-                    output.progress(&format!("{}: {} over {}", claim.id, trial.name, trial.profile));
+                    clock.say(&format!("{}: {} over {}", claim.id, trial.name, trial.profile));
                     let comparison =
-                        self.measure(&series, trial, clocks.of(trial), &mut evidence, &mut clock, output)?;
+                        self.measure(&series, trial, clocks.of(trial), &mut evidence, &mut clock)?;
                     evidence.trials.insert(trial.name.clone(), comparison);
                 }
             }
-            outcomes.add(claim, &evidence, output)?;
+            clock.say(&outcomes.add(claim, &evidence)?);
         }
+        drop(clock);
         outcomes.finish(output)
     }
 
@@ -108,12 +109,11 @@ impl Reproduce {
         made_in: experiment::Clock,
         evidence: &mut Evidence,
         clock: &mut Clock,
-        output: &Output,
     ) -> anyhow::Result<Comparison> {
         let collector = Collector::default();
         let watch = trial.pairs.then(|| collector.watch());
         let plan = Plan { clock: made_in, watch, ..series.plan(trial)? };
-        let comparison = series.measure(trial, &plan, clock, output)?;
+        let comparison = series.measure(trial, &plan, clock)?;
         if trial.pairs {
             let directory = self.output.join(&trial.name);
             let rounds = if self.series.is_virtual() { pairs::left(&directory)? } else { collector.rounds() };

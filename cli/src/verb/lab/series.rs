@@ -11,6 +11,7 @@ use super::common::{Jobs, Tool};
 use super::progress::{self, Clock};
 use crate::arm::Arms;
 use crate::output::Output;
+use crate::progress::Resumes;
 use crate::verb::reproduction::Manner;
 
 /// Options of a series.
@@ -31,6 +32,11 @@ impl SeriesOptions {
     /// Whose time the runs are made in. `words` go to the program in the guest.
     pub fn clock(&self, words: &[&str]) -> anyhow::Result<experiment::Clock> {
         self.clock.clock(self.tool.into(), words, self.jobs.shard)
+    }
+
+    /// Whether the same command goes on after it was stopped.
+    fn keeps(&self) -> bool {
+        self.resume || self.clock.keeps()
     }
 
     /// Whether runs are made in guests.
@@ -70,7 +76,13 @@ impl Series<'_> {
     }
 
     /// How far it is, once it is known what of the trials there is.
-    pub fn begin(&self, verb: &'static str, trials: &[&Trial], evidence: &Evidence) -> anyhow::Result<Clock> {
+    pub fn begin(
+        &self,
+        verb: &'static str,
+        trials: &[&Trial],
+        evidence: &Evidence,
+        output: &Output,
+    ) -> anyhow::Result<Clock> {
         if !trials.is_empty() {
             self.options.clock.require_root(verb)?;
         }
@@ -78,21 +90,16 @@ impl Series<'_> {
         for trial in trials.iter().filter(|trial| !evidence.trials.contains_key(&trial.name)) {
             expected += self.seconds(trial)?;
         }
-        Ok(Clock::start(expected))
+        let resumes = if self.options.keeps() { Resumes::Yes } else { Resumes::No };
+        Ok(Clock::start(expected, resumes, output))
     }
 
     /// Makes the runs of a trial.
-    pub fn measure(
-        &self,
-        trial: &Trial,
-        plan: &Plan,
-        clock: &mut Clock,
-        output: &Output,
-    ) -> anyhow::Result<Comparison> {
+    pub fn measure(&self, trial: &Trial, plan: &Plan, clock: &mut Clock) -> anyhow::Result<Comparison> {
         let arms = Arms::prepare(&trial.arms, &plan.profile, &[], &plan.clock)?;
         let each = plan.expected_seconds();
         let comparison = experiment::compare(plan, &arms.arms, |progress| {
-            progress::show(&progress, each, clock, output);
+            progress::show(&progress, each, clock);
         })?;
         Ok(comparison)
     }

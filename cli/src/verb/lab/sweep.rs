@@ -97,7 +97,7 @@ impl Sweep {
         let mut rows = Vec::new();
         for (arm, result) in arms.arms.iter().zip(&comparison.arms) {
             match result.runs.first() {
-                Some(run) if run.valid => rows.push(RunRow::of(path, arm, run)),
+                Some(run) if run.counts() => rows.push(RunRow::of(path, arm, run)),
                 other => {
                     let why =
                         other.and_then(|run| run.invalid_reason.as_deref()).unwrap_or("it has no result");
@@ -110,7 +110,6 @@ impl Sweep {
                 }
             }
         }
-        output.progress(&format!("{}: done", path.profile.name));
         Ok(rows)
     }
 }

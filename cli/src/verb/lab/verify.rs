@@ -89,14 +89,15 @@ impl Verify {
             seed: before.seed,
             ..plan.clone()
         };
-        output.progress(&format!(
+        output.step(&format!(
             "{name}: {} runs on {}",
             plan.repetitions as usize * arms.len(),
             before.origin.kernel
         ));
         let each = plan.expected_seconds();
-        let mut clock = Clock::start(each * f64::from(plan.repetitions) * arms.len() as f64);
-        Ok(experiment::compare(&plan, &arms, |progress| progress::show(&progress, each, &mut clock, output))?)
+        let expected = each * f64::from(plan.repetitions) * arms.len() as f64;
+        let mut clock = Clock::start(expected, progress::resumes(&plan.clock), output);
+        Ok(experiment::compare(&plan, &arms, |progress| progress::show(&progress, each, &mut clock))?)
     }
 }
 

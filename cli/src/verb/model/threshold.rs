@@ -22,7 +22,7 @@ use crate::units;
 #[command(after_help = "Examples:
   onramp model threshold
   onramp model threshold --spacing 440pps
-  onramp model threshold --rate 150mbit --packet-bytes 1500 --rtt 600ms --buffer-packets 500 --cross-traffic 0pps --json")]
+  onramp model threshold --rate 150mbit --rtt 600ms --buffer-packets 500 --cross-traffic 0pps")]
 pub(super) struct Threshold {
     /// Rate of the bottleneck: bit, kbit, mbit or gbit per second
     #[arg(long, value_name = "RATE", value_parser = units::rate, default_value = "1500kbit")]

@@ -16,7 +16,7 @@ use serde::Serialize;
 
 pub(super) use files::write;
 
-use crate::failure::{FAILURE, Usage};
+use crate::failure::{FAILURE, PARTIAL, Usage};
 use crate::output::Output;
 use crate::profile;
 
@@ -132,7 +132,9 @@ pub(super) fn print_list(
     let mut rows = Vec::new();
     for Question { id, source, statement, trials, .. } in known {
         let each = trials.iter().map(&seconds).collect::<anyhow::Result<Vec<_>>>()?;
-        rows.push(Row { id, source, statement, expected_seconds: each.into_iter().sum() });
+        // The sum of nothing is -0.0, and 0 with this.
+        let expected_seconds = each.into_iter().sum::<Option<f64>>().map(|all| all + 0.0);
+        rows.push(Row { id, source, statement, expected_seconds });
     }
     output.data(&serde_json::json!({ key: rows }), || {
         let line = |row: &Row<'_>| {
@@ -170,20 +172,17 @@ impl<'a> Outcomes<'a> {
         self
     }
 
-    /// Judges a question. The files are written after each, so that what is there is complete at any time.
-    pub fn add(
-        &mut self,
-        question: &Question<'_>,
-        evidence: &Evidence,
-        output: &Output,
-    ) -> anyhow::Result<()> {
+    /// Judges a question, and returns what came of it in a line. The files are written after each, so that what is there is
+    /// complete at any time.
+    pub fn add(&mut self, question: &Question<'_>, evidence: &Evidence) -> anyhow::Result<String> {
         let judged = judge(question, evidence, self.root)?;
-        output.progress(&summary(&judged.0));
+        let line = summary(&judged.0);
         self.outcomes.push(judged);
         if self.origin.is_none() {
             self.origin = evidence.trials.values().next().map(|comparison| comparison.origin.clone());
         }
-        files::page(self.root, self.words, self.about(), &self.outcomes)
+        files::page(self.root, self.words, self.about(), &self.outcomes)?;
+        Ok(line)
     }
 
     /// What the page says of itself.
@@ -211,7 +210,11 @@ impl<'a> Outcomes<'a> {
         let outcomes: Vec<_> = self.outcomes.iter().map(|(outcome, _)| outcome).collect();
         let report = serde_json::json!({ plural(self.words): outcomes });
         output.data(&report, || self.text())?;
-        Ok(if outcomes.iter().all(|one| one.holds) { 0 } else { FAILURE })
+        Ok(match (outcomes.iter().all(|one| one.holds), outcomes.iter().any(|one| one.runs.cut_off > 0)) {
+            (true, _) => 0,
+            (false, true) => PARTIAL,
+            (false, false) => FAILURE,
+        })
     }
 
     fn text(&self) -> String {
@@ -262,6 +265,7 @@ fn judge(question: &Question<'_>, evidence: &Evidence, root: &Path) -> anyhow::R
         let Some(comparison) = evidence.trials.get(&trial.name) else { continue };
         for arm in &comparison.arms {
             runs.valid += arm.valid_runs;
+            runs.cut_off += arm.cut_off_runs;
             runs.total += arm.runs.len();
             digests.extend(arm.runs.iter().filter_map(|run| {
                 let digest = run.digest.clone()?;
@@ -271,7 +275,8 @@ fn judge(question: &Question<'_>, evidence: &Evidence, root: &Path) -> anyhow::R
     }
     let outcome = Outcome {
         id: question.id.into(),
-        holds,
+        // What is known of a run that was given up is a bound only.
+        holds: holds && runs.cut_off == 0,
         source: question.source.into(),
         statement: question.statement.into(),
         measured,
@@ -293,6 +298,9 @@ fn section(text: &mut String, words: Words<'_>, one: &Outcome) {
     *text += &format!("{} ({})\n  {}\n", summary(one), one.source, one.statement);
     if let Some(error) = &one.error {
         *text += &format!("  not judged: {error}\n");
+    }
+    if one.runs.cut_off > 0 {
+        *text += &format!("  {} runs were given up at the limit and count as ≥\n", one.runs.cut_off);
     }
     let width = |value: &dyn Fn(&Comparand) -> usize| one.measured.iter().map(value).max().unwrap_or(0);
     let what = width(&|row| row.what.chars().count()).max(6);

@@ -62,11 +62,11 @@ const LOOK: Duration = Duration::from_millis(10);
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   onramp serve
-  ssh -L 8090:127.0.0.1:8090 HOST           then open http://127.0.0.1:8090/ here
-  onramp serve --listen unix:/run/onramp.sock --socket-group www-data --allow-host onramp.example.net
-  (umask 077; openssl rand -hex 32 > /root/onramp.token); onramp serve --write-token-file /root/onramp.token
-  onramp serve --listen 192.0.2.1:8443 --tls-cert cert.pem --tls-key key.pem --read-token-file /root/onramp.read
-  onramp serve --offline                    then drop a recording on the page
+  ssh -L 8090:127.0.0.1:8090 HOST   # then open http://127.0.0.1:8090/ here
+  onramp serve --listen unix:/run/onramp.sock --socket-group www-data --allow-host example.net
+  (umask 077; openssl rand -hex 32 > /root/token); onramp serve --write-token-file /root/token
+  onramp serve --listen 192.0.2.1:8443 --tls-cert c.pem --tls-key k.pem --read-token-file token
+  onramp serve --offline   # then drop a recording on the page
   curl -s 'http://127.0.0.1:8090/api/flows?filter=dport%20=%20:443&sort=rate&limit=10'
   curl -s http://127.0.0.1:8090/metrics")]
 pub(crate) struct Serve {

@@ -1,15 +1,18 @@
 //! `onramp sim run` and `onramp sim compare`.
 
+use std::time::Instant;
+
 use clap::Args;
 use onramp_lab::sim::{self, SimError, SourceSpec};
 use onramp_lab::table;
 
 use crate::arm::Arms;
-use crate::failure::{FAILURE, Usage};
+use crate::failure::Usage;
 use crate::output::Output;
 use crate::profile;
+use crate::progress::{Progress, Resumes};
 use crate::units;
-use crate::verb::transfer::{Traffic, Transfer};
+use crate::verb::transfer::{self, Traffic, Transfer};
 
 /// Simulate one transfer
 ///
@@ -33,11 +36,14 @@ impl RunOne {
 }
 
 /// Simulate arms side by side, on the same seeds
+///
+/// A transfer that is given up at the limit (--timeout) counts as at least that long: means become bounds (≥, in JSON
+/// `bound`), and `paired` has the arms over the seeds that all of them finished. Exits 5 if there is one.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   onramp sim compare --arms cubic,plain,search -n 100
   onramp sim compare --arms search:threshold_pct=10,search:threshold_pct=20 --profile leo --json
-  onramp sim compare --arms cubic,search --object 200k --think 2s")]
+  onramp sim compare --arms cubic,search --bytes 20M --object 200k --think 2s")]
 pub(super) struct Compare {
     /// Algorithms and congestion controls, with settings after colons
     #[arg(long, value_delimiter = ',', value_name = "ARM,…", default_value = "cubic,plain,search")]
@@ -105,15 +111,22 @@ impl Options {
         let mut plan = self.transfer.plan(profile::load(&self.profile)?, repetitions);
         self.traffic.join(&mut plan)?;
         let arms = Arms::describe(arms, &plan.profile, &self.transfer.settings)?;
-        let comparison = sim::compare(&plan, &arms, self.source.spec()?).map_err(|error| match error {
+        let all = u64::from(repetitions) * arms.len() as u64;
+        let (mut made, began) = (0, Instant::now());
+        let progress = Progress::begin(output, "runs", Resumes::No);
+        let simulated = sim::compare_watched(&plan, &arms, self.source.spec()?, |arm, _, _, _| {
+            made += 1;
+            progress.count(&arm.name, made, all, began);
+        });
+        drop(progress);
+        let comparison = simulated.map_err(|error| match error {
             SimError::Control { .. } | SimError::Range(_) | SimError::Plan(_) => {
                 Usage::error(error.to_string())
             }
             other => other.into(),
         })?;
         output.versioned(&comparison, || table::comparison(&comparison))?;
-        let valid = comparison.arms.iter().all(|arm| arm.valid_runs > 0);
-        Ok(if valid { 0 } else { FAILURE })
+        Ok(transfer::code(&comparison.arms))
     }
 }
 

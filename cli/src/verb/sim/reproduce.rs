@@ -1,6 +1,7 @@
 //! `onramp sim reproduce`.
 
 use std::path::PathBuf;
+use std::time::Instant;
 
 use clap::Args;
 use onramp_lab::experiment::{Comparison, Plan};
@@ -10,6 +11,7 @@ use onramp_lab::sim::{self, SourceSpec};
 
 use crate::arm::Arms;
 use crate::output::Output;
+use crate::progress::{Progress, Resumes};
 use crate::target::directory;
 use crate::verb::reproduction::{self, CLAIMED, Choice, Outcomes, trials};
 
@@ -39,15 +41,20 @@ impl Reproduce {
         }
         let claims = self.choice.claims(&SIMULATED)?;
         let mut outcomes = Outcomes::new(&self.output, self.choice.manner, CLAIMED)?;
+        let all = claims.iter().map(|claim| trials(std::slice::from_ref(claim)).len() as u64).sum();
+        let (mut made, began) = (0, Instant::now());
+        let progress = Progress::begin(output, "experiments", Resumes::No);
         for claim in claims {
             let mut evidence = Evidence::default();
             for trial in trials(std::slice::from_ref(&claim)) {
-                output.progress(&format!("{}: {}", claim.id, trial.name));
+                progress.count(&format!("{}: {}", claim.id, trial.name), made, all, began);
                 let comparison = self.simulate(trial)?;
                 evidence.trials.insert(trial.name.clone(), comparison);
+                made += 1;
             }
-            outcomes.add(&claim, &evidence, output)?;
+            progress.say(&outcomes.add(&claim, &evidence)?);
         }
+        drop(progress);
         outcomes.finish(output)
     }
 
@@ -56,9 +63,12 @@ impl Reproduce {
         let plan: Plan = self.choice.manner.plan(trial, &self.output)?;
         let arms = Arms::describe(&trial.arms, &plan.profile, &[])?;
         let mut curves = Vec::new();
-        let comparison = sim::compare_watched(&plan, &arms, SourceSpec::Bulk, |arm, run, flow| {
-            curves.push(Curve::new(&arm.name, flow, run.exit.as_ref()));
-        })?;
+        let comparison =
+            sim::compare_watched(&plan, &arms, SourceSpec::Bulk, |arm, repetition, run, flow| {
+                if repetition == 0 {
+                    curves.push(Curve::new(&arm.name, flow, run.exit.as_ref()));
+                }
+            })?;
         std::fs::create_dir_all(&directory)?;
         plot::write(&directory, &plan.profile, &curves)?;
         Ok(Comparison { directory: Some(directory), ..comparison })

@@ -14,7 +14,7 @@ use super::written;
 use crate::arm::Arms;
 use crate::output::Output;
 use crate::verb::population::{self, Jobs};
-use crate::verb::sweeping::{Sweeping, usage};
+use crate::verb::sweeping::{Sweeping, code, usage};
 
 /// Simulate arms over a population of paths
 ///
@@ -24,7 +24,8 @@ use crate::verb::sweeping::{Sweeping, usage};
 /// all are there, summary.json, summary.md and front.svg follow: time and losses beside the best arm of each path and beside
 /// the path's doubling limit, the worst paths by name, and the Pareto front. The files are the same for any --jobs and any
 /// shards. `oracle` is an arm that is told its path, spaces slow start by the true rate and leaves it at 110 % of what the
-/// path holds. Ends with code 5 while shards are missing.
+/// path holds. Exits 5 while shards are missing, or if a
+/// run was given up, which counts as at least as long as it was let go on.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   onramp sim sweep --arms cubic,plain,search,oracle --paths 1000
@@ -115,7 +116,7 @@ impl Sweep {
         if !self.write_profile.as_deref().is_some_and(bounded::is_standard) {
             output.versioned(&one, || format!("{}: {}", one.name, one.summary))?;
         }
-        Ok(0)
+        Ok(code(&one.summary, 1))
     }
 }
 

@@ -6,7 +6,6 @@ use std::fs;
 use std::io;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 
 use onramp_recording::{bounded, read_rows, write_rows};
 use serde::{Deserialize, Serialize};
@@ -125,8 +124,17 @@ impl Store {
         self.directory.join(format!("runs-{number:06}.parquet"))
     }
 
-    /// Makes what is missing of a shard, `jobs` files at once. `make` simulates a path; `progress` is told the paths that were made and how many
-    /// were missing, after each file.
+    /// How many paths of a shard are missing.
+    pub fn missing(&self, definition: &Definition, shard: Shard) -> u64 {
+        let paths = |number: usize| paths_of(definition, number);
+        self.missing_files(shard).map(paths).map(|paths| paths.end - paths.start).sum()
+    }
+
+    fn missing_files(&self, shard: Shard) -> impl Iterator<Item = usize> {
+        (0..self.files).filter(move |number| shard.has(*number) && !self.path(*number).exists())
+    }
+
+    /// Makes what is missing of a shard, `jobs` files at once. `make` simulates a path.
     ///
     /// # Errors
     /// The first of `make`'s, or of writing; what was written before stays.
@@ -136,29 +144,15 @@ impl Store {
         shard: Shard,
         jobs: NonZeroUsize,
         make: impl Fn(u64) -> Result<Vec<RunRow>, E> + Sync,
-        progress: impl Fn(u64, u64) + Sync,
     ) -> Result<(), E> {
-        let of_file = |number: usize| {
-            let first = number as u64 * PATHS_OF_A_FILE;
-            first..definition.paths.min(first + PATHS_OF_A_FILE)
-        };
-        let paths = |files: &[usize]| {
-            files.iter().map(|number| of_file(*number)).map(|of| of.end - of.start).sum::<u64>()
-        };
-        let missing: Vec<_> =
-            (0..self.files).filter(|number| shard.has(*number) && !self.path(*number).exists()).collect();
-        let all = paths(&missing);
-        let made = Mutex::new(0);
+        let missing: Vec<_> = self.missing_files(shard).collect();
         workers::make(jobs, missing.len(), |at| -> Result<(), E> {
             let number = missing[at];
             let mut rows = Vec::new();
-            for path in of_file(number) {
+            for path in paths_of(definition, number) {
                 rows.extend(make(path)?);
             }
             write_rows(&self.path(number), rows).map_err(SweepError::from)?;
-            let mut made = made.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-            *made += paths(&[number]);
-            progress(*made, all);
             Ok(())
         })?;
         Ok(())
@@ -184,6 +178,12 @@ impl Store {
     }
 }
 
+/// The paths of a file.
+fn paths_of(definition: &Definition, number: usize) -> std::ops::Range<u64> {
+    let first = number as u64 * PATHS_OF_A_FILE;
+    first..definition.paths.min(first + PATHS_OF_A_FILE)
+}
+
 fn check(directory: &Path, bytes: &[u8], wanted: &Definition) -> Result<(), SweepError> {
     let other = |what| SweepError::Other { path: directory.to_owned(), what };
     let Ok(found) = serde_json::from_slice::<Definition>(bytes) else { return Err(other("form")) };
@@ -204,6 +204,8 @@ fn check(directory: &Path, bytes: &[u8], wanted: &Definition) -> Result<(), Swee
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Mutex;
+
     use super::super::summary::tests::row;
     use super::*;
 
@@ -224,7 +226,7 @@ mod tests {
             *made.lock().unwrap() += 1;
             Ok::<_, SweepError>(vec![row(path, "plain", 1_000 + path, path)])
         };
-        store.fill(&definition(), shard, jobs.try_into().unwrap(), make, |_, _| {}).unwrap();
+        store.fill(&definition(), shard, jobs.try_into().unwrap(), make).unwrap();
         made.into_inner().unwrap()
     }
 
@@ -232,7 +234,9 @@ mod tests {
     fn shards_and_jobs_leave_the_same_files_and_nothing_is_made_twice() {
         let [one, other] = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
         let whole = Store::open(one.path(), &definition()).unwrap();
+        assert_eq!(whole.missing(&definition(), Shard { index: 1, count: 2 }), 15);
         assert_eq!(fill(&whole, Shard::WHOLE, 3), 35);
+        assert_eq!(whole.missing(&definition(), Shard::WHOLE), 0);
         assert_eq!(fill(&whole, Shard::WHOLE, 1), 0);
         let parts = Store::open(other.path(), &definition()).unwrap();
         assert_eq!(fill(&parts, Shard { index: 1, count: 2 }, 1), 15);
@@ -257,7 +261,7 @@ mod tests {
             Ok(vec![row(path, "plain", 1_000, 0)])
         };
         let one = NonZeroUsize::MIN;
-        let error = store.fill(&definition(), Shard::WHOLE, one, make, |_, _| {}).unwrap_err().to_string();
+        let error = store.fill(&definition(), Shard::WHOLE, one, make).unwrap_err().to_string();
         assert!(error.contains("bbr is not simulated"), "{error}");
         assert_eq!(store.rows().unwrap().0.len(), 20);
         assert_eq!(fill(&store, Shard::WHOLE, 1), 15);

@@ -49,7 +49,8 @@ pub struct Sweep {
 }
 
 /// One arm. Regrets are ratios of times, and differences of segments; the best arm of a path is the one that took the
-/// least time, the oracle not counted.
+/// least time, the oracle not counted. A run that was given up counts with the time until then, so that with one of them
+/// times and losses are lower bounds; ratios leave out the paths on which nobody finished.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ArmSummary {
     /// Its name.
@@ -71,7 +72,7 @@ pub struct ArmSummary {
     pub retransmitted_per_mille: f64,
     /// Mean over the paths of what the mean round-trip time is above the empty path's, microseconds.
     pub queueing_delay_us: f64,
-    /// Runs that were given up.
+    /// Runs that were given up; with one, times and losses are at least what is said.
     pub given_up: usize,
     /// Runs in which slow start was left by the algorithm's or the kernel's judgement, not by loss.
     pub exits: usize,
@@ -178,7 +179,12 @@ fn place(path: &[RunRow]) -> Vec<Placed<'_>> {
         row,
         best,
         oracle,
-        time: row.seconds() / best.seconds().max(1e-9),
+        // Who did not finish took longer than who did.
+        time: (row.seconds() / best.seconds().max(1e-9)).max(if row.complete < best.complete {
+            1.0
+        } else {
+            0.0
+        }),
         losses: row.retransmitted_segments as f64 - least,
         won: near(row)
             && row.complete == 1
@@ -198,6 +204,8 @@ fn retransmitted(runs: &[&Placed<'_>]) -> u64 {
 fn arm(name: &str, runs: &[Placed<'_>]) -> ArmSummary {
     let count = runs.len() as f64;
     let all: Vec<_> = runs.iter().collect();
+    // Where nobody finished, nothing is known of the best time.
+    let compared = || runs.iter().filter(|run| run.best.complete == 1);
     let limited = runs.iter().filter(|run| run.row.limit_us > 0);
     let mut of_classes = BTreeMap::<&str, Vec<&Placed<'_>>>::new();
     for run in runs {
@@ -207,7 +215,7 @@ fn arm(name: &str, runs: &[Placed<'_>]) -> ArmSummary {
         let summary = ClassSummary {
             paths: runs.len(),
             won: share(&runs),
-            time: Quantiles::of(runs.iter().map(|run| run.time)),
+            time: Quantiles::of(runs.iter().filter(|run| run.best.complete == 1).map(|run| run.time)),
             retransmitted_segments: retransmitted(&runs),
         };
         (name.to_owned(), summary)
@@ -221,13 +229,14 @@ fn arm(name: &str, runs: &[Placed<'_>]) -> ArmSummary {
     ArmSummary {
         arm: name.to_owned(),
         won: share(&all),
-        time: Quantiles::of(runs.iter().map(|run| run.time)),
+        time: Quantiles::of(compared().map(|run| run.time)),
         time_over_limit: Quantiles::of(
             limited.map(|run| run.row.seconds() / (run.row.limit_us as f64 / 1e6)),
         ),
-        time_over_oracle: Quantiles::of(
-            runs.iter().filter_map(|run| Some(run.row.seconds() / run.oracle?.seconds().max(1e-9))),
-        ),
+        time_over_oracle: Quantiles::of(runs.iter().filter_map(|run| {
+            let oracle = run.oracle.filter(|oracle| oracle.complete == 1)?;
+            Some(run.row.seconds() / oracle.seconds().max(1e-9))
+        })),
         losses: Quantiles::of(runs.iter().map(|run| run.losses)),
         retransmitted_segments: retransmitted(&all),
         retransmitted_per_mille: retransmitted(&all) as f64 * 1e3 / segments.max(1) as f64,
@@ -241,7 +250,10 @@ fn arm(name: &str, runs: &[Placed<'_>]) -> ArmSummary {
         early_exits: early.len(),
         earliest: early.into_iter().take(WORST).map(|run| Worst::of(run)).collect(),
         front: false,
-        mean_time: (runs.iter().map(|run| run.time.max(1e-9).ln()).sum::<f64>() / count).exp(),
+        mean_time: {
+            let logarithms = compared().map(|run| run.time.max(1e-9).ln());
+            (logarithms.sum::<f64>() / compared().count().max(1) as f64).exp()
+        },
         classes: of_classes.into_iter().map(class).collect(),
         worst: worst.into_iter().take(WORST).map(Worst::of).collect(),
     }
@@ -380,6 +392,16 @@ pub(super) mod tests {
         let sweep = sweep(&[given_up, row(0, "done", 1_000, 0)]);
         assert_eq!((sweep.arms[0].won, sweep.arms[0].given_up), (0.0, 1));
         assert_eq!((sweep.arms[1].won, sweep.arms[1].time.unwrap().worst), (1.0, 1.0));
+        assert_eq!(sweep.arms[0].time.unwrap().worst, 1.0, "it took longer than who finished");
+    }
+
+    #[test]
+    fn a_path_on_which_nobody_finished_flatters_no_arm() {
+        let stuck = |arm| RunRow { complete: 0, ..row(1, arm, 9_000, 0) };
+        let rows = [row(0, "one", 2_000, 0), row(0, "two", 1_000, 0), stuck("one"), stuck("two")];
+        let arms = sweep(&rows).arms;
+        assert_eq!((arms[0].given_up, arms[0].won, arms[0].mean_time), (1, 0.0, 2.0));
+        assert_eq!(arms[0].time.unwrap(), Quantiles { median: 2.0, p95: 2.0, p99: 2.0, worst: 2.0 });
     }
 
     #[test]

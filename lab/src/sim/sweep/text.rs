@@ -29,8 +29,8 @@ impl fmt::Display for Sweep {
                 arm.arm,
                 if arm.front { " *" } else { "" },
                 arm.won * 100.0,
-                ratios(arm.time),
-                ratios(arm.time_over_limit),
+                at_least(arm, ratios(arm.time)),
+                at_least(arm, ratios(arm.time_over_limit)),
                 arm.losses.map_or("-".into(), |losses| format!("{:.0}, {:.0}", losses.p95, losses.p99)),
                 arm.retransmitted_segments,
                 arm.retransmitted_per_mille,
@@ -44,6 +44,13 @@ impl fmt::Display for Sweep {
             out,
             "\n\\* No other arm is better in one of mean time, losses and queueing delay and worse in none. Left early: below 0.7 BDP, of the exits that were not by loss."
         )?;
+        let given_up: usize = self.arms.iter().map(|arm| arm.given_up).sum();
+        if given_up > 0 {
+            writeln!(
+                out,
+                "\n{given_up} runs were given up at the limit of their path. They count with the time until then (≥); ratios leave out paths on which no arm finished."
+            )?;
+        }
         self.classes(out)?;
         self.worst(out)
     }
@@ -98,6 +105,11 @@ fn worst_of(arm: &ArmSummary, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         )?;
     }
     Ok(())
+}
+
+/// Of an arm some of whose runs were given up, figures are lower bounds.
+fn at_least(arm: &ArmSummary, figures: String) -> String {
+    if arm.given_up > 0 { format!("≥ {figures}") } else { figures }
 }
 
 fn ratios(quantiles: Option<Quantiles>) -> String {

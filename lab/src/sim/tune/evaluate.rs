@@ -3,6 +3,7 @@
 
 use std::num::NonZeroUsize;
 use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::Candidate;
 use crate::emulator::MTU;
@@ -22,20 +23,43 @@ pub(super) struct Evaluator<'a, P> {
     pub path: P,
     pub loss_weight: f64,
     pub jobs: NonZeroUsize,
+    /// Is told what is done, and of how many paths so many are.
+    pub told: &'a (dyn Fn(&str, u64, u64) + Sync),
 }
 
 impl<P: Fn(u64) -> Path + Sync> Evaluator<'_, P> {
     /// The runs of candidates over paths: for each path, one of each candidate.
-    pub fn rows(&self, paths: Range<u64>, candidates: &[Candidate]) -> Result<Vec<Vec<RunRow>>, SimError> {
+    pub fn rows(
+        &self,
+        what: &str,
+        paths: Range<u64>,
+        candidates: &[Candidate],
+    ) -> Result<Vec<Vec<RunRow>>, SimError> {
         let arms: Vec<_> = candidates.iter().map(|candidate| candidate.arm(self.start)).collect();
         let count = (paths.end - paths.start) as usize;
+        let made = AtomicU64::new(0);
+        (self.told)(what, 0, count as u64);
         workers::make(self.jobs, count, |number| {
-            sweep::path(&(self.path)(paths.start + number as u64), &arms)
+            let rows = sweep::path(&(self.path)(paths.start + number as u64), &arms)?;
+            (self.told)(what, made.fetch_add(1, Ordering::Relaxed) + 1, count as u64);
+            Ok(rows)
         })
     }
 
+    /// Logarithm of what a run costs over what another over the same path does. One that was given up costs no less than one
+    /// that was not; of two that were, nothing is known.
+    pub fn logarithm(&self, row: &RunRow, base: &RunRow) -> f64 {
+        let logarithm = (self.cost(row) / self.cost(base)).ln();
+        match (row.complete == 1, base.complete == 1) {
+            (true, true) => logarithm,
+            (false, true) => logarithm.max(0.0),
+            (true, false) => logarithm.min(0.0),
+            (false, false) => 0.0,
+        }
+    }
+
     /// See [`cost_seconds`].
-    pub fn cost(&self, row: &RunRow) -> f64 {
+    fn cost(&self, row: &RunRow) -> f64 {
         cost_seconds(row.seconds(), row.retransmitted_segments, row.available_bps, self.loss_weight)
     }
 }

@@ -59,7 +59,6 @@ pub(super) fn search<P: Fn(u64) -> Path + Sync>(
     evaluator: &Evaluator<'_, P>,
     candidates: Vec<Candidate>,
     paths: u64,
-    told: &impl Fn(&str),
 ) -> Result<Halved, SimError> {
     let rungs = plan(candidates.len(), paths);
     let none = |candidate| Standing { candidate, cost: 0.0, front: [0.0; 3] };
@@ -67,12 +66,12 @@ pub(super) fn search<P: Fn(u64) -> Path + Sync>(
     let mut seen = 0;
     for rung in &rungs {
         keep(&mut standings, rung.candidates);
-        told(&format!("{} candidates on {} paths", rung.candidates, rung.paths));
+        let what = format!("{} candidates on {} paths", rung.candidates, rung.paths);
         let candidates: Vec<_> = standings.iter().map(|standing| standing.candidate.clone()).collect();
-        for of_path in evaluator.rows(seen..rung.paths, &candidates)? {
+        for of_path in evaluator.rows(&what, seen..rung.paths, &candidates)? {
             let start = &of_path[0];
             for (standing, row) in standings.iter_mut().zip(&of_path) {
-                standing.cost += (evaluator.cost(row) / evaluator.cost(start)).ln();
+                standing.cost += evaluator.logarithm(row, start);
                 standing.front[0] += (row.seconds() / start.seconds()).ln();
                 standing.front[1] += row.retransmitted_segments as f64;
                 standing.front[2] += row.mean_rtt_us as f64;

@@ -162,7 +162,8 @@ impl Candidate {
 }
 
 /// Searches over `path(0)` to `path(paths - 1)` and judges on as many paths that follow. The same arguments give the same
-/// result for any `jobs`. `told` hears what is done next.
+/// result for any `jobs`. `told` is called with what is done, and of how
+/// many paths so many are.
 ///
 /// # Errors
 /// [`SimError`]: a path that cannot be simulated.
@@ -170,25 +171,24 @@ pub fn tune(
     search: &Search,
     population: &str,
     path: impl Fn(u64) -> Path + Sync,
-    told: impl Fn(&str),
+    told: impl Fn(&str, u64, u64) + Sync,
 ) -> Result<Tuning, SimError> {
     let start = Candidate(search.start.clone());
-    let evaluator = Evaluator { start: &start, path, loss_weight: search.loss_weight, jobs: search.jobs };
+    let (loss_weight, jobs) = (search.loss_weight, search.jobs);
+    let evaluator = Evaluator { start: &start, path, loss_weight, jobs, told: &told };
     let drawn = space::candidates(&start, &search.varied, search.candidates, search.seed);
-    let halved = halving::search(&evaluator, drawn, search.paths, &told)?;
+    let halved = halving::search(&evaluator, drawn, search.paths)?;
     let few = search.paths.div_ceil(halving::KEPT);
-    let (best, sensitivity) = sensitivity::descend(&evaluator, &halved.best, &search.varied, few, &told)?;
+    let (best, sensitivity) = sensitivity::descend(&evaluator, &halved.best, &search.varied, few)?;
     let mut last = halved.last;
     if !last.contains(&best) {
         last.insert(1, best.clone());
     }
-    told(&format!("{} paths that the search has not seen", search.paths));
-    let rows = evaluator.rows(search.paths..2 * search.paths, &last)?;
+    let what = format!("{} paths that the search has not seen", search.paths);
+    let rows = evaluator.rows(&what, search.paths..2 * search.paths, &last)?;
     let at = last.iter().position(|candidate| *candidate == best).unwrap_or(0);
-    let logarithms: Vec<_> = rows
-        .iter()
-        .map(|of_path| (evaluator.cost(&of_path[at]) / evaluator.cost(&of_path[0])).ln())
-        .collect();
+    let logarithms: Vec<_> =
+        rows.iter().map(|of_path| evaluator.logarithm(&of_path[at], &of_path[0])).collect();
     let Some(held_out) = HeldOut::of(search.paths, &logarithms) else { unreachable!("a search has paths") };
     let rows: Vec<_> = rows.into_iter().flatten().collect();
     Ok(Tuning {

@@ -45,11 +45,9 @@ pub(super) fn descend<P: Fn(u64) -> Path + Sync>(
     best: &Candidate,
     varied: &[Varied],
     paths: u64,
-    told: &impl Fn(&str),
 ) -> Result<(Candidate, Vec<Sensitivity>), SimError> {
     let mut best = best.clone();
     for made in 0.. {
-        told(&format!("each parameter of {} moved alone, on {paths} paths", best.label(evaluator.start)));
         let Around { sensitivity, cheapest } = of(evaluator, &best, varied, paths)?;
         match cheapest {
             Some((candidate, cost)) if cost < GAIN && made < MOST_MOVES => best = candidate,
@@ -89,11 +87,11 @@ fn of<P: Fn(u64) -> Path + Sync>(
         .iter()
         .flat_map(|(varied, _, _, values)| values.iter().map(|value| best.with([(*varied, *value)])));
     let candidates: Vec<_> = std::iter::once(best.clone()).chain(moved).collect();
+    let what = format!("each parameter of {} moved alone, on {paths} paths", best.label(evaluator.start));
     let mut logarithms = vec![0.0; candidates.len()];
-    for of_path in evaluator.rows(0..paths, &candidates)? {
-        let of_best = evaluator.cost(&of_path[0]);
+    for of_path in evaluator.rows(&what, 0..paths, &candidates)? {
         for (sum, row) in logarithms.iter_mut().zip(&of_path) {
-            *sum += (evaluator.cost(row) / of_best).ln();
+            *sum += evaluator.logarithm(row, &of_path[0]);
         }
     }
     let costs: Vec<_> = logarithms.iter().skip(1).map(|sum| (sum / paths as f64).exp()).collect();

@@ -29,7 +29,7 @@ fn search(jobs: usize) -> Tuning {
         loss_weight: 1.0,
         jobs: jobs.try_into().unwrap(),
     };
-    tune(&search, "long", |number| population.path(1, number), |_| {}).unwrap()
+    tune(&search, "long", |number| population.path(1, number), |_, _, _| {}).unwrap()
 }
 
 #[test]

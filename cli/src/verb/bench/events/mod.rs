@@ -92,7 +92,7 @@ impl EventsOptions {
         let mut rows = Vec::new();
         for rate in &self.rates {
             for kind in Kind::ALL {
-                output.progress(&format!("events: {} at {} per flow …", kind.name(), rate.show()));
+                output.step(&format!("events: {} at {} per flow …", kind.name(), rate.show()));
                 let consumer = Consumer::start(kind)?;
                 let load = Parallel { flows: FLOWS, rate_bps: rate.0, seconds: load::seconds(self.time) };
                 let measured = load::measure(&control, load, consumer.pid(), self.time, &signals)?;

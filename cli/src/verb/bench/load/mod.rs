@@ -87,7 +87,7 @@ impl LoadOptions {
         // Of what two servers hold, each end is in a table of its own.
         allow_files(self.flows.into())?;
         let stop = Stop::new(Signals::take()?);
-        output.progress(&format!("load: two servers hold {} connections each …", self.flows));
+        output.step(&format!("load: two servers hold {} connections each …", self.flows));
         let attached;
         let (theirs, ours) = (Place::new(Some(REFERENCE))?, Place::new(None)?);
         let former = ours.server.sysctl_get(DEFAULT_SYSCTL)?;
@@ -99,13 +99,13 @@ impl LoadOptions {
         let loads = [&theirs, &ours].map(|place| Clients { place, rate: self.rate });
         let arms = [(REFERENCE, loads[0]), (algorithm.name(), loads[1])];
         let turns = turns::measure(arms, self.pairs, self.turn, &stop, output)?;
-        output.progress("load: two consumers of every acknowledgement …");
+        output.step("load: two consumers of every acknowledgement …");
         let consumers = consumers::measure(loads[1], &stop)?;
-        output.progress("load: a shadow of every connection …");
+        output.step("load: a shadow of every connection …");
         let shadow = shadow::measure(algorithm.name(), loads[0], self.turn, &stop)?;
-        output.progress("load: detach …");
+        output.step("load: detach …");
         let detach = detach::measure(attached, loads[1], &former, &stop)?;
-        output.progress(&format!("load: attached and detached {} times …", self.cycles));
+        output.step(&format!("load: attached and detached {} times …", self.cycles));
         let cycles = cycles::measure(algorithm, loads[1], self.cycles, &stop)?;
         let processors = thread::available_parallelism().map_or(1, usize::from);
         let report = Report {

@@ -98,7 +98,7 @@ pub(super) fn measure(
     let mut turns = [Vec::new(), Vec::new()];
     let mut first = None;
     for pair in 0..pairs {
-        output.progress(&format!("load: pair {} of {pairs} …", pair + 1));
+        output.step(&format!("load: pair {} of {pairs} …", pair + 1));
         let order = if pair.is_multiple_of(2) { [0, 1] } else { [1, 0] };
         for at in order {
             turns[at].push(Turn::take(arms[at].1, time, stop)?);

@@ -68,7 +68,7 @@ impl Confirmation {
         let mut measured = Vec::new();
         let mut logarithms = Vec::new();
         for path in paths.filter(Path::suits_a_guest).take(wanted) {
-            output.progress(&format!(
+            output.step(&format!(
                 "kernel TCP over {} ({} of {wanted})",
                 path.profile.name,
                 measured.len() + 1
@@ -76,16 +76,23 @@ impl Confirmation {
             let directory = Some(directory.join(path.number.to_string()));
             let plan = Plan { clock: clock.clone(), jobs: 2, directory, ..path.plan() };
             let comparison = experiment::compare(&plan, &arms, |_| {})?;
-            let mut runs = comparison.arms.iter().flat_map(|arm| &arm.runs).filter(|run| run.valid);
-            let (Some(start), Some(best)) = (runs.next(), runs.next()) else {
-                output.progress(&format!("{} does not count: a run is not valid", path.profile.name));
+            let mut of_arms = comparison.arms.iter().map(|arm| arm.runs.iter().find(|run| run.counts()));
+            let both = of_arms.next().flatten().zip(of_arms.next().flatten());
+            // Of two that were given up, nothing is known of which is faster.
+            let Some((start, best)) = both.filter(|(start, best)| start.valid || best.valid) else {
+                output.progress(&format!("{} does not count: a run was not measured", path.profile.name));
                 continue;
             };
             let cost = |run: &Run| {
                 let bps = path.profile.link.available_bps();
                 cost_seconds(run.seconds, run.retransmitted_segments, bps, tuning.loss_weight)
             };
-            logarithms.push((cost(best) / cost(start)).ln());
+            let logarithm = (cost(best) / cost(start)).ln();
+            logarithms.push(match (best.valid, start.valid) {
+                (false, _) => logarithm.max(0.0),
+                (true, false) => logarithm.min(0.0),
+                (true, true) => logarithm,
+            });
             measured.push(Measured {
                 path: path.number,
                 name: path.profile.name.clone(),

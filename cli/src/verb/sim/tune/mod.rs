@@ -4,6 +4,8 @@ mod kernel;
 mod varied;
 
 use std::path::PathBuf;
+use std::sync::Mutex;
+use std::time::Instant;
 
 use anyhow::Context;
 use clap::Args;
@@ -16,9 +18,10 @@ use onramp_recording::bounded;
 use serde::Serialize;
 
 use super::written;
-use crate::failure::{FAILURE, Usage};
+use crate::failure::{FAILURE, PARTIAL, Usage};
 use crate::output::Output;
 use crate::profile;
+use crate::progress::{Progress, Resumes};
 use crate::settings::{self, AlgorithmName};
 use crate::target::directory;
 use crate::verb::population::{self, Jobs};
@@ -31,7 +34,8 @@ use kernel::Confirmation;
 /// over paths of its time, with the time that the path needs for what was sent again, beside the start: the
 /// algorithm's defaults, or the profile's parameters. Best and start are then compared on as many paths that the search has not
 /// seen, and with --confirm on some of these with kernel TCP in virtual time. The table says what moving each parameter alone
-/// would cost. The same arguments give the same result with any --jobs. Exits 1 if --write-profile has nothing to write.
+/// would cost. The same arguments give the same result with any --jobs. Exits 1 if --write-profile has nothing to
+/// write, and 5 if one of the last runs was given up.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   onramp sim tune search
@@ -152,7 +156,17 @@ impl Tune {
             jobs: self.jobs.jobs(),
         };
         let path = |number| paths.path(self.seed, number);
-        let tuning = tune::tune(&search, &paths.name(), path, |step| output.progress(step))?;
+        let progress = Progress::begin(output, "search", Resumes::No);
+        let step = Mutex::new((String::new(), Instant::now()));
+        let tuning = tune::tune(&search, &paths.name(), path, |what, made, all| {
+            let Ok(mut step) = step.lock() else { return };
+            if step.0 != what {
+                *step = (what.to_owned(), Instant::now());
+                progress.say(what);
+            }
+            progress.count(what, made, all, step.1);
+        })?;
+        drop(progress);
         let kernel = match confirm {
             Some(clock) if !tuning.settings.is_empty() => {
                 let held_out = (self.paths..2 * self.paths).map(path);
@@ -182,6 +196,7 @@ impl Tune {
         }
         match (file, paths) {
             (Some((file, name)), Paths::Links(profiles)) => self.write(file, name, profiles, &report, output),
+            _ if report.tuning.last.arms.iter().any(|arm| arm.given_up > 0) => Ok(PARTIAL),
             _ => Ok(0),
         }
     }

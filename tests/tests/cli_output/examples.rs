@@ -1,0 +1,124 @@
+//! Examples of `--help` that need no kernel and no root are run, as they stand but for their sizes.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::process::Command;
+
+use onramp_tests::cli::{self, onramp};
+
+/// Verbs whose examples are not run here, and why. They are parsed all the same (`arguments/examples.rs`), and what they do is
+/// tested by the programs beside this one, in guests.
+const ONLY_PARSED: [(&str, &str); 38] = [
+    ("attach", "changes the kernel"),
+    ("confirm", "changes the kernel"),
+    ("detach", "changes the kernel"),
+    ("upgrade", "changes the kernel"),
+    ("undo", "changes the kernel"),
+    ("apply", "changes the kernel"),
+    ("tune", "changes the kernel"),
+    ("run", "changes the kernel"),
+    ("select", "changes the kernel"),
+    ("doctor", "looks at the kernel, and --fix changes it"),
+    ("status", "looks at the kernel"),
+    ("flows", "looks at the kernel"),
+    ("watch", "looks at the kernel"),
+    ("top", "looks at the kernel"),
+    ("record", "looks at the kernel"),
+    ("shadow", "looks at the kernel"),
+    ("compare-arms", "looks at the kernel"),
+    ("serve", "serves until it is told to end"),
+    ("curl", "asks a server"),
+    ("ssh", "needs another host"),
+    ("(umask", "writes what is root's"),
+    ("bench", "measures for minutes, as root"),
+    ("completions", "writes what is root's; run by the tests of completions"),
+    ("man", "writes what is root's; run by the tests of manual pages"),
+    ("export", "needs a recording"),
+    ("replay", "needs a recording"),
+    ("sim path", "needs a recording"),
+    ("sim tune spacing", "asks the kernel"),
+    ("sim reproduce --all", "takes minutes; simulated claims have tests of their own"),
+    ("sim sweep --population", "needs a population of its own"),
+    ("sim compare --profile ./slow.toml", "needs what `sim path` writes"),
+    ("sim agree runs", "needs a sweep of the lab"),
+    ("sim tune best", "finds nothing better in so small a search"),
+    ("profile check ./mine.toml", "needs a profile of its own"),
+    ("profile show ./mine.toml", "needs a profile of its own"),
+    ("lab", "makes guests"),
+    ("sim agree tests", "simulates sixty transfers; run by the tests of the simulator"),
+    ("help", "has no example"),
+];
+
+/// What takes long as it stands: in place of these words, those.
+const SMALLER: [(&str, &str); 6] = [
+    ("-n 100", "-n 2"),
+    ("--paths 1000", "--paths 10"),
+    ("sim compare --arms cubic,search --bytes 20M", "sim compare --arms cubic,search -n 1 --bytes 4M"),
+    ("sim compare --arms search:", "sim compare -n 1 --arms search:"),
+    ("sim tune search", "sim tune search --candidates 3 --paths 3 --seed 9"),
+    ("sim reproduce early-loss", "sim reproduce early-loss --quick"),
+];
+
+/// The words that lead to each command, from what its help lists.
+fn commands(words: &str, all: &mut BTreeSet<String>) {
+    let help = onramp(format!("{words} --help").trim()).ok();
+    let listed = help.split_once("\nCommands:\n").map_or("", |(_, rest)| rest);
+    let verbs = listed.lines().take_while(|line| !line.is_empty());
+    for verb in
+        verbs.filter_map(|line| line.strip_prefix("  ")?.split(' ').next().filter(|verb| !verb.is_empty()))
+    {
+        if verb != "help" {
+            commands(format!("{words} {verb}").trim(), all);
+        }
+    }
+    let examples = help.split_once("\nExamples:\n").map_or("", |(_, rest)| rest);
+    for line in examples.lines().take_while(|line| !line.is_empty()) {
+        let example =
+            line.strip_prefix("  ").unwrap_or_else(|| panic!("{words}: {line:?} is not a line of its own"));
+        all.insert(example.to_owned());
+    }
+}
+
+/// Where the profiles and golden results of the sources are, and `onramp` is found.
+fn place() -> tempfile::TempDir {
+    let place = tempfile::tempdir().unwrap();
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    for name in ["profiles", "tests"] {
+        symlink(fs::canonicalize(sources.join(name)).unwrap(), place.path().join(name)).unwrap();
+    }
+    fs::create_dir(place.path().join("bin")).unwrap();
+    symlink(fs::canonicalize(cli::binary()).unwrap(), place.path().join("bin/onramp")).unwrap();
+    place
+}
+
+#[test]
+fn every_example_that_needs_no_kernel_runs_as_it_stands_but_for_its_size() {
+    let mut all = BTreeSet::new();
+    commands("", &mut all);
+    let (place, mut unused) = (place(), ONLY_PARSED.map(|(verb, _)| verb).to_vec());
+    let path = format!("{}:{}", place.path().join("bin").display(), std::env::var("PATH").unwrap());
+    let mut ran = 0;
+    for example in &all {
+        let words = example.strip_prefix("onramp ").unwrap_or(example);
+        if let Some((verb, _)) = ONLY_PARSED.iter().find(|(verb, _)| words.starts_with(verb)) {
+            unused.retain(|other| other != verb);
+            continue;
+        }
+        let small = SMALLER.iter().fold(example.clone(), |text, (from, to)| text.replacen(from, to, 1));
+        let output = Command::new("bash")
+            .args(["-o", "pipefail", "-c", &small])
+            .current_dir(place.path())
+            .env("PATH", &path)
+            .output()
+            .unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(0), "{example} (as {small}): {stderr}");
+        assert!(!output.stdout.is_empty(), "{example} says nothing");
+        ran += 1;
+    }
+    assert!(ran >= 20, "{ran} of {}", all.len());
+    unused.retain(|verb| *verb != "help");
+    assert!(unused.is_empty(), "no example begins with {unused:?}");
+}
