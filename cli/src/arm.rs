@@ -18,6 +18,7 @@ use onramp_loader::{AttachOptions, Base, Error, Phase, kernel};
 use crate::failure::Usage;
 use crate::profile;
 use attachments::Attachments;
+pub(crate) use attachments::detach_all;
 use written::{TAHOE, Written};
 
 /// Name of the base among an arm's parameters.

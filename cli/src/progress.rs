@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::{SigSet, Signal};
 
+use crate::arm;
 use crate::output::{Output, inline, say};
 use crate::units;
 
@@ -15,8 +16,6 @@ use crate::units;
 const SHOWN_AFTER: Duration = Duration::from_secs(2);
 /// From one look at the clock to the next.
 const PERIOD: Duration = Duration::from_millis(500);
-/// Exit code of a command that Ctrl-C has stopped, as shells have it.
-const INTERRUPTED: i32 = 130;
 /// Begin of the line, and what is behind its end.
 const AGAIN: &str = "\r\x1b[K";
 
@@ -172,13 +171,24 @@ fn write(text: &str) {
     let _ = stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush());
 }
 
-/// What the same command does once it is stopped.
-static STOPPED: Mutex<Resumes> = Mutex::new(Resumes::No);
+/// What the same command does once it is stopped; none: it shows no progress.
+static STOPPED: Mutex<Option<Resumes>> = Mutex::new(None);
 
-/// From here on Ctrl-C says in one line what the same command would do, and ends the process with code 130.
+/// Ends the process as shells have it, with code 130 for Ctrl-C, and says in one line what the same command would do.
+pub(crate) fn ended_by(signal: Signal) -> ! {
+    if let Some(resumes) = *STOPPED.lock().unwrap_or_else(PoisonError::into_inner) {
+        if io::stderr().is_terminal() {
+            write(AGAIN);
+        }
+        say(resumes.words());
+    }
+    std::process::exit(128 + signal as i32)
+}
+
+/// From here on Ctrl-C ends the process by [`ended_by`]. Attachments for arms end first.
 fn interruptible(resumes: Resumes) {
     static ONCE: Once = Once::new();
-    *STOPPED.lock().unwrap_or_else(PoisonError::into_inner) = resumes;
+    *STOPPED.lock().unwrap_or_else(PoisonError::into_inner) = Some(resumes);
     ONCE.call_once(|| {
         let mut set = SigSet::empty();
         set.add(Signal::SIGINT);
@@ -187,13 +197,9 @@ fn interruptible(resumes: Resumes) {
             return;
         }
         let wait = move || {
-            if set.wait().is_ok() {
-                let resumes = *STOPPED.lock().unwrap_or_else(PoisonError::into_inner);
-                if io::stderr().is_terminal() {
-                    write(AGAIN);
-                }
-                say(resumes.words());
-                std::process::exit(INTERRUPTED);
+            if let Ok(signal) = set.wait() {
+                arm::detach_all();
+                ended_by(signal);
             }
         };
         let thread = std::thread::Builder::new().name("interrupt".into()).spawn(wait);
@@ -218,7 +224,7 @@ mod tests {
             hidden: false,
         };
         let elapsed = Duration::from_secs(30);
-        assert_eq!(state.line(elapsed, now), "[3/6] runs, 30.0 s so far, about 1 min 30 s left");
+        assert_eq!(state.line(elapsed, now), "[3/6] runs, 30.0 s so far, about 90.0 s left");
         let late = now.checked_add(Duration::from_secs(200)).unwrap();
         assert_eq!(state.line(elapsed, late), "[3/6] runs, 30.0 s so far");
     }

@@ -8,6 +8,7 @@ use onramp_loader::algorithm::Algorithm;
 use onramp_loader::{AttachOptions, Base, Changes, Error};
 
 use crate::output::say;
+use crate::progress;
 
 /// Attachments that there are, for whoever has to end them early.
 static LIVE: Mutex<Vec<Weak<Mutex<Attachments>>>> = Mutex::new(Vec::new());
@@ -80,10 +81,15 @@ fn detach_on_signals() {
     }
     thread::spawn(move || {
         let Ok(signal) = signals.wait() else { return };
-        let live = LIVE.lock().unwrap_or_else(PoisonError::into_inner);
-        for attachments in live.iter().filter_map(Weak::upgrade) {
-            attachments.lock().unwrap_or_else(PoisonError::into_inner).detach();
-        }
-        std::process::exit(128 + signal as i32);
+        detach_all();
+        progress::ended_by(signal)
     });
+}
+
+/// Detaches what there is for arms, as the process is about to end.
+pub(crate) fn detach_all() {
+    let live = LIVE.lock().unwrap_or_else(PoisonError::into_inner);
+    for attachments in live.iter().filter_map(Weak::upgrade) {
+        attachments.lock().unwrap_or_else(PoisonError::into_inner).detach();
+    }
 }

@@ -65,8 +65,12 @@ pub(crate) struct Bench {
 #[derive(Subcommand, Debug)]
 enum Part {
     /// Only what the kernel makes of each operation: no traffic, nothing is attached
+    #[command(after_help = "Examples:\n  onramp bench programs")]
     Programs,
     /// Only nanoseconds per ACK in slow start: in a guest of `onramp lab guest`, instructions per ACK
+    #[command(
+        after_help = "Examples:\n  onramp lab guest --program ip --program ss -- onramp bench slow-start"
+    )]
     SlowStart {
         /// Transfers of each algorithm, 1 to 100
         #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100))]

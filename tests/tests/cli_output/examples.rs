@@ -51,6 +51,9 @@ const ONLY_PARSED: [(&str, &str); 38] = [
     ("help", "has no example"),
 ];
 
+/// What says by another code than 0 that something does not hold.
+const HOLDS_NOT: [&str; 2] = ["onramp model buffers --default-bytes", "onramp sim reproduce bod-model"];
+
 /// What takes long as it stands: in place of these words, those.
 const SMALLER: [(&str, &str); 6] = [
     ("-n 100", "-n 2"),
@@ -97,8 +100,7 @@ fn place() -> tempfile::TempDir {
 fn every_example_that_needs_no_kernel_runs_as_it_stands_but_for_its_size() {
     let mut all = BTreeSet::new();
     commands("", &mut all);
-    let (place, mut unused) = (place(), ONLY_PARSED.map(|(verb, _)| verb).to_vec());
-    let path = format!("{}:{}", place.path().join("bin").display(), std::env::var("PATH").unwrap());
+    let mut unused = ONLY_PARSED.map(|(verb, _)| verb).to_vec();
     let mut ran = 0;
     for example in &all {
         let words = example.strip_prefix("onramp ").unwrap_or(example);
@@ -107,6 +109,8 @@ fn every_example_that_needs_no_kernel_runs_as_it_stands_but_for_its_size() {
             continue;
         }
         let small = SMALLER.iter().fold(example.clone(), |text, (from, to)| text.replacen(from, to, 1));
+        let place = place();
+        let path = format!("{}:{}", place.path().join("bin").display(), std::env::var("PATH").unwrap());
         let output = Command::new("bash")
             .args(["-o", "pipefail", "-c", &small])
             .current_dir(place.path())
@@ -114,7 +118,8 @@ fn every_example_that_needs_no_kernel_runs_as_it_stands_but_for_its_size() {
             .output()
             .unwrap();
         let stderr = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(0), "{example} (as {small}): {stderr}");
+        let code = i32::from(HOLDS_NOT.iter().any(|begin| example.starts_with(begin)));
+        assert_eq!(output.status.code(), Some(code), "{example} (as {small}): {stderr}");
         assert!(!output.stdout.is_empty(), "{example} says nothing");
         ran += 1;
     }

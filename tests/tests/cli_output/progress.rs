@@ -19,7 +19,7 @@ fn endless(directory: &str) -> [(Vec<String>, &'static str); 3] {
     [
         (words("sim compare --arms plain -n 10000"), "anew"),
         (words(&format!("sim sweep --paths 1000000 --arms plain -o {directory}/sweep")), "goes on"),
-        (words(&format!("sim tune search --candidates 100000 --paths 100000 -o {directory}/tune")), "anew"),
+        (words(&format!("sim tune search --candidates 50 --paths 100000 -o {directory}/tune")), "anew"),
     ]
 }
 

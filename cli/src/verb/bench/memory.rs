@@ -39,7 +39,7 @@ const PAUSE: Duration = Duration::from_secs(2);
 /// holds, or more. Memory is what the slab allocator counts (/proc/slabinfo), of both ends together.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Example:\n  onramp lab guest --memory 8000 --program ip -- onramp bench memory --flows 100000"
+    after_help = "Examples:\n  onramp lab guest --memory 8000 --program ip -- onramp bench memory --flows 100000"
 )]
 pub(super) struct MemoryOptions {
     /// Arms beside cubic: algorithms, also with parameters [default: all algorithms]

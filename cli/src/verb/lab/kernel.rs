@@ -17,11 +17,13 @@ pub(super) struct Kernel {
 #[derive(Debug, Subcommand)]
 enum Verb {
     /// List the kernels, and the versions kept
+    #[command(after_help = "Examples:\n  onramp lab kernel list --json | jq '.kernels[].series'")]
     List,
     /// Fetch kernels from Debian's archive, with apt-get and this machine's own mirror and keys
     ///
     /// They are kept below ONRAMP_CACHE, XDG_CACHE_HOME/onramp or ~/.cache/onramp. Nothing is installed, and no root is
     /// needed. A series that the archive has gone on from is listed as superseded; asked for by name, it is an error.
+    #[command(after_help = "Examples:\n  onramp lab kernel fetch\n  onramp lab kernel fetch 6.12")]
     Fetch(Fetch),
 }
 

@@ -31,7 +31,7 @@ const SECONDS: std::ops::RangeInclusive<u64> = 1..=60;
 
 /// What consumers of telemetry take without a loss: 64 flows at once over a veth pair
 #[derive(Args, Debug)]
-#[command(after_help = "Example:\n  onramp bench events --rates 10mbit,50mbit,unlimited --for 10s")]
+#[command(after_help = "Examples:\n  onramp bench events --rates 10mbit,50mbit,unlimited --for 10s")]
 pub(super) struct EventsOptions {
     /// Rates of each flow, one after the other, such as 1mbit,20mbit,unlimited; at most 32
     #[arg(
