@@ -131,14 +131,14 @@ fn missing(comparison: &Comparison) -> String {
             }
         }
     }
-    let line = |((uncounted, reason), arms): (&(bool, &str), &Vec<(&str, Vec<u64>)>)| {
+    let line = |uncounted: bool, reason: &str, arms: &[(&str, Vec<u64>)]| {
         let count: usize = arms.iter().map(|(_, seeds)| seeds.len()).sum();
         let arms: Vec<_> = arms.iter().map(|(name, seeds)| runs_of(name, seeds)).collect();
-        let what = if *uncounted { "not counted" } else { "counted as ≥" };
+        let what = if uncounted { "not counted" } else { "counted as ≥" };
         let runs = if count == 1 { "run" } else { "runs" };
         format!("{count} {runs} {what} ({}): {reason}\n", arms.join("; "))
     };
-    reasons.iter().map(line).collect()
+    reasons.iter().map(|((uncounted, reason), arms)| line(*uncounted, reason, arms)).collect()
 }
 
 fn runs_of(arm: &str, seeds: &[u64]) -> String {

@@ -309,12 +309,15 @@ impl Word {
 mod tests {
     use super::*;
 
+    /// What was sent, and what came of it, with the times.
+    type Course = (Vec<(u8, Nanos)>, Vec<(Event, Nanos)>);
+
     const SECOND: Nanos = 1_000_000_000;
     const HALF: Nanos = 50_000_000;
 
     /// An opening over a path of 50 ms each way that loses the packets of which `lost` says so, by step and by how many of the
     /// same went before: when what was sent, what came of it, and when.
-    fn over(lost: impl Fn(u8, usize) -> bool) -> (Vec<(u8, Nanos)>, Vec<(Event, Nanos)>) {
+    fn over(lost: impl Fn(u8, usize) -> bool) -> Course {
         let mut opening = Opening::new(0, true);
         let (mut sent, mut events, mut under_way) = (Vec::new(), Vec::new(), Vec::<(Nanos, Packet)>::new());
         loop {

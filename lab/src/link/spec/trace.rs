@@ -166,7 +166,7 @@ mod tests {
         let path = directory.path().join("rates.csv");
         std::fs::write(&path, "\u{feff}time_us,rate_bps\r\n0,10000000\r\n1000000,20000000\r\n").unwrap();
         assert_eq!(load(&path).unwrap().len(), 2);
-        std::fs::write(&path, b"\xff\xfe0\0,\01\0\n\0").unwrap();
+        std::fs::write(&path, b"\xff\xfe0\0,\x001\0\n\0").unwrap();
         assert!(load(&path).unwrap_err().to_string().contains("UTF-16"));
     }
 
