@@ -14,6 +14,9 @@
 /* Parameter sets that one algorithm holds at once; set 0 is the default. */
 #define PROFILE_MAX 16
 
+/* Network namespaces whose former default one algorithm records. */
+#define NAMESPACES_MAX 1024
+
 /* Parameters that an algorithm may declare. */
 #define PARAMETER_MAX 16
 

@@ -6,15 +6,15 @@
 #ifndef ONRAMP_HOLDERS_H
 #define ONRAMP_HOLDERS_H
 
-/* A socket whose congestion control is one of onramp's. */
+/* A socket that has a congestion control of onramp's, or that listens. */
 struct holder {
-	u64 cookie;  /* of the socket */
-	u32 code;    /* id of the struct_ops map whose code it has */
-	u32 pid;     /* of a process that has it open; 0: from TCP's table of sockets */
-	u8 state;    /* TCP_ESTABLISHED and so on */
-	u8 chosen;   /* 1: TCP_CONGESTION was set, so connections that it accepts get the same */
-	u16 unused;  /* 0 */
-	u32 unused2; /* 0 */
+	u64 cookie; /* of the socket */
+	u32 code;   /* id of the struct_ops map whose code it has */
+	u32 pid;    /* of a process that has it open; 0: from TCP's table of sockets */
+	u8 state;   /* TCP_ESTABLISHED and so on */
+	u8 chosen;  /* 1: TCP_CONGESTION was set, so connections that it accepts get the same */
+	u16 port;   /* local; of a socket that listens */
+	u32 unused; /* 0 */
 	u8 control[16];
 	u8 command[16]; /* name of that process */
 };

@@ -174,6 +174,27 @@ int rehome(struct bpf_iter__tcp *context)
 	return 0;
 }
 
+/* Sockets that listen, on whichever control. */
+SEC("iter/tcp")
+int listeners(struct bpf_iter__tcp *context)
+{
+	struct sock_common *common = context->sk_common;
+	struct holder holder = {};
+	struct tcp_sock *tp;
+
+	if (!common)
+		return 0;
+	tp = bpf_skc_to_tcp_sock(common);
+	if (!tp)
+		return 0;
+	describe(&holder, tp);
+	if (holder.state != TCP_LISTEN)
+		return 0;
+	holder.port = common->skc_num;
+	bpf_seq_write(context->meta->seq, &holder, sizeof(holder));
+	return 0;
+}
+
 /* Sockets that processes have open, also those that TCP's table has not: neither connected nor listening. */
 SEC("iter/task_file")
 int holders(struct bpf_iter__task_file *context)

@@ -80,7 +80,7 @@ struct {
 /* What `attach --default` replaced, by network namespace. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 1024);
+	__uint(max_entries, NAMESPACES_MAX);
 	__type(key, u64);
 	__type(value, struct default_before);
 } defaults SEC(".maps");

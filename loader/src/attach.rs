@@ -12,6 +12,7 @@ use crate::abi::{
 };
 use crate::action::Action;
 use crate::basis::{self, Basis};
+use crate::defaults::{Defaults, Elsewhere};
 use crate::error::Error;
 use crate::guard::GuardOptions;
 use crate::kernel::{self, Kernel};
@@ -175,6 +176,19 @@ pub(crate) fn require_no_run(pins: &Pins) -> Result<(), Error> {
         0 => Ok(()),
         pid => Err(Error::AttachedForRun { algorithm: pins.algorithm.name(), pid }),
     }
+}
+
+/// Makes an algorithm that is attached the default of other network namespaces, too, as [`take_default`] does for the
+/// current one. Returns those that had another default, with what that was.
+///
+/// # Errors
+/// [`Error::Privilege`], [`Error::NotAttached`], a file that is no network namespace, which changes nothing, or a default
+/// that cannot be set.
+pub fn take_default_elsewhere(algorithm: Algorithm, which: &Elsewhere) -> Result<Defaults, Error> {
+    kernel::require_everywhere("attach --default of other network namespaces")?;
+    let (_lock, pins) = tune::hold(algorithm)?;
+    pins.attachment()?;
+    defaults::take_elsewhere(&pins, which)
 }
 
 /// What [`give_default_back`] would make the default of the current network namespace; `None`: its default is another.

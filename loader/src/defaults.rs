@@ -6,13 +6,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
 
+use aya::maps::MapError;
+use nix::errno::Errno;
 use onramp_net::namespace::{Namespace, NamespaceError};
 
-use crate::abi::{Base, padded, text};
+use crate::abi::{Base, NAMESPACES_MAX, padded, text};
 use crate::basis;
 use crate::error::Error;
 use crate::kernel;
+use crate::namespaces;
 use crate::pins::Pins;
 
 /// Per-namespace sysctl with the default.
@@ -76,9 +80,83 @@ pub(crate) fn recorded(pins: &Pins, namespace: &Namespace) -> Option<String> {
     Records::of(pins).0.remove(&cookie)
 }
 
+/// The default of a network namespace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DefaultOf {
+    /// The namespace.
+    pub namespace: String,
+    /// A file that stands for it, such as /run/netns/NAME or /proc/PID/ns/net; `None`: it is that of this process.
+    pub path: Option<PathBuf>,
+    /// The name of its congestion control.
+    pub name: String,
+}
+
+/// Defaults of network namespaces.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Defaults {
+    /// Those that could be read.
+    pub of: Vec<DefaultOf>,
+    /// Where it could not be looked, and why.
+    pub unseen: Vec<String>,
+}
+
+/// Network namespaces other than that of this process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Elsewhere {
+    /// All that can be found.
+    All,
+    /// Those that these files stand for.
+    These(Vec<PathBuf>),
+}
+
+/// The defaults of all network namespaces, that of this process among them.
+///
+/// # Errors
+/// [`Error::Privilege`], or /proc cannot be read.
+pub fn defaults_everywhere() -> Result<Defaults, Error> {
+    kernel::require_everywhere("a look at the defaults of all network namespaces")?;
+    let here = Namespace::current()?;
+    let mut of = Vec::new();
+    let unseen = namespaces::each(|namespace| {
+        of.push(default_of(namespace, &here, namespace.sysctl_get(SYSCTL)?));
+        Ok(())
+    })?;
+    Ok(Defaults { of, unseen })
+}
+
+fn default_of(namespace: &Namespace, here: &Namespace, name: String) -> DefaultOf {
+    let path = if namespace == here { None } else { namespace.path().map(Path::to_owned) };
+    DefaultOf { namespace: namespace.to_string(), path, name }
+}
+
 /// Makes the control of `pins` the default of the current namespace; returns what it was, `None` if it was that already.
 pub(crate) fn take(pins: &Pins) -> Result<Option<String>, Error> {
-    let namespace = Namespace::current()?;
+    take_in(pins, &Namespace::current()?)
+}
+
+/// The same of other namespaces; returns what they had.
+pub(crate) fn take_elsewhere(pins: &Pins, which: &Elsewhere) -> Result<Defaults, Error> {
+    let here = Namespace::current()?;
+    let mut of = Vec::new();
+    let take = |namespace: &Namespace| {
+        if let Some(before) = take_in(pins, namespace)? {
+            of.push(default_of(namespace, &here, before));
+        }
+        Ok(())
+    };
+    let unseen = match which {
+        Elsewhere::All => namespaces::each(take)?,
+        Elsewhere::These(paths) => {
+            // First, so that a file that is no namespace changes nothing.
+            let opened: Result<Vec<_>, _> = paths.iter().map(Namespace::open).collect();
+            opened?.iter().try_for_each(take)?;
+            Vec::new()
+        }
+    };
+    Ok(Defaults { of, unseen })
+}
+
+fn take_in(pins: &Pins, namespace: &Namespace) -> Result<Option<String>, Error> {
     let name = pins.algorithm.congestion_control();
     let before = namespace.sysctl_get(SYSCTL)?;
     if before == name {
@@ -89,11 +167,52 @@ pub(crate) fn take(pins: &Pins) -> Result<Option<String>, Error> {
     pass_on(pins, Some(cookie))?;
     // Recorded first: an interruption in between leaves a record of a default that was never replaced, which
     // restoring ignores.
-    let mut map = pins.defaults()?;
-    map.insert(cookie, padded::<16>(&before), 0).map_err(pins.failed("write", "defaults"))?;
+    record(pins, cookie, &before)?;
     namespace.sysctl_set(SYSCTL, &name)?;
     tracing::debug!("{SYSCTL} of network namespace {namespace} was {before}");
     Ok(Some(before))
+}
+
+/// Records what a namespace had; where there is no room, in place of namespaces that have ended.
+fn record(pins: &Pins, cookie: u64, before: &str) -> Result<(), Error> {
+    let mut map = pins.defaults()?;
+    let mut insert = || map.insert(cookie, padded::<16>(before), 0);
+    match insert() {
+        Err(error) if is_full(&error) => forget_ended(pins)?,
+        other => return other.map_err(pins.failed("write", "defaults")),
+    }
+    insert().map_err(|error| {
+        if is_full(&error) {
+            Error::TooManyDefaults { algorithm: pins.algorithm.name(), most: NAMESPACES_MAX }
+        } else {
+            pins.failed("write", "defaults")(error)
+        }
+    })
+}
+
+/// A map that has as many elements as it may have.
+fn is_full(error: &MapError) -> bool {
+    matches!(error, MapError::SyscallError(error) if error.io_error.raw_os_error() == Some(Errno::E2BIG as i32))
+}
+
+/// Drops the records of namespaces that have ended. A namespace that cannot be looked into may be any of them: then all
+/// stay.
+fn forget_ended(pins: &Pins) -> Result<(), Error> {
+    let mut live = BTreeSet::new();
+    let unseen = namespaces::each(|namespace| {
+        live.insert(namespace.cookie()?);
+        Ok(())
+    })?;
+    if !unseen.is_empty() {
+        return Ok(());
+    }
+    let mut map = pins.defaults()?;
+    let ended: Vec<u64> = map.keys().filter_map(Result::ok).filter(|cookie| !live.contains(cookie)).collect();
+    for cookie in &ended {
+        map.remove(cookie).map_err(pins.failed("write", "defaults"))?;
+    }
+    tracing::debug!("dropped the former defaults of {} network namespaces that have ended", ended.len());
+    Ok(())
 }
 
 /// What the current namespace would get instead of the control of `pins`; `None`: its default is another.

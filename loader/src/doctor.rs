@@ -83,6 +83,7 @@ pub fn doctor() -> Vec<Check> {
     checks.extend(if kernel::require_writable().is_ok() { broken_pins() } else { Vec::new() });
     checks.extend([listing(), cgroup(), jit(), lockdown(), hystart(), queueing()]);
     checks.push(default_control());
+    checks.extend(other_defaults());
     checks.extend(crate::path::cached_thresholds().map(|found| found.check()));
     checks
 }
@@ -288,6 +289,25 @@ fn queueing() -> Check {
         ),
         Err(_) => check("not to be seen from this network namespace".to_owned()),
     }
+}
+
+/// Where this namespace has an algorithm as default: who has not.
+fn other_defaults() -> Option<Check> {
+    let name = Namespace::current().ok()?.sysctl_get(defaults::SYSCTL).ok()?;
+    let algorithm = onramp_algorithm::find_control(&name)?.name();
+    let everywhere = defaults::defaults_everywhere().ok()?;
+    let keep: Vec<_> = everywhere.of.iter().filter(|one| one.name != name).collect();
+    let row = |found: String| {
+        Check::ok("defaults of other network namespaces", "their sockets that do not choose", found)
+    };
+    Some(match keep.first() {
+        None => row(format!("{name} as well")),
+        Some(first) => {
+            let more = if keep.len() > 1 { format!(" and {} more", keep.len() - 1) } else { String::new() };
+            row(format!("{}: {}{more}", first.name, first.namespace))
+                .warned(format!("`onramp attach {algorithm} --default=all` gives it to them, too"))
+        }
+    })
 }
 
 /// What attach would take as base here, or has taken.

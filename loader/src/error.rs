@@ -126,6 +126,16 @@ pub enum Error {
         /// Names and processes.
         listeners: String,
     },
+    /// No room for one more record of a former default.
+    #[error(
+        "the former defaults of {most} network namespaces are recorded for {algorithm}, which is the maximum, and none of these namespaces is known to have ended: detach {algorithm} where it is not needed, or use rules of onramp select, which hold in all network namespaces"
+    )]
+    TooManyDefaults {
+        /// The algorithm.
+        algorithm: &'static str,
+        /// How many there may be.
+        most: usize,
+    },
     /// Not attached.
     #[error("{algorithm} is not attached; `onramp attach {algorithm}` attaches it")]
     NotAttached {

@@ -51,10 +51,10 @@ pub use abi::Base;
 pub use action::Action;
 pub use attach::{
     AttachOptions, Attached, attach, former_default, give_default_back, plan as plan_attach, plan_default,
-    take_default,
+    take_default, take_default_elsewhere,
 };
 pub use basis::{Basis, basis};
-pub use defaults::{Restored, SYSCTL as DEFAULT_SYSCTL};
+pub use defaults::{DefaultOf, Defaults, Elsewhere, Restored, SYSCTL as DEFAULT_SYSCTL, defaults_everywhere};
 pub use detach::{Detachable, Detached, begin_detach, detach, detachable, is_applied, pinned, plan_detach};
 pub use doctor::{Check, Verdict, doctor};
 pub use error::{Error, Kind};

@@ -17,6 +17,8 @@ use crate::rehome::{self, Moved, Users};
 pub(crate) struct Sight {
     /// Namespaces whose default it is.
     pub defaults: BTreeMap<String, Vec<String>>,
+    /// Namespaces whose default is another: their names, and those of their controls.
+    pub others: Vec<(String, String)>,
     /// Open sockets.
     pub users: BTreeMap<String, Vec<Users>>,
     /// Where it could not be looked, and why.
@@ -31,6 +33,8 @@ impl Sight {
             let name = namespace.sysctl_get(SYSCTL)?;
             if name.starts_with(CONTROL_PREFIX) {
                 sight.defaults.entry(name).or_default().push(namespace.to_string());
+            } else {
+                sight.others.push((namespace.to_string(), name));
             }
             for (name, sockets) in namespace.run(rehome::count)?? {
                 let users = Users { namespace: namespace.to_string(), sockets };
@@ -39,6 +43,13 @@ impl Sight {
             Ok(())
         })?;
         Ok(sight)
+    }
+
+    /// Namespaces whose default is another control than this: their names, and those of their controls.
+    pub fn not_of(&self, name: &str) -> Vec<(String, String)> {
+        let ours = self.defaults.iter().filter(|(other, _)| *other != name);
+        let ours = ours.flat_map(|(other, all)| all.iter().map(|one| (one.clone(), other.clone())));
+        self.others.iter().cloned().chain(ours).collect()
     }
 
     /// Whether a namespace has anything of this control.
@@ -152,7 +163,7 @@ pub(crate) fn sockets_on(name: &str, kernel: &mut Option<Kernel>) -> Result<Vec<
 }
 
 /// Does something in every namespace; returns where it could not be done, and why.
-fn each(mut work: impl FnMut(&Namespace) -> Result<(), Error>) -> Result<Vec<String>, Error> {
+pub(crate) fn each(mut work: impl FnMut(&Namespace) -> Result<(), Error>) -> Result<Vec<String>, Error> {
     let survey = Namespace::survey()?;
     let mut unseen = survey.unseen();
     for namespace in survey.namespaces() {

@@ -1,6 +1,6 @@
 //! Sockets that use a congestion control: finding them and moving them, in one network namespace.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
 use std::net::{Ipv4Addr, TcpListener};
 
@@ -9,7 +9,7 @@ use nix::sys::socket::setsockopt;
 use nix::sys::socket::sockopt::TcpCongestion;
 use onramp_net::sock_diag::{SockDiag, States};
 
-use crate::abi::{Holder, Rehomed, read};
+use crate::abi::{Holder, Rehomed, read, text};
 use crate::defaults::LAST_RESORT;
 use crate::error::Error;
 use crate::kernel::{CONTROL_PREFIX, Kernel};
@@ -76,6 +76,22 @@ pub(crate) fn of_processes(kernel: &mut Option<Kernel>) -> Result<Vec<Holder>, E
     holders.sort_by_key(|holder| (holder.cookie, holder.pid));
     holders.dedup_by_key(|holder| holder.cookie);
     Ok(holders)
+}
+
+/// What servers of the current network namespace have chosen for the connections that they accept, by port. Where several
+/// listen on a port, all of them have to have chosen the same.
+pub(crate) fn choices() -> Result<BTreeMap<u16, String>, Error> {
+    let none = Rehoming { from: "", to: None, current: None };
+    let mut chosen = BTreeMap::<u16, BTreeSet<Option<String>>>::new();
+    for listener in iterate(&load(none, &mut None)?, "listeners")? {
+        let control = (listener.chosen != 0).then(|| text(&listener.control));
+        chosen.entry(listener.port).or_default().insert(control);
+    }
+    let agreed = |(port, controls): (u16, BTreeSet<Option<String>>)| match controls.len() {
+        1 => Some((port, controls.into_iter().next()??)),
+        _ => None,
+    };
+    Ok(chosen.into_iter().filter_map(agreed).collect())
 }
 
 fn load(rehoming: Rehoming<'_>, kernel: &mut Option<Kernel>) -> Result<Object, Error> {

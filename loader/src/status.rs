@@ -89,6 +89,8 @@ pub struct Status {
     pub state: State,
     /// Network namespaces whose default it is.
     pub default_in: Vec<String>,
+    /// Network namespaces whose default it is not, each with the name of its control; none if it is nowhere's default.
+    pub default_not_in: Vec<(String, String)>,
     /// Open sockets on its code, by namespace; also on that of earlier attachments.
     pub users: Vec<Users>,
     /// What holds code of earlier attachments.
@@ -180,7 +182,7 @@ pub fn status() -> Result<Host, Error> {
         let pins = Pins::of(algorithm);
         let has = sight.has(&name) || !code::unpinned(&loaded, &pins).is_empty();
         let users = sight.users.remove(&name).unwrap_or_default();
-        let default_in = sight.defaults.remove(&name).unwrap_or_default();
+        let default_in = sight.defaults.get(&name).cloned().unwrap_or_default();
         let registered = registered.contains(&name);
         let state = match state_of(&pins, registered) {
             Some(State::Interrupted) if !registered && pins.are_records_only() && !default_in.is_empty() => {
@@ -195,7 +197,8 @@ pub fn status() -> Result<Host, Error> {
             State::Foreign => Held::default(),
             _ => holders::look(&pins, &loaded, &mut of_processes, &mut kernel)?,
         };
-        algorithms.push(Status { algorithm, state, default_in, users, held });
+        let default_not_in = if default_in.is_empty() { Vec::new() } else { sight.not_of(&name) };
+        algorithms.push(Status { algorithm, state, default_in, default_not_in, users, held });
     }
     let mut unreadable = Vec::new();
     let mut note = |what: &str, error| unreadable.push(format!("{what}: {}", reason(error)));

@@ -2,11 +2,13 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use nix::sys::socket::{getsockopt, setsockopt, sockopt::TcpCongestion};
 use onramp_net::Namespace;
 
 /// A network namespace with its loopback device up. Its packets are those of Ethernet, so that what a first window holds
@@ -81,6 +83,58 @@ impl Drop for Transfer {
         for thread in self.threads.drain(..) {
             let _ = thread.join();
         }
+    }
+}
+
+/// The congestion control of a socket.
+///
+/// # Panics
+/// If it has none.
+pub fn control(socket: &impl AsFd) -> String {
+    let name = getsockopt(&socket.as_fd(), TcpCongestion).expect("TCP_CONGESTION");
+    name.to_string_lossy().trim_end_matches('\0').to_owned()
+}
+
+/// A server that accepts connections over loopback.
+pub struct Server {
+    place: Namespace,
+    listener: TcpListener,
+}
+
+impl Server {
+    /// Begins to listen inside the namespace. `chosen`: the congestion control that its application chooses by name, if any.
+    ///
+    /// # Panics
+    /// If it cannot listen, or may not choose.
+    pub fn begin(place: &Namespace, chosen: Option<&str>) -> Self {
+        let listener = place.run(|| TcpListener::bind("127.0.0.1:0")).expect("namespace").expect("bind");
+        if let Some(chosen) = chosen {
+            setsockopt(&listener, TcpCongestion, &chosen.into()).expect("TCP_CONGESTION");
+        }
+        Self { place: place.clone(), listener }
+    }
+
+    /// The port on which it listens.
+    ///
+    /// # Panics
+    /// If the kernel does not say.
+    pub fn port(&self) -> u16 {
+        self.listener.local_addr().expect("address").port()
+    }
+
+    /// Both ends of a new connection, the server's second.
+    ///
+    /// # Panics
+    /// If it cannot be made.
+    pub fn accept(&self) -> (TcpStream, TcpStream) {
+        let address = self.listener.local_addr().expect("address");
+        let near = self.place.run(|| TcpStream::connect(address)).expect("namespace").expect("connect");
+        (near, self.listener.accept().expect("accept").0)
+    }
+
+    /// The congestion control that the server's end of a new connection runs.
+    pub fn next(&self) -> String {
+        control(&self.accept().1)
     }
 }
 

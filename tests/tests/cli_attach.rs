@@ -1,11 +1,15 @@
 //! `onramp attach`: what it does, and everything that it refuses without leaving anything behind.
 
 use std::fs;
+use std::os::fd::{AsFd, AsRawFd};
 use std::process::Command;
 
+use libbpf_rs::{MapCore, MapFlags, MapHandle};
+use onramp_loader::abi::NAMESPACES_MAX;
 use onramp_net::Namespace;
 use onramp_tests::Attachments;
-use onramp_tests::cli::{self, DEFAULT, host_state, inside, json, onramp, state, status};
+use onramp_tests::cli::{self, DEFAULT, Ran, host_state, inside, json, onramp, state, status};
+use onramp_tests::pinned::pin;
 use onramp_tests::traffic::namespace;
 use serde_json::{Value, json};
 
@@ -222,7 +226,7 @@ fn without_privilege_every_verb_that_needs_it_says_so() {
     let _attachments = Attachments::lock();
     onramp("attach search").ok();
     let before = host_state(&[]);
-    let as_nobody = |arguments: &str| -> cli::Ran {
+    let as_nobody = |arguments: &str| -> Ran {
         cli::as_nobody("").args(arguments.split(' ')).current_dir("/").output().unwrap().into()
     };
     for arguments in [
@@ -253,7 +257,7 @@ fn without_privilege_every_verb_that_needs_it_says_so() {
 fn a_kernel_without_type_information_is_refused_as_unsupported() {
     let _attachments = Attachments::lock();
     let before = host_state(&[]);
-    let without = |arguments: &str| -> cli::Ran {
+    let without = |arguments: &str| -> Ran {
         let script =
             format!("mount -t tmpfs none /sys/kernel/btf && exec {} {arguments}", cli::binary().display());
         Command::new("unshare").args(["-m", "sh", "-c", &script]).output().unwrap().into()
@@ -278,7 +282,7 @@ fn attaching_below_ip_netns_exec_outlives_the_command() {
         "umount -l /sys && mount -t sysfs none /sys && exec {} attach fixed",
         cli::binary().display()
     );
-    let said: cli::Ran = Command::new("unshare").args(["-m", "sh", "-c", &script]).output().unwrap().into();
+    let said: Ran = Command::new("unshare").args(["-m", "sh", "-c", &script]).output().unwrap().into();
     said.ok();
     assert_eq!(state("fixed").as_deref(), Some("attached"));
     onramp("detach fixed").ok();
@@ -349,6 +353,99 @@ fn what_is_attached_becomes_the_default_of_a_second_namespace_too() {
 
     onramp("detach search").ok();
     assert_eq!(host_state(&[&a, &b]), before);
+}
+
+#[test]
+#[ignore = "in a guest: make test"]
+fn who_keeps_another_default_is_said_and_all_or_some_can_get_it_too() {
+    let _attachments = Attachments::lock();
+    let (one, other) = (namespace(), namespace());
+    one.sysctl_set(DEFAULT, "reno").unwrap();
+    other.sysctl_set(DEFAULT, "bbr").unwrap();
+    let here = Namespace::current().unwrap();
+    let places = [&one, &other];
+    let default_of = |place: &Namespace| place.sysctl_get(DEFAULT).unwrap();
+    let before = host_state(&places);
+    let kept = |others: &Value| {
+        let others = others.as_array().unwrap().iter();
+        let mut names: Vec<_> =
+            others.map(|one| one["congestion_control"].as_str().unwrap().to_owned()).collect();
+        names.sort();
+        names
+    };
+    let report = json("attach plain --default");
+    assert_eq!(kept(&report["other_namespaces"]), ["bbr", "reno"], "{report}");
+    assert_eq!(report["defaults_elsewhere"], serde_json::json!([]), "{report}");
+    let status = json("status");
+    assert_eq!(kept(&status["algorithms"][0]["default_not_in"]), ["bbr", "reno"], "{status}");
+    let checks = json("doctor")["checks"].clone();
+    let row = |checks: &Value| {
+        let mut rows = checks.as_array().unwrap().iter();
+        rows.find(|row| row["name"] == "defaults of other network namespaces").unwrap().clone()
+    };
+    assert_eq!(row(&checks)["verdict"], "warning", "{checks}");
+
+    // One by its file, then all that are left.
+    let at = format!("attach plain --default=/proc/{}/fd/{}", std::process::id(), one.as_fd().as_raw_fd());
+    let report = json(&at);
+    assert_eq!(kept(&report["defaults_elsewhere"]), ["reno"], "{report}");
+    assert_eq!((default_of(&one), default_of(&other)), ("onramp_plain".into(), "bbr".into()));
+    let planned = json("attach plain --default=all --dry-run");
+    assert_eq!(planned["actions"].as_array().unwrap().len(), 1, "{planned}");
+    let report = json("attach plain --default=all");
+    assert_eq!(kept(&report["defaults_elsewhere"]), ["bbr"], "{report}");
+    assert_eq!(kept(&report["other_namespaces"]), [""; 0], "{report}");
+    assert_eq!(row(&json("doctor")["checks"])["verdict"], "ok");
+    let undo = report["undo"].as_str().unwrap();
+    assert!(Command::new("sh").args(["-c", undo]).status().unwrap().success(), "{undo}");
+    assert_eq!((default_of(&one), default_of(&other)), ("onramp_plain".into(), "bbr".into()));
+    onramp("detach plain").ok();
+    assert_eq!(host_state(&places), before);
+
+    // With the attachment, and what is no namespace changes nothing.
+    for wrong in ["/proc/self/ns/mnt", "/no/such", "early"] {
+        let ran = onramp(&format!("attach plain --default={wrong}"));
+        assert_eq!(ran.code, Some(2), "{ran:?}");
+        assert_eq!(host_state(&places), before, "{wrong}");
+    }
+    let report = json("attach plain --default=all");
+    assert_eq!(kept(&report["defaults_elsewhere"]), ["bbr", "reno"], "{report}");
+    assert_eq!(default_of(&here), "onramp_plain");
+    onramp(report["undo"].as_str().unwrap().strip_prefix("onramp ").unwrap()).ok();
+    assert_eq!(host_state(&places), before);
+}
+
+#[test]
+#[ignore = "in a guest: make test"]
+fn records_of_namespaces_that_have_ended_make_room_for_new_ones() {
+    let _attachments = Attachments::lock();
+    let place = namespace();
+    place.sysctl_set(DEFAULT, "reno").unwrap();
+    let before = host_state(&[&place]);
+    onramp("attach plain").ok();
+    let records = MapHandle::from_pinned_path(pin("plain/defaults")).unwrap();
+    let mut reno = [0; 16];
+    reno[..4].copy_from_slice(b"reno");
+    let fill = || {
+        // Cookies that no namespace has; full when one more is refused.
+        (1_u64 << 50..)
+            .find(|cookie| records.update(&cookie.to_ne_bytes(), &reno, MapFlags::ANY).is_err())
+            .unwrap()
+    };
+    assert_eq!(fill() - (1 << 50), NAMESPACES_MAX as u64);
+    // Which of them have ended is not known without a look into every process.
+    let mut unprivileged = cli::as_nobody("+bpf,+perfmon,+net_admin,+dac_override");
+    let ran: Ran = unprivileged.args(["attach", "plain", "--default"]).output().unwrap().into();
+    let error = ran.refused(1);
+    assert!(error.contains("1024"), "{error}");
+    assert_eq!(records.keys().count(), NAMESPACES_MAX);
+
+    inside(&place, "attach plain --default").ok();
+    assert_eq!(place.sysctl_get(DEFAULT).unwrap(), "onramp_plain");
+    assert_eq!(records.keys().count(), 1);
+    drop(records);
+    onramp("detach plain").ok();
+    assert_eq!(host_state(&[&place]), before);
 }
 
 #[test]

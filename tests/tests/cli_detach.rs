@@ -1,8 +1,13 @@
 //! `onramp detach` under open sockets.
 
+use std::fs;
+use std::io::Write;
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::process::Command;
+use std::thread;
 use std::time::Duration;
 
 use nix::sys::socket::{
@@ -39,8 +44,9 @@ fn open_sockets_are_moved_and_go_on_transferring() {
     assert_eq!(row["sockets_moved"], 10, "{report}");
     assert_eq!(row["stragglers"].as_array().unwrap().len(), 0, "{report}");
     assert_eq!(row["defaults_restored"][0]["congestion_control"], "reno", "{report}");
-    assert_eq!(row["undo"], "onramp attach search");
     assert_eq!(host_state(&[&inside]), before);
+    let undo = row["undo"].as_str().unwrap();
+    assert!(undo.starts_with("onramp attach search --default=/proc/"), "{undo}");
     for transfer in &transfers {
         assert!(transfer.goes_on());
     }
@@ -87,7 +93,7 @@ fn what_lost_its_pins_by_other_means_is_explained_and_cleared() {
     let inside = namespace();
     attach_as_default(&inside, "search");
     let transfer = Transfer::start(&inside, 1_000_000);
-    std::fs::remove_dir_all(onramp_loader::ROOT).unwrap();
+    fs::remove_dir_all(onramp_loader::ROOT).unwrap();
     assert!(eventually(|| state("search").as_deref() == Some("lingering")));
     assert_eq!(inside.sysctl_get(DEFAULT).unwrap(), "onramp_search");
 
@@ -205,6 +211,70 @@ fn a_socket_that_no_list_shows_is_not_passed_over() {
 
 #[test]
 #[ignore = "in a guest: make test"]
+fn connections_that_the_kernel_is_ending_are_waited_for_while_other_commands_go_on() {
+    let _attachments = Attachments::lock();
+    let before = host_state(&[]);
+    for (orphan_retries, code) in [("2", 0), ("6", 5)] {
+        let ended = namespace();
+        ended.sysctl_set("net.ipv4.tcp_orphan_retries", orphan_retries).unwrap();
+        attach_as_default(&ended, "plain");
+        let listener = ended.run(|| TcpListener::bind("127.0.0.1:0")).unwrap().unwrap();
+        let address = listener.local_addr().unwrap();
+        let mut near = ended.run(|| TcpStream::connect(address)).unwrap().unwrap();
+        let far = listener.accept().unwrap().0;
+        // What is sent from here on arrives nowhere, and both ends are in a namespace that only they hold.
+        assert!(ended.command("ip").args(["link", "set", "lo", "down"]).status().unwrap().success());
+        near.write_all(&[0; 1000]).unwrap();
+        drop((near, far, listener, ended));
+        let detach = thread::spawn(|| onramp("--json detach --all"));
+        let gone = || !onramp_loader::kernel::registered().unwrap().contains(&"onramp_plain".to_owned());
+        assert!(eventually(gone));
+        // Whoever holds the lock would keep this command waiting.
+        let lingering = state("plain");
+        assert!(detach.is_finished() || lingering.as_deref() == Some("lingering"), "{lingering:?}");
+        let ran = detach.join().unwrap();
+        assert_eq!(ran.code, Some(code), "{ran:?}");
+        let report: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+        assert_eq!(report["detached"][0]["still_loaded"], i32::from(code != 0), "{report}");
+        assert_eq!(report["detached"][0]["held_by"], serde_json::json!([]), "{report}");
+        assert!(eventually(|| state("plain").is_none()));
+    }
+    assert_eq!(host_state(&[]), before);
+}
+
+#[test]
+#[ignore = "in a guest: make test"]
+fn where_nothing_is_attached_what_cannot_be_looked_into_is_no_reason_to_detach() {
+    let _attachments = Attachments::lock();
+    let bpffs = Path::new("/sys/fs/bpf");
+    let mode = fs::metadata(bpffs).unwrap().permissions();
+    fs::set_permissions(bpffs, fs::Permissions::from_mode(0o755)).unwrap();
+    let ambient = |arguments: &str| -> cli::Ran {
+        // Without CAP_DAC_OVERRIDE the descriptors of root's processes cannot be listed.
+        let mut command = cli::as_nobody("+bpf,+perfmon,+net_admin,+sys_admin,+sys_ptrace");
+        command.args(arguments.split(' ')).current_dir("/").output().unwrap().into()
+    };
+    let status: serde_json::Value = serde_json::from_str(&ambient("--json status").ok()).unwrap();
+    assert_ne!(status["unseen"].as_array().unwrap().len(), 0, "{status}");
+    let error = ambient("detach plain").refused(1);
+    assert!(error.contains("plain is not attached"), "{error}");
+    assert_eq!(ambient("detach --all").ok(), "nothing is attached\n");
+    fs::set_permissions(bpffs, mode).unwrap();
+}
+
+#[test]
+#[ignore = "in a guest: make test"]
+fn directories_among_the_pins_go_with_them() {
+    let _attachments = Attachments::lock();
+    let before = host_state(&[]);
+    onramp("attach plain").ok();
+    fs::create_dir_all(Path::new(onramp_loader::ROOT).join("plain/odd/inner")).unwrap();
+    assert_eq!(json("detach plain")["detached"][0]["still_loaded"], 0);
+    assert_eq!(host_state(&[]), before);
+}
+
+#[test]
+#[ignore = "in a guest: make test"]
 fn more_namespaces_than_descriptors_are_all_given_back() {
     let _attachments = Attachments::lock();
     let all: Vec<_> = (0..30).map(|_| namespace()).collect();
@@ -255,7 +325,7 @@ fn a_default_that_is_taken_while_it_is_detached_is_given_back_too() {
     attach_as_default(&inside, "plain");
     let taken = inside.clone();
     // Again and again, until the name is gone; whether it was given back and taken again meanwhile.
-    let taker = std::thread::spawn(move || {
+    let taker = thread::spawn(move || {
         let mut again = false;
         loop {
             let given_back = taken.sysctl_get(DEFAULT).unwrap() == "reno";
@@ -263,7 +333,7 @@ fn a_default_that_is_taken_while_it_is_detached_is_given_back_too() {
                 return again;
             }
             again |= given_back;
-            std::thread::yield_now();
+            thread::yield_now();
         }
     });
     let report = json("detach plain");

@@ -8,7 +8,7 @@ use std::process::Command;
 use onramp_loader::ROOT;
 use onramp_net::Namespace;
 use onramp_tests::cli::{self, DEFAULT, host_state, inside, onramp, state};
-use onramp_tests::traffic::{Transfer, namespace};
+use onramp_tests::traffic::{Server, Transfer, namespace};
 use onramp_tests::{Attachments, guest};
 use serde_json::Value;
 
@@ -156,6 +156,40 @@ fn on_a_read_only_bpf_file_system_everything_is_named_and_nothing_half_done() {
     assert_eq!(host_state(&[&here]), before);
     assert_eq!(state("plain").as_deref(), Some("attached"));
     onramp("detach plain").ok();
+}
+
+#[test]
+#[ignore = "in a guest: make test"]
+fn pins_that_change_places_are_cleared_and_servers_follow_the_default() {
+    let _attachments = Attachments::lock();
+    let here = namespace();
+    here.sysctl_set(DEFAULT, "cubic").unwrap();
+    let before = host_state(&[&here]);
+    for (one, other) in [
+        ("plain/link", "plain/params"),
+        ("plain/operations", "plain/flows"),
+        ("plain/defaults", "plain/counters"),
+        ("plain/attachment", "fixed/attachment"),
+        ("plain/link", "fixed/link"),
+        ("plain/params", "telemetry/rings"),
+    ] {
+        onramp("attach fixed").ok();
+        inside(&here, "attach plain --default").ok();
+        let server = Server::begin(&here, None);
+        let [one_path, other_path, between] =
+            [one, other, "plain/between"].map(|pin| Path::new(ROOT).join(pin));
+        fs::rename(&one_path, &between).unwrap();
+        fs::rename(&other_path, &one_path).unwrap();
+        fs::rename(&between, &other_path).unwrap();
+        for verb in ["status", "flows", "tune plain --telemetry exit", "attach plain", "upgrade plain"] {
+            let ran = onramp(verb);
+            // 101 is the code of a panic.
+            assert!(ran.code.is_some_and(|code| code <= 5), "{one} and {other}: {verb}: {ran:?}");
+        }
+        onramp("detach --all").ok();
+        assert_eq!(host_state(&[&here]), before, "{one} and {other}");
+        assert_eq!(server.next(), "cubic", "{one} and {other}");
+    }
 }
 
 #[test]

@@ -13,7 +13,7 @@ use onramp_net::Namespace;
 use onramp_tests::Attachments;
 use onramp_tests::cli::{self, DEFAULT, host_state, json, onramp, state};
 use onramp_tests::faults::{Disturbed, Traced};
-use onramp_tests::traffic::{Transfer, namespace};
+use onramp_tests::traffic::{Server, Transfer, namespace};
 
 /// A namespace with a default that is nobody else's, and plain attached and detached once: the kernel does some things
 /// at the first time only.
@@ -113,6 +113,7 @@ fn detach_disturbed(how: Disturbed) {
             onramp("detach --all").ok();
             cli::inside(&place, "attach plain --default").ok();
             let transfer = Transfer::start(&place, 1_000_000);
+            let server = Server::begin(&place, None);
             let how = if killed {
                 detach.killed_before(&call);
                 "killed".to_owned()
@@ -130,6 +131,7 @@ fn detach_disturbed(how: Disturbed) {
             onramp("detach --all").ok();
             assert_eq!(host_state(&[&place]), before, "{how} at {call}");
             assert!(transfer.goes_on(), "{how} at {call}");
+            assert_eq!(server.next(), "reno", "{how} at {call}");
         }
     }
 }

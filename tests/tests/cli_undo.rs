@@ -7,9 +7,10 @@ use std::path::Path;
 
 use onramp_net::Namespace;
 use onramp_tests::Attachments;
-use onramp_tests::cli::{DEFAULT, host_state, inside, json, onramp, state};
+use onramp_tests::cli::{self, DEFAULT, host_state, inside, onramp, state};
 use onramp_tests::faults::Traced;
 use onramp_tests::traffic::namespace;
+use serde_json::{Value, json};
 
 /// The sysctls that a path may want otherwise.
 const SYSCTLS: [&str; 4] = [
@@ -57,7 +58,7 @@ fn what_a_path_wants_is_set_here_alone_and_given_back_exactly() {
     assert_eq!(settings(&place), ["4096\t131072\t26214400", "4096\t16384\t26214400", "0", "1"]);
     assert_eq!(settings(&other), before);
     assert!(onramp("status").ok().contains("tcp_slow_start_after_idle was set to 0 (before: 1)"));
-    assert_eq!(json("status")["settings"].as_array().unwrap().len(), SYSCTLS.len());
+    assert_eq!(cli::json("status")["settings"].as_array().unwrap().len(), SYSCTLS.len());
     assert!(inside(&place, "doctor --profile geo --fix").ok().contains("nothing to change"));
 
     // From any namespace, as detach does.
@@ -256,6 +257,85 @@ fn undo_takes_back_all_that_onramp_has_changed() {
     }
     assert_eq!(all(), before);
     assert!(onramp("undo").ok().contains("nothing is attached\nno setting was changed"));
+}
+
+/// What an undo is to bring back: all but times, generations and counts.
+fn kept(places: &[&Namespace]) -> Value {
+    let mut status = cli::json("status");
+    for row in status["algorithms"].as_array_mut().unwrap() {
+        let kept = ["algorithm", "state", "base", "observe", "default_in", "telemetry_max", "applied"];
+        let mut sets = row["parameter_sets"].clone();
+        for set in sets.as_array_mut().into_iter().flatten() {
+            set["parameters_generation"].take();
+        }
+        let of_row = kept.map(|name| row[name].clone());
+        *row = json!([of_row, sets, row["expires_at_us"].is_null(), row["guard"].is_null()]);
+    }
+    let rules = cli::json("select list")["rules"].clone();
+    let defaults = places.iter().map(|place| place.sysctl_get(DEFAULT).unwrap()).collect::<Vec<_>>();
+    let settings = places.iter().map(|place| settings(place)).collect::<Vec<_>>();
+    json!([status["algorithms"], status["settings"], rules, defaults, settings])
+}
+
+/// All undos that a report has, in the order of its text.
+fn undos(report: &Value) -> Vec<String> {
+    let rows = report["detached"].as_array().into_iter().flatten().map(|row| &row["undo"]);
+    let all = rows.chain([&report["selection_undo"], &report["undo"]]);
+    all.filter_map(|undo| Some(undo.as_str()?.to_owned())).collect()
+}
+
+#[test]
+#[ignore = "in a guest: make test"]
+fn the_undo_that_a_verb_prints_is_a_command_that_runs_and_brings_all_back() {
+    let _attachments = Attachments::lock();
+    let (one, other) = (place(), place());
+    one.sysctl_set(DEFAULT, "reno").unwrap();
+    other.sysctl_set(DEFAULT, "bbr").unwrap();
+    let here = Namespace::current().unwrap();
+    let places = [&one, &other, &here];
+    let path = tempfile::tempdir().unwrap();
+    std::os::unix::fs::symlink(cli::binary(), path.path().join("onramp")).unwrap();
+    let path = format!("{}:{}", path.path().display(), std::env::var("PATH").unwrap());
+    // Each in the first namespace, but what begins with `other`.
+    for (before, verb) in [
+        (vec![], "attach plain --default"),
+        (vec![], "attach plain --default=all --for 1h"),
+        (vec!["attach plain"], "attach plain --default"),
+        (vec!["attach plain --default"], "attach plain --default=all"),
+        (vec!["attach search --profile geo --default"], "tune search threshold_pct=33 --telemetry exit"),
+        (vec!["attach plain --default=all --telemetry exit --for 1h"], "detach plain"),
+        (vec!["attach plain --default", "other attach plain --default"], "detach plain"),
+        (
+            vec!["attach plain --default", "other attach fixed --default", "attach fixed --default"],
+            "detach --all",
+        ),
+        (
+            vec!["attach fixed", "other attach plain --default", "select add --port 7001 --use plain"],
+            "detach --all",
+        ),
+        (vec!["attach plain"], "select add --port 7001 --use plain --initial-window 20"),
+        (vec!["attach plain", "select add --port 7001 --use plain"], "select del --port 7001"),
+        (vec!["attach plain --default=all", "select add --to 10.0.0.0/8 --use cubic"], "undo"),
+        (vec![], "doctor --profile geo --fix"),
+    ] {
+        for command in before {
+            match command.strip_prefix("other ") {
+                Some(command) => inside(&other, command).ok(),
+                None => inside(&one, command).ok(),
+            };
+        }
+        let had = kept(&places);
+        let report: Value = serde_json::from_str(&inside(&one, &format!("--json {verb}")).ok()).unwrap();
+        assert_ne!(kept(&places), had, "{verb}");
+        let undos = undos(&report);
+        assert!(!undos.is_empty(), "{report}");
+        for undo in &undos {
+            let ran = one.command("sh").args(["-c", undo]).env("PATH", &path).output().unwrap();
+            assert!(ran.status.success(), "{verb}: {undo}: {ran:?}");
+        }
+        assert_eq!(kept(&places), had, "{verb}: {undos:?}");
+        onramp("undo").ok();
+    }
 }
 
 #[test]

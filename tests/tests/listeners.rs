@@ -2,58 +2,17 @@
 //! default, by default or by their own choice, after each way in which its code goes.
 
 use std::net::{TcpListener, TcpStream};
-use std::os::fd::AsFd;
+use std::os::fd::AsRawFd;
 use std::process;
 
-use nix::sys::socket::{getsockopt, setsockopt, sockopt::TcpCongestion};
+use nix::sys::socket::{SockaddrIn, connect};
 use onramp_loader::abi::{Attachment, attachment_flag};
 use onramp_net::Namespace;
 use onramp_tests::Attachments;
 use onramp_tests::cli::{DEFAULT, Ran, host_state, inside, json, onramp, state, status};
 use onramp_tests::pinned::{change, write_u32};
-use onramp_tests::traffic::{eventually, namespace};
+use onramp_tests::traffic::{Server, control, eventually, namespace};
 use serde_json::{Value, json};
-
-/// Under which a server has chosen nothing.
-const OWN: &str = "";
-
-fn control(socket: &impl AsFd) -> String {
-    let name = getsockopt(&socket.as_fd(), TcpCongestion).unwrap();
-    name.to_string_lossy().trim_end_matches('\0').to_owned()
-}
-
-/// A server, and what it does not close.
-struct Server {
-    place: Namespace,
-    listener: TcpListener,
-}
-
-impl Server {
-    /// Begins to listen. `chosen`: what its application chooses by name, if anything.
-    fn begin(place: &Namespace, chosen: &str) -> Self {
-        let listener = place.run(|| TcpListener::bind("127.0.0.1:0")).unwrap().unwrap();
-        if chosen != OWN {
-            setsockopt(&listener, TcpCongestion, &chosen.into()).unwrap();
-        }
-        Self { place: place.clone(), listener }
-    }
-
-    fn port(&self) -> u16 {
-        self.listener.local_addr().unwrap().port()
-    }
-
-    /// Both ends of a new connection, the server's second.
-    fn accept(&self) -> (TcpStream, TcpStream) {
-        let address = self.listener.local_addr().unwrap();
-        let near = self.place.run(|| TcpStream::connect(address)).unwrap().unwrap();
-        (near, self.listener.accept().unwrap().0)
-    }
-
-    /// The control that the server's end of a new connection runs.
-    fn next(&self) -> String {
-        control(&self.accept().1)
-    }
-}
 
 /// A namespace whose default is reno.
 fn place() -> Namespace {
@@ -98,13 +57,13 @@ fn however_code_goes_the_next_connection_runs_what_decides_then() {
     ] {
         let place = place();
         let before = host_state(&[&place]);
-        let first = Server::begin(&place, OWN);
+        let first = Server::begin(&place, None);
         inside(&place, attach).ok();
         let servers = [
             first,
-            Server::begin(&place, OWN),
-            Server::begin(&place, "onramp_plain"),
-            Server::begin(&place, "cubic"),
+            Server::begin(&place, None),
+            Server::begin(&place, Some("onramp_plain")),
+            Server::begin(&place, Some("cubic")),
         ];
         assert_eq!(next(&servers), ["onramp_plain", "onramp_plain", "onramp_plain", "cubic"], "{goes}");
         let ran: Option<Ran> = match goes {
@@ -154,7 +113,7 @@ fn a_server_of_an_earlier_attachment_follows_the_next_attachment_and_rules() {
     let _attachments = Attachments::lock();
     let place = place();
     inside(&place, "attach plain --default").ok();
-    let server = Server::begin(&place, OWN);
+    let server = Server::begin(&place, None);
     onramp("detach plain").ok();
     // Not attached, and nothing that a second call could do.
     let again = json("detach plain");
@@ -180,16 +139,92 @@ fn a_server_of_an_earlier_attachment_follows_the_next_attachment_and_rules() {
 
 #[test]
 #[ignore = "in a guest: make test"]
+fn what_a_server_has_chosen_is_said_to_decide_and_does() {
+    let _attachments = Attachments::lock();
+    let place = place();
+    inside(&place, "attach plain --default").ok();
+    for (chosen, decided_by) in
+        [(None, "port"), (Some("cubic"), "application"), (Some("onramp_plain"), "application")]
+    {
+        let server = Server::begin(&place, chosen);
+        let port = server.port();
+        onramp("attach fixed").ok();
+        onramp(&format!("select add --port {port} --accept --use fixed")).ok();
+        let test: Value = serde_json::from_str(
+            &inside(&place, &format!("--json select test 127.0.0.1:{port} --accept")).ok(),
+        )
+        .unwrap();
+        let answer = &test["answers"][0];
+        assert_eq!(answer["decided_by"], decided_by, "{test}");
+        let (near, far) = server.accept();
+        assert_eq!(answer["congestion_control"], control(&far), "{test}");
+        if chosen == Some("onramp_plain") {
+            let flows: Value = serde_json::from_str(&inside(&place, "--json flows --why").ok()).unwrap();
+            let flows = flows["flows"].as_array().unwrap();
+            let accepted = flows.iter().find(|flow| flow["why"]["side"] == "accept").unwrap();
+            assert_eq!(accepted["why"]["chosen_by"], "application", "{accepted}");
+        }
+        drop((near, far));
+        onramp("select del --all").ok();
+        onramp("detach fixed").ok();
+    }
+}
+
+#[test]
+#[ignore = "in a guest: make test"]
+fn a_socket_that_connects_again_keeps_the_rule_of_its_first_peer() {
+    let _attachments = Attachments::lock();
+    let place = place();
+    for algorithm in ["search", "plain"] {
+        onramp(&format!("attach {algorithm}")).ok();
+    }
+    onramp("select add --to 127.0.0.2 --connect --use search --profile geo").ok();
+    onramp("select add --to 127.0.0.3 --connect --use plain").ok();
+    let listen = |address: &str| place.run(|| TcpListener::bind(address)).unwrap().unwrap();
+    let (first, second) = (listen("127.0.0.2:5001"), listen("127.0.0.3:5001"));
+    let socket = place.run(|| TcpStream::connect("127.0.0.2:5001")).unwrap().unwrap();
+    assert_eq!(control(&socket), "onramp_search");
+    drop(first.accept().unwrap());
+    let unspecified = libc::sockaddr { sa_family: libc::AF_UNSPEC as libc::sa_family_t, sa_data: [0; 14] };
+    // SAFETY: one system call on a socket that is open, with an address that lives as long as it.
+    let disconnected = unsafe {
+        libc::connect(
+            socket.as_raw_fd(),
+            &raw const unspecified,
+            size_of::<libc::sockaddr>() as libc::socklen_t,
+        )
+    };
+    assert_eq!(disconnected, 0);
+    connect(socket.as_raw_fd(), &SockaddrIn::new(127, 0, 0, 3, 5001)).unwrap();
+    let far = second.accept().unwrap();
+    assert_eq!(control(&socket), "onramp_search");
+    let flows: Value = serde_json::from_str(&inside(&place, "--json flows --why").ok()).unwrap();
+    let why = &flows["flows"][0]["why"];
+    assert_eq!(
+        (&why["chosen_by"], &why["new_connections_get"]),
+        (&json!("other"), &json!("onramp_plain")),
+        "{flows}"
+    );
+    // A new socket gets what its peer's rule says.
+    assert_eq!(
+        control(&place.run(|| TcpStream::connect("127.0.0.3:5001")).unwrap().unwrap()),
+        "onramp_plain"
+    );
+    drop((socket, far));
+}
+
+#[test]
+#[ignore = "in a guest: make test"]
 fn an_upgrade_gives_new_connections_the_newer_code_and_no_server_a_choice() {
     let _attachments = Attachments::lock();
     let place = place();
-    let first = Server::begin(&place, OWN);
+    let first = Server::begin(&place, None);
     inside(&place, "attach plain --default").ok();
     let servers = [
         first,
-        Server::begin(&place, OWN),
-        Server::begin(&place, "onramp_plain"),
-        Server::begin(&place, "cubic"),
+        Server::begin(&place, None),
+        Server::begin(&place, Some("onramp_plain")),
+        Server::begin(&place, Some("cubic")),
     ];
     for _ in 0..2 {
         let report = json("upgrade plain");

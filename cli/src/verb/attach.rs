@@ -9,6 +9,7 @@ use onramp_loader::telemetry::Level;
 use onramp_loader::{Action, AttachOptions, Attached, AttachedState, Basis};
 use serde::Serialize;
 
+use super::elsewhere::{self, Place, Taken};
 use super::{expire, plan};
 use crate::basis;
 use crate::guard::{self, Margins};
@@ -31,16 +32,17 @@ use crate::units::{self, now_us};
   onramp attach search --default --for 10m   # reverts unless `onramp confirm search` comes
   onramp attach search --default --guard retransmit_ratio=2%,goodput=-10%   # reverts on harm
   onramp attach search --for 10m   # a time limit for what is attached, or a later one
+  onramp attach search --default=all   # also of running containers
   onramp attach search --default --dry-run
 
 Undo: printed; onramp detach ALG, or what was before")]
 pub(crate) struct Attach {
     #[command(flatten)]
     settings: Settings,
-    /// Become the default of this network namespace, also where it is attached already; `onramp detach` gives the former
-    /// default back
-    #[arg(long)]
-    default: bool,
+    /// Become the default of this network namespace, also where it is attached already: `here`; of `all` that there are now;
+    /// or of that of a file, such as /run/netns/NAME. May be repeated. `onramp detach` restores the former defaults
+    #[arg(long, value_name = "NAMESPACE", num_args = 0..=1, require_equals = true, default_missing_value = elsewhere::HERE, value_parser = elsewhere::place)]
+    default: Vec<Place>,
     /// Only observe: record when the algorithm would have left slow start, and do nothing of what it wants
     #[arg(long)]
     observe: bool,
@@ -77,6 +79,8 @@ struct Report {
     telemetry_max: &'static str,
     generation: String,
     replaced_default: Option<String>,
+    #[serde(flatten)]
+    elsewhere: Taken,
     expires_at_us: Option<u64>,
     undo: String,
 }
@@ -91,6 +95,8 @@ struct Adjusted {
     replaced_default: Option<String>,
     /// None: this was not asked for.
     expires_at_us: Option<u64>,
+    #[serde(flatten)]
+    elsewhere: Taken,
     undo: Option<String>,
 }
 
@@ -98,7 +104,7 @@ impl Attach {
     /// Everything checked; nothing done yet.
     pub(super) fn options(&self) -> anyhow::Result<AttachOptions> {
         let mut options = self.settings.options()?;
-        options.default = self.default;
+        options.default = elsewhere::is_here(&self.default);
         options.observe = self.observe;
         options.guard = self.guard.as_ref().map(|margins| margins.guard(self.control_share));
         guard::require_a_deed(&options)?;
@@ -111,8 +117,12 @@ impl Attach {
         if let Some(attached) = self.attached_as_asked(&options) {
             return self.adjust(&options, &attached, output);
         }
+        let algorithm = options.parameters.algorithm();
+        let others = elsewhere::checked(&self.default)?;
         if self.dry_run {
-            let actions = onramp_loader::plan_attach(&options)?;
+            let mut actions = onramp_loader::plan_attach(&options)?;
+            let undo = format!("onramp detach {}", algorithm.name());
+            actions.extend(elsewhere::planned(algorithm, others.as_ref(), |_| undo.clone())?);
             let warning = warning(&options, &onramp_loader::basis(&options)?);
             return plan::print_warned(&actions, &Vec::from_iter(warning), output);
         }
@@ -120,15 +130,20 @@ impl Attach {
             Some(_) => attach_for_a_time(&options)?,
             None => onramp_loader::attach(&options)?,
         };
-        let report = describe(&attached, &options);
+        let taken = Taken::take(algorithm, &self.default, others.as_ref()).inspect_err(|_| {
+            if let Err(error) = onramp_loader::begin_detach(algorithm, false) {
+                say(&format!("error: {error}"));
+            }
+        })?;
+        let report = describe(&attached, &options, taken);
         output.report(&report, || text(&report, self.expires_in));
         say_warning(report.warning.as_deref());
-        Ok(0)
+        Ok(report.elsewhere.code())
     }
 
     /// How it is attached already, if this is as it is asked for but for what can be added: a default, a time limit.
     fn attached_as_asked(&self, options: &AttachOptions) -> Option<AttachedState> {
-        if !self.default && self.expires_in.is_none() {
+        if self.default.is_empty() && self.expires_in.is_none() {
             return None;
         }
         let attached = basis::attached(options.parameters.algorithm())?;
@@ -147,15 +162,18 @@ impl Attach {
         output: &Output,
     ) -> anyhow::Result<u8> {
         let algorithm = options.parameters.algorithm();
+        let (here, others) = (elsewhere::is_here(&self.default), elsewhere::checked(&self.default)?);
         let mut actions = Vec::new();
         if let Some(time) = self.expires_in {
             let what = format!("have {} detach in {} unless confirmed", algorithm.name(), show(time));
             actions.push(Action { what, undo: former_limit(algorithm, attached.expires_in) });
         }
-        if self.default {
+        if here {
             actions.extend(onramp_loader::plan_default(algorithm)?);
         }
-        let warning = self.default.then(|| basis::warning_of_attached(algorithm, attached)).flatten();
+        actions.extend(elsewhere::planned(algorithm, others.as_ref(), elsewhere::restoring)?);
+        let warning =
+            (!self.default.is_empty()).then(|| basis::warning_of_attached(algorithm, attached)).flatten();
         if self.dry_run {
             return plan::print_warned(&actions, &Vec::from_iter(warning), output);
         }
@@ -167,23 +185,33 @@ impl Attach {
         if let Some(watch) = watch {
             watch.begin();
         }
-        let replaced_default = if self.default {
+        let replaced_default = if here {
             onramp_loader::take_default(algorithm).inspect_err(|_| self.restore_limit(algorithm, attached))?
         } else {
             None
         };
-        let undo: Vec<_> = actions.iter().map(|action| action.undo.as_str()).collect();
+        let taken = Taken::take(algorithm, &self.default, others.as_ref()).inspect_err(|_| {
+            self.restore_limit(algorithm, attached);
+            if replaced_default.is_some()
+                && let Err(error) = onramp_loader::give_default_back(algorithm)
+            {
+                say(&format!("error: {error}"));
+            }
+        })?;
+        let limit = self.expires_in.map(|_| former_limit(algorithm, attached.expires_in));
+        let undo: Vec<_> = limit.into_iter().chain(taken.undo(replaced_default.as_deref())).collect();
         let report = Adjusted {
             algorithm: algorithm.name(),
             congestion_control: algorithm.congestion_control(),
             warning,
             replaced_default,
+            elsewhere: taken,
             expires_at_us: self.expires_in.map(|time| now_us() + time.as_micros() as u64),
             undo: (!undo.is_empty()).then(|| undo.join("; ")),
         };
         output.report(&report, || self.adjusted_text(&report));
         say_warning(report.warning.as_deref());
-        Ok(0)
+        Ok(report.elsewhere.code())
     }
 
     /// As it was, where what comes after it has failed.
@@ -206,11 +234,12 @@ impl Attach {
         if let Some(time) = self.expires_in {
             text += &limit_text(algorithm, time);
         }
-        if self.default {
+        if elsewhere::is_here(&self.default) {
             let before = report.replaced_default.as_ref();
             let before = before.map_or_else(|| "as before".to_owned(), |before| format!("(was {before})"));
             text += &format!("  default of this network namespace: {congestion_control} {before}\n");
         }
+        text += &report.elsewhere.text(congestion_control);
         text + &report.undo.as_ref().map_or_else(String::new, |undo| format!("  undo: {undo}\n"))
     }
 }
@@ -258,7 +287,7 @@ fn watch(algorithm: Algorithm, deed: &str) -> anyhow::Result<expire::Watch> {
         .with_context(|| format!("cannot start the process that would detach again, so nothing was {deed}"))
 }
 
-fn describe(attached: &Attached, options: &AttachOptions) -> Report {
+fn describe(attached: &Attached, options: &AttachOptions, elsewhere: Taken) -> Report {
     let name = attached.algorithm.name();
     Report {
         algorithm: name,
@@ -273,6 +302,7 @@ fn describe(attached: &Attached, options: &AttachOptions) -> Report {
         telemetry_max: options.telemetry_max.name(),
         generation: format!("{:x}", attached.generation),
         replaced_default: attached.replaced_default.clone(),
+        elsewhere,
         expires_at_us: options.expires_in.map(|delay| attached.generation + delay.as_micros() as u64),
         undo: format!("onramp detach {name}"),
     }
@@ -296,6 +326,7 @@ fn text(report: &Report, expires_in: Option<Duration>) -> String {
     if let Some(before) = &report.replaced_default {
         text += &format!("  default of this network namespace: {congestion_control} (was {before})\n");
     }
+    text += &report.elsewhere.text(congestion_control);
     if let Some(time) = expires_in {
         text += &limit_text(algorithm, time);
     }

@@ -2,17 +2,15 @@
 
 use clap::Args;
 use onramp_loader::algorithm::Algorithm;
-use onramp_loader::select;
+use onramp_loader::select::{self, Rule, What};
 use onramp_loader::telemetry::Level;
 use onramp_loader::{
-    Action, AttachedState, Base, Basis, DEFAULT_SYSCTL, Detachable, Detached, Error, Held, Host, Kind,
-    Leftover,
+    Action, AttachedState, Base, Basis, Defaults, Detachable, Detached, Error, Held, Host, Kind, Leftover,
 };
-use onramp_net::Namespace;
 use serde::Serialize;
 
-use super::plan;
 use super::stragglers::{self, Holder, Sockets};
+use super::{elsewhere, plan};
 use crate::basis;
 use crate::failure::{self, FAILURE, PARTIAL};
 use crate::guard;
@@ -20,6 +18,9 @@ use crate::output::{Output, inline, say};
 use crate::profile;
 use crate::settings::{self, AlgorithmName};
 use crate::units::count;
+
+/// Rules that a printed undo names at most.
+const RULES_NAMED: usize = 8;
 
 /// Detach an algorithm and restore what attaching changed
 ///
@@ -35,7 +36,7 @@ use crate::units::count;
   onramp detach --all   # also rules of onramp select, and what interrupted commands left
   onramp detach search --dry-run
 
-Undo: printed; the same attach with the same parameters")]
+Undo: printed; the same attach with the same parameters, and what it does not bring back")]
 pub(crate) struct Detach {
     /// Algorithm
     #[arg(value_name = "ALG", value_parser = AlgorithmName, required_unless_present = "all", conflicts_with = "all")]
@@ -57,6 +58,8 @@ pub(super) struct Report {
     detached: Vec<Row>,
     /// Rules of `onramp select` that went with --all.
     selection_removed: Option<usize>,
+    /// None: they are more than a command can name.
+    selection_undo: Option<String>,
     cgroups_removed: Vec<String>,
     pub failed: Vec<Failed>,
     /// Where it could not be looked.
@@ -85,6 +88,8 @@ struct Row {
     selection_rules: usize,
     unseen: Vec<String>,
     undo: Option<String>,
+    /// What the undo does not bring back.
+    undo_leaves: Vec<&'static str>,
 }
 
 #[derive(Serialize)]
@@ -121,7 +126,8 @@ impl Detach {
         if self.dry_run {
             return plan::print(&planned(algorithm, self.leave_sockets)?, output);
         }
-        let detached = vec![self.detach(algorithm)?];
+        let undo = Undo::of(algorithm, &everywhere());
+        let detached = vec![self.detach(algorithm, undo)?];
         let mut report = Report { detached, ..Report::default() };
         report.see_what_is_held(&[algorithm]);
         finish(&report, output)
@@ -131,14 +137,21 @@ impl Detach {
     pub(super) fn all(&self) -> anyhow::Result<Report> {
         let Detachable { algorithms, unseen } = onramp_loader::detachable()?;
         let mut report = Report { unseen, ..Report::default() };
+        // All of them first: which default is that of a namespace changes with each that goes.
+        let everywhere = everywhere();
+        let algorithms: Vec<_> =
+            algorithms.into_iter().map(|one| (one, Undo::of(one, &everywhere))).collect();
         // First: else its connections would be told to use what is going.
         match select::clear() {
-            Ok(rules) => report.selection_removed = rules.map(|rules| rules.len()),
+            Ok(rules) => {
+                report.selection_undo = rules.as_deref().and_then(selection_undo);
+                report.selection_removed = rules.map(|rules| rules.len());
+            }
             Err(error) => report.failed.push(Failed::new("selection", error)),
         }
         let mut done = Vec::new();
-        for algorithm in algorithms {
-            match self.detach(algorithm) {
+        for (algorithm, undo) in algorithms {
+            match self.detach(algorithm, undo) {
                 Ok(row) => {
                     report.detached.push(row);
                     done.push(algorithm);
@@ -174,15 +187,18 @@ impl Detach {
         Ok(actions)
     }
 
-    fn detach(&self, algorithm: Algorithm) -> Result<Row, Error> {
-        // What it takes to attach it again is known only as long as it is there.
-        let undo = undo(algorithm);
+    /// `undo`: what it takes to attach it again is known only as long as it is there.
+    fn detach(&self, algorithm: Algorithm, undo: Option<Undo>) -> Result<Row, Error> {
         let detached = onramp_loader::begin_detach(algorithm, self.leave_sockets)?;
         let Detached {
             was_attached, restored, moved, listening_moved, stragglers, unseen, pins_left, ..
         } = detached;
         let default =
             |one: onramp_loader::Restored| Default { namespace: one.namespace, congestion_control: one.name };
+        let mut undo_leaves = undo.as_ref().map(|undo| undo.leaves.clone()).unwrap_or_default();
+        if moved > 0 && undo.is_some() {
+            undo_leaves.push("open connections, which keep the default");
+        }
         Ok(Row {
             algorithm: algorithm.name(),
             was_attached,
@@ -197,7 +213,8 @@ impl Detach {
             pins_left,
             selection_rules: select::rules_of(algorithm),
             unseen,
-            undo,
+            undo: undo.map(|undo| undo.command),
+            undo_leaves,
         })
     }
 }
@@ -214,25 +231,61 @@ fn path(leftover: &Leftover) -> String {
 }
 
 fn planned(algorithm: Algorithm, leave_sockets: bool) -> Result<Vec<Action>, Error> {
-    onramp_loader::plan_detach(algorithm, leave_sockets, &undo(algorithm).unwrap_or_default())
+    let undo = Undo::of(algorithm, &everywhere()).map(|undo| undo.command);
+    onramp_loader::plan_detach(algorithm, leave_sockets, &undo.unwrap_or_default())
 }
 
-/// The command that attaches it as it is attached now; `None`: it is not, or by another build.
-pub(super) fn undo(algorithm: Algorithm) -> Option<String> {
-    let state = onramp_loader::attached_state(algorithm).ok()??;
-    // Elsewhere it has to be asked for there.
-    let here = Namespace::current().and_then(|here| here.sysctl_get(DEFAULT_SYSCTL));
-    let default_here = here.is_ok_and(|name| name == algorithm.congestion_control());
-    let default_base = Basis::here(algorithm, state.base).ok().and_then(|basis| basis.default_base);
-    Some(command(algorithm, &state, default_here, default_base))
+/// The defaults of all network namespaces; else what could not be seen.
+fn everywhere() -> Defaults {
+    onramp_loader::defaults_everywhere()
+        .unwrap_or_else(|error| Defaults { of: Vec::new(), unseen: vec![error.to_string()] })
 }
 
-/// The command that attaches an algorithm like this. A profile that its name does not lead to is spelled out.
-/// `default_base`: the base that it would have without being asked for one.
+/// How an algorithm is attached again as it is attached now.
+pub(super) struct Undo {
+    pub command: String,
+    /// What it does not bring back.
+    leaves: Vec<&'static str>,
+}
+
+impl Undo {
+    /// `None`: it is not attached, or by another build.
+    fn of(algorithm: Algorithm, everywhere: &Defaults) -> Option<Self> {
+        let state = onramp_loader::attached_state(algorithm).ok()??;
+        let defaults = elsewhere::options(&algorithm.congestion_control(), everywhere);
+        let default_base = Basis::here(algorithm, state.base).ok().and_then(|basis| basis.default_base);
+        let leaves = [
+            (state.parameter_sets.len() > 1, "profiles of rules, until the rules are loaded again"),
+            (state.applied, "the mark of onramp apply, which does not detach it then"),
+            (!everywhere.unseen.is_empty(), "defaults of network namespaces that could not be looked into"),
+        ];
+        Some(Self {
+            command: command(algorithm, &state, &defaults, default_base),
+            leaves: leaves.into_iter().filter(|(left, _)| *left).map(|(_, what)| what).collect(),
+        })
+    }
+
+    /// The same for a caller that looks at one algorithm.
+    pub fn now(algorithm: Algorithm) -> Option<Self> {
+        Self::of(algorithm, &everywhere())
+    }
+}
+
+/// The command that adds rules again; `None` if they are too many for one, or the cgroup of one is gone.
+fn selection_undo(rules: &[Rule]) -> Option<String> {
+    let gone = |rule: &Rule| matches!(&rule.target.what, What::Cgroup(cgroup) if cgroup.path.is_none());
+    if rules.is_empty() || rules.len() > RULES_NAMED || rules.iter().any(gone) {
+        return None;
+    }
+    Some(rules.iter().map(|rule| format!("onramp select add {rule}")).collect::<Vec<_>>().join(" && "))
+}
+
+/// The command that attaches an algorithm like this. A profile that its name does not lead to is spelled out. `defaults`:
+/// options that say where it is the default; `default_base`: the base that it would have without being asked for one.
 fn command(
     algorithm: Algorithm,
     state: &AttachedState,
-    default_here: bool,
+    defaults: &[String],
     default_base: Option<Base>,
 ) -> String {
     let mut words = vec![format!("onramp attach {}", algorithm.name())];
@@ -260,9 +313,7 @@ fn command(
     if let Some(guard) = &state.guard {
         words.push(guard::words(&guard.options));
     }
-    if default_here {
-        words.push("--default".into());
-    }
+    words.extend(defaults.iter().cloned());
     if let Some(left) = state.expires_in {
         // What is left of it, and never nothing.
         words.push(format!("--for {}s", left.as_micros().div_ceil(1_000_000).max(1)));
@@ -357,11 +408,19 @@ pub(super) fn text(report: &Report) -> String {
         text += &unseen_text(&row.unseen);
         if let Some(undo) = &row.undo {
             text += &format!("  undo: {undo}\n");
+            if !row.undo_leaves.is_empty() {
+                text += &format!("  the undo leaves: {}\n", row.undo_leaves.join("; "));
+            }
         }
     }
     text += &unseen_text(&report.unseen);
     if let Some(rules) = report.selection_removed {
         text += &format!("removed the selection of {}\n", count(rules, "rule"));
+        text += &match &report.selection_undo {
+            Some(undo) => format!("  undo: {undo}\n"),
+            None if rules == 0 => String::new(),
+            None => "  undo: none; `onramp select load FILE`, if FILE was written by `onramp select list` before\n".to_owned(),
+        };
     }
     for path in &report.cgroups_removed {
         text += &format!("removed cgroup {path} of a run that had died\n");
@@ -473,7 +532,8 @@ mod tests {
         for asked in commands {
             let before = options_of(&asked);
             let algorithm = before.parameters.algorithm();
-            let undo = command(algorithm, &attached_by(&before), before.default, Some(Base::Cubic));
+            let default: &[String] = if before.default { &["--default".to_owned()] } else { &[] };
+            let undo = command(algorithm, &attached_by(&before), default, Some(Base::Cubic));
             let after = options_of(&undo);
             let all = |options: &AttachOptions| {
                 let AttachOptions {
@@ -499,7 +559,7 @@ mod tests {
         let with_left = |left| {
             let mut state = attached_by(&options_of("onramp attach plain --for 10m"));
             state.expires_in = Some(left);
-            command(plain, &state, false, Some(Base::Cubic))
+            command(plain, &state, &[], Some(Base::Cubic))
         };
         assert_eq!(with_left(Duration::from_secs(600)), "onramp attach plain --for 600s");
         assert_eq!(with_left(Duration::from_micros(119_000_001)), "onramp attach plain --for 120s");
@@ -510,7 +570,7 @@ mod tests {
     fn a_profile_whose_name_leads_nowhere_is_spelled_out() {
         let mut options = options_of("onramp attach search --profile geo");
         options.profile = "gone".into();
-        let undo = command(options.parameters.algorithm(), &attached_by(&options), false, Some(Base::Cubic));
+        let undo = command(options.parameters.algorithm(), &attached_by(&options), &[], Some(Base::Cubic));
         assert!(!undo.contains("--profile") && undo.contains("--set look_back=min"), "{undo}");
     }
 }

@@ -8,6 +8,7 @@ mod completions;
 mod confirm;
 mod detach;
 mod doctor;
+mod elsewhere;
 mod expire;
 mod export;
 mod finding;

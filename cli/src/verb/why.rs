@@ -11,6 +11,7 @@ use serde::Serialize;
 pub(super) fn word(by: &By) -> &'static str {
     match by {
         By::LockedRoute | By::Route => "route",
+        By::Server(_) => "application",
         By::Run(_) => "run",
         By::Rule(rule) => match rule.target.what {
             What::To(_) => "prefix",
@@ -37,6 +38,9 @@ pub(super) fn text(decision: &Decision) -> String {
     };
     match &decision.by {
         By::LockedRoute => "the route, whose `congctl lock` wins over all".into(),
+        By::Server(port) => {
+            format!("the application that listens on port {port}, which has set TCP_CONGESTION there")
+        }
         By::Run(pid) => format!("onramp run, process {pid}"),
         By::Rule(rule) => {
             let why = match rule.target.what {
@@ -229,9 +233,13 @@ mod tests {
              namespace: --to 10.0.0.0/8 --use best decides, but onramp_best is not registered, and the route has no \
              `congctl`"
         );
-        for (by, word) in
-            [(By::Run(7), "run"), (By::LockedRoute, "route"), (By::Route, "route"), (By::Default, "default")]
-        {
+        for (by, word) in [
+            (By::Server(80), "application"),
+            (By::Run(7), "run"),
+            (By::LockedRoute, "route"),
+            (By::Route, "route"),
+            (By::Default, "default"),
+        ] {
             assert_eq!(of(&decision("onramp_plain", by, None)).chosen_by, word);
         }
     }

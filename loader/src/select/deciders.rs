@@ -1,5 +1,8 @@
 //! All that decides about new connections of a network namespace, as far as it can be asked: runs, rules, routes and the
-//! default. What an application chooses for itself cannot be asked.
+//! default; and what servers have chosen for the connections that they accept. What an application chooses for itself
+//! otherwise cannot be asked.
+
+use std::collections::BTreeMap;
 
 use onramp_net::Namespace;
 use onramp_net::route::Routes;
@@ -7,13 +10,14 @@ use onramp_net::route::Routes;
 use super::cgroup::Cgroups;
 use super::decide::{Connection, decide};
 use super::program::Selector;
-use super::rule::{Rule, What};
+use super::rule::{Rule, Side, What};
 use super::table::Table;
 use crate::defaults;
 use crate::error::Error;
+use crate::flows::listening_ports;
 use crate::kernel;
 use crate::pins::{LOCK_PATIENCE, Lock};
-use crate::run;
+use crate::{rehome, run};
 
 /// What is asked.
 pub struct Deciders {
@@ -22,6 +26,8 @@ pub struct Deciders {
     cgroups: Cgroups,
     routes: Routes,
     default: String,
+    /// What servers have chosen, by port; asked for when it is needed first.
+    choices: Option<BTreeMap<u16, String>>,
 }
 
 /// What decides.
@@ -29,6 +35,8 @@ pub struct Deciders {
 pub enum By {
     /// The route, with `congctl lock`.
     LockedRoute,
+    /// The application that listens on this port.
+    Server(u16),
     /// `onramp run` of this process.
     Run(u32),
     /// A rule.
@@ -75,6 +83,7 @@ impl Deciders {
             cgroups: Cgroups::all(),
             routes: Routes::open()?,
             default: Namespace::current()?.sysctl_get(defaults::SYSCTL)?,
+            choices: None,
         })
     }
 
@@ -93,6 +102,12 @@ impl Deciders {
         if let Some(route) = route.as_ref().filter(|route| route.locked) {
             return Ok(decision(route.name.clone(), By::LockedRoute));
         }
+        if let Some((port, control)) = self.chosen_by_server(connection)? {
+            return Ok(match route {
+                Some(route) => decision(route.name, By::Route),
+                None => decision(control, By::Server(port)),
+            });
+        }
         let path = connection.cgroup.and_then(|id| self.cgroups.path(id));
         if let Some((pid, algorithm)) = path.and_then(run::of_path) {
             return Ok(decision(algorithm.congestion_control(), By::Run(pid)));
@@ -110,6 +125,20 @@ impl Deciders {
             Some(route) => Decision { without_control, ..decision(route.name, By::Route) },
             None => Decision { without_control, ..decision(self.default.clone(), By::Default) },
         })
+    }
+
+    /// What the server has chosen that accepts this connection.
+    fn chosen_by_server(&mut self, connection: &Connection) -> Result<Option<(u16, String)>, Error> {
+        let Some(port) = connection.port.filter(|_| connection.side == Side::Accept) else { return Ok(None) };
+        // Without the privilege it is not known, as what an application chooses later.
+        if !kernel::may_attach() || !listening_ports()?.contains(&port) {
+            return Ok(None);
+        }
+        let choices = match &self.choices {
+            Some(choices) => choices,
+            None => self.choices.insert(rehome::choices()?),
+        };
+        Ok(choices.get(&port).map(|control| (port, control.clone())))
     }
 
     fn rule(&self, connection: &Connection) -> Result<Option<Rule>, Error> {

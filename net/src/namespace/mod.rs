@@ -120,6 +120,7 @@ pub struct Namespace {
     file: Arc<OwnedFd>,
     inode: u64,
     label: Option<String>,
+    path: Option<PathBuf>,
 }
 
 impl Namespace {
@@ -138,7 +139,7 @@ impl Namespace {
         let thread =
             made.map_err(|source| NamespaceError::Thread { namespace: "to be created".into(), source })?;
         let mut namespace = thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
-        namespace.label = None;
+        (namespace.label, namespace.path) = (None, None);
         Ok(namespace)
     }
 
@@ -148,7 +149,7 @@ impl Namespace {
     /// [`NamespaceError::Open`] when `/proc` is not mounted.
     pub fn current() -> Result<Self, NamespaceError> {
         let mut namespace = Self::open(THREAD_NAMESPACE)?;
-        namespace.label = Some("current".into());
+        (namespace.label, namespace.path) = (Some("current".into()), None);
         Ok(namespace)
     }
 
@@ -165,7 +166,12 @@ impl Namespace {
         if !is_network_namespace(&file) {
             return Err(NamespaceError::NotANamespace { path: path.into() });
         }
-        Ok(Self { file: Arc::new(file.into()), inode, label: Some(path.display().to_string()) })
+        Ok(Self {
+            file: Arc::new(file.into()),
+            inode,
+            label: Some(path.display().to_string()),
+            path: Some(path.into()),
+        })
     }
 
     /// Where every network namespace is that this process can find: mounted ones (`ip netns`, container engines), those
@@ -196,6 +202,12 @@ impl Namespace {
     /// Where the namespace was found: a path, `pid 123`, `current`; `None` if it was created here.
     pub fn label(&self) -> Option<&str> {
         self.label.as_deref()
+    }
+
+    /// The file by which it was opened, through which other processes can open it, too; `None` if it was created here or is
+    /// the calling thread's.
+    pub fn path(&self) -> Option<&Path> {
+        self.path.as_deref()
     }
 
     /// The kernel's identifier of the namespace, never reused until reboot. BPF programs see the same number.

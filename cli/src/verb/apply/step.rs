@@ -82,7 +82,7 @@ pub(super) fn plan(desired: &Desired) -> anyhow::Result<Vec<Step>> {
         onramp_loader::pinned().into_iter().filter(|algorithm| onramp_loader::is_applied(*algorithm))
     {
         if !desired.attach.contains_key(algorithm.name()) {
-            let undo = detach::undo(algorithm).unwrap_or_default();
+            let undo = detach::Undo::now(algorithm).map(|undo| undo.command).unwrap_or_default();
             let what = format!("detach {}, which no file attaches any more", algorithm.name());
             steps.push(step(Deed::Detach(algorithm), what, undo));
         }
@@ -110,7 +110,8 @@ fn attach(options: &AttachOptions, profiles: &[Profile]) -> anyhow::Result<Vec<S
         return Ok(vec![Step { warning: warning(options, &basis), ..step }]);
     }
     let replace_over = |basis: &Basis, why: &str| {
-        let again = detach::undo(algorithm).map_or_else(String::new, |attach| format!("; {attach}"));
+        let again =
+            detach::Undo::now(algorithm).map_or_else(String::new, |undo| format!("; {}", undo.command));
         let what = format!("detach {name} ({why}) and attach it{}", with(options, basis.base));
         let step = step(Deed::Replace(over(basis.base)), what, format!("onramp detach {name}{again}"));
         vec![Step { warning: warning(options, basis), ..step }]
@@ -409,7 +410,9 @@ impl Step {
 }
 
 fn left_by(detached: &Detached) -> Vec<String> {
-    left(detached.algorithm, &detached.stragglers, &detached.unseen)
+    let mut left = left(detached.algorithm, &detached.stragglers, &detached.unseen);
+    left.extend(detached.pins_left.clone());
+    left
 }
 
 /// What has former code of an algorithm still.

@@ -62,7 +62,7 @@ struct Answer {
     congestion_control: String,
     /// With which parameters, where a rule says so.
     profile: Option<String>,
-    /// `prefix`, `port`, `cgroup`, `route`, `run` or `default`.
+    /// `application`, `prefix`, `port`, `cgroup`, `route`, `run` or `default`.
     decided_by: &'static str,
     /// The rule that decides, or would if its control were registered.
     rule: Option<Row>,

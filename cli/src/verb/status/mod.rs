@@ -17,6 +17,7 @@ pub(super) use brief::{Brief, Cost};
 
 use super::detach::unseen_text;
 use super::doctor::fix;
+use super::elsewhere::{self, Other};
 use super::stragglers::{self, Holder, Sockets};
 use crate::failure::PARTIAL;
 use crate::guard::{self, Guarded};
@@ -108,6 +109,9 @@ struct Attached {
     /// Told where it was looked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     default_in: Option<Vec<String>>,
+    /// Likewise, where it is the default of any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    default_not_in: Option<Vec<Other>>,
     parameter_sets: Vec<Set>,
     flows_started: u64,
     flows_adopted: u64,
@@ -221,11 +225,12 @@ fn setting(Setting { name, before, set }: Setting) -> SettingRow {
 
 /// `selection`: where it was looked for.
 fn row(status: onramp_loader::Status, selection: Option<&Glance>) -> Row {
-    let onramp_loader::Status { algorithm, state, default_in, users, held } = status;
+    let onramp_loader::Status { algorithm, state, default_in, default_not_in, users, held } = status;
     let used = held.may_run() || !default_in.is_empty();
     let (state, explanation, mut attached) = standing(algorithm, state, &default_in, used);
     if let Some(attached) = &mut attached {
         attached.default_in = Some(default_in);
+        attached.default_not_in = Some(default_not_in.into_iter().map(Other::of).collect());
         let rules_known = selection.is_none_or(|glance| glance.rules.is_ok());
         for set in attached.parameter_sets.iter_mut().filter(|set| set.parameter_set > 0) {
             let name = (algorithm.congestion_control(), set.profile.clone());
@@ -342,6 +347,7 @@ fn attached(algorithm: Algorithm, state: AttachedState) -> Attached {
         owner_pid: state.owner.map(|(pid, _)| pid),
         owner_alive: state.owner.map(|(_, alive)| alive),
         default_in: None,
+        default_not_in: None,
         parameter_sets: state.parameter_sets.into_iter().map(|one| set(one, &profile_flows)).collect(),
         flows_started,
         flows_adopted,
@@ -543,6 +549,7 @@ fn attached_text(algorithm: &str, attached: &Attached) -> String {
     for namespace in attached.default_in.iter().flatten() {
         text += &format!("  default of network namespace {}\n", inline(namespace));
     }
+    text += &elsewhere::text(attached.default_not_in.as_deref().unwrap_or_default());
     text += &format!(
         "  flows: {} started, {} taken over, {} ended, {} of them without state\n",
         attached.flows_started, attached.flows_adopted, attached.flows_ended, attached.flows_without_state
