@@ -63,7 +63,10 @@ pub fn plan_detach(algorithm: Algorithm, leave_sockets: bool, undo: &str) -> Res
     }
     for users in sight.users.get(&name).into_iter().flatten().filter(|_| !leave_sockets) {
         actions.push(Action::new(
-            format!("move {} sockets of network namespace {} to its default", users.sockets, users.namespace),
+            format!(
+                "move {} sockets of network namespace {} to its default, except those that listen",
+                users.sockets, users.namespace
+            ),
             "",
         ));
     }
@@ -83,7 +86,7 @@ pub fn plan_detach(algorithm: Algorithm, leave_sockets: bool, undo: &str) -> Res
 ///
 /// # Errors
 /// [`Error::Privilege`] unless this process may look into every namespace; [`Error::NotAttached`] if there is nothing;
-/// [`Error::Io`] if the pins cannot be removed, and nothing is changed; else what failed, after which `status` says what is
+else what failed, after which `status` says what is
 /// left and detaching again continues.
 pub fn begin_detach(algorithm: Algorithm, leave_sockets: bool) -> Result<Detached, Error> {
     kernel::require_everywhere("detach")?;
@@ -106,9 +109,7 @@ pub(crate) fn detach_locked(algorithm: Algorithm, leave_sockets: bool) -> Result
     let pins = Pins::of(algorithm);
     let name = algorithm.congestion_control();
     let was_attached = pins.exist();
-    if was_attached {
-        pins.require_removable()?;
-    } else {
+    if !was_attached {
         require_traces(&pins)?;
     }
     let (records, mut kernel) = (Records::of(&pins), None);

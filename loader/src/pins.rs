@@ -12,8 +12,7 @@ use aya::Pod;
 use aya::maps::{Array, ArrayOfMaps, HashMap, Map, MapData, MapError, PerCpuArray, RingBuf};
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use nix::errno::Errno;
-use nix::fcntl::{AT_FDCWD, AtFlags, Flock, FlockArg, RenameFlags, renameat2};
-use nix::unistd::{AccessFlags, faccessat};
+use nix::fcntl::{AT_FDCWD, Flock, FlockArg, RenameFlags, renameat2};
 use onramp_algorithm::Algorithm;
 
 use crate::abi::{Attachment, Counters, ParameterSlot};
@@ -239,12 +238,6 @@ impl Pins {
             removed = removed.and(one.map_err(Error::io("remove", path)));
         }
         removed
-    }
-
-    /// Fails if pins cannot be removed, as on a BPF file system that is mounted read-only.
-    pub fn require_removable(&self) -> Result<(), Error> {
-        faccessat(AT_FDCWD, &self.directory, AccessFlags::W_OK, AtFlags::AT_EACCESS)
-            .map_err(|errno| Error::io("remove pins of", &self.directory)(errno.into()))
     }
 
     /// Whether nothing is left but the records of defaults, one of which could not be given back.

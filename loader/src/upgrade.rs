@@ -124,7 +124,9 @@ pub fn plan_upgrade(algorithm: Algorithm, base: Option<Base>) -> Result<UpgradeP
     }
     for Users { namespace, sockets } in sight.users.get(&name).into_iter().flatten() {
         actions.push(Action::new(
-            format!("move {sockets} sockets of network namespace {namespace} to the newer code"),
+            format!(
+                "move {sockets} sockets of network namespace {namespace} to the newer code, except those that listen"
+            ),
             &undo,
         ));
     }
