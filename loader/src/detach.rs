@@ -86,8 +86,7 @@ pub fn plan_detach(algorithm: Algorithm, leave_sockets: bool, undo: &str) -> Res
 ///
 /// # Errors
 /// [`Error::Privilege`] unless this process may look into every namespace; [`Error::NotAttached`] if there is nothing;
-else what failed, after which `status` says what is
-/// left and detaching again continues.
+/// else what failed, after which `status` says what is left and detaching again continues.
 pub fn begin_detach(algorithm: Algorithm, leave_sockets: bool) -> Result<Detached, Error> {
     kernel::require_everywhere("detach")?;
     let _lock = Lock::take()?;
