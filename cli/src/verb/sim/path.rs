@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::written;
 use crate::failure::{PARTIAL, Usage};
-use crate::output::{Output, say};
+use crate::output::{Output, inline, say};
 use crate::units::{self, show_bytes, show_us};
 
 /// Fit a path to a recorded flow, and check it before it is used
@@ -75,7 +75,11 @@ impl Path {
         let report = Report { fitted, driver: flow.driver, checked };
         let standard = self.write_profile.as_deref().is_some_and(bounded::is_standard);
         if standard {
-            report.checked.disagreements.iter().for_each(|one| say(&format!("warning: {one}")));
+            report
+                .checked
+                .disagreements
+                .iter()
+                .for_each(|one| say(&format!("warning: {}", inline(&one.to_string()))));
         } else {
             output.data(&report, || text(&report))?;
         }
@@ -113,7 +117,7 @@ fn text(report: &Report) -> String {
          queue            {}{}\n\
          other delay      {}\n",
         fitted.flow,
-        driver.as_ref().map_or_else(String::new, |driver| format!(", {}", driver.algorithm)),
+        driver.as_ref().map_or_else(String::new, |driver| format!(", {}", inline(&driver.algorithm))),
         fitted.acks,
         show_us(fitted.duration_us),
         bound(fitted.rate_known),
@@ -153,7 +157,7 @@ fn text(report: &Report) -> String {
         text += &format!("  {:<14} {:.2} s for {}\n", arm.arm, arm.seconds, show_bytes(arm.bytes));
     }
     for one in &checked.disagreements {
-        text += &format!("does not hold    {one}\n");
+        text += &format!("does not hold    {}\n", inline(&one.to_string()));
     }
     text
 }
