@@ -47,7 +47,7 @@ impl Fixed {
             }
             None => (),
         }
-        let attached = onramp(&format!("attach fixed --set exit_window_bytes=0 --for {LIMIT}s"));
+        let attached = onramp(&format!("attach fixed --base cubic --set exit_window_bytes=0 --for {LIMIT}s"));
         if CANNOT.contains(&attached.code) {
             skip(attached.stderr.trim());
             return None;
