@@ -13,24 +13,14 @@ use onramp_lab::sim::agreement::{Agreement, Runs};
 use onramp_lab::sim::sweep::{self, Definition, Store, Sweep, SweepError};
 use onramp_lab::sim::{self, ORACLE, SourceSpec};
 
-/// What is known to be apart, by profile and arm, and why: docs/simulator.md, "Agreement".
-const APART: [(&str, &str); 10] = [
-    // One measurement of the receive buffer falls into the next frame of 273 ms, of one arm or another from build to build.
-    ("bod", "best"),
-    ("bod", "fixed:exit_window_bytes=1000000"),
-    // They judge the spacing of acknowledgments to some microseconds, which a build moves.
+/// What disagrees, by profile and arm, and why: docs/simulator.md, "Agreement". New golden results may move a pair in or out:
+/// then this list and that page change with them.
+const KNOWN_DISAGREEMENTS: [(&str, &str); 3] = [
+    // They evaluate the spacing of acknowledgments to some microseconds, which a build moves.
     ("leo", "best"),
     ("leo", "spacing"),
-    ("leo", "ramp"),
-    // Its exit is looked for every 10 ms, in which the window grows by a half.
-    ("leo", "cubic"),
     // Four segments more or fewer at the same exit, from one build to the next.
     ("leo", "hystart"),
-    // One bin of deliveries earlier or later from one build to the next.
-    ("leo", "search"),
-    // 537 or 542 losses from one build to the next, the last repaired 26 ms earlier or not.
-    ("terrestrial", "plain"),
-    ("terrestrial", "search"),
 ];
 
 fn golden(name: &str) -> Comparison {
@@ -47,12 +37,16 @@ fn what_the_kernel_did_is_what_is_simulated() {
     {
         all.add(&golden(name)).unwrap();
     }
-    assert!(all.pairs.len() >= 50, "{}", all.pairs.len());
     assert!(all.left_out.iter().all(|arm| arm.starts_with("bbr ")), "{:?}", all.left_out);
-    let is_known = |profile: &str, arm: &str| APART.contains(&(profile, arm));
     let apart = all.pairs.iter().filter(|pair| !pair.apart.is_empty());
-    let news: Vec<_> = apart.filter(|pair| !is_known(&pair.profile, &pair.arm)).collect();
-    assert!(news.is_empty(), "{news:#?}");
+    let mut apart: Vec<_> = apart.map(|pair| (pair.profile.as_str(), pair.arm.as_str())).collect();
+    apart.sort_unstable();
+    let mut known = KNOWN_DISAGREEMENTS;
+    known.sort_unstable();
+    assert_eq!(apart, known);
+    let claimed = format!("{} of {} agree", all.agree, all.pairs.len());
+    let page = include_str!("../../docs/simulator.md");
+    assert!(page.contains(&claimed), "docs/simulator.md does not say that {claimed}");
     // Also where they are apart, the completion is near.
     for pair in &all.pairs {
         assert!((pair.seconds[1] / pair.seconds[0] - 1.0).abs() < 0.16, "{pair:?}");

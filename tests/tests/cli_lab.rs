@@ -59,6 +59,37 @@ fn a_comparison_is_one_object_with_the_promised_fields_and_leaves_nothing_attach
 }
 
 #[test]
+#[ignore = "in a guest: make test"]
+fn a_transfer_over_the_limit_counts_as_at_least_that_long() {
+    let _attachments = Attachments::lock();
+    let home = tempdir().unwrap();
+    let directory = home.path().join("lab");
+    let command = format!(
+        "--json lab compare --clock machine --profile terrestrial --arms cubic,plain --bytes 200M --timeout 2s -n 1 -o {}",
+        directory.display()
+    );
+    let ran = onramp(&command);
+    assert_eq!(ran.code, Some(5), "{}", ran.stderr);
+    let result: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+    for arm in result["arms"].as_array().unwrap() {
+        let run = &arm["runs"][0];
+        assert_eq!((&run["valid"], &run["cut_off"]), (&false.into(), &true.into()), "{run}");
+        // The limit counts from the first packet of the opening, the time from the first data.
+        let seconds = run["seconds"].as_f64().unwrap();
+        assert!((1.5..2.1).contains(&seconds), "{seconds}");
+        let received = run["received_bytes"].as_u64().unwrap();
+        assert!((5_000_000..30_000_000).contains(&received), "{received}");
+        assert_eq!(
+            (&arm["seconds"]["bound"], &arm["goodput_bps"]["bound"]),
+            (&"at_least".into(), &"at_most".into())
+        );
+        assert_eq!((&arm["valid_runs"], &arm["cut_off_runs"]), (&0.into(), &1.into()));
+    }
+    assert_eq!(result["paired"]["of"], 1);
+    assert_eq!(result["paired"]["seeds"].as_array().map(Vec::len), Some(0));
+}
+
+#[test]
 fn wrong_arms_settings_and_profiles_are_refused_before_anything_is_done() {
     for (arguments, expected) in [
         ("lab run nonsense", "there is no arm \"nonsense\""),

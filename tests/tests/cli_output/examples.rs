@@ -55,7 +55,8 @@ const ONLY_PARSED: [(&str, &str); 38] = [
 const HOLDS_NOT: [&str; 2] = ["onramp model buffers --default-bytes", "onramp sim reproduce bod-model"];
 
 /// What takes long as it stands: in place of these words, those.
-const SMALLER: [(&str, &str); 6] = [
+const SMALLER: [(&str, &str); 7] = [
+    (" --paths 90", ""),
     ("-n 100", "-n 2"),
     ("--paths 1000", "--paths 10"),
     ("sim compare --arms cubic,search --bytes 20M", "sim compare --arms cubic,search -n 1 --bytes 4M"),
