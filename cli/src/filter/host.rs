@@ -119,6 +119,11 @@ fn port(text: &str) -> Result<Option<u16>, String> {
     })
 }
 
+/// Reads the names of ports now: a process that will confine itself cannot later.
+pub(crate) fn read_services() {
+    LazyLock::force(&SERVICE_PORTS);
+}
+
 static SERVICE_PORTS: LazyLock<HashMap<String, u16>> = LazyLock::new(|| {
     let text = bounded::read_text(SERVICES.as_ref()).unwrap_or_default();
     let named = WELL_KNOWN.into_iter().map(|(name, port)| (name.to_owned(), port));

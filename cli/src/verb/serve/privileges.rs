@@ -12,6 +12,7 @@ use nix::unistd::{Uid, setfsuid, setgroups, setresgid, setresuid};
 use super::confine;
 pub(super) use super::confine::Confinement;
 use super::users::Identity;
+use crate::filter::read_services;
 
 /// Connections, and a few descriptors more.
 const DESCRIPTORS: u64 = 1024;
@@ -42,6 +43,7 @@ pub(super) fn restrict_web(user: Option<Identity>) -> anyhow::Result<()> {
     prctl::set_dumpable(false).context("cannot forbid dumps")?;
     setrlimit(Resource::RLIMIT_NOFILE, DESCRIPTORS, DESCRIPTORS).context("cannot limit descriptors")?;
     setrlimit(Resource::RLIMIT_AS, MEMORY, MEMORY).context("cannot limit memory")?;
+    read_services();
     let _ = CONFINEMENT.set(confine::web());
     Ok(())
 }
