@@ -86,7 +86,7 @@ fn the_name_of_the_control_is_one_of_the_algorithm_wherever_a_name_goes() {
             assert_eq!(ran.code, Some(expected), "{call}: {ran:?}");
             // Times and numbers of generations are others each time.
             let digits =
-                |text: String| text.chars().filter(|letter| !letter.is_ascii_digit()).collect::<String>();
+                |text: String| text.chars().filter(|letter| !letter.is_ascii_hexdigit()).collect::<String>();
             (place, digits(ran.stdout))
         })
     });
@@ -148,7 +148,7 @@ fn what_is_asked_for_wrongly_is_refused_with_the_reason_and_changes_nothing() {
     let _attachments = Attachments::lock();
     let before = host_state(&[]);
     for (arguments, said) in [
-        ("attach serach", "there is no algorithm \"serach\": choose one of"),
+        ("attach serach", "there is no algorithm \"serach\" (did you mean \"search\"?): choose one of"),
         ("attach search --set treshold_pct=3", "search has no parameter \"treshold_pct\""),
         ("attach search --set threshold_pct=101", "give 0..100 percent"),
         ("attach search --set threshold_pct=many", "give 0..100 percent"),

@@ -208,7 +208,7 @@ fn by_onramp(namespace: &Namespace, filter: &str) -> Vec<String> {
 
 /// An expression of what ss and onramp know, by numbers that decide what comes next.
 fn expression(numbers: &mut impl FnMut(usize) -> usize, depth: usize) -> String {
-    const PREDICATES: [&str; 18] = [
+    const PREDICATES: [&str; 17] = [
         "dst 127.0.0.1",
         "dst 127.0.0.0/8",
         "src 127.0.0.2",
@@ -218,7 +218,6 @@ fn expression(numbers: &mut impl FnMut(usize) -> usize, depth: usize) -> String 
         "src [::1]",
         "dst [::1]:7004",
         "dst = 127/8",
-        "src inet:127.0.0.1:7001",
         "sport = :7001",
         "sport 7002",
         "dport != :7003",
