@@ -107,7 +107,7 @@ await page.keyboard.press("Escape");
 const finding = (algorithm, exit) => ({ algorithm, exit, regret: exit && { window_to_bdp: 0.5, early_us: 3e6, queue_us: 0 }, last_outcome: "bin_open" });
 const report = { schema: 2, flows: [{ flow: 7, local: "192.0.2.1:1", remote: "192.0.2.2:2", algorithm: "search", given: null, findings: [finding("hystart", { since_start_us: 1e6, window_bytes: 1e6, cwnd_segments: 700 }), finding(script, null)] }] };
 await drop([["replay.json", JSON.stringify(report)]]);
-await page.locator(".others tr", { hasText: "would not have left before the flow did (bin open)" }).waitFor();
+await page.locator(".others tr", { hasText: "not before the flow itself left (bin open)" }).waitFor();
 await page.locator(".others tr", { hasText: "3.00 s" }).waitFor();
 await fits();
 assert.equal(await page.evaluate(() => window.taken), undefined, "what a file says is text");
