@@ -6,7 +6,7 @@ use onramp_net::namespace::Namespace;
 use crate::abi::{Attachment, Base};
 use crate::attach::AttachOptions;
 use crate::bbr;
-use crate::defaults::{self, SYSCTL};
+use crate::defaults;
 use crate::error::Error;
 use crate::kernel::{self, Kernel};
 use crate::pins::Pins;
@@ -26,7 +26,7 @@ impl Basis {
     /// What an algorithm with this base would change in the current network namespace.
     ///
     /// # Errors
-    /// [`Error::Namespace`] if the default cannot be read.
+    /// [`Error::Io`] if the default cannot be read.
     pub fn here(algorithm: Algorithm, base: Base) -> Result<Self, Error> {
         let (default, default_base) = default_here(algorithm)?;
         Ok(Self { base, default, default_base })
@@ -76,10 +76,9 @@ pub(crate) fn require_any(kernel: &Kernel, base: Base) -> Result<(), Error> {
 
 /// The default of the current network namespace without the algorithm, and what it does after slow start.
 fn default_here(algorithm: Algorithm) -> Result<(String, Option<Base>), Error> {
-    let namespace = Namespace::current()?;
-    let mut default = namespace.sysctl_get(SYSCTL)?;
+    let mut default = defaults::here()?;
     if default == algorithm.congestion_control()
-        && let Some(before) = defaults::recorded(&Pins::of(algorithm), &namespace)
+        && let Some(before) = defaults::recorded(&Pins::of(algorithm), &Namespace::current()?)
     {
         default = before;
     }

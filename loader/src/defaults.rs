@@ -245,9 +245,20 @@ fn allowed() -> String {
     fs::read_to_string(ALLOWED).unwrap_or_default()
 }
 
+fn path_here() -> String {
+    format!("/proc/sys/{}", SYSCTL.replace('.', "/"))
+}
+
+/// The default of the current namespace, read by this thread: also where no other can be started.
+pub(crate) fn here() -> Result<String, Error> {
+    let path = path_here();
+    let text = fs::read_to_string(&path).map_err(Error::io("read", path))?;
+    Ok(text.trim_end().to_owned())
+}
+
 /// Fails unless this process may set the default of the current namespace; sets nothing.
 pub(crate) fn require_settable() -> Result<(), Error> {
-    let path = format!("/proc/sys/{}", SYSCTL.replace('.', "/"));
+    let path = path_here();
     match fs::OpenOptions::new().write(true).open(&path) {
         Err(error) if error.kind() == ErrorKind::PermissionDenied => {
             Err(Error::Privilege { verb: "attach --default", capabilities: "CAP_NET_ADMIN" })
