@@ -82,25 +82,57 @@ struct {
 	__array(values, struct select_table);
 } tables SEC(".maps");
 
-/* The rule of the most bits; of two alike, that of the connection's own side. */
-static __always_inline const struct select_rule *find(void *table, struct select_key *key, u8 side)
-{
-	const struct select_rule *own, *both;
+/* A connection, and the rule that decides about it as far as is known. */
+struct search {
+	void *table;
+	u32 shapes;
+	struct select_key connection; /* without its cgroup */
+	const struct select_rule *rule;
+	u32 rank;
+};
 
-	key->side = side;
-	own = bpf_map_lookup_elem(table, key);
-	key->side = SELECT_BOTH;
-	both = bpf_map_lookup_elem(table, key);
-	if (own && both)
-		return both->bits > own->bits ? both : own;
-	return own ? own : both;
+/*
+ * Looks at the rules of one shape. Of two rules the one of the higher rank decides: it has the longer prefix, then a port,
+ * then the nearer cgroup, then a side. A rule without a prefix has fewer bits than any with one.
+ */
+static __always_inline void look(struct search *search, u8 side, u32 named, u64 cgroup, u32 nearness)
+{
+	struct select_key key = search->connection;
+	const struct select_rule *rule;
+	u32 rank;
+
+	if (!(search->shapes >> (side * SELECT_NAMED + named) & 1))
+		return;
+	key.side = side;
+	if (!(named & SELECT_NAMES_PORT))
+		key.port[0] = key.port[1] = 0;
+	__builtin_memcpy(key.cgroup, &cgroup, sizeof(cgroup));
+	rule = bpf_map_lookup_elem(search->table, &key);
+	if (!rule)
+		return;
+	rank = rule->bits * 2 + (named & SELECT_NAMES_PORT);
+	rank = (rank * 2 * SELECT_CGROUPS_MAX + nearness) * 2 + (side != SELECT_BOTH);
+	if (rank > search->rank) {
+		search->rule = rule;
+		search->rank = rank;
+	}
 }
 
-static __always_inline struct select_key peer(const struct sock_common *common)
+/* Looks at the rules that name this cgroup, or none: with the port and without, for one side and for both. */
+static __always_inline void look_around(struct search *search, u8 side, u32 named, u64 cgroup, u32 nearness)
 {
-	struct select_key key = { .what = SELECT_TO_IPV4, .bits = SELECT_HEAD_BITS + 32 };
+	look(search, side, named, cgroup, nearness);
+	look(search, SELECT_BOTH, named, cgroup, nearness);
+	look(search, side, named | SELECT_NAMES_PORT, cgroup, nearness);
+	look(search, SELECT_BOTH, named | SELECT_NAMES_PORT, cgroup, nearness);
+}
+
+static __always_inline void set_peer(struct select_key *key, const struct sock_common *common)
+{
 	u32 address[4] = { common->skc_daddr };
 
+	key->family = SELECT_IPV4;
+	key->bits = SELECT_HEAD_BITS + 32;
 	if (common->skc_family == AF_INET6 && bpf_core_field_exists(common->skc_v6_daddr)) {
 		for (u32 i = 0; i < 4; i++)
 			address[i] = common->skc_v6_daddr.in6_u.u6_addr32[i];
@@ -109,60 +141,39 @@ static __always_inline struct select_key peer(const struct sock_common *common)
 			address[0] = address[3];
 			address[2] = address[3] = 0;
 		} else {
-			key.what = SELECT_TO_IPV6;
-			key.bits = SELECT_HEAD_BITS + 128;
+			key->family = SELECT_IPV6;
+			key->bits = SELECT_HEAD_BITS + 128;
 		}
 	}
-	__builtin_memcpy(key.value, address, sizeof(address));
-	return key;
-}
-
-static __always_inline struct select_key service(const struct sock_common *common, u8 side)
-{
-	struct select_key key = { .what = SELECT_PORT, .bits = SELECT_HEAD_BITS + 16 };
-	u16 port = side == SELECT_ACCEPT ? bpf_htons(common->skc_num) : common->skc_dport;
-
-	__builtin_memcpy(key.value, &port, sizeof(port));
-	return key;
-}
-
-/* The rule of the socket's cgroup, else of the nearest above it. */
-static __always_inline const struct select_rule *find_cgroup(void *table, const struct sock___placed *sk, u8 side)
-{
-	struct select_key key = { .what = SELECT_CGROUP, .bits = SELECT_HEAD_BITS + 64 };
-	const struct cgroup *cgroup = sk->sk_cgrp_data.cgroup;
-
-	for (u32 i = 0; i < SELECT_CGROUPS_MAX && cgroup; i++) {
-		const struct cgroup_subsys_state *parent = cgroup->self.parent;
-		const struct select_rule *rule;
-		u64 id = cgroup->kn->id;
-
-		__builtin_memcpy(key.value, &id, sizeof(id));
-		rule = find(table, &key, side);
-		if (rule)
-			return rule;
-		if (!parent)
-			break;
-		cgroup = parent->cgroup;
-	}
-	return NULL;
+	__builtin_memcpy(key->address, address, sizeof(address));
 }
 
 static __always_inline const struct select_rule *decide(void *table, struct tcp_sock *tp, u8 side)
 {
 	const struct sock_common *common = (const struct sock_common *)tp;
-	const struct select_rule *rule;
-	struct select_key key;
+	const struct cgroup *cgroup = ((const struct sock___placed *)tp)->sk_cgrp_data.cgroup;
+	u16 port = side == SELECT_ACCEPT ? bpf_htons(common->skc_num) : common->skc_dport;
+	struct select_key shapes = { .bits = SELECT_BARE_BITS, .side = SELECT_SHAPES };
+	const struct select_rule *known = bpf_map_lookup_elem(table, &shapes);
+	struct search search = { .table = table };
 
-	key = peer(common);
-	rule = find(table, &key, side);
-	if (rule)
-		return rule;
-	key = service(common, side);
-	rule = find(table, &key, side);
-	if (rule)
-		return rule;
-	return find_cgroup(table, (const struct sock___placed *)tp, side);
+	if (!known)
+		return NULL;
+	search.shapes = known->bits;
+	set_peer(&search.connection, common);
+	__builtin_memcpy(search.connection.port, &port, sizeof(port));
+	look_around(&search, side, 0, 0, 0);
+	if (!(search.shapes & SELECT_CGROUP_SHAPES))
+		return search.rule;
+	for (u32 nearness = SELECT_CGROUPS_MAX; nearness && cgroup; nearness--) {
+		const struct cgroup_subsys_state *parent = cgroup->self.parent;
+
+		look_around(&search, side, SELECT_NAMES_CGROUP, cgroup->kn->id, nearness);
+		if (!parent)
+			break;
+		cgroup = parent->cgroup;
+	}
+	return search.rule;
 }
 
 /* Tells the control which parameters the socket is to have, of which it asks when it is initialised. */

@@ -1,25 +1,32 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The rules of select.bpf.c: which connection gets which congestion control. A table is one longest prefix match trie;
- * what is no address is found there as a prefix that has all its bits. The build makes Rust of it.
+ * The rules of select.bpf.c: which connection gets which congestion control. A table is one longest prefix match trie. The
+ * peer's address comes last in a key, so one lookup finds the rule of the longest prefix among those that agree in all the
+ * rest, else the one of them that names no prefix. The build makes Rust of it.
  */
 #ifndef ONRAMP_SELECT_H
 #define ONRAMP_SELECT_H
-
-/* What a rule looks at; a rule that comes first here decides before those that come after. */
-enum select_what {
-	SELECT_TO_IPV4 = 1, /* the peer's address */
-	SELECT_TO_IPV6 = 2, /* likewise */
-	SELECT_PORT = 3,    /* the port of the side that listens */
-	SELECT_CGROUP = 4,  /* the socket's cgroup, or one above it */
-};
 
 /* The side that this host has of a connection. */
 enum select_side {
 	SELECT_BOTH = 0, /* in a rule: either */
 	SELECT_ACCEPT = 1,
 	SELECT_CONNECT = 2,
+	SELECT_SHAPES = 3, /* not a rule, but the entry that says which shapes of rules the table has */
 };
+
+/*
+ * What a rule names beside its side and its prefix. Each shape of rules that a table has takes a lookup, or one for each
+ * cgroup; a bit of the shapes, 1 << (side * SELECT_NAMED + named), says that there may be rules of it.
+ */
+enum select_named {
+	SELECT_NAMES_PORT = 1,
+	SELECT_NAMES_CGROUP = 2,
+	SELECT_NAMED = 4, /* how many combinations there are */
+};
+
+/* Of all sides. */
+#define SELECT_CGROUP_SHAPES 0xccc
 
 /* Rules that a table holds. */
 #define SELECT_RULES_MAX 250000
@@ -30,23 +37,32 @@ enum select_side {
 /* Cgroups that are looked at, from the socket's own upwards. */
 #define SELECT_CGROUPS_MAX 32
 
-/* Bits of a key before its value. */
-#define SELECT_HEAD_BITS 32
+/* Bits of the key of a rule without a prefix; those of a key before the bits of an address. */
+#define SELECT_BARE_BITS 120
+#define SELECT_HEAD_BITS 128
+
+enum select_family {
+	SELECT_IPV4 = 4,
+	SELECT_IPV6 = 6,
+};
 
 struct select_key {
-	u32 bits;     /* that count of all that follows */
-	u8 what;      /* enum select_what */
-	u8 side;      /* enum select_side */
-	u8 unused[2]; /* 0 */
-	u8 value[16]; /* address or port in network order, or a cgroup's id; 0 behind it */
+	u32 bits;	/* that count of all that follows */
+	u8 side;	/* enum select_side */
+	u8 unused;	/* 0 */
+	u8 port[2];	/* that of the side that listens, in network order; 0: any */
+	u8 cgroup[8];	/* id of the socket's cgroup, or of one above it, in host order; 0: any */
+	u8 unused_2[3]; /* 0 */
+	u8 family;	/* enum select_family */
+	u8 address[16]; /* the peer's, in network order; 0 behind it */
 };
-_Static_assert(sizeof(struct select_key) == 24, "no implicit padding");
+_Static_assert(sizeof(struct select_key) == 36, "no implicit padding");
 
 struct select_rule {
 	u8 control[15];	    /* name of the congestion control, NUL padded */
 	u8 profile;	    /* number of the profile in profile_names; 0: none */
 	u32 initial_window; /* segments; 0: the kernel's */
-	u32 bits;	    /* of its key, which a lookup does not tell */
+	u32 bits;	    /* of its key, which a lookup does not tell; of SELECT_SHAPES: the shapes */
 };
 _Static_assert(sizeof(struct select_rule) == 24, "no implicit padding");
 

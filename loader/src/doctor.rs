@@ -10,14 +10,14 @@ use onramp_net::sock_diag::SockDiag;
 
 use crate::abi::Base;
 use crate::basis::{self, Basis};
-use crate::error::Error;
+use crate::error::{Error, REMEDY_PART, remedy_taken};
 use crate::flows;
 use crate::host::{HYSTART, parameter};
 use crate::kernel::{self, Capability, Kernel, MOUNT_SYSFS};
 use crate::open::Rehoming;
 use crate::pins::BPFFS;
 use crate::select::program::Program;
-use crate::{bbr, defaults, open, run};
+use crate::{bbr, defaults, hierarchy, open, select};
 
 /// How a check came out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,8 +62,8 @@ impl Check {
     }
 }
 
-/// Looks at the kernel, the privileges and the host. Loads objects to see whether the kernel takes them; attaches
-/// nothing and changes nothing.
+/// Looks at the kernel, the privileges and the host. Loads objects to see whether the kernel accepts them, and attaches the
+/// selection for a moment, without a rule; changes nothing.
 pub fn doctor() -> Vec<Check> {
     let mut checks = vec![Check::ok("kernel", "", kernel::release()), privilege()];
     match Kernel::read() {
@@ -85,6 +85,7 @@ pub fn doctor() -> Vec<Check> {
     checks.push(default_control());
     checks.extend(other_defaults());
     checks.extend(crate::path::cached_thresholds().map(|found| found.check()));
+    checks.extend(rules());
     checks
 }
 
@@ -203,19 +204,33 @@ fn loads(kernel: &Kernel) -> Vec<Check> {
         iterator,
         "sockets stay until they close",
     ));
-    let selector = Program::load().map(|_| "loads".to_owned()).map_err(first_line);
-    checks.push(Check::of(
-        "cgroup socket operations",
-        "onramp run, onramp select",
-        selector,
-        "use Linux 6.1 or newer with CONFIG_CGROUP_BPF",
-    ));
+    checks.push(selector());
     checks
 }
 
 /// What is left to do where the kernel says that it can, and does not.
 const REFUSED: &str =
     "Linux 6.1 or newer is needed; on such a kernel, `onramp -vv attach` shows what it refuses";
+
+/// Whether the program of `run` and `select` can be attached, beside what others have attached.
+fn selector() -> Check {
+    let tried = Program::load().and_then(|program| match hierarchy::top() {
+        Ok(top) => program.attach(&top).map(|_| "attaches"),
+        Err(_) => Ok("loads"),
+    });
+    let advice = match &tried {
+        Err(Error::CgroupTaken { path, program, .. }) => remedy_taken(path, *program),
+        Err(Error::CgroupTakenAbove { .. }) => "`bpftool cgroup tree` on the host finds it".into(),
+        _ => REFUSED.into(),
+    };
+    let tried = tried.map(str::to_owned).map_err(|error| match error {
+        Error::CgroupTaken { path, program, name } => {
+            format!("cgroup {} has {name}, id {program}, which allows no other", path.display())
+        }
+        other => first_line(other),
+    });
+    Check::of("cgroup socket operations", "onramp run, onramp select", tried, &advice)
+}
 
 fn first_line(error: Error) -> String {
     error.to_string().lines().next().unwrap_or_default().to_owned()
@@ -227,13 +242,28 @@ fn listing() -> Check {
 }
 
 fn cgroup() -> Check {
-    let result = run::hierarchy().map(|path| path.display().to_string()).map_err(|error| error.to_string());
-    let advice = if kernel::has_sysfs() {
-        "mount -t cgroup2 none /sys/fs/cgroup".to_owned()
-    } else {
-        format!("first {MOUNT_SYSFS}, then `mount -t cgroup2 none /sys/fs/cgroup`")
-    };
-    Check::of("cgroup v2", "onramp run, onramp select", result, &advice)
+    let check = |result, advice: &str| Check::of("cgroup v2", "onramp run, onramp select", result, advice);
+    match hierarchy::root() {
+        Ok(path) => check(Ok(path.display().to_string()), ""),
+        Err(Error::PartOfCgroups { path }) => {
+            let found = format!("{} is a part of it, enough for onramp run", path.display());
+            check(Ok(found), "").warned(format!("for onramp select, {REMEDY_PART}"))
+        }
+        Err(Error::NoCgroup { remedy }) => check(Err("not mounted".into()), &remedy),
+        Err(other) => check(Err(other.to_string()), ""),
+    }
+}
+
+/// Where rules do not hold for all connections.
+fn rules() -> Option<Check> {
+    let cgroup = select::holds_in()?;
+    let found = format!("hold in cgroup {cgroup} and below it alone");
+    let check = Check::ok("rules of select", "onramp select", found);
+    Some(
+        check.warned(
+            "on the host the next change of a rule has them hold everywhere, as `onramp select load`",
+        ),
+    )
 }
 
 fn jit() -> Check {

@@ -1,7 +1,7 @@
 //! What can go wrong, each with what to do about it.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use libbpf_rs::ErrorKind;
@@ -10,6 +10,8 @@ use onramp_algorithm::{ParameterError, did_you_mean};
 use onramp_net::namespace::NamespaceError;
 use onramp_net::route::RouteError;
 use onramp_net::sock_diag::SockDiagError;
+
+use crate::select::Rule;
 
 /// An error of this library.
 #[derive(Debug, thiserror::Error)]
@@ -323,14 +325,38 @@ pub enum Error {
     #[error(transparent)]
     Route(#[from] RouteError),
     /// No cgroup v2.
-    #[error("no cgroup v2 hierarchy is mounted: `mount -t cgroup2 none /sys/fs/cgroup` (or another place)")]
-    NoCgroup,
+    #[error("no cgroup v2 hierarchy is mounted: `{remedy}`")]
+    NoCgroup {
+        /// A command that mounts it.
+        remedy: String,
+    },
+    /// The root of cgroup v2 is out of sight.
+    #[error(
+        "{path} is not the root of the cgroup v2 hierarchy but a part of it, and rules there would hold for that part alone: {REMEDY_PART}"
+    )]
+    PartOfCgroups {
+        /// Where a part of it is mounted.
+        path: PathBuf,
+    },
     /// Somebody else's program allows no other beside it.
     #[error(
-        "cgroup {path} has a program of socket operations that allows no other beside it: remove that first (`bpftool cgroup show {path}`)"
+        "cgroup {path} has a program of socket operations that allows no other beside it or below it ({name}, id {program}): {}",
+        remedy_taken(path, *program)
     )]
     CgroupTaken {
         /// The cgroup's directory.
+        path: PathBuf,
+        /// The program's id.
+        program: u32,
+        /// Its name.
+        name: String,
+    },
+    /// The same, where the program cannot be seen.
+    #[error(
+        "a cgroup above {path}, outside of this cgroup namespace, has a program of socket operations that allows no other below it: find it by `bpftool cgroup tree` on the host"
+    )]
+    CgroupTakenAbove {
+        /// The uppermost cgroup that is seen.
         path: PathBuf,
     },
     /// No such cgroup.
@@ -369,10 +395,10 @@ pub enum Error {
         pid: u32,
     },
     /// There is one rule for each target.
-    #[error("there is a rule for {target} already: `onramp select del {target}` first")]
+    #[error("there is a rule for {} already ({rule}): --replace puts another in its place", rule.target)]
     RuleExists {
-        /// As options of the command line.
-        target: String,
+        /// The rule.
+        rule: Box<Rule>,
     },
     /// No such rule.
     #[error("there is no rule for {target}: `onramp select list` shows those that are there")]
@@ -445,7 +471,8 @@ impl Error {
             | Self::NoTracepoint { .. }
             | Self::NoCubic { .. }
             | Self::NoBbr { .. }
-            | Self::NoCgroup => Kind::Unsupported,
+            | Self::NoCgroup { .. }
+            | Self::PartOfCgroups { .. } => Kind::Unsupported,
             Self::UnknownAlgorithm { .. }
             | Self::Parameter(_)
             | Self::UnknownProfile { .. }
@@ -501,6 +528,23 @@ fn lasting(waited: &Duration) -> String {
     }
 }
 
+/// What to do where the root of cgroup v2 is out of sight.
+pub(crate) const REMEDY_PART: &str = "run it in the host's namespaces (`nsenter --target 1 --mount --cgroup onramp …`), or start the container with the host's cgroup namespace and cgroups (docker, podman: `--cgroupns=host --volume /sys/fs/cgroup:/sys/fs/cgroup`)";
+
+/// What to do about another's program.
+pub(crate) fn remedy_taken(cgroup: &Path, program: u32) -> String {
+    let cgroup = quoted(&cgroup.display().to_string());
+    format!(
+        "have its owner attach it with BPF_F_ALLOW_MULTI, or remove it (`bpftool cgroup detach {cgroup} sock_ops id {program}`)"
+    )
+}
+
+/// A word of a command line, as a shell takes it.
+pub fn quoted(text: &str) -> String {
+    let plain = |sign: char| sign.is_ascii_alphanumeric() || "/._-@:+,".contains(sign);
+    if text.chars().all(plain) { text.into() } else { format!("'{}'", text.replace('\'', r"'\''")) }
+}
+
 fn log_note(log: &str) -> String {
     if log.is_empty() { String::new() } else { format!("\n{log}") }
 }
@@ -510,6 +554,18 @@ mod tests {
     use libbpf_rs::ErrorExt;
 
     use super::*;
+
+    #[test]
+    fn a_remedy_with_a_path_is_one_that_a_shell_takes() {
+        let said = |path: &str| remedy_taken(Path::new(path), 7);
+        for (path, word) in [
+            ("/sys/fs/cgroup", "detach /sys/fs/cgroup sock_ops id 7`"),
+            ("/run/my cg", "detach '/run/my cg' sock_ops id 7`"),
+            ("/run/o'clock", r"detach '/run/o'\''clock' sock_ops id 7`"),
+        ] {
+            assert!(said(path).contains(word), "{}", said(path));
+        }
+    }
 
     #[test]
     fn what_the_kernel_forbids_is_a_missing_privilege_wherever_it_happens() {

@@ -19,12 +19,13 @@ use onramp_algorithm::Algorithm;
 use crate::attach::{self, AttachOptions};
 use crate::detach;
 use crate::error::Error;
+use crate::hierarchy;
 use crate::kernel::{self, Capability};
 use crate::pins::{Lock, Pins};
 use crate::profiles::{self, Names};
 use crate::select::program::Program;
 use crate::select::table::Table;
-use crate::select::{self, Choice, Rule, Side, Target, What};
+use crate::select::{self, Choice, Rule, Side, Target};
 use crate::telemetry;
 
 /// Cgroups of runs are called this, then the process, then the algorithm.
@@ -135,7 +136,8 @@ struct Cgroup {
 impl Cgroup {
     fn create(algorithm: Algorithm) -> Result<Self, Error> {
         let owner = Owner::this();
-        let path = hierarchy()?.join(format!("{PREFIX}{}-{}-{}", owner.pid, owner.started, algorithm.name()));
+        let name = format!("{PREFIX}{}-{}-{}", owner.pid, owner.started, algorithm.name());
+        let path = hierarchy::top()?.join(name);
         fs::create_dir(&path).map_err(Error::io("create", &path))?;
         tracing::debug!("created cgroup {}", path.display());
         Ok(Self { path })
@@ -144,17 +146,10 @@ impl Cgroup {
 
 /// Moves the processes that are still in a cgroup to that of this process, else to the root; returns how many.
 fn go_home(cgroup: &Path) -> Result<usize, Error> {
-    match home().map(|home| evacuate(cgroup, &home)) {
+    match hierarchy::home().map(|home| evacuate(cgroup, &home)) {
         Some(Ok(moved)) => Ok(moved),
-        _ => evacuate(cgroup, &hierarchy()?),
+        _ => evacuate(cgroup, &hierarchy::top()?),
     }
-}
-
-/// The cgroup that this process is in.
-fn home() -> Option<PathBuf> {
-    let text = fs::read_to_string("/proc/self/cgroup").ok()?;
-    let path = text.lines().find_map(|line| line.strip_prefix("0::/"))?;
-    Some(hierarchy().ok()?.join(path)).filter(|path| path.is_dir())
 }
 
 impl Drop for Cgroup {
@@ -184,18 +179,6 @@ fn evacuate(cgroup: &Path, to: &Path) -> Result<usize, Error> {
         }
     }
     Ok(pids.len())
-}
-
-/// Where cgroup v2 is mounted.
-pub(crate) fn hierarchy() -> Result<PathBuf, Error> {
-    let mounts = kernel::host_process()
-        .map_or_else(|| "/proc/self/mounts".to_owned(), |pid| format!("/proc/{pid}/mounts"));
-    let mounts = fs::read_to_string(&mounts).map_err(Error::io("read", &mounts))?;
-    let mut fields = mounts.lines().map(|line| line.split(' ').collect::<Vec<_>>());
-    fields
-        .find(|fields| fields.get(2) == Some(&"cgroup2"))
-        .map(|fields| kernel::on_host(Path::new(fields[1])))
-        .ok_or(Error::NoCgroup)
 }
 
 /// The process of a run. Its number alone may be another's by now.
@@ -241,8 +224,8 @@ pub(crate) fn is_needed(algorithm: Algorithm) -> Result<bool, Error> {
 
 /// Cgroups of runs with the processes that made them.
 fn cgroups() -> Result<Vec<(PathBuf, Owner)>, Error> {
-    let root = match hierarchy() {
-        Err(Error::NoCgroup) => return Ok(Vec::new()),
+    let root = match hierarchy::top() {
+        Err(Error::NoCgroup { .. }) => return Ok(Vec::new()),
         other => other?,
     };
     let entries = fs::read_dir(&root).map_err(Error::io("list", &root))?;
@@ -281,7 +264,7 @@ pub fn clear_leftovers() -> Result<Vec<Leftover>, Error> {
     profiles::tidy()?;
     let leftovers = leftovers()?;
     for leftover in &leftovers {
-        evacuate(&leftover.path, &hierarchy()?)?;
+        evacuate(&leftover.path, &hierarchy::top()?)?;
         fs::remove_dir(&leftover.path).map_err(Error::io("remove", &leftover.path))?;
     }
     Ok(leftovers)
@@ -290,7 +273,8 @@ pub fn clear_leftovers() -> Result<Vec<Leftover>, Error> {
 /// Has all connections of a cgroup use a control, for as long as the returned link lives.
 fn select(cgroup: &Path, control: String) -> Result<Link, Error> {
     let id = fs::metadata(cgroup).map_err(Error::io("look at", cgroup))?.ino();
-    let target = Target { what: What::Cgroup(select::Cgroup { id, path: None }), side: Side::Both };
+    let own = Some(select::Cgroup { id, path: None });
+    let target = Target { to: None, port: None, cgroup: own, side: Side::Both };
     let rule = Rule { target, choice: Choice { control, profile: None, initial_window: None } };
     let program = Program::load()?;
     program.place()?.put(&Table::of(&[rule], &Names::default())?)?;

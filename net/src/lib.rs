@@ -3,6 +3,7 @@
 //!
 //! * [`namespace`]: network namespaces held by file descriptor, code and commands run inside them, their
 //!   `net.*` sysctls, and a list of all namespaces of the host.
+//! * [`mounts`]: what is mounted where.
 //! * [`prefix`]: prefixes of IPv4 and IPv6 addresses.
 //! * [`route`]: the congestion control that a route has.
 //! * [`sock_diag`]: TCP sockets with `tcp_info`, congestion control name and BPF socket storage.
@@ -10,6 +11,7 @@
 //! Nothing here leaves anything behind: a namespace made by [`namespace::Namespace::create`] has no name in the
 //! file system and ends with the last descriptor, also when the process is killed.
 
+pub mod mounts;
 pub mod namespace;
 mod netlink;
 pub mod prefix;

@@ -4,22 +4,34 @@ use std::collections::BTreeSet;
 
 use onramp_loader::Flow;
 use onramp_loader::algorithm::Algorithm;
-use onramp_loader::select::{By, Connection, Deciders, Decision, Side, What};
+use onramp_loader::select::{By, Connection, Deciders, Decision, Side, Target};
 use serde::Serialize;
 
-/// What decides, as a stable word.
+/// What decides, as a stable word: of a rule, the first of what it names.
 pub(super) fn word(by: &By) -> &'static str {
     match by {
         By::LockedRoute | By::Route => "route",
         By::Server(_) => "application",
         By::Run(_) => "run",
-        By::Rule(rule) => match rule.target.what {
-            What::To(_) => "prefix",
-            What::Port(_) => "port",
-            What::Cgroup(_) => "cgroup",
-        },
+        By::Rule(rule) if rule.target.to.is_some() => "prefix",
+        By::Rule(rule) if rule.target.port.is_some() => "port",
+        By::Rule(_) => "cgroup",
         By::Default => "default",
     }
+}
+
+/// Why a rule decides and no other does: what has no rule first, then what it names.
+fn decides(target: &Target) -> String {
+    let named = [
+        (target.to.is_some(), "prefix", "the longest prefix"),
+        (target.port.is_some(), "port", "the port"),
+        (target.cgroup.is_some(), "cgroup", "the nearest cgroup"),
+    ];
+    let missing = named.iter().take_while(|(named, ..)| !named).map(|(_, word, _)| format!("no {word}"));
+    let missing = missing.collect::<Vec<_>>().join(" and ");
+    let has = named.iter().filter(|(named, ..)| *named).map(|(.., word)| *word).collect::<Vec<_>>();
+    let so = if missing.is_empty() { String::new() } else { missing + ", so " };
+    so + &has.join(" and ")
 }
 
 /// What a connection gets.
@@ -43,11 +55,7 @@ pub(super) fn text(decision: &Decision) -> String {
         }
         By::Run(pid) => format!("onramp run, process {pid}"),
         By::Rule(rule) => {
-            let why = match rule.target.what {
-                What::To(_) => "the longest prefix",
-                What::Port(_) => "no prefix, so the port",
-                What::Cgroup(_) => "no prefix and no port, so the nearest cgroup",
-            };
+            let why = decides(&rule.target);
             let profile = rule.choice.profile.as_ref().filter(|_| decision.profile.is_none());
             let missing = profile.map(|profile| {
                 format!("; there is no profile {profile} now, so with the parameters of the attachment")
@@ -182,12 +190,31 @@ fn code(flow: &Flow, older: &[Algorithm]) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use onramp_loader::select::{Choice, Rule, Target};
+    use onramp_loader::select::{Cgroup, Choice, Rule};
 
     use super::*;
 
+    #[test]
+    fn why_a_rule_decides_is_what_has_no_rule_and_what_it_names() {
+        let target = |to: Option<&str>, port, cgroup: Option<u64>| Target {
+            to: to.map(|to| to.parse().unwrap()),
+            port,
+            cgroup: cgroup.map(|id| Cgroup { id, path: None }),
+            side: Side::Both,
+        };
+        for (target, said) in [
+            (target(Some("10.0.0.0/8"), None, None), "the longest prefix"),
+            (target(None, Some(1), None), "no prefix, so the port"),
+            (target(None, None, Some(1)), "no prefix and no port, so the nearest cgroup"),
+            (target(Some("10.0.0.0/8"), None, Some(1)), "the longest prefix and the nearest cgroup"),
+            (target(None, Some(1), Some(1)), "no prefix, so the port and the nearest cgroup"),
+        ] {
+            assert_eq!(decides(&target), said);
+        }
+    }
+
     fn rule(what: &str, control: &str) -> Rule {
-        let target = Target { what: What::To(what.parse().unwrap()), side: Side::Both };
+        let target = Target { to: Some(what.parse().unwrap()), port: None, cgroup: None, side: Side::Both };
         Rule { target, choice: Choice { control: control.into(), profile: None, initial_window: None } }
     }
 

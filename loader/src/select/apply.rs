@@ -43,6 +43,7 @@ pub fn plan_apply(wanted: &[Rule]) -> Result<Changes, Error> {
         return Ok(Changes::default());
     }
     require()?;
+    selector.require_root()?;
     if !kernel::has_bpffs() {
         return Ok(Changes { added: wanted.to_vec(), ..Changes::default() });
     }
@@ -96,7 +97,7 @@ struct Merge {
 
 impl Merge {
     fn of(selector: &Selector, wanted: &[Rule]) -> Result<Self, Error> {
-        let Selection { rules: existing, active } = selection_locked()?.unwrap_or_default();
+        let Selection { rules: existing, active, .. } = selection_locked()?.unwrap_or_default();
         let marks = selector.applied()?.map_or_else(|| Ok(Vec::new()), |table| table.rules())?;
         let mut merge = Self::between(&existing, &marks, wanted);
         cgroup::name_all(&mut merge.changes.removed)?;
@@ -144,12 +145,12 @@ fn rules(pairs: BTreeMap<Target, Choice>) -> Vec<Rule> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Side, What};
+    use super::super::Side;
     use super::*;
 
     fn rule(port: u16, control: &str) -> Rule {
         let choice = Choice { control: control.into(), profile: None, initial_window: None };
-        Rule { target: Target { what: What::Port(port), side: Side::Both }, choice }
+        Rule { target: Target { to: None, port: Some(port), cgroup: None, side: Side::Both }, choice }
     }
 
     #[test]

@@ -6,9 +6,9 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path};
 
-use super::rule::{Rule, What};
+use super::rule::Rule;
 use crate::error::Error;
-use crate::run::hierarchy;
+use crate::hierarchy;
 
 /// A cgroup. The number is the kernel's, and never another's later.
 #[derive(Clone, Debug)]
@@ -54,15 +54,16 @@ impl Cgroup {
     /// (`/sys/fs/cgroup/system.slice`).
     ///
     /// # Errors
-    /// [`Error::Cgroup`], [`Error::NoCgroup`].
+    /// [`Error::Cgroup`], [`Error::NoCgroup`], [`Error::PartOfCgroups`].
     pub fn find(path: &str) -> Result<Self, Error> {
-        let root = hierarchy()?;
+        let root = hierarchy::root()?;
         let refuse = |why: String| Error::Cgroup { path: path.into(), root: root.clone(), why };
-        if path.chars().any(|sign| sign.is_whitespace() || sign.is_control() || sign == '#') {
-            return Err(refuse("no rule can be written with white space or # in it".into()));
-        }
         let below = Path::new(path);
         let below = below.strip_prefix(&root).unwrap_or(below);
+        let unwritable = |sign: char| sign.is_whitespace() || sign.is_control() || sign == '#';
+        if below.to_string_lossy().chars().any(unwritable) {
+            return Err(refuse("no rule can be written with white space or # in it".into()));
+        }
         if below.components().any(|part| part == Component::ParentDir) {
             return Err(refuse("write it without ..".into()));
         }
@@ -79,9 +80,12 @@ impl Cgroup {
 pub(super) struct Cgroups(BTreeMap<u64, String>);
 
 impl Cgroups {
-    /// None where there is no hierarchy.
-    pub fn all() -> Self {
-        Self(hierarchy().map(|root| paths(&root)).unwrap_or_default())
+    /// None where there is no hierarchy; of a part of it, by their paths in that, those that are seen.
+    pub fn all() -> Result<Self, Error> {
+        match hierarchy::top() {
+            Err(Error::NoCgroup { .. }) => Ok(Self(BTreeMap::new())),
+            top => Ok(Self(paths(&top?))),
+        }
     }
 
     /// The path of a cgroup; `None`: it is gone.
@@ -98,15 +102,11 @@ impl Cgroups {
     }
 }
 
-/// Finds the paths of the cgroups that rules name.
+/// Finds the paths of the cgroups that rules name. Where the root is out of sight it cannot be known which are gone.
 pub(super) fn name_all(rules: &mut [Rule]) -> Result<(), Error> {
-    let cgroups = rules.iter_mut().filter_map(|rule| match &mut rule.target.what {
-        What::Cgroup(cgroup) => Some(cgroup),
-        _ => None,
-    });
-    let mut cgroups = cgroups.peekable();
+    let mut cgroups = rules.iter_mut().filter_map(|rule| rule.target.cgroup.as_mut()).peekable();
     if cgroups.peek().is_some() {
-        let paths = paths(&hierarchy()?);
+        let paths = paths(&hierarchy::root()?);
         cgroups.for_each(|cgroup| cgroup.path = paths.get(&cgroup.id).cloned());
     }
     Ok(())

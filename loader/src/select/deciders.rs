@@ -7,27 +7,37 @@ use std::collections::BTreeMap;
 use onramp_net::Namespace;
 use onramp_net::route::Routes;
 
-use super::cgroup::Cgroups;
+use super::cgroup::{Cgroup, Cgroups};
 use super::decide::{Connection, decide};
-use super::program::Selector;
-use super::rule::{Rule, Side, What};
+use super::program::{Linked, Selector};
+use super::rule::{Rule, Side};
 use super::table::Table;
+use crate::abi::SELECT_CGROUP_SHAPES;
 use crate::defaults;
 use crate::error::Error;
 use crate::flows::listening_ports;
+use crate::hierarchy;
 use crate::kernel;
 use crate::pins::{LOCK_PATIENCE, Lock};
 use crate::{rehome, run};
 
 /// What is asked.
 pub struct Deciders {
-    table: Option<Table>,
+    rules: Option<Rules>,
     registered: Vec<String>,
     cgroups: Cgroups,
     routes: Routes,
     default: String,
     /// What servers have chosen, by port; asked for when it is needed first.
     choices: Option<BTreeMap<u16, String>>,
+}
+
+/// The rules that are in use.
+struct Rules {
+    table: Table,
+    shapes: u32,
+    /// The cgroup, not the root, whose connections alone are asked about.
+    holds_in: Option<u64>,
 }
 
 /// What decides.
@@ -74,13 +84,17 @@ impl Deciders {
     /// Those of the current network namespace.
     ///
     /// # Errors
-    /// [`Error::Privilege`] if there are rules that this process may not read, [`Error::SelectionBroken`], or what cannot
-    /// be read.
+    /// [`Error::Privilege`] if there are rules that this process may not read, [`Error::SelectionBroken`],
+    /// [`Error::PartOfCgroups`] if there are rules of cgroups that are out of sight, or what cannot be read.
     pub fn here() -> Result<Self, Error> {
+        let rules = rules()?;
+        if rules.as_ref().is_some_and(|rules| rules.shapes & SELECT_CGROUP_SHAPES != 0) {
+            hierarchy::root()?;
+        }
         Ok(Self {
-            table: table()?,
+            rules,
             registered: kernel::registered()?,
-            cgroups: Cgroups::all(),
+            cgroups: Cgroups::all()?,
             routes: Routes::open()?,
             default: Namespace::current()?.sysctl_get(defaults::SYSCTL)?,
             choices: None,
@@ -141,25 +155,39 @@ impl Deciders {
         Ok(choices.get(&port).map(|control| (port, control.clone())))
     }
 
+    /// The cgroup, not the root, whose connections alone are given what rules say.
+    pub fn holds_in(&self) -> Option<Cgroup> {
+        let id = self.rules.as_ref()?.holds_in?;
+        Some(Cgroup { id, path: self.cgroups.path(id).map(str::to_owned) })
+    }
+
     fn rule(&self, connection: &Connection) -> Result<Option<Rule>, Error> {
-        let Some(table) = &self.table else { return Ok(None) };
+        let Some(Rules { table, shapes, holds_in }) = &self.rules else { return Ok(None) };
         let cgroups = connection.cgroup.map_or_else(Vec::new, |id| self.cgroups.ancestry(id));
-        let mut rule = decide(connection, &cgroups, |target| table.longest(target))?;
-        if let Some(What::Cgroup(cgroup)) = rule.as_mut().map(|rule| &mut rule.target.what) {
+        if holds_in.is_some_and(|id| !cgroups.contains(&id)) {
+            return Ok(None);
+        }
+        let mut rule = decide(connection, &cgroups, *shapes, |target| table.longest(target))?;
+        if let Some(cgroup) = rule.as_mut().and_then(|rule| rule.target.cgroup.as_mut()) {
             cgroup.path = self.cgroups.path(cgroup.id).map(str::to_owned);
         }
         Ok(rule)
     }
 }
 
-/// The table that connections are decided by; `None`: there is none, or it is not in use.
-fn table() -> Result<Option<Table>, Error> {
+/// The rules that connections are decided by; `None`: there are none, or they are not in use.
+fn rules() -> Result<Option<Rules>, Error> {
     let selector = Selector::here();
     if !kernel::has_bpffs() || !selector.exists() {
         return Ok(None);
     }
     super::require()?;
     let _lock = Lock::look_while(&|waited| waited < LOCK_PATIENCE)?;
-    let table = selector.table()?;
-    Ok(table.filter(|_| selector.is_linked()))
+    let Some(table) = selector.table()? else { return Ok(None) };
+    let shapes = table.shapes()?;
+    Ok(match selector.linked()? {
+        Linked::Nowhere => None,
+        Linked::Everywhere => Some(Rules { table, shapes, holds_in: None }),
+        Linked::Below(id) => Some(Rules { table, shapes, holds_in: Some(id) }),
+    })
 }

@@ -7,6 +7,7 @@ mod apply;
 mod cgroup;
 mod decide;
 mod deciders;
+mod former;
 pub(crate) mod program;
 pub(crate) mod rule;
 mod sets;
@@ -16,7 +17,7 @@ pub use apply::{Changes, apply, plan_apply};
 pub use cgroup::Cgroup;
 pub use decide::Connection;
 pub use deciders::{By, Deciders, Decision};
-pub use rule::{Choice, RULES_MAX, Rule, Side, Target, What};
+pub use rule::{Choice, RULES_MAX, Rule, Side, Target};
 pub use sets::Profile;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,12 +27,12 @@ use onramp_algorithm::Algorithm;
 
 use crate::attach;
 use crate::error::Error;
+use crate::hierarchy;
 use crate::kernel::{self, Capability};
 use crate::pins::Lock;
 use crate::profiles::{self, Names};
-use crate::run::hierarchy;
 use crate::tune;
-use program::Selector;
+use program::{Linked, Selector};
 use table::Table;
 
 /// The selection of this host.
@@ -39,8 +40,10 @@ use table::Table;
 pub struct Selection {
     /// Its rules: those of prefixes, then those of ports, then those of cgroups.
     pub rules: Vec<Rule>,
-    /// Whether connections are given what the rules say. Not so where its link is missing.
+    /// Whether all connections are given what the rules say. Not so where its link is missing, or elsewhere.
     pub active: bool,
+    /// The cgroup, not the root, whose connections alone are given what the rules say.
+    pub holds_in: Option<Cgroup>,
 }
 
 /// The rules of this host; `None`: there is no selection.
@@ -67,8 +70,10 @@ pub fn peek() -> Result<Option<Selection>, Error> {
 /// The selection as `status` tells it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Glance {
-    /// Whether connections are asked about.
+    /// Whether all connections are asked about.
     pub active: bool,
+    /// The cgroup, not the root, whose connections alone are.
+    pub holds_in: Option<Cgroup>,
     /// How many rules there are, or why they cannot be read.
     pub rules: Result<usize, String>,
     /// Controls that rules use and that are not registered.
@@ -100,7 +105,8 @@ pub(crate) fn glance() -> Result<Option<Glance>, Error> {
     Ok(Some(Glance {
         missing_profiles: missing_profiles(&selected),
         profiles,
-        active: selector.is_linked(),
+        active: selector.linked().map_or(true, |linked| linked == Linked::Everywhere),
+        holds_in: selector.holds_in().unwrap_or_default(),
         rules,
         missing: missing_controls(&selected)?,
         without_cgroup: selected.iter().filter(|rule| rule.is_orphan()).count(),
@@ -116,7 +122,8 @@ pub(crate) fn selection_locked() -> Result<Option<Selection>, Error> {
     let mut rules = selector.table()?.map_or_else(|| Ok(Vec::new()), |table| table.rules())?;
     cgroup::name_all(&mut rules)?;
     rules.sort();
-    Ok(Some(Selection { rules, active: selector.is_linked() }))
+    let active = selector.linked()? == Linked::Everywhere;
+    Ok(Some(Selection { rules, active, holds_in: selector.holds_in()? }))
 }
 
 /// The names of congestion controls that rules may use: `name` may be an algorithm, then it must be attached, or a control
@@ -139,45 +146,50 @@ pub fn control(name: &str) -> Result<String, Error> {
     Ok(algorithm.congestion_control())
 }
 
-/// Whether [`add`] would work; changes nothing.
+/// What [`add`] would replace; changes nothing.
 ///
 /// # Errors
 /// What [`add`] fails with.
-pub fn check_add(rule: &Rule) -> Result<(), Error> {
+pub fn check_add(rule: &Rule, replace: bool) -> Result<Option<Rule>, Error> {
+    require()?;
+    Selector::here().require_root()?;
     let existing = selection()?.map_or_else(Vec::new, |selection| selection.rules);
-    if existing.iter().any(|one| one.target == rule.target) {
-        return Err(Error::RuleExists { target: rule.target.to_string() });
+    match existing.into_iter().find(|one| one.target == rule.target) {
+        Some(existing) if !replace => Err(Error::RuleExists { rule: Box::new(existing) }),
+        existing => Ok(existing),
     }
-    Ok(())
 }
 
-/// Adds a rule; the first one attaches the program. What it names and its algorithm has not is made of the profiles.
+/// Adds a rule; the first one attaches the program. With `replace` it takes the place of the rule for the same connections,
+/// which is returned: each of them is decided by the one or by the other. What it names and its algorithm has not is made of
+/// the profiles.
 ///
 /// # Errors
 /// [`Error::RuleExists`], [`Error::TooManyRules`], [`Error::UnknownProfile`], [`Error::TooManyProfiles`],
-/// [`Error::SelectionBroken`], [`Error::Privilege`], or what the kernel refuses; nothing is changed then.
-pub fn add(rule: &Rule, profiles: &[Profile]) -> Result<(), Error> {
+/// [`Error::SelectionBroken`], [`Error::PartOfCgroups`], [`Error::Privilege`], or what the kernel refuses; nothing is changed
+/// then.
+pub fn add(rule: &Rule, profiles: &[Profile], replace: bool) -> Result<Option<Rule>, Error> {
     require()?;
     kernel::ensure_bpffs()?;
     let _lock = Lock::take()?;
     let selector = Selector::here();
-    let existing = selector.table()?;
-    if let Some(table) = &existing
-        && table.get(&rule.target)?.is_some()
-    {
+    let choice = selector.table()?.map_or(Ok(None), |table| table.get(&rule.target))?;
+    let existing = choice.map(|choice| Rule { target: rule.target.clone(), choice });
+    if let Some(existing) = existing.as_ref().filter(|_| !replace) {
         // What was cut off may be mended by asking again.
         selector.ensure()?;
-        return Err(Error::RuleExists { target: rule.target.to_string() });
+        return Err(Error::RuleExists { rule: Box::new(existing.clone()) });
     }
     let rules = std::slice::from_ref(rule);
     let work = || {
         let names = Names::with([&rule.choice])?;
-        match existing {
+        match selector.table()? {
             Some(mut table) => table.insert(rule, &names),
             None => selector.put(&Table::of(rules, &names)?),
         }
     };
-    tidied(sets::provide(rules, profiles).and_then(|()| selector.with(work)))
+    tidied(sets::provide(rules, profiles).and_then(|()| selector.with(work)))?;
+    Ok(existing)
 }
 
 /// Gives up what no rule names any more. That it could not be is told by `status`, and the next change tries again.
@@ -200,12 +212,12 @@ pub fn remove(target: &Target) -> Result<Rule, Error> {
     }
     let _lock = Lock::take()?;
     let selector = Selector::here();
-    let mut table = selector.table()?.ok_or_else(missing)?;
+    let table = selector.table()?.ok_or_else(missing)?;
     let choice = table.get(target)?.ok_or_else(missing)?;
     if table.has_one() {
         selector.remove()?;
     } else {
-        table.remove(target)?;
+        selector.with(|| selector.table()?.ok_or_else(missing)?.remove(target))?;
     }
     Ok(tidied(Rule { target: target.clone(), choice }))
 }
@@ -270,6 +282,12 @@ pub fn missing_profiles(rules: &[Rule]) -> BTreeSet<(String, String)> {
     sets::missing(&sets::named(rules))
 }
 
+/// The cgroup, not the root of all, whose connections alone are given what rules say; `None` also where this process may
+/// not ask.
+pub fn holds_in() -> Option<Cgroup> {
+    if kernel::has_bpffs() { Selector::here().holds_in().ok()? } else { None }
+}
+
 /// How many rules use an algorithm; 0 where this process may not ask.
 pub fn rules_of(algorithm: Algorithm) -> usize {
     let control = algorithm.congestion_control();
@@ -279,7 +297,7 @@ pub fn rules_of(algorithm: Algorithm) -> usize {
 
 /// Where cgroups are found by their paths; `None`: there is no cgroup v2.
 pub fn cgroup_root() -> Option<PathBuf> {
-    hierarchy().ok()
+    hierarchy::top().ok()
 }
 
 /// Fails unless this process may ask and change what is selected: the table is found by the number that the kernel gives

@@ -6,24 +6,27 @@ use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 use std::path::{Path, PathBuf};
 
+use libbpf_rs::query::LinkTypeInfo;
 use libbpf_rs::{ErrorKind, Link, MapCore, MapHandle, Object};
 
+use super::cgroup::{Cgroup, Cgroups};
 use super::rule::Rule;
-use super::table::{Place, Table};
+use super::table::{Held, Place, Table};
 use crate::error::Error;
+use crate::hierarchy;
 use crate::kernel::{self, Kernel};
 use crate::open;
 use crate::pins::{self, ROOT};
 use crate::profiles::{self, CHOICES, NAMES};
 use crate::programs;
-use crate::run::hierarchy;
 
 /// Directory of the pins, below that of all.
 pub(crate) const SELECT: &str = "select";
 /// What is pinned there: the place of the table, and the program's link to the cgroup.
 const TABLES: &str = "tables";
 const LINK: &str = "link";
-/// A link that takes its place.
+/// What takes their places.
+const TABLES_NEXT: &str = "tables-next";
 const LINK_NEXT: &str = "link-next";
 /// A table that nobody is decided by: the rules that `onramp apply` made; and one that takes its place.
 const APPLIED: &str = "applied";
@@ -44,8 +47,8 @@ impl Program {
         let missing = || Error::io("find", "the selection program")(io::ErrorKind::NotFound.into());
         let program = self.0.progs_mut().next().ok_or_else(missing)?;
         program.attach_cgroup(directory.as_raw_fd()).map_err(|error| match error.kind() {
-            // Who may load the program may attach it; what is refused is to stand beside another.
-            ErrorKind::PermissionDenied => Error::CgroupTaken { path: cgroup.into() },
+            // Who may load the program may attach it; what is refused is to stand beside another, or below it.
+            ErrorKind::PermissionDenied => hierarchy::taken(cgroup),
             _ => open::failed("attach", "select")(error),
         })
     }
@@ -56,6 +59,17 @@ impl Program {
         let map = self.0.maps().find(|map| map.name() == TABLES).ok_or_else(missing)?;
         Place::of(map.as_fd())
     }
+}
+
+/// Which sockets the program is asked about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Linked {
+    /// None.
+    Nowhere,
+    /// All of the host.
+    Everywhere,
+    /// Those of the cgroup of this number and of those below it: it was attached where the root was out of sight.
+    Below(u64),
 }
 
 /// The program of this host's rules, by its pins.
@@ -82,23 +96,55 @@ impl Selector {
         self.directory.try_exists().unwrap_or(true)
     }
 
-    /// Whether connections are asked about. A command that was cut off, or a pin that was removed by hand, leaves the
-    /// rules without.
-    pub fn is_linked(&self) -> bool {
-        self.link().exists()
+    /// Which connections are asked about. A command that was cut off, or a pin that was removed by hand, leaves the rules
+    /// without a program; so does the end of the cgroup that it was attached to.
+    pub fn linked(&self) -> Result<Linked, Error> {
+        if !self.link().exists() {
+            return Ok(Linked::Nowhere);
+        }
+        let info = Link::open(self.link()).and_then(|link| link.info());
+        Ok(match info.map_err(open::failed("look at", "select"))?.info {
+            LinkTypeInfo::Cgroup(of) => match of.cgroup_id {
+                0 => Linked::Nowhere,
+                hierarchy::ROOT_ID => Linked::Everywhere,
+                id => Linked::Below(id),
+            },
+            _ => Linked::Nowhere,
+        })
     }
 
-    /// The table that is in use; `None`: no rule has been made yet.
-    pub fn table(&self) -> Result<Option<Table>, Error> {
-        match (self.tables().exists(), self.is_linked()) {
-            (true, _) => self.place()?.table(),
-            (false, false) => Ok(None),
-            (false, true) => Err(Error::SelectionBroken { path: self.tables() }),
+    /// The cgroup, not the root, whose connections alone are asked about.
+    pub fn holds_in(&self) -> Result<Option<Cgroup>, Error> {
+        match self.linked()? {
+            Linked::Below(id) => Ok(Some(Cgroup { id, path: Cgroups::all()?.path(id).map(str::to_owned) })),
+            Linked::Nowhere | Linked::Everywhere => Ok(None),
         }
     }
 
+    /// Fails where the next change of a rule could not have all connections asked about.
+    ///
+    /// # Errors
+    /// [`Error::NoCgroup`], [`Error::PartOfCgroups`].
+    pub fn require_root(&self) -> Result<(), Error> {
+        if self.linked()? == Linked::Everywhere { Ok(()) } else { hierarchy::root().map(drop) }
+    }
+
+    /// The table that is in use; `None`: no rule has been made yet. That of an onramp of before is read into one that can
+    /// be looked at only, until [`Selector::ensure`] has put it in use.
+    pub fn table(&self) -> Result<Option<Table>, Error> {
+        match self.held()? {
+            Held::Table(table) | Held::Former(table) => Ok(Some(table)),
+            Held::Nothing if self.tables().exists() || !self.link().exists() => Ok(None),
+            Held::Nothing => Err(Error::SelectionBroken { path: self.tables() }),
+        }
+    }
+
+    fn held(&self) -> Result<Held, Error> {
+        if self.tables().exists() { self.place()?.held() } else { Ok(Held::Nothing) }
+    }
+
     fn place(&self) -> Result<Place, Error> {
-        Place::open(pins::open(&self.tables())?)
+        pins::data(&self.tables()).map(Place::open)
     }
 
     /// The rules that `onramp apply` made; `None`: it made none.
@@ -138,42 +184,65 @@ impl Selector {
 
     fn complete(&self) -> Result<(), Error> {
         profiles::ensure()?;
-        if self.is_linked() && self.knows_profiles()? {
+        let held = self.held()?;
+        let usable = matches!(held, Held::Table(_));
+        if usable && self.linked()? == Linked::Everywhere && self.is_of_these_maps()? {
             return Ok(());
         }
-        let cgroup = hierarchy()?;
+        let cgroup = hierarchy::root()?;
         let mut pinned: Vec<_> = [NAMES, CHOICES].map(|name| (name, profiles::path(name))).into();
-        let former = self.tables().exists();
-        pinned.extend(former.then(|| (TABLES, self.tables())));
+        pinned.extend(usable.then(|| (TABLES, self.tables())));
         let mut program = Program(open::select(&pinned, &Kernel::read()?)?);
-        if !former {
-            pins::make(&self.directory)?;
+        if !usable {
+            if let Held::Former(table) = held {
+                program.place()?.put(&table)?;
+            }
+            if !self.exists() {
+                pins::make(&self.directory)?;
+            }
             for mut map in program.0.maps_mut().filter(|map| map.name() == TABLES) {
-                map.pin(self.tables()).map_err(open::failed("pin", "select"))?;
+                self.pin(TABLES, TABLES_NEXT, |place| map.pin(place))?;
             }
         }
         // Where there is one, both are asked for a moment: what the first has set, the second leaves alone.
-        let next = self.directory.join(LINK_NEXT);
-        if next.exists() {
-            fs::remove_file(&next).map_err(Error::io("remove", &next))?;
-        }
-        let place = if self.is_linked() { &next } else { &self.link() };
-        program.attach(&cgroup)?.pin(place).map_err(open::failed("pin", "select"))?;
-        if *place == next {
-            fs::rename(&next, self.link()).map_err(Error::io("pin", self.link()))?;
-        }
+        let mut link = program.attach(&cgroup)?;
+        self.pin(LINK, LINK_NEXT, |place| link.pin(place))?;
         tracing::debug!("attached to cgroup {}, pinned under {}", cgroup.display(), self.directory.display());
         Ok(())
     }
 
-    /// Whether the program that is linked tells controls of profiles. That of an older onramp does not.
-    fn knows_profiles(&self) -> Result<bool, Error> {
+    /// Pins what takes the place of what is pinned under this name, at once.
+    fn pin(
+        &self,
+        name: &str,
+        next: &str,
+        pin: impl FnOnce(PathBuf) -> libbpf_rs::Result<()>,
+    ) -> Result<(), Error> {
+        let (path, next) = (self.directory.join(name), self.directory.join(next));
+        if next.exists() {
+            fs::remove_file(&next).map_err(Error::io("remove", &next))?;
+        }
+        let place = if path.exists() { &next } else { &path };
+        pin(place.clone()).map_err(open::failed("pin", "select"))?;
+        if *place == next {
+            fs::rename(&next, &path).map_err(Error::io("pin", &path))?;
+        }
+        Ok(())
+    }
+
+    /// Whether the program that is linked looks into the maps that are pinned. That of an onramp of before does not, and
+    /// that of a command which was cut off may not.
+    fn is_of_these_maps(&self) -> Result<bool, Error> {
         let failed = open::failed("look at", "select");
-        let names = MapHandle::from_pinned_path(profiles::path(NAMES)).and_then(|map| map.info());
-        let names = names.map_err(&failed)?.info.id;
         let program = Link::open(self.link()).and_then(|link| link.info()).map_err(&failed)?.prog_id;
-        let maps = programs::info(program).and_then(|info| info.map_ids().ok().flatten());
-        Ok(maps.is_some_and(|maps| maps.contains(&names)))
+        let used = programs::info(program).and_then(|info| info.map_ids().ok().flatten()).unwrap_or_default();
+        for path in [profiles::path(NAMES), self.tables()] {
+            let map = MapHandle::from_pinned_path(path).and_then(|map| map.info()).map_err(&failed)?;
+            if !used.contains(&map.info.id) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// Does what needs all of it, made if it is missing. If that fails, what was made goes again.
@@ -196,7 +265,8 @@ impl Selector {
 
     /// Removes all of it; the link first, for with it the program ends.
     pub fn remove(&self) -> Result<(), Error> {
-        let others = [LINK_NEXT, TABLES, APPLIED_NEXT, APPLIED].map(|name| self.directory.join(name));
+        let others =
+            [LINK_NEXT, TABLES, TABLES_NEXT, APPLIED_NEXT, APPLIED].map(|name| self.directory.join(name));
         for path in [self.link()].iter().chain(&others).filter(|path| path.exists()) {
             fs::remove_file(path).map_err(Error::io("remove", path))?;
         }

@@ -1,5 +1,6 @@
 //! Rules, and the keys by which the kernel finds them.
 
+use std::cmp::Ordering;
 use std::fmt;
 use std::mem::offset_of;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -8,29 +9,23 @@ use aya::maps::lpm_trie::Key;
 use onramp_net::Prefix;
 
 use super::cgroup::Cgroup;
-use crate::abi::{SELECT_HEAD_BITS, SelectKey, SelectRule, padded, select_side, select_what, text};
+use crate::abi::{
+    SELECT_BARE_BITS, SELECT_HEAD_BITS, SelectKey, SelectRule, padded, select_family, select_named,
+    select_side, text,
+};
 use crate::profiles::Names;
 
 /// The most rules that there may be at once.
 pub use crate::abi::SELECT_RULES_MAX as RULES_MAX;
 
 /// Bytes of a key before what a trie looks at.
-const LENGTH: usize = offset_of!(SelectKey, what);
-/// What a rule looks at, its side and the value, in what follows.
-const WHAT: usize = offset_of!(SelectKey, what) - LENGTH;
+const LENGTH: usize = offset_of!(SelectKey, side);
+/// Where its parts are, in what follows.
 const SIDE: usize = offset_of!(SelectKey, side) - LENGTH;
-const VALUE: usize = offset_of!(SelectKey, value) - LENGTH;
-
-/// What a rule looks at, in the order in which rules decide: the longest prefix first, then ports, then cgroups.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum What {
-    /// The peer's address.
-    To(Prefix),
-    /// The port of the side that listens: this host's where it accepts, the peer's where it connects.
-    Port(u16),
-    /// The cgroup of the socket, or one above it.
-    Cgroup(Cgroup),
-}
+const PORT: usize = offset_of!(SelectKey, port) - LENGTH;
+const CGROUP: usize = offset_of!(SelectKey, cgroup) - LENGTH;
+const FAMILY: usize = offset_of!(SelectKey, family) - LENGTH;
+const ADDRESS: usize = offset_of!(SelectKey, address) - LENGTH;
 
 /// The side of a connection that this host has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -44,11 +39,16 @@ pub enum Side {
     Connect = select_side::CONNECT,
 }
 
-/// The connections that a rule is for. There is one rule for a target.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// The connections that a rule is for: those that agree in everything that it names, which is a prefix, a port or a cgroup
+/// at least. There is one rule for a target.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Target {
-    /// What it looks at.
-    pub what: What,
+    /// Prefix of the peer's address.
+    pub to: Option<Prefix>,
+    /// The port of the side that listens: this host's where it accepts, the peer's where it connects.
+    pub port: Option<u16>,
+    /// The cgroup of the socket, or one above it.
+    pub cgroup: Option<Cgroup>,
     /// On which side.
     pub side: Side,
 }
@@ -92,56 +92,106 @@ impl Side {
     fn option(self) -> &'static str {
         match self {
             Self::Both => "",
-            Self::Accept => " --accept",
-            Self::Connect => " --connect",
+            Self::Accept => "--accept",
+            Self::Connect => "--connect",
         }
+    }
+
+    pub(super) fn of(number: u8) -> Option<Self> {
+        Self::ALL.into_iter().find(|side| *side as u32 == u32::from(number))
+    }
+}
+
+/// In the order in which rules are listed: those of prefixes, those of ports, those of cgroups. What is named comes
+/// before what is not.
+impl Ord for Target {
+    fn cmp(&self, other: &Self) -> Ordering {
+        let key = |one: &Self| (one.to.is_none(), one.to, one.port.is_none(), one.port, one.cgroup.is_none());
+        key(self).cmp(&key(other)).then(self.cgroup.cmp(&other.cgroup)).then(self.side.cmp(&other.side))
+    }
+}
+
+impl PartialOrd for Target {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
     }
 }
 
 impl Target {
+    /// Its bit among the shapes of rules that a table has.
+    pub(super) fn shape(&self) -> u32 {
+        let port = self.port.map_or(0, |_| select_named::NAMES_PORT);
+        let cgroup = self.cgroup.as_ref().map_or(0, |_| select_named::NAMES_CGROUP);
+        1 << (self.side as u32 * select_named::NAMED + (port | cgroup))
+    }
+
+    /// How many bits of its key count: the more, the longer its prefix.
+    pub(super) fn bits(&self) -> u32 {
+        self.to.map_or(SELECT_BARE_BITS, |to| SELECT_HEAD_BITS + to.length())
+    }
+
     pub(crate) fn key(&self) -> Key<KeyValue> {
         let mut bytes = KeyValue::default();
-        let (what, value, bits): (u32, &[u8], u32) = match &self.what {
-            What::To(prefix) => match prefix.address() {
-                IpAddr::V4(address) => (select_what::TO_IPV4, &address.octets(), prefix.length()),
-                IpAddr::V6(address) => (select_what::TO_IPV6, &address.octets(), prefix.length()),
-            },
-            What::Port(port) => (select_what::PORT, &port.to_be_bytes(), 16),
-            What::Cgroup(cgroup) => (select_what::CGROUP, &cgroup.id.to_ne_bytes(), 64),
-        };
-        bytes[WHAT] = what as u8;
         bytes[SIDE] = self.side as u8;
-        bytes[VALUE..][..value.len()].copy_from_slice(value);
-        Key::new(SELECT_HEAD_BITS + bits, bytes)
+        let mut put = |at: usize, value: &[u8]| bytes[at..][..value.len()].copy_from_slice(value);
+        put(PORT, &self.port.unwrap_or(0).to_be_bytes());
+        put(CGROUP, &self.cgroup.as_ref().map_or(0, |cgroup| cgroup.id).to_ne_bytes());
+        match self.to.map(Prefix::address) {
+            Some(IpAddr::V4(address)) => {
+                put(FAMILY, &[select_family::IPV4 as u8]);
+                put(ADDRESS, &address.octets());
+            }
+            Some(IpAddr::V6(address)) => {
+                put(FAMILY, &[select_family::IPV6 as u8]);
+                put(ADDRESS, &address.octets());
+            }
+            None => {}
+        }
+        Key::new(self.bits(), bytes)
     }
 
     /// The target whose key is the first `bits` of this one's; `None`: there is none.
     pub(crate) fn shortened(&self, bits: u32) -> Option<Self> {
-        let length = bits.checked_sub(SELECT_HEAD_BITS)?;
-        let what = match &self.what {
-            What::To(prefix) => What::To(Prefix::new(prefix.address(), length)?.network()),
-            what => what.clone(),
+        let to = match bits.checked_sub(SELECT_HEAD_BITS) {
+            Some(length) => Some(Prefix::new(self.to?.address(), length)?.network()),
+            None => None,
         };
-        Some(Self { what, side: self.side })
+        Some(Self { to, ..self.clone() })
     }
 
-    /// `None`: no key of this build.
+    /// `None`: no key of a rule of this build.
     pub(crate) fn of(key: &Key<KeyValue>) -> Option<Self> {
-        let (bytes, bits) = (key.data(), key.prefix_len().checked_sub(SELECT_HEAD_BITS)?);
-        let value: [u8; 16] = bytes[VALUE..].try_into().ok()?;
-        let [a, b, c, d, e, f, g, h, ..] = value;
-        let what = match u32::from(bytes[WHAT]) {
-            select_what::TO_IPV4 => What::To(Prefix::new(Ipv4Addr::new(a, b, c, d).into(), bits)?),
-            select_what::TO_IPV6 => What::To(Prefix::new(Ipv6Addr::from(value).into(), bits)?),
-            select_what::PORT => What::Port(u16::from_be_bytes([a, b])),
-            select_what::CGROUP => {
-                What::Cgroup(Cgroup { id: u64::from_ne_bytes([a, b, c, d, e, f, g, h]), path: None })
+        let bytes = key.data();
+        let value: [u8; 16] = bytes[ADDRESS..].try_into().ok()?;
+        let [a, b, c, d, ..] = value;
+        let family = u32::from(bytes[FAMILY]);
+        let to = match key.prefix_len().checked_sub(SELECT_HEAD_BITS) {
+            Some(length) if family == select_family::IPV4 => {
+                Some(Prefix::new(Ipv4Addr::new(a, b, c, d).into(), length)?)
             }
-            _ => return None,
+            Some(length) if family == select_family::IPV6 => {
+                Some(Prefix::new(Ipv6Addr::from(value).into(), length)?)
+            }
+            Some(_) => return None,
+            None => None,
         };
-        let side = Side::ALL.into_iter().find(|side| *side as u32 == u32::from(bytes[SIDE]))?;
-        Some(Self { what, side })
+        let port = u16::from_be_bytes(bytes[PORT..][..2].try_into().ok()?);
+        let id = u64::from_ne_bytes(bytes[CGROUP..][..8].try_into().ok()?);
+        let cgroup = (id != 0).then_some(Cgroup { id, path: None });
+        Some(Self { to, port: (port != 0).then_some(port), cgroup, side: Side::of(bytes[SIDE])? })
     }
+}
+
+/// The entry of a table that says which shapes of rules there are.
+pub(super) fn shapes_key() -> Key<KeyValue> {
+    let mut bytes = KeyValue::default();
+    bytes[SIDE] = select_side::SHAPES as u8;
+    Key::new(SELECT_BARE_BITS, bytes)
+}
+
+/// What that entry says.
+pub(super) fn shapes_layout(shapes: u32) -> SelectRule {
+    SelectRule { control: [0; 15], profile: 0, initial_window: 0, bits: shapes }
 }
 
 impl Choice {
@@ -174,19 +224,20 @@ impl Choice {
 impl Rule {
     /// Whether its cgroup is gone, so that it is for no connection any more.
     pub fn is_orphan(&self) -> bool {
-        matches!(&self.target.what, What::Cgroup(cgroup) if cgroup.path.is_none())
+        self.target.cgroup.as_ref().is_some_and(|cgroup| cgroup.path.is_none())
     }
 }
 
 /// As options of `onramp select`.
 impl fmt::Display for Target {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.what {
-            What::To(prefix) => write!(formatter, "--to {prefix}")?,
-            What::Port(port) => write!(formatter, "--port {port}")?,
-            What::Cgroup(cgroup) => write!(formatter, "--cgroup {cgroup}")?,
-        }
-        formatter.write_str(self.side.option())
+        let words = [
+            self.to.map(|prefix| format!("--to {prefix}")),
+            self.port.map(|port| format!("--port {port}")),
+            self.cgroup.as_ref().map(|cgroup| format!("--cgroup {cgroup}")),
+            Some(self.side.option().to_owned()).filter(|option| !option.is_empty()),
+        ];
+        formatter.write_str(&words.into_iter().flatten().collect::<Vec<_>>().join(" "))
     }
 }
 
@@ -208,22 +259,24 @@ impl fmt::Display for Rule {
 mod tests {
     use super::*;
 
+    const NOTHING: Target = Target { to: None, port: None, cgroup: None, side: Side::Both };
+
     fn targets() -> Vec<Target> {
-        let prefix = |text: &str| What::To(text.parse().unwrap());
-        let whats = [
-            prefix("192.0.2.0/24"),
-            prefix("0.0.0.0/0"),
-            prefix("2001:db8::/32"),
-            prefix("::/0"),
-            What::Port(443),
-            What::Cgroup(Cgroup { id: 0x1_0000_0042, path: None }),
-        ];
-        whats.into_iter().flat_map(|what| Side::ALL.map(|side| Target { what: what.clone(), side })).collect()
+        let prefixes = [None, Some("192.0.2.0/24"), Some("0.0.0.0/0"), Some("2001:db8::/32"), Some("::/0")];
+        let mut targets = Vec::new();
+        for to in prefixes.map(|text| text.map(|text| text.parse().unwrap())) {
+            for port in [None, Some(443)] {
+                for cgroup in [None, Some(Cgroup { id: 0x1_0000_0042, path: None })] {
+                    targets.extend(Side::ALL.map(|side| Target { to, port, cgroup: cgroup.clone(), side }));
+                }
+            }
+        }
+        targets
     }
 
     #[test]
     fn a_key_tells_its_target() {
-        let mut keys = Vec::new();
+        let mut keys = vec![(shapes_key().prefix_len(), shapes_key().data())];
         for target in targets() {
             let key = target.key();
             assert_eq!(Target::of(&key).as_ref(), Some(&target));
@@ -233,26 +286,41 @@ mod tests {
         keys.sort_unstable();
         keys.dedup();
         assert_eq!(keys.len(), all, "two targets have one key");
-        assert!(Target::of(&Key::new(40, [9; 20])).is_none());
-        assert!(Target::of(&Key::new(8, [1; 20])).is_none());
+        assert!(Target::of(&shapes_key()).is_none());
+        assert!(Target::of(&Key::new(136, [2; 32])).is_none());
     }
 
     #[test]
-    fn a_shorter_key_is_that_of_a_wider_prefix() {
-        let target = |prefix: &str| Target { what: What::To(prefix.parse().unwrap()), side: Side::Accept };
+    fn a_shorter_key_is_that_of_a_wider_prefix_or_of_none() {
         for (narrow, wide) in
             [("192.0.2.77", "192.0.0.0/12"), ("2001:db8::77", "::/0"), ("10.0.0.0/8", "10.0.0.0/8")]
         {
-            let bits = target(wide).key().prefix_len();
-            assert_eq!(target(narrow).shortened(bits), Some(target(wide)));
+            for port in [None, Some(443)] {
+                let target = |prefix: &str| Target { to: Some(prefix.parse().unwrap()), port, ..NOTHING };
+                let bits = target(wide).key().prefix_len();
+                assert_eq!(target(narrow).shortened(bits), Some(target(wide)));
+                let bare = Target { port, ..NOTHING };
+                assert_eq!(target(narrow).shortened(bare.key().prefix_len()), Some(bare));
+            }
         }
-        let port = Target { what: What::Port(443), side: Side::Both };
-        assert_eq!(port.shortened(port.key().prefix_len()), Some(port));
+    }
+
+    #[test]
+    fn each_side_and_each_combination_of_what_is_named_has_a_shape_of_its_own() {
+        let mut shapes: Vec<_> = targets().iter().map(Target::shape).collect();
+        shapes.sort_unstable();
+        shapes.dedup();
+        assert_eq!(shapes.len(), 12);
+        let cgroups: u32 =
+            targets().iter().filter(|one| one.cgroup.is_some()).map(Target::shape).fold(0, |a, b| a | b);
+        assert_eq!(cgroups, crate::abi::SELECT_CGROUP_SHAPES);
     }
 
     #[test]
     fn a_rule_is_written_as_it_is_given() {
-        let target = Target { what: What::To("10.0.0.0/8".parse().unwrap()), side: Side::Accept };
+        let cgroup = Some(Cgroup { id: 7, path: Some("/system.slice".into()) });
+        let to = Some("10.0.0.0/8".parse().unwrap());
+        let target = Target { to, port: Some(443), cgroup, side: Side::Accept };
         let choice = |profile: Option<&str>| Choice {
             control: "onramp_search".into(),
             profile: profile.map(str::to_owned),
@@ -262,10 +330,10 @@ mod tests {
         let none = Names::default();
         assert_eq!(Choice::of(&choice(None).layout(&key, &none), &none), choice(None));
         let rule = |profile| Rule { target: target.clone(), choice: choice(profile) }.to_string();
-        assert_eq!(rule(None), "--to 10.0.0.0/8 --accept --use search --initial-window 20");
-        assert_eq!(
-            rule(Some("geo")),
-            "--to 10.0.0.0/8 --accept --use search --profile geo --initial-window 20"
-        );
+        let written = "--to 10.0.0.0/8 --port 443 --cgroup /system.slice --accept --use search";
+        assert_eq!(rule(None), format!("{written} --initial-window 20"));
+        assert_eq!(rule(Some("geo")), format!("{written} --profile geo --initial-window 20"));
+        let bare = Target { port: Some(22), ..NOTHING };
+        assert_eq!(bare.to_string(), "--port 22");
     }
 }

@@ -1,5 +1,6 @@
 //! A table of rules in the kernel: one longest prefix match trie. Tables are filled before they are used, or changed by one
-//! rule at a time, so that a connection finds either what was or what will be.
+//! rule at a time, so that a connection finds either what was or what will be. Beside its rules a table says which shapes of
+//! rules it has; it may say so of more than it has.
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
@@ -8,7 +9,8 @@ use aya::maps::lpm_trie::{Key, LpmTrie};
 use aya::maps::{ArrayOfMaps, Map, MapData, MapError};
 use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType};
 
-use super::rule::{Choice, KeyValue, RULES_MAX, Rule, Target};
+use super::former;
+use super::rule::{Choice, KeyValue, RULES_MAX, Rule, Target, shapes_key, shapes_layout};
 use crate::abi::SelectRule;
 use crate::error::Error;
 use crate::open;
@@ -24,7 +26,17 @@ pub(crate) struct Table {
 }
 
 /// Where a program looks for its table.
-pub(crate) struct Place(ArrayOfMaps<MapData, Trie>);
+pub(crate) struct Place(MapData);
+
+/// What is in such a place.
+pub(crate) enum Held {
+    /// No rule has been made yet.
+    Nothing,
+    /// A table.
+    Table(Table),
+    /// One that an onramp of before made, read into a table of this one, by which nothing is decided.
+    Former(Table),
+}
 
 fn failed(action: &'static str) -> impl Fn(MapError) -> Error {
     map_failed(action, Path::new("select_rules"))
@@ -32,28 +44,43 @@ fn failed(action: &'static str) -> impl Fn(MapError) -> Error {
 
 impl Place {
     /// That of a map that is open.
-    pub fn open(map: Map) -> Result<Self, Error> {
-        map.try_into().map(Self).map_err(failed("use"))
+    pub fn open(map: MapData) -> Self {
+        Self(map)
     }
 
     /// That of a program that is not pinned.
     pub fn of(tables: BorrowedFd<'_>) -> Result<Self, Error> {
         let fd = tables.try_clone_to_owned().map_err(Error::io("use", "select_rules"))?;
-        Self::open(MapData::from_fd(fd).and_then(Map::from_map_data).map_err(failed("use"))?)
+        MapData::from_fd(fd).map(Self).map_err(failed("use"))
     }
 
-    /// The table that is in use, if there is one yet.
-    pub fn table(&self) -> Result<Option<Table>, Error> {
-        match self.0.get(&0, 0) {
-            Ok(trie) => Ok(Some(Table { trie, names: Names::read()? })),
-            Err(MapError::KeyNotFound) => Ok(None),
+    /// What is in use.
+    pub fn held(&self) -> Result<Held, Error> {
+        let tables: ArrayOfMaps<_, Trie> = self.typed()?;
+        match tables.get(&0, 0) {
+            Ok(trie) => Ok(Held::Table(Table { trie, names: Names::read()? })),
+            Err(MapError::KeyNotFound) => Ok(Held::Nothing),
+            Err(MapError::InvalidKeySize { .. }) => {
+                let tables: ArrayOfMaps<_, former::Trie> = self.typed()?;
+                let trie = tables.get(&0, 0).map_err(failed("read"))?;
+                Table::of_former(&trie).map(Held::Former)
+            }
             Err(error) => Err(failed("read")(error)),
         }
     }
 
+    fn typed<T>(&self) -> Result<ArrayOfMaps<MapData, T>, Error>
+    where
+        ArrayOfMaps<MapData, T>: TryFrom<Map, Error = MapError>,
+    {
+        let fd = self.0.fd().as_fd().try_clone_to_owned().map_err(Error::io("use", "select_rules"))?;
+        let map = MapData::from_fd(fd).and_then(Map::from_map_data).map_err(failed("use"))?;
+        map.try_into().map_err(failed("use"))
+    }
+
     /// Has connections find this table from now on.
     pub fn put(&mut self, table: &Table) -> Result<(), Error> {
-        self.0.set(0, &table.trie, 0).map_err(failed("write"))
+        self.typed::<Trie>()?.set(0, &table.trie, 0).map_err(failed("write"))
     }
 }
 
@@ -74,8 +101,26 @@ impl Table {
 
     /// A table that is pinned.
     pub fn open(path: &Path) -> Result<Self, Error> {
-        let trie = Trie::try_from(pins::open(path)?).map_err(map_failed("use", path))?;
-        Ok(Self { trie, names: Names::read()? })
+        match Trie::try_from(pins::open(path)?) {
+            Ok(trie) => Ok(Self { trie, names: Names::read()? }),
+            Err(MapError::InvalidKeySize { .. }) => {
+                let trie = former::Trie::try_from(pins::open(path)?).map_err(map_failed("use", path))?;
+                Self::of_former(&trie)
+            }
+            Err(error) => Err(map_failed("use", path)(error)),
+        }
+    }
+
+    /// A new table with the rules of one of before.
+    fn of_former(trie: &former::Trie) -> Result<Self, Error> {
+        let names = Names::read()?;
+        let mut rules = Vec::new();
+        for entry in trie.iter() {
+            let (key, layout) = entry.map_err(failed("read"))?;
+            let rule = |target| Rule { target, choice: Choice::of(&layout, &names) };
+            rules.extend(former::target(&key).map(rule));
+        }
+        Self::of(&rules, &names)
     }
 
     /// What it has for exactly this target.
@@ -84,7 +129,7 @@ impl Table {
         Ok(found.filter(|rule| rule.target == *target).map(|rule| rule.choice))
     }
 
-    /// The rule of the longest prefix of a target: its own, or one that leaves out bits of its address.
+    /// The rule of the longest prefix of a target: its own, or one that leaves out bits of its address, or the address.
     pub fn longest(&self, target: &Target) -> Result<Option<Rule>, Error> {
         let key = target.key();
         match self.trie.get(&key, 0) {
@@ -110,17 +155,33 @@ impl Table {
 
     /// How many rules it has.
     pub fn count(&self) -> usize {
-        self.trie.keys().count()
+        self.targets().count()
     }
 
     /// Whether there is one rule and no more.
     pub fn has_one(&self) -> bool {
-        self.trie.keys().take(2).count() == 1
+        self.targets().take(2).count() == 1
+    }
+
+    fn targets(&self) -> impl Iterator<Item = Target> {
+        self.trie.keys().filter_map(|key| Target::of(&key.ok()?))
+    }
+
+    /// Which shapes of rules there may be, see [`Target::shape`].
+    pub fn shapes(&self) -> Result<u32, Error> {
+        match self.trie.get(&shapes_key(), 0) {
+            Ok(layout) => Ok(layout.bits),
+            Err(MapError::KeyNotFound) => Ok(0),
+            Err(error) => Err(failed("read")(error)),
+        }
     }
 
     /// Adds or replaces a rule. What it names is among the names.
     pub fn insert(&mut self, rule: &Rule, names: &Names) -> Result<(), Error> {
         let key = rule.target.key();
+        // First: what no shape announces is not found.
+        let shapes = self.shapes()? | rule.target.shape();
+        self.trie.insert(&shapes_key(), shapes_layout(shapes), 0).map_err(failed("write"))?;
         self.trie.insert(&key, rule.choice.layout(&key, names), 0).map_err(|error| match &error {
             MapError::SyscallError(call) if call.io_error.raw_os_error() == Some(libc::ENOSPC) => {
                 Error::TooManyRules { most: RULES_MAX }
@@ -140,20 +201,26 @@ fn filled(rules: &[Rule], names: &Names) -> Result<MapHandle, Error> {
     let options = open::map_options(libbpf_sys::BPF_F_NO_PREALLOC);
     let (key, value) = (size_of::<Key<KeyValue>>() as u32, size_of::<SelectRule>() as u32);
     let name = Some("select_rules");
-    let map = MapHandle::create(MapType::LpmTrie, name, key, value, RULES_MAX as u32, &options)
+    // One entry more: the shapes of the rules.
+    let most = RULES_MAX as u32 + 1;
+    let map = MapHandle::create(MapType::LpmTrie, name, key, value, most, &options)
         .map_err(open::failed("create", "the table of rules"))?;
-    let mut keys = Vec::with_capacity(rules.len() * key as usize);
-    let mut values = Vec::with_capacity(rules.len() * value as usize);
-    for rule in rules {
-        let key = rule.target.key();
-        let SelectRule { control, profile, initial_window, bits } = rule.choice.layout(&key, names);
+    let mut keys = Vec::with_capacity((rules.len() + 1) * key as usize);
+    let mut values = Vec::with_capacity((rules.len() + 1) * value as usize);
+    let mut put = |key: Key<KeyValue>, layout: SelectRule| {
+        let SelectRule { control, profile, initial_window, bits } = layout;
         keys.extend(key.prefix_len().to_ne_bytes().into_iter().chain(key.data()));
         values.extend(control.into_iter().chain([profile]));
         values.extend(initial_window.to_ne_bytes().into_iter().chain(bits.to_ne_bytes()));
+    };
+    let shapes = rules.iter().map(|rule| rule.target.shape()).fold(0, |all, one| all | one);
+    put(shapes_key(), shapes_layout(shapes));
+    for rule in rules {
+        let key = rule.target.key();
+        let layout = rule.choice.layout(&key, names);
+        put(key, layout);
     }
-    if !rules.is_empty() {
-        map.update_batch(&keys, &values, rules.len() as u32, MapFlags::ANY, MapFlags::ANY)
-            .map_err(open::failed("fill", "the table of rules"))?;
-    }
+    map.update_batch(&keys, &values, rules.len() as u32 + 1, MapFlags::ANY, MapFlags::ANY)
+        .map_err(open::failed("fill", "the table of rules"))?;
     Ok(map)
 }

@@ -5,12 +5,13 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
 
 use super::{Namespace, NamespaceError};
+use crate::mounts::{self, Mount};
 
 /// Where network namespaces were found, none of them held open: a host may have more of them than a process may have
 /// descriptors.
@@ -39,9 +40,9 @@ impl Survey {
     /// Looks everywhere.
     pub(super) fn take() -> Result<Self, NamespaceError> {
         let mut survey = Self::default();
-        let mounts = Path::new("/proc/thread-self/mountinfo");
-        let text = fs::read(mounts).map_err(|source| NamespaceError::List { path: mounts.into(), source })?;
-        for (inode, path) in mount_points(&text) {
+        let mounts = mounts::of(None)
+            .map_err(|source| NamespaceError::List { path: "/proc/thread-self/mountinfo".into(), source })?;
+        for (inode, path) in mount_points(mounts) {
             survey.add(inode, Place { label: path.display().to_string(), path });
         }
         let pids = pids()?;
@@ -151,40 +152,12 @@ fn inode_of(target: &[u8]) -> Option<u64> {
     std::str::from_utf8(digits).ok()?.parse().ok()
 }
 
-/// Mount points of network namespaces in proc(5)'s mountinfo, those of `ip netns` first because their names are
-/// the ones people know.
-fn mount_points(mountinfo: &[u8]) -> Vec<(u64, PathBuf)> {
-    let mut paths: Vec<(u64, PathBuf)> = mountinfo
-        .split(|byte| *byte == b'\n')
-        .filter_map(|line| {
-            let mut fields = line.split(|byte| *byte == b' ').skip(3);
-            let (root, point) = (fields.next()?, fields.next()?);
-            Some((inode_of(root)?, PathBuf::from(std::ffi::OsString::from_vec(unescape(point)))))
-        })
-        .collect();
+/// Mount points of network namespaces, those of `ip netns` first because their names are the ones people know.
+fn mount_points(mounts: Vec<Mount>) -> Vec<(u64, PathBuf)> {
+    let network = |mount: Mount| Some((inode_of(mount.root.as_os_str().as_bytes())?, mount.point));
+    let mut paths: Vec<_> = mounts.into_iter().filter_map(network).collect();
     paths.sort_by_key(|(_, path)| !path.starts_with("/run/netns"));
     paths
-}
-
-/// Undoes mountinfo's `\040` for a space and so on.
-fn unescape(field: &[u8]) -> Vec<u8> {
-    let mut out = Vec::with_capacity(field.len());
-    let mut rest = field;
-    while let Some((&byte, tail)) = rest.split_first() {
-        let octal =
-            tail.get(..3).and_then(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 8).ok());
-        match octal {
-            Some(value) if byte == b'\\' => {
-                out.push(value);
-                rest = &tail[3..];
-            }
-            _ => {
-                out.push(byte);
-                rest = tail;
-            }
-        }
-    }
-    out
 }
 
 #[cfg(test)]
@@ -202,13 +175,12 @@ mod tests {
             92 1 0:4 mnt:[4026532003] /run/mnt rw - nsfs nsfs rw\n\
             93 1\n";
         assert_eq!(
-            mount_points(text),
+            mount_points(mounts::parse(text)),
             [
                 (4_026_532_002, PathBuf::from("/run/netns/blue")),
                 (4_026_532_001, PathBuf::from("/run/docker/netns/a b"))
             ]
         );
-        assert_eq!(unescape(b"a\\134b\\"), b"a\\b\\");
     }
 
     #[test]

@@ -17,6 +17,7 @@ use crate::guard;
 use crate::settings;
 use crate::units::count;
 use crate::verb::detach;
+use crate::verb::select::undo::{Sets, Undo};
 
 /// A step, with what it does in words.
 pub(super) struct Step {
@@ -328,14 +329,16 @@ fn rule_actions(changes: &Changes) -> Vec<Action> {
         let what = format!("have {control} have profile {profile}, which rules name");
         actions.push(action(what, String::new()));
     }
+    let sets = Sets::now();
+    let again = |rule: &Rule, replace| {
+        Undo::adding(std::slice::from_ref(rule), &sets, &Sets::default(), replace).command.unwrap_or_default()
+    };
     for rule in &changes.removed {
-        let undo = if rule.is_orphan() { String::new() } else { format!("onramp select add {rule}") };
-        actions.push(action(format!("remove rule {rule}"), undo));
+        actions.push(action(format!("remove rule {rule}"), again(rule, false)));
     }
     for (before, after) in &changes.replaced {
         let what = format!("replace rule {before} by {after}");
-        let undo = format!("onramp select del {}; onramp select add {before}", after.target);
-        actions.push(action(what, undo));
+        actions.push(action(what, again(before, true)));
     }
     for rule in &changes.added {
         actions.push(action(format!("add rule {rule}"), format!("onramp select del {}", rule.target)));

@@ -52,6 +52,8 @@ struct Peer {
 struct Report {
     address: String,
     port: Option<u16>,
+    /// The cgroup, not the root, whose connections alone are given what rules say.
+    rules_hold_in: Option<String>,
     answers: Vec<Answer>,
 }
 
@@ -84,10 +86,15 @@ impl Test {
             let connection = Connection { peer: address, local: None, interface, port, cgroup, side };
             answers.push(answer(deciders.decide(&connection)?, side)?);
         }
-        let report = Report { address: address.to_canonical().to_string(), port, answers };
+        let rules_hold_in = deciders.holds_in().map(|cgroup| cgroup.to_string());
+        let address = address.to_canonical().to_string();
+        let report = Report { address, port, rules_hold_in, answers };
         output.data(&report, || {
             let lines = report.answers.iter().map(|one| format!("{}: {}\n", one.side, one.explanation));
-            lines.collect::<String>() + BEFORE + "\n"
+            let place = report.rules_hold_in.as_ref().map_or_else(String::new, |cgroup| {
+                format!("rules hold in cgroup {cgroup} and below it alone, where their program sits\n")
+            });
+            lines.collect::<String>() + &place + BEFORE + "\n"
         })?;
         Ok(0)
     }

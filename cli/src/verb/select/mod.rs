@@ -1,6 +1,7 @@
 //! `onramp select`.
 
 mod answer;
+pub(super) mod undo;
 pub(super) mod words;
 
 use std::collections::BTreeSet;
@@ -10,11 +11,12 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use clap::{Args, Subcommand};
 use onramp_loader::Action;
-use onramp_loader::select::{self, Rule, Selection, What, missing_controls};
+use onramp_loader::select::{self, Rule, Selection, Target, missing_controls};
 use onramp_recording::bounded;
 use serde::Serialize;
 
 use self::answer::Test;
+use self::undo::{Sets, Undo};
 use self::words::{Controls, RuleWords, TargetWords};
 use super::plan;
 use crate::failure::Usage;
@@ -23,14 +25,15 @@ use crate::units::count;
 
 /// Choose who gets what: congestion controls and initial windows by the peer's prefix, by port or by cgroup
 ///
-/// Rules hold for the whole host, in all its network namespaces, and for connections that are established from then on.
-/// The rule of the longest prefix decides, else that of the port, else that of the nearest cgroup; of two for the same,
-/// the one with --accept or --connect. What an application chooses by setsockopt(TCP_CONGESTION), before or after,
+/// Rules hold for the whole host, in all its network namespaces, and for connections that are established from then on. A
+/// rule is for connections that agree with everything it names. Of several the one with the longest prefix decides; of these
+/// one with a port; of these the one of the nearest cgroup; of these one with --accept or --connect. What an application chooses by setsockopt(TCP_CONGESTION), before or after,
 /// wins; so does a route with `congctl lock`. A rule wins over a route's other `congctl` and over the default of the
 /// network namespace, which decide where no rule does.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   onramp select add --to 203.0.113.0/24 --use search --initial-window 20
+  onramp select add --to 203.0.113.0/24 --port 443 --accept --use ramp
   onramp select add --port 22 --accept --use cubic
   onramp select add --cgroup /system.slice/nginx.service --use ramp
   onramp select add --to 198.51.100.0/24 --use search --profile geo
@@ -60,13 +63,17 @@ enum Verb {
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   onramp select add --to 2001:db8::/32 --use search
-  onramp select add --to 203.0.113.0/24 --accept --use search --initial-window 20
+  onramp select add --to 203.0.113.0/24 --port 443 --accept --use search --initial-window 20
+  onramp select add --to 203.0.113.0/24 --use search --profile geo --replace
   onramp select add --port 22 --use cubic --dry-run
 
-Undo: printed; onramp select del with the same connections")]
+Undo: printed; onramp select del with the same connections, or onramp select add --replace with the previous rule")]
 struct Add {
     #[command(flatten)]
     rule: RuleWords,
+    /// Put it in the place of the rule for the same connections, if there is one: each connection gets the one or the other
+    #[arg(long)]
+    replace: bool,
     /// Say what would be done; change nothing
     #[arg(long)]
     dry_run: bool,
@@ -74,19 +81,23 @@ struct Add {
 
 /// Remove a rule, or all
 ///
-/// The last one takes the program with it. Connections keep what they have.
+/// The rule is named by all that it was added with before --use. The last one takes the program with it. Connections keep
+/// what they have.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   onramp select del --to 203.0.113.0/24 --accept
-  onramp select del --all
+  onramp select del --all --keep rules
 
-Undo: printed; onramp select add, or onramp select load with what `onramp select list` printed before")]
+Undo: printed; onramp select add, or with --keep FILE `onramp select load FILE`")]
 struct Del {
     #[command(flatten)]
     target: TargetWords,
     /// All rules and the program, also what an interrupted command left
-    #[arg(long, group = "what", conflicts_with_all = ["accept", "connect"])]
+    #[arg(long, conflicts_with_all = ["to", "cgroup", "port", "accept", "connect"])]
     all: bool,
+    /// With --all: write the rules to this file first, which must not be there
+    #[arg(long, value_name = "FILE", requires = "all")]
+    keep: Option<PathBuf>,
     /// Say what would be done; change nothing
     #[arg(long)]
     dry_run: bool,
@@ -146,6 +157,8 @@ struct Row {
 #[derive(Serialize)]
 struct Listing {
     active: bool,
+    /// The cgroup, not the root, whose connections alone are given what the rules say.
+    holds_in: Option<String>,
     rules: Vec<Row>,
 }
 
@@ -154,6 +167,8 @@ struct Report {
     rules_added: usize,
     rules_removed: usize,
     undo: Option<String>,
+    /// What that does not restore.
+    undo_leaves_out: Vec<String>,
 }
 
 impl Select {
@@ -172,17 +187,25 @@ impl Add {
     fn run(self, output: &Output) -> anyhow::Result<u8> {
         let mut controls = Controls::default();
         let rule = self.rule.rule(&mut controls)?;
-        let undo = format!("onramp select del {}", rule.target);
+        let before = Sets::now();
+        let undo = |replaced: Option<&Rule>, after: &Sets| match replaced {
+            Some(existing) => Undo::adding(std::slice::from_ref(existing), &before, after, true),
+            None => Undo::by(format!("onramp select del {}", rule.target)),
+        };
         if self.dry_run {
-            select::check_add(&rule)?;
-            return plan::print(&[Action { what: format!("add {rule}"), undo }], output);
+            let existing = select::check_add(&rule, self.replace)?;
+            let what = existing
+                .as_ref()
+                .map_or_else(|| format!("add {rule}"), |one| format!("replace {one} by {rule}"));
+            let undo = undo(existing.as_ref(), &Sets::default()).command.unwrap_or_default();
+            return plan::print(&[Action { what, undo }], output);
         }
-        select::add(&rule, &controls.made)?;
-        report(
-            output,
-            &format!("added {rule}"),
-            Report { rules_added: 1, rules_removed: 0, undo: Some(undo) },
-        )
+        let existing = select::add(&rule, &controls.made, self.replace)?;
+        let said = existing
+            .as_ref()
+            .map_or_else(|| format!("added {rule}"), |one| format!("replaced {one} by {rule}"));
+        let undo = undo(existing.as_ref(), &Sets::now());
+        report(output, &said, (1, usize::from(existing.is_some())), undo)
     }
 }
 
@@ -192,16 +215,19 @@ impl Del {
             return self.all(output);
         }
         let target = self.target.target()?;
+        let before = Sets::now();
+        let undo =
+            |rule: &Rule, after: &Sets| Undo::adding(std::slice::from_ref(rule), &before, after, false);
         if self.dry_run {
             let rules = select::selection()?.unwrap_or_default().rules;
             let rule = rules.iter().find(|rule| rule.target == target);
             let rule = rule.ok_or_else(|| onramp_loader::Error::NoRule { target: target.to_string() })?;
-            let undo = format!("onramp select add {rule}");
+            let undo = undo(rule, &Sets::default()).command.unwrap_or_default();
             return plan::print(&[Action { what: format!("remove {rule}"), undo }], output);
         }
         let rule = select::remove(&target)?;
-        let undo = Some(format!("onramp select add {rule}"));
-        report(output, &format!("removed {rule}"), Report { rules_added: 0, rules_removed: 1, undo })
+        let undo = undo(&rule, &Sets::now());
+        report(output, &format!("removed {rule}"), (0, 1), undo)
     }
 
     fn all(&self, output: &Output) -> anyhow::Result<u8> {
@@ -212,20 +238,21 @@ impl Del {
             });
             return plan::print(&Vec::from_iter(actions), output);
         }
+        if let Some(kept) = &self.keep {
+            keep(kept, &select::selection()?.unwrap_or_default().rules)?;
+        }
+        let before = Sets::now();
         let rules = select::clear()?;
         let said = rules.as_ref().map_or_else(
             || "there are no rules".to_owned(),
             |rules| format!("removed {} and the program", count(rules.len(), "rule")),
         );
-        let undo = match rules.as_deref() {
-            Some([rule]) => Some(format!("onramp select add {rule}")),
-            _ => None,
+        let rules = rules.unwrap_or_default();
+        let undo = match &self.keep {
+            Some(kept) if !rules.is_empty() => Undo::loading(kept, &rules, &before, &Sets::now()),
+            _ => Undo::adding(&rules, &before, &Sets::now(), false),
         };
-        report(
-            output,
-            &said,
-            Report { rules_added: 0, rules_removed: rules.map_or(0, |rules| rules.len()), undo },
-        )
+        report(output, &said, (0, rules.len()), undo)
     }
 }
 
@@ -234,10 +261,13 @@ impl List {
         let selection = select::selection()?.unwrap_or_default();
         let missing = Missing::of(&selection.rules)?;
         let rows = selection.rules.iter().map(|rule| row(rule, &missing));
-        let listing = Listing { active: selection.active, rules: rows.collect() };
+        let holds_in = selection.holds_in.as_ref().map(ToString::to_string);
+        let listing = Listing { active: selection.active, holds_in, rules: rows.collect() };
         output.data(&listing, || {
             let mut text = String::new();
-            if !selection.active && !selection.rules.is_empty() {
+            if let Some(cgroup) = &listing.holds_in {
+                text += &format!("# in use in cgroup {cgroup} and below it alone, where the program sits: on the host the next change of a rule has them hold everywhere\n");
+            } else if !selection.active && !selection.rules.is_empty() {
                 text += "# not in use: a command was cut off, or the pin `link` was removed; the next change of a rule mends it\n";
             }
             for rule in &selection.rules {
@@ -259,23 +289,39 @@ impl Load {
         if rules.len() > select::RULES_MAX {
             return Err(onramp_loader::Error::TooManyRules { most: select::RULES_MAX }.into());
         }
-        let undo = |former: usize| match (&self.keep, former) {
-            (_, 0) => Some("onramp select del --all".to_owned()),
-            (Some(kept), _) => Some(format!("onramp select load {}", kept.display())),
-            (None, _) => None,
-        };
-        let said = |former: usize| format!("{} by {}", count(former, "rule"), count(rules.len(), "rule"));
+        let by = count(rules.len(), "rule");
         if self.dry_run {
-            let former = select::selection()?.map_or(0, |selection| selection.rules.len());
-            let what = format!("replace {}", said(former));
-            return plan::print(&[Action { what, undo: undo(former).unwrap_or_default() }], output);
+            let existing = select::selection()?.unwrap_or_default().rules;
+            let undo = self.undo(&existing, &Sets::now(), &Sets::default()).command.unwrap_or_default();
+            let what = format!("replace {} by {by}", count(existing.len(), "rule"));
+            return plan::print(&[Action { what, undo }], output);
         }
-        if let Some(kept) = &self.keep {
-            keep(kept, &select::selection()?.unwrap_or_default().rules)?;
+        let kept = match &self.keep {
+            Some(path) => {
+                let rules = select::selection()?.unwrap_or_default().rules;
+                keep(path, &rules)?;
+                rules
+            }
+            None => Vec::new(),
+        };
+        let before = Sets::now();
+        let replaced = select::replace(&rules, &controls.made)?;
+        let undo = match (replaced, self.keep.is_some()) {
+            (0, _) => self.undo(&[], &before, &Sets::default()),
+            (_, true) => self.undo(&kept, &before, &Sets::now()),
+            (replaced, false) => Undo::not_kept(replaced),
+        };
+        let said = format!("replaced {} by {by}", count(replaced, "rule"));
+        report(output, &said, (rules.len(), replaced), undo)
+    }
+
+    /// What brings these rules back.
+    fn undo(&self, existing: &[Rule], before: &Sets, after: &Sets) -> Undo {
+        match &self.keep {
+            _ if existing.is_empty() => Undo::by("onramp select del --all".into()),
+            Some(kept) => Undo::loading(kept, existing, before, after),
+            None => Undo::not_kept(existing.len()),
         }
-        let former = select::replace(&rules, &controls.made)?;
-        let text = format!("replaced {}", said(former));
-        report(output, &text, Report { rules_added: rules.len(), rules_removed: former, undo: undo(former) })
     }
 }
 
@@ -294,7 +340,7 @@ impl Glimpse {
     /// At most so many rules; `None`: there is no selection.
     pub fn read(most: usize) -> Option<Self> {
         match select::peek() {
-            Ok(selection) => selection.map(|Selection { rules, active }| {
+            Ok(selection) => selection.map(|Selection { rules, active, .. }| {
                 let missing = Missing::of(&rules).unwrap_or_default();
                 let first = rules.iter().take(most).map(|rule| line(rule, &missing).trim_end().to_owned());
                 Self { active, rules: rules.len(), first: first.collect(), unknown: None }
@@ -362,31 +408,28 @@ fn line(rule: &Rule, missing: &Missing) -> String {
 }
 
 fn row(rule: &Rule, missing: &Missing) -> Row {
-    let mut row = Row {
-        to: None,
-        port: None,
-        cgroup: None,
-        cgroup_id: None,
-        side: rule.target.side.name(),
+    let Target { to, port, cgroup, side } = &rule.target;
+    Row {
+        to: to.map(|prefix| prefix.to_string()),
+        port: *port,
+        cgroup: cgroup.as_ref().and_then(|cgroup| cgroup.path.clone()),
+        cgroup_id: cgroup.as_ref().map(|cgroup| cgroup.id),
+        side: side.name(),
         choice: rule.choice.name().to_owned(),
         congestion_control: rule.choice.control.clone(),
         profile: rule.choice.profile.clone(),
         initial_window_segments: rule.choice.initial_window,
         registered: !missing.control(rule),
         profile_missing: missing.profile(rule).is_some(),
-    };
-    match &rule.target.what {
-        What::To(prefix) => row.to = Some(prefix.to_string()),
-        What::Port(port) => row.port = Some(*port),
-        What::Cgroup(cgroup) => (row.cgroup, row.cgroup_id) = (cgroup.path.clone(), Some(cgroup.id)),
     }
-    row
 }
 
-fn report(output: &Output, said: &str, report: Report) -> anyhow::Result<u8> {
-    output.report(&report, || {
-        let undo = report.undo.as_ref().map_or_else(String::new, |undo| format!("  undo: {undo}\n"));
-        format!("{said}\n{undo}")
-    });
+/// `rules`: how many were added, and removed.
+fn report(output: &Output, said: &str, rules: (usize, usize), undo: Undo) -> anyhow::Result<u8> {
+    let text = format!("{said}\n{}", undo.text());
+    let Undo { command, leaves_out } = undo;
+    let (rules_added, rules_removed) = rules;
+    let report = Report { rules_added, rules_removed, undo: command, undo_leaves_out: leaves_out };
+    output.report(&report, || text);
     Ok(0)
 }

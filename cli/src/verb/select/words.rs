@@ -6,7 +6,7 @@ use anyhow::Context;
 use clap::Args;
 use onramp_loader::ParameterSet;
 use onramp_loader::algorithm::{Algorithm, did_you_mean};
-use onramp_loader::select::{Cgroup, Choice, Profile, Rule, Side, Target, What};
+use onramp_loader::select::{Cgroup, Choice, Profile, Rule, Side, Target};
 use onramp_loader::telemetry::Level;
 use onramp_net::Prefix;
 
@@ -24,13 +24,13 @@ const OPTIONS: [&str; 8] =
 #[derive(Args, Clone, Debug, Default)]
 pub(in crate::verb) struct TargetWords {
     /// Connections whose peer has an address in this prefix; an address alone is a prefix of all its bits
-    #[arg(long, value_name = "PREFIX", group = "what")]
+    #[arg(long, value_name = "PREFIX")]
     pub to: Option<String>,
     /// Connections whose socket was made in this cgroup, or in one below it: /system.slice, or its directory
-    #[arg(long, value_name = "PATH", group = "what")]
+    #[arg(long, value_name = "PATH")]
     pub cgroup: Option<String>,
     /// Connections to this port of the side that listens: this host's where it accepts, the peer's where it connects
-    #[arg(long, value_name = "N", group = "what")]
+    #[arg(long, value_name = "N")]
     pub port: Option<String>,
     /// Only connections that this host accepts
     #[arg(long, conflicts_with = "connect")]
@@ -154,7 +154,7 @@ fn require_same(profile: &Profile, sets: &[ParameterSet]) -> anyhow::Result<()> 
 }
 
 /// A profile's parameters of an algorithm.
-fn made(algorithm: Algorithm, given: &str) -> anyhow::Result<Profile> {
+pub(super) fn made(algorithm: Algorithm, given: &str) -> anyhow::Result<Profile> {
     let profile = profile::load(given)?;
     let mut parameters = algorithm.parameters();
     profile::apply(&profile, &mut parameters)?;
@@ -164,14 +164,11 @@ fn made(algorithm: Algorithm, given: &str) -> anyhow::Result<Profile> {
 
 impl TargetWords {
     /// # Errors
-    /// What is wrong with a value, or if there is not exactly one of a prefix, a cgroup and a port.
+    /// What is wrong with a value, or if there is none of a prefix, a cgroup and a port.
     pub fn target(&self) -> anyhow::Result<Target> {
-        let what = match (&self.to, &self.cgroup, &self.port) {
-            (Some(prefix), None, None) => What::To(exact(prefix)?),
-            (None, Some(path), None) => What::Cgroup(Cgroup::find(path)?),
-            (None, None, Some(port)) => What::Port(self::port(port)?),
-            _ => return Err(Usage::error("a rule has one of --to PREFIX, --cgroup PATH and --port N")),
-        };
+        if self.to.is_none() && self.cgroup.is_none() && self.port.is_none() {
+            return Err(Usage::error("a rule has at least one of --to PREFIX, --cgroup PATH and --port N"));
+        }
         let side = match (self.accept, self.connect) {
             (false, false) => Side::Both,
             (true, false) => Side::Accept,
@@ -182,7 +179,10 @@ impl TargetWords {
                 ));
             }
         };
-        Ok(Target { what, side })
+        let to = self.to.as_deref().map(exact).transpose()?;
+        let port = self.port.as_deref().map(port).transpose()?;
+        let cgroup = self.cgroup.as_deref().map(Cgroup::find).transpose()?;
+        Ok(Target { to, port, cgroup, side })
     }
 }
 
@@ -303,7 +303,7 @@ mod tests {
 
     #[test]
     fn a_line_is_what_add_is_given() {
-        let text = "# rules of the edge\n\n--to 192.0.2.0/24 --use reno\n  --to 2001:db8::/32 --accept --use reno --initial-window 20 # here\n--port 443 --connect --use reno\n--to ::ffff:10.0.0.0/104 --use reno\n--to 198.51.100.7 --use reno";
+        let text = "# rules of the edge\n\n--to 192.0.2.0/24 --use reno\n  --to 2001:db8::/32 --accept --use reno --initial-window 20 # here\n--port 443 --connect --use reno\n--to ::ffff:10.0.0.0/104 --use reno\n--to 198.51.100.7 --use reno\n--accept --port 443 --to 203.0.113.0/24 --use reno";
         let read = rules(text, "f").unwrap();
         let written: Vec<_> = read.iter().map(ToString::to_string).collect();
         assert_eq!(
@@ -313,7 +313,8 @@ mod tests {
                 "--to 2001:db8::/32 --accept --use reno --initial-window 20",
                 "--port 443 --connect --use reno",
                 "--to 10.0.0.0/8 --use reno",
-                "--to 198.51.100.7/32 --use reno"
+                "--to 198.51.100.7/32 --use reno",
+                "--to 203.0.113.0/24 --port 443 --accept --use reno"
             ]
         );
         assert_eq!(rules(&written.join("\n"), "f").unwrap(), read);
@@ -323,7 +324,7 @@ mod tests {
     fn lines_changed_anywhere_are_rules_or_refused_with_their_line() {
         let valid = [
             "--to 192.0.2.0/24 --use reno\n--to 2001:db8::/32 --accept --use cubic --initial-window 20 # here\n",
-            "# rules\n\n--port 443 --connect --use reno\n--cgroup /system.slice --use reno\n--port 22 --use reno\n",
+            "# rules\n\n--port 443 --to 192.0.2.0/24 --connect --use reno\n--cgroup /system.slice --use reno\n--port 22 --use reno\n",
         ];
         let accepted = std::cell::Cell::new(0);
         onramp_mutation::check(1, 4_000, onramp_mutation::text(&valid), |text| {
@@ -356,8 +357,8 @@ mod tests {
             ("--port 65536 --use reno", "write a number from 1 to 65535"),
             ("--port 80 --use nonsense", "there is no congestion control \"nonsense\""),
             ("--port 80", "a rule has --use ALG"),
-            ("--use reno", "one of --to PREFIX, --cgroup PATH and --port N"),
-            ("--to 10.0.0.0/8 --port 80 --use reno", "one of --to PREFIX, --cgroup PATH and --port N"),
+            ("--use reno", "at least one of --to PREFIX, --cgroup PATH and --port N"),
+            ("--accept --use reno", "at least one of --to PREFIX, --cgroup PATH and --port N"),
             ("--port 80 --accept --connect --use reno", "are two rules"),
             ("--port 80 --use reno --profile geo", "reno is a control of the kernel, which has no profiles"),
             ("--port 80 --use", "--use needs a value"),
@@ -366,6 +367,7 @@ mod tests {
             ("--port 80 --use reno --initial-window 0", "1 to 300"),
             ("--port 80 --use reno --initial-window 301", "1 to 300"),
             ("--port 443 --use reno", "f line 2: --port 443 has a rule in line 1 already"),
+            ("--to 10.0.0.0/8 --port 0 --use reno", "write a number from 1 to 65535"),
         ] {
             let error = sentence(&rules(&format!("--port 443 --use reno\n{line}\n"), "f").unwrap_err());
             assert!(error.contains(said) && error.contains("f line 2"), "{line}: {error}");

@@ -162,6 +162,8 @@ struct Listener {
 #[derive(Serialize)]
 struct Selecting {
     active: bool,
+    /// The cgroup, not the root, whose connections alone are asked about.
+    holds_in: Option<String>,
     rules: Option<usize>,
     /// Why the rules cannot be read.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -376,10 +378,11 @@ fn set(set: ParameterSet, flows: &[u64]) -> Set {
 }
 
 fn selecting(glance: Glance) -> Selecting {
-    let Glance { active, rules, missing, without_cgroup, missing_profiles, profiles: _ } = glance;
+    let Glance { active, holds_in, rules, missing, without_cgroup, missing_profiles, profiles: _ } = glance;
     let missing_profiles = missing_profiles.into_iter();
     Selecting {
         active,
+        holds_in: holds_in.map(|cgroup| cgroup.to_string()),
         rules_unknown: rules.as_ref().err().cloned(),
         rules: rules.ok(),
         controls_missing: missing.into_iter().collect(),
@@ -395,7 +398,11 @@ fn selecting_text(selecting: &Selecting) -> String {
         (Some(why), _) => format!("selection by rules, which cannot be read: {why}\n"),
         (None, rules) => format!("selection by {}: onramp select list\n", count(rules.unwrap_or(0), "rule")),
     };
-    if !selecting.active {
+    if let Some(cgroup) = &selecting.holds_in {
+        text += &format!(
+            "  in use in cgroup {cgroup} and below it alone, where the program sits: on the host the next change of a rule has them hold everywhere\n"
+        );
+    } else if !selecting.active {
         text += "  not in use: a command was cut off, or its pin `link` was removed; the next change of a rule mends it, `onramp select del --all` clears it\n";
     } else if selecting.rules == Some(0) {
         text += "  left by a command that was cut off: `onramp select del --all` clears it\n";
