@@ -84,7 +84,7 @@ pub enum Error {
     },
     /// The name is registered, but not through our pins.
     #[error(
-        "the kernel has a congestion control {name} that is not pinned under {root}: it was attached by other means; remove it first (`bpftool struct_ops show`)"
+        "the kernel has a congestion control {name} that is not pinned under {root}: it was attached by other means: end the process or remove the pin that holds its link (`bpftool -f link show` names both), or without a link `bpftool struct_ops unregister` it"
     )]
     Foreign {
         /// The congestion control.

@@ -10,7 +10,7 @@ use std::process::{Command, Output};
 use std::sync::OnceLock;
 
 use libbpf_rs::query::{LinkInfoIter, MapInfoIter, ProgInfoIter};
-use onramp_net::Namespace;
+use onramp_net::{Namespace, mounts};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -238,11 +238,11 @@ pub const DEFAULT: &str = "net.ipv4.tcp_congestion_control";
 
 /// Cgroups of `onramp run` that exist now.
 pub fn run_cgroups() -> Vec<PathBuf> {
-    let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
-    let cgroup2 = mounts.lines().map(|line| line.split(' ').collect::<Vec<_>>());
-    cgroup2
-        .filter(|fields| fields[2] == "cgroup2")
-        .flat_map(|fields| fs::read_dir(fields[1]).into_iter().flatten())
+    mounts::of(None)
+        .unwrap_or_default()
+        .into_iter()
+        .filter(|mount| mount.kind == "cgroup2")
+        .flat_map(|mount| fs::read_dir(mount.point).into_iter().flatten())
         .filter_map(|entry| Some(entry.ok()?.path()))
         .filter(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("onramp-run-")))
         .collect()

@@ -4,6 +4,7 @@
 //! * [`Attachments`]: the right to attach. Names of congestion controls are the host's, so tests take turns.
 //! * [`bottleneck`]: a queue on such a wire.
 //! * [`capture`]: packets of a namespace, with their times.
+//! * [`cgroups`]: cgroups to be in.
 //! * [`cli`]: the `onramp` binary, run and looked at.
 //! * [`clients`]: clients of web servers, over an emulated link.
 //! * [`connection`]: kinds of connections over such a wire, and who reads.
@@ -23,6 +24,7 @@
 
 pub mod bottleneck;
 pub mod capture;
+pub mod cgroups;
 pub mod cli;
 pub mod clients;
 pub mod connection;

@@ -7,6 +7,7 @@ use std::time::Instant;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use onramp_tests::Attachments;
+use onramp_tests::cgroups::cgroups;
 use onramp_tests::cli::{self, Ran, host_state, json, onramp};
 use onramp_tests::traffic::{eventually, namespace};
 
@@ -189,10 +190,7 @@ fn cgroup_of(pid: &str) -> String {
 #[ignore = "in a guest: make test"]
 fn what_the_command_leaves_behind_stays_where_the_run_was() {
     let _attachments = Attachments::lock();
-    let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap();
-    let fields = mounts.lines().map(|line| line.split(' ').collect::<Vec<_>>());
-    let root = fields.into_iter().find(|fields| fields[2] == "cgroup2").unwrap()[1].to_owned();
-    let home = std::path::Path::new(&root).join("onramp-test-home");
+    let home = cgroups().join("onramp-test-home");
     std::fs::create_dir(&home).unwrap();
     let script = "echo $$ > \"$1/cgroup.procs\"; \
                   exec \"$0\" run plain -- sh -c 'setsid sleep 600 >/dev/null 2>&1 & echo $!'";

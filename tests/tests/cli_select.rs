@@ -19,6 +19,7 @@ use nix::sys::socket::{
 };
 use onramp_loader::ROOT;
 use onramp_net::Namespace;
+use onramp_tests::cgroups::{Nested, cgroups};
 use onramp_tests::cli::{self, DEFAULT, Ran, host_state, json, onramp, run_cgroups, status};
 use onramp_tests::faults::Traced;
 use onramp_tests::traffic::{eventually, namespace};
@@ -87,38 +88,6 @@ fn both(name: &str) -> (String, String) {
     (name.into(), name.into())
 }
 
-/// Where cgroup v2 is.
-fn cgroups() -> PathBuf {
-    let mounts = fs::read_to_string("/proc/self/mounts").unwrap();
-    let fields = mounts.lines().map(|line| line.split(' ').collect::<Vec<_>>());
-    fields.into_iter().find(|fields| fields[2] == "cgroup2").unwrap()[1].into()
-}
-
-/// A cgroup with one below it; removed on drop, with this process back where it was.
-struct Nested(PathBuf);
-
-impl Nested {
-    fn make() -> Self {
-        let outer = cgroups().join("onramp-test-select");
-        fs::create_dir_all(outer.join("inner")).unwrap();
-        Self(outer)
-    }
-
-    /// Moves this process into one of both.
-    fn enter(&self, inner: &str) {
-        fs::write(self.0.join(inner).join("cgroup.procs"), "0").unwrap();
-    }
-}
-
-impl Drop for Nested {
-    fn drop(&mut self) {
-        fs::write(cgroups().join("cgroup.procs"), "0").unwrap();
-        for directory in [self.0.join("inner"), self.0.clone()] {
-            assert!(eventually(|| !directory.exists() || fs::remove_dir(&directory).is_ok()));
-        }
-    }
-}
-
 #[test]
 #[ignore = "in a guest: make test"]
 fn the_longest_prefix_decides_on_both_sides_over_both_families_and_nothing_remains() {
@@ -179,7 +148,7 @@ fn the_longest_prefix_decides_on_both_sides_over_both_families_and_nothing_remai
 fn a_port_comes_after_prefixes_and_before_cgroups_and_test_says_what_happens() {
     let _attachments = Attachments::lock();
     let place = place();
-    let nested = Nested::make();
+    let nested = Nested::new();
     onramp("attach plain").ok();
     let to = listen(&place, "127.0.0.1:0");
     let port = to.local_addr().unwrap().port();
@@ -299,7 +268,7 @@ fn why(place: &Namespace, ends: &Ends) -> [serde_json::Value; 2] {
 fn flows_tell_which_rule_route_default_or_application_chose_and_which_code_they_run() {
     let _attachments = Attachments::lock();
     let place = place();
-    let nested = Nested::make();
+    let nested = Nested::new();
     onramp("attach plain").ok();
     place.sysctl_set(DEFAULT, "onramp_plain").unwrap();
     let to = listen(&place, "192.0.2.77:0");
@@ -497,7 +466,7 @@ fn what_is_wrong_is_refused_and_changes_nothing() {
         assert!(ran.refused(4).contains("CAP_SYS_ADMIN"), "{arguments}");
     }
     for wrong in
-        ["add --use reno", "add --port 80", "add --to 10.0.0.0/8 --port 80 --use reno", "del", "test x"]
+        ["add --use reno", "add --accept --use reno", "add --port 80", "del", "del --all --port 80", "test x"]
     {
         assert_eq!(onramp(&format!("select {wrong}")).code, Some(2), "{wrong}");
     }

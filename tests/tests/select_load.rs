@@ -95,6 +95,8 @@ fn at_a_thousand_connections_a_second_each_has_what_was_said_before_or_after_a_c
         ("del --to 127.0.0.0/8".to_owned(), "reno"),
         (format!("load {}", fixed.display()), "onramp_fixed"),
         ("add --to 127.0.0.1/32 --use bbr".to_owned(), "bbr"),
+        ("add --to 127.0.0.1/32 --use cubic --replace".to_owned(), "cubic"),
+        ("add --to 127.0.0.1/32 --use plain --initial-window 20 --replace".to_owned(), "onramp_plain"),
         ("del --to 127.0.0.1/32".to_owned(), "onramp_fixed"),
         ("del --all".to_owned(), "reno"),
     ];

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use onramp_net::Namespace;
 use onramp_tests::Attachments;
+use onramp_tests::cgroups::cgroups;
 use onramp_tests::telemetry::{Consumer, attached, keepers, rings};
 use onramp_tests::traffic::{PATIENCE, Transfer, eventually};
 
@@ -26,9 +27,7 @@ struct Cgroup {
 
 impl Cgroup {
     fn create() -> Self {
-        let mounts = fs::read_to_string("/proc/self/mounts").unwrap();
-        let mut mounts = mounts.lines().map(|line| line.split(' ').collect::<Vec<_>>());
-        let root = PathBuf::from(mounts.find(|fields| fields[2] == "cgroup2").expect("cgroup2")[1]);
+        let root = cgroups();
         let path = root.join(format!("onramp-test-{}", std::process::id()));
         fs::create_dir(&path).unwrap();
         Self { path, root }

@@ -197,9 +197,7 @@ impl Selector {
             if let Held::Former(table) = held {
                 program.place()?.put(&table)?;
             }
-            if !self.exists() {
-                pins::make(&self.directory)?;
-            }
+            pins::make(&self.directory)?;
             for mut map in program.0.maps_mut().filter(|map| map.name() == TABLES) {
                 self.pin(TABLES, TABLES_NEXT, |place| map.pin(place))?;
             }

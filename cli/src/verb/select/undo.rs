@@ -4,13 +4,16 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use onramp_loader::ParameterSet;
-use onramp_loader::select::{self, Rule};
+use onramp_loader::select::{self, Choice, Rule};
 
 use super::words;
 use crate::units::count;
 
 /// As many commands as one line may have.
 const COMMANDS_MAX: usize = 8;
+
+/// Why a rule cannot be made again that is for no connection.
+const NO_CGROUP: &str = "its cgroup is gone";
 
 /// What takes a change back.
 #[derive(Debug, Default, PartialEq)]
@@ -49,35 +52,24 @@ impl Undo {
 
     /// Of a removal of these rules, with the sets before it and after it. `replace`: others have taken their places.
     pub fn adding(rules: &[Rule], before: &Sets, after: &Sets, replace: bool) -> Self {
-        let mut undo = Self::default();
-        let mut commands = Vec::new();
-        for rule in rules.iter().take(COMMANDS_MAX + 1) {
-            let replace = if replace { " --replace" } else { "" };
-            match lost(rule, before, after) {
-                None => commands.push(format!("onramp select add {rule}{replace}")),
-                Some(why) => undo.leaves_out.push(format!("{rule}: {why}")),
-            }
-        }
         if rules.len() > COMMANDS_MAX {
             return Self::not_kept(rules.len());
         }
-        undo.command = Some(commands.join(" && ")).filter(|commands| !commands.is_empty());
-        undo
+        let Sorted { restored, lost } = Sorted::of(rules, before, after);
+        let replace = if replace { " --replace" } else { "" };
+        let commands: Vec<_> =
+            restored.iter().map(|rule| format!("onramp select add {rule}{replace}")).collect();
+        let command = Some(commands.join(" && ")).filter(|commands| !commands.is_empty());
+        Self { command, leaves_out: told(&lost) }
     }
 
     /// Of rules that a file has, with the sets before and after it was written.
     pub fn loading(kept: &Path, rules: &[Rule], before: &Sets, after: &Sets) -> Self {
-        let mut undo =
-            Self::by(format!("onramp select load {}", onramp_loader::quoted(&kept.display().to_string())));
-        for rule in rules {
-            let Some(why) = lost(rule, before, after) else { continue };
-            // One that is gone is a comment in the file; what else cannot be made again fails the whole of it.
-            if !rule.is_orphan() {
-                undo.command = None;
-            }
-            undo.leaves_out.push(format!("{rule}: {why}"));
-        }
-        undo
+        let Sorted { lost, .. } = Sorted::of(rules, before, after);
+        // A rule whose cgroup is gone is a comment in the file; what else cannot be made again fails the whole of it.
+        let whole = lost.keys().all(|why| why == NO_CGROUP);
+        let kept = onramp_loader::quoted(&kept.display().to_string());
+        Self { command: whole.then(|| format!("onramp select load {kept}")), leaves_out: told(&lost) }
     }
 
     /// Of more rules than a line has room for.
@@ -97,15 +89,50 @@ impl Undo {
     }
 }
 
-/// Why `select add` would not make a rule again as it was; `None`: it would.
-fn lost(rule: &Rule, before: &Sets, after: &Sets) -> Option<String> {
-    if rule.is_orphan() {
-        return Some("its cgroup is gone".into());
+/// Rules that can be made again as they were, and others, by the reason.
+struct Sorted<'a> {
+    restored: Vec<&'a Rule>,
+    lost: BTreeMap<String, Vec<&'a Rule>>,
+}
+
+impl<'a> Sorted<'a> {
+    fn of(rules: &'a [Rule], before: &Sets, after: &Sets) -> Self {
+        // There are few choices, each of which is looked up once.
+        let mut known: BTreeMap<(&str, Option<&str>), Option<String>> = BTreeMap::new();
+        let mut sorted = Self { restored: Vec::new(), lost: BTreeMap::new() };
+        for rule in rules {
+            let choice = &rule.choice;
+            let key = (choice.control.as_str(), choice.profile.as_deref());
+            let why = if rule.is_orphan() {
+                Some(NO_CGROUP.to_owned())
+            } else {
+                known.entry(key).or_insert_with(|| lost(choice, before, after)).clone()
+            };
+            match why {
+                None => sorted.restored.push(rule),
+                Some(why) => sorted.lost.entry(why).or_default().push(rule),
+            }
+        }
+        sorted
     }
-    if let Err(why) = select::control(rule.choice.name()) {
+}
+
+/// A sentence for each reason.
+fn told(lost: &BTreeMap<String, Vec<&Rule>>) -> Vec<String> {
+    let sentence = |(why, rules): (&String, &Vec<&Rule>)| match rules[..] {
+        [rule] => format!("{rule}: {why}"),
+        [first, ..] => format!("{}, the first of which is {first}: {why}", count(rules.len(), "rule")),
+        [] => String::new(),
+    };
+    lost.iter().map(sentence).collect()
+}
+
+/// Why `select add` would not give this choice again as it was; `None`: it would.
+fn lost(choice: &Choice, before: &Sets, after: &Sets) -> Option<String> {
+    if let Err(why) = select::control(choice.name()) {
         return Some(why.to_string());
     }
-    let (control, profile) = (&rule.choice.control, rule.choice.profile.as_ref()?);
+    let (control, profile) = (&choice.control, choice.profile.as_ref()?);
     if after.find(control, profile).is_some() {
         return None;
     }
@@ -115,6 +142,8 @@ fn lost(rule: &Rule, before: &Sets, after: &Sets) -> Option<String> {
             Some(format!("profile {profile} had other values than it has by its name"))
         }
         (Some(Ok(_)), _) => None,
-        _ => Some(format!("profile {profile} is not found by its name: add it with the profile's file")),
+        _ => {
+            Some(format!("profile {profile} is not found by its name: add the rule with the profile's file"))
+        }
     }
 }
