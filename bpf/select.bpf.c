@@ -87,6 +87,7 @@ struct search {
 	void *table;
 	u32 shapes;
 	struct select_key connection; /* without its cgroup */
+	const struct cgroup *cgroup;  /* the next one to look at */
 	const struct select_rule *rule;
 	u32 rank;
 };
@@ -119,12 +120,27 @@ static __always_inline void look(struct search *search, u8 side, u32 named, u64 
 }
 
 /* Looks at the rules that name this cgroup, or none: with the port and without, for one side and for both. */
-static __always_inline void look_around(struct search *search, u8 side, u32 named, u64 cgroup, u32 nearness)
+static __always_inline void look_around(struct search *search, u32 named, u64 cgroup, u32 nearness)
 {
+	u8 side = search->connection.side;
+
 	look(search, side, named, cgroup, nearness);
 	look(search, SELECT_BOTH, named, cgroup, nearness);
 	look(search, side, named | SELECT_NAMES_PORT, cgroup, nearness);
 	look(search, SELECT_BOTH, named | SELECT_NAMES_PORT, cgroup, nearness);
+}
+
+/* For bpf_loop: 1 ends it. */
+static long look_at_cgroup(u32 index, struct search *search)
+{
+	const struct cgroup *cgroup = search->cgroup;
+	const struct cgroup_subsys_state *parent = cgroup->self.parent;
+
+	look_around(search, SELECT_NAMES_CGROUP, cgroup->kn->id, SELECT_CGROUPS_MAX - index);
+	if (!parent)
+		return 1;
+	search->cgroup = parent->cgroup;
+	return 0;
 }
 
 static __always_inline void set_peer(struct select_key *key, const struct sock_common *common)
@@ -151,7 +167,6 @@ static __always_inline void set_peer(struct select_key *key, const struct sock_c
 static __always_inline const struct select_rule *decide(void *table, struct tcp_sock *tp, u8 side)
 {
 	const struct sock_common *common = (const struct sock_common *)tp;
-	const struct cgroup *cgroup = ((const struct sock___placed *)tp)->sk_cgrp_data.cgroup;
 	u16 port = side == SELECT_ACCEPT ? bpf_htons(common->skc_num) : common->skc_dport;
 	struct select_key shapes = { .bits = SELECT_BARE_BITS, .side = SELECT_SHAPES };
 	const struct select_rule *known = bpf_map_lookup_elem(table, &shapes);
@@ -160,19 +175,13 @@ static __always_inline const struct select_rule *decide(void *table, struct tcp_
 	if (!known)
 		return NULL;
 	search.shapes = known->bits;
+	search.connection.side = side;
 	set_peer(&search.connection, common);
 	__builtin_memcpy(search.connection.port, &port, sizeof(port));
-	look_around(&search, side, 0, 0, 0);
-	if (!(search.shapes & SELECT_CGROUP_SHAPES))
-		return search.rule;
-	for (u32 nearness = SELECT_CGROUPS_MAX; nearness && cgroup; nearness--) {
-		const struct cgroup_subsys_state *parent = cgroup->self.parent;
-
-		look_around(&search, side, SELECT_NAMES_CGROUP, cgroup->kn->id, nearness);
-		if (!parent)
-			break;
-		cgroup = parent->cgroup;
-	}
+	look_around(&search, 0, 0, 0);
+	search.cgroup = ((const struct sock___placed *)tp)->sk_cgrp_data.cgroup;
+	if (search.shapes & SELECT_CGROUP_SHAPES && search.cgroup)
+		bpf_loop(SELECT_CGROUPS_MAX, look_at_cgroup, &search, 0);
 	return search.rule;
 }
 

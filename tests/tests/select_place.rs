@@ -204,13 +204,10 @@ fn the_hierarchy_is_found_at_a_mount_point_of_any_name_and_not_where_it_is_cover
         assert_eq!(json("status")["selection"]["active"], true, "{point}");
         // A path of a cgroup may be written with that of its mount point.
         apart.run(["mkdir", &format!("{point}/onramp-test-pod")]).ok();
-        let onramp = cli::binary().to_str().unwrap();
+        let binary = cli::binary().to_str().unwrap();
         let cgroup = format!("{point}/onramp-test-pod");
-        apart.run([onramp, "select", "add", "--cgroup", &cgroup, "--use", "cubic"]).ok();
-        assert!(
-            onramp_tests::cli::onramp("select list").ok().contains("--cgroup /onramp-test-pod "),
-            "{point}"
-        );
+        apart.run([binary, "select", "add", "--cgroup", &cgroup, "--use", "cubic"]).ok();
+        assert!(onramp("select list").ok().contains("--cgroup /onramp-test-pod "), "{point}");
         apart.onramp("select del --all").ok();
         apart.run(["rmdir", &cgroup]).ok();
         apart.run(["umount", point]).ok();
