@@ -75,7 +75,7 @@ mod tests {
         let error = Err::<(), _>(privilege).context("while trying").unwrap_err();
         assert_eq!(code(&error), PRIVILEGE);
         assert_eq!(code(&onramp_loader::find("nonsense").unwrap_err().into()), USAGE);
-        assert_eq!(code(&onramp_loader::Error::NoCgroup.into()), UNSUPPORTED);
+        assert_eq!(code(&onramp_loader::Error::NoCgroup { remedy: String::new() }.into()), UNSUPPORTED);
     }
 
     #[test]

@@ -197,7 +197,8 @@ mod tests {
                 (to.map(Prefix::length), port.is_some(), near, *side != Side::Both)
             };
             let expected = rules.iter().filter(agrees).max_by_key(order);
-            prop_assert_eq!(decided(&rules, &connection, &cgroups).as_ref(), expected);
+            let decided = decided(&rules, &connection, &cgroups);
+            prop_assert_eq!(decided.as_ref(), expected);
         }
     }
 }
