@@ -107,6 +107,8 @@ impl Selector {
             LinkTypeInfo::Cgroup(of) => match of.cgroup_id {
                 0 => Linked::Nowhere,
                 hierarchy::ROOT_ID => Linked::Everywhere,
+                // The kernel lets a cgroup that has been removed go in its own time.
+                id if hierarchy::root().is_ok() && Cgroups::all()?.path(id).is_none() => Linked::Nowhere,
                 id => Linked::Below(id),
             },
             _ => Linked::Nowhere,

@@ -369,7 +369,7 @@ mod tests {
         let directory = directory(&[
             (
                 "20.toml",
-                "version = 1\n[[select]]\nto = '203.0.113.0/24'\nuse = 'search'\ninitial_window = 20\n[[select]]\nport = 22\naccept = true\nuse = 'reno'\n",
+                "version = 1\n[[select]]\nto = '203.0.113.0/24'\nport = 443\nconnect = true\nuse = 'search'\ninitial_window = 20\n[[select]]\nport = 22\naccept = true\nuse = 'reno'\n",
             ),
             (
                 "10.toml",
@@ -397,7 +397,10 @@ mod tests {
         let rules: Vec<_> = desired.rules.iter().map(ToString::to_string).collect();
         assert_eq!(
             rules,
-            ["--to 203.0.113.0/24 --use search --initial-window 20", "--port 22 --accept --use reno"]
+            [
+                "--to 203.0.113.0/24 --port 443 --connect --use search --initial-window 20",
+                "--port 22 --accept --use reno"
+            ]
         );
         // One of them alone; what it uses has to be attached then.
         let error = read(Some(&directory.path().join("20.toml"))).map(|_| ()).unwrap_err();

@@ -9,15 +9,15 @@ use onramp_loader::{Check, Path, Verdict, Wanted};
 use serde::Serialize;
 
 use crate::failure::Usage;
-use crate::output::Output;
+use crate::output::{Output, inline};
 use crate::profile;
 use crate::units;
 
 /// Say what this kernel and host can do, and what to do where something is missing
 ///
-/// Loads objects to see whether the kernel takes them; attaches nothing and changes nothing. With a path (--rate and
-/// --rtt, or --profile) the settings of this network namespace are compared with what the path wants: socket buffers that
-/// hold it, and slow starts after a pause. Exit code 1 if something is missing.
+/// Loads objects to see whether the kernel accepts them, and attaches a program without rules for a moment; changes
+/// nothing. With a path (--rate and --rtt, or --profile) the settings of this network namespace are compared with what
+/// the path wants: socket buffers that hold it, and slow starts after a pause. Exit code 1 if something is missing.
 ///
 /// --fix sets what the path wants and records what was there before, until a reboot undoes both. Two settings of the whole
 /// host stay as they are unless --also names them: TCP paces by itself where there is no fq, and flows of onramp do not use
@@ -173,9 +173,9 @@ fn text(report: &Report) -> String {
     for row in &report.checks {
         let enables =
             if row.enables.is_empty() { String::new() } else { format!("  (for: {})", row.enables) };
-        text += &format!("{:<8} {:<width$}  {}{enables}\n", row.verdict, row.name, row.found);
+        text += &format!("{:<8} {:<width$}  {}{enables}\n", row.verdict, row.name, inline(&row.found));
         if let Some(advice) = &row.advice {
-            text += &format!("{:<8} {:<width$}  -> {advice}\n", "", "");
+            text += &format!("{:<8} {:<width$}  -> {}\n", "", "", inline(advice));
         }
     }
     text + &format!("{} missing, {} to look at\n", report.missing, report.warnings)

@@ -9,7 +9,8 @@ use serde::Serialize;
 
 use super::{Missing, Row, row};
 use crate::filter::zoned;
-use crate::output::Output;
+
+use crate::output::{Output, inline};
 use crate::verb::why;
 
 /// What cannot be asked.
@@ -92,7 +93,10 @@ impl Test {
         output.data(&report, || {
             let lines = report.answers.iter().map(|one| format!("{}: {}\n", one.side, one.explanation));
             let place = report.rules_hold_in.as_ref().map_or_else(String::new, |cgroup| {
-                format!("rules hold in cgroup {cgroup} and below it alone, where their program sits\n")
+                format!(
+                    "rules hold in cgroup {} and below it alone, where their program sits\n",
+                    inline(cgroup)
+                )
             });
             lines.collect::<String>() + &place + BEFORE + "\n"
         })?;

@@ -400,7 +400,8 @@ fn selecting_text(selecting: &Selecting) -> String {
     };
     if let Some(cgroup) = &selecting.holds_in {
         text += &format!(
-            "  in use in cgroup {cgroup} and below it alone, where the program sits: on the host the next change of a rule has them hold everywhere\n"
+            "  in use in cgroup {} and below it alone, where the program sits: on the host the next change of a rule has them hold everywhere\n",
+            inline(cgroup)
         );
     } else if !selecting.active {
         text += "  not in use: a command was cut off, or its pin `link` was removed; the next change of a rule mends it, `onramp select del --all` clears it\n";
