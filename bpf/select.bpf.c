@@ -86,8 +86,10 @@ struct {
 struct search {
 	void *table;
 	u32 shapes;
-	struct select_key connection; /* without its cgroup */
-	const struct cgroup *cgroup;  /* the next one to look at */
+	u16 port; /* in network order */
+	u8 side;
+	struct select_key key;	     /* of the rules that are looked at */
+	const struct cgroup *cgroup; /* the next one to look at */
 	const struct select_rule *rule;
 	u32 rank;
 };
@@ -98,17 +100,16 @@ struct search {
  */
 static __always_inline void look(struct search *search, u8 side, u32 named, u64 cgroup, u32 nearness)
 {
-	struct select_key key = search->connection;
+	u16 port = named & SELECT_NAMES_PORT ? search->port : 0;
 	const struct select_rule *rule;
 	u32 rank;
 
 	if (!(search->shapes >> (side * SELECT_NAMED + named) & 1))
 		return;
-	key.side = side;
-	if (!(named & SELECT_NAMES_PORT))
-		key.port[0] = key.port[1] = 0;
-	__builtin_memcpy(key.cgroup, &cgroup, sizeof(cgroup));
-	rule = bpf_map_lookup_elem(search->table, &key);
+	search->key.side = side;
+	__builtin_memcpy(search->key.port, &port, sizeof(port));
+	__builtin_memcpy(search->key.cgroup, &cgroup, sizeof(cgroup));
+	rule = bpf_map_lookup_elem(search->table, &search->key);
 	if (!rule)
 		return;
 	rank = rule->bits * 2 + (named & SELECT_NAMES_PORT);
@@ -122,7 +123,7 @@ static __always_inline void look(struct search *search, u8 side, u32 named, u64 
 /* Looks at the rules that name this cgroup, or none: with the port and without, for one side and for both. */
 static __always_inline void look_around(struct search *search, u32 named, u64 cgroup, u32 nearness)
 {
-	u8 side = search->connection.side;
+	u8 side = search->side;
 
 	look(search, side, named, cgroup, nearness);
 	look(search, SELECT_BOTH, named, cgroup, nearness);
@@ -167,7 +168,6 @@ static __always_inline void set_peer(struct select_key *key, const struct sock_c
 static __always_inline const struct select_rule *decide(void *table, struct tcp_sock *tp, u8 side)
 {
 	const struct sock_common *common = (const struct sock_common *)tp;
-	u16 port = side == SELECT_ACCEPT ? bpf_htons(common->skc_num) : common->skc_dport;
 	struct select_key shapes = { .bits = SELECT_BARE_BITS, .side = SELECT_SHAPES };
 	const struct select_rule *known = bpf_map_lookup_elem(table, &shapes);
 	struct search search = { .table = table };
@@ -175,9 +175,9 @@ static __always_inline const struct select_rule *decide(void *table, struct tcp_
 	if (!known)
 		return NULL;
 	search.shapes = known->bits;
-	search.connection.side = side;
-	set_peer(&search.connection, common);
-	__builtin_memcpy(search.connection.port, &port, sizeof(port));
+	search.side = side;
+	search.port = side == SELECT_ACCEPT ? bpf_htons(common->skc_num) : common->skc_dport;
+	set_peer(&search.key, common);
 	look_around(&search, 0, 0, 0);
 	search.cgroup = ((const struct sock___placed *)tp)->sk_cgrp_data.cgroup;
 	if (search.shapes & SELECT_CGROUP_SHAPES && search.cgroup)

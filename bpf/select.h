@@ -38,25 +38,24 @@ enum select_named {
 #define SELECT_CGROUPS_MAX 32
 
 /* Bits of the key of a rule without a prefix; those of a key before the bits of an address. */
-#define SELECT_BARE_BITS 120
-#define SELECT_HEAD_BITS 128
+#define SELECT_BARE_BITS 88
+#define SELECT_HEAD_BITS 96
 
 enum select_family {
 	SELECT_IPV4 = 4,
 	SELECT_IPV6 = 6,
 };
 
+/* The kernel compares eight bytes at a time, so an IPv4 address ends with the second eight. */
 struct select_key {
 	u32 bits;	/* that count of all that follows */
-	u8 side;	/* enum select_side */
-	u8 unused;	/* 0 */
-	u8 port[2];	/* that of the side that listens, in network order; 0: any */
 	u8 cgroup[8];	/* id of the socket's cgroup, or of one above it, in host order; 0: any */
-	u8 unused_2[3]; /* 0 */
+	u8 port[2];	/* that of the side that listens, in network order; 0: any */
+	u8 side;	/* enum select_side */
 	u8 family;	/* enum select_family */
 	u8 address[16]; /* the peer's, in network order; 0 behind it */
 };
-_Static_assert(sizeof(struct select_key) == 36, "no implicit padding");
+_Static_assert(sizeof(struct select_key) == 32, "no implicit padding");
 
 struct select_rule {
 	u8 control[15];	    /* name of the congestion control, NUL padded */

@@ -19,7 +19,7 @@ use crate::profiles::Names;
 pub use crate::abi::SELECT_RULES_MAX as RULES_MAX;
 
 /// Bytes of a key before what a trie looks at.
-const LENGTH: usize = offset_of!(SelectKey, side);
+const LENGTH: usize = offset_of!(SelectKey, cgroup);
 /// Where its parts are, in what follows.
 const SIDE: usize = offset_of!(SelectKey, side) - LENGTH;
 const PORT: usize = offset_of!(SelectKey, port) - LENGTH;
@@ -287,7 +287,7 @@ mod tests {
         keys.dedup();
         assert_eq!(keys.len(), all, "two targets have one key");
         assert!(Target::of(&shapes_key()).is_none());
-        assert!(Target::of(&Key::new(136, [2; 32])).is_none());
+        assert!(Target::of(&Key::new(SELECT_HEAD_BITS + 8, [2; 28])).is_none());
     }
 
     #[test]

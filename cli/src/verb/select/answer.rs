@@ -9,7 +9,6 @@ use serde::Serialize;
 
 use super::{Missing, Row, row};
 use crate::filter::zoned;
-
 use crate::output::{Output, inline};
 use crate::verb::why;
 
