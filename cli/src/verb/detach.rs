@@ -2,7 +2,7 @@
 
 use clap::Args;
 use onramp_loader::algorithm::Algorithm;
-use onramp_loader::select::{self, Rule, What};
+use onramp_loader::select::{self, Rule};
 use onramp_loader::telemetry::Level;
 use onramp_loader::{
     Action, AttachedState, Base, Basis, Defaults, Detachable, Detached, Error, Held, Host, Kind, Leftover,
@@ -273,8 +273,7 @@ impl Undo {
 
 /// The command that adds rules again; `None` if they are too many for one, or the cgroup of one is gone.
 fn selection_undo(rules: &[Rule]) -> Option<String> {
-    let gone = |rule: &Rule| matches!(&rule.target.what, What::Cgroup(cgroup) if cgroup.path.is_none());
-    if rules.is_empty() || rules.len() > RULES_NAMED || rules.iter().any(gone) {
+    if rules.is_empty() || rules.len() > RULES_NAMED || rules.iter().any(Rule::is_orphan) {
         return None;
     }
     Some(rules.iter().map(|rule| format!("onramp select add {rule}")).collect::<Vec<_>>().join(" && "))
