@@ -248,7 +248,17 @@ fn any_size_is_drawn() {
 /// What of a screen has digits in it.
 fn figures(screen: &str) -> Vec<String> {
     let drawn = |letter: char| ('\u{2500}'..='\u{28ff}').contains(&letter);
-    let words = screen.split(|letter: char| letter.is_whitespace() || drawn(letter));
+    // `… 6 more` is a number of this screen alone.
+    let lines: String = screen
+        .lines()
+        .map(|line| {
+            line.strip_prefix("… ")
+                .map_or(line, |rest| rest.split_once(' ').map_or("", |(_, rest)| rest))
+                .to_owned()
+                + "\n"
+        })
+        .collect();
+    let words = lines.split(|letter: char| letter.is_whitespace() || drawn(letter));
     let words = words.map(|word| word.trim_matches([',', ';', '(', ')', '…']));
     words.filter(|word| word.chars().any(|letter| letter.is_ascii_digit())).map(str::to_owned).collect()
 }
