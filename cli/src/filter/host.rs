@@ -52,7 +52,7 @@ fn family(text: &str) -> Result<(Option<&str>, &str), String> {
 fn split_port(text: &str) -> Result<(&str, Option<&str>), String> {
     if let Some((host, rest)) = text.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
         // As ss prints it: [fe80::1]%eth0:443.
-        let zone = rest.starts_with('%').then(|| rest.find(':').unwrap_or(rest.len())).unwrap_or(0);
+        let zone = if rest.starts_with('%') { rest.find(':').unwrap_or(rest.len()) } else { 0 };
         let (zone, rest) = rest.split_at(zone);
         zoned(&format!("{host}{zone}"))?;
         let port = rest.strip_prefix(':');

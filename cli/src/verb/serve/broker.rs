@@ -184,17 +184,17 @@ impl<'a> Broker<'a> {
             self.answer(request)?;
         }
         self.tune_waiting()?;
-        self.drain(look % LOOKS_PER_STATUS == 0)?;
-        if look % LOOKS_PER_LIST == 0 {
+        self.drain(look.is_multiple_of(LOOKS_PER_STATUS))?;
+        if look.is_multiple_of(LOOKS_PER_LIST) {
             self.list()?;
         }
-        if self.source.is_some() && look % LOOKS_PER_SELECTION == 0 {
+        if self.source.is_some() && look.is_multiple_of(LOOKS_PER_SELECTION) {
             self.selection = Glimpse::read(RULES_MAX);
         }
-        if look % LOOKS_PER_STATUS == 0 || self.status.is_due() {
+        if look.is_multiple_of(LOOKS_PER_STATUS) || self.status.is_due() {
             self.status()?;
         }
-        self.details(look % LOOKS_PER_STATUS == 0)
+        self.details(look.is_multiple_of(LOOKS_PER_STATUS))
     }
 
     /// Takes what telemetry has. It begins anew where the kernel has taken this consumer for dead.

@@ -23,7 +23,7 @@ pub(super) fn user(given: &str) -> anyhow::Result<Option<Identity>> {
     if !geteuid().is_root() {
         return Ok(None);
     }
-    identity(given, |name| User::from_name(name)).map(Some)
+    identity(given, User::from_name).map(Some)
 }
 
 fn identity(given: &str, find: impl Fn(&str) -> Result<Option<User>, Errno>) -> anyhow::Result<Identity> {
