@@ -112,7 +112,10 @@ impl<F: FnMut(&[i64], Met)> Walk<'_, F> {
 mod tests {
     use super::*;
 
-    fn numbers(bytes: &[u8]) -> Option<(usize, Vec<(Vec<i64>, i64)>)> {
+    /// The way to each number, and the number; of a list its negative length.
+    type Numbers = Vec<(Vec<i64>, i64)>;
+
+    fn numbers(bytes: &[u8]) -> Option<(usize, Numbers)> {
         let mut met = Vec::new();
         let length = walk(bytes, |fields, what| match what {
             Met::Number(number) => met.push((fields.to_vec(), number)),

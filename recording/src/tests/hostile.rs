@@ -3,7 +3,6 @@
 //! refusal names the file.
 
 use std::fs;
-use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
