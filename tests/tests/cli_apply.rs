@@ -450,7 +450,7 @@ fn what_is_no_regular_file_is_named_at_once_by_every_verb_that_reads_one() {
         format!("doctor --profile {path}"),
         format!("profile check {path}"),
         format!("select load {path}"),
-        format!("replay {path}"),
+        format!("replay {path} --algorithm ramp"),
         format!("export {path}"),
         format!("sim path {path}"),
         format!("lab verify {path}"),

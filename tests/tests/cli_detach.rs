@@ -46,7 +46,7 @@ fn open_sockets_are_moved_and_go_on_transferring() {
     assert_eq!(row["defaults_restored"][0]["congestion_control"], "reno", "{report}");
     assert_eq!(host_state(&[&inside]), before);
     let undo = row["undo"].as_str().unwrap();
-    assert!(undo.starts_with("onramp attach search --default=/proc/"), "{undo}");
+    assert!(undo.starts_with("onramp attach search --base reno --default=/proc/"), "{undo}");
     for transfer in &transfers {
         assert!(transfer.goes_on());
     }

@@ -105,7 +105,7 @@ fn wrong_arms_settings_and_profiles_are_refused_before_anything_is_done() {
         ("lab compare --profile geo,leo", "there is no profile \"geo,leo\""),
         ("lab run cubic --at 1s:path=nowhere", "there is no profile \"nowhere\""),
         ("lab evaluate --case nowhere", "there is no case \"nowhere\""),
-        ("lab evaluate --case short,short", "there is no case \"short\", or it is named twice"),
+        ("lab evaluate --case short,short", "case \"short\" is named twice"),
         ("lab evaluate nothing --case short", "nothing"),
         ("lab matrix --profile geo,nowhere", "there is no profile \"nowhere\""),
         ("lab reproduce nonsense", "there is no claim \"nonsense\""),

@@ -102,10 +102,11 @@ pub(super) fn chosen<'a>(
     let mut take = |id: &String| {
         let at = left.iter().position(|question| question.id == id);
         let at = at.ok_or_else(|| {
+            if names.split(", ").any(|name| name == id) {
+                return Usage::error(format!("{what} {id:?} is named twice: name it once"));
+            }
             let hint = did_you_mean(id, names.split(", "));
-            Usage::error(format!(
-                "there is no {what} {id:?}{hint}, or it is named twice: give some of {names}"
-            ))
+            Usage::error(format!("there is no {what} {id:?}{hint}: give some of {names}"))
         })?;
         Ok(left.remove(at))
     };

@@ -87,10 +87,12 @@ fn chart(
     }
     let mut times = vec![format!("{first:.2}"), format!("{end:.2} s")];
     let mut values = vec!["0".to_owned(), label(top)];
-    // A third of the area is for labels, and what does not fit is cut.
+    // A third of the area is for labels, and what does not fit is cut. Without values the times would begin at the edge of the
+    // area, where those of its neighbour end.
     let wide = values.iter().map(|label| label.chars().count()).max().unwrap_or(0);
     if 3 * wide > usize::from(area.width) {
         values.clear();
+        times.clear();
     }
     if 2 * times.iter().map(String::len).sum::<usize>() + wide > usize::from(area.width) {
         times.clear();

@@ -68,7 +68,7 @@ table! {
         /// most that the queue held
         max_queue_bytes: u64,
         /// of all that crossed the link, as `onramp sim run` has it
-        digest: Text,
+        digest: Text => most 80,
     }
 }
 

@@ -134,7 +134,7 @@ impl Server {
         });
         let mut server = Self { address, broker, asked };
         assert!(matches!(server.asked.recv_timeout(PATIENCE), Ok(Request::Leave(0))), "it listens");
-        server.say(&News::Attached("{}".into()));
+        server.say(&News::Attached(r#"{"schema": 2, "algorithms": [], "consumers": []}"#.into()));
         server
     }
 
