@@ -62,7 +62,8 @@ impl Disk {
     }
 }
 
-/// systemd as process 1 of namespaces of its own; all of it ends when it is dropped, as by a loss of power.
+/// systemd as process 1 of namespaces of its own, but for cgroups, because rules hold from the root of their hierarchy. All of it
+/// ends when it is dropped, as by a loss of power.
 struct Machine {
     outside: Child,
     first: String,
@@ -71,11 +72,10 @@ struct Machine {
 impl Machine {
     fn boot(place: &Namespace, disk: &Disk) -> Self {
         fs::create_dir(CGROUP).unwrap();
-        let inside = "mount -t tmpfs none /run && umount /sys/fs/cgroup && mount -t cgroup2 none /sys/fs/cgroup && mount --bind $0/etc /etc && \
-                      mount --bind $0/bin /usr/bin && exec env -i container=test PATH=/usr/bin:/bin \
-                      /usr/lib/systemd/systemd --system --log-target=console";
+        let inside = "mount -t tmpfs none /run && mount --bind $0/etc /etc && mount --bind $0/bin /usr/bin && \
+                      exec env -i container=test PATH=/usr/bin:/bin /usr/lib/systemd/systemd --system --log-target=console";
         let script = format!(
-            "echo 0 >{CGROUP}/cgroup.procs && exec unshare --pid --fork --kill-child --mount --mount-proc --cgroup \
+            "echo 0 >{CGROUP}/cgroup.procs && exec unshare --pid --fork --kill-child --mount --mount-proc \
              sh -c '{inside}' $0"
         );
         let mut command = place.command("sh");
@@ -95,7 +95,7 @@ impl Machine {
     /// A command in it, whose name and arguments follow.
     fn enter(&self) -> Command {
         let mut command = Command::new("nsenter");
-        command.args(["--target", &self.first, "--mount", "--pid", "--cgroup"]);
+        command.args(["--target", &self.first, "--mount", "--pid"]);
         command
     }
 
