@@ -76,12 +76,12 @@ pub enum GuestError {
         release: String,
     },
     /// A program that the host needs is missing.
-    #[error("{program} is missing: install it, on Debian with `apt-get install {package}`")]
+    #[error("{program} is missing: install {}", installed(.package))]
     Missing {
         /// The program.
         program: String,
-        /// The Debian package that has it.
-        package: &'static str,
+        /// The Debian package that has it, if that is known.
+        package: Option<&'static str>,
     },
     /// There is nowhere to keep kernels.
     #[error("there is no place for kernels: set ONRAMP_CACHE, XDG_CACHE_HOME or HOME")]
@@ -130,5 +130,12 @@ impl GuestError {
     pub(super) fn file(action: &'static str, path: impl AsRef<Path>) -> impl FnOnce(io::Error) -> Self {
         let path = path.as_ref().to_path_buf();
         move |source| Self::File { action, path, source }
+    }
+}
+
+fn installed(package: &Option<&str>) -> String {
+    match package {
+        Some(package) => format!("it, on Debian with `apt-get install {package}`"),
+        None => "the package that has it".to_owned(),
     }
 }

@@ -107,15 +107,15 @@ impl Image {
     }
 }
 
-/// The Debian package of a program that is asked for by name; of most they are the same.
-fn package(name: &str) -> &'static str {
+/// The Debian package of a program that is asked for by name.
+fn package(name: &str) -> Option<&'static str> {
     match name {
-        "ip" | "ss" | "tc" => "iproute2",
-        "busybox" => "busybox-static",
-        "iperf3" => "iperf3",
-        "curl" => "curl",
-        "jq" => "jq",
-        _ => "the one that has it",
+        "ip" | "ss" | "tc" => Some("iproute2"),
+        "busybox" => Some("busybox-static"),
+        "iperf3" => Some("iperf3"),
+        "curl" => Some("curl"),
+        "jq" => Some("jq"),
+        _ => None,
     }
 }
 

@@ -10,7 +10,8 @@ use super::GuestError;
 ///
 /// # Errors
 /// [`GuestError::Missing`] naming the package that has it.
-pub(super) fn find(name: &str, package: &'static str) -> Result<PathBuf, GuestError> {
+pub(super) fn find(name: &str, package: impl Into<Option<&'static str>>) -> Result<PathBuf, GuestError> {
+    let package = package.into();
     let missing = || GuestError::Missing { program: name.to_owned(), package };
     if name.contains('/') {
         return Some(PathBuf::from(name)).filter(|path| path.is_file()).ok_or_else(missing);
