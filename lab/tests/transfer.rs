@@ -108,7 +108,9 @@ fn a_transfer_that_does_not_end_is_given_up() {
         ..plan(None)
     };
     let run = run_once(&plan, &Arm::stock("reno"), 1).unwrap();
-    assert_eq!((run.valid, run.cut_off, run.seconds), (false, true, 1.0), "{run:?}");
+    assert_eq!((run.valid, run.cut_off), (false, true), "{run:?}");
+    // The limit counts from the opening, the time from the first data.
+    assert!(run.seconds > 0.5 && run.seconds <= 1.0, "{run:?}");
 }
 
 #[test]

@@ -451,7 +451,7 @@ fn what_is_no_regular_file_is_named_at_once_by_every_verb_that_reads_one() {
         format!("profile check {path}"),
         format!("select load {path}"),
         format!("replay {path} --algorithm ramp"),
-        format!("export {path}"),
+        format!("export {path} --format qlog"),
         format!("sim path {path}"),
         format!("lab verify {path}"),
         format!("serve --read-token-file {path}"),
