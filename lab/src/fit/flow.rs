@@ -111,7 +111,7 @@ pub struct RecordedFlow {
     pub lost_us: Option<u64>,
     /// What drove it; none: the recording does not say.
     pub driver: Option<Driver>,
-    /// What [`DETECTORS`] make of its first slow start, and how it really ended.
+    /// What the detectors make of its first slow start, and how it really ended.
     pub replayed: Option<FlowReport>,
 }
 
