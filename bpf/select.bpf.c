@@ -7,6 +7,7 @@
  * What an application has chosen by TCP_CONGESTION stays, before (on the socket, or on the one that listens) or after. So
  * does what a program of a cgroup further down has chosen, for those are asked first.
  */
+#include "kernel/compat.bpf.h"
 #include "kernel/profile_names.bpf.h"
 #include "kernel/profiles.bpf.h"
 #include "kernel/types.bpf.h"
@@ -150,7 +151,7 @@ static __always_inline void set_peer(struct select_key *key, const struct sock_c
 
 	key->family = SELECT_IPV4;
 	key->bits = SELECT_HEAD_BITS + 32;
-	if (common->skc_family == AF_INET6 && bpf_core_field_exists(common->skc_v6_daddr)) {
+	if (has_ipv6_addresses(common)) {
 		for (u32 i = 0; i < 4; i++)
 			address[i] = common->skc_v6_daddr.in6_u.u6_addr32[i];
 		/* IPv4 over a socket of IPv6 (RFC 4291, section 2.5.5.2). */

@@ -4,6 +4,7 @@
  * sees goes into one ring; the algorithms run in the process that reads it. Nothing is pinned, so all of it ends with
  * that process.
  */
+#include "kernel/compat.bpf.h"
 #include "kernel/types.bpf.h"
 #include "algorithm/algorithm.h"
 #include "shadow.h"
@@ -85,7 +86,7 @@ static __always_inline struct glimpse_counts *counts(void)
 
 static __always_inline void identify(const struct sock_common *common, struct glimpse *glimpse)
 {
-	bool version_six = common->skc_family == AF_INET6 && bpf_core_field_exists(common->skc_v6_daddr);
+	bool version_six = has_ipv6_addresses(common);
 
 	for (u32 i = 0; i < 4; i++) {
 		glimpse->local[i] = version_six ? common->skc_v6_rcv_saddr.in6_u.u6_addr32[i] : 0;

@@ -1,22 +1,16 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * The base: congestion avoidance, loss reaction and undo, done by the kernel's own CUBIC, Reno or BBR. This is also the
- * compat header: what kernels do differently is here and nowhere else.
+ * The base: congestion avoidance, loss reaction and undo, done by the kernel's own CUBIC, Reno or BBR.
  *
  * Between CUBIC and Reno the loader chooses before loading, and the verifier prunes the other. For BBR each shell is
  * compiled a second time, with ONRAMP_BBR, because a program holds the module of each kfunc that it names, called or
  * not, and because BBR has another set of operations: bbr.bpf.h.
- *
- *   - CUBIC's functions are called as kfuncs (5.13 on x86-64, 6.10 elsewhere), declared weak so that a kernel without
- *     them still loads the object with Reno as the base, which is always there.
- *   - 7.1 (d1e59a469737) replaced cubictcp_cwnd_event by cubictcp_cwnd_event_tx_start, called from an operation of its
- *     own. Which one exists is told by the operation, a constant after relocation: asking for a kfunc's address to see
- *     whether it exists is refused before 6.4. To be removed when 7.1 is the oldest kernel supported.
  */
 #ifndef ONRAMP_BASE_BPF_H
 #define ONRAMP_BASE_BPF_H
 
 #include "../abi.h"
+#include "compat.bpf.h"
 #include "types.bpf.h"
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
@@ -31,30 +25,11 @@ const volatile u32 observing SEC(".rodata.observing") = 0;
 extern void tcp_reno_cong_avoid(struct sock *sk, u32 ack, u32 acked) __ksym;
 extern u32 tcp_reno_undo_cwnd(struct sock *sk) __ksym;
 
-struct tcp_congestion_ops___tx_start {
-	void (*cwnd_event_tx_start)(struct sock *sk);
-} __attribute__((preserve_access_index));
-
-static __always_inline bool has_tx_start_operation(void)
-{
-	struct tcp_congestion_ops___tx_start *ops = 0;
-
-	return bpf_core_field_exists(ops->cwnd_event_tx_start);
-}
-
 static __always_inline u32 congestion_state(struct sock *sk)
 {
 	struct inet_connection_sock *icsk = (struct inet_connection_sock *)sk;
 
 	return BPF_CORE_READ_BITFIELD(icsk, icsk_ca_state);
-}
-
-/* Whether init has been called of a socket: older kernels call release of others, too, as of listeners. */
-static __always_inline bool has_begun(struct sock *sk)
-{
-	struct inet_connection_sock *icsk = (struct inet_connection_sock *)sk;
-
-	return BPF_CORE_READ_BITFIELD(icsk, icsk_ca_initialized);
 }
 
 /* Between a loss or mark and the end of its recovery the window is not the algorithm's. */
@@ -72,13 +47,13 @@ static __always_inline bool in_recovery(struct sock *sk)
 /* Whether the base has cong_control, which the kernel calls instead of cong_avoid. */
 #define BASE_CONTROLS 0
 
-extern void cubictcp_init(struct sock *sk) __weak __ksym;
-extern u32 cubictcp_recalc_ssthresh(struct sock *sk) __weak __ksym;
-extern void cubictcp_cong_avoid(struct sock *sk, u32 ack, u32 acked) __weak __ksym;
-extern void cubictcp_state(struct sock *sk, u8 new_state) __weak __ksym;
-extern void cubictcp_cwnd_event(struct sock *sk, enum tcp_ca_event event) __weak __ksym;
-extern void cubictcp_cwnd_event_tx_start(struct sock *sk) __weak __ksym;
-extern void cubictcp_acked(struct sock *sk, const struct ack_sample *sample) __weak __ksym;
+extern void cubictcp_init(struct sock *sk) KFUNC_OF_SOME;
+extern u32 cubictcp_recalc_ssthresh(struct sock *sk) KFUNC_OF_SOME;
+extern void cubictcp_cong_avoid(struct sock *sk, u32 ack, u32 acked) KFUNC_OF_SOME;
+extern void cubictcp_state(struct sock *sk, u8 new_state) KFUNC_OF_SOME;
+extern void cubictcp_cwnd_event(struct sock *sk, enum tcp_ca_event event) KFUNC_OF_SOME;
+extern void cubictcp_cwnd_event_tx_start(struct sock *sk) KFUNC_OF_SOME;
+extern void cubictcp_acked(struct sock *sk, const struct ack_sample *sample) KFUNC_OF_SOME;
 extern u32 tcp_reno_ssthresh(struct sock *sk) __ksym;
 
 static __always_inline void base_init(struct sock *sk)
@@ -106,14 +81,13 @@ static __always_inline void base_state(struct sock *sk, u8 new_state)
 		cubictcp_state(sk, new_state);
 }
 
-/* Before 7.1 every event, CA_EVENT_TX_START among them. */
+/* Every event, CA_EVENT_TX_START among them where the kernel has no operation for that. */
 static __always_inline void base_cwnd_event(struct sock *sk, enum tcp_ca_event event)
 {
 	if (base == BASE_CUBIC && !has_tx_start_operation())
 		cubictcp_cwnd_event(sk, event);
 }
 
-/* Since 7.1. */
 static __always_inline void base_tx_start(struct sock *sk)
 {
 	if (base == BASE_CUBIC && has_tx_start_operation())

@@ -45,21 +45,16 @@
 #define BBR_LOSS_PART 50
 #define BBR_LOSS_SEGMENTS 6
 
-extern void bbr_init(struct sock *sk) __weak __ksym;
-extern u32 bbr_ssthresh(struct sock *sk) __weak __ksym;
-extern void bbr_set_state(struct sock *sk, u8 new_state) __weak __ksym;
-extern void bbr_cwnd_event(struct sock *sk, enum tcp_ca_event event) __weak __ksym;
-extern void bbr_cwnd_event_tx_start(struct sock *sk) __weak __ksym;
-extern u32 bbr_undo_cwnd(struct sock *sk) __weak __ksym;
-extern u32 bbr_min_tso_segs(struct sock *sk) __weak __ksym;
-extern u32 bbr_sndbuf_expand(struct sock *sk) __weak __ksym;
-extern void bbr_main(struct sock *sk, u32 ack, int flag, const struct rate_sample *sample) __weak __ksym;
-extern void bbr_main___before_6_10(struct sock *sk, const struct rate_sample *sample) __weak __ksym;
-
-/* Since 6.10 (57bfc7605ca5) cong_control has four arguments. */
-struct tcp_congestion_ops___flags {
-	void (*cong_control)(struct sock *sk, u32 ack, int flag, const struct rate_sample *sample);
-};
+extern void bbr_init(struct sock *sk) KFUNC_OF_SOME;
+extern u32 bbr_ssthresh(struct sock *sk) KFUNC_OF_SOME;
+extern void bbr_set_state(struct sock *sk, u8 new_state) KFUNC_OF_SOME;
+extern void bbr_cwnd_event(struct sock *sk, enum tcp_ca_event event) KFUNC_OF_SOME;
+extern void bbr_cwnd_event_tx_start(struct sock *sk) KFUNC_OF_SOME;
+extern u32 bbr_undo_cwnd(struct sock *sk) KFUNC_OF_SOME;
+extern u32 bbr_min_tso_segs(struct sock *sk) KFUNC_OF_SOME;
+extern u32 bbr_sndbuf_expand(struct sock *sk) KFUNC_OF_SOME;
+extern void bbr_main(struct sock *sk, u32 ack, int flag, const struct rate_sample *sample) KFUNC_OF_SOME;
+extern void bbr_main___before_6_10(struct sock *sk, const struct rate_sample *sample) KFUNC_OF_SOME;
 
 static __always_inline struct bbr *bbr_of(struct sock *sk)
 {
@@ -229,7 +224,7 @@ static __always_inline void base_control(unsigned long long *context, struct bas
 	struct sock *sk = (struct sock *)context[0];
 	const struct rate_sample *sample;
 
-	if (bpf_core_type_matches(struct tcp_congestion_ops___flags)) {
+	if (has_four_control_arguments()) {
 		sample = (const struct rate_sample *)context[3];
 		told->acked = sample->acked_sacked;
 		told->app_limited = sample->is_app_limited;

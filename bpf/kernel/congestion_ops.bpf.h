@@ -464,7 +464,7 @@ OPERATION(void, release, struct sock *sk)
 	if (guarding && guard_end(sk, expired()))
 		trip();
 	if (!flow) {
-		if (count && has_begun(sk))
+		if (count && was_initialised(sk))
 			__sync_fetch_and_add(&count->flows_without_state, 1);
 		return;
 	}

@@ -6,6 +6,7 @@
 #ifndef ONRAMP_OBSERVE_BPF_H
 #define ONRAMP_OBSERVE_BPF_H
 
+#include "compat.bpf.h"
 #include "events.bpf.h"
 
 /*
@@ -16,7 +17,7 @@ static __always_inline void identify(const struct sock *sk, struct flow_told *to
 {
 	const struct sock_common *common = &sk->__sk_common;
 
-	if (common->skc_family == AF_INET6 && bpf_core_field_exists(common->skc_v6_daddr)) {
+	if (has_ipv6_addresses(common)) {
 		for (u32 i = 0; i < 4; i++) {
 			told->local[i] = common->skc_v6_rcv_saddr.in6_u.u6_addr32[i];
 			told->remote[i] = common->skc_v6_daddr.in6_u.u6_addr32[i];

@@ -66,7 +66,6 @@ enum sk_pacing {
 	SK_PACING_FQ,	  /* by the queueing discipline */
 };
 
-#define TCP_ECN_ANY 0x11 /* marks were agreed upon, by RFC 3168 or as AccECN, which older kernels do not have */
 #define TCP_CONG_NON_RESTRICTED 1
 #define TCP_CA_NAME_MAX 16
 #define IPPROTO_TCP 6
@@ -211,7 +210,7 @@ struct ack_sample {
 
 #pragma clang attribute pop
 
-/* The operations that the shells implement. `cwnd_event_tx_start` exists since 7.1; the loader clears it before. */
+/* The operations that the shells implement; not every kernel has all of them (compat.bpf.h). */
 struct tcp_congestion_ops {
 	u32 (*ssthresh)(struct sock *sk);
 	void (*cong_avoid)(struct sock *sk, u32 ack, u32 acked);

@@ -10,8 +10,8 @@ use crate::kernel::Kernel;
 /// The kernel's struct, and ours of the same name.
 const STRUCT: &str = "tcp_congestion_ops";
 
-/// Clears the operations that the kernel does not have (`cwnd_event_tx_start` before 7.1), and asks for registration
-/// by the map itself where there are no links (before 6.4).
+/// Clears the operations that the kernel does not have (`cwnd_event_tx_start` before 7.1, see `bpf/kernel/compat.bpf.h`),
+/// and asks for registration by the map itself where there are no links (before 6.4).
 pub(crate) fn fit(open: &mut OpenObject, kernel: &Kernel) -> Result<()> {
     let surplus = surplus(open, kernel)?;
     for mut map in open.maps_mut().filter(|map| map.map_type() == MapType::StructOps) {
