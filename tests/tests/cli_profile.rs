@@ -81,7 +81,7 @@ fn what_is_wrong_is_named_with_key_value_and_range() {
             "parameter",
             "threshold_pct = 26",
             "treshold_pct = 26",
-            "no parameter \"treshold_pct\"; it has form",
+            "no parameter \"treshold_pct\" (did you mean \"threshold_pct\"?); it has form",
         ),
         (
             "value",
@@ -99,13 +99,13 @@ fn what_is_wrong_is_named_with_key_value_and_range() {
             "algorithm of a table",
             "[params.inflight]",
             "[params.inflght]",
-            "params.\"inflght\" is not known: give one of plain",
+            "params.\"inflght\" is not known (did you mean \"inflight\"?): give one of plain",
         ),
         (
             "parameter of a table",
             "[params.inflight]",
             "[params.fixed]\nexit_window = 3",
-            "no parameter \"exit_window\"; it has exit_window_bytes",
+            "no parameter \"exit_window\" (did you mean \"exit_window_bytes\"?); it has exit_window_bytes",
         ),
         (
             "value of a table",

@@ -4,7 +4,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use onramp_loader::algorithm::{Ack, Flow, find};
+use onramp_lab::experiment::{Amount, Arm, Plan};
+use onramp_lab::profile::Profile;
+use onramp_lab::sim::{self, SourceSpec};
+use onramp_loader::algorithm::{Ack, Flow, Verdict, find};
 use onramp_recording::rows::{AckRow, ExitRow, FlowRow, ParameterRow, RoundRow, TABLES};
 use onramp_recording::{Limits, Manifest, SCHEMA, Spec, Writer};
 use onramp_tests::cli::{self, Ran, json, onramp};
@@ -89,6 +92,22 @@ fn recording_from(directory: &Path, local_address: &str) {
             .unwrap();
     }
     writer.finish(2_000_000).unwrap();
+}
+
+/// One simulated flow, to which `onramp sim path` fits a path that holds.
+fn recording_of_a_path(directory: &Path) {
+    let profile = Profile::parse(include_str!("../../profiles/cable.toml"), "cable.toml").unwrap();
+    let plan = Plan { amount: Amount::Bytes(3_000_000), ..Plan::new(profile) };
+    let acks = sim::record(&plan, &Arm::stock("onramp_plain"), 1, SourceSpec::Bulk).unwrap();
+    let manifest = Manifest { schema: SCHEMA, ..Manifest::default() };
+    let mut writer = Writer::create(directory, manifest, Limits::default()).unwrap();
+    let start = FlowRow { flow: 7, event: "start".into(), algorithm: "plain".into(), ..FlowRow::default() };
+    writer.push(start).unwrap();
+    for (sequence, ack) in (1..).zip(&acks) {
+        let row = AckRow::new(7, ack, &Verdict::default(), "none".into());
+        writer.push(AckRow { slow_starts: 1, sequence, ..row }).unwrap();
+    }
+    writer.finish(0).unwrap();
 }
 
 fn csv(path: &Path, flaw: &str) {
@@ -258,6 +277,7 @@ fn a_dash_is_standard_input_and_output_and_never_a_file() {
     let home = tempdir().unwrap();
     let recorded = home.path().join("recording");
     recording(&recorded);
+    recording_of_a_path(&home.path().join("path"));
     csv(&home.path().join("acks.csv"), "");
     let profile = onramp("profile show geo").ok();
     fs::write(home.path().join("geo.toml"), &profile[profile.find("version = ").unwrap()..]).unwrap();
@@ -275,7 +295,7 @@ fn a_dash_is_standard_input_and_output_and_never_a_file() {
         ("replay FILE --algorithm search --json", acks),
         ("export FILE --format csv", acks),
         ("export FILE --format qlog", acks),
-        ("sim path FILE --json", acks),
+        ("sim path FILE --flow 1 --json", acks),
         ("sim run search --profile FILE --bytes 1M --json", "geo.toml"),
     ] {
         // As a file a profile is told from a name by its slash.
@@ -292,7 +312,7 @@ fn a_dash_is_standard_input_and_output_and_never_a_file() {
         ("replay recording --algorithm search -o -", "<svg"),
         ("model buffers -o -", "<svg"),
         ("model bod -o -", "<svg"),
-        ("sim path recording --write-profile -", "# Simulate it"),
+        ("sim path path --bytes 3M --write-profile -", "# Simulate it"),
         ("sim sweep --path 1 --write-profile -", "# Simulate it"),
     ] {
         let ran = run(call, None);
@@ -313,6 +333,7 @@ fn a_dash_is_standard_input_and_output_and_never_a_file() {
 fn a_reader_that_leaves_is_no_error_in_any_verb() {
     let home = tempdir().unwrap();
     recording(&home.path().join("recording"));
+    recording_of_a_path(&home.path().join("path"));
     for call in [
         "export recording --format csv",
         "export recording --format csv -o -",
@@ -324,7 +345,8 @@ fn a_reader_that_leaves_is_no_error_in_any_verb() {
         "profile show geo",
         "model buffers -o -",
         "sim sweep --path 1 --write-profile -",
-        "sim path recording",
+        "sim path path --bytes 3M",
+        "sim path path --bytes 3M --write-profile -",
     ] {
         // The end that would read is closed before anything is written.
         let (reader, writer) = std::io::pipe().unwrap();

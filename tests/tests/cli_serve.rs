@@ -427,6 +427,34 @@ fn telemetry_begins_anew_where_the_keeper_was_killed() {
     assert_eq!(server.end(Signal::SIGTERM).code, Some(0));
 }
 
+/// The server is another user by then, who may not enter that file system where only root does.
+#[test]
+#[ignore = "in a guest: make test"]
+fn a_server_that_ends_leaves_the_telemetry_of_what_is_attached_to_the_next_one() {
+    let attachments = Attachments::lock();
+    attach(&attachments, "60000");
+    let mode = fs::metadata(BPFFS).unwrap().permissions();
+    fs::set_permissions(BPFFS, fs::Permissions::from_mode(0o700)).unwrap();
+    for signal in [Signal::SIGTERM, Signal::SIGKILL] {
+        let server = Server::start(&[]);
+        let mut sender = Sender::connect(Wire::lay(DELAY, |_| Fate::Deliver), "onramp_fixed");
+        sender.deliver(30_000);
+        assert!(eventually(|| server.flow("fixed").is_some()));
+        // What follows it is a consumer that begins after privileges were dropped.
+        let id = server.flow("fixed").unwrap()["flow"].as_u64().unwrap();
+        let mut follower = UnixStream::connect(&server.socket).unwrap();
+        write!(follower, "GET /api/live?flow={id} HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
+        let consumers = || onramp_loader::consumers().unwrap().len();
+        assert!(eventually(|| consumers() == 2), "{signal}");
+        server.end(signal);
+        assert!(eventually(|| consumers() == 0), "{signal}");
+    }
+    let server = Server::start(&[]);
+    assert!(server.comes_to(None));
+    assert_eq!(server.end(Signal::SIGTERM).code, Some(0));
+    fs::set_permissions(BPFFS, mode).unwrap();
+}
+
 #[test]
 #[ignore = "in a guest: make test"]
 fn whatever_becomes_of_the_bpf_file_system_the_server_says_so_and_recovers() {

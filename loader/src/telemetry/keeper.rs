@@ -187,7 +187,7 @@ impl Unused {
     pub fn remove_unheard(&self) -> Result<(), (&CStr, Errno)> {
         // SAFETY: system calls on strings that outlive them.
         unsafe {
-            if self.algorithms.iter().any(|path| libc::access(path.as_ptr(), libc::F_OK) == 0) {
+            if !self.algorithms.iter().all(|path| is_missing(path)) {
                 return Ok(());
             }
             for file in &self.files {
@@ -210,6 +210,14 @@ impl Unused {
             }
         }
     }
+}
+
+/// Whether there is no such file for certain, as this process opens files: access(2) would ask for its real user, who may
+/// not enter the directory.
+fn is_missing(path: &CStr) -> bool {
+    // SAFETY: a system call on a string that outlives it.
+    let answer = unsafe { libc::faccessat(libc::AT_FDCWD, path.as_ptr(), libc::F_OK, libc::AT_EACCESS) };
+    answer != 0 && Errno::last() == Errno::ENOENT
 }
 
 /// What the call that was to remove it answered. It may have been gone before.
