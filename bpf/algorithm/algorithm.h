@@ -160,5 +160,6 @@ static __always_inline void grow_slower(struct verdict *verdict, u32 *remainder,
 #define TRAIT_PACES 2	      /* answers a pacing rate: the shell applies it whenever data is sent */
 #define TRAIT_ALWAYS 4	      /* is asked outside slow start, too, except while a loss is being recovered */
 #define TRAIT_EXTRA 8	      /* has a second part of state */
+#define TRAIT_BASELINE 16     /* looks at no signal of the path: others are compared with it */
 
 #endif

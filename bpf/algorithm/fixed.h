@@ -17,7 +17,7 @@ struct fixed {
 	X(exit_window_bytes, "bytes", 0, 0, 4294967295, "", "window at which slow start is left; 0 never leaves")
 #define FIXED_OUTCOMES(X)
 #define FIXED_EXPORTS(X)
-#define FIXED_TRAITS 0
+#define FIXED_TRAITS TRAIT_BASELINE
 
 struct fixed_params {
 	FIXED_PARAMETERS(PARAMETER_FIELD)

@@ -17,7 +17,7 @@ struct plain {
 #define PLAIN_PARAMETERS(X)
 #define PLAIN_OUTCOMES(X)
 #define PLAIN_EXPORTS(X)
-#define PLAIN_TRAITS 0
+#define PLAIN_TRAITS TRAIT_BASELINE
 
 struct plain_params {
 	u64 unused;

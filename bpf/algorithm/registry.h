@@ -35,4 +35,9 @@
 	X(ramp, RAMP, "leaves when an estimate that fits every path says that the path is full",                       \
 	  "docs/algorithms/ramp.md")
 
+/* The algorithm that is used when none is named: it needs no knowledge of the path. */
+#define DEFAULT_ALGORITHM ramp
+/* The algorithm that decides slow starts of the kernel's own CUBIC, and exits on the same ACK. */
+#define CUBIC_ALGORITHM hystart
+
 #endif

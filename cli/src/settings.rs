@@ -13,9 +13,6 @@ use serde::{Deserialize, Serialize};
 use crate::consumer::level_from;
 use crate::profile;
 
-/// The algorithm that is used where nobody names one: it is told nothing about the path.
-pub(crate) const UNNAMED: &str = "ramp";
-
 /// An algorithm's name, or that of its congestion control: offered by completion, checked by [`onramp_loader::find`], which
 /// says what there is. The value is the algorithm's name where there is one.
 #[derive(Clone)]
@@ -37,8 +34,7 @@ impl TypedValueParser for AlgorithmName {
 /// An algorithm, a profile and settings on top of it.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Settings {
-    /// Algorithm [default: the profile's, else ramp]
-    #[arg(value_name = "ALG", value_parser = AlgorithmName)]
+    #[arg(value_name = "ALG", value_parser = AlgorithmName, help = format!("Algorithm [default: the profile's, else {}]", algorithm::default().name()))]
     pub algorithm: Option<String>,
     /// Take parameters from this profile: a path, or a name in /etc/onramp/profiles or built in
     #[arg(long, value_name = "PROFILE")]
@@ -89,7 +85,7 @@ impl Settings {
         let mut parameters = match (&self.algorithm, &profile) {
             (Some(name), _) => onramp_loader::find(name)?.parameters(),
             (None, Some(profile)) => profile::algorithm(profile)?.parameters(),
-            (None, None) => onramp_loader::find(UNNAMED)?.parameters(),
+            (None, None) => algorithm::default().parameters(),
         };
         let (mut name, mut telemetry_max) = (None, None);
         if let Some(profile) = profile {

@@ -190,10 +190,11 @@ fn loads(kernel: &Kernel) -> Vec<Check> {
         let result = tried(open::shell(algorithm.name(), Base::Cubic, kernel));
         checks.push(Check::of(algorithm.name(), "onramp attach, base cubic", result, without_cubic));
     }
-    let reno = tried(open::shell("plain", Base::Reno, kernel));
+    let least = onramp_algorithm::baseline().name();
+    let reno = tried(open::shell(least, Base::Reno, kernel));
     checks.push(Check::of("base reno", "kernels without CUBIC in BPF", reno, REFUSED));
     if bbr::require(kernel).is_ok() {
-        let bbr = tried(open::shell("plain", Base::Bbr, kernel));
+        let bbr = tried(open::shell(least, Base::Bbr, kernel));
         checks.push(Check::of("base bbr", "onramp attach --base bbr", bbr, "use --base cubic"));
     }
     let rehoming = Rehoming { from: "cubic", to: Some("cubic"), current: None };

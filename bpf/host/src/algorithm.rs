@@ -1,6 +1,6 @@
 //! What is known about an algorithm without running it.
 
-use crate::contract::{AlgorithmRow, TRAIT_ALWAYS};
+use crate::contract::{AlgorithmRow, TRAIT_ALWAYS, TRAIT_BASELINE};
 use crate::ffi;
 use crate::parameters::{Parameter, Parameters};
 
@@ -59,6 +59,21 @@ pub fn find(name: &str) -> Option<Algorithm> {
 /// The algorithm whose congestion control has this name.
 pub fn find_control(name: &str) -> Option<Algorithm> {
     all().find(|algorithm| algorithm.congestion_control() == name)
+}
+
+/// The algorithm that is used when none is named (`DEFAULT_ALGORITHM`).
+pub fn default() -> Algorithm {
+    Algorithm { row: ffi::default_row() }
+}
+
+/// The algorithm that decides slow starts of the kernel's own CUBIC (`CUBIC_ALGORITHM`).
+pub fn of_cubic() -> Algorithm {
+    Algorithm { row: ffi::cubic_row() }
+}
+
+/// The first baseline of the registry: slow start until loss, ECN or timeout.
+pub fn baseline() -> Algorithm {
+    all().find(Algorithm::is_baseline).unwrap_or_else(default)
 }
 
 impl Algorithm {
@@ -121,6 +136,11 @@ impl Algorithm {
         self.row.traits & TRAIT_ALWAYS != 0
     }
 
+    /// Whether it looks at no signal of the path, so that others are compared with it (`TRAIT_BASELINE`).
+    pub fn is_baseline(&self) -> bool {
+        self.row.traits & TRAIT_BASELINE != 0
+    }
+
     /// What of it crosses from the kernel by position only, a line each: parameters with what they may be, outcomes, and
     /// where exports lie in the state. Defaults, units and help may differ between two builds that understand each other.
     pub fn tables(&self) -> String {
@@ -171,6 +191,17 @@ mod tests {
         for name in &names {
             assert!(name.len() <= 15 && !name.contains('-'), "{name}");
             assert_eq!(names.iter().filter(|other| *other == name).count(), 1, "{name}");
+        }
+    }
+
+    #[test]
+    fn baselines_end_no_slow_start_unless_told_where_and_neither_the_default_nor_cubics_is_one() {
+        assert!(!default().is_baseline() && !of_cubic().is_baseline());
+        assert_eq!(baseline().declarations().len(), 0);
+        for algorithm in all().filter(Algorithm::is_baseline) {
+            let mut flow = crate::Flow::new(algorithm.parameters());
+            let ack = crate::Ack { cwnd: u32::MAX, acked: 1, mss: 1_500, ..crate::Ack::default() };
+            assert_eq!(flow.on_ack(&ack), crate::Verdict::default(), "{algorithm:?}");
         }
     }
 

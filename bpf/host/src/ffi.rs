@@ -2,7 +2,9 @@
 
 use std::ffi::{CStr, c_char};
 
-use crate::contract::{AlgorithmRow, onramp_algorithm_count, onramp_algorithms};
+use crate::contract::{
+    AlgorithmRow, onramp_algorithm_count, onramp_algorithms, onramp_cubic_algorithm, onramp_default_algorithm,
+};
 
 // SAFETY: the table is constant data in the binary.
 unsafe impl Sync for AlgorithmRow {}
@@ -11,6 +13,18 @@ unsafe impl Sync for AlgorithmRow {}
 pub(crate) fn rows() -> &'static [AlgorithmRow] {
     // SAFETY: shim.c defines an array of exactly this many rows, constant and living as long as the program.
     unsafe { std::slice::from_raw_parts(onramp_algorithms.as_ptr(), onramp_algorithm_count as usize) }
+}
+
+/// The row of `DEFAULT_ALGORITHM`.
+pub(crate) fn default_row() -> &'static AlgorithmRow {
+    // SAFETY: shim.c defines it, constant: the number of a row.
+    &rows()[unsafe { onramp_default_algorithm } as usize]
+}
+
+/// The row of `CUBIC_ALGORITHM`.
+pub(crate) fn cubic_row() -> &'static AlgorithmRow {
+    // SAFETY: as in `default_row`.
+    &rows()[unsafe { onramp_cubic_algorithm } as usize]
 }
 
 /// The slice of `count` rows at `first`.

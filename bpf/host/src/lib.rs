@@ -25,7 +25,7 @@ mod parameters;
 pub mod ramp;
 mod similar;
 
-pub use algorithm::{Algorithm, Export, Outcome, all, find, find_control};
+pub use algorithm::{Algorithm, Export, Outcome, all, baseline, default, find, find_control, of_cubic};
 pub use contract::{
     Ack, INITIAL_WINDOW, MIN_WINDOW, NO_THRESHOLD, OUTCOME_MAX, RoundTold, SEARCH_DELIVERED_THRESHOLD,
     SEARCH_SENT_THRESHOLD, Verdict, ack_flag, growth, outcome,

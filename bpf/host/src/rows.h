@@ -34,5 +34,7 @@ struct algorithm_row {
 
 extern const struct algorithm_row onramp_algorithms[];
 extern const u32 onramp_algorithm_count;
+/* Numbers of rows. */
+extern const u32 onramp_default_algorithm, onramp_cubic_algorithm;
 
 #endif

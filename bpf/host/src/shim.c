@@ -75,6 +75,13 @@ ALGORITHMS_OF(DEFINE_CALLS, DEFINE_CALLS_EXTRA)
 const struct algorithm_row onramp_algorithms[] = { ALGORITHMS(ALGORITHM_ROW) };
 const u32 onramp_algorithm_count = sizeof(onramp_algorithms) / sizeof(onramp_algorithms[0]);
 
+#define ALGORITHM_NUMBER(alg, ALG, about, source) alg##_number,
+#define NUMBER(alg) alg##_number
+#define NUMBER_OF(alg) NUMBER(alg)
+enum { ALGORITHMS(ALGORITHM_NUMBER) };
+const u32 onramp_default_algorithm = NUMBER_OF(DEFAULT_ALGORITHM);
+const u32 onramp_cubic_algorithm = NUMBER_OF(CUBIC_ALGORITHM);
+
 /* For who spaces as ramp does. */
 u32 onramp_ramp_spacing_pct(u32 window, u32 target)
 {

@@ -20,9 +20,6 @@ use onramp_recording::{Event as Asked, Recording, Run, Sample, replay_csv};
 
 use super::model::Model;
 
-/// Algorithms that only leave where they are told to.
-const WITHOUT_OPINION: [&str; 2] = ["plain", "fixed"];
-
 /// What is wrong with so many flows is said.
 const PROBLEMS_MAX: usize = 20;
 
@@ -70,10 +67,10 @@ pub(crate) fn read_csv(source: impl Read, flows_max: usize, buckets_max: usize) 
     Ok(Recorded { model, reports: by_flow(report.flows), problems })
 }
 
-/// Every algorithm, with its defaults or the parameters that were recorded.
+/// Every algorithm but baselines, with its defaults or the parameters that were recorded.
 fn everyone() -> Replay {
-    let names = algorithm::all().map(|one| one.name().to_owned());
-    let names: Vec<String> = names.filter(|name| !WITHOUT_OPINION.contains(&name.as_str())).collect();
+    let names: Vec<String> =
+        algorithm::all().filter(|one| !one.is_baseline()).map(|one| one.name().to_owned()).collect();
     // Names that are there, and nothing set: none is refused.
     Replay::new(
         candidates(&names, &[], &[]).unwrap_or_default(),
@@ -196,7 +193,7 @@ impl Told {
 
     /// A flow that CSV has acknowledgements of.
     fn meet(&mut self, run: &Run<'_>, flows_max: usize) {
-        let (Some(first), Some(algorithm)) = (run.samples.first(), algorithm::find("plain")) else { return };
+        let Some(first) = run.samples.first() else { return };
         if self.flows.contains_key(&run.flow) {
             return;
         }
@@ -214,7 +211,7 @@ impl Told {
             flow: run.flow,
             event: "start".into(),
             started_us: ack.now_us.saturating_sub(before_us),
-            algorithm: algorithm.name().into(),
+            algorithm: algorithm::baseline().name().into(),
             ..FlowRow::default()
         });
         if let Some(flow) = self.flows.get_mut(&run.flow) {

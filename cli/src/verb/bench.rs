@@ -17,6 +17,9 @@ use serde::Serialize;
 use crate::failure::Usage;
 use crate::output::Output;
 
+/// Whose flows are measured where one algorithm stands for all: its verdicts differ from ACK to ACK.
+const ALGORITHM: &str = "search";
+
 /// A link on which a whole transfer is slow start, where algorithms work on every ACK: the window stays below its
 /// bandwidth-delay product of 37.5 MB, so that nothing queues, no RTT grows and no delivery falls behind: no algorithm
 /// has a reason to leave.

@@ -10,12 +10,12 @@
 
 use std::fmt;
 
-use onramp_algorithm::{Ack, find};
+use onramp_algorithm::{Ack, find, of_cubic};
 use onramp_recording::replay::{Exit, FlowReport, Generations, Known as KnownFlow};
 use onramp_recording::{Run, Sample};
 use serde::Serialize;
 
-use super::flow::{DETECTORS, detectors};
+use super::flow::detector;
 use super::{Driver, FitError, Fitted, Known, RecordedFlow};
 use crate::experiment::{Amount, Arm, Plan};
 use crate::profile::Profile;
@@ -192,19 +192,18 @@ fn as_recorded(
             simulated_seconds,
         });
     }
-    let mut replay = detectors();
+    let mut replay = detector();
     replay.feed(
         &Run { flow: flow.flow, samples: &samples, verdicts: &[] },
         &KnownFlow::default(),
         &Generations::default(),
     );
     let simulated = replay.finish().pop();
-    for (number, of) in DETECTORS.into_iter().enumerate() {
-        let left = |report: Option<&FlowReport>| report?.findings.get(number)?.exit.as_ref().map(Left::of);
-        let (recorded, simulated) = (left(flow.replayed.as_ref()), left(simulated.as_ref()));
-        if !agree(recorded, simulated) && matters(profile, bytes, recorded, simulated)? {
-            checked.disagreements.push(Disagreement::Exit { of: of.into(), recorded, simulated });
-        }
+    let left = |report: Option<&FlowReport>| report?.findings.first()?.exit.as_ref().map(Left::of);
+    let (recorded, simulated) = (left(flow.replayed.as_ref()), left(simulated.as_ref()));
+    if !agree(recorded, simulated) && matters(profile, bytes, recorded, simulated)? {
+        let of = of_cubic().name().into();
+        checked.disagreements.push(Disagreement::Exit { of, recorded, simulated });
     }
     Ok(())
 }

@@ -15,9 +15,6 @@ use crate::link::RangeError;
 /// Fewer acknowledgements tell nothing.
 const LEAST_ACKS: usize = 100;
 
-/// Algorithms that are replayed over the flow, and over its path when it is simulated.
-pub(super) const DETECTORS: [&str; 1] = ["hystart"];
-
 /// What a packet can carry, bytes.
 const SEGMENTS: RangeInclusive<u32> = 1..=65_535;
 
@@ -126,7 +123,7 @@ impl RecordedFlow {
         recording.read::<AckRow>(&[], |batch| rows.extend(batch.rows().filter(|row| row.flow == flow)));
         rows.sort_by_key(|row| row.sequence);
         let driver = Driver::read(recording, flow, rows.first().map_or(0, |row| row.parameters_generation));
-        let mut replayed = replay_beside(recording, detectors(), |run| run.flow == flow);
+        let mut replayed = replay_beside(recording, detector(), |run| run.flow == flow);
         Ok(Self { driver, replayed: replayed.pop(), ..Self::of(flow, &rows)? })
     }
 
@@ -194,9 +191,9 @@ impl Driver {
     }
 }
 
-/// A replay through [`DETECTORS`].
-pub(super) fn detectors() -> Replay {
-    let names = DETECTORS.map(str::to_owned);
+/// A replay through the algorithm of the kernel's own CUBIC: over the flow, and over its path when it is simulated.
+pub(super) fn detector() -> Replay {
+    let names = [onramp_algorithm::of_cubic().name().to_owned()];
     Replay::new(candidates(&names, &[], &[]).unwrap_or_default(), Options::default())
 }
 

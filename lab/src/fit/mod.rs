@@ -42,9 +42,6 @@ const MTU_BYTES: std::ops::RangeInclusive<u32> = 256..=1_500;
 /// Of the way back, which acknowledgements do not fill, bit/s at least.
 const LEAST_RETURN_BPS: u64 = 1_000_000;
 
-/// What a profile is filed under where nothing else is known: what `onramp attach` attaches unless told otherwise.
-const DEFAULT_ALGORITHM: &str = "ramp";
-
 /// A path with a queue is taken where its error is no more than so many times that of one without, and this beside it,
 /// microseconds.
 const BETTER: f64 = 1.1;
@@ -189,7 +186,9 @@ impl Fitted {
             version: profile::VERSION,
             name: name.to_owned(),
             about: self.about(),
-            algorithm: driver.map_or(DEFAULT_ALGORITHM, |driver| &driver.algorithm).to_owned(),
+            algorithm: driver
+                .map_or(onramp_algorithm::default().name(), |driver| &driver.algorithm)
+                .to_owned(),
             telemetry: None,
             params: parameters.iter().map(|(name, text)| (name.clone(), Params::Own(value(text)))).collect(),
             host: HostSpec { mtu_bytes, ..HostSpec::roomy(&link) },

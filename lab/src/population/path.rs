@@ -184,7 +184,7 @@ pub(super) fn draw(population: &Population, seed: u64, number: u64) -> Path {
         version: profile::VERSION,
         name: format!("{name}-{number}"),
         about: format!("path {number} of population {}, seed {seed}", population.name),
-        algorithm: "plain".into(),
+        algorithm: onramp_algorithm::baseline().name().into(),
         telemetry: None,
         params: BTreeMap::new(),
         host: HostSpec::roomy(&link),

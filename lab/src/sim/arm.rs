@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Congestion controls by their kernel names, as arms have them.
 
-use onramp_algorithm::{Flow, Parameters, find, find_control};
+use onramp_algorithm::{Flow, find_control, of_cubic};
 
 use super::SimError;
 use super::control::{Base, Control, Start, Told};
@@ -38,16 +38,11 @@ pub(super) fn control(arm: &Arm, host: &HostSpec, link: &LinkSpec) -> Result<Con
     match arm.congestion_control.as_str() {
         // The kernel's HyStart is the algorithm's model, and leaves on the same acknowledgment.
         "cubic" => {
-            let start =
-                defaults("hystart").map_or(Start::Base, |defaults| Start::Algorithm(Flow::new(defaults)));
+            let start = Start::Algorithm(Flow::new(of_cubic().parameters()));
             Ok(Control::new(Base::cubic(), start))
         }
         ORACLE => Ok(Control::new(Base::cubic(), Start::Told(Told::of(host, link)))),
         "reno" => Ok(Control::new(Base::Reno, Start::Base)),
         other => Err(SimError::Control { name: other.to_owned() }),
     }
-}
-
-fn defaults(name: &str) -> Option<Parameters> {
-    find(name).map(|algorithm| algorithm.parameters())
 }

@@ -15,8 +15,6 @@ use crate::table::Table;
 
 /// Bytes of a transfer: slow start from first to last on the link of [`super::LINK`], of whose window it needs a third.
 const BYTES: u64 = 20_000_000;
-/// What the others are measured against.
-const REFERENCE: &str = "plain";
 /// What has an algorithm space what it sends, where it can be told to.
 const SPACED: &str = "pacing";
 /// Nanoseconds per acknowledgement over the reference's that no algorithm should exceed, and none that was told to space.
@@ -110,7 +108,7 @@ pub(super) fn measure(profile: &Profile, rounds: u32, output: &Output) -> anyhow
     let _counting = RunStatistics::enable("bench")?;
     let can_space = |one: &Algorithm| one.declarations().any(|parameter| parameter.name == SPACED);
     let mut rows = turns(profile, rounds, algorithm::all().collect(), false, output)?;
-    let reference = algorithm::all().filter(|one| one.name() == REFERENCE);
+    let reference = std::iter::once(algorithm::baseline());
     let spaced = reference.chain(algorithm::all().filter(can_space)).collect();
     rows.extend(turns(profile, rounds, spaced, true, output)?.into_iter().filter(|row| row.spaced));
     Ok(SlowStart {
@@ -134,11 +132,11 @@ fn turns(
     output: &Output,
 ) -> anyhow::Result<Vec<Row>> {
     let names: Vec<String> = algorithms.iter().map(|one| one.name().to_owned()).collect();
-    let of_ours = |name: &&String| spaced && *name != REFERENCE;
+    let of_ours = |name: &&String| spaced && *name != algorithm::baseline().name();
     let settings: Vec<_> = names.iter().filter(of_ours).map(|name| format!("{name}.{SPACED}=on")).collect();
     let arms = Arms::prepare(&names, profile, &settings, &Clock::Machine)?;
     let plan = Plan { amount: Amount::Bytes(BYTES), repetitions: 1, ..Plan::new(profile.clone()) };
-    let open = |one: Algorithm| Account::open(one, spaced && one.name() != REFERENCE);
+    let open = |one: Algorithm| Account::open(one, spaced && one != algorithm::baseline());
     let mut accounts: Vec<Account> = algorithms.into_iter().map(open).collect::<Result<_, _>>()?;
     let before: Vec<_> = accounts.iter().map(|one| (one.operations.clone(), one.judged)).collect();
     for round in 0..rounds {
@@ -153,7 +151,7 @@ fn turns(
     }
     let reference: Vec<f64> = accounts
         .iter()
-        .find(|one| one.algorithm.name() == REFERENCE)
+        .find(|one| one.algorithm == algorithm::baseline())
         .map_or_else(Vec::new, |one| one.rounds_ns.clone());
     let accounts = accounts.into_iter().zip(before);
     accounts

@@ -12,15 +12,13 @@ use onramp_loader::cost::{Callback, RunStatistics, callbacks};
 use onramp_loader::telemetry::{Item, Level, Options, Stream};
 use serde::Serialize;
 
-use super::median;
+use super::{ALGORITHM, median};
 use crate::arm::Arms;
 use crate::output::Output;
 use crate::table::Table;
 
 /// Bytes of a transfer, as in [`super::slow_start`].
 const BYTES: u64 = 20_000_000;
-/// Whose flows are listened to: one that has something to tell of every ACK.
-const ARM: &str = "search";
 /// Who listens.
 const AUDIENCES: [(&str, &[Level]); 5] = [
     ("nobody", &[]),
@@ -100,8 +98,8 @@ fn totals(operations: &[Callback]) -> (u64, u64) {
 
 /// Transfers in slow start before each audience, in turns, while the kernel counts.
 pub(super) fn measure(profile: &Profile, rounds: u32, output: &Output) -> anyhow::Result<Telemetry> {
-    let arms = Arms::prepare(&[ARM.to_owned()], profile, &[], &Clock::Machine)?;
-    let algorithm = onramp_loader::find(ARM)?;
+    let arms = Arms::prepare(&[ALGORITHM.to_owned()], profile, &[], &Clock::Machine)?;
+    let algorithm = onramp_loader::find(ALGORITHM)?;
     let _counting = RunStatistics::enable("bench")?;
     let plan = Plan { amount: Amount::Bytes(BYTES), repetitions: 1, ..Plan::new(profile.clone()) };
     let mut accounts: Vec<Account> = AUDIENCES.iter().map(|_| Account::default()).collect();
@@ -129,7 +127,7 @@ pub(super) fn measure(profile: &Profile, rounds: u32, output: &Output) -> anyhow
     }
     let nobody = accounts[0].rounds_ns.clone();
     let rows = AUDIENCES.iter().zip(accounts).map(|((name, _), account)| row(name, account, &nobody));
-    Ok(Telemetry { arm: ARM, rounds, bytes: BYTES, audiences: rows.collect() })
+    Ok(Telemetry { arm: ALGORITHM, rounds, bytes: BYTES, audiences: rows.collect() })
 }
 
 fn row(listening: &'static str, account: Account, nobody: &[f64]) -> Row {

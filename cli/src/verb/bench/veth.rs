@@ -6,14 +6,12 @@ use onramp_lab::experiment::{self, Arm, Clock, VethRun};
 use onramp_lab::profile::Profile;
 use serde::Serialize;
 
-use super::median;
+use super::{ALGORITHM, median};
 use crate::arm::Arms;
 use crate::output::Output;
 
 /// Bytes of a transfer.
 const BYTES: u64 = 20_000_000_000;
-/// Which of ours is compared.
-const ARM: &str = "search";
 
 #[derive(Serialize)]
 pub(super) struct Veth {
@@ -37,7 +35,7 @@ pub(super) struct Pair {
 
 /// Pairs of transfers that take turns.
 pub(super) fn measure(profile: &Profile, pairs: u32, output: &Output) -> anyhow::Result<Veth> {
-    let arms = Arms::prepare(&[ARM.to_owned()], profile, &[], &Clock::Machine)?;
+    let arms = Arms::prepare(&[ALGORITHM.to_owned()], profile, &[], &Clock::Machine)?;
     let cubic = Arm::stock("cubic");
     let mut runs = Vec::new();
     for pair in 0..pairs {
@@ -60,7 +58,7 @@ pub(super) fn measure(profile: &Profile, pairs: u32, output: &Output) -> anyhow:
         });
     }
     Ok(Veth {
-        arm: ARM.to_owned(),
+        arm: ALGORITHM.to_owned(),
         pairs,
         bytes: BYTES,
         cpu_ratio: median(

@@ -7,6 +7,7 @@ use onramp_lab::evaluate::{CASES, NOT_EVALUATED, OTHER, REFERENCE};
 use onramp_lab::experiment::Plan;
 use onramp_lab::reproduce::report::Words;
 use onramp_lab::reproduce::{Evidence, Question};
+use onramp_loader::algorithm;
 
 use super::series::{Series, SeriesOptions};
 use crate::output::Output;
@@ -30,7 +31,7 @@ use crate::verb::reproduction::{Manner, Outcomes, chosen, print_list, trials};
   onramp lab evaluate search -o evaluation --resume")]
 pub(super) struct Evaluate {
     /// Algorithm or congestion control, with settings after colons
-    #[arg(default_value = "ramp")]
+    #[arg(default_value = algorithm::default().name())]
     arm: String,
     /// Cases, by name; see --list [default: all]
     #[arg(long = "case", value_delimiter = ',', value_name = "ID,…")]

@@ -8,7 +8,8 @@ use clap::Args;
 use onramp_lab::experiment::{self, Amount, Comparison, Competitor, Plan};
 use onramp_lab::matrix::{self, Row};
 use onramp_lab::profile::Profile;
-use onramp_loader::{algorithm, kernel};
+use onramp_loader::algorithm::{self, Algorithm};
+use onramp_loader::kernel;
 use serde_json::json;
 
 use super::common::{Common, Jobs};
@@ -113,8 +114,9 @@ impl Matrix {
         let registered = if self.common.clock.is_virtual() { None } else { Some(kernel::registered()?) };
         let here = |name: &&str| registered.as_ref().is_none_or(|all| all.iter().any(|known| known == name));
         let stock = STOCK.into_iter().filter(here);
-        // `fixed` needs a window for each link: an instrument, not a contestant.
-        let ours = algorithm::all().map(|algorithm| algorithm.name()).filter(|name| *name != "fixed");
+        // A baseline with parameters does something only if they are set for each link.
+        let idle = |one: &Algorithm| one.is_baseline() && one.declarations().len() > 0;
+        let ours = algorithm::all().filter(|one| !idle(one)).map(|one| one.name());
         Ok(stock.chain(ours).map(str::to_owned).collect())
     }
 

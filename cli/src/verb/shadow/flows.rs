@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use onramp_loader::ExitReason;
-use onramp_loader::algorithm::find_control;
+use onramp_loader::algorithm::{self, find_control};
 use onramp_loader::shadow::{Follower, Glimpse, RealExit, Step};
 use onramp_recording::replay::{Candidate, Finding, Generations, Given, Known, Options, Regret, Replay};
 use onramp_recording::{Event, Run, Sample};
@@ -178,10 +178,10 @@ impl Exit {
     }
 }
 
-/// What decides the slow starts of a control: HyStart those of the kernel's CUBIC.
+/// What decides the slow starts of a control: a model of HyStart those of the kernel's CUBIC.
 fn algorithm_of(control: &str) -> Option<String> {
     if control == "cubic" {
-        return Some("hystart".to_owned());
+        return Some(algorithm::of_cubic().name().to_owned());
     }
     find_control(control).map(|algorithm| algorithm.name().to_owned())
 }

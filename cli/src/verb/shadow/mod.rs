@@ -6,6 +6,7 @@ mod text;
 use std::time::{Duration, Instant};
 
 use clap::Args;
+use onramp_loader::algorithm;
 use onramp_loader::shadow::{Shadow as Source, Watch};
 use onramp_recording::replay::candidates;
 use serde::Serialize;
@@ -13,7 +14,7 @@ use serde::Serialize;
 use crate::consumer::{Selection, Signals};
 use crate::failure::Usage;
 use crate::output::Output;
-use crate::settings::{AlgorithmName, UNNAMED};
+use crate::settings::AlgorithmName;
 use crate::units;
 use flows::{FlowRow, Flows};
 
@@ -37,7 +38,7 @@ const BATCH: u32 = 4_096;
 )]
 pub(crate) struct Shadow {
     /// Algorithms; `onramp list` shows them
-    #[arg(short, long, alias = "algorithms", value_name = "ALG,…", value_parser = AlgorithmName, hide_possible_values = true, value_delimiter = ',', default_value = UNNAMED)]
+    #[arg(short, long, alias = "algorithms", value_name = "ALG,…", value_parser = AlgorithmName, hide_possible_values = true, value_delimiter = ',', default_value = algorithm::default().name())]
     algorithm: Vec<String>,
     /// Set a parameter: NAME=VALUE for all algorithms, ALG.NAME=VALUE for one
     #[arg(long = "set", value_name = "[ALG.]NAME=VALUE")]

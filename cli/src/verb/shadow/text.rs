@@ -1,5 +1,7 @@
 //! What was watched, in words.
 
+use onramp_loader::algorithm;
+
 use super::Report;
 use super::flows::{Exit, FlowRow};
 use crate::output::Output;
@@ -51,7 +53,7 @@ fn one(flow: &FlowRow, regrets: bool, output: &Output) -> String {
 /// What left slow start.
 fn who(exit: &Exit) -> String {
     match exit.algorithm.as_deref() {
-        Some("hystart") => "HyStart".to_owned(),
+        Some(name) if name == algorithm::of_cubic().name() => "HyStart".to_owned(),
         Some(algorithm) => algorithm.to_owned(),
         None if exit.reason == "algorithm" => "its own control".to_owned(),
         None => exit.reason.replace('_', " "),

@@ -11,6 +11,7 @@ use clap::Args;
 use onramp_lab::experiment::Parallel;
 use serde::Serialize;
 
+use super::ALGORITHM;
 use super::attached::Attached;
 use crate::consumer::Signals;
 use crate::failure::Usage;
@@ -22,8 +23,6 @@ use row::{Row, summary};
 
 /// Flows at once.
 const FLOWS: u16 = 64;
-/// Whose flows they are, as in [`super::telemetry`].
-const ALGORITHM: &str = "search";
 /// Rates at most.
 const RATES_MAX: usize = 32;
 /// How long a measurement may take, seconds.

@@ -14,7 +14,7 @@ use std::thread;
 use std::time::Duration;
 
 use clap::Args;
-use onramp_loader::DEFAULT_SYSCTL;
+use onramp_loader::{DEFAULT_SYSCTL, algorithm};
 use serde::Serialize;
 
 use super::attached::Attached;
@@ -45,7 +45,7 @@ const TURN: std::ops::RangeInclusive<u64> = 1..=600;
 )]
 pub(super) struct LoadOptions {
     /// Algorithm
-    #[arg(value_name = "ALG", default_value = "ramp")]
+    #[arg(value_name = "ALG", default_value = algorithm::default().name())]
     algorithm: String,
     /// Connections that each server holds, 1 to 50000; as many open files must be allowed
     #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..=50_000))]
