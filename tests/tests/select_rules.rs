@@ -16,8 +16,9 @@ use nix::sys::socket::{
     sockopt::TcpCongestion,
 };
 use onramp_loader::ROOT;
-use onramp_loader::select::{self, By, Cgroup, Choice, Connection, Deciders, Profile, Rule, Side, Target};
+use onramp_loader::select::{self, Cgroup, Choice, Connection, Profile, Rule, Side, Target};
 use onramp_loader::telemetry::Level;
+use onramp_loader::{By, Deciders};
 use onramp_net::Namespace;
 use onramp_tests::Attachments;
 use onramp_tests::cgroups::{Nested, cgroups};

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use onramp_loader::Flow;
 use onramp_loader::algorithm::Algorithm;
-use onramp_loader::select::{By, Connection, Deciders, Decision, Side, Target};
+use onramp_loader::select::{Connection, Side, Target};
+use onramp_loader::{By, Deciders, Decision};
 use serde::Serialize;
 
 /// What decides, as a stable word: of a rule, the first of what it names.

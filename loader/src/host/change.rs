@@ -2,10 +2,10 @@
 
 use onramp_net::namespace::Namespace;
 
-use super::Setting;
 use super::place::Place;
 use super::records::Records;
-use crate::error::Error;
+use super::setting::Setting;
+use crate::system::error::Error;
 
 /// Of settings of a network namespace, and of its host.
 pub(super) struct Changes<'a> {

@@ -6,39 +6,18 @@
 mod change;
 mod place;
 mod records;
+mod setting;
 
 use onramp_net::namespace::Namespace;
 
-use crate::error::Error;
-use crate::kernel;
 use crate::pins::Lock;
+use crate::system::error::Error;
+use crate::system::kernel;
 use change::Changes;
 use place::Place;
 pub(crate) use place::{HYSTART, parameter};
 use records::Records;
-
-/// What [`change`] has set: a sysctl, or a module's parameter, `MODULE.PARAMETER`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Setting {
-    /// Its name.
-    pub name: String,
-    /// What it was before.
-    pub before: String,
-    /// What it was set to.
-    pub set: String,
-}
-
-impl Setting {
-    /// The command that sets it to [`Setting::set`] without onramp.
-    pub fn command(&self) -> String {
-        let Self { name, set, .. } = self;
-        if place::is_parameter(name) {
-            format!("echo {set} > {}", parameter(name).display())
-        } else {
-            format!("sysctl -w {name}=\"{set}\"")
-        }
-    }
-}
+pub use setting::Setting;
 
 /// What became of a setting.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use onramp_net::namespace::Namespace;
 
-use crate::error::Error;
+use crate::system::error::Error;
 
 /// The kernel's HyStart, as the kernel's command line names it: 0 off, 1 on, for every CUBIC flow of the host.
 pub(crate) const HYSTART: &str = "tcp_cubic.hystart";

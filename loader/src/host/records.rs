@@ -6,12 +6,13 @@ use std::path::PathBuf;
 use aya::maps::{HashMap, MapData, MapError};
 use libbpf_rs::{MapHandle, MapType};
 
-use super::Setting;
-use crate::abi::{padded, text};
-use crate::error::Error;
-use crate::kernel;
+use super::setting::Setting;
+use crate::object::abi::{padded, text};
+use crate::object::open;
 use crate::pins::{self, ROOT};
-use crate::{open, trust};
+use crate::system::error::Error;
+use crate::system::kernel;
+use crate::system::trust;
 
 /// The pin.
 const SETTINGS: &str = "settings";

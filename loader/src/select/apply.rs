@@ -2,14 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::edit::tidied;
 use super::program::Selector;
-use super::rule::{Choice, RULES_MAX, Rule, Target};
+use super::rule::{Choice, RULES_MAX, Rule, Target, name_cgroups};
+use super::selection::{Selection, require, selection_locked};
+use super::sets::{self, Profile};
 use super::table::Table;
-use super::{Profile, Selection, cgroup, require, selection_locked, sets, tidied};
-use crate::error::Error;
-use crate::kernel;
 use crate::pins::Lock;
-use crate::profiles::Names;
+use crate::pins::profiles::Names;
+use crate::system::error::Error;
+use crate::system::kernel;
 
 /// What it takes to have the rules that are wanted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -75,7 +77,7 @@ pub fn apply(wanted: &[Rule], profiles: &[Profile]) -> Result<Changes, Error> {
     // A mark without its rule says nothing, so what is marked first is never taken for another's.
     let either: BTreeMap<_, _> = made_before.iter().chain(&made).map(pair).collect();
     let work = || {
-        let names = Names::with(next.iter().map(|rule| &rule.choice))?;
+        let names = Names::with(next.iter().filter_map(|rule| rule.choice.named()))?;
         let table = Table::of(&next, &names)?;
         selector.mark_applied(&rules(either)).and_then(|()| selector.put(&table))?;
         selector.mark_applied(&made)
@@ -100,7 +102,7 @@ impl Merge {
         let Selection { rules: existing, active, .. } = selection_locked()?.unwrap_or_default();
         let marks = selector.applied()?.map_or_else(|| Ok(Vec::new()), |table| table.rules())?;
         let mut merge = Self::between(&existing, &marks, wanted);
-        cgroup::name_all(&mut merge.changes.removed)?;
+        name_cgroups(&mut merge.changes.removed)?;
         merge.changes.profiles = sets::missing(&sets::named(wanted));
         merge.changes.out_of_use = !active && !existing.is_empty();
         Ok(merge)

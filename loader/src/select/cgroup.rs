@@ -6,9 +6,8 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path};
 
-use super::rule::Rule;
-use crate::error::Error;
-use crate::hierarchy;
+use crate::system::error::Error;
+use crate::system::hierarchy;
 
 /// A cgroup. The number is the kernel's, and never another's later.
 #[derive(Clone, Debug)]
@@ -77,7 +76,7 @@ impl Cgroup {
 }
 
 /// All cgroups of this host.
-pub(super) struct Cgroups(BTreeMap<u64, String>);
+pub(crate) struct Cgroups(BTreeMap<u64, String>);
 
 impl Cgroups {
     /// None where there is no hierarchy; of a part of it, by their paths in that, those that are seen.
@@ -102,9 +101,10 @@ impl Cgroups {
     }
 }
 
-/// Finds the paths of the cgroups that rules name. Where the root is out of sight it cannot be known which are gone.
-pub(super) fn name_all(rules: &mut [Rule]) -> Result<(), Error> {
-    let mut cgroups = rules.iter_mut().filter_map(|rule| rule.target.cgroup.as_mut()).peekable();
+/// Finds the paths of cgroups that are known by their numbers. Where the root is out of sight it cannot be known which are
+/// gone.
+pub(super) fn name_all<'a>(cgroups: impl Iterator<Item = &'a mut Cgroup>) -> Result<(), Error> {
+    let mut cgroups = cgroups.peekable();
     if cgroups.peek().is_some() {
         let paths = paths(&hierarchy::root()?);
         cgroups.for_each(|cgroup| cgroup.path = paths.get(&cgroup.id).cloned());

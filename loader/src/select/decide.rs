@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use super::cgroup::Cgroup;
 use super::rule::{Rule, Side, Target};
-use crate::abi::SELECT_CGROUPS_MAX;
+use crate::object::abi::SELECT_CGROUPS_MAX;
 
 /// A connection to ask about.
 #[derive(Clone, Debug)]
@@ -30,7 +30,7 @@ pub struct Connection {
 /// `shapes` says which rules there may be. `longest` gives the rule of the longest prefix for all bits of a target, else the
 /// one without a prefix, with all the rest of the target as it is. `cgroups` are the numbers of the connection's cgroup and of
 /// those above it, the nearest first.
-pub(super) fn decide<E>(
+pub(crate) fn decide<E>(
     connection: &Connection,
     cgroups: &[u64],
     shapes: u32,

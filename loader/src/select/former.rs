@@ -8,7 +8,7 @@ use onramp_net::Prefix;
 
 use super::cgroup::Cgroup;
 use super::rule::{Side, Target};
-use crate::abi::SelectRule;
+use crate::object::abi::SelectRule;
 
 /// What the rule names, its side, two zeros, and the value: an address or port in network order, or a cgroup's id.
 type KeyValue = [u8; 20];

@@ -12,16 +12,15 @@ use libbpf_rs::{ErrorKind, Link, MapCore, MapHandle, Object};
 use super::cgroup::{Cgroup, Cgroups};
 use super::rule::Rule;
 use super::table::{Held, Place, Table};
-use crate::error::Error;
-use crate::hierarchy;
-use crate::kernel::{self, Kernel};
-use crate::open;
-use crate::pins::{self, ROOT};
-use crate::profiles::{self, CHOICES, NAMES};
-use crate::programs;
+use super::taken;
+use crate::object::open;
+use crate::object::programs;
+use crate::pins::profiles::{self, CHOICES, NAMES};
+use crate::pins::{self, ROOT, SELECT};
+use crate::system::error::Error;
+use crate::system::hierarchy;
+use crate::system::kernel::{self, Kernel};
 
-/// Directory of the pins, below that of all.
-pub(crate) const SELECT: &str = "select";
 /// What is pinned there: the place of the table, and the program's link to the cgroup.
 const TABLES: &str = "tables";
 const LINK: &str = "link";
@@ -48,7 +47,7 @@ impl Program {
         let program = self.0.progs_mut().next().ok_or_else(missing)?;
         program.attach_cgroup(directory.as_raw_fd()).map_err(|error| match error.kind() {
             // Who may load the program may attach it; what is refused is to stand beside another, or below it.
-            ErrorKind::PermissionDenied => hierarchy::taken(cgroup),
+            ErrorKind::PermissionDenied => taken::taken(cgroup),
             _ => open::failed("attach", "select")(error),
         })
     }
@@ -93,7 +92,7 @@ impl Selector {
 
     /// Whether there is any of it; there may be where this process may not look.
     pub fn exists(&self) -> bool {
-        self.directory.try_exists().unwrap_or(true)
+        profiles::selection_exists()
     }
 
     /// Which connections are asked about. A command that was cut off, or a pin that was removed by hand, leaves the rules

@@ -8,15 +8,16 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use aya::maps::lpm_trie::Key;
 use onramp_net::Prefix;
 
-use super::cgroup::Cgroup;
-use crate::abi::{
+use super::cgroup::{self, Cgroup};
+use crate::object::abi::{
     SELECT_BARE_BITS, SELECT_HEAD_BITS, SelectKey, SelectRule, padded, select_family, select_named,
     select_side, text,
 };
-use crate::profiles::Names;
+use crate::pins::profiles::Names;
+use crate::system::error::Error;
 
 /// The most rules that there may be at once.
-pub use crate::abi::SELECT_RULES_MAX as RULES_MAX;
+pub use crate::object::abi::SELECT_RULES_MAX as RULES_MAX;
 
 /// Bytes of a key before what a trie looks at.
 const LENGTH: usize = offset_of!(SelectKey, cgroup);
@@ -195,12 +196,17 @@ pub(super) fn shapes_layout(shapes: u32) -> SelectRule {
 }
 
 impl Choice {
+    /// The profile that it names, after its control.
+    pub(crate) fn named(&self) -> Option<(&str, &str)> {
+        Some((&self.control, self.profile.as_deref()?))
+    }
+
     pub(crate) fn layout(&self, key: &Key<KeyValue>, names: &Names) -> SelectRule {
         let mut control = [0; 15];
         control.copy_from_slice(&padded::<16>(&self.control)[..15]);
         SelectRule {
             control,
-            profile: names.number(self),
+            profile: self.named().map_or(0, |(control, profile)| names.number(control, profile)),
             initial_window: self.initial_window.unwrap_or(0),
             bits: key.prefix_len(),
         }
@@ -219,6 +225,11 @@ impl Choice {
         onramp_algorithm::find_control(&self.control)
             .map_or(self.control.as_str(), |algorithm| algorithm.name())
     }
+}
+
+/// Finds the paths of the cgroups that rules name.
+pub(super) fn name_cgroups(rules: &mut [Rule]) -> Result<(), Error> {
+    cgroup::name_all(rules.iter_mut().filter_map(|rule| rule.target.cgroup.as_mut()))
 }
 
 impl Rule {
@@ -313,7 +324,7 @@ mod tests {
         assert_eq!(shapes.len(), 12);
         let cgroups: u32 =
             targets().iter().filter(|one| one.cgroup.is_some()).map(Target::shape).fold(0, |a, b| a | b);
-        assert_eq!(cgroups, crate::abi::SELECT_CGROUP_SHAPES);
+        assert_eq!(cgroups, crate::object::abi::SELECT_CGROUP_SHAPES);
     }
 
     #[test]

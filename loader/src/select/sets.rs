@@ -7,12 +7,11 @@ use onramp_algorithm::{Algorithm, Parameters};
 
 use super::program::Selector;
 use super::rule::Rule;
-use crate::abi::{Attachment, PROFILE_MAX, padded, text};
-use crate::error::Error;
-use crate::pins::Pins;
-use crate::profiles::Names;
-use crate::telemetry::Level;
-use crate::tune;
+use crate::object::abi::{Attachment, PROFILE_MAX, padded, text};
+use crate::object::level::Level;
+use crate::pins::profiles::Names;
+use crate::pins::{self, Pins, parameters};
+use crate::system::error::Error;
 
 /// Parameters of an algorithm, by the name that rules have for them.
 #[derive(Clone, Debug, PartialEq)]
@@ -52,7 +51,7 @@ pub(super) fn missing(named: &Named) -> Named {
 pub(super) fn provide(rules: &[Rule], profiles: &[Profile]) -> Result<(), Error> {
     for (control, name) in named(rules) {
         let Some(algorithm) = onramp_algorithm::find_control(&control) else { continue };
-        let pins = tune::attached(algorithm)?;
+        let pins = parameters::attached(algorithm)?;
         let mut attachment = pins.attachment()?;
         if find(&attachment, &name).is_some() {
             continue;
@@ -67,7 +66,7 @@ pub(super) fn provide(rules: &[Rule], profiles: &[Profile]) -> Result<(), Error>
             most: PROFILE_MAX - 1,
             profiles: format!("of {}: {}", algorithm.name(), names(&attachment)[1..].join(", ")),
         })?;
-        tune::begin(&pins, number as u32, profile)?;
+        parameters::begin(&pins, number as u32, &profile.name, &profile.parameters, profile.telemetry_max)?;
         attachment.profile_names[number] = padded(&name);
         write(&pins, attachment)?;
     }
@@ -76,7 +75,7 @@ pub(super) fn provide(rules: &[Rule], profiles: &[Profile]) -> Result<(), Error>
 
 /// Gives up sets, and numbers, that no rule names any more, unless flows have them. The caller holds the lock.
 pub(super) fn tidy() -> Result<(), Error> {
-    let sets: Vec<_> = crate::pinned().into_iter().filter_map(others).collect();
+    let sets: Vec<_> = pins::pinned().into_iter().filter_map(others).collect();
     let names = Names::read()?;
     if sets.iter().all(|(_, attachment)| attachment.profiles < 2) && names.is_empty() {
         return Ok(());
@@ -99,7 +98,7 @@ pub(super) fn tidy() -> Result<(), Error> {
 
 /// The pins of an algorithm, and its attachment if this build can read it.
 fn others(algorithm: Algorithm) -> Option<(Pins, Attachment)> {
-    let pins = tune::attached(algorithm).ok()?;
+    let pins = parameters::attached(algorithm).ok()?;
     let attachment = pins.attachment().ok()?;
     Some((pins, attachment))
 }

@@ -11,11 +11,11 @@ use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType};
 
 use super::former;
 use super::rule::{Choice, KeyValue, RULES_MAX, Rule, Target, shapes_key, shapes_layout};
-use crate::abi::SelectRule;
-use crate::error::Error;
-use crate::open;
+use crate::object::abi::SelectRule;
+use crate::object::open;
+use crate::pins::profiles::Names;
 use crate::pins::{self, map_failed};
-use crate::profiles::Names;
+use crate::system::error::Error;
 
 type Trie = LpmTrie<MapData, KeyValue, SelectRule>;
 

@@ -3,7 +3,7 @@
 use onramp_algorithm::{Ack, ExitReason};
 
 use super::glimpse::state;
-use crate::abi::{Glimpse, glimpse_kind};
+use crate::object::abi::{Glimpse, glimpse_kind};
 
 /// How a flow really left its first slow start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use crate::abi::{Glimpse, address, glimpse_kind, text};
+use crate::object::abi::{Glimpse, address, glimpse_kind, text};
 
 /// `enum tcp_ca_state`.
 pub(crate) mod state {

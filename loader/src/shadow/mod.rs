@@ -10,6 +10,7 @@ mod source;
 #[cfg(test)]
 mod tests;
 
-pub use crate::abi::{Glimpse, GlimpseCounts};
+pub use crate::object::abi::{Glimpse, GlimpseCounts};
+pub use crate::object::open::Watch;
 pub use follower::{Follower, RealExit, Step};
-pub use source::{Shadow, Watch, available};
+pub use source::{Shadow, available};

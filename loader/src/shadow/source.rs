@@ -8,10 +8,11 @@ use aya::maps::{MapData, RingBuf};
 use libbpf_rs::{Link, Map, MapCore, MapFlags, Object};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
-use crate::abi::{Glimpse, GlimpseCounts, read};
-use crate::error::Error;
-use crate::kernel::{self, Kernel};
-use crate::{open, pins};
+use crate::object::abi::{Glimpse, GlimpseCounts, read};
+use crate::object::open::{self, Watch};
+use crate::pins;
+use crate::system::error::Error;
+use crate::system::kernel::{self, Kernel};
 
 /// The tracepoints, and their names in the kernel's BTF.
 const TRACEPOINTS: [(&str, &str); 3] = [
@@ -30,17 +31,6 @@ pub struct Shadow {
     ring: RingBuf<MapData>,
     links: Vec<Link>,
     object: Object,
-}
-
-/// What is watched.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Watch {
-    /// Also flows whose beginning has not been seen.
-    pub under_way: bool,
-    /// Also what comes after slow start, see [`super::Follower::past`].
-    pub past: bool,
-    /// One flow in so many; of 0 and 1 every flow.
-    pub sampling: u32,
 }
 
 /// Whether this kernel's flows can be watched.
@@ -128,7 +118,7 @@ fn map<'a>(object: &'a Object, name: &str) -> Result<Map<'a>, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::Kind;
+    use crate::system::error::Kind;
 
     #[test]
     fn a_kernel_without_the_tracepoints_is_refused_in_one_sentence() {

@@ -4,7 +4,7 @@ use onramp_algorithm::{Ack, ExitReason, NO_THRESHOLD};
 
 use super::follower::{Follower, Step};
 use super::glimpse::state;
-use crate::abi::{Glimpse, glimpse_kind};
+use crate::object::abi::{Glimpse, glimpse_kind};
 
 const MSS: u32 = 1_000;
 

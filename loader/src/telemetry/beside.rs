@@ -9,9 +9,9 @@ use libbpf_rs::{MapCore, MapHandle};
 
 use super::consumers::listeners;
 use super::shared::{Shared, directory};
-use crate::abi::shared::Telemetry;
-use crate::error::Error;
+use crate::object::abi::shared::Telemetry;
 use crate::pins::{self, TELEMETRY, UPGRADE};
+use crate::system::error::Error;
 
 /// Maps of this ABI beside those of another. Unless kept, all is as before when they are dropped.
 pub(crate) struct Beside {

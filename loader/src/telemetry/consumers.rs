@@ -4,11 +4,11 @@ use std::fmt;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use std::time::Duration;
 
-use super::level::Level;
 use super::shared::{Shared, require_untouched};
-use crate::abi::shared::Telemetry;
-use crate::abi::text;
-use crate::error::Error;
+use crate::object::abi::shared::Telemetry;
+use crate::object::abi::text;
+use crate::object::level::Level;
+use crate::system::error::Error;
 
 /// A consumer, seen by others.
 #[derive(Clone, Debug, PartialEq, Eq)]

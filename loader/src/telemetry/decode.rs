@@ -7,8 +7,8 @@ use super::event::{
     AckEvent, CongestionState, EndEvent, Event, ExitEvent, FlowEvent, LossEvent, RestartEvent, RoundEvent,
     StateEvent, UndoEvent, What,
 };
-use crate::abi::{self, ABI_VERSION, address, event_kind as kind, read, text};
-use crate::error::Error;
+use crate::object::abi::{self, ABI_VERSION, address, event_kind as kind, read, text};
+use crate::system::error::Error;
 
 /// An event, and the losses of its reader when it was written.
 pub(crate) fn decode(bytes: &[u8]) -> Result<(Event, u64), Error> {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use onramp_algorithm::{Ack, Algorithm, ExitReason, Export, OUTCOME_MAX, Parameters, RoundTold, Verdict};
 
-use crate::abi::{ExitRecord, FlowHeader, flow_flag};
+use crate::object::abi::{ExitRecord, FlowHeader, flow_flag};
 
 /// What a [`crate::telemetry::Stream`] yields.
 #[derive(Clone, Debug, PartialEq)]

@@ -18,13 +18,13 @@ use nix::sys::signal::{SigSet, SigmaskHow};
 use nix::sys::wait::waitpid;
 use nix::unistd::{ForkResult, fork, pipe2};
 
-use super::level::Level;
-use super::shared::{Shared, monotonic_ns};
-use crate::abi::CONSUMER_MAX;
-use crate::abi::shared::Telemetry;
-use crate::error::Error;
-use crate::kernel;
+use crate::object::abi::CONSUMER_MAX;
+use crate::object::abi::shared::Telemetry;
+use crate::object::level::Level;
 use crate::pins::{Pins, ROOT, TELEMETRY_MAPS};
+use crate::system::clock::monotonic_ns;
+use crate::system::error::Error;
+use crate::system::kernel;
 
 /// Between two renewals, milliseconds.
 const RENEWAL_MS: i32 = 1000;
@@ -39,11 +39,10 @@ pub(crate) struct Keeper {
 
 impl Keeper {
     /// Starts the keeper of a slot.
-    pub fn start(shared: &Shared, rings: BorrowedFd<'_>, slot: usize, id: u64) -> Result<Self, Error> {
+    pub fn start(telemetry: &Telemetry, rings: BorrowedFd<'_>, slot: usize, id: u64) -> Result<Self, Error> {
         let failed = |errno: Errno| Error::io("start", "the keeper of a consumer")(errno.into());
         let (watched, life) = pipe2(OFlag::O_CLOEXEC).map_err(failed)?;
-        let duty =
-            Duty { telemetry: shared, rings, watched: watched.as_fd(), slot, id, unused: Unused::new() };
+        let duty = Duty { telemetry, rings, watched: watched.as_fd(), slot, id, unused: Unused::new() };
         // Signals to the consumer's group, and its handlers, are not the keeper's.
         let before = SigSet::all().thread_swap_mask(SigmaskHow::SIG_SETMASK).map_err(failed)?;
         // SAFETY: the child makes system calls only, as described above, and never returns.

@@ -27,12 +27,13 @@ mod consumers;
 mod decode;
 mod event;
 mod keeper;
-mod level;
 mod registration;
 mod shared;
 mod stream;
+mod wish;
 
-pub use crate::abi::CONSUMER_MAX;
+pub use crate::object::abi::CONSUMER_MAX;
+pub use crate::object::level::Level;
 pub(crate) use beside::{Beside, clear_beside};
 pub use consumers::Consumer;
 pub(crate) use consumers::{consumers, listeners};
@@ -40,6 +41,6 @@ pub use event::{
     AckEvent, CongestionState, EndEvent, Event, ExitEvent, FlowEvent, Item, LossEvent, Lost, RestartEvent,
     RoundEvent, StateEvent, UndoEvent, What,
 };
-pub use level::{Filter, Level, Wish};
 pub(crate) use shared::{Shared, tidy};
-pub use stream::{Options, Stream};
+pub use stream::Stream;
+pub use wish::{Filter, Options, Wish};

@@ -8,15 +8,15 @@ use aya::maps::{MapData, RingBuf};
 use libbpf_rs::{MapHandle, MapType};
 
 use super::keeper::{Keeper, Unused, release, renew};
-use super::level::Wish;
-use super::shared::{Shared, monotonic_ns};
-use super::stream::Options;
-use crate::abi::shared::Consumer;
-use crate::abi::{CONSUMER_MAX, padded};
-use crate::error::Error;
-use crate::kernel;
-use crate::open;
+use super::shared::Shared;
+use super::wish::{Options, Wish};
+use crate::object::abi::shared::Consumer;
+use crate::object::abi::{CONSUMER_MAX, padded};
+use crate::object::open;
 use crate::pins::{self, Lock, Patience, Pins};
+use crate::system::clock::monotonic_ns;
+use crate::system::error::Error;
+use crate::system::kernel;
 
 /// A ring wakes its reader when this part of it is filled.
 const WAKE_DIVISOR: u32 = 8;
@@ -39,7 +39,7 @@ impl Registration {
         let _lock = Lock::take_while(patience)?;
         let ring = make_ring(options.ring_bytes)?;
         // Their parameters and exports would be told by the wrong names.
-        for algorithm in crate::pinned() {
+        for algorithm in pins::pinned() {
             if let Err(error @ Error::OtherBuild { .. }) = Pins::of(algorithm).attachment() {
                 return Err(error);
             }

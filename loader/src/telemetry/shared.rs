@@ -12,19 +12,18 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use crate::system::clock::monotonic_ns;
 use libbpf_rs::MapCore;
 use nix::errno::Errno;
 use nix::sys::mman::{MapFlags, ProtFlags, mmap, munmap};
-use nix::time::{ClockId, clock_gettime};
 
 use super::keeper::{Unused, release};
-use crate::abi::shared::Telemetry;
-use crate::abi::{ABI_VERSION, CONSUMER_MAX};
-use crate::detach;
-use crate::error::Error;
-use crate::kernel;
-use crate::open;
+use crate::object::abi::shared::Telemetry;
+use crate::object::abi::{ABI_VERSION, CONSUMER_MAX};
+use crate::object::open;
 use crate::pins::{self, ROOT, TELEMETRY, TELEMETRY_MAPS};
+use crate::system::error::Error;
+use crate::system::kernel;
 
 /// `struct telemetry`, shared with the kernel and with other processes: every field is an atomic.
 pub(crate) struct Memory(NonNull<Telemetry>);
@@ -159,15 +158,9 @@ pub(crate) fn require_untouched() -> Result<(), Error> {
     let directory = directory();
     let missing = TELEMETRY_MAPS.iter().map(|name| directory.join(name)).find(|path| !path.exists());
     match missing {
-        Some(path) if !detach::pinned().is_empty() => Err(Error::TelemetryBroken { path }),
+        Some(path) if !pins::pinned().is_empty() => Err(Error::TelemetryBroken { path }),
         _ => Ok(()),
     }
-}
-
-/// Monotonic time, as `bpf_ktime_get_ns`.
-pub(crate) fn monotonic_ns() -> u64 {
-    let now = clock_gettime(ClockId::CLOCK_MONOTONIC).unwrap_or_else(|_| nix::sys::time::TimeSpec::new(0, 0));
-    now.tv_sec() as u64 * 1_000_000_000 + now.tv_nsec() as u64
 }
 
 /// Frees the slots of consumers that have died together with their keepers, and removes the maps once nothing is

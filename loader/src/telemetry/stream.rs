@@ -11,32 +11,14 @@ use tokio::io::unix::AsyncFd;
 
 use super::decode::decode;
 use super::event::{Event, Item, Lost};
-use super::level::{Level, Wish};
 use super::registration::Registration;
-use crate::error::Error;
+use super::wish::{Options, Wish};
 use crate::pins::{LOCK_PATIENCE, Patience};
+use crate::system::error::Error;
 
 /// Longest time that a written event waits for a reader who is idle: the kernel wakes him only for events of
 /// [`Level::Exit`] and when much is waiting.
 const LOOK: Duration = Duration::from_millis(100);
-
-/// What a consumer is.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Options {
-    /// Shown by `onramp status`; at most 15 bytes.
-    pub name: String,
-    /// What it wants to hear.
-    pub wish: Wish,
-    /// Size of its ring in kernel memory: a power of two, at least a page. What does not fit is lost, and counted.
-    pub ring_bytes: u32,
-}
-
-impl Options {
-    /// This level of all flows, with a ring of 4 MiB: about 20,000 acknowledgements.
-    pub fn new(name: impl Into<String>, level: Level) -> Self {
-        Self { name: name.into(), wish: Wish::new(level), ring_bytes: 4 << 20 }
-    }
-}
 
 /// Events of all flows on all attached algorithms, also of those attached later. Nothing is buffered but in the ring:
 /// the reader's pace decides what is lost. Ends when dropped.
@@ -161,8 +143,8 @@ impl Stream {
 }
 
 impl AsFd for Stream {
-    /// Becomes readable when [`Level::Exit`] events or many others are waiting: look also without it, ten times a
-    /// second.
+    /// Becomes readable when [`Level::Exit`](super::Level::Exit) events or many others are waiting: look also without it,
+    /// ten times a second.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.ring.as_fd()
     }

@@ -4,7 +4,8 @@ use std::net::IpAddr;
 
 use clap::Args;
 use nix::net::if_::if_nametoindex;
-use onramp_loader::select::{Cgroup, Connection, Deciders, Decision, Side};
+use onramp_loader::select::{Cgroup, Connection, Side};
+use onramp_loader::{Deciders, Decision};
 use serde::Serialize;
 
 use super::{Missing, Row, row};

@@ -1,0 +1,100 @@
+//! The base that an algorithm gets: what its network namespace has as default, unless another is named.
+
+use onramp_algorithm::Algorithm;
+use onramp_net::namespace::Namespace;
+
+use crate::attachment::defaults;
+use crate::attachment::options::AttachOptions;
+use crate::object::abi::Base;
+use crate::pins::{self, Pins};
+use crate::system::bbr;
+use crate::system::error::Error;
+use crate::system::kernel::{self, Kernel};
+
+/// What connections get after slow start, and what the current network namespace gives them without the algorithm.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Basis {
+    /// The base.
+    pub base: Base,
+    /// The namespace's default; where the algorithm is the default already, the one that it replaced.
+    pub default: String,
+    /// What that default does after slow start: a base, or that of an attached algorithm; `None`: neither.
+    pub default_base: Option<Base>,
+}
+
+impl Basis {
+    /// What an algorithm with this base would change in the current network namespace.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if the default cannot be read.
+    pub fn here(algorithm: Algorithm, base: Base) -> Result<Self, Error> {
+        let (default, default_base) = default_here(algorithm)?;
+        Ok(Self { base, default, default_base })
+    }
+}
+
+/// The base that [`crate::attach()`] would choose, and what it changes.
+///
+/// # Errors
+/// [`Error::Privilege`], [`Error::NoBase`] if none is named and the default cannot be one, [`Error::NoCubic`],
+/// [`Error::NoBbr`], [`Error::BbrAfterExit`].
+pub fn basis(options: &AttachOptions) -> Result<Basis, Error> {
+    kernel::require_privilege("attach")?;
+    let kernel = Kernel::read()?;
+    kernel.require_struct_ops()?;
+    choose(&kernel, options)
+}
+
+/// [`basis`] on a kernel that can run controls.
+pub(crate) fn choose(kernel: &Kernel, options: &AttachOptions) -> Result<Basis, Error> {
+    let algorithm = options.parameters.algorithm();
+    let (default, default_base) = default_here(algorithm)?;
+    let base = match (options.base, default_base) {
+        (Some(base), _) | (None, Some(base)) => base,
+        (None, None) => return Err(Error::NoBase { control: default }),
+    };
+    require(kernel, algorithm, base)?;
+    Ok(Basis { base, default, default_base })
+}
+
+/// Fails unless this kernel can run the algorithm over the base.
+pub(crate) fn require(kernel: &Kernel, algorithm: Algorithm, base: Base) -> Result<(), Error> {
+    if base == Base::Bbr && algorithm.is_always_asked() {
+        return Err(Error::BbrAfterExit { algorithm: algorithm.name() });
+    }
+    require_any(kernel, base)
+}
+
+/// Fails unless this kernel offers the base to BPF.
+pub(crate) fn require_any(kernel: &Kernel, base: Base) -> Result<(), Error> {
+    match base {
+        Base::Reno => Ok(()),
+        Base::Cubic => kernel.missing_cubic().map_or(Ok(()), |missing| Err(Error::NoCubic { missing })),
+        Base::Bbr => bbr::require(kernel),
+    }
+}
+
+/// The default of the current network namespace without the algorithm, and what it does after slow start.
+fn default_here(algorithm: Algorithm) -> Result<(String, Option<Base>), Error> {
+    let mut default = defaults::here()?;
+    if default == algorithm.congestion_control()
+        && let Some(before) = defaults::recorded(&Pins::of(algorithm), &Namespace::current()?)
+    {
+        default = before;
+    }
+    let base = pins::base_of(&default);
+    Ok((default, base))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_algorithm_that_goes_on_after_the_exit_is_refused_over_bbr_by_name() {
+        let inflight = onramp_algorithm::find("inflight").unwrap();
+        let error = require(&Kernel::without_types(), inflight, Base::Bbr).unwrap_err();
+        assert!(matches!(error, Error::BbrAfterExit { algorithm: "inflight" }), "{error}");
+        require(&Kernel::without_types(), inflight, Base::Reno).unwrap();
+    }
+}

@@ -1,0 +1,54 @@
+//! What to attach, and how.
+
+use std::time::Duration;
+
+use onramp_algorithm::Parameters;
+
+use crate::attachment::guard::GuardOptions;
+use crate::object::abi::Base;
+use crate::object::level::Level;
+
+/// What to attach, and how.
+#[derive(Clone, Debug)]
+pub struct AttachOptions {
+    /// The algorithm's parameters.
+    pub parameters: Parameters,
+    /// Name of the parameter set, shown by `status`; at most 31 bytes.
+    pub profile: String,
+    /// The base; `None`: what the current network namespace has as default, if that can be one.
+    pub base: Option<Base>,
+    /// Run the algorithm and record when it would have left, and leave everything to the base.
+    pub observe: bool,
+    /// Keep some flows on the base as control, and have the base run alone once the others are worse. Not with `observe`,
+    /// which does nothing that could be.
+    pub guard: Option<GuardOptions>,
+    /// Become the default of the current network namespace.
+    pub default: bool,
+    /// The time after which the base runs alone, unless [`crate::confirm`] comes before; whoever watches the clock may
+    /// detach it then.
+    pub expires_in: Option<Duration>,
+    /// `onramp apply` attaches it, and may detach it when no file names it any more.
+    pub applied: bool,
+    /// It belongs to a scoped run of this process.
+    pub scoped: bool,
+    /// The most that consumers of telemetry are told of its flows, whatever they want.
+    pub telemetry_max: Level,
+}
+
+impl AttachOptions {
+    /// Attach with these parameters, and nothing else.
+    pub fn new(parameters: Parameters) -> Self {
+        Self {
+            parameters,
+            profile: "default".into(),
+            base: None,
+            observe: false,
+            guard: None,
+            default: false,
+            expires_in: None,
+            applied: false,
+            scoped: false,
+            telemetry_max: Level::Ack,
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! Changing parameters of what is attached, under running flows.
+
+use std::time::Duration;
+
+use onramp_algorithm::Algorithm;
+
+use crate::object::level::Level;
+use crate::pins::LOCK_PATIENCE;
+use crate::pins::parameters::{ParameterSet, hold_while, sets, write};
+use crate::system::error::Error;
+use crate::system::kernel;
+use crate::telemetry::Shared;
+
+/// What to change of a parameter set; all else stays.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Changes<'a> {
+    /// Parameters, as `name=value`.
+    pub settings: &'a [String],
+    /// The most that consumers of telemetry are told of its flows, whatever they want; [`Level::Ack`]: all they want.
+    pub telemetry_max: Option<Level>,
+    /// How long to wait for other commands; by default a minute.
+    pub patience: Option<Duration>,
+}
+
+/// What a change did.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tuned {
+    /// The set before.
+    pub before: ParameterSet,
+    /// The set now; for a dry run what it would be, with the generation that it has.
+    pub after: ParameterSet,
+}
+
+/// Changes one parameter set (`None`: the first), all that is asked for or nothing. Running flows read the new values
+/// with their next ACK, and what may be told of them; what an algorithm latches when slow start begins, new slow starts
+/// read.
+///
+/// # Errors
+/// [`Error::NotAttached`], [`Error::UnknownProfile`], [`Error::Parameter`], [`Error::OtherBuild`]; nothing is changed
+/// then.
+pub fn tune(
+    algorithm: Algorithm,
+    profile: Option<&str>,
+    changes: &Changes<'_>,
+    dry_run: bool,
+) -> Result<Tuned, Error> {
+    kernel::require_privilege("tune")?;
+    let patience = changes.patience.unwrap_or(LOCK_PATIENCE);
+    let (_lock, pins) = hold_while(algorithm, &|waited| waited < patience)?;
+    let sets = sets(&pins)?;
+    let before = find(algorithm, &sets, profile)?.clone();
+    let mut after = before.clone();
+    after.parameters.assign(changes.settings)?;
+    after.telemetry_max = changes.telemetry_max.unwrap_or(before.telemetry_max);
+    if !dry_run && after != before {
+        let telemetry = if after.telemetry_max == before.telemetry_max { None } else { Shared::open()? };
+        if after.parameters != before.parameters {
+            after.generation = before.generation.wrapping_add(1);
+        }
+        write(&pins, &after)?;
+        if let Some(telemetry) = telemetry {
+            telemetry.announce();
+        }
+    }
+    Ok(Tuned { before, after })
+}
+
+/// A parameter set by its name; `None`: the first.
+fn find<'a>(
+    algorithm: Algorithm,
+    sets: &'a [ParameterSet],
+    profile: Option<&str>,
+) -> Result<&'a ParameterSet, Error> {
+    let found = sets.iter().find(|set| profile.is_none_or(|name| set.profile == name));
+    found.ok_or_else(|| Error::UnknownProfile {
+        algorithm: algorithm.name(),
+        profile: profile.unwrap_or_default().into(),
+        known: sets.iter().map(|set| set.profile.clone()).collect::<Vec<_>>().join(", "),
+    })
+}

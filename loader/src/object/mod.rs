@@ -1,0 +1,13 @@
+//! The BPF objects inside this library: what crosses to and from them, and fitting them to a kernel.
+
+pub mod abi;
+pub(crate) mod algorithms;
+mod constant;
+mod embedded;
+#[cfg(test)]
+mod layout_tests;
+pub(crate) mod level;
+mod log;
+pub(crate) mod open;
+mod operations;
+pub mod programs;

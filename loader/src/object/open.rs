@@ -1,0 +1,245 @@
+//! Objects opened and fitted to the kernel, up to the load.
+
+use std::fs::File;
+use std::io::Write;
+use std::os::fd::AsRawFd;
+use std::path::PathBuf;
+
+use libbpf_rs::{Object, ObjectBuilder, OpenObject};
+use nix::sys::memfd::{MFdFlags, memfd_create};
+
+use crate::object::abi::{Base, padded};
+use crate::object::embedded::object;
+use crate::object::{constant, log, operations};
+use crate::system::error::Error;
+use crate::system::kernel::Kernel;
+
+/// The error of a step on an object, with the end of libbpf's messages.
+pub(crate) fn failed(action: &'static str, object: &str) -> impl Fn(libbpf_rs::Error) -> Error + use<> {
+    let object = object.to_owned();
+    move |source| Error::Bpf { action, object: object.clone(), source, log: log::take() }
+}
+
+/// An object that is open, with the kernel's types that it is fitted to when it is loaded.
+struct Fitted {
+    object: OpenObject,
+    /// Read by its path.
+    _types: File,
+}
+
+impl Fitted {
+    fn open(name: &str, kernel: &Kernel) -> Result<Self, Error> {
+        let in_memory = || Error::io("write", "the types of an object in memory");
+        let types = memfd_create("onramp-types", MFdFlags::MFD_CLOEXEC);
+        let mut types = File::from(types.map_err(|errno| in_memory()(errno.into()))?);
+        let object = open(name, Some(&types))?;
+        // Which types it asks for is known when it is open; libbpf reads them when it loads it.
+        let asked = operations::names(&object).map_err(failed("prepare", name))?;
+        let excerpt = kernel.types().excerpt(asked.iter().map(String::as_str));
+        types.write_all(&excerpt).map_err(in_memory())?;
+        Ok(Self { object, _types: types })
+    }
+
+    fn load(self, name: &str) -> Result<Object, Error> {
+        self.object.load().map_err(failed("load", name))
+    }
+}
+
+/// Opens an object. `types`: what it will be fitted to; `None`: it reads nothing of the kernel's.
+fn open(name: &str, types: Option<&File>) -> Result<OpenObject, Error> {
+    log::capture();
+    let mut builder = ObjectBuilder::default();
+    let named = match types {
+        Some(types) => builder.btf_custom_path(format!("/proc/self/fd/{}", types.as_raw_fd())),
+        None => Ok(&mut builder),
+    };
+    named
+        .and_then(|builder| builder.name(name)?.open_memory(object(name).unwrap_or_default()))
+        .map_err(failed("open", name))
+}
+
+/// What a shell does beside its algorithm; what it does not is left out of its code.
+#[derive(Clone, Copy)]
+pub(crate) struct Mode {
+    /// It does nothing of what the algorithm wants.
+    pub observing: bool,
+    /// It compares flows with a control.
+    pub guarding: bool,
+}
+
+/// Options of a map that is made without an object; `flags` are those of the kernel.
+pub(crate) fn map_options(flags: u32) -> libbpf_sys::bpf_map_create_opts {
+    libbpf_sys::bpf_map_create_opts {
+        sz: size_of::<libbpf_sys::bpf_map_create_opts>() as libbpf_sys::size_t,
+        map_flags: flags,
+        ..Default::default()
+    }
+}
+
+/// Loads the shell of an algorithm with a base and a guard, for a trial: it gets maps of its own. Registers nothing.
+pub(crate) fn shell(name: &str, base: Base, kernel: &Kernel) -> Result<Object, Error> {
+    fitted(name, base, Mode { observing: false, guarding: true }, kernel)?.load(name)
+}
+
+/// The same with maps that others share, by their names and where they are pinned.
+pub(crate) fn sharing_shell(
+    name: &str,
+    base: Base,
+    mode: Mode,
+    kernel: &Kernel,
+    shared: &[(&str, PathBuf)],
+) -> Result<Object, Error> {
+    let mut opened = fitted(name, base, mode, kernel)?;
+    share(&mut opened.object, shared)?;
+    opened.load(name)
+}
+
+/// Has an object use maps that are pinned, as far as it has maps of these names.
+fn share(object: &mut OpenObject, pinned: &[(&str, PathBuf)]) -> Result<(), Error> {
+    for mut map in object.maps_mut() {
+        if let Some((name, path)) = pinned.iter().find(|(name, _)| map.name() == *name) {
+            map.reuse_pinned_map(path).map_err(failed("share", name))?;
+        }
+    }
+    Ok(())
+}
+
+fn fitted(name: &str, base: Base, mode: Mode, kernel: &Kernel) -> Result<Fitted, Error> {
+    let mut opened = match base {
+        Base::Bbr => Fitted::open(&format!("{name}_bbr"), kernel)?,
+        Base::Cubic | Base::Reno => Fitted::open(name, kernel)?,
+    };
+    decide(&mut opened.object, base, mode, kernel).map_err(failed("prepare", name))?;
+    Ok(opened)
+}
+
+/// Sets what is decided of a shell before it is loaded.
+fn decide(object: &mut OpenObject, base: Base, mode: Mode, kernel: &Kernel) -> libbpf_rs::Result<()> {
+    constant::set(object, ".rodata.base", &(base as u32).to_ne_bytes())?;
+    for (section, on) in [(".rodata.observing", mode.observing), (".rodata.guarding", mode.guarding)] {
+        constant::set(object, section, &u32::from(on).to_ne_bytes())?;
+    }
+    operations::fit(object, kernel)
+}
+
+/// Which sockets the iterators of `bpf/rehome.bpf.c` deal with, and how.
+#[derive(Clone, Copy)]
+pub(crate) struct Rehoming<'a> {
+    /// The control that they have.
+    pub from: &'a str,
+    /// The control that they get; `None`: they are only reported.
+    pub to: Option<&'a str>,
+    /// Code that is the right one, as the id of its struct_ops map: sockets that have it are passed over.
+    pub current: Option<u32>,
+}
+
+/// Loads the iterators that move sockets from one control to another, and that find them; moves nothing.
+pub(crate) fn rehome(rehoming: Rehoming<'_>, kernel: &Kernel) -> Result<Object, Error> {
+    let Rehoming { from, to, current } = rehoming;
+    let mut opened = Fitted::open("rehome", kernel)?;
+    for (section, name) in [(".rodata.from", from), (".rodata.to", to.unwrap_or_default())] {
+        constant::set(&mut opened.object, section, &padded::<16>(name))
+            .map_err(failed("prepare", "rehome"))?;
+    }
+    for (section, number) in
+        [(".rodata.current", current.unwrap_or(0)), (".rodata.moving", to.is_some().into())]
+    {
+        constant::set(&mut opened.object, section, &number.to_ne_bytes())
+            .map_err(failed("prepare", "rehome"))?;
+    }
+    opened.load("rehome")
+}
+
+/// Loads the maps that all algorithms share.
+pub(crate) fn telemetry() -> Result<Object, Error> {
+    open("telemetry", None)?.load().map_err(failed("load", "telemetry"))
+}
+
+/// Loads the maps that the selection and all algorithms share.
+pub(crate) fn profiles() -> Result<Object, Error> {
+    open("profiles", None)?.load().map_err(failed("load", "profiles"))
+}
+
+/// What is watched.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Watch {
+    /// Also flows whose beginning has not been seen.
+    pub under_way: bool,
+    /// Also what comes after slow start, see [`crate::shadow::Follower::past`].
+    pub past: bool,
+    /// One flow in so many; of 0 and 1 every flow.
+    pub sampling: u32,
+}
+
+/// Loads the observer of flows on any control; watches nothing yet.
+pub(crate) fn shadow(watch: Watch, kernel: &Kernel) -> Result<Object, Error> {
+    let mut opened = Fitted::open("shadow", kernel)?;
+    for (section, value) in [
+        (".rodata.under_way", u32::from(watch.under_way)),
+        (".rodata.past", u32::from(watch.past)),
+        (".rodata.sampling", watch.sampling),
+    ] {
+        constant::set(&mut opened.object, section, &value.to_ne_bytes())
+            .map_err(failed("prepare", "shadow"))?;
+    }
+    opened.load("shadow")
+}
+
+/// Loads the program that gives connections what rules say, with those of its maps that are pinned, by name, and others of
+/// its own.
+pub(crate) fn select(pinned: &[(&str, PathBuf)], kernel: &Kernel) -> Result<Object, Error> {
+    let mut opened = Fitted::open("select", kernel)?;
+    share(&mut opened.object, pinned)?;
+    opened.load("select")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What libbpf made of an object's programs: their instructions, without descriptors of maps, which are others each time.
+    fn code(object: &Object) -> Vec<(String, Vec<[i64; 5]>)> {
+        let programs = object.progs().map(|program| {
+            let instructions = program.insns().iter().map(|one| {
+                // BPF_LD | BPF_IMM | BPF_DW with BPF_PSEUDO_MAP_FD or BPF_PSEUDO_MAP_VALUE.
+                let map = one.code == 0x18 && matches!(one.src_reg(), 1 | 2);
+                let imm = if map { 0 } else { one.imm.into() };
+                [one.code.into(), one.dst_reg().into(), one.src_reg().into(), one.off.into(), imm]
+            });
+            (program.name().to_string_lossy().into_owned(), instructions.collect())
+        });
+        programs.collect()
+    }
+
+    /// How many instructions were compared.
+    fn same_as_by_all_types(name: &str, fitted: Object, whole: Result<OpenObject, Error>) -> usize {
+        let whole = whole.and_then(|object| object.load().map_err(failed("load", name))).unwrap();
+        let (fitted, whole) = (code(&fitted), code(&whole));
+        for (one, other) in fitted.iter().zip(&whole) {
+            assert_eq!(one, other, "{name}");
+        }
+        assert_eq!(fitted.len(), whole.len(), "{name}");
+        fitted.iter().map(|(_, instructions)| instructions.len()).sum()
+    }
+
+    #[test]
+    #[ignore = "in a guest: make test"]
+    fn an_object_becomes_the_same_by_an_excerpt_as_by_all_of_the_kernels_types() {
+        let kernel = Kernel::read().unwrap();
+        let mode = Mode { observing: false, guarding: true };
+        let mut compared = 0;
+        // The shells read the same of the kernel: that of the least algorithm stands for all, over each base.
+        for (base, name) in [(Base::Cubic, "plain"), (Base::Bbr, "plain_bbr")] {
+            let mut whole = open(name, None).unwrap();
+            decide(&mut whole, base, mode, &kernel).unwrap();
+            let fitted = shell("plain", base, &kernel).unwrap();
+            compared += same_as_by_all_types(name, fitted, Ok(whole));
+        }
+        let none = Rehoming { from: "", to: None, current: None };
+        compared += same_as_by_all_types("rehome", rehome(none, &kernel).unwrap(), open("rehome", None));
+        compared += same_as_by_all_types("select", select(&[], &kernel).unwrap(), open("select", None));
+        compared +=
+            same_as_by_all_types("shadow", shadow(Watch::default(), &kernel).unwrap(), open("shadow", None));
+        assert!(compared > 10_000, "only {compared} instructions");
+    }
+}

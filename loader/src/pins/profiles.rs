@@ -1,0 +1,155 @@
+//! The maps by which rules give connections the parameters of a profile: names by the number that rules have for them, and
+//! what was chosen for each socket. The selection and all algorithms share them: made by whoever comes first, removed by
+//! whoever goes last.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use aya::maps::{Array, MapData};
+use libbpf_rs::MapCore;
+
+use crate::object::abi::{ProfileName, SELECT_PROFILES_MAX, padded, text};
+use crate::object::open;
+use crate::pins::{self, Pins, ROOT, SELECT, map_failed};
+use crate::system::error::Error;
+use crate::system::kernel;
+
+/// Where they are pinned, below the directory of all pins.
+const PROFILES: &str = "profiles";
+/// A congestion control and a profile, by number.
+pub(crate) const NAMES: &str = "profile_names";
+/// The same, by socket.
+pub(crate) const CHOICES: &str = "profile_choices";
+
+fn directory() -> PathBuf {
+    kernel::on_host(Path::new(ROOT)).join(PROFILES)
+}
+
+/// Where one of the maps is pinned.
+pub(crate) fn path(name: &str) -> PathBuf {
+    directory().join(name)
+}
+
+fn exist() -> bool {
+    [NAMES, CHOICES].iter().all(|name| path(name).exists())
+}
+
+/// Makes the maps if there are none. The caller holds the lock.
+pub(crate) fn ensure() -> Result<(), Error> {
+    if exist() {
+        return Ok(());
+    }
+    clear()?;
+    pins::make(&directory())?;
+    let mut loaded = open::profiles()?;
+    for mut map in loaded.maps_mut() {
+        let name = map.name().to_string_lossy().into_owned();
+        if [NAMES, CHOICES].contains(&name.as_str()) {
+            map.pin(path(&name)).map_err(open::failed("pin", PROFILES))?;
+        }
+    }
+    Ok(())
+}
+
+/// Whether there is anything of the rules; there may be where this process may not look.
+pub(crate) fn selection_exists() -> bool {
+    kernel::on_host(Path::new(ROOT)).join(SELECT).try_exists().unwrap_or(true)
+}
+
+/// Removes the maps once nothing is attached and there are no rules. The caller holds the lock.
+pub(crate) fn tidy() -> Result<(), Error> {
+    let pinned = |algorithm| Pins::of(algorithm).exist() || Pins::other_of(algorithm).exist();
+    if !directory().exists() || selection_exists() || onramp_algorithm::all().any(pinned) {
+        return Ok(());
+    }
+    clear()?;
+    let _ = fs::remove_dir(kernel::on_host(Path::new(ROOT)));
+    Ok(())
+}
+
+fn clear() -> Result<(), Error> {
+    if !directory().exists() {
+        return Ok(());
+    }
+    for path in [NAMES, CHOICES].map(path).iter().filter(|path| path.exists()) {
+        fs::remove_file(path).map_err(Error::io("remove", path))?;
+    }
+    fs::remove_dir(directory()).map_err(Error::io("remove", directory()))
+}
+
+/// Congestion controls and profiles, by the number that rules have for both; that of 0 is none.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Names(Vec<Option<(String, String)>>);
+
+impl Names {
+    /// Those that there are now.
+    pub fn read() -> Result<Self, Error> {
+        if !exist() {
+            return Ok(Self::default());
+        }
+        let map = map()?;
+        let entry = |number| {
+            let name = map.get(&number, 0).map_err(map_failed("read", &path(NAMES)))?;
+            let (control, profile) = (text(&name.control), text(&name.profile));
+            Ok((!profile.is_empty()).then_some((control, profile)))
+        };
+        (0..SELECT_PROFILES_MAX as u32).map(entry).collect::<Result<_, _>>().map(Self)
+    }
+
+    /// Has a number for each of these, by control and profile.
+    ///
+    /// # Errors
+    /// [`Error::TooManyProfiles`]; those before it have theirs then.
+    pub fn with<'a>(named: impl IntoIterator<Item = (&'a str, &'a str)>) -> Result<Self, Error> {
+        let mut names = Self::read()?;
+        for (control, profile) in named {
+            if names.number(control, profile) != 0 {
+                continue;
+            }
+            let free = names.0.iter().skip(1).position(Option::is_none).map(|place| place + 1);
+            let number = free.ok_or_else(|| Error::TooManyProfiles {
+                most: SELECT_PROFILES_MAX - 1,
+                profiles: "of all algorithms".into(),
+            })?;
+            let name = ProfileName { control: padded(control), profile: padded(profile) };
+            map()?.set(number as u32, name, 0).map_err(map_failed("write", &path(NAMES)))?;
+            names.0[number] = Some((control.to_owned(), profile.to_owned()));
+        }
+        Ok(names)
+    }
+
+    /// The number of a control's profile; 0: it has none.
+    pub fn number(&self, control: &str, profile: &str) -> u8 {
+        let of_it = |name: &Option<(String, String)>| {
+            name.as_ref()
+                .is_some_and(|(its_control, its_profile)| its_control == control && its_profile == profile)
+        };
+        self.0.iter().position(of_it).unwrap_or(0) as u8
+    }
+
+    /// The profile of a number.
+    pub fn profile(&self, number: u8) -> Option<String> {
+        self.0.get(usize::from(number))?.as_ref().map(|(_, profile)| profile.clone())
+    }
+
+    /// Frees the numbers of what no rule names any more.
+    pub fn keep(self, named: impl Fn(&str, &str) -> bool) -> Result<(), Error> {
+        for (number, name) in (0u32..).zip(self.0) {
+            if name.is_some_and(|(control, profile)| !named(&control, &profile)) {
+                let none = ProfileName { control: [0; 16], profile: [0; 32] };
+                map()?.set(number, none, 0).map_err(map_failed("write", &path(NAMES)))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.iter().all(Option::is_none)
+    }
+}
+
+fn map() -> Result<Array<MapData, ProfileName>, Error> {
+    let path = path(NAMES);
+    Array::try_from(pins::open(&path)?).map_err(map_failed("read", &path))
+}

@@ -1,0 +1,49 @@
+//! One row of what `onramp doctor` prints.
+
+/// How a check came out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// There.
+    Ok,
+    /// There, with something worth knowing.
+    Warning,
+    /// Not there.
+    Missing,
+}
+
+/// One thing looked at.
+#[derive(Clone, Debug)]
+pub struct Check {
+    /// What was looked at.
+    pub name: &'static str,
+    /// How it came out.
+    pub verdict: Verdict,
+    /// What was found.
+    pub found: String,
+    /// What it is needed for.
+    pub enables: &'static str,
+    /// What to do; empty where nothing is.
+    pub advice: String,
+}
+
+impl Check {
+    pub(super) fn ok(name: &'static str, enables: &'static str, found: impl Into<String>) -> Self {
+        Self { name, verdict: Verdict::Ok, found: found.into(), enables, advice: String::new() }
+    }
+
+    pub(super) fn of(
+        name: &'static str,
+        enables: &'static str,
+        result: Result<String, String>,
+        advice: &str,
+    ) -> Self {
+        match result {
+            Ok(found) => Self::ok(name, enables, found),
+            Err(found) => Self { name, verdict: Verdict::Missing, found, enables, advice: advice.into() },
+        }
+    }
+
+    pub(super) fn warned(self, advice: impl Into<String>) -> Self {
+        Self { verdict: Verdict::Warning, advice: advice.into(), ..self }
+    }
+}

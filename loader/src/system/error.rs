@@ -1,0 +1,606 @@
+//! What can go wrong, each with what to do about it.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use libbpf_rs::ErrorKind;
+use nix::errno::Errno;
+use onramp_algorithm::{ParameterError, did_you_mean};
+use onramp_net::namespace::NamespaceError;
+use onramp_net::route::RouteError;
+use onramp_net::sock_diag::SockDiagError;
+
+/// An error of this library.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The process may not do this.
+    #[error("{verb} needs {capabilities} on this host (run it as root, outside of user namespaces)")]
+    Privilege {
+        /// What was asked for.
+        verb: &'static str,
+        /// The capabilities it takes.
+        capabilities: &'static str,
+    },
+    /// The kernel cannot do this.
+    #[error("this kernel cannot run onramp's congestion controls: {missing}; {advice}")]
+    Unsupported {
+        /// What it lacks.
+        missing: String,
+        /// What to do.
+        advice: &'static str,
+    },
+    /// No algorithm of this name.
+    #[error("there is no algorithm {name:?}{}: choose one of {known}", meant(name, known))]
+    UnknownAlgorithm {
+        /// What was asked for.
+        name: String,
+        /// What there is.
+        known: String,
+    },
+    /// A parameter setting that is not valid.
+    #[error(transparent)]
+    Parameter(#[from] ParameterError),
+    /// No parameter set of this name.
+    #[error("{algorithm} has no profile {profile:?}{}: it has {known}", meant(profile, known))]
+    UnknownProfile {
+        /// The algorithm.
+        algorithm: &'static str,
+        /// What was asked for.
+        profile: String,
+        /// What there is.
+        known: String,
+    },
+    /// No room for one more parameter set.
+    #[error(
+        "{most} profiles are the most that rules may name at once ({profiles}): remove the rules of one first"
+    )]
+    TooManyProfiles {
+        /// How many there may be.
+        most: usize,
+        /// Those that there are.
+        profiles: String,
+    },
+    /// A profile for what is no algorithm.
+    #[error("{control} is a control of the kernel, which has no profiles: leave --profile {profile:?} out")]
+    NoProfiles {
+        /// The control.
+        control: String,
+        /// The profile that was asked for.
+        profile: String,
+    },
+    /// Already attached.
+    #[error(
+        "{algorithm} is attached already (generation {generation:x}): `onramp tune {algorithm}` changes its parameters, `onramp upgrade {algorithm} --base BASE` its base, `onramp attach {algorithm} --for TIME` its time limit; for anything else `onramp detach {algorithm}` first"
+    )]
+    AlreadyAttached {
+        /// The algorithm.
+        algorithm: &'static str,
+        /// Its attachment.
+        generation: u64,
+    },
+    /// The name is registered, but not through our pins.
+    #[error(
+        "the kernel has a congestion control {name} that is not pinned under {root}: it was attached by other means: end the process or remove the pin that holds its link (`bpftool -f link show` names both), or without a link `bpftool struct_ops unregister` it"
+    )]
+    Foreign {
+        /// The congestion control.
+        name: String,
+        /// Where ours are pinned.
+        root: &'static str,
+    },
+    /// An earlier attach or detach was cut off, or pins were removed by other means.
+    #[error(
+        "{algorithm} is half attached, by an interrupted command or because pins were removed; run `onramp detach {algorithm}`, then try again"
+    )]
+    Interrupted {
+        /// The algorithm.
+        algorithm: &'static str,
+    },
+    /// An upgrade was cut off.
+    #[error(
+        "an upgrade of {algorithm} was cut off: run `onramp upgrade {algorithm}` to finish it, or `onramp detach {algorithm}`"
+    )]
+    UpgradeCutOff {
+        /// The algorithm.
+        algorithm: &'static str,
+    },
+    /// What another onramp attached cannot be taken over as it is.
+    #[error(
+        "what {algorithm} has now cannot be taken over: {why}; `onramp detach {algorithm}`, then attach it anew"
+    )]
+    NotTakenOver {
+        /// The algorithm.
+        algorithm: &'static str,
+        /// Why.
+        why: String,
+    },
+    /// Consumers of telemetry that would misread what they were told from then on.
+    #[error(
+        "{algorithm} cannot be upgraded while others listen that would misread what it tells from then on ({listeners}): end them, then try again"
+    )]
+    Listening {
+        /// The algorithm.
+        algorithm: &'static str,
+        /// Names and processes.
+        listeners: String,
+    },
+    /// No room for one more record of a former default.
+    #[error(
+        "the former defaults of {most} network namespaces are recorded for {algorithm}, which is the maximum, and none of these namespaces is known to have ended: detach {algorithm} where it is not needed, or use rules of onramp select, which hold in all network namespaces"
+    )]
+    TooManyDefaults {
+        /// The algorithm.
+        algorithm: &'static str,
+        /// How many there may be.
+        most: usize,
+    },
+    /// Not attached.
+    #[error("{algorithm} is not attached; `onramp attach {algorithm}` attaches it")]
+    NotAttached {
+        /// The algorithm.
+        algorithm: &'static str,
+    },
+    /// The kernel's flows cannot be watched.
+    #[error(
+        "this kernel's flows cannot be shadowed: it has no tracepoint {name} for BPF; use Linux 6.1 or newer with BTF and tracepoints (CONFIG_TRACEPOINTS)"
+    )]
+    NoTracepoint {
+        /// The first that is missing.
+        name: &'static str,
+    },
+    /// No base is named, and the default of the network namespace cannot be one.
+    #[error(
+        "no base is named, and {control}, the default of this network namespace, cannot be one: say what follows slow start, by --base cubic, reno or bbr (in a file of `onramp apply`: base = \"cubic\")"
+    )]
+    NoBase {
+        /// The default.
+        control: String,
+    },
+    /// A base that this kernel does not offer.
+    #[error(
+        "base cubic is not available: the kernel does not offer {missing} to BPF (since 5.13 on x86-64, 6.10 elsewhere); use --base reno"
+    )]
+    NoCubic {
+        /// The first function missing.
+        missing: &'static str,
+    },
+    /// BBR cannot be the base on this kernel, or not now.
+    #[error("base bbr is not available: {missing}; {advice}")]
+    NoBbr {
+        /// What is missing, or in the way.
+        missing: String,
+        /// What to do.
+        advice: &'static str,
+    },
+    /// An algorithm that goes on after the exit, where BBR is to be as the kernel has it.
+    #[error(
+        "{algorithm} cannot have base bbr (named, or the default of this network namespace): it bounds the window after slow start, too; use --base cubic or reno"
+    )]
+    BbrAfterExit {
+        /// The algorithm.
+        algorithm: &'static str,
+    },
+    /// libbpf or the verifier refused an object.
+    #[error("cannot {action} {object}: {source}{}", log_note(.log))]
+    Bpf {
+        /// What was being done.
+        action: &'static str,
+        /// The object, map or link.
+        object: String,
+        /// libbpf's error.
+        source: libbpf_rs::Error,
+        /// The end of libbpf's own messages.
+        log: String,
+    },
+    /// A pinned map cannot be used.
+    #[error("cannot {action} map {path}: {source}")]
+    Map {
+        /// What was being done.
+        action: &'static str,
+        /// Where it is pinned.
+        path: PathBuf,
+        /// Why.
+        source: Box<aya::maps::MapError>,
+    },
+    /// A file, directory or process could not be dealt with.
+    #[error("cannot {action} {path}: {source}")]
+    Io {
+        /// What was being done.
+        action: &'static str,
+        /// To what.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A detach or upgrade that could not be finished.
+    #[error(
+        "{verb} of {algorithm} was done in part ({done}), and then: {source}; `onramp status` says what is left, and `onramp {verb} {algorithm}` goes on"
+    )]
+    DoneInPart {
+        /// Detach or upgrade.
+        verb: &'static str,
+        /// The algorithm.
+        algorithm: &'static str,
+        /// What was done.
+        done: String,
+        /// Why not all of it.
+        source: Box<Error>,
+    },
+    /// It was detached to be attached with other options.
+    #[error("{algorithm} was detached, and could not be attached anew: {source}")]
+    NotAttachedAnew {
+        /// The algorithm.
+        algorithm: &'static str,
+        /// Why.
+        source: Box<Error>,
+    },
+    /// Another build of onramp attached it, whose maps this one would misread.
+    #[error(
+        "{algorithm} was attached by another onramp ({difference}): `onramp upgrade {algorithm}` has this one take over, or `onramp detach {algorithm}` clears it"
+    )]
+    OtherBuild {
+        /// The algorithm.
+        algorithm: &'static str,
+        /// Its version, and in what it differs.
+        difference: String,
+    },
+    /// The maps that all algorithms share are of another ABI.
+    #[error(
+        "telemetry is set up by another onramp (ABI {found}, this one has {expected}): `onramp upgrade` has this one take over what it has attached, or `onramp detach --all` clears it, and telemetry with it"
+    )]
+    OtherTelemetry {
+        /// What is pinned.
+        found: u32,
+        /// What this library knows.
+        expected: u32,
+    },
+    /// What is attached tells of its flows through maps that nobody finds any more.
+    #[error(
+        "the pin {path} of telemetry was removed: what is attached goes on, but nobody can listen to it; `onramp detach --all` clears it, then attach it anew"
+    )]
+    TelemetryBroken {
+        /// The pin.
+        path: PathBuf,
+    },
+    /// Others have had the lock for longer than the caller waits.
+    #[error(
+        "another process ({holders}) has held the lock on {path}{}: wait for it to end, or end it",
+        lasting(.waited)
+    )]
+    Locked {
+        /// What is locked.
+        path: &'static str,
+        /// Its process ids.
+        holders: String,
+        /// How long this process has waited.
+        waited: Duration,
+    },
+    /// Nothing can be pinned, and no pinned map can be opened.
+    #[error(
+        "{path} is mounted read-only (by another process); `mount -o remount,rw {path}` lets onramp work"
+    )]
+    ReadOnly {
+        /// The BPF file system.
+        path: &'static str,
+    },
+    /// What was pinned is out of sight.
+    #[error(
+        "no BPF file system is mounted at {path}: it was unmounted, and what is attached goes on unseen; `mount -t bpf bpf {path}` makes a new, empty one"
+    )]
+    NotMounted {
+        /// Where it belongs.
+        path: &'static str,
+    },
+    /// Somebody else could have put things where pins go.
+    #[error(
+        "{path} is not to be trusted: {why}; remove it, or have it be root's own (mount the BPF file system with mode=0700), then try again"
+    )]
+    Untrusted {
+        /// The directory.
+        path: PathBuf,
+        /// Why.
+        why: String,
+    },
+    /// Somebody else could have written what root is about to act on.
+    #[error("{path} is not to be trusted: {why}; `{remedy} {path}`, if what it says is yours")]
+    UntrustedFile {
+        /// The file or directory.
+        path: PathBuf,
+        /// Why.
+        why: String,
+        /// The command that makes it one to be trusted, without the path.
+        remedy: &'static str,
+    },
+    /// A network namespace.
+    #[error(transparent)]
+    Namespace(#[from] NamespaceError),
+    /// Listing sockets.
+    #[error(transparent)]
+    SockDiag(#[from] SockDiagError),
+    /// A route could not be asked for.
+    #[error(transparent)]
+    Route(#[from] RouteError),
+    /// No cgroup v2.
+    #[error("no cgroup v2 hierarchy is mounted: `{remedy}`")]
+    NoCgroup {
+        /// A command that mounts it.
+        remedy: String,
+    },
+    /// The root of cgroup v2 is out of sight.
+    #[error(
+        "{path} is not the root of the cgroup v2 hierarchy but a part of it, and rules there would hold for that part alone: {REMEDY_PART}"
+    )]
+    PartOfCgroups {
+        /// Where a part of it is mounted.
+        path: PathBuf,
+    },
+    /// Somebody else's program allows no other beside it.
+    #[error(
+        "cgroup {path} has a program of socket operations that allows no other beside it or below it ({name}, id {program}): {}",
+        remedy_taken(path, *program)
+    )]
+    CgroupTaken {
+        /// The cgroup's directory.
+        path: PathBuf,
+        /// The program's id.
+        program: u32,
+        /// Its name.
+        name: String,
+    },
+    /// The same, where the program cannot be seen.
+    #[error(
+        "a cgroup above {path}, outside of this cgroup namespace, has a program of socket operations that allows no other below it: find it by `bpftool cgroup tree` on the host"
+    )]
+    CgroupTakenAbove {
+        /// The uppermost cgroup that is seen.
+        path: PathBuf,
+    },
+    /// No such cgroup.
+    #[error(
+        "there is no cgroup {path} ({why}): give the path of a directory below {root}, such as /system.slice"
+    )]
+    Cgroup {
+        /// What was asked for.
+        path: PathBuf,
+        /// Where cgroups are.
+        root: PathBuf,
+        /// Why.
+        why: String,
+    },
+    /// No congestion control of this name.
+    #[error(
+        "there is no congestion control {name:?}{}: choose an algorithm that is attached ({known}) or a control of this kernel ({registered})",
+        meant(name, &format!("{known}, {registered}"))
+    )]
+    UnknownControl {
+        /// What was asked for.
+        name: String,
+        /// Algorithms.
+        known: String,
+        /// What the kernel has.
+        registered: String,
+    },
+    /// Attached for a run, which will detach it.
+    #[error(
+        "{algorithm} is attached for `onramp run` (process {pid}) and goes with it: attach it by `onramp attach {algorithm}` when that has ended"
+    )]
+    AttachedForRun {
+        /// The algorithm.
+        algorithm: &'static str,
+        /// The process of the run.
+        pid: u32,
+    },
+    /// There is one rule for each target.
+    #[error("there is a rule for {target} already ({rule}): --replace puts another in its place")]
+    RuleExists {
+        /// Its target, as options of the command line.
+        target: String,
+        /// The whole rule, as options of the command line.
+        rule: String,
+    },
+    /// No such rule.
+    #[error("there is no rule for {target}: `onramp select list` shows those that are there")]
+    NoRule {
+        /// As options of the command line.
+        target: String,
+    },
+    /// More rules than a table holds.
+    #[error("{most} rules are the most: join prefixes that have the same control")]
+    TooManyRules {
+        /// How many there may be.
+        most: usize,
+    },
+    /// The rules go on deciding, and nobody can read them.
+    #[error(
+        "the selection has lost its pin {path}: its rules go on deciding, but cannot be read or changed; run `onramp select del --all`, then add them anew"
+    )]
+    SelectionBroken {
+        /// The pin.
+        path: PathBuf,
+    },
+    /// What a consumer of telemetry wants cannot be.
+    #[error("telemetry cannot be had with {what}")]
+    Wish {
+        /// What, and what could be.
+        what: String,
+    },
+    /// All slots are taken.
+    #[error("{most} consumers of telemetry are the most, and there are so many: end one (processes {pids})")]
+    TooManyConsumers {
+        /// How many there may be.
+        most: usize,
+        /// The processes that read.
+        pids: String,
+    },
+    /// An event that cannot be read.
+    #[error("an event cannot be read: {why}")]
+    Event {
+        /// Why.
+        why: String,
+    },
+    /// The keeper has gone, so the kernel will not write any more.
+    #[error(
+        "telemetry has ended: its background process (onramp-keeper) was killed, or all of this was frozen for long; begin again"
+    )]
+    Unkept,
+}
+
+/// What kind of failure an error is; decides the exit code of the command line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// It failed.
+    Failure,
+    /// It was asked for wrongly.
+    Usage,
+    /// The kernel cannot.
+    Unsupported,
+    /// A privilege is missing.
+    Privilege,
+    /// It was done in part.
+    Partial,
+}
+
+impl Error {
+    /// What kind of failure this is.
+    pub fn kind(&self) -> Kind {
+        match self {
+            Self::Privilege { .. } => Kind::Privilege,
+            Self::Unsupported { .. }
+            | Self::NoTracepoint { .. }
+            | Self::NoCubic { .. }
+            | Self::NoBbr { .. }
+            | Self::NoCgroup { .. }
+            | Self::PartOfCgroups { .. } => Kind::Unsupported,
+            Self::UnknownAlgorithm { .. }
+            | Self::Parameter(_)
+            | Self::UnknownProfile { .. }
+            | Self::TooManyProfiles { .. }
+            | Self::NoProfiles { .. }
+            | Self::NoBase { .. }
+            | Self::BbrAfterExit { .. }
+            | Self::UntrustedFile { .. }
+            | Self::UnknownControl { .. }
+            | Self::Cgroup { .. }
+            | Self::TooManyRules { .. }
+            | Self::Wish { .. } => Kind::Usage,
+            Self::DoneInPart { .. } | Self::NotAttachedAnew { .. } => Kind::Partial,
+            other if denied(other) => Kind::Privilege,
+            _ => Kind::Failure,
+        }
+    }
+
+    pub(crate) fn io(action: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
+        let path = path.into();
+        move |source| Self::Io { action, path, source }
+    }
+}
+
+/// Whether the kernel said that this process may not. Of a BPF object it says EACCES where the verifier refuses it.
+/// What may have been meant among names that are separated by commas.
+fn meant(name: &str, known: &str) -> String {
+    did_you_mean(name, known.split(", "))
+}
+
+fn denied(error: &Error) -> bool {
+    // libbpf-rs has a kind for both, and tells them apart in its text only.
+    let not_permitted = || io::Error::from_raw_os_error(Errno::EPERM as i32).to_string();
+    let said = |cause: &(dyn std::error::Error + 'static)| {
+        let by_io = cause.downcast_ref::<io::Error>().and_then(io::Error::raw_os_error);
+        by_io.or_else(|| cause.downcast_ref::<Errno>().map(|errno| *errno as i32)).map(Errno::from_raw)
+    };
+    let mut causes =
+        std::iter::successors(Some(error as &(dyn std::error::Error + 'static)), |cause| cause.source());
+    match error {
+        Error::Bpf { source, .. } => {
+            source.kind() == ErrorKind::PermissionDenied
+                && causes.last().is_some_and(|cause| cause.to_string() == not_permitted())
+        }
+        _ => causes.any(|cause| matches!(said(cause), Some(Errno::EPERM | Errno::EACCES))),
+    }
+}
+
+fn lasting(waited: &Duration) -> String {
+    match waited.as_secs() {
+        0 => String::new(),
+        seconds => format!(" for {seconds} s"),
+    }
+}
+
+/// What to do where the root of cgroup v2 is out of sight.
+pub(crate) const REMEDY_PART: &str = "run it in the host's namespaces (`nsenter --target 1 --mount --cgroup onramp …`), or start the container with the host's cgroup namespace and cgroups (docker, podman: `--cgroupns=host --volume /sys/fs/cgroup:/sys/fs/cgroup`)";
+
+/// What to do about another's program.
+pub(crate) fn remedy_taken(cgroup: &Path, program: u32) -> String {
+    let cgroup = quoted(&cgroup.display().to_string());
+    format!(
+        "have its owner attach it with BPF_F_ALLOW_MULTI, or remove it (`bpftool cgroup detach {cgroup} sock_ops id {program}`)"
+    )
+}
+
+/// A word of a command line, as a shell takes it.
+pub fn quoted(text: &str) -> String {
+    let plain = |sign: char| sign.is_ascii_alphanumeric() || "/._-@:+,".contains(sign);
+    if text.chars().all(plain) { text.into() } else { format!("'{}'", text.replace('\'', r"'\''")) }
+}
+
+fn log_note(log: &str) -> String {
+    if log.is_empty() { String::new() } else { format!("\n{log}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use libbpf_rs::ErrorExt;
+
+    use super::*;
+
+    #[test]
+    fn a_remedy_with_a_path_is_one_that_a_shell_takes() {
+        let said = |path: &str| remedy_taken(Path::new(path), 7);
+        for (path, word) in [
+            ("/sys/fs/cgroup", "detach /sys/fs/cgroup sock_ops id 7`"),
+            ("/run/my cg", "detach '/run/my cg' sock_ops id 7`"),
+            ("/run/o'clock", r"detach '/run/o'\''clock' sock_ops id 7`"),
+        ] {
+            assert!(said(path).contains(word), "{}", said(path));
+        }
+    }
+
+    #[test]
+    fn what_the_kernel_forbids_is_a_missing_privilege_wherever_it_happens() {
+        let io = |errno: Errno| io::Error::from_raw_os_error(errno as i32);
+        let entering = NamespaceError::Enter { namespace: "pid 1".into(), source: Errno::EPERM };
+        let sysctl = NamespaceError::Sysctl {
+            action: "write".into(),
+            name: "net.x".into(),
+            namespace: "pid 1".into(),
+            source: io(Errno::EACCES),
+        };
+        let bpf = |errno| Error::Bpf {
+            action: "load",
+            object: "select".into(),
+            source: io(errno).into(),
+            log: String::new(),
+        };
+        let refused = Error::Bpf {
+            action: "pin",
+            object: "select".into(),
+            source: libbpf_rs::Error::from(io(Errno::EPERM)).context("failed to pin map"),
+            log: String::new(),
+        };
+        for denied in [
+            Error::io("open", "/x")(io(Errno::EACCES)),
+            Error::Namespace(entering),
+            Error::Namespace(sysctl),
+            bpf(Errno::EPERM),
+            refused,
+        ] {
+            assert_eq!(denied.kind(), Kind::Privilege, "{denied}");
+        }
+        // What the verifier refuses, nobody's privilege helps.
+        for failed in [bpf(Errno::EACCES), Error::io("open", "/x")(io(Errno::EMFILE)), Error::Unkept] {
+            assert_eq!(failed.kind(), Kind::Failure, "{failed}");
+        }
+    }
+}
