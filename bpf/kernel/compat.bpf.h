@@ -2,7 +2,7 @@
 /*
  * All differences between the kernels that one set of objects loads on, one entry each: since when, what is different,
  * and when the entry may go. Each test is a constant once libbpf has relocated the object, so the verifier sees only one
- * side. What must not be in an object at all for a kernel is cleared by loader/src/operations.rs.
+ * side. What must not be in an object at all for a kernel is cleared by loader/src/object/operations.rs.
  */
 #ifndef ONRAMP_COMPAT_BPF_H
 #define ONRAMP_COMPAT_BPF_H
