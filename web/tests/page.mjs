@@ -80,14 +80,21 @@ await page.goBack();
 await story("Left slow start by its algorithm");
 await page.locator(".chip.reason", { hasText: "exit: algorithm" }).waitFor();
 
-// The server begins anew, and the page goes on with the same flow.
+// The server begins anew, and the page goes on with the same flow and what it knows of it.
+await page.locator(".others th", { hasText: "hystart" }).waitFor();
 await please("restart");
 await hearing("live");
-await page.locator(".others", { hasText: "Not known" }).waitFor();
 const delivered = page.locator(".tile", { hasText: "delivered" }).locator("dd");
 const before = await delivered.innerText();
 await page.waitForFunction(([was]) => [...document.querySelectorAll(".tile")].some((tile) => tile.firstChild.textContent === "delivered" && tile.lastChild.textContent !== was), [before]);
+assert.equal(await page.locator(".others th", { hasText: "hystart" }).count(), 1);
 await story("Left slow start by its algorithm");
+// A page that begins now has what the new server has seen, which is not the flow's beginning.
+const other = await context.newPage();
+other.setDefaultTimeout(PATIENCE);
+await other.goto(page.url());
+await other.locator(".others", { hasText: "Not known" }).waitFor();
+await other.close();
 
 // What was tuned is taken back.
 await page.keyboard.press("3");
