@@ -1,25 +1,12 @@
-//! Embeds the repository's profiles, and the web page if it was built.
+//! Embeds the web page if it was built.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
-const PROFILES: &str = "../profiles";
 /// What `npm run build` makes of `web/src`.
 const PAGE: &str = "../web/dist";
 
 fn main() -> io::Result<()> {
-    println!("cargo::rerun-if-changed={PROFILES}");
-    let mut table = String::from("/// The repository's profiles: name and text.\n");
-    table += "pub(crate) static EMBEDDED: &[(&str, &str)] = &[\n";
-    for path in profiles()? {
-        let name = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
-        let path = path.canonicalize()?;
-        table += &format!("    ({name:?}, include_str!({:?})),\n", path.display().to_string());
-    }
-    table += "];\n";
-    let out = env::var_os("OUT_DIR").ok_or(io::ErrorKind::NotFound)?;
-    fs::write(Path::new(&out).join("profiles.rs"), table)?;
-
     println!("cargo::rerun-if-changed={PAGE}");
     let mut table = String::from("/// The page: names and contents; none if it was not built.\n");
     table += "static EMBEDDED: &[(&str, &[u8])] = &[\n";
@@ -29,6 +16,7 @@ fn main() -> io::Result<()> {
         table += &format!("    ({name:?}, include_bytes!({:?})),\n", path.display().to_string());
     }
     table += "];\n";
+    let out = env::var_os("OUT_DIR").ok_or(io::ErrorKind::NotFound)?;
     fs::write(Path::new(&out).join("web.rs"), table)
 }
 
@@ -42,20 +30,4 @@ fn page() -> io::Result<Vec<PathBuf>> {
     files.retain(|path| path.extension().is_some_and(|extension| extension != "md"));
     files.sort();
     Ok(files)
-}
-
-fn profiles() -> io::Result<Vec<PathBuf>> {
-    if !Path::new(PROFILES).exists() {
-        return Ok(Vec::new());
-    }
-    let mut found = Vec::new();
-    for entry in fs::read_dir(PROFILES)? {
-        let path = entry?.path();
-        if path.extension().is_some_and(|extension| extension == "toml") {
-            println!("cargo::rerun-if-changed={}", path.display());
-            found.push(path);
-        }
-    }
-    found.sort();
-    Ok(found)
 }

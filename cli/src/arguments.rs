@@ -1,8 +1,11 @@
 //! The command line as a whole.
 
 use clap::Parser;
+use onramp_terminal::program::CommandLine;
 
+use crate::failure;
 use crate::global::Global;
+use crate::output::Output;
 use crate::verb::Verb;
 
 /// Decides when TCP stops doubling: attaches slow-start algorithms to this host's kernel, tunes them under running
@@ -20,6 +23,25 @@ pub(crate) struct Arguments {
     pub global: Global,
     #[command(subcommand)]
     pub verb: Verb,
+}
+
+impl CommandLine for Arguments {
+    fn global(&self) -> &Global {
+        &self.global
+    }
+
+    fn run(self, output: &Output) -> anyhow::Result<u8> {
+        self.verb.run(output)
+    }
+
+    fn exit_code(error: &anyhow::Error) -> u8 {
+        exit_code(error)
+    }
+}
+
+/// The exit code of an error: that of wrong usage, or the loader's.
+pub(crate) fn exit_code(error: &anyhow::Error) -> u8 {
+    failure::code(error, onramp_loader::Error::exit_code)
 }
 
 #[cfg(test)]

@@ -9,11 +9,11 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use anyhow::Context;
 use onramp_lab::experiment::{Arm, Clock, Exit, ExitSource, FlowStorage, Ready};
-use onramp_lab::profile::Profile;
 use onramp_lab::sim::ORACLE;
 use onramp_loader::abi::FlowHeader;
 use onramp_loader::algorithm::{self, Algorithm, Parameters, did_you_mean};
 use onramp_loader::{AttachOptions, Base, Error, Phase, kernel};
+use onramp_profiles::Profile;
 
 use crate::failure::Usage;
 use crate::profile;

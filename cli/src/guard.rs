@@ -204,6 +204,16 @@ mod tests {
     }
 
     #[test]
+    fn limits_changed_anywhere_are_read_or_refused() {
+        let valid = ["goodput=-10%,retransmit_ratio=2%", "20%"];
+        onramp_mutation::check(1, 20_000, onramp_mutation::text(&valid), |text| {
+            let refused = [margins(&text).err(), control_share(&text).err()];
+            assert!(refused.iter().flatten().all(|error| !error.is_empty()));
+            Ok(())
+        });
+    }
+
+    #[test]
     fn margins_are_read_and_told_again() {
         for text in
             ["retransmit_ratio=2%,goodput=-10%", "goodput=-1%", "retransmit_ratio=0.1%", "goodput=-33.3%"]

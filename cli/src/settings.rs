@@ -8,6 +8,7 @@ use clap::{Arg, Args, Command, ValueEnum};
 use onramp_loader::algorithm::{self, Parameter, Parameters};
 use onramp_loader::telemetry::Level;
 use onramp_loader::{AttachOptions, AttachedState, Base};
+use onramp_profiles::Profile;
 use serde::{Deserialize, Serialize};
 
 use crate::consumer::level_from;
@@ -90,7 +91,7 @@ impl Settings {
         let (mut name, mut telemetry_max) = (None, None);
         if let Some(profile) = profile {
             profile::apply(&profile, &mut parameters)?;
-            telemetry_max = profile::telemetry_max(&profile)?;
+            telemetry_max = self::telemetry_max(&profile);
             name = Some(profile.name);
         }
         parameters.assign(&self.settings).map_err(onramp_loader::Error::from)?;
@@ -100,6 +101,11 @@ impl Settings {
         options.base = self.base.map(Base::from);
         Ok(options)
     }
+}
+
+/// The most that a profile lets be told of its flows, if it says so.
+pub(crate) fn telemetry_max(profile: &Profile) -> Option<Level> {
+    profile.telemetry.as_deref().and_then(Level::find)
 }
 
 /// A parameter's value: the name of a choice, or a number.
@@ -129,4 +135,14 @@ impl fmt::Display for Value {
 pub(crate) fn changes(from: &Parameters, to: &Parameters) -> Vec<String> {
     let changed = to.changed_from(from);
     changed.map(|(parameter, value)| format!("{}={}", parameter.name, parameter.show(value))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn profiles_know_every_level_of_telemetry() {
+        assert_eq!(onramp_profiles::TELEMETRY_LEVELS, Level::ALL.map(Level::name));
+    }
 }

@@ -8,8 +8,6 @@
 //! The addresses are of TEST-NET-1 (RFC 5737) and exist only in the two namespaces. Everything ends with the value:
 //! the namespaces have no name, the devices are descriptors of this process.
 
-mod spec;
-
 use std::io::Write;
 use std::net::Ipv4Addr;
 use std::process::Stdio;
@@ -17,7 +15,7 @@ use std::process::Stdio;
 use onramp_net::{Namespace, NamespaceError};
 use thiserror::Error;
 
-pub use spec::{HEADER_BYTES, HostSpec, SettingError};
+pub(crate) use onramp_profiles::host::{HEADER_BYTES, HostSpec};
 
 use crate::emulator::{Emulator, EmulatorError, Report, Tun, TunError, Way, Wiring};
 use crate::link::Change;

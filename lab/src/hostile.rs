@@ -23,7 +23,9 @@ fn profiles() -> Vec<(String, String)> {
     let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../profiles");
     let paths = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
     let mut profiles: Vec<_> = paths
-        .filter(|path| path.extension().is_some_and(|extension| extension == "toml"))
+        .filter(|path| {
+            path.extension().is_some_and(|extension| extension == "toml") && !path.ends_with("Cargo.toml")
+        })
         .map(|path| {
             (path.file_stem().unwrap().to_string_lossy().into_owned(), fs::read_to_string(path).unwrap())
         })

@@ -17,7 +17,6 @@
 //! * [`fit`]: a path that explains a recorded flow.
 //! * [`verify`]: whether a result that is made again is the same.
 //! * [`population`]: distributions from which paths are drawn.
-//! * [`profile`]: a link, the hosts' buffers and the algorithm that suits them, in a file.
 
 pub mod calibrate;
 pub mod clock;
@@ -36,12 +35,10 @@ pub mod matrix;
 pub mod model;
 pub mod plot;
 pub mod population;
-pub mod profile;
 pub mod reproduce;
 pub mod sim;
 pub mod stats;
 pub mod table;
-mod toml_words;
 pub mod verify;
 
-pub use toml_words::{toml_error, toml_reason};
+use onramp_profiles as profile;

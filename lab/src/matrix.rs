@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Every arm on every profile: one row each, means over the valid runs.
 
+use onramp_terminal::table::Table;
 use serde::{Deserialize, Serialize};
 
 use crate::experiment::{ArmResult, Comparison};
@@ -75,18 +76,19 @@ fn row(comparison: &Comparison, arm: &ArmResult, competitor_share: Option<f64>) 
     }
 }
 
+/// Figures stand to the right.
 const HEADER: [&str; 11] = [
     "profile",
     "arm",
-    "download s",
-    "goodput Mb/s",
-    "retransmitted",
-    "exit s",
-    "exit/BDP",
-    "mean RTT ms",
-    "max RTT ms",
-    "CUBIC keeps %",
-    "valid",
+    ">download s",
+    ">goodput Mb/s",
+    ">retransmitted",
+    ">exit s",
+    ">exit/BDP",
+    ">mean RTT ms",
+    ">max RTT ms",
+    ">CUBIC keeps %",
+    ">valid",
 ];
 
 fn cells(row: &Row) -> [String; 11] {
@@ -113,24 +115,18 @@ fn cells(row: &Row) -> [String; 11] {
 
 /// As aligned text.
 pub fn text(rows: &[Row]) -> String {
-    let table: Vec<_> = std::iter::once(HEADER.map(str::to_owned)).chain(rows.iter().map(cells)).collect();
-    let widths: [usize; 11] = std::array::from_fn(|column| {
-        table.iter().map(|cells| cells[column].chars().count()).max().unwrap_or(0)
-    });
-    let line = |cells: &[String; 11]| {
-        let padded = cells.iter().zip(widths).enumerate().map(|(column, (cell, width))| {
-            if column < 2 { format!("{cell:<width$}") } else { format!("{cell:>width$}") }
-        });
-        padded.collect::<Vec<_>>().join("  ").trim_end().to_owned() + "\n"
-    };
-    table.iter().map(line).collect()
+    let mut table = Table::new(HEADER);
+    rows.iter().for_each(|row| table.push(cells(row)));
+    table.text()
 }
 
 /// As a table in Markdown.
 pub fn markdown(rows: &[Row]) -> String {
     let line = |cells: &[String; 11]| format!("| {} |\n", cells.join(" | "));
     let rule = "| --- | --- |".to_owned() + &" ---: |".repeat(9) + "\n";
-    line(&HEADER.map(str::to_owned)) + &rule + &rows.iter().map(|row| line(&cells(row))).collect::<String>()
+    line(&HEADER.map(|title| title.trim_start_matches('>').to_owned()))
+        + &rule
+        + &rows.iter().map(|row| line(&cells(row))).collect::<String>()
 }
 
 #[cfg(test)]

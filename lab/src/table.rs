@@ -3,26 +3,27 @@
 
 use std::collections::BTreeMap;
 
+use onramp_terminal::table::Table;
+
 use crate::experiment::{Amount, ArmResult, Comparison, Paired};
 use crate::stats::{Bound, Summary};
 
 /// One row per arm: mean ± half of the 95 % confidence interval over the runs that count; ≥ and ≤ where a run was cut off.
 pub fn comparison(comparison: &Comparison) -> String {
-    let header = [
+    let mut table = Table::new([
         "arm",
-        "download s",
-        "goodput Mb/s",
-        "retransmitted",
-        "queue drops",
-        "exit s",
-        "exit/BDP",
-        "exit by",
-        "early s",
-        "max RTT ms",
-        "valid",
-    ];
-    let mut rows = vec![header.map(str::to_owned).to_vec()];
-    rows.extend(comparison.arms.iter().map(|arm| row(arm, comparison.bdp_bytes)));
+        ">download s",
+        ">goodput Mb/s",
+        ">retransmitted",
+        ">queue drops",
+        ">exit s",
+        ">exit/BDP",
+        ">exit by",
+        ">early s",
+        ">max RTT ms",
+        ">valid",
+    ]);
+    comparison.arms.iter().for_each(|arm| table.push(row(arm, comparison.bdp_bytes)));
     let amount = match comparison.amount {
         Amount::Bytes(bytes) => format!("{:.1} MB", bytes as f64 / 1e6),
         Amount::Seconds(seconds) => format!("{seconds} s"),
@@ -34,16 +35,7 @@ pub fn comparison(comparison: &Comparison) -> String {
         comparison.base_rtt_us as f64 / 1e3,
         comparison.bdp_bytes as f64 / 1e6,
     );
-    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
-    let widths: Vec<_> = (0..header.len()).map(width).collect();
-    for row in &rows {
-        let cells = row.iter().zip(&widths).enumerate().map(|(column, (cell, &width))| {
-            // Names to the left, figures to the right.
-            if column == 0 { format!("{cell:<width$}") } else { format!("{cell:>width$}") }
-        });
-        out.push_str(cells.collect::<Vec<_>>().join("  ").trim_end());
-        out.push('\n');
-    }
+    out += &table.text();
     out += &shares("competitor kept", comparison, |arm| arm.competitor_share);
     out += &shares("Jain's index of the flows", comparison, |arm| arm.fairness);
     if let Some(paired) = &comparison.paired {
@@ -73,13 +65,13 @@ fn shares(what: &str, comparison: &Comparison, of: impl Fn(&ArmResult) -> Option
     if arms.is_empty() { String::new() } else { format!("{what}: {}\n", arms.join(", ")) }
 }
 
-fn row(arm: &ArmResult, bdp_bytes: u64) -> Vec<String> {
+fn row(arm: &ArmResult, bdp_bytes: u64) -> [String; 11] {
     let exits =
         arm.runs.iter().filter(|run| run.counts()).filter_map(|run| Some(run.exit.as_ref()?.reason.name()));
     let mut by_reason = BTreeMap::<&str, usize>::new();
     exits.for_each(|reason| *by_reason.entry(reason).or_default() += 1);
     let reasons: Vec<_> = by_reason.into_iter().map(|(reason, count)| format!("{reason} {count}")).collect();
-    vec![
+    [
         arm.arm.clone(),
         with_median(arm.seconds, 1.0, 2),
         cell(arm.goodput_bps, 1e-6, 1),

@@ -5,10 +5,10 @@ use std::path::Path;
 use onramp_algorithm::Verdict;
 use onramp_lab::experiment::{Amount, Arm, Plan};
 use onramp_lab::fit::{Disagreement, FitError, Fitted, Known, RecordedFlow, check, fit};
-use onramp_lab::link::spec::RateStep;
-use onramp_lab::link::{DirectionSpec, JitterSpec, Limit, LinkSpec, RateSpec};
-use onramp_lab::profile::Profile;
 use onramp_lab::sim::{self, SourceSpec};
+use onramp_profiles::Profile;
+use onramp_profiles::link::RateStep;
+use onramp_profiles::link::{DirectionSpec, JitterSpec, Limit, LinkSpec, RateSpec};
 use onramp_recording::rows::{AckRow, FlowRow};
 use onramp_recording::{Limits, Manifest, Recording, Writer, write_rows};
 

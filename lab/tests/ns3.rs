@@ -2,10 +2,10 @@
 //! committed (`data/ns3.csv`; `ns3/README.md` says how they were made).
 
 use onramp_lab::experiment::{Amount, Arm, Plan, Run};
-use onramp_lab::link::{DirectionSpec, Limit};
-use onramp_lab::profile::Profile;
 use onramp_lab::sim::agreement::{FEW_LOSSES, LOSSES, TIME};
 use onramp_lab::sim::{self, SourceSpec};
+use onramp_profiles::Profile;
+use onramp_profiles::link::{DirectionSpec, Limit};
 
 /// What the columns of a row mean.
 const HEADER: &str = "program,path,rate_bps,one_way_us,queue_packets,bytes,control,segments_per_ack,seconds,retransmitted,drops,exit_seconds,exit_window";

@@ -3,8 +3,8 @@
 
 use onramp_algorithm::ExitReason;
 use onramp_lab::experiment::{Amount, Arm, LinkRegret, Plan};
-use onramp_lab::profile::Profile;
 use onramp_lab::sim::{self, SourceSpec};
+use onramp_profiles::Profile;
 use onramp_recording::replay::{Exit, Generations, Given, Known, Options, RecordedExit, Regret, Replay};
 use onramp_recording::{Run, Sample};
 

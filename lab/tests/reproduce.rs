@@ -4,10 +4,10 @@
 use std::collections::BTreeMap;
 
 use onramp_lab::experiment::{Arm, Plan};
-use onramp_lab::host::HostSpec;
-use onramp_lab::profile::Profile;
 use onramp_lab::reproduce::{Evidence, Judgement, SIMULATED, Trial};
 use onramp_lab::sim::{self, SourceSpec};
+use onramp_profiles::Profile;
+use onramp_profiles::host::HostSpec;
 
 /// Runs of an arm, of the hundred that the claims are judged by elsewhere.
 const REPETITIONS: u32 = 20;

@@ -6,12 +6,14 @@ use std::path::Path;
 use onramp_algorithm::ExitReason;
 use onramp_lab::experiment::Shard;
 use onramp_lab::experiment::{Amount, Arm, Comparison, Competitor, PathChange, Plan, Run};
-use onramp_lab::link::{CrossSpec, DirectionSpec, JitterSpec, Limit, LossSpec, ReorderingSpec, ScheduleSpec};
 use onramp_lab::population::Population;
-use onramp_lab::profile::Profile;
 use onramp_lab::sim::agreement::{Agreement, Runs};
 use onramp_lab::sim::sweep::{self, Definition, Store, Sweep, SweepError};
 use onramp_lab::sim::{self, ORACLE, SourceSpec};
+use onramp_profiles::Profile;
+use onramp_profiles::link::{
+    CrossSpec, DirectionSpec, JitterSpec, Limit, LossSpec, ReorderingSpec, ScheduleSpec,
+};
 
 /// What disagrees, by profile and arm, and why: docs/simulator.md, "Agreement". New golden results may move a pair in or out:
 /// then this list and that page change with them.

@@ -12,9 +12,9 @@ use std::time::Duration;
 
 use onramp_lab::emulator::Way;
 use onramp_lab::experiment::{Amount, Arm, Competitor, LinkChange, Plan, Tool, compare, run_once};
-use onramp_lab::host::HostSpec;
 use onramp_lab::link::Change;
-use onramp_lab::profile::Profile;
+use onramp_profiles::Profile;
+use onramp_profiles::host::HostSpec;
 
 /// 50 Mb/s, 40 ms, a queue of one BDP.
 fn plan(directory: Option<PathBuf>) -> Plan {

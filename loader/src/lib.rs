@@ -54,5 +54,4 @@ pub use system::action::Action;
 pub use system::error::{Error, Kind, quoted};
 pub use system::everywhere::SYSCTL as DEFAULT_SYSCTL;
 pub use system::kernel;
-pub use system::stdout::stdout_was_closed;
 pub use system::trusted::require_trusted;

@@ -5,11 +5,9 @@
 //! * [`Writer`], [`Recording`]: a directory of Parquet files and a manifest; tables are declared in [`rows`].
 //! * [`export`]: as CSV and qlog.
 //! * [`table!`], [`write_rows`], [`read_rows`]: tables of others in the same form, a file each.
-//! * [`bounded`]: files from outside, up to a size; [`kind`]: what they are when they are not ours.
 //! * [`replay`]: recorded acknowledgements through other algorithms and parameters; [`replay_csv`] for plain CSV.
 #![forbid(unsafe_code)]
 
-pub mod bounded;
 mod budget;
 mod column;
 mod csv;
@@ -19,7 +17,6 @@ mod file;
 #[cfg(test)]
 mod fixtures;
 mod input;
-pub mod kind;
 mod manifest;
 mod pages;
 mod reader;
@@ -37,6 +34,7 @@ pub use csv::{CsvReport, replay_csv};
 pub use error::Error;
 pub use input::{Input, input};
 pub use manifest::{Attached, FileEntry, Manifest, SCHEMA};
+use onramp_files::{bounded, kind};
 pub use reader::{Batch, Recording};
 pub use sample::{Event, Run, Sample};
 pub use single::{read_rows, write_rows};

@@ -3,8 +3,8 @@
 use std::process::{Child, Stdio};
 
 use onramp_lab::host::Hosts;
-use onramp_lab::profile::Profile;
 use onramp_net::Namespace;
+use onramp_profiles::Profile;
 
 use crate::cli::{self, Ran, onramp};
 use crate::servers::OBJECT;

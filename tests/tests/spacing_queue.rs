@@ -7,8 +7,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use onramp_lab::host::{Hosts, RECEIVER};
-use onramp_lab::profile::Profile;
 use onramp_loader::{AttachOptions, Flow};
+use onramp_profiles::Profile;
 use onramp_tests::Attachments;
 
 /// 20 Mb/s and 200 ms: half a megabyte on the way.

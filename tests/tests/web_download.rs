@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use onramp_lab::experiment::{Amount, Arm, Plan, run_once};
 use onramp_lab::host::{Hosts, SENDER};
-use onramp_lab::profile::Profile;
 use onramp_loader::AttachOptions;
+use onramp_profiles::Profile;
 use onramp_tests::Attachments;
 use onramp_tests::cli::public_directory;
 use onramp_tests::servers::Server;

@@ -1,8 +1,8 @@
 //! Arms as they are written: `search`, `search:exit_action=hold`, `plain:base=reno:host.tcp_sack=off`.
 
-use onramp_lab::host::HostSpec;
 use onramp_loader::Base;
 use onramp_loader::algorithm::{self, Algorithm};
+use onramp_profiles::host::HostSpec;
 
 use crate::failure::Usage;
 

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::LazyLock;
 
+use onramp_files::bounded;
 use onramp_net::Prefix;
-use onramp_recording::bounded;
 
 /// Where ports have names.
 const SERVICES: &str = "/etc/services";

@@ -11,7 +11,7 @@ mod telemetry;
 mod veth;
 
 use clap::{Args, Subcommand};
-use onramp_lab::profile::Profile;
+use onramp_profiles::Profile;
 use serde::Serialize;
 
 use crate::failure::Usage;

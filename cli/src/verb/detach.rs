@@ -295,7 +295,7 @@ fn command(
             && profile::apply(&profile, &mut parameters).is_ok()
         {
             words.push(format!("--profile {}", set.profile));
-            telemetry_max = profile::telemetry_max(&profile).ok().flatten().unwrap_or(telemetry_max);
+            telemetry_max = settings::telemetry_max(&profile).unwrap_or(telemetry_max);
         }
         let settings = settings::changes(&parameters, &set.parameters);
         words.extend(settings.into_iter().map(|one| format!("--set {one}")));

@@ -3,8 +3,8 @@
 use std::num::NonZeroUsize;
 
 use clap::Args;
+use onramp_files::bounded;
 use onramp_lab::population::Population;
-use onramp_recording::bounded;
 
 use crate::failure::Usage;
 

@@ -2,10 +2,10 @@
 
 use anyhow::Context;
 use clap::{Args, Subcommand};
-use onramp_lab::link::DirectionSpec;
-use onramp_lab::profile::Profile as Contents;
 use onramp_loader::Path;
 use onramp_loader::algorithm::Parameters;
+use onramp_profiles::Profile as Contents;
+use onramp_profiles::link::DirectionSpec;
 use serde::Serialize;
 
 use crate::failure::{FAILURE, USAGE};
@@ -42,7 +42,7 @@ enum Verb {
     ///
     /// Exits 0 if all are right, 1 if one is wrong, 2 if one cannot be found.
     #[command(
-        after_help = "Examples:\n  onramp profile check ./mine.toml\n  onramp profile check profiles/*.toml"
+        after_help = "Examples:\n  onramp profile check ./mine.toml\n  onramp profile check profiles/[a-z]*.toml"
     )]
     Check {
         /// Paths, or names

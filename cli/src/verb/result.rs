@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use onramp_files::bounded;
 use onramp_lab::experiment::Comparison;
-use onramp_recording::bounded;
 
 use crate::failure::Usage;
 

@@ -17,7 +17,6 @@ use crate::failure::{PARTIAL, Usage};
 use crate::output::Output;
 use crate::progress::{Progress, Resumes};
 use crate::target::directory;
-use crate::units;
 
 /// What is swept, and where it goes.
 #[derive(Args, Debug)]
@@ -29,7 +28,7 @@ pub(super) struct Sweeping {
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
     /// Make only the I-th of N equal parts
-    #[arg(long, value_name = "I/N", value_parser = units::shard)]
+    #[arg(long, value_name = "I/N")]
     shard: Option<Shard>,
     /// Directory of the sweep [default: runs/sweep-POPULATION-SEED]
     #[arg(short, long, value_name = "DIR", value_parser = directory)]

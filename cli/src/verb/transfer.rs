@@ -6,8 +6,8 @@ use clap::Args;
 use onramp_lab::emulator::Way;
 use onramp_lab::experiment::{Amount, ArmResult, Competitor, DEFAULT_BYTES, LinkChange, PathChange, Plan};
 use onramp_lab::link::Change;
-use onramp_lab::profile::Profile;
 use onramp_loader::algorithm;
+use onramp_profiles::Profile;
 
 use crate::failure::{FAILURE, PARTIAL};
 use crate::{profile, units};

@@ -13,7 +13,7 @@ use onramp_net::{Namespace, NamespaceError};
 use thiserror::Error;
 
 /// MTU of the lab's devices, bytes.
-pub const MTU: usize = 1_500;
+pub const MTU: usize = onramp_profiles::host::MTU_BYTES as usize;
 
 /// Layer 3, nothing before the IP header.
 const PLAIN: libc::c_int = libc::IFF_TUN | libc::IFF_NO_PI;

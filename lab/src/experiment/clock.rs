@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Whose time runs are made in: this machine's, or that of a guest.
 
+use std::str::FromStr;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -50,6 +51,21 @@ impl Shard {
     /// Whether a run belongs to it.
     pub fn has(self, run: usize) -> bool {
         run % self.count == self.index
+    }
+}
+
+impl FromStr for Shard {
+    type Err = String;
+
+    /// `2/8`: the second of eight.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let numbers = text
+            .split_once('/')
+            .and_then(|(index, count)| Some((index.parse::<usize>().ok()?, count.parse::<usize>().ok()?)));
+        match numbers {
+            Some((index, count)) if (1..=count).contains(&index) => Ok(Self { index: index - 1, count }),
+            _ => Err(format!("{text:?} is not a shard: write I/N with I from 1 to N, for instance 1/4")),
+        }
     }
 }
 
@@ -105,6 +121,15 @@ mod tests {
         for run in 0..10 {
             assert_eq!(shards.iter().filter(|shard| shard.has(run)).count(), 1);
             assert!(Shard::WHOLE.has(run));
+        }
+    }
+
+    #[test]
+    fn shards_are_written_from_one() {
+        assert_eq!("2/8".parse(), Ok(Shard { index: 1, count: 8 }));
+        for bad in ["0/4", "5/4", "1", "a/b", "1/0", "", "1/2/3"] {
+            let error = bad.parse::<Shard>().unwrap_err();
+            assert!(error.contains(&format!("{bad:?}")) && error.contains("1 to N"), "{error}");
         }
     }
 

@@ -8,7 +8,9 @@ use serde_json::{Map, Value, json};
 
 use super::arm::Arm;
 use super::plan::Tool;
-use super::result::{Comparison, SCHEMA};
+use onramp_terminal::output::SCHEMA;
+
+use super::result::Comparison;
 use super::{ExperimentError, Plan, files, iperf3};
 use crate::clock;
 

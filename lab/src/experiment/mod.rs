@@ -47,7 +47,7 @@ pub use measures::{Measures, ObjectTime};
 pub use parallel::{Parallel, parallel_over_veth};
 pub use plan::{Amount, Competitor, DEFAULT_BYTES, LinkChange, PathChange, Plan, Tool};
 pub use regret::LinkRegret;
-pub use result::{ArmResult, Comparison, CompetitorRun, FlowRun, Paired, Run, SCHEMA};
+pub use result::{ArmResult, Comparison, CompetitorRun, FlowRun, Paired, Run};
 pub(crate) use run::{compete, jain};
 pub use veth::{VethRun, over_veth, veth_pair};
 

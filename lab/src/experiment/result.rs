@@ -12,11 +12,10 @@ use super::clock::Origin;
 use super::measures::Measures;
 use super::plan::{Amount, Plan};
 use super::regret::LinkRegret;
+use onramp_terminal::output::SCHEMA;
+
 use crate::emulator::Health;
 use crate::stats::{Bound, Summary};
-
-/// Version of the JSON form.
-pub const SCHEMA: u32 = 2;
 
 /// One run of one arm.
 #[derive(Clone, Debug, Serialize, Deserialize)]

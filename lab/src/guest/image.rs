@@ -5,7 +5,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use onramp_recording::bounded;
+use onramp_files::bounded;
 use sha2::{Digest, Sha256};
 
 use super::archive::Archive;

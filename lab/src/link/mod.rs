@@ -47,7 +47,6 @@ mod queue;
 mod random;
 mod rate;
 mod reordering;
-pub mod spec;
 mod steps;
 mod transmitter;
 
@@ -60,13 +59,13 @@ pub use direction::{Arrival, Change, Delivery, Direction};
 pub use jitter::Jitter;
 pub use log::{Count, Counters, DropCause, LinkSample};
 pub use loss::Loss;
+pub(crate) use onramp_profiles::link as spec;
 pub use paths::Paths;
-pub use queue::Limit;
 pub use random::Random;
 pub use rate::{Rate, Stretch};
-pub use spec::{
-    AqmSpec, CrossSpec, DirectionSpec, HandoverSpec, JitterSpec, LinkSpec, LossSpec, OutageSpec, RangeError,
-    RateSpec, ReorderingSpec, ScheduleSpec, TraceError,
+pub(crate) use spec::{
+    AqmSpec, CrossSpec, DirectionSpec, HandoverSpec, JitterSpec, Limit, LinkSpec, LossSpec, OutageSpec,
+    RangeError, RateSpec, ReorderingSpec, ScheduleSpec,
 };
 
 /// Nanoseconds on a monotonic clock of the driver's choice.

@@ -4,17 +4,7 @@
 use std::collections::VecDeque;
 
 use super::aqm::{Aqm, Depth, Turn};
-use super::{DropCause, Nanos};
-
-/// Limit of a queue. It covers all packets not yet sent completely, the one being transmitted included, so that a
-/// packet that fits waits at most the limit's transmission time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Limit {
-    /// Bytes of IP packets.
-    Bytes(u64),
-    /// Packets of any size.
-    Packets(u64),
-}
+use super::{DropCause, Limit, Nanos};
 
 /// A packet in the queue.
 pub(super) struct Waiting<P> {

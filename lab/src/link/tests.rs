@@ -12,7 +12,6 @@ mod property;
 mod rate;
 mod reordering;
 mod schedule;
-mod spec;
 
 use super::*;
 

@@ -23,7 +23,7 @@ pub use path::{MOST_BPS_OF_A_GUEST, MOST_BYTES_OF_A_GUEST, Path};
 
 use crate::link::RangeError;
 use crate::link::spec::{one_line, within};
-use crate::toml_words::toml_error;
+use crate::profile::toml_error;
 
 /// Version of the format.
 pub const VERSION: u64 = 1;

@@ -28,7 +28,7 @@ pub(super) fn exit(seconds: f64, window_bytes: u64) -> Option<Exit> {
 /// Downloads of 80 MB over the GEO link.
 pub(crate) fn comparison(arms: Vec<ArmResult>) -> Comparison {
     Comparison {
-        schema: crate::experiment::SCHEMA,
+        schema: onramp_terminal::output::SCHEMA,
         origin: Origin::default(),
         plan: None,
         profile: "geo".into(),

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! What the tests with real packets share.
 
-use onramp_lab::host::HostSpec;
-use onramp_lab::link::{DirectionSpec, Limit, LinkSpec};
+use onramp_profiles::host::HostSpec;
+use onramp_profiles::link::{DirectionSpec, Limit, LinkSpec};
 
 /// A link without random parts, the same both ways; the queue's limit in packets.
 pub fn link(rate_bps: u64, one_way_us: u64, queue_packets: u64) -> LinkSpec {

@@ -447,22 +447,28 @@ pub enum Error {
     Unkept,
 }
 
-/// What kind of failure an error is; decides the exit code of the command line.
+/// What kind of failure an error is; its number is the exit code of the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
 pub enum Kind {
     /// It failed.
-    Failure,
+    Failure = 1,
     /// It was asked for wrongly.
-    Usage,
+    Usage = 2,
     /// The kernel cannot.
-    Unsupported,
+    Unsupported = 3,
     /// A privilege is missing.
-    Privilege,
+    Privilege = 4,
     /// It was done in part.
-    Partial,
+    Partial = 5,
 }
 
 impl Error {
+    /// The exit code of a command that fails with this error, by its [`Kind`].
+    pub fn exit_code(&self) -> u8 {
+        self.kind() as u8
+    }
+
     /// What kind of failure this is.
     pub fn kind(&self) -> Kind {
         match self {

@@ -8,10 +8,10 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use onramp_lab::host::{Hosts, RECEIVER};
-use onramp_lab::profile::Profile;
 use onramp_loader::{AttachOptions, Base, Flow};
 use onramp_net::Namespace;
 use onramp_net::sock_diag::{SockDiag, States, TcpInfo};
+use onramp_profiles::Profile;
 use onramp_tests::Attachments;
 
 /// A link without limit in its queue, and buffers that limit nothing.

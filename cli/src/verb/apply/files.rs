@@ -5,14 +5,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use onramp_lab::profile::Value;
-use onramp_lab::{toml_error, toml_reason};
+use onramp_files::bounded;
 use onramp_loader::algorithm::Algorithm;
 use onramp_loader::guard::GuardOptions;
 use onramp_loader::select::{Profile, Rule, Target};
 use onramp_loader::telemetry::Level;
 use onramp_loader::{AttachOptions, Error};
-use onramp_recording::bounded;
+use onramp_profiles::Value;
+use onramp_profiles::{toml_error, toml_reason};
 use serde::Deserialize;
 use toml::Spanned;
 
@@ -359,7 +359,7 @@ mod tests {
     fn refused(text: &str) -> String {
         let directory = directory(&[("a.toml", text)]);
         let error = read(Some(directory.path())).map(|_| ()).unwrap_err();
-        assert_eq!(crate::failure::code(&error), crate::failure::USAGE, "{text}");
+        assert_eq!(crate::arguments::exit_code(&error), crate::failure::USAGE, "{text}");
         let error = sentence(&error);
         error.split_once("a.toml ").map_or(error.clone(), |(_, said)| said.to_owned())
     }

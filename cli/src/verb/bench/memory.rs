@@ -11,10 +11,10 @@ use clap::Args;
 use nix::libc::linger;
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, SockaddrIn, connect, setsockopt, socket, sockopt};
 use onramp_lab::experiment::Clock;
-use onramp_lab::profile::Profile;
 use onramp_loader::abi::FlowHeader;
 use onramp_loader::algorithm;
 use onramp_net::Namespace;
+use onramp_profiles::Profile;
 use serde::Serialize;
 
 use super::slab::{allow_files, slab_bytes};

@@ -2,10 +2,10 @@
 
 use onramp_lab::experiment::{self, Amount, Clock, Plan};
 use onramp_lab::guest;
-use onramp_lab::profile::Profile;
 use onramp_loader::abi::FlowHeader;
 use onramp_loader::algorithm::{self, Algorithm};
 use onramp_loader::cost::{Callback, RunStatistics, callbacks};
+use onramp_profiles::Profile;
 use serde::Serialize;
 
 use super::median;

@@ -7,9 +7,9 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use onramp_lab::experiment::{self, Amount, Clock, Plan};
-use onramp_lab::profile::Profile;
 use onramp_loader::cost::{Callback, RunStatistics, callbacks};
 use onramp_loader::telemetry::{Item, Level, Options, Stream};
+use onramp_profiles::Profile;
 use serde::Serialize;
 
 use super::{ALGORITHM, median};

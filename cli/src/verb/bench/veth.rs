@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use onramp_lab::experiment::{self, Arm, Clock, VethRun};
-use onramp_lab::profile::Profile;
+use onramp_profiles::Profile;
 use serde::Serialize;
 
 use super::{ALGORITHM, median};

@@ -9,8 +9,9 @@ use onramp_loader::{Check, Path, Verdict, Wanted};
 use serde::Serialize;
 
 use crate::failure::Usage;
-use crate::output::{Output, inline};
+use crate::output::Output;
 use crate::profile;
+use crate::table::Table;
 use crate::units;
 
 /// Say what this kernel and host can do, and what to do where something is missing
@@ -168,15 +169,14 @@ fn row(check: Check) -> Row {
 }
 
 fn text(report: &Report) -> String {
-    let width = report.checks.iter().map(|row| row.name.len()).max().unwrap_or(0);
-    let mut text = String::new();
+    let mut table = Table::new([""; 3]);
     for row in &report.checks {
         let enables =
             if row.enables.is_empty() { String::new() } else { format!("  (for: {})", row.enables) };
-        text += &format!("{:<8} {:<width$}  {}{enables}\n", row.verdict, row.name, inline(&row.found));
+        table.push([row.verdict.into(), row.name.to_string(), format!("{}{enables}", row.found)]);
         if let Some(advice) = &row.advice {
-            text += &format!("{:<8} {:<width$}  -> {}\n", "", "", inline(advice));
+            table.push([String::new(), String::new(), format!("-> {advice}")]);
         }
     }
-    text + &format!("{} missing, {} to look at\n", report.missing, report.warnings)
+    table.text() + &format!("{} missing, {} to look at\n", report.missing, report.warnings)
 }

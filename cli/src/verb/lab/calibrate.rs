@@ -7,7 +7,7 @@ use clap::Args;
 use onramp_lab::calibrate::{Measured, ModelCheck};
 use onramp_lab::experiment::Tool;
 use onramp_lab::guest;
-use onramp_lab::profile::Profile;
+use onramp_profiles::Profile;
 use serde::Serialize;
 
 use super::clock::ClockOptions;

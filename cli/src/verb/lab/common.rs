@@ -4,12 +4,11 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use onramp_lab::experiment::{self, Clock, Plan, Shard};
-use onramp_lab::profile::Profile;
+use onramp_profiles::Profile;
 
 use super::clock::ClockOptions;
 use crate::follow;
 use crate::target::directory;
-use crate::units;
 use crate::verb::transfer::Transfer;
 
 /// Options of every experiment.
@@ -62,7 +61,7 @@ pub(super) struct Jobs {
     pub jobs: Option<u16>,
     /// In virtual time, make only the I-th of N equal parts of the runs here and take the others where they have been
     /// made: results are kept in ONRAMP_CACHE, which several machines may share
-    #[arg(long, value_name = "I/N", value_parser = units::shard)]
+    #[arg(long, value_name = "I/N")]
     pub shard: Option<Shard>,
 }
 

@@ -7,9 +7,9 @@ use anyhow::Context;
 use clap::Args;
 use onramp_lab::experiment::{self, Amount, Comparison, Competitor, Plan};
 use onramp_lab::matrix::{self, Row};
-use onramp_lab::profile::Profile;
 use onramp_loader::algorithm::{self, Algorithm};
 use onramp_loader::kernel;
+use onramp_profiles::Profile;
 use serde_json::json;
 
 use super::common::{Common, Jobs};

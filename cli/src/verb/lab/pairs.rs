@@ -6,11 +6,11 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::Context;
+use onramp_files::bounded;
 use onramp_lab::experiment::{Sight, Watch};
 use onramp_lab::reproduce::RoundRates;
 use onramp_loader::abi::FlowHeader;
 use onramp_loader::algorithm;
-use onramp_recording::bounded;
 
 use crate::ack_pairs::rates_bps;
 

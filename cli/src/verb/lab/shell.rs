@@ -10,7 +10,7 @@ use std::thread;
 use anyhow::Context;
 use clap::Args;
 use onramp_lab::host::{Hosts, RECEIVER, SENDER};
-use onramp_lab::profile::Profile;
+use onramp_profiles::Profile;
 
 use super::require_root;
 use crate::output::say;

@@ -4,18 +4,18 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
+use onramp_files::bounded;
 use onramp_lab::model::on_demand::{
     Startup, allocation_delay_seconds, best_factor, delay_equation_best_factor, figure,
 };
 use onramp_lab::model::packets_per_second;
-use onramp_recording::bounded;
 use serde::Serialize;
 
 use super::usage;
+use crate::drawn;
 use crate::failure::Usage;
 use crate::output::Output;
 use crate::table::Table;
-use crate::target;
 use crate::units;
 
 /// Factors of the second table, besides the best one.
@@ -144,7 +144,7 @@ impl Bod {
         let by_factor = by_factor.collect::<Result<Vec<_>, _>>().map_err(|error| usage(&error))?;
         if let Some(path) = &self.output {
             let figure = figure(&groups, first, &self.volumes).map_err(|error| usage(&error))?;
-            target::figure(path, &figure)?;
+            drawn::write(path, &figure)?;
             if bounded::is_standard(path) {
                 return Ok(0);
             }

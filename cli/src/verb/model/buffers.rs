@@ -4,17 +4,17 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
+use onramp_files::bounded;
 use onramp_lab::model::buffers::{
     self, DEFAULT_BYTES, Limit, Path, Place, RECOMMENDED_BYTES, TECHNOLOGIES, Technology,
 };
-use onramp_recording::bounded;
 use serde::Serialize;
 
 use super::usage;
+use crate::drawn;
 use crate::failure::{FAILURE, Usage};
 use crate::output::Output;
 use crate::table::Table;
-use crate::target;
 use crate::units;
 
 /// Limits for --default-bytes and --recommended-bytes: the kernel's own least, and the largest value of the sysctls.
@@ -122,7 +122,7 @@ impl Buffers {
         }
         let path = self.path()?;
         if let Some(file) = &self.output {
-            target::figure(file, &buffers::figure(default, recommended, path))?;
+            drawn::write(file, &buffers::figure(default, recommended, path))?;
         }
         let claims = claims(default, recommended);
         let report = Report {

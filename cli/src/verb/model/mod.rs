@@ -5,7 +5,7 @@ mod buffers;
 mod threshold;
 
 use clap::{Args, Subcommand};
-use onramp_lab::link::RangeError;
+use onramp_profiles::link::RangeError;
 
 use crate::failure::Usage;
 use crate::output::Output;

@@ -5,8 +5,8 @@ use std::path::Path;
 use onramp_lab::figure::{Axis, Corner, Dash, Figure, Line, Mark, Panel};
 use onramp_recording::replay::{Finding, FlowReport};
 
+use crate::drawn;
 use crate::output::say;
-use crate::target;
 
 /// Flows of one figure at most.
 const FLOWS: usize = 6;
@@ -22,7 +22,7 @@ pub(super) fn write(path: &Path, flows: &[FlowReport]) -> anyhow::Result<()> {
         title: "Recorded window, and where slow start would have been left".to_owned(),
         panels: flows.iter().take(FLOWS).map(panel).collect(),
     };
-    target::figure(path, &figure)
+    drawn::write(path, &figure)
 }
 
 fn panel(flow: &FlowReport) -> Panel {

@@ -7,8 +7,9 @@ use std::path::PathBuf;
 
 use anyhow::anyhow;
 use clap::Args;
+use onramp_files::bounded;
 use onramp_recording::replay::{Candidate, FlowReport, Options, Replay, candidates, replay};
-use onramp_recording::{Error, Input, bounded, input, replay_csv};
+use onramp_recording::{Error, Input, input, replay_csv};
 use serde::Serialize;
 
 use crate::failure::{PARTIAL, Usage};

@@ -5,10 +5,10 @@ use std::fs;
 use std::path::Path;
 
 use anyhow::Context;
+use onramp_files::bounded;
 use onramp_lab::experiment::{Comparison, Run};
 use onramp_lab::reproduce::report::{self, Figures, Outcome, Words};
 use onramp_lab::reproduce::{Evidence, Judgement, Question};
-use onramp_recording::bounded;
 use serde_json::json;
 
 use crate::output::SCHEMA;

@@ -10,9 +10,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::{Args, Subcommand};
+use onramp_files::bounded;
 use onramp_loader::Action;
 use onramp_loader::select::{self, Rule, Selection, Target, missing_controls};
-use onramp_recording::bounded;
 use serde::Serialize;
 
 use self::answer::Test;

@@ -12,7 +12,7 @@ use onramp_net::Prefix;
 
 use crate::failure::Usage;
 use crate::profile;
-use crate::settings::AlgorithmName;
+use crate::settings::{self, AlgorithmName};
 
 /// The largest initial window, segments: three hundred segments are 430 kB at once, beyond any receiver's first window.
 const WINDOW_MAX: u32 = 300;
@@ -158,7 +158,7 @@ pub(super) fn made(algorithm: Algorithm, given: &str) -> anyhow::Result<Profile>
     let profile = profile::load(given)?;
     let mut parameters = algorithm.parameters();
     profile::apply(&profile, &mut parameters)?;
-    let telemetry_max = profile::telemetry_max(&profile)?.unwrap_or(Level::Ack);
+    let telemetry_max = settings::telemetry_max(&profile).unwrap_or(Level::Ack);
     Ok(Profile { name: profile.name, parameters, telemetry_max })
 }
 

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use anyhow::Context;
-use onramp_recording::bounded;
+use onramp_files::bounded;
 use serde::{Deserialize, Serialize};
 
 use crate::failure::Usage;

@@ -4,8 +4,9 @@ use std::path::{Path as File, PathBuf};
 
 use anyhow::anyhow;
 use clap::Args;
+use onramp_files::bounded;
 use onramp_lab::fit::{Checked, Driver, FitError, Fitted, Known, RecordedFlow, check, fit};
-use onramp_recording::{Recording, bounded};
+use onramp_recording::Recording;
 use serde::Serialize;
 
 use super::written;

@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use onramp_files::bounded;
 use onramp_lab::experiment::Arm;
 use onramp_lab::population::{Path, Population};
 use onramp_lab::sim::SourceSpec;
 use onramp_lab::sim::sweep::{self, Sweep as Summary};
-use onramp_recording::bounded;
 use serde::Serialize;
 
 use super::written;
@@ -214,7 +214,7 @@ mod tests {
                 command(&path, "x.toml", &sweep.arms).split(" --arms ").nth(1).unwrap().contains("--"),
             );
             let text = toml::to_string(&path.profile).unwrap();
-            let read = onramp_lab::profile::Profile::parse(&text, "x.toml").unwrap();
+            let read = onramp_profiles::Profile::parse(&text, "x.toml").unwrap();
             assert_eq!(read, path.profile);
         }
         assert_eq!(sources.len(), 2, "applications of both kinds");

@@ -3,8 +3,8 @@
 use std::path::Path as File;
 
 use anyhow::Context;
-use onramp_lab::profile::Profile;
-use onramp_recording::bounded;
+use onramp_files::bounded;
+use onramp_profiles::Profile;
 
 use crate::failure::Usage;
 use crate::target;

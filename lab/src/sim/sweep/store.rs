@@ -7,7 +7,8 @@ use std::io;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
-use onramp_recording::{bounded, read_rows, write_rows};
+use onramp_files::bounded;
+use onramp_recording::{read_rows, write_rows};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use thiserror::Error;

@@ -10,10 +10,10 @@ use sha2::{Digest as _, Sha256};
 use super::{RunRow, front};
 use crate::digest::hex;
 use crate::emulator::MTU;
-use crate::experiment::SCHEMA;
 use crate::host::HEADER_BYTES;
 use crate::sim::ORACLE;
 use crate::stats::Quantiles;
+use onramp_terminal::output::SCHEMA;
 
 /// An arm wins where it is so near to the least time …
 const NEAR: f64 = 1.02;

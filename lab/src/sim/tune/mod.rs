@@ -19,7 +19,9 @@ pub use space::Varied;
 
 use super::SimError;
 use super::sweep::Sweep;
-use crate::experiment::{Arm, SCHEMA};
+use onramp_terminal::output::SCHEMA;
+
+use crate::experiment::Arm;
 use crate::population::Path;
 use crate::stats::Summary;
 use evaluate::Evaluator;

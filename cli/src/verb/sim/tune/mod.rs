@@ -9,12 +9,12 @@ use std::time::Instant;
 
 use anyhow::Context;
 use clap::Args;
+use onramp_files::bounded;
 use onramp_lab::population::{Path, Population};
-use onramp_lab::profile::{Params, Profile, Value};
 use onramp_lab::sim::sweep::front;
 use onramp_lab::sim::tune::{self, Search, Tuning};
 use onramp_loader::algorithm::{Algorithm, Parameters};
-use onramp_recording::bounded;
+use onramp_profiles::{Params, Profile, Value};
 use serde::Serialize;
 
 use super::written;

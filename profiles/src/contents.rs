@@ -13,17 +13,18 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use onramp_recording::bounded;
+use onramp_files::bounded;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::host::HostSpec;
-use crate::link::spec::{one_line, within};
-use crate::link::{LinkSpec, RangeError, TraceError};
+use crate::link::{LinkSpec, RangeError, TraceError, one_line, within};
 use crate::toml_words::{toml_error, toml_reason};
 
 /// Version of the format.
 pub const VERSION: u64 = 1;
+/// Names of the levels of telemetry, from the lowest.
+pub const TELEMETRY_LEVELS: [&str; 4] = ["off", "exit", "round", "ack"];
 
 /// A profile. See `profiles/geo.toml` for a commented one.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -37,8 +38,8 @@ pub struct Profile {
     pub about: String,
     /// The algorithm that suits the link, by its short name.
     pub algorithm: String,
-    /// The most that is told of flows with these parameters, by the name of a level of telemetry; none: all that is
-    /// asked for. As with parameters, what the names mean is not the lab's business.
+    /// The most that is told of flows with these parameters, by the name of a level of telemetry, one of
+    /// [`TELEMETRY_LEVELS`]; none: all that is asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub telemetry: Option<String>,
     /// Parameters of the algorithm by name, and tables of parameters by the name of any algorithm.
@@ -238,6 +239,10 @@ impl Profile {
             }
         }
         one_line("about", &self.about)?;
+        if let Some(level) = self.telemetry.as_deref().filter(|level| !TELEMETRY_LEVELS.contains(level)) {
+            let range = format!("expected one of {}", TELEMETRY_LEVELS.join(", "));
+            return Err(RangeError::new("telemetry", format!("{level:?}"), range));
+        }
         self.link.validate("link")?;
         self.host.validate("host")
     }
@@ -250,7 +255,15 @@ mod tests {
     use super::*;
 
     fn directory() -> PathBuf {
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("../profiles")
+        PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+    }
+
+    /// The files of all shipped profiles.
+    fn shipped() -> impl Iterator<Item = PathBuf> {
+        let paths = fs::read_dir(directory()).unwrap().map(|entry| entry.unwrap().path());
+        paths.filter(|path| {
+            path.extension().is_some_and(|extension| extension == "toml") && !path.ends_with("Cargo.toml")
+        })
     }
 
     fn geo() -> String {
@@ -260,15 +273,22 @@ mod tests {
     #[test]
     fn every_shipped_profile_is_valid_and_named_like_its_file() {
         let mut profiles = 0;
-        for entry in fs::read_dir(directory()).unwrap() {
-            let path = entry.unwrap().path();
-            if path.extension().is_some_and(|extension| extension == "toml") {
-                let profile = Profile::load(&path).unwrap();
-                assert_eq!(Some(profile.name.as_str()), path.file_stem().unwrap().to_str());
-                profiles += 1;
-            }
+        for path in shipped() {
+            let profile = Profile::load(&path).unwrap();
+            assert_eq!(Some(profile.name.as_str()), path.file_stem().unwrap().to_str());
+            profiles += 1;
         }
         assert!(profiles > 0);
+    }
+
+    #[test]
+    fn a_level_of_telemetry_is_one_of_four() {
+        let with = |level: &str| format!("telemetry = \"{level}\"\n{}", geo());
+        for level in TELEMETRY_LEVELS {
+            assert_eq!(Profile::parse(&with(level), "x").unwrap().telemetry.as_deref(), Some(level));
+        }
+        let Err(ProfileError::Range { source, .. }) = Profile::parse(&with("all"), "x") else { panic!() };
+        assert_eq!((source.key.as_str(), source.value.as_str()), ("telemetry", "\"all\""));
     }
 
     #[test]
@@ -336,13 +356,10 @@ mod tests {
 
     #[test]
     fn shipped_profiles_read_in_the_same_words_as_they_are_written() {
-        for entry in fs::read_dir(directory()).unwrap() {
-            let path = entry.unwrap().path();
-            if path.extension().is_some_and(|extension| extension == "toml") {
-                let profile = Profile::load(&path).unwrap();
-                let text = toml::to_string(&profile).unwrap();
-                assert_eq!(Profile::parse(&text, &path).unwrap(), profile);
-            }
+        for path in shipped() {
+            let profile = Profile::load(&path).unwrap();
+            let text = toml::to_string(&profile).unwrap();
+            assert_eq!(Profile::parse(&text, &path).unwrap(), profile);
         }
     }
 

@@ -1,11 +1,10 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Quantities as people write and read them.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use onramp_lab::experiment::Shard;
-
 /// `30s`, `10m`, `2h`, `1d`, `1h30m`, `600ms`.
-pub(crate) fn duration(text: &str) -> Result<Duration, String> {
+pub fn duration(text: &str) -> Result<Duration, String> {
     let refuse = || format!("{text:?} is not a duration: write for instance 30s, 10m, 2h or 600ms");
     let mut rest = text.trim();
     let mut total = Duration::ZERO;
@@ -35,7 +34,7 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
 }
 
 /// `10M`, `80MB`, `1.5G`, `64Ki`, `8MiB` or a number: bytes. K, M, G, T are powers of 1000, Ki, Mi, Gi, Ti of 1024.
-pub(crate) fn bytes(text: &str) -> Result<u64, String> {
+pub fn bytes(text: &str) -> Result<u64, String> {
     let refuse = || format!("{text:?} is not a size: write for instance 80000000, 80M, 80MB or 64Ki");
     let (number, unit) = quantity(text).ok_or_else(refuse)?;
     let factor = multiple(unit.strip_suffix(['b', 'B']).unwrap_or(unit)).ok_or_else(refuse)?;
@@ -47,7 +46,7 @@ pub(crate) fn bytes(text: &str) -> Result<u64, String> {
 }
 
 /// A size of packets, bytes: 1 to 65535, the largest IPv4 packet.
-pub(crate) fn packet_bytes(text: &str) -> Result<u64, String> {
+pub fn packet_bytes(text: &str) -> Result<u64, String> {
     match bytes(text) {
         Ok(size) if size > u16::MAX.into() => {
             Err(format!("{text:?} is out of range: give a packet of 1 to 65535 bytes"))
@@ -57,7 +56,7 @@ pub(crate) fn packet_bytes(text: &str) -> Result<u64, String> {
 }
 
 /// `150mbit`, `150M`, `2.5Gbit/s`: bits per second. K, M, G, T are powers of 1000, Ki, Mi, Gi, Ti of 1024.
-pub(crate) fn rate(text: &str) -> Result<u64, String> {
+pub fn rate(text: &str) -> Result<u64, String> {
     let refuse = || format!("{text:?} is not a rate: write for instance 150mbit, 150M or 1gbit");
     let (number, unit) = quantity(text).ok_or_else(refuse)?;
     let unit = unit.to_ascii_lowercase();
@@ -75,7 +74,7 @@ pub(crate) fn rate(text: &str) -> Result<u64, String> {
 }
 
 /// A number of seconds, or a duration of whole seconds: `90`, `90s`, `1m30s`.
-pub(crate) fn seconds(text: &str) -> Result<u32, String> {
+pub fn seconds(text: &str) -> Result<u32, String> {
     if let Ok(seconds) = text.parse() {
         return Ok(seconds);
     }
@@ -83,17 +82,6 @@ pub(crate) fn seconds(text: &str) -> Result<u32, String> {
     match u32::try_from(duration.as_secs()) {
         Ok(seconds) if duration.subsec_nanos() == 0 => Ok(seconds),
         _ => Err(format!("{text:?} is out of range: give whole seconds, up to 4294967295")),
-    }
-}
-
-/// `2/8`: the second of eight.
-pub(crate) fn shard(text: &str) -> Result<Shard, String> {
-    let numbers = text
-        .split_once('/')
-        .and_then(|(index, count)| Some((index.parse::<usize>().ok()?, count.parse::<usize>().ok()?)));
-    match numbers {
-        Some((index, count)) if (1..=count).contains(&index) => Ok(Shard { index: index - 1, count }),
-        _ => Err(format!("{text:?} is not a shard: write I/N with I from 1 to N, for instance 1/4")),
     }
 }
 
@@ -123,7 +111,7 @@ fn multiple(prefix: &str) -> Option<f64> {
 }
 
 /// Three significant digits and the unit that fits: `3.21 s`, `45.0 ms`.
-pub(crate) fn show_us(us: u64) -> String {
+pub fn show_us(us: u64) -> String {
     match us {
         0..1_000 => format!("{us} us"),
         1_000..1_000_000 => significant(us as f64 / 1e3, "ms"),
@@ -137,12 +125,12 @@ pub(crate) fn show_us(us: u64) -> String {
 }
 
 /// `9.10 MB`: decimal units.
-pub(crate) fn show_bytes(bytes: u64) -> String {
+pub fn show_bytes(bytes: u64) -> String {
     decimal(bytes, ["B", "kB", "MB", "GB"])
 }
 
 /// `150 Mbit/s`: decimal units.
-pub(crate) fn show_rate(bits_per_second: u64) -> String {
+pub fn show_rate(bits_per_second: u64) -> String {
     decimal(bits_per_second, ["bit/s", "kbit/s", "Mbit/s", "Gbit/s"])
 }
 
@@ -168,26 +156,18 @@ fn significant(value: f64, unit: &str) -> String {
 }
 
 /// `1 socket`, `2 sockets`.
-pub(crate) fn count(number: usize, noun: &str) -> String {
+pub fn count(number: usize, noun: &str) -> String {
     if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }
 }
 
 /// Wall clock, microseconds since 1970.
-pub(crate) fn now_us() -> u64 {
+pub fn now_us() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_micros() as u64
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn shards_count_from_one() {
-        assert_eq!(shard("2/8").unwrap(), Shard { index: 1, count: 8 });
-        for bad in ["0/4", "5/4", "1", "a/b", "1/0"] {
-            assert!(shard(bad).unwrap_err().contains("write I/N"), "{bad}");
-        }
-    }
 
     #[test]
     fn durations_are_read() {
@@ -241,7 +221,7 @@ mod tests {
 
     #[test]
     fn quantities_changed_anywhere_are_within_their_range_or_refused_with_the_text() {
-        let valid = ["1h30m", "600ms", "1.5s", "80MB", "64Ki", "2.5Gbit/s", "150mbit", "90", "3/8"];
+        let valid = ["1h30m", "600ms", "1.5s", "80MB", "64Ki", "2.5Gbit/s", "150mbit", "90"];
         onramp_mutation::check(1, 20_000, onramp_mutation::text(&valid), |text| {
             let quoted = format!("{text:?}");
             let refused = [
@@ -250,13 +230,10 @@ mod tests {
                 packet_bytes(&text).map(|bytes| assert!((1..=65_535).contains(&bytes))).err(),
                 rate(&text).map(|rate| assert!((1..10_u64.pow(15)).contains(&rate))).err(),
                 seconds(&text).err(),
-                shard(&text).map(|shard| assert!(shard.index < shard.count)).err(),
             ];
             for error in refused.into_iter().flatten() {
                 assert!(error.contains(&quoted), "{text:?}: {error}");
             }
-            let _ = crate::guard::margins(&text);
-            let _ = crate::guard::control_share(&text);
             Ok(())
         });
     }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Data on stdout, as text or as JSON.
 
 use std::io::{self, ErrorKind, IsTerminal, Write};
@@ -7,9 +8,10 @@ use serde::Serialize;
 
 use crate::failure::sentence;
 use crate::global::Global;
+use crate::stdout;
 
 /// Version of all JSON documents; raised when a field changes its meaning or goes.
-pub(crate) use onramp_lab::experiment::SCHEMA;
+pub const SCHEMA: u32 = 2;
 
 /// What a terminal shows in bold lies between these.
 const BOLD: &str = "\x1b[1m";
@@ -18,7 +20,7 @@ const PLAIN: &str = "\x1b[0m";
 /// Text as it may go to a terminal. Names and paths from outside may have anything in them; what would move the cursor,
 /// retitle the window or turn the order of signs round is shown as `\u001b` and the like instead. Ends of lines, tabs
 /// and our own bold stay.
-pub(crate) fn printable(text: &str) -> String {
+pub fn printable(text: &str) -> String {
     let pieces = text.split(BOLD).map(|piece| {
         let plain = piece
             .split(PLAIN)
@@ -29,12 +31,12 @@ pub(crate) fn printable(text: &str) -> String {
 }
 
 /// The same of a name or a sentence that is to stay in its line: also what would end it is shown.
-pub(crate) fn inline(text: &str) -> String {
+pub fn inline(text: &str) -> String {
     escaped(text, steers)
 }
 
 /// Whether a terminal acts on a sign instead of showing it: controls (C0, DEL, C1), and those of the direction of text.
-pub(crate) fn steers(sign: char) -> bool {
+pub fn steers(sign: char) -> bool {
     sign.is_control() || matches!(sign, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
@@ -53,7 +55,7 @@ fn escaped(text: &str, which: impl Fn(char) -> bool) -> String {
 
 /// Prints a line on stderr, as [`printable`]. What follows the end of a line is indented, so that no name can begin one.
 /// Where stderr cannot be written, nothing is left that could be told.
-pub(crate) fn say(line: &str) {
+pub fn say(line: &str) {
     let _ = writeln!(io::stderr(), "{}", said(line));
 }
 
@@ -70,7 +72,7 @@ fn said(line: &str) -> String {
 
 /// Where and how a verb prints.
 #[derive(Debug)]
-pub(crate) struct Output {
+pub struct Output {
     json: bool,
     pretty: bool,
     quiet: bool,
@@ -85,6 +87,7 @@ struct Document<'a, T> {
 }
 
 impl Output {
+    /// As the options of every verb say.
     pub fn new(global: &Global) -> Self {
         Self {
             json: global.json || global.pretty,
@@ -95,7 +98,6 @@ impl Output {
     }
 
     /// Text without colours.
-    #[cfg(test)]
     pub fn plain() -> Self {
         Self { json: false, pretty: false, quiet: false, color: false }
     }
@@ -183,7 +185,7 @@ impl Output {
 
     /// Prints as it is. A reader that has gone away is not an error: it has seen what it wanted.
     pub fn raw(&self, bytes: &[u8]) -> anyhow::Result<()> {
-        if onramp_loader::stdout_was_closed() {
+        if stdout::was_closed() {
             return Err(anyhow!("cannot write to stdout: it is closed"));
         }
         let mut stdout = io::stdout().lock();
@@ -201,9 +203,10 @@ impl Output {
 
 /// Named values as a JSON object, in their order.
 #[derive(Debug)]
-pub(crate) struct Named<T>(pub Vec<(&'static str, T)>);
+pub struct Named<T>(pub Vec<(&'static str, T)>);
 
 impl<T> Named<T> {
+    /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Options of every verb.
 
 use std::io::IsTerminal;
@@ -7,7 +8,7 @@ use clap::{Args, ValueEnum};
 /// Options of every verb.
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Options of every verb")]
-pub(crate) struct Global {
+pub struct Global {
     /// Print JSON: one object with "schema": 2, units in the names of its fields
     #[arg(short, long, global = true)]
     pub json: bool,
@@ -27,13 +28,17 @@ pub(crate) struct Global {
 
 /// When to use colours.
 #[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum Color {
+pub enum Color {
+    /// On a terminal, unless NO_COLOR is set.
     Auto,
+    /// Always.
     Always,
+    /// Never.
     Never,
 }
 
 impl Color {
+    /// Whether what goes to this stream has colours.
     pub fn applies_to(self, stream: &impl IsTerminal) -> bool {
         let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
         match self {

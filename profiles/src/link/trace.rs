@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use onramp_recording::bounded;
+use onramp_files::bounded;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 

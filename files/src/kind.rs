@@ -100,7 +100,7 @@ fn is_tcp_probe(line: &str) -> bool {
 }
 
 /// The same of what should be CSV.
-pub(crate) fn not_csv(head: &[u8]) -> Option<&'static str> {
+pub fn not_csv(head: &[u8]) -> Option<&'static str> {
     let json = || matches!(head.trim_ascii_start().first(), Some(b'{' | b'[')).then_some("JSON, not CSV");
     match head {
         [] => Some("empty"),
@@ -109,7 +109,7 @@ pub(crate) fn not_csv(head: &[u8]) -> Option<&'static str> {
 }
 
 /// The same of what should be Parquet, which it is not.
-pub(crate) fn not_parquet(head: &[u8]) -> &'static str {
+pub fn not_parquet(head: &[u8]) -> &'static str {
     not_csv(head).unwrap_or("not Parquet; `onramp replay` and the page read acknowledgments as CSV")
 }
 

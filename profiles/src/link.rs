@@ -10,6 +10,8 @@ mod outage;
 mod rate;
 mod reordering;
 mod schedule;
+#[cfg(test)]
+mod tests;
 mod trace;
 
 use std::ops::RangeInclusive;
@@ -27,8 +29,6 @@ pub use rate::{RateSpec, RateStep};
 pub use reordering::ReorderingSpec;
 pub use schedule::ScheduleSpec;
 pub use trace::{Row, TraceError};
-
-use super::Limit;
 
 /// A value outside its range.
 #[derive(Clone, Debug, PartialEq, Error)]
@@ -50,7 +50,10 @@ impl RangeError {
 }
 
 /// Checks that `value` lies in `range`.
-pub(crate) fn within<T: PartialOrd + ToString>(
+///
+/// # Errors
+/// [`RangeError`] for `key`.
+pub fn within<T: PartialOrd + ToString>(
     key: String,
     value: T,
     range: RangeInclusive<T>,
@@ -63,7 +66,10 @@ pub(crate) fn within<T: PartialOrd + ToString>(
 }
 
 /// Checks that `text` is one line, which names nothing that a terminal acts on.
-pub(crate) fn one_line(key: &str, text: &str) -> Result<(), RangeError> {
+///
+/// # Errors
+/// [`RangeError`] for `key`.
+pub fn one_line(key: &str, text: &str) -> Result<(), RangeError> {
     if text.chars().any(char::is_control) {
         return Err(RangeError::new(
             key,
@@ -75,13 +81,23 @@ pub(crate) fn one_line(key: &str, text: &str) -> Result<(), RangeError> {
 }
 
 /// What transmitters can do, bit/s.
-pub(super) const RATES_BPS: RangeInclusive<u64> = 1_000..=100_000_000_000;
+pub const RATES_BPS: RangeInclusive<u64> = 1_000..=100_000_000_000;
 /// Delays, microseconds.
-pub(super) const DELAYS_US: RangeInclusive<u64> = 0..=10_000_000;
+pub(crate) const DELAYS_US: RangeInclusive<u64> = 0..=10_000_000;
 /// Latest time of a series of steps, microseconds: eleven days.
-pub(super) const LATEST_US: u64 = 1_000_000_000_000;
+pub(crate) const LATEST_US: u64 = 1_000_000_000_000;
 /// Lengths of periods and pauses, microseconds: 1 ms to 1000 s.
-pub(super) const PERIODS_US: RangeInclusive<u64> = 1_000..=1_000_000_000;
+pub(crate) const PERIODS_US: RangeInclusive<u64> = 1_000..=1_000_000_000;
+
+/// Limit of a queue. It covers all packets not yet sent completely, the one being transmitted included, so that a
+/// packet that fits waits at most the limit's transmission time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Limit {
+    /// Bytes of IP packets.
+    Bytes(u64),
+    /// Packets of any size.
+    Packets(u64),
+}
 
 /// Both directions of a path. The data of a download travel forward, its acknowledgements return.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

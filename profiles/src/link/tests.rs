@@ -2,7 +2,10 @@
 //! Descriptions: every range, every key.
 
 use super::*;
-use crate::link::spec::RateStep;
+
+fn spec() -> DirectionSpec {
+    DirectionSpec::new(150_000_000, 300_000, Limit::Bytes(36_000_000))
+}
 
 /// What is wrong with a direction that has this TOML beside the common part.
 fn error(text: &str) -> String {
@@ -143,7 +146,9 @@ fn means_and_what_is_constant() {
         ..DirectionSpec::new(275_000_000, 10_000, Limit::Bytes(2_000_000))
     };
     let plain = DirectionSpec::new(275_000_000, 10_000, Limit::Bytes(2_000_000));
-    let link = LinkSpec { back: jittery(), forward };
+    let jitter = vec![JitterSpec::Uniform { max_us: 40_000 }];
+    let jittery = DirectionSpec { jitter, ..spec() };
+    let link = LinkSpec { back: jittery, forward };
     assert_eq!(link.constant(), LinkSpec { forward: plain, back: spec() });
     assert_eq!(link.bdp_bytes(), 275_000_000 / 8 * 310 / 1_000);
 }

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Whether standard output is open. Rust opens /dev/null in the place of a closed one before `main`, after which what is
 //! written seems to arrive; so this is asked before.
 
@@ -17,6 +18,6 @@ extern "C" fn look() {
 }
 
 /// Whether standard output was closed when this process began.
-pub fn stdout_was_closed() -> bool {
+pub(crate) fn was_closed() -> bool {
     CLOSED.load(Ordering::Relaxed)
 }

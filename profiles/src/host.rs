@@ -5,12 +5,12 @@ use onramp_algorithm::did_you_mean;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::emulator::MTU;
-use crate::link::LinkSpec;
-use crate::link::spec::{RangeError, within};
+use crate::link::{LinkSpec, RangeError, within};
 
 /// Bytes of the headers of IP and TCP, with the timestamps that Linux always sends (RFC 7323).
 pub const HEADER_BYTES: u32 = 52;
+/// Largest IP packet of the lab's devices, bytes.
+pub const MTU_BYTES: u32 = 1_500;
 /// The kernel's own initial window (RFC 6928), segments.
 const INITIAL_WINDOW: u32 = 10;
 
@@ -66,7 +66,7 @@ fn is_yes(value: &bool) -> bool {
 }
 
 fn full_mtu() -> u32 {
-    MTU as u32
+    MTU_BYTES
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]

@@ -1,18 +1,18 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Files that verbs write: `-` is standard output.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, anyhow};
-use onramp_lab::figure::Figure;
-use onramp_recording::bounded;
+use anyhow::Context;
+use onramp_files::bounded;
 
 use crate::terminal::Terminal;
 
 /// Has `write` fill a file, which is made anew; none or `-`: standard output. A reader that has gone away has seen what it
 /// wanted.
-pub(crate) fn write(
+pub fn write(
     path: Option<&Path>,
     write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> anyhow::Result<()> {
@@ -31,14 +31,8 @@ pub(crate) fn write(
     }
 }
 
-/// Writes a figure as SVG.
-pub(crate) fn figure(path: &Path, figure: &Figure) -> anyhow::Result<()> {
-    let svg = figure.svg().map_err(|error| anyhow!("cannot draw {}: {error}", path.display()))?;
-    write(Some(path), |output| output.write_all(svg.as_bytes()))
-}
-
 /// Reads the name of a directory that is to be written.
-pub(crate) fn directory(text: &str) -> Result<PathBuf, String> {
+pub fn directory(text: &str) -> Result<PathBuf, String> {
     if text == bounded::STANDARD {
         return Err(
             "`-` is standard output, and this is a directory: give its name, `./-` if it is that".into()

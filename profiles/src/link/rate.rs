@@ -67,7 +67,7 @@ pub struct RateStep {
 
 impl RateSpec {
     /// Rates by time, for those that follow a list.
-    pub(in crate::link) fn steps(&self) -> Option<(Vec<RateStep>, Option<u64>)> {
+    pub fn steps(&self) -> Option<(Vec<RateStep>, Option<u64>)> {
         match self {
             Self::Steps { steps, repeat_us } => Some((steps.clone(), *repeat_us)),
             Self::Trace { rows, repeat_us, .. } => {

@@ -1,15 +1,16 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Tables of text.
 
 use crate::output::{Output, inline};
 
 /// Rows under a header; columns are as wide as what is in them.
-pub(crate) struct Table<const N: usize> {
+pub struct Table<const N: usize> {
     header: [&'static str; N],
     rows: Vec<[String; N]>,
 }
 
 impl<const N: usize> Table<N> {
-    /// Columns whose title begins with '>' are aligned to the right.
+    /// Columns whose title begins with '>' are aligned to the right. Where no column has a title, there is no header.
     pub fn new(header: [&'static str; N]) -> Self {
         Self { header, rows: Vec::new() }
     }
@@ -19,7 +20,17 @@ impl<const N: usize> Table<N> {
         self.rows.push(row.map(|cell| inline(&cell)));
     }
 
+    /// As text, its header in bold where colours are on.
     pub fn render(&self, output: &Output) -> String {
+        self.lines(|header| output.bold(header))
+    }
+
+    /// As text without colours.
+    pub fn text(&self) -> String {
+        self.lines(str::to_owned)
+    }
+
+    fn lines(&self, header: impl FnOnce(&str) -> String) -> String {
         let titles = self.header.map(|title| title.trim_start_matches('>'));
         let mut widths = titles.map(|title| title.chars().count());
         for row in &self.rows {
@@ -39,13 +50,15 @@ impl<const N: usize> Table<N> {
                 line += "  ";
             }
             line.truncate(line.trim_end().len());
-            line
+            line + "\n"
         };
-        let mut text = output.bold(&line(titles));
-        text.push('\n');
+        let mut text = String::new();
+        if titles.iter().any(|title| !title.is_empty()) {
+            text += &header(line(titles).trim_end());
+            text.push('\n');
+        }
         for row in &self.rows {
             text += &line(std::array::from_fn(|column| row[column].as_str()));
-            text.push('\n');
         }
         text
     }

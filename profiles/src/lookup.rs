@@ -1,16 +1,16 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Finding profiles by name or path.
 
 use std::collections::BTreeSet;
 use std::fmt;
 use std::path::PathBuf;
 
-use onramp_lab::profile::{Params, Profile, Value};
-use onramp_loader::algorithm::{self, Algorithm, Parameters, did_you_mean};
-use onramp_loader::telemetry::Level;
-use onramp_recording::bounded;
+use onramp_algorithm::{self as algorithm, Algorithm, Parameters, did_you_mean};
+use onramp_files::bounded;
+use onramp_terminal::failure::Usage;
 use serde::{Serialize, Serializer};
 
-use crate::failure::Usage;
+use crate::{Params, Profile, ProfileError, Value};
 
 include!(concat!(env!("OUT_DIR"), "/profiles.rs"));
 
@@ -20,8 +20,10 @@ const DIRECTORIES: [&str; 1] = ["/etc/onramp/profiles"];
 
 /// Where a profile comes from.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Origin {
+pub enum Origin {
+    /// From this program.
     BuiltIn,
+    /// From this file.
     File(PathBuf),
 }
 
@@ -41,17 +43,17 @@ impl Serialize for Origin {
 }
 
 /// The profile of this path (with a slash or `.toml`; `-` is standard input) or name.
-pub(crate) fn load(given: &str) -> anyhow::Result<Profile> {
+pub fn load(given: &str) -> anyhow::Result<Profile> {
     load_from(given, &directories())
 }
 
 /// Where [`load`] finds it, or would.
-pub(crate) fn origin(given: &str) -> Origin {
+pub fn origin(given: &str) -> Origin {
     origin_in(given, &directories())
 }
 
 /// Whether there is such a profile, right or wrong.
-pub(crate) fn exists(given: &str) -> bool {
+pub fn exists(given: &str) -> bool {
     match origin(given) {
         Origin::File(path) => path.exists(),
         Origin::BuiltIn => EMBEDDED.iter().any(|(name, _)| *name == given),
@@ -59,7 +61,7 @@ pub(crate) fn exists(given: &str) -> bool {
 }
 
 /// Names of all profiles, in order.
-pub(crate) fn names() -> Vec<String> {
+pub fn names() -> Vec<String> {
     let mut names: BTreeSet<String> = EMBEDDED.iter().map(|(name, _)| (*name).to_owned()).collect();
     for entry in directories().iter().filter_map(|directory| directory.read_dir().ok()).flatten().flatten() {
         let path = entry.path();
@@ -77,13 +79,13 @@ fn names_for(algorithm: Algorithm) -> Vec<String> {
 }
 
 /// The profile's algorithm.
-pub(crate) fn algorithm(profile: &Profile) -> anyhow::Result<Algorithm> {
+pub fn algorithm(profile: &Profile) -> anyhow::Result<Algorithm> {
     find(profile, &profile.algorithm, "algorithm = ")
 }
 
 /// The parameters of every algorithm that the profile has some for, its own first: its values, the defaults for the
 /// rest.
-pub(crate) fn parameters(profile: &Profile) -> anyhow::Result<Vec<Parameters>> {
+pub fn parameters(profile: &Profile) -> anyhow::Result<Vec<Parameters>> {
     let named = profile.algorithms();
     let each = named.iter().enumerate().map(|(at, name)| {
         let mut parameters =
@@ -122,13 +124,12 @@ fn origin_in(given: &str, directories: &[PathBuf]) -> Origin {
 
 fn load_from(given: &str, directories: &[PathBuf]) -> anyhow::Result<Profile> {
     // What is wrong with a profile is wrong with what was asked for.
-    let usage = |error: onramp_lab::profile::ProfileError| Usage::error(error.to_string().trim_end());
+    let usage = |error: ProfileError| Usage::error(error.to_string().trim_end());
     let mut profile = match origin_in(given, directories) {
         Origin::File(path) => Profile::load(path).map_err(usage)?,
         Origin::BuiltIn => embedded(given)?,
     };
     name_algorithms(&mut profile)?;
-    telemetry_max(&profile)?;
     parameters(&profile)?;
     Ok(profile)
 }
@@ -163,21 +164,8 @@ fn embedded(given: &str) -> anyhow::Result<Profile> {
         .map_err(|error| Usage::error(error.to_string().trim_end()))
 }
 
-/// The most that the profile lets be told of its flows, if it says so.
-pub(crate) fn telemetry_max(profile: &Profile) -> anyhow::Result<Option<Level>> {
-    let Some(name) = &profile.telemetry else { return Ok(None) };
-    let level = Level::find(name).ok_or_else(|| {
-        let levels = Level::ALL.map(Level::name).join(", ");
-        Usage::error(format!(
-            "profile {}: telemetry = {name:?} is not a level: give one of {levels}",
-            profile.name
-        ))
-    })?;
-    Ok(Some(level))
-}
-
 /// Sets the profile's parameters of their algorithm, for which it must have some.
-pub(crate) fn apply(profile: &Profile, parameters: &mut Parameters) -> anyhow::Result<()> {
+pub fn apply(profile: &Profile, parameters: &mut Parameters) -> anyhow::Result<()> {
     let algorithm = parameters.algorithm();
     let refuse = |why: String| Usage::error(format!("profile {}: {why}", profile.name));
     let named = profile.algorithms();
@@ -206,7 +194,7 @@ pub(crate) fn apply(profile: &Profile, parameters: &mut Parameters) -> anyhow::R
 }
 
 /// A parameter's value as it is set: true and false are on and off where that is a choice.
-pub(crate) fn word(algorithm: Algorithm, name: &str, value: &Value) -> String {
+pub fn word(algorithm: Algorithm, name: &str, value: &Value) -> String {
     let declaration = algorithm.declarations().find(|declaration| declaration.name == name);
     let has_choices = declaration.is_some_and(|declaration| !declaration.choices.is_empty());
     match value {
@@ -221,7 +209,7 @@ mod tests {
     use super::*;
 
     fn defaults(name: &str) -> Parameters {
-        onramp_loader::find(name).unwrap().parameters()
+        algorithm::find(name).unwrap().parameters()
     }
 
     #[test]
@@ -281,12 +269,5 @@ mod tests {
         assert!(error.contains("no profile \"nonsense\"") && error.contains("geo"), "{error}");
         let error = load_from("./nonsense.toml", &[]).unwrap_err().to_string();
         assert!(error.contains("cannot read profile ./nonsense.toml"), "{error}");
-        let mut profile = load_from("geo", &[]).unwrap();
-        profile.telemetry = Some("all".into());
-        let error = telemetry_max(&profile).unwrap_err().to_string();
-        assert_eq!(
-            error,
-            "profile geo: telemetry = \"all\" is not a level: give one of off, exit, round, ack"
-        );
     }
 }

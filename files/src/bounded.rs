@@ -112,7 +112,7 @@ pub fn text(mut bytes: Vec<u8>) -> Result<String, String> {
 }
 
 /// What some programs of Windows write before UTF-8.
-pub(crate) const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+pub const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 #[cfg(test)]
 mod tests {

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! A stream to a terminal, in which nothing from outside can act.
 
 use std::io::{self, Write};
@@ -5,13 +6,14 @@ use std::io::{self, Write};
 use crate::output::printable;
 
 /// Passes lines on as [`printable`]: for what comes as a stream, and may have strings from outside in it.
-pub(crate) struct Terminal<W: Write> {
+pub struct Terminal<W: Write> {
     to: W,
     /// What has come of the current line.
     line: Vec<u8>,
 }
 
 impl<W: Write> Terminal<W> {
+    /// Lines go to this.
     pub fn new(to: W) -> Self {
         Self { to, line: Vec::new() }
     }

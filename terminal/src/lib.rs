@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! What the programs say things with. Data goes to stdout, the log and errors to stderr.
+//!
+//! * [`program`]: the frame of a program: command line, log, exit code.
+//! * [`global`]: the options of every verb.
+//! * [`output`]: text and JSON on stdout, and sentences on stderr; [`terminal`]: the same sieve for a stream.
+//! * [`table`]: aligned text; [`units`]: quantities as people write and read them.
+//! * [`failure`]: exit codes, and errors as one sentence.
+//! * [`target`]: files that verbs write.
+#![deny(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "text goes out by output, which shows what would steer a terminal"
+)]
+
+pub mod failure;
+pub mod global;
+pub mod output;
+pub mod program;
+mod stdout;
+pub mod table;
+pub mod target;
+pub mod terminal;
+pub mod units;

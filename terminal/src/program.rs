@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! The frame of a program: it reads its command line, has its verb run, and ends with an exit code.
+
+use std::ffi::OsString;
+use std::io;
+use std::process::ExitCode;
+
+use clap::Parser;
+use tracing_subscriber::EnvFilter;
+
+use crate::failure;
+use crate::global::Global;
+use crate::output::{self, Output};
+use crate::terminal::Terminal;
+
+/// A command line: what [`run`] has to know of it.
+pub trait CommandLine: Parser {
+    /// The options of every verb.
+    fn global(&self) -> &Global;
+
+    /// Runs the verb; the result is the exit code.
+    ///
+    /// # Errors
+    /// What is printed as one sentence; [`CommandLine::exit_code`] is its code.
+    fn run(self, output: &Output) -> anyhow::Result<u8>;
+
+    /// The exit code of an error.
+    fn exit_code(error: &anyhow::Error) -> u8;
+}
+
+/// The whole of a program with these arguments, the first of which is its name.
+pub fn run<C: CommandLine>(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let line = match C::try_parse_from(arguments) {
+        Ok(line) => line,
+        Err(error) => return told(&error),
+    };
+    log_to_stderr(line.global());
+    let output = Output::new(line.global());
+    match line.run(&output) {
+        Ok(code) => code.into(),
+        Err(error) => {
+            output::say(&format!("error: {}", failure::sentence(&error)));
+            C::exit_code(&error).into()
+        }
+    }
+}
+
+/// Help and version as they are; what is wrong with the command line, which it quotes, as errors are.
+fn told(error: &clap::Error) -> ExitCode {
+    if error.use_stderr() {
+        output::say(error.to_string().trim_end());
+        return failure::USAGE.into();
+    }
+    // A reader that has gone away has seen what it wanted.
+    let _ = error.print();
+    ExitCode::SUCCESS
+}
+
+/// Warnings; with -v also what the program does; with -vv libbpf's messages too.
+fn log_to_stderr(global: &Global) {
+    let levels = match (global.quiet, global.verbose) {
+        (true, _) => "error",
+        (false, 0) => "warn",
+        (false, 1) => "debug,libbpf=warn",
+        (false, _) => "debug",
+    };
+    tracing_subscriber::fmt()
+        .with_env_filter(EnvFilter::new(levels))
+        // What is logged quotes names and messages of others: all of it goes through the same sieve as errors.
+        .with_writer(|| Terminal::new(io::stderr()))
+        // It would be said on stderr, by a panic if that cannot be written.
+        .log_internal_errors(false)
+        .with_ansi(false)
+        .without_time()
+        .with_target(global.verbose > 0)
+        .init();
+}
