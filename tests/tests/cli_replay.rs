@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use onramp_lab::experiment::{Amount, Arm, Plan};
-use onramp_lab::profile::Profile;
 use onramp_lab::sim::{self, SourceSpec};
 use onramp_loader::algorithm::{Ack, Flow, Verdict, find};
+use onramp_profiles::Profile;
 use onramp_recording::rows::{AckRow, ExitRow, FlowRow, ParameterRow, RoundRow, TABLES};
 use onramp_recording::{Limits, Manifest, SCHEMA, Spec, Writer};
 use onramp_tests::cli::{self, Ran, json, onramp};
