@@ -1,15 +1,12 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * All that crosses from the kernel to user space: the per-flow header, the exit record, and the limits of both; events
- * are in events.h. Fixed widths, no implicit padding, sizes asserted. The build makes Rust of it, comments included.
+ * What the kernel and user space share of an attachment and its flows. What leaves a flow is in record.h, how it is
+ * delivered in events.h. Fixed widths, no implicit padding, sizes asserted. The build makes Rust of it.
  */
 #ifndef ONRAMP_ABI_H
 #define ONRAMP_ABI_H
 
-#include "algorithm/algorithm.h"
-
-/* Raised when a structure below changes. */
-#define ABI_VERSION 12
+#include "record.h"
 
 /* Parameter sets that one algorithm holds at once; set 0 is the default. */
 #define PROFILE_MAX 16
@@ -40,34 +37,6 @@ struct profile_name {
 };
 _Static_assert(sizeof(struct profile_name) == 48, "profile_name is part of the ABI");
 
-/* Why the first slow start of a flow ended. */
-enum exit_reason {
-	EXIT_NONE = 0,	    /* it has not */
-	EXIT_ALGORITHM = 1, /* the algorithm's verdict */
-	EXIT_LOSS = 2,	    /* fast recovery */
-	EXIT_ECN = 3,	    /* congestion experienced mark */
-	EXIT_TIMEOUT = 4,   /* retransmission timeout */
-	EXIT_LOCAL = 5,	    /* a queue of this host refused a packet */
-	EXIT_SSTHRESH = 6,  /* reached a threshold that another control or an earlier slow start has set */
-	EXIT_CACHED_SSTHRESH =
-		7, /* reached a threshold that was there from the begin: cached metrics of its peer, or its route's */
-	EXIT_REASONS = 8,
-};
-
-struct exit_record {
-	u64 at_us;	  /* since the first data was sent */
-	u64 bytes_acked;  /* at detection */
-	u32 window;	  /* segments, at detection */
-	u32 window_after; /* segments, when slow start was over; 0: a drain is under way */
-	u32 in_flight;	  /* segments, at detection */
-	u32 rtt_us;	  /* sample at detection, else the smoothed RTT */
-	u32 min_rtt_us;	  /* at detection */
-	u16 mss;	  /* bytes */
-	u8 reason;	  /* enum exit_reason */
-	u8 undone;	  /* exits before this one that proved spurious and were undone; 255: or more */
-};
-_Static_assert(sizeof(struct exit_record) == 40, "exit_record is part of the ABI");
-
 /* Bits of struct flow_header.flags. */
 enum flow_flag {
 	FLOW_ADOPTED = 1 << 0,	  /* the connection had sent data before this control took it */
@@ -94,25 +63,6 @@ struct round {
 	u32 last_us; /* newest ACK, modulo 2^32 */
 };
 _Static_assert(sizeof(struct round) == 40, "round is part of the ABI");
-
-/* What is told of a round that is over. */
-struct round_told {
-	u64 duration_us;
-	u64 bytes;     /* acknowledged in it */
-	u32 delivered; /* segments, selective ACKs included */
-	u32 acks;
-	u32 min_rtt_us; /* of its samples; 0: none */
-	u32 smoothed_rtt_us;
-	u32 cwnd; /* segments at its end, as are the next two */
-	u32 ssthresh;
-	u32 in_flight;
-	u32 mss;	     /* bytes */
-	u32 flags;	     /* enum flow_flag */
-	u32 number;	     /* of the round, from 0 */
-	u32 cwnd_limited_us; /* of its duration, between ACKs of which the later says ACK_CWND_LIMITED */
-	u32 receive_window;  /* bytes that the receiver offers at its end; 0: none */
-};
-_Static_assert(sizeof(struct round_told) == 64, "round_told is part of the ABI");
 
 /*
  * First part of a flow's socket storage; the algorithm's own state follows. It is made at the first ACK in slow start

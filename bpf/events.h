@@ -52,18 +52,6 @@ struct telemetry {
 };
 _Static_assert(sizeof(struct telemetry) == 856, "telemetry is part of the ABI");
 
-enum event_kind {
-	EVENT_FLOW = 1,
-	EVENT_END = 2,
-	EVENT_EXIT = 3,
-	EVENT_UNDO = 4,
-	EVENT_ROUND = 5,
-	EVENT_LOSS = 6,
-	EVENT_STATE = 7,
-	EVENT_RESTART = 8,
-	EVENT_ACK = 9,
-};
-
 struct event {
 	u16 version;	/* ABI_VERSION */
 	u16 kind;	/* enum event_kind */
@@ -104,16 +92,6 @@ _Static_assert(sizeof(struct flow_event) == 56 + 64 + 128 + sizeof(struct flow_h
 	       "flow_event is part of the ABI");
 
 /* The flow ended, or went to another control. */
-struct end_told {
-	u64 bytes_acked;
-	u64 bytes_sent; /* without retransmissions */
-	u64 bytes_retransmitted;
-	u32 smoothed_rtt_us; /* 0: none */
-	u32 min_rtt_us;	     /* 0: none */
-	u32 cwnd;	     /* segments, as is the next */
-	u32 ssthresh;
-};
-
 struct end_event {
 	struct event event;
 	struct end_told told;
@@ -131,13 +109,6 @@ struct exit_event {
 _Static_assert(sizeof(struct exit_event) == 56 + 40 + 40, "exit_event is part of the ABI");
 
 /* A loss proved spurious. Of LEVEL_EXIT if it takes an exit back. */
-struct undo_told {
-	u32 cwnd;	 /* segments, before */
-	u32 restored;	 /* segments, after */
-	u32 exit_undone; /* 1: the exit told before is taken back */
-	u32 unused;
-};
-
 struct undo_event {
 	struct event event;
 	struct undo_told told;
@@ -152,14 +123,6 @@ struct round_event {
 _Static_assert(sizeof(struct round_event) == 56 + sizeof(struct round_told), "round_event is part of the ABI");
 
 /* The window is to be reduced: loss, ECN or timeout; which of them says the next EVENT_STATE. */
-struct loss_told {
-	struct ack ack;	   /* as the algorithm saw it, if it was asked */
-	u32 base_ssthresh; /* segments */
-	u32 ssthresh;	   /* segments, that came of it */
-	u32 asked;	   /* 1: it was in slow start, and the algorithm was asked */
-	u32 unused;
-};
-
 struct loss_event {
 	struct event event;
 	struct loss_told told;
@@ -167,16 +130,6 @@ struct loss_event {
 _Static_assert(sizeof(struct loss_event) == 56 + 88 + 16, "loss_event is part of the ABI");
 
 /* The congestion state (enum tcp_ca_state) changes. */
-struct state_told {
-	u64 bytes_retransmitted; /* so far */
-	u32 from;
-	u32 to;
-	u32 cwnd; /* segments, as are the next two */
-	u32 ssthresh;
-	u32 in_flight;
-	u32 unused;
-};
-
 struct state_event {
 	struct event event;
 	struct state_told told;
@@ -184,13 +137,6 @@ struct state_event {
 _Static_assert(sizeof(struct state_event) == 56 + 32, "state_event is part of the ABI");
 
 /* Slow start begins, for the first time or anew; the algorithm is told. */
-struct restart_told {
-	u32 slow_starts; /* so far, this one included */
-	u32 cwnd;	 /* segments */
-	u32 ssthresh;	 /* segments */
-	u32 unused;
-};
-
 struct restart_event {
 	struct event event;
 	struct restart_told told;
@@ -198,15 +144,6 @@ struct restart_event {
 _Static_assert(sizeof(struct restart_event) == 56 + 16, "restart_event is part of the ABI");
 
 /* An acknowledgement, as given to the algorithm, and its answer. */
-struct ack_told {
-	struct ack ack;
-	struct verdict verdict; /* zero if it was not asked */
-	u32 asked;		/* 1: the algorithm was */
-	u32 flags;		/* enum flow_flag, after the verdict */
-	u32 generation;		/* of the parameters that it read */
-	u32 receive_window;	/* bytes from what is acknowledged that the receiver offers; 0: none */
-};
-
 struct ack_event {
 	struct event event;
 	struct ack_told told;

@@ -135,7 +135,7 @@ static __noinline void look(struct tcp_sock *tp, struct glimpse *glimpse)
 			 (BPF_CORE_READ_BITFIELD(tp, is_cwnd_limited) ? ACK_CWND_LIMITED : 0) |
 			 (sk->sk_pacing_status != SK_PACING_NONE ? ACK_PACED : 0);
 	glimpse->receiver_clock = tp->rx_opt.rcv_tsval;
-	glimpse->unused = 0;
+	glimpse->receive_window = tp->snd_wnd;
 	glimpse->ecn = !!(tp->ecn_flags & TCP_ECN_ANY);
 	for (u32 i = 0; i < sizeof(glimpse->control); i++)
 		glimpse->control[i] = ops->name[i];

@@ -44,10 +44,10 @@ struct glimpse {
 	u32 flags;	    /* enum ack_flag */
 	u32 ecn;	    /* 1: the connection uses ECN */
 	u32 receiver_clock; /* of the newest segment with timestamps, in the peer's ticks; 0: none */
-	u32 unused;
-	u32 netns;     /* inode of the network namespace */
-	u32 local[4];  /* network order, IPv4 mapped into IPv6 */
-	u32 remote[4]; /* likewise */
+	u32 receive_window; /* bytes from snd_una that the receiver offers; 0: none */
+	u32 netns;	    /* inode of the network namespace */
+	u32 local[4];	    /* network order, IPv4 mapped into IPv6 */
+	u32 remote[4];	    /* likewise */
 	u16 local_port;
 	u16 remote_port;
 	u8 control[16]; /* name of the congestion control, NUL padded */

@@ -13,8 +13,6 @@ const CLANG_MINIMUM: u32 = 16;
 const SHELL: &str = "kernel/congestion_ops.bpf.h";
 /// What is mapped into memory and changes there.
 const SHARED: [&str; 2] = ["consumer", "telemetry"];
-/// What comes from the algorithms' crate, as their contract does.
-const ALGORITHMS: [&str; 2] = ["exit_reason", "round_told"];
 /// Tried in this order unless CLANG names one.
 const CLANG_NAMES: [&str; 7] =
     ["clang-19", "clang-20", "clang-21", "clang-18", "clang-17", "clang-16", "clang"];
@@ -74,10 +72,9 @@ fn build() -> Result<(), String> {
 fn bindings(out: &Path) -> Result<(), String> {
     let header = "src/crossing.h";
     let files = ["abi.h", "events.h", "guard.h", "holders.h", "select.h", "shadow.h"];
-    let without = [SHARED.as_slice(), ALGORITHMS.as_slice()].concat();
-    Bindings { header, files: &files, others: &[], without: &without, atomic: false }
+    Bindings { header, files: &files, others: &[], without: &SHARED, atomic: false, records: None }
         .write(&out.join("abi.rs"))?;
-    let shared = Bindings { header, files: &[], others: &SHARED, without: &[], atomic: true };
+    let shared = Bindings { header, files: &[], others: &SHARED, without: &[], atomic: true, records: None };
     shared.write(&out.join("shared.rs"))
 }
 

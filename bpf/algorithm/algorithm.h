@@ -44,26 +44,41 @@ enum ack_flag {
 	ACK_PACED = 1 << 3,
 };
 
-/* One acknowledgement, seen before the data that it releases is sent. Counters run from the start of the connection. */
+/*
+ * One row per field of what crosses between an algorithm and its caller, and from there to user space: X(name, column, type,
+ * unit, values, side, help), as record.h explains.
+ */
+#define RECORD_FIELD(name, column, type, unit, values, side, help) type name;
+
+#define ACK_FIELDS(X)                                                                                                  \
+	X(now_us, at_us, u64, "us", PLAIN, BEFORE, "arrival, monotonic clock")                                         \
+	X(bytes_acked, acknowledged_bytes, u64, "bytes", PLAIN, BEFORE,                                                \
+	  "cumulatively acknowledged; of a connection that this host opened with its SYN, and at the end with its "    \
+	  "FIN, one byte each")                                                                                        \
+	X(bytes_sent, sent_bytes, u64, "bytes", PLAIN, BEFORE, "sent, retransmissions not counted again")              \
+	X(pacing_rate, pacing_rate_bytes_per_s, u64, "bytes/s", ZERO, BEFORE, "in force; 0: not yet")                  \
+	X(bytes_outstanding, outstanding_bytes, u32, "bytes", PLAIN, BEFORE, "between snd_una and snd_nxt")            \
+	X(delivered, delivered_segments, u32, "segments", PLAIN, BEFORE,                                               \
+	  "delivered, selective acknowledgments included; wraps")                                                      \
+	X(acked, newly_acknowledged_segments, u32, "segments", PLAIN, BEFORE, "newly acknowledged by this ACK")        \
+	X(rtt_us, rtt_us, s32, "us", NEGATIVE, BEFORE, "sample of this ACK; negative: none (retransmitted data)")      \
+	X(smoothed_rtt_us, smoothed_rtt_us, u32, "us", ZERO, BEFORE, "0: none yet")                                    \
+	X(min_rtt_us, min_rtt_us, u32, "us", ZERO, BEFORE, "0: none yet")                                              \
+	X(cwnd, cwnd_segments, u32, "segments", PLAIN, BEFORE, "congestion window")                                    \
+	X(ssthresh, ssthresh_segments, u32, "segments", THRESHOLD, BEFORE, "slow start threshold")                     \
+	X(in_flight, in_flight_segments, u32, "segments", PLAIN, BEFORE, "in flight")                                  \
+	X(mss, mss_bytes, u32, "bytes", PLAIN, BEFORE, "maximum segment size, never 0")                                \
+	X(gso_max_size, gso_max_bytes, u32, "bytes", PLAIN, BEFORE, "largest burst handed to the device at once")      \
+	X(flags, flags, u32, "", BITS, BEFORE,                                                                         \
+	  "bits: 1 application limited, 2 rate sample application limited, 4 window limited, 8 paced")                 \
+	X(receiver_clock, receiver_clock, u32, "", ZERO, BEFORE,                                                       \
+	  "the receiver's clock when it acknowledged, in its own ticks (RFC 7323: TSval); 0: not known")               \
+	X(receive_window, receive_window_bytes, u32, "bytes", ZERO, BEFORE,                                            \
+	  "offered by the receiver, from what is acknowledged; 0: none, or not known")
+
+/* One ACK, seen before the data that it releases is sent. Counters run from the start of the connection. */
 struct ack {
-	u64 now_us;	       /* arrival, monotonic clock */
-	u64 bytes_acked;       /* cumulatively acknowledged: moves with snd_una, selective ACKs do not count */
-	u64 bytes_sent;	       /* sent once: retransmissions are not counted again */
-	u64 pacing_rate;       /* bytes per second in force, computed by the sender or capped; 0: not yet */
-	u32 bytes_outstanding; /* snd_nxt - snd_una */
-	u32 delivered;	       /* segments delivered, selective ACKs included; wraps */
-	u32 acked;	       /* segments newly acknowledged by this ACK */
-	s32 rtt_us;	       /* sample of this ACK; negative: none (retransmitted data) */
-	u32 smoothed_rtt_us;   /* 0: none yet */
-	u32 min_rtt_us;	       /* 0: none yet */
-	u32 cwnd;	       /* segments */
-	u32 ssthresh;	       /* segments */
-	u32 in_flight;	       /* segments */
-	u32 mss;	       /* bytes, never 0 */
-	u32 gso_max_size;      /* bytes, largest burst handed to the device at once */
-	u32 flags;	       /* enum ack_flag */
-	u32 receiver_clock;    /* of the receiver when it acknowledged, its own ticks (RFC 7323: TSval); 0: not told */
-	u32 unused;
+	ACK_FIELDS(RECORD_FIELD)
 };
 
 /* Its MSS, of what is read from files as well: nothing is divided by 0. */
@@ -78,19 +93,26 @@ enum growth {
 	GROWTH_LIMITED = 1, /* as the base does, but at most by `growth_limit` segments; 0 holds the window */
 };
 
+#define VERDICT_FIELDS(X)                                                                                              \
+	X(pacing_rate, verdict_pacing_rate_bytes_per_s, u64, "bytes/s", ZERO, AFTER,                                   \
+	  "at which data leave until the next verdict; 0: as the host has it")                                         \
+	X(outcome, _, u32, "", PLAIN, AFTER, "enum outcome, or one of the algorithm's own")                            \
+	X(growth, verdict_growth, u32, "", PLAIN, AFTER,                                                               \
+	  "0: as the base, 1: by `verdict_growth_limit_segments` at most")                                             \
+	X(growth_limit, verdict_growth_limit_segments, u32, "segments", ZERO, AFTER, "largest growth")                 \
+	X(cwnd, verdict_cwnd_segments, u32, "segments", ZERO, AFTER, "new window; 0: as it is")                        \
+	X(ssthresh, verdict_ssthresh_segments, u32, "segments", ZERO, AFTER,                                           \
+	  "new threshold, at or below the window the exit; 0: as it is")                                               \
+	X(undo_limit, verdict_undo_limit_segments, u32, "segments", ZERO, AFTER,                                       \
+	  "that an undo restores at most; 0: no limit")
+
 /*
  * What the algorithm wants. All zero means: go on doubling, unpaced. Windows are in segments; 0 leaves a value as it
  * is. The caller bounds what it applies: a window is never set below MIN_WINDOW nor above what the socket allows.
  * Outside slow start (TRAIT_ALWAYS) only growth, window and pacing count.
  */
 struct verdict {
-	u64 pacing_rate;  /* bytes per second at which data leave until the next verdict; 0: as the host has it */
-	u32 outcome;	  /* enum outcome, or one of the algorithm's own */
-	u32 growth;	  /* enum growth */
-	u32 growth_limit; /* segments, with GROWTH_LIMITED */
-	u32 cwnd;	  /* new window */
-	u32 ssthresh;	  /* new slow start threshold; at or below the window this is the exit */
-	u32 undo_limit;	  /* if a loss during this phase proves spurious, the window is restored to this at most */
+	VERDICT_FIELDS(RECORD_FIELD)
 };
 
 /* No verdict takes the window below this, in segments (RFC 5681 section 3.1: the loss window is 1, ssthresh >= 2). */

@@ -1,9 +1,9 @@
 //! Compiles the pure algorithm headers for the host, and makes Rust of what crosses the seam.
 
-use std::env;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::{env, fs};
 
-use onramp_bindings::Bindings;
+use onramp_bindings::{Bindings, Records};
 
 fn main() {
     println!("cargo::rerun-if-changed=src/shim.c");
@@ -11,7 +11,7 @@ fn main() {
     println!("cargo::rerun-if-changed=../guard.h");
     println!("cargo::rerun-if-changed=src/rows.h");
     println!("cargo::rerun-if-changed=src/crossing.h");
-    println!("cargo::rerun-if-changed=../abi.h");
+    println!("cargo::rerun-if-changed=../record.h");
     println!("cargo::rerun-if-changed=../algorithm");
     if let Err(reason) = bindings() {
         eprintln!("error: {reason}");
@@ -30,12 +30,17 @@ fn main() {
 
 fn bindings() -> Result<(), String> {
     let out = PathBuf::from(env::var("OUT_DIR").map_err(|_| "OUT_DIR is not set")?);
+    let records = Records::read(Path::new(".."), &out)?;
     let wanted = Bindings {
         header: "src/crossing.h",
-        files: &["algorithm.h", "guard.h", "rows.h"],
-        others: &["exit_reason", "round_told", "SEARCH_SENT_THRESHOLD", "SEARCH_DELIVERED_THRESHOLD"],
+        files: &["algorithm.h", "guard.h", "record.h", "rows.h"],
+        others: &["SEARCH_SENT_THRESHOLD", "SEARCH_DELIVERED_THRESHOLD"],
         without: &[],
         atomic: false,
+        records: Some(&records),
     };
-    wanted.write(&out.join("contract.rs"))
+    wanted.write(&out.join("contract.rs"))?;
+    let enumerations = out.join("enumerations.rs");
+    fs::write(&enumerations, records.enumerations())
+        .map_err(|error| format!("cannot write {}: {error}", enumerations.display()))
 }

@@ -369,7 +369,7 @@ static __always_inline bool on_ack(struct sock *sk, const struct ack_sample *sam
 	describe(sk, sample, &told.ack);
 	/* Only the rest: what has just been described would be cleared first. */
 	told.verdict = (struct verdict){};
-	told.asked = told.flags = told.generation = told.receive_window = 0;
+	told.asked = told.flags = told.generation = told.unused = 0;
 	if (starting) {
 		on_ack_starting(sk, flow, heard, kept, &told);
 	} else if (asking && ask(sk, flow, &told)) {

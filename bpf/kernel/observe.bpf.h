@@ -132,7 +132,6 @@ static __always_inline void observe_ack(struct sock *sk, const struct flow *flow
 {
 	told->flags = flow->header.flags;
 	told->generation = flow->header.generation;
-	told->receive_window = tcp_sk(sk)->snd_wnd;
 	tell_ack(flow, heard, told);
 	if (heard->interest & EVERY_CONSUMER(LEVEL_ROUND))
 		follow_round(sk, flow, heard, told);

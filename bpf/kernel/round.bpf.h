@@ -47,7 +47,7 @@ static __always_inline void describe_round(struct round_told *told, const struct
 	told->flags = end->flags;
 	told->number = round->number;
 	told->cwnd_limited_us = round->cwnd_limited_us;
-	told->receive_window = end->receive_window;
+	told->receive_window = ack->receive_window;
 }
 
 #endif

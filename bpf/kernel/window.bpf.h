@@ -56,7 +56,7 @@ static __always_inline void describe(struct sock *sk, const struct ack_sample *s
 		     (u32)BPF_CORE_READ_BITFIELD(tp, is_cwnd_limited) * ACK_CWND_LIMITED |
 		     (sk->sk_pacing_status != SK_PACING_NONE ? ACK_PACED : 0);
 	ack->receiver_clock = tp->rx_opt.rcv_tsval;
-	ack->unused = 0;
+	ack->receive_window = tp->snd_wnd;
 }
 
 static __always_inline void fill_record(struct exit_record *record, u64 start_us, const struct ack *ack, u32 reason)

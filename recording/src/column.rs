@@ -48,6 +48,10 @@ pub struct Spec {
     pub bytes: u64,
     /// What its values say in JSON.
     pub sense: Sense,
+    /// Unit, as in the name; empty: a bare number, a name or a text.
+    pub unit: &'static str,
+    /// `before` or `after` what its record is about was done, or `during` it; empty: neither.
+    pub side: &'static str,
     /// Meaning.
     pub help: &'static str,
 }
@@ -72,6 +76,19 @@ pub enum Sense {
 }
 
 impl Spec {
+    /// Unit, side, what stands for none, and help, as the files' metadata have them: a JSON object.
+    pub(crate) fn metadata(&self) -> String {
+        let none = match self.sense {
+            Sense::Plain | Sense::Flag | Sense::Bits(_) => "never",
+            Sense::Zero => "zero",
+            Sense::Negative => "negative",
+            Sense::Threshold => "no_threshold",
+            Sense::Empty => "empty",
+        };
+        serde_json::json!({"unit": self.unit, "side": self.side, "none": none, "help": self.help.trim()})
+            .to_string()
+    }
+
     /// Adds a value to a JSON object: none as null, flags as true or false by their names.
     ///
     /// # Errors

@@ -119,6 +119,9 @@ fn encode(table: &str, specs: &[Spec], columns: &[Column]) -> Result<Vec<u8>, Pa
     for (key, value) in [(SCHEMA_KEY, SCHEMA.to_string()), (TABLE_KEY, table.to_owned())] {
         writer.append_key_value_metadata(KeyValue::new(key.to_owned(), value));
     }
+    for spec in specs {
+        writer.append_key_value_metadata(KeyValue::new(format!("column.{}", spec.name), spec.metadata()));
+    }
     let mut bytes = writer.into_inner()?;
     seal(&mut bytes, data);
     Ok(bytes)

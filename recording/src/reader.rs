@@ -120,6 +120,16 @@ impl<R: Row> Batch<R> {
         &self.columns
     }
 
+    /// The values of the 64-bit column of this name; empty if there is none.
+    pub(crate) fn longs(&self, name: &str) -> &[i64] {
+        self.column(name).map_or(&[], Column::longs)
+    }
+
+    /// The values of the 32-bit column of this name; empty if there is none.
+    pub(crate) fn words(&self, name: &str) -> &[i32] {
+        self.column(name).map_or(&[], Column::words)
+    }
+
     /// The column of this name.
     pub(crate) fn column(&self, name: &str) -> Option<&Column> {
         self.columns.get(R::COLUMNS.iter().position(|spec| spec.name == name)?)

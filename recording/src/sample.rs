@@ -23,8 +23,6 @@ pub struct Sample {
     pub generation: u32,
     /// Number of the event among those of the flow; 0 where that is not recorded.
     pub sequence: u32,
-    /// Bytes from what is acknowledged that the receiver offered; 0: none, or not recorded.
-    pub receive_window: u32,
     /// What happened.
     pub event: Event,
 }
@@ -61,7 +59,7 @@ pub fn each_run(
     let (mut samples, mut verdicts) = (Vec::new(), Vec::new());
     let mut outcomes = Outcomes::default();
     recording.read_checked::<AckRow>(segments_have_bytes, |batch| {
-        let flows = batch.column("flow").map_or(&[][..], Column::longs);
+        let flows = batch.longs("flow");
         fill(&batch, &mut samples, &mut verdicts);
         outcomes.fill(&batch, flows, algorithm_of, &mut verdicts);
         let mut begin = 0;
@@ -76,7 +74,7 @@ pub fn each_run(
 
 /// What no acknowledgement lacks, and no algorithm does without.
 fn segments_have_bytes(batch: &Batch<AckRow>) -> Result<(), String> {
-    let sizes = batch.column("mss_bytes").map_or(&[][..], Column::words);
+    let sizes = batch.words("mss_bytes");
     let row = sizes.iter().position(|size| *size == 0);
     row.map_or(Ok(()), |row| Err(format!("mss_bytes of row {row} is 0: it can be 1 to {}", u32::MAX)))
 }
@@ -87,23 +85,12 @@ fn fill(batch: &Batch<AckRow>, samples: &mut Vec<Sample>, verdicts: &mut Vec<Ver
     verdicts.clear();
     samples.resize(batch.len(), Sample::default());
     verdicts.resize(batch.len(), Verdict::default());
-    let long =
-        |name: &str| batch.column(name).map_or(&[][..], Column::longs).iter().map(|value| *value as u64);
-    let word =
-        |name: &str| batch.column(name).map_or(&[][..], Column::words).iter().map(|value| *value as u32);
-    macro_rules! columns {
-        ($rows:ident, $read:ident, $($name:literal => $($field:ident).+),+) => {
-            $($rows.iter_mut().zip($read($name)).for_each(|(row, value)| row.$($field).+ = value);)+
-        };
-    }
-    columns!(samples, long, "at_us" => ack.now_us, "acknowledged_bytes" => ack.bytes_acked,
-        "sent_bytes" => ack.bytes_sent, "pacing_rate_bytes_per_s" => ack.pacing_rate);
-    columns!(samples, word, "outstanding_bytes" => ack.bytes_outstanding, "delivered_segments" => ack.delivered,
-        "newly_acknowledged_segments" => ack.acked, "smoothed_rtt_us" => ack.smoothed_rtt_us, "min_rtt_us" => ack.min_rtt_us,
-        "cwnd_segments" => ack.cwnd, "ssthresh_segments" => ack.ssthresh, "in_flight_segments" => ack.in_flight, "mss_bytes" => ack.mss,
-        "gso_max_bytes" => ack.gso_max_size, "flags" => ack.flags,
-        "receiver_clock" => ack.receiver_clock, "receive_window_bytes" => receive_window, "slow_starts" => slow_starts,
-        "parameters_generation" => generation, "sequence" => sequence);
+    AckRow::fill_ack(batch, samples, |sample| &mut sample.ack);
+    AckRow::fill_verdict(batch, verdicts, |verdict| verdict);
+    let word = |name: &str| batch.words(name).iter().map(|value| *value as u32);
+    samples.iter_mut().zip(word("slow_starts")).for_each(|(row, value)| row.slow_starts = value);
+    samples.iter_mut().zip(word("parameters_generation")).for_each(|(row, value)| row.generation = value);
+    samples.iter_mut().zip(word("sequence")).for_each(|(row, value)| row.sequence = value);
     for (sample, asked) in samples.iter_mut().zip(word("asked")) {
         sample.event = if asked == 0 { Event::NotAsked } else { Event::Asked };
     }
@@ -113,10 +100,6 @@ fn fill(batch: &Batch<AckRow>, samples: &mut Vec<Sample>, verdicts: &mut Vec<Ver
             sample.event = Event::Loss(threshold);
         }
     }
-    samples.iter_mut().zip(word("rtt_us")).for_each(|(row, value)| row.ack.rtt_us = value as i32);
-    columns!(verdicts, long, "verdict_pacing_rate_bytes_per_s" => pacing_rate);
-    columns!(verdicts, word, "verdict_growth" => growth, "verdict_growth_limit_segments" => growth_limit,
-        "verdict_cwnd_segments" => cwnd, "verdict_ssthresh_segments" => ssthresh, "verdict_undo_limit_segments" => undo_limit);
 }
 
 /// Numbers of outcomes by algorithm and name.

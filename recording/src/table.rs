@@ -18,13 +18,14 @@ pub trait Row: Sized + Default {
 }
 
 /// Declares a row structure whose fields are a table's columns; the fields' documentation is the columns'. Units
-/// belong to the names. Behind the type stands what the values say, where that is not what they are ([`crate::Sense`]), and
-/// the longest text, where that is not [`crate::TEXT_BYTES`].
+/// belong to the names. Behind the type stands what the values say, where that is not what they are ([`crate::Sense`]), the
+/// longest text, where that is not [`crate::TEXT_BYTES`], the unit, and the side of the event.
 #[macro_export]
 macro_rules! table {
     (@first $first:expr $(, $rest:expr)*) => { $first };
     ($(#[$about:meta])* $name:ident = $table:literal { $($(#[doc = $help:literal])+
-        $field:ident: $type:ty $(=> $(read $sense:ident $(($names:expr))?)? $(most $bytes:literal)?)?,)+ }) => {
+        $field:ident: $type:ty $(=> $(read $sense:ident $(($names:expr))?)? $(most $bytes:literal)?
+        $(unit $unit:literal)? $(side $side:literal)?)?,)+ }) => {
         $(#[$about])*
         #[derive(Clone, Debug, Default, PartialEq)]
         pub struct $name {
@@ -38,6 +39,8 @@ macro_rules! table {
                 kind: <$type as $crate::Value>::KIND,
                 bytes: $crate::table!(@first $($($bytes,)?)? $crate::TEXT_BYTES),
                 sense: $crate::table!(@first $($($crate::Sense::$sense $(($names))?,)?)? $crate::Sense::Plain),
+                unit: $crate::table!(@first $($($unit,)?)? ""),
+                side: $crate::table!(@first $($($side,)?)? ""),
                 help: concat!($($help),+),
             },)+];
             fn shown(&self) -> Vec<$crate::Shown<'_>> {

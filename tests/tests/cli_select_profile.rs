@@ -444,7 +444,7 @@ fn live_and_replayed_are_alike_under_each_profile() {
             }
             What::Restart(_) => flows.get_mut(&event.flow).unwrap().restart(),
             What::Ack(told) => {
-                if let Some(verdict) = told.verdict {
+                if let Some(verdict) = told.answer() {
                     assert_eq!(flows.get_mut(&event.flow).unwrap().on_ack(&told.ack), verdict, "{told:?}");
                     compared += 1;
                 }

@@ -106,7 +106,7 @@ fn asked(events: &[&Event]) -> Vec<Ack> {
     let until_loss = events.iter().take_while(|event| !matches!(event.what, What::Loss(_)));
     until_loss
         .filter_map(
-            |event| if let What::Ack(ack) = &event.what { ack.verdict.map(|_| ack.ack) } else { None },
+            |event| if let What::Ack(ack) = &event.what { ack.answer().map(|_| ack.ack) } else { None },
         )
         .collect()
 }

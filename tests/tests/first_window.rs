@@ -120,7 +120,7 @@ fn the_first_acknowledgement_of_a_bulk_flow_is_judged_whoever_listens() {
                 _ => None,
             });
             if let Some(first) = first {
-                assert!(first.verdict.is_some(), "{first:?}");
+                assert!(first.answer().is_some(), "{first:?}");
                 // And one for the handshake.
                 assert!(first.ack.bytes_acked <= u64::from(first.ack.acked * first.ack.mss) + 1, "{first:?}");
             }

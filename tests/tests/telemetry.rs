@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use onramp_loader::algorithm::ack_flag;
 use onramp_loader::telemetry::{
-    AckEvent, CONSUMER_MAX, CongestionState, Event, Filter, Item, Level, Options, Stream, What, Wish,
+    AckTold, CONSUMER_MAX, CongestionState, Event, Filter, Item, Level, Options, Stream, What, Wish,
 };
 use onramp_loader::{AttachOptions, Changes, ExitReason};
 use onramp_net::Namespace;
@@ -112,8 +112,8 @@ fn rounds_and_states_tell_the_flows_course() {
     let mut offered = 0;
     for event in &events {
         match &event.what {
-            What::Ack(AckEvent { ack, receive_window, .. }) => {
-                offered = *receive_window;
+            What::Ack(AckTold { ack, .. }) => {
+                offered = ack.receive_window;
                 acked = ack.bytes_acked;
                 if ack.flags & ack_flag::CWND_LIMITED != 0 && bytes != 0 {
                     limited_us += ack.now_us - last_us;
@@ -166,7 +166,7 @@ fn the_receive_window_is_told_as_the_receiver_offered_it() {
 
     let items = until_ended(&mut stream, 1);
     let window =
-        |event: &Event| if let What::Ack(ack) = &event.what { Some(ack.receive_window) } else { None };
+        |event: &Event| if let What::Ack(ack) = &event.what { Some(ack.ack.receive_window) } else { None };
     let told: Vec<_> = events(&items).into_iter().filter_map(window).collect();
     // That of the first ACK, which answers the SYN, is not scaled.
     let offered: Vec<_> = offered.lock().unwrap().drain(1..).collect();

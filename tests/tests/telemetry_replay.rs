@@ -21,12 +21,12 @@ fn replay(events: &[&Event]) -> usize {
             (What::Flow(told), Some(flow)) => flow.tune(told.parameters.clone()),
             (What::Restart(_), Some(flow)) => flow.restart(),
             (What::Ack(told), Some(flow)) => {
-                if let Some(verdict) = told.verdict {
+                if let Some(verdict) = told.answer() {
                     assert_eq!(flow.on_ack(&told.ack), verdict, "event {}: {told:?}", event.sequence);
                     compared += 1;
                 }
             }
-            (What::Loss(told), Some(flow)) if told.asked => {
+            (What::Loss(told), Some(flow)) if told.asked != 0 => {
                 assert_eq!(flow.on_loss(&told.ack, told.base_ssthresh), told.ssthresh, "{told:?}");
                 compared += 1;
             }

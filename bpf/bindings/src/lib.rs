@@ -6,6 +6,9 @@
 //! `exit_reason` is `exit_reason::LOSS`), because what comes from the kernel may be a number that has no name here.
 #![forbid(unsafe_code)]
 
+mod records;
+mod rust;
+
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::fs;
@@ -15,6 +18,8 @@ use bindgen::callbacks::{
     DeriveTrait, EnumVariantValue, ImplementsTrait, IntKind, ItemInfo, ItemKind, ParseCallbacks,
 };
 use bindgen::{Builder, EnumVariation, Formatter, RustEdition, RustTarget};
+
+pub use records::Records;
 
 /// What to make of a header.
 #[derive(Clone, Copy, Debug)]
@@ -29,6 +34,8 @@ pub struct Bindings<'a> {
     pub without: &'a [&'a str],
     /// For memory that is shared: every integer is an atomic.
     pub atomic: bool,
+    /// What documents the fields that rows make.
+    pub records: Option<&'a Records>,
 }
 
 impl Bindings<'_> {
@@ -80,6 +87,10 @@ impl Bindings<'_> {
                 structure.unwrap_or_default()
             ));
         }
+        let text = match self.records {
+            Some(records) => records.document(&text),
+            None => text,
+        };
         fs::write(target, text).map_err(|error| format!("cannot write {}: {error}", target.display()))
     }
 }
@@ -128,7 +139,7 @@ impl ParseCallbacks for Names {
 }
 
 /// `exit_record` as `ExitRecord`.
-fn camel(name: &str) -> String {
+pub(crate) fn camel(name: &str) -> String {
     let words = name.split('_').map(|word| {
         let (first, rest) = word.split_at_checked(1).unwrap_or_default();
         first.to_uppercase() + rest

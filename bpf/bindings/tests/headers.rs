@@ -14,8 +14,15 @@ fn rust_of(declarations: &str, structures: &[&str], atomic: bool) -> Result<Stri
     let (header, target) = (home.path().join("some.h"), home.path().join("some.rs"));
     fs::write(&header, format!("{BASE}{declarations}")).unwrap();
     let files: &[&str] = if structures.is_empty() { &["some.h"] } else { &[] };
-    Bindings { header: header.to_str().unwrap(), files, others: structures, without: &[], atomic }
-        .write(&target)?;
+    Bindings {
+        header: header.to_str().unwrap(),
+        files,
+        others: structures,
+        without: &[],
+        atomic,
+        records: None,
+    }
+    .write(&target)?;
     Ok(fs::read_to_string(target).unwrap().replace(' ', ""))
 }
 

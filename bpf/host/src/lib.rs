@@ -17,20 +17,21 @@
 
 mod algorithm;
 mod contract;
-mod exit_reason;
 mod ffi;
 mod flow;
 pub mod guard;
 mod parameters;
 pub mod ramp;
+mod records;
 mod similar;
 
 pub use algorithm::{Algorithm, Export, Outcome, all, baseline, default, find, find_control, of_cubic};
 pub use contract::{
-    Ack, INITIAL_WINDOW, MIN_WINDOW, NO_THRESHOLD, OUTCOME_MAX, RoundTold, SEARCH_DELIVERED_THRESHOLD,
-    SEARCH_SENT_THRESHOLD, Verdict, ack_flag, growth, outcome,
+    ABI_VERSION, Ack, AckTold, EndTold, ExitRecord, INITIAL_WINDOW, LossTold, MIN_WINDOW, NO_THRESHOLD,
+    OUTCOME_MAX, RestartTold, RoundTold, SEARCH_DELIVERED_THRESHOLD, SEARCH_SENT_THRESHOLD, StateTold,
+    UndoTold, Verdict, ack_flag, growth, outcome,
 };
-pub use exit_reason::ExitReason;
 pub use flow::Flow;
 pub use parameters::{Parameter, ParameterError, Parameters};
+pub use records::{CongestionState, EventKind, ExitReason};
 pub use similar::{did_you_mean, similar};

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use onramp_loader::abi::{ExitRecord, flow_flag};
 use onramp_loader::algorithm::{self, Algorithm, Export, NO_THRESHOLD, Parameters};
-use onramp_loader::telemetry::{AckEvent, CongestionState, Event, FlowEvent, Item, RoundEvent, What};
+use onramp_loader::telemetry::{AckTold, CongestionState, Event, FlowEvent, Item, RoundEvent, What};
 use onramp_loader::{ExitReason, Phase, phase};
 use onramp_recording::replay::{Given, Path, Regret, Round};
 use serde::{Deserialize, Serialize};
@@ -296,7 +296,7 @@ impl Flow {
                 if undo.restored != 0 {
                     self.now.cwnd = undo.restored;
                 }
-                if undo.exit_undone {
+                if undo.exit_undone != 0 {
                     self.exit = None;
                 }
                 self.happens("undone");
@@ -385,8 +385,8 @@ impl Flow {
         }
     }
 
-    fn ack(&mut self, ack: &AckEvent) {
-        let AckEvent { ack, flags, receive_window, .. } = ack;
+    fn ack(&mut self, ack: &AckTold) {
+        let AckTold { ack, flags, .. } = ack;
         self.window(ack.cwnd, ack.ssthresh);
         self.now.in_flight = ack.in_flight;
         self.quiet = ack.bytes_outstanding == 0;
@@ -404,7 +404,7 @@ impl Flow {
         }
         self.now.acknowledged_bytes = ack.bytes_acked.saturating_sub(self.unseen_bytes);
         self.now.sent_bytes = self.now.acknowledged_bytes.saturating_add(ack.bytes_outstanding.into());
-        self.offered(*receive_window);
+        self.offered(ack.receive_window);
     }
 
     /// The receiver takes so many bytes beyond what it has acknowledged.
@@ -485,7 +485,7 @@ pub(crate) fn threshold(segments: u32) -> Option<u32> {
 mod tests {
     use onramp_loader::abi::FlowHeader;
     use onramp_loader::algorithm::{Ack, RoundTold};
-    use onramp_loader::telemetry::{ExitEvent, StateEvent};
+    use onramp_loader::telemetry::{ExitEvent, StateEvent, StateTold};
 
     use super::*;
 
@@ -515,7 +515,7 @@ mod tests {
     }
 
     fn acknowledged(ack: Ack, receive_window: u32) -> What {
-        What::Ack(AckEvent { ack, verdict: None, flags: 0, generation: 0, receive_window })
+        What::Ack(AckTold { ack: Ack { receive_window, ..ack }, ..AckTold::default() })
     }
 
     #[test]
@@ -539,8 +539,8 @@ mod tests {
         assert_eq!(of(&model), ("no slow start".into(), false), "nothing was sent yet");
         let (loss, open) = (CongestionState::Loss, CongestionState::Open);
         let state = |from, to| {
-            let at = StateEvent { from, to, cwnd: 1, ssthresh: 7, in_flight: 0, bytes_retransmitted: 0 };
-            What::State(at)
+            let told = StateTold { cwnd: 1, ssthresh: 7, ..StateTold::default() };
+            What::State(StateEvent { from, to, told })
         };
         let round = |in_flight| {
             let told = RoundTold { duration_us: 1, mss: 1_000, in_flight, cwnd: 1, ..RoundTold::default() };

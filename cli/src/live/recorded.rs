@@ -8,11 +8,11 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use onramp_loader::ExitReason;
-use onramp_loader::abi::{ExitRecord, FlowHeader, flow_flag};
-use onramp_loader::algorithm::{self, Algorithm, Flow as Twin, OUTCOME_MAX, Parameters, RoundTold};
+use onramp_loader::abi::{FlowHeader, flow_flag};
+use onramp_loader::algorithm::{self, Algorithm, Flow as Twin, OUTCOME_MAX, Parameters, RoundTold, Verdict};
 use onramp_loader::telemetry::{
-    AckEvent, CongestionState, EndEvent, Event, ExitEvent, FlowEvent, Item, Lost, RoundEvent, StateEvent,
-    UndoEvent, What,
+    AckTold, CongestionState, EndEvent, Event, ExitEvent, FlowEvent, Item, Lost, RoundEvent, StateEvent,
+    UndoTold, What,
 };
 use onramp_recording::replay::{AckRound, FlowReport, Options, Replay, Rounds, candidates, replay_beside};
 use onramp_recording::rows::{DropRow, ExitRow, FlowRow, ParameterRow, RoundRow, StateRow};
@@ -117,7 +117,7 @@ impl Told {
         recording.each_row(|row: FlowRow| told.flow(&row));
         recording.each_row(|row: RoundRow| {
             let what = |_: &Followed| {
-                Some(What::Round(Box::new(RoundEvent { told: round(&row), state: Vec::new() })))
+                Some(What::Round(Box::new(RoundEvent { told: round(&row)?, state: Vec::new() })))
             };
             told.push(row.at_us, row.flow, row.sequence, what);
         });
@@ -157,7 +157,7 @@ impl Told {
             return;
         };
         if row.event == "end" {
-            return self.push(row.at_us, row.flow, row.sequence, |_| Some(What::End(Box::new(end(row)))));
+            return self.push(row.at_us, row.flow, row.sequence, |_| Some(What::End(Box::new(end(row)?))));
         }
         let parameters = self.parameters(algorithm, row.parameter_set, row.parameters_generation);
         let state = bytes(&row.state);
@@ -276,7 +276,8 @@ impl Followed {
             self.slow_starts = sample.slow_starts;
             self.twin.restart();
         }
-        let verdict = (sample.event == Asked::Asked).then(|| self.twin.on_ack(&ack));
+        let asked = sample.event == Asked::Asked;
+        let verdict = if asked { self.twin.on_ack(&ack) } else { Verdict::default() };
         let flags = slow_start(ack.cwnd, ack.ssthresh);
         if ack.now_us.saturating_sub(self.looked_us) >= LOOK_US
             && let Some(shown) = model.flows.get_mut(&flow)
@@ -284,13 +285,9 @@ impl Followed {
             self.looked_us = ack.now_us;
             shown.knows(&self.twin.state());
         }
-        let what = What::Ack(AckEvent {
-            ack,
-            verdict,
-            flags,
-            generation: sample.generation,
-            receive_window: sample.receive_window,
-        });
+        let generation = sample.generation;
+        let what =
+            What::Ack(AckTold { ack, verdict, asked: asked.into(), flags, generation, ..AckTold::default() });
         model.add(&Item::Event(self.event(ack.now_us, flow, sample.sequence, what)));
         if let Some(over) = self.rounds.as_mut().and_then(|rounds| rounds.add(&ack)) {
             let round = RoundEvent { told: made(&over), state: self.twin.state() };
@@ -334,67 +331,28 @@ fn bytes(hexadecimal: &str) -> Vec<u8> {
     (0..hexadecimal.len()).step_by(2).map_while(byte).collect()
 }
 
-fn round(row: &RoundRow) -> RoundTold {
-    RoundTold {
-        number: row.round,
-        duration_us: row.duration_us,
-        bytes: row.acknowledged_bytes,
-        delivered: row.delivered_segments,
-        acks: row.acks,
-        cwnd_limited_us: row.cwnd_limited_us,
-        min_rtt_us: row.min_rtt_us,
-        smoothed_rtt_us: row.smoothed_rtt_us,
-        cwnd: row.cwnd_segments,
-        ssthresh: row.ssthresh_segments,
-        in_flight: row.in_flight_segments,
-        mss: row.mss_bytes,
-        receive_window: row.receive_window_bytes,
-        flags: slow_start(row.cwnd_segments, row.ssthresh_segments),
-    }
+fn round(row: &RoundRow) -> Option<RoundTold> {
+    Some(RoundTold { flags: slow_start(row.cwnd_segments, row.ssthresh_segments), ..row.round_told()? })
 }
 
-fn end(row: &FlowRow) -> EndEvent {
-    EndEvent {
-        bytes_acked: row.acknowledged_bytes,
-        bytes_sent: row.sent_bytes,
-        bytes_retransmitted: row.retransmitted_bytes,
-        smoothed_rtt_us: 0,
-        min_rtt_us: 0,
-        cwnd: 0,
-        ssthresh: 0,
-        header: FlowHeader::default(),
-        outcomes: [0; OUTCOME_MAX],
-    }
+fn end(row: &FlowRow) -> Option<EndEvent> {
+    Some(EndEvent { told: row.end_told()?, header: FlowHeader::default(), outcomes: [0; OUTCOME_MAX] })
 }
 
 fn exit(row: &ExitRow) -> Option<What> {
     if row.event != "exit" {
-        return Some(What::Undo(UndoEvent { cwnd: 0, restored: row.cwnd_segments, exit_undone: true }));
+        return Some(What::Undo(UndoTold { exit_undone: 1, ..UndoTold::default() }));
     }
-    let reason = ExitReason::from_name(&row.reason)?;
-    let record = ExitRecord {
-        at_us: row.since_start_us,
-        bytes_acked: row.acknowledged_bytes,
-        window: row.cwnd_segments,
-        window_after: row.cwnd_after_segments,
-        in_flight: row.in_flight_segments,
-        rtt_us: row.rtt_us,
-        min_rtt_us: row.min_rtt_us,
-        mss: row.mss_bytes.try_into().unwrap_or(u16::MAX),
-        reason: reason as u8,
-        undone: row.undone.try_into().unwrap_or(u8::MAX),
-    };
-    Some(What::Exit(ExitEvent { reason, record, observed: None }))
+    let record = row.exit_record()?;
+    Some(What::Exit(ExitEvent {
+        reason: ExitReason::from_number(record.reason.into())?,
+        record,
+        observed: None,
+    }))
 }
 
 fn state(row: &StateRow) -> Option<What> {
-    let named = |name: &str| CongestionState::ALL.into_iter().find(|state| state.name() == name);
-    Some(What::State(StateEvent {
-        from: named(&row.from_state)?,
-        to: named(&row.to_state)?,
-        cwnd: row.cwnd_segments,
-        ssthresh: row.ssthresh_segments,
-        in_flight: row.in_flight_segments,
-        bytes_retransmitted: row.retransmitted_bytes,
-    }))
+    let told = row.state_told()?;
+    let named = CongestionState::from_number;
+    Some(What::State(StateEvent { from: named(told.from)?, to: named(told.to)?, told }))
 }

@@ -6,7 +6,8 @@ use std::mem::offset_of;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use aya::Pod;
-use onramp_algorithm::{Ack, Algorithm, RoundTold, Verdict};
+pub use onramp_algorithm::{ABI_VERSION, ExitRecord};
+use onramp_algorithm::{AckTold, Algorithm, EndTold, LossTold, RestartTold, RoundTold, StateTold, UndoTold};
 
 include!(concat!(env!("OUT_DIR"), "/abi.rs"));
 
@@ -148,13 +149,6 @@ impl FlowHeader {
     /// Whether it has a flag of [`flow_flag`].
     pub fn has(&self, flag: u32) -> bool {
         u32::from(self.flags) & flag != 0
-    }
-}
-
-impl ExitRecord {
-    /// The window at detection.
-    pub fn window_bytes(&self) -> u64 {
-        u64::from(self.window) * u64::from(self.mss)
     }
 }
 

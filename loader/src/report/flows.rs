@@ -102,7 +102,7 @@ pub fn exports(algorithm: Algorithm, storage: &[u8]) -> Vec<(Export, Vec<u32>)> 
 
 /// The phase that a header tells.
 pub fn phase(header: &FlowHeader) -> Phase {
-    match ExitReason::from_number(header.exit.reason) {
+    match ExitReason::from_number(header.exit.reason.into()) {
         Some(reason) if header.has(flow_flag::EXITING) => Phase::Exiting(reason, header.exit),
         Some(reason) => Phase::Left(reason, header.exit),
         None if header.has(flow_flag::ADOPTED) => Phase::Adopted,

@@ -233,6 +233,6 @@ fn describe(before: &Glimpse, after: &Glimpse, delivered: u32) -> Ack {
         gso_max_size: before.gso_max_size,
         flags: before.flags,
         receiver_clock: after.receiver_clock,
-        unused: 0,
+        receive_window: after.receive_window,
     }
 }

@@ -1,13 +1,10 @@
 //! Events out of the bytes of a ring.
 
 use aya::Pod;
-use onramp_algorithm::{Algorithm, ExitReason, Parameters};
+use onramp_algorithm::{Algorithm, CongestionState, EventKind, ExitReason, Parameters};
 
-use super::event::{
-    AckEvent, CongestionState, EndEvent, Event, ExitEvent, FlowEvent, LossEvent, RestartEvent, RoundEvent,
-    StateEvent, UndoEvent, What,
-};
-use crate::object::abi::{self, ABI_VERSION, address, event_kind as kind, read, text};
+use super::event::{EndEvent, Event, ExitEvent, FlowEvent, RoundEvent, StateEvent, What};
+use crate::object::abi::{self, ABI_VERSION, address, read, text};
 use crate::system::error::Error;
 
 /// An event, and the losses of its reader when it was written.
@@ -49,77 +46,30 @@ fn part<'a, T: Pod>(bytes: &'a [u8], what: &str) -> Result<(T, &'a [u8]), Error>
 }
 
 fn what(number: u32, algorithm: Algorithm, bytes: &[u8]) -> Result<What, Error> {
-    Ok(match number {
-        kind::FLOW => What::Flow(Box::new(flow(algorithm, bytes)?)),
-        kind::END => {
+    let kind =
+        EventKind::from_number(number).ok_or_else(|| bad(format!("there is no event kind {number}")))?;
+    Ok(match kind {
+        EventKind::Flow => What::Flow(Box::new(flow(algorithm, bytes)?)),
+        EventKind::End => {
             let (raw, _) = part::<abi::EndEvent>(bytes, "the end of a flow")?;
-            What::End(Box::new(EndEvent {
-                bytes_acked: raw.told.bytes_acked,
-                bytes_sent: raw.told.bytes_sent,
-                bytes_retransmitted: raw.told.bytes_retransmitted,
-                smoothed_rtt_us: raw.told.smoothed_rtt_us,
-                min_rtt_us: raw.told.min_rtt_us,
-                cwnd: raw.told.cwnd,
-                ssthresh: raw.told.ssthresh,
-                header: raw.header,
-                outcomes: raw.outcomes,
-            }))
+            What::End(Box::new(EndEvent { told: raw.told, header: raw.header, outcomes: raw.outcomes }))
         }
-        kind::EXIT => {
+        EventKind::Exit => {
             let (raw, _) = part::<abi::ExitEvent>(bytes, "an exit")?;
-            let reason = ExitReason::from_number(raw.record.reason)
+            let reason = ExitReason::from_number(raw.record.reason.into())
                 .ok_or_else(|| bad(format!("there is no exit reason {}", raw.record.reason)))?;
             let observed = Some(raw.observed).filter(|record| record.reason != 0);
             What::Exit(ExitEvent { reason, record: raw.record, observed })
         }
-        kind::UNDO => {
-            let (raw, _) = part::<abi::UndoEvent>(bytes, "an undo")?;
-            What::Undo(UndoEvent {
-                cwnd: raw.told.cwnd,
-                restored: raw.told.restored,
-                exit_undone: raw.told.exit_undone != 0,
-            })
+        EventKind::Undo => What::Undo(part::<abi::UndoEvent>(bytes, "an undo")?.0.told),
+        EventKind::Round => What::Round(Box::new(round(algorithm, bytes)?)),
+        EventKind::Loss => What::Loss(part::<abi::LossEvent>(bytes, "a loss")?.0.told),
+        EventKind::State => {
+            let told = part::<abi::StateEvent>(bytes, "a congestion state")?.0.told;
+            What::State(StateEvent { from: state(told.from)?, to: state(told.to)?, told })
         }
-        kind::ROUND => What::Round(Box::new(round(algorithm, bytes)?)),
-        kind::LOSS => {
-            let (raw, _) = part::<abi::LossEvent>(bytes, "a loss")?;
-            What::Loss(LossEvent {
-                ack: raw.told.ack,
-                base_ssthresh: raw.told.base_ssthresh,
-                ssthresh: raw.told.ssthresh,
-                asked: raw.told.asked != 0,
-            })
-        }
-        kind::STATE => {
-            let (raw, _) = part::<abi::StateEvent>(bytes, "a congestion state")?;
-            What::State(StateEvent {
-                from: state(raw.told.from)?,
-                to: state(raw.told.to)?,
-                cwnd: raw.told.cwnd,
-                ssthresh: raw.told.ssthresh,
-                in_flight: raw.told.in_flight,
-                bytes_retransmitted: raw.told.bytes_retransmitted,
-            })
-        }
-        kind::RESTART => {
-            let (raw, _) = part::<abi::RestartEvent>(bytes, "a restart")?;
-            What::Restart(RestartEvent {
-                slow_starts: raw.told.slow_starts,
-                cwnd: raw.told.cwnd,
-                ssthresh: raw.told.ssthresh,
-            })
-        }
-        kind::ACK => {
-            let (raw, _) = part::<abi::AckEvent>(bytes, "an acknowledgement")?;
-            What::Ack(AckEvent {
-                ack: raw.told.ack,
-                verdict: (raw.told.asked != 0).then_some(raw.told.verdict),
-                flags: raw.told.flags,
-                generation: raw.told.generation,
-                receive_window: raw.told.receive_window,
-            })
-        }
-        other => return Err(bad(format!("there is no event kind {other}"))),
+        EventKind::Restart => What::Restart(part::<abi::RestartEvent>(bytes, "a restart")?.0.told),
+        EventKind::Ack => What::Ack(part::<abi::AckEvent>(bytes, "an acknowledgment")?.0.told),
     })
 }
 
@@ -159,6 +109,5 @@ fn of_size(algorithm: Algorithm, state: &[u8]) -> Result<Vec<u8>, Error> {
 }
 
 fn state(number: u32) -> Result<CongestionState, Error> {
-    let found = CongestionState::ALL.get(number as usize).copied();
-    found.ok_or_else(|| bad(format!("there is no congestion state {number}")))
+    CongestionState::from_number(number).ok_or_else(|| bad(format!("there is no congestion state {number}")))
 }

@@ -4,9 +4,12 @@ use std::net::SocketAddr;
 use std::ops::Deref;
 use std::time::Duration;
 
-use onramp_algorithm::{Ack, Algorithm, ExitReason, Export, OUTCOME_MAX, Parameters, RoundTold, Verdict};
+use onramp_algorithm::{
+    AckTold, Algorithm, CongestionState, EndTold, EventKind, ExitReason, ExitRecord, Export, LossTold,
+    OUTCOME_MAX, Parameters, RestartTold, RoundTold, StateTold, UndoTold,
+};
 
-use crate::object::abi::{ExitRecord, FlowHeader, flow_flag};
+use crate::object::abi::{FlowHeader, flow_flag};
 
 /// What a [`crate::telemetry::Stream`] yields.
 #[derive(Clone, Debug, PartialEq)]
@@ -55,33 +58,38 @@ pub enum What {
     /// Its first slow start is over; once per flow, unless taken back by [`What::Undo`].
     Exit(ExitEvent),
     /// A loss proved spurious.
-    Undo(UndoEvent),
+    Undo(UndoTold),
     /// A round is over.
     Round(Box<RoundEvent>),
     /// The window is to be reduced. Why, says the [`What::State`] that follows.
-    Loss(LossEvent),
+    Loss(LossTold),
     /// The congestion state changes.
     State(StateEvent),
     /// Slow start begins, for the first time or anew.
-    Restart(RestartEvent),
+    Restart(RestartTold),
     /// An acknowledgement.
-    Ack(AckEvent),
+    Ack(AckTold),
 }
 
 impl What {
+    /// Which kind of event.
+    pub fn kind(&self) -> EventKind {
+        match self {
+            Self::Flow(_) => EventKind::Flow,
+            Self::End(_) => EventKind::End,
+            Self::Exit(_) => EventKind::Exit,
+            Self::Undo(_) => EventKind::Undo,
+            Self::Round(_) => EventKind::Round,
+            Self::Loss(_) => EventKind::Loss,
+            Self::State(_) => EventKind::State,
+            Self::Restart(_) => EventKind::Restart,
+            Self::Ack(_) => EventKind::Ack,
+        }
+    }
+
     /// Name in listings and JSON.
     pub fn name(&self) -> &'static str {
-        match self {
-            Self::Flow(_) => "flow",
-            Self::End(_) => "end",
-            Self::Exit(_) => "exit",
-            Self::Undo(_) => "undo",
-            Self::Round(_) => "round",
-            Self::Loss(_) => "loss",
-            Self::State(_) => "state",
-            Self::Restart(_) => "restart",
-            Self::Ack(_) => "ack",
-        }
+        self.kind().name()
     }
 }
 
@@ -114,20 +122,8 @@ pub struct FlowEvent {
 /// The end of a flow.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EndEvent {
-    /// Bytes cumulatively acknowledged.
-    pub bytes_acked: u64,
-    /// Bytes sent, retransmissions not counted again.
-    pub bytes_sent: u64,
-    /// Bytes sent again.
-    pub bytes_retransmitted: u64,
-    /// Microseconds; 0: none.
-    pub smoothed_rtt_us: u32,
-    /// Microseconds; 0: none.
-    pub min_rtt_us: u32,
-    /// Congestion window, segments.
-    pub cwnd: u32,
-    /// Slow start threshold, segments.
-    pub ssthresh: u32,
+    /// What the socket came to.
+    pub told: EndTold,
     /// What the shell kept of it: exit record, slow starts.
     pub header: FlowHeader,
     /// Verdicts by the number of their outcome, since somebody has listened.
@@ -145,17 +141,6 @@ pub struct ExitEvent {
     pub observed: Option<ExitRecord>,
 }
 
-/// A loss that was none.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct UndoEvent {
-    /// Window before, segments.
-    pub cwnd: u32,
-    /// Window after, segments.
-    pub restored: u32,
-    /// Whether the exit told before is taken back; slow start goes on then.
-    pub exit_undone: bool,
-}
-
 /// A round: from one ACK to the first that acknowledges what was sent after it, so an RTT or more.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RoundEvent {
@@ -165,27 +150,21 @@ pub struct RoundEvent {
     pub state: Vec<u8>,
 }
 
-impl Deref for RoundEvent {
-    type Target = RoundTold;
+/// Events are read as what is told of them.
+macro_rules! told {
+    ($($event:ident => $told:ident),+) => {
+        $(impl Deref for $event {
+            type Target = $told;
 
-    fn deref(&self) -> &RoundTold {
-        &self.told
-    }
+            fn deref(&self) -> &$told {
+                &self.told
+            }
+        })+
+    };
 }
+told!(EndEvent => EndTold, RoundEvent => RoundTold, StateEvent => StateTold);
 
 impl RoundEvent {
-    /// Bytes that arrived in the round, as far as the sender was told. What is acknowledged jumps instead where a hole is
-    /// filled: data that arrived before is acknowledged all at once.
-    pub fn delivered_bytes(&self) -> u64 {
-        u64::from(self.delivered) * u64::from(self.mss)
-    }
-
-    /// Delivery rate of the round, bits per second; 0 for a round without duration.
-    pub fn rate_bps(&self) -> u64 {
-        let bits = u128::from(self.delivered_bytes()) * 8;
-        (bits * 1_000_000).checked_div(u128::from(self.duration_us)).unwrap_or(0) as u64
-    }
-
     /// Whether the flow was in slow start when it ended.
     pub fn slow_start(&self) -> bool {
         self.flags & flow_flag::SLOW_START != 0
@@ -208,50 +187,6 @@ fn exports(algorithm: Algorithm, state: &[u8]) -> Vec<(Export, Vec<u32>)> {
     algorithm.exports().map(|export| (export, export.read(state))).collect()
 }
 
-/// The window is to be reduced by loss, ECN or timeout.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LossEvent {
-    /// The moment before: the window is still whole. `acked` is 0, and there is no RTT sample.
-    pub ack: Ack,
-    /// Threshold that the base proposes, segments.
-    pub base_ssthresh: u32,
-    /// Threshold that came of it, segments.
-    pub ssthresh: u32,
-    /// Whether the flow was in slow start, so that the algorithm was asked.
-    pub asked: bool,
-}
-
-/// The kernel's congestion state of a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CongestionState {
-    /// Nothing unusual.
-    Open,
-    /// Duplicate or selective ACKs.
-    Disorder,
-    /// The window is being reduced for ECN or local congestion.
-    Cwr,
-    /// Fast recovery.
-    Recovery,
-    /// After a retransmission timeout.
-    Loss,
-}
-
-impl CongestionState {
-    /// All of them, in the order of their numbers.
-    pub const ALL: [Self; 5] = [Self::Open, Self::Disorder, Self::Cwr, Self::Recovery, Self::Loss];
-
-    /// Name in listings and JSON.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Open => "open",
-            Self::Disorder => "disorder",
-            Self::Cwr => "cwr",
-            Self::Recovery => "recovery",
-            Self::Loss => "loss",
-        }
-    }
-}
-
 /// The congestion state changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StateEvent {
@@ -259,38 +194,6 @@ pub struct StateEvent {
     pub from: CongestionState,
     /// After.
     pub to: CongestionState,
-    /// Congestion window, segments.
-    pub cwnd: u32,
-    /// Slow start threshold, segments.
-    pub ssthresh: u32,
-    /// Segments in flight.
-    pub in_flight: u32,
-    /// Bytes sent again so far.
-    pub bytes_retransmitted: u64,
-}
-
-/// Slow start begins; the algorithm was told.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RestartEvent {
-    /// Slow starts so far, this one included.
-    pub slow_starts: u32,
-    /// Congestion window, segments.
-    pub cwnd: u32,
-    /// Slow start threshold, segments.
-    pub ssthresh: u32,
-}
-
-/// An acknowledgement, and what the algorithm said of it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct AckEvent {
-    /// As given to the algorithm.
-    pub ack: Ack,
-    /// Its answer; `None`: it was not asked, because the flow was not in slow start.
-    pub verdict: Option<Verdict>,
-    /// [`flow_flag`]s after the verdict.
-    pub flags: u32,
-    /// Generation of the parameters that it read.
-    pub generation: u32,
-    /// Bytes from what is acknowledged that the receiver offers; 0: none, or not told.
-    pub receive_window: u32,
+    /// What the socket was at.
+    pub told: StateTold,
 }

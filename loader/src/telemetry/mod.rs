@@ -37,9 +37,9 @@ pub use crate::object::level::Level;
 pub(crate) use beside::{Beside, clear_beside};
 pub use consumers::Consumer;
 pub(crate) use consumers::{consumers, listeners};
-pub use event::{
-    AckEvent, CongestionState, EndEvent, Event, ExitEvent, FlowEvent, Item, LossEvent, Lost, RestartEvent,
-    RoundEvent, StateEvent, UndoEvent, What,
+pub use event::{EndEvent, Event, ExitEvent, FlowEvent, Item, Lost, RoundEvent, StateEvent, What};
+pub use onramp_algorithm::{
+    AckTold, CongestionState, EndTold, EventKind, LossTold, RestartTold, StateTold, UndoTold,
 };
 pub(crate) use shared::{Shared, tidy};
 pub use stream::Stream;

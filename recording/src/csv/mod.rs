@@ -15,6 +15,7 @@ use crate::sample::{Run, Sample};
 use header::Header;
 use lines::Lines;
 use row::FlowState;
+pub(crate) use row::number;
 use sieve::{Fate, Sieve};
 
 /// Rows that are fed at once.

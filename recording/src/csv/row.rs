@@ -5,7 +5,7 @@ use onramp_algorithm::{Ack, NO_THRESHOLD};
 
 use super::header::{Header, REQUIRED};
 use super::sieve::Parsed;
-use crate::rows::ACK_FLAGS;
+use crate::rows::{ACK_FLAGS, AckRow};
 use crate::sample::{Event, Sample};
 
 /// Bursts of a device without limits of its own, bytes.
@@ -63,7 +63,6 @@ impl Header {
                 "event" => return Err(format!("event is {text:?}, neither ack nor loss")),
                 "base_ssthresh_segments" => base_ssthresh = number(name, text)?,
                 "slow_starts" => sample.slow_starts = number(name, text)?,
-                "receive_window_bytes" => sample.receive_window = number(name, text)?,
                 "parameters_generation" => sample.generation = number(name, text)?,
                 field => set(&mut sample.ack, field, text)?,
             }
@@ -148,34 +147,7 @@ fn set(ack: &mut Ack, field: &str, text: &str) -> Result<(), String> {
         ack.flags |= u32::from(truth(field, text)?) << bit;
         return Ok(());
     }
-    macro_rules! fields {
-        ($($name:literal => $field:ident),+) => {
-            match field {
-                $($name => ack.$field = number(field, text)?,)+
-                _ => {}
-            }
-        };
-    }
-    fields!(
-        "at_us" => now_us,
-        "acknowledged_bytes" => bytes_acked,
-        "sent_bytes" => bytes_sent,
-        "pacing_rate_bytes_per_s" => pacing_rate,
-        "outstanding_bytes" => bytes_outstanding,
-        "delivered_segments" => delivered,
-        "newly_acknowledged_segments" => acked,
-        "rtt_us" => rtt_us,
-        "smoothed_rtt_us" => smoothed_rtt_us,
-        "min_rtt_us" => min_rtt_us,
-        "cwnd_segments" => cwnd,
-        "ssthresh_segments" => ssthresh,
-        "in_flight_segments" => in_flight,
-        "mss_bytes" => mss,
-        "gso_max_bytes" => gso_max_size,
-        "flags" => flags,
-        "receiver_clock" => receiver_clock
-    );
-    Ok(())
+    AckRow::parse_ack(ack, field, text).map(drop)
 }
 
 /// As pandas, R and spreadsheets write that there is no value.
@@ -192,7 +164,10 @@ fn truth(name: &str, text: &str) -> Result<bool, String> {
 }
 
 /// A whole number, also as a floating-point column writes it: `1000.0`, `1e+06`.
-fn number<T: std::str::FromStr + TryFrom<i64> + Range>(name: &str, text: &str) -> Result<T, String> {
+pub(crate) fn number<T: std::str::FromStr + TryFrom<i64> + Range>(
+    name: &str,
+    text: &str,
+) -> Result<T, String> {
     text.parse()
         .ok()
         .or_else(|| T::try_from(whole(text)?).ok())
@@ -208,7 +183,7 @@ fn whole(text: &str) -> Option<i64> {
 }
 
 /// What a field can hold, in words.
-trait Range {
+pub(crate) trait Range {
     const RANGE: &'static str;
 }
 impl Range for u64 {

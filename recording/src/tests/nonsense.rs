@@ -106,35 +106,12 @@ fn whatever_state_a_recording_says_a_flow_had_its_algorithm_goes_on_from_it() {
         state.truncate(size);
         let mut flow = Flow::resume(parameters, &state).unwrap();
         for numbers in acks {
-            let ack = ack(&row(&numbers, &["ack".to_owned()]));
+            let ack = row::<AckRow>(&numbers, &["ack".to_owned()]).ack().unwrap();
             flow.on_ack(&ack);
             flow.on_loss(&ack, ack.cwnd);
         }
         Ok(())
     });
-}
-
-fn ack(row: &AckRow) -> onramp_algorithm::Ack {
-    onramp_algorithm::Ack {
-        now_us: row.at_us,
-        bytes_acked: row.acknowledged_bytes,
-        bytes_sent: row.sent_bytes,
-        pacing_rate: row.pacing_rate_bytes_per_s,
-        bytes_outstanding: row.outstanding_bytes,
-        delivered: row.delivered_segments,
-        acked: row.newly_acknowledged_segments,
-        rtt_us: row.rtt_us,
-        smoothed_rtt_us: row.smoothed_rtt_us,
-        min_rtt_us: row.min_rtt_us,
-        cwnd: row.cwnd_segments,
-        ssthresh: row.ssthresh_segments,
-        in_flight: row.in_flight_segments,
-        mss: row.mss_bytes,
-        gso_max_size: row.gso_max_bytes,
-        flags: row.flags,
-        receiver_clock: row.receiver_clock,
-        ..onramp_algorithm::Ack::default()
-    }
 }
 
 #[test]

@@ -36,7 +36,7 @@ pub fn arbitrary_ack(random: &mut Random) -> Ack {
         gso_max_size: number(random) as u32,
         pacing_rate: number(random),
         receiver_clock: number(random) as u32,
-        unused: 0,
+        receive_window: 0,
     }
 }
 

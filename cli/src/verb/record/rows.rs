@@ -55,17 +55,13 @@ impl Rows {
             }
             What::End(end) => {
                 self.slow_starts.remove(&flow);
-                self.writer.push(FlowRow {
-                    event: "end".into(),
-                    slow_starts: end.header.slow_starts.into(),
-                    acknowledged_bytes: end.bytes_acked,
-                    sent_bytes: end.bytes_sent,
-                    retransmitted_bytes: end.bytes_retransmitted,
-                    ..identity(event)
-                })
+                let slow_starts = end.header.slow_starts.into();
+                let mut row = FlowRow { event: "end".into(), slow_starts, ..identity(event) };
+                row.set_end_told(end);
+                self.writer.push(row)
             }
             What::Exit(exit) => self.writer.push(event_rows::exit(event, exit)),
-            What::Undo(undo) if undo.exit_undone => self.writer.push(ExitRow {
+            What::Undo(undo) if undo.exit_undone != 0 => self.writer.push(ExitRow {
                 at_us,
                 flow,
                 sequence,
@@ -74,7 +70,7 @@ impl Rows {
             }),
             What::Undo(_) => Ok(()),
             What::Round(round) => self.writer.push(event_rows::round(event, round)),
-            What::Loss(loss) if loss.asked => {
+            What::Loss(loss) if loss.asked != 0 => {
                 self.writer.push(AckRow { slow_starts, ..event_rows::loss(event, loss) })
             }
             What::Loss(_) => Ok(()),

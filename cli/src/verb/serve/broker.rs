@@ -399,7 +399,7 @@ pub(super) fn open(patience: Patience<'_>) -> Result<Source, Error> {
 mod tests {
     use onramp_loader::abi::FlowHeader;
     use onramp_loader::algorithm::{OUTCOME_MAX, find};
-    use onramp_loader::telemetry::{EndEvent, Event, FlowEvent, Item, What};
+    use onramp_loader::telemetry::{EndEvent, EndTold, Event, FlowEvent, Item, What};
 
     use super::*;
 
@@ -426,13 +426,7 @@ mod tests {
 
     fn end(flow: u64) -> Item {
         let end = EndEvent {
-            bytes_acked: 1,
-            bytes_sent: 1,
-            bytes_retransmitted: 0,
-            smoothed_rtt_us: 0,
-            min_rtt_us: 0,
-            cwnd: 10,
-            ssthresh: 0,
+            told: EndTold { bytes_acked: 1, bytes_sent: 1, cwnd: 10, ssthresh: 0, ..EndTold::default() },
             header: FlowHeader::default(),
             outcomes: [0; OUTCOME_MAX],
         };

@@ -2,15 +2,14 @@
 
 use onramp_loader::ExitReason;
 use onramp_loader::abi::{FlowHeader, flow_flag};
-use onramp_loader::telemetry::{Event, Item, What};
+use onramp_loader::telemetry::{EndEvent, Event, Item, What};
 use onramp_recording::Row as TableRow;
-use onramp_recording::rows::{AckRow, RoundRow, StateRow};
+use onramp_recording::rows::{AckRow, EndRow, RestartRow, RoundRow, StateRow, UndoRow};
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 
 use super::Cost;
 use crate::event_rows;
-use crate::live::threshold;
 use crate::output::Named;
 use crate::settings::Value;
 use crate::verb::flows::{self, Exit, Words};
@@ -39,25 +38,17 @@ struct Identity {
 #[serde(untagged)]
 enum Body {
     Flow(Box<Flow>),
-    End(End),
+    End(Box<End>),
     Exit {
         exit: Exit,
         #[serde(skip_serializing_if = "Option::is_none")]
         observed: Option<Exit>,
     },
-    Undo {
-        cwnd_segments: u32,
-        restored_segments: u32,
-        exit_undone: bool,
-    },
+    Undo(Columns<UndoRow>),
     Round(Box<Round>),
     Loss(Box<Columns<AckRow>>),
     State(Columns<StateRow>),
-    Restart {
-        slow_starts: u32,
-        cwnd_segments: u32,
-        ssthresh_segments: Option<u32>,
-    },
+    Restart(All<RestartRow>),
     Ack(Box<Acknowledgement>),
     Lost {
         events: u64,
@@ -85,14 +76,8 @@ struct Flow {
 
 #[derive(Serialize)]
 struct End {
-    acknowledged_bytes: u64,
-    sent_bytes: u64,
-    retransmitted_bytes: u64,
-    smoothed_rtt_us: Option<u32>,
-    min_rtt_us: Option<u32>,
-    cwnd_segments: u32,
-    ssthresh_segments: Option<u32>,
-    slow_starts: u32,
+    #[serde(flatten)]
+    columns: All<EndRow>,
     exit: Option<Exit>,
     /// Where rounds say it.
     regret: Option<Cost>,
@@ -123,14 +108,28 @@ const APART: [&str; 5] = ["at_us", "flow", "sequence", "event", "slow_starts"];
 
 impl<R: TableRow> Serialize for Columns<R> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut object = serializer.serialize_map(None)?;
-        for (spec, value) in R::COLUMNS.iter().zip(self.0.shown()) {
-            if !APART.contains(&spec.name) {
-                spec.serialize(value, &mut object)?;
-            }
-        }
-        object.end()
+        object(&self.0, &APART, serializer)
     }
+}
+
+/// All of a row that is in no recording, or not by itself.
+struct All<R>(R);
+
+impl<R: TableRow> Serialize for All<R> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        object(&self.0, &[], serializer)
+    }
+}
+
+/// The columns of a row, but for some.
+fn object<R: TableRow, S: Serializer>(row: &R, without: &[&str], serializer: S) -> Result<S::Ok, S::Error> {
+    let mut object = serializer.serialize_map(None)?;
+    for (spec, value) in R::COLUMNS.iter().zip(row.shown()) {
+        if !without.contains(&spec.name) {
+            spec.serialize(value, &mut object)?;
+        }
+    }
+    object.end()
 }
 
 impl Row {
@@ -179,28 +178,21 @@ fn body(event: &Event, regret: Option<Cost>) -> Body {
             slow_starts: flow.header.slow_starts.into(),
             exports: flows::named(flow.exports(algorithm)),
         })),
-        What::End(end) => Body::End(End {
-            acknowledged_bytes: end.bytes_acked,
-            sent_bytes: end.bytes_sent,
-            retransmitted_bytes: end.bytes_retransmitted,
-            smoothed_rtt_us: known(end.smoothed_rtt_us),
-            min_rtt_us: known(end.min_rtt_us),
-            cwnd_segments: end.cwnd,
-            ssthresh_segments: threshold(end.ssthresh),
-            slow_starts: end.header.slow_starts.into(),
+        What::End(end) => Body::End(Box::new(End {
+            columns: All(end_row(end)),
             exit: exit(&end.header),
             regret,
             outcomes: flows::outcomes(algorithm, end.outcomes),
-        }),
+        })),
         What::Exit(exit) => Body::Exit {
             exit: flows::exit(exit.reason, &exit.record),
             observed: exit.observed.map(|record| flows::exit(ExitReason::Algorithm, &record)),
         },
-        What::Undo(undo) => Body::Undo {
-            cwnd_segments: undo.cwnd,
-            restored_segments: undo.restored,
-            exit_undone: undo.exit_undone,
-        },
+        What::Undo(undo) => {
+            let mut row = UndoRow::default();
+            row.set_undo_told(undo);
+            Body::Undo(Columns(row))
+        }
         What::Round(round) => Body::Round(Box::new(Round {
             columns: Columns(event_rows::round(event, round)),
             rate_bps: round.rate_bps(),
@@ -209,11 +201,11 @@ fn body(event: &Event, regret: Option<Cost>) -> Body {
         })),
         What::Loss(loss) => Body::Loss(Box::new(Columns(event_rows::loss(event, loss)))),
         What::State(state) => Body::State(Columns(event_rows::state(event, state))),
-        What::Restart(restart) => Body::Restart {
-            slow_starts: restart.slow_starts,
-            cwnd_segments: restart.cwnd,
-            ssthresh_segments: threshold(restart.ssthresh),
-        },
+        What::Restart(restart) => {
+            let mut row = RestartRow::default();
+            row.set_restart_told(restart);
+            Body::Restart(All(row))
+        }
         What::Ack(ack) => Body::Ack(Box::new(Acknowledgement {
             columns: Columns(event_rows::ack(event, ack)),
             slow_start: ack.flags & flow_flag::SLOW_START != 0,
@@ -222,19 +214,21 @@ fn body(event: &Event, regret: Option<Cost>) -> Body {
 }
 
 fn exit(header: &FlowHeader) -> Option<Exit> {
-    let reason = ExitReason::from_number(header.exit.reason)?;
+    let reason = ExitReason::from_number(header.exit.reason.into())?;
     Some(flows::exit(reason, &header.exit))
 }
 
-fn known(value: u32) -> Option<u32> {
-    (value != 0).then_some(value)
+fn end_row(end: &EndEvent) -> EndRow {
+    let mut row = EndRow { slow_starts: end.header.slow_starts.into(), ..EndRow::default() };
+    row.set_end_told(end);
+    row
 }
 
 #[cfg(test)]
 mod tests {
     use onramp_loader::abi::ExitRecord;
     use onramp_loader::algorithm::{Ack, NO_THRESHOLD, RoundTold, find};
-    use onramp_loader::telemetry::{AckEvent, ExitEvent, RoundEvent};
+    use onramp_loader::telemetry::{AckTold, ExitEvent, RoundEvent};
     use onramp_recording::rows::{ACK_FLAGS, ExitRow};
     use serde_json::Value as Json;
 
@@ -279,8 +273,7 @@ mod tests {
     #[test]
     fn an_acknowledgement_has_the_recorded_columns_and_flags_by_their_names() {
         let ack = Ack { flags: 4, rtt_us: -1, cwnd: 10, ssthresh: 9, ..Ack::default() };
-        let row =
-            shown(What::Ack(AckEvent { ack, verdict: None, flags: 0, generation: 2, receive_window: 0 }));
+        let row = shown(What::Ack(AckTold { ack, generation: 2, ..AckTold::default() }));
         has_columns::<AckRow>(&row);
         for flag in ACK_FLAGS {
             assert_eq!(row[flag], flag == "cwnd_limited", "{flag}: {row}");

@@ -1,6 +1,6 @@
 //! Events as lines for people.
 
-use onramp_loader::telemetry::{AckEvent, EndEvent, Event, ExitEvent, FlowEvent, Item, RoundEvent, What};
+use onramp_loader::telemetry::{AckTold, EndEvent, Event, ExitEvent, FlowEvent, Item, RoundEvent, What};
 
 use super::Cost;
 use crate::live::threshold;
@@ -31,12 +31,13 @@ fn describe(event: &Event, regret: Option<Cost>) -> String {
         What::End(end) => ended(end, regret),
         What::Exit(exit) => left(exit),
         What::Undo(undo) => {
-            let exit = if undo.exit_undone { ", the exit is taken back" } else { "" };
+            let exit = if undo.exit_undone != 0 { ", the exit is taken back" } else { "" };
             format!("the loss was none: cwnd {} -> {}{exit}", undo.cwnd, undo.restored)
         }
         What::Round(round) => told(round),
         What::Loss(loss) => {
-            let by = if loss.asked { format!(", the base's {}", loss.base_ssthresh) } else { String::new() };
+            let by =
+                if loss.asked != 0 { format!(", the base's {}", loss.base_ssthresh) } else { String::new() };
             format!("cwnd {}, ssthresh becomes {}{by}", loss.ack.cwnd, loss.ssthresh)
         }
         What::State(state) => format!(
@@ -105,8 +106,8 @@ fn told(round: &RoundEvent) -> String {
     )
 }
 
-fn acknowledged(event: &Event, ack: &AckEvent) -> String {
-    let verdict = ack.verdict.map_or("-", |verdict| event.algorithm.outcome_name(verdict.outcome));
+fn acknowledged(event: &Event, ack: &AckTold) -> String {
+    let verdict = ack.answer().map_or("-", |verdict| event.algorithm.outcome_name(verdict.outcome));
     let sample = u32::try_from(ack.ack.rtt_us).map_or_else(|_| "-".into(), |us| show_us(us.into()));
     format!(
         "{} of {}, RTT {sample}, cwnd {}, in flight {}, {verdict}",

@@ -330,6 +330,6 @@ fn describe(socket: &Socket, acked: u32, rtt_us: Option<u32>) -> Ack {
         gso_max_size: BURST_BYTES,
         flags: flags.into_iter().filter(|(set, _)| *set).fold(0, |all, (_, flag)| all | flag),
         receiver_clock: socket.receiver_ms,
-        unused: 0,
+        receive_window: 0,
     }
 }

@@ -3,7 +3,7 @@
 use onramp_loader::ExitReason;
 use onramp_loader::abi::{ExitRecord, FlowHeader, flow_flag};
 use onramp_loader::algorithm::{Algorithm, NO_THRESHOLD, OUTCOME_MAX, RoundTold, find};
-use onramp_loader::telemetry::{EndEvent, Event, ExitEvent, FlowEvent, Item, RoundEvent, What};
+use onramp_loader::telemetry::{EndEvent, EndTold, Event, ExitEvent, FlowEvent, Item, RoundEvent, What};
 
 use crate::verb::top::app::App;
 
@@ -58,13 +58,7 @@ pub(super) fn begin(flow: u64, algorithm: &str, remote: &str) -> Item {
 
 pub(super) fn end(flow: u64, algorithm: &str) -> Item {
     let end = EndEvent {
-        bytes_acked: 1,
-        bytes_sent: 1,
-        bytes_retransmitted: 0,
-        smoothed_rtt_us: 0,
-        min_rtt_us: 0,
-        cwnd: 10,
-        ssthresh: NONE,
+        told: EndTold { bytes_acked: 1, bytes_sent: 1, cwnd: 10, ssthresh: NONE, ..EndTold::default() },
         header: FlowHeader::default(),
         outcomes: [0; OUTCOME_MAX],
     };

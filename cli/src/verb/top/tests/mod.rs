@@ -9,7 +9,7 @@ use std::fs;
 use std::path::Path;
 
 use onramp_loader::algorithm::{Parameters, find};
-use onramp_loader::telemetry::{Item, Lost, RestartEvent, UndoEvent, What};
+use onramp_loader::telemetry::{Item, Lost, RestartTold, UndoTold, What};
 use onramp_loader::{ExitReason, ParameterSet, Tuned};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
@@ -324,9 +324,9 @@ fn flows_are_bounded_and_those_that_ended_go_first() {
 #[test]
 fn an_exit_that_is_taken_back_is_none_and_events_of_unknown_flows_are_ignored() {
     let mut app = app();
-    let undo = UndoEvent { cwnd: 10, restored: 20, exit_undone: true };
+    let undo = UndoTold { cwnd: 10, restored: 20, exit_undone: 1, ..UndoTold::default() };
     app.model.add(&event(4, "plain", 2_000_000, What::Undo(undo)));
-    let restart = RestartEvent { slow_starts: 2, cwnd: 20, ssthresh: NONE };
+    let restart = RestartTold { slow_starts: 2, cwnd: 20, ssthresh: NONE, ..RestartTold::default() };
     app.model.add(&event(4, "plain", 2_000_001, What::Restart(restart)));
     assert_eq!(app.model.flows[&4].state(), "slow start");
     app.model.add(&event(77, "plain", 2_000_002, What::Restart(restart)));
