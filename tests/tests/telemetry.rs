@@ -74,7 +74,7 @@ fn two_consumers_see_every_event_of_a_flow() {
     assert!(events.is_sorted_by_key(|event| event.time_ns));
     assert!(end.bytes_acked >= 500_000 && end.bytes_retransmitted > 0, "{end:?}");
 
-    let asked = |event: &&&Event| matches!(&event.what, What::Ack(ack) if ack.verdict.is_some());
+    let asked = |event: &&&Event| matches!(&event.what, What::Ack(ack) if ack.answer().is_some());
     let judged: u32 = end.outcomes.iter().sum();
     assert_eq!(events.iter().filter(asked).count(), judged as usize);
     let counts = counts(&seen);
@@ -194,7 +194,7 @@ fn a_level_tells_what_it_says_and_nothing_more() {
         let below = |event: &&&Event| {
             let needed = match event.what {
                 What::Flow(_) | What::End(_) | What::Exit(_) => Level::Exit,
-                What::Undo(undo) if undo.exit_undone => Level::Exit,
+                What::Undo(undo) if undo.exit_undone != 0 => Level::Exit,
                 What::Ack(_) => Level::Ack,
                 _ => Level::Round,
             };
@@ -223,7 +223,7 @@ fn an_exit_that_proves_spurious_is_taken_back() {
     let What::Exit(exit) = events(&items)[1].what else { panic!("{course:?}") };
     assert_eq!(exit.reason, ExitReason::Loss);
     let What::Undo(undo) = events(&items)[2].what else { panic!("{course:?}") };
-    assert!(undo.exit_undone && undo.restored > undo.cwnd, "{undo:?}");
+    assert!(undo.exit_undone != 0 && undo.restored > undo.cwnd, "{undo:?}");
 }
 
 #[test]
@@ -396,7 +396,7 @@ fn changed_parameters_are_told_before_they_judge() {
                 assert_eq!(flow.parameters.get("threshold_pct").unwrap() == 77, changed, "{flow:?}");
                 generation = Some(flow.generation);
             }
-            What::Ack(ack) if ack.verdict.is_some() => assert_eq!(Some(ack.generation), generation),
+            What::Ack(ack) if ack.answer().is_some() => assert_eq!(Some(ack.generation), generation),
             _ => {}
         }
     }
