@@ -95,15 +95,15 @@ fn cells(row: &Row) -> [String; 11] {
     let number = |value: Option<f64>, scale: f64, digits: usize| {
         value.map_or_else(|| "-".into(), |value| format!("{:.digits$}", value * scale))
     };
-    let (at_least, at_most) = if row.cut_off_runs > 0 { ("≥ ", "≤ ") } else { ("", "") };
-    let bound = |sign: &str, cell: String| if cell == "-" { cell } else { format!("{sign}{cell}") };
+    let at_least =
+        |cell: String| if row.cut_off_runs > 0 && cell != "-" { format!("≥ {cell}") } else { cell };
     let spread = row.seconds_ci95.map_or_else(String::new, |half| format!(" ± {half:.2}"));
     [
         row.profile.clone(),
         row.arm.clone(),
-        bound(at_least, number(row.seconds, 1.0, 2) + &spread),
-        bound(at_most, number(row.goodput_bps, 1e-6, 1)),
-        bound(at_least, number(row.retransmitted_segments, 1.0, 0)),
+        at_least(number(row.seconds, 1.0, 2) + &spread),
+        number(row.goodput_bps, 1e-6, 1),
+        at_least(number(row.retransmitted_segments, 1.0, 0)),
         number(row.exit_seconds, 1.0, 2),
         number(row.exit_to_bdp, 1.0, 2),
         number(row.mean_rtt_us, 1e-3, 0),

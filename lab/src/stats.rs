@@ -27,8 +27,6 @@ pub struct Summary {
 pub enum Bound {
     /// It is that, or more.
     AtLeast,
-    /// It is that, or less.
-    AtMost,
 }
 
 impl Bound {
@@ -36,7 +34,6 @@ impl Bound {
     pub fn sign(self) -> &'static str {
         match self {
             Self::AtLeast => "≥ ",
-            Self::AtMost => "≤ ",
         }
     }
 }
@@ -44,11 +41,11 @@ impl Bound {
 impl Summary {
     /// Of these values; `None` if there are none.
     pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
-        Self::bounded(values.into_iter().map(|value| (value, false)), Bound::AtLeast)
+        Self::at_least(values.into_iter().map(|value| (value, false)))
     }
 
-    /// Of values of which those that are marked are only bounded this way; `None` if there are none.
-    pub fn bounded(values: impl IntoIterator<Item = (f64, bool)>, bound: Bound) -> Option<Self> {
+    /// Of values of which those that are marked are lower bounds; `None` if there are none.
+    pub fn at_least(values: impl IntoIterator<Item = (f64, bool)>) -> Option<Self> {
         let all: Vec<(f64, bool)> = values.into_iter().collect();
         if all.is_empty() {
             return None;
@@ -58,24 +55,19 @@ impl Summary {
         let mean = values.iter().sum::<f64>() / n as f64;
         let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
         let ci95 = (n > 1).then(|| student_t95(n - 1) * (squares / (n - 1) as f64 / n as f64).sqrt());
-        let bound = all.iter().any(|(_, bounded)| *bounded).then_some(bound);
-        Some(Self { n, mean, ci95, median: median(&all, bound), bound })
+        let bound = all.iter().any(|(_, bounded)| *bounded).then_some(Bound::AtLeast);
+        Some(Self { n, mean, ci95, median: median(&all), bound })
     }
 }
 
-/// What is bounded may be anywhere beyond its bound: the median is known where it lies on the other side of all bounds.
-fn median(all: &[(f64, bool)], bound: Option<Bound>) -> Option<f64> {
-    let far = if bound == Some(Bound::AtMost) { f64::NEG_INFINITY } else { f64::INFINITY };
+/// What is bounded may be anywhere above its bound: the median is known where it lies below all bounds.
+fn median(all: &[(f64, bool)]) -> Option<f64> {
     let mut values: Vec<f64> =
-        all.iter().map(|(value, bounded)| if *bounded { far } else { *value }).collect();
+        all.iter().map(|(value, bounded)| if *bounded { f64::INFINITY } else { *value }).collect();
     values.sort_by(f64::total_cmp);
     let middle = [values[(values.len() - 1) / 2], values[values.len() / 2]];
-    let known = |value: f64| {
-        let beyond = |(limit, bounded): &(f64, bool)| {
-            *bounded && if far > 0.0 { value > *limit } else { value < *limit }
-        };
-        value.is_finite() && !all.iter().any(beyond)
-    };
+    let known =
+        |value: f64| value.is_finite() && !all.iter().any(|(limit, bounded)| *bounded && value > *limit);
     middle.into_iter().all(known).then(|| f64::midpoint(middle[0], middle[1]))
 }
 
@@ -170,14 +162,11 @@ mod tests {
 
     #[test]
     fn a_median_is_known_where_what_is_bounded_lies_beyond() {
-        let median =
-            |values: &[(f64, bool)]| Summary::bounded(values.iter().copied(), Bound::AtLeast).unwrap().median;
+        let median = |values: &[(f64, bool)]| Summary::at_least(values.iter().copied()).unwrap().median;
         assert_eq!(median(&[(1.0, false), (2.0, false), (4.0, false), (9.0, false)]), Some(3.0));
         assert_eq!(median(&[(1.0, false), (2.0, false), (9.0, true)]), Some(2.0));
         assert_eq!(median(&[(1.0, false), (9.0, true)]), None);
         assert_eq!(median(&[(1.0, false), (5.0, false), (3.0, true)]), None, "it may be 4");
-        let most = Summary::bounded([(1.0, true), (5.0, false), (7.0, false)], Bound::AtMost).unwrap();
-        assert_eq!((most.bound, most.median), (Some(Bound::AtMost), Some(5.0)));
     }
 
     #[test]

@@ -111,6 +111,11 @@ fn a_transfer_that_does_not_end_is_given_up() {
     assert_eq!((run.valid, run.cut_off), (false, true), "{run:?}");
     // The limit counts from the opening, the time from the first data.
     assert!(run.seconds > 0.5 && run.seconds <= 1.0, "{run:?}");
+    assert_eq!(
+        run.goodput_bps,
+        run.received_bytes as f64 * 8.0 / run.seconds,
+        "what has arrived, not what was planned"
+    );
 }
 
 #[test]

@@ -283,9 +283,14 @@ fn the_part_that_talks_to_browsers_may_do_nothing() {
         let target = fs::read_link(descriptor.unwrap().path()).unwrap().display().to_string();
         assert!(!target.contains("bpf") && !target.contains("token"), "{target}");
     }
-    // System calls are filtered, and so are the broker's.
+    // System calls are filtered, and so are those of the broker and of the process that frees its place in telemetry.
     let broker = status_of(server.pid());
     assert_eq!((field(&web, "Seccomp:"), field(&broker, "Seccomp:")), ("2", "2"));
+    assert!(eventually(|| keepers().len() == 1));
+    let keeper = status_of(keepers()[0] as u32);
+    for name in ["Uid:", "Gid:", "Groups:", "CapPrm:", "CapEff:", "CapBnd:", "NoNewPrivs:", "Seccomp:"] {
+        assert_eq!(field(&keeper, name), field(&broker, name), "{name}");
+    }
     assert_eq!(server.get("/api/about")["confinement"]["seccomp"], true);
     let confined = &server.get("/api/status")["confinement"];
     // The kernels of guests are without Landlock: unit tests of the program show what it does.
@@ -405,20 +410,23 @@ fn under_the_lock_of_another_telemetry_is_read_and_a_signal_ends_the_server() {
     assert_eq!(server.end(Signal::SIGTERM).code, Some(0));
 }
 
+/// Processes that free the places of consumers.
+fn keepers() -> Vec<i32> {
+    let is_keeper = |pid: &i32| {
+        fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.trim() == "onramp-keeper")
+    };
+    let entries = fs::read_dir("/proc").unwrap().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).filter(is_keeper).collect()
+}
+
 #[test]
 #[ignore = "in a guest: make test"]
 fn telemetry_begins_anew_where_the_keeper_was_killed() {
     let attachments = Attachments::lock();
     attach(&attachments, "60000");
     let server = Server::start(&[]);
-    let is_keeper = |pid: &i32| {
-        fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.trim() == "onramp-keeper")
-    };
-    let entries = fs::read_dir("/proc").unwrap().flatten();
-    let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    let keepers: Vec<i32> = pids.filter(is_keeper).collect();
-    assert_eq!(keepers.len(), 1, "{keepers:?}");
-    kill(Pid::from_raw(keepers[0]), Signal::SIGKILL).unwrap();
+    assert!(eventually(|| keepers().len() == 1), "{:?}", keepers());
+    kill(Pid::from_raw(keepers()[0]), Signal::SIGKILL).unwrap();
     let unobserved = || server.get("/api/flows")["unobserved_us"].as_u64().unwrap();
     assert!(eventually(|| unobserved() > 0));
     let mut sender = Sender::connect(Wire::lay(DELAY, |_| Fate::Deliver), "onramp_fixed");

@@ -203,7 +203,7 @@ function strip(measure: Measure): HTMLElement {
 	const intervals = rows.map(({ values }) => interval(values));
 	const most = Math.max(1e-9, ...rows.flatMap(({ values }) => values), ...intervals.map((one) => (one ? one.mean + one.half : 0))) * 1.04;
 	// With a run that was given up a mean is a bound, and no arm is best by it.
-	const bounds = arms.map((one) => (measure.better !== "" && one.runs.some((run) => run.cut_off) ? (measure.better === "less" ? "≥ " : "≤ ") : ""));
+	const bounds = arms.map((one) => (measure.better === "less" && one.runs.some((run) => run.cut_off) ? "≥ " : ""));
 	const means = intervals.map((one, number) => (bounds[number] ? NaN : one?.mean ?? NaN)).filter(Number.isFinite);
 	const alike = means.every((mean) => mean === means[0]);
 	const best = alike ? NaN : measure.better === "less" ? Math.min(...means) : measure.better === "more" ? Math.max(...means) : NaN;

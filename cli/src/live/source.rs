@@ -43,6 +43,11 @@ impl Source {
         Ok(Self { name, rounds: Stream::open_while(&options, patience)?, acks: BTreeMap::new(), wanted })
     }
 
+    /// To be called once this process has given up privileges.
+    pub fn restricted(&mut self) -> Result<(), onramp_loader::Error> {
+        self.rounds.keep_anew()
+    }
+
     /// Also every acknowledgement of this flow, by a consumer of its own.
     pub fn follow(&mut self, flow: &Flow, patience: Patience<'_>) -> Result<(), onramp_loader::Error> {
         let mut options = Options::new(self.name, Level::Ack);

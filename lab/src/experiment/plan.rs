@@ -220,15 +220,6 @@ impl Plan {
         of_each.then(|| self.profile.link.base_rtt_us() + self.extra_rtt_us(flow))
     }
 
-    /// Goodput of a run that takes so many seconds or more can be at most this, bit/s.
-    pub(crate) fn most_goodput_bps(&self, seconds: f64) -> f64 {
-        let bytes = match self.amount {
-            Amount::Bytes(bytes) => bytes as f64 * f64::from(self.flows),
-            Amount::Seconds(_) => 0.0,
-        };
-        bytes * 8.0 / seconds.max(1e-9)
-    }
-
     pub(crate) fn timeout(&self) -> Duration {
         self.timeout.unwrap_or_else(|| Duration::from_secs_f64(120.0 + 20.0 * self.ideal_seconds()))
     }

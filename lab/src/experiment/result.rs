@@ -15,7 +15,7 @@ use super::regret::LinkRegret;
 use onramp_terminal::output::SCHEMA;
 
 use crate::emulator::Health;
-use crate::stats::{Bound, Summary};
+use crate::stats::Summary;
 
 /// One run of one arm.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -33,7 +33,7 @@ pub struct Run {
     /// Receiver's time from the start of the transfer to the last byte, seconds; of several flows, from the
     /// start of the first to the last byte of all.
     pub seconds: f64,
-    /// Bytes received over that time, bit/s; of a run that was cut off what it can be at most: all bytes over that time.
+    /// Bytes received over that time, bit/s; of a run that was given up, those that had arrived.
     pub goodput_bps: f64,
     /// Bytes the receiver got, all flows.
     pub received_bytes: u64,
@@ -262,10 +262,8 @@ impl ArmResult {
     /// Summarises runs.
     pub fn new(arm: &str, congestion_control: &str, runs: Vec<Run>) -> Self {
         let counted = || runs.iter().filter(|run| run.counts());
-        let bounded = |value: &dyn Fn(&Run) -> f64, bound| {
-            Summary::bounded(counted().map(|run| (value(run), run.cut_off)), bound)
-        };
-        let at_least = |value: &dyn Fn(&Run) -> f64| bounded(value, Bound::AtLeast);
+        let at_least =
+            |value: &dyn Fn(&Run) -> f64| Summary::at_least(counted().map(|run| (value(run), run.cut_off)));
         let of_exit = |value: &dyn Fn(&Exit) -> f64| {
             Summary::of(counted().filter_map(|run| Some(value(run.exit.as_ref()?))))
         };
@@ -276,7 +274,7 @@ impl ArmResult {
             valid_runs: runs.iter().filter(|run| run.valid).count(),
             cut_off_runs: runs.iter().filter(|run| run.cut_off).count(),
             seconds: at_least(&|run| run.seconds),
-            goodput_bps: bounded(&|run| run.goodput_bps, Bound::AtMost),
+            goodput_bps: Summary::of(counted().map(|run| run.goodput_bps)),
             retransmitted_segments: at_least(&|run| run.retransmitted_segments as f64),
             queue_drops: at_least(&|run| run.queue_drops as f64),
             max_rtt_us: at_least(&|run| f64::from(run.max_rtt_us)),
@@ -391,6 +389,7 @@ impl Paired {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::stats::Bound;
 
     #[test]
     fn invalid_runs_are_kept_and_not_counted() {
@@ -418,15 +417,14 @@ mod tests {
                 (crate::digest::mix(seed * 8 + at + 1, 0x9e37_79b9_7f4a_7c15) % 399_000) as f64 / 1e3
             };
             let runs: Vec<Run> = (0..1 + seed % 6).map(|at| finished(at, value(at).max(0.1), at)).collect();
-            let goodput_bps = 1e9 / 400.0;
-            let over = Run { goodput_bps, retransmitted_segments: 99, ..Run::cut_off(9, limit) };
+            let over = Run { goodput_bps: 1e8 / 400.0, retransmitted_segments: 99, ..Run::cut_off(9, limit) };
             let before = ArmResult::new("a", "cubic", runs.clone());
             let after = ArmResult::new("a", "cubic", [runs, vec![over]].concat());
             let [one, two] = [&before, &after].map(|arm| arm.seconds.unwrap());
             assert!(two.mean >= one.mean, "{one:?} {two:?}");
             assert_eq!((one.bound, two.bound), (None, Some(Bound::AtLeast)));
             let [one, two] = [&before, &after].map(|arm| arm.goodput_bps.unwrap());
-            assert!(two.mean <= one.mean && two.bound == Some(Bound::AtMost), "{one:?} {two:?}");
+            assert!(two.mean <= one.mean && two.bound.is_none(), "{one:?} {two:?}");
             let [one, two] = [&before, &after].map(|arm| arm.retransmitted_segments.unwrap());
             assert!(two.mean >= one.mean, "its losses count");
             assert_eq!((after.valid_runs + 1, after.cut_off_runs), (after.runs.len(), 1));

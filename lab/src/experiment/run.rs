@@ -191,7 +191,7 @@ fn given_up(plan: &Plan, run: Run) -> Run {
         cut_off: late.is_none(),
         invalid_reason: late.or(unsent.invalid_reason),
         seconds,
-        goodput_bps: plan.most_goodput_bps(seconds),
+        goodput_bps: run.received_bytes as f64 * 8.0 / seconds,
         link_seconds: None,
         ..run
     }

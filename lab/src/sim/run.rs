@@ -297,16 +297,12 @@ impl Runner {
             object.utilization = both.map(|(before, then)| utilization(before, then, rate_bps));
         }
         let over = (!complete).then(|| Run::cut_off(seed, Duration::from_nanos(self.limit - lead(plan))));
-        let goodput_bps = match complete {
-            true => received as f64 * 8.0 / seconds.max(1e-9),
-            false => plan.most_goodput_bps(seconds),
-        };
         let run = Run {
             valid: complete,
             cut_off: !complete,
             invalid_reason: over.and_then(|run| run.invalid_reason),
             seconds,
-            goodput_bps,
+            goodput_bps: received as f64 * 8.0 / seconds.max(1e-9),
             received_bytes: received,
             link_seconds: span.map(|(first, last)| (last - first) as f64 / 1e9),
             retransmitted_segments: runs.iter().map(|run| run.retransmitted_segments).sum(),

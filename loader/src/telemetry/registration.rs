@@ -97,6 +97,23 @@ impl Registration {
         Ok(())
     }
 
+    /// Has a process that may do what this one may now keep the slot, in place of the one that may do what this one could.
+    pub fn keep_anew(&mut self) -> Result<(), Error> {
+        let former = self.id;
+        // The former keeper ends at this, and frees no slot that is another id's.
+        self.id = monotonic_ns();
+        self.mine().id.store(self.id, Release);
+        match Keeper::start(&self.shared, self.rings.fd().as_fd(), self.slot, self.id) {
+            Ok(keeper) => self.keeper = keeper,
+            Err(error) => {
+                self.id = former;
+                self.mine().id.store(former, Release);
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
     /// This consumer's slot.
     pub fn mine(&self) -> &Consumer {
         &self.shared.consumers[self.slot]

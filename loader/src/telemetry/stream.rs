@@ -58,6 +58,14 @@ impl Stream {
         self.registration.wish(wish)
     }
 
+    /// Once this process has given up privileges: the one behind this consumer that frees its place gives them up, too.
+    ///
+    /// # Errors
+    /// [`Error::Io`]: no process can be started; nothing changes then.
+    pub fn keep_anew(&mut self) -> Result<(), Error> {
+        self.registration.keep_anew()
+    }
+
     /// The next item if there is one now.
     ///
     /// # Errors

@@ -133,7 +133,7 @@ impl Serve {
         let candidates =
             candidates(&self.shadow, &[], &[]).map_err(|error| Usage::error(error.to_string()))?;
         let signals = Signals::take()?;
-        let source = match self.offline {
+        let mut source = match self.offline {
             true => None,
             false => match signals.open(broker::open)? {
                 None => return Ok(0),
@@ -157,6 +157,9 @@ impl Serve {
         setup.send(&ours)?;
         drop(setup);
         privileges::restrict_broker(user, !self.offline, file.as_ref().and_then(SocketFile::directory))?;
+        if let Some(source) = &mut source {
+            source.restricted()?;
+        }
         let listening = Listening { listening: place.url(tls), writable: token.is_some() };
         let mut broker =
             Broker::new(source, shadows, Channel::new(ours, &signals)?, token, self.mask_addresses);
