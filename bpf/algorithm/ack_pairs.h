@@ -114,6 +114,18 @@ static __always_inline void ack_pairs_restart(struct ack_pairs *pairs)
 	pairs->count = 0;
 }
 
+/* The rates of the round's pairs, bit/s, in their order; returns their number. */
+static __always_inline u32 ack_pairs_rates(const struct ack_pairs *pairs, u64 *rates)
+{
+	u32 count = 0;
+
+	for (u32 i = 0; i < ACK_PAIRS_MAX; i++) {
+		if (pairs->pairs[i] != ACK_PAIRS_NONE)
+			rates[count++] = 8 * ACK_PAIRS_PICOSECONDS / max_u64(pairs->pairs[i], 1);
+	}
+	return count;
+}
+
 /* The rate by the newest news, however well it is told, bytes per second; 0: none. */
 static __always_inline u64 ack_pairs_rate(const struct ack_pairs *pairs)
 {

@@ -15,6 +15,8 @@
  *   NAME_PARAMETERS(X)          the one declaration of its parameters
  *   NAME_OUTCOMES(X)            what a verdict of its own can be called, beyond the common outcomes
  *   NAME_EXPORTS(X)             what of its state is worth showing to a person
+ *   NAME_TRACK(X)               one value of it over time, and the limit at which slow start ends
+ *   NAME_PICTURE(G, B, P)       what of it is drawn
  *   NAME_TRAITS                 what of the shell it needs, so that nobody else pays for it
  *
  * Where it has TRAIT_EXTRA, its state has a second part, which only flows with some parameters have:
@@ -176,6 +178,25 @@ static __always_inline void grow_slower(struct verdict *verdict, u32 *remainder,
 }
 
 /* One row per exported field: X(algorithm, field of its state, unit, number of elements, help). */
+
+/*
+ * NAME_TRACK: no row, or X(title, unit, value, title of the limit, limit). Value and limit are expressions over `state`,
+ * `params` and `ack`, computed on the host alone; TRACK_NONE: there is none. Unit: percent, us or segments.
+ */
+#define TRACK_NONE 0xffffffffU
+#define TRACK_UNLESS_0(value) ((value) ? (value) : TRACK_NONE)
+/* The window, and the one at which slow start ends; 0: none yet. */
+#define TRACK_WINDOW(X, limit_title, limit)                                                                            \
+	X("window", "segments", (limit) ? ack->cwnd : TRACK_NONE, limit_title, TRACK_UNLESS_0(limit))
+
+/*
+ * NAME_PICTURE: any of these, each once; expressions over `state`, computed on the host alone.
+ *
+ *   GAUGE(title, highest)      the track's value against its limit, percent, and the highest value below the limit so far
+ *   BARS(title, unit, count)   writes at most PICTURE_BARS_MAX to `bars`, from the oldest or the first on; unit: bytes, bit/s
+ *   PHASE(title, names, at)    one of the names, which '|' separates, counted from 0
+ */
+#define PICTURE_BARS_MAX 16
 
 /* Bits of NAME_TRAITS. */
 #define TRAIT_LIMITS_GROWTH 1 /* answers GROWTH_LIMITED: the shell looks at its limit when the window grows */

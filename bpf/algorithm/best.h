@@ -81,6 +81,9 @@ _Static_assert(sizeof(struct best) <= 160, "the state of a flow grows");
 	X(best, target, "segments", 1, "window at which slow start is to be left")                                     \
 	X(best, pairs.pairs, "ps/byte", ACK_PAIRS_MAX, "ACK pairs of the round under way; all ones: not there yet")
 
+#define BEST_TRACK(X) TRACK_WINDOW(X, "exit window", state->target)
+#define BEST_PICTURE(GAUGE, BARS, PHASE) BARS("rates of ACK pairs", "bit/s", ack_pairs_rates(&state->pairs, bars))
+
 #define BEST_TRAITS TRAIT_PACES
 
 struct best_params {

@@ -17,6 +17,8 @@ struct fixed {
 	X(exit_window_bytes, "bytes", 0, 0, 4294967295, "", "window at which slow start is left; 0 never leaves")
 #define FIXED_OUTCOMES(X)
 #define FIXED_EXPORTS(X)
+#define FIXED_TRACK(X)
+#define FIXED_PICTURE(GAUGE, BARS, PHASE)
 #define FIXED_TRAITS TRAIT_BASELINE
 
 struct fixed_params {

@@ -92,11 +92,23 @@ struct hystart {
 	X(hystart, threshold_us, "us", 1, "threshold of the delay at the newest check")                                \
 	X(hystart, average_us, "us", 1, "average of the rounds' minima")
 
+#define HYSTART_TRACK(X)                                                                                               \
+	X("minimum RTT of the round", "us", TRACK_UNLESS_0(state->round_min_us), "threshold", hystart_limit(state))
+#define HYSTART_PICTURE(GAUGE, BARS, PHASE)
+
 #define HYSTART_TRAITS 0
 
 struct hystart_params {
 	HYSTART_PARAMETERS(PARAMETER_FIELD)
 };
+
+/* The RTT of a round above which the delay ends slow start, us; TRACK_NONE: nothing was checked yet. */
+static __always_inline u32 hystart_limit(const struct hystart *state)
+{
+	u64 limit = (u64)state->delay_min_us + state->threshold_us;
+
+	return state->delay_min_us && state->threshold_us ? (u32)min_u64(limit, TRACK_NONE - 1) : TRACK_NONE;
+}
 
 /* Slow start begins anew: rounds and what they taught are void, the minimum RTT is not. */
 static __always_inline void hystart_restart(struct hystart *state)

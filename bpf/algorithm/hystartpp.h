@@ -85,6 +85,11 @@ struct hystartpp {
 	X(hystartpp, samples, "samples", 1, "RTT samples of the round")                                                \
 	X(hystartpp, baseline_us, "us", 1, "RTT below which conservative slow start is left again")
 
+#define HYSTARTPP_TRACK(X)                                                                                             \
+	X("minimum RTT of the round", "us", TRACK_UNLESS_0(state->round_min_us), "minimum RTT of the previous round",  \
+	  TRACK_UNLESS_0(state->last_round_min_us))
+#define HYSTARTPP_PICTURE(GAUGE, BARS, PHASE) PHASE("phase", "slow start|conservative slow start", state->phase)
+
 #define HYSTARTPP_TRAITS TRAIT_LIMITS_GROWTH
 
 struct hystartpp_params {

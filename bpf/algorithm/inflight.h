@@ -78,6 +78,9 @@ struct inflight {
 	X(inflight, bound, "segments", 1, "largest window")                                                            \
 	X(inflight, samples, "samples", 1, "samples of the bandwidth")
 
+#define INFLIGHT_TRACK(X) TRACK_WINDOW(X, "bound", state->bound)
+#define INFLIGHT_PICTURE(GAUGE, BARS, PHASE)
+
 #define INFLIGHT_TRAITS (TRAIT_ALWAYS | TRAIT_LIMITS_GROWTH | TRAIT_PACES)
 
 struct inflight_params {

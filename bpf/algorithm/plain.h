@@ -17,6 +17,8 @@ struct plain {
 #define PLAIN_PARAMETERS(X)
 #define PLAIN_OUTCOMES(X)
 #define PLAIN_EXPORTS(X)
+#define PLAIN_TRACK(X)
+#define PLAIN_PICTURE(GAUGE, BARS, PHASE)
 #define PLAIN_TRAITS TRAIT_BASELINE
 
 struct plain_params {

@@ -75,6 +75,9 @@ struct ramp {
 	X(ramp, queue.risen, "rounds", 1, "rounds in a row that began with a queue")                                   \
 	X(ramp, queue.base_us, "us", 1, "RTT of the path without a queue, when ACKs had paused last; 0: not yet")
 
+#define RAMP_TRACK(X) TRACK_WINDOW(X, "exit window", state->target)
+#define RAMP_PICTURE(GAUGE, BARS, PHASE)
+
 #define RAMP_TRAITS (TRAIT_PACES | TRAIT_LIMITS_GROWTH)
 
 struct ramp_params {

@@ -161,6 +161,10 @@ _Static_assert(sizeof(struct search_extra) <= 144, "the state of a flow with pac
 	X(search, acked, "bytes", SEARCH_ACKED_BINS, "cumulative bytes acknowledged, ring by bin")                     \
 	X(search, expected, "bytes", SEARCH_EXPECTED_BINS, "cumulative bytes to compare with, ring by bin")
 
+#define SEARCH_TRACK(X) X("norm", "percent", state->norm_pct, "threshold", search_threshold_now(state, params))
+#define SEARCH_PICTURE(GAUGE, BARS, PHASE)                                                                             \
+	GAUGE("norm", state->norm_max_pct) BARS("acked per bin", "bytes", search_bars(state, bars))
+
 #define SEARCH_TRAITS (TRAIT_LIMITS_GROWTH | TRAIT_PACES | TRAIT_EXTRA)
 
 struct search_params {
@@ -286,11 +290,31 @@ static __always_inline u32 search_look_back_rtt(const struct search_params *para
 	return rtt_us;
 }
 
-static __always_inline u32 search_threshold(const struct search *state, const struct search_params *params)
+static __always_inline u32 search_threshold(u32 form, const struct search_params *params)
 {
 	if (params->threshold_pct)
 		return (u32)params->threshold_pct;
-	return state->form == SEARCH_SENT ? SEARCH_SENT_THRESHOLD : SEARCH_DELIVERED_THRESHOLD;
+	return form == SEARCH_SENT ? SEARCH_SENT_THRESHOLD : SEARCH_DELIVERED_THRESHOLD;
+}
+
+/* The threshold in force, also before the form is latched. */
+static __always_inline u32 search_threshold_now(const struct search *state, const struct search_params *params)
+{
+	return search_threshold(state->bin_us ? state->form : (u32)params->form, params);
+}
+
+/* Bytes acknowledged in each bin that is remembered, from the oldest on; returns their number. */
+static __always_inline u32 search_bars(const struct search *state, u64 *bars)
+{
+	u32 newest = state->index == SEARCH_NO_INDEX ? 0 : state->index;
+	u32 count = (u32)min_u64(newest, SEARCH_ACKED_BINS - 1);
+
+	for (u32 i = 0; i < count; i++) {
+		u32 bin = newest - count + i;
+
+		bars[i] = search_acked(state, bin + 1) - search_acked(state, bin);
+	}
+	return count;
 }
 
 /*
@@ -326,7 +350,7 @@ static __always_inline u32 search_judge(struct search *state, const struct searc
 		return SEARCH_NOTHING_SENT;
 	delivered = search_delivered(state, SEARCH_WINDOW);
 	state->norm_pct = delivered < expected ? (u32)((expected - delivered) * 100 / expected) : 0;
-	if (state->norm_pct >= search_threshold(state, params)) {
+	if (state->norm_pct >= search_threshold(state->form, params)) {
 		state->confirmed_bins = (u8)min_u64(state->confirmed_bins + 1ULL, SEARCH_CONFIRMED_MAX);
 		if (state->confirmed_bins >= params->confirm_bins)
 			return OUTCOME_EXIT;

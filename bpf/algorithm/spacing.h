@@ -68,6 +68,9 @@ _Static_assert(sizeof(struct spacing) <= 152, "the state of a flow grows");
 	X(spacing, pairs.rounds, "rounds", 1, "rounds that have ended since slow start began")                         \
 	X(spacing, target, "segments", 1, "window at which slow start is to be left")
 
+#define SPACING_TRACK(X) TRACK_WINDOW(X, "exit window", state->target)
+#define SPACING_PICTURE(GAUGE, BARS, PHASE)
+
 #define SPACING_TRAITS TRAIT_PACES
 
 struct spacing_params {

@@ -91,6 +91,9 @@ struct threshold {
 	X(threshold, max_rtt_us, "us", 1, "largest RTT of the round under way")                                        \
 	X(threshold, pairs.rounds, "rounds", 1, "rounds that have ended since slow start began")
 
+#define THRESHOLD_TRACK(X)
+#define THRESHOLD_PICTURE(GAUGE, BARS, PHASE)
+
 #define THRESHOLD_TRAITS 0
 
 struct threshold_params {

@@ -34,7 +34,7 @@ fn bindings() -> Result<(), String> {
     let wanted = Bindings {
         header: "src/crossing.h",
         files: &["algorithm.h", "guard.h", "record.h", "rows.h"],
-        others: &["SEARCH_SENT_THRESHOLD", "SEARCH_DELIVERED_THRESHOLD"],
+        others: &[],
         without: &[],
         atomic: false,
         records: Some(&records),

@@ -3,9 +3,11 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use onramp_lab::experiment::{Sight, Watch};
+use onramp_loader::Phase;
 use onramp_loader::abi::FlowHeader;
-use onramp_loader::{Phase, algorithm};
+use onramp_loader::algorithm::{self, Ack};
 
+use crate::live::show;
 use crate::output::say;
 
 /// Connections that have sent less are not the download's.
@@ -42,7 +44,7 @@ fn line(sight: &Sight<'_>) -> String {
         sight.info.retrans_total
     );
     if let Some(storage) = sight.storage {
-        line += &recorded(sight.arm, storage);
+        line += &recorded(sight, storage);
     } else if let Some(threshold) = sight.info.snd_ssthresh {
         line += &format!("  threshold {:.2} MB", f64::from(threshold) * f64::from(sight.info.snd_mss) / 1e6);
     }
@@ -50,13 +52,9 @@ fn line(sight: &Sight<'_>) -> String {
 }
 
 /// What our own flows tell.
-fn recorded(arm: &str, storage: &[u8]) -> String {
+fn recorded(sight: &Sight<'_>, storage: &[u8]) -> String {
     let Some(header) = FlowHeader::read(storage) else { return String::new() };
-    let exports =
-        algorithm::find(arm).map_or_else(Vec::new, |algorithm| onramp_loader::exports(algorithm, storage));
-    let norm =
-        exports.iter().find(|(export, _)| export.name == "norm_pct").and_then(|(_, values)| values.first());
-    let norm = norm.map_or_else(String::new, |norm| format!("  norm {norm:2} %"));
+    let evidence = evidence(sight, storage).unwrap_or_default();
     let phase = match onramp_loader::phase(&header) {
         Phase::Unknown => "",
         Phase::SlowStart => "  slow start",
@@ -64,5 +62,14 @@ fn recorded(arm: &str, storage: &[u8]) -> String {
         Phase::Left(..) => "  left",
         Phase::Adopted => "  adopted",
     };
-    format!("{norm}{phase}")
+    format!("{evidence}{phase}")
+}
+
+/// The value that the algorithm shows over time.
+fn evidence(sight: &Sight<'_>, storage: &[u8]) -> Option<String> {
+    let algorithm = algorithm::find(sight.arm)?;
+    let (track, state) = (algorithm.track()?, onramp_loader::state(storage)?);
+    let ack = Ack { cwnd: sight.info.snd_cwnd, mss: sight.info.snd_mss, ..Ack::default() };
+    let value = algorithm.parameters().read_track(state, &ack).value?;
+    Some(format!("  {} {}", track.title, show(track.unit, value)))
 }

@@ -8,7 +8,6 @@
     reason = "text goes out by crate::output, which shows what would steer a terminal"
 )]
 
-mod ack_pairs;
 mod arguments;
 mod arm;
 mod basis;

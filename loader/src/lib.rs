@@ -44,7 +44,7 @@ pub use report::deciders::{By, Deciders, Decision};
 pub use report::doctor::path::{Path, Wanted, fq_by_default, hystart_off, wanted};
 pub use report::doctor::{Check, Verdict, doctor};
 pub use report::flows::{
-    Flow, FlowStorage, Phase, exports, flows, listening_ports, older_code, phase, unreadable,
+    Flow, FlowStorage, Phase, exports, flows, listening_ports, older_code, phase, state, unreadable,
 };
 pub use report::status::{
     AttachedState, Host, Pinned, State, Status, attached_state, consumers, pinned_status, status,

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * What Rust shares with the algorithms: their contract, their table, what leaves a flow, the guard, and thresholds that
- * a picture of a flow shows.
+ * What Rust shares with the algorithms: their contract, their table, what leaves a flow, and the guard.
  */
-#include "../../algorithm/search.h"
 #include "../../guard.h"
 #include "../../record.h"
 #include "rows.h"

@@ -23,15 +23,16 @@ pub mod guard;
 mod parameters;
 pub mod ramp;
 mod records;
+mod shown;
 mod similar;
 
 pub use algorithm::{Algorithm, Export, Outcome, all, baseline, default, find, find_control, of_cubic};
 pub use contract::{
     ABI_VERSION, Ack, AckTold, EndTold, ExitRecord, INITIAL_WINDOW, LossTold, MIN_WINDOW, NO_THRESHOLD,
-    OUTCOME_MAX, RestartTold, RoundTold, SEARCH_DELIVERED_THRESHOLD, SEARCH_SENT_THRESHOLD, StateTold,
-    UndoTold, Verdict, ack_flag, growth, outcome,
+    OUTCOME_MAX, RestartTold, RoundTold, StateTold, UndoTold, Verdict, ack_flag, growth, outcome,
 };
 pub use flow::Flow;
 pub use parameters::{Parameter, ParameterError, Parameters};
 pub use records::{CongestionState, EventKind, ExitReason};
+pub use shown::{Bars, Gauge, Phase, Picture, Reading, Track};
 pub use similar::{did_you_mean, similar};

@@ -19,17 +19,36 @@ struct export_row {
 	u32 offset, count;
 };
 
+struct track_row {
+	const char *title, *unit, *limit_title;
+};
+
+/* TRACK_NONE: there is none. */
+struct track_reading {
+	u32 value, limit;
+};
+
+/* A title that is null: there is no such part. */
+struct picture_row {
+	const char *gauge, *bars_title, *bars_unit, *phase, *phase_names;
+	u64 bars[PICTURE_BARS_MAX];
+	u32 highest, bar_count, phase_at, unused;
+};
+
 struct algorithm_row {
 	const char *name, *control, *about, *source;
 	const struct parameter_row *parameters;
 	const struct outcome_row *outcomes;
 	const struct export_row *exports;
-	u32 parameter_count, outcome_count, export_count, traits;
+	const struct track_row *tracks;
+	u32 parameter_count, outcome_count, export_count, track_count, traits;
 	/* Bytes of all its state, and of the first part, which every flow keeps. */
-	u32 state_size, kept_size;
+	u32 state_size, kept_size, unused;
 	void (*restart)(void *);
 	void (*on_ack)(void *, const void *, const struct ack *, struct verdict *);
 	u32 (*on_loss)(void *, const void *, const struct ack *, u32);
+	void (*track)(const void *, const void *, const struct ack *, struct track_reading *);
+	void (*picture)(const void *, struct picture_row *);
 };
 
 extern const struct algorithm_row onramp_algorithms[];

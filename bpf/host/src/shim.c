@@ -53,6 +53,42 @@ ALGORITHMS(DEFINE_TABLES)
 	}
 ALGORITHMS_OF(DEFINE_CALLS, DEFINE_CALLS_EXTRA)
 
+#define TRACK_ROW(title, unit, value, limit_title, limit) { title, unit, limit_title },
+#define TRACK_READING(title, unit, value, limit_title, limit) *reading = (struct track_reading){ value, limit };
+#define GAUGE_OF(title, most)                                                                                          \
+	picture->gauge = title;                                                                                        \
+	picture->highest = most;
+#define BARS_OF(title, unit, count)                                                                                    \
+	picture->bars_title = title;                                                                                   \
+	picture->bars_unit = unit;                                                                                     \
+	picture->bar_count = count;
+#define PHASE_OF(title, names, at)                                                                                     \
+	picture->phase = title;                                                                                        \
+	picture->phase_names = names;                                                                                  \
+	picture->phase_at = at;
+#define DEFINE_SHOWN(alg, ALG, about, source)                                                                          \
+	static const struct track_row alg##_tracks[] = { ALG##_TRACK(TRACK_ROW){ 0 } };                                \
+	static void alg##_track_any(const void *kept, const void *values, const struct ack *ack,                       \
+				    struct track_reading *reading)                                                     \
+	{                                                                                                              \
+		const struct alg *state = kept;                                                                        \
+		const struct alg##_params *params = values;                                                            \
+		(void)state;                                                                                           \
+		(void)params;                                                                                          \
+		(void)ack;                                                                                             \
+		(void)reading;                                                                                         \
+		ALG##_TRACK(TRACK_READING)                                                                             \
+	}                                                                                                              \
+	static void alg##_picture_any(const void *kept, struct picture_row *picture)                                   \
+	{                                                                                                              \
+		const struct alg *state = kept;                                                                        \
+		u64 *bars = picture->bars;                                                                             \
+		(void)state;                                                                                           \
+		(void)bars;                                                                                            \
+		ALG##_PICTURE(GAUGE_OF, BARS_OF, PHASE_OF)                                                             \
+	}
+ALGORITHMS(DEFINE_SHOWN)
+
 #define COUNT(table) (sizeof(table) / sizeof((table)[0]) - 1)
 #define ALGORITHM_ROW(alg, ALG, about, source)                                                                         \
 	{ #alg,                                                                                                        \
@@ -62,15 +98,20 @@ ALGORITHMS_OF(DEFINE_CALLS, DEFINE_CALLS_EXTRA)
 	  alg##_parameters,                                                                                            \
 	  alg##_outcomes,                                                                                              \
 	  alg##_exports,                                                                                               \
+	  alg##_tracks,                                                                                                \
 	  COUNT(alg##_parameters),                                                                                     \
 	  OUTCOME_MAX,                                                                                                 \
 	  COUNT(alg##_exports),                                                                                        \
+	  COUNT(alg##_tracks),                                                                                         \
 	  ALG##_TRAITS,                                                                                                \
 	  alg##_state_size,                                                                                            \
 	  sizeof(struct alg),                                                                                          \
+	  0,                                                                                                           \
 	  alg##_restart_any,                                                                                           \
 	  alg##_on_ack_any,                                                                                            \
-	  alg##_on_loss_any },
+	  alg##_on_loss_any,                                                                                           \
+	  alg##_track_any,                                                                                             \
+	  alg##_picture_any },
 
 const struct algorithm_row onramp_algorithms[] = { ALGORITHMS(ALGORITHM_ROW) };
 const u32 onramp_algorithm_count = sizeof(onramp_algorithms) / sizeof(onramp_algorithms[0]);

@@ -14,7 +14,7 @@ use onramp_recording::replay::{Given, Path, Regret, Round};
 use serde::{Deserialize, Serialize};
 
 use super::history::{History, Point};
-use super::track::{search_threshold, track};
+use super::track::reading;
 
 /// What happened to a flow at a moment: this many are kept, of a flow that has more the first ones.
 const HAPPENED: usize = 200;
@@ -38,8 +38,6 @@ pub(crate) struct Flow {
     /// Number of its parameter set.
     pub profile: u32,
     pub parameters: Parameters,
-    /// What these say of SEARCH's threshold, percent.
-    pub threshold_pct: Option<u64>,
     /// Generation of those.
     pub generation: u32,
     /// Inode of its network namespace.
@@ -199,7 +197,6 @@ impl Flow {
             remote: told.remote,
             profile: told.profile,
             parameters: told.parameters.clone(),
-            threshold_pct: None,
             generation: told.generation,
             netns: event.netns,
             adopted: told.header.has(flow_flag::ADOPTED),
@@ -242,7 +239,6 @@ impl Flow {
     fn told(&mut self, told: &FlowEvent) {
         self.profile = told.profile;
         self.parameters = told.parameters.clone();
-        self.threshold_pct = search_threshold(&self.parameters);
         self.generation = told.generation;
         self.changed = true;
         self.state.clone_from(&told.state);
@@ -263,9 +259,9 @@ impl Flow {
     pub fn knows(&mut self, state: &[u8]) {
         self.state.clear();
         self.state.extend_from_slice(state);
-        let track = track(self);
-        self.now.watched = track.as_ref().and_then(|track| track.value);
-        self.now.limit = track.and_then(|track| track.limit);
+        let reading = reading(self);
+        self.now.watched = reading.value;
+        self.now.limit = reading.limit;
     }
 
     fn leave(&mut self, reason: ExitReason, record: ExitRecord) {
@@ -457,15 +453,9 @@ impl Flow {
         self.exports.iter().map(|export| (*export, export.read(&self.state))).collect()
     }
 
-    /// The values of an export; `None`: nothing is told yet, or it has none of this name.
-    pub fn export(&self, name: &str) -> Option<Vec<u32>> {
-        let export = self.exports.iter().find(|export| export.name == name)?;
-        Some(export.read(&self.state)).filter(|values| !values.is_empty())
-    }
-
-    /// The only value of an export.
-    pub fn value(&self, name: &str) -> Option<u32> {
-        self.exports.iter().find(|export| export.name == name)?.read_first(&self.state)
+    /// Its algorithm's state, as far as it is known.
+    pub fn state_bytes(&self) -> &[u8] {
+        &self.state
     }
 }
 

@@ -1,9 +1,10 @@
-//! Pictures of what some algorithms keep: SEARCH's bins and norm, BEST's ACK pairs, HyStart++'s phase.
+//! Pictures of what algorithms keep of a flow: gauge, bars, phase.
 
+use onramp_loader::algorithm::Bars;
 use serde::Serialize;
 
 use super::model::Flow;
-use crate::ack_pairs::rates_bps;
+use super::track::reading;
 use crate::units::{show_bytes, show_rate};
 
 /// A value against its threshold, lines of text, and bars below them.
@@ -26,67 +27,39 @@ pub(crate) struct Gauge {
     pub highest_below_pct: u64,
 }
 
-/// Of the flow's algorithm, if there is one.
+/// That of the flow's algorithm, if there is one.
 pub(crate) fn picture(flow: &Flow) -> Option<Picture> {
-    match flow.name {
-        "search" => search(flow),
-        "best" => best(flow),
-        "hystartpp" => hystartpp(flow),
-        _ => None,
-    }
-}
-
-fn search(flow: &Flow) -> Option<Picture> {
-    let norm = flow.value("norm_pct")?;
-    let threshold = flow.threshold_pct?;
-    let highest = flow.value("norm_max_pct")?;
-    let ring = flow.export("acked")?;
-    let newest = flow.value("index").filter(|index| *index != u32::MAX);
-    let bins = newest.map_or(0, |index| index.min(ring.len() as u32 - 1));
-    let at = |bin: u32| ring[bin as usize % ring.len()];
-    let newest = newest.unwrap_or(0);
-    let bars: Vec<u64> =
-        (newest - bins..newest).map(|bin| u64::from(at(bin + 1).wrapping_sub(at(bin)))).collect();
+    let picture = flow.algorithm.picture(flow.state_bytes())?;
+    let (gauge, phase) = (picture.gauge, picture.phase);
+    let titles =
+        [gauge.map(|one| one.title), picture.bars.as_ref().map(|one| one.title), phase.map(|one| one.title)];
+    let title = titles.into_iter().flatten().next()?;
+    let mut lines: Vec<String> = Vec::new();
+    lines.extend(phase.map(|phase| match phase.number {
+        0 if flow.exit.is_some() => "LEFT".to_owned(),
+        _ => phase.name.to_uppercase(),
+    }));
+    lines.extend(picture.bars.as_ref().map(|bars| range(bars, title)));
+    let now = reading(flow);
     Some(Picture {
-        title: "norm",
-        gauge: Some(Gauge {
-            value_pct: norm.into(),
-            threshold_pct: threshold,
-            highest_below_pct: highest.into(),
+        title,
+        gauge: gauge.zip(now.value.zip(now.limit)).map(|(gauge, (value, limit))| Gauge {
+            value_pct: value.into(),
+            threshold_pct: limit.into(),
+            highest_below_pct: gauge.highest_below_pct.into(),
         }),
-        lines: vec![format!("acked per bin, up to {}", show_bytes(bars.iter().copied().max().unwrap_or(0)))],
-        bars,
-        bars_unit: "bytes",
+        lines,
+        bars_unit: picture.bars.as_ref().map_or("", |bars| bars.unit),
+        bars: picture.bars.map_or_else(Vec::new, |bars| bars.values),
     })
 }
 
-fn best(flow: &Flow) -> Option<Picture> {
-    let pairs = flow.export("pairs")?;
-    let rates: Vec<u64> = rates_bps(&pairs).collect();
-    let estimate = u64::from(flow.value("estimate").unwrap_or(0)) * 8_000;
-    let mut lines = vec![format!("by a round {}", show_rate(estimate))];
-    lines.push(match (rates.iter().min(), rates.iter().max()) {
-        (Some(least), Some(most)) => format!("{} to {}", show_rate(*least), show_rate(*most)),
-        _ => "no ACK pair in this round".into(),
-    });
-    Some(Picture { title: "rates of ACK pairs", gauge: None, lines, bars: rates, bars_unit: "bit/s" })
-}
-
-fn hystartpp(flow: &Flow) -> Option<Picture> {
-    let phase = match flow.value("phase")? {
-        0 if flow.exit.is_some() => "left",
-        0 => "slow start",
-        _ => "conservative slow start",
-    };
-    let of = |name: &str| flow.value(name).unwrap_or(0);
-    Some(Picture {
-        title: "phase",
-        gauge: None,
-        lines: vec![
-            phase.to_uppercase(),
-            format!("its rounds {}, entries {}", of("css_rounds"), of("css_entries")),
-        ],
-        bars: Vec::new(),
-        bars_unit: "",
-    })
+/// How high bars are, with their title unless the picture has it.
+fn range(bars: &Bars, title: &str) -> String {
+    let show = |value: u64| if bars.unit == "bytes" { show_bytes(value) } else { show_rate(value) };
+    match (bars.values.iter().min(), bars.values.iter().max()) {
+        (Some(least), Some(most)) if bars.title == title => format!("{} to {}", show(*least), show(*most)),
+        (_, Some(most)) => format!("{}, up to {}", bars.title, show(*most)),
+        _ => "none yet".to_owned(),
+    }
 }

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::why::{Asker, Why};
 use crate::failure::{PARTIAL, Usage};
 use crate::filter::Filter;
+use crate::live::show;
 use crate::output::{Named, Output, say};
 use crate::table::Table;
 use crate::units::{show_bytes, show_us};
@@ -22,7 +23,8 @@ use crate::units::{show_bytes, show_us};
 /// FILTER as for ss(8): `src` or `dst` with PREFIX, PREFIX:PORT or :PORT; `sport` or `dport` with a comparison, such
 /// as `= :443`, `!= :22`, `>= :1024`; `and`, `or`, `not` and parentheses, read from left to right. IPv6 with a port
 /// in brackets. cwnd and ssthresh are in segments; delivered is what the peer has acknowledged; retransmitted in
-/// segments; norm is that of search's newest check, in percent.
+/// segments; evidence is the value that the algorithm looks at, and the limit at which it ends slow start: a window in
+/// segments, an RTT, or percent.
 ///
 /// State: `idle`: all that was sent is acknowledged, and nothing was sent for a second; then where it stood: `slow start`; `left: REASON at TIME, BYTES` after the first data and acknowledged by then; `draining`: the
 /// exit is decided, the window still shrinks; `adopted`: was past its start when this control took it; `detached
@@ -376,7 +378,7 @@ fn table_text(flows: &[Flow], output: &Output) -> String {
         ">MIN RTT",
         ">DELIVERED",
         ">RETRANSMITTED",
-        ">NORM",
+        ">EVIDENCE",
     ]);
     let dash = || "-".to_owned();
     for flow in flows {
@@ -394,10 +396,20 @@ fn table_text(flows: &[Flow], output: &Output) -> String {
             info.min_rtt_us.map_or_else(dash, |us| show_us(us.into())),
             show_bytes(info.bytes_acked),
             info.retrans_total.to_string(),
-            flow.export("norm_pct").map_or_else(dash, |norm| format!("{norm}%")),
+            evidence_text(flow).unwrap_or_else(dash),
         ]);
     }
     table.render(output)
+}
+
+/// `21 % of 26 %`: the value that the algorithm shows, and its limit.
+fn evidence_text(flow: &Flow) -> Option<String> {
+    let (track, reading) = flow.evidence()?;
+    let value = show(track.unit, reading.value?);
+    Some(match reading.limit {
+        Some(limit) => format!("{value} of {}", show(track.unit, limit)),
+        None => value,
+    })
 }
 
 fn why_text(flows: &[Flow], rows: &[Row], output: &Output) -> String {

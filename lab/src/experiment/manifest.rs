@@ -72,11 +72,12 @@ fn circumstances(plan: &Plan) -> Result<Map<String, Value>, ExperimentError> {
         .into_iter()
         .map(|(name, value)| (name.to_owned(), value.into()))
         .collect();
-    let hystart: Map<_, _> = ["hystart", "hystart_detect", "hystart_low_window", "hystart_ack_delta_us"]
+    let hystart: Map<_, _> = ["", "_detect", "_low_window", "_ack_delta_us"]
         .into_iter()
-        .filter_map(|name| {
+        .filter_map(|rest| {
+            let name = format!("hystart{rest}");
             let value = read_trimmed(&format!("/sys/module/tcp_cubic/parameters/{name}"))?;
-            Some((name.to_owned(), value.into()))
+            Some((name, value.into()))
         })
         .collect();
     let clock = json!({

@@ -10,7 +10,7 @@
 
 use std::fmt;
 
-use onramp_algorithm::{Ack, find, of_cubic};
+use onramp_algorithm::{Ack, Algorithm, all, baseline, find, of_cubic};
 use onramp_recording::replay::{Exit, FlowReport, Generations, Known as KnownFlow};
 use onramp_recording::{Run, Sample};
 use serde::Serialize;
@@ -32,7 +32,12 @@ const WINDOW: f64 = 1.5;
 /// Round-trip times that have to be compared, at least.
 const LEAST_SAMPLES: usize = 50;
 /// Controls whose times must not depend on what the recording leaves open.
-const ARMS: [&str; 2] = ["cubic", "onramp_ramp"];
+fn arms() -> [String; 2] {
+    ["cubic".to_owned(), onramp_algorithm::default().congestion_control()]
+}
+
+/// A baseline's parameter: the window at which it exits.
+const EXIT_WINDOW: &str = "exit_window_bytes";
 
 /// Why a path must not be used.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -153,8 +158,8 @@ pub fn check(flow: &RecordedFlow, fitted: &Fitted, bytes: u64) -> Result<Checked
     let mut sizes = vec![recorded, bytes];
     sizes.dedup();
     for bytes in sizes {
-        for control in ARMS {
-            others(fitted, &profile, control, bytes, &mut checked)?;
+        for control in arms() {
+            others(fitted, &profile, &control, bytes, &mut checked)?;
         }
     }
     Ok(checked)
@@ -215,10 +220,14 @@ fn matters(
     recorded: Option<Left>,
     simulated: Option<Left>,
 ) -> Result<bool, FitError> {
+    let exits_there = |one: &Algorithm| {
+        one.is_baseline() && one.declarations().any(|parameter| parameter.name == EXIT_WINDOW)
+    };
+    let control = all().find(exits_there).unwrap_or_else(baseline).congestion_control();
     let times = [recorded, simulated].map(|left| {
         let window = left.map_or(0, |left| left.window_bytes);
-        let parameters = [("exit_window_bytes".to_owned(), window.to_string())].into();
-        time(profile, &Arm { parameters, ..Arm::stock("onramp_fixed") }, bytes)
+        let parameters = [(EXIT_WINDOW.to_owned(), window.to_string())].into();
+        time(profile, &Arm { parameters, ..Arm::stock(&control) }, bytes)
     });
     let [recorded, simulated] = times;
     Ok(differs(recorded?, simulated?, OWN_TIME))

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd};
 
 use aya::maps::{MapData, MapError, MapType};
-use onramp_algorithm::{Algorithm, ExitReason, Export, INITIAL_WINDOW};
+use onramp_algorithm::{Ack, Algorithm, ExitReason, Export, INITIAL_WINDOW, Parameters, Reading, Track};
 use onramp_net::sock_diag::{self, SockDiag, Socket, States, TcpInfo, TcpState};
 
 use crate::object::abi::{Base, Counters, ExitRecord, FlowHeader, FlowTelemetry, flow_flag, read};
@@ -61,6 +61,8 @@ pub struct Flow {
     pub header: Option<FlowHeader>,
     /// What is kept of it besides, once somebody has listened to it, or where it is only observed.
     pub telemetry: Option<FlowTelemetry>,
+    /// Those of its parameter set.
+    parameters: Option<Parameters>,
     storage: Vec<u8>,
 }
 
@@ -89,14 +91,25 @@ impl Flow {
 
     /// The first value of one export.
     pub fn export(&self, name: &str) -> Option<u32> {
-        let state = self.storage.get(size_of::<FlowHeader>()..)?;
-        self.algorithm.exports().find(|export| export.name == name)?.read(state).first().copied()
+        self.algorithm.exports().find(|export| export.name == name)?.read_first(state(&self.storage)?)
     }
+
+    /// The value that its algorithm shows over time, and the limit at which slow start ends.
+    pub fn evidence(&self) -> Option<(Track, Reading)> {
+        let state = state(&self.storage)?;
+        let ack = Ack { cwnd: self.info.snd_cwnd, mss: self.info.snd_mss, ..Ack::default() };
+        Some((self.algorithm.track()?, self.parameters.as_ref()?.read_track(state, &ack)))
+    }
+}
+
+/// The algorithm's state in a flow's storage.
+pub fn state(storage: &[u8]) -> Option<&[u8]> {
+    storage.get(size_of::<FlowHeader>()..)
 }
 
 /// The exports of an algorithm with their values in a flow's storage.
 pub fn exports(algorithm: Algorithm, storage: &[u8]) -> Vec<(Export, Vec<u32>)> {
-    let Some(state) = storage.get(size_of::<FlowHeader>()..) else { return Vec::new() };
+    let Some(state) = state(storage) else { return Vec::new() };
     algorithm.exports().map(|export| (export, export.read(state))).collect()
 }
 
@@ -263,9 +276,8 @@ fn describe(mut socket: Socket, algorithm: Algorithm, attached: Option<&FlowStor
     let storage = attached.and_then(|attached| take(&mut socket.storages, attached.flows.id));
     let storage = storage.unwrap_or_default();
     let header = FlowHeader::read(&storage);
-    let profile = header.zip(attached).and_then(|(header, attached)| {
-        let of_flow = |set: &&ParameterSet| set.number == u32::from(header.profile);
-        attached.sets.iter().find(of_flow).map(|set| set.profile.clone())
+    let set = header.zip(attached).and_then(|(header, attached)| {
+        attached.sets.iter().find(|set| set.number == u32::from(header.profile))
     });
     Flow {
         local: socket.local,
@@ -278,10 +290,11 @@ fn describe(mut socket: Socket, algorithm: Algorithm, attached: Option<&FlowStor
         base: attached.map(|attached| attached.base),
         other_build: false,
         unreadable: false,
-        profile,
+        profile: set.map(|set| set.profile.clone()),
         info: socket.info.unwrap_or_default(),
         header,
         telemetry: header.and(telemetry).and_then(|bytes| Some(read(&bytes)?.0)),
+        parameters: set.map(|set| set.parameters.clone()),
         storage,
     }
 }

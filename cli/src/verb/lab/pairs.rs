@@ -10,14 +10,12 @@ use onramp_files::bounded;
 use onramp_lab::experiment::{Sight, Watch};
 use onramp_lab::reproduce::RoundRates;
 use onramp_loader::abi::FlowHeader;
-use onramp_loader::algorithm;
-
-use crate::ack_pairs::rates_bps;
+use onramp_loader::algorithm::{self, Algorithm};
 
 /// Rates of ACK pairs of a trial's flows, beside its results.
 pub(super) const PAIRS: &str = "pairs.json";
-/// The algorithm that keeps them.
-const ALGORITHM: &str = "best";
+/// Unit of the bars that are rates of ACK pairs.
+const RATES: &str = "bit/s";
 /// Connections that have sent less are not the download's.
 const DOWNLOAD_BYTES: u64 = 1_000_000;
 
@@ -25,7 +23,7 @@ const DOWNLOAD_BYTES: u64 = 1_000_000;
 #[derive(Default)]
 struct Seen {
     bytes_sent: u64,
-    rounds: BTreeMap<u32, Vec<u32>>,
+    rounds: BTreeMap<u32, Vec<u64>>,
 }
 
 /// Collects while flows run.
@@ -43,7 +41,7 @@ impl Collector {
         let seen = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let downloads = seen.values().filter(|flow| flow.bytes_sent >= DOWNLOAD_BYTES);
         let rounds = downloads.flat_map(|flow| &flow.rounds);
-        rounds.map(|(round, pairs)| RoundRates { round: round + 1, bins: bins(pairs) }).collect()
+        rounds.map(|(round, rates)| RoundRates { round: round + 1, bins: bins(rates) }).collect()
     }
 }
 
@@ -63,26 +61,29 @@ pub(super) fn left(trial: &Path) -> anyhow::Result<Vec<RoundRates>> {
 }
 
 fn look(sight: &Sight<'_>, seen: &mut HashMap<u64, Seen>) {
-    let (Some(storage), Some(best)) = (sight.storage, algorithm::find(ALGORITHM)) else { return };
-    if sight.arm != ALGORITHM {
+    let (Some(storage), Some(algorithm)) = (sight.storage, algorithm::find(sight.arm)) else { return };
+    let (Some(header), Some(state)) = (FlowHeader::read(storage), onramp_loader::state(storage)) else {
         return;
-    }
-    let Some(header) = FlowHeader::read(storage) else { return };
-    let exports = onramp_loader::exports(best, storage);
-    let export =
-        |name: &str| exports.iter().find(|(export, _)| export.name == name).map(|(_, values)| values);
-    let (Some(rounds), Some(pairs)) = (export("rounds"), export("pairs")) else { return };
+    };
+    let Some((round, rates)) = newest(algorithm, state) else { return };
     // No two connections begin in one microsecond.
     let flow = seen.entry(header.start_us).or_default();
     flow.bytes_sent = flow.bytes_sent.max(sight.info.bytes_sent);
-    if let (Some(round), true) = (rounds.first(), rates_bps(pairs).next().is_some()) {
-        flow.rounds.insert(*round, pairs.clone());
+    if !rates.is_empty() {
+        flow.rounds.insert(round, rates);
     }
 }
 
+/// The number of the round, and the rates of its ACK pairs so far, bit/s; `None`: the algorithm draws none.
+fn newest(algorithm: Algorithm, state: &[u8]) -> Option<(u32, Vec<u64>)> {
+    let bars = algorithm.picture(state)?.bars.filter(|bars| bars.unit == RATES)?;
+    let round = algorithm.exports().find(|export| export.name == "rounds")?.read_first(state)?;
+    Some((round, bars.values))
+}
+
 /// Rates of pairs, bytes per second, each counted once, ascending.
-fn bins(pairs: &[u32]) -> Vec<(f64, u32)> {
-    let mut rates: Vec<f64> = rates_bps(pairs).map(|rate| (rate as f64 / 8.0).round()).collect();
+fn bins(rates_bps: &[u64]) -> Vec<(f64, u32)> {
+    let mut rates: Vec<f64> = rates_bps.iter().map(|rate| (*rate as f64 / 8.0).round()).collect();
     rates.sort_by(f64::total_cmp);
     rates.into_iter().map(|rate| (rate, 1)).collect()
 }
@@ -92,14 +93,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pairs_are_rates_and_those_that_are_not_there_are_none() {
-        assert_eq!(bins(&[50_000, u32::MAX, 100_000, u32::MAX]), [(10_000_000.0, 1), (20_000_000.0, 1)]);
+    fn rates_are_bytes_per_second_in_ascending_order() {
+        assert_eq!(bins(&[160_000_000, 80_000_000]), [(10_000_000.0, 1), (20_000_000.0, 1)]);
     }
 
     #[test]
-    fn the_algorithm_exports_what_is_read() {
-        let best = algorithm::find(ALGORITHM).unwrap();
-        let names: Vec<_> = best.exports().map(|export| export.name).collect();
-        assert!(names.contains(&"rounds") && names.contains(&"pairs"), "{names:?}");
+    fn rounds_of_ack_pairs_are_read_where_an_algorithm_draws_them() {
+        let read = algorithm::all().filter(|one| newest(*one, &vec![0xff; one.state_size()]).is_some());
+        let names: Vec<_> = read.map(|one| one.name()).collect();
+        assert_eq!(names, ["best"]);
     }
 }

@@ -156,7 +156,7 @@ impl Tune {
             jobs: self.jobs.jobs(),
         };
         let path = |number| paths.path(self.seed, number);
-        let progress = Progress::begin(output, "search", Resumes::No);
+        let progress = Progress::begin(output, "tuning", Resumes::No);
         let step = Mutex::new((String::new(), Instant::now()));
         let tuning = tune::tune(&search, &paths.name(), path, |what, made, all| {
             let Ok(mut step) = step.lock() else { return };

@@ -88,7 +88,7 @@ fn a_flow_with_its_exit_and_the_norm_against_the_threshold() {
     check("flow", &app);
     let shown = screen_of(&app);
     assert!(shown.contains("left slow start by algorithm at 350 ms"), "{shown}");
-    assert!(shown.contains("21 %, threshold 26 %"), "{shown}");
+    assert!(shown.contains("21 %, threshold 35 %"), "{shown}");
     assert_eq!(press(&mut app, "\x1b"), Some(Action::Close(1)));
     assert!(screen_of(&app).contains("REMOTE"));
 }
@@ -104,7 +104,7 @@ fn the_pictures_of_best_and_hystartpp() {
     app.model.add(&round(2, "best", 1, &[("estimate", &[12_500]), ("pairs", &pairs)]));
     open(&mut app, 2);
     check("best", &app);
-    assert!(screen_of(&app).contains("by a round 100 Mbit/s"));
+    assert!(screen_of(&app).contains("71.4 Mbit/s to 111 Mbit/s"));
     press(&mut app, "\x1b");
     open(&mut app, 3);
     assert!(screen_of(&app).contains("CONSERVATIVE SLOW START"), "{}", screen_of(&app));
