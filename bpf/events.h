@@ -98,7 +98,7 @@ struct end_event {
 	struct flow_header header;
 	u32 outcomes[OUTCOME_MAX]; /* as in struct flow_telemetry */
 };
-_Static_assert(sizeof(struct end_event) == 56 + 40 + sizeof(struct flow_header) + 64, "end_event is part of the ABI");
+_Static_assert(sizeof(struct end_event) == 56 + 72 + sizeof(struct flow_header) + 64, "end_event is part of the ABI");
 
 /* The first slow start is over and its record complete. */
 struct exit_event {

@@ -24,7 +24,7 @@
 #include "algorithm/algorithm.h"
 
 /* Raised when a structure here, in abi.h or in events.h changes. */
-#define ABI_VERSION 13
+#define ABI_VERSION 14
 
 /* A row of an enumeration: X(constant, name outside, help). Numbers are given in this order. */
 #define RECORD_CONSTANT(constant, name, help) constant,
@@ -116,6 +116,15 @@ _Static_assert(sizeof(struct round_told) == 64, "round_told is part of the ABI")
 	X(bytes_acked, acknowledged_bytes, u64, "bytes", PLAIN, AFTER, "acknowledged, at the end")                     \
 	X(bytes_sent, sent_bytes, u64, "bytes", PLAIN, AFTER, "sent, retransmissions not counted again, at the end")   \
 	X(bytes_retransmitted, retransmitted_bytes, u64, "bytes", PLAIN, AFTER, "retransmitted, at the end")           \
+	X(busy_us, busy_us, u64, "us", PLAIN, DURING,                                                                  \
+	  "time with data to send or unacknowledged, in jiffies; the two limited times are parts of it")               \
+	X(receive_window_limited_us, receive_window_limited_us, u64, "us", PLAIN, DURING,                              \
+	  "of the busy time, that in which the receive window was the limit")                                          \
+	X(send_buffer_limited_us, send_buffer_limited_us, u64, "us", PLAIN, DURING,                                    \
+	  "of the busy time, that in which the send buffer was the limit")                                             \
+	X(idle_us, idle_us, u64, "us", PLAIN, DURING,                                                                  \
+	  "time since the first data was sent that was not busy: the application had given nothing to send; 0 also "   \
+	  "where that time is not known")                                                                              \
 	X(smoothed_rtt_us, smoothed_rtt_us, u32, "us", ZERO, AFTER, "at the end; 0: none")                             \
 	X(min_rtt_us, min_rtt_us, u32, "us", ZERO, AFTER, "at the end; 0: none")                                       \
 	X(cwnd, cwnd_segments, u32, "segments", PLAIN, AFTER, "congestion window at the end")                          \

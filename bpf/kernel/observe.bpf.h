@@ -62,6 +62,28 @@ static __always_inline struct flow_telemetry *observe_at(struct sock *sk, const 
 	return wanted(level) ? observe(sk, flow) : 0;
 }
 
+/* Microseconds in a jiffy. Set by the loader, in a section of its own. */
+const volatile u32 tick_us SEC(".rodata.tick") = 4000;
+
+/* How long the flow has been in a state of enum tcp_chrono, from 1, as tcp_info has it. */
+static __always_inline u64 chrono_us(const struct tcp_sock *tp, u32 type)
+{
+	u32 jiffies = tp->chrono_stat[type - 1];
+
+	if (BPF_CORE_READ_BITFIELD(tp, chrono_type) == type)
+		jiffies += (u32)bpf_jiffies64() - tp->chrono_start;
+	return (u64)jiffies * tick_us;
+}
+
+/* Time since the first data was sent without data to send. */
+static __always_inline u64 idle_us(const struct flow *flow, u64 busy_us)
+{
+	u64 start_us = flow->header.start_us;
+	u64 since_us = start_us ? bpf_ktime_get_ns() / 1000 - start_us : 0;
+
+	return since_us > busy_us ? since_us - busy_us : 0;
+}
+
 /* The flow ends, or goes to another control. */
 static __always_inline void observe_end(const struct sock *sk, const struct flow *flow, struct flow_telemetry *heard)
 {
@@ -74,8 +96,12 @@ static __always_inline void observe_end(const struct sock *sk, const struct flow
 		.min_rtt_us = min_rtt_us(tp),
 		.cwnd = tp->snd_cwnd,
 		.ssthresh = tp->snd_ssthresh,
+		.receive_window_limited_us = chrono_us(tp, TCP_CHRONO_RWND_LIMITED),
+		.send_buffer_limited_us = chrono_us(tp, TCP_CHRONO_SNDBUF_LIMITED),
 	};
 
+	told.busy_us = chrono_us(tp, TCP_CHRONO_BUSY) + told.receive_window_limited_us + told.send_buffer_limited_us;
+	told.idle_us = idle_us(flow, told.busy_us);
 	tell_end(flow, heard, &told);
 }
 

@@ -59,6 +59,13 @@ enum tcp_ca_state {
 	TCP_CA_Loss,
 };
 
+/* include/linux/tcp.h */
+enum tcp_chrono {
+	TCP_CHRONO_BUSY = 1, /* data to send or unacknowledged, and nothing of the below */
+	TCP_CHRONO_RWND_LIMITED,
+	TCP_CHRONO_SNDBUF_LIMITED,
+};
+
 /* include/net/sock.h */
 enum sk_pacing {
 	SK_PACING_NONE,

@@ -162,9 +162,16 @@ fn the_receive_window_is_told_as_the_receiver_offered_it() {
     sender.deliver(30_000);
     sender.reader.rest(false);
     sender.bring(200_000);
+    let info = sender.info();
     drop(sender);
 
     let items = until_ended(&mut stream, 1);
+    let all = events(&items);
+    let What::End(end) = &all[all.len() - 1].what else { panic!("{:?}", all.last()) };
+    assert!(info.rwnd_limited_us > 0, "the reader rested: {info:?}");
+    assert_eq!(end.receive_window_limited_us, info.rwnd_limited_us);
+    assert_eq!(end.send_buffer_limited_us, info.sndbuf_limited_us);
+    assert!(end.busy_us >= info.busy_time_us && end.busy_us > end.receive_window_limited_us, "{end:?}");
     let window =
         |event: &Event| if let What::Ack(ack) = &event.what { Some(ack.ack.receive_window) } else { None };
     let told: Vec<_> = events(&items).into_iter().filter_map(window).collect();

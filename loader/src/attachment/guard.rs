@@ -6,7 +6,6 @@ use std::io::ErrorKind;
 use std::time::Duration;
 
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
-use nix::time::{ClockId, clock_getres};
 use onramp_algorithm::Algorithm;
 
 use crate::object::abi::{
@@ -225,7 +224,7 @@ pub fn guard(algorithm: Algorithm) -> Result<Option<GuardState>, Error> {
 
 /// The same for a caller that holds the lock.
 pub(crate) fn state(pins: &Pins, attachment: &Attachment) -> Result<Option<GuardState>, Error> {
-    Ok(read(pins, attachment)?.map(|guard| describe(&guard, tick())))
+    Ok(read(pins, attachment)?.map(|guard| describe(&guard, clock::tick())))
 }
 
 /// What the kernel has, all of one moment; `None`: there is no guard.
@@ -246,11 +245,6 @@ pub(crate) fn read(pins: &Pins, attachment: &Attachment) -> Result<Option<abi::G
     let guard = bytes.as_deref().and_then(abi::read).map(|(guard, _)| guard);
     // Of another form it is not one to go without.
     guard.map(Some).ok_or_else(|| Error::io("read", &path)(ErrorKind::InvalidData.into()))
-}
-
-/// A jiffy: what the kernel's coarse clocks tell apart.
-fn tick() -> Duration {
-    clock_getres(ClockId::CLOCK_MONOTONIC_COARSE).map_or(Duration::from_millis(4), Duration::from)
 }
 
 fn describe(guard: &abi::Guard, tick: Duration) -> GuardState {

@@ -11,6 +11,7 @@ use nix::sys::memfd::{MFdFlags, memfd_create};
 use crate::object::abi::{Base, padded};
 use crate::object::embedded::object;
 use crate::object::{constant, log, operations};
+use crate::system::clock;
 use crate::system::error::Error;
 use crate::system::kernel::Kernel;
 
@@ -119,6 +120,7 @@ fn decide(object: &mut OpenObject, base: Base, mode: Mode, kernel: &Kernel) -> l
     for (section, on) in [(".rodata.observing", mode.observing), (".rodata.guarding", mode.guarding)] {
         constant::set(object, section, &u32::from(on).to_ne_bytes())?;
     }
+    constant::set(object, ".rodata.tick", &(clock::tick().as_micros() as u32).to_ne_bytes())?;
     operations::fit(object, kernel)
 }
 

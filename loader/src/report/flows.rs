@@ -13,7 +13,7 @@ use crate::pins::code;
 use crate::pins::parameters::{self, ParameterSet};
 use crate::pins::{self, FLOW_TELEMETRY, FLOWS, Pins};
 use crate::system::error::Error;
-use crate::system::kernel;
+use crate::system::{clock, kernel};
 
 /// Where a flow stands.
 #[derive(Clone, Copy, Debug)]
@@ -70,6 +70,14 @@ impl Flow {
     /// Where the flow stands.
     pub fn phase(&self) -> Phase {
         self.header.as_ref().map_or(Phase::Unknown, phase)
+    }
+
+    /// Time since its first data was sent in which the application had given nothing to send; `None`: not known when that
+    /// was.
+    pub fn idle_us(&self) -> Option<u64> {
+        let start_us = self.header.as_ref().map(|header| header.start_us).filter(|us| *us != 0)?;
+        let since_us = (clock::monotonic_ns() / 1_000).saturating_sub(start_us);
+        Some(since_us.saturating_sub(self.info.busy_time_us))
     }
 
     /// Whether its application has given no more to send, so far, than an initial window holds: it has no state yet.

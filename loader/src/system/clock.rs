@@ -3,11 +3,16 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use nix::sys::time::TimeSpec;
-use nix::time::{ClockId, clock_gettime};
+use nix::time::{ClockId, clock_getres, clock_gettime};
 
 /// Wall clock in microseconds; names an attachment, since two cannot begin in the same microsecond under the lock.
 pub(crate) fn now_us() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_micros() as u64
+}
+
+/// A jiffy: what the kernel's coarse clocks tell apart.
+pub(crate) fn tick() -> Duration {
+    clock_getres(ClockId::CLOCK_MONOTONIC_COARSE).map_or(Duration::from_millis(4), Duration::from)
 }
 
 /// Monotonic time, as `bpf_ktime_get_ns`.
