@@ -9,6 +9,8 @@ type Row = BTreeMap<String, String>;
 
 /// Most words of README.md: an operator decides within a minute.
 const README_WORDS: usize = 1000;
+/// Most words of all pages of docs/.
+const DOCS_WORDS: usize = 20_000;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
@@ -331,4 +333,13 @@ fn every_link_of_a_page_leads_to_a_file_and_a_heading_that_are_there() {
 fn the_readme_is_read_within_minutes() {
     let words = page("README.md").split_whitespace().count();
     assert!(words <= README_WORDS, "README.md has {words} words, at most {README_WORDS}");
+}
+
+#[test]
+fn the_pages_of_docs_are_read_within_two_hours() {
+    let docs = root().join("docs");
+    let pages = pages().into_iter().filter(|path| path.starts_with(&docs));
+    let words = pages.map(|path| fs::read_to_string(path).expect("a page").split_whitespace().count());
+    let words: usize = words.sum();
+    assert!(words <= DOCS_WORDS, "docs/ has {words} words, at most {DOCS_WORDS}");
 }

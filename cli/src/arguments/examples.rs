@@ -1,5 +1,8 @@
 //! Every example of every `--help`: a line that can be pasted, and that the command line takes.
 
+use std::fs;
+use std::path::Path;
+
 use clap::{Command, CommandFactory};
 
 use super::Arguments;
@@ -70,6 +73,46 @@ fn every_example_of_every_help_is_one_line_that_the_command_line_takes() {
         }
     }
     assert!(taken >= all.len() - 5, "{taken} of {} are onramp's", all.len());
+}
+
+/// The lines of a page's fenced blocks that begin with `onramp`, without a prompt and without what is said of them beside.
+fn commands_of_page(text: &str) -> Vec<&str> {
+    let blocks = text.split("\n```").skip(1).step_by(2);
+    let lines = blocks.flat_map(|block| block.lines().skip(1));
+    let lines =
+        lines.map(|line| line.strip_prefix("$ ").unwrap_or(line)).filter(|line| line.starts_with("onramp "));
+    lines.map(|line| line.split("  ").next().unwrap_or(line)).collect()
+}
+
+#[test]
+fn every_command_of_a_page_is_one_that_the_command_line_takes() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let (mut directories, mut pages) = (vec![root.join("docs")], vec![root.join("README.md")]);
+    while let Some(directory) = directories.pop() {
+        for entry in fs::read_dir(directory).expect("a directory") {
+            let path = entry.expect("an entry").path();
+            if path.is_dir() {
+                directories.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "md") {
+                pages.push(path);
+            }
+        }
+    }
+    let mut taken = 0;
+    for page in pages {
+        let text = fs::read_to_string(&page).expect("a page");
+        for line in commands_of_page(&text) {
+            let commands =
+                commands(line).unwrap_or_else(|| panic!("{}: a quote is open in {line:?}", page.display()));
+            for words in commands.iter().filter(|words| words[0] == "onramp") {
+                taken += 1;
+                if let Err(error) = Arguments::command().try_get_matches_from(words) {
+                    panic!("{}: {line:?}: {error}", page.display());
+                }
+            }
+        }
+    }
+    assert!(taken > 50, "{taken}");
 }
 
 #[test]
