@@ -97,34 +97,46 @@ fn place() -> tempfile::TempDir {
     place
 }
 
+/// Runs it in a place of its own; `false`: it is only parsed.
+fn runs(example: &str, unused: &mut Vec<&str>) -> bool {
+    let words = example.strip_prefix("onramp ").unwrap_or(example);
+    if let Some((verb, _)) = ONLY_PARSED.iter().find(|(verb, _)| words.starts_with(verb)) {
+        unused.retain(|other| other != verb);
+        return false;
+    }
+    let small = SMALLER.iter().fold(example.to_owned(), |text, (from, to)| text.replacen(from, to, 1));
+    let place = place();
+    let path = format!("{}:{}", place.path().join("bin").display(), std::env::var("PATH").unwrap());
+    let output = Command::new("bash")
+        .args(["-o", "pipefail", "-c", &small])
+        .current_dir(place.path())
+        .env("PATH", &path)
+        .output()
+        .unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    let code = i32::from(HOLDS_NOT.iter().any(|begin| example.starts_with(begin)));
+    assert_eq!(output.status.code(), Some(code), "{example} (as {small}): {stderr}");
+    assert!(!output.stdout.is_empty(), "{example} says nothing");
+    true
+}
+
 #[test]
 fn every_example_that_needs_no_kernel_runs_as_it_stands_but_for_its_size() {
     let mut all = BTreeSet::new();
     commands("", &mut all);
     let mut unused = ONLY_PARSED.map(|(verb, _)| verb).to_vec();
-    let mut ran = 0;
-    for example in &all {
-        let words = example.strip_prefix("onramp ").unwrap_or(example);
-        if let Some((verb, _)) = ONLY_PARSED.iter().find(|(verb, _)| words.starts_with(verb)) {
-            unused.retain(|other| other != verb);
-            continue;
-        }
-        let small = SMALLER.iter().fold(example.clone(), |text, (from, to)| text.replacen(from, to, 1));
-        let place = place();
-        let path = format!("{}:{}", place.path().join("bin").display(), std::env::var("PATH").unwrap());
-        let output = Command::new("bash")
-            .args(["-o", "pipefail", "-c", &small])
-            .current_dir(place.path())
-            .env("PATH", &path)
-            .output()
-            .unwrap();
-        let stderr = String::from_utf8_lossy(&output.stderr);
-        let code = i32::from(HOLDS_NOT.iter().any(|begin| example.starts_with(begin)));
-        assert_eq!(output.status.code(), Some(code), "{example} (as {small}): {stderr}");
-        assert!(!output.stdout.is_empty(), "{example} says nothing");
-        ran += 1;
-    }
+    let ran = all.iter().filter(|example| runs(example, &mut unused)).count();
     assert!(ran >= 20, "{ran} of {}", all.len());
     unused.retain(|verb| *verb != "help");
     assert!(unused.is_empty(), "no example begins with {unused:?}");
+}
+
+/// Of the pages of what needs no kernel; all others are parsed (`arguments/examples.rs`).
+#[test]
+fn every_command_of_a_page_that_needs_no_kernel_runs_but_for_its_size() {
+    let pages = [include_str!("../../../README.md"), include_str!("../../../docs/simulator.md")];
+    let blocks = pages.iter().flat_map(|page| page.split("\n```").skip(1).step_by(2));
+    let lines = blocks.flat_map(str::lines).filter(|line| line.starts_with("onramp "));
+    let ran = lines.filter(|line| runs(line.split("  ").next().unwrap(), &mut Vec::new())).count();
+    assert!(ran >= 3, "{ran}");
 }
