@@ -5,9 +5,7 @@
 //! between them that other readers pass over: a mark and the CRC-32 of everything else in the file.
 
 use std::cell::Cell;
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::io;
 use std::panic::{self, AssertUnwindSafe};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Once};
@@ -30,6 +28,7 @@ use crate::error::Error;
 use crate::kind;
 use crate::manifest::SCHEMA;
 use crate::pages::survey;
+use crate::replace::replace;
 use crate::thrift::{Met, walk};
 
 /// Keys in the footer.
@@ -75,28 +74,6 @@ fn too_long(spec: &Spec, column: &Column) -> Option<String> {
     let (row, length) = column.first_longer(spec.bytes)?;
     let (name, most) = (spec.name, spec.bytes);
     Some(format!("column {name} of row {row} has {length} bytes: {most} at most"))
-}
-
-/// Puts a file in its place whole or not at all, and safe from a power cut.
-pub(crate) fn replace(path: &Path, bytes: &[u8]) -> Result<(), Error> {
-    let mut temporary = path.as_os_str().to_owned();
-    temporary.push(".tmp");
-    let temporary = PathBuf::from(temporary);
-    let written = write_to(&temporary, bytes)
-        .and_then(|()| fs::rename(&temporary, path))
-        .and_then(|()| sync_directory(path));
-    if written.is_err() {
-        // No half file; the first error is the one to tell.
-        let _ = fs::remove_file(&temporary);
-    }
-    written.map_err(Error::write(path))
-}
-
-/// For its owner alone: it has addresses in it. Nothing that is there is written to, nor what a link there stands for.
-fn write_to(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
-    file.write_all(bytes)?;
-    file.sync_all()
 }
 
 /// The file's bytes.
@@ -180,11 +157,6 @@ fn flat(footer: &[u8]) -> bool {
 enum Wrong {
     Damaged(&'static str),
     Foreign(&'static str),
-}
-
-/// A new name is safe only when its directory is.
-fn sync_directory(path: &Path) -> io::Result<()> {
-    path.parent().map_or(Ok(()), |directory| File::open(directory)?.sync_all())
 }
 
 fn schema(table: &str, specs: &[Spec]) -> Result<Arc<Type>, ParquetError> {

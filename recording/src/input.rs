@@ -51,3 +51,22 @@ pub fn input(path: &Path) -> Result<Input, Error> {
 fn recording(recording: Recording) -> Input {
     Input::Recording(Box::new(recording))
 }
+
+impl Recording {
+    /// Opens a recording's directory, its manifest, or one Parquet file of it; `-` is standard input. A manifest that cannot
+    /// be read, or that lists files which are not there, is a problem and no error.
+    ///
+    /// # Errors
+    /// [`Error::Read`], [`Error::NotARecording`].
+    pub fn open(path: &Path) -> Result<Self, Error> {
+        let mut begin = Vec::new();
+        match input(path)? {
+            Input::Recording(recording) => return Ok(*recording),
+            Input::Text(text) => {
+                text.take(kind::HEAD as u64).read_to_end(&mut begin).map_err(Error::read(path))?
+            }
+        };
+        let reason = format!("it is {}", kind::not_parquet(&begin));
+        Err(Error::NotARecording { path: path.to_owned(), reason })
+    }
+}

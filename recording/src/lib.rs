@@ -20,6 +20,7 @@ mod input;
 mod manifest;
 mod pages;
 mod reader;
+mod replace;
 pub mod replay;
 pub mod rows;
 mod sample;

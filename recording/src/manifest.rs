@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::bounded;
 use crate::error::Error;
-use crate::file;
+use crate::replace::replace;
 
 /// Version of the manifest and of the tables; raised when a field or column changes its name or meaning, or goes. No other
 /// version is read.
@@ -85,7 +85,7 @@ impl Manifest {
         let mut text = serde_json::to_string_pretty(self)
             .map_err(|error| Error::write(&path)(std::io::Error::other(error)))?;
         text.push('\n');
-        file::replace(&path, text.as_bytes())
+        replace(&path, text.as_bytes())
     }
 
     /// Reads a recording's manifest.

@@ -3,7 +3,6 @@
 
 use std::collections::HashSet;
 use std::fs;
-use std::io::Read;
 use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
 
@@ -13,8 +12,6 @@ use crate::budget::Budget;
 use crate::column::{Column, Spec};
 use crate::error::Error;
 use crate::file::Part;
-use crate::input::{Input, input};
-use crate::kind;
 use crate::manifest::{self, Manifest};
 use crate::rows::FlowRow;
 use crate::table::Row;
@@ -137,23 +134,6 @@ impl<R: Row> Batch<R> {
 }
 
 impl Recording {
-    /// Opens a recording's directory, its manifest, or one Parquet file of it; `-` is standard input. A manifest that cannot
-    /// be read, or that lists files which are not there, is a problem and no error.
-    ///
-    /// # Errors
-    /// [`Error::Read`], [`Error::NotARecording`].
-    pub fn open(path: &Path) -> Result<Self, Error> {
-        let mut begin = Vec::new();
-        match input(path)? {
-            Input::Recording(recording) => return Ok(*recording),
-            Input::Text(text) => {
-                text.take(kind::HEAD as u64).read_to_end(&mut begin).map_err(Error::read(path))?
-            }
-        };
-        let reason = format!("it is {}", kind::not_parquet(&begin));
-        Err(Error::NotARecording { path: path.to_owned(), reason })
-    }
-
     pub(crate) fn of_file(path: &Path) -> Self {
         Self {
             manifest: None,

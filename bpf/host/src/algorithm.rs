@@ -2,7 +2,6 @@
 
 use crate::contract::{AlgorithmRow, TRAIT_ALWAYS, TRAIT_BASELINE};
 use crate::ffi;
-use crate::parameters::{Parameter, Parameters};
 
 /// One slow-start algorithm of the registry.
 #[derive(Clone, Copy)]
@@ -97,16 +96,6 @@ impl Algorithm {
         ffi::text(self.row.source)
     }
 
-    /// Its parameters at their defaults.
-    pub fn parameters(&self) -> Parameters {
-        Parameters::defaults(*self)
-    }
-
-    /// The declarations of its parameters, in the order of their values.
-    pub fn declarations(&self) -> impl ExactSizeIterator<Item = Parameter> + use<> {
-        ffi::slice(self.row.parameters, self.row.parameter_count).iter().map(Parameter::from)
-    }
-
     /// Its outcomes by number; numbers without a name are empty.
     pub fn outcomes(&self) -> impl ExactSizeIterator<Item = Outcome> + use<> {
         ffi::slice(self.row.outcomes, self.row.outcome_count)
@@ -145,8 +134,9 @@ impl Algorithm {
     /// where exports lie in the state. Defaults, units and help may differ between two builds that understand each other.
     pub fn tables(&self) -> String {
         let mut text = format!("state {} {}\n", self.state_size(), self.kept_size());
-        for Parameter { name, minimum, maximum, choices, .. } in self.declarations() {
-            text += &format!("parameter {name} {minimum} {maximum} {}\n", choices.join("|"));
+        for one in self.declarations() {
+            let choices = one.choices.join("|");
+            text += &format!("parameter {} {} {} {choices}\n", one.name, one.minimum, one.maximum);
         }
         for outcome in self.outcomes() {
             text += &format!("outcome {}\n", outcome.name);

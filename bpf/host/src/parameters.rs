@@ -230,6 +230,18 @@ impl Parameters {
     }
 }
 
+impl Algorithm {
+    /// Its parameters at their defaults.
+    pub fn parameters(&self) -> Parameters {
+        Parameters::defaults(*self)
+    }
+
+    /// The declarations of its parameters, in the order of their values.
+    pub fn declarations(&self) -> impl ExactSizeIterator<Item = Parameter> + use<> {
+        ffi::slice(self.row.parameters, self.row.parameter_count).iter().map(Parameter::from)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -404,7 +404,7 @@ pub(super) fn text(report: &Report) -> String {
                 row.selection_rules
             );
         }
-        text += &unseen_text(&row.unseen);
+        text += &elsewhere::unseen_text(&row.unseen);
         if let Some(undo) = &row.undo {
             text += &format!("  undo: {undo}\n");
             if !row.undo_leaves.is_empty() {
@@ -412,7 +412,7 @@ pub(super) fn text(report: &Report) -> String {
             }
         }
     }
-    text += &unseen_text(&report.unseen);
+    text += &elsewhere::unseen_text(&report.unseen);
     if let Some(rules) = report.selection_removed {
         text += &format!("removed the selection of {}\n", count(rules, "rule"));
         text += &match &report.selection_undo {
@@ -428,12 +428,6 @@ pub(super) fn text(report: &Report) -> String {
         text += "nothing is attached\n";
     }
     text
-}
-
-/// Where it could not be looked, a line each.
-pub(super) fn unseen_text(unseen: &[String]) -> String {
-    let line = |place: &String| format!("  not looked into, so there may be more: {}\n", inline(place));
-    unseen.iter().map(line).collect()
 }
 
 #[cfg(test)]

@@ -8,7 +8,6 @@ use onramp_loader::{Action, DEFAULT_SYSCTL, DefaultOf, Defaults, Elsewhere, Erro
 use onramp_net::namespace::{Namespace, NamespaceError};
 use serde::Serialize;
 
-use super::detach::unseen_text;
 use crate::failure::{PARTIAL, Usage};
 use crate::output::inline;
 use crate::units::count;
@@ -223,6 +222,12 @@ pub(super) fn restoring(before: &[DefaultOf]) -> String {
 fn quoted(word: &str) -> String {
     let plain = |sign: char| sign.is_ascii_alphanumeric() || "/._-:=,@%+".contains(sign);
     if word.chars().all(plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
+}
+
+/// Where it could not be looked, a line each.
+pub(super) fn unseen_text(unseen: &[String]) -> String {
+    let line = |place: &String| format!("  not looked into, so there may be more: {}\n", inline(place));
+    unseen.iter().map(line).collect()
 }
 
 #[cfg(test)]

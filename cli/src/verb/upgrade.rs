@@ -169,7 +169,7 @@ fn text(report: &Report) -> String {
             text += &format!("  moved {} to the newer code\n", count(row.sockets_moved, "socket"));
         }
         text += &stragglers::text("former", &row.stragglers, &row.held);
-        text += &detach::unseen_text(&row.unseen);
+        text += &elsewhere::unseen_text(&row.unseen);
         text += &format!(
             "  undo: `onramp upgrade {}` by the former onramp ({})\n",
             row.algorithm, row.from_version

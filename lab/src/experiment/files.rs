@@ -17,7 +17,7 @@ use serde::Serialize;
 use super::arm::Arm;
 use super::flow::Flow;
 use super::result::Run;
-use super::run::Trace;
+use super::trace::Trace;
 use super::transfer::Download;
 use super::{ExperimentError, Plan};
 use crate::link::LinkSample;

@@ -3,18 +3,16 @@
 //! to, so that the clock is the receiver's and stops with the last byte it receives. (The other way round, `-n` stops
 //! the clock when the last byte is in the sender's socket buffer, on a long path seconds early.)
 
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
 use onramp_net::Namespace;
-use onramp_net::sock_diag::{SockDiag, SockDiagError, States};
+use onramp_net::sock_diag::{SockDiag, States};
 use serde_json::Value;
-use thiserror::Error;
 
 use super::plan::Amount;
-use super::process::{Running, start_error};
+use super::process::{Iperf3Error, Running, start_error};
 use super::transfer::{Download, Iperf3Report, POLL, Request};
 use crate::host::SENDER;
 
@@ -22,57 +20,6 @@ use crate::host::SENDER;
 const LISTEN_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long the server may take to end after the client.
 const END_TIMEOUT: Duration = Duration::from_secs(10);
-
-/// What can go wrong with a download.
-#[derive(Debug, Error)]
-pub enum Iperf3Error {
-    /// There is no iperf3.
-    #[error("cannot find {0}: install iperf3 (3.12 is known to work)")]
-    Missing(PathBuf),
-    /// It could not be started or waited for.
-    #[error("cannot run the iperf3 {role}: {source}")]
-    Run {
-        /// `client` or `server`.
-        role: &'static str,
-        /// Why.
-        source: io::Error,
-    },
-    /// The server did not begin to listen.
-    #[error("the iperf3 server did not listen: {message}")]
-    NotListening {
-        /// Exit status and output.
-        message: String,
-    },
-    /// The kernel's list of sockets could not be read while waiting for the server.
-    #[error(transparent)]
-    SockDiag(#[from] SockDiagError),
-    /// The namespace could not be entered.
-    #[error(transparent)]
-    Namespace(#[from] onramp_net::NamespaceError),
-    /// It ended with an error.
-    #[error("the iperf3 {role} failed: {message}")]
-    Failed {
-        /// `client` or `server`.
-        role: &'static str,
-        /// Its own message.
-        message: String,
-    },
-    /// It took too long.
-    #[error("the iperf3 client did not finish within {seconds} s and was killed")]
-    Timeout {
-        /// The limit.
-        seconds: u64,
-    },
-    /// The link ended under it.
-    #[error("the transfer was given up because the link failed")]
-    Interrupted,
-    /// Its report lacks something.
-    #[error("iperf3's report has no {field}")]
-    Report {
-        /// What is missing.
-        field: &'static str,
-    },
-}
 
 /// Version line, for the manifest.
 pub(super) fn version(program: &Path) -> Result<String, Iperf3Error> {

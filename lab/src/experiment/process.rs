@@ -2,15 +2,67 @@
 //! iperf3's processes.
 
 use std::io::{self, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use onramp_net::sock_diag::SockDiagError;
 use serde_json::Value;
+use thiserror::Error;
 
-use super::iperf3::Iperf3Error;
 use super::transfer::POLL;
+
+/// What can go wrong with a download.
+#[derive(Debug, Error)]
+pub enum Iperf3Error {
+    /// There is no iperf3.
+    #[error("cannot find {0}: install iperf3 (3.12 is known to work)")]
+    Missing(PathBuf),
+    /// It could not be started or waited for.
+    #[error("cannot run the iperf3 {role}: {source}")]
+    Run {
+        /// `client` or `server`.
+        role: &'static str,
+        /// Why.
+        source: io::Error,
+    },
+    /// The server did not begin to listen.
+    #[error("the iperf3 server did not listen: {message}")]
+    NotListening {
+        /// Exit status and output.
+        message: String,
+    },
+    /// The kernel's list of sockets could not be read while waiting for the server.
+    #[error(transparent)]
+    SockDiag(#[from] SockDiagError),
+    /// The namespace could not be entered.
+    #[error(transparent)]
+    Namespace(#[from] onramp_net::NamespaceError),
+    /// It ended with an error.
+    #[error("the iperf3 {role} failed: {message}")]
+    Failed {
+        /// `client` or `server`.
+        role: &'static str,
+        /// Its own message.
+        message: String,
+    },
+    /// It took too long.
+    #[error("the iperf3 client did not finish within {seconds} s and was killed")]
+    Timeout {
+        /// The limit.
+        seconds: u64,
+    },
+    /// The link ended under it.
+    #[error("the transfer was given up because the link failed")]
+    Interrupted,
+    /// Its report lacks something.
+    #[error("iperf3's report has no {field}")]
+    Report {
+        /// What is missing.
+        field: &'static str,
+    },
+}
 
 pub(super) fn start_error(program: &Path, role: &'static str, source: io::Error) -> Iperf3Error {
     if source.kind() == io::ErrorKind::NotFound {

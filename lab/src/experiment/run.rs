@@ -12,9 +12,10 @@ use super::plan::{Amount, PathChange, Tool};
 use super::regret::LinkRegret;
 use super::result::{CompetitorRun, FlowRun, Run};
 use super::sampler::{Sampler, Watched};
+use super::trace::Trace;
 use super::transfer::{Download, PORT, Request};
 use super::{ExperimentError, Plan, builtin, cpu, files, iperf3};
-use crate::emulator::{ExtraRtts, Health, Report, Wiring};
+use crate::emulator::{ExtraRtts, Health, Wiring};
 use crate::guest;
 use crate::host::{HostError, Hosts};
 
@@ -24,21 +25,6 @@ const FLOW_PERIOD: Duration = Duration::from_millis(10);
 const LINK_PERIOD_US: u64 = 10_000;
 /// A competitor goes on until it is ended.
 const COMPETITOR_SECONDS: u32 = 86_400;
-
-/// What a run leaves for files and figures.
-pub(super) struct Trace {
-    /// At least one.
-    pub flows: Vec<Flow>,
-    pub competitor: Option<Flow>,
-    pub link: Report,
-}
-
-impl Trace {
-    /// When the first flow sent its first data.
-    pub fn began_ns(&self) -> u64 {
-        self.flows.first().and_then(Flow::began_ns).unwrap_or(0)
-    }
-}
 
 /// Makes hosts, downloads, takes everything down again. Files go to `directory` if there is one.
 pub(super) fn run(

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Drops before the queue is full.
 
-use super::codel::CoDel;
-use super::policer::Policer;
-use super::random::Random;
-use super::{AqmSpec, Limit, Nanos, micros};
+use super::{Limit, Nanos};
 
 /// What the queue holds when a packet arrives, without that packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -42,34 +39,4 @@ pub struct Turn {
     pub sojourn: Nanos,
     /// Bytes in the queue behind it.
     pub behind_bytes: u64,
-}
-
-/// The model of a description.
-pub(super) fn build(spec: &AqmSpec, random: Random) -> Box<dyn Aqm> {
-    match *spec {
-        AqmSpec::RandomDrop { above_fraction, drop_probability } => {
-            Box::new(RandomDrop { above_fraction, drop_probability, random })
-        }
-        AqmSpec::CoDel { target_us, interval_us, ecn } => {
-            Box::new(CoDel::new(micros(target_us), micros(interval_us), ecn))
-        }
-        AqmSpec::Policer { rate_bps, burst_bytes } => Box::new(Policer::new(rate_bps, burst_bytes)),
-    }
-}
-
-/// [`AqmSpec::RandomDrop`]: what the gateway of Ataei Kachooei et al. 2022 does with 25 % above half of 36 MB.
-struct RandomDrop {
-    above_fraction: f64,
-    drop_probability: f64,
-    random: Random,
-}
-
-impl Aqm for RandomDrop {
-    fn drops_arriving(&mut self, _now: Nanos, _bytes: u32, depth: Depth, limit: Limit) -> bool {
-        let (held, limit) = match limit {
-            Limit::Bytes(bytes) => (depth.bytes, bytes),
-            Limit::Packets(packets) => (depth.packets, packets),
-        };
-        held as f64 > limit as f64 * self.above_fraction && self.random.unit() < self.drop_probability
-    }
 }

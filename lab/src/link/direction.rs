@@ -14,7 +14,7 @@ use super::spec::{RATES_BPS, within};
 use super::transmitter::Transmitter;
 use super::{
     Counters, Depth, DirectionSpec, DropCause, Jitter, Limit, LinkSample, LinkSpec, Loss, Nanos, RangeError,
-    RateSpec, access, aqm, handover, jitter, loss, micros, outage, rate,
+    RateSpec, build, handover, jitter, loss, micros, outage, rate,
 };
 
 /// A packet that reaches the queue.
@@ -127,11 +127,11 @@ impl<P> Direction<P> {
             jitter.push(delay);
             rates.extend(outage);
         }
-        let schedule = spec.schedule.as_ref().map(|spec| access::build(spec, random(purpose::SCHEDULE)));
+        let schedule = spec.schedule.as_ref().map(|spec| build::access(spec, random(purpose::SCHEDULE)));
         Ok(Self {
             key: key.into(),
             start: None,
-            queue: Queue::new(limit, spec.aqm.as_ref().map(|spec| aqm::build(spec, random(purpose::AQM)))),
+            queue: Queue::new(limit, spec.aqm.as_ref().map(|spec| build::aqm(spec, random(purpose::AQM)))),
             transmitter: Transmitter::new(rates, schedule),
             cross: spec.cross.as_ref().map(|spec| Cross::new(spec, random(purpose::CROSS))),
             loss: spec.loss.as_ref().map(|spec| loss::build(spec, random(purpose::LOSS))),

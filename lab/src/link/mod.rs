@@ -28,10 +28,11 @@
 //! A further model is a further file and a further variant in [`spec`]. Inside, times count from the start of the
 //! link: [`Direction::start`], or the first arrival.
 
-pub(crate) mod access;
+mod access;
 mod aggregate;
 mod aqm;
 mod bandwidth_on_demand;
+pub(crate) mod build;
 mod codel;
 mod cross;
 mod direction;
@@ -45,6 +46,7 @@ mod paths;
 mod policer;
 mod queue;
 mod random;
+mod random_drop;
 mod rate;
 mod reordering;
 mod steps;

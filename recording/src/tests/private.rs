@@ -67,12 +67,12 @@ fn a_link_in_the_place_of_a_file_is_not_followed() {
     let file = directory.path().join("manifest.json");
     let temporary = directory.path().join("manifest.json.tmp");
     symlink(&victim, &temporary).unwrap();
-    crate::file::replace(&file, b"text").unwrap_err();
+    crate::replace::replace(&file, b"text").unwrap_err();
     assert_eq!(fs::read_to_string(&victim).unwrap(), "whole");
     // In the place of the file itself it is replaced.
     assert!(!temporary.is_symlink());
     symlink(&victim, &file).unwrap();
-    crate::file::replace(&file, b"text").unwrap();
+    crate::replace::replace(&file, b"text").unwrap();
     assert_eq!(fs::read_to_string(&victim).unwrap(), "whole");
     assert_eq!(fs::read_to_string(&file).unwrap(), "text");
 }

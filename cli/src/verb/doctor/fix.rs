@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::Also;
 use crate::failure::{FAILURE, PARTIAL};
 use crate::output::{Output, say};
-use crate::verb::detach::unseen_text;
+use crate::verb::elsewhere::unseen_text;
 use crate::verb::plan;
 
 /// The command that gives settings back.

@@ -8,7 +8,6 @@ use onramp_loader::algorithm;
 use onramp_recording::replay::{Given, Regret};
 use serde::{Deserialize, Deserializer, Serialize};
 
-use super::wire::network;
 use crate::live;
 use crate::verb::flows::{self, Exit};
 
@@ -134,6 +133,13 @@ impl Row {
     pub fn reason(&self) -> &str {
         self.exit.as_ref().map_or(&self.state, |exit| &exit.reason)
     }
+}
+
+/// The network of an address: 24 bits of IPv4, 48 of IPv6.
+pub(super) fn network(address: IpAddr) -> Prefix {
+    let address = address.to_canonical();
+    let prefix: Prefix = address.into();
+    prefix.shortened(if address.is_ipv4() { 24 } else { 48 }).network()
 }
 
 /// A word that is told with every flow, which need not be kept with every flow.

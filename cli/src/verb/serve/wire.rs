@@ -142,13 +142,6 @@ pub(super) fn decode<T: DeserializeOwned>(frame: &[u8]) -> Result<T, postcard::E
     postcard::from_bytes(frame)
 }
 
-/// The network of an address: 24 bits of IPv4, 48 of IPv6.
-pub(super) fn network(address: IpAddr) -> Prefix {
-    let address = address.to_canonical();
-    let prefix: Prefix = address.into();
-    prefix.shortened(if address.is_ipv4() { 24 } else { 48 }).network()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -15,8 +15,8 @@ use serde::Serialize;
 
 pub(super) use brief::{Brief, Cost};
 
-use super::detach::unseen_text;
 use super::doctor::fix;
+use super::elsewhere::unseen_text;
 use super::elsewhere::{self, Other};
 use super::stragglers::{self, Holder, Sockets};
 use crate::failure::PARTIAL;

@@ -2,7 +2,7 @@
 //! Schedules of the transmitter.
 
 use super::{BYTES, MS, ModelCheck, SECOND, delays, mean, plain, saturated, throughput};
-use crate::link::{Access, DirectionSpec, Random, ScheduleSpec, access};
+use crate::link::{Access, DirectionSpec, Random, ScheduleSpec, build};
 
 pub(super) fn checks(seed: u64) -> Vec<ModelCheck> {
     [aggregate(seed), on_demand(seed), bandwidth_on_demand(seed)].concat()
@@ -87,7 +87,7 @@ fn skyplex(factor: f64, frame_us: u64, seed: u64) -> Box<dyn Access> {
         frame_slots: 48,
         frame_us,
     };
-    access::build(&spec, Random::new(seed, 0))
+    build::access(&spec, Random::new(seed, 0))
 }
 
 fn bandwidth_on_demand(seed: u64) -> Vec<ModelCheck> {

@@ -10,25 +10,6 @@ use crate::sim::ORACLE;
 /// Grey, of the palette.
 const GREY: usize = 6;
 
-/// What is to be small.
-fn costs(arm: &ArmSummary) -> [f64; 3] {
-    [arm.mean_time, arm.retransmitted_per_mille, arm.queueing_delay_us]
-}
-
-/// Whether one is better in something and worse in nothing.
-pub(in crate::sim) fn beats(one: &[f64; 3], other: &[f64; 3]) -> bool {
-    one.iter().zip(other).all(|(one, other)| one <= other) && one != other
-}
-
-/// Marks those that no other arm beats. The oracle does not take part.
-pub(super) fn mark(arms: &mut [ArmSummary]) {
-    let beats =
-        |other: &ArmSummary, arm: &ArmSummary| other.arm != ORACLE && beats(&costs(other), &costs(arm));
-    let front: Vec<_> =
-        arms.iter().map(|arm| arm.arm != ORACLE && !arms.iter().any(|other| beats(other, arm))).collect();
-    arms.iter_mut().zip(front).for_each(|(arm, front)| arm.front = front);
-}
-
 /// Draws the arms: time over losses, and time over queueing delay, with the front of the two in each. Arms on the front of
 /// all three have the first colour, the others are grey.
 ///

@@ -3,6 +3,7 @@
 //! and which arms no other one beats ([`front`]).
 
 pub mod front;
+pub(in crate::sim) mod pareto;
 mod row;
 mod store;
 mod summary;

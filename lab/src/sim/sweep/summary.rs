@@ -7,7 +7,8 @@ use onramp_algorithm::ExitReason;
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 
-use super::{RunRow, front};
+use super::RunRow;
+use super::pareto::beats;
 use crate::digest::hex;
 use crate::emulator::MTU;
 use crate::host::HEADER_BYTES;
@@ -150,7 +151,7 @@ impl Sweep {
         let order = paths.first().copied().unwrap_or_default();
         let mut arms: Vec<_> =
             order.iter().filter_map(|row| Some(arm(&row.arm, of_arms.get(&*row.arm)?))).collect();
-        front::mark(&mut arms);
+        mark_front(&mut arms);
         let mut sha = Sha256::new();
         rows.iter().for_each(|row| sha.update(row.digest.as_bytes()));
         Self {
@@ -314,6 +315,20 @@ impl Worst {
             about,
         }
     }
+}
+
+/// What is to be small.
+fn costs(arm: &ArmSummary) -> [f64; 3] {
+    [arm.mean_time, arm.retransmitted_per_mille, arm.queueing_delay_us]
+}
+
+/// Marks those that no other arm beats. The oracle does not take part.
+fn mark_front(arms: &mut [ArmSummary]) {
+    let beats =
+        |other: &ArmSummary, arm: &ArmSummary| other.arm != ORACLE && beats(&costs(other), &costs(arm));
+    let front: Vec<_> =
+        arms.iter().map(|arm| arm.arm != ORACLE && !arms.iter().any(|other| beats(other, arm))).collect();
+    arms.iter_mut().zip(front).for_each(|(arm, front)| arm.front = front);
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use super::evaluate::Evaluator;
 use super::{Candidate, Rung};
 use crate::population::Path;
 use crate::sim::SimError;
-use crate::sim::sweep::front;
+use crate::sim::sweep::pareto;
 
 /// One of so many goes on to the next rung, which has so many times as many paths.
 pub(super) const KEPT: u64 = 3;
@@ -100,7 +100,7 @@ fn keep(standings: &mut Vec<Standing>, count: usize) {
     let by_cost = (count - 1) - (count - 1) / 3;
     let beaten: Vec<_> = standings
         .iter()
-        .map(|one| standings.iter().any(|other| front::beats(&other.front, &one.front)))
+        .map(|one| standings.iter().any(|other| pareto::beats(&other.front, &one.front)))
         .collect();
     let (front, others): (Vec<_>, Vec<_>) = standings
         .drain(..)

@@ -3,14 +3,15 @@
 use axum::Json;
 use axum::extract::rejection::{JsonRejection, QueryRejection};
 use axum::extract::{Path, Query as Parameters, State};
-use axum::http::header::{self, HeaderMap, HeaderValue};
+use axum::http::header::HeaderMap;
 use axum::http::{StatusCode, Uri};
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use onramp_loader::algorithm;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use super::answer::{Problem, json, raw_json};
 use super::guard::bearer;
 use super::hub::{Hub, Knows, Open};
 use super::query::{Count, Query, Wanted};
@@ -20,64 +21,6 @@ use crate::verb::list::Listing;
 use crate::verb::serve::privileges::{Confinement, confinement};
 use crate::verb::serve::row::Row;
 use crate::verb::serve::wire::{Histories, Lost, Refusal, Tuning};
-
-/// Why there is no other answer.
-#[derive(Debug)]
-pub(super) struct Problem {
-    status: StatusCode,
-    text: String,
-}
-
-#[derive(Serialize)]
-struct Said<'a> {
-    error: &'a str,
-}
-
-impl Problem {
-    pub fn new(status: StatusCode, text: impl Into<String>) -> Self {
-        Self { status, text: text.into() }
-    }
-}
-
-impl IntoResponse for Problem {
-    fn into_response(self) -> Response {
-        let mut response = json(&Said { error: &self.text });
-        *response.status_mut() = self.status;
-        if self.status == StatusCode::UNAUTHORIZED {
-            response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
-        }
-        response
-    }
-}
-
-impl From<Refusal> for Problem {
-    fn from(refusal: Refusal) -> Self {
-        match refusal {
-            Refusal::ReadOnly => Self::new(
-                StatusCode::FORBIDDEN,
-                "this server changes nothing: start it with --write-token-file FILE",
-            ),
-            Refusal::Token => Self::new(
-                StatusCode::UNAUTHORIZED,
-                "the token is missing or wrong: send `Authorization: Bearer TOKEN` with what is in the file of --write-token-file",
-            ),
-            Refusal::Usage(text) => Self::new(StatusCode::BAD_REQUEST, text),
-            Refusal::Failure(text) => Self::new(StatusCode::CONFLICT, text),
-        }
-    }
-}
-
-/// An answer with a schema number.
-pub(super) fn json(body: &impl Serialize) -> Response {
-    match Output::document_text(body) {
-        Ok(text) => raw_json(text),
-        Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),
-    }
-}
-
-fn raw_json(text: String) -> Response {
-    ([(header::CONTENT_TYPE, "application/json")], text).into_response()
-}
 
 /// The wish of a request, or what is wrong with it.
 pub(super) fn wanted(

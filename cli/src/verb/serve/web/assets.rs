@@ -4,7 +4,7 @@ use axum::extract::Path;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
-use super::api::Problem;
+use super::answer::Problem;
 
 include!(concat!(env!("OUT_DIR"), "/web.rs"));
 

@@ -12,7 +12,7 @@ use futures_util::{StreamExt, stream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
-use super::api::Problem;
+use super::answer::Problem;
 
 /// A body is kept in pieces of this size.
 const PIECE: usize = 64 << 10;

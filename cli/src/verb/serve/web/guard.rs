@@ -1,6 +1,7 @@
 //! Who may ask: names of this server, pages of this server; and what browsers are told to forbid.
 
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 
 use axum::extract::{Request, State};
 use axum::http::header::{self, HeaderMap, HeaderName, HeaderValue};
@@ -9,8 +10,7 @@ use axum::http::{Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
-use super::api::Problem;
-use super::hub::Hub;
+use super::answer::Problem;
 use crate::verb::serve::token::Token;
 
 /// Longest path with its query.
@@ -153,8 +153,8 @@ fn only(headers: &HeaderMap, name: HeaderName) -> Option<&str> {
 }
 
 /// Around every answer.
-pub(super) async fn guard(State(hub): State<Hub>, request: Request, next: Next) -> Response {
-    let mut response = match hub.policy.check(&request) {
+pub(super) async fn guard(State(policy): State<Arc<Policy>>, request: Request, next: Next) -> Response {
+    let mut response = match policy.check(&request) {
         Ok(()) => next.run(request).await,
         Err(problem) => problem.into_response(),
     };

@@ -12,8 +12,8 @@ use tokio::net::UnixStream;
 use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 
 use super::guard::Policy;
+use super::kept::Kept;
 use super::metrics::Exits;
-use super::recordings::Recordings;
 use crate::live::{Change, Cursor, Happened, History};
 use crate::verb::serve::row::Row;
 use crate::verb::serve::wire::{self, Detail, Histories, LENGTH, Lost, News, Refusal, Request, Tuning};
@@ -92,7 +92,7 @@ pub(super) struct Hub {
     /// Tells one run of the server from the next.
     pub epoch: u64,
     pub live: Arc<Semaphore>,
-    pub recordings: Arc<Recordings>,
+    pub recordings: Arc<Kept<Hub>>,
 }
 
 impl Hub {

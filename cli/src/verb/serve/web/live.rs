@@ -15,7 +15,8 @@ use futures_util::stream;
 use serde::Serialize;
 use tokio::sync::{OwnedSemaphorePermit, watch};
 
-use super::api::{Problem, detailed, wanted};
+use super::answer::Problem;
+use super::api::{detailed, wanted};
 use super::hub::{Hub, Knows, LIVE_MAX, Look};
 use super::population::population;
 use super::query::{Count, Query, Wanted};

@@ -1,11 +1,13 @@
 //! The part that talks to browsers: no capability, no BPF object, no token.
 
+mod answer;
 mod api;
 mod assets;
 mod body;
 mod connections;
 mod guard;
 mod hub;
+mod kept;
 mod live;
 #[cfg(test)]
 mod load;

@@ -7,8 +7,7 @@ use serde::Serialize;
 
 use super::hub::Knowledge;
 use super::query::Wanted;
-use crate::verb::serve::row::Row;
-use crate::verb::serve::wire::network;
+use crate::verb::serve::row::{Row, network};
 
 /// Bounds of the map on its logarithmic axes: minimum RTT in µs, window at the exit over the BDP.
 const RTT_US: (f64, f64) = (1e2, 2e6);

@@ -9,8 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::hub::Knowledge;
 use crate::filter::Filter;
-use crate::verb::serve::row::Row;
-use crate::verb::serve::wire::network;
+use crate::verb::serve::row::{Row, network};
 
 /// Flows that are told at once, at most.
 const LIMIT_MAX: usize = 10_000;

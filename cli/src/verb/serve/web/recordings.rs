@@ -1,11 +1,9 @@
 //! Recordings that were opened in the page: in memory alone, a few of them, and only for who knows their name.
 
-use std::collections::VecDeque;
-use std::fs::File;
 use std::io::Read;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use axum::extract::multipart::MultipartError;
@@ -15,10 +13,8 @@ use axum::response::Response;
 use onramp_recording::rows::AckRow;
 use onramp_recording::{Budget, Recording, Row as _};
 use serde::Serialize;
-use tokio::sync::Semaphore;
 
-use super::api::{Problem, json};
-use super::body::Bodies;
+use super::answer::{Problem, json};
 use super::hub::Hub;
 use crate::live::{Recorded, read, read_csv};
 use crate::output::Output;
@@ -44,49 +40,6 @@ const DETAILED_MAX: usize = 500;
 const FEW: usize = 50;
 const BUCKETS: usize = 160;
 const BUCKETS_OF_FEW: usize = 500;
-/// Recordings that are kept; the oldest goes.
-const KEPT: usize = 4;
-
-/// Those that are open, by their names.
-pub(super) struct Recordings {
-    kept: Mutex<VecDeque<(String, Hub)>>,
-    bodies: Bodies,
-    /// One at a time is read.
-    reading: Arc<Semaphore>,
-}
-
-impl Default for Recordings {
-    fn default() -> Self {
-        Self { kept: Mutex::default(), bodies: Bodies::default(), reading: Arc::new(Semaphore::new(1)) }
-    }
-}
-
-impl Recordings {
-    /// The recording of this name; without a name what is live.
-    pub fn find(&self, name: Option<&str>, live: &Hub) -> Result<Hub, Problem> {
-        let Some(name) = name else { return Ok(live.clone()) };
-        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.iter().find(|(kept, _)| kept == name).map(|(_, hub)| hub.clone()).ok_or_else(|| {
-            let text = format!(
-                "this recording is not open any more: {KEPT} are kept, until the server ends; open it again"
-            );
-            Problem::new(StatusCode::NOT_FOUND, text)
-        })
-    }
-
-    fn keep(&self, hub: Hub) -> std::io::Result<String> {
-        let mut secret = [0; 16];
-        File::open("/dev/urandom")?.read_exact(&mut secret)?;
-        let name: String = secret.iter().map(|byte| format!("{byte:02x}")).collect();
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.push_back((name.clone(), hub));
-        if kept.len() > KEPT {
-            kept.pop_front();
-        }
-        Ok(name)
-    }
-}
-
 #[derive(Serialize)]
 struct Opened {
     /// For `recording=` of other requests.

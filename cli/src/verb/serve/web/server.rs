@@ -18,7 +18,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, UnixListener};
 use tokio_rustls::TlsAcceptor;
 
-use super::api::Problem;
+use super::answer::Problem;
 use super::connections::{Connections, Place};
 use super::hub::Hub;
 use super::{api, assets, guard, live, metrics, recordings};
@@ -57,7 +57,7 @@ pub(super) fn router(hub: Hub) -> Router {
         .method_not_allowed_fallback(api::no_method)
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
         .layer(middleware::from_fn(in_time))
-        .layer(middleware::from_fn_with_state(hub.clone(), guard::guard))
+        .layer(middleware::from_fn_with_state(hub.policy.clone(), guard::guard))
         .with_state(hub)
 }
 
