@@ -7,7 +7,7 @@ use onramp_loader::{Action, Base, Error, Held, Upgraded};
 use serde::Serialize;
 
 use super::stragglers::{self, Holder, Sockets};
-use super::{detach, expire, plan};
+use super::{elsewhere, expire, plan};
 use crate::arguments::exit_code;
 use crate::failure::{self, FAILURE, PARTIAL};
 use crate::output::{Output, say};

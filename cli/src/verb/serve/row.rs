@@ -5,6 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::LazyLock;
 
 use onramp_loader::algorithm;
+use onramp_net::Prefix;
 use onramp_recording::replay::{Given, Regret};
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -160,5 +161,21 @@ fn state(flow: &live::Flow) -> &'static str {
         None if flow.adopted => "adopted",
         None if flow.slow_start => "slow_start",
         None => "no_slow_start",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_network_is_said_without_its_hosts() {
+        for (address, expected) in [
+            ("198.51.100.77", "198.51.100.0/24"),
+            ("::ffff:198.51.100.77", "198.51.100.0/24"),
+            ("2001:db8:1:2:3:4:5:6", "2001:db8:1::/48"),
+        ] {
+            assert_eq!(network(address.parse().unwrap()).to_string(), expected);
+        }
     }
 }

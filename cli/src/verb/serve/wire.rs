@@ -1,8 +1,5 @@
 //! What the broker and the web part say to each other: frames of a length and a postcard.
 
-use std::net::IpAddr;
-
-use onramp_net::Prefix;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -164,17 +161,6 @@ mod tests {
         assert_eq!(heard, tuning);
         assert_eq!(length(u32::MAX.to_le_bytes(), REQUEST_MAX), None);
         assert!(decode::<Request>(&body[..5]).is_err());
-    }
-
-    #[test]
-    fn a_network_is_said_without_its_hosts() {
-        for (address, expected) in [
-            ("198.51.100.77", "198.51.100.0/24"),
-            ("::ffff:198.51.100.77", "198.51.100.0/24"),
-            ("2001:db8:1:2:3:4:5:6", "2001:db8:1::/48"),
-        ] {
-            assert_eq!(network(address.parse().unwrap()).to_string(), expected);
-        }
     }
 
     #[test]

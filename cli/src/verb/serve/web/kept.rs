@@ -12,7 +12,7 @@ use super::answer::Problem;
 use super::body::Bodies;
 
 /// Recordings that are kept; the oldest goes.
-const KEPT: usize = 4;
+pub(super) const KEPT: usize = 4;
 
 /// Those that are open, by their names.
 pub(super) struct Kept<T> {

@@ -217,8 +217,9 @@ mod tests {
     use serde_json::Value;
 
     use super::super::hub::Hub;
+    use super::super::kept::KEPT;
     use super::super::tests::{Answer, Server};
-    use super::{BYTES_MAX, CancelOnDrop, KEPT, recorded, told};
+    use super::{BYTES_MAX, CancelOnDrop, recorded, told};
 
     const BOUNDARY: &str = "between-files";
 
