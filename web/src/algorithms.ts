@@ -1,6 +1,6 @@
 // What is attached: counts, parameters tuned live, and who listens.
 
-import { type Attached, type Declaration, get, live, tune, type Tuned } from "./api";
+import { type Attached, type Declaration, get, live, type Tuned, tune } from "./api";
 import { armsView } from "./arms";
 import { fill, h, say, text } from "./dom";
 import * as format from "./format";
@@ -36,31 +36,75 @@ export function algorithmsView(main: HTMLElement, writable: boolean, heard: (att
 		if (!attached || !declarations) return;
 		const wanted = new Map<string, [Row, Set_]>();
 		const there = attached.algorithms.filter((row) => row.state === "attached");
-		for (const row of there) for (const set of row.parameter_sets) wanted.set(`${row.algorithm}/${set.profile}`, [row, set]);
+		for (const row of there)
+			for (const set of row.parameter_sets) wanted.set(`${row.algorithm}/${set.profile}`, [row, set]);
 		for (const id of sheets.keys()) if (!wanted.has(id)) sheets.delete(id);
 		for (const [id, [row, set]] of wanted) {
 			let sheet = sheets.get(id);
 			if (!sheet) {
-				sheet = new Sheet(row, set, declarations.get(row.algorithm)?.parameters ?? [], declarations.get(row.algorithm)?.about ?? "", writable, done);
+				sheet = new Sheet(
+					row,
+					set,
+					declarations.get(row.algorithm)?.parameters ?? [],
+					declarations.get(row.algorithm)?.about ?? "",
+					writable,
+					done,
+				);
 				sheets.set(id, sheet);
 			}
 			sheet.show(row, set);
 		}
 		// Of those that are not simply attached there is nothing but why.
 		const others = attached.algorithms.filter((row) => row.state !== "attached");
-		const standing = others.map((row) => h("section", { class: "card", "data-algorithm": row.algorithm }, h("h2", {}, row.algorithm, h("span", { class: "chip" }, format.words(row.state))), h("p", { class: "wrong" }, row.explanation ?? "")));
+		const standing = others.map((row) =>
+			h(
+				"section",
+				{ class: "card", "data-algorithm": row.algorithm },
+				h("h2", {}, row.algorithm, h("span", { class: "chip" }, format.words(row.state))),
+				h("p", { class: "wrong" }, row.explanation ?? ""),
+			),
+		);
 		const elements = [...[...sheets.values()].map((sheet) => sheet.element), ...standing];
 		if (elements.length === 0) fill(cards, h("p", { class: "empty" }, "Nothing is attached: onramp attach search"));
-		else if (elements.some((element, number) => cards.children[number] !== element) || cards.children.length !== elements.length) fill(cards, ...elements);
+		else if (
+			elements.some((element, number) => cards.children[number] !== element) ||
+			cards.children.length !== elements.length
+		)
+			fill(cards, ...elements);
 		const rules = attached.selection;
 		fill(
 			selection,
-			h("h2", {}, "Who gets what", rules && h("span", { class: "chip" }, rules.active ? `${format.count(rules.rules)} rule${rules.rules === 1 ? "" : "s"}` : "not in use")),
+			h(
+				"h2",
+				{},
+				"Who gets what",
+				rules &&
+					h(
+						"span",
+						{ class: "chip" },
+						rules.active
+							? `${format.count(rules.rules)} rule${rules.rules === 1 ? "" : "s"}`
+							: "not in use",
+					),
+			),
 			!rules
-				? h("p", { class: "quiet" }, "There are no rules: connections have what their application, route or network namespace gives them. onramp select add makes one.")
+				? h(
+						"p",
+						{ class: "quiet" },
+						"There are no rules: connections have what their application, route or network " +
+							"namespace gives them. onramp select add makes one.",
+					)
 				: rules.unknown
 					? h("p", { class: "quiet" }, `The rules cannot be read: ${rules.unknown}`)
-					: h("pre", { class: "rules", tabindex: "0", "aria-label": "Rules" }, rules.first.join("\n") + (rules.rules > rules.first.length ? `\n… and ${format.count(rules.rules - rules.first.length)} more: onramp select list` : "")),
+					: h(
+							"pre",
+							{ class: "rules", tabindex: "0", "aria-label": "Rules" },
+							rules.first.join("\n") +
+								(rules.rules > rules.first.length
+									? `\n… and ${format.count(rules.rules - rules.first.length)} more: onramp ` +
+										"select list"
+									: ""),
+						),
 		);
 		fill(
 			listeners,
@@ -68,12 +112,30 @@ export function algorithmsView(main: HTMLElement, writable: boolean, heard: (att
 			h(
 				"table",
 				{ class: "values" },
-				h("thead", {}, h("tr", {}, ...["Program", "Process", "Level", "Events lost", "Not told for"].map((name) => h("th", { scope: "col" }, name)))),
+				h(
+					"thead",
+					{},
+					h(
+						"tr",
+						{},
+						...["Program", "Process", "Level", "Events lost", "Not told for"].map((name) =>
+							h("th", { scope: "col" }, name),
+						),
+					),
+				),
 				h(
 					"tbody",
 					{},
 					...attached.consumers.map((one) =>
-						h("tr", {}, h("th", { scope: "row" }, one.name), h("td", {}, String(one.pid)), h("td", {}, one.level), h("td", {}, format.count(one.lost_events)), h("td", {}, one.unobserved_us ? format.time(one.unobserved_us) : "–")),
+						h(
+							"tr",
+							{},
+							h("th", { scope: "row" }, one.name),
+							h("td", {}, String(one.pid)),
+							h("td", {}, one.level),
+							h("td", {}, format.count(one.lost_events)),
+							h("td", {}, one.unobserved_us ? format.time(one.unobserved_us) : "–"),
+						),
 					),
 				),
 			),
@@ -90,7 +152,13 @@ export function algorithmsView(main: HTMLElement, writable: boolean, heard: (att
 
 	function tell(what: string): void {
 		const last = undos.at(-1);
-		const back = last && h("button", { type: "button", id: "undo", click: () => void takeBack() }, `Undo (${last.settings.join(" ")})`);
+		const back =
+			last &&
+			h(
+				"button",
+				{ type: "button", id: "undo", click: () => void takeBack() },
+				`Undo (${last.settings.join(" ")})`,
+			);
 		fill(told, h("p", {}, what), back);
 		say(what);
 	}
@@ -153,13 +221,34 @@ class Sheet {
 			declared.length === 0
 				? h("p", { class: "quiet" }, "It has no parameters.")
 				: writable
-				? h("p", { class: "actions" }, this.apply, h("button", { type: "button", click: () => this.reset() }, "Reset"), h("span", { class: "quiet" }, "Flows under way read new values with their next acknowledgement."))
-				: h("p", { class: "quiet" }, "This server changes nothing: start it with --write-token-file FILE to tune here."),
+					? h(
+							"p",
+							{ class: "actions" },
+							this.apply,
+							h("button", { type: "button", click: () => this.reset() }, "Reset"),
+							h(
+								"span",
+								{ class: "quiet" },
+								"Flows under way read new values with their next acknowledgement.",
+							),
+						)
+					: h(
+							"p",
+							{ class: "quiet" },
+							"This server changes nothing: start it with --write-token-file FILE to tune here.",
+						),
 		);
 		this.element = h(
 			"section",
 			{ class: "card sheet", "data-algorithm": row.algorithm },
-			h("h2", {}, row.algorithm, h("span", { class: "chip" }, `as ${row.congestion_control}`), h("span", { class: "chip" }, `base ${row.base}`), h("span", { class: "chip" }, `profile ${set.profile}`)),
+			h(
+				"h2",
+				{},
+				row.algorithm,
+				h("span", { class: "chip" }, `as ${row.congestion_control}`),
+				h("span", { class: "chip" }, `base ${row.base}`),
+				h("span", { class: "chip" }, `profile ${set.profile}`),
+			),
 			h("p", {}, about),
 			this.facts,
 			this.reasons,
@@ -170,7 +259,13 @@ class Sheet {
 
 	private field(one: Declaration, writable: boolean): HTMLElement {
 		const id = `${this.row.algorithm}-${this.set.profile}-${one.name}`;
-		const common = { id, name: one.name, disabled: !writable, "aria-describedby": `${id}-help`, input: () => this.edited() };
+		const common = {
+			id,
+			name: one.name,
+			disabled: !writable,
+			"aria-describedby": `${id}-help`,
+			input: () => this.edited(),
+		};
 		const field =
 			one.choices.length > 0
 				? h("select", common, ...one.choices.map((choice) => h("option", { value: choice }, choice)))
@@ -182,7 +277,11 @@ class Sheet {
 			{ class: "field" },
 			h("label", { for: id }, one.name),
 			h("span", { class: "input" }, field, h("span", { class: "unit" }, unit)),
-			h("small", { id: `${id}-help` }, `${one.help}. ${one.choices.length > 0 ? "" : `${one.allowed}; `}default ${one.default}`),
+			h(
+				"small",
+				{ id: `${id}-help` },
+				`${one.help}. ${one.choices.length > 0 ? "" : `${one.allowed}; `}default ${one.default}`,
+			),
 		);
 	}
 
@@ -190,11 +289,15 @@ class Sheet {
 	show(row: Row, set: Set_): void {
 		const edited = new Set(this.settings().map((setting) => setting.split("=")[0]));
 		this.values = set.parameters;
-		for (const [name, field] of this.fields) if (!edited.has(name)) field.value = String(set.parameters[name] ?? "");
+		for (const [name, field] of this.fields)
+			if (!edited.has(name)) field.value = String(set.parameters[name] ?? "");
 		this.mark();
 		text(
 			this.facts,
-			`Generation ${set.parameters_generation}. ${format.count(row.flows_started)} flows began, ${format.count(row.flows_adopted)} of them taken over; ${format.count(row.flows_ended)} have ended, ${format.count(row.exits_undone)} exits were undone.${row.observe ? " It observes only." : ""}`,
+			`Generation ${set.parameters_generation}. ${format.count(row.flows_started)} flows began, ` +
+				`${format.count(row.flows_adopted)} of them taken over; ${format.count(row.flows_ended)} have ` +
+				`ended, ${format.count(row.exits_undone)} exits were ` +
+				`undone.${row.observe ? " It observes only." : ""}`,
 		);
 		// A guard is the attachment's: it stands with the first of its parameter sets.
 		fill(this.arms, row.guard && set === row.parameter_sets[0] && armsView(row.guard));
@@ -207,18 +310,27 @@ class Sheet {
 				.map(([reason, flows]) => {
 					const bar = h("i", { class: `by-${reason.replaceAll(" ", "_")}` });
 					bar.style.width = `${(100 * flows) / sum}%`;
-					return h("div", {}, h("span", {}, format.words(reason)), h("span", { class: "track" }, bar), h("span", { class: "number" }, format.count(flows)));
+					return h(
+						"div",
+						{},
+						h("span", {}, format.words(reason)),
+						h("span", { class: "track" }, bar),
+						h("span", { class: "number" }, format.count(flows)),
+					);
 				}),
 		);
 	}
 
 	private settings(): string[] {
-		return [...this.fields].filter(([name, field]) => name in this.values && field.value.trim() !== String(this.values[name])).map(([name, field]) => `${name}=${field.value.trim()}`);
+		return [...this.fields]
+			.filter(([name, field]) => name in this.values && field.value.trim() !== String(this.values[name]))
+			.map(([name, field]) => `${name}=${field.value.trim()}`);
 	}
 
 	private mark(): void {
 		const changed = new Set(this.settings().map((setting) => setting.split("=")[0]));
-		for (const [name, field] of this.fields) field.closest(".field")?.classList.toggle("changed", changed.has(name));
+		for (const [name, field] of this.fields)
+			field.closest(".field")?.classList.toggle("changed", changed.has(name));
 		this.apply.disabled = changed.size === 0;
 		text(this.apply, changed.size > 1 ? `Apply ${changed.size} changes` : "Apply");
 	}

@@ -1,9 +1,8 @@
 // What the server says: /api/openapi.json has it all.
 
 import { events } from "./events";
-import { askedAgain, reading } from "./token";
-
 import { recording } from "./source";
+import { askedAgain, reading } from "./token";
 
 export interface Exit {
 	reason: string;
@@ -115,12 +114,25 @@ export interface Happened {
 
 /** What other algorithms would have done. */
 export interface Shadow {
-	given: { rate_bytes_per_second: number; base_rtt_us: number; window_bytes: number; at_least: boolean; carried_since_start_us: number | null } | null;
+	given: {
+		rate_bytes_per_second: number;
+		base_rtt_us: number;
+		window_bytes: number;
+		at_least: boolean;
+		carried_since_start_us: number | null;
+	} | null;
 	findings: {
 		algorithm: string;
 		/** In reports alone. */
 		settings?: string[];
-		exit: { since_start_us: number; acknowledged_bytes: number; cwnd_segments: number; window_bytes: number; rtt_us: number; min_rtt_us: number } | null;
+		exit: {
+			since_start_us: number;
+			acknowledged_bytes: number;
+			cwnd_segments: number;
+			window_bytes: number;
+			rtt_us: number;
+			min_rtt_us: number;
+		} | null;
 		regret: Regret | null;
 		last_outcome: string;
 	}[];
@@ -130,8 +142,20 @@ export interface Shadow {
 export interface Population {
 	flows: number;
 	left: number;
-	map: { rtt_us: [number, number]; exit_to_bdp: [number, number]; cells: [number, number]; flows: [number, number, number][] };
-	distributions: { measure: string; algorithm: string; parameter_set: number; flows: number; quantiles: number[]; within: number }[];
+	map: {
+		rtt_us: [number, number];
+		exit_to_bdp: [number, number];
+		cells: [number, number];
+		flows: [number, number, number][];
+	};
+	distributions: {
+		measure: string;
+		algorithm: string;
+		parameter_set: number;
+		flows: number;
+		quantiles: number[];
+		within: number;
+	}[];
 	networks: { network: string; flows: number; median_rtt_us: number; exit_to_bdp: number[] }[];
 	worst: Record<"early" | "late" | "sent_again", Flow[]>;
 }

@@ -1,7 +1,7 @@
 // The page: its bar, its views by address, its keys.
 
-import { type About, type Attached, get, type Hearing, onHearing } from "./api";
 import { algorithmsView } from "./algorithms";
+import { type About, type Attached, get, type Hearing, onHearing } from "./api";
 import { fill, h, say, text } from "./dom";
 import { flowView } from "./flow";
 import { flowsView } from "./flows";
@@ -32,12 +32,18 @@ const KEYS: [string, string][] = [
 
 const opened = h("div", { class: "opened", hidden: true });
 const main = document.getElementById("main") as HTMLElement;
-const links = VIEWS.map(([view, label], number) => h("a", { href: `#/${view}`, "data-view": view, "aria-keyshortcuts": number + 1 }, label));
+const links = VIEWS.map(([view, label], number) =>
+	h("a", { href: `#/${view}`, "data-view": view, "aria-keyshortcuts": number + 1 }, label),
+);
 const state = h("span", { class: "hearing waiting", role: "status" }, "connecting");
 const lost = h("span", { class: "badge", hidden: true });
 const stale = h("span", { class: "badge", role: "status", hidden: true });
 const themeButton = h("button", { type: "button", class: "icon", click: nextTheme }, "");
-const keysButton = h("button", { type: "button", class: "icon", "aria-label": "Keys", title: "Keys (?)", click: showKeys }, "?");
+const keysButton = h(
+	"button",
+	{ type: "button", class: "icon", "aria-label": "Keys", title: "Keys (?)", click: showKeys },
+	"?",
+);
 
 const NAMES: Record<Theme, string> = { auto: "◐", light: "☀", dark: "☾" };
 function nextTheme(): void {
@@ -59,7 +65,11 @@ function showKeys(): void {
 		"dialog",
 		{ "aria-labelledby": "keys-title" },
 		h("h2", { id: "keys-title" }, "Keys"),
-		h("dl", { class: "keys" }, ...KEYS.flatMap(([key, does]) => [h("dt", {}, h("kbd", {}, key)), h("dd", {}, does)])),
+		h(
+			"dl",
+			{ class: "keys" },
+			...KEYS.flatMap(([key, does]) => [h("dt", {}, h("kbd", {}, key)), h("dd", {}, does)]),
+		),
 		h("form", { method: "dialog", class: "actions" }, h("button", { class: "main" }, "Close")),
 	);
 	dialog.addEventListener("close", () => dialog.remove());
@@ -81,7 +91,9 @@ function heard(attached: Attached): void {
 	const old = attached.unreadable;
 	stale.hidden = !old;
 	stale.title = old?.error ?? "";
-	const since = old?.last_read_us ? `is of ${new Date(old.last_read_us / 1000).toLocaleTimeString()}` : "cannot be read";
+	const since = old?.last_read_us
+		? `is of ${new Date(old.last_read_us / 1000).toLocaleTimeString()}`
+		: "cannot be read";
 	text(stale, old ? `status ${since}: ${old.reason.replaceAll("_", " ")}` : "");
 }
 
@@ -98,9 +110,12 @@ function show(): void {
 	banner(opened, !ofFile);
 	state.hidden = recording() !== "" || !isLive();
 	for (const link of links) {
-		link.href = address(link.dataset["view"] ?? "");
-		link.hidden = (recording() !== "" || !isLive()) && link.dataset["view"] === "algorithms";
-		const here = link.dataset["view"] === view || (view === "flow" && link.dataset["view"] === "flows") || (view === "" && link.dataset["view"] === "flows");
+		link.href = address(link.dataset.view ?? "");
+		link.hidden = (recording() !== "" || !isLive()) && link.dataset.view === "algorithms";
+		const here =
+			link.dataset.view === view ||
+			(view === "flow" && link.dataset.view === "flows") ||
+			(view === "" && link.dataset.view === "flows");
 		if (here) link.setAttribute("aria-current", "page");
 		else link.removeAttribute("aria-current");
 	}
@@ -141,16 +156,42 @@ document.addEventListener("keydown", (event) => {
 	else if (event.key === "o") ask();
 	else if (event.key === "?") showKeys();
 	else if (event.key === "t") nextTheme();
-	else if (event.key === "Escape" && location.hash.startsWith("#/flow/")) history.length > 1 ? history.back() : (location.hash = address("flows"));
+	else if (event.key === "Escape" && location.hash.startsWith("#/flow/")) {
+		if (history.length > 1) history.back();
+		else location.hash = address("flows");
+	}
 });
 
 apply();
 showTheme();
 fill(
 	document.getElementById("bar") as HTMLElement,
-	h("a", { class: "brand", href: "#/flows" }, h("img", { src: "/icon.svg", alt: "", width: 24, height: 24 }), "onramp"),
+	h(
+		"a",
+		{ class: "brand", href: "#/flows" },
+		h("img", { src: "/icon.svg", alt: "", width: 24, height: 24 }),
+		"onramp",
+	),
 	h("nav", { "aria-label": "Views" }, ...links),
-	h("span", { class: "right" }, stale, lost, state, h("button", { type: "button", class: "open", title: "Open a recording, a result of the lab or a report (o), or drop it anywhere", click: ask }, "Open …"), themeButton, keysButton),
+	h(
+		"span",
+		{ class: "right" },
+		stale,
+		lost,
+		state,
+		h(
+			"button",
+			{
+				type: "button",
+				class: "open",
+				title: "Open a recording, a result of the lab or a report (o), or drop it anywhere",
+				click: ask,
+			},
+			"Open …",
+		),
+		themeButton,
+		keysButton,
+	),
 );
 document.getElementById("bar")?.after(opened);
 listen();

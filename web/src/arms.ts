@@ -14,22 +14,50 @@ export function armsView(guard: Guard): HTMLElement {
 	return h(
 		"section",
 		{ class: "arms" },
-		h("h3", {}, "Beside its control", h("span", { class: "chip" }, `${guard.control_share_pct} % of flows stay on the base`), guard.tripped ? h("span", { class: "chip bad" }, "tripped: the base runs alone") : null),
+		h(
+			"h3",
+			{},
+			"Beside its control",
+			h("span", { class: "chip" }, `${guard.control_share_pct} % of flows stay on the base`),
+			guard.tripped ? h("span", { class: "chip bad" }, "tripped: the base runs alone") : null,
+		),
 		h(
 			"table",
 			{ class: "values" },
-			h("thead", {}, h("tr", {}, ...["Arm", "Flows", "Bytes sent again", "Goodput"].map((name) => h("th", { scope: "col" }, name)))),
+			h(
+				"thead",
+				{},
+				h(
+					"tr",
+					{},
+					...["Arm", "Flows", "Bytes sent again", "Goodput"].map((name) => h("th", { scope: "col" }, name)),
+				),
+			),
 			h(
 				"tbody",
 				{},
 				...(["treated", "control"] as const).map((name) => {
 					const { flows, retransmit_ratio_pct: again, goodput_bps: goodput } = guard[name];
-					return h("tr", {}, h("th", { scope: "row" }, name), ...[format.count(flows), again == null ? "–" : `${again.toFixed(2)} %`, format.rate(goodput)].map((value) => h("td", {}, value)));
+					return h(
+						"tr",
+						{},
+						h("th", { scope: "row" }, name),
+						...[
+							format.count(flows),
+							again == null ? "–" : `${again.toFixed(2)} %`,
+							format.rate(goodput),
+						].map((value) => h("td", {}, value)),
+					);
 				}),
 			),
 		),
 		...guard.comparisons.map(comparisonView),
-		h("p", { class: "quiet" }, "The bar is the interval that holds the true difference at every moment at once, but for an error of 5 %; the mark is the margin of the guard."),
+		h(
+			"p",
+			{ class: "quiet" },
+			"The bar is the interval that holds the true difference at every moment at once, but for an error " +
+				"of 5 %; the mark is the margin of the guard.",
+		),
 	);
 }
 
@@ -37,12 +65,24 @@ function comparisonView(one: Comparison): HTMLElement {
 	const [name, unit] = METRICS[one.metric] ?? [format.words(one.metric), ""];
 	const signed = (value: number): string => `${value < 0 ? "−" : "+"}${Math.abs(value).toFixed(2)}`;
 	const interval = one.interval_pct;
-	const told = one.difference_pct != null && interval ? `${signed(one.difference_pct)} ${unit} (${signed(interval[0])} to ${signed(interval[1])}): ${one.verdict}` : one.verdict;
-	return h("div", { class: "comparison" }, h("span", {}, name), interval && drawn(one, interval), h("span", {}, told));
+	const told =
+		one.difference_pct != null && interval
+			? `${signed(one.difference_pct)} ${unit} (${signed(interval[0])} to ${signed(interval[1])}): ${one.verdict}`
+			: one.verdict;
+	return h(
+		"div",
+		{ class: "comparison" },
+		h("span", {}, name),
+		interval && drawn(one, interval),
+		h("span", {}, told),
+	);
 }
 
 /** A scale with 0 in its middle. */
-function drawn({ difference_pct: difference, margin_pct: margin }: Comparison, [low, high]: [number, number]): HTMLElement {
+function drawn(
+	{ difference_pct: difference, margin_pct: margin }: Comparison,
+	[low, high]: [number, number],
+): HTMLElement {
 	const most = 1.1 * Math.max(Math.abs(low), Math.abs(high), Math.abs(margin ?? 0), 1e-9);
 	const at = (value: number): string => `${50 + (50 * value) / most}%`;
 	const part = (name: string, left: number, right?: number): HTMLElement => {

@@ -41,14 +41,22 @@ export class Bars {
 		context.fillStyle = color("quiet");
 	}
 
-	private bins(context: CanvasRenderingContext2D, values: readonly number[], width: number, show: (value: number) => string): void {
+	private bins(
+		context: CanvasRenderingContext2D,
+		values: readonly number[],
+		width: number,
+		show: (value: number) => string,
+	): void {
 		const step = Math.min(width / values.length, 40);
 		this.columns(context, values, step);
 		context.textAlign = "left";
 		context.fillText("oldest", 0, HEIGHT - 4);
 		context.textAlign = "right";
 		context.fillText(`newest: ${show(values.at(-1) ?? 0)}`, step * values.length, HEIGHT - 4);
-		this.element.setAttribute("aria-label", `${values.length} bins, the most is ${show(Math.max(...values))}, the newest ${show(values.at(-1) ?? 0)}`);
+		this.element.setAttribute(
+			"aria-label",
+			`${values.length} bins, the most is ${show(Math.max(...values))}, the newest ${show(values.at(-1) ?? 0)}`,
+		);
 	}
 
 	/** By logarithms: pairs of a burst lie far above the rest. */
@@ -56,7 +64,8 @@ export class Bars {
 		const sorted = [...values].sort((one, other) => one - other);
 		const [least, most] = [Math.max(sorted[0] ?? 1, 1), Math.max(sorted.at(-1) ?? 1, 1)];
 		const median = sorted[Math.floor(sorted.length / 2)] ?? 0;
-		const part = (value: number): number => (most > least ? Math.log(Math.max(value, 1) / least) / Math.log(most / least) : 0.5);
+		const part = (value: number): number =>
+			most > least ? Math.log(Math.max(value, 1) / least) / Math.log(most / least) : 0.5;
 		const heights = new Array<number>(PARTS).fill(0);
 		for (const value of sorted) {
 			const at = Math.min(Math.floor(part(value) * PARTS), PARTS - 1);
@@ -79,6 +88,9 @@ export class Bars {
 		context.fillStyle = color("exit");
 		context.textAlign = x > width / 2 ? "right" : "left";
 		context.fillText(`median ${rate(median)}`, x + (x > width / 2 ? -6 : 6), 10);
-		this.element.setAttribute("aria-label", `Histogram of ${values.length} rates from ${rate(least)} to ${rate(most)}, median ${rate(median)}`);
+		this.element.setAttribute(
+			"aria-label",
+			`Histogram of ${values.length} rates from ${rate(least)} to ${rate(most)}, median ${rate(median)}`,
+		);
 	}
 }

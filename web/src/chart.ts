@@ -49,7 +49,13 @@ export interface Picture {
 
 const SYNC = uPlot.sync("flow");
 const HEIGHT = 230;
-const GLYPHS: Record<Shape, string> = { dot: "M4 4m-3 0a3 3 0 1 0 6 0a3 3 0 1 0 -6 0", ring: "M4 4m-3 0a3 3 0 1 0 6 0a3 3 0 1 0 -6 0", triangle: "M0 1H8L4 8Z", cross: "M1 1L7 7M7 1L1 7", diamond: "M4 0L8 4L4 8L0 4Z" };
+const GLYPHS: Record<Shape, string> = {
+	dot: "M4 4m-3 0a3 3 0 1 0 6 0a3 3 0 1 0 -6 0",
+	ring: "M4 4m-3 0a3 3 0 1 0 6 0a3 3 0 1 0 -6 0",
+	triangle: "M0 1H8L4 8Z",
+	cross: "M1 1L7 7M7 1L1 7",
+	diamond: "M4 0L8 4L4 8L0 4Z",
+};
 
 /** A piece of a legend. */
 function sign(width: number, path: string, stroke: string, dash: number[], fill: string): SVGSVGElement {
@@ -123,7 +129,10 @@ export class Chart {
 	draw(picture: Picture): void {
 		this.picture = picture;
 		const data = [picture.x, ...picture.curves.map((curve) => curve.values)] as uPlot.AlignedData;
-		const shape = [...picture.curves.map((curve) => curve.label), ...(picture.key ?? []).map(([, label]) => label)].join();
+		const shape = [
+			...picture.curves.map((curve) => curve.label),
+			...(picture.key ?? []).map(([, label]) => label),
+		].join();
 		this.describe(picture);
 		if (this.plot && shape === this.shape) {
 			this.plot.setData(data);
@@ -133,19 +142,28 @@ export class Chart {
 		this.shape = shape;
 		this.plot = new uPlot(this.options(picture), data, this.canvas);
 		this.legend.replaceChildren(
-			...picture.curves.filter((curve) => !curve.edge).map((curve) => keyed(sign(22, "M0 4H22", curve.color, curve.dash ?? [], "none"), curve.label)),
-			...(picture.key ?? []).map(([glyph, label, paint]) => keyed(sign(8, GLYPHS[glyph], paint, [], glyph === "ring" || glyph === "cross" ? "none" : paint), label)),
+			...picture.curves
+				.filter((curve) => !curve.edge)
+				.map((curve) => keyed(sign(22, "M0 4H22", curve.color, curve.dash ?? [], "none"), curve.label)),
+			...(picture.key ?? []).map(([glyph, label, paint]) =>
+				keyed(sign(8, GLYPHS[glyph], paint, [], glyph === "ring" || glyph === "cross" ? "none" : paint), label),
+			),
 		);
 	}
 
 	/** For those who do not see it: what is drawn, and how it stands at the end. */
 	private describe(picture: Picture): void {
-		const last = picture.curves.filter((curve) => !curve.edge).map((curve) => {
-			const value = curve.values.findLast((one) => one != null);
-			return value == null ? "" : `${curve.label} ${picture.show(value)}`;
-		});
+		const last = picture.curves
+			.filter((curve) => !curve.edge)
+			.map((curve) => {
+				const value = curve.values.findLast((one) => one != null);
+				return value == null ? "" : `${curve.label} ${picture.show(value)}`;
+			});
 		const moments = picture.moments.map((one) => `${one.label} at ${one.x.toFixed(2)} s`);
-		this.canvas.setAttribute("aria-label", `${this.title}: ${this.note}. At the end: ${last.filter(Boolean).join(", ")}. ${moments.join(", ")}`);
+		this.canvas.setAttribute(
+			"aria-label",
+			`${this.title}: ${this.note}. At the end: ${last.filter(Boolean).join(", ")}. ${moments.join(", ")}`,
+		);
 	}
 
 	private options(picture: Picture): uPlot.Options {
@@ -163,8 +181,18 @@ export class Chart {
 			cursor: { sync: { key: SYNC.key }, drag: { x: true, y: false }, points: { size: 6 } },
 			scales: { x: { time: false }, y: { range: (_plot, _min, max) => [0, (max || 1) * 1.06] } },
 			axes: [
-				{ ...axis, size: 26, space: 70, values: (_plot, ticks) => ticks.map((tick) => `${+tick.toFixed(3)} s`) },
-				{ ...axis, size: 74, space: 34, values: (_plot, ticks) => ticks.map((tick) => this.picture?.show(tick) ?? "") },
+				{
+					...axis,
+					size: 26,
+					space: 70,
+					values: (_plot, ticks) => ticks.map((tick) => `${+tick.toFixed(3)} s`),
+				},
+				{
+					...axis,
+					size: 74,
+					space: 34,
+					values: (_plot, ticks) => ticks.map((tick) => this.picture?.show(tick) ?? ""),
+				},
 			],
 			series: [
 				{},
@@ -182,7 +210,11 @@ export class Chart {
 				series: [between[0] + 1, between[1] + 1] as [number, number],
 				fill,
 			})),
-			hooks: { drawClear: [(plot) => this.shade(plot)], draw: [(plot) => this.mark(plot)], setCursor: [(plot) => this.tell(plot)] },
+			hooks: {
+				drawClear: [(plot) => this.shade(plot)],
+				draw: [(plot) => this.mark(plot)],
+				setCursor: [(plot) => this.tell(plot)],
+			},
 		};
 	}
 
@@ -191,7 +223,8 @@ export class Chart {
 		const phase = this.picture?.slowStart;
 		if (!phase || !this.picture?.x.length) return;
 		const { left, top, height, width } = plot.bbox;
-		const within = (x: number): number => Math.min(Math.max(x === Infinity ? left + width : plot.valToPos(x, "x", true), left), left + width);
+		const within = (x: number): number =>
+			Math.min(Math.max(x === Infinity ? left + width : plot.valToPos(x, "x", true), left), left + width);
 		const [from, to] = [within(phase[0]), within(phase[1])];
 		if (to <= from) return;
 		plot.ctx.save();
@@ -246,7 +279,14 @@ export class Chart {
 			const right = x + wide + 10 * scale > left + width;
 			const from = right ? x - wide - 8 * scale : x + 8 * scale;
 			// Beside its mark, else as near above or below as there is room.
-			const free = [0, -1, 1, -2, 2, -3, 3, -4].map((lines) => y + lines * 13 * scale).find((at) => at > top && at < top + height - 4 * scale && taken.every(([a, b, c]) => Math.abs(at - c) > 11 * scale || from > b || from + wide < a));
+			const free = [0, -1, 1, -2, 2, -3, 3, -4]
+				.map((lines) => y + lines * 13 * scale)
+				.find(
+					(at) =>
+						at > top &&
+						at < top + height - 4 * scale &&
+						taken.every(([a, b, c]) => Math.abs(at - c) > 11 * scale || from > b || from + wide < a),
+				);
 			if (free == null) continue;
 			taken.push([from, from + wide, free]);
 			ctx.fillStyle = mark.color;
@@ -265,7 +305,8 @@ export class Chart {
 		shown.forEach((curve, number) => {
 			const key = this.legend.children[number];
 			const value = at == null ? null : curve.values[at];
-			if (key?.lastChild) key.lastChild.textContent = value == null ? curve.label : `${curve.label} ${picture.show(value)}`;
+			if (key?.lastChild)
+				key.lastChild.textContent = value == null ? curve.label : `${curve.label} ${picture.show(value)}`;
 		});
 	}
 }

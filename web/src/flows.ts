@@ -22,16 +22,40 @@ interface Column {
 }
 
 const COLUMNS: Column[] = [
-	{ key: "remote", title: "Remote", sort: "remote", class: "wide", show: (flow) => format.end(flow.remote_address, flow.remote_port) },
-	{ key: "local", title: "Local", sort: "local", class: "wide", show: (flow) => format.end(flow.local_address, flow.local_port) },
+	{
+		key: "remote",
+		title: "Remote",
+		sort: "remote",
+		class: "wide",
+		show: (flow) => format.end(flow.remote_address, flow.remote_port),
+	},
+	{
+		key: "local",
+		title: "Local",
+		sort: "local",
+		class: "wide",
+		show: (flow) => format.end(flow.local_address, flow.local_port),
+	},
 	{ key: "algorithm", title: "Algorithm", sort: "algorithm", show: (flow) => flow.algorithm },
 	{ key: "state", title: "State", sort: "state", show: (flow) => state(flow) },
 	{ key: "exit", title: "Exit / BDP", sort: "exit_bdp", class: "number", show: (flow) => format.exitOverBdp(flow) },
 	{ key: "cwnd", title: "cwnd", sort: "cwnd", class: "number", show: (flow) => format.segments(flow.cwnd_segments) },
 	{ key: "rtt", title: "RTT", sort: "rtt", class: "number", show: (flow) => format.time(flow.rtt_us) },
 	{ key: "rate", title: "Rate", sort: "rate", class: "number", show: (flow) => format.rate(flow.rate_bps) },
-	{ key: "delivered", title: "Delivered", sort: "delivered", class: "number", show: (flow) => format.bytes(flow.acknowledged_bytes) },
-	{ key: "resent", title: "Sent again", sort: "retransmitted", class: "number", show: (flow) => format.bytes(flow.retransmitted_bytes) },
+	{
+		key: "delivered",
+		title: "Delivered",
+		sort: "delivered",
+		class: "number",
+		show: (flow) => format.bytes(flow.acknowledged_bytes),
+	},
+	{
+		key: "resent",
+		title: "Sent again",
+		sort: "retransmitted",
+		class: "number",
+		show: (flow) => format.bytes(flow.retransmitted_bytes),
+	},
 ];
 
 function state(flow: Flow): string {
@@ -43,165 +67,233 @@ function state(flow: Flow): string {
 
 type Line = { flow: number } | { group: string; flows: number };
 
-export function flowsView(main: HTMLElement, parameters: URLSearchParams, heard: (attached: Attached) => void): () => void {
+/** What is asked of the server. */
+interface Wish {
+	filter: string;
+	group: string;
+	sort: string;
+	reverse: boolean;
+}
+
+const NOTHING_LIVE =
+	"No flow yet. Attach an algorithm, and let a connection use it: onramp attach search, then " +
+	"iperf3 -C onramp_search. Or drop a recording here.";
+const NOTHING_OPEN = "Nothing is open. Drop a recording, a result of the lab or a report here, or use Open.";
+
+const cellClass = (column: Column): string => `cell ${column.key} ${column.class ?? ""}`;
+
+export function flowsView(
+	main: HTMLElement,
+	parameters: URLSearchParams,
+	heard: (attached: Attached) => void,
+): () => void {
+	const view = new FlowsView(main, parameters, heard);
+	return () => view.leave();
+}
+
+class FlowsView {
 	/** Those of the window of the list that is told, by id; and the window itself. */
-	const flows = new Map<string, Flow>();
-	let order: string[] = [];
-	let first = 0;
-	let listed: (Listed & { groups: NonNullable<Listed["groups"]> }) | null = null;
-	let chosen: string | null = null;
+	private readonly flows = new Map<string, Flow>();
+	private order: string[] = [];
+	private first = 0;
+	private listed: (Listed & { groups: NonNullable<Listed["groups"]> }) | null = null;
+	private chosen: string | null = null;
 	/** Place in the list of a flow to be chosen as soon as it is told. */
-	let wanted: number | null = null;
-	let close = (): void => {};
-	const wish = {
-		filter: parameters.get("filter") ?? "",
-		group: parameters.get("group") ?? "",
-		sort: parameters.get("sort") ?? "delivered",
-		reverse: parameters.get("reverse") === "true",
-	};
+	private wanted: number | null = null;
+	private readonly wish: Wish;
+	private close = (): void => {};
+	private typing = 0;
+	private moving = 0;
+	private scheduled = 0;
 
-	const search = h("input", {
-		type: "search",
-		id: "search",
-		placeholder: "dst 198.51.100.0/24 and dport = :443",
-		spellcheck: "false",
-		autocomplete: "off",
-		value: wish.filter,
-		"aria-describedby": "wrong",
-	});
-	const wrong = h("p", { id: "wrong", class: "wrong", role: "alert" });
-	const group = h(
-		"select",
-		{ id: "group", change: () => ask({ group: group.value }) },
-		h("option", { value: "" }, "nothing"),
-		h("option", { value: "algorithm" }, "algorithm"),
-		h("option", { value: "reason" }, "exit reason"),
-		h("option", { value: "prefix" }, "network"),
-	);
-	group.value = wish.group;
-	const summary = h("p", { class: "summary", role: "status" }, "Waiting for flows …");
-	const heads = COLUMNS.map((column) =>
-		h(
-			"div",
-			{ role: "columnheader", class: `cell ${column.key} ${column.class ?? ""}` },
-			h("button", { type: "button", click: () => sortBy(column) }, column.title),
-		),
-	);
-	const body = h("div", { class: "body", role: "rowgroup" });
-	const empty = h("p", { class: "empty" });
-	const scroller = h(
-		"div",
-		{ class: "scroller", tabindex: "0", "aria-label": "Flows; arrow keys choose, Enter opens" },
-		h("div", { class: "table", role: "table", "aria-label": "Flows" }, h("div", { class: "row head", role: "row" }, ...heads), body),
-		empty,
-	);
-	const form = h(
-		"form",
-		{
-			class: "search",
-			role: "search",
-			submit: (event: SubmitEvent) => {
-				event.preventDefault();
-				ask({ filter: search.value.trim() });
+	private readonly search: HTMLInputElement;
+	private readonly wrong = h("p", { id: "wrong", class: "wrong", role: "alert" });
+	private readonly summary = h("p", { class: "summary", role: "status" }, "Waiting for flows …");
+	private readonly heads: HTMLElement[];
+	private readonly body = h("div", { class: "body", role: "rowgroup" });
+	private readonly empty = h("p", { class: "empty" });
+	private readonly scroller: HTMLElement;
+	private readonly pool: HTMLElement[] = [];
+	private readonly observer = new ResizeObserver(() => this.schedule());
+	private readonly onKey = (event: KeyboardEvent): void => this.key(event);
+
+	constructor(
+		main: HTMLElement,
+		parameters: URLSearchParams,
+		private readonly heard: (attached: Attached) => void,
+	) {
+		this.wish = {
+			filter: parameters.get("filter") ?? "",
+			group: parameters.get("group") ?? "",
+			sort: parameters.get("sort") ?? "delivered",
+			reverse: parameters.get("reverse") === "true",
+		};
+		this.search = this.searchInput();
+		this.heads = COLUMNS.map((column) => this.columnHead(column));
+		this.scroller = this.table();
+		fill(main, h("h1", { class: "hidden" }, "All flows"), this.form(), this.wrong, this.summary, this.scroller);
+		this.observer.observe(this.scroller);
+		document.addEventListener("keydown", this.onKey);
+		this.listen();
+	}
+
+	leave(): void {
+		this.close();
+		this.observer.disconnect();
+		document.removeEventListener("keydown", this.onKey);
+		cancelAnimationFrame(this.scheduled);
+		window.clearTimeout(this.typing);
+		window.clearTimeout(this.moving);
+	}
+
+	private searchInput(): HTMLInputElement {
+		return h("input", {
+			type: "search",
+			id: "search",
+			placeholder: "dst 198.51.100.0/24 and dport = :443",
+			spellcheck: "false",
+			autocomplete: "off",
+			value: this.wish.filter,
+			"aria-describedby": "wrong",
+			input: () => {
+				window.clearTimeout(this.typing);
+				this.typing = window.setTimeout(() => this.ask({ filter: this.search.value.trim() }), 400);
 			},
-		},
-		h("label", { for: "search" }, "Filter"),
-		search,
-		h("label", { for: "group" }, "Group by"),
-		group,
-	);
-	fill(main, h("h1", { class: "hidden" }, "All flows"), form, wrong, summary, scroller);
+		});
+	}
 
-	let typing = 0;
-	search.addEventListener("input", () => {
-		window.clearTimeout(typing);
-		typing = window.setTimeout(() => ask({ filter: search.value.trim() }), 400);
-	});
+	private form(): HTMLElement {
+		const group = h(
+			"select",
+			{ id: "group", change: () => this.ask({ group: group.value }) },
+			h("option", { value: "" }, "nothing"),
+			h("option", { value: "algorithm" }, "algorithm"),
+			h("option", { value: "reason" }, "exit reason"),
+			h("option", { value: "prefix" }, "network"),
+		);
+		group.value = this.wish.group;
+		const submit = (event: SubmitEvent): void => {
+			event.preventDefault();
+			void this.ask({ filter: this.search.value.trim() });
+		};
+		return h(
+			"form",
+			{ class: "search", role: "search", submit },
+			h("label", { for: "search" }, "Filter"),
+			this.search,
+			h("label", { for: "group" }, "Group by"),
+			group,
+		);
+	}
 
-	function sortBy(column: Column): void {
+	private columnHead(column: Column): HTMLElement {
+		const button = h("button", { type: "button", click: () => this.sortBy(column) }, column.title);
+		return h("div", { role: "columnheader", class: cellClass(column) }, button);
+	}
+
+	private table(): HTMLElement {
+		const head = h("div", { class: "row head", role: "row" }, ...this.heads);
+		const scroller = h(
+			"div",
+			{ class: "scroller", tabindex: "0", "aria-label": "Flows; arrow keys choose, Enter opens" },
+			h("div", { class: "table", role: "table", "aria-label": "Flows" }, head, this.body),
+			this.empty,
+		);
+		scroller.addEventListener("scroll", () => this.schedule(), { passive: true });
+		return scroller;
+	}
+
+	private sortBy(column: Column): void {
 		if (!column.sort) return;
-		ask(wish.sort === column.sort ? { reverse: !wish.reverse } : { sort: column.sort, reverse: false });
+		const again = this.wish.sort === column.sort;
+		void this.ask(again ? { reverse: !this.wish.reverse } : { sort: column.sort, reverse: false });
 	}
 
 	/** Changes the wish, once the server has understood it. */
-	async function ask(change: Partial<typeof wish>): Promise<void> {
-		const next = { ...wish, ...change };
-		const query = queryOf(next);
-		if (next.filter !== wish.filter) {
+	private async ask(change: Partial<Wish>): Promise<void> {
+		const next = { ...this.wish, ...change };
+		if (next.filter !== this.wish.filter) {
+			const query = new URLSearchParams({ filter: next.filter, limit: "1" });
+			if (recording()) query.set("recording", recording());
 			try {
-				await get(`/api/flows?${new URLSearchParams({ filter: next.filter, limit: "1", ...(recording() ? { recording: recording() } : {}) })}`);
+				await get(`/api/flows?${query}`);
 			} catch (error) {
-				text(wrong, (error as Error).message);
-				search.setAttribute("aria-invalid", "true");
+				text(this.wrong, (error as Error).message);
+				this.search.setAttribute("aria-invalid", "true");
 				return;
 			}
 		}
-		text(wrong, "");
-		search.removeAttribute("aria-invalid");
-		Object.assign(wish, next);
-		history.replaceState(null, "", address("flows", query));
-		first = 0;
-		scroller.scrollTop = 0;
-		listen();
+		text(this.wrong, "");
+		this.search.removeAttribute("aria-invalid");
+		Object.assign(this.wish, next);
+		history.replaceState(null, "", address("flows", this.query()));
+		this.first = 0;
+		this.scroller.scrollTop = 0;
+		this.listen();
 	}
 
-	function queryOf(from: typeof wish): URLSearchParams {
-		const query = new URLSearchParams({ sort: from.sort });
-		if (from.filter) query.set("filter", from.filter);
-		if (from.group) query.set("group", from.group);
-		if (from.reverse) query.set("reverse", "true");
+	private query(): URLSearchParams {
+		const query = new URLSearchParams({ sort: this.wish.sort });
+		if (this.wish.filter) query.set("filter", this.wish.filter);
+		if (this.wish.group) query.set("group", this.wish.group);
+		if (this.wish.reverse) query.set("reverse", "true");
 		return query;
 	}
 
-	function listen(): void {
-		close();
-		heads.forEach((head, number) => {
-			const ours = COLUMNS[number]?.sort === wish.sort;
-			const descending = (COLUMNS[number]?.class?.includes("number") ?? false) !== wish.reverse;
+	private listen(): void {
+		this.close();
+		this.showSort();
+		const query = this.query();
+		query.set("limit", String(WINDOW));
+		if (this.first) query.set("offset", String(this.first));
+		this.close = live(query, { flows: (news) => this.take(news), attached: this.heard });
+	}
+
+	private showSort(): void {
+		this.heads.forEach((head, number) => {
+			const ours = COLUMNS[number]?.sort === this.wish.sort;
+			const descending = (COLUMNS[number]?.class?.includes("number") ?? false) !== this.wish.reverse;
 			if (ours) head.setAttribute("aria-sort", descending ? "descending" : "ascending");
 			else head.removeAttribute("aria-sort");
 		});
-		const query = queryOf(wish);
-		query.set("limit", String(WINDOW));
-		const offset = first;
-		if (offset) query.set("offset", String(offset));
-		close = live(query, { flows: (news) => take(news), attached: heard });
 	}
 
-	function take(news: Listed): void {
-		if (news.full) flows.clear();
-		for (const flow of news.flows) flows.set(String(flow.flow), flow);
+	private take(news: Listed): void {
+		if (news.full) this.flows.clear();
+		for (const flow of news.flows) this.flows.set(String(flow.flow), flow);
 		if (news.order) {
-			order = news.order;
-			const there = new Set(order);
-			for (const id of flows.keys()) if (!there.has(id)) flows.delete(id);
+			this.order = news.order;
+			const there = new Set(this.order);
+			for (const id of this.flows.keys()) if (!there.has(id)) this.flows.delete(id);
 		}
-		listed = { ...news, groups: news.groups ?? listed?.groups ?? [] };
-		if (wanted != null && order[wanted - first]) {
-			chosen = order[wanted - first] ?? null;
-			wanted = null;
+		this.listed = { ...news, groups: news.groups ?? this.listed?.groups ?? [] };
+		if (this.wanted != null && this.order[this.wanted - this.first]) {
+			this.chosen = this.order[this.wanted - this.first] ?? null;
+			this.wanted = null;
 		}
-		schedule();
+		this.schedule();
 	}
 
 	/** How many lines there are: flows, and a line before each group. */
-	const length = (): number => (listed ? listed.matched + listed.groups.length : 0);
+	private length(): number {
+		return this.listed ? this.listed.matched + this.listed.groups.length : 0;
+	}
 
-	function lineAt(number: number): Line | null {
+	private lineAt(number: number): Line | null {
 		let before = 0;
-		for (const [lines, group] of (listed?.groups ?? []).entries()) {
+		for (const [lines, group] of (this.listed?.groups ?? []).entries()) {
 			const head = before + lines;
 			if (number === head) return { group: group.name, flows: group.flows };
 			before += group.flows;
 			if (number <= head + group.flows) return { flow: number - lines - 1 };
 		}
-		return listed?.groups.length ? null : { flow: number };
+		return this.listed?.groups.length ? null : { flow: number };
 	}
 
 	/** The line of a flow's place in the list. */
-	function lineOf(place: number): number {
+	private lineOf(place: number): number {
 		let before = 0;
-		for (const [lines, group] of (listed?.groups ?? []).entries()) {
+		for (const [lines, group] of (this.listed?.groups ?? []).entries()) {
 			before += group.flows;
 			if (place < before) return place + lines + 1;
 		}
@@ -209,112 +301,119 @@ export function flowsView(main: HTMLElement, parameters: URLSearchParams, heard:
 	}
 
 	/** What is seen may have left the middle of what is told. */
-	let moving = 0;
-	function follow(from: number, to: number): void {
-		const most = Math.max(0, (listed?.matched ?? 0) - WINDOW);
-		if (moving || (from >= first && to <= first + WINDOW) || (first === 0 && to <= WINDOW)) return;
-		const next = Math.min(Math.max(0, Math.floor((from + to - WINDOW) / 2)), most);
-		if (next === first) return;
-		moving = window.setTimeout(() => {
-			moving = 0;
-			const seen = places();
-			first = Math.min(Math.max(0, Math.floor((seen[0] + seen[1] - WINDOW) / 2)), most);
-			listen();
+	private follow(from: number, to: number): void {
+		const { first } = this;
+		if (this.moving || (from >= first && to <= first + WINDOW) || (first === 0 && to <= WINDOW)) return;
+		const most = Math.max(0, (this.listed?.matched ?? 0) - WINDOW);
+		const around = (from: number, to: number): number =>
+			Math.min(Math.max(0, Math.floor((from + to - WINDOW) / 2)), most);
+		if (around(from, to) === first) return;
+		this.moving = window.setTimeout(() => {
+			this.moving = 0;
+			this.first = around(...this.places());
+			this.listen();
 		}, SCROLL);
 	}
 
 	/** Places of the first and of the flow after the last that are seen. */
-	function places(): [number, number] {
-		const top = Math.floor(scroller.scrollTop / ROW);
-		const bottom = Math.ceil((scroller.scrollTop + scroller.clientHeight) / ROW);
-		const groups = listed?.groups.length ?? 0;
+	private places(): [number, number] {
+		const top = Math.floor(this.scroller.scrollTop / ROW);
+		const bottom = Math.ceil((this.scroller.scrollTop + this.scroller.clientHeight) / ROW);
+		const groups = this.listed?.groups.length ?? 0;
 		const place = (number: number): number => {
-			const line = lineAt(Math.min(Math.max(number, 0), Math.max(length() - 1, 0)));
+			const line = this.lineAt(Math.min(Math.max(number, 0), Math.max(this.length() - 1, 0)));
 			return line && "flow" in line ? line.flow : Math.max(0, number - groups);
 		};
 		return [place(top), place(bottom) + 1];
 	}
 
-	let scheduled = 0;
-	function schedule(): void {
-		if (!scheduled) scheduled = requestAnimationFrame(draw);
+	private schedule(): void {
+		if (!this.scheduled) this.scheduled = requestAnimationFrame(() => this.draw());
 	}
 
-	const pool: HTMLElement[] = [];
-	function rowElement(number: number): HTMLElement {
-		let row = pool[number];
+	private draw(): void {
+		this.scheduled = 0;
+		if (!this.listed) return;
+		this.drawSummary(this.listed);
+		this.drawRows();
+		this.scroller.querySelector(".table")?.setAttribute("aria-rowcount", String(this.length() + 1));
+		this.follow(...this.places());
+	}
+
+	private drawSummary({ matched, total, lost_events: events }: Listed): void {
+		const lost = events ? `; ${format.count(events)} events came too fast and are missing` : "";
+		const some = matched === total ? "" : ` of ${format.count(total)}`;
+		text(this.summary, `${format.count(matched)}${some} flow${total === 1 ? "" : "s"}${lost}`);
+		const nothing = isLive() ? NOTHING_LIVE : NOTHING_OPEN;
+		text(this.empty, matched > 0 ? "" : total > 0 ? "No flow passes this filter." : nothing);
+	}
+
+	private drawRows(): void {
+		const { body, scroller } = this;
+		const from = Math.max(0, Math.floor(scroller.scrollTop / ROW) - MORE);
+		const bottom = Math.ceil((scroller.scrollTop + scroller.clientHeight) / ROW);
+		const to = Math.min(this.length(), bottom + MORE);
+		body.style.height = `${this.length() * ROW}px`;
+		const rows: HTMLElement[] = [];
+		for (let number = from; number < to; number += 1) {
+			const line = this.lineAt(number);
+			if (!line) continue;
+			const row = this.rowElement(number - from);
+			row.style.transform = `translateY(${number * ROW}px)`;
+			row.setAttribute("aria-rowindex", String(number + 2));
+			this.show(row, line);
+			rows.push(row);
+		}
+		const same = rows.length === body.children.length && rows.every((row, number) => body.children[number] === row);
+		if (!same) body.replaceChildren(...rows);
+	}
+
+	private rowElement(number: number): HTMLElement {
+		let row = this.pool[number];
 		if (!row) {
 			row = h("div", { class: "row", role: "row" });
 			for (const column of COLUMNS) {
-				const cell = h("div", { role: "cell", class: `cell ${column.key} ${column.class ?? ""}` });
+				const cell = h("div", { role: "cell", class: cellClass(column) });
 				if (column.key === "remote") cell.append(h("a", { tabindex: "-1" }));
 				row.append(cell);
 			}
 			row.append(h("div", { role: "cell", class: "cell group" }));
-			row.addEventListener("click", () => open(row?.dataset["flow"] ?? null));
-			pool[number] = row;
+			row.addEventListener("click", () => this.open(row?.dataset.flow ?? null));
+			this.pool[number] = row;
 		}
 		return row;
 	}
 
-	function draw(): void {
-		scheduled = 0;
-		if (!listed) return;
-		const lost = listed.lost_events ? `; ${format.count(listed.lost_events)} events came too fast and are missing` : "";
-		const some = listed.matched === listed.total ? "" : ` of ${format.count(listed.total)}`;
-		text(summary, `${format.count(listed.matched)}${some} flow${listed.total === 1 ? "" : "s"}${lost}`);
-		text(
-			empty,
-			listed.matched > 0
-				? ""
-				: listed.total > 0
-					? "No flow passes this filter."
-					: !isLive()
-					? "Nothing is open. Drop a recording, a result of the lab or a report here, or use Open."
-					: "No flow yet. Attach an algorithm, and let a connection use it: onramp attach search, then iperf3 -C onramp_search. Or drop a recording here.",
-		);
-		const from = Math.max(0, Math.floor(scroller.scrollTop / ROW) - MORE);
-		const to = Math.min(length(), Math.ceil((scroller.scrollTop + scroller.clientHeight) / ROW) + MORE);
-		body.style.height = `${length() * ROW}px`;
-		const rows: HTMLElement[] = [];
-		for (let number = from; number < to; number += 1) {
-			const line = lineAt(number);
-			if (!line) continue;
-			const row = rowElement(number - from);
-			row.style.transform = `translateY(${number * ROW}px)`;
-			row.setAttribute("aria-rowindex", String(number + 2));
-			show(row, line);
-			rows.push(row);
-		}
-		if (rows.length !== body.children.length || rows.some((row, number) => body.children[number] !== row)) body.replaceChildren(...rows);
-		scroller.querySelector(".table")?.setAttribute("aria-rowcount", String(length() + 1));
-		follow(...places());
-	}
-
-	function show(row: HTMLElement, line: Line): void {
-		const cells = row.children;
-		const groupCell = cells[COLUMNS.length];
+	private show(row: HTMLElement, line: Line): void {
 		if ("group" in line) {
 			row.className = "row grouped";
-			delete row.dataset["flow"];
-			if (groupCell) text(groupCell, `${format.words(line.group)} · ${format.count(line.flows)}`);
+			delete row.dataset.flow;
+			const cell = row.children[COLUMNS.length];
+			if (cell) text(cell, `${format.words(line.group)} · ${format.count(line.flows)}`);
 			return;
 		}
-		const id = order[line.flow - first];
-		const flow = id == null ? null : flows.get(id);
-		if (id == null || !flow) {
-			row.className = "row flow waiting";
-			delete row.dataset["flow"];
-			COLUMNS.forEach((_, number) => {
-				const cell = cells[number];
-				if (cell) text(cell.firstElementChild ?? cell, number === 0 ? "…" : "");
-			});
-			return;
-		}
-		row.className = `row flow ${flow.state} ${flow.exit ? `by-${flow.exit.reason}` : ""} ${id === chosen ? "chosen" : ""}`;
-		row.dataset["flow"] = id;
+		const id = this.order[line.flow - this.first];
+		const flow = id == null ? null : this.flows.get(id);
+		if (id == null || !flow) this.showWaiting(row);
+		else this.showFlow(row, id, flow);
+	}
+
+	/** A flow that the server has not told yet. */
+	private showWaiting(row: HTMLElement): void {
+		row.className = "row flow waiting";
+		delete row.dataset.flow;
+		COLUMNS.forEach((_, number) => {
+			const cell = row.children[number];
+			if (cell) text(cell.firstElementChild ?? cell, number === 0 ? "…" : "");
+		});
+	}
+
+	private showFlow(row: HTMLElement, id: string, flow: Flow): void {
+		const reason = flow.exit ? `by-${flow.exit.reason}` : "";
+		row.className = `row flow ${flow.state} ${reason} ${id === this.chosen ? "chosen" : ""}`;
+		row.dataset.flow = id;
 		COLUMNS.forEach((column, number) => {
-			const cell = cells[number];
+			const cell = row.children[number];
 			if (!cell) return;
 			const link = cell.firstElementChild;
 			if (link) link.setAttribute("href", address(`flow/${id}`));
@@ -322,62 +421,67 @@ export function flowsView(main: HTMLElement, parameters: URLSearchParams, heard:
 		});
 	}
 
-	function open(id: string | null): void {
+	private open(id: string | null): void {
 		if (id) location.hash = address(`flow/${id}`);
 	}
 
-	function move(by: number): void {
-		if (!listed?.matched) return;
-		const known = chosen == null ? -1 : order.indexOf(chosen);
-		const at = wanted ?? (known >= 0 ? first + known : by > 0 ? places()[0] - 1 : places()[1]);
-		const place = Math.min(Math.max(at + by, 0), listed.matched - 1);
-		const there = order[place - first];
-		chosen = there ?? null;
-		wanted = there == null ? place : null;
-		const top = lineOf(place) * ROW;
-		if (top < scroller.scrollTop) scroller.scrollTop = top;
-		const bottom = top + 2 * ROW - scroller.clientHeight;
-		if (bottom > scroller.scrollTop) scroller.scrollTop = bottom;
-		schedule();
+	/** Chooses the flow so many places further. */
+	private move(by: number): void {
+		if (!this.listed?.matched) return;
+		const known = this.chosen == null ? -1 : this.order.indexOf(this.chosen);
+		const seen = (): number => (by > 0 ? this.places()[0] - 1 : this.places()[1]);
+		const at = this.wanted ?? (known >= 0 ? this.first + known : seen());
+		const place = Math.min(Math.max(at + by, 0), this.listed.matched - 1);
+		const there = this.order[place - this.first];
+		this.chosen = there ?? null;
+		this.wanted = there == null ? place : null;
+		const top = this.lineOf(place) * ROW;
+		if (top < this.scroller.scrollTop) this.scroller.scrollTop = top;
+		const bottom = top + 2 * ROW - this.scroller.clientHeight;
+		if (bottom > this.scroller.scrollTop) this.scroller.scrollTop = bottom;
+		this.schedule();
 	}
 
-	function key(event: KeyboardEvent): void {
-		const typed = event.target instanceof HTMLInputElement || event.target instanceof HTMLSelectElement;
+	private key(event: KeyboardEvent): void {
+		const { target } = event;
 		if (event.ctrlKey || event.metaKey || event.altKey) return;
-		if (typed) {
-			if (event.key === "Escape") {
-				search.value = "";
-				search.blur();
-				void ask({ filter: "" });
-			}
+		if (target instanceof HTMLInputElement || target instanceof HTMLSelectElement) {
+			if (event.key === "Escape") this.clearFilter();
 			return;
 		}
-		const page = Math.floor(scroller.clientHeight / ROW) - 2;
-		const moves: Record<string, number> = { ArrowDown: 1, j: 1, ArrowUp: -1, k: -1, PageDown: page, PageUp: -page, Home: -1e9, End: 1e9 };
-		const by = moves[event.key];
+		const by = this.step(event.key);
+		const activates = target instanceof HTMLButtonElement || target instanceof HTMLAnchorElement;
 		if (by != null) {
 			event.preventDefault();
-			move(by);
-		} else if (event.key === "Enter" && chosen && !(event.target instanceof HTMLButtonElement || event.target instanceof HTMLAnchorElement)) {
-			open(chosen);
+			this.move(by);
+		} else if (event.key === "Enter" && this.chosen && !activates) {
+			this.open(this.chosen);
 		} else if (event.key === "/") {
 			event.preventDefault();
-			search.focus();
-			search.select();
+			this.search.focus();
+			this.search.select();
 		}
 	}
 
-	scroller.addEventListener("scroll", schedule, { passive: true });
-	const observer = new ResizeObserver(schedule);
-	observer.observe(scroller);
-	document.addEventListener("keydown", key);
-	listen();
-	return () => {
-		close();
-		observer.disconnect();
-		document.removeEventListener("keydown", key);
-		cancelAnimationFrame(scheduled);
-		window.clearTimeout(typing);
-		window.clearTimeout(moving);
-	};
+	/** How far a key moves the choice; `undefined`: it is none that does. */
+	private step(key: string): number | undefined {
+		const page = Math.floor(this.scroller.clientHeight / ROW) - 2;
+		const steps: Record<string, number> = {
+			ArrowDown: 1,
+			j: 1,
+			ArrowUp: -1,
+			k: -1,
+			PageDown: page,
+			PageUp: -page,
+			Home: -1e9,
+			End: 1e9,
+		};
+		return steps[key];
+	}
+
+	private clearFilter(): void {
+		this.search.value = "";
+		this.search.blur();
+		void this.ask({ filter: "" });
+	}
 }

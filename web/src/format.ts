@@ -49,7 +49,8 @@ export function exitOverBdp(flow: Flow): string {
 }
 
 /** A bandwidth-delay product. */
-export const product = (value: number | null, atLeast: boolean): string => (value == null ? "–" : `${atLeast ? "≥ " : ""}${bytes(value)}`);
+export const product = (value: number | null, atLeast: boolean): string =>
+	value == null ? "–" : `${atLeast ? "≥ " : ""}${bytes(value)}`;
 
 export function ratio(value: number | null): string {
 	return value == null ? "–" : `${value >= 100 ? value.toFixed(0) : value.toFixed(2)}×`;
@@ -83,21 +84,28 @@ export function exitInWords(flow: Flow): string {
 	const share = overBdp(flow);
 	const after = exit.cwnd_after_segments;
 	const parts = [
-		`Left slow start ${BY[exit.reason] ?? `by ${words(exit.reason)}`} ${time(exit.since_start_us)} after its first data`,
-		`with ${bytes(exit.acknowledged_bytes)} acknowledged and a window of ${count(exit.cwnd_segments)} segments (${bytes(exit.window_bytes)})`,
+		`Left slow start ${BY[exit.reason] ?? `by ${words(exit.reason)}`} ${time(exit.since_start_us)} after ` +
+			"its first data",
+		`with ${bytes(exit.acknowledged_bytes)} acknowledged and a window of ${count(exit.cwnd_segments)} ` +
+			`segments (${bytes(exit.window_bytes)})`,
 	];
 	let said = `${parts.join(", ")}.`;
 	if (share != null)
 		said += flow.bdp_at_least
-			? ` That is at most ${ratio(share)} its bandwidth-delay product: it has not kept its peak rate for four rounds, so its path may give more.`
+			? ` That is at most ${ratio(share)} its bandwidth-delay product: it has not kept its peak rate for ` +
+				"four rounds, so its path may give more."
 			: ` That is ${ratio(share)} its bandwidth-delay product.`;
 	if (exit.rtt_us && exit.min_rtt_us) {
 		const queue = exit.rtt_us - exit.min_rtt_us;
 		said += ` The RTT was ${time(exit.rtt_us)}, ${time(Math.max(queue, 0))} over its minimum.`;
 	}
 	if (after != null && after !== exit.cwnd_segments) said += ` The window became ${count(after)} segments.`;
-	if (flow.regret?.early_us) said += ` Leaving early has cost ${time(flow.regret.early_us)}: so much later than by doubling did the window carry what the path gave.`;
+	if (flow.regret?.early_us)
+		said +=
+			` Leaving early has cost ${time(flow.regret.early_us)}: so much later than by doubling did the window ` +
+			"carry what the path gave.";
 	if (flow.regret?.queue_us) said += ` Leaving late has left a queue of ${time(flow.regret.queue_us)}.`;
-	if (exit.undone) said += ` ${exit.undone === 1 ? "An exit before it" : `${exit.undone} exits before it`} proved spurious.`;
+	if (exit.undone)
+		said += ` ${exit.undone === 1 ? "An exit before it" : `${exit.undone} exits before it`} proved spurious.`;
 	return said;
 }

@@ -1,4 +1,5 @@
-// Files that are dropped on the page or chosen: recordings go to this server, which keeps them in memory; results of the
+// Files that are dropped on the page or chosen: recordings go to this server, which keeps them in memory; results of
+// the
 // lab and reports are read here.
 
 import { post } from "./api";
@@ -38,7 +39,10 @@ async function entries(dropped: DataTransfer): Promise<Named[]> {
 	const found: Named[] = [];
 	const visit = async (entry: FileSystemEntry): Promise<void> => {
 		if (entry.isFile) {
-			found.push({ path: entry.fullPath.replace(/^\//, ""), file: await new Promise((resolve, reject) => (entry as FileSystemFileEntry).file(resolve, reject)) });
+			found.push({
+				path: entry.fullPath.replace(/^\//, ""),
+				file: await new Promise((resolve, reject) => (entry as FileSystemFileEntry).file(resolve, reject)),
+			});
 			return;
 		}
 		const reader = (entry as FileSystemDirectoryEntry).createReader();
@@ -59,7 +63,8 @@ async function entries(dropped: DataTransfer): Promise<Named[]> {
 }
 
 async function read(file: File, path: string): Promise<string> {
-	if (file.size > TEXT) throw new Error(`${path} has ${file.size >> 20} MB, more than the ${TEXT >> 20} MB that are read`);
+	if (file.size > TEXT)
+		throw new Error(`${path} has ${file.size >> 20} MB, more than the ${TEXT >> 20} MB that are read`);
 	return file.text();
 }
 
@@ -72,7 +77,12 @@ async function take(files: Named[]): Promise<void> {
 	const logs = files.filter(({ path }) => /\.s?qlog$/.test(path));
 	const sheets = files.filter(({ path }) => path.endsWith(".csv"));
 	const recorded = [];
-	for (const sheet of sheets) if ((await sheet.file.slice(0, 2000).text()).split("\n")[0]?.includes("cwnd_segments") && !/(^|\/)flow(-[^/]*)?\.csv$/.test(sheet.path)) recorded.push(sheet);
+	for (const sheet of sheets)
+		if (
+			(await sheet.file.slice(0, 2000).text()).split("\n")[0]?.includes("cwnd_segments") &&
+			!/(^|\/)flow(-[^/]*)?\.csv$/.test(sheet.path)
+		)
+			recorded.push(sheet);
 	if (tables.length > 0) return send([...tables, ...files.filter(({ path }) => /(^|\/)manifest\.json$/.test(path))]);
 	const found: Parameters<typeof results.open>[0] = [];
 	for (const { path, file } of files.filter(({ path }) => path.endsWith(".json"))) {
@@ -87,7 +97,12 @@ async function take(files: Named[]): Promise<void> {
 			location.hash = "#/report";
 			return;
 		}
-		if (results.isResult(json)) found.push({ name: directory(path).replace(/\/$/, "") || path, result: json, flows: await flows(files, directory(path)) });
+		if (results.isResult(json))
+			found.push({
+				name: directory(path).replace(/\/$/, "") || path,
+				result: json,
+				flows: await flows(files, directory(path)),
+			});
 	}
 	if (found.length > 0) {
 		results.open(found);
@@ -95,8 +110,14 @@ async function take(files: Named[]): Promise<void> {
 		return;
 	}
 	if (recorded.length > 0) return send(recorded.slice(0, 1));
-	if (logs[0]) throw new Error(`${logs[0].path} is qlog, which keeps too little of acknowledgements to ask algorithms about them: open the recording that it was exported from.`);
-	const can = "Drop the directory of a recording, or its .parquet files; acknowledgments as .csv; the directory or result.json of a lab run; what onramp sim compare, replay or shadow print with --json.";
+	if (logs[0])
+		throw new Error(
+			`${logs[0].path} is qlog, which keeps too little of acknowledgements to ask algorithms about them: ` +
+				"open the recording that it was exported from.",
+		);
+	const can =
+		"Drop the directory of a recording, or its .parquet files; acknowledgments as .csv; the directory or " +
+		"result.json of a lab run; what onramp sim compare, replay or shadow print with --json.";
 	// The server looks at the first bytes, and says what it is.
 	if (files.length === 1) {
 		try {
@@ -105,7 +126,12 @@ async function take(files: Named[]): Promise<void> {
 			throw new Error(`${(error as Error).message}. ${can}`);
 		}
 	}
-	throw new Error(`Nothing here can be opened (${files.map(({ path }) => path).slice(0, 3).join(", ")}${files.length > 3 ? ", …" : ""}). ${can}`);
+	throw new Error(
+		`Nothing here can be opened (${files
+			.map(({ path }) => path)
+			.slice(0, 3)
+			.join(", ")}${files.length > 3 ? ", …" : ""}). ${can}`,
+	);
 }
 
 /** The flows of a result's runs: directories are `NNN-ARM`, in the order of arms' runs; `-againN` are tried again. */
@@ -131,12 +157,18 @@ async function flows(files: Named[], under: string): Promise<Map<string, Map<num
 /** Has the server read a recording. */
 async function send(files: Named[]): Promise<void> {
 	const bytes = files.reduce((sum, { file }) => sum + file.size, 0);
-	if (bytes > MOST) throw new Error(`These are ${bytes >> 20} MB, at most ${MOST >> 20} MB are read here. onramp replay and onramp export take recordings of any size.`);
+	if (bytes > MOST)
+		throw new Error(
+			`These are ${bytes >> 20} MB, at most ${MOST >> 20} MB are read here. onramp replay and onramp ` +
+				"export take recordings of any size.",
+		);
 	const form = new FormData();
 	for (const { path, file } of files) form.append("file", file, path);
 	const opened = await post<Opened>("/api/recordings", form);
 	source.choose(opened.recording);
-	const name = directory(files[0]?.path ?? "").replace(/\/$/, "") || (files.length === 1 ? (files[0]?.path ?? "") : `A recording in ${files.length} files`);
+	const name =
+		directory(files[0]?.path ?? "").replace(/\/$/, "") ||
+		(files.length === 1 ? (files[0]?.path ?? "") : `A recording in ${files.length} files`);
 	held.set(opened.recording, { name, flows: opened.flows, problems: opened.problems });
 	say(`Opened ${name}: ${opened.flows} flows`);
 	location.hash = source.address(opened.flow ? `flow/${opened.flow}` : "flows");
@@ -170,7 +202,14 @@ async function attempt(files: Promise<Named[]>): Promise<void> {
 /** Asks for files or a directory. */
 export function ask(): void {
 	const input = (whole: boolean): HTMLInputElement => {
-		const one = h("input", { type: "file", multiple: true, class: "hidden", webkitdirectory: whole, tabindex: "-1", "aria-label": whole ? "A directory" : "Files" });
+		const one = h("input", {
+			type: "file",
+			multiple: true,
+			class: "hidden",
+			webkitdirectory: whole,
+			tabindex: "-1",
+			"aria-label": whole ? "A directory" : "Files",
+		});
 		one.addEventListener("change", () => {
 			const files = [...(one.files ?? [])].map((file) => ({ path: file.webkitRelativePath || file.name, file }));
 			dialog.close();
@@ -183,8 +222,18 @@ export function ask(): void {
 		"dialog",
 		{ "aria-labelledby": "open-title" },
 		h("h2", { id: "open-title" }, "Open"),
-		h("p", {}, "A recording of onramp record, a result of onramp lab or sim, or a report of onramp replay or shadow. Dropping it anywhere on this page does the same."),
-		h("p", { class: "quiet" }, "A recording goes to this server, which keeps it in memory for whoever knows its address, until it ends or four newer ones are there. Results and reports stay in this page."),
+		h(
+			"p",
+			{},
+			"A recording of onramp record, a result of onramp lab or sim, or a report of onramp replay or " +
+				"shadow. Dropping it anywhere on this page does the same.",
+		),
+		h(
+			"p",
+			{ class: "quiet" },
+			"A recording goes to this server, which keeps it in memory for whoever knows its address, until it " +
+				"ends or four newer ones are there. Results and reports stay in this page.",
+		),
 		h(
 			"p",
 			{ class: "actions" },
@@ -202,7 +251,11 @@ export function ask(): void {
 
 /** Listens for what is dropped. */
 export function listen(): void {
-	const veil = h("div", { class: "veil", "aria-hidden": "true" }, h("p", {}, "Drop a recording, a result of the lab, or a report"));
+	const veil = h(
+		"div",
+		{ class: "veil", "aria-hidden": "true" },
+		h("p", {}, "Drop a recording, a result of the lab, or a report"),
+	);
 	document.body.append(veil);
 	let depth = 0;
 	const over = (by: number): void => {
@@ -231,8 +284,19 @@ export function banner(place: HTMLElement, flows: boolean): void {
 	const problems = known?.problems ?? [];
 	fill(
 		place,
-		h("span", {}, h("strong", {}, known ? known.name : "A recording"), known ? `: ${known.flows} flow${known.flows === 1 ? "" : "s"}, recorded` : ", opened before"),
-		problems.length > 0 && h("details", {}, h("summary", {}, `${problems.length} problem${problems.length === 1 ? "" : "s"}`), h("ul", {}, ...problems.map((one) => h("li", {}, one)))),
+		h(
+			"span",
+			{},
+			h("strong", {}, known ? known.name : "A recording"),
+			known ? `: ${known.flows} flow${known.flows === 1 ? "" : "s"}, recorded` : ", opened before",
+		),
+		problems.length > 0 &&
+			h(
+				"details",
+				{},
+				h("summary", {}, `${problems.length} problem${problems.length === 1 ? "" : "s"}`),
+				h("ul", {}, ...problems.map((one) => h("li", {}, one))),
+			),
 		h("button", { type: "button", click: close }, source.isLive() ? "Back to live flows" : "Close"),
 	);
 }

@@ -5,6 +5,8 @@ import { fill, h } from "./dom";
 import * as format from "./format";
 import { recording } from "./source";
 
+const UNKNOWN = "The bandwidth-delay product is not known: no round of the flow is over. So nothing is said of costs.";
+
 const shown = new WeakMap<HTMLElement, string>();
 
 export function othersView(place: HTMLElement, flow: Flow, shadow: Shadow | null): void {
@@ -13,32 +15,62 @@ export function othersView(place: HTMLElement, flow: Flow, shadow: Shadow | null
 	shown.set(place, now);
 	const title = h("h2", {}, "What other algorithms would have done");
 	if (!shadow) {
-		fill(place, title, h("p", { class: "quiet" }, "Not known: it takes every acknowledgement from the first on. Start the server with --shadow search,ramp,… before the flow begins, or record it with onramp record --level ack and drop the recording here."));
+		fill(
+			place,
+			title,
+			h(
+				"p",
+				{ class: "quiet" },
+				"Not known: it takes every acknowledgement from the first on. Start the server with --shadow " +
+					"search,ramp,… before the flow begins, or record it with onramp record --level ack and drop " +
+					"the recording here.",
+			),
+		);
 		return;
 	}
 	const { given } = shadow;
 	const rows = [
-		...(flow.exit ? [{ name: `${flow.algorithm}, really`, real: true, exit: { since_start_us: flow.exit.since_start_us, window_bytes: flow.exit.window_bytes }, regret: flow.regret, outcome: "" }] : []),
-		...shadow.findings.map((one) => ({ name: named(one, flow.algorithm), real: false, exit: one.exit, regret: one.regret, outcome: one.last_outcome })),
+		...(flow.exit
+			? [
+					{
+						name: `${flow.algorithm}, really`,
+						real: true,
+						exit: { since_start_us: flow.exit.since_start_us, window_bytes: flow.exit.window_bytes },
+						regret: flow.regret,
+						outcome: "",
+					},
+				]
+			: []),
+		...shadow.findings.map((one) => ({
+			name: named(one, flow.algorithm),
+			real: false,
+			exit: one.exit,
+			regret: one.regret,
+			outcome: one.last_outcome,
+		})),
 	].sort((one, other) => cost(one.regret, one.exit) - cost(other.regret, other.exit));
 	const most = Math.max(1, ...rows.map(({ regret }) => Math.max(regret?.early_us ?? 0, regret?.queue_us ?? 0)));
 	fill(
 		place,
 		title,
-		h(
-			"p",
-			{ class: "quiet" },
-			given
-				? `Peak rate ${format.rate(given.rate_bytes_per_second * 8)}, minimum RTT ${format.time(given.base_rtt_us)}: a bandwidth-delay product of ${format.product(given.window_bytes, given.at_least)}. ${given.at_least ? "The flow did not keep that rate for four rounds, so the path may give more: nothing is said of queues. " : ""}Seconds lost by leaving early are to the left, the queue of a late exit to the right.`
-				: "The bandwidth-delay product is not known: no round of the flow is over. So nothing is said of costs.",
-		),
+		h("p", { class: "quiet" }, given ? givenText(given) : UNKNOWN),
 		h(
 			"div",
 			{ class: "wide" },
 			h(
 				"table",
 				{ class: "values opinions" },
-				h("thead", {}, h("tr", {}, ...["Algorithm", "Leaves after", "Window", "Exit / BDP", "Lost", "", "Queue"].map((name) => h("th", { scope: "col" }, name)))),
+				h(
+					"thead",
+					{},
+					h(
+						"tr",
+						{},
+						...["Algorithm", "Leaves after", "Window", "Exit / BDP", "Lost", "", "Queue"].map((name) =>
+							h("th", { scope: "col" }, name),
+						),
+					),
+				),
 				h(
 					"tbody",
 					{},
@@ -50,17 +82,39 @@ export function othersView(place: HTMLElement, flow: Flow, shadow: Shadow | null
 									h("th", { scope: "row" }, name),
 									h("td", {}, format.time(exit.since_start_us)),
 									h("td", {}, format.bytes(exit.window_bytes)),
-									h("td", {}, given ? `${given.at_least ? "≤ " : ""}${format.ratio(exit.window_bytes / given.window_bytes)}` : "–"),
+									h("td", {}, given ? overBdp(exit.window_bytes, given) : "–"),
 									h("td", {}, regret ? (regret.early_us ? format.time(regret.early_us) : "–") : "?"),
 									h("td", { class: "balance", "aria-hidden": "true" }, balance(regret, most)),
-									h("td", {}, regret?.queue_us == null ? "?" : regret.queue_us ? format.time(regret.queue_us) : "–"),
+									h(
+										"td",
+										{},
+										regret?.queue_us == null
+											? "?"
+											: regret.queue_us
+												? format.time(regret.queue_us)
+												: "–",
+									),
 								)
-							: h("tr", {}, h("th", { scope: "row" }, name), h("td", { colspan: 6, class: "quiet" }, `not before the flow itself left (${format.words(outcome)})`)),
+							: h(
+									"tr",
+									{},
+									h("th", { scope: "row" }, name),
+									h(
+										"td",
+										{ colspan: 6, class: "quiet" },
+										`not before the flow itself left (${format.words(outcome)})`,
+									),
+								),
 					),
 				),
 			),
 		),
-		h("p", { class: "quiet" }, "Open loop: exact up to an exit, but an exit would have changed what came after. The cost of others is what CUBIC would take from their window on."),
+		h(
+			"p",
+			{ class: "quiet" },
+			"Open loop: exact up to an exit, but an exit would have changed what came after. The cost of " +
+				"others is what CUBIC would take from their window on.",
+		),
 	);
 }
 
@@ -83,4 +137,23 @@ function balance(regret: Regret | null, most: number): HTMLElement {
 		return part;
 	};
 	return h("span", { class: "scale" }, bar("early", regret?.early_us ?? 0), bar("late", regret?.queue_us ?? 0));
+}
+
+type Given = NonNullable<Shadow["given"]>;
+
+/** A window over the bandwidth-delay product. */
+function overBdp(windowBytes: number, given: Given): string {
+	return `${given.at_least ? "≤ " : ""}${format.ratio(windowBytes / given.window_bytes)}`;
+}
+
+function givenText(given: Given): string {
+	const rate = format.rate(given.rate_bytes_per_second * 8);
+	const product = format.product(given.window_bytes, given.at_least);
+	const more = given.at_least
+		? "The flow did not keep that rate for four rounds, so the path may give more: nothing is said of queues. "
+		: "";
+	return (
+		`Peak rate ${rate}, minimum RTT ${format.time(given.base_rtt_us)}: a bandwidth-delay product of ${product}. ` +
+		`${more}Seconds lost by leaving early are to the left, the queue of a late exit to the right.`
+	);
 }

@@ -1,6 +1,6 @@
 // A flow's past by columns, as the server keeps it: numbered buckets, of which the last may still grow.
 
-import { COLUMNS, type Change, type Column } from "./api";
+import { type Change, COLUMNS, type Column } from "./api";
 
 export class Past {
 	private generation = -1;

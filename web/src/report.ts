@@ -25,7 +25,11 @@ const MOST = 200;
 
 export function isReport(json: unknown): json is { flows: Reported[] } {
 	const report = json as { flows?: Reported[] };
-	return Array.isArray(report?.flows) && report.flows.length > 0 && report.flows.every((flow) => Array.isArray(flow.findings));
+	return (
+		Array.isArray(report?.flows) &&
+		report.flows.length > 0 &&
+		report.flows.every((flow) => Array.isArray(flow.findings))
+	);
 }
 
 export function open(path: string, report: { flows: Reported[] }): void {
@@ -37,13 +41,25 @@ export function reportView(main: HTMLElement): () => void {
 	fill(
 		main,
 		h("h1", {}, title ? `Report ${title}` : "Report"),
-		h("p", { class: "summary" }, flows.length ? `${flows.length} flows${flows.length > MOST ? `, the first ${MOST} here` : ""}.` : "None is open, and a page that is loaded anew has forgotten what was: drop it again."),
+		h(
+			"p",
+			{ class: "summary" },
+			flows.length
+				? `${flows.length} flows${flows.length > MOST ? `, the first ${MOST} here` : ""}.`
+				: "None is open, and a page that is loaded anew has forgotten what was: drop it again.",
+		),
 		...flows.slice(0, MOST).map((flow) => {
 			const place = h("section", { class: "card others" });
 			const ran = flow.algorithm ?? flow.congestion_control ?? "not told";
-			othersView(place, { algorithm: ran, exit: flow.recorded_exit ?? flow.exit ?? null, regret: flow.regret ?? null } as Flow, { given: flow.given ?? null, findings: flow.findings });
+			othersView(
+				place,
+				{ algorithm: ran, exit: flow.recorded_exit ?? flow.exit ?? null, regret: flow.regret ?? null } as Flow,
+				{ given: flow.given ?? null, findings: flow.findings },
+			);
 			const head = place.querySelector("h2");
-			if (head) head.textContent = `${flow.local ?? `flow ${flow.flow ?? ""}`}${flow.remote ? ` → ${flow.remote}` : ""}, ran ${ran}`;
+			const local = flow.local ?? `flow ${flow.flow ?? ""}`;
+			const remote = flow.remote ? ` → ${flow.remote}` : "";
+			if (head) head.textContent = `${local}${remote}, ran ${ran}`;
 			return place;
 		}),
 	);

@@ -62,16 +62,40 @@ interface Measure {
 const MEASURES: Measure[] = [
 	{ title: "Download time", of: (run) => run.seconds, show: (value) => `${value.toFixed(2)} s`, better: "less" },
 	{ title: "Goodput", of: (run) => run.goodput_bps, show: format.rate, better: "more" },
-	{ title: "Exit / BDP", of: (run, result) => (run.exit ? run.exit.window_bytes / result.bdp_bytes : null), show: format.ratio, better: "" },
-	{ title: "Lost by leaving early", of: (run) => (run.regret ? run.regret.early_us / 1e6 : null), show: (value) => `${value.toFixed(2)} s`, better: "less" },
-	{ title: "Largest RTT", of: (run) => run.max_rtt_us, show: (value) => format.time(Math.round(value)), better: "less" },
-	{ title: "Segments sent again", of: (run) => run.retransmitted_segments, show: (value) => format.count(Math.round(value)), better: "less" },
+	{
+		title: "Exit / BDP",
+		of: (run, result) => (run.exit ? run.exit.window_bytes / result.bdp_bytes : null),
+		show: format.ratio,
+		better: "",
+	},
+	{
+		title: "Lost by leaving early",
+		of: (run) => (run.regret ? run.regret.early_us / 1e6 : null),
+		show: (value) => `${value.toFixed(2)} s`,
+		better: "less",
+	},
+	{
+		title: "Largest RTT",
+		of: (run) => run.max_rtt_us,
+		show: (value) => format.time(Math.round(value)),
+		better: "less",
+	},
+	{
+		title: "Segments sent again",
+		of: (run) => run.retransmitted_segments,
+		show: (value) => format.count(Math.round(value)),
+		better: "less",
+	},
 ];
 
 /** Whether this is what `lab run`, `lab compare` and `sim compare` write. */
 export function isResult(json: unknown): json is Result {
 	const result = json as Result;
-	return Array.isArray(result?.arms) && result.arms.every((arm) => typeof arm.arm === "string" && Array.isArray(arm.runs)) && typeof result.bdp_bytes === "number";
+	return (
+		Array.isArray(result?.arms) &&
+		result.arms.every((arm) => typeof arm.arm === "string" && Array.isArray(arm.runs)) &&
+		typeof result.bdp_bytes === "number"
+	);
 }
 
 /** CSV of numbers; what is none is NaN. */
@@ -87,13 +111,27 @@ export function table(csv: string): Table {
 export function open(opened: { name: string; result: Result; flows: Map<string, Map<number, Table>> }[]): void {
 	results = opened.map((one) => one.result);
 	arms = opened.flatMap(({ name, result, flows }) =>
-		result.arms.map((arm) => ({ name: opened.length > 1 ? `${name}: ${arm.arm}` : arm.arm, result, runs: arm.runs, tables: flows.get(arm.arm) ?? new Map<number, Table>() })),
+		result.arms.map((arm) => ({
+			name: opened.length > 1 ? `${name}: ${arm.arm}` : arm.arm,
+			result,
+			runs: arm.runs,
+			tables: flows.get(arm.arm) ?? new Map<number, Table>(),
+		})),
 	);
 }
 
 export function resultsView(main: HTMLElement): () => void {
 	if (arms.length === 0) {
-		fill(main, h("h1", {}, "Results of the lab"), h("p", { class: "empty" }, "None is open, and a page that is loaded anew has forgotten what was. Drop the directory of onramp lab compare -o DIR here, or a result.json, or what onramp sim compare --json printed."));
+		fill(
+			main,
+			h("h1", {}, "Results of the lab"),
+			h(
+				"p",
+				{ class: "empty" },
+				"None is open, and a page that is loaded anew has forgotten what was. Drop the directory of " +
+					"onramp lab compare -o DIR here, or a result.json, or what onramp sim compare --json printed.",
+			),
+		);
 		return () => {};
 	}
 	let run = 0;
@@ -107,23 +145,69 @@ export function resultsView(main: HTMLElement): () => void {
 		sent: new Chart("Delivery rate", "delivery rate over time, a curve for each arm"),
 	};
 	const charts = new FlowCharts();
-	const which = h("select", { id: "run", change: () => choose(Number(which.value), arm) }, ...numbers.map((number) => h("option", { value: number }, `run ${number + 1}`)));
-	const whose = h("select", { id: "arm", change: () => choose(run, Number(whose.value)) }, ...arms.map((one, number) => h("option", { value: number, disabled: one.tables.size === 0 }, one.name)));
+	const which = h(
+		"select",
+		{ id: "run", change: () => choose(Number(which.value), arm) },
+		...numbers.map((number) => h("option", { value: number }, `run ${number + 1}`)),
+	);
+	const whose = h(
+		"select",
+		{ id: "arm", change: () => choose(run, Number(whose.value)) },
+		...arms.map((one, number) => h("option", { value: number, disabled: one.tables.size === 0 }, one.name)),
+	);
 	const strips = h("div", { class: "strips" });
 	const detail = h("div", { class: "charts" }, ...charts.elements);
-	const invalid = arms.flatMap((one) => one.runs.filter((each) => !counts(each)).map((each) => `${one.name}, seed ${each.seed}: ${each.invalid_reason ?? "not valid"}`));
-	const cutOff = arms.flatMap((one) => one.runs.filter((each) => each.cut_off).map((each) => `${one.name}, seed ${each.seed}: ${each.invalid_reason ?? "given up at the limit"}`));
+	const invalid = arms.flatMap((one) =>
+		one.runs
+			.filter((each) => !counts(each))
+			.map((each) => `${one.name}, seed ${each.seed}: ${each.invalid_reason ?? "not valid"}`),
+	);
+	const cutOff = arms.flatMap((one) =>
+		one.runs
+			.filter((each) => each.cut_off)
+			.map((each) => `${one.name}, seed ${each.seed}: ${each.invalid_reason ?? "given up at the limit"}`),
+	);
 	const profiles = [...new Set(results.map((one) => one.profile))].join(" and ");
 	fill(
 		main,
 		h("h1", {}, `${arms.map((one) => one.name).join(", ")} over ${profiles}`),
-		h("p", { class: "summary" }, `${format.rate(first.rate_bps)}, ${format.time(first.base_rtt_us)}, a bandwidth-delay product of ${format.bytes(first.bdp_bytes)}${first.bytes ? `; ${format.bytes(first.bytes)} each` : ""}. Clock: ${first.clock}${first.kernel ? `, Linux ${first.kernel}` : ""}.`),
-		invalid.length > 0 && h("details", { class: "card" }, h("summary", {}, `${invalid.length} runs do not count`), h("ul", {}, ...invalid.map((one) => h("li", {}, one)))),
-		cutOff.length > 0 && h("details", { class: "card" }, h("summary", {}, `${cutOff.length} runs count as ≥: they were given up at the limit`), h("ul", {}, ...cutOff.map((one) => h("li", {}, one)))),
+		h(
+			"p",
+			{ class: "summary" },
+			`${format.rate(first.rate_bps)}, ${format.time(first.base_rtt_us)}, a bandwidth-delay product of ` +
+				`${format.bytes(first.bdp_bytes)}${first.bytes ? `; ${format.bytes(first.bytes)} each` : ""}. ` +
+				`Clock: ${first.clock}${first.kernel ? `, Linux ${first.kernel}` : ""}.`,
+		),
+		invalid.length > 0 &&
+			h(
+				"details",
+				{ class: "card" },
+				h("summary", {}, `${invalid.length} runs do not count`),
+				h("ul", {}, ...invalid.map((one) => h("li", {}, one))),
+			),
+		cutOff.length > 0 &&
+			h(
+				"details",
+				{ class: "card" },
+				h("summary", {}, `${cutOff.length} runs count as ≥: they were given up at the limit`),
+				h("ul", {}, ...cutOff.map((one) => h("li", {}, one))),
+			),
 		strips,
 		numbers.length > 0
-			? h("div", {}, h("div", { class: "search" }, h("h2", {}, "Over time"), which), h("div", { class: "charts" }, ...Object.values(over).map((chart) => chart.element)), h("div", { class: "search" }, h("h2", {}, "One of them"), whose), detail)
-			: h("p", { class: "quiet" }, "There are no flows over time here: drop the whole directory of a lab run, with its flow.csv files."),
+			? h(
+					"div",
+					{},
+					h("div", { class: "search" }, h("h2", {}, "Over time"), which),
+					h("div", { class: "charts" }, ...Object.values(over).map((chart) => chart.element)),
+					h("div", { class: "search" }, h("h2", {}, "One of them"), whose),
+					detail,
+				)
+			: h(
+					"p",
+					{ class: "quiet" },
+					"There are no flows over time here: drop the whole directory of a lab run, with its " +
+						"flow.csv files.",
+				),
 	);
 
 	function choose(nextRun: number, nextArm: number): void {
@@ -137,22 +221,49 @@ export function resultsView(main: HTMLElement): () => void {
 		if (numbers.length === 0) return;
 		if (!arms[arm]?.tables.has(run)) {
 			run = numbers.includes(run) ? run : (numbers[0] ?? 0);
-			arm = Math.max(arms.findIndex((one) => one.tables.has(run)), 0);
+			arm = Math.max(
+				arms.findIndex((one) => one.tables.has(run)),
+				0,
+			);
 		}
 		which.value = String(run);
 		whose.value = String(arm);
 		const tables = arms.map((one) => one.tables.get(run));
-		const x = [...new Set(tables.flatMap((one) => one?.["seconds"] ?? []))].filter((at) => at >= 0).sort((one, other) => one - other);
+		const x = [...new Set(tables.flatMap((one) => one?.seconds ?? []))]
+			.filter((at) => at >= 0)
+			.sort((one, other) => one - other);
 		const moments: Moment[] = arms.flatMap((one, number) => {
 			const exit = one.tables.has(run) ? one.runs[run]?.exit : null;
-			return exit ? [{ x: exit.seconds, label: `${one.name}: ${format.words(exit.reason)}`, color: curve(number).stroke }] : [];
+			return exit
+				? [{ x: exit.seconds, label: `${one.name}: ${format.words(exit.reason)}`, color: curve(number).stroke }]
+				: [];
 		});
-		const draw = (chart: Chart, value: (of: Table, at: number) => number, show: (value: number) => string, level?: [string, number]): void =>
+		const draw = (
+			chart: Chart,
+			value: (of: Table, at: number) => number,
+			show: (value: number) => string,
+			level?: [string, number],
+		): void =>
 			chart.draw({
 				x,
 				curves: [
-					...tables.map((of, number) => ({ label: arms[number]?.name ?? "", color: curve(number).stroke, dash: curve(number).dash, values: of ? onto(x, of, value) : x.map(() => null) })),
-					...(level ? [{ label: level[0], color: color("quiet"), values: x.map(() => level[1]), dash: [3, 4], width: 1 }] : []),
+					...tables.map((of, number) => ({
+						label: arms[number]?.name ?? "",
+						color: curve(number).stroke,
+						dash: curve(number).dash,
+						values: of ? onto(x, of, value) : x.map(() => null),
+					})),
+					...(level
+						? [
+								{
+									label: level[0],
+									color: color("quiet"),
+									values: x.map(() => level[1]),
+									dash: [3, 4],
+									width: 1,
+								},
+							]
+						: []),
 				],
 				show,
 				moments,
@@ -160,9 +271,15 @@ export function resultsView(main: HTMLElement): () => void {
 			});
 		const column = (name: string) => (of: Table, at: number) => of[name]?.[at] ?? NaN;
 		draw(over.acknowledged, column("acknowledged_bytes"), format.bytes);
-		draw(over.window, (of, at) => (of["cwnd_segments"]?.[at] ?? NaN) * (of["mss_bytes"]?.[at] ?? NaN), format.bytes, ["BDP", first.bdp_bytes]);
+		draw(over.window, (of, at) => (of.cwnd_segments?.[at] ?? NaN) * (of.mss_bytes?.[at] ?? NaN), format.bytes, [
+			"BDP",
+			first.bdp_bytes,
+		]);
 		draw(over.rtt, column("smoothed_rtt_us"), (us) => format.time(Math.round(us)), ["base RTT", first.base_rtt_us]);
-		draw(over.sent, (of, at) => (of["delivery_rate_bytes_per_s"]?.[at] ?? NaN) * 8, format.rate, ["link", first.rate_bps]);
+		draw(over.sent, (of, at) => (of.delivery_rate_bytes_per_s?.[at] ?? NaN) * 8, format.rate, [
+			"link",
+			first.rate_bps,
+		]);
 		const chosen = arms[arm];
 		const of = chosen?.tables.get(run);
 		if (chosen && of) charts.draw(series(chosen, chosen.runs[run], of));
@@ -183,7 +300,7 @@ export function resultsView(main: HTMLElement): () => void {
 
 /** Values at other times: the newest before each. */
 function onto(x: number[], of: Table, value: (of: Table, at: number) => number): (number | null)[] {
-	const times = of["seconds"] ?? [];
+	const times = of.seconds ?? [];
 	let at = -1;
 	return x.map((time) => {
 		while ((times[at + 1] ?? Infinity) <= time) at += 1;
@@ -199,14 +316,28 @@ function counts(run: Run): boolean {
 
 /** One measure: a line for each arm, with its runs as rings, their mean as a mark and its interval as a bar. */
 function strip(measure: Measure): HTMLElement {
-	const rows = arms.map((one) => ({ arm: one, values: one.runs.filter(counts).flatMap((run) => measure.of(run, one.result) ?? []) }));
+	const rows = arms.map((one) => ({
+		arm: one,
+		values: one.runs.filter(counts).flatMap((run) => measure.of(run, one.result) ?? []),
+	}));
 	const intervals = rows.map(({ values }) => interval(values));
-	const most = Math.max(1e-9, ...rows.flatMap(({ values }) => values), ...intervals.map((one) => (one ? one.mean + one.half : 0))) * 1.04;
+	const most =
+		Math.max(
+			1e-9,
+			...rows.flatMap(({ values }) => values),
+			...intervals.map((one) => (one ? one.mean + one.half : 0)),
+		) * 1.04;
 	// With a run that was given up a mean is a bound, and no arm is best by it.
 	const bounds = arms.map((one) => (measure.better === "less" && one.runs.some((run) => run.cut_off) ? "≥ " : ""));
-	const means = intervals.map((one, number) => (bounds[number] ? NaN : one?.mean ?? NaN)).filter(Number.isFinite);
+	const means = intervals.map((one, number) => (bounds[number] ? NaN : (one?.mean ?? NaN))).filter(Number.isFinite);
 	const alike = means.every((mean) => mean === means[0]);
-	const best = alike ? NaN : measure.better === "less" ? Math.min(...means) : measure.better === "more" ? Math.max(...means) : NaN;
+	const best = alike
+		? NaN
+		: measure.better === "less"
+			? Math.min(...means)
+			: measure.better === "more"
+				? Math.max(...means)
+				: NaN;
 	// What reads the same is as good.
 	const bestSaid = Number.isFinite(best) ? measure.show(best) : null;
 	return h(
@@ -227,13 +358,26 @@ function strip(measure: Measure): HTMLElement {
 			for (const value of values) place("run", value);
 			if (of) place("mean", of.mean);
 			const said = of ? (bounds[number] ?? "") + measure.show(of.mean) : "–";
-			return h("div", { class: said === bestSaid ? "best" : "" }, h("span", { title: arm.name }, arm.name), track, h("span", { class: "number", title: of ? `${of.n} runs, ± ${measure.show(of.half)} (95 %)` : "" }, said));
+			return h(
+				"div",
+				{ class: said === bestSaid ? "best" : "" },
+				h("span", { title: arm.name }, arm.name),
+				track,
+				h(
+					"span",
+					{ class: "number", title: of ? `${of.n} runs, ± ${measure.show(of.half)} (95 %)` : "" },
+					said,
+				),
+			);
 		}),
 	);
 }
 
 /** Student's t for 95 %, by degrees of freedom; beyond the last as there. */
-const T = [12.71, 4.3, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23, 2.2, 2.18, 2.16, 2.14, 2.13, 2.12, 2.11, 2.1, 2.09, 2.09];
+const T = [
+	12.71, 4.3, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23, 2.2, 2.18, 2.16, 2.14, 2.13, 2.12, 2.11, 2.1, 2.09,
+	2.09,
+];
 
 function interval(values: number[]): { n: number; mean: number; half: number } | null {
 	const n = values.length;
@@ -245,12 +389,13 @@ function interval(values: number[]): { n: number; mean: number; half: number } |
 
 /** A run's flow as its charts take it. */
 function series(arm: Arm, run: Run | undefined, of: Table): Series {
-	const keep = (of["seconds"] ?? []).map((at) => at >= 0);
-	const column = (name: string, by = 1): (number | null)[] => (of[name] ?? []).filter((_, at) => keep[at]).map((value) => (Number.isFinite(value) ? value * by : null));
+	const keep = (of.seconds ?? []).map((at) => at >= 0);
+	const column = (name: string, by = 1): (number | null)[] =>
+		(of[name] ?? []).filter((_, at) => keep[at]).map((value) => (Number.isFinite(value) ? value * by : null));
 	const acknowledged = column("acknowledged_bytes");
 	const again = column("retransmitted_segments");
 	const x = column("seconds").map((at) => at ?? 0);
-	const mss = of["mss_bytes"]?.find((bytes) => bytes > 0) ?? 0;
+	const mss = of.mss_bytes?.find((bytes) => bytes > 0) ?? 0;
 	const sent = column("sent_bytes");
 	const window = column("peer_window_bytes");
 	const inFlight = column("in_flight_segments");
@@ -273,7 +418,11 @@ function series(arm: Arm, run: Run | undefined, of: Table): Series {
 		track: null,
 		exit: run?.exit ? { x: run.exit.seconds, label: format.words(run.exit.reason) } : null,
 		slowStart: run?.exit ? [0, run.exit.seconds] : null,
-		happened: again.flatMap((count, at) => (at > 0 && (count ?? 0) > (again[at - 1] ?? 0) ? [{ x: x[at] ?? 0, what: "resent", acknowledged: acknowledged[at] ?? 0 }] : [])),
+		happened: again.flatMap((count, at) =>
+			at > 0 && (count ?? 0) > (again[at - 1] ?? 0)
+				? [{ x: x[at] ?? 0, what: "resent", acknowledged: acknowledged[at] ?? 0 }]
+				: [],
+		),
 		others: [],
 	};
 }

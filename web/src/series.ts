@@ -50,8 +50,14 @@ export class FlowCharts {
 		sequence: new Chart("Time-sequence", "bytes sent and acknowledged over time"),
 		window: new Chart("Window", "congestion window, threshold and segments in flight over time"),
 		rtt: new Chart("RTT and queue", "round-trip time over its minimum; what is between them is queue"),
-		rate: new Chart("Pacing and delivery rate", "bytes delivered in a round trip over its duration, and the rate of pacing"),
-		track: new Chart("What its algorithm watches", "the algorithm's own quantity, and the limit at which it leaves slow start"),
+		rate: new Chart(
+			"Pacing and delivery rate",
+			"bytes delivered in a round trip over its duration, and the rate of pacing",
+		),
+		track: new Chart(
+			"What its algorithm watches",
+			"the algorithm's own quantity, and the limit at which it leaves slow start",
+		),
 	};
 	/** All but the last, which not every algorithm has. */
 	readonly elements: HTMLElement[];
@@ -74,8 +80,16 @@ export class FlowCharts {
 		const moments: Moment[] = flow.exit ? [{ x: flow.exit.x, label: `exit: ${flow.exit.label}`, color: exit }] : [];
 		const common = { x: flow.x, moments, slowStart: flow.slowStart };
 		const segments = (value: number): string => format.count(Math.round(value));
-		const paint = (what: string): string => (what === "cwr" ? c1 : what === "undone" ? color("quiet") : color("bad"));
-		const marks: Mark[] = flow.happened.filter((one) => one.what in EVENTS).map((one) => ({ x: one.x, y: one.acknowledged, shape: EVENTS[one.what]?.[0] ?? "dot", color: paint(one.what) }));
+		const paint = (what: string): string =>
+			what === "cwr" ? c1 : what === "undone" ? color("quiet") : color("bad");
+		const marks: Mark[] = flow.happened
+			.filter((one) => one.what in EVENTS)
+			.map((one) => ({
+				x: one.x,
+				y: one.acknowledged,
+				shape: EVENTS[one.what]?.[0] ?? "dot",
+				color: paint(one.what),
+			}));
 		const kinds = [...new Set(flow.happened.map((one) => one.what))].filter((what) => what in EVENTS);
 		const held = flow.held.some((value, at) => (value ?? 0) > (flow.acknowledged[at] ?? 0));
 		const windowEnd = moderate(flow.windowEnd, flow.sent, 1.5);
@@ -84,10 +98,25 @@ export class FlowCharts {
 			curves: [
 				{ label: "sent", color: c1, values: flow.sent, dash: [5, 3] },
 				{ label: "acknowledged", color: c0, values: flow.acknowledged },
-				...(held ? [{ label: "selectively acknowledged or lost", color: c3, values: flow.held, width: 1, dash: [2, 2] }] : []),
-				...(windowEnd.some((value) => value != null) ? [{ label: "receive window", color: c2, values: windowEnd, width: 1.5, dash: [10, 3, 2, 3] }] : []),
+				...(held
+					? [
+							{
+								label: "selectively acknowledged or lost",
+								color: c3,
+								values: flow.held,
+								width: 1,
+								dash: [2, 2],
+							},
+						]
+					: []),
+				...(windowEnd.some((value) => value != null)
+					? [{ label: "receive window", color: c2, values: windowEnd, width: 1.5, dash: [10, 3, 2, 3] }]
+					: []),
 			],
-			areas: [{ between: [0, 1], color: `${c1}22` }, ...(held ? [{ between: [2, 1] as [number, number], color: `${c3}44` }] : [])],
+			areas: [
+				{ between: [0, 1], color: `${c1}22` },
+				...(held ? [{ between: [2, 1] as [number, number], color: `${c3}44` }] : []),
+			],
 			show: format.bytes,
 			marks,
 			key: kinds.map((what) => [EVENTS[what]?.[0] ?? "dot", EVENTS[what]?.[1] ?? what, paint(what)]),
@@ -96,9 +125,17 @@ export class FlowCharts {
 		this.charts.window.draw({
 			...common,
 			curves: [
-				...spans.flatMap((span, number) => (span ? [edge(`most ${number}`, span[0]), edge(`least ${number}`, span[1])] : [])),
+				...spans.flatMap((span, number) =>
+					span ? [edge(`most ${number}`, span[0]), edge(`least ${number}`, span[1])] : [],
+				),
 				{ label: "in flight", color: c2, values: flow.inFlight, width: 1.5, dash: [2, 2] },
-				{ label: "ssthresh", color: c3, values: moderate(flow.ssthresh, flow.cwndSpan?.[0] ?? flow.cwnd, 2), dash: [8, 4], steps: true },
+				{
+					label: "ssthresh",
+					color: c3,
+					values: moderate(flow.ssthresh, flow.cwndSpan?.[0] ?? flow.cwnd, 2),
+					dash: [8, 4],
+					steps: true,
+				},
 				{ label: "cwnd", color: c0, values: flow.cwnd },
 			],
 			areas: spans.every(Boolean)
@@ -108,19 +145,42 @@ export class FlowCharts {
 					]
 				: [],
 			show: segments,
-			marks: flow.others.map((one) => ({ x: one.x, y: one.cwnd, shape: "ring", color: color("ink"), label: one.algorithm })),
+			marks: flow.others.map((one) => ({
+				x: one.x,
+				y: one.cwnd,
+				shape: "ring",
+				color: color("ink"),
+				label: one.algorithm,
+			})),
 			key: flow.others.length ? [["ring", "others would have left", color("ink")]] : [],
 		});
 		this.charts.rtt.draw({
 			...common,
-			curves: [edge("most", flow.rttMost ?? flow.rtt), { label: "minimum", color: c0, values: flow.x.map(() => flow.minRtt), dash: [4, 3] }, { label: "RTT", color: c1, values: flow.rtt }],
+			curves: [
+				edge("most", flow.rttMost ?? flow.rtt),
+				{ label: "minimum", color: c0, values: flow.x.map(() => flow.minRtt), dash: [4, 3] },
+				{ label: "RTT", color: c1, values: flow.rtt },
+			],
 			areas: [{ between: [0, 1], color: `${c1}33` }],
 			show: (us) => format.time(Math.round(us)),
 		});
 		const paced = flow.pacing.some((value) => value != null);
 		this.charts.rate.draw({
 			...common,
-			curves: [...(paced ? [{ label: "pacing", color: c3, values: moderate(flow.pacing, flow.rate, 4), width: 1.5, dash: [6, 3] }] : []), { label: "delivered", color: c2, values: flow.rate, steps: true }],
+			curves: [
+				...(paced
+					? [
+							{
+								label: "pacing",
+								color: c3,
+								values: moderate(flow.pacing, flow.rate, 4),
+								width: 1.5,
+								dash: [6, 3],
+							},
+						]
+					: []),
+				{ label: "delivered", color: c2, values: flow.rate, steps: true },
+			],
 			show: format.rate,
 		});
 		const { track } = flow;
@@ -134,7 +194,12 @@ export class FlowCharts {
 					{ label: track.limitTitle, color: exit, values: track.limit, dash: [6, 3], steps: true },
 					{ label: track.title, color: c0, values: track.values, steps: true },
 				],
-				show: track.unit === "percent" ? (value) => `${Math.round(value)} %` : track.unit === "us" ? (us) => format.time(Math.round(us)) : segments,
+				show:
+					track.unit === "percent"
+						? (value) => `${Math.round(value)} %`
+						: track.unit === "us"
+							? (us) => format.time(Math.round(us))
+							: segments,
 			});
 		}
 	}

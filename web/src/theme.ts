@@ -19,7 +19,7 @@ export function setTheme(next: Theme): void {
 
 export function apply(): void {
 	const wish = theme();
-	document.documentElement.dataset["theme"] = wish === "auto" ? (dark.matches ? "dark" : "light") : wish;
+	document.documentElement.dataset.theme = wish === "auto" ? (dark.matches ? "dark" : "light") : wish;
 	for (const listener of listeners) listener();
 }
 

@@ -39,7 +39,7 @@ export const reading = (): Record<string, string> => (secrets.read ? { Authoriza
 /** Asks for the secret of reading again, because `wrong` was none; whether another one is known now. */
 export async function askedAgain(wrong: Record<string, string>): Promise<boolean> {
 	// Somebody else may have asked in the meantime.
-	if (reading()["Authorization"] === wrong["Authorization"]) {
+	if (reading().Authorization === wrong.Authorization) {
 		refuse("read");
 		await secret("read");
 	}
@@ -66,11 +66,17 @@ function dialog(deed: Deed): Promise<string> {
 				"form",
 				{ method: "dialog", submit: () => (secrets[deed] = input.value.trim()) },
 				h("h2", { id: "token-title" }, "Token"),
-				refused[deed] && h("p", { class: "wrong", role: "alert" }, "The server has refused the token that was given."),
+				refused[deed] &&
+					h("p", { class: "wrong", role: "alert" }, "The server has refused the token that was given."),
 				h("p", {}, `${WHY[deed]} It stays in this page's memory.`),
 				h("label", { for: "token" }, "Token"),
 				input,
-				h("p", { class: "actions" }, h("button", { class: "main" }, "Use it"), h("button", { type: "button", click: () => dialog.close() }, "Cancel")),
+				h(
+					"p",
+					{ class: "actions" },
+					h("button", { class: "main" }, "Use it"),
+					h("button", { type: "button", click: () => dialog.close() }, "Cancel"),
+				),
 			),
 		);
 		dialog.addEventListener("close", () => {

@@ -1,9 +1,11 @@
-// Ten thousand flows in a real Chromium; started by cli/src/verb/serve/web/load.rs, which lets half a second pass whenever
-// a line asks for it. With SECONDS above 0 the flows go on by themselves, and processors, frames and memory are measured.
+// Ten thousand flows in a real Chromium; started by cli/src/verb/serve/web/load.rs, which lets half a second pass
+// whenever
+// a line asks for it. With SECONDS above 0 the flows go on by themselves, and processors, frames and memory are
+// measured.
 //
 // load.mjs CHROMIUM URL SECONDS
 import assert from "node:assert/strict";
-import { readFileSync, readdirSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { createInterface } from "node:readline";
 import { chromium } from "playwright-core";
 
@@ -30,12 +32,21 @@ let received = 0;
 protocol.on("Network.dataReceived", (event) => (received += event.dataLength));
 
 const counted = (text) => page.locator(".summary", { hasText: text }).waitFor();
-const metrics = async () => Object.fromEntries((await protocol.send("Performance.getMetrics")).metrics.map(({ name, value }) => [name, value]));
+const metrics = async () =>
+	Object.fromEntries((await protocol.send("Performance.getMetrics")).metrics.map(({ name, value }) => [name, value]));
 
 /** What a period costs, once its news have come. */
 async function period() {
 	const before = received;
-	const told = page.evaluate(() => new Promise((resolve) => new MutationObserver((_, observer) => (observer.disconnect(), resolve())).observe(document.querySelector("main"), { subtree: true, childList: true, characterData: true })));
+	const told = page.evaluate(
+		() =>
+			new Promise((resolve) =>
+				new MutationObserver((_, observer) => {
+					observer.disconnect();
+					resolve();
+				}).observe(document.querySelector("main"), { subtree: true, childList: true, characterData: true }),
+			),
+	);
 	await please("period");
 	await told;
 	return received - before;
@@ -57,7 +68,10 @@ async function counts() {
 	// The last flow is as near as the first, by the keyboard too.
 	await page.locator(".scroller").focus();
 	await page.keyboard.press("End");
-	await page.waitForFunction((last) => document.querySelector(".row.chosen")?.getAttribute("aria-rowindex") === String(last + 1), FLOWS);
+	await page.waitForFunction(
+		(last) => document.querySelector(".row.chosen")?.getAttribute("aria-rowindex") === String(last + 1),
+		FLOWS,
+	);
 	assert.ok((await page.locator(".row.flow").count()) < 60);
 	await page.keyboard.press("Home");
 	await page.waitForFunction(() => document.querySelector(".row.chosen")?.getAttribute("aria-rowindex") === "2");
@@ -76,19 +90,23 @@ async function counts() {
 	await page.locator(".networks > div").first().waitFor();
 	const population = await period();
 	assert.ok(population < 100_000, `${population} bytes came for one picture of the population`);
-	assert.equal(await page.locator("[data-worst] tbody tr").count() <= 24, true);
+	assert.equal((await page.locator("[data-worst] tbody tr").count()) <= 24, true);
 }
 
 /** Processor time of all of Chromium, seconds. */
 function chromiumSeconds() {
-	const stats = readdirSync("/proc").filter((name) => /^\d+$/.test(name)).flatMap((pid) => {
-		try {
-			const fields = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ").at(-1).split(" ");
-			return [{ pid: Number(pid), parent: Number(fields[1]), ticks: Number(fields[11]) + Number(fields[12]) }];
-		} catch {
-			return [];
-		}
-	});
+	const stats = readdirSync("/proc")
+		.filter((name) => /^\d+$/.test(name))
+		.flatMap((pid) => {
+			try {
+				const fields = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ").at(-1).split(" ");
+				return [
+					{ pid: Number(pid), parent: Number(fields[1]), ticks: Number(fields[11]) + Number(fields[12]) },
+				];
+			} catch {
+				return [];
+			}
+		});
 	const family = new Set([server.process().pid]);
 	for (let size = 0; size !== family.size; ) {
 		size = family.size;
@@ -103,19 +121,32 @@ async function longestTask() {
 	const events = [];
 	const collect = (chunk) => events.push(...chunk.value);
 	protocol.on("Tracing.dataCollected", collect);
-	await protocol.send("Tracing.start", { transferMode: "ReportEvents", traceConfig: { includedCategories: ["toplevel", "__metadata"], recordMode: "recordUntilFull" } });
+	await protocol.send("Tracing.start", {
+		transferMode: "ReportEvents",
+		traceConfig: { includedCategories: ["toplevel", "__metadata"], recordMode: "recordUntilFull" },
+	});
 	await page.waitForTimeout(seconds * 1000);
 	const complete = new Promise((resolve) => protocol.once("Tracing.tracingComplete", resolve));
 	await protocol.send("Tracing.end");
 	await complete;
 	protocol.off("Tracing.dataCollected", collect);
-	const main = new Set(events.filter((event) => event.name === "thread_name" && event.args.name === "CrRendererMain").map((event) => `${event.pid}/${event.tid}`));
-	const tasks = events.filter((event) => event.ph === "X" && event.tdur != null && main.has(`${event.pid}/${event.tid}`));
+	const main = new Set(
+		events
+			.filter((event) => event.name === "thread_name" && event.args.name === "CrRendererMain")
+			.map((event) => `${event.pid}/${event.tid}`),
+	);
+	const tasks = events.filter(
+		(event) => event.ph === "X" && event.tdur != null && main.has(`${event.pid}/${event.tid}`),
+	);
 	return { seconds, cpu: Math.max(0, ...tasks.map((event) => event.tdur)) / 1000 };
 }
 
 async function measure() {
-	for (const [view, there] of [["flows", ".row.flow"], ["flows?group=prefix&sort=rate", ".row.flow"], ["population", ".networks > div"]]) {
+	for (const [view, there] of [
+		["flows", ".row.flow"],
+		["flows?group=prefix&sort=rate", ".row.flow"],
+		["population", ".networks > div"],
+	]) {
 		await page.goto("about:blank");
 		await page.goto(`${url}#/${view}`);
 		await page.locator(there).first().waitFor();
@@ -128,7 +159,9 @@ async function measure() {
 				requestAnimationFrame(frame);
 			};
 			requestAnimationFrame(frame);
-			new PerformanceObserver((list) => (window.frames_.tasks += list.getEntries().length)).observe({ type: "longtask" });
+			new PerformanceObserver((list) => (window.frames_.tasks += list.getEntries().length)).observe({
+				type: "longtask",
+			});
 		});
 		await page.waitForTimeout(5_000);
 		await page.evaluate(() => Object.assign(window.frames_, { longest: 0, tasks: 0 }));
@@ -147,7 +180,15 @@ async function measure() {
 		const percent = (value) => `${((100 * value) / time).toFixed(1)} %`;
 		const quarter = Math.ceil(heaps.length / 4);
 		const mean = (values) => values.reduce((sum, value) => sum + value, 0) / values.length;
-		console.log(`${view}: ${time.toFixed(0)} s, ${await please("spent")}; page ${percent(after.TaskDuration - before.TaskDuration)} of a core, all of Chromium ${percent(chromiumSeconds() - browserBefore)}; longest task of the page ${worst.cpu.toFixed(1)} ms of processor in ${worst.seconds} s; by the clock ${tasks} tasks over 50 ms, longest frame ${longest.toFixed(0)} ms; heap ${mean(heaps.slice(0, quarter)).toFixed(2)} MB in the first quarter, ${mean(heaps.slice(-quarter)).toFixed(2)} in the last; ${((received - bytes) / time / 1000).toFixed(0)} kB/s, ${after.Nodes - before.Nodes} nodes more`);
+		console.log(
+			`${view}: ${time.toFixed(0)} s, ${await please("spent")}; page ` +
+				`${percent(after.TaskDuration - before.TaskDuration)} of a core, all of Chromium ` +
+				`${percent(chromiumSeconds() - browserBefore)}; longest task of the page ${worst.cpu.toFixed(1)} ` +
+				`ms of processor in ${worst.seconds} s; by the clock ${tasks} tasks over 50 ms, longest frame ` +
+				`${longest.toFixed(0)} ms; heap ${mean(heaps.slice(0, quarter)).toFixed(2)} MB in the first ` +
+				`quarter, ${mean(heaps.slice(-quarter)).toFixed(2)} in the last; ` +
+				`${((received - bytes) / time / 1000).toFixed(0)} kB/s, ${after.Nodes - before.Nodes} nodes more`,
+		);
 	}
 }
 

@@ -2,7 +2,7 @@
 //
 // offline.mjs CHROMIUM URL
 import assert from "node:assert/strict";
-import { readFileSync, readdirSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { chromium } from "playwright-core";
 
 const [chromiumPath, url] = process.argv.slice(2);
@@ -29,7 +29,8 @@ assert.ok(!page.url().includes("algorithms"));
 const files = readdirSync(RECORDING).map((name) => [name, readFileSync(`${RECORDING}/${name}`).toString("base64")]);
 await page.evaluate((all) => {
 	const data = new DataTransfer();
-	for (const [name, text] of all) data.items.add(new File([Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0))], name));
+	for (const [name, text] of all)
+		data.items.add(new File([Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0))], name));
 	document.body.dispatchEvent(new DragEvent("drop", { dataTransfer: data, bubbles: true, cancelable: true }));
 }, files);
 await page.locator(".story", { hasText: "Left slow start" }).waitFor();

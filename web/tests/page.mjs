@@ -1,4 +1,5 @@
-// The page in a real Chromium, against a real server with a real flow; started by tests/tests/web_page.rs, which restarts
+// The page in a real Chromium, against a real server with a real flow; started by tests/tests/web_page.rs, which
+// restarts
 // the server when a line asks for it.
 //
 // page.mjs CHROMIUM URL PORT TOKEN_FILE: the flow's local port, the token in a file.
@@ -26,7 +27,8 @@ page.setDefaultTimeout(PATIENCE);
 const complaints = [];
 page.on("pageerror", (error) => complaints.push(`error: ${error.message}`));
 page.on("console", (message) => {
-	if (message.type() === "error" && /Content Security Policy|Refused|TypeError/.test(message.text())) complaints.push(message.text());
+	if (message.type() === "error" && /Content Security Policy|Refused|TypeError/.test(message.text()))
+		complaints.push(message.text());
 });
 page.on("request", (request) => {
 	if (!request.url().startsWith(url)) complaints.push(`asked elsewhere: ${request.url()}`);
@@ -86,7 +88,13 @@ await please("restart");
 await hearing("live");
 const delivered = page.locator(".tile", { hasText: "delivered" }).locator("dd");
 const before = await delivered.innerText();
-await page.waitForFunction(([was]) => [...document.querySelectorAll(".tile")].some((tile) => tile.firstChild.textContent === "delivered" && tile.lastChild.textContent !== was), [before]);
+await page.waitForFunction(
+	([was]) =>
+		[...document.querySelectorAll(".tile")].some(
+			(tile) => tile.firstChild.textContent === "delivered" && tile.lastChild.textContent !== was,
+		),
+	[before],
+);
 assert.equal(await page.locator(".others th", { hasText: "hystart" }).count(), 1);
 await story("Left slow start by its algorithm");
 // A page that begins now has what the new server has seen, which is not the flow's beginning.
@@ -146,22 +154,77 @@ for (const colorScheme of ["light", "dark"]) {
 // What comes over the network is text, whatever it looks like.
 const script = '<img src=x onerror="window.taken=1"><script>window.taken=1</script>';
 const flow = {
-	flow: 1, local_address: script, local_port: 1, remote_address: script, remote_port: 2, algorithm: script, parameter_set: 0,
-	parameters_generation: 0, state: script, started_us: 1, at_us: 2, cwnd_segments: 1, ssthresh_segments: null,
-	in_flight_segments: 1, mss_bytes: 1, rtt_us: 1, min_rtt_us: 1, rate_bps: 1, rate_max_bps: 1, bdp_bytes: 1, bdp_at_least: false, idle: false,
-	acknowledged_bytes: 1, retransmitted_bytes: 1,
-	exit: { reason: script, since_start_us: 1, acknowledged_bytes: 1, cwnd_segments: 1, window_bytes: 1, cwnd_after_segments: 1,
-		in_flight_segments: 1, mss_bytes: 1, rtt_us: 1, min_rtt_us: 1, undone: 0 },
+	flow: 1,
+	local_address: script,
+	local_port: 1,
+	remote_address: script,
+	remote_port: 2,
+	algorithm: script,
+	parameter_set: 0,
+	parameters_generation: 0,
+	state: script,
+	started_us: 1,
+	at_us: 2,
+	cwnd_segments: 1,
+	ssthresh_segments: null,
+	in_flight_segments: 1,
+	mss_bytes: 1,
+	rtt_us: 1,
+	min_rtt_us: 1,
+	rate_bps: 1,
+	rate_max_bps: 1,
+	bdp_bytes: 1,
+	bdp_at_least: false,
+	idle: false,
+	acknowledged_bytes: 1,
+	retransmitted_bytes: 1,
+	exit: {
+		reason: script,
+		since_start_us: 1,
+		acknowledged_bytes: 1,
+		cwnd_segments: 1,
+		window_bytes: 1,
+		cwnd_after_segments: 1,
+		in_flight_segments: 1,
+		mss_bytes: 1,
+		rtt_us: 1,
+		min_rtt_us: 1,
+		undone: 0,
+	},
 };
-const told = { full: true, total: 1, matched: 1, lost_events: 0, unobserved_us: 0, groups: [{ name: script, flows: 1, listed: 1 }], order: ["1"], flows: [flow] };
+const told = {
+	full: true,
+	total: 1,
+	matched: 1,
+	lost_events: 0,
+	unobserved_us: 0,
+	groups: [{ name: script, flows: 1, listed: 1 }],
+	order: ["1"],
+	flows: [flow],
+};
 const together = {
-	flows: 1, left: 1, map: { rtt_us: [100, 2e6], exit_to_bdp: [1 / 128, 32], cells: [40, 24], flows: [[0, 0, 1]] },
-	distributions: [{ measure: "exit_to_bdp", algorithm: script, parameter_set: 0, flows: 1, quantiles: Array(101).fill(1), within: 1 }],
-	networks: [{ network: script, flows: 1, median_rtt_us: 1, exit_to_bdp: [1, 1, 1, 1, 1] }], worst: { early: [flow], late: [], sent_again: [] },
+	flows: 1,
+	left: 1,
+	map: { rtt_us: [100, 2e6], exit_to_bdp: [1 / 128, 32], cells: [40, 24], flows: [[0, 0, 1]] },
+	distributions: [
+		{
+			measure: "exit_to_bdp",
+			algorithm: script,
+			parameter_set: 0,
+			flows: 1,
+			quantiles: Array(101).fill(1),
+			within: 1,
+		},
+	],
+	networks: [{ network: script, flows: 1, median_rtt_us: 1, exit_to_bdp: [1, 1, 1, 1, 1] }],
+	worst: { early: [flow], late: [], sent_again: [] },
 };
 const said = `event: flows\ndata: ${JSON.stringify(told)}\n\nevent: population\ndata: ${JSON.stringify(together)}\n\n`;
 await page.route("**/api/live*", (route) => route.fulfill({ contentType: "text/event-stream", body: said }));
-for (const [hash, there] of [["flows?group=algorithm", ".row.grouped"], ["population", ".worst a"]]) {
+for (const [hash, there] of [
+	["flows?group=algorithm", ".row.grouped"],
+	["population", ".worst a"],
+]) {
 	await page.evaluate((next) => (location.hash = `#/${next}`), hash);
 	await page.locator(there, { hasText: "<img src=x" }).first().waitFor();
 }
@@ -169,27 +232,73 @@ assert.equal(await page.evaluate(() => window.taken), undefined);
 
 // A guarded algorithm beside its control: the numbers, the interval where it belongs, and a trip.
 const arms = {
-	control_share_pct: 10, flows_needed: 30, tripped: { metric: "goodput", at_us: 1 },
-	treated: { flows: 812, retransmit_ratio_pct: 1.25, goodput_bps: 8.4e6 }, control: { flows: 95, retransmit_ratio_pct: null, goodput_bps: 1.2e7 },
+	control_share_pct: 10,
+	flows_needed: 30,
+	tripped: { metric: "goodput", at_us: 1 },
+	treated: { flows: 812, retransmit_ratio_pct: 1.25, goodput_bps: 8.4e6 },
+	control: { flows: 95, retransmit_ratio_pct: null, goodput_bps: 1.2e7 },
 	comparisons: [
-		{ metric: "goodput", difference_pct: -30, interval_pct: [-40, -20], margin_pct: -10, verdict: "tripped 3 s ago" },
-		{ metric: "retransmit_ratio", difference_pct: null, interval_pct: null, margin_pct: 2, verdict: "cannot say yet" },
+		{
+			metric: "goodput",
+			difference_pct: -30,
+			interval_pct: [-40, -20],
+			margin_pct: -10,
+			verdict: "tripped 3 s ago",
+		},
+		{
+			metric: "retransmit_ratio",
+			difference_pct: null,
+			interval_pct: null,
+			margin_pct: 2,
+			verdict: "cannot say yet",
+		},
 	],
 };
 const sets = [{ profile: "default", parameters_generation: 1, parameters: {}, telemetry_max: "ack" }];
 const guarded = {
-	algorithms: [{ algorithm: "plain", congestion_control: "onramp_plain", base: "cubic", observe: false, version: "1", attached_at_us: 1, expires_at_us: null, guard: arms,
-		parameter_sets: [...sets, { ...sets[0], profile: "geo" }], flows_started: 1, flows_adopted: 0, flows_ended: 0, flows_without_state: 0, exits_undone: 0, ended_in_slow_start: 0, exits: {} }],
+	algorithms: [
+		{
+			algorithm: "plain",
+			congestion_control: "onramp_plain",
+			base: "cubic",
+			observe: false,
+			version: "1",
+			attached_at_us: 1,
+			expires_at_us: null,
+			guard: arms,
+			parameter_sets: [...sets, { ...sets[0], profile: "geo" }],
+			flows_started: 1,
+			flows_adopted: 0,
+			flows_ended: 0,
+			flows_without_state: 0,
+			exits_undone: 0,
+			ended_in_slow_start: 0,
+			exits: {},
+		},
+	],
 	consumers: [],
 };
 await page.unroute("**/api/live*");
-await page.route("**/api/live*", (route) => route.fulfill({ contentType: "text/event-stream", body: `event: attached\ndata: ${JSON.stringify(guarded)}\n\n` }));
+await page.route("**/api/live*", (route) =>
+	route.fulfill({ contentType: "text/event-stream", body: `event: attached\ndata: ${JSON.stringify(guarded)}\n\n` }),
+);
 await page.evaluate(() => (location.hash = "#/algorithms"));
 await page.locator(".arms").waitFor();
 assert.equal(await page.locator(".arms").count(), 1, "once, not with every parameter set");
 const beside = await page.locator(".arms").innerText();
-for (const words of ["10 % of flows stay on the base", "the base runs alone", "812", "1.25 %", "12.0 Mbit/s", "−30.00 % (−40.00 to −20.00): tripped 3 s ago", "cannot say yet"]) assert.ok(beside.includes(words), `${words}: ${beside}`);
-const [span, zero] = await page.evaluate(() => [".interval .span", ".interval .zero"].map((name) => document.querySelector(name).getBoundingClientRect().toJSON()));
+for (const words of [
+	"10 % of flows stay on the base",
+	"the base runs alone",
+	"812",
+	"1.25 %",
+	"12.0 Mbit/s",
+	"−30.00 % (−40.00 to −20.00): tripped 3 s ago",
+	"cannot say yet",
+])
+	assert.ok(beside.includes(words), `${words}: ${beside}`);
+const [span, zero] = await page.evaluate(() =>
+	[".interval .span", ".interval .zero"].map((name) => document.querySelector(name).getBoundingClientRect().toJSON()),
+);
 assert.ok(span.right < zero.left && span.width > 10, "all of it lies below zero");
 assert.equal(await page.locator(".interval").count(), 1);
 
