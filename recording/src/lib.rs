@@ -29,6 +29,7 @@ mod table;
 mod thrift;
 mod writer;
 
+pub use batch::Batch;
 pub use budget::Budget;
 pub use column::{Column, Kind, Sense, Shown, Spec, TEXT_BYTES, Text, Value};
 pub use csv::{CsvReport, replay_csv};
@@ -36,7 +37,7 @@ pub use error::Error;
 pub use input::{Input, input};
 pub use manifest::{Attached, FileEntry, Manifest, SCHEMA};
 use onramp_files::{bounded, kind};
-pub use reader::{Batch, Recording};
+pub use reader::Recording;
 pub use sample::{Event, Run, Sample};
 pub use single::{read_rows, write_rows};
 pub use table::Row;

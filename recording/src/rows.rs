@@ -8,8 +8,8 @@ use onramp_algorithm::{
     StateTold, UndoTold, Verdict,
 };
 
+use crate::batch::Batch;
 use crate::column::{Spec, Text};
-use crate::reader::Batch;
 use crate::table;
 use crate::table::Row;
 

@@ -5,8 +5,9 @@ use std::collections::HashMap;
 
 use onramp_algorithm::{Ack, Algorithm, Verdict};
 
+use crate::batch::Batch;
 use crate::column::Column;
-use crate::reader::{Batch, Recording};
+use crate::reader::Recording;
 use crate::rows::AckRow;
 
 /// An outcome that no algorithm has: the recording names one that this build does not know.
