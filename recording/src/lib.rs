@@ -8,6 +8,7 @@
 //! * [`replay`]: recorded acknowledgements through other algorithms and parameters; [`replay_csv`] for plain CSV.
 #![forbid(unsafe_code)]
 
+mod batch;
 mod budget;
 mod column;
 mod csv;
