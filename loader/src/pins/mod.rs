@@ -69,7 +69,7 @@ pub(crate) struct Pins {
     pub directory: PathBuf,
 }
 
-/// A pinned map as aya's map: the one place where what libbpf made is opened by aya.
+/// A pinned map as aya's map.
 pub(crate) fn open(path: &Path) -> Result<Map, Error> {
     MapData::from_pin(path).and_then(Map::from_map_data).map_err(map_failed("open", path))
 }
