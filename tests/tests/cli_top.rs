@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
+use nix::fcntl::{Flock, FlockArg};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use onramp_loader::AttachOptions;
@@ -223,4 +224,28 @@ fn without_a_terminal_or_with_json_it_says_what_to_use() {
     assert!(onramp("top").refused(2).contains("onramp watch"));
     assert!(onramp("top --json").refused(2).contains("onramp watch --json"));
     assert!(onramp("top dst 10.0.0.0/33").refused(2).contains("0 to 32"));
+}
+
+#[test]
+#[ignore = "in a guest: make test"]
+fn under_the_lock_of_another_flows_are_drawn_and_opened_and_a_key_ends_it() {
+    let attachments = Attachments::lock();
+    let mut parameters = find("fixed").unwrap().parameters();
+    parameters.set("exit_window_bytes", "60000").unwrap();
+    attachments.attach(&AttachOptions::new(parameters));
+    let mut terminal = Terminal::new();
+    let mut top = terminal.start("--color never");
+    let directory = File::open("/sys/fs/bpf").unwrap();
+    let held = Flock::lock(directory, FlockArg::LockExclusive).map_err(|(_, errno)| errno).unwrap();
+    let mut sender = Sender::connect(Wire::lay(Duration::from_millis(10), |_| Fate::Deliver), "onramp_fixed");
+    sender.send(300_000);
+    let remote = sender.stream.peer_addr().unwrap().to_string();
+    terminal.shows(&remote);
+    terminal.press("\r");
+    terminal.shows("left slow start by algorithm at");
+    terminal.press("q");
+    assert_eq!(top.code(), Some(0));
+    terminal.assert_restored("q");
+    drop(held);
+    assert!(eventually(|| onramp_loader::consumers().unwrap().is_empty()));
 }
