@@ -4,10 +4,10 @@
  *
  * Pairs of ACKs tell the rate of the bottleneck (ack_pairs.h). When a round ends, or earlier where half of it tells
  * enough, that rate times the RTT is the bandwidth-delay product, and that is aimed at: slow start ends when the window
- * reaches it, or at once where it has passed it. A rate that is not above min_rate is none: in the first rounds a
+ * reaches it, or at once where it has passed it. A rate that is not above the minimum is none: in the first rounds a
  * satellite's return link spaces the ACKs, not the bottleneck.
  *
- *	round open ──► round over ──► too coarse, sent no faster than acknowledged, not settled, or <= min_rate
+ *	round open ──► round over ──► too coarse, sent no faster than acknowledged, not settled, or <= the minimum
  *	    ▲                     └─► rate x RTT is aimed at, and the next round estimates anew
  *	    └─────────────────────────────┘        window >= rate x RTT: exit
  *
@@ -16,7 +16,7 @@
  *  1. Pairs are a sixteenth of a round long and begin and end where ACKs pause, where the document pairs each ACK with
  *     the next; and of their rates the middle half is averaged, where it takes the median (ack_pairs.h). Jitter and
  *     batches of ACKs on the way back, which it does not speak of, would decide the median of single ACKs.
- *  2. min_rate is 1 MB/s unless set, as the text has it; the pseudocode has 0.
+ *  2. min_rate_bytes_per_s is 1 MB/s unless set, as the text has it; the pseudocode has 0.
  *  3. Every round starts with no rates, also after one that set a threshold, where the pseudocode clears them only if
  *     there was none. So each estimate is of one round, and later rounds correct it until the window has reached it.
  *  4. ACKs that acknowledge nothing new and gaps made by the sender are no pairs, and rounds that were spaced by the
@@ -38,7 +38,8 @@ enum best_rtt_source { BEST_MINIMUM, BEST_ROUND_MINIMUM, BEST_LATEST };
 
 #define BEST_CONTROL "onramp_best"
 #define BEST_PARAMETERS(X)                                                                                             \
-	X(min_rate, "bytes/s", 1000000, 0, 17179869184, "", "rate that a round must exceed to be an estimate")         \
+	X(min_rate_bytes_per_s, "bytes/s", 1000000, 0, 17179869184, "",                                                \
+	  "rate that a round must exceed to be an estimate")                                                           \
 	X(rtt_source, "", BEST_MINIMUM, 0, 2, "min|round_min|latest",                                                  \
 	  "RTT that the rate is multiplied by: the connection's minimum, the round's minimum, the latest")             \
 	X(cut_to_bdp, "", 0, 0, 1, "off|on", "reduce the window to the threshold where it has passed it")              \
@@ -59,7 +60,7 @@ enum best_outcome {
 	X(BEST_COARSE, coarse, "the round's ACKs tell no rate: no estimate, also not the last")                        \
 	X(BEST_SENDER_LIMITED, sender_limited, "the round was sent no faster than it was acknowledged: no estimate")   \
 	X(BEST_UNSETTLED, unsettled, "the round before told another rate: no estimate, also not the last")             \
-	X(BEST_RATE_TOO_LOW, rate_too_low, "the round's rate is not above min_rate: no estimate")                      \
+	X(BEST_RATE_TOO_LOW, rate_too_low, "the round's rate is not above min_rate_bytes_per_s: no estimate")          \
 	X(BEST_AIMED, aimed, "the window at which slow start will be left is estimated anew")                          \
 	X(BEST_THRESHOLD_KEPT, threshold_kept, "a lower threshold is in force that is not this algorithm's")
 
@@ -155,7 +156,7 @@ static __always_inline u32 best_judge(struct best *state, const struct best_para
 	u32 rtt_us = best_rtt(state, params, ack);
 
 	if (params->pacing) {
-		pacing_round(&state->pacing, rate, told == ACK_PAIRS_SETTLED, over, params->min_rate);
+		pacing_round(&state->pacing, rate, told == ACK_PAIRS_SETTLED, over, params->min_rate_bytes_per_s);
 		if (state->pacing.spaced) {
 			rate = pacing_estimate(&state->pacing);
 			told = ACK_PAIRS_SETTLED;
@@ -165,7 +166,7 @@ static __always_inline u32 best_judge(struct best *state, const struct best_para
 		state->target = 0;
 		return BEST_COARSE;
 	}
-	if (rate <= params->min_rate)
+	if (rate <= params->min_rate_bytes_per_s)
 		return BEST_RATE_TOO_LOW;
 	if (told == ACK_PAIRS_SENDER_LIMITED)
 		return BEST_SENDER_LIMITED;

@@ -2,18 +2,18 @@
 /*
  * inflight: the window never exceeds what the path holds by a running estimate of its bandwidth.
  *
- *	bound = bandwidth x minimum RTT + stab,  at least floor_bytes
+ *	bound = bandwidth x minimum RTT + headroom_segments,  at least floor_bytes
  *
  * Bandwidth is what ACKs acknowledge over at least sample_min_us, smoothed with 15/16 of its past. In slow start and in
  * congestion avoidance growth ends at the bound, and a window above it is cut to it. Growth is the base's.
  *
  * How the window can double at all: an average over a round trip is window / RTT, whose product with the RTT is the
- * window itself, and the bound would let it grow by stab only. But slow start sends each round as a train, and within
+ * window itself, and the bound lets it grow by the headroom only. But slow start sends each round as a train, and within
  * a train ACKs come at the rate of the bottleneck. Samples are much shorter than a round trip and each counts the same,
- * so they tell the bottleneck's rate, and stab is only what the window grows by once the path is full.
+ * so they tell the bottleneck's rate, and the headroom is only what the window grows by once the path is full.
  *
  * Source: Gotta et al. 2006, which describes the bandwidth-delay limiter of FreeBSD 5.4 by its effect (no loss, very
- * regular packets, slightly less than the channel gives); smoothing, stab and floor are that system's. What differs
+ * regular packets, slightly less than the channel gives); smoothing, headroom and floor are that system's. What differs
  * from it:
  *
  *  1. Time is measured in microseconds and a sample lasts sample_min_us at least, where the ticks of that system set
@@ -42,7 +42,7 @@ enum inflight_rtt_source { INFLIGHT_MINIMUM, INFLIGHT_MEAN };
 #define INFLIGHT_CONTROL "onramp_inflight"
 #define INFLIGHT_PARAMETERS(X)                                                                                         \
 	X(sample_min_us, "us", 1000, 100, 1000000, "", "shortest time over which bandwidth is measured")               \
-	X(stab, "segments", 2, 0, 1000, "", "window beyond bandwidth x minimum RTT")                                   \
+	X(headroom_segments, "segments", 2, 0, 1000, "", "window beyond bandwidth x minimum RTT (the source: stab)")   \
 	X(floor_bytes, "bytes", 6144, 0, 1000000000, "", "window that the bound never falls below")                    \
 	X(pacing, "", 0, 0, 1, "off|on", "space what slow start sends at the estimate (spacing)")                      \
 	X(rtt_source, "", INFLIGHT_MINIMUM, 0, 1, "min|mean",                                                          \
@@ -156,7 +156,7 @@ static __always_inline u32 inflight_bound(const struct inflight *state, const st
 							 : ack->min_rtt_us;
 	u64 bytes = state->bandwidth * min_u64(rtt_us, INFLIGHT_RTT_MAX_US) / 1000000;
 	u32 mss = ack_mss(ack);
-	u64 segments = max_u64(bytes / mss + params->stab, params->floor_bytes / mss);
+	u64 segments = max_u64(bytes / mss + params->headroom_segments, params->floor_bytes / mss);
 
 	return (u32)min_u64(max_u64(segments, MIN_WINDOW), NO_THRESHOLD);
 }

@@ -34,9 +34,10 @@
 
 #define SPACING_CONTROL "onramp_spacing"
 #define SPACING_PARAMETERS(X)                                                                                          \
-	X(rate, "bytes/s", 0, 0, 17179869184, "", "fixed rate R; 0: gain_pct of what ACK pairs tell")                  \
+	X(rate_bytes_per_s, "bytes/s", 0, 0, 17179869184, "", "fixed rate R; 0: gain_pct of what ACK pairs tell")      \
 	X(gain_pct, "percent", 100, 100, 200, "", "R in hundredths of what ACK pairs tell")                            \
-	X(min_rate, "bytes/s", 1000000, 0, 17179869184, "", "rate that a round must exceed to be an estimate")         \
+	X(min_rate_bytes_per_s, "bytes/s", 1000000, 0, 17179869184, "",                                                \
+	  "rate that a round must exceed to be an estimate")                                                           \
 	X(exit_pct, "percent", 100, 0, 1000, "",                                                                       \
 	  "threshold in hundredths of estimate x minimum RTT; 0: slow start ends by loss or an older threshold only")
 
@@ -102,14 +103,14 @@ static __always_inline void spacing_on_ack(struct spacing *state, const struct s
 	u32 news = ack_pairs_on_ack(&state->pairs, ack);
 	bool settled = state->pairs.told == ACK_PAIRS_SETTLED;
 
-	if (params->rate) {
-		verdict->pacing_rate = params->rate;
+	if (params->rate_bytes_per_s) {
+		verdict->pacing_rate = params->rate_bytes_per_s;
 		verdict->outcome = SPACING_SPACED;
 		return;
 	}
 	if (news)
 		pacing_round(&state->pacing, ack_pairs_rate(&state->pairs), settled, news == ACK_PAIRS_OVER,
-			     params->min_rate);
+			     params->min_rate_bytes_per_s);
 	verdict->pacing_rate = pacing_rate(&state->pacing, params->gain_pct, ack);
 	verdict->outcome = state->pacing.spaced ? SPACING_SPACED : SPACING_UNSPACED;
 	if (!state->pacing.spaced || !params->exit_pct)

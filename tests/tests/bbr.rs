@@ -52,8 +52,8 @@ fn after_the_exit_bbr_has_the_rate_of_the_path() {
         ("fixed", &["exit_window_bytes=60000"][..]),
         ("ramp", &[]),
         // The rate of this wire is their least by default.
-        ("spacing", &["min_rate=100000"]),
-        ("best", &["min_rate=100000"]),
+        ("spacing", &["min_rate_bytes_per_s=100000"]),
+        ("best", &["min_rate_bytes_per_s=100000"]),
         ("search", &[]),
         ("hystart", &[]),
         ("hystartpp", &[]),

@@ -20,7 +20,7 @@ const PRODUCT: u32 = RATE * 2 / 5 / SEGMENT;
 const QUEUE: u32 = 10_000;
 
 /// A minimum that no median exceeds.
-const NEVER: &str = "min_rate=17179869184";
+const NEVER: &str = "min_rate_bytes_per_s=17179869184";
 
 /// Attaches best and connects over the bottleneck.
 fn connected(settings: &[&str]) -> (Attachments, Sender) {
@@ -44,7 +44,7 @@ fn best() -> Algorithm {
 #[test]
 #[ignore = "in a guest: make test"]
 fn best_leaves_near_the_bandwidth_delay_product_without_loss() {
-    let (_attached, sender) = connected(&["min_rate=100000"]);
+    let (_attached, sender) = connected(&["min_rate_bytes_per_s=100000"]);
     let mut windows = Vec::new();
     for mut sender in [sender].into_iter().chain((0..2).map(|_| connect())) {
         sender.send(900_000);
@@ -84,7 +84,7 @@ fn cut_to_bdp_reduces_a_window_beyond_the_threshold() {
     let (attached, mut sender) = connected(&[NEVER, "cut_to_bdp=on"]);
     sender.send(700_000);
     sender.flow_when(|flow| flow.info.snd_cwnd > 2 * PRODUCT);
-    let changes = Changes { settings: &["min_rate=100000".to_owned()], ..Changes::default() };
+    let changes = Changes { settings: &["min_rate_bytes_per_s=100000".to_owned()], ..Changes::default() };
     onramp_loader::tune(best(), None, &changes, false).expect("tuned");
     sender.send(700_000);
     let flow = sender.flow_when(|flow| matches!(flow.phase(), Phase::Left(..)));

@@ -84,7 +84,7 @@ fn parameters() -> Vec<Parameters> {
         let mut parameters = algorithm.parameters();
         match algorithm.name() {
             "fixed" => parameters.set("exit_window_bytes", "200000").unwrap(),
-            "best" => parameters.set("min_rate", "100000").unwrap(),
+            "best" => parameters.set("min_rate_bytes_per_s", "100000").unwrap(),
             _ => {}
         }
         parameters
@@ -179,7 +179,7 @@ fn flows_of_stock_controls_are_judged_beside_what_they_do() {
     guest::required();
     let registered = onramp_loader::kernel::registered().unwrap();
     let watch = Watch::start(
-        "--algorithm plain,best,fixed --set best.min_rate=100000 --sweep fixed.exit_window_bytes=100000,200000",
+        "--algorithm plain,best,fixed --set best.min_rate_bytes_per_s=100000 --sweep fixed.exit_window_bytes=100000,200000",
     );
     let flows =
         ["cubic", "reno", "bbr"].into_iter().filter(|name| registered.iter().any(|have| have == name));
@@ -361,7 +361,7 @@ fn what_is_asked_for_wrongly_is_refused_before_anything_is_loaded() {
     for (arguments, said) in [
         ("--algorithm serach", "there is no algorithm"),
         ("--algorithm search --set treshold_pct=3", "treshold_pct"),
-        ("--algorithm search --set best.min_rate=3", "names no algorithm"),
+        ("--algorithm search --set best.min_rate_bytes_per_s=3", "names no algorithm"),
         ("--algorithm search dst nowhere", "not an address"),
         ("--algorithm search --for 10", "duration"),
     ] {

@@ -119,7 +119,7 @@ fn cap(sender: &Sender, rate: u64) {
 fn attached() -> Attachments {
     let attachments = Attachments::lock();
     let mut parameters = onramp_loader::find("spacing").expect("spacing").parameters();
-    parameters.assign([format!("rate={RATE}")]).expect("parameters");
+    parameters.assign([format!("rate_bytes_per_s={RATE}")]).expect("parameters");
     attachments.attach(&AttachOptions::new(parameters));
     attachments
 }

@@ -3,7 +3,7 @@
 use crate::algorithm::Algorithm;
 use crate::contract::ParameterRow;
 use crate::ffi;
-use crate::similar::did_you_mean;
+use crate::similar::similar;
 
 /// The declaration of one parameter.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -86,6 +86,8 @@ pub enum ParameterError {
         parameter: String,
         /// The names that exist, separated by commas; empty: it has none.
         known: String,
+        /// The one that may have been meant.
+        meant: Option<&'static str>,
     },
     /// Not a value of this parameter: wrong type, unknown choice or out of range.
     Value {
@@ -108,11 +110,11 @@ pub enum ParameterError {
 impl std::fmt::Display for ParameterError {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Unknown { algorithm, parameter, known } if known.is_empty() => {
+            Self::Unknown { algorithm, parameter, known, .. } if known.is_empty() => {
                 write!(formatter, "{algorithm} has no parameter {parameter:?}: it has none at all")
             }
-            Self::Unknown { algorithm, parameter, known } => {
-                let hint = did_you_mean(parameter, known.split(", "));
+            Self::Unknown { algorithm, parameter, known, meant } => {
+                let hint = meant.map_or_else(String::new, |name| format!(" (did you mean {name:?}?)"));
                 write!(formatter, "{algorithm} has no parameter {parameter:?}{hint}; it has {known}")
             }
             Self::Value { algorithm, parameter, value, allowed } => {
@@ -214,6 +216,16 @@ impl Parameters {
         Some(Self { algorithm, values: words.get(..count)?.to_vec() })
     }
 
+    /// The parameter whose name is like this one, or whose help has it as a word, as sources' names are given.
+    fn meant(&self, name: &str) -> Option<&'static str> {
+        let names = || self.algorithm.declarations().map(|parameter| parameter.name);
+        let helps = |parameter: &Parameter| {
+            parameter.help.split(|letter: char| !letter.is_alphanumeric()).any(|word| word == name)
+        };
+        let by_help = || self.algorithm.declarations().find(helps).map(|parameter| parameter.name);
+        similar(name, names()).or_else(by_help)
+    }
+
     fn index(&self, name: &str) -> Result<usize, ParameterError> {
         self.algorithm.declarations().position(|parameter| parameter.name == name).ok_or_else(|| {
             ParameterError::Unknown {
@@ -225,6 +237,7 @@ impl Parameters {
                     .map(|parameter| parameter.name)
                     .collect::<Vec<_>>()
                     .join(", "),
+                meant: self.meant(name),
             }
         })
     }
@@ -268,6 +281,24 @@ mod tests {
         assert!(matches!(parameters.assign(["threshold_pct"]), Err(ParameterError::Assignment { .. })));
         let plain = find("plain").unwrap().parameters().assign(["a=1"]).unwrap_err().to_string();
         assert!(plain.contains("none at all"), "{plain}");
+    }
+
+    #[test]
+    fn a_name_without_its_unit_or_of_the_source_is_answered_with_the_parameters_own() {
+        for (algorithm, given, meant) in [
+            ("spacing", "rate", "rate_bytes_per_s"),
+            ("spacing", "min_rate", "min_rate_bytes_per_s"),
+            ("best", "min_rate", "min_rate_bytes_per_s"),
+            ("inflight", "stab", "headroom_segments"),
+        ] {
+            let error = find(algorithm).unwrap().parameters().set(given, "1").unwrap_err();
+            assert!(
+                matches!(error, ParameterError::Unknown { meant: Some(name), .. } if name == meant),
+                "{error}"
+            );
+        }
+        let error = find("best").unwrap().parameters().set("qqqq", "1").unwrap_err();
+        assert!(matches!(error, ParameterError::Unknown { meant: None, .. }), "{error}");
     }
 
     #[test]

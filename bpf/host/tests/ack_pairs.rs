@@ -12,7 +12,7 @@ const GAP: u64 = BYTES * 1_000_000 / RATE;
 
 /// A flow whose first round has begun, and every rate is good enough.
 fn begun() -> Rounds {
-    Rounds::begun("best", &["min_rate=0"])
+    Rounds::begun("best", &["min_rate_bytes_per_s=0"])
 }
 
 /// What a round of these ACKs leads to, and its rate in kB/s.
@@ -36,7 +36,7 @@ fn evenly_spaced_acks_tell_their_rate_and_the_rounds_bound_it() {
 #[test]
 fn the_pause_between_two_rounds_is_no_pair() {
     // 20 ms of RTT, two ACKs 200 us apart in every round, a window that doubles from ten segments.
-    let mut rounds = Rounds::new("best", &["min_rate=0"]);
+    let mut rounds = Rounds::new("best", &["min_rate_bytes_per_s=0"]);
     rounds.rtt_us = 20_000;
     rounds.ack.min_rtt_us = 20_000;
     rounds.ack.cwnd = 10;
@@ -61,7 +61,7 @@ fn batches_are_told_apart_by_silence() {
         acks.extend([(42, 3_000); 43]);
     }
     let bytes: u64 = acks.iter().map(|(_, bytes)| bytes).sum();
-    let mut rounds = Rounds::new("best", &["min_rate=0"]);
+    let mut rounds = Rounds::new("best", &["min_rate_bytes_per_s=0"]);
     rounds.ack.bytes_outstanding = bytes as u32;
     rounds.begin();
     rounds.round_of(&acks);
@@ -268,7 +268,7 @@ fn what_follows_an_empty_pipe_or_an_application_limit_is_no_pair() {
 
 #[test]
 fn a_round_ends_with_the_first_byte_sent_since_it_began() {
-    let mut rounds = Rounds::new("best", &["min_rate=0"]);
+    let mut rounds = Rounds::new("best", &["min_rate_bytes_per_s=0"]);
     rounds.ack.bytes_outstanding = 10_000;
     rounds.begin();
     for (bytes, ended) in [(5_000, 0), (5_000, 0), (1, 1), (10_000, 1), (1, 2)] {

@@ -135,9 +135,9 @@ fn without_an_rtt_there_is_no_estimate() {
 
 #[test]
 fn no_target_below_ten_segments_or_at_infinity() {
-    let mut rounds = Rounds::begun("best", &["min_rate=0"]);
+    let mut rounds = Rounds::begun("best", &["min_rate_bytes_per_s=0"]);
     assert_eq!(round(&mut rounds, 2_000), ("exit", 10));
-    let mut rounds = Rounds::new("best", &["min_rate=0"]);
+    let mut rounds = Rounds::new("best", &["min_rate_bytes_per_s=0"]);
     rounds.ack.mss = 1;
     rounds.ack.min_rtt_us = u32::MAX;
     rounds.begin();
@@ -149,7 +149,7 @@ fn parameters_are_felt_at_the_next_round_and_loss_is_the_bases() {
     let mut rounds = Rounds::begun("best", &[]);
     assert_eq!(round(&mut rounds, 500_000).0, "rate_too_low");
     let mut parameters = find("best").unwrap().parameters();
-    parameters.set("min_rate", "0").unwrap();
+    parameters.set("min_rate_bytes_per_s", "0").unwrap();
     rounds.flow.tune(parameters);
     assert_eq!(round(&mut rounds, 500_000).0, "exit");
     let ack = rounds.ack;

@@ -49,7 +49,7 @@ fn a_link_below_the_minimum_rate_is_left_to_loss() {
     let link = Link { rate: 6 * MBIT, rtt_us: 100_000, queue: Some(100) };
     let run = link.run(&mut best(&[]), None);
     assert!(run.left.is_none() && run.loss.is_some(), "{run:?}");
-    let run = link.run(&mut best(&["min_rate=0"]), None);
+    let run = link.run(&mut best(&["min_rate_bytes_per_s=0"]), None);
     assert!(run.left.is_some() && run.loss.is_none(), "{run:?}");
 }
 
@@ -69,7 +69,7 @@ fn any_link_is_left_near_its_bandwidth_delay_product() {
     check(31, 300, (50..5_000_u64, 12_000..800_000_u64), |(bdp, segment_ns)| {
         let rtt_us = (bdp * segment_ns).div_ceil(1_000);
         let link = Link { rate: common::link::SEGMENT * 8_000_000_000 / segment_ns, rtt_us, queue: None };
-        let run = link.run(&mut best(&["min_rate=0"]), Some(200_000));
+        let run = link.run(&mut best(&["min_rate_bytes_per_s=0"]), Some(200_000));
         let window = f64::from(run.left.expect("an exit").cwnd) / link.bdp() as f64;
         prop_assert!((0.93..1.09).contains(&window), "{link:?} {window}");
         Ok(())

@@ -59,7 +59,9 @@ impl Driver {
 
 #[test]
 fn the_bound_is_bandwidth_times_minimum_rtt_and_stab() {
-    for (setting, beyond) in [("stab=2", 2), ("stab=0", 0), ("stab=100", 100)] {
+    for (setting, beyond) in
+        [("headroom_segments=2", 2), ("headroom_segments=0", 0), ("headroom_segments=100", 100)]
+    {
         let mut driver = Driver::new(&[setting]);
         driver.train(50);
         assert_eq!((driver.read("estimate"), driver.read("bound")), (10_000, 1_000 + beyond));
@@ -141,7 +143,7 @@ fn the_floor_holds_on_a_path_that_carries_nothing() {
         driver.verdict(10_000, 1);
     }
     assert_eq!((driver.read("bound"), driver.read("samples")), (6, 20));
-    let mut driver = Driver::new(&["floor_bytes=0", "stab=0"]);
+    let mut driver = Driver::new(&["floor_bytes=0", "headroom_segments=0"]);
     driver.verdict(10_000, 1);
     assert_eq!(driver.read("bound"), 2, "the smallest window");
 }

@@ -54,11 +54,11 @@ fn probing_ends_at_half_the_path_and_a_larger_gain_stays() {
 
 #[test]
 fn rates_that_are_no_estimate_are_not_spaced_by() {
-    // Below min_rate.
+    // Below min_rate_bytes_per_s.
     let mut rounds = Rounds::begun("spacing", &[]);
     rounds.ack.cwnd = 20;
     assert_eq!(rounds.rounds(950_000).pacing_rate, 0);
-    let mut rounds = Rounds::begun("spacing", &["min_rate=0"]);
+    let mut rounds = Rounds::begun("spacing", &["min_rate_bytes_per_s=0"]);
     rounds.ack.cwnd = 60;
     assert_near(rounds.rounds(950_000).pacing_rate, 950_000);
     // Sent no faster than acknowledged.
@@ -135,7 +135,7 @@ fn a_lower_threshold_that_is_not_its_own_stays() {
 
 #[test]
 fn a_fixed_rate_is_that_rate_from_the_first_ack_and_never_leaves() {
-    let mut rounds = Rounds::new("spacing", &["rate=440000"]);
+    let mut rounds = Rounds::new("spacing", &["rate_bytes_per_s=440000"]);
     for _ in 0..5 {
         let verdict = rounds.next(1_000, 10_000);
         assert_eq!((rounds.name(&verdict), verdict.pacing_rate, verdict.ssthresh), ("spaced", 440_000, 0));

@@ -19,8 +19,8 @@ const ARMS: [(&str, &str, &str); 5] = [
     ("standard", "plain:base=reno", "161 (60.5 %)"),
     ("γ = 0.34", "threshold:gamma=fixed:gamma_pct=34:base=reno", "172"),
     ("γ = 0.2", "threshold:gamma=fixed:gamma_pct=20:base=reno", "153"),
-    ("spaced at 440 pkt/s", "spacing:rate=225280:exit_pct=0:base=reno", "195"),
-    ("spaced at 300 pkt/s", "spacing:rate=153600:exit_pct=0:base=reno", "195"),
+    ("spaced at 440 pkt/s", "spacing:rate_bytes_per_s=225280:exit_pct=0:base=reno", "195"),
+    ("spaced at 300 pkt/s", "spacing:rate_bytes_per_s=153600:exit_pct=0:base=reno", "195"),
 ];
 
 pub(super) const CLAIM: Claim = Claim {

@@ -34,7 +34,7 @@ const BATCH: u32 = 4_096;
 /// Prints at the end: after --for, or at Ctrl-C.
 #[derive(Args, Debug)]
 #[command(
-    after_help = "Examples:\n  onramp shadow --algorithm search,best,hystartpp --for 30s\n  onramp shadow --for 1m --regret\n  onramp shadow --algorithm search --set search.threshold_pct=30 dst 198.51.100.0/24\n  onramp shadow --algorithm best --sweep best.min_rate=100000,1000000 --for 1m --json\n  onramp shadow --algorithm ramp --sample 100 --for 10m"
+    after_help = "Examples:\n  onramp shadow --algorithm search,best,hystartpp --for 30s\n  onramp shadow --for 1m --regret\n  onramp shadow --algorithm search --set search.threshold_pct=30 dst 198.51.100.0/24\n  onramp shadow --algorithm best --sweep best.min_rate_bytes_per_s=100000,1000000 --for 1m --json\n  onramp shadow --algorithm ramp --sample 100 --for 10m"
 )]
 pub(crate) struct Shadow {
     /// Algorithms; `onramp list` shows them

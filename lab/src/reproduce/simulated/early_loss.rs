@@ -13,8 +13,8 @@ const ARMS: [(&str, &str, f64); 5] = [
     ("standard", "plain:base=tahoe", 161.0),
     ("γ = 0.34", "threshold:gamma=fixed:gamma_pct=34:base=tahoe", 172.0),
     ("γ = 0.2", "threshold:gamma=fixed:gamma_pct=20:base=tahoe", 153.0),
-    ("spaced at 440 pkt/s", "spacing:rate=225280:exit_pct=0:base=tahoe", 195.0),
-    ("spaced at 300 pkt/s", "spacing:rate=153600:exit_pct=0:base=tahoe", 195.0),
+    ("spaced at 440 pkt/s", "spacing:rate_bytes_per_s=225280:exit_pct=0:base=tahoe", 195.0),
+    ("spaced at 300 pkt/s", "spacing:rate_bytes_per_s=153600:exit_pct=0:base=tahoe", 195.0),
 ];
 
 pub(in super::super) const CLAIM: Claim = Claim {

@@ -27,7 +27,7 @@ pub(in super::super) const CLAIM: Claim = Claim {
 };
 
 fn arm(rate: u32) -> String {
-    format!("spacing:rate={}:exit_pct=0:base=tahoe", rate * PACKET_BYTES as u32)
+    format!("spacing:rate_bytes_per_s={}:exit_pct=0:base=tahoe", rate * PACKET_BYTES as u32)
 }
 
 fn judge(evidence: &Evidence) -> Result<Judgement, NoEvidence> {
