@@ -1,12 +1,41 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! What is written is read; what was flushed survives the writer.
 
+use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
+use parquet::file::reader::{FileReader, SerializedFileReader};
+
 use crate::fixtures::{manifest, record, slow_start};
 use crate::rows::{AckRow, DropRow, ExitRow, FlowRow, ParameterRow, StateRow, TABLES};
-use crate::{Column, Error, Limits, Manifest, Recording, Writer};
+use crate::{Column, Error, Limits, Manifest, Recording, Row as _, Writer};
+
+#[test]
+fn a_file_says_what_its_columns_mean() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut writer = Writer::create(directory.path(), manifest(), Limits::default()).unwrap();
+    writer.push(AckRow { mss_bytes: 1_448, ..AckRow::default() }).unwrap();
+    writer.finish(1).unwrap();
+    let file = fs::File::open(directory.path().join("acks-000001.parquet")).unwrap();
+    let reader = SerializedFileReader::new(file).unwrap();
+    let pairs = reader.metadata().file_metadata().key_value_metadata().unwrap();
+    for column in AckRow::COLUMNS {
+        let key = format!("column.{}", column.name);
+        let pair = pairs.iter().find(|pair| pair.key == key).unwrap_or_else(|| panic!("{key}"));
+        let said: serde_json::Value = serde_json::from_str(pair.value.as_ref().unwrap()).unwrap();
+        assert_eq!(said["unit"], column.unit, "{key}");
+        assert!(said["help"].as_str().is_some_and(|help| !help.is_empty()), "{key}");
+    }
+    let none = |name: &str| {
+        let column = AckRow::COLUMNS.iter().find(|column| column.name == name).unwrap();
+        serde_json::from_str::<serde_json::Value>(&column.metadata()).unwrap()["none"].clone()
+    };
+    assert_eq!(none("cwnd_segments"), "never");
+    assert_eq!(none("rtt_us"), "negative");
+    assert_eq!(none("ssthresh_segments"), "no_threshold");
+    assert_eq!(none("receive_window_bytes"), "zero");
+}
 
 #[test]
 fn rows_come_back_as_they_were_over_several_files() {
