@@ -3,6 +3,13 @@
 //! exports and the tables of `docs/recording.md` come. `bpf/record.h` describes those of flows, and what the kernel reports
 //! of them; the others are here. Times are those of the monotonic clock.
 
+#![allow(
+    clippy::needless_update,
+    clippy::unnecessary_cast,
+    clippy::useless_conversion,
+    reason = "what is made of bpf/record.h has one form for every field"
+)]
+
 use onramp_algorithm::{
     Ack, AckTold, CongestionState, EndTold, ExitReason, ExitRecord, LossTold, RestartTold, RoundTold,
     StateTold, UndoTold, Verdict,
