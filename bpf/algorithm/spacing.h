@@ -21,7 +21,7 @@
  *     RTT, as in Ataei Kachooei et al. 2022, estimated at the end of each round from when spacing begins (exit_pct, 0:
  *     as Barakat et al. 1999). The window stays as it is where the sender is already past it: that is the exit.
  *  4. Bursts are of the size that the kernel gives them at that rate: a millisecond's worth, at least two segments.
- *  5. What the window holds beyond what is in flight at the exit is let out at one window per RTT (window.bpf.h), not
+ *  5. What the window holds beyond what is in flight at the exit is let out at one window per RTT (shell/pace.h), not
  *     as one burst.
  */
 #ifndef ONRAMP_SPACING_H

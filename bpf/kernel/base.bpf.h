@@ -10,8 +10,9 @@
 #define ONRAMP_BASE_BPF_H
 
 #include "../abi.h"
+#include "../shell/base.h"
 #include "compat.bpf.h"
-#include "types.bpf.h"
+#include "view.bpf.h"
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_tracing.h>
@@ -24,21 +25,6 @@ const volatile u32 observing SEC(".rodata.observing") = 0;
 
 extern void tcp_reno_cong_avoid(struct sock *sk, u32 ack, u32 acked) __ksym;
 extern u32 tcp_reno_undo_cwnd(struct sock *sk) __ksym;
-
-static __always_inline u32 congestion_state(struct sock *sk)
-{
-	struct inet_connection_sock *icsk = (struct inet_connection_sock *)sk;
-
-	return BPF_CORE_READ_BITFIELD(icsk, icsk_ca_state);
-}
-
-/* Between a loss or mark and the end of its recovery the window is not the algorithm's. */
-static __always_inline bool in_recovery(struct sock *sk)
-{
-	u32 state = congestion_state(sk);
-
-	return state == TCP_CA_Recovery || state == TCP_CA_CWR;
-}
 
 #ifdef ONRAMP_BBR
 #include "bbr.bpf.h"
@@ -119,18 +105,13 @@ static __always_inline void base_acked(struct sock *sk, const struct ack_sample 
 /* In recovery the window may lie below the threshold without being in slow start. */
 static __always_inline bool in_slow_start(struct sock *sk)
 {
-	const struct tcp_sock *tp = tcp_sk(sk);
-
-	return tp->snd_cwnd < tp->snd_ssthresh && !in_recovery(sk);
+	return starts_below_threshold(sk);
 }
 
 /* The connection is past its start: a threshold that its last control never set must not start it anew. */
 static __always_inline void base_past_start(struct sock *sk)
 {
-	struct tcp_sock *tp = tcp_sk(sk);
-
-	if (tp->snd_ssthresh >= NO_THRESHOLD && tp->snd_cwnd > 2 * INITIAL_WINDOW)
-		tp->snd_ssthresh = tp->snd_cwnd;
+	end_start_by_threshold(sk);
 }
 
 /* Slow start is over: the threshold says so. */

@@ -98,7 +98,8 @@ static __always_inline bool in_slow_start(struct sock *sk)
 	return base_in_startup(sk) && (observing || !base_has_left(sk)) && !in_recovery(sk);
 }
 
-static __always_inline void base_left(struct sock *sk)
+/* STARTUP is left, and goes on to measure. */
+static __always_inline void leave_startup(struct sock *sk)
 {
 	struct bbr *bbr = bbr_of(sk);
 
@@ -118,10 +119,17 @@ static __always_inline void base_start_again(struct sock *sk)
 	BPF_CORE_WRITE_BITFIELD(bbr, mode, BBR_STARTUP);
 }
 
+/* Where the algorithm only observes, BBR decides by itself. */
+static __always_inline void base_left(struct sock *sk)
+{
+	if (!observing)
+		leave_startup(sk);
+}
+
 static __always_inline void base_past_start(struct sock *sk)
 {
 	if (tcp_sk(sk)->snd_cwnd > 2 * INITIAL_WINDOW)
-		base_left(sk);
+		leave_startup(sk);
 }
 
 static __always_inline void base_init(struct sock *sk)
@@ -181,7 +189,7 @@ static __always_inline u32 base_undo_cwnd(struct sock *sk)
 	u32 window = bbr_undo_cwnd(sk);
 
 	if (left)
-		base_left(sk);
+		leave_startup(sk);
 	return ours ? tcp_reno_undo_cwnd(sk) : window;
 }
 

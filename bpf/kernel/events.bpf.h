@@ -14,9 +14,6 @@
 
 #include "round.bpf.h"
 #include "telemetry.bpf.h"
-#include "window.bpf.h"
-
-static const char control[16] = PASTE(ALGORITHM_UPPER, CONTROL);
 
 /*
  * Defines tell_<name>(flow, heard, told), which sends a struct <name>_event to all that want it: filled in by

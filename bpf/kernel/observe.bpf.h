@@ -87,15 +87,15 @@ static __always_inline u64 idle_us(const struct flow *flow, u64 busy_us)
 /* The flow ends, or goes to another control. */
 static __always_inline void observe_end(const struct sock *sk, const struct flow *flow, struct flow_telemetry *heard)
 {
-	const struct tcp_sock *tp = (const struct tcp_sock *)sk;
+	const struct tcp_sock *tp = tcp_view(sk);
 	struct end_told told = {
-		.bytes_acked = tp->bytes_acked,
-		.bytes_sent = tp->bytes_sent - tp->bytes_retrans,
-		.bytes_retransmitted = tp->bytes_retrans,
-		.smoothed_rtt_us = tp->srtt_us >> 3,
-		.min_rtt_us = min_rtt_us(tp),
-		.cwnd = tp->snd_cwnd,
-		.ssthresh = tp->snd_ssthresh,
+		.bytes_acked = view_bytes_acked(sk),
+		.bytes_sent = view_bytes_sent(sk),
+		.bytes_retransmitted = tcp_view(sk)->bytes_retrans,
+		.smoothed_rtt_us = view_srtt_eighths_us(sk) >> 3,
+		.min_rtt_us = view_min_rtt_us(sk),
+		.cwnd = view_cwnd(sk),
+		.ssthresh = view_ssthresh(sk),
 		.receive_window_limited_us = chrono_us(tp, TCP_CHRONO_RWND_LIMITED),
 		.send_buffer_limited_us = chrono_us(tp, TCP_CHRONO_SNDBUF_LIMITED),
 	};
@@ -108,14 +108,13 @@ static __always_inline void observe_end(const struct sock *sk, const struct flow
 static __always_inline void observe_state(const struct sock *sk, const struct flow *flow, struct flow_telemetry *heard,
 					  u32 from, u32 to)
 {
-	const struct tcp_sock *tp = (const struct tcp_sock *)sk;
 	struct state_told told = {
-		.bytes_retransmitted = tp->bytes_retrans,
+		.bytes_retransmitted = tcp_view(sk)->bytes_retrans,
 		.from = from,
 		.to = to,
-		.cwnd = tp->snd_cwnd,
-		.ssthresh = tp->snd_ssthresh,
-		.in_flight = packets_in_flight(tp),
+		.cwnd = view_cwnd(sk),
+		.ssthresh = view_ssthresh(sk),
+		.in_flight = view_in_flight(sk),
 	};
 
 	tell_state(flow, heard, &told);

@@ -291,7 +291,7 @@ impl Kernel {
     }
 
     /// What the base needs of CUBIC and BPF has not: the first of its functions, or room behind its state, where the shell
-    /// keeps its own (`bpf/kernel/limits.bpf.h`); `None` if all is there.
+    /// keeps its own (`bpf/kernel/storage.bpf.h`); `None` if all is there.
     pub fn missing_cubic(&self) -> Option<&'static str> {
         CUBIC.into_iter().find(|name| !self.has_type(name)).or_else(|| {
             let full = self.types.size("bictcp").is_some_and(|bytes| bytes > CUBIC_BYTES_MAX);

@@ -3,7 +3,8 @@
  * Linux's CUBIC with its own HyStart at work, and beside it algorithm/hystart.h on the same ACKs, whose verdicts are
  * compared and not applied. What it sees of first slow starts is counted in `seen`.
  */
-#include "kernel/window.bpf.h"
+#include "kernel/base.bpf.h"
+#include "shell/ack.h"
 #include "algorithm/hystart.h"
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
@@ -79,7 +80,7 @@ static __always_inline void compare(struct sock *sk, struct watched *flow, const
 	bool ours_left, kernel_left;
 	struct ack ack;
 
-	describe(sk, sample, &ack);
+	describe(sk, sample->pkts_acked, sample->rtt_us, &ack);
 	hystart_on_ack(&flow->state, &params, &ack, &verdict);
 	cubictcp_acked(sk, sample);
 	ours_left = verdict.outcome == OUTCOME_EXIT;

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * BBR's STARTUP while its window is ours (bbr.bpf.h), which is written here and not by the shell. Included by
+ * congestion_ops.bpf.h.
+ */
+#ifndef ONRAMP_STARTUP_BPF_H
+#define ONRAMP_STARTUP_BPF_H
+
+/* Slow start was left by an event, of which the kernel has kept the window before. */
+static __always_inline void left_by(struct sock *sk, struct flow *flow, u32 reason)
+{
+	struct ack ack;
+
+	describe(sk, 0, NO_RTT, &ack);
+	leave_reduced(sk, &flow->header, limits_of(sk, flow), &ack, reason);
+	observe_exit(sk, flow);
+}
+
+/* An ACK in the base's start, in which the window is ours. `context`: of cong_control. */
+static __always_inline void control_start(struct sock *sk, struct flow *flow, unsigned long long *context)
+{
+	struct tcp_sock *tp = tcp_sk(sk);
+	bool left = base_has_left(sk), recovering = base_was_recovering(sk);
+	struct base_sample told = {};
+	u32 before = tp->snd_cwnd, window = before;
+
+	if (left)
+		window = base_control_measuring(context, is_filled(sk, limits_of(sk, flow)), before);
+	else
+		base_control_unjudged(context, &told);
+	if (!base_in_startup(sk))
+		return;
+	recovering |= view_state(sk) == TCP_CA_Recovery;
+	if (recovering && base_loss_fills(sk)) {
+		if (flow->header.flags & FLOW_SLOW_START)
+			left_by(sk, flow, EXIT_LOSS);
+		window = 0;
+	}
+	if (recovering) {
+		/* The base's window, but no growth. */
+		tp->snd_cwnd = (u32)min_u64(tp->snd_cwnd, tp->prior_cwnd);
+	} else if (window) {
+		if (window > before)
+			expect_filled(sk, limits_of(sk, flow));
+		tp->snd_cwnd = window;
+	}
+	if (!window)
+		base_full(sk);
+	else if (left && view_srtt_eighths_us(sk))
+		set_pacing_rate(sk, min_u64(window_rate(sk) * 5 / 4, view_max_pacing_rate(sk)));
+	else if (!left && !recovering && !in_recovery(sk))
+		grow(sk, tcp_view(sk)->snd_una, told.acked);
+}
+
+#endif

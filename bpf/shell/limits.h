@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* What the last verdict says of each ACK that grows the window and of each burst that is sent. */
+#ifndef ONRAMP_SHELL_LIMITS_H
+#define ONRAMP_SHELL_LIMITS_H
+
+#include "../algorithm/base.h"
+
+/* Bits of struct limits.flags. */
+enum limits_flag {
+	LIMITS_GROWTH = 1 << 0, /* the last verdict was GROWTH_LIMITED */
+	LIMITS_PACED = 1 << 1,	/* the socket paces because the algorithm asked for it */
+};
+
+struct limits {
+	u32 pacing_rate; /* PACING_RATE_UNIT bytes per second, rounded up; 0: none */
+	u32 filled_us;	 /* monotonic time modulo 2^32 at which the window is filled after a paced slow start */
+	u16 growth;	 /* segments, with LIMITS_GROWTH */
+	u16 flags;	 /* enum limits_flag */
+	u32 unused;
+};
+
+/* 32 bits of it hold 274 GB/s. */
+#define PACING_RATE_UNIT 64
+
+static __always_inline u32 rate_in_units(u64 rate)
+{
+	return (u32)min_u64((rate + PACING_RATE_UNIT - 1) / PACING_RATE_UNIT, ~0U);
+}
+
+#endif
