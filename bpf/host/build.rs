@@ -8,6 +8,10 @@ use onramp_bindings::{Bindings, Records};
 fn main() {
     println!("cargo::rerun-if-changed=src/shim.c");
     println!("cargo::rerun-if-changed=src/guard.c");
+    println!("cargo::rerun-if-changed=src/shell.c");
+    println!("cargo::rerun-if-changed=shell.h");
+    println!("cargo::rerun-if-changed=view.h");
+    println!("cargo::rerun-if-changed=../shell");
     println!("cargo::rerun-if-changed=../guard.h");
     println!("cargo::rerun-if-changed=src/rows.h");
     println!("cargo::rerun-if-changed=src/crossing.h");
@@ -20,6 +24,7 @@ fn main() {
     cc::Build::new()
         .file("src/shim.c")
         .file("src/guard.c")
+        .file("src/shell.c")
         .std("gnu11")
         .opt_level(2)
         .warnings(true)
@@ -33,8 +38,8 @@ fn bindings() -> Result<(), String> {
     let records = Records::read(Path::new(".."), &out)?;
     let wanted = Bindings {
         header: "src/crossing.h",
-        files: &["algorithm.h", "guard.h", "record.h", "rows.h"],
-        others: &[],
+        files: &["algorithm.h", "guard.h", "record.h", "rows.h", "shell.h"],
+        others: &["sock", "limits", "flow_header"],
         without: &[],
         atomic: false,
         records: Some(&records),

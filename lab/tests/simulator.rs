@@ -361,7 +361,7 @@ fn oracle_leaves_at(profile: Profile) -> u64 {
     let run = simulate(&plan(profile, 2_000_000), &Arm::stock(ORACLE), 1);
     assert_eq!(run.retransmitted_segments, 0);
     let exit = run.exit.expect("an exit");
-    assert_eq!(exit.reason, ExitReason::Ssthresh);
+    assert_eq!(exit.reason, ExitReason::CachedSsthresh);
     exit.window_bytes / 1_448
 }
 

@@ -130,6 +130,11 @@ impl Algorithm {
         self.row.traits & TRAIT_BASELINE != 0
     }
 
+    /// What of the shell it needs, a bit each (`NAME_TRAITS`).
+    pub fn traits(&self) -> u32 {
+        self.row.traits
+    }
+
     /// What of it crosses from the kernel by position only, a line each: parameters with what they may be, outcomes, and
     /// where exports lie in the state. Defaults, units and help may differ between two builds that understand each other.
     pub fn tables(&self) -> String {

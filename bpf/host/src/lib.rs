@@ -23,13 +23,15 @@ pub mod guard;
 mod parameters;
 pub mod ramp;
 mod records;
+pub mod shell;
 mod shown;
 mod similar;
 
 pub use algorithm::{Algorithm, Export, Outcome, all, baseline, default, find, find_control, of_cubic};
 pub use contract::{
     ABI_VERSION, Ack, AckTold, EndTold, ExitRecord, INITIAL_WINDOW, LossTold, MIN_WINDOW, NO_THRESHOLD,
-    OUTCOME_MAX, RestartTold, RoundTold, StateTold, UndoTold, Verdict, ack_flag, growth, outcome,
+    OUTCOME_MAX, RestartTold, RoundTold, Sock, StateTold, TRAIT_PACES, UndoTold, Verdict, ack_flag, growth,
+    outcome,
 };
 pub use flow::Flow;
 pub use parameters::{Parameter, ParameterError, Parameters};

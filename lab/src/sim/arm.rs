@@ -39,7 +39,7 @@ pub(super) fn control(arm: &Arm, host: &HostSpec, link: &LinkSpec) -> Result<Con
         // The kernel's HyStart is the algorithm's model, and leaves on the same acknowledgment.
         "cubic" => {
             let start = Start::Algorithm(Flow::new(of_cubic().parameters()));
-            Ok(Control::new(Base::cubic(), start))
+            Ok(Control::new(Base::cubic(), start).stock())
         }
         ORACLE => Ok(Control::new(Base::cubic(), Start::Told(Told::of(host, link)))),
         "reno" => Ok(Control::new(Base::Reno, Start::Base)),

@@ -348,9 +348,9 @@ fn flow_run(connection: &Connection, arm: &Arm, now: Nanos) -> FlowRun {
 }
 
 fn exit(sender: &Sender, arm: &Arm) -> Option<Exit> {
-    let record = sender.control.record()?;
+    let (reason, record) = sender.control.record()?;
     Some(Exit {
-        reason: record.reason,
+        reason,
         seconds: record.at_us as f64 / 1e6,
         window_bytes: u64::from(record.window) * u64::from(sender.socket.mss),
         acks: sender.control.judged().filter(|_| arm.records_exit),
@@ -365,6 +365,7 @@ fn info(sender: &Sender) -> TcpInfo {
         ca_state: match socket.state {
             State::Open => 0,
             State::Disorder => 1,
+            State::Reduced => 2,
             State::Recovery => 3,
             State::Loss => 4,
         },

@@ -2,6 +2,8 @@
 //! What a sender and its congestion control share: the fields of the kernel's `tcp_sock` that a control reads and
 //! writes.
 
+use onramp_algorithm::{Sock, ack_flag};
+
 use super::round_trip::RoundTrip;
 
 /// A threshold that is none.
@@ -14,6 +16,8 @@ pub enum State {
     Open,
     /// Something arrived out of order; it may be a loss.
     Disorder,
+    /// The window was reduced without a repair, as after a probe that has repaired a loss.
+    Reduced,
     /// A loss is being repaired (fast recovery).
     Recovery,
     /// The retransmission timer fired.
@@ -59,6 +63,8 @@ pub struct Socket {
     pub bytes_acked: u64,
     /// Bytes sent, each counted once.
     pub bytes_sent: u64,
+    /// Bytes that the application has written.
+    pub bytes_written: u64,
     /// The receiver's clock in the newest acknowledgment, milliseconds.
     pub receiver_ms: u32,
     /// Round-trip times.
@@ -67,7 +73,12 @@ pub struct Socket {
     pub pacing_rate: u64,
     /// Whether data are held back to that rate.
     pub paced: bool,
+    /// Whether the last burst is still held back.
+    pub stamped_ahead: bool,
 }
+
+/// Bytes of the largest burst that is handed to a device at once.
+pub const BURST_BYTES: u32 = 65_536;
 
 impl Socket {
     /// Before anything was sent.
@@ -92,11 +103,58 @@ impl Socket {
             max_packets_out: 0,
             bytes_acked: 0,
             bytes_sent: 0,
+            bytes_written: 0,
             receiver_ms: 0,
             round_trip: RoundTrip::default(),
             pacing_rate: 0,
             paced: false,
+            stamped_ahead: false,
         }
+    }
+
+    /// What the shell sees of it.
+    pub fn view(&self) -> Sock {
+        let flags = [
+            (self.app_limited > 0, ack_flag::APP_LIMITED),
+            (self.rate_app_limited, ack_flag::RATE_APP_LIMITED),
+            (self.cwnd_limited, ack_flag::CWND_LIMITED),
+        ];
+        Sock {
+            now_us: self.now_us,
+            bytes_acked: self.bytes_acked,
+            bytes_sent: self.bytes_sent,
+            bytes_transmitted: self.bytes_sent,
+            max_pacing_rate: u64::MAX,
+            bytes_outstanding: (self.bytes_sent - self.bytes_acked) as u32,
+            bytes_unsent: self.bytes_written.saturating_sub(self.bytes_sent) as u32,
+            delivered: self.delivered,
+            in_flight: self.in_flight(),
+            srtt_eighths_us: self.round_trip.smoothed_eighths_us,
+            min_rtt_us: self.round_trip.least_us().unwrap_or(0),
+            cwnd_clamp: u32::MAX,
+            prior_cwnd: self.prior_cwnd,
+            mss: self.mss,
+            gso_max_size: BURST_BYTES,
+            limited_by: flags.into_iter().filter(|(set, _)| *set).fold(0, |all, (_, flag)| all | flag),
+            receiver_clock: self.receiver_ms,
+            receive_window: 0,
+            unused: 0,
+            state: self.state as u32,
+            ecn: 0,
+            stamped_ahead: u32::from(self.stamped_ahead),
+            paced: u32::from(self.paced),
+            cwnd: self.cwnd,
+            ssthresh: self.ssthresh,
+            pacing_rate: self.pacing_rate,
+        }
+    }
+
+    /// What the shell has written to that view.
+    pub fn update(&mut self, sock: &Sock) {
+        self.cwnd = sock.cwnd;
+        self.ssthresh = sock.ssthresh;
+        self.pacing_rate = sock.pacing_rate;
+        self.paced = sock.paced != 0;
     }
 
     /// Segments on their way.

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! A congestion control: one of `bpf/algorithm` in slow start, a base for everything else, and between the two what the
-//! kernel's shell does (`bpf/kernel/congestion_ops.bpf.h` and `window.bpf.h`), step by step.
+//! A congestion control: an algorithm of `bpf/algorithm` in slow start, a base for everything else, and between the two the
+//! shell itself (`bpf/shell`), over the sender's [`Socket`].
 
 mod base;
 mod cubic;
 mod start;
 mod told;
 
-use onramp_algorithm::{Ack, ExitReason, Verdict, ack_flag, growth, outcome};
+use onramp_algorithm::shell::{Policy, Shell, describe};
+use onramp_algorithm::{Ack, ExitReason, ExitRecord, MIN_WINDOW};
 
 pub use base::Base;
 pub use start::Start;
@@ -15,44 +16,14 @@ pub use told::Told;
 
 use super::socket::{Socket, State};
 
-/// Bytes of the largest burst that is handed to a device at once.
-pub const BURST_BYTES: u32 = 65_536;
-/// No verdict takes the window below, segments.
-const MIN_WINDOW: u32 = 2;
-
-/// The exit record.
-#[derive(Clone, Copy, Debug)]
-pub struct Record {
-    /// Why.
-    pub reason: ExitReason,
-    /// Since the first data was sent, microseconds.
-    pub at_us: u64,
-    /// Window at detection, segments.
-    pub window: u32,
-}
-
 /// See the module.
 #[derive(Clone, Debug)]
 pub struct Control {
     base: Base,
     start: Start,
-    started_us: Option<u64>,
-    /// In the slow start that is judged.
-    slow_start: bool,
-    slow_starts: u32,
-    /// The exit is decided, a drain goes on.
-    exiting: bool,
-    /// A loss ended slow start, which an undo takes back.
-    reduced: bool,
-    /// A verdict has set the threshold.
-    aimed: bool,
-    growth_limit: Option<u32>,
-    undo_limit: u32,
-    pacing_rate: u64,
-    /// This control has switched pacing on.
-    paces: bool,
-    record: Option<Record>,
-    verdicts: u64,
+    shell: Shell,
+    /// Acknowledgments that the algorithm was called with.
+    calls: u64,
     /// Every acknowledgment as an algorithm would see it, where they are kept.
     kept: Option<Vec<Ack>>,
 }
@@ -60,23 +31,13 @@ pub struct Control {
 impl Control {
     /// A base, and what decides its slow starts.
     pub fn new(base: Base, start: Start) -> Self {
-        Self {
-            base,
-            start,
-            started_us: None,
-            slow_start: false,
-            slow_starts: 0,
-            exiting: false,
-            reduced: false,
-            aimed: false,
-            growth_limit: None,
-            undo_limit: 0,
-            pacing_rate: 0,
-            paces: false,
-            record: None,
-            verdicts: 0,
-            kept: None,
-        }
+        let shell = start.shell();
+        Self { base, start, shell, calls: 0, kept: None }
+    }
+
+    /// The same where the kernel's own control decides, which looks at every acknowledgment from the first on.
+    pub fn stock(self) -> Self {
+        Self { shell: self.shell.from_the_first_ack(), ..self }
     }
 
     /// The same with every acknowledgment kept, as recordings have them.
@@ -100,176 +61,69 @@ impl Control {
     }
 
     /// How the first slow start ended.
-    pub fn record(&self) -> Option<Record> {
-        self.record
+    pub fn record(&self) -> Option<(ExitReason, &ExitRecord)> {
+        self.shell.exit()
     }
 
-    /// Acknowledgments that were judged, where they are those of a single slow start.
+    /// Acknowledgments that the algorithm was called with, where they are those of a single slow start.
     pub fn judged(&self) -> Option<u64> {
-        (self.slow_starts <= 1).then_some(self.verdicts)
+        (self.shell.slow_starts() <= 1).then_some(self.calls)
     }
 
     /// Segments are acknowledged, before the window grows: `pkts_acked`.
     pub fn acked(&mut self, socket: &mut Socket, acked: u32, rtt_us: Option<u32>) {
+        let mut sock = socket.view();
         if let Some(kept) = &mut self.kept {
-            kept.push(describe(socket, acked, rtt_us));
+            kept.push(describe(&sock, acked, rtt_us));
         }
-        let recovering = socket.state == State::Recovery;
-        let starting = socket.in_slow_start() && !recovering;
-        if starting {
-            self.on_ack_starting(socket, acked, rtt_us);
-        } else if !recovering && self.start.is_always_asked() {
-            let ack = describe(socket, acked, rtt_us);
-            if let Some(verdict) = self.start.on_ack(&ack) {
-                self.apply_window(socket, &verdict);
-            }
-        }
+        let verdict = self.shell.acked(&mut sock, acked, rtt_us, &mut self.start);
+        self.calls += u64::from(verdict.is_some());
+        socket.update(&sock);
         self.base.acked(socket, rtt_us);
-    }
-
-    fn on_ack_starting(&mut self, socket: &mut Socket, acked: u32, rtt_us: Option<u32>) {
-        let ack = describe(socket, acked, rtt_us);
-        let begins = !self.slow_start;
-        if begins {
-            self.enter_slow_start(&ack);
-        }
-        if begins && self.exiting {
-            let verdict = Verdict {
-                ssthresh: self.undo_limit,
-                cwnd: ack.cwnd.min(self.undo_limit),
-                ..Verdict::default()
-            };
-            self.apply(socket, &ack, &verdict);
-        } else if let Some(verdict) = self.start.on_ack(&ack) {
-            self.apply(socket, &ack, &verdict);
-        }
-    }
-
-    fn enter_slow_start(&mut self, ack: &Ack) {
-        let rtt_us = u64::try_from(ack.rtt_us).ok().filter(|rtt| *rtt > 0);
-        self.started_us.get_or_insert(ack.now_us - rtt_us.unwrap_or(ack.smoothed_rtt_us.into()));
-        self.slow_start = true;
-        self.slow_starts += 1;
-        self.start.restart();
-    }
-
-    /// Applies a verdict on an ACK in slow start.
-    fn apply(&mut self, socket: &mut Socket, ack: &Ack, verdict: &Verdict) {
-        if verdict.outcome == outcome::EXIT {
-            self.note(ack, ExitReason::Algorithm);
-            self.exiting = true;
-        }
-        self.apply_window(socket, verdict);
-        if verdict.ssthresh > 0 {
-            self.aimed = true;
-            socket.ssthresh = verdict.ssthresh.max(MIN_WINDOW);
-            if socket.cwnd >= socket.ssthresh {
-                self.finish();
-            }
-        }
-    }
-
-    fn apply_window(&mut self, socket: &mut Socket, verdict: &Verdict) {
-        self.verdicts += 1;
-        self.undo_limit = verdict.undo_limit;
-        self.growth_limit = (verdict.growth == growth::LIMITED).then_some(verdict.growth_limit);
-        if verdict.pacing_rate > 0 {
-            self.pacing_rate = verdict.pacing_rate;
-            self.start_pacing(socket);
-        } else {
-            self.stop_pacing(socket);
-        }
-        if verdict.cwnd > 0 {
-            socket.cwnd = verdict.cwnd.max(MIN_WINDOW);
-        }
-    }
-
-    fn start_pacing(&mut self, socket: &mut Socket) {
-        if !socket.paced {
-            socket.paced = true;
-            self.paces = true;
-        }
-    }
-
-    fn stop_pacing(&mut self, socket: &mut Socket) {
-        self.pacing_rate = 0;
-        if self.paces {
-            self.paces = false;
-            socket.paced = false;
-        }
     }
 
     /// Before data are sent: `min_tso_segs`, where the rate is set in place of the kernel's own.
     pub fn before_sending(&mut self, socket: &mut Socket) {
-        if !socket.paced {
-            return;
-        }
-        if self.pacing_rate > 0 {
-            socket.pacing_rate = self.pacing_rate;
-        } else if self.paces {
-            let filled = socket.in_flight() + socket.cwnd / 32 >= socket.cwnd;
-            let smoothed = u64::from(socket.round_trip.smoothed_eighths_us);
-            if filled || smoothed == 0 {
-                self.stop_pacing(socket);
-            } else {
-                let window = u64::from(socket.cwnd) * u64::from(socket.mss);
-                socket.pacing_rate = 8_000_000 * window / smoothed;
-            }
+        if socket.paced {
+            let mut sock = socket.view();
+            self.shell.pace(&mut sock);
+            socket.update(&sock);
         }
     }
 
     /// The window may grow: `cong_avoid`.
     pub fn grow(&mut self, socket: &mut Socket, acked: u32) {
-        let starting = socket.in_slow_start();
-        let before = socket.cwnd;
-        match self.growth_limit.filter(|_| starting || self.start.is_always_asked()) {
-            Some(limit) => {
-                let acked = acked.min(limit);
-                if acked == 0 {
-                    return;
-                }
-                self.base.grow(socket, acked);
-                socket.cwnd = socket.cwnd.min(before.saturating_add(limit));
-            }
-            None => self.base.grow(socket, acked),
-        }
-        if starting && !socket.in_slow_start() && self.slow_start {
-            let ack = describe(socket, 0, None);
-            self.note(&ack, if self.aimed { ExitReason::Algorithm } else { ExitReason::Ssthresh });
-            self.finish();
-        }
+        let mut sock = socket.view();
+        let base = &mut self.base;
+        self.shell.grow(&mut sock, acked, |sock, acked| {
+            base.grow(socket, acked);
+            sock.cwnd = socket.cwnd;
+        });
+        socket.update(&sock);
     }
 
-    /// Loss or timeout: the threshold.
-    pub fn threshold(&mut self, socket: &Socket, timeout: bool) -> u32 {
+    /// Loss or timeout, which of them comes with the state that follows: the threshold.
+    pub fn threshold(&mut self, socket: &mut Socket) -> u32 {
         let threshold = self.base.threshold(socket);
-        if !self.slow_start && !self.starts_anew() {
-            // From here on an undo is about this event, not about the one that ended slow start.
-            self.reduced = false;
-            return threshold;
-        }
-        let ack = describe(socket, 0, None);
-        let threshold = self.start.on_loss(&ack, threshold);
-        if !self.slow_start {
-            return threshold;
-        }
-        self.reduced = true;
-        self.note(&ack, if timeout { ExitReason::Timeout } else { ExitReason::Loss });
-        self.finish();
-        threshold
+        let mut sock = socket.view();
+        let answered = self.shell.reduced(&mut sock, threshold, &mut self.start);
+        socket.update(&sock);
+        answered.unwrap_or_else(|| match self.base {
+            // No kernel's: each loss begins slow start anew, so the algorithm answers each.
+            Base::Tahoe => self.start.on_loss(&describe(&sock, 0, None), threshold),
+            _ => threshold,
+        })
     }
 
     /// The state changes.
-    pub fn state(&mut self, new: State) {
+    pub fn state(&mut self, socket: &Socket, new: State) {
         self.base.state(new);
-        if new == State::Loss {
-            self.slow_start = false;
-        }
+        self.shell.state(&socket.view(), new as u32);
     }
 
     /// The window was reduced because the connection was idle.
     pub fn restarted(&mut self) {
-        self.slow_start = false;
+        self.shell.idle();
     }
 
     /// Sending begins again after `idle_us` without anything on its way.
@@ -277,59 +131,8 @@ impl Control {
         self.base.resumed(now_us, idle_us);
     }
 
-    /// The loss was none: the window to go back to.
+    /// The loss was none: the window to restore.
     pub fn undo(&mut self, socket: &Socket) -> u32 {
-        let mut window = socket.cwnd.max(socket.prior_cwnd);
-        if self.reduced && self.record.is_some_and(|record| record.reason == ExitReason::Algorithm) {
-            if self.undo_limit > 0 {
-                self.exiting = true;
-                window = socket.cwnd.max(window.min(self.undo_limit));
-            }
-        } else if self.reduced {
-            self.record = None;
-        }
-        self.reduced = false;
-        window
-    }
-
-    fn note(&mut self, ack: &Ack, reason: ExitReason) {
-        let started_us = self.started_us.unwrap_or(ack.now_us);
-        self.record.get_or_insert(Record { reason, at_us: ack.now_us - started_us, window: ack.cwnd });
-    }
-
-    fn finish(&mut self) {
-        (self.slow_start, self.exiting, self.aimed) = (false, false, false);
-        self.growth_limit = None;
-        self.pacing_rate = 0;
-    }
-}
-
-/// What an algorithm may know of this moment.
-fn describe(socket: &Socket, acked: u32, rtt_us: Option<u32>) -> Ack {
-    let flags = [
-        (socket.app_limited > 0, ack_flag::APP_LIMITED),
-        (socket.rate_app_limited, ack_flag::RATE_APP_LIMITED),
-        (socket.cwnd_limited, ack_flag::CWND_LIMITED),
-        (socket.paced, ack_flag::PACED),
-    ];
-    Ack {
-        now_us: socket.now_us,
-        bytes_acked: socket.bytes_acked,
-        bytes_sent: socket.bytes_sent,
-        pacing_rate: socket.pacing_rate,
-        bytes_outstanding: (socket.bytes_sent - socket.bytes_acked) as u32,
-        delivered: socket.delivered,
-        acked,
-        rtt_us: rtt_us.map_or(-1, |rtt| rtt as i32),
-        smoothed_rtt_us: socket.round_trip.smoothed_us(),
-        min_rtt_us: socket.round_trip.least_us().unwrap_or(0),
-        cwnd: socket.cwnd,
-        ssthresh: socket.ssthresh,
-        in_flight: socket.in_flight(),
-        mss: socket.mss,
-        gso_max_size: BURST_BYTES,
-        flags: flags.into_iter().filter(|(set, _)| *set).fold(0, |all, (_, flag)| all | flag),
-        receiver_clock: socket.receiver_ms,
-        receive_window: 0,
+        self.shell.undo(&socket.view(), socket.cwnd.max(socket.prior_cwnd))
     }
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! What decides a slow start.
 
-use onramp_algorithm::{Ack, Flow, Verdict};
+use onramp_algorithm::shell::{Policy, Shell};
+use onramp_algorithm::{Ack, Flow, TRAIT_PACES, Verdict};
 
 use super::Told;
 use crate::sim::socket::NO_THRESHOLD;
@@ -24,29 +25,32 @@ impl Start {
         if let Self::Told(path) = self { path.target } else { NO_THRESHOLD }
     }
 
-    /// Whether it is asked outside slow start, too.
-    pub fn is_always_asked(&self) -> bool {
-        matches!(self, Self::Algorithm(flow) if flow.algorithm().is_always_asked())
+    /// The shell of a new connection. What no attachment has is called from the first acknowledgment on.
+    pub fn shell(&self) -> Shell {
+        match self {
+            Self::Base => Shell::new(0).from_the_first_ack(),
+            Self::Algorithm(flow) => Shell::new(flow.algorithm().traits()),
+            Self::Told(_) => Shell::new(TRAIT_PACES).from_the_first_ack(),
+        }
     }
+}
 
-    /// A slow start begins.
-    pub fn restart(&mut self) {
+impl Policy for Start {
+    fn restart(&mut self) {
         if let Self::Algorithm(flow) = self {
             flow.restart();
         }
     }
 
-    /// What it says to an acknowledgment, if anything.
-    pub fn on_ack(&mut self, ack: &Ack) -> Option<Verdict> {
+    fn on_ack(&mut self, ack: &Ack) -> Verdict {
         match self {
-            Self::Base => None,
-            Self::Algorithm(flow) => Some(flow.on_ack(ack)),
-            Self::Told(path) => Some(path.spaced(ack)),
+            Self::Base => Verdict::default(),
+            Self::Algorithm(flow) => flow.on_ack(ack),
+            Self::Told(path) => path.spaced(ack),
         }
     }
 
-    /// The threshold after a loss, where the base would have this one.
-    pub fn on_loss(&mut self, ack: &Ack, threshold: u32) -> u32 {
-        if let Self::Algorithm(flow) = self { flow.on_loss(ack, threshold) } else { threshold }
+    fn on_loss(&mut self, ack: &Ack, base_ssthresh: u32) -> u32 {
+        if let Self::Algorithm(flow) = self { flow.on_loss(ack, base_ssthresh) } else { base_ssthresh }
     }
 }

@@ -125,6 +125,8 @@ impl Sender {
     fn at(&mut self, now: Nanos) {
         self.now = now;
         self.socket.now_us = now / 1_000;
+        self.socket.bytes_written = self.layout.begin(self.layout.written());
+        self.socket.stamped_ahead = self.pace.is_ahead(now);
     }
 
     /// When [`Sender::timer`] should be called; `None` while there is nothing to wait for.

@@ -134,7 +134,7 @@ impl Sender {
                     self.enter_recovery();
                 }
             }
-            State::Open | State::Disorder => {
+            State::Open | State::Disorder | State::Reduced => {
                 if !self.spec.sack {
                     self.count_duplicates(found);
                 }
@@ -164,7 +164,7 @@ impl Sender {
 
     fn enter(&mut self, state: State) {
         if self.socket.state != state {
-            self.control.state(state);
+            self.control.state(&self.socket, state);
             self.socket.state = state;
         }
     }
@@ -176,7 +176,7 @@ impl Sender {
         (self.recovery.delivered, self.recovery.sent, self.recovery.probe) = (0, 0, None);
         self.socket.cwnd_count = 0;
         self.socket.prior_cwnd = self.socket.cwnd;
-        self.socket.ssthresh = self.control.threshold(&self.socket, false);
+        self.socket.ssthresh = self.control.threshold(&mut self.socket);
         self.enter(State::Recovery);
     }
 
@@ -393,12 +393,17 @@ impl Sender {
         if first {
             self.recovery.prior_threshold = self.socket.current_threshold();
             self.socket.prior_cwnd = self.socket.cwnd;
-            self.socket.ssthresh = self.control.threshold(&self.socket, timeout);
+            self.socket.ssthresh = self.control.threshold(&mut self.socket);
             self.begin_undo();
         }
         self.socket.cwnd = self.socket.in_flight() + 1;
         self.socket.cwnd_count = 0;
-        self.enter(State::Loss);
+        if !timeout {
+            self.control.state(&self.socket, State::Recovery);
+        }
+        // The kernel says so each time, also where it is in this state.
+        self.control.state(&self.socket, State::Loss);
+        self.socket.state = State::Loss;
         self.recovery.high_sequence = self.next;
         self.recovery.probe = None;
         self.recovery.doubtful = timeout && self.spec.fast_retransmit && (new || self.timer.backoff() > 0);
@@ -441,7 +446,8 @@ impl Sender {
             // The probe has repaired a loss, for which the window is reduced.
             self.recovery.probe = None;
             self.socket.prior_cwnd = self.socket.cwnd;
-            self.socket.ssthresh = self.control.threshold(&self.socket, false);
+            self.socket.ssthresh = self.control.threshold(&mut self.socket);
+            self.control.state(&self.socket, State::Reduced);
             self.socket.cwnd = self.socket.cwnd.min(self.socket.ssthresh);
         }
     }

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! What is sent, and when: in bursts of about a millisecond of the rate (TSO), paced where a control asks for it.
 
-use super::super::control::BURST_BYTES;
 use super::super::outstanding::{APP_LIMITED, Sent};
 use super::super::segment::Data;
-use super::super::socket::State;
+use super::super::socket::{BURST_BYTES, State};
 use super::{Out, Sender};
 use crate::link::Nanos;
 
@@ -24,6 +23,11 @@ pub(super) struct Pace {
 }
 
 impl Pace {
+    /// Whether the last burst is still held back.
+    pub fn is_ahead(&self, now: Nanos) -> bool {
+        self.next > now
+    }
+
     pub fn wakes(&self) -> Option<Nanos> {
         self.wakes
     }

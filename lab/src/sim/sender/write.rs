@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 
-use super::super::control::BURST_BYTES;
+use super::super::socket::BURST_BYTES;
 use super::transmit::Push;
 use super::{Out, Sender};
 use crate::link::Nanos;

@@ -1,0 +1,153 @@
+//! The shell over a plain sender: what it does beside calling the algorithm.
+
+use onramp_algorithm::shell::{Policy, Shell};
+use onramp_algorithm::{
+    Ack, ExitReason, INITIAL_WINDOW, MIN_WINDOW, NO_THRESHOLD, Sock, TRAIT_PACES, Verdict, outcome,
+};
+
+const MSS: u32 = 1_000;
+const RTT_US: u32 = 100_000;
+/// Numbers of `enum tcp_ca_state`.
+const REDUCED: u32 = 2;
+const RECOVERY: u32 = 3;
+const LOSS: u32 = 4;
+
+/// Answers each acknowledgment with one verdict.
+#[derive(Default)]
+struct Always {
+    verdict: Verdict,
+    calls: u32,
+    restarts: u32,
+}
+
+impl Policy for Always {
+    fn restart(&mut self) {
+        self.restarts += 1;
+    }
+
+    fn on_ack(&mut self, _: &Ack) -> Verdict {
+        self.calls += 1;
+        self.verdict
+    }
+
+    fn on_loss(&mut self, _: &Ack, base_ssthresh: u32) -> u32 {
+        base_ssthresh
+    }
+}
+
+/// In slow start, with more given to send than an initial window.
+fn sender() -> Sock {
+    Sock {
+        now_us: 1_000_000,
+        max_pacing_rate: u64::MAX,
+        bytes_unsent: 100 * MSS,
+        in_flight: 20,
+        srtt_eighths_us: 8 * RTT_US,
+        min_rtt_us: RTT_US,
+        cwnd_clamp: 1_000,
+        mss: MSS,
+        cwnd: 40,
+        ssthresh: NO_THRESHOLD,
+        ..Sock::default()
+    }
+}
+
+fn acked(shell: &mut Shell, sock: &mut Sock, verdict: Verdict) -> Option<Verdict> {
+    shell.acked(sock, 1, Some(RTT_US), &mut Always { verdict, ..Always::default() })
+}
+
+#[test]
+fn the_algorithm_is_called_once_more_than_an_initial_window_was_given_to_send() {
+    let (mut shell, mut sock, mut policy) = (Shell::new(0), sender(), Always::default());
+    sock.bytes_unsent = INITIAL_WINDOW * MSS;
+    assert!(shell.acked(&mut sock, 1, None, &mut policy).is_none());
+    assert_eq!((policy.calls, policy.restarts, shell.slow_starts()), (0, 0, 0));
+    sock.bytes_unsent += 1;
+    assert!(shell.acked(&mut sock, 1, None, &mut policy).is_some());
+    assert_eq!((policy.calls, policy.restarts, shell.slow_starts()), (1, 1, 1));
+}
+
+#[test]
+fn a_window_stays_between_the_smallest_and_what_the_socket_allows() {
+    for (asked, set) in [(1, MIN_WINDOW), (30, 30), (2_000, 1_000)] {
+        let (mut shell, mut sock) = (Shell::new(0), sender());
+        acked(&mut shell, &mut sock, Verdict { cwnd: asked, ..Verdict::default() });
+        assert_eq!(sock.cwnd, set);
+    }
+}
+
+#[test]
+fn a_pacing_rate_is_not_above_what_the_application_allows() {
+    let (mut shell, mut sock) = (Shell::new(TRAIT_PACES), sender());
+    sock.max_pacing_rate = 640_000;
+    acked(&mut shell, &mut sock, Verdict { pacing_rate: 1_000_000, ..Verdict::default() });
+    shell.pace(&mut sock);
+    assert_eq!((sock.paced, sock.pacing_rate), (1, 640_000));
+}
+
+#[test]
+fn pacing_that_the_shell_began_ends_once_the_last_burst_has_left() {
+    let (mut shell, mut sock) = (Shell::new(TRAIT_PACES), sender());
+    acked(&mut shell, &mut sock, Verdict { pacing_rate: 1_000_000, ..Verdict::default() });
+    sock.stamped_ahead = 1;
+    acked(&mut shell, &mut sock, Verdict::default());
+    assert_eq!(sock.paced, 1);
+    sock.stamped_ahead = 0;
+    acked(&mut shell, &mut sock, Verdict::default());
+    assert_eq!(sock.paced, 0);
+}
+
+#[test]
+fn after_a_paced_slow_start_a_window_leaves_per_rtt_until_it_is_filled_and_for_an_rtt_at_most() {
+    let (mut shell, mut sock) = (Shell::new(TRAIT_PACES), sender());
+    acked(&mut shell, &mut sock, Verdict { pacing_rate: 500_000, ..Verdict::default() });
+    let exit = Verdict { outcome: outcome::EXIT, ssthresh: 40, pacing_rate: 500_000, ..Verdict::default() };
+    acked(&mut shell, &mut sock, exit);
+    let (reason, record) = shell.exit().expect("an exit");
+    assert_eq!((reason, record.window, record.window_after), (ExitReason::Algorithm, 40, 40));
+    shell.pace(&mut sock);
+    assert_eq!((sock.paced, sock.pacing_rate), (1, 40 * u64::from(MSS) * 10));
+    sock.now_us += u64::from(RTT_US) - 1;
+    shell.pace(&mut sock);
+    assert_eq!(sock.paced, 1, "half of it is in flight");
+    sock.now_us += 1;
+    shell.pace(&mut sock);
+    assert_eq!(sock.paced, 0);
+}
+
+#[test]
+fn the_state_after_a_reduction_names_the_exit_and_an_undo_takes_it_back() {
+    let cases = [
+        (RECOVERY, 0, ExitReason::Loss),
+        (LOSS, 0, ExitReason::Timeout),
+        (REDUCED, 0, ExitReason::LocalCongestion),
+        (REDUCED, 1, ExitReason::Ecn),
+    ];
+    for (state, ecn, reason) in cases {
+        let (mut shell, mut sock) = (Shell::new(0), sender());
+        sock.ecn = ecn;
+        acked(&mut shell, &mut sock, Verdict::default());
+        assert_eq!(shell.reduced(&mut sock, 28, &mut Always::default()), Some(28));
+        shell.state(&sock, state);
+        assert_eq!(shell.exit().map(|(reason, exit)| (reason, exit.window_after)), Some((reason, 28)));
+        assert_eq!(shell.undo(&sock, 40), 40);
+        assert!(shell.exit().is_none());
+    }
+}
+
+#[test]
+fn whose_threshold_the_window_reaches_is_the_reason() {
+    let reason = |verdict: Verdict, ssthresh: u32| {
+        let (mut shell, mut sock) = (Shell::new(0), sender());
+        sock.ssthresh = ssthresh;
+        acked(&mut shell, &mut sock, verdict);
+        shell.grow(&mut sock, 10, |sock, acked| sock.cwnd += acked);
+        shell.exit().map(|(reason, _)| reason)
+    };
+    assert_eq!(reason(Verdict::default(), 50), Some(ExitReason::CachedSsthresh));
+    assert_eq!(
+        reason(Verdict { ssthresh: 45, ..Verdict::default() }, NO_THRESHOLD),
+        Some(ExitReason::Algorithm)
+    );
+    assert_eq!(reason(Verdict::default(), NO_THRESHOLD), None);
+}

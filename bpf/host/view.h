@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/* The shell's accessors (shell/view.h) over a plain structure, which a simulated sender fills. */
+#ifndef ONRAMP_HOST_VIEW_H
+#define ONRAMP_HOST_VIEW_H
+
+#include "../shell/base.h"
+
+/* A sender as the shell sees it; shell/view.h has the meaning of each field. The last four are written by the shell. */
+struct sock {
+	u64 now_us;
+	u64 bytes_acked;
+	u64 bytes_sent;	       /* each once */
+	u64 bytes_transmitted; /* with retransmissions */
+	u64 max_pacing_rate;   /* bytes per second; all ones: unlimited */
+	u32 bytes_outstanding;
+	u32 bytes_unsent;
+	u32 delivered; /* segments */
+	u32 in_flight; /* segments */
+	u32 srtt_eighths_us;
+	u32 min_rtt_us;	  /* 0: none yet */
+	u32 cwnd_clamp;	  /* segments */
+	u32 prior_cwnd;	  /* segments */
+	u32 mss;	  /* bytes */
+	u32 gso_max_size; /* bytes */
+	u32 limited_by;	  /* enum ack_flag */
+	u32 receiver_clock;
+	u32 receive_window; /* bytes */
+	u32 unused;
+	u32 state;	   /* enum tcp_ca_state */
+	u32 ecn;	   /* 1: negotiated */
+	u32 stamped_ahead; /* 1: paced packets still have to leave */
+	u32 paced;	   /* 1: something paces */
+	u32 cwnd;	   /* segments */
+	u32 ssthresh;	   /* segments */
+	u64 pacing_rate;   /* bytes per second */
+};
+
+#define VIEW(type, name)                                                                                               \
+	static __always_inline type view_##name(const struct sock *sk)                                                 \
+	{                                                                                                              \
+		return sk->name;                                                                                       \
+	}
+VIEW(u64, now_us)
+VIEW(u64, bytes_acked)
+VIEW(u64, bytes_sent)
+VIEW(u64, bytes_transmitted)
+VIEW(u64, max_pacing_rate)
+VIEW(u64, pacing_rate)
+VIEW(u32, bytes_outstanding)
+VIEW(u32, bytes_unsent)
+VIEW(u32, delivered)
+VIEW(u32, in_flight)
+VIEW(u32, srtt_eighths_us)
+VIEW(u32, min_rtt_us)
+VIEW(u32, cwnd)
+VIEW(u32, cwnd_clamp)
+VIEW(u32, prior_cwnd)
+VIEW(u32, ssthresh)
+VIEW(u32, mss)
+VIEW(u32, gso_max_size)
+VIEW(u32, limited_by)
+VIEW(u32, receiver_clock)
+VIEW(u32, receive_window)
+VIEW(u32, state)
+VIEW(bool, ecn)
+VIEW(bool, paced)
+VIEW(bool, stamped_ahead)
+#undef VIEW
+
+static __always_inline void set_cwnd(struct sock *sk, u32 segments)
+{
+	sk->cwnd = segments;
+}
+
+static __always_inline void set_ssthresh(struct sock *sk, u32 segments)
+{
+	sk->ssthresh = segments;
+}
+
+static __always_inline void set_pacing_rate(struct sock *sk, u64 bytes_per_s)
+{
+	sk->pacing_rate = bytes_per_s;
+}
+
+static __always_inline bool start_pacing(struct sock *sk)
+{
+	sk->paced = 1;
+	return true;
+}
+
+static __always_inline void stop_pacing(struct sock *sk)
+{
+	sk->paced = 0;
+}
+
+/* The bases of the host end slow start at the threshold. */
+static __always_inline void base_left(struct sock *sk)
+{
+	(void)sk;
+}
+
+static __always_inline void base_past_start(struct sock *sk)
+{
+	end_start_by_threshold(sk);
+}
+
+#endif
