@@ -112,7 +112,7 @@ static inline void shell_after_loss(struct shell_flow *flow, struct sock *sk, co
 static inline void shell_state(struct shell_flow *flow, const struct sock *sk, u32 new_state)
 {
 	name_reduction(sk, &flow->header, new_state);
-	if (new_state == TCP_CA_Loss)
+	if (new_state == STATE_LOSS)
 		slow_start_ends(&flow->header);
 }
 

@@ -26,7 +26,7 @@ struct sock {
 	u32 receiver_clock;
 	u32 receive_window; /* bytes */
 	u32 unused;
-	u32 state;	   /* enum tcp_ca_state */
+	u32 state;	   /* enum congestion_state */
 	u32 ecn;	   /* 1: negotiated */
 	u32 stamped_ahead; /* 1: paced packets still have to leave */
 	u32 paced;	   /* 1: something paces */

@@ -82,7 +82,7 @@ static __always_inline bool base_was_recovering(struct sock *sk)
 {
 	struct bbr *bbr = bbr_of(sk);
 
-	return BPF_CORE_READ_BITFIELD(bbr, prev_ca_state) == TCP_CA_Recovery;
+	return BPF_CORE_READ_BITFIELD(bbr, prev_ca_state) == STATE_RECOVERY;
 }
 
 /* Whether what is left of STARTUP is to measure. */

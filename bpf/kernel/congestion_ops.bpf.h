@@ -207,15 +207,15 @@ OPERATION(void, set_state, struct sock *sk, u8 new_state)
 	name_reduction(sk, header, new_state);
 #if BASE_CONTROLS
 	if (header->flags & FLOW_SLOW_START && !observing) {
-		if (new_state == TCP_CA_CWR)
+		if (new_state == STATE_CWR)
 			left_by(sk, flow, mark_reason(sk));
-		if (new_state == TCP_CA_Loss) {
+		if (new_state == STATE_LOSS) {
 			left_by(sk, flow, EXIT_TIMEOUT);
 			base_start_again(sk);
 		}
 	}
 #endif
-	if (new_state == TCP_CA_Loss)
+	if (new_state == STATE_LOSS)
 		slow_start_ends(header);
 	heard = observe_at(sk, flow, LEVEL_ROUND);
 	if (heard)

@@ -30,7 +30,7 @@ static __always_inline void control_start(struct sock *sk, struct flow *flow, un
 		base_control_unjudged(context, &told);
 	if (!base_in_startup(sk))
 		return;
-	recovering |= view_state(sk) == TCP_CA_Recovery;
+	recovering |= view_state(sk) == STATE_RECOVERY;
 	if (recovering && base_loss_fills(sk)) {
 		if (flow->header.flags & FLOW_SLOW_START)
 			left_by(sk, flow, EXIT_LOSS);

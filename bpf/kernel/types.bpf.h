@@ -50,15 +50,6 @@ enum tcp_ca_event {
 	CA_EVENT_CWND_RESTART,
 };
 
-/* include/uapi/linux/tcp.h */
-enum tcp_ca_state {
-	TCP_CA_Open,
-	TCP_CA_Disorder,
-	TCP_CA_CWR,
-	TCP_CA_Recovery,
-	TCP_CA_Loss,
-};
-
 /* include/linux/tcp.h */
 enum tcp_chrono {
 	TCP_CHRONO_BUSY = 1, /* data to send or unacknowledged, and nothing of the below */

@@ -19,7 +19,7 @@ static __always_inline bool in_recovery(const struct sock *sk)
 {
 	u32 state = view_state(sk);
 
-	return state == TCP_CA_Recovery || state == TCP_CA_CWR;
+	return state == STATE_RECOVERY || state == STATE_CWR;
 }
 
 static __always_inline bool is_below_threshold(const struct sock *sk)

@@ -38,9 +38,9 @@ static __always_inline void name_reduction(const struct sock *sk, struct flow_he
 {
 	if (!(flow->flags & FLOW_UNNAMED))
 		return;
-	if (new_state == TCP_CA_Loss)
+	if (new_state == STATE_LOSS)
 		flow->exit.reason = EXIT_TIMEOUT;
-	else if (new_state == TCP_CA_CWR)
+	else if (new_state == STATE_CWR)
 		flow->exit.reason = mark_reason(sk);
 	flow->flags &= ~FLOW_UNNAMED;
 }

@@ -6,20 +6,9 @@
 #ifndef ONRAMP_SHELL_VIEW_H
 #define ONRAMP_SHELL_VIEW_H
 
-#include "../algorithm/algorithm.h"
+#include "../record.h"
 
 struct sock;
-
-/* States of congestion control (enum tcp_ca_state of include/uapi/linux/tcp.h), which kernel/types.bpf.h has as well. */
-#ifndef __bpf__
-enum tcp_ca_state {
-	TCP_CA_Open,
-	TCP_CA_Disorder,
-	TCP_CA_CWR,
-	TCP_CA_Recovery,
-	TCP_CA_Loss,
-};
-#endif
 
 /* Monotonic time of the segment or timer that is being handled. */
 static __always_inline u64 view_now_us(const struct sock *sk);
@@ -59,7 +48,7 @@ static __always_inline u32 view_limited_by(const struct sock *sk);
 static __always_inline u32 view_receiver_clock(const struct sock *sk);
 /* Bytes that the receiver offers. */
 static __always_inline u32 view_receive_window(const struct sock *sk);
-/* enum tcp_ca_state. */
+/* enum congestion_state. */
 static __always_inline u32 view_state(const struct sock *sk);
 /* Whether ECN was negotiated. */
 static __always_inline bool view_ecn(const struct sock *sk);

@@ -113,7 +113,7 @@ impl Shell {
         Some(ssthresh)
     }
 
-    /// The state of congestion control changes to `new`, a number of the kernel's `enum tcp_ca_state`: `set_state`.
+    /// The state of congestion control changes to `new`, a number of [`crate::CongestionState`]: `set_state`.
     pub fn state(&mut self, sock: &Sock, new: u32) {
         // SAFETY: see `acked`.
         unsafe { onramp_shell_state(&mut self.flow, sock, new) }

@@ -2,15 +2,12 @@
 
 use onramp_algorithm::shell::{Policy, Shell};
 use onramp_algorithm::{
-    Ack, ExitReason, INITIAL_WINDOW, MIN_WINDOW, NO_THRESHOLD, Sock, TRAIT_PACES, Verdict, outcome,
+    Ack, CongestionState, ExitReason, INITIAL_WINDOW, MIN_WINDOW, NO_THRESHOLD, Sock, TRAIT_PACES, Verdict,
+    outcome,
 };
 
 const MSS: u32 = 1_000;
 const RTT_US: u32 = 100_000;
-/// Numbers of `enum tcp_ca_state`.
-const REDUCED: u32 = 2;
-const RECOVERY: u32 = 3;
-const LOSS: u32 = 4;
 
 /// Answers each acknowledgment with one verdict.
 #[derive(Default)]
@@ -118,17 +115,17 @@ fn after_a_paced_slow_start_a_window_leaves_per_rtt_until_it_is_filled_and_for_a
 #[test]
 fn the_state_after_a_reduction_names_the_exit_and_an_undo_takes_it_back() {
     let cases = [
-        (RECOVERY, 0, ExitReason::Loss),
-        (LOSS, 0, ExitReason::Timeout),
-        (REDUCED, 0, ExitReason::LocalCongestion),
-        (REDUCED, 1, ExitReason::Ecn),
+        (CongestionState::Recovery, 0, ExitReason::Loss),
+        (CongestionState::Loss, 0, ExitReason::Timeout),
+        (CongestionState::Cwr, 0, ExitReason::LocalCongestion),
+        (CongestionState::Cwr, 1, ExitReason::Ecn),
     ];
     for (state, ecn, reason) in cases {
         let (mut shell, mut sock) = (Shell::new(0), sender());
         sock.ecn = ecn;
         acked(&mut shell, &mut sock, Verdict::default());
         assert_eq!(shell.reduced(&mut sock, 28, &mut Always::default()), Some(28));
-        shell.state(&sock, state);
+        shell.state(&sock, state as u32);
         assert_eq!(shell.exit().map(|(reason, exit)| (reason, exit.window_after)), Some((reason, 28)));
         assert_eq!(shell.undo(&sock, 40), 40);
         assert!(shell.exit().is_none());

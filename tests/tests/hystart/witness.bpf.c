@@ -150,7 +150,7 @@ void BPF_PROG(witness_set_state, struct sock *sk, u8 new_state)
 	struct seen *count = bpf_map_lookup_elem(&seen, &zero);
 
 	base_state(sk, new_state);
-	if (!flow || !count || flow->over || new_state < TCP_CA_CWR)
+	if (!flow || !count || flow->over || new_state < STATE_CWR)
 		return;
 	flow->over = 1;
 	count->over++;
