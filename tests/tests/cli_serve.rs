@@ -410,10 +410,11 @@ fn under_the_lock_of_another_telemetry_is_read_and_a_signal_ends_the_server() {
     assert_eq!(server.end(Signal::SIGTERM).code, Some(0));
 }
 
-/// Processes that free the places of consumers.
+/// Processes that free the places of consumers, of servers that have given up their privileges.
 fn keepers() -> Vec<i32> {
     let is_keeper = |pid: &i32| {
-        fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.trim() == "onramp-keeper")
+        let read = |name: &str| fs::read_to_string(format!("/proc/{pid}/{name}")).unwrap_or_default();
+        read("comm").trim() == "onramp-keeper" && read("status").contains("Uid:\t65534")
     };
     let entries = fs::read_dir("/proc").unwrap().flatten();
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).filter(is_keeper).collect()
