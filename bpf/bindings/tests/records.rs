@@ -1,7 +1,5 @@
 //! What Rust comes of the rows of a record.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-
 use onramp_bindings::Records;
 
 const EXPANDED: &str = r#"

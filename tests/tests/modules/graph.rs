@@ -36,7 +36,7 @@ impl Graph {
             let source = Source::parse(&text).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
             sources.insert(module(file.strip_prefix(root).unwrap()), source);
         }
-        let below = |module: &Module, name: &String| [module.as_slice(), &[name.clone()]].concat();
+        let below = |module: &Module, name: &String| [module.as_slice(), std::slice::from_ref(name)].concat();
         let tests: Vec<Module> = sources
             .iter()
             .flat_map(|(module, source)| source.test_modules.iter().map(move |name| below(module, name)))
