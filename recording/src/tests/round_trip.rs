@@ -109,10 +109,10 @@ fn without_an_end_what_was_flushed_is_there_and_no_more() {
 #[test]
 fn a_directory_that_holds_something_is_not_recorded_into() {
     let directory = tempfile::tempdir().unwrap();
-    std::fs::write(directory.path().join("letter"), "dear").unwrap();
+    fs::write(directory.path().join("letter"), "dear").unwrap();
     let error = Writer::create(directory.path(), manifest(), Limits::default()).unwrap_err();
     assert!(matches!(error, Error::NotEmpty { .. }), "{error}");
-    assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1);
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
 }
 
 #[test]
