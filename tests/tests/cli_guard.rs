@@ -3,6 +3,8 @@
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::Duration;
@@ -193,6 +195,40 @@ fn harm_trips_the_guard_and_the_base_runs_alone_from_then_on() {
     // Attached anew, it begins anew.
     inside(&wire.near, undo.trim_start_matches("onramp ")).ok();
     assert!(!tripped() && counted(&guard()) == (0, 0));
+}
+
+#[test]
+#[ignore = "in a guest: make test"]
+fn the_control_runs_bbr_where_that_was_the_default_and_a_named_base_otherwise() {
+    let _attachments = Attachments::lock();
+    // After a loss CUBIC has an ssthresh, and BBR has none.
+    let lose = Arc::new(AtomicBool::new(false));
+    let losing = Arc::clone(&lose);
+    let wire = Wire::lay(Duration::from_millis(25), move |_| {
+        if losing.swap(false, Ordering::Relaxed) { Fate::Drop } else { Fate::Deliver }
+    });
+    wire.near.sysctl_set(DEFAULT, "bbr").unwrap();
+    let before = host_state(&[&wire.near]);
+    let sink = Sink::open(&wire.far, FAR);
+    for (named, base, keeps_its_window) in [("", "bbr", true), ("--base cubic ", "cubic", false)] {
+        let attach = format!("--json attach plain {named}--default --guard goodput=-90% --control-share 50%");
+        let attached: Value = serde_json::from_str(&inside(&wire.near, &attach).ok()).unwrap();
+        assert_eq!((&attached["base"], &attached["default_before"]), (&base.into(), &"bbr".into()));
+        assert_eq!(attached["warning"].is_null(), keeps_its_window, "{attached}");
+        let mut control = (0..24)
+            .map(|_| sink.connect(&wire.near))
+            .find_map(|mut stream| {
+                deliver(&wire.near, &mut stream, 100_000).header.is_none().then_some(stream)
+            })
+            .expect("half of 24 connections");
+        lose.store(true, Ordering::Relaxed);
+        let flow = deliver(&wire.near, &mut control, 100_000);
+        assert!(flow.info.retrans_total > 0, "{:?}", flow.info);
+        assert_eq!(flow.info.snd_ssthresh.is_none(), keeps_its_window, "{base}: {:?}", flow.info);
+        drop(control);
+        onramp("detach plain").ok();
+        assert_eq!(host_state(&[&wire.near]), before);
+    }
 }
 
 #[test]
