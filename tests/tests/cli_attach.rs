@@ -5,6 +5,7 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::process::Command;
 
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use onramp_loader::abi::NAMESPACES_MAX;
 use onramp_net::Namespace;
 use onramp_tests::Attachments;
@@ -446,6 +447,31 @@ fn records_of_namespaces_that_have_ended_make_room_for_new_ones() {
     drop(records);
     onramp("detach plain").ok();
     assert_eq!(host_state(&[&place]), before);
+}
+
+#[test]
+#[ignore = "in a guest: make test"]
+fn of_one_namespace_more_than_there_are_records_the_last_keeps_its_default_and_is_named() {
+    let _attachments = Attachments::lock();
+    // An open file keeps a namespace.
+    let (_, most) = getrlimit(Resource::RLIMIT_NOFILE).unwrap();
+    setrlimit(Resource::RLIMIT_NOFILE, most, most).unwrap();
+    let places: Vec<_> = (0..NAMESPACES_MAX).map(|_| Namespace::create().unwrap()).collect();
+    let here = Namespace::current().unwrap();
+    let default = here.sysctl_get(DEFAULT).unwrap();
+    let before = host_state(&[&here]);
+    let kept = || places.iter().filter(|place| place.sysctl_get(DEFAULT).unwrap() == default).count();
+    assert_eq!(kept(), NAMESPACES_MAX);
+    let ran = onramp("--json attach plain --default=all");
+    let report: Value = serde_json::from_str(&ran.stdout).unwrap();
+    let others = report["other_namespaces"].as_array().unwrap();
+    assert_eq!((ran.code, kept(), others.len()), (Some(5), 1, 1));
+    // By itself it is refused, and stays as it is.
+    let last = places.iter().find(|place| place.sysctl_get(DEFAULT).unwrap() == default).unwrap();
+    assert!(inside(last, "attach plain --default").refused(1).contains("1024"));
+    assert_eq!(kept(), 1);
+    onramp("detach plain").ok();
+    assert_eq!((kept(), host_state(&[&here])), (NAMESPACES_MAX, before));
 }
 
 #[test]
