@@ -1,6 +1,5 @@
 // Flows as a population, as the server counts them: where they leave slow start, by RTT, algorithm and network; and
-// which
-// of them it cost most.
+// which of them it cost most.
 
 import { type Attached, type Flow, live, type Population } from "./api";
 import { Distribution } from "./distribution";

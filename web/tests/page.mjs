@@ -259,6 +259,7 @@ const guarded = {
 	algorithms: [
 		{
 			algorithm: "plain",
+			state: "attached",
 			congestion_control: "onramp_plain",
 			base: "cubic",
 			observe: false,
