@@ -1,6 +1,5 @@
 // Files that are dropped on the page or chosen: recordings go to this server, which keeps them in memory; results of
-// the
-// lab and reports are read here.
+// the lab and reports are read here.
 
 import { post } from "./api";
 import { fill, h, say } from "./dom";
