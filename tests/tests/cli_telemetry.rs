@@ -119,7 +119,8 @@ fn attach_sets_the_ceiling_from_the_beginning_and_detach_says_so() {
     };
     let attach = format!("attach search --profile {}", path.display());
     with("loud");
-    assert!(onramp(&attach).refused(2).contains("give one of off, exit, round, ack"));
+    let error = onramp(&attach).refused(2);
+    assert!(error.contains("telemetry = \"loud\"") && error.contains("off, exit, round, ack"), "{error}");
     with("off");
     assert_eq!(json(&attach)["telemetry_max"], "off");
     onramp("detach search").ok();
