@@ -1,6 +1,7 @@
 //! Other users of the host: nobody who is not root gets root's hand by what he puts in its way, and nobody is kept
 //! waiting for ever, or without a word.
 
+use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::os::unix::fs::{PermissionsExt, chown, lchown, symlink};
 use std::path::Path;
@@ -13,7 +14,7 @@ use nix::mount::{MsFlags, mount};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use onramp_tests::Attachments;
-use onramp_tests::cli::{self, DEFAULT, Ran, host_state, onramp};
+use onramp_tests::cli::{self, DEFAULT, Ran, host_state, inside, onramp};
 use onramp_tests::traffic::{eventually, namespace};
 use serde_json::Value;
 
@@ -240,6 +241,44 @@ fn the_exit_code_says_what_was_done_also_where_that_cannot_be_reported() {
         }
     }
     onramp("detach plain").ok();
+}
+
+/// Rows of doctor's report, each once.
+fn rows(ran: Ran) -> BTreeMap<String, Value> {
+    let report: Value = serde_json::from_str(&ran.stdout).unwrap_or_else(|error| panic!("{error}: {ran:?}"));
+    let checks = report["checks"].as_array().unwrap();
+    checks.iter().map(|check| (check["name"].as_str().unwrap().to_owned(), check.clone())).collect()
+}
+
+#[test]
+#[ignore = "in a guest: make test"]
+fn what_doctor_cannot_see_from_here_is_no_fault_of_the_kernel_and_its_remedies_are_for_here() {
+    let _attachments = Attachments::lock();
+    let elsewhere = rows(inside(&namespace(), "--json doctor"));
+    for row in ["BPF JIT", "default queueing discipline"] {
+        let row = &elsewhere[row];
+        assert_eq!((&row["verdict"], &row["advice"]), (&"ok".into(), &Value::Null), "{row}");
+    }
+    let binary = cli::binary().display();
+    let ran = |program: &str, arguments: &[&str]| -> Ran {
+        Command::new(program).args(arguments).output().unwrap().into()
+    };
+    // What root of a user namespace lacks is not got by becoming root.
+    let in_user_namespace = rows(ran("unshare", &["-Ur", &binary.to_string(), "--json", "doctor"]));
+    let of_nobody: Ran =
+        cli::as_nobody("").args(["--json", "doctor"]).current_dir("/").output().unwrap().into();
+    let [inner, outer] = [&in_user_namespace, &rows(of_nobody)].map(|rows| rows["privilege"].clone());
+    assert_eq!((&inner["verdict"], &outer["verdict"]), (&"missing".into(), &"missing".into()));
+    assert_ne!(inner["advice"], outer["advice"]);
+    // The remedy for a /sys that is not mounted is one.
+    let without = |then: &str| {
+        let script = format!("umount -l /sys && {then} {binary} --json doctor");
+        rows(ran("unshare", &["-m", "sh", "-c", &script]))["type information (BTF)"].clone()
+    };
+    let missing = without("");
+    assert_eq!(missing["verdict"], "missing", "{missing}");
+    let remedy = missing["advice"].as_str().unwrap().split('`').nth(1).unwrap();
+    assert_eq!(without(&format!("{remedy} &&"))["verdict"], "ok", "{remedy}");
 }
 
 #[test]
