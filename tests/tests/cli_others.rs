@@ -292,7 +292,7 @@ fn a_detach_that_cannot_be_finished_changes_nothing_or_is_told_as_done_in_part()
         let flags = flags | MsFlags::MS_REMOUNT | MsFlags::MS_BIND;
         mount(None::<&str>, BPFFS, None::<&str>, flags, None::<&str>).unwrap();
     };
-    cli::inside(&place, "attach plain --default").ok();
+    inside(&place, "attach plain --default").ok();
     let attached = host_state(&[&place]);
     remount(MsFlags::MS_RDONLY);
     let ran = onramp("detach plain");
