@@ -33,14 +33,22 @@ struct Pair {
     received: u64,
 }
 
+/// Lets this process, and what it starts, have as many files open as its hard limit says.
+///
+/// # Panics
+/// If the limit cannot be set.
+pub fn open_as_many_files_as_allowed() {
+    let (_, most) = getrlimit(Resource::RLIMIT_NOFILE).expect("limit");
+    setrlimit(Resource::RLIMIT_NOFILE, most, most).expect("limit");
+}
+
 impl Crowd {
     /// Connects inside the namespace, whose default decides the congestion control of both ends.
     ///
     /// # Panics
     /// If one cannot connect.
     pub fn start(namespace: &Namespace, connections: usize) -> Self {
-        let (_, most) = getrlimit(Resource::RLIMIT_NOFILE).expect("limit");
-        setrlimit(Resource::RLIMIT_NOFILE, most, most).expect("limit");
+        open_as_many_files_as_allowed();
         let listener = namespace.run(|| TcpListener::bind("127.0.0.1:0")).expect("namespace").expect("bind");
         let address = listener.local_addr().expect("address");
         let connect = || {

@@ -5,11 +5,11 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::process::Command;
 
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
-use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use onramp_loader::abi::NAMESPACES_MAX;
 use onramp_net::Namespace;
 use onramp_tests::Attachments;
 use onramp_tests::cli::{self, DEFAULT, Ran, host_state, inside, json, onramp, state, status};
+use onramp_tests::crowd::open_as_many_files_as_allowed;
 use onramp_tests::pinned::pin;
 use onramp_tests::traffic::namespace;
 use serde_json::{Value, json};
@@ -454,8 +454,7 @@ fn records_of_namespaces_that_have_ended_make_room_for_new_ones() {
 fn of_one_namespace_more_than_there_are_records_the_last_keeps_its_default_and_is_named() {
     let _attachments = Attachments::lock();
     // An open file keeps a namespace.
-    let (_, most) = getrlimit(Resource::RLIMIT_NOFILE).unwrap();
-    setrlimit(Resource::RLIMIT_NOFILE, most, most).unwrap();
+    open_as_many_files_as_allowed();
     let places: Vec<_> = (0..NAMESPACES_MAX).map(|_| Namespace::create().unwrap()).collect();
     let here = Namespace::current().unwrap();
     let default = here.sysctl_get(DEFAULT).unwrap();

@@ -142,13 +142,18 @@ impl Drop for Top {
     }
 }
 
+/// Attaches `fixed`, whose flows leave slow start at 60,000 bytes.
+fn attach_fixed(attachments: &Attachments) {
+    let mut parameters = find("fixed").unwrap().parameters();
+    parameters.set("exit_window_bytes", "60000").unwrap();
+    attachments.attach(&AttachOptions::new(parameters));
+}
+
 #[test]
 #[ignore = "in a guest: make test"]
 fn a_flow_is_shown_opened_and_tuned() {
     let attachments = Attachments::lock();
-    let mut parameters = find("fixed").unwrap().parameters();
-    parameters.set("exit_window_bytes", "60000").unwrap();
-    attachments.attach(&AttachOptions::new(parameters));
+    attach_fixed(&attachments);
     let mut terminal = Terminal::new();
     let mut top = terminal.start("--color never");
     terminal.shows("No flow yet");
@@ -230,9 +235,7 @@ fn without_a_terminal_or_with_json_it_says_what_to_use() {
 #[ignore = "in a guest: make test"]
 fn under_the_lock_of_another_flows_are_drawn_and_opened_and_a_key_ends_it() {
     let attachments = Attachments::lock();
-    let mut parameters = find("fixed").unwrap().parameters();
-    parameters.set("exit_window_bytes", "60000").unwrap();
-    attachments.attach(&AttachOptions::new(parameters));
+    attach_fixed(&attachments);
     let mut terminal = Terminal::new();
     let mut top = terminal.start("--color never");
     let directory = File::open("/sys/fs/bpf").unwrap();
