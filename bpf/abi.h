@@ -24,7 +24,7 @@
 struct parameter_slot {
 	u32 active;	   /* 0 or 1 */
 	u32 generation;	   /* raised by every change of a parameter */
-	u32 telemetry_max; /* enum telemetry_level: no consumer is told more of flows with these parameters */
+	u32 telemetry_max; /* enum telemetry_level: no consumer gets more of flows with these parameters */
 	u32 unused;
 	u64 sets[2][PARAMETER_MAX];
 };
@@ -39,20 +39,20 @@ _Static_assert(sizeof(struct profile_name) == 48, "profile_name is part of the A
 
 /* Bits of struct flow_header.flags. */
 enum flow_flag {
-	FLOW_ADOPTED = 1 << 0,	  /* the connection had sent data before this control took it */
-	FLOW_SLOW_START = 1 << 1, /* the window was below the threshold at the last ACK */
-	FLOW_EXITING = 1 << 2,	  /* detected, but the window is still being drained */
-	FLOW_STARTED = 1 << 4,	  /* the first ACK of data has been seen */
-	FLOW_REDUCED = 1 << 5,	  /* slow start was left by the last event, which may yet prove spurious */
-	FLOW_UNNAMED = 1 << 6,	  /* that event's name comes with the next congestion state */
-	FLOW_AIMED = 1 << 7,	  /* the threshold ahead was set by the algorithm */
-	FLOW_UNTOLD = 1 << 9,	  /* the exit record is complete, and nobody has been told */
-	FLOW_OBSERVED = 1 << 10,  /* attached to observe: the algorithm would have left this slow start */
+	FLOW_ADOPTED = 1 << 0,	       /* the connection had sent data before this control took it */
+	FLOW_SLOW_START = 1 << 1,      /* the window was below the threshold at the last ACK */
+	FLOW_EXITING = 1 << 2,	       /* detected, but the window is still being drained */
+	FLOW_STARTED = 1 << 4,	       /* the first ACK of data has been seen */
+	FLOW_REDUCED = 1 << 5,	       /* slow start was left by the last event, which may yet prove spurious */
+	FLOW_UNNAMED = 1 << 6,	       /* that event's name comes with the next congestion state */
+	FLOW_SSTHRESH_SET = 1 << 7,    /* the threshold ahead was set by the algorithm */
+	FLOW_EXIT_UNREPORTED = 1 << 9, /* the exit record is complete and not yet reported */
+	FLOW_OBSERVED = 1 << 10,       /* attached to observe: the algorithm would have left this slow start */
 };
 
 /* The round under way (algorithm/round.h). */
 struct round {
-	u64 start_us;	     /* 0: no round has begun, because nobody asks for rounds */
+	u64 start_us;	     /* 0: no round has begun, because no consumer gets rounds */
 	u32 start_bytes;     /* acknowledged then, modulo 2^32 */
 	u32 end;	     /* round_end */
 	u32 start_delivered; /* segments */
@@ -81,16 +81,16 @@ struct flow_header {
 _Static_assert(sizeof(struct flow_header) == 64, "flow_header is part of the ABI");
 
 /*
- * What is kept of a flow besides once somebody listens to it, or where its control is attached to observe; in socket
+ * What is also kept of a flow once a consumer subscribes to it, or where its control is attached to observe; in socket
  * storage of its own.
  */
 struct flow_telemetry {
-	u64 id;		     /* of this flow in events; 0: none yet */
-	u64 interest;	     /* what consumers are told of it, see struct telemetry.wanted */
-	u32 registrations;   /* struct telemetry.registrations when that was decided */
-	u32 told_generation; /* of the parameters that consumers have been told */
-	u32 sequence;	     /* events so far */
-	u32 netns;	     /* inode of the network namespace; set with the id */
+	u64 id;			 /* of this flow in events; 0: none yet */
+	u64 interest;		 /* levels that consumers get of it, see struct telemetry.wanted */
+	u32 registrations;	 /* struct telemetry.registrations when that was decided */
+	u32 reported_generation; /* of the parameters reported to consumers last */
+	u32 sequence;		 /* events so far */
+	u32 netns;		 /* inode of the network namespace; set with the id */
 	struct round round;
 	/*
 	 * Attached to observe: where the algorithm would have left. `window_after` is the threshold that it wants, also
@@ -140,7 +140,7 @@ struct attachment {
 	u32 owner_pid;	  /* of a scoped run; 0: stays until detached */
 	u32 profiles;	  /* no parameter set from this number on is in use */
 	u32 flags;	  /* enum attachment_flag */
-	u32 tables_crc32; /* of the algorithm's parameters, outcomes and exports; they are told by position */
+	u32 tables_crc32; /* of the algorithm's parameters, outcomes and exports; events identify them by position */
 	u8 version[16];	  /* of onramp, NUL padded */
 	u8 profile_names[PROFILE_MAX][32]; /* by the number of the parameter set, NUL padded; empty: it is free */
 };

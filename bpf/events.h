@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * What consumers are told of flows: who is listening (struct telemetry), and the events in their ring buffers. Each
+ * What consumers get of flows: the subscriptions (struct telemetry), and the events in their ring buffers. Each
  * event begins with a struct event. Like abi.h, which this continues: fixed widths, no implicit padding, sizes
  * asserted.
  */
@@ -9,26 +9,26 @@
 
 #include "abi.h"
 
-/* How much is told; each level includes those before. */
+/* How much is reported; each level includes those before. */
 enum telemetry_level {
 	LEVEL_OFF = 0,
 	LEVEL_EXIT = 1,	 /* flows beginning and ending, exits, exits taken back */
 	LEVEL_ROUND = 2, /* rounds, losses, congestion states, restarts */
-	LEVEL_ACK = 3,	 /* every acknowledgement */
+	LEVEL_ACK = 3,	 /* every acknowledgment */
 };
 
 /* Consumers at once. */
 #define CONSUMER_MAX 8
 
 /*
- * One consumer. All but `lost` is written by user space, before it raises `registrations`. The keeper of a consumer
+ * One consumer. All but `lost` is written by user space, before it raises `registrations`. The lease process of a consumer
  * renews its lease; where that has run out, nothing is written for it.
  */
 struct consumer {
 	u64 id;		 /* 0: there is none */
 	u64 lease_ns;	 /* monotonic time */
 	u64 lost;	 /* events for which its ring had no room */
-	u64 lapsed_ns;	 /* time that passed without a lease, until now */
+	u64 expired_ns;	 /* time that passed without a lease, until now */
 	u64 prefix[2];	 /* of the remote address in the host's order, IPv4 mapped into IPv6; ... */
 	u64 mask[2];	 /* ... 0: any */
 	u32 pid;	 /* of the process that reads */
@@ -44,10 +44,10 @@ _Static_assert(sizeof(struct consumer) == 104, "consumer is part of the ABI");
 
 /* All consumers; one for all algorithms. User space maps it into its memory, so every field changes atomically. */
 struct telemetry {
-	u64 wanted; /* byte i: levels that consumer i wants, bit 0 for LEVEL_EXIT; 0: nobody listens */
+	u64 wanted; /* byte i: levels that consumer i subscribes to, bit 0 for LEVEL_EXIT; 0: no consumer */
 	u64 flows;  /* id of the next flow */
 	u32 abi_version;
-	u32 registrations; /* raised when a consumer comes or changes its wishes, never 0 */
+	u32 registrations; /* raised when a consumer comes or changes its subscription, never 0 */
 	struct consumer consumers[CONSUMER_MAX];
 };
 _Static_assert(sizeof(struct telemetry) == 856, "telemetry is part of the ABI");
@@ -59,18 +59,18 @@ struct event {
 	u64 time_ns;	/* monotonic */
 	u64 flow;	/* struct flow_telemetry.id */
 	u64 lost;	/* struct consumer.lost of who reads this */
-	u32 sequence;	/* of the flow; without a gap for who is told everything, all the time */
+	u32 sequence;	/* of the flow; without a gap for a consumer that gets everything, all the time */
 	u32 netns;	/* inode of the network namespace */
 	u8 control[16]; /* name of the congestion control, NUL padded */
 };
 _Static_assert(sizeof(struct event) == 56, "event is part of the ABI");
 
 /*
- * A flow has begun; or: it is under way, and a consumer has come or changed its wishes, or its parameters have changed.
- * So it comes before every other event of a flow, and before the ACK that the new parameters judge. The algorithm's
+ * A flow has begun; or: it is under way, and a consumer has come or changed its subscription, or its parameters have changed.
+ * So it comes before every other event of a flow, and before the first ACK with the new parameters. The algorithm's
  * state follows.
  */
-struct flow_told {
+struct flow_payload {
 	u32 local[4];	/* network order, IPv4 mapped into IPv6 */
 	u32 remote[4];	/* likewise */
 	u16 local_port; /* in the host's order */
@@ -84,7 +84,7 @@ struct flow_told {
 
 struct flow_event {
 	struct event event;
-	struct flow_told told;
+	struct flow_payload payload;
 	u64 parameters[PARAMETER_MAX];
 	struct flow_header header;
 };
@@ -94,7 +94,7 @@ _Static_assert(sizeof(struct flow_event) == 56 + 64 + 128 + sizeof(struct flow_h
 /* The flow ended, or went to another control. */
 struct end_event {
 	struct event event;
-	struct end_told told;
+	struct end_payload payload;
 	struct flow_header header;
 	u32 outcomes[OUTCOME_MAX]; /* as in struct flow_telemetry */
 };
@@ -111,42 +111,42 @@ _Static_assert(sizeof(struct exit_event) == 56 + 40 + 40, "exit_event is part of
 /* A loss proved spurious. Of LEVEL_EXIT if it takes an exit back. */
 struct undo_event {
 	struct event event;
-	struct undo_told told;
+	struct undo_payload payload;
 };
 _Static_assert(sizeof(struct undo_event) == 56 + 16, "undo_event is part of the ABI");
 
 /* A round is over. The algorithm's state follows. */
 struct round_event {
 	struct event event;
-	struct round_told told;
+	struct round_payload payload;
 };
-_Static_assert(sizeof(struct round_event) == 56 + sizeof(struct round_told), "round_event is part of the ABI");
+_Static_assert(sizeof(struct round_event) == 56 + sizeof(struct round_payload), "round_event is part of the ABI");
 
 /* The window is to be reduced: loss, ECN or timeout; which of them says the next EVENT_STATE. */
 struct loss_event {
 	struct event event;
-	struct loss_told told;
+	struct loss_payload payload;
 };
 _Static_assert(sizeof(struct loss_event) == 56 + 88 + 16, "loss_event is part of the ABI");
 
 /* The congestion state (enum tcp_ca_state) changes. */
 struct state_event {
 	struct event event;
-	struct state_told told;
+	struct state_payload payload;
 };
 _Static_assert(sizeof(struct state_event) == 56 + 32, "state_event is part of the ABI");
 
-/* Slow start begins, for the first time or anew; the algorithm is told. */
+/* Slow start begins, for the first time or anew; the algorithm is restarted. */
 struct restart_event {
 	struct event event;
-	struct restart_told told;
+	struct restart_payload payload;
 };
 _Static_assert(sizeof(struct restart_event) == 56 + 16, "restart_event is part of the ABI");
 
-/* An acknowledgement, as given to the algorithm, and its answer. */
+/* An acknowledgment, as given to the algorithm, and its answer. */
 struct ack_event {
 	struct event event;
-	struct ack_told told;
+	struct ack_payload payload;
 };
 _Static_assert(sizeof(struct ack_event) == 56 + 88 + 32 + 16, "ack_event is part of the ABI");
 

@@ -11,7 +11,7 @@
  *	D^2 tau^2 / (2 V (V + tau^2)) >= ln(1 / alpha) + ln((V + tau^2) / V) / 2
  *
  * alpha is 0.5 % for each of two metrics. tau is the harm that is found soonest. One that is too large costs a logarithm, one that
- * is too small the square: so it is a harm that nobody wants to wait for, 29 % less goodput, 3 % more retransmitted.
+ * is too small the square: so it is a harm too large to wait for, 29 % less goodput, 3 % more retransmitted.
  *
  * Pure, as the headers of algorithm/: integers only, no division by what can be zero, no unbounded loop.
  */
@@ -47,7 +47,7 @@ enum guard_arm_index {
 #define GUARD_VALUE_BITS 16
 #define GUARD_MEAN_BITS 10
 
-/* Goodputs are told from this power of two on, bytes per jiffy. */
+/* Goodputs are counted from this power of two on, bytes per jiffy. */
 #define GUARD_GOODPUT_LEAST 16
 
 /* tau of each metric, in powers of two of its unit. */

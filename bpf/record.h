@@ -106,10 +106,10 @@ _Static_assert(sizeof(struct exit_record) == 40, "exit_record is part of the ABI
 	  "offered by the receiver, from what is acknowledged; 0: none, or not known")                                 \
 	X(flags, _, u32, "", PLAIN, AFTER, "enum flow_flag")
 
-struct round_told {
+struct round_payload {
 	ROUND_FIELDS(RECORD_FIELD)
 };
-_Static_assert(sizeof(struct round_told) == 64, "round_told is part of the ABI");
+_Static_assert(sizeof(struct round_payload) == 64, "round_payload is part of the ABI");
 
 /* The end of a flow. */
 #define END_FIELDS(X)                                                                                                  \
@@ -130,7 +130,7 @@ _Static_assert(sizeof(struct round_told) == 64, "round_told is part of the ABI")
 	X(cwnd, cwnd_segments, u32, "segments", PLAIN, AFTER, "congestion window at the end")                          \
 	X(ssthresh, ssthresh_segments, u32, "segments", THRESHOLD, AFTER, "slow start threshold at the end")
 
-struct end_told {
+struct end_payload {
 	END_FIELDS(RECORD_FIELD)
 };
 
@@ -141,7 +141,7 @@ struct end_told {
 	X(exit_undone, exit_undone, u32, "", FLAG, AFTER, "1: the exit reported before is taken back")                 \
 	X(unused, _, u32, "", PLAIN, AFTER, "")
 
-struct undo_told {
+struct undo_payload {
 	UNDO_FIELDS(RECORD_FIELD)
 };
 
@@ -154,7 +154,7 @@ struct undo_told {
 	X(asked, asked, u32, "", FLAG, BEFORE, "1: the algorithm was called")                                          \
 	X(unused, _, u32, "", PLAIN, AFTER, "")
 
-struct loss_told {
+struct loss_payload {
 	struct ack ack; /* as the algorithm saw it, if it was called */
 	LOSS_FIELDS(RECORD_FIELD)
 };
@@ -169,7 +169,7 @@ struct loss_told {
 	X(in_flight, in_flight_segments, u32, "segments", PLAIN, BEFORE, "in flight")                                  \
 	X(unused, _, u32, "", PLAIN, AFTER, "")
 
-struct state_told {
+struct state_payload {
 	STATE_FIELDS(RECORD_FIELD)
 };
 
@@ -180,26 +180,26 @@ struct state_told {
 	X(ssthresh, ssthresh_segments, u32, "segments", THRESHOLD, BEFORE, "slow start threshold")                     \
 	X(unused, _, u32, "", PLAIN, AFTER, "")
 
-struct restart_told {
+struct restart_payload {
 	RESTART_FIELDS(RECORD_FIELD)
 };
 
 /* An acknowledgment, as given to the algorithm, and its answer. */
-#define ACK_TOLD_FIELDS(X)                                                                                             \
+#define ACK_PAYLOAD_FIELDS(X)                                                                                          \
 	X(asked, asked, u32, "", FLAG, BEFORE, "1: the algorithm was called")                                          \
 	X(generation, parameters_generation, u32, "", PLAIN, BEFORE,                                                   \
 	  "generation of the parameters that were in force")                                                           \
 	X(flags, _, u32, "", PLAIN, AFTER, "enum flow_flag")                                                           \
 	X(unused, _, u32, "", PLAIN, AFTER, "")
 
-struct ack_told {
+struct ack_payload {
 	struct ack ack;
 	struct verdict verdict; /* zero if the algorithm was not called */
-	ACK_TOLD_FIELDS(RECORD_FIELD)
+	ACK_PAYLOAD_FIELDS(RECORD_FIELD)
 };
 
 /*
- * Tables. COLUMN(name, type, unit, values, help): what whoever writes the row adds. FIELDS(structure): its fields with a
+ * Tables. COLUMN(name, type, unit, values, help): what the writer of the row adds. FIELDS(structure): its fields with a
  * column; one that two structures have is one column. `at_us` is first in each.
  */
 #define EVENT_COLUMNS(COLUMN)                                                                                          \
@@ -223,22 +223,22 @@ struct ack_told {
 	COLUMN(slow_starts, u32, "", PLAIN, "times slow start was entered")                                            \
 	COLUMN(netns, u32, "", PLAIN, "inode of the network namespace")                                                \
 	COLUMN(cookie, u64, "", ZERO, "the kernel's id of the socket; 0: none yet")                                    \
-	FIELDS(end_told)                                                                                               \
+	FIELDS(end_payload)                                                                                            \
 	COLUMN(state, text_8192, "", PLAIN, "state of the algorithm in hexadecimal; empty at the end")
 
 #define ACKS_TABLE(COLUMN, FIELDS)                                                                                     \
 	EVENT_COLUMNS(COLUMN)                                                                                          \
 	COLUMN(event, text, "", PLAIN, "`ack` or `loss` (loss, ECN or timeout in slow start)")                         \
 	COLUMN(slow_starts, u32, "", PLAIN, "times slow start was entered, this ACK included")                         \
-	FIELDS(ack_told)                                                                                               \
+	FIELDS(ack_payload)                                                                                            \
 	FIELDS(ack)                                                                                                    \
 	COLUMN(verdict_outcome, text, "", EMPTY, "name of the verdict")                                                \
 	FIELDS(verdict)                                                                                                \
-	FIELDS(loss_told)
+	FIELDS(loss_payload)
 
 #define ROUNDS_TABLE(COLUMN, FIELDS)                                                                                   \
 	EVENT_COLUMNS(COLUMN)                                                                                          \
-	FIELDS(round_told)
+	FIELDS(round_payload)
 
 #define EXITS_TABLE(COLUMN, FIELDS)                                                                                    \
 	EVENT_COLUMNS(COLUMN)                                                                                          \
@@ -247,12 +247,13 @@ struct ack_told {
 
 #define STATES_TABLE(COLUMN, FIELDS)                                                                                   \
 	EVENT_COLUMNS(COLUMN)                                                                                          \
-	FIELDS(state_told)
+	FIELDS(state_payload)
 
 /* Not in recordings: events as JSON. */
-#define ENDS_TABLE(COLUMN, FIELDS) FIELDS(end_told) COLUMN(slow_starts, u32, "", PLAIN, "times slow start was entered")
-#define UNDOS_TABLE(COLUMN, FIELDS) FIELDS(undo_told)
-#define RESTARTS_TABLE(COLUMN, FIELDS) FIELDS(restart_told)
+#define ENDS_TABLE(COLUMN, FIELDS)                                                                                     \
+	FIELDS(end_payload) COLUMN(slow_starts, u32, "", PLAIN, "times slow start was entered")
+#define UNDOS_TABLE(COLUMN, FIELDS) FIELDS(undo_payload)
+#define RESTARTS_TABLE(COLUMN, FIELDS) FIELDS(restart_payload)
 
 /* All of the above, for the build. */
 #define RECORD_ENUMERATIONS(X)                                                                                         \
@@ -263,13 +264,13 @@ struct ack_told {
 	X(ack, ACK_FIELDS)                                                                                             \
 	X(verdict, VERDICT_FIELDS)                                                                                     \
 	X(exit_record, EXIT_FIELDS)                                                                                    \
-	X(round_told, ROUND_FIELDS)                                                                                    \
-	X(end_told, END_FIELDS)                                                                                        \
-	X(undo_told, UNDO_FIELDS)                                                                                      \
-	X(loss_told, LOSS_FIELDS)                                                                                      \
-	X(state_told, STATE_FIELDS)                                                                                    \
-	X(restart_told, RESTART_FIELDS)                                                                                \
-	X(ack_told, ACK_TOLD_FIELDS)
+	X(round_payload, ROUND_FIELDS)                                                                                 \
+	X(end_payload, END_FIELDS)                                                                                     \
+	X(undo_payload, UNDO_FIELDS)                                                                                   \
+	X(loss_payload, LOSS_FIELDS)                                                                                   \
+	X(state_payload, STATE_FIELDS)                                                                                 \
+	X(restart_payload, RESTART_FIELDS)                                                                             \
+	X(ack_payload, ACK_PAYLOAD_FIELDS)
 #define RECORD_TABLES(X)                                                                                               \
 	X(flows, FLOWS_TABLE,                                                                                          \
 	  "A connection: when its algorithm began, what the recorder learnt of it later, its end.")                    \

@@ -4,7 +4,7 @@
  * for them. It is asked when the handshake is over and before the kernel initialises the control: the route's control is
  * known by then, the initial window is set, and the control that is chosen here is the only one that is initialised.
  *
- * What an application has chosen by TCP_CONGESTION stays, before (on the socket, or on the one that listens) or after. So
+ * What an application has chosen by TCP_CONGESTION stays, before (on the socket, or on the listening one) or after. So
  * does what a program of a cgroup further down has chosen, for those are asked first.
  */
 #include "kernel/compat.bpf.h"

@@ -50,7 +50,7 @@ enum select_family {
 struct select_key {
 	u32 bits;	/* that count of all that follows */
 	u8 cgroup[8];	/* id of the socket's cgroup, or of one above it, in host order; 0: any */
-	u8 port[2];	/* that of the side that listens, in network order; 0: any */
+	u8 port[2];	/* that of the listening side, in network order; 0: any */
 	u8 side;	/* enum select_side */
 	u8 family;	/* enum select_family */
 	u8 address[16]; /* the peer's, in network order; 0 behind it */
@@ -61,7 +61,7 @@ struct select_rule {
 	u8 control[15];	    /* name of the congestion control, NUL padded */
 	u8 profile;	    /* number of the profile in profile_names; 0: none */
 	u32 initial_window; /* segments; 0: the kernel's */
-	u32 bits;	    /* of its key, which a lookup does not tell; of SELECT_SHAPES: the shapes */
+	u32 bits;	    /* of its key, which a lookup does not return; of SELECT_SHAPES: the shapes */
 };
 _Static_assert(sizeof(struct select_rule) == 24, "no implicit padding");
 

@@ -49,9 +49,9 @@ struct inet_connection_sock___shadow {
 
 struct watched {
 	u64 flow;     /* 0: passed over */
-	u32 sequence; /* glimpses so far */
+	u32 sequence; /* snapshots so far */
 	u8 under_way;
-	u8 starting; /* was in slow start when it was told of last */
+	u8 starting; /* was in slow start at its last snapshot */
 	u16 unused;
 };
 
@@ -71,38 +71,38 @@ struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, u32);
-	__type(value, struct glimpse_counts);
+	__type(value, struct snapshot_counts);
 } shadow_counts SEC(".maps");
 
 /* The reader is woken when so much waits; otherwise it looks from time to time. */
 #define WAKE_BYTES (4 << 20)
 
-static __always_inline struct glimpse_counts *counts(void)
+static __always_inline struct snapshot_counts *counts(void)
 {
 	u32 zero = 0;
 
 	return bpf_map_lookup_elem(&shadow_counts, &zero);
 }
 
-static __always_inline void identify(const struct sock_common *common, struct glimpse *glimpse)
+static __always_inline void identify(const struct sock_common *common, struct socket_snapshot *snapshot)
 {
 	bool version_six = has_ipv6_addresses(common);
 
 	for (u32 i = 0; i < 4; i++) {
-		glimpse->local[i] = version_six ? common->skc_v6_rcv_saddr.in6_u.u6_addr32[i] : 0;
-		glimpse->remote[i] = version_six ? common->skc_v6_daddr.in6_u.u6_addr32[i] : 0;
+		snapshot->local[i] = version_six ? common->skc_v6_rcv_saddr.in6_u.u6_addr32[i] : 0;
+		snapshot->remote[i] = version_six ? common->skc_v6_daddr.in6_u.u6_addr32[i] : 0;
 	}
 	if (!version_six) {
-		glimpse->local[2] = glimpse->remote[2] = bpf_htonl(0xffff);
-		glimpse->local[3] = common->skc_rcv_saddr;
-		glimpse->remote[3] = common->skc_daddr;
+		snapshot->local[2] = snapshot->remote[2] = bpf_htonl(0xffff);
+		snapshot->local[3] = common->skc_rcv_saddr;
+		snapshot->remote[3] = common->skc_daddr;
 	}
-	glimpse->local_port = common->skc_num;
-	glimpse->remote_port = bpf_ntohs(common->skc_dport);
-	glimpse->netns = common->skc_net.net->ns.inum;
+	snapshot->local_port = common->skc_num;
+	snapshot->remote_port = bpf_ntohs(common->skc_dport);
+	snapshot->netns = common->skc_net.net->ns.inum;
 }
 
-static __noinline void look(struct tcp_sock *tp, struct glimpse *glimpse)
+static __noinline void look(struct tcp_sock *tp, struct socket_snapshot *snapshot)
 {
 	const struct tcp_sock___shadow *more = (const struct tcp_sock___shadow *)tp;
 	const struct inet_connection_sock___shadow *named = (const struct inet_connection_sock___shadow *)tp;
@@ -110,61 +110,61 @@ static __noinline void look(struct tcp_sock *tp, struct glimpse *glimpse)
 	const struct tcp_congestion_ops___shadow *ops = named->icsk_ca_ops;
 	const struct sock *sk = (const struct sock *)tp;
 
-	glimpse->bytes_acked = tp->bytes_acked;
-	glimpse->bytes_sent = tp->bytes_sent;
-	glimpse->bytes_retransmitted = tp->bytes_retrans;
-	glimpse->pacing_rate = sk->sk_pacing_rate;
-	glimpse->state = BPF_CORE_READ_BITFIELD(icsk, icsk_ca_state);
-	glimpse->snd_una = tp->snd_una;
-	glimpse->snd_nxt = tp->snd_nxt;
-	glimpse->rcv_nxt = more->rcv_nxt;
-	glimpse->cwnd = tp->snd_cwnd;
-	glimpse->ssthresh = tp->snd_ssthresh;
-	glimpse->mss = tp->mss_cache;
-	glimpse->srtt = tp->srtt_us;
-	glimpse->min_rtt_us = tp->rtt_min.s[0].v;
-	glimpse->rack_rtt_us = more->rack.rtt_us;
-	glimpse->packets_out = tp->packets_out;
-	glimpse->sacked_out = tp->sacked_out;
-	glimpse->lost_out = tp->lost_out;
-	glimpse->retrans_out = tp->retrans_out;
-	glimpse->delivered = tp->delivered;
-	glimpse->gso_max_size = sk->sk_gso_max_size;
-	glimpse->flags = (tp->app_limited ? ACK_APP_LIMITED : 0) |
-			 (BPF_CORE_READ_BITFIELD(tp, rate_app_limited) ? ACK_RATE_APP_LIMITED : 0) |
-			 (BPF_CORE_READ_BITFIELD(tp, is_cwnd_limited) ? ACK_CWND_LIMITED : 0) |
-			 (sk->sk_pacing_status != SK_PACING_NONE ? ACK_PACED : 0);
-	glimpse->receiver_clock = tp->rx_opt.rcv_tsval;
-	glimpse->receive_window = tp->snd_wnd;
-	glimpse->ecn = !!(tp->ecn_flags & TCP_ECN_ANY);
-	for (u32 i = 0; i < sizeof(glimpse->control); i++)
-		glimpse->control[i] = ops->name[i];
-	identify(&sk->__sk_common, glimpse);
+	snapshot->bytes_acked = tp->bytes_acked;
+	snapshot->bytes_sent = tp->bytes_sent;
+	snapshot->bytes_retransmitted = tp->bytes_retrans;
+	snapshot->pacing_rate = sk->sk_pacing_rate;
+	snapshot->state = BPF_CORE_READ_BITFIELD(icsk, icsk_ca_state);
+	snapshot->snd_una = tp->snd_una;
+	snapshot->snd_nxt = tp->snd_nxt;
+	snapshot->rcv_nxt = more->rcv_nxt;
+	snapshot->cwnd = tp->snd_cwnd;
+	snapshot->ssthresh = tp->snd_ssthresh;
+	snapshot->mss = tp->mss_cache;
+	snapshot->srtt = tp->srtt_us;
+	snapshot->min_rtt_us = tp->rtt_min.s[0].v;
+	snapshot->rack_rtt_us = more->rack.rtt_us;
+	snapshot->packets_out = tp->packets_out;
+	snapshot->sacked_out = tp->sacked_out;
+	snapshot->lost_out = tp->lost_out;
+	snapshot->retrans_out = tp->retrans_out;
+	snapshot->delivered = tp->delivered;
+	snapshot->gso_max_size = sk->sk_gso_max_size;
+	snapshot->flags = (tp->app_limited ? ACK_APP_LIMITED : 0) |
+			  (BPF_CORE_READ_BITFIELD(tp, rate_app_limited) ? ACK_RATE_APP_LIMITED : 0) |
+			  (BPF_CORE_READ_BITFIELD(tp, is_cwnd_limited) ? ACK_CWND_LIMITED : 0) |
+			  (sk->sk_pacing_status != SK_PACING_NONE ? ACK_PACED : 0);
+	snapshot->receiver_clock = tp->rx_opt.rcv_tsval;
+	snapshot->receive_window = tp->snd_wnd;
+	snapshot->ecn = !!(tp->ecn_flags & TCP_ECN_ANY);
+	for (u32 i = 0; i < sizeof(snapshot->control); i++)
+		snapshot->control[i] = ops->name[i];
+	identify(&sk->__sk_common, snapshot);
 }
 
-/* Tells the reader, who pairs what he is told by its sequence. */
-static __noinline void tell(struct tcp_sock *tp, struct watched *watched, u32 kind, u32 new_state)
+/* Emits a snapshot; the reader pairs snapshots by their sequence. */
+static __noinline void emit_snapshot(struct tcp_sock *tp, struct watched *watched, u32 kind, u32 new_state)
 {
-	struct glimpse_counts *count = counts();
-	struct glimpse *glimpse;
+	struct snapshot_counts *count = counts();
+	struct socket_snapshot *snapshot;
 
 	watched->sequence++;
-	glimpse = bpf_ringbuf_reserve(&shadow_ring, sizeof(*glimpse), 0);
-	if (!glimpse) {
+	snapshot = bpf_ringbuf_reserve(&shadow_ring, sizeof(*snapshot), 0);
+	if (!snapshot) {
 		if (count)
 			__sync_fetch_and_add(&count->lost, 1);
 		return;
 	}
-	glimpse->time_ns = bpf_ktime_get_ns();
-	glimpse->flow = watched->flow;
-	glimpse->kind = kind;
-	glimpse->sequence = watched->sequence;
-	glimpse->under_way = watched->under_way;
-	glimpse->new_state = new_state;
-	look(tp, glimpse);
-	bpf_ringbuf_submit(glimpse, bpf_ringbuf_query(&shadow_ring, BPF_RB_AVAIL_DATA) >= WAKE_BYTES
-					    ? BPF_RB_FORCE_WAKEUP
-					    : BPF_RB_NO_WAKEUP);
+	snapshot->time_ns = bpf_ktime_get_ns();
+	snapshot->flow = watched->flow;
+	snapshot->kind = kind;
+	snapshot->sequence = watched->sequence;
+	snapshot->under_way = watched->under_way;
+	snapshot->new_state = new_state;
+	look(tp, snapshot);
+	bpf_ringbuf_submit(snapshot, bpf_ringbuf_query(&shadow_ring, BPF_RB_AVAIL_DATA) >= WAKE_BYTES
+					     ? BPF_RB_FORCE_WAKEUP
+					     : BPF_RB_NO_WAKEUP);
 }
 
 /*
@@ -180,7 +180,7 @@ static __always_inline bool is_sampled(u64 flow)
 static __always_inline struct watched *meet(struct sock *sk, bool established)
 {
 	struct watched *watched = bpf_sk_storage_get(&shadow_flows, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
-	struct glimpse_counts *count = counts();
+	struct snapshot_counts *count = counts();
 	u64 flow;
 
 	if (!count)
@@ -214,10 +214,10 @@ int BPF_PROG(shadow_ack, struct sock *sk, struct sk_buff *skb)
 		watched = meet(sk, true);
 	if (!watched || !watched->flow)
 		return 0;
-	/* The first ACK outside slow start is told, too: it completes what was told before. */
+	/* The first ACK outside slow start is reported, too: it completes the snapshot before. */
 	starting = tp->snd_cwnd < tp->snd_ssthresh;
 	if (starting || watched->starting || past)
-		tell(tp, watched, GLIMPSE_ACK, 0);
+		emit_snapshot(tp, watched, SNAPSHOT_ACK, 0);
 	watched->starting = starting;
 	return 0;
 }
@@ -229,7 +229,7 @@ int BPF_PROG(shadow_state, struct sock *sk, const u8 new_state)
 	struct tcp_sock *tp = bpf_skc_to_tcp_sock(sk);
 
 	if (tp && watched && watched->flow && watched->starting)
-		tell(tp, watched, GLIMPSE_STATE, new_state);
+		emit_snapshot(tp, watched, SNAPSHOT_STATE, new_state);
 	return 0;
 }
 
@@ -249,11 +249,11 @@ int BPF_PROG(shadow_life, struct sock *sk, const int old, const int new)
 	if (!watched || !watched->flow)
 		return 0;
 	if (new == TCP_CLOSE) {
-		tell(tp, watched, GLIMPSE_END, 0);
+		emit_snapshot(tp, watched, SNAPSHOT_END, 0);
 		/* tcp_disconnect() sets the congestion state of what has ended, and the socket may connect again. */
 		watched->flow = 0;
 	} else if (old == TCP_ESTABLISHED) {
-		tell(tp, watched, GLIMPSE_SHUT, 0);
+		emit_snapshot(tp, watched, SNAPSHOT_SHUT, 0);
 	}
 	return 0;
 }

@@ -1,31 +1,31 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * What shadow.bpf.c tells its loader of flows that somebody else's congestion control drives. Both are of one process
+ * What shadow.bpf.c reports to its loader of flows that another congestion control drives. Both are of one process
  * and one build, which makes Rust of it.
  */
 #ifndef ONRAMP_SHADOW_H
 #define ONRAMP_SHADOW_H
 
-enum glimpse_kind {
-	GLIMPSE_ACK = 1,   /* a segment has arrived and is not processed yet */
-	GLIMPSE_STATE = 2, /* the congestion state is about to become `new_state` */
-	GLIMPSE_SHUT = 3,  /* the connection is closing: no more GLIMPSE_ACK */
-	GLIMPSE_END = 4,   /* it is closed */
+enum snapshot_kind {
+	SNAPSHOT_ACK = 1,   /* a segment has arrived and is not processed yet */
+	SNAPSHOT_STATE = 2, /* the congestion state is about to become `new_state` */
+	SNAPSHOT_SHUT = 3,  /* the connection is closing: no more SNAPSHOT_ACK */
+	SNAPSHOT_END = 4,   /* it is closed */
 };
 
 /* A socket as it is at one moment. */
-struct glimpse {
+struct socket_snapshot {
 	u64 time_ns; /* monotonic */
 	u64 flow;    /* number of the flow, from 1 */
 	u64 bytes_acked;
 	u64 bytes_sent; /* with retransmissions */
 	u64 bytes_retransmitted;
 	u64 pacing_rate; /* bytes per second */
-	u32 kind;	 /* enum glimpse_kind */
+	u32 kind;	 /* enum snapshot_kind */
 	u32 sequence;	 /* of the flow, from 1, without a gap unless some were lost */
 	u32 under_way;	 /* 1: the connection was established before it was seen first */
 	u32 state;	 /* enum tcp_ca_state */
-	u32 new_state;	 /* of GLIMPSE_STATE */
+	u32 new_state;	 /* of SNAPSHOT_STATE */
 	u32 snd_una;
 	u32 snd_nxt;
 	u32 rcv_nxt;
@@ -52,15 +52,15 @@ struct glimpse {
 	u16 remote_port;
 	u8 control[16]; /* name of the congestion control, NUL padded */
 };
-_Static_assert(sizeof(struct glimpse) == 200, "no implicit padding");
+_Static_assert(sizeof(struct socket_snapshot) == 200, "no implicit padding");
 
 /* What came of all flows. */
-struct glimpse_counts {
+struct snapshot_counts {
 	u64 flows;	/* followed */
-	u64 lost;	/* glimpses for which the ring had no room */
+	u64 lost;	/* snapshots for which the ring had no room */
 	u64 under_way;	/* flows passed over, because they were under way */
 	u64 unfollowed; /* flows for which there was no memory */
 };
-_Static_assert(sizeof(struct glimpse_counts) == 32, "no implicit padding");
+_Static_assert(sizeof(struct snapshot_counts) == 32, "no implicit padding");
 
 #endif

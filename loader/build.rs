@@ -130,7 +130,8 @@ fn compile(
     arch: &str,
     headers: &str,
 ) -> Result<(), String> {
-    let here = env::current_dir().map_err(|error| format!("cannot tell the current directory: {error}"))?;
+    let here =
+        env::current_dir().map_err(|error| format!("cannot determine the current directory: {error}"))?;
     let unnamed = [(here.display().to_string(), "."), (headers.to_owned(), "headers")]
         .map(|(directory, name)| format!("-ffile-prefix-map={directory}={name}"));
     let output = Command::new(clang)

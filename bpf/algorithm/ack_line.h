@@ -18,20 +18,20 @@
  *   - The error of a line is about its longest gap over its length. A line is too short if it has fewer than eight points,
  *     is not three times its longest gap (four, before the round is over), or not a 24th of the minimum RTT.
  *   - The receiver's clock knows nothing of the way back: neither jitter nor batches nor a thin return. It is used where
- *     it ticks in milliseconds (as far as arrivals can tell, within a factor of two) and its line is long enough to be
+ *     it ticks in milliseconds (as far as arrivals show, within a factor of two) and its line is long enough to be
  *     exact, or has the smaller error of the two; or if arrivals take more time than the errors of both allow for: then
- *     they tell the pace of the way back, as where a satellite's return link has yet to be granted, or is too thin.
+ *     they show the pace of the return path, as where a satellite's return link has yet to be granted, or is too thin.
  *   - Data that left no faster than they arrived say how fast the sender was. If they left in nine tenths of the time
  *     or more, the rate is a lower bound only (sender). Departures are on the same host's clock as arrivals, so this
  *     needs no state for each segment.
- *   - A line tells the rate of the path if the round before agrees within 15 %, or if it has sixteen points and is as long
+ *   - A line shows the rate of the path if the round before agrees within 15 %, or if it has sixteen points and is as long
  *     as a sixteenth of the minimum RTT; else it is unsettled. It is exact if it is twelve times its longest gap.
  *
- * Once it has a quarter of the round's bytes a line may tell the rate of the path before the round is over, where ACKs
+ * Once it has a quarter of the round's bytes a line may show the rate of the path before the round is over, where ACKs
  * have just paused, so that the line ends with a batch. It is asked once in a 256th of the round.
  *
  * Use: embed a struct ack_line, ack_line_restart it when slow start begins, give ack_line_on_ack every ACK. Where it
- * brings news, `told` says how well the line tells `rate`.
+ * brings news, `result` says how well the line determines `rate`.
  */
 #ifndef ONRAMP_ACK_LINE_H
 #define ONRAMP_ACK_LINE_H
@@ -46,7 +46,7 @@
 #define ACK_LINE_EDGE 16
 /* Points of a line, at least. */
 #define ACK_LINE_LEAST 8
-/* Points with which a line tells the rate without the round before, or before the round is over. */
+/* Points with which a line shows the rate without the previous round, or before the round is over. */
 #define ACK_LINE_ENOUGH 16
 /* What a line must be at least: a part of the minimum RTT, without the round before a larger one. */
 #define ACK_LINE_RTT_PART 24
@@ -66,14 +66,14 @@
 
 enum ack_line_news {
 	ACK_LINE_NO_NEWS,
-	ACK_LINE_SOONER, /* the round under way tells the rate of the path already */
+	ACK_LINE_SOONER, /* the current round already shows the rate of the path */
 	ACK_LINE_OVER,	 /* a round ended with the ACK before */
 };
 
-enum ack_line_told {
+enum ack_line_result {
 	ACK_LINE_NOTHING,
 	ACK_LINE_SENDER,    /* the path carries as much, at least */
-	ACK_LINE_UNSETTLED, /* the round before told another rate */
+	ACK_LINE_UNSETTLED, /* the previous round showed another rate */
 	ACK_LINE_PATH,
 };
 
@@ -84,7 +84,7 @@ struct ack_line {
 	u64 begin_us;	 /* arrival of the line's first ACK */
 	u64 last_us;	 /* of the newest ACK that acknowledged something */
 	u64 first_us;	 /* of the first that began a round, with the receiver's clock then */
-	u32 first_clock; /* 0: not told */
+	u32 first_clock; /* 0: not known */
 	u32 begin_clock; /* of the line's first ACK */
 	u32 last_clock;	 /* of the newest */
 	u32 sum_x;
@@ -103,7 +103,7 @@ struct ack_line {
 	u32 before;	   /* kB/s by the round that ended last, if it was not the sender's; 0: none */
 	u32 rate;	   /* kB/s by the newest news; 0: none */
 	u32 rounds;	   /* ended since slow start began */
-	u8 told;	   /* enum ack_line_told, of the newest news */
+	u8 result;	   /* enum ack_line_result, of the newest news */
 	u8 exact;	   /* whether that line is long beside its gaps */
 	u8 begun;	   /* whether there is a round */
 	u8 ended;	   /* whether the line of the round under way has ended */
@@ -117,18 +117,18 @@ static __always_inline void ack_line_restart(struct ack_line *line)
 	line->before = 0;
 	line->rate = 0;
 	line->rounds = 0;
-	line->told = ACK_LINE_NOTHING;
+	line->result = ACK_LINE_NOTHING;
 	line->exact = 0;
 	line->begun = 0;
 }
 
-/* A round begins with this ACK; the one before, if there is one, has been told. */
+/* A round begins with this ACK; the one before, if there is one, has been evaluated. */
 static __always_inline void ack_line_turn(struct ack_line *line, const struct ack *ack)
 {
 	if (line->begun) {
 		line->rounds++;
 		line->gap_before_us = line->gap_us;
-		line->before = line->told >= ACK_LINE_UNSETTLED ? line->rate : 0;
+		line->before = line->result >= ACK_LINE_UNSETTLED ? line->rate : 0;
 	}
 	if (!line->first_clock) {
 		line->first_clock = ack->receiver_clock;
@@ -158,7 +158,7 @@ static __always_inline u64 ack_line_ticks(u32 ticks)
 	return (u64)ticks * ACK_LINE_TICK_US;
 }
 
-/* Whether the receiver's clock ticks in milliseconds, as far as arrivals can tell. */
+/* Whether the receiver's clock ticks in milliseconds, as far as arrivals show. */
 static __always_inline bool ack_line_clock_known(const struct ack_line *line, const struct ack *ack)
 {
 	u64 arrived_us = ack->now_us - line->first_us;
@@ -187,7 +187,7 @@ static __always_inline bool ack_line_by_clock(const struct ack_line *line, const
 	return (exact || better || bent) && ack_line_clock_known(line, ack);
 }
 
-/* Whether a rate is within 15 % of what the round before told. */
+/* Whether a rate is within 15 % of the previous round's. */
 static __always_inline bool ack_line_agrees(const struct ack_line *line, u64 rate)
 {
 	return line->before && line->before * 100ULL <= rate * 115 && rate * 100 <= line->before * 115ULL;
@@ -198,11 +198,11 @@ static __always_inline bool ack_line_agrees(const struct ack_line *line, u64 rat
  * times for the whole round: a covariance of parts and times over the variance of parts, both times the square of the
  * count, the latter in units of ACK_LINE_PARTS.
  */
-__noinline bool ack_line_tell(struct ack_line *line, const struct ack *ack, bool over)
+__noinline bool ack_line_estimate(struct ack_line *line, const struct ack *ack, bool over)
 {
 	u64 n, xx, gap_us, span_us, spent_us, sent_us, rate;
 	s64 xy, xz, xr, left;
-	u8 told;
+	u8 result;
 
 	if (!line || !ack)
 		return false;
@@ -223,7 +223,7 @@ __noinline bool ack_line_tell(struct ack_line *line, const struct ack *ack, bool
 	    span_us < gap_us * (over ? ACK_LINE_GAPS : ACK_LINE_GAPS_BEFORE) ||
 	    span_us * ACK_LINE_RTT_PART < ack->min_rtt_us) {
 		if (over) {
-			line->told = ACK_LINE_NOTHING;
+			line->result = ACK_LINE_NOTHING;
 			line->rate = 0;
 		}
 		return over;
@@ -232,15 +232,15 @@ __noinline bool ack_line_tell(struct ack_line *line, const struct ack *ack, bool
 	sent_us = left > 0 ? (u64)left / xx : 0;
 	rate = min_u64((u64)line->bytes * 1000 / spent_us, ACK_LINE_RATE_MAX);
 	if (sent_us * 100 > spent_us * ACK_LINE_SENDER_PCT)
-		told = ACK_LINE_SENDER;
+		result = ACK_LINE_SENDER;
 	else if ((n >= ACK_LINE_ENOUGH && span_us * ACK_LINE_ALONE_PART >= ack->min_rtt_us) ||
 		 ack_line_agrees(line, rate))
-		told = ACK_LINE_PATH;
+		result = ACK_LINE_PATH;
 	else
-		told = ACK_LINE_UNSETTLED;
-	if (!over && told != ACK_LINE_PATH)
+		result = ACK_LINE_UNSETTLED;
+	if (!over && result != ACK_LINE_PATH)
 		return false;
-	line->told = told;
+	line->result = result;
 	line->rate = (u32)rate;
 	line->exact = gap_us * ACK_LINE_GAPS_EXACT <= span_us;
 	return true;
@@ -338,7 +338,7 @@ static __always_inline bool ack_line_take(struct ack_line *line, const struct ac
 {
 	u32 gap_us = (u32)min_u64(ack->now_us - line->last_us, ACK_LINE_TIME_MAX_US);
 	u32 done = (u32)ack->bytes_acked - line->from;
-	bool told = false;
+	bool result = false;
 
 	if (done > line->bytes - line->bytes / ACK_LINE_EDGE && ack_line_waited(line, ack, gap_us)) {
 		line->ended = 1;
@@ -357,24 +357,24 @@ static __always_inline bool ack_line_take(struct ack_line *line, const struct ac
 	if (ack_line_further(line, ack, line->asked_acked) && line->count >= ACK_LINE_ENOUGH &&
 	    gap_us * 2 >= line->gap_us && done > line->bytes / 4) {
 		line->asked_acked = (u32)ack->bytes_acked;
-		told = ack_line_tell(line, ack, false);
+		result = ack_line_estimate(line, ack, false);
 	}
 	ack_line_add(line, ack, gap_us);
-	return told;
+	return result;
 }
 
 /* An ACK within the round. True: it brings news. */
 static __always_inline bool ack_line_measure(struct ack_line *line, const struct ack *ack)
 {
-	bool told;
+	bool result;
 
 	if ((u32)ack->bytes_acked == line->last_acked)
 		return false;
-	told = !line->ended && ack_line_take(line, ack);
+	result = !line->ended && ack_line_take(line, ack);
 	line->last_acked = (u32)ack->bytes_acked;
 	line->last_us = ack->now_us;
 	line->last_clock = ack->receiver_clock;
-	return told;
+	return result;
 }
 
 /* One ACK: enum ack_line_news. */
@@ -385,7 +385,7 @@ static __always_inline u32 ack_line_on_ack(struct ack_line *line, const struct a
 	if (line->begun && !round_is_over(line->from + line->bytes, ack))
 		return ack_line_measure(line, ack) ? ACK_LINE_SOONER : ACK_LINE_NO_NEWS;
 	if (line->begun) {
-		ack_line_tell(line, ack, true);
+		ack_line_estimate(line, ack, true);
 		news = ACK_LINE_OVER;
 	}
 	ack_line_turn(line, ack);

@@ -10,7 +10,7 @@
  *	ACKs, at most sixteen pairs, each of a sixteenth of the round's bytes
  *
  *   - A round is what was outstanding when it began; its pairs begin and end within it. The time between its last ACK
- *     and the next one's first tells of the window, not of the bottleneck.
+ *     and the next one's first shows the window, not the bottleneck.
  *   - A pair is as long as the round allows: at least a sixteenth of its bytes. So it grows with the window, and what
  *     the way back does to single ACKs counts for less and less.
  *   - A pair ends after a silence. ACKs come in batches where receivers, devices or links join them; a pair from the
@@ -19,18 +19,18 @@
  *     the pair has grown to twice its least bytes, and so on, so that one long silence is soon forgotten.
  *   - A quarter of the rates is left out at either end, and the others' times per byte are averaged. A round is not
  *     slower than all its bytes over all its time, one pair more than was measured allowed for.
- *   - A silence is told modulo 2^32 us, which is 71 minutes; the time of a pair is not.
+ *   - A silence is measured modulo 2^32 us, which is 71 minutes; the time of a pair is not.
  *   - An ACK that acknowledges nothing new is no part of a pair. What follows a moment with nothing in flight, or with
- *     the sender limited by the application, tells how fast the sender was: no pair.
+ *     the sender limited by the application, shows how fast the sender was: no pair.
  *
- * What a round tells when it is over:
+ * What a round shows when it is over:
  *
  *   - Nothing (coarse) if it has fewer than four pairs, if they leave out more than a quarter of its bytes, if the
  *     middle ones differ by more than twice, as where the way back has changed its pace meanwhile, or if one silence is
  *     more than a sixth of it: jitter or batches are then as long as what is measured. The last silence does not count,
  *     which may be a receiver's that waits for a second segment.
  *   - A lower bound (sender_limited) if it was sent no faster than it was acknowledged, spaced by a pacing rate, the
- *     application or the receiver's window. When it left is told by the RTT: over the time that the ACKs took less what
+ *     application or the receiver's window. When it left follows from the RTT: over the time that the ACKs took less what
  *     the RTT rose by meanwhile. That must be no more than four fifths of the former. The RTT of a single segment that is
  *     acknowledged after the longest silence of the round does not count: the receiver may have waited for a second.
  *   - The rate of the bottleneck (settled) if the round before agrees within a quarter, or if it has eight pairs and no
@@ -41,7 +41,7 @@
  * the same rules, the last silence counted. So a burst that would overflow a small queue is known before it has left.
  *
  * Use: embed a struct ack_pairs in the algorithm's state; ack_pairs_restart it when slow start begins; give
- * ack_pairs_on_ack every ACK, also those without an RTT sample. Where it brings news, `told` says how well ACKs tell
+ * ack_pairs_on_ack every ACK, also those without an RTT sample. Where it brings news, `result` says how well ACKs determine
  * the rate that ack_pairs_rate has.
  */
 #ifndef ONRAMP_ACK_PAIRS_H
@@ -52,7 +52,7 @@
 /* Pairs in a round, at most, and at least. */
 #define ACK_PAIRS_MAX 16
 #define ACK_PAIRS_LEAST 4
-/* Pairs with which a round may tell a rate before it is over, or without the round before. */
+/* Pairs with which a round may show a rate before it is over, or without the previous round. */
 #define ACK_PAIRS_ENOUGH 8
 /* Parts of a round that a silence must not exceed: with a round before that agrees, and without. */
 #define ACK_PAIRS_SILENCE_PART 6
@@ -65,15 +65,15 @@
 /* What an ACK brings. */
 enum ack_pairs_news {
 	ACK_PAIRS_NO_NEWS,
-	ACK_PAIRS_SOONER, /* the round under way tells the rate of the bottleneck already */
+	ACK_PAIRS_SOONER, /* the current round already shows the rate of the bottleneck */
 	ACK_PAIRS_OVER,	  /* a round ended with the ACK before */
 };
 
-/* How well the newest round that told something, the one under way or the one before, tells the bottleneck's rate. */
-enum ack_pairs_told {
+/* How well the newest round with a result, the current or the previous one, determines the bottleneck's rate. */
+enum ack_pairs_result {
 	ACK_PAIRS_COARSE,	  /* not at all */
 	ACK_PAIRS_SENDER_LIMITED, /* it is no lower */
-	ACK_PAIRS_UNSETTLED,	  /* the round before told another */
+	ACK_PAIRS_UNSETTLED,	  /* the previous round showed another */
 	ACK_PAIRS_SETTLED,
 };
 
@@ -94,7 +94,7 @@ struct ack_pairs {
 	u32 spent;		  /* picoseconds per byte by the newest news; 0: none */
 	u32 before;		  /* by the round that ended last, if it was not limited by the sender; 0: none */
 	u32 rounds;		  /* ended since slow start began */
-	u8 told;		  /* enum ack_pairs_told, of the newest news */
+	u8 result;		  /* enum ack_pairs_result, of the newest news */
 	u8 begun;		  /* whether there is a round */
 	u8 paired;		  /* whether there is a pair under way */
 	u8 count;		  /* pairs of the round under way */
@@ -108,7 +108,7 @@ static __always_inline void ack_pairs_restart(struct ack_pairs *pairs)
 	pairs->spent = 0;
 	pairs->before = 0;
 	pairs->rounds = 0;
-	pairs->told = ACK_PAIRS_COARSE;
+	pairs->result = ACK_PAIRS_COARSE;
 	pairs->begun = 0;
 	pairs->paired = 0;
 	pairs->count = 0;
@@ -126,7 +126,7 @@ static __always_inline u32 ack_pairs_rates(const struct ack_pairs *pairs, u64 *r
 	return count;
 }
 
-/* The rate by the newest news, however well it is told, bytes per second; 0: none. */
+/* The rate by the newest result, however well it is determined, bytes per second; 0: none. */
 static __always_inline u64 ack_pairs_rate(const struct ack_pairs *pairs)
 {
 	return pairs->spent ? ACK_PAIRS_PICOSECONDS / pairs->spent : 0;
@@ -189,8 +189,8 @@ static __always_inline bool ack_pairs_sender_limits(const struct ack_pairs *pair
 	return pairs->first_rtt_us && pairs->last_rtt_us && rose_us * 5 < (s64)pairs->span_us;
 }
 
-/* How well the round under way, of which this is the longest silence, tells the rate that has been made of it. */
-static __always_inline u8 ack_pairs_judge(const struct ack_pairs *pairs, u32 spent, u64 longest_us)
+/* How well the current round, of which this is the longest silence, determines the rate computed from it. */
+static __always_inline u8 ack_pairs_evaluate(const struct ack_pairs *pairs, u32 spent, u64 longest_us)
 {
 	bool alone = pairs->count >= ACK_PAIRS_ENOUGH && longest_us * ACK_PAIRS_ALONE_PART <= pairs->span_us;
 
@@ -203,12 +203,12 @@ static __always_inline u8 ack_pairs_judge(const struct ack_pairs *pairs, u32 spe
 	return ACK_PAIRS_UNSETTLED;
 }
 
-/* Takes what the round tells: all that it does if it is over, else only the rate of the bottleneck. True: it has. */
-__noinline bool ack_pairs_tell(struct ack_pairs *pairs, bool over)
+/* Updates the result: fully if the round is over, else only with the rate of the bottleneck. True: it has. */
+__noinline bool ack_pairs_estimate(struct ack_pairs *pairs, bool over)
 {
 	u64 longest_us;
 	u32 spent;
-	u8 told;
+	u8 result;
 
 	if (!pairs)
 		return false;
@@ -217,11 +217,11 @@ __noinline bool ack_pairs_tell(struct ack_pairs *pairs, bool over)
 		return false;
 	longest_us = over ? pairs->longest_us : max_u64(pairs->longest_us, pairs->newest_silence_us);
 	spent = ack_pairs_spent(pairs, longest_us);
-	told = ack_pairs_judge(pairs, spent, longest_us);
-	if (!over && told != ACK_PAIRS_SETTLED)
+	result = ack_pairs_evaluate(pairs, spent, longest_us);
+	if (!over && result != ACK_PAIRS_SETTLED)
 		return false;
 	pairs->spent = spent;
-	pairs->told = told;
+	pairs->result = result;
 	return true;
 }
 
@@ -237,7 +237,7 @@ static __always_inline void ack_pairs_begin_pair(struct ack_pairs *pairs, const 
 static __always_inline void ack_pairs_turn(struct ack_pairs *pairs, const struct ack *ack)
 {
 	if (pairs->begun) {
-		pairs->before = pairs->told == ACK_PAIRS_SENDER_LIMITED ? 0 : pairs->spent;
+		pairs->before = pairs->result == ACK_PAIRS_SENDER_LIMITED ? 0 : pairs->spent;
 		pairs->rounds++;
 	}
 	pairs->begun = 1;
@@ -257,7 +257,7 @@ static __always_inline void ack_pairs_turn(struct ack_pairs *pairs, const struct
 	ack_pairs_begin_pair(pairs, ack, 0);
 }
 
-/* Keeps a pair of so many bytes and microseconds, neither of them 0. True: there are enough to tell something early. */
+/* Keeps a pair of so many bytes and microseconds, neither of them 0. True: there are enough for an early result. */
 static __always_inline bool ack_pairs_keep(struct ack_pairs *pairs, u32 bytes, u64 us)
 {
 	u64 spent = min_u64(us, 1ULL << 40) * 1000000 / (bytes ? bytes : 1);
@@ -271,7 +271,7 @@ static __always_inline bool ack_pairs_keep(struct ack_pairs *pairs, u32 bytes, u
 	return at + 1 >= ACK_PAIRS_ENOUGH;
 }
 
-/* An ACK with which the pair under way has its least bytes, after a silence. True: it may tell something early. */
+/* An ACK with which the pair under way has its least bytes, after a silence. True: it may give an early result. */
 __noinline bool ack_pairs_end_pair(struct ack_pairs *pairs, const struct ack *ack, u32 silence_us)
 {
 	bool early = false;
@@ -293,7 +293,7 @@ __noinline bool ack_pairs_end_pair(struct ack_pairs *pairs, const struct ack *ac
 	return early;
 }
 
-/* An ACK within the round. True: it may tell something early. */
+/* An ACK within the round. True: it may give an early result. */
 static __always_inline bool ack_pairs_measure(struct ack_pairs *pairs, const struct ack *ack)
 {
 	u32 acked = (u32)ack->bytes_acked;
@@ -328,11 +328,11 @@ static __always_inline u32 ack_pairs_on_ack(struct ack_pairs *pairs, const struc
 	u32 news = ACK_PAIRS_NO_NEWS;
 
 	if (pairs->begun && !round_is_over(pairs->round_end, ack)) {
-		if (ack_pairs_measure(pairs, ack) && ack_pairs_tell(pairs, false))
+		if (ack_pairs_measure(pairs, ack) && ack_pairs_estimate(pairs, false))
 			news = ACK_PAIRS_SOONER;
 	} else {
 		if (pairs->begun) {
-			ack_pairs_tell(pairs, true);
+			ack_pairs_estimate(pairs, true);
 			news = ACK_PAIRS_OVER;
 		}
 		ack_pairs_turn(pairs, ack);

@@ -3,8 +3,8 @@
  * A slow start threshold that is an estimate of what the path holds (Ataei Kachooei et al. 2022): the window at which
  * slow start is to end, at once where it has passed it. It is kept to oneself until the window is about to reach it:
  * from half of a threshold on the kernel paces by 120 % of the window instead of 200 %, where it paces, and the last
- * doubling would take four round trips; and one that a loss interrupts would come back with its undo, as somebody
- * else's. A threshold in force that is not the algorithm's own (after a timeout, or remembered from an earlier
+ * doubling would take four round trips; and one that a loss interrupts would come back with its undo, as another
+ * control's. A threshold in force that is not the algorithm's own (after a timeout, or remembered from an earlier
  * connection) is lowered, never raised.
  *
  * Use: keep the target in the algorithm's state, 0 where slow start begins; aim at each new estimate, and ask

@@ -3,13 +3,13 @@
  * The contract between a slow-start algorithm and whatever drives it: the kernel shells (kernel/), the unit tests,
  * replay and the simulator.
  *
- * An algorithm is a set of pure functions over its own state. It is given an acknowledgement (struct ack) and answers
+ * An algorithm is a set of pure functions over its own state. It is given an acknowledgment (struct ack) and answers
  * with a verdict; it never touches a window itself. Time is an argument. For an algorithm called NAME:
  *
  *   struct NAME                 state of one flow, zeroed when the flow starts
  *   struct NAME_params          parameters, read anew on every call, so a change is felt by running flows
  *   NAME_restart(state)         slow start begins (anew): after the handshake, a timeout, an idle restart
- *   NAME_on_ack(...)            one acknowledgement in slow start (with TRAIT_ALWAYS: any); fills the verdict
+ *   NAME_on_ack(...)            one acknowledgment in slow start (with TRAIT_ALWAYS: any); fills the verdict
  *   NAME_on_loss(state, ...)    slow start was left by loss, ECN or timeout; returns the slow start threshold
  *   NAME_CONTROL                name of the congestion control, "onramp_" and at most 8 characters
  *   NAME_PARAMETERS(X)          the one declaration of its parameters
@@ -17,7 +17,7 @@
  *   NAME_EXPORTS(X)             what of its state is worth showing to a person
  *   NAME_TRACK(X)               one value of it over time, and the limit at which slow start ends
  *   NAME_PICTURE(G, B, P)       what of it is drawn
- *   NAME_TRAITS                 what of the shell it needs, so that nobody else pays for it
+ *   NAME_TRAITS                 what of the shell it needs, so that no other algorithm pays for it
  *
  * Where it has TRAIT_EXTRA, its state has a second part, which only flows with some parameters have:
  *
@@ -135,8 +135,8 @@ struct verdict {
 	X(OUTCOME_EXIT, exit, "slow start is left")                                                                    \
 	X(OUTCOME_NO_RTT_SAMPLE, no_rtt_sample, "the ACK carries no usable RTT sample")                                \
 	X(OUTCOME_APP_LIMITED, app_limited, "the sender is limited by the application")                                \
-	X(OUTCOME_WARMING_UP, warming_up, "too little history to judge")                                               \
-	X(OUTCOME_BELOW_THRESHOLD, below_threshold, "judged, and the link still takes more")
+	X(OUTCOME_WARMING_UP, warming_up, "too little history to evaluate")                                            \
+	X(OUTCOME_BELOW_THRESHOLD, below_threshold, "evaluated, and the link still takes more")
 
 enum outcome {
 #define OUTCOME_CONSTANT(constant, name, help) constant,

@@ -2,7 +2,7 @@
 /*
  * best: Bandwidth Estimate Slow start.
  *
- * Pairs of ACKs tell the rate of the bottleneck (ack_pairs.h). When a round ends, or earlier where half of it tells
+ * Pairs of ACKs show the rate of the bottleneck (ack_pairs.h). When a round ends, or earlier where half of it shows
  * enough, that rate times the RTT is the bandwidth-delay product, and that is aimed at: slow start ends when the window
  * reaches it, or at once where it has passed it. A rate that is not above the minimum is none: in the first rounds a
  * satellite's return link spaces the ACKs, not the bottleneck.
@@ -51,23 +51,23 @@ enum best_outcome {
 	BEST_SENDER_LIMITED,
 	BEST_UNSETTLED,
 	BEST_RATE_TOO_LOW,
-	BEST_AIMED,
+	BEST_SSTHRESH_SET,
 	BEST_THRESHOLD_KEPT,
 };
 
 #define BEST_OUTCOMES(X)                                                                                               \
 	X(BEST_ROUND_OPEN, round_open, "the round is not over")                                                        \
-	X(BEST_COARSE, coarse, "the round's ACKs tell no rate: no estimate, also not the last")                        \
+	X(BEST_COARSE, coarse, "the round's ACKs show no rate: no estimate, also not the last")                        \
 	X(BEST_SENDER_LIMITED, sender_limited, "the round was sent no faster than it was acknowledged: no estimate")   \
-	X(BEST_UNSETTLED, unsettled, "the round before told another rate: no estimate, also not the last")             \
+	X(BEST_UNSETTLED, unsettled, "the previous round showed another rate: no estimate, also not the last")         \
 	X(BEST_RATE_TOO_LOW, rate_too_low, "the round's rate is not above min_rate_bytes_per_s: no estimate")          \
-	X(BEST_AIMED, aimed, "the window at which slow start will be left is estimated anew")                          \
+	X(BEST_SSTHRESH_SET, ssthresh_set, "the window at which slow start will be left is estimated anew")            \
 	X(BEST_THRESHOLD_KEPT, threshold_kept, "a lower threshold is in force that is not this algorithm's")
 
 struct best {
 	struct ack_pairs pairs;
 	struct pacing pacing;
-	u32 estimate;	  /* kB/s, by the newest round that told something, the one under way or before; 0: none */
+	u32 estimate;	  /* kB/s, by the newest round with a result, the current or the previous one; 0: none */
 	u32 round_rtt_us; /* minimum of that round, as far as it had come */
 	u32 open_rtt_us;  /* minimum of the round under way; 0: no sample yet */
 	u32 target;	  /* window at which to leave, segments; 0: none */
@@ -76,7 +76,7 @@ struct best {
 _Static_assert(sizeof(struct best) <= 160, "the state of a flow grows");
 
 #define BEST_EXPORTS(X)                                                                                                \
-	X(best, estimate, "kB/s", 1, "rate by the newest round that told one")                                         \
+	X(best, estimate, "kB/s", 1, "rate by the newest round that showed one")                                       \
 	X(best, pairs.rounds, "rounds", 1, "rounds that have ended since slow start began")                            \
 	X(best, round_rtt_us, "us", 1, "minimum RTT of that round")                                                    \
 	X(best, target, "segments", 1, "window at which slow start is to be left")                                     \
@@ -144,33 +144,33 @@ static __always_inline u32 best_aim(struct best *state, const struct ack *ack, u
 	u64 bytes = rate * (u32)min_u64(rtt_us, BEST_RTT_MAX_US) / 1000000;
 	u64 segments = bytes / ack_mss(ack);
 
-	return aim(&state->target, segments, BEST_AIMED, BEST_THRESHOLD_KEPT, ack);
+	return aim(&state->target, segments, BEST_SSTHRESH_SET, BEST_THRESHOLD_KEPT, ack);
 }
 
 /* What news of a round leads to: the outcome. What spaces by the estimate has the last word on what it is. */
-static __always_inline u32 best_judge(struct best *state, const struct best_params *params, const struct ack *ack,
-				      bool over)
+static __always_inline u32 best_evaluate(struct best *state, const struct best_params *params, const struct ack *ack,
+					 bool over)
 {
 	u64 rate = best_look(state, over);
-	u32 told = state->pairs.told;
+	u32 result = state->pairs.result;
 	u32 rtt_us = best_rtt(state, params, ack);
 
 	if (params->pacing) {
-		pacing_round(&state->pacing, rate, told == ACK_PAIRS_SETTLED, over, params->min_rate_bytes_per_s);
+		pacing_round(&state->pacing, rate, result == ACK_PAIRS_SETTLED, over, params->min_rate_bytes_per_s);
 		if (state->pacing.spaced) {
 			rate = pacing_estimate(&state->pacing);
-			told = ACK_PAIRS_SETTLED;
+			result = ACK_PAIRS_SETTLED;
 		}
 	}
-	if (told == ACK_PAIRS_COARSE) {
+	if (result == ACK_PAIRS_COARSE) {
 		state->target = 0;
 		return BEST_COARSE;
 	}
 	if (rate <= params->min_rate_bytes_per_s)
 		return BEST_RATE_TOO_LOW;
-	if (told == ACK_PAIRS_SENDER_LIMITED)
+	if (result == ACK_PAIRS_SENDER_LIMITED)
 		return BEST_SENDER_LIMITED;
-	if (told == ACK_PAIRS_UNSETTLED) {
+	if (result == ACK_PAIRS_UNSETTLED) {
 		state->target = 0;
 		return BEST_UNSETTLED;
 	}
@@ -186,7 +186,7 @@ static __always_inline void best_on_ack(struct best *state, const struct best_pa
 	u32 news = ack_pairs_on_ack(&state->pairs, ack);
 
 	if (news)
-		verdict->outcome = best_judge(state, params, ack, news == ACK_PAIRS_OVER);
+		verdict->outcome = best_evaluate(state, params, ack, news == ACK_PAIRS_OVER);
 	else if (first)
 		verdict->outcome = OUTCOME_WARMING_UP;
 	else

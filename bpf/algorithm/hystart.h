@@ -51,9 +51,9 @@ enum hystart_delay_rule { HYSTART_CLAMP, HYSTART_EWMA, HYSTART_DEVIATION };
 #define HYSTART_CONTROL "onramp_hystart"
 #define HYSTART_PARAMETERS(X)                                                                                          \
 	X(detect, "", HYSTART_BOTH, 0, 3, "none|train|delay|both", "detectors in use")                                 \
-	X(low_window, "segments", 16, 0, 2147483647, "", "smaller windows are not judged")                             \
+	X(low_window, "segments", 16, 0, 2147483647, "", "smaller windows are not evaluated")                          \
 	X(ack_delta_us, "us", 2000, 0, 1000000, "", "longest gap between two ACKs of a train")                         \
-	X(min_samples, "samples", 8, 0, 1000, "", "RTT samples of a round before its minimum is judged")               \
+	X(min_samples, "samples", 8, 0, 1000, "", "RTT samples of a round before its minimum is evaluated")            \
 	X(delay_rule, "", HYSTART_CLAMP, 0, 2, "clamp|ewma|deviation",                                                 \
 	  "threshold of the delay: a part of the minimum RTT, of the average of the rounds' minima, or deviations")    \
 	X(delay_floor_us, "us", 4000, 0, 10000000, "", "least threshold of the delay")                                 \

@@ -40,7 +40,7 @@
 	X(min_rtt_thresh_us, "us", 4000, 0, 10000000, "", "least rise of the RTT that enters CSS")                     \
 	X(max_rtt_thresh_us, "us", 16000, 0, 10000000, "", "rise of the RTT that always enters CSS")                   \
 	X(min_rtt_divisor, "", 8, 1, 1000, "", "between the two, the part of the last round's RTT that enters CSS")    \
-	X(n_rtt_sample, "samples", 8, 1, 1000, "", "RTT samples of a round before its minimum is judged")              \
+	X(n_rtt_sample, "samples", 8, 1, 1000, "", "RTT samples of a round before its minimum is evaluated")           \
 	X(css_growth_divisor, "", 4, 1, 1000, "", "segments acknowledged for each that CSS grows by")                  \
 	X(css_rounds, "rounds", 5, 1, 1000, "", "rounds of CSS after which slow start is left")                        \
 	X(ack_limit, "segments", 8, 1, 1000000, "",                                                                    \
@@ -129,7 +129,7 @@ static __always_inline void hystartpp_grow(struct hystartpp *state, const struct
 }
 
 /* What the round's RTT says (RFC 9406 section 4.2): the outcome. */
-static __always_inline u32 hystartpp_judge(struct hystartpp *state, const struct hystartpp_params *params)
+static __always_inline u32 hystartpp_evaluate(struct hystartpp *state, const struct hystartpp_params *params)
 {
 	bool enough = state->samples >= params->n_rtt_sample;
 	u64 threshold;
@@ -187,7 +187,7 @@ static __always_inline void hystartpp_on_ack(struct hystartpp *state, const stru
 	if (!state->round_min_us || state->round_min_us > rtt_us)
 		state->round_min_us = rtt_us;
 	state->samples++;
-	verdict->outcome = hystartpp_judge(state, params);
+	verdict->outcome = hystartpp_evaluate(state, params);
 }
 
 LOSS_LEFT_TO_BASE(hystartpp)

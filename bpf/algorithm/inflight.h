@@ -10,7 +10,7 @@
  * How the window can double at all: an average over a round trip is window / RTT, whose product with the RTT is the
  * window itself, and the bound lets it grow by the headroom only. But slow start sends each round as a train, and within
  * a train ACKs come at the rate of the bottleneck. Samples are much shorter than a round trip and each counts the same,
- * so they tell the bottleneck's rate, and the headroom is only what the window grows by once the path is full.
+ * so they show the bottleneck's rate, and the headroom is only what the window grows by once the path is full.
  *
  * Source: Gotta et al. 2006, which describes the bandwidth-delay limiter of FreeBSD 5.4 by its effect (no loss, very
  * regular packets, slightly less than the channel gives); smoothing, headroom and floor are that system's. What differs

@@ -1,25 +1,25 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
  * At which rate slow start lets data out (Barakat et al. 1999, second proposition): not back to back, but as fast as
- * the bottleneck takes them, so that its queue does not build up by slow start's own bursts. The rate is somebody
- * else's estimate, made in every round (ack_pairs.h); this is the policy of using it.
+ * the bottleneck takes them, so that slow start's own bursts build no queue there. Each round of ACKs gives an estimate
+ * of that rate (ack_pairs.h); this is the policy of using it.
  *
  *	                window >= an eighth of estimate x RTT            window >= half of it
- *	young: unspaced ──────────────────────────────────────► probing ──────────────────────► spaced
- *	                                                        112 % of the estimate            gain_pct of it
+ *	young: unpaced ──────────────────────────────────────► probing ──────────────────────► paced
+ *	                                                        112 % of the estimate           gain_pct of it
  *
- *   - Young. ACKs tell of the bottleneck as long as the sender does not space what it sends. So nothing is spaced until
- *     the window is an eighth of what the estimate says the path holds (each burst builds a queue of at most a
- *     sixteenth); until then each round's estimate replaces the last. Where somebody else paces the sender, data leave
- *     at sixteen windows per RTT meanwhile, twice the rate of the path when the window is an eighth of it. Where nobody
- *     does, nothing is asked for, and the queue of this host stays bounded as the kernel has it.
+ *   - Young. ACKs show the bottleneck as long as the sender does not pace. So nothing is paced until the window is an
+ *     eighth of the estimated BDP (each burst builds a queue of at most a sixteenth); until then each round's estimate
+ *     replaces the last. Where the application or the base paces the sender, data leave at sixteen windows per RTT
+ *     meanwhile: twice the rate of the path when the window is an eighth of the BDP. Else no rate is requested, and
+ *     the kernel bounds the queue of this host.
  *   - An estimate must be above min_rate.
- *   - Probing. What is spaced tells no more than the rate at which it left. An eighth more than the estimate leaves
- *     while the window is less than half of the path, a queue of at most a twentieth of it, so that an estimate that
- *     was too low rises, by no more than that in a round.
+ *   - Probing. Paced data show no more than the rate at which they left. An eighth more than the estimate leaves while
+ *     the window is less than half of the BDP, with a queue of at most a twentieth of it. So an estimate that was too
+ *     low rises, by no more than that in a round.
  *
- * Use: embed a struct pacing, pacing_restart it when slow start begins, pacing_round it with each estimate, ask
- * pacing_rate with every ACK and answer that as the verdict's.
+ * Use: embed a struct pacing, call pacing_restart when slow start begins, pacing_round with each estimate, and
+ * pacing_rate with every ACK for the verdict's rate.
  */
 #ifndef ONRAMP_PACING_H
 #define ONRAMP_PACING_H
@@ -28,7 +28,7 @@
 
 /* Spacing begins at a window of this part of the bandwidth-delay product. */
 #define PACING_FROM_PART 8
-/* Windows per RTT at which data leave before, where somebody else paces. */
+/* Windows per RTT at which data leave before, where the application or the base paces. */
 #define PACING_YOUNG_WINDOWS 16
 /* Of the estimate, while the window is less than half of the path. */
 #define PACING_PROBE_PCT 112
@@ -38,9 +38,9 @@
 /* More than a connection can have in flight. */
 #define PACING_BYTES_MAX (1ULL << 40)
 
-/* The parameters of the algorithms that space by ACK pairs if told to, for their NAME_PARAMETERS. */
+/* The parameters of the algorithms that can pace by ACK pairs, for their NAME_PARAMETERS. */
 #define PACING_PARAMETERS(X)                                                                                           \
-	X(pacing, "", 0, 0, 1, "off|on", "space what slow start sends at the rate that ACK pairs tell (spacing)")      \
+	X(pacing, "", 0, 0, 1, "off|on", "pace what slow start sends at the rate that ACK pairs show (spacing)")       \
 	X(pacing_gain_pct, "percent", 100, 100, 200, "", "spacing rate in hundredths of that rate")
 
 struct pacing {
@@ -67,7 +67,7 @@ static __always_inline u64 pacing_path_bytes(u64 rate, const struct ack *ack)
 }
 
 /*
- * There is an estimate. `rate`: what the round told, bytes per second, 0 for nothing; `settled`: whether that is the
+ * There is an estimate. `rate`: what the round showed, bytes per second, 0 for nothing; `settled`: whether that is the
  * bottleneck's, or only what it carries at least; `over`: whether the round is over, without which no estimate rises.
  */
 static __always_inline void pacing_round(struct pacing *pacing, u64 rate, bool settled, bool over, u64 min_rate)

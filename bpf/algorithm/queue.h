@@ -4,7 +4,7 @@
  * round begins after a pause, with an empty queue, until the window is more than the path holds; from then on not even
  * the first ACKs of a round come back sooner than the queue lets them.
  *
- *   - The minimum of a round's first sixteenth, of sixteen samples at least, is judged: once in each round. Where a
+ *   - The minimum of a round's first sixteenth, of sixteen samples at least, is evaluated: once in each round. Where a
  *     receiver acknowledges bursts as one there are not as many samples: four of the first half of a large round will do.
  *   - Where ACKs have paused for half of that RTT or more, the bottleneck was idle and the queue empty: it is the RTT of
  *     the path now (twice the minimum RTT at most), which a handover or a path that opens slowly may have raised.
@@ -13,15 +13,15 @@
  * The delay rule of HyStart (Ha and Rhee 2011) and RFC 9406, with more samples, a threshold that knows how unevenly ACKs
  * come, and a base that moves with the path.
  *
- * Use: embed a struct queue, queue_restart it when slow start begins, queue_on_ack with every ACK, queue_judge where that
- * asks for it; `risen` counts the rounds in a row that were judged so, queue_base is the RTT of the path.
+ * Use: embed a struct queue, queue_restart it when slow start begins, queue_on_ack with every ACK, queue_evaluate where that
+ * asks for it; `risen` counts the rounds in a row with that result, queue_base is the RTT of the path.
  */
 #ifndef ONRAMP_QUEUE_H
 #define ONRAMP_QUEUE_H
 
 #include "round.h"
 
-/* What of a round is judged: a part, and samples. */
+/* What of a round is evaluated: a fraction, and samples. */
 #define QUEUE_PART 16
 #define QUEUE_SAMPLES 16
 /* Where ACKs stand for many segments each: of rounds of so many segments, half of the round and these samples suffice. */
@@ -38,15 +38,15 @@ struct queue {
 	u32 round_end;	 /* as in round.h */
 	u32 round_bytes; /* outstanding when it began */
 	u32 least_us;	 /* RTT, of the samples of the round */
-	u32 samples;	 /* of the round; all ones: it has been judged */
+	u32 samples;	 /* of the round; all ones: it has been evaluated */
 	u32 risen;	 /* rounds in a row that began with a queue */
 	u32 base_us;	 /* RTT of the path when ACKs had paused last; 0: not yet */
 	u32 last_us;	 /* arrival of the newest ACK, modulo 2^32 */
-	u32 pause_us;	 /* longest between two ACKs since a round was judged last */
+	u32 pause_us;	 /* longest between two ACKs since a round was evaluated last */
 	u32 begun;	 /* whether there is a round */
 };
 
-#define QUEUE_JUDGED 0xffffffffU
+#define QUEUE_EVALUATED 0xffffffffU
 
 static __always_inline void queue_restart(struct queue *queue)
 {
@@ -62,8 +62,8 @@ static __always_inline u32 queue_base(const struct queue *queue, const struct ac
 	return queue->base_us ? queue->base_us : ack->min_rtt_us;
 }
 
-/* What the round began with tells, where the longest gap between ACKs has been so long. */
-static __always_inline void queue_judge(struct queue *queue, const struct ack *ack, u32 gap_us)
+/* Evaluates the RTT with which the round began, where the longest gap between ACKs has been so long. */
+static __always_inline void queue_evaluate(struct queue *queue, const struct ack *ack, u32 gap_us)
 {
 	u64 base_us = queue_base(queue, ack);
 	u64 rise_us = max_u64(base_us / QUEUE_RISE_PART, gap_us) + QUEUE_NOISE_US;
@@ -76,11 +76,11 @@ static __always_inline void queue_judge(struct queue *queue, const struct ack *a
 	} else {
 		queue->risen = 0;
 	}
-	queue->samples = QUEUE_JUDGED;
+	queue->samples = QUEUE_EVALUATED;
 	queue->pause_us = 0;
 }
 
-/* One ACK. True: the round is to be judged with it. */
+/* One ACK. True: the round is to be evaluated with it. */
 static __always_inline bool queue_on_ack(struct queue *queue, const struct ack *ack)
 {
 	u32 pause_us = (u32)ack->now_us - queue->last_us;
@@ -96,7 +96,7 @@ static __always_inline bool queue_on_ack(struct queue *queue, const struct ack *
 		queue->least_us = ~0U;
 		queue->samples = 0;
 	}
-	if (queue->samples == QUEUE_JUDGED || ack->rtt_us < 0)
+	if (queue->samples == QUEUE_EVALUATED || ack->rtt_us < 0)
 		return false;
 	queue->least_us = (u32)min_u64(queue->least_us, (u32)ack->rtt_us);
 	queue->samples++;

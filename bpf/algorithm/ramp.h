@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * ramp: one slow start for paths that nobody has described.
+ * ramp: one slow start for paths that are not described.
  *
  *	       an exact line, and window >= target / 8            window >= target
  *	blind ─────────────────────────────────────────► guided ──────────────────► exit, or verifying
  *	  │                                                                             │  estimate x 1.25
  *	  └── two rounds begin with a queue: exit                                       ▼  per round, + W/4
  *
- *   - The estimate is the rate that the line of a round's ACKs tells (ack_line.h), by the receiver's clock where the
+ *   - The estimate is the rate that the line of a round's ACKs shows (ack_line.h), by the receiver's clock where the
  *     way back bends it. Only an exact line is believed: where jitter and batches are as long as rounds, doubling on
  *     costs less than an estimate that is too low.
  *   - The target is what the path holds: estimate x (RTT without a queue + longest gap between ACKs), times
  *     exit_pct.
  *   - Guided, what doubling sends is spaced, so that the queue of the bottleneck stays below a 24th of the target: at
  *     the estimate times 24 W / (24 W - target), twice the estimate at most. That is faster than the bottleneck, so ACKs
- *     go on to tell its rate until the window is half of the target; from there on 102 % of the estimate leave.
- *   - Slow start ends when the window is at the target, if a line has told the rate of the path since a quarter of it.
+ *     go on to show its rate until the window is half of the target; from there on 102 % of the estimate leave.
+ *   - Slow start ends when the window is at the target, if a line has shown the rate of the path since a quarter of it.
  *     If not, the estimate may be too low and the sender's own: it is raised by a quarter in each round that does not
  *     begin with a queue, while the window grows by a quarter.
  *   - Whether there is an estimate or not, slow start ends when two rounds in a row began with a queue (queue.h); after
@@ -57,13 +57,13 @@ enum ramp_outcome {
 struct ramp {
 	struct ack_line line;
 	struct queue queue;
-	u32 estimate;  /* kB/s; 0: none */
-	u32 target;    /* window at which to leave, segments; 0: none */
-	u32 told_at;   /* window when a line told the rate of the path, segments */
-	u32 remainder; /* segments acknowledged towards the next of slower growth */
-	u32 guided;    /* whether the window has been an eighth of the target */
-	u32 pct;       /* of the estimate at which data leave, if guided */
-	u32 aimed_at;  /* bytes acknowledged when the last three were made, modulo 2^32 */
+	u32 estimate;	/* kB/s; 0: none */
+	u32 target;	/* window at which to leave, segments; 0: none */
+	u32 rate_cwnd;	/* window when a line showed the rate of the path, segments */
+	u32 remainder;	/* segments acknowledged towards the next of slower growth */
+	u32 guided;	/* whether the window has been an eighth of the target */
+	u32 pct;	/* of the estimate at which data leave, if guided */
+	u32 updated_at; /* bytes acknowledged when the last three were made, modulo 2^32 */
 };
 
 #define RAMP_EXPORTS(X)                                                                                                \
@@ -84,7 +84,7 @@ struct ramp_params {
 	RAMP_PARAMETERS(PARAMETER_FIELD)
 };
 
-/* Guided from this part of the target on; a line that was told at this part of it is fresh. */
+/* Guided from this part of the target on; a line that showed the rate at this part of it is fresh. */
 #define RAMP_GUIDED_PART 8
 #define RAMP_FRESH_PART 4
 /* The queue that spacing may build, as a part of the target. */
@@ -105,7 +105,7 @@ static __always_inline void ramp_restart(struct ramp *state)
 	queue_restart(&state->queue);
 	state->estimate = 0;
 	state->target = 0;
-	state->told_at = 0;
+	state->rate_cwnd = 0;
 	state->remainder = 0;
 	state->guided = 0;
 }
@@ -123,7 +123,7 @@ static __always_inline u32 ramp_raised(u32 estimate)
 	return (u32)min_u64((u64)estimate * RAMP_RAISE_PCT / 100, ACK_LINE_RATE_MAX);
 }
 
-/* Takes the news of a line. True: it told the rate of the path. */
+/* Updates the estimate from a line. True: it showed the rate of the path. */
 __noinline bool ramp_estimate(struct ramp *state, const struct ack *ack, u32 news)
 {
 	const struct ack_line *line;
@@ -131,14 +131,14 @@ __noinline bool ramp_estimate(struct ramp *state, const struct ack *ack, u32 new
 	if (!state || !ack)
 		return false;
 	line = &state->line;
-	if (line->told == ACK_LINE_PATH && line->exact) {
+	if (line->result == ACK_LINE_PATH && line->exact) {
 		state->estimate = line->rate;
-		state->told_at = ack->cwnd;
+		state->rate_cwnd = ack->cwnd;
 		return true;
 	}
 	if (!state->guided || news != ACK_LINE_OVER)
 		return false;
-	if (line->told != ACK_LINE_UNSETTLED && line->rate > state->estimate)
+	if (line->result != ACK_LINE_UNSETTLED && line->rate > state->estimate)
 		state->estimate = (u32)min_u64(line->rate, ramp_raised(state->estimate));
 	if (ack->cwnd >= state->target && !state->queue.risen)
 		state->estimate = ramp_raised(state->estimate);
@@ -173,7 +173,7 @@ __noinline int ramp_aim(struct ramp *state, const struct ramp_params *params, co
 	rtt_us = min_u64((u64)queue_base(&state->queue, ack) + ramp_gap(state), PACING_RTT_MAX_US);
 	bytes = state->estimate * rtt_us / 1000;
 	target = aim_window(bytes / ack_mss(ack) * params->exit_pct / 100);
-	state->aimed_at = (u32)ack->bytes_acked;
+	state->updated_at = (u32)ack->bytes_acked;
 	state->target = (u32)target;
 	if ((u64)ack->cwnd * RAMP_GUIDED_PART >= target)
 		state->guided = 1;
@@ -185,14 +185,14 @@ static __always_inline void ramp_on_ack(struct ramp *state, const struct ramp_pa
 					struct verdict *verdict)
 {
 	u32 news = ack_line_on_ack(&state->line, ack);
-	bool judged = queue_on_ack(&state->queue, ack);
-	bool told = false;
+	bool evaluated = queue_on_ack(&state->queue, ack);
+	bool fresh = false;
 
-	if (judged)
-		queue_judge(&state->queue, ack, ramp_gap(state));
+	if (evaluated)
+		queue_evaluate(&state->queue, ack, ramp_gap(state));
 	if (news)
-		told = ramp_estimate(state, ack, news);
-	if (state->estimate && (judged || news || ack_line_further(&state->line, ack, state->aimed_at)))
+		fresh = ramp_estimate(state, ack, news);
+	if (state->estimate && (evaluated || news || ack_line_further(&state->line, ack, state->updated_at)))
 		ramp_aim(state, params, ack);
 	if (!state->guided) {
 		verdict->outcome = RAMP_BLIND;
@@ -201,7 +201,7 @@ static __always_inline void ramp_on_ack(struct ramp *state, const struct ramp_pa
 		verdict->outcome = RAMP_GUIDED;
 		verdict->pacing_rate = max_u64((u64)state->estimate * 10 * state->pct, 1);
 		if (ack->cwnd >= state->target) {
-			if (told || state->queue.risen || (u64)state->told_at * RAMP_FRESH_PART >= state->target) {
+			if (fresh || state->queue.risen || (u64)state->rate_cwnd * RAMP_FRESH_PART >= state->target) {
 				verdict->outcome = OUTCOME_EXIT;
 				verdict->ssthresh = state->target;
 				return;

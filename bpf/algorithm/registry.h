@@ -21,7 +21,7 @@
 #define ALGORITHMS_OF(X, EXTRA)                                                                                        \
 	X(plain, PLAIN, "slow start until loss, ECN or timeout", "RFC 5681")                                           \
 	X(fixed, FIXED, "leaves slow start at a given window", "Ataei Kachooei et al. 2022, figure 13")                \
-	X(best, BEST, "leaves at the bandwidth-delay product that pairs of ACKs tell", "Ataei Kachooei et al. 2022")   \
+	X(best, BEST, "exits at the bandwidth-delay product that pairs of ACKs show", "Ataei Kachooei et al. 2022")    \
 	X(hystart, HYSTART, "leaves when ACK trains or delays say that the path is full, as Linux's CUBIC does",       \
 	  "Ha and Rhee 2011; Linux tcp_cubic; Peters et al. 2021")                                                     \
 	X(hystartpp, HYSTARTPP, "slows down when delays rise, and leaves if they stay up", "RFC 9406")                 \

@@ -39,7 +39,7 @@
  * 12. Besides fractions of a bin, the look-back may go to the older edge of the bin it falls in (interpolate=older). A
  *     fraction counts part of a burst as sent of which nothing can have been acknowledged yet; the older edge never
  *     does, at the price of up to one bin.
- * 13. Where the application limits the sender, bins start anew unless told otherwise. What is sent while no ACK comes is
+ * 13. Where the application limits the sender, bins start anew unless a parameter says otherwise. What is sent while no ACK comes is
  *     counted in the bin that the next ACK closes, so after a pause the older edge of the expectation is too low, and a
  *     check sees a lag that is none. In the delivered form, to which a think time is a fall, freeze starts anew, too.
  */
@@ -94,7 +94,7 @@ enum search_exit_action { SEARCH_HOLD, SEARCH_ROLLBACK, SEARCH_DRAIN };
 	  "start anew after a silence: never, after alpha initial RTTs' bins, after a whole window")                   \
 	X(alpha, "initial RTTs", 2, 1, 1000, "", "silence that missed_bins=alpha bears")                               \
 	X(app_limited, "", SEARCH_APP_RESET, 0, 3, "off|reset|freeze|rate",                                            \
-	  "when the application limits the sender: ignore, start anew, do not judge, start anew by rate sample; "      \
+	  "when the application limits the sender: ignore, start anew, do not evaluate, start anew by rate sample; "   \
 	  "form=delivered starts anew in place of freeze")                                                             \
 	X(exit_action, "", SEARCH_HOLD, 0, 2, "hold|rollback|drain",                                                   \
 	  "keep the window, give back two initial RTTs' deliveries, or shrink to one initial RTT's deliveries")        \
@@ -321,8 +321,8 @@ static __always_inline u32 search_bars(const struct search *state, u64 *bars)
  * Compares deliveries with the expectation (Chung et al. 2024: ack_arrival). Returns the outcome: OUTCOME_EXIT, or why
  * not.
  */
-static __always_inline u32 search_judge(struct search *state, const struct search_params *params, const struct ack *ack,
-					u32 rtt_us)
+static __always_inline u32 search_evaluate(struct search *state, const struct search_params *params,
+					   const struct ack *ack, u32 rtt_us)
 {
 	u32 look_back_us = search_look_back_rtt(params, ack, rtt_us);
 	u32 bin_us = state->bin_us ? state->bin_us : 1;
@@ -415,7 +415,7 @@ static __always_inline void search_drain(struct search *state, const struct ack 
 	verdict->undo_limit = state->target;
 }
 
-/* Whether the application's lack of data makes this boundary unfit for judging. */
+/* Whether the application's lack of data makes this boundary unfit for an evaluation. */
 static __always_inline bool search_app_limits(const struct search_params *params, const struct ack *ack)
 {
 	if (params->app_limited == SEARCH_APP_RATE)
@@ -430,7 +430,7 @@ static __always_inline void search_on_ack_extra(struct search_extra *extra, cons
 	u32 news = ack_pairs_on_ack(&extra->pairs, ack);
 
 	if (news)
-		pacing_round(&extra->pacing, ack_pairs_rate(&extra->pairs), extra->pairs.told == ACK_PAIRS_SETTLED,
+		pacing_round(&extra->pacing, ack_pairs_rate(&extra->pairs), extra->pairs.result == ACK_PAIRS_SETTLED,
 			     news == ACK_PAIRS_OVER, params->pacing_min_rate);
 	verdict->pacing_rate = pacing_rate(&extra->pacing, params->pacing_gain_pct, ack);
 }
@@ -486,7 +486,7 @@ static __always_inline void search_on_ack(struct search *state, const struct sea
 	}
 
 	search_advance(state, ack, passed);
-	verdict->outcome = search_judge(state, params, ack, rtt_us);
+	verdict->outcome = search_evaluate(state, params, ack, rtt_us);
 	if (verdict->outcome == OUTCOME_EXIT)
 		search_exit(state, params, ack, verdict);
 }

@@ -6,7 +6,7 @@
  * each burst: a queue of less than half the path overflows before the window holds the path. Spaced at the bottleneck's
  * rate the same segments build no queue, and the window still doubles in every round trip.
  *
- *	R = gain_pct of the rate that ACK pairs tell (ack_pairs.h), by the policy of pacing.h
+ *	R = gain_pct of the rate that ACK pairs show (ack_pairs.h), by the policy of pacing.h
  *
  * Source: Barakat et al. 1999, second proposition: the first segments as ACKs release them, the rest at a rate R with
  * mu - lambda <= R < Rmax (equation 6), for which the available bandwidth, estimated from the ACKs, will do. What
@@ -15,9 +15,9 @@
  *  1. The estimate is that of a round's ACK pairs, the middle ones averaged, where Barakat et al. 1999 average the
  *     ACKs.
  *  2. Nothing is spaced before the window is an eighth of estimate x RTT, and from then on the estimate may only rise
- *     (pacing.h): what is spaced by the sender tells no more than that.
+ *     (pacing.h): what is paced by the sender shows no more than that.
  *  3. Leaving. Barakat et al. 1999 spaces until the threshold of the loss before, or a loss. A connection's first slow
- *     start has no such threshold, and spacing hides the queue that would tell. So the threshold is estimate x minimum
+ *     start has no such threshold, and pacing hides the queue that would show it. So the threshold is estimate x minimum
  *     RTT, as in Ataei Kachooei et al. 2022, estimated at the end of each round from when spacing begins (exit_pct, 0:
  *     as Barakat et al. 1999). The window stays as it is where the sender is already past it: that is the exit.
  *  4. Bursts are of the size that the kernel gives them at that rate: a millisecond's worth, at least two segments.
@@ -34,8 +34,8 @@
 
 #define SPACING_CONTROL "onramp_spacing"
 #define SPACING_PARAMETERS(X)                                                                                          \
-	X(rate_bytes_per_s, "bytes/s", 0, 0, 17179869184, "", "fixed rate R; 0: gain_pct of what ACK pairs tell")      \
-	X(gain_pct, "percent", 100, 100, 200, "", "R in hundredths of what ACK pairs tell")                            \
+	X(rate_bytes_per_s, "bytes/s", 0, 0, 17179869184, "", "fixed rate R; 0: gain_pct of what ACK pairs show")      \
+	X(gain_pct, "percent", 100, 100, 200, "", "R in hundredths of what ACK pairs show")                            \
 	X(min_rate_bytes_per_s, "bytes/s", 1000000, 0, 17179869184, "",                                                \
 	  "rate that a round must exceed to be an estimate")                                                           \
 	X(exit_pct, "percent", 100, 0, 1000, "",                                                                       \
@@ -44,14 +44,14 @@
 enum spacing_outcome {
 	SPACING_UNSPACED = OUTCOME_OWN,
 	SPACING_SPACED,
-	SPACING_AIMED,
+	SPACING_SSTHRESH_SET,
 	SPACING_THRESHOLD_KEPT,
 };
 
 #define SPACING_OUTCOMES(X)                                                                                            \
 	X(SPACING_UNSPACED, unspaced, "no estimate yet, or the window is small compared with it")                      \
 	X(SPACING_SPACED, spaced, "what the ACK releases leaves at R")                                                 \
-	X(SPACING_AIMED, aimed, "spaced, and the window at which to leave is estimated")                               \
+	X(SPACING_SSTHRESH_SET, ssthresh_set, "spaced, and the window at which to leave is estimated")                 \
 	X(SPACING_THRESHOLD_KEPT, threshold_kept, "spaced; a lower threshold is in force that is not this algorithm's")
 
 struct spacing {
@@ -94,14 +94,14 @@ static __always_inline u32 spacing_aim(struct spacing *state, const struct spaci
 	u64 bytes = pacing_path_bytes(pacing_estimate(&state->pacing), ack);
 	u64 segments = bytes / ack_mss(ack) * params->exit_pct / 100;
 
-	return aim(&state->target, segments, SPACING_AIMED, SPACING_THRESHOLD_KEPT, ack);
+	return aim(&state->target, segments, SPACING_SSTHRESH_SET, SPACING_THRESHOLD_KEPT, ack);
 }
 
 static __always_inline void spacing_on_ack(struct spacing *state, const struct spacing_params *params,
 					   const struct ack *ack, struct verdict *verdict)
 {
 	u32 news = ack_pairs_on_ack(&state->pairs, ack);
-	bool settled = state->pairs.told == ACK_PAIRS_SETTLED;
+	bool settled = state->pairs.result == ACK_PAIRS_SETTLED;
 
 	if (params->rate_bytes_per_s) {
 		verdict->pacing_rate = params->rate_bytes_per_s;

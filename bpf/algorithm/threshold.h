@@ -9,7 +9,7 @@
  *
  *	mu, lambda: rates of the bottleneck and of others' traffic through it, B: its buffer, tau: RTT without queue
  *
- * What of this the sender can see: mu - lambda is the rate that a round of ACK pairs tells (ack_pairs.h); while the
+ * What of this the sender can see: mu - lambda is the rate that a round of ACK pairs shows (ack_pairs.h); while the
  * buffer is full the RTT is its largest, tau + B/mu, so B/mu = maxRTT - minRTT, the largest of this round and the one
  * before. With rho = lambda/mu:
  *
@@ -25,7 +25,7 @@
  *  2. gamma=fixed multiplies the window at which the loss is noticed. In slow start that is up to 2 WB, not Wmax.
  *  3. gamma=auto multiplies the Wmax of (1), and sets at most half of the window at which the loss is noticed: above
  *     that gamma would exceed 1/2 of it.
- *  4. rho cannot be told from ACK pairs: it is a parameter, 0 unless set, which makes gmax smaller than it is.
+ *  4. rho cannot be derived from ACK pairs: it is a parameter, 0 unless set, which makes gmax smaller than it is.
  *  5. gamma is margin_pct below gmax (Barakat et al. 1999 take 0.34 of 0.38), but not below 1/4.
  *  6. gmax is computed in thousandths, rounded down.
  */
@@ -65,7 +65,7 @@ enum threshold_outcome { THRESHOLD_ROUND_OPEN = OUTCOME_OWN, THRESHOLD_DROPPED, 
 
 #define THRESHOLD_OUTCOMES(X)                                                                                          \
 	X(THRESHOLD_ROUND_OPEN, round_open, "the round is not over")                                                   \
-	X(THRESHOLD_DROPPED, dropped, "the round's ACK pairs tell nothing of the bottleneck: the last estimate stays") \
+	X(THRESHOLD_DROPPED, dropped, "the round's ACK pairs show nothing of the bottleneck: the last estimate stays") \
 	X(THRESHOLD_ESTIMATED, estimated, "the round's ACK pairs gave an estimate")
 
 struct threshold {
@@ -109,7 +109,7 @@ static __always_inline void threshold_restart(struct threshold *state)
 	state->last_max_us = 0;
 }
 
-/* Measures, also with gamma=fixed: whoever changes that later has an estimate. */
+/* Measures, also with gamma=fixed, so that there is an estimate if that is changed later. */
 static __always_inline void threshold_on_ack(struct threshold *state, const struct threshold_params *params,
 					     const struct ack *ack, struct verdict *verdict)
 {
@@ -132,7 +132,7 @@ static __always_inline void threshold_on_ack(struct threshold *state, const stru
 			verdict->outcome = THRESHOLD_ROUND_OPEN;
 		return;
 	}
-	if (state->pairs.told != ACK_PAIRS_SETTLED) {
+	if (state->pairs.result != ACK_PAIRS_SETTLED) {
 		verdict->outcome = THRESHOLD_DROPPED;
 		return;
 	}

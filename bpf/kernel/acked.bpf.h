@@ -17,20 +17,20 @@
  * from.
  */
 __noinline int call_algorithm(struct flow *flow, const struct CALL(params) * values,
-			      struct ack_told *told EXTRA_PARAMETER)
+			      struct ack_payload *payload EXTRA_PARAMETER)
 {
-	if (!flow || !values || !told)
+	if (!flow || !values || !payload)
 		return 0;
 #if HAS(TRAIT_EXTRA)
 	if (extra)
-		judge_extra(extra, values, told);
+		call_extra(extra, values, payload);
 #endif
-	CALL(on_ack)(&flow->state, values, &told->ack, &told->verdict);
+	CALL(on_ack)(&flow->state, values, &payload->ack, &payload->verdict);
 	return 0;
 }
 
 /* Calls the algorithm with an ACK. False: there are no parameters, which only a broken map could cause. */
-static __always_inline bool call(struct sock *sk, struct flow *flow, struct ack_told *told)
+static __always_inline bool call(struct sock *sk, struct flow *flow, struct ack_payload *payload)
 {
 	u32 profile = flow->header.profile;
 	const struct parameter_slot *slot = bpf_map_lookup_elem(&params, &profile);
@@ -39,35 +39,35 @@ static __always_inline bool call(struct sock *sk, struct flow *flow, struct ack_
 	if (!slot)
 		return false;
 	values = active(slot, &flow->header.generation);
-	call_algorithm(flow, values, told EXTRA_TO_JUDGE(sk, values));
-	told->asked = 1;
+	call_algorithm(flow, values, payload EXTRA_FOR_ACK(sk, values));
+	payload->asked = 1;
 	return true;
 }
 
 /* An ACK in slow start. */
-static __always_inline void on_ack_starting(struct sock *sk, struct flow *flow, struct flow_telemetry *heard,
-					    struct flow_telemetry *kept, struct ack_told *told)
+static __always_inline void on_ack_starting(struct sock *sk, struct flow *flow, struct flow_telemetry *telemetry,
+					    struct flow_telemetry *kept, struct ack_payload *payload)
 {
 	struct flow_header *header = &flow->header;
-	const struct ack *ack = &told->ack;
+	const struct ack *ack = &payload->ack;
 	bool begins = slow_start_begins(header, ack);
 
 	if (begins) {
 		CALL(restart)(&flow->state);
 		restart_extra(sk);
-		if (heard)
-			observe_restart(flow, heard, ack);
+		if (telemetry)
+			observe_restart(flow, telemetry, ack);
 	}
 	if (observing) {
-		if (kept && observed_before(header, &kept->observed, ack) && call(sk, flow, told))
-			observed_after(header, &kept->observed, ack, &told->verdict);
+		if (kept && observed_before(header, &kept->observed, ack) && call(sk, flow, payload))
+			observed_after(header, &kept->observed, ack, &payload->verdict);
 		return;
 	}
 	if (begins && header->flags & FLOW_EXITING) {
-		end_drain(header, ack, &told->verdict);
-		apply_verdict(sk, header, limits_of(sk, flow), ack, &told->verdict, ALL_TRAITS);
-	} else if (call(sk, flow, told)) {
-		apply_verdict(sk, header, limits_of(sk, flow), ack, &told->verdict, ALL_TRAITS);
+		end_drain(header, ack, &payload->verdict);
+		apply_verdict(sk, header, limits_of(sk, flow), ack, &payload->verdict, ALL_TRAITS);
+	} else if (call(sk, flow, payload)) {
+		apply_verdict(sk, header, limits_of(sk, flow), ack, &payload->verdict, ALL_TRAITS);
 	}
 }
 
@@ -78,8 +78,8 @@ static __always_inline void on_ack_starting(struct sock *sk, struct flow *flow, 
 static __always_inline bool on_ack(struct sock *sk, const struct ack_sample *sample, bool starting, bool called)
 {
 	struct flow *flow = flow_in_time(sk);
-	struct flow_telemetry *heard, *kept;
-	struct ack_told told;
+	struct flow_telemetry *telemetry, *kept;
+	struct ack_payload payload;
 
 	if (!flow) {
 		if (!called || !needs_state(sk))
@@ -88,21 +88,21 @@ static __always_inline bool on_ack(struct sock *sk, const struct ack_sample *sam
 		if (!flow)
 			return false;
 	}
-	heard = observe_at(sk, flow, starting ? LEVEL_EXIT : LEVEL_ROUND);
-	kept = observing ? bpf_sk_storage_get(&flow_telemetry, sk, 0, 0) : heard;
-	describe(sk, sample->pkts_acked, sample->rtt_us, &told.ack);
+	telemetry = observe_at(sk, flow, starting ? LEVEL_EXIT : LEVEL_ROUND);
+	kept = observing ? bpf_sk_storage_get(&flow_telemetry, sk, 0, 0) : telemetry;
+	describe(sk, sample->pkts_acked, sample->rtt_us, &payload.ack);
 	/* Only the rest: what has just been described would be cleared first. */
-	told.verdict = (struct verdict){};
-	told.asked = told.flags = told.generation = told.unused = 0;
+	payload.verdict = (struct verdict){};
+	payload.asked = payload.flags = payload.generation = payload.unused = 0;
 	if (starting) {
-		on_ack_starting(sk, flow, heard, kept, &told);
-	} else if (called && call(sk, flow, &told)) {
-		apply_window(sk, &flow->header, limits_of(sk, flow), &told.verdict, ALL_TRAITS);
+		on_ack_starting(sk, flow, telemetry, kept, &payload);
+	} else if (called && call(sk, flow, &payload)) {
+		apply_window(sk, &flow->header, limits_of(sk, flow), &payload.verdict, ALL_TRAITS);
 	}
-	if (told.asked)
-		count_verdict(kept, told.verdict.outcome);
-	if (heard)
-		observe_ack(sk, flow, heard, &told);
+	if (payload.asked)
+		count_verdict(kept, payload.verdict.outcome);
+	if (telemetry)
+		observe_ack(sk, flow, telemetry, &payload);
 	observe_exit(sk, flow);
 	return true;
 }

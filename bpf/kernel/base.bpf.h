@@ -80,7 +80,7 @@ static __always_inline void base_tx_start(struct sock *sk)
 		cubictcp_cwnd_event_tx_start(sk);
 }
 
-/* The base with its own HyStart, where nobody else would end slow start. */
+/* The base with its own HyStart, where no algorithm would end slow start. */
 static __always_inline void base_acked_alone(struct sock *sk, const struct ack_sample *sample)
 {
 	if (base == BASE_CUBIC)

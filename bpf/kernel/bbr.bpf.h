@@ -15,8 +15,8 @@
  *     with an eighth more, half of what BBR probes with; after three such rounds, of which only the first two may still
  *     be of the window's former growth, with as much as BBR. The first round that has not finds the pipe full, with a
  *     rate and an RTT that BBR has measured. Rounds in which the application sets the rate do not count.
- *   - `full_bw_cnt` and `full_bw` tell that STARTUP has been left, and the rate before the round under way, its two
- *     lowest bits how many rounds have raised it; BBR, which would judge by them, does not see them.
+ *   - `full_bw_cnt` and `full_bw` show that STARTUP has been left, and the rate before the round under way, its two
+ *     lowest bits how many rounds have raised it; BBR, which would act on them, does not see them.
  *   - BBR does not end STARTUP by loss. Neither does ours by losses that a path has at random: recovery is BBR's, its
  *     window no larger than before the loss, and the algorithm goes on after it. Where more than 2 % of the window is
  *     lost, and more than six segments, STARTUP ends at once (BBRLossThresh and BBRStartupFullLossCnt,
@@ -145,7 +145,7 @@ static __always_inline u32 base_ssthresh(struct sock *sk)
 
 /*
  * The window doubles. BBR knows no threshold: one that the window has reached is of an exit that BBR has taken back, since it
- * judges by itself while it looks for the minimum RTT, and a rate that has risen by a quarter is none of a full pipe.
+ * decides by itself while it looks for the minimum RTT, and a rate that has risen by a quarter is none of a full pipe.
  */
 static __always_inline void base_cong_avoid(struct sock *sk, u32 ack, u32 acked)
 {
@@ -220,39 +220,39 @@ static __always_inline void base_full(struct sock *sk)
 	BPF_CORE_WRITE_BITFIELD(bbr, full_bw_reached, 1);
 }
 
-/* What an ACK has told. */
+/* What an ACK has shown. */
 struct base_sample {
 	u32 acked;	  /* segments delivered */
 	bool app_limited; /* the application set the rate */
 };
 
 /* BBR's turn. `context` has the arguments of cong_control. */
-static __always_inline void base_control(unsigned long long *context, struct base_sample *told)
+static __always_inline void base_control(unsigned long long *context, struct base_sample *base_sample)
 {
 	struct sock *sk = (struct sock *)context[0];
 	const struct rate_sample *sample;
 
 	if (has_four_control_arguments()) {
 		sample = (const struct rate_sample *)context[3];
-		told->acked = sample->acked_sacked;
-		told->app_limited = sample->is_app_limited;
+		base_sample->acked = sample->acked_sacked;
+		base_sample->app_limited = sample->is_app_limited;
 		bbr_main(sk, (u32)context[1], (int)context[2], sample);
 	} else {
 		sample = (const struct rate_sample *)context[1];
-		told->acked = sample->acked_sacked;
-		told->app_limited = sample->is_app_limited;
+		base_sample->acked = sample->acked_sacked;
+		base_sample->app_limited = sample->is_app_limited;
 		bbr_main___before_6_10(sk, sample);
 	}
 }
 
 /* BBR's turn, its judgment that the pipe is full put off. */
-static __always_inline void base_control_unjudged(unsigned long long *context, struct base_sample *told)
+static __always_inline void base_control_held(unsigned long long *context, struct base_sample *base_sample)
 {
 	struct sock *sk = (struct sock *)context[0];
 	struct bbr *bbr = bbr_of(sk);
 
 	BPF_CORE_WRITE_BITFIELD(bbr, full_bw_cnt, 0);
-	base_control(context, told);
+	base_control(context, base_sample);
 }
 
 /*
@@ -262,18 +262,18 @@ static __always_inline void base_control_unjudged(unsigned long long *context, s
 static __always_inline u32 base_control_measuring(unsigned long long *context, bool filled, u32 window)
 {
 	struct sock *sk = (struct sock *)context[0];
-	struct base_sample told = {};
+	struct base_sample base_sample = {};
 	struct bbr *bbr = bbr_of(sk);
 	u32 before = bbr->full_bw, rate, raised;
 
 	if (!filled)
 		bbr->next_rtt_delivered = tcp_sk(sk)->delivered;
 	bbr->full_bw = BBR_MOST;
-	base_control_unjudged(context, &told);
+	base_control_held(context, &base_sample);
 	rate = bbr->bw.s[0].v;
 	bbr->full_bw = before;
 	BPF_CORE_WRITE_BITFIELD(bbr, full_bw_cnt, BBR_LEFT);
-	if (!filled || !BPF_CORE_READ_BITFIELD(bbr, round_start) || told.app_limited)
+	if (!filled || !BPF_CORE_READ_BITFIELD(bbr, round_start) || base_sample.app_limited)
 		return window;
 	if (rate <= before + (u64)before / BBR_RAISED_PART)
 		return 0;

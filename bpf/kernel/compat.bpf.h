@@ -13,7 +13,7 @@
 
 /*
  * 7.1 (d1e59a469737): the operation cwnd_event_tx_start is called instead of cwnd_event with CA_EVENT_TX_START, and the
- * kfuncs cubictcp_cwnd_event and bbr_cwnd_event became *_cwnd_event_tx_start. The operation tells which of them exists:
+ * kfuncs cubictcp_cwnd_event and bbr_cwnd_event became *_cwnd_event_tx_start. The operation shows which of them exists:
  * before 6.4 the verifier refuses a program that takes the address of a kfunc. The loader clears the operation before 7.1.
  * May go when 7.1 is the oldest kernel supported.
  */

@@ -67,7 +67,7 @@ OPERATION(void, release, struct sock *sk)
 {
 	struct counters *count = counters_here();
 	struct flow *flow = flow_of(sk);
-	struct flow_telemetry *heard;
+	struct flow_telemetry *telemetry;
 
 	if (guarding && guard_end(sk, expired()))
 		trip();
@@ -76,9 +76,9 @@ OPERATION(void, release, struct sock *sk)
 			__sync_fetch_and_add(&count->flows_without_state, 1);
 		return;
 	}
-	heard = observe_at(sk, flow, LEVEL_EXIT);
-	if (heard)
-		observe_end(sk, flow, heard);
+	telemetry = observe_at(sk, flow, LEVEL_EXIT);
+	if (telemetry)
+		observe_end(sk, flow, telemetry);
 	if (count) {
 		end_profile(&flow->header, count);
 		__sync_fetch_and_add(&count->exits[flow->header.exit.reason % 8], 1);
@@ -131,11 +131,11 @@ static __always_inline void grow(struct sock *sk, u32 ack, u32 acked)
 SEC("struct_ops") void CALL(cong_control)(unsigned long long *context)
 {
 	struct sock *sk = (struct sock *)context[0];
-	struct base_sample told = {};
+	struct base_sample base_sample = {};
 	struct flow *flow;
 
 	if (!base_in_startup(sk)) {
-		base_control(context, &told);
+		base_control(context, &base_sample);
 		return;
 	}
 	flow = flow_in_time(sk);
@@ -143,7 +143,7 @@ SEC("struct_ops") void CALL(cong_control)(unsigned long long *context)
 		control_start(sk, flow, context);
 		return;
 	}
-	base_control(context, &told);
+	base_control(context, &base_sample);
 	if (base_is_full(sk))
 		reached_threshold(sk);
 }
@@ -164,40 +164,40 @@ OPERATION(u32, ssthresh, struct sock *sk)
 {
 	struct flow *flow = flow_in_time(sk);
 	u32 threshold = base_ssthresh(sk);
-	struct loss_told told = { .base_ssthresh = threshold, .ssthresh = threshold };
+	struct loss_payload payload = { .base_ssthresh = threshold, .ssthresh = threshold };
 	struct flow_header *header;
-	struct flow_telemetry *heard;
+	struct flow_telemetry *telemetry;
 	struct parameter_slot *slot;
 	u32 profile;
 
 	if (!flow)
 		return threshold;
 	header = &flow->header;
-	heard = observe_at(sk, flow, LEVEL_ROUND);
-	describe(sk, 0, NO_RTT, &told.ack);
+	telemetry = observe_at(sk, flow, LEVEL_ROUND);
+	describe(sk, 0, NO_RTT, &payload.ack);
 	if (header->flags & FLOW_SLOW_START && !BASE_CONTROLS) {
 		profile = header->profile;
 		slot = bpf_map_lookup_elem(&params, &profile);
 		if (slot && !observing) {
-			told.asked = 1;
-			told.ssthresh =
-				CALL(on_loss)(&flow->state, active(slot, &header->generation), &told.ack, threshold);
+			payload.asked = 1;
+			payload.ssthresh =
+				CALL(on_loss)(&flow->state, active(slot, &header->generation), &payload.ack, threshold);
 		}
-		record_loss(header, &told.ack);
-		finish_exit(sk, header, limits_of(sk, flow), told.ssthresh);
+		record_loss(header, &payload.ack);
+		finish_exit(sk, header, limits_of(sk, flow), payload.ssthresh);
 	} else if (!(header->flags & FLOW_SLOW_START)) {
 		reduced_again(header);
 	}
-	if (heard)
-		tell_loss(flow, heard, &told);
-	return told.ssthresh;
+	if (telemetry)
+		emit_loss(flow, telemetry, &payload);
+	return payload.ssthresh;
 }
 
 OPERATION(void, set_state, struct sock *sk, u8 new_state)
 {
 	struct flow *flow = flow_of(sk);
 	u32 old_state = view_state(sk);
-	struct flow_telemetry *heard;
+	struct flow_telemetry *telemetry;
 	struct flow_header *header;
 
 	base_state(sk, new_state);
@@ -217,9 +217,9 @@ OPERATION(void, set_state, struct sock *sk, u8 new_state)
 #endif
 	if (new_state == STATE_LOSS)
 		slow_start_ends(header);
-	heard = observe_at(sk, flow, LEVEL_ROUND);
-	if (heard)
-		observe_state(sk, flow, heard, old_state, new_state);
+	telemetry = observe_at(sk, flow, LEVEL_ROUND);
+	if (telemetry)
+		observe_state(sk, flow, telemetry, old_state, new_state);
 	observe_exit(sk, flow);
 }
 
@@ -244,21 +244,21 @@ OPERATION(u32, undo_cwnd, struct sock *sk)
 {
 	u32 window = base_undo_cwnd(sk);
 	struct flow *flow = flow_in_time(sk);
-	struct undo_told told = { .cwnd = view_cwnd(sk) };
-	struct flow_telemetry *heard;
+	struct undo_payload payload = { .cwnd = view_cwnd(sk) };
+	struct flow_telemetry *telemetry;
 
 	if (!flow)
 		return window;
 	if (undo(sk, &flow->header, &window)) {
-		told.exit_undone = 1;
+		payload.exit_undone = 1;
 #if BASE_CONTROLS
 		base_start_again(sk);
 #endif
 	}
-	told.restored = window;
-	heard = observe_at(sk, flow, LEVEL_EXIT);
-	if (heard)
-		tell_undo(flow, heard, &told);
+	payload.restored = window;
+	telemetry = observe_at(sk, flow, LEVEL_EXIT);
+	if (telemetry)
+		emit_undo(flow, telemetry, &payload);
 	return window;
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * What consumers are told of a flow, event by event (events.h). Included by congestion_ops.bpf.h, which knows the
- * algorithm: `struct flow` and the map of parameters must be declared before. `heard` is what is kept of a flow that
- * somebody listens to.
+ * The events of a flow (events.h). Included by congestion_ops.bpf.h, which knows the
+ * algorithm: `struct flow` and the map of parameters must be declared before. `telemetry` is what is kept of a flow that
+ * has subscribers.
  *
  * The functions that write into rings are global, so the verifier looks at each of them once, and not again from every
  * place and in every state that they are called from. It knows nothing of their arguments then but the size: what is
@@ -16,79 +16,80 @@
 #include "telemetry.bpf.h"
 
 /*
- * Defines tell_<name>(flow, heard, told), which sends a struct <name>_event to all that want it: filled in by
- * fill_<name>(event, flow, heard, told). TELL_STATE: with the algorithm's state behind it, of which they take the second
+ * Defines emit_<name>(flow, telemetry, payload), which sends a struct <name>_event to all that want it: filled in by
+ * fill_<name>(event, flow, telemetry, payload). EMIT_STATE: with the algorithm's state behind it, of which they take the second
  * part, too (extra.bpf.h).
  */
-#define TELL(name, constant, level_of_event, type) TELL_WITH(name, constant, level_of_event, type, 0, , )
-#define TELL_STATE(name, constant, level_of_event, type)                                                               \
-	TELL_WITH(name, constant, level_of_event, type, sizeof(struct ALGORITHM) + EXTRA_BYTES, EXTRA_PARAMETER,       \
+#define EMIT(name, constant, level_of_event, type) EMIT_WITH(name, constant, level_of_event, type, 0, , )
+#define EMIT_STATE(name, constant, level_of_event, type)                                                               \
+	EMIT_WITH(name, constant, level_of_event, type, sizeof(struct ALGORITHM) + EXTRA_BYTES, EXTRA_PARAMETER,       \
 		  EXTRA_ARGUMENT)
-#define TELL_WITH(name, constant, level_of_event, type, more, parameter, argument)                                     \
-	__noinline int give_##name(const struct flow *flow, const struct flow_telemetry *heard,                        \
-				   const struct type *told, struct delivery *delivery parameter)                       \
+#define EMIT_WITH(name, constant, level_of_event, type, more, parameter, argument)                                     \
+	__noinline int deliver_##name(const struct flow *flow, const struct flow_telemetry *telemetry,                 \
+				      const struct type *payload, struct delivery *delivery parameter)                 \
 	{                                                                                                              \
 		struct name##_event *event;                                                                            \
                                                                                                                        \
-		if (!flow || !heard || !told || !delivery)                                                             \
+		if (!flow || !telemetry || !payload || !delivery)                                                      \
 			return 0;                                                                                      \
-		event = reserve(delivery, heard, control, constant, sizeof(*event) + (more));                          \
+		event = reserve(delivery, telemetry, control, constant, sizeof(*event) + (more));                      \
 		if (!event)                                                                                            \
 			return 0;                                                                                      \
-		fill_##name(event, flow, heard, told argument);                                                        \
+		fill_##name(event, flow, telemetry, payload argument);                                                 \
 		bpf_ringbuf_submit(event, delivery->wake);                                                             \
 		return 0;                                                                                              \
 	}                                                                                                              \
                                                                                                                        \
-	__noinline int tell_##name(const struct flow *flow, struct flow_telemetry *heard,                              \
-				   const struct type *told parameter)                                                  \
+	__noinline int emit_##name(const struct flow *flow, struct flow_telemetry *telemetry,                          \
+				   const struct type *payload parameter)                                               \
 	{                                                                                                              \
 		struct delivery delivery = {};                                                                         \
                                                                                                                        \
-		if (!flow || !heard || !told || !begin_event(heard, level_of_event))                                   \
+		if (!flow || !telemetry || !payload || !begin_event(telemetry, level_of_event))                        \
 			return 0;                                                                                      \
 		delivery.now_ns = bpf_ktime_get_ns();                                                                  \
 		delivery.level = level_of_event;                                                                       \
 		FOR_EACH_CONSUMER(slot)                                                                                \
 		{                                                                                                      \
 			delivery.slot = slot;                                                                          \
-			if (wants(heard, slot, level_of_event))                                                        \
-				give_##name(flow, heard, told, &delivery argument);                                    \
+			if (wants(telemetry, slot, level_of_event))                                                    \
+				deliver_##name(flow, telemetry, payload, &delivery argument);                          \
 		}                                                                                                      \
 		return 0;                                                                                              \
 	}
 
-/* Defines the same for an event that is its header and what is told. */
-#define TELL_ALL(name, constant, level)                                                                                \
+/* Defines the same for an event that is its header and a payload. */
+#define EMIT_PAYLOAD(name, constant, level)                                                                            \
 	static __always_inline void fill_##name(struct name##_event *event, const struct flow *flow,                   \
-						const struct flow_telemetry *heard, const struct name##_told *told)    \
+						const struct flow_telemetry *telemetry,                                \
+						const struct name##_payload *payload)                                  \
 	{                                                                                                              \
-		event->told = *told;                                                                                   \
+		event->payload = *payload;                                                                             \
 	}                                                                                                              \
-	TELL(name, constant, level, name##_told)
+	EMIT(name, constant, level, name##_payload)
 
-TELL_ALL(ack, EVENT_ACK, LEVEL_ACK)
-TELL_ALL(restart, EVENT_RESTART, LEVEL_ROUND)
-TELL_ALL(state, EVENT_STATE, LEVEL_ROUND)
-TELL_ALL(loss, EVENT_LOSS, LEVEL_ROUND)
-TELL_ALL(undo, EVENT_UNDO, told->exit_undone ? LEVEL_EXIT : LEVEL_ROUND)
+EMIT_PAYLOAD(ack, EVENT_ACK, LEVEL_ACK)
+EMIT_PAYLOAD(restart, EVENT_RESTART, LEVEL_ROUND)
+EMIT_PAYLOAD(state, EVENT_STATE, LEVEL_ROUND)
+EMIT_PAYLOAD(loss, EVENT_LOSS, LEVEL_ROUND)
+EMIT_PAYLOAD(undo, EVENT_UNDO, payload->exit_undone ? LEVEL_EXIT : LEVEL_ROUND)
 
 static __always_inline void fill_exit(struct exit_event *event, const struct flow *flow,
-				      const struct flow_telemetry *heard, const struct exit_record *told)
+				      const struct flow_telemetry *telemetry, const struct exit_record *payload)
 {
-	event->record = *told;
-	event->observed = heard->observed;
+	event->record = *payload;
+	event->observed = telemetry->observed;
 }
-TELL(exit, EVENT_EXIT, LEVEL_EXIT, exit_record)
+EMIT(exit, EVENT_EXIT, LEVEL_EXIT, exit_record)
 
 static __always_inline void fill_end(struct end_event *event, const struct flow *flow,
-				     const struct flow_telemetry *heard, const struct end_told *told)
+				     const struct flow_telemetry *telemetry, const struct end_payload *payload)
 {
-	event->told = *told;
+	event->payload = *payload;
 	event->header = flow->header;
-	__builtin_memcpy(event->outcomes, heard->outcomes, sizeof(event->outcomes));
+	__builtin_memcpy(event->outcomes, telemetry->outcomes, sizeof(event->outcomes));
 }
-TELL(end, EVENT_END, LEVEL_EXIT, end_told)
+EMIT(end, EVENT_END, LEVEL_EXIT, end_payload)
 
 /* Copies what follows an event, in numbers of 64 bits. */
 static __always_inline void copy_state(void *to, const struct ALGORITHM *state EXTRA_PARAMETER)
@@ -102,50 +103,53 @@ static __always_inline void copy_state(void *to, const struct ALGORITHM *state E
 }
 
 static __always_inline void fill_flow(struct flow_event *event, const struct flow *flow,
-				      const struct flow_telemetry *heard, const struct flow_told *told EXTRA_PARAMETER)
+				      const struct flow_telemetry *telemetry,
+				      const struct flow_payload *payload EXTRA_PARAMETER)
 {
 	u32 profile = flow->header.profile;
 	const struct parameter_slot *slot;
 
-	event->told = *told;
+	event->payload = *payload;
 	event->header = flow->header;
 	copy_state(event + 1, &flow->state EXTRA_ARGUMENT);
 	slot = bpf_map_lookup_elem(&params, &profile);
 	if (slot)
 		__builtin_memcpy(event->parameters, slot->sets[slot->active & 1], sizeof(event->parameters));
 }
-TELL_STATE(flow, EVENT_FLOW, LEVEL_EXIT, flow_told)
+EMIT_STATE(flow, EVENT_FLOW, LEVEL_EXIT, flow_payload)
 
-/* Decides what consumers are told of a flow, and tells them of it. */
-__noinline int meet_flow(const struct flow *flow, struct flow_telemetry *heard, struct flow_told *told EXTRA_PARAMETER)
+/* Decides which levels consumers get of a flow, and emits the flow's event. */
+__noinline int report_flow(const struct flow *flow, struct flow_telemetry *telemetry,
+			   struct flow_payload *payload EXTRA_PARAMETER)
 {
 	struct telemetry *here = telemetry_here();
 	struct parameter_slot *slot;
 	u32 profile;
 
-	if (!flow || !heard || !told || !here)
+	if (!flow || !telemetry || !payload || !here)
 		return 0;
 	profile = flow->header.profile;
 	slot = bpf_map_lookup_elem(&params, &profile);
 	if (!slot)
 		return 0;
-	if (!heard->id)
-		heard->id = __sync_fetch_and_add(&here->flows, 1);
-	heard->interest = interest_in(told, heard->id, slot->telemetry_max);
-	heard->registrations = here->registrations;
-	heard->told_generation = slot->generation;
-	told->generation = slot->generation;
-	told->again = heard->sequence > 0;
-	tell_flow(flow, heard, told EXTRA_ARGUMENT);
+	if (!telemetry->id)
+		telemetry->id = __sync_fetch_and_add(&here->flows, 1);
+	telemetry->interest = interest_in(payload, telemetry->id, slot->telemetry_max);
+	telemetry->registrations = here->registrations;
+	telemetry->reported_generation = slot->generation;
+	payload->generation = slot->generation;
+	payload->again = telemetry->sequence > 0;
+	emit_flow(flow, telemetry, payload EXTRA_ARGUMENT);
 	return 0;
 }
 
 static __always_inline void fill_round(struct round_event *event, const struct flow *flow,
-				       const struct flow_telemetry *heard, const struct ack_told *told EXTRA_PARAMETER)
+				       const struct flow_telemetry *telemetry,
+				       const struct ack_payload *payload EXTRA_PARAMETER)
 {
-	describe_round(&event->told, &heard->round, told);
+	describe_round(&event->payload, &telemetry->round, payload);
 	copy_state(event + 1, &flow->state EXTRA_ARGUMENT);
 }
-TELL_STATE(round, EVENT_ROUND, LEVEL_ROUND, ack_told)
+EMIT_STATE(round, EVENT_ROUND, LEVEL_ROUND, ack_payload)
 
 #endif

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
  * The second part of an algorithm's state (TRAIT_EXTRA), in a socket storage of its own: made with the first ACK that is
- * judged with parameters that want it, and gone with the flow. Included by congestion_ops.bpf.h, which knows the
+ * evaluated with parameters that need it, and gone with the flow. Included by congestion_ops.bpf.h, which knows the
  * algorithm, once it has declared struct flow and the map of parameters.
  *
  * A global function takes it as its last argument, which may be null, but only where the algorithm has the trait: the
- * compiler does not pass what nobody reads, and the verifier wants all arguments to be there.
+ * compiler does not pass what is not read, and the verifier requires all arguments.
  */
 #ifndef ONRAMP_EXTRA_BPF_H
 #define ONRAMP_EXTRA_BPF_H
@@ -24,15 +24,15 @@ struct {
 #define EXTRA_PARAMETER , struct CALL(extra) * extra
 #define EXTRA_ARGUMENT , extra
 #define EXTRA_OF(sk) , extra_of(sk)
-#define EXTRA_TO_JUDGE(sk, values) , extra_to_judge(sk, values)
+#define EXTRA_FOR_ACK(sk, values) , extra_for_ack(sk, values)
 
 static __always_inline struct CALL(extra) * extra_of(struct sock *sk)
 {
 	return bpf_sk_storage_get(&extras, sk, 0, 0);
 }
 
-/* What an ACK is judged with. Null: the parameters want none, or there is no memory. */
-static __always_inline struct CALL(extra) * extra_to_judge(struct sock *sk, const struct CALL(params) * values)
+/* The second part for an ACK. Null: the parameters need none, or there is no memory. */
+static __always_inline struct CALL(extra) * extra_for_ack(struct sock *sk, const struct CALL(params) * values)
 {
 	if (!CALL(wants_extra)(values))
 		return 0;
@@ -40,10 +40,10 @@ static __always_inline struct CALL(extra) * extra_to_judge(struct sock *sk, cons
 }
 
 /* The second part's turn on an ACK, before the first's. The verifier looks at it by itself. */
-__noinline int judge_extra(struct CALL(extra) * extra, const struct CALL(params) * values, struct ack_told *told)
+__noinline int call_extra(struct CALL(extra) * extra, const struct CALL(params) * values, struct ack_payload *payload)
 {
-	if (extra && values && told && CALL(wants_extra)(values))
-		CALL(on_ack_extra)(extra, values, &told->ack, &told->verdict);
+	if (extra && values && payload && CALL(wants_extra)(values))
+		CALL(on_ack_extra)(extra, values, &payload->ack, &payload->verdict);
 	return 0;
 }
 
@@ -77,7 +77,7 @@ static __always_inline void copy_extra(u64 *to, const struct CALL(extra) * extra
 #define EXTRA_PARAMETER
 #define EXTRA_ARGUMENT
 #define EXTRA_OF(sk)
-#define EXTRA_TO_JUDGE(sk, values)
+#define EXTRA_FOR_ACK(sk, values)
 
 static __always_inline void restart_extra(struct sock *sk)
 {

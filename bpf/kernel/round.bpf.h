@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* A flow's round for those who are told of rounds: how it begins, what its ACKs add, and what is told at its end. */
+/* A flow's round for consumers of rounds: how it begins, what its ACKs add, and what is reported at its end. */
 #ifndef ONRAMP_ROUND_BPF_H
 #define ONRAMP_ROUND_BPF_H
 
@@ -28,26 +28,26 @@ static __always_inline void count_in_round(struct round *round, const struct ack
 		round->min_rtt_us = (u32)min_u64(round->min_rtt_us, (u32)ack->rtt_us);
 }
 
-/* `end`: what is told of the ACK that ends it. */
-static __always_inline void describe_round(struct round_told *told, const struct round *round,
-					   const struct ack_told *end)
+/* `end`: payload of the ACK that ends it. */
+static __always_inline void describe_round(struct round_payload *payload, const struct round *round,
+					   const struct ack_payload *end)
 {
 	const struct ack *ack = &end->ack;
 
-	told->duration_us = ack->now_us - round->start_us;
-	told->bytes = (u32)ack->bytes_acked - round->start_bytes;
-	told->delivered = ack->delivered - round->start_delivered;
-	told->acks = round->acks;
-	told->min_rtt_us = round->min_rtt_us == ~0U ? 0 : round->min_rtt_us;
-	told->smoothed_rtt_us = ack->smoothed_rtt_us;
-	told->cwnd = ack->cwnd;
-	told->ssthresh = ack->ssthresh;
-	told->in_flight = ack->in_flight;
-	told->mss = ack->mss;
-	told->flags = end->flags;
-	told->number = round->number;
-	told->cwnd_limited_us = round->cwnd_limited_us;
-	told->receive_window = ack->receive_window;
+	payload->duration_us = ack->now_us - round->start_us;
+	payload->bytes = (u32)ack->bytes_acked - round->start_bytes;
+	payload->delivered = ack->delivered - round->start_delivered;
+	payload->acks = round->acks;
+	payload->min_rtt_us = round->min_rtt_us == ~0U ? 0 : round->min_rtt_us;
+	payload->smoothed_rtt_us = ack->smoothed_rtt_us;
+	payload->cwnd = ack->cwnd;
+	payload->ssthresh = ack->ssthresh;
+	payload->in_flight = ack->in_flight;
+	payload->mss = ack->mss;
+	payload->flags = end->flags;
+	payload->number = round->number;
+	payload->cwnd_limited_us = round->cwnd_limited_us;
+	payload->receive_window = ack->receive_window;
 }
 
 #endif

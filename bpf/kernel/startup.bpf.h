@@ -21,13 +21,13 @@ static __always_inline void control_start(struct sock *sk, struct flow *flow, un
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 	bool left = base_has_left(sk), recovering = base_was_recovering(sk);
-	struct base_sample told = {};
+	struct base_sample base_sample = {};
 	u32 before = tp->snd_cwnd, window = before;
 
 	if (left)
 		window = base_control_measuring(context, is_filled(sk, limits_of(sk, flow)), before);
 	else
-		base_control_unjudged(context, &told);
+		base_control_held(context, &base_sample);
 	if (!base_in_startup(sk))
 		return;
 	recovering |= view_state(sk) == STATE_RECOVERY;
@@ -49,7 +49,7 @@ static __always_inline void control_start(struct sock *sk, struct flow *flow, un
 	else if (left && view_srtt_eighths_us(sk))
 		set_pacing_rate(sk, min_u64(window_rate(sk) * 5 / 4, view_max_pacing_rate(sk)));
 	else if (!left && !recovering && !in_recovery(sk))
-		grow(sk, tcp_view(sk)->snd_una, told.acked);
+		grow(sk, tcp_view(sk)->snd_una, base_sample.acked);
 }
 
 #endif

@@ -51,7 +51,7 @@ struct {
 	__type(value, struct counters);
 } counters SEC(".maps");
 
-/* Written by the loader, read by whoever asks what is attached; here for its deadline, and for what ended it. */
+/* Written by the loader, read by every process that shows what is attached; here for its deadline, and for what ended it. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Who listens, and how an event reaches his ring. The maps are one for all algorithms: telemetry.bpf.c makes them, the
+ * Consumers, and how an event reaches their rings. The maps are one for all algorithms: telemetry.bpf.c makes them, the
  * loader pins them, and every shell that is attached uses those. Without consumers all of this is one read.
  *
- *	wanted ──► observe (is this flow of interest? tell of the flow) ──► begin_event
+ *	wanted ──► observe (has this flow subscribers? report it) ──► begin_event
  *	                                                      each consumer: reserve, submit ◄──┘
  */
 #ifndef ONRAMP_TELEMETRY_BPF_H
@@ -51,7 +51,7 @@ static __always_inline struct telemetry *telemetry_here(void)
 	return bpf_map_lookup_elem(&telemetry, &zero);
 }
 
-/* Whether anybody wants events of a level: the one check where nobody does. */
+/* Whether a consumer subscribes to a level: the one check where none does. */
 static __always_inline bool wanted(u32 level)
 {
 	const struct telemetry *here = telemetry_here();
@@ -59,7 +59,7 @@ static __always_inline bool wanted(u32 level)
 	return here && here->wanted & EVERY_CONSUMER(level);
 }
 
-static __always_inline bool matches(const struct consumer *consumer, const struct flow_told *flow)
+static __always_inline bool matches(const struct consumer *consumer, const struct flow_payload *flow)
 {
 	u64 high = (u64)bpf_ntohl(flow->remote[0]) << 32 | bpf_ntohl(flow->remote[1]);
 	u64 low = (u64)bpf_ntohl(flow->remote[2]) << 32 | bpf_ntohl(flow->remote[3]);
@@ -71,8 +71,8 @@ static __always_inline bool matches(const struct consumer *consumer, const struc
 	return !consumer->local_port || consumer->local_port == flow->local_port;
 }
 
-/* The levels of which a consumer is to be told of this flow, a bit each: by its wish, sampling, filter and ceiling. */
-__noinline int levels_for(const struct flow_told *flow, u64 id, u32 slot, u32 ceiling)
+/* The levels that a consumer gets of this flow, a bit each: by its subscription, sampling, filter and ceiling. */
+__noinline int levels_for(const struct flow_payload *flow, u64 id, u32 slot, u32 ceiling)
 {
 	const struct telemetry *here = telemetry_here();
 	const struct consumer *consumer;
@@ -87,8 +87,8 @@ __noinline int levels_for(const struct flow_told *flow, u64 id, u32 slot, u32 ce
 	return (1 << (min_u64(consumer->level, ceiling) & 3)) - 1;
 }
 
-/* What each consumer is to be told of this flow: like struct telemetry.wanted, with sampling, filter and ceiling. */
-static __always_inline u64 interest_in(const struct flow_told *flow, u64 id, u32 ceiling)
+/* The levels that each consumer gets of this flow: like struct telemetry.wanted, with sampling, filter and ceiling. */
+static __always_inline u64 interest_in(const struct flow_payload *flow, u64 id, u32 ceiling)
 {
 	u64 interest = 0;
 
@@ -107,24 +107,24 @@ struct delivery {
 	u32 slot;
 };
 
-/* Whether a consumer wants events of a level of this flow. */
-static __always_inline bool wants(const struct flow_telemetry *heard, u32 slot, u32 level)
+/* Whether a consumer gets events of a level of this flow. */
+static __always_inline bool wants(const struct flow_telemetry *telemetry, u32 slot, u32 level)
 {
-	return heard->interest >> (8 * slot) & 1 << (level - 1);
+	return telemetry->interest >> (8 * slot) & 1 << (level - 1);
 }
 
-/* False: nobody wants an event of this level of this flow. */
-static __always_inline bool begin_event(struct flow_telemetry *heard, u32 level)
+/* False: no consumer gets an event of this level of this flow. */
+static __always_inline bool begin_event(struct flow_telemetry *telemetry, u32 level)
 {
-	if (!(heard->interest & EVERY_CONSUMER(level)))
+	if (!(telemetry->interest & EVERY_CONSUMER(level)))
 		return false;
-	heard->sequence++;
+	telemetry->sequence++;
 	return true;
 }
 
 /* Room for the event in the consumer's ring, its first part filled in; null: no room, or no lease. */
-static __always_inline void *reserve(struct delivery *delivery, const struct flow_telemetry *heard, const char *control,
-				     u32 kind, u64 size)
+static __always_inline void *reserve(struct delivery *delivery, const struct flow_telemetry *telemetry,
+				     const char *control, u32 kind, u64 size)
 {
 	struct telemetry *here = telemetry_here();
 	u32 slot = delivery->slot;
@@ -156,10 +156,10 @@ static __always_inline void *reserve(struct delivery *delivery, const struct flo
 	event->kind = kind;
 	event->size = size;
 	event->time_ns = delivery->now_ns;
-	event->flow = heard->id;
+	event->flow = telemetry->id;
 	event->lost = consumer->lost;
-	event->sequence = heard->sequence;
-	event->netns = heard->netns;
+	event->sequence = telemetry->sequence;
+	event->netns = telemetry->netns;
 	__builtin_memcpy(event->control, control, sizeof(event->control));
 	return event;
 }

@@ -110,7 +110,7 @@ struct sock_common {
 	u32 skc_hash;		      /* keyed, of addresses and ports; set once a connection is asked for */
 	struct in6_addr skc_v6_daddr; /* not in a kernel without IPv6 */
 	struct in6_addr skc_v6_rcv_saddr;
-	atomic64_t skc_cookie; /* 0 until somebody asks for it */
+	atomic64_t skc_cookie; /* 0 until it is requested */
 	possible_net_t skc_net;
 };
 

@@ -31,14 +31,14 @@ static __always_inline void record_exit(struct flow_header *flow, const struct a
 /* Slow start is over, at a window. */
 static __always_inline void finish_exit(struct sock *sk, struct flow_header *flow, struct limits *limits, u32 window)
 {
-	flow->flags &= ~(FLOW_SLOW_START | FLOW_EXITING | FLOW_AIMED);
+	flow->flags &= ~(FLOW_SLOW_START | FLOW_EXITING | FLOW_SSTHRESH_SET);
 	limits->flags &= ~LIMITS_GROWTH;
 	limits->pacing_rate = 0;
 	base_left(sk);
 	expect_filled(sk, limits);
 	if (flow->exit.reason != EXIT_NONE && !flow->exit.window_after) {
 		flow->exit.window_after = window;
-		flow->flags |= FLOW_UNTOLD;
+		flow->flags |= FLOW_EXIT_UNREPORTED;
 	}
 }
 
@@ -48,7 +48,7 @@ static __always_inline void finish_exit(struct sock *sk, struct flow_header *flo
  */
 static __always_inline u32 threshold_reason(const struct flow_header *flow)
 {
-	if (flow->flags & FLOW_AIMED)
+	if (flow->flags & FLOW_SSTHRESH_SET)
 		return EXIT_ALGORITHM;
 	return flow->flags & FLOW_ADOPTED || flow->slow_starts > 1 ? EXIT_SSTHRESH : EXIT_CACHED_SSTHRESH;
 }

@@ -46,7 +46,7 @@ static __always_inline void adopt(struct sock *sk, struct flow_header *flow, str
 /* The attachment's time is over: nothing that the algorithm set goes on. The state stays, in case the deadline is lifted. */
 static __always_inline void suspend(struct sock *sk, struct flow_header *flow, struct limits *limits)
 {
-	flow->flags &= ~(FLOW_SLOW_START | FLOW_EXITING | FLOW_AIMED);
+	flow->flags &= ~(FLOW_SLOW_START | FLOW_EXITING | FLOW_SSTHRESH_SET);
 	limits->flags &= ~LIMITS_GROWTH;
 	end_pacing(sk, limits);
 }

@@ -58,7 +58,7 @@ static __always_inline void expect_filled(const struct sock *sk, struct limits *
 	limits->filled_us = (u32)view_now_us(sk) + (view_srtt_eighths_us(sk) >> 3);
 }
 
-/* Whether what the window allows has been sent since, as far as can be told. */
+/* Whether what the window allows has been sent since, as far as is known. */
 static __always_inline bool is_filled(const struct sock *sk, const struct limits *limits)
 {
 	return view_in_flight(sk) + view_cwnd(sk) / 32 >= view_cwnd(sk) || !view_srtt_eighths_us(sk) ||

@@ -47,7 +47,7 @@ static __always_inline void apply_verdict(struct sock *sk, struct flow_header *f
 	}
 	apply_window(sk, flow, limits, verdict, traits);
 	if (verdict->ssthresh) {
-		flow->flags |= FLOW_AIMED;
+		flow->flags |= FLOW_SSTHRESH_SET;
 		set_ssthresh(sk, (u32)max_u64(verdict->ssthresh, MIN_WINDOW));
 		if (view_cwnd(sk) >= view_ssthresh(sk))
 			finish_exit(sk, flow, limits, view_cwnd(sk));

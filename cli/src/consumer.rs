@@ -9,8 +9,8 @@ use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use nix::sys::signal::{SigSet, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
-use onramp_loader::telemetry::{Event, Level, What, Wish};
-use onramp_loader::{LOCK_PATIENCE, Patience};
+use onramp_loader::telemetry::{Event, Level, Subscription, What};
+use onramp_loader::{LOCK_TIMEOUT, WaitWhile};
 
 use crate::failure::Usage;
 use crate::filter::Filter;
@@ -84,9 +84,9 @@ impl Signals {
     /// came meanwhile.
     pub fn open<T>(
         &self,
-        open: impl FnOnce(Patience<'_>) -> Result<T, onramp_loader::Error>,
+        open: impl FnOnce(WaitWhile<'_>) -> Result<T, onramp_loader::Error>,
     ) -> Result<Option<T>, onramp_loader::Error> {
-        match open(&|waited| waited < LOCK_PATIENCE && !self.came()) {
+        match open(&|waited| waited < LOCK_TIMEOUT && !self.came()) {
             Err(onramp_loader::Error::Locked { .. }) if self.came() => Ok(None),
             opened => opened.map(Some),
         }
@@ -107,8 +107,8 @@ impl Wanted {
     }
 
     /// What to ask the kernel for.
-    pub fn wish(&self, level: Level) -> Wish {
-        Wish { level, sampling: self.sampling, filter: self.filter.in_kernel() }
+    pub fn subscription(&self, level: Level) -> Subscription {
+        Subscription { level, sampling: self.sampling, filter: self.filter.in_kernel() }
     }
 
     /// Whether the event's flow is wanted. One whose `Flow` event was lost is not known to be.
@@ -137,11 +137,14 @@ mod tests {
     #[test]
     fn the_kernel_is_asked_for_no_more_than_is_wanted() {
         let selection = Selection { sample: 100, filter: vec!["dst 192.0.2.0/24 and dport = :443".into()] };
-        let wish = selection.wanted().unwrap().wish(Level::Round);
-        assert_eq!((wish.level, wish.sampling, wish.filter.remote_port), (Level::Round, 100, Some(443)));
-        assert_eq!(wish.filter.remote, Some(("192.0.2.0".parse().unwrap(), 24)));
-        let everything = Wanted::new(Filter::default(), 1).wish(Level::Ack);
-        assert_eq!(everything, Wish::new(Level::Ack));
+        let subscription = selection.wanted().unwrap().subscription(Level::Round);
+        assert_eq!(
+            (subscription.level, subscription.sampling, subscription.filter.remote_port),
+            (Level::Round, 100, Some(443))
+        );
+        assert_eq!(subscription.filter.remote, Some(("192.0.2.0".parse().unwrap(), 24)));
+        let everything = Wanted::new(Filter::default(), 1).subscription(Level::Ack);
+        assert_eq!(everything, Subscription::new(Level::Ack));
         let wrong = Selection { sample: 1, filter: vec!["colour".into(), "red".into()] };
         assert!(wrong.wanted().err().unwrap().to_string().contains("not understood"));
     }

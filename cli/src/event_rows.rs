@@ -1,25 +1,25 @@
 //! Events as rows of the tables that recordings have, from which `onramp watch --json` takes its names too.
 
-use onramp_loader::telemetry::{AckTold, Event, ExitEvent, LossTold, RoundEvent, StateEvent};
+use onramp_loader::telemetry::{AckPayload, Event, ExitEvent, LossPayload, RoundEvent, StateEvent};
 use onramp_recording::rows::{AckRow, ExitRow, RoundRow, StateRow};
 
 /// An acknowledgment. How often slow start has begun, it does not say.
-pub(crate) fn ack(event: &Event, told: &AckTold) -> AckRow {
-    let outcome = told.answer().map_or("", |verdict| event.algorithm.outcome_name(verdict.outcome));
-    let mut row = AckRow::new(event.flow, &told.ack, &told.verdict, outcome.into());
+pub(crate) fn ack(event: &Event, payload: &AckPayload) -> AckRow {
+    let outcome = payload.answer().map_or("", |verdict| event.algorithm.outcome_name(verdict.outcome));
+    let mut row = AckRow::new(event.flow, &payload.ack, &payload.verdict, outcome.into());
     row.sequence = event.sequence;
-    row.set_ack_told(told);
+    row.set_ack_payload(payload);
     row
 }
 
 /// A loss, as [`ack`].
-pub(crate) fn loss(event: &Event, told: &LossTold) -> AckRow {
+pub(crate) fn loss(event: &Event, payload: &LossPayload) -> AckRow {
     let mut row = AckRow {
         sequence: event.sequence,
         event: "loss".into(),
-        ..AckRow::new(event.flow, &told.ack, &Default::default(), "".into())
+        ..AckRow::new(event.flow, &payload.ack, &Default::default(), "".into())
     };
-    row.set_loss_told(told);
+    row.set_loss_payload(payload);
     row
 }
 
@@ -27,7 +27,7 @@ pub(crate) fn loss(event: &Event, told: &LossTold) -> AckRow {
 pub(crate) fn round(event: &Event, round: &RoundEvent) -> RoundRow {
     let (at_us, flow, sequence) = head(event);
     let mut row = RoundRow { at_us, flow, sequence, ..RoundRow::default() };
-    row.set_round_told(round);
+    row.set_round_payload(round);
     row
 }
 
@@ -35,7 +35,7 @@ pub(crate) fn round(event: &Event, round: &RoundEvent) -> RoundRow {
 pub(crate) fn state(event: &Event, state: &StateEvent) -> StateRow {
     let (at_us, flow, sequence) = head(event);
     let mut row = StateRow { at_us, flow, sequence, ..StateRow::default() };
-    row.set_state_told(state);
+    row.set_state_payload(state);
     row
 }
 

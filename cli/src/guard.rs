@@ -59,7 +59,7 @@ fn percent(text: &str) -> Option<f64> {
 }
 
 /// Refuses a guard of what does nothing.
-pub(crate) fn require_a_deed(options: &AttachOptions) -> anyhow::Result<()> {
+pub(crate) fn reject_idle_guard(options: &AttachOptions) -> anyhow::Result<()> {
     if options.observe && options.guard.is_some() {
         return Err(Usage::error(
             "what only observes does nothing that a guard could compare: leave out the guard, or do not only observe",

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{SigSet, Signal};
 
 use crate::arm;
-use crate::output::{Output, inline, say};
+use crate::output::{Output, escape_line, say};
 use crate::units;
 
 /// What takes less shows nothing.
@@ -144,7 +144,7 @@ impl State {
             return;
         }
         self.on_screen = true;
-        write(&format!("{AGAIN}{}", inline(&self.line(elapsed, Instant::now()))));
+        write(&format!("{AGAIN}{}", escape_line(&self.line(elapsed, Instant::now()))));
     }
 
     fn line(&self, elapsed: Duration, now: Instant) -> String {

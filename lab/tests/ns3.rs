@@ -24,9 +24,9 @@ const TIE: &str = "what is sent meets a packet that leaves the queue";
 const ONE_PACKET: &str = "the burst in recovery is one packet longer than the queue";
 /// What is known to be apart: program, path, control, segments for an acknowledgment; figure, from where to where the
 /// simulated one is off as a part of the other's, and why.
-type Apart = (&'static str, &'static str, u32, &'static str, [f64; 2], &'static str);
+type Disagreement = (&'static str, &'static str, u32, &'static str, [f64; 2], &'static str);
 
-const APART_FROM_NS3: &[Apart] = &[
+const KNOWN_DISAGREEMENTS_WITH_NS3: &[Disagreement] = &[
     ("short-quarter", "cubic", 1, "seconds", [0.15, 0.17], ONE_PACKET),
     ("short-quarter", "linux-reno", 2, "seconds", [-0.06, -0.04], EVERY_SECOND),
     ("short-quarter", "linux-reno", 2, "exit_window", [0.07, 0.09], EVERY_SECOND),
@@ -49,7 +49,7 @@ const APART_FROM_NS3: &[Apart] = &[
     ("long-one", "cubic", 2, "retransmitted", [-0.16, -0.14], TIMEOUT),
 ];
 
-const APART_FROM_THE_KERNEL: &[Apart] = &[
+const KNOWN_DISAGREEMENTS_WITH_THE_KERNEL: &[Disagreement] = &[
     ("short-quarter", "cubic", 1, "seconds", [0.15, 0.17], ONE_PACKET),
     ("short-quarter", "reno", 2, "seconds", [-0.23, -0.20], TIE),
     ("short-quarter", "reno", 2, "retransmitted", [1.1, 1.3], TIE),
@@ -144,7 +144,7 @@ fn is_near(figure: &str, theirs: f64, ours: f64) -> bool {
 }
 
 /// Compares all rows whose program's name begins so; returns how many pairs there are, and how many agree in everything.
-fn compare(program: &str, apart: &[Apart]) -> (usize, usize) {
+fn compare(program: &str, apart: &[Disagreement]) -> (usize, usize) {
     let (mut pairs, mut agree) = (0, 0);
     let mut used = 0;
     for row in rows().iter().filter(|row| row.program.starts_with(program)) {
@@ -173,10 +173,10 @@ fn compare(program: &str, apart: &[Apart]) -> (usize, usize) {
 
 #[test]
 fn what_ns_3_did_is_what_is_simulated_but_for_what_is_listed() {
-    assert_eq!(compare("ns-3.", APART_FROM_NS3), (16, 5));
+    assert_eq!(compare("ns-3.", KNOWN_DISAGREEMENTS_WITH_NS3), (16, 5));
 }
 
 #[test]
 fn what_the_kernel_did_on_these_paths_is_what_is_simulated_but_for_what_is_listed() {
-    assert_eq!(compare("linux-", APART_FROM_THE_KERNEL), (16, 13));
+    assert_eq!(compare("linux-", KNOWN_DISAGREEMENTS_WITH_THE_KERNEL), (16, 13));
 }

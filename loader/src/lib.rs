@@ -29,8 +29,8 @@ pub use attachment::detach::{
 pub use attachment::expiry::{Expiry, Watching, confirm, detach_expired, expire_after, expiry, watch};
 pub use attachment::guard;
 pub use attachment::holders::{Held, HeldBy, held};
+pub use attachment::migrate::Users;
 pub use attachment::options::AttachOptions;
-pub use attachment::rehome::Users;
 pub use attachment::tune::{Changes, Tuned, tune};
 pub use attachment::upgrade::{UpgradePlan, Upgraded, plan_upgrade, upgrade};
 pub use object::abi::{self, Base};
@@ -38,7 +38,7 @@ pub use object::algorithms::find;
 pub use object::programs;
 pub use onramp_algorithm::{self as algorithm, ExitReason};
 pub use pins::parameters::{ParameterSet, parameter_sets, parameter_sets_while};
-pub use pins::{LOCK_PATIENCE, Patience, ROOT, pinned};
+pub use pins::{LOCK_TIMEOUT, ROOT, WaitWhile, pinned};
 pub use report::cost;
 pub use report::deciders::{By, Deciders, Decision};
 pub use report::doctor::path::{Path, Wanted, fq_by_default, hystart_off, wanted};

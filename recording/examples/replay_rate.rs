@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! How many acknowledgements a second replay feeds to each algorithm on one core, from memory and from files:
+//! How many acknowledgments a second replay feeds to each algorithm on one core, from memory and from files:
 //! `cargo run --release -p onramp-recording --example replay_rate`.
 
 use std::hint::black_box;
@@ -11,7 +11,7 @@ use onramp_recording::replay::{Candidate, Generations, Known, Options, Replay, r
 use onramp_recording::rows::{AckRow, FlowRow};
 use onramp_recording::{Error, Limits, Manifest, Recording, Run, SCHEMA, Sample, Writer};
 
-/// Flows, and acknowledgements of each: slow starts of 500 ms round trips over ever faster links.
+/// Flows, and acknowledgments of each: slow starts of 500 ms round trips over ever faster links.
 const FLOWS: u64 = 200;
 const ACKS: u64 = 20_000;
 /// Of the same measurement; the fastest counts, as others only ever take time away.
@@ -31,7 +31,7 @@ fn main() -> Result<(), Error> {
             black_box(replay.finish());
             Ok(())
         })?;
-        println!("{:10} {:6.1} million acknowledgements a second from memory", algorithm.name(), rate / 1e6);
+        println!("{:10} {:6.1} million acknowledgments a second from memory", algorithm.name(), rate / 1e6);
     }
     let directory = std::env::temp_dir().join(format!("onramp-replay-rate-{}", std::process::id()));
     let measured = from_files(&directory, &flows);
@@ -59,7 +59,7 @@ fn from_files(directory: &Path, flows: &[Vec<Sample>]) -> Result<(), Error> {
     let bytes: u64 = writer.finish(0)?.files.iter().map(|file| file.bytes).sum();
     let count = (FLOWS * ACKS) as f64;
     println!(
-        "writing    {:6.1} million acknowledgements a second, {:.1} bytes each",
+        "writing    {:6.1} million acknowledgments a second, {:.1} bytes each",
         count / begin.elapsed().as_secs_f64() / 1e6,
         bytes as f64 / count
     );
@@ -70,7 +70,7 @@ fn from_files(directory: &Path, flows: &[Vec<Sample>]) -> Result<(), Error> {
             black_box(replay(&mut recording, Replay::new(vec![candidate.clone()], ALL)));
             Ok(())
         })?;
-        println!("{:10} {:6.1} million acknowledgements a second from files", algorithm.name(), rate / 1e6);
+        println!("{:10} {:6.1} million acknowledgments a second from files", algorithm.name(), rate / 1e6);
     }
     Ok(())
 }

@@ -17,7 +17,7 @@ pub struct Budget {
 }
 
 impl Default for Budget {
-    /// 256 MiB: eight times what the largest file of a recorder's acknowledgements unpacks to.
+    /// 256 MiB: eight times what the largest file of a recorder's acknowledgments unpacks to.
     fn default() -> Self {
         Self { file_bytes: 1 << 28, cancelled: Arc::default() }
     }

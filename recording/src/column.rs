@@ -117,9 +117,9 @@ impl Spec {
 #[derive(Clone, Debug)]
 pub enum Column {
     /// [`Kind::U64`].
-    Long(Vec<i64>),
+    I64(Vec<i64>),
     /// [`Kind::U32`] and [`Kind::I32`].
-    Word(Vec<i32>),
+    I32(Vec<i32>),
     /// [`Kind::Text`].
     Text(Vec<ByteArray>),
 }
@@ -128,8 +128,8 @@ impl Column {
     /// An empty column.
     pub fn new(kind: Kind) -> Self {
         match kind {
-            Kind::U64 => Self::Long(Vec::new()),
-            Kind::U32 | Kind::I32 => Self::Word(Vec::new()),
+            Kind::U64 => Self::I64(Vec::new()),
+            Kind::U32 | Kind::I32 => Self::I32(Vec::new()),
             Kind::Text => Self::Text(Vec::new()),
         }
     }
@@ -149,8 +149,8 @@ impl Column {
     /// So many zeros or empty texts.
     pub(crate) fn blank(kind: Kind, rows: usize) -> Self {
         match Self::new(kind) {
-            Self::Long(_) => Self::Long(vec![0; rows]),
-            Self::Word(_) => Self::Word(vec![0; rows]),
+            Self::I64(_) => Self::I64(vec![0; rows]),
+            Self::I32(_) => Self::I32(vec![0; rows]),
             Self::Text(_) => Self::Text(vec![ByteArray::default(); rows]),
         }
     }
@@ -158,8 +158,8 @@ impl Column {
     /// Number of values.
     pub fn len(&self) -> usize {
         match self {
-            Self::Long(values) => values.len(),
-            Self::Word(values) => values.len(),
+            Self::I64(values) => values.len(),
+            Self::I32(values) => values.len(),
             Self::Text(values) => values.len(),
         }
     }
@@ -171,28 +171,28 @@ impl Column {
 
     pub(crate) fn clear(&mut self) {
         match self {
-            Self::Long(values) => values.clear(),
-            Self::Word(values) => values.clear(),
+            Self::I64(values) => values.clear(),
+            Self::I32(values) => values.clear(),
             Self::Text(values) => values.clear(),
         }
     }
 
     /// The values of a 64-bit column; empty if it is none.
     pub(crate) fn longs(&self) -> &[i64] {
-        if let Self::Long(values) = self { values } else { &[] }
+        if let Self::I64(values) = self { values } else { &[] }
     }
 
     /// The values of a 32-bit column; empty if it is none.
     pub(crate) fn words(&self) -> &[i32] {
-        if let Self::Word(values) = self { values } else { &[] }
+        if let Self::I32(values) = self { values } else { &[] }
     }
 
     /// The value of a row as it is shown; empty if there is none.
     pub fn show(&self, row: usize, kind: Kind) -> Shown<'_> {
         let shown = match (self, kind) {
-            (Self::Long(values), _) => values.get(row).map(|value| Shown::Unsigned(*value as u64)),
-            (Self::Word(values), Kind::I32) => values.get(row).map(|value| Shown::Signed((*value).into())),
-            (Self::Word(values), _) => values.get(row).map(|value| Shown::Unsigned((*value as u32).into())),
+            (Self::I64(values), _) => values.get(row).map(|value| Shown::Unsigned(*value as u64)),
+            (Self::I32(values), Kind::I32) => values.get(row).map(|value| Shown::Signed((*value).into())),
+            (Self::I32(values), _) => values.get(row).map(|value| Shown::Unsigned((*value as u32).into())),
             (Self::Text(values), _) => {
                 values.get(row).map(|value| Shown::Text(value.as_utf8().unwrap_or("")))
             }
@@ -257,9 +257,9 @@ macro_rules! number {
         }
     };
 }
-number!(u64, U64, Long, i64, Unsigned);
-number!(u32, U32, Word, i32, Unsigned);
-number!(i32, I32, Word, i32, Signed);
+number!(u64, U64, I64, i64, Unsigned);
+number!(u32, U32, I32, i32, Unsigned);
+number!(i32, I32, I32, i32, Signed);
 
 /// Text of a row: a name that lives as long as the program, or text of its own.
 pub type Text = Cow<'static, str>;

@@ -84,8 +84,8 @@ fn encode(table: &str, specs: &[Spec], columns: &[Column]) -> Result<Vec<u8>, Pa
     for column in columns {
         let Some(mut target) = group.next_column()? else { break };
         match column {
-            Column::Long(values) => target.typed::<Int64Type>().write_batch(values, None, None)?,
-            Column::Word(values) => target.typed::<Int32Type>().write_batch(values, None, None)?,
+            Column::I64(values) => target.typed::<Int64Type>().write_batch(values, None, None)?,
+            Column::I32(values) => target.typed::<Int32Type>().write_batch(values, None, None)?,
             Column::Text(values) => target.typed::<ByteArrayType>().write_batch(values, None, None)?,
         };
         target.close()?;
@@ -304,10 +304,10 @@ impl Part {
             let rows = group.metadata().num_rows() as usize;
             let reader = group.get_column_reader(index).map_err(damaged)?;
             match (&mut column, reader) {
-                (Column::Long(values), ColumnReader::Int64ColumnReader(mut reader)) => {
+                (Column::I64(values), ColumnReader::Int64ColumnReader(mut reader)) => {
                     reader.read_records(rows, None, None, values).map(drop)
                 }
-                (Column::Word(values), ColumnReader::Int32ColumnReader(mut reader)) => {
+                (Column::I32(values), ColumnReader::Int32ColumnReader(mut reader)) => {
                     reader.read_records(rows, None, None, values).map(drop)
                 }
                 (Column::Text(values), ColumnReader::ByteArrayColumnReader(mut reader)) => {
@@ -334,7 +334,7 @@ impl Part {
 }
 
 /// Reads what may be made to mislead: Parquet's reader takes much of it for granted, and panics where it is not so. The
-/// checksum shows accidents, not intent. What is told of such a panic is the error alone.
+/// checksum shows accidents, not intent. Such a panic is reported as the error alone.
 fn guarded<T>(path: &Path, read: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
     static SILENCE: Once = Once::new();
     SILENCE.call_once(|| {

@@ -5,7 +5,7 @@
 //! * [`Writer`], [`Recording`]: a directory of Parquet files and a manifest; tables are declared in [`rows`].
 //! * [`export`]: as CSV and qlog.
 //! * [`table!`], [`write_rows`], [`read_rows`]: tables of others in the same form, a file each.
-//! * [`replay`]: recorded acknowledgements through other algorithms and parameters; [`replay_csv`] for plain CSV.
+//! * [`replay`]: recorded acknowledgments through other algorithms and parameters; [`replay_csv`] for plain CSV.
 #![forbid(unsafe_code)]
 
 mod batch;

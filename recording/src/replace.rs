@@ -17,7 +17,7 @@ pub(crate) fn replace(path: &Path, bytes: &[u8]) -> Result<(), Error> {
         .and_then(|()| fs::rename(&temporary, path))
         .and_then(|()| sync_directory(path));
     if written.is_err() {
-        // No half file; the first error is the one to tell.
+        // No half file; the first error is the one to report.
         let _ = fs::remove_file(&temporary);
     }
     written.map_err(Error::write(path))

@@ -11,8 +11,8 @@
 )]
 
 use onramp_algorithm::{
-    Ack, AckTold, CongestionState, EndTold, ExitReason, ExitRecord, LossTold, RestartTold, RoundTold,
-    StateTold, UndoTold, Verdict,
+    Ack, AckPayload, CongestionState, EndPayload, ExitReason, ExitRecord, LossPayload, RestartPayload,
+    RoundPayload, StatePayload, UndoPayload, Verdict,
 };
 
 use crate::batch::Batch;
@@ -32,7 +32,7 @@ table! {
         at_us: u64,
         /// events lost since the last row
         events: u64,
-        /// time since the last row in which nothing was told at all: the recorder was frozen or starved
+        /// time since the last row in which nothing was reported at all: the recorder was frozen or starved
         unobserved_us: u64,
     }
 }

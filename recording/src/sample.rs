@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! The acknowledgements of a recording, flow by flow, as replay takes them.
+//! The acknowledgments of a recording, flow by flow, as replay takes them.
 
 use std::collections::HashMap;
 
@@ -13,12 +13,12 @@ use crate::rows::AckRow;
 /// An outcome that no algorithm has: the recording names one that this build does not know.
 pub(crate) const UNKNOWN_OUTCOME: u32 = u32::MAX;
 
-/// One acknowledgement of a flow and where the flow stood.
+/// One acknowledgment of a flow and where the flow stood.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sample {
     /// As the algorithm sees it.
     pub ack: Ack,
-    /// Times slow start was entered, this acknowledgement included.
+    /// Times slow start was entered, this acknowledgment included.
     pub slow_starts: u32,
     /// Generation of the parameters in force.
     pub generation: u32,
@@ -31,16 +31,16 @@ pub struct Sample {
 /// What a sample is of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Event {
-    /// An acknowledgement on which the algorithm was asked.
+    /// An acknowledgment on which the algorithm was asked.
     #[default]
     Asked,
-    /// An acknowledgement on which it was not: in recovery, or beyond slow start.
+    /// An acknowledgment on which it was not: in recovery, or beyond slow start.
     NotAsked,
     /// Slow start was left by loss, ECN or timeout; the base's own threshold, segments.
     Loss(u32),
 }
 
-/// Acknowledgements of one flow that follow each other, and the verdicts on them where they were recorded.
+/// Acknowledgments of one flow that follow each other, and the verdicts on them where they were recorded.
 #[derive(Clone, Copy, Debug)]
 pub struct Run<'a> {
     /// Number of the connection.
@@ -51,7 +51,7 @@ pub struct Run<'a> {
     pub verdicts: &'a [Verdict],
 }
 
-/// Goes through all acknowledgements of a recording. `algorithm_of` says whose outcomes a flow's verdicts name.
+/// Goes through all acknowledgments of a recording. `algorithm_of` says whose outcomes a flow's verdicts name.
 pub fn each_run(
     recording: &mut Recording,
     algorithm_of: &HashMap<u64, Algorithm>,
@@ -73,7 +73,7 @@ pub fn each_run(
     });
 }
 
-/// What no acknowledgement lacks, and no algorithm does without.
+/// What no acknowledgment lacks, and no algorithm does without.
 fn segments_have_bytes(batch: &Batch<AckRow>) -> Result<(), String> {
     let sizes = batch.words("mss_bytes");
     let row = sizes.iter().position(|size| *size == 0);

@@ -35,7 +35,7 @@ impl Default for Limits {
     }
 }
 
-/// What the owner of a recording may do with its directory, and nobody else may do anything.
+/// What the owner of a recording may do with its directory; other users may do nothing.
 const OWNER_ONLY: u32 = 0o700;
 
 /// Makes a directory that is the caller's alone; one that is there becomes so, if it is the caller's own.

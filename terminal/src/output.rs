@@ -24,19 +24,19 @@ pub fn printable(text: &str) -> String {
     let pieces = text.split(BOLD).map(|piece| {
         let plain = piece
             .split(PLAIN)
-            .map(|piece| escaped(piece, |sign| steers(sign) && sign != '\n' && sign != '\t'));
+            .map(|piece| escaped(piece, |sign| is_terminal_control(sign) && sign != '\n' && sign != '\t'));
         plain.collect::<Vec<_>>().join(PLAIN)
     });
     pieces.collect::<Vec<_>>().join(BOLD)
 }
 
 /// The same of a name or a sentence that is to stay in its line: also what would end it is shown.
-pub fn inline(text: &str) -> String {
-    escaped(text, steers)
+pub fn escape_line(text: &str) -> String {
+    escaped(text, is_terminal_control)
 }
 
 /// Whether a terminal acts on a sign instead of showing it: controls (C0, DEL, C1), and those of the direction of text.
-pub fn steers(sign: char) -> bool {
+pub fn is_terminal_control(sign: char) -> bool {
     sign.is_control() || matches!(sign, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
@@ -144,7 +144,7 @@ impl Output {
             serde_json::to_string(document)?
         };
         // JSON escapes the controls of ASCII only, and has none of the others outside of strings.
-        Ok(escaped(&text, |sign| sign > '\x7e' && steers(sign)))
+        Ok(escaped(&text, |sign| sign > '\x7e' && is_terminal_control(sign)))
     }
 
     fn document<T: Serialize>(&self, document: &T) -> anyhow::Result<()> {
@@ -234,7 +234,7 @@ mod tests {
     #[test]
     fn what_is_to_stay_in_a_line_does_and_what_is_said_begins_none() {
         let hostile = "a\nerror: b\r\tc\x1b[1m\u{2066}\x07";
-        assert_eq!(inline(hostile), r"a\u000aerror: b\u000d\u0009c\u001b[1m\u2066\u0007");
+        assert_eq!(escape_line(hostile), r"a\u000aerror: b\u000d\u0009c\u001b[1m\u2066\u0007");
         assert_eq!(said("cannot read a\nerror: b\x07"), "cannot read a\n  error: b\\u0007");
     }
 
@@ -249,7 +249,7 @@ mod tests {
         let mut bytes = Vec::new();
         output.line(&mut bytes, &Named { name }).unwrap();
         let text = String::from_utf8(bytes).unwrap();
-        assert!(!text.trim_end().chars().any(steers), "{text:?}");
+        assert!(!text.trim_end().chars().any(is_terminal_control), "{text:?}");
         let back: serde_json::Value = serde_json::from_str(&text).unwrap();
         assert_eq!(back["name"], name);
     }

@@ -32,7 +32,7 @@ pub trait CommandLine: Parser {
 pub fn run<C: CommandLine>(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let line = match C::try_parse_from(arguments) {
         Ok(line) => line,
-        Err(error) => return told(&error),
+        Err(error) => return report(&error),
     };
     log_to_stderr(line.global());
     let output = Output::new(line.global());
@@ -46,7 +46,7 @@ pub fn run<C: CommandLine>(arguments: impl IntoIterator<Item = OsString>) -> Exi
 }
 
 /// Help and version as they are; what is wrong with the command line, which it quotes, as errors are.
-fn told(error: &clap::Error) -> ExitCode {
+fn report(error: &clap::Error) -> ExitCode {
     if error.use_stderr() {
         output::say(error.to_string().trim_end());
         return failure::USAGE.into();

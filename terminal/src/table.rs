@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Tables of text.
 
-use crate::output::{Output, inline};
+use crate::output::{Output, escape_line};
 
 /// Rows under a header; columns are as wide as what is in them.
 pub struct Table<const N: usize> {
@@ -17,7 +17,7 @@ impl<const N: usize> Table<N> {
 
     /// A row; each cell stays in its line, whatever is in it.
     pub fn push(&mut self, row: [String; N]) {
-        self.rows.push(row.map(|cell| inline(&cell)));
+        self.rows.push(row.map(|cell| escape_line(&cell)));
     }
 
     /// As text, its header in bold where colours are on.
@@ -78,7 +78,10 @@ mod tests {
         let lines: Vec<_> = shown.lines().collect();
         assert_eq!(lines.len(), 3, "{shown}");
         assert!(lines[1].starts_with(r"a\u001b[2J\u000aforged  7\u202e\u000d\u0007\u001b[1m"), "{shown}");
-        assert!(!shown.chars().any(|sign| crate::output::steers(sign) && sign != '\n'), "{shown:?}");
+        assert!(
+            !shown.chars().any(|sign| crate::output::is_terminal_control(sign) && sign != '\n'),
+            "{shown:?}"
+        );
         assert_eq!(lines[1].len(), lines[2].len(), "{shown}");
     }
 }

@@ -219,12 +219,12 @@ pub fn bpf_objects() -> Vec<String> {
     maps.chain(programs).chain(links).collect()
 }
 
-/// The processes of onramp's own, by name and number: commands, keepers and watches of time limits.
+/// The processes of onramp's own, by name and number: commands, lease processes and watches of time limits.
 pub fn processes() -> Vec<String> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     entries
         .filter_map(|entry| {
-            // A keeper has only a name of its own, a watch only arguments.
+            // A lease process has only a name of its own, a watch only arguments.
             let name = fs::read_to_string(entry.path().join("comm")).ok()?;
             let arguments = fs::read_to_string(entry.path().join("cmdline")).ok()?.replace('\0', " ");
             let ours = name.starts_with("onramp") || arguments.starts_with("onramp ");

@@ -137,7 +137,7 @@ impl Traced<'_> {
     ///
     /// # Panics
     /// If it does not make that call.
-    pub fn told(&self, call: &Call, error: Errno) -> Ran {
+    pub fn fail(&self, call: &Call, error: Errno) -> Ran {
         self.disturbed(call, Answer::Refused(error)).into()
     }
 
@@ -150,7 +150,7 @@ impl Traced<'_> {
             self.killed_before(&call);
             found(&call, None);
             prepare();
-            let ran = self.told(&call, error);
+            let ran = self.fail(&call, error);
             println!("{error:?} at {call}: {:?} {}", ran.code, ran.stderr.trim());
             found(&call, Some(ran));
         }

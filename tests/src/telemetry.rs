@@ -13,7 +13,7 @@ use onramp_net::Namespace;
 
 use crate::Attachments;
 use crate::cli::{DEFAULT, host_state};
-use crate::traffic::{PATIENCE, namespace};
+use crate::traffic::{TIMEOUT, namespace};
 
 /// `plain` attached, and a namespace whose flows use it.
 ///
@@ -41,7 +41,7 @@ pub fn stream(level: Level) -> Stream {
 /// # Panics
 /// If that does not come, or an event cannot be read.
 pub fn until_ended(stream: &mut Stream, flows: usize) -> Vec<Item> {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     let mut items = Vec::new();
     let mut ended = 0;
     while ended < flows {
@@ -76,25 +76,28 @@ pub fn rings() -> Vec<u32> {
     MapInfoIter::default().filter(|map| map.name == "onramp_ring").map(|map| map.id).collect()
 }
 
-/// Processes called `onramp-keeper`.
+/// Processes called `onramp-lease`.
 ///
 /// # Panics
 /// If /proc cannot be listed.
-pub fn keepers() -> Vec<i32> {
-    let keeper = |pid: &i32| {
+pub fn lease_processes() -> Vec<i32> {
+    let lease_process = |pid: &i32| {
         let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-        status.starts_with("Name:\tonramp-keeper\n") && !status.contains("State:\tZ")
+        status.starts_with("Name:\tonramp-lease\n") && !status.contains("State:\tZ")
     };
     let processes = std::fs::read_dir("/proc").expect("/proc");
-    processes.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok()).filter(keeper).collect()
+    processes
+        .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
+        .filter(lease_process)
+        .collect()
 }
 
 /// What a consumer could leave on this host, as it is now.
 ///
 /// # Panics
-/// As [`host_state`] and [`keepers`].
+/// As [`host_state`] and [`lease_processes`].
 pub fn traces() -> (Vec<String>, Vec<u32>, Vec<i32>) {
-    (host_state(&[]), rings(), keepers())
+    (host_state(&[]), rings(), lease_processes())
 }
 
 /// A consumer of level `ack` in a process of its own: the running test binary again, in its ignored test
@@ -134,7 +137,7 @@ impl Consumer {
         let mut stream = Stream::open(&options).expect("stream");
         println!("\nlistening");
         loop {
-            match stream.next_within(PATIENCE) {
+            match stream.next_within(TIMEOUT) {
                 Ok(Some(Item::Lost(lost))) => {
                     println!("\nlost {} {}", lost.events, lost.unobserved.as_micros());
                 }

@@ -139,11 +139,11 @@ impl Server {
 }
 
 /// How long tests wait for what has to happen: far longer than it takes on a machine that is busy or stands still.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Whether something becomes true, by [`PATIENCE`].
+/// Whether something becomes true, by [`TIMEOUT`].
 pub fn eventually(mut holds: impl FnMut() -> bool) -> bool {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     loop {
         if holds() {
             return true;

@@ -167,8 +167,8 @@ fn carry(
         for packet in packets(near, &mut buffer) {
             let fate = seen.data(&packet).map_or(Fate::Deliver, &mut fate);
             if fate == Fate::Forget {
-                let told = selecting(&last_back, &packet).expect("IPv4, after an acknowledgement");
-                insert(&mut back, Instant::now() + 2 * delay, told);
+                let selective = selecting(&last_back, &packet).expect("IPv4, after an acknowledgement");
+                insert(&mut back, Instant::now() + 2 * delay, selective);
             }
             send(&mut there, delay, fate, packet);
         }

@@ -179,13 +179,13 @@ fn bursts_that_are_sent_and_acknowledged_as_one_end_slow_start_where_single_segm
                 end.sysctl_set(DEFAULT, "reno").unwrap();
             }
             near.sysctl_set(DEFAULT, &format!("onramp_{algorithm}")).unwrap();
-            let mut heard = stream(Level::Ack);
+            let mut stream_of_acks = stream(Level::Ack);
             let stream = transfer(&near, &far, RECEIVER.into(), 3_000_000);
             let flow = flow(&near, &stream);
             drop(stream);
-            let told = until_ended(&mut heard, 1);
-            let acked = events(&told).into_iter().filter_map(|event| match &event.what {
-                What::Ack(told) => Some(told.ack.acked),
+            let reported = until_ended(&mut stream_of_acks, 1);
+            let acked = events(&reported).into_iter().filter_map(|event| match &event.what {
+                What::Ack(reported) => Some(reported.ack.acked),
                 _ => None,
             });
             let most = acked.max().unwrap();

@@ -68,7 +68,7 @@ fn an_attach_that_is_told_of_an_error_at_any_step_leaves_all_as_it_was() {
     let steps = attach.steps();
     onramp("detach --all").ok();
     for (call, error) in steps {
-        let ran = attach.told(&call, error);
+        let ran = attach.fail(&call, error);
         println!("{error:?} at {call}: {:?} {}", ran.code, ran.stderr.trim());
         if ran.code == Some(0) {
             // What is in nobody's way may stay.
@@ -118,7 +118,7 @@ fn detach_disturbed(how: Disturbed) {
                 detach.killed_before(&call);
                 "killed".to_owned()
             } else {
-                let ran = detach.told(&call, error);
+                let ran = detach.fail(&call, error);
                 format!("{error:?}: {:?} {}", ran.code, ran.stderr.trim())
             };
             let found = state("plain");
@@ -162,7 +162,7 @@ fn a_tune_that_is_killed_or_told_of_an_error_at_any_step_leaves_the_former_value
         assert!([10, 20].contains(&found), "{call}");
 
         onramp("tune search alpha=10 threshold_pct=10").ok();
-        let ran = tune(20).told(&call, error);
+        let ran = tune(20).fail(&call, error);
         println!("{error:?} at {call}: {:?} {}", ran.code, ran.stderr.trim());
         assert_eq!(values(), if ran.code == Some(0) { 20 } else { 10 }, "{error:?} at {call}: {ran:?}");
     }

@@ -168,9 +168,9 @@ const HOSTILE: &str = "a\u{1b}[2J\u{7}\r\u{9b}31m\u{202e}\u{2066}\nerror: forged
 
 /// Nothing of [`HOSTILE`] as it is, nor a line that it began.
 fn harmless(text: &str) {
-    let steers =
+    let is_terminal_control =
         |sign: char| sign.is_control() || ('\u{202a}'..='\u{202e}').contains(&sign) || sign == '\u{2066}';
-    assert!(!text.chars().any(|sign| steers(sign) && sign != '\n' && sign != '\t'), "{text:?}");
+    assert!(!text.chars().any(|sign| is_terminal_control(sign) && sign != '\n' && sign != '\t'), "{text:?}");
     assert!(
         !text.lines().any(|line| line == "error: forged" || line.starts_with("error: forged")),
         "{text:?}"

@@ -214,8 +214,8 @@ fn two_profiles_of_one_algorithm_live_at_once_and_tuning_one_leaves_the_others_a
         "connect: onramp_fixed with profile long by --to 203.0.113.0/24 --use fixed --profile long";
     assert!(said.starts_with(expected), "{said}");
     // A connection that has been closed takes its time.
-    let told = "profile short, generation 2, for 1 rule, with 1 open flow:";
-    assert!(eventually(|| onramp("status").ok().contains(told)), "{}", onramp("status").ok());
+    let reported = "profile short, generation 2, for 1 rule, with 1 open flow:";
+    assert!(eventually(|| onramp("status").ok().contains(reported)), "{}", onramp("status").ok());
     let why = inside(&wire.near, "flows --why").ok();
     assert!(why.contains("--use fixed --profile long (the longest prefix)"), "{why}");
 
@@ -433,19 +433,23 @@ fn live_and_replayed_are_alike_under_each_profile() {
     let (mut flows, mut compared, mut windows) = (std::collections::BTreeMap::new(), 0, Vec::new());
     for event in events(&items) {
         match &event.what {
-            What::Flow(told) => {
+            What::Flow(reported) => {
                 let window =
-                    told.parameters.shown().find(|(name, _)| *name == "exit_window_bytes").unwrap().1;
-                windows.push((told.profile, window));
+                    reported.parameters.shown().find(|(name, _)| *name == "exit_window_bytes").unwrap().1;
+                windows.push((reported.profile, window));
                 flows.insert(
                     event.flow,
-                    algorithm::Flow::resume(told.parameters.clone(), &told.state).unwrap(),
+                    algorithm::Flow::resume(reported.parameters.clone(), &reported.state).unwrap(),
                 );
             }
             What::Restart(_) => flows.get_mut(&event.flow).unwrap().restart(),
-            What::Ack(told) => {
-                if let Some(verdict) = told.answer() {
-                    assert_eq!(flows.get_mut(&event.flow).unwrap().on_ack(&told.ack), verdict, "{told:?}");
+            What::Ack(reported) => {
+                if let Some(verdict) = reported.answer() {
+                    assert_eq!(
+                        flows.get_mut(&event.flow).unwrap().on_ack(&reported.ack),
+                        verdict,
+                        "{reported:?}"
+                    );
                     compared += 1;
                 }
             }

@@ -197,9 +197,9 @@ fn a_transfer_shows_with_its_exit_and_its_end() {
     agrees(&document, "List", &json("list"));
     // Of a flow the command line tells more, and what both tell is of one kind.
     for (name, schema) in document["components"]["schemas"]["Flow"]["properties"].as_object().unwrap() {
-        if let Some(told) = listed.get(name).filter(|_| name != "state") {
+        if let Some(reported) = listed.get(name).filter(|_| name != "state") {
             let one = serde_json::json!({"schemas": {"One": schema, "Exit": document["components"]["schemas"]["Exit"]}});
-            agrees(&serde_json::json!({"components": one}), "One", told);
+            agrees(&serde_json::json!({"components": one}), "One", reported);
         }
     }
     assert_eq!(server.get(&format!("/api/flows?filter=dport+%3D+:{port}"))["matched"], 0);
@@ -286,10 +286,10 @@ fn the_part_that_talks_to_browsers_may_do_nothing() {
     // System calls are filtered, and so are those of the broker and of the process that frees its place in telemetry.
     let broker = status_of(server.pid());
     assert_eq!((field(&web, "Seccomp:"), field(&broker, "Seccomp:")), ("2", "2"));
-    assert!(eventually(|| keepers().len() == 1));
-    let keeper = status_of(keepers()[0] as u32);
+    assert!(eventually(|| lease_processes().len() == 1));
+    let lease_process = status_of(lease_processes()[0] as u32);
     for name in ["Uid:", "Gid:", "Groups:", "CapPrm:", "CapEff:", "CapBnd:", "NoNewPrivs:", "Seccomp:"] {
-        assert_eq!(field(&keeper, name), field(&broker, name), "{name}");
+        assert_eq!(field(&lease_process, name), field(&broker, name), "{name}");
     }
     assert_eq!(server.get("/api/about")["confinement"]["seccomp"], true);
     let confined = &server.get("/api/status")["confinement"];
@@ -335,7 +335,7 @@ fn addresses_are_masked_before_they_leave_the_broker() {
 fn every_end_is_clean() {
     let attachments = Attachments::lock();
     let before = traces();
-    // The keeper notices the end by itself, a moment later.
+    // The lease process notices the end by itself, a moment later.
     let nothing_left = || eventually(|| traces() == before);
     for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
         let ran = Server::start(&[]).end(signal);
@@ -411,23 +411,23 @@ fn under_the_lock_of_another_telemetry_is_read_and_a_signal_ends_the_server() {
 }
 
 /// Processes that free the places of consumers, of servers that have given up their privileges.
-fn keepers() -> Vec<i32> {
-    let is_keeper = |pid: &i32| {
+fn lease_processes() -> Vec<i32> {
+    let is_lease_process = |pid: &i32| {
         let read = |name: &str| fs::read_to_string(format!("/proc/{pid}/{name}")).unwrap_or_default();
-        read("comm").trim() == "onramp-keeper" && read("status").contains("Uid:\t65534")
+        read("comm").trim() == "onramp-lease" && read("status").contains("Uid:\t65534")
     };
     let entries = fs::read_dir("/proc").unwrap().flatten();
-    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).filter(is_keeper).collect()
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).filter(is_lease_process).collect()
 }
 
 #[test]
 #[ignore = "in a guest: make test"]
-fn telemetry_begins_anew_where_the_keeper_was_killed() {
+fn telemetry_begins_anew_where_the_lease_process_was_killed() {
     let attachments = Attachments::lock();
     attach(&attachments, "60000");
     let server = Server::start(&[]);
-    assert!(eventually(|| keepers().len() == 1), "{:?}", keepers());
-    kill(Pid::from_raw(keepers()[0]), Signal::SIGKILL).unwrap();
+    assert!(eventually(|| lease_processes().len() == 1), "{:?}", lease_processes());
+    kill(Pid::from_raw(lease_processes()[0]), Signal::SIGKILL).unwrap();
     let unobserved = || server.get("/api/flows")["unobserved_us"].as_u64().unwrap();
     assert!(eventually(|| unobserved() > 0));
     let mut sender = Sender::connect(Wire::lay(DELAY, |_| Fate::Deliver), "onramp_fixed");

@@ -133,9 +133,9 @@ fn every_acknowledgement_and_every_exit_is_as_in_the_kernel() {
         let local = transfer("onramp_plain");
         let items = until_ended(&mut exact, 1);
         let (mut follower, mut seen) = (Follower::default(), Vec::new());
-        while let Some(glimpse) = shadow.next_within(Duration::from_millis(300)) {
-            if glimpse.local().to_string() == local {
-                seen.extend(follower.take(&glimpse).into_iter().filter_map(|step| match step {
+        while let Some(snapshot) = shadow.next_within(Duration::from_millis(300)) {
+            if snapshot.local().to_string() == local {
+                seen.extend(follower.take(&snapshot).into_iter().filter_map(|step| match step {
                     Step::Ack { ack, .. } => Some(ack),
                     Step::Loss { .. } | Step::Past { .. } => None,
                 }));
@@ -373,7 +373,7 @@ fn what_is_asked_for_wrongly_is_refused_before_anything_is_loaded() {
 
 /// Where a flow of `transfer`'s kind left, and where it would have; `None`: it would not.
 fn observed(control: &str) -> (ExitReason, ExitRecord, Option<ExitRecord>) {
-    let mut told = stream(Level::Ack);
+    let mut reported = stream(Level::Ack);
     let mut sender = Sender::connect(Wire::lay(DELAY, bottleneck(RATE, QUEUE)), control);
     sender.send(2_000_000);
     let flow = sender.flow_when(|flow| matches!(flow.phase(), Phase::Left(..)));
@@ -383,8 +383,9 @@ fn observed(control: &str) -> (ExitReason, ExitRecord, Option<ExitRecord>) {
     let in_listing = &listed["flows"][0]["observed"]["since_start_us"];
     assert_eq!(in_listing.as_u64(), flow.observed().map(|record| record.at_us), "{listed}");
     drop(sender);
-    let items = until_ended(&mut told, 1);
-    let paced = |what: &What| matches!(what, What::Ack(told) if told.ack.flags & ack_flag::PACED != 0);
+    let items = until_ended(&mut reported, 1);
+    let paced =
+        |what: &What| matches!(what, What::Ack(reported) if reported.ack.flags & ack_flag::PACED != 0);
     assert!(!events(&items).iter().any(|event| paced(&event.what)), "{control}");
     let exit = events(&items).into_iter().find_map(|event| match &event.what {
         What::Exit(exit) => Some(*exit),

@@ -131,12 +131,12 @@ fn a_thousand_flows_go_over_to_the_code_of_another_build_and_back() {
     // A build with another ABI could not be heard.
     let options = Options { ring_bytes: 32 << 20, ..Options::new("test", Level::Exit) };
     let mut stream = another().is_none().then(|| Stream::open(&options).unwrap());
-    let mut flows_told = 0;
+    let mut flows_reported = 0;
     if let Some(stream) = &mut stream {
         assert!(eventually(|| {
-            flows_told +=
+            flows_reported +=
                 events(&rest(stream)).iter().filter(|one| matches!(one.what, What::Flow(_))).count();
-            flows_told >= CONNECTIONS
+            flows_reported >= CONNECTIONS
         }));
     }
 
@@ -196,7 +196,7 @@ fn a_thousand_flows_go_over_to_the_code_of_another_build_and_back() {
         let (ended, begun) =
             (count(|what| matches!(what, What::End(_))), count(|what| matches!(what, What::Flow(_))));
         println!(
-            "told of {flows_told} flows before, {ended} ends and {begun} flows since, {} lost",
+            "told of {flows_reported} flows before, {ended} ends and {begun} flows since, {} lost",
             lost(&items)
         );
         assert_eq!(lost(&items), 0);

@@ -48,7 +48,7 @@ fn disturbed(how: Disturbed) {
                 upgrade.killed_before(&call);
                 "killed".to_owned()
             } else {
-                let ran = upgrade.told(&call, error);
+                let ran = upgrade.fail(&call, error);
                 format!("{error:?}: {:?} {}", ran.code, ran.stderr.trim())
             };
             let found = state("fixed");

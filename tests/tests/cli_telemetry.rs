@@ -46,8 +46,8 @@ fn a_ceiling_holds_for_flows_under_way_and_is_undone_as_printed() {
     assert!(said.contains("telemetry: ack -> exit\n") && said.contains(&format!("undo: {undo}\n")), "{said}");
     assert!(said.contains("generation 0"), "no parameter has changed: {said}");
     assert_eq!(ceiling(), "exit");
-    assert!(onramp("status").ok().contains("its flows are told of up to level exit"));
-    assert!(onramp("tune fixed").ok().contains("flows are told of up to level exit"));
+    assert!(onramp("status").ok().contains("telemetry of its flows is limited to level exit"));
+    assert!(onramp("tune fixed").ok().contains("telemetry is limited to level exit"));
     // The ACK after it announces the flow again; from then on nothing is told.
     sender.deliver(20_000);
     let _ = rest(&mut stream);
@@ -94,18 +94,18 @@ fn parameters_and_ceiling_change_together_or_not_at_all() {
 fn attach_sets_the_ceiling_from_the_beginning_and_detach_says_so() {
     let _attachments = Attachments::lock();
     let said = onramp("attach fixed --telemetry exit --dry-run").ok();
-    assert!(said.contains("its flows told of up to level exit"), "{said}");
+    assert!(said.contains("telemetry of its flows limited to level exit"), "{said}");
     let mut stream = stream(Level::Ack);
     let said = onramp("attach fixed --telemetry exit").ok();
-    assert!(said.contains("its flows are told of up to level exit\n"), "{said}");
+    assert!(said.contains("telemetry of its flows is limited to level exit\n"), "{said}");
     assert_eq!(ceiling(), "exit");
     let mut sender = connect("onramp_fixed");
     sender.deliver(50_000);
     drop(sender);
-    let told = until_ended(&mut stream, 1);
+    let reported = until_ended(&mut stream, 1);
     let more =
         |what: &What| matches!(what, What::Ack(_) | What::Round(_) | What::State(_) | What::Restart(_));
-    assert!(!events(&told).iter().any(|event| more(&event.what)), "{told:?}");
+    assert!(!events(&reported).iter().any(|event| more(&event.what)), "{reported:?}");
     // A run uses what is attached as it is.
     assert!(onramp("run fixed --telemetry ack -- true").refused(2).contains("--telemetry"));
     assert!(onramp("detach fixed").ok().ends_with("  undo: onramp attach fixed --telemetry exit\n"));
@@ -143,8 +143,8 @@ fn what_a_recorder_does_not_want_is_not_written_by_the_kernel() {
         let mut stream = stream(Level::Exit);
         sender.deliver(20_000);
         drop(sender);
-        let told = until_ended(&mut stream, 1);
-        let What::Flow(first) = &events(&told)[0].what else { panic!("{told:?}") };
+        let reported = until_ended(&mut stream, 1);
+        let What::Flow(first) = &events(&reported)[0].what else { panic!("{reported:?}") };
         assert_eq!(first.again, wanted, "{filter}");
         drop(stream);
         recorder.end().ok();

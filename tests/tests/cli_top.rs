@@ -17,7 +17,7 @@ use onramp_loader::algorithm::find;
 use onramp_tests::Attachments;
 use onramp_tests::cli::{self, json, onramp};
 use onramp_tests::sender::Sender;
-use onramp_tests::telemetry::{keepers, traces};
+use onramp_tests::telemetry::{lease_processes, traces};
 use onramp_tests::traffic::eventually;
 use onramp_tests::wire::{Fate, Wire};
 
@@ -211,13 +211,13 @@ fn the_terminal_is_given_back_on_every_end() {
     terminal.press("\x03");
     assert_eq!(top.code(), Some(0));
     terminal.assert_restored("Ctrl-C");
-    // An error: its keeper is gone.
-    let others = keepers();
+    // An error: its lease process is gone.
+    let others = lease_processes();
     let mut terminal = Terminal::new();
     let mut top = terminal.start("");
-    let keeper: Vec<i32> = keepers().into_iter().filter(|pid| !others.contains(pid)).collect();
-    assert_eq!(keeper.len(), 1, "{keeper:?}");
-    kill(Pid::from_raw(keeper[0]), Signal::SIGKILL).unwrap();
+    let lease_process: Vec<i32> = lease_processes().into_iter().filter(|pid| !others.contains(pid)).collect();
+    assert_eq!(lease_process.len(), 1, "{lease_process:?}");
+    kill(Pid::from_raw(lease_process[0]), Signal::SIGKILL).unwrap();
     assert_eq!(top.code(), Some(1));
     terminal.assert_restored("error");
     assert!(terminal.text().rsplit("\x1b[?1049l").next().unwrap().contains("error: "), "said afterwards");

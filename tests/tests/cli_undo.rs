@@ -194,7 +194,7 @@ fn a_fix_that_is_killed_or_told_of_an_error_at_any_step_is_undone_by_one_command
         for (call, error) in steps {
             begin();
             let found = settings(&place);
-            let ran = fix.told(&call, error);
+            let ran = fix.fail(&call, error);
             println!("{error:?} at {call}: {:?} {}", ran.code, ran.stderr.trim());
             assert!(ran.code == Some(0) || settings(&place) == found, "{error:?} at {call}: {ran:?}");
             undone(&call);

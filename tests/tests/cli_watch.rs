@@ -169,14 +169,17 @@ fn what_an_early_exit_cost_is_told_at_the_end_to_who_listens_to_rounds() {
     drop(sender);
     let end = |text: String| rows(&text).into_iter().find(|row| row["event"] == "end").expect("an end");
     assert!(end(exits.end().ok())["regret"].is_null());
-    let told = end(rounds.end().ok());
-    let regret = &told["regret"];
-    let window = told["exit"]["window_bytes"].as_f64().unwrap();
-    let path = 6_000_000.0 * told["min_rtt_us"].as_f64().unwrap() / 1e6;
+    let reported = end(rounds.end().ok());
+    let regret = &reported["regret"];
+    let window = reported["exit"]["window_bytes"].as_f64().unwrap();
+    let path = 6_000_000.0 * reported["min_rtt_us"].as_f64().unwrap() / 1e6;
     let of_path = window / path;
     let found = regret["window_to_bdp"].as_f64().unwrap();
-    assert!(of_path < 0.9 && (0.9 * of_path..1.1 * of_path).contains(&found), "{found}, {of_path}: {told}");
-    assert!(regret["early_us"].as_u64().unwrap() > 0 && regret["queue_us"] == 0, "{told}");
+    assert!(
+        of_path < 0.9 && (0.9 * of_path..1.1 * of_path).contains(&found),
+        "{found}, {of_path}: {reported}"
+    );
+    assert!(regret["early_us"].as_u64().unwrap() > 0 && regret["queue_us"] == 0, "{reported}");
 }
 
 #[test]
@@ -207,7 +210,7 @@ fn a_loss_is_told_with_its_states() {
 fn every_end_is_clean() {
     let attachments = Attachments::lock();
     let before = traces();
-    // The keeper notices the end by itself, a moment later.
+    // The lease process notices the end by itself, a moment later.
     let nothing_left = || eventually(|| traces() == before);
     for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
         let mut watcher = Watcher::start("");

@@ -110,13 +110,13 @@ fn the_first_acknowledgement_of_a_bulk_flow_is_judged_whoever_listens() {
             let kept = sender.flow().telemetry.map(|kept| kept.outcomes.iter().sum::<u32>().into());
             assert_eq!(kept, (level != Level::Off).then_some(judged), "{level:?}");
             drop(sender);
-            let told =
+            let reported =
                 if level == Level::Off { rest(&mut listening) } else { until_ended(&mut listening, 1) };
-            let events = events(&told);
+            let events = events(&reported);
             let begins = |event: &&&Event| matches!(event.what, What::Flow(_));
             assert_eq!(events.iter().filter(begins).count(), usize::from(level != Level::Off), "{level:?}");
             let first = events.iter().find_map(|event| match &event.what {
-                What::Ack(told) => Some(told),
+                What::Ack(reported) => Some(reported),
                 _ => None,
             });
             if let Some(first) = first {

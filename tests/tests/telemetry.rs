@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use onramp_loader::algorithm::ack_flag;
 use onramp_loader::telemetry::{
-    AckTold, CONSUMER_MAX, CongestionState, Event, Filter, Item, Level, Options, Stream, What, Wish,
+    AckPayload, CONSUMER_MAX, CongestionState, Event, Filter, Item, Level, Options, Stream, Subscription,
+    What,
 };
 use onramp_loader::{AttachOptions, Changes, ExitReason};
 use onramp_net::Namespace;
@@ -112,7 +113,7 @@ fn rounds_and_states_tell_the_flows_course() {
     let mut offered = 0;
     for event in &events {
         match &event.what {
-            What::Ack(AckTold { ack, .. }) => {
+            What::Ack(AckPayload { ack, .. }) => {
                 offered = ack.receive_window;
                 acked = ack.bytes_acked;
                 if ack.flags & ack_flag::CWND_LIMITED != 0 && bytes != 0 {
@@ -174,18 +175,18 @@ fn the_receive_window_is_told_as_the_receiver_offered_it() {
     assert!(end.busy_us >= info.busy_time_us && end.busy_us > end.receive_window_limited_us, "{end:?}");
     let window =
         |event: &Event| if let What::Ack(ack) = &event.what { Some(ack.ack.receive_window) } else { None };
-    let told: Vec<_> = events(&items).into_iter().filter_map(window).collect();
+    let reported: Vec<_> = events(&items).into_iter().filter_map(window).collect();
     // That of the first ACK, which answers the SYN, is not scaled.
     let offered: Vec<_> = offered.lock().unwrap().drain(1..).collect();
-    let scale = told.iter().max().unwrap() / offered.iter().max().unwrap();
+    let scale = reported.iter().max().unwrap() / offered.iter().max().unwrap();
     let mut in_order = offered.iter();
-    for window in &told {
+    for window in &reported {
         assert!(
             in_order.any(|one| one * scale == *window),
-            "{window} of {told:?}: {offered:?} times {scale}"
+            "{window} of {reported:?}: {offered:?} times {scale}"
         );
     }
-    assert!(scale.is_power_of_two() && told.iter().min() < told.iter().max(), "{told:?}");
+    assert!(scale.is_power_of_two() && reported.iter().min() < reported.iter().max(), "{reported:?}");
 }
 
 #[test]
@@ -252,9 +253,9 @@ fn a_consumer_that_does_not_read_loses_its_own_events_only_and_all_are_counted()
     assert_eq!(lost(&kept), sleeper.lost(), "reported in the stream");
     assert_eq!(events(&kept).len() + lost(&kept) as usize, events(&all).len(), "kept and lost are all");
     // Not the first so many: where a long one has no room, a short one may still find it.
-    let mut told = events(&all).into_iter();
+    let mut reported = events(&all).into_iter();
     assert!(
-        events(&kept).into_iter().all(|event| told.any(|one| one == event)),
+        events(&kept).into_iter().all(|event| reported.any(|one| one == event)),
         "the same, in the same order"
     );
     flow("onramp_plain", 20_000);
@@ -269,8 +270,8 @@ fn sampling_tells_of_whole_flows() {
     let inside = namespace();
     inside.sysctl_set(DEFAULT, "onramp_plain").unwrap();
     let mut all = stream(Level::Exit);
-    let wish = Wish { sampling: 3, ..Wish::new(Level::Exit) };
-    let mut some = Stream::open(&Options { wish, ..Options::new("test", Level::Exit) }).unwrap();
+    let subscription = Subscription { sampling: 3, ..Subscription::new(Level::Exit) };
+    let mut some = Stream::open(&Options { subscription, ..Options::new("test", Level::Exit) }).unwrap();
     short_flows(&inside, 6);
     // The ends that only receive need no state, and nothing is told of them.
     let all = until_ended(&mut all, 6);
@@ -287,8 +288,8 @@ fn filters_keep_what_matches() {
     let inside = namespace();
     inside.sysctl_set(DEFAULT, "onramp_plain").unwrap();
     let filtered = |filter| {
-        let wish = Wish { filter, ..Wish::new(Level::Exit) };
-        Stream::open(&Options { wish, ..Options::new("test", Level::Exit) }).unwrap()
+        let subscription = Subscription { filter, ..Subscription::new(Level::Exit) };
+        Stream::open(&Options { subscription, ..Options::new("test", Level::Exit) }).unwrap()
     };
     let remote =
         |prefix: &str, bits| Filter { remote: Some((prefix.parse().unwrap(), bits)), ..Filter::default() };
@@ -341,12 +342,12 @@ fn a_late_consumer_is_told_of_flows_under_way_and_wishes_change() {
     let known = rest(&mut early);
     assert!(events(&known).iter().any(|event| event.flow == id), "under the same id for all");
 
-    late.set(&Wish::new(Level::Off)).unwrap();
+    late.set(&Subscription::new(Level::Off)).unwrap();
     assert!(transfer.goes_on());
     rest(&mut late);
     assert!(transfer.goes_on());
     assert_eq!(rest(&mut late), [], "off");
-    late.set(&Wish::new(Level::Round)).unwrap();
+    late.set(&Subscription::new(Level::Round)).unwrap();
     let mut items = Vec::new();
     eventually(|| {
         items.extend(rest(&mut late));
@@ -440,7 +441,7 @@ fn one_consumer_too_many_is_refused_and_leaves_the_others() {
     let error = Stream::open(&Options::new("test", Level::Exit)).err().unwrap().to_string();
     assert!(error.contains(&std::process::id().to_string()) && error.contains('8'), "{error}");
     drop(streams);
-    // Where the lock is taken at that moment, the keeper gives the place back.
+    // Where the lock is taken at that moment, the lease process gives the place back.
     assert!(eventually(|| onramp_loader::consumers().unwrap().is_empty()), "every place is given back");
     drop(stream(Level::Exit));
 }
@@ -453,10 +454,17 @@ fn what_cannot_be_is_refused_with_what_could() {
     let plain = Options::new("test", Level::Exit);
     assert!(refused(Options { ring_bytes: 5000, ..plain.clone() }).contains("power of two"));
     assert!(
-        refused(Options { wish: Wish { sampling: 0, ..plain.wish }, ..plain.clone() }).contains("one in N")
+        refused(Options {
+            subscription: Subscription { sampling: 0, ..plain.subscription },
+            ..plain.clone()
+        })
+        .contains("one in N")
     );
     let filter = Filter { remote: Some(("192.0.2.0".parse().unwrap(), 33)), ..Filter::default() };
-    assert!(refused(Options { wish: Wish { filter, ..plain.wish }, ..plain }).contains("192.0.2.0/33"));
+    assert!(
+        refused(Options { subscription: Subscription { filter, ..plain.subscription }, ..plain })
+            .contains("192.0.2.0/33")
+    );
     assert!(!std::path::Path::new(onramp_loader::ROOT).exists(), "nothing is left");
 }
 
@@ -473,9 +481,9 @@ fn events_that_were_told_and_lost_are_all_events_by_their_sequence() {
     sender.deliver(20_000);
     drop(sender);
     items.extend(until_ended(&mut stream, 1));
-    let told = events(&items);
-    let ended = told.last().expect("its end");
+    let reported = events(&items);
+    let ended = reported.last().expect("its end");
     assert!(matches!(ended.what, What::End(_)), "{ended:?}");
     assert!(lost(&items) > 100, "{}", lost(&items));
-    assert_eq!(told.len() as u64 + lost(&items), u64::from(ended.sequence));
+    assert_eq!(reported.len() as u64 + lost(&items), u64::from(ended.sequence));
 }

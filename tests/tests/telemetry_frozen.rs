@@ -1,4 +1,4 @@
-//! Consumers whose whole control group is frozen, their keepers with them.
+//! Consumers whose whole control group is frozen, their lease processes with them.
 
 use std::fs;
 use std::path::PathBuf;
@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use onramp_net::Namespace;
 use onramp_tests::Attachments;
 use onramp_tests::cgroups::cgroups;
-use onramp_tests::telemetry::{Consumer, attached, keepers, rings};
-use onramp_tests::traffic::{PATIENCE, Transfer, eventually};
+use onramp_tests::telemetry::{Consumer, attached, lease_processes, rings};
+use onramp_tests::traffic::{TIMEOUT, Transfer, eventually};
 
 /// What [`Consumer`] runs.
 mod child {
@@ -65,7 +65,7 @@ impl Drop for Cgroup {
     }
 }
 
-/// A transfer, and a consumer that can be frozen with its keeper. Fields are dropped in this order.
+/// A transfer, and a consumer that can be frozen with its lease process. Fields are dropped in this order.
 struct Scene {
     transfer: Transfer,
     cgroup: Cgroup,
@@ -77,17 +77,17 @@ struct Scene {
 impl Scene {
     fn set() -> Self {
         let (attachments, inside) = attached();
-        let before = keepers();
+        let before = lease_processes();
         let consumer = Consumer::start();
         let cgroup = Cgroup::create();
         cgroup.hold(consumer.pid());
-        let mut keeper = Vec::new();
+        let mut lease_process = Vec::new();
         assert!(eventually(|| {
-            keeper = keepers();
-            keeper.retain(|pid| !before.contains(pid));
-            keeper.len() == 1
+            lease_process = lease_processes();
+            lease_process.retain(|pid| !before.contains(pid));
+            lease_process.len() == 1
         }));
-        cgroup.hold(keeper[0] as u32);
+        cgroup.hold(lease_process[0] as u32);
         let transfer = Transfer::start(&inside, 2_000_000);
         Self { transfer, cgroup, consumer, inside, _attachments: attachments }
     }
@@ -119,10 +119,10 @@ fn nothing_is_written_for_a_frozen_consumer_and_it_is_told_for_how_long() {
     let quiet = scene.numbered();
     scene.cgroup.thaw();
     let thawed = Instant::now();
-    // Consumer and keeper go on in any order: what had no room may be told before what was not written.
+    // Consumer and lease process go on in any order: what had no room may be told before what was not written.
     let mut unobserved = 0;
     while unobserved == 0 {
-        assert!(thawed.elapsed() < PATIENCE, "it is never told");
+        assert!(thawed.elapsed() < TIMEOUT, "it is never told");
         unobserved = scene.consumer.line("lost").split_once(' ').unwrap().1.parse().unwrap();
     }
     assert!(Duration::from_micros(unobserved) < before.elapsed(), "{unobserved} us");
@@ -136,7 +136,7 @@ fn nothing_is_written_for_a_frozen_consumer_and_it_is_told_for_how_long() {
 #[ignore = "in a guest: make test"]
 fn a_frozen_consumer_whose_slot_was_cleared_ends_with_an_error() {
     let mut scene = Scene::set();
-    let keepers_before = keepers().len();
+    let leases_before = lease_processes().len();
     let rings_before = rings().len();
     scene.cgroup.freeze();
     // Asking clears it, but not before its lease has run out.
@@ -144,8 +144,11 @@ fn a_frozen_consumer_whose_slot_was_cleared_ends_with_an_error() {
     assert!(eventually(|| onramp_loader::consumers().unwrap().is_empty()));
     assert!(scene.transfer.goes_on());
     scene.cgroup.thaw();
-    assert!(scene.consumer.line("ended").contains("onramp-keeper"));
-    assert!(eventually(|| keepers().len() == keepers_before - 1), "the keeper has nothing left to keep");
+    assert!(scene.consumer.line("ended").contains("onramp-lease"));
+    assert!(
+        eventually(|| lease_processes().len() == leases_before - 1),
+        "the lease process has nothing left to keep"
+    );
     assert!(eventually(|| rings().len() == rings_before - 1), "its ring has gone with it");
     assert_eq!(onramp_loader::consumers().unwrap(), []);
 }

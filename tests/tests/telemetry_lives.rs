@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use onramp_tests::telemetry::{Consumer, attached, keepers, rings};
+use onramp_tests::telemetry::{Consumer, attached, lease_processes, rings};
 use onramp_tests::traffic::{Transfer, eventually};
 
 /// What [`Consumer`] runs.
@@ -21,27 +21,27 @@ mod child {
 #[ignore = "in a guest: make test"]
 fn a_killed_consumer_leaves_neither_ring_nor_slot() {
     let (_attached, _) = attached();
-    let (rings_before, keepers_before) = (rings(), keepers());
+    let (rings_before, leases_before) = (rings(), lease_processes());
     let consumer = Consumer::start();
     assert_eq!(onramp_loader::consumers().unwrap()[0].pid, consumer.pid());
     let added = |one: &[u32]| rings().iter().filter(|ring| !one.contains(ring)).count();
     assert_eq!(added(&rings_before), 1);
-    assert!(eventually(|| keepers().len() == keepers_before.len() + 1));
+    assert!(eventually(|| lease_processes().len() == leases_before.len() + 1));
     consumer.signal(Signal::SIGKILL);
-    assert!(eventually(|| added(&rings_before) == 0), "its keeper frees the ring");
-    assert!(eventually(|| keepers() == keepers_before), "and ends");
+    assert!(eventually(|| added(&rings_before) == 0), "its lease process frees the ring");
+    assert!(eventually(|| lease_processes() == leases_before), "and ends");
     assert_eq!(onramp_loader::consumers().unwrap(), []);
 }
 
 #[test]
 #[ignore = "in a guest: make test"]
-fn a_consumer_killed_together_with_its_keeper_is_cleared_by_the_next_command() {
+fn a_consumer_killed_together_with_its_lease_process_is_cleared_by_the_next_command() {
     let (_attached, _) = attached();
-    let (rings_before, keepers_before) = (rings(), keepers());
+    let (rings_before, leases_before) = (rings(), lease_processes());
     let consumer = Consumer::start();
-    assert!(eventually(|| keepers().len() == keepers_before.len() + 1));
-    for keeper in keepers().into_iter().filter(|pid| !keepers_before.contains(pid)) {
-        kill(Pid::from_raw(keeper), Signal::SIGKILL).unwrap();
+    assert!(eventually(|| lease_processes().len() == leases_before.len() + 1));
+    for lease_process in lease_processes().into_iter().filter(|pid| !leases_before.contains(pid)) {
+        kill(Pid::from_raw(lease_process), Signal::SIGKILL).unwrap();
     }
     consumer.signal(Signal::SIGKILL);
     // Its lease of five seconds runs out.
@@ -56,7 +56,7 @@ fn a_stopped_consumer_is_told_what_it_lost_when_it_goes_on() {
     let mut consumer = Consumer::start();
     consumer.signal(Signal::SIGSTOP);
     let transfer = Transfer::start(&inside, 2_000_000);
-    // Longer than its lease: its keeper goes on.
+    // Longer than its lease: its lease process goes on.
     sleep(Duration::from_secs(6));
     assert!(transfer.goes_on());
     drop(transfer);
@@ -71,18 +71,18 @@ fn a_stopped_consumer_is_told_what_it_lost_when_it_goes_on() {
 
 #[test]
 #[ignore = "in a guest: make test"]
-fn without_its_keeper_a_stream_ends_with_an_error() {
+fn without_its_lease_process_a_stream_ends_with_an_error() {
     let (_attached, _) = attached();
-    let before = keepers();
+    let before = lease_processes();
     let mut stream = onramp_tests::telemetry::stream(onramp_loader::telemetry::Level::Exit);
-    assert!(eventually(|| keepers().len() == before.len() + 1));
-    for keeper in keepers().into_iter().filter(|pid| !before.contains(pid)) {
-        kill(Pid::from_raw(keeper), Signal::SIGKILL).unwrap();
+    assert!(eventually(|| lease_processes().len() == before.len() + 1));
+    for lease_process in lease_processes().into_iter().filter(|pid| !before.contains(pid)) {
+        kill(Pid::from_raw(lease_process), Signal::SIGKILL).unwrap();
     }
     let mut error = None;
     eventually(|| {
         error = stream.next_within(Duration::from_millis(10)).err();
         error.is_some()
     });
-    assert!(error.unwrap().to_string().contains("onramp-keeper"));
+    assert!(error.unwrap().to_string().contains("onramp-lease"));
 }

@@ -17,17 +17,21 @@ fn replay(events: &[&Event]) -> usize {
     let mut compared = 0;
     for event in events {
         match (&event.what, &mut flow) {
-            (What::Flow(told), None) => flow = Flow::resume(told.parameters.clone(), &told.state),
-            (What::Flow(told), Some(flow)) => flow.tune(told.parameters.clone()),
+            (What::Flow(reported), None) => flow = Flow::resume(reported.parameters.clone(), &reported.state),
+            (What::Flow(reported), Some(flow)) => flow.tune(reported.parameters.clone()),
             (What::Restart(_), Some(flow)) => flow.restart(),
-            (What::Ack(told), Some(flow)) => {
-                if let Some(verdict) = told.answer() {
-                    assert_eq!(flow.on_ack(&told.ack), verdict, "event {}: {told:?}", event.sequence);
+            (What::Ack(reported), Some(flow)) => {
+                if let Some(verdict) = reported.answer() {
+                    assert_eq!(flow.on_ack(&reported.ack), verdict, "event {}: {reported:?}", event.sequence);
                     compared += 1;
                 }
             }
-            (What::Loss(told), Some(flow)) if told.asked != 0 => {
-                assert_eq!(flow.on_loss(&told.ack, told.base_ssthresh), told.ssthresh, "{told:?}");
+            (What::Loss(reported), Some(flow)) if reported.asked != 0 => {
+                assert_eq!(
+                    flow.on_loss(&reported.ack, reported.base_ssthresh),
+                    reported.ssthresh,
+                    "{reported:?}"
+                );
                 compared += 1;
             }
             _ => {}

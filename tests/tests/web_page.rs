@@ -101,7 +101,7 @@ fn is_right(chromium: &Path, web: &Path) -> bool {
         .spawn()
         .unwrap();
     let mut answers = page.stdin.take().unwrap();
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     for line in BufReader::new(page.stdout.take().unwrap()).lines() {
         let line = line.unwrap();
         if line.starts_with("restart") {
@@ -110,14 +110,14 @@ fn is_right(chromium: &Path, web: &Path) -> bool {
             server = Server::start(&place, writable);
             writeln!(answers, "{line}").unwrap();
         }
-        told.push(line);
+        reported.push(line);
     }
     let right = page.wait().unwrap().success();
     if !right && left_by_itself(&inside) {
         return false;
     }
-    assert!(right, "{told:?}");
-    assert_eq!(told, ["restart", "restart read-only", "done"]);
+    assert!(right, "{reported:?}");
+    assert_eq!(reported, ["restart", "restart read-only", "done"]);
     assert!(transfer.goes_on(), "the flow has not suffered");
     true
 }

@@ -41,9 +41,9 @@ fn stock(tcp_ecn: &str) -> Option<(Came, u32)> {
     }
     let local = sender.stream.local_addr().unwrap();
     let mut follower = Follower::default();
-    while let Some(glimpse) = shadow.next_within(Duration::from_millis(300)) {
-        if glimpse.local() == local {
-            follower.take(&glimpse);
+    while let Some(snapshot) = shadow.next_within(Duration::from_millis(300)) {
+        if snapshot.local() == local {
+            follower.take(&snapshot);
         }
     }
     assert_eq!(follower.exit.map(|exit| exit.reason), Some(ExitReason::Ecn), "tcp_ecn {tcp_ecn}");
@@ -59,9 +59,9 @@ fn assert_each_round_reduces_once(tcp_ecn: &str, (came, threshold): (Came, u32))
         let reduced = sender.info().snd_ssthresh.unwrap();
         assert!(reduced.abs_diff(threshold) <= 1, "{algorithm}: {reduced}, and of cubic {threshold}");
         drop(sender);
-        let told = until_ended(&mut stream, 1);
+        let reported = until_ended(&mut stream, 1);
         let (mut exits, mut reductions) = (Vec::new(), 0);
-        for event in events(&told) {
+        for event in events(&reported) {
             match &event.what {
                 What::Exit(exit) => exits.push((exit.reason, exit.record)),
                 What::State(state) if state.to == CongestionState::Cwr => reductions += 1,

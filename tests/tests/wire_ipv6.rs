@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use onramp_loader::telemetry::{Filter, Level, Options, Stream, What, Wish};
+use onramp_loader::telemetry::{Filter, Level, Options, Stream, Subscription, What};
 use onramp_loader::{ExitReason, Flow, Phase};
 use onramp_tests::Attachments;
 use onramp_tests::bottleneck::{SEGMENT, bottleneck};
@@ -76,8 +76,8 @@ fn slow_start_ends_by_the_algorithm_and_by_loss_where_it_does_over_ipv4() {
 /// Hears of flows whose remote end is in a network.
 fn hearing_of(prefix: &str, bits: u8) -> Stream {
     let filter = Filter { remote: Some((prefix.parse().unwrap(), bits)), ..Filter::default() };
-    let wish = Wish { filter, ..Wish::new(Level::Exit) };
-    Stream::open(&Options { wish, ..Options::new("test", Level::Exit) }).unwrap()
+    let subscription = Subscription { filter, ..Subscription::new(Level::Exit) };
+    Stream::open(&Options { subscription, ..Options::new("test", Level::Exit) }).unwrap()
 }
 
 #[test]
@@ -97,8 +97,8 @@ fn a_prefix_of_ipv6_selects_what_goes_there_and_flows_and_consumers_name_its_end
         assert!(listed.contains(algorithm) && listed.contains(address), "{connection:?}: {listed}");
         drop(sender);
         let (hears, deaf) = if connection.ipv6 { (&mut six, &mut four) } else { (&mut four, &mut six) };
-        let told = until_ended(hears, 1);
-        let What::Flow(flow) = &events(&told)[0].what else { panic!("{:?}", told[0]) };
+        let reported = until_ended(hears, 1);
+        let What::Flow(flow) = &events(&reported)[0].what else { panic!("{:?}", reported[0]) };
         assert!(flow.remote.to_string().starts_with(address), "{connection:?}: {flow:?}");
         assert_eq!(rest(deaf), [], "{connection:?}");
     }

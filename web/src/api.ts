@@ -105,7 +105,7 @@ export interface Evidence {
 }
 
 /** Something that happened to a flow. */
-export interface Happened {
+export interface Incident {
 	at_us: number;
 	what: string;
 	acknowledged_bytes: number;
@@ -166,8 +166,8 @@ export interface Detail extends Flow {
 	beginning: Change;
 	life: Change;
 	recent: Change | null;
-	happened_from: number;
-	happened: Happened[];
+	incidents_from: number;
+	incidents: Incident[];
 	shadow?: Shadow;
 }
 

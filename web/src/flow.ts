@@ -1,6 +1,6 @@
 // One flow: what it did over time, how it left slow start, what its algorithm knows, and what others would have done.
 
-import { type Attached, type Change, type Detail, type Happened, live, type Shadow } from "./api";
+import { type Attached, type Change, type Detail, type Incident, live, type Shadow } from "./api";
 import { fill, h, say, text } from "./dom";
 import { EvidenceCard } from "./evidence";
 import * as format from "./format";
@@ -39,7 +39,7 @@ export function flowView(main: HTMLElement, id: string, heard: (attached: Attach
 
 class FlowView {
 	private readonly pasts: Record<Scope, Past> = { beginning: new Past(), recent: new Past(), life: new Past() };
-	private readonly happened: Happened[] = [];
+	private readonly incidents: Incident[] = [];
 	private shadow: Shadow | null = null;
 	private chosen: Scope | null = null;
 	private detail: Detail | null = null;
@@ -111,7 +111,7 @@ class FlowView {
 		take("beginning", next.beginning);
 		take("life", next.life);
 		take("recent", next.recent);
-		this.happened.splice(next.happened_from, Infinity, ...next.happened);
+		this.incidents.splice(next.incidents_from, Infinity, ...next.incidents);
 		this.shadow = next.shadow ?? this.shadow;
 		this.detail = next;
 		this.schedule();
@@ -138,7 +138,7 @@ class FlowView {
 		for (const { show, value } of this.tiles) text(value, show(flow));
 		const scope = this.scope(flow);
 		this.drawButtons(flow, scope);
-		this.charts.draw(series(flow, this.pasts[scope], this.happened, this.shadow));
+		this.charts.draw(series(flow, this.pasts[scope], this.incidents, this.shadow));
 		othersView(this.others, flow, this.shadow);
 		this.evidence.draw(flow);
 		this.drawParameters(flow);
@@ -188,7 +188,7 @@ class FlowView {
 }
 
 /** A flow's past as its charts take it. */
-function series(flow: Detail, past: Past, happened: Happened[], shadow: Shadow | null): Series {
+function series(flow: Detail, past: Past, incidents: Incident[], shadow: Shadow | null): Series {
 	const { columns } = past;
 	const seconds = (us: number): number => (us - flow.started_us) / 1e6;
 	const exit = flow.exit ? { x: flow.exit.since_start_us / 1e6, label: format.words(flow.exit.reason) } : null;
@@ -222,7 +222,7 @@ function series(flow: Detail, past: Past, happened: Happened[], shadow: Shadow |
 		},
 		exit,
 		slowStart: flow.state === "adopted" ? null : [0, exit?.x ?? Infinity],
-		happened: happened
+		incidents: incidents
 			.filter((one) => one.at_us <= last)
 			.map((one) => ({ x: seconds(one.at_us), what: one.what, acknowledged: one.acknowledged_bytes })),
 		others: (shadow?.findings ?? []).flatMap(({ exit, algorithm }) =>

@@ -68,7 +68,7 @@ function state(flow: Flow): string {
 type Line = { flow: number } | { group: string; flows: number };
 
 /** What is asked of the server. */
-interface Wish {
+interface Request {
 	filter: string;
 	group: string;
 	sort: string;
@@ -100,7 +100,7 @@ class FlowsView {
 	private chosen: string | null = null;
 	/** Place in the list of a flow to be chosen as soon as it is told. */
 	private wanted: number | null = null;
-	private readonly wish: Wish;
+	private readonly request: Request;
 	private close = (): void => {};
 	private typing = 0;
 	private moving = 0;
@@ -122,7 +122,7 @@ class FlowsView {
 		parameters: URLSearchParams,
 		private readonly heard: (attached: Attached) => void,
 	) {
-		this.wish = {
+		this.request = {
 			filter: parameters.get("filter") ?? "",
 			group: parameters.get("group") ?? "",
 			sort: parameters.get("sort") ?? "delivered",
@@ -153,7 +153,7 @@ class FlowsView {
 			placeholder: "dst 198.51.100.0/24 and dport = :443",
 			spellcheck: "false",
 			autocomplete: "off",
-			value: this.wish.filter,
+			value: this.request.filter,
 			"aria-describedby": "wrong",
 			input: () => {
 				window.clearTimeout(this.typing);
@@ -171,7 +171,7 @@ class FlowsView {
 			h("option", { value: "reason" }, "exit reason"),
 			h("option", { value: "prefix" }, "network"),
 		);
-		group.value = this.wish.group;
+		group.value = this.request.group;
 		const submit = (event: SubmitEvent): void => {
 			event.preventDefault();
 			void this.ask({ filter: this.search.value.trim() });
@@ -205,14 +205,14 @@ class FlowsView {
 
 	private sortBy(column: Column): void {
 		if (!column.sort) return;
-		const again = this.wish.sort === column.sort;
-		void this.ask(again ? { reverse: !this.wish.reverse } : { sort: column.sort, reverse: false });
+		const again = this.request.sort === column.sort;
+		void this.ask(again ? { reverse: !this.request.reverse } : { sort: column.sort, reverse: false });
 	}
 
-	/** Changes the wish, once the server has understood it. */
-	private async ask(change: Partial<Wish>): Promise<void> {
-		const next = { ...this.wish, ...change };
-		if (next.filter !== this.wish.filter) {
+	/** Changes the request, once the server has understood it. */
+	private async ask(change: Partial<Request>): Promise<void> {
+		const next = { ...this.request, ...change };
+		if (next.filter !== this.request.filter) {
 			const query = new URLSearchParams({ filter: next.filter, limit: "1" });
 			if (recording()) query.set("recording", recording());
 			try {
@@ -225,7 +225,7 @@ class FlowsView {
 		}
 		text(this.wrong, "");
 		this.search.removeAttribute("aria-invalid");
-		Object.assign(this.wish, next);
+		Object.assign(this.request, next);
 		history.replaceState(null, "", address("flows", this.query()));
 		this.first = 0;
 		this.scroller.scrollTop = 0;
@@ -233,10 +233,10 @@ class FlowsView {
 	}
 
 	private query(): URLSearchParams {
-		const query = new URLSearchParams({ sort: this.wish.sort });
-		if (this.wish.filter) query.set("filter", this.wish.filter);
-		if (this.wish.group) query.set("group", this.wish.group);
-		if (this.wish.reverse) query.set("reverse", "true");
+		const query = new URLSearchParams({ sort: this.request.sort });
+		if (this.request.filter) query.set("filter", this.request.filter);
+		if (this.request.group) query.set("group", this.request.group);
+		if (this.request.reverse) query.set("reverse", "true");
 		return query;
 	}
 
@@ -251,8 +251,8 @@ class FlowsView {
 
 	private showSort(): void {
 		this.heads.forEach((head, number) => {
-			const ours = COLUMNS[number]?.sort === this.wish.sort;
-			const descending = (COLUMNS[number]?.class?.includes("number") ?? false) !== this.wish.reverse;
+			const ours = COLUMNS[number]?.sort === this.request.sort;
+			const descending = (COLUMNS[number]?.class?.includes("number") ?? false) !== this.request.reverse;
 			if (ours) head.setAttribute("aria-sort", descending ? "descending" : "ascending");
 			else head.removeAttribute("aria-sort");
 		});

@@ -418,7 +418,7 @@ function series(arm: Arm, run: Run | undefined, of: Table): Series {
 		track: null,
 		exit: run?.exit ? { x: run.exit.seconds, label: format.words(run.exit.reason) } : null,
 		slowStart: run?.exit ? [0, run.exit.seconds] : null,
-		happened: again.flatMap((count, at) =>
+		incidents: again.flatMap((count, at) =>
 			at > 0 && (count ?? 0) > (again[at - 1] ?? 0)
 				? [{ x: x[at] ?? 0, what: "resent", acknowledged: acknowledged[at] ?? 0 }]
 				: [],

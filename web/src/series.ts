@@ -32,7 +32,7 @@ export interface Series {
 	/** The end of slow start is not the exit where that is not known. */
 	slowStart: [number, number] | null;
 	/** Losses and the like. */
-	happened: { x: number; what: string; acknowledged: number }[];
+	incidents: { x: number; what: string; acknowledged: number }[];
 	/** Where others would have left: windows in segments. */
 	others: { x: number; algorithm: string; cwnd: number }[];
 }
@@ -82,7 +82,7 @@ export class FlowCharts {
 		const segments = (value: number): string => format.count(Math.round(value));
 		const paint = (what: string): string =>
 			what === "cwr" ? c1 : what === "undone" ? color("quiet") : color("bad");
-		const marks: Mark[] = flow.happened
+		const marks: Mark[] = flow.incidents
 			.filter((one) => one.what in EVENTS)
 			.map((one) => ({
 				x: one.x,
@@ -90,7 +90,7 @@ export class FlowCharts {
 				shape: EVENTS[one.what]?.[0] ?? "dot",
 				color: paint(one.what),
 			}));
-		const kinds = [...new Set(flow.happened.map((one) => one.what))].filter((what) => what in EVENTS);
+		const kinds = [...new Set(flow.incidents.map((one) => one.what))].filter((what) => what in EVENTS);
 		const held = flow.held.some((value, at) => (value ?? 0) > (flow.acknowledged[at] ?? 0));
 		const windowEnd = moderate(flow.windowEnd, flow.sent, 1.5);
 		this.charts.sequence.draw({

@@ -18,8 +18,8 @@ export function setTheme(next: Theme): void {
 }
 
 export function apply(): void {
-	const wish = theme();
-	document.documentElement.dataset.theme = wish === "auto" ? (dark.matches ? "dark" : "light") : wish;
+	const choice = theme();
+	document.documentElement.dataset.theme = choice === "auto" ? (dark.matches ? "dark" : "light") : choice;
 	for (const listener of listeners) listener();
 }
 

@@ -78,7 +78,7 @@ impl Bindings<'_> {
             format!("bindings of {} (by libclang, which comes with clang): {error}", self.header)
         })?;
         let text = bindings.to_string();
-        // What crosses is copied byte by byte, and nobody would have written those.
+        // What crosses is copied byte by byte, and padding has no defined value.
         if let Some((before, _)) = text.split_once(PADDING) {
             let structure = before.rsplit("pub struct ").next().and_then(|rest| rest.split(' ').next());
             return Err(format!(

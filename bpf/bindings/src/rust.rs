@@ -90,15 +90,15 @@ impl Records {
             let (into_row, out_of_row) = match kind.as_str() {
                 _ if self.is_named(values) => (
                     format!(
-                        "{enumeration}::from_number(told.{name}.into()).map_or(\"\", {enumeration}::name).into()"
+                        "{enumeration}::from_number(payload.{name}.into()).map_or(\"\", {enumeration}::name).into()"
                     ),
                     format!("{enumeration}::from_name(&self.{column})? as {kind}"),
                 ),
                 "u8" | "u16" => (
-                    format!("told.{name}.into()"),
+                    format!("payload.{name}.into()"),
                     format!("self.{column}.try_into().unwrap_or({kind}::MAX)"),
                 ),
-                _ => (format!("told.{name}"), format!("self.{column}")),
+                _ => (format!("payload.{name}"), format!("self.{column}")),
             };
             let (values, rust) = match kind.as_str() {
                 "u64" => ("longs", "u64"),
@@ -114,7 +114,7 @@ impl Records {
             let _ = writeln!(parse, "{column:?} => into.{name} = crate::csv::number(column, text)?,");
         }
         let mut text = format!(
-            "/// Sets the columns that a [`{kind}`] has.\npub fn set_{structure}(&mut self, told: &{kind}) {{\n{to}}}\n"
+            "/// Sets the columns that a [`{kind}`] has.\npub fn set_{structure}(&mut self, payload: &{kind}) {{\n{to}}}\n"
         );
         if by_columns {
             let _ = write!(

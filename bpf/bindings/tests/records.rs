@@ -19,7 +19,7 @@ fn a_row_of_a_field_is_a_column_and_its_conversions() {
         "flow: u64 => read Plain unit \"\" side \"\",",
         "#[doc = \"since it began, or (not) \\\"yet\\\"\"]\nsince_start_us: u64 => read Zero unit \"us\" side \"before\",",
         "reason: Text => read Empty",
-        "self.since_start_us = told.at_us;",
+        "self.since_start_us = payload.at_us;",
         "at_us: self.since_start_us,",
         "reason: ExitReason::from_name(&self.reason)? as u8,",
     ] {

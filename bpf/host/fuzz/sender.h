@@ -11,7 +11,7 @@
 #include "input.h"
 
 struct sender {
-	struct ack ack; /* what the next call is told */
+	struct ack ack; /* what the next call gets */
 	u32 rtt_us;	/* of the empty path */
 	u32 window_max; /* TCP has no more than 1 GiB under way */
 };

@@ -61,7 +61,7 @@ impl Flow {
         self.parameters = parameters;
     }
 
-    /// One acknowledgement in slow start.
+    /// One acknowledgment in slow start.
     ///
     /// # Panics
     /// If `ack.mss` is 0, which no driver delivers.

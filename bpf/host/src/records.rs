@@ -1,10 +1,12 @@
 //! What leaves a flow, as `bpf/record.h` has it: names of exits, states and events, and what the records come to.
 
-use crate::contract::{AckTold, ExitRecord, RoundTold, Verdict, congestion_state, event_kind, exit_reason};
+use crate::contract::{
+    AckPayload, ExitRecord, RoundPayload, Verdict, congestion_state, event_kind, exit_reason,
+};
 
 include!(concat!(env!("OUT_DIR"), "/enumerations.rs"));
 
-impl AckTold {
+impl AckPayload {
     /// The algorithm's verdict; `None`: it was not called, because the flow was not in slow start.
     pub fn answer(&self) -> Option<Verdict> {
         (self.asked != 0).then_some(self.verdict)
@@ -18,7 +20,7 @@ impl ExitRecord {
     }
 }
 
-impl RoundTold {
+impl RoundPayload {
     /// Bytes that arrived in the round, as far as the sender knows. What is acknowledged jumps instead where a hole is
     /// filled: data that arrived before is acknowledged all at once.
     pub fn delivered_bytes(&self) -> u64 {

@@ -16,7 +16,7 @@ fn begun() -> Rounds {
 }
 
 /// What a round of these ACKs leads to, and its rate in kB/s.
-fn told(acks: &[(u64, u64)]) -> (&'static str, u32) {
+fn measured(acks: &[(u64, u64)]) -> (&'static str, u32) {
     let mut rounds = begun();
     let verdict = rounds.round_of(acks);
     (rounds.name(&verdict), rounds.read("estimate"))
@@ -28,7 +28,7 @@ fn even() -> Vec<(u64, u64)> {
 
 #[test]
 fn evenly_spaced_acks_tell_their_rate_and_the_rounds_bound_it() {
-    assert_eq!(told(&even()), ("aimed", 10_000));
+    assert_eq!(measured(&even()), ("ssthresh_set", 10_000));
 }
 
 /// The time between two trains is the window's, however often it comes; with the trains' own pairs it would halve the
@@ -76,7 +76,7 @@ fn a_stall_and_what_it_squeezed_together_count_for_nothing() {
     acks[9] = (3 * GAP, BYTES);
     acks[10] = (0, BYTES);
     acks[11] = (0, BYTES);
-    let (_, rate) = told(&acks);
+    let (_, rate) = measured(&acks);
     assert!(rate.abs_diff(10_000) < 100, "{rate}");
 }
 
@@ -85,28 +85,28 @@ fn a_round_is_not_slower_than_all_its_bytes_over_all_its_time() {
     // Pairs of little are slow, and most of the bytes come at once.
     let mut acks = vec![(1_000, 12_500); 7];
     acks.extend([(1_000, 100_000), (1_000, 12_500)]);
-    let (_, rate) = told(&acks);
+    let (_, rate) = measured(&acks);
     let whole: u64 = acks.iter().map(|(_, bytes)| bytes).sum::<u64>() * 1_000 / 9_000;
     assert!(u64::from(rate) >= whole * 8 / 10, "{rate} of {whole} kB/s");
 }
 
 #[test]
 fn too_few_acks_and_long_silences_tell_nothing() {
-    assert_eq!(told(&[(GAP, BYTES); 3]).0, "coarse");
+    assert_eq!(measured(&[(GAP, BYTES); 3]).0, "coarse");
     let mut acks = even();
     acks[9] = (5 * GAP, BYTES);
-    assert_eq!(told(&acks).0, "coarse");
+    assert_eq!(measured(&acks).0, "coarse");
     // A receiver may wait for a second segment at the end.
     let mut acks = even();
     acks[19] = (5 * GAP, BYTES);
-    assert_eq!(told(&acks).0, "aimed");
+    assert_eq!(measured(&acks).0, "ssthresh_set");
     // Most of the round came in one batch.
     let mut acks = vec![(GAP, BYTES); 6];
     acks.push((0, 14 * BYTES));
-    assert_eq!(told(&acks).0, "coarse");
+    assert_eq!(measured(&acks).0, "coarse");
 }
 
-/// A silence is told modulo 2^32 us. The pair that has it keeps its time, and is one of those that are left out.
+/// A silence is measured modulo 2^32 us. The pair that has it keeps its time, and is one of those that are left out.
 #[test]
 fn a_silence_of_2_to_the_32_us_and_a_little_counts_as_the_little() {
     let mut rounds = begun();
@@ -116,7 +116,7 @@ fn a_silence_of_2_to_the_32_us_and_a_little_counts_as_the_little() {
     }
     rounds.ack.rtt_us = rounds.rtt_us;
     let verdict = rounds.next(50_000, BYTES);
-    assert_eq!((rounds.name(&verdict), rounds.read("estimate")), ("aimed", 10_000));
+    assert_eq!((rounds.name(&verdict), rounds.read("estimate")), ("ssthresh_set", 10_000));
 }
 
 /// The return link of a satellite spaces the first ACKs of a round, until it is granted what it needs.
@@ -124,7 +124,7 @@ fn a_silence_of_2_to_the_32_us_and_a_little_counts_as_the_little() {
 fn a_round_in_which_the_way_back_changes_its_pace_tells_nothing() {
     let mut acks = vec![(10 * GAP, BYTES); 9];
     acks.extend([(GAP, BYTES); 11]);
-    assert_eq!(told(&acks).0, "coarse");
+    assert_eq!(measured(&acks).0, "coarse");
 }
 
 /// RTT and time rise together only if the round was sent faster than it was acknowledged.
@@ -142,11 +142,11 @@ fn a_round_that_was_sent_no_faster_is_a_lower_bound() {
     };
     assert_eq!(step(&mut rounds, 0), "sender_limited");
     assert_eq!(step(&mut rounds, GAP / 5 - 1), "sender_limited");
-    assert_eq!(step(&mut rounds, GAP / 5), "aimed");
+    assert_eq!(step(&mut rounds, GAP / 5), "ssthresh_set");
     // Without a sample nothing says that it was.
     rounds.rtt_us = -1;
     step(&mut rounds, GAP);
-    assert_eq!(step(&mut rounds, 0), "aimed");
+    assert_eq!(step(&mut rounds, 0), "ssthresh_set");
 }
 
 /// After a pause the sender is spaced, and the last segment of the window is an odd one, for which the receiver waits 40 ms:
@@ -167,7 +167,7 @@ fn a_receiver_that_waits_for_a_second_segment_does_not_settle_what_the_sender_wa
         rounds.name(&verdict)
     };
     assert_eq!(last_of(1), "sender_limited");
-    assert_eq!(last_of(10), "aimed", "two or more are acknowledged at once");
+    assert_eq!(last_of(10), "ssthresh_set", "two or more are acknowledged at once");
 }
 
 /// Two ACKs are a pair here.
@@ -185,7 +185,7 @@ fn eight_dense_pairs_tell_the_rate_before_the_round_is_over_and_its_end_can_void
         names
     };
     let names = part(&mut rounds, GAP, 16);
-    assert_eq!(names.iter().position(|name| *name == "aimed"), Some(15), "{names:?}");
+    assert_eq!(names.iter().position(|name| *name == "ssthresh_set"), Some(15), "{names:?}");
     assert_eq!(rounds.read("estimate"), 10_000);
     assert_eq!(rounds.read("rounds"), 0);
     part(&mut rounds, 3 * GAP, 4);
@@ -215,13 +215,16 @@ fn a_dense_round_counts_alone_and_others_only_together() {
         acks
     };
     let mut rounds = begun();
-    for (gap, name) in
-        [(GAP, "unsettled"), (GAP, "aimed"), (2 * GAP, "unsettled"), (2 * GAP + GAP / 4, "aimed")]
-    {
+    for (gap, name) in [
+        (GAP, "unsettled"),
+        (GAP, "ssthresh_set"),
+        (2 * GAP, "unsettled"),
+        (2 * GAP + GAP / 4, "ssthresh_set"),
+    ] {
         let verdict = rounds.round_of(&sparse(gap));
         assert_eq!(rounds.name(&verdict), name, "{gap}");
     }
-    assert_eq!(told(&even()).0, "aimed");
+    assert_eq!(measured(&even()).0, "ssthresh_set");
 }
 
 #[test]

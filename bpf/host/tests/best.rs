@@ -20,7 +20,7 @@ fn round(rounds: &mut Rounds, rate: u64) -> (&'static str, u32) {
 fn a_window_ahead_is_aimed_at_and_no_threshold_set() {
     let mut rounds = Rounds::begun("best", &[]);
     let verdict = rounds.round(RATE);
-    assert_eq!(rounds.name(&verdict), "aimed");
+    assert_eq!(rounds.name(&verdict), "ssthresh_set");
     assert_eq!(verdict, Verdict { outcome: verdict.outcome, ..Verdict::default() });
     assert_eq!(rounds.read("target"), SEGMENTS);
 }
@@ -55,7 +55,7 @@ fn a_rate_must_exceed_the_minimum_rate() {
     assert_eq!(round(&mut rounds, 900_000), ("rate_too_low", 0));
     assert!(rounds.read("estimate").abs_diff(900) <= 1, "the estimate is shown all the same");
     assert_eq!(round(&mut rounds, 1_000_000), ("rate_too_low", 0), "exactly at it");
-    assert_eq!(round(&mut rounds, 1_100_000).0, "aimed");
+    assert_eq!(round(&mut rounds, 1_100_000).0, "ssthresh_set");
 }
 
 #[test]
@@ -63,7 +63,7 @@ fn later_rounds_estimate_anew_in_either_direction() {
     let mut rounds = Rounds::begun("best", &[]);
     for rate in [RATE, RATE * 4, RATE / 2, RATE * 2] {
         let (name, target) = round(&mut rounds, rate);
-        assert_eq!(name, "aimed");
+        assert_eq!(name, "ssthresh_set");
         assert!(target.abs_diff((rate / 10_000) as u32) <= 1, "{rate}: {target}");
     }
     let last = rounds.read("target");
@@ -78,8 +78,8 @@ fn later_rounds_estimate_anew_in_either_direction() {
 fn a_threshold_that_is_not_its_own_is_lowered_never_raised() {
     for (in_force, expected) in [
         (SEGMENTS - 1, ("threshold_kept", 0)),
-        (SEGMENTS + 1, ("aimed", SEGMENTS)),
-        (SEGMENTS, ("aimed", SEGMENTS)),
+        (SEGMENTS + 1, ("ssthresh_set", SEGMENTS)),
+        (SEGMENTS, ("ssthresh_set", SEGMENTS)),
     ] {
         let mut rounds = Rounds::begun("best", &[]);
         rounds.ack.ssthresh = in_force;
@@ -91,11 +91,11 @@ fn a_threshold_that_is_not_its_own_is_lowered_never_raised() {
 #[test]
 fn what_is_aimed_at_can_be_raised_after_an_undo() {
     let mut rounds = Rounds::begun("best", &[]);
-    assert_eq!(round(&mut rounds, RATE), ("aimed", SEGMENTS));
+    assert_eq!(round(&mut rounds, RATE), ("ssthresh_set", SEGMENTS));
     rounds.flow.restart();
     assert_eq!(rounds.read("target"), 0);
     rounds.begin();
-    assert_eq!(round(&mut rounds, RATE * 2), ("aimed", 2 * SEGMENTS));
+    assert_eq!(round(&mut rounds, RATE * 2), ("ssthresh_set", 2 * SEGMENTS));
 }
 
 #[test]
@@ -130,7 +130,7 @@ fn without_an_rtt_there_is_no_estimate() {
     assert_eq!(named("round_min", -1, 100_000, 100_000), "no_rtt_sample");
     assert_eq!(named("latest", -1, 0, 100_000), "no_rtt_sample");
     // Where the last ACK has no sample the smoothed RTT stands for the latest.
-    assert_eq!(named("latest", -1, 100_000, 0), "aimed");
+    assert_eq!(named("latest", -1, 100_000, 0), "ssthresh_set");
 }
 
 #[test]
@@ -141,7 +141,7 @@ fn no_target_below_ten_segments_or_at_infinity() {
     rounds.ack.mss = 1;
     rounds.ack.min_rtt_us = u32::MAX;
     rounds.begin();
-    assert_eq!(round(&mut rounds, 10_000_000), ("aimed", 0x7fff_fffe));
+    assert_eq!(round(&mut rounds, 10_000_000), ("ssthresh_set", 0x7fff_fffe));
 }
 
 #[test]

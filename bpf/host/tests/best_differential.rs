@@ -5,7 +5,7 @@
 mod common;
 
 use common::differential::{self, Seen, assert_reached, compare, same, seeds};
-use common::pair_model::{PairModel, Step, Told};
+use common::pair_model::{PairModel, RoundResult, Step};
 use common::random::Random;
 use common::spacing_model::{Policy, reached};
 use onramp_algorithm::{Ack, Parameters, Verdict, ack_flag, find};
@@ -74,7 +74,7 @@ impl Model {
             Step::Begun => "warming_up",
             Step::Open if ack.flags & ack_flag::APP_LIMITED != 0 => "app_limited",
             Step::Open => "round_open",
-            Step::Over(told) | Step::Sooner(told) => {
+            Step::Over(result) | Step::Sooner(result) => {
                 let rtt = match set.source {
                     Source::Minimum => u64::from(ack.min_rtt_us),
                     Source::RoundMinimum => self.round_rtt.unwrap_or(0),
@@ -83,7 +83,7 @@ impl Model {
                 if over {
                     self.round_rtt = None;
                 }
-                self.judge(set, ack, (told, over), rtt)
+                self.evaluate(set, ack, (result, over), rtt)
             }
         };
         self.round_rtt = self.round_rtt.into_iter().chain(sample).min();
@@ -98,33 +98,39 @@ impl Model {
     }
 
     /// The outcome of a round, or of what there is of it.
-    fn judge(&mut self, set: &Settings, ack: &Ack, (mut told, over): (Told, bool), rtt: u64) -> &'static str {
+    fn evaluate(
+        &mut self,
+        set: &Settings,
+        ack: &Ack,
+        (mut result, over): (RoundResult, bool),
+        rtt: u64,
+    ) -> &'static str {
         if set.pacing {
-            self.policy.round(told, over, set.min_rate);
+            self.policy.round(result, over, set.min_rate);
             if let Some(rate) = self.policy.spaced_at() {
-                told = Told::Settled(rate);
+                result = RoundResult::Settled(rate);
             }
         }
-        match told {
-            Told::Coarse => {
+        match result {
+            RoundResult::Coarse => {
                 self.target = None;
                 "coarse"
             }
-            told if told.rate() <= Some(set.min_rate) => "rate_too_low",
-            Told::SenderLimited(_) => "sender_limited",
-            Told::Unsettled(_) => {
+            result if result.rate() <= Some(set.min_rate) => "rate_too_low",
+            RoundResult::SenderLimited(_) => "sender_limited",
+            RoundResult::Unsettled(_) => {
                 self.target = None;
                 "unsettled"
             }
-            Told::Settled(_) if rtt == 0 => "no_rtt_sample",
-            Told::Settled(rate) => {
+            RoundResult::Settled(_) if rtt == 0 => "no_rtt_sample",
+            RoundResult::Settled(rate) => {
                 let bytes = u128::from(rate) * u128::from(rtt.min(1 << 29)) / 1_000_000;
                 let next = (bytes / u128::from(ack.mss)).clamp(10, 0x7fff_fffe) as u32;
                 if next > ack.ssthresh && ack.ssthresh != self.target.unwrap_or(0) {
                     return "threshold_kept";
                 }
                 self.target = Some(next);
-                "aimed"
+                "ssthresh_set"
             }
         }
     }

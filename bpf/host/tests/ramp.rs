@@ -11,7 +11,7 @@ const RATE: u64 = 10_000_000;
 const TARGET: u32 = 1_010 * 110 / 100;
 
 /// A flow in a window of so many segments that has seen a round at this rate.
-fn told(rate: u64, cwnd: u32) -> (Rounds, Verdict) {
+fn measured(rate: u64, cwnd: u32) -> (Rounds, Verdict) {
     let mut rounds = Rounds::begun("ramp", &[]);
     rounds.ack.cwnd = cwnd;
     let verdict = rounds.round(rate);
@@ -27,7 +27,7 @@ fn late_round(rounds: &mut Rounds, late_us: i32) -> Verdict {
 
 #[test]
 fn a_round_tells_the_rate_and_doubling_goes_on_unspaced_below_an_eighth() {
-    let (mut rounds, verdict) = told(RATE, TARGET / 8);
+    let (mut rounds, verdict) = measured(RATE, TARGET / 8);
     assert_eq!((rounds.read("estimate"), rounds.read("target")), ((RATE / 1_000) as u32, TARGET));
     assert_eq!((rounds.name(&verdict), verdict.pacing_rate, verdict.growth), ("blind", 0, growth::BASE));
     rounds.ack.cwnd += 1;
@@ -37,7 +37,7 @@ fn a_round_tells_the_rate_and_doubling_goes_on_unspaced_below_an_eighth() {
 
 #[test]
 fn what_is_sent_builds_no_more_than_a_24th_of_the_path_in_the_queue() {
-    let (mut rounds, _) = told(RATE, TARGET / 4);
+    let (mut rounds, _) = measured(RATE, TARGET / 4);
     for (cwnd, pct) in
         [(TARGET / 4, 120), (TARGET * 3 / 8, 112), (TARGET.div_ceil(2), 102), (TARGET - 1, 102)]
     {
@@ -66,7 +66,7 @@ fn slow_start_ends_at_the_target_of_a_fresh_estimate() {
 /// A quarter per round, in estimate and window, until a round begins with a queue.
 #[test]
 fn an_old_estimate_is_verified_before_it_ends_slow_start() {
-    let (mut rounds, _) = told(RATE, TARGET / 8 + 1);
+    let (mut rounds, _) = measured(RATE, TARGET / 8 + 1);
     // Sent as fast as acknowledged: no more than a lower bound.
     let steady = |rounds: &mut Rounds| {
         for _ in 0..ACKS {
@@ -160,11 +160,11 @@ fn a_round_of_few_acks_for_many_segments_each_is_judged_by_half_of_it() {
         // The ACK that begins the round is its first sample.
         rounds.next(1_000, ACKS * BYTES + 1);
         let bytes = u64::from(rounds.ack.bytes_outstanding) / acks;
-        let judged = (1..acks).find(|_| {
+        let evaluated = (1..acks).find(|_| {
             rounds.next(1_000, bytes);
             rounds.read("risen") == 1
         });
-        assert_eq!(judged, judged_after, "{segments} segments, {acks} ACKs");
+        assert_eq!(evaluated, judged_after, "{segments} segments, {acks} ACKs");
     }
 }
 
@@ -196,7 +196,7 @@ fn the_rtt_of_the_path_is_at_most_twice_the_minimum_and_falls_again() {
 
 #[test]
 fn the_target_is_what_the_path_holds_at_its_rtt_now() {
-    let (mut rounds, _) = told(RATE, TARGET / 4);
+    let (mut rounds, _) = measured(RATE, TARGET / 4);
     assert_eq!(rounds.read("target"), TARGET);
     rest(&mut rounds);
     after_a_pause(&mut rounds, 90_000, 150_000);
@@ -259,7 +259,7 @@ fn an_ack_between_two_points_of_a_long_round_only_counts_as_a_gap() {
 /// The window is looked at with every ACK, what it is compared with once in a 256th of a round.
 #[test]
 fn target_and_spacing_are_made_anew_in_each_256th_of_a_round() {
-    let (mut rounds, _) = told(RATE, TARGET.div_ceil(4));
+    let (mut rounds, _) = measured(RATE, TARGET.div_ceil(4));
     rounds.ack.bytes_outstanding = 256 * BYTES as u32;
     rest(&mut rounds);
     rounds.next(1_000, BYTES);
@@ -271,7 +271,7 @@ fn target_and_spacing_are_made_anew_in_each_256th_of_a_round() {
     assert_eq!(rounds.next(1, 1).ssthresh, rounds.ack.cwnd);
 }
 
-/// Acknowledgements come at the pace of the way back, 1 ms apart, of data that arrived as they were sent, 0.6 ms apart; the
+/// Acknowledgments come at the pace of the way back, 1 ms apart, of data that arrived as they were sent, 0.6 ms apart; the
 /// receiver delays the last of the round. Neither is the path's rate.
 #[test]
 fn a_thin_way_back_is_not_taken_for_the_path() {
@@ -330,7 +330,7 @@ fn a_moment_without_data_voids_the_round() {
 
 #[test]
 fn a_restart_forgets_the_path() {
-    let (mut rounds, _) = told(RATE, TARGET / 2);
+    let (mut rounds, _) = measured(RATE, TARGET / 2);
     assert_eq!(rounds.read("guided"), 1);
     rounds.flow.restart();
     let verdict = rounds.next(1_000, BYTES);

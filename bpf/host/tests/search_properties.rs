@@ -192,13 +192,13 @@ fn any_silence_is_one_step() {
 /// A flow's verdicts, norms and newest bins on these ACKs.
 fn trace(parameters: &Parameters, acks: &[Ack], restart_at: usize) -> Vec<(Verdict, u32, u32)> {
     let mut flow = Flow::new(parameters.clone());
-    let judged = acks.iter().enumerate().map(|(number, ack)| {
+    let evaluated = acks.iter().enumerate().map(|(number, ack)| {
         if number == restart_at {
             flow.restart();
         }
         (flow.on_ack(ack), flow.export("norm_pct")[0], flow.export("index")[0])
     });
-    judged.collect()
+    evaluated.collect()
 }
 
 /// Neither when a flow runs nor what its connection had carried before changes a verdict, wherever a counter wraps.

@@ -24,7 +24,7 @@ fn nothing_is_spaced_until_the_window_is_an_eighth_of_the_path() {
     }
     rounds.ack.cwnd = FROM;
     let verdict = rounds.next(1_000, 10_000);
-    assert_eq!(rounds.name(&verdict), "aimed", "spaced from the ACK on that grows the window so far");
+    assert_eq!(rounds.name(&verdict), "ssthresh_set", "spaced from the ACK on that grows the window so far");
     assert_near(verdict.pacing_rate, RATE * 112 / 100);
     assert_eq!((rounds.read("target"), verdict.ssthresh), (1_000, 0));
 }
@@ -108,8 +108,8 @@ fn once_spaced_the_estimate_only_rises_by_what_probing_can_tell() {
 #[test]
 fn slow_start_is_left_at_the_path() {
     for (settings, cwnd, name, target) in [
-        (&["exit_pct=100"], 300, "aimed", 1_000),
-        (&["exit_pct=50"], 300, "aimed", 500),
+        (&["exit_pct=100"], 300, "ssthresh_set", 1_000),
+        (&["exit_pct=50"], 300, "ssthresh_set", 500),
         (&["exit_pct=50"], 600, "exit", 500),
         (&["exit_pct=0"], 600, "spaced", 0),
         (&["exit_pct=1"], 600, "exit", 10),

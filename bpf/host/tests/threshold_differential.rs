@@ -6,7 +6,7 @@
 mod common;
 
 use common::differential::seeds;
-use common::pair_model::{PairModel, Step, Told};
+use common::pair_model::{PairModel, RoundResult, Step};
 use common::pair_traffic::paired_sequence;
 use common::random::Random;
 use onramp_algorithm::{Ack, Flow, Parameters, ack_flag, find};
@@ -78,7 +78,7 @@ impl Model {
             Step::Begun => "warming_up",
             Step::Open if ack.flags & ack_flag::APP_LIMITED != 0 => "app_limited",
             Step::Open => "round_open",
-            Step::Over(Told::Settled(rate)) | Step::Sooner(Told::Settled(rate)) => {
+            Step::Over(RoundResult::Settled(rate)) | Step::Sooner(RoundResult::Settled(rate)) => {
                 self.rate = Some(rate);
                 "estimated"
             }

@@ -9,7 +9,7 @@ mod source;
 mod track;
 
 pub(crate) use history::{Bucket, Change, Cursor, History, Point};
-pub(crate) use model::{Flow, Happened, Model, threshold};
+pub(crate) use model::{Flow, Incident, Model, threshold};
 pub(crate) use picture::{Gauge, Picture, picture};
 pub(crate) use recorded::{Recorded, read, read_csv};
 pub(crate) use shadow::Shadows;

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use onramp_loader::abi::{ExitRecord, flow_flag};
 use onramp_loader::algorithm::{self, Algorithm, Export, NO_THRESHOLD, Parameters};
-use onramp_loader::telemetry::{AckTold, CongestionState, Event, FlowEvent, Item, RoundEvent, What};
+use onramp_loader::telemetry::{AckPayload, CongestionState, Event, FlowEvent, Item, RoundEvent, What};
 use onramp_loader::{ExitReason, Phase, phase};
 use onramp_recording::replay::{Given, Path, Regret, Round};
 use serde::{Deserialize, Serialize};
@@ -17,7 +17,7 @@ use super::history::{History, Point};
 use super::track::reading;
 
 /// What happened to a flow at a moment: this many are kept, of a flow that has more the first ones.
-const HAPPENED: usize = 200;
+const INCIDENTS_MAX: usize = 200;
 /// The newest past of a flow whose acknowledgements are told: half a minute in tenths of a second.
 const RECENT: usize = 300;
 /// A flow with nothing in flight of which nothing is heard for so long is idle.
@@ -78,14 +78,14 @@ pub(crate) struct Flow {
     /// Its newest past, while every acknowledgement is told.
     pub recent: Option<History>,
     /// Losses and the like, the first ones.
-    pub happened: Vec<Happened>,
+    pub incidents: Vec<Incident>,
     /// Something has happened to it since this was last set to false.
     pub changed: bool,
 }
 
 /// A loss or the like.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Happened {
+pub(crate) struct Incident {
     /// Monotonic clock, microseconds.
     pub at_us: u64,
     /// `recovery`, `loss` (a timeout), `cwr` (ECN or a queue of this host), `undone` (there was no loss), `restart` (slow start
@@ -142,9 +142,9 @@ impl Model {
     }
 
     fn event(&mut self, event: &Event) {
-        if let What::Flow(told) = &event.what {
+        if let What::Flow(flow) = &event.what {
             let room = self.buckets_max;
-            self.flows.entry(event.flow).or_insert_with(|| Flow::new(event, told, room)).told(told);
+            self.flows.entry(event.flow).or_insert_with(|| Flow::new(event, flow, room)).report(flow);
             self.forget();
         } else if let Some(flow) = self.flows.get_mut(&event.flow) {
             flow.event(event);
@@ -187,21 +187,21 @@ impl Model {
 }
 
 impl Flow {
-    fn new(event: &Event, told: &FlowEvent, room: usize) -> Self {
+    fn new(event: &Event, flow: &FlowEvent, room: usize) -> Self {
         Self {
             id: event.flow,
             algorithm: event.algorithm,
             name: event.algorithm.name(),
             exports: exports_of(event.algorithm),
-            local: told.local,
-            remote: told.remote,
-            profile: told.profile,
-            parameters: told.parameters.clone(),
-            generation: told.generation,
+            local: flow.local,
+            remote: flow.remote,
+            profile: flow.profile,
+            parameters: flow.parameters.clone(),
+            generation: flow.generation,
             netns: event.netns,
-            adopted: told.header.has(flow_flag::ADOPTED),
-            start_us: if told.header.start_us != 0 { told.header.start_us } else { event.time_ns / 1_000 },
-            start_known: told.header.start_us != 0 || told.header.has(flow_flag::ADOPTED),
+            adopted: flow.header.has(flow_flag::ADOPTED),
+            start_us: if flow.header.start_us != 0 { flow.header.start_us } else { event.time_ns / 1_000 },
+            start_known: flow.header.start_us != 0 || flow.header.has(flow_flag::ADOPTED),
             exit: None,
             ended: false,
             now: Point::default(),
@@ -212,7 +212,7 @@ impl Flow {
             path: Path::default(),
             retransmitted_bytes: 0,
             sent_bytes: None,
-            slow_start: told.header.has(flow_flag::SLOW_START),
+            slow_start: flow.header.has(flow_flag::SLOW_START),
             quiet: false,
             idle: false,
             loss_window: None,
@@ -220,14 +220,14 @@ impl Flow {
             beginning: History::whole(room),
             life: History::whole(room),
             recent: None,
-            happened: Vec::new(),
+            incidents: Vec::new(),
             changed: true,
         }
     }
 
     fn happens(&mut self, what: &'static str) {
-        if self.happened.len() < HAPPENED {
-            self.happened.push(Happened {
+        if self.incidents.len() < INCIDENTS_MAX {
+            self.incidents.push(Incident {
                 at_us: self.now.at_us,
                 what: what.into(),
                 acknowledged_bytes: self.now.acknowledged_bytes,
@@ -236,13 +236,13 @@ impl Flow {
         }
     }
 
-    fn told(&mut self, told: &FlowEvent) {
-        self.profile = told.profile;
-        self.parameters = told.parameters.clone();
-        self.generation = told.generation;
+    fn report(&mut self, flow: &FlowEvent) {
+        self.profile = flow.profile;
+        self.parameters = flow.parameters.clone();
+        self.generation = flow.generation;
         self.changed = true;
-        self.state.clone_from(&told.state);
-        if let Phase::Left(reason, record) | Phase::Exiting(reason, record) = phase(&told.header) {
+        self.state.clone_from(&flow.state);
+        if let Phase::Left(reason, record) | Phase::Exiting(reason, record) = phase(&flow.header) {
             self.leave(reason, record);
         }
     }
@@ -381,8 +381,8 @@ impl Flow {
         }
     }
 
-    fn ack(&mut self, ack: &AckTold) {
-        let AckTold { ack, flags, .. } = ack;
+    fn ack(&mut self, ack: &AckPayload) {
+        let AckPayload { ack, flags, .. } = ack;
         self.window(ack.cwnd, ack.ssthresh);
         self.now.in_flight = ack.in_flight;
         self.quiet = ack.bytes_outstanding == 0;
@@ -474,12 +474,12 @@ pub(crate) fn threshold(segments: u32) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use onramp_loader::abi::FlowHeader;
-    use onramp_loader::algorithm::{Ack, RoundTold};
-    use onramp_loader::telemetry::{ExitEvent, StateEvent, StateTold};
+    use onramp_loader::algorithm::{Ack, RoundPayload};
+    use onramp_loader::telemetry::{ExitEvent, StateEvent, StatePayload};
 
     use super::*;
 
-    fn tell(model: &mut Model, what: What) {
+    fn observe(model: &mut Model, what: What) {
         let algorithm = algorithm::find("plain").unwrap();
         let (time_ns, flow, sequence, netns) = (1_000_000_000, 7, 0, 1);
         model.add(&Item::Event(Event { time_ns, flow, sequence, netns, algorithm, what }));
@@ -488,7 +488,7 @@ mod tests {
     /// With a flow that begins, as the kernel tells of it.
     fn begun() -> Model {
         let mut model = Model::new(1, 16);
-        let told = FlowEvent {
+        let payload = FlowEvent {
             local: ([192, 0, 2, 1], 1).into(),
             remote: ([192, 0, 2, 2], 2).into(),
             again: false,
@@ -500,23 +500,23 @@ mod tests {
             header: FlowHeader::default(),
             state: Vec::new(),
         };
-        tell(&mut model, What::Flow(Box::new(told)));
+        observe(&mut model, What::Flow(Box::new(payload)));
         model
     }
 
     fn acknowledged(ack: Ack, receive_window: u32) -> What {
-        What::Ack(AckTold { ack: Ack { receive_window, ..ack }, ..AckTold::default() })
+        What::Ack(AckPayload { ack: Ack { receive_window, ..ack }, ..AckPayload::default() })
     }
 
     #[test]
     fn a_flow_began_a_round_trip_before_its_first_acknowledgement() {
         let mut model = begun();
         let ack = Ack { now_us: 1_000_000, rtt_us: 600_000, smoothed_rtt_us: 600_000, ..Ack::default() };
-        tell(&mut model, acknowledged(ack, 0));
-        tell(&mut model, acknowledged(ack, 0));
+        observe(&mut model, acknowledged(ack, 0));
+        observe(&mut model, acknowledged(ack, 0));
         let exit = ExitRecord { at_us: 600_000, min_rtt_us: 600_000, ..ExitRecord::default() };
         let reason = ExitReason::Algorithm;
-        tell(&mut model, What::Exit(ExitEvent { reason, record: exit, observed: None }));
+        observe(&mut model, What::Exit(ExitEvent { reason, record: exit, observed: None }));
         let flow = &model.flows[&7];
         assert_eq!((flow.start_us, flow.exit_us()), (400_000, Some(1_000_000)));
     }
@@ -529,16 +529,17 @@ mod tests {
         assert_eq!(of(&model), ("no slow start".into(), false), "nothing was sent yet");
         let (loss, open) = (CongestionState::Loss, CongestionState::Open);
         let state = |from, to| {
-            let told = StateTold { cwnd: 1, ssthresh: 7, ..StateTold::default() };
-            What::State(StateEvent { from, to, told })
+            let payload = StatePayload { cwnd: 1, ssthresh: 7, ..StatePayload::default() };
+            What::State(StateEvent { from, to, payload })
         };
         let round = |in_flight| {
-            let told = RoundTold { duration_us: 1, mss: 1_000, in_flight, cwnd: 1, ..RoundTold::default() };
-            What::Round(Box::new(RoundEvent { told, state: Vec::new() }))
+            let payload =
+                RoundPayload { duration_us: 1, mss: 1_000, in_flight, cwnd: 1, ..RoundPayload::default() };
+            What::Round(Box::new(RoundEvent { payload, state: Vec::new() }))
         };
         let exit =
             ExitRecord { at_us: 600_000, min_rtt_us: 600_000, window_after: 5, ..ExitRecord::default() };
-        tell(&mut model, What::Exit(ExitEvent { reason: ExitReason::Loss, record: exit, observed: None }));
+        observe(&mut model, What::Exit(ExitEvent { reason: ExitReason::Loss, record: exit, observed: None }));
         // Events are of the first second.
         for (what, idle) in [
             (round(3), false),
@@ -548,7 +549,7 @@ mod tests {
             (state(loss, open), true),
             (round(1), false),
         ] {
-            tell(&mut model, what);
+            observe(&mut model, what);
             model.rest(1_999_999);
             assert_eq!(of(&model).0, "loss", "a request may follow at once");
             model.flows.get_mut(&7).unwrap().changed = false;
@@ -563,27 +564,27 @@ mod tests {
         let mut model = begun();
         assert_eq!(model.flows[&7].now.window_end_bytes, None);
         let round = |receive_window| {
-            let told = RoundTold {
+            let payload = RoundPayload {
                 bytes: 20_000,
                 duration_us: 1,
                 mss: 1_000,
                 receive_window,
-                ..RoundTold::default()
+                ..RoundPayload::default()
             };
-            What::Round(Box::new(RoundEvent { told, state: Vec::new() }))
+            What::Round(Box::new(RoundEvent { payload, state: Vec::new() }))
         };
-        tell(&mut model, round(65_000));
+        observe(&mut model, round(65_000));
         assert_eq!(model.flows[&7].now.window_end_bytes, Some(85_000));
-        tell(&mut model, round(0));
+        observe(&mut model, round(0));
         assert_eq!(model.flows[&7].now.window_end_bytes, None, "none, or not told");
         let ack = Ack { bytes_acked: 50_000, mss: 1_000, ..Ack::default() };
-        tell(&mut model, acknowledged(ack, 30_000));
+        observe(&mut model, acknowledged(ack, 30_000));
         let flow = &model.flows[&7];
         assert_eq!(flow.now.window_end_bytes, Some(flow.now.acknowledged_bytes + 30_000));
-        let told = flow.now.window_end_bytes;
-        tell(&mut model, round(0));
+        let end = flow.now.window_end_bytes;
+        observe(&mut model, round(0));
         assert_eq!(
-            model.flows[&7].now.window_end_bytes, told,
+            model.flows[&7].now.window_end_bytes, end,
             "rounds that are made of acknowledgements have none"
         );
     }

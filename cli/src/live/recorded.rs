@@ -9,10 +9,12 @@ use std::time::Duration;
 
 use onramp_loader::ExitReason;
 use onramp_loader::abi::{FlowHeader, flow_flag};
-use onramp_loader::algorithm::{self, Algorithm, Flow as Twin, OUTCOME_MAX, Parameters, RoundTold, Verdict};
+use onramp_loader::algorithm::{
+    self, Algorithm, Flow as Twin, OUTCOME_MAX, Parameters, RoundPayload, Verdict,
+};
 use onramp_loader::telemetry::{
-    AckTold, CongestionState, EndEvent, Event, ExitEvent, FlowEvent, Item, Lost, RoundEvent, StateEvent,
-    UndoTold, What,
+    AckPayload, CongestionState, EndEvent, Event, ExitEvent, FlowEvent, Item, Lost, RoundEvent, StateEvent,
+    UndoPayload, What,
 };
 use onramp_recording::replay::{AckRound, FlowReport, Options, Replay, Rounds, candidates, replay_beside};
 use onramp_recording::rows::{DropRow, ExitRow, FlowRow, ParameterRow, RoundRow, StateRow};
@@ -37,33 +39,33 @@ pub(crate) struct Recorded {
 
 /// Reads a recording: at most so many flows, each with its past in at most so many buckets.
 pub(crate) fn read(recording: &mut Recording, flows_max: usize, buckets_max: usize) -> Recorded {
-    let mut told = Told::of(recording);
+    let mut recorded = RecordedEvents::of(recording);
     let mut model = Model::new(flows_max, buckets_max);
     let cancelled = Arc::clone(&recording.budget.cancelled);
     let reports = replay_beside(recording, everyone(), |run| {
-        !cancelled.load(Ordering::Relaxed) && told.run(run, &mut model)
+        !cancelled.load(Ordering::Relaxed) && recorded.run(run, &mut model)
     });
-    told.finish(&mut model);
+    recorded.finish(&mut model);
     recording.each_row(|row: DropRow| {
         let unobserved = Duration::from_micros(row.unobserved_us);
         model.add(&Item::Lost(Lost { events: row.events, unobserved }));
     });
     let mut problems: Vec<String> = recording.problems.iter().map(ToString::to_string).collect();
-    problems.extend(told.problems);
-    let more = told.more_problems;
+    problems.extend(recorded.problems);
+    let more = recorded.more_problems;
     problems.extend((more > 0).then(|| format!("{more} more flows are not shown")));
     Recorded { model, reports: by_flow(reports), problems }
 }
 
 /// Reads acknowledgements in CSV, which does not say whose they are.
 pub(crate) fn read_csv(source: impl Read, flows_max: usize, buckets_max: usize) -> Result<Recorded, String> {
-    let mut told = Told::default();
+    let mut recorded = RecordedEvents::default();
     let mut model = Model::new(flows_max, buckets_max);
     let report = replay_csv(source, false, everyone(), |run| {
-        told.meet(run, flows_max);
-        told.run(run, &mut model)
+        recorded.meet(run, flows_max);
+        recorded.run(run, &mut model)
     })?;
-    let problems = [told.problems, report.problems()].concat();
+    let problems = [recorded.problems, report.problems()].concat();
     Ok(Recorded { model, reports: by_flow(report.flows), problems })
 }
 
@@ -84,7 +86,7 @@ fn by_flow(reports: Vec<FlowReport>) -> BTreeMap<u64, FlowReport> {
 
 /// What a recording tells beside acknowledgements, in its order; and each flow's algorithm, run again.
 #[derive(Default)]
-struct Told {
+struct RecordedEvents {
     flows: BTreeMap<u64, Followed>,
     parameters: BTreeMap<(String, u32, u32), Vec<String>>,
     /// The first ones, and the number of the others.
@@ -107,29 +109,29 @@ struct Followed {
     rounds: Option<Rounds>,
 }
 
-impl Told {
+impl RecordedEvents {
     fn of(recording: &mut Recording) -> Self {
-        let mut told = Self::default();
+        let mut recorded = Self::default();
         recording.each_row(|row: ParameterRow| {
             let key = (row.algorithm.into_owned(), row.parameter_set, row.parameters_generation);
-            told.parameters.entry(key).or_default().push(format!("{}={}", row.name, row.value));
+            recorded.parameters.entry(key).or_default().push(format!("{}={}", row.name, row.value));
         });
-        recording.each_row(|row: FlowRow| told.flow(&row));
+        recording.each_row(|row: FlowRow| recorded.flow(&row));
         recording.each_row(|row: RoundRow| {
             let what = |_: &Followed| {
-                Some(What::Round(Box::new(RoundEvent { told: round(&row)?, state: Vec::new() })))
+                Some(What::Round(Box::new(RoundEvent { payload: round(&row)?, state: Vec::new() })))
             };
-            told.push(row.at_us, row.flow, row.sequence, what);
+            recorded.push(row.at_us, row.flow, row.sequence, what);
         });
-        recording.each_row(|row: ExitRow| told.push(row.at_us, row.flow, row.sequence, |_| exit(&row)));
-        recording.each_row(|row: StateRow| told.push(row.at_us, row.flow, row.sequence, |_| state(&row)));
-        for flow in told.flows.values_mut() {
+        recording.each_row(|row: ExitRow| recorded.push(row.at_us, row.flow, row.sequence, |_| exit(&row)));
+        recording.each_row(|row: StateRow| recorded.push(row.at_us, row.flow, row.sequence, |_| state(&row)));
+        for flow in recorded.flows.values_mut() {
             flow.events.make_contiguous().sort_by_key(|event| event.sequence);
             // Where rounds are told, none are made.
             let has_rounds = flow.events.iter().any(|event| matches!(event.what, What::Round(_)));
             flow.rounds = (!has_rounds).then(Rounds::default);
         }
-        told
+        recorded
     }
 
     fn parameters(&self, algorithm: Algorithm, set: u32, generation: u32) -> Parameters {
@@ -176,7 +178,7 @@ impl Told {
             }
         });
         let flags = if row.adopted != 0 { flow_flag::ADOPTED } else { flow_flag::SLOW_START };
-        let told = FlowEvent {
+        let event = FlowEvent {
             local: address(&row.local_address, row.local_port),
             remote: address(&row.remote_address, row.remote_port),
             again: row.event == "again",
@@ -188,7 +190,7 @@ impl Told {
             header: FlowHeader { start_us: row.started_us, flags: flags as u16, ..FlowHeader::default() },
             state,
         };
-        flow.events.push_back(flow.event(row.at_us, row.flow, row.sequence, What::Flow(Box::new(told))));
+        flow.events.push_back(flow.event(row.at_us, row.flow, row.sequence, What::Flow(Box::new(event))));
     }
 
     /// A flow that CSV has acknowledgements of.
@@ -286,11 +288,17 @@ impl Followed {
             shown.knows(&self.twin.state());
         }
         let generation = sample.generation;
-        let what =
-            What::Ack(AckTold { ack, verdict, asked: asked.into(), flags, generation, ..AckTold::default() });
+        let what = What::Ack(AckPayload {
+            ack,
+            verdict,
+            asked: asked.into(),
+            flags,
+            generation,
+            ..AckPayload::default()
+        });
         model.add(&Item::Event(self.event(ack.now_us, flow, sample.sequence, what)));
         if let Some(over) = self.rounds.as_mut().and_then(|rounds| rounds.add(&ack)) {
-            let round = RoundEvent { told: made(&over), state: self.twin.state() };
+            let round = RoundEvent { payload: made(&over), state: self.twin.state() };
             let what = What::Round(Box::new(round));
             model.add(&Item::Event(self.event(ack.now_us, flow, sample.sequence, what)));
         }
@@ -298,10 +306,10 @@ impl Followed {
 }
 
 /// A round that is made of acknowledgements. The application was the limit in all of it, or the window.
-fn made(over: &AckRound) -> RoundTold {
+fn made(over: &AckRound) -> RoundPayload {
     let AckRound { begin, end, .. } = over;
     let duration_us = end.now_us.saturating_sub(begin.now_us);
-    RoundTold {
+    RoundPayload {
         duration_us,
         bytes: end.bytes_acked.saturating_sub(begin.bytes_acked),
         delivered: over.delivered_segments(),
@@ -313,7 +321,7 @@ fn made(over: &AckRound) -> RoundTold {
         in_flight: end.in_flight,
         mss: end.mss,
         flags: slow_start(end.cwnd, end.ssthresh),
-        ..RoundTold::default()
+        ..RoundPayload::default()
     }
 }
 
@@ -331,17 +339,17 @@ fn bytes(hexadecimal: &str) -> Vec<u8> {
     (0..hexadecimal.len()).step_by(2).map_while(byte).collect()
 }
 
-fn round(row: &RoundRow) -> Option<RoundTold> {
-    Some(RoundTold { flags: slow_start(row.cwnd_segments, row.ssthresh_segments), ..row.round_told()? })
+fn round(row: &RoundRow) -> Option<RoundPayload> {
+    Some(RoundPayload { flags: slow_start(row.cwnd_segments, row.ssthresh_segments), ..row.round_payload()? })
 }
 
 fn end(row: &FlowRow) -> Option<EndEvent> {
-    Some(EndEvent { told: row.end_told()?, header: FlowHeader::default(), outcomes: [0; OUTCOME_MAX] })
+    Some(EndEvent { payload: row.end_payload()?, header: FlowHeader::default(), outcomes: [0; OUTCOME_MAX] })
 }
 
 fn exit(row: &ExitRow) -> Option<What> {
     if row.event != "exit" {
-        return Some(What::Undo(UndoTold { exit_undone: 1, ..UndoTold::default() }));
+        return Some(What::Undo(UndoPayload { exit_undone: 1, ..UndoPayload::default() }));
     }
     let record = row.exit_record()?;
     Some(What::Exit(ExitEvent {
@@ -352,7 +360,7 @@ fn exit(row: &ExitRow) -> Option<What> {
 }
 
 fn state(row: &StateRow) -> Option<What> {
-    let told = row.state_told()?;
+    let payload = row.state_payload()?;
     let named = CongestionState::from_number;
-    Some(What::State(StateEvent { from: named(told.from)?, to: named(told.to)?, told }))
+    Some(What::State(StateEvent { from: named(payload.from)?, to: named(payload.to)?, payload }))
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::net::SocketAddr;
 
-use onramp_loader::shadow::{Follower, Glimpse, Shadow as Source, Step, Watch};
+use onramp_loader::shadow::{Follower, Shadow as Source, SocketSnapshot, Step, Watch};
 use onramp_recording::replay::{Candidate, Finding, Generations, Known, Options, Replay};
 use onramp_recording::{Event, Run, Sample};
 
@@ -11,7 +11,7 @@ use super::model::Flow;
 
 /// Flows whose findings are kept; beyond that those that were met first go.
 const FLOWS_MAX: usize = 10_000;
-/// Glimpses that are taken before other things are looked at.
+/// Snapshots that are taken before other things are looked at.
 const BATCH: u32 = 100_000;
 
 /// A flow by its ends and the inode of its network namespace.
@@ -88,27 +88,27 @@ impl Shadows {
     /// Takes what there is.
     pub fn drain(&mut self) {
         for _ in 0..BATCH {
-            let Some(glimpse) = self.source.try_next() else { return };
-            self.take(&glimpse);
+            let Some(snapshot) = self.source.try_next() else { return };
+            self.take(&snapshot);
         }
     }
 
-    fn take(&mut self, glimpse: &Glimpse) {
-        let number = glimpse.flow();
+    fn take(&mut self, snapshot: &SocketSnapshot) {
+        let number = snapshot.flow();
         let candidates = &self.candidates;
         let watched = self.watched.meet(
             number,
-            || (glimpse.netns(), glimpse.local(), glimpse.remote()),
+            || (snapshot.netns(), snapshot.local(), snapshot.remote()),
             || Watched {
                 follower: Follower::default(),
                 // Without regrets: slow start alone does not tell what the path gives in the end.
                 replay: Replay::new(candidates.clone(), Options::default()),
             },
         );
-        for step in watched.follower.take(glimpse) {
+        for step in watched.follower.take(snapshot) {
             watched.judge(step);
         }
-        if glimpse.is_last()
+        if snapshot.is_last()
             && let Some((ends, watched)) = self.watched.remove(number)
             && let Some(report) = watched.replay.finish().pop()
         {

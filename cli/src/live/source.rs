@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use nix::time::{ClockId, clock_gettime};
-use onramp_loader::Patience;
+use onramp_loader::WaitWhile;
 use onramp_loader::telemetry::{Filter, Item, Level, Options, Stream, What};
 
 use super::model::{Flow, Model};
@@ -35,12 +35,12 @@ impl Source {
     pub fn open(
         name: &'static str,
         wanted: Wanted,
-        patience: Patience<'_>,
+        wait: WaitWhile<'_>,
     ) -> Result<Self, onramp_loader::Error> {
         let mut options = Options::new(name, Level::Round);
         options.ring_bytes = ROUNDS_BYTES;
-        options.wish = wanted.wish(Level::Round);
-        Ok(Self { name, rounds: Stream::open_while(&options, patience)?, acks: BTreeMap::new(), wanted })
+        options.subscription = wanted.subscription(Level::Round);
+        Ok(Self { name, rounds: Stream::open_while(&options, wait)?, acks: BTreeMap::new(), wanted })
     }
 
     /// To be called once this process has given up privileges.
@@ -49,11 +49,11 @@ impl Source {
     }
 
     /// Also every acknowledgement of this flow, by a consumer of its own.
-    pub fn follow(&mut self, flow: &Flow, patience: Patience<'_>) -> Result<(), onramp_loader::Error> {
+    pub fn follow(&mut self, flow: &Flow, wait: WaitWhile<'_>) -> Result<(), onramp_loader::Error> {
         let mut options = Options::new(self.name, Level::Ack);
         options.ring_bytes = ACKS_BYTES;
-        options.wish.filter = only(flow.local, flow.remote);
-        self.acks.insert(flow.id, Stream::open_while(&options, patience)?);
+        options.subscription.filter = only(flow.local, flow.remote);
+        self.acks.insert(flow.id, Stream::open_while(&options, wait)?);
         Ok(())
     }
 
@@ -84,7 +84,7 @@ impl Source {
 
 fn take(stream: &mut Stream, mut give: impl FnMut(Item)) -> Result<(), onramp_loader::Error> {
     for _ in 0..BATCH {
-        // Hardly waiting; unlike try_next it notices that its keeper is gone.
+        // Hardly waiting; unlike try_next it notices that its lease process is gone.
         match stream.next_within(HARDLY) {
             Ok(Some(item)) => give(item),
             Ok(None) => return Ok(()),

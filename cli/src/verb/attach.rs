@@ -107,7 +107,7 @@ impl Attach {
         options.default = elsewhere::is_here(&self.default);
         options.observe = self.observe;
         options.guard = self.guard.as_ref().map(|margins| margins.guard(self.control_share));
-        guard::require_a_deed(&options)?;
+        guard::reject_idle_guard(&options)?;
         options.expires_in = self.expires_in;
         Ok(options)
     }
@@ -321,7 +321,7 @@ fn text(report: &Report, expires_in: Option<Duration>) -> String {
         );
     }
     if report.telemetry_max != Level::Ack.name() {
-        text += &format!("  its flows are told of up to level {}\n", report.telemetry_max);
+        text += &format!("  telemetry of its flows is limited to level {}\n", report.telemetry_max);
     }
     if let Some(before) = &report.replaced_default {
         text += &format!("  default of this network namespace: {congestion_control} (was {before})\n");

@@ -14,7 +14,7 @@ use super::{elsewhere, plan};
 use crate::basis;
 use crate::failure::{self, FAILURE, PARTIAL};
 use crate::guard;
-use crate::output::{Output, inline, say};
+use crate::output::{Output, escape_line, say};
 use crate::profile;
 use crate::settings::{self, AlgorithmName};
 use crate::units::count;
@@ -396,7 +396,7 @@ pub(super) fn text(report: &Report) -> String {
         }
         text += &stragglers::text("detached", &row.stragglers, &row.held);
         if let Some(why) = &row.pins_left {
-            text += &format!("  pins are left: {}\n", inline(why));
+            text += &format!("  pins are left: {}\n", escape_line(why));
         }
         if row.selection_rules > 0 {
             text += &format!(

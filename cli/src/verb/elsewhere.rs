@@ -9,7 +9,7 @@ use onramp_net::namespace::{Namespace, NamespaceError};
 use serde::Serialize;
 
 use crate::failure::{PARTIAL, Usage};
-use crate::output::inline;
+use crate::output::escape_line;
 use crate::units::count;
 
 /// Names of namespaces that a line has at most.
@@ -41,7 +41,7 @@ pub(super) fn text(others: &[Other]) -> String {
     controls.dedup();
     let line = |control: &str| {
         let keep: Vec<_> = others.iter().filter(|one| one.congestion_control == control).collect();
-        let names: Vec<_> = keep.iter().take(NAMED).map(|one| inline(&one.namespace)).collect();
+        let names: Vec<_> = keep.iter().take(NAMED).map(|one| escape_line(&one.namespace)).collect();
         let more =
             if keep.len() > NAMED { format!(" and {} more", keep.len() - NAMED) } else { String::new() };
         let (namespaces, keep) =
@@ -179,7 +179,7 @@ impl Taken {
 
     pub fn text(&self, control: &str) -> String {
         let line = |one: &Other| {
-            let namespace = inline(&one.namespace);
+            let namespace = escape_line(&one.namespace);
             format!(
                 "  default of network namespace {namespace}: {control} (was {})\n",
                 one.congestion_control
@@ -226,7 +226,7 @@ fn quoted(word: &str) -> String {
 
 /// Where it could not be looked, a line each.
 pub(super) fn unseen_text(unseen: &[String]) -> String {
-    let line = |place: &String| format!("  not looked into, so there may be more: {}\n", inline(place));
+    let line = |place: &String| format!("  not looked into, so there may be more: {}\n", escape_line(place));
     unseen.iter().map(line).collect()
 }
 

@@ -21,7 +21,7 @@ use onramp_net::namespace::Namespace;
 /// Longest sleep between two looks: a suspended host and a confirmation are noticed within it.
 const LOOK: Duration = Duration::from_secs(10);
 /// Looks or detaches that may fail.
-const PATIENCE: u32 = 60;
+const TIMEOUT: u32 = 60;
 
 /// Detach an algorithm when its time is over (started by `attach --for`)
 #[derive(Args, Debug)]
@@ -55,7 +55,7 @@ impl Expire {
                     }
                 }
                 // What failed once may succeed later, and nobody else will detach.
-                Err(error) if failures == PATIENCE => return Err(error.into()),
+                Err(error) if failures == TIMEOUT => return Err(error.into()),
                 Err(_) => {
                     failures += 1;
                     thread::sleep(LOOK);

@@ -138,7 +138,7 @@ struct Row {
     observed: Option<Exit>,
     /// Counted since somebody has listened to the flow.
     outcomes: Option<Named<u32>>,
-    exports: Option<Named<Words>>,
+    exports: Option<Named<ExportValue>>,
     /// In JSON always.
     why: Option<Why>,
 }
@@ -162,7 +162,7 @@ pub(super) struct Exit {
 /// One number, or several.
 #[derive(Serialize)]
 #[serde(untagged)]
-pub(super) enum Words {
+pub(super) enum ExportValue {
     One(u32),
     Several(Vec<u32>),
 }
@@ -322,10 +322,10 @@ pub(super) fn outcomes(algorithm: Algorithm, counted: [u32; OUTCOME_MAX]) -> Nam
 }
 
 /// Exports by name.
-pub(super) fn named(exports: Vec<(Export, Vec<u32>)>) -> Named<Words> {
+pub(super) fn named(exports: Vec<(Export, Vec<u32>)>) -> Named<ExportValue> {
     let words = |values: Vec<u32>| match values[..] {
-        [one] => Words::One(one),
-        _ => Words::Several(values),
+        [one] => ExportValue::One(one),
+        _ => ExportValue::Several(values),
     };
     Named(exports.into_iter().map(|(export, values)| (export.name, words(values))).collect())
 }

@@ -9,7 +9,7 @@ use onramp_profiles::link::DirectionSpec;
 use serde::Serialize;
 
 use crate::failure::{FAILURE, USAGE};
-use crate::output::{Named, Output, inline};
+use crate::output::{Named, Output, escape_line};
 use crate::profile::{self, Origin};
 use crate::settings::Value;
 use crate::table::Table;
@@ -197,7 +197,7 @@ fn derived(shown: &Shown) -> String {
          # buffers: {} bytes would do for tcp_rmem and tcp_wmem; those of [host] {enough} the BDP in their usable half\n\
          {parameters}",
         // A comment of one line, whatever the file is called.
-        inline(&shown.origin.to_string()),
+        escape_line(&shown.origin.to_string()),
         one.bdp_bytes,
         one.rate_bps as f64 / 1e6,
         one.base_rtt_us as f64 / 1e3,

@@ -4,7 +4,7 @@
 use onramp_loader::{Held, HeldBy, Users};
 use serde::Serialize;
 
-use crate::output::inline;
+use crate::output::escape_line;
 use crate::units::count;
 
 /// Open sockets of a network namespace.
@@ -54,7 +54,7 @@ impl Holder {
             format!("{sockets} in state {}", self.state)
         };
         match (&self.process, self.pid) {
-            (Some(process), Some(pid)) => format!("{what} of {} (pid {pid})", inline(process)),
+            (Some(process), Some(pid)) => format!("{what} of {} (pid {pid})", escape_line(process)),
             _ => what,
         }
     }
@@ -84,7 +84,7 @@ pub(super) fn held_text(which: &str, held: &Held) -> String {
 pub(super) fn text(which: &str, stragglers: &[Sockets], held: &Held) -> String {
     let line = |Sockets { namespace, sockets }: &Sockets| {
         let sockets = count(*sockets, "socket");
-        let namespace = inline(namespace);
+        let namespace = escape_line(namespace);
         format!(
             "  still on the {which} code: {sockets} in network namespace {namespace}; it stays loaded until they close\n"
         )

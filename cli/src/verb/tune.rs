@@ -137,7 +137,7 @@ fn show(set: &ParameterSet, output: &Output) -> String {
         ]);
     }
     format!(
-        "{}profile {}, generation {}, flows are told of up to level {}\n",
+        "{}profile {}, generation {}, telemetry is limited to level {}\n",
         table.render(output),
         set.profile,
         set.generation,

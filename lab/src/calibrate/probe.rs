@@ -28,7 +28,7 @@ const BUFFER_BYTES: usize = 256 << 20;
 /// The end of a wait is waited for busily: no sleep is as exact as the spacing at 1 Gb/s, 11 us.
 const SPINNING: Duration = Duration::from_micros(100);
 /// How long a receiver waits for one more packet before it looks whether the sender is done.
-const PATIENCE: Duration = Duration::from_millis(100);
+const TIMEOUT: Duration = Duration::from_millis(100);
 
 /// A packet of the stream as the receiver saw it. Times are seconds on the wall clock.
 pub(super) struct Seen {
@@ -52,7 +52,7 @@ impl Probe {
     pub fn open(hosts: &Hosts) -> Result<Self, CalibrateError> {
         let open = |address: SocketAddr| -> io::Result<UdpSocket> {
             let socket = UdpSocket::bind(address)?;
-            socket.set_read_timeout(Some(PATIENCE))?;
+            socket.set_read_timeout(Some(TIMEOUT))?;
             setsockopt(&socket, sockopt::RcvBufForce, &BUFFER_BYTES)?;
             setsockopt(&socket, sockopt::SndBufForce, &BUFFER_BYTES)?;
             setsockopt(&socket, sockopt::ReceiveTimestampns, &true)?;

@@ -167,7 +167,7 @@ impl ExperimentError {
 
 /// Whoever follows a flow while it runs; called every 10 ms from another thread, so it must be quick.
 #[derive(Clone)]
-pub struct Watch(pub Arc<dyn Fn(&Sight<'_>) + Send + Sync>);
+pub struct Watch(pub Arc<dyn Fn(&LiveSample<'_>) + Send + Sync>);
 
 impl std::fmt::Debug for Watch {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -177,7 +177,7 @@ impl std::fmt::Debug for Watch {
 
 /// One look at a running flow.
 #[derive(Clone, Copy, Debug)]
-pub struct Sight<'a> {
+pub struct LiveSample<'a> {
     /// Name of the arm.
     pub arm: &'a str,
     /// Time since the first data, seconds.

@@ -15,7 +15,7 @@ use crate::host::{self, Host};
 /// What a write of the sender takes, bytes: small, so that a slow flow sends several times a second.
 const BLOCK_BYTES: u32 = 16 * 1024;
 /// How much later than planned a transfer may end; more means that it hangs.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Flows that begin and end together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,7 +47,7 @@ pub fn parallel_over_veth(
     host::ip("sender", &sender.0, "link set veth0 gso_max_segs 1\n")?;
     let amount = Amount::Seconds(load.seconds);
     let (request, options) = (Request::of(&arm.congestion_control, amount), options(load));
-    let timeout = Duration::from_secs(load.seconds.into()) + PATIENCE;
+    let timeout = Duration::from_secs(load.seconds.into()) + TIMEOUT;
     let meanwhile = |elapsed| meanwhile(&sender.0, elapsed);
     let (sender, receiver) = (&sender.0, &receiver.0);
     let downloads = iperf3::download(program, sender, receiver, &[request], &options, timeout, meanwhile)?;

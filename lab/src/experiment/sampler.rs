@@ -14,7 +14,7 @@ use onramp_net::sock_diag::{SockDiag, SockDiagError, States};
 
 use super::arm::FlowStorage;
 use super::flow::Flow;
-use super::{Sight, Watch};
+use super::{LiveSample, Watch};
 use crate::clock;
 
 /// Connections by cookie, with their port.
@@ -104,7 +104,7 @@ fn look(diag: &mut SockDiag, watched: &Watched, flows: &mut Flows) -> Result<(),
         let first = port == watched.ports.start;
         let watch = watched.watch.as_ref().filter(|_| first);
         if let (Some(watch), Some(began), Some(info)) = (watch, flow.began_ns(), &socket.info) {
-            watch.0(&Sight {
+            watch.0(&LiveSample {
                 arm: &watched.arm,
                 seconds: at.saturating_sub(began) as f64 / 1e9,
                 info,

@@ -64,7 +64,7 @@ pub struct RunDigest {
 
 /// The words of a page.
 #[derive(Clone, Copy, Debug)]
-pub struct Words<'a> {
+pub struct ReportText<'a> {
     /// What it is about.
     pub title: &'a str,
     /// What is asked: a claim, a case.
@@ -79,7 +79,7 @@ pub struct Words<'a> {
 pub type Figures = Vec<(String, String)>;
 
 /// The page.
-pub fn html(words: Words<'_>, about: &[(String, String)], outcomes: &[(Outcome, Figures)]) -> String {
+pub fn html(words: ReportText<'_>, about: &[(String, String)], outcomes: &[(Outcome, Figures)]) -> String {
     let mut page = format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<title>{0}</title>\n<style>{STYLE}</style>\n\
          </head>\n<body>\n<h1>{0}</h1>\n<dl>\n",
@@ -114,7 +114,7 @@ pub fn html(words: Words<'_>, about: &[(String, String)], outcomes: &[(Outcome, 
     page + "</body>\n</html>\n"
 }
 
-fn section(page: &mut String, words: Words<'_>, one: &Outcome, figures: &Figures) {
+fn section(page: &mut String, words: ReportText<'_>, one: &Outcome, figures: &Figures) {
     let _ = writeln!(
         page,
         "<h2 id=\"{0}\">{0}: <span class=\"{1}\">{2}</span></h2>\n<p>{3}: {4}</p>",
@@ -203,7 +203,7 @@ mod tests {
             }],
             error: None,
         };
-        let words = Words { title: "T", question: "claim", beside: "source", here: "here" };
+        let words = ReportText { title: "T", question: "claim", beside: "source", here: "here" };
         let svg = "<?xml version=\"1.0\"?>\n<svg width=\"1\"></svg>";
         let page = html(
             words,

@@ -4,7 +4,7 @@
 use onramp_algorithm::{Flow, find_control, of_cubic};
 
 use super::SimError;
-use super::control::{Base, Control, Start, Told};
+use super::control::{Base, Control, Oracle, Start};
 use crate::experiment::Arm;
 use crate::host::HostSpec;
 use crate::link::LinkSpec;
@@ -41,7 +41,7 @@ pub(super) fn control(arm: &Arm, host: &HostSpec, link: &LinkSpec) -> Result<Con
             let start = Start::Algorithm(Flow::new(of_cubic().parameters()));
             Ok(Control::new(Base::cubic(), start).stock())
         }
-        ORACLE => Ok(Control::new(Base::cubic(), Start::Told(Told::of(host, link)))),
+        ORACLE => Ok(Control::new(Base::cubic(), Start::Oracle(Oracle::of(host, link)))),
         "reno" => Ok(Control::new(Base::Reno, Start::Base)),
         other => Err(SimError::Control { name: other.to_owned() }),
     }

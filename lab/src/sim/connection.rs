@@ -159,8 +159,8 @@ impl Connection {
 
     /// The sink reads all that waits, if that wakes it; whether it did.
     pub fn read(&mut self, now: Nanos, acks: &mut Acks) -> bool {
-        let told = self.began.is_some();
-        let both = self.sender.as_ref().zip(self.receiver.as_mut()).filter(|_| told);
+        let established = self.began.is_some();
+        let both = self.sender.as_ref().zip(self.receiver.as_mut()).filter(|_| established);
         let Some((sender, receiver)) = both else { return false };
         receiver.read(now, &sender.layout, acks)
     }

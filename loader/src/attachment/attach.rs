@@ -62,7 +62,7 @@ pub fn plan(options: &AttachOptions) -> Result<Vec<Action>, Error> {
                 )),
                 match options.telemetry_max {
                     Level::Ack => String::new(),
-                    level => format!(", its flows told of up to level {}", level.name()),
+                    level => format!(", telemetry of its flows limited to level {}", level.name()),
                 }
             ),
             &undo,
@@ -180,7 +180,7 @@ pub(crate) fn attach_locked(options: &AttachOptions) -> Result<Attached, Error> 
     Ok(Attached { algorithm, generation, basis, replaced_default })
 }
 
-/// Removes the pins unless told to keep them.
+/// Removes the pins unless asked to keep them.
 struct Undo<'a>(Option<&'a Pins>);
 
 impl Undo<'_> {

@@ -8,8 +8,8 @@ use onramp_algorithm::Algorithm;
 
 use crate::attachment::defaults::{self, Records, Restored};
 use crate::attachment::holders::{self, Held};
-use crate::attachment::namespaces::{self, Sight, Taken};
-use crate::attachment::rehome::Users;
+use crate::attachment::migrate::Users;
+use crate::attachment::namespaces::{self, NamespaceScan, Taken};
 use crate::attachment::shell;
 use crate::pins::code;
 use crate::pins::profiles;
@@ -20,7 +20,7 @@ use crate::system::kernel;
 use crate::telemetry;
 
 /// How long the kernel may take to let go of the name; it does so at once, after a grace period.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// What a detach did.
 #[derive(Clone, Debug)]
@@ -33,7 +33,7 @@ pub struct Detached {
     pub restored: Vec<Restored>,
     /// Open sockets moved to another control.
     pub moved: usize,
-    /// Those of them that listen: their application had chosen this control, and connections that they accept get the
+    /// The listening ones: their application had chosen this control, and connections that they accept get the
     /// other one until it chooses again.
     pub listening_moved: usize,
     /// Open sockets that still run the detached code; it stays loaded until the last of them closes.
@@ -57,16 +57,16 @@ pub fn plan_detach(algorithm: Algorithm, leave_sockets: bool, undo: &str) -> Res
     let _lock = Lock::take_if_mounted()?;
     let pins = Pins::of(algorithm);
     let name = algorithm.congestion_control();
-    let sight = require_traces(&pins)?;
+    let scan = require_traces(&pins)?;
     let mut actions = Vec::new();
-    for namespace in sight.defaults.get(&name).into_iter().flatten() {
+    for namespace in scan.defaults.get(&name).into_iter().flatten() {
         actions
             .push(Action::new(format!("give network namespace {namespace} its former default back"), undo));
     }
-    for users in sight.users.get(&name).into_iter().flatten().filter(|_| !leave_sockets) {
+    for users in scan.users.get(&name).into_iter().flatten().filter(|_| !leave_sockets) {
         actions.push(Action::new(
             format!(
-                "move {} sockets of network namespace {} to its default, except those that listen",
+                "move {} sockets of network namespace {} to its default, except listening ones",
                 users.sockets, users.namespace
             ),
             "",
@@ -191,7 +191,7 @@ fn end(pins: &Pins) -> Result<(), Error> {
     }
     pins.remove_all_but(Some(DEFAULTS))?;
     tracing::debug!("unregistered {name}");
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     while kernel::registered()?.contains(&name) && Instant::now() < deadline {
         thread::sleep(Duration::from_millis(5));
     }
@@ -206,21 +206,21 @@ fn remove(pins: &Pins) -> Result<(), Error> {
 }
 
 /// Fails unless an algorithm has pins, or code that is loaded: nothing can have its control without.
-fn require_traces(pins: &Pins) -> Result<Sight, Error> {
+fn require_traces(pins: &Pins) -> Result<NamespaceScan, Error> {
     let name = pins.algorithm.congestion_control();
-    let sight = Sight::of_all()?;
+    let scan = NamespaceScan::of_all()?;
     if pins.exist() {
-        return Ok(sight);
+        return Ok(scan);
     }
     if kernel::registered()?.contains(&name) {
         return Err(Error::Foreign { name, root: ROOT });
     }
     let loaded = code::loaded()?;
-    let may_be_seen = loaded.is_none() && (sight.has(&name) || !sight.unseen.is_empty());
+    let may_be_seen = loaded.is_none() && (scan.has(&name) || !scan.unseen.is_empty());
     if !may_be_seen && code::unpinned(&loaded, pins).is_empty() {
         return Err(Error::NotAttached { algorithm: pins.algorithm.name() });
     }
-    Ok(sight)
+    Ok(scan)
 }
 
 /// What there is to detach.
@@ -238,16 +238,16 @@ pub struct Detachable {
 /// [`Error::Privilege`], or what looking fails with.
 pub fn detachable() -> Result<Detachable, Error> {
     kernel::require_everywhere("detach")?;
-    let (sight, loaded) = (Sight::of_all()?, code::loaded()?);
+    let (scan, loaded) = (NamespaceScan::of_all()?, code::loaded()?);
     let traces = |algorithm: &Algorithm| {
         let pins = Pins::of(*algorithm);
         pins.exist()
-            || sight.has(&algorithm.congestion_control())
+            || scan.has(&algorithm.congestion_control())
             || !code::unpinned(&loaded, &pins).is_empty()
     };
     let algorithms = onramp_algorithm::all().filter(traces).collect();
     // Where no code is loaded, nothing has it.
-    let unseen = if loaded.as_ref().is_some_and(BTreeMap::is_empty) { Vec::new() } else { sight.unseen };
+    let unseen = if loaded.as_ref().is_some_and(BTreeMap::is_empty) { Vec::new() } else { scan.unseen };
     Ok(Detachable { algorithms, unseen })
 }
 

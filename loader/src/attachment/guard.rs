@@ -1,5 +1,5 @@
 //! The guard of an attachment: what it is to do, what it has seen, and what that means. The kernel decides, with the
-//! integers of `bpf/guard.h`; what is told of it here is computed from the same sums in floating point.
+//! integers of `bpf/guard.h`; what is reported of it is computed from the same sums in floating point.
 
 use std::fmt;
 use std::io::ErrorKind;

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use onramp_algorithm::Algorithm;
 use onramp_net::sock_diag::TcpState;
 
+use crate::attachment::migrate;
 use crate::attachment::namespaces;
-use crate::attachment::rehome;
 use crate::object::abi::{Holder, text};
 use crate::pins::Pins;
 use crate::pins::code::{self, Loaded};
@@ -17,7 +17,7 @@ use crate::system::kernel::Kernel;
 
 /// How long the kernel may take to free code that nothing holds: grace periods, and the ends of connections.
 const GRACE: Duration = Duration::from_secs(1);
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 const LOOK: Duration = Duration::from_millis(10);
 
 /// Sockets in one state, of one process, that have code which is detached or replaced.
@@ -25,7 +25,7 @@ const LOOK: Duration = Duration::from_millis(10);
 pub struct HeldBy {
     /// Their state.
     pub state: TcpState,
-    /// They listen, and connections that they accept do not run this code.
+    /// They are listening, and connections that they accept do not run this code.
     pub only_listens: bool,
     /// Number and name of a process that has them open; `None`: no process has, or none that can be seen.
     pub process: Option<(u32, String)>,
@@ -54,7 +54,7 @@ impl Held {
 }
 
 impl Holder {
-    /// Whether it listens, and connections that it accepts get what they would get without it.
+    /// Whether it is listening, and connections that it accepts get what they would get without it.
     pub(crate) fn only_listens(&self) -> bool {
         self.tcp_state() == TcpState::Listen && self.chosen == 0
     }
@@ -70,8 +70,8 @@ impl Holder {
 /// # Errors
 /// What looking fails with.
 pub fn held(algorithms: &[Algorithm]) -> Result<Vec<Held>, Error> {
-    let freed = |algorithms: &[Algorithm], patience| {
-        let deadline = Instant::now() + patience;
+    let freed = |algorithms: &[Algorithm], timeout| {
+        let deadline = Instant::now() + timeout;
         loop {
             let loaded = code::loaded()?;
             let all_freed = algorithms.iter().all(|one| code::unpinned(&loaded, &Pins::of(*one)).is_empty());
@@ -90,7 +90,7 @@ pub fn held(algorithms: &[Algorithm]) -> Result<Vec<Held>, Error> {
     if unexplained.is_empty() {
         return Ok(found);
     }
-    freed(&unexplained, PATIENCE - GRACE)?;
+    freed(&unexplained, TIMEOUT - GRACE)?;
     now(algorithms)
 }
 
@@ -114,7 +114,7 @@ pub(crate) fn look(
     }
     let of_processes = match of_processes {
         Some(found) => found,
-        None => of_processes.insert(rehome::of_processes(kernel)?),
+        None => of_processes.insert(migrate::of_processes(kernel)?),
     };
     // A socket that both have found is a process's.
     let found = namespaces::sockets_on(&pins.algorithm.congestion_control(), kernel)?;

@@ -4,16 +4,16 @@
 use std::collections::BTreeMap;
 
 use crate::attachment::defaults::{self, Records, Restored};
-use crate::attachment::rehome::{self, Moved, Users};
+use crate::attachment::migrate::{self, Moved, Users};
 use crate::object::abi::Holder;
-use crate::object::open::Rehoming;
+use crate::object::open::Migrating;
 use crate::system::error::Error;
 use crate::system::everywhere::{SYSCTL, each};
 use crate::system::kernel::{CONTROL_PREFIX, Kernel};
 
 /// What all namespaces have of ours, by the control's name.
 #[derive(Default)]
-pub(crate) struct Sight {
+pub(crate) struct NamespaceScan {
     /// Namespaces whose default it is.
     pub defaults: BTreeMap<String, Vec<String>>,
     /// Namespaces whose default is another: their names, and those of their controls.
@@ -24,24 +24,24 @@ pub(crate) struct Sight {
     pub unseen: Vec<String>,
 }
 
-impl Sight {
+impl NamespaceScan {
     /// Looks everywhere.
     pub fn of_all() -> Result<Self, Error> {
-        let mut sight = Self::default();
-        sight.unseen = each(|namespace| {
+        let mut scan = Self::default();
+        scan.unseen = each(|namespace| {
             let name = namespace.sysctl_get(SYSCTL)?;
             if name.starts_with(CONTROL_PREFIX) {
-                sight.defaults.entry(name).or_default().push(namespace.to_string());
+                scan.defaults.entry(name).or_default().push(namespace.to_string());
             } else {
-                sight.others.push((namespace.to_string(), name));
+                scan.others.push((namespace.to_string(), name));
             }
-            for (name, sockets) in namespace.run(rehome::count)?? {
+            for (name, sockets) in namespace.run(migrate::count)?? {
                 let users = Users { namespace: namespace.to_string(), sockets };
-                sight.users.entry(name).or_default().push(users);
+                scan.users.entry(name).or_default().push(users);
             }
             Ok(())
         })?;
-        Ok(sight)
+        Ok(scan)
     }
 
     /// Namespaces whose default is another control than this: their names, and those of their controls.
@@ -64,7 +64,7 @@ pub(crate) struct Taken {
     /// A namespace has kept it as default, because that could not be written.
     pub kept: bool,
     pub moved: usize,
-    /// Those of them that listen.
+    /// The listening ones.
     pub listening: usize,
     /// Open sockets that still run its code.
     pub stragglers: Vec<Users>,
@@ -85,13 +85,13 @@ pub(crate) fn take_away(
             taken.kept |= restored.is_err();
             taken.restored.push(restored?);
         }
-        let count = || Ok::<_, Error>(namespace.run(rehome::count)??.remove(name).unwrap_or(0));
+        let count = || Ok::<_, Error>(namespace.run(migrate::count)??.remove(name).unwrap_or(0));
         if count()? == 0 {
             return Ok(());
         }
         let to = namespace.sysctl_get(SYSCTL)?;
-        let rehoming = Rehoming { from: name, to: (!leave_sockets).then_some(&to), current: None };
-        let Moved { moved, listening, left, .. } = namespace.run(|| rehome::here(rehoming, kernel))??;
+        let migrating = Migrating { from: name, to: (!leave_sockets).then_some(&to), current: None };
+        let Moved { moved, listening, left, .. } = namespace.run(|| migrate::here(migrating, kernel))??;
         tracing::debug!("moved {moved} sockets of network namespace {namespace} from {name} to {to}");
         taken.moved += moved;
         taken.listening += listening;
@@ -130,9 +130,9 @@ pub(crate) fn renew(name: &str, current: Option<u32>) -> Result<Renewed, Error> 
     // When no default makes sockets with the former code any more.
     let mut kernel = None;
     let unseen = each(|namespace| {
-        if namespace.run(rehome::count)??.contains_key(name) {
-            let rehoming = Rehoming { from: name, to: Some(name), current };
-            let Moved { moved, refused, .. } = namespace.run(|| rehome::here(rehoming, &mut kernel))??;
+        if namespace.run(migrate::count)??.contains_key(name) {
+            let migrating = Migrating { from: name, to: Some(name), current };
+            let Moved { moved, refused, .. } = namespace.run(|| migrate::here(migrating, &mut kernel))??;
             tracing::debug!("{moved} sockets of network namespace {namespace} went over to the newer {name}");
             renewed.moved += moved;
             if refused > 0 {
@@ -152,9 +152,9 @@ pub(crate) fn renew(name: &str, current: Option<u32>) -> Result<Renewed, Error> 
 pub(crate) fn sockets_on(name: &str, kernel: &mut Option<Kernel>) -> Result<Vec<Holder>, Error> {
     let mut sockets = Vec::new();
     each(|namespace| {
-        if namespace.run(rehome::count)??.contains_key(name) {
-            let rehoming = Rehoming { from: name, to: None, current: None };
-            sockets.extend(namespace.run(|| rehome::here(rehoming, kernel))??.left);
+        if namespace.run(migrate::count)??.contains_key(name) {
+            let migrating = Migrating { from: name, to: None, current: None };
+            sockets.extend(namespace.run(|| migrate::here(migrating, kernel))??.left);
         }
         Ok(())
     })?;

@@ -24,14 +24,14 @@ pub struct AttachOptions {
     pub guard: Option<GuardOptions>,
     /// Become the default of the current network namespace.
     pub default: bool,
-    /// The time after which the base runs alone, unless [`crate::confirm`] comes before; whoever watches the clock may
+    /// The time after which the base runs alone, unless [`crate::confirm`] comes before; a process that watches the clock may
     /// detach it then.
     pub expires_in: Option<Duration>,
     /// `onramp apply` attaches it, and may detach it when no file names it any more.
     pub applied: bool,
     /// It belongs to a scoped run of this process.
     pub scoped: bool,
-    /// The most that consumers of telemetry are told of its flows, whatever they want.
+    /// Maximum telemetry level for its flows, whatever consumers subscribe to.
     pub telemetry_max: Level,
 }
 

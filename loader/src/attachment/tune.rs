@@ -5,7 +5,7 @@ use std::time::Duration;
 use onramp_algorithm::Algorithm;
 
 use crate::object::level::Level;
-use crate::pins::LOCK_PATIENCE;
+use crate::pins::LOCK_TIMEOUT;
 use crate::pins::parameters::{ParameterSet, hold_while, sets, write};
 use crate::system::error::Error;
 use crate::system::kernel;
@@ -16,10 +16,10 @@ use crate::telemetry::Shared;
 pub struct Changes<'a> {
     /// Parameters, as `name=value`.
     pub settings: &'a [String],
-    /// The most that consumers of telemetry are told of its flows, whatever they want; [`Level::Ack`]: all they want.
+    /// Maximum telemetry level for its flows, whatever consumers subscribe to; [`Level::Ack`]: no limit.
     pub telemetry_max: Option<Level>,
     /// How long to wait for other commands; by default a minute.
-    pub patience: Option<Duration>,
+    pub lock_timeout: Option<Duration>,
 }
 
 /// What a change did.
@@ -32,7 +32,7 @@ pub struct Tuned {
 }
 
 /// Changes one parameter set (`None`: the first), all that is asked for or nothing. Running flows read the new values
-/// with their next ACK, and what may be told of them; what an algorithm latches when slow start begins, new slow starts
+/// with their next ACK, and their maximum telemetry level; what an algorithm latches when slow start begins, new slow starts
 /// read.
 ///
 /// # Errors
@@ -45,8 +45,8 @@ pub fn tune(
     dry_run: bool,
 ) -> Result<Tuned, Error> {
     kernel::require_privilege("tune")?;
-    let patience = changes.patience.unwrap_or(LOCK_PATIENCE);
-    let (_lock, pins) = hold_while(algorithm, &|waited| waited < patience)?;
+    let timeout = changes.lock_timeout.unwrap_or(LOCK_TIMEOUT);
+    let (_lock, pins) = hold_while(algorithm, &|waited| waited < timeout)?;
     let sets = sets(&pins)?;
     let before = find(algorithm, &sets, profile)?.clone();
     let mut after = before.clone();

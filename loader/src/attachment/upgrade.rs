@@ -1,7 +1,7 @@
 //! Upgrading: this build's code takes over what another build, or this one, has attached, with its parameters, defaults,
 //! time limit and flows.
 //!
-//! The newer code is loaded, filled and pinned beside the former. Then the registration goes over: a link is told of the
+//! The newer code is loaded, filled and pinned beside the former. Then the registration moves: a link is given the
 //! newer code, and the two sets of pins change places. What comes after that only tidies: defaults are set again and
 //! sockets moved, because both keep the code that they had, and the former pins are removed. An upgrade that is cut off
 //! leaves the second set of pins, and the next one begins with what is registered.
@@ -15,8 +15,8 @@ use onramp_algorithm::Algorithm;
 use crate::attachment::basis;
 use crate::attachment::guard::{self, GuardOptions};
 use crate::attachment::holders::{self, Held};
-use crate::attachment::namespaces::{self, Sight};
-use crate::attachment::rehome::Users;
+use crate::attachment::migrate::Users;
+use crate::attachment::namespaces::{self, NamespaceScan};
 use crate::attachment::shell::{self, Contents, Shell};
 use crate::object::abi::{
     ABI_VERSION, Attachment, Base, PROFILE_MAX, ParameterSlot, padded, tables_crc32, text,
@@ -70,7 +70,7 @@ pub struct Upgraded {
     pub from_version: String,
     /// Parameters that it did not have, which have their defaults now.
     pub new_parameters: Vec<&'static str>,
-    /// Namespaces whose default it is, and which were told of the newer code.
+    /// Namespaces whose default it is, and which were switched to the newer code.
     pub defaults: usize,
     /// Open sockets that went over to the newer code.
     pub moved: usize,
@@ -95,7 +95,7 @@ pub fn plan_upgrade(algorithm: Algorithm, base: Option<Base>) -> Result<UpgradeP
     former.require_understanding_listeners(algorithm)?;
     let name = algorithm.congestion_control();
     let undo = format!("`onramp upgrade {}` of onramp {}", algorithm.name(), former.version());
-    let sight = Sight::of_all()?;
+    let scan = NamespaceScan::of_all()?;
     let mut actions = Vec::new();
     if pins.upgrade_cut_off() {
         actions.push(Action::new(format!("finish or clear an upgrade of {name} that was cut off"), ""));
@@ -117,16 +117,16 @@ pub fn plan_upgrade(algorithm: Algorithm, base: Option<Base>) -> Result<UpgradeP
         },
         &undo,
     ));
-    for namespace in sight.defaults.get(&name).into_iter().flatten() {
+    for namespace in scan.defaults.get(&name).into_iter().flatten() {
         actions.push(Action::new(
             format!("set the default of network namespace {namespace} to {name} again"),
             &undo,
         ));
     }
-    for Users { namespace, sockets } in sight.users.get(&name).into_iter().flatten() {
+    for Users { namespace, sockets } in scan.users.get(&name).into_iter().flatten() {
         actions.push(Action::new(
             format!(
-                "move {sockets} sockets of network namespace {namespace} to the newer code, except those that listen"
+                "move {sockets} sockets of network namespace {namespace} to the newer code, except listening ones"
             ),
             &undo,
         ));
@@ -194,7 +194,7 @@ struct Former {
     contents: Contents,
     new_parameters: Vec<&'static str>,
     version: [u8; 16],
-    /// Whether who listens to its flows reads those of this build, too.
+    /// Whether the consumers of its flows can read events of this build, too.
     same_build: bool,
 }
 
@@ -247,7 +247,7 @@ impl Former {
         }
     }
 
-    /// Fails where somebody listens who reads what is told of these flows, and would misread it afterwards.
+    /// Fails where a consumer reads events of these flows, and would misread them afterwards.
     fn require_understanding_listeners(&self, algorithm: Algorithm) -> Result<(), Error> {
         let listeners = match Shared::open() {
             Err(Error::OtherTelemetry { found, .. }) => Beside::listeners(found)?,

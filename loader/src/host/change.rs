@@ -33,7 +33,7 @@ impl<'a> Changes<'a> {
             return Ok(());
         }
         let recorded = self.records.of(place.cookie()?)?.into_iter().find(|one| one.name == name);
-        // What somebody else has set since is what was before now.
+        // A value that another process has set since is the previous one now.
         let before = recorded.as_ref().filter(|one| one.set == found).map(|one| one.before.clone());
         let before = before.unwrap_or_else(|| found.clone());
         let setting = Setting { name: name.into(), before, set: to.into() };
@@ -55,7 +55,7 @@ impl<'a> Changes<'a> {
         self.done.into_iter().map(|done| done.setting).collect()
     }
 
-    /// Sets what was before, then records, then sets the value: whenever this is cut off, the record tells what was before.
+    /// Sets what was before, then records, then sets the value: whenever this is cut off, the record has the previous value.
     fn by_way_of_before(
         &mut self,
         setting: &Setting,

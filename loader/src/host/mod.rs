@@ -91,7 +91,7 @@ pub(crate) fn changed_locked() -> Result<Vec<Setting>, Error> {
     Ok(recorded.into_iter().map(|(_, setting)| setting).collect())
 }
 
-/// Gives all recorded settings back, in every network namespace. What somebody else has set since is left alone.
+/// Restores all recorded settings, in every network namespace. What another process has set since stays.
 ///
 /// # Errors
 /// [`Error::Privilege`], or what is recorded cannot be read.

@@ -7,7 +7,9 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use aya::Pod;
 pub use onramp_algorithm::{ABI_VERSION, ExitRecord};
-use onramp_algorithm::{AckTold, Algorithm, EndTold, LossTold, RestartTold, RoundTold, StateTold, UndoTold};
+use onramp_algorithm::{
+    AckPayload, Algorithm, EndPayload, LossPayload, RestartPayload, RoundPayload, StatePayload, UndoPayload,
+};
 
 include!(concat!(env!("OUT_DIR"), "/abi.rs"));
 
@@ -68,10 +70,10 @@ pod!(
     ProfileName,
     Guard,
     Holder,
-    Rehomed,
+    Migrated,
     SelectRule,
-    Glimpse,
-    GlimpseCounts
+    SocketSnapshot,
+    SnapshotCounts
 );
 pod!(
     Event,
@@ -206,7 +208,7 @@ mod tests {
             let difference = Attachment::read(&older[..length], search).unwrap_err();
             assert!(difference.starts_with("9.8.7, ABI "), "{difference}");
         }
-        // The same ABI with other tables, which would be told by the wrong names.
+        // The same ABI with other tables, whose rows would get the wrong names.
         let difference = Attachment::read(bytes_of(&ours), best).unwrap_err();
         assert!(difference.contains("parameters, outcomes or exports"), "{difference}");
         assert!(Attachment::read(&[], search).is_err());

@@ -1,8 +1,8 @@
-//! How much is told of flows.
+//! Levels of telemetry.
 
 use crate::object::abi::telemetry_level;
 
-/// How much is told of flows; each level includes those before.
+/// How much is reported of flows; each level includes those before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u32)]
 pub enum Level {
@@ -12,7 +12,7 @@ pub enum Level {
     Exit = telemetry_level::EXIT,
     /// Also rounds, losses, congestion states, restarts.
     Round = telemetry_level::ROUND,
-    /// Also every acknowledgement.
+    /// Also every acknowledgment.
     Ack = telemetry_level::ACK,
 }
 

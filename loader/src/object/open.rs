@@ -124,9 +124,9 @@ fn decide(object: &mut OpenObject, base: Base, mode: Mode, kernel: &Kernel) -> l
     operations::fit(object, kernel)
 }
 
-/// Which sockets the iterators of `bpf/rehome.bpf.c` deal with, and how.
+/// Which sockets the iterators of `bpf/migrate.bpf.c` deal with, and how.
 #[derive(Clone, Copy)]
-pub(crate) struct Rehoming<'a> {
+pub(crate) struct Migrating<'a> {
     /// The control that they have.
     pub from: &'a str,
     /// The control that they get; `None`: they are only reported.
@@ -136,20 +136,20 @@ pub(crate) struct Rehoming<'a> {
 }
 
 /// Loads the iterators that move sockets from one control to another, and that find them; moves nothing.
-pub(crate) fn rehome(rehoming: Rehoming<'_>, kernel: &Kernel) -> Result<Object, Error> {
-    let Rehoming { from, to, current } = rehoming;
-    let mut opened = Fitted::open("rehome", kernel)?;
+pub(crate) fn migrate(migrating: Migrating<'_>, kernel: &Kernel) -> Result<Object, Error> {
+    let Migrating { from, to, current } = migrating;
+    let mut opened = Fitted::open("migrate", kernel)?;
     for (section, name) in [(".rodata.from", from), (".rodata.to", to.unwrap_or_default())] {
         constant::set(&mut opened.object, section, &padded::<16>(name))
-            .map_err(failed("prepare", "rehome"))?;
+            .map_err(failed("prepare", "migrate"))?;
     }
     for (section, number) in
         [(".rodata.current", current.unwrap_or(0)), (".rodata.moving", to.is_some().into())]
     {
         constant::set(&mut opened.object, section, &number.to_ne_bytes())
-            .map_err(failed("prepare", "rehome"))?;
+            .map_err(failed("prepare", "migrate"))?;
     }
-    opened.load("rehome")
+    opened.load("migrate")
 }
 
 /// Loads the maps that all algorithms share.
@@ -237,8 +237,8 @@ mod tests {
             let fitted = shell("plain", base, &kernel).unwrap();
             compared += same_as_by_all_types(name, fitted, Ok(whole));
         }
-        let none = Rehoming { from: "", to: None, current: None };
-        compared += same_as_by_all_types("rehome", rehome(none, &kernel).unwrap(), open("rehome", None));
+        let none = Migrating { from: "", to: None, current: None };
+        compared += same_as_by_all_types("migrate", migrate(none, &kernel).unwrap(), open("migrate", None));
         compared += same_as_by_all_types("select", select(&[], &kernel).unwrap(), open("select", None));
         compared +=
             same_as_by_all_types("shadow", shadow(Watch::default(), &kernel).unwrap(), open("shadow", None));

@@ -55,12 +55,12 @@ pub(crate) const TELEMETRY: &str = "telemetry";
 pub(crate) const TELEMETRY_MAPS: [&str; 2] = ["rings", "telemetry"];
 
 /// How long a command waits for those before it.
-pub const LOCK_PATIENCE: Duration = Duration::from_secs(60);
+pub const LOCK_TIMEOUT: Duration = Duration::from_secs(60);
 /// Between two tries to take the lock.
 const LOCK_LOOK: Duration = Duration::from_millis(10);
 
 /// Whether to go on waiting for other commands, asked a hundred times a second with the time waited so far.
-pub type Patience<'a> = &'a dyn Fn(Duration) -> bool;
+pub type WaitWhile<'a> = &'a dyn Fn(Duration) -> bool;
 
 /// The pins of one algorithm.
 #[derive(Clone, Debug)]
@@ -320,30 +320,30 @@ impl Lock {
     /// # Errors
     /// [`Error::Locked`], [`Error::Untrusted`], [`Error::ReadOnly`].
     pub fn take() -> Result<Self, Error> {
-        Self::take_while(&|waited| waited < LOCK_PATIENCE)
+        Self::take_while(&|waited| waited < LOCK_TIMEOUT)
     }
 
     /// [`Lock::take`], but waits as long as the caller is patient.
     ///
     /// # Errors
     /// As for [`Lock::take`].
-    pub fn take_while(patience: Patience<'_>) -> Result<Self, Error> {
+    pub fn take_while(wait: WaitWhile<'_>) -> Result<Self, Error> {
         kernel::require_writable()?;
-        Self::look_while(patience)
+        Self::look_while(wait)
     }
 
     /// The lock for a reader: it may be had on a read-only file system.
     ///
     /// # Errors
     /// [`Error::Locked`], [`Error::Untrusted`].
-    pub fn look_while(patience: Patience<'_>) -> Result<Self, Error> {
+    pub fn look_while(wait: WaitWhile<'_>) -> Result<Self, Error> {
         let begin = Instant::now();
         loop {
             if let Some(lock) = Self::try_take()? {
                 return Ok(lock);
             }
             let waited = begin.elapsed();
-            if !patience(waited) {
+            if !wait(waited) {
                 return Err(Error::Locked { path: BPFFS, holders: holders(), waited });
             }
             thread::sleep(LOCK_LOOK);

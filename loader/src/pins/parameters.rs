@@ -4,14 +4,14 @@ use onramp_algorithm::{Algorithm, Parameters};
 
 use crate::object::abi::{Attachment, PARAMETER_MAX, ParameterSlot, text};
 use crate::object::level::Level;
-use crate::pins::{LOCK_PATIENCE, Lock, Patience, Pins};
+use crate::pins::{LOCK_TIMEOUT, Lock, Pins, WaitWhile};
 use crate::system::error::Error;
 use crate::system::kernel;
 
 /// A parameter set of an attached algorithm.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ParameterSet {
-    /// Its number, by which flows and events tell it; 0: that of the attachment, others are named by rules.
+    /// Its number, by which flows and events identify it; 0: that of the attachment, others are named by rules.
     pub number: u32,
     /// Its name.
     pub profile: String,
@@ -19,12 +19,12 @@ pub struct ParameterSet {
     pub generation: u32,
     /// The values that flows read now.
     pub parameters: Parameters,
-    /// The most that consumers of telemetry are told of its flows.
+    /// Maximum telemetry level for its flows.
     pub telemetry_max: Level,
 }
 
 impl ParameterSet {
-    /// Whether it has these values, and its flows are told of as much.
+    /// Whether it has these values, and the same maximum telemetry level.
     pub fn has(&self, parameters: &Parameters, telemetry_max: Level) -> bool {
         self.parameters == *parameters && self.telemetry_max == telemetry_max
     }
@@ -35,18 +35,15 @@ impl ParameterSet {
 /// # Errors
 /// [`Error::NotAttached`], [`Error::OtherBuild`], or a map that cannot be read.
 pub fn parameter_sets(algorithm: Algorithm) -> Result<Vec<ParameterSet>, Error> {
-    parameter_sets_while(algorithm, &|waited| waited < LOCK_PATIENCE)
+    parameter_sets_while(algorithm, &|waited| waited < LOCK_TIMEOUT)
 }
 
 /// [`parameter_sets`], but waits for other commands as long as the caller is patient.
 ///
 /// # Errors
 /// As [`parameter_sets`], and [`Error::Locked`].
-pub fn parameter_sets_while(
-    algorithm: Algorithm,
-    patience: Patience<'_>,
-) -> Result<Vec<ParameterSet>, Error> {
-    let (_lock, pins) = hold_while(algorithm, patience)?;
+pub fn parameter_sets_while(algorithm: Algorithm, wait: WaitWhile<'_>) -> Result<Vec<ParameterSet>, Error> {
+    let (_lock, pins) = hold_while(algorithm, wait)?;
     sets(&pins)
 }
 
@@ -73,16 +70,16 @@ pub(crate) fn sets_in(
 /// An algorithm that is attached wholly, and the lock under which it stays so: without it a command under way would be
 /// seen half done.
 pub(crate) fn hold(algorithm: Algorithm) -> Result<(Lock, Pins), Error> {
-    hold_while(algorithm, &|waited| waited < LOCK_PATIENCE)
+    hold_while(algorithm, &|waited| waited < LOCK_TIMEOUT)
 }
 
 /// [`hold`], but waits for other commands as long as the caller is patient.
-pub(crate) fn hold_while(algorithm: Algorithm, patience: Patience<'_>) -> Result<(Lock, Pins), Error> {
+pub(crate) fn hold_while(algorithm: Algorithm, wait: WaitWhile<'_>) -> Result<(Lock, Pins), Error> {
     // Before the lock, which cannot be had where there is no BPF file system.
     if !Pins::of(algorithm).exist() {
         return Err(Error::NotAttached { algorithm: algorithm.name() });
     }
-    let lock = Lock::take_while(patience)?;
+    let lock = Lock::take_while(wait)?;
     Ok((lock, attached(algorithm)?))
 }
 
@@ -129,7 +126,7 @@ pub(crate) fn write(pins: &Pins, set: &ParameterSet) -> Result<(), Error> {
     Ok(())
 }
 
-/// Fills a set that no flow reads. Its generation goes on, for flows told of a number and a generation what they had.
+/// Fills a set that no flow reads. Its generation goes on: number and generation identify the values that a flow had.
 pub(crate) fn begin(
     pins: &Pins,
     number: u32,

@@ -1,6 +1,6 @@
 //! The maps by which rules give connections the parameters of a profile: names by the number that rules have for them, and
-//! what was chosen for each socket. The selection and all algorithms share them: made by whoever comes first, removed by
-//! whoever goes last.
+//! what was chosen for each socket. The selection and all algorithms share them: the first user makes them, the last one
+//! removes them.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! What the words of an attachment's parameters mean, pinned beside them by whoever attached it: another build finds each
+//! What the words of an attachment's parameters mean, pinned next to them by the build that attached it: another build finds each
 //! by its name.
 
 use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType};

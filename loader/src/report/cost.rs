@@ -117,7 +117,7 @@ impl Meter {
     /// Each program's operation, and what its calls took.
     ///
     /// # Errors
-    /// [`Error::Io`] if the kernel does not tell.
+    /// [`Error::Io`] if the kernel does not report it.
     pub fn read(&self) -> Result<Vec<(Algorithm, Callback)>, Error> {
         let read = |(algorithm, name, descriptor): &(Algorithm, &'static str, ProgramFd)| {
             let path = format!("/proc/self/fdinfo/{}", descriptor.as_fd().as_raw_fd());

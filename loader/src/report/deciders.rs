@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 use onramp_net::Namespace;
 use onramp_net::route::Routes;
 
-use crate::attachment::rehome;
+use crate::attachment::migrate;
 use crate::object::abi::SELECT_CGROUP_SHAPES;
-use crate::pins::{LOCK_PATIENCE, Lock};
+use crate::pins::{LOCK_TIMEOUT, Lock};
 use crate::report::flows::listening_ports;
 use crate::run;
 use crate::select::cgroup::Cgroups;
@@ -46,7 +46,7 @@ struct Rules {
 pub enum By {
     /// The route, with `congctl lock`.
     LockedRoute,
-    /// The application that listens on this port.
+    /// The application with a listening socket on this port.
     Server(u16),
     /// `onramp run` of this process.
     Run(u32),
@@ -151,7 +151,7 @@ impl Deciders {
         }
         let choices = match &self.choices {
             Some(choices) => choices,
-            None => self.choices.insert(rehome::choices()?),
+            None => self.choices.insert(migrate::choices()?),
         };
         Ok(choices.get(&port).map(|control| (port, control.clone())))
     }
@@ -183,7 +183,7 @@ fn rules() -> Result<Option<Rules>, Error> {
         return Ok(None);
     }
     select::require()?;
-    let _lock = Lock::look_while(&|waited| waited < LOCK_PATIENCE)?;
+    let _lock = Lock::look_while(&|waited| waited < LOCK_TIMEOUT)?;
     let Some(table) = selector.table()? else { return Ok(None) };
     let shapes = table.shapes()?;
     Ok(match selector.linked()? {

@@ -59,7 +59,7 @@ pub struct Flow {
     pub info: TcpInfo,
     /// What the shell keeps of it; `None` in its first window, and where the base runs alone.
     pub header: Option<FlowHeader>,
-    /// What is kept of it besides, once somebody has listened to it, or where it is only observed.
+    /// What is also kept of it once it had a subscriber, or where it is only observed.
     pub telemetry: Option<FlowTelemetry>,
     /// Those of its parameter set.
     parameters: Option<Parameters>,
@@ -121,7 +121,7 @@ pub fn exports(algorithm: Algorithm, storage: &[u8]) -> Vec<(Export, Vec<u32>)> 
     algorithm.exports().map(|export| (export, export.read(state))).collect()
 }
 
-/// The phase that a header tells.
+/// The phase that a header shows.
 pub fn phase(header: &FlowHeader) -> Phase {
     match ExitReason::from_number(header.exit.reason.into()) {
         Some(reason) if header.has(flow_flag::EXITING) => Phase::Exiting(reason, header.exit),
@@ -157,7 +157,7 @@ pub(crate) fn require_storages(pins: &Pins) -> Result<(), Error> {
     StorageMap::open(pins, FLOW_TELEMETRY).map(|_| ())
 }
 
-/// The socket storage of an attached algorithm, for whoever lists sockets himself.
+/// The socket storage of an attached algorithm, for a caller that lists sockets itself.
 pub struct FlowStorage {
     algorithm: Algorithm,
     pins: Pins,
@@ -257,7 +257,7 @@ pub fn older_code() -> Result<Vec<Algorithm>, Error> {
     Ok(onramp_algorithm::all().filter(has_older).collect())
 }
 
-/// The ports of the current network namespace on which something listens.
+/// The ports of the current network namespace with a listening socket.
 ///
 /// # Errors
 /// What sock_diag refuses.

@@ -7,17 +7,17 @@ use onramp_algorithm::Algorithm;
 use crate::attachment::defaults::Records;
 use crate::attachment::guard::{self, GuardState};
 use crate::attachment::holders::{self, Held};
-use crate::attachment::namespaces::Sight;
-use crate::attachment::rehome::Users;
+use crate::attachment::migrate::Users;
+use crate::attachment::namespaces::NamespaceScan;
 use crate::host;
 use crate::object::abi::{Attachment, Base, Counters, text};
 use crate::pins::code;
 use crate::pins::parameters::{self, ParameterSet};
 use crate::pins::profiles;
-use crate::pins::{LOCK_PATIENCE, Lock, Patience, Pins};
+use crate::pins::{LOCK_TIMEOUT, Lock, Pins, WaitWhile};
 use crate::report::flows;
 use crate::run;
-use crate::select::{self, Glance};
+use crate::select::{self, RulesSummary};
 use crate::system::clock;
 use crate::system::error::Error;
 use crate::system::kernel;
@@ -103,7 +103,7 @@ pub struct Host {
     /// Algorithms that are there or have left something.
     pub algorithms: Vec<Status>,
     /// The selection, if there is one.
-    pub selection: Option<Glance>,
+    pub selection: Option<RulesSummary>,
     /// Cgroups of scoped runs that have died.
     pub leftovers: Vec<run::Leftover>,
     /// Settings of the host that were changed for a path, in all network namespaces.
@@ -125,7 +125,7 @@ pub struct Pinned {
     pub consumers: Result<Vec<Consumer>, Error>,
 }
 
-/// Who listens to telemetry. Clears what consumers have left that died together with their keepers.
+/// The consumers of telemetry. Clears what consumers have left that died together with their lease processes.
 ///
 /// # Errors
 /// [`Error::Privilege`], [`Error::OtherTelemetry`], or maps that cannot be read.
@@ -150,10 +150,10 @@ fn consumers_locked() -> Result<Vec<Consumer>, Error> {
 ///
 /// # Errors
 /// [`Error::Privilege`], [`Error::NotMounted`], [`Error::ReadOnly`], [`Error::Locked`], [`Error::Untrusted`].
-pub fn pinned_status(patience: Patience<'_>) -> Result<Pinned, Error> {
+pub fn pinned_status(wait: WaitWhile<'_>) -> Result<Pinned, Error> {
     kernel::require_privilege("status")?;
     kernel::require_bpffs()?;
-    let _lock = Lock::take_while(patience)?;
+    let _lock = Lock::take_while(wait)?;
     let registered = kernel::registered()?;
     let state = |algorithm: Algorithm| {
         let registered = registered.contains(&algorithm.congestion_control());
@@ -172,17 +172,17 @@ pub fn pinned_status(patience: Patience<'_>) -> Result<Pinned, Error> {
 pub fn status() -> Result<Host, Error> {
     kernel::require_privilege("status")?;
     // Else a command under way would be seen half done.
-    let _lock = Lock::look_while(&|waited| waited < LOCK_PATIENCE)?;
+    let _lock = Lock::look_while(&|waited| waited < LOCK_TIMEOUT)?;
     let registered = kernel::registered()?;
-    let mut sight = Sight::of_all()?;
+    let mut scan = NamespaceScan::of_all()?;
     let loaded = code::loaded()?;
     let (mut algorithms, mut of_processes, mut kernel) = (Vec::new(), None, None);
     for algorithm in onramp_algorithm::all() {
         let name = algorithm.congestion_control();
         let pins = Pins::of(algorithm);
-        let has = sight.has(&name) || !code::unpinned(&loaded, &pins).is_empty();
-        let users = sight.users.remove(&name).unwrap_or_default();
-        let default_in = sight.defaults.get(&name).cloned().unwrap_or_default();
+        let has = scan.has(&name) || !code::unpinned(&loaded, &pins).is_empty();
+        let users = scan.users.remove(&name).unwrap_or_default();
+        let default_in = scan.defaults.get(&name).cloned().unwrap_or_default();
         let registered = registered.contains(&name);
         let state = match state_of(&pins, registered) {
             Some(State::Interrupted) if !registered && pins.are_records_only() && !default_in.is_empty() => {
@@ -197,14 +197,14 @@ pub fn status() -> Result<Host, Error> {
             State::Foreign => Held::default(),
             _ => holders::look(&pins, &loaded, &mut of_processes, &mut kernel)?,
         };
-        let default_not_in = if default_in.is_empty() { Vec::new() } else { sight.not_of(&name) };
+        let default_not_in = if default_in.is_empty() { Vec::new() } else { scan.not_of(&name) };
         algorithms.push(Status { algorithm, state, default_in, default_not_in, users, held });
     }
     let mut unreadable = Vec::new();
     let mut note = |what: &str, error| unreadable.push(format!("{what}: {}", kernel::reason(error)));
     Ok(Host {
         algorithms,
-        selection: select::glance().unwrap_or_else(|error| {
+        selection: select::rules_summary().unwrap_or_else(|error| {
             note("rules of onramp select", error);
             None
         }),
@@ -218,7 +218,7 @@ pub fn status() -> Result<Host, Error> {
         }),
         consumers: consumers_locked().map_err(kernel::explained),
         unreadable,
-        unseen: sight.unseen,
+        unseen: scan.unseen,
     })
 }
 

@@ -81,7 +81,7 @@ pub fn run(options: &AttachOptions, command: &mut Command) -> Result<Ran, Error>
     Ok(Ran { status, left_behind, detached: scope.leave() })
 }
 
-/// The attachment of a run, made by it or found by it, and the cgroup that tells others who needs it.
+/// The attachment of a run, made by it or found by it, and the cgroup that shows other processes which run needs it.
 struct Scope {
     algorithm: Algorithm,
     /// None: it has been left.
@@ -117,7 +117,7 @@ impl Drop for Scope {
 
 fn leave(algorithm: Algorithm, cgroup: Option<Cgroup>) -> Result<Option<detach::Detached>, Error> {
     let _lock = Lock::take()?;
-    // Under the lock, so that nobody sees the one without the other.
+    // Under the lock, so that no process sees the one without the other.
     drop(cgroup);
     let pins = Pins::of(algorithm);
     // What another build attached meanwhile is no run of ours.
@@ -254,7 +254,7 @@ pub(crate) fn leftovers() -> Result<Vec<Leftover>, Error> {
         .collect())
 }
 
-/// Removes the cgroups of runs that have died, which it returns, and telemetry maps that nobody needs.
+/// Removes the cgroups of runs that have died, which it returns, and telemetry maps that are not needed.
 ///
 /// # Errors
 /// [`Error::Privilege`], or a cgroup that cannot be removed.

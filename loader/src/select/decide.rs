@@ -16,7 +16,7 @@ pub struct Connection {
     pub local: Option<IpAddr>,
     /// The interface that the socket is bound to; 0: none.
     pub interface: u32,
-    /// The port of the side that listens; `None`: rules of ports say nothing.
+    /// The port of the listening side; `None`: no rule of a port matches.
     pub port: Option<u16>,
     /// The number of the socket's cgroup; `None`: rules of cgroups say nothing.
     pub cgroup: Option<u64>,

@@ -81,7 +81,7 @@ pub fn add(rule: &Rule, profiles: &[Profile], replace: bool) -> Result<Option<Ru
     Ok(existing)
 }
 
-/// Gives up what no rule names any more. That it could not be is told by `status`, and the next change tries again.
+/// Removes what no rule names any more. If that fails, `status` reports it and the next change tries again.
 pub(super) fn tidied<T>(done: T) -> T {
     if let Err(error) = sets::tidy() {
         tracing::debug!("{error}");

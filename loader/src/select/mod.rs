@@ -20,9 +20,9 @@ pub use cgroup::Cgroup;
 pub use decide::Connection;
 pub use edit::{add, check_add, clear, control, remove, replace};
 pub use rule::{Choice, RULES_MAX, Rule, Side, Target};
-pub(crate) use selection::glance;
+pub(crate) use selection::rules_summary;
 pub use selection::{
-    Glance, Selection, cgroup_root, holds_in, missing_controls, missing_profiles, peek, require, rules_of,
-    selection,
+    RulesSummary, Selection, cgroup_root, holds_in, missing_controls, missing_profiles, peek, require,
+    rules_of, selection,
 };
 pub use sets::Profile;

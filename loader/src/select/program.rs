@@ -27,7 +27,7 @@ const LINK: &str = "link";
 /// What takes their places.
 const TABLES_NEXT: &str = "tables-next";
 const LINK_NEXT: &str = "link-next";
-/// A table that nobody is decided by: the rules that `onramp apply` made; and one that takes its place.
+/// A table that decides about no connection: the rules that `onramp apply` made; and one that takes its place.
 const APPLIED: &str = "applied";
 const APPLIED_NEXT: &str = "applied-next";
 
@@ -173,7 +173,7 @@ impl Selector {
         self.place()?.put(table)
     }
 
-    /// Makes what is missing; whether all was. The table's place comes first: with the link alone nobody would find it.
+    /// Makes what is missing; whether all was. The table's place comes first: with the link alone it could not be found.
     pub fn ensure(&self) -> Result<bool, Error> {
         let new = !self.exists();
         let made = self.complete();
@@ -254,7 +254,7 @@ impl Selector {
         done
     }
 
-    /// [`Selector::remove`] after a failure, which is what the caller tells of; `status` shows what may be left.
+    /// [`Selector::remove`] after a failure, which is what the caller reports; `status` shows what may be left.
     fn take_back(&self) {
         let removed = if self.exists() { self.remove() } else { profiles::tidy() };
         if let Err(error) = removed {

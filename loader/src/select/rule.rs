@@ -46,7 +46,7 @@ pub enum Side {
 pub struct Target {
     /// Prefix of the peer's address.
     pub to: Option<Prefix>,
-    /// The port of the side that listens: this host's where it accepts, the peer's where it connects.
+    /// The port of the listening side: this host's where it accepts, the peer's where it connects.
     pub port: Option<u16>,
     /// The cgroup of the socket, or one above it.
     pub cgroup: Option<Cgroup>,

@@ -46,9 +46,9 @@ pub fn peek() -> Result<Option<Selection>, Error> {
     if kernel::has_bpffs() { selection_locked() } else { Ok(None) }
 }
 
-/// The selection as `status` tells it.
+/// The selection as `status` shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Glance {
+pub struct RulesSummary {
     /// Whether all connections are asked about.
     pub active: bool,
     /// The cgroup, not the root, whose connections alone are.
@@ -66,7 +66,7 @@ pub struct Glance {
 }
 
 /// A look at the selection, for a caller that holds the lock; `None`: there is none.
-pub(crate) fn glance() -> Result<Option<Glance>, Error> {
+pub(crate) fn rules_summary() -> Result<Option<RulesSummary>, Error> {
     let selector = Selector::here();
     if !selector.exists() {
         return Ok(None);
@@ -81,7 +81,7 @@ pub(crate) fn glance() -> Result<Option<Glance>, Error> {
             *profiles.entry((choice.control.clone(), profile.clone())).or_default() += 1;
         }
     }
-    Ok(Some(Glance {
+    Ok(Some(RulesSummary {
         missing_profiles: missing_profiles(&selected),
         profiles,
         active: selector.linked().map_or(true, |linked| linked == Linked::Everywhere),

@@ -20,7 +20,7 @@ pub struct Profile {
     pub name: String,
     /// The algorithm's parameters.
     pub parameters: Parameters,
-    /// The most that consumers of telemetry are told of its flows.
+    /// Maximum telemetry level for its flows.
     pub telemetry_max: Level,
 }
 

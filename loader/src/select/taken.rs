@@ -31,7 +31,7 @@ pub(crate) fn taken(cgroup: &Path) -> Error {
 
 /// The programs of socket operations of one cgroup.
 struct Attached {
-    /// `BPF_F_ALLOW_MULTI` and the like, as whoever attached the first gave them.
+    /// `BPF_F_ALLOW_MULTI` and the like, as the process that attached the first one set them.
     flags: u32,
     programs: Vec<u32>,
 }

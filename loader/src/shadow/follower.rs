@@ -1,9 +1,9 @@
-//! From a flow's glimpses to its acknowledgements and to the real end of its first slow start.
+//! From a flow's snapshots to its acknowledgments and to the real end of its first slow start.
 
 use onramp_algorithm::{Ack, ExitReason};
 
-use super::glimpse::state;
-use crate::object::abi::{Glimpse, glimpse_kind};
+use super::snapshot::state;
+use crate::object::abi::{SocketSnapshot, snapshot_kind};
 
 /// How a flow really left its first slow start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,17 +22,17 @@ pub struct RealExit {
     pub rtt_us: u32,
 }
 
-/// What algorithms are to be told.
+/// What algorithms are called with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// An acknowledgement in slow start.
+    /// An acknowledgment in slow start.
     Ack {
         /// As the algorithm would see it.
         ack: Ack,
         /// Times slow start was entered, this one included.
         slow_starts: u32,
     },
-    /// An acknowledgement past slow start, where these are followed, too.
+    /// An acknowledgment past slow start, where these are followed, too.
     Past {
         /// As an algorithm would see it.
         ack: Ack,
@@ -46,32 +46,32 @@ pub enum Step {
     },
 }
 
-/// Follows one flow through its first slow start. Two glimpses make an acknowledgement: the one taken when it arrived
+/// Follows one flow through its first slow start. Two snapshots make an acknowledgment: the one taken when it arrived
 /// and the next, which has what its processing has changed.
 #[derive(Clone, Debug, Default)]
 pub struct Follower {
-    /// Taken when an acknowledgement arrived that is not complete yet.
-    pending: Option<Glimpse>,
+    /// Taken when an acknowledgment arrived that is not complete yet.
+    pending: Option<SocketSnapshot>,
     sequence: u32,
     start_us: Option<u64>,
     slow_starts: u32,
     starting: bool,
-    /// Segments, at the last acknowledgement and before the loss that ended slow start.
+    /// Segments, at the last acknowledgment and before the loss that ended slow start.
     window: u32,
     ssthresh: u32,
     /// Segments, when it was seen first.
     first_ssthresh: Option<u32>,
-    /// Acknowledgements past slow start are asked for, too.
+    /// Acknowledgments past slow start are asked for, too.
     past: bool,
     /// How the first slow start ended.
     pub exit: Option<RealExit>,
     /// Exits by a loss that proved spurious.
     pub undone: u32,
-    /// Acknowledgements in slow start.
+    /// Acknowledgments in slow start.
     pub acks: u64,
-    /// Glimpses that were lost.
+    /// Snapshots that were lost.
     pub lost: u64,
-    /// The sending end was closed while data were outstanding: their acknowledgements are not seen.
+    /// The sending end was closed while data were outstanding: their acknowledgments are not seen.
     pub shut_early: bool,
     /// Congestion control that drove it last.
     pub control: String,
@@ -83,43 +83,43 @@ impl Follower {
         Self { past: true, ..Self::default() }
     }
 
-    /// Takes the flow's next glimpse; answers with what that tells, at most an acknowledgement and a loss.
-    pub fn take(&mut self, glimpse: &Glimpse) -> Vec<Step> {
-        self.first_ssthresh.get_or_insert(glimpse.ssthresh);
+    /// Takes the flow's next snapshot; returns what follows from it, at most an acknowledgment and a loss.
+    pub fn take(&mut self, snapshot: &SocketSnapshot) -> Vec<Step> {
+        self.first_ssthresh.get_or_insert(snapshot.ssthresh);
         let mut steps = Vec::new();
-        let gap = glimpse.sequence.wrapping_sub(self.sequence).wrapping_sub(1);
-        self.sequence = glimpse.sequence;
+        let gap = snapshot.sequence.wrapping_sub(self.sequence).wrapping_sub(1);
+        self.sequence = snapshot.sequence;
         if gap > 0 {
             // What was lost would have completed it.
             self.pending = None;
             self.lost += u64::from(gap);
         }
         if self.acks == 0 {
-            self.control = glimpse.control();
+            self.control = snapshot.control();
         }
         let before = self.pending.take();
         if let Some(before) = before {
-            steps.extend(self.complete(&before, glimpse));
+            steps.extend(self.complete(&before, snapshot));
         }
-        match glimpse.kind {
-            glimpse_kind::ACK => {
-                self.take_back(glimpse);
-                self.reach_threshold(before.as_ref(), glimpse);
+        match snapshot.kind {
+            snapshot_kind::ACK => {
+                self.take_back(snapshot);
+                self.reach_threshold(before.as_ref(), snapshot);
                 let followed = self.past || self.exit.is_none();
-                self.pending = Some(*glimpse).filter(|now| followed && now.packets_out > 0);
+                self.pending = Some(*snapshot).filter(|now| followed && now.packets_out > 0);
             }
-            glimpse_kind::STATE => steps.extend(self.reduce(before.as_ref(), glimpse)),
-            glimpse_kind::SHUT => {
-                self.reach_threshold(before.as_ref(), glimpse);
-                self.shut_early = self.exit.is_none() && glimpse.packets_out > 0;
+            snapshot_kind::STATE => steps.extend(self.reduce(before.as_ref(), snapshot)),
+            snapshot_kind::SHUT => {
+                self.reach_threshold(before.as_ref(), snapshot);
+                self.shut_early = self.exit.is_none() && snapshot.packets_out > 0;
             }
             _ => {}
         }
         steps
     }
 
-    /// The acknowledgement that arrived at `before`, if the algorithm would have been asked about it.
-    fn complete(&mut self, before: &Glimpse, after: &Glimpse) -> Option<Step> {
+    /// The acknowledgment that arrived at `before`, if the algorithm would have been asked about it.
+    fn complete(&mut self, before: &SocketSnapshot, after: &SocketSnapshot) -> Option<Step> {
         let delivered = after.delivered.wrapping_sub(before.delivered);
         let fresh = delivered != 0 || after.snd_una != before.snd_una;
         // A segment with data of the peer that acknowledges nothing.
@@ -146,7 +146,7 @@ impl Follower {
     }
 
     /// The congestion state changes. Where that reduces the window, slow start is over.
-    fn reduce(&mut self, before: Option<&Glimpse>, now: &Glimpse) -> Option<Step> {
+    fn reduce(&mut self, before: Option<&SocketSnapshot>, now: &SocketSnapshot) -> Option<Step> {
         let reason = match now.new_state {
             state::RECOVERY => ExitReason::Loss,
             state::LOSS => ExitReason::Timeout,
@@ -157,7 +157,8 @@ impl Follower {
         if !std::mem::take(&mut self.starting) || self.exit.is_some() {
             return None;
         }
-        let earlier = before.copied().unwrap_or(Glimpse { cwnd: self.window, ssthresh: u32::MAX, ..*now });
+        let earlier =
+            before.copied().unwrap_or(SocketSnapshot { cwnd: self.window, ssthresh: u32::MAX, ..*now });
         self.ssthresh = earlier.ssthresh;
         self.leave(reason, &earlier, now);
         let mut ack = describe(&earlier, now, now.delivered.wrapping_sub(earlier.delivered));
@@ -166,8 +167,8 @@ impl Follower {
         Some(Step::Loss { ack, ssthresh: now.ssthresh })
     }
 
-    /// The window is at its threshold: what set it came with the acknowledgement before, or with the connection.
-    fn reach_threshold(&mut self, before: Option<&Glimpse>, now: &Glimpse) {
+    /// The window is at its threshold: what set it came with the acknowledgment before, or with the connection.
+    fn reach_threshold(&mut self, before: Option<&SocketSnapshot>, now: &SocketSnapshot) {
         if self.exit.is_none() && self.starting && !now.below_threshold() {
             self.starting = false;
             let reason = match self.first_ssthresh {
@@ -180,7 +181,7 @@ impl Follower {
     }
 
     /// The loss proved spurious: window and threshold are as before it.
-    fn take_back(&mut self, now: &Glimpse) {
+    fn take_back(&mut self, now: &SocketSnapshot) {
         let by_loss = self.exit.is_some_and(|exit| !at_threshold(exit.reason));
         if by_loss && now.state == state::OPEN && now.below_threshold() && now.ssthresh >= self.ssthresh {
             self.exit = None;
@@ -189,7 +190,7 @@ impl Follower {
         }
     }
 
-    fn leave(&mut self, reason: ExitReason, at: &Glimpse, now: &Glimpse) {
+    fn leave(&mut self, reason: ExitReason, at: &SocketSnapshot, now: &SocketSnapshot) {
         let time_us = if at_threshold(reason) { at.time_ns } else { now.time_ns } / 1_000;
         self.exit = Some(RealExit {
             reason,
@@ -207,11 +208,11 @@ fn at_threshold(reason: ExitReason) -> bool {
     matches!(reason, ExitReason::Algorithm | ExitReason::Ssthresh | ExitReason::CachedSsthresh)
 }
 
-/// The acknowledgement as the kernel's shell would have described it: what was sent and the window as they were when it
+/// The acknowledgment as the kernel's shell would have described it: what was sent and the window as they were when it
 /// arrived, what it acknowledged and the RTT as they were once it was processed.
-fn describe(before: &Glimpse, after: &Glimpse, delivered: u32) -> Ack {
+fn describe(before: &SocketSnapshot, after: &SocketSnapshot, delivered: u32) -> Ack {
     let smoothed_rtt_us = after.srtt >> 3;
-    // Delivered out of order and told so is not acknowledged yet; that comes later, when it is not delivered any more.
+    // Segments delivered out of order and selectively acknowledged are not acknowledged yet; that comes later, when it is not delivered any more.
     let acked = delivered.wrapping_add(before.sacked_out).wrapping_sub(after.sacked_out);
     // Connections without selective ACKs have no sample of this kind.
     let sample = if after.rack_rtt_us != 0 { after.rack_rtt_us } else { smoothed_rtt_us };

@@ -8,7 +8,7 @@ use aya::maps::{MapData, RingBuf};
 use libbpf_rs::{Link, Map, MapCore, MapFlags, Object};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
-use crate::object::abi::{Glimpse, GlimpseCounts, read};
+use crate::object::abi::{SnapshotCounts, SocketSnapshot, read};
 use crate::object::open::{self, Watch};
 use crate::pins;
 use crate::system::error::Error;
@@ -23,10 +23,10 @@ const TRACEPOINTS: [(&str, &str); 3] = [
 /// Maps of the object.
 const RING: &str = "shadow_ring";
 const COUNTS: &str = "shadow_counts";
-/// Longest time that a glimpse waits for a reader who is idle: the kernel wakes him only when much is waiting.
+/// Longest time that a snapshot waits for a reader who is idle: the kernel wakes him only when much is waiting.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// Glimpses of all TCP flows of this host. Nothing is pinned: it ends with the process, however that ends.
+/// Snapshots of all TCP flows of this host. Nothing is pinned: it ends with the process, however that ends.
 pub struct Shadow {
     ring: RingBuf<MapData>,
     links: Vec<Link>,
@@ -66,22 +66,22 @@ impl Shadow {
         Ok(Self { ring, links, object })
     }
 
-    /// The next glimpse if there is one now.
-    pub fn try_next(&mut self) -> Option<Glimpse> {
+    /// The next snapshot if there is one now.
+    pub fn try_next(&mut self) -> Option<SocketSnapshot> {
         loop {
             let bytes = self.ring.next()?;
-            if let Some((glimpse, _)) = read(&bytes) {
-                return Some(glimpse);
+            if let Some((snapshot, _)) = read(&bytes) {
+                return Some(snapshot);
             }
         }
     }
 
-    /// Waits for the next glimpse at most so long, blocking this thread; `None`: there was none.
-    pub fn next_within(&mut self, time: Duration) -> Option<Glimpse> {
+    /// Waits for the next snapshot at most so long, blocking this thread; `None`: there was none.
+    pub fn next_within(&mut self, time: Duration) -> Option<SocketSnapshot> {
         let deadline = Instant::now() + time;
         loop {
-            if let Some(glimpse) = self.try_next() {
-                return Some(glimpse);
+            if let Some(snapshot) = self.try_next() {
+                return Some(snapshot);
             }
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
@@ -103,10 +103,10 @@ impl Shadow {
     ///
     /// # Errors
     /// [`Error::Bpf`].
-    pub fn counts(&self) -> Result<GlimpseCounts, Error> {
+    pub fn counts(&self) -> Result<SnapshotCounts, Error> {
         let value = map(&self.object, COUNTS)?.lookup(&0u32.to_ne_bytes(), MapFlags::ANY);
         let value = value.map_err(open::failed("read", COUNTS))?;
-        Ok(value.as_deref().and_then(read).map_or_else(GlimpseCounts::default, |(counts, _)| counts))
+        Ok(value.as_deref().and_then(read).map_or_else(SnapshotCounts::default, |(counts, _)| counts))
     }
 }
 

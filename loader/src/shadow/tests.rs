@@ -1,23 +1,23 @@
-//! What a follower makes of glimpses.
+//! What a follower makes of snapshots.
 
 use onramp_algorithm::{Ack, ExitReason, NO_THRESHOLD};
 
 use super::follower::{Follower, Step};
-use super::glimpse::state;
-use crate::object::abi::{Glimpse, glimpse_kind};
+use super::snapshot::state;
+use crate::object::abi::{SocketSnapshot, snapshot_kind};
 
 const MSS: u32 = 1_000;
 
-/// The `number`th glimpse of a flow that has delivered `number` segments less one, and sent `cwnd` more.
-fn glimpse(number: u32) -> Glimpse {
+/// The `number`th snapshot of a flow that has delivered `number` segments less one, and sent `cwnd` more.
+fn snapshot(number: u32) -> SocketSnapshot {
     let delivered = number - 1;
     let cwnd = 10 + delivered;
-    Glimpse {
+    SocketSnapshot {
         time_ns: 1_000_000_000 + u64::from(number) * 1_000_000,
         flow: 1,
         bytes_acked: u64::from(delivered * MSS),
         bytes_sent: u64::from((delivered + cwnd) * MSS),
-        kind: glimpse_kind::ACK,
+        kind: snapshot_kind::ACK,
         sequence: number,
         snd_una: delivered * MSS,
         snd_nxt: (delivered + cwnd) * MSS,
@@ -30,16 +30,16 @@ fn glimpse(number: u32) -> Glimpse {
         packets_out: cwnd,
         delivered,
         control: *b"cubic\0\0\0\0\0\0\0\0\0\0\0",
-        ..Glimpse::default()
+        ..SocketSnapshot::default()
     }
 }
 
-fn state(number: u32, new_state: u32) -> Glimpse {
-    Glimpse { kind: glimpse_kind::STATE, new_state, ssthresh: 7, ..glimpse(number) }
+fn state(number: u32, new_state: u32) -> SocketSnapshot {
+    SocketSnapshot { kind: snapshot_kind::STATE, new_state, ssthresh: 7, ..snapshot(number) }
 }
 
 fn acks(follower: &mut Follower, numbers: std::ops::RangeInclusive<u32>) -> Vec<Ack> {
-    let steps = numbers.flat_map(|number| follower.take(&glimpse(number))).map(|step| match step {
+    let steps = numbers.flat_map(|number| follower.take(&snapshot(number))).map(|step| match step {
         Step::Ack { ack, .. } => ack,
         Step::Loss { .. } | Step::Past { .. } => panic!("no loss"),
     });
@@ -47,7 +47,7 @@ fn acks(follower: &mut Follower, numbers: std::ops::RangeInclusive<u32>) -> Vec<
 }
 
 #[test]
-fn an_acknowledgement_has_each_field_of_its_moment() {
+fn an_acknowledgment_has_each_field_of_its_moment() {
     let acks = acks(&mut Follower::default(), 1..=3);
     assert_eq!(acks.len(), 2, "the last is not complete");
     let expected = Ack {
@@ -71,45 +71,45 @@ fn an_acknowledgement_has_each_field_of_its_moment() {
 }
 
 #[test]
-fn what_acknowledges_nothing_has_no_sample_and_the_peers_data_are_no_acknowledgement() {
+fn what_acknowledges_nothing_has_no_sample_and_the_peers_data_are_no_acknowledgment() {
     let mut follower = Follower::default();
-    follower.take(&glimpse(1));
-    let same = Glimpse { sequence: 2, ..glimpse(1) };
+    follower.take(&snapshot(1));
+    let same = SocketSnapshot { sequence: 2, ..snapshot(1) };
     let Some(Step::Ack { ack, .. }) = follower.take(&same).first().copied() else {
         panic!("a window update")
     };
     assert_eq!((ack.acked, ack.rtt_us), (0, -1));
-    assert_eq!(follower.take(&Glimpse { sequence: 3, rcv_nxt: 100, ..glimpse(1) }), []);
+    assert_eq!(follower.take(&SocketSnapshot { sequence: 3, rcv_nxt: 100, ..snapshot(1) }), []);
 }
 
 #[test]
-fn a_selective_acknowledgement_delivers_and_acknowledges_nothing() {
+fn a_selective_acknowledgment_delivers_and_acknowledges_nothing() {
     let mut follower = Follower::default();
-    follower.take(&glimpse(1));
-    let selective = Glimpse { sequence: 2, sacked_out: 1, delivered: 1, ..glimpse(1) };
+    follower.take(&snapshot(1));
+    let selective = SocketSnapshot { sequence: 2, sacked_out: 1, delivered: 1, ..snapshot(1) };
     let steps = follower.take(&selective);
     let Some(Step::Ack { ack, .. }) = steps.first() else { panic!("{steps:?}") };
     assert_eq!((ack.acked, ack.delivered, ack.in_flight), (0, 1, 9));
 }
 
 #[test]
-fn a_gap_costs_the_acknowledgements_at_its_edges_and_is_counted() {
+fn a_gap_costs_the_acknowledgments_at_its_edges_and_is_counted() {
     let mut follower = Follower::default();
     acks(&mut follower, 1..=3);
-    assert_eq!(follower.take(&glimpse(6)), []);
+    assert_eq!(follower.take(&snapshot(6)), []);
     assert_eq!(follower.lost, 2);
-    assert_eq!(follower.take(&glimpse(7)).len(), 1);
+    assert_eq!(follower.take(&snapshot(7)).len(), 1);
 }
 
 #[test]
-fn the_real_exit_is_of_the_acknowledgement_that_set_the_threshold() {
+fn the_real_exit_is_of_the_acknowledgment_that_set_the_threshold() {
     let mut follower = Follower::default();
     acks(&mut follower, 1..=4);
-    assert_eq!(follower.take(&Glimpse { ssthresh: 14, ..glimpse(5) }).len(), 1);
+    assert_eq!(follower.take(&SocketSnapshot { ssthresh: 14, ..snapshot(5) }).len(), 1);
     let exit = follower.exit.expect("left");
     assert_eq!((exit.reason, exit.window, exit.bytes_acked), (ExitReason::Algorithm, 13, 4_000));
     assert_eq!(exit.at_us, 1_004_000 - (1_001_000 - 50_002));
-    assert_eq!(follower.take(&Glimpse { ssthresh: 14, ..glimpse(6) }), [], "no more is judged");
+    assert_eq!(follower.take(&SocketSnapshot { ssthresh: 14, ..snapshot(6) }), [], "no more calls");
 }
 
 #[test]
@@ -117,7 +117,7 @@ fn a_threshold_that_was_there_from_the_begin_is_a_cached_one() {
     for (under_way, reason) in [(0, ExitReason::CachedSsthresh), (1, ExitReason::Ssthresh)] {
         let mut follower = Follower::default();
         for number in 1..=5 {
-            follower.take(&Glimpse { ssthresh: 14, under_way, ..glimpse(number) });
+            follower.take(&SocketSnapshot { ssthresh: 14, under_way, ..snapshot(number) });
         }
         assert_eq!(follower.exit.expect("left").reason, reason);
     }
@@ -127,8 +127,8 @@ fn a_threshold_that_was_there_from_the_begin_is_a_cached_one() {
 fn what_comes_after_slow_start_is_followed_where_it_is_asked_for() {
     let mut follower = Follower::past();
     acks(&mut follower, 1..=4);
-    assert_eq!(follower.take(&Glimpse { ssthresh: 14, ..glimpse(5) }).len(), 1);
-    let steps = follower.take(&Glimpse { ssthresh: 14, ..glimpse(6) });
+    assert_eq!(follower.take(&SocketSnapshot { ssthresh: 14, ..snapshot(5) }).len(), 1);
+    let steps = follower.take(&SocketSnapshot { ssthresh: 14, ..snapshot(6) });
     let [Step::Past { ack }] = steps[..] else { panic!("{steps:?}") };
     assert_eq!((ack.bytes_acked, ack.cwnd, follower.acks), (5_000, 14, 4));
 }
@@ -141,11 +141,11 @@ fn a_loss_ends_slow_start_and_a_spurious_one_gives_it_back() {
     let [Step::Ack { .. }, Step::Loss { ack, ssthresh: 7 }] = steps[..] else { panic!("{steps:?}") };
     assert_eq!((ack.cwnd, ack.rtt_us), (13, -1));
     assert_eq!(follower.exit.unwrap().reason, ExitReason::Loss);
-    let recovering = Glimpse { state: state::RECOVERY, ssthresh: 7, ..glimpse(6) };
+    let recovering = SocketSnapshot { state: state::RECOVERY, ssthresh: 7, ..snapshot(6) };
     assert_eq!(follower.take(&recovering), []);
-    follower.take(&glimpse(7));
+    follower.take(&snapshot(7));
     assert_eq!((follower.exit, follower.undone), (None, 1));
-    let [Step::Ack { slow_starts: 2, .. }] = follower.take(&glimpse(8))[..] else {
+    let [Step::Ack { slow_starts: 2, .. }] = follower.take(&snapshot(8))[..] else {
         panic!("slow start anew")
     };
 }
@@ -159,7 +159,7 @@ fn causes_are_told_apart() {
     ] {
         let mut follower = Follower::default();
         acks(&mut follower, 1..=4);
-        follower.take(&Glimpse { ecn, ..state(5, new_state) });
+        follower.take(&SocketSnapshot { ecn, ..state(5, new_state) });
         assert_eq!(follower.exit.unwrap().reason, reason);
     }
 }
@@ -168,8 +168,9 @@ fn causes_are_told_apart() {
 fn an_idle_time_begins_slow_start_anew_without_an_exit() {
     let mut follower = Follower::default();
     acks(&mut follower, 1..=5);
-    follower.take(&Glimpse { cwnd: 10, ..glimpse(6) });
-    let [Step::Ack { slow_starts: 2, .. }] = follower.take(&Glimpse { cwnd: 11, ..glimpse(7) })[..] else {
+    follower.take(&SocketSnapshot { cwnd: 10, ..snapshot(6) });
+    let [Step::Ack { slow_starts: 2, .. }] = follower.take(&SocketSnapshot { cwnd: 11, ..snapshot(7) })[..]
+    else {
         panic!("slow start anew")
     };
     assert_eq!(follower.exit, None);
@@ -179,6 +180,6 @@ fn an_idle_time_begins_slow_start_anew_without_an_exit() {
 fn closing_with_data_outstanding_is_said() {
     let mut follower = Follower::default();
     acks(&mut follower, 1..=4);
-    assert_eq!(follower.take(&Glimpse { kind: 3, ..glimpse(5) }).len(), 1, "completes the last");
+    assert_eq!(follower.take(&SocketSnapshot { kind: 3, ..snapshot(5) }).len(), 1, "completes the last");
     assert!(follower.shut_early && follower.exit.is_none());
 }

@@ -10,7 +10,7 @@ pub(crate) fn now_us() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_micros() as u64
 }
 
-/// A jiffy: what the kernel's coarse clocks tell apart.
+/// A jiffy: the resolution of the kernel's coarse clocks.
 pub(crate) fn tick() -> Duration {
     clock_getres(ClockId::CLOCK_MONOTONIC_COARSE).map_or(Duration::from_millis(4), Duration::from)
 }

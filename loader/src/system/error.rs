@@ -116,9 +116,9 @@ pub enum Error {
         /// Why.
         why: String,
     },
-    /// Consumers of telemetry that would misread what they were told from then on.
+    /// Consumers of telemetry that would misread events from then on.
     #[error(
-        "{algorithm} cannot be upgraded while others listen that would misread what it tells from then on ({listeners}): end them, then try again"
+        "{algorithm} cannot be upgraded while consumers of telemetry would misread its events from then on ({listeners}): end them, then try again"
     )]
     Listening {
         /// The algorithm.
@@ -256,9 +256,9 @@ pub enum Error {
         /// What this library knows.
         expected: u32,
     },
-    /// What is attached tells of its flows through maps that nobody finds any more.
+    /// The attached algorithms report flows through maps that can no longer be found.
     #[error(
-        "the pin {path} of telemetry was removed: what is attached goes on, but nobody can listen to it; `onramp detach --all` clears it, then attach it anew"
+        "the pin {path} of telemetry was removed: attached algorithms go on, but no consumer can subscribe to their flows; `onramp detach --all` clears it, then attach it anew"
     )]
     TelemetryBroken {
         /// The pin.
@@ -412,7 +412,7 @@ pub enum Error {
         /// How many there may be.
         most: usize,
     },
-    /// The rules go on deciding, and nobody can read them.
+    /// The rules go on deciding, and cannot be read.
     #[error(
         "the selection has lost its pin {path}: its rules go on deciding, but cannot be read or changed; run `onramp select del --all`, then add them anew"
     )]
@@ -422,7 +422,7 @@ pub enum Error {
     },
     /// What a consumer of telemetry wants cannot be.
     #[error("telemetry cannot be had with {what}")]
-    Wish {
+    Subscription {
         /// What, and what could be.
         what: String,
     },
@@ -440,11 +440,11 @@ pub enum Error {
         /// Why.
         why: String,
     },
-    /// The keeper has gone, so the kernel will not write any more.
+    /// The lease process has gone, so the kernel will not write any more.
     #[error(
-        "telemetry has ended: its background process (onramp-keeper) was killed, or all of this was frozen for long; begin again"
+        "telemetry has ended: its background process (onramp-lease) was killed, or all of this was frozen for long; begin again"
     )]
-    Unkept,
+    LeaseLost,
 }
 
 /// What kind of failure an error is; its number is the exit code of the command line.
@@ -490,7 +490,7 @@ impl Error {
             | Self::UnknownControl { .. }
             | Self::Cgroup { .. }
             | Self::TooManyRules { .. }
-            | Self::Wish { .. } => Kind::Usage,
+            | Self::Subscription { .. } => Kind::Usage,
             Self::DoneInPart { .. } | Self::NotAttachedAnew { .. } => Kind::Partial,
             other if denied(other) => Kind::Privilege,
             _ => Kind::Failure,
@@ -510,7 +510,7 @@ fn meant(name: &str, known: &str) -> String {
 }
 
 fn denied(error: &Error) -> bool {
-    // libbpf-rs has a kind for both, and tells them apart in its text only.
+    // libbpf-rs has a kind for both, and distinguishes them in its text only.
     let not_permitted = || io::Error::from_raw_os_error(Errno::EPERM as i32).to_string();
     let said = |cause: &(dyn std::error::Error + 'static)| {
         let by_io = cause.downcast_ref::<io::Error>().and_then(io::Error::raw_os_error);
@@ -604,8 +604,8 @@ mod tests {
         ] {
             assert_eq!(denied.kind(), Kind::Privilege, "{denied}");
         }
-        // What the verifier refuses, nobody's privilege helps.
-        for failed in [bpf(Errno::EACCES), Error::io("open", "/x")(io(Errno::EMFILE)), Error::Unkept] {
+        // No privilege helps with what the verifier refuses.
+        for failed in [bpf(Errno::EACCES), Error::io("open", "/x")(io(Errno::EMFILE)), Error::LeaseLost] {
             assert_eq!(failed.kind(), Kind::Failure, "{failed}");
         }
     }

@@ -1,4 +1,4 @@
-//! Directories into which nobody else could have put anything. Where the BPF file system is writable for everybody, as
+//! Directories into which no other user could have put anything. Where the BPF file system is writable for all users, as
 //! some mount it, another user may have been there first, and what he made must not be followed, read or removed as
 //! root.
 

@@ -61,7 +61,7 @@ struct Tail {
 }
 
 impl Tail {
-    /// By the second word of the head; `None`: of no kind that is known, so that nobody can tell where it ends.
+    /// By the second word of the head; `None`: of no kind that is known, so that its end is not known.
     fn of(info: u32) -> Option<Self> {
         let count = (info & COUNT) as usize;
         let (refers, elements, size, names, types): (_, _, _, &[usize], &[usize]) = match kind(info) {

@@ -44,7 +44,7 @@ impl Beside {
         self.in_place = false;
     }
 
-    /// Who listens through the others; `None`: nobody.
+    /// The consumers of the others; `None`: there are none.
     pub fn listeners(found: u32) -> Result<Option<String>, Error> {
         let others = Shared::any(directory())?;
         if others.wanted.load(Relaxed) == 0 {

@@ -1,4 +1,4 @@
-//! Who listens.
+//! The consumers of telemetry.
 
 use std::fmt;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
@@ -17,7 +17,7 @@ pub struct Consumer {
     pub name: String,
     /// The process that reads.
     pub pid: u32,
-    /// How much it wants to hear.
+    /// Level of its subscription.
     pub level: Level,
     /// Of one flow in this many.
     pub sampling: u32,
@@ -49,12 +49,12 @@ pub(crate) fn listed(shared: &Telemetry) -> Vec<Consumer> {
             sampling: slot.sampling.load(Relaxed),
             ring_bytes: slot.ring_bytes.load(Relaxed),
             lost: slot.lost.load(Relaxed),
-            unobserved: Duration::from_nanos(slot.lapsed_ns.load(Relaxed)),
+            unobserved: Duration::from_nanos(slot.expired_ns.load(Relaxed)),
         })
         .collect()
 }
 
-/// The same by name; empty: nobody listens.
+/// The same by name; empty: there are none.
 pub(crate) fn listeners(shared: &Telemetry) -> String {
     listed(shared).iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }

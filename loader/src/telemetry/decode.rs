@@ -52,7 +52,7 @@ fn what(number: u32, algorithm: Algorithm, bytes: &[u8]) -> Result<What, Error> 
         EventKind::Flow => What::Flow(Box::new(flow(algorithm, bytes)?)),
         EventKind::End => {
             let (raw, _) = part::<abi::EndEvent>(bytes, "the end of a flow")?;
-            What::End(Box::new(EndEvent { told: raw.told, header: raw.header, outcomes: raw.outcomes }))
+            What::End(Box::new(EndEvent { payload: raw.payload, header: raw.header, outcomes: raw.outcomes }))
         }
         EventKind::Exit => {
             let (raw, _) = part::<abi::ExitEvent>(bytes, "an exit")?;
@@ -61,30 +61,30 @@ fn what(number: u32, algorithm: Algorithm, bytes: &[u8]) -> Result<What, Error> 
             let observed = Some(raw.observed).filter(|record| record.reason != 0);
             What::Exit(ExitEvent { reason, record: raw.record, observed })
         }
-        EventKind::Undo => What::Undo(part::<abi::UndoEvent>(bytes, "an undo")?.0.told),
+        EventKind::Undo => What::Undo(part::<abi::UndoEvent>(bytes, "an undo")?.0.payload),
         EventKind::Round => What::Round(Box::new(round(algorithm, bytes)?)),
-        EventKind::Loss => What::Loss(part::<abi::LossEvent>(bytes, "a loss")?.0.told),
+        EventKind::Loss => What::Loss(part::<abi::LossEvent>(bytes, "a loss")?.0.payload),
         EventKind::State => {
-            let told = part::<abi::StateEvent>(bytes, "a congestion state")?.0.told;
-            What::State(StateEvent { from: state(told.from)?, to: state(told.to)?, told })
+            let payload = part::<abi::StateEvent>(bytes, "a congestion state")?.0.payload;
+            What::State(StateEvent { from: state(payload.from)?, to: state(payload.to)?, payload })
         }
-        EventKind::Restart => What::Restart(part::<abi::RestartEvent>(bytes, "a restart")?.0.told),
-        EventKind::Ack => What::Ack(part::<abi::AckEvent>(bytes, "an acknowledgment")?.0.told),
+        EventKind::Restart => What::Restart(part::<abi::RestartEvent>(bytes, "a restart")?.0.payload),
+        EventKind::Ack => What::Ack(part::<abi::AckEvent>(bytes, "an acknowledgment")?.0.payload),
     })
 }
 
 fn flow(algorithm: Algorithm, bytes: &[u8]) -> Result<FlowEvent, Error> {
     let (raw, state) = part::<abi::FlowEvent>(bytes, "a flow")?;
     Ok(FlowEvent {
-        local: address(raw.told.local, raw.told.local_port),
-        remote: address(raw.told.remote, raw.told.remote_port),
-        again: raw.told.again != 0,
-        cookie: (raw.told.cookie != 0).then_some(raw.told.cookie),
-        netns_cookie: raw.told.netns_cookie,
+        local: address(raw.payload.local, raw.payload.local_port),
+        remote: address(raw.payload.remote, raw.payload.remote_port),
+        again: raw.payload.again != 0,
+        cookie: (raw.payload.cookie != 0).then_some(raw.payload.cookie),
+        netns_cookie: raw.payload.netns_cookie,
         parameters: Parameters::from_words(algorithm, &raw.parameters)
             .ok_or_else(|| bad(format!("it lacks parameters of {}", algorithm.name())))?,
         profile: raw.header.profile.into(),
-        generation: raw.told.generation,
+        generation: raw.payload.generation,
         header: raw.header,
         state: of_size(algorithm, state)?,
     })
@@ -92,7 +92,7 @@ fn flow(algorithm: Algorithm, bytes: &[u8]) -> Result<FlowEvent, Error> {
 
 fn round(algorithm: Algorithm, bytes: &[u8]) -> Result<RoundEvent, Error> {
     let (raw, state) = part::<abi::RoundEvent>(bytes, "a round")?;
-    Ok(RoundEvent { told: raw.told, state: of_size(algorithm, state)? })
+    Ok(RoundEvent { payload: raw.payload, state: of_size(algorithm, state)? })
 }
 
 /// An algorithm's state, unless another build laid it out differently.

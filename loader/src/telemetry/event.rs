@@ -1,12 +1,12 @@
-//! What a consumer is told.
+//! Events, as a consumer gets them.
 
 use std::net::SocketAddr;
 use std::ops::Deref;
 use std::time::Duration;
 
 use onramp_algorithm::{
-    AckTold, Algorithm, CongestionState, EndTold, EventKind, ExitReason, ExitRecord, Export, LossTold,
-    OUTCOME_MAX, Parameters, RestartTold, RoundTold, StateTold, UndoTold,
+    AckPayload, Algorithm, CongestionState, EndPayload, EventKind, ExitReason, ExitRecord, Export,
+    LossPayload, OUTCOME_MAX, Parameters, RestartPayload, RoundPayload, StatePayload, UndoPayload,
 };
 
 use crate::object::abi::{FlowHeader, flow_flag};
@@ -16,16 +16,16 @@ use crate::object::abi::{FlowHeader, flow_flag};
 pub enum Item {
     /// Something happened to a flow.
     Event(Event),
-    /// Something happened that could not be told.
+    /// Something happened that could not be reported.
     Lost(Lost),
 }
 
-/// What could not be told since the last such report.
+/// What could not be reported since the last such item.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lost {
     /// Events for which the ring had no room.
     pub events: u64,
-    /// Time in which nothing was written at all, because the consumer's keeper did not run either: all of its control
+    /// Time in which nothing was written at all, because the consumer's lease process did not run either: all of its control
     /// group was frozen. Events of that time are not counted.
     pub unobserved: Duration,
 }
@@ -37,7 +37,7 @@ pub struct Event {
     pub time_ns: u64,
     /// Which flow: unique on this host until it reboots. Not the socket's cookie, which may not exist yet.
     pub flow: u64,
-    /// Number of the event among those of its flow that anybody was told of. For a consumer at [`super::Level::Ack`]
+    /// Number of the event among the reported ones of its flow. For a consumer at [`super::Level::Ack`]
     /// without a gap; lower levels skip.
     pub sequence: u32,
     /// Inode of the network namespace (`/proc/PID/ns/net`).
@@ -58,17 +58,17 @@ pub enum What {
     /// Its first slow start is over; once per flow, unless taken back by [`What::Undo`].
     Exit(ExitEvent),
     /// A loss proved spurious.
-    Undo(UndoTold),
+    Undo(UndoPayload),
     /// A round is over.
     Round(Box<RoundEvent>),
     /// The window is to be reduced. Why, says the [`What::State`] that follows.
-    Loss(LossTold),
+    Loss(LossPayload),
     /// The congestion state changes.
     State(StateEvent),
     /// Slow start begins, for the first time or anew.
-    Restart(RestartTold),
-    /// An acknowledgement.
-    Ack(AckTold),
+    Restart(RestartPayload),
+    /// An acknowledgment.
+    Ack(AckPayload),
 }
 
 impl What {
@@ -100,14 +100,14 @@ pub struct FlowEvent {
     pub local: SocketAddr,
     /// Remote address, likewise.
     pub remote: SocketAddr,
-    /// Whether this is not the flow's first event: a consumer has come or changed its wishes, or parameters have
+    /// Whether this is not the flow's first event: a consumer has come or changed its subscription, or parameters have
     /// changed.
     pub again: bool,
-    /// The kernel's id of the socket; `None`: nobody has asked for one yet.
+    /// The kernel's id of the socket; `None`: none was requested yet.
     pub cookie: Option<u64>,
     /// The kernel's id of the network namespace.
     pub netns_cookie: u64,
-    /// With which the next ACK will be judged.
+    /// With which the algorithm is called at the next ACK.
     pub parameters: Parameters,
     /// Number of its parameter set.
     pub profile: u32,
@@ -123,10 +123,10 @@ pub struct FlowEvent {
 #[derive(Clone, Debug, PartialEq)]
 pub struct EndEvent {
     /// What the socket came to.
-    pub told: EndTold,
+    pub payload: EndPayload,
     /// What the shell kept of it: exit record, slow starts.
     pub header: FlowHeader,
-    /// Verdicts by the number of their outcome, since somebody has listened.
+    /// Verdicts by the number of their outcome, since the flow had a subscriber.
     pub outcomes: [u32; OUTCOME_MAX],
 }
 
@@ -145,24 +145,24 @@ pub struct ExitEvent {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RoundEvent {
     /// What the kernel side says of it.
-    pub told: RoundTold,
+    pub payload: RoundPayload,
     /// The algorithm's state at its end.
     pub state: Vec<u8>,
 }
 
-/// Events are read as what is told of them.
-macro_rules! told {
-    ($($event:ident => $told:ident),+) => {
+/// Events are read as their payloads.
+macro_rules! payload {
+    ($($event:ident => $payload:ident),+) => {
         $(impl Deref for $event {
-            type Target = $told;
+            type Target = $payload;
 
-            fn deref(&self) -> &$told {
-                &self.told
+            fn deref(&self) -> &$payload {
+                &self.payload
             }
         })+
     };
 }
-told!(EndEvent => EndTold, RoundEvent => RoundTold, StateEvent => StateTold);
+payload!(EndEvent => EndPayload, RoundEvent => RoundPayload, StateEvent => StatePayload);
 
 impl RoundEvent {
     /// Whether the flow was in slow start when it ended.
@@ -195,5 +195,5 @@ pub struct StateEvent {
     /// After.
     pub to: CongestionState,
     /// What the socket was at.
-    pub told: StateTold,
+    pub payload: StatePayload,
 }

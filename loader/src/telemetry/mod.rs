@@ -1,6 +1,6 @@
 //! Telemetry: what happens to flows, event by event, for any number of consumers at once.
 //!
-//! A [`Stream`] is one consumer. It has a ring buffer of its own and says how much it wants to hear ([`Level`]), of how
+//! A [`Stream`] is one consumer. It has a ring buffer of its own and subscribes to a level ([`Level`]), of how
 //! many flows, and of which ([`Filter`]); consumers do not notice each other. The maps are shared by all algorithms, so
 //! a stream outlives attaching and detaching. `docs/telemetry.md` has the events and what they cost.
 //!
@@ -26,11 +26,11 @@ mod beside;
 mod consumers;
 mod decode;
 mod event;
-mod keeper;
+mod lease;
 mod registration;
 mod shared;
 mod stream;
-mod wish;
+mod subscription;
 
 pub use crate::object::abi::CONSUMER_MAX;
 pub use crate::object::level::Level;
@@ -39,8 +39,9 @@ pub use consumers::Consumer;
 pub(crate) use consumers::{consumers, listeners};
 pub use event::{EndEvent, Event, ExitEvent, FlowEvent, Item, Lost, RoundEvent, StateEvent, What};
 pub use onramp_algorithm::{
-    AckTold, CongestionState, EndTold, EventKind, LossTold, RestartTold, StateTold, UndoTold,
+    AckPayload, CongestionState, EndPayload, EventKind, LossPayload, RestartPayload, StatePayload,
+    UndoPayload,
 };
 pub(crate) use shared::{Shared, tidy};
 pub use stream::Stream;
-pub use wish::{Filter, Options, Wish};
+pub use subscription::{Filter, Options, Subscription};

@@ -1,4 +1,4 @@
-//! One consumer's place among all: a slot, a ring in it, and a keeper.
+//! One consumer's place among all: a slot, a ring in it, and a lease process.
 
 use std::os::fd::AsFd;
 use std::process;
@@ -7,13 +7,13 @@ use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use aya::maps::{MapData, RingBuf};
 use libbpf_rs::{MapHandle, MapType};
 
-use super::keeper::{Keeper, Unused, release, renew};
+use super::lease::{Lease, Unused, release, renew};
 use super::shared::Shared;
-use super::wish::{Options, Wish};
+use super::subscription::{Options, Subscription};
 use crate::object::abi::shared::Consumer;
 use crate::object::abi::{CONSUMER_MAX, padded};
 use crate::object::open;
-use crate::pins::{self, Lock, Patience, Pins};
+use crate::pins::{self, Lock, Pins, WaitWhile};
 use crate::system::clock::monotonic_ns;
 use crate::system::error::Error;
 use crate::system::kernel;
@@ -27,18 +27,18 @@ pub(crate) struct Registration {
     slot: usize,
     id: u64,
     // Dropped after `drop`, which leaves it nothing to do.
-    keeper: Keeper,
+    lease: Lease,
 }
 
 impl Registration {
     /// Takes a slot; the ring that goes into it is returned.
-    pub fn new(options: &Options, patience: Patience<'_>) -> Result<(Self, RingBuf<MapData>), Error> {
-        check(&options.wish)?;
+    pub fn new(options: &Options, wait: WaitWhile<'_>) -> Result<(Self, RingBuf<MapData>), Error> {
+        check(&options.subscription)?;
         kernel::require_privilege("a consumer of telemetry")?;
         kernel::ensure_bpffs()?;
-        let _lock = Lock::take_while(patience)?;
+        let _lock = Lock::take_while(wait)?;
         let ring = make_ring(options.ring_bytes)?;
-        // Their parameters and exports would be told by the wrong names.
+        // Their parameters and exports would get the wrong names.
         for algorithm in pins::pinned() {
             if let Err(error @ Error::OtherBuild { .. }) = Pins::of(algorithm).attachment() {
                 return Err(error);
@@ -63,7 +63,7 @@ impl Registration {
         let id = monotonic_ns();
         let mine = &shared.consumers[slot];
         mine.lost.store(0, Relaxed);
-        mine.lapsed_ns.store(0, Relaxed);
+        mine.expired_ns.store(0, Relaxed);
         mine.lease_ns.store(0, Relaxed);
         mine.pid.store(process::id(), Relaxed);
         mine.ring_bytes.store(options.ring_bytes, Relaxed);
@@ -71,27 +71,27 @@ impl Registration {
         for (to, from) in mine.name.iter().zip(padded::<16>(&options.name)) {
             to.store(from, Relaxed);
         }
-        describe(mine, &options.wish)?;
+        describe(mine, &options.subscription)?;
         let rings = pins::data(&shared.rings())?;
         pins::put_ring(&shared.rings(), slot as u32, ring.as_fd())?;
         // Last: what the kernel finds in a slot with an id is this consumer's.
         mine.id.store(id, Release);
-        let keeper = match Keeper::start(shared, rings.fd().as_fd(), slot, id) {
-            Ok(keeper) => keeper,
+        let lease = match Lease::start(shared, rings.fd().as_fd(), slot, id) {
+            Ok(lease) => lease,
             Err(error) => {
                 release(shared, rings.fd().as_fd(), slot, id);
                 return Err(error);
             }
         };
-        let registration = Self { shared: shared.clone(), rings, slot, id, keeper };
-        registration.wish(&options.wish)?;
+        let registration = Self { shared: shared.clone(), rings, slot, id, lease };
+        registration.subscribe(&options.subscription)?;
         Ok(registration)
     }
 
-    /// Changes what this consumer wants to hear.
-    pub fn wish(&self, wish: &Wish) -> Result<(), Error> {
-        describe(self.mine(), wish)?;
-        self.shared.wanted.fetch_and(!((0xff ^ wish.level.bits()) << (8 * self.slot)), Relaxed);
+    /// Changes the subscription of this consumer.
+    pub fn subscribe(&self, subscription: &Subscription) -> Result<(), Error> {
+        describe(self.mine(), subscription)?;
+        self.shared.wanted.fetch_and(!((0xff ^ subscription.level.bits()) << (8 * self.slot)), Relaxed);
         renew(&self.shared, self.slot);
         self.shared.announce();
         Ok(())
@@ -100,11 +100,11 @@ impl Registration {
     /// Has a process that may do what this one may now keep the slot, in place of the one that may do what this one could.
     pub fn keep_anew(&mut self) -> Result<(), Error> {
         let former = self.id;
-        // The former keeper ends at this, and frees no slot that is another id's.
+        // The former lease process ends at this, and frees no slot that is another id's.
         self.id = monotonic_ns();
         self.mine().id.store(self.id, Release);
-        match Keeper::start(&self.shared, self.rings.fd().as_fd(), self.slot, self.id) {
-            Ok(keeper) => self.keeper = keeper,
+        match Lease::start(&self.shared, self.rings.fd().as_fd(), self.slot, self.id) {
+            Ok(lease) => self.lease = lease,
             Err(error) => {
                 self.id = former;
                 self.mine().id.store(former, Release);
@@ -121,10 +121,10 @@ impl Registration {
 
     /// Fails if the slot is not kept any more.
     pub fn check(&self) -> Result<(), Error> {
-        if self.keeper.alive() && self.mine().id.load(Acquire) == self.id {
+        if self.lease.alive() && self.mine().id.load(Acquire) == self.id {
             return Ok(());
         }
-        Err(Error::Unkept)
+        Err(Error::LeaseLost)
     }
 }
 
@@ -135,34 +135,35 @@ impl Drop for Registration {
                 release(&self.shared, self.rings.fd().as_fd(), self.slot, self.id);
                 let _ = Unused::new().remove(&self.shared);
             }
-            // The keeper does it, and nobody waits for the lock at the end.
+            // The lease process does it, and this one does not wait for the lock at its end.
             Ok(None) => {}
             Err(error) => tracing::debug!("{error}"),
         }
     }
 }
 
-/// Writes a wish into a slot.
-fn describe(slot: &Consumer, wish: &Wish) -> Result<(), Error> {
-    let (prefix, mask) = check(wish)?;
-    slot.level.store(wish.level as u32, Relaxed);
-    slot.sampling.store(wish.sampling, Relaxed);
+/// Writes a subscription into a slot.
+fn describe(slot: &Consumer, subscription: &Subscription) -> Result<(), Error> {
+    let (prefix, mask) = check(subscription)?;
+    slot.level.store(subscription.level as u32, Relaxed);
+    slot.sampling.store(subscription.sampling, Relaxed);
     for (to, from) in slot.prefix.iter().zip(prefix).chain(slot.mask.iter().zip(mask)) {
         to.store(from, Relaxed);
     }
-    slot.remote_port.store(wish.filter.remote_port.unwrap_or(0), Relaxed);
-    slot.local_port.store(wish.filter.local_port.unwrap_or(0), Relaxed);
+    slot.remote_port.store(subscription.filter.remote_port.unwrap_or(0), Relaxed);
+    slot.local_port.store(subscription.filter.local_port.unwrap_or(0), Relaxed);
     Ok(())
 }
 
-/// The words of a wish's filter, if the wish can be granted.
-fn check(wish: &Wish) -> Result<([u64; 2], [u64; 2]), Error> {
-    if wish.sampling == 0 {
-        return Err(Error::Wish { what: "sampling 0: give 1 for all flows, N for one in N".into() });
+/// The words of a subscription's filter, if the subscription is valid.
+fn check(subscription: &Subscription) -> Result<([u64; 2], [u64; 2]), Error> {
+    if subscription.sampling == 0 {
+        return Err(Error::Subscription { what: "sampling 0: give 1 for all flows, N for one in N".into() });
     }
-    wish.filter.words().ok_or_else(|| {
-        let (address, bits) = wish.filter.remote.unwrap_or((std::net::Ipv4Addr::UNSPECIFIED.into(), 0));
-        Error::Wish {
+    subscription.filter.words().ok_or_else(|| {
+        let (address, bits) =
+            subscription.filter.remote.unwrap_or((std::net::Ipv4Addr::UNSPECIFIED.into(), 0));
+        Error::Subscription {
             what: format!("the prefix {address}/{bits}: give at most 32 bits for IPv4, 128 for IPv6"),
         }
     })
@@ -171,7 +172,7 @@ fn check(wish: &Wish) -> Result<([u64; 2], [u64; 2]), Error> {
 fn make_ring(bytes: u32) -> Result<MapHandle, Error> {
     let page = nix::unistd::sysconf(nix::unistd::SysconfVar::PAGE_SIZE).ok().flatten().unwrap_or(4096) as u32;
     if !bytes.is_power_of_two() || bytes < page {
-        return Err(Error::Wish {
+        return Err(Error::Subscription {
             what: format!("a ring of {bytes} bytes: give a power of two from {page} bytes on"),
         });
     }

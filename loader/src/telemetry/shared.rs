@@ -1,4 +1,4 @@
-//! The maps that all algorithms and consumers share: made by whoever comes first, removed by whoever goes last.
+//! The maps that all algorithms and consumers share: the first user makes them, the last one removes them.
 
 use std::ffi::{CStr, OsStr};
 use std::fs;
@@ -17,7 +17,7 @@ use libbpf_rs::MapCore;
 use nix::errno::Errno;
 use nix::sys::mman::{MapFlags, ProtFlags, mmap, munmap};
 
-use super::keeper::{Unused, release};
+use super::lease::{Unused, release};
 use crate::object::abi::shared::Telemetry;
 use crate::object::abi::{ABI_VERSION, CONSUMER_MAX};
 use crate::object::open;
@@ -125,7 +125,7 @@ impl Shared {
         }
         let shared = Self::any(directory)?;
         // Ids of flows go on where earlier maps of this boot cannot have got to: there are fewer than one a microsecond.
-        // Below 2^53 they are exact in JSON, whoever reads it (RFC 8259, section 6).
+        // Below 2^53 they are exact in JSON for every reader (RFC 8259, section 6).
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         shared.flows.store(now.as_micros() as u64, Relaxed);
         shared.registrations.store(1, Relaxed);
@@ -143,7 +143,7 @@ impl Shared {
         self.directory.join("rings")
     }
 
-    /// Has flows decide anew what consumers are told of them.
+    /// Makes flows decide anew which levels consumers get of them.
     pub fn announce(&self) {
         // Never 0, which is what a flow starts with.
         if self.registrations.fetch_add(1, Relaxed) == u32::MAX {
@@ -152,8 +152,8 @@ impl Shared {
     }
 }
 
-/// Fails where maps are missing although an algorithm is pinned: its flows tell what they tell through those that nobody
-/// finds any more, and would tell nothing through new ones.
+/// Fails where maps are missing although an algorithm is pinned: its flows report through the old ones, which no process
+/// finds any more, and would report nothing through new ones.
 pub(crate) fn require_untouched() -> Result<(), Error> {
     let directory = directory();
     let missing = TELEMETRY_MAPS.iter().map(|name| directory.join(name)).find(|path| !path.exists());
@@ -163,13 +163,13 @@ pub(crate) fn require_untouched() -> Result<(), Error> {
     }
 }
 
-/// Frees the slots of consumers that have died together with their keepers, and removes the maps once nothing is
-/// attached and nobody listens. The caller holds the lock.
+/// Frees the slots of consumers that have died together with their lease processes, and removes the maps once nothing is
+/// attached and there is no consumer. The caller holds the lock.
 pub(crate) fn tidy() -> Result<(), Error> {
     let shared = match Shared::open() {
         Ok(Some(shared)) => shared,
         // Nothing, or what a command left that was interrupted while it made them or took them away, or another build's.
-        // That one's listeners cannot be told, but once nothing is attached nobody tells them anything.
+        // That one's consumers are not known, but once nothing is attached they get no more events.
         Ok(None) | Err(Error::OtherTelemetry { .. }) => {
             return Unused::new().remove_unheard().map_err(still_there);
         }

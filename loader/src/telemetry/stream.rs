@@ -12,8 +12,8 @@ use tokio::io::unix::AsyncFd;
 use super::decode::decode;
 use super::event::{Event, Item, Lost};
 use super::registration::Registration;
-use super::wish::{Options, Wish};
-use crate::pins::{LOCK_PATIENCE, Patience};
+use super::subscription::{Options, Subscription};
+use crate::pins::{LOCK_TIMEOUT, WaitWhile};
 use crate::system::error::Error;
 
 /// Longest time that a written event waits for a reader who is idle: the kernel wakes him only for events of
@@ -35,27 +35,27 @@ impl Stream {
     /// Becomes a consumer. Nothing needs to be attached yet.
     ///
     /// # Errors
-    /// [`Error::Privilege`], [`Error::Wish`], [`Error::TooManyConsumers`], [`Error::OtherTelemetry`],
+    /// [`Error::Privilege`], [`Error::Subscription`], [`Error::TooManyConsumers`], [`Error::OtherTelemetry`],
     /// [`Error::OtherBuild`], or what the kernel refuses; nothing is left then.
     pub fn open(options: &Options) -> Result<Self, Error> {
-        Self::open_while(options, &|waited| waited < LOCK_PATIENCE)
+        Self::open_while(options, &|waited| waited < LOCK_TIMEOUT)
     }
 
     /// [`Stream::open`], but waits for other commands as long as the caller is patient.
     ///
     /// # Errors
     /// As [`Stream::open`], and [`Error::Locked`].
-    pub fn open_while(options: &Options, patience: Patience<'_>) -> Result<Self, Error> {
-        let (registration, ring) = Registration::new(options, patience)?;
+    pub fn open_while(options: &Options, wait: WaitWhile<'_>) -> Result<Self, Error> {
+        let (registration, ring) = Registration::new(options, wait)?;
         Ok(Self { ring, registration, reported: Lost::default(), next: None })
     }
 
-    /// Changes what this consumer wants to hear, from the next event on. Every flow is told of again.
+    /// Changes the subscription, from the next event on. Every flow is reported again.
     ///
     /// # Errors
-    /// [`Error::Wish`]; nothing changes then.
-    pub fn set(&mut self, wish: &Wish) -> Result<(), Error> {
-        self.registration.wish(wish)
+    /// [`Error::Subscription`]; nothing changes then.
+    pub fn set(&mut self, subscription: &Subscription) -> Result<(), Error> {
+        self.registration.subscribe(subscription)
     }
 
     /// Once this process has given up privileges: the one behind this consumer that frees its place gives them up, too.
@@ -115,7 +115,7 @@ impl Stream {
     /// loses nothing.
     ///
     /// # Errors
-    /// [`Error::Event`] as [`Self::try_next`], after which the stream goes on; [`Error::Unkept`], after which it does
+    /// [`Error::Event`] as [`Self::try_next`], after which the stream goes on; [`Error::LeaseLost`], after which it does
     /// not.
     pub async fn next(&mut self) -> Result<Item, Error> {
         loop {
@@ -139,7 +139,7 @@ impl Stream {
 
     /// What is not reported yet of losses that come to `events`.
     fn losses(&mut self, events: u64) -> Option<Lost> {
-        let unobserved = Duration::from_nanos(self.registration.mine().lapsed_ns.load(Relaxed));
+        let unobserved = Duration::from_nanos(self.registration.mine().expired_ns.load(Relaxed));
         let report = Lost {
             events: events.saturating_sub(self.reported.events),
             unobserved: unobserved.saturating_sub(self.reported.unobserved),

@@ -267,7 +267,7 @@ impl Namespace {
         unsafe {
             command.pre_exec(move || {
                 set_pdeathsig(Signal::SIGKILL)?;
-                // The parent may have died before the line above; then nobody would send the signal.
+                // The parent may have died before the line above; then no process would send the signal.
                 if getppid() != parent {
                     return Err(Errno::ESRCH.into());
                 }

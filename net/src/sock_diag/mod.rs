@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! TCP sockets of a network namespace over `NETLINK_SOCK_DIAG`, what ss(8) uses: one request and a stream of
 //! records, with `tcp_info`, congestion control name and BPF socket storage. It needs no BPF program and no
-//! daemon, and costs nothing while nobody asks.
+//! daemon, and costs nothing while there is no request.
 //!
 //! ```no_run
 //! use onramp_net::sock_diag::{SockDiag, States};

@@ -6,13 +6,13 @@ use crate::netlink::{u8_at, u16_at, u32_at, u64_at};
 /// The kernel's "no threshold yet" (`TCP_INFINITE_SSTHRESH`).
 const INFINITE_SSTHRESH: u32 = 0x7fff_ffff;
 
-/// What the kernel tells about a TCP connection. Segments are of [`TcpInfo::snd_mss`] bytes.
+/// What the kernel reports about a TCP connection. Segments are of [`TcpInfo::snd_mss`] bytes.
 ///
 /// The struct grew at its end over the years. A field that an older kernel does not send is 0 (or `None`). All
 /// fields here exist in Linux 6.1, onramp's floor, except `total_rto` (6.7).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TcpInfo {
-    /// Bytes of the struct that the kernel sent, to tell a 0 from a field it does not know.
+    /// Bytes of the struct that the kernel sent, to distinguish a 0 from a field it does not know.
     pub length_bytes: usize,
     /// Loss recovery state: 0 open, 1 disorder, 2 CWR (after ECN), 3 recovery, 4 loss (after a timeout).
     pub ca_state: u8,

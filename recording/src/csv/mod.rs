@@ -20,7 +20,7 @@ use sieve::{Fate, Sieve};
 
 /// Rows that are fed at once.
 const BATCH: usize = 4_096;
-/// Bad rows that are described; of the others the number is told.
+/// Bad rows that are described; the others are counted.
 const DESCRIBED: usize = 20;
 
 /// What a CSV file gave.

@@ -39,7 +39,7 @@ pub fn csv(
     writer.flush()
 }
 
-/// The error of the output, which tells a reader that left from a full disk.
+/// The error of the output, which distinguishes a closed pipe from a full disk.
 fn plain(error: ::csv::Error) -> io::Error {
     match error.into_kind() {
         ::csv::ErrorKind::Io(error) => error,

@@ -2,7 +2,7 @@
 //! qlog 0.3 (draft-ietf-quic-qlog-main-schema-02, -quic-events-02) as a JSON text sequence (RFC 7464), in the form that
 //! qvis reads: a header record, then one record per event.
 //!
-//! All flows are in one trace, told apart by `group_id`.
+//! All flows are in one trace, distinguished by `group_id`.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -18,7 +18,7 @@ use crate::sample;
 /// Begins a record (RFC 7464 section 2.2).
 const RECORD_SEPARATOR: u8 = 0x1e;
 
-/// The acknowledgements of a recording as qlog; of one flow or of all.
+/// The acknowledgments of a recording as qlog; of one flow or of all.
 ///
 /// # Errors
 /// Those of `output`.
@@ -83,7 +83,7 @@ fn header(recording: &mut Recording) -> Value {
             // The recorder sits at the sender, which is what qvis takes a server for.
             "vantage_point": { "name": "onramp", "type": "server" },
             "title": "TCP flows by number",
-            "description": "packet_sent: all that was sent between two acknowledgements",
+            "description": "packet_sent: all that was sent between two acknowledgments",
             "common_fields": common,
         },
     })

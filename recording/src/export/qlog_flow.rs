@@ -2,8 +2,8 @@
 //! The qlog events of one flow.
 //!
 //! qvis scales its congestion graph by packets, which a recording does not have. What it has are the counters at each
-//! acknowledgement: all that was sent between two of them becomes one `packet_sent`, and it is acknowledged when the
-//! cumulative acknowledgement covers it.
+//! acknowledgment: all that was sent between two of them becomes one `packet_sent`, and it is acknowledged when the
+//! cumulative acknowledgment covers it.
 
 use std::collections::VecDeque;
 
@@ -36,7 +36,7 @@ pub(super) struct FlowLog {
 }
 
 impl FlowLog {
-    /// Writes the events of one acknowledgement: time, name, data.
+    /// Writes the events of one acknowledgment: time, name, data.
     pub fn acknowledged(&mut self, sample: &Sample, write: &mut dyn FnMut(u64, &str, Value)) {
         if matches!(sample.event, Event::Loss(_)) {
             return;

@@ -12,7 +12,7 @@ use crate::sample::{Event, Run, Sample};
 /// Where a candidate would have left slow start.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Exit {
-    /// Number of the acknowledgement, the flow's first is 1.
+    /// Number of the acknowledgment, the flow's first is 1.
     pub ack: u64,
     /// Why, by the kernel's record: always `algorithm`. Either this verdict leaves, or the window reached a threshold that
     /// an earlier one had set above it.
@@ -42,7 +42,7 @@ pub struct Exit {
 /// Replayed verdicts against recorded ones.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Verdicts {
-    /// Acknowledgements with both.
+    /// Acknowledgments with both.
     pub compared: u64,
     /// Of these, how many differ.
     pub different: u64,
@@ -68,7 +68,7 @@ pub(super) struct Judge {
     unknown_generations: Vec<u32>,
     /// Threshold that a verdict set above the window; 0: none.
     aimed: u32,
-    /// The acknowledgement before, while there is such a threshold.
+    /// The acknowledgment before, while there is such a threshold.
     before: Ack,
     exit: Option<Exit>,
     exports: Option<Vec<(&'static str, Vec<u32>)>>,
@@ -140,7 +140,7 @@ impl Judge {
     fn judge(&mut self, sample: &Sample) -> Option<Verdict> {
         let ack = &sample.ack;
         if self.aimed != 0 && ack.cwnd >= self.aimed {
-            // The window grew to it on the acknowledgement before, after the algorithm had been asked.
+            // The window grew to it on the acknowledgment before, after the algorithm had been asked.
             let reached = Ack { cwnd: ack.cwnd, ..self.before };
             self.leave(self.seen - 1, &reached, &Verdict { ssthresh: self.aimed, ..Verdict::default() });
             if !self.options.keep_going {

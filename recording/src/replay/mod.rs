@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Replay: what other algorithms and other parameters would have said to recorded acknowledgements.
+//! Replay: what other algorithms and other parameters would have said to recorded acknowledgments.
 //!
-//! It is open loop. What was recorded is what the flow really did: a verdict changes no later acknowledgement. What
-//! follows the first exit is therefore a flow that did not exit there, and is not judged unless that is asked for.
+//! It is open loop. What was recorded is what the flow really did: a verdict changes no later acknowledgment. What
+//! follows the first exit is therefore a flow that did not exit there, and is not evaluated unless requested.
 
 mod candidate;
 mod judge;
@@ -27,7 +27,7 @@ use crate::sample::{Event, Run};
 use judge::Judge;
 use regret::Costs;
 
-/// How far a flow is judged.
+/// How far a flow is evaluated.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
     /// Also after the first exit, as long as the flow was in slow start.
@@ -46,13 +46,13 @@ pub struct Finding {
     pub algorithm: &'static str,
     /// What was set, as `name=value`.
     pub settings: Vec<String>,
-    /// Acknowledgements on which it was asked.
+    /// Acknowledgments on which it was asked.
     pub judged: u64,
     /// The first exit; none: it would not have left.
     pub exit: Option<Exit>,
     /// There is no exit because the flow left slow start first: whether the algorithm would have left later is not known.
     pub flow_left_first: bool,
-    /// What that exit would have cost; none: there is no exit, or the flow does not tell what the path gave.
+    /// What that exit would have cost; none: there is no exit, or the BDP of the path is not known.
     pub regret: Option<Regret>,
     /// Name of the last verdict.
     pub last_outcome: &'static str,
@@ -75,14 +75,14 @@ pub struct FlowReport {
     /// What the recording says of it.
     #[serde(flatten)]
     pub known: Known,
-    /// Acknowledgements recorded.
+    /// Acknowledgments recorded.
     pub acks: u64,
     /// What the flow did, thinned out.
     #[serde(skip)]
     pub trace: Trace,
-    /// From the first data to the last acknowledgement, microseconds.
+    /// From the first data to the last acknowledgment, microseconds.
     pub duration_us: u64,
-    /// What the path gave in the end; none: the application was the limit, or the flow was too short to tell.
+    /// The BDP of the path; none: the application was the limit, or the flow was too short.
     pub given: Option<Given>,
     /// What the recorded exit cost.
     pub regret: Option<Regret>,
@@ -115,7 +115,7 @@ impl Replay {
         Self { candidates, options, flows: BTreeMap::new() }
     }
 
-    /// Feeds acknowledgements of one flow. What is known of the flow counts when it is met first.
+    /// Feeds acknowledgments of one flow. What is known of the flow counts when it is met first.
     pub fn feed(&mut self, run: &Run<'_>, known: &Known, generations: &Generations) {
         let (Some(first), Some(last)) = (run.samples.first(), run.samples.last()) else { return };
         let (candidates, options) = (&self.candidates, self.options);

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::{Exit, Rounds};
 use crate::sample::{Event, Sample};
 
-/// Rounds in a row over which a rate is taken: one alone may be that of acknowledgements that were bunched.
+/// Rounds in a row over which a rate is taken: one alone may be that of acknowledgments that were bunched.
 pub const ROUNDS: usize = 4;
 /// Rounds until what was sent at an exit is back: that of the exit, and the next.
 const BACK: u32 = 2;
@@ -27,7 +27,7 @@ const FRIENDLY: f64 = 0.53;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Given {
     /// Peak rate: of a round, or of four in a row that were delivered at 95 % of that at least, because one alone may be that
-    /// of acknowledgements that were bunched.
+    /// of acknowledgments that were bunched.
     pub rate_bytes_per_second: u64,
     /// The lowest RTT.
     pub base_rtt_us: u32,
@@ -211,7 +211,7 @@ impl Path {
         }
     }
 
-    /// Slow start was left then, by the clock of the rounds. This may be told some rounds later.
+    /// Slow start ended then, by the clock of the rounds. This may be reported some rounds later.
     pub fn left(&mut self, at_us: u64) {
         if self.left.is_none_or(|left| left.at_us != at_us) {
             let mut left = Left { at_us, rounds: 0, rtt_us: 0 };
@@ -271,7 +271,7 @@ impl Costs {
         costs
     }
 
-    /// Goes on with the flow's next acknowledgements.
+    /// Goes on with the flow's next acknowledgments.
     pub fn add(&mut self, samples: &[Sample]) {
         for sample in samples.iter().filter(|one| !matches!(one.event, Event::Loss(_))) {
             let ack = &sample.ack;
@@ -315,7 +315,7 @@ mod tests {
     /// Segments that the path carries in a round trip.
     const PATH: u64 = 1_024;
 
-    /// A flow that doubles to `exit` segments, then gets `step` more a round; an acknowledgement in a hundredth of a round.
+    /// A flow that doubles to `exit` segments, then gets `step` more a round; an acknowledgment in a hundredth of a round.
     fn flow(exit: u64, step: u64, rounds: usize, limited: bool) -> Vec<Sample> {
         let (mut window, mut acked, mut samples) = (16u64, 0, Vec::new());
         for round in 0..rounds as u64 {
@@ -476,7 +476,7 @@ mod tests {
 
     #[test]
     fn the_queue_of_a_late_exit_is_seen_when_what_was_sent_then_is_back() {
-        // The exit is in the second round; the third is the slowest that counts. Four more tell what the path gives.
+        // The exit is in the second round; the third is the slowest that counts. Four more show what the path gives.
         let rtts_us = [100_000, 120_000, 150_000, 170_000, 100_000, 100_000, 100_000];
         let round = |(number, smoothed_rtt_us): (u64, u32)| {
             let begin_us = number * RTT_US;
@@ -493,9 +493,9 @@ mod tests {
             path.regret(0, RTT_US as u32, window_bytes)
         };
         assert_eq!(regret(0, 1_500_000).unwrap().queue_us, Some(50_000));
-        // A drain ends, and is told, later.
+        // A drain ends, and is reported, later.
         assert_eq!(regret(4, 1_500_000).unwrap().queue_us, Some(50_000));
-        assert_eq!(regret(6, 1_500_000).unwrap().queue_us, None, "nobody knows its round any more");
+        assert_eq!(regret(6, 1_500_000).unwrap().queue_us, None, "its round is no longer known");
         assert_eq!(regret(0, 1_200_000).unwrap().queue_us, Some(20_000), "slow start's bursts were the rest");
         assert_eq!(regret(6, 900_000).unwrap().queue_us, Some(0), "it was early");
         assert_eq!(regret(9, 1_500_000), None);

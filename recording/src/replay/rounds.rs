@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Rounds of acknowledgements where none were recorded: each ends with the acknowledgement of what had been sent when it
+//! Rounds of acknowledgments where none were recorded: each ends with the acknowledgment of what had been sent when it
 //! began.
 
 use onramp_algorithm::{Ack, ack_flag};
 
-/// The acknowledgements of a flow, divided into rounds.
+/// The acknowledgments of a flow, divided into rounds.
 #[derive(Clone, Debug, Default)]
 pub struct Rounds {
     current: Option<AckRound>,
@@ -13,11 +13,11 @@ pub struct Rounds {
 /// A round.
 #[derive(Clone, Copy, Debug)]
 pub struct AckRound {
-    /// The acknowledgement with which it began.
+    /// The acknowledgment with which it began.
     pub begin: Ack,
     /// That with which it ended, and the next began.
     pub end: Ack,
-    /// Whether the application was the limit at any acknowledgement that followed its begin.
+    /// Whether the application was the limit at any acknowledgment that followed its begin.
     pub app_limited: bool,
     /// The smallest RTT sample of all that followed its begin, microseconds; 0: none.
     pub min_rtt_us: u32,
@@ -28,14 +28,14 @@ impl AckRound {
         Self { begin: *begin, end: *begin, app_limited: false, min_rtt_us: 0 }
     }
 
-    /// Delivered in it, selective acknowledgements included.
+    /// Delivered in it, selective acknowledgments included.
     pub fn delivered_segments(&self) -> u32 {
         self.end.delivered.wrapping_sub(self.begin.delivered)
     }
 }
 
 impl Rounds {
-    /// Goes on with the next acknowledgement; a round that is over with it.
+    /// Goes on with the next acknowledgment; a round that is over with it.
     pub fn add(&mut self, ack: &Ack) -> Option<AckRound> {
         let next = AckRound::of(ack);
         let Some(round) = &mut self.current else {
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_round_ends_with_the_acknowledgement_of_what_had_been_sent_when_it_began() {
+    fn a_round_ends_with_the_acknowledgment_of_what_had_been_sent_when_it_began() {
         let mut rounds = Rounds::default();
         let mut over = Vec::new();
         for (now_us, bytes_acked, bytes_sent, rtt_us, flags) in [

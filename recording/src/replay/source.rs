@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Replay of a recording: what is known of its flows, and what happened to them between acknowledgements.
+//! Replay of a recording: what is known of its flows, and what happened to them between acknowledgments.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -11,7 +11,7 @@ use crate::reader::Recording;
 use crate::rows::{ExitRow, FlowRow, ParameterRow};
 use crate::sample::{self, Run};
 
-/// What a recording says of a flow, beyond its acknowledgements.
+/// What a recording says of a flow, beyond its acknowledgments.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Known {
     /// `address:port` at this host.
@@ -84,7 +84,7 @@ pub fn replay(recording: &mut Recording, replay: Replay) -> Vec<FlowReport> {
     replay_beside(recording, replay, |_| true)
 }
 
-/// The same of those acknowledgements that are wanted; it is asked about all of them, in order.
+/// The same of those acknowledgments that are wanted; it is asked about all of them, in order.
 pub fn replay_beside(
     recording: &mut Recording,
     mut replay: Replay,

@@ -6,7 +6,7 @@ use crate::sample::Sample;
 /// Points kept at most; when there are as many, every second goes.
 const POINTS: usize = 4_096;
 
-/// A flow at one acknowledgement.
+/// A flow at one acknowledgment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Point {
     /// Since the first data was sent.
@@ -19,13 +19,13 @@ pub struct Point {
     pub smoothed_rtt_us: u32,
 }
 
-/// Points at equal numbers of acknowledgements.
+/// Points at equal numbers of acknowledgments.
 #[derive(Clone, Debug)]
 pub struct Trace {
     /// In the order of time.
     pub points: Vec<Point>,
     stride: usize,
-    /// Acknowledgements until the next point.
+    /// Acknowledgments until the next point.
     wait: usize,
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Files that somebody else has made, with a checksum that is right: whatever they say, they are read or refused, and the
+//! Files from elsewhere, with a valid checksum: whatever they say, they are read or refused, and the
 //! refusal names the file.
 
 use std::fs;

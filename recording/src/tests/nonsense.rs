@@ -44,11 +44,11 @@ fn row<R: Row>(numbers: &[u64], words: &[String]) -> R {
         .map(|(at, spec)| {
             let number = numbers[at % numbers.len()];
             match spec.kind {
-                _ if spec.name == "flow" => Column::Long(vec![(number % 3) as i64]),
+                _ if spec.name == "flow" => Column::I64(vec![(number % 3) as i64]),
                 // 0 is refused when it is replayed.
-                _ if spec.name == "mss_bytes" => Column::Word(vec![(number as i32).max(1)]),
-                Kind::U64 => Column::Long(vec![number as i64]),
-                Kind::U32 | Kind::I32 => Column::Word(vec![number as i32]),
+                _ if spec.name == "mss_bytes" => Column::I32(vec![(number as i32).max(1)]),
+                Kind::U64 => Column::I64(vec![number as i64]),
+                Kind::U32 | Kind::I32 => Column::I32(vec![number as i32]),
                 Kind::Text => Column::Text(vec![words[at % words.len()].clone().into_bytes().into()]),
             }
         })

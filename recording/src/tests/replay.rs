@@ -50,7 +50,7 @@ fn recorded_parameters_are_used_and_settings_go_on_top() {
     let exit = flows[0].findings[0].exit.as_ref().unwrap();
     assert_eq!((exit.window_bytes, exit.ack, exit.since_start_us), (50_000, 41, 90_000));
     assert_eq!(flows[0].findings[0].recorded.as_ref().unwrap().different, 0);
-    // After the first exit nobody is asked any more.
+    // After the first exit there are no calls any more.
     assert_eq!(flows[0].findings[0].judged, 41);
     assert_eq!((flows[0].findings[1].exit.is_none(), flows[0].findings[1].judged), (true, 200));
 
@@ -61,7 +61,7 @@ fn recorded_parameters_are_used_and_settings_go_on_top() {
     assert_eq!(finding.recorded.as_ref().unwrap().first_different_ack, Some(41));
 }
 
-/// One flow with these acknowledgements, after a change of each row.
+/// One flow with these acknowledgments, after a change of each row.
 fn custom(directory: &std::path::Path, rows: impl Iterator<Item = AckRow>, generations: &[(u32, u64)]) {
     let mut writer = Writer::create(directory, manifest(), Limits::default()).unwrap();
     let start = FlowRow { event: "start".into(), algorithm: "fixed".into(), flow: 1, ..FlowRow::default() };
@@ -88,7 +88,7 @@ fn ack_rows(count: usize) -> impl Iterator<Item = AckRow> {
 }
 
 #[test]
-fn a_change_of_parameters_is_felt_on_the_acknowledgement_that_first_had_it() {
+fn a_change_of_parameters_is_felt_on_the_acknowledgment_that_first_had_it() {
     let directory = tempfile::tempdir().unwrap();
     let rows = ack_rows(100)
         .enumerate()
@@ -115,7 +115,7 @@ fn parameters_that_were_not_recorded_are_said_to_be_unknown() {
 fn slow_start_alone_is_judged_unless_beyond_is_asked_for() {
     let directory = tempfile::tempdir().unwrap();
     let set = ["exit_window_bytes=90000"];
-    // Slow start ended at a window of 50, and the kernel asked nobody from then on.
+    // Slow start ended at a window of 50, and the kernel called no algorithm from then on.
     let rows = ack_rows(100).map(|row| match row.cwnd_segments {
         ..50 => row,
         _ => AckRow { ssthresh_segments: 50, asked: 0, ..row },

@@ -124,13 +124,13 @@ const TIMESTAMPS: [u8; 4] = [1, 1, 8, 10];
 /// # Panics
 /// If it has no timestamps.
 pub(super) fn selecting(ack: &[u8], data: &[u8]) -> Option<Vec<u8>> {
-    let (of, told) = (Segment::of(ack)?, Segment::of(data)?);
+    let (of, block) = (Segment::of(ack)?, Segment::of(data)?);
     let options = of.tcp + 20;
     assert_eq!(ack[options..options + 4], TIMESTAMPS, "the options of an acknowledgement");
     let mut packet = ack[..options + 12].to_vec();
     packet.extend([1, 1, 5, 10]);
-    packet.extend(told.sequence().to_be_bytes());
-    packet.extend((told.sequence() + told.bytes()).to_be_bytes());
+    packet.extend(block.sequence().to_be_bytes());
+    packet.extend((block.sequence() + block.bytes()).to_be_bytes());
     let length = (packet.len() as u16).to_be_bytes();
     packet[2..4].copy_from_slice(&length);
     checksum_ip(&mut packet);

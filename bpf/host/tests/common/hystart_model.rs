@@ -82,7 +82,7 @@ struct Round {
     /// Times of the ACKs of its train.
     train_us: Vec<i128>,
     /// Samples that the delay detector saw.
-    judged: Vec<u64>,
+    evaluated: Vec<u64>,
     /// Threshold that the rounds before speak for.
     learned: Option<u64>,
 }
@@ -149,7 +149,7 @@ impl Model {
                 begun_us: now_us,
                 last_byte: acked + u128::from(ack.bytes_outstanding),
                 train_us: vec![now_us],
-                judged: Vec::new(),
+                evaluated: Vec::new(),
                 learned,
             });
         }
@@ -177,15 +177,15 @@ impl Model {
             }
         }
         if set.delay {
-            round.judged.push(sample);
+            round.evaluated.push(sample);
             why = outcome::WARMING_UP;
-            if round.judged.len() as u64 > set.min_samples {
+            if round.evaluated.len() as u64 > set.min_samples {
                 why = outcome::BELOW_THRESHOLD;
                 let threshold = match round.learned.filter(|_| set.rule != Rule::Clamp) {
                     Some(learned) => learned.max(set.floor),
                     None => (minimum / set.divisor).max(set.floor).min(set.ceiling),
                 };
-                if *round.judged.iter().min().unwrap() > minimum + threshold {
+                if *round.evaluated.iter().min().unwrap() > minimum + threshold {
                     found |= 2;
                 }
             }
@@ -200,7 +200,7 @@ impl Model {
     /// What the rounds up to this one teach.
     fn learn(&mut self, over: Option<Round>) -> Option<u64> {
         let set = self.settings;
-        if let Some(newest) = over.and_then(|round| round.judged.into_iter().min()) {
+        if let Some(newest) = over.and_then(|round| round.evaluated.into_iter().min()) {
             let of = set.average_divisor;
             self.average = Some(self.average.map_or(newest, |average| (average * (of - 1) + newest) / of));
         }

@@ -166,12 +166,12 @@ impl Model {
         let growth_limit = limit.unwrap_or(0) as u32;
         let outcome = match u64::try_from(ack.rtt_us) {
             Err(_) => outcome::NO_RTT_SAMPLE,
-            Ok(sample) => self.judge(sample.max(1)),
+            Ok(sample) => self.evaluate(sample.max(1)),
         };
         Verdict { outcome, growth, growth_limit, ..Verdict::default() }
     }
 
-    fn judge(&mut self, sample: u64) -> u32 {
+    fn evaluate(&mut self, sample: u64) -> u32 {
         let set = self.settings;
         self.this_round.push(sample);
         let enough = self.this_round.len() as u64 >= set.n_rtt_sample;

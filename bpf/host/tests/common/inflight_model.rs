@@ -3,7 +3,7 @@
 use onramp_algorithm::{Ack, Parameters, Verdict, ack_flag, find, growth};
 
 use super::differential;
-use super::pair_model::Told;
+use super::pair_model::RoundResult;
 use super::random::Random;
 use super::spacing_model::Policy;
 
@@ -104,12 +104,12 @@ impl Model {
         let mut verdict = Verdict::default();
         self.measure(set, ack);
         if self.round_over(ack) {
-            let told = match self.bandwidth {
-                None => Told::Coarse,
-                Some(rate) if self.samples < 16 => Told::Unsettled(rate),
-                Some(rate) => Told::Settled(rate),
+            let result = match self.bandwidth {
+                None => RoundResult::Coarse,
+                Some(rate) if self.samples < 16 => RoundResult::Unsettled(rate),
+                Some(rate) => RoundResult::Settled(rate),
             };
-            self.policy.round(told, true, 0);
+            self.policy.round(result, true, 0);
         }
         if set.pacing && ack.cwnd < ack.ssthresh {
             verdict.pacing_rate = self.policy.rate(100, ack);

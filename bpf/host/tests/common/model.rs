@@ -127,7 +127,7 @@ impl Model {
     /// One ACK.
     pub fn on_ack(&mut self, ack: &Ack) -> Verdict {
         let pacing_rate = self.pacing_rate(ack);
-        Verdict { pacing_rate, ..self.judged(ack) }
+        Verdict { pacing_rate, ..self.evaluated(ack) }
     }
 
     fn forget(&mut self) {
@@ -140,14 +140,14 @@ impl Model {
     fn pacing_rate(&mut self, ack: &Ack) -> u64 {
         let Some(pacing) = self.settings.pacing else { return 0 };
         match self.pairs.on_ack(ack) {
-            Step::Over(told) => self.policy.round(told, true, pacing.min_rate),
-            Step::Sooner(told) => self.policy.round(told, false, pacing.min_rate),
+            Step::Over(result) => self.policy.round(result, true, pacing.min_rate),
+            Step::Sooner(result) => self.policy.round(result, false, pacing.min_rate),
             Step::Begun | Step::Open => {}
         }
         self.policy.rate(pacing.gain, ack)
     }
 
-    fn judged(&mut self, ack: &Ack) -> Verdict {
+    fn evaluated(&mut self, ack: &Ack) -> Verdict {
         if let Some(drain) = self.drain.take() {
             return self.drained(drain, ack);
         }
@@ -189,7 +189,7 @@ impl Model {
             return because(self.outcomes.bins_missed);
         }
         history.close(geometry, ack, passed);
-        self.judge(ack, rtt_us)
+        self.evaluate(ack, rtt_us)
     }
 
     fn begin(&mut self, ack: &Ack, rtt_us: u64) {
@@ -204,7 +204,7 @@ impl Model {
         });
     }
 
-    fn judge(&mut self, ack: &Ack, rtt_us: u64) -> Verdict {
+    fn evaluate(&mut self, ack: &Ack, rtt_us: u64) -> Verdict {
         let (Some(geometry), Some(history)) = (self.geometry, &self.history) else { unreachable!() };
         let look_back_us = match self.settings.look_back {
             LookBack::Min if ack.min_rtt_us > 0 => u64::from(ack.min_rtt_us),

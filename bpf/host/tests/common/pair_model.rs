@@ -7,7 +7,7 @@ type Pair = (u64, u64);
 
 /// What a round told, in the words of the description.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Told {
+pub enum RoundResult {
     /// Nothing: too few pairs, or too long silences.
     Coarse,
     /// Sent no faster than acknowledged: only this much, bytes per second.
@@ -18,7 +18,7 @@ pub enum Told {
     Settled(u64),
 }
 
-impl Told {
+impl RoundResult {
     /// The rate, however well it is told.
     pub fn rate(self) -> Option<u64> {
         match self {
@@ -58,9 +58,9 @@ pub enum Step {
     /// It is in it.
     Open,
     /// It is in it, and what there is of it tells the rate of the bottleneck already.
-    Sooner(Told),
+    Sooner(RoundResult),
     /// It is the first of the next; what the round told.
-    Over(Told),
+    Over(RoundResult),
 }
 
 impl PairModel {
@@ -70,8 +70,8 @@ impl PairModel {
         let step = match &mut self.round {
             Some(round) if ack.bytes_acked <= round.end => {
                 let kept = round.measure(ack, limited) && (8..=16).contains(&round.pairs.len());
-                match round.tell(round.longest_us(0), self.before) {
-                    told @ Told::Settled(_) if kept => Step::Sooner(told),
+                match round.evaluate(round.longest_us(0), self.before) {
+                    result @ RoundResult::Settled(_) if kept => Step::Sooner(result),
                     _ => Step::Open,
                 }
             }
@@ -87,14 +87,14 @@ impl PairModel {
         step
     }
 
-    fn end(&mut self, round: &Round) -> Told {
+    fn end(&mut self, round: &Round) -> RoundResult {
         let longest_us = round.longest_us(1);
-        let told = round.tell(longest_us, self.before);
-        self.before = match told {
-            Told::Coarse | Told::SenderLimited(_) => None,
-            Told::Unsettled(_) | Told::Settled(_) => round.spent(longest_us),
+        let result = round.evaluate(longest_us, self.before);
+        self.before = match result {
+            RoundResult::Coarse | RoundResult::SenderLimited(_) => None,
+            RoundResult::Unsettled(_) | RoundResult::Settled(_) => round.spent(longest_us),
         };
-        told
+        result
     }
 }
 
@@ -166,16 +166,16 @@ impl Round {
     }
 
     /// What there is of the round tells, after a round of that time per byte.
-    fn tell(&self, longest_us: u64, before: Option<u64>) -> Told {
-        let Some(spent) = self.spent(longest_us) else { return Told::Coarse };
+    fn evaluate(&self, longest_us: u64, before: Option<u64>) -> RoundResult {
+        let Some(spent) = self.spent(longest_us) else { return RoundResult::Coarse };
         let rate = 1_000_000_000_000 / spent;
         let agrees = |other: u64| spent <= other + other / 4 && other <= spent + spent / 4;
         if self.sender_limited() {
-            Told::SenderLimited(rate)
+            RoundResult::SenderLimited(rate)
         } else if (self.pairs.len() >= 8 && longest_us * 12 <= self.span_us()) || before.is_some_and(agrees) {
-            Told::Settled(rate)
+            RoundResult::Settled(rate)
         } else {
-            Told::Unsettled(rate)
+            RoundResult::Unsettled(rate)
         }
     }
 

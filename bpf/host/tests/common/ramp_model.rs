@@ -41,7 +41,7 @@ struct Point {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Told {
+enum LineResult {
     Sender(u64),
     Unsettled(u64),
     Path(u64),
@@ -77,7 +77,7 @@ struct Line {
     gap_before: u64,
     before: Option<u64>,
     /// The newest news, and whether the line was exact.
-    told: Option<(Told, bool)>,
+    result: Option<(LineResult, bool)>,
 }
 
 enum News {
@@ -95,7 +95,7 @@ impl Line {
     }
 
     /// What the points tell, and whether exactly.
-    fn fit(&self, ack: &Ack, gaps: u64) -> Option<(Told, bool)> {
+    fn fit(&self, ack: &Ack, gaps: u64) -> Option<(LineResult, bool)> {
         let round = self.round.as_ref()?;
         let points = &round.points;
         let last = points.last()?;
@@ -129,21 +129,21 @@ impl Line {
         let alone = points.len() >= 16 && span * 16 >= least_rtt;
         let agrees =
             self.before.is_some_and(|before| before * 100 <= rate * 115 && rate * 100 <= before * 115);
-        let told = if (left / variance) as u64 * 100 > spent * 90 {
-            Told::Sender(rate)
+        let result = if (left / variance) as u64 * 100 > spent * 90 {
+            LineResult::Sender(rate)
         } else if alone || agrees {
-            Told::Path(rate)
+            LineResult::Path(rate)
         } else {
-            Told::Unsettled(rate)
+            LineResult::Unsettled(rate)
         };
-        Some((told, gap * 12 <= span))
+        Some((result, gap * 12 <= span))
     }
 
     fn turn(&mut self, ack: &Ack) {
         if let Some(round) = &self.round {
             self.gap_before = round.gap;
-            self.before = match self.told {
-                Some((Told::Path(rate) | Told::Unsettled(rate), _)) if rate > 0 => Some(rate),
+            self.before = match self.result {
+                Some((LineResult::Path(rate) | LineResult::Unsettled(rate), _)) if rate > 0 => Some(rate),
                 _ => None,
             };
         }
@@ -170,7 +170,7 @@ impl Line {
             return News::None;
         };
         if ack.bytes_acked > round.from + round.bytes {
-            self.told = self.fit(ack, 3);
+            self.result = self.fit(ack, 3);
             self.turn(ack);
             return News::Over;
         }
@@ -210,11 +210,14 @@ impl Line {
         if asks {
             round.asked = ack.bytes_acked;
         }
-        let told =
-            if asks { self.fit(ack, 4).filter(|(told, _)| matches!(told, Told::Path(_))) } else { None };
+        let result = if asks {
+            self.fit(ack, 4).filter(|(result, _)| matches!(result, LineResult::Path(_)))
+        } else {
+            None
+        };
         self.add(ack, gap, clock_gap);
-        if told.is_some() {
-            self.told = told;
+        if result.is_some() {
+            self.result = result;
             return News::Sooner;
         }
         News::None
@@ -260,7 +263,7 @@ struct Queue {
     round: Option<(u64, u64)>,
     least: Option<u64>,
     samples: u32,
-    judged: bool,
+    evaluated: bool,
     risen: u32,
     /// RTT of the path, as the last round after a pause showed it.
     base: Option<u64>,
@@ -280,10 +283,10 @@ impl Queue {
         self.last = Some(ack.now_us);
         if self.round.is_none_or(|(from, bytes)| ack.bytes_acked > from + bytes) {
             self.round = Some((ack.bytes_acked, ack.bytes_outstanding.into()));
-            (self.least, self.samples, self.judged) = (None, 0, false);
+            (self.least, self.samples, self.evaluated) = (None, 0, false);
         }
         let Ok(rtt) = u64::try_from(ack.rtt_us) else { return false };
-        if self.judged {
+        if self.evaluated {
             return false;
         }
         let least = self.least.map_or(rtt, |least| least.min(rtt));
@@ -296,7 +299,7 @@ impl Queue {
         if !many && !few {
             return false;
         }
-        self.judged = true;
+        self.evaluated = true;
         let idle = std::mem::take(&mut self.pause) * 2 >= least;
         let base = self.base(ack);
         self.risen = if !idle && least > base + (base / 4).max(gap) + 100 { self.risen + 1 } else { 0 };
@@ -314,7 +317,7 @@ pub struct Model {
     queue: Queue,
     estimate: Option<u64>,
     target: u64,
-    told_at: u64,
+    rate_cwnd: u64,
     remainder: u64,
     guided: bool,
     /// Of the estimate at which data leave, and the bytes acknowledged when it was decided, with target and guidance.
@@ -364,15 +367,15 @@ fn raised(estimate: u64) -> u64 {
 
 impl Model {
     fn take(&mut self, ack: &Ack, news: &News) -> bool {
-        if let (Some((Told::Path(rate), true)), News::Over | News::Sooner) = (self.line.told, news) {
+        if let (Some((LineResult::Path(rate), true)), News::Over | News::Sooner) = (self.line.result, news) {
             self.estimate = Some(rate).filter(|rate| *rate > 0);
-            self.told_at = ack.cwnd.into();
+            self.rate_cwnd = ack.cwnd.into();
             return true;
         }
         if let (true, News::Over) = (self.guided, news) {
             let now = self.estimate.unwrap_or(0);
             let mut next = now;
-            if let Some((Told::Sender(rate) | Told::Path(rate), _)) = self.line.told {
+            if let Some((LineResult::Sender(rate) | LineResult::Path(rate), _)) = self.line.result {
                 next = next.max(rate.min(raised(now)));
             }
             if u64::from(ack.cwnd) >= self.target && self.queue.risen == 0 {
@@ -403,12 +406,12 @@ impl Model {
     /// One ACK: the verdict, its outcome by name.
     pub fn on_ack(&mut self, set: &Settings, ack: &Ack) -> (&'static str, Verdict) {
         let news = self.line.on_ack(ack);
-        let judged = self.queue.on_ack(ack, self.line.gap());
+        let evaluated = self.queue.on_ack(ack, self.line.gap());
         let quiet = matches!(news, News::None);
-        let told = !quiet && self.take(ack, &news);
+        let result = !quiet && self.take(ack, &news);
         let window = u64::from(ack.cwnd);
         let further = self.line.round.as_ref().is_some_and(|round| round.further(ack, self.aimed));
-        if let Some(estimate) = self.estimate.filter(|_| !quiet || judged || further) {
+        if let Some(estimate) = self.estimate.filter(|_| !quiet || evaluated || further) {
             let rtt = (self.queue.base(ack) + self.line.gap()).min(1 << 29);
             let segments = estimate * rtt / 1_000 / u64::from(ack.mss) * set.exit / 100;
             self.target = segments.clamp(10, 0x7fff_fffe);
@@ -426,7 +429,7 @@ impl Model {
             verdict.pacing_rate = (self.estimate.unwrap_or(0) * 10 * self.percent).max(1);
         }
         if self.guided && window >= self.target {
-            if told || self.queue.risen > 0 || self.told_at * 4 >= self.target {
+            if result || self.queue.risen > 0 || self.rate_cwnd * 4 >= self.target {
                 verdict.ssthresh = self.target as u32;
                 return ("exit", verdict);
             }

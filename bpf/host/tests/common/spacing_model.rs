@@ -3,7 +3,7 @@
 use onramp_algorithm::{Ack, Parameters, Verdict, ack_flag, find};
 
 use super::differential;
-use super::pair_model::{PairModel, Step, Told};
+use super::pair_model::{PairModel, RoundResult, Step};
 use super::random::Random;
 
 /// The parameters.
@@ -50,17 +50,17 @@ fn window(ack: &Ack) -> u64 {
 
 impl Policy {
     /// A round ended, or tells the rate before.
-    pub fn round(&mut self, told: Told, over: bool, min_rate: u64) {
+    pub fn round(&mut self, result: RoundResult, over: bool, min_rate: u64) {
         let whole = |rate: u64| Some(rate.min(1 << 34) / 1_000 * 1_000).filter(|rate| *rate > 0);
         if let (true, Some(now)) = (self.spaced, self.estimate) {
             let most = now * 112 / 100;
             if over {
-                self.estimate = whole(now.max(told.rate().unwrap_or(0).min(most)));
+                self.estimate = whole(now.max(result.rate().unwrap_or(0).min(most)));
             }
             return;
         }
-        self.estimate = match told {
-            Told::Settled(rate) if rate > min_rate => whole(rate),
+        self.estimate = match result {
+            RoundResult::Settled(rate) if rate > min_rate => whole(rate),
             _ => None,
         };
     }
@@ -120,8 +120,8 @@ impl Model {
             return ("spaced", Verdict { pacing_rate: set.rate, ..Verdict::default() });
         }
         let over = matches!(step, Step::Over(_));
-        if let Step::Over(told) | Step::Sooner(told) = step {
-            self.policy.round(told, over, set.min_rate);
+        if let Step::Over(result) | Step::Sooner(result) = step {
+            self.policy.round(result, over, set.min_rate);
         }
         let pacing_rate = self.policy.rate(set.gain, ack);
         let mut verdict = Verdict { pacing_rate, ..Verdict::default() };
@@ -135,7 +135,7 @@ impl Model {
         if over || self.target.is_none() {
             let segments = holds(estimate, ack) / u64::from(ack.mss) * set.exit / 100;
             let next = segments.clamp(10, 0x7fff_fffe) as u32;
-            name = "aimed";
+            name = "ssthresh_set";
             if next > ack.ssthresh && ack.ssthresh != self.target.unwrap_or(0) {
                 name = "threshold_kept";
             } else {

@@ -306,7 +306,7 @@ fn options(
     options.observe = wanted.observe;
     options.applied = true;
     options.guard = guard_of(source, wanted)?;
-    guard::require_a_deed(&options).map_err(|error| place.error(&sentence(&error)))?;
+    guard::reject_idle_guard(&options).map_err(|error| place.error(&sentence(&error)))?;
     Ok(options)
 }
 

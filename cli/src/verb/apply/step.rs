@@ -267,12 +267,12 @@ fn with(options: &AttachOptions, base: Base) -> String {
     let changes = settings::changes(&options.parameters.algorithm().parameters(), &options.parameters);
     let parameters = if changes.is_empty() { String::new() } else { format!(", {}", changes.join(" ")) };
     let observe = if options.observe { ", to observe only" } else { "" };
-    let told = match options.telemetry_max {
+    let telemetry = match options.telemetry_max {
         Level::Ack => String::new(),
-        level => format!(", its flows told of up to level {}", level.name()),
+        level => format!(", telemetry of its flows limited to level {}", level.name()),
     };
     let guard = options.guard.map_or_else(String::new, |guard| format!(", {}", guard::words(&guard)));
-    format!(" with base {}{profile}{parameters}{observe}{guard}{told}", base.name())
+    format!(" with base {}{profile}{parameters}{observe}{guard}{telemetry}", base.name())
 }
 
 fn warning(options: &AttachOptions, basis: &Basis) -> Option<String> {

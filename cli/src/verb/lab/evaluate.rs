@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use onramp_lab::evaluate::{CASES, NOT_EVALUATED, OTHER, REFERENCE};
 use onramp_lab::experiment::Plan;
-use onramp_lab::reproduce::report::Words;
+use onramp_lab::reproduce::report::ReportText;
 use onramp_lab::reproduce::{Evidence, Question};
 use onramp_loader::algorithm;
 
@@ -68,7 +68,7 @@ impl Evaluate {
         let mut clock = series.begin("lab evaluate", &trials, &evidence, output)?;
         let title = format!("{} after RFC 9743", self.arm);
         let beside = format!("{REFERENCE} and {OTHER}");
-        let words = Words { title: &title, question: "case", beside: &beside, here: &self.arm };
+        let words = ReportText { title: &title, question: "case", beside: &beside, here: &self.arm };
         let mut outcomes =
             Outcomes::new(&self.output, self.manner, words)?.with("not evaluated", NOT_EVALUATED);
         for case in &cases {
@@ -94,14 +94,14 @@ mod tests {
     use super::*;
 
     #[derive(Parser)]
-    struct Words {
+    struct CommandLine {
         #[command(flatten)]
         evaluate: Evaluate,
     }
 
     #[test]
     fn every_path_is_valid_as_adapted() {
-        let Evaluate { manner, series, output, arm, .. } = Words::parse_from(["evaluate"]).evaluate;
+        let Evaluate { manner, series, output, arm, .. } = CommandLine::parse_from(["evaluate"]).evaluate;
         let series = Series { options: &series, manner, root: &output };
         for trial in CASES.iter().flat_map(|case| case.question(&arm).trials) {
             let plan = series.plan(&trial).unwrap();

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::Context;
 use onramp_files::bounded;
-use onramp_lab::experiment::{Sight, Watch};
+use onramp_lab::experiment::{LiveSample, Watch};
 use onramp_lab::reproduce::RoundRates;
 use onramp_loader::abi::FlowHeader;
 use onramp_loader::algorithm::{self, Algorithm};
@@ -33,7 +33,7 @@ pub(super) struct Collector(Arc<Mutex<HashMap<u64, Seen>>>);
 impl Collector {
     pub fn watch(&self) -> Watch {
         let seen = Arc::clone(&self.0);
-        Watch(Arc::new(move |sight| look(sight, &mut seen.lock().unwrap_or_else(PoisonError::into_inner))))
+        Watch(Arc::new(move |sample| look(sample, &mut seen.lock().unwrap_or_else(PoisonError::into_inner))))
     }
 
     /// All rounds of all downloads.
@@ -60,15 +60,15 @@ pub(super) fn left(trial: &Path) -> anyhow::Result<Vec<RoundRates>> {
     Ok(all)
 }
 
-fn look(sight: &Sight<'_>, seen: &mut HashMap<u64, Seen>) {
-    let (Some(storage), Some(algorithm)) = (sight.storage, algorithm::find(sight.arm)) else { return };
+fn look(sample: &LiveSample<'_>, seen: &mut HashMap<u64, Seen>) {
+    let (Some(storage), Some(algorithm)) = (sample.storage, algorithm::find(sample.arm)) else { return };
     let (Some(header), Some(state)) = (FlowHeader::read(storage), onramp_loader::state(storage)) else {
         return;
     };
     let Some((round, rates)) = newest(algorithm, state) else { return };
     // No two connections begin in one microsecond.
     let flow = seen.entry(header.start_us).or_default();
-    flow.bytes_sent = flow.bytes_sent.max(sight.info.bytes_sent);
+    flow.bytes_sent = flow.bytes_sent.max(sample.info.bytes_sent);
     if !rates.is_empty() {
         flow.rounds.insert(round, rates);
     }

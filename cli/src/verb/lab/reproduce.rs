@@ -158,14 +158,14 @@ mod tests {
     use super::*;
 
     #[derive(Parser)]
-    struct Words {
+    struct CommandLine {
         #[command(flatten)]
         reproduce: Reproduce,
     }
 
     #[test]
     fn every_trial_has_a_profile_valid_as_adapted_and_is_run_once() {
-        let reproduce = Words::parse_from(["reproduce", "--all", "--quick"]).reproduce;
+        let reproduce = CommandLine::parse_from(["reproduce", "--all", "--quick"]).reproduce;
         let claims = reproduce.choice.claims(&CLAIMS).unwrap();
         let (trials, series) = (trials(&claims), reproduce.series());
         for (at, trial) in trials.iter().enumerate() {

@@ -65,11 +65,11 @@ impl Record {
         let wanted = self.selection.wanted()?;
         let mut options = Options::new("record", self.level);
         options.ring_bytes = RING_BYTES;
-        options.wish = wanted.wish(self.level);
+        options.subscription = wanted.subscription(self.level);
         // From here on a signal ends the recording instead of the process. One that comes while other commands are waited for
         // leaves an empty recording.
         let signals = Signals::take()?;
-        let stream = signals.open(|patience| Stream::open_while(&options, patience))?;
+        let stream = signals.open(|wait| Stream::open_while(&options, wait))?;
         let manifest = facts::manifest(self.level, &signals)?;
         let writer = Writer::create(&self.output, manifest, Limits::default())?;
         output.progress(&format!("recording into {} …", self.output.display()));

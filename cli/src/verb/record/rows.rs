@@ -57,7 +57,7 @@ impl Rows {
                 self.slow_starts.remove(&flow);
                 let slow_starts = end.header.slow_starts.into();
                 let mut row = FlowRow { event: "end".into(), slow_starts, ..identity(event) };
-                row.set_end_told(end);
+                row.set_end_payload(end);
                 self.writer.push(row)
             }
             What::Exit(exit) => self.writer.push(event_rows::exit(event, exit)),

@@ -2,7 +2,7 @@
 
 use onramp_recording::replay::{Finding, FlowReport};
 
-use crate::output::{Output, inline};
+use crate::output::{Output, escape_line};
 use crate::table::Table;
 use crate::units::{count, show_bytes, show_us};
 use crate::verb::finding::{and, cells, cost, given, titles};
@@ -46,7 +46,7 @@ fn title(flow: &FlowReport) -> String {
         title += "; its beginning is not recorded";
     }
     // Names come from the recording.
-    inline(&title)
+    escape_line(&title)
 }
 
 /// How the verdicts compare with those that were recorded.

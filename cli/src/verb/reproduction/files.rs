@@ -7,7 +7,7 @@ use std::path::Path;
 use anyhow::Context;
 use onramp_files::bounded;
 use onramp_lab::experiment::{Comparison, Run};
-use onramp_lab::reproduce::report::{self, Figures, Outcome, Words};
+use onramp_lab::reproduce::report::{self, Figures, Outcome, ReportText};
 use onramp_lab::reproduce::{Evidence, Judgement, Question};
 use serde_json::json;
 
@@ -118,7 +118,7 @@ fn checks_csv(judgement: &Judgement) -> String {
 /// `report.html`, and the same as `claims.json` or `cases.json`.
 pub(super) fn page(
     root: &Path,
-    words: Words<'_>,
+    words: ReportText<'_>,
     about: Vec<(String, String)>,
     outcomes: &[(Outcome, Figures)],
 ) -> anyhow::Result<()> {

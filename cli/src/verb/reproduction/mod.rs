@@ -9,7 +9,7 @@ use std::time::Duration;
 use anyhow::Context;
 use clap::Args;
 use onramp_lab::experiment::{Origin, PathChange, Plan};
-use onramp_lab::reproduce::report::{Figures, Outcome, RunDigest, Runs, Words};
+use onramp_lab::reproduce::report::{Figures, Outcome, ReportText, RunDigest, Runs};
 use onramp_lab::reproduce::{Adapt, Claim, Comparand, Evidence, Judgement, Question, Trial};
 use onramp_loader::algorithm::did_you_mean;
 use serde::Serialize;
@@ -60,7 +60,7 @@ impl Manner {
 }
 
 /// The words of both reproductions.
-pub(super) const CLAIMED: Words<'_> = Words {
+pub(super) const CLAIMED: ReportText<'_> = ReportText {
     title: "What the sources claim, and what shows here",
     question: "claim",
     beside: "source",
@@ -152,7 +152,7 @@ pub(super) fn print_list(
 pub(super) struct Outcomes<'a> {
     root: &'a Path,
     manner: Manner,
-    words: Words<'a>,
+    words: ReportText<'a>,
     /// What else the page says of itself, name and value.
     also: Vec<(&'static str, &'static str)>,
     /// Where the experiments were made; none: nothing has been measured.
@@ -162,7 +162,7 @@ pub(super) struct Outcomes<'a> {
 
 impl<'a> Outcomes<'a> {
     /// None yet; makes the directory.
-    pub fn new(root: &'a Path, manner: Manner, words: Words<'a>) -> anyhow::Result<Self> {
+    pub fn new(root: &'a Path, manner: Manner, words: ReportText<'a>) -> anyhow::Result<Self> {
         std::fs::create_dir_all(root).with_context(|| format!("cannot create {}", root.display()))?;
         Ok(Self { root, manner, words, also: Vec::new(), origin: None, outcomes: Vec::new() })
     }
@@ -234,7 +234,7 @@ impl<'a> Outcomes<'a> {
 }
 
 /// The name of a list of questions, in JSON and of files.
-fn plural(words: Words<'_>) -> String {
+fn plural(words: ReportText<'_>) -> String {
     format!("{}s", words.question)
 }
 
@@ -295,7 +295,7 @@ fn summary(outcome: &Outcome) -> String {
     format!("{}: {verdict}, {held} of {} checks", outcome.id, outcome.checks.len())
 }
 
-fn section(text: &mut String, words: Words<'_>, one: &Outcome) {
+fn section(text: &mut String, words: ReportText<'_>, one: &Outcome) {
     *text += &format!("{} ({})\n  {}\n", summary(one), one.source, one.statement);
     if let Some(error) = &one.error {
         *text += &format!("  not judged: {error}\n");

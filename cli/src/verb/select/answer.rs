@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::{Missing, Row, row};
 use crate::filter::zoned;
-use crate::output::{Output, inline};
+use crate::output::{Output, escape_line};
 use crate::verb::why;
 
 /// What cannot be asked.
@@ -95,7 +95,7 @@ impl Test {
             let place = report.rules_hold_in.as_ref().map_or_else(String::new, |cgroup| {
                 format!(
                     "rules hold in cgroup {} and below it alone, where their program sits\n",
-                    inline(cgroup)
+                    escape_line(cgroup)
                 )
             });
             lines.collect::<String>() + &place + BEFORE + "\n"

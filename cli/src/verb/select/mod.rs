@@ -20,7 +20,7 @@ use self::undo::{Sets, Undo};
 use self::words::{Controls, RuleWords, TargetWords};
 use super::plan;
 use crate::failure::Usage;
-use crate::output::{Output, inline};
+use crate::output::{Output, escape_line};
 use crate::units::count;
 
 /// Choose who gets what: congestion controls and initial windows by the peer's prefix, by port or by cgroup
@@ -266,7 +266,7 @@ impl List {
         output.data(&listing, || {
             let mut text = String::new();
             if let Some(cgroup) = &listing.holds_in {
-                text += &format!("# in use in cgroup {} and below it alone, where the program sits: on the host the next change of a rule has them hold everywhere\n", inline(cgroup));
+                text += &format!("# in use in cgroup {} and below it alone, where the program sits: on the host the next change of a rule has them hold everywhere\n", escape_line(cgroup));
             } else if !selection.active && !selection.rules.is_empty() {
                 text += "# not in use: a command was cut off, or the pin `link` was removed; the next change of a rule mends it\n";
             }
@@ -327,7 +327,7 @@ impl Load {
 
 /// The first rules in words, for a look now and then.
 #[derive(Serialize)]
-pub(super) struct Glimpse {
+pub(super) struct RulesSummary {
     active: bool,
     rules: usize,
     first: Vec<String>,
@@ -336,7 +336,7 @@ pub(super) struct Glimpse {
     unknown: Option<String>,
 }
 
-impl Glimpse {
+impl RulesSummary {
     /// At most so many rules; `None`: there is no selection.
     pub fn read(most: usize) -> Option<Self> {
         match select::peek() {

@@ -60,7 +60,7 @@ impl Undo {
         let commands: Vec<_> =
             restored.iter().map(|rule| format!("onramp select add {rule}{replace}")).collect();
         let command = Some(commands.join(" && ")).filter(|commands| !commands.is_empty());
-        Self { command, leaves_out: told(&lost) }
+        Self { command, leaves_out: omitted(&lost) }
     }
 
     /// Of rules that a file has, with the sets before and after it was written.
@@ -69,7 +69,7 @@ impl Undo {
         // A rule whose cgroup is gone is a comment in the file; what else cannot be made again fails the whole of it.
         let whole = lost.keys().all(|why| why == NO_CGROUP);
         let kept = onramp_loader::quoted(&kept.display().to_string());
-        Self { command: whole.then(|| format!("onramp select load {kept}")), leaves_out: told(&lost) }
+        Self { command: whole.then(|| format!("onramp select load {kept}")), leaves_out: omitted(&lost) }
     }
 
     /// Of more rules than a line has room for.
@@ -118,7 +118,7 @@ impl<'a> Sorted<'a> {
 }
 
 /// A sentence for each reason.
-fn told(lost: &BTreeMap<String, Vec<&Rule>>) -> Vec<String> {
+fn omitted(lost: &BTreeMap<String, Vec<&Rule>>) -> Vec<String> {
     let sentence = |(why, rules): (&String, &Vec<&Rule>)| match rules[..] {
         [rule] => format!("{rule}: {why}"),
         [first, ..] => format!("{}, the first of which is {first}: {why}", count(rules.len(), "rule")),

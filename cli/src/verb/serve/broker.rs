@@ -7,19 +7,19 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, anyhow};
 use onramp_loader::cost::Meter;
 use onramp_loader::telemetry::{Item, Lost};
-use onramp_loader::{Changes, Error, Kind, Patience};
+use onramp_loader::{Changes, Error, Kind, WaitWhile};
 
 use super::channel::Channel;
 use super::evidence::{Evidence, Shadow};
 use super::row::Row;
 use super::status::Status;
 use super::token::Token;
-use super::wire::{self, Detail, Histories, News, Refusal, Request, Tuning};
+use super::wire::{self, BrokerMessage, Detail, Histories, Refusal, Request, Tuning};
 use crate::consumer::{Signals, Wanted};
 use crate::filter::Filter;
 use crate::live::{Cursor, Model, Shadows, Source};
 use crate::output::Output;
-use crate::verb::select::Glimpse;
+use crate::verb::select::RulesSummary;
 use crate::verb::tune;
 
 /// Flows that are kept: beyond that the oldest go, those that have ended first.
@@ -41,7 +41,7 @@ const RULES_MAX: usize = 100;
 const FOLLOWERS_MAX: usize = 256;
 const TUNINGS_MAX: usize = 64;
 /// How long a change waits for the lock; the web part waits for ten seconds.
-const TUNING_PATIENCE: Duration = Duration::from_secs(8);
+const TUNING_TIMEOUT: Duration = Duration::from_secs(8);
 /// How long the web part may take to begin.
 const BEGINNING: Duration = Duration::from_secs(30);
 
@@ -54,25 +54,25 @@ struct Followed {
     rounds_only: Option<String>,
     known: Histories<Cursor>,
     /// How many things that happened it knows.
-    happened: usize,
+    incidents: usize,
     /// JSON: what other algorithms would have done, as far as it knows.
     shadow: Option<String>,
     /// Told since it ended.
-    end_told: bool,
+    end_reported: bool,
 }
 
 /// What the web part knows of all flows.
 #[derive(Default)]
-pub(super) struct Told {
+pub(super) struct Reporter {
     mask: bool,
     /// By number.
     flows: Vec<u64>,
     lost: wire::Lost,
 }
 
-impl Told {
+impl Reporter {
     /// What it does not know yet, and then does.
-    pub fn news(&mut self, model: &mut Model) -> Option<News> {
+    pub fn message(&mut self, model: &mut Model) -> Option<BrokerMessage> {
         // Half a second may change all of them.
         let mut rows = Vec::with_capacity(model.flows.len());
         let mut gone = Vec::new();
@@ -93,7 +93,7 @@ impl Told {
             return None;
         }
         self.lost = lost;
-        Some(News::Flows { rows, gone, lost })
+        Some(BrokerMessage::Flows { rows, gone, lost })
     }
 }
 
@@ -114,12 +114,12 @@ pub(super) struct Broker<'a> {
     model: Model,
     channel: Channel<'a>,
     token: Option<Token>,
-    told: Told,
+    reporter: Reporter,
     followed: BTreeMap<u64, Followed>,
     waiting: VecDeque<Waiting>,
     attached: String,
     status: Status,
-    selection: Option<Glimpse>,
+    selection: Option<RulesSummary>,
     /// What acknowledgements cost, if it is measured.
     pub meter: Option<Meter>,
 }
@@ -139,7 +139,7 @@ impl<'a> Broker<'a> {
             model: Model::new(FLOWS_MAX, BUCKETS_MAX),
             channel,
             token,
-            told: Told { mask, ..Told::default() },
+            reporter: Reporter { mask, ..Reporter::default() },
             followed: BTreeMap::new(),
             waiting: VecDeque::new(),
             attached: String::new(),
@@ -189,7 +189,7 @@ impl<'a> Broker<'a> {
             self.list()?;
         }
         if self.source.is_some() && look.is_multiple_of(LOOKS_PER_SELECTION) {
-            self.selection = Glimpse::read(RULES_MAX);
+            self.selection = RulesSummary::read(RULES_MAX);
         }
         if look.is_multiple_of(LOOKS_PER_STATUS) || self.status.is_due() {
             self.status()?;
@@ -201,7 +201,7 @@ impl<'a> Broker<'a> {
     fn drain(&mut self, again: bool) -> anyhow::Result<()> {
         if let Some(source) = &mut self.source {
             match source.drain(&mut self.model) {
-                Err(Error::Unkept) => {
+                Err(Error::LeaseLost) => {
                     let ended = *self.unkept.get_or_insert_with(Instant::now);
                     if again && let Ok(opened) = open(&|_| false) {
                         *source = opened;
@@ -229,19 +229,19 @@ impl<'a> Broker<'a> {
     }
 
     fn list(&mut self) -> anyhow::Result<()> {
-        self.told.news(&mut self.model).map_or(Ok(()), |news| self.channel.say(&news))
+        self.reporter.message(&mut self.model).map_or(Ok(()), |message| self.channel.say(&message))
     }
 
     fn status(&mut self) -> anyhow::Result<()> {
         if self.source.is_some()
             && let Some(at_us) = self.status.read()
         {
-            self.channel.say(&News::StatusRead(at_us))?;
+            self.channel.say(&BrokerMessage::StatusRead(at_us))?;
         }
         let text = self.status.document(self.selection.as_ref(), self.meter.as_ref())?;
         if text != self.attached {
             self.attached.clone_from(&text);
-            self.channel.say(&News::Attached(text))?;
+            self.channel.say(&BrokerMessage::Attached(text))?;
         }
         Ok(())
     }
@@ -250,7 +250,7 @@ impl<'a> Broker<'a> {
     fn details(&mut self, others: bool) -> anyhow::Result<()> {
         for (id, followed) in &mut self.followed {
             let Some(flow) = self.model.flows.get(id) else { continue };
-            if std::mem::replace(&mut followed.end_told, flow.ended) {
+            if std::mem::replace(&mut followed.end_reported, flow.ended) {
                 continue;
             }
             let shadow = match &self.shadows {
@@ -271,11 +271,11 @@ impl<'a> Broker<'a> {
                 rounds_only: followed.rounds_only.clone(),
                 evidence: Output::document_text(&Evidence::of(flow)).context("cannot encode")?,
                 histories: followed.known.advance(&flow.beginning, &flow.life, flow.recent.as_ref()),
-                happened: flow.happened.get(followed.happened..).unwrap_or_default().to_vec(),
+                incidents: flow.incidents.get(followed.incidents..).unwrap_or_default().to_vec(),
                 shadow,
             };
-            followed.happened = flow.happened.len();
-            self.channel.say(&News::Detail(Box::new(detail)))?;
+            followed.incidents = flow.incidents.len();
+            self.channel.say(&BrokerMessage::Detail(Box::new(detail)))?;
         }
         Ok(())
     }
@@ -293,12 +293,12 @@ impl<'a> Broker<'a> {
                 }
             }
             Request::Tune { number, token, tuning } => {
-                let until = Instant::now() + TUNING_PATIENCE;
+                let until = Instant::now() + TUNING_TIMEOUT;
                 if self.waiting.len() < TUNINGS_MAX {
                     self.waiting.push_back(Waiting { number, token, tuning, until });
                 } else {
                     let full = Refusal::Failure("too many changes are waiting: try again".into());
-                    self.channel.say(&News::Answer(number, Err(full)))?;
+                    self.channel.say(&BrokerMessage::Answer(number, Err(full)))?;
                 }
             }
         }
@@ -315,7 +315,7 @@ impl<'a> Broker<'a> {
             };
             let number = *number;
             self.waiting.pop_front();
-            self.channel.say(&News::Answer(number, answer))?;
+            self.channel.say(&BrokerMessage::Answer(number, answer))?;
             // Shown at once.
             self.status()?;
         }
@@ -360,7 +360,7 @@ impl<'a> Broker<'a> {
             return Err(Refusal::Usage("give \"settings\": [\"name=value\", ...]".into()).into());
         }
         let found = onramp_loader::find(algorithm)?;
-        let changes = Changes { settings, patience: Some(Duration::ZERO), ..Changes::default() };
+        let changes = Changes { settings, lock_timeout: Some(Duration::ZERO), ..Changes::default() };
         let tuned = onramp_loader::tune(found, profile.as_deref(), &changes, *dry_run)?;
         let report = tune::report(found.name(), profile.as_deref(), *dry_run, &tuned);
         Ok(Output::document_text(&report).map_err(|error| Refusal::Failure(error.to_string()))?)
@@ -391,15 +391,15 @@ impl From<Error> for Held {
 }
 
 /// Becomes the consumer of telemetry that the broker is.
-pub(super) fn open(patience: Patience<'_>) -> Result<Source, Error> {
-    Source::open("serve", Wanted::new(Filter::default(), 1), patience)
+pub(super) fn open(wait: WaitWhile<'_>) -> Result<Source, Error> {
+    Source::open("serve", Wanted::new(Filter::default(), 1), wait)
 }
 
 #[cfg(test)]
 mod tests {
     use onramp_loader::abi::FlowHeader;
     use onramp_loader::algorithm::{OUTCOME_MAX, find};
-    use onramp_loader::telemetry::{EndEvent, EndTold, Event, FlowEvent, Item, What};
+    use onramp_loader::telemetry::{EndEvent, EndPayload, Event, FlowEvent, Item, What};
 
     use super::*;
 
@@ -426,7 +426,13 @@ mod tests {
 
     fn end(flow: u64) -> Item {
         let end = EndEvent {
-            told: EndTold { bytes_acked: 1, bytes_sent: 1, cwnd: 10, ssthresh: 0, ..EndTold::default() },
+            payload: EndPayload {
+                bytes_acked: 1,
+                bytes_sent: 1,
+                cwnd: 10,
+                ssthresh: 0,
+                ..EndPayload::default()
+            },
             header: FlowHeader::default(),
             outcomes: [0; OUTCOME_MAX],
         };
@@ -435,23 +441,23 @@ mod tests {
 
     #[test]
     fn a_flow_is_told_whenever_it_has_changed_and_once_that_it_is_gone() {
-        let (mut model, mut told) = (Model::new(3, 16), Told::default());
-        let mut news = |items: &[Item]| {
+        let (mut model, mut reporter) = (Model::new(3, 16), Reporter::default());
+        let mut message = |items: &[Item]| {
             items.iter().for_each(|item| model.add(item));
-            match told.news(&mut model) {
-                Some(News::Flows { rows, gone, .. }) => {
+            match reporter.message(&mut model) {
+                Some(BrokerMessage::Flows { rows, gone, .. }) => {
                     (rows.iter().map(|row| row.flow).collect::<Vec<_>>(), gone)
                 }
                 _ => Default::default(),
             }
         };
-        assert_eq!(news(&[begin(5), begin(3), begin(9)]), (vec![3, 5, 9], vec![]));
-        assert_eq!(news(&[]), (vec![], vec![]));
-        assert_eq!(news(&[begin(5)]), (vec![5], vec![]));
+        assert_eq!(message(&[begin(5), begin(3), begin(9)]), (vec![3, 5, 9], vec![]));
+        assert_eq!(message(&[]), (vec![], vec![]));
+        assert_eq!(message(&[begin(5)]), (vec![5], vec![]));
         // There is room for three: the oldest go, those that have ended first.
-        assert_eq!(news(&[begin(7), begin(8)]), (vec![7, 8], vec![3, 5]));
-        assert_eq!(news(&[end(9)]), (vec![9], vec![]));
-        assert_eq!(news(&[begin(2)]), (vec![2], vec![9]));
-        assert_eq!(news(&[]), (vec![], vec![]));
+        assert_eq!(message(&[begin(7), begin(8)]), (vec![7, 8], vec![3, 5]));
+        assert_eq!(message(&[end(9)]), (vec![9], vec![]));
+        assert_eq!(message(&[begin(2)]), (vec![2], vec![9]));
+        assert_eq!(message(&[]), (vec![], vec![]));
     }
 }

@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, anyhow, bail};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
-use super::wire::{LENGTH, News, REQUEST_MAX, Request, decode, encode_in, length};
+use super::wire::{BrokerMessage, LENGTH, REQUEST_MAX, Request, decode, encode_in, length};
 use crate::consumer::Signals;
 
 /// How long the web part may not read.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 /// Between two looks for signals while it does not.
 const LOOK: Duration = Duration::from_millis(100);
 /// Requests that are taken at once; others wait in the socket, and in the end whoever sends them does.
@@ -23,7 +23,7 @@ pub(super) struct Channel<'a> {
     stream: UnixStream,
     signals: &'a Signals,
     /// Never more than a request and a read.
-    heard: Vec<u8>,
+    received: Vec<u8>,
     /// What was said last.
     frame: Vec<u8>,
 }
@@ -31,12 +31,12 @@ pub(super) struct Channel<'a> {
 impl<'a> Channel<'a> {
     pub fn new(stream: UnixStream, signals: &'a Signals) -> anyhow::Result<Self> {
         stream.set_write_timeout(Some(LOOK)).context("cannot set a timeout")?;
-        Ok(Self { stream, signals, heard: Vec::new(), frame: Vec::new() })
+        Ok(Self { stream, signals, received: Vec::new(), frame: Vec::new() })
     }
 
     /// Says it whole, unless a signal comes while the web part does not read.
-    pub fn say(&mut self, news: &News) -> anyhow::Result<()> {
-        self.frame = encode_in(news, std::mem::take(&mut self.frame)).context("cannot encode")?;
+    pub fn say(&mut self, message: &BrokerMessage) -> anyhow::Result<()> {
+        self.frame = encode_in(message, std::mem::take(&mut self.frame)).context("cannot encode")?;
         let mut left = self.frame.as_slice();
         let mut taken = Instant::now();
         while !left.is_empty() {
@@ -47,7 +47,7 @@ impl<'a> Channel<'a> {
                 }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                    if self.signals.came() || taken.elapsed() > PATIENCE {
+                    if self.signals.came() || taken.elapsed() > TIMEOUT {
                         bail!("the web part does not take what it is told");
                     }
                 }
@@ -72,7 +72,7 @@ impl<'a> Channel<'a> {
         while requests.len() < REQUESTS_MAX && self.readable() {
             match self.stream.read(&mut buffer) {
                 Ok(0) => return Err(anyhow!("it has closed its socket")),
-                Ok(bytes) => self.heard.extend_from_slice(&buffer[..bytes]),
+                Ok(bytes) => self.received.extend_from_slice(&buffer[..bytes]),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) => return Err(error).context("cannot hear the web part"),
             }
@@ -84,14 +84,14 @@ impl<'a> Channel<'a> {
     fn take_whole(&mut self, requests: &mut Vec<Request>) -> anyhow::Result<()> {
         let mut taken = 0;
         while requests.len() < REQUESTS_MAX
-            && let Some((head, rest)) = self.heard[taken..].split_first_chunk::<LENGTH>()
+            && let Some((head, rest)) = self.received[taken..].split_first_chunk::<LENGTH>()
         {
             let length = length(*head, REQUEST_MAX).ok_or_else(|| anyhow!("it asks for too much"))?;
             let Some(frame) = rest.get(..length) else { break };
             requests.push(decode(frame).context("it asks for what nobody understands")?);
             taken += LENGTH + length;
         }
-        self.heard.drain(..taken);
+        self.received.drain(..taken);
         Ok(())
     }
 
@@ -124,7 +124,7 @@ mod tests {
         while next < FLOOD {
             let requests = channel.requests().unwrap();
             assert!(requests.len() <= REQUESTS_MAX, "{}", requests.len());
-            assert!(channel.heard.len() <= REQUEST_MAX + 4096, "{}", channel.heard.len());
+            assert!(channel.received.len() <= REQUEST_MAX + 4096, "{}", channel.received.len());
             for request in requests {
                 assert!(matches!(request, Request::Leave(flow) if flow == next), "{request:?}");
                 next += 1;

@@ -6,13 +6,13 @@ use serde::Serialize;
 use crate::live::{Flow, Picture, Track, picture, track};
 use crate::output::Named;
 use crate::settings::Value;
-use crate::verb::flows::{Words, named};
+use crate::verb::flows::{ExportValue, named};
 
 /// What its algorithm knows.
 #[derive(Serialize)]
 pub(super) struct Evidence {
     parameters: Named<Value>,
-    exports: Named<Words>,
+    exports: Named<ExportValue>,
     units: Named<&'static str>,
     picture: Option<Picture>,
     /// What `watched` and `limit` of its past are.

@@ -42,7 +42,7 @@ use token::Token;
 pub(crate) use web::ServeWeb;
 
 /// How long the web part may take to end, and between two looks whether it has.
-const PATIENCE: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 const LOOK: Duration = Duration::from_millis(10);
 
 /// Serve a web page with all flows live, a JSON API and metrics
@@ -197,7 +197,7 @@ fn end(mut web: Child, ended: anyhow::Result<()>) -> anyhow::Result<u8> {
         if let Some(status) = web.try_wait().context("cannot wait for the web part")? {
             break status;
         }
-        if begin.elapsed() > PATIENCE {
+        if begin.elapsed() > TIMEOUT {
             tracing::warn!("the web part does not end, and is killed");
             web.kill().context("cannot kill the web part")?;
             break web.wait().context("cannot wait for the web part")?;

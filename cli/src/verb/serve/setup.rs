@@ -133,8 +133,8 @@ pub(super) mod tests {
         let (ours, theirs) = UnixStream::pair().unwrap();
         let token = Token::new("0123456789abcdef").unwrap();
         Setup { read: Some(token), tls: Some(own().1) }.send(&ours).unwrap();
-        let heard = Setup::receive(&theirs).unwrap();
-        assert!(heard.read.unwrap().is("0123456789abcdef") && heard.tls.unwrap().config().is_ok());
+        let received = Setup::receive(&theirs).unwrap();
+        assert!(received.read.unwrap().is("0123456789abcdef") && received.tls.unwrap().config().is_ok());
         drop(ours);
         assert!(Setup::receive(&theirs).is_err());
     }

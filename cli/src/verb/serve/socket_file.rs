@@ -20,7 +20,7 @@ use nix::sys::socket::{AddressFamily, SockFlag, SockType, UnixAddr, bind, socket
 use nix::unistd::{Gid, chown, geteuid};
 
 /// How long the rest of a server that was killed may still listen, and between two looks.
-const PATIENCE: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(2);
 const LOOK: Duration = Duration::from_millis(20);
 
 /// A server's socket file, removed when this is dropped, unless another's is there by then.
@@ -103,7 +103,7 @@ fn require_abandoned(path: &Path) -> anyhow::Result<()> {
             Err(error) if [ErrorKind::ConnectionRefused, ErrorKind::NotFound].contains(&error.kind()) => {
                 return Ok(());
             }
-            Ok(_) if begin.elapsed() < PATIENCE => thread::sleep(LOOK),
+            Ok(_) if begin.elapsed() < TIMEOUT => thread::sleep(LOOK),
             _ => bail!("another program listens at {}: end it, or choose another path", path.display()),
         }
     }

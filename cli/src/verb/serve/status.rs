@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::privileges::{Confinement, confinement};
 use crate::output::Output;
 use crate::units::now_us;
-use crate::verb::select::Glimpse;
+use crate::verb::select::RulesSummary;
 use crate::verb::status::{Brief, Cost};
 
 /// Other commands hold the lock for moments: only after this time is that worth telling.
@@ -40,7 +40,7 @@ struct Unreadable {
 struct Document<'a> {
     #[serde(flatten)]
     brief: &'a Brief,
-    selection: Option<&'a Glimpse>,
+    selection: Option<&'a RulesSummary>,
     /// Where it is measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     costs: Option<Vec<Cost>>,
@@ -88,7 +88,11 @@ impl Status {
     }
 
     /// As JSON.
-    pub fn document(&self, selection: Option<&Glimpse>, meter: Option<&Meter>) -> anyhow::Result<String> {
+    pub fn document(
+        &self,
+        selection: Option<&RulesSummary>,
+        meter: Option<&Meter>,
+    ) -> anyhow::Result<String> {
         let costs = meter.and_then(|meter| meter.read().ok());
         Output::document_text(&Document {
             brief: &self.brief,

@@ -4,18 +4,18 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::row::Row;
-use crate::live::{Change, Cursor, Happened, History};
+use crate::live::{Change, Cursor, History, Incident};
 
 /// Bytes of a frame's length.
 pub(super) const LENGTH: usize = 4;
 /// The largest frame that the web part sends: a request.
 pub(super) const REQUEST_MAX: usize = 64 << 10;
 /// The largest that the broker sends: all flows.
-pub(super) const NEWS_MAX: usize = 64 << 20;
+pub(super) const MESSAGE_MAX: usize = 64 << 20;
 
 /// What the broker says.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) enum News {
+pub(super) enum BrokerMessage {
     /// Flows that have changed, and those that are forgotten.
     Flows { rows: Vec<Row>, gone: Vec<u64>, lost: Lost },
     /// What is new of a flow that is followed.
@@ -45,7 +45,7 @@ pub(super) struct Detail {
     pub evidence: String,
     pub histories: Histories<Change>,
     /// What has happened since it was told last.
-    pub happened: Vec<Happened>,
+    pub incidents: Vec<Incident>,
     /// JSON, where it has changed: what other algorithms would have done.
     pub shadow: Option<String>,
 }
@@ -155,10 +155,10 @@ mod tests {
         let frame = encode(&said).unwrap();
         let (head, body) = frame.split_at(LENGTH);
         assert_eq!(length(head.try_into().unwrap(), REQUEST_MAX), Some(body.len()));
-        let Request::Tune { number: 7, tuning: heard, .. } = decode(body).unwrap() else {
+        let Request::Tune { number: 7, tuning: received, .. } = decode(body).unwrap() else {
             panic!("{frame:?}")
         };
-        assert_eq!(heard, tuning);
+        assert_eq!(received, tuning);
         assert_eq!(length(u32::MAX.to_le_bytes(), REQUEST_MAX), None);
         assert!(decode::<Request>(&body[..5]).is_err());
     }

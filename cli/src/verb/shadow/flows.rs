@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use onramp_loader::ExitReason;
 use onramp_loader::algorithm::{self, find_control};
-use onramp_loader::shadow::{Follower, Glimpse, RealExit, Step};
+use onramp_loader::shadow::{Follower, RealExit, SocketSnapshot, Step};
 use onramp_recording::replay::{Candidate, Finding, Generations, Given, Known, Options, Regret, Replay};
 use onramp_recording::{Event, Run, Sample};
 use serde::Serialize;
@@ -28,7 +28,7 @@ pub(super) struct Flows {
 }
 
 struct Watched {
-    first: Glimpse,
+    first: SocketSnapshot,
     follower: Follower,
     replay: Replay,
 }
@@ -80,18 +80,18 @@ impl Flows {
     }
 
     /// Takes what the kernel says of a flow.
-    pub fn take(&mut self, glimpse: &Glimpse) {
-        let number = glimpse.flow();
+    pub fn take(&mut self, snapshot: &SocketSnapshot) {
+        let number = snapshot.flow();
         let known = self.open.contains_key(&number) || self.unwanted.contains(&number);
-        if !known && !self.meet(glimpse) {
+        if !known && !self.meet(snapshot) {
             self.unwanted.insert(number);
         }
         if let Some(watched) = self.open.get_mut(&number) {
-            for step in watched.follower.take(glimpse) {
+            for step in watched.follower.take(snapshot) {
                 watched.judge(number, step);
             }
         }
-        if glimpse.is_last() {
+        if snapshot.is_last() {
             self.unwanted.remove(&number);
             let ended = self.open.remove(&number).and_then(|watched| watched.row(true));
             self.closed.extend(ended);
@@ -99,7 +99,7 @@ impl Flows {
     }
 
     /// Whether a flow seen for the first time is kept.
-    fn meet(&mut self, first: &Glimpse) -> bool {
+    fn meet(&mut self, first: &SocketSnapshot) -> bool {
         if !self.filter.matches(first.local(), first.remote()) {
             return false;
         }

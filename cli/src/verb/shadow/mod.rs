@@ -20,7 +20,7 @@ use flows::{FlowRow, Flows};
 
 /// How long to wait for the kernel before looking at the clock and at signals.
 const LOOK: Duration = Duration::from_millis(200);
-/// Glimpses after which to look even if more are waiting.
+/// Snapshots after which to look even if more are waiting.
 const BATCH: u32 = 4_096;
 
 /// Say when algorithms would have left slow start, on flows that any congestion control drives, and change nothing
@@ -90,13 +90,13 @@ impl Shadow {
         output.progress("watching flows …");
         let begin = Instant::now();
         while !signals.came() && self.duration.is_none_or(|duration| begin.elapsed() < duration) {
-            let mut glimpse = source.next_within(LOOK);
+            let mut snapshot = source.next_within(LOOK);
             for _ in 0..BATCH {
-                let Some(one) = glimpse else { break };
+                let Some(one) = snapshot else { break };
                 flows.take(&one);
-                glimpse = source.try_next();
+                snapshot = source.try_next();
             }
-            if let Some(one) = glimpse {
+            if let Some(one) = snapshot {
                 flows.take(&one);
             }
         }

@@ -137,14 +137,15 @@ mod tests {
     use super::*;
 
     #[derive(Parser)]
-    struct Words {
+    struct CommandLine {
         #[command(flatten)]
         source: SourceOptions,
     }
 
     #[test]
     fn applications_are_read_with_their_ranges() {
-        let spec = |words: &[&str]| Words::try_parse_from([&["sim"], words].concat()).unwrap().source.spec();
+        let spec =
+            |words: &[&str]| CommandLine::try_parse_from([&["sim"], words].concat()).unwrap().source.spec();
         assert_eq!(spec(&[]).unwrap(), SourceSpec::Bulk);
         let think = SourceSpec::Requests { object_bytes: 5_000, think_us: 2_000_000 };
         assert_eq!(spec(&["--object", "5000", "--think", "2s"]).unwrap(), think);
@@ -153,8 +154,8 @@ mod tests {
         assert!(
             spec(&["--block", "5000", "--every", "0s"]).unwrap_err().to_string().contains("1 ms at least")
         );
-        assert!(Words::try_parse_from(["sim", "--object", "0"]).is_err());
-        assert!(Words::try_parse_from(["sim", "--think", "1s"]).is_err());
+        assert!(CommandLine::try_parse_from(["sim", "--object", "0"]).is_err());
+        assert!(CommandLine::try_parse_from(["sim", "--think", "1s"]).is_err());
     }
 
     #[test]

@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::written;
 use crate::failure::{PARTIAL, Usage};
-use crate::output::{Output, inline, say};
+use crate::output::{Output, escape_line, say};
 use crate::units::{self, show_bytes, show_us};
 
 /// Fit a path to a recorded flow, and check it before it is used
@@ -63,16 +63,16 @@ impl Path {
             say(&format!("warning: {problem}"));
         }
         let unreadable = !recording.problems.is_empty();
-        let told = |error: FitError| match error {
+        let refused = |error: FitError| match error {
             FitError::NoFlow { .. } | FitError::Several { .. } => Usage::error(error.to_string()),
             FitError::NoAcks if unreadable => {
                 anyhow!("{} holds no acknowledgments that can be read", bounded::name(&self.recording))
             }
             other => anyhow!("{}: {other}", bounded::name(&self.recording)),
         };
-        let flow = flow.map_err(told)?;
-        let fitted = fit(&flow).map_err(told)?;
-        let checked = check(&flow, &fitted, self.bytes).map_err(told)?;
+        let flow = flow.map_err(refused)?;
+        let fitted = fit(&flow).map_err(refused)?;
+        let checked = check(&flow, &fitted, self.bytes).map_err(refused)?;
         let report = Report { fitted, driver: flow.driver, checked };
         let standard = self.write_profile.as_deref().is_some_and(bounded::is_standard);
         if standard {
@@ -80,7 +80,7 @@ impl Path {
                 .checked
                 .disagreements
                 .iter()
-                .for_each(|one| say(&format!("warning: {}", inline(&one.to_string()))));
+                .for_each(|one| say(&format!("warning: {}", escape_line(&one.to_string()))));
         } else {
             output.data(&report, || text(&report))?;
         }
@@ -118,7 +118,7 @@ fn text(report: &Report) -> String {
          queue            {}{}\n\
          other delay      {}\n",
         fitted.flow,
-        driver.as_ref().map_or_else(String::new, |driver| format!(", {}", inline(&driver.algorithm))),
+        driver.as_ref().map_or_else(String::new, |driver| format!(", {}", escape_line(&driver.algorithm))),
         fitted.acks,
         show_us(fitted.duration_us),
         bound(fitted.rate_known),
@@ -158,7 +158,7 @@ fn text(report: &Report) -> String {
         text += &format!("  {:<14} {:.2} s for {}\n", arm.arm, arm.seconds, show_bytes(arm.bytes));
     }
     for one in &checked.disagreements {
-        text += &format!("does not hold    {}\n", inline(&one.to_string()));
+        text += &format!("does not hold    {}\n", escape_line(&one.to_string()));
     }
     text
 }

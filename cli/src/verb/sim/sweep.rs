@@ -146,13 +146,13 @@ mod tests {
     use super::*;
 
     #[derive(Parser)]
-    struct Words {
+    struct CommandLine {
         #[command(flatten)]
         sweep: Sweep,
     }
 
     fn sweep(words: &[&str]) -> Sweep {
-        Words::try_parse_from([&["sweep"], words].concat()).unwrap().sweep
+        CommandLine::try_parse_from([&["sweep"], words].concat()).unwrap().sweep
     }
 
     #[test]
@@ -199,8 +199,8 @@ mod tests {
         assert!(says(&["--arms", "search,search"]).unwrap_err().to_string().contains("twice"));
         let error = says(&["--population", "none.toml"]).unwrap_err().to_string();
         assert!(error.contains("cannot read population none.toml"), "{error}");
-        assert!(Words::try_parse_from(["sweep", "--paths", "0"]).is_err());
-        assert!(Words::try_parse_from(["sweep", "--path", "3", "--shard", "1/2"]).is_err());
+        assert!(CommandLine::try_parse_from(["sweep", "--paths", "0"]).is_err());
+        assert!(CommandLine::try_parse_from(["sweep", "--path", "3", "--shard", "1/2"]).is_err());
     }
 
     #[test]

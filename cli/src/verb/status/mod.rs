@@ -8,7 +8,7 @@ use clap::Args;
 use onramp_loader::abi::Counters;
 use onramp_loader::algorithm::Algorithm;
 use onramp_loader::host::Setting;
-use onramp_loader::select::Glance;
+use onramp_loader::select::RulesSummary;
 use onramp_loader::telemetry::{Consumer, Level};
 use onramp_loader::{AttachedState, Error, ExitReason, Held, Host, Leftover, ParameterSet, State};
 use serde::Serialize;
@@ -21,7 +21,7 @@ use super::elsewhere::{self, Other};
 use super::stragglers::{self, Holder, Sockets};
 use crate::failure::PARTIAL;
 use crate::guard::{self, Guarded};
-use crate::output::{Named, Output, inline};
+use crate::output::{Named, Output, escape_line};
 use crate::settings::Value;
 use crate::units::{count, show_us};
 
@@ -226,17 +226,17 @@ fn setting(Setting { name, before, set }: Setting) -> SettingRow {
 }
 
 /// `selection`: where it was looked for.
-fn row(status: onramp_loader::Status, selection: Option<&Glance>) -> Row {
+fn row(status: onramp_loader::Status, selection: Option<&RulesSummary>) -> Row {
     let onramp_loader::Status { algorithm, state, default_in, default_not_in, users, held } = status;
     let used = held.may_run() || !default_in.is_empty();
     let (state, explanation, mut attached) = standing(algorithm, state, &default_in, used);
     if let Some(attached) = &mut attached {
         attached.default_in = Some(default_in);
         attached.default_not_in = Some(default_not_in.into_iter().map(Other::of).collect());
-        let rules_known = selection.is_none_or(|glance| glance.rules.is_ok());
+        let rules_known = selection.is_none_or(|summary| summary.rules.is_ok());
         for set in attached.parameter_sets.iter_mut().filter(|set| set.parameter_set > 0) {
             let name = (algorithm.congestion_control(), set.profile.clone());
-            let named = selection.and_then(|glance| glance.profiles.get(&name));
+            let named = selection.and_then(|summary| summary.profiles.get(&name));
             set.rules = rules_known.then(|| named.copied().unwrap_or(0));
         }
     }
@@ -377,8 +377,9 @@ fn set(set: ParameterSet, flows: &[u64]) -> Set {
     }
 }
 
-fn selecting(glance: Glance) -> Selecting {
-    let Glance { active, holds_in, rules, missing, without_cgroup, missing_profiles, profiles: _ } = glance;
+fn selecting(summary: RulesSummary) -> Selecting {
+    let RulesSummary { active, holds_in, rules, missing, without_cgroup, missing_profiles, profiles: _ } =
+        summary;
     let missing_profiles = missing_profiles.into_iter();
     Selecting {
         active,
@@ -401,7 +402,7 @@ fn selecting_text(selecting: &Selecting) -> String {
     if let Some(cgroup) = &selecting.holds_in {
         text += &format!(
             "  in use in cgroup {} and below it alone, where the program sits: on the host the next change of a rule has them hold everywhere\n",
-            inline(cgroup)
+            escape_line(cgroup)
         );
     } else if !selecting.active {
         text += "  not in use: a command was cut off, or its pin `link` was removed; the next change of a rule mends it, `onramp select del --all` clears it\n";
@@ -445,7 +446,7 @@ fn text(report: &Report, output: &Output) -> String {
     for row in &report.algorithms {
         text += &format!("{}  {} as {}\n", output.bold(row.algorithm), row.state, row.congestion_control);
         if let Some(explanation) = &row.explanation {
-            text += &format!("  {}\n", inline(explanation));
+            text += &format!("  {}\n", escape_line(explanation));
         }
         if let Some(attached) = &row.attached {
             text += &attached_text(row.algorithm, attached);
@@ -455,20 +456,20 @@ fn text(report: &Report, output: &Output) -> String {
             text += &format!("  `onramp detach {}` moves what can be moved\n", row.algorithm);
         }
         for Sockets { namespace, sockets } in &row.sockets {
-            let namespace = inline(namespace);
+            let namespace = escape_line(namespace);
             text += &format!("  {} in network namespace {namespace}\n", count(*sockets, "socket"));
         }
     }
     text += &report.selection.as_ref().map_or_else(String::new, selecting_text);
     for DeadRun { cgroup, pid, processes } in &report.dead_runs {
-        let cgroup = inline(cgroup);
+        let cgroup = escape_line(cgroup);
         let processes = if *processes == 1 { "1 process" } else { &format!("{processes} processes") };
         text += &format!(
             "cgroup {cgroup} of a run (pid {pid}) that has died, with {processes}: `onramp detach --all` removes it\n"
         );
     }
     for Listener { name, pid, level, sampling, lost_events, unobserved_us, .. } in &report.consumers {
-        let name = inline(name);
+        let name = escape_line(name);
         let flows = if *sampling == 1 { "all flows" } else { &format!("one flow in {sampling}") };
         text += &format!("{name} (pid {pid}) listens to {flows} at level {level}, {lost_events} events lost");
         text += &match unobserved_us {
@@ -480,10 +481,10 @@ fn text(report: &Report, output: &Output) -> String {
         text += &format!("{setting} was set to {set} (before: {before}): `{}` gives it back\n", fix::UNDO);
     }
     if let Some(why) = &report.consumers_unknown {
-        text += &format!("who listens cannot be told: {}\n", inline(why));
+        text += &format!("consumers of telemetry are not known: {}\n", escape_line(why));
     }
     for what in &report.unreadable {
-        text += &format!("cannot be read: {}\n", inline(what));
+        text += &format!("cannot be read: {}\n", escape_line(what));
     }
     text += &unseen_text(&report.unseen);
     if text.is_empty() { "nothing is attached\n".into() } else { text }
@@ -551,11 +552,11 @@ fn attached_text(algorithm: &str, attached: &Attached) -> String {
             values.concat()
         );
         if set.telemetry_max != Level::Ack.name() {
-            text += &format!("    its flows are told of up to level {}\n", set.telemetry_max);
+            text += &format!("    telemetry of its flows is limited to level {}\n", set.telemetry_max);
         }
     }
     for namespace in attached.default_in.iter().flatten() {
-        text += &format!("  default of network namespace {}\n", inline(namespace));
+        text += &format!("  default of network namespace {}\n", escape_line(namespace));
     }
     text += &elsewhere::text(attached.default_not_in.as_deref().unwrap_or_default());
     text += &format!(
@@ -600,6 +601,9 @@ mod tests {
         };
         let text = text(&report, &Output::plain());
         assert_eq!((text.lines().count(), report.code()), (5, PARTIAL), "{text}");
-        assert!(!text.chars().any(|sign| crate::output::steers(sign) && sign != '\n'), "{text:?}");
+        assert!(
+            !text.chars().any(|sign| crate::output::is_terminal_control(sign) && sign != '\n'),
+            "{text:?}"
+        );
     }
 }

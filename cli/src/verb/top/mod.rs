@@ -35,7 +35,7 @@ use theme::Theme;
 /// Between two pictures without a key.
 const FRAME: Duration = Duration::from_millis(200);
 /// How long to wait for other commands before a key's action is given up.
-const PATIENCE: Duration = Duration::from_millis(500);
+const TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Show flows live in the terminal: a table, and of each flow window, RTT, rate and its algorithm's state
 ///
@@ -68,7 +68,7 @@ impl Top {
         // From here on a signal ends the loop, and so gives the terminal back.
         let signals = Signals::take()?;
         let wanted = Wanted::new(filter, 1);
-        let Some(mut source) = signals.open(|patience| Source::open("top", wanted, patience))? else {
+        let Some(mut source) = signals.open(|wait| Source::open("top", wanted, wait))? else {
             return Ok(0);
         };
         let mut screen = Screen::take()?;
@@ -98,8 +98,8 @@ impl Top {
 }
 
 /// Nothing is drawn while other commands are waited for.
-fn patience(waited: Duration) -> bool {
-    waited < PATIENCE
+fn waits(waited: Duration) -> bool {
+    waited < TIMEOUT
 }
 
 /// What fails is shown, and does not end the verb.
@@ -108,7 +108,7 @@ fn act(action: Action, app: &mut App, source: &mut Source) {
         Action::Quit | Action::Redraw => {}
         Action::Open(flow) => {
             let Some(flow) = app.model.flows.get(&flow) else { return };
-            if let Err(error) = source.follow(flow, &patience) {
+            if let Err(error) = source.follow(flow, &waits) {
                 app.message = Some(format!("rounds only: {error}"));
             }
         }
@@ -130,13 +130,13 @@ fn act(action: Action, app: &mut App, source: &mut Source) {
 
 /// Changes the parameter set that a flow has.
 fn tune(flow: &Flow, settings: &[String]) -> Result<Tuned, onramp_loader::Error> {
-    let sets = onramp_loader::parameter_sets_while(flow.algorithm, &patience)?;
+    let sets = onramp_loader::parameter_sets_while(flow.algorithm, &waits)?;
     let set = sets.iter().find(|set| set.number == flow.profile);
     let set = set.ok_or_else(|| onramp_loader::Error::UnknownProfile {
         algorithm: flow.algorithm.name(),
         profile: flow.profile.to_string(),
         known: sets.iter().map(|set| set.profile.as_str()).collect::<Vec<_>>().join(", "),
     })?;
-    let changes = Changes { settings, patience: Some(PATIENCE), ..Changes::default() };
+    let changes = Changes { settings, lock_timeout: Some(TIMEOUT), ..Changes::default() };
     onramp_loader::tune(flow.algorithm, Some(&set.profile), &changes, false)
 }

@@ -6,7 +6,7 @@ use ratatui::text::{Line, Span};
 use ratatui::widgets::{Paragraph, Wrap};
 
 use super::theme::Theme;
-use crate::output::inline;
+use crate::output::escape_line;
 
 /// What the line is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,7 +55,7 @@ impl Prompt {
     pub fn draw(&self, frame: &mut Frame<'_>, area: Rect, theme: Theme) {
         let mut lines = Vec::new();
         if let Some(error) = &self.error {
-            lines.push(Line::styled(inline(error), theme.error()));
+            lines.push(Line::styled(escape_line(error), theme.error()));
         }
         let typed = self.label.chars().count() + self.text.chars().count();
         // The end of a long line is what is being typed.

@@ -8,7 +8,7 @@ use ratatui::text::{Line, Span};
 use super::app::App;
 use super::theme::Theme;
 use super::{flow, help, room, table};
-use crate::output::{inline, steers};
+use crate::output::{escape_line, is_terminal_control};
 use crate::units::count;
 
 pub(super) fn draw(frame: &mut Frame<'_>, app: &App, theme: Theme) {
@@ -34,7 +34,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, app: &App, theme: Theme) {
 /// Puts a sign that says so in the place of each on which the terminal would act, wherever it came from.
 fn contain(screen: &mut Buffer) {
     for cell in &mut screen.content {
-        if cell.symbol().contains(steers) {
+        if cell.symbol().contains(is_terminal_control) {
             cell.set_symbol("\u{fffd}");
         }
     }
@@ -52,7 +52,7 @@ fn top_line(app: &App, theme: Theme, width: u16) -> Line<'static> {
     let rest = usize::from(width).saturating_sub(name.len() + lost.chars().count());
     let filter = match &app.filter_text[..] {
         "" => String::new(),
-        text => format!("filter: {}", inline(text)),
+        text => format!("filter: {}", escape_line(text)),
     };
     let flows = format!("{}, {ended} ended", count(running, "flow"));
     let rest = room::parts(&[flows, filter], "  ", &[1, 0], u16::try_from(rest).unwrap_or(u16::MAX));
@@ -61,7 +61,7 @@ fn top_line(app: &App, theme: Theme, width: u16) -> Line<'static> {
 
 fn bottom_line(app: &App, theme: Theme, width: u16) -> Line<'static> {
     match &app.message {
-        Some(message) => Line::styled(room::text(&inline(message), width), theme.bold()),
+        Some(message) => Line::styled(room::text(&escape_line(message), width), theme.bold()),
         None if app.open.is_some() => Line::styled("Esc back  t tune  u undo  ? keys  q end", theme.faint()),
         None => Line::styled("Enter open  < > r sort  / filter  t tune  ? keys  q end", theme.faint()),
     }

@@ -84,10 +84,10 @@ impl Watch {
         let wanted = self.selection.wanted()?;
         let mut options = Options::new("watch", self.level);
         options.ring_bytes = RING_BYTES;
-        options.wish = wanted.wish(self.level);
+        options.subscription = wanted.subscription(self.level);
         // From here on a signal ends the watch instead of the process.
         let signals = Signals::take()?;
-        let Some(stream) = signals.open(|patience| Stream::open_while(&options, patience))? else {
+        let Some(stream) = signals.open(|wait| Stream::open_while(&options, wait))? else {
             return Ok(0);
         };
         match self.follow(stream, wanted, &signals, Printer::new(output)?) {

@@ -12,7 +12,7 @@ use super::Cost;
 use crate::event_rows;
 use crate::output::Named;
 use crate::settings::Value;
-use crate::verb::flows::{self, Exit, Words};
+use crate::verb::flows::{self, Exit, ExportValue};
 
 /// An event.
 #[derive(Serialize)]
@@ -71,7 +71,7 @@ struct Flow {
     adopted: bool,
     started_us: Option<u64>,
     slow_starts: u32,
-    exports: Named<Words>,
+    exports: Named<ExportValue>,
 }
 
 #[derive(Serialize)]
@@ -90,7 +90,7 @@ struct Round {
     columns: Columns<RoundRow>,
     rate_bps: u64,
     slow_start: bool,
-    exports: Named<Words>,
+    exports: Named<ExportValue>,
 }
 
 #[derive(Serialize)]
@@ -104,11 +104,11 @@ struct Acknowledgement {
 struct Columns<R>(R);
 
 /// The columns that are left out.
-const APART: [&str; 5] = ["at_us", "flow", "sequence", "event", "slow_starts"];
+const OMITTED_COLUMNS: [&str; 5] = ["at_us", "flow", "sequence", "event", "slow_starts"];
 
 impl<R: TableRow> Serialize for Columns<R> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        object(&self.0, &APART, serializer)
+        object(&self.0, &OMITTED_COLUMNS, serializer)
     }
 }
 
@@ -190,7 +190,7 @@ fn body(event: &Event, regret: Option<Cost>) -> Body {
         },
         What::Undo(undo) => {
             let mut row = UndoRow::default();
-            row.set_undo_told(undo);
+            row.set_undo_payload(undo);
             Body::Undo(Columns(row))
         }
         What::Round(round) => Body::Round(Box::new(Round {
@@ -203,7 +203,7 @@ fn body(event: &Event, regret: Option<Cost>) -> Body {
         What::State(state) => Body::State(Columns(event_rows::state(event, state))),
         What::Restart(restart) => {
             let mut row = RestartRow::default();
-            row.set_restart_told(restart);
+            row.set_restart_payload(restart);
             Body::Restart(All(row))
         }
         What::Ack(ack) => Body::Ack(Box::new(Acknowledgement {
@@ -220,15 +220,15 @@ fn exit(header: &FlowHeader) -> Option<Exit> {
 
 fn end_row(end: &EndEvent) -> EndRow {
     let mut row = EndRow { slow_starts: end.header.slow_starts.into(), ..EndRow::default() };
-    row.set_end_told(end);
+    row.set_end_payload(end);
     row
 }
 
 #[cfg(test)]
 mod tests {
     use onramp_loader::abi::ExitRecord;
-    use onramp_loader::algorithm::{Ack, NO_THRESHOLD, RoundTold, find};
-    use onramp_loader::telemetry::{AckTold, ExitEvent, RoundEvent};
+    use onramp_loader::algorithm::{Ack, NO_THRESHOLD, RoundPayload, find};
+    use onramp_loader::telemetry::{AckPayload, ExitEvent, RoundEvent};
     use onramp_recording::rows::{ACK_FLAGS, ExitRow};
     use serde_json::Value as Json;
 
@@ -249,12 +249,12 @@ mod tests {
 
     #[test]
     fn a_round_has_the_recorded_columns_with_their_units_and_null_for_none() {
-        let told = RoundTold { number: 3, bytes: 9_000, duration_us: 1_000, ..RoundTold::default() };
+        let payload = RoundPayload { number: 3, bytes: 9_000, duration_us: 1_000, ..RoundPayload::default() };
         // A hole was filled: more was acknowledged than arrived.
-        let told = RoundTold { delivered: 2, mss: 1_000, ..told };
-        let told = RoundTold { cwnd: 20, ssthresh: NO_THRESHOLD, min_rtt_us: 900, ..told };
+        let payload = RoundPayload { delivered: 2, mss: 1_000, ..payload };
+        let payload = RoundPayload { cwnd: 20, ssthresh: NO_THRESHOLD, min_rtt_us: 900, ..payload };
         let state = vec![0; find("plain").unwrap().state_size()];
-        let row = shown(What::Round(Box::new(RoundEvent { told, state })));
+        let row = shown(What::Round(Box::new(RoundEvent { payload, state })));
         for (key, value) in [
             ("at_us", Some(5_000)),
             ("round", Some(3)),
@@ -273,7 +273,7 @@ mod tests {
     #[test]
     fn an_acknowledgement_has_the_recorded_columns_and_flags_by_their_names() {
         let ack = Ack { flags: 4, rtt_us: -1, cwnd: 10, ssthresh: 9, ..Ack::default() };
-        let row = shown(What::Ack(AckTold { ack, generation: 2, ..AckTold::default() }));
+        let row = shown(What::Ack(AckPayload { ack, generation: 2, ..AckPayload::default() }));
         has_columns::<AckRow>(&row);
         for flag in ACK_FLAGS {
             assert_eq!(row[flag], flag == "cwnd_limited", "{flag}: {row}");
@@ -287,9 +287,9 @@ mod tests {
         let (reason, record) =
             (ExitReason::Loss, ExitRecord { reason: 2, mss: 1_000, ..ExitRecord::default() });
         let row = shown(What::Exit(ExitEvent { reason, record, observed: None }));
-        let told = row["exit"].as_object().unwrap();
-        for column in ExitRow::COLUMNS.iter().filter(|column| !APART.contains(&column.name)) {
-            assert!(told.contains_key(column.name), "{}: {row}", column.name);
+        let payload = row["exit"].as_object().unwrap();
+        for column in ExitRow::COLUMNS.iter().filter(|column| !OMITTED_COLUMNS.contains(&column.name)) {
+            assert!(payload.contains_key(column.name), "{}: {row}", column.name);
         }
     }
 }

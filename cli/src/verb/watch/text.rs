@@ -1,6 +1,6 @@
 //! Events as lines for people.
 
-use onramp_loader::telemetry::{AckTold, EndEvent, Event, ExitEvent, FlowEvent, Item, RoundEvent, What};
+use onramp_loader::telemetry::{AckPayload, EndEvent, Event, ExitEvent, FlowEvent, Item, RoundEvent, What};
 
 use super::Cost;
 use crate::live::threshold;
@@ -34,7 +34,7 @@ fn describe(event: &Event, regret: Option<Cost>) -> String {
             let exit = if undo.exit_undone != 0 { ", the exit is taken back" } else { "" };
             format!("the loss was none: cwnd {} -> {}{exit}", undo.cwnd, undo.restored)
         }
-        What::Round(round) => told(round),
+        What::Round(round) => round_text(round),
         What::Loss(loss) => {
             let by =
                 if loss.asked != 0 { format!(", the base's {}", loss.base_ssthresh) } else { String::new() };
@@ -92,7 +92,7 @@ fn left(exit: &ExitEvent) -> String {
     )
 }
 
-fn told(round: &RoundEvent) -> String {
+fn round_text(round: &RoundEvent) -> String {
     format!(
         "{}: {} in {}, {}, {}, cwnd {}, ssthresh {}, in flight {}",
         round.number,
@@ -106,7 +106,7 @@ fn told(round: &RoundEvent) -> String {
     )
 }
 
-fn acknowledged(event: &Event, ack: &AckTold) -> String {
+fn acknowledged(event: &Event, ack: &AckPayload) -> String {
     let verdict = ack.answer().map_or("-", |verdict| event.algorithm.outcome_name(verdict.outcome));
     let sample = u32::try_from(ack.ack.rtt_us).map_or_else(|_| "-".into(), |us| show_us(us.into()));
     format!(

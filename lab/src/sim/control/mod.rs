@@ -4,15 +4,15 @@
 
 mod base;
 mod cubic;
+mod oracle;
 mod start;
-mod told;
 
 use onramp_algorithm::shell::{Policy, Shell, describe};
 use onramp_algorithm::{Ack, ExitReason, ExitRecord, MIN_WINDOW};
 
 pub use base::Base;
+pub use oracle::Oracle;
 pub use start::Start;
-pub use told::Told;
 
 use super::socket::{Socket, State};
 

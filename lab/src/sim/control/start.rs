@@ -4,7 +4,7 @@
 use onramp_algorithm::shell::{Policy, Shell};
 use onramp_algorithm::{Ack, Flow, TRAIT_PACES, Verdict};
 
-use super::Told;
+use super::Oracle;
 use crate::sim::socket::NO_THRESHOLD;
 
 /// See the module.
@@ -16,13 +16,13 @@ pub enum Start {
     Algorithm(Flow),
     /// What its path holds, which it was told and needs no algorithm to find: it spaces what slow start sends, and leaves at a
     /// threshold that is there from the begin on.
-    Told(Told),
+    Oracle(Oracle),
 }
 
 impl Start {
     /// The threshold of a new connection.
     pub fn first_threshold(&self) -> u32 {
-        if let Self::Told(path) = self { path.target } else { NO_THRESHOLD }
+        if let Self::Oracle(path) = self { path.target } else { NO_THRESHOLD }
     }
 
     /// The shell of a new connection. What no attachment has is called from the first acknowledgment on.
@@ -30,7 +30,7 @@ impl Start {
         match self {
             Self::Base => Shell::new(0).from_the_first_ack(),
             Self::Algorithm(flow) => Shell::new(flow.algorithm().traits()),
-            Self::Told(_) => Shell::new(TRAIT_PACES).from_the_first_ack(),
+            Self::Oracle(_) => Shell::new(TRAIT_PACES).from_the_first_ack(),
         }
     }
 }
@@ -46,7 +46,7 @@ impl Policy for Start {
         match self {
             Self::Base => Verdict::default(),
             Self::Algorithm(flow) => flow.on_ack(ack),
-            Self::Told(path) => path.spaced(ack),
+            Self::Oracle(path) => path.spaced(ack),
         }
     }
 

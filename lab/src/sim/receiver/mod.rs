@@ -321,10 +321,10 @@ mod tests {
             due = arrive(*sequence, &mut acks);
         }
         receiver.timer(due.expect("the last waits"), &layout, &mut acks);
-        let told = |sequence: u32| {
+        let reported = |sequence: u32| {
             acks.iter().flat_map(Ack::blocks).any(|(start, end)| (*start..*end).contains(&sequence))
         };
-        let untold: Vec<_> = arrived.iter().filter(|sequence| !told(**sequence)).collect();
-        assert!(untold.is_empty(), "{untold:?}");
+        let missing: Vec<_> = arrived.iter().filter(|sequence| !reported(**sequence)).collect();
+        assert!(missing.is_empty(), "{missing:?}");
     }
 }

@@ -24,7 +24,7 @@ pub(super) struct Evaluator<'a, P> {
     pub loss_weight: f64,
     pub jobs: NonZeroUsize,
     /// Is told what is done, and of how many paths so many are.
-    pub told: &'a (dyn Fn(&str, u64, u64) + Sync),
+    pub progress: &'a (dyn Fn(&str, u64, u64) + Sync),
 }
 
 impl<P: Fn(u64) -> Path + Sync> Evaluator<'_, P> {
@@ -38,10 +38,10 @@ impl<P: Fn(u64) -> Path + Sync> Evaluator<'_, P> {
         let arms: Vec<_> = candidates.iter().map(|candidate| candidate.arm(self.start)).collect();
         let count = (paths.end - paths.start) as usize;
         let made = AtomicU64::new(0);
-        (self.told)(what, 0, count as u64);
+        (self.progress)(what, 0, count as u64);
         workers::make(self.jobs, count, |number| {
             let rows = sweep::path(&(self.path)(paths.start + number as u64), &arms)?;
-            (self.told)(what, made.fetch_add(1, Ordering::Relaxed) + 1, count as u64);
+            (self.progress)(what, made.fetch_add(1, Ordering::Relaxed) + 1, count as u64);
             Ok(rows)
         })
     }

@@ -173,11 +173,11 @@ pub fn tune(
     search: &Search,
     population: &str,
     path: impl Fn(u64) -> Path + Sync,
-    told: impl Fn(&str, u64, u64) + Sync,
+    progress: impl Fn(&str, u64, u64) + Sync,
 ) -> Result<Tuning, SimError> {
     let start = Candidate(search.start.clone());
     let (loss_weight, jobs) = (search.loss_weight, search.jobs);
-    let evaluator = Evaluator { start: &start, path, loss_weight, jobs, told: &told };
+    let evaluator = Evaluator { start: &start, path, loss_weight, jobs, progress: &progress };
     let drawn = space::candidates(&start, &search.varied, search.candidates, search.seed);
     let halved = halving::search(&evaluator, drawn, search.paths)?;
     let few = search.paths.div_ceil(halving::KEPT);

@@ -19,7 +19,7 @@ use crate::attachment::defaults;
 use crate::host::{HYSTART, parameter};
 use crate::object::abi::Base;
 use crate::object::open;
-use crate::object::open::Rehoming;
+use crate::object::open::Migrating;
 use crate::pins::base_of;
 use crate::report::flows;
 use crate::select;
@@ -78,7 +78,7 @@ fn privilege() -> Check {
     )
 }
 
-/// What the kernel's type information tells.
+/// What the kernel's type information shows.
 fn types(kernel: &Kernel) -> Vec<Check> {
     let link = if kernel.has_link() {
         Check::ok("struct_ops link", "pinned registration, safe detach", "yes")
@@ -145,7 +145,7 @@ fn not_tried() -> Check {
     Check::of("congestion controls in BPF", "attach, run", skipped, "what it takes is said at: privilege")
 }
 
-/// What loading tells.
+/// What loading shows.
 fn loads(kernel: &Kernel) -> Vec<Check> {
     let tried = |result: Result<Object, Error>| match result {
         Ok(_) => Ok("loads".to_owned()),
@@ -164,8 +164,8 @@ fn loads(kernel: &Kernel) -> Vec<Check> {
         let bbr = tried(open::shell(least, Base::Bbr, kernel));
         checks.push(Check::of("base bbr", "onramp attach --base bbr", bbr, "use --base cubic"));
     }
-    let rehoming = Rehoming { from: "cubic", to: Some("cubic"), current: None };
-    let iterator = tried(open::rehome(rehoming, kernel));
+    let migrating = Migrating { from: "cubic", to: Some("cubic"), current: None };
+    let iterator = tried(open::migrate(migrating, kernel));
     checks.push(Check::of(
         "TCP socket iterator",
         "moving open sockets on detach",

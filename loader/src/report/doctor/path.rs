@@ -23,7 +23,7 @@ const QDISC: &str = "net.core.default_qdisc";
 /// Chosen: slow starts after a pause are avoided where each takes longer than this.
 const LONG_SLOW_START: Duration = Duration::from_secs(1);
 
-/// A path, for judging a host's settings.
+/// A path, against which a host's settings are checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Path {
     /// Bottleneck rate, bits per second, above 0.

@@ -20,7 +20,7 @@ use tempfile::TempDir;
 use super::super::telemetry::Listener;
 
 /// How long a child may take to listen, and to end.
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 /// Terminal of `onramp top`.
 const SIZE: Winsize = Winsize { ws_row: 40, ws_col: 120, ws_xpixel: 0, ws_ypixel: 0 };
 
@@ -66,7 +66,7 @@ impl Consumer {
     pub fn start(kind: Kind) -> anyhow::Result<Self> {
         if kind == Kind::Stream {
             let mut options = Options::new("bench", kind.level());
-            options.wish.filter.remote = Some((RECEIVER.into(), 32));
+            options.subscription.filter.remote = Some((RECEIVER.into(), 32));
             return Ok(Self::Here(Listener::start(&options)?));
         }
         Process::start(kind).map(Self::Child).with_context(|| format!("onramp {}", kind.name()))
@@ -127,8 +127,8 @@ impl Process {
             if self.has_ended()? {
                 bail!("it ended at once: {}", self.said());
             }
-            if begin.elapsed() > PATIENCE {
-                bail!("it does not listen after {} s", PATIENCE.as_secs());
+            if begin.elapsed() > TIMEOUT {
+                bail!("it does not listen after {} s", TIMEOUT.as_secs());
             }
             thread::sleep(Duration::from_millis(20));
         }
@@ -157,8 +157,8 @@ impl Process {
         kill(Pid::from_raw(self.child.id() as i32), Signal::SIGTERM).context("cannot end a consumer")?;
         let begin = Instant::now();
         while !self.has_ended()? {
-            if begin.elapsed() > PATIENCE {
-                bail!("onramp {} does not end within {} s", self.kind.name(), PATIENCE.as_secs());
+            if begin.elapsed() > TIMEOUT {
+                bail!("onramp {} does not end within {} s", self.kind.name(), TIMEOUT.as_secs());
             }
             thread::sleep(Duration::from_millis(20));
         }

@@ -24,7 +24,7 @@ pub(super) struct Row {
     pub lost_events: u64,
     /// Losses over all events, 0 to 1.
     pub lost_ratio: f64,
-    /// Time in which nothing was written for it at all, because its keeper had no processor time.
+    /// Time in which nothing was written for it at all, because its lease process had no processor time.
     pub unobserved_us: u64,
     /// Processor time of its process over the time.
     pub consumer_processors: f64,
@@ -36,7 +36,7 @@ impl Row {
     pub fn new(kind: Kind, flow_rate_bps: Option<u64>, measured: &Measured) -> Self {
         let (first, last) = (&measured.first, &measured.last);
         let time = last.at.saturating_duration_since(first.at);
-        let told = last.numbered.saturating_sub(first.numbered);
+        let reported = last.numbered.saturating_sub(first.numbered);
         let lost_events = last.lost.saturating_sub(first.lost);
         let seconds = time.as_secs_f64();
         Self {
@@ -45,9 +45,9 @@ impl Row {
             level: kind.level().name(),
             goodput_bps: measured.goodput_bps,
             duration_us: time.as_micros() as u64,
-            events_per_second: told.saturating_sub(lost_events) as f64 / seconds,
+            events_per_second: reported.saturating_sub(lost_events) as f64 / seconds,
             lost_events,
-            lost_ratio: if told == 0 { 0.0 } else { lost_events as f64 / told as f64 },
+            lost_ratio: if reported == 0 { 0.0 } else { lost_events as f64 / reported as f64 },
             unobserved_us: micros(last.unobserved.saturating_sub(first.unobserved)),
             consumer_processors: (last.consumer_seconds - first.consumer_seconds) / seconds,
             machine_processors: (last.machine_seconds - first.machine_seconds) / seconds,

@@ -22,13 +22,13 @@ const REST: Duration = Duration::from_secs(2);
 /// What both came to.
 #[derive(Serialize)]
 pub(super) struct Consumers {
-    pub first: Heard,
-    pub second: Heard,
+    pub first: Received,
+    pub second: Received,
 }
 
 /// What one consumer came to.
 #[derive(Debug, Default, PartialEq, Serialize)]
-pub(super) struct Heard {
+pub(super) struct Received {
     pub events: u64,
     /// Flows that it was told of.
     pub flows: u64,
@@ -40,7 +40,7 @@ pub(super) struct Heard {
     pub unannounced: u64,
 }
 
-impl Heard {
+impl Received {
     /// Losses that nobody counted: the most of what is missing, or was about a flow unheard of, without a loss that
     /// explains it.
     pub fn uncounted(&self) -> u64 {
@@ -52,20 +52,20 @@ impl Heard {
 /// A consumer and the last number of each flow that it knows.
 #[derive(Default)]
 struct Count {
-    heard: Heard,
+    received: Received,
     last: HashMap<u64, u32>,
 }
 
 impl Count {
     fn item(&mut self, item: &Item) {
         match item {
-            Item::Lost(lost) => self.heard.lost += lost.events,
+            Item::Lost(lost) => self.received.lost += lost.events,
             Item::Event(event) => self.event(event),
         }
     }
 
     fn event(&mut self, event: &Event) {
-        self.heard.events += 1;
+        self.received.events += 1;
         let before = if matches!(event.what, What::End(_)) {
             self.last.remove(&event.flow)
         } else {
@@ -74,30 +74,30 @@ impl Count {
         match before {
             Some(before) => {
                 let step = event.sequence.wrapping_sub(before);
-                self.heard.missing += u64::from(step.saturating_sub(1));
+                self.received.missing += u64::from(step.saturating_sub(1));
             }
-            None if matches!(event.what, What::Flow(_)) => self.heard.flows += 1,
-            None => self.heard.unannounced += 1,
+            None if matches!(event.what, What::Flow(_)) => self.received.flows += 1,
+            None => self.received.unannounced += 1,
         }
     }
 }
 
 /// Listens until told to end, and to what has happened until then.
-fn listen(mut stream: Stream, over: &AtomicBool) -> anyhow::Result<Heard> {
+fn listen(mut stream: Stream, over: &AtomicBool) -> anyhow::Result<Received> {
     let mut count = Count::default();
-    let mut told = None;
+    let mut ended = None;
     loop {
         let next = stream.next_within(LOOK)?;
-        if told.is_none() && over.load(Ordering::Relaxed) {
-            told = Some(Instant::now());
+        if ended.is_none() && over.load(Ordering::Relaxed) {
+            ended = Some(Instant::now());
         }
         if let Some(item) = &next {
             count.item(item);
         }
         // With connections of others there may always be a next one.
-        if told.is_some_and(|told| next.is_none() || told.elapsed() > REST) {
-            count.heard.lost += stream.lost().saturating_sub(count.heard.lost);
-            return Ok(count.heard);
+        if ended.is_some_and(|ended| next.is_none() || ended.elapsed() > REST) {
+            count.received.lost += stream.lost().saturating_sub(count.received.lost);
+            return Ok(count.received);
         }
     }
 }
@@ -105,7 +105,7 @@ fn listen(mut stream: Stream, over: &AtomicBool) -> anyhow::Result<Heard> {
 pub(super) fn measure(load: Load<'_>, stop: &Stop) -> anyhow::Result<Consumers> {
     let over = AtomicBool::new(false);
     let open = |name| Stream::open(&Options::new(name, Level::Ack));
-    let heard = |thread: thread::ScopedJoinHandle<'_, _>| {
+    let received = |thread: thread::ScopedJoinHandle<'_, _>| {
         thread.join().map_err(|_| anyhow!("a consumer has panicked"))
     };
     let first = open("bench-first")?;
@@ -117,9 +117,9 @@ pub(super) fn measure(load: Load<'_>, stop: &Stop) -> anyhow::Result<Consumers> 
             Ok((second, load.run(TOGETHER, stop)))
         });
         over.store(true, Ordering::Relaxed);
-        let first = heard(first)??;
+        let first = received(first)??;
         let (second, together) = both?;
-        let second = heard(second)??;
+        let second = received(second)??;
         together?;
         Ok(Consumers { first, second })
     })

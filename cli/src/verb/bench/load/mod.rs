@@ -167,13 +167,13 @@ fn text(report: &Report, output: &Output) -> String {
         "memory in use grew by {:.2} bytes per connection\n",
         turns.memory_growth_bytes_per_connection
     );
-    for (name, heard) in [("first", &consumers.first), ("second", &consumers.second)] {
+    for (name, received) in [("first", &consumers.first), ("second", &consumers.second)] {
         text += &format!(
             "{name} consumer: {} events of {} flows, {} lost and counted, {} lost and not counted\n",
-            heard.events,
-            heard.flows,
-            heard.lost,
-            heard.uncounted()
+            received.events,
+            received.flows,
+            received.lost,
+            received.uncounted()
         );
     }
     text += &format!(

@@ -27,7 +27,7 @@ const MORE: usize = 1_000;
 /// How long a thread waits for a connection before it looks whether to end.
 const LOOK: i64 = 200_000;
 /// How long either side waits for the other; more means that it hangs.
-const PATIENCE: i64 = 20;
+const TIMEOUT: i64 = 20;
 
 /// Ends with its namespaces when dropped.
 pub(super) struct Place {
@@ -67,7 +67,7 @@ impl Place {
         let (listens, port) = mpsc::channel();
         let far = self.far.begin(move |sockets| {
             let listener = listen(control.as_deref())?;
-            setsockopt(&listener, sockopt::ReceiveTimeout, &TimeVal::new(PATIENCE, 0))?;
+            setsockopt(&listener, sockopt::ReceiveTimeout, &TimeVal::new(TIMEOUT, 0))?;
             listens.send(listener.local_addr()?.port())?;
             for _ in 0..flows {
                 let (socket, _) = listener.accept()?;
@@ -144,9 +144,9 @@ pub(super) fn connect(address: SocketAddr) -> anyhow::Result<TcpStream> {
 }
 
 fn wait_at_most(socket: &impl AsFd) -> anyhow::Result<()> {
-    let patience = TimeVal::new(PATIENCE, 0);
-    setsockopt(socket, sockopt::ReceiveTimeout, &patience)?;
-    setsockopt(socket, sockopt::SendTimeout, &patience)?;
+    let timeout = TimeVal::new(TIMEOUT, 0);
+    setsockopt(socket, sockopt::ReceiveTimeout, &timeout)?;
+    setsockopt(socket, sockopt::SendTimeout, &timeout)?;
     Ok(())
 }
 

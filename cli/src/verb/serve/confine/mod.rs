@@ -36,7 +36,7 @@ pub(super) fn web() -> Confinement {
     // glibc makes threads by clone where there is no clone3, of which a filter cannot see the flags.
     let seccomp = filtered(calls::of(&[libc::SYS_clone3]), Errno::ENOSYS, Listed::Refused)
         && filtered(calls::of_the_web_part(), Errno::EPERM, Listed::Allowed);
-    told("web part", Confinement { seccomp, landlock })
+    report("web part", Confinement { seccomp, landlock })
 }
 
 /// Confines the broker: it reads what the kernel shows, removes its socket's file and its part of telemetry, and starts no
@@ -57,10 +57,10 @@ pub(super) fn broker(socket_directory: Option<&Path>) -> Confinement {
         Ok(rules)
     });
     let seccomp = filtered(calls::refused_to_the_broker(), Errno::EPERM, Listed::Refused);
-    told("broker", Confinement { seccomp, landlock })
+    report("broker", Confinement { seccomp, landlock })
 }
 
-fn told(part: &str, confinement: Confinement) -> Confinement {
+fn report(part: &str, confinement: Confinement) -> Confinement {
     let Confinement { seccomp, landlock } = confinement;
     if !seccomp {
         tracing::info!("this kernel has no seccomp filters: the {part} may make any system call");

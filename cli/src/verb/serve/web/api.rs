@@ -13,9 +13,9 @@ use serde_json::value::RawValue;
 
 use super::answer::{Problem, json, raw_json};
 use super::guard::bearer;
-use super::hub::{Hub, Knows, Open};
+use super::hub::{ClientCursor, Hub, Open};
 use super::query::{Count, Query, Wanted};
-use crate::live::{Bucket, Change, Happened};
+use crate::live::{Bucket, Change, Incident};
 use crate::output::Output;
 use crate::verb::list::Listing;
 use crate::verb::serve::privileges::{Confinement, confinement};
@@ -68,13 +68,13 @@ pub(super) async fn flows(
     query: Result<Parameters<Query>, QueryRejection>,
 ) -> Result<Response, Problem> {
     let (hub, wanted, _) = wanted(&hub, query)?;
-    let knowledge = hub.knowledge();
-    let found = wanted.find(&knowledge);
-    let total = knowledge.flows.len();
+    let state = hub.state();
+    let found = wanted.find(&state);
+    let total = state.flows.len();
     Ok(json(&Listed {
         total,
         matched: found.matched,
-        lost: knowledge.lost,
+        lost: state.lost,
         groups: found.groups,
         flows: found.rows,
     }))
@@ -93,8 +93,8 @@ pub(super) struct Detailed<'a> {
     life: Past,
     recent: Option<Past>,
     /// Those from this number on are new.
-    happened_from: usize,
-    happened: &'a [Happened],
+    incidents_from: usize,
+    incidents: &'a [Incident],
     #[serde(skip_serializing_if = "Option::is_none")]
     shadow: Option<&'a RawValue>,
 }
@@ -160,11 +160,11 @@ impl Past {
 
 /// What is new of a flow to somebody who knows its past up to here; he knows it then. `None`: the broker has told
 /// nothing yet.
-pub(super) fn detailed(row: &Row, open: &Open, known: &mut Knows) -> Option<String> {
+pub(super) fn detailed(row: &Row, open: &Open, known: &mut ClientCursor) -> Option<String> {
     let evidence: &RawValue = serde_json::from_str(&open.evidence).ok()?;
     let Histories { beginning, life, recent } = &open.histories;
     let new = known.histories.advance(beginning, life, recent.as_ref());
-    let happened_from = std::mem::replace(&mut known.happened, open.happened.len());
+    let incidents_from = std::mem::replace(&mut known.incidents, open.incidents.len());
     let changed = std::mem::replace(&mut known.shadow_version, open.shadow_version) != open.shadow_version;
     let shadow = open.shadow.as_deref().filter(|_| changed);
     Output::document_text(&Detailed {
@@ -174,8 +174,8 @@ pub(super) fn detailed(row: &Row, open: &Open, known: &mut Knows) -> Option<Stri
         beginning: Past::of(&new.beginning),
         life: Past::of(&new.life),
         recent: new.recent.as_ref().map(Past::of),
-        happened_from,
-        happened: open.happened.get(happened_from..).unwrap_or_default(),
+        incidents_from,
+        incidents: open.incidents.get(incidents_from..).unwrap_or_default(),
         shadow: shadow.and_then(|shadow| serde_json::from_str(shadow).ok()),
     })
     .ok()
@@ -204,11 +204,11 @@ pub(super) async fn flow(
     let look = hub.look_at(id, false).ok_or_else(none)?;
     loop {
         {
-            let knowledge = hub.knowledge();
-            let known = knowledge.flows.get(&look.flow).ok_or_else(none)?;
-            let open = knowledge.open.get(&look.flow).ok_or_else(none)?;
+            let state = hub.state();
+            let known = state.flows.get(&look.flow).ok_or_else(none)?;
+            let open = state.open.get(&look.flow).ok_or_else(none)?;
             if open.version > 0
-                && let Some(text) = detailed(&known.row, open, &mut Knows::default())
+                && let Some(text) = detailed(&known.row, open, &mut ClientCursor::default())
             {
                 return Ok(raw_json(text));
             }
@@ -221,7 +221,7 @@ pub(super) async fn flow(
 pub(super) async fn status(State(hub): State<Hub>) -> Result<Response, Problem> {
     let mut changes = hub.changes();
     loop {
-        let attached = hub.knowledge().attached.clone();
+        let attached = hub.state().attached.clone();
         if !attached.is_empty() {
             return Ok(raw_json(attached));
         }
@@ -239,7 +239,7 @@ pub(super) async fn healthy() -> &'static str {
 /// `GET /api/list`
 pub(super) async fn list(State(hub): State<Hub>) -> Response {
     // What is registered is known from the broker: this process opens no file.
-    let status = serde_json::from_str::<Value>(&hub.knowledge().attached).unwrap_or_default();
+    let status = serde_json::from_str::<Value>(&hub.state().attached).unwrap_or_default();
     let rows = status["algorithms"].as_array();
     let registered =
         |control: &str| rows.is_some_and(|rows| rows.iter().any(|row| row["congestion_control"] == control));

@@ -237,8 +237,8 @@ mod tests {
             assert!(open[gone].is_there(), "{gone}");
             let new = all.take(None).unwrap();
             assert!(!open[gone].is_there(), "{gone}");
-            let told = answer("text/event-stream")(&new);
-            newer.push((new, told));
+            let response = answer("text/event-stream")(&new);
+            newer.push((new, response));
         }
         assert_eq!(there(&open).iter().filter(|there| **there).count(), CONNECTIONS_MAX - newer.len());
         drop((asking, answers, live));

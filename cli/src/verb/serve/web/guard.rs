@@ -67,7 +67,7 @@ pub(super) struct Policy {
 }
 
 impl Policy {
-    fn knows(&self, authority: &Authority) -> bool {
+    fn cursor(&self, authority: &Authority) -> bool {
         let host = authority.host().to_ascii_lowercase();
         let address = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
         let user = authority.as_str().contains('@');
@@ -93,7 +93,7 @@ impl Policy {
         }
         // Another site's name that leads here (DNS rebinding) is still another site's.
         let host = only(headers, header::HOST).and_then(|host| host.parse::<Authority>().ok());
-        let Some(host) = host.filter(|host| self.knows(host)) else {
+        let Some(host) = host.filter(|host| self.cursor(host)) else {
             return refuse(
                 StatusCode::MISDIRECTED_REQUEST,
                 "this server does not go by that name: ask for localhost, or start it with --allow-host NAME",
@@ -175,11 +175,11 @@ mod tests {
     #[test]
     fn only_names_of_this_host_are_known() {
         let policy = Policy { allowed: vec!["onramp.example.net".into()], ..Policy::default() };
-        let knows = |text: &str| text.parse().is_ok_and(|authority| policy.knows(&authority));
+        let cursor = |text: &str| text.parse().is_ok_and(|authority| policy.cursor(&authority));
         for own in
             ["localhost", "LOCALHOST:9000", "127.0.0.1:8090", "127.3.2.1", "[::1]:1", "onramp.example.net"]
         {
-            assert!(knows(own), "{own}");
+            assert!(cursor(own), "{own}");
         }
         for other in [
             "evil.example",
@@ -191,18 +191,18 @@ mod tests {
             "0.0.0.0",
             "example.net",
         ] {
-            assert!(!knows(other), "{other}");
+            assert!(!cursor(other), "{other}");
         }
     }
 
     #[test]
     fn the_address_that_is_listened_at_is_known_and_of_all_of_them_each() {
-        let knows = |own: &str, host: &str| {
+        let cursor = |own: &str, host: &str| {
             let policy = Policy { address: own.parse().ok(), ..Policy::default() };
-            policy.knows(&host.parse().unwrap())
+            policy.cursor(&host.parse().unwrap())
         };
-        assert!(knows("192.0.2.1:8443", "192.0.2.1:8443") && knows("[2001:db8::1]:1", "[2001:db8::1]"));
-        assert!(knows("0.0.0.0:8443", "192.0.2.1:8443") && knows("[::]:8443", "[2001:db8::1]:8443"));
+        assert!(cursor("192.0.2.1:8443", "192.0.2.1:8443") && cursor("[2001:db8::1]:1", "[2001:db8::1]"));
+        assert!(cursor("0.0.0.0:8443", "192.0.2.1:8443") && cursor("[::]:8443", "[2001:db8::1]:8443"));
         for (own, other) in [
             ("192.0.2.1:8443", "192.0.2.2:8443"),
             ("192.0.2.1:8443", "evil.example:8443"),
@@ -210,7 +210,7 @@ mod tests {
             ("0.0.0.0:8443", "evil.example"),
             ("[::]:8443", "192.0.2.1.evil.example"),
         ] {
-            assert!(!knows(own, other), "{own} {other}");
+            assert!(!cursor(own, other), "{own} {other}");
         }
     }
 

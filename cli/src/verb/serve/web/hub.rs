@@ -14,21 +14,23 @@ use tokio::sync::{Semaphore, mpsc, oneshot, watch};
 use super::guard::Policy;
 use super::kept::Kept;
 use super::metrics::Exits;
-use crate::live::{Change, Cursor, Happened, History};
+use crate::live::{Change, Cursor, History, Incident};
 use crate::verb::serve::row::Row;
-use crate::verb::serve::wire::{self, Detail, Histories, LENGTH, Lost, News, Refusal, Request, Tuning};
+use crate::verb::serve::wire::{
+    self, BrokerMessage, Detail, Histories, LENGTH, Lost, Refusal, Request, Tuning,
+};
 
 /// Requests to the broker that wait.
 const WAITING_MAX: usize = 64;
 /// How long an answer may take.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 /// Browsers that are told live.
 pub(super) const LIVE_MAX: usize = 64;
 /// Buckets of a whole life and of the newest past; the broker has no more.
 const BUCKETS_MAX: usize = 512;
 
 /// A flow, and when it was last told.
-pub(super) struct Known {
+pub(super) struct FlowEntry {
     pub row: Row,
     pub version: u64,
 }
@@ -41,7 +43,7 @@ pub(super) struct Open {
     pub rounds_only: Option<String>,
     pub evidence: String,
     pub histories: Histories<History>,
-    pub happened: Vec<Happened>,
+    pub incidents: Vec<Incident>,
     /// JSON, and how often it has changed.
     pub shadow: Option<String>,
     pub shadow_version: u64,
@@ -49,18 +51,18 @@ pub(super) struct Open {
 
 /// How far somebody knows a flow.
 #[derive(Default)]
-pub(super) struct Knows {
+pub(super) struct ClientCursor {
     pub histories: Histories<Cursor>,
-    pub happened: usize,
+    pub incidents: usize,
     pub shadow_version: u64,
 }
 
 /// All that is known.
 #[derive(Default)]
-pub(super) struct Knowledge {
+pub(super) struct HubState {
     /// Raised with everything that is heard.
     pub version: u64,
-    pub flows: BTreeMap<u64, Known>,
+    pub flows: BTreeMap<u64, FlowEntry>,
     /// When flows were last told.
     pub flows_version: u64,
     pub lost: Lost,
@@ -75,7 +77,7 @@ pub(super) struct Knowledge {
 }
 
 struct Inner {
-    knowledge: Mutex<Knowledge>,
+    state: Mutex<HubState>,
     changed: watch::Sender<u64>,
     requests: mpsc::Sender<Request>,
     asked: Mutex<Option<mpsc::Receiver<Request>>>,
@@ -99,7 +101,7 @@ impl Hub {
     pub fn new(policy: Policy, writable: bool) -> Self {
         let (requests, asked) = mpsc::channel(WAITING_MAX);
         let inner = Inner {
-            knowledge: Mutex::default(),
+            state: Mutex::default(),
             changed: watch::Sender::new(0),
             requests,
             asked: Mutex::new(Some(asked)),
@@ -117,23 +119,23 @@ impl Hub {
     }
 
     /// Of flows that are over, and all of which somebody looks at: a broker that says no more.
-    pub fn of(told: impl IntoIterator<Item = News>) -> Self {
+    pub fn of(messages: impl IntoIterator<Item = BrokerMessage>) -> Self {
         let hub = Self::new(Policy::default(), false);
-        for news in told {
-            if let News::Detail(detail) = &news {
+        for message in messages {
+            if let BrokerMessage::Detail(detail) = &message {
                 let mut open = Open::new();
                 // Whoever leaves is not the last.
                 open.watchers = 1;
-                hub.knowledge().open.insert(detail.flow, open);
+                hub.state().open.insert(detail.flow, open);
             }
-            hub.heard(news);
+            hub.receive(message);
         }
         hub
     }
 
     /// What is known now. Not to be held while waiting.
-    pub fn knowledge(&self) -> MutexGuard<'_, Knowledge> {
-        self.inner.knowledge.lock().unwrap_or_else(PoisonError::into_inner)
+    pub fn state(&self) -> MutexGuard<'_, HubState> {
+        self.inner.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Becomes different with everything that is heard.
@@ -163,11 +165,11 @@ impl Hub {
                     Err(error) if error.kind() == ErrorKind::UnexpectedEof => return Ok(()),
                     other => other.context("cannot hear the broker")?,
                 };
-                let length =
-                    wire::length(head, wire::NEWS_MAX).ok_or_else(|| anyhow!("the broker says too much"))?;
+                let length = wire::length(head, wire::MESSAGE_MAX)
+                    .ok_or_else(|| anyhow!("the broker says too much"))?;
                 frame.resize(length, 0);
                 from.read_exact(&mut frame).await.context("cannot hear the broker")?;
-                self.heard(wire::decode(&frame).context("the broker is not understood")?);
+                self.receive(wire::decode(&frame).context("the broker is not understood")?);
             }
         };
         tokio::select! {
@@ -177,12 +179,12 @@ impl Hub {
     }
 
     /// Takes over what the broker says.
-    pub fn heard(&self, news: News) {
-        let mut knowledge = self.knowledge();
-        knowledge.version += 1;
-        let version = knowledge.version;
-        knowledge.take(news);
-        drop(knowledge);
+    pub fn receive(&self, message: BrokerMessage) {
+        let mut state = self.state();
+        state.version += 1;
+        let version = state.version;
+        state.take(message);
+        drop(state);
         self.inner.changed.send_replace(version);
     }
 
@@ -191,22 +193,22 @@ impl Hub {
         let failed = |text: &str| Refusal::Failure(text.into());
         let (sender, answer) = oneshot::channel();
         let number = {
-            let mut knowledge = self.knowledge();
-            if knowledge.waiting.len() >= WAITING_MAX {
+            let mut state = self.state();
+            if state.waiting.len() >= WAITING_MAX {
                 return Err(failed("too many changes are waiting: try again"));
             }
-            knowledge.number += 1;
-            let number = knowledge.number;
-            knowledge.waiting.insert(number, sender);
+            state.number += 1;
+            let number = state.number;
+            state.waiting.insert(number, sender);
             number
         };
         let request = Request::Tune { number, token, tuning };
-        let answered = tokio::time::timeout(PATIENCE, async {
+        let answered = tokio::time::timeout(TIMEOUT, async {
             self.inner.requests.send(request).await.ok()?;
             answer.await.ok()
         });
         let answered = answered.await;
-        self.knowledge().waiting.remove(&number);
+        self.state().waiting.remove(&number);
         match answered {
             Ok(Some(answer)) => answer,
             Ok(None) => Err(failed("the server is ending")),
@@ -219,11 +221,11 @@ impl Hub {
     /// Looks at a flow, and at every acknowledgement of it, until what is returned is dropped; `None`: there is no such
     /// flow.
     pub fn look_at(&self, flow: u64, acks: bool) -> Option<Look> {
-        let mut knowledge = self.knowledge();
-        if !knowledge.flows.contains_key(&flow) {
+        let mut state = self.state();
+        if !state.flows.contains_key(&flow) {
             return None;
         }
-        let open = knowledge.open.entry(flow).or_insert_with(Open::new);
+        let open = state.open.entry(flow).or_insert_with(Open::new);
         open.watchers += 1;
         if open.watchers == 1 || (acks && !open.acks) {
             open.acks |= acks;
@@ -246,11 +248,11 @@ pub(super) struct Look {
 
 impl Drop for Look {
     fn drop(&mut self) {
-        let mut knowledge = self.hub.knowledge();
-        let Some(open) = knowledge.open.get_mut(&self.flow) else { return };
+        let mut state = self.hub.state();
+        let Some(open) = state.open.get_mut(&self.flow) else { return };
         open.watchers -= 1;
         if open.watchers == 0 {
-            knowledge.open.remove(&self.flow);
+            state.open.remove(&self.flow);
             self.hub.ask(Request::Leave(self.flow));
         }
     }
@@ -267,7 +269,7 @@ impl Open {
             rounds_only: None,
             evidence: String::new(),
             histories,
-            happened: Vec::new(),
+            incidents: Vec::new(),
             shadow: None,
             shadow_version: 0,
         }
@@ -277,7 +279,7 @@ impl Open {
         self.version = version;
         self.rounds_only = detail.rounds_only;
         self.evidence = detail.evidence;
-        self.happened.extend(detail.happened);
+        self.incidents.extend(detail.incidents);
         if detail.shadow.is_some() {
             self.shadow = detail.shadow;
             self.shadow_version += 1;
@@ -294,20 +296,20 @@ impl Open {
     }
 }
 
-impl Knowledge {
-    fn take(&mut self, news: News) {
+impl HubState {
+    fn take(&mut self, message: BrokerMessage) {
         let version = self.version;
-        match news {
-            News::Flows { rows, gone, lost } => {
+        match message {
+            BrokerMessage::Flows { rows, gone, lost } => {
                 for row in rows {
                     match self.flows.entry(row.flow) {
                         Entry::Occupied(mut known) => {
                             self.exits.observe(Some(&known.get().row), &row);
-                            known.insert(Known { row, version });
+                            known.insert(FlowEntry { row, version });
                         }
                         Entry::Vacant(place) => {
                             self.exits.observe(None, &row);
-                            place.insert(Known { row, version });
+                            place.insert(FlowEntry { row, version });
                         }
                     }
                 }
@@ -317,18 +319,18 @@ impl Knowledge {
                 self.lost = lost;
                 self.flows_version = version;
             }
-            News::Detail(detail) => {
+            BrokerMessage::Detail(detail) => {
                 // Somebody who has just left may still be told.
                 if let Some(open) = self.open.get_mut(&detail.flow) {
                     open.take(*detail, version);
                 }
             }
-            News::Attached(attached) => {
+            BrokerMessage::Attached(attached) => {
                 self.attached = attached;
                 self.attached_version = version;
             }
-            News::StatusRead(at_us) => self.status_read_us = Some(at_us),
-            News::Answer(number, answer) => {
+            BrokerMessage::StatusRead(at_us) => self.status_read_us = Some(at_us),
+            BrokerMessage::Answer(number, answer) => {
                 if let Some(waiting) = self.waiting.remove(&number) {
                     let _ = waiting.send(answer);
                 }

@@ -17,7 +17,7 @@ use tokio::sync::{OwnedSemaphorePermit, watch};
 
 use super::answer::Problem;
 use super::api::{detailed, wanted};
-use super::hub::{Hub, Knows, LIVE_MAX, Look};
+use super::hub::{ClientCursor, Hub, LIVE_MAX, Look};
 use super::population::population;
 use super::query::{Count, Query, Wanted};
 use crate::output::Output;
@@ -64,7 +64,7 @@ struct Reader {
     order: Vec<u64>,
     groups: Vec<Count>,
     known: HashSet<u64>,
-    knows: Knows,
+    cursor: ClientCursor,
     begun: bool,
     _permit: OwnedSemaphorePermit,
 }
@@ -94,7 +94,7 @@ pub(super) async fn live(
         order: Vec::new(),
         groups: Vec::new(),
         known: HashSet::new(),
-        knows: Knows::default(),
+        cursor: ClientCursor::default(),
         begun: false,
         wanted,
         hub,
@@ -114,13 +114,13 @@ impl Reader {
     fn resume(&mut self, last: Option<&str>) {
         let Some((epoch, version)) = last.and_then(|last| last.split_once('-')) else { return };
         let (Ok(epoch), Ok(version)) = (epoch.parse::<u64>(), version.parse::<u64>()) else { return };
-        let knowledge = self.hub.knowledge();
-        let found = self.wanted.find(&knowledge);
-        if epoch != self.hub.epoch || version > knowledge.version || found.matched > found.rows.len() {
+        let state = self.hub.state();
+        let found = self.wanted.find(&state);
+        if epoch != self.hub.epoch || version > state.version || found.matched > found.rows.len() {
             return;
         }
         self.known =
-            knowledge.flows.iter().filter(|(_, one)| one.version <= version).map(|(id, _)| *id).collect();
+            state.flows.iter().filter(|(_, one)| one.version <= version).map(|(id, _)| *id).collect();
         self.flows_version = version;
         self.begun = true;
     }
@@ -145,61 +145,61 @@ impl Reader {
     /// Everything that the browser does not know yet.
     fn collect(&mut self) {
         let hub = self.hub.clone();
-        let knowledge = hub.knowledge();
-        if !self.begun || knowledge.flows_version > self.flows_version {
-            let found = self.wanted.find(&knowledge);
+        let state = hub.state();
+        if !self.begun || state.flows_version > self.flows_version {
+            let found = self.wanted.find(&state);
             let order: Vec<u64> = found.rows.iter().map(|row| row.flow).collect();
             let since = self.flows_version;
             let new = |row: &&&Row| {
                 !self.known.contains(&row.flow)
-                    || knowledge.flows.get(&row.flow).is_some_and(|one| one.version > since)
+                    || state.flows.get(&row.flow).is_some_and(|one| one.version > since)
             };
             let flows: Vec<&Row> = found.rows.iter().filter(new).copied().collect();
             let text = |order: &Vec<u64>| order.iter().map(u64::to_string).collect();
             let listed = Listed {
                 full: !self.begun,
-                total: knowledge.flows.len(),
+                total: state.flows.len(),
                 matched: found.matched,
-                lost: knowledge.lost,
+                lost: state.lost,
                 groups: (!self.begun || found.groups != self.groups).then_some(&found.groups),
                 order: (!self.begun || order != self.order).then(|| text(&order)),
                 flows,
             };
-            let told = event("flows", Output::document_text(&listed).ok());
-            let id = format!("{}-{}", hub.epoch, knowledge.version);
-            self.ready.extend(told.map(|told| told.id(id).retry(RETRY)));
+            let update = event("flows", Output::document_text(&listed).ok());
+            let id = format!("{}-{}", hub.epoch, state.version);
+            self.ready.extend(update.map(|update| update.id(id).retry(RETRY)));
             if self.wanted.query.population {
-                let population = population(&self.wanted, &knowledge);
+                let population = population(&self.wanted, &state);
                 self.ready.extend(event("population", Output::document_text(&population).ok()));
             }
             self.known = order.iter().copied().collect();
             self.order = order;
             self.groups = found.groups;
-            self.flows_version = knowledge.version;
+            self.flows_version = state.version;
             self.begun = true;
         }
-        if knowledge.attached_version > self.attached_version {
-            self.attached_version = knowledge.attached_version;
-            self.ready.extend(event("attached", Some(knowledge.attached.clone())));
+        if state.attached_version > self.attached_version {
+            self.attached_version = state.attached_version;
+            self.ready.extend(event("attached", Some(state.attached.clone())));
         }
         let Some(flow) = self.flow else { return };
-        if let Some(open) = knowledge.open.get(&flow).filter(|open| open.version > self.detail_version)
-            && let Some(known) = knowledge.flows.get(&flow)
+        if let Some(open) = state.open.get(&flow).filter(|open| open.version > self.detail_version)
+            && let Some(known) = state.flows.get(&flow)
         {
             self.detail_version = open.version;
-            self.ready.extend(event("flow", detailed(&known.row, open, &mut self.knows)));
+            self.ready.extend(event("flow", detailed(&known.row, open, &mut self.cursor)));
         }
     }
 
     /// Looks at the flow as soon as it is known; after the server has begun anew that takes its next acknowledgement.
     fn find(&mut self) {
         let Some(flow) = self.flow else { return };
-        if self.look.is_some() && !self.hub.knowledge().flows.contains_key(&flow) {
+        if self.look.is_some() && !self.hub.state().flows.contains_key(&flow) {
             self.look = None;
         }
         if self.look.is_none() {
             self.look = self.hub.look_at(flow, true);
-            self.knows = Knows::default();
+            self.cursor = ClientCursor::default();
             let missed = self.look.is_none();
             if missed && !self.missed {
                 self.ready.extend(event("gone", Some("{}".into())));

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use onramp_loader::ExitReason;
 use onramp_loader::abi::{ExitRecord, FlowHeader, flow_flag};
-use onramp_loader::algorithm::{self, Algorithm, RoundTold};
+use onramp_loader::algorithm::{self, Algorithm, RoundPayload};
 use onramp_loader::telemetry::{Event, ExitEvent, FlowEvent, Item, RoundEvent, What};
 
 use super::guard::Policy;
@@ -21,7 +21,7 @@ use super::hub::Hub;
 use super::server;
 use crate::consumer::Signals;
 use crate::live::Model;
-use crate::verb::serve::broker::Told;
+use crate::verb::serve::broker::Reporter;
 use crate::verb::serve::channel::Channel;
 
 const FLOWS: u64 = 10_000;
@@ -32,7 +32,7 @@ const PERIOD: Duration = Duration::from_millis(500);
 /// Flows that never rest: each has a round in every period, and some end and others begin.
 struct Fleet {
     model: Model,
-    told: Told,
+    reporter: Reporter,
     algorithms: Vec<Algorithm>,
     periods: u64,
     newest: u64,
@@ -42,7 +42,7 @@ impl Fleet {
     fn new() -> Self {
         let algorithms = ["search", "hystartpp", "ramp"].map(|name| algorithm::find(name).unwrap()).to_vec();
         let model = Model::new(FLOWS as usize, BUCKETS);
-        let mut fleet = Self { model, told: Told::default(), algorithms, periods: 0, newest: 0 };
+        let mut fleet = Self { model, reporter: Reporter::default(), algorithms, periods: 0, newest: 0 };
         for flow in 0..FLOWS {
             fleet.begin(flow);
         }
@@ -87,7 +87,7 @@ impl Fleet {
             let rtt_us = Self::rtt_us(flow);
             let cwnd = 10 + (flow * 17 + self.periods * 5) as u32 % 2_000;
             let algorithm = self.algorithms[flow as usize % self.algorithms.len()];
-            let told = RoundTold {
+            let payload = RoundPayload {
                 number: self.periods as u32,
                 duration_us: rtt_us.into(),
                 bytes: u64::from(cwnd) * 1_448,
@@ -100,11 +100,11 @@ impl Fleet {
                 ssthresh: 1_000,
                 in_flight: cwnd - 1,
                 mss: 1_448,
-                ..RoundTold::default()
+                ..RoundPayload::default()
             };
             self.tell(
                 flow,
-                What::Round(Box::new(RoundEvent { told, state: vec![0; algorithm.state_size()] })),
+                What::Round(Box::new(RoundEvent { payload, state: vec![0; algorithm.state_size()] })),
             );
             if (flow + self.periods).is_multiple_of(40) && self.periods > 4 {
                 self.leave(flow, cwnd, rtt_us);
@@ -135,8 +135,8 @@ impl Fleet {
 
     /// What a broker would say now.
     fn say(&mut self, to: &mut Channel<'_>) {
-        if let Some(news) = self.told.news(&mut self.model) {
-            to.say(&news).unwrap();
+        if let Some(message) = self.reporter.message(&mut self.model) {
+            to.say(&message).unwrap();
         }
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::hub::Knowledge;
+use super::hub::HubState;
 use super::query::Wanted;
 use crate::verb::serve::row::{Row, network};
 
@@ -94,8 +94,8 @@ fn sent_again(row: &Row) -> Option<f64> {
 }
 
 /// Of the flows that are wanted.
-pub(super) fn population<'a>(wanted: &Wanted, knowledge: &'a Knowledge) -> Population<'a> {
-    let rows: Vec<&Row> = wanted.passing(knowledge).collect();
+pub(super) fn population<'a>(wanted: &Wanted, state: &'a HubState) -> Population<'a> {
+    let rows: Vec<&Row> = wanted.passing(state).collect();
     let mut cells: BTreeMap<(usize, usize), usize> = BTreeMap::new();
     let mut left = 0;
     for row in &rows {

@@ -7,7 +7,7 @@ use onramp_loader::algorithm;
 use onramp_net::Prefix;
 use serde::{Deserialize, Serialize};
 
-use super::hub::Knowledge;
+use super::hub::HubState;
 use crate::filter::Filter;
 use crate::verb::serve::row::{Row, network};
 
@@ -126,20 +126,20 @@ impl Query {
 
 impl Wanted {
     /// All that are wanted, in the order of their numbers.
-    pub fn passing<'a>(&self, knowledge: &'a Knowledge) -> impl Iterator<Item = &'a Row> {
+    pub fn passing<'a>(&self, state: &'a HubState) -> impl Iterator<Item = &'a Row> {
         let query = &self.query;
         let passes = |row: &&Row| {
             (query.algorithm.is_empty() || query.algorithm == row.algorithm)
                 && (query.reason.is_empty() || query.reason == row.reason())
                 && self.filter.matches(row.local(), row.remote())
         };
-        knowledge.flows.values().map(|known| &known.row).filter(passes)
+        state.flows.values().map(|known| &known.row).filter(passes)
     }
 
     /// Those that are told, in their order: flows that have ended come last.
-    pub fn find<'a>(&self, knowledge: &'a Knowledge) -> Found<'a> {
+    pub fn find<'a>(&self, state: &'a HubState) -> Found<'a> {
         let query = &self.query;
-        let mut rows: Vec<&Row> = self.passing(knowledge).collect();
+        let mut rows: Vec<&Row> = self.passing(state).collect();
         // The newest first.
         rows.reverse();
         self.sort(&mut rows);

@@ -20,7 +20,7 @@ use crate::live::{Recorded, read, read_csv};
 use crate::output::Output;
 use crate::verb::serve::evidence::{Evidence, Shadow};
 use crate::verb::serve::row::Row;
-use crate::verb::serve::wire::{Detail, Histories, Lost, News};
+use crate::verb::serve::wire::{BrokerMessage, Detail, Histories, Lost};
 
 /// All files of one, together.
 pub(super) const BYTES_MAX: usize = 64 << 20;
@@ -67,18 +67,18 @@ pub(super) async fn open(State(hub): State<Hub>, request: Request) -> Result<Res
     // Whoever does not wait for the answer any more does not want what it is made of.
     let _cancel = CancelOnDrop(Arc::clone(&budget.cancelled));
     let read = tokio::task::spawn_blocking(move || {
-        let read = recorded(files, budget).map(|recorded| (told(&recorded), recorded.problems));
+        let read = recorded(files, budget).map(|recorded| (messages(&recorded), recorded.problems));
         drop((permit, room));
         read
     });
     let failed = |error: &dyn std::fmt::Display| refuse(StatusCode::INTERNAL_SERVER_ERROR, error.to_string());
     let read = read.await.map_err(|error| failed(&error))?;
-    let ((news, flows), problems) = read.map_err(|text| refuse(StatusCode::BAD_REQUEST, text))?;
+    let ((message, flows), problems) = read.map_err(|text| refuse(StatusCode::BAD_REQUEST, text))?;
     let flow = match flows[..] {
         [only] => Some(only.to_string()),
         _ => None,
     };
-    let recording = hub.recordings.keep(Hub::of(news)).map_err(|error| failed(&error))?;
+    let recording = hub.recordings.keep(Hub::of(message)).map_err(|error| failed(&error))?;
     Ok(json(&Opened { recording, flows: flows.len(), flow, problems }))
 }
 
@@ -170,7 +170,7 @@ fn recorded(files: Vec<(PathBuf, Vec<u8>)>, budget: Budget) -> Result<Recorded, 
 }
 
 /// The same as a broker would tell it, and the flows.
-fn told(recorded: &Recorded) -> (Vec<News>, Vec<u64>) {
+fn messages(recorded: &Recorded) -> (Vec<BrokerMessage>, Vec<u64>) {
     let Recorded { model, reports, .. } = recorded;
     let row = |flow: &crate::live::Flow| {
         let mut row = Row::of(flow, false);
@@ -180,7 +180,7 @@ fn told(recorded: &Recorded) -> (Vec<News>, Vec<u64>) {
             row.regret = report.regret;
         }
         if flow.local.port() == 0 && flow.remote.port() == 0 {
-            row.algorithm = "not told".into();
+            row.algorithm = "unknown".into();
         }
         row
     };
@@ -190,18 +190,18 @@ fn told(recorded: &Recorded) -> (Vec<News>, Vec<u64>) {
     let mut largest: Vec<_> = model.flows.values().collect();
     largest.sort_by_key(|flow| std::cmp::Reverse(flow.acknowledged_bytes()));
     let details = largest.into_iter().take(DETAILED_MAX).filter_map(|flow| {
-        Some(News::Detail(Box::new(Detail {
+        Some(BrokerMessage::Detail(Box::new(Detail {
             flow: flow.id,
             rounds_only: None,
             evidence: Output::document_text(&Evidence::of(flow)).ok()?,
             histories: Histories::default().advance(&flow.beginning, &flow.life, None),
-            happened: flow.happened.clone(),
+            incidents: flow.incidents.clone(),
             shadow: reports
                 .get(&flow.id)
                 .and_then(|report| Output::document_text(&Shadow::of(report.given, &report.findings)).ok()),
         })))
     });
-    (std::iter::once(News::Flows { rows, gone: Vec::new(), lost }).chain(details).collect(), flows)
+    (std::iter::once(BrokerMessage::Flows { rows, gone: Vec::new(), lost }).chain(details).collect(), flows)
 }
 
 #[cfg(test)]
@@ -219,7 +219,7 @@ mod tests {
     use super::super::hub::Hub;
     use super::super::kept::KEPT;
     use super::super::tests::{Answer, Server};
-    use super::{BYTES_MAX, CancelOnDrop, recorded, told};
+    use super::{BYTES_MAX, CancelOnDrop, messages, recorded};
 
     const BOUNDARY: &str = "between-files";
 
@@ -535,7 +535,7 @@ mod tests {
                 opened["recording"].as_str().unwrap()
             ))
             .json();
-        assert_eq!((&detail["algorithm"], &detail["state"]), (&"not told".into(), &"slow_start".into()));
+        assert_eq!((&detail["algorithm"], &detail["state"]), (&"unknown".into(), &"slow_start".into()));
         assert!(detail["rate_max_bps"].as_u64() > Some(4_000_000), "{detail}");
         let wrong = csv.replace("app_limited", "appetite");
         assert!(
@@ -552,11 +552,11 @@ mod tests {
         let mut column = |spec: &Spec| {
             let number = numbers.next().unwrap();
             match spec.kind {
-                _ if spec.name == "flow" => Column::Long(vec![(number % 2) as i64]),
-                _ if spec.name == "mss_bytes" => Column::Word(vec![(number as i32).max(1)]),
+                _ if spec.name == "flow" => Column::I64(vec![(number % 2) as i64]),
+                _ if spec.name == "mss_bytes" => Column::I32(vec![(number as i32).max(1)]),
                 _ if spec.name == "algorithm" => Column::Text(vec!["search".to_owned().into_bytes().into()]),
-                Kind::U64 => Column::Long(vec![number as i64]),
-                Kind::U32 | Kind::I32 => Column::Word(vec![number as i32]),
+                Kind::U64 => Column::I64(vec![number as i64]),
+                Kind::U32 | Kind::I32 => Column::I32(vec![number as i32]),
                 Kind::Text => {
                     Column::Text(vec![words[number as usize % words.len()].to_owned().into_bytes().into()])
                 }
@@ -607,8 +607,8 @@ mod tests {
             let recorded =
                 recorded(std::fs::read_dir(directory.path()).unwrap().map(read).collect(), Budget::default())
                     .unwrap();
-            let hub = Hub::of(told(&recorded).0);
-            shown.set(shown.get() + hub.knowledge().open.len());
+            let hub = Hub::of(messages(&recorded).0);
+            shown.set(shown.get() + hub.state().open.len());
             Ok(())
         });
         assert_eq!(shown.get(), 200);
@@ -622,8 +622,8 @@ mod tests {
                 files().into_iter().map(|(name, bytes)| (name.into(), bytes)).collect();
             all.push(("rec/acks-000002.parquet".into(), bytes));
             if let Ok(recorded) = recorded(all, Budget::default()) {
-                let (news, flows) = told(&recorded);
-                assert!(news.len() > flows.len());
+                let (messages, flows) = messages(&recorded);
+                assert!(messages.len() > flows.len());
             }
             Ok(())
         });

@@ -20,13 +20,13 @@ use super::hub::Hub;
 use super::server;
 use crate::live::{Cursor, History, Point};
 use crate::verb::serve::row::Row;
-use crate::verb::serve::wire::{Detail, Histories, LENGTH, Lost, News, Refusal, Request};
+use crate::verb::serve::wire::{BrokerMessage, Detail, Histories, LENGTH, Lost, Refusal, Request};
 use crate::verb::serve::wire::{decode, encode};
 
 /// Of a server whose broker accepts it.
 const TOKEN: &str = "0123456789abcdef";
 /// No answer may keep a test waiting for longer.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A server in a thread, which ends with this.
 pub(super) struct Server {
@@ -83,8 +83,8 @@ pub(super) fn left() -> Row {
     left
 }
 
-pub(super) fn listed(rows: Vec<Row>) -> News {
-    News::Flows { rows, gone: Vec::new(), lost: Lost { lost_events: 3, unobserved_us: 0 } }
+pub(super) fn listed(rows: Vec<Row>) -> BrokerMessage {
+    BrokerMessage::Flows { rows, gone: Vec::new(), lost: Lost { lost_events: 3, unobserved_us: 0 } }
 }
 
 impl Server {
@@ -127,14 +127,14 @@ impl Server {
                 let request: Request = decode(&frame).unwrap();
                 if let Request::Tune { number, token, .. } = &request {
                     let answer = if token == TOKEN { Ok("{\"done\":1}".into()) } else { Err(Refusal::Token) };
-                    answers.write_all(&encode(&News::Answer(*number, answer)).unwrap()).unwrap();
+                    answers.write_all(&encode(&BrokerMessage::Answer(*number, answer)).unwrap()).unwrap();
                 }
                 let _ = sender.send(request);
             }
         });
         let mut server = Self { address, broker, asked };
-        assert!(matches!(server.asked.recv_timeout(PATIENCE), Ok(Request::Leave(0))), "it listens");
-        server.say(&News::Attached(r#"{"schema": 2, "algorithms": [], "consumers": []}"#.into()));
+        assert!(matches!(server.asked.recv_timeout(TIMEOUT), Ok(Request::Leave(0))), "it listens");
+        server.say(&BrokerMessage::Attached(r#"{"schema": 2, "algorithms": [], "consumers": []}"#.into()));
         server
     }
 
@@ -147,13 +147,13 @@ impl Server {
         server
     }
 
-    fn say(&mut self, news: &News) {
-        self.broker.write_all(&encode(news).unwrap()).unwrap();
+    fn say(&mut self, message: &BrokerMessage) {
+        self.broker.write_all(&encode(message).unwrap()).unwrap();
     }
 
     fn connect(&self) -> TcpStream {
         let stream = TcpStream::connect(self.address).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_read_timeout(Some(TIMEOUT)).unwrap();
         stream
     }
 
@@ -222,10 +222,10 @@ impl Answer {
 pub(super) struct Events(BufReader<TcpStream>);
 
 /// Name, id, data.
-pub(super) type Told = (String, String, Value);
+pub(super) type ServerEvent = (String, String, Value);
 
 impl Events {
-    fn next(&mut self) -> Told {
+    fn next(&mut self) -> ServerEvent {
         let (mut name, mut id) = (String::new(), String::new());
         loop {
             let mut line = String::new();
@@ -237,19 +237,19 @@ impl Events {
                 let data = serde_json::from_str(data).unwrap();
                 let mut after = String::new();
                 self.0.read_line(&mut after).unwrap();
-                if let Some(told) = after.strip_prefix("id: ") {
-                    told.trim().clone_into(&mut id);
+                if let Some(event) = after.strip_prefix("id: ") {
+                    event.trim().clone_into(&mut id);
                 }
                 return (name, id, data);
             }
         }
     }
 
-    pub fn named(&mut self, name: &str) -> Told {
+    pub fn named(&mut self, name: &str) -> ServerEvent {
         loop {
-            let told = self.next();
-            if told.0 == name {
-                return told;
+            let event = self.next();
+            if event.0 == name {
+                return event;
             }
         }
     }
@@ -566,7 +566,7 @@ fn a_browser_goes_on_where_it_was_or_begins_anew() {
     let (_, third, data) = again.named("flows");
     assert_eq!((data["flows"].as_array().unwrap().len(), &data["order"]), (1, &Value::Null), "{data}");
     assert_ne!(second, third);
-    server.say(&News::Flows { rows: Vec::new(), gone: vec![3], lost: Lost::default() });
+    server.say(&BrokerMessage::Flows { rows: Vec::new(), gone: vec![3], lost: Lost::default() });
     let (_, _, data) = again.named("flows");
     assert_eq!(data["order"].as_array().unwrap().len(), 2, "{data}");
 
@@ -584,19 +584,19 @@ fn a_browser_goes_on_where_it_was_or_begins_anew() {
 fn a_flow_that_is_looked_at_is_followed_and_left() {
     let mut server = Server::with(vec![row(7, "198.51.100.7:443", "fixed")], false);
     let mut events = server.live("/api/live?flow=7", "");
-    assert!(matches!(server.asked.recv_timeout(PATIENCE), Ok(Request::Follow { flow: 7, acks: true })));
+    assert!(matches!(server.asked.recv_timeout(TIMEOUT), Ok(Request::Follow { flow: 7, acks: true })));
     let mut history = History::whole(16);
     let mut cursor = Cursor::default();
     let mut say = |server: &mut Server, at_us: u64| {
         history.add(Point { at_us, cwnd: at_us as u32, ..Point::default() });
         let (change, next) = history.since(cursor);
         cursor = next;
-        server.say(&News::Detail(Box::new(Detail {
+        server.say(&BrokerMessage::Detail(Box::new(Detail {
             flow: 7,
             rounds_only: None,
             evidence: r#"{"exports":{"norm_pct":3}}"#.into(),
             histories: Histories { beginning: change.clone(), life: change, recent: None },
-            happened: Vec::new(),
+            incidents: Vec::new(),
             shadow: None,
         })));
     };
@@ -626,19 +626,19 @@ fn a_population_is_counted_by_the_server() {
     let mut again = Row { flow: 2, retransmitted_bytes: 500, ..left() };
     again.regret = Some(Regret { window_to_bdp: 0.1, early_us: 3_000_000, queue_us: None });
     let server = Server::with(vec![left(), again, row(3, "203.0.113.9:80", "best")], false);
-    let (_, _, told) =
+    let (_, _, event) =
         server.live("/api/live?population=true&filter=dst+198.51.100.0/24", "").named("population");
-    assert_eq!((&told["flows"], &told["left"]), (&2.into(), &2.into()), "those that pass");
-    assert_eq!(told["map"]["flows"].as_array().unwrap().len(), 1, "both in one cell: {told}");
-    assert_eq!(told["map"]["flows"][0][2], 2);
-    let measures = told["distributions"].as_array().unwrap();
+    assert_eq!((&event["flows"], &event["left"]), (&2.into(), &2.into()), "those that pass");
+    assert_eq!(event["map"]["flows"].as_array().unwrap().len(), 1, "both in one cell: {event}");
+    assert_eq!(event["map"]["flows"][0][2], 2);
+    let measures = event["distributions"].as_array().unwrap();
     let of = |measure: &str| measures.iter().find(|one| one["measure"] == measure);
     // A window of 926,720 bytes over 6,250.
     assert_eq!(of("exit_to_bdp").unwrap()["quantiles"][50], 148.275);
     assert_eq!(of("early_seconds").unwrap()["flows"], 1, "where it is known");
     assert!(of("queue_seconds").is_none());
-    assert_eq!(told["networks"][0]["network"], "198.51.100.0/24");
-    assert_eq!(told["worst"]["early"][0]["flow"], 2);
-    assert_eq!(told["worst"]["sent_again"][0]["flow"], 2);
-    assert_eq!(told["worst"]["late"], serde_json::json!([]));
+    assert_eq!(event["networks"][0]["network"], "198.51.100.0/24");
+    assert_eq!(event["worst"]["early"][0]["flow"], 2);
+    assert_eq!(event["worst"]["sent_again"][0]["flow"], 2);
+    assert_eq!(event["worst"]["late"], serde_json::json!([]));
 }

@@ -6,7 +6,7 @@ use super::*;
 use crate::global::Global;
 
 #[derive(Parser)]
-struct Words {
+struct CommandLine {
     #[command(flatten)]
     tune: Tune,
     #[command(flatten)]
@@ -14,7 +14,7 @@ struct Words {
 }
 
 fn run(words: &[&str]) -> anyhow::Result<u8> {
-    let words = Words::try_parse_from([&["tune"], words].concat())?;
+    let words = CommandLine::try_parse_from([&["tune"], words].concat())?;
     words.tune.run(&Output::new(&words.global))
 }
 

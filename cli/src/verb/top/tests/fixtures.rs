@@ -2,8 +2,8 @@
 
 use onramp_loader::ExitReason;
 use onramp_loader::abi::{ExitRecord, FlowHeader, flow_flag};
-use onramp_loader::algorithm::{Algorithm, NO_THRESHOLD, OUTCOME_MAX, RoundTold, find};
-use onramp_loader::telemetry::{EndEvent, EndTold, Event, ExitEvent, FlowEvent, Item, RoundEvent, What};
+use onramp_loader::algorithm::{Algorithm, NO_THRESHOLD, OUTCOME_MAX, RoundPayload, find};
+use onramp_loader::telemetry::{EndEvent, EndPayload, Event, ExitEvent, FlowEvent, Item, RoundEvent, What};
 
 use crate::verb::top::app::App;
 
@@ -58,7 +58,13 @@ pub(super) fn begin(flow: u64, algorithm: &str, remote: &str) -> Item {
 
 pub(super) fn end(flow: u64, algorithm: &str) -> Item {
     let end = EndEvent {
-        told: EndTold { bytes_acked: 1, bytes_sent: 1, cwnd: 10, ssthresh: NONE, ..EndTold::default() },
+        payload: EndPayload {
+            bytes_acked: 1,
+            bytes_sent: 1,
+            cwnd: 10,
+            ssthresh: NONE,
+            ..EndPayload::default()
+        },
         header: FlowHeader::default(),
         outcomes: [0; OUTCOME_MAX],
     };
@@ -73,7 +79,7 @@ pub(super) fn round(flow: u64, algorithm: &str, number: u32, values: &[(&str, &[
         algorithm,
         1_000_000 + ROUND_US * u64::from(number + 1),
         What::Round(Box::new(RoundEvent {
-            told: RoundTold {
+            payload: RoundPayload {
                 number,
                 duration_us: ROUND_US,
                 bytes: u64::from(cwnd) * 1_448,
@@ -86,7 +92,7 @@ pub(super) fn round(flow: u64, algorithm: &str, number: u32, values: &[(&str, &[
                 in_flight: cwnd * 9 / 10,
                 mss: 1_448,
                 flags: if past { 0 } else { flow_flag::SLOW_START },
-                ..RoundTold::default()
+                ..RoundPayload::default()
             },
             state: state(find(algorithm).unwrap(), values),
         })),
@@ -117,17 +123,17 @@ pub(super) fn exit_at(flow: u64, algorithm: &str, reason: ExitReason, at_us: u64
 /// A round of 100 ms that has ended so long after the first data, in which so many segments were delivered; the window was the
 /// limit for so long.
 pub(super) fn carried(flow: u64, end_us: u64, segments: u32, cwnd_limited_us: u32) -> Item {
-    let told = RoundTold {
+    let payload = RoundPayload {
         duration_us: 100_000,
         bytes: u64::from(segments) * 1_448,
         delivered: segments,
         min_rtt_us: 100_000,
         mss: 1_448,
         cwnd_limited_us,
-        ..RoundTold::default()
+        ..RoundPayload::default()
     };
     let state = state(find("plain").unwrap(), &[]);
-    event(flow, "plain", 1_000_000 + end_us, What::Round(Box::new(RoundEvent { told, state })))
+    event(flow, "plain", 1_000_000 + end_us, What::Round(Box::new(RoundEvent { payload, state })))
 }
 
 /// Bins of SEARCH: a ramp that flattens, and a norm near its threshold.

@@ -9,7 +9,7 @@ use std::fs;
 use std::path::Path;
 
 use onramp_loader::algorithm::{Parameters, find};
-use onramp_loader::telemetry::{Item, Lost, RestartTold, UndoTold, What};
+use onramp_loader::telemetry::{Item, Lost, RestartPayload, UndoPayload, What};
 use onramp_loader::{ExitReason, ParameterSet, Tuned};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
@@ -324,9 +324,9 @@ fn flows_are_bounded_and_those_that_ended_go_first() {
 #[test]
 fn an_exit_that_is_taken_back_is_none_and_events_of_unknown_flows_are_ignored() {
     let mut app = app();
-    let undo = UndoTold { cwnd: 10, restored: 20, exit_undone: 1, ..UndoTold::default() };
+    let undo = UndoPayload { cwnd: 10, restored: 20, exit_undone: 1, ..UndoPayload::default() };
     app.model.add(&event(4, "plain", 2_000_000, What::Undo(undo)));
-    let restart = RestartTold { slow_starts: 2, cwnd: 20, ssthresh: NONE, ..RestartTold::default() };
+    let restart = RestartPayload { slow_starts: 2, cwnd: 20, ssthresh: NONE, ..RestartPayload::default() };
     app.model.add(&event(4, "plain", 2_000_001, What::Restart(restart)));
     assert_eq!(app.model.flows[&4].state(), "slow start");
     app.model.add(&event(77, "plain", 2_000_002, What::Restart(restart)));
@@ -360,7 +360,7 @@ fn what_would_steer_the_terminal_is_shown_or_replaced() {
     const HOSTILE: &str = "a\x1b[2J\x07b\r\n\u{9b}31m\u{202e}c\u{2066}";
     let steering = |buffer: &Buffer| {
         let cells = buffer.content().iter().map(|cell| cell.symbol().to_owned());
-        cells.filter(|symbol| symbol.contains(crate::output::steers)).collect::<Vec<_>>()
+        cells.filter(|symbol| symbol.contains(crate::output::is_terminal_control)).collect::<Vec<_>>()
     };
     let mut app = app();
     app.message = Some(HOSTILE.into());

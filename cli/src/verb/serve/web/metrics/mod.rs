@@ -14,7 +14,7 @@ use axum::response::{IntoResponse, Response};
 use onramp_loader::algorithm;
 use serde_json::Value;
 
-use super::hub::{Hub, Knowledge};
+use super::hub::{Hub, HubState};
 pub(super) use exits::Exits;
 use family::{Family, Kind, Unit};
 use text::Format;
@@ -28,7 +28,7 @@ fn control(name: &str) -> String {
 pub(super) async fn metrics(State(hub): State<Hub>, headers: HeaderMap) -> Response {
     let accepted = headers.get_all(header::ACCEPT).iter().filter_map(|accepted| accepted.to_str().ok());
     let format = format(accepted);
-    let text = text::encode(&families(&hub.knowledge()), format);
+    let text = text::encode(&families(&hub.state()), format);
     ([(header::CONTENT_TYPE, format.content_type())], text).into_response()
 }
 
@@ -57,33 +57,33 @@ fn format<'a>(accepted: impl IntoIterator<Item = &'a str>) -> Format {
 }
 
 /// Everything that is told.
-fn families(knowledge: &Knowledge) -> Vec<Family> {
+fn families(state: &HubState) -> Vec<Family> {
     let build = vec![("version", env!("CARGO_PKG_VERSION").into()), ("arch", std::env::consts::ARCH.into())];
     let mut families = vec![
         Family::new("build", Unit::None, Kind::Info, "This program").with(build, 1.0),
-        flows(knowledge),
+        flows(state),
         Family::new(
             "ringbuf_dropped",
             Unit::None,
             Kind::Counter,
             "Events of telemetry for which this server's ring had no room",
         )
-        .with(Vec::new(), knowledge.lost.lost_events as f64),
+        .with(Vec::new(), state.lost.lost_events as f64),
         Family::new("unobserved", Unit::Seconds, Kind::Counter, "Time of which telemetry told nothing")
-            .with(Vec::new(), knowledge.lost.unobserved_us as f64 / 1e6),
+            .with(Vec::new(), state.lost.unobserved_us as f64 / 1e6),
     ];
-    let status = serde_json::from_str::<Value>(&knowledge.attached).unwrap_or_default();
-    families.extend(status_families(knowledge, &status));
+    let status = serde_json::from_str::<Value>(&state.attached).unwrap_or_default();
+    families.extend(status_families(state, &status));
     families.extend(attached(&status));
-    families.extend(knowledge.exits.families());
+    families.extend(state.exits.families());
     // A name without a sample says nothing.
     families.retain(|family| !family.samples.is_empty());
     families
 }
 
-fn flows(knowledge: &Knowledge) -> Family {
+fn flows(state: &HubState) -> Family {
     let mut counts = BTreeMap::<(&str, &str), u64>::new();
-    for known in knowledge.flows.values() {
+    for known in state.flows.values() {
         *counts.entry((&known.row.algorithm, &known.row.state)).or_default() += 1;
     }
     let help = "Flows that are known, by where they stand";
@@ -95,7 +95,7 @@ fn flows(knowledge: &Knowledge) -> Family {
 }
 
 /// Whether what `onramp status` says is known, and as of when. A server of recordings never reads it.
-fn status_families(knowledge: &Knowledge, status: &Value) -> Vec<Family> {
+fn status_families(state: &HubState, status: &Value) -> Vec<Family> {
     let gauge = |name, unit, help| Family::new(name, unit, Kind::Gauge, help);
     let mut readable = gauge(
         "status_readable",
@@ -106,10 +106,10 @@ fn status_families(knowledge: &Knowledge, status: &Value) -> Vec<Family> {
         gauge("status_last_success_timestamp", Unit::Seconds, "When the status was last read, since 1970");
     let mut whole = gauge("attached_readable", Unit::None, "0: the pins of what is attached cannot be read");
     let unreadable = status["unreadable"].is_object();
-    if unreadable || knowledge.status_read_us.is_some() {
+    if unreadable || state.status_read_us.is_some() {
         readable.add(Vec::new(), f64::from(u8::from(!unreadable)));
     }
-    if let Some(at_us) = knowledge.status_read_us {
+    if let Some(at_us) = state.status_read_us {
         last.add(Vec::new(), at_us as f64 / 1e6);
     }
     for row in rows(status).filter(|row| row["state"] == "attached" || row["state"] == "unreadable") {

@@ -19,7 +19,7 @@ use crate::verb::serve::web::connections::Connections;
 use crate::verb::serve::web::guard::Policy;
 use crate::verb::serve::web::hub::Hub;
 use crate::verb::serve::web::{load, server};
-use crate::verb::serve::wire::{News, Refusal, encode};
+use crate::verb::serve::wire::{BrokerMessage, Refusal, encode};
 
 const READ: &str = "reading-0123456789";
 const WRITE: &str = "writing-0123456789";
@@ -27,8 +27,8 @@ const WRITE: &str = "writing-0123456789";
 fn hub(read: Option<&str>, tls: bool) -> Hub {
     let read = read.map(|token| Token::new(token).unwrap());
     let hub = Hub::new(Policy { read, tls, ..Policy::default() }, true);
-    hub.heard(listed(vec![left()]));
-    hub.heard(News::Attached(json!({"schema": 2, "algorithms": [], "consumers": []}).to_string()));
+    hub.receive(listed(vec![left()]));
+    hub.receive(BrokerMessage::Attached(json!({"schema": 2, "algorithms": [], "consumers": []}).to_string()));
     hub
 }
 
@@ -145,11 +145,11 @@ async fn whoever_may_read_may_not_write() {
             broker
         })
         .unwrap();
-        let mut heard = Vec::new();
-        while !heard.windows(READ.len()).any(|bytes| bytes == READ.as_bytes()) {
-            broker.read_buf(&mut heard).await.unwrap();
+        let mut received = Vec::new();
+        while !received.windows(READ.len()).any(|bytes| bytes == READ.as_bytes()) {
+            broker.read_buf(&mut received).await.unwrap();
         }
-        let answer = News::Answer(1, Err(Refusal::Token));
+        let answer = BrokerMessage::Answer(1, Err(Refusal::Token));
         broker.write_all(&encode(&answer).unwrap()).await.unwrap();
         broker
     };
@@ -262,7 +262,7 @@ async fn what_looks_like_a_script_comes_back_as_what_no_browser_runs() {
     let hub = hub(None, false);
     let script = "</script><img src=x onerror=alert(1)>";
     let status = json!({"schema": 2, "algorithms": [{"parameter_sets": [{"profile": script}]}], "consumers": [{"name": script}]});
-    hub.heard(News::Attached(status.to_string()));
+    hub.receive(BrokerMessage::Attached(status.to_string()));
     let encoded = "%3C%2Fscript%3E%3Cimg%20src%3Dx%20onerror%3Dalert(1)%3E";
     for path in [
         "/api/status".to_owned(),

@@ -9,7 +9,7 @@ use onramp_recording::replay::Regret;
 
 use super::{Server, left, listed, row};
 use crate::verb::serve::row::Row;
-use crate::verb::serve::wire::News;
+use crate::verb::serve::wire::BrokerMessage;
 
 #[test]
 fn metrics_count_and_name_nobody() {
@@ -19,10 +19,10 @@ fn metrics_count_and_name_nobody() {
     let mut server = Server::with(vec![left.clone(), row(2, "198.51.100.8:443", "best"), over], false);
     // Told again, it is not counted again.
     server.say(&listed(vec![left]));
-    server.say(&News::Attached(
+    server.say(&BrokerMessage::Attached(
         r#"{"unreadable":null,"algorithms":[{"state":"attached","congestion_control":"onramp_search","version":"1","generation":"a","exits":{"loss":5},"outcomes":{"css_entered":4},"ended_in_slow_start":2,"guard":{"tripped":{"metric":"goodput","at_us":1}}},{"state":"attached","congestion_control":"onramp_ramp","guard":{"tripped":null,"treated":{"flows":812,"retransmit_ratio_pct":1.5,"goodput_bps":8e6},"control":{"flows":9,"retransmit_ratio_pct":null,"goodput_bps":null},"comparisons":[{"metric":"goodput","difference_pct":-12.3,"interval_pct":[-15.0,-9.6],"margin_pct":-10.0}]}},{"state":"attached","congestion_control":"onramp_best"},{"state":"unreadable","congestion_control":"onramp_plain"}],"costs":[{"congestion_control":"onramp_search","callback":"pkts_acked","calls":1000,"nanoseconds":500000}]}"#.into(),
     ));
-    server.say(&News::StatusRead(1_700_000_000_250_000));
+    server.say(&BrokerMessage::StatusRead(1_700_000_000_250_000));
     while server.get("/api/status").body().is_empty() {}
     let read = "onramp_status_last_success_timestamp_seconds";
     while !server.get("/metrics").body().contains(read) {}
@@ -73,28 +73,28 @@ fn metrics_count_and_name_nobody() {
         .map(|name| format!("onramp_guard_{name}{{cc=\"onramp_ramp\",arm=\"control\"}}"));
     assert!(unknown.iter().all(|line| !text.contains(line)), "a mean of no flow is none: {text}");
     assert!(text.ends_with("# EOF\n"));
-    for told in ["198.51.100", "192.0.2.1", "port", "address", "flow="] {
-        assert!(!text.contains(told), "{told}: {text}");
+    for word in ["198.51.100", "192.0.2.1", "port", "address", "flow="] {
+        assert!(!text.contains(word), "{word}: {text}");
     }
 }
 
 #[test]
 fn rules_and_dashboard_ask_for_metrics_that_there_are() {
     let server = all();
-    let told = server.get("/metrics");
-    let told = told.body();
+    let response = server.get("/metrics");
+    let response = response.body();
     let names = |text: &str| -> BTreeSet<String> {
         let words = text.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_');
         words.filter(|word| word.starts_with("onramp_")).map(str::to_owned).collect()
     };
-    let there = names(told);
+    let there = names(response);
     for name in ["grafana.json", "rules.yml", "rules_test.yml"] {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../monitoring").join(name);
         // Congestion controls are named alike.
         let controls = ["onramp_plain", "onramp_hystart"].map(str::to_owned);
         let asked = names(&std::fs::read_to_string(&path).unwrap());
         let missing: Vec<_> = asked.difference(&there).filter(|word| !controls.contains(word)).collect();
-        assert!(asked.len() > 3 && missing.is_empty(), "{name}: {missing:?}: {told}");
+        assert!(asked.len() > 3 && missing.is_empty(), "{name}: {missing:?}: {response}");
     }
 }
 
@@ -106,10 +106,10 @@ fn all() -> Server {
     left.state = "ended".into();
     left.regret = Some(Regret { window_to_bdp: 0.1, early_us: 3_000_000, queue_us: Some(0) });
     let mut server = Server::with(vec![left], false);
-    server.say(&News::Attached(
+    server.say(&BrokerMessage::Attached(
         r#"{"unreadable":null,"algorithms":[{"state":"attached","congestion_control":"onramp_search","version":"1","generation":"a","exits":{"loss":5},"outcomes":{"grow":7},"guard":{"tripped":null,"treated":{"flows":812,"retransmit_ratio_pct":1.5,"goodput_bps":8e6},"control":{"flows":9,"retransmit_ratio_pct":1,"goodput_bps":1},"comparisons":[{"metric":"goodput","difference_pct":-12.3,"interval_pct":[-15.0,-9.6],"margin_pct":-10.0}]}}],"costs":[{"congestion_control":"onramp_search","callback":"pkts_acked","calls":1000,"nanoseconds":500000}]}"#.into(),
     ));
-    server.say(&News::StatusRead(1_700_000_000_250_000));
+    server.say(&BrokerMessage::StatusRead(1_700_000_000_250_000));
     while !server.get("/metrics").body().contains("onramp_status_last_success") {}
     server
 }
@@ -117,22 +117,22 @@ fn all() -> Server {
 #[test]
 fn prometheus_finds_nothing_wrong_with_the_names() {
     let server = all();
-    let told = server.get("/metrics");
+    let response = server.get("/metrics");
     for accepted in
         ["", "Accept: */*\r\n", "Accept: text/plain;version=0.0.4;q=0.3\r\n", "Accept: text/html\r\n"]
     {
-        let told = server.ask("GET /metrics", &format!("Host: localhost\r\n{accepted}"), "");
-        assert!(told.head().contains("content-type: text/plain; version=0.0.4"), "{told:?}");
+        let response = server.ask("GET /metrics", &format!("Host: localhost\r\n{accepted}"), "");
+        assert!(response.head().contains("content-type: text/plain; version=0.0.4"), "{response:?}");
     }
     // The kinds that this format knows, each named as its samples are.
-    let families = told.body().lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split_once(' '));
+    let families = response.body().lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split_once(' '));
     let mut kinds = BTreeSet::new();
     for (name, kind) in families {
         kinds.insert(kind);
         assert_eq!(name.ends_with("_total"), kind == "counter", "{name} {kind}");
     }
     assert_eq!(kinds, BTreeSet::from(["counter", "gauge", "histogram"]));
-    assert!(!told.body().contains("# EOF") && !told.body().contains("# UNIT"), "{told:?}");
+    assert!(!response.body().contains("# EOF") && !response.body().contains("# UNIT"), "{response:?}");
     let promtool = Command::new("promtool")
         .args(["check", "metrics"])
         .stdin(Stdio::piped())
@@ -143,7 +143,7 @@ fn prometheus_finds_nothing_wrong_with_the_names() {
         let _ = std::io::stderr().write_all(b"SKIP: metrics: there is no promtool\n");
         return;
     };
-    promtool.stdin.take().unwrap().write_all(told.body().as_bytes()).unwrap();
+    promtool.stdin.take().unwrap().write_all(response.body().as_bytes()).unwrap();
     let said = promtool.wait_with_output().unwrap();
-    assert!(said.status.success() && said.stderr.is_empty(), "{said:?}: {told:?}");
+    assert!(said.status.success() && said.stderr.is_empty(), "{said:?}: {response:?}");
 }

@@ -18,12 +18,14 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::{TOKEN, left, listed, row};
-use crate::live::{Cursor, Happened, History, Point};
+use crate::live::{Cursor, History, Incident, Point};
 use crate::verb::serve::web::api::DOCUMENT;
 use crate::verb::serve::web::guard::Policy;
 use crate::verb::serve::web::hub::Hub;
 use crate::verb::serve::web::server;
-use crate::verb::serve::wire::{Detail, Histories, LENGTH, News, Refusal, Request, Tuning, decode, encode};
+use crate::verb::serve::wire::{
+    BrokerMessage, Detail, Histories, LENGTH, Refusal, Request, Tuning, decode, encode,
+};
 
 /// What a body is made of when it is not made of a valid one.
 const BODIES: [&str; 3] = [
@@ -286,8 +288,8 @@ impl Draw {
 /// A hub with two flows and an attachment, and a broker that tells and does all that it is asked for.
 fn hub() -> (Hub, UnixStream) {
     let hub = Hub::new(Policy::default(), true);
-    hub.heard(listed(vec![left(), row(2, "[2001:db8::7]:443", "best")]));
-    hub.heard(News::Attached(
+    hub.receive(listed(vec![left(), row(2, "[2001:db8::7]:443", "best")]));
+    hub.receive(BrokerMessage::Attached(
         json!({"schema": 2, "algorithms": [{
             "algorithm": "search", "congestion_control": "onramp_search", "state": "unreadable", "explanation": "why",
         }], "unreadable": {"reason": "locked", "error": "why", "last_read_us": null},
@@ -302,12 +304,14 @@ fn hub() -> (Hub, UnixStream) {
         while broker.read_exact(&mut head).is_ok() {
             let mut frame = vec![0; u32::from_le_bytes(head) as usize];
             broker.read_exact(&mut frame).unwrap();
-            let news = match decode(&frame).unwrap() {
-                Request::Follow { flow, acks } => News::Detail(Box::new(detail(flow, acks))),
-                Request::Tune { number, token, tuning } => News::Answer(number, tuned(&token, tuning)),
+            let message = match decode(&frame).unwrap() {
+                Request::Follow { flow, acks } => BrokerMessage::Detail(Box::new(detail(flow, acks))),
+                Request::Tune { number, token, tuning } => {
+                    BrokerMessage::Answer(number, tuned(&token, tuning))
+                }
                 Request::Leave(_) => continue,
             };
-            if broker.write_all(&encode(&news).unwrap()).is_err() {
+            if broker.write_all(&encode(&message).unwrap()).is_err() {
                 return;
             }
         }
@@ -325,15 +329,15 @@ fn detail(flow: u64, acks: bool) -> Detail {
         "exports": {"norm_pct": 3, "acked": [1, 2]}, "units": {"norm_pct": "%"},
         "picture": {"title": "norm", "gauge": {"value_pct": 3, "threshold_pct": 26, "highest_below_pct": 9}, "lines": [], "bars": [1], "bars_unit": "bytes"},
         "track": {"title": "norm", "unit": "percent", "limit_title": "threshold"}});
-    let happened =
-        Happened { at_us: 7, what: "recovery".into(), acknowledged_bytes: 1, retransmitted_bytes: 2 };
+    let incidents =
+        Incident { at_us: 7, what: "recovery".into(), acknowledged_bytes: 1, retransmitted_bytes: 2 };
     let shadow = json!({"given": null, "findings": [{"algorithm": "best", "exit": null, "regret": null, "last_outcome": "grow"}]});
     Detail {
         flow,
         rounds_only: (!acks).then(|| "it has ended".into()),
         evidence: evidence.to_string(),
         histories: Histories { beginning: life.clone(), recent: acks.then(|| life.clone()), life },
-        happened: vec![happened],
+        incidents: vec![incidents],
         shadow: Some(shadow.to_string()),
     }
 }
@@ -383,16 +387,16 @@ fn generated_requests_are_answered_as_the_document_says() {
         let (request, expected) = draw.request(&document, operation);
         let (method, uri) = (request.method().clone(), request.uri().clone());
         let (status, kind, body) = runtime.block_on(answer(&hub, request));
-        let told = format!("{method} {uri} {expected:?}: {status} {kind} {body:.500}");
+        let case = format!("{method} {uri} {expected:?}: {status} {kind} {body:.500}");
         match expected {
-            Expected::Success => prop_assert!(status == 200, "{told}"),
-            Expected::Refusal => prop_assert!((400..500).contains(&status), "{told}"),
+            Expected::Success => prop_assert!(status == 200, "{case}"),
+            Expected::Refusal => prop_assert!((400..500).contains(&status), "{case}"),
             Expected::Either => {}
         }
         seen.borrow_mut().insert((operation.path.clone(), status));
         if method.as_str() != operation.method {
             // An empty part of a path is another path.
-            prop_assert!(matches!(status, 404 | 405 | 414), "{told}");
+            prop_assert!(matches!(status, 404 | 405 | 414), "{case}");
         }
         let said = match status {
             405 => {
@@ -400,13 +404,13 @@ fn generated_requests_are_answered_as_the_document_says() {
             }
             _ => document.follow(&operation.said["responses"][status.to_string()]),
         };
-        prop_assert!(said.is_object(), "not in the document: {}", told);
+        prop_assert!(said.is_object(), "not in the document: {}", case);
         let schema = &said["content"][&kind]["schema"];
-        prop_assert!(schema.is_object(), "of another type: {}", told);
+        prop_assert!(schema.is_object(), "of another type: {}", case);
         if kind == "application/json" {
             let body: Value = serde_json::from_str(&body).unwrap();
             let errors = document.errors(schema, &body);
-            prop_assert!(errors.is_empty(), "{}: {:?}", told, errors);
+            prop_assert!(errors.is_empty(), "{}: {:?}", case, errors);
         }
         if kind == "text/event-stream" {
             let event = |name: &str| body.lines().find_map(|line| line.strip_prefix(name));
@@ -420,7 +424,7 @@ fn generated_requests_are_answered_as_the_document_says() {
             };
             let data: Value = serde_json::from_str(event("data: ").unwrap()).unwrap();
             let errors = document.errors(&json!({"$ref": format!("#/components/schemas/{name}")}), &data);
-            prop_assert!(errors.is_empty(), "{}: {:?}", told, errors);
+            prop_assert!(errors.is_empty(), "{}: {:?}", case, errors);
         }
         Ok(())
     });
@@ -444,9 +448,9 @@ fn the_document_has_every_path_and_its_references_lead_somewhere() {
         .filter_map(|text| text.split('"').next())
         .filter(|path| path.starts_with("/api/") || ["/metrics", "/healthz"].contains(path))
         .collect();
-    let told: BTreeSet<&str> =
+    let documented: BTreeSet<&str> =
         document.all["paths"].as_object().unwrap().keys().map(String::as_str).collect();
-    assert_eq!(told, served);
+    assert_eq!(documented, served);
     for operation in document.operations() {
         for response in operation.said["responses"].as_object().unwrap().values() {
             assert!(document.follow(response)["description"].is_string(), "{response}");

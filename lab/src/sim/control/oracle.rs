@@ -12,14 +12,14 @@ const EXIT_PCT: u128 = 110;
 
 /// See the module.
 #[derive(Clone, Copy, Debug)]
-pub struct Told {
+pub struct Oracle {
     /// The rate that the path has for a flow, bytes per second.
     rate: u64,
     /// Window at which to leave, segments.
     pub target: u32,
 }
 
-impl Told {
+impl Oracle {
     /// Of a link and its hosts.
     pub fn of(host: &HostSpec, link: &LinkSpec) -> Self {
         let bits = u128::from(link.available_bps()) * u128::from(link.most_rtt_us()) / 1_000_000;

@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv6Addr};
 
 use crate::object::level::Level;
 
-/// Which flows are told of; by default all.
+/// Which flows are reported; by default all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
     /// Remote address: network and length of its prefix in bits, up to 32 or 128. Bits beyond the prefix are ignored.
@@ -34,18 +34,18 @@ fn split(address: Ipv6Addr) -> [u64; 2] {
     [(address.to_bits() >> 64) as u64, address.to_bits() as u64]
 }
 
-/// What a consumer wants to hear.
+/// What a consumer subscribes to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Wish {
+pub struct Subscription {
     /// How much; a profile may allow less, see [`crate::Changes::telemetry_max`].
     pub level: Level,
-    /// Of one flow in this many, at least 1. All consumers with the same number hear of the same flows.
+    /// Of one flow in this many, at least 1. All consumers with the same number get the same flows.
     pub sampling: u32,
     /// Of which flows.
     pub filter: Filter,
 }
 
-impl Wish {
+impl Subscription {
     /// This level, of all flows.
     pub fn new(level: Level) -> Self {
         Self { level, sampling: 1, filter: Filter::default() }
@@ -57,16 +57,16 @@ impl Wish {
 pub struct Options {
     /// Shown by `onramp status`; at most 15 bytes.
     pub name: String,
-    /// What it wants to hear.
-    pub wish: Wish,
+    /// Its subscription.
+    pub subscription: Subscription,
     /// Size of its ring in kernel memory: a power of two, at least a page. What does not fit is lost, and counted.
     pub ring_bytes: u32,
 }
 
 impl Options {
-    /// This level of all flows, with a ring of 4 MiB: about 20,000 acknowledgements.
+    /// This level of all flows, with a ring of 4 MiB: about 20,000 acknowledgments.
     pub fn new(name: impl Into<String>, level: Level) -> Self {
-        Self { name: name.into(), wish: Wish::new(level), ring_bytes: 4 << 20 }
+        Self { name: name.into(), subscription: Subscription::new(level), ring_bytes: 4 << 20 }
     }
 }
 

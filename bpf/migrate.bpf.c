@@ -4,7 +4,7 @@
  * is detached stays in use by the sockets that have it; this is how they get off it. After an upgrade both codes have one
  * name: `from` and `to` are the same then, and sockets that have the code `current` are left alone.
  *
- * A socket that listens is left alone, too, unless TCP_CONGESTION was set on it: connections that it accepts get the
+ * A listening socket is left alone, too, unless TCP_CONGESTION was set on it: connections that it accepts get the
  * route's control or the namespace's default, whatever it has itself (tcp_ca_openreq_child). Setting its control would
  * count as the application's own choice, and they would get that one for as long as it listens.
  */
@@ -86,8 +86,8 @@ struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, u32);
-	__type(value, struct rehomed);
-} rehomed SEC(".maps");
+	__type(value, struct migrated);
+} migrated SEC(".maps");
 
 /* Whether these operations have the name `from`. */
 static __always_inline bool is_from(const struct tcp_congestion_ops___named *ops)
@@ -132,10 +132,10 @@ static __always_inline void describe(struct holder *holder, struct tcp_sock *tp)
 static __always_inline void move(struct tcp_sock *tp, const struct holder *holder)
 {
 	char name[TCP_CA_NAME_MAX];
-	struct rehomed *count;
+	struct migrated *count;
 	u32 zero = 0;
 
-	count = bpf_map_lookup_elem(&rehomed, &zero);
+	count = bpf_map_lookup_elem(&migrated, &zero);
 	if (!count)
 		return;
 	for (u32 i = 0; i < TCP_CA_NAME_MAX; i++)
@@ -150,7 +150,7 @@ static __always_inline void move(struct tcp_sock *tp, const struct holder *holde
 }
 
 SEC("iter/tcp")
-int rehome(struct bpf_iter__tcp *context)
+int migrate(struct bpf_iter__tcp *context)
 {
 	struct sock_common *common = context->sk_common;
 	const struct inet_connection_sock___ops *icsk;
@@ -174,7 +174,7 @@ int rehome(struct bpf_iter__tcp *context)
 	return 0;
 }
 
-/* Sockets that listen, on whichever control. */
+/* Listening sockets, on any control. */
 SEC("iter/tcp")
 int listeners(struct bpf_iter__tcp *context)
 {

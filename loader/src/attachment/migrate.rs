@@ -9,8 +9,8 @@ use nix::sys::socket::setsockopt;
 use nix::sys::socket::sockopt::TcpCongestion;
 use onramp_net::sock_diag::{SockDiag, States};
 
-use crate::object::abi::{Holder, Rehomed, read, text};
-use crate::object::open::{self, Rehoming};
+use crate::object::abi::{Holder, Migrated, read, text};
+use crate::object::open::{self, Migrating};
 use crate::system::error::Error;
 use crate::system::kernel::{CONTROL_PREFIX, Kernel, LAST_RESORT};
 
@@ -39,7 +39,7 @@ pub(crate) fn count() -> Result<BTreeMap<String, usize>, Error> {
 pub(crate) struct Moved {
     /// They run the other code.
     pub moved: usize,
-    /// Those of them that listen.
+    /// The listening ones.
     pub listening: usize,
     /// They stay: their control may not be changed.
     pub refused: usize,
@@ -49,28 +49,28 @@ pub(crate) struct Moved {
 
 /// Moves the sockets of the calling thread's namespace, or reports them. The kernel's types are read for the first
 /// namespace, and kept for the next.
-pub(crate) fn here(rehoming: Rehoming<'_>, kernel: &mut Option<Kernel>) -> Result<Moved, Error> {
-    let loaded = load(rehoming, kernel)?;
+pub(crate) fn here(migrating: Migrating<'_>, kernel: &mut Option<Kernel>) -> Result<Moved, Error> {
+    let loaded = load(migrating, kernel)?;
     // Between a namespace's listening sockets and the others the iterator of Linux 6.1 (tcp_seek_last_pos) goes on at the place
-    // in the table where it was: with none that listens that is the first, whose sockets it leaves out. Where loopback is
+    // in the table where it was: without a listening socket that is the first, whose sockets it leaves out. Where loopback is
     // down nothing can listen there, and they stay.
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
     if let Ok(listener) = &listener {
         // So that it is none of those that are looked for.
         let _ = setsockopt(listener, TcpCongestion, &LAST_RESORT.into());
     }
-    let left = iterate(&loaded, "rehome")?;
-    let counts = loaded.maps().find(|map| map.name() == "rehomed");
+    let left = iterate(&loaded, "migrate")?;
+    let counts = loaded.maps().find(|map| map.name() == "migrated");
     let counts = counts.map(|map| map.lookup(&[0; 4], MapFlags::ANY)).transpose();
-    let counts = counts.map_err(open::failed("read", "rehome"))?.flatten().unwrap_or_default();
-    let Rehomed { moved, listening, refused, .. } =
+    let counts = counts.map_err(open::failed("read", "migrate"))?.flatten().unwrap_or_default();
+    let Migrated { moved, listening, refused, .. } =
         read(&counts).map(|(counts, _)| counts).unwrap_or_default();
     Ok(Moved { moved: moved as usize, listening: listening as usize, refused: refused as usize, left })
 }
 
 /// Sockets on our controls that processes have open, in whichever network namespace, each by the first process found.
 pub(crate) fn of_processes(kernel: &mut Option<Kernel>) -> Result<Vec<Holder>, Error> {
-    let none = Rehoming { from: "", to: None, current: None };
+    let none = Migrating { from: "", to: None, current: None };
     let mut holders = iterate(&load(none, kernel)?, "holders")?;
     holders.sort_by_key(|holder| (holder.cookie, holder.pid));
     holders.dedup_by_key(|holder| holder.cookie);
@@ -80,7 +80,7 @@ pub(crate) fn of_processes(kernel: &mut Option<Kernel>) -> Result<Vec<Holder>, E
 /// What servers of the current network namespace have chosen for the connections that they accept, by port. Where several
 /// listen on a port, all of them have to have chosen the same.
 pub(crate) fn choices() -> Result<BTreeMap<u16, String>, Error> {
-    let none = Rehoming { from: "", to: None, current: None };
+    let none = Migrating { from: "", to: None, current: None };
     let mut chosen = BTreeMap::<u16, BTreeSet<Option<String>>>::new();
     for listener in iterate(&load(none, &mut None)?, "listeners")? {
         let control = (listener.chosen != 0).then(|| text(&listener.control));
@@ -93,17 +93,17 @@ pub(crate) fn choices() -> Result<BTreeMap<u16, String>, Error> {
     Ok(chosen.into_iter().filter_map(agreed).collect())
 }
 
-fn load(rehoming: Rehoming<'_>, kernel: &mut Option<Kernel>) -> Result<Object, Error> {
+fn load(migrating: Migrating<'_>, kernel: &mut Option<Kernel>) -> Result<Object, Error> {
     let kernel = match kernel {
         Some(kernel) => kernel,
         None => kernel.insert(Kernel::read()?),
     };
-    open::rehome(rehoming, kernel)
+    open::migrate(migrating, kernel)
 }
 
 /// What one of the iterators writes.
 fn iterate(loaded: &Object, name: &str) -> Result<Vec<Holder>, Error> {
-    let failed = |action| open::failed(action, "rehome");
+    let failed = |action| open::failed(action, "migrate");
     let mut bytes = Vec::new();
     for program in loaded.progs_mut().filter(|program| program.name() == name) {
         let link = program.attach().map_err(failed("attach"))?;

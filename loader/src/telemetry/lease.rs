@@ -28,26 +28,26 @@ use crate::system::kernel;
 
 /// Between two renewals, milliseconds.
 const RENEWAL_MS: i32 = 1000;
-/// How long nothing may be heard of a consumer's keeper before the kernel takes the consumer for dead. Several
+/// How long a lease lasts; then the kernel takes the consumer for dead. Several
 /// renewals, because a busy machine may be late.
 pub(crate) const LEASE_NS: u64 = 5_000_000_000;
 
-/// The keeper, seen from the consumer. It ends when this is dropped, and with the process.
-pub(crate) struct Keeper {
+/// The lease process, seen from the consumer. It ends when this is dropped, and with the process.
+pub(crate) struct Lease {
     life: OwnedFd,
 }
 
-impl Keeper {
-    /// Starts the keeper of a slot.
+impl Lease {
+    /// Starts the lease process of a slot.
     pub fn start(telemetry: &Telemetry, rings: BorrowedFd<'_>, slot: usize, id: u64) -> Result<Self, Error> {
-        let failed = |errno: Errno| Error::io("start", "the keeper of a consumer")(errno.into());
+        let failed = |errno: Errno| Error::io("start", "the lease process of a consumer")(errno.into());
         let (watched, life) = pipe2(OFlag::O_CLOEXEC).map_err(failed)?;
-        let duty = Duty { telemetry, rings, watched: watched.as_fd(), slot, id, unused: Unused::new() };
-        // Signals to the consumer's group, and its handlers, are not the keeper's.
+        let task = LeaseTask { telemetry, rings, watched: watched.as_fd(), slot, id, unused: Unused::new() };
+        // Signals to the consumer's group, and its handlers, are not the lease process's.
         let before = SigSet::all().thread_swap_mask(SigmaskHow::SIG_SETMASK).map_err(failed)?;
         // SAFETY: the child makes system calls only, as described above, and never returns.
         let forked = match unsafe { fork() } {
-            Ok(ForkResult::Child) => duty.detach(),
+            Ok(ForkResult::Child) => task.detach(),
             Ok(ForkResult::Parent { child }) => waitpid(child, None).map(|_| ()),
             Err(errno) => Err(errno),
         };
@@ -56,7 +56,7 @@ impl Keeper {
         Ok(Self { life })
     }
 
-    /// Whether it is there: nobody but somebody with a KILL signal ends it before the consumer.
+    /// Whether it is there: only a KILL signal ends it before the consumer.
     pub fn alive(&self) -> bool {
         let mut ends = [PollFd::new(self.life.as_fd(), PollFlags::empty())];
         let _ = poll(&mut ends, PollTimeout::ZERO);
@@ -64,8 +64,8 @@ impl Keeper {
     }
 }
 
-/// What the keeper has to do, and all it needs.
-struct Duty<'a> {
+/// What the lease process has to do, and all it needs.
+struct LeaseTask<'a> {
     telemetry: &'a Telemetry,
     rings: BorrowedFd<'a>,
     watched: BorrowedFd<'a>,
@@ -74,8 +74,8 @@ struct Duty<'a> {
     unused: Unused,
 }
 
-impl Duty<'_> {
-    /// In the first child: leaves the consumer's session and becomes nobody's child, so that the consumer never meets
+impl LeaseTask<'_> {
+    /// In the first child: leaves the consumer's session and its children, so that the consumer never meets
     /// it in a `wait`.
     fn detach(&self) -> ! {
         // SAFETY: system calls without memory of ours; the grandchild is bound by what binds this child.
@@ -84,7 +84,7 @@ impl Duty<'_> {
             if libc::fork() != 0 {
                 libc::_exit(0);
             }
-            libc::prctl(libc::PR_SET_NAME, c"onramp-keeper".as_ptr());
+            libc::prctl(libc::PR_SET_NAME, c"onramp-lease".as_ptr());
             libc::chdir(c"/".as_ptr());
         }
         close_all_but(self.rings.as_raw_fd(), self.watched.as_raw_fd());
@@ -115,14 +115,14 @@ pub(crate) fn renew(telemetry: &Telemetry, slot: usize) {
     let now = monotonic_ns();
     let lease = mine.lease_ns.swap(now + LEASE_NS, AcqRel);
     if lease != 0 && lease < now {
-        mine.lapsed_ns.fetch_add(now - lease, Relaxed);
+        mine.expired_ns.fetch_add(now - lease, Relaxed);
     }
     // The kernel may have taken it away while there was no lease.
     let level = Level::from_number(mine.level.load(Relaxed));
     telemetry.wanted.fetch_or(level.bits() << (8 * slot), Release);
 }
 
-/// Id of a slot that is being freed: it is nobody's any more, and not free yet. Where that is interrupted,
+/// Id of a slot that is being freed: it has no consumer any more, and is not free yet. Where that is interrupted,
 /// [`super::shared::tidy`] frees it.
 const LEAVING: u64 = u64::MAX;
 
@@ -139,7 +139,7 @@ pub(crate) fn release(telemetry: &Telemetry, rings: BorrowedFd<'_>, slot: usize,
     mine.id.store(0, Release);
 }
 
-/// Closes what the copy does not use, standard streams included: whoever reads the consumer's output waits for its end.
+/// Closes what the copy does not use, standard streams included: a reader of the consumer's output waits for its end.
 fn close_all_but(one: RawFd, other: RawFd) {
     let (low, high) = (i64::from(one.min(other)), i64::from(one.max(other)));
     for (first, last) in [(0, low - 1), (low + 1, high - 1), (high + 1, i64::from(u32::MAX))] {
@@ -150,7 +150,7 @@ fn close_all_but(one: RawFd, other: RawFd) {
     }
 }
 
-/// The maps when nobody needs them any more.
+/// The maps when no process needs them any more.
 pub(crate) struct Unused {
     lock: CString,
     files: Vec<CString>,
@@ -174,7 +174,7 @@ impl Unused {
         }
     }
 
-    /// Removes them if nobody does. The caller holds the lock. What cannot be removed, and why, is the error.
+    /// Removes them if none does. The caller holds the lock. What cannot be removed, and why, is the error.
     pub fn remove(&self, telemetry: &Telemetry) -> Result<(), (&CStr, Errno)> {
         if (0..CONSUMER_MAX).all(|slot| telemetry.consumers[slot].id.load(Acquire) == 0) {
             self.remove_unheard()?;
@@ -182,7 +182,7 @@ impl Unused {
         Ok(())
     }
 
-    /// The same where nobody can be listening: the maps were not finished.
+    /// The same where there can be no consumer: the maps were not finished.
     pub fn remove_unheard(&self) -> Result<(), (&CStr, Errno)> {
         // SAFETY: system calls on strings that outlive them.
         unsafe {
@@ -199,7 +199,7 @@ impl Unused {
         Ok(())
     }
 
-    /// The same for the keeper, which takes the lock (as [`crate::pins::Lock`]) and keeps it to its end.
+    /// The same for the lease process, which takes the lock (as [`crate::pins::Lock`]) and keeps it to its end.
     fn remove_locked(&self, telemetry: &Telemetry) {
         // SAFETY: system calls on strings that outlive them.
         unsafe {
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slot_is_freed_once_and_a_late_keeper_leaves_its_successor_alone() {
+    fn a_slot_is_freed_once_and_a_late_lease_process_leaves_its_successor_alone() {
         let telemetry = telemetry();
         // Deleting an element of what is no map fails, and changes nothing.
         let rings = std::fs::File::open("/dev/null").unwrap();
@@ -256,7 +256,7 @@ mod tests {
         release(&telemetry, rings.as_fd(), 3, 7);
         assert_eq!(mine.id.load(Acquire), 0);
         assert_eq!(telemetry.wanted.load(Acquire), !(0xff << 24));
-        // Another has the slot, while two keepers of the former are late; or one is freeing it.
+        // Another has the slot, while two lease processes of the former are late; or one is freeing it.
         for id in [8, LEAVING] {
             mine.id.store(id, Release);
             telemetry.wanted.store(u64::MAX, Release);
@@ -267,7 +267,7 @@ mod tests {
             });
             assert_eq!((mine.id.load(Acquire), telemetry.wanted.load(Acquire)), (id, u64::MAX));
         }
-        // What was interrupted is cleared by whoever finds it.
+        // What was interrupted is cleared by the process that finds it.
         release(&telemetry, rings.as_fd(), 3, LEAVING);
         assert_eq!(mine.id.load(Acquire), 0);
     }

@@ -1,8 +1,8 @@
-//! What a glimpse tells.
+//! Fields of a snapshot.
 
 use std::net::SocketAddr;
 
-use crate::object::abi::{Glimpse, address, glimpse_kind, text};
+use crate::object::abi::{SocketSnapshot, address, snapshot_kind, text};
 
 /// `enum tcp_ca_state`.
 pub(crate) mod state {
@@ -12,7 +12,7 @@ pub(crate) mod state {
     pub const LOSS: u32 = 4;
 }
 
-impl Glimpse {
+impl SocketSnapshot {
     /// Number of the flow.
     pub fn flow(&self) -> u64 {
         self.flow
@@ -40,7 +40,7 @@ impl Glimpse {
 
     /// Whether nothing more comes of this flow.
     pub fn is_last(&self) -> bool {
-        self.kind == glimpse_kind::END
+        self.kind == snapshot_kind::END
     }
 
     pub(crate) fn control(&self) -> String {
