@@ -15,7 +15,7 @@ use onramp_loader::{LOCK_TIMEOUT, WaitWhile};
 use crate::failure::Usage;
 use crate::filter::Filter;
 
-/// Flows that are remembered; beyond that the oldest are forgotten, and what still happens to them is not told.
+/// Flows that are remembered; beyond that the oldest are forgotten, and their later events are not reported.
 const FLOWS_MAX: usize = 1 << 20;
 
 /// Reads a level of telemetry, from `least` on.
@@ -26,7 +26,7 @@ pub(crate) fn level_from(least: Level) -> impl TypedValueParser<Value = Level> {
             Level::Off => "Nothing",
             Level::Exit => "Flows and exits",
             Level::Round => "Also rounds, losses, congestion states",
-            Level::Ack => "Also every acknowledgement",
+            Level::Ack => "Also every acknowledgment",
         })
     });
     PossibleValuesParser::new(values).try_map(|name| Level::find(&name).ok_or("no such level"))

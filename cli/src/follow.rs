@@ -51,7 +51,7 @@ fn line(sample: &LiveSample<'_>) -> String {
     line
 }
 
-/// What our own flows tell.
+/// State of our own flows.
 fn recorded(sample: &LiveSample<'_>, storage: &[u8]) -> String {
     let Some(header) = FlowHeader::read(storage) else { return String::new() };
     let evidence = evidence(sample, storage).unwrap_or_default();

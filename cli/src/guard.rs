@@ -1,4 +1,4 @@
-//! The guard of an attachment, as it is asked for and as it is told of.
+//! The guard of an attachment: its options and its report.
 
 use onramp_loader::AttachOptions;
 use onramp_loader::guard::{Arm, Comparison, FLOWS_MIN, GuardOptions, GuardState, Metric, Trip};
@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::failure::Usage;
 use crate::units::show_us;
 
-/// The share of flows that stays on the base where nobody names one.
+/// The share of flows that stays on the base unless given.
 pub(crate) const CONTROL_SHARE: &str = "10%";
 
 /// The harm that is allowed, by metric, percent.

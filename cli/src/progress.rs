@@ -97,7 +97,7 @@ impl Progress {
         state.draw();
     }
 
-    /// Shows nothing from here on: somebody else writes.
+    /// Shows nothing from here on: other output follows.
     pub fn hide(&self) {
         let Some(shown) = &self.shown else { return };
         let mut state = shown.state();

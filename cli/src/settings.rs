@@ -47,7 +47,7 @@ pub(crate) struct Settings {
     /// this network namespace, which has to be one of these]
     #[arg(long, value_enum)]
     pub base: Option<BaseName>,
-    /// The most that anybody is told of its flows, whatever is asked for [default: the profile's, else ack]
+    /// Maximum telemetry level for its flows; a consumer that subscribes to more gets this level [default: the profile's, else ack]
     #[arg(long, value_name = "LEVEL", value_parser = level_from(Level::Off))]
     pub telemetry: Option<Level>,
 }
@@ -103,7 +103,7 @@ impl Settings {
     }
 }
 
-/// The most that a profile lets be told of its flows, if it says so.
+/// A profile's maximum telemetry level for its flows, if it has one.
 pub(crate) fn telemetry_max(profile: &Profile) -> Option<Level> {
     profile.telemetry.as_deref().and_then(Level::find)
 }

@@ -167,7 +167,7 @@ fn results_changed_anywhere_are_read_or_refused_and_compared() {
     assert!(accepted.get() > 300, "{}", accepted.get());
 }
 
-/// A flow of 300 acknowledgements that a path of 8 Mb/s and 50 ms could have had.
+/// A flow of 300 acknowledgments that a path of 8 Mb/s and 50 ms could have had.
 fn flow() -> Vec<AckRow> {
     (0..300_u64)
         .map(|index| AckRow {

@@ -136,7 +136,7 @@ fn the_same_seed_is_the_same_run_and_another_seed_is_another() {
     assert_ne!(simulate(&plan, &search, 1).digest, simulate(&plan, &search, 2).digest);
 }
 
-/// Whatever the rate forward, which is 1.2 to 1.9 times what acknowledgements of every segment can tell on the way back.
+/// Whatever the rate forward, which is 1.2 to 1.9 times what acknowledgments of every segment can tell on the way back.
 /// With 250 Mb/s the kernel leaves at 0.85 BDP.
 #[test]
 fn ramp_fills_a_path_whose_way_back_is_thin() {
@@ -201,7 +201,7 @@ fn what_arrives_together_is_acknowledged_together() {
         acks.iter().map(|ack| ack.acked).max().unwrap()
     };
     assert_eq!(most(&profile), 2);
-    // What follows a packet that is sent again waits for it.
+    // What follows a packet that is retransmitted waits for it.
     profile.link.forward.jitter =
         vec![JitterSpec::Retransmission { probability: 0.02, delay_us: 1_000, max_retries: 3 }];
     let together = most(&profile);
@@ -237,7 +237,7 @@ fn doubling_into_a_small_queue_loses_what_the_queue_has_no_room_for() {
     let window = exit.window_bytes as f64 / 1_448.0;
     assert!((1.9..2.1).contains(&(window / holds)), "{window} {holds}");
     assert!(run.queue_drops as f64 > 0.9 * (window - holds), "{} {window} {holds}", run.queue_drops);
-    assert_eq!(run.queue_drops, run.retransmitted_segments, "nothing is sent again that was not lost");
+    assert_eq!(run.queue_drops, run.retransmitted_segments, "nothing is retransmitted that was not lost");
 }
 
 #[test]

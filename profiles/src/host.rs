@@ -28,10 +28,10 @@ pub struct HostSpec {
     /// `net.ipv4.tcp_wmem`: the same for the send buffer. It also holds the kernel's bookkeeping, so the largest
     /// window is about two thirds of it.
     pub tcp_wmem: [u64; 3],
-    /// `net.ipv4.tcp_sack`: selective acknowledgements (RFC 2018).
+    /// `net.ipv4.tcp_sack`: selective acknowledgments (RFC 2018).
     #[serde(default = "yes", skip_serializing_if = "is_yes")]
     pub tcp_sack: bool,
-    /// Three duplicate acknowledgements repair a loss (RFC 5681). Without this the retransmission timer alone does, and
+    /// Three duplicate acknowledgments repair a loss (RFC 5681). Without this the retransmission timer alone does, and
     /// slow start begins anew each time, as in TCP Tahoe, whose repair was earlier but no other: fast retransmit, RACK,
     /// tail loss probes and F-RTO are out of reach.
     #[serde(default = "yes", skip_serializing_if = "is_yes")]

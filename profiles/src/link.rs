@@ -99,7 +99,7 @@ pub enum Limit {
     Packets(u64),
 }
 
-/// Both directions of a path. The data of a download travel forward, its acknowledgements return.
+/// Both directions of a path. The data of a download travel forward, its acknowledgments return.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LinkSpec {
@@ -200,7 +200,7 @@ impl LinkSpec {
     }
 
     /// Round-trip time of an empty link whose uniform and wave-like jitter is at its largest, and where aggregates wait
-    /// longest, microseconds: what packets spread over time see of it between two of their acknowledgements.
+    /// longest, microseconds: what packets spread over time see of it between two of their acknowledgments.
     pub fn most_rtt_us(&self) -> u64 {
         self.base_rtt_us() + self.forward.variation_us() + self.back.variation_us()
     }

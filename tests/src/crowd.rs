@@ -12,7 +12,7 @@ use onramp_net::Namespace;
 
 use crate::traffic::eventually;
 
-/// Bytes that a connection sends first, more than a first window, then at a time; and the time between two.
+/// Bytes that a connection sends first, more than an initial window, then at a time; and the time between two.
 const FIRST: u64 = 20_000;
 const CHUNK: u64 = 500;
 const BETWEEN: Duration = Duration::from_millis(500);

@@ -22,7 +22,7 @@ nix::ioctl_read_bad!(
 );
 
 /// What an initial window holds, bytes: ten segments of an Ethernet's size.
-pub const FIRST_WINDOW: usize = 10 * SEGMENT as usize;
+pub const INITIAL_WINDOW_BYTES: usize = 10 * SEGMENT as usize;
 
 /// A connection from the wire's near end to its far end, where somebody reads.
 pub struct Sender {
@@ -40,8 +40,8 @@ pub struct Sender {
 pub struct Came {
     /// Bytes that were read at the far end, each as it was sent.
     pub read: u64,
-    /// Segments that were sent again.
-    pub sent_again: u32,
+    /// Segments that were retransmitted.
+    pub retransmitted: u32,
     /// Segments on their way.
     pub unacked: u32,
     /// The kernel's `tcp_ca_state`.
@@ -124,7 +124,7 @@ impl Sender {
         let info = self.info();
         Came {
             read: self.reader.read(),
-            sent_again: info.retrans_total,
+            retransmitted: info.retrans_total,
             unacked: info.unacked,
             state: info.ca_state,
         }

@@ -108,7 +108,7 @@ pub struct Consumer {
 }
 
 impl Consumer {
-    /// Starts it and waits until it listens.
+    /// Starts it and waits until it has subscribed.
     ///
     /// # Panics
     /// If it does not.

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use nix::sys::socket::{getsockopt, setsockopt, sockopt::TcpCongestion};
 use onramp_net::Namespace;
 
-/// A network namespace with its loopback device up. Its packets are those of Ethernet, so that what a first window holds
+/// A network namespace with its loopback device up. Its packets are those of Ethernet, so that what an initial window holds
 /// is not half a megabyte.
 ///
 /// # Panics

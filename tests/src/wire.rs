@@ -41,7 +41,7 @@ pub enum Fate {
     Mark,
     /// It arrives this much later than the others.
     HoldBack(Duration),
-    /// It never arrives, and an acknowledgement says all the same that it did, by a selective one: the far end forgets
+    /// It never arrives, and an acknowledgment says all the same that it did, by a selective one: the far end forgets
     /// what it has selected (RFC 2018, section 8). Of data over IPv4 only.
     Forget,
 }
@@ -167,7 +167,7 @@ fn carry(
         for packet in packets(near, &mut buffer) {
             let fate = seen.data(&packet).map_or(Fate::Deliver, &mut fate);
             if fate == Fate::Forget {
-                let selective = selecting(&last_back, &packet).expect("IPv4, after an acknowledgement");
+                let selective = selecting(&last_back, &packet).expect("IPv4, after an acknowledgment");
                 insert(&mut back, Instant::now() + 2 * delay, selective);
             }
             send(&mut there, delay, fate, packet);

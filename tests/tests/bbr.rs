@@ -168,7 +168,7 @@ fn a_silent_wire_is_a_timeout_after_which_slow_start_begins_anew() {
     assert!(record.window >= 10, "the window before the timeout: {record:?}");
 }
 
-/// More than a tenth of a window arrives late, is taken for lost and sent again, which ends the start; the receiver says that it
+/// More than a tenth of a window arrives late, is taken for lost and retransmitted, which ends the start; the receiver says that it
 /// had it all, and the start goes on until the algorithm ends it.
 #[test]
 #[ignore = "in a guest: make test"]
@@ -278,7 +278,7 @@ fn called_through_ours_bbr_is_the_kernels() {
         }
         (elapsed / FLOWS, again, drained)
     });
-    println!("mean time, sent again, flows that drained: {stock:?}, through ours {ours:?}");
+    println!("mean time, retransmitted, flows that drained: {stock:?}, through ours {ours:?}");
     assert!(stock.1 > 0, "BBR's start overflows this queue");
     assert!(ours.0.abs_diff(stock.0) * 10 < stock.0, "{ours:?} and {stock:?}");
     assert!(ours.1.abs_diff(stock.1) * 5 <= stock.1, "{ours:?} and {stock:?}");

@@ -50,7 +50,7 @@ fn large_segments_leave_slow_start_at_windows_of_as_many_segments() {
         }
         let mut sender = Sender::connect(wire, control);
         let came = sender.bring(480 * (mtu - HEADERS) as usize);
-        assert_eq!((came.sent_again, sender.info().snd_mss), (0, mtu - HEADERS), "{control}");
+        assert_eq!((came.retransmitted, sender.info().snd_mss), (0, mtu - HEADERS), "{control}");
         (sender, came)
     };
     // Of jumbo frames, and the most that IPv4 can have, which the stock control is to carry as well.

@@ -84,7 +84,7 @@ fn searchs_exports_are_listed_by_name() {
     let _attachments = Attachments::lock();
     onramp("attach search").ok();
     let mut sender = connect("onramp_search");
-    assert_eq!(flow_of(&sender)["state"], "first_window");
+    assert_eq!(flow_of(&sender)["state"], "initial_window");
     sender.send(50_000);
     assert!(eventually(|| flow_of(&sender)["state"] == "slow_start"));
     let flow = flow_of(&sender);

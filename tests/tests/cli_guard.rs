@@ -16,7 +16,7 @@ use onramp_net::Namespace;
 use onramp_tests::Attachments;
 use onramp_tests::cli::{self, DEFAULT, host_state, inside, json, onramp};
 use onramp_tests::pinned::pin;
-use onramp_tests::sender::FIRST_WINDOW;
+use onramp_tests::sender::INITIAL_WINDOW_BYTES;
 use onramp_tests::traffic::{eventually, namespace};
 use onramp_tests::wire::{FAR, Fate, Wire};
 use serde_json::Value;
@@ -124,11 +124,11 @@ fn harm_trips_the_guard_and_the_base_runs_alone_from_then_on() {
     let said = inside(&wire.near, &attach).ok();
     assert!(said.contains("guarded (goodput=-10%): 50% of its flows run the base alone"), "{said}");
 
-    // Of connections that have outgrown their first window, who has state is treated; the others are the control, and run
+    // Of connections that have sent more than an initial window, who has state is treated; the others are the control, and run
     // the base alone.
     let mut open: Vec<TcpStream> = (0..24).map(|_| sink.connect(&wire.near)).collect();
     for stream in &mut open {
-        assert!(deliver(&wire.near, stream, FIRST_WINDOW).header.is_none());
+        assert!(deliver(&wire.near, stream, INITIAL_WINDOW_BYTES).header.is_none());
         deliver(&wire.near, stream, 1);
     }
     let is_treated = |stream: &TcpStream| flow(&wire.near, stream).header.is_some();

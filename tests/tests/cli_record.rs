@@ -49,7 +49,7 @@ fn parameters(algorithm: Algorithm) -> Parameters {
 
 #[test]
 #[ignore = "in a guest: make test"]
-fn replay_decides_as_the_kernel_did_on_the_same_acknowledgement_for_every_algorithm() {
+fn replay_decides_as_the_kernel_did_on_the_same_acknowledgment_for_every_algorithm() {
     let attachments = Attachments::lock();
     for algorithm in all() {
         let home = tempdir().unwrap();

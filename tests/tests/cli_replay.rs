@@ -14,7 +14,7 @@ use onramp_tests::cli::{self, Ran, json, onramp};
 use onramp_tests::skip;
 use tempfile::tempdir;
 
-/// Acknowledgements of a slow start: the window grows by a segment on each, the queue from a window of 100 on.
+/// Acknowledgments of a slow start: the window grows by a segment on each, the queue from a window of 100 on.
 fn slow_start(acks: u32) -> impl Iterator<Item = Ack> {
     (0..acks).map(|index| {
         let cwnd = 10 + index;
@@ -179,7 +179,7 @@ fn bad_rows_are_named_and_the_others_used() {
         ran.stderr.contains("acks.csv: line 43: it has 3 values, the first line 8; the row is not used"),
         "{ran:?}"
     );
-    assert!(ran.stdout.contains("600 acknowledgements"), "{ran:?}");
+    assert!(ran.stdout.contains("600 acknowledgments"), "{ran:?}");
 }
 
 #[test]
@@ -195,7 +195,7 @@ fn what_cannot_be_replayed_is_refused_with_the_reason() {
     let text = fs::read_to_string(&path).unwrap().replacen("app_limited", "app_limited,colour", 1);
     fs::write(&path, text.replace(",0\n", ",0,red\n")).unwrap();
     assert!(replay("--algorithm search").refused(1).contains("columns colour are not known"));
-    assert!(replay("--algorithm search --ignore-unknown").ok().contains("600 acknowledgements"));
+    assert!(replay("--algorithm search --ignore-unknown").ok().contains("600 acknowledgments"));
     assert!(onramp("replay /nowhere --algorithm search").refused(1).contains("/nowhere: No such file"));
     let empty = home.path().join("empty");
     fs::create_dir(&empty).unwrap();

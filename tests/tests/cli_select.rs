@@ -325,7 +325,7 @@ fn flows_tell_which_rule_route_default_or_application_chose_and_which_code_they_
     assert_eq!((&connected["chosen_by"], accepted.is_null()), (&"other".into(), true));
     assert!(connected["explanation"].as_str().unwrap().starts_with("by its application, or"), "{connected}");
 
-    // Code that has been detached meanwhile: known by the state, which a connection in its first window has not.
+    // Code that has been detached meanwhile: known by the state, which a connection in its initial window has not.
     let more_than_a_window = [0; 20_000];
     (&ends.connected).write_all(&more_than_a_window).unwrap();
     (&ends.accepted).read_exact(&mut more_than_a_window.clone()).unwrap();

@@ -110,8 +110,8 @@ impl<'a> Connection<'a> {
         self.stream.write_all(&vec![0; bytes]).unwrap();
     }
 
-    /// Outgrows its first window, and has a profile then.
-    fn outgrow(mut self) -> Self {
+    /// Sends more than an initial window, and has a profile then.
+    fn send_more(mut self) -> Self {
         self.send(20_000);
         assert!(eventually(|| self.profile().is_some()));
         self
@@ -185,7 +185,7 @@ fn two_profiles_of_one_algorithm_live_at_once_and_tuning_one_leaves_the_others_a
         (FAR.to_string(), OWN, "default"),
     ] {
         let mut connection = Connection::to(&wire, &address);
-        assert_eq!(connection.profile(), None, "in its first window");
+        assert_eq!(connection.profile(), None, "in its initial window");
         connection.leaves_at(bytes);
         assert_eq!(connection.profile().as_deref(), Some(profile));
         let row = connection.row();
@@ -195,7 +195,7 @@ fn two_profiles_of_one_algorithm_live_at_once_and_tuning_one_leaves_the_others_a
 
     // Flows under way read the new values with their next ACK, and only those of this profile.
     let [mut near_by, mut distant, mut own] =
-        [NEAR_BY, DISTANT, &FAR.to_string()].map(|address| Connection::to(&wire, address).outgrow());
+        [NEAR_BY, DISTANT, &FAR.to_string()].map(|address| Connection::to(&wire, address).send_more());
     let said = onramp(&format!("tune fixed --profile short exit_window_bytes={TUNED}")).ok();
     assert!(said.contains("undo: onramp tune fixed --profile short exit_window_bytes=60000"), "{said}");
     near_by.leaves_at(TUNED);
@@ -308,7 +308,7 @@ fn a_flow_keeps_its_profile_when_the_rule_goes_and_the_profile_goes_after_both()
     let before = host_state(&[]);
     let wire = wire();
     profiles.add("--to 198.51.100.0/24", "short").ok();
-    let mut under_way = Connection::to(&wire, NEAR_BY).outgrow();
+    let mut under_way = Connection::to(&wire, NEAR_BY).send_more();
     let removed = onramp("select del --to 198.51.100.0/24").ok();
     assert!(
         removed.contains("undo: onramp select add --to 198.51.100.0/24 --use fixed --profile short"),
@@ -318,7 +318,7 @@ fn a_flow_keeps_its_profile_when_the_rule_goes_and_the_profile_goes_after_both()
     assert!(status.contains("profile short, generation 1, named by no rule, with 1 open flow"), "{status}");
     // What comes meanwhile takes another place, also under the same number of rules.
     profiles.add("--to 198.51.100.0/24", "long").ok();
-    let mut new = Connection::to(&wire, NEAR_BY).outgrow();
+    let mut new = Connection::to(&wire, NEAR_BY).send_more();
     assert_eq!((under_way.profile().as_deref(), new.profile().as_deref()), (Some("short"), Some("long")));
     assert_ne!(set("short")["parameter_set"], set("long")["parameter_set"]);
     onramp(&format!("tune fixed --profile short exit_window_bytes={TUNED}")).ok();
@@ -485,7 +485,7 @@ fn an_upgrade_keeps_profiles_and_flows_on_them_and_an_older_selection_is_renewed
     let before = host_state(&[]);
     profiles.attach();
     let wire = wire();
-    let connections = [NEAR_BY, DISTANT].map(|address| Connection::to(&wire, address).outgrow());
+    let connections = [NEAR_BY, DISTANT].map(|address| Connection::to(&wire, address).send_more());
     onramp(&format!("tune fixed --profile long exit_window_bytes={TUNED}")).ok();
     let had = sets();
     onramp("upgrade fixed").ok();

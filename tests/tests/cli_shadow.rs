@@ -29,7 +29,7 @@ const DELAY: Duration = Duration::from_millis(50);
 /// Bytes per second, and segments of the queue: slow start overflows it.
 const RATE: u32 = 1_500_000;
 const QUEUE: u32 = 300;
-/// Flows whose every acknowledgement is compared.
+/// Flows whose every acknowledgment is compared.
 const FLOWS: usize = 2;
 
 /// A shadow under way; killed when dropped.
@@ -92,7 +92,7 @@ fn parameters() -> Vec<Parameters> {
     parameters.collect()
 }
 
-/// Number of the acknowledgement on which an algorithm leaves, as a replay counts.
+/// Number of the acknowledgment on which an algorithm leaves, as a replay counts.
 fn exit(parameters: &Parameters, acks: &[Ack]) -> Option<usize> {
     let mut flow = Flow::new(parameters.clone());
     acks.iter().position(|ack| {
@@ -101,7 +101,7 @@ fn exit(parameters: &Parameters, acks: &[Ack]) -> Option<usize> {
     })
 }
 
-/// The acknowledgements of a flow's first slow start, as its algorithm was asked about them.
+/// The acknowledgments of a flow's first slow start, as its algorithm was asked about them.
 fn asked(events: &[&Event]) -> Vec<Ack> {
     let until_loss = events.iter().take_while(|event| !matches!(event.what, What::Loss(_)));
     until_loss
@@ -111,8 +111,8 @@ fn asked(events: &[&Event]) -> Vec<Ack> {
         .collect()
 }
 
-/// Fields of an acknowledgement that differ. Times may by what lies between two calls, and the RTT sample where the
-/// acknowledgement is also a selective one: then the kernel has two.
+/// Fields of an acknowledgment that differ. Times may by what lies between two calls, and the RTT sample where the
+/// acknowledgment is also a selective one: then the kernel has two.
 fn differences(exact: &Ack, seen: &Ack) -> Option<(Ack, Ack)> {
     let close = exact.now_us.abs_diff(seen.now_us) < 1_000;
     let selective = u64::from(exact.delivered - 1) * u64::from(exact.mss) > exact.bytes_acked;
@@ -123,7 +123,7 @@ fn differences(exact: &Ack, seen: &Ack) -> Option<(Ack, Ack)> {
 
 #[test]
 #[ignore = "in a guest: make test"]
-fn every_acknowledgement_and_every_exit_is_as_in_the_kernel() {
+fn every_acknowledgment_and_every_exit_is_as_in_the_kernel() {
     let attachments = Attachments::lock();
     attachments.attach(&AttachOptions::new(find("plain").unwrap().parameters()));
     let (mut compared, mut late, mut exits, mut moved) = (0, 0, 0, 0);
@@ -160,11 +160,9 @@ fn every_acknowledgement_and_every_exit_is_as_in_the_kernel() {
         assert_eq!(follower.exit.map(|exit| exit.reason), Some(ExitReason::Loss));
         assert_eq!(follower.lost, 0);
     }
-    println!(
-        "{compared} acknowledgements, times by {late} us at most, {exits} exits, {moved} on another one"
-    );
+    println!("{compared} acknowledgments, times by {late} us at most, {exits} exits, {moved} on another one");
     assert!(exits > 3 * FLOWS, "most algorithms leave on this wire");
-    // An acknowledgement some microseconds later may fall into the next bin of `search` or end a train of `hystart`.
+    // An acknowledgment some microseconds later may fall into the next bin of `search` or end a train of `hystart`.
     assert!(moved * 4 < exits, "{moved} of {exits} exits moved by their times");
 }
 
@@ -192,7 +190,7 @@ fn flows_of_stock_controls_are_judged_beside_what_they_do() {
         assert_eq!((&flow["ended"], &flow["under_way"]), (&true.into(), &false.into()), "{flow}");
         let [plain, _, early, later] = &flow["findings"].as_array().unwrap()[..] else { panic!("{flow}") };
         assert!(plain["exit"].is_null() && plain["judged"].as_u64().unwrap() > 20, "{flow}");
-        // Slow start passes the first window before the second, in every control.
+        // Slow start passes the initial window before the second, in every control.
         let at = |finding: &Value| finding["exit"]["since_start_us"].as_u64();
         assert!(at(early).unwrap() < at(later).unwrap_or(u64::MAX), "{flow}");
         assert!(early["exit"]["window_bytes"].as_u64().unwrap() >= 100_000, "{flow}");
@@ -417,7 +415,7 @@ fn attached_to_observe_every_algorithm_grows_like_plain_and_says_where_it_would_
         match name {
             "plain" | "threshold" => assert_eq!(would, None, "{name}"),
             "fixed" => {
-                // The first window beyond it; an acknowledgement of several segments passes it by several.
+                // The initial window beyond it; an acknowledgment of several segments passes it by several.
                 let least = 200_000_u32.div_ceil(exit.mss.into());
                 assert!((least..least + 8).contains(&would.unwrap().window), "{would:?}");
             }

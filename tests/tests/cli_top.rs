@@ -40,7 +40,7 @@ impl Terminal {
         // SAFETY: the kernel fills both descriptors and reads the size.
         let made = unsafe { libc::openpty(&raw mut far, &raw mut near, name, settings, &raw mut size) };
         assert_eq!(made, 0, "openpty");
-        // SAFETY: both are open and nobody else's.
+        // SAFETY: both are open, and owned here alone.
         let (far, near) = unsafe { (OwnedFd::from_raw_fd(far), OwnedFd::from_raw_fd(near)) };
         let written = Arc::new(Mutex::new(Vec::new()));
         let mut output = File::from(far.try_clone().unwrap());
@@ -163,7 +163,7 @@ fn a_flow_is_shown_opened_and_tuned() {
     let remote = sender.stream.peer_addr().unwrap().to_string();
     terminal.shows(&remote);
     terminal.shows("algorithm");
-    // Several at once in what Enter opens: the second consumer hears every acknowledgement.
+    // Several at once in what Enter opens: the second consumer hears every acknowledgment.
     terminal.press("\r");
     terminal.shows("left slow start by algorithm at");
     assert!(eventually(|| onramp_loader::consumers().unwrap().len() == 2));

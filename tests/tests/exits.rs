@@ -201,7 +201,7 @@ fn a_timeout_that_was_none_takes_the_exit_back() {
         };
         let mut sender = Sender::connect(Wire::lay(DELAY, late), control);
         let came = sender.bring(500_000);
-        assert!((1..=2).contains(&came.sent_again), "the timeout's, and a probe's: {control}, {came:?}");
+        assert!((1..=2).contains(&came.retransmitted), "the timeout's, and a probe's: {control}, {came:?}");
         (sender, came)
     });
     assert_eq!((ours.1.read, ours.1.unacked, ours.1.state), (stock.1.read, stock.1.unacked, stock.1.state));

@@ -39,7 +39,7 @@ fn flow(control: &str, bytes: usize) {
     assert!(all(&sender.flow_when(all)));
 }
 
-/// Flows over loopback, one after the other, each of which outgrows its first window.
+/// Flows over loopback, one after the other, each of which sends more than an initial window.
 fn short_flows(inside: &Namespace, number: usize) {
     for _ in 0..number {
         let transfer = Transfer::start(inside, 1_000_000);

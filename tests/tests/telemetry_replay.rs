@@ -42,7 +42,7 @@ fn replay(events: &[&Event]) -> usize {
 
 #[test]
 #[ignore = "in a guest: make test"]
-fn recorded_acknowledgements_give_the_same_verdicts_again() {
+fn recorded_acknowledgments_give_the_same_verdicts_again() {
     let attachments = Attachments::lock();
     // With a second part of its state, too.
     let mut paced = algorithm::find("search").unwrap().parameters();

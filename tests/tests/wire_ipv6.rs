@@ -52,7 +52,7 @@ fn slow_start_ends_by_the_algorithm_and_by_loss_where_it_does_over_ipv4() {
             let came = sender.bring(700_000);
             let flow = sender.flow();
             let Phase::Left(reason, record) = flow.phase() else { panic!("{algorithm}: {:?}", flow.phase()) };
-            assert_eq!((reason, came.sent_again), (ExitReason::Algorithm, 0), "{algorithm}: {record:?}");
+            assert_eq!((reason, came.retransmitted), (ExitReason::Algorithm, 0), "{algorithm}: {record:?}");
             // The header of IPv6 is 20 bytes longer.
             assert_eq!(u32::from(record.mss), SEGMENT - if connection.ipv6 { 20 } else { 0 });
             assert_eq!(flow.remote.is_ipv6(), connection.ipv6);

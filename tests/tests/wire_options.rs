@@ -11,7 +11,7 @@ use onramp_tests::bottleneck::{SEGMENT, bottleneck};
 use onramp_tests::cli::DEFAULT;
 use onramp_tests::connection::Connection;
 use onramp_tests::counted::{by_kernel, ends};
-use onramp_tests::sender::{Came, FIRST_WINDOW, Sender};
+use onramp_tests::sender::{Came, INITIAL_WINDOW_BYTES, Sender};
 use onramp_tests::traffic::eventually;
 use onramp_tests::wire::{Data, Fate, Wire};
 use onramp_tests::{Attachments, skip};
@@ -55,7 +55,7 @@ fn subflows_of_mptcp_take_the_default_make_state_are_moved_and_leave_nothing() {
     sender.bring(200_000);
     assert!(eventually(|| flows(&sender.wire).len() == 2), "{:?}", flows(&sender.wire));
     assert_eq!(by_kernel(&sender.wire.far, "MPTcpExt", "MPCapableACKRX"), 1, "the peer speaks it");
-    assert_eq!(sender.bring(400_000).sent_again, 0);
+    assert_eq!(sender.bring(400_000).retransmitted, 0);
     for flow in flows(&sender.wire) {
         assert_eq!(flow.algorithm.name(), "search");
         assert!(matches!(flow.phase(), Phase::SlowStart), "{:?} {:?}", flow.phase(), flow.info);
@@ -80,8 +80,8 @@ enum Early {
     Lost,
 }
 
-/// A first window over a wire on which a segment is lost that comes later.
-fn first_window(early: Early, control: &str) -> (Sender, Came) {
+/// An initial window over a wire on which a segment is lost that comes later.
+fn initial_window(early: Early, control: &str) -> (Sender, Came) {
     let syns = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&syns);
     let fate = move |data: Data| {
@@ -95,22 +95,22 @@ fn first_window(early: Early, control: &str) -> (Sender, Came) {
         wire.far.sysctl_set("net.ipv4.tcp_fastopen", "0").unwrap();
     }
     let mut sender = connected(wire, &Connection { fast_open: true, ..Connection::default() }, control);
-    let came = sender.bring(FIRST_WINDOW);
+    let came = sender.bring(INITIAL_WINDOW_BYTES);
     assert_eq!(syns.load(Ordering::Relaxed), 1, "{early:?}, {control}: no data in the SYN");
     (sender, came)
 }
 
 #[test]
 #[ignore = "in a guest: make test"]
-fn data_in_a_syn_are_counted_once_to_the_first_window_whatever_becomes_of_them() {
+fn data_in_a_syn_are_counted_once_to_the_initial_window_whatever_becomes_of_them() {
     let _attachments = Attachments::of(&ALGORITHMS);
     for early in [Early::Taken, Early::Refused, Early::Lost] {
-        let (mut stock, at_first) = first_window(early, "cubic");
+        let (mut stock, at_first) = initial_window(early, "cubic");
         let at_last = stock.bring(100_000);
         for algorithm in ALGORITHMS {
-            let (mut sender, came) = first_window(early, &format!("onramp_{algorithm}"));
+            let (mut sender, came) = initial_window(early, &format!("onramp_{algorithm}"));
             assert_eq!(came, at_first, "{early:?}, {algorithm}");
-            assert!(sender.flow().in_first_window(), "{early:?}, {algorithm}: {:?}", sender.flow());
+            assert!(sender.flow().in_initial_window(), "{early:?}, {algorithm}: {:?}", sender.flow());
             sender.bring(1);
             let flow = sender.flow();
             assert!(matches!(flow.phase(), Phase::SlowStart), "{early:?}, {algorithm}: {flow:?}");
@@ -137,7 +137,7 @@ fn segments_of_the_smallest_size_leave_slow_start_at_windows_of_as_many_segments
         let wire = Wire::lay(DELAY, bottleneck(1_000_000, 16 * 27));
         let mut sender = connected(wire, &connection, control);
         let came = sender.bring(480 * mss as usize);
-        assert_eq!((came.sent_again, sender.info().snd_mss), (0, mss), "{control}");
+        assert_eq!((came.retransmitted, sender.info().snd_mss), (0, mss), "{control}");
         (sender, came)
     };
     let (_, stock) = bring("cubic", smallest);

@@ -60,7 +60,7 @@ fn slow_starts(flow: &Flow) -> u16 {
 fn a_window_that_closes_ends_no_slow_start_and_is_found_open_again_by_a_probe() {
     let _attachments = Attachments::of(&ALGORITHMS);
     let (stock, came) = over_a_closed_window("cubic");
-    assert_eq!((came.read, came.sent_again), (300_000, 0));
+    assert_eq!((came.read, came.retransmitted), (300_000, 0));
     for algorithm in ALGORITHMS {
         let (sender, as_well) = over_a_closed_window(&format!("onramp_{algorithm}"));
         assert_eq!(as_well, came, "{algorithm}");
@@ -88,20 +88,20 @@ fn forgotten(control: &str) -> (Sender, Came) {
     let mut sender = Sender::connect(Wire::lay(DELAY, forgetting), control);
     let came = sender.bring(300_000);
     assert_eq!(by_kernel(&sender.wire.near, "TcpExt", "TCPSACKReneging"), 1, "{control}");
-    assert!(came.sent_again >= 6, "{control}: {came:?}");
+    assert!(came.retransmitted >= 6, "{control}: {came:?}");
     println!("{control}: {came:?}, threshold {:?}", sender.info().snd_ssthresh);
     (sender, came)
 }
 
 #[test]
 #[ignore = "in a guest: make test"]
-fn what_a_receiver_forgets_is_sent_again_after_a_timeout_in_a_new_slow_start() {
+fn what_a_receiver_forgets_is_retransmitted_after_a_timeout_in_a_new_slow_start() {
     let _attachments = Attachments::of(&ALGORITHMS);
     let (_, stock) = forgotten("cubic");
     for algorithm in ALGORITHMS {
         let (sender, came) = forgotten(&format!("onramp_{algorithm}"));
         // A segment more or less is taken for lost before what is on its way has arrived.
-        assert!(came.sent_again.abs_diff(stock.sent_again) <= 2, "{algorithm}: {came:?}, {stock:?}");
+        assert!(came.retransmitted.abs_diff(stock.retransmitted) <= 2, "{algorithm}: {came:?}, {stock:?}");
         assert_eq!((came.read, came.unacked, came.state), (stock.read, stock.unacked, stock.state));
         let flow = sender.flow();
         println!("{algorithm}: {:?}, {} slow starts", flow.phase(), slow_starts(&flow));

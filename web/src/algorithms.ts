@@ -1,4 +1,4 @@
-// What is attached: counts, parameters tuned live, and who listens.
+// Attached algorithms: counts, parameters tuned live, and consumers of telemetry.
 
 import { type Attached, type Declaration, get, live, type Tuned, tune } from "./api";
 import { armsView } from "./arms";
@@ -17,15 +17,19 @@ interface Undo {
 }
 const undos: Undo[] = [];
 
-export function algorithmsView(main: HTMLElement, writable: boolean, heard: (attached: Attached) => void): () => void {
+export function algorithmsView(
+	main: HTMLElement,
+	writable: boolean,
+	onAttached: (attached: Attached) => void,
+): () => void {
 	let declarations: Map<string, { about: string; parameters: Declaration[] }> | null = null;
 	let attached: Attached | null = null;
 	const sheets = new Map<string, Sheet>();
-	const told = h("div", { class: "told", role: "status" });
+	const message = h("div", { class: "message", role: "status" });
 	const cards = h("div", { class: "cards" });
 	const listeners = h("section", { class: "card" });
 	const selection = h("section", { class: "card" });
-	fill(main, h("h1", {}, "Attached algorithms"), told, cards, h("div", { class: "charts" }, selection, listeners));
+	fill(main, h("h1", {}, "Attached algorithms"), message, cards, h("div", { class: "charts" }, selection, listeners));
 
 	void get<{ algorithms: { name: string; about: string; parameters: Declaration[] }[] }>("/api/list").then((list) => {
 		declarations = new Map(list.algorithms.map((one) => [one.name, one]));
@@ -108,7 +112,7 @@ export function algorithmsView(main: HTMLElement, writable: boolean, heard: (att
 		);
 		fill(
 			listeners,
-			h("h2", {}, "Who listens to telemetry"),
+			h("h2", {}, "Consumers of telemetry"),
 			h(
 				"table",
 				{ class: "values" },
@@ -118,7 +122,7 @@ export function algorithmsView(main: HTMLElement, writable: boolean, heard: (att
 					h(
 						"tr",
 						{},
-						...["Program", "Process", "Level", "Events lost", "Not told for"].map((name) =>
+						...["Program", "Process", "Level", "Events dropped", "Not reported for"].map((name) =>
 							h("th", { scope: "col" }, name),
 						),
 					),
@@ -147,10 +151,10 @@ export function algorithmsView(main: HTMLElement, writable: boolean, heard: (att
 		const before = tuned.changed.map((one) => `${one.name}=${one.before}`);
 		if (before.length > 0) undos.push({ algorithm: tuned.algorithm, profile: tuned.profile, settings: before });
 		const what = tuned.changed.map((one) => `${one.name}: ${one.before} → ${one.after}`).join(", ");
-		tell(what || "Nothing changes: these are the values already");
+		show(what || "Nothing changes: these are the values already");
 	}
 
-	function tell(what: string): void {
+	function show(what: string): void {
 		const last = undos.at(-1);
 		const back =
 			last &&
@@ -159,7 +163,7 @@ export function algorithmsView(main: HTMLElement, writable: boolean, heard: (att
 				{ type: "button", id: "undo", click: () => void takeBack() },
 				`Undo (${last.settings.join(" ")})`,
 			);
-		fill(told, h("p", {}, what), back);
+		fill(message, h("p", {}, what), back);
 		say(what);
 	}
 
@@ -170,16 +174,16 @@ export function algorithmsView(main: HTMLElement, writable: boolean, heard: (att
 		try {
 			const tuned = await tune(secret, last.algorithm, last.profile, last.settings);
 			undos.pop();
-			tell(`Taken back: ${tuned.changed.map((one) => `${one.name}: ${one.before} → ${one.after}`).join(", ")}`);
+			show(`Reverted: ${tuned.changed.map((one) => `${one.name}: ${one.before} → ${one.after}`).join(", ")}`);
 		} catch (error) {
-			tell(said(error));
+			show(said(error));
 		}
 	}
 
 	const close = live(new URLSearchParams({ limit: "1" }), {
 		attached(news) {
 			attached = news;
-			heard(news);
+			onAttached(news);
 			draw();
 		},
 	});
@@ -226,11 +230,7 @@ class Sheet {
 							{ class: "actions" },
 							this.apply,
 							h("button", { type: "button", click: () => this.reset() }, "Reset"),
-							h(
-								"span",
-								{ class: "quiet" },
-								"Flows under way read new values with their next acknowledgement.",
-							),
+							h("span", { class: "quiet" }, "Open flows read new values with their next ACK."),
 						)
 					: h(
 							"p",
@@ -285,7 +285,7 @@ class Sheet {
 		);
 	}
 
-	/** New values come into fields that nobody has changed. */
+	/** New values come into fields that the user has not changed. */
 	show(row: Row, set: Set_): void {
 		const edited = new Set(this.settings().map((setting) => setting.split("=")[0]));
 		this.values = set.parameters;

@@ -28,7 +28,7 @@ export interface Flow {
 	parameter_set: number;
 	parameters_generation: number;
 	state: string;
-	/** Nothing is in flight, and for a second nothing was heard of it. */
+	/** Nothing is in flight, and there was no event for a second. */
 	idle: boolean;
 	started_us: number;
 	at_us: number;
@@ -157,7 +157,7 @@ export interface Population {
 		within: number;
 	}[];
 	networks: { network: string; flows: number; median_rtt_us: number; exit_to_bdp: number[] }[];
-	worst: Record<"early" | "late" | "sent_again", Flow[]>;
+	worst: Record<"early" | "late" | "retransmitted", Flow[]>;
 }
 
 export interface Detail extends Flow {
@@ -305,7 +305,7 @@ export interface Listener {
 	population?(population: Population): void;
 }
 
-/** Whether the server is heard. */
+/** Whether the server's events arrive. */
 export type Hearing = "waiting" | "live" | "lost";
 
 let hearing: (state: Hearing) => void = () => {};
@@ -320,7 +320,7 @@ export function live(query: URLSearchParams, listener: Listener): () => void {
 	hearing("waiting");
 	return events(`/api/live?${query}`, () => (given = reading()), {
 		open: () => hearing("live"),
-		told: (name, data) => {
+		event: (name, data) => {
 			hearing("live");
 			const value: unknown = JSON.parse(data);
 			if (name === "flows") listener.flows?.(value as Listed);

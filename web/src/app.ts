@@ -77,14 +77,14 @@ function showKeys(): void {
 	dialog.showModal();
 }
 
-const HEARD: Record<Hearing, string> = { waiting: "connecting", live: "live", lost: "reconnecting" };
+const CONNECTION: Record<Hearing, string> = { waiting: "connecting", live: "live", lost: "reconnecting" };
 onHearing((now) => {
 	state.className = `hearing ${now}`;
-	if (state.textContent !== HEARD[now] && now === "lost") say("The server is not heard; reconnecting");
-	text(state, HEARD[now]);
+	if (state.textContent !== CONNECTION[now] && now === "lost") say("No connection to the server; reconnecting");
+	text(state, CONNECTION[now]);
 });
 
-function heard(attached: Attached): void {
+function onAttached(attached: Attached): void {
 	const all = attached.consumers.reduce((sum, one) => sum + one.lost_events, 0);
 	lost.hidden = all === 0;
 	text(lost, `${all.toLocaleString("en")} events lost`);
@@ -122,11 +122,11 @@ function show(): void {
 	main.className = view || "flows";
 	switch (view) {
 		case "flow":
-			leave = flowView(main, id, heard);
+			leave = flowView(main, id, onAttached);
 			document.title = "Flow – onramp";
 			break;
 		case "population":
-			leave = populationView(main, heard);
+			leave = populationView(main, onAttached);
 			document.title = "Population – onramp";
 			break;
 		case "results":
@@ -138,11 +138,11 @@ function show(): void {
 			document.title = "Report – onramp";
 			break;
 		case "algorithms":
-			leave = algorithmsView(main, about.writable, heard);
+			leave = algorithmsView(main, about.writable, onAttached);
 			document.title = "Algorithms – onramp";
 			break;
 		default:
-			leave = flowsView(main, parameters, heard);
+			leave = flowsView(main, parameters, onAttached);
 			document.title = "Flows – onramp";
 	}
 	main.scrollTop = 0;
@@ -198,9 +198,9 @@ listen();
 window.addEventListener("hashchange", show);
 window.addEventListener("pagehide", forget);
 void get<About>("/api/about")
-	.then((told) => {
-		about = told;
-		setLive(!told.offline);
+	.then((reply) => {
+		about = reply;
+		setLive(!reply.offline);
 	})
 	.catch(() => {})
 	.finally(show);

@@ -6,7 +6,7 @@ import * as format from "./format";
 
 /** What is compared, with the unit of its difference. */
 const METRICS: Record<string, [string, string]> = {
-	retransmit_ratio: ["Bytes sent again", "points"],
+	retransmit_ratio: ["Bytes retransmitted", "points"],
 	goodput: ["Goodput", "%"],
 };
 
@@ -30,7 +30,9 @@ export function armsView(guard: Guard): HTMLElement {
 				h(
 					"tr",
 					{},
-					...["Arm", "Flows", "Bytes sent again", "Goodput"].map((name) => h("th", { scope: "col" }, name)),
+					...["Arm", "Flows", "Bytes retransmitted", "Goodput"].map((name) =>
+						h("th", { scope: "col" }, name),
+					),
 				),
 			),
 			h(
@@ -65,7 +67,7 @@ function comparisonView(one: Comparison): HTMLElement {
 	const [name, unit] = METRICS[one.metric] ?? [format.words(one.metric), ""];
 	const signed = (value: number): string => `${value < 0 ? "−" : "+"}${Math.abs(value).toFixed(2)}`;
 	const interval = one.interval_pct;
-	const told =
+	const summary =
 		one.difference_pct != null && interval
 			? `${signed(one.difference_pct)} ${unit} (${signed(interval[0])} to ${signed(interval[1])}): ${one.verdict}`
 			: one.verdict;
@@ -74,7 +76,7 @@ function comparisonView(one: Comparison): HTMLElement {
 		{ class: "comparison" },
 		h("span", {}, name),
 		interval && drawn(one, interval),
-		h("span", {}, told),
+		h("span", {}, summary),
 	);
 }
 

@@ -22,7 +22,7 @@ export interface Moment {
 	color: string;
 }
 
-/** Something at a place; shapes tell what without their colours. */
+/** Something at a place; shapes identify it without their colours. */
 export interface Mark {
 	x: number;
 	y: number;
@@ -213,7 +213,7 @@ export class Chart {
 			hooks: {
 				drawClear: [(plot) => this.shade(plot)],
 				draw: [(plot) => this.mark(plot)],
-				setCursor: [(plot) => this.tell(plot)],
+				setCursor: [(plot) => this.showCursor(plot)],
 			},
 		};
 	}
@@ -297,7 +297,7 @@ export class Chart {
 	}
 
 	/** The values under the pointer, in the legend. */
-	private tell(plot: uPlot): void {
+	private showCursor(plot: uPlot): void {
 		const { picture } = this;
 		if (!picture) return;
 		const at = plot.cursor.idx;

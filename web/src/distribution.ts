@@ -24,8 +24,8 @@ const MEASURES: Record<string, Measure> = {
 		show: (value) => format.time(Math.round(value * 1e6)),
 		log: false,
 	},
-	sent_again_ratio: {
-		title: "part of bytes sent again",
+	retransmit_ratio: {
+		title: "share of bytes retransmitted",
 		show: (value) => `${+(value * 100).toFixed(2)} %`,
 		log: false,
 	},
@@ -118,10 +118,10 @@ export class Distribution {
 		const entries = found.map((one, number) => {
 			const mark = h("i", { class: "mark" });
 			mark.style.background = curve(number).stroke;
-			const told = `${name(one)} (${format.count(one.flows)}; median ${show(median(one))})`;
-			return h("span", { class: "key" }, mark, told);
+			const label = `${name(one)} (${format.count(one.flows)}; median ${show(median(one))})`;
+			return h("span", { class: "key" }, mark, label);
 		});
-		fill(this.key, ...entries, found.length === 0 && "No flow has told this yet.");
+		fill(this.key, ...entries, found.length === 0 && "No flow has reported this yet.");
 	}
 
 	private options({ log, show }: Measure, names: string[], range: [number, number]): uPlot.Options {

@@ -5,7 +5,7 @@ export interface Ear {
 	/** The server answers. */
 	open(): void;
 	/** An event came. */
-	told(name: string, data: string): void;
+	event(name: string, data: string): void;
 	/** The stream has ended or was refused; it is begun anew when this has. */
 	lost(refused: Response | null): Promise<void> | void;
 }
@@ -13,8 +13,8 @@ export interface Ear {
 /** Milliseconds after which a stream that has ended is begun anew. */
 const AGAIN = 1000;
 
-/** Hears what is told at a path, and goes on where it was cut off, until what is returned is called. */
-export function events(path: string, headers: () => HeadersInit, ear: Ear): () => void {
+/** Receives the events of a path, and goes on where it was cut off, until the returned function is called. */
+export function events(path: string, headers: () => HeadersInit, handler: Ear): () => void {
 	const ended = new AbortController();
 	const { signal } = ended;
 	let last = "";
@@ -29,20 +29,20 @@ export function events(path: string, headers: () => HeadersInit, ear: Ear): () =
 			else if (line.startsWith("data:")) data.push(value);
 			else if (line.startsWith("id:")) last = value;
 		}
-		if (data.length > 0) ear.told(name, data.join("\n"));
+		if (data.length > 0) handler.event(name, data.join("\n"));
 	};
 
-	const hear = async (): Promise<Response | null> => {
+	const connect = async (): Promise<Response | null> => {
 		const asked = new Headers(headers());
 		if (last) asked.set("Last-Event-ID", last);
 		const response = await fetch(path, { headers: asked, signal, cache: "no-store" });
 		if (!response.ok || !response.body) return response;
-		ear.open();
+		handler.open();
 		const reader = response.body.getReader();
 		const decoder = new TextDecoder();
 		let text = "";
 		for (;;) {
-			// Nothing is read before what came is taken: a page that is slow is told less.
+			// Nothing is read before what came is taken: a page that is slow gets less.
 			const { done, value } = await reader.read();
 			if (done) return null;
 			let searched = Math.max(0, text.length - 1);
@@ -59,9 +59,9 @@ export function events(path: string, headers: () => HeadersInit, ear: Ear): () =
 
 	void (async () => {
 		while (!signal.aborted) {
-			const refused = await hear().catch(() => null);
+			const refused = await connect().catch(() => null);
 			if (signal.aborted) return;
-			await ear.lost(refused);
+			await handler.lost(refused);
 			await new Promise((resolve) => setTimeout(resolve, AGAIN));
 		}
 	})();

@@ -10,7 +10,7 @@ type Gauge = NonNullable<NonNullable<Evidence["picture"]>["gauge"]>;
 export class EvidenceCard {
 	readonly element = h("section", { class: "card evidence" });
 	private readonly bars = new Bars();
-	/** Whether the values are open, once somebody has opened or closed them. */
+	/** Whether the values are open, once the user has opened or closed them. */
 	private open: boolean | null = null;
 
 	draw({ algorithm, evidence }: Detail): void {

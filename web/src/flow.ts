@@ -28,12 +28,12 @@ const TILES: [string, (flow: Detail) => string][] = [
 	["peak rate", (flow) => format.rate(flow.rate_max_bps)],
 	["BDP", (flow) => format.product(flow.bdp_bytes, flow.bdp_at_least)],
 	["delivered", (flow) => format.bytes(flow.acknowledged_bytes)],
-	["sent again", (flow) => format.bytes(flow.retransmitted_bytes)],
+	["retransmitted", (flow) => format.bytes(flow.retransmitted_bytes)],
 ];
 const UNKNOWN = "This flow is not known: it has ended long ago, or has sent nothing since the server began.";
 
-export function flowView(main: HTMLElement, id: string, heard: (attached: Attached) => void): () => void {
-	const view = new FlowView(main, id, heard);
+export function flowView(main: HTMLElement, id: string, onAttached: (attached: Attached) => void): () => void {
+	const view = new FlowView(main, id, onAttached);
 	return () => view.leave();
 }
 
@@ -61,7 +61,7 @@ class FlowView {
 	constructor(
 		main: HTMLElement,
 		private readonly id: string,
-		heard: (attached: Attached) => void,
+		onAttached: (attached: Attached) => void,
 	) {
 		const tiles = this.tiles.map(({ name, value }) => h("div", { class: "tile" }, h("dt", {}, name), value));
 		fill(
@@ -80,7 +80,7 @@ class FlowView {
 			gone: () => {
 				if (!this.detail) text(this.story, UNKNOWN);
 			},
-			attached: heard,
+			attached: onAttached,
 		});
 		this.unlisten = onTheme(() => {
 			this.charts.forget();

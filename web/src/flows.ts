@@ -8,9 +8,9 @@ import { address, isLive, recording } from "./source";
 const ROW = 40;
 /** Rows beyond what is seen. */
 const MORE = 8;
-/** Flows that are told at once: what is seen is somewhere in the middle. */
+/** Flows that are requested at once: the visible ones are somewhere in the middle. */
 const WINDOW = 200;
-/** Milliseconds between two windows, while somebody scrolls. */
+/** Milliseconds between two windows, while the user scrolls. */
 const SCROLL = 120;
 
 interface Column {
@@ -51,7 +51,7 @@ const COLUMNS: Column[] = [
 	},
 	{
 		key: "resent",
-		title: "Sent again",
+		title: "Retransmitted",
 		sort: "retransmitted",
 		class: "number",
 		show: (flow) => format.bytes(flow.retransmitted_bytes),
@@ -85,20 +85,20 @@ const cellClass = (column: Column): string => `cell ${column.key} ${column.class
 export function flowsView(
 	main: HTMLElement,
 	parameters: URLSearchParams,
-	heard: (attached: Attached) => void,
+	onAttached: (attached: Attached) => void,
 ): () => void {
-	const view = new FlowsView(main, parameters, heard);
+	const view = new FlowsView(main, parameters, onAttached);
 	return () => view.leave();
 }
 
 class FlowsView {
-	/** Those of the window of the list that is told, by id; and the window itself. */
+	/** Those of the requested window of the list, by id; and the window itself. */
 	private readonly flows = new Map<string, Flow>();
 	private order: string[] = [];
 	private first = 0;
 	private listed: (Listed & { groups: NonNullable<Listed["groups"]> }) | null = null;
 	private chosen: string | null = null;
-	/** Place in the list of a flow to be chosen as soon as it is told. */
+	/** Place in the list of a flow to be chosen as soon as it arrives. */
 	private wanted: number | null = null;
 	private readonly request: Request;
 	private close = (): void => {};
@@ -120,7 +120,7 @@ class FlowsView {
 	constructor(
 		main: HTMLElement,
 		parameters: URLSearchParams,
-		private readonly heard: (attached: Attached) => void,
+		private readonly onAttached: (attached: Attached) => void,
 	) {
 		this.request = {
 			filter: parameters.get("filter") ?? "",
@@ -246,7 +246,7 @@ class FlowsView {
 		const query = this.query();
 		query.set("limit", String(WINDOW));
 		if (this.first) query.set("offset", String(this.first));
-		this.close = live(query, { flows: (news) => this.take(news), attached: this.heard });
+		this.close = live(query, { flows: (news) => this.take(news), attached: this.onAttached });
 	}
 
 	private showSort(): void {
@@ -300,7 +300,7 @@ class FlowsView {
 		return place;
 	}
 
-	/** What is seen may have left the middle of what is told. */
+	/** The visible flows may have left the middle of the requested ones. */
 	private follow(from: number, to: number): void {
 		const { first } = this;
 		if (this.moving || (from >= first && to <= first + WINDOW) || (first === 0 && to <= WINDOW)) return;
@@ -398,7 +398,7 @@ class FlowsView {
 		else this.showFlow(row, id, flow);
 	}
 
-	/** A flow that the server has not told yet. */
+	/** A flow that the server has not sent yet. */
 	private showWaiting(row: HTMLElement): void {
 		row.className = "row flow waiting";
 		delete row.dataset.flow;

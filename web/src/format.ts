@@ -78,7 +78,7 @@ export function exitInWords(flow: Flow): string {
 			case "ended":
 				return "Ended in slow start.";
 			default:
-				return "Has not sent enough to tell.";
+				return "Has not sent enough yet.";
 		}
 	}
 	const share = overBdp(flow);

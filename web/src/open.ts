@@ -111,7 +111,7 @@ async function take(files: Named[]): Promise<void> {
 	if (recorded.length > 0) return send(recorded.slice(0, 1));
 	if (logs[0])
 		throw new Error(
-			`${logs[0].path} is qlog, which keeps too little of acknowledgements to ask algorithms about them: ` +
+			`${logs[0].path} is qlog, which keeps too little of acknowledgments to ask algorithms about them: ` +
 				"open the recording that it was exported from.",
 		);
 	const can =
@@ -186,7 +186,7 @@ function wrong(error: unknown): void {
 	dialog.showModal();
 }
 
-/** Whoever opens something waits, and is told what went wrong. */
+/** Opening something waits, and shows what went wrong. */
 async function attempt(files: Promise<Named[]>): Promise<void> {
 	document.body.classList.add("opening");
 	try {
@@ -230,7 +230,7 @@ export function ask(): void {
 		h(
 			"p",
 			{ class: "quiet" },
-			"A recording goes to this server, which keeps it in memory for whoever knows its address, until it " +
+			"A recording goes to this server, which keeps it in memory for everyone who knows its address, until it " +
 				"ends or four newer ones are there. Results and reports stay in this page.",
 		),
 		h(

@@ -1,4 +1,4 @@
-// What every algorithm would have done with the acknowledgements of a flow, and what that would have cost.
+// What every algorithm would have done with the acknowledgments of a flow, and what that would have cost.
 
 import type { Flow, Regret, Shadow } from "./api";
 import { fill, h } from "./dom";
@@ -21,7 +21,7 @@ export function othersView(place: HTMLElement, flow: Flow, shadow: Shadow | null
 			h(
 				"p",
 				{ class: "quiet" },
-				"Not known: it takes every acknowledgement from the first on. Start the server with --shadow " +
+				"Not known: it takes every acknowledgment from the first on. Start the server with --shadow " +
 					"search,ramp,… before the flow begins, or record it with onramp record --level ack and drop " +
 					"the recording here.",
 			),

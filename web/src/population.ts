@@ -31,9 +31,9 @@ const WORST: Worst[] = [
 		show: (flow) => format.time(flow.regret?.queue_us ?? null),
 	},
 	{
-		name: "sent_again",
+		name: "retransmitted",
 		title: "Sent most again",
-		head: "sent again",
+		head: "retransmitted",
 		show: (flow) => format.bytes(flow.retransmitted_bytes),
 	},
 ];
@@ -45,8 +45,8 @@ const PRODUCT =
 	"seen of its path so far. Shaded around a curve is where the true distribution lies, all of it, but for an error " +
 	"of 5 %.";
 
-export function populationView(main: HTMLElement, heard: (attached: Attached) => void): () => void {
-	const view = new PopulationView(main, heard);
+export function populationView(main: HTMLElement, onAttached: (attached: Attached) => void): () => void {
+	const view = new PopulationView(main, onAttached);
 	return () => view.leave();
 }
 
@@ -62,7 +62,7 @@ class PopulationView {
 	private readonly unlisten = onTheme(() => this.again());
 	private readonly observer = new ResizeObserver(() => this.again());
 
-	constructor(main: HTMLElement, heard: (attached: Attached) => void) {
+	constructor(main: HTMLElement, onAttached: (attached: Attached) => void) {
 		fill(
 			main,
 			h("h1", {}, "Where flows leave slow start"),
@@ -83,7 +83,7 @@ class PopulationView {
 				this.now = next;
 				this.schedule();
 			},
-			attached: heard,
+			attached: onAttached,
 		});
 		this.observer.observe(main);
 	}
@@ -141,9 +141,9 @@ class PopulationView {
 	private drawSummary({ distributions, left, flows }: Population): void {
 		const exits = distributions.filter((one) => one.measure === "exit_to_bdp");
 		const median = format.ratio(exits[0]?.quantiles[50] ?? null);
-		const told = exits.length === 1 ? `; half of them at or below ${median} the bandwidth-delay product` : "";
+		const summary = exits.length === 1 ? `; half of them at or below ${median} the bandwidth-delay product` : "";
 		const counts = `${format.count(left)} of ${format.count(flows)} flows`;
-		text(this.summary, `${counts} have left slow start and told a rate${told}`);
+		text(this.summary, `${counts} have exited slow start and reported a rate${summary}`);
 	}
 
 	private drawNetworks({ map, networks }: Population): void {

@@ -50,7 +50,7 @@ export function reportView(main: HTMLElement): () => void {
 		),
 		...flows.slice(0, MOST).map((flow) => {
 			const place = h("section", { class: "card others" });
-			const ran = flow.algorithm ?? flow.congestion_control ?? "not told";
+			const ran = flow.algorithm ?? flow.congestion_control ?? "unknown";
 			othersView(
 				place,
 				{ algorithm: ran, exit: flow.recorded_exit ?? flow.exit ?? null, regret: flow.regret ?? null } as Flow,

@@ -1,5 +1,5 @@
-// Results of the lab and the simulator, beside each other: every measure by arm, and runs over time. They are read here
-// and sent to nobody.
+// Results of the lab and the simulator, next to each other: every measure by arm, and runs over time. They are read here
+// and sent nowhere.
 
 import { Chart, type Moment } from "./chart";
 import { fill, h } from "./dom";
@@ -49,7 +49,7 @@ interface Arm {
 let arms: Arm[] = [];
 let results: Result[] = [];
 
-/** Points of a curve: more than a chart is wide helps nobody. */
+/** Points of a curve: more than a chart is wide would not be visible. */
 const POINTS = 1200;
 
 interface Measure {
@@ -81,7 +81,7 @@ const MEASURES: Measure[] = [
 		better: "less",
 	},
 	{
-		title: "Segments sent again",
+		title: "Segments retransmitted",
 		of: (run) => run.retransmitted_segments,
 		show: (value) => format.count(Math.round(value)),
 		better: "less",

@@ -1,4 +1,4 @@
-// The charts of one flow, whoever tells of it: a server, a recording, a run of the lab.
+// The charts of one flow, from a server, a recording or a run of the lab.
 
 import { Chart, type Mark, type Moment, type Shape } from "./chart";
 import * as format from "./format";
@@ -38,11 +38,11 @@ export interface Series {
 }
 
 const EVENTS: Record<string, [Shape, string]> = {
-	recovery: ["triangle", "fast recovery: sent again"],
+	recovery: ["triangle", "fast recovery: retransmitted"],
 	loss: ["cross", "timeout"],
 	cwr: ["diamond", "congestion mark"],
 	undone: ["ring", "was no loss"],
-	resent: ["triangle", "sent again"],
+	resent: ["triangle", "retransmitted"],
 };
 
 export class FlowCharts {

@@ -21,7 +21,7 @@ export function forget(): void {
 	}
 }
 
-/** The server has refused what it was told: if that was a secret, the next question says so. */
+/** The server has refused a request: if that had a secret, the next question says so. */
 function refuse(deed: Deed): void {
 	refused[deed] ||= secrets[deed] !== "";
 	secrets[deed] = "";

@@ -77,7 +77,7 @@ await page.getByRole("button", { name: "Use it" }).click();
 await sheet.locator(".wrong", { hasText: "exit_window_bytes" }).waitFor();
 await field.fill("12000");
 await sheet.getByRole("button", { name: "Apply" }).click();
-await page.locator(".told", { hasText: "exit_window_bytes: 0 → 12000" }).waitFor();
+await page.locator(".message", { hasText: "exit_window_bytes: 0 → 12000" }).waitFor();
 await page.goBack();
 await story("Left slow start by its algorithm");
 await page.locator(".chip.reason", { hasText: "exit: algorithm" }).waitFor();
@@ -111,7 +111,7 @@ await page.waitForFunction(() => document.querySelector('[name="exit_window_byte
 await field.fill("13000");
 await sheet.getByRole("button", { name: "Apply" }).click();
 await page.getByRole("button", { name: "Undo (exit_window_bytes=12000)" }).click();
-await page.locator(".told", { hasText: "Taken back: exit_window_bytes: 13000 → 12000" }).waitFor();
+await page.locator(".message", { hasText: "Reverted: exit_window_bytes: 13000 → 12000" }).waitFor();
 
 // Without a token file nothing can be changed, by the page or past it.
 await please("restart read-only");
@@ -217,7 +217,7 @@ const together = {
 		},
 	],
 	networks: [{ network: script, flows: 1, median_rtt_us: 1, exit_to_bdp: [1, 1, 1, 1, 1] }],
-	worst: { early: [flow], late: [], sent_again: [] },
+	worst: { early: [flow], late: [], retransmitted: [] },
 };
 const said = `event: flows\ndata: ${JSON.stringify(told)}\n\nevent: population\ndata: ${JSON.stringify(together)}\n\n`;
 await page.route("**/api/live*", (route) => route.fulfill({ contentType: "text/event-stream", body: said }));

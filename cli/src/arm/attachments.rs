@@ -10,7 +10,7 @@ use onramp_loader::{AttachOptions, Base, Changes, Error};
 use crate::output::say;
 use crate::progress;
 
-/// Attachments that there are, for whoever has to end them early.
+/// Attachments that there are, so that a signal can end them early.
 static LIVE: Mutex<Vec<Weak<Mutex<Attachments>>>> = Mutex::new(Vec::new());
 
 /// Detached when dropped, and when the process is asked to end; what others had attached stays.
@@ -31,7 +31,7 @@ impl Attachments {
         attachments
     }
 
-    /// Has the algorithm attached with these parameters. Where somebody else has attached it, it is used as it is if
+    /// Has the algorithm attached with these parameters. Where another process has attached it, it is used as it is if
     /// `as_it_is`.
     pub fn ready(&mut self, options: &AttachOptions, as_it_is: bool) -> Result<(), Error> {
         let algorithm = options.parameters.algorithm();

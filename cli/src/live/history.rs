@@ -26,9 +26,9 @@ pub(crate) struct Point {
     pub acknowledged_bytes: u64,
     /// Sent, retransmissions not counted again, bytes: what is acknowledged and what is in flight.
     pub sent_bytes: u64,
-    /// Up to which byte the receiver takes data; `None`: none, or not told.
+    /// Up to which byte the receiver takes data; `None`: none, or not known.
     pub window_end_bytes: Option<u64>,
-    /// Bits per second; `None`: not told, or none is in force.
+    /// Bits per second; `None`: not known, or none is in force.
     pub pacing_bps: Option<u64>,
     /// What the algorithm watches, and where it would leave ([`mod@super::track`]).
     pub watched: Option<u32>,
@@ -78,7 +78,7 @@ pub(crate) struct History {
     gone: u64,
 }
 
-/// How far somebody knows a history.
+/// How far a client knows a history.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Cursor {
     generation: u32,
@@ -189,7 +189,7 @@ impl History {
         &self.buckets
     }
 
-    /// What somebody does not know yet, and how far he knows it then.
+    /// What a client does not know yet, and how far it knows it then.
     pub fn since(&self, cursor: Cursor) -> (Change, Cursor) {
         let there = self.gone..self.gone + self.buckets.len() as u64;
         let known = cursor.last.filter(|last| cursor.generation == self.generation && there.contains(last));

@@ -18,9 +18,9 @@ use super::track::reading;
 
 /// What happened to a flow at a moment: this many are kept, of a flow that has more the first ones.
 const INCIDENTS_MAX: usize = 200;
-/// The newest past of a flow whose acknowledgements are told: half a minute in tenths of a second.
+/// The newest past of a flow whose ACKs are reported: half a minute in tenths of a second.
 const RECENT: usize = 300;
-/// A flow with nothing in flight of which nothing is heard for so long is idle.
+/// A flow with nothing in flight and without an event for so long is idle.
 const IDLE_US: u64 = 1_000_000;
 /// For as long after the exit as it took to come, and at least this, the beginning is still kept in detail.
 const AFTER_EXIT_US: u64 = 1_000_000;
@@ -45,19 +45,19 @@ pub(crate) struct Flow {
     pub adopted: bool,
     /// Monotonic clock, microseconds: first data, else the first event.
     pub start_us: u64,
-    /// Whether it is the first data. A flow that begins is told of with its first acknowledgement, an RTT later.
+    /// Whether it is the first data. A flow that begins is reported with its first ACK, an RTT later.
     start_known: bool,
     pub exit: Option<Exit>,
     pub ended: bool,
-    /// As of the newest event that tells.
+    /// As of the newest event that has it.
     pub now: Point,
     pub mss: u32,
     pub min_rtt_us: Option<u32>,
-    /// Acknowledged before it was followed; 0 until an acknowledgement or its end has told.
+    /// Acknowledged before it was followed; 0 until an ACK or its end has shown it.
     unseen_bytes: u64,
-    /// Every acknowledgement is told, so rounds need not be added up.
+    /// Every ACK is reported, so rounds need not be added up.
     every_ack: bool,
-    /// What its rounds tell of what its path gives.
+    /// What its rounds show of its path.
     path: Path,
     pub retransmitted_bytes: u64,
     /// Sent, retransmissions not counted again; known once it has ended.
@@ -75,7 +75,7 @@ pub(crate) struct Flow {
     pub beginning: History,
     /// All of its life.
     pub life: History,
-    /// Its newest past, while every acknowledgement is told.
+    /// Its newest past, while every ACK is reported.
     pub recent: Option<History>,
     /// Losses and the like, the first ones.
     pub incidents: Vec<Incident>,
@@ -103,13 +103,13 @@ pub(crate) struct Exit {
     pub record: ExitRecord,
 }
 
-/// All flows, and how much could not be told.
+/// All flows, and how much could not be reported.
 #[derive(Debug)]
 pub(crate) struct Model {
     pub flows: BTreeMap<u64, Flow>,
     /// Events that came too fast.
     pub lost: u64,
-    /// Time in which nothing was told.
+    /// Time in which nothing was reported.
     pub unobserved: Duration,
     /// Flows that have ended, by number.
     ended: BTreeSet<u64>,
@@ -162,7 +162,7 @@ impl Model {
         }
     }
 
-    /// What flows do by now (monotonic clock) of which nothing is heard.
+    /// What flows without events do by now (monotonic clock).
     pub fn rest(&mut self, now_us: u64) {
         for flow in self.flows.values_mut() {
             let quiet_us = now_us.saturating_sub(flow.now.at_us);
@@ -303,7 +303,7 @@ impl Flow {
                 // What is taken for lost is not in flight, and not acknowledged.
                 self.quiet &= state.to == CongestionState::Open;
                 self.retransmitted_bytes = state.bytes_retransmitted;
-                // Duplicate acknowledgements alone are no event.
+                // Duplicate acknowledgments alone are no event.
                 if !matches!(state.to, CongestionState::Open | CongestionState::Disorder) {
                     self.happens(state.to.name());
                 }
@@ -318,7 +318,7 @@ impl Flow {
             What::Round(round) => self.round(round),
             What::Ack(ack) => self.ack(ack),
         }
-        // Rounds are read ahead of the acknowledgements that come by another stream.
+        // Rounds are read ahead of the acknowledgments that come by another stream.
         if self.every_ack && matches!(event.what, What::Round(_) | What::State(_) | What::Restart(_)) {
             return;
         }
@@ -409,12 +409,12 @@ impl Flow {
         self.now.window_end_bytes = Some(end).filter(|_| window != 0);
     }
 
-    /// Acknowledgements are told from now on.
+    /// ACKs are reported from now on.
     pub fn open(&mut self) {
         self.recent.get_or_insert_with(|| History::recent(RECENT));
     }
 
-    /// Acknowledgements are told no longer.
+    /// ACKs are no longer reported.
     pub fn close(&mut self) {
         self.every_ack = false;
         self.recent = None;
@@ -485,7 +485,7 @@ mod tests {
         model.add(&Item::Event(Event { time_ns, flow, sequence, netns, algorithm, what }));
     }
 
-    /// With a flow that begins, as the kernel tells of it.
+    /// With a flow that begins, as the kernel reports it.
     fn begun() -> Model {
         let mut model = Model::new(1, 16);
         let payload = FlowEvent {
@@ -509,7 +509,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flow_began_a_round_trip_before_its_first_acknowledgement() {
+    fn a_flow_began_a_round_trip_before_its_first_acknowledgment() {
         let mut model = begun();
         let ack = Ack { now_us: 1_000_000, rtt_us: 600_000, smoothed_rtt_us: 600_000, ..Ack::default() };
         observe(&mut model, acknowledged(ack, 0));
@@ -555,7 +555,7 @@ mod tests {
             model.flows.get_mut(&7).unwrap().changed = false;
             model.rest(2_000_000);
             assert_eq!(of(&model), (if idle { "idle" } else { "loss" }.into(), idle));
-            assert_eq!(model.flows[&7].changed, idle, "it is told again");
+            assert_eq!(model.flows[&7].changed, idle, "it is reported again");
         }
     }
 
@@ -576,7 +576,7 @@ mod tests {
         observe(&mut model, round(65_000));
         assert_eq!(model.flows[&7].now.window_end_bytes, Some(85_000));
         observe(&mut model, round(0));
-        assert_eq!(model.flows[&7].now.window_end_bytes, None, "none, or not told");
+        assert_eq!(model.flows[&7].now.window_end_bytes, None, "none, or not known");
         let ack = Ack { bytes_acked: 50_000, mss: 1_000, ..Ack::default() };
         observe(&mut model, acknowledged(ack, 30_000));
         let flow = &model.flows[&7];
@@ -585,7 +585,7 @@ mod tests {
         observe(&mut model, round(0));
         assert_eq!(
             model.flows[&7].now.window_end_bytes, end,
-            "rounds that are made of acknowledgements have none"
+            "rounds that are made of acknowledgments have none"
         );
     }
 }

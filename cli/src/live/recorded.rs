@@ -57,7 +57,7 @@ pub(crate) fn read(recording: &mut Recording, flows_max: usize, buckets_max: usi
     Recorded { model, reports: by_flow(reports), problems }
 }
 
-/// Reads acknowledgements in CSV, which does not say whose they are.
+/// Reads acknowledgments in CSV, which does not say whose they are.
 pub(crate) fn read_csv(source: impl Read, flows_max: usize, buckets_max: usize) -> Result<Recorded, String> {
     let mut recorded = RecordedEvents::default();
     let mut model = Model::new(flows_max, buckets_max);
@@ -84,7 +84,7 @@ fn by_flow(reports: Vec<FlowReport>) -> BTreeMap<u64, FlowReport> {
     reports.into_iter().map(|report| (report.flow, report)).collect()
 }
 
-/// What a recording tells beside acknowledgements, in its order; and each flow's algorithm, run again.
+/// What a recording has next to ACKs, in its order; and each flow's algorithm, run again.
 #[derive(Default)]
 struct RecordedEvents {
     flows: BTreeMap<u64, Followed>,
@@ -127,7 +127,7 @@ impl RecordedEvents {
         recording.each_row(|row: StateRow| recorded.push(row.at_us, row.flow, row.sequence, |_| state(&row)));
         for flow in recorded.flows.values_mut() {
             flow.events.make_contiguous().sort_by_key(|event| event.sequence);
-            // Where rounds are told, none are made.
+            // Where rounds are recorded, none are made.
             let has_rounds = flow.events.iter().any(|event| matches!(event.what, What::Round(_)));
             flow.rounds = (!has_rounds).then(Rounds::default);
         }
@@ -193,7 +193,7 @@ impl RecordedEvents {
         flow.events.push_back(flow.event(row.at_us, row.flow, row.sequence, What::Flow(Box::new(event))));
     }
 
-    /// A flow that CSV has acknowledgements of.
+    /// A flow that CSV has acknowledgments of.
     fn meet(&mut self, run: &Run<'_>, flows_max: usize) {
         let Some(first) = run.samples.first() else { return };
         if self.flows.contains_key(&run.flow) {
@@ -305,7 +305,7 @@ impl Followed {
     }
 }
 
-/// A round that is made of acknowledgements. The application was the limit in all of it, or the window.
+/// A round that is made of acknowledgments. The application was the limit in all of it, or the window.
 fn made(over: &AckRound) -> RoundPayload {
     let AckRound { begin, end, .. } = over;
     let duration_us = end.now_us.saturating_sub(begin.now_us);

@@ -101,7 +101,7 @@ impl Shadows {
             || (snapshot.netns(), snapshot.local(), snapshot.remote()),
             || Watched {
                 follower: Follower::default(),
-                // Without regrets: slow start alone does not tell what the path gives in the end.
+                // Without regrets: slow start alone does not show the BDP of the path.
                 replay: Replay::new(candidates.clone(), Options::default()),
             },
         );
@@ -162,7 +162,7 @@ mod tests {
         };
         assert_eq!(meet(&mut flows, 1, 1_000), 10);
         assert_eq!((flows.with(&ends(1_000)), flows.with(&ends(2_000))), (Some(&10), None));
-        // The same ends again, while nobody has said that the first connection is over.
+        // The same ends again, while the first connection is not known to be over.
         assert_eq!((meet(&mut flows, 2, 1_000), meet(&mut flows, 1, 1_000)), (20, 10));
         assert_eq!(flows.with(&ends(1_000)), Some(&20));
         assert_eq!((flows.remove(1), flows.with(&ends(1_000))), (Some((ends(1_000), 10)), Some(&20)));

@@ -1,4 +1,4 @@
-//! Where the events come from: rounds of all flows, acknowledgements of those that are open.
+//! Where the events come from: rounds of all flows, acknowledgments of those that are open.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -14,7 +14,7 @@ use crate::consumer::Wanted;
 /// Kernel memory for what happens between two looks: rounds of all flows, about 20,000 of SEARCH's, which are the
 /// largest.
 const ROUNDS_BYTES: u32 = 16 << 20;
-/// Acknowledgements of one flow, about 40,000.
+/// Acknowledgments of one flow, about 40,000.
 const ACKS_BYTES: u32 = 8 << 20;
 /// Events that are taken before keys and signals are looked at again.
 const BATCH: u32 = 100_000;
@@ -48,7 +48,7 @@ impl Source {
         self.rounds.keep_anew()
     }
 
-    /// Also every acknowledgement of this flow, by a consumer of its own.
+    /// Also every acknowledgment of this flow, by a consumer of its own.
     pub fn follow(&mut self, flow: &Flow, wait: WaitWhile<'_>) -> Result<(), onramp_loader::Error> {
         let mut options = Options::new(self.name, Level::Ack);
         options.ring_bytes = ACKS_BYTES;
@@ -57,7 +57,7 @@ impl Source {
         Ok(())
     }
 
-    /// No acknowledgements of this flow any more.
+    /// No acknowledgments of this flow any more.
     pub fn leave(&mut self, flow: u64) {
         self.acks.remove(&flow);
     }

@@ -25,7 +25,7 @@ use crate::units::{self, now_us};
 /// All or nothing: where it fails, nothing has changed.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
-  onramp attach                                # ramp, which is told nothing about the path
+  onramp attach                                # ramp, which needs no knowledge of the path
   onramp attach --profile geo                  # what the profile names
   onramp attach search --profile geo --set exit_action=hold
   onramp attach search --telemetry exit   # consumers get no more than exits

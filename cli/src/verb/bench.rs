@@ -46,8 +46,8 @@ tcp_wmem = [4_096, 131_072, 268_435_456]
 /// First what the kernel makes of each operation: instructions that its verifier walks, bytes of machine code. Then
 /// nanoseconds per ACK from the kernel's run-time statistics of BPF programs, which are on only meanwhile and add some
 /// nanoseconds themselves: transfers that are slow start from first to last, where algorithms work on every ACK, of all
-/// algorithms in turns; JUDGED says on how many of the ACKs the algorithm ran; and the same of one algorithm while
-/// consumers of telemetry listen at each level. Last, processor time and throughput over a veth pair against the
+/// algorithms in turns; EVALUATED says on how many of the ACKs the algorithm ran; and the same for one algorithm with
+/// consumers of telemetry at each level. Last, processor time and throughput over a veth pair against the
 /// kernel's own CUBIC, in pairs that take turns. Takes some minutes; use an idle machine.
 #[derive(Args, Debug)]
 #[command(

@@ -15,7 +15,7 @@ use crate::units::show_rate;
 /// Compare the flows of a guarded algorithm with those that stay on the base as control
 ///
 /// `onramp attach ALG --guard ...` keeps a share of the flows on the base. Flows that began under it and have had 100 kB acknowledged
-/// when they end are counted: the mean share of bytes sent again, and the geometric mean of goodput (bytes acknowledged by time with
+/// when they end are counted: the mean share of bytes retransmitted, and the geometric mean of goodput (bytes acknowledged by time with
 /// data to send). A difference stands with the interval that holds the true one, at every moment at once, but for an error
 /// of 5 %: it may be looked at as often as you like. Differences of retransmit_ratio are in percentage points.
 #[derive(Args, Debug)]

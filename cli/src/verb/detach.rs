@@ -73,7 +73,7 @@ struct Row {
     was_attached: bool,
     defaults_restored: Vec<Default>,
     sockets_moved: usize,
-    /// Those of them that listen, because their application had chosen the control.
+    /// The listening ones, whose application had chosen the control.
     listening_moved: usize,
     stragglers: Vec<Sockets>,
     sockets_left: bool,
@@ -141,7 +141,7 @@ impl Detach {
         let everywhere = everywhere();
         let algorithms: Vec<_> =
             algorithms.into_iter().map(|one| (one, Undo::of(one, &everywhere))).collect();
-        // First: else its connections would be told to use what is going.
+        // First: else its connections would be given the control that is being detached.
         match select::clear() {
             Ok(rules) => {
                 report.selection_undo = rules.as_deref().and_then(selection_undo);
@@ -390,7 +390,7 @@ pub(super) fn text(report: &Report) -> String {
         }
         if row.listening_moved > 0 {
             text += &format!(
-                "  {} of them listen: their application had chosen {}, and their new connections get the default of now until it chooses again\n",
+                "  {} of them are listening: their application had chosen {}, and their new connections get the default of now until it chooses again\n",
                 row.listening_moved, row.algorithm
             );
         }

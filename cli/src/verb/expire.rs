@@ -1,7 +1,7 @@
 //! The process behind `attach --for`: waits in the background and detaches once the time is over. That the base runs alone
 //! from then on is the kernel's doing, so nothing depends on this but how soon it is tidy.
 //!
-//! It is started before the attachment is made and told by the end of its standard input that it has been made, or
+//! It is started before the attachment is made. The end of its standard input says that it has been made, or
 //! that its parent has died. What to watch it reads from the kernel, so it is right in both cases.
 
 use std::fs::{File, OpenOptions};
@@ -54,7 +54,7 @@ impl Expire {
                         watching = onramp_loader::watch(algorithm)?;
                     }
                 }
-                // What failed once may succeed later, and nobody else will detach.
+                // What failed once may succeed later, and no other process will detach.
                 Err(error) if failures == TIMEOUT => return Err(error.into()),
                 Err(_) => {
                     failures += 1;

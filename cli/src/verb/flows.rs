@@ -28,12 +28,12 @@ use crate::units::{show_bytes, show_us};
 ///
 /// State: `idle`: all that was sent is acknowledged, and nothing was sent for a second; then where it stood: `slow start`; `left: REASON at TIME, BYTES` after the first data and acknowledged by then; `draining`: the
 /// exit is decided, the window still shrinks; `adopted`: was past its start when this control took it; `detached
-/// code`: the algorithm is detached and this flow still runs it; `other build`: another onramp attached it; `unreadable`:
-/// a pin of the algorithm is broken, and the exit code is 5; `first
+/// code`: the algorithm is detached and this flow still runs it; `other build`: another build attached it; `unreadable`:
+/// a pin of the algorithm is broken, and the exit code is 5; `initial
 /// window`: has been given no more than that to send, and has no state yet; `no state`: the base runs alone, for want of
 /// memory, past a deadline, for a guard, or because there was no slow start; `no slow start` yet. With `attach --observe` also `observed: would leave at TIME, BYTES`.
 ///
-/// --why: CODE is what the kernel tells: `attached`, that of the attachment there is now; `older`, that of one that has
+/// --why: CODE is what the kernel reports: `attached`, that of the attachment there is now; `older`, that of one that has
 /// been detached since, which the flow still runs. WHY is derived: the run, rule, route or default that gives a new
 /// connection of this flow's addresses, ports and cgroup its control, if that is the flow's. Where it is another, the
 /// application has chosen, or things have changed since the flow began.
@@ -136,7 +136,7 @@ struct Row {
     slow_starts: Option<u32>,
     exit: Option<Exit>,
     observed: Option<Exit>,
-    /// Counted since somebody has listened to the flow.
+    /// Counted since the flow had a subscriber.
     outcomes: Option<Named<u32>>,
     exports: Option<Named<ExportValue>>,
     /// In JSON always.
@@ -336,7 +336,7 @@ fn state(flow: &Flow) -> &'static str {
         _ if flow.other_build => "other_build",
         _ if flow.unreadable => "unreadable",
         _ if flow.base.is_none() => "detached_code",
-        Phase::Unknown if flow.in_first_window() => "first_window",
+        Phase::Unknown if flow.in_initial_window() => "initial_window",
         Phase::Unknown if flow.header.is_none() => "no_state",
         Phase::Unknown => "no_slow_start",
         Phase::SlowStart => "slow_start",

@@ -26,7 +26,7 @@ impl Sockets {
 pub(super) struct Holder {
     /// As ss(8) names it.
     state: &'static str,
-    /// They listen, and connections that they accept do not run the code.
+    /// They are listening, and connections that they accept do not run the code.
     only_listens: bool,
     /// None: no process that can be seen has them open.
     process: Option<String>,

@@ -33,7 +33,7 @@ pub(crate) struct Transfer {
     pub settings: Vec<String>,
 }
 
-/// Who sends beside whom, and what happens to the link meanwhile.
+/// Transfers at the same time, and changes of the link meanwhile.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Traffic {
     /// Flows of each run, 1 to 64

@@ -10,12 +10,12 @@ use crate::output::{Named, Output};
 use crate::settings::{AlgorithmName, Value};
 use crate::table::Table;
 
-/// Show or change the parameters of an attached algorithm, and how much is told of its flows
+/// Show or change the parameters of an attached algorithm, and the telemetry level of its flows
 ///
-/// Without settings: values, defaults and what may be given. With settings: all of them or none are set, at once;
-/// flows under way read the new values with their next ACK, except what an algorithm latches when slow start begins
-/// (`onramp list ALG` says which). --telemetry is the most that `watch`, `top`, `record` and other programs are told of
-/// the flows of this parameter set, whatever they ask for; it too holds for flows under way.
+/// Without settings: values, defaults and ranges. With settings: all of them or none are set, at once;
+/// open flows read the new values with their next ACK, except what an algorithm latches when slow start begins
+/// (`onramp list ALG` says which). --telemetry limits the level that `watch`, `top`, `record` and other programs get of
+/// the flows of this parameter set, also of open ones.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   onramp tune search
@@ -23,7 +23,7 @@ use crate::table::Table;
   onramp tune search --profile geo look_back=min --dry-run
   onramp tune search --telemetry exit
 
-Undo: printed; `onramp tune` with the former values")]
+Undo: printed; `onramp tune` with the previous values")]
 pub(crate) struct Tune {
     /// Algorithm
     #[arg(value_name = "ALG", value_parser = AlgorithmName)]
@@ -31,7 +31,7 @@ pub(crate) struct Tune {
     /// The parameter set of this name; `onramp status` lists them [default: the first]
     #[arg(long, value_name = "PROFILE")]
     profile: Option<String>,
-    /// The most that anybody is told of the flows
+    /// Maximum telemetry level for the flows; a consumer that subscribes to more gets this level
     #[arg(long, value_name = "LEVEL", value_parser = level_from(Level::Off))]
     telemetry: Option<Level>,
     /// New values

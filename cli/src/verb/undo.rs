@@ -10,11 +10,11 @@ use super::plan;
 use crate::failure::{FAILURE, PARTIAL};
 use crate::output::Output;
 
-/// Take back all that onramp has changed on this host
+/// Revert all that onramp has changed on this host
 ///
 /// What `onramp detach --all` does: defaults, sockets, attachments, rules of `onramp select`, and what interrupted commands have
-/// left; then what `onramp doctor --undo` does. What is not as onramp has left it, because somebody else has changed it since, stays
-/// as it is and is reported, and the exit code is 5. Recordings and files in /etc/onramp stay.
+/// left; then what `onramp doctor --undo` does. What another process has changed since stays as it is and is reported,
+/// and the exit code is 5. Recordings and files in /etc/onramp stay.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   onramp undo --dry-run

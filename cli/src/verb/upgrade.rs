@@ -14,24 +14,24 @@ use crate::output::{Output, say};
 use crate::settings::{AlgorithmName, BaseName};
 use crate::units::count;
 
-/// Have this onramp's code take over what is attached, under its traffic
+/// Replace the code of attached algorithms with this build's while traffic continues
 ///
 /// For after an update of onramp, in either direction. Parameters (those tuned since, too), the time limit, the defaults
-/// of all namespaces, rules of `onramp select` and listeners stay as they are. New connections get the former code or the
-/// newer and never anything else, except before Linux 6.4: there is a short moment in which
-/// routes, rules and applications do not find the name. Open connections go over to the newer code with the window that
-/// they have; a slow start under way ends there, or starts anew if it has hardly begun. Counters start at 0. Sockets that
-/// listen keep the former code loaded until they close; connections that they accept run the newer.
+/// of all namespaces, rules of `onramp select` and listening sockets stay as they are. New connections get the old code
+/// or the new code and never another control, except before Linux 6.4: there is a short moment in which routes, rules
+/// and applications do not find the name. Open connections move to the new code with the window that they have; their
+/// slow start ends there, or starts anew if it has hardly begun. Counters start at 0. Listening sockets keep the old
+/// code loaded until they close; connections that they accept run the new code.
 ///
-/// It is refused, and nothing is changed, if this onramp lacks a parameter that is set or does not know what the former
-/// one's parameters mean, or if somebody listens who would misread what is told from then on.
+/// It is refused, and nothing is changed, if this build lacks a parameter that is set or does not know what the old
+/// build's parameters mean, or if a consumer of telemetry would misread the new events.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
-  onramp upgrade                    # all that is attached, one after the other
+  onramp upgrade                    # all attached algorithms, one after the other
   onramp upgrade search --dry-run
   onramp upgrade search --base reno # with another base, too
 
-Undo: the same by the former onramp")]
+Undo: `upgrade` by the previous build")]
 pub(crate) struct Upgrade {
     /// Algorithm [default: all that are attached]
     #[arg(value_name = "ALG", value_parser = AlgorithmName)]

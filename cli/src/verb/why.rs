@@ -52,7 +52,7 @@ pub(super) fn text(decision: &Decision) -> String {
     match &decision.by {
         By::LockedRoute => "the route, whose `congctl lock` wins over all".into(),
         By::Server(port) => {
-            format!("the application that listens on port {port}, which has set TCP_CONGESTION there")
+            format!("the application listening on port {port}, which has set TCP_CONGESTION there")
         }
         By::Run(pid) => format!("onramp run, process {pid}"),
         By::Rule(rule) => {
@@ -79,7 +79,7 @@ pub(super) struct Why {
     /// Exact: the cgroup that its socket was made in, by its number; and by its path unless it is gone.
     cgroup_id: Option<u64>,
     cgroup: Option<String>,
-    /// Derived from whether something listens on its port.
+    /// Derived from whether there is a listening socket on its port.
     side: &'static str,
     /// Derived: what gives a new connection like this one its control; `other` if that is not the flow's.
     chosen_by: &'static str,
@@ -94,7 +94,7 @@ pub(super) struct Why {
 
 /// What flows are asked about.
 pub(super) struct Asker {
-    /// Else why nobody can be asked.
+    /// Else why it is not known.
     deciders: Result<Deciders, String>,
     listening: BTreeSet<u16>,
     /// Algorithms of which older code may be loaded.
@@ -141,7 +141,7 @@ impl Asker {
                 let control = flow.algorithm.congestion_control();
                 Why { cgroup, ..decided(&control, set(flow), &decision, why) }
             }
-            Err(error) => Why { explanation: format!("it cannot be told: {error}"), ..why },
+            Err(error) => Why { explanation: format!("it is not known: {error}"), ..why },
         }
     }
 }

@@ -23,7 +23,7 @@ use crate::link::{Arrival, Nanos, Paths};
 /// it is read; large enough to spare system calls that find nothing.
 pub(crate) const BATCH: usize = 32;
 
-/// Packets of this size or more count as full: data, not acknowledgements or iperf3's control messages.
+/// Packets of this size or more count as full: data, not acknowledgments or iperf3's control messages.
 const FULL_BYTES: usize = 1_400;
 
 /// Looks at one device alone, after which both are looked at: what was just delivered is answered at once, and nobody

@@ -36,7 +36,7 @@ const BUCKETS: usize = 2_000;
 pub struct Health {
     /// Packets handed over.
     pub packets: u64,
-    /// Of these, full packets: data, not acknowledgements.
+    /// Of these, full packets: data, not acknowledgments.
     #[serde(default)]
     pub full_packets: u64,
     /// Largest lateness, microseconds.
@@ -90,7 +90,7 @@ impl Health {
         })
     }
 
-    /// What a full packet cost a guest with all that belongs to it, acknowledgements and the whole host included. `None`
+    /// What a full packet cost a guest with all that belongs to it, acknowledgments and the whole host included. `None`
     /// without full packets.
     fn instructions_per_full_packet(&self) -> Option<f64> {
         let instructions = self.busy_seconds * 1e9 * INSTRUCTIONS_PER_NANOSECOND as f64;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Many flows at once over a veth pair, each at a rate: what follows every acknowledgement meets here as many as the
+//! Many flows at once over a veth pair, each at a rate: what follows every acknowledgment meets here as many as the
 //! machine makes.
 
 use std::path::Path;
@@ -29,7 +29,7 @@ pub struct Parallel {
 }
 
 /// Lets flows run between two namespaces of their own, joined by a veth pair, in packets of one segment each, so that
-/// there are as many acknowledgements as on a device without segmentation offload. `meanwhile` is called every few
+/// there are as many acknowledgments as on a device without segmentation offload. `meanwhile` is called every few
 /// milliseconds with the sender's namespace and the time since the beginning, and says whether to go on. Returns the
 /// bytes received over the receiver's time, bit/s.
 ///

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Rate, round-trip time, queue and jitter by what the acknowledgements of a flow tell.
+//! Rate, round-trip time, queue and jitter by what the acknowledgments of a flow tell.
 
 use super::flow::{FitError, RecordedFlow, Seen};
 use super::{Explained, Fitted, Known};

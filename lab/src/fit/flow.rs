@@ -12,7 +12,7 @@ use thiserror::Error;
 
 use crate::link::RangeError;
 
-/// Fewer acknowledgements tell nothing.
+/// Fewer acknowledgments tell nothing.
 const LEAST_ACKS: usize = 100;
 
 /// What a packet can carry, bytes.
@@ -27,11 +27,11 @@ const DUPLICATES: u64 = 3;
 /// Why there is no path.
 #[derive(Debug, Error)]
 pub enum FitError {
-    /// The recording has no acknowledgements at all.
-    #[error("no acknowledgements were recorded: record with --level ack")]
+    /// The recording has no acknowledgments at all.
+    #[error("no acknowledgments were recorded: record with --level ack")]
     NoAcks,
     /// There is no such flow.
-    #[error("there are no acknowledgements of flow {flow}: the recording has {there}")]
+    #[error("there are no acknowledgments of flow {flow}: the recording has {there}")]
     NoFlow {
         /// Number of the connection.
         flow: u64,
@@ -48,7 +48,7 @@ pub enum FitError {
     },
     /// The flow is too short.
     #[error(
-        "flow {flow} has {acks} acknowledgements with a round-trip time: a path needs {LEAST_ACKS} at least"
+        "flow {flow} has {acks} acknowledgments with a round-trip time: a path needs {LEAST_ACKS} at least"
     )]
     Short {
         /// Number of the connection.
@@ -102,7 +102,7 @@ pub struct Driver {
 pub struct RecordedFlow {
     /// Number of the connection.
     pub flow: u64,
-    /// Its acknowledgements, in order.
+    /// Its acknowledgments, in order.
     pub acks: Vec<Seen>,
     /// When a loss first showed: more was outstanding than in flight, by more than three segments.
     pub lost_us: Option<u64>,
@@ -236,12 +236,12 @@ fn choose(recording: &mut Recording, number: Option<u64>) -> Result<u64, FitErro
     }
 }
 
-/// The flows that there are, those with most acknowledgements first.
+/// The flows that there are, those with most acknowledgments first.
 fn numbers(counts: &BTreeMap<u64, (usize, usize)>) -> String {
     let mut counts: Vec<_> = counts.iter().map(|(flow, count)| (flow, count.0)).collect();
     counts.sort_by_key(|(_, acks)| std::cmp::Reverse(*acks));
     let named: Vec<_> =
-        counts.iter().take(5).map(|(flow, acks)| format!("{flow} ({acks} acknowledgements)")).collect();
+        counts.iter().take(5).map(|(flow, acks)| format!("{flow} ({acks} acknowledgments)")).collect();
     let more = counts.len().saturating_sub(5);
     if more > 0 { format!("{} and {more} more", named.join(", ")) } else { named.join(", ") }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! A path fitted to a recorded flow: what its acknowledgements tell of rate, round-trip time, queue and jitter, as a profile, and
+//! A path fitted to a recorded flow: what its acknowledgments tell of rate, round-trip time, queue and jitter, as a profile, and
 //! how well a link of these properties explains what was recorded.
 //!
 //! * While the smallest round-trip time of a window stays above that of the empty path there is a queue, and what is
@@ -39,7 +39,7 @@ const MOST_QUEUE_BYTES: u64 = 4_000_000_000;
 const ROOM: u64 = 4;
 /// Packets of the hosts, bytes.
 const MTU_BYTES: std::ops::RangeInclusive<u32> = 256..=1_500;
-/// Of the way back, which acknowledgements do not fill, bit/s at least.
+/// Of the way back, which acknowledgments do not fill, bit/s at least.
 const LEAST_RETURN_BPS: u64 = 1_000_000;
 
 /// A path with a queue is taken where its error is no more than so many times that of one without, and this beside it,
@@ -57,7 +57,7 @@ pub enum Known {
     AtLeast,
 }
 
-/// What the acknowledgements of a flow tell of its path.
+/// What the acknowledgments of a flow tell of its path.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Fitted {
     /// Number of the connection in the recording.

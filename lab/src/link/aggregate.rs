@@ -6,7 +6,7 @@
 //!   end of aggregate ─ gap ─► opportunity ─► packets that have arrived by now, back to back ─► end of aggregate
 //! ```
 //!
-//! Data leave in bursts; acknowledgements that share a burst arrive closer together than they were sent (ACK
+//! Data leave in bursts; acknowledgments that share a burst arrive closer together than they were sent (ACK
 //! compression).
 
 use super::Nanos;

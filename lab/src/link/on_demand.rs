@@ -4,7 +4,7 @@
 //! A terminal shares its return channel with others and transmits when the hub lets it. One that sends little has
 //! a small guaranteed share; when packets pile up it asks for capacity, and has it one control loop later (BoD,
 //! Gotta et al. 2006 section II; the loop passes the satellite, so it takes no less than a round trip). Over a commercial
-//! GEO link the acknowledgements of rounds 1 to 3 of a download came slowly and irregularly for this reason, those
+//! GEO link the acknowledgments of rounds 1 to 3 of a download came slowly and irregularly for this reason, those
 //! of rounds 4 and 5 regularly (Ataei Kachooei et al. 2022, figure 11).
 //!
 //! ```text

@@ -215,7 +215,7 @@ fn scheduled() -> DirectionSpec {
     DirectionSpec { rate_bps: 10_000_000, schedule, ..spec() }
 }
 
-/// Bursts of 52-byte acknowledgements every 600 ms; gaps at the far end within each burst, and its first delay.
+/// Bursts of 52-byte acknowledgments every 600 ms; gaps at the far end within each burst, and its first delay.
 fn bursts(sizes: &[u64], pause: Nanos) -> Vec<(Nanos, Vec<Nanos>)> {
     let mut link = direction(&scheduled(), 2);
     let mut out = Vec::new();

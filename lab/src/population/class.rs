@@ -27,7 +27,7 @@ pub struct Class {
     /// Largest variation of the round-trip time, microseconds, 0 to 1 000 000: uniform for each packet, half on each way.
     #[serde(default = "zero")]
     pub jitter_us: Distribution,
-    /// Longest time between the opportunities in which acknowledgements return, all that wait at once, microseconds, 0 to
+    /// Longest time between the opportunities in which acknowledgments return, all that wait at once, microseconds, 0 to
     /// 1 000 000; the shortest is half of it.
     #[serde(default = "zero")]
     pub aggregation_us: Distribution,

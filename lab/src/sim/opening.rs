@@ -30,7 +30,7 @@ const ANSWER_EVERY: Nanos = 500_000_000;
 /// The word is repeated by the timer so often (`tcp_retries2`).
 const WORD_RETRIES: u32 = 15;
 
-/// Bytes of packets that open a connection, of bare acknowledgements, and of the word that data follow.
+/// Bytes of packets that open a connection, of bare acknowledgments, and of the word that data follow.
 const OPENING_BYTES: u32 = 60;
 const ACK_BYTES: u32 = 52;
 const WORD_BYTES: u32 = 53;

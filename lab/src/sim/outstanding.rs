@@ -44,7 +44,7 @@ impl Sent {
 pub struct Outstanding {
     first: u32,
     sent: VecDeque<Sent>,
-    /// In the order in which they were sent last, with the times; what was sent again, delivered or marked since is
+    /// In the order in which they were sent last, with the times; what was retransmitted, delivered or marked since is
     /// skipped when it is its turn.
     order: VecDeque<(u32, u64)>,
     /// Arrived out of order.
@@ -84,7 +84,7 @@ impl Outstanding {
         self.sent.push_back(sent);
     }
 
-    /// A segment was sent again.
+    /// A segment was retransmitted.
     pub fn resend(&mut self, sequence: u32, update: impl FnOnce(&mut Sent)) {
         self.lost.remove(&sequence);
         if let Some(sent) = self.get_mut(sequence) {

@@ -25,7 +25,7 @@ const INTERVAL_ERROR: f64 = 0.05;
 /// What is compared between flows that run the algorithm and those of the control.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Metric {
-    /// Bytes sent again, of all bytes sent; differences in percentage points.
+    /// Bytes retransmitted, of all bytes sent; differences in percentage points.
     RetransmitRatio,
     /// Bytes acknowledged by time with data to send; differences in percent of the control's geometric mean.
     Goodput,
@@ -164,7 +164,7 @@ pub(crate) fn taken_over(former: abi::Guard, generation: u64) -> abi::Guard {
 pub struct Arm {
     /// How many.
     pub flows: u64,
-    /// Mean of their shares of bytes sent again, percent; `None`: there are none.
+    /// Mean of their shares of bytes retransmitted, percent; `None`: there are none.
     pub retransmit_ratio_pct: Option<f64>,
     /// Geometric mean of their goodputs, bits per second.
     pub goodput_bps: Option<f64>,

@@ -18,7 +18,7 @@ use crate::system::{clock, kernel};
 /// Where a flow stands.
 #[derive(Clone, Copy, Debug)]
 pub enum Phase {
-    /// It has no state ([`Flow::in_first_window`], or the base runs alone), or has not been in slow start since it had.
+    /// It has no state ([`Flow::in_initial_window`], or the base runs alone), or has not been in slow start since it had.
     Unknown,
     /// In its first slow start.
     SlowStart,
@@ -57,7 +57,7 @@ pub struct Flow {
     pub profile: Option<String>,
     /// What the kernel says of it.
     pub info: TcpInfo,
-    /// What the shell keeps of it; `None` in its first window, and where the base runs alone.
+    /// What the shell keeps of it; `None` in its initial window, and where the base runs alone.
     pub header: Option<FlowHeader>,
     /// What is also kept of it once it had a subscriber, or where it is only observed.
     pub telemetry: Option<FlowTelemetry>,
@@ -81,7 +81,7 @@ impl Flow {
     }
 
     /// Whether its application has given no more to send, so far, than an initial window holds: it has no state yet.
-    pub fn in_first_window(&self) -> bool {
+    pub fn in_initial_window(&self) -> bool {
         let TcpInfo { bytes_sent, bytes_retrans, notsent_bytes, snd_mss, .. } = self.info;
         let given = bytes_sent.saturating_sub(bytes_retrans) + u64::from(notsent_bytes);
         self.header.is_none() && given <= u64::from(INITIAL_WINDOW) * u64::from(snd_mss)

@@ -119,14 +119,14 @@ fn checksum(bytes: &[u8], more: u32) -> u16 {
 /// No operation, twice, and the timestamps (RFC 7323), as Linux begins its options.
 const TIMESTAMPS: [u8; 4] = [1, 1, 8, 10];
 
-/// An acknowledgement over IPv4 again, which besides says by a selective one (RFC 2018) that these bytes have arrived.
+/// An acknowledgment over IPv4 again, which besides says by a selective one (RFC 2018) that these bytes have arrived.
 ///
 /// # Panics
 /// If it has no timestamps.
 pub(super) fn selecting(ack: &[u8], data: &[u8]) -> Option<Vec<u8>> {
     let (of, block) = (Segment::of(ack)?, Segment::of(data)?);
     let options = of.tcp + 20;
-    assert_eq!(ack[options..options + 4], TIMESTAMPS, "the options of an acknowledgement");
+    assert_eq!(ack[options..options + 4], TIMESTAMPS, "the options of an acknowledgment");
     let mut packet = ack[..options + 12].to_vec();
     packet.extend([1, 1, 5, 10]);
     packet.extend(block.sequence().to_be_bytes());

@@ -17,12 +17,12 @@ use crate::failure::{FAILURE, PARTIAL, sentence};
 use crate::output::{Output, say};
 use crate::units::count;
 
-/// Have what files say: which algorithms are attached, how, and which rules of `onramp select` there are
+/// Make this host match its configuration files: attached algorithms, their options, and select rules
 ///
 /// Reads /etc/onramp/*.toml, compares it with the kernel, and does what is missing, each step with the command that
-/// undoes it; where nothing is missing, nothing is done. An algorithm that a file names is made as the file says,
-/// whoever attached it; one that no file names any more is detached if `apply` attached it. Rules likewise: those that
-/// apply made and that no file has any more go, those of others stay. A default is that of the network namespace that
+/// undoes it; where nothing is missing, nothing is done. An algorithm that a file names becomes as the file says,
+/// also if it was attached by hand; one that no file names any more is detached if `apply` attached it. Likewise,
+/// rules that apply made and that no file has any more are removed; other rules stay. A default is that of the network namespace that
 /// apply runs in. All files are checked before the first step. docs/apply.md has every key.
 ///
 /// Exits 0 if all is as the files say. With --check 1 if there is something to do. Else 5 if steps were done and one

@@ -190,7 +190,7 @@ impl There {
         Self { base, code, observe, guard, owner, expires_at_us, parameter_sets }
     }
 
-    /// By another build, whose parameters its own tables tell.
+    /// By another build, whose parameters are in its own tables.
     fn of_another(algorithm: Algorithm, wanted: Option<Base>) -> Result<Self, Error> {
         let UpgradePlan { base, observe, guard, owner_pid, expires_at_us, parameter_sets, .. } =
             onramp_loader::plan_upgrade(algorithm, wanted)?;
@@ -211,7 +211,7 @@ fn adjust(options: &AttachOptions, base: Base, there: &There) -> Vec<Step> {
     let algorithm = options.parameters.algorithm();
     let name = algorithm.name();
     let mut steps = Vec::new();
-    // First: nobody else can change what another build has attached.
+    // First: only that build can change what it has attached.
     if let Some((code, undo)) = &there.code {
         let what = format!("upgrade {name} ({code}) to the code of this onramp, base {}", base.name());
         steps.push(step(Deed::Upgrade(algorithm, base), what, undo.clone()));

@@ -24,9 +24,9 @@ use crate::table::Table;
 
 /// What the others are measured against.
 const REFERENCE: &str = "cubic";
-/// Sent by a connection that stays in its first window of ten segments, and by one that has outgrown it.
-const FIRST_WINDOW: usize = 5_000;
-const OUTGROWN: usize = 20_000;
+/// Sent by a connection that stays in its initial window of ten segments, and by one that has sent more.
+const IN_INITIAL_WINDOW: usize = 5_000;
+const BEYOND_INITIAL_WINDOW: usize = 20_000;
 /// Of a port: its own end of each takes one of 28,232, of which `connect` looks through half before the other half, and the
 /// longer the more are taken.
 const FLOWS_PER_PORT: u32 = 5_000;
@@ -35,7 +35,7 @@ const PAUSE: Duration = Duration::from_secs(2);
 
 /// What idle connections take of the kernel's memory, beside those of the kernel's own CUBIC
 ///
-/// Connections over loopback, both ends of which are idle once some bytes have gone one way: fewer than a first window
+/// Connections over loopback, both ends of which are idle once some bytes have gone one way: fewer than an initial window
 /// holds, or more. Memory is what the slab allocator counts (/proc/slabinfo), of both ends together.
 #[derive(Args, Debug)]
 #[command(
@@ -60,10 +60,10 @@ struct Memory {
 #[derive(Serialize)]
 struct Row {
     arm: String,
-    /// Of a connection that stays in its first window, both ends.
-    first_window_bytes_per_flow: f64,
-    /// Of one that has outgrown it.
-    outgrown_bytes_per_flow: f64,
+    /// Of a connection that stays in its initial window, both ends.
+    initial_window_bytes_per_flow: f64,
+    /// Of one that has sent more.
+    established_bytes_per_flow: f64,
 }
 
 impl MemoryOptions {
@@ -84,8 +84,8 @@ impl MemoryOptions {
             let of = |bytes| taken(&arm.congestion_control, self.flows, bytes);
             rows.push(Row {
                 arm: arm.name.clone(),
-                first_window_bytes_per_flow: of(FIRST_WINDOW)?,
-                outgrown_bytes_per_flow: of(OUTGROWN)?,
+                initial_window_bytes_per_flow: of(IN_INITIAL_WINDOW)?,
+                established_bytes_per_flow: of(BEYOND_INITIAL_WINDOW)?,
             });
         }
         let report = Memory { flows: self.flows, header_bytes: size_of::<FlowHeader>(), arms: rows };
@@ -95,16 +95,16 @@ impl MemoryOptions {
 }
 
 fn text(report: &Memory, output: &Output) -> String {
-    let mut table = Table::new(["ARM", ">FIRST WINDOW", ">TO CUBIC", ">OUTGROWN", ">TO CUBIC"]);
+    let mut table = Table::new(["ARM", ">INITIAL WINDOW", ">TO CUBIC", ">BEYOND", ">TO CUBIC"]);
     let reference = &report.arms[0];
     for row in &report.arms {
-        let (first, outgrown) = (row.first_window_bytes_per_flow, row.outgrown_bytes_per_flow);
+        let (first, beyond) = (row.initial_window_bytes_per_flow, row.established_bytes_per_flow);
         table.push([
             row.arm.clone(),
             format!("{first:.0} B"),
-            format!("{:+.0} B", first - reference.first_window_bytes_per_flow),
-            format!("{outgrown:.0} B"),
-            format!("{:+.0} B", outgrown - reference.outgrown_bytes_per_flow),
+            format!("{:+.0} B", first - reference.initial_window_bytes_per_flow),
+            format!("{beyond:.0} B"),
+            format!("{:+.0} B", beyond - reference.established_bytes_per_flow),
         ]);
     }
     format!("{} connections at once\n\n{}", report.flows, table.render(output))

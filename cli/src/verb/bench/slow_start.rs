@@ -1,4 +1,4 @@
-//! Nanoseconds per acknowledgement in slow start, of every algorithm side by side.
+//! Nanoseconds per acknowledgment in slow start, of every algorithm side by side.
 
 use onramp_lab::experiment::{self, Amount, Clock, Plan};
 use onramp_lab::guest;
@@ -15,9 +15,9 @@ use crate::table::Table;
 
 /// Bytes of a transfer: slow start from first to last on the link of [`super::LINK`], of whose window it needs a third.
 const BYTES: u64 = 20_000_000;
-/// What has an algorithm space what it sends, where it can be told to.
+/// The setting that makes an algorithm pace, where it has one.
 const SPACED: &str = "pacing";
-/// Nanoseconds per acknowledgement over the reference's that no algorithm should exceed, and none that was told to space.
+/// Nanoseconds per acknowledgment over the reference's that no algorithm should exceed, with and without pacing.
 const TARGET: f64 = 1.2;
 const TARGET_SPACED: f64 = 1.3;
 
@@ -45,10 +45,10 @@ struct Row {
     per_ack_ns: f64,
     /// The same over the reference's in the same round: median of the rounds.
     to_plain: f64,
-    /// Acknowledgements in all rounds.
+    /// Acknowledgments in all rounds.
     acks: u64,
     /// Of these, the share on which the algorithm gave a verdict.
-    judged: f64,
+    evaluated: f64,
     /// Bytes of its own state that each such flow keeps.
     state_bytes: usize,
     operations: Vec<Operation>,
@@ -67,7 +67,7 @@ struct Account {
     algorithm: Algorithm,
     spaced: bool,
     operations: Vec<Callback>,
-    judged: u64,
+    evaluated: u64,
     rounds_ns: Vec<f64>,
 }
 
@@ -77,12 +77,12 @@ impl Account {
             algorithm,
             spaced,
             operations: callbacks(algorithm)?,
-            judged: judged(algorithm)?,
+            evaluated: evaluated(algorithm)?,
             rounds_ns: Vec::new(),
         })
     }
 
-    /// Nanoseconds of all operations, and acknowledgements.
+    /// Nanoseconds of all operations, and acknowledgments.
     fn totals(operations: &[Callback]) -> (u64, u64) {
         let acks = operations.iter().find(|one| one.name == "pkts_acked").map_or(0, |one| one.calls);
         (operations.iter().map(|one| one.nanoseconds).sum(), acks)
@@ -98,12 +98,12 @@ impl Account {
 }
 
 /// Verdicts so far.
-fn judged(algorithm: Algorithm) -> anyhow::Result<u64> {
+fn evaluated(algorithm: Algorithm) -> anyhow::Result<u64> {
     let state = onramp_loader::attached_state(algorithm)?;
     Ok(state.map_or(0, |state| state.counters.verdicts()))
 }
 
-/// Transfers of every algorithm over the link, in turns, while the kernel counts; then of those that can be told to space.
+/// Transfers of every algorithm over the link, in turns, while the kernel counts; then of those that can pace.
 pub(super) fn measure(profile: &Profile, rounds: u32, output: &Output) -> anyhow::Result<SlowStart> {
     let _counting = RunStatistics::enable("bench")?;
     let can_space = |one: &Algorithm| one.declarations().any(|parameter| parameter.name == SPACED);
@@ -138,7 +138,7 @@ fn turns(
     let plan = Plan { amount: Amount::Bytes(BYTES), repetitions: 1, ..Plan::new(profile.clone()) };
     let open = |one: Algorithm| Account::open(one, spaced && one != algorithm::baseline());
     let mut accounts: Vec<Account> = algorithms.into_iter().map(open).collect::<Result<_, _>>()?;
-    let before: Vec<_> = accounts.iter().map(|one| (one.operations.clone(), one.judged)).collect();
+    let before: Vec<_> = accounts.iter().map(|one| (one.operations.clone(), one.evaluated)).collect();
     for round in 0..rounds {
         // Whoever is first in one round is last in the next.
         for turn in 0..accounts.len() {
@@ -187,7 +187,7 @@ fn row(account: Account, before: &[Callback], verdicts: u64, reference: &[f64]) 
         per_ack_ns: median(account.rounds_ns.iter().copied()),
         to_plain: median(account.rounds_ns.iter().zip(reference).map(|(ours, plain)| ours / plain)),
         acks,
-        judged: (judged(account.algorithm)? - verdicts) as f64 / acks as f64,
+        evaluated: (evaluated(account.algorithm)? - verdicts) as f64 / acks as f64,
         state_bytes: if account.spaced {
             account.algorithm.state_size()
         } else {
@@ -206,7 +206,7 @@ pub(super) fn text(report: &SlowStart, output: &Output) -> String {
     };
     let mut operations = Table::new(["ALGORITHM", "OPERATION", ">CALLS", call]);
     let mut totals =
-        Table::new(["ALGORITHM", ">ACKS", ">JUDGED", ack, ">TO PLAIN", ">STATE", ">WITH HEADER"]);
+        Table::new(["ALGORITHM", ">ACKS", ">EVALUATED", ack, ">TO PLAIN", ">STATE", ">WITH HEADER"]);
     for row in &report.algorithms {
         for one in &row.operations {
             operations.push([
@@ -219,7 +219,7 @@ pub(super) fn text(report: &SlowStart, output: &Output) -> String {
         totals.push([
             row.name(),
             row.acks.to_string(),
-            format!("{:.0} %", 100.0 * row.judged),
+            format!("{:.0} %", 100.0 * row.evaluated),
             format!("{:.0}", row.per_ack_ns * per_ns),
             format!("{:.2}", row.to_plain),
             format!("{} B", row.state_bytes),

@@ -1,4 +1,4 @@
-//! What consumers of telemetry cost: nanoseconds per acknowledgement with nobody listening, and with listeners of each
+//! What consumers of telemetry cost: nanoseconds per acknowledgment without consumers, and with consumers of each
 //! level.
 
 use std::sync::Arc;
@@ -19,9 +19,9 @@ use crate::table::Table;
 
 /// Bytes of a transfer, as in [`super::slow_start`].
 const BYTES: u64 = 20_000_000;
-/// Who listens.
+/// The consumers.
 const AUDIENCES: [(&str, &[Level]); 5] = [
-    ("nobody", &[]),
+    ("none", &[]),
     ("exit", &[Level::Exit]),
     ("round", &[Level::Round]),
     ("ack", &[Level::Ack]),
@@ -41,9 +41,9 @@ struct Row {
     listening: &'static str,
     /// Of all operations together, per call of `pkts_acked`: median of the rounds.
     per_ack_ns: f64,
-    /// Over that of nobody in the same round: median of the rounds.
+    /// Over that without consumers in the same round: median of the rounds.
     to_nobody: f64,
-    /// Of all listeners together, per acknowledgement.
+    /// Of all listeners together, per acknowledgment.
     events_per_ack: f64,
     lost_events: u64,
     /// What an event adds, nanoseconds: median of the rounds; none where there are fewer than one in ten ACKs.

@@ -179,7 +179,7 @@ impl Undone {
         for row @ Row { setting, before, set, now, .. } in &self.left {
             let place = row.place();
             text += &format!(
-                "{setting} {place} is left as it is, {now}: somebody has set it since it was set to {set}; it was {before} before\n"
+                "{setting} {place} is left as it is, {now}: another process has set it since it was set to {set}; it was {before} before\n"
             );
         }
         text += &unseen_text(&self.unseen);

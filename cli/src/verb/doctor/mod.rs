@@ -18,12 +18,12 @@ use crate::units;
 ///
 /// Loads objects to see whether the kernel accepts them, and attaches a program without rules for a moment; changes
 /// nothing. With a path (--rate and --rtt, or --profile) the settings of this network namespace are compared with what
-/// the path wants: socket buffers that hold it, and slow starts after a pause. Exit code 1 if something is missing.
+/// the path requires: socket buffers that hold its BDP, and slow starts after a pause. Exit code 1 if something is missing.
 ///
-/// --fix sets what the path wants and records what was there before, until a reboot undoes both. Two settings of the whole
+/// --fix sets what the path requires and records the previous values, until a reboot undoes both. Two settings of the whole
 /// host stay as they are unless --also names them: TCP paces by itself where there is no fq, and flows of onramp do not use
-/// the kernel's HyStart. --undo gives back what --fix has set, in every network namespace; what somebody else has set since
-/// is left alone, and the exit code is 5.
+/// the kernel's HyStart. --undo restores what --fix has set, in every network namespace; a value that another process has
+/// set since stays, and the exit code is 5.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   onramp doctor

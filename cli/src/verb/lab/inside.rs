@@ -6,7 +6,7 @@ use onramp_lab::guest;
 use crate::failure::FAILURE;
 use crate::output::say;
 
-/// Be the first process of a guest; nobody calls it by hand
+/// Be the first process of a guest; not for calls by hand
 #[derive(Args, Debug)]
 pub(super) struct Inside {}
 

@@ -12,7 +12,7 @@ use super::require_root;
 use crate::arm::Arms;
 use crate::follow;
 
-/// Make the run that a guest has been given; nobody calls it by hand
+/// Make the run that a guest has been given; not for calls by hand
 #[derive(Args, Debug)]
 pub(super) struct Once {
     /// Say once a second on stderr what the flow does

@@ -18,14 +18,14 @@ use crate::profile;
 
 /// Port of the sink at the receiver: discard (RFC 863).
 const SINK: u16 = 9;
-/// Where iperf3 listens.
+/// Port of the iperf3 server.
 const IPERF3: u16 = 5201;
 /// What the shell calls a process that could not be started.
 const NOT_FOUND: u8 = 127;
 
 /// Run a shell, or a command, in the sender's network namespace, with the emulated link in front of it
 ///
-/// At the receiver an iperf3 server listens (if iperf3 is installed), and a sink that reads and forgets. Namespaces
+/// At the receiver run an iperf3 server (if iperf3 is installed) and a sink that reads and forgets. Namespaces
 /// have no names; the shell has process numbers of its own, so that whatever it has started ends with it, also when
 /// onramp is killed. Attach and detach from outside: processes out there cannot be seen from inside.
 ///

@@ -18,7 +18,7 @@ use crate::target::directory;
 use crate::units;
 use rows::Rows;
 
-/// Kernel memory between the flows and the recorder: about 160,000 acknowledgements.
+/// Kernel memory between the flows and the recorder: about 160,000 acknowledgments.
 const RING_BYTES: u32 = 32 << 20;
 /// How long to wait for events before looking at the clock and at signals.
 const LOOK: Duration = Duration::from_millis(200);
@@ -27,7 +27,7 @@ const BATCH: u32 = 4_096;
 
 /// Record what flows do into a directory, for replay, export and DuckDB
 ///
-/// Tables of flows, acknowledgements, rounds, exits, congestion states and parameters as Parquet files, and a
+/// Tables of flows, acknowledgments, rounds, exits, congestion states and parameters as Parquet files, and a
 /// manifest. What is older than five seconds is safe in a file, whatever happens to the recorder or the machine;
 /// Ctrl-C ends a recording properly. FILTER as for ss(8): `src` or `dst` with PREFIX, PREFIX:PORT or :PORT; `sport`
 /// or `dport` with a comparison, such as `= :443`, `!= :22`, `>= :1024`; `and`, `or`, `not` and parentheses, read
@@ -40,7 +40,7 @@ pub(crate) struct Record {
     /// Directory to make, or an empty one
     #[arg(short, long, value_name = "DIR", value_parser = directory)]
     output: PathBuf,
-    /// How much: replay needs every acknowledgement
+    /// How much: replay needs every acknowledgment
     #[arg(long, value_name = "LEVEL", default_value = "ack", value_parser = level_from(Level::Exit))]
     level: Level,
     /// End after this time: 30s, 10m, 2h [default: at Ctrl-C]

@@ -12,7 +12,7 @@ use crate::event_rows;
 /// Turns events into rows.
 pub(super) struct Rows {
     pub writer: Writer,
-    /// Of each flow, how often slow start has begun, which its later rows tell too.
+    /// For each flow, how often slow start has begun, which its later rows have, too.
     slow_starts: HashMap<u64, u32>,
     /// Parameters that are recorded: algorithm, profile, generation.
     generations: Vec<(&'static str, u32, u32)>,

@@ -17,12 +17,11 @@ use crate::output::{Output, say};
 use crate::profile;
 use crate::settings::AlgorithmName;
 
-/// Ask algorithms what they would have done with recorded acknowledgements: when each would have left slow start, at
-/// what window, and why
+/// Run algorithms over recorded ACKs: when each would have exited slow start, at what window, and why
 ///
 /// RECORDING is a directory that `onramp record` made, one of its acks files, or plain CSV with columns named after the
 /// fields of struct ack (see docs/replay.md). Replay is open loop: what was recorded is what the flow did, whatever an
-/// algorithm answers. A flow is judged while it was in slow start, and no more after the first exit. Where a flow ran
+/// algorithm answers. A flow is evaluated while it was in slow start, and until the first exit. Where a flow ran
 /// the algorithm itself, the recorded parameters are used and --set goes on top; else the defaults. Of algorithms that
 /// --profile has parameters for, these are used in either case.
 ///
@@ -50,10 +49,10 @@ pub(crate) struct Replays {
     /// Only the flow of this number
     #[arg(long, value_name = "NUMBER")]
     flow: Option<u64>,
-    /// Go on judging after the first exit, as long as the flow was in slow start
+    /// Go on after the first exit, as long as the flow was in slow start
     #[arg(long = "continue")]
     keep_going: bool,
-    /// Judge all acknowledgements, also where the flow had left slow start
+    /// Judge all acknowledgments, also where the flow had left slow start
     #[arg(long)]
     beyond: bool,
     /// Also say what the path gave in the end, and what each exit cost against that: time lost by leaving early
@@ -70,7 +69,7 @@ pub(crate) struct Replays {
 #[derive(Serialize)]
 struct Report {
     path: PathBuf,
-    /// Whether the recording ended properly; none: there is no manifest to tell.
+    /// Whether the recording ended properly; none: there is no manifest.
     complete: Option<bool>,
     /// Events that the recorder was too slow for.
     dropped_events: Option<u64>,

@@ -33,7 +33,7 @@ fn title(flow: &FlowReport) -> String {
     if let Some(algorithm) = &known.algorithm {
         title += &format!(", ran {algorithm}");
     }
-    title += &format!(": {} in {}", count(flow.acks as usize, "acknowledgement"), show_us(flow.duration_us));
+    title += &format!(": {} in {}", count(flow.acks as usize, "acknowledgment"), show_us(flow.duration_us));
     if let Some(exit) = &known.recorded_exit {
         title += &format!(
             "; left by {} after {} at {}",
@@ -55,7 +55,7 @@ fn recorded(finding: &Finding) -> String {
         None => "-".to_owned(),
         Some(verdicts) if verdicts.different == 0 => format!("all {} verdicts", verdicts.compared),
         Some(verdicts) => format!(
-            "{} of {} verdicts differ, first at acknowledgement {}",
+            "{} of {} verdicts differ, first at acknowledgment {}",
             verdicts.different,
             verdicts.compared,
             verdicts.first_different_ack.unwrap_or(0)

@@ -1,5 +1,5 @@
 //! What `onramp lab reproduce`, `onramp sim reproduce` and `onramp lab evaluate` share: which claims, the plan of a trial,
-//! judging and the report.
+//! evaluation and the report.
 
 mod files;
 
@@ -298,7 +298,7 @@ fn summary(outcome: &Outcome) -> String {
 fn section(text: &mut String, words: ReportText<'_>, one: &Outcome) {
     *text += &format!("{} ({})\n  {}\n", summary(one), one.source, one.statement);
     if let Some(error) = &one.error {
-        *text += &format!("  not judged: {error}\n");
+        *text += &format!("  not evaluated: {error}\n");
     }
     if one.runs.cut_off > 0 {
         *text += &format!("  {} runs were given up at the limit and count as ≥\n", one.runs.cut_off);

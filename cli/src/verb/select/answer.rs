@@ -17,9 +17,9 @@ use crate::verb::why;
 const BEFORE: &str =
     "an application's own setsockopt(TCP_CONGESTION) wins over all but a route with `congctl lock`";
 
-/// Say what a connection would get that is established now, and why: by which rule, route or default
+/// Say which control a connection would get that is established now, and why: by which rule, route or default
 ///
-/// PORT is that of the side that listens; without it no rule of a port is asked, without --cgroup none of a cgroup. The
+/// PORT is that of the listening side; without it no rule of a port is evaluated, without --cgroup none of a cgroup. The
 /// route and the default are those of this network namespace.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:

@@ -361,7 +361,7 @@ fn keep(path: &Path, rules: &[Rule]) -> anyhow::Result<()> {
     let mut file = fs::File::create_new(path)
         .map_err(|error| Usage::error(format!("cannot make {} for --keep: {error}", path.display())))?;
     std::io::Write::write_all(&mut file, text.as_bytes())
-        // What has been kept in part is kept by nobody.
+        // What has been kept in part is dropped.
         .inspect_err(|_| drop(fs::remove_file(path)))
         .with_context(|| format!("cannot write {}", path.display()))
 }

@@ -29,7 +29,7 @@ pub(in crate::verb) struct TargetWords {
     /// Connections whose socket was made in this cgroup, or in one below it: /system.slice, or its directory
     #[arg(long, value_name = "PATH")]
     pub cgroup: Option<String>,
-    /// Connections to this port of the side that listens: this host's where it accepts, the peer's where it connects
+    /// Connections to this port of the listening side: this host's where it accepts, the peer's where it connects
     #[arg(long, value_name = "N")]
     pub port: Option<String>,
     /// Only connections that this host accepts

@@ -1,5 +1,5 @@
-//! The part that reads and tunes by BPF, and tells the web part. It never waits for other commands: telemetry is drained
-//! and signals are answered whoever holds the lock.
+//! The part that reads and tunes by BPF, and reports to the web part. It never waits for other commands: telemetry is drained
+//! and signals are answered while another process holds the lock.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
@@ -26,7 +26,7 @@ use crate::verb::tune;
 const FLOWS_MAX: usize = 10_000;
 /// Buckets of a flow's beginning, and of its life.
 const BUCKETS_MAX: usize = 160;
-/// Flows whose every acknowledgement is told at once. Each takes one of the eight places for consumers of telemetry.
+/// Flows of which every ACK is reported at once. Each takes one of the eight places for consumers of telemetry.
 const FOLLOWED_MAX: usize = 3;
 /// Between two looks.
 const LOOK: Duration = Duration::from_millis(100);
@@ -35,9 +35,9 @@ const LOOKS_PER_LIST: u64 = 5;
 const LOOKS_PER_STATUS: u64 = 10;
 /// Rules may be many.
 const LOOKS_PER_SELECTION: u64 = 100;
-/// Rules that are told.
+/// Rules that are shown.
 const RULES_MAX: usize = 100;
-/// Flows that are followed with or without every acknowledgement, and changes that wait for the lock.
+/// Flows that are followed with or without every acknowledgment, and changes that wait for the lock.
 const FOLLOWERS_MAX: usize = 256;
 const TUNINGS_MAX: usize = 64;
 /// How long a change waits for the lock; the web part waits for ten seconds.
@@ -120,7 +120,7 @@ pub(super) struct Broker<'a> {
     attached: String,
     status: Status,
     selection: Option<RulesSummary>,
-    /// What acknowledgements cost, if it is measured.
+    /// What acknowledgments cost, if it is measured.
     pub meter: Option<Meter>,
 }
 
@@ -149,7 +149,7 @@ impl<'a> Broker<'a> {
         }
     }
 
-    /// Waits until the web part listens, which it says by asking for nothing, or a signal comes.
+    /// Waits until the web part is ready, which it shows by an empty request, or a signal comes.
     pub fn until_ready(&mut self, signals: &Signals) -> anyhow::Result<()> {
         let begin = Instant::now();
         loop {

@@ -15,7 +15,7 @@ use crate::consumer::Signals;
 const TIMEOUT: Duration = Duration::from_secs(30);
 /// Between two looks for signals while it does not.
 const LOOK: Duration = Duration::from_millis(100);
-/// Requests that are taken at once; others wait in the socket, and in the end whoever sends them does.
+/// Requests that are taken at once; others wait in the socket, and in the end their sender waits.
 const REQUESTS_MAX: usize = 64;
 
 /// The socket to the web part.
@@ -48,10 +48,10 @@ impl<'a> Channel<'a> {
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
                     if self.signals.came() || taken.elapsed() > TIMEOUT {
-                        bail!("the web part does not take what it is told");
+                        bail!("the web part does not read its messages");
                     }
                 }
-                Err(error) => return Err(error).context("the web part does not take what it is told"),
+                Err(error) => return Err(error).context("the web part does not read its messages"),
             }
         }
         Ok(())
@@ -74,7 +74,7 @@ impl<'a> Channel<'a> {
                 Ok(0) => return Err(anyhow!("it has closed its socket")),
                 Ok(bytes) => self.received.extend_from_slice(&buffer[..bytes]),
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) => return Err(error).context("cannot hear the web part"),
+                Err(error) => return Err(error).context("cannot read from the web part"),
             }
             self.take_whole(&mut requests)?;
         }
@@ -88,7 +88,7 @@ impl<'a> Channel<'a> {
         {
             let length = length(*head, REQUEST_MAX).ok_or_else(|| anyhow!("it asks for too much"))?;
             let Some(frame) = rest.get(..length) else { break };
-            requests.push(decode(frame).context("it asks for what nobody understands")?);
+            requests.push(decode(frame).context("its request is not understood")?);
             taken += LENGTH + length;
         }
         self.received.drain(..taken);

@@ -1,4 +1,4 @@
-//! What is told of an open flow beside its row.
+//! What is reported of an open flow next to its row.
 
 use onramp_recording::replay::{Exit, Finding, Given, Regret};
 use serde::Serialize;

@@ -1,4 +1,4 @@
-//! Where the server listens.
+//! The address of the server.
 
 use std::net::SocketAddr;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -63,7 +63,7 @@ impl Place {
     }
 }
 
-/// A socket that is bound and does not listen yet.
+/// A socket that is bound and not listening yet.
 pub(super) struct Bound {
     pub socket: OwnedFd,
     /// With the port that the kernel chose, if it was to.

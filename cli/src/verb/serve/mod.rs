@@ -86,7 +86,7 @@ pub(crate) struct Serve {
     /// PEM file with the certificate's key
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     tls_key: Option<PathBuf>,
-    /// File with the secret that reading takes; without it everybody who can connect may read
+    /// File with the secret that reading requires; without it every client that can connect may read
     #[arg(long, value_name = "FILE")]
     read_token_file: Option<PathBuf>,
     /// File with the secret that tuning over the web takes; without it nothing can be changed
@@ -99,7 +99,7 @@ pub(crate) struct Serve {
     /// each would have left
     #[arg(long, value_name = "ALG,…", value_parser = AlgorithmName, hide_possible_values = true, value_delimiter = ',')]
     shadow: Vec<String>,
-    /// Also measure what acknowledgements cost, of what is attached now: the kernel times every BPF program meanwhile, which
+    /// Also measure what acknowledgments cost, of what is attached now: the kernel times every BPF program meanwhile, which
     /// takes some nanoseconds of each call
     #[arg(long)]
     cost: bool,
@@ -112,7 +112,7 @@ pub(crate) struct Serve {
     user: String,
 }
 
-/// Where it listens.
+/// Its address.
 #[derive(Serialize)]
 struct Listening {
     listening: String,
@@ -173,7 +173,7 @@ impl Serve {
 }
 
 fn web_command(hosts: &[String], writable: bool) -> anyhow::Result<Command> {
-    let mut command = Command::new(std::env::current_exe().context("cannot tell where onramp is")?);
+    let mut command = Command::new(std::env::current_exe().context("cannot find the program onramp")?);
     command.arg("serve-web");
     for host in hosts {
         command.arg("--allow-host").arg(host);

@@ -29,11 +29,11 @@ pub(super) struct Row {
     /// As in `onramp flows`, and `ended`.
     #[serde(deserialize_with = "word")]
     pub state: Cow<'static, str>,
-    /// It has nothing in flight, and for a second nothing was heard of it.
+    /// It has nothing in flight, and there was no event for a second.
     pub idle: bool,
-    /// Monotonic clock: first data, else when it was first heard of.
+    /// Monotonic clock: first data, else the first event.
     pub started_us: u64,
-    /// Monotonic clock: when it was last heard of.
+    /// Monotonic clock: the newest event.
     pub at_us: u64,
     pub cwnd_segments: u32,
     pub ssthresh_segments: Option<u32>,
@@ -143,7 +143,7 @@ pub(super) fn network(address: IpAddr) -> Prefix {
     prefix.shortened(if address.is_ipv4() { 24 } else { 48 }).network()
 }
 
-/// A word that is told with every flow, which need not be kept with every flow.
+/// A word that is sent with every flow, which need not be kept with every flow.
 fn word<'de, D: Deserializer<'de>>(from: D) -> Result<Cow<'static, str>, D::Error> {
     static NAMES: LazyLock<Vec<&str>> = LazyLock::new(|| algorithm::all().map(|one| one.name()).collect());
     let text = <&str>::deserialize(from)?;

@@ -1,4 +1,4 @@
-//! What the web part is told before anything else, and nobody else may read: not as arguments, which every user sees.
+//! What the web part gets before anything else, and no other user may read: not as arguments, which every user sees.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -29,15 +29,15 @@ pub(super) struct Setup {
 
 impl Setup {
     pub fn send(&self, mut to: &UnixStream) -> anyhow::Result<()> {
-        to.write_all(&encode(self)?).context("cannot tell the web part who may read")
+        to.write_all(&encode(self)?).context("cannot send the web part its tokens")
     }
 
     pub fn receive(mut from: &UnixStream) -> anyhow::Result<Self> {
         let mut head = [0; LENGTH];
-        from.read_exact(&mut head).context("cannot hear the broker")?;
+        from.read_exact(&mut head).context("cannot read from the broker")?;
         let length = length(head, BYTES_MAX).ok_or_else(|| anyhow!("the broker says too much"))?;
         let mut frame = vec![0; length];
-        from.read_exact(&mut frame).context("cannot hear the broker")?;
+        from.read_exact(&mut frame).context("cannot read from the broker")?;
         decode(&frame).context("the broker is not understood")
     }
 }

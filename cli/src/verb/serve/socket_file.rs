@@ -1,7 +1,7 @@
 //! A UNIX socket's file: one server's at a time, and that one's until it ends.
 //!
 //! A server keeps the lock of a file next to the socket for as long as it lives. The socket is made in a directory of its
-//! own, which nobody else can enter, and moved to its place with its permissions set.
+//! own, which no other user can enter, and moved to its place with its permissions set.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind};
@@ -47,7 +47,7 @@ impl Drop for SocketFile {
     }
 }
 
-/// Binds a socket, which does not listen yet, for its owner and this group (by default the owner's) alone.
+/// Binds a socket, not listening yet, for its owner and this group (by default the owner's) alone.
 pub(super) fn bound(path: &Path, group: Option<Gid>) -> anyhow::Result<(OwnedFd, SocketFile)> {
     // A client could not name a longer one.
     UnixAddr::new(path).with_context(|| format!("cannot listen at {}", path.display()))?;
@@ -150,7 +150,7 @@ impl Lock {
     }
 }
 
-/// Opens the file of a lock, which nobody else may have put there.
+/// Opens the file of a lock, which no other user may have put there.
 fn open(path: &Path) -> anyhow::Result<File> {
     let failed = || format!("cannot lock {}", path.display());
     let file = OpenOptions::new()

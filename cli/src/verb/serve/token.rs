@@ -37,7 +37,7 @@ impl Token {
         good.then(|| Self(text.to_owned()))
     }
 
-    /// Whether this is it, in a time that does not tell how much of it is right.
+    /// Whether this is it, in a time that does not depend on how much of it is right.
     pub fn is(&self, given: &str) -> bool {
         let (ours, given) = (self.0.as_bytes(), given.as_bytes());
         let differing = ours.iter().zip(given).fold(0, |sum, (one, other)| black_box(sum | (one ^ other)));

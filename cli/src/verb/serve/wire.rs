@@ -20,7 +20,7 @@ pub(super) enum BrokerMessage {
     Flows { rows: Vec<Row>, gone: Vec<u64>, lost: Lost },
     /// What is new of a flow that is followed.
     Detail(Box<Detail>),
-    /// What is attached, and who listens, as JSON: `onramp status` without what takes a look into other processes.
+    /// Attached algorithms and consumers, as JSON: `onramp status` without what takes a look into other processes.
     Attached(String),
     /// When that was last read, by the wall clock in microseconds.
     StatusRead(u64),
@@ -28,7 +28,7 @@ pub(super) enum BrokerMessage {
     Answer(u64, Result<String, Refusal>),
 }
 
-/// What telemetry could not tell since the server began.
+/// What telemetry could not report since the server began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Lost {
     pub lost_events: u64,
@@ -39,12 +39,12 @@ pub(super) struct Lost {
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Detail {
     pub flow: u64,
-    /// Why not every acknowledgement is told, if it was asked for.
+    /// Why not every ACK is reported, if that was requested.
     pub rounds_only: Option<String>,
     /// JSON: parameters, exports, and a picture of some.
     pub evidence: String,
     pub histories: Histories<Change>,
-    /// What has happened since it was told last.
+    /// Incidents since the last report.
     pub incidents: Vec<Incident>,
     /// JSON, where it has changed: what other algorithms would have done.
     pub shadow: Option<String>,
@@ -59,7 +59,7 @@ pub(super) struct Histories<T> {
 }
 
 impl Histories<Cursor> {
-    /// What is new of these histories to somebody who knows them so far; he knows it then.
+    /// What is new of these histories to a client that knows them so far; it knows it then.
     pub fn advance(
         &mut self,
         beginning: &History,
@@ -77,7 +77,7 @@ impl Histories<Cursor> {
 /// What the web part asks for.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Request {
-    /// What this flow does; with every acknowledgement, or as far as it is told of anyway.
+    /// What this flow does; with every ACK, or as far as it is reported anyway.
     Follow { flow: u64, acks: bool },
     /// Not any more.
     Leave(u64),

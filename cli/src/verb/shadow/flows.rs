@@ -44,16 +44,16 @@ pub(super) struct FlowRow {
     /// Its beginning was not seen.
     pub under_way: bool,
     pub ended: bool,
-    /// Acknowledgements in its first slow start.
+    /// Acknowledgments in its first slow start.
     pub acks: u64,
     pub dropped: u64,
-    /// Closed by its sender while data were outstanding, whose acknowledgements are not seen.
+    /// Closed by its sender while data were outstanding, whose acknowledgments are not seen.
     pub closed_early: bool,
     /// How it really left its first slow start; none: it has not.
     pub exit: Option<Exit>,
     /// Real exits before that were taken back, because the loss was none.
     pub undone: u32,
-    /// What the path gave in the end; none: it is not asked for, or the flow does not tell.
+    /// The BDP of the path; none: it is not requested, or not known.
     pub given: Option<Given>,
     /// What the real exit cost.
     pub regret: Option<Regret>,
@@ -107,7 +107,7 @@ impl Flows {
             self.too_many += 1;
             return false;
         }
-        // Slow start alone does not tell what the path gives in the end.
+        // Slow start alone does not show the BDP of the path.
         let follower = if self.regret { Follower::past() } else { Follower::default() };
         let options = Options { regret: self.regret, ..Options::default() };
         let replay = Replay::new(self.candidates.clone(), options);

@@ -23,11 +23,11 @@ const LOOK: Duration = Duration::from_millis(200);
 /// Snapshots after which to look even if more are waiting.
 const BATCH: u32 = 4_096;
 
-/// Say when algorithms would have left slow start, on flows that any congestion control drives, and change nothing
+/// Say when algorithms would have exited slow start, on flows of any congestion control, and change nothing
 ///
-/// Watches TCP flows of all network namespaces from the kernel's tracepoints and runs the algorithms here, beside
-/// what the flows really do. Nothing is attached or pinned: when this process ends, however it does, nothing is left.
-/// Flows are judged until each algorithm's first exit or the real end of their first slow start. FILTER as for ss(8):
+/// Watches TCP flows of all network namespaces from the kernel's tracepoints and runs the algorithms here, next
+/// to what the flows really do. Nothing is attached or pinned: when this process ends, however it does, nothing is left.
+/// Flows are evaluated until each algorithm's first exit or the real end of their first slow start. FILTER as for ss(8):
 /// `src` or `dst` with PREFIX, PREFIX:PORT or :PORT; `sport` or `dport` with a comparison, such as `= :443`, `!=
 /// :22`, `>= :1024`; `and`, `or`, `not` and parentheses, read from left to right.
 ///
@@ -46,7 +46,7 @@ pub(crate) struct Shadow {
     /// Try every value: NAME=VALUE,VALUE,… or NAME=FROM:TO:STEP; several sweeps make all combinations
     #[arg(long, value_name = "[ALG.]NAME=VALUES")]
     sweep: Vec<String>,
-    /// Also flows that are under way: their beginning is not known, so algorithms start anew in their middle
+    /// Also established flows: their beginning is not known, so algorithms start anew in their middle
     #[arg(long)]
     under_way: bool,
     /// Also say what the path gave in the end, and what each exit cost against that: time lost by leaving early. Flows are
@@ -65,7 +65,7 @@ struct Report {
     duration_us: u64,
     /// Of so many flows one was followed.
     sample: u32,
-    /// Observations for which the kernel had no room; each costs its flow an acknowledgement or two.
+    /// Observations for which the kernel had no room; each costs its flow an acknowledgment or two.
     dropped: u64,
     /// Flows passed over because they were under way.
     skipped_under_way: u64,

@@ -19,7 +19,7 @@ pub(super) fn report(report: &Report, regrets: bool, output: &Output) -> String 
     for (number, what) in [
         (
             report.skipped_under_way,
-            "passed over that began before (--under-way judges them from their middle)",
+            "passed over that began before (--under-way evaluates them from their middle)",
         ),
         (report.skipped_no_memory, "not followed, for want of memory"),
         (report.skipped_too_many, "more than are kept"),
@@ -76,7 +76,7 @@ fn title(flow: &FlowRow) -> String {
         None if flow.ended => "ended in slow start".to_owned(),
         None => "still in slow start".to_owned(),
     };
-    title += &format!("; {}", count(flow.acks as usize, "acknowledgement"));
+    title += &format!("; {}", count(flow.acks as usize, "acknowledgment"));
     if flow.dropped > 0 {
         title += &format!(", {} missing", count(flow.dropped as usize, "observation"));
     }

@@ -12,8 +12,8 @@ use crate::verb::result;
 /// Simulate what results of `onramp lab run` and `compare` measured, and say how far both are apart
 ///
 /// Results are read as the lab writes them: result.json of a directory, or what --json printed. Exit and completion may
-/// differ by 3 %, losses by 10 % or 20 segments. Ends with code 1 if fewer than the asked part of all pairs agree. How far
-/// two kernels are apart by the same rules, `--beside` tells.
+/// differ by 3 %, losses by 10 % or 20 segments. Ends with code 1 if fewer than the given percentage of all pairs agree.
+/// `--beside` shows how far two kernels differ by the same rules.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   onramp sim agree tests/golden/*.json
@@ -23,7 +23,7 @@ pub(super) struct Agree {
     /// Results of the lab
     #[arg(required = true)]
     results: Vec<PathBuf>,
-    /// Part of the pairs that must agree, percent
+    /// Pairs that must agree, percent
     #[arg(long, default_value_t = 95, value_parser = clap::value_parser!(u8).range(0..=100))]
     percent: u8,
     /// Compare with the same runs of another kernel, instead of simulating them
@@ -77,7 +77,7 @@ mod tests {
         Agree { results: vec![golden(result)], percent: 95, beside }.compare()
     }
 
-    /// Where nothing is the same, nothing agrees, and who asked is told what to give.
+    /// Where nothing is the same, nothing agrees, and the error says what to give.
     #[test]
     fn what_has_nothing_in_common_is_refused() {
         assert_eq!(compare("6.1-geo.json", &["7.2-geo.json"]).unwrap().pairs.len(), 12);

@@ -17,7 +17,7 @@ use crate::units::{self, show_bytes, show_us};
 /// Fit a path to a recorded flow, and check it before it is used
 ///
 /// RECORDING is a directory that `onramp record` made, or one of its acks files. Rate (over time where it varies), round-trip
-/// time and queue are read off the acknowledgements, with all other variation of the round-trip time as it was. What the flow
+/// time and queue are read off the acknowledgments, with all other variation of the round-trip time as it was. What the flow
 /// did not reach is a lower bound.
 ///
 /// Then the flow is simulated over the path: it has to take as long as it did, and HyStart has to leave slow start where it
@@ -33,7 +33,7 @@ pub(super) struct Path {
     /// Directory of a recording, or an acks file of one; - is standard input
     #[arg(value_name = "RECORDING")]
     recording: PathBuf,
-    /// The flow of this number; needed where several have enough acknowledgements
+    /// The flow of this number; needed where several have enough acknowledgments
     #[arg(long, value_name = "NUMBER")]
     flow: Option<u64>,
     /// Size of the transfers that the path is to be used for
@@ -112,7 +112,7 @@ fn text(report: &Report) -> String {
     let Report { fitted, driver, checked } = report;
     let explained = &fitted.explained;
     let mut text = format!(
-        "flow {}{}: {} acknowledgements in {}\n\
+        "flow {}{}: {} acknowledgments in {}\n\
          rate             {}{:.3} Mb/s\n\
          round-trip time  {}\n\
          queue            {}{}\n\

@@ -21,10 +21,10 @@ use crate::verb::sweeping::{Sweeping, code, usage};
 /// Paths are drawn from the distributions of a TOML file; path K of a seed is always the same one. The runs go to Parquet
 /// files of ten paths each. What is there already is not made again, so a sweep that was broken off goes on with the
 /// same command, and shards that share the directory are put together by the same command without --shard. Once
-/// all are there, summary.json, summary.md and front.svg follow: time and losses beside the best arm of each path and beside
+/// all are there, summary.json, summary.md and front.svg follow: time and losses compared with the best arm of each path and with
 /// the path's doubling limit, the worst paths by name, and the Pareto front. The files are the same for any --jobs and any
-/// shards. `oracle` is an arm that is told its path, spaces slow start by the true rate and leaves it at 110 % of what the
-/// path holds. Exits 5 while shards are missing, or if a
+/// shards. `oracle` is an arm that knows its path, paces slow start at the true rate and exits at 110 % of the
+/// path's BDP. Exits 5 while shards are missing, or if a
 /// run was given up, which counts as at least as long as it was let go on.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:

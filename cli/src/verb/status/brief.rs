@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::{Attached, Listener, listeners, standing};
 
-/// What is attached, and who listens: the part of the report for which no look into other processes is needed.
+/// Attached algorithms and consumers: the part of the report for which no look into other processes is needed.
 #[derive(Default, Serialize)]
 pub(in crate::verb) struct Brief {
     algorithms: Vec<BriefRow>,

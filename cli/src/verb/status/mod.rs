@@ -32,8 +32,8 @@ const UNREADABLE: &str = "unreadable";
 ///
 /// Also what interrupted commands have left, and how to clear it. Reads the kernel; there is no other record.
 /// Counters begin when the algorithm is attached: flows that have started less those that have ended are open now, as in
-/// `onramp flows`. Ended ones had no state if they never outgrew a first window, or the base ran alone; of the others
-/// exits are told. Outcomes are those of all verdicts.
+/// `onramp flows`. Flows that never sent more than an initial window, or ran on the base alone, have no state. Exits are
+/// counted for all other ended flows, outcomes for all verdicts.
 ///
 /// What cannot be read hides nothing else: such an algorithm is `unreadable`, with the reason, and the exit code is 5.
 #[derive(Args, Debug)]
@@ -48,7 +48,7 @@ struct Report {
     consumers: Vec<Listener>,
     /// By `onramp doctor --fix`.
     settings: Vec<SettingRow>,
-    /// Why the consumers cannot be told.
+    /// Why the consumers are not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     consumers_unknown: Option<String>,
     /// What else cannot be read, and why.
@@ -471,7 +471,9 @@ fn text(report: &Report, output: &Output) -> String {
     for Listener { name, pid, level, sampling, lost_events, unobserved_us, .. } in &report.consumers {
         let name = escape_line(name);
         let flows = if *sampling == 1 { "all flows" } else { &format!("one flow in {sampling}") };
-        text += &format!("{name} (pid {pid}) listens to {flows} at level {level}, {lost_events} events lost");
+        text += &format!(
+            "{name} (pid {pid}) subscribes to {flows} at level {level}, {lost_events} events dropped"
+        );
         text += &match unobserved_us {
             0 => "\n".to_owned(),
             time => format!(", and all events of {}\n", show_us(*time)),

@@ -17,7 +17,7 @@ const PAGE: usize = 15;
 pub(super) enum Action {
     Quit,
     Redraw,
-    /// Every acknowledgement of this flow is wanted.
+    /// Every acknowledgment of this flow is wanted.
     Open(u64),
     /// No longer.
     Close(u64),

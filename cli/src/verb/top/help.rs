@@ -9,7 +9,7 @@ use super::theme::Theme;
 
 const KEYS: [(&str, &str); 13] = [
     ("up down j k", "choose a flow; PgUp PgDn Home End too"),
-    ("Enter", "open the flow: every acknowledgement is told then"),
+    ("Enter", "open the flow: every ACK is reported from then on"),
     ("Esc", "back; in the table: drop the filter"),
     ("< >", "sort by the next column"),
     ("r", "sort the other way round"),

@@ -37,10 +37,10 @@ const FRAME: Duration = Duration::from_millis(200);
 /// How long to wait for other commands before a key's action is given up.
 const TIMEOUT: Duration = Duration::from_millis(500);
 
-/// Show flows live in the terminal: a table, and of each flow window, RTT, rate and its algorithm's state
+/// Show flows live in the terminal: a table, and for each flow window, RTT, rate and its algorithm's state
 ///
-/// Flows of all network namespaces, on what is attached now or later; one that is under way is told of with its next
-/// acknowledgement. `?` shows the keys: sorting, filtering, opening a flow, tuning its parameters and undoing that.
+/// Flows of all network namespaces, on algorithms attached now or later; an established flow is reported at its next
+/// ACK. `?` shows the keys: sorting, filtering, opening a flow, tuning its parameters and undoing that.
 /// FILTER as for ss(8): `src` or `dst` with PREFIX, PREFIX:PORT or :PORT; `sport` or `dport` with a comparison, such
 /// as `= :443`, `!= :22`, `>= :1024`; `and`, `or`, `not` and parentheses, read from left to right.
 #[derive(Args, Debug)]

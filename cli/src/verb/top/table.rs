@@ -105,7 +105,7 @@ pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, app: &App, theme: Theme) {
     let shown = app.shown();
     if shown.is_empty() {
         let text = if app.model.flows.is_empty() {
-            "No flow yet: one is told of with its next acknowledgement."
+            "No flow yet: an open one is reported at its next ACK."
         } else {
             "No flow passes the filter: / to change it, Esc to drop it."
         };
@@ -143,7 +143,7 @@ fn columns(app: &App, shown: &[&Flow], width: u16) -> Vec<(Column, u16)> {
         }
         columns.retain(|(column, _)| *column != dropped);
     }
-    // An address can be told from others without its middle.
+    // An address can be distinguished from others without its middle.
     let missing = needed(&columns).saturating_sub(width.into());
     columns[0].1 = columns[0].1.saturating_sub(u16::try_from(missing).unwrap_or(u16::MAX));
     if let [(_, remote), ref rest @ ..] = columns[..]

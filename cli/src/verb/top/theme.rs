@@ -1,4 +1,4 @@
-//! Colours, or none: nothing is told by colour alone. They are of the 256 of xterm, which no terminal's scheme changes, and
+//! Colours, or none: nothing is shown by colour alone. They are of the 256 of xterm, which no terminal's scheme changes, and
 //! half as bright as white, so that they are read on light and on dark.
 
 use onramp_loader::ExitReason;

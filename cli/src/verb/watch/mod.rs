@@ -21,7 +21,7 @@ use crate::output::{Output, printable};
 use crate::units;
 use row::Row;
 
-/// Kernel memory between the flows and the watcher: about 80,000 acknowledgements.
+/// Kernel memory between the flows and the watcher: about 80,000 acknowledgments.
 const RING_BYTES: u32 = 16 << 20;
 /// How long to wait for events before looking at the clock, at signals and at the reader.
 const LOOK: Duration = Duration::from_millis(200);
@@ -29,15 +29,15 @@ const LOOK: Duration = Duration::from_millis(200);
 const BATCH: u32 = 4_096;
 /// Flows whose rounds are followed at once, to say at the end what the exit cost.
 const FLOWS: usize = 10_000;
-/// Of the past of each, which nobody looks at.
+/// Of the past of each, which is not shown.
 const BUCKETS: usize = 2;
 
-/// Print what happens to flows, one line per event
+/// Print events of flows, one line per event
 ///
 /// With --json one object per line, with "schema": 2, units in the names of its fields; docs/watch.md has them all.
-/// Flows of all network namespaces, on what is attached now or later; one that is under way is told of with its next
-/// acknowledgement. What comes faster than it is read is lost, and the number is told as an event. Times are of the
-/// monotonic clock; as text seconds since the watch began. FILTER as for ss(8): `src` or `dst` with PREFIX,
+/// Flows of all network namespaces, on algorithms attached now or later; an established flow is reported at its next
+/// ACK. Events that arrive faster than they are read are dropped; a `lost` event has their number. Times are of the
+/// monotonic clock, in text output seconds since the watch began. FILTER as for ss(8): `src` or `dst` with PREFIX,
 /// PREFIX:PORT or :PORT; `sport` or `dport` with a comparison, such as `= :443`, `!= :22`, `>= :1024`; `and`, `or`,
 /// `not` and parentheses, read from left to right. Ends at Ctrl-C, SIGTERM or when its reader goes.
 #[derive(Args, Debug)]
@@ -160,7 +160,7 @@ impl<'a> Printer<'a> {
         written.context("cannot write to stdout")
     }
 
-    /// What the exit of a flow that ends has cost, as far as its rounds tell.
+    /// What the exit of a flow that ends has cost, as far as its rounds show it.
     fn regret(&mut self, item: &Item) -> Option<Cost> {
         let Item::Event(event) = item else { return None };
         if matches!(event.what, What::Ack(_)) {

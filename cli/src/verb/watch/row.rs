@@ -49,7 +49,7 @@ enum Body {
     Loss(Box<Columns<AckRow>>),
     State(Columns<StateRow>),
     Restart(All<RestartRow>),
-    Ack(Box<Acknowledgement>),
+    Ack(Box<Acknowledgment>),
     Lost {
         events: u64,
         unobserved_us: u64,
@@ -94,7 +94,7 @@ struct Round {
 }
 
 #[derive(Serialize)]
-struct Acknowledgement {
+struct Acknowledgment {
     #[serde(flatten)]
     columns: Columns<AckRow>,
     slow_start: bool,
@@ -206,7 +206,7 @@ fn body(event: &Event, regret: Option<Cost>) -> Body {
             row.set_restart_payload(restart);
             Body::Restart(All(row))
         }
-        What::Ack(ack) => Body::Ack(Box::new(Acknowledgement {
+        What::Ack(ack) => Body::Ack(Box::new(Acknowledgment {
             columns: Columns(event_rows::ack(event, ack)),
             slow_start: ack.flags & flow_flag::SLOW_START != 0,
         })),
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn an_acknowledgement_has_the_recorded_columns_and_flags_by_their_names() {
+    fn an_acknowledgment_has_the_recorded_columns_and_flags_by_their_names() {
         let ack = Ack { flags: 4, rtt_us: -1, cwnd: 10, ssthresh: 9, ..Ack::default() };
         let row = shown(What::Ack(AckPayload { ack, generation: 2, ..AckPayload::default() }));
         has_columns::<AckRow>(&row);

@@ -46,7 +46,7 @@ fn what_comes_after_the_opportunity_waits_for_the_next() {
 }
 
 #[test]
-fn acknowledgements_are_compressed_on_the_way_back() {
+fn acknowledgments_are_compressed_on_the_way_back() {
     // 52 bytes, one each ms; the link takes 41.6 us for each.
     let dues = through(&aggregates(64, 1_000_000), (0..1_000).map(|number| (number * MS, 52)));
     assert_eq!(dues.len(), 1_000);

@@ -21,7 +21,7 @@ pub(super) const VOLUMES: [u64; 3] = [10, 100, 1_000];
 /// What makes a profile the channel of a trial.
 pub(super) type Channel = fn(&mut Profile);
 
-/// The profile without what the closed forms do not have: buffers that fill up and acknowledgements that wait.
+/// The profile without what the closed forms do not have: buffers that fill up and acknowledgments that wait.
 pub(super) fn unlimited(profile: &mut Profile) {
     profile.link.forward.queue_bytes = Some(100_000_000);
     profile.link.back.queue_bytes = Some(100_000_000);

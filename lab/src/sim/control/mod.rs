@@ -45,7 +45,7 @@ impl Control {
         Self { kept: Some(Vec::new()), ..self }
     }
 
-    /// The acknowledgements that were kept.
+    /// The acknowledgments that were kept.
     pub fn take_kept(&mut self) -> Vec<Ack> {
         self.kept.take().unwrap_or_default()
     }

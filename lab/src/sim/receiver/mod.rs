@@ -34,7 +34,7 @@ pub struct ReceiverSpec {
     pub buffer_bytes: [u64; 2],
     /// The buffer grows with the rate.
     pub grows: bool,
-    /// Selective acknowledgements are agreed upon.
+    /// Selective acknowledgments are agreed upon.
     pub sack: bool,
     /// Every segment is acknowledged at once.
     pub quickack: bool,

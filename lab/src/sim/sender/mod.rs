@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! A TCP sender, as Linux is one: what it takes from the application ([`buffer`]), what it does with acknowledgements
+//! A TCP sender, as Linux is one: what it takes from the application ([`buffer`]), what it does with acknowledgments
 //! ([`acknowledge`]), with losses ([`recover`]), when its timers fire ([`timer`]), and what it sends ([`transmit`]).
 
 mod acknowledge;
@@ -24,9 +24,9 @@ pub struct SenderSpec {
     pub mss: u32,
     /// First window, segments.
     pub initial_window: u32,
-    /// Selective acknowledgements are agreed upon.
+    /// Selective acknowledgments are agreed upon.
     pub sack: bool,
-    /// Three duplicate acknowledgements repair a loss; else only the timer does.
+    /// Three duplicate acknowledgments repair a loss; else only the timer does.
     pub fast_retransmit: bool,
     /// Initial and largest send buffer, bytes (`tcp_wmem`).
     pub buffer_bytes: [u64; 2],
@@ -35,7 +35,7 @@ pub struct SenderSpec {
 /// What a sender counts.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SenderCounts {
-    /// Segments sent again.
+    /// Segments retransmitted.
     pub retransmitted: u64,
     /// Times that the retransmission timer fired.
     pub timeouts: u64,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! The repair of losses: RACK finds them (RFC 8985), without selective acknowledgements NewReno does (RFC 6582),
+//! The repair of losses: RACK finds them (RFC 8985), without selective acknowledgments NewReno does (RFC 6582),
 //! proportional rate reduction sets the window meanwhile (RFC 6937), timestamps and F-RTO tell that a timeout was none
 //! (RFC 3522, RFC 5682).
 
@@ -36,7 +36,7 @@ pub(super) struct Found {
     pub lost_before: u64,
     /// The timers begin anew.
     pub set_timer: bool,
-    /// What is lost may be sent again.
+    /// What is lost may be retransmitted.
     pub retransmits: bool,
     /// New data go first, to see whether a timeout was none.
     pub new_data_first: bool,
@@ -367,7 +367,7 @@ impl Sender {
         socket.cwnd = in_flight + send.max(least) as u32;
     }
 
-    /// The retransmission timer has fired, or a loss is treated as if it had: all is sent again from one segment on.
+    /// The retransmission timer has fired, or a loss is treated as if it had: all is retransmitted from one segment on.
     pub(super) fn start_anew(&mut self, timeout: bool) {
         let first = self.socket.state <= State::Disorder
             || self.outstanding.first() >= self.recovery.high_sequence

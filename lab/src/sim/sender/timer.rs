@@ -89,7 +89,7 @@ impl Sender {
         }
     }
 
-    /// Two round-trip times, after which the last segment is sent again or a new one; false where that is not done.
+    /// Two round-trip times, after which the last segment is retransmitted or a new one; false where that is not done.
     pub(super) fn set_probe(&mut self, from_now: bool) -> bool {
         let open = self.socket.state == State::Open;
         if self.outstanding.is_empty() || !self.spec.sack || !self.spec.fast_retransmit || !open {

@@ -20,7 +20,7 @@ pub fn draw(sweep: &Sweep, path: &Path) -> Result<(), FigureError> {
         "{} paths of population {}, seed {}; blue: on the front of time, losses and queueing delay",
         sweep.paths, sweep.population, sweep.seed
     );
-    let losses = panel("segments sent again of a thousand", sweep, |arm| arm.retransmitted_per_mille);
+    let losses = panel("segments retransmitted of a thousand", sweep, |arm| arm.retransmitted_per_mille);
     let delay = panel("queueing delay, ms", sweep, |arm| arm.queueing_delay_us / 1e3);
     Figure { title, panels: vec![losses, delay] }.write(path)
 }

@@ -31,7 +31,7 @@ table! {
         aqm: Text,
         /// largest variation of the round-trip time
         jitter_us: u64,
-        /// longest time between acknowledgements' opportunities
+        /// longest time between acknowledgments' opportunities
         aggregation_us: u64,
         /// rate of the way back, bit/s
         return_rate_bps: u64,
@@ -51,7 +51,7 @@ table! {
         complete: u32,
         /// from the begin to the last byte, or until the run was given up, nanoseconds
         duration_ns: u64,
-        /// segments sent again
+        /// segments retransmitted
         retransmitted_segments: u64,
         /// packets that the bottleneck dropped
         queue_drops: u64,

@@ -65,9 +65,9 @@ pub struct ArmSummary {
     pub time_over_limit: Option<Quantiles>,
     /// Time over the oracle's, if it is among the arms.
     pub time_over_oracle: Option<Quantiles>,
-    /// Segments sent again beyond the least of those within 2 % of the least time; below 0: fewer than these.
+    /// Segments retransmitted beyond the least of those within 2 % of the least time; below 0: fewer than these.
     pub losses: Option<Quantiles>,
-    /// Segments sent again, in all.
+    /// Segments retransmitted, in all.
     pub retransmitted_segments: u64,
     /// The same of a thousand that carried data for the first time.
     pub retransmitted_per_mille: f64,
@@ -101,7 +101,7 @@ pub struct ClassSummary {
     pub won: f64,
     /// Time over the least time.
     pub time: Option<Quantiles>,
-    /// Segments sent again, in all.
+    /// Segments retransmitted, in all.
     pub retransmitted_segments: u64,
 }
 
@@ -118,7 +118,7 @@ pub struct Worst {
     pub best_seconds: f64,
     /// The best arm.
     pub best: String,
-    /// Segments sent again.
+    /// Segments retransmitted.
     pub retransmitted_segments: u64,
     /// Why slow start ended; empty: it did not.
     pub exit: String,
@@ -292,7 +292,7 @@ impl Worst {
             (row.jitter_us > 0, format!("jitter {:.1} ms", row.jitter_us as f64 / 1e3)),
             (
                 row.aggregation_us > 0,
-                format!("acknowledgements every {:.1} ms", row.aggregation_us as f64 / 1e3),
+                format!("acknowledgments every {:.1} ms", row.aggregation_us as f64 / 1e3),
             ),
             (ratio > 20.0, format!("{ratio:.0} times the way back")),
             (row.cross_bps > 0, format!("others {:.1} Mb/s", row.cross_bps as f64 / 1e6)),

@@ -78,7 +78,7 @@ impl Sweep {
     fn worst(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             out,
-            "\nWorst paths:\n\n| arm | path | s | best | sent again | left at | link |\n| --- | --- | ---: | --- | ---: | --- | --- |"
+            "\nWorst paths:\n\n| arm | path | s | best | retransmitted | left at | link |\n| --- | --- | ---: | --- | ---: | --- | --- |"
         )?;
         self.arms.iter().try_for_each(|arm| worst_of(arm, out))
     }

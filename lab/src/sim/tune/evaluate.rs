@@ -11,7 +11,7 @@ use crate::population::Path;
 use crate::sim::sweep::{self, RunRow};
 use crate::sim::{SimError, workers};
 
-/// Seconds that a run took, and `loss_weight` times the seconds that the path needs for what was sent again: what a line
+/// Seconds that a run took, and `loss_weight` times the seconds that the path needs for what was retransmitted: what a line
 /// carries twice, others could have had.
 pub fn cost_seconds(seconds: f64, retransmitted_segments: u64, available_bps: u64, loss_weight: f64) -> f64 {
     let again_bits = retransmitted_segments as f64 * MTU as f64 * 8.0;

@@ -32,7 +32,7 @@ struct Standing {
     candidate: Candidate,
     /// Logarithm of the cost.
     cost: f64,
-    /// Logarithm of the time, segments sent again, microseconds of queueing delay.
+    /// Logarithm of the time, segments retransmitted, microseconds of queueing delay.
     front: [f64; 3],
 }
 

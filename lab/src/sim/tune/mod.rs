@@ -39,7 +39,7 @@ pub struct Search {
     pub paths: u64,
     /// Seed of the candidates.
     pub seed: u64,
-    /// What a segment sent again costs, in times that the path needs for one, 0 to 1000.
+    /// What a segment retransmitted costs, in times that the path needs for one, 0 to 1000.
     pub loss_weight: f64,
     /// Simulations at once.
     pub jobs: NonZeroUsize,

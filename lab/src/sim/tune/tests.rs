@@ -60,7 +60,7 @@ fn only_what_is_surely_cheaper_is_better() {
 }
 
 #[test]
-fn a_segment_sent_again_costs_its_time_on_the_path() {
+fn a_segment_retransmitted_costs_its_time_on_the_path() {
     assert_eq!(cost_seconds(2.0, 0, 12_000, 1.0), 2.0);
     assert_eq!(cost_seconds(2.0, 3, 12_000, 1.0), 5.0);
     assert_eq!(cost_seconds(2.0, 3, 12_000, 0.0), 2.0);

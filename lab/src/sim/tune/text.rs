@@ -11,7 +11,7 @@ impl fmt::Display for Tuning {
             self.rungs.iter().map(|rung| format!("{} on {}", rung.candidates, rung.paths)).collect();
         writeln!(
             out,
-            "{} over {}, seed {}, a segment sent again costs {} of its time; candidates on paths: {}",
+            "{} over {}, seed {}, a segment retransmitted costs {} of its time; candidates on paths: {}",
             self.algorithm,
             self.population,
             self.seed,

@@ -199,7 +199,7 @@ fn after_idle(now: String, path: Path) -> Wanted {
         now,
         enables: "connections with pauses between objects; matters on the sending host",
         source: "RFC 5681, section 4.1, asks for the restart; RFC 7661, section 1, says what it costs",
-        effect: "no slow start after a pause; the first window after it leaves as a burst unless the flow is paced",
+        effect: "no slow start after a pause; the initial window after it leaves as a burst unless the flow is paced",
     }
 }
 

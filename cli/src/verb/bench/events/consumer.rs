@@ -19,12 +19,12 @@ use tempfile::TempDir;
 
 use super::super::telemetry::Listener;
 
-/// How long a child may take to listen, and to end.
+/// How long a child may take to subscribe, and to end.
 const TIMEOUT: Duration = Duration::from_secs(20);
 /// Terminal of `onramp top`.
 const SIZE: Winsize = Winsize { ws_row: 40, ws_col: 120, ws_xpixel: 0, ws_ypixel: 0 };
 
-/// What listens.
+/// A consumer of telemetry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// A bare stream of this process that only counts.
@@ -49,7 +49,7 @@ impl Kind {
         }
     }
 
-    /// What it is asked to hear; `top` hears rounds of all flows, and acknowledgements only of one that is opened.
+    /// Its subscription; `top` gets rounds of all flows, and ACKs only of one that is opened.
     pub fn level(self) -> Level {
         if self == Self::Top { Level::Round } else { Level::Ack }
     }
@@ -62,7 +62,7 @@ pub(super) enum Consumer {
 }
 
 impl Consumer {
-    /// Starts it and waits until it listens.
+    /// Starts it and waits until it has subscribed.
     pub fn start(kind: Kind) -> anyhow::Result<Self> {
         if kind == Kind::Stream {
             let mut options = Options::new("bench", kind.level());
@@ -128,7 +128,7 @@ impl Process {
                 bail!("it ended at once: {}", self.said());
             }
             if begin.elapsed() > TIMEOUT {
-                bail!("it does not listen after {} s", TIMEOUT.as_secs());
+                bail!("it has not subscribed after {} s", TIMEOUT.as_secs());
             }
             thread::sleep(Duration::from_millis(20));
         }
@@ -174,7 +174,7 @@ impl Drop for Process {
     }
 }
 
-/// Gives the command a terminal whose other side somebody reads, until the command has ended.
+/// Gives the command a terminal whose other side is read until the command has ended.
 fn on_terminal(command: &mut Command) -> anyhow::Result<&mut Command> {
     let terminal = openpty(&SIZE, None).context("cannot make a pseudo-terminal")?;
     for side in [&terminal.master, &terminal.slave] {
@@ -184,7 +184,7 @@ fn on_terminal(command: &mut Command) -> anyhow::Result<&mut Command> {
     let near = |side: &OwnedFd| side.try_clone().context("cannot use a terminal");
     command.env("TERM", "xterm-256color").stdin(near(&terminal.slave)?).stdout(terminal.slave);
     let mut screen = File::from(terminal.master);
-    // Ends when nobody has the other side any more.
+    // Ends when no process has the other side any more.
     thread::spawn(move || {
         let mut buffer = [0; 1 << 16];
         while matches!(screen.read(&mut buffer), Ok(1..)) {}

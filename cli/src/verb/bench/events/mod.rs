@@ -79,7 +79,7 @@ impl EventsOptions {
         if !others.is_empty() {
             let others = others.iter().map(|one| format!("{} (pid {})", one.name, one.pid));
             return Err(Usage::error(format!(
-                "others listen to telemetry: end {} first, because the events of one consumer alone are counted",
+                "there are other consumers of telemetry: end {} first, because the events of one consumer alone are counted",
                 others.collect::<Vec<_>>().join(", ")
             )));
         }

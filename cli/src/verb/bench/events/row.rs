@@ -13,7 +13,7 @@ pub(super) struct Row {
     /// What each flow was allowed to send at; none: as fast as it goes.
     pub flow_rate_bps: Option<u64>,
     pub consumer: &'static str,
-    /// What it listens to.
+    /// Level of its subscription.
     pub level: &'static str,
     /// Of all flows together, over the whole transfer.
     pub goodput_bps: f64,

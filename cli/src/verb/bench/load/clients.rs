@@ -12,7 +12,7 @@ use super::latency::Latency;
 use super::place::{Place, THREADS, connect};
 use crate::consumer::Signals;
 
-/// What nine of ten connections ask for, bytes: less than a first window. Every tenth asks for more than one.
+/// What nine of ten connections ask for, bytes: less than an initial window. Every tenth asks for more than one.
 const SMALL: u32 = 5_000;
 const LARGE: u32 = 100_000;
 const LARGE_EVERY: u64 = 10;

@@ -1,4 +1,4 @@
-//! Two consumers of every acknowledgement, of which the second comes while the first listens.
+//! Two consumers of every ACK; the second subscribes while the first reads.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -30,18 +30,18 @@ pub(super) struct Consumers {
 #[derive(Debug, Default, PartialEq, Serialize)]
 pub(super) struct Received {
     pub events: u64,
-    /// Flows that it was told of.
+    /// Flows that were reported to it.
     pub flows: u64,
     /// Events that the kernel says were lost.
     pub lost: u64,
     /// Events that are missing between two of the same flow.
     pub missing: u64,
-    /// Events of flows that it was not told of.
+    /// Events of flows that were not reported to it.
     pub unannounced: u64,
 }
 
 impl Received {
-    /// Losses that nobody counted: the most of what is missing, or was about a flow unheard of, without a loss that
+    /// Losses that were not counted: the most of what is missing, or was about a flow unheard of, without a loss that
     /// explains it.
     pub fn uncounted(&self) -> u64 {
         let unexplained = if self.lost == 0 { self.unannounced } else { 0 };
@@ -82,7 +82,7 @@ impl Count {
     }
 }
 
-/// Listens until told to end, and to what has happened until then.
+/// Reads until asked to end, and then what was emitted until then.
 fn listen(mut stream: Stream, over: &AtomicBool) -> anyhow::Result<Received> {
     let mut count = Count::default();
     let mut ended = None;

@@ -32,11 +32,11 @@ const REFERENCE: &str = "cubic";
 /// Time of a turn, seconds.
 const TURN: std::ops::RangeInclusive<u64> = 1..=600;
 
-/// What an algorithm as the default takes under load, beside the kernel's own CUBIC
+/// Measure an algorithm as the default under load, compared with the kernel's own CUBIC
 ///
 /// Two servers in network namespaces of their own, one with the algorithm as its default and one on CUBIC, hold connections
 /// and answer short ones over a veth pair: nine of ten ask for 5 kB, one for 100 kB, and each held one sends 1 kB every ten
-/// seconds. The servers take turns. Then two consumers of every acknowledgement listen, `onramp shadow` follows all
+/// seconds. The servers take turns. Then two consumers read every ACK, `onramp shadow` follows all
 /// connections, the algorithm is detached with all that is held, and it is attached
 /// and detached again and again. A connection that fails ends the measurement. Use an idle machine.
 #[derive(Args, Debug)]
@@ -99,7 +99,7 @@ impl LoadOptions {
         let loads = [&theirs, &ours].map(|place| Clients { place, rate: self.rate });
         let arms = [(REFERENCE, loads[0]), (algorithm.name(), loads[1])];
         let turns = turns::measure(arms, self.pairs, self.turn, &stop, output)?;
-        output.step("load: two consumers of every acknowledgement …");
+        output.step("load: two consumers of every acknowledgment …");
         let consumers = consumers::measure(loads[1], &stop)?;
         output.step("load: a shadow of every connection …");
         let shadow = shadow::measure(algorithm.name(), loads[0], self.turn, &stop)?;

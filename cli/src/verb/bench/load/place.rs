@@ -20,7 +20,7 @@ use super::side::Side;
 
 /// Threads that answer; as many connections are open at once at most.
 pub(super) const THREADS: u32 = 32;
-/// What was sent over a connection before it is held, bytes: more than a first window of ten segments.
+/// What was sent over a connection before it is held, bytes: more than an initial window of ten segments.
 const OUTGROWN: usize = 20_000;
 /// What a held connection sends when it is its turn, bytes.
 const MORE: usize = 1_000;
@@ -61,7 +61,7 @@ impl Place {
         Ok(place)
     }
 
-    /// Holds so many connections, each of which has outgrown its first window.
+    /// Holds so many connections, each of which has sent more than an initial window.
     pub fn hold(&self, flows: u32) -> anyhow::Result<()> {
         let control = self.control.clone();
         let (listens, port) = mpsc::channel();
@@ -124,7 +124,7 @@ impl Drop for Place {
     }
 }
 
-/// What it accepts has its control. Only root may choose one that the host does not allow everybody, and as a default that
+/// What it accepts has its control. Only root may choose one that the host does not allow every user, and as a default that
 /// is not possible at all.
 fn listen(control: Option<&str>) -> anyhow::Result<TcpListener> {
     let listener = TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0))?;
@@ -154,7 +154,7 @@ fn wait_at_most(socket: &impl AsFd) -> anyhow::Result<()> {
 fn serve(listener: &TcpListener, stop: &AtomicBool) {
     while !stop.load(Ordering::Relaxed) {
         match listener.accept() {
-            // What goes wrong is the client's to tell: it misses its answer.
+            // The client reports what goes wrong: it misses its answer.
             Ok((stream, _)) => drop(answer(&stream)),
             Err(error) if error.kind() == ErrorKind::WouldBlock => {}
             // As the client, who then waits in vain.

@@ -22,7 +22,7 @@ use crate::verb::serve::privileges::{Confinement, confinement};
 use crate::verb::serve::row::Row;
 use crate::verb::serve::wire::{Histories, Lost, Refusal, Tuning};
 
-/// The wish of a request, or what is wrong with it.
+/// The parameters of a request, or what is wrong with them.
 pub(super) fn wanted(
     hub: &Hub,
     query: Result<Parameters<Query>, QueryRejection>,
@@ -85,7 +85,7 @@ pub(super) async fn flows(
 pub(super) struct Detailed<'a> {
     #[serde(flatten)]
     row: &'a Row,
-    /// Why rounds only are told.
+    /// Why rounds only are reported.
     #[serde(skip_serializing_if = "Option::is_none")]
     rounds_only: Option<&'a str>,
     evidence: &'a RawValue,
@@ -99,7 +99,7 @@ pub(super) struct Detailed<'a> {
     shadow: Option<&'a RawValue>,
 }
 
-/// Buckets by columns, from number `first` on; what was told of another generation is void.
+/// Buckets by columns, from number `first` on; what was sent of another generation is void.
 #[derive(Serialize)]
 struct Past {
     generation: u32,
@@ -158,7 +158,7 @@ impl Past {
     }
 }
 
-/// What is new of a flow to somebody who knows its past up to here; he knows it then. `None`: the broker has told
+/// What is new of a flow to a client that knows its past up to here; it knows it then. `None`: the broker has sent
 /// nothing yet.
 pub(super) fn detailed(row: &Row, open: &Open, known: &mut ClientCursor) -> Option<String> {
     let evidence: &RawValue = serde_json::from_str(&open.evidence).ok()?;

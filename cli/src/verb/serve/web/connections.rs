@@ -1,4 +1,4 @@
-//! Connections, and which is closed for a new one: nobody keeps the others out, neither by saying nothing nor by asking
+//! Connections, and which is closed for a new one: no client keeps the others out, neither by saying nothing nor by asking
 //! for something now and then.
 
 use std::collections::BTreeMap;
@@ -30,7 +30,7 @@ enum Doing {
     Asking,
     /// Its answer is not taken.
     Answering,
-    /// It is told events as they come, as only so many are.
+    /// It gets events as they come; there is a limit to such connections.
     Live,
 }
 
@@ -60,7 +60,7 @@ pub(super) struct Place {
 
 impl Connections {
     /// A place for a connection from there, or from this host. Where there is none, another connection is closed: of the
-    /// same network if that has enough, else of all. `None`: they all are told events.
+    /// same network if that has enough, else of all. `None`: they all get events.
     pub fn take(&self, address: Option<IpAddr>) -> Option<Place> {
         let network = address.and_then(network);
         let mut all = self.lock();
@@ -220,7 +220,7 @@ mod tests {
     fn the_one_that_waits_for_longest_goes_first_then_who_asks_then_who_does_not_read() {
         let all = Connections::default();
         let open: Vec<Place> = (0..CONNECTIONS_MAX).map(|_| all.take(None).unwrap()).collect();
-        // The first has asked and is answered; all others but the second and the third are being answered, or told events.
+        // The first has asked and is answered; all others but the second and the third are being answered, or get events.
         drop(open[0].asks());
         let asking = open[1].asks();
         let answer = |kind: &'static str| {

@@ -1,4 +1,4 @@
-//! Who may ask: names of this server, pages of this server; and what browsers are told to forbid.
+//! Who may ask: names of this server, pages of this server; and what browsers are asked to forbid.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -19,7 +19,7 @@ const PATH_MAX: usize = 4096;
 /// Liveness, for probes: they know neither a name of this server nor a token, and learn nothing but that it answers.
 const HEALTH: &str = "/healthz";
 
-/// What answers carry: nothing from elsewhere is loaded, nobody else frames or reads them.
+/// What answers carry: nothing from elsewhere is loaded, no other page frames or reads them.
 const HEADERS: [(HeaderName, &str); 7] = [
     (
         header::CONTENT_SECURITY_POLICY,
@@ -33,7 +33,7 @@ const HEADERS: [(HeaderName, &str); 7] = [
     (HeaderName::from_static("permissions-policy"), "camera=(), geolocation=(), microphone=()"),
 ];
 
-/// Answers after which the connection is closed: whoever gets them is no reader of this server.
+/// Answers after which the connection is closed: a client that gets them is no reader of this server.
 const CLOSED: [StatusCode; 4] = [
     StatusCode::UNAUTHORIZED,
     StatusCode::FORBIDDEN,
@@ -58,7 +58,7 @@ pub(crate) fn host_name(text: &str) -> Result<String, String> {
 pub(super) struct Policy {
     /// Beside `localhost` and loopback addresses, which it may be forwarded to.
     pub allowed: Vec<String>,
-    /// Where it listens, unless at a UNIX socket.
+    /// Its address, unless it is a UNIX socket.
     pub address: Option<SocketAddr>,
     /// Browsers reach it by TLS alone.
     pub tls: bool,

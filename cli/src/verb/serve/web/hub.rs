@@ -24,18 +24,18 @@ use crate::verb::serve::wire::{
 const WAITING_MAX: usize = 64;
 /// How long an answer may take.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// Browsers that are told live.
+/// Browsers that get live events.
 pub(super) const LIVE_MAX: usize = 64;
 /// Buckets of a whole life and of the newest past; the broker has no more.
 const BUCKETS_MAX: usize = 512;
 
-/// A flow, and when it was last told.
+/// A flow, and when it was last reported.
 pub(super) struct FlowEntry {
     pub row: Row,
     pub version: u64,
 }
 
-/// A flow that somebody looks at.
+/// A flow that a client looks at.
 pub(super) struct Open {
     watchers: usize,
     acks: bool,
@@ -49,7 +49,7 @@ pub(super) struct Open {
     pub shadow_version: u64,
 }
 
-/// How far somebody knows a flow.
+/// How far a client knows a flow.
 #[derive(Default)]
 pub(super) struct ClientCursor {
     pub histories: Histories<Cursor>,
@@ -60,10 +60,10 @@ pub(super) struct ClientCursor {
 /// All that is known.
 #[derive(Default)]
 pub(super) struct HubState {
-    /// Raised with everything that is heard.
+    /// Raised with every message.
     pub version: u64,
     pub flows: BTreeMap<u64, FlowEntry>,
-    /// When flows were last told.
+    /// When flows were last reported.
     pub flows_version: u64,
     pub lost: Lost,
     pub attached: String,
@@ -118,7 +118,7 @@ impl Hub {
         }
     }
 
-    /// Of flows that are over, and all of which somebody looks at: a broker that says no more.
+    /// Of flows that are over, and all of which a client looks at: a broker that sends no more.
     pub fn of(messages: impl IntoIterator<Item = BrokerMessage>) -> Self {
         let hub = Self::new(Policy::default(), false);
         for message in messages {
@@ -138,7 +138,7 @@ impl Hub {
         self.inner.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Becomes different with everything that is heard.
+    /// Changes with every message.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.inner.changed.subscribe()
     }
@@ -163,12 +163,12 @@ impl Hub {
                 let mut head = [0; LENGTH];
                 match from.read_exact(&mut head).await {
                     Err(error) if error.kind() == ErrorKind::UnexpectedEof => return Ok(()),
-                    other => other.context("cannot hear the broker")?,
+                    other => other.context("cannot read from the broker")?,
                 };
                 let length = wire::length(head, wire::MESSAGE_MAX)
                     .ok_or_else(|| anyhow!("the broker says too much"))?;
                 frame.resize(length, 0);
-                from.read_exact(&mut frame).await.context("cannot hear the broker")?;
+                from.read_exact(&mut frame).await.context("cannot read from the broker")?;
                 self.receive(wire::decode(&frame).context("the broker is not understood")?);
             }
         };
@@ -218,7 +218,7 @@ impl Hub {
         }
     }
 
-    /// Looks at a flow, and at every acknowledgement of it, until what is returned is dropped; `None`: there is no such
+    /// Looks at a flow, and at every acknowledgment of it, until what is returned is dropped; `None`: there is no such
     /// flow.
     pub fn look_at(&self, flow: u64, acks: bool) -> Option<Look> {
         let mut state = self.state();
@@ -320,7 +320,7 @@ impl HubState {
                 self.flows_version = version;
             }
             BrokerMessage::Detail(detail) => {
-                // Somebody who has just left may still be told.
+                // A flow that was just left may still be reported.
                 if let Some(open) = self.open.get_mut(&detail.flow) {
                     open.take(*detail, version);
                 }

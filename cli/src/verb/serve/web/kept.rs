@@ -1,4 +1,4 @@
-//! What was opened in the page, by names that nobody can guess: a few, of which the oldest goes.
+//! What was opened in the page, by names that cannot be guessed: a few, of which the oldest goes.
 
 use std::collections::VecDeque;
 use std::fs::File;

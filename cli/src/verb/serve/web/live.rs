@@ -53,7 +53,7 @@ struct Reader {
     hub: Hub,
     changes: watch::Receiver<u64>,
     wanted: Wanted,
-    /// A flow to be told of in detail, and whether it is known not to be there.
+    /// A flow to be reported in detail, and whether it is known not to be there.
     flow: Option<u64>,
     look: Option<Look>,
     missed: bool,
@@ -78,7 +78,7 @@ pub(super) async fn live(
     let main = hub;
     let (hub, wanted, flow) = wanted(&main, query)?;
     let permit = main.live.clone().try_acquire_owned().map_err(|_| {
-        let text = format!("{LIVE_MAX} browsers are told live already, which is the most");
+        let text = format!("{LIVE_MAX} browsers get live events already, which is the maximum");
         Problem::new(StatusCode::SERVICE_UNAVAILABLE, text)
     })?;
     let changes = hub.changes();
@@ -109,7 +109,7 @@ pub(super) async fn live(
 }
 
 impl Reader {
-    /// Goes on where an interrupted answer ended: `EPOCH-VERSION`. Only if the whole list had been told: which of a
+    /// Goes on where an interrupted answer ended: `EPOCH-VERSION`. Only if the whole list had been sent: which of a
     /// longer one the browser has is not known.
     fn resume(&mut self, last: Option<&str>) {
         let Some((epoch, version)) = last.and_then(|last| last.split_once('-')) else { return };
@@ -191,7 +191,7 @@ impl Reader {
         }
     }
 
-    /// Looks at the flow as soon as it is known; after the server has begun anew that takes its next acknowledgement.
+    /// Looks at the flow as soon as it is known; after the server has begun anew that takes its next acknowledgment.
     fn find(&mut self) {
         let Some(flow) = self.flow else { return };
         if self.look.is_some() && !self.hub.state().flows.contains_key(&flow) {

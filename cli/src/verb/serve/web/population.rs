@@ -20,7 +20,7 @@ const QUANTILES: usize = 100;
 const WORST: usize = 8;
 const NETWORKS: usize = 12;
 
-/// All that is told of it.
+/// All that is reported of it.
 #[derive(Serialize)]
 pub(super) struct Population<'a> {
     flows: usize,
@@ -72,8 +72,8 @@ struct Worst<'a> {
     early: Vec<&'a Row>,
     /// Longest queue by leaving late.
     late: Vec<&'a Row>,
-    /// Largest part sent again.
-    sent_again: Vec<&'a Row>,
+    /// Largest part retransmitted.
+    retransmitted: Vec<&'a Row>,
 }
 
 /// Algorithm and number of the parameter set.
@@ -85,10 +85,10 @@ const MEASURES: [Measure; 4] = [
     ("exit_to_bdp", |row| Some(row.exit_permille_of_bdp()? as f64 / 1e3)),
     ("early_seconds", |row| Some(row.regret?.early_us as f64 / 1e6)),
     ("queue_seconds", |row| Some(row.regret?.queue_us? as f64 / 1e6)),
-    ("sent_again_ratio", sent_again),
+    ("retransmit_ratio", retransmitted),
 ];
 
-fn sent_again(row: &Row) -> Option<f64> {
+fn retransmitted(row: &Row) -> Option<f64> {
     let sent = row.sent_bytes.unwrap_or(row.acknowledged_bytes);
     (sent > 0).then(|| row.retransmitted_bytes as f64 / sent as f64)
 }
@@ -126,7 +126,7 @@ pub(super) fn population<'a>(wanted: &Wanted, state: &'a HubState) -> Population
         worst: Worst {
             early: worst(&rows, MEASURES[1].1),
             late: worst(&rows, MEASURES[2].1),
-            sent_again: worst(&rows, sent_again),
+            retransmitted: worst(&rows, retransmitted),
         },
     }
 }
@@ -211,16 +211,16 @@ mod tests {
 
     #[test]
     fn the_worst_are_the_most_of_all_in_order_and_of_equals_the_first() {
-        let sent_again_of = |flow: u64| Row {
+        let retransmitted_of = |flow: u64| Row {
             flow,
             acknowledged_bytes: 1_000,
             retransmitted_bytes: flow * 7 % 20 * 50,
             ..row(flow, "198.51.100.9:443", "best")
         };
-        let rows: Vec<Row> = (0..60).map(sent_again_of).collect();
+        let rows: Vec<Row> = (0..60).map(retransmitted_of).collect();
         let rows: Vec<&Row> = rows.iter().collect();
         let found =
-            |most: usize| worst(&rows[..most], sent_again).iter().map(|row| row.flow).collect::<Vec<_>>();
+            |most: usize| worst(&rows[..most], retransmitted).iter().map(|row| row.flow).collect::<Vec<_>>();
         let mut sorted: Vec<&Row> = rows.iter().copied().filter(|row| row.retransmitted_bytes > 0).collect();
         sorted.sort_by_key(|row| std::cmp::Reverse(row.retransmitted_bytes));
         assert_eq!(found(60), sorted[..WORST].iter().map(|row| row.flow).collect::<Vec<_>>());

@@ -11,7 +11,7 @@ use super::hub::HubState;
 use crate::filter::Filter;
 use crate::verb::serve::row::{Row, network};
 
-/// Flows that are told at once, at most.
+/// Flows that are sent at once, at most.
 const LIMIT_MAX: usize = 10_000;
 const LIMIT: usize = 1_000;
 
@@ -29,11 +29,11 @@ pub(super) struct Query {
     reverse: bool,
     group: Option<Group>,
     limit: Option<usize>,
-    /// Flows before the first that is told.
+    /// Flows before the first that is sent.
     offset: usize,
-    /// Live: tell of all flows together, too.
+    /// Live: report all flows together, too.
     pub population: bool,
-    /// A flow to be told of in detail, live.
+    /// A flow to be reported in detail, live.
     pub flow: Option<u64>,
     /// Of a recording that was opened; else those that are live.
     pub recording: Option<String>,
@@ -136,7 +136,7 @@ impl Wanted {
         state.flows.values().map(|known| &known.row).filter(passes)
     }
 
-    /// Those that are told, in their order: flows that have ended come last.
+    /// Those that are sent, in their order: flows that have ended come last.
     pub fn find<'a>(&self, state: &'a HubState) -> Found<'a> {
         let query = &self.query;
         let mut rows: Vec<&Row> = self.passing(state).collect();

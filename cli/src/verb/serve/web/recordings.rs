@@ -28,7 +28,7 @@ const FILES_MAX: usize = 1_000;
 /// Rows of all of its tables, and of one file, which is in memory at once; a recorder's have half of it.
 const ROWS_MAX: usize = 4 << 20;
 const FILE_ROWS_MAX: usize = 1 << 18;
-/// Rows of all tables but that of acknowledgements: they are in memory together.
+/// Rows of all tables but that of acknowledgments: they are in memory together.
 const EVENTS_MAX: usize = 1 << 19;
 /// What the columns of a file unpack to: as many rows as a file may have, of any table.
 const FILE_BYTES_MAX: u64 = 1 << 27;
@@ -150,7 +150,7 @@ fn recorded(files: Vec<(PathBuf, Vec<u8>)>, budget: Budget) -> Result<Recorded, 
             let events = events.sum::<usize>();
             if events > EVENTS_MAX {
                 return Err(format!(
-                    "the recording has {events} rows beside those of acknowledgements: at most {EVENTS_MAX} are read here; record fewer flows with --sample or a filter"
+                    "the recording has {events} rows beside those of acknowledgments: at most {EVENTS_MAX} are read here; record fewer flows with --sample or a filter"
                 ));
             }
             let flows = recording.flows(FLOWS_MAX);
@@ -169,12 +169,12 @@ fn recorded(files: Vec<(PathBuf, Vec<u8>)>, budget: Budget) -> Result<Recorded, 
     Ok(recorded)
 }
 
-/// The same as a broker would tell it, and the flows.
+/// The same as a broker would send it, and the flows.
 fn messages(recorded: &Recorded) -> (Vec<BrokerMessage>, Vec<u64>) {
     let Recorded { model, reports, .. } = recorded;
     let row = |flow: &crate::live::Flow| {
         let mut row = Row::of(flow, false);
-        // What all acknowledgements say is said everywhere: it is more than rounds do.
+        // What all acknowledgments say is said everywhere: it is more than rounds do.
         if let Some(report) = reports.get(&flow.id).filter(|report| report.given.is_some()) {
             row = row.over(report.given);
             row.regret = report.regret;
@@ -326,7 +326,7 @@ mod tests {
             stream.read_to_string(&mut answer).unwrap();
             assert!(answer.starts_with("HTTP/1.1 413 ") && answer.contains("64 MB"), "{answer}");
         }
-        // Who asks first is told before.
+        // The first request is answered before.
         let mut stream = TcpStream::connect(server.address).unwrap();
         write!(stream, "{}Expect: 100-continue\r\n\r\n", head(1 << 30)).unwrap();
         let mut answer = String::new();
@@ -505,14 +505,14 @@ mod tests {
         }
         let said = post(&server, &damaged).refused(400);
         assert!(said.contains("there is no flow") && said.contains("flows-000001.parquet"), "{said}");
-        // One that lacks acknowledgements still tells how it ended.
+        // One that lacks ACKs still shows how it ended.
         let mut few = files();
         few.retain(|(name, _)| !name.contains("acks-"));
         assert_eq!(post(&server, &few).json()["flows"], 1);
     }
 
     #[test]
-    fn acknowledgements_in_csv_are_flows_too() {
+    fn acknowledgments_in_csv_are_flows_too() {
         let server = Server::start(false);
         let mut csv = String::from(
             "at_us,acknowledged_bytes,sent_bytes,rtt_us,cwnd_segments,in_flight_segments,mss_bytes,app_limited\n",

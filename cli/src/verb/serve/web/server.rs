@@ -73,7 +73,7 @@ enum Listener {
     Unix(UnixListener),
 }
 
-/// Serves on a socket that listens.
+/// Serves on a listening socket.
 pub(super) async fn run(socket: OwnedFd, tls: Option<TlsAcceptor>, hub: Hub) -> anyhow::Result<()> {
     let address: SockaddrStorage = getsockname(socket.as_raw_fd())?;
     let listener = if address.family() == Some(AddressFamily::Unix) {

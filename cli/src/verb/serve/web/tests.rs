@@ -536,7 +536,7 @@ fn flows_are_found_sorted_and_counted() {
     let answer = server.get("/api/flows?group=algorithm&offset=2&limit=1").json();
     let listed: Vec<_> =
         answer["groups"].as_array().unwrap().iter().map(|one| one["listed"].clone()).collect();
-    assert_eq!(listed, [0, 1], "where the first two are not told");
+    assert_eq!(listed, [0, 1], "where the first two are not sent");
 }
 
 #[test]
@@ -612,7 +612,7 @@ fn a_flow_that_is_looked_at_is_followed_and_left() {
     let (_, _, data) = events.named("flow");
     assert_eq!(data["life"]["at_us"], serde_json::json!([30_000, 50_000]));
     drop(events);
-    // That the browser has gone is noticed when it is to be told something.
+    // That the browser has gone is noticed when something is sent to it.
     while server.asked.try_recv().is_err() {
         say(&mut server, 60_000);
         thread::sleep(Duration::from_millis(1));
@@ -639,6 +639,6 @@ fn a_population_is_counted_by_the_server() {
     assert!(of("queue_seconds").is_none());
     assert_eq!(event["networks"][0]["network"], "198.51.100.0/24");
     assert_eq!(event["worst"]["early"][0]["flow"], 2);
-    assert_eq!(event["worst"]["sent_again"][0]["flow"], 2);
+    assert_eq!(event["worst"]["retransmitted"][0]["flow"], 2);
     assert_eq!(event["worst"]["late"], serde_json::json!([]));
 }

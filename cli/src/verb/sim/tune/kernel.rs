@@ -118,7 +118,7 @@ impl fmt::Display for Confirmed {
         writeln!(out, "Kernel TCP {}, {}", self.kernel, self.beside_start)?;
         writeln!(
             out,
-            "\n| path | start, s | sent again | best, s | sent again |\n| --- | ---: | ---: | ---: | ---: |"
+            "\n| path | start, s | retransmitted | best, s | retransmitted |\n| --- | ---: | ---: | ---: | ---: |"
         )?;
         self.paths.iter().try_for_each(|path| {
             writeln!(

@@ -19,7 +19,7 @@ pub(super) fn event(flow: u64, algorithm: &str, at_us: u64, what: What) -> Item 
 /// A state with these exports, zero otherwise.
 fn state(algorithm: Algorithm, values: &[(&str, &[u32])]) -> Vec<u8> {
     let words = algorithm.state_size() as u32 / 4;
-    // Where an export lies is told by reading it from a state that holds its own numbers.
+    // Where an export lies is found by reading it from a state that holds its own numbers.
     let probe: Vec<u8> = (0..words).flat_map(u32::to_ne_bytes).collect();
     let mut state = vec![0; algorithm.state_size()];
     for (name, values) in values {

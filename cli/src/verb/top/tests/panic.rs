@@ -27,7 +27,7 @@ fn terminal() -> (OwnedFd, OwnedFd) {
     // SAFETY: the kernel fills both descriptors and reads the size.
     let made = unsafe { libc::openpty(&raw mut far, &raw mut near, name, settings, &raw const size) };
     assert_eq!(made, 0, "openpty");
-    // SAFETY: both are open and nobody else's.
+    // SAFETY: both are open, and owned here alone.
     unsafe { (OwnedFd::from_raw_fd(far), OwnedFd::from_raw_fd(near)) }
 }
 

@@ -83,9 +83,9 @@ impl Default for Exits {
 }
 
 impl Exits {
-    /// A flow as it is told now, and as it was told before.
+    /// A flow as it is reported now, and as it was reported before.
     pub fn observe(&mut self, before: Option<&Row>, now: &Row) {
-        // Most of what is told is nothing new here.
+        // Most messages have nothing new for this.
         let cc = &LazyCell::new(|| control(&now.algorithm));
         if let Some(exit) = &now.exit
             && before.is_none_or(|before| before.exit.is_none())
@@ -156,7 +156,7 @@ impl Exits {
             self.retransmitted.family(
                 "retransmit",
                 Unit::Ratio,
-                "Bytes sent again over bytes sent, when the flow ends",
+                "Bytes retransmitted over bytes sent, when the flow ends",
             ),
             self.regret.family(
                 "slow_start_exit_regret",

@@ -1,4 +1,4 @@
-//! Metrics as they are before anybody has asked for one format or another.
+//! Metrics, independent of their format.
 
 use super::histogram::Histogram;
 

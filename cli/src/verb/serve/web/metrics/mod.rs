@@ -56,7 +56,7 @@ fn format<'a>(accepted: impl IntoIterator<Item = &'a str>) -> Format {
     if open > 0.0 && open >= plain { Format::OpenMetrics } else { Format::Plain }
 }
 
-/// Everything that is told.
+/// All metrics.
 fn families(state: &HubState) -> Vec<Family> {
     let build = vec![("version", env!("CARGO_PKG_VERSION").into()), ("arch", std::env::consts::ARCH.into())];
     let mut families = vec![
@@ -69,7 +69,7 @@ fn families(state: &HubState) -> Vec<Family> {
             "Events of telemetry for which this server's ring had no room",
         )
         .with(Vec::new(), state.lost.lost_events as f64),
-        Family::new("unobserved", Unit::Seconds, Kind::Counter, "Time of which telemetry told nothing")
+        Family::new("unobserved", Unit::Seconds, Kind::Counter, "Time of which telemetry reported nothing")
             .with(Vec::new(), state.lost.unobserved_us as f64 / 1e6),
     ];
     let status = serde_json::from_str::<Value>(&state.attached).unwrap_or_default();
@@ -139,14 +139,14 @@ fn attached(status: &Value) -> Vec<Family> {
             "flows_without_state",
             counter(
                 "flows_without_state",
-                "Ended connections that had no state: they sent no more than a first window, or the base ran alone",
+                "Ended connections that had no state: they sent no more than an initial window, or the base ran alone",
             ),
         ),
         (
             "state_failures",
             counter(
                 "state_failures",
-                "Acknowledgements at which there was no memory for a flow's state: the base runs alone",
+                "Acknowledgments at which there was no memory for a flow's state: the base runs alone",
             ),
         ),
     ];
@@ -198,7 +198,7 @@ impl Guards {
             gauge(
                 "guard_retransmit",
                 Unit::Ratio,
-                "Mean share of a compared flow's bytes that was sent again",
+                "Mean share of a compared flow's bytes that was retransmitted",
             ),
             gauge("guard_goodput", Unit::BytesPerSecond, "Geometric mean of the goodput of compared flows"),
             gauge(

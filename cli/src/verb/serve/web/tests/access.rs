@@ -1,5 +1,5 @@
 //! Who may read, over TLS and without, and those who are slow. Time is tokio's own: it passes where nothing else happens,
-//! and nobody waits for it.
+//! and no client waits for it.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What `/metrics` tells, and whether Prometheus, the rules and the dashboard understand it.
+//! What `/metrics` shows, and whether Prometheus, the rules and the dashboard understand it.
 
 use std::collections::BTreeSet;
 use std::io::Write;

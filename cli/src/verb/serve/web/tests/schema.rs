@@ -89,7 +89,7 @@ impl Document {
     }
 }
 
-/// No field but those that are told of.
+/// No field but the documented ones.
 fn close(schema: &mut Value) {
     match schema {
         Value::Object(fields) => {
@@ -285,7 +285,7 @@ impl Draw {
     }
 }
 
-/// A hub with two flows and an attachment, and a broker that tells and does all that it is asked for.
+/// A hub with two flows and an attachment, and a broker that answers and does all requests.
 fn hub() -> (Hub, UnixStream) {
     let hub = Hub::new(Policy::default(), true);
     hub.receive(listed(vec![left(), row(2, "[2001:db8::7]:443", "best")]));

@@ -1,4 +1,4 @@
-//! Connections that never have more to send than a first window holds: nine of ten of a server's. They have no state, and
+//! Connections that never have more to send than an initial window holds: nine of ten of a server's. They have no state, and
 //! are counted.
 
 use std::net::{TcpListener, TcpStream};
@@ -12,7 +12,7 @@ use onramp_loader::{AttachOptions, Phase, algorithm};
 use onramp_net::Namespace;
 use onramp_tests::Attachments;
 use onramp_tests::cli::{DEFAULT, host_state, inside, json, onramp, verdicts};
-use onramp_tests::sender::{FIRST_WINDOW, Sender};
+use onramp_tests::sender::{INITIAL_WINDOW_BYTES, Sender};
 use onramp_tests::telemetry::{events, rest, stream, until_ended};
 use onramp_tests::traffic::{eventually, namespace};
 use onramp_tests::wire::{Fate, Wire};
@@ -45,23 +45,23 @@ fn assert_counted(expected: [u64; 4]) {
 
 #[test]
 #[ignore = "in a guest: make test"]
-fn what_a_first_window_holds_needs_no_state_and_one_byte_more_does_on_every_base() {
+fn what_a_initial_window_holds_needs_no_state_and_one_byte_more_does_on_every_base() {
     let _attachments = Attachments::lock();
     for base in ["cubic", "reno", "bbr"] {
         onramp(&format!("attach plain --base {base}")).ok();
         let mut small = connected("onramp_plain");
-        small.deliver(FIRST_WINDOW);
+        small.deliver(INITIAL_WINDOW_BYTES);
         assert!(
-            small.flow().in_first_window() && small.flow().header.is_none(),
+            small.flow().in_initial_window() && small.flow().header.is_none(),
             "{base}: {:?}",
             small.flow()
         );
         let listed = inside(&small.wire.near, "flows").ok();
-        assert!(listed.contains(" first window "), "{listed}");
+        assert!(listed.contains(" initial window "), "{listed}");
         let mut larger = connected("onramp_plain");
-        larger.deliver(FIRST_WINDOW + 1);
+        larger.deliver(INITIAL_WINDOW_BYTES + 1);
         let flow = larger.flow();
-        assert!(matches!(flow.phase(), Phase::SlowStart) && !flow.in_first_window(), "{base}: {flow:?}");
+        assert!(matches!(flow.phase(), Phase::SlowStart) && !flow.in_initial_window(), "{base}: {flow:?}");
         assert_eq!(flow.header.unwrap().slow_starts, 1);
 
         assert_counted([2, 0, 0, 0]);
@@ -75,11 +75,11 @@ fn what_a_first_window_holds_needs_no_state_and_one_byte_more_does_on_every_base
 
 #[test]
 #[ignore = "in a guest: make test"]
-fn requests_on_a_connection_kept_alive_need_state_once_they_are_more_than_a_first_window_together() {
+fn requests_on_a_connection_kept_alive_need_state_once_they_are_more_than_a_initial_window_together() {
     let _attachments = Attachments::lock();
     onramp("attach search").ok();
     let mut sender = connected("onramp_search");
-    let request = FIRST_WINDOW / 8;
+    let request = INITIAL_WINDOW_BYTES / 8;
     for number in 1..=8 {
         sender.deliver(request);
         assert!(sender.flow().header.is_none(), "after {number}");
@@ -92,7 +92,7 @@ fn requests_on_a_connection_kept_alive_need_state_once_they_are_more_than_a_firs
 
 #[test]
 #[ignore = "in a guest: make test"]
-fn the_first_acknowledgement_of_a_bulk_flow_is_judged_whoever_listens() {
+fn the_first_acknowledgment_of_a_bulk_flow_is_judged_whoever_listens() {
     let attachments = Attachments::lock();
     for algorithm in algorithm::all() {
         attachments.attach(&AttachOptions::new(algorithm.parameters()));
@@ -100,10 +100,10 @@ fn the_first_acknowledgement_of_a_bulk_flow_is_judged_whoever_listens() {
         let judged = [Level::Off, Level::Exit, Level::Ack].map(|level| {
             let mut listening = stream(level);
             let mut small = connected(&algorithm.congestion_control());
-            small.deliver(FIRST_WINDOW);
+            small.deliver(INITIAL_WINDOW_BYTES);
             drop(small);
             let mut sender = connected(&algorithm.congestion_control());
-            sender.deliver(2 * FIRST_WINDOW);
+            sender.deliver(2 * INITIAL_WINDOW_BYTES);
             let judged = verdicts(algorithm.name()).values().sum::<u64>() - before;
             before += judged;
             // What is kept for those who listen is kept where somebody does.
@@ -135,18 +135,18 @@ fn the_first_acknowledgement_of_a_bulk_flow_is_judged_whoever_listens() {
 
 #[test]
 #[ignore = "in a guest: make test"]
-fn what_is_taken_over_has_state_at_once_if_it_has_sent_more_than_a_first_window() {
+fn what_is_taken_over_has_state_at_once_if_it_has_sent_more_than_a_initial_window() {
     let _attachments = Attachments::lock();
     onramp("attach plain").ok();
     let mut small = Sender::connect(wire(), "reno");
-    small.deliver(FIRST_WINDOW);
+    small.deliver(INITIAL_WINDOW_BYTES);
     small.choose("onramp_plain");
     assert!(small.flow().header.is_none());
     small.deliver(1);
     assert!(matches!(small.flow().phase(), Phase::SlowStart), "{:?}", small.flow().phase());
 
     let mut large = Sender::connect(wire(), "reno");
-    large.deliver(FIRST_WINDOW + 1);
+    large.deliver(INITIAL_WINDOW_BYTES + 1);
     large.choose("onramp_plain");
     assert!(matches!(large.flow().phase(), Phase::Adopted), "{:?}", large.flow().phase());
     large.choose("reno");
@@ -164,7 +164,7 @@ fn connections_of_a_guards_control_are_counted_as_without_state() {
     wire.near.sysctl_set(DEFAULT, "onramp_fixed").unwrap();
     for _ in 0..20 {
         let mut sender = Sender::connect_by_default(wire);
-        sender.deliver(FIRST_WINDOW + 1);
+        sender.deliver(INITIAL_WINDOW_BYTES + 1);
         of_control += u64::from(sender.flow().header.is_none());
         drop(sender.stream);
         wire = sender.wire;
@@ -188,7 +188,7 @@ fn idle(place: &Namespace, connections: usize) -> Vec<[TcpStream; 2]> {
 
 #[test]
 #[ignore = "in a guest: make test"]
-fn a_connection_in_its_first_window_begins_and_ends_in_five_hundred_instructions() {
+fn a_connection_in_its_initial_window_begins_and_ends_in_five_hundred_instructions() {
     const CONNECTIONS: usize = 1_000;
     let _attachments = Attachments::lock();
     let place = namespace();
@@ -231,7 +231,7 @@ fn a_thousand_idle_connections_are_found_and_moved_by_upgrade_and_detach() {
     let sockets = json("status")["algorithms"][0]["sockets"].clone();
     assert_eq!(sockets[0]["sockets"], both, "{sockets}");
     let listed = inside(&place, "flows").ok();
-    assert_eq!(listed.matches(" first window ").count() as u64, both);
+    assert_eq!(listed.matches(" initial window ").count() as u64, both);
 
     let upgraded = json("upgrade search");
     assert_eq!(upgraded["upgraded"][0]["sockets_moved"], both, "{upgraded}");
@@ -245,7 +245,7 @@ fn a_thousand_idle_connections_are_found_and_moved_by_upgrade_and_detach() {
 
 #[test]
 #[ignore = "in a guest: make test"]
-fn an_idle_connection_takes_the_memory_of_stock_cubics_until_it_has_outgrown_its_first_window() {
+fn an_idle_connection_takes_the_memory_of_stock_cubics_until_it_has_sent_more_than_an_initial_window() {
     let _attachments = Attachments::lock();
     let before = host_state(&[]);
     let report = json("bench memory search --flows 2000");
@@ -253,14 +253,14 @@ fn an_idle_connection_takes_the_memory_of_stock_cubics_until_it_has_outgrown_its
     let bytes = |arm: usize, name: &str| report["arms"][arm][name].as_f64().unwrap();
     let more = |name: &str| bytes(1, name) - bytes(0, name);
     assert_eq!((&report["arms"][0]["arm"], &report["arms"][1]["arm"]), (&"cubic".into(), &"search".into()));
-    assert!(bytes(0, "first_window_bytes_per_flow") > 4_000.0, "{report}");
-    assert!(more("first_window_bytes_per_flow") < 100.0, "{report}");
+    assert!(bytes(0, "initial_window_bytes_per_flow") > 4_000.0, "{report}");
+    assert!(more("initial_window_bytes_per_flow") < 100.0, "{report}");
     // The state and the header, and less than twice as much again for what the kernel adds to a socket's storage.
     let listed = json("list");
     let listed = listed["algorithms"].as_array().unwrap().iter().find(|one| one["name"] == "search").unwrap();
     let kept = listed["state_bytes"].as_f64().unwrap() + listed["header_bytes"].as_f64().unwrap();
-    let outgrown = more("outgrown_bytes_per_flow");
-    assert!((kept..3.0 * kept).contains(&outgrown), "{outgrown}, and {kept} is kept: {report}");
+    let beyond = more("established_bytes_per_flow");
+    assert!((kept..3.0 * kept).contains(&beyond), "{beyond}, and {kept} is kept: {report}");
     assert_eq!(host_state(&[]), before);
 }
 
