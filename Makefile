@@ -14,14 +14,14 @@ all: build
 deps:
 	@.ci/deps $(PACKAGES)
 
-# The page of `onramp serve`, which the binary embeds.
+# The page of `onramp serve`, which `onramp` embeds.
 web: deps
 	@.ci/web
 
 build: web
 	$(CARGO) build --release --workspace
 
-# The binary for other machines, the same bytes in any directory: target/dist/onramp
+# The programs for other machines, the same bytes in any directory: target/dist/onramp, target/dist/onramp-lab
 release: deps
 	@.ci/oldest
 	@.ci/licences
@@ -39,7 +39,7 @@ test: web
 lint: deps
 	@.ci/lint
 
-# What the binary is made of: target/sbom/onramp.cdx.json
+# What the programs are made of: target/sbom/onramp.cdx.json, target/sbom/onramp-lab.cdx.json
 sbom: web
 	@.ci/sbom
 
@@ -58,7 +58,7 @@ fuzz: deps
 	@bpf/host/fuzz/run.sh --seconds $(FUZZ_SECONDS)
 
 bench: build
-	$(ONRAMP) bench
+	$(ONRAMP) lab bench
 
 # The sources' claims with real kernel TCP in virtual time: hours. QUICK=--quick: fewer repetitions.
 reproduce: build

@@ -1,16 +1,12 @@
-//! What verbs that follow telemetry share: levels on the command line, signals, and which flows are wanted.
+//! What verbs that follow telemetry share: levels on the command line, opening, and which flows are wanted.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::AtomicBool;
-use std::sync::atomic::Ordering::Relaxed;
 
-use anyhow::Context;
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use nix::sys::signal::{SigSet, Signal};
-use nix::sys::signalfd::{SfdFlags, SignalFd};
 use onramp_loader::telemetry::{Event, Level, Subscription, What};
 use onramp_loader::{LOCK_TIMEOUT, WaitWhile};
+pub(crate) use onramp_terminal::signals::Signals;
 
 use crate::failure::Usage;
 use crate::filter::Filter;
@@ -53,43 +49,15 @@ impl Selection {
     }
 }
 
-/// SIGINT, SIGTERM and SIGHUP, waiting to be asked about.
-pub(crate) struct Signals {
-    waiting: SignalFd,
-    came: AtomicBool,
-}
-
-impl Signals {
-    /// From here on they do not end the process, nor threads that are started later.
-    pub fn take() -> anyhow::Result<Self> {
-        let mut set = SigSet::empty();
-        for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
-            set.add(signal);
-        }
-        set.thread_block().context("cannot hold back signals")?;
-        let flags = SfdFlags::SFD_NONBLOCK | SfdFlags::SFD_CLOEXEC;
-        let waiting = SignalFd::with_flags(&set, flags).context("cannot wait for signals")?;
-        Ok(Self { waiting, came: AtomicBool::new(false) })
-    }
-
-    /// Whether one has come since they were taken.
-    pub fn came(&self) -> bool {
-        if matches!(self.waiting.read_signal(), Ok(Some(_))) {
-            self.came.store(true, Relaxed);
-        }
-        self.came.load(Relaxed)
-    }
-
-    /// What `open` opens; it is called with the patience to wait for other commands, which ends with a signal. `None`: one
-    /// came meanwhile.
-    pub fn open<T>(
-        &self,
-        open: impl FnOnce(WaitWhile<'_>) -> Result<T, onramp_loader::Error>,
-    ) -> Result<Option<T>, onramp_loader::Error> {
-        match open(&|waited| waited < LOCK_TIMEOUT && !self.came()) {
-            Err(onramp_loader::Error::Locked { .. }) if self.came() => Ok(None),
-            opened => opened.map(Some),
-        }
+/// What `open` opens; it is called with the condition to wait for other commands, which ends with a signal. `None`: one came
+/// meanwhile.
+pub(crate) fn open<T>(
+    signals: &Signals,
+    open: impl FnOnce(WaitWhile<'_>) -> Result<T, onramp_loader::Error>,
+) -> Result<Option<T>, onramp_loader::Error> {
+    match open(&|waited| waited < LOCK_TIMEOUT && !signals.came()) {
+        Err(onramp_loader::Error::Locked { .. }) if signals.came() => Ok(None),
+        opened => opened.map(Some),
     }
 }
 

@@ -9,16 +9,13 @@
 )]
 
 mod arguments;
-mod arm;
 mod basis;
 mod consumer;
-mod drawn;
 mod event_rows;
+mod exit;
 mod filter;
-mod follow;
 mod guard;
 mod live;
-mod progress;
 mod settings;
 mod verb;
 

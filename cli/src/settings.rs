@@ -1,36 +1,15 @@
 //! What attach, run and tune share: the algorithm and its parameters.
 
-use std::ffi::OsStr;
-use std::fmt;
-
-use clap::builder::{PossibleValue, TypedValueParser};
-use clap::{Arg, Args, Command, ValueEnum};
-use onramp_loader::algorithm::{self, Parameter, Parameters};
+use clap::{Args, ValueEnum};
+use onramp_loader::algorithm;
 use onramp_loader::telemetry::Level;
 use onramp_loader::{AttachOptions, AttachedState, Base};
 use onramp_profiles::Profile;
-use serde::{Deserialize, Serialize};
+pub(crate) use onramp_profiles::parameters::{AlgorithmName, Value, changes};
+use serde::Deserialize;
 
 use crate::consumer::level_from;
 use crate::profile;
-
-/// An algorithm's name, or that of its congestion control: offered by completion, checked by [`onramp_loader::find`], which
-/// says what there is. The value is the algorithm's name where there is one.
-#[derive(Clone)]
-pub(crate) struct AlgorithmName;
-
-impl TypedValueParser for AlgorithmName {
-    type Value = String;
-
-    fn parse_ref(&self, _: &Command, _: Option<&Arg>, value: &OsStr) -> Result<String, clap::Error> {
-        let given = value.to_string_lossy();
-        Ok(algorithm::find(&given).map_or_else(|| given.into_owned(), |known| known.name().to_owned()))
-    }
-
-    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
-        Some(Box::new(algorithm::all().map(|one| PossibleValue::new(one.name()).help(one.about()))))
-    }
-}
 
 /// An algorithm, a profile and settings on top of it.
 #[derive(Args, Clone, Debug)]
@@ -106,35 +85,6 @@ impl Settings {
 /// A profile's maximum telemetry level for its flows, if it has one.
 pub(crate) fn telemetry_max(profile: &Profile) -> Option<Level> {
     profile.telemetry.as_deref().and_then(Level::find)
-}
-
-/// A parameter's value: the name of a choice, or a number.
-#[derive(Clone, Copy, Debug, Serialize)]
-#[serde(untagged)]
-pub(crate) enum Value {
-    Choice(&'static str),
-    Number(u64),
-}
-
-impl Value {
-    pub fn of(parameter: &Parameter, value: u64) -> Self {
-        parameter.choices.get(value as usize).map_or(Self::Number(value), |choice| Self::Choice(choice))
-    }
-}
-
-impl fmt::Display for Value {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Choice(choice) => formatter.write_str(choice),
-            Self::Number(number) => number.fmt(formatter),
-        }
-    }
-}
-
-/// The settings that make `to` of `from`, both of one algorithm.
-pub(crate) fn changes(from: &Parameters, to: &Parameters) -> Vec<String> {
-    let changed = to.changed_from(from);
-    changed.map(|(parameter, value)| format!("{}={}", parameter.name, parameter.show(value))).collect()
 }
 
 #[cfg(test)]

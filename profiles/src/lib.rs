@@ -5,11 +5,13 @@
 //! * [`Profile`]: what a file says, read and checked.
 //! * [`link`], [`host`]: its parts, with their ranges.
 //! * [`lookup`]: profiles by name or path, and their parameters as the algorithms declare them.
+//! * [`parameters`]: algorithms and parameters on command lines.
 
 mod contents;
 pub mod host;
 pub mod link;
 pub mod lookup;
+pub mod parameters;
 mod toml_words;
 
 pub use contents::{Params, Profile, ProfileError, TELEMETRY_LEVELS, VERSION, Value};

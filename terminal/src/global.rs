@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Options of every verb.
 
+use std::ffi::OsString;
 use std::io::IsTerminal;
 
 use clap::{Args, ValueEnum};
@@ -24,6 +25,21 @@ pub struct Global {
     /// Colours; auto: on a terminal unless NO_COLOR is set
     #[arg(long, global = true, value_enum, default_value = "auto", value_name = "WHEN")]
     pub color: Color,
+}
+
+impl Global {
+    /// These options as they are written.
+    pub fn words(&self) -> Vec<OsString> {
+        let switches = [("--json", self.json), ("--pretty", self.pretty), ("--quiet", self.quiet)];
+        let given = switches.into_iter().filter(|(_, given)| *given).map(|(word, _)| OsString::from(word));
+        let verbose = std::iter::repeat_n(OsString::from("-v"), self.verbose.into());
+        let color = match self.color {
+            Color::Auto => None,
+            Color::Always => Some("--color=always"),
+            Color::Never => Some("--color=never"),
+        };
+        given.chain(verbose).chain(color.map(OsString::from)).collect()
+    }
 }
 
 /// When to use colours.

@@ -6,17 +6,21 @@
 //! * [`output`]: text and JSON on stdout, and sentences on stderr; [`terminal`]: the same sieve for a stream.
 //! * [`table`]: aligned text; [`units`]: quantities as people write and read them.
 //! * [`failure`]: exit codes, and errors as one sentence.
-//! * [`target`]: files that verbs write.
+//! * [`target`]: files that verbs write; [`signals`]: those that end a verb; [`companion`]: the other program.
+//! * [`completions`]: completion scripts and manual pages of a program.
 #![deny(
     clippy::print_stdout,
     clippy::print_stderr,
     reason = "text goes out by output, which shows what would steer a terminal"
 )]
 
+pub mod companion;
+pub mod completions;
 pub mod failure;
 pub mod global;
 pub mod output;
 pub mod program;
+pub mod signals;
 mod stdout;
 pub mod table;
 pub mod target;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Data on stdout, as text or as JSON.
 
+use std::ffi::OsString;
 use std::io::{self, ErrorKind, IsTerminal, Write};
 
 use anyhow::{Context, anyhow};
@@ -73,6 +74,8 @@ fn said(line: &str) -> String {
 /// Where and how a verb prints.
 #[derive(Debug)]
 pub struct Output {
+    /// The options that made it.
+    options: Vec<OsString>,
     json: bool,
     pretty: bool,
     quiet: bool,
@@ -90,6 +93,7 @@ impl Output {
     /// As the options of every verb say.
     pub fn new(global: &Global) -> Self {
         Self {
+            options: global.words(),
             json: global.json || global.pretty,
             pretty: global.pretty,
             quiet: global.quiet,
@@ -99,7 +103,12 @@ impl Output {
 
     /// Text without colours.
     pub fn plain() -> Self {
-        Self { json: false, pretty: false, quiet: false, color: false }
+        Self { options: Vec::new(), json: false, pretty: false, quiet: false, color: false }
+    }
+
+    /// The options of every verb that it was made of, for another program.
+    pub fn options(&self) -> &[OsString] {
+        &self.options
     }
 
     /// Whether JSON is asked for.
@@ -244,7 +253,7 @@ mod tests {
         struct Named {
             name: &'static str,
         }
-        let output = Output { json: true, pretty: false, quiet: false, color: false };
+        let output = Output { options: Vec::new(), json: true, pretty: false, quiet: false, color: false };
         let name = "a\u{9b}31m\x1b[2J\u{202e}\x7fü";
         let mut bytes = Vec::new();
         output.line(&mut bytes, &Named { name }).unwrap();

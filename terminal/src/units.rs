@@ -155,6 +155,15 @@ fn significant(value: f64, unit: &str) -> String {
     format!("{value:.decimals$} {unit}")
 }
 
+/// A value of a track as text.
+pub fn show_value(unit: &str, value: u32) -> String {
+    match unit {
+        "percent" => format!("{value} %"),
+        "us" => show_us(value.into()),
+        _ => value.to_string(),
+    }
+}
+
 /// `1 socket`, `2 sockets`.
 pub fn count(number: usize, noun: &str) -> String {
     if number == 1 { format!("1 {noun}") } else { format!("{number} {noun}s") }

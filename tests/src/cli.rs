@@ -23,13 +23,28 @@ pub fn binary() -> &'static PathBuf {
     BINARY.get_or_init(|| env::var_os("ONRAMP_BIN").map_or_else(build, PathBuf::from))
 }
 
+/// Path of the laboratory's program, which lies next to the binary.
+pub fn laboratory() -> PathBuf {
+    binary().with_file_name("onramp-lab")
+}
+
 /// A test lies in `<target>/<profile>/deps`; cargo has let go of its lock by the time it runs.
 fn build() -> PathBuf {
     let test = env::current_exe().expect("path of the test");
     let profile = test.parent().and_then(|deps| deps.parent()).expect("directory of the profile");
     let target = profile.parent().expect("target directory");
     let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    cargo.args(["build", "--quiet", "--package", "onramp", "--bin", "onramp", "--target-dir"]).arg(target);
+    cargo.args([
+        "build",
+        "--quiet",
+        "--package",
+        "onramp",
+        "--package",
+        "onramp-lab",
+        "--bins",
+        "--target-dir",
+    ]);
+    cargo.arg(target);
     if profile.ends_with("release") {
         cargo.arg("--release");
     }
@@ -38,20 +53,24 @@ fn build() -> PathBuf {
     profile.join("onramp")
 }
 
-/// A copy of the binary where everybody may run it: the build directory may be root's own.
+/// A copy of the binary, and of the laboratory next to it, where everybody may run it: the build directory may be root's own.
 ///
 /// # Panics
-/// If it cannot be copied.
+/// If they cannot be copied.
 pub fn public_copy() -> &'static PathBuf {
     static COPY: OnceLock<PathBuf> = OnceLock::new();
     COPY.get_or_init(|| {
-        let path = env::temp_dir().join("onramp-test-public");
-        // Another test may be running it: replaced, not written over.
-        let new = path.with_extension(std::process::id().to_string());
-        fs::copy(binary(), &new).expect("copy");
-        fs::set_permissions(&new, fs::Permissions::from_mode(0o755)).expect("permissions");
-        fs::rename(&new, &path).expect("rename");
-        path
+        let directory = env::temp_dir().join("onramp-test-public");
+        fs::create_dir_all(&directory).expect("directory");
+        fs::set_permissions(&directory, fs::Permissions::from_mode(0o755)).expect("permissions");
+        for (from, name) in [(binary().clone(), "onramp"), (laboratory(), "onramp-lab")] {
+            // Another test may be running it: replaced, not written over.
+            let new = directory.join(format!("{name}.{}", std::process::id()));
+            fs::copy(from, &new).expect("copy");
+            fs::set_permissions(&new, fs::Permissions::from_mode(0o755)).expect("permissions");
+            fs::rename(&new, directory.join(name)).expect("rename");
+        }
+        directory.join("onramp")
     })
 }
 

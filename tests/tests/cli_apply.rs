@@ -448,7 +448,7 @@ fn what_is_no_regular_file_is_named_at_once_by_every_verb_that_reads_one() {
         format!("apply --check --config {path}"),
         format!("attach --profile {path}"),
         format!("doctor --profile {path}"),
-        format!("profile check {path}"),
+        format!("lab profile check {path}"),
         format!("select load {path}"),
         format!("replay {path} --algorithm ramp"),
         format!("export {path} --format qlog"),

@@ -48,7 +48,7 @@ fn the_name_of_the_control_is_one_of_the_algorithm_wherever_a_name_goes() {
     let _attachments = Attachments::lock();
     let home = tempfile::tempdir().unwrap();
     let profile = home.path().join("short.toml");
-    let geo = onramp("profile show geo").ok();
+    let geo = onramp("lab profile show geo").ok();
     let geo = geo[geo.find("version = ").unwrap()..].replace("name = \"geo\"", "name = \"short\"");
     let config = home.path().join("apply.toml");
     // Each of these is for the algorithm, whichever of its names is given, and does the same.
@@ -133,7 +133,8 @@ fn without_a_name_it_is_the_profiles_algorithm_and_without_a_profile_ramp() {
     assert!(said.contains("undo: onramp detach ramp"), "{said}");
     onramp("attach").refused(1);
     let said = onramp("attach --profile geo-tail-drop-25").ok();
-    let named = json("profile show geo-tail-drop-25")["profile"]["algorithm"].as_str().unwrap().to_owned();
+    let named =
+        json("lab profile show geo-tail-drop-25")["profile"]["algorithm"].as_str().unwrap().to_owned();
     assert!(said.contains(&format!("attached {named} as onramp_{named}")), "{said}");
     // A parameter is looked for where the algorithm was found.
     let refused = onramp("attach --set threshold_pct=30").refused(2);

@@ -1,4 +1,4 @@
-//! `onramp lab` and `onramp bench` as a script sees them.
+//! `onramp lab` as a script sees them.
 
 use onramp_tests::Attachments;
 use onramp_tests::cli::{host_state, json, onramp};
@@ -110,7 +110,7 @@ fn wrong_arms_settings_and_profiles_are_refused_before_anything_is_done() {
         ("lab evaluate nothing --case short", "nothing"),
         ("lab matrix --profile geo,nowhere", "there is no profile \"nowhere\""),
         ("lab reproduce nonsense", "there is no claim \"nonsense\""),
-        ("bench --pairs 0", "give 1 to 100"),
+        ("lab bench --pairs 0", "give 1 to 100"),
     ] {
         let message = onramp(arguments).refused(2);
         assert!(message.contains(expected), "{arguments}: {message}");

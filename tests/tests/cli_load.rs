@@ -1,4 +1,4 @@
-//! `onramp bench load`: what it counts is what it made, and nothing is left of it.
+//! `onramp-lab bench load`: what it counts is what it made, and nothing is left of it.
 
 use onramp_tests::cli::{host_state, json, onramp};
 use onramp_tests::{Attachments, guest};
@@ -10,7 +10,7 @@ fn every_connection_arrives_and_is_counted_by_whoever_follows_it() {
     guest::required();
     let _attachments = Attachments::lock();
     let before = host_state(&[]);
-    let report = json("bench load search --flows 50 --rate 100 --pairs 2 --turn 1s --cycles 2");
+    let report = json("lab bench load search --flows 50 --rate 100 --pairs 2 --turn 1s --cycles 2");
     let number = |value: &Value| value.as_u64().unwrap();
     for (arm, name) in [(0, "cubic"), (1, "search")] {
         let arm = &report["arms"][arm];
@@ -46,7 +46,7 @@ fn a_load_out_of_range_is_refused_before_anything_is_attached() {
         ("--cycles 0", "1..=10000"),
         ("--turn 900ms", "1s to 600s"),
     ] {
-        let ran = onramp(&format!("bench load {arguments}"));
+        let ran = onramp(&format!("lab bench load {arguments}"));
         assert!(ran.code == Some(2) && ran.stderr.contains(said), "{arguments}: {ran:?}");
     }
 }

@@ -1,4 +1,4 @@
-//! `onramp model`: the documents' figures as a script sees them. Needs no kernel.
+//! `onramp-lab model`: the documents' figures as a script sees them. Needs no kernel.
 
 use std::fs;
 
@@ -12,7 +12,7 @@ fn number(value: &Value, name: &str) -> f64 {
 
 #[test]
 fn threshold_gives_the_figures_of_002_without_options() {
-    let report = json("model threshold --spacing 440pps");
+    let report = json("lab model threshold --spacing 440pps");
     assert_eq!((number(&report, "largest_factor") * 100.0).floor(), 38.0);
     assert_eq!(report["safe_rate"]["kind"], "below");
     assert_eq!(number(&report["safe_rate"], "pps").floor(), 480.0);
@@ -23,18 +23,19 @@ fn threshold_gives_the_figures_of_002_without_options() {
             > number(&report, "standard_avoidance_window_packets")
     );
 
-    let text = onramp("model threshold").ok();
+    let text = onramp("lab model threshold").ok();
     assert!(text.contains("0.386") && text.contains("481.0"), "{text}");
     // The same load in bits, and a buffer so large that any rate is safe.
-    let in_bits = json("model threshold --cross-traffic 409600bit");
+    let in_bits = json("lab model threshold --cross-traffic 409600bit");
     assert_eq!(in_bits["cross_traffic_pps"], 100.0);
-    let large = json("model threshold --buffer-packets 200");
+    let large = json("lab model threshold --buffer-packets 200");
     assert_eq!(
         (&large["safe_rate"], &large["lower_threshold"]),
         (&serde_json::json!({"kind": "unbounded"}), &"not-needed".into())
     );
     // At the rate that is left nothing overflows.
-    let even = json("model threshold --rate 1mbit --packet-bytes 125 --cross-traffic 0pps --spacing 1kpps");
+    let even =
+        json("lab model threshold --rate 1mbit --packet-bytes 125 --cross-traffic 0pps --spacing 1kpps");
     assert_eq!(even["spacing"]["overflow_window_packets"], Value::Null);
 }
 
@@ -42,7 +43,7 @@ fn threshold_gives_the_figures_of_002_without_options() {
 fn buffers_shows_what_000_shows_and_fails_where_it_is_not_so() {
     let home = tempdir().unwrap();
     let svg = home.path().join("buffers.svg");
-    let report = json(&format!("model buffers --rate 150mbit --rtt 600ms -o {}", svg.display()));
+    let report = json(&format!("lab model buffers --rate 150mbit --rtt 600ms -o {}", svg.display()));
     assert_eq!(
         (report["claims_failed"].as_u64(), report["claims"].as_array().map(Vec::len)),
         (Some(0), Some(8))
@@ -60,7 +61,7 @@ fn buffers_shows_what_000_shows_and_fails_where_it_is_not_so() {
         assert!(drawn.contains(text), "{text}");
     }
 
-    let larger = onramp("model buffers --default-bytes 16777216");
+    let larger = onramp("lab model buffers --default-bytes 16777216");
     assert_eq!(larger.code, Some(1), "{larger:?}");
     assert!(
         larger.stdout.contains("6 of 8 claims") && larger.stdout.contains("not so: default"),
@@ -72,7 +73,7 @@ fn buffers_shows_what_000_shows_and_fails_where_it_is_not_so() {
 fn bod_gives_the_figures_of_004_without_options() {
     let home = tempdir().unwrap();
     let svg = home.path().join("bod.svg");
-    let report = json(&format!("model bod -o {}", svg.display()));
+    let report = json(&format!("lab model bod -o {}", svg.display()));
     assert!((number(&report, "delay_ratio") - 2.73).abs() < 0.005);
     assert!((number(&report, "best_factor") - 4.8).abs() < 0.05);
     let startups = report["startups"].as_array().unwrap();
@@ -85,19 +86,19 @@ fn bod_gives_the_figures_of_004_without_options() {
     for text in ["W0 1, rho 2.73", "saturation", "1000 packets", "completion time, seconds"] {
         assert!(drawn.contains(text), "{text}");
     }
-    let none = json("model bod --initial-window 10 --volumes 1");
+    let none = json("lab model bod --initial-window 10 --volumes 1");
     assert_eq!(none["startups"][2]["completions"][0]["seconds"], Value::Null);
 }
 
 #[test]
 fn a_pretty_document_is_the_same_and_help_has_examples() {
     for verb in ["threshold", "buffers", "bod"] {
-        let pretty = onramp(&format!("--pretty model {verb}")).ok();
-        assert_eq!(serde_json::from_str::<Value>(&pretty).unwrap(), json(&format!("model {verb}")));
-        let help = onramp(&format!("model {verb} --help")).ok();
+        let pretty = onramp(&format!("--pretty lab model {verb}")).ok();
+        assert_eq!(serde_json::from_str::<Value>(&pretty).unwrap(), json(&format!("lab model {verb}")));
+        let help = onramp(&format!("lab model {verb} --help")).ok();
         assert!(help.contains("Examples:") && help.contains(" et al. "), "{help}");
     }
-    assert!(onramp("model --help").ok().contains("Examples:"));
+    assert!(onramp("lab model --help").ok().contains("Examples:"));
 }
 
 #[test]
@@ -120,19 +121,19 @@ fn values_out_of_range_are_named_with_what_is_allowed() {
         ("bod --volumes 1,2,3,4,5,6,7,8", ["--volumes has 8 values", "give 1 to 7"]),
         ("bod --request-period 1h", ["allocation_delay_seconds", "expected 0 to 60"]),
     ] {
-        let message = onramp(&format!("model {arguments}")).refused(2);
+        let message = onramp(&format!("lab model {arguments}")).refused(2);
         assert!(expected.iter().all(|part| message.contains(part)), "{arguments}: {message}");
     }
     for arguments in [
-        "model",
-        "model nonsense",
-        "model threshold --cross-traffic 100",
-        "model threshold --packet-bytes 0",
-        "model threshold --packet-bytes 65536",
-        "model bod --packet-bytes 64Ki",
-        "model threshold --rate 150",
-        "model buffers --rate 150mbit",
-        "model bod --factor many",
+        "lab model",
+        "lab model nonsense",
+        "lab model threshold --cross-traffic 100",
+        "lab model threshold --packet-bytes 0",
+        "lab model threshold --packet-bytes 65536",
+        "lab model bod --packet-bytes 64Ki",
+        "lab model threshold --rate 150",
+        "lab model buffers --rate 150mbit",
+        "lab model bod --factor many",
     ] {
         assert_eq!(onramp(arguments).code, Some(2), "{arguments}");
     }
@@ -141,7 +142,7 @@ fn values_out_of_range_are_named_with_what_is_allowed() {
 #[test]
 fn a_figure_that_cannot_be_written_is_an_error_that_names_it() {
     for verb in ["buffers", "bod"] {
-        let message = onramp(&format!("model {verb} -o /nonexistent/figure.svg")).refused(1);
+        let message = onramp(&format!("lab model {verb} -o /nonexistent/figure.svg")).refused(1);
         assert!(message.contains("/nonexistent/figure.svg"), "{message}");
     }
 }

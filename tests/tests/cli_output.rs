@@ -5,74 +5,172 @@ mod examples;
 #[path = "cli_output/progress.rs"]
 mod progress;
 
-use std::io::Read;
-use std::process::Stdio;
+use std::io::{Read, Write};
+use std::os::unix::fs::symlink;
+use std::os::unix::process::ExitStatusExt;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
 
 use onramp_tests::cli::{self, Ran, json, onramp};
 
-const VERBS: [&str; 16] = [
+/// What `onramp --help` lists, but for the words of the laboratory.
+const VERBS: [&str; 21] = [
     "list",
     "attach",
+    "confirm",
     "detach",
+    "upgrade",
+    "undo",
+    "apply",
     "status",
+    "compare-arms",
     "tune",
     "run",
     "select",
     "flows",
     "watch",
     "top",
+    "serve",
     "doctor",
-    "undo",
+    "record",
+    "replay",
+    "export",
     "shadow",
-    "model",
-    "profile",
-    "completions",
 ];
+
+/// The verbs that a program's help lists.
+fn listed(help: &str) -> Vec<&str> {
+    let commands = help.split_once("\nCommands:\n").map_or("", |(_, rest)| rest);
+    let lines = commands.lines().take_while(|line| !line.is_empty());
+    lines
+        .filter_map(|line| line.strip_prefix("  ")?.split(' ').next().filter(|verb| !verb.is_empty()))
+        .collect()
+}
+
+/// Runs the laboratory's program.
+fn laboratory(arguments: &str) -> Ran {
+    Command::new(cli::laboratory()).args(arguments.split_whitespace()).output().unwrap().into()
+}
 
 #[test]
 fn every_verb_explains_itself_with_an_example() {
     let overview = onramp("--help").ok();
+    assert_eq!(listed(&overview), [&VERBS[..], &["lab", "sim", "help"]].concat());
     for verb in VERBS {
-        assert!(overview.contains(&format!("\n  {verb}")), "{verb}");
         let help = onramp(&format!("{verb} --help")).ok();
         assert!(help.contains(&format!("onramp {verb}")) && help.contains("Examples:"), "{help}");
     }
-    assert!(!overview.contains("expire"), "{overview}");
     assert!(onramp("--version").ok().starts_with("onramp "));
+    let overview = laboratory("--help").ok();
+    let verbs = listed(&overview);
+    assert!(["run", "compare", "sim", "profile"].iter().all(|verb| verbs.contains(verb)), "{overview}");
+    for hidden in ["inside", "once", "man", "completions"] {
+        assert!(!verbs.contains(&hidden), "{overview}");
+    }
+    assert!(laboratory("--version").ok().starts_with("onramp-lab "));
+}
+
+/// The program alone in a directory.
+fn alone() -> (tempfile::TempDir, PathBuf) {
+    let directory = tempfile::tempdir().unwrap();
+    let program = directory.path().join("onramp");
+    std::fs::hard_link(cli::binary(), &program)
+        .or_else(|_| std::fs::copy(cli::binary(), &program).map(drop))
+        .unwrap();
+    (directory, program)
+}
+
+#[test]
+fn words_of_the_laboratory_execute_it_and_name_its_package_where_it_is_missing() {
+    for (word, verb) in [("lab", ""), ("sim", "sim ")] {
+        let help = onramp(&format!("{word} --help")).ok();
+        assert!(help.contains(&format!("Usage: onramp-lab {verb}")), "{help}");
+    }
+    let listed = json("lab profile list");
+    assert_eq!(
+        listed,
+        serde_json::from_str::<serde_json::Value>(&laboratory("profile list --json").ok()).unwrap()
+    );
+    assert_eq!(onramp("lab nonsense").code, Some(2));
+    let (directory, program) = alone();
+    for words in [["lab", "run"], ["sim", "run"]] {
+        let ran = Command::new(&program).args(words).env("PATH", directory.path()).output().unwrap();
+        let said = Ran::from(ran).refused(1);
+        assert!(said.contains("the package onramp-lab"), "{said}");
+    }
+}
+
+#[test]
+fn the_laboratory_is_found_next_to_the_program_or_in_the_path_and_takes_its_place() {
+    let (directory, program) = alone();
+    let elsewhere = tempfile::tempdir().unwrap();
+    let path = format!("{}:/usr/bin:/bin", elsewhere.path().display());
+    // env(1) stands for it: it executes what it is given.
+    for place in [elsewhere.path(), directory.path()] {
+        symlink("/usr/bin/env", place.join("onramp-lab")).unwrap();
+        let lab = |script: &str| {
+            let mut command = Command::new(&program);
+            command.args(["lab", "sh", "-c", script, "name", "two words", "--help"]);
+            command.env("PATH", &path).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+            let mut child = command.spawn().unwrap();
+            child.stdin.take().unwrap().write_all(b"typed").unwrap();
+            child.wait_with_output().unwrap()
+        };
+        let ran = Ran::from(lab("cat; printf '<%s>' \"$@\"; echo said >&2; exit 42"));
+        let got = (ran.code, ran.stdout.as_str(), ran.stderr.as_str());
+        assert_eq!(got, (Some(42), "typed<two words><--help>", "said\n"));
+        assert_eq!(lab("cat >/dev/null; kill -9 $$").status.signal(), Some(9));
+        std::fs::remove_file(elsewhere.path().join("onramp-lab")).ok();
+    }
 }
 
 #[test]
 fn completions_are_made_for_each_shell_and_know_verbs_and_algorithms() {
-    for (shell, marks) in
-        [("bash", "complete -F _onramp"), ("zsh", "#compdef onramp"), ("fish", "complete -c onramp")]
-    {
+    for (shell, marks, of_laboratory) in [
+        ("bash", "complete -F _onramp ", "complete -F _onramp__lab "),
+        ("zsh", "#compdef onramp\n", "#compdef onramp-lab\n"),
+        ("fish", "complete -c onramp ", "complete -c onramp-lab "),
+    ] {
         let script = onramp(&format!("completions {shell}")).ok();
         assert!(script.contains(marks), "{shell}");
-        for word in VERBS.into_iter().chain(["search"]) {
+        for word in VERBS.into_iter().chain(["search", "lab", "sim"]) {
             assert!(script.contains(word), "{shell} {word}");
         }
         assert!(!script.contains("expire"), "{shell}");
+        let script = laboratory(&format!("completions {shell}")).ok();
+        assert!(script.contains(of_laboratory), "{shell}");
+        for word in ["compare", "sweep", "profile"] {
+            assert!(script.contains(word), "{shell} {word}");
+        }
     }
     assert_eq!(onramp("completions tcsh").code, Some(2));
-    let script = onramp("completions bash").ok();
-    let mut bash = std::process::Command::new("bash").arg("-n").stdin(Stdio::piped()).spawn().unwrap();
-    std::io::Write::write_all(&mut bash.stdin.take().unwrap(), script.as_bytes()).unwrap();
-    assert!(bash.wait().unwrap().success());
+    for script in [onramp("completions bash").ok(), laboratory("completions bash").ok()] {
+        let mut bash = Command::new("bash").arg("-n").stdin(Stdio::piped()).spawn().unwrap();
+        bash.stdin.take().unwrap().write_all(script.as_bytes()).unwrap();
+        assert!(bash.wait().unwrap().success());
+    }
 }
 
 #[test]
 fn every_verb_has_a_manual_page_and_hidden_ones_have_none() {
     let directory = tempfile::tempdir().unwrap();
     onramp(&format!("man {}", directory.path().display())).ok();
+    laboratory(&format!("-q man {}", directory.path().display())).ok();
     let page = |name: &str| std::fs::read_to_string(directory.path().join(name));
     let overview = page("onramp.1").unwrap();
     for verb in VERBS {
-        assert!(overview.contains(&format!("onramp\\-{verb}(1)")), "{verb}: {overview}");
+        let named = verb.replace('-', "\\-");
+        assert!(overview.contains(&format!("onramp\\-{named}(1)")), "{verb}: {overview}");
         let page = page(&format!("onramp-{verb}.1")).unwrap();
         assert!(page.contains(".TH onramp") && page.contains("Examples:"), "{page}");
     }
-    assert!(page("onramp-lab-run.1").unwrap().contains("profile"));
-    assert!(page("onramp-expire.1").is_err());
+    for verb in ["run", "compare", "sim-tune", "bench-load"] {
+        let page = page(&format!("onramp-lab-{verb}.1")).unwrap();
+        assert!(page.contains(".TH onramp") && page.contains("Examples:"), "{page}");
+    }
+    for hidden in ["onramp-expire.1", "onramp-man.1", "onramp-lab-inside.1"] {
+        assert!(page(hidden).is_err(), "{hidden}");
+    }
     let file = directory.path().join("onramp.1");
     let refused = onramp(&format!("man {}", file.display()));
     assert_eq!(refused.code, Some(1));
@@ -198,9 +296,9 @@ fn strings_from_outside_reach_no_terminal_as_they_are() {
         vec!["--color", HOSTILE, "list"],
         vec!["attach", "search", "--profile", HOSTILE],
         vec!["attach", "search", "--set", HOSTILE],
-        vec!["profile", "show", &good],
-        vec!["profile", "show", &bad],
-        vec!["--json", "profile", "show", &good],
+        vec!["lab", "profile", "show", &good],
+        vec!["lab", "profile", "show", &bad],
+        vec!["--json", "lab", "profile", "show", &good],
         vec!["replay", &csv, "--algorithm", "search"],
         vec!["replay", &recording, "--algorithm", "search"],
         vec!["-v", "replay", &missing, "--algorithm", "search"],

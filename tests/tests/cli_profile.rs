@@ -1,4 +1,4 @@
-//! `onramp profile`: needs no kernel and no privilege; only /etc is a guest's.
+//! `onramp-lab profile`: needs no kernel and no privilege; only /etc is a guest's.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -33,7 +33,7 @@ fn every_shipped_profile_and_the_annotated_example_are_right() {
     };
     paths.extend(shipped.filter(is_profile));
     assert!(paths.len() > 2);
-    let mut check = command(["profile", "check"]);
+    let mut check = command(["lab", "profile", "check"]);
     let output = check.args(&paths).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     assert_eq!(output.status.code(), Some(0), "{text}");
@@ -138,16 +138,16 @@ fn what_is_wrong_is_named_with_key_value_and_range() {
 
 #[test]
 fn a_profile_that_is_not_there_is_a_usage_error_and_the_others_are_checked_all_the_same() {
-    let ran = onramp("profile check geo nowhere ./nowhere.toml");
+    let ran = onramp("lab profile check geo nowhere ./nowhere.toml");
     assert_eq!(ran.code, Some(2), "{ran:?}");
     assert!(ran.stdout.starts_with("geo: ok\nnowhere: there is no profile"), "{ran:?}");
-    onramp("profile show nowhere").refused(2);
-    assert_eq!(onramp("profile check").code, Some(2));
+    onramp("lab profile show nowhere").refused(2);
+    assert_eq!(onramp("lab profile check").code, Some(2));
 }
 
 #[test]
 fn what_is_shown_is_the_profile_again_with_what_follows_from_it() {
-    let shown = json("profile show geo");
+    let shown = json("lab profile show geo");
     let derived = &shown["derived"];
     assert_eq!((&derived["bdp_bytes"], &derived["base_rtt_us"]), (&11_250_000.into(), &600_000.into()));
     assert_eq!(derived["recommended_buffer_bytes"], 26_214_400);
@@ -157,9 +157,9 @@ fn what_is_shown_is_the_profile_again_with_what_follows_from_it() {
     assert_eq!(shown["parameters"].as_object().unwrap().len(), 1);
     assert_eq!(shown["other_algorithms"]["search"]["threshold_pct"], 10);
 
-    let text = onramp("profile show geo").ok();
+    let text = onramp("lab profile show geo").ok();
     let file = profile_of(&text);
-    let again = json(&format!("profile show {}", file.path().display()));
+    let again = json(&format!("lab profile show {}", file.path().display()));
     assert_eq!((&again["profile"], &again["derived"]), (&shown["profile"], derived));
 }
 
@@ -167,10 +167,10 @@ fn what_is_shown_is_the_profile_again_with_what_follows_from_it() {
 fn parameters_are_shown_of_each_algorithm_that_the_profile_has_some_for() {
     let text = example().replacen("[params.inflight]", "[params.fixed]\nexit_window_bytes = 99_000", 1);
     let file = profile_of(&text);
-    let shown = json(&format!("profile show {}", file.path().display()));
+    let shown = json(&format!("lab profile show {}", file.path().display()));
     assert_eq!(shown["parameters"]["threshold_pct"], 26);
     assert_eq!(shown["other_algorithms"], serde_json::json!({ "fixed": { "exit_window_bytes": 99_000 } }));
-    let shown = onramp(&format!("profile show {}", file.path().display())).ok();
+    let shown = onramp(&format!("lab profile show {}", file.path().display())).ok();
     assert!(shown.contains("\n# fixed: exit_window_bytes=99000\n"), "{shown}");
     // Whichever of them is asked for gets its own, and the others keep their defaults. Reordering is not simulated.
     let (before, from) = text.split_once("[link.forward.reordering]").unwrap();
@@ -192,7 +192,7 @@ fn a_name_is_not_looked_up_where_the_caller_is_but_a_path_is() {
     fs::create_dir(&here).unwrap();
     fs::write(here.join("geo.toml"), example()).unwrap();
     let rate = |given: &str| {
-        let mut show = command(["--json", "profile", "show", given]);
+        let mut show = command(["--json", "lab", "profile", "show", given]);
         let output = show.current_dir(&directory).output().unwrap();
         assert!(output.status.success());
         let shown: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -209,7 +209,7 @@ fn own_profiles_come_before_those_built_in_and_wrong_ones_are_listed_with_their_
     fs::create_dir_all(own).unwrap();
     fs::write(own.join("geo.toml"), example()).unwrap();
     fs::write(own.join("broken.toml"), "version = 1\n").unwrap();
-    let listed = json("profile list");
+    let listed = json("lab profile list");
     fs::remove_dir_all("/etc/onramp").unwrap();
     let rows = listed["profiles"].as_array().unwrap();
     let row = |name: &str| rows.iter().find(|row| row["name"] == name).unwrap();

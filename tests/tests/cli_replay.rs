@@ -248,7 +248,7 @@ fn every_verb_that_reads_a_file_names_what_it_is_given_in_its_place() {
             "replay FILE --algorithm search",
             "export FILE --format csv",
             "sim path FILE",
-            "profile check ./FILE",
+            "lab profile check ./FILE",
             "attach --profile ./FILE --dry-run",
             "lab verify FILE",
             "sim agree FILE",
@@ -279,7 +279,7 @@ fn a_dash_is_standard_input_and_output_and_never_a_file() {
     recording(&recorded);
     recording_of_a_path(&home.path().join("path"));
     csv(&home.path().join("acks.csv"), "");
-    let profile = onramp("profile show geo").ok();
+    let profile = onramp("lab profile show geo").ok();
     fs::write(home.path().join("geo.toml"), &profile[profile.find("version = ").unwrap()..]).unwrap();
     let run = |call: &str, input: Option<&str>| -> Ran {
         let mut command = cli::command(call.split(' '));
@@ -310,8 +310,8 @@ fn a_dash_is_standard_input_and_output_and_never_a_file() {
         ("export recording --format csv -o -", "at_us,flow"),
         ("export recording --format qlog -o -", "\u{1e}{"),
         ("replay recording --algorithm search -o -", "<svg"),
-        ("model buffers -o -", "<svg"),
-        ("model bod -o -", "<svg"),
+        ("lab model buffers -o -", "<svg"),
+        ("lab model bod -o -", "<svg"),
         ("sim path path --bytes 3M --write-profile -", "# Simulate it"),
         ("sim sweep --path 1 --write-profile -", "# Simulate it"),
     ] {
@@ -342,8 +342,8 @@ fn a_reader_that_leaves_is_no_error_in_any_verb() {
         "replay recording --algorithm search -o -",
         "list",
         "list --json",
-        "profile show geo",
-        "model buffers -o -",
+        "lab profile show geo",
+        "lab model buffers -o -",
         "sim sweep --path 1 --write-profile -",
         "sim path path --bytes 3M",
         "sim path path --bytes 3M --write-profile -",

@@ -14,4 +14,4 @@ pub(crate) use picture::{Gauge, Picture, picture};
 pub(crate) use recorded::{Recorded, read, read_csv};
 pub(crate) use shadow::Shadows;
 pub(crate) use source::Source;
-pub(crate) use track::{Track, show, track};
+pub(crate) use track::{Track, track};

@@ -7,14 +7,13 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use onramp_loader::abi::{ExitRecord, flow_flag};
-use onramp_loader::algorithm::{self, Algorithm, Export, NO_THRESHOLD, Parameters};
+use onramp_loader::algorithm::{self, Ack, Algorithm, Export, NO_THRESHOLD, Parameters, Reading};
 use onramp_loader::telemetry::{AckPayload, CongestionState, Event, FlowEvent, Item, RoundEvent, What};
 use onramp_loader::{ExitReason, Phase, phase};
 use onramp_recording::replay::{Given, Path, Regret, Round};
 use serde::{Deserialize, Serialize};
 
 use super::history::{History, Point};
-use super::track::reading;
 
 /// What happened to a flow at a moment: this many are kept, of a flow that has more the first ones.
 const INCIDENTS_MAX: usize = 200;
@@ -259,7 +258,7 @@ impl Flow {
     pub fn knows(&mut self, state: &[u8]) {
         self.state.clear();
         self.state.extend_from_slice(state);
-        let reading = reading(self);
+        let reading = self.reading();
         self.now.watched = reading.value;
         self.now.limit = reading.limit;
     }
@@ -456,6 +455,12 @@ impl Flow {
     /// Its algorithm's state, as far as it is known.
     pub fn state_bytes(&self) -> &[u8] {
         &self.state
+    }
+
+    /// What its algorithm watches, and the limit, as of what is known of the flow.
+    pub fn reading(&self) -> Reading {
+        let ack = Ack { cwnd: self.now.cwnd, mss: self.mss, ..Ack::default() };
+        self.parameters.read_track(&self.state, &ack)
     }
 }
 

@@ -4,7 +4,6 @@ use onramp_loader::algorithm::Bars;
 use serde::Serialize;
 
 use super::model::Flow;
-use super::track::reading;
 use crate::units::{show_bytes, show_rate};
 
 /// A value against its threshold, lines of text, and bars below them.
@@ -40,7 +39,7 @@ pub(crate) fn picture(flow: &Flow) -> Option<Picture> {
         _ => phase.name.to_uppercase(),
     }));
     lines.extend(picture.bars.as_ref().map(|bars| range(bars, title)));
-    let now = reading(flow);
+    let now = flow.reading();
     Some(Picture {
         title,
         gauge: gauge.zip(now.value.zip(now.limit)).map(|(gauge, (value, limit))| Gauge {

@@ -13,10 +13,9 @@ use serde::{Deserialize, Serialize};
 use super::why::{Asker, Why};
 use crate::failure::{PARTIAL, Usage};
 use crate::filter::Filter;
-use crate::live::show;
 use crate::output::{Named, Output, say};
 use crate::table::Table;
-use crate::units::{show_bytes, show_us};
+use crate::units::{show_bytes, show_us, show_value};
 
 /// List the flows that use onramp, of this network namespace or of others: where each stands, and why it left slow start
 ///
@@ -413,9 +412,9 @@ fn table_text(flows: &[Flow], output: &Output) -> String {
 /// `21 % of 26 %`: the value that the algorithm shows, and its limit.
 fn evidence_text(flow: &Flow) -> Option<String> {
     let (track, reading) = flow.evidence()?;
-    let value = show(track.unit, reading.value?);
+    let value = show_value(track.unit, reading.value?);
     Some(match reading.limit {
-        Some(limit) => format!("{value} of {}", show(track.unit, limit)),
+        Some(limit) => format!("{value} of {}", show_value(track.unit, limit)),
         None => value,
     })
 }

@@ -1,8 +1,7 @@
-//! The verbs, one file each, and what some of them share.
+//! The verbs, one file or folder each, and what some of them share.
 
 mod apply;
 mod attach;
-mod bench;
 mod compare_arms;
 mod completions;
 mod confirm;
@@ -16,31 +15,23 @@ mod flows;
 mod lab;
 mod list;
 mod man;
-mod model;
 mod plan;
-mod population;
-mod profile;
 mod record;
 mod replay;
-mod reproduction;
-mod result;
 mod run;
 mod select;
 mod serve;
 mod shadow;
-mod sim;
 mod status;
 mod stragglers;
-mod sweeping;
 mod top;
-mod transfer;
 mod tune;
 mod undo;
 mod upgrade;
 mod watch;
 mod why;
 
-use clap::Subcommand;
+use clap::{Command, Subcommand};
 
 use crate::output::Output;
 
@@ -68,12 +59,23 @@ pub(crate) enum Verb {
     Replay(replay::Replays),
     Export(export::Export),
     Shadow(shadow::Shadow),
-    Lab(lab::Lab),
-    Sim(sim::Sim),
-    Profile(profile::Profile),
-    Bench(bench::Bench),
-    Model(model::Model),
+    /// Measure with real kernel TCP over an emulated link, by onramp-lab
+    #[command(
+        disable_help_flag = true,
+        disable_version_flag = true,
+        after_help = "Examples:\n  onramp lab compare --arms cubic,plain,search --repetitions 5\n  onramp lab --help"
+    )]
+    Lab(lab::Words),
+    /// Simulate modelled TCP over thousands of paths, by onramp-lab
+    #[command(
+        disable_help_flag = true,
+        disable_version_flag = true,
+        after_help = "Examples:\n  onramp sim compare --arms cubic,search --bytes 20M\n  onramp sim --help"
+    )]
+    Sim(lab::Words),
+    #[command(hide = true)]
     Completions(completions::Completions),
+    #[command(hide = true)]
     Man(man::Man),
     #[command(hide = true)]
     Expire(expire::Expire),
@@ -82,8 +84,8 @@ pub(crate) enum Verb {
 }
 
 impl Verb {
-    /// Does it; returns the exit code.
-    pub fn run(self, output: &Output) -> anyhow::Result<u8> {
+    /// Does it; returns the exit code. `line` is the whole command line.
+    pub fn run(self, line: fn() -> Command, output: &Output) -> anyhow::Result<u8> {
         match self {
             Self::List(verb) => verb.run(output),
             Self::Attach(verb) => verb.run(output),
@@ -106,13 +108,10 @@ impl Verb {
             Self::Replay(verb) => verb.run(output),
             Self::Export(verb) => verb.run(),
             Self::Shadow(verb) => verb.run(output),
-            Self::Lab(verb) => verb.run(output),
-            Self::Sim(verb) => verb.run(output),
-            Self::Profile(verb) => verb.run(output),
-            Self::Bench(verb) => verb.run(output),
-            Self::Model(verb) => verb.run(output),
-            Self::Completions(verb) => verb.run(output),
-            Self::Man(verb) => verb.run(output),
+            Self::Lab(words) => words.execute(None, output),
+            Self::Sim(words) => words.execute(Some("sim"), output),
+            Self::Completions(verb) => verb.run(&line(), output),
+            Self::Man(verb) => verb.run(&line(), output),
             Self::Expire(verb) => verb.run(),
             Self::ServeWeb(verb) => verb.run(),
         }

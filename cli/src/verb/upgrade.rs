@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::stragglers::{self, Holder, Sockets};
 use super::{elsewhere, expire, plan};
-use crate::arguments::exit_code;
+use crate::exit;
 use crate::failure::{self, FAILURE, PARTIAL};
 use crate::output::{Output, say};
 use crate::settings::{AlgorithmName, BaseName};
@@ -94,7 +94,7 @@ impl Upgrade {
                 Err(error) => report.failed.push(Failed {
                     algorithm: algorithm.name(),
                     error: failure::sentence(&error),
-                    in_part: exit_code(&error) == PARTIAL,
+                    in_part: exit::code(&error) == PARTIAL,
                 }),
             }
         }

@@ -73,7 +73,7 @@ pub(super) fn run_in_guest(
     directory: &Path,
 ) -> Result<Option<(Run, Option<Curve>)>, ExperimentError> {
     let job = Job::new(plan, arm, seed);
-    let words = [image::SELF, "lab", "once"].into_iter().map(str::to_owned);
+    let words = [image::SELF, "once"].into_iter().map(str::to_owned);
     let guest = Guest {
         image: &guests.image,
         command: words.chain(guests.words.iter().cloned()).collect(),

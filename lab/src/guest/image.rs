@@ -14,7 +14,7 @@ use super::{GuestError, Kernel, bzimage, pace, programs};
 use crate::digest::hex;
 
 /// Where this program is in a guest.
-pub const SELF: &str = "/bin/onramp";
+pub const SELF: &str = "/bin/onramp-lab";
 /// Modules, in the order of a list of their names.
 pub(super) const MODULES: &str = "/modules";
 /// That list.

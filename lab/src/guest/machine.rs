@@ -165,7 +165,7 @@ impl Guest<'_> {
         let processor = &self.image.kernel().processor;
         let memory = self.memory_mib.to_string();
         let port = format!("isa-debugcon,iobase={:#x},chardev=said", port::NUMBER);
-        let line = format!("{COMMAND_LINE} {} rdinit={SELF} -- lab inside", pace::argument());
+        let line = format!("{COMMAND_LINE} {} rdinit={SELF} -- inside", pace::argument());
         [
             // One thread: with several, one of them may still see the int3 of a jump label that is patched already.
             ["-accel", "tcg,thread=single"],

@@ -1,6 +1,7 @@
 //! Property tests with a fixed seed, and inputs for those of parsers: valid ones that were changed at random.
 #![deny(unsafe_code)]
 
+pub mod commands;
 pub mod memory;
 
 use proptest::collection::vec;

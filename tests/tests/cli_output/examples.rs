@@ -8,9 +8,9 @@ use std::process::Command;
 
 use onramp_tests::cli::{self, onramp};
 
-/// Verbs whose examples are not run here, and why. They are parsed all the same (`arguments/examples.rs`), and what they do is
+/// Verbs whose examples are not run here, and why. They are parsed all the same (`arguments.rs` of both programs), and what they do is
 /// tested by the programs beside this one, in guests.
-const ONLY_PARSED: [(&str, &str); 38] = [
+const ONLY_PARSED: [(&str, &str); 36] = [
     ("attach", "changes the kernel"),
     ("confirm", "changes the kernel"),
     ("detach", "changes the kernel"),
@@ -33,8 +33,6 @@ const ONLY_PARSED: [(&str, &str); 38] = [
     ("ssh", "needs another host"),
     ("(umask", "writes what is root's"),
     ("bench", "measures for minutes, as root"),
-    ("completions", "writes what is root's; run by the tests of completions"),
-    ("man", "writes what is root's; run by the tests of manual pages"),
     ("export", "needs a recording"),
     ("replay", "needs a recording"),
     ("sim path", "needs a recording"),
@@ -44,15 +42,18 @@ const ONLY_PARSED: [(&str, &str); 38] = [
     ("sim compare --profile ./slow.toml", "needs what `sim path` writes"),
     ("sim agree runs", "needs a sweep of the lab"),
     ("sim tune best", "finds nothing better in so small a search"),
-    ("profile check ./mine.toml", "needs a profile of its own"),
-    ("profile show ./mine.toml", "needs a profile of its own"),
+    ("lab profile check ./mine.toml", "needs a profile of its own"),
+    ("lab profile show ./mine.toml", "needs a profile of its own"),
     ("lab", "makes guests"),
     ("sim agree tests", "simulates sixty transfers; run by the tests of the simulator"),
     ("help", "has no example"),
 ];
 
+/// Verbs of the laboratory that make no guest.
+const WITHOUT_A_GUEST: [&str; 5] = ["bench", "model", "plot", "profile", "sim"];
+
 /// What says by another code than 0 that something does not hold.
-const HOLDS_NOT: [&str; 2] = ["onramp model buffers --default-bytes", "onramp sim reproduce bod-model"];
+const HOLDS_NOT: [&str; 2] = ["onramp lab model buffers --default-bytes", "onramp sim reproduce bod-model"];
 
 /// What takes long as it stands: in place of these words, those.
 const SMALLER: [(&str, &str); 7] = [
@@ -68,12 +69,9 @@ const SMALLER: [(&str, &str); 7] = [
 /// The words that lead to each command, from what its help lists.
 fn commands(words: &str, all: &mut BTreeSet<String>) {
     let help = onramp(format!("{words} --help").trim()).ok();
-    let listed = help.split_once("\nCommands:\n").map_or("", |(_, rest)| rest);
-    let verbs = listed.lines().take_while(|line| !line.is_empty());
-    for verb in
-        verbs.filter_map(|line| line.strip_prefix("  ")?.split(' ').next().filter(|verb| !verb.is_empty()))
-    {
-        if verb != "help" {
+    for verb in super::listed(&help) {
+        // `onramp lab sim` is `onramp sim`.
+        if verb != "help" && (words, verb) != ("lab", "sim") {
             commands(format!("{words} {verb}").trim(), all);
         }
     }
@@ -93,13 +91,21 @@ fn place() -> tempfile::TempDir {
         symlink(fs::canonicalize(sources.join(name)).unwrap(), place.path().join(name)).unwrap();
     }
     fs::create_dir(place.path().join("bin")).unwrap();
-    symlink(fs::canonicalize(cli::binary()).unwrap(), place.path().join("bin/onramp")).unwrap();
+    for program in [cli::binary().clone(), cli::laboratory()] {
+        let name = program.file_name().unwrap();
+        symlink(fs::canonicalize(&program).unwrap(), place.path().join("bin").join(name)).unwrap();
+    }
     place
 }
 
 /// Runs it in a place of its own; `false`: it is only parsed.
 fn runs(example: &str, unused: &mut Vec<&str>) -> bool {
-    let words = example.strip_prefix("onramp ").unwrap_or(example);
+    let words = example.replacen("onramp-lab ", "onramp lab ", 1);
+    let words = words.strip_prefix("onramp ").unwrap_or(&words);
+    let words = words
+        .strip_prefix("lab ")
+        .filter(|words| WITHOUT_A_GUEST.iter().any(|verb| words.starts_with(verb)))
+        .unwrap_or(words);
     if let Some((verb, _)) = ONLY_PARSED.iter().find(|(verb, _)| words.starts_with(verb)) {
         unused.retain(|other| other != verb);
         return false;
@@ -131,7 +137,7 @@ fn every_example_that_needs_no_kernel_runs_as_it_stands_but_for_its_size() {
     assert!(unused.is_empty(), "no example begins with {unused:?}");
 }
 
-/// Of the pages of what needs no kernel; all others are parsed (`arguments/examples.rs`).
+/// Of the pages of what needs no kernel; all others are parsed (`arguments.rs` of both programs).
 #[test]
 fn every_command_of_a_page_that_needs_no_kernel_runs_but_for_its_size() {
     let pages = [include_str!("../../../README.md"), include_str!("../../../docs/simulator.md")];

@@ -30,11 +30,12 @@ pub struct Graph {
 impl Graph {
     /// Reads all files of a directory `src`.
     pub fn read(root: &File) -> Self {
-        let mut sources = BTreeMap::new();
+        let mut sources = BTreeMap::<Module, Source>::new();
         for file in files(root) {
             let text = fs::read_to_string(&file).unwrap();
             let source = Source::parse(&text).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
-            sources.insert(module(file.strip_prefix(root).unwrap()), source);
+            // A library and a program of one crate have the same root.
+            sources.entry(module(file.strip_prefix(root).unwrap())).or_default().add(source);
         }
         let below = |module: &Module, name: &String| [module.as_slice(), std::slice::from_ref(name)].concat();
         let tests: Vec<Module> = sources

@@ -37,6 +37,14 @@ impl Source {
         Ok(source)
     }
 
+    /// What another file of the same module says, too.
+    pub fn add(&mut self, other: Self) {
+        self.imports.extend(other.imports);
+        self.paths.extend(other.paths);
+        self.items.extend(other.items);
+        self.test_modules.extend(other.test_modules);
+    }
+
     /// `depth`: how many modules of this file are around these tokens.
     fn read(&mut self, tokens: TokenStream, depth: usize) {
         let tokens: Vec<_> = tokens.into_iter().collect();

@@ -359,7 +359,7 @@ mod tests {
     fn refused(text: &str) -> String {
         let directory = directory(&[("a.toml", text)]);
         let error = read(Some(directory.path())).map(|_| ()).unwrap_err();
-        assert_eq!(crate::arguments::exit_code(&error), crate::failure::USAGE, "{text}");
+        assert_eq!(crate::exit::code(&error), crate::failure::USAGE, "{text}");
         let error = sentence(&error);
         error.split_once("a.toml ").map_or(error.clone(), |(_, said)| said.to_owned())
     }

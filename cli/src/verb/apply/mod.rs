@@ -12,7 +12,7 @@ use serde::Serialize;
 use self::files::Desired;
 use self::step::Step;
 use super::plan;
-use crate::arguments::exit_code;
+use crate::exit;
 use crate::failure::{FAILURE, PARTIAL, sentence};
 use crate::output::{Output, say};
 use crate::units::count;
@@ -109,7 +109,7 @@ fn take(desired: &Desired, steps: &[Step], warnings: Vec<String>, output: &Outpu
         Some((done, error)) => {
             say(&format!("error: {}", sentence(&error)));
             // A step that could not be taken back has its own code for it.
-            if done > 0 { PARTIAL } else { exit_code(&error) }
+            if done > 0 { PARTIAL } else { exit::code(&error) }
         }
         None if report.left.is_empty() => 0,
         None => PARTIAL,

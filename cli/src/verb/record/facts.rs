@@ -10,7 +10,7 @@ use onramp_loader::{AttachedState, DEFAULT_SYSCTL, State};
 use onramp_net::Namespace;
 use onramp_recording::{Attached, Manifest, SCHEMA};
 
-use crate::consumer::Signals;
+use crate::consumer::{self, Signals};
 use crate::output::say;
 use crate::units;
 
@@ -54,7 +54,7 @@ pub(super) fn manifest(level: Level, signals: &Signals) -> anyhow::Result<Manife
 
 /// What is attached. A recording is worth having also where this cannot be read.
 fn algorithms(signals: &Signals) -> Vec<Attached> {
-    let pinned = match signals.open(|wait| onramp_loader::pinned_status(wait)) {
+    let pinned = match consumer::open(signals, |wait| onramp_loader::pinned_status(wait)) {
         Ok(pinned) => pinned.map_or_else(Vec::new, |pinned| pinned.algorithms),
         Err(error) => {
             say(&format!("warning: what is attached cannot be read, and is not in the recording: {error}"));

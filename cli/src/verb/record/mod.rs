@@ -12,7 +12,7 @@ use onramp_loader::telemetry::{Item, Level, Options, Stream};
 use onramp_recording::{Limits, Manifest, Writer};
 use serde::Serialize;
 
-use crate::consumer::{Selection, Signals, Wanted, level_from};
+use crate::consumer::{self, Selection, Signals, Wanted, level_from};
 use crate::output::Output;
 use crate::target::directory;
 use crate::units;
@@ -69,7 +69,7 @@ impl Record {
         // From here on a signal ends the recording instead of the process. One that comes while other commands are waited for
         // leaves an empty recording.
         let signals = Signals::take()?;
-        let stream = signals.open(|wait| Stream::open_while(&options, wait))?;
+        let stream = consumer::open(&signals, |wait| Stream::open_while(&options, wait))?;
         let manifest = facts::manifest(self.level, &signals)?;
         let writer = Writer::create(&self.output, manifest, Limits::default())?;
         output.progress(&format!("recording into {} …", self.output.display()));

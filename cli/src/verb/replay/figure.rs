@@ -1,67 +1,36 @@
-//! A replay as a figure: what the flow did, and where each candidate would have left.
+//! A replay as a figure, drawn by `onramp-lab plot`.
 
 use std::path::Path;
+use std::process::{Command, Stdio};
 
-use onramp_lab::figure::{Axis, Corner, Dash, Figure, Line, Mark, Panel};
-use onramp_recording::replay::{Finding, FlowReport};
+use anyhow::{Context, ensure};
+use onramp_recording::replay::{FlowReport, Point};
+use onramp_terminal::companion;
+use serde_json::{Value, json};
 
-use crate::drawn;
-use crate::output::say;
-
-/// Flows of one figure at most.
-const FLOWS: usize = 6;
-/// Colours of the two curves; marks take the others.
-const CURVES: usize = 2;
-
-/// Draws the first flows.
+/// Has the flows drawn into a file; `-` is standard output.
 pub(super) fn write(path: &Path, flows: &[FlowReport]) -> anyhow::Result<()> {
-    if flows.len() > FLOWS {
-        say(&format!("warning: {} draws the first {FLOWS} of {} flows", path.display(), flows.len()));
-    }
-    let figure = Figure {
-        title: "Recorded window, and where slow start would have been left".to_owned(),
-        panels: flows.iter().take(FLOWS).map(panel).collect(),
-    };
-    drawn::write(path, &figure)
+    let program = companion::find("onramp-lab")?;
+    let mut child = Command::new(&program)
+        .args(["plot", "--output"])
+        .arg(path)
+        .stdin(Stdio::piped())
+        .spawn()
+        .with_context(|| format!("cannot execute {}", program.display()))?;
+    let drawing = json!({ "flows": flows.iter().map(drawn).collect::<Vec<_>>() });
+    let to = child.stdin.take().context("onramp-lab has no stdin")?;
+    // Where it ends early it says why.
+    let written = serde_json::to_writer(to, &drawing);
+    ensure!(child.wait()?.success(), "cannot draw {}", path.display());
+    written.context("onramp-lab plot has ended early")
 }
 
-fn panel(flow: &FlowReport) -> Panel {
-    let points = &flow.trace.points;
-    let curve = |name: &str, colour: usize, bytes: fn(&onramp_recording::replay::Point) -> u64| Line {
-        name: name.to_owned(),
-        points: points.iter().map(|point| (seconds(point.at_us), megabytes(bytes(point)))).collect(),
-        colour,
-        dash: if colour == 0 { Dash::Solid } else { Dash::Short },
-    };
-    let lines = vec![
-        curve("congestion window", 0, |point| point.window_bytes),
-        curve("in flight", 1, |point| point.in_flight_bytes),
-    ];
-    let top = lines.iter().flat_map(|line| &line.points).map(|point| point.1).fold(0.001, f64::max);
-    Panel {
-        title: format!("flow {}", flow.flow),
-        x: Axis::from_zero("seconds since the first data", seconds(flow.duration_us).max(0.001)),
-        y: Axis::from_zero("MB", top * 1.05),
-        lines,
-        regions: Vec::new(),
-        marks: flow.findings.iter().enumerate().filter_map(|(index, finding)| mark(index, finding)).collect(),
-        legend: Corner::UpperLeft,
-    }
-}
-
-fn mark(index: usize, finding: &Finding) -> Option<Mark> {
-    let exit = finding.exit.as_ref()?;
-    Some(Mark {
-        name: [&[finding.algorithm.to_owned()], &finding.settings[..]].concat().join(" "),
-        at: (seconds(exit.since_start_us), megabytes(exit.window_bytes)),
-        colour: CURVES + index,
+fn drawn(flow: &FlowReport) -> Value {
+    let point = |point: &Point| json!([point.at_us, point.window_bytes, point.in_flight_bytes]);
+    json!({
+        "flow": flow.flow,
+        "duration_us": flow.duration_us,
+        "points": flow.trace.points.iter().map(point).collect::<Vec<_>>(),
+        "findings": flow.findings,
     })
-}
-
-fn seconds(us: u64) -> f64 {
-    us as f64 / 1e6
-}
-
-fn megabytes(bytes: u64) -> f64 {
-    bytes as f64 / 1e6
 }

@@ -29,7 +29,7 @@ use onramp_loader::cost::Meter;
 use onramp_recording::replay::candidates;
 use serde::Serialize;
 
-use crate::consumer::Signals;
+use crate::consumer::{self, Signals};
 use crate::failure::Usage;
 use crate::live::Shadows;
 use crate::output::Output;
@@ -135,7 +135,7 @@ impl Serve {
         let signals = Signals::take()?;
         let mut source = match self.offline {
             true => None,
-            false => match signals.open(broker::open)? {
+            false => match consumer::open(&signals, broker::open)? {
                 None => return Ok(0),
                 opened => opened,
             },

@@ -96,7 +96,7 @@ pub(super) fn group(given: &str) -> anyhow::Result<Gid> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::arguments::exit_code;
+    use crate::exit;
     use crate::failure::USAGE;
 
     fn of(uid: u32, gid: u32) -> Identity {
@@ -111,7 +111,7 @@ mod tests {
         for answer in [Err(Errno::ENOENT), Ok(None)] {
             assert_eq!(identity("nobody", |_| answer.clone()).unwrap(), of(65534, 65534));
             let error = identity("www", |_| answer.clone()).unwrap_err();
-            assert!(exit_code(&error) == USAGE && error.to_string().contains("/etc/passwd"), "{error}");
+            assert!(exit::code(&error) == USAGE && error.to_string().contains("/etc/passwd"), "{error}");
         }
         let error = identity("www", |_| Err(Errno::EIO)).unwrap_err();
         assert!(error.to_string().contains("/etc/passwd"), "{error}");
@@ -121,10 +121,10 @@ mod tests {
     fn root_and_what_is_no_number_are_refused() {
         let unasked = |_: &str| -> Result<Option<User>, Errno> { panic!("it is looked up") };
         for given in ["0", "0:1", "1000:0", "4294967295", "99999999999", "1000:", "1000:x", "1x", "1:2:3"] {
-            assert_eq!(exit_code(&identity(given, unasked).unwrap_err()), USAGE, "{given}");
+            assert_eq!(exit::code(&identity(given, unasked).unwrap_err()), USAGE, "{given}");
         }
         for given in ["4294967295", "12x", "no such group"] {
-            assert_eq!(exit_code(&group(given).unwrap_err()), USAGE, "{given}");
+            assert_eq!(exit::code(&group(given).unwrap_err()), USAGE, "{given}");
         }
         assert_eq!(group("33").unwrap(), Gid::from_raw(33));
     }

@@ -23,7 +23,7 @@ use clap::Args;
 use onramp_loader::{Changes, Tuned};
 use ratatui::crossterm::event::{self, Event, KeyEventKind};
 
-use crate::consumer::{Signals, Wanted};
+use crate::consumer::{self, Signals, Wanted};
 use crate::failure::Usage;
 use crate::filter::Filter;
 use crate::live::{Flow, Source};
@@ -68,7 +68,7 @@ impl Top {
         // From here on a signal ends the loop, and so gives the terminal back.
         let signals = Signals::take()?;
         let wanted = Wanted::new(filter, 1);
-        let Some(mut source) = signals.open(|wait| Source::open("top", wanted, wait))? else {
+        let Some(mut source) = consumer::open(&signals, |wait| Source::open("top", wanted, wait))? else {
             return Ok(0);
         };
         let mut screen = Screen::take()?;

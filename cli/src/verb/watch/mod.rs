@@ -15,7 +15,7 @@ use onramp_loader::telemetry::{Item, Level, Lost, Options, Stream, What};
 use onramp_recording::replay::Regret;
 use serde::Serialize;
 
-use crate::consumer::{Selection, Signals, Wanted, level_from};
+use crate::consumer::{self, Selection, Signals, Wanted, level_from};
 use crate::live::Model;
 use crate::output::{Output, printable};
 use crate::units;
@@ -87,7 +87,7 @@ impl Watch {
         options.subscription = wanted.subscription(self.level);
         // From here on a signal ends the watch instead of the process.
         let signals = Signals::take()?;
-        let Some(stream) = signals.open(|wait| Stream::open_while(&options, wait))? else {
+        let Some(stream) = consumer::open(&signals, |wait| Stream::open_while(&options, wait))? else {
             return Ok(0);
         };
         match self.follow(stream, wanted, &signals, Printer::new(output)?) {

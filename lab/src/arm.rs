@@ -1,0 +1,240 @@
+//! Arms of an experiment: the kernel's own controls by their kernel name, ours by algorithm name, with settings of
+//! their own. What was attached for them is detached with them.
+
+mod attachments;
+mod written;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use anyhow::Context;
+use onramp_lab::experiment::{Arm, Clock, Exit, ExitSource, FlowStorage, Ready};
+use onramp_lab::sim::ORACLE;
+use onramp_loader::abi::FlowHeader;
+use onramp_loader::algorithm::{self, Algorithm, Parameters, did_you_mean};
+use onramp_loader::{AttachOptions, Base, Error, Phase, kernel};
+use onramp_profiles::Profile;
+
+use crate::failure::Usage;
+use crate::profile;
+use attachments::Attachments;
+use written::{TAHOE, Written};
+
+/// Name of the base among an arm's parameters.
+const BASE: &str = "base";
+
+/// Arms ready to run.
+pub(crate) struct Arms {
+    /// As the lab takes them.
+    pub arms: Vec<Arm>,
+    attachments: Arc<Mutex<Attachments>>,
+}
+
+impl Arms {
+    /// Checks all arms and attaches what is not attached yet, with the profile's parameters where the profile has some
+    /// for that algorithm, `settings` (`algorithm.name=value`) on top, and the arm's own on top of these. An algorithm of
+    /// several arms gets each one's parameters when its turn comes. For runs in guests nothing is attached here.
+    pub fn prepare<S: AsRef<str>>(
+        labels: &[S],
+        profile: &Profile,
+        settings: &[String],
+        clock: &Clock,
+    ) -> anyhow::Result<Self> {
+        Self::all(labels, profile, settings, matches!(clock, Clock::Machine), false)
+    }
+
+    /// What the arms are, for simulations: nothing is attached.
+    pub fn describe<S: AsRef<str>>(
+        labels: &[S],
+        profile: &Profile,
+        settings: &[String],
+    ) -> anyhow::Result<Vec<Arm>> {
+        Ok(Self::all(labels, profile, settings, false, true)?.arms)
+    }
+
+    fn all<S: AsRef<str>>(
+        labels: &[S],
+        profile: &Profile,
+        settings: &[String],
+        here: bool,
+        simulated: bool,
+    ) -> anyhow::Result<Self> {
+        let labels: Vec<&str> = labels.iter().map(AsRef::as_ref).collect();
+        let written = check(&labels, settings, here, simulated)?;
+        let mut arms = Self { arms: Vec::new(), attachments: Attachments::new() };
+        for arm in &written {
+            if arm.tahoe && !simulated {
+                return Err(Usage::error(format!(
+                    "arm {:?}: base=tahoe is not in any kernel: give cubic|reno|bbr, or `onramp sim`",
+                    arm.label
+                )));
+            }
+            let host = arm.host(&profile.host)?;
+            let made = match arm.algorithm {
+                Some(algorithm) => {
+                    let alone = written.iter().filter(|other| other.algorithm == arm.algorithm).count() == 1;
+                    arms.ours(arm, algorithm, profile, settings, here.then_some(alone))?
+                }
+                None => Arm::stock(arm.name),
+            };
+            arms.arms.push(Arm { name: arm.shown(), host, ..made });
+        }
+        // All at once, so that what is wrong shows before the first run.
+        for arm in &arms.arms {
+            if let Some(ready) = &arm.ready {
+                (ready.0)().map_err(|error| match error.downcast::<Error>() {
+                    Ok(error) => anyhow::Error::from(*error),
+                    Err(other) => anyhow::anyhow!(other),
+                })?;
+            }
+        }
+        Ok(arms)
+    }
+
+    fn ours(
+        &self,
+        arm: &Written<'_>,
+        algorithm: Algorithm,
+        with: &Profile,
+        settings: &[String],
+        here: Option<bool>,
+    ) -> anyhow::Result<Arm> {
+        let mut wanted = algorithm.parameters();
+        if with.algorithms().contains(&algorithm.name()) {
+            profile::apply(with, &mut wanted)?;
+        }
+        let of_it = |setting: &'_ str| written::of(setting) == Some(algorithm);
+        let settings = settings.iter().filter(|setting| of_it(setting));
+        let mut own: Vec<&str> = settings.filter_map(|setting| Some(setting.split_once('.')?.1)).collect();
+        own.extend(&arm.parameters);
+        wanted.assign(&own).map_err(Error::from)?;
+        let options = options(wanted, &with.name, arm.base);
+        // Whoever has attached it already may have given it others.
+        let as_it_is = here == Some(true) && own.is_empty() && arm.base.is_none();
+        let there = if as_it_is { onramp_loader::parameter_sets(algorithm).ok() } else { None };
+        let there = there.and_then(|sets| sets.into_iter().next()).map(|set| set.parameters);
+        let used = there.as_ref().unwrap_or(&options.parameters);
+        let mut parameters: BTreeMap<String, String> =
+            used.shown().map(|(name, value)| (name.to_owned(), value)).collect();
+        let base = if arm.tahoe { Some(TAHOE) } else { arm.base.map(|base| base.name()) };
+        parameters.extend(base.map(|base| (BASE.to_owned(), base.to_owned())));
+        Ok(Arm {
+            congestion_control: algorithm.congestion_control(),
+            parameters,
+            records_exit: true,
+            ready: here.map(|_| self.ready(algorithm, options, as_it_is)),
+            ..Arm::stock(algorithm.name())
+        })
+    }
+
+    /// The arm of a run that another process has prepared, and nothing else, ready to run here.
+    pub fn of(arm: &Arm, profile: &str) -> anyhow::Result<Self> {
+        let arms = Self { arms: Vec::new(), attachments: Attachments::new() };
+        let ours =
+            algorithm::all().find(|algorithm| algorithm.congestion_control() == arm.congestion_control);
+        let ready = match ours {
+            None => None,
+            Some(algorithm) => {
+                let base = arm.parameters.get(BASE).map(|name| written::base(name)).transpose()?;
+                let mut wanted = algorithm.parameters();
+                let all: Vec<_> = arm.parameters.iter().filter(|(name, _)| *name != BASE).collect();
+                let all: Vec<_> = all.iter().map(|(name, value)| format!("{name}={value}")).collect();
+                wanted.assign(&all).map_err(Error::from)?;
+                Some(arms.ready(algorithm, options(wanted, profile, base), false))
+            }
+        };
+        Ok(Self { arms: vec![Arm { ready, ..arm.clone() }], ..arms })
+    }
+
+    /// What has to be done before each run.
+    fn ready(&self, algorithm: Algorithm, options: AttachOptions, as_it_is: bool) -> Ready {
+        let attachments = Arc::clone(&self.attachments);
+        Ready(Arc::new(move || {
+            attachments.lock().unwrap_or_else(PoisonError::into_inner).ready(&options, as_it_is)?;
+            Ok(storage(algorithm)?)
+        }))
+    }
+}
+
+/// For as long as this process lives.
+fn options(parameters: Parameters, profile: &str, base: Option<Base>) -> AttachOptions {
+    let mut options = AttachOptions::new(parameters);
+    profile.clone_into(&mut options.profile);
+    options.scoped = true;
+    // Of a comparison it is the same on every host.
+    options.base = Some(base.unwrap_or(Base::Cubic));
+    options
+}
+
+/// Where the flows of an attached algorithm keep their state.
+fn storage(algorithm: Algorithm) -> anyhow::Result<FlowStorage> {
+    let storage = onramp_loader::FlowStorage::open(algorithm)?;
+    let map = storage.fd().try_clone_to_owned().context("cannot keep the flows map open")?;
+    let before = storage.counters()?.verdicts();
+    let acks = OnceLock::new();
+    let decode = move |bytes: &[u8]| {
+        let (exit, is_first) = exit(bytes)?;
+        let judged = || if is_first { Some(storage.counters().ok()?.verdicts() - before) } else { None };
+        Some(Exit { acks: *acks.get_or_init(judged), ..exit })
+    };
+    Ok(FlowStorage { map: Arc::new(map), decode: Arc::new(decode) })
+}
+
+/// The kernel's own controls in a guest.
+const GUESTS: [&str; 3] = ["cubic", "bbr", "reno"];
+
+/// Every arm is a control of this kernel or an algorithm and is there once, and every setting belongs to an arm.
+fn check<'a>(
+    labels: &[&'a str],
+    settings: &[String],
+    here: bool,
+    simulated: bool,
+) -> anyhow::Result<Vec<Written<'a>>> {
+    let mut registered =
+        if here { kernel::registered()? } else { GUESTS.iter().map(|name| (*name).to_owned()).collect() };
+    if simulated {
+        registered.push(ORACLE.to_owned());
+    }
+    let arms: Vec<_> = labels.iter().map(|label| Written::parse(label)).collect::<Result<_, _>>()?;
+    for (at, arm) in arms.iter().enumerate() {
+        if arms[..at].iter().any(|other| other.shown() == arm.shown()) {
+            return Err(Usage::error(format!("arm {:?} is given twice", arm.label)));
+        }
+        if arm.algorithm.is_none() && !registered.iter().any(|name| name == arm.name) {
+            let ours: Vec<_> = algorithm::all().map(|algorithm| algorithm.name()).collect();
+            let all = ours.iter().copied().chain(registered.iter().map(String::as_str));
+            return Err(Usage::error(format!(
+                "there is no arm {:?}{}: give an algorithm ({}) or a control of this kernel ({})",
+                arm.name,
+                did_you_mean(arm.name, all),
+                ours.join(", "),
+                registered.join(", ")
+            )));
+        }
+    }
+    for setting in settings {
+        let algorithm = written::of(setting);
+        if algorithm.is_none() || !arms.iter().any(|arm| arm.algorithm == algorithm) {
+            return Err(Usage::error(format!(
+                "--set {setting} names no algorithm among the arms: write ALG.NAME=VALUE, for instance search.threshold_pct=30"
+            )));
+        }
+    }
+    Ok(arms)
+}
+
+/// The exit that a flow's storage records, and whether slow start has not begun anew since.
+fn exit(storage: &[u8]) -> Option<(Exit, bool)> {
+    let header = FlowHeader::read(storage)?;
+    let (Phase::Left(reason, record) | Phase::Exiting(reason, record)) = onramp_loader::phase(&header) else {
+        return None;
+    };
+    let exit = Exit {
+        reason,
+        seconds: record.at_us as f64 / 1e6,
+        window_bytes: record.window_bytes(),
+        acks: None,
+        source: ExitSource::Record,
+    };
+    Some((exit, header.slow_starts <= 1))
+}

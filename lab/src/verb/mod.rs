@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: MIT OR GPL-2.0-only
+//! The verbs, one file or folder each, and what some of them share.
+
+mod bench;
+mod calibrate;
+mod clock;
+mod common;
+mod compare;
+mod completions;
+mod evaluate;
+mod guest;
+mod inside;
+mod kernel;
+mod man;
+mod matrix;
+mod model;
+mod once;
+mod pairs;
+mod plot;
+mod population;
+mod profile;
+mod progress;
+mod reproduce;
+mod reproduction;
+mod result;
+mod series;
+mod shell;
+mod sim;
+mod sweep;
+mod sweeping;
+mod transfer;
+mod verify;
+
+use clap::{Command, Subcommand};
+
+use crate::output::Output;
+
+/// A verb with its arguments; what `--help` says of it stands with its arguments.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Verb {
+    Run(compare::RunOne),
+    Compare(Box<compare::Compare>),
+    Sweep(sweep::Sweep),
+    Matrix(Box<matrix::Matrix>),
+    Evaluate(evaluate::Evaluate),
+    Reproduce(reproduce::Reproduce),
+    Verify(verify::Verify),
+    Shell(shell::Shell),
+    Guest(guest::Guest),
+    Kernel(kernel::Kernel),
+    Sim(sim::Sim),
+    Bench(bench::Bench),
+    Model(model::Model),
+    Profile(profile::Profile),
+    Plot(plot::Plot),
+    Calibrate(calibrate::Calibrate),
+    #[command(hide = true)]
+    Completions(completions::Completions),
+    #[command(hide = true)]
+    Man(man::Man),
+    #[command(hide = true)]
+    Inside(inside::Inside),
+    #[command(hide = true)]
+    Once(once::Once),
+}
+
+impl Verb {
+    /// Does it; returns the exit code. `line` is the whole command line.
+    pub fn run(self, line: fn() -> Command, output: &Output) -> anyhow::Result<u8> {
+        match self {
+            Self::Run(verb) => verb.run(output),
+            Self::Compare(verb) => verb.run(output),
+            Self::Sweep(verb) => verb.run(output),
+            Self::Matrix(verb) => verb.run(output),
+            Self::Evaluate(verb) => verb.run(output),
+            Self::Reproduce(verb) => verb.run(output),
+            Self::Verify(verb) => verb.run(output),
+            Self::Shell(verb) => verb.run(),
+            Self::Guest(verb) => verb.run(output),
+            Self::Kernel(verb) => verb.run(output),
+            Self::Sim(verb) => verb.run(output),
+            Self::Bench(verb) => verb.run(output),
+            Self::Model(verb) => verb.run(output),
+            Self::Profile(verb) => verb.run(output),
+            Self::Plot(verb) => verb.run(),
+            Self::Calibrate(verb) => verb.run(output),
+            Self::Completions(verb) => verb.run(&line(), output),
+            Self::Man(verb) => verb.run(&line(), output),
+            Self::Inside(_) => Ok(inside::run()),
+            Self::Once(verb) => verb.run(),
+        }
+    }
+}
+
+/// Fails with the exit code for missing privileges instead of in the middle of a run.
+fn require_root(verb: &'static str) -> anyhow::Result<()> {
+    if nix::unistd::geteuid().is_root() {
+        return Ok(());
+    }
+    let capabilities = "CAP_SYS_ADMIN and CAP_NET_ADMIN";
+    Err(onramp_loader::Error::Privilege { verb, capabilities }.into())
+}

@@ -1,0 +1,119 @@
+//! Arms over a population of paths, as `sim sweep` and `lab sweep` make them: a directory that is filled, and its summary.
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use anyhow::Context;
+use clap::Args;
+use onramp_lab::experiment::Shard;
+use onramp_lab::population::Population;
+use onramp_lab::sim::SimError;
+use onramp_lab::sim::sweep::{self, Definition, RunRow, Store, Sweep as Summary, SweepError, front};
+
+use super::population;
+use crate::failure::{PARTIAL, Usage};
+use crate::output::Output;
+use crate::progress::{Progress, Resumes};
+use crate::target::directory;
+
+/// What is swept, and where it goes.
+#[derive(Args, Debug)]
+pub(crate) struct Sweeping {
+    /// Path of a population's .toml file, or `default`
+    #[arg(long, value_name = "FILE", default_value = population::DEFAULT)]
+    pub population: String,
+    /// Seed of the population
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Make only the I-th of N equal parts
+    #[arg(long, value_name = "I/N")]
+    shard: Option<Shard>,
+    /// Directory of the sweep [default: runs/sweep-POPULATION-SEED]
+    #[arg(short, long, value_name = "DIR", value_parser = directory)]
+    pub output: Option<PathBuf>,
+}
+
+impl Sweeping {
+    /// What the directory holds. `text` is the population's; `kernel` that whose TCP makes the runs, if they are not simulated.
+    pub fn definition(
+        &self,
+        text: String,
+        arms: &[String],
+        paths: u64,
+        kernel: Option<String>,
+    ) -> anyhow::Result<Definition> {
+        Ok(Definition {
+            program: sweep::program()?,
+            population: text,
+            seed: self.seed,
+            paths,
+            arms: arms.to_vec(),
+            kernel,
+        })
+    }
+
+    /// Where it goes, unless it was said.
+    pub fn directory(&self, what: &str, population: &Population) -> PathBuf {
+        let default = || PathBuf::from("runs").join(format!("{what}-{}-{}", population.name, self.seed));
+        self.output.clone().unwrap_or_else(default)
+    }
+
+    /// Fills the directory, and writes and prints the summary once all is there. `make` runs all arms over a path.
+    pub fn sweep(
+        &self,
+        definition: &Definition,
+        directory: PathBuf,
+        population: &Population,
+        jobs: NonZeroUsize,
+        make: impl Fn(u64) -> anyhow::Result<Vec<RunRow>> + Sync,
+        output: &Output,
+    ) -> anyhow::Result<u8> {
+        let store = Store::open(&directory, definition).map_err(usage)?;
+        let shard = self.shard.unwrap_or(Shard::WHOLE);
+        let (began, made, all) = (Instant::now(), AtomicU64::new(0), store.missing(definition, shard));
+        let progress = Progress::begin(output, "paths", Resumes::Yes);
+        let make = |number| {
+            let rows = make(number)?;
+            progress.count("paths", made.fetch_add(1, Ordering::Relaxed) + 1, all, began);
+            Ok::<_, anyhow::Error>(rows)
+        };
+        store.fill(definition, shard, jobs, make)?;
+        drop(progress);
+        let (rows, complete) = store.rows()?;
+        let summary = Summary::of(&population.name, self.seed, &rows);
+        if !complete {
+            output.progress(&format!(
+                "{} of {} paths are there: the same command without --shard makes the rest, and the summary",
+                summary.paths, definition.paths
+            ));
+            return Ok(PARTIAL);
+        }
+        let json = serde_json::to_string_pretty(&summary)? + "\n";
+        for (name, text) in [("summary.json", json), ("summary.md", summary.to_string())] {
+            let path = store.file(name);
+            std::fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))?;
+        }
+        front::draw(&summary, &store.file("front.svg"))?;
+        output.progress(&format!("written to {}", directory.display()));
+        output.versioned(&summary, || summary.to_string())?;
+        Ok(code(&summary, definition.paths))
+    }
+}
+
+/// The exit code: 5 if a run was given up, or a path left out.
+pub(crate) fn code(summary: &Summary, paths: u64) -> u8 {
+    let whole = summary.arms.iter().all(|arm| arm.given_up == 0) && summary.paths as u64 == paths;
+    if whole { 0 } else { PARTIAL }
+}
+
+/// What was asked for wrongly.
+pub(crate) fn usage(error: SweepError) -> anyhow::Error {
+    match error {
+        SweepError::Other { .. }
+        | SweepError::NotEmpty { .. }
+        | SweepError::Sim(SimError::Control { .. }) => Usage::error(error.to_string()),
+        other => other.into(),
+    }
+}
