@@ -39,7 +39,16 @@ fn bindings() -> Result<(), String> {
     let wanted = Bindings {
         header: "src/crossing.h",
         files: &["algorithm.h", "guard.h", "record.h", "rows.h", "shell.h"],
-        others: &["sock", "limits", "flow_header"],
+        others: &[
+            "sock",
+            "limits",
+            "flow_header",
+            "flow_telemetry",
+            "round",
+            "ack_step",
+            "growth_step",
+            "loss_step",
+        ],
         without: &[],
         atomic: false,
         records: Some(&records),

@@ -4,6 +4,7 @@
 #define ONRAMP_HOST_VIEW_H
 
 #include "../shell/base.h"
+#include "../shell/report.h"
 
 /* A sender as the shell sees it; shell/view.h has the meaning of each field. The last four are written by the shell. */
 struct sock {
@@ -94,6 +95,21 @@ static __always_inline void stop_pacing(struct sock *sk)
 }
 
 /* The bases of the host end slow start at the threshold. */
+static __always_inline bool base_controls(void)
+{
+	return false;
+}
+
+static __always_inline bool base_in_slow_start(struct sock *sk)
+{
+	return starts_below_threshold(sk);
+}
+
+static __always_inline void base_start_again(struct sock *sk)
+{
+	(void)sk;
+}
+
 static __always_inline void base_left(struct sock *sk)
 {
 	(void)sk;
@@ -102,6 +118,43 @@ static __always_inline void base_left(struct sock *sk)
 static __always_inline void base_past_start(struct sock *sk)
 {
 	end_start_by_threshold(sk);
+}
+
+/* There are no consumers. */
+static __always_inline void report_restart(const struct shell *shell, const struct ack *ack)
+{
+	(void)shell;
+	(void)ack;
+}
+
+static __always_inline void report_ack(const struct shell *shell, struct ack_payload *payload)
+{
+	(void)shell;
+	(void)payload;
+}
+
+static __always_inline void report_loss(const struct shell *shell, const struct loss_payload *payload)
+{
+	(void)shell;
+	(void)payload;
+}
+
+static __always_inline void report_state(const struct shell *shell, u32 from, u32 to)
+{
+	(void)shell;
+	(void)from;
+	(void)to;
+}
+
+static __always_inline void report_undo(const struct shell *shell, struct undo_payload *payload)
+{
+	(void)shell;
+	(void)payload;
+}
+
+static __always_inline void report_exit(const struct shell *shell)
+{
+	(void)shell;
 }
 
 #endif

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * An ACK's way through the shell: what the algorithm sees, its turn, and what its verdict does. Included by
- * congestion_ops.bpf.h, which knows the algorithm.
+ * An ACK's way: to the shell, to the algorithm, and back. Included by congestion_ops.bpf.h, which knows the algorithm.
  */
 #ifndef ONRAMP_ACKED_BPF_H
 #define ONRAMP_ACKED_BPF_H
 
-#include "../shell/ack.h"
-#include "../shell/life.h"
+#include "../shell/entry.h"
 #include "extra.bpf.h"
 #include "observe.bpf.h"
 #include "storage.bpf.h"
@@ -29,95 +27,76 @@ __noinline int call_algorithm(struct flow *flow, const struct CALL(params) * val
 	return 0;
 }
 
-/* Calls the algorithm with an ACK. False: there are no parameters, which only a broken map could cause. */
-static __always_inline bool call(struct sock *sk, struct flow *flow, struct ack_payload *payload)
+/* Calls the algorithm with an ACK, unless there are no parameters, which only a broken map could cause. */
+static __always_inline void call(struct sock *sk, struct flow *flow, struct ack_payload *payload)
 {
 	u32 profile = flow->header.profile;
 	const struct parameter_slot *slot = bpf_map_lookup_elem(&params, &profile);
 	const struct CALL(params) * values;
 
 	if (!slot)
-		return false;
+		return;
 	values = active(slot, &flow->header.generation);
 	call_algorithm(flow, values, payload EXTRA_FOR_ACK(sk, values));
 	payload->asked = 1;
-	return true;
 }
 
-/* An ACK in slow start. */
-static __always_inline void on_ack_starting(struct sock *sk, struct flow *flow, struct flow_telemetry *telemetry,
-					    struct flow_telemetry *kept, struct ack_payload *payload)
+static __always_inline struct shell shell_of(struct sock *sk, struct flow *flow, struct flow_telemetry *telemetry)
 {
-	struct flow_header *header = &flow->header;
-	const struct ack *ack = &payload->ack;
-	bool begins = slow_start_begins(header, ack);
-
-	if (begins) {
-		CALL(restart)(&flow->state);
-		restart_extra(sk);
-		if (telemetry)
-			observe_restart(flow, telemetry, ack);
-	}
-	if (observing) {
-		if (kept && observed_before(header, &kept->observed, ack) && call(sk, flow, payload))
-			observed_after(header, &kept->observed, ack, &payload->verdict);
-		return;
-	}
-	if (begins && header->flags & FLOW_EXITING) {
-		end_drain(header, ack, &payload->verdict);
-		apply_verdict(sk, header, limits_of(sk, flow), ack, &payload->verdict, ALL_TRAITS);
-	} else if (call(sk, flow, payload)) {
-		apply_verdict(sk, header, limits_of(sk, flow), ack, &payload->verdict, ALL_TRAITS);
-	}
+	return (struct shell){
+		.sk = sk,
+		.flow = &flow->header,
+		.limits = limits_of(sk, flow),
+		.telemetry = telemetry,
+		.kept = telemetry,
+		.traits = ALL_TRAITS,
+		.observing = observing,
+	};
 }
 
 /*
- * `starting`: in slow start; `called`: the algorithm is called. False: the base runs alone. In an initial window the
- * algorithm is not called, nor is the base's HyStart: it would end slow start before the algorithm's first ACK.
+ * False: the base runs alone. In an initial window the algorithm is not called, nor is the base's HyStart: it would end slow
+ * start before the algorithm's first ACK.
  */
-static __always_inline bool on_ack(struct sock *sk, const struct ack_sample *sample, bool starting, bool called)
+static __always_inline bool on_ack(struct sock *sk, const struct ack_sample *sample, struct ack_step step)
 {
 	struct flow *flow = flow_in_time(sk);
-	struct flow_telemetry *telemetry, *kept;
+	struct flow_telemetry *telemetry;
 	struct ack_payload payload;
+	struct shell shell;
 
 	if (!flow) {
-		if (!called || !needs_state(sk))
+		if (!ack_needs_state(sk, step))
 			return true;
 		flow = begin_flow(sk);
 		if (!flow)
 			return false;
 	}
-	telemetry = observe_at(sk, flow, starting ? LEVEL_EXIT : LEVEL_ROUND);
-	kept = observing ? bpf_sk_storage_get(&flow_telemetry, sk, 0, 0) : telemetry;
-	describe(sk, sample->pkts_acked, sample->rtt_us, &payload.ack);
-	/* Only the rest: what has just been described would be cleared first. */
-	payload.verdict = (struct verdict){};
-	payload.asked = payload.flags = payload.generation = payload.unused = 0;
-	if (starting) {
-		on_ack_starting(sk, flow, telemetry, kept, &payload);
-	} else if (called && call(sk, flow, &payload)) {
-		apply_window(sk, &flow->header, limits_of(sk, flow), &payload.verdict, ALL_TRAITS);
+	telemetry = observe_at(sk, flow, step.starting ? LEVEL_EXIT : LEVEL_ROUND);
+	shell = shell_of(sk, flow, telemetry);
+	if (shell.observing)
+		shell.kept = bpf_sk_storage_get(&flow_telemetry, sk, 0, 0);
+	ack_before(&shell, sample->pkts_acked, sample->rtt_us, &step, &payload);
+	if (step.begins) {
+		CALL(restart)(&flow->state);
+		restart_extra(sk);
 	}
-	if (payload.asked)
-		count_verdict(kept, payload.verdict.outcome);
-	if (telemetry)
-		observe_ack(sk, flow, telemetry, &payload);
-	observe_exit(sk, flow);
+	if (step.called)
+		call(sk, flow, &payload);
+	ack_after(&shell, step, &payload);
 	return true;
 }
 
-/* The window has grown to a threshold that was set before this slow start, or above the window by the algorithm. */
-static __noinline void reached_threshold(struct sock *sk)
+/* The window has grown to the threshold. */
+static __noinline void at_threshold(struct sock *sk)
 {
 	struct flow *flow = flow_of(sk);
-	struct ack ack;
+	struct shell shell;
 
-	if (!flow || !(flow->header.flags & FLOW_SLOW_START))
+	if (!flow)
 		return;
-	describe(sk, 0, NO_RTT, &ack);
-	leave_at_threshold(sk, &flow->header, limits_of(sk, flow), &ack);
-	observe_exit(sk, flow);
+	shell = shell_of(sk, flow, 0);
+	reached_threshold(&shell);
 }
 
 #endif

@@ -103,7 +103,7 @@ static __always_inline void base_acked(struct sock *sk, const struct ack_sample 
 }
 
 /* In recovery the window may lie below the threshold without being in slow start. */
-static __always_inline bool in_slow_start(struct sock *sk)
+static __always_inline bool base_in_slow_start(struct sock *sk)
 {
 	return starts_below_threshold(sk);
 }
@@ -114,7 +114,11 @@ static __always_inline void base_past_start(struct sock *sk)
 	end_start_by_threshold(sk);
 }
 
-/* Slow start is over: the threshold says so. */
+/* The threshold says when slow start begins anew, and when it is over. */
+static __always_inline void base_start_again(struct sock *sk)
+{
+}
+
 static __always_inline void base_left(struct sock *sk)
 {
 }
@@ -131,4 +135,10 @@ static __always_inline u32 base_min_tso_segs(struct sock *sk)
 }
 
 #endif
+
+static __always_inline bool base_controls(void)
+{
+	return BASE_CONTROLS;
+}
+
 #endif

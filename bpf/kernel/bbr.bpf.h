@@ -93,7 +93,7 @@ static __always_inline bool base_has_left(struct sock *sk)
 	return BPF_CORE_READ_BITFIELD(bbr, full_bw_cnt) == BBR_LEFT && bbr->full_bw;
 }
 
-static __always_inline bool in_slow_start(struct sock *sk)
+static __always_inline bool base_in_slow_start(struct sock *sk)
 {
 	return base_in_startup(sk) && (observing || !base_has_left(sk)) && !in_recovery(sk);
 }

@@ -11,8 +11,7 @@
  * Here are the operations that the kernel calls. Each collects what the shell's decisions (shell/) need, calls these, the
  * algorithm and the base, and reports what happened. storage.bpf.h has the maps and the state of a flow.
  */
-#include "../shell/ack.h"
-#include "../shell/loss.h"
+#include "../shell/entry.h"
 #include "base.bpf.h"
 
 #define PASTE_(a, b) a##_##b
@@ -92,11 +91,10 @@ OPERATION(void, release, struct sock *sk)
 
 OPERATION(void, pkts_acked, struct sock *sk, const struct ack_sample *sample)
 {
-	bool starting = in_slow_start(sk);
-	bool called = is_called(sk, starting, ALL_TRAITS, observing);
+	struct ack_step step = ack_arrives(sk, ALL_TRAITS, observing);
 
 	/* In congestion avoidance the base works alone: not even the state is looked up, unless a consumer needs it. */
-	if ((called || wanted(LEVEL_ROUND)) && !on_ack(sk, sample, starting, called))
+	if ((step.called || wanted(LEVEL_ROUND)) && !on_ack(sk, sample, step))
 		base_acked_alone(sk, sample);
 	else
 		base_acked(sk, sample);
@@ -106,22 +104,22 @@ OPERATION(void, pkts_acked, struct sock *sk, const struct ack_sample *sample)
 static __always_inline void grow(struct sock *sk, u32 ack, u32 acked)
 {
 	struct growth_step step = growth_begins(sk);
+	const struct limits *limits = growth_has_limits(step, ALL_TRAITS) ? find_limits(sk) : 0;
 
-	if (growth_has_limits(step, ALL_TRAITS) && growth_is_limited(sk)) {
-		const struct limits *limits = find_limits(sk);
+	bool reached;
 
-		if (!limits)
-			return;
-		acked = growth_allowed(limits, acked);
+	/* The verifier walks less where the base is called in either branch. */
+	if (growth_before(limits, &acked)) {
 		if (!acked)
 			return;
 		base_cong_avoid(sk, ack, acked);
-		limit_growth(sk, limits, step);
+		reached = growth_after(sk, limits, step, true);
 	} else {
 		base_cong_avoid(sk, ack, acked);
+		reached = growth_after(sk, limits, step, false);
 	}
-	if (growth_reached_threshold(sk, step))
-		reached_threshold(sk);
+	if (reached)
+		at_threshold(sk);
 }
 
 #if BASE_CONTROLS
@@ -145,7 +143,7 @@ SEC("struct_ops") void CALL(cong_control)(unsigned long long *context)
 	}
 	base_control(context, &base_sample);
 	if (base_is_full(sk))
-		reached_threshold(sk);
+		at_threshold(sk);
 }
 
 OPERATION(u32, sndbuf_expand, struct sock *sk)
@@ -164,63 +162,39 @@ OPERATION(u32, ssthresh, struct sock *sk)
 {
 	struct flow *flow = flow_in_time(sk);
 	u32 threshold = base_ssthresh(sk);
-	struct loss_payload payload = { .base_ssthresh = threshold, .ssthresh = threshold };
-	struct flow_header *header;
-	struct flow_telemetry *telemetry;
 	struct parameter_slot *slot;
+	struct loss_payload payload;
+	struct loss_step step;
+	struct shell shell;
 	u32 profile;
 
 	if (!flow)
 		return threshold;
-	header = &flow->header;
-	telemetry = observe_at(sk, flow, LEVEL_ROUND);
-	describe(sk, 0, NO_RTT, &payload.ack);
-	if (header->flags & FLOW_SLOW_START && !BASE_CONTROLS) {
-		profile = header->profile;
+	shell = shell_of(sk, flow, observe_at(sk, flow, LEVEL_ROUND));
+	step = loss_before(&shell, threshold, &payload);
+	if (step.called) {
+		profile = flow->header.profile;
 		slot = bpf_map_lookup_elem(&params, &profile);
-		if (slot && !observing) {
+		if (slot) {
 			payload.asked = 1;
-			payload.ssthresh =
-				CALL(on_loss)(&flow->state, active(slot, &header->generation), &payload.ack, threshold);
+			payload.ssthresh = CALL(on_loss)(&flow->state, active(slot, &flow->header.generation),
+							 &payload.ack, threshold);
 		}
-		record_loss(header, &payload.ack);
-		finish_exit(sk, header, limits_of(sk, flow), payload.ssthresh);
-	} else if (!(header->flags & FLOW_SLOW_START)) {
-		reduced_again(header);
 	}
-	if (telemetry)
-		emit_loss(flow, telemetry, &payload);
+	loss_after(&shell, step, &payload);
 	return payload.ssthresh;
 }
 
 OPERATION(void, set_state, struct sock *sk, u8 new_state)
 {
 	struct flow *flow = flow_of(sk);
-	u32 old_state = view_state(sk);
-	struct flow_telemetry *telemetry;
-	struct flow_header *header;
+	struct shell shell;
 
 	base_state(sk, new_state);
 	if (!flow)
 		return;
-	header = &flow->header;
-	name_reduction(sk, header, new_state);
-#if BASE_CONTROLS
-	if (header->flags & FLOW_SLOW_START && !observing) {
-		if (new_state == STATE_CWR)
-			left_by(sk, flow, mark_reason(sk));
-		if (new_state == STATE_LOSS) {
-			left_by(sk, flow, EXIT_TIMEOUT);
-			base_start_again(sk);
-		}
-	}
-#endif
-	if (new_state == STATE_LOSS)
-		slow_start_ends(header);
-	telemetry = observe_at(sk, flow, LEVEL_ROUND);
-	if (telemetry)
-		observe_state(sk, flow, telemetry, old_state, new_state);
-	observe_exit(sk, flow);
+	shell = shell_of(sk, flow, 0);
+	state_changes(&shell, new_state);
 }
 
 OPERATION(void, cwnd_event, struct sock *sk, enum tcp_ca_event event)
@@ -244,22 +218,12 @@ OPERATION(u32, undo_cwnd, struct sock *sk)
 {
 	u32 window = base_undo_cwnd(sk);
 	struct flow *flow = flow_in_time(sk);
-	struct undo_payload payload = { .cwnd = view_cwnd(sk) };
-	struct flow_telemetry *telemetry;
+	struct shell shell;
 
 	if (!flow)
 		return window;
-	if (undo(sk, &flow->header, &window)) {
-		payload.exit_undone = 1;
-#if BASE_CONTROLS
-		base_start_again(sk);
-#endif
-	}
-	payload.restored = window;
-	telemetry = observe_at(sk, flow, LEVEL_EXIT);
-	if (telemetry)
-		emit_undo(flow, telemetry, &payload);
-	return window;
+	shell = shell_of(sk, flow, 0);
+	return loss_was_spurious(&shell, window);
 }
 
 #if HAS(TRAIT_PACES) || BASE_CONTROLS
@@ -268,7 +232,7 @@ OPERATION(u32, min_tso_segs, struct sock *sk)
 {
 	struct limits *limits;
 
-	if (HAS(TRAIT_PACES) && view_paced(sk)) {
+	if (may_pace(sk, ALL_TRAITS)) {
 		limits = find_limits(sk);
 		if (limits)
 			pace(sk, limits);

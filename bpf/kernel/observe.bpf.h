@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * From the socket to the events (events.bpf.h): whether a flow has subscribers, and what is reported at each
- * moment of its life.
+ * From the socket to the events (events.bpf.h): whether a consumer has subscribed to a flow, and what the shell reports
+ * (shell/report.h).
  */
 #ifndef ONRAMP_OBSERVE_BPF_H
 #define ONRAMP_OBSERVE_BPF_H
 
+#include "../shell/report.h"
 #include "compat.bpf.h"
 #include "events.bpf.h"
 
@@ -107,31 +108,42 @@ static __always_inline void observe_end(const struct sock *sk, const struct flow
 	emit_end(flow, telemetry, &payload);
 }
 
-static __always_inline void observe_state(const struct sock *sk, const struct flow *flow,
-					  struct flow_telemetry *telemetry, u32 from, u32 to)
+/* The flow whose header is the shell's. */
+static __always_inline struct flow *whole(const struct shell *shell)
 {
-	struct state_payload payload = {
-		.bytes_retransmitted = tcp_view(sk)->bytes_retrans,
-		.from = from,
-		.to = to,
-		.cwnd = view_cwnd(sk),
-		.ssthresh = view_ssthresh(sk),
-		.in_flight = view_in_flight(sk),
-	};
-
-	emit_state(flow, telemetry, &payload);
+	return (struct flow *)shell->flow;
 }
 
-static __always_inline void observe_restart(const struct flow *flow, struct flow_telemetry *telemetry,
-					    const struct ack *ack)
+static __always_inline void report_state(const struct shell *shell, u32 from, u32 to)
 {
-	struct restart_payload payload = {
-		.slow_starts = flow->header.slow_starts,
+	struct flow_telemetry *telemetry = observe_at(shell->sk, whole(shell), LEVEL_ROUND);
+	struct state_payload payload;
+
+	if (!telemetry)
+		return;
+	payload = (struct state_payload){
+		.bytes_retransmitted = tcp_view(shell->sk)->bytes_retrans,
+		.from = from,
+		.to = to,
+		.cwnd = view_cwnd(shell->sk),
+		.ssthresh = view_ssthresh(shell->sk),
+		.in_flight = view_in_flight(shell->sk),
+	};
+	emit_state(whole(shell), telemetry, &payload);
+}
+
+static __always_inline void report_restart(const struct shell *shell, const struct ack *ack)
+{
+	struct restart_payload payload;
+
+	if (!shell->telemetry)
+		return;
+	payload = (struct restart_payload){
+		.slow_starts = shell->flow->slow_starts,
 		.cwnd = ack->cwnd,
 		.ssthresh = ack->ssthresh,
 	};
-
-	emit_restart(flow, telemetry, &payload);
+	emit_restart(whole(shell), shell->telemetry, &payload);
 }
 
 /* Counts an ACK to its round, which it may end. */
@@ -153,30 +165,43 @@ static __always_inline void follow_round(struct sock *sk, const struct flow *flo
 	begin_round(round, ack);
 }
 
-/* An ACK of an observed flow, after the algorithm's turn if it had one. */
-static __always_inline void observe_ack(struct sock *sk, const struct flow *flow, struct flow_telemetry *telemetry,
-					struct ack_payload *payload)
+static __always_inline void report_ack(const struct shell *shell, struct ack_payload *payload)
 {
-	payload->flags = flow->header.flags;
-	payload->generation = flow->header.generation;
-	emit_ack(flow, telemetry, payload);
+	struct flow_telemetry *telemetry = shell->telemetry;
+
+	if (payload->asked)
+		count_verdict(shell->kept, payload->verdict.outcome);
+	if (!telemetry)
+		return;
+	payload->flags = shell->flow->flags;
+	payload->generation = shell->flow->generation;
+	emit_ack(whole(shell), telemetry, payload);
 	if (telemetry->interest & EVERY_CONSUMER(LEVEL_ROUND))
-		follow_round(sk, flow, telemetry, payload);
+		follow_round(shell->sk, whole(shell), telemetry, payload);
 	else
 		telemetry->round.start_us = 0;
 }
 
-/* The exit record, once it is complete and has its name. */
-static __always_inline void observe_exit(struct sock *sk, struct flow *flow)
+static __always_inline void report_loss(const struct shell *shell, const struct loss_payload *payload)
 {
-	struct flow_telemetry *telemetry;
+	if (shell->telemetry)
+		emit_loss(whole(shell), shell->telemetry, payload);
+}
 
-	if (!(flow->header.flags & FLOW_EXIT_UNREPORTED))
-		return;
-	flow->header.flags &= ~FLOW_EXIT_UNREPORTED;
-	telemetry = observe_at(sk, flow, LEVEL_EXIT);
+static __always_inline void report_undo(const struct shell *shell, struct undo_payload *payload)
+{
+	struct flow_telemetry *telemetry = observe_at(shell->sk, whole(shell), LEVEL_EXIT);
+
 	if (telemetry)
-		emit_exit(flow, telemetry, &flow->header.exit);
+		emit_undo(whole(shell), telemetry, payload);
+}
+
+static __always_inline void report_exit(const struct shell *shell)
+{
+	struct flow_telemetry *telemetry = observe_at(shell->sk, whole(shell), LEVEL_EXIT);
+
+	if (telemetry)
+		emit_exit(whole(shell), telemetry, &shell->flow->exit);
 }
 
 #endif

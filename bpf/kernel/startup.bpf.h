@@ -6,26 +6,17 @@
 #ifndef ONRAMP_STARTUP_BPF_H
 #define ONRAMP_STARTUP_BPF_H
 
-/* Slow start was left by an event, of which the kernel has kept the window before. */
-static __always_inline void left_by(struct sock *sk, struct flow *flow, u32 reason)
-{
-	struct ack ack;
-
-	describe(sk, 0, NO_RTT, &ack);
-	leave_reduced(sk, &flow->header, limits_of(sk, flow), &ack, reason);
-	observe_exit(sk, flow);
-}
-
 /* An ACK in the base's start, in which the window is ours. `context`: of cong_control. */
 static __always_inline void control_start(struct sock *sk, struct flow *flow, unsigned long long *context)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 	bool left = base_has_left(sk), recovering = base_was_recovering(sk);
+	struct shell shell = shell_of(sk, flow, 0);
 	struct base_sample base_sample = {};
 	u32 before = tp->snd_cwnd, window = before;
 
 	if (left)
-		window = base_control_measuring(context, is_filled(sk, limits_of(sk, flow)), before);
+		window = base_control_measuring(context, is_filled(sk, shell.limits), before);
 	else
 		base_control_held(context, &base_sample);
 	if (!base_in_startup(sk))
@@ -33,7 +24,7 @@ static __always_inline void control_start(struct sock *sk, struct flow *flow, un
 	recovering |= view_state(sk) == STATE_RECOVERY;
 	if (recovering && base_loss_fills(sk)) {
 		if (flow->header.flags & FLOW_SLOW_START)
-			left_by(sk, flow, EXIT_LOSS);
+			left_by(&shell, EXIT_LOSS);
 		window = 0;
 	}
 	if (recovering) {
@@ -41,7 +32,7 @@ static __always_inline void control_start(struct sock *sk, struct flow *flow, un
 		tp->snd_cwnd = (u32)min_u64(tp->snd_cwnd, tp->prior_cwnd);
 	} else if (window) {
 		if (window > before)
-			expect_filled(sk, limits_of(sk, flow));
+			expect_filled(sk, shell.limits);
 		tp->snd_cwnd = window;
 	}
 	if (!window)

@@ -170,20 +170,15 @@ static __always_inline bool same_name(const u8 *one, const u8 *other, u32 words)
 }
 
 /*
- * Begins with the parameter set that a rule has named for the socket; with the attachment's own, set 0, where there is none
- * of that name. The loader gives a set up only when no flow is counted for it, so it is counted first and then looked at
- * again.
+ * Gives the flow the parameter set of this name; it has the attachment's own, set 0, where there is none. The loader gives a
+ * set up only when no flow is counted for it, so it is counted first and then looked at again. Global, so that the verifier
+ * walks its loop once, and not in each state in which a flow begins.
  */
-static __always_inline void begin_profile(struct sock *sk, struct flow_header *flow, struct counters *count)
+__noinline int choose_profile(struct flow_header *flow, const struct profile_name *name, const struct attachment *here,
+			      struct counters *count)
 {
-	const struct attachment *here = attachment_here();
-	const struct profile_name *name;
-
-	if (!count || !here || here->profiles < 2)
-		return;
-	name = bpf_sk_storage_get(&profile_choices, sk, 0, 0);
-	if (!name || !same_name(name->control, (const u8 *)control, sizeof(name->control) / sizeof(u64)))
-		return;
+	if (!flow || !name || !here || !count)
+		return 0;
 	for (u32 i = 1; i < PROFILE_MAX; i++) {
 		const u32 words = sizeof(name->profile) / sizeof(u64);
 		u64 before;
@@ -197,20 +192,22 @@ static __always_inline void begin_profile(struct sock *sk, struct flow_header *f
 			flow->profile = (u16)i;
 		else
 			__sync_fetch_and_add(&count->profile_flows[i], -1);
-		return;
+		return 0;
 	}
+	return 0;
 }
 
-/* Whether the last verdict was GROWTH_LIMITED. */
-static __always_inline bool growth_is_limited(struct sock *sk)
+/* Begins with the parameter set that a rule has named for the socket and this control. */
+static __always_inline void begin_profile(struct sock *sk, struct flow_header *flow, struct counters *count)
 {
-#if BASE_CONTROLS
-	const struct limits *limits = find_limits(sk);
+	const struct attachment *here = attachment_here();
+	const struct profile_name *name;
 
-	return limits && limits->flags & LIMITS_GROWTH;
-#else
-	return limits_in_socket(sk)->flags & LIMITS_GROWTH;
-#endif
+	if (!count || !here || here->profiles < 2)
+		return;
+	name = bpf_sk_storage_get(&profile_choices, sk, 0, 0);
+	if (name && same_name(name->control, (const u8 *)control, sizeof(name->control) / sizeof(u64)))
+		choose_profile(flow, name, here, count);
 }
 
 static __always_inline void end_profile(const struct flow_header *flow, struct counters *count)
@@ -237,8 +234,8 @@ static __noinline struct flow *begin_flow(struct sock *sk)
 	}
 	if (observing)
 		bpf_sk_storage_get(&flow_telemetry, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
-	begin_profile(sk, &flow->header, count);
 	CALL(restart)(&flow->state);
+	begin_profile(sk, &flow->header, count);
 	return flow;
 }
 

@@ -9,6 +9,14 @@
 
 #include "view.h"
 
+/*
+ * Whether the base sets the window itself, with every ACK, as BBR does. Then a reduction ends slow start by the congestion
+ * state alone, and base_start_again has it begin anew.
+ */
+static __always_inline bool base_controls(void);
+/* Whether the base is in slow start, which the algorithm may end. */
+static __always_inline bool base_in_slow_start(struct sock *sk);
+static __always_inline void base_start_again(struct sock *sk);
 /* Slow start has been left: a base that controls the window itself learns of it. */
 static __always_inline void base_left(struct sock *sk);
 /* A connection is taken over in mid-life, which must not begin slow start for want of a threshold. */

@@ -56,8 +56,8 @@ static __always_inline void apply_verdict(struct sock *sk, struct flow_header *f
 
 /* One growth of the window by the base. */
 struct growth_step {
-	u32 before; /* window, segments */
-	bool starting;
+	u32 before;   /* window, segments */
+	u32 starting; /* 1: it is below the threshold */
 };
 
 static __always_inline struct growth_step growth_begins(const struct sock *sk)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
-/* The shell for Rust (shell.rs). */
+/* The entries of the shell for Rust (shell.rs). */
 #include "../shell.h"
 
 void onramp_shell_describe(const struct sock *sk, u32 acked, s32 rtt_us, struct ack *ack)
@@ -7,54 +7,80 @@ void onramp_shell_describe(const struct sock *sk, u32 acked, s32 rtt_us, struct 
 	describe(sk, acked, rtt_us, ack);
 }
 
-u32 onramp_shell_before_ack(struct shell_flow *flow, struct sock *sk, u32 acked, s32 rtt_us, struct ack *ack,
-			    struct verdict *verdict)
+/* Whether it is the shell's: not in an initial window, and not where the base works alone. */
+u32 onramp_shell_ack_before(struct shell_flow *flow, struct sock *sk, u32 acked, s32 rtt_us, struct ack_step *step,
+			    struct ack_payload *payload)
 {
-	return shell_before_ack(flow, sk, acked, rtt_us, ack, verdict);
+	const struct shell shell = shell_of(flow, sk);
+
+	*step = ack_arrives(sk, flow->traits, flow->observing);
+	if (!step->called || !(flow->has_state || ack_needs_state(sk, *step)))
+		return 0;
+	flow->has_state = 1;
+	ack_before(&shell, acked, rtt_us, step, payload);
+	return 1;
 }
 
-void onramp_shell_after_ack(struct shell_flow *flow, struct sock *sk, u32 needs, const struct ack *ack,
-			    const struct verdict *verdict)
+void onramp_shell_ack_after(struct shell_flow *flow, struct sock *sk, const struct ack_step *step,
+			    struct ack_payload *payload)
 {
-	shell_after_ack(flow, sk, needs, ack, verdict);
+	const struct shell shell = shell_of(flow, sk);
+
+	ack_after(&shell, *step, payload);
 }
 
-u32 onramp_shell_before_growth(struct shell_flow *flow, const struct sock *sk, u32 acked)
+u32 onramp_shell_growth_before(struct shell_flow *flow, const struct sock *sk, u32 acked)
 {
-	return shell_before_growth(flow, sk, acked);
+	flow->growth = growth_begins(sk);
+	flow->growth_limited = growth_has_limits(flow->growth, flow->traits) && growth_before(&flow->limits, &acked);
+	return acked;
 }
 
-void onramp_shell_after_growth(struct shell_flow *flow, struct sock *sk)
+void onramp_shell_growth_after(struct shell_flow *flow, struct sock *sk)
 {
-	shell_after_growth(flow, sk);
+	const struct shell shell = shell_of(flow, sk);
+
+	if (growth_after(sk, &flow->limits, flow->growth, flow->growth_limited) && flow->has_state)
+		reached_threshold(&shell);
 }
 
-u32 onramp_shell_before_loss(struct shell_flow *flow, const struct sock *sk, struct ack *ack)
+struct loss_step onramp_shell_loss_before(struct shell_flow *flow, struct sock *sk, u32 base_ssthresh,
+					  struct loss_payload *payload)
 {
-	return shell_before_loss(flow, sk, ack);
+	const struct shell shell = shell_of(flow, sk);
+
+	return loss_before(&shell, base_ssthresh, payload);
 }
 
-void onramp_shell_after_loss(struct shell_flow *flow, struct sock *sk, const struct ack *ack, u32 ssthresh)
+void onramp_shell_loss_after(struct shell_flow *flow, struct sock *sk, struct loss_step step,
+			     const struct loss_payload *payload)
 {
-	shell_after_loss(flow, sk, ack, ssthresh);
+	const struct shell shell = shell_of(flow, sk);
+
+	loss_after(&shell, step, payload);
 }
 
-void onramp_shell_state(struct shell_flow *flow, const struct sock *sk, u32 new_state)
+void onramp_shell_state(struct shell_flow *flow, struct sock *sk, u32 new_state)
 {
-	shell_state(flow, sk, new_state);
+	const struct shell shell = shell_of(flow, sk);
+
+	state_changes(&shell, new_state);
 }
 
 void onramp_shell_idle(struct shell_flow *flow)
 {
-	shell_idle(flow);
+	slow_start_ends(&flow->header);
 }
 
-u32 onramp_shell_undo(struct shell_flow *flow, const struct sock *sk, u32 window)
+u32 onramp_shell_undo(struct shell_flow *flow, struct sock *sk, u32 window)
 {
-	return shell_undo(flow, sk, window);
+	const struct shell shell = shell_of(flow, sk);
+
+	return loss_was_spurious(&shell, window);
 }
 
 void onramp_shell_pace(struct shell_flow *flow, struct sock *sk)
 {
-	shell_pace(flow, sk);
+	if (may_pace(sk, flow->traits))
+		pace(sk, &flow->limits);
 }

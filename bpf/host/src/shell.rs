@@ -1,7 +1,9 @@
 //! What the shell decides (`bpf/shell`), over a plain sender: the same C as in the kernel. Who drives it has the
 //! algorithm, through [`Policy`], and the base, which it calls between the two parts of an operation.
 
-use crate::contract::{Ack, ExitRecord, ShellFlow, Sock, Verdict, shell_ack};
+use crate::contract::{
+    Ack, AckPayload, AckStep, ExitRecord, LossPayload, LossStep, ShellFlow, Sock, Verdict,
+};
 use crate::{ExitReason, Flow};
 
 /// What decides a slow start: an algorithm, or a model of one.
@@ -64,24 +66,25 @@ impl Shell {
         rtt_us: Option<u32>,
         policy: &mut impl Policy,
     ) -> Option<Verdict> {
-        let (mut ack, mut verdict) = (Ack::default(), Verdict::default());
-        // SAFETY: here and below: both structures are made of the headers that shell.c is compiled with, and the
-        // functions keep no pointer.
-        let needs = unsafe {
-            onramp_shell_before_ack(&mut self.flow, sock, acked, sample(rtt_us), &mut ack, &mut verdict)
+        let (mut step, mut payload) = (AckStep::default(), AckPayload::default());
+        // SAFETY: here and below: all structures are made of the headers that shell.c is compiled with, and the functions
+        // keep no pointer.
+        let acts = unsafe {
+            onramp_shell_ack_before(&mut self.flow, sock, acked, sample(rtt_us), &mut step, &mut payload)
         };
-        if needs & shell_ack::RESTARTS != 0 {
-            policy.restart();
-        }
-        if needs & (shell_ack::CALLS | shell_ack::DRAINED) == 0 {
+        if acts == 0 {
             return None;
         }
-        if needs & shell_ack::CALLS != 0 {
-            verdict = policy.on_ack(&ack);
+        if step.begins != 0 {
+            policy.restart();
+        }
+        if step.called != 0 {
+            payload.verdict = policy.on_ack(&payload.ack);
+            payload.asked = 1;
         }
         // SAFETY: see above.
-        unsafe { onramp_shell_after_ack(&mut self.flow, sock, needs, &ack, &verdict) }
-        (needs & shell_ack::CALLS != 0).then_some(verdict)
+        unsafe { onramp_shell_ack_after(&mut self.flow, sock, &step, &mut payload) }
+        (step.called != 0).then_some(payload.verdict)
     }
 
     /// The window may grow: `cong_avoid`. `base` grows it, for the segments that it is given.
@@ -90,31 +93,32 @@ impl Shell {
         B: FnOnce(&mut Sock, u32),
     {
         // SAFETY: see `acked`.
-        let acked = unsafe { onramp_shell_before_growth(&mut self.flow, sock, acked) };
+        let acked = unsafe { onramp_shell_growth_before(&mut self.flow, sock, acked) };
         if acked == 0 {
             return;
         }
         base(sock, acked);
         // SAFETY: see `acked`.
-        unsafe { onramp_shell_after_growth(&mut self.flow, sock) }
+        unsafe { onramp_shell_growth_after(&mut self.flow, sock) }
     }
 
     /// A reduction, while the window is whole: `ssthresh`. The threshold, where the base would have this one; `None`: it is
     /// not in slow start, and the base's stands.
     pub fn reduced(&mut self, sock: &mut Sock, base_ssthresh: u32, policy: &mut impl Policy) -> Option<u32> {
-        let mut ack = Ack::default();
+        let mut payload = LossPayload::default();
         // SAFETY: see `acked`.
-        if unsafe { onramp_shell_before_loss(&mut self.flow, sock, &mut ack) } == 0 {
-            return None;
+        let step = unsafe { onramp_shell_loss_before(&mut self.flow, sock, base_ssthresh, &mut payload) };
+        if step.called != 0 {
+            payload.ssthresh = policy.on_loss(&payload.ack, base_ssthresh);
+            payload.asked = 1;
         }
-        let ssthresh = policy.on_loss(&ack, base_ssthresh);
         // SAFETY: see `acked`.
-        unsafe { onramp_shell_after_loss(&mut self.flow, sock, &ack, ssthresh) }
-        Some(ssthresh)
+        unsafe { onramp_shell_loss_after(&mut self.flow, sock, step, &payload) }
+        (step.called != 0).then_some(payload.ssthresh)
     }
 
     /// The state of congestion control changes to `new`, a number of [`crate::CongestionState`]: `set_state`.
-    pub fn state(&mut self, sock: &Sock, new: u32) {
+    pub fn state(&mut self, sock: &mut Sock, new: u32) {
         // SAFETY: see `acked`.
         unsafe { onramp_shell_state(&mut self.flow, sock, new) }
     }
@@ -126,7 +130,7 @@ impl Shell {
     }
 
     /// The loss was none: the window to restore, where the base would restore this one, segments: `undo_cwnd`.
-    pub fn undo(&mut self, sock: &Sock, window: u32) -> u32 {
+    pub fn undo(&mut self, sock: &mut Sock, window: u32) -> u32 {
         // SAFETY: see `acked`.
         unsafe { onramp_shell_undo(&mut self.flow, sock, window) }
     }
@@ -152,27 +156,36 @@ fn sample(rtt_us: Option<u32>) -> i32 {
 
 unsafe extern "C" {
     fn onramp_shell_describe(sk: *const Sock, acked: u32, rtt_us: i32, ack: *mut Ack);
-    fn onramp_shell_before_ack(
+    fn onramp_shell_ack_before(
         flow: *mut ShellFlow,
         sk: *mut Sock,
         acked: u32,
         rtt_us: i32,
-        ack: *mut Ack,
-        verdict: *mut Verdict,
+        step: *mut AckStep,
+        payload: *mut AckPayload,
     ) -> u32;
-    fn onramp_shell_after_ack(
+    fn onramp_shell_ack_after(
         flow: *mut ShellFlow,
         sk: *mut Sock,
-        needs: u32,
-        ack: *const Ack,
-        verdict: *const Verdict,
+        step: *const AckStep,
+        payload: *mut AckPayload,
     );
-    fn onramp_shell_before_growth(flow: *mut ShellFlow, sk: *const Sock, acked: u32) -> u32;
-    fn onramp_shell_after_growth(flow: *mut ShellFlow, sk: *mut Sock);
-    fn onramp_shell_before_loss(flow: *mut ShellFlow, sk: *const Sock, ack: *mut Ack) -> u32;
-    fn onramp_shell_after_loss(flow: *mut ShellFlow, sk: *mut Sock, ack: *const Ack, ssthresh: u32);
-    fn onramp_shell_state(flow: *mut ShellFlow, sk: *const Sock, new_state: u32);
+    fn onramp_shell_growth_before(flow: *mut ShellFlow, sk: *const Sock, acked: u32) -> u32;
+    fn onramp_shell_growth_after(flow: *mut ShellFlow, sk: *mut Sock);
+    fn onramp_shell_loss_before(
+        flow: *mut ShellFlow,
+        sk: *mut Sock,
+        base_ssthresh: u32,
+        payload: *mut LossPayload,
+    ) -> LossStep;
+    fn onramp_shell_loss_after(
+        flow: *mut ShellFlow,
+        sk: *mut Sock,
+        step: LossStep,
+        payload: *const LossPayload,
+    );
+    fn onramp_shell_state(flow: *mut ShellFlow, sk: *mut Sock, new_state: u32);
     fn onramp_shell_idle(flow: *mut ShellFlow);
-    fn onramp_shell_undo(flow: *mut ShellFlow, sk: *const Sock, window: u32) -> u32;
+    fn onramp_shell_undo(flow: *mut ShellFlow, sk: *mut Sock, window: u32) -> u32;
     fn onramp_shell_pace(flow: *mut ShellFlow, sk: *mut Sock);
 }

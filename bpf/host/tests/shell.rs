@@ -125,9 +125,9 @@ fn the_state_after_a_reduction_names_the_exit_and_an_undo_takes_it_back() {
         sock.ecn = ecn;
         acked(&mut shell, &mut sock, Verdict::default());
         assert_eq!(shell.reduced(&mut sock, 28, &mut Always::default()), Some(28));
-        shell.state(&sock, state as u32);
+        shell.state(&mut sock, state as u32);
         assert_eq!(shell.exit().map(|(reason, exit)| (reason, exit.window_after)), Some((reason, 28)));
-        assert_eq!(shell.undo(&sock, 40), 40);
+        assert_eq!(shell.undo(&mut sock, 40), 40);
         assert!(shell.exit().is_none());
     }
 }

@@ -118,7 +118,7 @@ impl Control {
     /// The state changes.
     pub fn state(&mut self, socket: &Socket, new: State) {
         self.base.state(new);
-        self.shell.state(&socket.view(), new as u32);
+        self.shell.state(&mut socket.view(), new as u32);
     }
 
     /// The window was reduced because the connection was idle.
@@ -133,6 +133,6 @@ impl Control {
 
     /// The loss was none: the window to restore.
     pub fn undo(&mut self, socket: &Socket) -> u32 {
-        self.shell.undo(&socket.view(), socket.cwnd.max(socket.prior_cwnd))
+        self.shell.undo(&mut socket.view(), socket.cwnd.max(socket.prior_cwnd))
     }
 }

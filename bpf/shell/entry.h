@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * The entries of the shell: what each operation of a congestion control does, in this order. The kernel's operations
+ * (kernel/congestion_ops.bpf.h) and the host's senders (host/shell.h) call them. An entry in which the algorithm or the base
+ * has its turn is in two parts, one before that and one after; between them the caller calls it.
+ */
+#ifndef ONRAMP_SHELL_ENTRY_H
+#define ONRAMP_SHELL_ENTRY_H
+
+#include "ack.h"
+#include "loss.h"
+#include "report.h"
+
+/* Reports the exit record once it is complete. */
+static __always_inline void conclude(const struct shell *shell)
+{
+	if (!(shell->flow->flags & FLOW_EXIT_UNREPORTED))
+		return;
+	shell->flow->flags &= ~FLOW_EXIT_UNREPORTED;
+	report_exit(shell);
+}
+
+/* An ACK on its way. Each is 0 or 1. */
+struct ack_step {
+	u32 starting; /* it is in slow start */
+	u32 called;   /* the algorithm is called */
+	u32 begins;   /* slow start begins: the algorithm is restarted, before that */
+};
+
+/* pkts_acked, before the flow is looked up. */
+static __always_inline struct ack_step ack_arrives(struct sock *sk, u32 traits, bool observing)
+{
+	bool starting = base_in_slow_start(sk);
+
+	return (struct ack_step){ .starting = starting, .called = is_called(sk, starting, traits, observing) };
+}
+
+/* Whether a flow that has no state gets it now; else the base runs alone. */
+static __always_inline bool ack_needs_state(const struct sock *sk, struct ack_step step)
+{
+	return step.called && needs_state(sk);
+}
+
+/* What the algorithm sees, and whether it is called with it. */
+static __always_inline void ack_before(const struct shell *shell, u32 acked, s32 rtt_us, struct ack_step *step,
+				       struct ack_payload *payload)
+{
+	struct flow_header *flow = shell->flow;
+
+	describe(shell->sk, acked, rtt_us, &payload->ack);
+	/* Only the rest: what has just been described would be cleared first. */
+	payload->verdict = (struct verdict){ 0 };
+	payload->asked = payload->flags = payload->generation = payload->unused = 0;
+	if (!step->starting)
+		return;
+	step->begins = slow_start_begins(flow, &payload->ack);
+	if (step->begins)
+		report_restart(shell, &payload->ack);
+	if (shell->observing) {
+		step->called = shell->kept && observed_before(flow, &shell->kept->observed, &payload->ack);
+	} else if (step->begins && flow->flags & FLOW_EXITING) {
+		end_drain(flow, &payload->ack, &payload->verdict);
+		step->called = 0;
+	}
+}
+
+/* What its verdict does, or the shell's own where a drain is over. */
+static __always_inline void ack_after(const struct shell *shell, struct ack_step step, struct ack_payload *payload)
+{
+	const struct verdict *verdict = &payload->verdict;
+	struct flow_header *flow = shell->flow;
+
+	if (shell->observing) {
+		if (step.called && shell->kept)
+			observed_after(flow, &shell->kept->observed, &payload->ack, verdict);
+	} else if (step.starting && (payload->asked || !step.called)) {
+		apply_verdict(shell->sk, flow, shell->limits, &payload->ack, verdict, shell->traits);
+	} else if (payload->asked) {
+		apply_window(shell->sk, flow, shell->limits, verdict, shell->traits);
+	}
+	report_ack(shell, payload);
+	conclude(shell);
+}
+
+/*
+ * cong_avoid: whether the last verdict limits by how many segments the base may grow the window; at 0 it is not called.
+ * `limits`: null where there are none.
+ */
+static __always_inline bool growth_before(const struct limits *limits, u32 *acked)
+{
+	if (!limits || !(limits->flags & LIMITS_GROWTH))
+		return false;
+	*acked = growth_allowed(limits, *acked);
+	return true;
+}
+
+/* `limited`: by growth_before. Whether the window has come to the threshold: where the flow has state, it leaves slow start. */
+static __always_inline bool growth_after(struct sock *sk, const struct limits *limits, struct growth_step step,
+					 bool limited)
+{
+	if (limited)
+		limit_growth(sk, limits, step);
+	return growth_reached_threshold(sk, step);
+}
+
+static __always_inline void reached_threshold(const struct shell *shell)
+{
+	struct ack ack;
+
+	if (!(shell->flow->flags & FLOW_SLOW_START))
+		return;
+	describe(shell->sk, 0, NO_RTT, &ack);
+	leave_at_threshold(shell->sk, shell->flow, shell->limits, &ack);
+	conclude(shell);
+}
+
+/* A reduction on its way. Each is 0 or 1. */
+struct loss_step {
+	u32 ends;   /* it ends slow start */
+	u32 called; /* the algorithm is called, for the threshold */
+};
+
+/* ssthresh; the base has answered. */
+static __always_inline struct loss_step loss_before(const struct shell *shell, u32 base_ssthresh,
+						    struct loss_payload *payload)
+{
+	bool starting = shell->flow->flags & FLOW_SLOW_START;
+
+	payload->base_ssthresh = payload->ssthresh = base_ssthresh;
+	payload->asked = payload->unused = 0;
+	describe(shell->sk, 0, NO_RTT, &payload->ack);
+	if (!starting)
+		reduced_again(shell->flow);
+	return (struct loss_step){ .ends = starting && !base_controls(),
+				   .called = starting && !base_controls() && !shell->observing };
+}
+
+/* The threshold is payload->ssthresh. */
+static __always_inline void loss_after(const struct shell *shell, struct loss_step step,
+				       const struct loss_payload *payload)
+{
+	if (step.ends) {
+		record_loss(shell->flow, &payload->ack);
+		finish_exit(shell->sk, shell->flow, shell->limits, payload->ssthresh);
+	}
+	report_loss(shell, payload);
+}
+
+/* An event has ended slow start; the kernel has kept the window before. */
+static __always_inline void left_by(const struct shell *shell, u32 reason)
+{
+	struct ack ack;
+
+	describe(shell->sk, 0, NO_RTT, &ack);
+	leave_reduced(shell->sk, shell->flow, shell->limits, &ack, reason);
+	conclude(shell);
+}
+
+/* set_state, before the socket has the new one. */
+static __always_inline void state_changes(const struct shell *shell, u32 new_state)
+{
+	u32 old_state = view_state(shell->sk);
+	struct flow_header *flow = shell->flow;
+
+	name_reduction(shell->sk, flow, new_state);
+	if (base_controls() && flow->flags & FLOW_SLOW_START && !shell->observing) {
+		if (new_state == STATE_CWR)
+			left_by(shell, mark_reason(shell->sk));
+		if (new_state == STATE_LOSS) {
+			left_by(shell, EXIT_TIMEOUT);
+			base_start_again(shell->sk);
+		}
+	}
+	if (new_state == STATE_LOSS)
+		slow_start_ends(flow);
+	report_state(shell, old_state, new_state);
+	conclude(shell);
+}
+
+/* undo_cwnd; the base would restore `window`. */
+static __always_inline u32 loss_was_spurious(const struct shell *shell, u32 window)
+{
+	struct undo_payload payload = { .cwnd = view_cwnd(shell->sk) };
+
+	if (undo(shell->sk, shell->flow, &window)) {
+		payload.exit_undone = 1;
+		base_start_again(shell->sk);
+	}
+	payload.restored = window;
+	report_undo(shell, &payload);
+	return window;
+}
+
+/* min_tso_segs: whether a rate may take the place of the kernel's; `pace` follows, where the flow has limits. */
+static __always_inline bool may_pace(const struct sock *sk, u32 traits)
+{
+	return traits & TRAIT_PACES && view_paced(sk);
+}
+
+#endif
