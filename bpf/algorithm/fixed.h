@@ -14,7 +14,7 @@ struct fixed {
 
 #define FIXED_CONTROL "onramp_fixed"
 #define FIXED_PARAMETERS(X)                                                                                            \
-	X(exit_window_bytes, "bytes", 0, 0, 4294967295, "", "window at which slow start is left; 0 never leaves")
+	X(exit_window_bytes, "bytes", 0, 0, 4294967295, "", "window at which slow start is exited; 0: never")
 #define FIXED_OUTCOMES(X)
 #define FIXED_EXPORTS(X)
 #define FIXED_TRACK(X)

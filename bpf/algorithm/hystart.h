@@ -2,7 +2,7 @@
 /*
  * hystart: Hybrid Start, as Linux's CUBIC has it.
  *
- * Two detectors look at each round, from a window of `low_window` segments on:
+ * Two detectors look at each round, from a window of `low_window_segments` segments on:
  *
  *	train  ACKs less than `ack_delta_us` apart are one train. What is in flight fills the path once the train from
  *	       the round's first ACK on is longer than the minimum RTT; half of it where the sender does not pace, for
@@ -14,7 +14,7 @@
  * early and the train detector never.
  *
  * Source: Ha and Rhee, "Taming the elephants: New TCP slow start" (2011); net/ipv4/tcp_cubic.c of Linux 6.14 and later
- * (before, a round did not end while the window was below low_window); Peters et al. 2021. What differs from Linux:
+ * (before, a round did not end while the window was below low_window_segments); Peters et al. 2021. What differs from Linux:
  *
  *  1. Every slow start is watched. Linux watches none from an exit of HyStart until a timeout, and discards samples in
  *     the first second of congestion avoidance, which may reach into a slow start after an idle period.
@@ -51,7 +51,8 @@ enum hystart_delay_rule { HYSTART_CLAMP, HYSTART_EWMA, HYSTART_DEVIATION };
 #define HYSTART_CONTROL "onramp_hystart"
 #define HYSTART_PARAMETERS(X)                                                                                          \
 	X(detect, "", HYSTART_BOTH, 0, 3, "none|train|delay|both", "detectors in use")                                 \
-	X(low_window, "segments", 16, 0, 2147483647, "", "smaller windows are not evaluated")                          \
+	X(low_window_segments, "segments", 16, 0, 2147483647, "",                                                      \
+	  "smaller windows are not evaluated (the source: low_window)")                                                \
 	X(ack_delta_us, "us", 2000, 0, 1000000, "", "longest gap between two ACKs of a train")                         \
 	X(min_samples, "samples", 8, 0, 1000, "", "RTT samples of a round before its minimum is evaluated")            \
 	X(delay_rule, "", HYSTART_CLAMP, 0, 2, "clamp|ewma|deviation",                                                 \
@@ -64,7 +65,7 @@ enum hystart_delay_rule { HYSTART_CLAMP, HYSTART_EWMA, HYSTART_DEVIATION };
 
 enum hystart_outcome { HYSTART_SMALL_WINDOW = OUTCOME_OWN };
 
-#define HYSTART_OUTCOMES(X) X(HYSTART_SMALL_WINDOW, small_window, "the window is below low_window")
+#define HYSTART_OUTCOMES(X) X(HYSTART_SMALL_WINDOW, small_window, "the window is below low_window_segments")
 
 struct hystart {
 	u64 round_start_us;
@@ -259,7 +260,7 @@ static __always_inline void hystart_on_ack(struct hystart *state, const struct h
 	if (params->delay_rule == HYSTART_DEVIATION)
 		hystart_count(state, rtt_us);
 
-	if (ack->cwnd < params->low_window) {
+	if (ack->cwnd < params->low_window_segments) {
 		verdict->outcome = HYSTART_SMALL_WINDOW;
 		return;
 	}

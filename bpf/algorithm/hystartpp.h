@@ -40,10 +40,11 @@
 	X(min_rtt_thresh_us, "us", 4000, 0, 10000000, "", "least rise of the RTT that enters CSS")                     \
 	X(max_rtt_thresh_us, "us", 16000, 0, 10000000, "", "rise of the RTT that always enters CSS")                   \
 	X(min_rtt_divisor, "", 8, 1, 1000, "", "between the two, the part of the last round's RTT that enters CSS")    \
-	X(n_rtt_sample, "samples", 8, 1, 1000, "", "RTT samples of a round before its minimum is evaluated")           \
+	X(rtt_samples, "samples", 8, 1, 1000, "",                                                                      \
+	  "RTT samples of a round before its minimum is evaluated (the source: n_rtt_sample)")                         \
 	X(css_growth_divisor, "", 4, 1, 1000, "", "segments acknowledged for each that CSS grows by")                  \
-	X(css_rounds, "rounds", 5, 1, 1000, "", "rounds of CSS after which slow start is left")                        \
-	X(ack_limit, "segments", 8, 1, 1000000, "",                                                                    \
+	X(css_rounds, "rounds", 5, 1, 1000, "", "rounds of CSS after which slow start is exited")                      \
+	X(ack_limit_segments, "segments", 8, 1, 1000000, "",                                                           \
 	  "L: segments of one ACK that count towards growth; unlimited where the sender paces")
 
 enum hystartpp_outcome {
@@ -118,20 +119,20 @@ static __always_inline void hystartpp_grow(struct hystartpp *state, const struct
 					   const struct ack *ack, struct verdict *verdict)
 {
 	bool paced = ack->flags & ACK_PACED;
-	u64 counted = paced ? ack->acked : min_u64(ack->acked, params->ack_limit);
+	u64 counted = paced ? ack->acked : min_u64(ack->acked, params->ack_limit_segments);
 
 	if (state->phase == HYSTARTPP_CONSERVATIVE) {
 		grow_slower(verdict, &state->css_remainder, counted, params->css_growth_divisor);
 	} else if (!paced) {
 		verdict->growth = GROWTH_LIMITED;
-		verdict->growth_limit = (u32)params->ack_limit;
+		verdict->growth_limit = (u32)params->ack_limit_segments;
 	}
 }
 
 /* What the round's RTT says (RFC 9406 section 4.2): the outcome. */
 static __always_inline u32 hystartpp_evaluate(struct hystartpp *state, const struct hystartpp_params *params)
 {
-	bool enough = state->samples >= params->n_rtt_sample;
+	bool enough = state->samples >= params->rtt_samples;
 	u64 threshold;
 
 	if (state->phase == HYSTARTPP_CONSERVATIVE) {

@@ -44,7 +44,7 @@ enum inflight_rtt_source { INFLIGHT_MINIMUM, INFLIGHT_MEAN };
 	X(sample_min_us, "us", 1000, 100, 1000000, "", "shortest time over which bandwidth is measured")               \
 	X(headroom_segments, "segments", 2, 0, 1000, "", "window beyond bandwidth x minimum RTT (the source: stab)")   \
 	X(floor_bytes, "bytes", 6144, 0, 1000000000, "", "window that the bound never falls below")                    \
-	X(pacing, "", 0, 0, 1, "off|on", "space what slow start sends at the estimate (spacing)")                      \
+	X(pacing, "", 0, 0, 1, "off|on", "pace slow start at the estimate")                                            \
 	X(rtt_source, "", INFLIGHT_MINIMUM, 0, 1, "min|mean",                                                          \
 	  "RTT that bandwidth is multiplied by: the minimum, or the mean of it and the smoothed one")
 

@@ -40,8 +40,8 @@
 
 /* The parameters of the algorithms that can pace by ACK pairs, for their NAME_PARAMETERS. */
 #define PACING_PARAMETERS(X)                                                                                           \
-	X(pacing, "", 0, 0, 1, "off|on", "pace what slow start sends at the rate that ACK pairs show (spacing)")       \
-	X(pacing_gain_pct, "percent", 100, 100, 200, "", "spacing rate in hundredths of that rate")
+	X(pacing, "", 0, 0, 1, "off|on", "pace slow start at the rate that ACK pairs show")                            \
+	X(pacing_gain_pct, "percent", 100, 100, 200, "", "pacing rate in hundredths of that rate")
 
 struct pacing {
 	u32 estimate; /* kB/s; 0: none */

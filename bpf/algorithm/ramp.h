@@ -38,8 +38,7 @@
 #include "queue.h"
 
 #define RAMP_CONTROL "onramp_ramp"
-#define RAMP_PARAMETERS(X)                                                                                             \
-	X(exit_pct, "percent", 110, 50, 400, "", "window at which to leave, in hundredths of what the path holds")
+#define RAMP_PARAMETERS(X) X(exit_pct, "percent", 110, 50, 400, "", "exit window, in hundredths of the BDP of the path")
 
 enum ramp_outcome {
 	RAMP_BLIND = OUTCOME_OWN,

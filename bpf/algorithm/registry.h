@@ -20,19 +20,19 @@
 #define ALGORITHMS(X) ALGORITHMS_OF(X, X)
 #define ALGORITHMS_OF(X, EXTRA)                                                                                        \
 	X(plain, PLAIN, "slow start until loss, ECN or timeout", "RFC 5681")                                           \
-	X(fixed, FIXED, "leaves slow start at a given window", "Ataei Kachooei et al. 2022, figure 13")                \
+	X(fixed, FIXED, "exits slow start at a given window", "Ataei Kachooei et al. 2022, figure 13")                 \
 	X(best, BEST, "exits at the bandwidth-delay product that pairs of ACKs show", "Ataei Kachooei et al. 2022")    \
-	X(hystart, HYSTART, "leaves when ACK trains or delays say that the path is full, as Linux's CUBIC does",       \
+	X(hystart, HYSTART, "exits when ACK trains or delays say that the path is full, as Linux's CUBIC does",        \
 	  "Ha and Rhee 2011; Linux tcp_cubic; Peters et al. 2021")                                                     \
-	X(hystartpp, HYSTARTPP, "slows down when delays rise, and leaves if they stay up", "RFC 9406")                 \
-	EXTRA(search, SEARCH, "leaves when deliveries stop keeping up with what was sent",                             \
+	X(hystartpp, HYSTARTPP, "slows down when delays rise, and exits if they stay up", "RFC 9406")                  \
+	EXTRA(search, SEARCH, "exits when deliveries stop keeping up with what was sent",                              \
 	      "Chung et al. 2024; draft-chung-ccwg-search-09")                                                         \
 	X(threshold, THRESHOLD, "lowers the threshold after loss to what a small buffer bears",                        \
 	  "Barakat et al. 1999, first proposition")                                                                    \
-	X(spacing, SPACING, "spaces what slow start sends at the rate of the bottleneck",                              \
+	X(spacing, SPACING, "paces slow start at the rate of the bottleneck",                                          \
 	  "Barakat et al. 1999, second proposition")                                                                   \
-	X(inflight, INFLIGHT, "holds the window to what the path holds by a running estimate", "Gotta et al. 2006")    \
-	X(ramp, RAMP, "leaves when an estimate that fits every path says that the path is full",                       \
+	X(inflight, INFLIGHT, "bounds the window by a running estimate of the BDP", "Gotta et al. 2006")               \
+	X(ramp, RAMP, "exits when an estimate that fits every path says that the path is full",                        \
 	  "docs/algorithms/ramp.md")
 
 /* The algorithm that is used when none is named: it needs no knowledge of the path. */

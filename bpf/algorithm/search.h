@@ -82,8 +82,8 @@ enum search_exit_action { SEARCH_HOLD, SEARCH_ROLLBACK, SEARCH_DRAIN };
 	X(form, "", SEARCH_SENT, 0, 1, "delivered|sent",                                                               \
 	  "what deliveries are compared with: twice the deliveries, or the bytes sent, one RTT ago; latched at start") \
 	X(threshold_pct, "percent", 0, 0, 100, "",                                                                     \
-	  "norm at which slow start is left; 0: what the form's source says, 26 for sent, 35 for delivered")           \
-	X(confirm_bins, "bins", 2, 1, 10, "", "consecutive checks at the threshold that it takes to leave")            \
+	  "norm at which slow start is exited; 0: what the form's source says, 26 for sent, 35 for delivered")         \
+	X(confirm_bins, "bins", 2, 1, 10, "", "consecutive checks at the threshold before the exit")                   \
 	X(window_factor_pct, "percent", 350, 200, 1000, "",                                                            \
 	  "length of the ten-bin window in initial RTTs; latched at start")                                            \
 	X(interpolate, "", SEARCH_FRACTION, 0, 2, "off|on|older",                                                      \
@@ -91,15 +91,17 @@ enum search_exit_action { SEARCH_HOLD, SEARCH_ROLLBACK, SEARCH_DRAIN };
 	X(look_back, "", SEARCH_LATEST, 0, 2, "latest|smoothed|min",                                                   \
 	  "which RTT the look-back spans: the latest, or the smoothed if that is longer; the smoothed; the minimum")   \
 	X(missed_bins, "", SEARCH_MISSED_WINDOW, 0, 2, "off|alpha|window",                                             \
-	  "start anew after a silence: never, after alpha initial RTTs' bins, after a whole window")                   \
-	X(alpha, "initial RTTs", 2, 1, 1000, "", "silence that missed_bins=alpha bears")                               \
+	  "start anew after a silence: never, after missed_bins_rtts, after a whole window")                           \
+	X(missed_bins_rtts, "initial RTTs", 2, 1, 1000, "",                                                            \
+	  "silence that missed_bins=alpha bears (the source: alpha)")                                                  \
 	X(app_limited, "", SEARCH_APP_RESET, 0, 3, "off|reset|freeze|rate",                                            \
 	  "when the application limits the sender: ignore, start anew, do not evaluate, start anew by rate sample; "   \
 	  "form=delivered starts anew in place of freeze")                                                             \
 	X(exit_action, "", SEARCH_HOLD, 0, 2, "hold|rollback|drain",                                                   \
-	  "keep the window, give back two initial RTTs' deliveries, or shrink to one initial RTT's deliveries")        \
+	  "keep the window, reduce it by two initial RTTs' deliveries, or shrink to one initial RTT's deliveries")     \
 	PACING_PARAMETERS(X)                                                                                           \
-	X(pacing_min_rate, "bytes/s", 1000000, 0, 17179869184, "", "rate that a round must exceed to be one")
+	X(pacing_min_rate_bytes_per_s, "bytes/s", 1000000, 0, 17179869184, "",                                         \
+	  "rate that a round must exceed to be one")
 
 enum search_outcome {
 	SEARCH_BIN_OPEN = OUTCOME_OWN,
@@ -431,7 +433,7 @@ static __always_inline void search_on_ack_extra(struct search_extra *extra, cons
 
 	if (news)
 		pacing_round(&extra->pacing, ack_pairs_rate(&extra->pairs), extra->pairs.result == ACK_PAIRS_SETTLED,
-			     news == ACK_PAIRS_OVER, params->pacing_min_rate);
+			     news == ACK_PAIRS_OVER, params->pacing_min_rate_bytes_per_s);
 	verdict->pacing_rate = pacing_rate(&extra->pacing, params->pacing_gain_pct, ack);
 }
 
@@ -475,7 +477,8 @@ static __always_inline void search_on_ack(struct search *state, const struct sea
 
 	passed = (ack->now_us - state->bin_end_us) / (state->bin_us ? state->bin_us : 1) + 1;
 	if ((params->missed_bins == SEARCH_MISSED_WINDOW && passed > SEARCH_WINDOW) ||
-	    (params->missed_bins == SEARCH_MISSED_ALPHA && passed > params->alpha * search_rtt_bins(state, 1, false))) {
+	    (params->missed_bins == SEARCH_MISSED_ALPHA &&
+	     passed > params->missed_bins_rtts * search_rtt_bins(state, 1, false))) {
 		verdict->outcome = SEARCH_BINS_MISSED;
 		state->passed_bins_max = (u32)max_u64(state->passed_bins_max, min_u64(passed, 0xffffffffU));
 		if (passed > SEARCH_WINDOW)

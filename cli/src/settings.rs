@@ -14,7 +14,7 @@ use crate::profile;
 /// An algorithm, a profile and settings on top of it.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Settings {
-    #[arg(value_name = "ALG", value_parser = AlgorithmName, help = format!("Algorithm [default: the profile's, else {}]", algorithm::default().name()))]
+    #[arg(value_name = "ALG", value_parser = AlgorithmName, hide_possible_values = true, help = format!("Algorithm; `onramp list` shows them [default: the profile's, else {}]", algorithm::default().name()))]
     pub algorithm: Option<String>,
     /// Take parameters from this profile: a path, or a name in /etc/onramp/profiles or built in
     #[arg(long, value_name = "PROFILE")]

@@ -174,8 +174,8 @@ fn storage(algorithm: Algorithm) -> anyhow::Result<FlowStorage> {
     let acks = OnceLock::new();
     let decode = move |bytes: &[u8]| {
         let (exit, is_first) = exit(bytes)?;
-        let judged = || if is_first { Some(storage.counters().ok()?.verdicts() - before) } else { None };
-        Some(Exit { acks: *acks.get_or_init(judged), ..exit })
+        let calls = || if is_first { Some(storage.counters().ok()?.verdicts() - before) } else { None };
+        Some(Exit { acks: *acks.get_or_init(calls), ..exit })
     };
     Ok(FlowStorage { map: Arc::new(map), decode: Arc::new(decode) })
 }

@@ -11,7 +11,7 @@ use thiserror::Error;
 
 const WIDTH: u32 = 960;
 const PANEL_HEIGHT: u32 = 620;
-/// Okabe and Ito's colours, which colour-blind people can tell apart.
+/// Okabe and Ito's colours, which colour-blind people can distinguish.
 const COLOURS: [RGBColor; 7] = [
     RGBColor(0, 114, 178),
     RGBColor(213, 94, 0),
@@ -115,7 +115,7 @@ pub enum Dash {
 
 impl Dash {
     /// How the series of this number is drawn where each has the colour of its number: with the next dash from where
-    /// colours repeat, so that 21 can be told apart.
+    /// colours repeat, so that 21 can be distinguished.
     pub fn of_series(number: usize) -> Self {
         [Self::Solid, Self::Long, Self::Short][number / COLOURS.len() % 3]
     }

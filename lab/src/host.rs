@@ -127,7 +127,7 @@ impl Hosts {
         &self.receiver.0
     }
 
-    /// Whether the emulator has ended early; [`Hosts::stop`] tells why.
+    /// Whether the emulator has ended early; [`Hosts::stop`] returns why.
     pub fn has_failed(&self) -> bool {
         self.emulator.has_failed()
     }
@@ -227,7 +227,7 @@ fn one(side: &'static str, host: &HostSpec, address: Ipv4Addr) -> Result<(Namesp
 }
 
 /// A namespace with a small table of its own for TCP connections, which its maker's setting gives it (Linux 6.1), where
-/// there is one for the whole machine otherwise: whoever looks at the connections a hundred times a second walks it
+/// there is one for the whole machine otherwise: a process that looks at the connections a hundred times a second walks it
 /// each time.
 fn with_own_connections() -> Result<Namespace, NamespaceError> {
     let maker = Namespace::create()?;
@@ -279,7 +279,7 @@ mod tests {
     #[ignore = "in a guest: make test"]
     fn a_host_has_a_table_of_connections_of_its_own() {
         let namespace = with_own_connections().unwrap();
-        // A shared table is told as a negative number.
+        // A shared table is reported as a negative number.
         assert_eq!(namespace.sysctl_get("net.ipv4.tcp_ehash_entries").unwrap(), CONNECTIONS);
         assert_eq!(namespace.sysctl_get("net.ipv4.tcp_child_ehash_entries").unwrap(), "0");
     }

@@ -9,7 +9,7 @@ use crate::experiment::{Exit, Flow};
 use crate::figure::{Axis, Corner, Dash, Figure, FigureError, Line, Mark, Panel};
 use crate::profile::Profile;
 
-/// Points of one curve at most; more than a figure is wide helps nobody.
+/// Points of one curve at most; more than a figure is wide would not be visible.
 const POINTS: usize = 2_000;
 /// Grey, of the palette.
 const LEVEL: usize = 6;

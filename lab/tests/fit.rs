@@ -149,7 +149,7 @@ fn a_path_of_the_lab_is_found_again_from_what_the_kernel_did() {
     );
 }
 
-/// Over the profile `geo` acknowledgments come back on demand, later by turns, while the path is all but empty. Bursts tell its
+/// Over the profile `geo` acknowledgments come back on demand, later alternately, while the path is all but empty. Bursts show its
 /// rate all the same.
 #[test]
 fn round_trip_times_that_vary_without_a_queue_are_none() {

@@ -48,7 +48,7 @@ fn geo() -> Profile {
     profile(include_str!("../../profiles/geo.toml"))
 }
 
-/// Rounds within which an estimate and the link tell the same. From a little below what a path of short rounds holds, the
+/// Rounds within which an estimate and the link agree. From a little below what a path of short rounds holds, the
 /// link carries almost its rate for several before it carries enough.
 fn rounds(profile: &Profile, bdp: f64) -> u64 {
     if profile.name == "terrestrial" && (0.75..1.0).contains(&bdp) { 4 } else { 1 }
@@ -65,7 +65,7 @@ fn a_flow_that_fills_its_path_finds_what_its_exit_cost() {
             let both = format!("{} at {bdp}: {truth:?}, {estimate:?}", profile.name);
             assert!(!at_least, "{both}");
             assert!((estimate.window_to_bdp / truth.window_to_bdp - 1.0).abs() < 0.015, "{both}");
-            // A round is about as fine as it can tell.
+            // A round is about its resolution.
             let fine_us = round_us * rounds(&profile, bdp);
             assert!(estimate.early_us.abs_diff(truth.early_us) < fine_us, "{both}");
             let [queue_us, found_us] = [truth, estimate].map(|cost| cost.queue_us.expect("an RTT"));

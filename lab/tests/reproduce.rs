@@ -4,12 +4,12 @@
 use std::collections::BTreeMap;
 
 use onramp_lab::experiment::{Arm, Plan};
-use onramp_lab::reproduce::{Evidence, Judgement, SIMULATED, Trial};
+use onramp_lab::reproduce::{Evaluation, Evidence, SIMULATED, Trial};
 use onramp_lab::sim::{self, SourceSpec};
 use onramp_profiles::Profile;
 use onramp_profiles::host::HostSpec;
 
-/// Runs of an arm, of the hundred that the claims are judged by elsewhere.
+/// Runs of an arm, of the hundred by which the claims are evaluated elsewhere.
 const REPETITIONS: u32 = 20;
 
 fn profile(name: &str) -> Profile {
@@ -54,19 +54,19 @@ fn evidence(trials: Vec<Trial>) -> Evidence {
     evidence
 }
 
-fn judged(id: &str) -> Judgement {
+fn evaluated(id: &str) -> Evaluation {
     let claim = SIMULATED.iter().find(|claim| claim.id == id).expect("a claim");
-    (claim.judge)(&evidence((claim.trials)())).expect("all that it needs")
+    (claim.evaluate)(&evidence((claim.trials)())).expect("all that it needs")
 }
 
 /// All checks hold but those that contain one of these words, and each of these fails.
-fn holds_but_for(judgement: &Judgement, misses: &[&str]) {
-    for check in &judgement.checks {
+fn holds_but_for(evaluation: &Evaluation, misses: &[&str]) {
+    for check in &evaluation.checks {
         assert!(check.holds || misses.iter().any(|miss| check.what.contains(miss)), "{check:?}");
     }
     for miss in misses {
         assert!(
-            judgement.checks.iter().any(|check| !check.holds && check.what.contains(miss)),
+            evaluation.checks.iter().any(|check| !check.holds && check.what.contains(miss)),
             "{miss} holds"
         );
     }
@@ -75,33 +75,34 @@ fn holds_but_for(judgement: &Judgement, misses: &[&str]) {
 /// Barakat et al. 1999, figures 6 to 9, within 5 %: 172, 153, 195 and 195 packets per second. Standard Tahoe is 8 % above its 161.
 #[test]
 fn small_buffers_cost_tahoe_what_its_simulations_say() {
-    holds_but_for(&judged("early-loss"), &["standard, packets/s"]);
+    holds_but_for(&evaluated("early-loss"), &["standard, packets/s"]);
 }
 
 /// Barakat et al. 1999, figure 3: a smaller threshold is a gain with β = 0.25 and none with 0.5. With 0.125 it is a small one, and
 /// there is no jump.
 #[test]
 fn a_smaller_threshold_gains_where_the_source_says_so() {
-    holds_but_for(&judged("gamma-sweep"), &["throughput below γmax", "β = 0.125, best smaller γ"]);
+    holds_but_for(&evaluated("gamma-sweep"), &["throughput below γmax", "β = 0.125, best smaller γ"]);
 }
 
 /// Barakat et al. 1999, figure 4: a rate near what is available solves it for every buffer. Next to Rmax of the smallest buffer
 /// it costs more than 5 %.
 #[test]
 fn spaced_packets_solve_it_for_every_buffer() {
-    holds_but_for(&judged("rate-sweep"), &["least over most throughput"]);
+    holds_but_for(&evaluated("rate-sweep"), &["least over most throughput"]);
 }
 
 /// Gotta et al. 2006, figure 3: the closed form is within a tenth without an allocation delay, but for ten packets in windows of
 /// three. With the delay, times are longer, by 28 % at most.
 #[test]
 fn startup_over_bandwidth_on_demand_takes_the_time_of_its_closed_form_or_more() {
-    let judgement = judged("bod-model");
+    let evaluation = evaluated("bod-model");
     holds_but_for(
-        &judgement,
+        &evaluation,
         &["ρ = 1, W0 = 3, 10 packets", "ρ = 2, ", "ρ = 2.73, ", "10 packets, time with ρ = 2.73"],
     );
-    for check in judgement.checks.iter().filter(|check| check.what.contains("simulated over the closed form"))
+    for check in
+        evaluation.checks.iter().filter(|check| check.what.contains("simulated over the closed form"))
     {
         assert!((0.9..1.3).contains(&check.measured), "{check:?}");
     }
@@ -110,5 +111,5 @@ fn startup_over_bandwidth_on_demand_takes_the_time_of_its_closed_form_or_more() 
 /// Gotta et al. 2006, figure 4: all of it.
 #[test]
 fn more_capacity_than_packets_came_in_helps_up_to_the_sources_factor() {
-    holds_but_for(&judged("bod-k"), &[]);
+    holds_but_for(&evaluated("bod-k"), &[]);
 }

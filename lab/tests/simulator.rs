@@ -221,7 +221,7 @@ fn slow_start_takes_the_round_trips_of_its_closed_form() {
 
 #[test]
 fn doubling_into_a_small_queue_loses_what_the_queue_has_no_room_for() {
-    // The queue of q segments before a path of B segments overflows once the window is B + q, which is told a round trip
+    // The queue of q segments before a path of B segments overflows once the window is B + q, which is known a round trip
     // later: the window has doubled by then. What is beyond is lost.
     let rate = 100_000_000;
     let path = (rate / 8 * 40 / 1_000 / 1_500) as f64;

@@ -193,7 +193,7 @@ fn an_unknown_control_and_a_missing_iperf3_are_clear_errors() {
 #[ignore = "in a guest: make test"]
 fn an_iperf3_that_dies_in_mid_run_is_reported_and_the_others_go_on() {
     let scratch = Scratch::new("dying");
-    // The server is killed by the script that stands for it; the client then has nobody to talk to.
+    // The server is killed by the script that stands for it; the client then has no peer.
     let text =
         "#!/bin/sh\ncase \"$*\" in *-s*) timeout -s KILL 0.6 iperf3 \"$@\";; *) exec iperf3 \"$@\";; esac\n";
     let program = script(&scratch, text);

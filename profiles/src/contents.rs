@@ -38,7 +38,7 @@ pub struct Profile {
     pub about: String,
     /// The algorithm that suits the link, by its short name.
     pub algorithm: String,
-    /// The most that is told of flows with these parameters, by the name of a level of telemetry, one of
+    /// Maximum telemetry level for flows with these parameters, by its name, one of
     /// [`TELEMETRY_LEVELS`]; none: all that is asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub telemetry: Option<String>,

@@ -14,7 +14,7 @@ use crate::{Params, Profile, ProfileError, Value};
 
 include!(concat!(env!("OUT_DIR"), "/profiles.rs"));
 
-/// Where names are looked up before the embedded profiles. Not where the caller happens to be: anybody may have put a
+/// Where names are looked up before the embedded profiles. Not where the caller happens to be: any user may have put a
 /// file there.
 const DIRECTORIES: [&str; 1] = ["/etc/onramp/profiles"];
 

@@ -55,7 +55,7 @@ fn escaped(text: &str, which: impl Fn(char) -> bool) -> String {
 }
 
 /// Prints a line on stderr, as [`printable`]. What follows the end of a line is indented, so that no name can begin one.
-/// Where stderr cannot be written, nothing is left that could be told.
+/// Where stderr cannot be written, nothing is left to report.
 pub fn say(line: &str) {
     let _ = writeln!(io::stderr(), "{}", said(line));
 }

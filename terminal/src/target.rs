@@ -20,7 +20,7 @@ pub fn write(
     let name = || path.map_or("to stdout".into(), |path| path.display().to_string());
     let mut target: Box<dyn Write> = match path {
         Some(path) => Box::new(File::create(path).with_context(|| format!("cannot write {}", name()))?),
-        // Strings of a recording may be anybody's; into files and pipes they go as they are.
+        // Strings of a recording may come from anywhere; into files and pipes they go as they are.
         None if io::stdout().is_terminal() => Box::new(Terminal::new(io::stdout())),
         None => Box::new(io::stdout()),
     };

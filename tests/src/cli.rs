@@ -53,7 +53,7 @@ fn build() -> PathBuf {
     profile.join("onramp")
 }
 
-/// A copy of the binary, and of the laboratory next to it, where everybody may run it: the build directory may be root's own.
+/// A copy of the binary, and of the laboratory next to it, where every user may run it: the build directory may be root's own.
 ///
 /// # Panics
 /// If they cannot be copied.
@@ -141,7 +141,7 @@ pub fn inside(namespace: &Namespace, arguments: &str) -> Ran {
     namespace.command(binary()).args(arguments.split_whitespace()).output().expect("onramp runs").into()
 }
 
-/// A command of the binary as a user who is nobody, with these capabilities, such as `+bpf,+perfmon`, if any.
+/// A command of the binary as the user nobody, with these capabilities, such as `+bpf,+perfmon`, if any.
 pub fn as_nobody(capabilities: &str) -> Command {
     let mut command = Command::new("setpriv");
     command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups"]);

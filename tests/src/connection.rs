@@ -26,7 +26,7 @@ pub struct Connection {
     pub mapped: bool,
     /// Of MPTCP (RFC 8684).
     pub mptcp: bool,
-    /// Largest segment, as the near end is told.
+    /// Largest segment, as announced to the near end.
     pub segment: Option<u32>,
     /// Buffer of the far end, bytes; the kernel takes twice this, and of that half for the window.
     pub receive_buffer: Option<usize>,
@@ -87,7 +87,7 @@ impl Connection {
         // SAFETY: socket takes numbers.
         let socket = unsafe { libc::socket(family, libc::SOCK_STREAM | libc::SOCK_CLOEXEC, protocol) };
         assert!(socket >= 0, "a socket as {self:?}: {}", std::io::Error::last_os_error());
-        // SAFETY: the descriptor was opened above, and nobody else has it.
+        // SAFETY: the descriptor was opened above, and is owned here alone.
         unsafe { OwnedFd::from_raw_fd(socket) }
     }
 }

@@ -1,4 +1,4 @@
-//! A command of the binary that is killed, or told of an error, at one of its system calls. The calls are counted, so a
+//! A command of the binary that is killed, or gets an error, at one of its system calls. The calls are counted, so a
 //! command is cut off at exactly the step that is named, on every run.
 
 mod supervisor;
@@ -52,14 +52,14 @@ const ERRORS: [Errno; 4] = [Errno::EPERM, Errno::ENOSPC, Errno::ENOMEM, Errno::E
 /// What a command meets at each of its steps.
 #[derive(Debug, Clone, Copy)]
 pub enum Disturbed {
-    /// It is killed at one and told of an error at the next.
+    /// It is killed at one and gets an error at the next.
     ByTurns,
     /// Both, one after the other.
     BothWays,
 }
 
 impl Disturbed {
-    /// Whether it is killed or told, at the step of this number.
+    /// Whether it is killed or gets an error, at the step of this number.
     pub fn kills(self, step: usize) -> impl Iterator<Item = bool> {
         [true, false]
             .into_iter()

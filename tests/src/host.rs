@@ -10,7 +10,7 @@ use crate::traffic::eventually;
 /// What this kernel cannot, and what a privilege is missing for.
 const CANNOT: [Option<i32>; 2] = [Some(3), Some(4)];
 
-/// How long it stays where the test was killed, seconds. Nobody else asks for this time, so it tells whose it is.
+/// How long it stays where the test was killed, seconds. No other process sleeps for this time, so it shows whose it is.
 const LIMIT: u64 = 907;
 
 /// `fixed`, attached on this kernel, which never leaves slow start by itself: parameters are read with the ACKs of slow

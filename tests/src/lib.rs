@@ -11,13 +11,13 @@
 //! * [`containers`]: containers of an OCI runtime.
 //! * [`counted`]: what a control and the kernel have counted.
 //! * [`crowd`]: many connections, each byte looked at.
-//! * [`faults`]: a command that is cut off, or told of an error, at a step.
+//! * [`faults`]: a command that is cut off, or gets an error, at a step.
 //! * [`guest`]: the kernel that tests need for themselves.
 //! * [`host`]: an attachment on the kernel that runs.
 //! * [`pinned`]: what is pinned, and as another build would have left it.
 //! * [`recorder`]: `onramp record` under way.
 //! * [`sender`]: a connection over such a wire.
-//! * [`servers`]: servers that nobody here wrote.
+//! * [`servers`]: servers of other projects.
 //! * [`telemetry`]: consumers of telemetry.
 //! * [`traffic`]: connections to look at.
 //! * [`wire`]: two namespaces with scripted packet fates between them.
@@ -51,10 +51,10 @@ use std::time::{Duration, Instant};
 use nix::fcntl::{Flock, FlockArg};
 use onramp_loader::{AttachOptions, Attached};
 
-/// Held by whoever attaches on this machine, in whichever process.
+/// Held by the test that attaches on this machine, in any process.
 const LOCK: &str = "/tmp/onramp-test.lock";
 
-/// The kernel frees in its own time what nobody holds any more, and the watch of a time limit looks every ten seconds.
+/// The kernel frees in its own time what is not held any more, and the watch of a time limit looks every ten seconds.
 const SETTLING: Duration = Duration::from_secs(15);
 
 /// Says that a test is left out, and why: a line `SKIP: FILE:LINE: REASON`, which `make test` counts.

@@ -24,7 +24,7 @@ nix::ioctl_read_bad!(
 /// What an initial window holds, bytes: ten segments of an Ethernet's size.
 pub const INITIAL_WINDOW_BYTES: usize = 10 * SEGMENT as usize;
 
-/// A connection from the wire's near end to its far end, where somebody reads.
+/// A connection from the wire's near end to its far end, where a thread reads.
 pub struct Sender {
     /// The wire.
     pub wire: Wire,

@@ -1,4 +1,4 @@
-//! Servers that nobody here wrote, set up as operators do.
+//! Servers of other projects, set up as operators do.
 
 use std::fs;
 use std::path::Path;

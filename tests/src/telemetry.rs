@@ -125,10 +125,10 @@ impl Consumer {
         consumer
     }
 
-    /// What that process does: listens with a ring of one page, and says what it loses and what error ends it.
+    /// What that process does: subscribes with a ring of one page, and says what it loses and what error ends it.
     ///
     /// # Panics
-    /// If it cannot listen.
+    /// If it cannot subscribe.
     pub fn serve() {
         if std::env::var_os("ONRAMP_TEST_CONSUMER").is_none() {
             return;

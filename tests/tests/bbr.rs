@@ -78,7 +78,7 @@ fn after_the_exit_bbr_has_the_rate_of_the_path() {
     }
 }
 
-/// Slow start was left far below what the path carries, as the rate tells that rises with each larger window: it goes on, by an
+/// Slow start was left far below what the path carries, as the rate shows that rises with each larger window: it goes on, by an
 /// eighth after the first two such rounds and by a quarter after each further one.
 #[test]
 #[ignore = "in a guest: make test"]
@@ -251,7 +251,7 @@ fn a_connection_taken_over_in_mid_life_is_past_its_start() {
     let window = flow.info.snd_cwnd;
     sender.send(1_000_000);
     let flow = sender.flow_when(|flow| flow.info.bytes_acked > 900_000);
-    assert_eq!(slow_starts(&flow), 0, "it is not judged as if it had just begun");
+    assert_eq!(slow_starts(&flow), 0, "it is not evaluated as if it had just begun");
     assert!(flow.info.snd_cwnd <= window.max(3 * 27), "{window} segments before, {:?}", flow.info);
 }
 
@@ -304,7 +304,7 @@ fn without_its_module_bbr_is_refused() {
     let attachments = Attachments::lock();
     // Programs and sockets of the tests before are freed in the kernel's own time.
     let unloaded = eventually(|| delete_module(c"tcp_bbr", DeleteModuleFlags::O_NONBLOCK).is_ok());
-    assert!(unloaded, "somebody uses the module");
+    assert!(unloaded, "a connection uses the module");
     let error = onramp_loader::attach(&options("plain", &[])).unwrap_err();
     let check =
         onramp_loader::doctor().into_iter().find(|check| check.name == "BBR callable from BPF").unwrap();

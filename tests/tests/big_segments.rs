@@ -154,7 +154,7 @@ const ETHTOOL_STSO: u32 = 0x1f;
 const ETHTOOL_SGSO: u32 = 0x24;
 const ETHTOOL_SGRO: u32 = 0x2c;
 
-/// An algorithm, what the netem of a veth pair is told, and the windows at which slow start may end there, segments. The
+/// An algorithm, the options of the netem of a veth pair, and the windows at which slow start may end there, segments. The
 /// paths hold 133 and 30; over the second one an ACK stands for up to 45 segments, which is too coarse for the bins of `search`,
 /// and `ramp` needs four in half of a round, twice: 360 segments at least if all are so large, 30 times what is held at most.
 const CASES: [(&str, &str, Range<u32>); 3] = [

@@ -304,18 +304,21 @@ fn what_another_build_or_another_base_has_is_upgraded_under_its_flows() {
     let transfer = Transfer::start(&host.place, 1_000_000);
     of_abi("search", ABI_VERSION + 1);
     assert_eq!(state("search").as_deref(), Some("other_build"));
-    wanted("params = { alpha = 7 }\n", "reno");
+    wanted("params = { missed_bins_rtts = 7 }\n", "reno");
     let said: Vec<_> = host.applied().iter().map(|step| step["what"].as_str().unwrap().to_owned()).collect();
     assert_eq!(
         said,
-        ["upgrade search (another onramp) to the code of this onramp, base reno", "tune search alpha=7"]
+        [
+            "upgrade search (another onramp) to the code of this onramp, base reno",
+            "tune search missed_bins_rtts=7"
+        ]
     );
-    assert_eq!(status("search")["parameter_sets"][0]["parameters"]["alpha"], 7);
+    assert_eq!(status("search")["parameter_sets"][0]["parameters"]["missed_bins_rtts"], 7);
     assert!(transfer.goes_on());
     host.nothing_to_do();
 
     // Another base is newer code, too.
-    wanted("params = { alpha = 7 }\n", "cubic");
+    wanted("params = { missed_bins_rtts = 7 }\n", "cubic");
     host.applied();
     assert_eq!(
         (status("search")["base"].as_str(), host.default().as_str()),

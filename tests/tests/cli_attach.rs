@@ -156,7 +156,10 @@ fn what_is_asked_for_wrongly_is_refused_with_the_reason_and_changes_nothing() {
         ("attach search --set threshold_pct=many", "give 0..100 percent"),
         ("attach search --set look_back=sideways", "give latest|smoothed|min"),
         ("attach search --set threshold_pct", "write name=value"),
-        ("attach search --set threshold_pct=30 --set alpha=0", "alpha=0 is not allowed"),
+        (
+            "attach search --set threshold_pct=30 --set missed_bins_rtts=0",
+            "missed_bins_rtts=0 is not allowed",
+        ),
         ("attach search --profile nowhere", "there is no profile \"nowhere\""),
         ("attach search --profile ./nowhere.toml", "cannot read profile ./nowhere.toml"),
         ("attach plain --profile geo", "profile geo is for ramp and search, not for plain"),
@@ -206,12 +209,12 @@ fn a_dry_run_changes_nothing() {
     assert_eq!(onramp("detach --all --dry-run").ok(), "would do nothing\n");
     assert_eq!(host_state(&[]), empty);
     // A dry run refuses what the real one would.
-    onramp("attach search --set alpha=0 --dry-run").refused(2);
+    onramp("attach search --set missed_bins_rtts=0 --dry-run").refused(2);
     onramp("detach search --dry-run").refused(1);
 
     onramp("attach search").ok();
     let attached = (host_state(&[]), json("status")["algorithms"][0]["parameter_sets"].clone());
-    assert!(onramp("tune search alpha=3 --dry-run").ok().contains("alpha: 2 -> 3"));
+    assert!(onramp("tune search missed_bins_rtts=3 --dry-run").ok().contains("missed_bins_rtts: 2 -> 3"));
     assert!(onramp("detach search --dry-run").ok().contains("would unregister onramp_search"));
     assert!(onramp("run search --dry-run -- false").ok().contains("would use search as it is attached"));
     let plan = json("detach --all --dry-run");
@@ -241,7 +244,7 @@ fn without_privilege_every_verb_that_needs_it_says_so() {
         "detach --all --dry-run",
         "status",
         "tune search",
-        "tune search alpha=3",
+        "tune search missed_bins_rtts=3",
         "run search -- true",
         "flows",
     ] {
@@ -342,12 +345,12 @@ fn what_is_attached_becomes_the_default_of_a_second_namespace_too() {
     a.sysctl_set(DEFAULT, "reno").unwrap();
     let inherited = b.sysctl_get(DEFAULT).unwrap();
     let before = host_state(&[&a, &b]);
-    inside(&a, "attach search --default --set alpha=3").ok();
+    inside(&a, "attach search --default --set missed_bins_rtts=3").ok();
     assert!(inside(&b, "attach search --default --dry-run").ok().contains("would set"));
     assert_eq!(b.sysctl_get(DEFAULT).unwrap(), inherited);
     // As it is, or as it is asked for, but not as something else.
-    inside(&b, "attach search --default --set alpha=4").refused(1);
-    let said = inside(&b, "attach search --default --set alpha=3").ok();
+    inside(&b, "attach search --default --set missed_bins_rtts=4").refused(1);
+    let said = inside(&b, "attach search --default --set missed_bins_rtts=3").ok();
     assert!(said.contains(&format!("onramp_search (was {inherited})")), "{said}");
     assert!(said.contains(&format!("undo: sysctl -w {DEFAULT}={inherited}")), "{said}");
     assert!(inside(&b, "attach search --default").ok().contains("onramp_search as before"));
@@ -519,7 +522,9 @@ fn the_undo_of_a_detach_attaches_the_same_again() {
         }
         status["algorithms"][0].clone()
     };
-    for options in ["--observe", "--profile geo --set alpha=3 --telemetry exit", "--base reno", "--for 10m"] {
+    for options in
+        ["--observe", "--profile geo --set missed_bins_rtts=3 --telemetry exit", "--base reno", "--for 10m"]
+    {
         onramp(&format!("attach search {options}")).ok();
         let before = described();
         let undo = json("detach search")["detached"][0]["undo"].as_str().unwrap().to_owned();

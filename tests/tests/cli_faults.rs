@@ -1,4 +1,4 @@
-//! What somebody else does to what is attached: pins removed by hand, the BPF file system unmounted, a namespace deleted.
+//! What another process does to what is attached: pins removed by hand, the BPF file system unmounted, a namespace deleted.
 //! `status` explains each, and one command clears it.
 
 use std::fs;
@@ -29,7 +29,7 @@ fn pins_that_are_removed_by_hand_are_missed_and_the_rest_is_cleared() {
         vec!["plain/flows", "plain/params", "plain/counters", "plain/attachment", "plain/defaults"];
     pins.extend(["telemetry/rings", "telemetry/telemetry"]);
     if guest::has_links() {
-        // Before there were links, the map is the registration, and can be told from a stranger's only by its pin.
+        // Before there were links, the map is the registration, and can be distinguished from a stranger's only by its pin.
         pins.extend(["plain/link", "plain/operations"]);
     }
     for pin in pins {
@@ -47,7 +47,7 @@ fn pins_that_are_removed_by_hand_are_missed_and_the_rest_is_cleared() {
         if pin.starts_with("telemetry") {
             assert!(said.contains("of telemetry was removed") && said.contains(pin), "without {pin}: {said}");
             assert_eq!(state("plain").as_deref(), Some("attached"), "without {pin}");
-            // New maps would be filled by nobody.
+            // New maps would not be filled.
             for verb in ["watch", "attach search"] {
                 assert!(onramp(verb).refused(1).contains("then attach it anew"), "{verb} without {pin}");
             }

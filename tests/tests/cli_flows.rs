@@ -73,7 +73,7 @@ fn flows_agree_with_ss() {
     {
         assert!(exit[name].as_u64().unwrap() > 0, "{name} in {exit}");
     }
-    assert_eq!(flow["outcomes"], Value::Null, "nobody has listened");
+    assert_eq!(flow["outcomes"], Value::Null, "no subscriber");
     let said = inside(&sender.wire.near, "flows").ok();
     assert!(said.contains("left: algorithm at ") && said.contains("MIN RTT"), "{said}");
 }

@@ -21,7 +21,7 @@ use onramp_tests::traffic::{eventually, namespace};
 use onramp_tests::wire::{FAR, Fate, Wire};
 use serde_json::Value;
 
-/// Where somebody reads what connections send, and counts those that have ended.
+/// Where a thread reads what connections send, and counts those that have ended.
 struct Sink {
     address: SocketAddr,
     ended: Receiver<()>,

@@ -1,4 +1,4 @@
-//! Commands that are killed, or told of an error, at each of their steps, and commands at once: what is left is explained
+//! Commands that are killed, or get an error, at each of their steps, and commands at once: what is left is explained
 //! and can be cleared.
 
 use std::fs::{self, File, Permissions};
@@ -15,7 +15,7 @@ use onramp_tests::cli::{self, DEFAULT, host_state, json, onramp, state};
 use onramp_tests::faults::{Disturbed, Traced};
 use onramp_tests::traffic::{Server, Transfer, namespace};
 
-/// A namespace with a default that is nobody else's, and plain attached and detached once: the kernel does some things
+/// A namespace with a default of its own, and plain attached and detached once: the kernel does some things
 /// at the first time only.
 fn place() -> Namespace {
     let place = namespace();
@@ -71,7 +71,7 @@ fn an_attach_that_is_told_of_an_error_at_any_step_leaves_all_as_it_was() {
         let ran = attach.fail(&call, error);
         println!("{error:?} at {call}: {:?} {}", ran.code, ran.stderr.trim());
         if ran.code == Some(0) {
-            // What is in nobody's way may stay.
+            // What is in no other's way may stay.
             assert_eq!(state("plain").as_deref(), Some("attached"), "{error:?} at {call}");
             onramp("detach --all").ok();
         } else {
@@ -141,27 +141,27 @@ fn detach_disturbed(how: Disturbed) {
 fn a_tune_that_is_killed_or_told_of_an_error_at_any_step_leaves_the_former_values_or_the_new() {
     let _attachments = Attachments::lock();
     let place = place();
-    onramp("attach search --set alpha=10 --set threshold_pct=10").ok();
+    onramp("attach search --set missed_bins_rtts=10 --set threshold_pct=10").ok();
     let tune = |value: u32| Traced {
         namespace: &place,
-        arguments: format!("tune search alpha={value} threshold_pct={value}"),
+        arguments: format!("tune search missed_bins_rtts={value} threshold_pct={value}"),
     };
     let values = || {
         let now = json("tune search");
         let value = |name: &str| now["parameters"][name].as_u64().unwrap();
-        assert_eq!(value("alpha"), value("threshold_pct"), "{now}");
-        value("alpha")
+        assert_eq!(value("missed_bins_rtts"), value("threshold_pct"), "{now}");
+        value("missed_bins_rtts")
     };
     tune(20).changes();
     let steps = tune(10).steps();
     for (call, error) in steps {
-        onramp("tune search alpha=10 threshold_pct=10").ok();
+        onramp("tune search missed_bins_rtts=10 threshold_pct=10").ok();
         tune(20).killed_before(&call);
         let found = values();
         println!("killed before {call}: {found}");
         assert!([10, 20].contains(&found), "{call}");
 
-        onramp("tune search alpha=10 threshold_pct=10").ok();
+        onramp("tune search missed_bins_rtts=10 threshold_pct=10").ok();
         let ran = tune(20).fail(&call, error);
         println!("{error:?} at {call}: {:?} {}", ran.code, ran.stderr.trim());
         assert_eq!(values(), if ran.code == Some(0) { 20 } else { 10 }, "{error:?} at {call}: {ran:?}");
@@ -242,12 +242,12 @@ fn whoever_needs_what_is_attached_waits_for_a_command_under_way() {
 #[ignore = "in a guest: make test"]
 fn settings_made_at_once_are_never_mixed() {
     let _attachments = Attachments::lock();
-    onramp("attach search --set alpha=10 --set threshold_pct=10").ok();
+    onramp("attach search --set missed_bins_rtts=10 --set threshold_pct=10").ok();
     let storms: Vec<_> = [20, 30, 40]
         .map(|value| {
             thread::spawn(move || {
                 for _ in 0..8 {
-                    onramp(&format!("tune search alpha={value} threshold_pct={value}")).ok();
+                    onramp(&format!("tune search missed_bins_rtts={value} threshold_pct={value}")).ok();
                 }
             })
         })
@@ -255,7 +255,7 @@ fn settings_made_at_once_are_never_mixed() {
     let mut generation = 0;
     while storms.iter().any(|storm| !storm.is_finished()) {
         let now = json("tune search");
-        assert_eq!(now["parameters"]["alpha"], now["parameters"]["threshold_pct"], "{now}");
+        assert_eq!(now["parameters"]["missed_bins_rtts"], now["parameters"]["threshold_pct"], "{now}");
         let next = now["parameters_generation"].as_u64().unwrap();
         assert!(next >= generation, "{next} after {generation}");
         generation = next;

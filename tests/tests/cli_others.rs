@@ -1,4 +1,4 @@
-//! Other users of the host: nobody who is not root gets root's hand by what he puts in its way, and nobody is kept
+//! Other users of the host: no other user gets root's rights by what he puts in its way, and no user is kept
 //! waiting for ever, or without a word.
 
 use std::collections::BTreeMap;
@@ -22,7 +22,7 @@ const BPFFS: &str = "/sys/fs/bpf";
 /// A user without any right.
 const NOBODY: u32 = 65534;
 
-/// The BPF file system as some mount it, writable for everybody, as long as this lives.
+/// The BPF file system as some mount it, writable for all users, as long as this lives.
 struct Open(Permissions);
 
 impl Open {
@@ -74,7 +74,7 @@ fn what_others_have_put_in_the_place_of_the_pins_is_not_followed() {
     fs::set_permissions(root, Permissions::from_mode(0o777)).unwrap();
     refused("others may write to it");
     fs::remove_dir(root).unwrap();
-    // Where only the file system itself is open to everybody, as /tmp is, nothing is wrong yet.
+    // Where only the file system itself is open to all users, as /tmp is, nothing is wrong yet.
     onramp("attach plain").ok();
     assert_eq!(fs::metadata(root).unwrap().permissions().mode() & 0o777, 0o700);
     onramp("detach plain").ok();

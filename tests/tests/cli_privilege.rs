@@ -86,7 +86,7 @@ fn a_user_without_privileges_neither_reads_nor_changes_what_is_attached_chosen_o
     let place = namespace();
     cli::inside(&place, "attach search --default").ok();
     onramp("select add --to 127.0.0.0/8 --use search").ok();
-    // Where everybody may look, as many are.
+    // Where every user may look, as many are.
     let open = cli::public_directory();
     let path = |name: &str| open.path().join(name).display().to_string();
     fs::write(path("rules"), "--port 80 --use search\n").unwrap();

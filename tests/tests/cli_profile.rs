@@ -182,7 +182,7 @@ fn parameters_are_shown_of_each_algorithm_that_the_profile_has_some_for() {
     };
     assert_eq!(arm("fixed")["exit_window_bytes"], "99000");
     assert_eq!(arm("search")["threshold_pct"], "26");
-    assert_eq!(arm("hystart")["low_window"], "16");
+    assert_eq!(arm("hystart")["low_window_segments"], "16");
 }
 
 #[test]

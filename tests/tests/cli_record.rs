@@ -1,4 +1,4 @@
-//! `onramp record`: what a live flow was told is what replay says, and no fault loses what was written.
+//! `onramp record`: the verdicts of a live flow are those of replay, and no fault loses what was written.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -161,7 +161,7 @@ fn a_killed_recorder_leaves_what_was_flushed_and_nothing_in_the_kernel() {
     let report = replayed(&directory, plain);
     assert_eq!(report["complete"], false);
     assert_eq!(report["flows"][0]["findings"][0]["recorded"]["different"], 0);
-    // The flow goes on, and the next recorder hears of it again.
+    // The flow goes on, and the next recorder gets it again.
     let next = home.path().join("next");
     let recorder = Recorder::start(&next, "--for 1s");
     assert!(eventually(|| {

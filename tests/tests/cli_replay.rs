@@ -138,7 +138,7 @@ fn several_algorithms_and_a_sweep_in_one_call_with_a_plot() {
     let windows: Vec<_> = findings.iter().map(|one| one["exit"]["window_bytes"].as_u64()).collect();
     assert_eq!(windows, [Some(50_000), Some(100_000), Some(150_000), None]);
     assert_eq!(findings[1]["settings"], serde_json::json!(["exit_window_bytes=100000"]));
-    assert_eq!(findings[3]["judged"], 600);
+    assert_eq!(findings[3]["evaluated"], 600);
     let svg = fs::read_to_string(&plot).unwrap();
     assert!(svg.contains("<svg") && svg.contains("exit_window_bytes=150000"), "no plot");
 }
@@ -298,7 +298,7 @@ fn a_dash_is_standard_input_and_output_and_never_a_file() {
         ("sim path FILE --flow 1 --json", acks),
         ("sim run search --profile FILE --bytes 1M --json", "geo.toml"),
     ] {
-        // As a file a profile is told from a name by its slash.
+        // As a file a profile is distinguished from a name by its slash.
         let plain = run(&call.replace("FILE", &format!("./{file}")), None);
         let dash = run(&call.replace("FILE", "-"), Some(file));
         assert_eq!(dash.code, plain.code, "{call}: {dash:?}");
@@ -490,7 +490,7 @@ fn duckdb() -> Option<PathBuf> {
         assert!(works(), "DuckDB is installed and cannot be imported");
         return Some(python);
     }
-    // What pip says when it reaches nobody; anything else is a fault of the test's own.
+    // What pip says when it reaches no server; anything else is a fault of the test's own.
     let offline =
         ["NewConnectionError", "ConnectTimeoutError", "Name or service not known", "name resolution"];
     assert!(offline.iter().any(|sign| installed.stderr.contains(sign)), "{installed:?}");

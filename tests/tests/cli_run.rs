@@ -23,7 +23,7 @@ fn the_exit_code_is_the_commands_and_nothing_remains() {
     let _attachments = Attachments::lock();
     let before = host_state(&[]);
     assert_eq!(run("search", "echo said; exit 0").ok(), "said\n");
-    assert_eq!(run("search --set alpha=3", "exit 7").code, Some(7));
+    assert_eq!(run("search --set missed_bins_rtts=3", "exit 7").code, Some(7));
     assert_eq!(run("search --profile geo --base reno", "kill -TERM $$").code, Some(128 + 15));
     assert_eq!(
         cli::command(["run", "fixed", "--", "/nonexistent"]).output().unwrap().status.code(),
@@ -33,7 +33,7 @@ fn the_exit_code_is_the_commands_and_nothing_remains() {
         cli::command(["run", "fixed", "--", "/etc/passwd"]).output().unwrap().status.code(),
         Some(126)
     );
-    run("search --set alpha=0", "true").refused(2);
+    run("search --set missed_bins_rtts=0", "true").refused(2);
     assert_eq!(onramp("run search").code, Some(2));
     assert_eq!(onramp("run").code, Some(2));
     // Without a name it is ramp.
@@ -66,11 +66,11 @@ fn sockets_of_the_command_use_the_algorithm_and_others_do_not() {
 #[ignore = "in a guest: make test"]
 fn what_is_attached_already_is_used_as_it_is_and_stays() {
     let _attachments = Attachments::lock();
-    onramp("attach search --set alpha=3").ok();
+    onramp("attach search --set missed_bins_rtts=3").ok();
     let before = host_state(&[]);
     assert_eq!(run("search", "exit 4").code, Some(4));
-    assert_eq!(run("search --set alpha=3", "exit 5").code, Some(5));
-    assert!(run("search --set alpha=4", "true").refused(2).contains("search is attached already"));
+    assert_eq!(run("search --set missed_bins_rtts=3", "exit 5").code, Some(5));
+    assert!(run("search --set missed_bins_rtts=4", "true").refused(2).contains("search is attached already"));
     assert!(run("search --base reno", "true").refused(2).contains("leave out"));
     assert_eq!(host_state(&[]), before);
 }

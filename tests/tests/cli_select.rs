@@ -220,7 +220,7 @@ fn what_an_application_or_a_locked_route_chooses_wins_and_a_rule_over_the_rest()
     // After.
     setsockopt(&ends.connected, TcpCongestion, &"bbr".into()).unwrap();
     assert_eq!(control(&ends.connected), "bbr");
-    // Before, on the socket that connects and on the one that listens.
+    // Before, on the connecting socket and on the listening one.
     setsockopt(&to, TcpCongestion, &"bbr".into()).unwrap();
     let early = place
         .run(|| {
@@ -243,7 +243,7 @@ fn what_an_application_or_a_locked_route_chooses_wins_and_a_rule_over_the_rest()
     assert_eq!(control(&Ends::of(&place, "192.0.2.77", &to).accepted), "bbr");
 }
 
-/// Why each end of a connection has its control, as `onramp flows` tells it: the end that connected, and the end that
+/// Why each end of a connection has its control, as `onramp flows` shows it: the end that connected, and the end that
 /// accepted.
 fn why(place: &Namespace, ends: &Ends) -> [serde_json::Value; 2] {
     let text = cli::inside(place, "flows --json").ok();
@@ -537,7 +537,7 @@ fn the_first_rule_is_there_or_not_wherever_its_command_ends_and_the_next_goes_on
         assert!(!rule || active == true, "{call}: {listed}{status}");
         if let Some(ran) = ran {
             assert_eq!(ran.code == Some(0), rule, "{call}: {ran:?}");
-            // It tells of what failed, not of what taking it back met.
+            // It reports what failed, not what the rollback met.
             assert!(!ran.stderr.contains("cannot remove"), "{call}: {ran:?}");
         }
         // The next command goes on, whatever it finds.

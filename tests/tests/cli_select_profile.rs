@@ -206,7 +206,7 @@ fn two_profiles_of_one_algorithm_live_at_once_and_tuning_one_leaves_the_others_a
     assert_eq!(set("long")["parameters"]["exit_window_bytes"], LONG);
     assert_eq!(json("tune fixed")["parameters"]["exit_window_bytes"], OWN);
 
-    // Who is told of a flow is told its parameters.
+    // A consumer that gets a flow gets its parameters.
     let listed = rules();
     assert!(listed.contains("--to 198.51.100.0/24 --use fixed --profile short\n"), "{listed}");
     let said = onramp(&format!("select test {DISTANT} --connect")).ok();

@@ -55,7 +55,7 @@ impl Server {
         let mut line = String::new();
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let server = Self { child: Some(child), socket, _directory: directory };
-        assert_eq!(line.trim(), format!("unix:{}", server.socket.display()), "it says where it listens");
+        assert_eq!(line.trim(), format!("unix:{}", server.socket.display()), "it prints its address");
         server
     }
 
@@ -195,7 +195,7 @@ fn a_transfer_shows_with_its_exit_and_its_end() {
     }
     agrees(&document, "Status", &json("status"));
     agrees(&document, "List", &json("list"));
-    // Of a flow the command line tells more, and what both tell is of one kind.
+    // The command line has more of a flow, and what both have is of one kind.
     for (name, schema) in document["components"]["schemas"]["Flow"]["properties"].as_object().unwrap() {
         if let Some(reported) = listed.get(name).filter(|_| name != "state") {
             let one = serde_json::json!({"schemas": {"One": schema, "Exit": document["components"]["schemas"]["Exit"]}});
@@ -205,7 +205,7 @@ fn a_transfer_shows_with_its_exit_and_its_end() {
     assert_eq!(server.get(&format!("/api/flows?filter=dport+%3D+:{port}"))["matched"], 0);
     assert_eq!(server.get(&format!("/api/flows?filter=sport+%3D+:{port}"))["matched"], 1);
 
-    // The wire stays, so that both ends hear of it.
+    // The wire stays, so that both ends see it.
     let Sender { wire, stream, .. } = sender;
     drop(stream);
     assert!(eventually(|| server.flow("fixed").is_some_and(|flow| flow["state"] == "ended")));
@@ -359,7 +359,7 @@ fn every_end_is_clean() {
     kill(Pid::from_raw(server.web() as i32), Signal::SIGSTOP).unwrap();
     assert_eq!(server.end(Signal::SIGTERM).code, Some(0));
     assert!(nothing_left(), "stopped: {:?}, before {before:?}", traces());
-    // A socket's file of one that was killed is in nobody's way.
+    // The socket file of a killed server is in no other's way.
     attach(&attachments, "0");
 }
 
@@ -386,7 +386,7 @@ fn under_the_lock_of_another_telemetry_is_read_and_a_signal_ends_the_server() {
     let mut sender = Sender::connect(Wire::lay(DELAY, |_| Fate::Deliver), "onramp_fixed");
     sender.deliver(300_000);
     assert!(eventually(|| server.flow("fixed").is_some_and(|flow| flow["state"] == "left")));
-    // What is told of the attachment is what was known last.
+    // What is reported of the attachment is what was known last.
     assert_eq!(server.get("/api/status")["algorithms"][0]["flows_started"], 0);
     // More than the minute for which commands wait.
     thread::sleep(Duration::from_secs(70));

@@ -44,7 +44,7 @@ fn start(socket: &Path) -> Child {
     command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
 }
 
-/// Whether a server says that it listens; else it has ended.
+/// Whether a server says that it accepts connections; else it has ended.
 fn listens(server: &mut Child) -> bool {
     let mut line = String::new();
     BufReader::new(server.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();

@@ -189,7 +189,7 @@ fn flows_of_stock_controls_are_judged_beside_what_they_do() {
         assert_eq!(flow["congestion_control"], control);
         assert_eq!((&flow["ended"], &flow["under_way"]), (&true.into(), &false.into()), "{flow}");
         let [plain, _, early, later] = &flow["findings"].as_array().unwrap()[..] else { panic!("{flow}") };
-        assert!(plain["exit"].is_null() && plain["judged"].as_u64().unwrap() > 20, "{flow}");
+        assert!(plain["exit"].is_null() && plain["evaluated"].as_u64().unwrap() > 20, "{flow}");
         // Slow start passes the initial window before the second, in every control.
         let at = |finding: &Value| finding["exit"]["since_start_us"].as_u64();
         assert!(at(early).unwrap() < at(later).unwrap_or(u64::MAX), "{flow}");
@@ -389,7 +389,7 @@ fn observed(control: &str) -> (ExitReason, ExitRecord, Option<ExitRecord>) {
         What::Exit(exit) => Some(*exit),
         _ => None,
     });
-    let exit = exit.expect("told");
+    let exit = exit.expect("reported");
     assert_eq!((exit.reason, exit.record.window, exit.observed), (reason, record.window, flow.observed()));
     (reason, record, flow.observed())
 }

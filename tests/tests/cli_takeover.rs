@@ -128,7 +128,7 @@ fn a_thousand_flows_go_over_to_the_code_of_another_build_and_back() {
     let crowd = Crowd::start(&place, CONNECTIONS);
     assert!(crowd.goes_on());
     let newcomers = Newcomers::start(&place, "onramp_search");
-    // A build with another ABI could not be heard.
+    // Events of a build with another ABI could not be read.
     let options = Options { ring_bytes: 32 << 20, ..Options::new("test", Level::Exit) };
     let mut stream = another().is_none().then(|| Stream::open(&options).unwrap());
     let mut flows_reported = 0;
@@ -164,7 +164,7 @@ fn a_thousand_flows_go_over_to_the_code_of_another_build_and_back() {
         let upgraded = &report["upgraded"][0];
         println!("upgrade {number}: {upgraded}");
         assert_eq!(upgraded["stragglers"], serde_json::json!([]), "{report}");
-        // What listens since the beginning keeps the first code loaded.
+        // A socket that is listening since the beginning keeps the first code loaded.
         assert!(upgraded["still_loaded"].as_u64().unwrap() <= 1, "{report}");
         for holder in upgraded["held_by"].as_array().unwrap() {
             assert_eq!(holder["only_listens"], true, "{report}");
@@ -179,7 +179,7 @@ fn a_thousand_flows_go_over_to_the_code_of_another_build_and_back() {
         assert_eq!(row["parameter_sets"][0]["profile"], "geo", "{row}");
         assert_eq!(row["parameter_sets"][0]["telemetry_max"], "exit", "{row}");
         assert_eq!(row["default_in"].as_array().unwrap().len(), 1, "{row}");
-        // What both builds tell.
+        // What both builds report.
         let set = ["profile", "parameters_generation", "parameters", "telemetry_max"]
             .map(|name| row["parameter_sets"][0][name].clone());
         assert_eq!(*kept_before.get_or_insert(set.clone()), set);
@@ -196,7 +196,7 @@ fn a_thousand_flows_go_over_to_the_code_of_another_build_and_back() {
         let (ended, begun) =
             (count(|what| matches!(what, What::End(_))), count(|what| matches!(what, What::Flow(_))));
         println!(
-            "told of {flows_reported} flows before, {ended} ends and {begun} flows since, {} lost",
+            "{flows_reported} flows reported before, {ended} ends and {begun} flows since, {} lost",
             lost(&items)
         );
         assert_eq!(lost(&items), 0);
@@ -227,7 +227,7 @@ fn what_another_abi_has_attached_is_taken_over_with_all_that_it_has() {
     place.sysctl_set(DEFAULT, "reno").unwrap();
     let before = host_state(&[&place]);
     inside(&place, "attach search --default --observe --base reno --for 2h").ok();
-    inside(&place, "tune search alpha=7 exit_action=drain").ok();
+    inside(&place, "tune search missed_bins_rtts=7 exit_action=drain").ok();
     let transfer = Transfer::start(&place, 1_000_000);
     let had = kept();
     of_abi("search", ABI_VERSION + 1);
@@ -248,7 +248,7 @@ fn what_another_abi_has_attached_is_taken_over_with_all_that_it_has() {
         }
     }
     assert!(transfer.goes_on());
-    // Whoever listens now hears of the flow.
+    // A consumer that subscribes now gets the flow.
     let watched = onramp("watch --count 1 --level exit").ok();
     assert!(watched.contains("search"), "{watched}");
     assert!(eventually(|| cli::processes().iter().filter(|one| one.contains("onramp expire")).count() == 1));
@@ -263,7 +263,7 @@ fn what_another_abi_has_attached_is_taken_over_with_all_that_it_has() {
 #[ignore = "in a guest: make test"]
 fn parameters_of_other_tables_are_taken_over_by_name_or_refused() {
     let _attachments = Attachments::lock();
-    onramp("attach search --set alpha=7 --set threshold_pct=33").ok();
+    onramp("attach search --set missed_bins_rtts=7 --set threshold_pct=33").ok();
     let lines = |tables: &str| tables.lines().map(str::to_owned).collect::<Vec<_>>();
     let (_, tables) = element("search/tables");
     let tables = String::from_utf8(tables[..tables.len() - 1].to_vec()).unwrap();
@@ -272,14 +272,14 @@ fn parameters_of_other_tables_are_taken_over_by_name_or_refused() {
     let place = |name: &str| {
         parameters.iter().position(|line| line.starts_with(&format!("parameter {name} "))).unwrap()
     };
-    let (alpha, threshold) = (place("alpha"), place("threshold_pct"));
+    let (alpha, threshold) = (place("missed_bins_rtts"), place("threshold_pct"));
     // The two have changed places.
     of_other_tables("search", |tables| {
         let mut lines = lines(&tables);
         let at = |name: &str| {
             lines.iter().position(|line| line.starts_with(&format!("parameter {name} "))).unwrap()
         };
-        let (one, other) = (at("alpha"), at("threshold_pct"));
+        let (one, other) = (at("missed_bins_rtts"), at("threshold_pct"));
         lines.swap(one, other);
         lines.iter().map(|line| format!("{line}\n")).collect()
     });
@@ -295,14 +295,14 @@ fn parameters_of_other_tables_are_taken_over_by_name_or_refused() {
     onramp("upgrade search").ok();
     let now = json("tune search");
     assert_eq!(
-        (&now["parameters"]["alpha"], &now["parameters"]["threshold_pct"]),
+        (&now["parameters"]["missed_bins_rtts"], &now["parameters"]["threshold_pct"]),
         (&7.into(), &33.into()),
         "{now}"
     );
     assert_eq!(host_state(&[]), before);
 
     // One that this build has not.
-    of_other_tables("search", |tables| tables.replace("parameter alpha ", "parameter omega "));
+    of_other_tables("search", |tables| tables.replace("parameter missed_bins_rtts ", "parameter omega "));
     for refused in ["upgrade search", "upgrade search --dry-run"] {
         let error = onramp(refused).refused(1);
         assert!(error.contains("no parameter for omega=7"), "{error}");
@@ -328,8 +328,11 @@ fn who_would_misread_what_is_told_is_named_and_nothing_is_changed() {
     onramp("upgrade search").ok();
     let generation = row()["generation"].clone();
     for misread in [
-        (|| of_other_tables("search", |tables| tables.replace("parameter alpha 1 ", "parameter alpha 2 ")))
-            as fn(),
+        (|| {
+            of_other_tables("search", |tables| {
+                tables.replace("parameter missed_bins_rtts 1 ", "parameter missed_bins_rtts 2 ")
+            })
+        }) as fn(),
         || of_abi("search", ABI_VERSION + 1),
     ] {
         misread();

@@ -1,4 +1,4 @@
-//! Upgrades that are killed, or told of an error, at each of their steps: what is left is explained, nothing is lost, and
+//! Upgrades that are killed, or get an error, at each of their steps: what is left is explained, nothing is lost, and
 //! one command finishes or clears it.
 
 use onramp_net::Namespace;

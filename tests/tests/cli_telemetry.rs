@@ -1,4 +1,4 @@
-//! How much is told of flows, as the command line sets it: the ceiling of a parameter set, and what a recorder asks the
+//! Telemetry levels of flows, as the command line sets them: the ceiling of a parameter set, and what a recorder asks the
 //! kernel for.
 
 use std::fs;
@@ -48,7 +48,7 @@ fn a_ceiling_holds_for_flows_under_way_and_is_undone_as_printed() {
     assert_eq!(ceiling(), "exit");
     assert!(onramp("status").ok().contains("telemetry of its flows is limited to level exit"));
     assert!(onramp("tune fixed").ok().contains("telemetry is limited to level exit"));
-    // The ACK after it announces the flow again; from then on nothing is told.
+    // The ACK after it announces the flow again; from then on nothing is reported.
     sender.deliver(20_000);
     let _ = rest(&mut stream);
     sender.deliver(50_000);
@@ -139,7 +139,7 @@ fn what_a_recorder_does_not_want_is_not_written_by_the_kernel() {
         let recorder = Recorder::start(&directory, filter);
         let mut sender = connect("onramp_plain");
         sender.deliver(100_000);
-        // Who comes later is told whether anybody was told of the flow before.
+        // A later consumer sees whether the flow was reported to any consumer before.
         let mut stream = stream(Level::Exit);
         sender.deliver(20_000);
         drop(sender);
@@ -162,7 +162,7 @@ fn a_recorder_samples_whole_flows_in_the_kernel() {
     let recorders = [Recorder::start(&all, ""), Recorder::start(&half, "--sample 2 dst 192.0.2.0/24")];
     let sampling: Vec<u32> = onramp_loader::consumers().unwrap().iter().map(|one| one.sampling).collect();
     assert_eq!(sampling, [1, 2]);
-    // They stay, so that both recorders have heard the same when they end.
+    // They stay, so that both recorders have got the same when they end.
     let mut senders: Vec<Sender> = (0..4).map(|_| connect("onramp_plain")).collect();
     senders.iter_mut().for_each(|sender| sender.deliver(20_000));
     for recorder in recorders {

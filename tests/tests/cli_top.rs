@@ -163,7 +163,7 @@ fn a_flow_is_shown_opened_and_tuned() {
     let remote = sender.stream.peer_addr().unwrap().to_string();
     terminal.shows(&remote);
     terminal.shows("algorithm");
-    // Several at once in what Enter opens: the second consumer hears every acknowledgment.
+    // Several at once in what Enter opens: the second consumer gets every ACK.
     terminal.press("\r");
     terminal.shows("left slow start by algorithm at");
     assert!(eventually(|| onramp_loader::consumers().unwrap().len() == 2));

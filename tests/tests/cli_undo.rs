@@ -1,4 +1,4 @@
-//! `onramp doctor --fix` and `--undo`, and `onramp undo`: what was changed is restored exactly, and what somebody else has
+//! `onramp doctor --fix` and `--undo`, and `onramp undo`: what was changed is restored exactly, and what another process has
 //! changed since is left alone.
 
 use std::fmt::Display;

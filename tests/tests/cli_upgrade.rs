@@ -39,7 +39,7 @@ fn what_another_abi_has_attached_is_explained_refused_and_cleared() {
     assert!(status["consumers_unknown"].as_str().unwrap().contains("onramp detach --all"), "{status}");
     onramp("status").ok();
     assert_eq!(flows(&inside_it)[0]["state"], "other_build");
-    for refused in ["attach search", "tune search", "tune search alpha=3", "confirm search"] {
+    for refused in ["attach search", "tune search", "tune search missed_bins_rtts=3", "confirm search"] {
         let error = onramp(refused).refused(1);
         assert!(error.contains("another onramp") && error.contains("onramp detach search"), "{error}");
     }

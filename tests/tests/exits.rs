@@ -128,7 +128,7 @@ fn a_connection_taken_over_in_mid_life_is_past_its_start() {
     );
     sender.send(200_000);
     let flow = sender.flow_when(|flow| flow.info.bytes_acked > 390_000);
-    assert_eq!(flow.header.unwrap().slow_starts, 0, "it is not judged as if it had just begun");
+    assert_eq!(flow.header.unwrap().slow_starts, 0, "it is not evaluated as if it had just begun");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! A guest's processor is as fast as its two clocks have been told.
+//! A guest's processor is as fast as its two clocks have been set.
 
 use std::arch::asm;
 use std::fs;

@@ -12,7 +12,7 @@ use serde_json::Value;
 fn what_a_killed_test_has_left_is_taken_away_by_the_next() {
     let Some(fixed) = Fixed::attach() else { return };
     fixed.leave();
-    let Some(fixed) = Fixed::attach() else { panic!("it was taken for somebody else's") };
+    let Some(fixed) = Fixed::attach() else { panic!("it was taken for another's") };
     assert_eq!(json("tune fixed")["parameters"]["exit_window_bytes"], 0);
     drop(fixed);
 }

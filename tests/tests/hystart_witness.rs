@@ -37,15 +37,16 @@ struct Witness {
 }
 
 impl Witness {
-    /// `low_window` is the header's; the kernel's is 16.
-    fn register(low_window: u64) -> Self {
+    /// `low_window_segments` is the header's; the kernel's is 16.
+    fn register(low_window_segments: u64) -> Self {
         let attachments = Attachments::lock();
         let mut open = ObjectBuilder::default()
             .open_memory(include_bytes!(concat!(env!("OUT_DIR"), "/witness.bpf.o")))
             .expect("the object opens");
         for mut map in open.maps_mut().filter(|map| map.name() == ".rodata.params") {
             // The second parameter of the header.
-            map.initial_value_mut().expect("a value")[8..16].copy_from_slice(&low_window.to_ne_bytes());
+            map.initial_value_mut().expect("a value")[8..16]
+                .copy_from_slice(&low_window_segments.to_ne_bytes());
         }
         let mut object = open.load().expect("the object loads");
         let mut operations = object.maps_mut().find(|map| map.name() == "witness").expect("operations");

@@ -39,7 +39,7 @@ fn a_queue_leads_through_conservative_slow_start_to_the_exit() {
 #[ignore = "in a guest: make test"]
 fn jitter_is_forgiven() {
     let attachments = Attachments::lock();
-    attach(&attachments, "hystartpp", &["n_rtt_sample=2", "max_rtt_thresh_us=4000"]);
+    attach(&attachments, "hystartpp", &["rtt_samples=2", "max_rtt_thresh_us=4000"]);
     let mut entries = 0;
     for seed in 1..=6 {
         let start = slow_start(&profile(100, 40_000, 40_000), seed, "onramp_hystpp", 4_000_000);

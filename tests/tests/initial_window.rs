@@ -97,18 +97,18 @@ fn the_first_acknowledgment_of_a_bulk_flow_is_judged_whoever_listens() {
     for algorithm in algorithm::all() {
         attachments.attach(&AttachOptions::new(algorithm.parameters()));
         let mut before = 0;
-        let judged = [Level::Off, Level::Exit, Level::Ack].map(|level| {
+        let verdicts_made = [Level::Off, Level::Exit, Level::Ack].map(|level| {
             let mut listening = stream(level);
             let mut small = connected(&algorithm.congestion_control());
             small.deliver(INITIAL_WINDOW_BYTES);
             drop(small);
             let mut sender = connected(&algorithm.congestion_control());
             sender.deliver(2 * INITIAL_WINDOW_BYTES);
-            let judged = verdicts(algorithm.name()).values().sum::<u64>() - before;
-            before += judged;
-            // What is kept for those who listen is kept where somebody does.
+            let verdicts_made = verdicts(algorithm.name()).values().sum::<u64>() - before;
+            before += verdicts_made;
+            // What is kept for consumers is kept where there is one.
             let kept = sender.flow().telemetry.map(|kept| kept.outcomes.iter().sum::<u32>().into());
-            assert_eq!(kept, (level != Level::Off).then_some(judged), "{level:?}");
+            assert_eq!(kept, (level != Level::Off).then_some(verdicts_made), "{level:?}");
             drop(sender);
             let reported =
                 if level == Level::Off { rest(&mut listening) } else { until_ended(&mut listening, 1) };
@@ -125,10 +125,10 @@ fn the_first_acknowledgment_of_a_bulk_flow_is_judged_whoever_listens() {
                 assert!(first.ack.bytes_acked <= u64::from(first.ack.acked * first.ack.mss) + 1, "{first:?}");
             }
             assert_eq!(first.is_some(), level == Level::Ack);
-            judged
+            verdicts_made
         });
-        println!("{}: {judged:?} verdicts", algorithm.name());
-        assert!(judged.iter().all(|one| *one >= 5), "{}: {judged:?}", algorithm.name());
+        println!("{}: {verdicts_made:?} verdicts", algorithm.name());
+        assert!(verdicts_made.iter().all(|one| *one >= 5), "{}: {verdicts_made:?}", algorithm.name());
         onramp_loader::detach(algorithm, false).unwrap();
     }
 }

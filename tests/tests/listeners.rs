@@ -1,4 +1,4 @@
-//! What the next connection of a server runs: servers that have begun to listen before or while an algorithm was the
+//! What the next connection of a server runs: servers that were listening before or while an algorithm was the
 //! default, by default or by their own choice, after each way in which its code goes.
 
 use std::net::{TcpListener, TcpStream};

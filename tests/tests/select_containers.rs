@@ -37,7 +37,7 @@ fn a_containers_connections_get_what_the_rule_of_its_cgroup_says_and_its_neighbo
 
     onramp(&format!("select add --cgroup {CGROUP}/one --use plain")).ok();
     assert_eq!((controls(&one), controls(&two)), (both("onramp_plain"), both("cubic")));
-    // By its path, too; that of all containers decides for whoever has no rule nearer.
+    // By its path, too; that of all containers decides for those without a nearer rule.
     onramp(&format!("select del --cgroup {}", one.cgroup().display())).ok();
     onramp(&format!("select add --cgroup {} --accept --use plain", one.cgroup().display())).ok();
     onramp(&format!("select add --cgroup {CGROUP} --use fixed")).ok();

@@ -41,7 +41,7 @@ struct Made {
     last: usize,
 }
 
-/// Makes connections, a thousand a second, until it is stopped. Each says a word and hears another.
+/// Makes connections, a thousand a second, until it is stopped. Each sends a word and gets another.
 fn connect(place: &Namespace, progress: &Progress, stop: &AtomicBool) -> Vec<Made> {
     let listener = place.run(|| TcpListener::bind("127.0.0.1:0").unwrap()).unwrap();
     let address = listener.local_addr().unwrap();

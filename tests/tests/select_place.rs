@@ -154,7 +154,7 @@ impl Program {
     }
 }
 
-/// A namespace whose default is reno, and what listens there.
+/// A namespace whose default is reno, and the listening sockets there.
 struct Place {
     namespace: Namespace,
     to: TcpListener,
@@ -299,7 +299,7 @@ fn where_the_root_is_out_of_sight_no_rule_is_made_that_holds_in_a_part_alone() {
     container.onramp("select add --port 7001 --connect --use plain").ok();
     assert_eq!(place.control(&cgroups()), "onramp_plain");
     assert_eq!(json("select list")["active"], true);
-    // Names of cgroups outside cannot be told there, and are not said to be gone.
+    // Names of cgroups outside are not known there, and are not said to be gone.
     onramp("select add --cgroup / --use cubic").ok();
     container.onramp("select list").refused(3);
     container.onramp("select test 127.0.0.1").refused(3);
@@ -368,7 +368,7 @@ fn a_program_of_another_tool_that_allows_none_beside_it_is_named_with_its_cgroup
     other.detach(&root);
     onramp("run plain -- true").ok();
 
-    // One level down it is in nobody's way but of what runs there.
+    // One level down it is only in the way of what runs there.
     other.attach_alone(&pod.0);
     onramp("select add --port 80 --use cubic").ok();
     onramp("select del --all").ok();

@@ -29,7 +29,7 @@ use serde_json::Value;
 /// Addresses of the namespace, beside that of loopback.
 const FOUR: [&str; 4] = ["127.0.0.1", "192.0.2.1", "192.0.2.77", "198.51.100.1"];
 const SIX: [&str; 2] = ["2001:db8::1", "2001:db8:1::1"];
-/// Ports of what listens: in the root, in the outer cgroup and in the inner one.
+/// Ports of the listening sockets: in the root, in the outer cgroup and in the inner one.
 const PORTS: [u16; 3] = [7001, 7002, 7003];
 const CGROUPS: [&str; 3] = ["..", "", "inner"];
 
@@ -206,7 +206,7 @@ fn what_is_said_of_a_connection_is_what_it_gets_over_hundreds_of_random_rule_set
     let ids = paths.map(|path| fs::metadata(path).unwrap().ino());
     let named: Vec<_> = ids.iter().map(|id| Cgroup { id: *id, path: None }).collect();
     let words = ["/", "/onramp-test-select", "/onramp-test-select/inner"];
-    // What listens is in the cgroup that it was made in, and so is what it accepts.
+    // A listening socket is in the cgroup that it was made in, and so is what it accepts.
     let listeners: Vec<_> = CGROUPS
         .iter()
         .zip(PORTS)

@@ -1,4 +1,4 @@
-//! `onramp select` under servers that nobody here wrote: nginx, and socat as a relay that chooses for itself; with curl
+//! `onramp select` under servers of other projects: nginx, and socat as a relay that chooses for itself; with curl
 //! over an emulated link.
 
 use std::process::Child;
@@ -61,7 +61,7 @@ fn nginx_serves_each_prefix_of_both_families_with_its_control_and_flows_say_why(
     assert!(status["algorithms"].as_array().unwrap().iter().all(|row| row["flows_adopted"] == 0), "{status}");
 }
 
-/// socat as a relay from this port to nginx, with options for its side that listens and for the one that connects.
+/// socat as a relay from this port to nginx, with options for its listening side and for its connecting side.
 fn relay(place: &Namespace, port: u16, listening: &str, connecting: &str) -> Child {
     place
         .command("socat")

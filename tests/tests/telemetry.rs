@@ -1,4 +1,4 @@
-//! What consumers are told of flows in the kernel.
+//! Events that consumers get from the kernel.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -76,10 +76,10 @@ fn two_consumers_see_every_event_of_a_flow() {
     assert!(end.bytes_acked >= 500_000 && end.bytes_retransmitted > 0, "{end:?}");
 
     let asked = |event: &&&Event| matches!(&event.what, What::Ack(ack) if ack.answer().is_some());
-    let judged: u32 = end.outcomes.iter().sum();
-    assert_eq!(events.iter().filter(asked).count(), judged as usize);
+    let verdicts_made: u32 = end.outcomes.iter().sum();
+    assert_eq!(events.iter().filter(asked).count(), verdicts_made as usize);
     let counts = counts(&seen);
-    assert!(counts["ack"] > judged as usize, "ACKs are told after slow start, too: {counts:?}");
+    assert!(counts["ack"] > verdicts_made as usize, "ACKs are reported after slow start, too: {counts:?}");
     assert_eq!(counts["restart"], end.header.slow_starts as usize);
     assert_eq!((counts["exit"], counts["loss"]), (1, 1), "{counts:?}");
     let exit =
@@ -273,7 +273,7 @@ fn sampling_tells_of_whole_flows() {
     let subscription = Subscription { sampling: 3, ..Subscription::new(Level::Exit) };
     let mut some = Stream::open(&Options { subscription, ..Options::new("test", Level::Exit) }).unwrap();
     short_flows(&inside, 6);
-    // The ends that only receive need no state, and nothing is told of them.
+    // The ends that only receive need no state, and are not reported.
     let all = until_ended(&mut all, 6);
     let sampled = until_ended(&mut some, 2);
     let kept: Vec<_> = events(&all).into_iter().filter(|event| event.flow % 3 == 0).cloned().collect();
@@ -468,7 +468,7 @@ fn what_cannot_be_is_refused_with_what_could() {
     assert!(!std::path::Path::new(onramp_loader::ROOT).exists(), "nothing is left");
 }
 
-/// A consumer that does not read loses events. What it is told, and what it is told to have lost, are all that there were.
+/// A consumer that does not read drops events. Read and dropped events together are all that there were.
 #[test]
 #[ignore = "in a guest: make test"]
 fn events_that_were_told_and_lost_are_all_events_by_their_sequence() {

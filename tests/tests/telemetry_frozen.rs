@@ -92,13 +92,13 @@ impl Scene {
         Self { transfer, cgroup, consumer, inside, _attachments: attachments }
     }
 
-    /// The number of events that were written or, as far as somebody listened, had no room. Clears nothing.
+    /// The number of events that were written or, as far as there was a consumer, had no room. Clears nothing.
     fn numbered(&self) -> u64 {
         let flows = self.inside.run(|| onramp_loader::flows(|_| true)).unwrap().unwrap();
         flows.iter().filter_map(|flow| flow.telemetry).map(|kept| u64::from(kept.sequence)).sum()
     }
 
-    /// Whether nobody is told anything any more while the transfer goes on.
+    /// Whether no events are emitted any more while the transfer goes on.
     fn is_quiet(&self) -> bool {
         let before = self.numbered();
         (0..5).all(|_| self.transfer.goes_on()) && self.numbered() == before
@@ -119,14 +119,14 @@ fn nothing_is_written_for_a_frozen_consumer_and_it_is_told_for_how_long() {
     let quiet = scene.numbered();
     scene.cgroup.thaw();
     let thawed = Instant::now();
-    // Consumer and lease process go on in any order: what had no room may be told before what was not written.
+    // Consumer and lease process go on in any order: what had no room may be reported before what was not written.
     let mut unobserved = 0;
     while unobserved == 0 {
-        assert!(thawed.elapsed() < TIMEOUT, "it is never told");
+        assert!(thawed.elapsed() < TIMEOUT, "it is never reported");
         unobserved = scene.consumer.line("lost").split_once(' ').unwrap().1.parse().unwrap();
     }
     assert!(Duration::from_micros(unobserved) < before.elapsed(), "{unobserved} us");
-    assert!(eventually(|| scene.numbered() > quiet), "it is told again");
+    assert!(eventually(|| scene.numbered() > quiet), "it is reported again");
     let consumers = onramp_loader::consumers().unwrap();
     assert_eq!(consumers.iter().map(|one| one.pid).collect::<Vec<_>>(), [scene.consumer.pid()]);
     assert_eq!(consumers[0].unobserved.as_micros(), u128::from(unobserved));

@@ -56,7 +56,7 @@ fn recorded_acknowledgments_give_the_same_verdicts_again() {
             Sender::connect(Wire::lay(Duration::from_millis(15), fate), &algorithm.congestion_control());
         sender.send(100_000);
         assert!(eventually(|| sender.flow().info.bytes_acked > 60_000));
-        // Comes in the middle and goes on from the state it is told.
+        // Comes in the middle and goes on from the state that it gets.
         let mut late = stream(Level::Ack);
         sender.send(900_000);
         sender.flow_when(|flow| flow.info.bytes_acked >= 1_000_000);

@@ -77,7 +77,7 @@ fn a_browser_sees_a_flow_and_its_exit_tunes_it_and_goes_on_after_a_restart() {
     panic!("{FLOWS} flows have left slow start by themselves, one after the other");
 }
 
-/// Looks at a flow. False: it was not one to look at, because it left slow start before it was told to. On a busy machine
+/// Looks at a flow. False: it was not one to look at, because it exited slow start before it was asked to. On a busy machine
 /// the kernel takes a late acknowledgment for a loss.
 fn is_right(chromium: &Path, web: &Path) -> bool {
     let directory = tempfile::tempdir().unwrap();

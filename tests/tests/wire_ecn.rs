@@ -1,4 +1,4 @@
-//! Congestion marks in slow start, as the receiver tells of them: by RFC 3168 and as AccECN (RFC 9768).
+//! Congestion marks in slow start, as the receiver reports them: by RFC 3168 and as AccECN (RFC 9768).
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ fn marks(data: Data) -> Fate {
     if matches!(data.number, 30..40 | 150) { Fate::Mark } else { Fate::Deliver }
 }
 
-/// Over the marking wire, with this of the kernel's ways to tell of marks. `None`: it does not have it.
+/// Over the marking wire, with this of the kernel's ways to report marks. `None`: it does not have it.
 fn sender(tcp_ecn: &str) -> Option<Sender> {
     let wire = Wire::lay(DELAY, marks);
     wire.near.sysctl_set("net.ipv4.tcp_ecn", tcp_ecn).ok()?;
@@ -37,7 +37,7 @@ fn stock(tcp_ecn: &str) -> Option<(Came, u32)> {
     let came = sender.bring(BYTES);
     let info = sender.info();
     if tcp_ecn == "3" {
-        assert_eq!(info.delivered_ce, 11, "AccECN tells how many there were");
+        assert_eq!(info.delivered_ce, 11, "AccECN counts them");
     }
     let local = sender.stream.local_addr().unwrap();
     let mut follower = Follower::default();
@@ -70,7 +70,7 @@ fn assert_each_round_reduces_once(tcp_ecn: &str, (came, threshold): (Came, u32))
             }
         }
         let [(ExitReason::Ecn, record)] = exits[..] else { panic!("{algorithm}: {exits:?}") };
-        // A round of 40 segments is on its way when the first mark is told.
+        // A round of 40 segments is in flight when the first mark is reported.
         assert!((38..=42).contains(&record.window), "{algorithm}: {record:?}");
         assert_eq!(record.window_after, record.window * 7 / 10, "CUBIC keeps 0.7: {record:?}");
         assert_eq!(reductions, 2, "{algorithm}: marks of one round are one event");

@@ -89,7 +89,7 @@ fn initial_window(early: Early, control: &str) -> (Sender, Came) {
         if data.number == 40 || (data.syn && early == Early::Lost) { Fate::Drop } else { Fate::Deliver }
     };
     let wire = Wire::lay(DELAY, fate);
-    // As client and as server, without cookies, also where who listens has not asked for it.
+    // As client and as server, without cookies, also where the listening side has not requested it.
     wire.sysctl("net.ipv4.tcp_fastopen", "1543");
     if early == Early::Refused {
         wire.far.sysctl_set("net.ipv4.tcp_fastopen", "0").unwrap();

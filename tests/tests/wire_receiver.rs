@@ -19,7 +19,7 @@ use onramp_tests::wire::{Ack, Data, Fate, Wire};
 const DELAY: Duration = Duration::from_millis(20);
 const ALGORITHMS: [&str; 3] = ["plain", "ramp", "search"];
 
-/// Sends to a reader who rests for three seconds, while the window is closed. That it is open again is told once, which
+/// Sends to a reader who rests for three seconds, while the window is closed. That it is open again is reported once, which
 /// is lost: only a probe can find it out.
 fn over_a_closed_window(control: &str) -> (Sender, Came) {
     let lost = Arc::new(AtomicUsize::new(0));

@@ -258,7 +258,7 @@ impl Algorithm {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::algorithm::find;
+    use crate::algorithm::{all, find};
 
     #[test]
     fn a_bad_setting_among_good_ones_changes_nothing() {
@@ -284,9 +284,40 @@ mod tests {
     }
 
     #[test]
+    fn the_name_of_every_parameter_ends_with_its_unit() {
+        let unit_of = |name: &str| {
+            let units = [
+                ("_bytes_per_s", "bytes/s"),
+                ("_bytes", "bytes"),
+                ("_us", "us"),
+                ("_pct", "percent"),
+                ("_segments", "segments"),
+                ("_samples", "samples"),
+                ("_rounds", "rounds"),
+                ("_bins", "bins"),
+                ("_rtts", "initial RTTs"),
+            ];
+            units.iter().find(|(end, _)| name.ends_with(end)).map_or("", |(_, unit)| *unit)
+        };
+        for algorithm in all() {
+            for parameter in algorithm.declarations().filter(|parameter| parameter.choices.is_empty()) {
+                assert_eq!(
+                    unit_of(parameter.name),
+                    parameter.unit,
+                    "{} {}",
+                    algorithm.name(),
+                    parameter.name
+                );
+            }
+        }
+    }
+
+    #[test]
     fn a_name_without_its_unit_or_of_the_source_is_answered_with_the_parameters_own() {
         for (algorithm, given, meant) in [
             ("spacing", "rate", "rate_bytes_per_s"),
+            ("search", "alpha", "missed_bins_rtts"),
+            ("hystart", "low_window", "low_window_segments"),
             ("spacing", "min_rate", "min_rate_bytes_per_s"),
             ("best", "min_rate", "min_rate_bytes_per_s"),
             ("inflight", "stab", "headroom_segments"),

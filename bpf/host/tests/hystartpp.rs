@@ -123,7 +123,7 @@ fn an_ack_grows_the_window_by_at_most_l_unless_paced() {
     assert_eq!(limited(&flow.next(0)), 2);
     flow.ack.flags = ack_flag::PACED;
     assert_eq!(limited(&flow.next(0)), 5);
-    let mut flow = hystartpp(&["ack_limit=3"]);
+    let mut flow = hystartpp(&["ack_limit_segments=3"]);
     flow.ack.acked = 20;
     assert_eq!(limited(&flow.begin(0)), 3);
 }

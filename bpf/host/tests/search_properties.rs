@@ -163,8 +163,11 @@ fn any_silence_is_one_step() {
     let silences = (1..=3_000_000_u64, 0..=1_u64 << 50, 0..3_usize, 0..60_u64);
     check(15, 2_000, silences, |(rtt_us, silence_us, rule, bins)| {
         let rule = ["off", "alpha", "window"][rule];
-        let mut flow =
-            Flow::new(parameters(&[&format!("missed_bins={rule}"), "alpha=1000", "threshold_pct=100"]));
+        let mut flow = Flow::new(parameters(&[
+            &format!("missed_bins={rule}"),
+            "missed_bins_rtts=1000",
+            "threshold_pct=100",
+        ]));
         let mut ack = Ack { now_us: 1, rtt_us: rtt_us as i32, cwnd: 10, mss: 1_500, ..Ack::default() };
         flow.on_ack(&ack);
         for _ in 0..bins {

@@ -46,7 +46,8 @@ fn case_24_alpha_bears_two_bins_each_and_keeps_the_geometry_within_a_window() {
         (1_000, 2_000, "nothing_sent", 35_000),
         (1_000, 2_001, "bins_missed", 70_000),
     ] {
-        let mut flow = Driver::begun(&["missed_bins=alpha", &format!("alpha={alpha}"), "threshold_pct=100"]);
+        let mut flow =
+            Driver::begun(&["missed_bins=alpha", &format!("missed_bins_rtts={alpha}"), "threshold_pct=100"]);
         flow.steady_until(5, 1_000);
         flow.ack.rtt_us = 200_000;
         flow.ack.bytes_sent += 1_000;

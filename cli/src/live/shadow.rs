@@ -106,7 +106,7 @@ impl Shadows {
             },
         );
         for step in watched.follower.take(snapshot) {
-            watched.judge(step);
+            watched.evaluate(step);
         }
         if snapshot.is_last()
             && let Some((ends, watched)) = self.watched.remove(number)
@@ -138,7 +138,7 @@ impl Shadows {
 }
 
 impl Watched {
-    fn judge(&mut self, step: Step) {
+    fn evaluate(&mut self, step: Step) {
         let sample = match step {
             Step::Ack { ack, slow_starts } => Sample { ack, slow_starts, ..Sample::default() },
             Step::Past { ack } => Sample { ack, event: Event::NotAsked, ..Sample::default() },

@@ -25,7 +25,7 @@ use crate::units::show_rate;
   onramp compare-arms --json | jq '.guarded[].comparisons'")]
 pub(crate) struct CompareArms {
     /// Algorithm [default: all that are guarded]
-    #[arg(value_name = "ALG", value_parser = AlgorithmName)]
+    #[arg(value_name = "ALG", value_parser = AlgorithmName, hide_possible_values = true)]
     algorithm: Option<String>,
 }
 

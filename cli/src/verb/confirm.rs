@@ -18,7 +18,7 @@ use crate::settings::AlgorithmName;
 Undo: printed; onramp attach ALG --for TIME")]
 pub(crate) struct Confirm {
     /// Algorithm
-    #[arg(value_name = "ALG", value_parser = AlgorithmName)]
+    #[arg(value_name = "ALG", value_parser = AlgorithmName, hide_possible_values = true)]
     algorithm: String,
 }
 

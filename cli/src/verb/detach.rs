@@ -39,7 +39,7 @@ const RULES_NAMED: usize = 8;
 Undo: printed; the same attach with the same parameters, and what it does not bring back")]
 pub(crate) struct Detach {
     /// Algorithm
-    #[arg(value_name = "ALG", value_parser = AlgorithmName, required_unless_present = "all", conflicts_with = "all")]
+    #[arg(value_name = "ALG", value_parser = AlgorithmName, hide_possible_values = true, required_unless_present = "all", conflicts_with = "all")]
     algorithm: Option<String>,
     /// Detach all, clear half attached ones, remove the rules of `onramp select` and the cgroups of runs that have died
     #[arg(long)]

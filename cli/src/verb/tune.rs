@@ -26,7 +26,7 @@ use crate::table::Table;
 Undo: printed; `onramp tune` with the previous values")]
 pub(crate) struct Tune {
     /// Algorithm
-    #[arg(value_name = "ALG", value_parser = AlgorithmName)]
+    #[arg(value_name = "ALG", value_parser = AlgorithmName, hide_possible_values = true)]
     algorithm: String,
     /// The parameter set of this name; `onramp status` lists them [default: the first]
     #[arg(long, value_name = "PROFILE")]

@@ -34,7 +34,7 @@ use crate::units::count;
 Undo: `upgrade` by the previous build")]
 pub(crate) struct Upgrade {
     /// Algorithm [default: all that are attached]
-    #[arg(value_name = "ALG", value_parser = AlgorithmName)]
+    #[arg(value_name = "ALG", value_parser = AlgorithmName, hide_possible_values = true)]
     algorithm: Option<String>,
     /// Another base than it has
     #[arg(long, value_enum, requires = "algorithm")]

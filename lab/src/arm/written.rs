@@ -111,7 +111,7 @@ mod tests {
         let says = |label| Written::parse(label).unwrap_err().to_string();
         assert!(says("search:hold").contains("write KEY=VALUE"));
         assert!(says("search:base=vegas").contains("cubic|reno|bbr"));
-        assert!(says("cubic:alpha=2").contains("host.KEY=VALUE only"));
+        assert!(says("cubic:missed_bins_rtts=2").contains("host.KEY=VALUE only"));
         let host = HostSpec::new([4_096, 5_000, 6_000], [4_096, 5_000, 6_000]);
         let error = Written::parse("cubic:host.sack=off").unwrap().host(&host).unwrap_err().to_string();
         assert!(error.contains("no setting \"sack\"") && error.contains("tcp_sack"), "{error}");

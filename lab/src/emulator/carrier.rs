@@ -26,7 +26,7 @@ pub(crate) const BATCH: usize = 32;
 /// Packets of this size or more count as full: data, not acknowledgments or iperf3's control messages.
 const FULL_BYTES: usize = 1_400;
 
-/// Looks at one device alone, after which both are looked at: what was just delivered is answered at once, and nobody
+/// Looks at one device alone, after which both are looked at: what was just delivered is answered at once, and no process
 /// starves.
 const ANSWERS: u32 = 8;
 

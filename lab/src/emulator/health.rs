@@ -56,7 +56,7 @@ pub struct Health {
     pub real_time: bool,
     /// Processor time of the emulator's thread, seconds.
     pub cpu_seconds: f64,
-    /// Time that the processors of this host were busy meanwhile, whoever ran on them, all together, seconds.
+    /// Time that the processors of this host were busy meanwhile with any process, all together, seconds.
     #[serde(default)]
     pub busy_seconds: f64,
     /// Time the emulator ran, seconds.
@@ -75,7 +75,7 @@ impl Health {
         })
     }
 
-    /// The same for a guest, whose clock counts its own processor's instructions: lateness is then nobody else's doing,
+    /// The same for a guest, whose clock counts its own processor's instructions: lateness is then not caused by other processes,
     /// and the reason says what the run would have needed.
     pub fn invalid_in_virtual_time(&self, base_rtt_us: u64) -> Option<String> {
         self.lost().or_else(|| {

@@ -212,7 +212,7 @@ impl Emulator {
         Ok(())
     }
 
-    /// Whether the thread has ended by itself, which only an error makes it do; [`Emulator::stop`] tells which.
+    /// Whether the thread has ended by itself, which only an error makes it do; [`Emulator::stop`] returns it.
     pub fn has_failed(&self) -> bool {
         self.thread.as_ref().is_none_or(JoinHandle::is_finished)
     }

@@ -41,7 +41,7 @@ impl<'a> Read<'a> {
             return (ip.len() <= MTU).then_some(Self::Whole(read));
         }
         let payload_bytes = usize::from(u16::from_ne_bytes([header[4], header[5]]));
-        // The bit above tells of congestion notification.
+        // The bit above is that of congestion notification.
         let of_tcp = header[1] & 0x7f == TCP_SEGMENT;
         Some(Self::Segment(Segment::parse(ip, payload_bytes).filter(|_| of_tcp)?))
     }

@@ -62,7 +62,7 @@ impl Tun {
         Ok(tun)
     }
 
-    /// The same without offloads: whoever reads and writes its descriptor handles IP packets as they are on a wire, one
+    /// The same without offloads: a reader and writer of its descriptor handles IP packets as they are on a wire, one
     /// at a time and with their checksums.
     ///
     /// # Errors

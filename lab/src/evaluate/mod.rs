@@ -9,7 +9,7 @@
 //! [`NOT_EVALUATED`].
 
 mod cases;
-mod judge;
+mod checks;
 
 use crate::reproduce::{Question, Trial};
 
@@ -61,13 +61,13 @@ impl Case {
     pub fn question<'a>(&'a self, subject: &'a str) -> Question<'a> {
         let arms: Vec<String> = arms(subject);
         let trials = (self.paths)().into_iter().map(|path| Trial { arms: arms.clone(), ..path }).collect();
-        let judge = move |evidence: &_| judge::judge(self, subject, evidence);
+        let evaluate = move |evidence: &_| checks::evaluate(self, subject, evidence);
         Question {
             id: self.id,
             source: self.source,
             statement: self.statement,
             trials,
-            judge: Box::new(judge),
+            evaluate: Box::new(evaluate),
         }
     }
 }

@@ -87,7 +87,7 @@ pub struct Exit {
     pub seconds: f64,
     /// Congestion window at detection, bytes.
     pub window_bytes: u64,
-    /// ACKs that the algorithm had judged by then, where its flows count them.
+    /// ACKs with which the algorithm had been called by then, where its flows count them.
     pub acks: Option<u64>,
     /// Where this is known from.
     pub source: ExitSource,

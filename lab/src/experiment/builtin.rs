@@ -61,7 +61,7 @@ pub enum BuiltinError {
     Panicked,
 }
 
-/// A transfer whose source listens, or that is under way.
+/// A transfer whose source is listening, or that is in progress.
 struct Transfer {
     request: Request,
     listener: Option<TcpListener>,

@@ -16,7 +16,7 @@ use super::process::{Iperf3Error, Running, start_error};
 use super::transfer::{Download, Iperf3Report, POLL, Request};
 use crate::host::SENDER;
 
-/// How long the server may take to listen.
+/// How long the server may take until it accepts connections.
 const LISTEN_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long the server may take to end after the client.
 const END_TIMEOUT: Duration = Duration::from_secs(10);

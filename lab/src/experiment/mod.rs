@@ -3,7 +3,7 @@
 //!
 //! Every run has namespaces, an emulator, a source and a sink of its own. Arms take turns, and all arms of a repetition meet
 //! the same seed, so that what varies between them is the congestion control. The lab knows congestion controls by
-//! name; whoever knows more about them (where flows record their exit) says so in [`Arm`].
+//! name; a caller that knows more about them (where flows record their exit) says so in [`Arm`].
 
 mod arm;
 mod builtin;

@@ -87,7 +87,7 @@ pub struct Plan {
     /// Changes of the link in each run.
     pub changes: Vec<LinkChange>,
     /// What flows have of RTT besides that of the link, half of it each way, behind the queue: microseconds, 0 to 10 000 000,
-    /// one for each flow and one more for a competitor; none of them where nobody has any.
+    /// one for each flow and one more for a competitor; none of them where there is none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub extra_rtt_us: Vec<u64>,
     /// Other paths that packets take in each run, 0 to 16. Changes of the link are of the path in use.
@@ -250,7 +250,7 @@ impl Plan {
             }
         }
         self.validate_extra_rtts()?;
-        // Results bring profiles that nobody has checked.
+        // Results have profiles that were not checked.
         let wrong = |name: &String, source| ExperimentError::Profile { name: name.clone(), source };
         self.profile.validate().map_err(|source| wrong(&self.profile.name, source))?;
         let check =

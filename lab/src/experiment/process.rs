@@ -27,7 +27,7 @@ pub enum Iperf3Error {
         /// Why.
         source: io::Error,
     },
-    /// The server did not begin to listen.
+    /// The server did not accept connections.
     #[error("the iperf3 server did not listen: {message}")]
     NotListening {
         /// Exit status and output.

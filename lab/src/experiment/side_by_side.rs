@@ -102,7 +102,7 @@ impl Drop for LastWord {
     }
 }
 
-/// The other side listens until all turns are over, or has panicked and waits for this thread to end.
+/// The other side receives until all turns are over, or has panicked and waits for this thread to end.
 fn tell(say: &Sender<Said>, said: Said) {
     let _ = say.send(said);
 }

@@ -69,7 +69,7 @@ fn write(directory: &Path, outcome: &Outcome) -> Result<(), ExperimentError> {
         Ok(())
     });
     if made.is_err() {
-        // The error that is told is the first.
+        // The error that is reported is the first.
         let _ = fs::remove_dir_all(&new);
     }
     made

@@ -4,7 +4,7 @@
 //!
 //! * Its own control takes as long, and leaves slow start where it left it.
 //! * HyStart, replayed over the acknowledgments that were recorded and over those that are simulated, leaves at the same window.
-//!   Its statistic, the least excess of the round-trip time in a round, is what tells jitter from a queue.
+//!   Its statistic, the least excess of the round-trip time in a round, is what distinguishes jitter from a queue.
 //! * A rate or a queue that was not reached is a lower bound. The arms are simulated with more of it, too: where that changes
 //!   how long they take, the recording does not say how long they would take.
 

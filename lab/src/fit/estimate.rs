@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Rate, round-trip time, queue and jitter by what the acknowledgments of a flow tell.
+//! Rate, round-trip time, queue and jitter from the ACKs of a flow.
 
 use super::flow::{FitError, RecordedFlow, Seen};
 use super::{Explained, Fitted, Known};
@@ -24,7 +24,7 @@ const OWN_SPREAD: f64 = 0.7;
 const IDLE: u64 = 32;
 /// Neighbours whose round-trip times are compared.
 const NEIGHBOURS: usize = 20;
-/// Jitter below this is not told apart from that of packets that leave a host in bursts of a millisecond, microseconds.
+/// Jitter below this is not distinguished from that of packets that leave a host in bursts of a millisecond, microseconds.
 const LEAST_JITTER_US: f64 = 1_500.0;
 /// A rate that differs by less from the one before is the same.
 const SAME: f64 = 0.05;
@@ -82,7 +82,7 @@ pub(super) fn of(flow: &RecordedFlow) -> Result<(Option<Fitted>, Fitted), FitErr
     let mut rate_seen_us = queued().map(|window| window.took_us).sum();
     let mut rate = quantile(&busy, 0.5);
     if busy.is_empty() {
-        // No queue stayed, but bursts have met one: between them the path was empty, so the fastest of them tell the rate.
+        // No queue stayed, but bursts have met one: between them the path was empty, so the fastest of them show the rate.
         let length = LEAST_WINDOW_US.max(base_rtt_us / 4);
         let bursts = self::windows(&flow.acks, length, queued_us);
         let bursts = || bursts.iter().filter(|window| window.rising);

@@ -12,7 +12,7 @@ use thiserror::Error;
 
 use crate::link::RangeError;
 
-/// Fewer acknowledgments tell nothing.
+/// Fewer ACKs show nothing.
 const LEAST_ACKS: usize = 100;
 
 /// What a packet can carry, bytes.
@@ -53,7 +53,7 @@ pub enum FitError {
     Short {
         /// Number of the connection.
         flow: u64,
-        /// Of those that tell a round-trip time.
+        /// Of those with a round-trip time.
         acks: usize,
     },
     /// What was recorded makes no link.

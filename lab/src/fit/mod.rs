@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! A path fitted to a recorded flow: what its acknowledgments tell of rate, round-trip time, queue and jitter, as a profile, and
+//! A path fitted to a recorded flow: what its ACKs show of rate, round-trip time, queue and jitter, as a profile, and
 //! how well a link of these properties explains what was recorded.
 //!
 //! * While the smallest round-trip time of a window stays above that of the empty path there is a queue, and what is
-//!   delivered then is the rate of the bottleneck. A flow that never kept a queue tells a lower bound.
+//!   delivered then is the rate of the bottleneck. A flow that never kept a queue shows a lower bound.
 //! * Round-trip times may rise without a queue, because the way back varies. So the path is also taken as one without: its rate is the most
 //!   that was delivered, as a lower bound. The one that explains the recorded round-trip times better is the path.
 //! * A queue is as large as the longest wait in it: all of it where a loss followed, a lower bound where none did.
@@ -57,7 +57,7 @@ pub enum Known {
     AtLeast,
 }
 
-/// What the acknowledgments of a flow tell of its path.
+/// What the ACKs of a flow show of its path.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Fitted {
     /// Number of the connection in the recording.

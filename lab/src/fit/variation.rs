@@ -10,7 +10,7 @@ use crate::link::spec::DelayStep;
 const STEPS: usize = 4_096;
 /// Finest variation that is kept, microseconds.
 const FINEST_US: u64 = 200;
-/// Least that is told from the time that hosts take, microseconds.
+/// Least that is distinguished from the time that hosts take, microseconds.
 const LEAST_US: u64 = 1_000;
 /// Largest extra delay of a link, microseconds.
 const MOST_US: f64 = 10_000_000.0;

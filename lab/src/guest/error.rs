@@ -68,7 +68,7 @@ pub enum GuestError {
     },
     /// The kernel's image has no HPET driver that is known.
     #[error(
-        "kernel {release} cannot be told how fast its processor is: its HPET driver (CONFIG_HPET_TIMER) is not there, or \
+        "the speed of the processor cannot be set for kernel {release}: its HPET driver (CONFIG_HPET_TIMER) is not there, or \
          does not divide by 10^15 as Linux 6.1 to 7.2 do; give another kernel"
     )]
     Clock {

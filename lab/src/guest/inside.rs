@@ -25,7 +25,7 @@ use super::wire::{End, Frame, Stream};
 pub(super) const TASK: &str = "/task.json";
 /// What is in this directory at the end goes back to the host.
 pub const OUT: &str = "/out";
-/// Set for the command, so that a program can tell that it runs in a guest.
+/// Set for the command, so that a program can see that it runs in a guest.
 pub const VARIABLE: &str = "ONRAMP_GUEST";
 
 /// Whether this program runs in a guest.
@@ -142,7 +142,7 @@ fn follow(task: &Task, out: &mut impl Write) -> io::Result<u8> {
     loop {
         let next = match ended {
             None => said.recv().ok(),
-            // What it left in its pipes; whoever holds them open longer is not waited for.
+            // What it left in its pipes; a process that holds them open longer is not waited for.
             Some(_) => said.recv_timeout(LAST_WORDS).ok(),
         };
         match next {

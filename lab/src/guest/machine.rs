@@ -40,7 +40,7 @@ const CONSOLE_LINES: usize = 8;
 /// QEMU is made to record, to nowhere: while it records, its main loop cannot look at the clock in the moment in which the
 /// processor has halted and not yet counted what it has done. Without this one run in five was some 200 ns off from there on.
 const RECORD: &str = "shift=0,sleep=off,rr=record,rrfile=/dev/null";
-/// What the kernel is told: a panic ends the machine; no randomness in addresses; and nothing that costs instructions
+/// The kernel's command line: a panic ends the machine; no randomness in addresses; and nothing that costs instructions
 /// and protects, measures or looks for what is not there. Calibrating clocks by waiting is most of what a boot costs:
 /// the clock's frequency is known, and the timer is the HPET, which needs no calibration. Whoever lists sockets goes
 /// through all of their table, which is otherwise made for as many as the memory would hold.
@@ -304,7 +304,7 @@ fn memory_file(name: &str) -> io::Result<File> {
     if descriptor < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the descriptor is new and nobody else's.
+    // SAFETY: the descriptor is new and owned here alone.
     Ok(unsafe { OwnedFd::from_raw_fd(descriptor) }.into())
 }
 

@@ -2,7 +2,7 @@
 //! How fast a guest's processor is.
 //!
 //! QEMU lets one instruction take a nanosecond, and knows no less. A server's processor executes several, and at one the
-//! guest itself would be the bottleneck from some 400 Mb/s on. So the guest is told that its two clocks tick
+//! guest itself would be the bottleneck from some 400 Mb/s on. So the guest is given two clocks that tick
 //! [`INSTRUCTIONS_PER_NANOSECOND`] times as fast as they do, by which QEMU's nanosecond becomes a part of the guest's:
 //!
 //! * the time stamp counter, which it reads the time from, by `tsc_early_khz=` on its command line;
@@ -19,7 +19,7 @@ pub const INSTRUCTIONS_PER_NANOSECOND: u64 = 4;
 /// Femtoseconds in a second, by which Linux's HPET driver divides.
 const FEMTOSECONDS: u64 = 1_000_000_000_000_000;
 
-/// What the kernel is told about its time stamp counter, which counts QEMU's nanoseconds.
+/// What the kernel's command line says of its time stamp counter, which counts QEMU's nanoseconds.
 pub(super) fn argument() -> String {
     format!("tsc_early_khz={}", 1_000_000 * INSTRUCTIONS_PER_NANOSECOND)
 }

@@ -37,7 +37,7 @@ impl Aggregate {
             && self.bytes + u64::from(head.bytes) <= self.max_bytes
     }
 
-    /// The next opportunity that is not before `now`. Opportunities come also while nobody uses them: after a long
+    /// The next opportunity that is not before `now`. Opportunities come also while they are not used: after a long
     /// pause, the wait is a random part of a gap.
     fn opportunity(&mut self, now: Nanos, free_since: Option<Nanos>) -> Nanos {
         let gap = self.min_gap + self.random.up_to(self.spread);

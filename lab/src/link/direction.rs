@@ -40,7 +40,7 @@ pub struct Delivery<P> {
     pub bytes: u32,
     /// When it is due there; the driver may be later.
     pub due: Nanos,
-    /// Active queue management has marked it: it tells of congestion (RFC 3168).
+    /// Active queue management has marked it: it signals congestion (RFC 3168).
     pub marked: bool,
 }
 

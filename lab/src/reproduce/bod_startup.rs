@@ -3,7 +3,7 @@
 
 use super::evidence::Valid;
 use super::plots::{columns, figure};
-use super::{Check, Claim, Comparand, Evidence, Judgement, NoEvidence, Trial};
+use super::{Check, Claim, Comparand, Evaluation, Evidence, NoEvidence, Trial};
 use crate::experiment::{Amount, Run};
 
 const TRIAL: &str = "bod";
@@ -27,10 +27,10 @@ pub(super) const CLAIM: Claim = Claim {
             ..Trial::new(TRIAL, "bod", &arms)
         }]
     },
-    judge,
+    evaluate,
 };
 
-fn judge(evidence: &Evidence) -> Result<Judgement, NoEvidence> {
+fn evaluate(evidence: &Evidence) -> Result<Evaluation, NoEvidence> {
     let rtt = evidence.trial(TRIAL)?.base_rtt_us as f64 / 1e6;
     let arm = |name| evidence.arm(TRIAL, name);
     let arms = [arm(NO_SACK)?, arm(SACK)?, arm(INFLIGHT)?];
@@ -58,7 +58,7 @@ fn judge(evidence: &Evidence) -> Result<Judgement, NoEvidence> {
     let group = |value: &dyn Fn(Valid<'_>) -> Vec<f64>| {
         names.iter().zip(arms).map(|(name, arm)| ((*name).to_owned(), value(arm))).collect::<Vec<_>>()
     };
-    Ok(Judgement {
+    Ok(Evaluation {
         comparands,
         checks: vec![
             Check::at_most("goodput, no SACK over SACK", bare.mean(goodput) / sack.mean(goodput), 0.9),
@@ -110,14 +110,14 @@ mod tests {
 
     #[test]
     fn the_sources_picture_holds_and_a_bound_that_loses_does_not() {
-        let judge = |inflight: Run| {
+        let evaluate = |inflight: Run| {
             let mut evidence = Evidence::default();
             let bare = measured(0.9, 300, 12.0, 1.0);
             let sack = measured(1.9, 200, 2.0, 0.5);
             add(&mut evidence, TRIAL, vec![(NO_SACK, bare), (SACK, sack), (INFLIGHT, inflight)]);
             failing(&CLAIM, &evidence)
         };
-        assert_eq!(judge(measured(1.8, 0, 1.5, 0.1)), [""; 0]);
-        assert_eq!(judge(measured(1.2, 40, 1.5, 0.6)).len(), 3);
+        assert_eq!(evaluate(measured(1.8, 0, 1.5, 0.1)), [""; 0]);
+        assert_eq!(evaluate(measured(1.2, 40, 1.5, 0.6)).len(), 3);
     }
 }

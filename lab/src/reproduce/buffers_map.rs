@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Which technologies fit into socket buffers.
 
-use super::{Check, Claim, Comparand, Evidence, Judgement, NoEvidence};
+use super::{Check, Claim, Comparand, Evaluation, Evidence, NoEvidence};
 use crate::model::buffers::{self, DEFAULT_BYTES, Limit, Place, RECOMMENDED_BYTES, TECHNOLOGIES};
 
 pub(super) const CLAIM: Claim = Claim {
@@ -9,10 +9,10 @@ pub(super) const CLAIM: Claim = Claim {
     source: "Ataei Kachooei et al. 2022, figure 1",
     statement: "LEO and 4G lie inside Linux's default limit, GEO and 5G outside; all lie inside the recommended limit.",
     trials: Vec::new,
-    judge,
+    evaluate,
 };
 
-fn judge(_: &Evidence) -> Result<Judgement, NoEvidence> {
+fn evaluate(_: &Evidence) -> Result<Evaluation, NoEvidence> {
     let (default, recommended) = (Limit { bytes: DEFAULT_BYTES }, Limit { bytes: RECOMMENDED_BYTES });
     let (mut comparands, mut checks) = (Vec::new(), Vec::new());
     for technology in &TECHNOLOGIES {
@@ -41,18 +41,18 @@ fn judge(_: &Evidence) -> Result<Judgement, NoEvidence> {
             1.0,
         ));
     }
-    Ok(Judgement { comparands, checks, figure: buffers::figure(default, recommended, None) })
+    Ok(Evaluation { comparands, checks, figure: buffers::figure(default, recommended, None) })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::judge;
+    use super::super::testing::evaluate;
     use super::*;
 
     #[test]
     fn the_map_holds_and_its_checks_name_every_technology() {
-        let judgement = judge(&CLAIM, &Evidence::default());
-        assert!(judgement.holds(), "{judgement:?}");
-        assert_eq!(judgement.checks.len(), 2 * TECHNOLOGIES.len());
+        let evaluation = evaluate(&CLAIM, &Evidence::default());
+        assert!(evaluation.holds(), "{evaluation:?}");
+        assert_eq!(evaluation.checks.len(), 2 * TECHNOLOGIES.len());
     }
 }

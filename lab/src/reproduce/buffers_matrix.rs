@@ -2,7 +2,7 @@
 //! Steady throughput over GEO with raised socket buffers, with and without autotuning of the receive buffer.
 
 use super::plots::{columns, figure};
-use super::{Check, Claim, Comparand, Evidence, Judgement, NoEvidence, Trial};
+use super::{Check, Claim, Comparand, Evaluation, Evidence, NoEvidence, Trial};
 use crate::experiment::{Amount, Run};
 use crate::profile::Profile;
 
@@ -24,7 +24,7 @@ pub(super) const CLAIM: Claim = Claim {
     statement: "The default buffers stay below the capacity; rmem alone helps only without autotuning, wmem alone helps with \
                 it but the receiver still limits; both give full use with and without autotuning.",
     trials,
-    judge,
+    evaluate,
 };
 
 fn arm(rmem: &str, wmem: &str, autotuning: bool) -> String {
@@ -50,7 +50,7 @@ fn trials() -> Vec<Trial> {
     }]
 }
 
-fn judge(evidence: &Evidence) -> Result<Judgement, NoEvidence> {
+fn evaluate(evidence: &Evidence) -> Result<Evaluation, NoEvidence> {
     let capacity = evidence.trial(TRIAL)?.rate_bps as f64;
     let steady = |run: &Run| run.measures.steady_goodput_bps.unwrap_or(0.0);
     let (mut groups, mut comparands, mut shares) = (Vec::new(), Vec::new(), Vec::new());
@@ -74,7 +74,7 @@ fn judge(evidence: &Evidence) -> Result<Judgement, NoEvidence> {
     else {
         return Err(NoEvidence::Other("results of all eight arms"));
     };
-    Ok(Judgement {
+    Ok(Evaluation {
         comparands,
         checks: vec![
             Check::at_most("default, autotuning, share of the capacity", default_on, 0.6),

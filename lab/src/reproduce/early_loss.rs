@@ -5,12 +5,12 @@
 //! with SACK stands for it: it repairs the losses of a slow start in about the time that Tahoe needs to come back to
 //! its threshold (without SACK it repairs one in each round trip, 70 of them in 40 s). It does not start anew, so a
 //! connection meets the small buffer in slow start once. Therefore throughputs are compared by order, not by value, and
-//! losses of the first slow start are judged directly.
+//! losses of the first slow start are evaluated directly.
 
 use super::evidence::Valid;
 use super::plots::{columns, figure};
 use super::small_buffer::{AVAILABLE, PAYLOAD_BYTES, packets_per_second, path};
-use super::{Check, Claim, Comparand, Evidence, Judgement, NoEvidence, Trial};
+use super::{Check, Claim, Comparand, Evaluation, Evidence, NoEvidence, Trial};
 use crate::experiment::Amount;
 
 const TRIAL: &str = "early-loss";
@@ -38,10 +38,10 @@ pub(super) const CLAIM: Claim = Claim {
             ..Trial::new(TRIAL, "geo", &arms)
         }]
     },
-    judge,
+    evaluate,
 };
 
-fn judge(evidence: &Evidence) -> Result<Judgement, NoEvidence> {
+fn evaluate(evidence: &Evidence) -> Result<Evaluation, NoEvidence> {
     let mut arms = Vec::new();
     for (name, arm, source) in ARMS {
         arms.push((name, evidence.arm(TRIAL, arm)?, source));
@@ -71,7 +71,7 @@ fn judge(evidence: &Evidence) -> Result<Judgement, NoEvidence> {
     };
     let throughput = each(&|arm| arm.each(packets_per_second));
     let windows = each(&|arm| arm.exits(|exit| exit.window_bytes as f64 / PAYLOAD_BYTES));
-    Ok(Judgement {
+    Ok(Evaluation {
         comparands,
         checks: vec![
             Check::at_most(

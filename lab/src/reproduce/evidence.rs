@@ -8,7 +8,7 @@ use thiserror::Error;
 
 use crate::experiment::{ArmResult, Comparison, Exit, Run};
 
-/// All that claims are judged by.
+/// All that claims are evaluated by.
 #[derive(Clone, Debug, Default)]
 pub struct Evidence {
     /// Results by name of the trial.
@@ -39,7 +39,7 @@ pub struct Footprint {
     pub header_bytes: usize,
 }
 
-/// Something is missing for a judgement.
+/// Something is missing for an evaluation.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum NoEvidence {
     /// An experiment was not run.

@@ -3,7 +3,7 @@
 
 use super::evidence::Valid;
 use super::plots::{columns, figure};
-use super::{Check, Claim, Comparand, Evidence, Judgement, NoEvidence, Trial};
+use super::{Check, Claim, Comparand, Evaluation, Evidence, NoEvidence, Trial};
 use crate::experiment::Run;
 
 /// Sizes of the objects that Ataei Kachooei et al. 2022, figure 4 and Peters et al. 2021 time, bytes.
@@ -16,17 +16,17 @@ pub(super) const CLAIM: Claim = Claim {
     statement: "HyStart takes about 30 s and retransmits least; without it slow start overshoots and retransmits most; BEST \
                 is the fastest and retransmits about half of that.",
     trials: || vec![trial()],
-    judge,
+    evaluate,
 };
 
-/// The trial that several claims share. `best` multiplies by the minimum RTT unless told otherwise; the pseudocode of
+/// The trial that several claims share. `best` multiplies by the minimum RTT by default; the pseudocode of
 /// Ataei Kachooei et al. 2022 say only RTT, and Linux's is the one at hand, hence the second arm.
 pub(super) fn trial() -> Trial {
     let arms = ["cubic", "plain", "best", "best:rtt_source=latest"];
     Trial { objects: OBJECTS.to_vec(), pairs: true, ..Trial::new("geo", "geo", &arms) }
 }
 
-fn judge(evidence: &Evidence) -> Result<Judgement, NoEvidence> {
+fn evaluate(evidence: &Evidence) -> Result<Evaluation, NoEvidence> {
     let on = evidence.arm("geo", "cubic")?;
     let off = evidence.arm("geo", "plain")?;
     let latest = evidence.arm("geo", "best:rtt_source=latest")?;
@@ -42,7 +42,7 @@ fn judge(evidence: &Evidence) -> Result<Judgement, NoEvidence> {
     let times: Vec<_> = arms.iter().map(|(name, arm)| ((*name).to_owned(), arm.each(seconds))).collect();
     let losses: Vec<_> =
         arms.iter().map(|(name, arm)| ((*name).to_owned(), arm.each(retransmitted))).collect();
-    Ok(Judgement {
+    Ok(Evaluation {
         comparands: vec![
             Comparand::new("HyStart on, s", "about 30", on.seconds(), 2),
             Comparand::new("HyStart off, s", "shorter", off.seconds(), 2),

@@ -2,7 +2,7 @@
 //! Download time against the window at which slow start is left, for three sizes of the queue.
 
 use super::plots::{curves, figure};
-use super::{Check, Claim, Comparand, Evidence, Judgement, NoEvidence, Trial};
+use super::{Check, Claim, Comparand, Evaluation, Evidence, NoEvidence, Trial};
 use crate::figure::Dash;
 
 /// Exit points in hundredths of the BDP of 11.25 MB.
@@ -18,7 +18,7 @@ pub(super) const CLAIM: Claim = Claim {
     statement: "Leaving too early is slow with every queue, the optimum is near the BDP, leaving late is slow with small \
                 queues, and BEST is near the optimum.",
     trials,
-    judge,
+    evaluate,
 };
 
 fn arm(point: u64) -> String {
@@ -36,7 +36,7 @@ fn trials() -> Vec<Trial> {
     QUEUES.into_iter().map(of).collect()
 }
 
-fn judge(evidence: &Evidence) -> Result<Judgement, NoEvidence> {
+fn evaluate(evidence: &Evidence) -> Result<Evaluation, NoEvidence> {
     let (mut comparands, mut checks, mut lines, mut late) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for (queue, trial) in QUEUES {
         let mut points = Vec::new();
@@ -74,7 +74,7 @@ fn judge(evidence: &Evidence) -> Result<Judgement, NoEvidence> {
         1.0,
     ));
     let panel = curves("Time to download 80 MB", "exit point, BDP", "seconds", lines);
-    Ok(Judgement { comparands, checks, figure: figure("Exit points over GEO without AQM", vec![panel]) })
+    Ok(Evaluation { comparands, checks, figure: figure("Exit points over GEO without AQM", vec![panel]) })
 }
 
 #[cfg(test)]

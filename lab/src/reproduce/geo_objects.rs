@@ -3,7 +3,7 @@
 
 use super::geo_download::{OBJECTS, trial};
 use super::plots::{curves, figure};
-use super::{Check, Claim, Comparand, Evidence, Judgement, NoEvidence};
+use super::{Check, Claim, Comparand, Evaluation, Evidence, NoEvidence};
 use crate::figure::Dash;
 
 pub(super) const CLAIM: Claim = Claim {
@@ -11,10 +11,10 @@ pub(super) const CLAIM: Claim = Claim {
     source: "Ataei Kachooei et al. 2022, figure 4; Peters et al. 2021",
     statement: "1 MB takes 50 % longer with HyStart, larger objects up to twice as long.",
     trials: || vec![trial()],
-    judge,
+    evaluate,
 };
 
-fn judge(evidence: &Evidence) -> Result<Judgement, NoEvidence> {
+fn evaluate(evidence: &Evidence) -> Result<Evaluation, NoEvidence> {
     let (on, off) = (evidence.arm("geo", "cubic")?, evidence.arm("geo", "plain")?);
     let (mut with, mut without, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
     for bytes in OBJECTS {
@@ -42,7 +42,7 @@ fn judge(evidence: &Evidence) -> Result<Judgement, NoEvidence> {
         "seconds",
         vec![("HyStart on".into(), with, Dash::Solid), ("HyStart off".into(), without, Dash::Solid)],
     );
-    Ok(Judgement {
+    Ok(Evaluation {
         comparands: ratios.iter().map(comparand).collect(),
         checks: vec![
             Check::between("1 MB, HyStart on over off (50 % longer)", of(1.0), 1.2, 2.0),
@@ -75,7 +75,7 @@ mod tests {
 
     #[test]
     fn ratios_decide() {
-        let judge = |on: fn(f64) -> f64| {
+        let evaluate = |on: fn(f64) -> f64| {
             let mut evidence = Evidence::default();
             add(
                 &mut evidence,
@@ -84,8 +84,8 @@ mod tests {
             );
             failing(&CLAIM, &evidence)
         };
-        assert_eq!(judge(|size| 4.5 + size / 4.0), [""; 0]);
+        assert_eq!(evaluate(|size| 4.5 + size / 4.0), [""; 0]);
         // As fast as without.
-        assert_eq!(judge(|size| 3.0 + size / 10.0).len(), 2);
+        assert_eq!(evaluate(|size| 3.0 + size / 10.0).len(), 2);
     }
 }

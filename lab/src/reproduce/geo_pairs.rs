@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Rates that pairs of ACKs tell, by round.
+//! Rates that pairs of ACKs show, by round.
 
 use super::geo_download::trial;
 use super::plots::{curves, figure};
-use super::{Check, Claim, Comparand, Evidence, Judgement, NoEvidence, RoundRates};
+use super::{Check, Claim, Comparand, Evaluation, Evidence, NoEvidence, RoundRates};
 use crate::figure::Dash;
 
 const ROUNDS: u32 = 5;
@@ -16,10 +16,10 @@ pub(super) const CLAIM: Claim = Claim {
     statement: "In rounds 1 to 3 there are few ACK pairs and most tell less than 1 MB/s; in rounds 4 and 5 the median is near \
                 the rate of the link.",
     trials: || vec![trial()],
-    judge,
+    evaluate,
 };
 
-fn judge(evidence: &Evidence) -> Result<Judgement, NoEvidence> {
+fn evaluate(evidence: &Evidence) -> Result<Evaluation, NoEvidence> {
     let link = evidence.trial("geo")?.rate_bps as f64 / 8.0;
     let rounds: Vec<_> = (1..=ROUNDS).map(|round| RoundRates::pooled(&evidence.pairs, round)).collect();
     if rounds.iter().any(|round| round.pairs() == 0) {
@@ -55,7 +55,7 @@ fn judge(evidence: &Evidence) -> Result<Judgement, NoEvidence> {
     let nearest = [3, 4].map(|at: usize| median(&rounds[at]) / link);
     let nearness = |ratio: &f64| ratio.ln().abs();
     let best = nearest.into_iter().min_by(|a, b| nearness(a).total_cmp(&nearness(b))).unwrap_or(f64::NAN);
-    Ok(Judgement {
+    Ok(Evaluation {
         comparands: rounds.iter().map(comparand).collect(),
         checks: vec![
             Check::at_most("round 1, pairs per run (few)", f64::from(rounds[0].pairs()) / runs(1), 10.0),
@@ -93,6 +93,6 @@ mod tests {
         assert_eq!(early.len(), 2, "{early:?}");
         let never = failing(&CLAIM, &evidence([low(), low(), low(), low(), low()]));
         assert_eq!(never.len(), 2, "{never:?}");
-        assert!((CLAIM.judge)(&evidence([low(), low(), low(), low(), vec![]])).is_err());
+        assert!((CLAIM.evaluate)(&evidence([low(), low(), low(), low(), vec![]])).is_err());
     }
 }

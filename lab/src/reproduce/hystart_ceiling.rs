@@ -3,7 +3,7 @@
 
 use super::evidence::Valid;
 use super::plots::{columns, figure};
-use super::{Check, Claim, Comparand, Evidence, Judgement, NoEvidence, Trial};
+use super::{Check, Claim, Comparand, Evaluation, Evidence, NoEvidence, Trial};
 
 const TRIAL: &str = "geo-ceiling";
 const CLAMP: &str = "hystart:delay_rule=clamp";
@@ -18,10 +18,10 @@ pub(super) const CLAIM: Claim = Claim {
     statement: "A delay threshold without the 16 ms ceiling, from the average or the deviation of the RTT, avoids the premature \
                 exit.",
     trials: || vec![Trial::new(TRIAL, "geo", &[CLAMP, AVERAGE, DEVIATION])],
-    judge,
+    evaluate,
 };
 
-fn judge(evidence: &Evidence) -> Result<Judgement, NoEvidence> {
+fn evaluate(evidence: &Evidence) -> Result<Evaluation, NoEvidence> {
     let bdp = evidence.trial(TRIAL)?.bdp_bytes as f64;
     let arm = |name| evidence.arm(TRIAL, name);
     let (clamp, average, deviation) = (arm(CLAMP)?, arm(AVERAGE)?, arm(DEVIATION)?);
@@ -34,7 +34,7 @@ fn judge(evidence: &Evidence) -> Result<Judgement, NoEvidence> {
     let arms = [clamp, average, deviation];
     let windows = arms.map(|arm| arm.exits(|exit| exit.window_bytes as f64 / bdp));
     let times = arms.map(|arm| arm.each(|run| run.seconds));
-    Ok(Judgement {
+    Ok(Evaluation {
         comparands: vec![
             Comparand::new(
                 "clamp, share of runs with an exit below 0.5 BDP",
@@ -79,14 +79,14 @@ mod tests {
     fn rules_that_stay_hold_and_rules_that_leave_early_do_not() {
         let early = || Run { exit: exit(1.2, 60_000), ..run(25.0, 0) };
         let late = || Run { exit: exit(7.0, 20_000_000), ..run(10.0, 300) };
-        let judge = |average: Run, deviation: Run| {
+        let evaluate = |average: Run, deviation: Run| {
             let mut evidence = Evidence::default();
             add(&mut evidence, TRIAL, vec![(CLAMP, early()), (AVERAGE, average), (DEVIATION, deviation)]);
             failing(&CLAIM, &evidence)
         };
-        assert_eq!(judge(late(), late()), [""; 0]);
-        assert_eq!(judge(late(), early()).len(), 2);
+        assert_eq!(evaluate(late(), late()), [""; 0]);
+        assert_eq!(evaluate(late(), early()).len(), 2);
         // No exit at all is not premature either.
-        assert_eq!(judge(run(10.0, 0), late()), [""; 0]);
+        assert_eq!(evaluate(run(10.0, 0), late()), [""; 0]);
     }
 }

@@ -4,7 +4,7 @@
 use super::buffers_matrix::link_of_001;
 use super::evidence::median;
 use super::plots::{columns, figure};
-use super::{Check, Claim, Comparand, Evidence, Judgement, NoEvidence, Trial};
+use super::{Check, Claim, Comparand, Evaluation, Evidence, NoEvidence, Trial};
 use crate::experiment::{Amount, DEFAULT_BYTES, Run};
 use crate::profile::Profile;
 
@@ -21,7 +21,7 @@ pub(super) const CLAIM: Claim = Claim {
     statement: "The train detector alone performs like none, the delay detector alone like both: delay is why HyStart leaves \
                 early, after some 15 to 22 ACKs. Without HyStart the steady state comes about 20 s earlier.",
     trials: || vec![trial()],
-    judge,
+    evaluate,
 };
 
 /// A minute, so that the steady state is reached; the first 80 MB of it are timed.
@@ -45,7 +45,7 @@ fn adapt(profile: &mut Profile) {
     profile.host.tcp_wmem = [60_000_000; 3];
 }
 
-fn judge(evidence: &Evidence) -> Result<Judgement, NoEvidence> {
+fn evaluate(evidence: &Evidence) -> Result<Evaluation, NoEvidence> {
     let arm = |name| evidence.arm(TRIAL, name);
     let (train, delay, both, off) = (arm(TRAIN)?, arm(DELAY)?, arm(BOTH)?, arm(OFF)?);
     let time = |name| arm(name)?.object(DEFAULT_BYTES);
@@ -59,7 +59,7 @@ fn judge(evidence: &Evidence) -> Result<Judgement, NoEvidence> {
         names.clone().into_iter().zip([train, delay, both, off].map(|arm| arm.each(ramp))).collect();
     let windows = [train, delay, both, off].map(|arm| arm.exits(|exit| exit.window_bytes as f64 / 1e6));
     let windows: Vec<_> = names.into_iter().zip(windows).collect();
-    Ok(Judgement {
+    Ok(Evaluation {
         comparands: vec![
             Comparand::new("train only, 80 MB, s", "like off", train_time, 2),
             Comparand::new("delay only, 80 MB, s", "like both", delay_time, 2),
@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     fn delay_as_the_culprit_holds_and_train_as_the_culprit_does_not() {
-        let judge = |train: (f64, f64), delay: (f64, f64)| {
+        let evaluate = |train: (f64, f64), delay: (f64, f64)| {
             let mut evidence = Evidence::default();
             let of = |(object, ramp)| measured(object, ramp);
             let arms = vec![
@@ -111,7 +111,7 @@ mod tests {
             add(&mut evidence, TRIAL, arms);
             failing(&CLAIM, &evidence)
         };
-        assert_eq!(judge((10.5, 8.0), (25.0, 28.0)), [""; 0]);
-        assert_eq!(judge((25.0, 28.0), (10.0, 8.0)).len(), 2);
+        assert_eq!(evaluate((10.5, 8.0), (25.0, 28.0)), [""; 0]);
+        assert_eq!(evaluate((25.0, 28.0), (10.0, 8.0)).len(), 2);
     }
 }

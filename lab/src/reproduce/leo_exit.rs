@@ -3,7 +3,7 @@
 
 use super::evidence::median;
 use super::plots::{columns, figure};
-use super::{Check, Claim, Comparand, Evidence, Judgement, NoEvidence, Trial};
+use super::{Check, Claim, Comparand, Evaluation, Evidence, NoEvidence, Trial};
 use crate::experiment::Amount;
 
 const PROFILES: [&str; 2] = ["leo", "leo-100"];
@@ -13,7 +13,7 @@ pub(super) const CLAIM: Claim = Claim {
     source: "Ataei Kachooei et al. 2022, figures 6 to 8",
     statement: "With HyStart slow start is left earlier and at a smaller window; without it more is retransmitted.",
     trials,
-    judge,
+    evaluate,
 };
 
 /// Downloads of 5 s: long enough to leave by loss, and short enough that congestion avoidance loses little.
@@ -27,7 +27,7 @@ fn trials() -> Vec<Trial> {
     PROFILES.into_iter().map(of).collect()
 }
 
-fn judge(evidence: &Evidence) -> Result<Judgement, NoEvidence> {
+fn evaluate(evidence: &Evidence) -> Result<Evaluation, NoEvidence> {
     let (mut comparands, mut checks, mut panels) = (Vec::new(), Vec::new(), Vec::new());
     for profile in PROFILES {
         let (on, off) = (evidence.arm(profile, "cubic")?, evidence.arm(profile, "plain")?);
@@ -66,7 +66,7 @@ fn judge(evidence: &Evidence) -> Result<Judgement, NoEvidence> {
         let losses = [on, off].map(|arm| arm.each(|run| run.retransmitted_segments as f64));
         panels.push(columns(&check("retransmissions"), "segments", &groups(losses)));
     }
-    Ok(Judgement { comparands, checks, figure: figure("Leaving slow start over LEO", panels) })
+    Ok(Evaluation { comparands, checks, figure: figure("Leaving slow start over LEO", panels) })
 }
 
 #[cfg(test)]

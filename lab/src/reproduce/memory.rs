@@ -2,7 +2,7 @@
 //! Bytes per flow.
 
 use super::plots::{columns, figure};
-use super::{Check, Claim, Comparand, Evidence, Footprint, Judgement, NoEvidence};
+use super::{Check, Claim, Comparand, Evaluation, Evidence, Footprint, NoEvidence};
 
 /// `struct tcp_sock` with its `struct sock`, Chung et al. 2024.
 const SOCKET_BYTES: f64 = 2_192.0;
@@ -19,10 +19,10 @@ pub(super) const CLAIM: Claim = Claim {
     source: "Chung et al. 2024, static memory footprint",
     statement: "SEARCH needs more than HyStart, and little beside the socket's own 2192 bytes.",
     trials: Vec::new,
-    judge,
+    evaluate,
 };
 
-fn judge(evidence: &Evidence) -> Result<Judgement, NoEvidence> {
+fn evaluate(evidence: &Evidence) -> Result<Evaluation, NoEvidence> {
     if evidence.footprints.is_empty() {
         return Err(NoEvidence::Other("sizes of the algorithms' states"));
     }
@@ -49,7 +49,7 @@ fn judge(evidence: &Evidence) -> Result<Judgement, NoEvidence> {
     let largest = evidence.footprints.iter().map(of).fold(0.0, f64::max);
     let groups: Vec<_> =
         evidence.footprints.iter().map(|one| (one.algorithm.clone(), vec![of(one)])).collect();
-    Ok(Judgement {
+    Ok(Evaluation {
         comparands: published.chain(evidence.footprints.iter().map(comparand)).collect(),
         checks: vec![
             Check::at_least("search over hystart, own state", state("search") / state("hystart"), 1.0),

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! What the documents claim of real TCP ([`CLAIMS`]) and show by simulations ([`SIMULATED`]), and whether it shows here.
 //!
-//! A [`Claim`] names the experiments it needs ([`Trial`]) and judges what they yielded ([`Evidence`]) by predicates
+//! A [`Claim`] names the experiments it needs ([`Trial`]) and evaluates their results ([`Evidence`]) by predicates
 //! with stated margins ([`Check`]). Judging is a pure function. Trials that several claims need are run once. One file
-//! per claim; whoever runs trials has to know more than the lab does (how algorithms are attached).
+//! per claim; the runner of trials has to know more than the lab does (how algorithms are attached).
 
 mod bod_startup;
 mod buffers_map;
 mod buffers_matrix;
 mod early_loss;
+mod evaluation;
 mod evidence;
 mod geo_download;
 mod geo_exit_sweep;
@@ -16,7 +17,6 @@ mod geo_objects;
 mod geo_pairs;
 mod hystart_ceiling;
 mod hystart_parts;
-mod judgement;
 mod leo_exit;
 mod memory;
 pub(crate) mod plots;
@@ -29,8 +29,8 @@ mod small_buffer;
 pub(crate) mod testing;
 mod trial;
 
+pub use evaluation::{Check, Comparand, Evaluation};
 pub use evidence::{Evidence, Footprint, NoEvidence, RoundRates, Valid};
-pub use judgement::{Check, Comparand, Judgement};
 pub use trial::{Adapt, Trial};
 
 /// A claim of a document.
@@ -45,7 +45,7 @@ pub struct Claim {
     /// The experiments it needs; may be none.
     pub trials: fn() -> Vec<Trial>,
     /// What they show.
-    pub judge: fn(&Evidence) -> Result<Judgement, NoEvidence>,
+    pub evaluate: fn(&Evidence) -> Result<Evaluation, NoEvidence>,
 }
 
 /// What trials are to answer: a claim of a document, or a case of an evaluation.
@@ -59,17 +59,17 @@ pub struct Question<'a> {
     /// The experiments it needs; may be none.
     pub trials: Vec<Trial>,
     /// What they show.
-    pub judge: Judge<'a>,
+    pub evaluate: Evaluate<'a>,
 }
 
 /// What evidence shows.
-pub type Judge<'a> = Box<dyn Fn(&Evidence) -> Result<Judgement, NoEvidence> + 'a>;
+pub type Evaluate<'a> = Box<dyn Fn(&Evidence) -> Result<Evaluation, NoEvidence> + 'a>;
 
 impl Claim {
     /// As a question.
     pub fn question(&self) -> Question<'_> {
-        let Self { id, source, statement, trials, judge } = self;
-        Question { id, source, statement, trials: trials(), judge: Box::new(judge) }
+        let Self { id, source, statement, trials, evaluate } = self;
+        Question { id, source, statement, trials: trials(), evaluate: Box::new(evaluate) }
     }
 }
 
@@ -134,8 +134,8 @@ mod tests {
     #[test]
     fn a_claim_without_its_evidence_is_an_error_that_says_what_is_missing() {
         for claim in CLAIMS.iter().chain(&SIMULATED) {
-            let judged = (claim.judge)(&Evidence::default());
-            match judged {
+            let evaluated = (claim.evaluate)(&Evidence::default());
+            match evaluated {
                 Ok(_) => assert_eq!(claim.id, "buffers-map", "{} needs nothing", claim.id),
                 Err(error) => assert!(!error.to_string().is_empty()),
             }

@@ -27,7 +27,7 @@ pub struct Outcome {
     /// Of those in virtual time, what crossed the link.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub digests: Vec<RunDigest>,
-    /// Why it could not be judged.
+    /// Why it could not be evaluated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
@@ -125,7 +125,7 @@ fn section(page: &mut String, words: ReportText<'_>, one: &Outcome, figures: &Fi
         escape(&one.statement),
     );
     if let Some(error) = &one.error {
-        let _ = writeln!(page, "<p class=\"no\">Not judged: {}</p>", escape(error));
+        let _ = writeln!(page, "<p class=\"no\">Not evaluated: {}</p>", escape(error));
     }
     let _ = writeln!(
         page,

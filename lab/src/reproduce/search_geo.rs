@@ -3,7 +3,7 @@
 
 use super::evidence::{Valid, median};
 use super::plots::{columns, figure};
-use super::{Check, Claim, Comparand, Evidence, Judgement, NoEvidence, Trial};
+use super::{Check, Claim, Comparand, Evaluation, Evidence, NoEvidence, Trial};
 use crate::experiment::Run;
 
 const TRIAL: &str = "search-geo";
@@ -19,10 +19,10 @@ pub(super) const CLAIM: Claim = Claim {
         let adapt = |profile: &mut crate::profile::Profile| profile.link.forward.rate_bps = 144_000_000;
         vec![Trial { adapt, ..Trial::new(TRIAL, "geo", &arms) }]
     },
-    judge,
+    evaluate,
 };
 
-fn judge(evidence: &Evidence) -> Result<Judgement, NoEvidence> {
+fn evaluate(evidence: &Evidence) -> Result<Evaluation, NoEvidence> {
     let bdp = evidence.trial(TRIAL)?.bdp_bytes as f64;
     let arm = |name| evidence.arm(TRIAL, name);
     let (on, off, search) = (arm("cubic")?, arm("plain")?, arm("search")?);
@@ -34,7 +34,7 @@ fn judge(evidence: &Evidence) -> Result<Judgement, NoEvidence> {
         let groups = NAMES.iter().zip([on, off, search]);
         groups.map(|((name, _), arm)| ((*name).to_owned(), value(arm))).collect::<Vec<_>>()
     };
-    Ok(Judgement {
+    Ok(Evaluation {
         comparands: vec![
             Comparand::new("SEARCH, window at the exit, BDP", "just above 1", search_exit, 2),
             Comparand::new("HyStart on, window at the exit, BDP", "early", on_exit, 2),
@@ -79,7 +79,7 @@ mod tests {
 
     #[test]
     fn an_exit_just_past_the_capacity_holds_and_others_do_not() {
-        let judge = |window: u64, seconds: f64, lost: u64| {
+        let evaluate = |window: u64, seconds: f64, lost: u64| {
             let mut evidence = Evidence::default();
             let on = Run { exit: exit(1.0, 60_000), ..run(25.0, 0) };
             let off = Run { exit: exit(9.0, 50_000_000), ..run(10.0, 4_000) };
@@ -87,8 +87,8 @@ mod tests {
             add(&mut evidence, TRIAL, vec![("cubic", on), ("plain", off), ("search", search)]);
             failing(&CLAIM, &evidence)
         };
-        assert_eq!(judge(20_000_000, 10.2, 300), [""; 0]);
-        assert_eq!(judge(5_000_000, 14.0, 0).len(), 2);
-        assert_eq!(judge(50_000_000, 10.0, 4_000).len(), 2);
+        assert_eq!(evaluate(20_000_000, 10.2, 300), [""; 0]);
+        assert_eq!(evaluate(5_000_000, 14.0, 0).len(), 2);
+        assert_eq!(evaluate(50_000_000, 10.0, 4_000).len(), 2);
     }
 }

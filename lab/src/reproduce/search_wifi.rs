@@ -2,7 +2,7 @@
 //! SEARCH over Wi-Fi, many short transfers.
 
 use super::plots::{columns, figure};
-use super::{Check, Claim, Comparand, Evidence, Judgement, NoEvidence, Trial};
+use super::{Check, Claim, Comparand, Evaluation, Evidence, NoEvidence, Trial};
 use crate::experiment::{Amount, Run};
 
 const TRIAL: &str = "wifi";
@@ -23,10 +23,10 @@ pub(super) const CLAIM: Claim = Claim {
             ..Trial::new(TRIAL, "wifi", &ARMS.map(|(_, arm)| arm))
         }]
     },
-    judge,
+    evaluate,
 };
 
-fn judge(evidence: &Evidence) -> Result<Judgement, NoEvidence> {
+fn evaluate(evidence: &Evidence) -> Result<Evaluation, NoEvidence> {
     let goodput = |run: &Run| run.goodput_bps / 1e6;
     let (mut comparands, mut rates, mut losses, mut exits) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for (name, arm) in ARMS {
@@ -44,7 +44,7 @@ fn judge(evidence: &Evidence) -> Result<Judgement, NoEvidence> {
     }
     let (on, off, search) =
         (evidence.arm(TRIAL, "cubic")?, evidence.arm(TRIAL, "plain")?, evidence.arm(TRIAL, "search")?);
-    Ok(Judgement {
+    Ok(Evaluation {
         comparands,
         checks: vec![
             Check::at_least(
@@ -76,7 +76,7 @@ mod tests {
 
     #[test]
     fn faster_than_on_and_cleaner_than_off_holds() {
-        let judge = |seconds: f64, lost: u64| {
+        let evaluate = |seconds: f64, lost: u64| {
             let mut evidence = Evidence::default();
             let arms = vec![
                 ("cubic", run(10.0, 1)),
@@ -87,7 +87,7 @@ mod tests {
             add(&mut evidence, TRIAL, arms);
             failing(&CLAIM, &evidence)
         };
-        assert_eq!(judge(9.5, 20), [""; 0]);
-        assert_eq!(judge(11.0, 1_000).len(), 2);
+        assert_eq!(evaluate(9.5, 20), [""; 0]);
+        assert_eq!(evaluate(11.0, 1_000).len(), 2);
     }
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Made-up results for the tests of judgements and tables.
+//! Made-up results for the tests of evaluations and tables.
 
 use onramp_algorithm::ExitReason;
 
-use super::{Claim, Evidence, Judgement};
+use super::{Claim, Evaluation, Evidence};
 use crate::experiment::{Amount, ArmResult, Comparison, Exit, ExitSource, Origin, Run};
 
 /// A valid run.
@@ -49,16 +49,21 @@ pub(crate) fn add(evidence: &mut Evidence, trial: &str, arms: Vec<(&str, Run)>) 
     evidence.trials.insert(trial.to_owned(), comparison(arms));
 }
 
-/// The judgement, which must be possible; its figure must be drawable.
-pub(super) fn judge(claim: &Claim, evidence: &Evidence) -> Judgement {
-    let judgement = (claim.judge)(evidence).unwrap();
+/// The evaluation, which must be possible; its figure must be drawable.
+pub(super) fn evaluate(claim: &Claim, evidence: &Evidence) -> Evaluation {
+    let evaluation = (claim.evaluate)(evidence).unwrap();
     let path = std::env::temp_dir().join(format!("onramp-{}-{}.svg", claim.id, std::process::id()));
-    judgement.figure.write(&path).unwrap();
+    evaluation.figure.write(&path).unwrap();
     std::fs::remove_file(&path).unwrap();
-    judgement
+    evaluation
 }
 
 /// What does not hold.
 pub(super) fn failing(claim: &Claim, evidence: &Evidence) -> Vec<String> {
-    judge(claim, evidence).checks.into_iter().filter(|check| !check.holds).map(|check| check.what).collect()
+    evaluate(claim, evidence)
+        .checks
+        .into_iter()
+        .filter(|check| !check.holds)
+        .map(|check| check.what)
+        .collect()
 }

@@ -30,7 +30,7 @@ pub struct Trial {
     pub competitor: Option<Competitor>,
     /// Changes of the link in each run.
     pub changes: Vec<LinkChange>,
-    /// What each flow has of RTT besides that of the link, and last the competitor, microseconds; none: nobody has any.
+    /// What each flow has of RTT besides that of the link, and last the competitor, microseconds; none: no flow has any.
     pub extra_rtt_us: Vec<u64>,
     /// Paths that follow, and what is different there from the profile as it is adapted.
     pub paths: Vec<(Duration, Adapt)>,

@@ -71,7 +71,7 @@ impl Agreement {
         self.pairs.push(pair);
     }
 
-    /// A run that was given up is as long as nobody knows.
+    /// The length of a run that was given up is not known.
     fn leave_cut_off(&mut self, measured: &Comparison, arm: &ArmResult) {
         for run in arm.runs.iter().filter(|run| run.cut_off) {
             self.left_out.push(format!(
@@ -163,7 +163,7 @@ pub struct Pair {
 
 impl Pair {
     /// Compares. An exit by the looks of a sampler is late by up to their period, 10 ms, which is allowed for; so is one
-    /// after the last byte was sent, which nobody would notice.
+    /// after the last byte was sent, which has no effect.
     pub fn of(kernel: &Run, other: &Run) -> Self {
         let sampled = kernel.exit.as_ref().is_some_and(|exit| exit.source == ExitSource::Sampled);
         let slack = if sampled { 0.010 } else { 0.0 };

@@ -12,7 +12,7 @@ use crate::link::LinkSpec;
 /// Name of the base among an arm's parameters.
 const BASE: &str = "base";
 
-/// What is told the link: it spaces slow start and leaves it as `ramp` would with a perfect estimate.
+/// The arm that knows the link: it paces slow start and exits as `ramp` would with a perfect estimate.
 pub const ORACLE: &str = "oracle";
 
 /// The control of an arm at the begin of a connection over this link.

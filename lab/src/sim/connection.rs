@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! A transfer from its first packet to its last byte, as the lab's source and sink make it: an [`Opening`], then data, which
-//! the sink reads once it was told that they follow.
+//! the sink reads once it knows that they follow.
 
 use super::control::Control;
 use super::host_time;
@@ -34,7 +34,7 @@ pub struct Connection {
     /// Once the data connection is open there.
     pub sender: Option<Sender>,
     receiver: Option<Receiver>,
-    /// When the sink was told that data follow, and when it had all.
+    /// When the sink knew that data follow, and when it had all.
     pub began: Option<Nanos>,
     /// When the last byte arrived.
     pub ended: Option<Nanos>,

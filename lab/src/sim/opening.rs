@@ -370,7 +370,7 @@ mod tests {
     fn a_lost_syn_is_repeated_after_a_second_and_after_five_by_doubling() {
         let (sent, events) = over(|step, before| step == 3 && before < 8);
         assert_eq!(times(&sent, 3), [0, 1_000, 2_000, 3_000, 4_000, 5_000, 7_000, 11_000, 19_000]);
-        // Its loss tells the source nothing.
+        // Its loss shows the source nothing.
         assert_eq!(opened(&events).0, Opened { rtt_us: 100_000, one_segment: false });
     }
 

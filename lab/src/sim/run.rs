@@ -353,12 +353,12 @@ fn exit(sender: &Sender, arm: &Arm) -> Option<Exit> {
         reason,
         seconds: record.at_us as f64 / 1e6,
         window_bytes: u64::from(record.window) * u64::from(sender.socket.mss),
-        acks: sender.control.judged().filter(|_| arm.records_exit),
+        acks: sender.control.calls().filter(|_| arm.records_exit),
         source: ExitSource::Simulated,
     })
 }
 
-/// What the kernel would tell of it.
+/// What the kernel would report of it.
 fn info(sender: &Sender) -> TcpInfo {
     let socket = &sender.socket;
     TcpInfo {

@@ -32,7 +32,7 @@ fn rows_are_fed_in_order_and_the_exit_is_found_on_its_row() {
     assert_eq!((exit.ack, exit.window_bytes, exit.reason), (11, 20_000, ExitReason::Algorithm));
     // The first data was sent a round trip before the first ACK.
     assert_eq!((exit.at_us, exit.since_start_us), (51_000, 31_000));
-    assert_eq!(finding.judged, 11);
+    assert_eq!(finding.evaluated, 11);
     assert_eq!(finding.outcomes["below_threshold"], 10);
     assert_eq!(finding.outcomes["exit"], 1);
     assert_eq!(report.flows[0].acks, 20);
@@ -50,7 +50,7 @@ fn several_flows_and_columns_in_any_order() {
     assert_eq!(exits, [(7, true), (8, false)]);
     let none = through("fixed", &["exit_window_bytes=40000"], text).unwrap();
     // The second ACK of flow 7 is beyond slow start: its window is at the threshold.
-    assert_eq!(none.flows[0].findings[0].judged, 1);
+    assert_eq!(none.flows[0].findings[0].evaluated, 1);
 }
 
 #[test]

@@ -181,7 +181,7 @@ mod tests {
             (["search"], "threshold_pct=3", "threshold_pct", "no sweep"),
             (["search"], "threshold_pct=3", "threshold_pct=1:2", "no sweep"),
             (["search"], "plain.threshold_pct=3", "threshold_pct=3", "names no algorithm"),
-            (["search"], "threshold_pct=3", "alpha=0:99999999:1", "at most 1000"),
+            (["search"], "threshold_pct=3", "missed_bins_rtts=0:99999999:1", "at most 1000"),
         ] {
             let error = settings(&algorithms, &[set], &[sweep]).unwrap_err().to_string();
             assert!(error.contains(said), "{set} {sweep}: {error}");

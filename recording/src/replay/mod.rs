@@ -5,7 +5,7 @@
 //! follows the first exit is therefore a flow that did not exit there, and is not evaluated unless requested.
 
 mod candidate;
-mod judge;
+mod evaluator;
 mod regret;
 mod rounds;
 mod source;
@@ -17,14 +17,14 @@ use onramp_algorithm::{Algorithm, ParameterError, Parameters};
 use serde::{Serialize, Serializer};
 
 pub use candidate::{Candidate, CandidateError, candidates};
-pub use judge::{Exit, Verdicts};
+pub use evaluator::{Exit, Verdicts};
 pub use regret::{CARRIES_PERCENT, Given, Path, ROUNDS, Regret, Round};
 pub use rounds::{AckRound, Rounds};
 pub use source::{Generations, Known, RecordedExit, Resumed, replay, replay_beside};
 pub use trace::{Point, Trace};
 
 use crate::sample::{Event, Run};
-use judge::Judge;
+use evaluator::Evaluator;
 use regret::Costs;
 
 /// How far a flow is evaluated.
@@ -47,7 +47,7 @@ pub struct Finding {
     /// What was set, as `name=value`.
     pub settings: Vec<String>,
     /// Acknowledgments on which it was asked.
-    pub judged: u64,
+    pub evaluated: u64,
     /// The first exit; none: it would not have left.
     pub exit: Option<Exit>,
     /// There is no exit because the flow left slow start first: whether the algorithm would have left later is not known.
@@ -106,7 +106,7 @@ struct Replayed {
     acks: u64,
     trace: Trace,
     costs: Costs,
-    judges: Vec<Judge>,
+    evaluators: Vec<Evaluator>,
 }
 
 impl Replay {
@@ -128,7 +128,7 @@ impl Replay {
                 known.resumed.as_ref().map(|resumed| resumed.start_us).filter(|start_us| *start_us != 0);
             let start_us = start_us.unwrap_or(first.ack.now_us.wrapping_sub(rtt_us.into()));
             let left_us = known.recorded_exit.as_ref().map(|exit| start_us.wrapping_add(exit.since_start_us));
-            let judge = |one: &Candidate| Judge::new(one, start_us, known, options);
+            let evaluator = |one: &Candidate| Evaluator::new(one, start_us, known, options);
             Replayed {
                 known: known.clone(),
                 start_us,
@@ -136,7 +136,7 @@ impl Replay {
                 acks: 0,
                 trace: Trace::default(),
                 costs: Costs::of(left_us),
-                judges: candidates.iter().map(judge).collect(),
+                evaluators: candidates.iter().map(evaluator).collect(),
             }
         });
         flow.acks += run.samples.iter().filter(|one| !matches!(one.event, Event::Loss(_))).count() as u64;
@@ -145,8 +145,8 @@ impl Replay {
             flow.costs.add(run.samples);
         }
         flow.last_us = last.ack.now_us;
-        for judge in &mut flow.judges {
-            judge.feed(run, generations);
+        for evaluator in &mut flow.evaluators {
+            evaluator.feed(run, generations);
         }
     }
 
@@ -155,8 +155,8 @@ impl Replay {
         let report = |(number, flow): (u64, Replayed)| {
             let given = flow.costs.given(flow.start_us);
             let left = flow.known.recorded_exit.is_some();
-            let finding = |judge: Judge| {
-                let mut finding = judge.finish();
+            let finding = |evaluator: Evaluator| {
+                let mut finding = evaluator.finish();
                 finding.flow_left_first |= finding.exit.is_none() && left;
                 finding.regret = given.zip(finding.exit.as_ref()).map(|(given, exit)| given.regret_of(exit));
                 finding
@@ -170,7 +170,7 @@ impl Replay {
                 acks: flow.acks,
                 trace: flow.trace,
                 duration_us: flow.last_us.wrapping_sub(flow.start_us),
-                findings: flow.judges.into_iter().map(finding).collect(),
+                findings: flow.evaluators.into_iter().map(finding).collect(),
             }
         };
         self.flows.into_iter().map(report).collect()

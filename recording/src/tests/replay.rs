@@ -51,8 +51,8 @@ fn recorded_parameters_are_used_and_settings_go_on_top() {
     assert_eq!((exit.window_bytes, exit.ack, exit.since_start_us), (50_000, 41, 90_000));
     assert_eq!(flows[0].findings[0].recorded.as_ref().unwrap().different, 0);
     // After the first exit there are no calls any more.
-    assert_eq!(flows[0].findings[0].judged, 41);
-    assert_eq!((flows[0].findings[1].exit.is_none(), flows[0].findings[1].judged), (true, 200));
+    assert_eq!(flows[0].findings[0].evaluated, 41);
+    assert_eq!((flows[0].findings[1].exit.is_none(), flows[0].findings[1].evaluated), (true, 200));
 
     let changed = through(directory.path(), &["fixed"], &["exit_window_bytes=60000"], ON);
     let finding = &changed[0].findings[0];
@@ -127,8 +127,8 @@ fn slow_start_alone_is_judged_unless_beyond_is_asked_for() {
         &["fixed.exit_window_bytes=90000"],
         Options::default(),
     );
-    assert_eq!((within[0].findings[0].judged, within[0].findings[0].exit.is_none()), (40, true));
-    assert_eq!(within[0].findings[1].judged, 40);
+    assert_eq!((within[0].findings[0].evaluated, within[0].findings[0].exit.is_none()), (40, true));
+    assert_eq!(within[0].findings[1].evaluated, 40);
     let beyond = Options { beyond: true, keep_going: false, regret: false };
     let flows = through(directory.path(), &["fixed"], &set, beyond);
     assert_eq!(flows[0].findings[0].exit.as_ref().unwrap().cwnd_segments, 90);

@@ -111,7 +111,7 @@ pub fn output(mut command: Command, asked: &[Asked], mut answer: impl FnMut(&Cal
     })
 }
 
-/// The next call; `None` where nobody is left to make one.
+/// The next call; `None` where no process is left to make one.
 fn next(listener: &OwnedFd) -> Option<libc::seccomp_notif> {
     loop {
         let mut polled = [PollFd::new(listener.as_fd(), PollFlags::POLLIN)];

@@ -28,7 +28,7 @@ const ONLY_PARSED: [(&str, &str); 36] = [
     ("record", "looks at the kernel"),
     ("shadow", "looks at the kernel"),
     ("compare-arms", "looks at the kernel"),
-    ("serve", "serves until it is told to end"),
+    ("serve", "serves until it is ended"),
     ("curl", "asks a server"),
     ("ssh", "needs another host"),
     ("(umask", "writes what is root's"),

@@ -36,7 +36,7 @@ fn on_a_terminal(mut command: Command, shown: impl Fn(&str) -> bool) -> (Option<
     drop((terminal.slave, command));
     let (mut far, mut text, mut buffer, mut stopped) =
         (File::from(terminal.master), String::new(), [0; 4096], false);
-    // Ends with an error once nobody has the other side any more.
+    // Ends with an error once no process has the other side any more.
     while let Ok(count @ 1..) = far.read(&mut buffer) {
         text += &String::from_utf8_lossy(&buffer[..count]);
         if !stopped && shown(&text) {

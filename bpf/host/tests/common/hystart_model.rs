@@ -12,7 +12,7 @@ use super::rounds::{outcome_number, slow_start_acks};
 pub struct Settings {
     pub train: bool,
     pub delay: bool,
-    pub low_window: u64,
+    pub low_window_segments: u64,
     pub ack_delta: u64,
     pub min_samples: u64,
     pub rule: Rule,
@@ -36,7 +36,7 @@ impl differential::Settings for Settings {
         let usual = random.once_in(2);
         let mut or =
             |usual_value: u64, bits: u64| if usual { usual_value } else { random.bits() >> (64 - bits) };
-        let (low_window, ack_delta, min_samples) = (or(16, 6), or(2_000, 15), or(8, 4));
+        let (low_window_segments, ack_delta, min_samples) = (or(16, 6), or(2_000, 15), or(8, 4));
         let (floor, ceiling, divisor) = (or(4_000, 15), or(16_000, 17), 1 + or(7, 5));
         let (average_divisor, deviations) = (1 + or(7, 5), 1 + or(1, 4));
         let rule = [Rule::Clamp, Rule::Average, Rule::Deviation][random.below(3) as usize];
@@ -45,7 +45,7 @@ impl differential::Settings for Settings {
         Self {
             train,
             delay,
-            low_window,
+            low_window_segments,
             ack_delta,
             min_samples,
             rule,
@@ -61,7 +61,7 @@ impl differential::Settings for Settings {
     fn parameters(&self) -> Parameters {
         let words = [
             u64::from(self.train) + 2 * u64::from(self.delay),
-            self.low_window,
+            self.low_window_segments,
             self.ack_delta,
             self.min_samples,
             self.rule as u64,
@@ -159,7 +159,7 @@ impl Model {
         let Some(round) = &mut self.round else { unreachable!("begun above") };
 
         let set = self.settings;
-        if u64::from(ack.cwnd) < set.low_window {
+        if u64::from(ack.cwnd) < set.low_window_segments {
             return because(self.small_window);
         }
         let mut found = 0;

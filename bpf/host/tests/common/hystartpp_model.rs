@@ -12,7 +12,7 @@ pub struct Settings {
     pub min_rtt_thresh: u64,
     pub max_rtt_thresh: u64,
     pub min_rtt_divisor: u64,
-    pub n_rtt_sample: u64,
+    pub rtt_samples: u64,
     pub css_growth_divisor: u64,
     pub css_rounds: u64,
     pub l: u64,
@@ -28,7 +28,7 @@ impl differential::Settings for Settings {
             min_rtt_thresh: or(4_000, 14),
             max_rtt_thresh: or(16_000, 16),
             min_rtt_divisor: 1 + or(7, 5),
-            n_rtt_sample: 1 + or(7, 3),
+            rtt_samples: 1 + or(7, 3),
             css_growth_divisor: 1 + or(3, 4),
             css_rounds: 1 + or(4, 3),
             l: 1 + or(7, 5),
@@ -46,7 +46,7 @@ impl differential::Settings for Settings {
             self.min_rtt_thresh,
             self.max_rtt_thresh,
             self.min_rtt_divisor,
-            self.n_rtt_sample,
+            self.rtt_samples,
             self.css_growth_divisor,
             self.css_rounds,
             self.l,
@@ -174,7 +174,7 @@ impl Model {
     fn evaluate(&mut self, sample: u64) -> u32 {
         let set = self.settings;
         self.this_round.push(sample);
-        let enough = self.this_round.len() as u64 >= set.n_rtt_sample;
+        let enough = self.this_round.len() as u64 >= set.rtt_samples;
         let current = self.this_round.iter().min().copied().unwrap();
         if let Some(css) = &self.css {
             if enough && current < css.baseline {

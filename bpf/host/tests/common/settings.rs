@@ -126,10 +126,10 @@ const NAMES: [&str; 13] = [
     "interpolate",
     "look_back",
     "missed_bins",
-    "alpha",
+    "missed_bins_rtts",
     "app_limited",
     "exit_action",
     "pacing",
     "pacing_gain_pct",
-    "pacing_min_rate",
+    "pacing_min_rate_bytes_per_s",
 ];

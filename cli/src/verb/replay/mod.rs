@@ -52,7 +52,7 @@ pub(crate) struct Replays {
     /// Go on after the first exit, as long as the flow was in slow start
     #[arg(long = "continue")]
     keep_going: bool,
-    /// Judge all acknowledgments, also where the flow had left slow start
+    /// Evaluate all ACKs, also where the flow had exited slow start
     #[arg(long)]
     beyond: bool,
     /// Also say what the path gave in the end, and what each exit cost against that: time lost by leaving early

@@ -46,7 +46,7 @@ pub(in crate::verb) struct RuleWords {
     #[command(flatten)]
     pub target: TargetWords,
     /// What they get: an algorithm that is attached, or a control of the kernel such as cubic, reno or bbr
-    #[arg(long = "use", value_name = "ALG", value_parser = AlgorithmName, required = true)]
+    #[arg(long = "use", value_name = "ALG", value_parser = AlgorithmName, hide_possible_values = true, required = true)]
     pub choice: Option<String>,
     /// The parameters of this profile, of an algorithm: one that it has already, else a path, or a name in
     /// /etc/onramp/profiles or built in; `onramp tune ALG --profile` changes them [default: those of the attachment]

@@ -88,7 +88,7 @@ impl Flows {
         }
         if let Some(watched) = self.open.get_mut(&number) {
             for step in watched.follower.take(snapshot) {
-                watched.judge(number, step);
+                watched.evaluate(number, step);
             }
         }
         if snapshot.is_last() {
@@ -123,7 +123,7 @@ impl Flows {
 }
 
 impl Watched {
-    fn judge(&mut self, flow: u64, step: Step) {
+    fn evaluate(&mut self, flow: u64, step: Step) {
         let sample = match step {
             Step::Ack { ack, slow_starts } => Sample { ack, slow_starts, ..Sample::default() },
             Step::Past { ack } => Sample { ack, event: Event::NotAsked, ..Sample::default() },

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! The sockets of a transfer, so that whoever waits at one of them can be told to end.
+//! The sockets of a transfer, so that a thread that waits at one of them can be ended.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};

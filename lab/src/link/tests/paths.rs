@@ -65,7 +65,7 @@ fn a_longer_path_is_overtaken_by_nothing_and_changes_are_of_the_path_in_use() {
     assert_eq!(error.key, "link.forward.rate_bps");
 }
 
-/// What a run's digest is made of: what a driver is told of each packet, in this order, and the counters.
+/// What a run's digest is made of: what a driver gets of each packet, in this order, and the counters.
 #[test]
 fn one_path_and_no_delay_of_a_flow_are_what_a_link_alone_is() {
     let aqm = Some(AqmSpec::RandomDrop { above_fraction: 0.5, drop_probability: 0.25 });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! What holds for every link, whatever it is made of: no packet overtakes another or is lost uncounted, and the driver
-//! is never told to come at once for ever, or never.
+//! is never asked to come at once for ever, or never.
 
 use super::*;
 use crate::link::random::Random;

@@ -19,7 +19,7 @@ fn arrivals(probability: f64, seed: u64) -> Vec<(u64, Nanos)> {
 #[test]
 fn those_that_take_longer_are_overtaken_and_the_others_keep_time_and_order() {
     let in_order = arrivals(0.0, 1);
-    assert!(in_order.iter().map(|(number, _)| *number).eq(0..10_000), "nobody takes longer");
+    assert!(in_order.iter().map(|(number, _)| *number).eq(0..10_000), "no packet takes longer");
     let arrived = arrivals(0.1, 1);
     assert_eq!(arrived.len(), 10_000);
     assert!(arrived.is_sorted_by_key(|(_, due)| *due));

@@ -3,7 +3,7 @@
 
 use super::super::evidence::mean;
 use super::super::plots::{curves, figure};
-use super::super::{Check, Claim, Comparand, Evidence, Judgement, NoEvidence, Trial};
+use super::super::{Check, Claim, Comparand, Evaluation, Evidence, NoEvidence, Trial};
 use super::on_demand::{Channel, VOLUMES, arm, bytes, schedule, trial, unlimited};
 use crate::experiment::Run;
 use crate::figure::Dash;
@@ -33,7 +33,7 @@ pub(in super::super) const CLAIM: Claim = Claim {
         let each = |(tenths, adapt): (u64, Channel)| trial(trial_name(tenths), adapt, &[WINDOW]);
         FACTORS.into_iter().map(each).collect::<Vec<Trial>>()
     },
-    judge,
+    evaluate,
 };
 
 fn trial_name(tenths: u64) -> String {
@@ -46,7 +46,7 @@ fn asking<const TENTHS: u64>(profile: &mut Profile) {
     schedule(profile, |_, factor| *factor = TENTHS as f64 / 10.0);
 }
 
-fn judge(evidence: &Evidence) -> Result<Judgement, NoEvidence> {
+fn evaluate(evidence: &Evidence) -> Result<Evaluation, NoEvidence> {
     let (mut comparands, mut checks) = (Vec::new(), Vec::new());
     let (mut times, mut shares) = (Vec::new(), Vec::new());
     let label = arm(WINDOW);
@@ -113,7 +113,7 @@ fn judge(evidence: &Evidence) -> Result<Judgement, NoEvidence> {
         let name = |(packets, points): (u64, _)| (format!("{packets} packets"), points, Dash::Solid);
         VOLUMES.into_iter().zip(values).map(name).collect()
     };
-    Ok(Judgement {
+    Ok(Evaluation {
         comparands,
         checks,
         figure: figure(

@@ -2,7 +2,7 @@
 //! The closed form of startup over bandwidth on demand beside simulated startup.
 
 use super::super::plots::{curves, figure};
-use super::super::{Check, Claim, Comparand, Evidence, Judgement, NoEvidence, Trial};
+use super::super::{Check, Claim, Comparand, Evaluation, Evidence, NoEvidence, Trial};
 use super::MARGIN;
 use super::on_demand::{Channel, RTT_SECONDS, VOLUMES, arm, bytes, schedule, startup, trial, unlimited};
 use crate::figure::Dash;
@@ -30,7 +30,7 @@ pub(in super::super) const CLAIM: Claim = Claim {
         let each = |(name, _, _, adapt): (&str, f64, f64, Channel)| trial(trial_name(name), adapt, &WINDOWS);
         DELAYS.into_iter().map(each).collect::<Vec<Trial>>()
     },
-    judge,
+    evaluate,
 };
 
 fn trial_name(delay: &str) -> String {
@@ -52,7 +52,7 @@ fn prompt(profile: &mut Profile) {
     });
 }
 
-fn judge(evidence: &Evidence) -> Result<Judgement, NoEvidence> {
+fn evaluate(evidence: &Evidence) -> Result<Evaluation, NoEvidence> {
     let (mut comparands, mut checks, mut panels) = (Vec::new(), Vec::new(), Vec::new());
     let mut times = Vec::new();
     for (delay, seconds, granted, _) in DELAYS {
@@ -95,7 +95,7 @@ fn judge(evidence: &Evidence) -> Result<Judgement, NoEvidence> {
         checks.push(Check::at_least(format!("{what}, time with ρ = 2 over ρ = 1"), little / none, 1.0));
         checks.push(Check::at_least(format!("{what}, time with ρ = 2.73 over ρ = 2"), much / little, 1.0));
     }
-    Ok(Judgement {
+    Ok(Evaluation {
         comparands,
         checks,
         figure: figure("Startup over bandwidth on demand: closed form and simulation", panels),

@@ -3,7 +3,7 @@
 
 use super::super::plots::{columns, figure};
 use super::super::small_buffer::{AVAILABLE, packets_per_second};
-use super::super::{Check, Claim, Comparand, Evidence, Judgement, NoEvidence};
+use super::super::{Check, Claim, Comparand, Evaluation, Evidence, NoEvidence};
 use super::{MARGIN, tahoe};
 
 const TRIAL: &str = "early-loss-tahoe";
@@ -23,10 +23,10 @@ pub(in super::super) const CLAIM: Claim = Claim {
     statement: "Tahoe over a small buffer reaches 161 packets per second, 60.5 % of what is available; 172 with a threshold of 0.34 \
                 of the window at loss, 153 with less than a quarter, and 195 with packets spaced at 440 or at 300 per second.",
     trials: || vec![tahoe::<40>(TRIAL, &ARMS.map(|(_, arm, _)| arm))],
-    judge,
+    evaluate,
 };
 
-fn judge(evidence: &Evidence) -> Result<Judgement, NoEvidence> {
+fn evaluate(evidence: &Evidence) -> Result<Evaluation, NoEvidence> {
     let (mut comparands, mut checks, mut each, mut rates) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for (name, arm, source) in ARMS {
         let arm = evidence.arm(TRIAL, arm)?;
@@ -49,7 +49,7 @@ fn judge(evidence: &Evidence) -> Result<Judgement, NoEvidence> {
         Check::at_least("throughput, spaced at 440 over γ = 0.34", fast / better, 1.0),
         Check::between("throughput, spaced at 300 over 440", slow / fast, 1.0 - MARGIN, 1.0 + MARGIN),
     ]);
-    Ok(Judgement {
+    Ok(Evaluation {
         comparands,
         checks,
         figure: figure(

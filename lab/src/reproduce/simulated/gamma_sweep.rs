@@ -3,7 +3,7 @@
 
 use super::super::plots::{curves, figure};
 use super::super::small_buffer::bottleneck;
-use super::super::{Check, Claim, Comparand, Evidence, Judgement, NoEvidence};
+use super::super::{Check, Claim, Comparand, Evaluation, Evidence, NoEvidence};
 use super::{BUFFERS, sweep, swept, throughput};
 use crate::figure::Dash;
 use crate::model::threshold::Bottleneck;
@@ -18,14 +18,14 @@ pub(in super::super) const CLAIM: Claim = Claim {
     statement: "Throughput jumps up where the threshold γ falls below γmax. That is a gain over half of the window for a normalized \
                 buffer of 0.25; for 0.125 γmax is below a quarter and no γ is better than half, and for 0.5 every smaller one is worse.",
     trials: || sweep(ID, &PERCENT.map(arm)),
-    judge,
+    evaluate,
 };
 
 fn arm(percent: u32) -> String {
     format!("threshold:gamma=fixed:gamma_pct={percent}:base=tahoe")
 }
 
-fn judge(evidence: &Evidence) -> Result<Judgement, NoEvidence> {
+fn evaluate(evidence: &Evidence) -> Result<Evaluation, NoEvidence> {
     let (mut comparands, mut checks, mut shown) = (Vec::new(), Vec::new(), Vec::new());
     for (buffer, packets) in BUFFERS {
         let trial = swept(ID, buffer);
@@ -64,7 +64,7 @@ fn judge(evidence: &Evidence) -> Result<Judgement, NoEvidence> {
         }
         shown.push((format!("β = {buffer}"), points, Dash::Solid));
     }
-    Ok(Judgement {
+    Ok(Evaluation {
         comparands,
         checks,
         figure: figure(

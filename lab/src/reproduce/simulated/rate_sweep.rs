@@ -3,7 +3,7 @@
 
 use super::super::plots::{curves, figure};
 use super::super::small_buffer::{AVAILABLE, PACKET_BYTES, bottleneck};
-use super::super::{Check, Claim, Comparand, Evidence, Judgement, NoEvidence};
+use super::super::{Check, Claim, Comparand, Evaluation, Evidence, NoEvidence};
 use super::{BUFFERS, MARGIN, sweep, swept, throughput};
 use crate::figure::Dash;
 use crate::model::threshold::SafeRate;
@@ -23,14 +23,14 @@ pub(in super::super) const CLAIM: Claim = Claim {
         let arms: Vec<_> = RATES.map(arm).into_iter().chain([UNSPACED.to_owned()]).collect();
         sweep(ID, &arms)
     },
-    judge,
+    evaluate,
 };
 
 fn arm(rate: u32) -> String {
     format!("spacing:rate_bytes_per_s={}:exit_pct=0:base=tahoe", rate * PACKET_BYTES as u32)
 }
 
-fn judge(evidence: &Evidence) -> Result<Judgement, NoEvidence> {
+fn evaluate(evidence: &Evidence) -> Result<Evaluation, NoEvidence> {
     let (mut comparands, mut checks, mut shown) = (Vec::new(), Vec::new(), Vec::new());
     for (buffer, packets) in BUFFERS {
         let trial = swept(ID, buffer);
@@ -70,7 +70,7 @@ fn judge(evidence: &Evidence) -> Result<Judgement, NoEvidence> {
         shown.push((format!("β = {buffer}"), points, Dash::Solid));
     }
     comparands.push(Comparand::new("available, packets/s", "266", AVAILABLE, 0));
-    Ok(Judgement {
+    Ok(Evaluation {
         comparands,
         checks,
         figure: figure(

@@ -66,7 +66,7 @@ impl Control {
     }
 
     /// Acknowledgments that the algorithm was called with, where they are those of a single slow start.
-    pub fn judged(&self) -> Option<u64> {
+    pub fn calls(&self) -> Option<u64> {
         (self.shell.slow_starts() <= 1).then_some(self.calls)
     }
 

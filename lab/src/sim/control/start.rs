@@ -14,7 +14,7 @@ pub enum Start {
     Base,
     /// One of the algorithms.
     Algorithm(Flow),
-    /// What its path holds, which it was told and needs no algorithm to find: it spaces what slow start sends, and leaves at a
+    /// It knows the BDP of its path and needs no algorithm to find it: it paces slow start, and exits at a
     /// threshold that is there from the begin on.
     Oracle(Oracle),
 }

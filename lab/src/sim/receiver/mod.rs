@@ -20,7 +20,7 @@ const MOST_DELAY: Nanos = 200_000_000;
 const AT_ONCE: u32 = 3;
 /// So many are put together at most.
 const TOGETHER: u32 = 44;
-/// They go at once where the blocks told last would not tell all: from this one on.
+/// They go at once where the blocks reported last would not cover all: from this one on.
 const BLOCKS_EXPECTED: usize = 2;
 /// And for so long at most, nanoseconds; or for a twentieth of the round-trip time.
 const TOGETHER_FOR: Nanos = 1_000_000;
@@ -49,7 +49,7 @@ pub struct Receiver {
     next: u32,
     /// What has arrived beyond.
     early: BTreeMap<u32, u32>,
-    /// The same, latest first, as blocks are told.
+    /// The same, latest first, as blocks are reported.
     recent: Vec<Range>,
     /// The first segment that was not acknowledged when the last acknowledgment was sent.
     acknowledged: u32,
@@ -239,7 +239,7 @@ impl Receiver {
         self.recent.truncate(BLOCKS + 1);
     }
 
-    /// What is out of order is told at once three times, then put together for a moment.
+    /// What is out of order is reported at once three times, then put together for a moment.
     fn answer_early(&mut self, now: Nanos, layout: &Layout, acks: &mut Acks) {
         if self.at_once_next != self.next {
             (self.at_once_next, self.at_once) = (self.next, 0);

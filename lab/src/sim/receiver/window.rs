@@ -23,7 +23,7 @@ pub(super) struct Window {
     largest: u64,
     /// Part of memory that data take, of 256.
     share: u64,
-    /// The units in which the window is told, a power of two.
+    /// The units in which the window is advertised, a power of two.
     unit: u64,
     /// What the window may be by now, and at most.
     open: u64,
@@ -122,7 +122,7 @@ impl Window {
         self.grow(bytes)
     }
 
-    /// A segment came that tells how long ago what released it was sent. The kernel's clock counts milliseconds here;
+    /// A segment came that shows how long ago what released it was sent. The kernel's clock counts milliseconds here;
     /// where in a millisecond it is at the begin is chance, so that the simulator leaves it out.
     pub fn sample(&mut self, now: Nanos, echo_us: u64) {
         let measure = &mut self.measure;

@@ -229,7 +229,7 @@ impl Sender {
     }
 }
 
-/// Of several segments the one that was sent last tells the rate.
+/// Of several segments the one that was sent last shows the rate.
 fn note_latest(delivered: &mut Delivered, sent: &Sent) {
     if delivered.latest.is_none_or(|latest| sent.delivered >= latest.delivered) {
         delivered.latest = Some(*sent);

@@ -96,7 +96,7 @@ mod tests {
     fn it_grows_up_to_its_limit_where_it_is_waited_for_and_the_window_is_not_used_up() {
         let mut buffer = Buffer::new(1_448, [16_384, 1_000_000]);
         buffer.free(46_080, Some(100));
-        assert!(!buffer.has_room(46_080), "nobody waits");
+        assert!(!buffer.has_room(46_080), "no writer waits");
         buffer.wait();
         buffer.free(46_080, None);
         assert!(buffer.is_waited_for(), "the window is used up");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! The repair of losses: RACK finds them (RFC 8985), without selective acknowledgments NewReno does (RFC 6582),
-//! proportional rate reduction sets the window meanwhile (RFC 6937), timestamps and F-RTO tell that a timeout was none
+//! proportional rate reduction sets the window meanwhile (RFC 6937), timestamps and F-RTO show that a timeout was spurious
 //! (RFC 3522, RFC 5682).
 
 use super::super::outstanding::{EVER_RETRANSMITTED, LOST, Sent};
@@ -8,10 +8,10 @@ use super::super::segment::Ack;
 use super::super::socket::State;
 use super::{Out, Sender};
 
-/// Duplicates that tell of a loss (RFC 5681).
+/// Duplicates that indicate a loss (RFC 5681).
 const DUPLICATES: u32 = 3;
 
-/// What an acknowledgment was found to tell.
+/// What an acknowledgment was found to show.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Found {
     /// Segments acknowledged in order.
@@ -207,7 +207,7 @@ impl Sender {
         self.recovery.undo = None;
     }
 
-    /// Timestamps tell that the original had arrived before the retransmission was sent.
+    /// Timestamps show that the original had arrived before the retransmission was sent.
     fn may_undo(&self, found: &Found) -> bool {
         let Some(needed) = self.recovery.undo else { return false };
         let early = self.recovery.retransmitted_us.is_some_and(|at| found.echo_us / 1_000 < at / 1_000);
@@ -434,7 +434,7 @@ impl Sender {
         }
     }
 
-    /// After a probe: has it been acknowledged, and what did it tell (RFC 8985, section 7.4)?
+    /// After a probe: has it been acknowledged, and what did it show (RFC 8985, section 7.4)?
     pub(super) fn end_probe(&mut self, ack: &Ack) {
         let Some((until, repeated)) = self.recovery.probe else { return };
         if ack.next < until {

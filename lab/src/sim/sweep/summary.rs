@@ -51,7 +51,7 @@ pub struct Sweep {
 
 /// One arm. Regrets are ratios of times, and differences of segments; the best arm of a path is the one that took the
 /// least time, the oracle not counted. A run that was given up counts with the time until then, so that with one of them
-/// times and losses are lower bounds; ratios leave out the paths on which nobody finished.
+/// times and losses are lower bounds; ratios leave out the paths on which no arm finished.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ArmSummary {
     /// Its name.
@@ -75,7 +75,7 @@ pub struct ArmSummary {
     pub queueing_delay_us: f64,
     /// Runs that were given up; with one, times and losses are at least what is said.
     pub given_up: usize,
-    /// Runs in which slow start was left by the algorithm's or the kernel's judgement, not by loss.
+    /// Runs in which slow start ended by the algorithm's or the kernel's decision, not by loss.
     pub exits: usize,
     /// Of these, at a window below 0.7 of the bandwidth-delay product.
     pub early_exits: usize,
@@ -205,7 +205,7 @@ fn retransmitted(runs: &[&Placed<'_>]) -> u64 {
 fn arm(name: &str, runs: &[Placed<'_>]) -> ArmSummary {
     let count = runs.len() as f64;
     let all: Vec<_> = runs.iter().collect();
-    // Where nobody finished, nothing is known of the best time.
+    // Where no arm finished, nothing is known of the best time.
     let compared = || runs.iter().filter(|run| run.best.complete == 1);
     let limited = runs.iter().filter(|run| run.row.limit_us > 0);
     let mut of_classes = BTreeMap::<&str, Vec<&Placed<'_>>>::new();
@@ -271,7 +271,7 @@ impl RunRow {
         self.exit_window_bytes as f64 / MSS as f64 * PACKET_BYTES as f64 / self.bdp_bytes()
     }
 
-    /// Whether slow start was left because somebody judged that the path is full.
+    /// Whether slow start ended by a decision that the path is full.
     fn is_judged_exit(&self) -> bool {
         ExitReason::from_name(&self.exit) == Some(ExitReason::Algorithm)
     }
@@ -393,7 +393,7 @@ pub(super) mod tests {
         assert_eq!(
             oracle.time.unwrap().median,
             1.2 / 1.5,
-            "it is told what no host knows, and is never the best"
+            "it knows what no host knows, and is never the best"
         );
         assert_eq!((two.classes["a"].paths, two.classes["b"].paths), (2, 1));
         let worst: Vec<_> = two.worst.iter().map(|worst| (worst.path, worst.best.as_str())).collect();

@@ -23,7 +23,7 @@ pub(super) struct Evaluator<'a, P> {
     pub path: P,
     pub loss_weight: f64,
     pub jobs: NonZeroUsize,
-    /// Is told what is done, and of how many paths so many are.
+    /// Called with what is done, and of how many paths so many are.
     pub progress: &'a (dyn Fn(&str, u64, u64) + Sync),
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Parameters of an algorithm that suit a population of paths: candidates are drawn, the worse of them are given up early, and what
-//! is left is judged on paths that the search has not seen ([`HeldOut`]).
+//! is left is evaluated on paths that the search has not seen ([`HeldOut`]).
 
 mod evaluate;
 mod halving;
@@ -163,8 +163,8 @@ impl Candidate {
     }
 }
 
-/// Searches over `path(0)` to `path(paths - 1)` and judges on as many paths that follow. The same arguments give the same
-/// result for any `jobs`. `told` is called with what is done, and of how
+/// Searches over `path(0)` to `path(paths - 1)` and evaluates on as many paths that follow. The same arguments give the same
+/// result for any `jobs`. `progress` is called with what is done, and of how
 /// many paths so many are.
 ///
 /// # Errors

@@ -131,7 +131,7 @@ impl Buffers {
             technologies: TECHNOLOGIES.iter().map(|one| row(one, default, recommended)).collect(),
             claims_failed: claims.iter().filter(|claim| !claim.holds).count(),
             claims,
-            path: path.map(|path| judge(path, default, recommended)),
+            path: path.map(|path| evaluate(path, default, recommended)),
             figure: self.output.as_ref(),
         };
         if !self.output.as_deref().is_some_and(bounded::is_standard) {
@@ -174,7 +174,7 @@ fn claims(default: Limit, recommended: Limit) -> Vec<Claim> {
     TECHNOLOGIES.iter().flat_map(both).collect()
 }
 
-fn judge(path: Path, default: Limit, recommended: Limit) -> PathReport {
+fn evaluate(path: Path, default: Limit, recommended: Limit) -> PathReport {
     let Path { rate_bps, rtt_us } = path;
     PathReport {
         path,

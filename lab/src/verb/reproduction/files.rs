@@ -8,7 +8,7 @@ use anyhow::Context;
 use onramp_files::bounded;
 use onramp_lab::experiment::{Comparison, Run};
 use onramp_lab::reproduce::report::{self, Figures, Outcome, ReportText};
-use onramp_lab::reproduce::{Evidence, Judgement, Question};
+use onramp_lab::reproduce::{Evaluation, Evidence, Question};
 use serde_json::json;
 
 use crate::output::SCHEMA;
@@ -22,13 +22,13 @@ pub(super) fn question(
     root: &Path,
     question: &Question<'_>,
     evidence: &Evidence,
-    judgement: Option<&Judgement>,
+    evaluation: Option<&Evaluation>,
 ) -> anyhow::Result<Figures> {
     let mut figures = Figures::new();
-    if let Some(judgement) = judgement {
+    if let Some(evaluation) = evaluation {
         let path = root.join(format!("{}.svg", question.id));
-        judgement.figure.write(&path)?;
-        figures.push((judgement.figure.title.clone(), read(&path)?));
+        evaluation.figure.write(&path)?;
+        figures.push((evaluation.figure.title.clone(), read(&path)?));
     }
     let names: Vec<_> = question.trials.iter().map(|trial| trial.name.as_str()).collect();
     let mut csv = csv_header();
@@ -41,9 +41,9 @@ pub(super) fn question(
         }
     }
     if names.is_empty()
-        && let Some(judgement) = judgement
+        && let Some(evaluation) = evaluation
     {
-        csv = checks_csv(judgement);
+        csv = checks_csv(evaluation);
     }
     write(&root.join(format!("{}.csv", question.id)), &csv)?;
     Ok(figures)
@@ -99,10 +99,10 @@ fn run_csv(trial: &str, arm: &str, run: &Run) -> String {
     line
 }
 
-fn checks_csv(judgement: &Judgement) -> String {
+fn checks_csv(evaluation: &Evaluation) -> String {
     let quoted = |text: &str| format!("\"{}\"", text.replace('"', "'"));
     let mut csv = String::from("what,measured,expected,holds\n");
-    for check in &judgement.checks {
+    for check in &evaluation.checks {
         let _ = writeln!(
             csv,
             "{},{},{},{}",

@@ -10,7 +10,7 @@ use anyhow::Context;
 use clap::Args;
 use onramp_lab::experiment::{Origin, PathChange, Plan};
 use onramp_lab::reproduce::report::{Figures, Outcome, ReportText, RunDigest, Runs};
-use onramp_lab::reproduce::{Adapt, Claim, Comparand, Evidence, Judgement, Question, Trial};
+use onramp_lab::reproduce::{Adapt, Claim, Comparand, Evaluation, Evidence, Question, Trial};
 use onramp_loader::algorithm::did_you_mean;
 use serde::Serialize;
 
@@ -173,12 +173,12 @@ impl<'a> Outcomes<'a> {
         self
     }
 
-    /// Judges a question, and returns what came of it in a line. The files are written after each, so that what is there is
+    /// Evaluates a question, and returns its result in a line. The files are written after each, so that what is there is
     /// complete at any time.
     pub fn add(&mut self, question: &Question<'_>, evidence: &Evidence) -> anyhow::Result<String> {
-        let judged = judge(question, evidence, self.root)?;
-        let line = summary(&judged.0);
-        self.outcomes.push(judged);
+        let evaluated = evaluate(question, evidence, self.root)?;
+        let line = summary(&evaluated.0);
+        self.outcomes.push(evaluated);
         if self.origin.is_none() {
             self.origin = evidence.trials.values().next().map(|comparison| comparison.origin.clone());
         }
@@ -249,14 +249,14 @@ pub(super) fn trials<'a>(questions: &'a [Question<'_>]) -> Vec<&'a Trial> {
     all
 }
 
-fn judge(question: &Question<'_>, evidence: &Evidence, root: &Path) -> anyhow::Result<(Outcome, Figures)> {
-    let judged = (question.judge)(evidence);
-    let figures = files::question(root, question, evidence, judged.as_ref().ok())?;
-    let error = judged.as_ref().err().map(ToString::to_string);
-    let (holds, measured, checks) = match judged {
-        Ok(judgement) => {
-            let holds = judgement.holds();
-            let Judgement { comparands, checks, .. } = judgement;
+fn evaluate(question: &Question<'_>, evidence: &Evidence, root: &Path) -> anyhow::Result<(Outcome, Figures)> {
+    let evaluated = (question.evaluate)(evidence);
+    let figures = files::question(root, question, evidence, evaluated.as_ref().ok())?;
+    let error = evaluated.as_ref().err().map(ToString::to_string);
+    let (holds, measured, checks) = match evaluated {
+        Ok(evaluation) => {
+            let holds = evaluation.holds();
+            let Evaluation { comparands, checks, .. } = evaluation;
             (holds, comparands, checks)
         }
         Err(_) => (false, Vec::new(), Vec::new()),

@@ -44,7 +44,7 @@ use kernel::Confirmation;
   onramp sim tune best --profile ./mine.toml --write-profile tuned.toml")]
 pub(super) struct Tune {
     /// Algorithm
-    #[arg(value_name = "ALG", value_parser = AlgorithmName)]
+    #[arg(value_name = "ALG", value_parser = AlgorithmName, hide_possible_values = true)]
     algorithm: String,
     /// Path of a population's .toml file, or `default`
     #[arg(long, value_name = "FILE", default_value = population::DEFAULT, conflicts_with = "profile")]

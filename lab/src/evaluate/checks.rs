@@ -4,7 +4,7 @@
 use super::{Case, Measure, OTHER, REFERENCE};
 use crate::experiment::{Comparison, Run, jain};
 use crate::reproduce::plots::{columns, figure};
-use crate::reproduce::{Check, Comparand, Evidence, Judgement, NoEvidence, Valid};
+use crate::reproduce::{Check, Comparand, Evaluation, Evidence, NoEvidence, Valid};
 
 /// Time over stock CUBIC's, at most.
 const TIME_MOST: f64 = 1.05;
@@ -19,7 +19,7 @@ const LONG_GETS: &str = "the flow of the longer RTT gets, %";
 /// Jain's index and goodput of several flows over stock CUBIC's, at least.
 const TOGETHER_LEAST: f64 = 0.95;
 
-/// The arms of a trial: the one in question, stock CUBIC, and BBR if it has a valid run: nothing is judged by it.
+/// The arms of a trial: the one in question, stock CUBIC, and BBR if it has a valid run: no check depends on it.
 struct Arms<'a> {
     trial: &'a Comparison,
     name: &'a str,
@@ -83,14 +83,18 @@ impl Findings {
         self.at_most(arms, "retransmitted, segments", values[0], most);
     }
 
-    fn judgement(self, case: &Case, subject: &str) -> Judgement {
+    fn evaluation(self, case: &Case, subject: &str) -> Evaluation {
         let names = [subject, REFERENCE, OTHER].map(str::to_owned);
         let panel = |(quantity, values): (&str, [Vec<f64>; 3])| {
             let groups: Vec<_> = names.iter().cloned().zip(values).collect();
             columns(&format!("{quantity}: a dot for each path"), quantity, &groups)
         };
         let panels = self.drawn.into_iter().map(panel).collect();
-        Judgement { comparands: self.comparands, checks: self.checks, figure: figure(case.statement, panels) }
+        Evaluation {
+            comparands: self.comparands,
+            checks: self.checks,
+            figure: figure(case.statement, panels),
+        }
     }
 }
 
@@ -103,7 +107,7 @@ fn ratios(values: [f64; 3]) -> [f64; 3] {
     values.map(|value| value / values[1])
 }
 
-pub(super) fn judge(case: &Case, subject: &str, evidence: &Evidence) -> Result<Judgement, NoEvidence> {
+pub(super) fn evaluate(case: &Case, subject: &str, evidence: &Evidence) -> Result<Evaluation, NoEvidence> {
     let mut findings = Findings::default();
     for trial in (case.paths)() {
         let name = trial.name.as_str();
@@ -124,7 +128,7 @@ pub(super) fn judge(case: &Case, subject: &str, evidence: &Evidence) -> Result<J
             Measure::OtherPath => other_path(&mut findings, &arms),
         }
     }
-    Ok(findings.judgement(case, subject))
+    Ok(findings.evaluation(case, subject))
 }
 
 fn download(findings: &mut Findings, arms: &Arms<'_>) {
@@ -226,7 +230,7 @@ mod tests {
     use crate::experiment::{CompetitorRun, FlowRun, ObjectTime};
     use crate::reproduce::testing::{add, run};
 
-    /// Judges a case on whose every path the arm and stock CUBIC, and BBR likewise, had such a run: what fails.
+    /// Evaluates a case on whose every path the arm and stock CUBIC, and BBR likewise, had such a run: what fails.
     fn failing(id: &str, ours: &Run, cubic: &Run) -> Vec<String> {
         let case = CASES.iter().find(|case| case.id == id).unwrap();
         let mut evidence = Evidence::default();
@@ -234,9 +238,9 @@ mod tests {
             let arms = vec![("ramp", ours.clone()), ("cubic", cubic.clone()), ("bbr", cubic.clone())];
             add(&mut evidence, &trial.name, arms);
         }
-        let judgement = judge(case, "ramp", &evidence).unwrap();
-        assert!(!judgement.comparands.is_empty() && !judgement.figure.panels.is_empty());
-        judgement.checks.into_iter().filter(|check| !check.holds).map(|check| check.what).collect()
+        let evaluation = evaluate(case, "ramp", &evidence).unwrap();
+        assert!(!evaluation.comparands.is_empty() && !evaluation.figure.panels.is_empty());
+        evaluation.checks.into_iter().filter(|check| !check.holds).map(|check| check.what).collect()
     }
 
     #[test]
@@ -334,16 +338,16 @@ mod tests {
     #[test]
     fn without_a_run_of_cubic_nothing_is_judged() {
         let case = &CASES[0];
-        assert!(judge(case, "ramp", &Evidence::default()).is_err());
+        assert!(evaluate(case, "ramp", &Evidence::default()).is_err());
         let mut evidence = Evidence::default();
         for trial in case.question("ramp").trials {
             add(&mut evidence, &trial.name, vec![("ramp", run(1.0, 0)), ("bbr", run(1.0, 0))]);
         }
-        assert!(judge(case, "ramp", &evidence).unwrap_err().to_string().contains("cubic"));
+        assert!(evaluate(case, "ramp", &evidence).unwrap_err().to_string().contains("cubic"));
         // Without one of BBR it is.
         for trial in case.question("ramp").trials {
             add(&mut evidence, &trial.name, vec![("ramp", run(1.0, 0)), ("cubic", run(1.0, 0))]);
         }
-        assert!(judge(case, "ramp", &evidence).unwrap().comparands[0].source.ends_with("bbr -"));
+        assert!(evaluate(case, "ramp", &evidence).unwrap().comparands[0].source.ends_with("bbr -"));
     }
 }

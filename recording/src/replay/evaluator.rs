@@ -51,7 +51,7 @@ pub struct Verdicts {
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Judge {
+pub(super) struct Evaluator {
     candidate: Candidate,
     options: Options,
     /// Whether the flow really ran this algorithm, so that recorded parameters and verdicts are its own.
@@ -60,14 +60,14 @@ pub(super) struct Judge {
     flow: Flow,
     start_us: u64,
     seen: u64,
-    judged: u64,
+    evaluated: u64,
     /// The flow has left a slow start.
     flow_left: bool,
     slow_starts: u32,
     generation: Option<u32>,
     unknown_generations: Vec<u32>,
     /// Threshold that a verdict set above the window; 0: none.
-    aimed: u32,
+    own_ssthresh: u32,
     /// The acknowledgment before, while there is such a threshold.
     before: Ack,
     exit: Option<Exit>,
@@ -77,7 +77,7 @@ pub(super) struct Judge {
     recorded: Verdicts,
 }
 
-impl Judge {
+impl Evaluator {
     pub fn new(candidate: &Candidate, start_us: u64, known: &Known, options: Options) -> Self {
         let own = known.algorithm.as_deref() == Some(candidate.algorithm.name());
         let parameters = defaults(candidate.algorithm, &candidate.settings);
@@ -92,11 +92,11 @@ impl Judge {
             options,
             start_us,
             seen: 0,
-            judged: 0,
+            evaluated: 0,
             flow_left: false,
             generation: None,
             unknown_generations: Vec::new(),
-            aimed: 0,
+            own_ssthresh: 0,
             before: Ack::default(),
             exit: None,
             exports: None,
@@ -114,14 +114,14 @@ impl Judge {
             if let Event::Loss(base_ssthresh) = sample.event {
                 self.flow_left = true;
                 self.flow.on_loss(&sample.ack, base_ssthresh);
-                self.aimed = 0;
+                self.own_ssthresh = 0;
                 continue;
             }
             self.seen += 1;
             if self.own && self.generation != Some(sample.generation) {
                 self.tune(sample.generation, generations);
             }
-            let Some(verdict) = self.judge(sample) else { continue };
+            let Some(verdict) = self.evaluate(sample) else { continue };
             if self.own
                 && sample.event == Event::Asked
                 && let Some(recorded) = run.verdicts.get(index)
@@ -137,20 +137,24 @@ impl Judge {
         self.options.beyond || asked && (self.own || sample.ack.cwnd < sample.ack.ssthresh)
     }
 
-    fn judge(&mut self, sample: &Sample) -> Option<Verdict> {
+    fn evaluate(&mut self, sample: &Sample) -> Option<Verdict> {
         let ack = &sample.ack;
-        if self.aimed != 0 && ack.cwnd >= self.aimed {
+        if self.own_ssthresh != 0 && ack.cwnd >= self.own_ssthresh {
             // The window grew to it on the acknowledgment before, after the algorithm had been asked.
             let reached = Ack { cwnd: ack.cwnd, ..self.before };
-            self.leave(self.seen - 1, &reached, &Verdict { ssthresh: self.aimed, ..Verdict::default() });
+            self.leave(
+                self.seen - 1,
+                &reached,
+                &Verdict { ssthresh: self.own_ssthresh, ..Verdict::default() },
+            );
             if !self.options.keep_going {
                 return None;
             }
         }
         if !self.is_asked(sample) {
             // Slow start was left in another way.
-            self.aimed = 0;
-            self.flow_left |= self.judged > 0 && ack.cwnd >= ack.ssthresh;
+            self.own_ssthresh = 0;
+            self.flow_left |= self.evaluated > 0 && ack.cwnd >= ack.ssthresh;
             return None;
         }
         if self.slow_starts != sample.slow_starts {
@@ -158,22 +162,22 @@ impl Judge {
             self.flow.restart();
         }
         let verdict = self.flow.on_ack(ack);
-        self.judged += 1;
+        self.evaluated += 1;
         self.last_outcome = verdict.outcome;
         self.outcomes[verdict.outcome as usize % OUTCOME_MAX] += 1;
         if verdict.outcome == outcome::EXIT || (verdict.ssthresh != 0 && verdict.ssthresh <= ack.cwnd) {
             self.leave(self.seen, ack, &verdict);
         } else if verdict.ssthresh != 0 {
-            self.aimed = verdict.ssthresh;
+            self.own_ssthresh = verdict.ssthresh;
         }
-        if self.aimed != 0 {
+        if self.own_ssthresh != 0 {
             self.before = *ack;
         }
         Some(verdict)
     }
 
     fn leave(&mut self, number: u64, ack: &Ack, verdict: &Verdict) {
-        self.aimed = 0;
+        self.own_ssthresh = 0;
         if self.exit.is_some() {
             return;
         }
@@ -228,7 +232,7 @@ impl Judge {
         let counted = self.outcomes.iter().enumerate().filter(|(_, count)| **count > 0);
         Finding {
             algorithm: algorithm.name(),
-            judged: self.judged,
+            evaluated: self.evaluated,
             last_outcome: algorithm.outcome_name(self.last_outcome),
             outcomes: counted
                 .map(|(number, count)| (algorithm.outcome_name(number as u32), *count))

@@ -56,7 +56,7 @@ impl Comparand {
 
 /// Everything about a claim.
 #[derive(Clone, Debug)]
-pub struct Judgement {
+pub struct Evaluation {
     /// Figures beside the source's.
     pub comparands: Vec<Comparand>,
     /// The claim, as predicates.
@@ -65,7 +65,7 @@ pub struct Judgement {
     pub figure: Figure,
 }
 
-impl Judgement {
+impl Evaluation {
     /// Whether every predicate holds.
     pub fn holds(&self) -> bool {
         self.checks.iter().all(|check| check.holds)
