@@ -11,7 +11,7 @@
 /* Parameter sets that one algorithm holds at once; set 0 is the default. */
 #define PROFILE_MAX 16
 
-/* Network namespaces whose former default one algorithm records. */
+/* Network namespaces whose previous default one algorithm records. */
 #define NAMESPACES_MAX 1024
 
 /* Parameters that an algorithm may declare. */
@@ -43,14 +43,14 @@ enum flow_flag {
 	FLOW_SLOW_START = 1 << 1,      /* the window was below the threshold at the last ACK */
 	FLOW_EXITING = 1 << 2,	       /* detected, but the window is still being drained */
 	FLOW_STARTED = 1 << 4,	       /* the first ACK of data has been seen */
-	FLOW_REDUCED = 1 << 5,	       /* slow start was left by the last event, which may yet prove spurious */
+	FLOW_REDUCED = 1 << 5,	       /* slow start ended by the last event, which may yet prove spurious */
 	FLOW_UNNAMED = 1 << 6,	       /* that event's name comes with the next congestion state */
 	FLOW_SSTHRESH_SET = 1 << 7,    /* the threshold ahead was set by the algorithm */
 	FLOW_EXIT_UNREPORTED = 1 << 9, /* the exit record is complete and not yet reported */
 	FLOW_OBSERVED = 1 << 10,       /* attached to observe: the algorithm would have left this slow start */
 };
 
-/* The round under way (algorithm/round.h). */
+/* the current round (algorithm/round.h). */
 struct round {
 	u64 start_us;	     /* 0: no round has begun, because no consumer gets rounds */
 	u32 start_bytes;     /* acknowledged then, modulo 2^32 */
@@ -113,7 +113,7 @@ struct counters {
 	u64 undone;
 	u64 exits[8];			/* ended with state, by enum exit_reason; EXIT_NONE: ended in slow start */
 	u64 outcomes[OUTCOME_MAX];	/* verdicts by name */
-	u64 profile_flows[PROFILE_MAX]; /* under way with this parameter set, as the sum of all copies; of set 0: 0 */
+	u64 profile_flows[PROFILE_MAX]; /* in progress with this parameter set, as the sum of all copies; of set 0: 0 */
 };
 _Static_assert(sizeof(struct counters) == 360, "counters is part of the ABI");
 

@@ -12,7 +12,7 @@
 /* How much is reported; each level includes those before. */
 enum telemetry_level {
 	LEVEL_OFF = 0,
-	LEVEL_EXIT = 1,	 /* flows beginning and ending, exits, exits taken back */
+	LEVEL_EXIT = 1,	 /* flows beginning and ending, exits, exits undone */
 	LEVEL_ROUND = 2, /* rounds, losses, congestion states, restarts */
 	LEVEL_ACK = 3,	 /* every acknowledgment */
 };
@@ -66,7 +66,7 @@ struct event {
 _Static_assert(sizeof(struct event) == 56, "event is part of the ABI");
 
 /*
- * A flow has begun; or: it is under way, and a consumer has come or changed its subscription, or its parameters have changed.
+ * A flow has begun; or: it is in progress, and a consumer has come or changed its subscription, or its parameters have changed.
  * So it comes before every other event of a flow, and before the first ACK with the new parameters. The algorithm's
  * state follows.
  */
@@ -108,7 +108,7 @@ struct exit_event {
 };
 _Static_assert(sizeof(struct exit_event) == 56 + 40 + 40, "exit_event is part of the ABI");
 
-/* A loss proved spurious. Of LEVEL_EXIT if it takes an exit back. */
+/* A loss proved spurious. Of LEVEL_EXIT if it undoes an exit. */
 struct undo_event {
 	struct event event;
 	struct undo_payload payload;

@@ -138,7 +138,7 @@ struct end_payload {
 #define UNDO_FIELDS(X)                                                                                                 \
 	X(cwnd, cwnd_segments, u32, "segments", PLAIN, BEFORE, "congestion window before")                             \
 	X(restored, restored_segments, u32, "segments", PLAIN, AFTER, "congestion window after")                       \
-	X(exit_undone, exit_undone, u32, "", FLAG, AFTER, "1: the exit reported before is taken back")                 \
+	X(exit_undone, exit_undone, u32, "", FLAG, AFTER, "1: the exit reported before is undone")                     \
 	X(unused, _, u32, "", PLAIN, AFTER, "")
 
 struct undo_payload {
@@ -242,7 +242,7 @@ struct ack_payload {
 
 #define EXITS_TABLE(COLUMN, FIELDS)                                                                                    \
 	EVENT_COLUMNS(COLUMN)                                                                                          \
-	COLUMN(event, text, "", PLAIN, "`exit`, or `undone`: the exit before is taken back")                           \
+	COLUMN(event, text, "", PLAIN, "`exit`, or `undone`: the exit before is undone")                               \
 	FIELDS(exit_record)
 
 #define STATES_TABLE(COLUMN, FIELDS)                                                                                   \
@@ -276,7 +276,7 @@ struct ack_payload {
 	  "A connection: when its algorithm began, what the recorder learnt of it later, its end.")                    \
 	X(acks, ACKS_TABLE, "An ACK as the algorithm saw it, and its verdict; or a loss at which it was called.")      \
 	X(rounds, ROUNDS_TABLE, "A round: from one ACK to the first that acknowledges what was sent after it.")        \
-	X(exits, EXITS_TABLE, "The end of a first slow start, or that it was taken back: the loss was spurious.")      \
+	X(exits, EXITS_TABLE, "The end of a first slow start, or that it was undone: the loss was spurious.")          \
 	X(states, STATES_TABLE, "A change of the kernel's congestion state.")                                          \
 	X(ends, ENDS_TABLE, "The end of a flow.")                                                                      \
 	X(undos, UNDOS_TABLE, "A loss that proved spurious.")                                                          \

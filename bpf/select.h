@@ -16,7 +16,7 @@ enum select_side {
 };
 
 /*
- * What a rule names beside its side and its prefix. Each shape of rules that a table has takes a lookup, or one for each
+ * What a rule names in addition to its side and its prefix. Each shape of rules that a table has takes a lookup, or one for each
  * cgroup; a bit of the shapes, 1 << (side * SELECT_NAMED + named), says that there may be rules of it.
  */
 enum select_named {

@@ -15,8 +15,8 @@
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
-/* 1: follow flows that are under way, too. Set by the loader, in a section of its own. */
-const volatile u32 under_way SEC(".rodata.under_way") = 0;
+/* 1: follow open flows, too. Set by the loader, in a section of its own. */
+const volatile u32 follow_established SEC(".rodata.established") = 0;
 /* 1: follow flows past their slow start, too. Set by the loader. */
 const volatile u32 past SEC(".rodata.past") = 0;
 /* Of so many flows one is followed. Set by the loader. */
@@ -50,7 +50,7 @@ struct inet_connection_sock___shadow {
 struct watched {
 	u64 flow;     /* 0: passed over */
 	u32 sequence; /* snapshots so far */
-	u8 under_way;
+	u8 established;
 	u8 starting; /* was in slow start at its last snapshot */
 	u16 unused;
 };
@@ -159,7 +159,7 @@ static __noinline void emit_snapshot(struct tcp_sock *tp, struct watched *watche
 	snapshot->flow = watched->flow;
 	snapshot->kind = kind;
 	snapshot->sequence = watched->sequence;
-	snapshot->under_way = watched->under_way;
+	snapshot->established = watched->established;
 	snapshot->new_state = new_state;
 	look(tp, snapshot);
 	bpf_ringbuf_submit(snapshot, bpf_ringbuf_query(&shadow_ring, BPF_RB_AVAIL_DATA) >= WAKE_BYTES
@@ -189,9 +189,9 @@ static __always_inline struct watched *meet(struct sock *sk, bool established)
 		__sync_fetch_and_add(&count->unfollowed, 1);
 		return NULL;
 	}
-	watched->under_way = established;
-	if (established && !under_way) {
-		__sync_fetch_and_add(&count->under_way, 1);
+	watched->established = established;
+	if (established && !follow_established) {
+		__sync_fetch_and_add(&count->established, 1);
 		return watched;
 	}
 	flow = __sync_fetch_and_add(&count->flows, 1) + 1;

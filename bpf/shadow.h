@@ -23,7 +23,7 @@ struct socket_snapshot {
 	u64 pacing_rate; /* bytes per second */
 	u32 kind;	 /* enum snapshot_kind */
 	u32 sequence;	 /* of the flow, from 1, without a gap unless some were lost */
-	u32 under_way;	 /* 1: the connection was established before it was seen first */
+	u32 established; /* 1: the connection was established before it was seen first */
 	u32 state;	 /* enum tcp_ca_state */
 	u32 new_state;	 /* of SNAPSHOT_STATE */
 	u32 snd_una;
@@ -56,10 +56,10 @@ _Static_assert(sizeof(struct socket_snapshot) == 200, "no implicit padding");
 
 /* What came of all flows. */
 struct snapshot_counts {
-	u64 flows;	/* followed */
-	u64 lost;	/* snapshots for which the ring had no room */
-	u64 under_way;	/* flows passed over, because they were under way */
-	u64 unfollowed; /* flows for which there was no memory */
+	u64 flows;	 /* followed */
+	u64 lost;	 /* snapshots for which the ring had no room */
+	u64 established; /* flows passed over, because they were in progress */
+	u64 unfollowed;	 /* flows for which there was no memory */
 };
 _Static_assert(sizeof(struct snapshot_counts) == 32, "no implicit padding");
 

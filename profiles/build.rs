@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Embeds the repository's profiles, which lie beside this file.
+//! Embeds the repository's profiles, which lie next to this file.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};

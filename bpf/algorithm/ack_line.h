@@ -104,9 +104,9 @@ struct ack_line {
 	u32 rate;	   /* kB/s by the newest news; 0: none */
 	u32 rounds;	   /* ended since slow start began */
 	u8 result;	   /* enum ack_line_result, of the newest news */
-	u8 exact;	   /* whether that line is long beside its gaps */
+	u8 exact;	   /* whether that line is long compared with its gaps */
 	u8 begun;	   /* whether there is a round */
-	u8 ended;	   /* whether the line of the round under way has ended */
+	u8 ended;	   /* whether the line of the current round has ended */
 };
 
 /* The receiver's clock stays known: it is the same in the next slow start. */

@@ -29,7 +29,7 @@
  *     middle ones differ by more than twice, as where the way back has changed its pace meanwhile, or if one silence is
  *     more than a sixth of it: jitter or batches are then as long as what is measured. The last silence does not count,
  *     which may be a receiver's that waits for a second segment.
- *   - A lower bound (sender_limited) if it was sent no faster than it was acknowledged, spaced by a pacing rate, the
+ *   - A lower bound (sender_limited) if it was sent no faster than it was acknowledged, paced by a pacing rate, the
  *     application or the receiver's window. When it left follows from the RTT: over the time that the ACKs took less what
  *     the RTT rose by meanwhile. That must be no more than four fifths of the former. The RTT of a single segment that is
  *     acknowledged after the longest silence of the round does not count: the receiver may have waited for a second.
@@ -78,14 +78,14 @@ enum ack_pairs_result {
 };
 
 struct ack_pairs {
-	u64 at_us;		  /* arrival of the ACK that begins the pair under way */
+	u64 at_us;		  /* arrival of the ACK that begins the current pair */
 	u32 last_us;		  /* of the newest that acknowledged something, modulo 2^32 */
 	u32 acked;		  /* bytes acknowledged when the pair began, modulo 2^32, as are the next three */
 	u32 last_acked;		  /* newest */
 	u32 round_begin;	  /* when the round began */
 	u32 round_end;		  /* as in round.h */
 	u32 pair_bytes;		  /* least of a pair of this round */
-	u32 silence_us;		  /* longest between two ACKs of the pair under way, or before it */
+	u32 silence_us;		  /* longest between two ACKs of the current pair, or before it */
 	u32 newest_silence_us;	  /* between the round's two newest ACKs */
 	u32 longest_us;		  /* longest silence of the round before that */
 	u32 span_us;		  /* from the round's first ACK to its newest */
@@ -96,9 +96,9 @@ struct ack_pairs {
 	u32 rounds;		  /* ended since slow start began */
 	u8 result;		  /* enum ack_pairs_result, of the newest news */
 	u8 begun;		  /* whether there is a round */
-	u8 paired;		  /* whether there is a pair under way */
-	u8 count;		  /* pairs of the round under way */
-	u32 pairs[ACK_PAIRS_MAX]; /* of the round under way, picoseconds per byte; ACK_PAIRS_NONE: not there yet */
+	u8 paired;		  /* whether there is an open pair */
+	u8 count;		  /* pairs of the current round */
+	u32 pairs[ACK_PAIRS_MAX]; /* of the current round, picoseconds per byte; ACK_PAIRS_NONE: not there yet */
 };
 
 _Static_assert(sizeof(struct ack_pairs) == 136, "the state of every flow of what uses them grows");
@@ -159,7 +159,7 @@ static __always_inline u64 ack_pairs_middle(const struct ack_pairs *pairs)
 	return most > least * 2 ? 0 : sum / max_u64(to - from, 1);
 }
 
-/* Picoseconds per byte of the round under way, of which this is the longest silence; 0: it is too coarse. */
+/* Picoseconds per byte of the current round, of which this is the longest silence; 0: it is too coarse. */
 static __always_inline u32 ack_pairs_spent(const struct ack_pairs *pairs, u64 longest_us)
 {
 	u32 left = pairs->last_acked - pairs->acked;
@@ -181,7 +181,7 @@ static __always_inline bool ack_pairs_agree(u64 one, u64 other)
 	return one <= other + other / 4 && other <= one + one / 4;
 }
 
-/* Whether the round under way was sent no faster than it was acknowledged. */
+/* Whether the current round was sent no faster than it was acknowledged. */
 static __always_inline bool ack_pairs_sender_limits(const struct ack_pairs *pairs)
 {
 	s64 rose_us = (s64)pairs->last_rtt_us - pairs->first_rtt_us;
@@ -271,7 +271,7 @@ static __always_inline bool ack_pairs_keep(struct ack_pairs *pairs, u32 bytes, u
 	return at + 1 >= ACK_PAIRS_ENOUGH;
 }
 
-/* An ACK with which the pair under way has its least bytes, after a silence. True: it may give an early result. */
+/* An ACK with which the current pair has its least bytes, after a silence. True: it may give an early result. */
 __noinline bool ack_pairs_end_pair(struct ack_pairs *pairs, const struct ack *ack, u32 silence_us)
 {
 	bool early = false;

@@ -35,7 +35,7 @@ static __always_inline u32 aim(u32 *target, u64 segments, u32 ahead, u32 kept, c
 
 /*
  * Sets the threshold if what this ACK acknowledges takes the window to the target, or it is there. True: it is there,
- * and slow start is left.
+ * and slow start ends.
  */
 static __always_inline bool aim_reached(u32 target, const struct ack *ack, struct verdict *verdict)
 {

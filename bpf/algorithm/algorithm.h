@@ -10,7 +10,7 @@
  *   struct NAME_params          parameters, read anew on every call, so a change is felt by running flows
  *   NAME_restart(state)         slow start begins (anew): after the handshake, a timeout, an idle restart
  *   NAME_on_ack(...)            one acknowledgment in slow start (with TRAIT_ALWAYS: any); fills the verdict
- *   NAME_on_loss(state, ...)    slow start was left by loss, ECN or timeout; returns the slow start threshold
+ *   NAME_on_loss(state, ...)    slow start ended by loss, ECN or timeout; returns the slow start threshold
  *   NAME_CONTROL                name of the congestion control, "onramp_" and at most 8 characters
  *   NAME_PARAMETERS(X)          the one declaration of its parameters
  *   NAME_OUTCOMES(X)            what a verdict of its own can be called, beyond the common outcomes
@@ -132,7 +132,7 @@ struct verdict {
  */
 #define COMMON_OUTCOMES(X)                                                                                             \
 	X(OUTCOME_GROW, grow, "nothing to decide, slow start goes on")                                                 \
-	X(OUTCOME_EXIT, exit, "slow start is left")                                                                    \
+	X(OUTCOME_EXIT, exit, "slow start ends")                                                                       \
 	X(OUTCOME_NO_RTT_SAMPLE, no_rtt_sample, "the ACK carries no usable RTT sample")                                \
 	X(OUTCOME_APP_LIMITED, app_limited, "the sender is limited by the application")                                \
 	X(OUTCOME_WARMING_UP, warming_up, "too little history to evaluate")                                            \

@@ -19,7 +19,7 @@
  *  2. min_rate_bytes_per_s is 1 MB/s unless set, as the text has it; the pseudocode has 0.
  *  3. Every round starts with no rates, also after one that set a threshold, where the pseudocode clears them only if
  *     there was none. So each estimate is of one round, and later rounds correct it until the window has reached it.
- *  4. ACKs that acknowledge nothing new and gaps made by the sender are no pairs, and rounds that were spaced by the
+ *  4. ACKs that acknowledge nothing new and gaps made by the sender are no pairs, and rounds that were paced by the
  *     sender, or that the round before does not agree with, no estimates.
  *  5. "RTT" is the minimum RTT unless set (rtt_source), so that the threshold is the product of an empty path.
  *  6. The threshold is set when the window is about to reach it (aim.h). One that is in force and not this algorithm's
@@ -69,7 +69,7 @@ struct best {
 	struct pacing pacing;
 	u32 estimate;	  /* kB/s, by the newest round with a result, the current or the previous one; 0: none */
 	u32 round_rtt_us; /* minimum of that round, as far as it had come */
-	u32 open_rtt_us;  /* minimum of the round under way; 0: no sample yet */
+	u32 open_rtt_us;  /* minimum of the current round; 0: no sample yet */
 	u32 target;	  /* window at which to leave, segments; 0: none */
 };
 
@@ -80,7 +80,7 @@ _Static_assert(sizeof(struct best) <= 160, "the state of a flow grows");
 	X(best, pairs.rounds, "rounds", 1, "rounds that have ended since slow start began")                            \
 	X(best, round_rtt_us, "us", 1, "minimum RTT of that round")                                                    \
 	X(best, target, "segments", 1, "window at which slow start is to be left")                                     \
-	X(best, pairs.pairs, "ps/byte", ACK_PAIRS_MAX, "ACK pairs of the round under way; all ones: not there yet")
+	X(best, pairs.pairs, "ps/byte", ACK_PAIRS_MAX, "ACK pairs of the current round; all ones: not there yet")
 
 #define BEST_TRACK(X) TRACK_WINDOW(X, "exit window", state->target)
 #define BEST_PICTURE(GAUGE, BARS, PHASE) BARS("rates of ACK pairs", "bit/s", ack_pairs_rates(&state->pairs, bars))
@@ -114,7 +114,7 @@ static __always_inline u32 best_rtt(const struct best *state, const struct best_
 	return ack->min_rtt_us;
 }
 
-/* Notes the minimum RTT of the round under way, in which 0 us count as 1. */
+/* Notes the minimum RTT of the current round, in which 0 us count as 1. */
 static __always_inline void best_note_rtt(struct best *state, const struct ack *ack)
 {
 	u32 rtt_us;
@@ -157,7 +157,7 @@ static __always_inline u32 best_evaluate(struct best *state, const struct best_p
 
 	if (params->pacing) {
 		pacing_round(&state->pacing, rate, result == ACK_PAIRS_SETTLED, over, params->min_rate_bytes_per_s);
-		if (state->pacing.spaced) {
+		if (state->pacing.paced) {
 			rate = pacing_estimate(&state->pacing);
 			result = ACK_PAIRS_SETTLED;
 		}

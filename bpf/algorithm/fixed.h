@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * fixed: leave slow start when the window reaches a given number of bytes. The instrument for download time against
+ * fixed: exit slow start when the window reaches a given number of bytes. The instrument for download time against
  * exit point (Ataei Kachooei et al. 2022 figure 13) and for tests; not meant for hosts.
  */
 #ifndef ONRAMP_FIXED_H

@@ -84,7 +84,7 @@ struct hystartpp {
 	X(hystartpp, last_round_min_us, "us", 1, "minimum RTT of the round before; 0: none")                           \
 	X(hystartpp, round_min_us, "us", 1, "minimum RTT of the round; 0: none yet")                                   \
 	X(hystartpp, samples, "samples", 1, "RTT samples of the round")                                                \
-	X(hystartpp, baseline_us, "us", 1, "RTT below which conservative slow start is left again")
+	X(hystartpp, baseline_us, "us", 1, "RTT below which conservative slow start ends again")
 
 #define HYSTARTPP_TRACK(X)                                                                                             \
 	X("minimum RTT of the round", "us", TRACK_UNLESS_0(state->round_min_us), "minimum RTT of the previous round",  \

@@ -61,10 +61,10 @@ enum inflight_outcome {
 
 struct inflight {
 	u64 bandwidth; /* smoothed, bytes per second; 0: no sample yet */
-	u64 begin_us;  /* of the sample under way */
+	u64 begin_us;  /* of the current sample */
 	u64 begin_acked;
 	u64 last_us;   /* ACK before */
-	u32 measuring; /* whether there is a sample under way */
+	u32 measuring; /* whether there is an open sample */
 	u32 samples;   /* taken; stops counting at 2^32 - 1 */
 	u32 bound;     /* segments; 0: none */
 	u32 estimate;  /* bandwidth in kB/s */
@@ -96,7 +96,7 @@ struct inflight_params {
 #define INFLIGHT_RATE_MAX (1ULL << 34)
 #define INFLIGHT_RTT_MAX_US (1U << 29)
 
-/* What was measured of the path stays, what was under way does not. */
+/* What was measured of the path stays, what was in progress does not. */
 static __always_inline void inflight_restart(struct inflight *state)
 {
 	state->measuring = 0;

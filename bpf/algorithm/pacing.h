@@ -45,13 +45,13 @@
 
 struct pacing {
 	u32 estimate; /* kB/s; 0: none */
-	u32 spaced;   /* whether the window has been large enough for spacing */
+	u32 paced;    /* whether the window has been large enough for spacing */
 };
 
 static __always_inline void pacing_restart(struct pacing *pacing)
 {
 	pacing->estimate = 0;
-	pacing->spaced = 0;
+	pacing->paced = 0;
 }
 
 /* The estimate, bytes per second; 0: none. */
@@ -75,16 +75,16 @@ static __always_inline void pacing_round(struct pacing *pacing, u64 rate, bool s
 	u64 now = pacing_estimate(pacing);
 	u64 next = min_u64(rate, PACING_RATE_MAX);
 
-	if (pacing->spaced && !over)
+	if (pacing->paced && !over)
 		return;
-	if (pacing->spaced)
+	if (pacing->paced)
 		next = max_u64(now, min_u64(next, now * PACING_PROBE_PCT / 100));
 	else if (!settled || rate <= min_rate)
 		next = 0;
 	pacing->estimate = (u32)(next / 1000);
 }
 
-/* The rate of a flow that is not spaced yet, bytes per second; 0: as the host has it. */
+/* The rate of a flow that is not paced yet, bytes per second; 0: as the host has it. */
 static __always_inline u64 pacing_young(const struct ack *ack)
 {
 	u64 window;
@@ -109,10 +109,10 @@ static __always_inline u64 pacing_rate(struct pacing *pacing, u64 gain_pct, cons
 	if (!pacing->estimate)
 		return pacing_young(ack);
 	window = min_u64((u64)ack->cwnd * ack->mss, PACING_BYTES_MAX);
-	if (!pacing->spaced) {
+	if (!pacing->paced) {
 		if (pacing_below_path(pacing, window * PACING_FROM_PART, ack))
 			return pacing_young(ack);
-		pacing->spaced = 1;
+		pacing->paced = 1;
 	}
 	if (gain_pct < PACING_PROBE_PCT && pacing_below_path(pacing, window * 2, ack))
 		gain_pct = PACING_PROBE_PCT;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Whether a queue stands: the RTTs with which a round begins, beside that of the path without a queue. In slow start a
+ * Whether a queue stands: the RTTs with which a round begins, compared with that of the path without a queue. In slow start a
  * round begins after a pause, with an empty queue, until the window is more than the path holds; from then on not even
  * the first ACKs of a round come back sooner than the queue lets them.
  *

@@ -12,7 +12,7 @@
  *     costs less than an estimate that is too low.
  *   - The target is what the path holds: estimate x (RTT without a queue + longest gap between ACKs), times
  *     exit_pct.
- *   - Guided, what doubling sends is spaced, so that the queue of the bottleneck stays below a 24th of the target: at
+ *   - Guided, what doubling sends is paced, so that the queue of the bottleneck stays below a 24th of the target: at
  *     the estimate times 24 W / (24 W - target), twice the estimate at most. That is faster than the bottleneck, so ACKs
  *     go on to show its rate until the window is half of the target; from there on 102 % of the estimate leave.
  *   - Slow start ends when the window is at the target, if a line has shown the rate of the path since a quarter of it.
@@ -49,7 +49,7 @@ enum ramp_outcome {
 
 #define RAMP_OUTCOMES(X)                                                                                               \
 	X(RAMP_BLIND, blind, "no estimate yet, or the window is small compared with it: doubling")                     \
-	X(RAMP_GUIDED, guided, "doubling, spaced by the estimate")                                                     \
+	X(RAMP_GUIDED, guided, "doubling, paced by the estimate")                                                      \
 	X(RAMP_VERIFYING, verifying, "at the target of an estimate that may be too low: slower")                       \
 	X(RAMP_QUEUED, queued, "the round began with a queue: slower")
 
@@ -68,7 +68,7 @@ struct ramp {
 #define RAMP_EXPORTS(X)                                                                                                \
 	X(ramp, estimate, "kB/s", 1, "rate of the bottleneck in use")                                                  \
 	X(ramp, target, "segments", 1, "window at which slow start is to be left")                                     \
-	X(ramp, guided, "", 1, "whether what is sent is spaced by the estimate")                                       \
+	X(ramp, guided, "", 1, "whether what is sent is paced by the estimate")                                        \
 	X(ramp, line.rate, "kB/s", 1, "rate by the newest line of ACKs")                                               \
 	X(ramp, line.rounds, "rounds", 1, "rounds that have ended since slow start began")                             \
 	X(ramp, queue.risen, "rounds", 1, "rounds in a row that began with a queue")                                   \
@@ -111,7 +111,7 @@ static __always_inline void ramp_restart(struct ramp *state)
 
 LOSS_LEFT_TO_BASE(ramp)
 
-/* The longest gap between ACKs: of the round before, or of the one under way. */
+/* The longest gap between ACKs: of the round before, or of the current one. */
 static __always_inline u32 ramp_gap(const struct ramp *state)
 {
 	return (u32)max_u64(state->line.gap_before_us, state->line.gap_us);
@@ -160,7 +160,7 @@ static __always_inline u32 ramp_spacing_pct(u64 window, u64 target)
 }
 
 /*
- * Segments at which to leave, whether what is sent is spaced, and the rate at which it builds no more queue than it may.
+ * Segments at which to leave, whether what is sent is paced, and the rate at which it builds no more queue than it may.
  * Asked with all news, and once in a 256th of a round, in which the window grows by as much at most.
  */
 __noinline int ramp_aim(struct ramp *state, const struct ramp_params *params, const struct ack *ack)

@@ -117,7 +117,7 @@ enum search_outcome {
 	X(SEARCH_BINS_MISSED, bins_missed, "a silence too long for the history: started anew")                         \
 	X(SEARCH_LOOK_BACK_TOO_LONG, look_back_too_long, "the RTT reaches back further than the bins")                 \
 	X(SEARCH_NOTHING_SENT, nothing_sent, "nothing to compare with in the earlier window")                          \
-	X(SEARCH_DRAINING, draining, "the exit's drain is under way")                                                  \
+	X(SEARCH_DRAINING, draining, "the exit's drain is in progress")                                                \
 	X(SEARCH_UNCONFIRMED, unconfirmed, "at the threshold, to be confirmed by the next bin")
 
 struct search {
@@ -377,7 +377,7 @@ static __always_inline void search_exit(struct search *state, const struct searc
 					struct verdict *verdict)
 {
 	u32 mss = ack_mss(ack);
-	u32 given_back, target;
+	u32 reduced_by, target;
 
 	if (params->exit_action == SEARCH_DRAIN) {
 		target = search_delivered(state, search_rtt_bins(state, 1, true)) / mss;
@@ -390,8 +390,8 @@ static __always_inline void search_exit(struct search *state, const struct searc
 	}
 	verdict->ssthresh = ack->cwnd;
 	if (params->exit_action == SEARCH_ROLLBACK) {
-		given_back = search_delivered(state, search_rtt_bins(state, 2, false)) / mss;
-		target = given_back < ack->cwnd ? ack->cwnd - given_back : 0;
+		reduced_by = search_delivered(state, search_rtt_bins(state, 2, false)) / mss;
+		target = reduced_by < ack->cwnd ? ack->cwnd - reduced_by : 0;
 		target = (u32)max_u64(target, INITIAL_WINDOW);
 		verdict->cwnd = (u32)min_u64(target, ack->cwnd);
 		verdict->ssthresh = verdict->cwnd;

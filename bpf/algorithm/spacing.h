@@ -14,7 +14,7 @@
  *
  *  1. The estimate is that of a round's ACK pairs, the middle ones averaged, where Barakat et al. 1999 average the
  *     ACKs.
- *  2. Nothing is spaced before the window is an eighth of estimate x RTT, and from then on the estimate may only rise
+ *  2. Nothing is paced before the window is an eighth of estimate x RTT, and from then on the estimate may only rise
  *     (pacing.h): what is paced by the sender shows no more than that.
  *  3. Leaving. Barakat et al. 1999 spaces until the threshold of the loss before, or a loss. A connection's first slow
  *     start has no such threshold, and pacing hides the queue that would show it. So the threshold is estimate x minimum
@@ -42,17 +42,17 @@
 	  "threshold in hundredths of estimate x minimum RTT; 0: slow start ends by loss or an older threshold only")
 
 enum spacing_outcome {
-	SPACING_UNSPACED = OUTCOME_OWN,
-	SPACING_SPACED,
+	SPACING_UNPACED = OUTCOME_OWN,
+	SPACING_PACED,
 	SPACING_SSTHRESH_SET,
 	SPACING_THRESHOLD_KEPT,
 };
 
 #define SPACING_OUTCOMES(X)                                                                                            \
-	X(SPACING_UNSPACED, unspaced, "no estimate yet, or the window is small compared with it")                      \
-	X(SPACING_SPACED, spaced, "what the ACK releases leaves at R")                                                 \
-	X(SPACING_SSTHRESH_SET, ssthresh_set, "spaced, and the window at which to leave is estimated")                 \
-	X(SPACING_THRESHOLD_KEPT, threshold_kept, "spaced; a lower threshold is in force that is not this algorithm's")
+	X(SPACING_UNPACED, unpaced, "no estimate yet, or the window is small compared with it")                        \
+	X(SPACING_PACED, paced, "what the ACK releases leaves at R")                                                   \
+	X(SPACING_SSTHRESH_SET, ssthresh_set, "paced, and the window at which to leave is estimated")                  \
+	X(SPACING_THRESHOLD_KEPT, threshold_kept, "paced; a lower threshold is in force that is not this algorithm's")
 
 struct spacing {
 	struct ack_pairs pairs;
@@ -65,7 +65,7 @@ _Static_assert(sizeof(struct spacing) <= 152, "the state of a flow grows");
 
 #define SPACING_EXPORTS(X)                                                                                             \
 	X(spacing, pacing.estimate, "kB/s", 1, "rate of the bottleneck in use")                                        \
-	X(spacing, pacing.spaced, "", 1, "whether the window has been large enough for spacing")                       \
+	X(spacing, pacing.paced, "", 1, "whether the window has been large enough for spacing")                        \
 	X(spacing, pairs.rounds, "rounds", 1, "rounds that have ended since slow start began")                         \
 	X(spacing, target, "segments", 1, "window at which slow start is to be left")
 
@@ -105,15 +105,15 @@ static __always_inline void spacing_on_ack(struct spacing *state, const struct s
 
 	if (params->rate_bytes_per_s) {
 		verdict->pacing_rate = params->rate_bytes_per_s;
-		verdict->outcome = SPACING_SPACED;
+		verdict->outcome = SPACING_PACED;
 		return;
 	}
 	if (news)
 		pacing_round(&state->pacing, ack_pairs_rate(&state->pairs), settled, news == ACK_PAIRS_OVER,
 			     params->min_rate_bytes_per_s);
 	verdict->pacing_rate = pacing_rate(&state->pacing, params->gain_pct, ack);
-	verdict->outcome = state->pacing.spaced ? SPACING_SPACED : SPACING_UNSPACED;
-	if (!state->pacing.spaced || !params->exit_pct)
+	verdict->outcome = state->pacing.paced ? SPACING_PACED : SPACING_UNPACED;
+	if (!state->pacing.paced || !params->exit_pct)
 		return;
 	if (news == ACK_PAIRS_OVER || !state->target)
 		verdict->outcome = spacing_aim(state, params, ack);

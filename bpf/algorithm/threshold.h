@@ -71,7 +71,7 @@ enum threshold_outcome { THRESHOLD_ROUND_OPEN = OUTCOME_OWN, THRESHOLD_DROPPED, 
 struct threshold {
 	struct ack_pairs pairs;
 	u64 rate;	 /* mu - lambda, bytes per second; 0: none */
-	u32 max_rtt_us;	 /* of the round under way; 0: no sample */
+	u32 max_rtt_us;	 /* of the current round; 0: no sample */
 	u32 last_max_us; /* of the round before; 0: no sample */
 	u32 estimate;	 /* rate in kB/s, to be shown */
 	u32 buffer;	 /* B, segments, at the last loss */
@@ -88,7 +88,7 @@ struct threshold {
 	X(threshold, buffer, "segments", 1, "the bottleneck's buffer as estimated at that loss")                       \
 	X(threshold, path, "segments", 1, "Wmax as estimated at that loss")                                            \
 	X(threshold, estimate, "kB/s", 1, "rate of the bottleneck that is left to this flow, by the newest estimate")  \
-	X(threshold, max_rtt_us, "us", 1, "largest RTT of the round under way")                                        \
+	X(threshold, max_rtt_us, "us", 1, "largest RTT of the current round")                                          \
 	X(threshold, pairs.rounds, "rounds", 1, "rounds that have ended since slow start began")
 
 #define THRESHOLD_TRACK(X)

@@ -87,7 +87,7 @@ static __always_inline void base_acked_alone(struct sock *sk, const struct ack_s
 		cubictcp_acked(sk, sample);
 }
 
-/* CUBIC's own HyStart would leave slow start by rules of its own. It does not look at this ACK if `found` is set. */
+/* CUBIC's own HyStart would exit slow start by rules of its own. It does not look at this ACK if `found` is set. */
 static __always_inline void base_acked(struct sock *sk, const struct ack_sample *sample)
 {
 	struct inet_connection_sock *icsk = (struct inet_connection_sock *)sk;

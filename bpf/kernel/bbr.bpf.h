@@ -10,12 +10,12 @@
  *
  *   - Until the exit BBR's own judgment that its pipe is full is put off with each ACK.
  *   - At the exit its bandwidth filter holds little more than half of the rate: samples span a round trip, in which the
- *     window doubled. So the window is filled, spaced by 5/4 of it per RTT, and held for the round in which it is
+ *     window doubled. So the window is filled, paced by 5/4 of it per RTT, and held for the round in which it is
  *     delivered. If that round has raised the rate by a sixteenth, the exit may have been early: another round follows
  *     with an eighth more, half of what BBR probes with; after three such rounds, of which only the first two may still
  *     be of the window's former growth, with as much as BBR. The first round that has not finds the pipe full, with a
  *     rate and an RTT that BBR has measured. Rounds in which the application sets the rate do not count.
- *   - `full_bw_cnt` and `full_bw` show that STARTUP has been left, and the rate before the round under way, its two
+ *   - `full_bw_cnt` and `full_bw` show that STARTUP has been left, and the rate before the current round, its two
  *     lowest bits how many rounds have raised it; BBR, which would act on them, does not see them.
  *   - BBR does not end STARTUP by loss. Neither does ours by losses that a path has at random: recovery is BBR's, its
  *     window no larger than before the loss, and the algorithm goes on after it. Where more than 2 % of the window is
@@ -144,7 +144,7 @@ static __always_inline u32 base_ssthresh(struct sock *sk)
 }
 
 /*
- * The window doubles. BBR knows no threshold: one that the window has reached is of an exit that BBR has taken back, since it
+ * The window doubles. BBR knows no threshold: one that the window has reached is of an exit that BBR has undone, since it
  * decides by itself while it looks for the minimum RTT, and a rate that has risen by a quarter is none of a full pipe.
  */
 static __always_inline void base_cong_avoid(struct sock *sk, u32 ack, u32 acked)
@@ -203,7 +203,7 @@ static __always_inline u32 base_sndbuf_expand(struct sock *sk)
 	return bbr_sndbuf_expand(sk);
 }
 
-/* Whether the losses of the recovery under way say that the pipe is full. */
+/* Whether the losses of the current recovery say that the pipe is full. */
 static __always_inline bool base_loss_fills(struct sock *sk)
 {
 	const struct tcp_sock *tp = tcp_sk(sk);

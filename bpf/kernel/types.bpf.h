@@ -177,7 +177,7 @@ struct tcp_sock {
 
 /* net/ipv4/tcp_cubic.c; only where CUBIC is the base */
 struct bictcp {
-	u8 found; /* HyStart: not 0 when it has left slow start */
+	u8 found; /* HyStart: not 0 when it has exited slow start */
 };
 
 /* net/ipv4/tcp_bbr.c, version 1; only where BBR is the base */

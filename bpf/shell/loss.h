@@ -52,7 +52,7 @@ static __always_inline void slow_start_ends(struct flow_header *flow)
 }
 
 /*
- * The loss was none; the base would restore `window`. Whether the exit record is taken back. A recorded exit that it caused is taken back. Where it interrupted a
+ * The loss was none; the base would restore `window`. Returns whether the exit record is undone. A recorded exit that it caused is undone. Where it interrupted a
  * drain, the exit stands, and the window is restored no further than the drain was heading.
  */
 static __always_inline bool undo(const struct sock *sk, struct flow_header *flow, u32 *window)

@@ -78,7 +78,7 @@ impl fmt::Display for Moved {
     }
 }
 
-/// Every run of `before` beside the same one of `now`.
+/// Every run of `before` compared with the same one of `now`.
 pub fn compare(before: &Comparison, now: &Comparison) -> Vec<Checked> {
     // With all of these equal nothing may differ.
     let same_origin = before.origin == now.origin;

@@ -1,4 +1,4 @@
-//! The simulator beside ns-3 and kernel TCP on the same paths: a bulk transfer over one bottleneck, whose figures are
+//! The simulator compared with ns-3 and kernel TCP on the same paths: a bulk transfer over one bottleneck, whose figures are
 //! committed (`data/ns3.csv`; `ns3/README.md` says how they were made).
 
 use onramp_lab::experiment::{Amount, Arm, Plan, Run};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! What a flow's own acknowledgments say that its exit cost, beside what the link's rate and delay say.
+//! What a flow's own acknowledgments say that its exit cost, compared with what the link's rate and delay say.
 
 use onramp_algorithm::ExitReason;
 use onramp_lab::experiment::{Amount, Arm, LinkRegret, Plan};

@@ -1,4 +1,4 @@
-//! The simulator beside the kernel, beside itself, and beside closed forms.
+//! The simulator compared with the kernel, compared with itself, and compared with closed forms.
 
 use std::num::NonZeroUsize;
 use std::path::Path;

@@ -168,7 +168,7 @@ fn runs_at_once_yield_what_runs_in_turn_do_and_end_together_on_an_error() {
         most = most.max(running);
     })
     .unwrap();
-    assert_eq!((running, most), (0, 3), "runs under way at the end, and at most");
+    assert_eq!((running, most), (0, 3), "runs in progress at the end, and at most");
     for arm in &comparison.arms {
         assert!(arm.valid_runs > 0, "{arm:?}");
         assert!(arm.runs.is_sorted_by_key(|run| run.seed), "runs are in order: {arm:?}");

@@ -18,7 +18,7 @@ mod system;
 pub mod telemetry;
 
 pub use attachment::attach::{
-    Attached, attach, former_default, give_default_back, plan as plan_attach, plan_default, take_default,
+    Attached, attach, plan as plan_attach, plan_default, previous_default, restore_default, take_default,
     take_default_elsewhere,
 };
 pub use attachment::basis::{Basis, basis};

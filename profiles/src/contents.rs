@@ -121,7 +121,7 @@ pub enum ProfileError {
         /// Which one.
         source: RangeError,
     },
-    /// A trace file beside the profile is missing or wrong.
+    /// A trace file next to the profile is missing or wrong.
     #[error("profile {path}: {source}")]
     Trace {
         /// The profile.

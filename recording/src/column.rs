@@ -24,7 +24,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Bytes that a value takes in memory; of a text beside its page.
+    /// Bytes that a value takes in memory; of a text next to its page.
     pub(crate) fn size(self) -> u64 {
         match self {
             Self::U64 => 8,

@@ -53,7 +53,7 @@ thread_local! {
     static GUARDED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Writes a table under its final name at once: first beside it, then renamed, so that a file that is there is whole.
+/// Writes a table under its final name at once: first next to it, then renamed, so that a file that is there is whole.
 /// Returns its size in bytes.
 pub(crate) fn write(path: &Path, table: &str, specs: &[Spec], columns: &[Column]) -> Result<u64, Error> {
     let rows = columns.iter().map(Column::len).max().unwrap_or(0);

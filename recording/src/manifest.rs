@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! What a recording is of: `manifest.json`, beside its tables.
+//! What a recording is of: `manifest.json`, next to its tables.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -34,7 +34,7 @@ pub struct Manifest {
     pub started_us: u64,
     /// The monotonic clock of the tables at that moment, microseconds.
     pub started_monotonic_us: u64,
-    /// Wall clock at the end; none: it was not ended properly, or is under way.
+    /// Wall clock at the end; none: it was not ended properly, or is in progress.
     pub ended_us: Option<u64>,
     /// Whether it ended properly and lists its files.
     pub complete: bool,

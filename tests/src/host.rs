@@ -13,11 +13,11 @@ const CANNOT: [Option<i32>; 2] = [Some(3), Some(4)];
 /// How long it stays where the test was killed, seconds. No other process sleeps for this time, so it shows whose it is.
 const LIMIT: u64 = 907;
 
-/// `fixed`, attached on this kernel, which never leaves slow start by itself: parameters are read with the ACKs of slow
+/// `fixed`, attached on this kernel, which never exits slow start by itself: parameters are read with the ACKs of slow
 /// start. Detached when dropped, also where the test panics. What a killed test has left detaches by itself after
 /// a quarter of an hour, or goes with the next one.
 pub struct Fixed {
-    /// One test at a time has it. The kernel gives the name back, however the test ends.
+    /// One test at a time has it. The kernel frees the name, however the test ends.
     lock: Option<UnixDatagram>,
 }
 
@@ -57,7 +57,7 @@ impl Fixed {
         Some(fixed)
     }
 
-    /// As a killed process does: gives the lock back and detaches nothing.
+    /// As a killed process does: releases the lock and detaches nothing.
     pub fn leave(mut self) {
         self.lock = None;
         std::mem::forget(self);

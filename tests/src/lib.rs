@@ -15,7 +15,7 @@
 //! * [`guest`]: the kernel that tests need for themselves.
 //! * [`host`]: an attachment on the kernel that runs.
 //! * [`pinned`]: what is pinned, and as another build would have left it.
-//! * [`recorder`]: `onramp record` under way.
+//! * [`recorder`]: `onramp record` in progress.
 //! * [`sender`]: a connection over such a wire.
 //! * [`servers`]: servers of other projects.
 //! * [`telemetry`]: consumers of telemetry.

@@ -1,4 +1,4 @@
-//! `onramp record` under way.
+//! `onramp record` in progress.
 
 use std::path::Path;
 use std::process::{Child, Stdio};

@@ -146,7 +146,7 @@ fn what_files_say_is_had_and_had_again_and_what_no_file_says_any_more_goes() {
     let steps = host.applied();
     let whats: Vec<_> = steps.iter().map(|step| step["what"].as_str().unwrap()).collect();
     for what in [
-        "give this network namespace its former default reno back (now onramp_search)",
+        "restore this network namespace's previous default reno (now onramp_search)",
         "upgrade plain (base reno) to the code of this onramp, base cubic",
         "tune search --telemetry ack exit_action=drain",
         "remove rule --port 22 --accept --use cubic",

@@ -296,7 +296,7 @@ fn attaching_below_ip_netns_exec_outlives_the_command() {
 
 #[test]
 #[ignore = "in a guest: make test"]
-fn a_default_is_taken_in_its_namespace_only_and_given_back() {
+fn a_default_is_taken_in_its_namespace_only_and_restored() {
     let _attachments = Attachments::lock();
     let (a, b) = (namespace(), namespace());
     a.sysctl_set(DEFAULT, "reno").unwrap();
@@ -577,7 +577,7 @@ fn the_base_is_what_the_network_namespace_has_as_default_for_every_verb() {
         let base = || status("ramp").unwrap()["base"].clone();
         for options in ["", "--default ", "--default --guard goodput=-10% "] {
             let attached = json_inside(&place, &format!("attach ramp {options}"));
-            // With a guard its control runs the base alone, which is the former default.
+            // With a guard its control runs the base alone, which is the previous default.
             assert_eq!((&attached["base"], &attached["default_before"]), (&json!(default), &json!(default)));
             assert_eq!((&attached["warning"], base()), (&Value::Null, json!(default)), "{options}");
             assert_eq!(status("ramp").unwrap()["other_defaults"], json!([]));

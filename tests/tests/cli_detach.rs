@@ -275,7 +275,7 @@ fn directories_among_the_pins_go_with_them() {
 
 #[test]
 #[ignore = "in a guest: make test"]
-fn more_namespaces_than_descriptors_are_all_given_back() {
+fn more_namespaces_than_descriptors_are_all_restored() {
     let _attachments = Attachments::lock();
     let all: Vec<_> = (0..30).map(|_| namespace()).collect();
     let watched: Vec<&Namespace> = all.iter().collect();
@@ -317,22 +317,22 @@ fn without_a_look_into_every_namespace_nothing_is_detached() {
 
 #[test]
 #[ignore = "in a guest: make test"]
-fn a_default_that_is_taken_while_it_is_detached_is_given_back_too() {
+fn a_default_that_is_taken_while_it_is_detached_is_restored_too() {
     let _attachments = Attachments::lock();
     let inside = namespace();
     inside.sysctl_set(DEFAULT, "reno").unwrap();
     let before = host_state(&[&inside]);
     attach_as_default(&inside, "plain");
     let taken = inside.clone();
-    // Again and again, until the name is gone; whether it was given back and taken again meanwhile.
+    // Again and again, until the name is gone; whether it was restored and taken again meanwhile.
     let taker = thread::spawn(move || {
         let mut again = false;
         loop {
-            let given_back = taken.sysctl_get(DEFAULT).unwrap() == "reno";
+            let restored = taken.sysctl_get(DEFAULT).unwrap() == "reno";
             if taken.sysctl_set(DEFAULT, "onramp_plain").is_err() {
                 return again;
             }
-            again |= given_back;
+            again |= restored;
             thread::yield_now();
         }
     });
@@ -345,7 +345,7 @@ fn a_default_that_is_taken_while_it_is_detached_is_given_back_too() {
 
 #[test]
 #[ignore = "in a guest: make test"]
-fn what_a_default_was_that_cannot_be_given_back_is_not_forgotten() {
+fn what_a_default_was_that_cannot_be_restored_is_not_forgotten() {
     let _attachments = Attachments::lock();
     let place = namespace();
     place.sysctl_set(DEFAULT, "bbr").unwrap();
@@ -362,7 +362,7 @@ fn what_a_default_was_that_cannot_be_given_back_is_not_forgotten() {
     assert_eq!(place.sysctl_get(DEFAULT).unwrap(), "onramp_plain");
     assert_eq!(state("plain").as_deref(), Some("lingering"));
     let said = onramp("status").ok();
-    assert!(said.contains("could not be given its former one back"), "{said}");
+    assert!(said.contains("whose previous one could not be restored"), "{said}");
     let said = onramp("detach plain").ok();
     assert!(said.contains(": bbr again"), "{said}");
     assert_eq!(host_state(&[&place]), before);

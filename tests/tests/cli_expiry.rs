@@ -165,15 +165,15 @@ fn past_its_time_the_base_runs_alone_whatever_has_become_of_the_watch() {
     let mut within = connected("onramp_fixed");
     within.deliver(400_000);
     assert_the_algorithm(&within.flow());
-    let mut under_way = connected("onramp_fixed");
-    under_way.wire.sysctl("net.ipv4.tcp_slow_start_after_idle", "0");
-    under_way.deliver(20_000);
-    assert!(matches!(under_way.flow().phase(), Phase::SlowStart), "{:?}", under_way.flow().phase());
+    let mut established = connected("onramp_fixed");
+    established.wire.sysctl("net.ipv4.tcp_slow_start_after_idle", "0");
+    established.deliver(20_000);
+    assert!(matches!(established.flow().phase(), Phase::SlowStart), "{:?}", established.flow().phase());
 
     kill(watchers("fixed")[0], Signal::SIGKILL).unwrap();
     thread::sleep(Duration::from_secs(21));
-    under_way.deliver(600_000);
-    assert_the_base_alone(&under_way.flow());
+    established.deliver(600_000);
+    assert_the_base_alone(&established.flow());
     let small = connected("onramp_fixed");
     let mut begun_after = connected("onramp_fixed");
     begun_after.deliver(600_000);
@@ -189,8 +189,8 @@ fn past_its_time_the_base_runs_alone_whatever_has_become_of_the_watch() {
     confirmed.deliver(400_000);
     assert_the_algorithm(&confirmed.flow());
     // So it leaves at once, with the window that it has by now.
-    under_way.deliver(100_000);
-    let phase = under_way.flow().phase();
+    established.deliver(100_000);
+    let phase = established.flow().phase();
     assert!(matches!(phase, Phase::Left(ExitReason::Algorithm, _)), "{phase:?}");
 
     let counted = || {
@@ -198,7 +198,7 @@ fn past_its_time_the_base_runs_alone_whatever_has_become_of_the_watch() {
         ["flows_started", "flows_ended", "flows_without_state"].map(|name| row[name].as_u64().unwrap())
     };
     assert_eq!(counted(), [5, 0, 0]);
-    drop((within, under_way, begun_after, confirmed, small));
+    drop((within, established, begun_after, confirmed, small));
     assert!(eventually(|| counted() == [5, 5, 2]), "{:?}", counted());
 }
 
@@ -225,7 +225,7 @@ fn a_step_of_the_wall_clock_neither_ends_an_attachment_nor_prolongs_it() {
 
 #[test]
 #[ignore = "in a guest: make test"]
-fn past_its_time_the_kernels_own_hystart_looks_at_a_slow_start_under_way() {
+fn past_its_time_the_kernels_own_hystart_looks_at_a_slow_start_in_progress() {
     let _attachments = Attachments::lock();
     // It leaves at a loss only, and a queue this deep loses nothing.
     onramp("attach plain --base cubic --for 20s").ok();
@@ -240,13 +240,13 @@ fn past_its_time_the_kernels_own_hystart_looks_at_a_slow_start_under_way() {
     let mut within = connected();
     within.deliver(1_000_000);
     assert_eq!(within.flow().info.snd_ssthresh, None, "{:?}", within.flow().info);
-    let mut under_way = connected();
-    under_way.deliver(20_000);
+    let mut established = connected();
+    established.deliver(20_000);
     // Else it would move the flow to another control.
     kill(watchers("plain")[0], Signal::SIGKILL).unwrap();
     thread::sleep(Duration::from_secs(21));
-    under_way.deliver(1_000_000);
-    let info = under_way.flow().info;
+    established.deliver(1_000_000);
+    let info = established.flow().info;
     assert!(info.snd_ssthresh.is_some() && info.retrans_total == 0, "{info:?}");
 }
 

@@ -264,7 +264,7 @@ fn any_filter_that_ss_knows_picks_the_flows_that_ss_picks() {
         sizes.insert(listed.len());
     }
     assert!(sizes.len() > 3, "{sizes:?}");
-    // Refused by name, or the same: what ss knows beside addresses and ports.
+    // Refused by name, or the same: what ss knows in addition to addresses and ports.
     for word in ["state established", "exclude listening", "dev lo", "fwmark = 1", "cgroup /", "autobound"] {
         let word_alone = word.split(' ').next().unwrap();
         assert!(inside(&place, &format!("flows {word}")).refused(2).contains(&format!("{word_alone:?}")));
@@ -274,7 +274,7 @@ fn any_filter_that_ss_knows_picks_the_flows_that_ss_picks() {
 
 #[test]
 #[ignore = "in a guest: make test"]
-fn tuning_reaches_a_flow_under_way() {
+fn tuning_reaches_a_open_flows() {
     let _attachments = Attachments::lock();
     onramp("attach fixed --set exit_window_bytes=1000000000").ok();
     let mut sender = connect("onramp_fixed");
@@ -338,7 +338,7 @@ fn ten_thousand_flows_are_listed_in_well_under_a_second() {
         let took = begin.elapsed();
         assert_eq!(listed.lines().count(), lines);
         println!("{} flows, {arguments}: {took:?}, {} bytes", 2 * CONNECTIONS, listed.len());
-        // Unoptimised and beside other tests; optimised it is a tenth of this.
+        // Unoptimised and in addition to other tests; optimised it is a tenth of this.
         assert!(took < Duration::from_secs(3), "{took:?}");
     }
     drop(sockets);

@@ -133,14 +133,14 @@ fn harm_trips_the_guard_and_the_base_runs_alone_from_then_on() {
     }
     let is_treated = |stream: &TcpStream| flow(&wire.near, stream).header.is_some();
     let treated = open.iter().position(is_treated).unwrap();
-    let mut under_way = open.remove(treated);
+    let mut established = open.remove(treated);
     let control = open.iter().position(|stream| !is_treated(stream)).unwrap();
     assert_the_base_alone(&deliver(&wire.near, &mut open[control], 300_000));
     let treated = open.iter().position(is_treated).unwrap();
     let left = deliver(&wire.near, &mut open[treated], 300_000);
     assert!(matches!(left.phase(), Phase::Left(ExitReason::Algorithm, _)), "{:?}", left.phase());
-    deliver(&wire.near, &mut under_way, 5_000);
-    let phase = flow(&wire.near, &under_way).phase();
+    deliver(&wire.near, &mut established, 5_000);
+    let phase = flow(&wire.near, &established).phase();
     assert!(matches!(phase, Phase::SlowStart), "{phase:?}");
 
     let said = onramp("compare-arms fixed").ok();
@@ -177,7 +177,7 @@ fn harm_trips_the_guard_and_the_base_runs_alone_from_then_on() {
             assert_the_base_alone(&flow);
         }
     };
-    assert_the_base_alone(&deliver(&wire.near, &mut under_way, 300_000));
+    assert_the_base_alone(&deliver(&wire.near, &mut established, 300_000));
     base_alone_in_all();
     // Nothing else than attaching it anew lifts that, and nothing is counted meanwhile.
     assert_eq!(json("confirm fixed")["confirmed"], false);
@@ -190,7 +190,7 @@ fn harm_trips_the_guard_and_the_base_runs_alone_from_then_on() {
 
     let undo = json("detach fixed")["detached"][0]["undo"].as_str().unwrap().to_owned();
     assert!(undo.contains("--guard goodput=-10% --control-share 50%"), "{undo}");
-    drop((open, under_way));
+    drop((open, established));
     assert_eq!(host_state(&[&wire.near]), before);
     // Attached anew, it begins anew.
     inside(&wire.near, undo.trim_start_matches("onramp ")).ok();

@@ -205,7 +205,7 @@ fn commands_at_once_leave_a_consistent_state() {
 
 #[test]
 #[ignore = "in a guest: make test"]
-fn whoever_needs_what_is_attached_waits_for_a_command_under_way() {
+fn whoever_needs_what_is_attached_waits_for_a_command_in_progress() {
     let _attachments = Attachments::lock();
     let before = host_state(&[]);
     let (root, half) = (Path::new("/sys/fs/bpf/onramp"), Path::new("/sys/fs/bpf/onramp/fixed"));

@@ -26,7 +26,7 @@ fn every_connection_arrives_and_is_counted_by_whoever_follows_it() {
     // What is held, and every tenth of 100 connections a second for 22 and 11 seconds: the others have no state.
     assert_eq!(number(&consumers["first"]["flows"]), 50 + 220);
     let received = number(&consumers["second"]["flows"]);
-    assert!((50 + 110..=50 + 110 + 4).contains(&received), "{received}: those that were under way as well");
+    assert!((50 + 110..=50 + 110 + 4).contains(&received), "{received}: those that were in progress as well");
     // Both ends.
     assert_eq!(number(&report["shadow"]["connections"]), 100);
     assert_eq!(number(&report["shadow"]["followed"]), 200);

@@ -27,7 +27,7 @@ fn profile_of(text: &str) -> NamedTempFile {
 fn every_shipped_profile_and_the_annotated_example_are_right() {
     let mut paths = vec![root().join("docs/example.toml")];
     let shipped = fs::read_dir(root().join("profiles")).unwrap().map(|entry| entry.unwrap().path());
-    // Profiles are named in lower case; the crate beside them has its Cargo.toml.
+    // Profiles are named in lower case; the crate next to them has its Cargo.toml.
     let is_profile = |path: &PathBuf| {
         path.extension().is_some_and(|extension| extension == "toml") && !path.ends_with("Cargo.toml")
     };

@@ -26,7 +26,7 @@ use onramp_tests::traffic::{eventually, namespace};
 use onramp_tests::wire::{FAR, Fate, Wire};
 use onramp_tests::{Attachments, cli::as_nobody};
 
-/// A namespace whose default is reno, with some addresses of its own beside those of loopback.
+/// A namespace whose default is reno, with some addresses of its own in addition to those of loopback.
 fn place() -> Namespace {
     let place = namespace();
     place.sysctl_set(DEFAULT, "reno").unwrap();
@@ -559,7 +559,7 @@ fn a_load_and_a_removal_are_done_or_not_wherever_they_end() {
         |port: u32| (0..300).map(|n| format!("--port {} --use cubic\n", port + n)).collect::<String>();
     let (one, two) = (Rules::of("one", &lines(1000)), Rules::of("two", &lines(2000)));
     one.load().ok();
-    let former = onramp("select list").ok();
+    let previous = onramp("select list").ok();
     two.load().ok();
     let new = onramp("select list").ok();
     let load = Traced { namespace: &here, arguments: format!("select load {}", two.0.display()) };
@@ -569,7 +569,7 @@ fn a_load_and_a_removal_are_done_or_not_wherever_they_end() {
         },
         |call, ran| {
             let listed = onramp("select list").ok();
-            assert!(listed == former || listed == new, "{call}: {listed}");
+            assert!(listed == previous || listed == new, "{call}: {listed}");
             if let Some(ran) = ran {
                 assert_eq!(listed == new, ran.code == Some(0), "{call}: {ran:?}");
             }

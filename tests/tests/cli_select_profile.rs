@@ -26,7 +26,7 @@ use tempfile::TempDir;
 /// Addresses of the far end, by the prefixes that rules name.
 const NEAR_BY: &str = "198.51.100.1";
 const DISTANT: &str = "203.0.113.1";
-/// Windows at which slow start is left, bytes: by the attachment, and by two profiles.
+/// Windows at which slow start ends, bytes: by the attachment, and by two profiles.
 const OWN: u64 = 20_000;
 const SHORT: u64 = 60_000;
 const LONG: u64 = 140_000;
@@ -127,7 +127,7 @@ impl<'a> Connection<'a> {
         self.flow().profile
     }
 
-    /// Sends until slow start is left, and returns how.
+    /// Sends until slow start ends, and returns how.
     fn leave(&mut self) -> ExitRecord {
         self.send(1_500_000);
         let mut phase = self.flow().phase();
@@ -139,7 +139,7 @@ impl<'a> Connection<'a> {
         record
     }
 
-    /// Fails unless slow start is left at this window. One ACK at most doubles it: no other window above has such an exit.
+    /// Fails unless slow start ends at this window. One ACK at most doubles it: no other window above has such an exit.
     #[track_caller]
     fn leaves_at(&mut self, bytes: u64) {
         let record = self.leave();
@@ -193,7 +193,7 @@ fn two_profiles_of_one_algorithm_live_at_once_and_tuning_one_leaves_the_others_a
     }
     assert!(eventually(|| sets().iter().all(|set| set["flows"] == 0)));
 
-    // Flows under way read the new values with their next ACK, and only those of this profile.
+    // Flows in progress read the new values with their next ACK, and only those of this profile.
     let [mut near_by, mut distant, mut own] =
         [NEAR_BY, DISTANT, &FAR.to_string()].map(|address| Connection::to(&wire, address).send_more());
     let said = onramp(&format!("tune fixed --profile short exit_window_bytes={TUNED}")).ok();
@@ -308,7 +308,7 @@ fn a_flow_keeps_its_profile_when_the_rule_goes_and_the_profile_goes_after_both()
     let before = host_state(&[]);
     let wire = wire();
     profiles.add("--to 198.51.100.0/24", "short").ok();
-    let mut under_way = Connection::to(&wire, NEAR_BY).send_more();
+    let mut established = Connection::to(&wire, NEAR_BY).send_more();
     let removed = onramp("select del --to 198.51.100.0/24").ok();
     assert!(
         removed.contains("undo: onramp select add --to 198.51.100.0/24 --use fixed --profile short"),
@@ -319,15 +319,15 @@ fn a_flow_keeps_its_profile_when_the_rule_goes_and_the_profile_goes_after_both()
     // What comes meanwhile takes another place, also under the same number of rules.
     profiles.add("--to 198.51.100.0/24", "long").ok();
     let mut new = Connection::to(&wire, NEAR_BY).send_more();
-    assert_eq!((under_way.profile().as_deref(), new.profile().as_deref()), (Some("short"), Some("long")));
+    assert_eq!((established.profile().as_deref(), new.profile().as_deref()), (Some("short"), Some("long")));
     assert_ne!(set("short")["parameter_set"], set("long")["parameter_set"]);
     onramp(&format!("tune fixed --profile short exit_window_bytes={TUNED}")).ok();
-    under_way.leaves_at(TUNED);
+    established.leaves_at(TUNED);
     new.leaves_at(LONG);
     // Of two rules with one profile the first to go leaves it.
     profiles.add("--port 7", "long").ok();
     onramp("select del --to 198.51.100.0/24").ok();
-    drop((under_way, new));
+    drop((established, new));
     assert!(eventually(|| sets().iter().all(|set| set["flows"] == 0)));
     assert_eq!(set("long")["rules"], 1);
     onramp("select del --port 7").ok();

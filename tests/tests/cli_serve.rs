@@ -231,9 +231,9 @@ fn a_transfer_shows_with_its_exit_and_its_end() {
 
 #[test]
 #[ignore = "in a guest: make test"]
-fn tuning_reaches_the_flow_under_way_with_the_checks_of_the_command_line() {
+fn tuning_reaches_the_open_flows_with_the_checks_of_the_command_line() {
     let attachments = Attachments::lock();
-    // It never leaves slow start by itself.
+    // It never exits slow start by itself.
     attach(&attachments, "0");
     let server = Server::start(&["--write-token-file", "TOKEN"]);
     let mut sender = Sender::connect(Wire::lay(DELAY, |_| Fate::Deliver), "onramp_fixed");

@@ -32,7 +32,7 @@ const QUEUE: u32 = 300;
 /// Flows whose every acknowledgment is compared.
 const FLOWS: usize = 2;
 
-/// A shadow under way; killed when dropped.
+/// A shadow in progress; killed when dropped.
 struct Watch(Option<Child>);
 
 impl Watch {
@@ -187,7 +187,7 @@ fn flows_of_stock_controls_are_judged_beside_what_they_do() {
     for (control, local) in flows {
         let flow = row(&report, &local).unwrap_or_else(|| panic!("no {local}: {report}"));
         assert_eq!(flow["congestion_control"], control);
-        assert_eq!((&flow["ended"], &flow["under_way"]), (&true.into(), &false.into()), "{flow}");
+        assert_eq!((&flow["ended"], &flow["established"]), (&true.into(), &false.into()), "{flow}");
         let [plain, _, early, later] = &flow["findings"].as_array().unwrap()[..] else { panic!("{flow}") };
         assert!(plain["exit"].is_null() && plain["evaluated"].as_u64().unwrap() > 20, "{flow}");
         // Slow start passes the initial window before the second, in every control.
@@ -253,20 +253,20 @@ fn a_threshold_kept_from_an_earlier_connection_has_a_row_in_doctor_and_a_reason_
 
 #[test]
 #[ignore = "in a guest: make test"]
-fn a_flow_under_way_is_passed_over_unless_asked_for() {
+fn a_open_flows_is_passed_over_unless_asked_for() {
     guest::required();
     let mut sender = Sender::connect(Wire::lay(DELAY, bottleneck(RATE, QUEUE)), "reno");
     sender.deliver(30_000);
     let local = sender.stream.local_addr().unwrap().to_string();
     let filter = format!("src {local}");
     let without = Watch::start(&format!("--algorithm search {filter}"));
-    let with = Watch::start(&format!("--algorithm search --under-way {filter}"));
-    let other = Watch::start("--algorithm search --under-way src 203.0.113.1");
+    let with = Watch::start(&format!("--algorithm search --established {filter}"));
+    let other = Watch::start("--algorithm search --established src 203.0.113.1");
     sender.deliver(100_000);
     let (without, with, other) = (without.report(), with.report(), other.report());
-    assert!(without["skipped_under_way"].as_u64().unwrap() >= 1, "{without}");
+    assert!(without["skipped_established"].as_u64().unwrap() >= 1, "{without}");
     assert_eq!(without["flows"], Value::Array(Vec::new()));
-    assert_eq!(row(&with, &local).unwrap()["under_way"], true, "{with}");
+    assert_eq!(row(&with, &local).unwrap()["established"], true, "{with}");
     assert_eq!(other["flows"], Value::Array(Vec::new()), "the filter");
 }
 

@@ -34,8 +34,8 @@ fn another() -> Option<PathBuf> {
     std::env::var_os("ONRAMP_FORMER").map(PathBuf::from)
 }
 
-/// Runs the former build in a namespace.
-fn former(namespace: &Namespace, arguments: &str) -> Ran {
+/// Runs the old build in a namespace.
+fn old(namespace: &Namespace, arguments: &str) -> Ran {
     let binary = another().unwrap_or_else(|| cli::binary().clone());
     namespace.command(binary).args(arguments.split_whitespace()).output().expect("it runs").into()
 }
@@ -123,8 +123,8 @@ fn a_thousand_flows_go_over_to_the_code_of_another_build_and_back() {
     let place = namespace();
     place.sysctl_set(DEFAULT, "reno").unwrap();
     let before = host_state(&[&place]);
-    former(&place, "attach search --profile geo --telemetry exit --default").ok();
-    former(&place, "tune search threshold_pct=33").ok();
+    old(&place, "attach search --profile geo --telemetry exit --default").ok();
+    old(&place, "tune search threshold_pct=33").ok();
     let crowd = Crowd::start(&place, CONNECTIONS);
     assert!(crowd.goes_on());
     let newcomers = Newcomers::start(&place, "onramp_search");
@@ -156,10 +156,10 @@ fn a_thousand_flows_go_over_to_the_code_of_another_build_and_back() {
         }
         // The one whose code it is; the other would call it another build's.
         let asked = |arguments: &str| -> Value {
-            let ran = if is_this { inside(&place, arguments) } else { former(&place, arguments) };
+            let ran = if is_this { inside(&place, arguments) } else { old(&place, arguments) };
             serde_json::from_str(&ran.ok()).unwrap()
         };
-        let generation = former(&place, "status --json").ok();
+        let generation = old(&place, "status --json").ok();
         let report = asked("--json upgrade");
         let upgraded = &report["upgraded"][0];
         println!("upgrade {number}: {upgraded}");
@@ -200,7 +200,7 @@ fn a_thousand_flows_go_over_to_the_code_of_another_build_and_back() {
             lost(&items)
         );
         assert_eq!(lost(&items), 0);
-        // Each flow ends on the former code and begins on the newer, twice. The far ends send nothing.
+        // Each flow ends on the old code and begins on the newer, twice. The far ends send nothing.
         assert!(ended >= 2 * CONNECTIONS && begun >= 2 * CONNECTIONS);
     }
     let (connections, nameless) = newcomers.finish();

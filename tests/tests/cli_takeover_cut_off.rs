@@ -54,7 +54,7 @@ fn disturbed(how: Disturbed) {
             let found = state("fixed");
             println!("{how} at {call}: {}", found.as_deref().unwrap_or("nothing"));
             match found.as_deref() {
-                // The former code or the newer, whole.
+                // The old code or the newer, whole.
                 Some("attached") => {
                     assert_eq!(host_state(&[&place]), whole, "{how} at {call}");
                     assert_eq!(window(), 70_000, "{how} at {call}");

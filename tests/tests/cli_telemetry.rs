@@ -31,7 +31,7 @@ fn ceiling() -> String {
 
 #[test]
 #[ignore = "in a guest: make test"]
-fn a_ceiling_holds_for_flows_under_way_and_is_undone_as_printed() {
+fn a_ceiling_holds_for_open_flows_and_is_undone_as_printed() {
     let _attachments = Attachments::lock();
     onramp("attach fixed --set exit_window_bytes=1000000000").ok();
     assert_eq!(ceiling(), "ack");

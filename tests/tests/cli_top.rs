@@ -121,7 +121,7 @@ fn settings_of(terminal: &OwnedFd) -> Settings {
     (settings.c_iflag, settings.c_oflag, settings.c_cflag, settings.c_lflag, settings.c_cc)
 }
 
-/// `onramp top` under way; killed when dropped.
+/// `onramp top` in progress; killed when dropped.
 struct Top(Child);
 
 impl Top {
@@ -142,7 +142,7 @@ impl Drop for Top {
     }
 }
 
-/// Attaches `fixed`, whose flows leave slow start at 60,000 bytes.
+/// Attaches `fixed`, whose flows exit slow start at 60,000 bytes.
 fn attach_fixed(attachments: &Attachments) {
     let mut parameters = find("fixed").unwrap().parameters();
     parameters.set("exit_window_bytes", "60000").unwrap();
@@ -165,7 +165,7 @@ fn a_flow_is_shown_opened_and_tuned() {
     terminal.shows("algorithm");
     // Several at once in what Enter opens: the second consumer gets every ACK.
     terminal.press("\r");
-    terminal.shows("left slow start by algorithm at");
+    terminal.shows("exited slow start by algorithm at");
     assert!(eventually(|| onramp_loader::consumers().unwrap().len() == 2));
     sender.send(100_000);
     terminal.shows("delivery rate by round");
@@ -196,7 +196,7 @@ fn a_flow_is_shown_opened_and_tuned() {
 
 #[test]
 #[ignore = "in a guest: make test"]
-fn the_terminal_is_given_back_on_every_end() {
+fn the_terminal_is_restored_on_every_end() {
     let _attachments = Attachments::lock();
     let before = traces();
     for signal in [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP] {
@@ -245,7 +245,7 @@ fn under_the_lock_of_another_flows_are_drawn_and_opened_and_a_key_ends_it() {
     let remote = sender.stream.peer_addr().unwrap().to_string();
     terminal.shows(&remote);
     terminal.press("\r");
-    terminal.shows("left slow start by algorithm at");
+    terminal.shows("exited slow start by algorithm at");
     terminal.press("q");
     assert_eq!(top.code(), Some(0));
     terminal.assert_restored("q");

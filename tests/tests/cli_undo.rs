@@ -43,7 +43,7 @@ fn hystart() -> String {
 
 #[test]
 #[ignore = "in a guest: make test"]
-fn what_a_path_wants_is_set_here_alone_and_given_back_exactly() {
+fn what_a_path_wants_is_set_here_alone_and_restored_exactly() {
     let _attachments = Attachments::lock();
     let (place, other) = (place(), place());
     let (before, state) = (settings(&place), host_state(&[]));
@@ -85,7 +85,7 @@ fn fixing_for_another_path_keeps_what_was_before_the_first() {
 
 #[test]
 #[ignore = "in a guest: make test"]
-fn what_all_the_host_has_is_set_where_it_is_named_and_given_back_from_anywhere() {
+fn what_all_the_host_has_is_set_where_it_is_named_and_restored_from_anywhere() {
     let _attachments = Attachments::lock();
     let state = host_state(&[]);
     let other = namespace();
@@ -340,7 +340,7 @@ fn the_undo_that_a_verb_prints_is_a_command_that_runs_and_brings_all_back() {
 
 #[test]
 #[ignore = "in a guest: make test"]
-fn undo_says_what_it_has_detached_when_settings_cannot_be_given_back() {
+fn undo_says_what_it_has_detached_when_settings_cannot_be_restored() {
     let _attachments = Attachments::lock();
     let before = host_state(&[]);
     onramp("attach fixed").ok();

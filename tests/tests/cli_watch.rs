@@ -25,7 +25,7 @@ fn watchers() -> usize {
     onramp_loader::consumers().unwrap().iter().filter(|consumer| consumer.name == "watch").count()
 }
 
-/// `onramp watch` under way; killed when dropped.
+/// `onramp watch` in progress; killed when dropped.
 struct Watcher(Option<Child>);
 
 impl Watcher {
@@ -218,7 +218,7 @@ fn every_end_is_clean() {
         assert_eq!(watcher.end().ok(), "");
         assert!(nothing_left(), "{signal}: {:?}, before {before:?}", traces());
     }
-    // The reader goes away, without and with events under way.
+    // The reader goes away, without and with events in progress.
     let mut watcher = Watcher::start("");
     drop(watcher.stdout());
     assert_eq!(watcher.end().code, Some(0));

@@ -233,7 +233,7 @@ fn an_upgrade_gives_new_connections_the_newer_code_and_no_server_a_choice() {
         let open = servers.each_ref().map(Server::accept);
         let controls = open.each_ref().map(|(_, far)| control(far));
         assert_eq!(controls, ["onramp_plain", "onramp_plain", "onramp_plain", "cubic"]);
-        // None of them runs former code, nor does the server whose application chose the name.
+        // None of them runs old code, nor does the server whose application chose the name.
         assert_eq!(holders(&status("plain").unwrap()), [("LISTEN".to_owned(), true, 1)]);
     }
     place.sysctl_set(DEFAULT, "cubic").unwrap();

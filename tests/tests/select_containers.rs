@@ -11,7 +11,7 @@ use onramp_tests::traffic::eventually;
 /// The controls of nginx's end and of curl's of a new connection in a container, as ss(8) has them there.
 fn controls(container: &Container) -> [String; 2] {
     let listed = |side: &str| container.ss(&format!("-tinHO state established {side} = :80"));
-    assert!(eventually(|| listed("dport").is_empty()), "former connections");
+    assert!(eventually(|| listed("dport").is_empty()), "previous connections");
     let _download = container.download();
     assert!(eventually(|| listed("dport").contains("bytes_acked") && !listed("sport").is_empty()));
     ["sport", "dport"].map(|side| {
@@ -44,7 +44,7 @@ fn a_containers_connections_get_what_the_rule_of_its_cgroup_says_and_its_neighbo
     assert_eq!(controls(&one), ["onramp_plain", "onramp_fixed"].map(str::to_owned));
     assert_eq!(controls(&two), both("onramp_fixed"));
 
-    // What is under way in a container is listed from outside, with what chose it.
+    // What is in progress in a container is listed from outside, with what chose it.
     let download = one.download();
     let accepted = || {
         let flows = json("flows --all")["flows"].as_array().unwrap().clone();

@@ -44,10 +44,10 @@ fn haproxy_has_the_control_of_the_client_on_one_side_and_that_of_the_server_on_t
     command.args(["-db", "-f"]);
     let _haproxy = Server::start(public_directory(), command, HAPROXY);
     answers(hosts.sender(), "http://127.0.0.1:8080/object");
-    let under_way = downloads(&hosts, &[SATELLITE, FIBRE].concat(), 8080);
+    let established = downloads(&hosts, &[SATELLITE, FIBRE].concat(), 8080);
     have(hosts.sender(), "sport", 8080, &SATELLITE.map(|peer| (peer, "onramp_search")));
     have(hosts.sender(), "sport", 8080, &FIBRE.map(|peer| (peer, "bbr")));
     have(hosts.sender(), "dport", 80, &[("127.0.0.1", "onramp_fixed")]);
     have(hosts.sender(), "sport", 80, &[("127.0.0.1", "cubic")]);
-    arrive(under_way);
+    arrive(established);
 }

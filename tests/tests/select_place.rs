@@ -1,5 +1,5 @@
 //! Where `onramp select` and `onramp run` attach: at the root of the cgroup hierarchy, wherever and however that is mounted,
-//! and nowhere else; beside what others have attached, or not at all.
+//! and nowhere else; next to what others have attached, or not at all.
 
 use std::fs;
 use std::net::{SocketAddr, TcpListener, TcpStream};

@@ -26,7 +26,7 @@ use onramp_tests::cli::{self, DEFAULT, Ran, host_state, json, onramp};
 use onramp_tests::traffic::namespace;
 use serde_json::Value;
 
-/// Addresses of the namespace, beside that of loopback.
+/// Addresses of the namespace, in addition to that of loopback.
 const FOUR: [&str; 4] = ["127.0.0.1", "192.0.2.1", "192.0.2.77", "198.51.100.1"];
 const SIX: [&str; 2] = ["2001:db8::1", "2001:db8:1::1"];
 /// Ports of the listening sockets: in the root, in the outer cgroup and in the inner one.
@@ -419,7 +419,8 @@ fn rules_of_an_onramp_that_knew_one_thing_for_each_are_listed_kept_and_changed()
         key[4..][..value.len()].copy_from_slice(value);
         key
     };
-    let former = "--to 192.0.2.0/24 --use cubic\n--port 7001 --accept --use cubic\n--cgroup / --use cubic\n";
+    let previous =
+        "--to 192.0.2.0/24 --use cubic\n--port 7001 --accept --use cubic\n--cgroup / --use cubic\n";
     for change in [
         "add --port 9 --use cubic",
         "del --port 7001 --accept",
@@ -428,11 +429,11 @@ fn rules_of_an_onramp_that_knew_one_thing_for_each_are_listed_kept_and_changed()
         let root = key(4, 0, &1u64.to_ne_bytes());
         pin_former(&[(key(1, 0, &[192, 0, 2]), 56), (key(3, 1, &7001u16.to_be_bytes()), 48), (root, 96)]);
         let list = listed();
-        assert_eq!(list.lines().skip(1).collect::<Vec<_>>(), former.lines().collect::<Vec<_>>(), "{list}");
+        assert_eq!(list.lines().skip(1).collect::<Vec<_>>(), previous.lines().collect::<Vec<_>>(), "{list}");
         assert_eq!(json("status")["selection"]["active"], false);
         onramp(&format!("select {change}")).ok();
         let after: BTreeSet<_> = listed().lines().map(str::to_owned).collect();
-        let (before, kept) = (former.lines().map(str::to_owned).collect(), "--to 192.0.2.0/24 --use cubic");
+        let (before, kept) = (previous.lines().map(str::to_owned).collect(), "--to 192.0.2.0/24 --use cubic");
         assert!(after != before && after.contains(kept), "{change}: {after:?}");
         assert_eq!(json("status")["selection"]["active"], true);
         let to = place.run(|| TcpListener::bind("192.0.2.77:0").unwrap()).unwrap();

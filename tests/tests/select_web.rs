@@ -30,7 +30,7 @@ fn nginx_serves_each_prefix_of_both_families_with_its_control_and_flows_say_why(
     let started = |name: &str| status(name).unwrap()["flows_started"].as_u64().unwrap();
     let before = (started("search"), started("plain"));
 
-    let under_way = downloads(&hosts, &[SATELLITE, FIBRE].concat(), 80);
+    let established = downloads(&hosts, &[SATELLITE, FIBRE].concat(), 80);
     for (peers, by, rules) in [
         (SATELLITE, "prefix", ["--to 203.0.113.0/24 --use search", "--to 2001:db8:5::/48 --use search"]),
         (FIBRE, "default", ["", ""]),
@@ -54,7 +54,7 @@ fn nginx_serves_each_prefix_of_both_families_with_its_control_and_flows_say_why(
     }
     let said = cli::inside(hosts.sender(), "flows --why").ok();
     assert!(said.contains("--to 2001:db8:5::/48 --use search (the longest prefix)"), "{said}");
-    arrive(under_way);
+    arrive(established);
     // One connection for each client, none of which was begun by another control.
     assert!(eventually(|| (started("search"), started("plain")) == (before.0 + 2, before.1 + 2)));
     let status = json("status");
@@ -107,14 +107,14 @@ fn a_proxy_that_chooses_for_itself_keeps_its_choice_on_both_sides_whenever_it_ch
             let ss = place.command("ss").args(["-tlnH", &listens]).output().unwrap();
             !ss.stdout.is_empty()
         }));
-        let under_way = downloads(&hosts, &[client], port);
+        let established = downloads(&hosts, &[client], port);
         let (accepts, connects) = match early {
             Some(_) => ("bbr", "cubic"),
             None => ("onramp_search", "onramp_search"),
         };
         have(place, "sport", port, &[(client, accepts)]);
         have(place, "dport", 80, &[("127.0.0.1", connects)]);
-        arrive(under_way);
+        arrive(established);
         // Its own; the connections have gone with their children.
         socat.kill().unwrap();
         socat.wait().unwrap();

@@ -159,7 +159,7 @@ fn under_systemd_the_unit_makes_what_files_say_at_each_boot_and_reload_and_fails
     assert_ne!(failed.code, Some(0), "{failed:?}");
     assert_eq!(made(&place), first);
 
-    // A service with a network namespace of its own, whose default it became, is given another back.
+    // A service with a network namespace of its own, whose default it became, gets another one again.
     let file = "/proc/sys/net/ipv4/tcp_congestion_control";
     let service = format!("echo onramp_search >{file} && echo set && read -r line && cat {file}");
     let mut service = machine

@@ -328,7 +328,7 @@ fn filters_keep_what_matches() {
 
 #[test]
 #[ignore = "in a guest: make test"]
-fn a_late_consumer_is_told_of_flows_under_way_and_wishes_change() {
+fn a_late_consumer_is_told_of_open_flows_and_wishes_change() {
     let _attached = attached("plain");
     let inside = namespace();
     inside.sysctl_set(DEFAULT, "onramp_plain").unwrap();
@@ -441,8 +441,8 @@ fn one_consumer_too_many_is_refused_and_leaves_the_others() {
     let error = Stream::open(&Options::new("test", Level::Exit)).err().unwrap().to_string();
     assert!(error.contains(&std::process::id().to_string()) && error.contains('8'), "{error}");
     drop(streams);
-    // Where the lock is taken at that moment, the lease process gives the place back.
-    assert!(eventually(|| onramp_loader::consumers().unwrap().is_empty()), "every place is given back");
+    // Where the lock is taken at that moment, the lease process frees the place.
+    assert!(eventually(|| onramp_loader::consumers().unwrap().is_empty()), "every place is freed");
     drop(stream(Level::Exit));
 }
 

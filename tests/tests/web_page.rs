@@ -74,7 +74,7 @@ fn a_browser_sees_a_flow_and_its_exit_tunes_it_and_goes_on_after_a_restart() {
             return;
         }
     }
-    panic!("{FLOWS} flows have left slow start by themselves, one after the other");
+    panic!("{FLOWS} flows have exited slow start by themselves, one after the other");
 }
 
 /// Looks at a flow. False: it was not one to look at, because it exited slow start before it was asked to. On a busy machine

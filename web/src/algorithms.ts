@@ -9,7 +9,7 @@ import { said, token } from "./token";
 type Row = Attached["algorithms"][number];
 type Set_ = Row["parameter_sets"][number];
 
-/** Former values, the newest last. */
+/** Previous values, the newest last. */
 interface Undo {
 	algorithm: string;
 	profile: string;
@@ -146,7 +146,7 @@ export function algorithmsView(
 		);
 	}
 
-	/** What has been changed, and how to take it back. */
+	/** What has been changed, and how to revert it. */
 	function done(tuned: Tuned): void {
 		const before = tuned.changed.map((one) => `${one.name}=${one.before}`);
 		if (before.length > 0) undos.push({ algorithm: tuned.algorithm, profile: tuned.profile, settings: before });

@@ -278,7 +278,7 @@ export class Chart {
 			const wide = ctx.measureText(mark.label).width;
 			const right = x + wide + 10 * scale > left + width;
 			const from = right ? x - wide - 8 * scale : x + 8 * scale;
-			// Beside its mark, else as near above or below as there is room.
+			// Next to its mark, else as near above or below as there is room.
 			const free = [0, -1, 1, -2, 2, -3, 3, -4]
 				.map((lines) => y + lines * 13 * scale)
 				.find(

@@ -1,4 +1,4 @@
-// One flow: what it did over time, how it left slow start, what its algorithm knows, and what others would have done.
+// One flow: what it did over time, how it exited slow start, what its algorithm knows, and what others would have done.
 
 import { type Attached, type Change, type Detail, type Incident, live, type Shadow } from "./api";
 import { fill, h, say, text } from "./dom";

@@ -66,7 +66,7 @@ const BY: Record<string, string> = {
 	cached_ssthresh: "at an ssthresh kept from an earlier connection",
 };
 
-/** How a flow left slow start, in words. */
+/** How a flow exited slow start, in words. */
 export function exitInWords(flow: Flow): string {
 	const exit: Exit | null = flow.exit;
 	if (!exit) {

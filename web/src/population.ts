@@ -1,4 +1,4 @@
-// Flows as a population, as the server counts them: where they leave slow start, by RTT, algorithm and network; and
+// Flows as a population, as the server counts them: where they exit slow start, by RTT, algorithm and network; and
 // which of them it cost most.
 
 import { type Attached, type Flow, live, type Population } from "./api";
@@ -65,7 +65,7 @@ class PopulationView {
 	constructor(main: HTMLElement, onAttached: (attached: Attached) => void) {
 		fill(
 			main,
-			h("h1", {}, "Where flows leave slow start"),
+			h("h1", {}, "Where flows exit slow start"),
 			this.summary,
 			h("div", { class: "charts" }, this.heatCard(), this.distributionCard()),
 			h(

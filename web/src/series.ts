@@ -56,7 +56,7 @@ export class FlowCharts {
 		),
 		track: new Chart(
 			"What its algorithm watches",
-			"the algorithm's own quantity, and the limit at which it leaves slow start",
+			"the algorithm's own quantity, and the limit at which it exits slow start",
 		),
 	};
 	/** All but the last, which not every algorithm has. */

@@ -88,7 +88,7 @@ await page.locator(".opened", { hasText: "opened before" }).waitFor();
 await page.goto(second);
 await page.locator(".opened", { hasText: /^A recording in \d files: 1 flow, recorded/ }).waitFor();
 
-// A result of the lab, while a recording is open, stays in the page: arms beside each other, with their flows over
+// A result of the lab, while a recording is open, stays in the page: arms next to each other, with their flows over
 // time.
 const run = (seconds, valid = true) => ({
 	valid,

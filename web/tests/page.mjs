@@ -104,7 +104,7 @@ await other.goto(page.url());
 await other.locator(".others", { hasText: "Not known" }).waitFor();
 await other.close();
 
-// What was tuned is taken back.
+// What was tuned is reverted.
 await page.keyboard.press("3");
 await field.waitFor();
 await page.waitForFunction(() => document.querySelector('[name="exit_window_bytes"]').value === "12000");
@@ -230,7 +230,7 @@ for (const [hash, there] of [
 }
 assert.equal(await page.evaluate(() => window.taken), undefined);
 
-// A guarded algorithm beside its control: the numbers, the interval where it belongs, and a trip.
+// A guarded algorithm next to its control: the numbers, the interval where it belongs, and a trip.
 const arms = {
 	control_share_pct: 10,
 	flows_needed: 30,
@@ -286,7 +286,7 @@ await page.route("**/api/live*", (route) =>
 await page.evaluate(() => (location.hash = "#/algorithms"));
 await page.locator(".arms").waitFor();
 assert.equal(await page.locator(".arms").count(), 1, "once, not with every parameter set");
-const beside = await page.locator(".arms").innerText();
+const next to = await page.locator(".arms").innerText();
 for (const words of [
 	"10 % of flows stay on the base",
 	"the base runs alone",
@@ -296,7 +296,7 @@ for (const words of [
 	"−30.00 % (−40.00 to −20.00): tripped 3 s ago",
 	"cannot say yet",
 ])
-	assert.ok(beside.includes(words), `${words}: ${beside}`);
+	assert.ok(next to.includes(words), `${words}: ${beside}`);
 const [span, zero] = await page.evaluate(() =>
 	[".interval .span", ".interval .zero"].map((name) => document.querySelector(name).getBoundingClientRect().toJSON()),
 );

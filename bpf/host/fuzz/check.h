@@ -18,7 +18,7 @@ static const u32 all_traits[] = { ALGORITHMS(TRAITS_ROW) };
 
 /*
  * One flow. State and parameters are on the heap with exactly their size, so that the address sanitizer sees every
- * access beside them.
+ * access next to them.
  */
 struct flow {
 	const struct algorithm_row *row;

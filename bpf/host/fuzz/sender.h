@@ -13,7 +13,7 @@
 struct sender {
 	struct ack ack; /* what the next call gets */
 	u32 rtt_us;	/* of the empty path */
-	u32 window_max; /* TCP has no more than 1 GiB under way */
+	u32 window_max; /* TCP has no more than 1 GiB in progress */
 };
 
 static void sender_begin(struct sender *sender, struct input *input)

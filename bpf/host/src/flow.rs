@@ -25,7 +25,7 @@ impl Flow {
         flow
     }
 
-    /// A flow under way, from the state that the kernel keeps of it; `None` if that is not of the algorithm's size.
+    /// A open flow, from the state that the kernel keeps of it; `None` if that is not of the algorithm's size.
     pub fn resume(parameters: Parameters, state: &[u8]) -> Option<Self> {
         if state.len() != parameters.algorithm().state_size() {
             return None;
@@ -169,17 +169,17 @@ mod tests {
     fn only_flows_whose_parameters_want_it_use_the_second_part_and_the_first_is_the_same_without() {
         let kept = find("search").unwrap().kept_size();
         let (mut without, mut with) = (Flow::new(search("off")), Flow::new(search("on")));
-        let mut spaced = 0;
+        let mut paced_acks = 0;
         for ack in acks() {
             let (plain, paced) = (without.on_ack(&ack), with.on_ack(&ack));
             assert_eq!(plain, Verdict { pacing_rate: 0, ..paced });
-            spaced += u32::from(paced.pacing_rate > 0);
+            paced_acks += u32::from(paced.pacing_rate > 0);
             let (without, with) = (bytes(&without), bytes(&with));
             assert_eq!(without[..kept], with[..kept]);
             assert!(without[kept..].iter().all(|byte| *byte == 0));
             assert!(with[kept..].iter().any(|byte| *byte != 0));
         }
-        assert!(spaced > 1_000, "{spaced}");
+        assert!(paced_acks > 1_000, "{paced_acks}");
     }
 
     #[test]

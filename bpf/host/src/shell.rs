@@ -47,7 +47,7 @@ impl Shell {
         Self { flow: ShellFlow { has_state: 1, ..self.flow } }
     }
 
-    /// The exit record, once the first slow start is left; its `window_after` is 0 while a drain is in progress.
+    /// The exit record, once the first slow start ends; its `window_after` is 0 while a drain is in progress.
     pub fn exit(&self) -> Option<(ExitReason, &ExitRecord)> {
         let record = &self.flow.header.exit;
         ExitReason::from_number(record.reason.into()).map(|reason| (reason, record))

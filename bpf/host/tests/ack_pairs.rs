@@ -149,7 +149,7 @@ fn a_round_that_was_sent_no_faster_is_a_lower_bound() {
     assert_eq!(step(&mut rounds, 0), "ssthresh_set");
 }
 
-/// After a pause the sender is spaced, and the last segment of the window is an odd one, for which the receiver waits 40 ms:
+/// After a pause the sender is paced, and the last segment of the window is an odd one, for which the receiver waits 40 ms:
 /// what the RTT rises by then is not the bottleneck's queue.
 #[test]
 fn a_receiver_that_waits_for_a_second_segment_does_not_settle_what_the_sender_was_limited_to() {
@@ -281,7 +281,7 @@ fn a_round_ends_with_the_first_byte_sent_since_it_began() {
 }
 
 #[test]
-fn pairs_can_be_read_while_their_round_is_under_way() {
+fn pairs_can_be_read_while_their_round_is_in_progress() {
     let mut rounds = begun();
     for _ in 0..3 {
         rounds.next(GAP, 2 * BYTES);

@@ -107,7 +107,7 @@ impl Model {
     ) -> &'static str {
         if set.pacing {
             self.policy.round(result, over, set.min_rate);
-            if let Some(rate) = self.policy.spaced_at() {
+            if let Some(rate) = self.policy.paced_at() {
                 result = RoundResult::Settled(rate);
             }
         }

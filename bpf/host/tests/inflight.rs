@@ -149,7 +149,7 @@ fn the_floor_holds_on_a_path_that_carries_nothing() {
 }
 
 #[test]
-fn a_loss_and_a_restart_end_the_sample_under_way_and_keep_the_bandwidth() {
+fn a_loss_and_a_restart_end_the_current_sample_and_keep_the_bandwidth() {
     let mut driver = Driver::new(&[]);
     driver.train(50);
     let samples = driver.read("samples");

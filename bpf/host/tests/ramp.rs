@@ -1,4 +1,4 @@
-//! ramp, case by case: what a line tells, what follows of it, and when slow start is left.
+//! ramp, case by case: what a line tells, what follows of it, and when slow start ends.
 
 mod common;
 

@@ -16,11 +16,11 @@ fn search_agrees_with_the_model() {
         .map(|part| {
             let seeds = seeds.clone().skip(part).step_by(4);
             std::thread::spawn(move || {
-                let (mut seen, mut spaced) = (Seen::default(), 0);
+                let (mut seen, mut paced) = (Seen::default(), 0);
                 for seed in seeds {
                     compare(seed, &mut seen, |model: &mut Model, _, answer| {
                         same(answer.verdict, model.on_ack(answer.ack))?;
-                        spaced += u64::from(model.settings.pacing.and(model.policy.spaced_at()).is_some());
+                        paced += u64::from(model.settings.pacing.and(model.policy.paced_at()).is_some());
                         // The norm moves with a check only; to read it costs more than all else.
                         let check = checks.contains(&answer.verdict.outcome);
                         if check || answer.number % 16 == 0 || answer.number == LENGTH - 1 {
@@ -30,16 +30,16 @@ fn search_agrees_with_the_model() {
                         Ok(())
                     });
                 }
-                (seen, spaced)
+                (seen, paced)
             })
         })
         .collect();
-    let (mut seen, mut spaced) = (Seen::default(), 0);
+    let (mut seen, mut paced) = (Seen::default(), 0);
     for thread in threads {
-        let (part, spaced_here) = thread.join().expect("a thread that agrees");
-        spaced += spaced_here;
+        let (part, paced_here) = thread.join().expect("a thread that agrees");
+        paced += paced_here;
         seen.iter_mut().zip(part).for_each(|(sum, count)| *sum += count);
     }
     assert_reached("search", &seen, &["grow"]);
-    assert!(spaced > 20_000, "ACKs whose answer is spaced: {spaced}");
+    assert!(paced > 20_000, "ACKs whose answer is paced: {paced}");
 }

@@ -26,7 +26,7 @@ fn case_31_hold_keeps_the_window() {
     assert_eq!(verdict, Verdict { outcome: outcome::EXIT, ssthresh: 77, ..Verdict::default() });
 }
 
-/// Deliveries of two initial RTTs (five bins) are given back; not below ten segments, and ten if more was delivered
+/// The window is reduced by the deliveries of two initial RTTs (five bins); not below ten segments, and ten if more was delivered
 /// than the window holds (2.0 leaves the window alone then). Bytes, so nothing depends on the total.
 #[test]
 fn case_31_rollback_gives_back_two_initial_rtts() {

@@ -202,7 +202,7 @@ fn case_27_the_first_two_samples_outlive_a_restart() {
 }
 
 /// As 3.x and 4.0, not as 2.0: after an exit, and after a loss, the next slow start is watched again.
-/// (That a loss leaves slow start in the kernel, and which slow starts follow, is in tests/.)
+/// (That a loss exits slow start in the kernel, and which slow starts follow, is in tests/.)
 #[test]
 fn case_28_the_next_slow_start_is_watched_again() {
     let mut flow = Driver::begun(&[]);

@@ -1,4 +1,4 @@
-//! The shell over a plain sender: what it does beside calling the algorithm.
+//! The shell over a plain sender: what it does in addition to calling the algorithm.
 
 use onramp_algorithm::shell::{Policy, Shell};
 use onramp_algorithm::{

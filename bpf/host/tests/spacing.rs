@@ -7,7 +7,7 @@ use onramp_algorithm::ack_flag::PACED;
 
 /// The rate of the tests, bytes per second; at 100 ms a path of 1000 segments of these tests.
 const RATE: u64 = 10_000_000;
-/// Window in which it begins to be spaced.
+/// Window in which it begins to be paced.
 const FROM: u32 = 125;
 
 fn assert_near(rate: u64, expected: u64) {
@@ -20,11 +20,11 @@ fn nothing_is_spaced_until_the_window_is_an_eighth_of_the_path() {
     rounds.ack.cwnd = FROM - 1;
     for _ in 0..3 {
         let verdict = rounds.round(RATE);
-        assert_eq!((rounds.name(&verdict), verdict.pacing_rate), ("unspaced", 0));
+        assert_eq!((rounds.name(&verdict), verdict.pacing_rate), ("unpaced", 0));
     }
     rounds.ack.cwnd = FROM;
     let verdict = rounds.next(1_000, 10_000);
-    assert_eq!(rounds.name(&verdict), "ssthresh_set", "spaced from the ACK on that grows the window so far");
+    assert_eq!(rounds.name(&verdict), "ssthresh_set", "paced from the ACK on that grows the window so far");
     assert_near(verdict.pacing_rate, RATE * 112 / 100);
     assert_eq!((rounds.read("target"), verdict.ssthresh), (1_000, 0));
 }
@@ -79,8 +79,8 @@ fn eight_pairs_that_tell_the_rate_are_enough_to_begin() {
     rounds.ack.cwnd = FROM;
     for number in 1..=20 {
         rounds.ack.rtt_us += 500;
-        let spaced = rounds.next(1_000, BYTES).pacing_rate;
-        assert_eq!(spaced > 0, number >= 16, "after {number} ACKs, of which two are a pair: {spaced}");
+        let paced = rounds.next(1_000, BYTES).pacing_rate;
+        assert_eq!(paced > 0, number >= 16, "after {number} ACKs, of which two are a pair: {paced}");
     }
 }
 
@@ -99,7 +99,7 @@ fn once_spaced_the_estimate_only_rises_by_what_probing_can_tell() {
     for (rate, expected) in [(RATE, 100), (RATE / 2, 100), (RATE * 11 / 10, 110), (RATE * 10, 123)] {
         assert_near(rounds.round(rate).pacing_rate, RATE * 2 * expected / 100);
     }
-    assert_eq!(rounds.read("spaced"), 1);
+    assert_eq!(rounds.read("paced"), 1);
     rounds.flow.restart();
     rounds.ack.now_us += 1_000;
     assert_eq!(rounds.flow.on_ack(&rounds.ack).pacing_rate, 0);
@@ -111,7 +111,7 @@ fn slow_start_is_left_at_the_path() {
         (&["exit_pct=100"], 300, "ssthresh_set", 1_000),
         (&["exit_pct=50"], 300, "ssthresh_set", 500),
         (&["exit_pct=50"], 600, "exit", 500),
-        (&["exit_pct=0"], 600, "spaced", 0),
+        (&["exit_pct=0"], 600, "paced", 0),
         (&["exit_pct=1"], 600, "exit", 10),
     ] {
         let mut rounds = Rounds::begun("spacing", settings);
@@ -130,7 +130,7 @@ fn a_lower_threshold_that_is_not_its_own_stays() {
     rounds.ack.ssthresh = 400;
     let verdict = rounds.rounds(RATE);
     assert_eq!((rounds.name(&verdict), verdict.ssthresh), ("threshold_kept", 0));
-    assert_ne!(verdict.pacing_rate, 0, "spaced all the same");
+    assert_ne!(verdict.pacing_rate, 0, "paced all the same");
 }
 
 #[test]
@@ -138,7 +138,7 @@ fn a_fixed_rate_is_that_rate_from_the_first_ack_and_never_leaves() {
     let mut rounds = Rounds::new("spacing", &["rate_bytes_per_s=440000"]);
     for _ in 0..5 {
         let verdict = rounds.next(1_000, 10_000);
-        assert_eq!((rounds.name(&verdict), verdict.pacing_rate, verdict.ssthresh), ("spaced", 440_000, 0));
+        assert_eq!((rounds.name(&verdict), verdict.pacing_rate, verdict.ssthresh), ("paced", 440_000, 0));
     }
 }
 

@@ -40,7 +40,7 @@ fn line(name: &str, path: &Path, transfer: &Transfer) -> String {
     )
 }
 
-/// plain drops wherever the queue is no larger than three paths; spaced at the median nothing drops, nothing waits for
+/// plain drops wherever the queue is no larger than three paths; paced at the median nothing drops, nothing waits for
 /// long, and the window is that of the path.
 #[test]
 fn spaced_slow_start_fills_the_path_without_a_drop_whatever_the_queue() {
@@ -59,14 +59,14 @@ fn spaced_slow_start_fills_the_path_without_a_drop_whatever_the_queue() {
             ("best", &["pacing=on"]),
             ("search", &["pacing=on"]),
         ] {
-            let spaced = carry(name, settings, path);
-            println!("{}", line(&format!("{name} {}", settings.join(" ")), &path, &spaced));
-            assert_eq!(spaced.drop_us, None, "{name} {queue_pct} %");
-            if let Some((_, window)) = spaced.exit {
+            let paced = carry(name, settings, path);
+            println!("{}", line(&format!("{name} {}", settings.join(" ")), &path, &paced));
+            assert_eq!(paced.drop_us, None, "{name} {queue_pct} %");
+            if let Some((_, window)) = paced.exit {
                 let part = f64::from(window) / path.bdp() as f64;
                 assert!((0.9..1.05).contains(&part), "{name} {queue_pct} %: {part} BDP");
             }
-            let done = spaced.done_us.unwrap() as f64 / 1e6;
+            let done = paced.done_us.unwrap() as f64 / 1e6;
             assert!((9.5..11.0).contains(&done), "{name} {queue_pct} %: {done} s");
         }
     }
@@ -83,18 +83,18 @@ fn the_exit_alone_does_not_help_a_small_queue() {
     }
 }
 
-/// Spaced at twice the rate nothing is spaced, and equation (6) of Barakat et al. 1999 say where between the two drops begin.
+/// Spaced at twice the rate nothing is paced, and equation (6) of Barakat et al. 1999 say where between the two drops begin.
 #[test]
 fn a_gain_is_bounded_by_the_queue() {
     let path = Path { queue_pct: 10, ..GEO };
     for (gain, drops) in [("100", false), ("110", false), ("150", true), ("200", true)] {
-        let spaced = carry("spacing", &[&format!("gain_pct={gain}")], path);
-        println!("{}", line(&format!("spacing gain {gain}"), &path, &spaced));
-        assert_eq!(spaced.drop_us.is_some(), drops, "gain {gain}");
+        let paced = carry("spacing", &[&format!("gain_pct={gain}")], path);
+        println!("{}", line(&format!("spacing gain {gain}"), &path, &paced));
+        assert_eq!(paced.drop_us.is_some(), drops, "gain {gain}");
     }
 }
 
-/// What the way back does is seen through where it is short compared with the RTT; a queue must hold what leaves unspaced
+/// What the way back does is seen through where it is short compared with the RTT; a queue must hold what leaves unpaced
 /// until it is.
 #[test]
 fn what_the_way_back_does_to_the_estimate() {

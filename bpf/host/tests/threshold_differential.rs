@@ -62,7 +62,7 @@ impl Equations {
 struct Model {
     pairs: PairModel,
     rate: Option<u64>,
-    /// Largest RTT of the round under way, and of the one before.
+    /// Largest RTT of the current round, and of the one before.
     round_us: u32,
     round_before_us: u32,
 }

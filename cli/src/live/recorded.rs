@@ -1,4 +1,4 @@
-//! Recordings, as the events that they were made of: flows as `serve` shows those that are under way.
+//! Recordings, as the events that they were made of: flows as `serve` shows those that are in progress.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io::Read;

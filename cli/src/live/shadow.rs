@@ -1,4 +1,4 @@
-//! What algorithms would have done on flows that are under way, from their first data on: `onramp shadow`, beside telemetry.
+//! What algorithms would have done on open flows, from their first data on: `onramp shadow`, next to telemetry.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::net::SocketAddr;
@@ -17,7 +17,7 @@ const BATCH: u32 = 100_000;
 /// A flow by its ends and the inode of its network namespace.
 type Ends = (u32, SocketAddr, SocketAddr);
 
-/// Algorithms beside flows.
+/// Algorithms times flows.
 pub(crate) struct Shadows {
     source: Source,
     candidates: Vec<Candidate>,

@@ -40,10 +40,10 @@ pub(crate) struct Attach {
     #[command(flatten)]
     settings: Settings,
     /// Become the default of this network namespace, also where it is attached already: `here`; of `all` that there are now;
-    /// or of that of a file, such as /run/netns/NAME. May be repeated. `onramp detach` restores the former defaults
+    /// or of that of a file, such as /run/netns/NAME. May be repeated. `onramp detach` restores the previous defaults
     #[arg(long, value_name = "NAMESPACE", num_args = 0..=1, require_equals = true, default_missing_value = elsewhere::HERE, value_parser = elsewhere::place)]
     default: Vec<Place>,
-    /// Only observe: record when the algorithm would have left slow start, and do nothing of what it wants
+    /// Only observe: record when the algorithm would have exited slow start, and do nothing of what it wants
     #[arg(long)]
     observe: bool,
     /// Keep a share of the flows on the base as control, and have the base run alone once the others are worse by more than these
@@ -193,7 +193,7 @@ impl Attach {
         let taken = Taken::take(algorithm, &self.default, others.as_ref()).inspect_err(|_| {
             self.restore_limit(algorithm, attached);
             if replaced_default.is_some()
-                && let Err(error) = onramp_loader::give_default_back(algorithm)
+                && let Err(error) = onramp_loader::restore_default(algorithm)
             {
                 say(&format!("error: {error}"));
             }

@@ -24,7 +24,7 @@ const RULES_NAMED: usize = 8;
 
 /// Detach an algorithm and restore what attaching changed
 ///
-/// Every network namespace whose default it was gets its former default back, open connections move to the default of
+/// The previous default of every network namespace is restored, open connections move to the default of
 /// their namespace and go on transferring, the congestion control is unregistered and the pins are removed. Listening
 /// sockets stay as they are: connections that they accept get the default, and the code stays loaded until they close.
 ///
@@ -380,7 +380,7 @@ pub(super) fn text(report: &Report) -> String {
         text += &if row.was_attached {
             format!("detached {}\n", row.algorithm)
         } else {
-            format!("{} was not attached; what has its former code:\n", row.algorithm)
+            format!("{} was not attached; what has its old code:\n", row.algorithm)
         };
         for Default { namespace, congestion_control } in &row.defaults_restored {
             text += &format!("  default of network namespace {namespace}: {congestion_control} again\n");

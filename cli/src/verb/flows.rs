@@ -17,7 +17,7 @@ use crate::output::{Named, Output, say};
 use crate::table::Table;
 use crate::units::{show_bytes, show_us, show_value};
 
-/// List the flows that use onramp, of this network namespace or of others: where each stands, and why it left slow start
+/// List the flows that use onramp, of this network namespace or of others: where each stands, and why it exited slow start
 ///
 /// FILTER as for ss(8): `src` or `dst` with PREFIX, PREFIX:PORT or :PORT; `sport` or `dport` with a comparison, such
 /// as `= :443`, `!= :22`, `>= :1024`; `and`, `or`, `not` and parentheses, read from left to right. IPv6 with a port

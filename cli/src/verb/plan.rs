@@ -9,7 +9,7 @@ use crate::output::{Output, say};
 struct Plan<'a> {
     dry_run: bool,
     actions: Vec<Step<'a>>,
-    /// What it would change beside what was asked for.
+    /// What it would change in addition to what was asked for.
     warnings: &'a [String],
 }
 

@@ -45,7 +45,7 @@ impl Undo {
             return plan::print(&actions, output);
         }
         let mut detached = detach.all()?;
-        let settings = match host::give_back() {
+        let settings = match host::restore_all() {
             Ok(given) => Some(Undone::of(given)),
             Err(error) => {
                 detached.failed.push(Failed::new("settings", error));
@@ -60,8 +60,7 @@ impl Undo {
         let settings = report.settings.as_ref();
         settings.inspect(|settings| settings.say_failed());
         let codes = [report.detached.code(), settings.map_or(0, Undone::code)];
-        let done =
-            report.detached.is_something_done() || settings.is_some_and(Undone::is_something_given_back);
+        let done = report.detached.is_something_done() || settings.is_some_and(Undone::is_something_restored);
         let code = codes.into_iter().max().unwrap_or(0);
         Ok(if code == FAILURE && done { PARTIAL } else { code })
     }

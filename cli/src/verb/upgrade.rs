@@ -57,7 +57,7 @@ struct Row {
     base: &'static str,
     generation: String,
     from_version: String,
-    /// Parameters that the former code did not have.
+    /// Parameters that the old code did not have.
     new_parameters: Vec<&'static str>,
     defaults: usize,
     sockets_moved: usize,
@@ -123,7 +123,7 @@ fn planned(algorithms: &[Algorithm], base: Option<Base>) -> Result<Vec<Action>, 
 
 fn upgrade(algorithm: Algorithm, base: Option<Base>) -> anyhow::Result<Row> {
     let planned = onramp_loader::plan_upgrade(algorithm, base)?;
-    // That of the former attachment ends with it.
+    // That of the old attachment ends with it.
     let watch = planned.expires_at_us.map(|_| expire::Watch::start(algorithm)).transpose();
     let watch =
         watch.context("cannot start the process that would detach in time, so nothing was changed")?;
@@ -168,10 +168,10 @@ fn text(report: &Report) -> String {
         if row.sockets_moved > 0 {
             text += &format!("  moved {} to the newer code\n", count(row.sockets_moved, "socket"));
         }
-        text += &stragglers::text("former", &row.stragglers, &row.held);
+        text += &stragglers::text("old", &row.stragglers, &row.held);
         text += &elsewhere::unseen_text(&row.unseen);
         text += &format!(
-            "  undo: `onramp upgrade {}` by the former onramp ({})\n",
+            "  undo: `onramp upgrade {}` by the previous build ({})\n",
             row.algorithm, row.from_version
         );
     }

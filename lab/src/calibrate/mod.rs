@@ -61,7 +61,7 @@ pub enum CalibrateError {
     },
 }
 
-/// A measured value beside the described one.
+/// A measured value compared with the described one.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Measured {
     /// What the description says.

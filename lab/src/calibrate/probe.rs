@@ -115,7 +115,7 @@ impl Probe {
         link: &LinkSpec,
     ) -> Result<Vec<Seen>, CalibrateError> {
         let done = AtomicBool::new(false);
-        // The longest a packet can be under way: propagation, and a queue of the burst's size.
+        // The longest a packet can be in progress: propagation, and a queue of the burst's size.
         let drain = (burst * MTU as u64 * 8) as f64 / link.forward.rate_bps as f64;
         let quiet_after = 0.3 + link.forward.delay_us as f64 / 1e6 + drain;
         std::thread::scope(|scope| {

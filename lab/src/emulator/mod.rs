@@ -193,7 +193,7 @@ impl Emulator {
         self.ask(Command::Change(way, change))
     }
 
-    /// Lets packets take the next path from now on, both ways; those under way end on the one they took. Nothing happens where
+    /// Lets packets take the next path from now on, both ways; those in progress end on the one they took. Nothing happens where
     /// no path is to come.
     ///
     /// # Errors

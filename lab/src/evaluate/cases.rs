@@ -188,7 +188,7 @@ pub static CASES: [Case; 16] = [
         id: "other-path",
         source: "RFC 9743, sections 7.3 and 7.9",
         statement: "Packets take another path, to one of 50 Mb/s and 160 ms or to one of 10 Mb/s and 40 ms, in slow start or \
-later; those under way end on the one they took.",
+later; those in progress end on the one they took.",
         paths: || {
             vec![
                 other_path("faster-and-longer", small_path, 2_000, large_path, 30_000_000),

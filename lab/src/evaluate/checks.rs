@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! What a case comes to: the arm's figures beside those of the others, medians of the runs.
+//! What a case comes to: the arm's figures compared with those of the others, medians of the runs.
 
 use super::{Case, Measure, OTHER, REFERENCE};
 use crate::experiment::{Comparison, Run, jain};
@@ -11,7 +11,7 @@ const TIME_MOST: f64 = 1.05;
 /// Segments retransmitted over stock CUBIC's, at most; and so many in any case.
 const RETRANSMITTED_MOST: f64 = 1.25;
 const RETRANSMITTED_FREE: f64 = 50.0;
-/// What a neighbour keeps, over what it keeps beside stock CUBIC or an equal share, whichever is less; at least.
+/// What a neighbour keeps, over what it keeps next to stock CUBIC or an equal share, whichever is less; at least.
 const KEPT_LEAST: f64 = 0.9;
 const EQUAL_PERCENT: f64 = 50.0;
 /// Of two flows.
@@ -181,7 +181,7 @@ fn rtts(findings: &mut Findings, arms: &Arms<'_>) {
     together(findings, arms);
 }
 
-/// Nine tenths of what it is beside stock CUBIC, or of an equal share; percent.
+/// Nine tenths of what it is next to stock CUBIC, or of an equal share; percent.
 fn least_share(beside_cubic: f64) -> f64 {
     (KEPT_LEAST * beside_cubic.min(EQUAL_PERCENT) * 10.0).round() / 10.0
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! The evaluation that RFC 9743 asks for of a congestion control, as far as the lab can make it: an arm beside stock CUBIC and
+//! The evaluation that RFC 9743 asks for of a congestion control, as far as the lab can make it: an arm compared with stock CUBIC and
 //! BBR on the same paths and seeds.
 //!
 //! RFC 9743 sets no thresholds. The checks are ours: no slower than stock CUBIC by more than 5 %, no more retransmitted than
-//! 1.25 times as much, or 50 segments, and a flow that was there before keeps nine tenths of what it keeps beside stock
+//! 1.25 times as much, or 50 segments, and a flow that was there before keeps nine tenths of what it keeps compared with stock
 //! CUBIC, or of an equal share where it keeps more. Flows of the arm share as evenly, and use as much, as those of stock
 //! CUBIC but for 5 %; of two RTTs, the flow of the longer one gets nine tenths likewise. What the lab cannot make is in
 //! [`NOT_EVALUATED`].
@@ -17,7 +17,7 @@ pub use cases::CASES;
 
 /// What every arm is compared with.
 pub const REFERENCE: &str = "cubic";
-/// What stands beside it.
+/// What it is compared with.
 pub const OTHER: &str = "bbr";
 
 /// What RFC 9743 asks for besides, and where it is.

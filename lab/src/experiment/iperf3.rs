@@ -66,7 +66,7 @@ impl Request {
     }
 }
 
-/// A transfer under way.
+/// A transfer in progress.
 struct Pair {
     server: Running,
     client: Option<Running>,

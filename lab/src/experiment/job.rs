@@ -14,7 +14,7 @@ use crate::plot::Curve;
 
 /// Where a guest finds it.
 pub const PATH: &str = "/job.json";
-/// Its result, beside the files of a run.
+/// Its result, next to the files of a run.
 const RESULT: &str = "result.json";
 /// What the figure draws of it.
 const CURVE: &str = "curve.json";

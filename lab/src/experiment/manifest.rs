@@ -15,7 +15,7 @@ use super::{ExperimentError, Plan, files, iperf3};
 use crate::clock;
 
 const MANIFEST: &str = "manifest.json";
-/// The comparison, beside it.
+/// The comparison, next to it.
 pub(super) const RESULT: &str = "result.json";
 
 /// All that results depend on, but for chance: what has to be the same for them to be of one experiment.

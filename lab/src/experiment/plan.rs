@@ -58,7 +58,7 @@ pub struct LinkChange {
     pub change: Change,
 }
 
-/// Another path that packets take from a time on, both ways; those under way end on the one they took.
+/// Another path that packets take from a time on, both ways; those in progress end on the one they took.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PathChange {
     /// When, since the first transfer was started.

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use super::{ExperimentError, files};
 use crate::guest::{Outcome, kernel};
 
-/// What is said of the guest itself; its files are beside it.
+/// What is said of the guest itself; its files are next to it.
 const GUEST: &str = "guest.json";
 const FILES: &str = "files";
 
@@ -98,7 +98,7 @@ mod tests {
         let files = BTreeMap::from([("flow.csv".to_owned(), b"1,2\n".to_vec())]);
         let outcome = Outcome { status: 0, files, guest_seconds: 12.5, host_cpu_seconds: 30.0 };
         write(&directory, &outcome).unwrap();
-        // Once more changes nothing and leaves nothing beside it.
+        // Once more changes nothing and leaves nothing next to it.
         write(&directory, &outcome).unwrap();
         assert_eq!(read(&directory).unwrap(), Some(outcome));
         assert_eq!(fs::read_dir(home.path()).unwrap().count(), 1);

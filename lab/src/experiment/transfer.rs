@@ -7,7 +7,7 @@ use super::plan::Amount;
 
 /// Port of the first server; further ones follow.
 pub(super) const PORT: u16 = 5201;
-/// How often a transfer under way is looked after.
+/// How often a transfer in progress is looked after.
 pub(super) const POLL: Duration = Duration::from_millis(5);
 
 /// One transfer among those of a run.

@@ -16,7 +16,7 @@ pub(super) struct Turn {
     pub seed: u64,
 }
 
-/// The runs that have not begun, and the arms of those under way.
+/// The runs that have not begun, and the arms of those in progress.
 pub(super) struct Turns<'a> {
     arms: &'a [Arm],
     due: VecDeque<Turn>,
@@ -34,7 +34,7 @@ impl<'a> Turns<'a> {
         Self { arms, due: order.enumerate().map(turn).collect(), running: Vec::new() }
     }
 
-    /// The next run that may go beside those under way. `None` if there is none, now or at all.
+    /// The next run that may go next to those in progress. `None` if there is none, now or at all.
     pub fn begin(&mut self) -> Option<Turn> {
         let at =
             self.due.iter().position(|turn| self.running.iter().all(|arm| self.agree(*arm, turn.arm)))?;
@@ -50,13 +50,13 @@ impl<'a> Turns<'a> {
         }
     }
 
-    /// How many are under way.
+    /// How many are in progress.
     pub fn running(&self) -> usize {
         self.running.len()
     }
 
     /// Parameters belong to a control of the whole machine, so two arms that set those of the same one cannot run at
-    /// once; an arm can beside itself.
+    /// once; an arm can run next to itself.
     fn agree(&self, one: usize, other: usize) -> bool {
         let (first, second) = (&self.arms[one], &self.arms[other]);
         one == other || first.ready.is_none() || first.congestion_control != second.congestion_control
@@ -95,11 +95,11 @@ mod tests {
         let arms = [tuned("a", "onramp_best"), tuned("b", "onramp_best"), tuned("c", "onramp_search")];
         let mut turns = Turns::new(&plan(2), &arms);
         let mut begin = || turns.begin().map(|turn| (turn.index, turn.arm));
-        // Order: a b c, b c a. The second run of `a` may go beside the first, `b` may not.
+        // Order: a b c, b c a. The second run of `a` may go next to the first, `b` may not.
         assert_eq!([begin(), begin(), begin()], [Some((0, 0)), Some((2, 2)), Some((4, 2))]);
         assert_eq!([begin(), begin()], [Some((5, 0)), None]);
         turns.end(0);
-        assert_eq!(turns.begin(), None, "another run of a is under way");
+        assert_eq!(turns.begin(), None, "another run of a is in progress");
         turns.end(0);
         assert_eq!(turns.begin().map(|turn| (turn.index, turn.arm)), Some((1, 1)));
         assert_eq!(turns.running(), 3);

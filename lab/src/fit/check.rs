@@ -2,7 +2,7 @@
 //! Whether a fitted path is one: the recorded flow, simulated over it, must do what it did, and what a recording leaves open must
 //! not decide what others would do.
 //!
-//! * Its own control takes as long, and leaves slow start where it left it.
+//! * Its own control takes as long, and exits slow start where it left it.
 //! * HyStart, replayed over the acknowledgments that were recorded and over those that are simulated, leaves at the same window.
 //!   Its statistic, the least excess of the round-trip time in a round, is what distinguishes jitter from a queue.
 //! * A rate or a queue that was not reached is a lower bound. The arms are simulated with more of it, too: where that changes

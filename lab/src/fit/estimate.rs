@@ -191,7 +191,7 @@ fn steps(windows: &[Window], began_us: u64) -> Vec<RateStep> {
     steps
 }
 
-/// Of neighbours that follow each other, what round-trip times differ by beside their line: the median over all groups of
+/// Of neighbours that follow each other, what round-trip times differ by from their line: the median over all groups of
 /// the middle nine tenths, as the width of a uniform distribution.
 fn jitter_us(acks: &[Seen]) -> f64 {
     let points: Vec<(f64, f64)> =

@@ -7,7 +7,7 @@
 //! * Round-trip times may rise without a queue, because the way back varies. So the path is also taken as one without: its rate is the most
 //!   that was delivered, as a lower bound. The one that explains the recorded round-trip times better is the path.
 //! * A queue is as large as the longest wait in it: all of it where a loss followed, a lower bound where none did.
-//! * What round-trip times have beside propagation and queue is kept as it was, over time.
+//! * What round-trip times have beyond propagation and queue is kept as it was, over time.
 //!
 //! A path says nothing as long as it is not checked: [`check`] simulates the flow over it, and others.
 
@@ -42,7 +42,7 @@ const MTU_BYTES: std::ops::RangeInclusive<u32> = 256..=1_500;
 /// Of the way back, which acknowledgments do not fill, bit/s at least.
 const LEAST_RETURN_BPS: u64 = 1_000_000;
 
-/// A path with a queue is taken where its error is no more than so many times that of one without, and this beside it,
+/// A path with a queue is taken where its error is no more than so many times that of one without, and this in addition,
 /// microseconds.
 const BETTER: f64 = 1.1;
 const LEAST_ERROR_US: f64 = 500.0;
@@ -80,7 +80,7 @@ pub struct Fitted {
     pub queue_bytes: u64,
     /// Whether it overflowed.
     pub queue_known: Known,
-    /// Largest variation of the round-trip time beside the queue's, microseconds; 0: none that shows.
+    /// Largest variation of the round-trip time without the queue's, microseconds; 0: none that shows.
     pub jitter_us: u64,
     /// This variation over time, from the first data on.
     pub variation: Vec<DelayStep>,

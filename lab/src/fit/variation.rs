@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! What round-trip times have beside propagation and queue, over time: the way back is scheduled, frames are repeated below IP,
+//! What round-trip times have beyond propagation and queue, over time: the way back is scheduled, frames are repeated below IP,
 //! others' traffic comes between. It is kept as it was, because what decides a slow start is when it was, and for how many
 //! packets in a row: HyStart leaves where the least excess of a round is above its threshold.
 

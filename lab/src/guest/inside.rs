@@ -44,7 +44,7 @@ const LAST_WORDS: Duration = Duration::from_millis(200);
 pub(super) struct Task {
     /// Program and arguments.
     pub command: Vec<String>,
-    /// Environment, beside PATH and HOME.
+    /// Environment, in addition to PATH and HOME.
     pub environment: BTreeMap<String, String>,
 }
 

@@ -58,7 +58,7 @@ pub struct Guest<'a> {
     pub image: &'a Image,
     /// Program and arguments; run as root.
     pub command: Vec<String>,
-    /// Its environment, beside PATH, HOME and [`super::inside::VARIABLE`].
+    /// Its environment, in addition to PATH, HOME and [`super::inside::VARIABLE`].
     pub environment: BTreeMap<String, String>,
     /// Files that it finds, by their absolute paths.
     pub inputs: BTreeMap<String, Vec<u8>>,

@@ -67,11 +67,11 @@ mod tests {
             drop(taken);
             // Another test's guest may have it first, or its child between fork and exec.
             let mut tries = 0..600;
-            let given_back = tries.any(|_| {
+            let restored = tries.any(|_| {
                 std::thread::sleep(Duration::from_millis(100));
                 take(*number).is_some()
             });
-            assert!(given_back);
+            assert!(restored);
         }
     }
 }

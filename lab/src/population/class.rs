@@ -11,7 +11,7 @@ use crate::link::spec::within;
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Class {
-    /// How many paths are of this class, beside the other classes' weights, 0.001 to 1000.
+    /// How many paths are of this class, relative to the other classes' weights, 0.001 to 1000.
     #[serde(default = "super::distribution::one")]
     pub weight: f64,
     /// Rate of the bottleneck, bit/s, counting IP packets, 1000 to 10 000 000 000. That of the policer where there is one.

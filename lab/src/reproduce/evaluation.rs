@@ -36,7 +36,7 @@ impl Check {
     }
 }
 
-/// A figure of the source beside ours.
+/// A figure of the source compared with ours.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Comparand {
     /// What it is, with the unit.
@@ -57,7 +57,7 @@ impl Comparand {
 /// Everything about a claim.
 #[derive(Clone, Debug)]
 pub struct Evaluation {
-    /// Figures beside the source's.
+    /// Figures compared with the source's.
     pub comparands: Vec<Comparand>,
     /// The claim, as predicates.
     pub checks: Vec<Check>,

@@ -17,7 +17,7 @@ const SOURCE: [(&str, &str); 4] = [
 pub(super) const CLAIM: Claim = Claim {
     id: "memory",
     source: "Chung et al. 2024, static memory footprint",
-    statement: "SEARCH needs more than HyStart, and little beside the socket's own 2192 bytes.",
+    statement: "SEARCH needs more than HyStart, and little compared with the socket's own 2192 bytes.",
     trials: Vec::new,
     evaluate,
 };

@@ -18,7 +18,7 @@ pub struct Outcome {
     pub source: String,
     /// What the document says.
     pub statement: String,
-    /// Figures beside the source's.
+    /// Figures compared with the source's.
     pub measured: Vec<Comparand>,
     /// The predicates.
     pub checks: Vec<Check>,
@@ -69,7 +69,7 @@ pub struct ReportText<'a> {
     pub title: &'a str,
     /// What is asked: a claim, a case.
     pub question: &'static str,
-    /// What stands beside the figures of here.
+    /// What the figures of here are compared with.
     pub beside: &'a str,
     /// Whose figures they are.
     pub here: &'a str,

@@ -319,14 +319,14 @@ mod tests {
     /// same went before: when what was sent, what came of it, and when.
     fn over(lost: impl Fn(u8, usize) -> bool) -> Course {
         let mut opening = Opening::new(0, true);
-        let (mut sent, mut events, mut under_way) = (Vec::new(), Vec::new(), Vec::<(Nanos, Packet)>::new());
+        let (mut sent, mut events, mut in_flight) = (Vec::new(), Vec::new(), Vec::<(Nanos, Packet)>::new());
         loop {
-            let arrival = under_way.iter().map(|(at, _)| *at).min();
+            let arrival = in_flight.iter().map(|(at, _)| *at).min();
             let Some(now) = opening.next_timer().into_iter().chain(arrival).min() else { break };
             let mut out = Vec::new();
             if arrival == Some(now) {
-                let at = under_way.iter().position(|(at, _)| *at == now).unwrap();
-                let (_, packet) = under_way.remove(at);
+                let at = in_flight.iter().position(|(at, _)| *at == now).unwrap();
+                let (_, packet) = in_flight.remove(at);
                 events.extend(opening.arrive(now, packet, &mut out).map(|event| (event, now)));
             } else {
                 opening.timer(now, &mut out);
@@ -335,7 +335,7 @@ mod tests {
                 let before = sent.iter().filter(|(step, _)| *step == packet.step).count();
                 sent.push((packet.step, now));
                 if !lost(packet.step, before) {
-                    under_way.push((now + HALF, packet));
+                    in_flight.push((now + HALF, packet));
                 }
             }
         }

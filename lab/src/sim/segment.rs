@@ -5,7 +5,7 @@
 use super::opening;
 use crate::host::HEADER_BYTES;
 
-/// Blocks of an acknowledgment at most: those that fit beside the timestamps (RFC 2018, section 3).
+/// Blocks of an acknowledgment at most: those that fit next to the timestamps (RFC 2018, section 3).
 pub const BLOCKS: usize = 3;
 
 /// Segments from the first to before the second.

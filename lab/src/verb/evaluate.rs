@@ -14,12 +14,12 @@ use crate::output::Output;
 use crate::target::directory;
 use crate::verb::reproduction::{Manner, Outcomes, chosen, print_list, trials};
 
-/// Evaluate an arm as RFC 9743 asks for, beside stock CUBIC and BBR on the same paths and seeds
+/// Evaluate an arm as RFC 9743 asks for, compared with stock CUBIC and BBR on the same paths and seeds
 ///
 /// Short and long flows, alone, against its like, against CUBIC and BBR, of one RTT and of two; small and large queues, AQM,
 /// random loss, wireless paths, satellites, handovers, sudden changes and changes to another path. RFC 9743 sets no
 /// thresholds. Ours: 5 % longer than stock CUBIC at most, 1.25 times its retransmissions or 50 segments, and a neighbour
-/// keeps nine tenths of what it keeps beside stock CUBIC, or of an equal share where it keeps more. Flows of the arm share as
+/// keeps nine tenths of what it keeps next to stock CUBIC, or of an equal share where it keeps more. Flows of the arm share as
 /// evenly and use as much as those of stock CUBIC but for 5 %, and of two RTTs the flow of the longer one gets nine tenths
 /// likewise. Medians of seven runs. report.html has all figures, plots and digests, and says
 /// what of the RFC is not evaluated. Exits 1 if a case does not hold.

@@ -12,7 +12,7 @@ use onramp_lab::reproduce::RoundRates;
 use onramp_loader::abi::FlowHeader;
 use onramp_loader::algorithm::{self, Algorithm};
 
-/// Rates of ACK pairs of a trial's flows, beside its results.
+/// Rates of ACK pairs of a trial's flows, next to its results.
 pub(super) const PAIRS: &str = "pairs.json";
 /// Unit of the bars that are rates of ACK pairs.
 const RATES: &str = "bit/s";

@@ -67,7 +67,7 @@ fn outcome(run: &Run) -> String {
         format!("{bound}{:.2} s, {bound}{} retransmitted", run.seconds, run.retransmitted_segments);
     if let Some(exit) = &run.exit {
         text += &format!(
-            ", left slow start by {} after {:.2} s at {:.2} MB",
+            ", exited slow start by {} after {:.2} s at {:.2} MB",
             exit.reason.name(),
             exit.seconds,
             exit.window_bytes as f64 / 1e6

@@ -15,7 +15,7 @@ use crate::output::Output;
 use crate::target::directory;
 use crate::verb::reproduction::{self, CLAIMED, Choice, Outcomes, trials};
 
-/// Test what the documents claim of real TCP: the source's figures beside ours, and whether each claim holds
+/// Test what the documents claim of real TCP: the source's figures compared with ours, and whether each claim holds
 ///
 /// Each claim is a set of predicates with margins on what was measured. Every claim leaves a CSV file with its runs and
 /// a figure; report.html gathers all in one page. Experiments that several claims need are run once. Exits 1 if a claim

@@ -10,10 +10,10 @@ use crate::failure::Usage;
 
 /// The result in a run's directory.
 const RESULT: &str = "result.json";
-/// What lies beside it, and says how it was made.
+/// What lies next to it, and says how it was made.
 const MANIFEST: &str = "manifest.json";
 
-/// A result: its file, the directory that it is in, or the manifest beside it; `-` is standard input.
+/// A result: its file, the directory that it is in, or the manifest next to it; `-` is standard input.
 pub(super) fn read(given: &Path) -> anyhow::Result<Comparison> {
     let file = file(given);
     let name = bounded::name(&file);

@@ -55,7 +55,7 @@ pub(crate) struct Traffic {
     #[arg(long, value_name = "TIME,…", value_delimiter = ',', value_parser = units::duration)]
     extra_rtt: Vec<Duration>,
     /// Change the link during each run: rate or delay of one direction, or the link of another profile in its place, from a
-    /// time on. Packets under way end on the link that they took
+    /// time on. Packets in progress end on the link that they took
     #[arg(long = "at", value_name = "TIME:forward|return.rate|delay=VALUE|path=PROFILE", value_parser = at)]
     changes: Vec<At>,
 }

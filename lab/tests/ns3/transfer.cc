@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //
-// A transfer over one bottleneck in ns-3, for the comparison with `onramp sim` (README.md beside it).
+// A transfer over one bottleneck in ns-3, for the comparison with `onramp sim` (README.md next to it).
 //
 //   sender ── point-to-point device: queue, rate, delay ── sink
 //

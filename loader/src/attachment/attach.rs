@@ -114,7 +114,7 @@ pub fn plan_default(algorithm: Algorithm) -> Result<Vec<Action>, Error> {
 }
 
 /// Makes an algorithm that is attached the default of the current network namespace, as [`AttachOptions::default`] does
-/// when it is attached; detaching gives the former default back. Returns what that was, `None` if it was this already.
+/// when it is attached; detaching restores the previous default. Returns what that was, `None` if it was this already.
 ///
 /// # Errors
 /// [`Error::NotAttached`], [`Error::Interrupted`], [`Error::OtherBuild`], [`Error::Privilege`], or a default that cannot be
@@ -140,27 +140,27 @@ pub fn take_default_elsewhere(algorithm: Algorithm, which: &Elsewhere) -> Result
     defaults::take_elsewhere(&pins, which)
 }
 
-/// What [`give_default_back`] would make the default of the current network namespace; `None`: its default is another.
+/// What [`restore_default`] would make the default of the current network namespace; `None`: its default is another.
 ///
 /// # Errors
-/// What [`give_default_back`] fails with, as far as it can be known before.
-pub fn former_default(algorithm: Algorithm) -> Result<Option<String>, Error> {
+/// What [`restore_default`] fails with, as far as it can be known before.
+pub fn previous_default(algorithm: Algorithm) -> Result<Option<String>, Error> {
     kernel::require_privilege("attach")?;
     defaults::require_settable()?;
     let (_lock, pins) = parameters::hold(algorithm)?;
-    defaults::former(&pins)
+    defaults::previous(&pins)
 }
 
-/// Gives the current network namespace its former default back if an algorithm is its default, which stays attached.
+/// Restores the current network namespace's previous default if an algorithm is its default, which stays attached.
 /// Returns what the default is now, `None` if it was another.
 ///
 /// # Errors
 /// [`Error::NotAttached`], [`Error::Interrupted`], [`Error::Privilege`], or a default that cannot be set.
-pub fn give_default_back(algorithm: Algorithm) -> Result<Option<String>, Error> {
+pub fn restore_default(algorithm: Algorithm) -> Result<Option<String>, Error> {
     kernel::require_privilege("attach")?;
     defaults::require_settable()?;
     let (_lock, pins) = parameters::hold(algorithm)?;
-    defaults::give_back(&pins)
+    defaults::restore_here(&pins)
 }
 
 /// [`attach`] for a caller that holds the lock.

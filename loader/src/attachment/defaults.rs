@@ -1,4 +1,4 @@
-//! The default congestion control of network namespaces: taking it, and giving it back.
+//! The default congestion control of network namespaces: taking it, and restoring it.
 //!
 //! What a namespace's default was before is kept in a pinned map of the control that replaced it, by the namespace's
 //! cookie, which is never reused.
@@ -20,10 +20,10 @@ use crate::system::kernel::{self, LAST_RESORT};
 
 /// Controls that every namespace may choose.
 const ALLOWED: &str = "/proc/sys/net/ipv4/tcp_allowed_congestion_control";
-/// What a namespace gets whose former default is not known or not there any more.
+/// What a namespace gets whose previous default is not known or not there any more.
 const PREFERRED: &str = "cubic";
 
-/// A namespace whose default was given back.
+/// A namespace whose default was restored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Restored {
     /// The namespace.
@@ -206,12 +206,12 @@ fn forget_ended(pins: &Pins) -> Result<(), Error> {
     for cookie in &ended {
         map.remove(cookie).map_err(pins.failed("write", "defaults"))?;
     }
-    tracing::debug!("dropped the former defaults of {} network namespaces that have ended", ended.len());
+    tracing::debug!("dropped the previous defaults of {} network namespaces that have ended", ended.len());
     Ok(())
 }
 
 /// What the current namespace would get instead of the control of `pins`; `None`: its default is another.
-pub(crate) fn former(pins: &Pins) -> Result<Option<String>, Error> {
+pub(crate) fn previous(pins: &Pins) -> Result<Option<String>, Error> {
     let name = pins.algorithm.congestion_control();
     let Some(namespace) = here_with(&name)? else { return Ok(None) };
     let cookie = namespace.cookie().ok();
@@ -220,7 +220,7 @@ pub(crate) fn former(pins: &Pins) -> Result<Option<String>, Error> {
 }
 
 /// Gives the current namespace what it had before the control of `pins`; returns that, `None` if its default is another.
-pub(crate) fn give_back(pins: &Pins) -> Result<Option<String>, Error> {
+pub(crate) fn restore_here(pins: &Pins) -> Result<Option<String>, Error> {
     let name = pins.algorithm.congestion_control();
     let Some(namespace) = here_with(&name)? else { return Ok(None) };
     let restored = restore(&namespace, &name, &Records::of(pins))?;
@@ -262,7 +262,7 @@ pub(crate) fn require_settable() -> Result<(), Error> {
     }
 }
 
-/// Where other controls have replaced this one as default (of one namespace, or of all), has them give back what this
+/// Where other controls have replaced this one as default (of one namespace, or of all), makes them restore what this
 /// one had replaced: it is about to go. Writing the same again changes nothing, so this can be interrupted anywhere.
 pub(crate) fn pass_on(pins: &Pins, only: Option<u64>) -> Result<(), Error> {
     let name = pins.algorithm.congestion_control();

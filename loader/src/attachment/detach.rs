@@ -1,4 +1,4 @@
-//! Detaching: give defaults back, move sockets away, unregister, say what is left.
+//! Detaching: restore defaults, move sockets away, unregister, say what is left.
 
 use std::collections::BTreeMap;
 use std::thread;
@@ -29,7 +29,7 @@ pub struct Detached {
     pub algorithm: Algorithm,
     /// It was attached, wholly or in part; else only sockets or namespaces had its code still.
     pub was_attached: bool,
-    /// Namespaces whose default was given back.
+    /// Namespaces whose default was restored.
     pub restored: Vec<Restored>,
     /// Open sockets moved to another control.
     pub moved: usize,
@@ -60,8 +60,10 @@ pub fn plan_detach(algorithm: Algorithm, leave_sockets: bool, undo: &str) -> Res
     let scan = require_traces(&pins)?;
     let mut actions = Vec::new();
     for namespace in scan.defaults.get(&name).into_iter().flatten() {
-        actions
-            .push(Action::new(format!("give network namespace {namespace} its former default back"), undo));
+        actions.push(Action::new(
+            format!("restore the previous default of network namespace {namespace}"),
+            undo,
+        ));
     }
     for users in scan.users.get(&name).into_iter().flatten().filter(|_| !leave_sockets) {
         actions.push(Action::new(
@@ -121,7 +123,7 @@ pub(crate) fn detach_locked(algorithm: Algorithm, leave_sockets: bool) -> Result
         let mut pins_left = left(&pins, end(&pins))?;
         // Sockets and namespaces that chose it by name between the first round and the end of the name.
         let last = namespaces::take_away(&name, &records, leave_sockets, &mut kernel)?;
-        // What a namespace had that could not be given it back is known only by the pin.
+        // A previous default that could not be restored is known only by the pin.
         if !last.kept {
             pins_left = pins_left.or(left(&pins, remove(&pins))?);
         }
@@ -155,7 +157,7 @@ fn left(pins: &Pins, removed: Result<(), Error>) -> Result<Option<String>, Error
 fn in_part(algorithm: Algorithm, registered: bool, first: &Taken, error: Error) -> Error {
     let still = kernel::registered().is_ok_and(|names| names.contains(&algorithm.congestion_control()));
     let done: Vec<String> = [
-        (!first.restored.is_empty()).then(|| format!("defaults given back: {}", first.restored.len())),
+        (!first.restored.is_empty()).then(|| format!("defaults restored: {}", first.restored.len())),
         (first.moved > 0).then(|| format!("sockets moved: {}", first.moved)),
         (registered && !still).then(|| "unregistered".into()),
     ]

@@ -155,8 +155,8 @@ impl fmt::Display for GuardOptions {
 
 /// What a guard goes on with where other code takes over. Who runs it is drawn anew and what it does may be different, so
 /// it counts from the beginning; but one that has tripped stays as it is.
-pub(crate) fn taken_over(former: abi::Guard, generation: u64) -> abi::Guard {
-    if former.tripped_ns == 0 { GuardOptions::of(&former).begin(generation) } else { former }
+pub(crate) fn taken_over(previous: abi::Guard, generation: u64) -> abi::Guard {
+    if previous.tripped_ns == 0 { GuardOptions::of(&previous).begin(generation) } else { previous }
 }
 
 /// Flows of an arm that have ended.

@@ -64,7 +64,7 @@ impl Holder {
     }
 }
 
-/// What holds former code of these algorithms, once the kernel had time to free what nothing holds. Waits, so the caller
+/// What holds old code of these algorithms, once the kernel had time to free what nothing holds. Waits, so the caller
 /// should not hold the lock.
 ///
 /// # Errors
@@ -94,7 +94,7 @@ pub fn held(algorithms: &[Algorithm]) -> Result<Vec<Held>, Error> {
     now(algorithms)
 }
 
-/// What holds former code of these algorithms now.
+/// What holds old code of these algorithms now.
 pub(crate) fn now(algorithms: &[Algorithm]) -> Result<Vec<Held>, Error> {
     let loaded = code::loaded()?;
     let (mut kernel, mut of_processes) = (None, None);

@@ -71,7 +71,7 @@ pub(crate) struct Taken {
     pub unseen: Vec<String>,
 }
 
-/// Gives defaults back that are the control `name`, and moves its sockets to the defaults unless they are to be left.
+/// Restores defaults that are the control `name`, and moves its sockets to the defaults unless they are to be left.
 pub(crate) fn take_away(
     name: &str,
     records: &Records,
@@ -111,7 +111,7 @@ pub(crate) struct Renewed {
     /// Namespaces whose default it is.
     pub defaults: usize,
     pub moved: usize,
-    /// Open sockets that stay on the former code.
+    /// Open sockets that stay on the old code.
     pub stragglers: Vec<Users>,
     pub unseen: Vec<String>,
 }
@@ -127,7 +127,7 @@ pub(crate) fn renew(name: &str, current: Option<u32>) -> Result<Renewed, Error> 
         }
         Ok(())
     })?;
-    // When no default makes sockets with the former code any more.
+    // When no default makes sockets with the old code any more.
     let mut kernel = None;
     let unseen = each(|namespace| {
         if namespace.run(migrate::count)??.contains_key(name) {

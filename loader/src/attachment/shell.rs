@@ -122,9 +122,9 @@ impl<'a> Shell<'a> {
 }
 
 /// Has a pinned link register the operations of other pins, which it or another link has registered before.
-pub(crate) fn give_back(link: &Path, pins: &Pins) -> Result<(), Error> {
+pub(crate) fn restore(link: &Path, pins: &Pins) -> Result<(), Error> {
     let map = MapHandle::from_pinned_path(pins.path(OPERATIONS));
-    map.and_then(|map| put(link, map.as_fd())).map_err(open::failed("give back", pins.algorithm.name()))
+    map.and_then(|map| put(link, map.as_fd())).map_err(open::failed("restore", pins.algorithm.name()))
 }
 
 fn put(link: &Path, operations: BorrowedFd<'_>) -> libbpf_rs::Result<()> {
@@ -136,7 +136,7 @@ fn put(link: &Path, operations: BorrowedFd<'_>) -> libbpf_rs::Result<()> {
     if answer < 0 { Err(libbpf_rs::Error::from_raw_os_error(-answer)) } else { Ok(()) }
 }
 
-/// Whether the operations of these pins are what is registered, by the link beside them or by themselves.
+/// Whether the operations of these pins are what is registered, by the link next to them or by themselves.
 pub(crate) fn is_registered(pins: &Pins) -> Result<bool, Error> {
     let failed = open::failed("look at", pins.algorithm.name());
     let (operations, link) = (pins.path(OPERATIONS), pins.path(LINK));
@@ -170,5 +170,5 @@ pub(crate) fn settle(pins: &Pins) -> Result<(), Error> {
         }
         other.remove()?;
     }
-    telemetry::clear_beside()
+    telemetry::clear_new_maps()
 }

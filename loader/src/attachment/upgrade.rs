@@ -1,9 +1,9 @@
 //! Upgrading: this build's code takes over what another build, or this one, has attached, with its parameters, defaults,
 //! time limit and flows.
 //!
-//! The newer code is loaded, filled and pinned beside the former. Then the registration moves: a link is given the
+//! The newer code is loaded, filled and pinned next to the old. Then the registration moves: a link is given the
 //! newer code, and the two sets of pins change places. What comes after that only tidies: defaults are set again and
-//! sockets moved, because both keep the code that they had, and the former pins are removed. An upgrade that is cut off
+//! sockets moved, because both keep the code that they had, and the old pins are removed. An upgrade that is cut off
 //! leaves the second set of pins, and the next one begins with what is registered.
 
 use std::fs;
@@ -30,7 +30,7 @@ use crate::system::action::Action;
 use crate::system::clock;
 use crate::system::error::Error;
 use crate::system::kernel::{self, Kernel};
-use crate::telemetry::{Beside, Shared, listeners};
+use crate::telemetry::{NewMaps, Shared, listeners};
 
 /// How often the newer code is registered where that cannot be undone, and the time between.
 const TRIES: usize = 10;
@@ -74,11 +74,11 @@ pub struct Upgraded {
     pub defaults: usize,
     /// Open sockets that went over to the newer code.
     pub moved: usize,
-    /// Open sockets that stay on the former code.
+    /// Open sockets that stay on the old code.
     pub stragglers: Vec<Users>,
-    /// What holds former code.
+    /// What holds old code.
     pub held: Held,
-    /// Where it could not be looked, and why: a namespace there may still have the former code as default, or sockets on it.
+    /// Where it could not be looked, and why: a namespace there may still have the old code as default, or sockets on it.
     pub unseen: Vec<String>,
 }
 
@@ -91,22 +91,18 @@ pub fn plan_upgrade(algorithm: Algorithm, base: Option<Base>) -> Result<UpgradeP
     let _lock = Lock::take()?;
     let kernel = Kernel::read()?;
     let pins = Pins::of(algorithm);
-    let former = Former::of(&pins, base, &kernel)?;
-    former.require_understanding_listeners(algorithm)?;
+    let old = OldAttachment::of(&pins, base, &kernel)?;
+    old.require_understanding_listeners(algorithm)?;
     let name = algorithm.congestion_control();
-    let undo = format!("`onramp upgrade {}` of onramp {}", algorithm.name(), former.version());
+    let undo = format!("`onramp upgrade {}` of onramp {}", algorithm.name(), old.version());
     let scan = NamespaceScan::of_all()?;
     let mut actions = Vec::new();
     if pins.upgrade_cut_off() {
         actions.push(Action::new(format!("finish or clear an upgrade of {name} that was cut off"), ""));
     }
-    let base = Base::from_number(former.contents.attachment.base);
+    let base = Base::from_number(old.contents.attachment.base);
     actions.push(Action::new(
-        format!(
-            "load {name} with base {} and the parameters that it has now{}",
-            base.name(),
-            former.new_text()
-        ),
+        format!("load {name} with base {} and the parameters that it has now{}", base.name(), old.new_text()),
         "",
     ));
     actions.push(Action::new(
@@ -131,7 +127,7 @@ pub fn plan_upgrade(algorithm: Algorithm, base: Option<Base>) -> Result<UpgradeP
             &undo,
         ));
     }
-    let Contents { attachment, slots, guard, .. } = &former.contents;
+    let Contents { attachment, slots, guard, .. } = &old.contents;
     Ok(UpgradePlan {
         actions,
         base,
@@ -145,13 +141,13 @@ pub fn plan_upgrade(algorithm: Algorithm, base: Option<Base>) -> Result<UpgradeP
 
 /// Has this build's code take over what is attached. `base`: another base than it has now.
 ///
-/// New connections get the former code or the newer; before Linux 6.4 there is a moment without the name. Open sockets go
-/// over; a slow start under way ends where the window is then, or starts anew if it has hardly begun.
+/// New connections get the old code or the newer; before Linux 6.4 there is a moment without the name. Open sockets go
+/// over; a slow start in progress ends where the window is then, or starts anew if it has hardly begun.
 ///
 /// # Errors
 /// [`Error::Privilege`], [`Error::NotAttached`], [`Error::Interrupted`], [`Error::NotTakenOver`], [`Error::Listening`], a
-/// base that cannot be, or what the kernel refuses. The former attachment is whole then. What could not be seen or moved
-/// afterwards is not an error but reported. If the former pins cannot be removed, or before Linux 6.4 the newer code
+/// base that cannot be, or what the kernel refuses. The old attachment is whole then. What could not be seen or moved
+/// afterwards is not an error but reported. If the old pins cannot be removed, or before Linux 6.4 the newer code
 /// cannot be registered, `status` says so, and upgrading again continues.
 pub fn upgrade(algorithm: Algorithm, base: Option<Base>) -> Result<Upgraded, Error> {
     kernel::require_everywhere("upgrade")?;
@@ -159,11 +155,11 @@ pub fn upgrade(algorithm: Algorithm, base: Option<Base>) -> Result<Upgraded, Err
     let kernel = Kernel::read()?;
     let pins = Pins::of(algorithm);
     // First, so that nothing is settled where nothing can be done.
-    Former::of(&pins, base, &kernel)?;
+    OldAttachment::of(&pins, base, &kernel)?;
     shell::settle(&pins)?;
-    let former = Former::of(&pins, base, &kernel)?;
-    former.require_understanding_listeners(algorithm)?;
-    replace(&pins, &former, &kernel)?;
+    let old = OldAttachment::of(&pins, base, &kernel)?;
+    old.require_understanding_listeners(algorithm)?;
+    replace(&pins, &old, &kernel)?;
     let name = algorithm.congestion_control();
     tracing::debug!("{name} has newer code");
     let renewed = namespaces::renew(&name, code::pinned(&pins))
@@ -177,10 +173,10 @@ pub fn upgrade(algorithm: Algorithm, base: Option<Base>) -> Result<Upgraded, Err
     drop(lock);
     Ok(Upgraded {
         algorithm,
-        generation: former.contents.attachment.generation,
-        base: Base::from_number(former.contents.attachment.base),
-        from_version: former.version(),
-        new_parameters: former.new_parameters,
+        generation: old.contents.attachment.generation,
+        base: Base::from_number(old.contents.attachment.base),
+        from_version: old.version(),
+        new_parameters: old.new_parameters,
         defaults: renewed.defaults,
         moved: renewed.moved,
         held: holders::held(&[algorithm])?.pop().unwrap_or_default(),
@@ -190,7 +186,7 @@ pub fn upgrade(algorithm: Algorithm, base: Option<Base>) -> Result<Upgraded, Err
 }
 
 /// What is attached, as it is to be attached again.
-struct Former {
+struct OldAttachment {
     contents: Contents,
     new_parameters: Vec<&'static str>,
     version: [u8; 16],
@@ -198,7 +194,7 @@ struct Former {
     same_build: bool,
 }
 
-impl Former {
+impl OldAttachment {
     fn of(pins: &Pins, base: Option<Base>, kernel: &Kernel) -> Result<Self, Error> {
         let algorithm = pins.algorithm;
         let cannot = |why: String| Error::NotTakenOver { algorithm: algorithm.name(), why };
@@ -231,7 +227,7 @@ impl Former {
         attachment.attached_ns = clock::boot_ns();
         attachment.tables_crc32 = tables_crc32(algorithm);
         attachment.version = padded(env!("CARGO_PKG_VERSION"));
-        let guard = guard::read(pins, &attachment)?.map(|former| guard::taken_over(former, now));
+        let guard = guard::read(pins, &attachment)?.map(|old| guard::taken_over(old, now));
         let contents = Contents { attachment, slots, applied: pins.are_applied(), guard };
         Ok(Self { contents, new_parameters, version, same_build })
     }
@@ -250,7 +246,7 @@ impl Former {
     /// Fails where a consumer reads events of these flows, and would misread them afterwards.
     fn require_understanding_listeners(&self, algorithm: Algorithm) -> Result<(), Error> {
         let listeners = match Shared::open() {
-            Err(Error::OtherTelemetry { found, .. }) => Beside::listeners(found)?,
+            Err(Error::OtherTelemetry { found, .. }) => NewMaps::listeners(found)?,
             Ok(Some(shared)) if !self.same_build => {
                 Some(listeners(&shared)).filter(|listeners| !listeners.is_empty())
             }
@@ -274,47 +270,47 @@ fn slots(pins: &Pins, attachment: &Attachment) -> Result<(Vec<ParameterSlot>, Ve
     if attachment.tables_crc32 == tables_crc32(algorithm) {
         return Ok((slots, Vec::new()));
     }
-    let former = tables::read(pins, attachment.tables_crc32).ok_or_else(|| {
+    let old = tables::read(pins, attachment.tables_crc32).ok_or_else(|| {
         "another onramp has attached it, and has not left what its parameters mean".to_owned()
     })?;
     for slot in &mut slots {
         let words = slot.sets[slot.active as usize & 1];
-        let parameters = tables::translate(algorithm, &former, &words)?;
+        let parameters = tables::translate(algorithm, &old, &words)?;
         slot.active = 0;
         slot.sets = [parameters::words(&parameters); 2];
     }
-    Ok((slots, tables::unknown_to(&former, algorithm)))
+    Ok((slots, tables::unknown_to(&old, algorithm)))
 }
 
-/// Loads the newer code and has it registered in place of the former, whose pins are the second set then.
-fn replace(pins: &Pins, former: &Former, kernel: &Kernel) -> Result<(), Error> {
+/// Loads the newer code and has it registered in place of the old, whose pins are the second set then.
+fn replace(pins: &Pins, old: &OldAttachment, kernel: &Kernel) -> Result<(), Error> {
     let other = Pins::other_of(pins.algorithm);
-    let mut beside = None;
+    let mut new_maps = None;
     let telemetry = match Shared::open_or_create() {
-        Err(Error::OtherTelemetry { .. }) => beside.insert(Beside::make()?).directory(),
+        Err(Error::OtherTelemetry { .. }) => new_maps.insert(NewMaps::make()?).directory(),
         shared => shared?.directory().to_owned(),
     };
     profiles::ensure()?;
     let staged = Staged(Some(&other));
-    let mut shell = Shell::load(&former.contents, kernel, &telemetry, &other)?;
+    let mut shell = Shell::load(&old.contents, kernel, &telemetry, &other)?;
     let (from, mut to) = (pins.defaults()?, other.defaults()?);
     for record in from.iter() {
         let (cookie, before) = record.map_err(pins.failed("read", "defaults"))?;
         to.insert(cookie, before, 0).map_err(other.failed("write", "defaults"))?;
     }
-    if let Some(beside) = &mut beside {
-        beside.put_in_place()?;
+    if let Some(new_maps) = &mut new_maps {
+        new_maps.put_in_place()?;
     }
     let taken = if kernel.has_link() {
         take_over(pins, &other, &mut shell)
     } else {
         succeed(pins, &mut shell, kernel).and_then(|()| pins.exchange(&other))
     };
-    // Else the former code has gone, and what was begun can only be finished.
+    // Else the old code has gone, and what was begun can only be finished.
     if taken.is_ok() || !shell::is_registered(pins).unwrap_or(false) {
         staged.keep();
-        if let Some(beside) = beside {
-            beside.keep();
+        if let Some(new_maps) = new_maps {
+            new_maps.keep();
         }
     }
     taken
@@ -326,12 +322,12 @@ fn take_over(pins: &Pins, other: &Pins, shell: &mut Shell<'_>) -> Result<(), Err
     fs::hard_link(&link, &its_second).map_err(Error::io("pin", &its_second))?;
     shell.take_over(&link)?;
     pins.exchange(other).or_else(|error| {
-        shell::give_back(&link, pins)?;
+        shell::restore(&link, pins)?;
         Err(error)
     })
 }
 
-/// Where a registration has no link. The name is free while the former one is being ended, which takes a grace period
+/// Where a registration has no link. The name is free while the old one is being ended, which takes a grace period
 /// more.
 fn succeed(pins: &Pins, shell: &mut Shell<'_>, kernel: &Kernel) -> Result<(), Error> {
     let name = pins.algorithm.congestion_control();

@@ -1,4 +1,4 @@
-//! A row of changes, which can be taken back.
+//! A row of changes, which can be reverted.
 
 use onramp_net::namespace::Namespace;
 
@@ -50,7 +50,7 @@ impl<'a> Changes<'a> {
         }
     }
 
-    /// What was changed, and not taken back.
+    /// What was changed, and not reverted.
     pub fn into_settings(self) -> Vec<Setting> {
         self.done.into_iter().map(|done| done.setting).collect()
     }

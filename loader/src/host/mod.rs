@@ -1,4 +1,4 @@
-//! Settings of the host that are not onramp's own: changed only when asked to, and given back exactly.
+//! Settings of the host that are not onramp's own: changed only on request, and restored exactly.
 //!
 //! What each was before is recorded first, in a pinned map by the network namespace's cookie. It goes with a reboot, as the
 //! settings do.
@@ -23,16 +23,16 @@ pub use setting::Setting;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// It is again what it was before.
-    GivenBack,
+    Restored,
     /// Somebody else has set it since, to this: it was left alone, and is recorded no more.
     Left(String),
     /// It could not be set, for this reason, and is still recorded.
     Failed(String),
 }
 
-/// What giving back did.
+/// What a restore did.
 #[derive(Clone, Debug, Default)]
-pub struct GivenBack {
+pub struct Restored {
     /// The settings, with the network namespace of each; `None`: the host has it once.
     pub settings: Vec<(Option<String>, Setting, Outcome)>,
     /// Where it could not be looked, and why, if settings are recorded of a namespace that was not found: they still are.
@@ -95,9 +95,9 @@ pub(crate) fn changed_locked() -> Result<Vec<Setting>, Error> {
 ///
 /// # Errors
 /// [`Error::Privilege`], or what is recorded cannot be read.
-pub fn give_back() -> Result<GivenBack, Error> {
+pub fn restore_all() -> Result<Restored, Error> {
     kernel::require_everywhere("doctor --undo")?;
-    let mut given = GivenBack::default();
+    let mut given = Restored::default();
     if !kernel::has_bpffs() {
         return Ok(given);
     }
@@ -155,5 +155,5 @@ fn restore(place: Place<'_>, setting: &Setting) -> Result<Outcome, Error> {
     } else if now != setting.before {
         return Ok(Outcome::Left(now));
     }
-    Ok(Outcome::GivenBack)
+    Ok(Outcome::Restored)
 }

@@ -28,7 +28,7 @@ pub enum Base {
     Reno = base::RENO,
     /// The kernel's CUBIC, its own HyStart silenced.
     Cubic = base::CUBIC,
-    /// The kernel's BBR (version 1), which goes on as if its pipe were full where slow start is left.
+    /// The kernel's BBR (version 1), which goes on as if its pipe were full where slow start ends.
     Bbr = base::BBR,
 }
 

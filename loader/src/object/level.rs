@@ -8,7 +8,7 @@ use crate::object::abi::telemetry_level;
 pub enum Level {
     /// Nothing.
     Off = telemetry_level::OFF,
-    /// Flows beginning and ending, exits, exits taken back.
+    /// Flows beginning and ending, exits, exits undone.
     Exit = telemetry_level::EXIT,
     /// Also rounds, losses, congestion states, restarts.
     Round = telemetry_level::ROUND,

@@ -59,7 +59,7 @@ fn open(name: &str, types: Option<&File>) -> Result<OpenObject, Error> {
         .map_err(failed("open", name))
 }
 
-/// What a shell does beside its algorithm; what it does not is left out of its code.
+/// What a shell does in addition to its algorithm; what it does not is left out of its code.
 #[derive(Clone, Copy)]
 pub(crate) struct Mode {
     /// It does nothing of what the algorithm wants.
@@ -166,7 +166,7 @@ pub(crate) fn profiles() -> Result<Object, Error> {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Watch {
     /// Also flows whose beginning has not been seen.
-    pub under_way: bool,
+    pub established: bool,
     /// Also what comes after slow start, see [`crate::shadow::Follower::past`].
     pub past: bool,
     /// One flow in so many; of 0 and 1 every flow.
@@ -177,7 +177,7 @@ pub struct Watch {
 pub(crate) fn shadow(watch: Watch, kernel: &Kernel) -> Result<Object, Error> {
     let mut opened = Fitted::open("shadow", kernel)?;
     for (section, value) in [
-        (".rodata.under_way", u32::from(watch.under_way)),
+        (".rodata.established", u32::from(watch.established)),
         (".rodata.past", u32::from(watch.past)),
         (".rodata.sampling", watch.sampling),
     ] {

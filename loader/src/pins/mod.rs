@@ -113,8 +113,8 @@ impl Pins {
         Self { algorithm, directory: kernel::on_host(Path::new(ROOT)).join(algorithm.name()) }
     }
 
-    /// The second set of pins, which is there while an upgrade is under way: until it has taken over that of the newer
-    /// code, afterwards that of the former.
+    /// The second set of pins, which is there while an upgrade is in progress: until it has taken over that of the newer
+    /// code, afterwards that of the old.
     pub fn other_of(algorithm: Algorithm) -> Self {
         let directory = kernel::on_host(Path::new(ROOT)).join(format!("{}{UPGRADE}", algorithm.name()));
         Self { algorithm, directory }
@@ -202,7 +202,7 @@ impl Pins {
         HashMap::try_from(open(&self.path("defaults"))?).map_err(self.failed("read", "defaults"))
     }
 
-    /// What was attached, if this build can read the maps beside it.
+    /// What was attached, if this build can read the maps next to it.
     pub fn attachment(&self) -> Result<Attachment, Error> {
         Attachment::read(&self.attachment_bytes()?, self.algorithm)
             .map_err(|difference| Error::OtherBuild { algorithm: self.algorithm.name(), difference })
@@ -248,7 +248,7 @@ impl Pins {
         paths.sort_by_key(|path| !path.ends_with(LINK));
         let mut removed = Ok(());
         for path in paths.iter().filter(|path| kept.is_none_or(|kept| !path.ends_with(kept))) {
-            // Others may have put directories beside the pins.
+            // Others may have put directories next to the pins.
             let is_directory = fs::symlink_metadata(path).is_ok_and(|entry| entry.is_dir());
             let one = if is_directory { fs::remove_dir_all(path) } else { fs::remove_file(path) };
             removed = removed.and(one.map_err(Error::io("remove", path)));
@@ -256,7 +256,7 @@ impl Pins {
         removed
     }
 
-    /// Whether nothing is left but the records of defaults, one of which could not be given back.
+    /// Whether nothing is left but the records of defaults, one of which could not be restored.
     pub fn are_records_only(&self) -> bool {
         self.path(DEFAULTS).exists() && !self.path(OPERATIONS).exists() && !self.path("attachment").exists()
     }

@@ -67,7 +67,7 @@ pub(crate) fn sets_in(
     used.map(|((number, name), slot)| read(algorithm, number, text(name), slot)).collect()
 }
 
-/// An algorithm that is attached wholly, and the lock under which it stays so: without it a command under way would be
+/// An algorithm that is attached wholly, and the lock under which it stays so: without it a command in progress would be
 /// seen half done.
 pub(crate) fn hold(algorithm: Algorithm) -> Result<(Lock, Pins), Error> {
     hold_while(algorithm, &|waited| waited < LOCK_TIMEOUT)
@@ -84,7 +84,7 @@ pub(crate) fn hold_while(algorithm: Algorithm, wait: WaitWhile<'_>) -> Result<(L
 }
 
 /// The pins of an algorithm that is attached wholly, for a caller that holds the lock or does without those that a
-/// command has under way.
+/// command has in progress.
 pub(crate) fn attached(algorithm: Algorithm) -> Result<Pins, Error> {
     let pins = Pins::of(algorithm);
     if !pins.exist() {

@@ -36,7 +36,7 @@ pub enum State {
     Interrupted,
     /// Detached, but namespaces still have it as default: what they had is known.
     DefaultKept,
-    /// An upgrade was cut off: it is registered with the former code or the newer.
+    /// An upgrade was cut off: it is registered with the old code or the newer.
     UpgradeCutOff,
     /// Registered, not pinned by us.
     Foreign,
@@ -171,7 +171,7 @@ pub fn pinned_status(wait: WaitWhile<'_>) -> Result<Pinned, Error> {
 /// [`Error::Privilege`], or what looking fails with.
 pub fn status() -> Result<Host, Error> {
     kernel::require_privilege("status")?;
-    // Else a command under way would be seen half done.
+    // Else a command in progress would be seen half done.
     let _lock = Lock::look_while(&|waited| waited < LOCK_TIMEOUT)?;
     let registered = kernel::registered()?;
     let mut scan = NamespaceScan::of_all()?;

@@ -215,7 +215,7 @@ fn started_in(stat: &str) -> Option<u64> {
     stat.rsplit_once(')')?.1.split_whitespace().nth(19)?.parse().ok()
 }
 
-/// Whether another process's run with this algorithm is under way.
+/// Whether another process's run with this algorithm is in progress.
 pub(crate) fn is_needed(algorithm: Algorithm) -> Result<bool, Error> {
     let suffix = format!("-{}", algorithm.name());
     let of_it = |path: &Path| path.to_string_lossy().ends_with(&suffix);
@@ -323,7 +323,7 @@ fn spawn_in(cgroup: &Path, command: &mut Command) -> Result<ExitStatus, Error> {
 }
 
 /// Signal handlers during a run, so that what would end this process ends the command and the run is tidied up; the
-/// former ones come back on drop.
+/// previous ones come back on drop.
 struct Forwarding(Vec<(Signal, SigAction)>);
 
 impl Forwarding {

@@ -53,7 +53,7 @@ pub fn plan_apply(wanted: &[Rule]) -> Result<Changes, Error> {
     Ok(Merge::of(&selector, wanted)?.changes)
 }
 
-/// Has these rules, at once, beside those that others have made. What they name and their algorithms have not is made of
+/// Has these rules, at once, next to those that others have made. What they name and their algorithms have not is made of
 /// the profiles.
 ///
 /// # Errors

@@ -111,7 +111,7 @@ pub fn remove(target: &Target) -> Result<Rule, Error> {
     Ok(tidied(Rule { target: target.clone(), choice }))
 }
 
-/// Replaces all rules by these, at once: a connection is decided by the former or by the new. Returns how many the former
+/// Replaces all rules by these, at once: a connection is decided by the previous or by the new. Returns how many the previous
 /// were. What they name and their algorithms have not is made of the profiles.
 ///
 /// # Errors
@@ -125,13 +125,13 @@ pub fn replace(rules: &[Rule], profiles: &[Profile]) -> Result<usize, Error> {
     kernel::ensure_bpffs()?;
     let _lock = Lock::take()?;
     let selector = Selector::here();
-    let former = selector.table()?.map_or(0, |table| table.count());
+    let previous = selector.table()?.map_or(0, |table| table.count());
     let work = || {
         let names = Names::with(rules.iter().filter_map(|rule| rule.choice.named()))?;
         selector.put(&Table::of(rules, &names)?)
     };
     tidied(sets::provide(rules, profiles).and_then(|()| selector.with(work)))?;
-    Ok(former)
+    Ok(previous)
 }
 
 /// Removes all rules and the program, whatever is left of them. Returns the rules; `None`: there was no selection.

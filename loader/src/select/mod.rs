@@ -7,7 +7,7 @@ mod apply;
 pub(crate) mod cgroup;
 pub(crate) mod decide;
 mod edit;
-mod former;
+mod previous;
 pub(crate) mod program;
 pub(crate) mod rule;
 mod selection;

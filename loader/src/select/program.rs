@@ -46,7 +46,7 @@ impl Program {
         let missing = || Error::io("find", "the selection program")(io::ErrorKind::NotFound.into());
         let program = self.0.progs_mut().next().ok_or_else(missing)?;
         program.attach_cgroup(directory.as_raw_fd()).map_err(|error| match error.kind() {
-            // Who may load the program may attach it; what is refused is to stand beside another, or below it.
+            // Who may load the program may attach it; what is refused is to stand next to another, or below it.
             ErrorKind::PermissionDenied => taken::taken(cgroup),
             _ => open::failed("attach", "select")(error),
         })
@@ -134,7 +134,7 @@ impl Selector {
     /// be looked at only, until [`Selector::ensure`] has put it in use.
     pub fn table(&self) -> Result<Option<Table>, Error> {
         match self.held()? {
-            Held::Table(table) | Held::Former(table) => Ok(Some(table)),
+            Held::Table(table) | Held::Previous(table) => Ok(Some(table)),
             Held::Nothing if self.tables().exists() || !self.link().exists() => Ok(None),
             Held::Nothing => Err(Error::SelectionBroken { path: self.tables() }),
         }
@@ -195,7 +195,7 @@ impl Selector {
         pinned.extend(usable.then(|| (TABLES, self.tables())));
         let mut program = Program(open::select(&pinned, &Kernel::read()?)?);
         if !usable {
-            if let Held::Former(table) = held {
+            if let Held::Previous(table) = held {
                 program.place()?.put(&table)?;
             }
             pins::make(&self.directory)?;

@@ -1,4 +1,4 @@
-//! Parameter sets that rules name, beside the one that an algorithm was attached with. A set is made with the first rule
+//! Parameter sets that rules name, in addition to the one that an algorithm was attached with. A set is made with the first rule
 //! that names it, and goes with the last one, once no flow has it any more.
 
 use std::collections::BTreeSet;

@@ -1,5 +1,5 @@
 //! A table of rules in the kernel: one longest prefix match trie. Tables are filled before they are used, or changed by one
-//! rule at a time, so that a connection finds either what was or what will be. Beside its rules a table says which shapes of
+//! rule at a time, so that a connection finds either what was or what will be. Next to its rules a table says which shapes of
 //! rules it has; it may say so of more than it has.
 
 use std::os::fd::{AsFd, BorrowedFd};
@@ -9,7 +9,7 @@ use aya::maps::lpm_trie::{Key, LpmTrie};
 use aya::maps::{ArrayOfMaps, Map, MapData, MapError};
 use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType};
 
-use super::former;
+use super::previous;
 use super::rule::{Choice, KeyValue, RULES_MAX, Rule, Target, shapes_key, shapes_layout};
 use crate::object::abi::SelectRule;
 use crate::object::open;
@@ -35,7 +35,7 @@ pub(crate) enum Held {
     /// A table.
     Table(Table),
     /// One that an onramp of before made, read into a table of this one, by which nothing is decided.
-    Former(Table),
+    Previous(Table),
 }
 
 fn failed(action: &'static str) -> impl Fn(MapError) -> Error {
@@ -61,9 +61,9 @@ impl Place {
             Ok(trie) => Ok(Held::Table(Table { trie, names: Names::read()? })),
             Err(MapError::KeyNotFound) => Ok(Held::Nothing),
             Err(MapError::InvalidKeySize { .. }) => {
-                let tables: ArrayOfMaps<_, former::Trie> = self.typed()?;
+                let tables: ArrayOfMaps<_, previous::Trie> = self.typed()?;
                 let trie = tables.get(&0, 0).map_err(failed("read"))?;
-                Table::of_former(&trie).map(Held::Former)
+                Table::of_previous(&trie).map(Held::Previous)
             }
             Err(error) => Err(failed("read")(error)),
         }
@@ -104,21 +104,21 @@ impl Table {
         match Trie::try_from(pins::open(path)?) {
             Ok(trie) => Ok(Self { trie, names: Names::read()? }),
             Err(MapError::InvalidKeySize { .. }) => {
-                let trie = former::Trie::try_from(pins::open(path)?).map_err(map_failed("use", path))?;
-                Self::of_former(&trie)
+                let trie = previous::Trie::try_from(pins::open(path)?).map_err(map_failed("use", path))?;
+                Self::of_previous(&trie)
             }
             Err(error) => Err(map_failed("use", path)(error)),
         }
     }
 
     /// A new table with the rules of one of before.
-    fn of_former(trie: &former::Trie) -> Result<Self, Error> {
+    fn of_previous(trie: &previous::Trie) -> Result<Self, Error> {
         let names = Names::read()?;
         let mut rules = Vec::new();
         for entry in trie.iter() {
             let (key, layout) = entry.map_err(failed("read"))?;
             let rule = |target| Rule { target, choice: Choice::of(&layout, &names) };
-            rules.extend(former::target(&key).map(rule));
+            rules.extend(previous::target(&key).map(rule));
         }
         Self::of(&rules, &names)
     }

@@ -10,7 +10,7 @@ use crate::system::error::Error;
 use crate::system::hierarchy;
 
 /// Why a program of socket operations cannot be attached to a cgroup although this process may: another one, there or above,
-/// allows none beside it.
+/// allows none next to it.
 pub(crate) fn taken(cgroup: &Path) -> Error {
     let top = hierarchy::top().unwrap_or_else(|_| cgroup.into());
     let places = cgroup.ancestors().take_while(|path| path.starts_with(&top));

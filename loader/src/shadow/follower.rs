@@ -173,7 +173,7 @@ impl Follower {
             self.starting = false;
             let reason = match self.first_ssthresh {
                 Some(first) if first != now.ssthresh => ExitReason::Algorithm,
-                _ if now.is_under_way() => ExitReason::Ssthresh,
+                _ if now.is_established() => ExitReason::Ssthresh,
                 _ => ExitReason::CachedSsthresh,
             };
             self.leave(reason, before.unwrap_or(now), now);

@@ -34,8 +34,8 @@ impl SocketSnapshot {
     }
 
     /// Whether the connection was established before it was seen first.
-    pub fn is_under_way(&self) -> bool {
-        self.under_way != 0
+    pub fn is_established(&self) -> bool {
+        self.established != 0
     }
 
     /// Whether nothing more comes of this flow.

@@ -114,10 +114,10 @@ fn the_real_exit_is_of_the_acknowledgment_that_set_the_threshold() {
 
 #[test]
 fn a_threshold_that_was_there_from_the_begin_is_a_cached_one() {
-    for (under_way, reason) in [(0, ExitReason::CachedSsthresh), (1, ExitReason::Ssthresh)] {
+    for (established, reason) in [(0, ExitReason::CachedSsthresh), (1, ExitReason::Ssthresh)] {
         let mut follower = Follower::default();
         for number in 1..=5 {
-            follower.take(&SocketSnapshot { ssthresh: 14, under_way, ..snapshot(number) });
+            follower.take(&SocketSnapshot { ssthresh: 14, established, ..snapshot(number) });
         }
         assert_eq!(follower.exit.expect("left").reason, reason);
     }

@@ -126,9 +126,9 @@ pub enum Error {
         /// Names and processes.
         listeners: String,
     },
-    /// No room for one more record of a former default.
+    /// No room for one more record of a previous default.
     #[error(
-        "the former defaults of {most} network namespaces are recorded for {algorithm}, which is the maximum, and none of these namespaces is known to have ended: detach {algorithm} where it is not needed, or use rules of onramp select, which hold in all network namespaces"
+        "the previous defaults of {most} network namespaces are recorded for {algorithm}, which is the maximum, and none of these namespaces is known to have ended: detach {algorithm} where it is not needed, or use rules of onramp select, which hold in all network namespaces"
     )]
     TooManyDefaults {
         /// The algorithm.
@@ -336,9 +336,9 @@ pub enum Error {
         /// Where a part of it is mounted.
         path: PathBuf,
     },
-    /// Somebody else's program allows no other beside it.
+    /// Somebody else's program allows no other next to it.
     #[error(
-        "cgroup {path} has a program of socket operations that allows no other beside it or below it ({name}, id {program}): {}",
+        "cgroup {path} has a program of socket operations that allows no other next to it or below it ({name}, id {program}): {}",
         remedy_taken(path, *program)
     )]
     CgroupTaken {

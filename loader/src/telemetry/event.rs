@@ -51,11 +51,11 @@ pub struct Event {
 /// What happened to a flow.
 #[derive(Clone, Debug, PartialEq)]
 pub enum What {
-    /// It began, or is under way and not known yet, or its parameters have changed. Comes before all others of a flow.
+    /// It began, or is in progress and not known yet, or its parameters have changed. Comes before all others of a flow.
     Flow(Box<FlowEvent>),
     /// It ended, or went to another control.
     End(Box<EndEvent>),
-    /// Its first slow start is over; once per flow, unless taken back by [`What::Undo`].
+    /// Its first slow start is over; once per flow, unless undone by [`What::Undo`].
     Exit(ExitEvent),
     /// A loss proved spurious.
     Undo(UndoPayload),

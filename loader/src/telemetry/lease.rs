@@ -256,7 +256,7 @@ mod tests {
         release(&telemetry, rings.as_fd(), 3, 7);
         assert_eq!(mine.id.load(Acquire), 0);
         assert_eq!(telemetry.wanted.load(Acquire), !(0xff << 24));
-        // Another has the slot, while two lease processes of the former are late; or one is freeing it.
+        // Another has the slot, while two lease processes of the old are late; or one is freeing it.
         for id in [8, LEAVING] {
             mine.id.store(id, Release);
             telemetry.wanted.store(u64::MAX, Release);

@@ -13,7 +13,7 @@
 //!     match stream.next().await? {
 //!         Item::Event(event) => {
 //!             if let What::Exit(exit) = event.what {
-//!                 println!("flow {:x} left slow start by {}", event.flow, exit.reason.name());
+//!                 println!("flow {:x} exited slow start by {}", event.flow, exit.reason.name());
 //!             }
 //!         }
 //!         Item::Lost(lost) => eprintln!("{} events lost", lost.events),
@@ -22,11 +22,11 @@
 //! # }
 //! ```
 
-mod beside;
 mod consumers;
 mod decode;
 mod event;
 mod lease;
+mod new_maps;
 mod registration;
 mod shared;
 mod stream;
@@ -34,10 +34,10 @@ mod subscription;
 
 pub use crate::object::abi::CONSUMER_MAX;
 pub use crate::object::level::Level;
-pub(crate) use beside::{Beside, clear_beside};
 pub use consumers::Consumer;
 pub(crate) use consumers::{consumers, listeners};
 pub use event::{EndEvent, Event, ExitEvent, FlowEvent, Item, Lost, RoundEvent, StateEvent, What};
+pub(crate) use new_maps::{NewMaps, clear_new_maps};
 pub use onramp_algorithm::{
     AckPayload, CongestionState, EndPayload, EventKind, LossPayload, RestartPayload, StatePayload,
     UndoPayload,

@@ -99,15 +99,15 @@ impl Registration {
 
     /// Has a process that may do what this one may now keep the slot, in place of the one that may do what this one could.
     pub fn keep_anew(&mut self) -> Result<(), Error> {
-        let former = self.id;
-        // The former lease process ends at this, and frees no slot that is another id's.
+        let old = self.id;
+        // The old lease process ends at this, and frees no slot that is another id's.
         self.id = monotonic_ns();
         self.mine().id.store(self.id, Release);
         match Lease::start(&self.shared, self.rings.fd().as_fd(), self.slot, self.id) {
             Ok(lease) => self.lease = lease,
             Err(error) => {
-                self.id = former;
-                self.mine().id.store(former, Release);
+                self.id = old;
+                self.mine().id.store(old, Release);
                 return Err(error);
             }
         }

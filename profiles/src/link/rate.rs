@@ -105,7 +105,7 @@ impl RateSpec {
             Self::Steps { .. } => {}
             Self::Trace { file, rows, .. } => {
                 if rows.is_empty() {
-                    let range = "expected a trace file beside a profile that is read from a file";
+                    let range = "expected a trace file next to a profile that is read from a file";
                     return Err(RangeError::new(of("file"), format!("{file:?}"), range));
                 }
                 let delays = rows.iter().filter_map(|row| Some((row.line, row.delay_us?)));

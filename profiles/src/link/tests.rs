@@ -7,7 +7,7 @@ fn spec() -> DirectionSpec {
     DirectionSpec::new(150_000_000, 300_000, Limit::Bytes(36_000_000))
 }
 
-/// What is wrong with a direction that has this TOML beside the common part.
+/// What is wrong with a direction that has this TOML next to the common part.
 fn error(text: &str) -> String {
     let common = "rate_bps = 10_000_000\ndelay_us = 10_000\nqueue_packets = 10\n";
     match toml::from_str::<DirectionSpec>(&format!("{common}{text}")) {

@@ -24,7 +24,7 @@ pub(super) struct StateChange {
 pub(super) struct FlowLog {
     /// Changes to come, in order.
     pub states: VecDeque<StateChange>,
-    /// Why slow start was left; empty: it was not.
+    /// Why slow start ended; empty: it was not.
     pub exit_reason: String,
     recovering: bool,
     state: Option<&'static str>,

@@ -9,7 +9,7 @@ use super::source::{Generations, Known};
 use super::{Finding, Options, defaults, with_settings};
 use crate::sample::{Event, Run, Sample};
 
-/// Where a candidate would have left slow start.
+/// Where a candidate would have exited slow start.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Exit {
     /// Number of the acknowledgment, the flow's first is 1.

@@ -50,7 +50,7 @@ pub struct Finding {
     pub evaluated: u64,
     /// The first exit; none: it would not have left.
     pub exit: Option<Exit>,
-    /// There is no exit because the flow left slow start first: whether the algorithm would have left later is not known.
+    /// There is no exit because the flow exited slow start first: whether the algorithm would have left later is not known.
     pub flow_left_first: bool,
     /// What that exit would have cost; none: there is no exit, or the BDP of the path is not known.
     pub regret: Option<Regret>,
@@ -90,7 +90,7 @@ pub struct FlowReport {
     pub findings: Vec<Finding>,
 }
 
-/// A replay under way.
+/// A replay in progress.
 #[derive(Clone, Debug)]
 pub struct Replay {
     candidates: Vec<Candidate>,

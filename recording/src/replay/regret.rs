@@ -264,7 +264,7 @@ pub(super) struct Costs {
 }
 
 impl Costs {
-    /// Of a flow that left slow start then, if it did; monotonic clock.
+    /// Of a flow that exited slow start then, if it did; monotonic clock.
     pub fn of(left_us: Option<u64>) -> Self {
         let mut costs = Self::default();
         left_us.into_iter().for_each(|at_us| costs.path.left(at_us));
@@ -401,7 +401,7 @@ mod tests {
         }
         assert!(path.faster.len() <= 6_000, "{}", path.faster.len());
         let found = path.given(0, 100_000).unwrap();
-        // The rate of the last four rounds, 1,099,975 bytes a second; 95 % of it began at round 94,500 or just beside.
+        // The rate of the last four rounds, 1,099,975 bytes a second; 95 % of it began at round 94,500 or just next to.
         assert_eq!((found.rate_bytes_per_second, found.at_least), (1_099_975, false));
         assert!((found.carried_since_start_us.unwrap() / RTT_US).abs_diff(94_497) <= 3, "{found:?}");
     }

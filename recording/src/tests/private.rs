@@ -18,7 +18,7 @@ fn mode(path: &Path) -> u32 {
 
 #[test]
 fn what_is_recorded_is_for_its_owner_alone() {
-    // Whatever the caller's mask lets others do. The tests beside this one do not rest on it.
+    // Whatever the caller's mask lets others do. The tests next to this one do not rest on it.
     nix::sys::stat::umask(nix::sys::stat::Mode::empty());
     let directory = tempfile::tempdir().unwrap();
     let (made, there) = (directory.path().join("below/made"), directory.path().join("there"));

@@ -176,7 +176,7 @@ fn restarts_and_losses_reach_the_algorithm_where_they_were() {
     let verdicts = flows[0].findings[0].recorded.clone().unwrap();
     assert_eq!((verdicts.compared, verdicts.different), (1_500, 0));
     assert_eq!(flows[0].acks, 1_500);
-    // The test can fail: without the loss a drain under way would go on.
+    // The test can fail: without the loss a drain in progress would go on.
     assert!(flows[0].findings[0].outcomes["draining"] > 0, "{:?}", flows[0].findings[0].outcomes);
 }
 

@@ -71,14 +71,6 @@ fn rows_come_back_as_they_were_over_several_files() {
 }
 
 #[test]
-fn zz_make_the_fixture() {
-    let old = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/tests/recorded");
-    fs::remove_dir_all(&old).unwrap();
-    fs::create_dir(&old).unwrap();
-    record(&old, 7, &onramp_algorithm::find("search").unwrap().parameters(), &slow_start(24), 100);
-}
-
-#[test]
 fn a_recording_of_an_earlier_build_reads_as_it_was_written() {
     let old = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/tests/recorded");
     let new = tempfile::tempdir().unwrap();

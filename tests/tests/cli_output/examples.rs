@@ -9,7 +9,7 @@ use std::process::Command;
 use onramp_tests::cli::{self, onramp};
 
 /// Verbs whose examples are not run here, and why. They are parsed all the same (`arguments.rs` of both programs), and what they do is
-/// tested by the programs beside this one, in guests.
+/// tested by the programs next to this one, in guests.
 const ONLY_PARSED: [(&str, &str); 36] = [
     ("attach", "changes the kernel"),
     ("confirm", "changes the kernel"),

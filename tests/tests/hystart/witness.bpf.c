@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Linux's CUBIC with its own HyStart at work, and beside it algorithm/hystart.h on the same ACKs, whose verdicts are
+ * Linux's CUBIC with its own HyStart at work, and next to it algorithm/hystart.h on the same ACKs, whose verdicts are
  * compared and not applied. What it sees of first slow starts is counted in `seen`.
  */
 #include "kernel/base.bpf.h"

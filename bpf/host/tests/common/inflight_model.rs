@@ -44,7 +44,7 @@ pub struct Model {
     /// Smoothed bandwidth, once there is a sample.
     bandwidth: Option<u64>,
     samples: u64,
-    /// Time and bytes acknowledged where the sample under way began.
+    /// Time and bytes acknowledged where the current sample began.
     begin: Option<(u64, u64)>,
     last_us: u64,
     /// Bytes acknowledged beyond which the round ends.

@@ -36,11 +36,11 @@ pub struct PairModel {
     before: Option<u64>,
 }
 
-/// The round under way.
+/// the current round.
 struct Round {
     end: u64,
     least: u64,
-    /// The first ACK of the pair under way, and the longest silence so far.
+    /// The first ACK of the current pair, and the longest silence so far.
     pair: Option<(u64, u64, u64)>,
     /// Bytes acknowledged where the newest pair began.
     last_pair: u64,

@@ -250,7 +250,7 @@ impl Line {
         });
     }
 
-    /// The longest gap of the round before or of the one under way.
+    /// The longest gap of the round before or of the one in progress.
     fn gap(&self) -> u64 {
         self.gap_before.max(self.round.as_ref().map_or(0, |round| round.gap))
     }

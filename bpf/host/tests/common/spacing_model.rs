@@ -36,7 +36,7 @@ impl differential::Settings for Settings {
 pub struct Policy {
     /// Bytes per second, in whole kB/s.
     estimate: Option<u64>,
-    spaced: bool,
+    paced: bool,
 }
 
 /// Bytes that a path holds.
@@ -52,7 +52,7 @@ impl Policy {
     /// A round ended, or tells the rate before.
     pub fn round(&mut self, result: RoundResult, over: bool, min_rate: u64) {
         let whole = |rate: u64| Some(rate.min(1 << 34) / 1_000 * 1_000).filter(|rate| *rate > 0);
-        if let (true, Some(now)) = (self.spaced, self.estimate) {
+        if let (true, Some(now)) = (self.paced, self.estimate) {
             let most = now * 112 / 100;
             if over {
                 self.estimate = whole(now.max(result.rate().unwrap_or(0).min(most)));
@@ -66,14 +66,14 @@ impl Policy {
     }
 
     /// The estimate that is in use.
-    pub fn spaced_at(&self) -> Option<u64> {
-        self.estimate.filter(|_| self.spaced)
+    pub fn paced_at(&self) -> Option<u64> {
+        self.estimate.filter(|_| self.paced)
     }
 
     /// The rate to send at; 0: nobody asks.
     pub fn rate(&mut self, gain: u64, ack: &Ack) -> u64 {
-        self.spaced |= self.estimate.is_some_and(|rate| 8 * window(ack) >= holds(rate, ack));
-        match self.estimate.filter(|_| self.spaced) {
+        self.paced |= self.estimate.is_some_and(|rate| 8 * window(ack) >= holds(rate, ack));
+        match self.estimate.filter(|_| self.paced) {
             Some(rate) if 2 * window(ack) < holds(rate, ack) => rate * gain.max(112) / 100,
             Some(rate) => rate * gain / 100,
             None if ack.flags & ack_flag::PACED == 0 || ack.min_rtt_us == 0 => 0,
@@ -117,7 +117,7 @@ impl Model {
     pub fn on_ack(&mut self, set: &Settings, ack: &Ack) -> (&'static str, Verdict) {
         let step = self.pairs.on_ack(ack);
         if set.rate > 0 {
-            return ("spaced", Verdict { pacing_rate: set.rate, ..Verdict::default() });
+            return ("paced", Verdict { pacing_rate: set.rate, ..Verdict::default() });
         }
         let over = matches!(step, Step::Over(_));
         if let Step::Over(result) | Step::Sooner(result) = step {
@@ -125,13 +125,13 @@ impl Model {
         }
         let pacing_rate = self.policy.rate(set.gain, ack);
         let mut verdict = Verdict { pacing_rate, ..Verdict::default() };
-        let Some(estimate) = self.policy.estimate.filter(|_| self.policy.spaced) else {
-            return ("unspaced", verdict);
+        let Some(estimate) = self.policy.estimate.filter(|_| self.policy.paced) else {
+            return ("unpaced", verdict);
         };
         if set.exit == 0 {
-            return ("spaced", verdict);
+            return ("paced", verdict);
         }
-        let mut name = "spaced";
+        let mut name = "paced";
         if over || self.target.is_none() {
             let segments = holds(estimate, ack) / u64::from(ack.mss) * set.exit / 100;
             let next = segments.clamp(10, 0x7fff_fffe) as u32;

@@ -81,7 +81,7 @@ pub(super) struct Desired {
     /// Algorithms, in the order of their names.
     pub attach: BTreeMap<&'static str, AttachOptions>,
     pub rules: Vec<Rule>,
-    /// Profiles that the rules name beside those of the algorithms.
+    /// Profiles that the rules name in addition to those of the algorithms.
     pub profiles: Vec<Profile>,
 }
 

@@ -33,7 +33,7 @@ use crate::units::count;
   onramp apply
   onramp apply --config ./edge.toml --json
 
-Undo: printed for each step; or the former files, and apply")]
+Undo: printed for each step; or the previous files, and apply")]
 pub(crate) struct Apply {
     /// A directory, of which all *.toml are read, or a file [default: /etc/onramp]
     #[arg(long, value_name = "PATH")]
@@ -108,7 +108,7 @@ fn take(desired: &Desired, steps: &[Step], warnings: Vec<String>, output: &Outpu
     Ok(match failed {
         Some((done, error)) => {
             say(&format!("error: {}", sentence(&error)));
-            // A step that could not be taken back has its own code for it.
+            // A step that could not be reverted has its own code for it.
             if done > 0 { PARTIAL } else { exit::code(&error) }
         }
         None if report.left.is_empty() => 0,

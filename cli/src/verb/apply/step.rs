@@ -54,7 +54,7 @@ pub(super) fn plan(desired: &Desired) -> anyhow::Result<Vec<Step>> {
         steps.extend(attach(options, &desired.profiles)?);
         let replaced = steps[before..].iter().any(|step| matches!(step.deed, Deed::Replace(_)));
         if !options.default && !replaced {
-            defaults.extend(give_default_back(algorithm)?);
+            defaults.extend(restore_default(algorithm)?);
         }
     }
     let now = Namespace::current()?.sysctl_get(DEFAULT_SYSCTL)?;
@@ -177,7 +177,7 @@ impl There {
     fn as_it_is(algorithm: Algorithm, state: AttachedState, wanted: Option<Base>) -> Self {
         let base = wanted.unwrap_or(state.base);
         let code = if state.version != env!("CARGO_PKG_VERSION") {
-            // The former onramp would have to be asked.
+            // The previous build would have to be asked.
             Some((format!("onramp {}", state.version), String::new()))
         } else if state.base != base {
             let base = state.base.name();
@@ -289,17 +289,17 @@ fn before_of(steps: &[Step], algorithm: Algorithm) -> Option<&Step> {
     })
 }
 
-fn give_default_back(algorithm: Algorithm) -> anyhow::Result<Option<Step>> {
+fn restore_default(algorithm: Algorithm) -> anyhow::Result<Option<Step>> {
     if onramp_loader::attached_state(algorithm)?.is_some_and(|state| state.owner.is_some()) {
         return Ok(None);
     }
-    let former = match onramp_loader::former_default(algorithm) {
+    let previous = match onramp_loader::previous_default(algorithm) {
         Err(Error::NotAttached { .. } | Error::Interrupted { .. } | Error::UpgradeCutOff { .. }) => None,
         other => other?,
     };
-    Ok(former.map(|former| {
+    Ok(previous.map(|previous| {
         let name = algorithm.congestion_control();
-        let what = format!("give this network namespace its former default {former} back (now {name})");
+        let what = format!("restore this network namespace's previous default {previous} (now {name})");
         step(Deed::GiveDefaultBack(algorithm), what, format!("onramp attach {} --default", algorithm.name()))
     }))
 }
@@ -373,7 +373,7 @@ impl Step {
     pub fn take(&self) -> Result<Vec<String>, Error> {
         match &self.deed {
             Deed::GiveDefaultBack(algorithm) => {
-                onramp_loader::give_default_back(*algorithm)?;
+                onramp_loader::restore_default(*algorithm)?;
             }
             Deed::Detach(algorithm) => {
                 return onramp_loader::detach(*algorithm, false).map(|detached| left_by(&detached));
@@ -418,11 +418,11 @@ fn left_by(detached: &Detached) -> Vec<String> {
     left
 }
 
-/// What has former code of an algorithm still.
+/// What still has old code of an algorithm.
 fn left(algorithm: Algorithm, stragglers: &[Users], unseen: &[String]) -> Vec<String> {
     let name = algorithm.name();
     let sockets = stragglers.iter().map(|users| {
-        format!("{} in {} still on former code of {name}", count(users.sockets, "socket"), users.namespace)
+        format!("{} in {} still on old code of {name}", count(users.sockets, "socket"), users.namespace)
     });
     let unseen = unseen.iter().map(|place| format!("not looked into, so {name} may be used there: {place}"));
     sockets.chain(unseen).collect()

@@ -1,6 +1,6 @@
 //! `onramp doctor --fix` and `--undo`.
 
-use onramp_loader::host::{self, GivenBack, Outcome};
+use onramp_loader::host::{self, Outcome, Restored};
 use onramp_loader::{Action, Path, Wanted};
 use serde::Serialize;
 
@@ -10,7 +10,7 @@ use crate::output::{Output, say};
 use crate::verb::elsewhere::unseen_text;
 use crate::verb::plan;
 
-/// The command that gives settings back.
+/// The command that restores settings.
 pub(in crate::verb) const UNDO: &str = "onramp doctor --undo";
 
 #[derive(Serialize)]
@@ -29,10 +29,10 @@ struct Change {
     effect: &'static str,
 }
 
-/// What was given back.
+/// What was restored.
 #[derive(Serialize)]
 pub(in crate::verb) struct Undone {
-    given_back: Vec<Row>,
+    restored: Vec<Row>,
     left: Vec<Row>,
     /// What could not be set; it is still recorded.
     failed: Vec<Failed>,
@@ -51,7 +51,7 @@ struct Row {
     now: String,
 }
 
-/// Sets what a path wants, and what was asked for beside it.
+/// Sets what a path wants, and what was asked for in addition to it.
 pub(super) fn fix(path: Path, also: &[Also], dry_run: bool, output: &Output) -> anyhow::Result<u8> {
     let mut wanted = onramp_loader::wanted(path)?;
     for also in also {
@@ -98,18 +98,18 @@ fn fixed_text(fixed: &Fixed) -> String {
     text + &format!("undo: {UNDO}\n")
 }
 
-/// Gives back what was set, everywhere.
+/// Restores what was set, everywhere.
 pub(super) fn undo(dry_run: bool, output: &Output) -> anyhow::Result<u8> {
     if dry_run {
         return plan::print(&planned()?, output);
     }
-    let undone = Undone::of(host::give_back()?);
+    let undone = Undone::of(host::restore_all()?);
     output.report(&undone, || undone.text());
     undone.say_failed();
     Ok(undone.code())
 }
 
-/// What giving back would do.
+/// What a restore would do.
 pub(in crate::verb) fn planned() -> anyhow::Result<Vec<Action>> {
     let action = |setting: host::Setting| {
         let undo = setting.command();
@@ -136,23 +136,23 @@ impl Row {
 }
 
 impl Undone {
-    pub fn of(given: GivenBack) -> Self {
-        let (mut given_back, mut left, mut failed) = (Vec::new(), Vec::new(), Vec::new());
+    pub fn of(given: Restored) -> Self {
+        let (mut restored, mut left, mut failed) = (Vec::new(), Vec::new(), Vec::new());
         for (namespace, setting, outcome) in given.settings {
             let host::Setting { name: setting, before, set } = setting;
             match outcome {
-                Outcome::GivenBack => {
-                    given_back.push(Row { namespace, setting, now: before.clone(), before, set });
+                Outcome::Restored => {
+                    restored.push(Row { namespace, setting, now: before.clone(), before, set });
                 }
                 Outcome::Left(now) => left.push(Row { namespace, setting, before, set, now }),
                 Outcome::Failed(error) => failed.push(Failed { namespace, setting, error }),
             }
         }
-        Self { given_back, left, failed, unseen: given.unseen }
+        Self { restored, left, failed, unseen: given.unseen }
     }
 
     pub fn code(&self) -> u8 {
-        match (self.failed.is_empty(), self.given_back.is_empty()) {
+        match (self.failed.is_empty(), self.restored.is_empty()) {
             (false, true) => FAILURE,
             (true, _) if self.left.is_empty() && self.unseen.is_empty() => 0,
             _ => PARTIAL,
@@ -160,20 +160,20 @@ impl Undone {
     }
 
     /// Whether anything is as it was before.
-    pub fn is_something_given_back(&self) -> bool {
-        !self.given_back.is_empty()
+    pub fn is_something_restored(&self) -> bool {
+        !self.restored.is_empty()
     }
 
     /// The errors, on standard error.
     pub fn say_failed(&self) {
         for Failed { setting, error, .. } in &self.failed {
-            say(&format!("error: {setting} is not given back: {error}"));
+            say(&format!("error: {setting} is not restored: {error}"));
         }
     }
 
     pub fn text(&self) -> String {
         let mut text = String::new();
-        for row @ Row { setting, now, .. } in &self.given_back {
+        for row @ Row { setting, now, .. } in &self.restored {
             text += &format!("{setting} = {now} again {}\n", row.place());
         }
         for row @ Row { setting, before, set, now, .. } in &self.left {

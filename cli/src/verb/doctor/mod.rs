@@ -49,7 +49,7 @@ pub(crate) struct Doctor {
     /// With --fix: a setting that all traffic of the host has
     #[arg(long, value_name = "SETTING", value_enum, requires = "fix")]
     also: Vec<Also>,
-    /// Give back what --fix has set
+    /// Restore what --fix has set
     #[arg(long, conflicts_with_all = ["fix", "rate", "rtt", "profile"])]
     undo: bool,
     /// With --fix or --undo: say what would be done; change nothing

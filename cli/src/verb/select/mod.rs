@@ -58,7 +58,7 @@ enum Verb {
 /// Add a rule
 ///
 /// The first one attaches a program to the root of cgroup v2 and pins it; connections that are established from then
-/// on are asked about. With --profile they get parameters of their own: an algorithm has up to 15 sets beside that of its
+/// on are asked about. With --profile they get parameters of their own: an algorithm has up to 15 sets in addition to that of its
 /// attachment, each there for as long as a rule names it or a connection has it. One that is there stays as it is.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
@@ -116,10 +116,10 @@ struct List {}
 /// Replace all rules by those of a file, at once
 ///
 /// A line has the options of `onramp select add`; what follows # is a comment. All of the file or nothing of it: a
-/// connection that is established meanwhile is decided by the former rules or by the new.
+/// connection that is established meanwhile is decided by the previous rules or by the new.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
-  onramp select load rules --keep former
+  onramp select load rules --keep previous
   onramp select load rules --dry-run
 
 Undo: printed; with --keep FILE, `onramp select load FILE`")]

@@ -1,4 +1,4 @@
-//! What takes a change of rules back: a command that a shell runs, or in words what no command restores.
+//! What reverts a change of rules: a command that a shell runs, or in words what no command restores.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -15,7 +15,7 @@ const COMMANDS_MAX: usize = 8;
 /// Why a rule cannot be made again that is for no connection.
 const NO_CGROUP: &str = "its cgroup is gone";
 
-/// What takes a change back.
+/// What reverts a change.
 #[derive(Debug, Default, PartialEq)]
 pub(in crate::verb) struct Undo {
     /// `None`: no command does.

@@ -76,7 +76,7 @@ pub(crate) struct Serve {
     /// Group that may open the UNIX socket, next to its owner: a name, or a number, which is not looked up
     #[arg(long, value_name = "GROUP")]
     socket_group: Option<String>,
-    /// Name under which browsers may ask, beside localhost and the address itself: the certificate's, or that of the web
+    /// Name under which browsers may ask, in addition to localhost and the address itself: the certificate's, or that of the web
     /// server in front
     #[arg(long, value_name = "NAME", value_parser = web::host_name)]
     allow_host: Vec<String>,

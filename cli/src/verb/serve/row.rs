@@ -130,7 +130,7 @@ impl Row {
         self.state == "ended"
     }
 
-    /// Why it left slow start; of one that has not, where it stands.
+    /// Why it exited slow start; of one that has not, where it stands.
     pub fn reason(&self) -> &str {
         self.exit.as_ref().map_or(&self.state, |exit| &exit.reason)
     }

@@ -119,7 +119,7 @@ pub(super) fn encode(message: &impl Serialize) -> Result<Vec<u8>, postcard::Erro
     encode_in(message, Vec::new())
 }
 
-/// A frame in the memory of a former one: that of all flows has megabytes.
+/// A frame in the memory of a previous one: that of all flows has megabytes.
 pub(super) fn encode_in(message: &impl Serialize, mut frame: Vec<u8>) -> Result<Vec<u8>, postcard::Error> {
     frame.clear();
     frame.resize(LENGTH, 0);

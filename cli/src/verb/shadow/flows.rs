@@ -42,7 +42,7 @@ pub(super) struct FlowRow {
     pub netns: u32,
     pub congestion_control: String,
     /// Its beginning was not seen.
-    pub under_way: bool,
+    pub established: bool,
     pub ended: bool,
     /// Acknowledgments in its first slow start.
     pub acks: u64,
@@ -51,7 +51,7 @@ pub(super) struct FlowRow {
     pub closed_early: bool,
     /// How it really left its first slow start; none: it has not.
     pub exit: Option<Exit>,
-    /// Real exits before that were taken back, because the loss was none.
+    /// Real exits before that were undone, because the loss was none.
     pub undone: u32,
     /// The BDP of the path; none: it is not requested, or not known.
     pub given: Option<Given>,
@@ -150,7 +150,7 @@ impl Watched {
             local: first.local().to_string(),
             remote: first.remote().to_string(),
             netns: first.netns(),
-            under_way: first.is_under_way(),
+            established: first.is_established(),
             ended,
             acks: follower.acks,
             dropped: follower.lost,

@@ -48,7 +48,7 @@ pub(crate) struct Shadow {
     sweep: Vec<String>,
     /// Also established flows: their beginning is not known, so algorithms start anew in their middle
     #[arg(long)]
-    under_way: bool,
+    established: bool,
     /// Also say what the path gave in the end, and what each exit cost against that: time lost by leaving early. Flows are
     /// watched past their slow start for it
     #[arg(long)]
@@ -67,8 +67,8 @@ struct Report {
     sample: u32,
     /// Observations for which the kernel had no room; each costs its flow an acknowledgment or two.
     dropped: u64,
-    /// Flows passed over because they were under way.
-    skipped_under_way: u64,
+    /// Flows passed over because they were in progress.
+    skipped_established: u64,
     /// Flows that the kernel had no memory to follow.
     skipped_no_memory: u64,
     /// Flows beyond those that are kept.
@@ -83,7 +83,8 @@ impl Shadow {
         let filter = self.selection.filter()?;
         // From here on a signal ends the watch instead of the process.
         let signals = Signals::take()?;
-        let watch = Watch { under_way: self.under_way, past: self.regret, sampling: self.selection.sample };
+        let watch =
+            Watch { established: self.established, past: self.regret, sampling: self.selection.sample };
         let mut source = Source::open(watch)?;
 
         let mut flows = Flows::new(candidates, self.regret, filter);
@@ -110,7 +111,7 @@ impl Shadow {
             sample: self.selection.sample,
             duration_us: duration.as_micros() as u64,
             dropped: counts.lost,
-            skipped_under_way: counts.under_way,
+            skipped_established: counts.established,
             skipped_no_memory: counts.unfollowed,
             skipped_too_many: flows.too_many,
             flows: flows.finish(),

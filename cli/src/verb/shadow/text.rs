@@ -18,8 +18,8 @@ pub(super) fn report(report: &Report, regrets: bool, output: &Output) -> String 
     let mut missing = String::new();
     for (number, what) in [
         (
-            report.skipped_under_way,
-            "passed over that began before (--under-way evaluates them from their middle)",
+            report.skipped_established,
+            "passed over that began before (--established evaluates them from their middle)",
         ),
         (report.skipped_no_memory, "not followed, for want of memory"),
         (report.skipped_too_many, "more than are kept"),
@@ -50,7 +50,7 @@ fn one(flow: &FlowRow, regrets: bool, output: &Output) -> String {
     format!("{}\n{}", output.bold(&title), table.render(output))
 }
 
-/// What left slow start.
+/// What exited slow start.
 fn who(exit: &Exit) -> String {
     match exit.algorithm.as_deref() {
         Some(name) if name == algorithm::of_cubic().name() => "HyStart".to_owned(),
@@ -80,8 +80,8 @@ fn title(flow: &FlowRow) -> String {
     if flow.dropped > 0 {
         title += &format!(", {} missing", count(flow.dropped as usize, "observation"));
     }
-    if flow.under_way {
-        title += "; was under way";
+    if flow.established {
+        title += "; was in progress";
     }
     title
 }

@@ -95,7 +95,7 @@ struct Attached {
     attached_at_us: u64,
     #[serde(skip)]
     age: Duration,
-    /// Former defaults of network namespaces that its base is not.
+    /// Previous defaults of network namespaces that its base is not.
     other_defaults: Vec<String>,
     expires_at_us: Option<u64>,
     #[serde(skip)]
@@ -290,14 +290,14 @@ fn standing(
         }
         State::DefaultKept => {
             let explanation = format!(
-                "not attached, but still the default of network namespace {}, which could not be given its former one back: `onramp detach {name}` tries again",
+                "not attached, but still the default of network namespace {}, whose previous one could not be restored: `onramp detach {name}` tries again",
                 default_in.join(", ")
             );
             ("lingering", Some(explanation), None)
         }
         State::UpgradeCutOff => {
             let explanation = format!(
-                "an upgrade was cut off: flows go on, on the former code or the newer; `onramp upgrade {name}` finishes it, `onramp detach {name}` (or --all) clears it"
+                "an upgrade was cut off: flows go on, on the old code or the new; `onramp upgrade {name}` finishes it, `onramp detach {name}` (or --all) clears it"
             );
             ("interrupted", Some(explanation), None)
         }
@@ -451,7 +451,7 @@ fn text(report: &Report, output: &Output) -> String {
         if let Some(attached) = &row.attached {
             text += &attached_text(row.algorithm, attached);
         }
-        text += &stragglers::held_text("former", &row.held);
+        text += &stragglers::held_text("old", &row.held);
         if row.attached.is_some() && row.held.may_run() {
             text += &format!("  `onramp detach {}` moves what can be moved\n", row.algorithm);
         }
@@ -572,7 +572,11 @@ fn attached_text(algorithm: &str, attached: &Attached) -> String {
     exits.extend(
         attached.exits.0.iter().filter(|(_, number)| *number > 0).map(|(name, n)| format!("{n} by {name}")),
     );
-    text + &format!("  ended flows left slow start: {}; {} undone\n", exits.join(", "), attached.exits_undone)
+    text + &format!(
+        "  ended flows exited slow start: {}; {} undone\n",
+        exits.join(", "),
+        attached.exits_undone
+    )
 }
 
 #[cfg(test)]

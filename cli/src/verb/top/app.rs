@@ -25,7 +25,7 @@ pub(super) enum Action {
     Tune(u64, Vec<String>),
 }
 
-/// A tuning that can be taken back.
+/// A tuning that can be reverted.
 #[derive(Clone, Debug)]
 pub(super) struct Undo {
     flow: u64,
@@ -222,7 +222,7 @@ impl App {
     }
 }
 
-/// What changed, and the settings that take it back.
+/// What changed, and the settings that revert it.
 fn describe(tuned: &Tuned) -> (String, Vec<String>) {
     let changes = changes(tuned);
     if changes.is_empty() {

@@ -27,7 +27,7 @@ fn figures(flow: &Flow, theme: Theme, width: u16) -> Vec<Line<'static>> {
     let state = match flow.exit {
         Some(exit) => {
             let text = format!(
-                "left slow start by {} at {}, {}, cwnd {} -> {}{}",
+                "exited slow start by {} at {}, {}, cwnd {} -> {}{}",
                 exit.reason.name().replace('_', " "),
                 show_us(exit.record.at_us),
                 show_bytes(exit.record.bytes_acked),

@@ -65,7 +65,7 @@ impl Top {
                 "top needs a terminal for its keys and its picture: use `onramp watch` without one",
             ));
         }
-        // From here on a signal ends the loop, and so gives the terminal back.
+        // From here on a signal ends the loop, and so restores the terminal.
         let signals = Signals::take()?;
         let wanted = Wanted::new(filter, 1);
         let Some(mut source) = consumer::open(&signals, |wait| Source::open("top", wanted, wait))? else {

@@ -1,4 +1,4 @@
-//! The terminal, given back as it was on every way out.
+//! The terminal, restored on every way out.
 
 use std::io::{self, Stdout};
 use std::panic;
@@ -12,7 +12,7 @@ use ratatui::crossterm::terminal::{
     Clear, ClearType, EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
 };
 
-/// Raw mode and the alternate screen, until dropped. A panic gives the terminal back before it says what is wrong.
+/// Raw mode and the alternate screen, until dropped. A panic restores the terminal before it says what is wrong.
 pub(super) struct Screen(pub Terminal<CrosstermBackend<Stdout>>);
 
 impl Screen {

@@ -31,7 +31,7 @@ fn describe(event: &Event, regret: Option<Cost>) -> String {
         What::End(end) => ended(end, regret),
         What::Exit(exit) => left(exit),
         What::Undo(undo) => {
-            let exit = if undo.exit_undone != 0 { ", the exit is taken back" } else { "" };
+            let exit = if undo.exit_undone != 0 { ", the exit is undone" } else { "" };
             format!("the loss was none: cwnd {} -> {}{exit}", undo.cwnd, undo.restored)
         }
         What::Round(round) => round_text(round),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! The closed form of startup over bandwidth on demand beside simulated startup.
+//! The closed form of startup over bandwidth on demand compared with simulated startup.
 
 use super::super::plots::{curves, figure};
 use super::super::{Check, Claim, Comparand, Evaluation, Evidence, NoEvidence, Trial};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! What grows the window beside the algorithm: the kernel's CUBIC or Reno, or Tahoe, which the documents' simulations had.
+//! What grows the window apart from the algorithm: the kernel's CUBIC or Reno, or Tahoe, which the documents' simulations had.
 
 use super::super::socket::{Socket, State};
 use super::cubic::Cubic;

@@ -28,7 +28,7 @@ impl Oracle {
     }
 
     /// The rate at which data leave while the window doubles.
-    pub fn spaced(&self, ack: &Ack) -> Verdict {
+    pub fn paced(&self, ack: &Ack) -> Verdict {
         let percent = u64::from(ramp::spacing_pct(ack.cwnd, self.target));
         Verdict { pacing_rate: (self.rate * percent / 100).max(1), ..Verdict::default() }
     }

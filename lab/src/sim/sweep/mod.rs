@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Arms over a population of paths: what each did on each path ([`RunRow`]), what that cost beside the best ([`Sweep`]),
+//! Arms over a population of paths: what each did on each path ([`RunRow`]), what that cost compared with the best ([`Sweep`]),
 //! and which arms no other one beats ([`front`]).
 
 pub mod front;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! What arms cost over a population, beside the best one on each path.
+//! What arms cost over a population, compared with the best one on each path.
 
 use std::collections::BTreeMap;
 
@@ -88,7 +88,7 @@ pub struct ArmSummary {
     pub mean_time: f64,
     /// By class of paths.
     pub classes: BTreeMap<String, ClassSummary>,
-    /// Where it takes longest beside the least time.
+    /// Where it takes longest compared with the least time.
     pub worst: Vec<Worst>,
 }
 
@@ -128,7 +128,7 @@ pub struct Worst {
     pub about: String,
 }
 
-/// A run beside the others of its path.
+/// A run compared with the others of its path.
 struct Placed<'a> {
     row: &'a RunRow,
     best: &'a RunRow,
@@ -166,7 +166,7 @@ impl Sweep {
     }
 }
 
-/// All runs of a path beside each other.
+/// All runs of a path compared with each other.
 fn place(path: &[RunRow]) -> Vec<Placed<'_>> {
     let oracle = path.iter().find(|row| row.arm == ORACLE);
     // Who did not finish is behind all who did.

@@ -26,7 +26,7 @@ pub(super) struct Halved {
     pub best: Candidate,
 }
 
-/// A candidate and what it cost so far, all beside the start: sums over paths.
+/// A candidate and what it cost so far, all compared with the start: sums over paths.
 #[derive(Clone)]
 struct Standing {
     candidate: Candidate,

@@ -53,7 +53,7 @@ impl Varied {
         self.parameter.choices.is_empty() && self.to / self.from.max(1) >= WIDE
     }
 
-    /// Values beside this one, within the range: half and double, or every other choice.
+    /// Values next to this one, within the range: half and double, or every other choice.
     pub(super) fn beside(&self, value: u64) -> Vec<u64> {
         let near = if self.parameter.choices.is_empty() && self.parameter.maximum > 1 {
             vec![value / 2, value.saturating_mul(2)]

@@ -3,7 +3,7 @@
 use super::*;
 use crate::population::Population;
 
-/// Long paths with small queues: a flow that never leaves slow start by itself loses most of a window.
+/// Long paths with small queues: a flow that never exits slow start by itself loses most of a window.
 const PATHS: &str = r#"
 version = 1
 name = "long"

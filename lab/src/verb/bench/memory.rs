@@ -33,7 +33,7 @@ const FLOWS_PER_PORT: u32 = 5_000;
 /// After which what an arm has left is free again.
 const PAUSE: Duration = Duration::from_secs(2);
 
-/// What idle connections take of the kernel's memory, beside those of the kernel's own CUBIC
+/// What idle connections take of the kernel's memory, compared with those of the kernel's own CUBIC
 ///
 /// Connections over loopback, both ends of which are idle once some bytes have gone one way: fewer than an initial window
 /// holds, or more. Memory is what the slab allocator counts (/proc/slabinfo), of both ends together.
@@ -42,7 +42,7 @@ const PAUSE: Duration = Duration::from_secs(2);
     after_help = "Examples:\n  onramp lab guest --memory 8000 --program ip -- onramp-lab bench memory --flows 100000"
 )]
 pub(super) struct MemoryOptions {
-    /// Arms beside cubic: algorithms, also with parameters [default: all algorithms]
+    /// Arms in addition to cubic: algorithms, also with parameters [default: all algorithms]
     #[arg(value_name = "ARM")]
     arms: Vec<String>,
     /// Connections at once, 100 to 200000; each takes two files

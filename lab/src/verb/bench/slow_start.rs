@@ -40,7 +40,7 @@ pub(super) struct SlowStart {
 struct Row {
     algorithm: &'static str,
     /// With pacing=on, besides the algorithm's defaults.
-    spaced: bool,
+    paced: bool,
     /// Of all operations together, per call of `pkts_acked`, which comes with every ACK: median of the rounds.
     per_ack_ns: f64,
     /// The same over the reference's in the same round: median of the rounds.
@@ -65,17 +65,17 @@ struct Operation {
 /// What one algorithm has run up so far.
 struct Account {
     algorithm: Algorithm,
-    spaced: bool,
+    paced: bool,
     operations: Vec<Callback>,
     evaluated: u64,
     rounds_ns: Vec<f64>,
 }
 
 impl Account {
-    fn open(algorithm: Algorithm, spaced: bool) -> anyhow::Result<Self> {
+    fn open(algorithm: Algorithm, paced: bool) -> anyhow::Result<Self> {
         Ok(Self {
             algorithm,
-            spaced,
+            paced,
             operations: callbacks(algorithm)?,
             evaluated: evaluated(algorithm)?,
             rounds_ns: Vec::new(),
@@ -109,8 +109,8 @@ pub(super) fn measure(profile: &Profile, rounds: u32, output: &Output) -> anyhow
     let can_space = |one: &Algorithm| one.declarations().any(|parameter| parameter.name == SPACED);
     let mut rows = turns(profile, rounds, algorithm::all().collect(), false, output)?;
     let reference = std::iter::once(algorithm::baseline());
-    let spaced = reference.chain(algorithm::all().filter(can_space)).collect();
-    rows.extend(turns(profile, rounds, spaced, true, output)?.into_iter().filter(|row| row.spaced));
+    let paced = reference.chain(algorithm::all().filter(can_space)).collect();
+    rows.extend(turns(profile, rounds, paced, true, output)?.into_iter().filter(|row| row.paced));
     Ok(SlowStart {
         rounds,
         bytes: BYTES,
@@ -128,15 +128,15 @@ fn turns(
     profile: &Profile,
     rounds: u32,
     algorithms: Vec<Algorithm>,
-    spaced: bool,
+    paced: bool,
     output: &Output,
 ) -> anyhow::Result<Vec<Row>> {
     let names: Vec<String> = algorithms.iter().map(|one| one.name().to_owned()).collect();
-    let of_ours = |name: &&String| spaced && *name != algorithm::baseline().name();
+    let of_ours = |name: &&String| paced && *name != algorithm::baseline().name();
     let settings: Vec<_> = names.iter().filter(of_ours).map(|name| format!("{name}.{SPACED}=on")).collect();
     let arms = Arms::prepare(&names, profile, &settings, &Clock::Machine)?;
     let plan = Plan { amount: Amount::Bytes(BYTES), repetitions: 1, ..Plan::new(profile.clone()) };
-    let open = |one: Algorithm| Account::open(one, spaced && one != algorithm::baseline());
+    let open = |one: Algorithm| Account::open(one, paced && one != algorithm::baseline());
     let mut accounts: Vec<Account> = algorithms.into_iter().map(open).collect::<Result<_, _>>()?;
     let before: Vec<_> = accounts.iter().map(|one| (one.operations.clone(), one.evaluated)).collect();
     for round in 0..rounds {
@@ -161,11 +161,11 @@ fn turns(
 
 impl Row {
     fn name(&self) -> String {
-        if self.spaced { format!("{} {SPACED}=on", self.algorithm) } else { self.algorithm.to_owned() }
+        if self.paced { format!("{} {SPACED}=on", self.algorithm) } else { self.algorithm.to_owned() }
     }
 
     fn target(&self) -> f64 {
-        if self.spaced { TARGET_SPACED } else { TARGET }
+        if self.paced { TARGET_SPACED } else { TARGET }
     }
 }
 
@@ -183,12 +183,12 @@ fn row(account: Account, before: &[Callback], verdicts: u64, reference: &[f64]) 
     }
     Ok(Row {
         algorithm: account.algorithm.name(),
-        spaced: account.spaced,
+        paced: account.paced,
         per_ack_ns: median(account.rounds_ns.iter().copied()),
         to_plain: median(account.rounds_ns.iter().zip(reference).map(|(ours, plain)| ours / plain)),
         acks,
         evaluated: (evaluated(account.algorithm)? - verdicts) as f64 / acks as f64,
-        state_bytes: if account.spaced {
+        state_bytes: if account.paced {
             account.algorithm.state_size()
         } else {
             account.algorithm.kept_size()

@@ -1,4 +1,4 @@
-//! `onramp-lab sim agree`: the simulator, or another kernel, beside the kernel.
+//! `onramp-lab sim agree`: the simulator, or another kernel, compared with the kernel.
 
 use std::path::PathBuf;
 

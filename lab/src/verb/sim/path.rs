@@ -20,7 +20,7 @@ use crate::units::{self, show_bytes, show_us};
 /// time and queue are read off the acknowledgments, with all other variation of the round-trip time as it was. What the flow
 /// did not reach is a lower bound.
 ///
-/// Then the flow is simulated over the path: it has to take as long as it did, and HyStart has to leave slow start where it
+/// Then the flow is simulated over the path: it has to take as long as it did, and HyStart has to exit slow start where it
 /// leaves it over what was recorded. Neither cubic nor ramp may depend on a rate or a queue that the flow did not reach, for
 /// transfers of the recorded size and of --bytes. Where something disagrees it is named, no profile is written, and the exit
 /// code is 5. It is also 5 if some of the files could not be used.

@@ -15,7 +15,7 @@ use crate::progress::{Progress, Resumes};
 use crate::target::directory;
 use crate::verb::reproduction::{self, CLAIMED, Choice, Outcomes, trials};
 
-/// Test what the documents show by simulations and closed forms, in the simulator: the source's figures beside ours
+/// Test what the documents show by simulations and closed forms, in the simulator: the source's figures compared with ours
 ///
 /// Claims, files and report are of the form that `onramp lab reproduce` has for real TCP: each claim leaves a CSV file with its
 /// runs and a figure, each experiment the windows of the first run of each arm over time, and report.html gathers all

@@ -180,7 +180,7 @@ fn loads(kernel: &Kernel) -> Vec<Check> {
 const REFUSED: &str =
     "Linux 6.1 or newer is needed; on such a kernel, `onramp -vv attach` shows what it refuses";
 
-/// Whether the program of `run` and `select` can be attached, beside what others have attached.
+/// Whether the program of `run` and `select` can be attached, next to what others have attached.
 fn selector() -> Check {
     let tried = Program::load().and_then(|program| match hierarchy::top() {
         Ok(top) => program.attach(&top).map(|_| "attaches"),

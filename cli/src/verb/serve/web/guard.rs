@@ -56,7 +56,7 @@ pub(crate) fn host_name(text: &str) -> Result<String, String> {
 /// The names that this server goes by, and who may read.
 #[derive(Default)]
 pub(super) struct Policy {
-    /// Beside `localhost` and loopback addresses, which it may be forwarded to.
+    /// Next to `localhost` and loopback addresses, which it may be forwarded to.
     pub allowed: Vec<String>,
     /// Its address, unless it is a UNIX socket.
     pub address: Option<SocketAddr>,

@@ -1,4 +1,4 @@
-//! Flows as a population: how far from the path's product they left slow start, by RTT, algorithm and network; and
+//! Flows as a population: how far from the path's product they exited slow start, by RTT, algorithm and network; and
 //! which of them it cost most.
 
 use std::collections::BTreeMap;

@@ -150,7 +150,7 @@ fn recorded(files: Vec<(PathBuf, Vec<u8>)>, budget: Budget) -> Result<Recorded, 
             let events = events.sum::<usize>();
             if events > EVENTS_MAX {
                 return Err(format!(
-                    "the recording has {events} rows beside those of acknowledgments: at most {EVENTS_MAX} are read here; record fewer flows with --sample or a filter"
+                    "the recording has {events} rows other than those of acknowledgments: at most {EVENTS_MAX} are read here; record fewer flows with --sample or a filter"
                 ));
             }
             let flows = recording.flows(FLOWS_MAX);
@@ -388,7 +388,7 @@ mod tests {
         assert!(script.status().unwrap().success(), "web/tests/offline.mjs says what was wrong");
     }
 
-    /// Of a flow that doubles its window for so many rounds of 100 ms, left slow start in the fifth, and then had four more
+    /// Of a flow that doubles its window for so many rounds of 100 ms, exited slow start in the fifth, and then had four more
     /// rounds at its peak or none.
     fn doubling(rounds: u64, kept: bool) -> Vec<(String, Vec<u8>)> {
         let directory = tempfile::tempdir().unwrap();

@@ -71,7 +71,7 @@ pub(super) fn row(flow: u64, remote: &str, algorithm: &'static str) -> Row {
     }
 }
 
-/// One that has left slow start.
+/// One that has exited slow start.
 pub(super) fn left() -> Row {
     let mut left = row(1, "198.51.100.7:443", "search");
     left.exit = serde_json::from_value(serde_json::json!({

@@ -87,7 +87,7 @@ fn a_flow_with_its_exit_and_the_norm_against_the_threshold() {
     open(&mut app, 1);
     check("flow", &app);
     let shown = screen_of(&app);
-    assert!(shown.contains("left slow start by algorithm at 350 ms"), "{shown}");
+    assert!(shown.contains("exited slow start by algorithm at 350 ms"), "{shown}");
     assert!(shown.contains("21 %, threshold 35 %"), "{shown}");
     assert_eq!(press(&mut app, "\x1b"), Some(Action::Close(1)));
     assert!(screen_of(&app).contains("REMOTE"));

@@ -1,4 +1,4 @@
-//! A panic while a picture is drawn gives the terminal back: in a process of its own, on a pseudo-terminal.
+//! A panic while a picture is drawn restores the terminal: in a process of its own, on a pseudo-terminal.
 
 use std::env;
 use std::fs::File;

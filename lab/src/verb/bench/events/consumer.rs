@@ -56,7 +56,7 @@ impl Kind {
     }
 }
 
-/// A consumer under way, of the flows to the receiver alone.
+/// A consumer in progress, of the flows to the receiver alone.
 pub(super) enum Consumer {
     Here(Listener),
     Child(Process),

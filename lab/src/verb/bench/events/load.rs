@@ -38,7 +38,7 @@ impl Look {
             Ok::<Vec<u64>, onramp_loader::Error>(kept.map(|kept| kept.sequence.into()).collect())
         })??;
         let (there, all) = (flows.len(), usize::from(FLOWS));
-        ensure!(there == all, "{there} of {all} flows are under way: is the machine too busy?");
+        ensure!(there == all, "{there} of {all} flows are in progress: is the machine too busy?");
         Ok(Self {
             at: Instant::now(),
             numbered: flows.iter().sum(),

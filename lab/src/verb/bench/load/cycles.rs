@@ -27,7 +27,7 @@ pub(super) struct Cycles {
     pub seconds_per_cycle: f64,
     /// Of the short connections.
     pub latency: Quantiles,
-    /// By which memory in use grew, of slabs and of what programs and maps take beside them.
+    /// By which memory in use grew, of slabs and of what programs and maps take in addition.
     pub growth_bytes_per_cycle: f64,
 }
 

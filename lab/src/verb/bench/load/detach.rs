@@ -15,18 +15,18 @@ const AROUND: Duration = Duration::from_secs(2);
 
 #[derive(Serialize)]
 pub(super) struct Detach {
-    /// Sockets moved to the former default.
+    /// Sockets moved to the previous default.
     pub sockets: usize,
     pub seconds: f64,
     /// Of the short connections from two seconds before to two seconds after.
     pub latency: Quantiles,
 }
 
-/// Detaches what the held connections run, while others come and go. All go on, on the former default.
+/// Detaches what the held connections run, while others come and go. All go on, on the previous default.
 pub(super) fn measure(
     attached: Attached,
     load: Load<'_>,
-    former: &str,
+    previous: &str,
     stop: &Stop,
 ) -> anyhow::Result<Detach> {
     let ((detached, seconds), stretch) = load.run_beside(stop, || {
@@ -44,7 +44,7 @@ pub(super) fn measure(
         detached.algorithm.name()
     );
     for (number, control) in load.place.controls()?.into_iter().enumerate() {
-        ensure!(control == former, "a held connection is on {control}, not on {former}");
+        ensure!(control == previous, "a held connection is on {control}, not on {previous}");
         load.place.goes_on(number)?;
     }
     Ok(Detach { sockets: detached.moved, seconds, latency: stretch.latency.quantiles() })

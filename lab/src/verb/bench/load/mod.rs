@@ -1,4 +1,4 @@
-//! What an algorithm as the default takes under load, beside the kernel's own CUBIC.
+//! What an algorithm as the default takes under load, compared with the kernel's own CUBIC.
 
 mod clients;
 mod consumers;
@@ -90,7 +90,7 @@ impl LoadOptions {
         output.step(&format!("load: two servers hold {} connections each …", self.flows));
         let attached;
         let (theirs, ours) = (Place::new(Some(REFERENCE))?, Place::new(None)?);
-        let former = ours.server.sysctl_get(DEFAULT_SYSCTL)?;
+        let previous = ours.server.sysctl_get(DEFAULT_SYSCTL)?;
         attached = ours.server.run(|| Attached::new(algorithm, true))??;
         for place in [&theirs, &ours] {
             place.hold(self.flows)?;
@@ -104,7 +104,7 @@ impl LoadOptions {
         output.step("load: a shadow of every connection …");
         let shadow = shadow::measure(algorithm.name(), loads[0], self.turn, &stop)?;
         output.step("load: detach …");
-        let detach = detach::measure(attached, loads[1], &former, &stop)?;
+        let detach = detach::measure(attached, loads[1], &previous, &stop)?;
         output.step(&format!("load: attached and detached {} times …", self.cycles));
         let cycles = cycles::measure(algorithm, loads[1], self.cycles, &stop)?;
         let processors = thread::available_parallelism().map_or(1, usize::from);

@@ -10,7 +10,7 @@ use onramp_net::Namespace;
 
 type Work = Box<dyn FnOnce(&mut Vec<TcpStream>) + Send>;
 
-/// A thread with a table of files of its own, which holds what `ulimit -n` allows beside the tables of others. What is
+/// A thread with a table of files of its own, which holds what `ulimit -n` allows in addition to the tables of others. What is
 /// open when it is made stays open until it is dropped.
 pub(super) struct Side {
     work: Option<Sender<Work>>,

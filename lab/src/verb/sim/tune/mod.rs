@@ -31,7 +31,7 @@ use kernel::Confirmation;
 ///
 /// Candidates are drawn from the ranges of the parameters; the worse two thirds are given up after few paths, and so on
 /// (successive halving), then one parameter is moved at a time as long as that costs less. A candidate costs the geometric mean
-/// over paths of its time, with the time that the path needs for what was retransmitted, beside the start: the
+/// over paths of its time, with the time that the path needs for what was retransmitted, compared with the start: the
 /// algorithm's defaults, or the profile's parameters. Best and start are then compared on as many paths that the search has not
 /// seen, and with --confirm on some of these with kernel TCP in virtual time. The table says what moving each parameter alone
 /// would cost. The same arguments give the same result with any --jobs. Exits 1 if --write-profile has nothing to

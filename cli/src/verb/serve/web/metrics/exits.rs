@@ -161,12 +161,12 @@ impl Exits {
             self.regret.family(
                 "slow_start_exit_regret",
                 Unit::Seconds,
-                "Time lost by leaving slow start before the window carried what the path gave, when the flow ends",
+                "Time lost by exiting slow start before the window carried what the path gave, when the flow ends",
             ),
             self.queue.family(
                 "slow_start_exit_queue",
                 Unit::Seconds,
-                "Queueing delay by leaving slow start late, when the flow ends",
+                "Queueing delay by exiting slow start late, when the flow ends",
             ),
         ]
     }

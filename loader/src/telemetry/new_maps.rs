@@ -1,4 +1,4 @@
-//! New maps beside those of another ABI, for an upgrade, which has them change places.
+//! New maps next to those of another ABI, for an upgrade, which has them change places.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -13,18 +13,18 @@ use crate::object::abi::shared::Telemetry;
 use crate::pins::{self, TELEMETRY, UPGRADE};
 use crate::system::error::Error;
 
-/// Maps of this ABI beside those of another. Unless kept, all is as before when they are dropped.
-pub(crate) struct Beside {
+/// Maps of this ABI next to those of another. Unless kept, all is as before when they are dropped.
+pub(crate) struct NewMaps {
     in_place: bool,
 }
 
-impl Beside {
+impl NewMaps {
     /// Makes them. The caller holds the lock.
     pub fn make() -> Result<Self, Error> {
-        clear_beside()?;
-        let beside = Self { in_place: false };
-        Shared::create(beside.directory())?;
-        Ok(beside)
+        clear_new_maps()?;
+        let new_maps = Self { in_place: false };
+        Shared::create(new_maps.directory())?;
+        Ok(new_maps)
     }
 
     /// Where they are pinned until they are put in place.
@@ -59,14 +59,14 @@ impl Beside {
     }
 }
 
-impl Drop for Beside {
+impl Drop for NewMaps {
     fn drop(&mut self) {
         if self.in_place
             && let Err(error) = pins::exchange(&directory(), &place())
         {
             tracing::error!("{error}");
         }
-        if let Err(error) = clear_beside() {
+        if let Err(error) = clear_new_maps() {
             tracing::error!("{error}");
         }
     }
@@ -76,8 +76,8 @@ fn place() -> PathBuf {
     directory().with_file_name(format!("{TELEMETRY}{UPGRADE}"))
 }
 
-/// Removes what is beside the maps: an upgrade has left it.
-pub(crate) fn clear_beside() -> Result<(), Error> {
+/// Removes what is next to the maps: an upgrade has left it.
+pub(crate) fn clear_new_maps() -> Result<(), Error> {
     let place: &Path = &place();
     match fs::read_dir(place) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
