@@ -51,7 +51,8 @@ pub use report::status::{
 };
 pub use run::{Leftover, Ran, clear_leftovers, run};
 pub use system::action::Action;
-pub use system::error::{Error, Kind, quoted};
+pub use system::error::{Error, quoted};
 pub use system::everywhere::SYSCTL as DEFAULT_SYSCTL;
 pub use system::kernel;
+pub use system::kind::Kind;
 pub use system::trusted::require_trusted;

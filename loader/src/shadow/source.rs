@@ -118,7 +118,7 @@ fn map<'a>(object: &'a Object, name: &str) -> Result<Map<'a>, Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::system::error::Kind;
+    use crate::system::kind::Kind;
 
     #[test]
     fn a_kernel_without_the_tracepoints_is_refused_in_one_sentence() {

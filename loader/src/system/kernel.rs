@@ -325,7 +325,7 @@ pub fn release() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::system::error::Kind;
+    use crate::system::kind::Kind;
 
     #[test]
     fn a_kernel_without_struct_ops_is_refused_in_one_sentence() {

@@ -7,6 +7,7 @@ pub(crate) mod error;
 pub(crate) mod everywhere;
 pub(crate) mod hierarchy;
 pub mod kernel;
+pub(crate) mod kind;
 pub(crate) mod trust;
 pub(crate) mod trusted;
 pub(crate) mod types;

@@ -1,15 +1,19 @@
 //! What can go wrong, each with what to do about it.
 
+mod advice;
+
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
-use libbpf_rs::ErrorKind;
-use nix::errno::Errno;
-use onramp_algorithm::{ParameterError, did_you_mean};
+use onramp_algorithm::ParameterError;
 use onramp_net::namespace::NamespaceError;
 use onramp_net::route::RouteError;
 use onramp_net::sock_diag::SockDiagError;
+
+pub use advice::quoted;
+pub(crate) use advice::{REMEDY_PART, remedy_taken};
+use advice::{lasting, log_note, meant};
 
 /// An error of this library.
 #[derive(Debug, thiserror::Error)]
@@ -447,166 +451,9 @@ pub enum Error {
     LeaseLost,
 }
 
-/// What kind of failure an error is; its number is the exit code of the command line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Kind {
-    /// It failed.
-    Failure = 1,
-    /// It was asked for wrongly.
-    Usage = 2,
-    /// The kernel cannot.
-    Unsupported = 3,
-    /// A privilege is missing.
-    Privilege = 4,
-    /// It was done in part.
-    Partial = 5,
-}
-
 impl Error {
-    /// The exit code of a command that fails with this error, by its [`Kind`].
-    pub fn exit_code(&self) -> u8 {
-        self.kind() as u8
-    }
-
-    /// What kind of failure this is.
-    pub fn kind(&self) -> Kind {
-        match self {
-            Self::Privilege { .. } => Kind::Privilege,
-            Self::Unsupported { .. }
-            | Self::NoTracepoint { .. }
-            | Self::NoCubic { .. }
-            | Self::NoBbr { .. }
-            | Self::NoCgroup { .. }
-            | Self::PartOfCgroups { .. } => Kind::Unsupported,
-            Self::UnknownAlgorithm { .. }
-            | Self::Parameter(_)
-            | Self::UnknownProfile { .. }
-            | Self::TooManyProfiles { .. }
-            | Self::NoProfiles { .. }
-            | Self::NoBase { .. }
-            | Self::BbrAfterExit { .. }
-            | Self::UntrustedFile { .. }
-            | Self::UnknownControl { .. }
-            | Self::Cgroup { .. }
-            | Self::TooManyRules { .. }
-            | Self::Subscription { .. } => Kind::Usage,
-            Self::DoneInPart { .. } | Self::NotAttachedAnew { .. } => Kind::Partial,
-            other if denied(other) => Kind::Privilege,
-            _ => Kind::Failure,
-        }
-    }
-
     pub(crate) fn io(action: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
         let path = path.into();
         move |source| Self::Io { action, path, source }
-    }
-}
-
-/// Whether the kernel said that this process may not. Of a BPF object it says EACCES where the verifier refuses it.
-/// What may have been meant among names that are separated by commas.
-fn meant(name: &str, known: &str) -> String {
-    did_you_mean(name, known.split(", "))
-}
-
-fn denied(error: &Error) -> bool {
-    // libbpf-rs has a kind for both, and distinguishes them in its text only.
-    let not_permitted = || io::Error::from_raw_os_error(Errno::EPERM as i32).to_string();
-    let said = |cause: &(dyn std::error::Error + 'static)| {
-        let by_io = cause.downcast_ref::<io::Error>().and_then(io::Error::raw_os_error);
-        by_io.or_else(|| cause.downcast_ref::<Errno>().map(|errno| *errno as i32)).map(Errno::from_raw)
-    };
-    let mut causes =
-        std::iter::successors(Some(error as &(dyn std::error::Error + 'static)), |cause| cause.source());
-    match error {
-        Error::Bpf { source, .. } => {
-            source.kind() == ErrorKind::PermissionDenied
-                && causes.last().is_some_and(|cause| cause.to_string() == not_permitted())
-        }
-        _ => causes.any(|cause| matches!(said(cause), Some(Errno::EPERM | Errno::EACCES))),
-    }
-}
-
-fn lasting(waited: &Duration) -> String {
-    match waited.as_secs() {
-        0 => String::new(),
-        seconds => format!(" for {seconds} s"),
-    }
-}
-
-/// What to do where the root of cgroup v2 is out of sight.
-pub(crate) const REMEDY_PART: &str = "run it in the host's namespaces (`nsenter --target 1 --mount --cgroup onramp …`), or start the container with the host's cgroup namespace and cgroups (docker, podman: `--cgroupns=host --volume /sys/fs/cgroup:/sys/fs/cgroup`)";
-
-/// What to do about another's program.
-pub(crate) fn remedy_taken(cgroup: &Path, program: u32) -> String {
-    let cgroup = quoted(&cgroup.display().to_string());
-    format!(
-        "have its owner attach it with BPF_F_ALLOW_MULTI, or remove it (`bpftool cgroup detach {cgroup} sock_ops id {program}`)"
-    )
-}
-
-/// A word of a command line, as a shell takes it.
-pub fn quoted(text: &str) -> String {
-    let plain = |sign: char| sign.is_ascii_alphanumeric() || "/._-@:+,".contains(sign);
-    if text.chars().all(plain) { text.into() } else { format!("'{}'", text.replace('\'', r"'\''")) }
-}
-
-fn log_note(log: &str) -> String {
-    if log.is_empty() { String::new() } else { format!("\n{log}") }
-}
-
-#[cfg(test)]
-mod tests {
-    use libbpf_rs::ErrorExt;
-
-    use super::*;
-
-    #[test]
-    fn a_remedy_with_a_path_is_one_that_a_shell_takes() {
-        let said = |path: &str| remedy_taken(Path::new(path), 7);
-        for (path, word) in [
-            ("/sys/fs/cgroup", "detach /sys/fs/cgroup sock_ops id 7`"),
-            ("/run/my cg", "detach '/run/my cg' sock_ops id 7`"),
-            ("/run/o'clock", r"detach '/run/o'\''clock' sock_ops id 7`"),
-        ] {
-            assert!(said(path).contains(word), "{}", said(path));
-        }
-    }
-
-    #[test]
-    fn what_the_kernel_forbids_is_a_missing_privilege_wherever_it_happens() {
-        let io = |errno: Errno| io::Error::from_raw_os_error(errno as i32);
-        let entering = NamespaceError::Enter { namespace: "pid 1".into(), source: Errno::EPERM };
-        let sysctl = NamespaceError::Sysctl {
-            action: "write".into(),
-            name: "net.x".into(),
-            namespace: "pid 1".into(),
-            source: io(Errno::EACCES),
-        };
-        let bpf = |errno| Error::Bpf {
-            action: "load",
-            object: "select".into(),
-            source: io(errno).into(),
-            log: String::new(),
-        };
-        let refused = Error::Bpf {
-            action: "pin",
-            object: "select".into(),
-            source: libbpf_rs::Error::from(io(Errno::EPERM)).context("failed to pin map"),
-            log: String::new(),
-        };
-        for denied in [
-            Error::io("open", "/x")(io(Errno::EACCES)),
-            Error::Namespace(entering),
-            Error::Namespace(sysctl),
-            bpf(Errno::EPERM),
-            refused,
-        ] {
-            assert_eq!(denied.kind(), Kind::Privilege, "{denied}");
-        }
-        // No privilege helps with what the verifier refuses.
-        for failed in [bpf(Errno::EACCES), Error::io("open", "/x")(io(Errno::EMFILE)), Error::LeaseLost] {
-            assert_eq!(failed.kind(), Kind::Failure, "{failed}");
-        }
     }
 }
