@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
  * What leaves a flow: one row per field of each record, and one per name of each enumeration. C structures are made of the
- * rows here. The build makes of them Rust's structures, enumerations and rows (bindings/src/records.c), and from those
- * come recordings' columns with their metadata, JSON, and the tables of docs/recording.md. The ACK and the verdict have
- * their rows in algorithm/algorithm.h.
+ * rows here. The build (records/) makes of them Rust's structures, enumerations and rows, from which come recordings'
+ * columns with their metadata, JSON, and the tables of docs/recording.md; and schemas of the API of `onramp serve`, from
+ * which its page has types. The ACK and the verdict have their rows in algorithm/algorithm.h.
  *
  * A field: X(name, column, type, unit, values, side, help). `column` is its name outside, with the unit in it; `_`: it
  * has none. `values` is what they say:
@@ -249,7 +249,10 @@ struct ack_payload {
 	EVENT_COLUMNS(COLUMN)                                                                                          \
 	FIELDS(state_payload)
 
-/* Not in recordings: events as JSON. */
+/* Not in recordings: records as JSON has them. */
+#define EXIT_RECORDS_TABLE(COLUMN, FIELDS)                                                                             \
+	FIELDS(exit_record)                                                                                            \
+	COLUMN(window_bytes, u64, "bytes", PLAIN, "congestion window at detection: segments times the MSS")
 #define ENDS_TABLE(COLUMN, FIELDS)                                                                                     \
 	FIELDS(end_payload) COLUMN(slow_starts, u32, "", PLAIN, "times slow start was entered")
 #define UNDOS_TABLE(COLUMN, FIELDS) FIELDS(undo_payload)
@@ -278,6 +281,7 @@ struct ack_payload {
 	X(rounds, ROUNDS_TABLE, "A round: from one ACK to the first that acknowledges what was sent after it.")        \
 	X(exits, EXITS_TABLE, "The end of a first slow start, or that it was undone: the loss was spurious.")          \
 	X(states, STATES_TABLE, "A change of the kernel's congestion state.")                                          \
+	X(exit_records, EXIT_RECORDS_TABLE, "How the first slow start of a flow ended.")                               \
 	X(ends, ENDS_TABLE, "The end of a flow.")                                                                      \
 	X(undos, UNDOS_TABLE, "A loss that proved spurious.")                                                          \
 	X(restarts, RESTARTS_TABLE, "A slow start that begins.")

@@ -1,13 +1,14 @@
 //! Makes the tables' rows of `bpf/record.h`.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::{env, fs};
 
-use onramp_bindings::Records;
+use onramp_records::{HEADERS, Records};
 
 fn main() {
-    println!("cargo::rerun-if-changed=../bpf/record.h");
-    println!("cargo::rerun-if-changed=../bpf/algorithm/algorithm.h");
+    for header in HEADERS {
+        println!("cargo::rerun-if-changed={header}");
+    }
     if let Err(reason) = rows() {
         eprintln!("error: {reason}");
         std::process::exit(1);
@@ -16,8 +17,7 @@ fn main() {
 
 fn rows() -> Result<(), String> {
     let out = PathBuf::from(env::var("OUT_DIR").map_err(|_| "OUT_DIR is not set")?);
-    let records = Records::read(Path::new("../bpf"), &out)?;
     let target = out.join("rows.rs");
-    fs::write(&target, records.rows(&["ack", "verdict"]))
+    fs::write(&target, Records::read()?.rows(&["ack", "verdict"]))
         .map_err(|error| format!("cannot write {}: {error}", target.display()))
 }

@@ -1,9 +1,10 @@
 //! Compiles the pure algorithm headers for the host, and makes Rust of what crosses the seam.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::{env, fs};
 
-use onramp_bindings::{Bindings, Records};
+use onramp_bindings::Bindings;
+use onramp_records::Records;
 
 fn main() {
     println!("cargo::rerun-if-changed=src/shim.c");
@@ -35,7 +36,7 @@ fn main() {
 
 fn bindings() -> Result<(), String> {
     let out = PathBuf::from(env::var("OUT_DIR").map_err(|_| "OUT_DIR is not set")?);
-    let records = Records::read(Path::new(".."), &out)?;
+    let records = Records::read()?;
     let wanted = Bindings {
         header: "src/crossing.h",
         files: &["algorithm.h", "guard.h", "record.h", "rows.h", "shell.h"],

@@ -54,43 +54,9 @@ fn head(event: &Event) -> (u64, u64, u32) {
 #[cfg(test)]
 mod tests {
     use onramp_loader::ExitReason;
-    use onramp_recording::{Kind, Row, Sense};
-    use serde_json::Value;
+    use onramp_recording::Row;
 
     use super::*;
-
-    /// An exit as the API has it: each property, and whether it can be null.
-    fn of_document() -> Vec<(String, bool)> {
-        let document: Value = serde_json::from_str(include_str!("verb/serve/web/openapi.json")).unwrap();
-        let properties = document["components"]["schemas"]["Exit"]["properties"].as_object().unwrap();
-        let null =
-            |schema: &Value| schema["type"].as_array().is_some_and(|types| types.contains(&"null".into()));
-        properties.iter().map(|(name, schema)| (name.clone(), null(schema))).collect()
-    }
-
-    /// An exit as the page has it, likewise.
-    fn of_page() -> Vec<(String, bool)> {
-        let page = include_str!("../../web/src/api.ts");
-        let body = page.split("export interface Exit {").nth(1).unwrap().split('}').next().unwrap();
-        let fields = body.split(';').filter_map(|field| field.split_once(':'));
-        fields.map(|(name, kind)| (name.trim().to_owned(), kind.contains("null"))).collect()
-    }
-
-    #[test]
-    fn an_exit_of_the_api_and_the_page_has_the_recorded_columns() {
-        let event = ["at_us", "flow", "sequence", "event"];
-        let columns = ExitRow::COLUMNS.iter().filter(|column| !event.contains(&column.name));
-        let none = |sense| matches!(sense, Sense::Zero | Sense::Negative | Sense::Threshold);
-        let mut expected: Vec<_> = columns
-            .map(|column| (column.name.to_owned(), column.kind != Kind::Text && none(column.sense)))
-            .chain([("window_bytes".to_owned(), false)])
-            .collect();
-        expected.sort();
-        for mut found in [of_document(), of_page()] {
-            found.sort();
-            assert_eq!(found, expected);
-        }
-    }
 
     #[test]
     fn reasons_of_exits_are_described_by_the_names_that_are_written() {

@@ -5,7 +5,8 @@ use onramp_algorithm::ExitReason;
 use onramp_lab::experiment::{Amount, Arm, LinkRegret, Plan};
 use onramp_lab::sim::{self, SourceSpec};
 use onramp_profiles::Profile;
-use onramp_recording::replay::{Exit, Generations, Given, Known, Options, RecordedExit, Regret, Replay};
+use onramp_recording::replay::{Exit, Generations, Given, Known, Options, Regret, Replay};
+use onramp_recording::rows::ExitRecordRow;
 use onramp_recording::{Run, Sample};
 
 /// An exit at this many bandwidth-delay products: the truth, and the estimate.
@@ -25,11 +26,11 @@ fn costs_and_given(profile: &Profile, bdp: f64, bytes: u64) -> (LinkRegret, Opti
     let samples: Vec<_> = acks.into_iter().map(|ack| Sample { ack, ..Sample::default() }).collect();
     let exit = run.exit.expect("an exit");
     let known = Known {
-        recorded_exit: Some(RecordedExit {
-            reason: exit.reason.name().to_owned(),
+        recorded_exit: Some(ExitRecordRow {
+            reason: exit.reason.name().into(),
             since_start_us: (exit.seconds * 1e6) as u64,
-            cwnd_segments: 0,
             window_bytes: exit.window_bytes,
+            ..ExitRecordRow::default()
         }),
         ..Known::default()
     };

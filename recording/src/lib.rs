@@ -41,7 +41,7 @@ use onramp_files::{bounded, kind};
 pub use reader::Recording;
 pub use sample::{Event, Run, Sample};
 pub use single::{read_rows, write_rows};
-pub use table::Row;
+pub use table::{Row, serialize_columns};
 pub use writer::{Limits, Writer};
 
 #[cfg(test)]

@@ -66,6 +66,15 @@ impl AckRow {
     }
 }
 
+impl ExitRecordRow {
+    /// How a first slow start ended, by this record.
+    pub fn new(record: &ExitRecord) -> Self {
+        let mut row = Self { window_bytes: record.window_bytes(), ..Self::default() };
+        row.set_exit_record(record);
+        row
+    }
+}
+
 /// Every table with its columns, in the order of the documentation.
 pub const TABLES: &[(&str, &[Spec])] = &[
     (FlowRow::TABLE, FlowRow::COLUMNS),

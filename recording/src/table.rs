@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! A table is declared once: its row as a Rust structure is its schema, its writer and its reader.
 
+use serde::Serializer;
+use serde::ser::{SerializeMap, SerializeTuple};
+
 use crate::column::{Column, Shown, Spec};
 
 /// One row of a table.
@@ -15,6 +18,36 @@ pub trait Row: Sized + Default {
     fn push(self, columns: &mut [Column]);
     /// Row number `row` of the columns, which are those of [`Row::COLUMNS`].
     fn get(columns: &[Column], row: usize) -> Option<Self>;
+}
+
+/// A row as JSON, without some of its columns: an object, in which none is null, and flags are true or false by their names.
+///
+/// # Errors
+/// Those of the serializer.
+pub fn serialize_columns<R: Row, S: Serializer>(
+    row: &R,
+    without: &[&str],
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    let mut object = serializer.serialize_map(None)?;
+    for (spec, value) in R::COLUMNS.iter().zip(row.shown()) {
+        if !without.contains(&spec.name) {
+            spec.serialize(value, &mut object)?;
+        }
+    }
+    object.end()
+}
+
+/// A row as JSON; in other formats its values in order, from which `Deserialize` makes it again.
+pub(crate) fn serialize<R: Row, S: Serializer>(row: &R, serializer: S) -> Result<S::Ok, S::Error> {
+    if serializer.is_human_readable() {
+        return serialize_columns(row, &[], serializer);
+    }
+    let mut values = serializer.serialize_tuple(R::COLUMNS.len())?;
+    for value in row.shown() {
+        values.serialize_element(&value)?;
+    }
+    values.end()
 }
 
 /// Declares a row structure whose fields are a table's columns; the fields' documentation is the columns'. Units

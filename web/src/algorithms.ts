@@ -1,13 +1,11 @@
 // Attached algorithms: counts, parameters tuned live, and consumers of telemetry.
 
-import { type Attached, type Declaration, get, live, type Tuned, tune } from "./api";
+import { get, live, tune } from "./api";
 import { armsView } from "./arms";
 import { fill, h, say, text } from "./dom";
 import * as format from "./format";
+import type { Attached, Parameter, ParameterSet, Status, Tuned } from "./schema";
 import { said, token } from "./token";
-
-type Row = Attached["algorithms"][number];
-type Set_ = Row["parameter_sets"][number];
 
 /** Previous values, the newest last. */
 interface Undo {
@@ -20,10 +18,10 @@ const undos: Undo[] = [];
 export function algorithmsView(
 	main: HTMLElement,
 	writable: boolean,
-	onAttached: (attached: Attached) => void,
+	onAttached: (attached: Status) => void,
 ): () => void {
-	let declarations: Map<string, { about: string; parameters: Declaration[] }> | null = null;
-	let attached: Attached | null = null;
+	let declarations: Map<string, { about: string; parameters: Parameter[] }> | null = null;
+	let attached: Status | null = null;
 	const sheets = new Map<string, Sheet>();
 	const message = h("div", { class: "message", role: "status" });
 	const cards = h("div", { class: "cards" });
@@ -31,14 +29,14 @@ export function algorithmsView(
 	const selection = h("section", { class: "card" });
 	fill(main, h("h1", {}, "Attached algorithms"), message, cards, h("div", { class: "charts" }, selection, listeners));
 
-	void get<{ algorithms: { name: string; about: string; parameters: Declaration[] }[] }>("/api/list").then((list) => {
+	void get<{ algorithms: { name: string; about: string; parameters: Parameter[] }[] }>("/api/list").then((list) => {
 		declarations = new Map(list.algorithms.map((one) => [one.name, one]));
 		draw();
 	});
 
 	function draw(): void {
 		if (!attached || !declarations) return;
-		const wanted = new Map<string, [Row, Set_]>();
+		const wanted = new Map<string, [Attached, ParameterSet]>();
 		const there = attached.algorithms.filter((row) => row.state === "attached");
 		for (const row of there)
 			for (const set of row.parameter_sets) wanted.set(`${row.algorithm}/${set.profile}`, [row, set]);
@@ -203,9 +201,9 @@ class Sheet {
 	private checking = 0;
 
 	constructor(
-		private readonly row: Row,
-		private readonly set: Set_,
-		declared: Declaration[],
+		private readonly row: Attached,
+		private readonly set: ParameterSet,
+		declared: Parameter[],
 		about: string,
 		writable: boolean,
 		private readonly done: (tuned: Tuned) => void,
@@ -257,7 +255,7 @@ class Sheet {
 		);
 	}
 
-	private field(one: Declaration, writable: boolean): HTMLElement {
+	private field(one: Parameter, writable: boolean): HTMLElement {
 		const id = `${this.row.algorithm}-${this.set.profile}-${one.name}`;
 		const common = {
 			id,
@@ -286,7 +284,7 @@ class Sheet {
 	}
 
 	/** New values come into fields that the user has not changed. */
-	show(row: Row, set: Set_): void {
+	show(row: Attached, set: ParameterSet): void {
 		const edited = new Set(this.settings().map((setting) => setting.split("=")[0]));
 		this.values = set.parameters;
 		for (const [name, field] of this.fields)

@@ -1,7 +1,7 @@
 // The page: its bar, its views by address, its keys.
 
 import { algorithmsView } from "./algorithms";
-import { type About, type Attached, get, type Hearing, onHearing } from "./api";
+import { get, type Hearing, onHearing } from "./api";
 import { fill, h, say, text } from "./dom";
 import { flowView } from "./flow";
 import { flowsView } from "./flows";
@@ -9,6 +9,7 @@ import { ask, banner, listen } from "./open";
 import { populationView } from "./population";
 import { reportView } from "./report";
 import { resultsView } from "./results";
+import type { About, Status } from "./schema";
 import { address, choose, isLive, recording, setLive } from "./source";
 import { apply, setTheme, type Theme, theme } from "./theme";
 import { forget } from "./token";
@@ -84,7 +85,7 @@ onHearing((now) => {
 	text(state, CONNECTION[now]);
 });
 
-function onAttached(attached: Attached): void {
+function onAttached(attached: Status): void {
 	const all = attached.consumers.reduce((sum, one) => sum + one.lost_events, 0);
 	lost.hidden = all === 0;
 	text(lost, `${all.toLocaleString("en")} events lost`);
@@ -97,7 +98,7 @@ function onAttached(attached: Attached): void {
 	text(stale, old ? `status ${since}: ${old.reason.replaceAll("_", " ")}` : "");
 }
 
-let about: About = { version: "", writable: false, offline: false };
+let about: Pick<About, "version" | "writable" | "offline"> = { version: "", writable: false, offline: false };
 let leave = (): void => {};
 
 function show(): void {

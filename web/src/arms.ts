@@ -1,8 +1,8 @@
 // A guarded algorithm against its control: what `onramp compare-arms` says, with the intervals drawn.
 
-import type { Comparison, Guard } from "./api";
 import { h } from "./dom";
 import * as format from "./format";
+import type { Comparison, Guard } from "./schema";
 
 /** What is compared, with the unit of its difference. */
 const METRICS: Record<string, [string, string]> = {

@@ -1,10 +1,10 @@
 // Cumulative distributions of one measure, a curve for each algorithm and parameter set.
 
 import uPlot from "uplot";
-import type { Population } from "./api";
 import { fill, h } from "./dom";
 import * as format from "./format";
 import { power } from "./heat";
+import type { Population } from "./schema";
 import { color, curve } from "./theme";
 
 interface Measure {

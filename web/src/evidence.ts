@@ -1,9 +1,9 @@
 // What a flow's algorithm keeps of it: its gauge, its bars and all values.
 
-import type { Detail, Evidence } from "./api";
 import { Bars } from "./bars";
 import { fill, h } from "./dom";
 import * as format from "./format";
+import type { Evidence, FlowDetail } from "./schema";
 
 type Gauge = NonNullable<NonNullable<Evidence["picture"]>["gauge"]>;
 
@@ -13,7 +13,7 @@ export class EvidenceCard {
 	/** Whether the values are open, once the user has opened or closed them. */
 	private open: boolean | null = null;
 
-	draw({ algorithm, evidence }: Detail): void {
+	draw({ algorithm, evidence }: FlowDetail): void {
 		const { picture } = evidence;
 		const gauge = picture?.gauge;
 		this.bars.draw(picture?.bars ?? [], picture?.bars_unit ?? "");

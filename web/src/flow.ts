@@ -1,11 +1,12 @@
 // One flow: what it did over time, how it exited slow start, what its algorithm knows, and what others would have done.
 
-import { type Attached, type Change, type Detail, type Incident, live, type Shadow } from "./api";
+import { live } from "./api";
 import { fill, h, say, text } from "./dom";
 import { EvidenceCard } from "./evidence";
 import * as format from "./format";
 import { othersView } from "./others";
 import { Past } from "./past";
+import type { Past as Change, FlowDetail, Incident, Shadow, Status } from "./schema";
 import { FlowCharts, type Series } from "./series";
 import { address, recording } from "./source";
 import { onTheme } from "./theme";
@@ -18,7 +19,7 @@ const SCOPES = [
 type Scope = (typeof SCOPES)[number][0];
 
 /** What is shown of a flow as it is now. */
-const TILES: [string, (flow: Detail) => string][] = [
+const TILES: [string, (flow: FlowDetail) => string][] = [
 	["cwnd", (flow) => format.segments(flow.cwnd_segments)],
 	["ssthresh", (flow) => format.segments(flow.ssthresh_segments)],
 	["in flight", (flow) => format.segments(flow.in_flight_segments)],
@@ -32,7 +33,7 @@ const TILES: [string, (flow: Detail) => string][] = [
 ];
 const UNKNOWN = "This flow is not known: it has ended long ago, or has sent nothing since the server began.";
 
-export function flowView(main: HTMLElement, id: string, onAttached: (attached: Attached) => void): () => void {
+export function flowView(main: HTMLElement, id: string, onAttached: (attached: Status) => void): () => void {
 	const view = new FlowView(main, id, onAttached);
 	return () => view.leave();
 }
@@ -42,7 +43,7 @@ class FlowView {
 	private readonly incidents: Incident[] = [];
 	private shadow: Shadow | null = null;
 	private chosen: Scope | null = null;
-	private detail: Detail | null = null;
+	private detail: FlowDetail | null = null;
 	private saidExit = "";
 	private scheduled = 0;
 
@@ -61,7 +62,7 @@ class FlowView {
 	constructor(
 		main: HTMLElement,
 		private readonly id: string,
-		onAttached: (attached: Attached) => void,
+		onAttached: (attached: Status) => void,
 	) {
 		const tiles = this.tiles.map(({ name, value }) => h("div", { class: "tile" }, h("dt", {}, name), value));
 		fill(
@@ -104,7 +105,7 @@ class FlowView {
 		return h("button", { type: "button", "aria-pressed": "false", "data-scope": scope, hidden, click }, label);
 	}
 
-	private take(next: Detail): void {
+	private take(next: FlowDetail): void {
 		const take = (name: Scope, change: Change | null): void => {
 			if (change) this.pasts[name].take(change);
 		};
@@ -118,7 +119,7 @@ class FlowView {
 	}
 
 	/** What is worth seeing first: the slow start where it was seen, else all there is. */
-	private scope(flow: Detail): Scope {
+	private scope(flow: FlowDetail): Scope {
 		if (this.chosen && (this.chosen !== "recent" || flow.recent)) return this.chosen;
 		const { exit } = flow;
 		const first = this.pasts.beginning.columns.at_us[0];
@@ -144,7 +145,7 @@ class FlowView {
 		this.drawParameters(flow);
 	}
 
-	private drawHead(flow: Detail): void {
+	private drawHead(flow: FlowDetail): void {
 		const local = format.end(flow.local_address, flow.local_port);
 		const remote = format.end(flow.remote_address, flow.remote_port);
 		text(this.title, flow.local_port || flow.remote_port ? `${local} → ${remote}` : `Flow ${this.id}`);
@@ -162,14 +163,14 @@ class FlowView {
 		this.saidExit = said;
 	}
 
-	private drawButtons(flow: Detail, scope: Scope): void {
+	private drawButtons(flow: FlowDetail, scope: Scope): void {
 		for (const button of this.buttons) {
 			button.setAttribute("aria-pressed", String(button.dataset.scope === scope));
 			if (button.dataset.scope === "recent") button.disabled = !flow.recent;
 		}
 	}
 
-	private drawParameters(flow: Detail): void {
+	private drawParameters(flow: FlowDetail): void {
 		const set = Object.entries(flow.evidence.parameters);
 		const rows = set.map(([name, value]) =>
 			h("tr", {}, h("th", { scope: "row" }, name), h("td", {}, String(value))),
@@ -188,7 +189,7 @@ class FlowView {
 }
 
 /** A flow's past as its charts take it. */
-function series(flow: Detail, past: Past, incidents: Incident[], shadow: Shadow | null): Series {
+function series(flow: FlowDetail, past: Past, incidents: Incident[], shadow: Shadow | null): Series {
 	const { columns } = past;
 	const seconds = (us: number): number => (us - flow.started_us) / 1e6;
 	const exit = flow.exit ? { x: flow.exit.since_start_us / 1e6, label: format.words(flow.exit.reason) } : null;

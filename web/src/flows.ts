@@ -1,8 +1,9 @@
 // All flows: a list of any length, of which only what is seen is in the document.
 
-import { type Attached, type Flow, get, type Listed, live } from "./api";
+import { get, live } from "./api";
 import { fill, h, text } from "./dom";
 import * as format from "./format";
+import type { Flow, LiveFlows, Status } from "./schema";
 import { address, isLive, recording } from "./source";
 
 const ROW = 40;
@@ -85,7 +86,7 @@ const cellClass = (column: Column): string => `cell ${column.key} ${column.class
 export function flowsView(
 	main: HTMLElement,
 	parameters: URLSearchParams,
-	onAttached: (attached: Attached) => void,
+	onAttached: (attached: Status) => void,
 ): () => void {
 	const view = new FlowsView(main, parameters, onAttached);
 	return () => view.leave();
@@ -96,7 +97,7 @@ class FlowsView {
 	private readonly flows = new Map<string, Flow>();
 	private order: string[] = [];
 	private first = 0;
-	private listed: (Listed & { groups: NonNullable<Listed["groups"]> }) | null = null;
+	private listed: (LiveFlows & { groups: NonNullable<LiveFlows["groups"]> }) | null = null;
 	private chosen: string | null = null;
 	/** Place in the list of a flow to be chosen as soon as it arrives. */
 	private wanted: number | null = null;
@@ -120,7 +121,7 @@ class FlowsView {
 	constructor(
 		main: HTMLElement,
 		parameters: URLSearchParams,
-		private readonly onAttached: (attached: Attached) => void,
+		private readonly onAttached: (attached: Status) => void,
 	) {
 		this.request = {
 			filter: parameters.get("filter") ?? "",
@@ -258,7 +259,7 @@ class FlowsView {
 		});
 	}
 
-	private take(news: Listed): void {
+	private take(news: LiveFlows): void {
 		if (news.full) this.flows.clear();
 		for (const flow of news.flows) this.flows.set(String(flow.flow), flow);
 		if (news.order) {
@@ -340,7 +341,7 @@ class FlowsView {
 		this.follow(...this.places());
 	}
 
-	private drawSummary({ matched, total, lost_events: events }: Listed): void {
+	private drawSummary({ matched, total, lost_events: events }: LiveFlows): void {
 		const lost = events ? `; ${format.count(events)} events came too fast and are missing` : "";
 		const some = matched === total ? "" : ` of ${format.count(total)}`;
 		text(this.summary, `${format.count(matched)}${some} flow${total === 1 ? "" : "s"}${lost}`);

@@ -1,6 +1,6 @@
 // Quantities and exits as people say them.
 
-import type { Exit, Flow } from "./api";
+import type { Exit, Flow } from "./schema";
 
 function significant(value: number): string {
 	return value >= 99.95 ? value.toFixed(0) : value >= 9.995 ? value.toFixed(1) : value.toFixed(2);

@@ -1,8 +1,8 @@
 // Exits as a map: minimum RTT by window over bandwidth-delay product, both on logarithmic axes.
 
-import type { Population } from "./api";
 import { h, say, text } from "./dom";
 import * as format from "./format";
+import type { Population } from "./schema";
 import { color } from "./theme";
 
 type Span = [number, number];

@@ -1,8 +1,8 @@
 // What every algorithm would have done with the acknowledgments of a flow, and what that would have cost.
 
-import type { Flow, Regret, Shadow } from "./api";
 import { fill, h } from "./dom";
 import * as format from "./format";
+import type { Flow, Opinion, Regret, Shadow } from "./schema";
 import { recording } from "./source";
 
 const UNKNOWN = "The bandwidth-delay product is not known: no round of the flow is over. So nothing is said of costs.";
@@ -118,8 +118,8 @@ export function othersView(place: HTMLElement, flow: Flow, shadow: Shadow | null
 	);
 }
 
-/** An algorithm with what was set of its parameters; the flow's own was asked again. */
-function named({ algorithm, settings }: Shadow["findings"][number], own: string): string {
+/** An algorithm with what was set of its parameters; the flow's own was asked again. Reports have settings. */
+function named({ algorithm, settings }: Opinion & { settings?: string[] }, own: string): string {
 	const name = [algorithm, ...(settings ?? [])].join(" ");
 	return algorithm === own ? `${name}, ${settings || recording() ? "replayed" : "with its defaults"}` : name;
 }

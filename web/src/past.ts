@@ -1,6 +1,7 @@
 // A flow's past by columns, as the server keeps it: numbered buckets, of which the last may still grow.
 
-import { type Change, COLUMNS, type Column } from "./api";
+import { COLUMNS, type Column } from "./api";
+import type { Past as Change } from "./schema";
 
 export class Past {
 	private generation = -1;

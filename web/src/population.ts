@@ -1,11 +1,12 @@
 // Flows as a population, as the server counts them: where they exit slow start, by RTT, algorithm and network; and
 // which of them it cost most.
 
-import { type Attached, type Flow, live, type Population } from "./api";
+import { live } from "./api";
 import { Distribution } from "./distribution";
 import { fill, h, text } from "./dom";
 import * as format from "./format";
 import { Heat, within } from "./heat";
+import type { Flow, Population, Status } from "./schema";
 import { address } from "./source";
 import { onTheme } from "./theme";
 
@@ -45,7 +46,7 @@ const PRODUCT =
 	"seen of its path so far. Shaded around a curve is where the true distribution lies, all of it, but for an error " +
 	"of 5 %.";
 
-export function populationView(main: HTMLElement, onAttached: (attached: Attached) => void): () => void {
+export function populationView(main: HTMLElement, onAttached: (attached: Status) => void): () => void {
 	const view = new PopulationView(main, onAttached);
 	return () => view.leave();
 }
@@ -62,7 +63,7 @@ class PopulationView {
 	private readonly unlisten = onTheme(() => this.again());
 	private readonly observer = new ResizeObserver(() => this.again());
 
-	constructor(main: HTMLElement, onAttached: (attached: Attached) => void) {
+	constructor(main: HTMLElement, onAttached: (attached: Status) => void) {
 		fill(
 			main,
 			h("h1", {}, "Where flows exit slow start"),

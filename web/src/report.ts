@@ -1,8 +1,8 @@
 // Reports of `onramp replay --json` and `onramp shadow --json`: what algorithms would have done with each flow.
 
-import type { Flow, Shadow } from "./api";
 import { fill, h } from "./dom";
 import { othersView } from "./others";
+import type { Flow, Shadow } from "./schema";
 
 interface Reported {
 	local?: string | null;

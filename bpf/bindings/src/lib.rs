@@ -6,9 +6,6 @@
 //! `exit_reason` is `exit_reason::LOSS`), because what comes from the kernel may be a number that has no name here.
 #![forbid(unsafe_code)]
 
-mod records;
-mod rust;
-
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::fs;
@@ -18,8 +15,7 @@ use bindgen::callbacks::{
     DeriveTrait, EnumVariantValue, ImplementsTrait, IntKind, ItemInfo, ItemKind, ParseCallbacks,
 };
 use bindgen::{Builder, EnumVariation, Formatter, RustEdition, RustTarget};
-
-pub use records::Records;
+use onramp_records::{Records, camel};
 
 /// What to make of a header.
 #[derive(Clone, Copy, Debug)]
@@ -136,13 +132,4 @@ impl ParseCallbacks for Names {
         let length = name.ends_with("_MAX");
         Some(if length { IntKind::Custom { name: "usize", is_signed: false } } else { IntKind::U32 })
     }
-}
-
-/// `exit_record` as `ExitRecord`.
-pub(crate) fn camel(name: &str) -> String {
-    let words = name.split('_').map(|word| {
-        let (first, rest) = word.split_at_checked(1).unwrap_or_default();
-        first.to_uppercase() + rest
-    });
-    words.collect()
 }

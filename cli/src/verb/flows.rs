@@ -1,14 +1,13 @@
 //! `onramp flows`.
 
-use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use onramp_loader::abi::ExitRecord;
 use onramp_loader::algorithm::{Algorithm, Export, OUTCOME_MAX};
-use onramp_loader::{ExitReason, Flow, Phase};
+use onramp_loader::{Flow, Phase};
 use onramp_net::Namespace;
-use serde::{Deserialize, Serialize};
+use onramp_recording::rows::ExitRecordRow;
+use serde::Serialize;
 
 use super::why::{Asker, Why};
 use crate::failure::{PARTIAL, Usage};
@@ -133,29 +132,13 @@ struct Row {
     delivery_rate_app_limited: bool,
     parameters_generation: Option<u32>,
     slow_starts: Option<u32>,
-    exit: Option<Exit>,
-    observed: Option<Exit>,
+    exit: Option<ExitRecordRow>,
+    observed: Option<ExitRecordRow>,
     /// Counted since the flow had a subscriber.
     outcomes: Option<Named<u32>>,
     exports: Option<Named<ExportValue>>,
     /// In JSON always.
     why: Option<Why>,
-}
-
-/// How the first slow start ended.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct Exit {
-    pub reason: Cow<'static, str>,
-    pub since_start_us: u64,
-    pub acknowledged_bytes: u64,
-    pub cwnd_segments: u32,
-    pub window_bytes: u64,
-    pub cwnd_after_segments: Option<u32>,
-    pub in_flight_segments: u32,
-    pub mss_bytes: u32,
-    pub rtt_us: u32,
-    pub min_rtt_us: u32,
-    pub undone: u32,
 }
 
 /// One number, or several.
@@ -251,7 +234,7 @@ fn row(namespace: Option<String>, flow: &Flow, why: Option<Why>) -> Row {
     let info = &flow.info;
     let header = flow.header.as_ref();
     let exit = match flow.phase() {
-        Phase::Left(reason, record) | Phase::Exiting(reason, record) => Some(exit(reason, &record)),
+        Phase::Left(_, record) | Phase::Exiting(_, record) => Some(ExitRecordRow::new(&record)),
         _ => None,
     };
     Row {
@@ -291,26 +274,10 @@ fn row(namespace: Option<String>, flow: &Flow, why: Option<Why>) -> Row {
         parameters_generation: header.map(|header| header.generation),
         slow_starts: header.map(|header| header.slow_starts.into()),
         exit,
-        observed: flow.observed().map(|record| self::exit(ExitReason::Algorithm, &record)),
+        observed: flow.observed().map(|record| ExitRecordRow::new(&record)),
         outcomes: flow.telemetry.map(|kept| outcomes(flow.algorithm, kept.outcomes)),
         exports: header.map(|_| named(flow.exports())),
         why,
-    }
-}
-
-pub(super) fn exit(reason: ExitReason, record: &ExitRecord) -> Exit {
-    Exit {
-        reason: reason.name().into(),
-        since_start_us: record.at_us,
-        acknowledged_bytes: record.bytes_acked,
-        cwnd_segments: record.window,
-        window_bytes: record.window_bytes(),
-        cwnd_after_segments: Some(record.window_after).filter(|window| *window != 0),
-        in_flight_segments: record.in_flight,
-        mss_bytes: record.mss.into(),
-        rtt_us: record.rtt_us,
-        min_rtt_us: record.min_rtt_us,
-        undone: record.undone.into(),
     }
 }
 

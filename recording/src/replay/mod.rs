@@ -20,7 +20,7 @@ pub use candidate::{Candidate, CandidateError, candidates};
 pub use evaluator::{Exit, Verdicts};
 pub use regret::{CARRIES_PERCENT, Given, Path, ROUNDS, Regret, Round};
 pub use rounds::{AckRound, Rounds};
-pub use source::{Generations, Known, RecordedExit, Resumed, replay, replay_beside};
+pub use source::{Generations, Known, Resumed, replay, replay_beside};
 pub use trace::{Point, Trace};
 
 use crate::sample::{Event, Run};

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::{FlowReport, Replay};
 use crate::reader::Recording;
-use crate::rows::{ExitRow, FlowRow, ParameterRow};
+use crate::rows::{ExitRecordRow, ExitRow, FlowRow, ParameterRow};
 use crate::sample::{self, Run};
 
 /// What a recording says of a flow, beyond its acknowledgments.
@@ -25,7 +25,7 @@ pub struct Known {
     /// Whether the recording has the flow from its beginning; none: it does not say.
     pub from_start: Option<bool>,
     /// How its first slow start really ended.
-    pub recorded_exit: Option<RecordedExit>,
+    pub recorded_exit: Option<ExitRecordRow>,
     /// Where a flow stood whose beginning was not recorded.
     #[serde(skip)]
     pub resumed: Option<Resumed>,
@@ -40,19 +40,6 @@ pub struct Resumed {
     pub slow_starts: u32,
     /// State of the algorithm that it ran.
     pub state: Vec<u8>,
-}
-
-/// How a flow's first slow start really ended.
-#[derive(Clone, Debug, Serialize)]
-pub struct RecordedExit {
-    /// Why.
-    pub reason: String,
-    /// Since the first data was sent.
-    pub since_start_us: u64,
-    /// At detection.
-    pub cwnd_segments: u32,
-    /// At detection.
-    pub window_bytes: u64,
 }
 
 /// Parameters by algorithm, set and generation, as `name=value`.
@@ -120,13 +107,8 @@ fn flows(recording: &mut Recording) -> BTreeMap<u64, Known> {
         known.parameter_set = row.parameter_set;
     });
     recording.each_row(|row: ExitRow| {
-        let exit = RecordedExit {
-            since_start_us: row.since_start_us,
-            cwnd_segments: row.cwnd_segments,
-            window_bytes: u64::from(row.cwnd_segments) * u64::from(row.mss_bytes),
-            reason: row.reason.into_owned(),
-        };
-        flows.entry(row.flow).or_default().recorded_exit = Some(exit).filter(|_| row.event == "exit");
+        let exit = row.exit_record().filter(|_| row.event == "exit");
+        flows.entry(row.flow).or_default().recorded_exit = exit.map(|record| ExitRecordRow::new(&record));
     });
     flows
 }

@@ -7,10 +7,10 @@ use std::sync::LazyLock;
 use onramp_loader::algorithm;
 use onramp_net::Prefix;
 use onramp_recording::replay::{Given, Regret};
+use onramp_recording::rows::ExitRecordRow;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::live;
-use crate::verb::flows::{self, Exit};
 
 /// A flow.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -53,7 +53,7 @@ pub(super) struct Row {
     pub retransmitted_bytes: u64,
     /// Window before the first loss after the exit.
     pub loss_cwnd_segments: Option<u32>,
-    pub exit: Option<Exit>,
+    pub exit: Option<ExitRecordRow>,
     /// What the exit has cost so far.
     pub regret: Option<Regret>,
 }
@@ -93,7 +93,7 @@ impl Row {
             sent_bytes: flow.sent_bytes,
             retransmitted_bytes: flow.retransmitted_bytes,
             loss_cwnd_segments: flow.loss_window,
-            exit: flow.exit.map(|exit| flows::exit(exit.reason, &exit.record)),
+            exit: flow.exit.map(|exit| ExitRecordRow::new(&exit.record)),
             regret: flow.regret(),
         };
         row.over(flow.given())

@@ -141,6 +141,10 @@ pub(super) fn decode<T: DeserializeOwned>(frame: &[u8]) -> Result<T, postcard::E
 
 #[cfg(test)]
 mod tests {
+    use onramp_loader::ExitReason;
+    use onramp_loader::abi::ExitRecord;
+    use onramp_recording::rows::ExitRecordRow;
+
     use super::*;
 
     #[test]
@@ -161,6 +165,20 @@ mod tests {
         assert_eq!(received, tuning);
         assert_eq!(length(u32::MAX.to_le_bytes(), REQUEST_MAX), None);
         assert!(decode::<Request>(&body[..5]).is_err());
+    }
+
+    #[test]
+    fn an_exit_arrives_as_it_was_recorded() {
+        let record = ExitRecord {
+            at_us: u64::MAX,
+            window: 640,
+            reason: ExitReason::Ecn as u8,
+            undone: 255,
+            ..ExitRecord::default()
+        };
+        let exit = ExitRecordRow::new(&record);
+        let frame = encode(&Some(exit.clone())).unwrap();
+        assert_eq!(decode::<Option<ExitRecordRow>>(&frame[LENGTH..]).unwrap(), Some(exit));
     }
 
     #[test]

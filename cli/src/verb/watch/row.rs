@@ -3,16 +3,15 @@
 use onramp_loader::ExitReason;
 use onramp_loader::abi::{FlowHeader, flow_flag};
 use onramp_loader::telemetry::{EndEvent, Event, Item, What};
-use onramp_recording::Row as TableRow;
-use onramp_recording::rows::{AckRow, EndRow, RestartRow, RoundRow, StateRow, UndoRow};
-use serde::ser::SerializeMap;
+use onramp_recording::rows::{AckRow, EndRow, ExitRecordRow, RestartRow, RoundRow, StateRow, UndoRow};
+use onramp_recording::{Row as TableRow, serialize_columns};
 use serde::{Serialize, Serializer};
 
 use super::Cost;
 use crate::event_rows;
 use crate::output::Named;
 use crate::settings::Value;
-use crate::verb::flows::{self, Exit, ExportValue};
+use crate::verb::flows::{self, ExportValue};
 
 /// An event.
 #[derive(Serialize)]
@@ -40,15 +39,15 @@ enum Body {
     Flow(Box<Flow>),
     End(Box<End>),
     Exit {
-        exit: Exit,
+        exit: Box<ExitRecordRow>,
         #[serde(skip_serializing_if = "Option::is_none")]
-        observed: Option<Exit>,
+        observed: Option<Box<ExitRecordRow>>,
     },
     Undo(Columns<UndoRow>),
     Round(Box<Round>),
     Loss(Box<Columns<AckRow>>),
     State(Columns<StateRow>),
-    Restart(All<RestartRow>),
+    Restart(RestartRow),
     Ack(Box<Acknowledgment>),
     Lost {
         events: u64,
@@ -77,8 +76,8 @@ struct Flow {
 #[derive(Serialize)]
 struct End {
     #[serde(flatten)]
-    columns: All<EndRow>,
-    exit: Option<Exit>,
+    columns: EndRow,
+    exit: Option<ExitRecordRow>,
     /// Where rounds say it.
     regret: Option<Cost>,
     outcomes: Named<u32>,
@@ -108,28 +107,8 @@ const OMITTED_COLUMNS: [&str; 5] = ["at_us", "flow", "sequence", "event", "slow_
 
 impl<R: TableRow> Serialize for Columns<R> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        object(&self.0, &OMITTED_COLUMNS, serializer)
+        serialize_columns(&self.0, &OMITTED_COLUMNS, serializer)
     }
-}
-
-/// All of a row that is in no recording, or not by itself.
-struct All<R>(R);
-
-impl<R: TableRow> Serialize for All<R> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        object(&self.0, &[], serializer)
-    }
-}
-
-/// The columns of a row, but for some.
-fn object<R: TableRow, S: Serializer>(row: &R, without: &[&str], serializer: S) -> Result<S::Ok, S::Error> {
-    let mut object = serializer.serialize_map(None)?;
-    for (spec, value) in R::COLUMNS.iter().zip(row.shown()) {
-        if !without.contains(&spec.name) {
-            spec.serialize(value, &mut object)?;
-        }
-    }
-    object.end()
 }
 
 impl Row {
@@ -179,14 +158,14 @@ fn body(event: &Event, regret: Option<Cost>) -> Body {
             exports: flows::named(flow.exports(algorithm)),
         })),
         What::End(end) => Body::End(Box::new(End {
-            columns: All(end_row(end)),
+            columns: end_row(end),
             exit: exit(&end.header),
             regret,
             outcomes: flows::outcomes(algorithm, end.outcomes),
         })),
         What::Exit(exit) => Body::Exit {
-            exit: flows::exit(exit.reason, &exit.record),
-            observed: exit.observed.map(|record| flows::exit(ExitReason::Algorithm, &record)),
+            exit: Box::new(ExitRecordRow::new(&exit.record)),
+            observed: exit.observed.map(|record| Box::new(ExitRecordRow::new(&record))),
         },
         What::Undo(undo) => {
             let mut row = UndoRow::default();
@@ -204,7 +183,7 @@ fn body(event: &Event, regret: Option<Cost>) -> Body {
         What::Restart(restart) => {
             let mut row = RestartRow::default();
             row.set_restart_payload(restart);
-            Body::Restart(All(row))
+            Body::Restart(row)
         }
         What::Ack(ack) => Body::Ack(Box::new(Acknowledgment {
             columns: Columns(event_rows::ack(event, ack)),
@@ -213,9 +192,8 @@ fn body(event: &Event, regret: Option<Cost>) -> Body {
     }
 }
 
-fn exit(header: &FlowHeader) -> Option<Exit> {
-    let reason = ExitReason::from_number(header.exit.reason.into())?;
-    Some(flows::exit(reason, &header.exit))
+fn exit(header: &FlowHeader) -> Option<ExitRecordRow> {
+    ExitReason::from_number(header.exit.reason.into()).map(|_| ExitRecordRow::new(&header.exit))
 }
 
 fn end_row(end: &EndEvent) -> EndRow {
@@ -291,5 +269,6 @@ mod tests {
         for column in ExitRow::COLUMNS.iter().filter(|column| !OMITTED_COLUMNS.contains(&column.name)) {
             assert!(payload.contains_key(column.name), "{}: {row}", column.name);
         }
+        assert_eq!((&payload["reason"], &payload["cwnd_after_segments"]), (&"loss".into(), &Json::Null));
     }
 }

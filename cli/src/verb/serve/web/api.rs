@@ -247,7 +247,7 @@ pub(super) async fn list(State(hub): State<Hub>) -> Response {
 }
 
 /// What this API is, for programs that read that.
-pub(super) const DOCUMENT: &str = include_str!("openapi.json");
+pub(super) const DOCUMENT: &str = include_str!(concat!(env!("OUT_DIR"), "/openapi.json"));
 
 /// `GET /api/openapi.json`
 pub(super) async fn document() -> Response {

@@ -128,7 +128,7 @@ impl Fleet {
             min_rtt_us: rtt_us,
             mss: 1_448,
             reason: reason as u8,
-            undone: 0,
+            ..ExitRecord::default()
         };
         self.tell(flow, What::Exit(ExitEvent { reason, record, observed: None }));
     }

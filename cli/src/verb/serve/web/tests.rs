@@ -12,7 +12,10 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
+use onramp_loader::ExitReason;
+use onramp_loader::abi::ExitRecord;
 use onramp_recording::replay::Regret;
+use onramp_recording::rows::ExitRecordRow;
 use serde_json::Value;
 
 use super::guard::Policy;
@@ -74,12 +77,19 @@ pub(super) fn row(flow: u64, remote: &str, algorithm: &'static str) -> Row {
 /// One that has exited slow start.
 pub(super) fn left() -> Row {
     let mut left = row(1, "198.51.100.7:443", "search");
-    left.exit = serde_json::from_value(serde_json::json!({
-        "reason": "algorithm", "since_start_us": 350_000, "acknowledged_bytes": 1_840_000, "cwnd_segments": 640,
-        "window_bytes": 926_720, "cwnd_after_segments": 640, "in_flight_segments": 600, "mss_bytes": 1448,
-        "rtt_us": 75_000, "min_rtt_us": 50_000, "undone": 0,
-    }))
-    .ok();
+    let record = ExitRecord {
+        at_us: 350_000,
+        bytes_acked: 1_840_000,
+        window: 640,
+        window_after: 640,
+        in_flight: 600,
+        mss: 1_448,
+        rtt_us: 75_000,
+        min_rtt_us: 50_000,
+        reason: ExitReason::Algorithm as u8,
+        ..ExitRecord::default()
+    };
+    left.exit = Some(ExitRecordRow::new(&record));
     left
 }
 

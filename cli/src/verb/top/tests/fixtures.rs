@@ -115,7 +115,7 @@ pub(super) fn exit_at(flow: u64, algorithm: &str, reason: ExitReason, at_us: u64
         mss: 1_448,
         rtt_us: 57_000,
         min_rtt_us: 50_000,
-        undone: 0,
+        ..ExitRecord::default()
     };
     event(flow, algorithm, 1_000_000 + record.at_us, What::Exit(ExitEvent { reason, record, observed: None }))
 }

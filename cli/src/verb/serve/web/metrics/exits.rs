@@ -98,7 +98,8 @@ impl Exits {
         }
         if let Some(loss) = now.loss_cwnd_segments.filter(|segments| *segments > 0)
             && before.is_none_or(|before| before.loss_cwnd_segments.is_none())
-            && let Some(after) = now.exit.as_ref().and_then(|exit| exit.cwnd_after_segments)
+            && let Some(after) =
+                now.exit.as_ref().map(|exit| exit.cwnd_after_segments).filter(|after| *after > 0)
         {
             self.accuracy.add(cc, f64::from(after) / f64::from(loss));
         }

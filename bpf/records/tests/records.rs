@@ -1,6 +1,6 @@
-//! What Rust comes of the rows of a record.
+//! What comes of the rows of a record.
 
-use onramp_bindings::Records;
+use onramp_records::Records;
 
 const EXPANDED: &str = r#"
 onramp_enumeration(exit_reason, "Why.") onramp_value(EXIT_LOSS, loss, "fast recovery")
@@ -57,4 +57,19 @@ fn rows_that_do_not_fit_are_refused() {
         let refused = Records::parse(text).unwrap_err();
         assert!(refused.contains(expected), "{refused}");
     }
+}
+
+#[test]
+fn a_table_is_a_schema_where_a_document_names_it() {
+    let records = Records::parse(EXPANDED).unwrap();
+    let document = r#"{"Exit": {"x-record": "exits"}, "Other": {"type": "object"}}"#;
+    let expected = concat!(
+        r#"{"Exit": {"type": "object", "description": "Exits.", "required": ["flow", "since_start_us", "reason"], "properties": {"#,
+        r#""flow": {"type": "integer", "minimum": 0, "description": "number"}, "#,
+        r#""since_start_us": {"type": ["integer", "null"], "minimum": 0, "description": "since it began, or (not) \"yet\""}, "#,
+        r#""reason": {"type": "string", "enum": ["loss"], "description": "why"}}}, "Other": {"type": "object"}}"#
+    );
+    assert_eq!(records.complete(document).unwrap(), expected);
+    let refused = records.complete(r#"{"Exit": {"x-record": "leaves"}}"#).unwrap_err();
+    assert!(refused.contains("\"leaves\""), "{refused}");
 }

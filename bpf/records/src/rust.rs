@@ -1,10 +1,8 @@
 //! Rust for the rows of `bpf/record.h`.
 
-use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use crate::camel;
-use crate::records::{Enumeration, Field, Part, Records, Table};
+use crate::{Enumeration, Field, Part, Records, Table, camel};
 
 impl Records {
     /// The enumerations, over the constants that the structures' bindings have: names, numbers, help.
@@ -37,27 +35,20 @@ impl Records {
 
     fn row(&self, table: &Table, by_columns: &[&str]) -> String {
         let name = row_name(&table.name);
-        let mut columns: Vec<&Field> = Vec::new();
         let mut methods = String::new();
         for part in &table.parts {
-            let fields = match part {
-                Part::Column(field) => std::slice::from_ref(field),
-                Part::Fields(structure) => {
-                    methods += &self.methods(&name, structure, by_columns.contains(&structure.as_str()));
-                    self.structure(structure)
-                }
-            };
-            columns.extend(fields.iter().filter(|field| !field.column.is_empty()));
+            if let Part::Fields(structure) = part {
+                methods += &self.methods(&name, structure, by_columns.contains(&structure.as_str()));
+            }
         }
-        let mut seen = BTreeSet::new();
-        let lines: String = columns
-            .iter()
-            .filter(|field| seen.insert(&field.column))
-            .map(|field| self.column(field))
-            .collect();
+        let lines: String = self.columns(table).iter().map(|field| self.column(field)).collect();
         let (table, about) = (&table.name, &table.about);
         format!(
-            "crate::table! {{\n#[doc = {about:?}]\n{name} = {table:?} {{\n{lines}}} }}\nimpl {name} {{\n{methods}}}\n"
+            "crate::table! {{\n#[doc = {about:?}]\n#[derive(serde::Deserialize)]\n{name} = {table:?} {{\n{lines}}} }}\n\
+             impl serde::Serialize for {name} {{\n\
+             fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {{\n\
+             table::serialize(self, serializer)\n}}\n}}\n\
+             impl {name} {{\n{methods}}}\n"
         )
     }
 
@@ -67,14 +58,14 @@ impl Records {
         let sense = match field.values.as_str() {
             "PLAIN" => "Plain".to_owned(),
             "BITS" => "Bits(&ACK_FLAGS)".to_owned(),
-            values if self.is_named(values) => "Empty".to_owned(),
+            values if self.enumeration(values).is_some() => "Empty".to_owned(),
             values => camel(&values.to_lowercase()),
         };
         let most = field.kind.strip_prefix("text_").map(|most| format!("most {most} ")).unwrap_or_default();
         let kind = match field.kind.as_str() {
             "u64" => "u64",
             "s32" => "i32",
-            kind if kind.starts_with("text") || self.is_named(&field.values) => "Text",
+            kind if kind.starts_with("text") || self.enumeration(&field.values).is_some() => "Text",
             _ => "u32",
         };
         format!("#[doc = {help:?}]\n{column}: {kind} => read {sense} {most}unit {unit:?} side {side:?},\n")
@@ -88,7 +79,7 @@ impl Records {
             let Field { name, column, kind, values, .. } = field;
             let enumeration = camel(values);
             let (into_row, out_of_row) = match kind.as_str() {
-                _ if self.is_named(values) => (
+                _ if self.enumeration(values).is_some() => (
                     format!(
                         "{enumeration}::from_number(payload.{name}.into()).map_or(\"\", {enumeration}::name).into()"
                     ),
@@ -137,11 +128,6 @@ impl Records {
              pub fn {structure}(&self) -> Option<{kind}> {{\nSome({kind} {{\n{from}..{kind}::default()\n}})\n}}\n"
         );
         text
-    }
-
-    /// Whether it is an enumeration.
-    fn is_named(&self, values: &str) -> bool {
-        self.enumerations.iter().any(|one| one.name == values)
     }
 }
 

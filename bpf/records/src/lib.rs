@@ -1,87 +1,88 @@
-//! The rows of `bpf/record.h`, as the preprocessor expands them.
+//! The rows of `bpf/record.h`, as the preprocessor expands them, and what is made of them. For build scripts, and for the
+//! build of the page of `onramp serve`.
+#![forbid(unsafe_code)]
 
-use std::fs;
-use std::path::Path;
+mod rust;
+mod schema;
 
-/// Has every row come out as a call of a function that is none.
-const EXPANSION: &str = r#"#include "record.h"
-#define ENUMERATION(name, ROWS, about) onramp_enumeration(name, about) ROWS(onramp_value)
-RECORD_ENUMERATIONS(ENUMERATION)
-#define STRUCTURE(name, FIELDS) onramp_structure(name) FIELDS(onramp_field)
-RECORD_STRUCTURES(STRUCTURE)
-#define TABLE(name, ROWS, about) onramp_table(name, about) ROWS(onramp_column, onramp_fields)
-RECORD_TABLES(TABLE)
-"#;
+use std::collections::BTreeSet;
+use std::process::Command;
+
+/// The headers that have the rows: where they change, what was made of them is made again.
+pub const HEADERS: [&str; 2] = [
+    concat!(env!("CARGO_MANIFEST_DIR"), "/../record.h"),
+    concat!(env!("CARGO_MANIFEST_DIR"), "/../algorithm/algorithm.h"),
+];
 
 /// Everything that `record.h` describes.
 #[derive(Debug, Default)]
 pub struct Records {
-    pub(crate) enumerations: Vec<Enumeration>,
-    pub(crate) structures: Vec<Structure>,
-    pub(crate) tables: Vec<Table>,
+    enumerations: Vec<Enumeration>,
+    structures: Vec<Structure>,
+    tables: Vec<Table>,
 }
 
 #[derive(Debug)]
-pub(crate) struct Enumeration {
-    pub name: String,
-    pub about: String,
+struct Enumeration {
+    name: String,
+    about: String,
     /// Constant, name outside, help.
-    pub values: Vec<[String; 3]>,
+    values: Vec<[String; 3]>,
 }
 
 #[derive(Debug)]
-pub(crate) struct Structure {
-    pub name: String,
-    pub fields: Vec<Field>,
+struct Structure {
+    name: String,
+    fields: Vec<Field>,
 }
 
 /// A field of a structure, or a column of a table that no structure has.
 #[derive(Clone, Debug)]
-pub(crate) struct Field {
+struct Field {
     /// In C; empty for a column of its own.
-    pub name: String,
+    name: String,
     /// Outside; empty: it does not go out.
-    pub column: String,
+    column: String,
     /// C's type, or `text`.
-    pub kind: String,
-    pub unit: String,
-    pub values: String,
-    pub side: String,
-    pub help: String,
+    kind: String,
+    unit: String,
+    values: String,
+    side: String,
+    help: String,
 }
 
 #[derive(Debug)]
-pub(crate) struct Table {
-    pub name: String,
-    pub about: String,
-    pub parts: Vec<Part>,
+struct Table {
+    name: String,
+    about: String,
+    parts: Vec<Part>,
 }
 
 #[derive(Debug)]
-pub(crate) enum Part {
+enum Part {
     Column(Field),
     /// The fields of the structure of this name.
     Fields(String),
 }
 
 impl Records {
-    /// Those of `record.h` in the directory `bpf`; `out` is for a file on the way.
+    /// Those of `record.h`.
     ///
     /// # Errors
     /// A sentence saying what the preprocessor or the header lacks.
-    pub fn read(bpf: &Path, out: &Path) -> Result<Self, String> {
-        let source = out.join("records.c");
-        fs::write(&source, EXPANSION)
-            .map_err(|error| format!("cannot write {}: {error}", source.display()))?;
-        let expanded = cc::Build::new()
-            .file(&source)
-            .include(bpf)
-            .std("gnu11")
-            .flag("-P")
-            .cargo_metadata(false)
-            .try_expand()
-            .map_err(|error| format!("cannot preprocess record.h: {error}"))?;
-        Self::parse(&String::from_utf8_lossy(&expanded))
+    pub fn read() -> Result<Self, String> {
+        let source = concat!(env!("CARGO_MANIFEST_DIR"), "/src/records.c");
+        let expanded = Command::new("cc")
+            .args(["-E", "-P", "-std=gnu11", source])
+            .output()
+            .map_err(|error| format!("cannot run cc, the C compiler: {error}"))?;
+        if !expanded.status.success() {
+            return Err(format!(
+                "cc cannot preprocess record.h: {}",
+                String::from_utf8_lossy(&expanded.stderr)
+            ));
+        }
+        Self::parse(&String::from_utf8_lossy(&expanded.stdout))
     }
 
     /// From the text that the preprocessor makes.
@@ -143,9 +144,24 @@ impl Records {
         Some(())
     }
 
-    pub(crate) fn structure(&self, name: &str) -> &[Field] {
+    fn structure(&self, name: &str) -> &[Field] {
         let found = self.structures.iter().find(|one| one.name == name);
         found.map_or(&[], |structure| &structure.fields)
+    }
+
+    /// The enumeration of this name; `None`: it is another word for what values say.
+    fn enumeration(&self, values: &str) -> Option<&Enumeration> {
+        self.enumerations.iter().find(|one| one.name == values)
+    }
+
+    /// The columns of a table, each once.
+    fn columns<'a>(&'a self, table: &'a Table) -> Vec<&'a Field> {
+        let mut seen = BTreeSet::new();
+        let fields = table.parts.iter().flat_map(|part| match part {
+            Part::Column(field) => std::slice::from_ref(field),
+            Part::Fields(structure) => self.structure(structure),
+        });
+        fields.filter(|field| !field.column.is_empty() && seen.insert(&field.column)).collect()
     }
 }
 
@@ -170,4 +186,13 @@ fn arguments(text: &str) -> Option<Vec<String>> {
         }
     }
     None
+}
+
+/// `exit_record` as `ExitRecord`.
+pub fn camel(name: &str) -> String {
+    let words = name.split('_').map(|word| {
+        let (first, rest) = word.split_at_checked(1).unwrap_or_default();
+        first.to_uppercase() + rest
+    });
+    words.collect()
 }
