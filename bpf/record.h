@@ -24,7 +24,7 @@
 #include "algorithm/algorithm.h"
 
 /* Raised when a structure here, in abi.h or in events.h changes. */
-#define ABI_VERSION 14
+#define ABI_VERSION 15
 
 /* A row of an enumeration: X(constant, name outside, help). Numbers are given in this order. */
 #define RECORD_CONSTANT(constant, name, help) constant,
@@ -90,6 +90,7 @@ _Static_assert(sizeof(struct exit_record) == 40, "exit_record is part of the ABI
 #define ROUND_FIELDS(X)                                                                                                \
 	X(duration_us, duration_us, u64, "us", PLAIN, DURING, "how long it was")                                       \
 	X(bytes, acknowledged_bytes, u64, "bytes", PLAIN, DURING, "acknowledged in it")                                \
+	X(pacing_rate, pacing_rate_bytes_per_s, u64, "bytes/s", ZERO, AFTER, "pacing rate at its end; 0: none yet")    \
 	X(number, round, u32, "", PLAIN, DURING, "number of the round, from 0")                                        \
 	X(delivered, delivered_segments, u32, "segments", PLAIN, DURING,                                               \
 	  "delivered in it, selective acknowledgments included")                                                       \
@@ -109,7 +110,7 @@ _Static_assert(sizeof(struct exit_record) == 40, "exit_record is part of the ABI
 struct round_payload {
 	ROUND_FIELDS(RECORD_FIELD)
 };
-_Static_assert(sizeof(struct round_payload) == 64, "round_payload is part of the ABI");
+_Static_assert(sizeof(struct round_payload) == 72, "round_payload is part of the ABI");
 
 /* The end of a flow. */
 #define END_FIELDS(X)                                                                                                  \

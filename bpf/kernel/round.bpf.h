@@ -37,6 +37,7 @@ static __always_inline void describe_round(struct round_payload *payload, const 
 	payload->duration_us = ack->now_us - round->start_us;
 	payload->bytes = (u32)ack->bytes_acked - round->start_bytes;
 	payload->delivered = ack->delivered - round->start_delivered;
+	payload->pacing_rate = ack->pacing_rate;
 	payload->acks = round->acks;
 	payload->min_rtt_us = round->min_rtt_us == ~0U ? 0 : round->min_rtt_us;
 	payload->smoothed_rtt_us = ack->smoothed_rtt_us;

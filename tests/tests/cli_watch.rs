@@ -131,6 +131,10 @@ fn a_flow_is_told_in_order_and_the_counts_agree() {
         rounds.map(|row| row[field].as_u64().unwrap()).sum()
     };
     assert!(of_rounds("acks") > 3 && of_rounds("acks") <= acks().count() as u64, "{kinds:?}");
+    assert!(
+        rows.iter().any(|row| row["event"] == "round" && row["pacing_rate_bytes_per_s"].is_u64()),
+        "{text}"
+    );
     assert!(of_rounds("acknowledged_bytes") <= end["acknowledged_bytes"].as_u64().unwrap(), "{end}");
     let asked = acks().filter(|row| !row["verdict_outcome"].is_null()).count() as u64;
     let counted: u64 = end["outcomes"].as_object().unwrap().values().map(|one| one.as_u64().unwrap()).sum();

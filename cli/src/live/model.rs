@@ -377,6 +377,7 @@ impl Flow {
             let in_flight_bytes = u64::from(round.in_flight) * u64::from(round.mss);
             self.now.sent_bytes = self.now.acknowledged_bytes.saturating_add(in_flight_bytes);
             self.offered(round.receive_window);
+            self.paced(round.pacing_rate);
         }
     }
 
@@ -385,7 +386,7 @@ impl Flow {
         self.window(ack.cwnd, ack.ssthresh);
         self.now.in_flight = ack.in_flight;
         self.quiet = ack.bytes_outstanding == 0;
-        self.now.pacing_bps = Some(ack.pacing_rate.saturating_mul(8)).filter(|bps| *bps != 0);
+        self.paced(ack.pacing_rate);
         if let Some(sample) = u32::try_from(ack.rtt_us).ok().filter(|us| *us != 0) {
             self.now.rtt_us = Some(sample);
         }
@@ -406,6 +407,10 @@ impl Flow {
     fn offered(&mut self, window: u32) {
         let end = self.now.acknowledged_bytes.saturating_add(window.into());
         self.now.window_end_bytes = Some(end).filter(|_| window != 0);
+    }
+
+    fn paced(&mut self, bytes_per_s: u64) {
+        self.now.pacing_bps = Some(bytes_per_s.saturating_mul(8)).filter(|bps| *bps != 0);
     }
 
     /// ACKs are reported from now on.
@@ -562,6 +567,18 @@ mod tests {
             assert_eq!(of(&model), (if idle { "idle" } else { "loss" }.into(), idle));
             assert_eq!(model.flows[&7].changed, idle, "it is reported again");
         }
+    }
+
+    #[test]
+    fn a_rounds_pacing_rate_is_shown_until_every_acknowledgement_has_one() {
+        let mut model = begun();
+        let payload = RoundPayload { pacing_rate: 1_000, duration_us: 1, mss: 1_000, ..RoundPayload::default() };
+        let round = What::Round(Box::new(RoundEvent { payload, state: Vec::new() }));
+        observe(&mut model, round.clone());
+        assert_eq!(model.flows[&7].now.pacing_bps, Some(8_000));
+        observe(&mut model, acknowledged(Ack { pacing_rate: 2_000, mss: 1_000, ..Ack::default() }, 0));
+        observe(&mut model, round);
+        assert_eq!(model.flows[&7].now.pacing_bps, Some(16_000), "rounds are read ahead of acknowledgements");
     }
 
     #[test]

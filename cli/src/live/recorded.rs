@@ -312,6 +312,7 @@ fn made(over: &AckRound) -> RoundPayload {
     RoundPayload {
         duration_us,
         bytes: end.bytes_acked.saturating_sub(begin.bytes_acked),
+        pacing_rate: end.pacing_rate,
         delivered: over.delivered_segments(),
         cwnd_limited_us: if over.app_limited { 0 } else { duration_us.try_into().unwrap_or(u32::MAX) },
         min_rtt_us: over.min_rtt_us,
