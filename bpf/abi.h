@@ -102,15 +102,11 @@ struct flow_telemetry {
 _Static_assert(sizeof(struct flow_telemetry) == 136 + sizeof(struct exit_record), "flow_telemetry is part of the ABI");
 
 /*
- * What a control has seen since it was attached; one copy per processor. Every connection is counted, also where the base
- * runs alone (deadline, guard): flows_started is those that have the control now, flows_without_state and all exits.
+ * What a control has seen since it was attached; one copy per processor. Every connection is counted: flows.started is
+ * those that have the control now, flows.without_state and all exits.
  */
 struct counters {
-	u64 flows_started;	 /* connections that came to this control */
-	u64 flows_adopted;	 /* of them, those that had sent more than an initial window before */
-	u64 flows_without_state; /* ended without state: they needed none, or the base ran alone */
-	u64 state_failures;	 /* ACKs at which there was no memory for a flow's state: the base runs alone */
-	u64 undone;
+	struct flow_counts flows;
 	u64 exits[8];			/* ended with state, by enum exit_reason; EXIT_NONE: ended in slow start */
 	u64 outcomes[OUTCOME_MAX];	/* verdicts by name */
 	u64 profile_flows[PROFILE_MAX]; /* in progress with this parameter set, as the sum of all copies; of set 0: 0 */

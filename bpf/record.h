@@ -199,6 +199,21 @@ struct ack_payload {
 	ACK_PAYLOAD_FIELDS(RECORD_FIELD)
 };
 
+/* Connections that a control has seen since it was attached, also where the base runs alone (deadline, guard). */
+#define FLOW_COUNT_FIELDS(X)                                                                                           \
+	X(started, flows_started, u64, "", PLAIN, AFTER, "connections that came to the control")                       \
+	X(adopted, flows_adopted, u64, "", PLAIN, AFTER,                                                               \
+	  "connections that had sent more than an initial window before they came to the control")                     \
+	X(without_state, flows_without_state, u64, "", PLAIN, AFTER,                                                   \
+	  "ended connections that had no state: they sent no more than an initial window, or the base ran alone")      \
+	X(state_failures, state_failures, u64, "", PLAIN, AFTER,                                                       \
+	  "ACKs at which there was no memory for a flow's state: the base runs alone")                                 \
+	X(exits_undone, exits_undone, u64, "", PLAIN, AFTER, "exits of ended flows that proved spurious")
+
+struct flow_counts {
+	FLOW_COUNT_FIELDS(RECORD_FIELD)
+};
+
 /*
  * Tables. COLUMN(name, type, unit, values, help): what the writer of the row adds. FIELDS(structure): its fields with a
  * column; one that two structures have is one column. `at_us` is first in each.
@@ -259,6 +274,8 @@ struct ack_payload {
 #define UNDOS_TABLE(COLUMN, FIELDS) FIELDS(undo_payload)
 #define RESTARTS_TABLE(COLUMN, FIELDS) FIELDS(restart_payload)
 
+#define FLOW_COUNTS_TABLE(COLUMN, FIELDS) FIELDS(flow_counts)
+
 /* All of the above, for the build. */
 #define RECORD_ENUMERATIONS(X)                                                                                         \
 	X(exit_reason, EXIT_REASON_ROWS, "Why the first slow start of a flow ended.")                                  \
@@ -274,7 +291,8 @@ struct ack_payload {
 	X(loss_payload, LOSS_FIELDS)                                                                                   \
 	X(state_payload, STATE_FIELDS)                                                                                 \
 	X(restart_payload, RESTART_FIELDS)                                                                             \
-	X(ack_payload, ACK_PAYLOAD_FIELDS)
+	X(ack_payload, ACK_PAYLOAD_FIELDS)                                                                             \
+	X(flow_counts, FLOW_COUNT_FIELDS)
 #define RECORD_TABLES(X)                                                                                               \
 	X(flows, FLOWS_TABLE,                                                                                          \
 	  "A connection: when its algorithm began, what the recorder learnt of it later, its end.")                    \
@@ -285,6 +303,7 @@ struct ack_payload {
 	X(exit_records, EXIT_RECORDS_TABLE, "How the first slow start of a flow ended.")                               \
 	X(ends, ENDS_TABLE, "The end of a flow.")                                                                      \
 	X(undos, UNDOS_TABLE, "A loss that proved spurious.")                                                          \
-	X(restarts, RESTARTS_TABLE, "A slow start that begins.")
+	X(restarts, RESTARTS_TABLE, "A slow start that begins.")                                                       \
+	X(flow_counts, FLOW_COUNTS_TABLE, "Connections that a control has seen since it was attached.")
 
 #endif

@@ -39,11 +39,11 @@ OPERATION(void, init, struct sock *sk)
 
 	base_init(sk);
 	if (count)
-		__sync_fetch_and_add(&count->flows_started, 1);
+		__sync_fetch_and_add(&count->flows.started, 1);
 	if (!adopted)
 		return;
 	if (count)
-		__sync_fetch_and_add(&count->flows_adopted, 1);
+		__sync_fetch_and_add(&count->flows.adopted, 1);
 	if (guarding)
 		guard_leave_out(sk);
 	flow = begin_flow(sk);
@@ -72,7 +72,7 @@ OPERATION(void, release, struct sock *sk)
 		trip();
 	if (!flow) {
 		if (count && was_initialised(sk))
-			__sync_fetch_and_add(&count->flows_without_state, 1);
+			__sync_fetch_and_add(&count->flows.without_state, 1);
 		return;
 	}
 	telemetry = observe_at(sk, flow, LEVEL_EXIT);
@@ -81,7 +81,7 @@ OPERATION(void, release, struct sock *sk)
 	if (count) {
 		end_profile(&flow->header, count);
 		__sync_fetch_and_add(&count->exits[flow->header.exit.reason % 8], 1);
-		__sync_fetch_and_add(&count->undone, flow->header.exit.undone);
+		__sync_fetch_and_add(&count->flows.exits_undone, flow->header.exit.undone);
 	}
 	end_pacing(sk, limits_of(sk, flow));
 	delete_extra(sk);

@@ -229,7 +229,7 @@ static __noinline struct flow *begin_flow(struct sock *sk)
 	flow = bpf_sk_storage_get(&flows, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
 	if (!flow) {
 		if (count)
-			__sync_fetch_and_add(&count->state_failures, 1);
+			__sync_fetch_and_add(&count->flows.state_failures, 1);
 		return 0;
 	}
 	if (observing)

@@ -11,8 +11,8 @@
 )]
 
 use onramp_algorithm::{
-    Ack, AckPayload, CongestionState, EndPayload, ExitReason, ExitRecord, LossPayload, RestartPayload,
-    RoundPayload, StatePayload, UndoPayload, Verdict,
+    Ack, AckPayload, CongestionState, EndPayload, ExitReason, ExitRecord, FlowCounts, LossPayload,
+    RestartPayload, RoundPayload, StatePayload, UndoPayload, Verdict,
 };
 
 use crate::batch::Batch;

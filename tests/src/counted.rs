@@ -33,13 +33,13 @@ pub fn ends(algorithm: &str) -> BTreeMap<&'static str, u64> {
     let counters = || storage.counters().expect("counters");
     let left = || {
         let now = counters();
-        now.flows_started - now.flows_without_state - now.exits.iter().sum::<u64>()
+        now.flows.started - now.flows.without_state - now.exits.iter().sum::<u64>()
     };
     assert!(eventually(|| left() == 0), "{} flows of {} have not ended", left(), algorithm.name());
     let now = counters();
-    assert_eq!(now.state_failures, 0);
+    assert_eq!(now.flows.state_failures, 0);
     let reasons = (0..).zip(now.exits).map(|(number, flows)| {
         (ExitReason::from_number(number).map_or("slow start", ExitReason::name), flows)
     });
-    reasons.chain([("no state", now.flows_without_state)]).filter(|(_, flows)| *flows > 0).collect()
+    reasons.chain([("no state", now.flows.without_state)]).filter(|(_, flows)| *flows > 0).collect()
 }

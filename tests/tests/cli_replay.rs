@@ -8,8 +8,10 @@ use onramp_lab::experiment::{Amount, Arm, Plan};
 use onramp_lab::sim::{self, SourceSpec};
 use onramp_loader::algorithm::{Ack, Flow, Verdict, find};
 use onramp_profiles::Profile;
-use onramp_recording::rows::{AckRow, ExitRow, FlowRow, ParameterRow, RoundRow, TABLES};
-use onramp_recording::{Limits, Manifest, SCHEMA, Spec, Writer};
+use onramp_recording::rows::{
+    AckRow, EndRow, ExitRecordRow, ExitRow, FlowRow, ParameterRow, RestartRow, RoundRow, TABLES, UndoRow,
+};
+use onramp_recording::{Limits, Manifest, Row, SCHEMA, Spec, Writer};
 use onramp_tests::cli::{self, Ran, json, onramp};
 use onramp_tests::skip;
 use tempfile::tempdir;
@@ -442,6 +444,16 @@ fn every_column_is_documented_as_it_is_declared() {
             section.contains(&expected),
             "docs/recording.md has other columns of {table} than\n{expected}"
         );
+    }
+}
+
+#[test]
+fn the_page_on_watch_names_every_field_of_records_that_are_no_table() {
+    let page = include_str!("../../docs/watch.md");
+    let records = [ExitRecordRow::COLUMNS, EndRow::COLUMNS, UndoRow::COLUMNS, RestartRow::COLUMNS];
+    for Spec { name, .. } in records.into_iter().flatten() {
+        let named = [format!("`{name}`"), format!("\"{name}\":")];
+        assert!(named.iter().any(|one| page.contains(one)), "docs/watch.md does not name {name}");
     }
 }
 

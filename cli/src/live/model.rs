@@ -572,7 +572,8 @@ mod tests {
     #[test]
     fn a_rounds_pacing_rate_is_shown_until_every_acknowledgement_has_one() {
         let mut model = begun();
-        let payload = RoundPayload { pacing_rate: 1_000, duration_us: 1, mss: 1_000, ..RoundPayload::default() };
+        let payload =
+            RoundPayload { pacing_rate: 1_000, duration_us: 1, mss: 1_000, ..RoundPayload::default() };
         let round = What::Round(Box::new(RoundEvent { payload, state: Vec::new() }));
         observe(&mut model, round.clone());
         assert_eq!(model.flows[&7].now.pacing_bps, Some(8_000));

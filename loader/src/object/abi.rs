@@ -6,7 +6,7 @@ use std::mem::offset_of;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use aya::Pod;
-pub use onramp_algorithm::{ABI_VERSION, ExitRecord};
+pub use onramp_algorithm::{ABI_VERSION, ExitRecord, FlowCounts};
 use onramp_algorithm::{
     AckPayload, Algorithm, EndPayload, LossPayload, RestartPayload, RoundPayload, StatePayload, UndoPayload,
 };

@@ -280,7 +280,7 @@ pub(crate) fn base_of(control: &str) -> Option<Base> {
 impl Counters {
     /// Connections that have ended, or gone to another control.
     pub fn flows_ended(&self) -> u64 {
-        self.flows_without_state + self.exits.iter().sum::<u64>()
+        self.flows.without_state + self.exits.iter().sum::<u64>()
     }
 
     /// Verdicts, by whatever name.
@@ -289,11 +289,11 @@ impl Counters {
     }
 
     fn plus(mut self, other: &Self) -> Self {
-        self.flows_started += other.flows_started;
-        self.flows_adopted += other.flows_adopted;
-        self.flows_without_state += other.flows_without_state;
-        self.state_failures += other.state_failures;
-        self.undone += other.undone;
+        self.flows.started += other.flows.started;
+        self.flows.adopted += other.flows.adopted;
+        self.flows.without_state += other.flows.without_state;
+        self.flows.state_failures += other.flows.state_failures;
+        self.flows.exits_undone += other.flows.exits_undone;
         for (sum, one) in self.exits.iter_mut().zip(other.exits) {
             *sum += one;
         }

@@ -11,6 +11,7 @@ use onramp_loader::host::Setting;
 use onramp_loader::select::RulesSummary;
 use onramp_loader::telemetry::{Consumer, Level};
 use onramp_loader::{AttachedState, Error, ExitReason, Held, Host, Leftover, ParameterSet, State};
+use onramp_recording::rows::FlowCountRow;
 use serde::Serialize;
 
 pub(super) use brief::{Brief, Cost};
@@ -113,13 +114,9 @@ struct Attached {
     #[serde(skip_serializing_if = "Option::is_none")]
     default_not_in: Option<Vec<Other>>,
     parameter_sets: Vec<Set>,
-    flows_started: u64,
-    flows_adopted: u64,
+    #[serde(flatten)]
+    counts: FlowCountRow,
     flows_ended: u64,
-    /// Of those that have ended.
-    flows_without_state: u64,
-    state_failures: u64,
-    exits_undone: u64,
     ended_in_slow_start: u64,
     exits: Named<u64>,
     outcomes: Named<u64>,
@@ -320,16 +317,9 @@ fn standing(
 
 fn attached(algorithm: Algorithm, state: AttachedState) -> Attached {
     let flows_ended = state.counters.flows_ended();
-    let Counters {
-        flows_started,
-        flows_adopted,
-        flows_without_state,
-        state_failures,
-        undone,
-        exits,
-        outcomes,
-        profile_flows,
-    } = state.counters;
+    let Counters { flows, exits, outcomes, profile_flows } = state.counters;
+    let mut counts = FlowCountRow::default();
+    counts.set_flow_counts(&flows);
     let reasons = ExitReason::ALL.into_iter().zip(exits.into_iter().skip(1));
     let named = algorithm.outcomes().zip(outcomes).filter(|(outcome, _)| !outcome.name.is_empty());
     Attached {
@@ -351,12 +341,8 @@ fn attached(algorithm: Algorithm, state: AttachedState) -> Attached {
         default_in: None,
         default_not_in: None,
         parameter_sets: state.parameter_sets.into_iter().map(|one| set(one, &profile_flows)).collect(),
-        flows_started,
-        flows_adopted,
+        counts,
         flows_ended,
-        flows_without_state,
-        state_failures,
-        exits_undone: undone,
         ended_in_slow_start: exits[0],
         exits: Named(reasons.map(|(reason, number)| (reason.name(), number)).collect()),
         outcomes: Named(named.map(|(outcome, number)| (outcome.name, number)).collect()),
@@ -561,22 +547,19 @@ fn attached_text(algorithm: &str, attached: &Attached) -> String {
         text += &format!("  default of network namespace {}\n", escape_line(namespace));
     }
     text += &elsewhere::text(attached.default_not_in.as_deref().unwrap_or_default());
+    let counts = &attached.counts;
     text += &format!(
         "  flows: {} started, {} taken over, {} ended, {} of them without state\n",
-        attached.flows_started, attached.flows_adopted, attached.flows_ended, attached.flows_without_state
+        counts.flows_started, counts.flows_adopted, attached.flows_ended, counts.flows_without_state
     );
-    if attached.state_failures > 0 {
-        text += &format!("  {} times there was no memory for a flow's state\n", attached.state_failures);
+    if counts.state_failures > 0 {
+        text += &format!("  {} times there was no memory for a flow's state\n", counts.state_failures);
     }
     let mut exits = vec![format!("{} in slow start", attached.ended_in_slow_start)];
     exits.extend(
         attached.exits.0.iter().filter(|(_, number)| *number > 0).map(|(name, n)| format!("{n} by {name}")),
     );
-    text + &format!(
-        "  ended flows exited slow start: {}; {} undone\n",
-        exits.join(", "),
-        attached.exits_undone
-    )
+    text + &format!("  ended flows exited slow start: {}; {} undone\n", exits.join(", "), counts.exits_undone)
 }
 
 #[cfg(test)]

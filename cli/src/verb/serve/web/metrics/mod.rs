@@ -12,6 +12,8 @@ use axum::extract::State;
 use axum::http::header::{self, HeaderMap};
 use axum::response::{IntoResponse, Response};
 use onramp_loader::algorithm;
+use onramp_recording::rows::FlowCountRow;
+use onramp_recording::{Row, Spec};
 use serde_json::Value;
 
 use super::hub::{Hub, HubState};
@@ -132,24 +134,7 @@ fn attached(status: &Value) -> Vec<Family> {
         "Ended flows that had state by why their first slow start ended; closed: it did not",
     );
     let mut verdicts = counter("verdicts", "What the algorithm has said, each time that it was asked");
-    let mut counters = [
-        ("exits_undone", counter("slow_start_exits_undone", "Exits that proved spurious, of ended flows")),
-        ("flows_started", counter("flows_started", "Connections that came to the control")),
-        (
-            "flows_without_state",
-            counter(
-                "flows_without_state",
-                "Ended connections that had no state: they sent no more than an initial window, or the base ran alone",
-            ),
-        ),
-        (
-            "state_failures",
-            counter(
-                "state_failures",
-                "Acknowledgments at which there was no memory for a flow's state: the base runs alone",
-            ),
-        ),
-    ];
+    let mut counters: Vec<_> = FlowCountRow::COLUMNS.iter().map(counted).collect();
     let mut guards = Guards::new();
     for row in rows(status).filter(|row| row["state"] == "attached") {
         let text = |name: &str| row[name].as_str().unwrap_or_default().to_owned();
@@ -184,6 +169,12 @@ fn attached(status: &Value) -> Vec<Family> {
     }
     let counters = counters.into_iter().map(|(_, family)| family).chain([calls, seconds]);
     [info, exits, verdicts].into_iter().chain(counters).chain(guards.0).collect()
+}
+
+/// What the kernel counts of connections, by the name of its column.
+fn counted(column: &Spec) -> (&'static str, Family) {
+    let name = if column.name == "exits_undone" { "slow_start_exits_undone" } else { column.name };
+    (column.name, Family::new(name, Unit::None, Kind::Counter, column.help))
 }
 
 /// What guards compare: whether they have found harm, and by arm how many flows, and how these do.
