@@ -73,7 +73,7 @@ fn metrics_count_and_name_nobody() {
         .map(|name| format!("onramp_guard_{name}{{cc=\"onramp_ramp\",arm=\"control\"}}"));
     assert!(unknown.iter().all(|line| !text.contains(line)), "a mean of no flow is none: {text}");
     assert!(text.ends_with("# EOF\n"));
-    for word in ["198.51.100", "192.0.2.1", "port", "address", "flow="] {
+    for word in ["198.51.100", "192.0.2.1", "port=", "address", "flow="] {
         assert!(!text.contains(word), "{word}: {text}");
     }
 }
