@@ -169,7 +169,7 @@ static __always_inline void set_peer(struct select_key *key, const struct sock_c
 static __always_inline const struct select_rule *decide(void *table, struct tcp_sock *tp, u8 side)
 {
 	const struct sock_common *common = (const struct sock_common *)tp;
-	struct select_key shapes = { .bits = SELECT_BARE_BITS, .side = SELECT_SHAPES };
+	struct select_key shapes = { .bits = SELECT_SHAPES_BITS, .side = SELECT_SHAPES };
 	const struct select_rule *known = bpf_map_lookup_elem(table, &shapes);
 	struct search search = { .table = table };
 

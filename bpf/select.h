@@ -37,7 +37,8 @@ enum select_named {
 /* Cgroups that are looked at, from the socket's own upwards. */
 #define SELECT_CGROUPS_MAX 32
 
-/* Bits of the key of a rule without a prefix; those of a key before the bits of an address. */
+/* Bits of the key of the shapes; of a rule without a prefix; of a key before those of an address. */
+#define SELECT_SHAPES_BITS 8
 #define SELECT_BARE_BITS 88
 #define SELECT_HEAD_BITS 96
 
@@ -46,12 +47,15 @@ enum select_family {
 	SELECT_IPV6 = 6,
 };
 
-/* The kernel compares eight bytes at a time, so an IPv4 address ends with the second eight. */
+/*
+ * The kernel compares eight bytes at a time at every node from the root down: the side comes first, because it tells the
+ * shapes from the rules, and an IPv4 address ends with the second eight.
+ */
 struct select_key {
 	u32 bits;	/* that count of all that follows */
-	u8 cgroup[8];	/* id of the socket's cgroup, or of one above it, in host order; 0: any */
-	u8 port[2];	/* that of the listening side, in network order; 0: any */
 	u8 side;	/* enum select_side */
+	u8 port[2];	/* that of the listening side, in network order; 0: any */
+	u8 cgroup[8];	/* id of the socket's cgroup, or of one above it, in host order; 0: any */
 	u8 family;	/* enum select_family */
 	u8 address[16]; /* the peer's, in network order; 0 behind it */
 };

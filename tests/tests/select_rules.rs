@@ -1,7 +1,7 @@
 //! Rules of `onramp select` that name several things: what connections get is what the answer said, and what was changed
 //! comes back by the undo that was printed.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs;
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
@@ -10,7 +10,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType};
+use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use nix::sys::socket::{
     AddressFamily, SockFlag, SockType, SockaddrStorage, bind, connect, getsockopt, socket,
     sockopt::TcpCongestion,
@@ -377,71 +377,4 @@ fn every_undo_that_is_printed_makes_the_list_again_or_says_what_it_does_not_rest
     assert_eq!(rules(&json("select list")), rules(&before)[..1]);
     onramp("select del --all").ok();
     drop(nested);
-}
-
-/// A map of rules as onramp made it that knew one thing for each rule, with its place; both pinned where rules are.
-fn pin_former(rules: &[([u8; 20], u32)]) {
-    let options = |flags| libbpf_sys::bpf_map_create_opts {
-        sz: size_of::<libbpf_sys::bpf_map_create_opts>() as u64,
-        map_flags: flags,
-        ..Default::default()
-    };
-    let table =
-        MapHandle::create(MapType::LpmTrie, Some("select_rules"), 24, 24, 250_000, &options(1)).unwrap();
-    for (key, bits) in rules {
-        let mut value = [0; 24];
-        value[..5].copy_from_slice(b"cubic");
-        value[20..].copy_from_slice(&bits.to_ne_bytes());
-        let key = [&bits.to_ne_bytes()[..], key].concat();
-        table.update(&key, &value, MapFlags::ANY).unwrap();
-    }
-    let mut outer = options(0);
-    outer.inner_map_fd = table.as_fd().as_raw_fd() as u32;
-    let mut tables = MapHandle::create(MapType::ArrayOfMaps, Some("tables"), 4, 4, 1, &outer).unwrap();
-    let fd = table.as_fd().as_raw_fd() as u32;
-    tables.update(&0u32.to_ne_bytes(), &fd.to_ne_bytes(), MapFlags::ANY).unwrap();
-    let directory = Path::new(ROOT).join("select");
-    fs::create_dir_all(&directory).unwrap();
-    for path in [Path::new(ROOT), &directory] {
-        fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
-    }
-    tables.pin(directory.join("tables")).unwrap();
-}
-
-#[test]
-#[ignore = "in a guest: make test"]
-fn rules_of_an_onramp_that_knew_one_thing_for_each_are_listed_kept_and_changed() {
-    let _attachments = Attachments::lock();
-    let place = place();
-    let key = |what: u8, side: u8, value: &[u8]| {
-        let mut key = [0; 20];
-        (key[0], key[1]) = (what, side);
-        key[4..][..value.len()].copy_from_slice(value);
-        key
-    };
-    let previous =
-        "--to 192.0.2.0/24 --use cubic\n--port 7001 --accept --use cubic\n--cgroup / --use cubic\n";
-    for change in [
-        "add --port 9 --use cubic",
-        "del --port 7001 --accept",
-        "add --port 7001 --accept --use bbr --replace",
-    ] {
-        let root = key(4, 0, &1u64.to_ne_bytes());
-        pin_former(&[(key(1, 0, &[192, 0, 2]), 56), (key(3, 1, &7001u16.to_be_bytes()), 48), (root, 96)]);
-        let list = listed();
-        assert_eq!(list.lines().skip(1).collect::<Vec<_>>(), previous.lines().collect::<Vec<_>>(), "{list}");
-        assert_eq!(json("status")["selection"]["active"], false);
-        onramp(&format!("select {change}")).ok();
-        let after: BTreeSet<_> = listed().lines().map(str::to_owned).collect();
-        let (before, kept) = (previous.lines().map(str::to_owned).collect(), "--to 192.0.2.0/24 --use cubic");
-        assert!(after != before && after.contains(kept), "{change}: {after:?}");
-        assert_eq!(json("status")["selection"]["active"], true);
-        let to = place.run(|| TcpListener::bind("192.0.2.77:0").unwrap()).unwrap();
-        let address = to.local_addr().unwrap();
-        let near = place.run(|| connected("127.0.0.1".parse().unwrap(), address, false)).unwrap();
-        let control = getsockopt(&near, TcpCongestion).unwrap();
-        assert_eq!(control.to_string_lossy().trim_end_matches('\0'), "cubic", "{change}");
-        onramp("select del --all").ok();
-        assert!(!Path::new(ROOT).join("select").exists());
-    }
 }

@@ -7,7 +7,6 @@ mod apply;
 pub(crate) mod cgroup;
 pub(crate) mod decide;
 mod edit;
-mod previous;
 pub(crate) mod program;
 pub(crate) mod rule;
 mod selection;

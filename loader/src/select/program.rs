@@ -11,7 +11,7 @@ use libbpf_rs::{ErrorKind, Link, MapCore, MapHandle, Object};
 
 use super::cgroup::{Cgroup, Cgroups};
 use super::rule::Rule;
-use super::table::{Held, Place, Table};
+use super::table::{Place, Table};
 use super::taken;
 use crate::object::open;
 use crate::object::programs;
@@ -130,18 +130,15 @@ impl Selector {
         if self.linked()? == Linked::Everywhere { Ok(()) } else { hierarchy::root().map(drop) }
     }
 
-    /// The table that is in use; `None`: no rule has been made yet. That of an onramp of before is read into one that can
-    /// be looked at only, until [`Selector::ensure`] has put it in use.
+    /// The table that is in use; `None`: no rule has been made yet.
     pub fn table(&self) -> Result<Option<Table>, Error> {
-        match self.held()? {
-            Held::Table(table) | Held::Previous(table) => Ok(Some(table)),
-            Held::Nothing if self.tables().exists() || !self.link().exists() => Ok(None),
-            Held::Nothing => Err(Error::SelectionBroken { path: self.tables() }),
+        if self.tables().exists() {
+            self.place()?.table()
+        } else if self.link().exists() {
+            Err(Error::SelectionBroken { path: self.tables() })
+        } else {
+            Ok(None)
         }
-    }
-
-    fn held(&self) -> Result<Held, Error> {
-        if self.tables().exists() { self.place()?.held() } else { Ok(Held::Nothing) }
     }
 
     fn place(&self) -> Result<Place, Error> {
@@ -185,8 +182,7 @@ impl Selector {
 
     fn complete(&self) -> Result<(), Error> {
         profiles::ensure()?;
-        let held = self.held()?;
-        let usable = matches!(held, Held::Table(_));
+        let usable = self.tables().exists() && self.place()?.table()?.is_some();
         if usable && self.linked()? == Linked::Everywhere && self.is_of_these_maps()? {
             return Ok(());
         }
@@ -195,9 +191,6 @@ impl Selector {
         pinned.extend(usable.then(|| (TABLES, self.tables())));
         let mut program = Program(open::select(&pinned, &Kernel::read()?)?);
         if !usable {
-            if let Held::Previous(table) = held {
-                program.place()?.put(&table)?;
-            }
             pins::make(&self.directory)?;
             for mut map in program.0.maps_mut().filter(|map| map.name() == TABLES) {
                 self.pin(TABLES, TABLES_NEXT, |place| map.pin(place))?;

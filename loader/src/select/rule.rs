@@ -10,8 +10,8 @@ use onramp_net::Prefix;
 
 use super::cgroup::{self, Cgroup};
 use crate::object::abi::{
-    SELECT_BARE_BITS, SELECT_HEAD_BITS, SelectKey, SelectRule, padded, select_family, select_named,
-    select_side, text,
+    SELECT_BARE_BITS, SELECT_HEAD_BITS, SELECT_SHAPES_BITS, SelectKey, SelectRule, padded, select_family,
+    select_named, select_side, text,
 };
 use crate::pins::profiles::Names;
 use crate::system::error::Error;
@@ -20,7 +20,7 @@ use crate::system::error::Error;
 pub use crate::object::abi::SELECT_RULES_MAX as RULES_MAX;
 
 /// Bytes of a key before what a trie looks at.
-const LENGTH: usize = offset_of!(SelectKey, cgroup);
+const LENGTH: usize = offset_of!(SelectKey, side);
 /// Where its parts are, in what follows.
 const SIDE: usize = offset_of!(SelectKey, side) - LENGTH;
 const PORT: usize = offset_of!(SelectKey, port) - LENGTH;
@@ -187,7 +187,7 @@ impl Target {
 pub(super) fn shapes_key() -> Key<KeyValue> {
     let mut bytes = KeyValue::default();
     bytes[SIDE] = select_side::SHAPES as u8;
-    Key::new(SELECT_BARE_BITS, bytes)
+    Key::new(SELECT_SHAPES_BITS, bytes)
 }
 
 /// What that entry says.

@@ -9,7 +9,6 @@ use aya::maps::lpm_trie::{Key, LpmTrie};
 use aya::maps::{ArrayOfMaps, Map, MapData, MapError};
 use libbpf_rs::{MapCore, MapFlags, MapHandle, MapType};
 
-use super::previous;
 use super::rule::{Choice, KeyValue, RULES_MAX, Rule, Target, shapes_key, shapes_layout};
 use crate::object::abi::SelectRule;
 use crate::object::open;
@@ -28,16 +27,6 @@ pub(crate) struct Table {
 /// Where a program looks for its table.
 pub(crate) struct Place(MapData);
 
-/// What is in such a place.
-pub(crate) enum Held {
-    /// No rule has been made yet.
-    Nothing,
-    /// A table.
-    Table(Table),
-    /// One that an onramp of before made, read into a table of this one, by which nothing is decided.
-    Previous(Table),
-}
-
 fn failed(action: &'static str) -> impl Fn(MapError) -> Error {
     map_failed(action, Path::new("select_rules"))
 }
@@ -54,25 +43,16 @@ impl Place {
         MapData::from_fd(fd).map(Self).map_err(failed("use"))
     }
 
-    /// What is in use.
-    pub fn held(&self) -> Result<Held, Error> {
-        let tables: ArrayOfMaps<_, Trie> = self.typed()?;
-        match tables.get(&0, 0) {
-            Ok(trie) => Ok(Held::Table(Table { trie, names: Names::read()? })),
-            Err(MapError::KeyNotFound) => Ok(Held::Nothing),
-            Err(MapError::InvalidKeySize { .. }) => {
-                let tables: ArrayOfMaps<_, previous::Trie> = self.typed()?;
-                let trie = tables.get(&0, 0).map_err(failed("read"))?;
-                Table::of_previous(&trie).map(Held::Previous)
-            }
+    /// The table in use; `None`: no rule has been made yet.
+    pub fn table(&self) -> Result<Option<Table>, Error> {
+        match self.tables()?.get(&0, 0) {
+            Ok(trie) => Ok(Some(Table { trie, names: Names::read()? })),
+            Err(MapError::KeyNotFound) => Ok(None),
             Err(error) => Err(failed("read")(error)),
         }
     }
 
-    fn typed<T>(&self) -> Result<ArrayOfMaps<MapData, T>, Error>
-    where
-        ArrayOfMaps<MapData, T>: TryFrom<Map, Error = MapError>,
-    {
+    fn tables(&self) -> Result<ArrayOfMaps<MapData, Trie>, Error> {
         let fd = self.0.fd().as_fd().try_clone_to_owned().map_err(Error::io("use", "select_rules"))?;
         let map = MapData::from_fd(fd).and_then(Map::from_map_data).map_err(failed("use"))?;
         map.try_into().map_err(failed("use"))
@@ -80,7 +60,7 @@ impl Place {
 
     /// Has connections find this table from now on.
     pub fn put(&mut self, table: &Table) -> Result<(), Error> {
-        self.typed::<Trie>()?.set(0, &table.trie, 0).map_err(failed("write"))
+        self.tables()?.set(0, &table.trie, 0).map_err(failed("write"))
     }
 }
 
@@ -101,26 +81,8 @@ impl Table {
 
     /// A table that is pinned.
     pub fn open(path: &Path) -> Result<Self, Error> {
-        match Trie::try_from(pins::open(path)?) {
-            Ok(trie) => Ok(Self { trie, names: Names::read()? }),
-            Err(MapError::InvalidKeySize { .. }) => {
-                let trie = previous::Trie::try_from(pins::open(path)?).map_err(map_failed("use", path))?;
-                Self::of_previous(&trie)
-            }
-            Err(error) => Err(map_failed("use", path)(error)),
-        }
-    }
-
-    /// A new table with the rules of one of before.
-    fn of_previous(trie: &previous::Trie) -> Result<Self, Error> {
-        let names = Names::read()?;
-        let mut rules = Vec::new();
-        for entry in trie.iter() {
-            let (key, layout) = entry.map_err(failed("read"))?;
-            let rule = |target| Rule { target, choice: Choice::of(&layout, &names) };
-            rules.extend(previous::target(&key).map(rule));
-        }
-        Self::of(&rules, &names)
+        let trie = Trie::try_from(pins::open(path)?).map_err(map_failed("use", path))?;
+        Ok(Self { trie, names: Names::read()? })
     }
 
     /// What it has for exactly this target.
