@@ -14,7 +14,7 @@ for program in /tests/*; do
 				set -- "$@" --skip "$test"
 			fi
 		done </once
-		exec timeout --signal=KILL 900 "$program" --nocapture --test-threads=1 "$@" 2>&1
+		exec timeout --signal=KILL 900 "$program" --test-threads=1 "$@" 2>&1
 	)
 	# A test that was killed leaves an unfinished line.
 	printf '\n@end %s %s\n' "$name" "$?"

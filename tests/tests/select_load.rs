@@ -158,7 +158,7 @@ fn others(path: &std::path::Path, count: u32) -> String {
 
 #[test]
 #[ignore = "in a guest: make test"]
-fn a_connection_takes_at_most_two_thousand_instructions_more_on_each_side_with_any_number_of_rules() {
+fn a_connection_takes_at_most_2200_instructions_more_on_each_side_with_any_number_of_rules() {
     let _attachments = Attachments::lock();
     let place = namespace();
     place.sysctl_set(DEFAULT, "reno").unwrap();
@@ -206,7 +206,7 @@ fn a_connection_takes_at_most_two_thousand_instructions_more_on_each_side_with_a
             let more = more.as_nanos() * u128::from(INSTRUCTIONS_PER_NANOSECOND);
             let rules = format!("{count} rules, one decides{side}");
             println!("{rules}: {more} instructions more for both sides");
-            assert!(more <= 2 * 2_000, "{rules}: {more} instructions more");
+            assert!(more <= 2 * 2_200, "{rules}: {more} instructions more");
             onramp(&format!("select del --to 127.0.0.0/8{side}")).ok();
         }
     }
