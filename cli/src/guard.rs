@@ -179,7 +179,7 @@ pub(crate) fn line(algorithm: &str, state: &GuardState) -> String {
     let (treated, control) = (state.treated.flows, state.control.flows);
     let Some(Trip { by, age, .. }) = state.tripped else {
         return format!(
-            "  guarded ({}): {treated} treated flows, {control} of the control: onramp compare-arms {algorithm}\n",
+            "  guarded ({}): {treated} treated flows, {control} of the control: onramp status --guard\n",
             state.options
         );
     };

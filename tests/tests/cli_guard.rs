@@ -1,4 +1,4 @@
-//! `onramp attach --guard` and `onramp compare-arms`: who stays on the base, what is counted, and what a guard that trips
+//! `onramp attach --guard` and `onramp status --guard`: who stays on the base, what is counted, and what a guard that trips
 //! does.
 
 use std::io::{Read, Write};
@@ -79,9 +79,9 @@ fn deliver(place: &Namespace, stream: &mut TcpStream, bytes: usize) -> Flow {
     flow(place, stream)
 }
 
-/// What `compare-arms` says of the only guard.
+/// What `status --guard` says of the only guard.
 fn guard() -> Value {
-    let report = json("compare-arms");
+    let report = json("status --guard");
     assert_eq!(report["guarded"].as_array().unwrap().len(), 1, "{report}");
     report["guarded"][0].clone()
 }
@@ -143,7 +143,7 @@ fn harm_trips_the_guard_and_the_base_runs_alone_from_then_on() {
     let phase = flow(&wire.near, &established).phase();
     assert!(matches!(phase, Phase::SlowStart), "{phase:?}");
 
-    let said = onramp("compare-arms fixed").ok();
+    let said = onramp("status --guard").ok();
     assert!(said.contains("goodput: cannot say yet: 0 of 100 control flows"), "{said}");
     let tripped = || !guard()["tripped"].is_null();
     for _ in 0..40 {
@@ -162,7 +162,7 @@ fn harm_trips_the_guard_and_the_base_runs_alone_from_then_on() {
     let goodput = &then["comparisons"][1];
     assert!(goodput["difference_pct"].as_f64().unwrap() < -10.0, "{goodput}");
     assert!(goodput["verdict"].as_str().unwrap().starts_with("tripped"), "{goodput}");
-    let said = onramp("compare-arms fixed").ok();
+    let said = onramp("status --guard").ok();
     println!("{said}");
     assert!(said.contains("the base runs alone, and nothing more is counted"), "{said}");
     let said = onramp("status").ok();
@@ -309,15 +309,13 @@ fn what_cannot_be_guarded_is_refused_and_what_would_be_is_told() {
     assert!(dry.contains("guarded (goodput=-10%) by 10% of its flows, which run the base alone"), "{dry}");
     assert_eq!(host_state(&[]), before);
 
-    assert!(onramp("compare-arms").ok().contains("nothing is guarded"));
-    assert!(onramp("compare-arms search").refused(1).contains("search is not attached"));
+    assert!(onramp("status --guard").ok().contains("nothing is guarded"));
     onramp("attach search").ok();
-    assert!(onramp("compare-arms").ok().contains("nothing is guarded"));
-    assert!(onramp("compare-arms search").refused(1).contains("search is attached without a guard"));
+    assert_eq!(json("status --guard")["guarded"], serde_json::json!([]));
     assert!(json("status")["algorithms"][0].get("guard").is_none());
     onramp("detach search").ok();
-    let few = cli::as_nobody("").arg("compare-arms").arg("search").current_dir("/").output().unwrap();
-    assert!(cli::Ran::from(few).refused(4).contains("compare-arms"));
+    let few = cli::as_nobody("").args(["status", "--guard"]).current_dir("/").output().unwrap();
+    assert!(cli::Ran::from(few).refused(4).contains("status"));
 }
 
 #[test]
@@ -330,10 +328,8 @@ fn a_guard_whose_pin_was_removed_is_missed_and_not_lost_by_an_upgrade() {
     assert_eq!(cli::state("search").as_deref(), Some("interrupted"));
     assert!(onramp("status").ok().contains("pins were removed"));
     let there = host_state(&[]);
-    for refused in ["upgrade search", "compare-arms search"] {
-        assert!(onramp(refused).refused(1).contains("run `onramp detach search`"), "{refused}");
-        assert_eq!(host_state(&[]), there, "{refused}");
-    }
+    assert!(onramp("upgrade search").refused(1).contains("run `onramp detach search`"));
+    assert_eq!(host_state(&[]), there);
     onramp("detach search").ok();
     assert_eq!(host_state(&[]), before);
 }
@@ -358,5 +354,5 @@ fn files_say_what_is_guarded() {
     assert!(said.contains("detach search (--guard goodput=-10%) and attach it"), "{said}");
     assert_eq!(guard()["control_share_pct"], 20.0);
     apply("");
-    assert!(onramp("compare-arms").ok().contains("nothing is guarded"));
+    assert!(onramp("status --guard").ok().contains("nothing is guarded"));
 }

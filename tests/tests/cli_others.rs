@@ -217,7 +217,7 @@ fn the_exit_code_says_what_was_done_also_where_that_cannot_be_reported() {
             ("upgrade plain", &|| of_plain("generation") != *generation.borrow()),
             (&apply, &|| is_attached("fixed")),
             ("doctor --rate 150mbit --rtt 600ms --fix", &|| changed() > 0),
-            ("doctor --undo", &|| changed() == 0),
+            ("undo settings", &|| changed() == 0),
             ("run plain -- true", &|| is_attached("plain")),
             ("detach plain", &|| !is_attached("plain")),
             ("undo", &|| !is_attached("fixed")),

@@ -14,28 +14,9 @@ use std::process::{Command, Stdio};
 use onramp_tests::cli::{self, Ran, json, onramp};
 
 /// What `onramp --help` lists, but for the words of the laboratory.
-const VERBS: [&str; 21] = [
-    "list",
-    "attach",
-    "confirm",
-    "detach",
-    "upgrade",
-    "undo",
-    "apply",
-    "status",
-    "compare-arms",
-    "tune",
-    "run",
-    "select",
-    "flows",
-    "watch",
-    "top",
-    "serve",
-    "doctor",
-    "record",
-    "replay",
-    "export",
-    "shadow",
+const VERBS: [&str; 20] = [
+    "list", "attach", "confirm", "detach", "upgrade", "undo", "apply", "status", "tune", "run", "select",
+    "flows", "watch", "top", "serve", "doctor", "record", "replay", "export", "shadow",
 ];
 
 /// The verbs that a program's help lists.
@@ -214,9 +195,8 @@ fn doctor_judges_buffers_by_a_path() {
     onramp("doctor --rate 1mbit --rtt 0s").refused(2);
     onramp("doctor --profile nowhere").refused(2);
     assert!(onramp("doctor --fix").refused(2).contains("--fix needs a path"));
-    assert!(onramp("doctor --dry-run").refused(2).contains("--dry-run goes with --fix or --undo"));
-    assert_eq!(onramp("doctor --undo --profile geo").code, Some(2));
-    assert_eq!(onramp("doctor --undo --fix").code, Some(2));
+    assert!(onramp("doctor --dry-run").refused(2).contains("--dry-run goes with --fix:"));
+    assert_eq!(onramp("doctor --undo").code, Some(2));
 }
 
 /// As [`json`] for a verb that fails where something is missing.

@@ -52,7 +52,7 @@ fn what_a_path_wants_is_set_here_alone_and_restored_exactly() {
     assert_eq!((settings(&place), host_state(&[])), (before.clone(), state.clone()));
 
     let said = inside(&place, "doctor --profile geo --fix").ok();
-    for word in ["26214400 (was 4096 131072 6291456)", "source: ", "effect: ", "undo: onramp doctor --undo"] {
+    for word in ["26214400 (was 4096 131072 6291456)", "source: ", "effect: ", "undo: onramp undo settings"] {
         assert!(said.contains(word), "{word}: {said}");
     }
     assert_eq!(settings(&place), ["4096\t131072\t26214400", "4096\t16384\t26214400", "0", "1"]);
@@ -62,11 +62,11 @@ fn what_a_path_wants_is_set_here_alone_and_restored_exactly() {
     assert!(inside(&place, "doctor --profile geo --fix").ok().contains("nothing to change"));
 
     // From any namespace, as detach does.
-    let planned = onramp("doctor --undo --dry-run").ok();
+    let planned = onramp("undo settings --dry-run").ok();
     assert_eq!(planned.lines().count(), SYSCTLS.len(), "{planned}");
-    assert!(onramp("doctor --undo").ok().contains("tcp_rmem = 4096 131072 6291456 again"));
+    assert!(onramp("undo settings").ok().contains("tcp_rmem = 4096 131072 6291456 again"));
     assert_eq!((settings(&place), host_state(&[])), (before, state));
-    assert!(onramp("doctor --undo").ok().contains("no setting was changed"));
+    assert!(onramp("undo settings").ok().contains("no setting was changed"));
 }
 
 #[test]
@@ -79,7 +79,7 @@ fn fixing_for_another_path_keeps_what_was_before_the_first() {
     assert_eq!(settings(&place)[0], "4096\t131072\t15728640");
     inside(&place, "doctor --rate 150mbit --rtt 600ms --fix").ok();
     assert_eq!(settings(&place)[0], "4096\t131072\t26214400");
-    onramp("doctor --undo").ok();
+    onramp("undo settings").ok();
     assert_eq!(settings(&place), before);
 }
 
@@ -104,15 +104,15 @@ fn what_all_the_host_has_is_set_where_it_is_named_and_restored_from_anywhere() {
         assert!(again.contains("nothing to change"), "{again}");
     }
     // The namespace that it was set from has gone; the setting has not.
-    let planned = onramp("doctor --undo --dry-run").ok();
+    let planned = onramp("undo settings --dry-run").ok();
     assert!(planned.contains("echo 0 > /sys/module/tcp_cubic/parameters/hystart"), "{planned}");
-    let undone = inside(&other, "doctor --undo").ok();
+    let undone = inside(&other, "undo settings").ok();
     assert!(undone.contains("tcp_cubic.hystart = 1 again of this host"), "{undone}");
     assert_eq!((hystart(), host_state(&[])), ("1".to_owned(), state.clone()));
 
     inside(&other, "doctor --rate 1mbit --rtt 1ms --fix --also hystart").ok();
     fs::write(HYSTART, "2").unwrap();
-    let ran = onramp("doctor --undo");
+    let ran = onramp("undo settings");
     assert_eq!(ran.code, Some(5), "{ran:?}");
     assert!(ran.stdout.contains("tcp_cubic.hystart of this host is left as it is, 2"), "{ran:?}");
     fs::write(HYSTART, "1").unwrap();
@@ -131,7 +131,7 @@ fn the_default_queueing_discipline_is_set_in_the_hosts_own_namespace_alone() {
     assert_eq!(settings(&place)[2], "1", "nothing is half applied");
     onramp("doctor --rate 1mbit --rtt 1ms --fix --also qdisc").ok();
     assert_eq!(discipline(), "fq\n");
-    onramp("doctor --undo").ok();
+    onramp("undo settings").ok();
     assert_eq!((discipline(), host_state(&[])), (before, state));
     assert_eq!(onramp("doctor --also qdisc").code, Some(2), "nothing is changed unless --fix says so");
 }
@@ -144,7 +144,7 @@ fn what_somebody_else_has_set_since_is_left_alone_and_said() {
     let before = settings(&place);
     inside(&place, "doctor --rate 100mbit --rtt 600ms --fix").ok();
     place.sysctl_set(SYSCTLS[0], "4096 131072 9999999").unwrap();
-    let ran = onramp("doctor --undo");
+    let ran = onramp("undo settings");
     assert_eq!(ran.code, Some(5), "{ran:?}");
     assert!(ran.stdout.contains("left as it is, 4096 131072 9999999"), "{ran:?}");
     assert_eq!(settings(&place)[0], "4096\t131072\t9999999");
@@ -155,7 +155,7 @@ fn what_somebody_else_has_set_since_is_left_alone_and_said() {
     inside(&place, "doctor --rate 100mbit --rtt 600ms --fix").ok();
     place.sysctl_set(SYSCTLS[0], "4096 131072 8888888").unwrap();
     inside(&place, "doctor --rate 100mbit --rtt 600ms --fix").ok();
-    onramp("doctor --undo").ok();
+    onramp("undo settings").ok();
     assert_eq!(settings(&place)[0], "4096\t131072\t8888888");
 }
 
@@ -168,7 +168,7 @@ fn settings_of_a_namespace_that_has_gone_are_forgotten() {
         let place = place();
         inside(&place, "doctor --profile geo --fix").ok();
     }
-    onramp("doctor --undo").ok();
+    onramp("undo settings").ok();
     assert_eq!(host_state(&[]), state);
 }
 
@@ -181,7 +181,7 @@ fn a_fix_that_is_killed_or_told_of_an_error_at_any_step_is_undone_by_one_command
     let arguments = "doctor --rate 100mbit --rtt 600ms --fix --also hystart".into();
     let fix = Traced { namespace: &place, arguments };
     let undone = |call: &dyn Display| {
-        onramp("doctor --undo").ok();
+        onramp("undo settings").ok();
         assert_eq!((settings(&place), host_state(&[])), (before.clone(), state.clone()), "{call}");
         assert_eq!(hystart(), "1", "{call}");
     };
@@ -214,13 +214,13 @@ fn an_undo_that_is_killed_at_any_step_is_continued_by_the_next() {
     let before = settings(&place);
     let again = || inside(&place, "doctor --profile geo --fix").ok();
     again();
-    let undo = Traced { namespace: &place, arguments: "doctor --undo".into() };
+    let undo = Traced { namespace: &place, arguments: "undo settings".into() };
     let steps = undo.changes();
     for call in steps {
         again();
         undo.killed_before(&call);
         println!("killed before {call}: {:?}", settings(&place));
-        onramp("doctor --undo").ok();
+        onramp("undo settings").ok();
         assert_eq!((settings(&place), host_state(&[])), (before.clone(), state.clone()), "{call}");
     }
 }

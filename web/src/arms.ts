@@ -1,4 +1,4 @@
-// A guarded algorithm against its control: what `onramp compare-arms` says, with the intervals drawn.
+// A guarded algorithm against its control: what `onramp status --guard` says, with the intervals drawn.
 
 import { h } from "./dom";
 import * as format from "./format";

@@ -47,7 +47,7 @@ pub(crate) struct Attach {
     #[arg(long)]
     observe: bool,
     /// Keep a share of the flows on the base as control, and have the base run alone once the others are worse by more than these
-    /// margins: retransmit_ratio, of bytes, in percentage points, 0.1% to 50%; goodput, -1% to -90%. `onramp compare-arms` shows
+    /// margins: retransmit_ratio, of bytes, in percentage points, 0.1% to 50%; goodput, -1% to -90%. `onramp status --guard` shows
     /// both
     #[arg(long, value_name = "MARGINS", value_parser = guard::margins)]
     guard: Option<Margins>,
@@ -317,7 +317,7 @@ fn text(report: &Report, expires_in: Option<Duration>) -> String {
     }
     if let (Some(guard), Some(share)) = (&report.guard, report.control_share_pct) {
         text += &format!(
-            "  guarded ({guard}): {share}% of its flows run the base alone: onramp compare-arms {algorithm}\n"
+            "  guarded ({guard}): {share}% of its flows run the base alone: onramp status --guard\n"
         );
     }
     if report.telemetry_max != Level::Ack.name() {

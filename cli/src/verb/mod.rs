@@ -2,7 +2,6 @@
 
 mod apply;
 mod attach;
-mod compare_arms;
 mod completions;
 mod confirm;
 mod detach;
@@ -46,7 +45,6 @@ pub(crate) enum Verb {
     Undo(undo::Undo),
     Apply(apply::Apply),
     Status(status::Status),
-    CompareArms(compare_arms::CompareArms),
     Tune(tune::Tune),
     Run(run::Run),
     Select(select::Select),
@@ -95,7 +93,6 @@ impl Verb {
             Self::Undo(verb) => verb.run(output),
             Self::Apply(verb) => verb.run(output),
             Self::Status(verb) => verb.run(output),
-            Self::CompareArms(verb) => verb.run(output),
             Self::Tune(verb) => verb.run(output),
             Self::Run(verb) => verb.run(output),
             Self::Select(verb) => verb.run(output),

@@ -6,7 +6,6 @@ use std::io::ErrorKind;
 use std::time::Duration;
 
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
-use onramp_algorithm::Algorithm;
 
 use crate::object::abi::{
     self, Attachment, GUARD_FLOWS_MIN, GUARD_GOODPUT_LEAST, GUARD_MEAN_BITS, GUARD_METRIC_MAX,
@@ -14,10 +13,9 @@ use crate::object::abi::{
     guard_metric,
 };
 use crate::object::open;
-use crate::pins::parameters;
 use crate::pins::{GUARD, Pins};
+use crate::system::clock;
 use crate::system::error::Error;
-use crate::system::{clock, kernel};
 
 /// Error of the intervals that are shown.
 const INTERVAL_ERROR: f64 = 0.05;
@@ -212,17 +210,7 @@ pub struct GuardState {
 /// Flows that each arm must have before anything is said.
 pub const FLOWS_MIN: u64 = GUARD_FLOWS_MIN as u64;
 
-/// The guard of an algorithm's attachment; `None`: it has none.
-///
-/// # Errors
-/// [`Error::Privilege`], [`Error::NotAttached`], [`Error::Interrupted`], [`Error::OtherBuild`], or a map that cannot be read.
-pub fn guard(algorithm: Algorithm) -> Result<Option<GuardState>, Error> {
-    kernel::require_privilege("compare-arms")?;
-    let (_lock, pins) = parameters::hold(algorithm)?;
-    state(&pins, &pins.attachment()?)
-}
-
-/// The same for a caller that holds the lock.
+/// The guard of an attachment, for a caller that holds the lock; `None`: it has none.
 pub(crate) fn state(pins: &Pins, attachment: &Attachment) -> Result<Option<GuardState>, Error> {
     Ok(read(pins, attachment)?.map(|guard| describe(&guard, clock::tick())))
 }

@@ -96,7 +96,7 @@ pub(crate) fn changed_locked() -> Result<Vec<Setting>, Error> {
 /// # Errors
 /// [`Error::Privilege`], or what is recorded cannot be read.
 pub fn restore_all() -> Result<Restored, Error> {
-    kernel::require_everywhere("doctor --undo")?;
+    kernel::require_everywhere("undo settings")?;
     let mut given = Restored::default();
     if !kernel::has_bpffs() {
         return Ok(given);

@@ -1,6 +1,6 @@
 //! `onramp doctor`.
 
-pub(super) mod fix;
+mod fix;
 
 use std::time::Duration;
 
@@ -22,8 +22,7 @@ use crate::units;
 ///
 /// --fix sets what the path requires and records the previous values, until a reboot undoes both. Two settings of the whole
 /// host stay as they are unless --also names them: TCP paces by itself where there is no fq, and flows of onramp do not use
-/// the kernel's HyStart. --undo restores what --fix has set, in every network namespace; a value that another process has
-/// set since stays, and the exit code is 5.
+/// the kernel's HyStart.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   onramp doctor
@@ -32,7 +31,7 @@ use crate::units;
   onramp doctor --profile geo --fix --dry-run
   onramp doctor --profile geo --fix --also hystart
 
-Undo of --fix: onramp doctor --undo")]
+Undo of --fix: onramp undo settings")]
 pub(crate) struct Doctor {
     /// Bottleneck rate of the path: kbit, mbit or gbit per second
     #[arg(long, value_name = "RATE", value_parser = units::rate, requires = "rtt", conflicts_with = "profile")]
@@ -49,10 +48,7 @@ pub(crate) struct Doctor {
     /// With --fix: a setting that all traffic of the host has
     #[arg(long, value_name = "SETTING", value_enum, requires = "fix")]
     also: Vec<Also>,
-    /// Restore what --fix has set
-    #[arg(long, conflicts_with_all = ["fix", "rate", "rtt", "profile"])]
-    undo: bool,
-    /// With --fix or --undo: say what would be done; change nothing
+    /// With --fix: say what would be done; change nothing
     #[arg(long)]
     dry_run: bool,
 }
@@ -102,16 +98,13 @@ struct Row {
 impl Doctor {
     pub fn run(self, output: &Output) -> anyhow::Result<u8> {
         let path = self.path()?;
-        match (self.undo, self.fix, path) {
-            (true, ..) => return fix::undo(self.dry_run, output),
-            (_, true, Some(path)) => return fix::fix(path, &self.also, self.dry_run, output),
-            (_, true, None) => {
+        match (self.fix, path) {
+            (true, Some(path)) => return fix::fix(path, &self.also, self.dry_run, output),
+            (true, None) => {
                 return Err(Usage::error("--fix needs a path: give --profile, or --rate and --rtt"));
             }
             _ if self.dry_run => {
-                return Err(Usage::error(
-                    "--dry-run goes with --fix or --undo: doctor alone changes nothing",
-                ));
+                return Err(Usage::error("--dry-run goes with --fix: doctor alone changes nothing"));
             }
             _ => {}
         }

@@ -1,30 +1,47 @@
 //! `onramp undo`.
 
-use clap::Args;
+mod settings;
+
+use clap::{Args, ValueEnum};
 use onramp_loader::host;
 use serde::Serialize;
 
+use self::settings::Undone;
 use super::detach::{self, Detach, Failed};
-use super::doctor::fix::{self, Undone};
 use super::plan;
 use crate::failure::{FAILURE, PARTIAL};
 use crate::output::Output;
 
-/// Revert all that onramp has changed on this host
+/// The command that restores settings alone.
+pub(super) const SETTINGS: &str = "onramp undo settings";
+
+/// Revert all changes that onramp has made to this host
 ///
-/// What `onramp detach --all` does: defaults, sockets, attachments, rules of `onramp select`, and what interrupted commands have
-/// left; then what `onramp doctor --undo` does. What another process has changed since stays as it is and is reported,
-/// and the exit code is 5. Recordings and files in /etc/onramp stay.
+/// Does what `onramp detach --all` does: defaults, sockets, attachments, rules of `onramp select`, and what interrupted commands have
+/// left. Then restores the settings that `onramp doctor --fix` has set, in every network namespace; `undo settings` restores these
+/// alone. A setting or default that another process has changed since stays as it is and is reported, and the exit code is 5.
+/// Recordings and files in /etc/onramp stay.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   onramp undo --dry-run
   onramp undo
+  onramp undo settings
 
 Undo: printed, as far as one command does it")]
 pub(crate) struct Undo {
+    /// What to revert [default: everything]
+    #[arg(value_name = "WHAT")]
+    what: Option<Part>,
     /// Say what would be done; change nothing
     #[arg(long)]
     dry_run: bool,
+}
+
+/// What `undo` reverts alone.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Part {
+    /// Settings of `onramp doctor --fix`
+    Settings,
 }
 
 #[derive(Serialize)]
@@ -37,11 +54,14 @@ struct Report {
 
 impl Undo {
     pub fn run(self, output: &Output) -> anyhow::Result<u8> {
+        if let Some(Part::Settings) = self.what {
+            return settings::undo(self.dry_run, output);
+        }
         onramp_loader::kernel::require_everywhere("undo")?;
         let detach = Detach::everything();
         if self.dry_run {
             let mut actions = detach.plan_all()?;
-            actions.extend(fix::planned()?);
+            actions.extend(settings::planned()?);
             return plan::print(&actions, output);
         }
         let mut detached = detach.all()?;
