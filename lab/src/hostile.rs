@@ -16,7 +16,7 @@ use crate::fit::{RecordedFlow, fit};
 use crate::link::Direction;
 use crate::population::Population;
 use crate::profile::Profile;
-use crate::verify;
+use crate::{qlog, verify};
 
 /// The repository's profiles, by name.
 fn profiles() -> Vec<(String, String)> {
@@ -187,13 +187,14 @@ fn flow() -> Vec<AckRow> {
         .collect()
 }
 
-/// The fit of a recording with these rows.
+/// The fit of a recording with these rows, which is qlog too, whatever they are.
 fn fitted(rows: Vec<AckRow>) -> Result<(), String> {
     let directory = tempfile::tempdir().unwrap();
     let mut writer = Writer::create(directory.path(), Manifest::default(), Limits::default()).unwrap();
     rows.into_iter().for_each(|row| writer.push(row).unwrap());
     writer.finish(0).unwrap();
     let mut recording = Recording::open(directory.path()).unwrap();
+    qlog::write(&mut recording, None, &mut std::io::sink()).unwrap();
     let flow = RecordedFlow::read(&mut recording, None).map_err(|error| error.to_string())?;
     let fitted = fit(&flow).map_err(|error| error.to_string())?;
     fitted.profile("fitted", None).validate().unwrap();

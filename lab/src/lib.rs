@@ -10,6 +10,7 @@
 //! * [`experiment`]: downloads over them, congestion control against congestion control, with files and figures.
 //! * [`figure`]: curves and regions as SVG; [`plot`]: what arms did over time.
 //! * [`matrix`]: every arm on every profile, as one table.
+//! * [`qlog`]: recordings in a form that other tools read.
 //! * [`model`]: the documents' closed forms.
 //! * [`reproduce`]: the documents' claims, each with the experiments that test it.
 //! * [`evaluate`]: the evaluation that RFC 9743 asks for.
@@ -35,6 +36,7 @@ pub mod matrix;
 pub mod model;
 pub mod plot;
 pub mod population;
+pub mod qlog;
 pub mod reproduce;
 pub mod sim;
 pub mod stats;

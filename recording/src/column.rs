@@ -186,19 +186,6 @@ impl Column {
     pub(crate) fn words(&self) -> &[i32] {
         if let Self::I32(values) = self { values } else { &[] }
     }
-
-    /// The value of a row as it is shown; empty if there is none.
-    pub fn show(&self, row: usize, kind: Kind) -> Shown<'_> {
-        let shown = match (self, kind) {
-            (Self::I64(values), _) => values.get(row).map(|value| Shown::Unsigned(*value as u64)),
-            (Self::I32(values), Kind::I32) => values.get(row).map(|value| Shown::Signed((*value).into())),
-            (Self::I32(values), _) => values.get(row).map(|value| Shown::Unsigned((*value as u32).into())),
-            (Self::Text(values), _) => {
-                values.get(row).map(|value| Shown::Text(value.as_utf8().unwrap_or("")))
-            }
-        };
-        shown.unwrap_or(Shown::Text(""))
-    }
 }
 
 /// One value as it is shown.

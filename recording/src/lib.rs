@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Recordings of flows: written while they run, read back, exported, and replayed through the host build of the
+//! Recordings of flows: written while they run, read back, and replayed through the host build of the
 //! algorithms that also run in the kernel.
 //!
 //! * [`Writer`], [`Recording`]: a directory of Parquet files and a manifest; tables are declared in [`rows`].
-//! * [`export`]: as CSV and qlog.
 //! * [`table!`], [`write_rows`], [`read_rows`]: tables of others in the same form, a file each.
 //! * [`replay`]: recorded acknowledgments through other algorithms and parameters; [`replay_csv`] for plain CSV.
 #![forbid(unsafe_code)]
@@ -13,7 +12,6 @@ mod budget;
 mod column;
 mod csv;
 mod error;
-pub mod export;
 mod file;
 #[cfg(test)]
 mod fixtures;
@@ -39,7 +37,7 @@ pub use input::{Input, input};
 pub use manifest::{Attached, FileEntry, Manifest, SCHEMA};
 use onramp_files::{bounded, kind};
 pub use reader::Recording;
-pub use sample::{Event, Run, Sample};
+pub use sample::{Event, Run, Sample, each_run};
 pub use single::{read_rows, write_rows};
 pub use table::{Row, serialize_columns};
 pub use writer::{Limits, Writer};

@@ -454,7 +454,7 @@ fn what_is_no_regular_file_is_named_at_once_by_every_verb_that_reads_one() {
         format!("lab profile check {path}"),
         format!("select load {path}"),
         format!("replay {path} --algorithm ramp"),
-        format!("export {path} --format qlog"),
+        format!("lab qlog {path}"),
         format!("sim path {path}"),
         format!("lab verify {path}"),
         format!("serve --read-token-file {path}"),

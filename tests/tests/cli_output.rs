@@ -14,9 +14,9 @@ use std::process::{Command, Stdio};
 use onramp_tests::cli::{self, Ran, json, onramp};
 
 /// What `onramp --help` lists, but for the words of the laboratory.
-const VERBS: [&str; 20] = [
+const VERBS: [&str; 19] = [
     "list", "attach", "confirm", "detach", "upgrade", "undo", "apply", "status", "tune", "run", "select",
-    "flows", "watch", "top", "serve", "doctor", "record", "replay", "export", "shadow",
+    "flows", "watch", "top", "serve", "doctor", "record", "replay", "shadow",
 ];
 
 /// The verbs that a program's help lists.
@@ -282,7 +282,7 @@ fn strings_from_outside_reach_no_terminal_as_they_are() {
         vec!["replay", &csv, "--algorithm", "search"],
         vec!["replay", &recording, "--algorithm", "search"],
         vec!["-v", "replay", &missing, "--algorithm", "search"],
-        vec!["export", &recording, "--format", "csv"],
+        vec!["lab", "qlog", &recording],
         vec!["select", "load", &rules],
         vec!["apply", &bad],
         vec!["lab", "verify", &bad],

@@ -135,7 +135,7 @@ fn a_user_without_privileges_neither_reads_nor_changes_what_is_attached_chosen_o
         assert!(ran.stderr.contains(&needs), "{arguments}: {ran:?}");
         assert_eq!(parameters(state()), before, "{arguments}");
     }
-    for verb in ["export --format csv", "replay --algorithm search"] {
+    for verb in ["lab qlog", "replay --algorithm search"] {
         let ran = with("", &format!("{verb} {}", path("recording")));
         assert!(ran.code != Some(0) && ran.stdout.is_empty(), "{verb}: {ran:?}");
         assert!(ran.stderr.contains("ermission denied"), "{verb}: {ran:?}");

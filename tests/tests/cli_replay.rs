@@ -1,4 +1,4 @@
-//! `onramp replay` and `onramp export` on recordings that need no kernel, and the queries of docs/recording.md.
+//! `onramp replay` and `onramp-lab qlog` on recordings that need no kernel, and the queries of docs/recording.md.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -248,7 +248,7 @@ fn every_verb_that_reads_a_file_names_what_it_is_given_in_its_place() {
         fs::write(&path, bytes).unwrap();
         for call in [
             "replay FILE --algorithm search",
-            "export FILE --format csv",
+            "lab qlog FILE",
             "sim path FILE",
             "lab profile check ./FILE",
             "attach --profile ./FILE --dry-run",
@@ -295,8 +295,7 @@ fn a_dash_is_standard_input_and_output_and_never_a_file() {
     for (call, file) in [
         ("replay FILE --algorithm search --json", "acks.csv"),
         ("replay FILE --algorithm search --json", acks),
-        ("export FILE --format csv", acks),
-        ("export FILE --format qlog", acks),
+        ("lab qlog FILE", acks),
         ("sim path FILE --flow 1 --json", acks),
         ("sim run search --profile FILE --bytes 1M --json", "geo.toml"),
     ] {
@@ -309,8 +308,7 @@ fn a_dash_is_standard_input_and_output_and_never_a_file() {
     }
     // What is written.
     for (call, begins) in [
-        ("export recording --format csv -o -", "at_us,flow"),
-        ("export recording --format qlog -o -", "\u{1e}{"),
+        ("lab qlog recording -o -", "\u{1e}{"),
         ("replay recording --algorithm search -o -", "<svg"),
         ("lab model buffers -o -", "<svg"),
         ("lab model bod -o -", "<svg"),
@@ -337,9 +335,8 @@ fn a_reader_that_leaves_is_no_error_in_any_verb() {
     recording(&home.path().join("recording"));
     recording_of_a_path(&home.path().join("path"));
     for call in [
-        "export recording --format csv",
-        "export recording --format csv -o -",
-        "export recording --format qlog",
+        "lab qlog recording",
+        "lab qlog recording -o -",
         "replay recording --algorithm search",
         "replay recording --algorithm search -o -",
         "list",
@@ -390,38 +387,28 @@ fn a_damaged_file_is_named_and_the_others_replayed_and_exported() {
     let file = path.join("acks-000003.parquet");
     let bytes = fs::read(&file).unwrap();
     fs::write(&file, &bytes[..bytes.len() / 2]).unwrap();
-    for verb in ["replay --algorithm search --continue", "export --format csv"] {
+    for verb in ["replay --algorithm search --continue", "lab qlog"] {
         let ran = onramp(&format!("{verb} {}", path.display()));
         assert_eq!(ran.code, Some(5), "{ran:?}");
         assert!(ran.stderr.contains("acks-000003.parquet is damaged"), "{ran:?}");
         assert!(!ran.stdout.is_empty());
     }
-    let exported = onramp(&format!("export --format csv {}", path.display())).stdout;
-    assert_eq!(exported.lines().count(), 1 + 800);
 }
 
 #[test]
-fn exports_go_to_files_and_pipes_and_say_when_the_disk_is_full() {
+fn qlog_goes_to_files_and_pipes_and_says_when_the_disk_is_full() {
     let home = tempdir().unwrap();
     let path = home.path().join("recording");
     recording(&path);
-    let export = |rest: &str| onramp(&format!("export {} {rest}", path.display()));
-    assert_eq!(export("--format csv").ok().lines().count(), 1_201);
-    assert_eq!(export("--format csv --flow 1").ok().lines().count(), 601);
-    let exits = export("--format csv --table exits").ok();
-    let mut lines = exits.lines().map(|line| line.split(',').collect::<Vec<_>>());
-    let (names, values) = (lines.next().unwrap(), lines.next().unwrap());
-    let value = |name| values[names.iter().position(|column| *column == name).unwrap()];
-    assert_eq!([value("event"), value("reason"), value("since_start_us")], ["exit", "loss", "650000"]);
+    let qlog = |rest: &str| onramp(&format!("lab qlog {} {rest}", path.display())).ok();
+    let metrics = |text: &str| text.matches("recovery:metrics_updated").count();
+    assert_eq!((metrics(&qlog("")), metrics(&qlog("--flow 1"))), (1_200, 600));
     let sqlog = home.path().join("flows.sqlog");
-    export(&format!("--format qlog -o {}", sqlog.display())).ok();
+    qlog(&format!("-o {}", sqlog.display()));
     let text = fs::read_to_string(&sqlog).unwrap();
     assert!(text.starts_with("\u{1e}{") && text.contains("\"qlog_format\":\"JSON-SEQ\""));
-    assert!(export("--format csv --table nothing").refused(2).contains("flows, acks, rounds, exits"));
-    assert!(export("--format qlog --table acks").refused(2).contains("--table is for"));
     let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
-    let mut command = cli::command(["export", "--format", "csv"]);
-    let ran: Ran = command.arg(&path).stdout(full).output().unwrap().into();
+    let ran: Ran = cli::command(["lab", "qlog"]).arg(&path).stdout(full).output().unwrap().into();
     assert!(ran.refused(1).contains("No space left on device"));
 }
 
@@ -482,6 +469,14 @@ fn the_documented_duckdb_queries_run() {
         assert_eq!(ran.code, Some(0), "{query}\n{ran:?}");
         assert!(ran.stdout.trim().parse::<usize>().unwrap() > 0, "{query} finds nothing");
     }
+    // The CSV file that one of them writes is replayed as the recording is.
+    let exits = |path: &str| -> Vec<serde_json::Value> {
+        let call = format!("--json replay {path} --algorithm search --set threshold_pct=5");
+        let ran = cli::command(call.split(' ')).current_dir(home.path()).output().unwrap();
+        let report: serde_json::Value = serde_json::from_str(&Ran::from(ran).ok()).unwrap();
+        report["flows"].as_array().unwrap().iter().map(|flow| flow["findings"][0]["exit"].clone()).collect()
+    };
+    assert_eq!(exits("acks.csv"), exits("recording"));
 }
 
 /// Python with DuckDB, in a virtual environment below the build directory; none: it is not there, and neither is the

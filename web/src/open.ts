@@ -158,8 +158,8 @@ async function send(files: Named[]): Promise<void> {
 	const bytes = files.reduce((sum, { file }) => sum + file.size, 0);
 	if (bytes > MOST)
 		throw new Error(
-			`These are ${bytes >> 20} MB, at most ${MOST >> 20} MB are read here. onramp replay and onramp ` +
-				"export take recordings of any size.",
+			`These are ${bytes >> 20} MB, at most ${MOST >> 20} MB are read here. onramp replay takes ` +
+				"recordings of any size.",
 		);
 	const form = new FormData();
 	for (const { path, file } of files) form.append("file", file, path);

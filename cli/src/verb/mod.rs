@@ -8,7 +8,6 @@ mod detach;
 mod doctor;
 mod elsewhere;
 mod expire;
-mod export;
 mod finding;
 mod flows;
 mod lab;
@@ -55,7 +54,6 @@ pub(crate) enum Verb {
     Doctor(doctor::Doctor),
     Record(record::Record),
     Replay(replay::Replays),
-    Export(export::Export),
     Shadow(shadow::Shadow),
     /// Measure with real kernel TCP over an emulated link, by onramp-lab
     #[command(
@@ -103,7 +101,6 @@ impl Verb {
             Self::Doctor(verb) => verb.run(output),
             Self::Record(verb) => verb.run(output),
             Self::Replay(verb) => verb.run(output),
-            Self::Export(verb) => verb.run(),
             Self::Shadow(verb) => verb.run(output),
             Self::Lab(words) => words.execute(None, output),
             Self::Sim(words) => words.execute(Some("sim"), output),

@@ -20,6 +20,7 @@ mod plot;
 mod population;
 mod profile;
 mod progress;
+mod qlog;
 mod reproduce;
 mod reproduction;
 mod result;
@@ -53,6 +54,7 @@ pub(crate) enum Verb {
     Model(model::Model),
     Profile(profile::Profile),
     Plot(plot::Plot),
+    Qlog(qlog::Qlog),
     Calibrate(calibrate::Calibrate),
     #[command(hide = true)]
     Completions(completions::Completions),
@@ -83,6 +85,7 @@ impl Verb {
             Self::Model(verb) => verb.run(output),
             Self::Profile(verb) => verb.run(output),
             Self::Plot(verb) => verb.run(),
+            Self::Qlog(verb) => verb.run(),
             Self::Calibrate(verb) => verb.run(output),
             Self::Completions(verb) => verb.run(&line(), output),
             Self::Man(verb) => verb.run(&line(), output),

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 mod damage;
-mod export;
 mod hostile;
 mod nonsense;
 mod private;

@@ -32,7 +32,7 @@ const ONLY_PARSED: [(&str, &str); 35] = [
     ("ssh", "needs another host"),
     ("(umask", "writes what is root's"),
     ("bench", "measures for minutes, as root"),
-    ("export", "needs a recording"),
+    ("qlog", "needs a recording"),
     ("replay", "needs a recording"),
     ("sim path", "needs a recording"),
     ("sim tune spacing", "asks the kernel"),
@@ -49,7 +49,7 @@ const ONLY_PARSED: [(&str, &str); 35] = [
 ];
 
 /// Verbs of the laboratory that make no guest.
-const WITHOUT_A_GUEST: [&str; 5] = ["bench", "model", "plot", "profile", "sim"];
+const WITHOUT_A_GUEST: [&str; 6] = ["bench", "model", "plot", "profile", "qlog", "sim"];
 
 /// What says by another code than 0 that something does not hold.
 const HOLDS_NOT: [&str; 2] = ["onramp lab model buffers --default-bytes", "onramp sim reproduce bod-model"];

@@ -25,7 +25,7 @@ const LOOK: Duration = Duration::from_millis(200);
 /// Events after which to look even if more are waiting.
 const BATCH: u32 = 4_096;
 
-/// Record what flows do into a directory, for replay, export and DuckDB
+/// Record what flows do into a directory, for replay and DuckDB
 ///
 /// Tables of flows, acknowledgments, rounds, exits, congestion states and parameters as Parquet files, and a
 /// manifest. What is older than five seconds is safe in a file, whatever happens to the recorder or the machine;

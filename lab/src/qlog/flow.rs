@@ -8,9 +8,8 @@
 use std::collections::VecDeque;
 
 use onramp_algorithm::{Ack, NO_THRESHOLD};
+use onramp_recording::{Event, Sample};
 use serde_json::{Map, Value, json};
-
-use crate::sample::{Event, Sample};
 
 /// A change of the kernel's congestion state.
 #[derive(Debug)]

@@ -1,44 +1,71 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! What is exported says what was recorded.
+//! What the sequence says is what was recorded.
 
-use onramp_algorithm::find;
+use onramp_algorithm::{Ack, Verdict};
+use onramp_recording::rows::{AckRow, ExitRow, FlowRow, StateRow};
+use onramp_recording::{Limits, Manifest, Recording, SCHEMA, Writer};
 use serde_json::Value;
 
-use crate::fixtures::{record, slow_start};
-use crate::replay::{Options, Replay, candidates, replay};
-use crate::rows::AckRow;
-use crate::{Recording, Row, export, replay_csv};
-
 const ACKS: usize = 1_000;
+/// Two segments are sent for each that is acknowledged.
+const SENT: u64 = 10_000 + 2_000 * ACKS as u64;
 
 fn recorded() -> (tempfile::TempDir, Recording) {
+    const START_US: u64 = 5_000_000;
     let directory = tempfile::tempdir().unwrap();
-    record(directory.path(), 3, &find("search").unwrap().parameters(), &slow_start(ACKS), 150);
+    let manifest = Manifest {
+        schema: SCHEMA,
+        started_us: 1_700_000_000_000_000,
+        started_monotonic_us: START_US,
+        ..Manifest::default()
+    };
+    let mut writer = Writer::create(directory.path(), manifest, Limits::default()).unwrap();
+    let start = FlowRow {
+        at_us: START_US,
+        flow: 3,
+        event: "start".into(),
+        local_address: "10.0.0.1".into(),
+        local_port: 5000,
+        remote_address: "2001:db8::2".into(),
+        remote_port: 443,
+        algorithm: "search".into(),
+        ..FlowRow::default()
+    };
+    writer.push(start).unwrap();
+    for index in 0..ACKS as u64 {
+        let cwnd = 10 + index as u32;
+        let ack = Ack {
+            now_us: START_US + 50_000 + index * 1_000,
+            bytes_acked: (index + 1) * 1_000,
+            bytes_sent: 12_000 + index * 2_000,
+            rtt_us: 50_000,
+            smoothed_rtt_us: 50_000,
+            min_rtt_us: 50_000,
+            cwnd,
+            ssthresh: onramp_algorithm::NO_THRESHOLD,
+            in_flight: cwnd - 1,
+            mss: 1_000,
+            ..Ack::default()
+        };
+        let row = AckRow::new(3, &ack, &Verdict::default(), "stay".into());
+        writer.push(AckRow { sequence: 2 + index as u32, slow_starts: 1, ..row }).unwrap();
+    }
+    let state =
+        StateRow { flow: 3, sequence: ACKS as u32, to_state: "recovery".into(), ..StateRow::default() };
+    writer.push(state).unwrap();
+    writer
+        .push(ExitRow { flow: 3, event: "exit".into(), reason: "loss".into(), ..ExitRow::default() })
+        .unwrap();
+    writer.finish(1_700_000_001_000_000).unwrap();
     let recording = Recording::open(directory.path()).unwrap();
     (directory, recording)
-}
-
-#[test]
-fn an_exported_csv_is_replayed_as_the_recording_is() {
-    let (_directory, mut recording) = recorded();
-    let mut text = Vec::new();
-    export::csv(&mut recording, (AckRow::TABLE, AckRow::COLUMNS), None, &mut text).unwrap();
-    let set = ["threshold_pct=5".to_owned()];
-    let made = || Replay::new(candidates(&["search".to_owned()], &set, &[]).unwrap(), Options::default());
-    let (mut from_csv, from_parquet) =
-        (replay_csv(&text[..], false, made(), |_| true).unwrap(), replay(&mut recording, made()));
-    assert_eq!((from_csv.rows, from_csv.bad_rows), (ACKS as u64, 0));
-    let (one, other) = (from_csv.flows.remove(0).findings.remove(0), from_parquet[0].findings[0].clone());
-    assert_eq!(one.exit, other.exit);
-    assert_eq!(one.outcomes, other.outcomes);
-    assert!(one.exit.is_some());
 }
 
 #[test]
 fn qlog_is_a_json_text_sequence_with_what_qvis_asks_for() {
     let (_directory, mut recording) = recorded();
     let mut text = Vec::new();
-    export::qlog(&mut recording, None, &mut text).unwrap();
+    super::write(&mut recording, None, &mut text).unwrap();
     // RFC 7464: a record separator before and a line feed after every text.
     assert_eq!((text[0], text.last()), (0x1e, Some(&b'\n')));
     let records: Vec<Value> = text
@@ -84,6 +111,6 @@ fn qlog_is_a_json_text_sequence_with_what_qvis_asks_for() {
         .iter()
         .map(|event| event["data"]["raw"]["length"].as_u64().unwrap())
         .sum();
-    assert_eq!(sent, slow_start(ACKS).last().unwrap().bytes_sent);
+    assert_eq!(sent, SENT);
     assert!(!named("transport:packet_received").is_empty());
 }

@@ -4,16 +4,18 @@
 //!
 //! All flows are in one trace, distinguished by `group_id`.
 
-use std::collections::BTreeMap;
+mod flow;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Write};
 
 use serde_json::{Value, json};
 
-use super::qlog_flow::{FlowLog, StateChange};
-use super::unless_failed;
-use crate::reader::Recording;
-use crate::rows::{ExitRow, FlowRow, StateRow};
-use crate::sample;
+use flow::{FlowLog, StateChange};
+use onramp_recording::rows::{ExitRow, FlowRow, StateRow};
+use onramp_recording::{Recording, each_run};
 
 /// Begins a record (RFC 7464 section 2.2).
 const RECORD_SEPARATOR: u8 = 0x1e;
@@ -22,7 +24,7 @@ const RECORD_SEPARATOR: u8 = 0x1e;
 ///
 /// # Errors
 /// Those of `output`.
-pub fn qlog(recording: &mut Recording, flow: Option<u64>, output: &mut dyn Write) -> io::Result<()> {
+pub fn write(recording: &mut Recording, flow: Option<u64>, output: &mut dyn Write) -> io::Result<()> {
     record(output, &header(recording))?;
     let reference_us = recording.manifest.as_ref().map(|manifest| manifest.started_monotonic_us);
     let mut logs: BTreeMap<u64, FlowLog> = BTreeMap::new();
@@ -34,7 +36,7 @@ pub fn qlog(recording: &mut Recording, flow: Option<u64>, output: &mut dyn Write
         logs.entry(row.flow).or_default().exit_reason = row.reason.into_owned();
     }
     let mut result = Ok(());
-    sample::each_run(recording, &std::collections::HashMap::new(), |run| {
+    each_run(recording, &HashMap::new(), |run| {
         if flow.is_some_and(|wanted| wanted != run.flow) {
             return;
         }
@@ -48,7 +50,9 @@ pub fn qlog(recording: &mut Recording, flow: Option<u64>, output: &mut dyn Write
                     "group_id": run.flow.to_string(),
                     "data": data,
                 });
-                unless_failed(&mut result, || record(output, &event));
+                if result.is_ok() {
+                    result = record(output, &event);
+                }
             });
         }
     });

@@ -1,0 +1,42 @@
+//! `onramp-lab qlog`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use onramp_lab::qlog;
+use onramp_recording::Recording;
+
+use crate::failure::PARTIAL;
+use crate::output::say;
+use crate::target;
+
+/// Turn a recording into qlog, a JSON text sequence of recovery events that qvis opens
+///
+/// One file has all flows; name it .sqlog. Exits 5 if some files of the recording could not be read; the others are in
+/// the output.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:
+  onramp-lab qlog recording -o flows.sqlog
+  onramp-lab qlog recording --flow 18446612 | head")]
+pub(crate) struct Qlog {
+    /// Directory of a recording, or its file of acknowledgments; - is standard input
+    #[arg(value_name = "RECORDING")]
+    path: PathBuf,
+    /// Only the flow of this number
+    #[arg(long, value_name = "NUMBER")]
+    flow: Option<u64>,
+    /// File to write [default: -, standard output]
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+impl Qlog {
+    pub fn run(self) -> anyhow::Result<u8> {
+        let mut recording = Recording::open(&self.path)?;
+        target::write(self.output.as_deref(), |output| qlog::write(&mut recording, self.flow, output))?;
+        for problem in &recording.problems {
+            say(&format!("warning: {problem}"));
+        }
+        Ok(if recording.problems.is_empty() { 0 } else { PARTIAL })
+    }
+}
