@@ -6,7 +6,6 @@
 //! * [`emulator`]: carries packets between two TUN devices as the models say.
 //! * [`guest`]: virtual machines in which all of this takes the same time on every machine.
 //! * [`host`]: the two network namespaces at its ends.
-//! * [`calibrate`]: checks from outside that the link does what its description says.
 //! * [`experiment`]: downloads over them, congestion control against congestion control, with files and figures.
 //! * [`figure`]: curves and regions as SVG; [`plot`]: what arms did over time.
 //! * [`matrix`]: every arm on every profile, as one table.
@@ -19,7 +18,6 @@
 //! * [`verify`]: whether a result that is made again is the same.
 //! * [`population`]: distributions from which paths are drawn.
 
-pub mod calibrate;
 pub mod clock;
 mod digest;
 pub mod emulator;

@@ -340,14 +340,3 @@ fn command_of(arguments: &str) -> std::process::Child {
     let mut command = onramp_tests::cli::command(arguments.split(' '));
     command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null()).spawn().unwrap()
 }
-
-#[test]
-fn link_models_are_compared_with_their_closed_forms_without_a_link() {
-    let report = json("lab calibrate --models");
-    let checks = report["checks"].as_array().unwrap();
-    assert!(checks.len() > 30 && checks.iter().all(|check| check["holds"] == true), "{report}");
-    assert_eq!(report["checks_failed"], 0);
-    let text = onramp("lab calibrate --models").ok();
-    assert_eq!(text.lines().count(), checks.len() + 2, "{text}");
-    assert_eq!(onramp("lab calibrate --models --profile geo").code, Some(2));
-}

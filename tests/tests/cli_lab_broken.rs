@@ -47,7 +47,6 @@ fn without_root_every_verb_of_the_lab_says_so_and_ends_with_4() {
         "lab run cubic --clock machine",
         "lab matrix --clock machine --arms cubic",
         "lab shell",
-        "lab calibrate --clock machine",
         "lab reproduce search-wifi --clock machine",
     ] {
         let ran: Ran = cli::as_nobody("")

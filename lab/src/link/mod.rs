@@ -66,8 +66,8 @@ pub use paths::Paths;
 pub use random::Random;
 pub use rate::{Rate, Stretch};
 pub(crate) use spec::{
-    AqmSpec, CrossSpec, DirectionSpec, HandoverSpec, JitterSpec, Limit, LinkSpec, LossSpec, OutageSpec,
-    RangeError, RateSpec, ReorderingSpec, ScheduleSpec,
+    AqmSpec, CrossSpec, DirectionSpec, JitterSpec, Limit, LinkSpec, LossSpec, OutageSpec, RangeError,
+    RateSpec, ReorderingSpec, ScheduleSpec,
 };
 
 /// Nanoseconds on a monotonic clock of the driver's choice.

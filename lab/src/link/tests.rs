@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! The models in virtual time: what every link does, here; the parts, in the files below. Means and distributions are
-//! compared with closed forms by `calibrate::models`.
+//! compared with closed forms in [`closed_forms`].
 
 mod change;
+mod closed_forms;
 mod cross;
 mod delay;
 mod drops;
@@ -13,6 +14,7 @@ mod rate;
 mod reordering;
 mod schedule;
 
+use super::spec::HandoverSpec;
 use super::*;
 
 const MS: Nanos = 1_000_000;

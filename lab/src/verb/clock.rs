@@ -88,11 +88,6 @@ impl ClockOptions {
         Ok(Image::build(Kernel::named(&self.kernel)?, &guest::MODULES, &programs, &[])?)
     }
 
-    /// Seconds of this machine after which a guest is given up.
-    pub fn seconds(&self) -> u64 {
-        self.guest_timeout.into()
-    }
-
     /// Runs at once, where nothing is said: as many as there are processors, but one where they would disturb each
     /// other.
     pub fn jobs(&self, asked: Option<u16>) -> u16 {

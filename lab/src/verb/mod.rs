@@ -2,7 +2,6 @@
 //! The verbs, one file or folder each, and what some of them share.
 
 mod bench;
-mod calibrate;
 mod clock;
 mod common;
 mod compare;
@@ -55,7 +54,6 @@ pub(crate) enum Verb {
     Profile(profile::Profile),
     Plot(plot::Plot),
     Qlog(qlog::Qlog),
-    Calibrate(calibrate::Calibrate),
     #[command(hide = true)]
     Completions(completions::Completions),
     #[command(hide = true)]
@@ -86,7 +84,6 @@ impl Verb {
             Self::Profile(verb) => verb.run(output),
             Self::Plot(verb) => verb.run(),
             Self::Qlog(verb) => verb.run(),
-            Self::Calibrate(verb) => verb.run(output),
             Self::Completions(verb) => verb.run(&line(), output),
             Self::Man(verb) => verb.run(&line(), output),
             Self::Inside(_) => Ok(inside::run()),

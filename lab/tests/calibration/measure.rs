@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Does the emulated link do what its description says? Measured from outside, with UDP between the two namespaces.
 //!
-//! What varies (AQM, loss, schedule, rates, delays) is left out: [`models`] compares it with closed forms, in virtual
-//! time. Here the link has its mean rate and smallest delay. Times of arrival are the kernel's, taken when the emulator
+//! What varies (AQM, loss, schedule, rates, delays) is left out: unit tests compare it with closed forms. The link has its mean rate and smallest delay. Times of arrival are the kernel's, taken when the emulator
 //! hands a packet over, so that a busy receiver does not count. Three measurements:
 //!
 //! * **Base round-trip time**: the fastest of a series of echoes, less their transmission times.
@@ -10,18 +9,13 @@
 //! * **Queue limit**: how much longer packets take that fill the queue (the next one is dropped) than packets of the
 //!   same link at 80 % load, in packets.
 
-mod models;
-mod probe;
+use anyhow::{Context, bail};
+use onramp_lab::emulator::{Health, MTU};
+use onramp_lab::host::Hosts;
+use onramp_profiles::host::HostSpec;
+use onramp_profiles::link::LinkSpec;
 
-use onramp_net::NamespaceError;
-use serde::Serialize;
-use thiserror::Error;
-
-use crate::emulator::{Health, MTU};
-use crate::host::{HostError, HostSpec, Hosts};
-use crate::link::LinkSpec;
-pub use models::{ModelCheck, models};
-use probe::Probe;
+use super::probe::Probe;
 
 /// Length of the saturating stream.
 const SATURATED_SECONDS: f64 = 1.0;
@@ -36,33 +30,8 @@ const ECHOES: u32 = 25;
 /// Pieces of the saturating stream whose rates are compared.
 const RATE_WINDOWS: usize = 10;
 
-/// What can go wrong with a calibration.
-#[derive(Debug, Error)]
-pub enum CalibrateError {
-    /// The hosts or the link could not be made.
-    #[error(transparent)]
-    Host(#[from] HostError),
-    /// A namespace could not be entered.
-    #[error(transparent)]
-    Namespace(#[from] NamespaceError),
-    /// A socket failed.
-    #[error("cannot {action} a probe: {source}")]
-    Socket {
-        /// What was being done.
-        action: &'static str,
-        /// Why.
-        source: std::io::Error,
-    },
-    /// Nothing arrived.
-    #[error("no packet of the {phase} measurement arrived")]
-    Silence {
-        /// Which measurement.
-        phase: &'static str,
-    },
-}
-
 /// A measured value compared with the described one.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Measured {
     /// What the description says.
     pub expected: f64,
@@ -80,7 +49,7 @@ impl Measured {
 }
 
 /// Result of [`calibrate`].
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug)]
 pub struct Calibration {
     /// Forward rate, bit/s, within 1 %.
     pub rate_bps: Measured,
@@ -123,11 +92,7 @@ impl std::fmt::Display for Calibration {
 
 /// Builds the link without what varies and measures it, which takes a few seconds plus the time in which the full
 /// queue drains.
-///
-/// # Errors
-/// [`CalibrateError`] without root, or when probes do not get through. A link that is off is not an error: see
-/// [`Calibration::holds`].
-pub fn calibrate(link: &LinkSpec) -> Result<Calibration, CalibrateError> {
+pub fn calibrate(link: &LinkSpec) -> anyhow::Result<Calibration> {
     let link = link.constant();
     // Buffers are TCP's; the probes are UDP.
     let host = HostSpec::new([4_096, 131_072, 6_291_456], [4_096, 16_384, 4_194_304]);
@@ -154,7 +119,8 @@ pub fn calibrate(link: &LinkSpec) -> Result<Calibration, CalibrateError> {
         let seconds = seen.last()?.arrived - seen.first()?.arrived;
         (seconds > 0.0).then(|| (seen.len() - 1) as f64 * MTU as f64 * 8.0 / seconds)
     });
-    let measured_rate = quantile(windows.collect(), 0.5).ok_or(CalibrateError::Silence { phase: "rate" })?;
+    let measured_rate =
+        quantile(windows.collect(), 0.5).context("no packet of the rate measurement arrived")?;
 
     // A low quantile, because a sender that was held up catches up with a burst that queues.
     let quiet_delay = quantile(quiet.iter().map(|seen| seen.arrived - seen.sent).collect(), 0.1);
@@ -162,7 +128,7 @@ pub fn calibrate(link: &LinkSpec) -> Result<Calibration, CalibrateError> {
     let filled = full.windows(2).filter(|pair| pair[1].number > pair[0].number + 1);
     let full_delay = quantile(filled.map(|pair| pair[0].arrived - pair[0].sent).collect(), 0.5);
     let (Some(quiet_delay), Some(full_delay)) = (quiet_delay, full_delay) else {
-        return Err(CalibrateError::Silence { phase: "queue" });
+        bail!("no packet of the queue measurement arrived");
     };
     // It waits for all packets in the queue, itself included; alone it waits for its own transmission only.
     let measured_queue = (full_delay - quiet_delay) / packet_seconds + 1.0;

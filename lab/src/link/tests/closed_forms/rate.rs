@@ -2,8 +2,8 @@
 //! Rates that vary, outages and cross traffic.
 
 use super::{BYTES, MS, ModelCheck, RATE_BPS, SECOND, direction, plain, throughput};
-use crate::link::spec::RateStep;
-use crate::link::{CrossSpec, DirectionSpec, HandoverSpec, OutageSpec, RateSpec};
+use crate::link::spec::{HandoverSpec, RateStep};
+use crate::link::{CrossSpec, DirectionSpec, OutageSpec, RateSpec};
 
 pub(super) fn checks(seed: u64) -> Vec<ModelCheck> {
     [media(seed), outages(seed), cross(seed)].concat()

@@ -3,9 +3,12 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail as tests do")]
 
+#[path = "../common/mod.rs"]
 mod common;
+mod measure;
+mod probe;
 
-use onramp_lab::calibrate::calibrate;
+use measure::calibrate;
 
 /// One test, because links measured side by side disturb each other. No faster ones: the virtual processor of a guest
 /// takes longer over a packet than they do.

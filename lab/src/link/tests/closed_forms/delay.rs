@@ -2,8 +2,8 @@
 //! Delays that vary.
 
 use super::{MS, ModelCheck, SECOND, delays, mean, plain};
-use crate::link::spec::DelayStep;
-use crate::link::{DirectionSpec, HandoverSpec, JitterSpec, ReorderingSpec};
+use crate::link::spec::{DelayStep, HandoverSpec};
+use crate::link::{DirectionSpec, JitterSpec, ReorderingSpec};
 
 pub(super) fn checks(seed: u64) -> Vec<ModelCheck> {
     // So far apart that none waits for another.

@@ -7,15 +7,14 @@ use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use anyhow::Context;
 use nix::errno::Errno;
 use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg, setsockopt, sockopt};
 use nix::sys::time::TimeValLike;
 use nix::time::{ClockId, clock_gettime};
-
-use super::CalibrateError;
-use crate::emulator::MTU;
-use crate::host::{Hosts, RECEIVER, SENDER};
-use crate::link::LinkSpec;
+use onramp_lab::emulator::MTU;
+use onramp_lab::host::{Hosts, RECEIVER, SENDER};
+use onramp_profiles::link::LinkSpec;
 
 /// IPv4 and UDP headers.
 const HEADERS: usize = 28;
@@ -44,12 +43,8 @@ pub(super) struct Probe {
     echo: UdpSocket,
 }
 
-fn failed(action: &'static str) -> impl Fn(io::Error) -> CalibrateError {
-    move |source| CalibrateError::Socket { action, source }
-}
-
 impl Probe {
-    pub fn open(hosts: &Hosts) -> Result<Self, CalibrateError> {
+    pub fn open(hosts: &Hosts) -> anyhow::Result<Self> {
         let open = |address: SocketAddr| -> io::Result<UdpSocket> {
             let socket = UdpSocket::bind(address)?;
             socket.set_read_timeout(Some(TIMEOUT))?;
@@ -58,15 +53,16 @@ impl Probe {
             setsockopt(&socket, sockopt::ReceiveTimestampns, &true)?;
             Ok(socket)
         };
-        let sender = hosts.sender().run(|| open((SENDER, 0).into()))?.map_err(failed("open"))?;
+        let sender = hosts.sender().run(|| open((SENDER, 0).into()))?.context("cannot open a probe")?;
         let stream =
-            hosts.receiver().run(|| open((RECEIVER, STREAM_PORT).into()))?.map_err(failed("open"))?;
-        let echo = hosts.receiver().run(|| open((RECEIVER, ECHO_PORT).into()))?.map_err(failed("open"))?;
+            hosts.receiver().run(|| open((RECEIVER, STREAM_PORT).into()))?.context("cannot open a probe")?;
+        let echo =
+            hosts.receiver().run(|| open((RECEIVER, ECHO_PORT).into()))?.context("cannot open a probe")?;
         Ok(Self { sender, stream, echo })
     }
 
     /// Round-trip time of the fastest of some echoes, without the time their transmission takes, seconds.
-    pub fn fastest_echo(&self, count: u32, link: &LinkSpec) -> Result<f64, CalibrateError> {
+    pub fn fastest_echo(&self, count: u32, link: &LinkSpec) -> anyhow::Result<f64> {
         let done = AtomicBool::new(false);
         let payload = vec![0; ECHO_BYTES - HEADERS];
         let fastest = std::thread::scope(|scope| {
@@ -78,18 +74,20 @@ impl Probe {
             done.store(true, Ordering::Relaxed);
             result
         })?;
-        let fastest = fastest.ok_or(CalibrateError::Silence { phase: "round-trip" })?;
+        let fastest = fastest.context("no echo arrived")?;
         let transmission = |rate_bps: u64| ECHO_BYTES as f64 * 8.0 / rate_bps as f64;
         Ok(fastest - transmission(link.forward.rate_bps) - transmission(link.back.rate_bps))
     }
 
-    fn echo_once(&self, payload: &[u8], link: &LinkSpec) -> Result<Option<f64>, CalibrateError> {
+    fn echo_once(&self, payload: &[u8], link: &LinkSpec) -> anyhow::Result<Option<f64>> {
         let sent = now();
-        self.sender.send_to(payload, (RECEIVER, ECHO_PORT)).map_err(failed("send"))?;
+        self.sender.send_to(payload, (RECEIVER, ECHO_PORT)).context("cannot send a probe")?;
         // Twice what it should take, and a second.
         let limit = 1.0 + link.base_rtt_us() as f64 * 2e-6;
         while now() - sent < limit {
-            if let Some((_, arrived)) = receive(&self.sender, &mut [0; MTU]).map_err(failed("receive"))? {
+            if let Some((_, arrived)) =
+                receive(&self.sender, &mut [0; MTU]).context("cannot receive a probe")?
+            {
                 return Ok(Some(arrived - sent));
             }
         }
@@ -113,7 +111,7 @@ impl Probe {
         spacing_seconds: f64,
         burst: u64,
         link: &LinkSpec,
-    ) -> Result<Vec<Seen>, CalibrateError> {
+    ) -> anyhow::Result<Vec<Seen>> {
         let done = AtomicBool::new(false);
         // The longest a packet can be in progress: propagation, and a queue of the burst's size.
         let drain = (burst * MTU as u64 * 8) as f64 / link.forward.rate_bps as f64;
@@ -123,8 +121,8 @@ impl Probe {
             let sent = self.send(burst, 0.0, 0).and_then(|()| self.send(count, spacing_seconds, burst));
             done.store(true, Ordering::Relaxed);
             let seen = receiver.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-            sent.map_err(failed("send"))?;
-            seen.map_err(failed("receive"))
+            sent.context("cannot send a probe")?;
+            seen.context("cannot receive a probe")
         })
     }
 
