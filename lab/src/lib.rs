@@ -8,6 +8,7 @@
 //! * [`host`]: the two network namespaces at its ends.
 //! * [`experiment`]: downloads over them, congestion control against congestion control, with files and figures.
 //! * [`figure`]: curves and regions as SVG; [`plot`]: what arms did over time.
+//! * [`page`]: results and reports as documents.
 //! * [`matrix`]: every arm on every profile, as one table.
 //! * [`qlog`]: recordings in a form that other tools read.
 //! * [`model`]: the documents' closed forms.
@@ -32,6 +33,7 @@ mod hostile;
 pub mod link;
 pub mod matrix;
 pub mod model;
+pub mod page;
 pub mod plot;
 pub mod population;
 pub mod qlog;

@@ -7,8 +7,6 @@ import { flowView } from "./flow";
 import { flowsView } from "./flows";
 import { ask, banner, listen } from "./open";
 import { populationView } from "./population";
-import { reportView } from "./report";
-import { resultsView } from "./results";
 import type { About, Status } from "./schema";
 import { address, choose, isLive, recording, setLive } from "./source";
 import { apply, setTheme, type Theme, theme } from "./theme";
@@ -22,7 +20,7 @@ const VIEWS = [
 
 const KEYS: [string, string][] = [
 	["1 2 3", "flows, population, algorithms"],
-	["o", "open a recording, a result of the lab or a report"],
+	["o", "open a recording"],
 	["/", "filter, as in ss: dst 198.51.100.0/24 and dport = :443"],
 	["j k ↓ ↑", "choose a flow; Page Up, Page Down, Home, End too"],
 	["Enter", "open it"],
@@ -106,9 +104,8 @@ function show(): void {
 	const [view = "", id = ""] = path.split("/");
 	const parameters = new URLSearchParams(query);
 	leave();
-	const ofFile = ["results", "report"].includes(view);
-	if (!ofFile) choose(parameters.get("recording") ?? "");
-	banner(opened, !ofFile);
+	choose(parameters.get("recording") ?? "");
+	banner(opened);
 	state.hidden = recording() !== "" || !isLive();
 	for (const link of links) {
 		link.href = address(link.dataset.view ?? "");
@@ -129,14 +126,6 @@ function show(): void {
 		case "population":
 			leave = populationView(main, onAttached);
 			document.title = "Population – onramp";
-			break;
-		case "results":
-			leave = resultsView(main);
-			document.title = "Results – onramp";
-			break;
-		case "report":
-			leave = reportView(main);
-			document.title = "Report – onramp";
 			break;
 		case "algorithms":
 			leave = algorithmsView(main, about.writable, onAttached);
@@ -185,7 +174,7 @@ fill(
 			{
 				type: "button",
 				class: "open",
-				title: "Open a recording, a result of the lab or a report (o), or drop it anywhere",
+				title: "Open a recording (o), or drop it anywhere",
 				click: ask,
 			},
 			"Open …",

@@ -1,16 +1,11 @@
-// Files that are dropped on the page or chosen: recordings go to this server, which keeps them in memory; results of
-// the lab and reports are read here.
+// Recordings that are dropped on the page or chosen: they go to this server, which keeps them in memory.
 
 import { post } from "./api";
 import { fill, h, say } from "./dom";
-import * as report from "./report";
-import * as results from "./results";
 import * as source from "./source";
 
 /** What the server takes at most, bytes. */
 const MOST = 64 << 20;
-/** Texts that are read here, bytes. */
-const TEXT = 64 << 20;
 
 interface Named {
 	/** With the directories that it was in. */
@@ -61,12 +56,6 @@ async function entries(dropped: DataTransfer): Promise<Named[]> {
 	return found;
 }
 
-async function read(file: File, path: string): Promise<string> {
-	if (file.size > TEXT)
-		throw new Error(`${path} has ${file.size >> 20} MB, more than the ${TEXT >> 20} MB that are read`);
-	return file.text();
-}
-
 const directory = (path: string): string => path.slice(0, path.lastIndexOf("/") + 1);
 
 async function take(files: Named[]): Promise<void> {
@@ -83,31 +72,6 @@ async function take(files: Named[]): Promise<void> {
 		)
 			recorded.push(sheet);
 	if (tables.length > 0) return send([...tables, ...files.filter(({ path }) => /(^|\/)manifest\.json$/.test(path))]);
-	const found: Parameters<typeof results.open>[0] = [];
-	for (const { path, file } of files.filter(({ path }) => path.endsWith(".json"))) {
-		let json: unknown;
-		try {
-			json = JSON.parse(await read(file, path));
-		} catch (error) {
-			throw new Error(`${path} is no JSON: ${(error as Error).message}`);
-		}
-		if (report.isReport(json)) {
-			report.open(path, json);
-			location.hash = "#/report";
-			return;
-		}
-		if (results.isResult(json))
-			found.push({
-				name: directory(path).replace(/\/$/, "") || path,
-				result: json,
-				flows: await flows(files, directory(path)),
-			});
-	}
-	if (found.length > 0) {
-		results.open(found);
-		location.hash = `#/results?${Date.now()}`;
-		return;
-	}
 	if (recorded.length > 0) return send(recorded.slice(0, 1));
 	if (logs[0])
 		throw new Error(
@@ -115,8 +79,8 @@ async function take(files: Named[]): Promise<void> {
 				"open the recording that it was exported from.",
 		);
 	const can =
-		"Drop the directory of a recording, or its .parquet files; acknowledgments as .csv; the directory or " +
-		"result.json of a lab run; what onramp sim compare, replay or shadow print with --json.";
+		"Drop the directory of a recording, or its .parquet files, or acknowledgments as .csv. Results of the lab, and " +
+		"reports of replay and shadow, are shown by onramp-lab plot FILE -o page.html.";
 	// The server looks at the first bytes, and says what it is.
 	if (files.length === 1) {
 		try {
@@ -131,26 +95,6 @@ async function take(files: Named[]): Promise<void> {
 			.slice(0, 3)
 			.join(", ")}${files.length > 3 ? ", …" : ""}). ${can}`,
 	);
-}
-
-/** The flows of a result's runs: directories are `NNN-ARM`, in the order of arms' runs; `-againN` are tried again. */
-async function flows(files: Named[], under: string): Promise<Map<string, Map<number, Record<string, number[]>>>> {
-	const found = new Map<string, Map<number, Record<string, number[]>>>();
-	const runs = files
-		.filter(({ path }) => path.startsWith(under) && /^\d+-[^/]*\/flow\.csv$/.test(path.slice(under.length)))
-		.sort((one, other) => one.path.localeCompare(other.path, "en", { numeric: true }));
-	const places = new Map<string, number>();
-	for (const { path, file } of runs) {
-		const [, number = "", arm = ""] = /^(\d+)-(.*?)(?:-again\d+)?\/flow\.csv$/.exec(path.slice(under.length)) ?? [];
-		const place = `${arm}/${number}`;
-		const there = found.get(arm) ?? new Map<number, Record<string, number[]>>();
-		// What was tried again takes the place of what was not valid.
-		const at = places.get(place) ?? there.size;
-		places.set(place, at);
-		there.set(at, results.table(await read(file, path)));
-		found.set(arm, there);
-	}
-	return found;
 }
 
 /** Has the server read a recording. */
@@ -224,14 +168,13 @@ export function ask(): void {
 		h(
 			"p",
 			{},
-			"A recording of onramp record, a result of onramp lab or sim, or a report of onramp replay or " +
-				"shadow. Dropping it anywhere on this page does the same.",
+			"A recording of onramp record, or acknowledgments as CSV. Dropping it anywhere on this page does the same.",
 		),
 		h(
 			"p",
 			{ class: "quiet" },
 			"A recording goes to this server, which keeps it in memory for everyone who knows its address, until it " +
-				"ends or four newer ones are there. Results and reports stay in this page.",
+				"ends or four newer ones are there.",
 		),
 		h(
 			"p",
@@ -250,11 +193,7 @@ export function ask(): void {
 
 /** Listens for what is dropped. */
 export function listen(): void {
-	const veil = h(
-		"div",
-		{ class: "veil", "aria-hidden": "true" },
-		h("p", {}, "Drop a recording, a result of the lab, or a report"),
-	);
+	const veil = h("div", { class: "veil", "aria-hidden": "true" }, h("p", {}, "Drop a recording"));
 	document.body.append(veil);
 	let depth = 0;
 	const over = (by: number): void => {
@@ -275,8 +214,8 @@ export function listen(): void {
 }
 
 /** The line that says whose flows these are, where flows are shown. */
-export function banner(place: HTMLElement, flows: boolean): void {
-	const open = flows && source.recording() !== "";
+export function banner(place: HTMLElement): void {
+	const open = source.recording() !== "";
 	place.hidden = !open;
 	if (!open) return;
 	const known = held.get(source.recording());

@@ -18,36 +18,18 @@ interface Reported {
 	findings: Shadow["findings"];
 }
 
-let title = "";
-let flows: Reported[] = [];
 /** Flows that are shown. */
 const MOST = 200;
 
-export function isReport(json: unknown): json is { flows: Reported[] } {
-	const report = json as { flows?: Reported[] };
-	return (
-		Array.isArray(report?.flows) &&
-		report.flows.length > 0 &&
-		report.flows.every((flow) => Array.isArray(flow.findings))
-	);
+export interface Report {
+	flows: Reported[];
 }
 
-export function open(path: string, report: { flows: Reported[] }): void {
-	title = path;
-	flows = report.flows;
-}
-
-export function reportView(main: HTMLElement): () => void {
+export function reportView(main: HTMLElement, title: string, { flows }: Report): void {
 	fill(
 		main,
-		h("h1", {}, title ? `Report ${title}` : "Report"),
-		h(
-			"p",
-			{ class: "summary" },
-			flows.length
-				? `${flows.length} flows${flows.length > MOST ? `, the first ${MOST} here` : ""}.`
-				: "None is open, and a page that is loaded anew has forgotten what was: drop it again.",
-		),
+		h("h1", {}, `Report ${title}`),
+		h("p", { class: "summary" }, `${flows.length} flows${flows.length > MOST ? `, the first ${MOST} here` : ""}.`),
 		...flows.slice(0, MOST).map((flow) => {
 			const place = h("section", { class: "card others" });
 			const ran = flow.algorithm ?? flow.congestion_control ?? "unknown";
@@ -63,5 +45,4 @@ export function reportView(main: HTMLElement): () => void {
 			return place;
 		}),
 	);
-	return () => {};
 }

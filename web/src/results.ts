@@ -1,5 +1,4 @@
-// Results of the lab and the simulator, next to each other: every measure by arm, and runs over time. They are read here
-// and sent nowhere.
+// Results of the lab and the simulator next to each other: every measure by arm, and runs over time.
 
 import { Chart, type Moment } from "./chart";
 import { fill, h } from "./dom";
@@ -49,9 +48,6 @@ interface Arm {
 let arms: Arm[] = [];
 let results: Result[] = [];
 
-/** Points of a curve: more than a chart is wide would not be visible. */
-const POINTS = 1200;
-
 interface Measure {
 	title: string;
 	of: (run: Run, result: Result) => number | null;
@@ -88,52 +84,31 @@ const MEASURES: Measure[] = [
 	},
 ];
 
-/** Whether this is what `lab run`, `lab compare` and `sim compare` write. */
-export function isResult(json: unknown): json is Result {
-	const result = json as Result;
-	return (
-		Array.isArray(result?.arms) &&
-		result.arms.every((arm) => typeof arm.arm === "string" && Array.isArray(arm.runs)) &&
-		typeof result.bdp_bytes === "number"
-	);
-}
-
 /** CSV of numbers; what is none is NaN. */
-export function table(csv: string): Table {
+function table(csv: string): Table {
 	const [head = "", ...lines] = csv.trim().split("\n");
 	const names = head.trim().split(",");
-	const step = Math.max(1, Math.ceil(lines.length / POINTS));
-	const rows = lines.filter((_, number) => number % step === 0).map((line) => line.split(","));
+	const rows = lines.map((line) => line.split(","));
 	return Object.fromEntries(names.map((name, column) => [name, rows.map((row) => Number(row[column] ?? NaN))]));
 }
 
-/** Takes results, each with the flows of its runs by arm and number. */
-export function open(opened: { name: string; result: Result; flows: Map<string, Map<number, Table>> }[]): void {
-	results = opened.map((one) => one.result);
-	arms = opened.flatMap(({ name, result, flows }) =>
-		result.arms.map((arm) => ({
-			name: opened.length > 1 ? `${name}: ${arm.arm}` : arm.arm,
-			result,
-			runs: arm.runs,
-			tables: flows.get(arm.arm) ?? new Map<number, Table>(),
-		})),
-	);
+/** A result, with the flows of its runs by arm and number, each as CSV. */
+export interface Opened {
+	name: string;
+	json: Result;
+	flows: Record<string, Record<string, string>>;
 }
 
-export function resultsView(main: HTMLElement): () => void {
-	if (arms.length === 0) {
-		fill(
-			main,
-			h("h1", {}, "Results of the lab"),
-			h(
-				"p",
-				{ class: "empty" },
-				"None is open, and a page that is loaded anew has forgotten what was. Drop the directory of " +
-					"onramp lab compare -o DIR here, or a result.json, or what onramp sim compare --json printed.",
-			),
-		);
-		return () => {};
-	}
+export function resultsView(main: HTMLElement, opened: Opened[]): void {
+	results = opened.map((one) => one.json);
+	arms = opened.flatMap(({ name, json, flows }) =>
+		json.arms.map((arm) => ({
+			name: opened.length > 1 ? `${name}: ${arm.arm}` : arm.arm,
+			result: json,
+			runs: arm.runs,
+			tables: new Map(Object.entries(flows[arm.arm] ?? {}).map(([run, csv]) => [Number(run), table(csv)])),
+		})),
+	);
 	let run = 0;
 	let arm = 0;
 	const first = results[0] as Result;
@@ -205,8 +180,7 @@ export function resultsView(main: HTMLElement): () => void {
 			: h(
 					"p",
 					{ class: "quiet" },
-					"There are no flows over time here: drop the whole directory of a lab run, with its " +
-						"flow.csv files.",
+					"There are no flows over time here: onramp-lab plot takes them from the directory of a lab run.",
 				),
 	);
 
@@ -285,17 +259,12 @@ export function resultsView(main: HTMLElement): () => void {
 		if (chosen && of) charts.draw(series(chosen, chosen.runs[run], of));
 	}
 
-	const unlisten = onTheme(() => {
+	onTheme(() => {
 		for (const chart of Object.values(over)) chart.forget();
 		charts.forget();
 		draw();
 	});
 	draw();
-	return () => {
-		unlisten();
-		for (const chart of Object.values(over)) chart.destroy();
-		charts.destroy();
-	};
 }
 
 /** Values at other times: the newest before each. */

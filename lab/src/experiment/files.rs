@@ -36,8 +36,13 @@ fn file_name(text: &str, most: usize) -> String {
     text.chars().map(plain).take(most).collect()
 }
 
+/// An arm's name in the name of a run's directory.
+pub(crate) fn directory_name(arm: &str) -> String {
+    file_name(arm, 80)
+}
+
 pub(super) fn run_directory(root: &Path, index: usize, attempt: u32, arm: &Arm) -> PathBuf {
-    let name = file_name(&arm.name, 80);
+    let name = directory_name(&arm.name);
     let again = if attempt == 0 { String::new() } else { format!("-again{attempt}") };
     root.join(format!("{index:03}-{name}{again}"))
 }

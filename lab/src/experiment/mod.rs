@@ -41,6 +41,7 @@ pub use builtin::BuiltinError;
 pub(crate) use builtin::{BLOCK, may_wait};
 pub use clock::{Clock, Guests, Origin, Shard};
 pub use cpu::{busy_seconds, process_seconds};
+pub(crate) use files::directory_name;
 pub use flow::{Flow, FlowSample};
 pub use job::{Job, PATH as JOB_PATH};
 pub use measures::{Measures, ObjectTime};

@@ -1,10 +1,13 @@
 //! `onramp-lab run` and `onramp-lab compare`.
 
+use std::path::Path;
+
 use clap::Args;
 use onramp_lab::experiment::{self, Comparison, Plan};
 use onramp_lab::table;
 
 use super::common::{Common, Jobs};
+use super::plot::document;
 use super::progress::{self, Clock};
 use crate::arm::Arms;
 use crate::output::Output;
@@ -103,14 +106,15 @@ fn measure(names: &[String], plan: &Plan, common: &Common, output: &Output) -> a
         progress::show(&progress, each, &mut clock);
     })?;
     drop(clock);
-    output.versioned(&comparison, || text(&comparison))?;
+    let page = comparison.directory.as_deref().map(document::write).transpose()?.flatten();
+    output.versioned(&comparison, || text(&comparison, page.as_deref()))?;
     Ok(transfer::code(&comparison.arms))
 }
 
-fn text(comparison: &Comparison) -> String {
+fn text(comparison: &Comparison, page: Option<&Path>) -> String {
     let mut text = table::comparison(comparison);
     if let Some(directory) = &comparison.directory {
         text += &format!("plot: {}\n", directory.join("plot.svg").display());
     }
-    text
+    text + &page.map(|page| format!("page: {}\n", page.display())).unwrap_or_default()
 }

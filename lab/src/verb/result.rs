@@ -13,6 +13,17 @@ const RESULT: &str = "result.json";
 /// What lies next to it, and says how it was made.
 const MANIFEST: &str = "manifest.json";
 
+/// Where a directory, or what lies in it, has the result.
+pub(super) fn file(given: &Path) -> PathBuf {
+    if given.is_dir() {
+        given.join(RESULT)
+    } else if given.file_name().is_some_and(|name| name == MANIFEST) {
+        given.with_file_name(RESULT)
+    } else {
+        given.to_owned()
+    }
+}
+
 /// A result: its file, the directory that it is in, or the manifest next to it; `-` is standard input.
 pub(super) fn read(given: &Path) -> anyhow::Result<Comparison> {
     let file = file(given);
@@ -26,16 +37,6 @@ pub(super) fn read(given: &Path) -> anyhow::Result<Comparison> {
             "{name} is no result of the lab ({RESULT} of `onramp lab run` or `compare`): {error}"
         ))
     })
-}
-
-fn file(given: &Path) -> PathBuf {
-    if given.is_dir() {
-        given.join(RESULT)
-    } else if given.file_name().is_some_and(|name| name == MANIFEST) {
-        given.with_file_name(RESULT)
-    } else {
-        given.to_owned()
-    }
 }
 
 #[cfg(test)]

@@ -1,4 +1,7 @@
-//! `onramp-lab plot`: a replay as a figure, what the flow did, and where each candidate would have left.
+//! `onramp-lab plot`: results and reports as documents, and a replay as a figure: what the flow did, and where each candidate
+//! would have left.
+
+pub(super) mod document;
 
 use std::path::{Path, PathBuf};
 
@@ -10,19 +13,30 @@ use serde::Deserialize;
 
 use crate::drawn;
 use crate::output::say;
+use crate::target;
 
 /// Flows of one figure at most.
 const FLOWS: usize = 6;
 /// Colours of the two curves; marks take the others.
 const CURVES: usize = 2;
 
-/// Draw a replay as SVG: windows and exits of the first flows
+/// Show results or reports in an HTML document, or draw a replay as SVG
 ///
-/// Reads from stdin what `onramp replay --output FILE` hands over: that is how it is used.
+/// FILE is the directory of a lab run or its result.json, what `onramp sim compare --json` printed, or a report of `onramp
+/// replay --json` or `onramp shadow --json`. Several results are shown next to each other. The document holds all that it
+/// shows; flows over time are in it where FILE is a directory.
+///
+/// Without FILE it draws what `onramp replay --output plot.svg` hands over on stdin.
 #[derive(Args, Debug)]
-#[command(after_help = "Examples:\n  onramp replay recording --algorithm search --output plot.svg")]
+#[command(after_help = "Examples:
+  onramp-lab plot runs/geo -o geo.html
+  onramp sim compare --arms cubic,search --json | onramp-lab plot - -o compare.html
+  onramp replay recording --algorithm search --output plot.svg")]
 pub(crate) struct Plot {
-    /// SVG file; - is standard output
+    /// Results, or one report; - is standard input
+    #[arg(value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// HTML document, or without FILE an SVG file; - is standard output
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
 }
@@ -59,6 +73,11 @@ struct Exit {
 
 impl Plot {
     pub fn run(self) -> anyhow::Result<u8> {
+        if !self.files.is_empty() {
+            let text = document::of_files(&self.files)?;
+            target::write(Some(&self.output), |output| output.write_all(text.as_bytes()))?;
+            return Ok(0);
+        }
         let text = bounded::read_text(Path::new(bounded::STANDARD)).context("cannot read standard input")?;
         let Drawing { flows } =
             serde_json::from_str(&text).context("standard input is not what `onramp replay` hands over")?;
