@@ -15,8 +15,8 @@ use onramp_tests::cli::{self, Ran, json, onramp};
 
 /// What `onramp --help` lists, but for the words of the laboratory.
 const VERBS: [&str; 19] = [
-    "list", "attach", "confirm", "detach", "upgrade", "undo", "apply", "status", "tune", "run", "select",
-    "flows", "watch", "top", "serve", "doctor", "record", "replay", "shadow",
+    "list", "attach", "confirm", "tune", "detach", "upgrade", "undo", "status", "run", "select", "apply",
+    "flows", "watch", "top", "serve", "record", "replay", "shadow", "doctor",
 ];
 
 /// The verbs that a program's help lists.
