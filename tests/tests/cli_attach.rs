@@ -63,7 +63,7 @@ fn the_name_of_the_control_is_one_of_the_algorithm_wherever_a_name_goes() {
         "select del --port 7000",
         "upgrade NAME",
         "shadow --algorithm NAME --set NAME.threshold_pct=30 --for 10ms",
-        "shadow --algorithms NAME --for 10ms",
+        "shadow --algorithm NAME --for 10ms",
         "detach NAME",
         "apply --check --config APPLY",
         "run NAME --dry-run -- true",

@@ -134,7 +134,7 @@ fn what_waits_for_the_lock_can_be_ended_at_its_beginning_and_at_its_end() {
         (Signal::SIGTERM, "watch", "watch"),
         (Signal::SIGTERM, &record, &again),
         (Signal::SIGTERM, &serve, &serve),
-        (Signal::SIGTERM, "shadow --algorithms plain", "shadow --algorithms plain"),
+        (Signal::SIGTERM, "shadow --algorithm plain", "shadow --algorithm plain"),
     ] {
         let held = hold_the_lock();
         let child = start(waiting);

@@ -213,7 +213,7 @@ fn the_name_of_a_control_replays_its_algorithm() {
     let [plain, control] = ["search", "onramp_search"].map(|name| {
         let options = [
             format!("--algorithm {name} --set {name}.threshold_pct=30"),
-            format!("--algorithms plain,{name} --sweep {name}.threshold_pct=10,20"),
+            format!("--algorithm plain,{name} --sweep {name}.threshold_pct=10,20"),
         ];
         options.map(|rest| onramp(&format!("replay {} {rest} --json", path.display())).ok())
     });

@@ -35,7 +35,7 @@ pub(crate) struct Replays {
     #[arg(value_name = "RECORDING")]
     path: PathBuf,
     /// Algorithms; `onramp list` shows them [default: the profile's]
-    #[arg(short, long, alias = "algorithms", value_name = "ALG,…", value_parser = AlgorithmName, hide_possible_values = true, value_delimiter = ',', required_unless_present = "profile")]
+    #[arg(short, long, value_name = "ALG,…", value_parser = AlgorithmName, hide_possible_values = true, value_delimiter = ',', required_unless_present = "profile")]
     algorithm: Vec<String>,
     /// Take parameters from this profile: a path, or a name in /etc/onramp/profiles or built in
     #[arg(long, value_name = "PROFILE")]

@@ -38,7 +38,7 @@ const BATCH: u32 = 4_096;
 )]
 pub(crate) struct Shadow {
     /// Algorithms; `onramp list` shows them
-    #[arg(short, long, alias = "algorithms", value_name = "ALG,…", value_parser = AlgorithmName, hide_possible_values = true, value_delimiter = ',', default_value = algorithm::default().name())]
+    #[arg(short, long, value_name = "ALG,…", value_parser = AlgorithmName, hide_possible_values = true, value_delimiter = ',', default_value = algorithm::default().name())]
     algorithm: Vec<String>,
     /// Set a parameter: NAME=VALUE for all algorithms, ALG.NAME=VALUE for one
     #[arg(long = "set", value_name = "[ALG.]NAME=VALUE")]
