@@ -282,7 +282,7 @@ fn strings_from_outside_reach_no_terminal_as_they_are() {
         vec!["replay", &csv, "--algorithm", "search"],
         vec!["replay", &recording, "--algorithm", "search"],
         vec!["-v", "replay", &missing, "--algorithm", "search"],
-        vec!["lab", "qlog", &recording],
+        vec!["lab", "qlog", &missing],
         vec!["select", "load", &rules],
         vec!["apply", &bad],
         vec!["lab", "verify", &bad],

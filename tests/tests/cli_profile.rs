@@ -127,7 +127,7 @@ fn what_is_wrong_is_named_with_key_value_and_range() {
     ] {
         assert!(example().contains(from), "{from}");
         let file = profile_of(&example().replacen(from, to, 1));
-        let ran = onramp(&format!("--json profile check {}", file.path().display()));
+        let ran = onramp(&format!("--json lab profile check {}", file.path().display()));
         assert_eq!(ran.code, Some(1), "{name}: {ran:?}");
         let report: Value = serde_json::from_str(&ran.stdout).unwrap();
         assert_eq!((&report["schema"], &report["profiles"][0]["valid"]), (&2.into(), &false.into()));
