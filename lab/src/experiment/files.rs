@@ -51,7 +51,9 @@ pub(super) fn create(path: &Path) -> Result<(), ExperimentError> {
     fs::create_dir_all(path).map_err(|source| ExperimentError::File { path: path.into(), source })
 }
 
-fn write(path: PathBuf, text: impl AsRef<[u8]>) -> Result<(), ExperimentError> {
+/// Writes a file, in a directory that is made for it.
+pub(super) fn write(path: PathBuf, text: impl AsRef<[u8]>) -> Result<(), ExperimentError> {
+    path.parent().map_or(Ok(()), create)?;
     fs::write(&path, text).map_err(|source| ExperimentError::File { path, source })
 }
 

@@ -2,7 +2,6 @@
 //! One run as a guest is given it, and what comes back.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -118,8 +117,7 @@ fn take(outcome: &Outcome, directory: &Path) -> Result<(Run, Option<Curve>), Exp
     files::create(directory)?;
     for (name, content) in outcome.files.iter().filter(|(name, _)| ![RESULT, CURVE].contains(&name.as_str()))
     {
-        let path = directory.join(name);
-        fs::write(&path, content).map_err(|source| ExperimentError::File { path, source })?;
+        files::write(directory.join(name), content)?;
     }
     let read = |name: &str| outcome.files.get(name).map(Vec::as_slice).unwrap_or_default();
     let missing =

@@ -41,15 +41,28 @@ fn read(directory: &Path) -> Result<Option<Outcome>, ExperimentError> {
     let kept: Kept =
         serde_json::from_str(&text).map_err(|error| ExperimentError::File { path, source: error.into() })?;
     let mut found = BTreeMap::new();
-    let path = directory.join(FILES);
-    let failed = |source| ExperimentError::File { path: path.clone(), source };
-    for entry in fs::read_dir(&path).map_err(failed)? {
-        let entry = entry.map_err(failed)?;
-        let content = fs::read(entry.path()).map_err(failed)?;
-        found.insert(entry.file_name().to_string_lossy().into_owned(), content);
-    }
+    collect(&directory.join(FILES), "", &mut found)?;
     let Kept { guest_seconds, host_cpu_seconds } = kept;
     Ok(Some(Outcome { status: 0, files: found, guest_seconds, host_cpu_seconds }))
+}
+
+/// All files below a directory, by their paths in it.
+fn collect(
+    directory: &Path,
+    prefix: &str,
+    found: &mut BTreeMap<String, Vec<u8>>,
+) -> Result<(), ExperimentError> {
+    let failed = |source| ExperimentError::File { path: directory.into(), source };
+    for entry in fs::read_dir(directory).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        let name = format!("{prefix}{}", entry.file_name().to_string_lossy());
+        if entry.file_type().map_err(failed)?.is_dir() {
+            collect(&entry.path(), &format!("{name}/"), found)?;
+        } else {
+            found.insert(name, fs::read(entry.path()).map_err(failed)?);
+        }
+    }
+    Ok(())
 }
 
 /// Keeps what a guest has yielded: all of it, or nothing.
@@ -79,8 +92,7 @@ fn fill(directory: &Path, outcome: &Outcome) -> Result<(), ExperimentError> {
     let into = directory.join(FILES);
     files::create(&into)?;
     for (name, content) in &outcome.files {
-        let path = into.join(name);
-        fs::write(&path, content).map_err(|source| ExperimentError::File { path, source })?;
+        files::write(into.join(name), content)?;
     }
     let Outcome { guest_seconds, host_cpu_seconds, .. } = *outcome;
     files::write_json(directory.join(GUEST), &Kept { guest_seconds, host_cpu_seconds })
@@ -95,7 +107,8 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let directory = home.path().join("abc");
         assert_eq!(read(&directory).unwrap(), None);
-        let files = BTreeMap::from([("flow.csv".to_owned(), b"1,2\n".to_vec())]);
+        let files = ["flow.csv", "recording/manifest.json"];
+        let files: BTreeMap<_, _> = files.map(|name| (name.to_owned(), b"1,2\n".to_vec())).into();
         let outcome = Outcome { status: 0, files, guest_seconds: 12.5, host_cpu_seconds: 30.0 };
         write(&directory, &outcome).unwrap();
         // Once more changes nothing and leaves nothing next to it.

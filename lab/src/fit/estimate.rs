@@ -20,6 +20,8 @@ const CONSTANT: f64 = 0.1;
 /// A rate that rises as what is in flight does, by this power of it and over this range of its logarithm, is the flow's own.
 const OWN_SLOPE: f64 = 0.7;
 const OWN_SPREAD: f64 = 0.7;
+/// A rate that stays while what is in flight grows by this, in its logarithm, is the bottleneck's.
+const GREW: f64 = 0.4;
 /// Of the most that is in flight, the part that leaves the path all but empty.
 const IDLE: u64 = 32;
 /// Neighbours whose round-trip times are compared.
@@ -95,10 +97,11 @@ pub(super) fn of(flow: &RecordedFlow) -> Result<(Option<Fitted>, Fitted), FitErr
     if rate < 1_000.0 {
         return Ok((None, open));
     }
-    let varies = quantile(&busy, 0.9) - quantile(&busy, 0.1) > CONSTANT * rate;
+    let mut varies = spread_of(&busy) > CONSTANT * rate;
     let (early, _) = windows.split_at(windows.len() / 2);
     if varies && (follows_the_window(&windows) || follows_the_window(early)) {
-        return Ok((None, open));
+        let Some((limited, took_us)) = limited(&windows) else { return Ok((None, open)) };
+        (rate, rate_seen_us, varies) = (limited, took_us, false);
     }
     let steps = if varies { steps(&windows, began_us + base_rtt_us / 2) } else { Vec::new() };
     let rates = || steps.iter().map(|step| step.rate_bps);
@@ -158,6 +161,27 @@ fn follows_the_window(windows: &[Window]) -> bool {
     let spread = points.iter().map(|point| point.0).fold(f64::MIN, f64::max)
         - points.iter().map(|point| point.0).fold(f64::MAX, f64::min);
     spread > OWN_SPREAD && slope(&points) > OWN_SLOPE
+}
+
+/// The rate that a flow comes to and keeps while it has ever more in flight, and for how long, microseconds: that of the
+/// bottleneck, although round-trip times tell no queue from a longer way.
+fn limited(windows: &[Window]) -> Option<(f64, u64)> {
+    let queued = || windows.iter().filter(|window| window.queued);
+    let most = queued().map(|window| window.bps).fold(0.0, f64::max);
+    let kept: Vec<&Window> = queued().skip_while(|window| window.bps < (1.0 - CONSTANT) * most).collect();
+    let mut rates: Vec<f64> = kept.iter().map(|window| window.bps).collect();
+    rates.sort_by(f64::total_cmp);
+    // Where less came, less had been sent.
+    let rate = quantile(&rates, 0.9);
+    let outstanding = || kept.iter().map(|window| window.outstanding_bytes);
+    let grew = outstanding().max()? as f64 / outstanding().min()?.max(1) as f64;
+    (spread_of(&rates) <= CONSTANT * rate && grew.ln() > GREW)
+        .then(|| (rate, kept.iter().map(|window| window.took_us).sum()))
+}
+
+/// Of ascending values the middle four fifths.
+fn spread_of(sorted: &[f64]) -> f64 {
+    quantile(sorted, 0.9) - quantile(sorted, 0.1)
 }
 
 /// What round-trip times have above the empty path's as long as the flow has had next to nothing in flight, so that none of it

@@ -4,7 +4,7 @@
 
 use serde::Serialize;
 
-use super::flow::{FitError, RecordedFlow};
+use super::flow::{FitError, RecordedFlow, Seen};
 use crate::host::HEADER_BYTES;
 use crate::link::{Direction, LinkSpec, Nanos};
 use crate::sim::opening_us;
@@ -50,6 +50,44 @@ pub(super) struct Passage {
     pub rtt_us: f64,
 }
 
+/// How far round-trip times over a link are from those recorded.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Errors {
+    /// Median, either way, microseconds.
+    pub median_us: f64,
+    /// Median deviation from their median, microseconds.
+    pub spread_us: f64,
+}
+
+/// When packets were sent. Samples of the round-trip time say it of those that they are of. The others left with the
+/// acknowledgment before, or between the two of which it is known: paced packets leave between acknowledgments.
+struct SendTimes<'a> {
+    acks: &'a [Seen],
+    last_us: u64,
+}
+
+impl<'a> SendTimes<'a> {
+    fn new(acks: &'a [Seen]) -> Self {
+        Self { acks, last_us: 0 }
+    }
+
+    /// Of the packet that ends at this byte, after those before; microseconds of the recording's clock.
+    fn of(&mut self, end: u64, acknowledged_us: u64) -> u64 {
+        let known = |ack: &&Seen| ack.rtt_us.is_some() && ack.bytes_acked >= end;
+        while self.acks.first().is_some_and(|ack| !known(&ack)) {
+            self.acks = &self.acks[1..];
+        }
+        let next = self.acks.first().and_then(|ack| Some((ack.bytes_acked, ack.at_us.checked_sub(ack.rtt_us?)?)));
+        let at_us = match next {
+            Some((of, at_us)) if of == end => at_us,
+            Some((_, at_us)) => acknowledged_us.min(at_us),
+            None => acknowledged_us,
+        };
+        self.last_us = self.last_us.max(at_us);
+        self.last_us
+    }
+}
+
 /// Sends what the flow has sent over the link.
 pub(super) fn pass(flow: &RecordedFlow, link: &LinkSpec) -> Result<Passed, FitError> {
     let [mut forward, mut back] = Direction::<u64>::pair(link, 0, 0)?;
@@ -61,12 +99,12 @@ pub(super) fn pass(flow: &RecordedFlow, link: &LinkSpec) -> Result<Passed, FitEr
     // By the end of each packet in the stream of bytes: sent, and arrived at the receiver.
     let (mut sent, mut arrived) = (Vec::<(u64, Nanos)>::new(), Vec::<(u64, Nanos)>::new());
     let mut passed = Passed::default();
-    let (mut bytes, mut when_us) = (0, began_us);
+    let (mut bytes, mut when_us, mut times) = (0, began_us, SendTimes::new(&flow.acks));
     for ack in flow.acks.iter().take_while(|ack| ack.at_us <= until_us) {
-        let now = (when_us - began_us) * 1_000 + opening;
         while bytes < ack.bytes_sent && sent.len() < PACKETS {
             let payload = u64::from(ack.mss).min(ack.bytes_sent - bytes);
             bytes += payload;
+            let now = (times.of(bytes, when_us).max(began_us) - began_us) * 1_000 + opening;
             collect(&mut forward, now, &mut arrived);
             sent.push((bytes, now));
             passed.dropped += u64::from(forward.arrive(now, bytes, payload as u32 + HEADER_BYTES).is_err());
@@ -107,6 +145,13 @@ pub(super) fn pass(flow: &RecordedFlow, link: &LinkSpec) -> Result<Passed, FitEr
     Ok(passed)
 }
 
+/// 0 of none.
+fn median(values: impl Iterator<Item = f64>) -> f64 {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or(0.0)
+}
+
 fn collect(direction: &mut Direction<u64>, now: Nanos, arrived: &mut Vec<(u64, Nanos)>) {
     while let Some(delivery) = direction.deliver(now) {
         arrived.push((delivery.packet, delivery.due));
@@ -114,6 +159,16 @@ fn collect(direction: &mut Direction<u64>, now: Nanos, arrived: &mut Vec<(u64, N
 }
 
 impl Passed {
+    /// How far round-trip times are from what was recorded.
+    pub fn errors(&self) -> Errors {
+        let errors = || self.acks.iter().map(|ack| ack.made_us - ack.rtt_us);
+        let middle = median(errors());
+        Errors {
+            median_us: median(errors().map(f64::abs)),
+            spread_us: median(errors().map(|error| (error - middle).abs())),
+        }
+    }
+
     /// How near that is to what was recorded.
     pub fn explained(&self) -> Explained {
         if self.acks.is_empty() {
@@ -124,9 +179,7 @@ impl Passed {
         let variance = self.acks.iter().map(|ack| (ack.rtt_us - mean).powi(2)).sum::<f64>() / count;
         let errors = || self.acks.iter().map(|ack| ack.made_us - ack.rtt_us);
         let unexplained = errors().map(|error| error.powi(2)).sum::<f64>() / count;
-        let mut sizes: Vec<f64> = errors().map(f64::abs).collect();
-        sizes.sort_by(f64::total_cmp);
-        let median = sizes[sizes.len() / 2];
+        let median = self.errors().median_us;
         Explained {
             samples: self.acks.len(),
             rtt_error_us: median,

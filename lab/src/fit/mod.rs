@@ -18,6 +18,7 @@ mod flow;
 mod variation;
 
 pub use check::{ArmTimes, Checked, Disagreement, Left, check};
+use explain::Errors;
 pub use explain::Explained;
 pub use flow::{Driver, FitError, RecordedFlow, Seen};
 
@@ -46,6 +47,9 @@ const LEAST_RETURN_BPS: u64 = 1_000_000;
 /// microseconds.
 const BETTER: f64 = 1.1;
 const LEAST_ERROR_US: f64 = 500.0;
+
+/// The way has become longer where errors deviate from their median by less than this share of them.
+const SHIFTED: f64 = 0.25;
 
 /// How much is known of a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -96,18 +100,24 @@ pub struct Fitted {
 /// [`FitError`]: too little was recorded, or what was makes no path.
 pub fn fit(flow: &RecordedFlow) -> Result<Fitted, FitError> {
     let (queued, open) = estimate::of(flow)?;
-    let queued = queued.map(|queued| queued.finer(flow)).transpose()?;
-    let fitted = match queued {
-        Some(queued) if queued.error_us(flow)? <= BETTER * open.error_us(flow)? + LEAST_ERROR_US => queued,
-        _ => open,
+    let Some(queued) = queued else { return open.varying(flow) };
+    let errors = queued.errors(flow)?;
+    // Where the way has become longer, by how round-trip times change.
+    let measure = if errors.spread_us < SHIFTED * errors.median_us {
+        |errors: Errors| errors.spread_us
+    } else {
+        |errors: Errors| errors.median_us
     };
-    fitted.varying(flow)
+    let error_us = |one: &Fitted| one.errors(flow).map(measure);
+    let queued = queued.finer(error_us)?;
+    let taken = error_us(&queued)? <= BETTER * error_us(&open)? + LEAST_ERROR_US;
+    if taken { queued } else { open }.varying(flow)
 }
 
 impl Fitted {
     /// How far round-trip times are from those of the link without variation, with room for every packet in its queue.
-    fn error_us(&self, flow: &RecordedFlow) -> Result<f64, FitError> {
-        Ok(explain::pass(flow, &self.roomy())?.explained().rtt_error_us)
+    fn errors(&self, flow: &RecordedFlow) -> Result<Errors, FitError> {
+        Ok(explain::pass(flow, &self.roomy())?.errors())
     }
 
     fn roomy(&self) -> LinkSpec {
@@ -118,17 +128,17 @@ impl Fitted {
 
     /// With the constant rate, near the one estimated, that explains the flow best: what is wrong by a hundredth fills or
     /// empties the queue by a hundredth of all that passes.
-    fn finer(self, flow: &RecordedFlow) -> Result<Self, FitError> {
+    fn finer(self, error_us: impl Fn(&Self) -> Result<f64, FitError>) -> Result<Self, FitError> {
         if !self.rate_steps.is_empty() {
             return Ok(self);
         }
-        let mut best = (self.error_us(flow)?, self);
+        let mut best = (error_us(&self)?, self);
         for part in [100, 400, 1_600] {
             let center = best.1.rate_bps;
             for number in (-4..=4_i64).filter(|number| *number != 0) {
                 let rate_bps = center.saturating_add_signed(center as i64 / part * number).max(1_000);
                 let other = Self { rate_bps, ..best.1.clone() };
-                let error = other.error_us(flow)?;
+                let error = error_us(&other)?;
                 if error < best.0 {
                     best = (error, other);
                 }

@@ -3,10 +3,12 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use onramp_lab::experiment::{self, Clock, Plan, Shard};
+use onramp_lab::experiment::{self, Arm, Clock, Plan, Shard};
+use onramp_loader::algorithm;
 use onramp_profiles::Profile;
 
 use super::clock::ClockOptions;
+use crate::failure::Usage;
 use crate::follow;
 use crate::target::directory;
 use crate::verb::transfer::Transfer;
@@ -21,6 +23,10 @@ pub(super) struct Common {
     /// Say once a second on stderr what the flow does
     #[arg(long)]
     follow: bool,
+    /// Record the flows of onramp's algorithms, as `onramp record` does, into the directory recording/ of each run; takes
+    /// processor time of the guest
+    #[arg(long)]
+    record: bool,
     #[command(flatten)]
     pub clock: ClockOptions,
     /// Directory for manifest, results, series and plot [default: runs/TIME-PROFILE-ARMS]
@@ -68,8 +74,26 @@ pub(super) struct Jobs {
 impl Common {
     /// Whose time its runs are made in, all of them or those of a shard.
     pub fn clock(&self, shard: Option<Shard>) -> anyhow::Result<Clock> {
-        let words: &[&str] = if self.follow { &["--follow"] } else { &[] };
-        self.clock.clock(self.tool.into(), words, shard)
+        if self.record && !self.clock.is_virtual() {
+            return Err(Usage::error(
+                "--record is for virtual time: with --clock machine, run `onramp record` next to it",
+            ));
+        }
+        let words = [("--follow", self.follow), ("--record", self.record)];
+        let words: Vec<_> = words.into_iter().filter_map(|(word, is)| is.then_some(word)).collect();
+        self.clock.clock(self.tool.into(), &words, shard)
+    }
+
+    /// Refuses to record arms of which none can be.
+    pub fn check_recorded(&self, arms: &[Arm]) -> anyhow::Result<()> {
+        if !self.record || arms.iter().any(|arm| arm.records_exit) {
+            return Ok(());
+        }
+        let cubic = algorithm::of_cubic().name();
+        Err(Usage::error(format!(
+            "--record: only flows of onramp's algorithms are recorded, and none of the arms is one: {cubic} has the slow start of \
+             the kernel's CUBIC"
+        )))
     }
 
     /// The plan of an experiment with `repetitions` of each arm, `jobs` runs at once.

@@ -24,6 +24,7 @@ initial_window_segments, quickack and tcp_ecn.";
 #[derive(Args, Debug)]
 #[command(long_about = format!("Download once\n\n{ARMS}"), after_help = "Examples:
   onramp lab run search
+  onramp lab run ramp --record -o run; onramp sim path run/000-ramp/recording
   onramp lab run cubic:host.tcp_sack=off --profile geo --bytes 200M
   onramp lab run plain --at 5s:forward.rate=50mbit --follow")]
 pub(crate) struct RunOne {
@@ -98,6 +99,7 @@ impl Compare {
 
 fn measure(names: &[String], plan: &Plan, common: &Common, output: &Output) -> anyhow::Result<u8> {
     let arms = Arms::prepare(names, &plan.profile, &common.transfer.settings, &plan.clock)?;
+    common.check_recorded(&arms.arms)?;
     common.clock.require_root("lab")?;
     let each = plan.expected_seconds();
     let expected = each * f64::from(plan.repetitions) * arms.arms.len() as f64;

@@ -72,7 +72,7 @@ impl Guest {
             self.programs.iter().map(String::as_str).partition(|name| *name == HOST);
         let mut files: Vec<_> = self.files.iter().map(|text| placed(text)).collect();
         if !host.is_empty() {
-            files.push(Placed { from: companion::find(HOST)?, to: format!("/bin/{HOST}") });
+            files.push(host_program()?);
         }
         let environment: BTreeMap<_, _> =
             self.environment.iter().map(|text| variable(text)).collect::<Result<_, _>>()?;
@@ -101,6 +101,11 @@ impl Guest {
         }
         Ok(outcome.status)
     }
+}
+
+/// The program for hosts, as a guest has it.
+pub(super) fn host_program() -> anyhow::Result<Placed> {
+    Ok(Placed { from: companion::find(HOST)?, to: format!("/bin/{HOST}") })
 }
 
 /// `PATH` or `PATH:PATH`; relative paths are below / there.

@@ -20,6 +20,7 @@ mod population;
 mod profile;
 mod progress;
 mod qlog;
+mod recorder;
 mod reproduce;
 mod reproduction;
 mod result;

@@ -2,12 +2,13 @@
 
 use std::path::Path;
 
-use anyhow::Context;
+use anyhow::{Context, anyhow};
 use clap::Args;
 use onramp_lab::experiment::{JOB_PATH, Job};
 use onramp_lab::guest::inside::OUT;
 
 use super::pairs::{Collector, PAIRS};
+use super::recorder::{RECORDING, Recorder};
 use super::require_root;
 use crate::arm::Arms;
 use crate::follow;
@@ -18,6 +19,9 @@ pub(crate) struct Once {
     /// Say once a second on stderr what the flow does
     #[arg(long)]
     follow: bool,
+    /// Record the flows of onramp's algorithms
+    #[arg(long)]
+    record: bool,
     /// Collect the rates of ACK pairs
     #[arg(long)]
     pairs: bool,
@@ -39,7 +43,16 @@ impl Once {
             (_, true) => Some(follow::follow()),
             _ => None,
         };
+        let recorder = match &job.arm.ready {
+            Some(ready) if self.record => {
+                // A recording describes what is attached when it begins.
+                (ready.0)().map_err(|error| anyhow!(error))?;
+                Some(Recorder::start(Path::new(OUT).join(RECORDING))?)
+            }
+            _ => None,
+        };
         job.run(Path::new(OUT))?;
+        recorder.map_or(Ok(()), Recorder::finish)?;
         if self.pairs {
             let path = Path::new(OUT).join(PAIRS);
             std::fs::write(&path, serde_json::to_string(&collector.rounds())?)
