@@ -17,8 +17,10 @@ const QUEUED: f64 = 0.03;
 const LEAST_QUEUED_US: u64 = 1_000;
 /// A rate whose middle four fifths differ by less of the median is constant.
 const CONSTANT: f64 = 0.1;
-/// A rate that rises as what is in flight does, by this power of it and over this range of its logarithm, is the flow's own.
+/// A rate that rises as what is in flight does, by this power of it, correlated by this much and over this range of its
+/// logarithm, is the flow's own, or one that the path gives as it is asked for.
 const OWN_SLOPE: f64 = 0.7;
+const OWN_CORRELATION: f64 = 0.7;
 const OWN_SPREAD: f64 = 0.7;
 /// A rate that stays while what is in flight grows by this, in its logarithm, is the bottleneck's.
 const GREW: f64 = 0.4;
@@ -152,15 +154,19 @@ fn outstanding(ack: &Seen) -> u64 {
     ack.bytes_sent - ack.bytes_acked
 }
 
-/// Whether the rate is the flow's own: it goes with what is in flight, by its logarithm's slope, where that of a bottleneck
-/// does not. What looks like a queue is a longer way then.
+/// Whether the rate is the flow's own: it goes with what is in flight, where that of a bottleneck does not. What looks like a
+/// queue is a longer way then. Both vary within a window, so neither explains the other: the power is the ratio of their
+/// logarithms' standard deviations.
 fn follows_the_window(windows: &[Window]) -> bool {
     let points = windows.iter().filter(|window| window.queued && window.outstanding_bytes > 0);
     let points: Vec<_> =
         points.map(|window| ((window.outstanding_bytes as f64).ln(), window.bps.ln())).collect();
     let spread = points.iter().map(|point| point.0).fold(f64::MIN, f64::max)
         - points.iter().map(|point| point.0).fold(f64::MAX, f64::min);
-    spread > OWN_SPREAD && slope(&points) > OWN_SLOPE
+    let inverse: Vec<_> = points.iter().map(|(x, y)| (*y, *x)).collect();
+    let (slope, inverse) = (slope(&points), slope(&inverse));
+    let (power, correlation) = ((slope / inverse).sqrt(), (slope * inverse).sqrt());
+    spread > OWN_SPREAD && slope > 0.0 && correlation > OWN_CORRELATION && power > OWN_SLOPE
 }
 
 /// The rate that a flow comes to and keeps while it has ever more in flight, and for how long, microseconds: that of the
