@@ -77,7 +77,8 @@ impl<'a> SendTimes<'a> {
         while self.acks.first().is_some_and(|ack| !known(&ack)) {
             self.acks = &self.acks[1..];
         }
-        let next = self.acks.first().and_then(|ack| Some((ack.bytes_acked, ack.at_us.checked_sub(ack.rtt_us?)?)));
+        let next =
+            self.acks.first().and_then(|ack| Some((ack.bytes_acked, ack.at_us.checked_sub(ack.rtt_us?)?)));
         let at_us = match next {
             Some((of, at_us)) if of == end => at_us,
             Some((_, at_us)) => acknowledged_us.min(at_us),

@@ -6,12 +6,16 @@ use clap::{Args, ValueEnum};
 use onramp_lab::experiment::{self, Guests, Shard, Tool};
 use onramp_lab::guest::{self, Image, Kernel};
 
+use super::guest::host_program;
 use super::require_root;
 use crate::failure::Usage;
 use crate::units;
 
 /// Programs that the lab uses in a guest.
 const PROGRAMS: [&str; 2] = ["ip", "ss"];
+
+/// Word for the program in the guest: record the run.
+pub(super) const RECORD: &str = "--record";
 
 /// Seconds of this machine after which a guest is given up, where nothing is said.
 const GUEST_SECONDS: u32 = 1_800;
@@ -72,7 +76,7 @@ impl ClockOptions {
             return Ok(experiment::Clock::Machine);
         }
         Ok(experiment::Clock::Virtual(Arc::new(Guests {
-            image: self.image(tool)?,
+            image: self.image(tool, words.contains(&RECORD))?,
             qemu: guest::machine::version()?,
             words: words.iter().map(|word| (*word).to_owned()).collect(),
             fresh: self.fresh,
@@ -81,11 +85,12 @@ impl ClockOptions {
         })))
     }
 
-    /// What guests boot.
-    pub fn image(&self, tool: Tool) -> anyhow::Result<Image> {
+    /// What guests boot; `records`: with the program that records.
+    pub fn image(&self, tool: Tool, records: bool) -> anyhow::Result<Image> {
         let iperf3: &[&str] = if tool == Tool::Iperf3 { &["iperf3"] } else { &[] };
         let programs = [&PROGRAMS[..], iperf3].concat();
-        Ok(Image::build(Kernel::named(&self.kernel)?, &guest::MODULES, &programs, &[])?)
+        let files = if records { vec![host_program()?] } else { Vec::new() };
+        Ok(Image::build(Kernel::named(&self.kernel)?, &guest::MODULES, &programs, &files)?)
     }
 
     /// Runs at once, where nothing is said: as many as there are processors, but one where they would disturb each

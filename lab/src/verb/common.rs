@@ -7,7 +7,7 @@ use onramp_lab::experiment::{self, Arm, Clock, Plan, Shard};
 use onramp_loader::algorithm;
 use onramp_profiles::Profile;
 
-use super::clock::ClockOptions;
+use super::clock::{ClockOptions, RECORD};
 use crate::failure::Usage;
 use crate::follow;
 use crate::target::directory;
@@ -79,7 +79,7 @@ impl Common {
                 "--record is for virtual time: with --clock machine, run `onramp record` next to it",
             ));
         }
-        let words = [("--follow", self.follow), ("--record", self.record)];
+        let words = [("--follow", self.follow), (RECORD, self.record)];
         let words: Vec<_> = words.into_iter().filter_map(|(word, is)| is.then_some(word)).collect();
         self.clock.clock(self.tool.into(), &words, shard)
     }
