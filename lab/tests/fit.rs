@@ -223,7 +223,10 @@ const COMPARED: u64 = 80_000_000;
 
 #[test]
 fn a_path_is_given_where_cubic_and_ramp_take_as_long_over_it_as_over_the_real_one() {
-    for (name, algorithm, recorded) in [("geo", "ramp", COMPARED), ("cable", "plain", 30_000_000)] {
+    // Over leo-handover the way becomes longer once, and what is acknowledged in a time is known all the same.
+    for (name, algorithm, recorded) in
+        [("geo", "ramp", COMPARED), ("cable", "plain", 30_000_000), ("leo-handover", "ramp", 30_000_000)]
+    {
         let outcome = outcome(&load(name), algorithm, recorded, 1);
         assert!(outcome.given && !outcome.wrong, "{}", outcome.text);
     }
@@ -236,6 +239,15 @@ fn what_an_early_exit_never_reached_is_named_and_no_path_is_given() {
     let open =
         |one: &Disagreement| matches!(one, Disagreement::Open { arm, figure: "rate", .. } if arm == "ramp");
     assert!(checked.disagreements.iter().any(open), "{checked:?}");
+}
+
+/// A terminal is given as much as it asks for, which the flow decides.
+#[test]
+fn a_rate_that_is_given_as_the_flow_asks_for_it_is_no_rate_of_the_path() {
+    for algorithm in ["ramp", "plain"] {
+        let outcome = outcome(&load("bod"), algorithm, 2_000_000, 1);
+        assert!(!outcome.given, "{}", outcome.text);
+    }
 }
 
 #[test]

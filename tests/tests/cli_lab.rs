@@ -101,6 +101,7 @@ fn wrong_arms_settings_and_profiles_are_refused_before_anything_is_done() {
         ("lab run plain:base=vegas", "names no base"),
         ("lab run plain:missed_bins_rtts", "write KEY=VALUE"),
         ("lab run cubic:missed_bins_rtts=2", "host.KEY=VALUE only"),
+        ("lab run ramp --record --clock machine", "--record is for virtual time"),
         ("lab run cubic:host.mtu_bytes=9000", "host.mtu_bytes = 9000 is out of range"),
         ("lab run search:missed_bins_rtts=0", "missed_bins_rtts=0 is not allowed: give 1..1000"),
         ("lab compare --profile geo,leo", "there is no profile \"geo,leo\""),

@@ -190,3 +190,32 @@ impl Passed {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packets_were_sent_when_their_samples_say_and_the_others_between() {
+        let ack = |at_us, rtt_us, bytes_acked| Seen {
+            at_us,
+            rtt_us,
+            bytes_acked,
+            bytes_sent: 10_000,
+            delivered: bytes_acked / 1_000,
+            mss: 1_000,
+        };
+        let acks = [
+            ack(50_000, Some(50_000), 1_000),
+            ack(55_000, None, 2_000),
+            ack(60_000, Some(20_000), 3_000),
+            ack(95_000, Some(20_000), 5_000),
+        ];
+        let mut times = SendTimes::new(&acks);
+        // By the acknowledgment before; not after the packet that follows and not before the one ahead.
+        let sent =
+            [(1_000, 0), (2_000, 50_000), (3_000, 50_000), (4_000, 60_000), (5_000, 60_000), (6_000, 80_000)];
+        let sent: Vec<u64> = sent.into_iter().map(|(end, before)| times.of(end, before)).collect();
+        assert_eq!(sent, [0, 40_000, 40_000, 60_000, 75_000, 80_000]);
+    }
+}
