@@ -74,7 +74,7 @@ row() {
 		[$profile, $kernel[0].bytes, $arm, ([$recorded[0].arms[] | select(.arm == $arm) | .runs[0].valid][0]),
 			($c, $fc, $r, $fr | if . == null then "" else . * 1000 | round / 1000 end),
 			(if $right == null then "unknown" elif $given then (if $right then "given" else "given, wrong" end)
-				elif $right then "refused, though right" else "refused" end),
+				elif $right then "refused though right" else "refused" end),
 			([$path[0].checked.disagreements[].kind] | unique | join(" "))] | @csv'
 }
 

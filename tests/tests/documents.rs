@@ -106,6 +106,32 @@ fn tables_of_paths_have_the_medians_and_ranges_of_the_runs() {
     assert!(rows_of_profiles("README.md", &["ramp", "cubic", "bbr"]) >= every / 2);
 }
 
+/// Times over a path that is given are those over the real one, and the page counts as the comparisons do.
+#[test]
+fn fitted_paths_are_counted_and_those_that_are_given_are_right() {
+    let rows = results("docs/evaluation/fitted-paths.csv");
+    let (mut largest, mut lines) = (0.0_f64, Vec::new());
+    for profiles in ["tuned", "others"] {
+        let of: Vec<_> = rows.iter().filter(|row| row["profiles"] == profiles).collect();
+        let count = |verdict: &str| of.iter().filter(|row| row["verdict"] == verdict).count();
+        let (given, right) = (count("given"), count("refused though right"));
+        let refused = count("refused") + right;
+        assert_eq!(given + refused, of.len());
+        lines.push(format!("{profiles} {} {given} 0 {refused} {right}", of.len()));
+        for row in of.iter().filter(|row| row["verdict"] == "given") {
+            for arm in ["cubic", "ramp"] {
+                let (real, fitted) =
+                    (number(row, &format!("{arm}_seconds")), number(row, &format!("{arm}_fitted_seconds")));
+                let error = (fitted / real - 1.0).abs();
+                assert!(error <= if row["profile"] == "lte" { 0.095 } else { 0.035 }, "{row:?}");
+                largest = largest.max(error);
+            }
+        }
+    }
+    assert!(largest > 0.085, "{largest}");
+    lines.iter().for_each(|line| states("docs/simulator.md", line));
+}
+
 #[test]
 fn the_page_on_bbr_has_the_medians_of_the_runs() {
     let rows = results("docs/evaluation/profiles.csv");
