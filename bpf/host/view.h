@@ -26,14 +26,14 @@ struct sock {
 	u32 limited_by;	  /* enum ack_flag */
 	u32 receiver_clock;
 	u32 receive_window; /* bytes */
-	u32 unused;
-	u32 state;	   /* enum congestion_state */
-	u32 ecn;	   /* 1: negotiated */
-	u32 stamped_ahead; /* 1: paced packets still have to leave */
-	u32 paced;	   /* 1: something paces */
-	u32 cwnd;	   /* segments */
-	u32 ssthresh;	   /* segments */
-	u64 pacing_rate;   /* bytes per second */
+	u32 startup;	    /* 1: the base is in slow start, whatever the threshold says */
+	u32 state;	    /* enum congestion_state */
+	u32 ecn;	    /* 1: negotiated */
+	u32 stamped_ahead;  /* 1: paced packets still have to leave */
+	u32 paced;	    /* 1: something paces */
+	u32 cwnd;	    /* segments */
+	u32 ssthresh;	    /* segments */
+	u64 pacing_rate;    /* bytes per second */
 };
 
 #define VIEW(type, name)                                                                                               \
@@ -102,7 +102,7 @@ static __always_inline bool base_controls(void)
 
 static __always_inline bool base_in_slow_start(struct sock *sk)
 {
-	return starts_below_threshold(sk);
+	return sk->startup || starts_below_threshold(sk);
 }
 
 static __always_inline void base_start_again(struct sock *sk)

@@ -87,6 +87,15 @@ static __always_inline bool on_ack(struct sock *sk, const struct ack_sample *sam
 	return true;
 }
 
+/* The same where the telemetry has not been looked up. */
+static __always_inline void conclude_late(struct shell *shell)
+{
+	if (!exit_is_due(shell->flow))
+		return;
+	shell->telemetry = observe_at(shell->sk, whole(shell), LEVEL_EXIT);
+	report_exit(shell);
+}
+
 /* The window has grown to the threshold. */
 static __noinline void at_threshold(struct sock *sk)
 {
@@ -97,6 +106,7 @@ static __noinline void at_threshold(struct sock *sk)
 		return;
 	shell = shell_of(sk, flow, 0);
 	reached_threshold(&shell);
+	conclude_late(&shell);
 }
 
 #endif

@@ -193,7 +193,7 @@ OPERATION(void, set_state, struct sock *sk, u8 new_state)
 	base_state(sk, new_state);
 	if (!flow)
 		return;
-	shell = shell_of(sk, flow, 0);
+	shell = shell_of(sk, flow, observe_at(sk, flow, LEVEL_EXIT));
 	state_changes(&shell, new_state);
 }
 
@@ -218,12 +218,16 @@ OPERATION(u32, undo_cwnd, struct sock *sk)
 {
 	u32 window = base_undo_cwnd(sk);
 	struct flow *flow = flow_in_time(sk);
+	struct undo_payload payload;
 	struct shell shell;
 
 	if (!flow)
 		return window;
 	shell = shell_of(sk, flow, 0);
-	return loss_was_spurious(&shell, window);
+	loss_was_spurious(&shell, window, &payload);
+	shell.telemetry = observe_at(sk, flow, LEVEL_EXIT);
+	report_undo(&shell, &payload);
+	return payload.restored;
 }
 
 #if HAS(TRAIT_PACES) || BASE_CONTROLS

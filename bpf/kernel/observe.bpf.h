@@ -116,10 +116,9 @@ static __always_inline struct flow *whole(const struct shell *shell)
 
 static __always_inline void report_state(const struct shell *shell, u32 from, u32 to)
 {
-	struct flow_telemetry *telemetry = observe_at(shell->sk, whole(shell), LEVEL_ROUND);
 	struct state_payload payload;
 
-	if (!telemetry)
+	if (!shell->telemetry)
 		return;
 	payload = (struct state_payload){
 		.bytes_retransmitted = tcp_view(shell->sk)->bytes_retrans,
@@ -129,7 +128,7 @@ static __always_inline void report_state(const struct shell *shell, u32 from, u3
 		.ssthresh = view_ssthresh(shell->sk),
 		.in_flight = view_in_flight(shell->sk),
 	};
-	emit_state(whole(shell), telemetry, &payload);
+	emit_state(whole(shell), shell->telemetry, &payload);
 }
 
 static __always_inline void report_restart(const struct shell *shell, const struct ack *ack)
@@ -190,18 +189,14 @@ static __always_inline void report_loss(const struct shell *shell, const struct 
 
 static __always_inline void report_undo(const struct shell *shell, struct undo_payload *payload)
 {
-	struct flow_telemetry *telemetry = observe_at(shell->sk, whole(shell), LEVEL_EXIT);
-
-	if (telemetry)
-		emit_undo(whole(shell), telemetry, payload);
+	if (shell->telemetry)
+		emit_undo(whole(shell), shell->telemetry, payload);
 }
 
 static __always_inline void report_exit(const struct shell *shell)
 {
-	struct flow_telemetry *telemetry = observe_at(shell->sk, whole(shell), LEVEL_EXIT);
-
-	if (telemetry)
-		emit_exit(whole(shell), telemetry, &shell->flow->exit);
+	if (shell->telemetry)
+		emit_exit(whole(shell), shell->telemetry, &shell->flow->exit);
 }
 
 #endif

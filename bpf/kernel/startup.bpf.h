@@ -23,8 +23,10 @@ static __always_inline void control_start(struct sock *sk, struct flow *flow, un
 		return;
 	recovering |= view_state(sk) == STATE_RECOVERY;
 	if (recovering && base_loss_fills(sk)) {
-		if (flow->header.flags & FLOW_SLOW_START)
+		if (flow->header.flags & FLOW_SLOW_START) {
 			left_by(&shell, EXIT_LOSS);
+			conclude_late(&shell);
+		}
 		window = 0;
 	}
 	if (recovering) {

@@ -11,13 +11,20 @@
 #include "loss.h"
 #include "report.h"
 
+/* Whether the exit record is complete and not yet reported, which it is from here on. */
+static __always_inline bool exit_is_due(struct flow_header *flow)
+{
+	if (!(flow->flags & FLOW_EXIT_UNREPORTED))
+		return false;
+	flow->flags &= ~FLOW_EXIT_UNREPORTED;
+	return true;
+}
+
 /* Reports the exit record once it is complete. */
 static __always_inline void conclude(const struct shell *shell)
 {
-	if (!(shell->flow->flags & FLOW_EXIT_UNREPORTED))
-		return;
-	shell->flow->flags &= ~FLOW_EXIT_UNREPORTED;
-	report_exit(shell);
+	if (exit_is_due(shell->flow))
+		report_exit(shell);
 }
 
 /* An ACK on its way. Each is 0 or 1. */
@@ -103,6 +110,7 @@ static __always_inline bool growth_after(struct sock *sk, const struct limits *l
 	return growth_reached_threshold(sk, step);
 }
 
+/* `conclude` follows. */
 static __always_inline void reached_threshold(const struct shell *shell)
 {
 	struct ack ack;
@@ -111,7 +119,6 @@ static __always_inline void reached_threshold(const struct shell *shell)
 		return;
 	describe(shell->sk, 0, NO_RTT, &ack);
 	leave_at_threshold(shell->sk, shell->flow, shell->limits, &ack);
-	conclude(shell);
 }
 
 /* A reduction on its way. Each is 0 or 1. */
@@ -146,14 +153,13 @@ static __always_inline void loss_after(const struct shell *shell, struct loss_st
 	report_loss(shell, payload);
 }
 
-/* An event has ended slow start; the kernel has kept the window before. */
+/* An event has ended slow start; the kernel has kept the window before. `conclude` follows. */
 static __always_inline void left_by(const struct shell *shell, u32 reason)
 {
 	struct ack ack;
 
 	describe(shell->sk, 0, NO_RTT, &ack);
 	leave_reduced(shell->sk, shell->flow, shell->limits, &ack, reason);
-	conclude(shell);
 }
 
 /* set_state, before the socket has the new one. */
@@ -177,18 +183,15 @@ static __always_inline void state_changes(const struct shell *shell, u32 new_sta
 	conclude(shell);
 }
 
-/* undo_cwnd; the base would restore `window`. */
-static __always_inline u32 loss_was_spurious(const struct shell *shell, u32 window)
+/* undo_cwnd; the base would restore `window`. payload->restored is the window to restore; report_undo follows. */
+static __always_inline void loss_was_spurious(const struct shell *shell, u32 window, struct undo_payload *payload)
 {
-	struct undo_payload payload = { .cwnd = view_cwnd(shell->sk) };
-
+	*payload = (struct undo_payload){ .cwnd = view_cwnd(shell->sk) };
 	if (undo(shell->sk, shell->flow, &window)) {
-		payload.exit_undone = 1;
+		payload->exit_undone = 1;
 		base_start_again(shell->sk);
 	}
-	payload.restored = window;
-	report_undo(shell, &payload);
-	return window;
+	payload->restored = window;
 }
 
 /* min_tso_segs: whether a rate may take the place of the kernel's; `pace` follows, where the flow has limits. */

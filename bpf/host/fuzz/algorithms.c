@@ -105,32 +105,57 @@ static void take_wild_ack(struct ack *ack, struct input *input)
 	};
 }
 
-/* Slow start is left by a loss, or begins anew by a timeout or after an idle period. */
-static void interrupt(struct flow *flow, struct sender *sender, u8 kind)
+/* Slow start is left by a loss, which may prove spurious, or begins anew by a timeout or after an idle period. */
+static void interrupt(struct flow *flow, struct sender *sender, u8 kind, bool spurious)
 {
-	struct ack *ack = &sender->ack;
-	u32 base = (u32)max_u64(ack->cwnd * 7ULL / 10, MIN_WINDOW);
+	struct shell shell = shell_of(&sender->flow, &sender->sk);
+	struct sock *sk = &sender->sk;
+	struct loss_payload payload;
+	struct undo_payload undone;
+	struct loss_step step;
 
 	if (kind < 2) {
-		ack->ssthresh = sender_slow_starts(sender) ? call_on_loss(flow, ack, base) : base;
-		ack->cwnd = (u32)min_u64(ack->ssthresh, sender->window_max);
+		step = loss_before(&shell, (u32)max_u64(sk->cwnd * 7ULL / 10, MIN_WINDOW), &payload);
+		if (step.called)
+			payload.ssthresh = call_on_loss(flow, &payload.ack, payload.base_ssthresh);
+		loss_after(&shell, step, &payload);
+		state_changes(&shell, kind ? STATE_LOSS : STATE_RECOVERY);
+		sk->prior_cwnd = sk->cwnd;
+		set_ssthresh(sk, payload.ssthresh);
+		set_cwnd(sk, (u32)min_u64(payload.ssthresh, sk->cwnd_clamp));
+		if (spurious) {
+			loss_was_spurious(&shell, (u32)max_u64(sk->cwnd, sk->prior_cwnd), &undone);
+			set_cwnd(sk, undone.restored);
+		}
+		state_changes(&shell, STATE_OPEN);
 	}
-	if (kind > 0) {
+	if (kind > 0)
 		sender_restarts(sender, kind == 1 ? 1 : INITIAL_WINDOW);
-		call_restart(flow);
-	}
 }
 
 /* So many ACKs that arrive alike. */
 static void acknowledge(struct flow *flow, struct sender *sender, struct arrival arrival, u32 count)
 {
+	struct shell shell = shell_of(&sender->flow, &sender->sk);
+
 	for (u32 i = 0; i < count; i++) {
-		struct verdict verdict = { 0 };
+		struct ack_payload payload;
+		struct ack_step step;
 
 		sender_is_acknowledged(sender, arrival);
-		if (sender_slow_starts(sender) || flow->traits & TRAIT_ALWAYS)
-			verdict = call_on_ack(flow, &sender->ack);
-		sender_obeys(sender, &verdict);
+		step = ack_arrives(&sender->sk, flow->traits, false);
+		if (step.called) {
+			ack_before(&shell, sender->acked, sender->sample_us, &step, &payload);
+			if (step.begins)
+				call_restart(flow);
+			if (step.called) {
+				payload.verdict = call_on_ack(flow, &payload.ack);
+				payload.asked = 1;
+			}
+			ack_after(&shell, step, &payload);
+			require_applied(flow, &sender->sk, &payload);
+		}
+		sender_grows(sender);
 	}
 }
 
@@ -144,7 +169,7 @@ static void step(struct flow *flow, struct sender *sender, struct input *input)
 	if (what < 16) {
 		tune(flow, input);
 	} else if (what < 24) {
-		interrupt(flow, sender, what % 3);
+		interrupt(flow, sender, what % 3, what & 4);
 	} else if (what < 32) {
 		take_wild_ack(&wild, input);
 		call_on_ack(flow, &wild);
@@ -168,7 +193,7 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 	if (!flow.state || !flow.params)
 		abort();
 	set_parameters(&flow, &input);
-	sender_begin(&sender, &input);
+	sender_begin(&sender, &input, traits);
 	sender_sends(&sender);
 	call_restart(&flow);
 	while (input.left)

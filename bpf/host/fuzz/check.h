@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../shell.h"
 #include "../src/shim.c"
 
 #define TRAITS_ROW(alg, ALG, about, source) ALG##_TRAITS,
@@ -126,6 +127,17 @@ static u32 call_on_loss(struct flow *flow, const struct ack *ack, u32 base_ssthr
 	read_exports(flow);
 	require(threshold >= MIN_WINDOW, flow, ack, 0, "a threshold below MIN_WINDOW after a loss");
 	return threshold;
+}
+
+/* After the shell has applied what came of an ACK. */
+static void require_applied(const struct flow *flow, const struct sock *sk, const struct ack_payload *payload)
+{
+#define REQUIRE(condition, what) require(condition, flow, &payload->ack, &payload->verdict, what)
+	REQUIRE(sk->cwnd <= max_u64(payload->ack.cwnd, MIN_WINDOW), "the shell raises the window");
+	REQUIRE(sk->cwnd >= min_u64(payload->ack.cwnd, MIN_WINDOW), "a window below MIN_WINDOW");
+	REQUIRE(sk->ssthresh >= MIN_WINDOW, "a threshold below MIN_WINDOW");
+	REQUIRE(sk->paced || !payload->verdict.pacing_rate, "a pacing rate, and nothing paces");
+#undef REQUIRE
 }
 
 static void call_restart(struct flow *flow)

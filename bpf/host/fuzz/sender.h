@@ -1,57 +1,59 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
  * A sender that could exist, as far as an algorithm can see it: it sends what its window allows, is acknowledged after
- * about a round trip, and does what verdicts say, as kernel/window.bpf.h does. The input decides when ACKs come, for
- * how much, with which RTT.
+ * about a round trip, and has the shell (shell/), which does what verdicts say. The input decides when ACKs come, for how
+ * much, with which RTT.
  */
 #ifndef ONRAMP_FUZZ_SENDER_H
 #define ONRAMP_FUZZ_SENDER_H
 
-#include "../../algorithm/algorithm.h"
+#include "../shell.h"
 #include "input.h"
 
 struct sender {
-	struct ack ack; /* what the next call gets */
-	u32 rtt_us;	/* of the empty path */
-	u32 window_max; /* TCP has no more than 1 GiB in progress */
+	struct sock sk;
+	struct shell_flow flow;
+	u32 rtt_us;    /* of the empty path */
+	u32 acked;     /* segments, by the newest ACK */
+	s32 sample_us; /* its RTT, or NO_RTT */
 };
 
-static void sender_begin(struct sender *sender, struct input *input)
+static void sender_begin(struct sender *sender, struct input *input, u32 traits)
 {
-	struct ack *ack = &sender->ack;
+	struct sock *sk = &sender->sk;
 
-	sender->rtt_us = (1U << take_byte(input) % 22) + take_byte(input);
-	*ack = (struct ack){
+	*sender = (struct sender){ .rtt_us = (1U << take_byte(input) % 22) + take_byte(input),
+				   .flow = { .traits = traits, .has_state = 1 },
+				   .sample_us = NO_RTT };
+	*sk = (struct sock){
 		.now_us = take_number(input) >> 2,
 		.bytes_acked = take_number(input),
 		.delivered = (u32)take_number(input),
 		.cwnd = INITIAL_WINDOW,
-		.ssthresh = 0x7fffffff,
+		.ssthresh = NO_THRESHOLD,
 		.mss = 1 + (u32)take_within(input, 0, 8999),
+		.max_pacing_rate = ~0ULL,
 		.gso_max_size = 65536,
-		.rtt_us = -1,
 	};
-	ack->bytes_sent = ack->bytes_acked;
-	sender->window_max = (1U << 30) / ack->mss;
-}
-
-static bool sender_slow_starts(const struct sender *sender)
-{
-	return sender->ack.cwnd < sender->ack.ssthresh;
+	sk->bytes_sent = sk->bytes_acked;
+	/* TCP has no more than 1 GiB in flight. */
+	sk->cwnd_clamp = (1U << 30) / sk->mss;
 }
 
 /* Fills the window, unless the application has nothing to send. */
 static void sender_sends(struct sender *sender)
 {
-	struct ack *ack = &sender->ack;
+	struct sock *sk = &sender->sk;
 	u32 sent;
 
-	if (ack->flags & ACK_APP_LIMITED || ack->in_flight >= ack->cwnd)
+	if (may_pace(sk, sender->flow.traits))
+		pace(sk, &sender->flow.limits);
+	if (sk->limited_by & ACK_APP_LIMITED || sk->in_flight >= sk->cwnd)
 		return;
-	sent = ack->cwnd - ack->in_flight;
-	ack->in_flight = ack->cwnd;
-	ack->bytes_sent += (u64)sent * ack->mss;
-	ack->bytes_outstanding += sent * ack->mss;
+	sent = sk->cwnd - sk->in_flight;
+	sk->in_flight = sk->cwnd;
+	sk->bytes_sent += (u64)sent * sk->mss;
+	sk->bytes_outstanding += sent * sk->mss;
 }
 
 /* How an ACK arrives. */
@@ -75,57 +77,58 @@ static struct arrival take_arrival(struct input *input)
 
 static void sender_is_acknowledged(struct sender *sender, struct arrival arrival)
 {
-	struct ack *ack = &sender->ack;
+	struct sock *sk = &sender->sk;
 
-	ack->now_us += arrival.pause == 255 ? (u64)sender->rtt_us << arrival.flags % 16
-					    : (u64)sender->rtt_us * arrival.pause / 128;
-	ack->acked = (u32)((u64)ack->in_flight * arrival.part / 255);
-	ack->in_flight -= ack->acked;
-	ack->delivered += ack->acked;
-	ack->bytes_acked += (u64)ack->acked * ack->mss;
-	ack->bytes_outstanding -= ack->acked * ack->mss;
-	ack->flags = arrival.flags < 16 ? arrival.flags : ACK_CWND_LIMITED;
+	sk->now_us += arrival.pause == 255 ? (u64)sender->rtt_us << arrival.flags % 16
+					   : (u64)sender->rtt_us * arrival.pause / 128;
+	sender->acked = (u32)((u64)sk->in_flight * arrival.part / 255);
+	sk->in_flight -= sender->acked;
+	sk->delivered += sender->acked;
+	sk->bytes_acked += (u64)sender->acked * sk->mss;
+	sk->bytes_outstanding -= sender->acked * sk->mss;
+	sk->limited_by = (arrival.flags < 16 ? arrival.flags : ACK_CWND_LIMITED) & ~ACK_PACED;
 	/* It was sent somewhere within the last RTT, in ticks of a millisecond. */
-	ack->receiver_clock = (u32)((ack->now_us - sender->rtt_us / 2 * (arrival.pause & 1)) / 1000);
-	ack->rtt_us = -1;
+	sk->receiver_clock = (u32)((sk->now_us - sender->rtt_us / 2 * (arrival.pause & 1)) / 1000);
+	sender->sample_us = NO_RTT;
 	if (arrival.rtt == 255)
 		return;
-	ack->rtt_us = (s32)((u64)sender->rtt_us * (100 + arrival.rtt) / 100);
-	ack->smoothed_rtt_us =
-		ack->smoothed_rtt_us ? (u32)((7ULL * ack->smoothed_rtt_us + (u32)ack->rtt_us) / 8) : (u32)ack->rtt_us;
-	if (!ack->min_rtt_us || (u32)ack->rtt_us < ack->min_rtt_us)
-		ack->min_rtt_us = (u32)ack->rtt_us;
-	if (ack->smoothed_rtt_us)
-		ack->pacing_rate = 2ULL * ack->cwnd * ack->mss * 1000000 / ack->smoothed_rtt_us;
+	sender->sample_us = (s32)((u64)sender->rtt_us * (100 + arrival.rtt) / 100);
+	sk->srtt_eighths_us = sk->srtt_eighths_us
+				      ? (u32)((7ULL * sk->srtt_eighths_us + 8ULL * (u32)sender->sample_us) / 8)
+				      : (u32)sender->sample_us << 3;
+	if (!sk->min_rtt_us || (u32)sender->sample_us < sk->min_rtt_us)
+		sk->min_rtt_us = (u32)sender->sample_us;
+	if (sk->srtt_eighths_us)
+		sk->pacing_rate = 2ULL * window_rate(sk);
 }
 
-/* Does what the verdict says, grows the window, and sends what it allows. */
-static void sender_obeys(struct sender *sender, const struct verdict *verdict)
+/* The base grows the window, by a segment for each acknowledged or, past slow start, for each ACK; and sends. */
+static void sender_grows(struct sender *sender)
 {
-	struct ack *ack = &sender->ack;
-	u64 growth = ack->acked;
+	struct growth_step step = growth_begins(&sender->sk);
+	struct limits *limits = growth_has_limits(step, sender->flow.traits) ? &sender->flow.limits : 0;
+	struct shell shell = shell_of(&sender->flow, &sender->sk);
+	u32 acked = sender->acked;
+	bool limited = growth_before(limits, &acked);
 
-	if (verdict->cwnd)
-		ack->cwnd = (u32)max_u64(verdict->cwnd, MIN_WINDOW);
-	if (verdict->ssthresh)
-		ack->ssthresh = (u32)max_u64(verdict->ssthresh, MIN_WINDOW);
-	if (verdict->growth == GROWTH_LIMITED)
-		growth = min_u64(growth, verdict->growth_limit);
-	if (!sender_slow_starts(sender))
-		growth = min_u64(growth, 1);
-	ack->cwnd = (u32)min_u64(ack->cwnd + growth, sender->window_max);
+	if (!step.starting)
+		acked = (u32)min_u64(acked, 1);
+	set_cwnd(&sender->sk, (u32)min_u64((u64)sender->sk.cwnd + acked, sender->sk.cwnd_clamp));
+	if (growth_after(&sender->sk, limits, step, limited))
+		reached_threshold(&shell);
 	sender_sends(sender);
 }
 
 /* All that was in flight is taken for lost; the window is the loss window, or the initial one after an idle period. */
 static void sender_restarts(struct sender *sender, u32 window)
 {
-	struct ack *ack = &sender->ack;
+	struct sock *sk = &sender->sk;
 
-	ack->cwnd = window;
-	ack->in_flight = 0;
-	ack->bytes_acked = ack->bytes_sent;
-	ack->bytes_outstanding = 0;
+	sk->cwnd = window;
+	sk->in_flight = 0;
+	sk->bytes_acked = sk->bytes_sent;
+	sk->bytes_outstanding = 0;
+	slow_start_ends(&sender->flow.header);
 	sender_sends(sender);
 }
 

@@ -7,6 +7,11 @@ void onramp_shell_describe(const struct sock *sk, u32 acked, s32 rtt_us, struct 
 	describe(sk, acked, rtt_us, ack);
 }
 
+u32 onramp_shell_in_slow_start(const struct sock *sk)
+{
+	return starts_below_threshold(sk);
+}
+
 /* Whether it is the shell's: not in an initial window, and not where the base works alone. */
 u32 onramp_shell_ack_before(struct shell_flow *flow, struct sock *sk, u32 acked, s32 rtt_us, struct ack_step *step,
 			    struct ack_payload *payload)
@@ -42,6 +47,17 @@ void onramp_shell_growth_after(struct shell_flow *flow, struct sock *sk)
 
 	if (growth_after(sk, &flow->limits, flow->growth, flow->growth_limited) && flow->has_state)
 		reached_threshold(&shell);
+	conclude(&shell);
+}
+
+/* Attached to observe, open loop: the window has grown, perhaps to what the algorithm would have set as the threshold. */
+void onramp_shell_grown(struct shell_flow *flow, struct sock *sk)
+{
+	struct ack ack;
+
+	describe(sk, 0, NO_RTT, &ack);
+	if (flow->header.flags & FLOW_SLOW_START)
+		observed_before(&flow->header, &flow->kept.observed, &ack);
 }
 
 struct loss_step onramp_shell_loss_before(struct shell_flow *flow, struct sock *sk, u32 base_ssthresh,
@@ -76,7 +92,10 @@ u32 onramp_shell_undo(struct shell_flow *flow, struct sock *sk, u32 window)
 {
 	const struct shell shell = shell_of(flow, sk);
 
-	return loss_was_spurious(&shell, window);
+	struct undo_payload payload;
+
+	loss_was_spurious(&shell, window, &payload);
+	return payload.restored;
 }
 
 void onramp_shell_pace(struct shell_flow *flow, struct sock *sk)

@@ -138,7 +138,7 @@ impl Socket {
             limited_by: flags.into_iter().filter(|(set, _)| *set).fold(0, |all, (_, flag)| all | flag),
             receiver_clock: self.receiver_ms,
             receive_window: 0,
-            unused: 0,
+            startup: 0,
             state: self.state as u32,
             ecn: 0,
             stamped_ahead: u32::from(self.stamped_ahead),
