@@ -10,7 +10,7 @@
 #include "../shell/entry.h"
 
 struct shell_flow {
-	struct flow_header header;
+	struct flow_header header; /* first: the shell's flow is it */
 	struct limits limits;
 	struct flow_telemetry kept; /* with what is observed */
 	struct growth_step growth;  /* between the two parts of a growth of the window */
@@ -20,6 +20,11 @@ struct shell_flow {
 	u32 has_state;		    /* 1: the flow has state */
 };
 
+static __always_inline bool observes(const struct shell *shell)
+{
+	return ((const struct shell_flow *)shell->flow)->observing;
+}
+
 static inline struct shell shell_of(struct shell_flow *flow, struct sock *sk)
 {
 	return (struct shell){
@@ -28,7 +33,6 @@ static inline struct shell shell_of(struct shell_flow *flow, struct sock *sk)
 		.limits = &flow->limits,
 		.kept = &flow->kept,
 		.traits = flow->traits,
-		.observing = flow->observing,
 	};
 }
 

@@ -50,7 +50,6 @@ static __always_inline struct shell shell_of(struct sock *sk, struct flow *flow,
 		.telemetry = telemetry,
 		.kept = telemetry,
 		.traits = ALL_TRAITS,
-		.observing = observing,
 	};
 }
 
@@ -74,7 +73,7 @@ static __always_inline bool on_ack(struct sock *sk, const struct ack_sample *sam
 	}
 	telemetry = observe_at(sk, flow, step.starting ? LEVEL_EXIT : LEVEL_ROUND);
 	shell = shell_of(sk, flow, telemetry);
-	if (shell.observing)
+	if (observing)
 		shell.kept = bpf_sk_storage_get(&flow_telemetry, sk, 0, 0);
 	ack_before(&shell, sample->pkts_acked, sample->rtt_us, &step, &payload);
 	if (step.begins) {

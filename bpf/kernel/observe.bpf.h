@@ -114,6 +114,11 @@ static __always_inline struct flow *whole(const struct shell *shell)
 	return (struct flow *)shell->flow;
 }
 
+static __always_inline bool observes(const struct shell *shell)
+{
+	return observing;
+}
+
 static __always_inline void report_state(const struct shell *shell, u32 from, u32 to)
 {
 	struct state_payload payload;

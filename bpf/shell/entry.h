@@ -63,7 +63,7 @@ static __always_inline void ack_before(const struct shell *shell, u32 acked, s32
 	step->begins = slow_start_begins(flow, &payload->ack);
 	if (step->begins)
 		report_restart(shell, &payload->ack);
-	if (shell->observing) {
+	if (observes(shell)) {
 		step->called = shell->kept && observed_before(flow, &shell->kept->observed, &payload->ack);
 	} else if (step->begins && flow->flags & FLOW_EXITING) {
 		end_drain(flow, &payload->ack, &payload->verdict);
@@ -77,7 +77,7 @@ static __always_inline void ack_after(const struct shell *shell, struct ack_step
 	const struct verdict *verdict = &payload->verdict;
 	struct flow_header *flow = shell->flow;
 
-	if (shell->observing) {
+	if (observes(shell)) {
 		if (step.called && shell->kept)
 			observed_after(flow, &shell->kept->observed, &payload->ack, verdict);
 	} else if (step.starting && (payload->asked || !step.called)) {
@@ -139,7 +139,7 @@ static __always_inline struct loss_step loss_before(const struct shell *shell, u
 	if (!starting)
 		reduced_again(shell->flow);
 	return (struct loss_step){ .ends = starting && !base_controls(),
-				   .called = starting && !base_controls() && !shell->observing };
+				   .called = starting && !base_controls() && !observes(shell) };
 }
 
 /* The threshold is payload->ssthresh. */
@@ -169,7 +169,7 @@ static __always_inline void state_changes(const struct shell *shell, u32 new_sta
 	struct flow_header *flow = shell->flow;
 
 	name_reduction(shell->sk, flow, new_state);
-	if (base_controls() && flow->flags & FLOW_SLOW_START && !shell->observing) {
+	if (base_controls() && flow->flags & FLOW_SLOW_START && !observes(shell)) {
 		if (new_state == STATE_CWR)
 			left_by(shell, mark_reason(shell->sk));
 		if (new_state == STATE_LOSS) {
