@@ -118,7 +118,7 @@ fn panel(flow: &Flow) -> Panel {
 fn mark(index: usize, finding: &Finding) -> Option<Mark> {
     let exit = finding.exit.as_ref()?;
     Some(Mark {
-        name: [&[finding.algorithm.clone()], &finding.settings[..]].concat().join(" "),
+        name: [std::slice::from_ref(&finding.algorithm), &finding.settings[..]].concat().join(" "),
         at: (seconds(exit.since_start_us), megabytes(exit.window_bytes)),
         colour: CURVES + index,
     })
