@@ -109,7 +109,7 @@ await refused("Nothing here can be opened (one.txt, two.txt)");
 await drop([["flows.sqlog", "\u001e{}\n"]]);
 await refused("open the recording that it was exported from");
 await drop([["broken.json", "{"]]);
-await refused("broken.json is no JSON");
+await refused("broken.json");
 await drop([["acks-000001.parquet", "PAR1 but not really PAR1"]]);
 await refused("acks-000001.parquet");
 
