@@ -26,6 +26,8 @@
  *     needs no state for each segment.
  *   - A line shows the rate of the path if the round before agrees within 15 %, or if it has sixteen points and is as long
  *     as a sixteenth of the minimum RTT; else it is unsettled. It is exact if it is twelve times its longest gap.
+ *     Alone it shows none while the receiver's clock contradicts the arrivals: in the first round a thin return path
+ *     spreads the ACKs of a large initial window, which left as one burst, over as much of the round as it needs.
  *
  * Once it has a quarter of the round's bytes a line may show the rate of the path before the round is over, where ACKs
  * have just paused, so that the line ends with a batch. It is asked once in a 256th of the round.
@@ -168,6 +170,13 @@ static __always_inline bool ack_line_clock_known(const struct ack_line *line, co
 	       ticked_us <= arrived_us * 2 && arrived_us <= ticked_us * 2;
 }
 
+/* Whether the receiver's clock has ticked at another pace than the arrivals came, since slow start began. */
+static __always_inline bool ack_line_clock_contradicts(const struct ack_line *line, const struct ack *ack)
+{
+	return line->first_clock && ack->receiver_clock && ack->now_us - line->first_us > 8 * ACK_LINE_TICK_US &&
+	       !ack_line_clock_known(line, ack);
+}
+
 /* The error of a line, its longest gap over its length, in 32nds; all of it at most. */
 static __always_inline u64 ack_line_error(u64 gap_us, u64 span_us)
 {
@@ -233,7 +242,8 @@ __noinline bool ack_line_estimate(struct ack_line *line, const struct ack *ack, 
 	rate = min_u64((u64)line->bytes * 1000 / spent_us, ACK_LINE_RATE_MAX);
 	if (sent_us * 100 > spent_us * ACK_LINE_SENDER_PCT)
 		result = ACK_LINE_SENDER;
-	else if ((n >= ACK_LINE_ENOUGH && span_us * ACK_LINE_ALONE_PART >= ack->min_rtt_us) ||
+	else if ((n >= ACK_LINE_ENOUGH && span_us * ACK_LINE_ALONE_PART >= ack->min_rtt_us &&
+		  !ack_line_clock_contradicts(line, ack)) ||
 		 ack_line_agrees(line, rate))
 		result = ACK_LINE_PATH;
 	else

@@ -94,6 +94,12 @@ impl Line {
         ack.receiver_clock != 0 && arrived > 8 * TICK && ticked <= arrived * 2 && arrived <= ticked * 2
     }
 
+    /// Whether the receiver's clock has ticked at another pace than arrivals came.
+    fn clock_contradicts(&self, ack: &Ack) -> bool {
+        let arrived = self.first.map_or(0, |(first, _)| ack.now_us.wrapping_sub(first));
+        ack.receiver_clock != 0 && arrived > 8 * TICK && !self.clock_known(ack)
+    }
+
     /// What the points tell, and whether exactly.
     fn fit(&self, ack: &Ack, gaps: u64) -> Option<(LineResult, bool)> {
         let round = self.round.as_ref()?;
@@ -126,7 +132,7 @@ impl Line {
         let left = covariance(&|point| point.arrival - point.rtt).max(0);
         let spent = (time / variance).max(1) as u64;
         let rate = (round.bytes * 1_000 / spent).min(FASTEST);
-        let alone = points.len() >= 16 && span * 16 >= least_rtt;
+        let alone = points.len() >= 16 && span * 16 >= least_rtt && !self.clock_contradicts(ack);
         let agrees =
             self.before.is_some_and(|before| before * 100 <= rate * 115 && rate * 100 <= before * 115);
         let result = if (left / variance) as u64 * 100 > spent * 90 {
