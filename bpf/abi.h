@@ -42,6 +42,7 @@ enum flow_flag {
 	FLOW_ADOPTED = 1 << 0,	       /* the connection had sent data before this control took it */
 	FLOW_SLOW_START = 1 << 1,      /* the window was below the threshold at the last ACK */
 	FLOW_EXITING = 1 << 2,	       /* detected, but the window is still being drained */
+	FLOW_RECORDED = 1 << 3,	       /* with FLOW_REDUCED: the exit record is of that event */
 	FLOW_STARTED = 1 << 4,	       /* the first ACK of data has been seen */
 	FLOW_REDUCED = 1 << 5,	       /* slow start ended by the last event, which may yet prove spurious */
 	FLOW_UNNAMED = 1 << 6,	       /* that event's name comes with the next congestion state */

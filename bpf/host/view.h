@@ -27,13 +27,15 @@ struct sock {
 	u32 receiver_clock;
 	u32 receive_window; /* bytes */
 	u32 startup;	    /* 1: the base is in slow start, whatever the threshold says */
-	u32 state;	    /* enum congestion_state */
-	u32 ecn;	    /* 1: negotiated */
-	u32 stamped_ahead;  /* 1: paced packets still have to leave */
-	u32 paced;	    /* 1: something paces */
-	u32 cwnd;	    /* segments */
-	u32 ssthresh;	    /* segments */
-	u64 pacing_rate;    /* bytes per second */
+	u32 in_doubt;	    /* 1: in STATE_LOSS, which may prove spurious */
+	u32 unused;
+	u32 state;	   /* enum congestion_state */
+	u32 ecn;	   /* 1: negotiated */
+	u32 stamped_ahead; /* 1: paced packets still have to leave */
+	u32 paced;	   /* 1: something paces */
+	u32 cwnd;	   /* segments */
+	u32 ssthresh;	   /* segments */
+	u64 pacing_rate;   /* bytes per second */
 };
 
 #define VIEW(type, name)                                                                                               \
@@ -63,6 +65,7 @@ VIEW(u32, limited_by)
 VIEW(u32, receiver_clock)
 VIEW(u32, receive_window)
 VIEW(u32, state)
+VIEW(bool, in_doubt)
 VIEW(bool, ecn)
 VIEW(bool, paced)
 VIEW(bool, stamped_ahead)

@@ -172,6 +172,7 @@ struct tcp_sock {
 	u8 ecn_flags;
 	u8 chrono_type : 2; /* 0: nothing to send, else the index in chrono_stat plus 1 */
 	u8 is_cwnd_limited : 1;
+	u8 frto : 1; /* after a timeout: it may still prove spurious */
 	u8 rate_app_limited : 1;
 };
 

@@ -142,6 +142,13 @@ static __always_inline u32 view_state(const struct sock *sk)
 	return BPF_CORE_READ_BITFIELD(icsk, icsk_ca_state);
 }
 
+static __always_inline bool view_in_doubt(const struct sock *sk)
+{
+	const struct tcp_sock *tp = tcp_view(sk);
+
+	return BPF_CORE_READ_BITFIELD(tp, frto);
+}
+
 static __always_inline bool view_ecn(const struct sock *sk)
 {
 	return tcp_view(sk)->ecn_flags & TCP_ECN_ANY;

@@ -35,10 +35,16 @@ static __always_inline bool is_below_threshold(const struct sock *sk)
 	return view_cwnd(sk) < view_ssthresh(sk);
 }
 
+/* After a timeout slow start begins anew once that has not proved spurious: else it goes on, as the algorithm knows it. */
+static __always_inline bool in_doubt(const struct sock *sk)
+{
+	return view_state(sk) == STATE_LOSS && view_in_doubt(sk);
+}
+
 /* Slow start of a base that ends it at the threshold. In recovery the window may lie below it all the same. */
 static __always_inline bool starts_below_threshold(const struct sock *sk)
 {
-	return is_below_threshold(sk) && !in_recovery(sk);
+	return is_below_threshold(sk) && !in_recovery(sk) && !in_doubt(sk);
 }
 
 /* base_past_start of such a base. A window that has hardly grown, as after small requests, may still have to start. */

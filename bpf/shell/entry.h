@@ -186,11 +186,12 @@ static __always_inline void state_changes(const struct shell *shell, u32 new_sta
 /* undo_cwnd; the base would restore `window`. payload->restored is the window to restore; report_undo follows. */
 static __always_inline void loss_was_spurious(const struct shell *shell, u32 window, struct undo_payload *payload)
 {
+	bool recorded = shell->flow->exit.reason != EXIT_NONE;
+
 	*payload = (struct undo_payload){ .cwnd = view_cwnd(shell->sk) };
-	if (undo(shell->sk, shell->flow, &window)) {
-		payload->exit_undone = 1;
+	if (undo(shell->sk, shell->flow, &window))
 		base_start_again(shell->sk);
-	}
+	payload->exit_undone = recorded && shell->flow->exit.reason == EXIT_NONE;
 	payload->restored = window;
 }
 

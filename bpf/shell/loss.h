@@ -8,13 +8,20 @@
 
 #include "life.h"
 
+/* A reduction ends slow start, and the record where this is the first. */
+static __always_inline void reduce(struct flow_header *flow, const struct ack *ack, u32 reason)
+{
+	flow->flags &= ~FLOW_RECORDED;
+	flow->flags |= FLOW_REDUCED | (flow->exit.reason == EXIT_NONE ? FLOW_RECORDED : 0);
+	record_exit(flow, ack, reason);
+}
+
 /* A reduction ends slow start; finish_exit follows, with the threshold that the algorithm has answered. */
 static __always_inline void record_loss(struct flow_header *flow, const struct ack *ack)
 {
-	if (flow->exit.reason == EXIT_NONE)
+	reduce(flow, ack, EXIT_LOSS);
+	if (flow->flags & FLOW_RECORDED)
 		flow->flags |= FLOW_UNNAMED;
-	flow->flags |= FLOW_REDUCED;
-	record_exit(flow, ack, EXIT_LOSS);
 }
 
 /* The same where the window has been reduced already: the kernel has kept what it was. */
@@ -22,8 +29,7 @@ static __always_inline void leave_reduced(struct sock *sk, struct flow_header *f
 					  struct ack *ack, u32 reason)
 {
 	ack->cwnd = view_prior_cwnd(sk);
-	flow->flags |= FLOW_REDUCED;
-	record_exit(flow, ack, reason);
+	reduce(flow, ack, reason);
 	finish_exit(sk, flow, limits, view_cwnd(sk));
 }
 
@@ -52,26 +58,27 @@ static __always_inline void slow_start_ends(struct flow_header *flow)
 }
 
 /*
- * The loss was none; the base would restore `window`. Returns whether the exit record is undone. A recorded exit that it caused is undone. Where it interrupted a
- * drain, the exit stands, and the window is restored no further than the drain was heading.
+ * The loss was none; the base would restore `window`. Whether slow start goes on, where the loss has ended it: with the
+ * algorithm as it is, and without the exit record if that was of this loss. Where the loss interrupted a drain, the exit
+ * stands, and the window is restored no further than the drain was heading.
  */
 static __always_inline bool undo(const struct sock *sk, struct flow_header *flow, u32 *window)
 {
-	bool exit = false;
-
-	if (flow->flags & FLOW_REDUCED && flow->exit.reason == EXIT_ALGORITHM) {
-		if (flow->undo_limit) {
-			flow->flags |= FLOW_EXITING;
-			*window = (u32)max_u64(view_cwnd(sk), min_u64(*window, flow->undo_limit));
-		}
-	} else if (flow->flags & FLOW_REDUCED) {
+	if (!(flow->flags & FLOW_REDUCED))
+		return false;
+	flow->flags &= ~FLOW_REDUCED;
+	if (flow->undo_limit && flow->exit.reason == EXIT_ALGORITHM) {
+		flow->flags |= FLOW_EXITING;
+		*window = (u32)max_u64(view_cwnd(sk), min_u64(*window, flow->undo_limit));
+		return false;
+	}
+	flow->flags |= FLOW_SLOW_START;
+	if (flow->flags & FLOW_RECORDED) {
 		flow->exit.reason = EXIT_NONE;
 		if (flow->exit.undone < 0xff)
 			flow->exit.undone++;
-		exit = true;
 	}
-	flow->flags &= ~FLOW_REDUCED;
-	return exit;
+	return true;
 }
 
 #endif

@@ -50,6 +50,8 @@ static __always_inline u32 view_receiver_clock(const struct sock *sk);
 static __always_inline u32 view_receive_window(const struct sock *sk);
 /* enum congestion_state. */
 static __always_inline u32 view_state(const struct sock *sk);
+/* Whether a timeout may still prove spurious (F-RTO, RFC 5682), in STATE_LOSS. */
+static __always_inline bool view_in_doubt(const struct sock *sk);
 /* Whether ECN was negotiated. */
 static __always_inline bool view_ecn(const struct sock *sk);
 

@@ -133,6 +133,46 @@ fn the_state_after_a_reduction_names_the_exit_and_an_undo_takes_it_back() {
 }
 
 #[test]
+fn an_undo_in_a_later_slow_start_takes_back_no_exit_and_goes_on_with_it() {
+    let (mut shell, mut sock, mut policy) = (Shell::new(0), sender(), Always::default());
+    shell.acked(&mut sock, 1, Some(RTT_US), &mut policy);
+    shell.reduced(&mut sock, 28, &mut policy);
+    shell.state(&mut sock, CongestionState::Recovery as u32);
+    shell.idle();
+    shell.acked(&mut sock, 1, Some(RTT_US), &mut policy);
+    assert_eq!((policy.restarts, shell.slow_starts()), (2, 2));
+    shell.reduced(&mut sock, 20, &mut policy);
+    shell.state(&mut sock, CongestionState::Recovery as u32);
+    shell.undo(&mut sock, 40);
+    assert_eq!(shell.exit().map(|(reason, exit)| (reason, exit.undone)), Some((ExitReason::Loss, 0)));
+    shell.acked(&mut sock, 1, Some(RTT_US), &mut policy);
+    assert_eq!((policy.restarts, shell.slow_starts()), (2, 2));
+}
+
+#[test]
+fn after_a_timeout_slow_start_begins_anew_once_that_has_not_proved_spurious() {
+    let timed_out = || {
+        let (mut shell, mut sock, mut policy) = (Shell::new(0), sender(), Always::default());
+        shell.acked(&mut sock, 1, Some(RTT_US), &mut policy);
+        shell.reduced(&mut sock, 28, &mut policy);
+        shell.state(&mut sock, CongestionState::Loss as u32);
+        (sock.cwnd, sock.ssthresh, sock.state, sock.in_doubt) = (1, 28, CongestionState::Loss as u32, 1);
+        assert!(shell.acked(&mut sock, 1, Some(RTT_US), &mut policy).is_none());
+        assert_eq!(policy.restarts, 1);
+        (shell, sock, policy)
+    };
+    let (mut shell, mut sock, mut policy) = timed_out();
+    sock.in_doubt = 0;
+    assert!(shell.acked(&mut sock, 1, Some(RTT_US), &mut policy).is_some());
+    assert_eq!((policy.restarts, shell.slow_starts()), (2, 2));
+    let (mut shell, mut sock, mut policy) = timed_out();
+    sock.cwnd = shell.undo(&mut sock, 40);
+    (sock.ssthresh, sock.state) = (NO_THRESHOLD, CongestionState::Open as u32);
+    assert!(shell.acked(&mut sock, 1, Some(RTT_US), &mut policy).is_some());
+    assert_eq!((policy.restarts, shell.slow_starts()), (1, 1));
+}
+
+#[test]
 fn whose_threshold_the_window_reaches_is_the_reason() {
     let reason = |verdict: Verdict, ssthresh: u32| {
         let (mut shell, mut sock) = (Shell::new(0), sender());

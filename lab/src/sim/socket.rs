@@ -41,6 +41,8 @@ pub struct Socket {
     pub prior_cwnd: u32,
     /// State of congestion control.
     pub state: State,
+    /// In [`State::Loss`]: the timeout may have been none (F-RTO).
+    pub in_doubt: bool,
     /// Segments sent and not cumulatively acknowledged.
     pub packets_out: u32,
     /// Of these, how many have arrived out of order.
@@ -91,6 +93,7 @@ impl Socket {
             cwnd_count: 0,
             prior_cwnd: 0,
             state: State::Open,
+            in_doubt: false,
             packets_out: 0,
             sacked_out: 0,
             lost_out: 0,
@@ -139,6 +142,8 @@ impl Socket {
             receiver_clock: self.receiver_ms,
             receive_window: 0,
             startup: 0,
+            in_doubt: u32::from(self.in_doubt),
+            unused: 0,
             state: self.state as u32,
             ecn: 0,
             stamped_ahead: u32::from(self.stamped_ahead),

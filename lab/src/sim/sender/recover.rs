@@ -84,8 +84,6 @@ pub(super) struct Recovery {
     delivered: u32,
     /// Segments sent in this recovery.
     pub sent: u32,
-    /// A timeout may have been none (F-RTO).
-    doubtful: bool,
     /// Segments up to which a probe was sent (RFC 8985, section 7), and whether it repeated one.
     pub probe: Option<(u32, bool)>,
 }
@@ -312,14 +310,14 @@ impl Sender {
             self.enter(State::Open);
             return false;
         }
-        if self.recovery.doubtful {
+        if self.socket.in_doubt {
             if found.original {
                 self.undo(true);
                 self.enter(State::Open);
                 return false;
             }
             if self.next > self.recovery.high_sequence {
-                self.recovery.doubtful &= !(found.sacked || found.duplicates > 0);
+                self.socket.in_doubt &= !(found.sacked || found.duplicates > 0);
             } else if found.advanced && !recovered {
                 self.recovery.high_sequence = self.next;
                 if self.next < self.layout.written() {
@@ -327,7 +325,7 @@ impl Sender {
                     found.retransmits = true;
                     return true;
                 }
-                self.recovery.doubtful = false;
+                self.socket.in_doubt = false;
             }
         }
         if recovered {
@@ -406,7 +404,7 @@ impl Sender {
         self.socket.state = State::Loss;
         self.recovery.high_sequence = self.next;
         self.recovery.probe = None;
-        self.recovery.doubtful = timeout && self.spec.fast_retransmit && (new || self.timer.backoff() > 0);
+        self.socket.in_doubt = timeout && self.spec.fast_retransmit && (new || self.timer.backoff() > 0);
     }
 
     /// Sends what is lost again, as far as the window allows.
@@ -419,7 +417,7 @@ impl Sender {
             if self.next > self.recovery.high_sequence {
                 return;
             }
-            self.recovery.doubtful = false;
+            self.socket.in_doubt = false;
         }
         self.retransmit(out);
     }
