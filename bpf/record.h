@@ -24,7 +24,7 @@
 #include "algorithm/algorithm.h"
 
 /* Raised when a structure here, in abi.h or in events.h changes. */
-#define ABI_VERSION 15
+#define ABI_VERSION 1
 
 /* A row of an enumeration: X(constant, name outside, help). Numbers are given in this order. */
 #define RECORD_CONSTANT(constant, name, help) constant,
@@ -152,7 +152,7 @@ struct undo_payload {
 	  "threshold that the base would set; with `loss` only")                                                       \
 	X(ssthresh, verdict_ssthresh_segments, u32, "segments", ZERO, AFTER,                                           \
 	  "new threshold, at or below the window the exit; 0: as it is")                                               \
-	X(asked, asked, u32, "", FLAG, BEFORE, "1: the algorithm was called")                                          \
+	X(called, called, u32, "", FLAG, BEFORE, "1: the algorithm was called")                                        \
 	X(unused, _, u32, "", PLAIN, AFTER, "")
 
 struct loss_payload {
@@ -187,7 +187,7 @@ struct restart_payload {
 
 /* An acknowledgment, as given to the algorithm, and its answer. */
 #define ACK_PAYLOAD_FIELDS(X)                                                                                          \
-	X(asked, asked, u32, "", FLAG, BEFORE, "1: the algorithm was called")                                          \
+	X(called, called, u32, "", FLAG, BEFORE, "1: the algorithm was called")                                        \
 	X(generation, parameters_generation, u32, "", PLAIN, BEFORE,                                                   \
 	  "generation of the parameters that were in force")                                                           \
 	X(flags, _, u32, "", PLAIN, AFTER, "enum flow_flag")                                                           \

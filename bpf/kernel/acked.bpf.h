@@ -38,7 +38,7 @@ static __always_inline void call(struct sock *sk, struct flow *flow, struct ack_
 		return;
 	values = active(slot, &flow->header.generation);
 	call_algorithm(flow, values, payload EXTRA_FOR_ACK(sk, values));
-	payload->asked = 1;
+	payload->called = 1;
 }
 
 static __always_inline struct shell shell_of(struct sock *sk, struct flow *flow, struct flow_telemetry *telemetry)

@@ -20,7 +20,7 @@
 /* enum base, set by the loader. In a section of its own, which is its address. */
 const volatile u32 base SEC(".rodata.base") = BASE_CUBIC;
 
-/* 1: the algorithm is asked and recorded, and the base does everything. Set by the loader, likewise. */
+/* 1: the algorithm is called and recorded, and the base does everything. Set by the loader, likewise. */
 const volatile u32 observing SEC(".rodata.observing") = 0;
 
 extern void tcp_reno_cong_avoid(struct sock *sk, u32 ack, u32 acked) __ksym;

@@ -176,7 +176,7 @@ OPERATION(u32, ssthresh, struct sock *sk)
 		profile = flow->header.profile;
 		slot = bpf_map_lookup_elem(&params, &profile);
 		if (slot) {
-			payload.asked = 1;
+			payload.called = 1;
 			payload.ssthresh = CALL(on_loss)(&flow->state, active(slot, &flow->header.generation),
 							 &payload.ack, threshold);
 		}

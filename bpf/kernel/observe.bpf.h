@@ -173,7 +173,7 @@ static __always_inline void report_ack(const struct shell *shell, struct ack_pay
 {
 	struct flow_telemetry *telemetry = shell->telemetry;
 
-	if (payload->asked)
+	if (payload->called)
 		count_verdict(shell->kept, payload->verdict.outcome);
 	if (!telemetry)
 		return;

@@ -57,7 +57,7 @@ static __always_inline void ack_before(const struct shell *shell, u32 acked, s32
 	describe(shell->sk, acked, rtt_us, &payload->ack);
 	/* Only the rest: what has just been described would be cleared first. */
 	payload->verdict = (struct verdict){ 0 };
-	payload->asked = payload->flags = payload->generation = payload->unused = 0;
+	payload->called = payload->flags = payload->generation = payload->unused = 0;
 	if (!step->starting)
 		return;
 	step->begins = slow_start_begins(flow, &payload->ack);
@@ -80,9 +80,9 @@ static __always_inline void ack_after(const struct shell *shell, struct ack_step
 	if (observes(shell)) {
 		if (step.called && shell->kept)
 			observed_after(flow, &shell->kept->observed, &payload->ack, verdict);
-	} else if (step.starting && (payload->asked || !step.called)) {
+	} else if (step.starting && (payload->called || !step.called)) {
 		apply_verdict(shell->sk, flow, shell->limits, &payload->ack, verdict, shell->traits);
-	} else if (payload->asked) {
+	} else if (payload->called) {
 		apply_window(shell->sk, flow, shell->limits, verdict, shell->traits);
 	}
 	report_ack(shell, payload);
@@ -101,7 +101,7 @@ static __always_inline bool growth_before(const struct limits *limits, u32 *acke
 	return true;
 }
 
-/* `limited`: by growth_before. Whether the window has come to the threshold: where the flow has state, it leaves slow start. */
+/* `limited`: by growth_before. Whether the window has come to the threshold: where the flow has state, it exits slow start. */
 static __always_inline bool growth_after(struct sock *sk, const struct limits *limits, struct growth_step step,
 					 bool limited)
 {
@@ -134,7 +134,7 @@ static __always_inline struct loss_step loss_before(const struct shell *shell, u
 	bool starting = shell->flow->flags & FLOW_SLOW_START;
 
 	payload->base_ssthresh = payload->ssthresh = base_ssthresh;
-	payload->asked = payload->unused = 0;
+	payload->called = payload->unused = 0;
 	describe(shell->sk, 0, NO_RTT, &payload->ack);
 	if (!starting)
 		reduced_again(shell->flow);

@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn margins_are_read_and_told_again() {
+    fn margins_are_read_and_shown_again() {
         for text in
             ["retransmit_ratio=2%,goodput=-10%", "goodput=-1%", "retransmit_ratio=0.1%", "goodput=-33.3%"]
         {

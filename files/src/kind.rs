@@ -171,7 +171,7 @@ mod tests {
             "\u{feff}at_us,acknowledged_bytes\r\n1,2\r\n",
             "version = 1\nname = \"geo\"\n",
             "--to 203.0.113.0/24 --use search\n",
-            "{\"schema\": 2, \"arms\": [], \"iperf3\": \"3.12\"}",
+            "{\"schema\": 1, \"arms\": [], \"iperf3\": \"3.12\"}",
             "0,1000000\n1000,2000000\n",
             "1\n5\n7\n",
         ] {

@@ -103,7 +103,7 @@ impl Arms {
         if with.algorithms().contains(&algorithm.name()) {
             profile::apply(with, &mut wanted)?;
         }
-        let of_it = |setting: &'_ str| written::of(setting) == Some(algorithm);
+        let of_it = |setting: &'_ str| written::algorithm(setting) == Some(algorithm);
         let settings = settings.iter().filter(|setting| of_it(setting));
         let mut own: Vec<&str> = settings.filter_map(|setting| Some(setting.split_once('.')?.1)).collect();
         own.extend(&arm.parameters);
@@ -128,7 +128,7 @@ impl Arms {
     }
 
     /// The arm of a run that another process has prepared, and nothing else, ready to run here.
-    pub fn of(arm: &Arm, profile: &str) -> anyhow::Result<Self> {
+    pub fn new(arm: &Arm, profile: &str) -> anyhow::Result<Self> {
         let arms = Self { arms: Vec::new(), attachments: Attachments::new() };
         let ours =
             algorithm::all().find(|algorithm| algorithm.congestion_control() == arm.congestion_control);
@@ -213,7 +213,7 @@ fn check<'a>(
         }
     }
     for setting in settings {
-        let algorithm = written::of(setting);
+        let algorithm = written::algorithm(setting);
         if algorithm.is_none() || !arms.iter().any(|arm| arm.algorithm == algorithm) {
             return Err(Usage::error(format!(
                 "--set {setting} names no algorithm among the arms: write ALG.NAME=VALUE, for instance search.threshold_pct=30"

@@ -28,7 +28,7 @@ const COLOURS: [RGBColor; 7] = [
 pub struct FigureError {
     /// The file.
     pub path: PathBuf,
-    /// Why.
+    /// Reason.
     pub reason: String,
 }
 
@@ -277,7 +277,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn twenty_one_series_can_be_told_apart() {
+    fn twenty_one_series_can_be_distinguished() {
         let styles: HashSet<_> =
             (0..21).map(|number| (colour(number).rgb(), Dash::of_series(number).pixels())).collect();
         assert_eq!(styles.len(), 21);

@@ -77,7 +77,7 @@ pub enum HostError {
     Counters {
         /// `sender` or `receiver`.
         side: &'static str,
-        /// Why.
+        /// Reason.
         reason: String,
     },
 }

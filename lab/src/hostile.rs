@@ -173,7 +173,7 @@ fn flow() -> Vec<AckRow> {
         .map(|index| AckRow {
             at_us: 1_000_000 + index * 1_500,
             event: "ack".into(),
-            asked: 1,
+            called: 1,
             sequence: index as u32,
             acknowledged_bytes: (index + 1) * 1_448,
             sent_bytes: (index + 40) * 1_448,

@@ -9,7 +9,7 @@ use crate::stats::Summary;
 
 /// One arm on one profile, alone and against a competitor. Figures are none where no run yielded one.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Row {
+pub struct MatrixRow {
     /// Name of the profile.
     pub profile: String,
     /// Name of the arm.
@@ -43,12 +43,12 @@ pub struct Row {
 }
 
 /// Rows of one profile, from the runs alone and those against the competitor, which have the same arms.
-pub fn rows(alone: &Comparison, against: &Comparison) -> Vec<Row> {
+pub fn rows(alone: &Comparison, against: &Comparison) -> Vec<MatrixRow> {
     let of_row = |arm: &ArmResult| {
         let same = against.arms.iter().find(|other| other.arm == arm.arm);
         let cut_off = same.map_or(0, |same| same.cut_off_runs);
         let row = row(alone, arm, same.and_then(|same| mean(same.competitor_share)));
-        Row { cut_off_runs: row.cut_off_runs + cut_off, ..row }
+        MatrixRow { cut_off_runs: row.cut_off_runs + cut_off, ..row }
     };
     alone.arms.iter().map(of_row).collect()
 }
@@ -57,8 +57,8 @@ fn mean(summary: Option<Summary>) -> Option<f64> {
     summary.map(|summary| summary.mean)
 }
 
-fn row(comparison: &Comparison, arm: &ArmResult, competitor_share: Option<f64>) -> Row {
-    Row {
+fn row(comparison: &Comparison, arm: &ArmResult, competitor_share: Option<f64>) -> MatrixRow {
+    MatrixRow {
         profile: comparison.profile.clone(),
         arm: arm.arm.clone(),
         valid_runs: arm.valid_runs,
@@ -91,7 +91,7 @@ const HEADER: [&str; 11] = [
     ">valid",
 ];
 
-fn cells(row: &Row) -> [String; 11] {
+fn cells(row: &MatrixRow) -> [String; 11] {
     let number = |value: Option<f64>, scale: f64, digits: usize| {
         value.map_or_else(|| "-".into(), |value| format!("{:.digits$}", value * scale))
     };
@@ -114,14 +114,14 @@ fn cells(row: &Row) -> [String; 11] {
 }
 
 /// As aligned text.
-pub fn text(rows: &[Row]) -> String {
+pub fn text(rows: &[MatrixRow]) -> String {
     let mut table = Table::new(HEADER);
     rows.iter().for_each(|row| table.push(cells(row)));
     table.text()
 }
 
 /// As a table in Markdown.
-pub fn markdown(rows: &[Row]) -> String {
+pub fn markdown(rows: &[MatrixRow]) -> String {
     let line = |cells: &[String; 11]| format!("| {} |\n", cells.join(" | "));
     let rule = "| --- | --- |".to_owned() + &" ---: |".repeat(9) + "\n";
     line(&HEADER.map(|title| title.trim_start_matches('>').to_owned()))
@@ -156,13 +156,17 @@ mod tests {
             (Some(10.0), Some(0.4), None)
         );
         let text = serde_json::to_string(&rows).unwrap();
-        assert_eq!(serde_json::from_str::<Vec<Row>>(&text).unwrap(), rows);
+        assert_eq!(serde_json::from_str::<Vec<MatrixRow>>(&text).unwrap(), rows);
     }
 
     #[test]
     fn both_tables_have_a_line_for_each_row_and_every_column() {
-        let rows =
-            [Row { profile: "geo".into(), arm: "search".into(), seconds: Some(9.5), ..Row::default() }];
+        let rows = [MatrixRow {
+            profile: "geo".into(),
+            arm: "search".into(),
+            seconds: Some(9.5),
+            ..MatrixRow::default()
+        }];
         let aligned = text(&rows);
         assert_eq!(aligned.lines().count(), 2);
         assert!(aligned.lines().nth(1).unwrap().starts_with("geo      search        9.50"), "{aligned}");

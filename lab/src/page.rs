@@ -168,7 +168,7 @@ mod tests {
             })
         };
         let json = json!({
-            "schema": 2, "profile": MARKUP, "clock": "virtual", "kernel": "6.12", "bytes": 1e7, "bdp_bytes": 625_000,
+            "schema": 1, "profile": MARKUP, "clock": "virtual", "kernel": "6.12", "bytes": 1e7, "bdp_bytes": 625_000,
             "base_rtt_us": 5e4, "rate_bps": 1e8,
             "arms": [
                 { "arm": "cubic", "runs": [run(4.0, true), run(4.2, true)] },
@@ -191,7 +191,7 @@ mod tests {
             json!({ "algorithm": algorithm, "exit": exit, "regret": regret, "last_outcome": "bin_open" })
         };
         let exit = json!({ "since_start_us": 1e6, "window_bytes": 1e6, "cwnd_segments": 700 });
-        let json = json!({ "schema": 2, "flows": [{
+        let json = json!({ "schema": 1, "flows": [{
             "flow": 7, "local": "192.0.2.1:1", "remote": "192.0.2.2:2", "algorithm": "one", "given": null,
             "findings": [finding("other", exit), finding(MARKUP, Value::Null)],
         }]});

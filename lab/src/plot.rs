@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn every_arm_has_its_curve_and_its_exit_beside_the_level() {
+    fn every_arm_has_its_curve_and_its_exit_next_to_the_level() {
         let curves = [curve("cubic", None), curve("search", Some((2.0, 6.0)))];
         let shown = panel("Congestion window", "MB", 0, (5.0, "BDP"), &curves);
         let names: Vec<_> = shown.lines.iter().map(|line| line.name.as_str()).collect();

@@ -40,7 +40,7 @@ impl Bound {
 
 impl Summary {
     /// Of these values; `None` if there are none.
-    pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
+    pub fn new(values: impl IntoIterator<Item = f64>) -> Option<Self> {
         Self::at_least(values.into_iter().map(|value| (value, false)))
     }
 
@@ -87,7 +87,7 @@ pub struct Quantiles {
 
 impl Quantiles {
     /// Of these values; `None` if there are none.
-    pub fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
+    pub fn new(values: impl IntoIterator<Item = f64>) -> Option<Self> {
         let mut values: Vec<f64> = values.into_iter().collect();
         values.sort_by(f64::total_cmp);
         let worst = *values.last()?;
@@ -146,18 +146,18 @@ mod tests {
     #[test]
     fn interval_of_a_known_sample() {
         // Mean 3, standard deviation 1.5811, t(4) = 2.776: half width 1.963.
-        let summary = Summary::of([1.0, 2.0, 3.0, 4.0, 5.0]).unwrap();
+        let summary = Summary::new([1.0, 2.0, 3.0, 4.0, 5.0]).unwrap();
         assert_eq!((summary.n, summary.mean), (5, 3.0));
         assert!((summary.ci95.unwrap() - 1.963).abs() < 0.001);
     }
 
     #[test]
     fn quantiles_are_values_of_the_sample() {
-        let quantiles = Quantiles::of((1..=200).rev().map(f64::from)).unwrap();
+        let quantiles = Quantiles::new((1..=200).rev().map(f64::from)).unwrap();
         assert_eq!(quantiles, Quantiles { median: 100.0, p95: 190.0, p99: 198.0, worst: 200.0 });
-        let one = Quantiles::of([7.0]).unwrap();
+        let one = Quantiles::new([7.0]).unwrap();
         assert_eq!((one.median, one.p99, one.worst), (7.0, 7.0, 7.0));
-        assert_eq!(Quantiles::of([]), None);
+        assert_eq!(Quantiles::new([]), None);
     }
 
     #[test]
@@ -171,9 +171,9 @@ mod tests {
 
     #[test]
     fn few_values() {
-        assert_eq!(Summary::of([]), None);
+        assert_eq!(Summary::new([]), None);
         let one = Summary { n: 1, mean: 7.0, ci95: None, median: Some(7.0), bound: None };
-        assert_eq!(Summary::of([7.0]), Some(one));
+        assert_eq!(Summary::new([7.0]), Some(one));
         assert_eq!(student_t95(35), 2.042);
         assert_eq!(student_t95(1_000_000), 1.960);
     }

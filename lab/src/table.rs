@@ -171,12 +171,12 @@ mod tests {
     #[test]
     fn columns_line_up_and_missing_values_show() {
         let arm = |name: &str, seconds: &[f64]| ArmResult {
-            seconds: Summary::of(seconds.iter().copied()),
+            seconds: Summary::new(seconds.iter().copied()),
             ..ArmResult::new(name, name, Vec::new())
         };
         let table = comparison(&testing::comparison(vec![
             arm("cubic", &[25.0, 27.0]),
-            ArmResult { competitor_share: Summary::of([0.4]), ..arm("onramp_search", &[10.5]) },
+            ArmResult { competitor_share: Summary::new([0.4]), ..arm("onramp_search", &[10.5]) },
         ]));
         let lines: Vec<_> = table.lines().collect();
         assert!(

@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_digests_are_the_same_whoever_made_them() {
+    fn equal_digests_are_the_same_for_every_maker() {
         let before = of("a", "x", 10.0, 5);
         assert_eq!(verdict(&before, &before), (Verdict::Same, vec![]));
         assert_eq!(verdict(&before, &of("b", "x", 10.0, 5)).0, Verdict::Same);

@@ -64,7 +64,7 @@ const KNOWN_DISAGREEMENTS_WITH_THE_KERNEL: &[Disagreement] = &[
 ];
 
 /// A row of the table.
-struct Row {
+struct TransferRow {
     program: String,
     path: String,
     link: [u64; 3],
@@ -76,16 +76,16 @@ struct Row {
 
 const FIGURES: [&str; 5] = ["seconds", "retransmitted", "drops", "exit_seconds", "exit_window"];
 
-fn rows() -> Vec<Row> {
+fn rows() -> Vec<TransferRow> {
     let mut lines = include_str!("data/ns3.csv").lines();
     assert_eq!(lines.next(), Some(HEADER));
     lines.map(row).collect()
 }
 
-fn row(line: &str) -> Row {
+fn row(line: &str) -> TransferRow {
     let fields: Vec<_> = line.split(',').collect();
     let whole = |index: usize| fields[index].parse::<u64>().expect("a whole number");
-    Row {
+    TransferRow {
         program: fields[0].to_owned(),
         path: fields[1].to_owned(),
         link: [whole(2), whole(3), whole(4)],
@@ -96,7 +96,7 @@ fn row(line: &str) -> Row {
     }
 }
 
-impl Row {
+impl TransferRow {
     /// The base that does what this control does. NewReno grows by a segment for each acknowledgment, whatever it
     /// acknowledges, and so as Linux's Reno where each segment has its own; ns-3's HyStart waits for a delay of twice the
     /// round-trip time, not for a ninth eighth.

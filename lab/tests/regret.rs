@@ -5,7 +5,7 @@ use onramp_algorithm::ExitReason;
 use onramp_lab::experiment::{Amount, Arm, LinkRegret, Plan};
 use onramp_lab::sim::{self, SourceSpec};
 use onramp_profiles::Profile;
-use onramp_recording::replay::{Exit, Generations, Given, Known, Options, Regret, Replay};
+use onramp_recording::replay::{Exit, Generations, Known, Options, PathEstimate, Regret, Replay};
 use onramp_recording::rows::ExitRecordRow;
 use onramp_recording::{Run, Sample};
 
@@ -16,7 +16,11 @@ fn costs(profile: &Profile, bdp: f64, bytes: u64) -> (LinkRegret, Option<Regret>
 }
 
 /// The same, and what the path gave the flow.
-fn costs_and_given(profile: &Profile, bdp: f64, bytes: u64) -> (LinkRegret, Option<Regret>, Option<Given>) {
+fn costs_and_given(
+    profile: &Profile,
+    bdp: f64,
+    bytes: u64,
+) -> (LinkRegret, Option<Regret>, Option<PathEstimate>) {
     let window = (profile.link.bdp_bytes() as f64 * bdp) as u64;
     let mut arm = Arm::stock("onramp_fixed");
     arm.parameters.insert("exit_window_bytes".into(), window.to_string());
@@ -113,7 +117,7 @@ fn what_an_exit_would_have_cost_is_what_it_costs_where_it_is_made() {
 }
 
 #[test]
-fn what_a_flow_that_ended_before_could_not_find_the_link_tells_at_least() {
+fn what_a_flow_that_ended_before_could_not_find_the_link_shows_at_least() {
     let (LinkRegret { cost: truth, at_least }, estimate) = costs(&geo(), 0.25, 80_000_000);
     let estimate = estimate.expect("rounds that the window limited");
     assert!(at_least);

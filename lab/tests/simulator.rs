@@ -61,15 +61,15 @@ fn what_the_kernel_did_is_what_is_simulated() {
 fn kernels_are_compared_as_the_simulator_is() {
     let [old, new, longer] = ["6.1-geo.json", "7.2-geo.json", "6.12-geo.json"].map(golden);
     let mut itself = Agreement::default();
-    itself.add_beside(&old, &Runs::of(std::slice::from_ref(&old)));
+    itself.add_others(&old, &Runs::new(std::slice::from_ref(&old)));
     assert_eq!((itself.pairs.len(), itself.agree, itself.left_out.len()), (12, 12, 0));
     let mut both = Agreement::default();
-    both.add_beside(&old, &Runs::of(&[longer, new]));
+    both.add_others(&old, &Runs::new(&[longer, new]));
     assert_eq!((both.pairs.len(), both.left_out.len()), (12, 0));
     assert!(both.pairs.iter().any(|pair| pair.seconds[0] != pair.seconds[1]), "they are of two kernels");
     assert!(both.pairs.iter().all(|pair| !pair.apart.contains(&"seconds")), "{:#?}", both.pairs);
     let mut none = Agreement::default();
-    none.add_beside(&golden("6.12-leo.json"), &Runs::of(&[old]));
+    none.add_others(&golden("6.12-leo.json"), &Runs::new(&[old]));
     assert_eq!((none.pairs.len(), none.left_out.len()), (0, 12), "another path");
 }
 
@@ -81,7 +81,7 @@ fn another_experiment_over_the_same_path_is_not_compared() {
         let mut other = golden("7.2-geo.json");
         change(&mut other);
         let mut all = Agreement::default();
-        all.add_beside(&old, &Runs::of(&[other]));
+        all.add_others(&old, &Runs::new(&[other]));
         assert_eq!(all.pairs.len() + all.left_out.len(), 12);
         all.pairs.len()
     };
@@ -429,7 +429,7 @@ fn swept(directory: &Path, shards: usize, jobs: NonZeroUsize) -> Sweep {
     }
     let (rows, complete) = store.rows().expect("whole files");
     assert!(complete && rows.len() == 50);
-    Sweep::of("default", 5, &rows)
+    Sweep::new("default", 5, &rows)
 }
 
 #[test]

@@ -263,7 +263,7 @@ fn several_flows_share_the_link_and_a_competitor_keeps_something() {
 
 #[test]
 #[ignore = "in a guest: make test"]
-fn the_hosts_of_an_arm_are_its_own_and_the_link_changes_when_told() {
+fn the_hosts_of_an_arm_are_its_own_and_the_link_changes_when_asked() {
     let bytes = |arm: &Arm, changes: Vec<LinkChange>| {
         let plan = Plan { amount: Amount::Seconds(3), changes, ..plan(None) };
         run_once(&plan, arm, 1).unwrap().received_bytes as f64

@@ -22,7 +22,7 @@ pub struct Mount {
 ///
 /// # Errors
 /// If /proc does not say.
-pub fn of(pid: Option<u32>) -> io::Result<Vec<Mount>> {
+pub fn of_process(pid: Option<u32>) -> io::Result<Vec<Mount>> {
     let path =
         pid.map_or_else(|| "/proc/thread-self/mountinfo".into(), |pid| format!("/proc/{pid}/mountinfo"));
     fs::read(Path::new(&path)).map(|text| parse(&text))
@@ -112,7 +112,7 @@ mod tests {
         assert_eq!(kinds, ["proc", "ext3", "nsfs", "cgroup2"]);
         assert_eq!(read[1].root, Path::new("/mnt1"));
         assert_eq!(read[3].root, Path::new("/../.."));
-        assert!(of(None).unwrap().iter().any(|mount| mount.kind == "proc"));
-        assert!(of(Some(std::process::id())).is_ok());
+        assert!(of_process(None).unwrap().iter().any(|mount| mount.kind == "proc"));
+        assert!(of_process(Some(std::process::id())).is_ok());
     }
 }

@@ -94,7 +94,7 @@ pub enum ProfileError {
     Read {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// Reason.
         source: std::io::Error,
     },
     /// The text is not a profile.
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn traces_are_found_beside_the_profile_and_bad_rows_are_named() {
+    fn traces_are_found_next_to_the_profile_and_bad_rows_are_named() {
         let scratch = tempfile::tempdir().unwrap();
         let trace = "[link.forward.rate]\nkind = \"trace\"\nfile = \"rates.csv\"\nrepeat_us = 2_000_000\n\n";
         let text = geo().replacen("[link.return]", &format!("{trace}[link.return]"), 1);

@@ -39,7 +39,7 @@ pub enum Value {
 
 impl Value {
     /// This value of this parameter.
-    pub fn of(parameter: &Parameter, value: u64) -> Self {
+    pub fn new(parameter: &Parameter, value: u64) -> Self {
         parameter.choices.get(value as usize).map_or(Self::Number(value), |choice| Self::Choice(choice))
     }
 }

@@ -24,7 +24,7 @@ pub enum Error {
     Untrusted {
         /// The directory.
         path: PathBuf,
-        /// Why.
+        /// Reason.
         reason: String,
     },
     /// The system refused to write. What was written before stays readable.

@@ -207,11 +207,11 @@ pub(crate) struct Part {
 impl Part {
     /// Reads and checks a file.
     pub fn open(path: &Path) -> Result<Self, Error> {
-        Self::of(path, bounded::read(path, FILE_BYTES).map_err(Error::read(path))?.into())
+        Self::new(path, bounded::read(path, FILE_BYTES).map_err(Error::read(path))?.into())
     }
 
     /// Checks a file that was read from there.
-    pub fn of(path: &Path, bytes: Bytes) -> Result<Self, Error> {
+    pub fn new(path: &Path, bytes: Bytes) -> Result<Self, Error> {
         guarded(path, || Self::of_unguarded(path, bytes))
     }
 

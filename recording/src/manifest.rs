@@ -12,7 +12,7 @@ use crate::replace::replace;
 
 /// Version of the manifest and of the tables; raised when a field or column changes its name or meaning, or goes. No other
 /// version is read.
-pub const SCHEMA: u32 = 2;
+pub const SCHEMA: u32 = 1;
 /// Name of the manifest's file.
 pub(crate) const FILE: &str = "manifest.json";
 

@@ -63,7 +63,7 @@ impl Source {
     fn part(&self) -> Result<Part, Error> {
         match &self.held {
             Held::File => Part::open(&self.path),
-            Held::Memory(bytes) => Part::of(&self.path, bytes.clone()),
+            Held::Memory(bytes) => Part::new(&self.path, bytes.clone()),
         }
     }
 

@@ -59,7 +59,7 @@ impl AckRow {
     /// From an ACK and the verdict on it, whose outcome has this name; what else there is to say of it, the caller adds.
     pub fn new(flow: u64, ack: &Ack, verdict: &Verdict, outcome: Text) -> Self {
         let mut row =
-            Self { flow, event: "ack".into(), asked: 1, verdict_outcome: outcome, ..Self::default() };
+            Self { flow, event: "ack".into(), called: 1, verdict_outcome: outcome, ..Self::default() };
         row.set_ack(ack);
         row.set_verdict(verdict);
         row

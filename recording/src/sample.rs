@@ -31,11 +31,11 @@ pub struct Sample {
 /// What a sample is of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Event {
-    /// An acknowledgment on which the algorithm was asked.
+    /// An ACK with which the algorithm was called.
     #[default]
-    Asked,
+    Called,
     /// An acknowledgment on which it was not: in recovery, or beyond slow start.
-    NotAsked,
+    NotCalled,
     /// Slow start was left by loss, ECN or timeout; the base's own threshold, segments.
     Loss(u32),
 }
@@ -92,8 +92,8 @@ fn fill(batch: &Batch<AckRow>, samples: &mut Vec<Sample>, verdicts: &mut Vec<Ver
     samples.iter_mut().zip(word("slow_starts")).for_each(|(row, value)| row.slow_starts = value);
     samples.iter_mut().zip(word("parameters_generation")).for_each(|(row, value)| row.generation = value);
     samples.iter_mut().zip(word("sequence")).for_each(|(row, value)| row.sequence = value);
-    for (sample, asked) in samples.iter_mut().zip(word("asked")) {
-        sample.event = if asked == 0 { Event::NotAsked } else { Event::Asked };
+    for (sample, called) in samples.iter_mut().zip(word("called")) {
+        sample.event = if called == 0 { Event::NotCalled } else { Event::Called };
     }
     if let Some(Column::Text(events)) = batch.column("event") {
         let losses = samples.iter_mut().zip(events).zip(word("base_ssthresh_segments"));

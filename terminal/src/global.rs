@@ -10,7 +10,7 @@ use clap::{Args, ValueEnum};
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Options of every verb")]
 pub struct Global {
-    /// Print JSON: one object with "schema": 2, units in the names of its fields
+    /// Print JSON: one object with "schema": 1, units in the names of its fields
     #[arg(short, long, global = true)]
     pub json: bool,
     /// Print JSON over several lines

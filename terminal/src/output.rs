@@ -12,7 +12,7 @@ use crate::global::Global;
 use crate::stdout;
 
 /// Version of all JSON documents; raised when a field changes its meaning or goes.
-pub const SCHEMA: u32 = 2;
+pub const SCHEMA: u32 = 1;
 
 /// What a terminal shows in bold lies between these.
 const BOLD: &str = "\x1b[1m";

@@ -12,7 +12,7 @@ use crate::traffic::eventually;
 /// # Panics
 /// If it is not.
 pub fn cgroups() -> PathBuf {
-    let mounts = mounts::of(None).expect("mounts");
+    let mounts = mounts::of_process(None).expect("mounts");
     mounts.into_iter().find(|mount| mount.kind == "cgroup2").expect("cgroup v2").point
 }
 

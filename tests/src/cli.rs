@@ -164,11 +164,11 @@ pub fn public_directory() -> TempDir {
 /// Runs the binary with `--json`; it must succeed.
 ///
 /// # Panics
-/// If it fails, or prints anything but one JSON object with `"schema":2`.
+/// If it fails, or prints anything but one JSON object with `"schema":1`.
 pub fn json(arguments: &str) -> Value {
     let text = onramp(&format!("--json {arguments}")).ok();
     let value: Value = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"));
-    assert_eq!(value["schema"], 2, "{text}");
+    assert_eq!(value["schema"], 1, "{text}");
     value
 }
 
@@ -257,7 +257,7 @@ pub const DEFAULT: &str = "net.ipv4.tcp_congestion_control";
 
 /// Cgroups of `onramp run` that exist now.
 pub fn run_cgroups() -> Vec<PathBuf> {
-    mounts::of(None)
+    mounts::of_process(None)
         .unwrap_or_default()
         .into_iter()
         .filter(|mount| mount.kind == "cgroup2")

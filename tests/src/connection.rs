@@ -51,7 +51,7 @@ impl Connection {
     pub fn between(&self, near: &Namespace, far: &Namespace, address: IpAddr) -> (TcpStream, Reader) {
         let listener = far.run(|| self.listen((address, 0).into())).expect("namespace");
         let mut to = listener.local_addr().expect("address");
-        let reader = Reader::of(listener);
+        let reader = Reader::new(listener);
         if let (true, IpAddr::V4(inner)) = (self.mapped, to.ip()) {
             to.set_ip(inner.to_ipv6_mapped().into());
         }
@@ -103,7 +103,7 @@ struct State {
 }
 
 impl Reader {
-    fn of(listener: TcpListener) -> Self {
+    fn new(listener: TcpListener) -> Self {
         let state = Arc::<State>::default();
         let shared = Arc::clone(&state);
         thread::spawn(move || {

@@ -99,7 +99,7 @@ impl Attachments {
     ///
     /// # Panics
     /// As [`Attachments::lock`], and if one is refused.
-    pub fn of(algorithms: &[&str]) -> Self {
+    pub fn new(algorithms: &[&str]) -> Self {
         let attachments = Self::lock();
         for name in algorithms {
             let algorithm = onramp_loader::find(name).unwrap_or_else(|error| panic!("{error}"));

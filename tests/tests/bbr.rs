@@ -290,7 +290,7 @@ fn called_through_ours_bbr_is_the_kernels() {
 #[ignore = "in a guest: make test"]
 fn what_goes_on_after_the_exit_is_refused() {
     let attachments = Attachments::lock();
-    for one in algorithm::all().filter(|one| one.is_always_asked()) {
+    for one in algorithm::all().filter(|one| one.is_always_called()) {
         let error = onramp_loader::attach(&options(one.name(), &[])).unwrap_err().to_string();
         assert!(error.contains(one.name()) && error.contains("base bbr"), "{error}");
     }

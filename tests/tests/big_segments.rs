@@ -42,7 +42,7 @@ fn by_algorithm(flow: &Flow) -> ExitRecord {
 #[test]
 #[ignore = "in a guest: make test"]
 fn large_segments_leave_slow_start_at_windows_of_as_many_segments() {
-    let _attachments = Attachments::of(&ALGORITHMS);
+    let _attachments = Attachments::new(&ALGORITHMS);
     let bring = |mtu: u32, control: &str| {
         let wire = Wire::lay(DELAY, bottleneck(1_000_000, 16 * 27)).with_mtu(mtu);
         for name in ["net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem"] {
@@ -89,7 +89,7 @@ fn flow(place: &Namespace, stream: &TcpStream) -> Flow {
 #[test]
 #[ignore = "in a guest: make test"]
 fn the_largest_segments_of_the_loopback_of_either_family_are_counted_as_what_they_are() {
-    let _attachments = Attachments::of(&ALGORITHMS);
+    let _attachments = Attachments::new(&ALGORITHMS);
     let place = Namespace::create().unwrap();
     assert!(place.command("ip").args(["link", "set", "lo", "up"]).status().unwrap().success());
     // A segment is half of the largest window that the receiver has offered at most.
@@ -166,7 +166,7 @@ const CASES: [(&str, &str, Range<u32>); 3] = [
 #[test]
 #[ignore = "in a guest: make test"]
 fn bursts_that_are_sent_and_acknowledged_as_one_end_slow_start_where_single_segments_do() {
-    let _attachments = Attachments::of(&ALGORITHMS);
+    let _attachments = Attachments::new(&ALGORITHMS);
     for (algorithm, path, windows) in CASES {
         for on in [false, true] {
             let (near, far) = veth_pair().unwrap();

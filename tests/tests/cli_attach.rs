@@ -649,7 +649,7 @@ fn where_the_default_cannot_be_a_base_one_has_to_be_named_and_what_is_lost_is_sa
 
 #[test]
 #[ignore = "in a guest: make test"]
-fn a_named_base_and_an_attached_one_are_told_from_the_default_and_inflight_is_refused_over_bbr() {
+fn a_named_base_and_an_attached_one_are_distinguished_from_the_default_and_inflight_is_refused_over_bbr() {
     let _attachments = Attachments::lock();
     let (bbr, _files) = host_with("bbr", "");
     for verb in ["attach inflight", "run inflight -- true"] {

@@ -260,7 +260,7 @@ fn left(algorithm: &str) -> Option<u64> {
 
 #[test]
 #[ignore = "in a guest: make test"]
-fn what_is_attached_is_given_a_time_limit_or_another_one_and_the_undo_gives_the_former_back() {
+fn what_is_attached_is_given_a_time_limit_or_another_one_and_the_undo_restores_the_previous() {
     let _attachments = Attachments::lock();
     let inside = namespace();
     inside.sysctl_set(DEFAULT, "cubic").unwrap();

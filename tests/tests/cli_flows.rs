@@ -15,7 +15,7 @@ use serde_json::Value;
 fn flows(namespace: &Namespace, filter: &str) -> Vec<Value> {
     let text = inside(namespace, &format!("flows --json {filter}")).ok();
     let listed: Value = serde_json::from_str(&text).unwrap();
-    assert_eq!(listed["schema"], 2);
+    assert_eq!(listed["schema"], 1);
     listed["flows"].as_array().unwrap().clone()
 }
 

@@ -289,7 +289,7 @@ fn what_does_no_harm_goes_on_and_every_large_flow_is_counted_once() {
 
 #[test]
 #[ignore = "in a guest: make test"]
-fn what_cannot_be_guarded_is_refused_and_what_would_be_is_told() {
+fn what_cannot_be_guarded_is_refused_and_what_would_be_is_reported() {
     let _attachments = Attachments::lock();
     let before = host_state(&[]);
     let error = onramp("attach search --observe --guard goodput=-10%").refused(2);

@@ -60,7 +60,7 @@ fn an_attach_that_is_killed_at_any_step_is_explained_and_cleared() {
 
 #[test]
 #[ignore = "in a guest: make test"]
-fn an_attach_that_is_told_of_an_error_at_any_step_leaves_all_as_it_was() {
+fn an_attach_that_is_given_an_error_at_any_step_leaves_all_as_it_was() {
     let _attachments = Attachments::lock();
     let place = place();
     let before = host_state(&[&place]);
@@ -84,7 +84,7 @@ fn an_attach_that_is_told_of_an_error_at_any_step_leaves_all_as_it_was() {
 
 #[test]
 #[ignore = "in a guest: make test"]
-fn a_detach_that_is_killed_or_told_of_an_error_at_any_step_can_be_continued() {
+fn a_detach_that_is_killed_or_given_an_error_at_any_step_can_be_continued() {
     detach_disturbed(Disturbed::ByTurns);
 }
 
@@ -93,7 +93,7 @@ mod minutes {
 
     #[test]
     #[ignore = "for minutes: tests/guests.sh --minutes cli_interrupted"]
-    fn a_detach_that_is_killed_and_told_of_an_error_at_each_step_can_be_continued() {
+    fn a_detach_that_is_killed_and_given_an_error_at_each_step_can_be_continued() {
         detach_disturbed(Disturbed::BothWays);
     }
 }
@@ -138,7 +138,7 @@ fn detach_disturbed(how: Disturbed) {
 
 #[test]
 #[ignore = "in a guest: make test"]
-fn a_tune_that_is_killed_or_told_of_an_error_at_any_step_leaves_the_former_values_or_the_new() {
+fn a_tune_that_is_killed_or_given_an_error_at_any_step_leaves_the_previous_values_or_the_new() {
     let _attachments = Attachments::lock();
     let place = place();
     onramp("attach search --set missed_bins_rtts=10 --set threshold_pct=10").ok();
@@ -205,7 +205,7 @@ fn commands_at_once_leave_a_consistent_state() {
 
 #[test]
 #[ignore = "in a guest: make test"]
-fn whoever_needs_what_is_attached_waits_for_a_command_in_progress() {
+fn a_command_that_needs_an_attachment_waits_for_a_command_in_progress() {
     let _attachments = Attachments::lock();
     let before = host_state(&[]);
     let (root, half) = (Path::new("/sys/fs/bpf/onramp"), Path::new("/sys/fs/bpf/onramp/fixed"));

@@ -244,7 +244,7 @@ fn a_queue_that_marks_ends_slow_start_without_a_loss_where_both_hosts_take_part(
 
 #[test]
 #[ignore = "in a guest: make test"]
-fn flows_have_round_trip_times_of_their_own_and_packets_take_another_path_when_told() {
+fn flows_have_round_trip_times_of_their_own_and_packets_take_another_path_when_asked() {
     let _attachments = Attachments::lock();
     let home = tempdir().unwrap();
     let run = |name: &str, arguments: &str| {
@@ -288,7 +288,7 @@ fn flows_have_round_trip_times_of_their_own_and_packets_take_another_path_when_t
 }
 
 #[test]
-fn claims_that_need_no_link_are_judged_with_all_their_files() {
+fn claims_that_need_no_link_are_evaluated_with_all_their_files() {
     let home = tempdir().unwrap();
     let directory = home.path().join("claims");
     let ran = onramp(&format!("--json lab reproduce buffers-map -o {}", directory.display()));

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 #[test]
 #[ignore = "in a guest: make test"]
-fn every_connection_arrives_and_is_counted_by_whoever_follows_it() {
+fn every_connection_arrives_and_is_counted_by_its_follower() {
     guest::required();
     let _attachments = Attachments::lock();
     let before = host_state(&[]);

@@ -100,7 +100,7 @@ fn ended_by(signal: Signal, mut child: Child) -> Option<i32> {
 
 #[test]
 #[ignore = "in a guest: make test"]
-fn a_lock_that_somebody_keeps_for_a_minute_is_named() {
+fn a_lock_that_another_keeps_for_a_minute_is_named() {
     let _attachments = Attachments::lock();
     onramp("attach plain").ok();
     onramp("detach plain").ok();
@@ -283,7 +283,7 @@ fn what_doctor_cannot_see_from_here_is_no_fault_of_the_kernel_and_its_remedies_a
 
 #[test]
 #[ignore = "in a guest: make test"]
-fn a_detach_that_cannot_be_finished_changes_nothing_or_is_told_as_done_in_part() {
+fn a_detach_that_cannot_be_finished_changes_nothing_or_is_reported_as_done_in_part() {
     let _attachments = Attachments::lock();
     let place = namespace();
     place.sysctl_set(DEFAULT, "reno").unwrap();

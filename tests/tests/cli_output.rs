@@ -182,7 +182,7 @@ fn the_listing_needs_no_privilege_and_has_every_declaration() {
 }
 
 #[test]
-fn doctor_judges_buffers_by_a_path() {
+fn doctor_checks_buffers_against_a_path() {
     let by_profile = json_of("doctor --profile geo");
     let by_numbers = json_of("doctor --rate 150mbit --rtt 600ms");
     for report in [&by_profile, &by_numbers] {

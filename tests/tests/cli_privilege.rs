@@ -42,7 +42,7 @@ fn without_the_right_to_configure_networks_nothing_is_attached_for_a_run_or_as_d
 
 #[test]
 #[ignore = "in a guest: make test"]
-fn root_of_a_user_namespace_is_told_that_it_is_not_enough() {
+fn root_of_a_user_namespace_is_reported_that_it_is_not_enough() {
     let _attachments = Attachments::lock();
     let before = host_state(&[]);
     for arguments in

@@ -53,7 +53,7 @@ struct Ends {
 }
 
 impl Ends {
-    fn of(place: &Namespace, from: &str, to: &TcpListener) -> Self {
+    fn new(place: &Namespace, from: &str, to: &TcpListener) -> Self {
         let to = to.try_clone().unwrap();
         let from: IpAddr = from.parse().unwrap();
         let connected = place.run(|| connected(from, to.local_addr().unwrap())).unwrap();
@@ -98,7 +98,7 @@ fn the_longest_prefix_decides_on_both_sides_over_both_families_and_nothing_remai
     let before = host_state(&[&place]);
     let (four, six) = (listen(&place, "127.0.0.1:0"), listen(&place, "[::]:0"));
     let here = SocketAddr::new("127.0.0.1".parse().unwrap(), six.local_addr().unwrap().port());
-    assert_eq!(Ends::of(&place, "192.0.2.1", &four).controls(), both("reno"));
+    assert_eq!(Ends::new(&place, "192.0.2.1", &four).controls(), both("reno"));
 
     // The peer of the end that accepts is 192.0.2.1 or 192.0.2.77, that of the end that connects 127.0.0.1.
     for rule in [
@@ -113,17 +113,17 @@ fn the_longest_prefix_decides_on_both_sides_over_both_families_and_nothing_remai
         onramp(&format!("select add {rule}")).ok();
     }
     let pair = |connected: &str, accepted: &str| (connected.to_owned(), accepted.to_owned());
-    assert_eq!(Ends::of(&place, "192.0.2.1", &four).controls(), pair("onramp_fixed", "onramp_plain"));
-    assert_eq!(Ends::of(&place, "127.0.0.1", &four).controls(), pair("onramp_fixed", "cubic"));
-    assert_eq!(Ends::of(&place, "198.51.100.1", &four).controls(), pair("onramp_fixed", "reno"));
+    assert_eq!(Ends::new(&place, "192.0.2.1", &four).controls(), pair("onramp_fixed", "onramp_plain"));
+    assert_eq!(Ends::new(&place, "127.0.0.1", &four).controls(), pair("onramp_fixed", "cubic"));
+    assert_eq!(Ends::new(&place, "198.51.100.1", &four).controls(), pair("onramp_fixed", "reno"));
     // Both ends have sockets of IPv6, the peers are IPv4.
     let mapped = place.run(|| connected("::ffff:192.0.2.77".parse().unwrap(), here)).unwrap();
     let accepted = six.accept().unwrap().0;
     assert_eq!((control(&mapped), control(&accepted)), pair("onramp_fixed", "onramp_plain"));
     drop((mapped, accepted));
     let six_one = listen(&place, "[2001:db8::1]:0");
-    assert_eq!(Ends::of(&place, "2001:db8:1::1", &six_one).controls(), pair("onramp_plain", "cubic"));
-    assert_eq!(Ends::of(&place, "2001:db8::1", &six_one).controls(), both("onramp_plain"));
+    assert_eq!(Ends::new(&place, "2001:db8:1::1", &six_one).controls(), pair("onramp_plain", "cubic"));
+    assert_eq!(Ends::new(&place, "2001:db8::1", &six_one).controls(), both("onramp_plain"));
 
     // The connections began with what was chosen, none was taken over.
     let status = json("status");
@@ -140,7 +140,7 @@ fn the_longest_prefix_decides_on_both_sides_over_both_families_and_nothing_remai
         assert!(removed.contains(&format!("undo: onramp select add {line}")), "{removed}");
     }
     assert_eq!(host_state(&[&place]), before);
-    assert_eq!(Ends::of(&place, "192.0.2.1", &four).controls(), both("reno"));
+    assert_eq!(Ends::new(&place, "192.0.2.1", &four).controls(), both("reno"));
 }
 
 #[test]
@@ -168,7 +168,7 @@ fn a_port_comes_after_prefixes_and_before_cgroups_and_test_says_what_happens() {
         for listener in [&to, &other] {
             for from in ["192.0.2.1", "192.0.2.77"] {
                 // The listener's socket was made in the root, and so were those that it accepts.
-                let ends = Ends::of(&place, from, listener);
+                let ends = Ends::new(&place, from, listener);
                 let (connected, accepted) = ends.controls();
                 let port = listener.local_addr().unwrap().port();
                 for (side, peer, cgroup, has) in
@@ -191,10 +191,10 @@ fn a_port_comes_after_prefixes_and_before_cgroups_and_test_says_what_happens() {
     }
     assert_eq!(compared, 24);
     nested.enter("inner");
-    assert_eq!(Ends::of(&place, "192.0.2.77", &to).controls(), ("cubic".into(), "bbr".into()));
-    assert_eq!(Ends::of(&place, "192.0.2.1", &other).controls(), both("onramp_plain"));
+    assert_eq!(Ends::new(&place, "192.0.2.77", &to).controls(), ("cubic".into(), "bbr".into()));
+    assert_eq!(Ends::new(&place, "192.0.2.1", &other).controls(), both("onramp_plain"));
     nested.enter("");
-    assert_eq!(Ends::of(&place, "192.0.2.77", &other).controls(), ("cubic".into(), "reno".into()));
+    assert_eq!(Ends::new(&place, "192.0.2.77", &other).controls(), ("cubic".into(), "reno".into()));
     let said = onramp(&format!("select test 192.0.2.77:{port} --connect")).ok();
     assert!(said.contains("connect: cubic by --port") && said.contains("no prefix, so the port"), "{said}");
     let said = onramp("select test 192.0.2.77 --accept").ok();
@@ -215,7 +215,7 @@ fn what_an_application_or_a_locked_route_chooses_wins_and_a_rule_over_the_rest()
     let place = place();
     onramp("select add --to 0.0.0.0/0 --use cubic").ok();
     let to = listen(&place, "127.0.0.1:0");
-    let ends = Ends::of(&place, "192.0.2.1", &to);
+    let ends = Ends::new(&place, "192.0.2.1", &to);
     assert_eq!(ends.controls(), both("cubic"));
     // After.
     setsockopt(&ends.connected, TcpCongestion, &"bbr".into()).unwrap();
@@ -238,9 +238,9 @@ fn what_an_application_or_a_locked_route_chooses_wins_and_a_rule_over_the_rest()
         assert!(place.command("ip").args(route.split(' ')).status().unwrap().success(), "{route}");
     };
     route("congctl reno");
-    assert_eq!(control(&Ends::of(&place, "192.0.2.77", &to).accepted), "cubic");
+    assert_eq!(control(&Ends::new(&place, "192.0.2.77", &to).accepted), "cubic");
     route("congctl lock bbr");
-    assert_eq!(control(&Ends::of(&place, "192.0.2.77", &to).accepted), "bbr");
+    assert_eq!(control(&Ends::new(&place, "192.0.2.77", &to).accepted), "bbr");
 }
 
 /// Why each end of a connection has its control, as `onramp flows` shows it: the end that connected, and the end that
@@ -265,7 +265,7 @@ fn why(place: &Namespace, ends: &Ends) -> [serde_json::Value; 2] {
 
 #[test]
 #[ignore = "in a guest: make test"]
-fn flows_tell_which_rule_route_default_or_application_chose_and_which_code_they_run() {
+fn flows_show_which_rule_route_default_or_application_chose_and_which_code_they_run() {
     let _attachments = Attachments::lock();
     let place = place();
     let nested = Nested::new();
@@ -274,7 +274,7 @@ fn flows_tell_which_rule_route_default_or_application_chose_and_which_code_they_
     let to = listen(&place, "192.0.2.77:0");
     let port = to.local_addr().unwrap().port();
     nested.enter("inner");
-    let ends = Ends::of(&place, "192.0.2.1", &to);
+    let ends = Ends::new(&place, "192.0.2.1", &to);
     nested.enter("..");
     let chosen = || why(&place, &ends).map(|why| why["chosen_by"].as_str().unwrap_or("none").to_owned());
     let [connected, accepted] = why(&place, &ends);
@@ -310,7 +310,7 @@ fn flows_tell_which_rule_route_default_or_application_chose_and_which_code_they_
     for (lock, word) in [("", "route"), ("lock ", "route")] {
         let route = format!("route replace local 192.0.2.77 dev lo table local congctl {lock}onramp_plain");
         assert!(place.command("ip").args(route.split(' ')).status().unwrap().success(), "{route}");
-        let new = Ends::of(&place, "192.0.2.1", &to);
+        let new = Ends::new(&place, "192.0.2.1", &to);
         assert_eq!(new.controls(), ("onramp_plain".into(), "reno".into()));
         assert_eq!(why(&place, &new)[0]["chosen_by"], word);
         let said = cli::inside(&place, "select test 192.0.2.77 --connect").ok();
@@ -319,7 +319,7 @@ fn flows_tell_which_rule_route_default_or_application_chose_and_which_code_they_
     }
     // An application's choice shows as what nothing else explains.
     let to = listen(&place, "127.0.0.1:0");
-    let ends = Ends::of(&place, "192.0.2.1", &to);
+    let ends = Ends::new(&place, "192.0.2.1", &to);
     setsockopt(&ends.connected, TcpCongestion, &"onramp_plain".into()).unwrap();
     let [connected, accepted] = why(&place, &ends);
     assert_eq!((&connected["chosen_by"], accepted.is_null()), (&"other".into(), true));
@@ -383,7 +383,7 @@ fn a_rule_whose_algorithm_is_detached_gives_the_default_and_says_so() {
     let said = onramp("detach plain").ok();
     assert!(said.contains("rules of onramp select use it (1)"), "{said}");
     let to = listen(&place, "192.0.2.1:0");
-    assert_eq!(Ends::of(&place, "192.0.2.1", &to).controls(), both("reno"));
+    assert_eq!(Ends::new(&place, "192.0.2.1", &to).controls(), both("reno"));
     let listed = onramp("select list").ok();
     let note = "--to 192.0.2.0/24 --use plain  # onramp_plain is not registered";
     assert!(listed.contains(note), "{listed}");
@@ -394,7 +394,7 @@ fn a_rule_whose_algorithm_is_detached_gives_the_default_and_says_so() {
         "{said}"
     );
     onramp("attach plain").ok();
-    assert_eq!(Ends::of(&place, "192.0.2.1", &to).controls(), both("onramp_plain"));
+    assert_eq!(Ends::new(&place, "192.0.2.1", &to).controls(), both("onramp_plain"));
     let report = json("detach --all");
     assert_eq!(report["selection_removed"], 2, "{report}");
     assert!(json("status")["selection"].is_null());
@@ -404,7 +404,7 @@ fn a_rule_whose_algorithm_is_detached_gives_the_default_and_says_so() {
 struct Rules(PathBuf);
 
 impl Rules {
-    fn of(name: &str, text: &str) -> Self {
+    fn new(name: &str, text: &str) -> Self {
         let path = std::env::temp_dir().join(format!("onramp-test-{name}"));
         fs::write(&path, text).unwrap();
         Self(path)
@@ -450,7 +450,7 @@ fn what_is_wrong_is_refused_and_changes_nothing() {
         ("--port 80 --use reno", "line 3: --port 80 has a rule in line 1 already"),
         ("--port 81 --use search", "line 3: search is not attached"),
     ] {
-        let rules = Rules::of("bad", &format!("--port 80 --use reno\n# two\n{last}\n"));
+        let rules = Rules::new("bad", &format!("--port 80 --use reno\n# two\n{last}\n"));
         let error = onramp(&format!("select load {}", rules.0.display()));
         assert!(error.stderr.contains(said) && error.code != Some(0), "{error:?}");
         assert_eq!((host_state(&[]), onramp("select list").ok()), before, "{last}");
@@ -458,7 +458,7 @@ fn what_is_wrong_is_refused_and_changes_nothing() {
     let many: String = (0..250_001u32)
         .map(|n| format!("--to 10.{}.{}.{}/32 --use reno\n", n >> 16, n >> 8 & 255, n & 255))
         .collect();
-    assert!(Rules::of("many", &many).load().refused(2).contains("250000 rules are the most"));
+    assert!(Rules::new("many", &many).load().refused(2).contains("250000 rules are the most"));
     for arguments in ["list", "add --port 80 --use reno", "del --all", "test 192.0.2.1"] {
         let mut command = as_nobody("+bpf,+perfmon,+net_admin,+dac_override");
         let ran: Ran =
@@ -475,7 +475,7 @@ fn what_is_wrong_is_refused_and_changes_nothing() {
 
 #[test]
 #[ignore = "in a guest: make test"]
-fn a_load_under_traffic_gives_each_connection_the_former_or_the_new_and_can_be_taken_back() {
+fn a_load_under_traffic_gives_each_connection_the_previous_or_the_new_and_can_be_reverted() {
     let _attachments = Attachments::lock();
     let place = place();
     // A connection that found a part of one table and a part of the other would have reno, or two controls.
@@ -484,7 +484,7 @@ fn a_load_under_traffic_gives_each_connection_the_former_or_the_new_and_can_be_t
         fill.chain([format!("--to 127.0.0.0/8 --use {name}\n"), format!("--to 192.0.2.0/24 --use {name}\n")])
             .collect()
     };
-    let (one, two) = (Rules::of("one", &table("cubic")), Rules::of("two", &table("bbr")));
+    let (one, two) = (Rules::new("one", &table("cubic")), Rules::new("two", &table("bbr")));
     one.load().ok();
     let stop = Arc::new(AtomicBool::new(false));
     let to = listen(&place, "127.0.0.1:0");
@@ -492,7 +492,7 @@ fn a_load_under_traffic_gives_each_connection_the_former_or_the_new_and_can_be_t
     let connections = thread::spawn(move || {
         let mut seen: BTreeMap<String, usize> = BTreeMap::new();
         while !stopping.load(Ordering::Relaxed) {
-            let (connected, accepted) = Ends::of(&place, "192.0.2.1", &to).controls();
+            let (connected, accepted) = Ends::new(&place, "192.0.2.1", &to).controls();
             *seen.entry(connected).or_default() += 1;
             *seen.entry(accepted).or_default() += 1;
             // Ports of closed connections come back after a minute.
@@ -557,7 +557,7 @@ fn a_load_and_a_removal_are_done_or_not_wherever_they_end() {
     let before = host_state(&[]);
     let lines =
         |port: u32| (0..300).map(|n| format!("--port {} --use cubic\n", port + n)).collect::<String>();
-    let (one, two) = (Rules::of("one", &lines(1000)), Rules::of("two", &lines(2000)));
+    let (one, two) = (Rules::new("one", &lines(1000)), Rules::new("two", &lines(2000)));
     one.load().ok();
     let previous = onramp("select list").ok();
     two.load().ok();
@@ -599,16 +599,16 @@ fn pins_that_are_removed_by_hand_are_explained_and_mended_or_cleared() {
     let to = listen(&place, "127.0.0.1:0");
 
     fs::remove_file(pin("link")).unwrap();
-    assert!(eventually(|| Ends::of(&place, "127.0.0.1", &to).controls() == both("reno")));
+    assert!(eventually(|| Ends::new(&place, "127.0.0.1", &to).controls() == both("reno")));
     assert!(onramp("status").ok().contains("not in use"));
     assert!(onramp("select list").ok().starts_with("# not in use"));
     assert!(onramp("select test 127.0.0.1").ok().contains("no rule decides"));
     onramp("select add --port 7 --use cubic").ok();
-    assert_eq!(Ends::of(&place, "127.0.0.1", &to).controls(), both("cubic"));
+    assert_eq!(Ends::new(&place, "127.0.0.1", &to).controls(), both("cubic"));
     assert_eq!(onramp("select list").ok().lines().count(), 2);
 
     fs::remove_file(pin("tables")).unwrap();
-    assert_eq!(Ends::of(&place, "127.0.0.1", &to).controls(), both("cubic"));
+    assert_eq!(Ends::new(&place, "127.0.0.1", &to).controls(), both("cubic"));
     for refused in ["list", "add --port 8 --use cubic", "del --port 7", "test 127.0.0.1"] {
         let error = onramp(&format!("select {refused}")).refused(1);
         assert!(error.contains("lost its pin") && error.contains("select del --all"), "{refused}: {error}");
@@ -616,7 +616,7 @@ fn pins_that_are_removed_by_hand_are_explained_and_mended_or_cleared() {
     assert!(onramp("status").ok().contains("which cannot be read"));
     onramp("select del --all").ok();
     assert_eq!(host_state(&[]), before);
-    assert!(eventually(|| Ends::of(&place, "127.0.0.1", &to).controls() == both("reno")));
+    assert!(eventually(|| Ends::new(&place, "127.0.0.1", &to).controls() == both("reno")));
 }
 
 #[test]
@@ -670,7 +670,7 @@ fn a_hundred_thousand_prefixes_are_loaded_at_once_and_what_a_connection_costs_is
             }
             text += "--to 127.0.0.0/8 --use cubic\n--to 192.0.2.0/24 --use cubic\n";
             assert_eq!(text.lines().count() as u32, count);
-            let rules = Rules::of("hundred-thousand", &text);
+            let rules = Rules::new("hundred-thousand", &text);
             let begin = Instant::now();
             rules.load().ok();
             println!("{count} rules loaded in {:.3} s", begin.elapsed().as_secs_f64());
@@ -684,7 +684,7 @@ fn a_hundred_thousand_prefixes_are_loaded_at_once_and_what_a_connection_costs_is
         let from = cost();
         const CONNECTIONS: u64 = 200;
         for _ in 0..CONNECTIONS {
-            let ends = Ends::of(&place, "192.0.2.1", &to);
+            let ends = Ends::new(&place, "192.0.2.1", &to);
             assert_eq!(ends.controls(), both(if count == 0 { "reno" } else { "cubic" }));
         }
         let to = cost();

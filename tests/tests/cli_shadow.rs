@@ -173,7 +173,7 @@ fn row<'a>(report: &'a Value, local: &str) -> Option<&'a Value> {
 
 #[test]
 #[ignore = "in a guest: make test"]
-fn flows_of_stock_controls_are_judged_beside_what_they_do() {
+fn flows_of_stock_controls_are_evaluated_next_to_what_they_do() {
     guest::required();
     let registered = onramp_loader::kernel::registered().unwrap();
     let watch = Watch::start(
@@ -205,7 +205,7 @@ fn flows_of_stock_controls_are_judged_beside_what_they_do() {
 /// HyStart takes a longer way for a queue, and CUBIC leaves long before its window carries the path.
 #[test]
 #[ignore = "in a guest: make test"]
-fn an_early_exit_of_cubic_is_told_by_hystarts_name_with_its_cost_and_never_as_a_bare_no() {
+fn an_early_exit_of_cubic_is_reported_by_hystarts_name_with_its_cost_and_never_as_a_bare_no() {
     guest::required();
     let watch = Watch::start("--regret");
     let longer = |data: Data| match data.number {
@@ -299,7 +299,7 @@ fn of_many_flows_a_sample_is_followed_and_none_is_passed_over_for_want_of_room()
 
 #[test]
 #[ignore = "in a guest: make test"]
-fn what_has_ended_with_a_reset_takes_no_place_beside_its_own() {
+fn what_has_ended_with_a_reset_takes_no_place_next_to_its_own() {
     guest::required();
     let place = namespace();
     let watch = Watch::start("--algorithm search");

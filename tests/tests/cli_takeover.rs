@@ -320,7 +320,7 @@ fn parameters_of_other_tables_are_taken_over_by_name_or_refused() {
 
 #[test]
 #[ignore = "in a guest: make test"]
-fn who_would_misread_what_is_told_is_named_and_nothing_is_changed() {
+fn who_would_misread_the_events_is_named_and_nothing_is_changed() {
     let _attachments = Attachments::lock();
     onramp("attach search").ok();
     let listening = stream(Level::Exit);

@@ -18,7 +18,7 @@ fn window() -> u64 {
 
 #[test]
 #[ignore = "in a guest: make test"]
-fn an_upgrade_that_is_killed_or_told_of_an_error_at_any_step_is_explained_and_finished_or_cleared() {
+fn an_upgrade_that_is_killed_or_given_an_error_at_any_step_is_explained_and_finished_or_cleared() {
     disturbed(Disturbed::ByTurns);
 }
 
@@ -27,7 +27,7 @@ mod minutes {
 
     #[test]
     #[ignore = "for minutes: tests/guests.sh --minutes cli_takeover_cut_off"]
-    fn an_upgrade_that_is_killed_and_told_of_an_error_at_each_step_is_explained_and_finished_or_cleared() {
+    fn an_upgrade_that_is_killed_and_given_an_error_at_each_step_is_explained_and_finished_or_cleared() {
         disturbed(Disturbed::BothWays);
     }
 }

@@ -138,7 +138,7 @@ fn the_default_queueing_discipline_is_set_in_the_hosts_own_namespace_alone() {
 
 #[test]
 #[ignore = "in a guest: make test"]
-fn what_somebody_else_has_set_since_is_left_alone_and_said() {
+fn what_another_has_set_since_is_left_alone_and_said() {
     let _attachments = Attachments::lock();
     let (place, state) = (place(), host_state(&[]));
     let before = settings(&place);
@@ -174,7 +174,7 @@ fn settings_of_a_namespace_that_has_gone_are_forgotten() {
 
 #[test]
 #[ignore = "in a guest: make test"]
-fn a_fix_that_is_killed_or_told_of_an_error_at_any_step_is_undone_by_one_command() {
+fn a_fix_that_is_killed_or_given_an_error_at_any_step_is_undone_by_one_command() {
     let _attachments = Attachments::lock();
     let (place, state) = (place(), host_state(&[]));
     let before = settings(&place);

@@ -24,15 +24,15 @@ fn what_another_abi_has_attached_is_explained_refused_and_cleared() {
     let before = host_state(&[&inside_it]);
     inside(&inside_it, "attach search --default").ok();
     let transfer = Transfer::start(&inside_it, 1_000_000);
-    let older = ABI_VERSION - 1;
-    of_abi("search", older);
+    let other = ABI_VERSION + 1;
+    of_abi("search", other);
 
     let status = json("status");
     let row = &status["algorithms"][0];
     assert_eq!(row["state"], "other_build", "{status}");
     let explanation = row["explanation"].as_str().unwrap();
     assert!(
-        explanation.contains(&format!("ABI {older}, and this one has ABI {ABI_VERSION}")),
+        explanation.contains(&format!("ABI {other}, and this one has ABI {ABI_VERSION}")),
         "{explanation}"
     );
     assert!(explanation.contains("onramp detach search"), "{explanation}");
@@ -82,7 +82,7 @@ fn parameters_of_another_table_are_neither_shown_nor_written_by_position() {
 
 #[test]
 #[ignore = "in a guest: make test"]
-fn code_of_an_earlier_attachment_is_told_from_that_of_this_one() {
+fn code_of_an_earlier_attachment_is_distinguished_from_that_of_this_one() {
     let _attachments = Attachments::lock();
     let inside_it = namespace();
     let before = host_state(&[&inside_it]);

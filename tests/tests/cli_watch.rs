@@ -67,7 +67,7 @@ impl Drop for Watcher {
 
 fn rows(text: &str) -> Vec<Value> {
     let rows: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    assert!(rows.iter().all(|row| row["schema"] == 2), "{text}");
+    assert!(rows.iter().all(|row| row["schema"] == 1), "{text}");
     rows
 }
 
@@ -90,7 +90,7 @@ fn attach(attachments: &Attachments) {
 
 #[test]
 #[ignore = "in a guest: make test"]
-fn a_flow_is_told_in_order_and_the_counts_agree() {
+fn a_flow_is_reported_in_order_and_the_counts_agree() {
     let attachments = Attachments::lock();
     attach(&attachments);
     let mut watcher = Watcher::start("--json --level ack");
@@ -163,7 +163,7 @@ fn two_watchers_hear_what_each_asked_for() {
 
 #[test]
 #[ignore = "in a guest: make test"]
-fn what_an_early_exit_cost_is_told_at_the_end_to_who_listens_to_rounds() {
+fn what_an_early_exit_cost_is_reported_at_the_end_to_a_consumer_of_rounds() {
     let attachments = Attachments::lock();
     attach(&attachments);
     let exits = Watcher::start("--json --count 3");
@@ -188,7 +188,7 @@ fn what_an_early_exit_cost_is_told_at_the_end_to_who_listens_to_rounds() {
 
 #[test]
 #[ignore = "in a guest: make test"]
-fn a_loss_is_told_with_its_states() {
+fn a_loss_is_reported_with_its_states() {
     let attachments = Attachments::lock();
     attachments.attach(&AttachOptions::new(find("plain").unwrap().parameters()));
     let watcher = Watcher::start("--json --level round --for 4s");

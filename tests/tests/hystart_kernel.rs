@@ -69,7 +69,7 @@ mod minutes {
 /// each reaches over the GEO link with 8 MB to send, three quarters of what fits the path.
 #[test]
 #[ignore = "in a guest: make test"]
-fn over_a_satellite_it_is_the_delay_that_leaves_early() {
+fn over_a_satellite_it_is_the_delay_that_exits_early() {
     let attachments = Attachments::lock();
     let windows = ["none", "train", "delay", "both"].map(|detect| {
         attach(&attachments, "hystart", &[&format!("detect={detect}")]);

@@ -92,7 +92,7 @@ fn requests_on_a_connection_kept_alive_need_state_once_they_are_more_than_a_init
 
 #[test]
 #[ignore = "in a guest: make test"]
-fn the_first_acknowledgment_of_a_bulk_flow_is_judged_whoever_listens() {
+fn the_first_acknowledgment_of_a_bulk_flow_is_evaluated_with_any_consumer() {
     let attachments = Attachments::lock();
     for algorithm in algorithm::all() {
         attachments.attach(&AttachOptions::new(algorithm.parameters()));
@@ -265,7 +265,7 @@ fn an_idle_connection_takes_the_memory_of_stock_cubics_until_it_has_sent_more_th
 }
 
 #[test]
-fn memory_of_fewer_or_more_connections_than_can_be_told_apart_or_held_is_refused() {
+fn memory_of_fewer_or_more_connections_than_can_be_distinguished_or_held_is_refused() {
     for flows in ["99", "200001"] {
         let ran = onramp(&format!("bench memory --flows {flows}"));
         assert!(ran.code == Some(2) && ran.stderr.contains("100..=200000"), "{ran:?}");

@@ -339,7 +339,7 @@ fn rules_whose_program_is_not_at_the_root_are_said_to_hold_there_alone_and_mende
 
 #[test]
 #[ignore = "in a guest: make test"]
-fn a_program_of_another_tool_that_allows_none_beside_it_is_named_with_its_cgroup() {
+fn a_program_of_another_tool_that_allows_none_next_to_it_is_named_with_its_cgroup() {
     let _attachments = Attachments::lock();
     let pod = Pod::new();
     onramp("select add --port 9 --use cubic").ok();

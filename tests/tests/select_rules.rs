@@ -62,7 +62,7 @@ impl Random {
         ((bits ^ bits >> 31) % bound as u64) as usize
     }
 
-    fn of<'a, T>(&mut self, all: &'a [T]) -> &'a T {
+    fn choose<'a, T>(&mut self, all: &'a [T]) -> &'a T {
         &all[self.below(all.len())]
     }
 
@@ -83,10 +83,10 @@ impl Random {
         ];
         loop {
             let target = Target {
-                to: (self.below(3) > 0).then(|| self.of(&prefixes).parse().unwrap()),
-                port: (self.below(2) > 0).then(|| *self.of(&[7001, 7002, 7003, 9])),
-                cgroup: (self.below(3) > 0).then(|| self.of(cgroups).clone()),
-                side: *self.of(&[Side::Both, Side::Accept, Side::Connect]),
+                to: (self.below(3) > 0).then(|| self.choose(&prefixes).parse().unwrap()),
+                port: (self.below(2) > 0).then(|| *self.choose(&[7001, 7002, 7003, 9])),
+                cgroup: (self.below(3) > 0).then(|| self.choose(cgroups).clone()),
+                side: *self.choose(&[Side::Both, Side::Accept, Side::Connect]),
             };
             if target.to.is_some() || target.port.is_some() || target.cgroup.is_some() {
                 return target;
@@ -96,13 +96,14 @@ impl Random {
 
     /// One of the controls is registered nowhere.
     fn choice(&mut self) -> Choice {
-        let control = *self.of(&["onramp_plain", "onramp_fixed", "onramp_search", "cubic", "reno", "bbr"]);
+        let control =
+            *self.choose(&["onramp_plain", "onramp_fixed", "onramp_search", "cubic", "reno", "bbr"]);
         let has_profiles = ["onramp_plain", "onramp_fixed"].contains(&control);
-        let profile = *self.of(&[None, Some("one"), Some("other")]);
+        let profile = *self.choose(&[None, Some("one"), Some("other")]);
         Choice {
             control: control.into(),
             profile: profile.filter(|_| has_profiles).map(str::to_owned),
-            initial_window: *self.of(&[None, Some(4), Some(32)]),
+            initial_window: *self.choose(&[None, Some(4), Some(32)]),
         }
     }
 }
@@ -128,7 +129,7 @@ struct Has {
 }
 
 impl Has {
-    fn of(socket: &impl AsFd, choices: &MapHandle) -> Self {
+    fn new(socket: &impl AsFd, choices: &MapHandle) -> Self {
         let control = getsockopt(socket, TcpCongestion).unwrap().to_string_lossy().into_owned();
         let fd = socket.as_fd().as_raw_fd();
         let chosen = choices.lookup(&fd.to_ne_bytes(), MapFlags::ANY).unwrap();
@@ -199,7 +200,7 @@ fn answer(place: &Namespace, connection: &Connection, cgroup: &str) -> String {
 #[ignore = "in a guest: make test"]
 fn what_is_said_of_a_connection_is_what_it_gets_over_hundreds_of_random_rule_sets() {
     const SETS: usize = 300;
-    let _attachments = Attachments::of(&["plain", "fixed"]);
+    let _attachments = Attachments::new(&["plain", "fixed"]);
     let place = place();
     let nested = Nested::new();
     let paths = [cgroups(), cgroups().join("onramp-test-select"), cgroups().join("onramp-test-select/inner")];
@@ -229,7 +230,7 @@ fn what_is_said_of_a_connection_is_what_it_gets_over_hundreds_of_random_rule_set
         for _ in 0..3 {
             let addresses = if random.below(3) == 0 { &SIX[..] } else { &FOUR[..] };
             let (from, to): (IpAddr, IpAddr) =
-                (random.of(addresses).parse().unwrap(), random.of(addresses).parse().unwrap());
+                (random.choose(addresses).parse().unwrap(), random.choose(addresses).parse().unwrap());
             let there = random.below(3);
             let (port, mapped) = (PORTS[there], random.below(2) == 0);
             let near = place.run(|| connected(from, SocketAddr::new(to, port), mapped)).unwrap();
@@ -246,7 +247,7 @@ fn what_is_said_of_a_connection_is_what_it_gets_over_hundreds_of_random_rule_set
                 (&near, connection(to, from, Side::Connect, here), here),
                 (&far, connection(from, to, Side::Accept, there), there),
             ] {
-                let (has, said) = (Has::of(end, &choices), Has::said(&mut deciders, &connection));
+                let (has, said) = (Has::new(end, &choices), Has::said(&mut deciders, &connection));
                 assert_eq!(has, said, "set {set}: {connection:?} in {}\n{rules:#?}", words[cgroup]);
                 if set % 60 == 0 {
                     assert_eq!(answer(&place, &connection, words[cgroup]), has.control, "{connection:?}");
@@ -313,7 +314,7 @@ fn there_and_back(words: &[&str]) -> Vec<String> {
 #[test]
 #[ignore = "in a guest: make test"]
 fn every_undo_that_is_printed_makes_the_list_again_or_says_what_it_does_not_restore() {
-    let _attachments = Attachments::of(&["search", "plain"]);
+    let _attachments = Attachments::new(&["search", "plain"]);
     let nested = Nested::new();
     let add = |rule: &str| onramp(&format!("select add {rule}")).ok();
     let restored = |words: &[&str]| assert_eq!(there_and_back(words), Vec::<String>::new(), "{words:?}");

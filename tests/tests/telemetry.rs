@@ -90,7 +90,7 @@ fn two_consumers_see_every_event_of_a_flow() {
 
 #[test]
 #[ignore = "in a guest: make test"]
-fn rounds_and_states_tell_the_flows_course() {
+fn rounds_and_states_show_the_flows_course() {
     let _attached = attached("plain");
     let mut stream = stream(Level::Ack);
     flow("onramp_plain", 500_000);
@@ -147,7 +147,7 @@ fn rounds_and_states_tell_the_flows_course() {
 
 #[test]
 #[ignore = "in a guest: make test"]
-fn the_receive_window_is_told_as_the_receiver_offered_it() {
+fn the_receive_window_is_reported_as_the_receiver_offered_it() {
     let _attached = attached("plain");
     let mut stream = stream(Level::Ack);
     let offered = Arc::new(Mutex::new(Vec::new()));
@@ -191,7 +191,7 @@ fn the_receive_window_is_told_as_the_receiver_offered_it() {
 
 #[test]
 #[ignore = "in a guest: make test"]
-fn a_level_tells_what_it_says_and_nothing_more() {
+fn a_level_reports_what_it_says_and_nothing_more() {
     let _attached = attached("plain");
     let mut streams = Level::ALL.map(stream);
     flow("onramp_plain", 500_000);
@@ -265,7 +265,7 @@ fn a_consumer_that_does_not_read_loses_its_own_events_only_and_all_are_counted()
 
 #[test]
 #[ignore = "in a guest: make test"]
-fn sampling_tells_of_whole_flows() {
+fn sampling_reports_whole_flows() {
     let _attached = attached("plain");
     let inside = namespace();
     inside.sysctl_set(DEFAULT, "onramp_plain").unwrap();
@@ -328,7 +328,7 @@ fn filters_keep_what_matches() {
 
 #[test]
 #[ignore = "in a guest: make test"]
-fn a_late_consumer_is_told_of_open_flows_and_wishes_change() {
+fn a_late_consumer_gets_open_flows_and_subscriptions_change() {
     let _attached = attached("plain");
     let inside = namespace();
     inside.sysctl_set(DEFAULT, "onramp_plain").unwrap();
@@ -360,7 +360,7 @@ fn a_late_consumer_is_told_of_open_flows_and_wishes_change() {
 
 #[test]
 #[ignore = "in a guest: make test"]
-fn a_ceiling_bounds_what_consumers_are_told() {
+fn a_ceiling_bounds_the_level_of_consumers() {
     let _attached = attached("plain");
     let plain = onramp_loader::find("plain").unwrap();
     let ceiling = |profile, level| {
@@ -385,7 +385,7 @@ fn a_ceiling_bounds_what_consumers_are_told() {
 
 #[test]
 #[ignore = "in a guest: make test"]
-fn changed_parameters_are_told_before_they_judge() {
+fn changed_parameters_are_reported_before_their_first_ack() {
     let _attached = attached("search");
     let mut stream = stream(Level::Ack);
     let mut sender = Sender::connect(Wire::lay(DELAY, |_| Fate::Deliver), "onramp_search");
@@ -471,7 +471,7 @@ fn what_cannot_be_is_refused_with_what_could() {
 /// A consumer that does not read drops events. Read and dropped events together are all that there were.
 #[test]
 #[ignore = "in a guest: make test"]
-fn events_that_were_told_and_lost_are_all_events_by_their_sequence() {
+fn events_that_were_read_and_dropped_are_all_events_by_their_sequence() {
     let _attached = attached("plain");
     let small = Options { ring_bytes: 16 << 10, ..Options::new("test", Level::Ack) };
     let mut stream = Stream::open(&small).unwrap();

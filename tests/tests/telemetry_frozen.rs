@@ -107,7 +107,7 @@ impl Scene {
 
 #[test]
 #[ignore = "in a guest: make test"]
-fn nothing_is_written_for_a_frozen_consumer_and_it_is_told_for_how_long() {
+fn nothing_is_written_for_a_frozen_consumer_and_it_is_reported_for_how_long() {
     let mut scene = Scene::set();
     let before = Instant::now();
     scene.cgroup.freeze();

@@ -51,7 +51,7 @@ fn a_consumer_killed_together_with_its_lease_process_is_cleared_by_the_next_comm
 
 #[test]
 #[ignore = "in a guest: make test"]
-fn a_stopped_consumer_is_told_what_it_lost_when_it_goes_on() {
+fn a_stopped_consumer_sees_what_was_dropped_when_it_goes_on() {
     let (_attached, inside) = attached();
     let mut consumer = Consumer::start();
     consumer.signal(Signal::SIGSTOP);

@@ -26,7 +26,7 @@ fn replay(events: &[&Event]) -> usize {
                     compared += 1;
                 }
             }
-            (What::Loss(reported), Some(flow)) if reported.asked != 0 => {
+            (What::Loss(reported), Some(flow)) if reported.called != 0 => {
                 assert_eq!(
                     flow.on_loss(&reported.ack, reported.base_ssthresh),
                     reported.ssthresh,

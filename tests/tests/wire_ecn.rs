@@ -80,7 +80,7 @@ fn assert_each_round_reduces_once(tcp_ecn: &str, (came, threshold): (Came, u32))
 #[test]
 #[ignore = "in a guest: make test"]
 fn marks_of_one_round_end_slow_start_once_and_a_later_mark_reduces_once_more_as_under_cubic() {
-    let _attachments = Attachments::of(&ALGORITHMS);
+    let _attachments = Attachments::new(&ALGORITHMS);
     assert_each_round_reduces_once("1", stock("1").expect("RFC 3168"));
     // A kernel without AccECN refuses the number.
     let accurate = stock("3");

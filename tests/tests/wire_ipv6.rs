@@ -36,7 +36,7 @@ fn left(flow: &Flow) -> bool {
 #[test]
 #[ignore = "in a guest: make test"]
 fn slow_start_ends_by_the_algorithm_and_by_loss_where_it_does_over_ipv4() {
-    let _attachments = Attachments::of(&ALGORITHMS);
+    let _attachments = Attachments::new(&ALGORITHMS);
     let lost = |data: Data| if data.number == 25 { Fate::Drop } else { Fate::Deliver };
     let stock = {
         let mut sender = Sender::connect_as(Wire::lay(DELAY, lost).with_ipv6(), &IPV6);
@@ -83,7 +83,7 @@ fn hearing_of(prefix: &str, bits: u8) -> Stream {
 #[test]
 #[ignore = "in a guest: make test"]
 fn a_prefix_of_ipv6_selects_what_goes_there_and_flows_and_consumers_name_its_ends() {
-    let _attachments = Attachments::of(&ALGORITHMS);
+    let _attachments = Attachments::new(&ALGORITHMS);
     onramp("select add --to 2001:db8::/48 --connect --use ramp").ok();
     onramp("select add --to 192.0.2.0/24 --connect --use search").ok();
     let (mut six, mut four) = (hearing_of("2001:db8::", 32), hearing_of("192.0.2.0", 24));

@@ -38,7 +38,7 @@ fn flows(wire: &Wire) -> Vec<Flow> {
 #[test]
 #[ignore = "in a guest: make test"]
 fn subflows_of_mptcp_take_the_default_make_state_are_moved_and_leave_nothing() {
-    let _attachments = Attachments::of(&ALGORITHMS);
+    let _attachments = Attachments::new(&ALGORITHMS);
     let wire = Wire::lay(DELAY, |_| Fate::Deliver);
     if wire.near.sysctl_get("net.mptcp.enabled").is_err() {
         skip("the kernel has no CONFIG_MPTCP");
@@ -103,7 +103,7 @@ fn initial_window(early: Early, control: &str) -> (Sender, Came) {
 #[test]
 #[ignore = "in a guest: make test"]
 fn data_in_a_syn_are_counted_once_to_the_initial_window_whatever_becomes_of_them() {
-    let _attachments = Attachments::of(&ALGORITHMS);
+    let _attachments = Attachments::new(&ALGORITHMS);
     for early in [Early::Taken, Early::Refused, Early::Lost] {
         let (mut stock, at_first) = initial_window(early, "cubic");
         let at_last = stock.bring(100_000);
@@ -129,7 +129,7 @@ fn data_in_a_syn_are_counted_once_to_the_initial_window_whatever_becomes_of_them
 #[test]
 #[ignore = "in a guest: make test"]
 fn segments_of_the_smallest_size_leave_slow_start_at_windows_of_as_many_segments() {
-    let _attachments = Attachments::of(&ALGORITHMS);
+    let _attachments = Attachments::new(&ALGORITHMS);
     // The least that TCP_MAXSEG takes; timestamps are twelve bytes of it.
     let smallest = (Connection { segment: Some(88), ..Connection::default() }, 76);
     let usual = (Connection::default(), SEGMENT);

@@ -58,7 +58,7 @@ fn slow_starts(flow: &Flow) -> u16 {
 #[test]
 #[ignore = "in a guest: make test"]
 fn a_window_that_closes_ends_no_slow_start_and_is_found_open_again_by_a_probe() {
-    let _attachments = Attachments::of(&ALGORITHMS);
+    let _attachments = Attachments::new(&ALGORITHMS);
     let (stock, came) = over_a_closed_window("cubic");
     assert_eq!((came.read, came.retransmitted), (300_000, 0));
     for algorithm in ALGORITHMS {
@@ -96,7 +96,7 @@ fn forgotten(control: &str) -> (Sender, Came) {
 #[test]
 #[ignore = "in a guest: make test"]
 fn what_a_receiver_forgets_is_retransmitted_after_a_timeout_in_a_new_slow_start() {
-    let _attachments = Attachments::of(&ALGORITHMS);
+    let _attachments = Attachments::new(&ALGORITHMS);
     let (_, stock) = forgotten("cubic");
     for algorithm in ALGORITHMS {
         let (sender, came) = forgotten(&format!("onramp_{algorithm}"));

@@ -139,14 +139,14 @@ function balance(regret: Regret | null, most: number): HTMLElement {
 	return h("span", { class: "scale" }, bar("early", regret?.early_us ?? 0), bar("late", regret?.queue_us ?? 0));
 }
 
-type Given = NonNullable<Shadow["given"]>;
+type PathEstimate = NonNullable<Shadow["given"]>;
 
 /** A window over the bandwidth-delay product. */
-function overBdp(windowBytes: number, given: Given): string {
+function overBdp(windowBytes: number, given: PathEstimate): string {
 	return `${given.at_least ? "≤ " : ""}${format.ratio(windowBytes / given.window_bytes)}`;
 }
 
-function givenText(given: Given): string {
+function givenText(given: PathEstimate): string {
 	const rate = format.rate(given.rate_bytes_per_second * 8);
 	const product = format.product(given.window_bytes, given.at_least);
 	const more = given.at_least

@@ -121,7 +121,7 @@ impl Algorithm {
     }
 
     /// Whether it is asked outside slow start, too (`TRAIT_ALWAYS`).
-    pub fn is_always_asked(&self) -> bool {
+    pub fn is_always_called(&self) -> bool {
         self.row.traits & TRAIT_ALWAYS != 0
     }
 
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn baselines_end_no_slow_start_unless_told_where_and_neither_the_default_nor_cubics_is_one() {
+    fn baselines_end_no_slow_start_unless_set_and_neither_the_default_nor_cubics_is_one() {
         assert!(!default().is_baseline() && !of_cubic().is_baseline());
         assert_eq!(baseline().declarations().len(), 0);
         for algorithm in all().filter(Algorithm::is_baseline) {
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn the_tables_say_what_is_told_by_position_and_tell_all_algorithms_apart() {
+    fn the_tables_say_what_is_reported_by_position_and_distinguish_all_algorithms() {
         let tables: Vec<_> = all().map(|algorithm| algorithm.tables()).collect();
         for (algorithm, text) in all().zip(&tables) {
             assert_eq!(tables.iter().filter(|other| *other == text).count(), 1, "{algorithm:?}");

@@ -9,7 +9,7 @@ include!(concat!(env!("OUT_DIR"), "/enumerations.rs"));
 impl AckPayload {
     /// The algorithm's verdict; `None`: it was not called, because the flow was not in slow start.
     pub fn answer(&self) -> Option<Verdict> {
-        (self.asked != 0).then_some(self.verdict)
+        (self.called != 0).then_some(self.verdict)
     }
 }
 

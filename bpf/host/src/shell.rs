@@ -80,7 +80,7 @@ impl Shell {
         }
         if step.called != 0 {
             payload.verdict = policy.on_ack(&payload.ack);
-            payload.asked = 1;
+            payload.called = 1;
         }
         // SAFETY: see above.
         unsafe { onramp_shell_ack_after(&mut self.flow, sock, &step, &mut payload) }
@@ -110,7 +110,7 @@ impl Shell {
         let step = unsafe { onramp_shell_loss_before(&mut self.flow, sock, base_ssthresh, &mut payload) };
         if step.called != 0 {
             payload.ssthresh = policy.on_loss(&payload.ack, base_ssthresh);
-            payload.asked = 1;
+            payload.called = 1;
         }
         // SAFETY: see `acked`.
         unsafe { onramp_shell_loss_after(&mut self.flow, sock, step, &payload) }

@@ -27,7 +27,7 @@ fn even() -> Vec<(u64, u64)> {
 }
 
 #[test]
-fn evenly_spaced_acks_tell_their_rate_and_the_rounds_bound_it() {
+fn evenly_spaced_acks_show_their_rate_and_the_rounds_bound_it() {
     assert_eq!(measured(&even()), ("ssthresh_set", 10_000));
 }
 
@@ -54,7 +54,7 @@ fn the_pause_between_two_rounds_is_no_pair() {
 
 /// A return link of 10 Mb/s lets 44 ACKs out 42 us apart, 5 ms after the batch before.
 #[test]
-fn batches_are_told_apart_by_silence() {
+fn batches_are_distinguished_by_silence() {
     let mut acks = vec![];
     for _ in 0..20 {
         acks.push((5_000, 3_000));
@@ -91,7 +91,7 @@ fn a_round_is_not_slower_than_all_its_bytes_over_all_its_time() {
 }
 
 #[test]
-fn too_few_acks_and_long_silences_tell_nothing() {
+fn too_few_acks_and_long_silences_show_nothing() {
     assert_eq!(measured(&[(GAP, BYTES); 3]).0, "coarse");
     let mut acks = even();
     acks[9] = (5 * GAP, BYTES);
@@ -121,7 +121,7 @@ fn a_silence_of_2_to_the_32_us_and_a_little_counts_as_the_little() {
 
 /// The return link of a satellite spaces the first ACKs of a round, until it is granted what it needs.
 #[test]
-fn a_round_in_which_the_way_back_changes_its_pace_tells_nothing() {
+fn a_round_in_which_the_way_back_changes_its_pace_shows_nothing() {
     let mut acks = vec![(10 * GAP, BYTES); 9];
     acks.extend([(GAP, BYTES); 11]);
     assert_eq!(measured(&acks).0, "coarse");
@@ -172,7 +172,7 @@ fn a_receiver_that_waits_for_a_second_segment_does_not_settle_what_the_sender_wa
 
 /// Two ACKs are a pair here.
 #[test]
-fn eight_dense_pairs_tell_the_rate_before_the_round_is_over_and_its_end_can_void_it() {
+fn eight_dense_pairs_shows_the_rate_before_the_round_is_over_and_its_end_can_void_it() {
     let mut rounds = begun();
     let part = |rounds: &mut Rounds, gap: u64, count: u64| {
         let names: Vec<_> = (0..count)

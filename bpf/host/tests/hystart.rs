@@ -55,7 +55,7 @@ fn a_round_ends_when_the_byte_after_it_is_acknowledged() {
 }
 
 #[test]
-fn rounds_and_the_minimum_go_on_below_the_low_window_but_nothing_is_judged() {
+fn rounds_and_the_minimum_go_on_below_the_low_window_but_nothing_is_evaluated() {
     let mut flow = hystart(&[]);
     flow.ack.cwnd = 15;
     assert_eq!(flow.round(50_000, 20), "small_window");
@@ -140,7 +140,7 @@ fn a_train_is_granted_the_ack_delay() {
 
 /// The ninth sample is the first that is judged, and counts.
 #[test]
-fn the_delay_is_judged_after_eight_samples() {
+fn the_delay_is_evaluated_after_eight_samples() {
     let mut flow = hystart(&[]);
     flow.round(50_000, 8);
     assert_eq!(flow.round(80_000, 8), "warming_up");
@@ -181,7 +181,7 @@ fn the_threshold_of_the_delay_is_clamped() {
 }
 
 #[test]
-fn the_minimum_is_updated_before_the_sample_is_judged() {
+fn the_minimum_is_updated_before_the_sample_is_evaluated() {
     let mut flow = delay(&[]);
     flow.round(80_000, 9);
     assert_eq!(flow.round(50_000, 9), "below_threshold");

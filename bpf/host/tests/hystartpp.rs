@@ -67,7 +67,7 @@ fn a_round_without_a_sample_is_infinite() {
 }
 
 #[test]
-fn the_eighth_sample_is_the_first_that_is_judged() {
+fn the_eighth_sample_is_the_first_that_is_evaluated() {
     let mut flow = hystartpp(&[]);
     flow.round(50_000, 8);
     assert_eq!(flow.round(60_000, 7), "warming_up");

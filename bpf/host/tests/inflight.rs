@@ -69,7 +69,7 @@ fn the_bound_is_bandwidth_times_minimum_rtt_and_stab() {
 }
 
 #[test]
-fn trains_tell_the_bottleneck_and_the_pauses_between_them_nothing() {
+fn trains_show_the_bottleneck_and_the_pauses_between_them_nothing() {
     let mut driver = Driver::new(&[]);
     for _ in 0..5 {
         driver.train(10);

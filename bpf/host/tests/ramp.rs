@@ -26,7 +26,7 @@ fn late_round(rounds: &mut Rounds, late_us: i32) -> Verdict {
 }
 
 #[test]
-fn a_round_tells_the_rate_and_doubling_goes_on_unspaced_below_an_eighth() {
+fn a_round_shows_the_rate_and_doubling_goes_on_unspaced_below_an_eighth() {
     let (mut rounds, verdict) = measured(RATE, TARGET / 8);
     assert_eq!((rounds.read("estimate"), rounds.read("target")), ((RATE / 1_000) as u32, TARGET));
     assert_eq!((rounds.name(&verdict), verdict.pacing_rate, verdict.growth), ("blind", 0, growth::BASE));
@@ -150,7 +150,7 @@ fn after_a_round() -> Rounds {
 
 /// A receiver that acknowledges 45 segments as one leaves few samples of a round: four do, of half a round of 64 segments.
 #[test]
-fn a_round_of_few_acks_for_many_segments_each_is_judged_by_half_of_it() {
+fn a_round_of_few_acks_for_many_segments_each_is_evaluated_by_half_of_it() {
     for (segments, acks, judged_after) in
         [(64, 8, Some(4)), (63, 8, None), (900, 20, Some(10)), (64, 7, Some(4))]
     {

@@ -73,7 +73,7 @@ fn case_15_the_largest_norm_that_did_not_leave_is_kept() {
 
 /// Neqo counts it; the authors skip the check.
 #[test]
-fn case_16_nothing_sent_for_a_window_is_not_judged() {
+fn case_16_nothing_sent_for_a_window_is_not_evaluated() {
     for form in ["form=sent", "form=delivered"] {
         let mut flow = Driver::begun(&[form, "threshold_pct=100"]);
         flow.steady_until(20, 10_000);
@@ -262,7 +262,7 @@ fn case_21_a_single_low_sample_on_a_ramp_does_not_leave() {
 /// What `look_back=min` means on such a path: the minimum keeps the low sample, so every later look-back is too short
 /// and a sample of half the RTT leaves the ramp. It is for paths whose base RTT does not change.
 #[test]
-fn case_21_a_minimum_below_the_path_leaves_early() {
+fn case_21_a_minimum_below_the_path_exits_early() {
     let outcomes = |min_rtt_us: u32| {
         let mut flow = Driver::begun(&["look_back=min"]);
         flow.ack.min_rtt_us = min_rtt_us;

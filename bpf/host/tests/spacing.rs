@@ -31,7 +31,7 @@ fn nothing_is_spaced_until_the_window_is_an_eighth_of_the_path() {
 
 /// A pacing rate that nobody asked for would switch off the bound that the kernel keeps on this host's own queue.
 #[test]
-fn a_young_flow_asks_for_a_rate_only_where_somebody_else_paces() {
+fn a_young_flow_asks_for_a_rate_only_where_another_paces() {
     let mut rounds = Rounds::begun("spacing", &[]);
     assert_eq!(rounds.next(1_000, 10_000).pacing_rate, 0);
     rounds.ack.flags = PACED;
@@ -74,7 +74,7 @@ fn rates_that_are_no_estimate_are_not_spaced_by() {
 
 /// What is released by the rest of the round need not leave at twice the bottleneck's rate.
 #[test]
-fn eight_pairs_that_tell_the_rate_are_enough_to_begin() {
+fn eight_pairs_that_shows_the_rate_are_enough_to_begin() {
     let mut rounds = Rounds::begun("spacing", &[]);
     rounds.ack.cwnd = FROM;
     for number in 1..=20 {
@@ -93,7 +93,7 @@ fn a_window_that_is_past_the_path_is_left_at_once() {
 }
 
 #[test]
-fn once_spaced_the_estimate_only_rises_by_what_probing_can_tell() {
+fn once_spaced_the_estimate_only_rises_by_what_probing_can_show() {
     let mut rounds = Rounds::begun("spacing", &["gain_pct=200"]);
     rounds.ack.cwnd = FROM;
     for (rate, expected) in [(RATE, 100), (RATE / 2, 100), (RATE * 11 / 10, 110), (RATE * 10, 123)] {

@@ -45,7 +45,7 @@ struct Equations {
 
 impl Equations {
     /// A path with the bottleneck's rate, others' rate, RTT without queue, and buffer.
-    fn of(mu: f64, lambda: f64, tau: f64, buffer: f64) -> Self {
+    fn new(mu: f64, lambda: f64, tau: f64, buffer: f64) -> Self {
         let path = buffer * (mu - lambda) / mu + tau * (mu - lambda) + 1.0;
         let overflow = buffer * (2.0 * mu - lambda) / mu;
         Self { path, gamma_max: overflow / path }
@@ -54,7 +54,7 @@ impl Equations {
     /// A path as a sender sees it: what is left of the rate, others' share, smallest and largest RTT.
     fn seen(left: f64, share: f64, minimum: f64, maximum: f64) -> Self {
         let mu = left / (1.0 - share);
-        Self::of(mu, mu * share, minimum, (maximum - minimum) * mu)
+        Self::new(mu, mu * share, minimum, (maximum - minimum) * mu)
     }
 }
 
@@ -181,7 +181,7 @@ fn threshold_agrees_with_the_equations() {
 /// The equations themselves: Barakat et al. 1999's own figures.
 #[test]
 fn the_equations_give_the_figures_of_document_002() {
-    let path = Equations::of(1_500_000.0 / 8.0 / 512.0, 100.0, 0.56, 40.0);
+    let path = Equations::new(1_500_000.0 / 8.0 / 512.0, 100.0, 0.56, 40.0);
     assert!((0.38..0.39).contains(&path.gamma_max), "{}", path.gamma_max);
     assert!((178.0..180.0).contains(&path.path), "{}", path.path);
 }

@@ -99,7 +99,7 @@ pub(crate) struct Change {
 }
 
 impl Span {
-    fn of(value: u32) -> Self {
+    fn new(value: u32) -> Self {
         Self { min: value, max: value }
     }
 
@@ -109,13 +109,13 @@ impl Span {
 }
 
 impl Bucket {
-    fn of(point: Point) -> Self {
+    fn new(point: Point) -> Self {
         Self {
             first_us: point.at_us,
             last: point,
-            cwnd: Span::of(point.cwnd),
-            in_flight: Span::of(point.in_flight),
-            rtt_us: point.rtt_us.map(Span::of),
+            cwnd: Span::new(point.cwnd),
+            in_flight: Span::new(point.in_flight),
+            rtt_us: point.rtt_us.map(Span::new),
         }
     }
 
@@ -155,7 +155,7 @@ impl History {
 
     /// Adds a point, to the last bucket if it is of the same step.
     pub fn add(&mut self, point: Point) {
-        let new = Bucket::of(point);
+        let new = Bucket::new(point);
         if point.at_us < self.until_us
             && let Some(last) = self.buckets.last_mut()
         {
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_takes_over_every_change_has_the_same_whenever_he_looks() {
+    fn a_client_with_every_change_has_the_same_at_any_time() {
         for make in [History::whole, History::recent] {
             for pause in [1, 7, 100, 5_000] {
                 let (mut history, mut copy) = (make(32), make(32));

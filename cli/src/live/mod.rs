@@ -1,15 +1,15 @@
 //! Flows as they are now, and what they did, from telemetry alone: what `top` and `serve` show.
 
+mod flow_table;
 mod history;
-mod model;
 mod picture;
 mod recorded;
 mod shadow;
 mod source;
 mod track;
 
+pub(crate) use flow_table::{Flow, FlowTable, Incident, threshold};
 pub(crate) use history::{Bucket, Change, Cursor, History, Point};
-pub(crate) use model::{Flow, Incident, Model, threshold};
 pub(crate) use picture::{Gauge, Picture, picture};
 pub(crate) use recorded::{Recorded, read, read_csv};
 pub(crate) use shadow::Shadows;

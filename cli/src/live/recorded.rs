@@ -10,17 +10,17 @@ use std::time::Duration;
 use onramp_loader::ExitReason;
 use onramp_loader::abi::{FlowHeader, flow_flag};
 use onramp_loader::algorithm::{
-    self, Algorithm, Flow as Twin, OUTCOME_MAX, Parameters, RoundPayload, Verdict,
+    self, Algorithm, Flow as HostFlow, OUTCOME_MAX, Parameters, RoundPayload, Verdict,
 };
 use onramp_loader::telemetry::{
     AckPayload, CongestionState, EndEvent, Event, ExitEvent, FlowEvent, Item, Lost, RoundEvent, StateEvent,
     UndoPayload, What,
 };
-use onramp_recording::replay::{AckRound, FlowReport, Options, Replay, Rounds, candidates, replay_beside};
+use onramp_recording::replay::{AckRound, FlowReport, Options, Replay, Rounds, candidates, replay_with};
 use onramp_recording::rows::{DropRow, ExitRow, FlowRow, ParameterRow, RoundRow, StateRow};
-use onramp_recording::{Event as Asked, Recording, Run, Sample, replay_csv};
+use onramp_recording::{Event as Replayed, Recording, Run, Sample, replay_csv};
 
-use super::model::Model;
+use super::flow_table::FlowTable;
 
 /// What is wrong with so many flows is said.
 const PROBLEMS_MAX: usize = 20;
@@ -30,7 +30,7 @@ const LOOK_US: u64 = 10_000;
 
 /// What a recording holds.
 pub(crate) struct Recorded {
-    pub model: Model,
+    pub model: FlowTable,
     /// By flow: what every algorithm would have done.
     pub reports: BTreeMap<u64, FlowReport>,
     /// What could not be used.
@@ -39,10 +39,10 @@ pub(crate) struct Recorded {
 
 /// Reads a recording: at most so many flows, each with its past in at most so many buckets.
 pub(crate) fn read(recording: &mut Recording, flows_max: usize, buckets_max: usize) -> Recorded {
-    let mut recorded = RecordedEvents::of(recording);
-    let mut model = Model::new(flows_max, buckets_max);
+    let mut recorded = RecordedEvents::new(recording);
+    let mut model = FlowTable::new(flows_max, buckets_max);
     let cancelled = Arc::clone(&recording.budget.cancelled);
-    let reports = replay_beside(recording, everyone(), |run| {
+    let reports = replay_with(recording, everyone(), |run| {
         !cancelled.load(Ordering::Relaxed) && recorded.run(run, &mut model)
     });
     recorded.finish(&mut model);
@@ -60,7 +60,7 @@ pub(crate) fn read(recording: &mut Recording, flows_max: usize, buckets_max: usi
 /// Reads acknowledgments in CSV, which does not say whose they are.
 pub(crate) fn read_csv(source: impl Read, flows_max: usize, buckets_max: usize) -> Result<Recorded, String> {
     let mut recorded = RecordedEvents::default();
-    let mut model = Model::new(flows_max, buckets_max);
+    let mut model = FlowTable::new(flows_max, buckets_max);
     let report = replay_csv(source, false, everyone(), |run| {
         recorded.meet(run, flows_max);
         recorded.run(run, &mut model)
@@ -99,7 +99,7 @@ struct Followed {
     netns: u32,
     parameter_set: u32,
     generation: u32,
-    twin: Twin,
+    host_flow: HostFlow,
     slow_starts: u32,
     /// When it was looked at what the twin knows, monotonic clock, microseconds.
     looked_us: u64,
@@ -110,7 +110,7 @@ struct Followed {
 }
 
 impl RecordedEvents {
-    fn of(recording: &mut Recording) -> Self {
+    fn new(recording: &mut Recording) -> Self {
         let mut recorded = Self::default();
         recording.each_row(|row: ParameterRow| {
             let key = (row.algorithm.into_owned(), row.parameter_set, row.parameters_generation);
@@ -164,14 +164,14 @@ impl RecordedEvents {
         let parameters = self.parameters(algorithm, row.parameter_set, row.parameters_generation);
         let state = bytes(&row.state);
         let flow = self.flows.entry(row.flow).or_insert_with(|| {
-            let twin = Twin::resume(parameters.clone(), &state).filter(|_| row.event != "start");
+            let host_flow = HostFlow::resume(parameters.clone(), &state).filter(|_| row.event != "start");
             Followed {
                 algorithm,
                 netns: row.netns,
                 parameter_set: row.parameter_set,
                 generation: row.parameters_generation,
-                slow_starts: if twin.is_some() { row.slow_starts } else { 0 },
-                twin: twin.unwrap_or_else(|| Twin::new(parameters.clone())),
+                slow_starts: if host_flow.is_some() { row.slow_starts } else { 0 },
+                host_flow: host_flow.unwrap_or_else(|| HostFlow::new(parameters.clone())),
                 looked_us: 0,
                 events: VecDeque::new(),
                 rounds: None,
@@ -231,13 +231,13 @@ impl RecordedEvents {
     }
 
     /// False: the flow is not known.
-    fn run(&mut self, run: &Run<'_>, model: &mut Model) -> bool {
+    fn run(&mut self, run: &Run<'_>, model: &mut FlowTable) -> bool {
         let Some(mut flow) = self.flows.remove(&run.flow) else { return false };
         for sample in run.samples {
             flow.until(sample.sequence, model);
             if flow.generation != sample.generation {
                 flow.generation = sample.generation;
-                flow.twin.tune(self.parameters(flow.algorithm, flow.parameter_set, sample.generation));
+                flow.host_flow.tune(self.parameters(flow.algorithm, flow.parameter_set, sample.generation));
             }
             flow.sample(run.flow, sample, model);
         }
@@ -245,7 +245,7 @@ impl RecordedEvents {
         true
     }
 
-    fn finish(&mut self, model: &mut Model) {
+    fn finish(&mut self, model: &mut FlowTable) {
         self.flows.values_mut().for_each(|flow| flow.until(u32::MAX, model));
     }
 }
@@ -257,48 +257,48 @@ impl Followed {
     }
 
     /// What happened before the event of this number.
-    fn until(&mut self, sequence: u32, model: &mut Model) {
+    fn until(&mut self, sequence: u32, model: &mut FlowTable) {
         while self.events.front().is_some_and(|event| event.sequence <= sequence)
             && let Some(mut event) = self.events.pop_front()
         {
             if let What::Round(round) = &mut event.what {
-                round.state = self.twin.state();
+                round.state = self.host_flow.state();
             }
             model.add(&Item::Event(event));
         }
     }
 
-    fn sample(&mut self, flow: u64, sample: &Sample, model: &mut Model) {
+    fn sample(&mut self, flow: u64, sample: &Sample, model: &mut FlowTable) {
         let ack = sample.ack;
-        if let Asked::Loss(base_ssthresh) = sample.event {
-            self.twin.on_loss(&ack, base_ssthresh);
+        if let Replayed::Loss(base_ssthresh) = sample.event {
+            self.host_flow.on_loss(&ack, base_ssthresh);
             return;
         }
         if self.slow_starts != sample.slow_starts {
             self.slow_starts = sample.slow_starts;
-            self.twin.restart();
+            self.host_flow.restart();
         }
-        let asked = sample.event == Asked::Asked;
-        let verdict = if asked { self.twin.on_ack(&ack) } else { Verdict::default() };
+        let called = sample.event == Replayed::Called;
+        let verdict = if called { self.host_flow.on_ack(&ack) } else { Verdict::default() };
         let flags = slow_start(ack.cwnd, ack.ssthresh);
         if ack.now_us.saturating_sub(self.looked_us) >= LOOK_US
             && let Some(shown) = model.flows.get_mut(&flow)
         {
             self.looked_us = ack.now_us;
-            shown.knows(&self.twin.state());
+            shown.knows(&self.host_flow.state());
         }
         let generation = sample.generation;
         let what = What::Ack(AckPayload {
             ack,
             verdict,
-            asked: asked.into(),
+            called: called.into(),
             flags,
             generation,
             ..AckPayload::default()
         });
         model.add(&Item::Event(self.event(ack.now_us, flow, sample.sequence, what)));
         if let Some(over) = self.rounds.as_mut().and_then(|rounds| rounds.add(&ack)) {
-            let round = RoundEvent { payload: made(&over), state: self.twin.state() };
+            let round = RoundEvent { payload: made(&over), state: self.host_flow.state() };
             let what = What::Round(Box::new(round));
             model.add(&Item::Event(self.event(ack.now_us, flow, sample.sequence, what)));
         }

@@ -7,7 +7,7 @@ use onramp_loader::shadow::{Follower, Shadow as Source, SocketSnapshot, Step, Wa
 use onramp_recording::replay::{Candidate, Finding, Generations, Known, Options, Replay};
 use onramp_recording::{Event, Run, Sample};
 
-use super::model::Flow;
+use super::flow_table::Flow;
 
 /// Flows whose findings are kept; beyond that those that were met first go.
 const FLOWS_MAX: usize = 10_000;
@@ -124,7 +124,7 @@ impl Shadows {
     }
 
     /// Of a flow; `None`: its beginning was not seen.
-    pub fn of(&self, flow: &Flow) -> Option<Vec<Finding>> {
+    pub fn findings(&self, flow: &Flow) -> Option<Vec<Finding>> {
         let ends = (flow.netns, flow.local, flow.remote);
         let watched = self.watched.with(&ends);
         let now = watched.and_then(|watched| Some(watched.replay.clone().finish().pop()?.findings));
@@ -141,7 +141,7 @@ impl Watched {
     fn evaluate(&mut self, step: Step) {
         let sample = match step {
             Step::Ack { ack, slow_starts } => Sample { ack, slow_starts, ..Sample::default() },
-            Step::Past { ack } => Sample { ack, event: Event::NotAsked, ..Sample::default() },
+            Step::Past { ack } => Sample { ack, event: Event::NotCalled, ..Sample::default() },
             Step::Loss { ack, ssthresh } => Sample { ack, event: Event::Loss(ssthresh), ..Sample::default() },
         };
         let run = Run { flow: 0, samples: &[sample], verdicts: &[] };

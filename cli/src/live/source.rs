@@ -8,7 +8,7 @@ use nix::time::{ClockId, clock_gettime};
 use onramp_loader::WaitWhile;
 use onramp_loader::telemetry::{Filter, Item, Level, Options, Stream, What};
 
-use super::model::{Flow, Model};
+use super::flow_table::{Flow, FlowTable};
 use crate::consumer::Wanted;
 
 /// Kernel memory for what happens between two looks: rounds of all flows, about 20,000 of SEARCH's, which are the
@@ -63,7 +63,7 @@ impl Source {
     }
 
     /// Takes what there is.
-    pub fn drain(&mut self, model: &mut Model) -> Result<(), onramp_loader::Error> {
+    pub fn drain(&mut self, model: &mut FlowTable) -> Result<(), onramp_loader::Error> {
         let wanted = &mut self.wanted;
         take(&mut self.rounds, |item| match &item {
             Item::Event(event) if !wanted.has(event) => {}

@@ -3,7 +3,7 @@
 use onramp_loader::algorithm;
 use serde::Serialize;
 
-use super::model::Flow;
+use super::flow_table::Flow;
 
 /// A value of an algorithm, and its limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

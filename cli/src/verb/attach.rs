@@ -63,7 +63,7 @@ pub(crate) struct Attach {
 }
 
 #[derive(Serialize)]
-struct Report {
+struct AttachReport {
     algorithm: &'static str,
     congestion_control: String,
     base: &'static str,
@@ -166,7 +166,7 @@ impl Attach {
         let mut actions = Vec::new();
         if let Some(time) = self.expires_in {
             let what = format!("have {} detach in {} unless confirmed", algorithm.name(), show(time));
-            actions.push(Action { what, undo: former_limit(algorithm, attached.expires_in) });
+            actions.push(Action { what, undo: previous_limit(algorithm, attached.expires_in) });
         }
         if here {
             actions.extend(onramp_loader::plan_default(algorithm)?);
@@ -198,7 +198,7 @@ impl Attach {
                 say(&format!("error: {error}"));
             }
         })?;
-        let limit = self.expires_in.map(|_| former_limit(algorithm, attached.expires_in));
+        let limit = self.expires_in.map(|_| previous_limit(algorithm, attached.expires_in));
         let undo: Vec<_> = limit.into_iter().chain(taken.undo(replaced_default.as_deref())).collect();
         let report = Adjusted {
             algorithm: algorithm.name(),
@@ -245,7 +245,7 @@ impl Attach {
 }
 
 /// The command that gives an attachment the time limit that it had.
-pub(super) fn former_limit(algorithm: Algorithm, left: Option<Duration>) -> String {
+pub(super) fn previous_limit(algorithm: Algorithm, left: Option<Duration>) -> String {
     let name = algorithm.name();
     match left {
         // Never nothing.
@@ -287,9 +287,9 @@ fn watch(algorithm: Algorithm, deed: &str) -> anyhow::Result<expire::Watch> {
         .with_context(|| format!("cannot start the process that would detach again, so nothing was {deed}"))
 }
 
-fn describe(attached: &Attached, options: &AttachOptions, elsewhere: Taken) -> Report {
+fn describe(attached: &Attached, options: &AttachOptions, elsewhere: Taken) -> AttachReport {
     let name = attached.algorithm.name();
-    Report {
+    AttachReport {
         algorithm: name,
         congestion_control: attached.algorithm.congestion_control(),
         base: attached.basis.base.name(),
@@ -308,8 +308,8 @@ fn describe(attached: &Attached, options: &AttachOptions, elsewhere: Taken) -> R
     }
 }
 
-fn text(report: &Report, expires_in: Option<Duration>) -> String {
-    let Report { algorithm, congestion_control, base, generation, .. } = report;
+fn text(report: &AttachReport, expires_in: Option<Duration>) -> String {
+    let AttachReport { algorithm, congestion_control, base, generation, .. } = report;
     let mut text =
         format!("attached {algorithm} as {congestion_control}, base {base}, generation {generation}\n");
     if report.observe {

@@ -3,7 +3,7 @@
 use clap::Args;
 use serde::Serialize;
 
-use super::attach::former_limit;
+use super::attach::previous_limit;
 use crate::output::Output;
 use crate::settings::AlgorithmName;
 
@@ -23,7 +23,7 @@ pub(crate) struct Confirm {
 }
 
 #[derive(Serialize)]
-struct Report {
+struct ConfirmReport {
     algorithm: &'static str,
     /// Whether it had a time limit until now.
     confirmed: bool,
@@ -36,8 +36,8 @@ impl Confirm {
         let algorithm = onramp_loader::find(&self.algorithm)?;
         let expiry = onramp_loader::confirm(algorithm)?;
         let name = algorithm.name();
-        let undo = expiry.map(|expiry| former_limit(algorithm, Some(expiry.left)));
-        let report = Report { algorithm: name, confirmed: expiry.is_some(), undo };
+        let undo = expiry.map(|expiry| previous_limit(algorithm, Some(expiry.left)));
+        let report = ConfirmReport { algorithm: name, confirmed: expiry.is_some(), undo };
         output.report(&report, || {
             let said = if report.confirmed { "confirmed: stays" } else { "had no time limit: it stays" };
             let undo = report.undo.as_ref().map_or_else(String::new, |undo| format!("  undo: {undo}\n"));

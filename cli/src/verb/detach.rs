@@ -54,8 +54,8 @@ pub(crate) struct Detach {
 
 /// What detaching did.
 #[derive(Default, Serialize)]
-pub(super) struct Report {
-    detached: Vec<Row>,
+pub(super) struct DetachReport {
+    detached: Vec<DetachRow>,
     /// Rules of `onramp select` that went with --all.
     selection_removed: Option<usize>,
     /// None: they are more than a command can name.
@@ -67,7 +67,7 @@ pub(super) struct Report {
 }
 
 #[derive(Serialize)]
-struct Row {
+struct DetachRow {
     algorithm: &'static str,
     /// False: only sockets or namespaces had its code still.
     was_attached: bool,
@@ -126,21 +126,21 @@ impl Detach {
         if self.dry_run {
             return plan::print(&planned(algorithm, self.leave_sockets)?, output);
         }
-        let undo = Undo::of(algorithm, &everywhere());
+        let undo = Undo::new(algorithm, &everywhere());
         let detached = vec![self.detach(algorithm, undo)?];
-        let mut report = Report { detached, ..Report::default() };
+        let mut report = DetachReport { detached, ..DetachReport::default() };
         report.see_what_is_held(&[algorithm]);
         finish(&report, output)
     }
 
     /// Detaches and clears all.
-    pub(super) fn all(&self) -> anyhow::Result<Report> {
+    pub(super) fn all(&self) -> anyhow::Result<DetachReport> {
         let Detachable { algorithms, unseen } = onramp_loader::detachable()?;
-        let mut report = Report { unseen, ..Report::default() };
+        let mut report = DetachReport { unseen, ..DetachReport::default() };
         // All of them first: which default is that of a namespace changes with each that goes.
         let everywhere = everywhere();
         let algorithms: Vec<_> =
-            algorithms.into_iter().map(|one| (one, Undo::of(one, &everywhere))).collect();
+            algorithms.into_iter().map(|one| (one, Undo::new(one, &everywhere))).collect();
         // First: else its connections would be given the control that is being detached.
         match select::clear() {
             Ok(rules) => {
@@ -188,7 +188,7 @@ impl Detach {
     }
 
     /// `undo`: what it takes to attach it again is known only as long as it is there.
-    fn detach(&self, algorithm: Algorithm, undo: Option<Undo>) -> Result<Row, Error> {
+    fn detach(&self, algorithm: Algorithm, undo: Option<Undo>) -> Result<DetachRow, Error> {
         let detached = onramp_loader::begin_detach(algorithm, self.leave_sockets)?;
         let Detached {
             was_attached, restored, moved, listening_moved, stragglers, unseen, pins_left, ..
@@ -199,7 +199,7 @@ impl Detach {
         if moved > 0 && undo.is_some() {
             undo_leaves.push("open connections, which keep the default");
         }
-        Ok(Row {
+        Ok(DetachRow {
             algorithm: algorithm.name(),
             was_attached,
             defaults_restored: restored.into_iter().map(default).collect(),
@@ -231,7 +231,7 @@ fn path(leftover: &Leftover) -> String {
 }
 
 fn planned(algorithm: Algorithm, leave_sockets: bool) -> Result<Vec<Action>, Error> {
-    let undo = Undo::of(algorithm, &everywhere()).map(|undo| undo.command);
+    let undo = Undo::new(algorithm, &everywhere()).map(|undo| undo.command);
     onramp_loader::plan_detach(algorithm, leave_sockets, &undo.unwrap_or_default())
 }
 
@@ -250,7 +250,7 @@ pub(super) struct Undo {
 
 impl Undo {
     /// `None`: it is not attached, or by another build.
-    fn of(algorithm: Algorithm, everywhere: &Defaults) -> Option<Self> {
+    fn new(algorithm: Algorithm, everywhere: &Defaults) -> Option<Self> {
         let state = onramp_loader::attached_state(algorithm).ok()??;
         let defaults = elsewhere::options(&algorithm.congestion_control(), everywhere);
         let default_base = Basis::here(algorithm, state.base).ok().and_then(|basis| basis.default_base);
@@ -267,7 +267,7 @@ impl Undo {
 
     /// The same for a caller that looks at one algorithm.
     pub fn now(algorithm: Algorithm) -> Option<Self> {
-        Self::of(algorithm, &everywhere())
+        Self::new(algorithm, &everywhere())
     }
 }
 
@@ -321,13 +321,13 @@ fn command(
 }
 
 /// Prints the report; the exit code says whether all of it was done.
-fn finish(report: &Report, output: &Output) -> anyhow::Result<u8> {
+fn finish(report: &DetachReport, output: &Output) -> anyhow::Result<u8> {
     output.report(report, || text(report));
     report.say_failed();
     Ok(report.code())
 }
 
-impl Report {
+impl DetachReport {
     /// Adds what holds the code of what was detached, once for all of them because it takes time. `detached`: the rows'
     /// algorithms.
     fn see_what_is_held(&mut self, detached: &[Algorithm]) {
@@ -360,7 +360,7 @@ impl Report {
 
     /// The exit code.
     pub fn code(&self) -> u8 {
-        let in_part = |row: &Row| {
+        let in_part = |row: &DetachRow| {
             let runs = !row.stragglers.is_empty() || row.held.may_run();
             (runs && !row.sockets_left) || !row.unseen.is_empty() || row.pins_left.is_some()
         };
@@ -374,7 +374,7 @@ impl Report {
     }
 }
 
-pub(super) fn text(report: &Report) -> String {
+pub(super) fn text(report: &DetachReport) -> String {
     let mut text = String::new();
     for row in &report.detached {
         text += &if row.was_attached {

@@ -26,10 +26,10 @@ impl Other {
     /// Those whose default is not `control`.
     pub fn than(control: &str, defaults: &Defaults) -> Vec<Self> {
         let others = defaults.of.iter().filter(|one| one.name != control);
-        others.map(|one| Self::of((one.namespace.clone(), one.name.clone()))).collect()
+        others.map(|one| Self::new((one.namespace.clone(), one.name.clone()))).collect()
     }
 
-    pub fn of((namespace, congestion_control): (String, String)) -> Self {
+    pub fn new((namespace, congestion_control): (String, String)) -> Self {
         Self { namespace, congestion_control }
     }
 }
@@ -161,7 +161,7 @@ impl Taken {
         let everywhere = if places.is_empty() { None } else { onramp_loader::defaults_everywhere().ok() };
         let other_namespaces =
             everywhere.map(|everywhere| Other::than(&algorithm.congestion_control(), &everywhere));
-        let other = |one: &DefaultOf| Other::of((one.namespace.clone(), one.name.clone()));
+        let other = |one: &DefaultOf| Other::new((one.namespace.clone(), one.name.clone()));
         Ok(Self {
             defaults_elsewhere: taken.of.iter().map(other).collect(),
             replaced: taken.of,
@@ -277,8 +277,8 @@ mod tests {
     #[test]
     fn others_are_named_by_their_control_and_not_all_of_many() {
         let others: Vec<_> =
-            (0..7).map(|number| Other::of((format!("pid {number}"), "cubic".into()))).collect();
-        let said = text(&[&others[..], &[Other::of(("/run/netns/a".into(), "reno".into()))]].concat());
+            (0..7).map(|number| Other::new((format!("pid {number}"), "cubic".into()))).collect();
+        let said = text(&[&others[..], &[Other::new(("/run/netns/a".into(), "reno".into()))]].concat());
         assert_eq!(said.lines().count(), 2, "{said}");
         assert!(
             said.contains("7 other network namespaces keep cubic") && said.contains("and 2 more"),

@@ -1,6 +1,6 @@
 //! What came of an algorithm that was asked about a flow, as cells of a table.
 
-use onramp_recording::replay::{Finding, Given, Regret};
+use onramp_recording::replay::{Finding, PathEstimate, Regret};
 
 use crate::units::{show_bytes, show_us};
 
@@ -55,7 +55,7 @@ pub(super) fn cost(finding: &Finding, bdp_at_least: bool) -> String {
 }
 
 /// What the path gave, and what the real exit cost.
-pub(super) fn given(given: Option<Given>, exit: Option<Regret>) -> String {
+pub(super) fn given(given: Option<PathEstimate>, exit: Option<Regret>) -> String {
     let Some(given) = given else {
         return "the BDP of the path is not known: no round was seen to its end".into();
     };

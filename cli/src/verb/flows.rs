@@ -61,7 +61,7 @@ pub(crate) struct Flows {
 
 #[derive(Serialize)]
 struct Listing {
-    flows: Vec<Row>,
+    flows: Vec<ListedFlow>,
     /// Algorithms whose pins cannot be read.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     unreadable: Vec<Broken>,
@@ -93,7 +93,7 @@ struct Found {
 }
 
 #[derive(Serialize)]
-struct Row {
+struct ListedFlow {
     /// With --netns and --all.
     #[serde(skip_serializing_if = "Option::is_none")]
     namespace: Option<String>,
@@ -179,7 +179,7 @@ impl Flows {
     }
 
     /// A table; with --all one for each network namespace that has flows.
-    fn text(&self, found: &[Found], mut rows: &[Row], output: &Output) -> String {
+    fn text(&self, found: &[Found], mut rows: &[ListedFlow], output: &Output) -> String {
         let mut text = String::new();
         for Found { namespace, flows, .. } in found {
             let of_this;
@@ -225,19 +225,19 @@ fn find(namespace: Option<String>, filter: &Filter, ask: bool) -> anyhow::Result
     Ok(Found { namespace, flows, whys })
 }
 
-fn rows(found: &mut Found) -> impl Iterator<Item = Row> {
+fn rows(found: &mut Found) -> impl Iterator<Item = ListedFlow> {
     let Found { namespace, flows, whys } = found;
     flows.iter().zip(whys).map(|(flow, why)| row(namespace.clone(), flow, why.take()))
 }
 
-fn row(namespace: Option<String>, flow: &Flow, why: Option<Why>) -> Row {
+fn row(namespace: Option<String>, flow: &Flow, why: Option<Why>) -> ListedFlow {
     let info = &flow.info;
     let header = flow.header.as_ref();
     let exit = match flow.phase() {
         Phase::Left(_, record) | Phase::Exiting(_, record) => Some(ExitRecordRow::new(&record)),
         _ => None,
     };
-    Row {
+    ListedFlow {
         namespace,
         local_address: flow.local.ip().to_canonical().to_string(),
         local_port: flow.local.port(),
@@ -386,7 +386,7 @@ fn evidence_text(flow: &Flow) -> Option<String> {
     })
 }
 
-fn why_text(flows: &[Flow], rows: &[Row], output: &Output) -> String {
+fn why_text(flows: &[Flow], rows: &[ListedFlow], output: &Output) -> String {
     let mut table = Table::new(["LOCAL", "REMOTE", "ALGORITHM", "PROFILE", "CODE", "WHY"]);
     for (flow, row) in flows.iter().zip(rows) {
         let (code, why) = row.why.as_ref().map_or(("", ""), |why| (why.code, &why.explanation));

@@ -15,13 +15,13 @@ const PROGRAM: &str = "onramp-lab";
 
 /// What follows the word.
 #[derive(Args, Debug)]
-pub(crate) struct Words {
+pub(crate) struct LabArguments {
     /// Verb of onramp-lab with its arguments
     #[arg(value_name = "WORDS", trailing_var_arg = true, allow_hyphen_values = true)]
     words: Vec<OsString>,
 }
 
-impl Words {
+impl LabArguments {
     /// Executes it with the options of every verb that stand before, its verb and the rest. Returns only if that fails.
     pub fn execute(self, verb: Option<&str>, output: &Output) -> anyhow::Result<u8> {
         let program = companion::find(PROGRAM)?;

@@ -25,7 +25,7 @@ pub(crate) struct List {
 
 #[derive(Serialize)]
 pub(super) struct Listing {
-    algorithms: Vec<Row>,
+    algorithms: Vec<AlgorithmRow>,
 }
 
 impl Listing {
@@ -34,11 +34,11 @@ impl Listing {
         let registered = kernel::registered()?;
         // As far as this process may know.
         let base = |algorithm| Some(onramp_loader::attached_state(algorithm).ok()??.base.name());
-        Ok(Self::of(algorithms, |control| registered.iter().any(|one| one == control), base))
+        Ok(Self::new(algorithms, |control| registered.iter().any(|one| one == control), base))
     }
 
     /// What algorithms there are, which of their controls are registered, and with which base.
-    pub fn of(
+    pub fn new(
         algorithms: impl IntoIterator<Item = Algorithm>,
         registered: impl Fn(&str) -> bool,
         base: impl Fn(Algorithm) -> Option<&'static str>,
@@ -49,7 +49,7 @@ impl Listing {
 }
 
 #[derive(Serialize)]
-struct Row {
+struct AlgorithmRow {
     name: &'static str,
     congestion_control: String,
     about: &'static str,
@@ -100,8 +100,8 @@ impl List {
     }
 }
 
-fn describe(algorithm: Algorithm, attached: bool, base: Option<&'static str>) -> Row {
-    Row {
+fn describe(algorithm: Algorithm, attached: bool, base: Option<&'static str>) -> AlgorithmRow {
+    AlgorithmRow {
         name: algorithm.name(),
         about: algorithm.about(),
         source: algorithm.source(),
@@ -128,7 +128,7 @@ fn declaration(parameter: Parameter) -> Declaration {
     Declaration {
         name: parameter.name,
         unit: parameter.unit,
-        default: Value::of(&parameter, parameter.default),
+        default: Value::new(&parameter, parameter.default),
         allowed: parameter.allowed(),
         minimum: parameter.minimum,
         maximum: parameter.maximum,
@@ -137,7 +137,7 @@ fn declaration(parameter: Parameter) -> Declaration {
     }
 }
 
-fn text(row: &Row, output: &Output) -> String {
+fn text(row: &AlgorithmRow, output: &Output) -> String {
     let attached = match (row.attached, row.base) {
         (false, _) => "not attached".to_owned(),
         (true, None) => "attached".to_owned(),

@@ -61,14 +61,14 @@ pub(crate) enum Verb {
         disable_version_flag = true,
         after_help = "Examples:\n  onramp lab compare --arms cubic,plain,search --repetitions 5\n  onramp lab --help"
     )]
-    Lab(lab::Words),
+    Lab(lab::LabArguments),
     /// Simulate modelled TCP over thousands of paths, by onramp-lab
     #[command(
         disable_help_flag = true,
         disable_version_flag = true,
         after_help = "Examples:\n  onramp sim compare --arms cubic,search --bytes 20M\n  onramp sim --help"
     )]
-    Sim(lab::Words),
+    Sim(lab::LabArguments),
     #[command(hide = true)]
     Completions(completions::Completions),
     #[command(hide = true)]

@@ -43,7 +43,7 @@ pub(crate) struct Tune {
 }
 
 #[derive(Serialize)]
-pub(super) struct Report {
+pub(super) struct TuneReport {
     algorithm: &'static str,
     profile: String,
     parameters_generation: u32,
@@ -85,17 +85,17 @@ impl Tune {
 }
 
 /// What a change did, or would do, to the set that was asked for.
-pub(super) fn report(algorithm: &str, profile: Option<&str>, dry_run: bool, tuned: &Tuned) -> Report {
+pub(super) fn report(algorithm: &str, profile: Option<&str>, dry_run: bool, tuned: &Tuned) -> TuneReport {
     let Tuned { before, after } = tuned;
     let changed = changes(tuned);
     let told_before = (before.telemetry_max != after.telemetry_max).then(|| before.telemetry_max.name());
-    Report {
+    TuneReport {
         algorithm: after.parameters.algorithm().name(),
         profile: after.profile.clone(),
         parameters_generation: after.generation,
         dry_run,
         parameters: Named(
-            after.parameters.iter().map(|(one, value)| (one.name, Value::of(&one, value))).collect(),
+            after.parameters.iter().map(|(one, value)| (one.name, Value::new(&one, value))).collect(),
         ),
         telemetry_max: after.telemetry_max.name(),
         telemetry_max_before: told_before,
@@ -119,8 +119,8 @@ pub(super) fn changes(tuned: &Tuned) -> Vec<Change> {
         .map(|((parameter, before), (_, after))| Change {
             name: parameter.name,
             unit: parameter.unit,
-            before: Value::of(&parameter, before),
-            after: Value::of(&parameter, after),
+            before: Value::new(&parameter, before),
+            after: Value::new(&parameter, after),
         })
         .collect()
 }
@@ -145,7 +145,7 @@ fn show(set: &ParameterSet, output: &Output) -> String {
     )
 }
 
-fn text(report: &Report) -> String {
+fn text(report: &TuneReport) -> String {
     let mut text = String::new();
     for Change { name, before, after, .. } in &report.changed {
         text += &format!("{name}: {before} -> {after}\n");

@@ -45,13 +45,13 @@ pub(crate) struct Upgrade {
 }
 
 #[derive(Default, Serialize)]
-struct Report {
-    upgraded: Vec<Row>,
+struct UpgradeReport {
+    upgraded: Vec<UpgradeRow>,
     failed: Vec<Failed>,
 }
 
 #[derive(Serialize)]
-struct Row {
+struct UpgradeRow {
     algorithm: &'static str,
     congestion_control: String,
     base: &'static str,
@@ -86,7 +86,7 @@ impl Upgrade {
         if self.dry_run {
             return plan::print(&planned(&algorithms, base)?, output);
         }
-        let mut report = Report::default();
+        let mut report = UpgradeReport::default();
         for algorithm in algorithms {
             match upgrade(algorithm, base) {
                 Ok(row) => report.upgraded.push(row),
@@ -102,7 +102,8 @@ impl Upgrade {
         for failed in &report.failed {
             say(&format!("error: {}: {}", failed.algorithm, failed.error));
         }
-        let in_part = |row: &Row| !row.stragglers.is_empty() || row.held.may_run() || !row.unseen.is_empty();
+        let in_part =
+            |row: &UpgradeRow| !row.stragglers.is_empty() || row.held.may_run() || !row.unseen.is_empty();
         let in_part = report.upgraded.iter().any(in_part);
         let done = !report.upgraded.is_empty() || report.failed.iter().any(|failed| failed.in_part);
         Ok(match report.failed.is_empty() {
@@ -121,7 +122,7 @@ fn planned(algorithms: &[Algorithm], base: Option<Base>) -> Result<Vec<Action>, 
     Ok(actions)
 }
 
-fn upgrade(algorithm: Algorithm, base: Option<Base>) -> anyhow::Result<Row> {
+fn upgrade(algorithm: Algorithm, base: Option<Base>) -> anyhow::Result<UpgradeRow> {
     let planned = onramp_loader::plan_upgrade(algorithm, base)?;
     // That of the old attachment ends with it.
     let watch = planned.expires_at_us.map(|_| expire::Watch::start(algorithm)).transpose();
@@ -134,8 +135,8 @@ fn upgrade(algorithm: Algorithm, base: Option<Base>) -> anyhow::Result<Row> {
     Ok(row(upgraded))
 }
 
-fn row(upgraded: Upgraded) -> Row {
-    Row {
+fn row(upgraded: Upgraded) -> UpgradeRow {
+    UpgradeRow {
         algorithm: upgraded.algorithm.name(),
         congestion_control: upgraded.algorithm.congestion_control(),
         base: upgraded.base.name(),
@@ -152,7 +153,7 @@ fn row(upgraded: Upgraded) -> Row {
     }
 }
 
-fn text(report: &Report) -> String {
+fn text(report: &UpgradeReport) -> String {
     let mut text = String::new();
     for row in &report.upgraded {
         text += &format!(

@@ -80,7 +80,7 @@ impl<'a> Written<'a> {
 }
 
 /// The algorithm that `ALG.NAME=VALUE` is for.
-pub(super) fn of(setting: &str) -> Option<Algorithm> {
+pub(super) fn algorithm(setting: &str) -> Option<Algorithm> {
     algorithm::find(setting.split_once('.')?.0)
 }
 

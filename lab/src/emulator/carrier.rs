@@ -227,7 +227,7 @@ impl Carrier {
                 packet.number = recorder.arrived(path.way, now, packet.ip());
                 let bytes = packet.ip().len() as u32;
                 let capable = ecn::is_capable(packet.ip());
-                let own_delay = self.extra_rtts.of(path.way, packet.ip());
+                let own_delay = self.extra_rtts.delay(path.way, packet.ip());
                 let arrival = Arrival { packet, bytes, capable, own_delay };
                 if let Err((dropped, cause)) = path.model.arrive_of(now, arrival) {
                     recorder.refused(path.way, now, cause);

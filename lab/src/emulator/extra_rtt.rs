@@ -22,7 +22,7 @@ impl ExtraRtts {
     }
 
     /// Of the flow that an IP packet is of.
-    pub(super) fn of(&self, way: Way, ip: &[u8]) -> Nanos {
+    pub(super) fn delay(&self, way: Way, ip: &[u8]) -> Nanos {
         if self.one_way.is_empty() {
             return 0;
         }
@@ -63,14 +63,14 @@ mod tests {
     fn a_flow_is_known_by_the_port_of_its_sender() {
         let extra = ExtraRtts::new(5_201, &[0, 120_000, 7]);
         for options in [0, 3] {
-            let forward = |port| extra.of(Way::Forward, &packet(options, port, 5_202));
+            let forward = |port| extra.delay(Way::Forward, &packet(options, port, 5_202));
             assert_eq!([5_200, 5_201, 5_202, 5_203, 5_204].map(forward), [0, 0, 60_000_000, 3_500, 0]);
-            let back = |port| extra.of(Way::Return, &packet(options, 5_202, port));
+            let back = |port| extra.delay(Way::Return, &packet(options, 5_202, port));
             assert_eq!([5_200, 5_201, 5_202, 5_203, 5_204].map(back), [0, 0, 60_000_000, 3_500, 0]);
         }
         for other in [vec![], vec![0x45; 20], vec![0x45; 21], vec![0x60; 60]] {
-            assert_eq!(extra.of(Way::Forward, &other), 0);
+            assert_eq!(extra.delay(Way::Forward, &other), 0);
         }
-        assert_eq!(ExtraRtts::default().of(Way::Forward, &packet(0, 0, 0)), 0);
+        assert_eq!(ExtraRtts::default().delay(Way::Forward, &packet(0, 0, 0)), 0);
     }
 }

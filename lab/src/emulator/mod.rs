@@ -59,7 +59,7 @@ pub enum EmulatorError {
     Read {
         /// `sender` or `receiver`.
         side: &'static str,
-        /// Why.
+        /// Reason.
         source: io::Error,
     },
     /// A change came after the thread had ended.

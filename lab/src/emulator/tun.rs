@@ -37,7 +37,7 @@ pub enum TunError {
     Create {
         /// Name of the device.
         name: String,
-        /// Why.
+        /// Reason.
         source: io::Error,
     },
     /// The namespace cannot be entered.

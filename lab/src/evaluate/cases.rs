@@ -81,8 +81,8 @@ pub static CASES: [Case; 16] = [
         source: "RFC 9743, section 5.2.3",
         statement: "A flow of stock CUBIC that was there before meets a download of 2 MB.",
         paths: || {
-            let wired = Trial { adapt: wired_path, ..short_beside_long(WIRED) };
-            std::iter::once(wired).chain(["lte", "geo-tail-drop-50"].map(short_beside_long)).collect()
+            let wired = Trial { adapt: wired_path, ..short_next_to_long(WIRED) };
+            std::iter::once(wired).chain(["lte", "geo-tail-drop-50"].map(short_next_to_long)).collect()
         },
         measure: Measure::Neighbour,
     },
@@ -257,7 +257,7 @@ fn neighbour(control: &str, profile: &'static str) -> Trial {
     met(control, format!("{control}-{profile}"), profile, Amount::Seconds(20))
 }
 
-fn short_beside_long(profile: &'static str) -> Trial {
+fn short_next_to_long(profile: &'static str) -> Trial {
     met("cubic", format!("short-{profile}"), profile, Amount::Bytes(2_000_000))
 }
 

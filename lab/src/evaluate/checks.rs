@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn a_neighbour_keeps_nine_tenths_of_what_it_keeps_beside_cubic_or_of_half() {
+    fn a_neighbour_keeps_nine_tenths_of_what_it_keeps_next_to_cubic_or_of_half() {
         let keeps = |share| {
             let competitor = CompetitorRun {
                 goodput_bps: 1.0,
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_run_of_cubic_nothing_is_judged() {
+    fn without_a_run_of_cubic_nothing_is_evaluated() {
         let case = &CASES[0];
         assert!(evaluate(case, "ramp", &Evidence::default()).is_err());
         let mut evidence = Evidence::default();

@@ -36,7 +36,7 @@ pub enum BuiltinError {
         port: u16,
         /// What it was about to do.
         action: &'static str,
-        /// Why.
+        /// Reason.
         source: io::Error,
     },
     /// A namespace could not be entered.

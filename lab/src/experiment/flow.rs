@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn what_reduced_the_window_is_told_by_the_words_of_the_record() {
+    fn what_reduced_the_window_is_reported_by_the_words_of_the_record() {
         let reason = |ca_state, delivered_ce, retrans| {
             let after = TcpInfo { ca_state, delivered_ce, ..info(9, 210, Some(200), retrans) };
             flow([info(9, 400, None, 0), after]).sampled_exit(100).map(|exit| exit.reason)

@@ -11,7 +11,7 @@ const REACHED: f64 = 0.9;
 /// Period over which a rate is taken, nanoseconds.
 const SECOND: u64 = 1_000_000_000;
 
-/// See the module.
+/// Figures of one flow: times, windows and rates.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Measures {
     /// When the first so many bytes were acknowledged.
@@ -46,7 +46,7 @@ pub struct ObjectTime {
 
 impl Measures {
     /// Of a flow over a link of this rate.
-    pub fn of(flow: &Flow, rate_bps: u64, objects: &[u64]) -> Self {
+    pub fn new(flow: &Flow, rate_bps: u64, objects: &[u64]) -> Self {
         let (Some(began), Some(ended)) = (flow.began_ns(), flow.ended_ns()) else { return Self::default() };
         let since = |at: u64| at.saturating_sub(began) as f64 / 1e9;
         let length = ended.saturating_sub(began);
@@ -146,7 +146,7 @@ mod tests {
         // 0.1 MB/s for two seconds, then 1 MB/s for ten.
         let acked = |look: u64| if look <= 20 { look * 10_000 } else { 200_000 + (look - 20) * 100_000 };
         let flow = flow(120, acked, |_| 10);
-        let measures = Measures::of(&flow, 8_000_000, &[100_000, 700_000, 99_000_000]);
+        let measures = Measures::new(&flow, 8_000_000, &[100_000, 700_000, 99_000_000]);
         let seconds: Vec<_> = measures.objects.iter().map(|object| object.seconds).collect();
         assert_eq!(seconds, [Some(1.0), Some(2.5), None]);
         // Nine tenths of a second's bytes at the full rate: 0.9 s and a tenth of a slow one.
@@ -154,26 +154,26 @@ mod tests {
         assert!((2.8..=3.0).contains(&ramp), "{ramp}");
         assert!((measures.steady_goodput_bps.unwrap() - 8e6).abs() < 1e5, "{measures:?}");
         assert!(measures.rate_variation.unwrap() < 0.01, "{measures:?}");
-        assert_eq!(Measures::of(&flow, 80_000_000, &[]).ramp_seconds, None);
+        assert_eq!(Measures::new(&flow, 80_000_000, &[]).ramp_seconds, None);
     }
 
     #[test]
     fn a_silence_is_a_stall_and_makes_the_rate_vary() {
         // Two seconds of silence from 6 s on.
         let acked = |look: u64| look.clamp(0, 60) * 1_000 + look.saturating_sub(80) * 1_000;
-        let measures = Measures::of(&flow(150, acked, |_| 10), 80_000, &[]);
+        let measures = Measures::new(&flow(150, acked, |_| 10), 80_000, &[]);
         assert!((measures.longest_stall_seconds - 2.1).abs() < 1e-6, "{measures:?}");
         assert!(measures.rate_variation.unwrap() > 0.3, "{measures:?}");
-        let steady = Measures::of(&flow(150, |look| look * 1_000, |_| 10), 80_000, &[]);
+        let steady = Measures::new(&flow(150, |look| look * 1_000, |_| 10), 80_000, &[]);
         assert!((steady.longest_stall_seconds - 0.1).abs() < 1e-6, "{steady:?}");
     }
 
     #[test]
     fn doubling_is_the_median_time_until_the_window_has_doubled() {
         // 10, 20, 40, 80 segments, every 0.6 s.
-        let measures = Measures::of(&flow(24, |look| look * 1_000, |look| 10 << (look / 6)), 80_000, &[]);
+        let measures = Measures::new(&flow(24, |look| look * 1_000, |look| 10 << (look / 6)), 80_000, &[]);
         assert!((measures.doubling_seconds.unwrap() - 0.6).abs() < 1e-6, "{measures:?}");
         assert_eq!(measures.max_window_bytes, 160_000);
-        assert_eq!(Measures::of(&Flow::default(), 1, &[]), Measures::default());
+        assert_eq!(Measures::new(&Flow::default(), 1, &[]), Measures::default());
     }
 }

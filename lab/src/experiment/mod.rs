@@ -91,7 +91,7 @@ pub enum ExperimentError {
     Arm {
         /// Name of the arm.
         arm: String,
-        /// Why.
+        /// Reason.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// No connection carried data.
@@ -112,7 +112,7 @@ pub enum ExperimentError {
     ProcessorTime {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// Reason.
         source: std::io::Error,
     },
     /// A file could not be written.
@@ -120,7 +120,7 @@ pub enum ExperimentError {
     File {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// Reason.
         source: std::io::Error,
     },
     /// A figure could not be drawn.
@@ -262,9 +262,9 @@ pub fn compare(
     for attempt in attempts {
         runs[attempt.turn.arm].push(attempt.run);
     }
-    let results = arms.iter().zip(runs).map(|(arm, runs)| ArmResult::of(arm, runs)).collect();
+    let results = arms.iter().zip(runs).map(|(arm, runs)| ArmResult::from_runs(arm, runs)).collect();
     let comparison =
-        Comparison { directory: Some(root.clone()), ..Comparison::of(plan, plan.clock.origin(), results) };
+        Comparison { directory: Some(root.clone()), ..Comparison::new(plan, plan.clock.origin(), results) };
     files::write_json(root.join(manifest::RESULT), &comparison)?;
     Ok(comparison)
 }

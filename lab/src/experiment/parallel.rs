@@ -46,7 +46,7 @@ pub fn parallel_over_veth(
     let (sender, receiver) = (Host(sender), Host(receiver));
     host::ip("sender", &sender.0, "link set veth0 gso_max_segs 1\n")?;
     let amount = Amount::Seconds(load.seconds);
-    let (request, options) = (Request::of(&arm.congestion_control, amount), options(load));
+    let (request, options) = (Request::new(&arm.congestion_control, amount), options(load));
     let timeout = Duration::from_secs(load.seconds.into()) + TIMEOUT;
     let meanwhile = |elapsed| meanwhile(&sender.0, elapsed);
     let (sender, receiver) = (&sender.0, &receiver.0);

@@ -24,7 +24,7 @@ pub enum Iperf3Error {
     Run {
         /// `client` or `server`.
         role: &'static str,
-        /// Why.
+        /// Reason.
         source: io::Error,
     },
     /// The server did not accept connections.

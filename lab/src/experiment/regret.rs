@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! What an exit cost, measured by what the link gives. The lab knows that; a flow can only estimate it, see
-//! [`onramp_recording::replay::Given`].
+//! [`onramp_recording::replay::PathEstimate`].
 
-use onramp_recording::replay::{CARRIES_PERCENT, Given, ROUNDS, Regret};
+use onramp_recording::replay::{CARRIES_PERCENT, PathEstimate, ROUNDS, Regret};
 use serde::{Deserialize, Serialize};
 
 use super::arm::{Arm, Exit};
 use super::flow::Flow;
 use super::plan::Plan;
 
-/// See the module.
+/// What an exit cost, by the link's rate and delay.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LinkRegret {
     /// What it cost.
@@ -22,7 +22,7 @@ pub struct LinkRegret {
 impl LinkRegret {
     /// Of the exit of a flow that had the link to itself. None where others share the link, or where it was changed on
     /// the way: it does not give one rate to one flow then.
-    pub(crate) fn of(plan: &Plan, arm: &Arm, flow: &Flow, exit: Option<&Exit>) -> Option<Self> {
+    pub(crate) fn new(plan: &Plan, arm: &Arm, flow: &Flow, exit: Option<&Exit>) -> Option<Self> {
         let exit = exit?;
         if plan.flows > 1 || plan.competitor.is_some() || !(plan.changes.is_empty() && plan.paths.is_empty())
         {
@@ -36,7 +36,7 @@ impl LinkRegret {
         let base_rtt_us = link.base_rtt_us() + plan.extra_rtt_us(0);
         let began_ns = flow.began_ns()?;
         let carried_ns = carried_ns(flow, rate, ROUNDS as u64 * base_rtt_us * 1_000);
-        let given = Given {
+        let given = PathEstimate {
             rate_bytes_per_second: rate as u64,
             base_rtt_us: base_rtt_us.try_into().ok()?,
             window_bytes: (rate * base_rtt_us as f64 / 1e6) as u64,

@@ -254,7 +254,7 @@ fn is_nothing(value: &usize) -> bool {
 
 impl ArmResult {
     /// Summarises runs of an arm, which can be made again from it.
-    pub(crate) fn of(arm: &Arm, runs: Vec<Run>) -> Self {
+    pub(crate) fn from_runs(arm: &Arm, runs: Vec<Run>) -> Self {
         let definition = Some(arm.clone());
         Self { definition, ..Self::new(&arm.name, &arm.congestion_control, runs) }
     }
@@ -265,20 +265,20 @@ impl ArmResult {
         let at_least =
             |value: &dyn Fn(&Run) -> f64| Summary::at_least(counted().map(|run| (value(run), run.cut_off)));
         let of_exit = |value: &dyn Fn(&Exit) -> f64| {
-            Summary::of(counted().filter_map(|run| Some(value(run.exit.as_ref()?))))
+            Summary::new(counted().filter_map(|run| Some(value(run.exit.as_ref()?))))
         };
-        let if_any = |value: &dyn Fn(&Run) -> Option<f64>| Summary::of(counted().filter_map(value));
+        let if_any = |value: &dyn Fn(&Run) -> Option<f64>| Summary::new(counted().filter_map(value));
         Self {
             arm: arm.to_owned(),
             congestion_control: congestion_control.to_owned(),
             valid_runs: runs.iter().filter(|run| run.valid).count(),
             cut_off_runs: runs.iter().filter(|run| run.cut_off).count(),
             seconds: at_least(&|run| run.seconds),
-            goodput_bps: Summary::of(counted().map(|run| run.goodput_bps)),
+            goodput_bps: Summary::new(counted().map(|run| run.goodput_bps)),
             retransmitted_segments: at_least(&|run| run.retransmitted_segments as f64),
             queue_drops: at_least(&|run| run.queue_drops as f64),
             max_rtt_us: at_least(&|run| f64::from(run.max_rtt_us)),
-            mean_rtt_us: Summary::of(counted().map(|run| run.mean_rtt_us)),
+            mean_rtt_us: Summary::new(counted().map(|run| run.mean_rtt_us)),
             steady_goodput_bps: if_any(&|run| run.measures.steady_goodput_bps.filter(|_| run.valid)),
             competitor_share: if_any(&|run| Some(run.competitor?.share)),
             fairness: if_any(&|run| run.fairness),
@@ -330,9 +330,9 @@ pub struct Comparison {
 
 impl Comparison {
     /// What came of a plan, without files.
-    pub(crate) fn of(plan: &Plan, origin: Origin, arms: Vec<ArmResult>) -> Self {
+    pub(crate) fn new(plan: &Plan, origin: Origin, arms: Vec<ArmResult>) -> Self {
         let link = &plan.profile.link;
-        let paired = Paired::of(&arms);
+        let paired = Paired::new(&arms);
         Self {
             schema: SCHEMA,
             origin,
@@ -365,7 +365,7 @@ pub struct Paired {
 
 impl Paired {
     /// `None` where nothing is missing, and for a single arm.
-    fn of(arms: &[ArmResult]) -> Option<Self> {
+    fn new(arms: &[ArmResult]) -> Option<Self> {
         let seeds: BTreeSet<u64> = arms.iter().flat_map(|arm| arm.runs.iter().map(|run| run.seed)).collect();
         let finished = |arm: &ArmResult, seed: u64| arm.runs.iter().any(|run| run.seed == seed && run.valid);
         let by_all: Vec<u64> =
@@ -376,7 +376,7 @@ impl Paired {
         let over = |value: fn(&Run) -> f64| {
             let of_arm = |arm: &ArmResult| {
                 let runs = arm.runs.iter().filter(|run| run.valid && by_all.contains(&run.seed));
-                Some((arm.arm.clone(), Summary::of(runs.map(value))?))
+                Some((arm.arm.clone(), Summary::new(runs.map(value))?))
             };
             arms.iter().filter_map(of_arm).collect()
         };
@@ -438,11 +438,11 @@ mod tests {
             ArmResult::new("a", "cubic", vec![finished(1, 10.0, 1), finished(2, 20.0, 2), over(3)]),
             ArmResult::new("b", "reno", vec![over(1), finished(2, 30.0, 3), finished(3, 40.0, 4)]),
         ];
-        let paired = Paired::of(&arms).unwrap();
+        let paired = Paired::new(&arms).unwrap();
         assert_eq!((paired.seeds.as_slice(), paired.of), ([2].as_slice(), 3));
         assert_eq!((paired.seconds["a"].mean, paired.seconds["b"].mean), (20.0, 30.0));
-        assert_eq!(Paired::of(&arms[..1]), None, "one arm is compared with nothing");
+        assert_eq!(Paired::new(&arms[..1]), None, "one arm is compared with nothing");
         let whole = ArmResult::new("a", "cubic", vec![finished(1, 10.0, 1)]);
-        assert_eq!(Paired::of(&[whole.clone(), ArmResult { arm: "b".into(), ..whole }]), None);
+        assert_eq!(Paired::new(&[whole.clone(), ArmResult { arm: "b".into(), ..whole }]), None);
     }
 }

@@ -105,13 +105,13 @@ fn requests(plan: &Plan, arm: &Arm) -> Vec<Request> {
         .map(|number| Request {
             port: PORT + number,
             start: lead + plan.stagger * u32::from(number),
-            ..Request::of(&arm.congestion_control, plan.amount)
+            ..Request::new(&arm.congestion_control, plan.amount)
         })
         .collect();
     requests.extend(plan.competitor.as_ref().map(|competitor| Request {
         port: PORT + plan.flows,
         accompanies: true,
-        ..Request::of(&competitor.congestion_control, Amount::Seconds(COMPETITOR_SECONDS))
+        ..Request::new(&competitor.congestion_control, Amount::Seconds(COMPETITOR_SECONDS))
     }));
     requests
 }
@@ -254,8 +254,8 @@ fn evaluate(
         receive_window_limited_seconds: last.rwnd_limited_us as f64 / 1e6,
         send_buffer_limited_seconds: last.sndbuf_limited_us as f64 / 1e6,
         exit: first.exit.clone(),
-        regret: LinkRegret::of(plan, arm, flow, first.exit.as_ref()),
-        measures: Measures::of(flow, plan.profile.link.forward.rate_bps, &plan.objects),
+        regret: LinkRegret::new(plan, arm, flow, first.exit.as_ref()),
+        measures: Measures::new(flow, plan.profile.link.forward.rate_bps, &plan.objects),
         fairness: several.then(|| jain(flows.iter().map(|flow| flow.goodput_bps))),
         competitor: trace.competitor.as_ref().map(|competitor| compete(plan, competitor, flow)),
         flows: if several { flows } else { Vec::new() },
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn the_competitor_is_judged_by_the_time_in_which_both_are_there() {
+    fn the_competitor_is_evaluated_by_the_time_in_which_both_are_there() {
         let sample = |second: u64, sent, acked| FlowSample {
             at_ns: second * 1_000_000_000,
             info: TcpInfo { bytes_sent: sent, bytes_acked: acked, ..TcpInfo::default() },

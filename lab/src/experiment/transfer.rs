@@ -25,7 +25,7 @@ pub(super) struct Request {
 
 impl Request {
     /// A transfer from the beginning on.
-    pub fn of(congestion_control: &str, amount: Amount) -> Self {
+    pub fn new(congestion_control: &str, amount: Amount) -> Self {
         let congestion_control = congestion_control.to_owned();
         Self { port: PORT, congestion_control, amount, start: Duration::ZERO, accompanies: false }
     }

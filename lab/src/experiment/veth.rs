@@ -37,7 +37,7 @@ pub struct VethRun {
 pub fn over_veth(arm: &Arm, bytes: u64, program: &Path) -> Result<VethRun, ExperimentError> {
     let (sender, receiver) = veth_pair()?;
     let before = cpu::busy_seconds()?;
-    let request = Request::of(&arm.congestion_control, Amount::Bytes(bytes));
+    let request = Request::new(&arm.congestion_control, Amount::Bytes(bytes));
     let downloads = iperf3::download(program, &sender, &receiver, &[request], &[], TIMEOUT, |_| true)?;
     let download = downloads.first().ok_or(ExperimentError::NoFlow)?;
     let cpu_seconds = cpu::busy_seconds()? - before;

@@ -55,7 +55,7 @@ pub enum Disagreement {
     },
     /// What drove the flow is not known, or not simulated.
     Driver {
-        /// Why.
+        /// Reason.
         reason: String,
     },
     /// The flow takes another time over the path.
@@ -204,7 +204,7 @@ fn as_recorded(
         &Generations::default(),
     );
     let simulated = replay.finish().pop();
-    let left = |report: Option<&FlowReport>| report?.findings.first()?.exit.as_ref().map(Left::of);
+    let left = |report: Option<&FlowReport>| report?.findings.first()?.exit.as_ref().map(Left::new);
     let (recorded, simulated) = (left(flow.replayed.as_ref()), left(simulated.as_ref()));
     if !agree(recorded, simulated) && matters(profile, bytes, recorded, simulated)? {
         let of = of_cubic().name().into();
@@ -312,7 +312,7 @@ fn agree(recorded: Option<Left>, simulated: Option<Left>) -> bool {
 }
 
 impl Left {
-    fn of(exit: &Exit) -> Self {
+    fn new(exit: &Exit) -> Self {
         Self { seconds: exit.since_start_us as f64 / 1e6, window_bytes: exit.window_bytes }
     }
 }

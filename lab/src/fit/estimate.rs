@@ -48,7 +48,7 @@ struct Window {
 }
 
 /// All but how well it explains the flow: with the queue that round-trip times show, if any, and without one.
-pub(super) fn of(flow: &RecordedFlow) -> Result<(Option<Fitted>, Fitted), FitError> {
+pub(super) fn paths(flow: &RecordedFlow) -> Result<(Option<Fitted>, Fitted), FitError> {
     let nonsense = |reason| FitError::Nonsense { flow: flow.flow, reason };
     let samples = || flow.acks.iter().filter_map(|ack| ack.rtt_us);
     let base_rtt_us = samples().min().ok_or(nonsense("it has no round-trip time"))?;

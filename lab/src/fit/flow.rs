@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
 use onramp_recording::Recording;
-use onramp_recording::replay::{FlowReport, Options, Replay, candidates, replay_beside};
+use onramp_recording::replay::{FlowReport, Options, Replay, candidates, replay_with};
 use onramp_recording::rows::{AckRow, FlowRow, ParameterRow};
 use serde::Serialize;
 use thiserror::Error;
@@ -61,7 +61,7 @@ pub enum FitError {
     Nonsense {
         /// Number of the connection.
         flow: u64,
-        /// Why.
+        /// Reason.
         reason: &'static str,
     },
     /// The fitted link is out of the lab's ranges.
@@ -97,7 +97,7 @@ pub struct Driver {
     pub parameters: BTreeMap<String, String>,
 }
 
-/// See the module.
+/// A recorded flow's ACKs and rounds, as far as they show its path.
 #[derive(Clone, Debug)]
 pub struct RecordedFlow {
     /// Number of the connection.
@@ -123,11 +123,11 @@ impl RecordedFlow {
         recording.read::<AckRow>(&[], |batch| rows.extend(batch.rows().filter(|row| row.flow == flow)));
         rows.sort_by_key(|row| row.sequence);
         let driver = Driver::read(recording, flow, rows.first().map_or(0, |row| row.parameters_generation));
-        let mut replayed = replay_beside(recording, detector(), |run| run.flow == flow);
-        Ok(Self { driver, replayed: replayed.pop(), ..Self::of(flow, &rows)? })
+        let mut replayed = replay_with(recording, detector(), |run| run.flow == flow);
+        Ok(Self { driver, replayed: replayed.pop(), ..Self::new(flow, &rows)? })
     }
 
-    fn of(flow: u64, rows: &[AckRow]) -> Result<Self, FitError> {
+    fn new(flow: u64, rows: &[AckRow]) -> Result<Self, FitError> {
         let syn = rows.iter().find(|row| row.event == "ack").map_or(0, syn_bytes);
         let lost = |row: &&AckRow| {
             let in_flight = (u64::from(row.in_flight_segments) + DUPLICATES) * u64::from(row.mss_bytes);

@@ -99,7 +99,7 @@ pub struct Fitted {
 /// # Errors
 /// [`FitError`]: too little was recorded, or what was makes no path.
 pub fn fit(flow: &RecordedFlow) -> Result<Fitted, FitError> {
-    let (queued, open) = estimate::of(flow)?;
+    let (queued, open) = estimate::paths(flow)?;
     let Some(queued) = queued else { return open.varying(flow) };
     let errors = queued.errors(flow)?;
     // Where the way has become longer, by how round-trip times change.
@@ -153,7 +153,7 @@ impl Fitted {
         if self.queue_known == Known::AtLeast {
             self.queue_bytes = passed.max_queue_bytes;
         }
-        self.variation = variation::of(&passed.acks);
+        self.variation = variation::steps(&passed.acks);
         self.jitter_us = self.variation.iter().map(|step| step.extra_us).max().unwrap_or(0);
         let link = self.link();
         link.validate("link")?;

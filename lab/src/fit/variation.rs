@@ -16,7 +16,7 @@ const LEAST_US: u64 = 1_000;
 const MOST_US: f64 = 10_000_000.0;
 
 /// Extra delays from times on, since the first data was sent; none where they show nothing.
-pub(super) fn of(acks: &[Passage]) -> Vec<DelayStep> {
+pub(super) fn steps(acks: &[Passage]) -> Vec<DelayStep> {
     let extra = |ack: &Passage| (ack.rtt_us - ack.made_us).clamp(0.0, MOST_US).round() as u64;
     let extras: Vec<u64> = acks.iter().map(extra).collect();
     // A receiver that waits for a second segment delays one acknowledgment alone: that is the host, not the path.
@@ -77,15 +77,15 @@ mod tests {
 
     #[test]
     fn a_delay_begins_half_way_from_the_packet_before() {
-        let steps = of(&acks(&[0, 0, 5_000, 5_100, 0, 40_000, 0]));
+        let found = steps(&acks(&[0, 0, 5_000, 5_100, 0, 40_000, 0]));
         let expected = [(0, 0), (1_500, 5_000), (3_500, 0)];
-        assert_eq!(steps, expected.map(|(at_us, extra_us)| DelayStep { at_us, extra_us }));
+        assert_eq!(found, expected.map(|(at_us, extra_us)| DelayStep { at_us, extra_us }));
     }
 
     #[test]
     fn what_hosts_take_is_no_variation_and_steps_are_bounded() {
-        assert_eq!(of(&acks(&[0, 900, 0, 700])), []);
+        assert_eq!(steps(&acks(&[0, 900, 0, 700])), []);
         let wild: Vec<u64> = (0..100_000).map(|number| number / 2 % 2 * 5_000 + number % 7 * 900).collect();
-        assert!(of(&acks(&wild)).len() <= STEPS);
+        assert!(steps(&acks(&wild)).len() <= STEPS);
     }
 }

@@ -96,7 +96,7 @@ pub enum GuestError {
         action: &'static str,
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// Reason.
         source: io::Error,
     },
     /// A program could not be run.

@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn half_a_frame_and_nonsense_are_told_apart() {
+    fn half_a_frame_and_nonsense_are_distinguished() {
         let mut read = Frames::default();
         read.feed(b"o\x05\0\0\0hel");
         assert_eq!(read.next(), Ok(None));

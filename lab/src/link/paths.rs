@@ -13,7 +13,7 @@ use super::{
 /// Between the seeds of two paths. Those of repetitions are far closer to each other.
 const SEEDS: u64 = 1 << 48;
 
-/// See the module.
+/// Several paths in one direction, one of them in use.
 pub struct Paths<P> {
     /// Those that still hold packets, in the order of their use.
     left: Vec<Direction<P>>,

@@ -28,7 +28,7 @@ use crate::profile::toml_error;
 /// Version of the format.
 pub const VERSION: u64 = 1;
 
-/// See the module.
+/// Classes of paths with their weights and distributions.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Population {

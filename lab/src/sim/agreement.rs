@@ -51,7 +51,7 @@ impl Agreement {
     }
 
     /// Compares all valid runs of a result with those of the same seeds, arms and conditions among another kernel's.
-    pub fn add_beside(&mut self, measured: &Comparison, others: &Runs<'_>) {
+    pub fn add_others(&mut self, measured: &Comparison, others: &Runs<'_>) {
         for arm in &measured.arms {
             let same = conditions(measured, arm).and_then(|asked| others.0.get(&asked));
             self.leave_cut_off(measured, arm);
@@ -66,7 +66,7 @@ impl Agreement {
 
     fn pair(&mut self, measured: &Comparison, arm: &str, kernel: &Run, other: &Run) {
         let profile = measured.profile.clone();
-        let pair = Pair { profile, arm: arm.to_owned(), ..Pair::of(kernel, other) };
+        let pair = Pair { profile, arm: arm.to_owned(), ..Pair::new(kernel, other) };
         self.agree += usize::from(pair.apart.is_empty());
         self.pairs.push(pair);
     }
@@ -91,7 +91,7 @@ pub struct Runs<'a>(HashMap<String, Vec<&'a Run>>);
 
 impl<'a> Runs<'a> {
     /// Those of results that say what was asked for.
-    pub fn of(results: &'a [Comparison]) -> Self {
+    pub fn new(results: &'a [Comparison]) -> Self {
         let mut runs: HashMap<_, Vec<_>> = HashMap::new();
         for result in results {
             for arm in &result.arms {
@@ -164,7 +164,7 @@ pub struct Pair {
 impl Pair {
     /// Compares. An exit by the looks of a sampler is late by up to their period, 10 ms, which is allowed for; so is one
     /// after the last byte was sent, which has no effect.
-    pub fn of(kernel: &Run, other: &Run) -> Self {
+    pub fn new(kernel: &Run, other: &Run) -> Self {
         let sampled = kernel.exit.as_ref().is_some_and(|exit| exit.source == ExitSource::Sampled);
         let slack = if sampled { 0.010 } else { 0.0 };
         let near = |one: f64, two: f64, slack: f64| (one - two).abs() <= TIME * one + slack;

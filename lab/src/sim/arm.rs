@@ -41,7 +41,7 @@ pub(super) fn control(arm: &Arm, host: &HostSpec, link: &LinkSpec) -> Result<Con
             let start = Start::Algorithm(Flow::new(of_cubic().parameters()));
             Ok(Control::new(Base::cubic(), start).stock())
         }
-        ORACLE => Ok(Control::new(Base::cubic(), Start::Oracle(Oracle::of(host, link)))),
+        ORACLE => Ok(Control::new(Base::cubic(), Start::Oracle(Oracle::new(host, link)))),
         "reno" => Ok(Control::new(Base::Reno, Start::Base)),
         other => Err(SimError::Control { name: other.to_owned() }),
     }

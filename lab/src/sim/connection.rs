@@ -22,7 +22,7 @@ pub fn opening_us(rtt_us: u64) -> u64 {
     SET_UP / 1_000 + OPENING_HALVES * rtt_us / 2
 }
 
-/// See the module.
+/// One transfer: opening, data, and its end.
 pub struct Connection {
     sender_spec: SenderSpec,
     receiver_spec: ReceiverSpec,

@@ -8,7 +8,7 @@ use crate::digest::{KEYS, hex, mix};
 use crate::emulator::Way;
 use crate::link::{Counters, Nanos};
 
-/// See the module.
+/// A digest of the packets that crossed the link.
 #[derive(Clone, Debug, Default)]
 pub struct Digest(u64);
 

@@ -102,7 +102,7 @@ pub fn compare_watched(
             each(arm, repetition, &run, &flow);
             runs.push(run);
         }
-        results.push(ArmResult::of(arm, runs));
+        results.push(ArmResult::from_runs(arm, runs));
     }
-    Ok(Comparison::of(plan, Origin { clock: "simulated".into(), ..Origin::default() }, results))
+    Ok(Comparison::new(plan, Origin { clock: "simulated".into(), ..Origin::default() }, results))
 }

@@ -27,7 +27,7 @@ struct Sent {
     first: bool,
 }
 
-/// See the module.
+/// A link with a host at each end.
 pub struct Network {
     /// From the sender of data to its receiver.
     pub forward: Direction<Packet>,

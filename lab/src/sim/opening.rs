@@ -77,7 +77,7 @@ pub struct Opened {
     pub one_segment: bool,
 }
 
-/// See the module.
+/// The two connections of a transfer while they open.
 #[derive(Debug)]
 pub struct Opening {
     control: Handshake,

@@ -62,7 +62,7 @@ pub(super) fn watched(
     let complete = runner.go(plan)?;
     let (mut run, flow) = runner.evaluate(plan, arm, seed, complete);
     // Where an application pauses, what a flow carries is not up to its window.
-    run.regret = LinkRegret::of(plan, arm, &flow, run.exit.as_ref()).filter(|_| source == SourceSpec::Bulk);
+    run.regret = LinkRegret::new(plan, arm, &flow, run.exit.as_ref()).filter(|_| source == SourceSpec::Bulk);
     Ok((run, flow))
 }
 
@@ -290,7 +290,7 @@ impl Runner {
         let most =
             sender.map_or(0, |sender| u64::from(sender.counts.most_cwnd) * u64::from(sender.socket.mss));
         let rate_bps = plan.profile.link.forward.rate_bps;
-        let mut measures = Measures::of(flow, rate_bps, &plan.objects);
+        let mut measures = Measures::new(flow, rate_bps, &plan.objects);
         for object in &mut measures.objects {
             let smaller = plan.objects.iter().filter(|bytes| **bytes < object.bytes).count();
             let both = self.before.zip(self.then.get(smaller).copied());

@@ -24,7 +24,7 @@ pub enum State {
     Loss,
 }
 
-/// See the module.
+/// The fields of a socket that its congestion control reads and writes.
 #[derive(Clone, Debug)]
 pub struct Socket {
     /// Bytes of a full segment.

@@ -30,7 +30,7 @@ pub enum SourceSpec {
     },
 }
 
-/// See the module.
+/// An application that sends.
 #[derive(Clone, Debug)]
 pub struct Source {
     spec: SourceSpec,

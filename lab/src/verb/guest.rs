@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_stays_where_it_is_unless_told() {
+    fn a_file_stays_where_it_is_unless_asked() {
         assert_eq!(placed("/usr/bin/true").to, "/usr/bin/true");
         assert_eq!(placed("./a/b:/bin/c"), Placed { from: "./a/b".into(), to: "/bin/c".into() });
         assert_eq!(placed("../x").to, "/x");

@@ -38,11 +38,11 @@ struct Fetch {
 
 #[derive(Serialize)]
 struct Listing {
-    kernels: Vec<Row>,
+    kernels: Vec<KernelRow>,
 }
 
 #[derive(Serialize)]
-struct Row {
+struct KernelRow {
     series: &'static str,
     suite: &'static str,
     /// What is kept of it.
@@ -54,7 +54,7 @@ struct Row {
 
 impl Kernel {
     pub fn run(self, output: &Output) -> anyhow::Result<u8> {
-        let rows: Vec<Row> = match self.verb {
+        let rows: Vec<KernelRow> = match self.verb {
             Verb::List => {
                 Series::all().iter().map(|series| row(series, series.kept())).collect::<Result<_, _>>()?
             }
@@ -87,12 +87,12 @@ fn text(listing: &Listing, output: &Output) -> String {
     table.render(output)
 }
 
-fn row(series: &'static Series, kernel: Result<guest::Kernel, GuestError>) -> Result<Row, GuestError> {
+fn row(series: &'static Series, kernel: Result<guest::Kernel, GuestError>) -> Result<KernelRow, GuestError> {
     let (release, superseded_by) = match kernel {
         Ok(kernel) => (Some(kernel.release), None),
         Err(GuestError::NotFetched { .. }) => (None, None),
         Err(GuestError::Superseded { release, .. }) => (None, Some(release)),
         Err(error) => return Err(error),
     };
-    Ok(Row { series: &series.series, suite: &series.suite, release, superseded_by })
+    Ok(KernelRow { series: &series.series, suite: &series.suite, release, superseded_by })
 }

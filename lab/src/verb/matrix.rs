@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use clap::Args;
 use onramp_lab::experiment::{self, Amount, Comparison, Competitor, Plan};
-use onramp_lab::matrix::{self, Row};
+use onramp_lab::matrix::{self, MatrixRow};
 use onramp_loader::algorithm::{self, Algorithm};
 use onramp_loader::kernel;
 use onramp_profiles::Profile;
@@ -169,7 +169,7 @@ fn default_directory() -> PathBuf {
     PathBuf::from(format!("runs/matrix-{}", time.as_secs()))
 }
 
-fn write(root: &Path, rows: &[Row]) -> anyhow::Result<()> {
+fn write(root: &Path, rows: &[MatrixRow]) -> anyhow::Result<()> {
     write_file(&root.join("matrix.json"), &serde_json::to_string_pretty(rows)?)?;
     write_file(&root.join("matrix.txt"), &matrix::text(rows))?;
     write_file(&root.join("matrix.md"), &matrix::markdown(rows))

@@ -92,7 +92,7 @@ struct Summary {
 }
 
 impl Summary {
-    fn of(contents: &Contents) -> Self {
+    fn new(contents: &Contents) -> Self {
         let (link, host) = (&contents.link, &contents.host);
         let path = Path { rate_bps: link.forward.rate_bps, rtt_us: link.base_rtt_us().max(1) };
         let smallest = host.tcp_rmem[2].min(host.tcp_wmem[2]);
@@ -121,7 +121,7 @@ fn list(output: &Output) -> anyhow::Result<u8> {
         .into_iter()
         .map(|name| {
             let (summary, error) = match profile::load(&name) {
-                Ok(contents) => (Some(Summary::of(&contents)), None),
+                Ok(contents) => (Some(Summary::new(&contents)), None),
                 Err(error) => (None, Some(error.to_string())),
             };
             Listed { origin: profile::origin(&name), name, summary, error }
@@ -167,13 +167,13 @@ struct Shown {
 fn show(name: &str, output: &Output) -> anyhow::Result<u8> {
     let contents = profile::load(name)?;
     let values = |of: &Parameters| {
-        Named(of.iter().map(|(parameter, value)| (parameter.name, Value::of(&parameter, value))).collect())
+        Named(of.iter().map(|(parameter, value)| (parameter.name, Value::new(&parameter, value))).collect())
     };
     let all = profile::parameters(&contents)?;
     let (own, others) = all.split_first().context("a profile has an algorithm")?;
     let shown = Shown {
         origin: profile::origin(name),
-        derived: Summary::of(&contents),
+        derived: Summary::new(&contents),
         parameters: values(own),
         other_algorithms: Named(others.iter().map(|one| (one.algorithm().name(), values(one))).collect()),
         profile: contents,

@@ -52,7 +52,7 @@ impl Clocks {
         Ok(Self { pairs: clock(true, &["--pairs"])?, others: clock(false, &[])? })
     }
 
-    fn of(&self, trial: &Trial) -> experiment::Clock {
+    fn for_trial(&self, trial: &Trial) -> experiment::Clock {
         let clock = if trial.pairs { &self.pairs } else { &self.others };
         clock.clone().unwrap_or_default()
     }
@@ -75,7 +75,7 @@ impl Reproduce {
         let mut evidence = Evidence { footprints: footprints(), ..Evidence::default() };
         let clocks = Clocks::new(&series, &trials)?;
         for trial in &trials {
-            let plan = Plan { clock: clocks.of(trial), ..series.plan(trial)? };
+            let plan = Plan { clock: clocks.for_trial(trial), ..series.plan(trial)? };
             if let Some((comparison, pairs)) = self.kept(&series, trial, &plan)? {
                 evidence.pairs.extend(pairs);
                 evidence.trials.insert(trial.name.clone(), comparison);
@@ -88,7 +88,7 @@ impl Reproduce {
                 if !evidence.trials.contains_key(&trial.name) {
                     clock.say(&format!("{}: {} over {}", claim.id, trial.name, trial.profile));
                     let comparison =
-                        self.measure(&series, trial, clocks.of(trial), &mut evidence, &mut clock)?;
+                        self.measure(&series, trial, clocks.for_trial(trial), &mut evidence, &mut clock)?;
                     evidence.trials.insert(trial.name.clone(), comparison);
                 }
             }

@@ -97,7 +97,7 @@ impl Sweep {
         let mut rows = Vec::new();
         for (arm, result) in arms.arms.iter().zip(&comparison.arms) {
             match result.runs.first() {
-                Some(run) if run.counts() => rows.push(RunRow::of(path, arm, run)),
+                Some(run) if run.counts() => rows.push(RunRow::new(path, arm, run)),
                 other => {
                     let why =
                         other.and_then(|run| run.invalid_reason.as_deref()).unwrap_or("it has no result");

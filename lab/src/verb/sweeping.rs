@@ -82,7 +82,7 @@ impl Sweeping {
         store.fill(definition, shard, jobs, make)?;
         drop(progress);
         let (rows, complete) = store.rows()?;
-        let summary = Summary::of(&population.name, self.seed, &rows);
+        let summary = Summary::new(&population.name, self.seed, &rows);
         if !complete {
             output.progress(&format!(
                 "{} of {} paths are there: the same command without --shard makes the rest, and the summary",

@@ -42,13 +42,13 @@ pub(crate) struct Verify {
 }
 
 #[derive(Serialize)]
-struct Report {
-    runs: Vec<Row>,
+struct VerifyReport {
+    runs: Vec<VerifyRow>,
     runs_that_differ: usize,
 }
 
 #[derive(Serialize)]
-struct Row {
+struct VerifyRow {
     file: String,
     kernel: String,
     #[serde(flatten)]
@@ -61,7 +61,7 @@ impl Verify {
         let mut rows = Vec::new();
         for (file, before) in self.files.iter().zip(&results) {
             let now = self.again(file, before, output)?;
-            let row = |checked| Row {
+            let row = |checked| VerifyRow {
                 file: file.display().to_string(),
                 kernel: before.origin.kernel.clone(),
                 checked,
@@ -69,7 +69,7 @@ impl Verify {
             rows.extend(verify::compare(before, &now).into_iter().map(row));
         }
         let runs_that_differ = rows.iter().filter(|row| row.checked.verdict == Verdict::Differs).count();
-        let report = Report { runs: rows, runs_that_differ };
+        let report = VerifyReport { runs: rows, runs_that_differ };
         output.data(&report, || text(&report, output))?;
         Ok(if report.runs_that_differ == 0 { 0 } else { FAILURE })
     }
@@ -130,7 +130,7 @@ fn series(release: &str) -> anyhow::Result<&'static str> {
     Ok(&series.series)
 }
 
-fn text(report: &Report, output: &Output) -> String {
+fn text(report: &VerifyReport, output: &Output) -> String {
     let mut table = Table::new(["KERNEL", "RESULT", "ARM", ">SEED", "VERDICT", "WHAT MOVED"]);
     for row in &report.runs {
         let Checked { profile, arm, seed, verdict, moved, .. } = &row.checked;

@@ -68,7 +68,7 @@ pub fn plan(options: &AttachOptions) -> Result<Vec<Action>, Error> {
             &undo,
         ),
         Action::new(
-            format!("register {name} and pin it under {}", Pins::of(algorithm).directory.display()),
+            format!("register {name} and pin it under {}", Pins::new(algorithm).directory.display()),
             &undo,
         ),
     ]);
@@ -167,7 +167,7 @@ pub fn restore_default(algorithm: Algorithm) -> Result<Option<String>, Error> {
 pub(crate) fn attach_locked(options: &AttachOptions) -> Result<Attached, Error> {
     let (kernel, basis) = check(options)?;
     let algorithm = options.parameters.algorithm();
-    let pins = Pins::of(algorithm);
+    let pins = Pins::new(algorithm);
     let undo = Undo(Some(&pins));
     let generation = register(options, &kernel, basis.base, &pins)?;
     tracing::debug!(
@@ -206,7 +206,7 @@ fn check(options: &AttachOptions) -> Result<(Kernel, Basis), Error> {
     let kernel = Kernel::read()?;
     kernel.require_struct_ops()?;
     let name = algorithm.congestion_control();
-    let pins = Pins::of(algorithm);
+    let pins = Pins::new(algorithm);
     let registered = kernel::registered()?.contains(&name);
     if pins.exist() {
         if !(registered && pins.are_whole()) {

@@ -59,7 +59,7 @@ pub(crate) fn choose(kernel: &Kernel, options: &AttachOptions) -> Result<Basis, 
 
 /// Fails unless this kernel can run the algorithm over the base.
 pub(crate) fn require(kernel: &Kernel, algorithm: Algorithm, base: Base) -> Result<(), Error> {
-    if base == Base::Bbr && algorithm.is_always_asked() {
+    if base == Base::Bbr && algorithm.is_always_called() {
         return Err(Error::BbrAfterExit { algorithm: algorithm.name() });
     }
     require_any(kernel, base)
@@ -78,7 +78,7 @@ pub(crate) fn require_any(kernel: &Kernel, base: Base) -> Result<(), Error> {
 fn default_here(algorithm: Algorithm) -> Result<(String, Option<Base>), Error> {
     let mut default = defaults::here()?;
     if default == algorithm.congestion_control()
-        && let Some(before) = defaults::recorded(&Pins::of(algorithm), &Namespace::current()?)
+        && let Some(before) = defaults::recorded(&Pins::new(algorithm), &Namespace::current()?)
     {
         default = before;
     }

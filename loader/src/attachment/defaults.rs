@@ -39,7 +39,7 @@ pub(crate) struct Records(BTreeMap<u64, String>);
 
 impl Records {
     /// Those of `pins`; what cannot be read is not recorded.
-    pub fn of(pins: &Pins) -> Self {
+    pub fn new(pins: &Pins) -> Self {
         let Ok(map) = pins.defaults() else { return Self::default() };
         Self(map.iter().filter_map(Result::ok).map(|(cookie, name)| (cookie, text(&name))).collect())
     }
@@ -72,7 +72,7 @@ impl Records {
 /// What a namespace had before the control of `pins`; `None`: that is not recorded.
 pub(crate) fn recorded(pins: &Pins, namespace: &Namespace) -> Option<String> {
     let cookie = namespace.cookie().ok()?;
-    Records::of(pins).0.remove(&cookie)
+    Records::new(pins).0.remove(&cookie)
 }
 
 /// The default of a network namespace.
@@ -215,7 +215,7 @@ pub(crate) fn previous(pins: &Pins) -> Result<Option<String>, Error> {
     let name = pins.algorithm.congestion_control();
     let Some(namespace) = here_with(&name)? else { return Ok(None) };
     let cookie = namespace.cookie().ok();
-    let candidates = Records::of(pins).candidates(&name, cookie, &kernel::registered()?, &allowed());
+    let candidates = Records::new(pins).candidates(&name, cookie, &kernel::registered()?, &allowed());
     Ok(candidates.into_iter().next())
 }
 
@@ -223,7 +223,7 @@ pub(crate) fn previous(pins: &Pins) -> Result<Option<String>, Error> {
 pub(crate) fn restore_here(pins: &Pins) -> Result<Option<String>, Error> {
     let name = pins.algorithm.congestion_control();
     let Some(namespace) = here_with(&name)? else { return Ok(None) };
-    let restored = restore(&namespace, &name, &Records::of(pins))?;
+    let restored = restore(&namespace, &name, &Records::new(pins))?;
     // What was set without being recorded has no record.
     let _ = pins.defaults()?.remove(&namespace.cookie()?);
     Ok(Some(restored.name))
@@ -266,10 +266,10 @@ pub(crate) fn require_settable() -> Result<(), Error> {
 /// one had replaced: it is about to go. Writing the same again changes nothing, so this can be interrupted anywhere.
 pub(crate) fn pass_on(pins: &Pins, only: Option<u64>) -> Result<(), Error> {
     let name = pins.algorithm.congestion_control();
-    let records = Records::of(pins);
+    let records = Records::new(pins);
     for other in onramp_algorithm::all().filter(|other| *other != pins.algorithm) {
-        let other = Pins::of(other);
-        for (cookie, to) in rewritten(&Records::of(&other), &name, &records, only) {
+        let other = Pins::new(other);
+        for (cookie, to) in rewritten(&Records::new(&other), &name, &records, only) {
             let failed = other.failed("write", "defaults");
             other.defaults()?.insert(cookie, padded::<16>(&to), 0).map_err(failed)?;
         }

@@ -55,7 +55,7 @@ pub struct Detached {
 pub fn plan_detach(algorithm: Algorithm, leave_sockets: bool, undo: &str) -> Result<Vec<Action>, Error> {
     kernel::require_everywhere("detach")?;
     let _lock = Lock::take_if_mounted()?;
-    let pins = Pins::of(algorithm);
+    let pins = Pins::new(algorithm);
     let name = algorithm.congestion_control();
     let scan = require_traces(&pins)?;
     let mut actions = Vec::new();
@@ -109,13 +109,13 @@ pub fn detach(algorithm: Algorithm, leave_sockets: bool) -> Result<Detached, Err
 
 /// [`begin_detach`] for a caller that holds the lock.
 pub(crate) fn detach_locked(algorithm: Algorithm, leave_sockets: bool) -> Result<Detached, Error> {
-    let pins = Pins::of(algorithm);
+    let pins = Pins::new(algorithm);
     let name = algorithm.congestion_control();
     let was_attached = pins.exist();
     if !was_attached {
         require_traces(&pins)?;
     }
-    let (records, mut kernel) = (Records::of(&pins), None);
+    let (records, mut kernel) = (Records::new(&pins), None);
     let registered = kernel::registered()?.contains(&name);
     let mut first = namespaces::take_away(&name, &records, leave_sockets, &mut kernel)?;
     let mut rest = || {
@@ -242,7 +242,7 @@ pub fn detachable() -> Result<Detachable, Error> {
     kernel::require_everywhere("detach")?;
     let (scan, loaded) = (NamespaceScan::of_all()?, code::loaded()?);
     let traces = |algorithm: &Algorithm| {
-        let pins = Pins::of(*algorithm);
+        let pins = Pins::new(*algorithm);
         pins.exist()
             || scan.has(&algorithm.congestion_control())
             || !code::unpinned(&loaded, &pins).is_empty()
@@ -255,5 +255,5 @@ pub fn detachable() -> Result<Detachable, Error> {
 
 /// Whether `onramp apply` attached an algorithm, wholly or half.
 pub fn is_applied(algorithm: Algorithm) -> bool {
-    Pins::of(algorithm).are_applied()
+    Pins::new(algorithm).are_applied()
 }

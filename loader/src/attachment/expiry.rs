@@ -81,7 +81,7 @@ pub struct Watching {
 /// [`Error::Io`] if it is not attached.
 pub fn watch(algorithm: Algorithm) -> Result<Option<Watching>, Error> {
     // Of the attachment: its pins' directory goes with it.
-    let path = Pins::of(algorithm).directory;
+    let path = Pins::new(algorithm).directory;
     let directory = File::open(&path).map_err(Error::io("open", &path))?;
     match Flock::lock(directory, FlockArg::LockExclusiveNonblock) {
         Err((_, Errno::EWOULDBLOCK)) => Ok(None),
@@ -106,7 +106,7 @@ pub fn detach_expired(algorithm: Algorithm, generation: u64) -> Result<Option<De
 }
 
 fn read(algorithm: Algorithm) -> Result<Option<Expiry>, Error> {
-    let pins = Pins::of(algorithm);
+    let pins = Pins::new(algorithm);
     // Half attached is not attached: `status` and `detach` deal with it.
     if !pins.are_attached()? {
         return Ok(None);

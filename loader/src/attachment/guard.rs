@@ -124,7 +124,7 @@ impl GuardOptions {
     }
 
     /// Of a guard in the kernel.
-    pub(crate) fn of(guard: &abi::Guard) -> Self {
+    pub(crate) fn from_abi(guard: &abi::Guard) -> Self {
         Self { margins: guard.margins, control_ppm: guard.control_ppm }
     }
 
@@ -154,7 +154,7 @@ impl fmt::Display for GuardOptions {
 /// What a guard goes on with where other code takes over. Who runs it is drawn anew and what it does may be different, so
 /// it counts from the beginning; but one that has tripped stays as it is.
 pub(crate) fn taken_over(previous: abi::Guard, generation: u64) -> abi::Guard {
-    if previous.tripped_ns == 0 { GuardOptions::of(&previous).begin(generation) } else { previous }
+    if previous.tripped_ns == 0 { GuardOptions::from_abi(&previous).begin(generation) } else { previous }
 }
 
 /// Flows of an arm that have ended.
@@ -236,7 +236,7 @@ pub(crate) fn read(pins: &Pins, attachment: &Attachment) -> Result<Option<abi::G
 }
 
 fn describe(guard: &abi::Guard, tick: Duration) -> GuardState {
-    let options = GuardOptions::of(guard);
+    let options = GuardOptions::from_abi(guard);
     let arm = |index: u32| &guard.arms[index as usize];
     let (treated, control) = (arm(guard_arm_index::TREATED), arm(guard_arm_index::CONTROL));
     let tripped = clock::wall_clock_us(guard.tripped_ns).map(|at_us| Trip {
@@ -257,7 +257,7 @@ fn describe(guard: &abi::Guard, tick: Duration) -> GuardState {
 }
 
 fn means(arm: &GuardArm, tick: Duration) -> Arm {
-    let mean = |metric| Mean::of(arm, metric).map(|mean| mean.mean);
+    let mean = |metric| Mean::new(arm, metric).map(|mean| mean.mean);
     let goodput = mean(Metric::Goodput).map(|units| {
         let per_tick = (units / OCTAVE - f64::from(GUARD_GOODPUT_LEAST)).exp2();
         8.0 * per_tick / tick.as_secs_f64()
@@ -278,7 +278,7 @@ struct Mean {
 
 impl Mean {
     /// `None`: there are no flows.
-    fn of(arm: &GuardArm, metric: Metric) -> Option<Self> {
+    fn new(arm: &GuardArm, metric: Metric) -> Option<Self> {
         let sums = &arm.metrics[metric.index()];
         let flows = arm.flows as f64;
         let variance = sums.squares as f64 / (flows - 1.0).max(1.0);
@@ -289,7 +289,7 @@ impl Mean {
 
 fn compare(metric: Metric, treated: &GuardArm, control: &GuardArm, margin_pct: Option<f64>) -> Comparison {
     let enough = treated.flows.min(control.flows) >= FLOWS_MIN;
-    let means = Mean::of(treated, metric).zip(Mean::of(control, metric)).filter(|_| enough);
+    let means = Mean::new(treated, metric).zip(Mean::new(control, metric)).filter(|_| enough);
     let difference = means.as_ref().map(|(treated, control)| treated.mean - control.mean);
     let interval_pct = means.as_ref().zip(difference).map(|((treated, control), difference)| {
         let half = half_width(treated.variance + control.variance, metric.tau(), INTERVAL_ERROR);
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn margins_and_share_are_told_as_they_were_given() {
+    fn margins_and_share_are_reported_as_they_were_given() {
         assert_eq!(options().to_string(), "retransmit_ratio=2%,goodput=-10%");
         near(options().margin(Metric::RetransmitRatio), 2.0);
         near(options().margin(Metric::Goodput), -10.0);

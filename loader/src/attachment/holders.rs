@@ -74,7 +74,7 @@ pub fn held(algorithms: &[Algorithm]) -> Result<Vec<Held>, Error> {
         let deadline = Instant::now() + timeout;
         loop {
             let loaded = code::loaded()?;
-            let all_freed = algorithms.iter().all(|one| code::unpinned(&loaded, &Pins::of(*one)).is_empty());
+            let all_freed = algorithms.iter().all(|one| code::unpinned(&loaded, &Pins::new(*one)).is_empty());
             if all_freed || Instant::now() >= deadline {
                 return Ok::<_, Error>(all_freed);
             }
@@ -98,7 +98,7 @@ pub fn held(algorithms: &[Algorithm]) -> Result<Vec<Held>, Error> {
 pub(crate) fn now(algorithms: &[Algorithm]) -> Result<Vec<Held>, Error> {
     let loaded = code::loaded()?;
     let (mut kernel, mut of_processes) = (None, None);
-    algorithms.iter().map(|one| look(&Pins::of(*one), &loaded, &mut of_processes, &mut kernel)).collect()
+    algorithms.iter().map(|one| look(&Pins::new(*one), &loaded, &mut of_processes, &mut kernel)).collect()
 }
 
 /// `of_processes`: asked for once.

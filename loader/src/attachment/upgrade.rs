@@ -90,8 +90,8 @@ pub fn plan_upgrade(algorithm: Algorithm, base: Option<Base>) -> Result<UpgradeP
     kernel::require_everywhere("upgrade")?;
     let _lock = Lock::take()?;
     let kernel = Kernel::read()?;
-    let pins = Pins::of(algorithm);
-    let old = OldAttachment::of(&pins, base, &kernel)?;
+    let pins = Pins::new(algorithm);
+    let old = OldAttachment::new(&pins, base, &kernel)?;
     old.require_understanding_listeners(algorithm)?;
     let name = algorithm.congestion_control();
     let undo = format!("`onramp upgrade {}` of onramp {}", algorithm.name(), old.version());
@@ -133,7 +133,7 @@ pub fn plan_upgrade(algorithm: Algorithm, base: Option<Base>) -> Result<UpgradeP
         base,
         expires_at_us: clock::wall_clock_us(attachment.deadline_ns),
         observe: attachment.observes(),
-        guard: guard.as_ref().map(GuardOptions::of),
+        guard: guard.as_ref().map(GuardOptions::from_abi),
         owner_pid: Some(attachment.owner_pid).filter(|pid| *pid != 0),
         parameter_sets: parameters::sets_in(algorithm, attachment, slots),
     })
@@ -153,11 +153,11 @@ pub fn upgrade(algorithm: Algorithm, base: Option<Base>) -> Result<Upgraded, Err
     kernel::require_everywhere("upgrade")?;
     let lock = Lock::take()?;
     let kernel = Kernel::read()?;
-    let pins = Pins::of(algorithm);
+    let pins = Pins::new(algorithm);
     // First, so that nothing is settled where nothing can be done.
-    OldAttachment::of(&pins, base, &kernel)?;
+    OldAttachment::new(&pins, base, &kernel)?;
     shell::settle(&pins)?;
-    let old = OldAttachment::of(&pins, base, &kernel)?;
+    let old = OldAttachment::new(&pins, base, &kernel)?;
     old.require_understanding_listeners(algorithm)?;
     replace(&pins, &old, &kernel)?;
     let name = algorithm.congestion_control();
@@ -195,7 +195,7 @@ struct OldAttachment {
 }
 
 impl OldAttachment {
-    fn of(pins: &Pins, base: Option<Base>, kernel: &Kernel) -> Result<Self, Error> {
+    fn new(pins: &Pins, base: Option<Base>, kernel: &Kernel) -> Result<Self, Error> {
         let algorithm = pins.algorithm;
         let cannot = |why: String| Error::NotTakenOver { algorithm: algorithm.name(), why };
         if !pins.exist() {

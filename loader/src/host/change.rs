@@ -27,12 +27,12 @@ impl<'a> Changes<'a> {
     }
 
     pub fn set(&mut self, name: &str, to: &str) -> Result<(), Error> {
-        let place = Place::of(name, self.namespace);
+        let place = Place::new(name, self.namespace);
         let found = place.get(name)?;
         if found == to {
             return Ok(());
         }
-        let recorded = self.records.of(place.cookie()?)?.into_iter().find(|one| one.name == name);
+        let recorded = self.records.settings(place.cookie()?)?.into_iter().find(|one| one.name == name);
         // A value that another process has set since is the previous one now.
         let before = recorded.as_ref().filter(|one| one.set == found).map(|one| one.before.clone());
         let before = before.unwrap_or_else(|| found.clone());
@@ -63,7 +63,7 @@ impl<'a> Changes<'a> {
         to: &str,
     ) -> Result<(), Error> {
         let Setting { name, before, .. } = setting;
-        let place = Place::of(name, self.namespace);
+        let place = Place::new(name, self.namespace);
         let cookie = place.cookie()?;
         if place.get(name)? != *before {
             place.set(name, before)?;

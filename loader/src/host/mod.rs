@@ -44,7 +44,7 @@ pub struct Restored {
 /// # Errors
 /// [`Error::Namespace`] or [`Error::Io`]: there is none of that name here.
 pub(crate) fn value(namespace: &Namespace, name: &str) -> Result<String, Error> {
-    Place::of(name, namespace).get(name)
+    Place::new(name, namespace).get(name)
 }
 
 /// Sets sysctls of the current network namespace and parameters of its host, and records what they were. Those that have
@@ -103,13 +103,13 @@ pub fn restore_all() -> Result<Restored, Error> {
     }
     let _lock = Lock::take()?;
     let Some(mut records) = Records::open()? else { return Ok(given) };
-    given.settings = give_back_of(Place::Host, None, &mut records)?;
+    given.settings = restore_settings(Place::Host, None, &mut records)?;
     let survey = Namespace::survey()?;
     for namespace in survey.namespaces() {
         match namespace {
             Ok(namespace) => {
                 let label = Some(namespace.to_string());
-                given.settings.extend(give_back_of(Place::Namespace(&namespace), label, &mut records)?);
+                given.settings.extend(restore_settings(Place::Namespace(&namespace), label, &mut records)?);
             }
             Err(error) => given.unseen.push(error.to_string()),
         }
@@ -132,14 +132,14 @@ pub fn restore_all() -> Result<Restored, Error> {
     Ok(given)
 }
 
-fn give_back_of(
+fn restore_settings(
     place: Place<'_>,
     label: Option<String>,
     records: &mut Records,
 ) -> Result<Vec<(Option<String>, Setting, Outcome)>, Error> {
     let cookie = place.cookie()?;
     let mut given = Vec::new();
-    for setting in records.of(cookie)? {
+    for setting in records.settings(cookie)? {
         let outcome = restore(place, &setting)
             .and_then(|outcome| records.remove(cookie, &setting.name).map(|()| outcome))
             .unwrap_or_else(|error| Outcome::Failed(error.to_string()));

@@ -20,7 +20,7 @@ pub(super) enum Place<'a> {
 
 impl<'a> Place<'a> {
     /// Of a setting that is seen from a network namespace.
-    pub fn of(name: &str, namespace: &'a Namespace) -> Self {
+    pub fn new(name: &str, namespace: &'a Namespace) -> Self {
         if is_parameter(name) { Self::Host } else { Self::Namespace(namespace) }
     }
 

@@ -71,7 +71,7 @@ impl Records {
         Ok(all)
     }
 
-    pub fn of(&self, cookie: u64) -> Result<Vec<Setting>, Error> {
+    pub fn settings(&self, cookie: u64) -> Result<Vec<Setting>, Error> {
         let all = self.all()?.into_iter();
         Ok(all.filter(|(of, _)| *of == cookie).map(|(_, setting)| setting).collect())
     }

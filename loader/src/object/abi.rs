@@ -196,16 +196,16 @@ mod tests {
     }
 
     #[test]
-    fn what_another_build_attached_is_told_from_ones_own_and_named() {
+    fn what_another_build_attached_is_distinguished_from_ones_own_and_named() {
         let search = onramp_algorithm::find("search").unwrap();
         let best = onramp_algorithm::find("best").unwrap();
         let ours = attachment(search);
         assert_eq!(Attachment::read(bytes_of(&ours), search).unwrap().generation, 7);
         // Another ABI, of the same size or another one.
-        let older = Attachment { abi_version: ABI_VERSION - 1, ..ours };
-        let older = bytes_of(&older);
-        for length in [64, older.len()] {
-            let difference = Attachment::read(&older[..length], search).unwrap_err();
+        let other = Attachment { abi_version: ABI_VERSION + 1, ..ours };
+        let other = bytes_of(&other);
+        for length in [64, other.len()] {
+            let difference = Attachment::read(&other[..length], search).unwrap_err();
             assert!(difference.starts_with("9.8.7, ABI "), "{difference}");
         }
         // The same ABI with other tables, whose rows would get the wrong names.

@@ -39,7 +39,7 @@ pub fn programs(algorithm: Algorithm) -> Result<Vec<Program>, Error> {
     kernel.require_struct_ops()?;
     let base = if kernel.missing_cubic().is_some() { Base::Reno } else { Base::Cubic };
     let mut programs = loaded(algorithm, base, &kernel)?;
-    if !algorithm.is_always_asked() && bbr::require(&kernel).is_ok() {
+    if !algorithm.is_always_called() && bbr::require(&kernel).is_ok() {
         programs.extend(loaded(algorithm, Base::Bbr, &kernel)?);
     }
     Ok(programs)

@@ -109,7 +109,7 @@ pub(crate) fn exchange(one: &Path, other: &Path) -> Result<(), Error> {
 }
 
 impl Pins {
-    pub fn of(algorithm: Algorithm) -> Self {
+    pub fn new(algorithm: Algorithm) -> Self {
         Self { algorithm, directory: kernel::on_host(Path::new(ROOT)).join(algorithm.name()) }
     }
 
@@ -264,14 +264,14 @@ impl Pins {
 
 /// Algorithms that have pins, attached or half attached.
 pub fn pinned() -> Vec<Algorithm> {
-    onramp_algorithm::all().filter(|algorithm| Pins::of(*algorithm).exist()).collect()
+    onramp_algorithm::all().filter(|algorithm| Pins::new(*algorithm).exist()).collect()
 }
 
 /// What a control does after slow start; `None`: it is neither a base nor attached over a known one.
 pub(crate) fn base_of(control: &str) -> Option<Base> {
     let attached = || {
         let algorithm = onramp_algorithm::all().find(|one| one.congestion_control() == control)?;
-        let bytes = Pins::of(algorithm).attachment_bytes().ok()?;
+        let bytes = Pins::new(algorithm).attachment_bytes().ok()?;
         Base::known(Attachment::of_size(&bytes)?.base)
     };
     Base::ALL.into_iter().find(|base| base.name() == control).or_else(attached)
@@ -406,7 +406,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_base_is_told_from_the_bases_by_its_name() {
+    fn what_is_no_base_is_distinguished_from_the_bases_by_its_name() {
         for base in Base::ALL {
             assert_eq!(base_of(base.name()), Some(base));
         }

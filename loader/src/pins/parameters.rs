@@ -76,7 +76,7 @@ pub(crate) fn hold(algorithm: Algorithm) -> Result<(Lock, Pins), Error> {
 /// [`hold`], but waits for other commands as long as the caller is patient.
 pub(crate) fn hold_while(algorithm: Algorithm, wait: WaitWhile<'_>) -> Result<(Lock, Pins), Error> {
     // Before the lock, which cannot be had where there is no BPF file system.
-    if !Pins::of(algorithm).exist() {
+    if !Pins::new(algorithm).exist() {
         return Err(Error::NotAttached { algorithm: algorithm.name() });
     }
     let lock = Lock::take_while(wait)?;
@@ -86,7 +86,7 @@ pub(crate) fn hold_while(algorithm: Algorithm, wait: WaitWhile<'_>) -> Result<(L
 /// The pins of an algorithm that is attached wholly, for a caller that holds the lock or does without those that a
 /// command has in progress.
 pub(crate) fn attached(algorithm: Algorithm) -> Result<Pins, Error> {
-    let pins = Pins::of(algorithm);
+    let pins = Pins::new(algorithm);
     if !pins.exist() {
         return Err(Error::NotAttached { algorithm: algorithm.name() });
     }

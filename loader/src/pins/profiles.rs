@@ -58,7 +58,7 @@ pub(crate) fn selection_exists() -> bool {
 
 /// Removes the maps once nothing is attached and there are no rules. The caller holds the lock.
 pub(crate) fn tidy() -> Result<(), Error> {
-    let pinned = |algorithm| Pins::of(algorithm).exist() || Pins::other_of(algorithm).exist();
+    let pinned = |algorithm| Pins::new(algorithm).exist() || Pins::other_of(algorithm).exist();
     if !directory().exists() || selection_exists() || onramp_algorithm::all().any(pinned) {
         return Ok(());
     }

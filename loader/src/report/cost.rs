@@ -72,7 +72,7 @@ pub fn callbacks(algorithm: Algorithm) -> Result<Vec<Callback>, Error> {
 
 /// The loaded programs of an attached algorithm, with the operations that they are.
 fn operations(algorithm: Algorithm) -> Result<Vec<(&'static str, ProgramInfo)>, Error> {
-    let pins = Pins::of(algorithm);
+    let pins = Pins::new(algorithm);
     if !pins.exist() {
         return Err(Error::NotAttached { algorithm: algorithm.name() });
     }

@@ -65,7 +65,7 @@ pub struct Decision {
     pub control: String,
     /// The profile whose parameters it has by a rule; `None`: those of the attachment, or it is no algorithm.
     pub profile: Option<String>,
-    /// Why.
+    /// Reason.
     pub by: By,
     /// The rule that would decide if its control were registered.
     pub without_control: Option<Rule>,

@@ -252,7 +252,7 @@ fn is_broken(algorithm: Algorithm, error: &Error) -> bool {
 pub fn older_code() -> Result<Vec<Algorithm>, Error> {
     let loaded = code::loaded()?;
     let has_older = |algorithm: &Algorithm| {
-        loaded.is_none() || !code::unpinned(&loaded, &Pins::of(*algorithm)).is_empty()
+        loaded.is_none() || !code::unpinned(&loaded, &Pins::new(*algorithm)).is_empty()
     };
     Ok(onramp_algorithm::all().filter(has_older).collect())
 }

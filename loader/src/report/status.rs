@@ -157,7 +157,7 @@ pub fn pinned_status(wait: WaitWhile<'_>) -> Result<Pinned, Error> {
     let registered = kernel::registered()?;
     let state = |algorithm: Algorithm| {
         let registered = registered.contains(&algorithm.congestion_control());
-        Some((algorithm, state_of(&Pins::of(algorithm), registered)?))
+        Some((algorithm, state_of(&Pins::new(algorithm), registered)?))
     };
     Ok(Pinned {
         algorithms: onramp_algorithm::all().filter_map(state).collect(),
@@ -179,7 +179,7 @@ pub fn status() -> Result<Host, Error> {
     let (mut algorithms, mut of_processes, mut kernel) = (Vec::new(), None, None);
     for algorithm in onramp_algorithm::all() {
         let name = algorithm.congestion_control();
-        let pins = Pins::of(algorithm);
+        let pins = Pins::new(algorithm);
         let has = scan.has(&name) || !code::unpinned(&loaded, &pins).is_empty();
         let users = scan.users.remove(&name).unwrap_or_default();
         let default_in = scan.defaults.get(&name).cloned().unwrap_or_default();
@@ -246,7 +246,7 @@ fn state_of(pins: &Pins, registered: bool) -> Option<State> {
 pub fn attached_state(algorithm: Algorithm) -> Result<Option<AttachedState>, Error> {
     kernel::require_privilege("status")?;
     let _lock = Lock::take()?;
-    let pins = Pins::of(algorithm);
+    let pins = Pins::new(algorithm);
     if !pins.are_attached()? {
         return Ok(None);
     }
@@ -270,7 +270,7 @@ fn describe(pins: &Pins) -> Result<AttachedState, Error> {
         generation: attachment.generation,
         attached_at_us: clock::wall_clock_us(attachment.attached_ns).unwrap_or_default(),
         age: clock::since(attachment.attached_ns),
-        other_defaults: Records::of(pins).other_than(Base::from_number(attachment.base)),
+        other_defaults: Records::new(pins).other_than(Base::from_number(attachment.base)),
         expires_at_us: clock::wall_clock_us(attachment.deadline_ns),
         expires_in: clock::left(attachment.deadline_ns),
         overdue: clock::overdue(attachment.deadline_ns),

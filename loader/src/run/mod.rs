@@ -119,7 +119,7 @@ fn leave(algorithm: Algorithm, cgroup: Option<Cgroup>) -> Result<Option<detach::
     let _lock = Lock::take()?;
     // Under the lock, so that no process sees the one without the other.
     drop(cgroup);
-    let pins = Pins::of(algorithm);
+    let pins = Pins::new(algorithm);
     // What another build attached meanwhile is no run of ours.
     let scoped = pins.exist() && pins.attachment().is_ok_and(|attachment| attachment.owner_pid != 0);
     if !scoped || is_needed(algorithm)? {
@@ -200,7 +200,7 @@ impl Owner {
     }
 
     /// From the name of a run's cgroup, which [`Cgroup::create`] gives it.
-    fn of(name: &str) -> Option<Self> {
+    fn new(name: &str) -> Option<Self> {
         let mut parts = name.strip_prefix(PREFIX)?.split('-');
         Some(Self { pid: parts.next()?.parse().ok()?, started: parts.next()?.parse().ok()? })
     }
@@ -233,7 +233,7 @@ fn cgroups() -> Result<Vec<(PathBuf, Owner)>, Error> {
     Ok(entries
         .filter_map(|entry| {
             let path = entry.ok()?.path();
-            let owner = Owner::of(path.file_name()?.to_str()?)?;
+            let owner = Owner::new(path.file_name()?.to_str()?)?;
             Some((path, owner))
         })
         .collect())
@@ -243,7 +243,7 @@ fn cgroups() -> Result<Vec<(PathBuf, Owner)>, Error> {
 pub(crate) fn of_path(path: &str) -> Option<(u32, Algorithm)> {
     let name = path.strip_prefix('/')?.split('/').next()?;
     let algorithm = name.strip_prefix(PREFIX)?.splitn(3, '-').nth(2)?;
-    Some((Owner::of(name)?.pid, onramp_algorithm::find(algorithm)?))
+    Some((Owner::new(name)?.pid, onramp_algorithm::find(algorithm)?))
 }
 
 /// Cgroups of runs that have died without removing them.
@@ -278,7 +278,7 @@ fn select(cgroup: &Path, control: String) -> Result<Link, Error> {
     let target = Target { to: None, port: None, cgroup: own, side: Side::Both };
     let rule = Rule { target, choice: Choice { control, profile: None, initial_window: None } };
     let program = Program::load()?;
-    program.place()?.put(&Table::of(&[rule], &Names::default())?)?;
+    program.place()?.put(&Table::new(&[rule], &Names::default())?)?;
     program.attach(cgroup)
 }
 
@@ -370,10 +370,10 @@ mod tests {
     }
 
     #[test]
-    fn the_name_of_a_cgroup_tells_its_run() {
-        assert_eq!(Owner::of("onramp-run-42-987654-search"), Some(Owner { pid: 42, started: 987_654 }));
+    fn the_name_of_a_cgroup_shows_its_run() {
+        assert_eq!(Owner::new("onramp-run-42-987654-search"), Some(Owner { pid: 42, started: 987_654 }));
         for other in ["onramp-run-42-search", "onramp-run-", "user.slice"] {
-            assert_eq!(Owner::of(other), None, "{other}");
+            assert_eq!(Owner::new(other), None, "{other}");
         }
         for (path, run) in [
             ("/onramp-run-42-987654-search", Some((42, "search"))),

@@ -50,7 +50,7 @@ pub fn plan_apply(wanted: &[Rule]) -> Result<Changes, Error> {
         return Ok(Changes { added: wanted.to_vec(), ..Changes::default() });
     }
     let _lock = Lock::take()?;
-    Ok(Merge::of(&selector, wanted)?.changes)
+    Ok(Merge::new(&selector, wanted)?.changes)
 }
 
 /// Has these rules, at once, next to those that others have made. What they name and their algorithms have not is made of
@@ -63,7 +63,7 @@ pub fn apply(wanted: &[Rule], profiles: &[Profile]) -> Result<Changes, Error> {
     kernel::ensure_bpffs()?;
     let _lock = Lock::take()?;
     let selector = Selector::here();
-    let Merge { changes, next, made, made_before } = Merge::of(&selector, wanted)?;
+    let Merge { changes, next, made, made_before } = Merge::new(&selector, wanted)?;
     if changes.is_empty() {
         return Ok(changes);
     }
@@ -78,7 +78,7 @@ pub fn apply(wanted: &[Rule], profiles: &[Profile]) -> Result<Changes, Error> {
     let either: BTreeMap<_, _> = made_before.iter().chain(&made).map(pair).collect();
     let work = || {
         let names = Names::with(next.iter().filter_map(|rule| rule.choice.named()))?;
-        let table = Table::of(&next, &names)?;
+        let table = Table::new(&next, &names)?;
         selector.mark_applied(&rules(either)).and_then(|()| selector.put(&table))?;
         selector.mark_applied(&made)
     };
@@ -98,7 +98,7 @@ struct Merge {
 }
 
 impl Merge {
-    fn of(selector: &Selector, wanted: &[Rule]) -> Result<Self, Error> {
+    fn new(selector: &Selector, wanted: &[Rule]) -> Result<Self, Error> {
         let Selection { rules: existing, active, .. } = selection_locked()?.unwrap_or_default();
         let marks = selector.applied()?.map_or_else(|| Ok(Vec::new()), |table| table.rules())?;
         let mut merge = Self::between(&existing, &marks, wanted);

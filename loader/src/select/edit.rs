@@ -74,7 +74,7 @@ pub fn add(rule: &Rule, profiles: &[Profile], replace: bool) -> Result<Option<Ru
         let names = Names::with(rule.choice.named())?;
         match selector.table()? {
             Some(mut table) => table.insert(rule, &names),
-            None => selector.put(&Table::of(rules, &names)?),
+            None => selector.put(&Table::new(rules, &names)?),
         }
     };
     tidied(sets::provide(rules, profiles).and_then(|()| selector.with(work)))?;
@@ -128,7 +128,7 @@ pub fn replace(rules: &[Rule], profiles: &[Profile]) -> Result<usize, Error> {
     let previous = selector.table()?.map_or(0, |table| table.count());
     let work = || {
         let names = Names::with(rules.iter().filter_map(|rule| rule.choice.named()))?;
-        selector.put(&Table::of(rules, &names)?)
+        selector.put(&Table::new(rules, &names)?)
     };
     tidied(sets::provide(rules, profiles).and_then(|()| selector.with(work)))?;
     Ok(previous)

@@ -56,7 +56,7 @@ impl Program {
     pub fn place(&self) -> Result<Place, Error> {
         let missing = || Error::io("find", TABLES)(io::ErrorKind::NotFound.into());
         let map = self.0.maps().find(|map| map.name() == TABLES).ok_or_else(missing)?;
-        Place::of(map.as_fd())
+        Place::new(map.as_fd())
     }
 }
 

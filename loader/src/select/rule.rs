@@ -98,7 +98,7 @@ impl Side {
         }
     }
 
-    pub(super) fn of(number: u8) -> Option<Self> {
+    pub(super) fn new(number: u8) -> Option<Self> {
         Self::ALL.into_iter().find(|side| *side as u32 == u32::from(number))
     }
 }
@@ -161,7 +161,7 @@ impl Target {
     }
 
     /// `None`: no key of a rule of this build.
-    pub(crate) fn of(key: &Key<KeyValue>) -> Option<Self> {
+    pub(crate) fn new(key: &Key<KeyValue>) -> Option<Self> {
         let bytes = key.data();
         let value: [u8; 16] = bytes[ADDRESS..].try_into().ok()?;
         let [a, b, c, d, ..] = value;
@@ -179,7 +179,7 @@ impl Target {
         let port = u16::from_be_bytes(bytes[PORT..][..2].try_into().ok()?);
         let id = u64::from_ne_bytes(bytes[CGROUP..][..8].try_into().ok()?);
         let cgroup = (id != 0).then_some(Cgroup { id, path: None });
-        Some(Self { to, port: (port != 0).then_some(port), cgroup, side: Side::of(bytes[SIDE])? })
+        Some(Self { to, port: (port != 0).then_some(port), cgroup, side: Side::new(bytes[SIDE])? })
     }
 }
 
@@ -212,7 +212,7 @@ impl Choice {
         }
     }
 
-    pub(crate) fn of(layout: &SelectRule, names: &Names) -> Self {
+    pub(crate) fn new(layout: &SelectRule, names: &Names) -> Self {
         Self {
             control: text(&layout.control),
             profile: names.profile(layout.profile),
@@ -286,19 +286,19 @@ mod tests {
     }
 
     #[test]
-    fn a_key_tells_its_target() {
+    fn a_key_shows_its_target() {
         let mut keys = vec![(shapes_key().prefix_len(), shapes_key().data())];
         for target in targets() {
             let key = target.key();
-            assert_eq!(Target::of(&key).as_ref(), Some(&target));
+            assert_eq!(Target::new(&key).as_ref(), Some(&target));
             keys.push((key.prefix_len(), key.data()));
         }
         let all = keys.len();
         keys.sort_unstable();
         keys.dedup();
         assert_eq!(keys.len(), all, "two targets have one key");
-        assert!(Target::of(&shapes_key()).is_none());
-        assert!(Target::of(&Key::new(SELECT_HEAD_BITS + 8, [2; 28])).is_none());
+        assert!(Target::new(&shapes_key()).is_none());
+        assert!(Target::new(&Key::new(SELECT_HEAD_BITS + 8, [2; 28])).is_none());
     }
 
     #[test]
@@ -339,7 +339,7 @@ mod tests {
         };
         let key = target.key();
         let none = Names::default();
-        assert_eq!(Choice::of(&choice(None).layout(&key, &none), &none), choice(None));
+        assert_eq!(Choice::new(&choice(None).layout(&key, &none), &none), choice(None));
         let rule = |profile| Rule { target: target.clone(), choice: choice(profile) }.to_string();
         let written = "--to 10.0.0.0/8 --port 443 --cgroup /system.slice --accept --use search";
         assert_eq!(rule(None), format!("{written} --initial-window 20"));

@@ -36,7 +36,7 @@ pub(super) fn named(rules: &[Rule]) -> Named {
 pub(super) fn missing(named: &Named) -> Named {
     let has = |(control, profile): &&(String, String)| {
         onramp_algorithm::find_control(control).is_some_and(|algorithm| {
-            let pins = Pins::of(algorithm);
+            let pins = Pins::new(algorithm);
             !pins.exist() || pins.attachment().map_or(true, |attachment| find(&attachment, profile).is_some())
         })
     };

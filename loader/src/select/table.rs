@@ -38,7 +38,7 @@ impl Place {
     }
 
     /// That of a program that is not pinned.
-    pub fn of(tables: BorrowedFd<'_>) -> Result<Self, Error> {
+    pub fn new(tables: BorrowedFd<'_>) -> Result<Self, Error> {
         let fd = tables.try_clone_to_owned().map_err(Error::io("use", "select_rules"))?;
         MapData::from_fd(fd).map(Self).map_err(failed("use"))
     }
@@ -66,7 +66,7 @@ impl Place {
 
 impl Table {
     /// A new table with these rules, of which no two have the same target. What they name is among the names.
-    pub fn of(rules: &[Rule], names: &Names) -> Result<Self, Error> {
+    pub fn new(rules: &[Rule], names: &Names) -> Result<Self, Error> {
         let map = filled(rules, names)?;
         let fd = map.as_fd().try_clone_to_owned().map_err(Error::io("use", "the table of rules"))?;
         let map = MapData::from_fd(fd).and_then(Map::from_map_data).map_err(failed("use"))?;
@@ -97,7 +97,7 @@ impl Table {
         match self.trie.get(&key, 0) {
             Ok(layout) => {
                 let found = target.shortened(layout.bits);
-                Ok(found.map(|target| Rule { target, choice: Choice::of(&layout, &self.names) }))
+                Ok(found.map(|target| Rule { target, choice: Choice::new(&layout, &self.names) }))
             }
             Err(MapError::KeyNotFound) => Ok(None),
             Err(error) => Err(failed("read")(error)),
@@ -109,8 +109,8 @@ impl Table {
         let mut rules = Vec::new();
         for entry in self.trie.iter() {
             let (key, layout) = entry.map_err(failed("read"))?;
-            let rule = |target| Rule { target, choice: Choice::of(&layout, &self.names) };
-            rules.extend(Target::of(&key).map(rule));
+            let rule = |target| Rule { target, choice: Choice::new(&layout, &self.names) };
+            rules.extend(Target::new(&key).map(rule));
         }
         Ok(rules)
     }
@@ -126,7 +126,7 @@ impl Table {
     }
 
     fn targets(&self) -> impl Iterator<Item = Target> {
-        self.trie.keys().filter_map(|key| Target::of(&key.ok()?))
+        self.trie.keys().filter_map(|key| Target::new(&key.ok()?))
     }
 
     /// Which shapes of rules there may be, see [`Target::shape`].

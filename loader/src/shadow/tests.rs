@@ -151,7 +151,7 @@ fn a_loss_ends_slow_start_and_a_spurious_one_gives_it_back() {
 }
 
 #[test]
-fn causes_are_told_apart() {
+fn causes_are_distinguished() {
     for (new_state, ecn, reason) in [
         (state::LOSS, 0, ExitReason::Timeout),
         (state::CWR, 1, ExitReason::Ecn),

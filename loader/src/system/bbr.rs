@@ -79,7 +79,7 @@ mod tests {
     const VERSION_3: &str = "min_rtt_us min_rtt_stamp probe_rtt_done_stamp probe_rtt_min_us probe_rtt_min_stamp next_rtt_delivered cycle_mstamp mode prev_ca_state round_start ce_state bw_probe_up_rounds try_fast_path idle_restart probe_rtt_round_done init_cwnd unused_1 pacing_gain cwnd_gain full_bw_reached full_bw_cnt cycle_idx has_seen_rtt unused_2 prior_cwnd full_bw ack_epoch_mstamp extra_acked ack_epoch_acked extra_acked_win_rtts extra_acked_win_idx full_bw_now bw_latest bw_lo bw_hi inflight_latest inflight_lo inflight_hi";
 
     #[test]
-    fn version_3_is_told_from_version_1() {
+    fn version_3_is_distinguished_from_version_1() {
         assert_eq!(other_version(&named(VERSION_1)), None);
         assert_eq!(other_version(&named(VERSION_3)), Some("bw"));
     }

@@ -56,7 +56,7 @@ fn uppermost() -> Result<Seen, Error> {
 }
 
 fn mounts() -> Result<Vec<Mount>, Error> {
-    mounts::of(kernel::host_process()).map_err(Error::io("read", "the table of mounts below /proc"))
+    mounts::of_process(kernel::host_process()).map_err(Error::io("read", "the table of mounts below /proc"))
 }
 
 fn seen(mount: &Mount) -> Option<Seen> {

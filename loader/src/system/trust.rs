@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_directory_is_trusted_that_nobody_else_could_have_prepared() {
+    fn a_directory_is_trusted_that_no_other_user_could_have_prepared() {
         let parent = tempfile::tempdir().unwrap();
         let (real, link) = (parent.path().join("real"), parent.path().join("link"));
         make(&real).unwrap();

@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_trusted_that_nobody_else_can_write_or_replace() {
+    fn a_file_is_trusted_that_no_other_user_can_write_or_replace() {
         let directory = tempfile::tempdir().unwrap();
         let (at, file) = (directory.path(), directory.path().join("a.toml"));
         fs::write(&file, "").unwrap();

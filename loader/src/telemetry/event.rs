@@ -133,7 +133,7 @@ pub struct EndEvent {
 /// An exit whose record is complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExitEvent {
-    /// Why.
+    /// Reason.
     pub reason: ExitReason,
     /// The record.
     pub record: ExitRecord,

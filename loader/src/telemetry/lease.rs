@@ -169,7 +169,7 @@ impl Unused {
             directory: text(directory),
             root: text(root),
             algorithms: onramp_algorithm::all()
-                .map(|algorithm| text(Pins::of(algorithm).directory))
+                .map(|algorithm| text(Pins::new(algorithm).directory))
                 .collect(),
         }
     }
@@ -177,13 +177,13 @@ impl Unused {
     /// Removes them if none does. The caller holds the lock. What cannot be removed, and why, is the error.
     pub fn remove(&self, telemetry: &Telemetry) -> Result<(), (&CStr, Errno)> {
         if (0..CONSUMER_MAX).all(|slot| telemetry.consumers[slot].id.load(Acquire) == 0) {
-            self.remove_unheard()?;
+            self.remove_unused()?;
         }
         Ok(())
     }
 
     /// The same where there can be no consumer: the maps were not finished.
-    pub fn remove_unheard(&self) -> Result<(), (&CStr, Errno)> {
+    pub fn remove_unused(&self) -> Result<(), (&CStr, Errno)> {
         // SAFETY: system calls on strings that outlive them.
         unsafe {
             if !self.algorithms.iter().all(|path| is_missing(path)) {

@@ -40,7 +40,7 @@ impl Registration {
         let ring = make_ring(options.ring_bytes)?;
         // Their parameters and exports would get the wrong names.
         for algorithm in pins::pinned() {
-            if let Err(error @ Error::OtherBuild { .. }) = Pins::of(algorithm).attachment() {
+            if let Err(error @ Error::OtherBuild { .. }) = Pins::new(algorithm).attachment() {
                 return Err(error);
             }
         }

@@ -171,7 +171,7 @@ pub(crate) fn tidy() -> Result<(), Error> {
         // Nothing, or what a command left that was interrupted while it made them or took them away, or another build's.
         // That one's consumers are not known, but once nothing is attached they get no more events.
         Ok(None) | Err(Error::OtherTelemetry { .. }) => {
-            return Unused::new().remove_unheard().map_err(still_there);
+            return Unused::new().remove_unused().map_err(still_there);
         }
         // Of which attach and status speak.
         Err(_) => return Ok(()),

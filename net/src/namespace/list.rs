@@ -40,7 +40,7 @@ impl Survey {
     /// Looks everywhere.
     pub(super) fn take() -> Result<Self, NamespaceError> {
         let mut survey = Self::default();
-        let mounts = mounts::of(None)
+        let mounts = mounts::of_process(None)
             .map_err(|source| NamespaceError::List { path: "/proc/thread-self/mountinfo".into(), source })?;
         for (inode, path) in mount_points(mounts) {
             survey.add(inode, Place { label: path.display().to_string(), path });

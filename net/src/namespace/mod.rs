@@ -49,7 +49,7 @@ pub enum NamespaceError {
     Open {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// Reason.
         source: io::Error,
     },
     /// The file exists, but is something else.
@@ -63,7 +63,7 @@ pub enum NamespaceError {
     Enter {
         /// Label of the namespace.
         namespace: String,
-        /// Why.
+        /// Reason.
         source: Errno,
     },
     /// A thread could not be started.
@@ -71,7 +71,7 @@ pub enum NamespaceError {
     Thread {
         /// Label of the namespace.
         namespace: String,
-        /// Why.
+        /// Reason.
         source: io::Error,
     },
     /// The namespace's cookie could not be read.
@@ -81,7 +81,7 @@ pub enum NamespaceError {
     Cookie {
         /// Label of the namespace.
         namespace: String,
-        /// Why.
+        /// Reason.
         source: Errno,
     },
     /// The name is not that of a sysctl which belongs to a network namespace.
@@ -101,7 +101,7 @@ pub enum NamespaceError {
         name: String,
         /// Label of the namespace.
         namespace: String,
-        /// Why.
+        /// Reason.
         source: io::Error,
     },
     /// `/proc` could not be listed.
@@ -109,7 +109,7 @@ pub enum NamespaceError {
     List {
         /// What was being read.
         path: PathBuf,
-        /// Why.
+        /// Reason.
         source: io::Error,
     },
 }

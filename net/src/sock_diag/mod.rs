@@ -57,7 +57,7 @@ pub enum SockDiagError {
     Transfer {
         /// `send to` or `receive from`.
         action: &'static str,
-        /// Why.
+        /// Reason.
         source: io::Error,
     },
     /// The kernel refused the dump.

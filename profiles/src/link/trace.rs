@@ -30,7 +30,7 @@ pub enum TraceError {
     Read {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// Reason.
         source: std::io::Error,
     },
     /// A line is not a row.
@@ -40,7 +40,7 @@ pub enum TraceError {
         path: PathBuf,
         /// Number of the line, from 1.
         line: usize,
-        /// Why.
+        /// Reason.
         reason: String,
     },
     /// There is no row.

@@ -19,7 +19,7 @@ pub(super) const REQUIRED: [&str; 8] = [
 ];
 /// Names that are quoted where columns are missing, at most.
 const GIVEN: usize = 12;
-/// Columns of a recording's table that say what was answered then, not what was asked.
+/// Columns of a recording's table with the answers of then, not with the arguments.
 const ANSWERS: [&str; 1] = ["sequence"];
 
 /// Position of every column that is used.

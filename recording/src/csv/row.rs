@@ -56,8 +56,8 @@ impl Header {
             }
             match name {
                 "flow" => flow = number(name, text)?,
-                "asked" if !truth(name, text)? => sample.event = Event::NotAsked,
-                "asked" => {}
+                "called" if !truth(name, text)? => sample.event = Event::NotCalled,
+                "called" => {}
                 "event" if text.eq_ignore_ascii_case("loss") => loss = true,
                 "event" if text.eq_ignore_ascii_case("ack") => {}
                 "event" => return Err(format!("event is {text:?}, neither ack nor loss")),

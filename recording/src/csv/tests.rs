@@ -332,7 +332,7 @@ fn rows_changed_anywhere_are_used_or_described_by_their_line() {
         "10,3000,20000,40000,10,10,1000,1\n20,9000,30000,41000,30,20,1000,0\n30,9000,40000,-1,30,20,1448,0\n";
     let valid = [
         format!("{HEADER}\n{good}"),
-        format!("flow,event,asked,{HEADER}\n")
+        format!("flow,event,called,{HEADER}\n")
             + &good.lines().map(|line| format!("1,ack,1,{line}\n")).collect::<String>(),
     ];
     let used = std::cell::Cell::new(0);

@@ -75,9 +75,10 @@ pub fn candidates(
             name: name.clone(),
             known: onramp_algorithm::all().map(|one| one.name()).collect::<Vec<_>>().join(", "),
         })?;
-        let own: Vec<String> = settings.iter().filter_map(|setting| of(algorithm, setting)).collect();
+        let own: Vec<String> =
+            settings.iter().filter_map(|setting| for_algorithm(algorithm, setting)).collect();
         let mut combinations = vec![own];
-        for sweep in sweeps.iter().filter_map(|sweep| of(algorithm, sweep)) {
+        for sweep in sweeps.iter().filter_map(|sweep| for_algorithm(algorithm, sweep)) {
             let (name, values) = values(&sweep)?;
             let count = combinations.len() * values.len() + candidates.len();
             if count > CANDIDATES {
@@ -98,7 +99,7 @@ pub fn candidates(
 }
 
 /// The setting without its prefix, if it is for this algorithm.
-fn of(algorithm: Algorithm, setting: &str) -> Option<String> {
+fn for_algorithm(algorithm: Algorithm, setting: &str) -> Option<String> {
     match owner(setting) {
         Some(owner) if find(owner) != Some(algorithm) => None,
         Some(owner) => Some(setting[owner.len() + 1..].to_owned()),

@@ -123,7 +123,7 @@ impl Evaluator {
             }
             let Some(verdict) = self.evaluate(sample) else { continue };
             if self.own
-                && sample.event == Event::Asked
+                && sample.event == Event::Called
                 && let Some(recorded) = run.verdicts.get(index)
             {
                 self.compare(&verdict, recorded);
@@ -131,16 +131,16 @@ impl Evaluator {
         }
     }
 
-    /// Whether the shell would ask this algorithm. What ran is asked when it was asked; others in slow start only.
-    fn is_asked(&self, sample: &Sample) -> bool {
-        let asked = sample.event == Event::Asked;
-        self.options.beyond || asked && (self.own || sample.ack.cwnd < sample.ack.ssthresh)
+    /// Whether the shell would call this algorithm. What ran is called when it was called; others in slow start only.
+    fn is_called(&self, sample: &Sample) -> bool {
+        let called = sample.event == Event::Called;
+        self.options.beyond || called && (self.own || sample.ack.cwnd < sample.ack.ssthresh)
     }
 
     fn evaluate(&mut self, sample: &Sample) -> Option<Verdict> {
         let ack = &sample.ack;
         if self.own_ssthresh != 0 && ack.cwnd >= self.own_ssthresh {
-            // The window grew to it on the acknowledgment before, after the algorithm had been asked.
+            // The window grew to it on the acknowledgment before, after the algorithm had been called.
             let reached = Ack { cwnd: ack.cwnd, ..self.before };
             self.leave(
                 self.seen - 1,
@@ -151,7 +151,7 @@ impl Evaluator {
                 return None;
             }
         }
-        if !self.is_asked(sample) {
+        if !self.is_called(sample) {
             // Slow start was left in another way.
             self.own_ssthresh = 0;
             self.flow_left |= self.evaluated > 0 && ack.cwnd >= ack.ssthresh;

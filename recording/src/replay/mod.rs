@@ -18,9 +18,9 @@ use serde::{Serialize, Serializer};
 
 pub use candidate::{Candidate, CandidateError, candidates};
 pub use evaluator::{Exit, Verdicts};
-pub use regret::{CARRIES_PERCENT, Given, Path, ROUNDS, Regret, Round};
+pub use regret::{CARRIES_PERCENT, Path, PathEstimate, ROUNDS, Regret, Round};
 pub use rounds::{AckRound, Rounds};
-pub use source::{Generations, Known, Resumed, replay, replay_beside};
+pub use source::{Generations, Known, Resumed, replay, replay_with};
 pub use trace::{Point, Trace};
 
 use crate::sample::{Event, Run};
@@ -46,7 +46,7 @@ pub struct Finding {
     pub algorithm: &'static str,
     /// What was set, as `name=value`.
     pub settings: Vec<String>,
-    /// Acknowledgments on which it was asked.
+    /// ACKs with which it was called.
     pub evaluated: u64,
     /// The first exit; none: it would not have left.
     pub exit: Option<Exit>,
@@ -83,7 +83,7 @@ pub struct FlowReport {
     /// From the first data to the last acknowledgment, microseconds.
     pub duration_us: u64,
     /// The BDP of the path; none: the application was the limit, or the flow was too short.
-    pub given: Option<Given>,
+    pub given: Option<PathEstimate>,
     /// What the recorded exit cost.
     pub regret: Option<Regret>,
     /// One for each candidate, in their order.
@@ -135,7 +135,7 @@ impl Replay {
                 last_us: start_us,
                 acks: 0,
                 trace: Trace::default(),
-                costs: Costs::of(left_us),
+                costs: Costs::new(left_us),
                 evaluators: candidates.iter().map(evaluator).collect(),
             }
         });

@@ -25,7 +25,7 @@ const FRIENDLY: f64 = 0.53;
 
 /// What a path gave a flow: the one place that says what its bandwidth-delay product is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Given {
+pub struct PathEstimate {
     /// Peak rate: of a round, or of four in a row that were delivered at 95 % of that at least, because one alone may be that
     /// of acknowledgments that were bunched.
     pub rate_bytes_per_second: u64,
@@ -56,7 +56,7 @@ pub struct Regret {
     pub queue_us: Option<u64>,
 }
 
-impl Given {
+impl PathEstimate {
     /// Of the exit that the flow really made, so long after its first data, and with this smoothed RTT at most when what
     /// was sent then was back: measured. `None`: when the window carried the rate is not known.
     pub fn regret(&self, at_us: u64, window_bytes: u64, rtt_us: Option<u32>) -> Option<Regret> {
@@ -229,12 +229,12 @@ impl Path {
     }
 
     /// What it gave to a flow whose first data was sent then, and whose lowest RTT this is; `None`: there was no round.
-    pub fn given(&self, start_us: u64, base_rtt_us: u32) -> Option<Given> {
+    pub fn given(&self, start_us: u64, base_rtt_us: u32) -> Option<PathEstimate> {
         let at_least = u128::from(self.best_rate) < carries(self.peak_rate);
         let rate = if at_least { self.peak_rate } else { self.best_rate };
         let carried_us = self.first.map(|(earlier, pace)| reached(earlier, pace, carries(self.best_rate)));
         let window = u128::from(rate) * u128::from(base_rtt_us) / 1_000_000;
-        Some(Given {
+        Some(PathEstimate {
             rate_bytes_per_second: rate,
             base_rtt_us,
             window_bytes: window.try_into().unwrap_or(u64::MAX),
@@ -265,7 +265,7 @@ pub(super) struct Costs {
 
 impl Costs {
     /// Of a flow that exited slow start then, if it did; monotonic clock.
-    pub fn of(left_us: Option<u64>) -> Self {
+    pub fn new(left_us: Option<u64>) -> Self {
         let mut costs = Self::default();
         left_us.into_iter().for_each(|at_us| costs.path.left(at_us));
         costs
@@ -292,7 +292,7 @@ impl Costs {
     }
 
     /// What the path gave: [`Path::given`].
-    pub fn given(&self, start_us: u64) -> Option<Given> {
+    pub fn given(&self, start_us: u64) -> Option<PathEstimate> {
         self.path.given(start_us, self.base_rtt_us)
     }
 
@@ -341,7 +341,7 @@ mod tests {
         samples
     }
 
-    fn given(samples: &[Sample]) -> Option<Given> {
+    fn given(samples: &[Sample]) -> Option<PathEstimate> {
         let mut costs = Costs::default();
         // However it comes.
         samples.chunks(37).for_each(|some| costs.add(some));
@@ -435,7 +435,7 @@ mod tests {
 
     #[test]
     fn what_another_exit_would_have_cost_follows_from_cubic() {
-        let of = |base_rtt_us: u32, window_bytes: u64| Given {
+        let of = |base_rtt_us: u32, window_bytes: u64| PathEstimate {
             rate_bytes_per_second: 10_000_000,
             base_rtt_us,
             window_bytes,

@@ -24,7 +24,7 @@ pub struct AckRound {
 }
 
 impl AckRound {
-    fn of(begin: &Ack) -> Self {
+    fn new(begin: &Ack) -> Self {
         Self { begin: *begin, end: *begin, app_limited: false, min_rtt_us: 0 }
     }
 
@@ -37,7 +37,7 @@ impl AckRound {
 impl Rounds {
     /// Goes on with the next acknowledgment; a round that is over with it.
     pub fn add(&mut self, ack: &Ack) -> Option<AckRound> {
-        let next = AckRound::of(ack);
+        let next = AckRound::new(ack);
         let Some(round) = &mut self.current else {
             self.current = Some(next);
             return None;

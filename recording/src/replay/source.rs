@@ -47,7 +47,7 @@ pub struct Resumed {
 pub struct Generations(HashMap<(String, u32, u32), Vec<String>>);
 
 impl Generations {
-    fn of(recording: &mut Recording) -> Self {
+    fn new(recording: &mut Recording) -> Self {
         let mut all: HashMap<_, Vec<String>> = HashMap::new();
         recording.each_row(|row: ParameterRow| {
             let key = (row.algorithm.into_owned(), row.parameter_set, row.parameters_generation);
@@ -68,17 +68,17 @@ impl Generations {
 
 /// Replays a recording; what could not be read is among its problems afterwards.
 pub fn replay(recording: &mut Recording, replay: Replay) -> Vec<FlowReport> {
-    replay_beside(recording, replay, |_| true)
+    replay_with(recording, replay, |_| true)
 }
 
 /// The same of those acknowledgments that are wanted; it is asked about all of them, in order.
-pub fn replay_beside(
+pub fn replay_with(
     recording: &mut Recording,
     mut replay: Replay,
     mut wants: impl FnMut(&Run<'_>) -> bool,
 ) -> Vec<FlowReport> {
     let known = flows(recording);
-    let generations = Generations::of(recording);
+    let generations = Generations::new(recording);
     let algorithm_of =
         known.iter().filter_map(|(flow, known)| Some((*flow, find(known.algorithm.as_deref()?)?))).collect();
     let nothing = Known::default();

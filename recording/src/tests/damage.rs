@@ -89,8 +89,8 @@ fn a_damaged_or_newer_manifest_is_named_and_the_tables_are_read() {
     for (changed, said) in [
         (text[..text.len() / 2].to_owned(), "manifest.json is damaged: EOF"),
         (
-            text.replace("\"schema\": 2", "\"schema\": 3"),
-            "has schema 3, and this build of onramp reads schema 2",
+            text.replace("\"schema\": 1", "\"schema\": 3"),
+            "has schema 3, and this build of onramp reads schema 1",
         ),
         (text.replace("\"level\"", "\"label\""), "unknown field `label`"),
         (String::new(), "manifest.json is damaged"),
@@ -106,7 +106,7 @@ fn a_damaged_or_newer_manifest_is_named_and_the_tables_are_read() {
 }
 
 #[test]
-fn a_parquet_file_of_somebody_else_is_no_recording() {
+fn a_parquet_file_from_elsewhere_is_no_recording() {
     let directory = tempfile::tempdir().unwrap();
     let mut bytes = small(directory.path());
     let mark = bytes.windows(4).rposition(|bytes| bytes == b"ONRC").unwrap();

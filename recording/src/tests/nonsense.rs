@@ -115,7 +115,7 @@ fn whatever_state_a_recording_says_a_flow_had_its_algorithm_goes_on_from_it() {
 fn segments_without_bytes_are_refused_with_the_row() {
     let directory = tempfile::tempdir().unwrap();
     let mut writer = Writer::create(directory.path(), manifest(), Limits::default()).unwrap();
-    let good = AckRow { event: "ack".into(), asked: 1, mss_bytes: 1_448, ..AckRow::default() };
+    let good = AckRow { event: "ack".into(), called: 1, mss_bytes: 1_448, ..AckRow::default() };
     writer.push(good.clone()).unwrap();
     writer.push(AckRow { mss_bytes: 0, ..good }).unwrap();
     writer.finish(0).unwrap();

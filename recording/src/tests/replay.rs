@@ -112,13 +112,13 @@ fn parameters_that_were_not_recorded_are_said_to_be_unknown() {
 }
 
 #[test]
-fn slow_start_alone_is_judged_unless_beyond_is_asked_for() {
+fn slow_start_alone_is_evaluated_unless_beyond_is_asked_for() {
     let directory = tempfile::tempdir().unwrap();
     let set = ["exit_window_bytes=90000"];
     // Slow start ended at a window of 50, and the kernel called no algorithm from then on.
     let rows = ack_rows(100).map(|row| match row.cwnd_segments {
         ..50 => row,
-        _ => AckRow { ssthresh_segments: 50, asked: 0, ..row },
+        _ => AckRow { ssthresh_segments: 50, called: 0, ..row },
     });
     custom(directory.path(), rows, &[]);
     let within = through(

@@ -40,7 +40,7 @@ pub fn of_help<P: Parser>() -> Vec<Example> {
 }
 
 /// The lines of the fenced blocks of README.md and docs/ below `root` that begin with a program of the project, without a
-/// prompt and without what stands beside them.
+/// prompt and without what stands next to them.
 ///
 /// # Panics
 /// If a page cannot be read.

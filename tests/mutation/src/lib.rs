@@ -201,7 +201,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "set ONRAMP_TEST_SEED")]
-    fn what_has_not_the_property_is_told_with_the_seed() {
+    fn what_has_not_the_property_is_reported_with_the_seed() {
         check(1, 300, text(&["10"]), |text| {
             prop_assert!(text.parse::<u8>().is_ok());
             Ok(())

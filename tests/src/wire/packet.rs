@@ -29,7 +29,7 @@ pub(super) struct Segment<'a> {
 
 impl<'a> Segment<'a> {
     /// `None`: it is not TCP.
-    pub fn of(packet: &'a [u8]) -> Option<Self> {
+    pub fn new(packet: &'a [u8]) -> Option<Self> {
         let (tcp, protocol) = match packet.first()? >> 4 {
             4 => (usize::from(packet[0] & 15) * 4, *packet.get(9)?),
             _ => (40, *packet.get(6)?),
@@ -73,7 +73,7 @@ pub(super) struct Seen {
 impl Seen {
     /// A packet from the near end as [`Data`], if it has any.
     pub fn data(&mut self, packet: &[u8]) -> Option<Data> {
-        let segment = Segment::of(packet).filter(|segment| segment.bytes() > 0)?;
+        let segment = Segment::new(packet).filter(|segment| segment.bytes() > 0)?;
         let sequence = segment.sequence();
         let retransmission = self.highest.is_some_and(|highest| highest.wrapping_sub(sequence) as i32 >= 0);
         if !retransmission {
@@ -85,7 +85,7 @@ impl Seen {
 
     /// A packet from the far end as [`Ack`].
     pub fn ack(&mut self, packet: &[u8]) -> Option<Ack> {
-        let segment = Segment::of(packet)?;
+        let segment = Segment::new(packet)?;
         self.back += 1;
         Some(Ack { number: self.back - 1, window: segment.window() })
     }
@@ -124,7 +124,7 @@ const TIMESTAMPS: [u8; 4] = [1, 1, 8, 10];
 /// # Panics
 /// If it has no timestamps.
 pub(super) fn selecting(ack: &[u8], data: &[u8]) -> Option<Vec<u8>> {
-    let (of, block) = (Segment::of(ack)?, Segment::of(data)?);
+    let (of, block) = (Segment::new(ack)?, Segment::new(data)?);
     let options = of.tcp + 20;
     assert_eq!(ack[options..options + 4], TIMESTAMPS, "the options of an acknowledgment");
     let mut packet = ack[..options + 12].to_vec();

@@ -44,9 +44,9 @@ pub(crate) struct Apply {
 }
 
 #[derive(Serialize)]
-struct Report {
+struct ApplyReport {
     files: Vec<String>,
-    steps: Vec<Row>,
+    steps: Vec<StepRow>,
     /// What connections lose by a base.
     warnings: Vec<String>,
     /// What could not be done for want of a look, or of sockets that can be moved.
@@ -57,7 +57,7 @@ struct Report {
 }
 
 #[derive(Serialize)]
-struct Row {
+struct StepRow {
     what: String,
     undo: Option<String>,
     /// `done`, `failed` or `not_done`.
@@ -80,7 +80,7 @@ impl Apply {
 
 fn take(desired: &Desired, steps: &[Step], warnings: Vec<String>, output: &Output) -> anyhow::Result<u8> {
     let files = desired.files.iter().map(|file| file.display().to_string()).collect();
-    let mut report = Report { files, steps: Vec::new(), warnings, left: Vec::new(), error: None };
+    let mut report = ApplyReport { files, steps: Vec::new(), warnings, left: Vec::new(), error: None };
     let mut failed = None;
     for (done, step) in steps.iter().enumerate() {
         let result = if failed.is_some() {
@@ -116,12 +116,12 @@ fn take(desired: &Desired, steps: &[Step], warnings: Vec<String>, output: &Outpu
     })
 }
 
-fn row(action: &Action, result: &'static str) -> Row {
+fn row(action: &Action, result: &'static str) -> StepRow {
     let undo = Some(&action.undo).filter(|undo| !undo.is_empty()).cloned();
-    Row { what: action.what.clone(), undo, result }
+    StepRow { what: action.what.clone(), undo, result }
 }
 
-fn text(report: &Report, desired: &Desired) -> String {
+fn text(report: &ApplyReport, desired: &Desired) -> String {
     if report.steps.is_empty() {
         return format!(
             "nothing to do: {} and {} are as wanted by {}\n",

@@ -72,11 +72,11 @@ impl Also {
 }
 
 #[derive(Serialize)]
-struct Report {
+struct DoctorReport {
     missing: usize,
     warnings: usize,
     path: Option<PathReport>,
-    checks: Vec<Row>,
+    checks: Vec<CheckRow>,
 }
 
 #[derive(Serialize)]
@@ -87,7 +87,7 @@ struct PathReport {
 }
 
 #[derive(Serialize)]
-struct Row {
+struct CheckRow {
     name: &'static str,
     verdict: &'static str,
     found: String,
@@ -116,7 +116,7 @@ impl Doctor {
             checks.extend(wanted);
         }
         let number = |verdict| checks.iter().filter(|check| check.verdict == verdict).count();
-        let report = Report {
+        let report = DoctorReport {
             missing: number(Verdict::Missing),
             warnings: number(Verdict::Warning),
             path: path.map(|path| PathReport {
@@ -146,13 +146,13 @@ impl Doctor {
     }
 }
 
-fn row(check: Check) -> Row {
+fn row(check: Check) -> CheckRow {
     let verdict = match check.verdict {
         Verdict::Ok => "ok",
         Verdict::Warning => "warning",
         Verdict::Missing => "missing",
     };
-    Row {
+    CheckRow {
         name: check.name,
         verdict,
         found: check.found,
@@ -161,7 +161,7 @@ fn row(check: Check) -> Row {
     }
 }
 
-fn text(report: &Report) -> String {
+fn text(report: &DoctorReport) -> String {
     let mut table = Table::new([""; 3]);
     for row in &report.checks {
         let enables =

@@ -51,7 +51,7 @@ pub(crate) struct Record {
 }
 
 #[derive(Serialize)]
-struct Report {
+struct RecordReport {
     directory: PathBuf,
     duration_us: u64,
     rows: u64,
@@ -79,7 +79,7 @@ impl Record {
             Some(stream) => self.follow(stream, wanted, rows, &signals, begin)?,
             None => self.finish(rows)?,
         };
-        let report = Report {
+        let report = RecordReport {
             directory: self.output,
             duration_us: begin.elapsed().as_micros() as u64,
             rows: written.files.iter().map(|file| file.rows).sum(),
@@ -140,7 +140,7 @@ fn missing(events: u64) -> Item {
     Item::Lost(onramp_loader::telemetry::Lost { events, ..Default::default() })
 }
 
-fn text(report: &Report) -> String {
+fn text(report: &RecordReport) -> String {
     let mut text = format!(
         "recorded {} into {} in {}: {}, {}\n",
         units::count(report.rows as usize, "row"),

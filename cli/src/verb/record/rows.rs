@@ -70,7 +70,7 @@ impl Rows {
             }),
             What::Undo(_) => Ok(()),
             What::Round(round) => self.writer.push(event_rows::round(event, round)),
-            What::Loss(loss) if loss.asked != 0 => {
+            What::Loss(loss) if loss.called != 0 => {
                 self.writer.push(AckRow { slow_starts, ..event_rows::loss(event, loss) })
             }
             What::Loss(_) => Ok(()),

@@ -67,7 +67,7 @@ pub(crate) struct Replays {
 }
 
 #[derive(Serialize)]
-struct Report {
+struct ReplayReport {
     path: PathBuf,
     /// Whether the recording ended properly; none: there is no manifest.
     complete: Option<bool>,
@@ -135,7 +135,7 @@ impl Replays {
         Ok((algorithms, settings))
     }
 
-    fn report(&self, candidates: Vec<Candidate>) -> anyhow::Result<Report> {
+    fn report(&self, candidates: Vec<Candidate>) -> anyhow::Result<ReplayReport> {
         let options = Options { keep_going: self.keep_going, beyond: self.beyond, regret: true };
         let replayed = Replay::new(candidates, options);
         let path = self.path.clone();
@@ -146,7 +146,7 @@ impl Replays {
                 let csv = replay_csv(text, self.ignore_unknown, replayed, |_| true).map_err(refuse)?;
                 let name = bounded::name(&path);
                 let problems = csv.problems().iter().map(|problem| format!("{name}: {problem}")).collect();
-                return Ok(Report {
+                return Ok(ReplayReport {
                     path,
                     complete: None,
                     dropped_events: None,
@@ -158,7 +158,7 @@ impl Replays {
             }
         };
         let flows = replay(&mut recording, replayed);
-        Ok(Report {
+        Ok(ReplayReport {
             path,
             complete: recording.manifest.as_ref().map(|manifest| manifest.complete),
             dropped_events: recording.manifest.as_ref().map(|manifest| manifest.dropped_events),

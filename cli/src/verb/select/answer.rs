@@ -8,7 +8,7 @@ use onramp_loader::select::{Cgroup, Connection, Side};
 use onramp_loader::{Deciders, Decision};
 use serde::Serialize;
 
-use super::{Missing, Row, row};
+use super::{Missing, RuleRow, row};
 use crate::filter::zoned;
 use crate::output::{Output, escape_line};
 use crate::verb::why;
@@ -50,7 +50,7 @@ struct Peer {
 }
 
 #[derive(Serialize)]
-struct Report {
+struct AnswerReport {
     address: String,
     port: Option<u16>,
     /// The cgroup, not the root, whose connections alone are given what rules say.
@@ -68,7 +68,7 @@ struct Answer {
     /// `application`, `prefix`, `port`, `cgroup`, `route`, `run` or `default`.
     decided_by: &'static str,
     /// The rule that decides, or would if its control were registered.
-    rule: Option<Row>,
+    rule: Option<RuleRow>,
     explanation: String,
 }
 
@@ -89,7 +89,7 @@ impl Test {
         }
         let rules_hold_in = deciders.holds_in().map(|cgroup| cgroup.to_string());
         let address = address.to_canonical().to_string();
-        let report = Report { address, port, rules_hold_in, answers };
+        let report = AnswerReport { address, port, rules_hold_in, answers };
         output.data(&report, || {
             let lines = report.answers.iter().map(|one| format!("{}: {}\n", one.side, one.explanation));
             let place = report.rules_hold_in.as_ref().map_or_else(String::new, |cgroup| {
@@ -107,7 +107,7 @@ impl Test {
 fn answer(decision: Decision, side: Side) -> anyhow::Result<Answer> {
     let explanation = format!("{} by {}", why::gets(&decision), why::text(&decision));
     let named = decision.rule().map(std::slice::from_ref).unwrap_or_default();
-    let missing = Missing::of(named)?;
+    let missing = Missing::new(named)?;
     let rule = decision.rule().map(|rule| row(rule, &missing));
     Ok(Answer {
         side: side.name(),

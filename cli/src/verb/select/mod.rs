@@ -137,7 +137,7 @@ struct Load {
 
 /// A rule as JSON.
 #[derive(Serialize)]
-struct Row {
+struct RuleRow {
     to: Option<String>,
     port: Option<u16>,
     cgroup: Option<String>,
@@ -159,11 +159,11 @@ struct Listing {
     active: bool,
     /// The cgroup, not the root, whose connections alone are given what the rules say.
     holds_in: Option<String>,
-    rules: Vec<Row>,
+    rules: Vec<RuleRow>,
 }
 
 #[derive(Serialize)]
-struct Report {
+struct RulesReport {
     rules_added: usize,
     rules_removed: usize,
     undo: Option<String>,
@@ -259,7 +259,7 @@ impl Del {
 impl List {
     fn run(self, output: &Output) -> anyhow::Result<u8> {
         let selection = select::selection()?.unwrap_or_default();
-        let missing = Missing::of(&selection.rules)?;
+        let missing = Missing::new(&selection.rules)?;
         let rows = selection.rules.iter().map(|rule| row(rule, &missing));
         let holds_in = selection.holds_in.as_ref().map(ToString::to_string);
         let listing = Listing { active: selection.active, holds_in, rules: rows.collect() };
@@ -341,7 +341,7 @@ impl RulesSummary {
     pub fn read(most: usize) -> Option<Self> {
         match select::peek() {
             Ok(selection) => selection.map(|Selection { rules, active, .. }| {
-                let missing = Missing::of(&rules).unwrap_or_default();
+                let missing = Missing::new(&rules).unwrap_or_default();
                 let first = rules.iter().take(most).map(|rule| line(rule, &missing).trim_end().to_owned());
                 Self { active, rules: rules.len(), first: first.collect(), unknown: None }
             }),
@@ -375,7 +375,7 @@ struct Missing {
 }
 
 impl Missing {
-    fn of(rules: &[Rule]) -> anyhow::Result<Self> {
+    fn new(rules: &[Rule]) -> anyhow::Result<Self> {
         Ok(Self { controls: missing_controls(rules)?, profiles: select::missing_profiles(rules) })
     }
 
@@ -407,9 +407,9 @@ fn line(rule: &Rule, missing: &Missing) -> String {
     format!("{rule}{note}\n")
 }
 
-fn row(rule: &Rule, missing: &Missing) -> Row {
+fn row(rule: &Rule, missing: &Missing) -> RuleRow {
     let Target { to, port, cgroup, side } = &rule.target;
-    Row {
+    RuleRow {
         to: to.map(|prefix| prefix.to_string()),
         port: *port,
         cgroup: cgroup.as_ref().and_then(|cgroup| cgroup.path.clone()),
@@ -429,7 +429,7 @@ fn report(output: &Output, said: &str, rules: (usize, usize), undo: Undo) -> any
     let text = format!("{said}\n{}", undo.text());
     let Undo { command, leaves_out } = undo;
     let (rules_added, rules_removed) = rules;
-    let report = Report { rules_added, rules_removed, undo: command, undo_leaves_out: leaves_out };
+    let report = RulesReport { rules_added, rules_removed, undo: command, undo_leaves_out: leaves_out };
     output.report(&report, || text);
     Ok(0)
 }

@@ -55,7 +55,7 @@ impl Undo {
         if rules.len() > COMMANDS_MAX {
             return Self::not_kept(rules.len());
         }
-        let Sorted { restored, lost } = Sorted::of(rules, before, after);
+        let Sorted { restored, lost } = Sorted::new(rules, before, after);
         let replace = if replace { " --replace" } else { "" };
         let commands: Vec<_> =
             restored.iter().map(|rule| format!("onramp select add {rule}{replace}")).collect();
@@ -65,7 +65,7 @@ impl Undo {
 
     /// Of rules that a file has, with the sets before and after it was written.
     pub fn loading(kept: &Path, rules: &[Rule], before: &Sets, after: &Sets) -> Self {
-        let Sorted { lost, .. } = Sorted::of(rules, before, after);
+        let Sorted { lost, .. } = Sorted::new(rules, before, after);
         // A rule whose cgroup is gone is a comment in the file; what else cannot be made again fails the whole of it.
         let whole = lost.keys().all(|why| why == NO_CGROUP);
         let kept = onramp_loader::quoted(&kept.display().to_string());
@@ -96,7 +96,7 @@ struct Sorted<'a> {
 }
 
 impl<'a> Sorted<'a> {
-    fn of(rules: &'a [Rule], before: &Sets, after: &Sets) -> Self {
+    fn new(rules: &'a [Rule], before: &Sets, after: &Sets) -> Self {
         // There are few choices, each of which is looked up once.
         let mut known: BTreeMap<(&str, Option<&str>), Option<String>> = BTreeMap::new();
         let mut sorted = Self { restored: Vec::new(), lost: BTreeMap::new() };

@@ -84,7 +84,7 @@ impl Controls {
         controls
     }
 
-    fn of(&mut self, name: &str) -> Result<String, onramp_loader::Error> {
+    fn control(&mut self, name: &str) -> Result<String, onramp_loader::Error> {
         if let Some(control) = self.names.get(name) {
             return Ok(control.clone());
         }
@@ -193,7 +193,7 @@ impl RuleWords {
         let target = self.target.target()?;
         let name = self.choice.as_deref().ok_or_else(|| Usage::error("a rule has --use ALG"))?;
         let initial_window = self.initial_window.as_deref().map(window).transpose()?;
-        let control = controls.of(name)?;
+        let control = controls.control(name)?;
         let profile = self.profile.as_deref().map(|given| controls.profile(&control, given));
         let profile = profile.transpose()?.flatten();
         Ok(Rule { target, choice: Choice { control, profile, initial_window } })

@@ -11,13 +11,13 @@ use onramp_loader::{Changes, Error, Kind, WaitWhile};
 
 use super::channel::Channel;
 use super::evidence::{Evidence, Shadow};
-use super::row::Row;
+use super::row::FlowSummary;
 use super::status::Status;
 use super::token::Token;
 use super::wire::{self, BrokerMessage, Detail, Histories, Refusal, Request, Tuning};
 use crate::consumer::{Signals, Wanted};
 use crate::filter::Filter;
-use crate::live::{Cursor, Model, Shadows, Source};
+use crate::live::{Cursor, FlowTable, Shadows, Source};
 use crate::output::Output;
 use crate::verb::select::RulesSummary;
 use crate::verb::tune;
@@ -72,7 +72,7 @@ pub(super) struct Reporter {
 
 impl Reporter {
     /// What it does not know yet, and then does.
-    pub fn message(&mut self, model: &mut Model) -> Option<BrokerMessage> {
+    pub fn message(&mut self, model: &mut FlowTable) -> Option<BrokerMessage> {
         // Half a second may change all of them.
         let mut rows = Vec::with_capacity(model.flows.len());
         let mut gone = Vec::new();
@@ -84,7 +84,7 @@ impl Reporter {
             known.next_if_eq(&id);
             self.flows.push(id);
             if std::mem::take(&mut flow.changed) {
-                rows.push(Row::of(flow, self.mask));
+                rows.push(FlowSummary::new(flow, self.mask));
             }
         }
         gone.extend(known);
@@ -111,7 +111,7 @@ pub(super) struct Broker<'a> {
     /// Since when the kernel has written nothing, having taken this consumer for dead.
     unkept: Option<Instant>,
     shadows: Option<Shadows>,
-    model: Model,
+    model: FlowTable,
     channel: Channel<'a>,
     token: Option<Token>,
     reporter: Reporter,
@@ -136,7 +136,7 @@ impl<'a> Broker<'a> {
             source,
             unkept: None,
             shadows,
-            model: Model::new(FLOWS_MAX, BUCKETS_MAX),
+            model: FlowTable::new(FLOWS_MAX, BUCKETS_MAX),
             channel,
             token,
             reporter: Reporter { mask, ..Reporter::default() },
@@ -255,8 +255,8 @@ impl<'a> Broker<'a> {
             }
             let shadow = match &self.shadows {
                 Some(shadows) if others || flow.ended => {
-                    let findings = shadows.of(flow);
-                    let text = findings.map(|all| Output::document_text(&Shadow::of(flow.given(), &all)));
+                    let findings = shadows.findings(flow);
+                    let text = findings.map(|all| Output::document_text(&Shadow::new(flow.given(), &all)));
                     text.transpose()
                         .context("cannot encode")?
                         .filter(|text| followed.shadow.as_ref() != Some(text))
@@ -269,7 +269,7 @@ impl<'a> Broker<'a> {
             let detail = Detail {
                 flow: *id,
                 rounds_only: followed.rounds_only.clone(),
-                evidence: Output::document_text(&Evidence::of(flow)).context("cannot encode")?,
+                evidence: Output::document_text(&Evidence::new(flow)).context("cannot encode")?,
                 histories: followed.known.advance(&flow.beginning, &flow.life, flow.recent.as_ref()),
                 incidents: flow.incidents.get(followed.incidents..).unwrap_or_default().to_vec(),
                 shadow,
@@ -440,8 +440,8 @@ mod tests {
     }
 
     #[test]
-    fn a_flow_is_told_whenever_it_has_changed_and_once_that_it_is_gone() {
-        let (mut model, mut reporter) = (Model::new(3, 16), Reporter::default());
+    fn a_flow_is_reported_whenever_it_has_changed_and_once_that_it_is_gone() {
+        let (mut model, mut reporter) = (FlowTable::new(3, 16), Reporter::default());
         let mut message = |items: &[Item]| {
             items.iter().for_each(|item| model.add(item));
             match reporter.message(&mut model) {

@@ -1,6 +1,6 @@
 //! What is reported of an open flow next to its row.
 
-use onramp_recording::replay::{Exit, Finding, Given, Regret};
+use onramp_recording::replay::{Exit, Finding, PathEstimate, Regret};
 use serde::Serialize;
 
 use crate::live::{Flow, Picture, Track, picture, track};
@@ -21,8 +21,8 @@ pub(super) struct Evidence {
 
 impl Evidence {
     /// Of a flow as it is now.
-    pub fn of(flow: &Flow) -> Self {
-        let parameters = flow.parameters.iter().map(|(one, value)| (one.name, Value::of(&one, value)));
+    pub fn new(flow: &Flow) -> Self {
+        let parameters = flow.parameters.iter().map(|(one, value)| (one.name, Value::new(&one, value)));
         Self {
             parameters: Named(parameters.collect()),
             exports: named(flow.exports()),
@@ -37,7 +37,7 @@ impl Evidence {
 #[derive(Serialize)]
 pub(super) struct Shadow<'a> {
     /// What the path gave.
-    given: Option<Given>,
+    given: Option<PathEstimate>,
     findings: Vec<Opinion<'a>>,
 }
 
@@ -53,7 +53,7 @@ struct Opinion<'a> {
 
 impl<'a> Shadow<'a> {
     /// Of a flow whose path gave this.
-    pub fn of(given: Option<Given>, findings: &'a [Finding]) -> Self {
+    pub fn new(given: Option<PathEstimate>, findings: &'a [Finding]) -> Self {
         let opinion = |finding: &'a Finding| Opinion {
             algorithm: finding.algorithm,
             exit: finding.exit.as_ref(),

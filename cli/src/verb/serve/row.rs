@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 use onramp_loader::algorithm;
 use onramp_net::Prefix;
-use onramp_recording::replay::{Given, Regret};
+use onramp_recording::replay::{PathEstimate, Regret};
 use onramp_recording::rows::ExitRecordRow;
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -14,7 +14,7 @@ use crate::live;
 
 /// A flow.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(super) struct Row {
+pub(super) struct FlowSummary {
     pub flow: u64,
     pub netns: u32,
     pub local_address: IpAddr,
@@ -58,9 +58,9 @@ pub(super) struct Row {
     pub regret: Option<Regret>,
 }
 
-impl Row {
+impl FlowSummary {
     /// Of a flow as it is now.
-    pub fn of(flow: &live::Flow, mask: bool) -> Self {
+    pub fn new(flow: &live::Flow, mask: bool) -> Self {
         let address = |end: SocketAddr| {
             let address = end.ip().to_canonical();
             if mask { network(address).address() } else { address }
@@ -100,7 +100,7 @@ impl Row {
     }
 
     /// Of a flow whose path gave this.
-    pub fn over(self, given: Option<Given>) -> Self {
+    pub fn over(self, given: Option<PathEstimate>) -> Self {
         Self {
             rate_max_bps: given.map(|given| given.rate_bytes_per_second.saturating_mul(8)),
             bdp_bytes: given.map(|given| given.window_bytes),

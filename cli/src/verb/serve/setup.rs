@@ -129,7 +129,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn what_the_web_part_is_told_arrives() {
+    fn what_the_web_part_is_reported_arrives() {
         let (ours, theirs) = UnixStream::pair().unwrap();
         let token = Token::new("0123456789abcdef").unwrap();
         Setup { read: Some(token), tls: Some(own().1) }.send(&ours).unwrap();

@@ -3,7 +3,7 @@
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::row::Row;
+use super::row::FlowSummary;
 use crate::live::{Change, Cursor, History, Incident};
 
 /// Bytes of a frame's length.
@@ -17,7 +17,7 @@ pub(super) const MESSAGE_MAX: usize = 64 << 20;
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum BrokerMessage {
     /// Flows that have changed, and those that are forgotten.
-    Flows { rows: Vec<Row>, gone: Vec<u64>, lost: Lost },
+    Flows { rows: Vec<FlowSummary>, gone: Vec<u64>, lost: Lost },
     /// What is new of a flow that is followed.
     Detail(Box<Detail>),
     /// Attached algorithms and consumers, as JSON: `onramp status` without what takes a look into other processes.

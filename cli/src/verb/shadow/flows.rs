@@ -5,7 +5,9 @@ use std::collections::{BTreeMap, HashSet};
 use onramp_loader::ExitReason;
 use onramp_loader::algorithm::{self, find_control};
 use onramp_loader::shadow::{Follower, RealExit, SocketSnapshot, Step};
-use onramp_recording::replay::{Candidate, Finding, Generations, Given, Known, Options, Regret, Replay};
+use onramp_recording::replay::{
+    Candidate, Finding, Generations, Known, Options, PathEstimate, Regret, Replay,
+};
 use onramp_recording::{Event, Run, Sample};
 use serde::Serialize;
 
@@ -54,7 +56,7 @@ pub(super) struct FlowRow {
     /// Real exits before that were undone, because the loss was none.
     pub undone: u32,
     /// The BDP of the path; none: it is not requested, or not known.
-    pub given: Option<Given>,
+    pub given: Option<PathEstimate>,
     /// What the real exit cost.
     pub regret: Option<Regret>,
     pub findings: Vec<Finding>,
@@ -126,7 +128,7 @@ impl Watched {
     fn evaluate(&mut self, flow: u64, step: Step) {
         let sample = match step {
             Step::Ack { ack, slow_starts } => Sample { ack, slow_starts, ..Sample::default() },
-            Step::Past { ack } => Sample { ack, event: Event::NotAsked, ..Sample::default() },
+            Step::Past { ack } => Sample { ack, event: Event::NotCalled, ..Sample::default() },
             Step::Loss { ack, ssthresh } => Sample { ack, event: Event::Loss(ssthresh), ..Sample::default() },
         };
         let run = Run { flow, samples: &[sample], verdicts: &[] };
@@ -141,7 +143,7 @@ impl Watched {
         for finding in &mut findings {
             finding.flow_left_first |= finding.exit.is_none() && follower.exit.is_some();
         }
-        let measured = |given: Given, exit: RealExit| {
+        let measured = |given: PathEstimate, exit: RealExit| {
             given.regret(exit.at_us, u64::from(exit.window) * u64::from(exit.mss), None)
         };
         Some(FlowRow {
@@ -155,7 +157,7 @@ impl Watched {
             acks: follower.acks,
             dropped: follower.lost,
             closed_early: follower.shut_early,
-            exit: follower.exit.map(|exit| Exit::of(exit, &follower.control)),
+            exit: follower.exit.map(|exit| Exit::new(exit, &follower.control)),
             congestion_control: follower.control,
             undone: follower.undone,
             findings,
@@ -164,7 +166,7 @@ impl Watched {
 }
 
 impl Exit {
-    fn of(exit: RealExit, control: &str) -> Self {
+    fn new(exit: RealExit, control: &str) -> Self {
         let algorithm = if exit.reason == ExitReason::Algorithm { algorithm_of(control) } else { None };
         Self {
             reason: exit.reason.name(),

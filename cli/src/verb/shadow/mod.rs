@@ -61,7 +61,7 @@ pub(crate) struct Shadow {
 }
 
 #[derive(Serialize)]
-struct Report {
+struct ShadowReport {
     duration_us: u64,
     /// Of so many flows one was followed.
     sample: u32,
@@ -107,7 +107,7 @@ impl Shadow {
             flows.take(&one);
         }
         let counts = source.counts()?;
-        let report = Report {
+        let report = ShadowReport {
             sample: self.selection.sample,
             duration_us: duration.as_micros() as u64,
             dropped: counts.lost,

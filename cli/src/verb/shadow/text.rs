@@ -2,7 +2,7 @@
 
 use onramp_loader::algorithm;
 
-use super::Report;
+use super::ShadowReport;
 use super::flows::{Exit, FlowRow};
 use crate::output::Output;
 use crate::table::Table;
@@ -10,7 +10,7 @@ use crate::units::{count, show_bytes, show_us};
 use crate::verb::finding::{and, cells, cost, given, titles};
 
 /// All flows, one table each, and what is missing.
-pub(super) fn report(report: &Report, regrets: bool, output: &Output) -> String {
+pub(super) fn report(report: &ShadowReport, regrets: bool, output: &Output) -> String {
     let mut parts: Vec<String> = report.flows.iter().map(|flow| one(flow, regrets, output)).collect();
     if parts.is_empty() {
         parts.push("no flow was in slow start\n".to_owned());

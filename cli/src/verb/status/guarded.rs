@@ -10,22 +10,23 @@ use crate::units::show_rate;
 
 /// All that are guarded.
 #[derive(Serialize)]
-pub(super) struct Report {
-    guarded: Vec<Row>,
+pub(super) struct GuardReport {
+    guarded: Vec<GuardRow>,
     #[serde(skip)]
     texts: Vec<String>,
 }
 
 #[derive(Serialize)]
-struct Row {
+struct GuardRow {
     algorithm: &'static str,
     #[serde(flatten)]
     guard: Guarded,
 }
 
-impl Report {
+impl GuardReport {
     pub fn new(guards: &[(&'static str, &GuardState)], output: &Output) -> Self {
-        let rows = guards.iter().map(|&(algorithm, state)| Row { algorithm, guard: Guarded::from(state) });
+        let rows =
+            guards.iter().map(|&(algorithm, state)| GuardRow { algorithm, guard: Guarded::from(state) });
         Self {
             guarded: rows.collect(),
             texts: guards.iter().map(|&(algorithm, state)| text(algorithm, state, output)).collect(),

@@ -55,8 +55,8 @@ pub(crate) struct Status {
 }
 
 #[derive(Serialize)]
-struct Report {
-    algorithms: Vec<Row>,
+struct StatusReport {
+    algorithms: Vec<StatusRow>,
     selection: Option<Selecting>,
     dead_runs: Vec<DeadRun>,
     consumers: Vec<Listener>,
@@ -72,7 +72,7 @@ struct Report {
     unseen: Vec<String>,
 }
 
-impl Report {
+impl StatusReport {
     /// Done in part where something is there that cannot be read.
     fn code(&self) -> u8 {
         let broken = self.algorithms.iter().any(|row| row.state == UNREADABLE);
@@ -86,7 +86,7 @@ impl Report {
 }
 
 #[derive(Serialize)]
-struct Row {
+struct StatusRow {
     algorithm: &'static str,
     congestion_control: String,
     state: &'static str,
@@ -213,7 +213,7 @@ impl Status {
             Err(why) => unreadable.push(format!("consumers of telemetry: {why}")),
         }
         let (consumers, consumers_unknown) = listeners(consumers);
-        let report = Report {
+        let report = StatusReport {
             algorithms: algorithms.into_iter().map(|status| row(status, selection.as_ref())).collect(),
             selection: selection.map(selecting),
             dead_runs: leftovers.into_iter().map(dead_run).collect(),
@@ -224,7 +224,7 @@ impl Status {
             unseen,
         };
         if self.guard {
-            let guarded = guarded::Report::new(&report.guards(), output);
+            let guarded = guarded::GuardReport::new(&report.guards(), output);
             output.data(&guarded, || guarded.text())?;
         } else {
             output.data(&report, || text(&report, output))?;
@@ -246,13 +246,13 @@ fn setting(Setting { name, before, set }: Setting) -> SettingRow {
 }
 
 /// `selection`: where it was looked for.
-fn row(status: onramp_loader::Status, selection: Option<&RulesSummary>) -> Row {
+fn row(status: onramp_loader::Status, selection: Option<&RulesSummary>) -> StatusRow {
     let onramp_loader::Status { algorithm, state, default_in, default_not_in, users, held } = status;
     let used = held.may_run() || !default_in.is_empty();
     let (state, explanation, mut attached) = standing(algorithm, state, &default_in, used);
     if let Some(attached) = &mut attached {
         attached.default_in = Some(default_in);
-        attached.default_not_in = Some(default_not_in.into_iter().map(Other::of).collect());
+        attached.default_not_in = Some(default_not_in.into_iter().map(Other::new).collect());
         let rules_known = selection.is_none_or(|summary| summary.rules.is_ok());
         for set in attached.parameter_sets.iter_mut().filter(|set| set.parameter_set > 0) {
             let name = (algorithm.congestion_control(), set.profile.clone());
@@ -260,7 +260,7 @@ fn row(status: onramp_loader::Status, selection: Option<&RulesSummary>) -> Row {
             set.rules = rules_known.then(|| named.copied().unwrap_or(0));
         }
     }
-    Row {
+    StatusRow {
         algorithm: algorithm.name(),
         congestion_control: algorithm.congestion_control(),
         state,
@@ -374,7 +374,7 @@ fn attached(algorithm: Algorithm, state: AttachedState) -> Attached {
 
 fn set(set: ParameterSet, flows: &[u64]) -> Set {
     let values =
-        set.parameters.iter().map(|(parameter, value)| (parameter.name, Value::of(&parameter, value)));
+        set.parameters.iter().map(|(parameter, value)| (parameter.name, Value::new(&parameter, value)));
     Set {
         parameters: Named(values.collect()),
         parameter_set: set.number,
@@ -435,7 +435,7 @@ mod tests {
             lost_events: 0,
             unobserved_us: 0,
         };
-        let report = Report {
+        let report = StatusReport {
             algorithms: Vec::new(),
             selection: None,
             dead_runs: vec![DeadRun { cgroup: hostile(), pid: 1, processes: 1 }],

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use onramp_loader::telemetry::Level;
 
-use super::{Attached, DeadRun, Listener, MissingProfile, Report, Selecting, Set, SettingRow};
+use super::{Attached, DeadRun, Listener, MissingProfile, Selecting, Set, SettingRow, StatusReport};
 use crate::guard;
 use crate::output::{Output, escape_line};
 use crate::units::{count, show_us};
@@ -12,7 +12,7 @@ use crate::verb::elsewhere::{self, unseen_text};
 use crate::verb::stragglers::{self, Sockets};
 use crate::verb::undo;
 
-pub(super) fn text(report: &Report, output: &Output) -> String {
+pub(super) fn text(report: &StatusReport, output: &Output) -> String {
     let mut text = String::new();
     for row in &report.algorithms {
         text += &format!("{}  {} as {}\n", output.bold(row.algorithm), row.state, row.congestion_control);

@@ -6,7 +6,7 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use super::prompt::{Prompt, Purpose};
 use super::sort::Sort;
 use crate::filter::Filter;
-use crate::live::{Flow, Model};
+use crate::live::{Flow, FlowTable};
 use crate::verb::tune::changes;
 
 /// Rows by which PgUp and PgDn go.
@@ -38,7 +38,7 @@ const BUCKETS_MAX: usize = 512;
 
 #[derive(Debug)]
 pub(super) struct App {
-    pub model: Model,
+    pub model: FlowTable,
     pub sort: Sort,
     pub reverse: bool,
     pub filter_text: String,
@@ -55,7 +55,7 @@ pub(super) struct App {
 impl Default for App {
     fn default() -> Self {
         Self {
-            model: Model::new(FLOWS_MAX, BUCKETS_MAX),
+            model: FlowTable::new(FLOWS_MAX, BUCKETS_MAX),
             sort: Sort::default(),
             reverse: false,
             filter_text: String::new(),

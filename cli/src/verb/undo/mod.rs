@@ -45,9 +45,9 @@ enum Part {
 }
 
 #[derive(Serialize)]
-struct Report {
+struct UndoReport {
     #[serde(flatten)]
-    detached: detach::Report,
+    detached: detach::DetachReport,
     /// None: it failed.
     settings: Option<Undone>,
 }
@@ -66,13 +66,13 @@ impl Undo {
         }
         let mut detached = detach.all()?;
         let settings = match host::restore_all() {
-            Ok(given) => Some(Undone::of(given)),
+            Ok(given) => Some(Undone::new(given)),
             Err(error) => {
                 detached.failed.push(Failed::new("settings", error));
                 None
             }
         };
-        let report = Report { detached, settings };
+        let report = UndoReport { detached, settings };
         output.report(&report, || {
             detach::text(&report.detached) + &report.settings.as_ref().map(Undone::text).unwrap_or_default()
         });

@@ -36,7 +36,7 @@ pub(super) fn undo(dry_run: bool, output: &Output) -> anyhow::Result<u8> {
     if dry_run {
         return plan::print(&planned()?, output);
     }
-    let undone = Undone::of(host::restore_all()?);
+    let undone = Undone::new(host::restore_all()?);
     output.report(&undone, || undone.text());
     undone.say_failed();
     Ok(undone.code())
@@ -69,7 +69,7 @@ impl Row {
 }
 
 impl Undone {
-    pub fn of(given: Restored) -> Self {
+    pub fn new(given: Restored) -> Self {
         let (mut restored, mut left, mut failed) = (Vec::new(), Vec::new(), Vec::new());
         for (namespace, setting, outcome) in given.settings {
             let host::Setting { name: setting, before, set } = setting;

@@ -16,10 +16,10 @@ use onramp_recording::replay::Regret;
 use serde::Serialize;
 
 use crate::consumer::{self, Selection, Signals, Wanted, level_from};
-use crate::live::Model;
+use crate::live::FlowTable;
 use crate::output::{Output, printable};
 use crate::units;
-use row::Row;
+use row::EventRow;
 
 /// Kernel memory between the flows and the watcher: about 80,000 acknowledgments.
 const RING_BYTES: u32 = 16 << 20;
@@ -34,7 +34,7 @@ const BUCKETS: usize = 2;
 
 /// Print events of flows, one line per event
 ///
-/// With --json one object per line, with "schema": 2, units in the names of its fields; docs/watch.md has them all.
+/// With --json one object per line, with "schema": 1, units in the names of its fields; docs/watch.md has them all.
 /// Flows of all network namespaces, on algorithms attached now or later; an established flow is reported at its next
 /// ACK. Events that arrive faster than they are read are dropped; a `lost` event has their number. Times are of the
 /// monotonic clock, in text output seconds since the watch began. FILTER as for ss(8): `src` or `dst` with PREFIX,
@@ -76,7 +76,7 @@ struct Printer<'a> {
     start_us: u64,
     last_us: u64,
     events: u64,
-    flows: Model,
+    flows: FlowTable,
 }
 
 impl Watch {
@@ -141,7 +141,7 @@ impl<'a> Printer<'a> {
             start_us: now_us,
             last_us: now_us,
             events: 0,
-            flows: Model::new(FLOWS, BUCKETS),
+            flows: FlowTable::new(FLOWS, BUCKETS),
         })
     }
 
@@ -152,7 +152,7 @@ impl<'a> Printer<'a> {
             self.events += 1;
         }
         let written = if self.output.json() {
-            self.output.line(&mut self.out, &Row::of(item, self.last_us, regret))
+            self.output.line(&mut self.out, &EventRow::new(item, self.last_us, regret))
         } else {
             let seconds = self.last_us.saturating_sub(self.start_us) as f64 / 1e6;
             writeln!(self.out, "{seconds:10.6}  {}", printable(&text::line(item, regret)))

@@ -15,7 +15,7 @@ use crate::verb::flows::{self, ExportValue};
 
 /// An event.
 #[derive(Serialize)]
-pub(super) struct Row {
+pub(super) struct EventRow {
     event: &'static str,
     at_us: u64,
     #[serde(flatten)]
@@ -111,9 +111,9 @@ impl<R: TableRow> Serialize for Columns<R> {
     }
 }
 
-impl Row {
+impl EventRow {
     /// Of an item; a report of losses has the time of the event before it, the end of a flow what its exit cost.
-    pub fn of(item: &Item, last_us: u64, regret: Option<Cost>) -> Self {
+    pub fn new(item: &Item, last_us: u64, regret: Option<Cost>) -> Self {
         match item {
             Item::Event(event) => Self {
                 event: event.what.name(),
@@ -150,7 +150,7 @@ fn body(event: &Event, regret: Option<Cost>) -> Body {
             parameter_set: flow.profile,
             parameters_generation: flow.generation,
             parameters: Named(
-                flow.parameters.iter().map(|(one, value)| (one.name, Value::of(&one, value))).collect(),
+                flow.parameters.iter().map(|(one, value)| (one.name, Value::new(&one, value))).collect(),
             ),
             adopted: flow.header.has(flow_flag::ADOPTED),
             started_us: Some(flow.header.start_us).filter(|us| *us != 0),
@@ -215,7 +215,7 @@ mod tests {
     fn shown(what: What) -> Json {
         let algorithm = find("plain").unwrap();
         let event = Event { time_ns: 5_000_000, flow: 7, sequence: 1, netns: 1, algorithm, what };
-        serde_json::to_value(Row::of(&Item::Event(event), 0, None)).unwrap()
+        serde_json::to_value(EventRow::new(&Item::Event(event), 0, None)).unwrap()
     }
 
     /// But for the names of bits, which stand for themselves.
@@ -256,7 +256,7 @@ mod tests {
         for flag in ACK_FLAGS {
             assert_eq!(row[flag], flag == "cwnd_limited", "{flag}: {row}");
         }
-        assert_eq!((&row["asked"], &row["rtt_us"]), (&false.into(), &Json::Null));
+        assert_eq!((&row["called"], &row["rtt_us"]), (&false.into(), &Json::Null));
         assert_eq!((&row["ssthresh_segments"], &row["parameters_generation"]), (&9.into(), &2.into()));
     }
 

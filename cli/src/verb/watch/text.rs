@@ -37,7 +37,7 @@ fn describe(event: &Event, regret: Option<Cost>) -> String {
         What::Round(round) => round_text(round),
         What::Loss(loss) => {
             let by =
-                if loss.asked != 0 { format!(", the base's {}", loss.base_ssthresh) } else { String::new() };
+                if loss.called != 0 { format!(", the base's {}", loss.base_ssthresh) } else { String::new() };
             format!("cwnd {}, ssthresh becomes {}{by}", loss.ack.cwnd, loss.ssthresh)
         }
         What::State(state) => format!(

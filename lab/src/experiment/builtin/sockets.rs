@@ -9,7 +9,7 @@ use nix::sys::socket::{Shutdown, shutdown};
 
 use super::BuiltinError;
 
-/// See the module.
+/// The sockets of a transfer, which can be shut down from another thread.
 #[derive(Default)]
 pub(super) struct Sockets(Mutex<State>);
 

@@ -50,7 +50,7 @@ fn a_trace_has_its_own_delay() {
         error.contains("link.forward.rate.file line 1, delay_us = 9999 is out of range: expected 10000"),
         "{error}"
     );
-    assert!(spec_error(&trace(Vec::new())).contains("beside a profile that is read from a file"));
+    assert!(spec_error(&trace(Vec::new())).contains("next to a profile that is read from a file"));
 }
 
 #[test]

@@ -41,7 +41,7 @@ fn each_flow_has_its_delay_and_keeps_its_order_and_both_share_the_queue() {
 }
 
 #[test]
-fn a_driver_that_calls_when_it_is_told_to_is_never_late() {
+fn a_driver_that_calls_at_the_time_given_is_never_late() {
     let mut link = direction(&spec(), 1);
     for packet in 0..1_000 {
         let own_delay = (packet % 7) * MS;

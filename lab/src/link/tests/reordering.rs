@@ -37,7 +37,7 @@ fn those_that_take_longer_are_overtaken_and_the_others_keep_time_and_order() {
 }
 
 #[test]
-fn a_driver_that_calls_when_it_is_told_to_is_never_late() {
+fn a_driver_that_calls_at_the_time_given_is_never_late() {
     let reordering = Some(ReorderingSpec { probability: 0.3, later_us: 20_000 });
     let mut link = direction(&DirectionSpec { reordering, ..spec() }, 3);
     for number in 0..1_000 {

@@ -4,7 +4,7 @@
 use super::super::socket::{Socket, State};
 use super::cubic::Cubic;
 
-/// See the module.
+/// What grows the window apart from the algorithm.
 #[derive(Clone, Debug)]
 pub enum Base {
     /// CUBIC, without a HyStart of its own.

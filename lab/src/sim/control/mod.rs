@@ -16,7 +16,7 @@ pub use start::Start;
 
 use super::socket::{Socket, State};
 
-/// See the module.
+/// A congestion control: an algorithm or an oracle, over a base.
 #[derive(Clone, Debug)]
 pub struct Control {
     base: Base,

@@ -10,7 +10,7 @@ use crate::link::LinkSpec;
 /// Window at which to leave, percent of what the path holds, as `ramp` does.
 const EXIT_PCT: u128 = 110;
 
-/// See the module.
+/// Rate, RTT and BDP of the path, and the exit window that follows.
 #[derive(Clone, Copy, Debug)]
 pub struct Oracle {
     /// The rate that the path has for a flow, bytes per second.
@@ -21,7 +21,7 @@ pub struct Oracle {
 
 impl Oracle {
     /// Of a link and its hosts.
-    pub fn of(host: &HostSpec, link: &LinkSpec) -> Self {
+    pub fn new(host: &HostSpec, link: &LinkSpec) -> Self {
         let bits = u128::from(link.available_bps()) * u128::from(link.most_rtt_us()) / 1_000_000;
         let held = bits * EXIT_PCT / 100 / (8 * u128::from(host.mtu_bytes));
         Self { rate: link.available_bps() / 8, target: u32::try_from(held).unwrap_or(u32::MAX) }

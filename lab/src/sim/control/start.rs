@@ -7,7 +7,7 @@ use onramp_algorithm::{Ack, Flow, TRAIT_PACES, Verdict};
 use super::Oracle;
 use crate::sim::socket::NO_THRESHOLD;
 
-/// See the module.
+/// What decides a slow start.
 #[derive(Clone, Debug)]
 pub enum Start {
     /// Nothing but the base.

@@ -40,7 +40,7 @@ pub struct ReceiverSpec {
     pub quickack: bool,
 }
 
-/// See the module.
+/// A TCP receiver with its application.
 #[derive(Debug)]
 pub struct Receiver {
     spec: ReceiverSpec,
@@ -290,7 +290,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_put_together_is_told_before_its_blocks_are_forgotten() {
+    fn what_is_put_together_is_reported_before_its_blocks_are_forgotten() {
         let spec = ReceiverSpec {
             mss: 1_448,
             buffer_bytes: [1_000_000, 1_000_000],

@@ -12,7 +12,7 @@ const BOOKKEEPING: u64 = 256;
 const WINDOWS: u64 = 2;
 const LEAST: u32 = 10;
 
-/// See the module.
+/// The send buffer.
 #[derive(Debug)]
 pub(super) struct Buffer {
     /// What it takes now and at most, bytes (`tcp_wmem`).

@@ -45,7 +45,7 @@ pub struct SenderCounts {
     pub most_cwnd: u32,
 }
 
-/// See the module.
+/// A TCP sender with its timers.
 #[derive(Debug)]
 pub struct Sender {
     spec: SenderSpec,

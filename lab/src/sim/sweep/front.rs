@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     fn sweep() -> Sweep {
-        Sweep::of(
+        Sweep::new(
             "x",
             1,
             &[

@@ -23,5 +23,5 @@ use crate::population::Path;
 /// [`SimError`]: an arm that is not modelled.
 pub fn path(path: &Path, arms: &[Arm]) -> Result<Vec<RunRow>, SimError> {
     let plan = path.plan();
-    arms.iter().map(|arm| Ok(RunRow::of(path, arm, &run(&plan, arm, path.seed, path.source)?))).collect()
+    arms.iter().map(|arm| Ok(RunRow::new(path, arm, &run(&plan, arm, path.seed, path.source)?))).collect()
 }

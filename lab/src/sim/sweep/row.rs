@@ -74,7 +74,7 @@ table! {
 
 impl RunRow {
     /// Of a run of an arm.
-    pub fn of(path: &Path, arm: &Arm, run: &Run) -> Self {
+    pub fn new(path: &Path, arm: &Arm, run: &Run) -> Self {
         let link = &path.profile.link;
         let exit = run.exit.as_ref();
         Self {

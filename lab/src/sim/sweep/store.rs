@@ -50,7 +50,7 @@ pub enum SweepError {
     File {
         /// Which one.
         path: PathBuf,
-        /// Why.
+        /// Reason.
         source: io::Error,
     },
     /// The directory holds something else.
@@ -91,7 +91,7 @@ pub fn program() -> Result<String, SweepError> {
     Ok(format!("sha256:{}", hex(&Sha256::digest(&bytes))))
 }
 
-/// See the module.
+/// A sweep's directory.
 #[derive(Debug)]
 pub struct Store {
     directory: PathBuf,
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_is_told_and_what_is_there_stays() {
+    fn a_failure_is_reported_and_what_is_there_stays() {
         let directory = tempfile::tempdir().unwrap();
         let store = Store::open(directory.path(), &definition()).unwrap();
         let make = |path| {

@@ -140,7 +140,7 @@ struct Placed<'a> {
 
 impl Sweep {
     /// Of the runs of whole paths, in the order of paths and in each of arms.
-    pub fn of(population: &str, seed: u64, rows: &[RunRow]) -> Self {
+    pub fn new(population: &str, seed: u64, rows: &[RunRow]) -> Self {
         let paths: Vec<_> = rows.chunk_by(|one, next| one.path == next.path).collect();
         let mut of_arms = BTreeMap::<&str, Vec<Placed<'_>>>::new();
         for path in &paths {
@@ -216,12 +216,12 @@ fn arm(name: &str, runs: &[Placed<'_>]) -> ArmSummary {
         let summary = ClassSummary {
             paths: runs.len(),
             won: share(&runs),
-            time: Quantiles::of(runs.iter().filter(|run| run.best.complete == 1).map(|run| run.time)),
+            time: Quantiles::new(runs.iter().filter(|run| run.best.complete == 1).map(|run| run.time)),
             retransmitted_segments: retransmitted(&runs),
         };
         (name.to_owned(), summary)
     };
-    let exits: Vec<_> = runs.iter().filter(|run| run.row.is_judged_exit()).collect();
+    let exits: Vec<_> = runs.iter().filter(|run| run.row.is_decided_exit()).collect();
     let mut early: Vec<_> = exits.iter().filter(|run| run.row.exit_bdp() < EARLY_BDP).collect();
     early.sort_by(|one, other| one.row.exit_bdp().total_cmp(&other.row.exit_bdp()));
     let segments: u64 = runs.iter().map(|run| run.row.bytes.div_ceil(MSS)).sum();
@@ -230,15 +230,15 @@ fn arm(name: &str, runs: &[Placed<'_>]) -> ArmSummary {
     ArmSummary {
         arm: name.to_owned(),
         won: share(&all),
-        time: Quantiles::of(compared().map(|run| run.time)),
-        time_over_limit: Quantiles::of(
+        time: Quantiles::new(compared().map(|run| run.time)),
+        time_over_limit: Quantiles::new(
             limited.map(|run| run.row.seconds() / (run.row.limit_us as f64 / 1e6)),
         ),
-        time_over_oracle: Quantiles::of(runs.iter().filter_map(|run| {
+        time_over_oracle: Quantiles::new(runs.iter().filter_map(|run| {
             let oracle = run.oracle.filter(|oracle| oracle.complete == 1)?;
             Some(run.row.seconds() / oracle.seconds().max(1e-9))
         })),
-        losses: Quantiles::of(runs.iter().map(|run| run.losses)),
+        losses: Quantiles::new(runs.iter().map(|run| run.losses)),
         retransmitted_segments: retransmitted(&all),
         retransmitted_per_mille: retransmitted(&all) as f64 * 1e3 / segments.max(1) as f64,
         queueing_delay_us: runs
@@ -249,14 +249,14 @@ fn arm(name: &str, runs: &[Placed<'_>]) -> ArmSummary {
         given_up: runs.iter().filter(|run| run.row.complete == 0).count(),
         exits: exits.len(),
         early_exits: early.len(),
-        earliest: early.into_iter().take(WORST).map(|run| Worst::of(run)).collect(),
+        earliest: early.into_iter().take(WORST).map(|run| Worst::new(run)).collect(),
         front: false,
         mean_time: {
             let logarithms = compared().map(|run| run.time.max(1e-9).ln());
             (logarithms.sum::<f64>() / compared().count().max(1) as f64).exp()
         },
         classes: of_classes.into_iter().map(class).collect(),
-        worst: worst.into_iter().take(WORST).map(Worst::of).collect(),
+        worst: worst.into_iter().take(WORST).map(Worst::new).collect(),
     }
 }
 
@@ -272,13 +272,13 @@ impl RunRow {
     }
 
     /// Whether slow start ended by a decision that the path is full.
-    fn is_judged_exit(&self) -> bool {
+    fn is_decided_exit(&self) -> bool {
         ExitReason::from_name(&self.exit) == Some(ExitReason::Algorithm)
     }
 }
 
 impl Worst {
-    fn of(run: &Placed<'_>) -> Self {
+    fn new(run: &Placed<'_>) -> Self {
         let row = run.row;
         let mut about = format!(
             "{:.3} Mb/s, {:.1} ms, queue {:.2} BDP, {}",
@@ -357,7 +357,7 @@ pub(super) mod tests {
     }
 
     fn sweep(rows: &[RunRow]) -> Sweep {
-        Sweep::of("x", 1, rows)
+        Sweep::new("x", 1, rows)
     }
 
     #[test]
@@ -379,7 +379,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn regrets_are_beside_the_best_of_each_path_the_limit_and_the_oracle() {
+    fn regrets_are_next_to_the_best_of_each_path_the_limit_and_the_oracle() {
         let mut rows = Vec::new();
         for (path, ms) in [(0, 2_000), (1, 1_500), (2, 3_000)] {
             rows.extend([row(path, "one", 1_500, 0), row(path, "two", ms, 0), row(path, ORACLE, 1_200, 0)]);
@@ -411,7 +411,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn a_path_on_which_nobody_finished_flatters_no_arm() {
+    fn a_path_on_which_no_arm_finished_flatters_no_arm() {
         let stuck = |arm| RunRow { complete: 0, ..row(1, arm, 9_000, 0) };
         let rows = [row(0, "one", 2_000, 0), row(0, "two", 1_000, 0), stuck("one"), stuck("two")];
         let arms = sweep(&rows).arms;
@@ -420,7 +420,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn an_exit_is_early_below_seven_tenths_of_what_the_path_holds_if_somebody_judged() {
+    fn an_exit_is_early_below_seven_tenths_of_what_the_path_holds_if_an_algorithm_decided() {
         // The path holds 50 kB in packets of 1500 bytes.
         let exit = |path, reason: &'static str, segments| RunRow {
             exit: reason.into(),

@@ -131,7 +131,7 @@ mod tests {
             row(2, "one", 1_000, 0),
             row(2, "two", 1_000, 0),
         ];
-        let text = Sweep::of("x", 7, &rows).to_string();
+        let text = Sweep::new("x", 7, &rows).to_string();
         assert!(
             text.starts_with("2 paths of population x, seed 7; doubling limit on 2; digest `sha256:"),
             "{text}"

@@ -111,8 +111,8 @@ impl Tuning {
 
 impl HeldOut {
     /// Of the logarithms of cost ratios.
-    pub fn of(first_path: u64, logarithms: &[f64]) -> Option<Self> {
-        let summary = Summary::of(logarithms.iter().copied())?;
+    pub fn new(first_path: u64, logarithms: &[f64]) -> Option<Self> {
+        let summary = Summary::new(logarithms.iter().copied())?;
         let share = |count: usize| count as f64 / logarithms.len() as f64;
         let near = 1.01_f64.ln();
         Some(Self {
@@ -191,7 +191,7 @@ pub fn tune(
     let at = last.iter().position(|candidate| *candidate == best).unwrap_or(0);
     let logarithms: Vec<_> =
         rows.iter().map(|of_path| evaluator.logarithm(&of_path[at], &of_path[0])).collect();
-    let Some(held_out) = HeldOut::of(search.paths, &logarithms) else { unreachable!("a search has paths") };
+    let Some(held_out) = HeldOut::new(search.paths, &logarithms) else { unreachable!("a search has paths") };
     let rows: Vec<_> = rows.into_iter().flatten().collect();
     Ok(Tuning {
         schema: SCHEMA,
@@ -205,7 +205,7 @@ pub fn tune(
         parameters: [start.0.clone(), best.0.clone()],
         sensitivity,
         held_out,
-        last: Sweep::of(population, search.seed, &rows),
+        last: Sweep::new(population, search.seed, &rows),
     })
 }
 

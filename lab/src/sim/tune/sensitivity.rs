@@ -48,7 +48,7 @@ pub(super) fn descend<P: Fn(u64) -> Path + Sync>(
 ) -> Result<(Candidate, Vec<Sensitivity>), SimError> {
     let mut best = best.clone();
     for made in 0.. {
-        let Around { sensitivity, cheapest } = of(evaluator, &best, varied, paths)?;
+        let Around { sensitivity, cheapest } = around(evaluator, &best, varied, paths)?;
         match cheapest {
             Some((candidate, cost)) if cost < GAIN && made < MOST_MOVES => best = candidate,
             _ => return Ok((best, sensitivity)),
@@ -65,7 +65,7 @@ struct Around {
 }
 
 /// Of `best`, over the first `paths` paths, and the move of the least cost.
-fn of<P: Fn(u64) -> Path + Sync>(
+fn around<P: Fn(u64) -> Path + Sync>(
     evaluator: &Evaluator<'_, P>,
     best: &Candidate,
     varied: &[Varied],

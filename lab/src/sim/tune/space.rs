@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn beside_a_value_are_its_half_and_its_double_within_the_range_or_the_other_choices() {
+    fn next_to_a_value_are_its_half_and_its_double_within_the_range_or_the_other_choices() {
         let threshold = Varied { from: 10, to: 60, ..varied(&["threshold_pct"]).remove(0) };
         assert_eq!(threshold.beside(25), [12, 50]);
         assert_eq!(threshold.beside(40), [20, 60]);

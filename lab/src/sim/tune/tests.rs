@@ -51,7 +51,7 @@ fn the_same_search_finds_the_same_with_any_number_of_jobs() {
 
 #[test]
 fn only_what_is_surely_cheaper_is_better() {
-    let of = |logarithms: &[f64]| HeldOut::of(5, logarithms).unwrap();
+    let of = |logarithms: &[f64]| HeldOut::new(5, logarithms).unwrap();
     assert!(of(&[-0.1, -0.12, -0.09]).is_better());
     assert!(!of(&[-0.5, 0.4, -0.3]).is_better());
     assert!(!of(&[-0.5]).is_better(), "one path proves nothing");

@@ -54,11 +54,11 @@ pub(super) struct MemoryOptions {
 struct Memory {
     flows: u32,
     header_bytes: usize,
-    arms: Vec<Row>,
+    arms: Vec<MemoryRow>,
 }
 
 #[derive(Serialize)]
-struct Row {
+struct MemoryRow {
     arm: String,
     /// Of a connection that stays in its initial window, both ends.
     initial_window_bytes_per_flow: f64,
@@ -82,7 +82,7 @@ impl MemoryOptions {
                 (ready.0)().map_err(anyhow::Error::from_boxed)?;
             }
             let of = |bytes| taken(&arm.congestion_control, self.flows, bytes);
-            rows.push(Row {
+            rows.push(MemoryRow {
                 arm: arm.name.clone(),
                 initial_window_bytes_per_flow: of(IN_INITIAL_WINDOW)?,
                 established_bytes_per_flow: of(BEYOND_INITIAL_WINDOW)?,

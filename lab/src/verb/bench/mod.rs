@@ -85,7 +85,7 @@ enum Part {
 }
 
 #[derive(Serialize)]
-struct Report {
+struct BenchReport {
     #[serde(flatten)]
     programs: programs::Programs,
     slow_start: slow_start::SlowStart,
@@ -120,7 +120,7 @@ impl Bench {
             output.data(&programs, || programs::text(&programs, output))?;
             return Ok(0);
         }
-        let report = Report {
+        let report = BenchReport {
             programs,
             slow_start: slow_start::measure(&profile, self.rounds, output)?,
             telemetry: telemetry::measure(&profile, self.rounds, output)?,

@@ -33,11 +33,11 @@ pub(super) struct SlowStart {
     instructions_per_nanosecond: Option<u64>,
     /// Bytes of every flow's state before the algorithm's own.
     header_bytes: usize,
-    algorithms: Vec<Row>,
+    algorithms: Vec<SlowStartRow>,
 }
 
 #[derive(Serialize)]
-struct Row {
+struct SlowStartRow {
     algorithm: &'static str,
     /// With pacing=on, besides the algorithm's defaults.
     paced: bool,
@@ -116,7 +116,7 @@ pub(super) fn measure(profile: &Profile, rounds: u32, output: &Output) -> anyhow
         bytes: BYTES,
         target_to_plain: TARGET,
         spaced_target_to_plain: TARGET_SPACED,
-        over_target: rows.iter().filter(|row| row.to_plain > row.target()).map(Row::name).collect(),
+        over_target: rows.iter().filter(|row| row.to_plain > row.target()).map(SlowStartRow::name).collect(),
         instructions_per_nanosecond: guest::inside::is_here().then_some(guest::INSTRUCTIONS_PER_NANOSECOND),
         header_bytes: size_of::<FlowHeader>(),
         algorithms: rows,
@@ -130,7 +130,7 @@ fn turns(
     algorithms: Vec<Algorithm>,
     paced: bool,
     output: &Output,
-) -> anyhow::Result<Vec<Row>> {
+) -> anyhow::Result<Vec<SlowStartRow>> {
     let names: Vec<String> = algorithms.iter().map(|one| one.name().to_owned()).collect();
     let of_ours = |name: &&String| paced && *name != algorithm::baseline().name();
     let settings: Vec<_> = names.iter().filter(of_ours).map(|name| format!("{name}.{SPACED}=on")).collect();
@@ -159,7 +159,7 @@ fn turns(
         .collect()
 }
 
-impl Row {
+impl SlowStartRow {
     fn name(&self) -> String {
         if self.paced { format!("{} {SPACED}=on", self.algorithm) } else { self.algorithm.to_owned() }
     }
@@ -169,7 +169,12 @@ impl Row {
     }
 }
 
-fn row(account: Account, before: &[Callback], verdicts: u64, reference: &[f64]) -> anyhow::Result<Row> {
+fn row(
+    account: Account,
+    before: &[Callback],
+    verdicts: u64,
+    reference: &[f64],
+) -> anyhow::Result<SlowStartRow> {
     let acks = Account::totals(&account.operations).1 - Account::totals(before).1;
     let mut operations = Vec::new();
     for now in &account.operations {
@@ -181,7 +186,7 @@ fn row(account: Account, before: &[Callback], verdicts: u64, reference: &[f64]) 
             operations.push(Operation { operation: now.name, calls, ns_per_call });
         }
     }
-    Ok(Row {
+    Ok(SlowStartRow {
         algorithm: account.algorithm.name(),
         paced: account.paced,
         per_ack_ns: median(account.rounds_ns.iter().copied()),

@@ -33,11 +33,11 @@ pub(super) struct Telemetry {
     arm: &'static str,
     rounds: u32,
     bytes: u64,
-    audiences: Vec<Row>,
+    audiences: Vec<TelemetryRow>,
 }
 
 #[derive(Serialize)]
-struct Row {
+struct TelemetryRow {
     listening: &'static str,
     /// Of all operations together, per call of `pkts_acked`: median of the rounds.
     per_ack_ns: f64,
@@ -130,11 +130,11 @@ pub(super) fn measure(profile: &Profile, rounds: u32, output: &Output) -> anyhow
     Ok(Telemetry { arm: ALGORITHM, rounds, bytes: BYTES, audiences: rows.collect() })
 }
 
-fn row(listening: &'static str, account: Account, nobody: &[f64]) -> Row {
+fn row(listening: &'static str, account: Account, nobody: &[f64]) -> TelemetryRow {
     let with = || account.rounds_ns.iter().zip(nobody);
     let events_per_ack = median(account.rounds_events.iter().copied());
     let added = with().zip(&account.rounds_events).map(|((ours, nobody), events)| (ours - nobody) / events);
-    Row {
+    TelemetryRow {
         listening,
         per_ack_ns: median(account.rounds_ns.iter().copied()),
         to_nobody: median(with().map(|(ours, nobody)| ours / nobody)),

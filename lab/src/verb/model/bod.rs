@@ -69,7 +69,7 @@ pub(super) struct Bod {
 }
 
 #[derive(Serialize)]
-struct Report<'a> {
+struct BodReport<'a> {
     rate_bps: u64,
     packet_bytes: u64,
     rtt_us: u64,
@@ -84,15 +84,15 @@ struct Report<'a> {
     /// Without the approximation of the delay (6).
     delay_equation_best_factor: f64,
     /// Figure 3.
-    startups: Vec<Row>,
+    startups: Vec<BodRow>,
     /// Figure 4.
-    factors: Vec<Row>,
+    factors: Vec<BodRow>,
     #[serde(skip_serializing_if = "Option::is_none")]
     figure: Option<&'a PathBuf>,
 }
 
 #[derive(Serialize)]
-struct Row {
+struct BodRow {
     initial_window_packets: u64,
     allocation_delay_seconds: f64,
     delay_ratio: f64,
@@ -149,7 +149,7 @@ impl Bod {
                 return Ok(0);
             }
         }
-        let report = Report {
+        let report = BodReport {
             rate_bps: self.rate,
             packet_bytes: self.packet_bytes,
             rtt_us: self.rtt.as_micros() as u64,
@@ -162,8 +162,8 @@ impl Bod {
             delay_ratio,
             best_factor: best,
             delay_equation_best_factor: delay_equation_best_factor(delay_ratio),
-            startups: groups.iter().flatten().map(|one| Row::new(one, &self.volumes)).collect(),
-            factors: by_factor.iter().map(|one| Row::new(one, &self.volumes)).collect(),
+            startups: groups.iter().flatten().map(|one| BodRow::new(one, &self.volumes)).collect(),
+            factors: by_factor.iter().map(|one| BodRow::new(one, &self.volumes)).collect(),
             figure: self.output.as_ref(),
         };
         output.data(&report, || text(&report, output))?;
@@ -186,7 +186,7 @@ impl Bod {
     }
 }
 
-impl Row {
+impl BodRow {
     fn new(startup: &Startup, volumes: &[u64]) -> Self {
         let completion = |packets: &u64| Completion {
             packets: *packets,
@@ -209,7 +209,7 @@ impl Row {
     }
 }
 
-fn text(report: &Report<'_>, output: &Output) -> String {
+fn text(report: &BodReport<'_>, output: &Output) -> String {
     let volumes = report.startups.first().map_or_else(String::new, |row| {
         row.completions.iter().map(|one| one.packets.to_string()).collect::<Vec<_>>().join(" / ")
     });
@@ -269,7 +269,7 @@ fn text(report: &Report<'_>, output: &Output) -> String {
     text
 }
 
-fn completions(row: &Row) -> String {
+fn completions(row: &BodRow) -> String {
     let one =
         |one: &Completion| one.seconds.map_or_else(|| "-".to_owned(), |seconds| format!("{seconds:.2}"));
     row.completions.iter().map(one).collect::<Vec<_>>().join(" / ")

@@ -49,10 +49,10 @@ pub(super) struct Buffers {
 }
 
 #[derive(Serialize)]
-struct Report<'a> {
+struct BuffersReport<'a> {
     default: Bytes,
     recommended: Bytes,
-    technologies: Vec<Row>,
+    technologies: Vec<BufferRow>,
     /// Of `claims`, those that do not hold.
     claims_failed: usize,
     claims: Vec<Claim>,
@@ -69,7 +69,7 @@ struct Bytes {
 }
 
 #[derive(Serialize)]
-struct Row {
+struct BufferRow {
     #[serde(flatten)]
     technology: Technology,
     largest_bdp_bytes: u64,
@@ -125,7 +125,7 @@ impl Buffers {
             drawn::write(file, &buffers::figure(default, recommended, path))?;
         }
         let claims = claims(default, recommended);
-        let report = Report {
+        let report = BuffersReport {
             default: Bytes { bytes: default.bytes, usable_bytes: default.usable_bytes() },
             recommended: Bytes { bytes: recommended.bytes, usable_bytes: recommended.usable_bytes() },
             technologies: TECHNOLOGIES.iter().map(|one| row(one, default, recommended)).collect(),
@@ -147,8 +147,8 @@ impl Buffers {
     }
 }
 
-fn row(technology: &Technology, default: Limit, recommended: Limit) -> Row {
-    Row {
+fn row(technology: &Technology, default: Limit, recommended: Limit) -> BufferRow {
+    BufferRow {
         technology: *technology,
         largest_bdp_bytes: technology.largest.bdp_bytes(),
         default: technology.place(default.bytes),
@@ -195,7 +195,7 @@ fn place(place: Place) -> String {
     .to_owned()
 }
 
-fn text(report: &Report<'_>, output: &Output) -> String {
+fn text(report: &BuffersReport<'_>, output: &Output) -> String {
     let mut table = Table::new([
         "",
         ">HOLDS",

@@ -45,7 +45,7 @@ pub(super) struct Threshold {
 }
 
 #[derive(Serialize)]
-struct Report {
+struct ThresholdReport {
     rate_bps: u64,
     packet_bytes: u64,
     rtt_us: u64,
@@ -83,7 +83,7 @@ impl Threshold {
         let path = Bottleneck::new(rate_pps, cross_traffic_pps, self.rtt.as_secs_f64(), self.buffer_packets)
             .map_err(|error| usage(&error))?;
         let half = STANDARD_FACTOR * path.largest_window_packets();
-        let report = Report {
+        let report = ThresholdReport {
             rate_bps: self.rate,
             packet_bytes: self.packet_bytes,
             rtt_us: self.rtt.as_micros() as u64,
@@ -125,7 +125,7 @@ impl Threshold {
     }
 }
 
-fn text(report: &Report, output: &Output) -> String {
+fn text(report: &ThresholdReport, output: &Output) -> String {
     let mut table = Table::new(["QUANTITY", ">VALUE", "UNIT", "EQUATION"]);
     let mut row = |quantity: &str, value: String, unit: &str, equation: &str| {
         table.push([quantity, &value, unit, equation].map(str::to_owned));

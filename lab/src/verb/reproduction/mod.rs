@@ -115,7 +115,7 @@ pub(super) fn chosen<'a>(
 
 /// A question of a list.
 #[derive(Serialize)]
-struct Row<'a> {
+struct ClaimRow<'a> {
     id: &'a str,
     source: &'a str,
     statement: &'a str,
@@ -135,10 +135,10 @@ pub(super) fn print_list(
         let each = trials.iter().map(&seconds).collect::<anyhow::Result<Vec<_>>>()?;
         // The sum of nothing is -0.0, and 0 with this.
         let expected_seconds = each.into_iter().sum::<Option<f64>>().map(|all| all + 0.0);
-        rows.push(Row { id, source, statement, expected_seconds });
+        rows.push(ClaimRow { id, source, statement, expected_seconds });
     }
     output.data(&serde_json::json!({ key: rows }), || {
-        let line = |row: &Row<'_>| {
+        let line = |row: &ClaimRow<'_>| {
             let minutes =
                 row.expected_seconds.map_or(String::new(), |all| format!("{:>6.1} min  ", all / 60.0));
             format!("{:<17} {minutes}{}: {}\n", row.id, row.source, row.statement)

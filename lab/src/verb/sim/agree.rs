@@ -43,13 +43,13 @@ impl Agree {
     fn compare(&self) -> anyhow::Result<Agreement> {
         let mut all = Agreement::default();
         let others = self.beside.iter().map(|path| result::read(path)).collect::<Result<Vec<_>, _>>()?;
-        let runs = Runs::of(&others);
+        let runs = Runs::new(&others);
         for path in &self.results {
             let measured = result::read(path)?;
             if others.is_empty() {
                 all.add(&measured)?;
             } else {
-                all.add_beside(&measured, &runs);
+                all.add_others(&measured, &runs);
             }
         }
         if all.pairs.is_empty() {

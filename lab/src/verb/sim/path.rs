@@ -46,7 +46,7 @@ pub(super) struct Path {
 
 /// A path, and what came of its check.
 #[derive(Serialize)]
-struct Report {
+struct PathReport {
     #[serde(flatten)]
     fitted: Fitted,
     /// What drove the flow; null: the recording does not say.
@@ -73,7 +73,7 @@ impl Path {
         let flow = flow.map_err(refused)?;
         let fitted = fit(&flow).map_err(refused)?;
         let checked = check(&flow, &fitted, self.bytes).map_err(refused)?;
-        let report = Report { fitted, driver: flow.driver, checked };
+        let report = PathReport { fitted, driver: flow.driver, checked };
         let standard = self.write_profile.as_deref().is_some_and(bounded::is_standard);
         if standard {
             report
@@ -104,12 +104,12 @@ fn command(file: &File) -> String {
     format!("onramp sim compare --profile {} --arms cubic,ramp", written::argument(file))
 }
 
-fn text(report: &Report) -> String {
+fn text(report: &PathReport) -> String {
     let bound = |known| match known {
         Known::Measured => "",
         Known::AtLeast => "at least ",
     };
-    let Report { fitted, driver, checked } = report;
+    let PathReport { fitted, driver, checked } = report;
     let explained = &fitted.explained;
     let mut text = format!(
         "flow {}{}: {} acknowledgments in {}\n\

@@ -105,7 +105,7 @@ impl Sweep {
             written::write(file, &path.profile, &format!("Simulate it: {command}"))?;
             output.progress(&format!("simulate it: {command}"));
         }
-        let summary = Summary::of(&population.name, self.sweeping.seed, &self.rows(&path)?);
+        let summary = Summary::new(&population.name, self.sweeping.seed, &self.rows(&path)?);
         let one = OnePath {
             name: path.profile.name.clone(),
             bytes: path.bytes,
@@ -179,7 +179,7 @@ mod tests {
         let numbers = [77, 528, 573, 647, 839, 863, 922].into_iter().chain(0..40);
         let rows: Vec<_> =
             numbers.flat_map(|number| sweep.rows(&population.path(1, number)).unwrap()).collect();
-        for arm in Summary::of("requests", 1, &rows).arms {
+        for arm in Summary::new("requests", 1, &rows).arms {
             assert_eq!(arm.early_exits, 0, "{}: {:?}", arm.arm, arm.earliest);
             assert!(arm.exits > 0 || arm.arm.starts_with("search"), "{}", arm.arm);
         }

@@ -31,7 +31,7 @@ impl Check {
         Self { name, verdict: Verdict::Ok, found: found.into(), enables, advice: String::new() }
     }
 
-    pub(super) fn of(
+    pub(super) fn new(
         name: &'static str,
         enables: &'static str,
         result: Result<String, String>,

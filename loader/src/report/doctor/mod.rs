@@ -43,7 +43,7 @@ pub fn doctor() -> Vec<Check> {
                 Error::Unsupported { missing, advice } => (missing, advice),
                 other => (other.to_string(), ""),
             };
-            checks.push(Check::of("type information (BTF)", "everything", Err(found), advice));
+            checks.push(Check::new("type information (BTF)", "everything", Err(found), advice));
         }
     }
     checks.push(pins());
@@ -66,7 +66,7 @@ fn privilege() -> Check {
     let names: Vec<_> = held.iter().filter(|(one, _)| one.held()).map(|(_, name)| *name).collect();
     let found = if names.is_empty() { "none of the capabilities".to_owned() } else { names.join(" ") };
     let result = if kernel::may_attach() { Ok(found) } else { Err(found) };
-    Check::of(
+    Check::new(
         "privilege",
         "attach, detach, tune, run, flows",
         result,
@@ -93,7 +93,7 @@ fn types(kernel: &Kernel) -> Vec<Check> {
     vec![
         Check::ok("type information (BTF)", "everything", "yes"),
         link,
-        Check::of(
+        Check::new(
             "CUBIC callable from BPF",
             "base cubic",
             cubic,
@@ -114,7 +114,7 @@ fn broken_pins() -> Vec<Check> {
     let check = |(algorithm, why): (Algorithm, String)| {
         let name = algorithm.name();
         let advice = format!("`onramp detach {name}` clears it; flows go on");
-        Check::of(
+        Check::new(
             "pins",
             "status, flows, tune",
             Err(format!("those of {name} cannot be read: {why}")),
@@ -127,7 +127,7 @@ fn broken_pins() -> Vec<Check> {
 fn pins() -> Check {
     if let Err(error) = kernel::require_writable() {
         let advice = format!("mount -o remount,rw {BPFFS}");
-        return Check::of("BPF file system", "everything", Err(error.to_string()), &advice);
+        return Check::new("BPF file system", "everything", Err(error.to_string()), &advice);
     }
     let check =
         Check::ok("BPF file system", "attach", if kernel::has_bpffs() { "mounted" } else { "not mounted" });
@@ -142,7 +142,7 @@ fn pins() -> Check {
 
 fn not_tried() -> Check {
     let skipped = Err("not tried without the privilege".to_owned());
-    Check::of("congestion controls in BPF", "attach, run", skipped, "what it takes is said at: privilege")
+    Check::new("congestion controls in BPF", "attach, run", skipped, "what it takes is said at: privilege")
 }
 
 /// What loading shows.
@@ -155,18 +155,18 @@ fn loads(kernel: &Kernel) -> Vec<Check> {
     let mut checks: Vec<Check> = Vec::new();
     for algorithm in onramp_algorithm::all() {
         let result = tried(open::shell(algorithm.name(), Base::Cubic, kernel));
-        checks.push(Check::of(algorithm.name(), "onramp attach, base cubic", result, without_cubic));
+        checks.push(Check::new(algorithm.name(), "onramp attach, base cubic", result, without_cubic));
     }
     let least = onramp_algorithm::baseline().name();
     let reno = tried(open::shell(least, Base::Reno, kernel));
-    checks.push(Check::of("base reno", "kernels without CUBIC in BPF", reno, REFUSED));
+    checks.push(Check::new("base reno", "kernels without CUBIC in BPF", reno, REFUSED));
     if bbr::require(kernel).is_ok() {
         let bbr = tried(open::shell(least, Base::Bbr, kernel));
-        checks.push(Check::of("base bbr", "onramp attach --base bbr", bbr, "use --base cubic"));
+        checks.push(Check::new("base bbr", "onramp attach --base bbr", bbr, "use --base cubic"));
     }
     let migrating = Migrating { from: "cubic", to: Some("cubic"), current: None };
     let iterator = tried(open::migrate(migrating, kernel));
-    checks.push(Check::of(
+    checks.push(Check::new(
         "TCP socket iterator",
         "moving open sockets on detach",
         iterator,
@@ -197,7 +197,7 @@ fn selector() -> Check {
         }
         other => first_line(other),
     });
-    Check::of("cgroup socket operations", "onramp run, onramp select", tried, &advice)
+    Check::new("cgroup socket operations", "onramp run, onramp select", tried, &advice)
 }
 
 fn first_line(error: Error) -> String {
@@ -206,11 +206,11 @@ fn first_line(error: Error) -> String {
 
 fn listing() -> Check {
     let result = SockDiag::open().map(|_| "yes".to_owned()).map_err(|error| error.to_string());
-    Check::of("socket diagnostics", "flows, status", result, "load the modules inet_diag and tcp_diag")
+    Check::new("socket diagnostics", "flows, status", result, "load the modules inet_diag and tcp_diag")
 }
 
 fn cgroup() -> Check {
-    let check = |result, advice: &str| Check::of("cgroup v2", "onramp run, onramp select", result, advice);
+    let check = |result, advice: &str| Check::new("cgroup v2", "onramp run, onramp select", result, advice);
     match hierarchy::root() {
         Ok(path) => check(Ok(path.display().to_string()), ""),
         Err(Error::PartOfCgroups { path }) => {
@@ -247,7 +247,7 @@ fn jit() -> Check {
         }
         Err(error) => (Err(format!("cannot be read: {error}")), "run doctor as root"),
     };
-    Check::of("BPF JIT", "attach", result, advice)
+    Check::new("BPF JIT", "attach", result, advice)
 }
 
 fn lockdown() -> Check {

@@ -117,7 +117,7 @@ pub enum Error {
     NotTakenOver {
         /// The algorithm.
         algorithm: &'static str,
-        /// Why.
+        /// Reason.
         why: String,
     },
     /// Consumers of telemetry that would misread events from then on.
@@ -205,7 +205,7 @@ pub enum Error {
         action: &'static str,
         /// Where it is pinned.
         path: PathBuf,
-        /// Why.
+        /// Reason.
         source: Box<aya::maps::MapError>,
     },
     /// A file, directory or process could not be dealt with.
@@ -215,7 +215,7 @@ pub enum Error {
         action: &'static str,
         /// To what.
         path: PathBuf,
-        /// Why.
+        /// Reason.
         source: io::Error,
     },
     /// A detach or upgrade that could not be finished.
@@ -237,7 +237,7 @@ pub enum Error {
     NotAttachedAnew {
         /// The algorithm.
         algorithm: &'static str,
-        /// Why.
+        /// Reason.
         source: Box<Error>,
     },
     /// Another build of onramp attached it, whose maps this one would misread.
@@ -304,7 +304,7 @@ pub enum Error {
     Untrusted {
         /// The directory.
         path: PathBuf,
-        /// Why.
+        /// Reason.
         why: String,
     },
     /// Somebody else could have written what root is about to act on.
@@ -312,7 +312,7 @@ pub enum Error {
     UntrustedFile {
         /// The file or directory.
         path: PathBuf,
-        /// Why.
+        /// Reason.
         why: String,
         /// The command that makes it one to be trusted, without the path.
         remedy: &'static str,
@@ -370,7 +370,7 @@ pub enum Error {
         path: PathBuf,
         /// Where cgroups are.
         root: PathBuf,
-        /// Why.
+        /// Reason.
         why: String,
     },
     /// No congestion control of this name.
@@ -441,7 +441,7 @@ pub enum Error {
     /// An event that cannot be read.
     #[error("an event cannot be read: {why}")]
     Event {
-        /// Why.
+        /// Reason.
         why: String,
     },
     /// The lease process has gone, so the kernel will not write any more.

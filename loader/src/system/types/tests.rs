@@ -107,7 +107,7 @@ fn types_and_functions_are_found_by_their_whole_names() {
 }
 
 #[test]
-fn a_structs_members_and_size_are_told_and_those_of_nothing_else() {
+fn a_structs_members_and_size_are_reported_and_those_of_nothing_else() {
     let types = read(&kernel().bytes());
     assert_eq!(types.members("sock_common"), ["skc_family", "skc_rcv"]);
     assert_eq!(types.size("sock_common"), Some(20));

@@ -10,7 +10,7 @@ use seccompiler::{SeccompCondition, SeccompRule};
 pub(super) type Calls = BTreeMap<i64, Vec<SeccompRule>>;
 
 /// Calls by their numbers, with whatever arguments.
-pub(super) fn of(numbers: &[i64]) -> Calls {
+pub(super) fn listed(numbers: &[i64]) -> Calls {
     numbers.iter().map(|number| (*number, Vec::new())).collect()
 }
 
@@ -25,7 +25,7 @@ fn also(calls: &mut Calls, number: i64, argument: u8, operator: SeccompCmpOp, va
 
 /// Calls that the web part makes.
 pub(super) fn of_the_web_part() -> Calls {
-    let mut calls = of(&[
+    let mut calls = listed(&[
         // Its sockets.
         libc::SYS_read,
         libc::SYS_write,
@@ -88,7 +88,7 @@ pub(super) fn of_the_web_part() -> Calls {
         libc::SYS_uname,
     ]);
     #[cfg(target_arch = "x86_64")]
-    calls.extend(of(&[libc::SYS_epoll_wait, libc::SYS_poll, libc::SYS_time]));
+    calls.extend(listed(&[libc::SYS_epoll_wait, libc::SYS_poll, libc::SYS_time]));
     also(&mut calls, libc::SYS_ioctl, 1, Eq, &[libc::FIONBIO as u32]);
     // Threads, and no processes.
     let thread = libc::CLONE_THREAD as u32;
@@ -100,7 +100,7 @@ pub(super) fn of_the_web_part() -> Calls {
 
 /// Calls that the broker never makes: other programs, the network, other processes, the host's state, and BPF that runs.
 pub(super) fn refused_to_the_broker() -> Calls {
-    let mut calls = of(&[
+    let mut calls = listed(&[
         libc::SYS_execve,
         libc::SYS_execveat,
         libc::SYS_socket,
@@ -150,7 +150,7 @@ pub(super) fn refused_to_the_broker() -> Calls {
 
 /// Calls that make or change files. The broker opens files as root, also where there is no Landlock.
 fn writing_calls() -> Calls {
-    let mut calls = of(&[
+    let mut calls = listed(&[
         libc::SYS_openat2,
         libc::SYS_mkdirat,
         libc::SYS_mknodat,
@@ -171,7 +171,7 @@ fn writing_calls() -> Calls {
     #[cfg(target_arch = "x86_64")]
     {
         opening(&mut calls, libc::SYS_open, 1);
-        calls.extend(of(&[
+        calls.extend(listed(&[
             libc::SYS_creat,
             libc::SYS_mkdir,
             libc::SYS_mknod,

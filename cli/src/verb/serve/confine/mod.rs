@@ -34,7 +34,7 @@ pub(super) struct Confinement {
 pub(super) fn web() -> Confinement {
     let landlock = restricted(Scope::from_all(LANDLOCK), Ok);
     // glibc makes threads by clone where there is no clone3, of which a filter cannot see the flags.
-    let seccomp = filtered(calls::of(&[libc::SYS_clone3]), Errno::ENOSYS, Listed::Refused)
+    let seccomp = filtered(calls::listed(&[libc::SYS_clone3]), Errno::ENOSYS, Listed::Refused)
         && filtered(calls::of_the_web_part(), Errno::EPERM, Listed::Allowed);
     report("web part", Confinement { seccomp, landlock })
 }

@@ -19,7 +19,7 @@ use crate::live::{Bucket, Change, Incident};
 use crate::output::Output;
 use crate::verb::list::Listing;
 use crate::verb::serve::privileges::{Confinement, confinement};
-use crate::verb::serve::row::Row;
+use crate::verb::serve::row::FlowSummary;
 use crate::verb::serve::wire::{Histories, Lost, Refusal, Tuning};
 
 /// The parameters of a request, or what is wrong with them.
@@ -59,7 +59,7 @@ struct Listed<'a> {
     lost: Lost,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     groups: Vec<Count>,
-    flows: Vec<&'a Row>,
+    flows: Vec<&'a FlowSummary>,
 }
 
 /// `GET /api/flows`
@@ -84,7 +84,7 @@ pub(super) async fn flows(
 #[derive(Serialize)]
 pub(super) struct Detailed<'a> {
     #[serde(flatten)]
-    row: &'a Row,
+    row: &'a FlowSummary,
     /// Why rounds only are reported.
     #[serde(skip_serializing_if = "Option::is_none")]
     rounds_only: Option<&'a str>,
@@ -127,7 +127,7 @@ struct Past {
 }
 
 impl Past {
-    fn of(change: &Change) -> Self {
+    fn new(change: &Change) -> Self {
         fn column<T>(change: &Change, value: impl Fn(&Bucket) -> T) -> Vec<T> {
             change.buckets.iter().map(value).collect()
         }
@@ -160,7 +160,7 @@ impl Past {
 
 /// What is new of a flow to a client that knows its past up to here; it knows it then. `None`: the broker has sent
 /// nothing yet.
-pub(super) fn detailed(row: &Row, open: &Open, known: &mut ClientCursor) -> Option<String> {
+pub(super) fn detailed(row: &FlowSummary, open: &Open, known: &mut ClientCursor) -> Option<String> {
     let evidence: &RawValue = serde_json::from_str(&open.evidence).ok()?;
     let Histories { beginning, life, recent } = &open.histories;
     let new = known.histories.advance(beginning, life, recent.as_ref());
@@ -171,9 +171,9 @@ pub(super) fn detailed(row: &Row, open: &Open, known: &mut ClientCursor) -> Opti
         row,
         rounds_only: open.rounds_only.as_deref(),
         evidence,
-        beginning: Past::of(&new.beginning),
-        life: Past::of(&new.life),
-        recent: new.recent.as_ref().map(Past::of),
+        beginning: Past::new(&new.beginning),
+        life: Past::new(&new.life),
+        recent: new.recent.as_ref().map(Past::new),
         incidents_from,
         incidents: open.incidents.get(incidents_from..).unwrap_or_default(),
         shadow: shadow.and_then(|shadow| serde_json::from_str(shadow).ok()),
@@ -243,7 +243,7 @@ pub(super) async fn list(State(hub): State<Hub>) -> Response {
     let rows = status["algorithms"].as_array();
     let registered =
         |control: &str| rows.is_some_and(|rows| rows.iter().any(|row| row["congestion_control"] == control));
-    json(&Listing::of(algorithm::all(), registered, |_| None))
+    json(&Listing::new(algorithm::all(), registered, |_| None))
 }
 
 /// What this API is, for programs that read that.

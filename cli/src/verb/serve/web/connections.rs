@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_told_events_keeps_his_place() {
+    fn a_reader_of_events_keeps_its_place() {
         let all = Connections::default();
         let open: Vec<Place> = (0..OF_NETWORK_MAX).map(|_| all.from("192.0.2.1").unwrap()).collect();
         let mut live: Vec<Response> = Vec::new();

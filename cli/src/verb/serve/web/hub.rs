@@ -15,7 +15,7 @@ use super::guard::Policy;
 use super::kept::Kept;
 use super::metrics::Exits;
 use crate::live::{Change, Cursor, History, Incident};
-use crate::verb::serve::row::Row;
+use crate::verb::serve::row::FlowSummary;
 use crate::verb::serve::wire::{
     self, BrokerMessage, Detail, Histories, LENGTH, Lost, Refusal, Request, Tuning,
 };
@@ -31,7 +31,7 @@ const BUCKETS_MAX: usize = 512;
 
 /// A flow, and when it was last reported.
 pub(super) struct FlowEntry {
-    pub row: Row,
+    pub row: FlowSummary,
     pub version: u64,
 }
 
@@ -119,7 +119,7 @@ impl Hub {
     }
 
     /// Of flows that are over, and all of which a client looks at: a broker that sends no more.
-    pub fn of(messages: impl IntoIterator<Item = BrokerMessage>) -> Self {
+    pub fn from_messages(messages: impl IntoIterator<Item = BrokerMessage>) -> Self {
         let hub = Self::new(Policy::default(), false);
         for message in messages {
             if let BrokerMessage::Detail(detail) = &message {

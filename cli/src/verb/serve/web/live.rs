@@ -21,7 +21,7 @@ use super::hub::{ClientCursor, Hub, LIVE_MAX, Look};
 use super::population::population;
 use super::query::{Count, Query, Wanted};
 use crate::output::Output;
-use crate::verb::serve::row::Row;
+use crate::verb::serve::row::FlowSummary;
 use crate::verb::serve::wire::Lost;
 
 /// After which a browser asks again.
@@ -45,7 +45,7 @@ struct Listed<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     order: Option<Vec<String>>,
     /// Those of the list that are new or have changed.
-    flows: Vec<&'a Row>,
+    flows: Vec<&'a FlowSummary>,
 }
 
 /// What one browser knows.
@@ -150,11 +150,11 @@ impl Reader {
             let found = self.wanted.find(&state);
             let order: Vec<u64> = found.rows.iter().map(|row| row.flow).collect();
             let since = self.flows_version;
-            let new = |row: &&&Row| {
+            let new = |row: &&&FlowSummary| {
                 !self.known.contains(&row.flow)
                     || state.flows.get(&row.flow).is_some_and(|one| one.version > since)
             };
-            let flows: Vec<&Row> = found.rows.iter().filter(new).copied().collect();
+            let flows: Vec<&FlowSummary> = found.rows.iter().filter(new).copied().collect();
             let text = |order: &Vec<u64>| order.iter().map(u64::to_string).collect();
             let listed = Listed {
                 full: !self.begun,

@@ -20,7 +20,7 @@ use super::guard::Policy;
 use super::hub::Hub;
 use super::server;
 use crate::consumer::Signals;
-use crate::live::Model;
+use crate::live::FlowTable;
 use crate::verb::serve::broker::Reporter;
 use crate::verb::serve::channel::Channel;
 
@@ -31,7 +31,7 @@ const PERIOD: Duration = Duration::from_millis(500);
 
 /// Flows that never rest: each has a round in every period, and some end and others begin.
 struct Fleet {
-    model: Model,
+    model: FlowTable,
     reporter: Reporter,
     algorithms: Vec<Algorithm>,
     periods: u64,
@@ -41,7 +41,7 @@ struct Fleet {
 impl Fleet {
     fn new() -> Self {
         let algorithms = ["search", "hystartpp", "ramp"].map(|name| algorithm::find(name).unwrap()).to_vec();
-        let model = Model::new(FLOWS as usize, BUCKETS);
+        let model = FlowTable::new(FLOWS as usize, BUCKETS);
         let mut fleet = Self { model, reporter: Reporter::default(), algorithms, periods: 0, newest: 0 };
         for flow in 0..FLOWS {
             fleet.begin(flow);

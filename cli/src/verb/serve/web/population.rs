@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::hub::HubState;
 use super::query::Wanted;
-use crate::verb::serve::row::{Row, network};
+use crate::verb::serve::row::{FlowSummary, network};
 
 /// Bounds of the map on its logarithmic axes: minimum RTT in µs, window at the exit over the BDP.
 const RTT_US: (f64, f64) = (1e2, 2e6);
@@ -69,17 +69,17 @@ struct Network {
 #[derive(Serialize)]
 struct Worst<'a> {
     /// Most time lost by leaving early.
-    early: Vec<&'a Row>,
+    early: Vec<&'a FlowSummary>,
     /// Longest queue by leaving late.
-    late: Vec<&'a Row>,
+    late: Vec<&'a FlowSummary>,
     /// Largest part retransmitted.
-    retransmitted: Vec<&'a Row>,
+    retransmitted: Vec<&'a FlowSummary>,
 }
 
 /// Algorithm and number of the parameter set.
 type Set<'a> = (&'a str, u32);
 
-type Measure = (&'static str, fn(&Row) -> Option<f64>);
+type Measure = (&'static str, fn(&FlowSummary) -> Option<f64>);
 
 const MEASURES: [Measure; 4] = [
     ("exit_to_bdp", |row| Some(row.exit_permille_of_bdp()? as f64 / 1e3)),
@@ -88,14 +88,14 @@ const MEASURES: [Measure; 4] = [
     ("retransmit_ratio", retransmitted),
 ];
 
-fn retransmitted(row: &Row) -> Option<f64> {
+fn retransmitted(row: &FlowSummary) -> Option<f64> {
     let sent = row.sent_bytes.unwrap_or(row.acknowledged_bytes);
     (sent > 0).then(|| row.retransmitted_bytes as f64 / sent as f64)
 }
 
 /// Of the flows that are wanted.
 pub(super) fn population<'a>(wanted: &Wanted, state: &'a HubState) -> Population<'a> {
-    let rows: Vec<&Row> = wanted.passing(state).collect();
+    let rows: Vec<&FlowSummary> = wanted.passing(state).collect();
     let mut cells: BTreeMap<(usize, usize), usize> = BTreeMap::new();
     let mut left = 0;
     for row in &rows {
@@ -104,12 +104,12 @@ pub(super) fn population<'a>(wanted: &Wanted, state: &'a HubState) -> Population
         let cell = (part(rtt_us.into(), RTT_US, CELLS.0), part(permille as f64 / 1e3, EXIT_TO_BDP, CELLS.1));
         *cells.entry(cell).or_default() += 1;
     }
-    let mut sets: BTreeMap<Set<'_>, Vec<&Row>> = BTreeMap::new();
+    let mut sets: BTreeMap<Set<'_>, Vec<&FlowSummary>> = BTreeMap::new();
     for row in &rows {
         sets.entry((&row.algorithm, row.parameter_set)).or_default().push(row);
     }
     let distributions = |measure: &Measure| {
-        let of_set = |(set, rows): (&Set<'a>, &Vec<&Row>)| distribution(*set, rows, *measure);
+        let of_set = |(set, rows): (&Set<'a>, &Vec<&FlowSummary>)| distribution(*set, rows, *measure);
         sets.iter().filter_map(of_set).collect::<Vec<_>>()
     };
     Population {
@@ -138,10 +138,10 @@ fn part(value: f64, (least, most): (f64, f64), parts: usize) -> usize {
 }
 
 /// The flows with the most of a measure; of equals those that began first.
-fn worst<'a>(rows: &[&'a Row], measure: fn(&Row) -> Option<f64>) -> Vec<&'a Row> {
-    let positive = |row: &&'a Row| Some((measure(row).filter(|value| *value > 0.0)?, *row));
-    let mut worst: Vec<(f64, &Row)> = rows.iter().filter_map(positive).collect();
-    let order = |one: &(f64, &Row), other: &(f64, &Row)| {
+fn worst<'a>(rows: &[&'a FlowSummary], measure: fn(&FlowSummary) -> Option<f64>) -> Vec<&'a FlowSummary> {
+    let positive = |row: &&'a FlowSummary| Some((measure(row).filter(|value| *value > 0.0)?, *row));
+    let mut worst: Vec<(f64, &FlowSummary)> = rows.iter().filter_map(positive).collect();
+    let order = |one: &(f64, &FlowSummary), other: &(f64, &FlowSummary)| {
         other.0.total_cmp(&one.0).then(one.1.flow.cmp(&other.1.flow))
     };
     if worst.len() > WORST {
@@ -155,7 +155,7 @@ fn worst<'a>(rows: &[&'a Row], measure: fn(&Row) -> Option<f64>) -> Vec<&'a Row>
 /// `None`: the measure is known of none of them.
 fn distribution<'a>(
     (algorithm, parameter_set): Set<'a>,
-    rows: &[&Row],
+    rows: &[&FlowSummary],
     (measure, value): Measure,
 ) -> Option<Distribution<'a>> {
     let mut values: Vec<f64> = rows.iter().filter_map(|row| value(row)).collect();
@@ -175,14 +175,14 @@ fn quantile(values: &[f64], part: f64) -> f64 {
     values[(part * (values.len() - 1) as f64).round() as usize]
 }
 
-fn networks(rows: &[&Row]) -> Vec<Network> {
-    let mut by_network: BTreeMap<_, Vec<&Row>> = BTreeMap::new();
+fn networks(rows: &[&FlowSummary]) -> Vec<Network> {
+    let mut by_network: BTreeMap<_, Vec<&FlowSummary>> = BTreeMap::new();
     for row in rows {
         by_network.entry(network(row.remote_address)).or_default().push(row);
     }
     let mut largest: Vec<_> = by_network.into_iter().collect();
     largest.sort_by_key(|(_, rows)| std::cmp::Reverse(rows.len()));
-    let one = |(network, rows): (onramp_net::Prefix, Vec<&Row>)| {
+    let one = |(network, rows): (onramp_net::Prefix, Vec<&FlowSummary>)| {
         let mut rtts: Vec<u32> = rows.iter().filter_map(|row| row.min_rtt_us).collect();
         rtts.sort_unstable();
         let mut exits: Vec<f64> = rows.iter().filter_map(|row| MEASURES[0].1(row)).collect();
@@ -211,17 +211,18 @@ mod tests {
 
     #[test]
     fn the_worst_are_the_most_of_all_in_order_and_of_equals_the_first() {
-        let retransmitted_of = |flow: u64| Row {
+        let retransmitted_of = |flow: u64| FlowSummary {
             flow,
             acknowledged_bytes: 1_000,
             retransmitted_bytes: flow * 7 % 20 * 50,
             ..row(flow, "198.51.100.9:443", "best")
         };
-        let rows: Vec<Row> = (0..60).map(retransmitted_of).collect();
-        let rows: Vec<&Row> = rows.iter().collect();
+        let rows: Vec<FlowSummary> = (0..60).map(retransmitted_of).collect();
+        let rows: Vec<&FlowSummary> = rows.iter().collect();
         let found =
             |most: usize| worst(&rows[..most], retransmitted).iter().map(|row| row.flow).collect::<Vec<_>>();
-        let mut sorted: Vec<&Row> = rows.iter().copied().filter(|row| row.retransmitted_bytes > 0).collect();
+        let mut sorted: Vec<&FlowSummary> =
+            rows.iter().copied().filter(|row| row.retransmitted_bytes > 0).collect();
         sorted.sort_by_key(|row| std::cmp::Reverse(row.retransmitted_bytes));
         assert_eq!(found(60), sorted[..WORST].iter().map(|row| row.flow).collect::<Vec<_>>());
         assert_eq!(found(4), [2, 1, 3]);

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::hub::HubState;
 use crate::filter::Filter;
-use crate::verb::serve::row::{Row, network};
+use crate::verb::serve::row::{FlowSummary, network};
 
 /// Flows that are sent at once, at most.
 const LIMIT_MAX: usize = 10_000;
@@ -105,7 +105,7 @@ pub(super) struct Found<'a> {
     pub matched: usize,
     pub groups: Vec<Count>,
     /// From the offset on, not more than the limit.
-    pub rows: Vec<&'a Row>,
+    pub rows: Vec<&'a FlowSummary>,
 }
 
 impl Query {
@@ -126,9 +126,9 @@ impl Query {
 
 impl Wanted {
     /// All that are wanted, in the order of their numbers.
-    pub fn passing<'a>(&self, state: &'a HubState) -> impl Iterator<Item = &'a Row> {
+    pub fn passing<'a>(&self, state: &'a HubState) -> impl Iterator<Item = &'a FlowSummary> {
         let query = &self.query;
-        let passes = |row: &&Row| {
+        let passes = |row: &&FlowSummary| {
             (query.algorithm.is_empty() || query.algorithm == row.algorithm)
                 && (query.reason.is_empty() || query.reason == row.reason())
                 && self.filter.matches(row.local(), row.remote())
@@ -139,7 +139,7 @@ impl Wanted {
     /// Those that are sent, in their order: flows that have ended come last.
     pub fn find<'a>(&self, state: &'a HubState) -> Found<'a> {
         let query = &self.query;
-        let mut rows: Vec<&Row> = self.passing(state).collect();
+        let mut rows: Vec<&FlowSummary> = self.passing(state).collect();
         // The newest first.
         rows.reverse();
         self.sort(&mut rows);
@@ -156,9 +156,9 @@ impl Wanted {
     }
 
     /// Of flows in their order.
-    fn groups(&self, rows: &[&Row]) -> Vec<Count> {
+    fn groups(&self, rows: &[&FlowSummary]) -> Vec<Count> {
         let mut before = 0;
-        let of_group = |rows: &[&Row]| {
+        let of_group = |rows: &[&FlowSummary]| {
             let (begin, end) = (self.query.offset, self.query.offset.saturating_add(self.limit));
             let group = before..before + rows.len();
             before = group.end;
@@ -168,7 +168,7 @@ impl Wanted {
         rows.chunk_by(|one, other| self.group(one) == self.group(other)).map(of_group).collect()
     }
 
-    fn group<'a>(&self, row: &'a Row) -> Common<'a> {
+    fn group<'a>(&self, row: &'a FlowSummary) -> Common<'a> {
         match self.query.group {
             None => Common::Word(""),
             Some(Group::Algorithm) => Common::Word(&row.algorithm),
@@ -177,7 +177,7 @@ impl Wanted {
         }
     }
 
-    fn sort(&self, rows: &mut [&Row]) {
+    fn sort(&self, rows: &mut [&FlowSummary]) {
         match self.query.sort {
             Sort::Remote => rows.sort_by_cached_key(|row| row.remote()),
             Sort::Local => rows.sort_by_cached_key(|row| row.local()),

@@ -22,7 +22,7 @@ use super::hub::Hub;
 use crate::live::{Recorded, read, read_csv};
 use crate::output::Output;
 use crate::verb::serve::evidence::{Evidence, Shadow};
-use crate::verb::serve::row::Row;
+use crate::verb::serve::row::FlowSummary;
 use crate::verb::serve::wire::{BrokerMessage, Detail, Histories, Lost};
 
 /// All files of one, together.
@@ -81,7 +81,7 @@ pub(super) async fn open(State(hub): State<Hub>, request: Request) -> Result<Res
         [only] => Some(only.to_string()),
         _ => None,
     };
-    let recording = hub.recordings.keep(Hub::of(message)).map_err(|error| failed(&error))?;
+    let recording = hub.recordings.keep(Hub::from_messages(message)).map_err(|error| failed(&error))?;
     Ok(json(&Opened { recording, flows: flows.len(), flow, problems }))
 }
 
@@ -176,7 +176,7 @@ fn recorded(files: Vec<(PathBuf, Vec<u8>)>, budget: Budget) -> Result<Recorded, 
 fn messages(recorded: &Recorded) -> (Vec<BrokerMessage>, Vec<u64>) {
     let Recorded { model, reports, .. } = recorded;
     let row = |flow: &crate::live::Flow| {
-        let mut row = Row::of(flow, false);
+        let mut row = FlowSummary::new(flow, false);
         // What all acknowledgments say is said everywhere: it is more than rounds do.
         if let Some(report) = reports.get(&flow.id).filter(|report| report.given.is_some()) {
             row = row.over(report.given);
@@ -187,7 +187,7 @@ fn messages(recorded: &Recorded) -> (Vec<BrokerMessage>, Vec<u64>) {
         }
         row
     };
-    let rows: Vec<Row> = model.flows.values().map(row).collect();
+    let rows: Vec<FlowSummary> = model.flows.values().map(row).collect();
     let flows = rows.iter().map(|row| row.flow).collect();
     let lost = Lost { lost_events: model.lost, unobserved_us: model.unobserved.as_micros() as u64 };
     let mut largest: Vec<_> = model.flows.values().collect();
@@ -196,12 +196,12 @@ fn messages(recorded: &Recorded) -> (Vec<BrokerMessage>, Vec<u64>) {
         Some(BrokerMessage::Detail(Box::new(Detail {
             flow: flow.id,
             rounds_only: None,
-            evidence: Output::document_text(&Evidence::of(flow)).ok()?,
+            evidence: Output::document_text(&Evidence::new(flow)).ok()?,
             histories: Histories::default().advance(&flow.beginning, &flow.life, None),
             incidents: flow.incidents.clone(),
             shadow: reports
                 .get(&flow.id)
-                .and_then(|report| Output::document_text(&Shadow::of(report.given, &report.findings)).ok()),
+                .and_then(|report| Output::document_text(&Shadow::new(report.given, &report.findings)).ok()),
         })))
     });
     (std::iter::once(BrokerMessage::Flows { rows, gone: Vec::new(), lost }).chain(details).collect(), flows)

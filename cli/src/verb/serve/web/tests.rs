@@ -21,7 +21,7 @@ use serde_json::Value;
 use super::guard::Policy;
 use super::hub::Hub;
 use super::server;
-use crate::verb::serve::row::Row;
+use crate::verb::serve::row::FlowSummary;
 use crate::verb::serve::wire::{BrokerMessage, LENGTH, Lost, Refusal, Request, decode, encode};
 
 /// Of a server whose broker accepts it.
@@ -37,9 +37,9 @@ pub(super) struct Server {
     asked: mpsc::Receiver<Request>,
 }
 
-pub(super) fn row(flow: u64, remote: &str, algorithm: &'static str) -> Row {
+pub(super) fn row(flow: u64, remote: &str, algorithm: &'static str) -> FlowSummary {
     let remote: SocketAddr = remote.parse().unwrap();
-    Row {
+    FlowSummary {
         flow,
         netns: 1,
         local_address: "192.0.2.1".parse().unwrap(),
@@ -73,7 +73,7 @@ pub(super) fn row(flow: u64, remote: &str, algorithm: &'static str) -> Row {
 }
 
 /// One that has exited slow start.
-pub(super) fn left() -> Row {
+pub(super) fn left() -> FlowSummary {
     let mut left = row(1, "198.51.100.7:443", "search");
     let record = ExitRecord {
         at_us: 350_000,
@@ -91,7 +91,7 @@ pub(super) fn left() -> Row {
     left
 }
 
-pub(super) fn listed(rows: Vec<Row>) -> BrokerMessage {
+pub(super) fn listed(rows: Vec<FlowSummary>) -> BrokerMessage {
     BrokerMessage::Flows { rows, gone: Vec::new(), lost: Lost { lost_events: 3, unobserved_us: 0 } }
 }
 
@@ -103,14 +103,14 @@ impl Server {
 
     /// One that shows recordings alone.
     pub fn offline() -> Self {
-        Self::of(Policy::default(), false, true)
+        Self::new(Policy::default(), false, true)
     }
 
     fn guarded(policy: Policy, writable: bool) -> Self {
-        Self::of(policy, writable, false)
+        Self::new(policy, writable, false)
     }
 
-    fn of(policy: Policy, writable: bool, offline: bool) -> Self {
+    fn new(policy: Policy, writable: bool, offline: bool) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let (broker, theirs) = UnixStream::pair().unwrap();
@@ -142,12 +142,12 @@ impl Server {
         });
         let mut server = Self { address, broker, asked };
         assert!(matches!(server.asked.recv_timeout(TIMEOUT), Ok(Request::Leave(0))), "it listens");
-        server.say(&BrokerMessage::Attached(r#"{"schema": 2, "algorithms": [], "consumers": []}"#.into()));
+        server.say(&BrokerMessage::Attached(r#"{"schema": 1, "algorithms": [], "consumers": []}"#.into()));
         server
     }
 
     /// A server that knows these flows.
-    fn with(rows: Vec<Row>, writable: bool) -> Self {
+    fn with(rows: Vec<FlowSummary>, writable: bool) -> Self {
         let mut server = Self::start(writable);
         let flows = rows.len();
         server.say(&listed(rows));
@@ -222,7 +222,7 @@ impl Answer {
     /// It says why, in the schema of everything else.
     pub fn refused(&self, status: u16) -> String {
         assert_eq!(self.status(), status, "{self:?}");
-        assert_eq!(self.json()["schema"], 2);
+        assert_eq!(self.json()["schema"], 1);
         self.json()["error"].as_str().unwrap().to_owned()
     }
 }
@@ -418,7 +418,7 @@ fn what_is_too_large_or_broken_is_refused_and_the_server_lives() {
 }
 
 #[test]
-fn the_slow_and_the_idle_keep_nobody_out() {
+fn the_slow_and_the_idle_keep_no_client_out() {
     let server = Server::start(false);
     // More than there is room for: half say nothing, half begin a request that they never end.
     let idle: Vec<TcpStream> = (0..500).map(|_| server.connect()).collect();
@@ -437,7 +437,7 @@ fn the_slow_and_the_idle_keep_nobody_out() {
 }
 
 #[test]
-fn connections_that_ask_now_and_then_keep_nobody_out() {
+fn connections_that_ask_now_and_then_keep_no_client_out() {
     let server = Server::start(false);
     let ask = |stream: &mut BufReader<TcpStream>| {
         write!(stream.get_mut(), "GET /api/about HTTP/1.1\r\nHost: localhost\r\n\r\n").ok()?;
@@ -494,7 +494,7 @@ fn who_is_refused_keeps_no_connection() {
 }
 
 #[test]
-fn no_more_browsers_are_told_live_than_there_is_room_for() {
+fn no_more_browsers_are_reported_live_than_there_is_room_for() {
     let mut server = Server::start(false);
     server.say(&listed(vec![row(1, "198.51.100.7:443", "fixed")]));
     let mut live: Vec<Events> = (0..super::hub::LIVE_MAX).map(|_| server.live("/api/live", "")).collect();

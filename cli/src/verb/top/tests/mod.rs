@@ -203,7 +203,7 @@ fn tuning_shows_what_is_wrong_what_changed_and_the_undo() {
 }
 
 #[test]
-fn without_colour_nothing_has_one_and_everything_is_still_told() {
+fn without_colour_nothing_has_one_and_everything_is_still_shown() {
     let mut app = app();
     for id in 1..=4 {
         open(&mut app, id);

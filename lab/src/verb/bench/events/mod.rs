@@ -19,7 +19,7 @@ use crate::output::Output;
 use crate::table::Table;
 use crate::units;
 use consumer::{Consumer, Kind};
-use row::{Row, summary};
+use row::{ConsumerRow, summary};
 
 /// Flows at once.
 const FLOWS: u16 = 64;
@@ -68,7 +68,7 @@ struct Events {
     algorithm: &'static str,
     flows: u16,
     processors: usize,
-    rows: Vec<Row>,
+    rows: Vec<ConsumerRow>,
 }
 
 impl EventsOptions {
@@ -96,7 +96,7 @@ impl EventsOptions {
                 let load = Parallel { flows: FLOWS, rate_bps: rate.0, seconds: load::seconds(self.time) };
                 let measured = load::measure(&control, load, consumer.pid(), self.time, &signals)?;
                 consumer.stop()?;
-                rows.push(Row::new(kind, rate.0, &measured));
+                rows.push(ConsumerRow::new(kind, rate.0, &measured));
             }
         }
         drop(attached);

@@ -9,7 +9,7 @@ use super::load::Measured;
 
 /// One consumer at one rate. All but the goodput is of the measured time alone.
 #[derive(Serialize)]
-pub(super) struct Row {
+pub(super) struct ConsumerRow {
     /// What each flow was allowed to send at; none: as fast as it goes.
     pub flow_rate_bps: Option<u64>,
     pub consumer: &'static str,
@@ -32,7 +32,7 @@ pub(super) struct Row {
     pub machine_processors: f64,
 }
 
-impl Row {
+impl ConsumerRow {
     pub fn new(kind: Kind, flow_rate_bps: Option<u64>, measured: &Measured) -> Self {
         let (first, last) = (&measured.first, &measured.last);
         let time = last.at.saturating_duration_since(first.at);
@@ -70,8 +70,8 @@ fn micros(time: Duration) -> u64 {
 }
 
 /// Where the losses of a consumer begin.
-pub(super) fn summary<'a>(consumer: &str, rows: impl Iterator<Item = &'a Row>) -> String {
-    let (complete, broken): (Vec<&Row>, Vec<&Row>) = rows.partition(|row| row.complete());
+pub(super) fn summary<'a>(consumer: &str, rows: impl Iterator<Item = &'a ConsumerRow>) -> String {
+    let (complete, broken): (Vec<&ConsumerRow>, Vec<&ConsumerRow>) = rows.partition(|row| row.complete());
     let most = complete.iter().map(|row| row.events_per_second).max_by(f64::total_cmp);
     let least = broken.iter().map(|row| row.offered_per_second()).min_by(f64::total_cmp);
     let most = most.map_or_else(

@@ -52,7 +52,7 @@ fn it_stands_alone_and_in_its_ranges() {
 }
 
 /// In two seconds so many events of which so many lost, half a processor for the consumer and one and a half for all.
-fn row(kind: Kind, events: u64, lost: u64) -> Row {
+fn row(kind: Kind, events: u64, lost: u64) -> ConsumerRow {
     let at = Instant::now();
     let first = Look {
         at,
@@ -70,7 +70,7 @@ fn row(kind: Kind, events: u64, lost: u64) -> Row {
         consumer_seconds: 11.0,
         machine_seconds: 103.0,
     };
-    Row::new(kind, Some(5_000_000), &Measured { first, last, goodput_bps: 320e6 })
+    ConsumerRow::new(kind, Some(5_000_000), &Measured { first, last, goodput_bps: 320e6 })
 }
 
 #[test]
@@ -84,7 +84,8 @@ fn a_row_is_of_the_measured_time_alone() {
 #[test]
 fn a_summary_says_where_losses_begin() {
     let of = |rows: &[(u64, u64)]| {
-        let rows: Vec<Row> = rows.iter().map(|(events, lost)| row(Kind::Watch, *events, *lost)).collect();
+        let rows: Vec<ConsumerRow> =
+            rows.iter().map(|(events, lost)| row(Kind::Watch, *events, *lost)).collect();
         summary("watch", rows.iter())
     };
     assert_eq!(of(&[(200, 0), (400, 0)]), "watch: nothing lost at 200 events/s, no losses\n");
@@ -93,7 +94,7 @@ fn a_summary_says_where_losses_begin() {
         "watch: nothing lost at 100 events/s, losses from 400 on\n"
     );
     assert_eq!(of(&[(200, 1)]), "watch: lost events at every rate, losses from 100 on\n");
-    let stalled = Row { unobserved_us: 3_000_000, ..row(Kind::Watch, 200, 0) };
+    let stalled = ConsumerRow { unobserved_us: 3_000_000, ..row(Kind::Watch, 200, 0) };
     assert_eq!(
         summary("watch", [&stalled].into_iter()),
         "watch: lost events at every rate, losses from 100 on; for 3.00 s nothing was written at all\n"

@@ -61,10 +61,10 @@ fn cycle(algorithm: Algorithm, load: Load<'_>, stop: &Stop) -> anyhow::Result<()
 /// Bytes in use.
 fn memory() -> anyhow::Result<f64> {
     let text = fs::read_to_string("/proc/meminfo").context("cannot read /proc/meminfo")?;
-    Ok(slab_bytes()? as f64 + beside_slabs(&text)? as f64)
+    Ok(slab_bytes()? as f64 + next_to_slabs(&text)? as f64)
 }
 
-fn beside_slabs(meminfo: &str) -> anyhow::Result<u64> {
+fn next_to_slabs(meminfo: &str) -> anyhow::Result<u64> {
     let of = |name: &str| {
         let line = meminfo.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
         let kilobytes = line.and_then(|line| line.trim().strip_suffix(" kB")?.parse::<u64>().ok());
@@ -78,10 +78,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn memory_beside_slabs_is_that_of_programs_and_of_each_processor() {
+    fn memory_next_to_slabs_is_that_of_programs_and_of_each_processor() {
         let meminfo =
             "MemTotal:  8 kB\nVmallocTotal:   34359738367 kB\nVmallocUsed:   20 kB\nPercpu:   3 kB\n";
-        assert_eq!(beside_slabs(meminfo).unwrap(), 23 * 1024);
-        assert!(beside_slabs("VmallocUsed: 20 kB\n").unwrap_err().to_string().contains("Percpu"));
+        assert_eq!(next_to_slabs(meminfo).unwrap(), 23 * 1024);
+        assert!(next_to_slabs("VmallocUsed: 20 kB\n").unwrap_err().to_string().contains("Percpu"));
     }
 }

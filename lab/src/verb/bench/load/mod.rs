@@ -65,7 +65,7 @@ pub(super) struct LoadOptions {
 }
 
 #[derive(Serialize)]
-struct Report {
+struct LoadReport {
     flows: u32,
     rate_per_second: u32,
     processors: usize,
@@ -108,7 +108,7 @@ impl LoadOptions {
         output.step(&format!("load: attached and detached {} times …", self.cycles));
         let cycles = cycles::measure(algorithm, loads[1], self.cycles, &stop)?;
         let processors = thread::available_parallelism().map_or(1, usize::from);
-        let report = Report {
+        let report = LoadReport {
             flows: self.flows,
             rate_per_second: self.rate,
             processors,
@@ -128,7 +128,7 @@ fn settle() {
     thread::sleep(Duration::from_secs(2));
 }
 
-fn text(report: &Report, output: &Output) -> String {
+fn text(report: &LoadReport, output: &Output) -> String {
     let mut table = Table::new([
         "DEFAULT",
         ">CONNECTIONS",
@@ -151,7 +151,7 @@ fn text(report: &Report, output: &Output) -> String {
             units::show_us(arm.max_us().into()),
         ]);
     }
-    let Report { turns, consumers, shadow, detach, cycles, .. } = report;
+    let LoadReport { turns, consumers, shadow, detach, cycles, .. } = report;
     let mut text = format!(
         "{} connections held, {} short ones a second, {} processors, all of which arrived:\n{}\n",
         report.flows,

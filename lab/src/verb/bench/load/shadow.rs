@@ -31,7 +31,7 @@ pub(super) struct Shadow {
 
 /// What is taken of the shadow's own report.
 #[derive(Deserialize)]
-struct Report {
+struct ShadowLoad {
     dropped: u64,
     skipped_too_many: u64,
     flows: Vec<IgnoredAny>,
@@ -71,7 +71,7 @@ pub(super) fn measure(
     let mut text = String::new();
     shadow.0.stdout.take().context("onramp shadow has no stdout")?.read_to_string(&mut text)?;
     ensure!(shadow.0.wait()?.success(), "onramp shadow failed");
-    let report: Report = serde_json::from_str(&text).context("the report of onramp shadow")?;
+    let report: ShadowLoad = serde_json::from_str(&text).context("the report of onramp shadow")?;
     Ok(Shadow {
         connections: stretch.latency.count() as u64,
         followed: report.flows.len() as u64,

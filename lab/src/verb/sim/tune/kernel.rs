@@ -102,7 +102,7 @@ impl Confirmation {
                 retransmitted_segments: best.retransmitted_segments,
             });
         }
-        let Some(beside_start) = HeldOut::of(tuning.held_out.first_path, &logarithms) else {
+        let Some(beside_start) = HeldOut::new(tuning.held_out.first_path, &logarithms) else {
             return Err(Usage::error(format!(
                 "--confirm {wanted}: none of the paths that are held out is one transfer of at most {} MB at {} Mb/s at most",
                 MOST_BYTES_OF_A_GUEST / 1_000_000,

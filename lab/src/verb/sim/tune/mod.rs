@@ -81,7 +81,7 @@ pub(super) struct Tune {
 
 /// A tuning and what the kernel says of it.
 #[derive(Serialize)]
-struct Report {
+struct TuneReport {
     #[serde(flatten)]
     tuning: Tuning,
     /// With --confirm.
@@ -182,7 +182,7 @@ impl Tune {
         };
         let better =
             tuning.held_out.is_better() && kernel.as_ref().is_none_or(|of| of.beside_start.cost < 1.0);
-        let report = Report { tuning, kernel, better };
+        let report = TuneReport { tuning, kernel, better };
         front::draw(&report.tuning.last, &directory.join("front.svg"))?;
         let text = text(&report);
         let json = serde_json::to_string_pretty(&report)? + "\n";
@@ -206,7 +206,7 @@ impl Tune {
         file: &std::path::Path,
         name: String,
         mut profiles: Vec<Profile>,
-        report: &Report,
+        report: &TuneReport,
         output: &Output,
     ) -> anyhow::Result<u8> {
         let Some(profile) = profiles.pop().filter(|_| report.better) else {
@@ -243,7 +243,7 @@ fn of_profile(profile: &Profile, algorithm: Algorithm) -> anyhow::Result<Paramet
     Ok(parameters)
 }
 
-fn text(report: &Report) -> String {
+fn text(report: &TuneReport) -> String {
     let mut text = format!("{}\n", report.tuning);
     if let Some(kernel) = &report.kernel {
         text += &format!("{kernel}\n");

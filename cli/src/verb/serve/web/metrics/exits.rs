@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use super::control;
 use super::family::{Family, Kind, Sample, Unit};
 use super::histogram::Histogram;
-use crate::verb::serve::row::Row;
+use crate::verb::serve::row::FlowSummary;
 
 /// A histogram of each congestion control.
 struct Histograms {
@@ -84,7 +84,7 @@ impl Default for Exits {
 
 impl Exits {
     /// A flow as it is reported now, and as it was reported before.
-    pub fn observe(&mut self, before: Option<&Row>, now: &Row) {
+    pub fn observe(&mut self, before: Option<&FlowSummary>, now: &FlowSummary) {
         // Most messages have nothing new for this.
         let cc = &LazyCell::new(|| control(&now.algorithm));
         if let Some(exit) = &now.exit
@@ -108,7 +108,7 @@ impl Exits {
         }
     }
 
-    fn ended(&mut self, cc: &str, now: &Row) {
+    fn ended(&mut self, cc: &str, now: &FlowSummary) {
         if let Some(permille) = now.exit_permille_of_bdp() {
             self.ratio.add(cc, permille as f64 / 1000.0);
         }

@@ -196,7 +196,7 @@ fn doubling(rounds: u64, kept: bool) -> Vec<(String, Vec<u8>)> {
                 flow: 7,
                 sequence: 10 + (round * 10 + part) as u32,
                 event: "ack".into(),
-                asked: 1,
+                called: 1,
                 acknowledged_bytes: segments * 1_000,
                 sent_bytes: (acked + window + next * part / 10) * 1_000,
                 delivered_segments: segments as u32,
@@ -384,7 +384,7 @@ fn rows_that_make_no_sense_are_shown_to_the_end() {
         let recorded =
             recorded(std::fs::read_dir(directory.path()).unwrap().map(read).collect(), Budget::default())
                 .unwrap();
-        let hub = Hub::of(messages(&recorded).0);
+        let hub = Hub::from_messages(messages(&recorded).0);
         shown.set(shown.get() + hub.state().open.len());
         Ok(())
     });

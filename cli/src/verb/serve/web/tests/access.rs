@@ -28,7 +28,7 @@ fn hub(read: Option<&str>, tls: bool) -> Hub {
     let read = read.map(|token| Token::new(token).unwrap());
     let hub = Hub::new(Policy { read, tls, ..Policy::default() }, true);
     hub.receive(listed(vec![left()]));
-    hub.receive(BrokerMessage::Attached(json!({"schema": 2, "algorithms": [], "consumers": []}).to_string()));
+    hub.receive(BrokerMessage::Attached(json!({"schema": 1, "algorithms": [], "consumers": []}).to_string()));
     hub
 }
 
@@ -123,7 +123,7 @@ fn a_page_whose_token_is_refused_says_so_when_it_asks_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn whoever_may_read_may_not_write() {
+async fn the_right_to_read_is_none_to_write() {
     let hub = hub(Some(READ), false);
     let (broker, theirs) = std::os::unix::net::UnixStream::pair().unwrap();
     let follows = tokio::spawn({
@@ -211,7 +211,7 @@ async fn by_tls_it_is_as_without_and_plain_requests_get_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn nobody_is_waited_for_without_end() {
+async fn no_process_is_waited_for_without_end() {
     let hub = hub(None, false);
     // Nothing, half of a head, and heads of which a byte comes now and then.
     for beginning in ["", "GET /api/flows HTTP/1.1\r\nHost: loc", "GET / HTTP/1.1\r\nHost: localhost\r\n"] {
@@ -261,7 +261,7 @@ async fn nobody_is_waited_for_without_end() {
 async fn what_looks_like_a_script_comes_back_as_what_no_browser_runs() {
     let hub = hub(None, false);
     let script = "</script><img src=x onerror=alert(1)>";
-    let status = json!({"schema": 2, "algorithms": [{"parameter_sets": [{"profile": script}]}], "consumers": [{"name": script}]});
+    let status = json!({"schema": 1, "algorithms": [{"parameter_sets": [{"profile": script}]}], "consumers": [{"name": script}]});
     hub.receive(BrokerMessage::Attached(status.to_string()));
     let encoded = "%3C%2Fscript%3E%3Cimg%20src%3Dx%20onerror%3Dalert(1)%3E";
     for path in [

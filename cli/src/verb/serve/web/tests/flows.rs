@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::{Server, TIMEOUT, left, listed, row};
 use crate::live::{Cursor, History, Point};
-use crate::verb::serve::row::Row;
+use crate::verb::serve::row::FlowSummary;
 use crate::verb::serve::wire::{BrokerMessage, Detail, Histories, Lost, Request};
 
 #[test]
@@ -137,7 +137,7 @@ fn a_flow_that_is_looked_at_is_followed_and_left() {
 
 #[test]
 fn a_population_is_counted_by_the_server() {
-    let mut again = Row { flow: 2, retransmitted_bytes: 500, ..left() };
+    let mut again = FlowSummary { flow: 2, retransmitted_bytes: 500, ..left() };
     again.regret = Some(Regret { window_to_bdp: 0.1, early_us: 3_000_000, queue_us: None });
     let server = Server::with(vec![left(), again, row(3, "203.0.113.9:80", "best")], false);
     let (_, _, event) =

@@ -8,13 +8,13 @@ use std::process::{Command, Stdio};
 use onramp_recording::replay::Regret;
 
 use super::{Server, left, listed, row};
-use crate::verb::serve::row::Row;
+use crate::verb::serve::row::FlowSummary;
 use crate::verb::serve::wire::BrokerMessage;
 
 #[test]
-fn metrics_count_and_name_nobody() {
+fn metrics_count_and_name_no_user() {
     let left = left();
-    let mut over = Row { state: "ended".into(), ..row(3, "198.51.100.9:443", "best") };
+    let mut over = FlowSummary { state: "ended".into(), ..row(3, "198.51.100.9:443", "best") };
     over.regret = Some(Regret { window_to_bdp: 0.1, early_us: 3_000_000, queue_us: Some(0) });
     let mut server = Server::with(vec![left.clone(), row(2, "198.51.100.8:443", "best"), over], false);
     // Told again, it is not counted again.

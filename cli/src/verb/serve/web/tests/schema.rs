@@ -290,7 +290,7 @@ fn hub() -> (Hub, UnixStream) {
     let hub = Hub::new(Policy::default(), true);
     hub.receive(listed(vec![left(), row(2, "[2001:db8::7]:443", "best")]));
     hub.receive(BrokerMessage::Attached(
-        json!({"schema": 2, "algorithms": [{
+        json!({"schema": 1, "algorithms": [{
             "algorithm": "search", "congestion_control": "onramp_search", "state": "unreadable", "explanation": "why",
         }], "unreadable": {"reason": "locked", "error": "why", "last_read_us": null},
         "confinement": {"seccomp": true, "landlock": "none"}, "consumers": [{
@@ -325,7 +325,7 @@ fn detail(flow: u64, acks: bool) -> Detail {
         history.add(Point { at_us, rtt_us: (at_us > 10_000).then_some(7), ..Point::default() });
     }
     let (life, _) = history.since(Cursor::default());
-    let evidence = json!({"schema": 2, "parameters": {"threshold_pct": 26, "exit_action": "hold"},
+    let evidence = json!({"schema": 1, "parameters": {"threshold_pct": 26, "exit_action": "hold"},
         "exports": {"norm_pct": 3, "acked": [1, 2]}, "units": {"norm_pct": "%"},
         "picture": {"title": "norm", "gauge": {"value_pct": 3, "threshold_pct": 26, "highest_below_pct": 9}, "lines": [], "bars": [1], "bars_unit": "bytes"},
         "track": {"title": "norm", "unit": "percent", "limit_title": "threshold"}});
@@ -349,7 +349,7 @@ fn tuned(token: &str, tuning: Tuning) -> Result<String, Refusal> {
     if tuning.settings.is_empty() {
         return Err(Refusal::Usage("give settings".into()));
     }
-    let report = json!({"schema": 2, "algorithm": tuning.algorithm, "profile": "standard", "parameters_generation": 1,
+    let report = json!({"schema": 1, "algorithm": tuning.algorithm, "profile": "standard", "parameters_generation": 1,
         "dry_run": tuning.dry_run, "changed": [{"name": "threshold_pct", "unit": "%", "before": 26, "after": 30}],
         "parameters": {"threshold_pct": 30}, "telemetry_max": "ack", "undo": "onramp tune search threshold_pct=26"});
     Ok(report.to_string())

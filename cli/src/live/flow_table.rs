@@ -10,7 +10,7 @@ use onramp_loader::abi::{ExitRecord, flow_flag};
 use onramp_loader::algorithm::{self, Ack, Algorithm, Export, NO_THRESHOLD, Parameters, Reading};
 use onramp_loader::telemetry::{AckPayload, CongestionState, Event, FlowEvent, Item, RoundEvent, What};
 use onramp_loader::{ExitReason, Phase, phase};
-use onramp_recording::replay::{Given, Path, Regret, Round};
+use onramp_recording::replay::{Path, PathEstimate, Regret, Round};
 use serde::{Deserialize, Serialize};
 
 use super::history::{History, Point};
@@ -104,7 +104,7 @@ pub(crate) struct Exit {
 
 /// All flows, and how much could not be reported.
 #[derive(Debug)]
-pub(crate) struct Model {
+pub(crate) struct FlowTable {
     pub flows: BTreeMap<u64, Flow>,
     /// Events that came too fast.
     pub lost: u64,
@@ -116,7 +116,7 @@ pub(crate) struct Model {
     buckets_max: usize,
 }
 
-impl Model {
+impl FlowTable {
     /// Of at most so many flows: beyond that the oldest go, those that have ended first. Each has its past in at most so
     /// many buckets.
     pub fn new(flows_max: usize, buckets_max: usize) -> Self {
@@ -336,7 +336,7 @@ impl Flow {
     }
 
     /// What its path has given so far; `None`: no round is over.
-    pub fn given(&self) -> Option<Given> {
+    pub fn given(&self) -> Option<PathEstimate> {
         self.path.given(self.start_us, self.min_rtt_us?)
     }
 
@@ -489,15 +489,15 @@ mod tests {
 
     use super::*;
 
-    fn observe(model: &mut Model, what: What) {
+    fn observe(model: &mut FlowTable, what: What) {
         let algorithm = algorithm::find("plain").unwrap();
         let (time_ns, flow, sequence, netns) = (1_000_000_000, 7, 0, 1);
         model.add(&Item::Event(Event { time_ns, flow, sequence, netns, algorithm, what }));
     }
 
     /// With a flow that begins, as the kernel reports it.
-    fn begun() -> Model {
-        let mut model = Model::new(1, 16);
+    fn begun() -> FlowTable {
+        let mut model = FlowTable::new(1, 16);
         let payload = FlowEvent {
             local: ([192, 0, 2, 1], 1).into(),
             remote: ([192, 0, 2, 2], 2).into(),
@@ -534,7 +534,7 @@ mod tests {
     #[test]
     fn a_download_that_is_over_and_not_closed_is_idle() {
         let mut model = begun();
-        let of = |model: &Model| (model.flows[&7].state(), model.flows[&7].idle);
+        let of = |model: &FlowTable| (model.flows[&7].state(), model.flows[&7].idle);
         model.rest(9_000_000);
         assert_eq!(of(&model), ("no slow start".into(), false), "nothing was sent yet");
         let (loss, open) = (CongestionState::Loss, CongestionState::Open);
