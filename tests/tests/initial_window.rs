@@ -248,7 +248,7 @@ fn a_thousand_idle_connections_are_found_and_moved_by_upgrade_and_detach() {
 fn an_idle_connection_takes_the_memory_of_stock_cubics_until_it_has_sent_more_than_an_initial_window() {
     let _attachments = Attachments::lock();
     let before = host_state(&[]);
-    let report = json("bench memory search --flows 2000");
+    let report = json("lab bench memory search --flows 2000");
     println!("{report}");
     let bytes = |arm: usize, name: &str| report["arms"][arm][name].as_f64().unwrap();
     let more = |name: &str| bytes(1, name) - bytes(0, name);
@@ -267,7 +267,7 @@ fn an_idle_connection_takes_the_memory_of_stock_cubics_until_it_has_sent_more_th
 #[test]
 fn memory_of_fewer_or_more_connections_than_can_be_distinguished_or_held_is_refused() {
     for flows in ["99", "200001"] {
-        let ran = onramp(&format!("bench memory --flows {flows}"));
+        let ran = onramp(&format!("lab bench memory --flows {flows}"));
         assert!(ran.code == Some(2) && ran.stderr.contains("100..=200000"), "{ran:?}");
     }
 }
