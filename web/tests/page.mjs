@@ -286,7 +286,7 @@ await page.route("**/api/live*", (route) =>
 await page.evaluate(() => (location.hash = "#/algorithms"));
 await page.locator(".arms").waitFor();
 assert.equal(await page.locator(".arms").count(), 1, "once, not with every parameter set");
-const next to = await page.locator(".arms").innerText();
+const beside = await page.locator(".arms").innerText();
 for (const words of [
 	"10 % of flows stay on the base",
 	"the base runs alone",
@@ -296,7 +296,7 @@ for (const words of [
 	"−30.00 % (−40.00 to −20.00): tripped 3 s ago",
 	"cannot say yet",
 ])
-	assert.ok(next to.includes(words), `${words}: ${beside}`);
+	assert.ok(beside.includes(words), `${words}: ${beside}`);
 const [span, zero] = await page.evaluate(() =>
 	[".interval .span", ".interval .zero"].map((name) => document.querySelector(name).getBoundingClientRect().toJSON()),
 );
