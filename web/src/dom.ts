@@ -3,7 +3,10 @@
 type Child = Node | string | null | undefined | false;
 type Properties = Record<string, string | number | boolean | null | undefined | ((event: never) => void)>;
 
-/** An element; properties that are functions become event listeners, `true` is an empty attribute, `false` and nullish are none. */
+/**
+ * An element; properties that are functions become event listeners, `true` is an empty attribute, `false` and nullish
+ * are none.
+ */
 export function h<K extends keyof HTMLElementTagNameMap>(
 	tag: K,
 	properties: Properties = {},

@@ -79,8 +79,8 @@ async function take(files: Named[]): Promise<void> {
 				"open the recording that it was exported from.",
 		);
 	const can =
-		"Drop the directory of a recording, or its .parquet files, or acknowledgments as .csv. Results of the lab, and " +
-		"reports of replay and shadow, are shown by onramp-lab plot FILE -o page.html.";
+		"Drop the directory of a recording, or its .parquet files, or acknowledgments as .csv. Results of the lab, " +
+		"and reports of replay and shadow, are shown by onramp-lab plot FILE -o page.html.";
 	// The server looks at the first bytes, and says what it is.
 	if (files.length === 1) {
 		try {

@@ -1,5 +1,5 @@
-// Colours, by the browser's setting or the reader's. Okabe and Ito's palette, which colour-blind people can distinguish; no
-// curve is identified by its colour alone.
+// Colours, by the browser's setting or the reader's. Okabe and Ito's palette, which colour-blind people can
+// distinguish; no curve is identified by its colour alone.
 
 export type Theme = "auto" | "light" | "dark";
 const KEY = "onramp-theme";

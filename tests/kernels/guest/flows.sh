@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
-# flows.sh ALGORITHM: a open flow is listed, with what is kept of it. Its client has just been started, and
+# flows.sh ALGORITHM: an open flow is listed, with what is kept of it. Its client has just been started, and
 # has a second connection, which carries next to nothing.
 
 for _ in $(seq 20); do
