@@ -143,7 +143,7 @@ fn a_comparison_leaves_files_that_describe_it() {
     let result = json("result.json");
     assert_eq!(
         (&result["schema"], &result["profile"], &result["bytes"]),
-        (&2.into(), &"test".into(), &5_000_000.into())
+        (&1.into(), &"test".into(), &5_000_000.into())
     );
     let run = &result["arms"][0]["runs"][0];
     for key in

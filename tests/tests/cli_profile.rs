@@ -130,7 +130,7 @@ fn what_is_wrong_is_named_with_key_value_and_range() {
         let ran = onramp(&format!("--json lab profile check {}", file.path().display()));
         assert_eq!(ran.code, Some(1), "{name}: {ran:?}");
         let report: Value = serde_json::from_str(&ran.stdout).unwrap();
-        assert_eq!((&report["schema"], &report["profiles"][0]["valid"]), (&2.into(), &false.into()));
+        assert_eq!((&report["schema"], &report["profiles"][0]["valid"]), (&1.into(), &false.into()));
         let error = report["profiles"][0]["error"].as_str().unwrap();
         assert!(error.contains(expected), "{name}: {error}");
     }

@@ -100,7 +100,7 @@ fn what_is_better_is_written_and_what_is_not_is_not() {
         serde_json::from_str(&std::fs::read_to_string(at("results/tune.json")).unwrap()).unwrap();
     assert_eq!(
         (&report["schema"], &report["better"], &report["kernel"]),
-        (&2.into(), &true.into(), &serde_json::Value::Null)
+        (&1.into(), &true.into(), &serde_json::Value::Null)
     );
     assert!(std::path::Path::new(&at("results/front.svg")).exists());
     let text = std::fs::read_to_string(at("results/tune.md")).unwrap();
