@@ -15,8 +15,8 @@ use crate::verb::Verb;
     name = "onramp",
     version,
     propagate_version = true,
-    after_help = "Exit codes: 0 done, 1 failed, 2 asked for wrongly, 3 this kernel cannot, 4 a privilege is missing, \
-                  5 done in part.\n\nExamples:\n  onramp list\n  onramp attach search --for 10m\n  onramp flows dst 198.51.100.0/24\n  onramp detach --all"
+    after_help = "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 not possible on this kernel, 4 privilege missing, \
+                  5 partly done.\n\nExamples:\n  onramp list\n  onramp attach search --for 10m\n  onramp flows dst 198.51.100.0/24\n  onramp detach --all"
 )]
 pub(crate) struct Arguments {
     #[command(flatten)]

@@ -20,8 +20,8 @@ use crate::verb::Verb;
     name = "onramp-lab",
     version,
     propagate_version = true,
-    after_help = "Exit codes: 0 done, 1 failed, 2 asked for wrongly, 3 this kernel cannot, 4 a privilege is missing, \
-                  5 done in part.\n\nExamples:
+    after_help = "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 not possible on this kernel, 4 privilege missing, \
+                  5 partly done.\n\nExamples:
   onramp-lab run search
   onramp-lab compare --arms cubic,plain,search --repetitions 5
   onramp-lab sweep --paths 50 --arms cubic,bbr,ramp

@@ -108,7 +108,7 @@ pub(crate) fn code(summary: &Summary, paths: u64) -> u8 {
     if whole { 0 } else { PARTIAL }
 }
 
-/// What was asked for wrongly.
+/// A wrong usage.
 pub(crate) fn usage(error: SweepError) -> anyhow::Error {
     match error {
         SweepError::Other { .. }

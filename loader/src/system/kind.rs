@@ -13,13 +13,13 @@ use super::error::Error;
 pub enum Kind {
     /// It failed.
     Failure = 1,
-    /// It was asked for wrongly.
+    /// Wrong usage.
     Usage = 2,
     /// The kernel cannot.
     Unsupported = 3,
     /// A privilege is missing.
     Privilege = 4,
-    /// It was done in part.
+    /// Partly done.
     Partial = 5,
 }
 

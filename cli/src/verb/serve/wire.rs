@@ -108,7 +108,7 @@ pub(super) enum Refusal {
     ReadOnly,
     /// The token is missing or wrong.
     Token,
-    /// It was asked for wrongly.
+    /// Wrong usage.
     Usage(String),
     /// It failed.
     Failure(String),
