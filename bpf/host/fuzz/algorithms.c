@@ -150,7 +150,7 @@ static void acknowledge(struct flow *flow, struct sender *sender, struct arrival
 				call_restart(flow);
 			if (step.called) {
 				payload.verdict = call_on_ack(flow, &payload.ack);
-				payload.asked = 1;
+				payload.called = 1;
 			}
 			ack_after(&shell, step, &payload);
 			require_applied(flow, &sender->sk, &payload);
