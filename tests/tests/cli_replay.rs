@@ -99,7 +99,7 @@ fn recording_from(directory: &Path, local_address: &str) {
 /// One simulated flow, to which `onramp sim path` fits a path that holds.
 fn recording_of_a_path(directory: &Path) {
     let profile = Profile::parse(include_str!("../../profiles/cable.toml"), "cable.toml").unwrap();
-    let plan = Plan { amount: Amount::Bytes(3_000_000), ..Plan::new(profile) };
+    let plan = Plan { amount: Amount::Bytes(10_000_000), ..Plan::new(profile) };
     let acks = sim::record(&plan, &Arm::stock("onramp_plain"), 1, SourceSpec::Bulk).unwrap();
     let manifest = Manifest { schema: SCHEMA, ..Manifest::default() };
     let mut writer = Writer::create(directory, manifest, Limits::default()).unwrap();
@@ -312,7 +312,7 @@ fn a_dash_is_standard_input_and_output_and_never_a_file() {
         ("replay recording --algorithm search -o -", "<svg"),
         ("lab model buffers -o -", "<svg"),
         ("lab model bod -o -", "<svg"),
-        ("sim path path --bytes 3M --write-profile -", "# Simulate it"),
+        ("sim path path --bytes 10M --write-profile -", "# Simulate it"),
         ("sim sweep --path 1 --write-profile -", "# Simulate it"),
     ] {
         let ran = run(call, None);
@@ -344,8 +344,8 @@ fn a_reader_that_leaves_is_no_error_in_any_verb() {
         "lab profile show geo",
         "lab model buffers -o -",
         "sim sweep --path 1 --write-profile -",
-        "sim path path --bytes 3M",
-        "sim path path --bytes 3M --write-profile -",
+        "sim path path --bytes 10M",
+        "sim path path --bytes 10M --write-profile -",
     ] {
         // The end that would read is closed before anything is written.
         let (reader, writer) = std::io::pipe().unwrap();
