@@ -114,7 +114,7 @@ fn what_is_wrong_is_named_with_key_value_and_range() {
         (
             "value of a table",
             "[params.inflight]",
-            "[params.hystart]\nlow_window = 3_000_000_000",
+            "[params.hystart]\nlow_window_segments = 3_000_000_000",
             "is not allowed: give",
         ),
         (
