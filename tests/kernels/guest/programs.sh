@@ -9,6 +9,6 @@ set -e
 
 json=$(mktemp)
 trap 'rm -f "$json"' EXIT
-"${ONRAMP:-onramp}" bench programs --json >"$json"
+"${ONRAMP:-onramp}" lab bench programs --json >"$json"
 jq -er --arg kernel "$KERNEL" '"PROGRAM \($kernel) - - \(.kernel) \(.clang)",
 	(.programs[] | "PROGRAM \($kernel) \(.algorithm) \(.operation) \(.verified_instructions) \(.jited_bytes)")' "$json"
