@@ -302,7 +302,9 @@ fn parameters_of_other_tables_are_taken_over_by_name_or_refused() {
     assert_eq!(host_state(&[]), before);
 
     // One that this build has not.
-    of_other_tables("search", |tables| tables.replace("parameter missed_bins_rtts ", "parameter former_bins_rtts "));
+    of_other_tables("search", |tables| {
+        tables.replace("parameter missed_bins_rtts ", "parameter former_bins_rtts ")
+    });
     for refused in ["upgrade search", "upgrade search --dry-run"] {
         let error = onramp(refused).refused(1);
         assert!(error.contains("no parameter for former_bins_rtts=7"), "{error}");
