@@ -3,7 +3,7 @@
  * Life of a flow. It has state from the first ACK on that finds more given to send than an initial window holds. Nine of
  * ten connections of a server never get there.
  *
- *	initial window ──► slow start ──ssthresh (loss, ECN, timeout)──► reduced ──undo──► slow start anew
+ *	initial window ──► slow start ──ssthresh (loss, ECN, timeout)──► reduced ──undo──► slow start goes on
  *	                    │  ▲                                          │
  *	               verdict or threshold                          timeout, idle: slow start anew
  *	                    ▼                                             ▼
