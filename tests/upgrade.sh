@@ -22,7 +22,7 @@ if [ ! -x "$former" ]; then
 	cp "$target/upgrade/target/release/onramp" "$former"
 fi
 
-cargo build --release --quiet -p onramp -p onramp-lab
+cargo build --release --quiet -p onramp -p onramp-lab-program
 program=$(cargo test --release --quiet --no-run -p onramp-tests --test cli_takeover --message-format=json |
 	jq -r 'select(.reason == "compiler-artifact" and .target.name == "cli_takeover") | .executable')
 series=("$@")

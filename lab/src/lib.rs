@@ -12,7 +12,7 @@
 //! * [`matrix`]: every arm on every profile, as one table.
 //! * [`qlog`]: recordings in a form that other tools read.
 //! * [`model`]: the documents' closed forms.
-//! * [`reproduce`]: the documents' claims, each with the experiments that test it.
+//! * [`question`]: what experiments are to answer, and by which predicates.
 //! * [`evaluate`]: the evaluation that RFC 9743 asks for.
 //! * [`sim`]: the same experiments with modelled TCP, thousands of paths in a minute.
 //! * [`fit`]: a path that explains a recorded flow.
@@ -37,7 +37,7 @@ pub mod page;
 pub mod plot;
 pub mod population;
 pub mod qlog;
-pub mod reproduce;
+pub mod question;
 pub mod sim;
 pub mod stats;
 pub mod table;

@@ -133,7 +133,7 @@ pub fn markdown(rows: &[MatrixRow]) -> String {
 mod tests {
     use super::*;
     use crate::experiment::{CompetitorRun, Run};
-    use crate::reproduce::testing;
+    use crate::question::testing;
 
     fn comparison(runs: Vec<Run>) -> Comparison {
         testing::comparison(vec![ArmResult::new("search", "onramp_search", runs)])

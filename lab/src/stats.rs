@@ -56,12 +56,27 @@ impl Summary {
         let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
         let ci95 = (n > 1).then(|| student_t95(n - 1) * (squares / (n - 1) as f64 / n as f64).sqrt());
         let bound = all.iter().any(|(_, bounded)| *bounded).then_some(Bound::AtLeast);
-        Some(Self { n, mean, ci95, median: median(&all), bound })
+        Some(Self { n, mean, ci95, median: median_of_bounded(&all), bound })
+    }
+}
+
+/// Arithmetic mean; NaN if there are none.
+pub fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
+}
+
+/// The value in the middle, of an even number the mean of the two in the middle; NaN if there are none.
+pub fn median(values: impl IntoIterator<Item = f64>) -> f64 {
+    let mut values: Vec<f64> = values.into_iter().collect();
+    values.sort_by(f64::total_cmp);
+    match values.len() {
+        0 => f64::NAN,
+        count => f64::midpoint(values[(count - 1) / 2], values[count / 2]),
     }
 }
 
 /// What is bounded may be anywhere above its bound: the median is known where it lies below all bounds.
-fn median(all: &[(f64, bool)]) -> Option<f64> {
+fn median_of_bounded(all: &[(f64, bool)]) -> Option<f64> {
     let mut values: Vec<f64> =
         all.iter().map(|(value, bounded)| if *bounded { f64::INFINITY } else { *value }).collect();
     values.sort_by(f64::total_cmp);
@@ -152,6 +167,13 @@ mod tests {
     }
 
     #[test]
+    fn the_median_is_the_middle_or_between_the_two() {
+        assert_eq!(median([3.0, 1.0, 100.0]), 3.0);
+        assert_eq!(median([4.0, 1.0, 100.0, 2.0]), 3.0);
+        assert!(median([]).is_nan());
+    }
+
+    #[test]
     fn quantiles_are_values_of_the_sample() {
         let quantiles = Quantiles::new((1..=200).rev().map(f64::from)).unwrap();
         assert_eq!(quantiles, Quantiles { median: 100.0, p95: 190.0, p99: 198.0, worst: 200.0 });
@@ -162,11 +184,11 @@ mod tests {
 
     #[test]
     fn a_median_is_known_where_what_is_bounded_lies_beyond() {
-        let median = |values: &[(f64, bool)]| Summary::at_least(values.iter().copied()).unwrap().median;
-        assert_eq!(median(&[(1.0, false), (2.0, false), (4.0, false), (9.0, false)]), Some(3.0));
-        assert_eq!(median(&[(1.0, false), (2.0, false), (9.0, true)]), Some(2.0));
-        assert_eq!(median(&[(1.0, false), (9.0, true)]), None);
-        assert_eq!(median(&[(1.0, false), (5.0, false), (3.0, true)]), None, "it may be 4");
+        let of_bounded = |values: &[(f64, bool)]| Summary::at_least(values.iter().copied()).unwrap().median;
+        assert_eq!(of_bounded(&[(1.0, false), (2.0, false), (4.0, false), (9.0, false)]), Some(3.0));
+        assert_eq!(of_bounded(&[(1.0, false), (2.0, false), (9.0, true)]), Some(2.0));
+        assert_eq!(of_bounded(&[(1.0, false), (9.0, true)]), None);
+        assert_eq!(of_bounded(&[(1.0, false), (5.0, false), (3.0, true)]), None, "it may be 4");
     }
 
     #[test]

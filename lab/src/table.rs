@@ -146,7 +146,7 @@ mod tests {
 
     use super::*;
     use crate::experiment::Run;
-    use crate::reproduce::testing;
+    use crate::question::testing;
 
     #[test]
     fn what_was_cut_off_is_a_bound_and_an_equal_reason_stands_once() {

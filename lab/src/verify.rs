@@ -140,7 +140,7 @@ fn one(before: &Run, now: &Run, same_origin: bool) -> (Verdict, Vec<Moved>) {
 mod tests {
     use super::*;
     use crate::experiment::{ArmResult, Origin};
-    use crate::reproduce::testing::comparison;
+    use crate::question::testing::comparison;
 
     fn of(image: &str, digest: &str, seconds: f64, retransmitted: u64) -> Comparison {
         let run = Run {

@@ -40,7 +40,7 @@ fn build() -> PathBuf {
         "--package",
         "onramp",
         "--package",
-        "onramp-lab",
+        "onramp-lab-program",
         "--bins",
         "--target-dir",
     ]);

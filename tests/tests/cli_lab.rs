@@ -311,7 +311,7 @@ fn claims_that_need_no_link_are_evaluated_with_all_their_files() {
         onramp_lab::evaluate::CASES.len()
     );
     let listed = json("lab reproduce --list");
-    assert_eq!(listed["claims"].as_array().unwrap().len(), onramp_lab::reproduce::CLAIMS.len());
+    assert_eq!(listed["claims"].as_array().unwrap().len(), onramp_reproduce::CLAIMS.len());
 }
 
 #[test]

@@ -9,7 +9,7 @@ use crate::experiment::{Amount, Competitor, LinkChange};
 use crate::link::spec::DelayStep;
 use crate::link::{AqmSpec, Change, JitterSpec, LossSpec, OutageSpec, ReorderingSpec};
 use crate::profile::Profile;
-use crate::reproduce::Trial;
+use crate::question::Trial;
 
 /// What the wired path is made of; see [`wired_path`].
 const WIRED: &str = "terrestrial";

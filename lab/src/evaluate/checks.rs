@@ -3,8 +3,8 @@
 
 use super::{Case, Measure, OTHER, REFERENCE};
 use crate::experiment::{Comparison, Run, jain};
-use crate::reproduce::plots::{columns, figure};
-use crate::reproduce::{Check, Comparand, Evaluation, Evidence, NoEvidence, Valid};
+use crate::question::plots::{columns, figure};
+use crate::question::{Check, Comparand, Evaluation, Evidence, NoEvidence, Valid};
 
 /// Time over stock CUBIC's, at most.
 const TIME_MOST: f64 = 1.05;
@@ -228,7 +228,7 @@ mod tests {
     use super::super::CASES;
     use super::*;
     use crate::experiment::{CompetitorRun, FlowRun, ObjectTime};
-    use crate::reproduce::testing::{add, run};
+    use crate::question::testing::{add, run};
 
     /// Evaluates a case on whose every path the arm and stock CUBIC, and BBR likewise, had such a run: what fails.
     fn failing(id: &str, ours: &Run, cubic: &Run) -> Vec<String> {

@@ -11,7 +11,7 @@
 mod cases;
 mod checks;
 
-use crate::reproduce::{Question, Trial};
+use crate::question::{Question, Trial};
 
 pub use cases::CASES;
 

@@ -133,7 +133,7 @@ mod tests {
     use super::*;
     use crate::experiment::{Amount, ArmResult, Run};
     use crate::profile::Profile;
-    use crate::reproduce::testing::comparison;
+    use crate::question::testing::comparison;
 
     #[test]
     fn results_are_kept_for_the_same_experiment_only() {
