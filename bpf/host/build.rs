@@ -44,6 +44,7 @@ fn bindings() -> Result<(), String> {
             "sock",
             "limits",
             "flow_header",
+            "flow_flag",
             "flow_telemetry",
             "round",
             "ack_step",

@@ -20,6 +20,7 @@ mod contract;
 mod ffi;
 mod flow;
 pub mod guard;
+mod open_loop;
 mod parameters;
 pub mod ramp;
 mod records;
@@ -34,6 +35,7 @@ pub use contract::{
     UndoPayload, Verdict, ack_flag, growth, outcome,
 };
 pub use flow::Flow;
+pub use open_loop::{OpenLoop, Stage};
 pub use parameters::{Parameter, ParameterError, Parameters};
 pub use records::{CongestionState, EventKind, ExitReason};
 pub use shown::{Bars, Gauge, Phase, Picture, Reading, Track};

@@ -2,7 +2,7 @@
 //! algorithm, through [`Policy`], and the base, which it calls between the two parts of an operation.
 
 use crate::contract::{
-    Ack, AckPayload, AckStep, ExitRecord, LossPayload, LossStep, ShellFlow, Sock, Verdict,
+    Ack, AckPayload, AckStep, ExitRecord, LossPayload, LossStep, ShellFlow, Sock, Verdict, flow_flag,
 };
 use crate::{ExitReason, Flow};
 
@@ -45,6 +45,57 @@ impl Shell {
     /// The same, called from the first acknowledgment on: what is no algorithm of onramp's has no state to wait for.
     pub fn from_the_first_ack(self) -> Self {
         Self { flow: ShellFlow { has_state: 1, ..self.flow } }
+    }
+
+    /// The same attached to observe: the algorithm is called until it would have exited slow start, without effect.
+    pub fn observing(traits: u32) -> Self {
+        Self { flow: ShellFlow { traits, observing: 1, ..ShellFlow::default() } }
+    }
+
+    /// The same in the slow start of this number.
+    pub fn after(mut self, slow_starts: u32) -> Self {
+        self.flow.header.slow_starts = slow_starts.try_into().unwrap_or(u16::MAX);
+        self
+    }
+
+    /// Attached to observe: the exit that the algorithm would have made first.
+    pub fn observed(&self) -> Option<&ExitRecord> {
+        Some(&self.flow.kept.observed).filter(|record| record.reason != 0)
+    }
+
+    /// When the first data was sent, monotonic clock, microseconds.
+    pub fn start_us(&self) -> u64 {
+        self.flow.header.start_us
+    }
+
+    /// The next acknowledgment is in the slow start of this number; in a new one the algorithm is restarted.
+    pub fn enter(&mut self, slow_starts: u32) {
+        let header = &mut self.flow.header;
+        if u32::from(header.slow_starts) == slow_starts {
+            header.flags |= (flow_flag::SLOW_START | flow_flag::STARTED) as u16;
+        } else {
+            header.flags &= !(flow_flag::SLOW_START as u16);
+            header.slow_starts = slow_starts.saturating_sub(1).try_into().unwrap_or(u16::MAX);
+        }
+    }
+
+    /// Attached to observe: the flow is past slow start. A threshold that the algorithm wanted in it counts no more.
+    pub fn left(&mut self) {
+        self.flow.header.flags &= !(flow_flag::SLOW_START as u16);
+        if self.observed().is_none() {
+            self.flow.kept.observed.window_after = 0;
+        }
+    }
+
+    /// Attached to observe: the window has grown.
+    pub fn grown(&mut self, sock: &mut Sock) {
+        // SAFETY: see `acked`.
+        unsafe { onramp_shell_grown(&mut self.flow, sock) }
+    }
+
+    /// Attached to observe: the algorithm is called although it would have exited this slow start.
+    pub fn go_on(&mut self) {
+        self.flow.header.flags &= !(flow_flag::OBSERVED as u16);
     }
 
     /// The exit record, once the first slow start ends; its `window_after` is 0 while a drain is in progress.
@@ -142,6 +193,12 @@ impl Shell {
     }
 }
 
+/// Whether a sender is in slow start.
+pub fn in_slow_start(sock: &Sock) -> bool {
+    // SAFETY: see `Shell::acked`.
+    unsafe { onramp_shell_in_slow_start(sock) != 0 }
+}
+
 /// What an algorithm sees of a sender at an acknowledgment of so many segments.
 pub fn describe(sock: &Sock, acked: u32, rtt_us: Option<u32>) -> Ack {
     let mut ack = Ack::default();
@@ -155,6 +212,7 @@ fn sample(rtt_us: Option<u32>) -> i32 {
 }
 
 unsafe extern "C" {
+    fn onramp_shell_in_slow_start(sk: *const Sock) -> u32;
     fn onramp_shell_describe(sk: *const Sock, acked: u32, rtt_us: i32, ack: *mut Ack);
     fn onramp_shell_ack_before(
         flow: *mut ShellFlow,
@@ -172,6 +230,7 @@ unsafe extern "C" {
     );
     fn onramp_shell_growth_before(flow: *mut ShellFlow, sk: *const Sock, acked: u32) -> u32;
     fn onramp_shell_growth_after(flow: *mut ShellFlow, sk: *mut Sock);
+    fn onramp_shell_grown(flow: *mut ShellFlow, sk: *mut Sock);
     fn onramp_shell_loss_before(
         flow: *mut ShellFlow,
         sk: *mut Sock,

@@ -1,9 +1,9 @@
 //! The shell over a plain sender: what it does in addition to calling the algorithm.
 
-use onramp_algorithm::shell::{Policy, Shell};
+use onramp_algorithm::shell::{Policy, Shell, describe};
 use onramp_algorithm::{
-    Ack, CongestionState, ExitReason, INITIAL_WINDOW, MIN_WINDOW, NO_THRESHOLD, Sock, TRAIT_PACES, Verdict,
-    outcome,
+    Ack, CongestionState, ExitReason, Flow, INITIAL_WINDOW, MIN_WINDOW, NO_THRESHOLD, OpenLoop, Sock, Stage,
+    TRAIT_PACES, Verdict, find, outcome,
 };
 
 const MSS: u32 = 1_000;
@@ -187,4 +187,74 @@ fn whose_threshold_the_window_reaches_is_the_reason() {
         Some(ExitReason::Algorithm)
     );
     assert_eq!(reason(Verdict::default(), NO_THRESHOLD), None);
+}
+
+#[test]
+fn what_a_sender_shows_of_an_acknowledgment_is_that_acknowledgment() {
+    let ack = Ack {
+        now_us: 5,
+        bytes_acked: 6,
+        bytes_sent: 7,
+        pacing_rate: 8,
+        bytes_outstanding: 9,
+        delivered: 10,
+        acked: 11,
+        rtt_us: 12,
+        smoothed_rtt_us: 13,
+        min_rtt_us: 14,
+        cwnd: 15,
+        ssthresh: 16,
+        in_flight: 17,
+        mss: 18,
+        gso_max_size: 19,
+        flags: 15,
+        receiver_clock: 20,
+        receive_window: 21,
+    };
+    assert_eq!(describe(&Sock::seen(&ack), ack.acked, Some(12)), ack);
+}
+
+/// Acknowledgments whose window grows by a segment each, through an algorithm that is attached to observe.
+fn observed(settings: &[&str], stages: &[(u32, Stage)]) -> (OpenLoop, Vec<bool>) {
+    let mut parameters = find("fixed").unwrap().parameters();
+    parameters.assign(settings).unwrap();
+    let mut replayed = OpenLoop::new(Flow::new(parameters), 0);
+    let mut called = Vec::new();
+    for (number, (slow_starts, stage)) in stages.iter().enumerate() {
+        let cwnd = 10 + number as u32;
+        let ack = Ack {
+            now_us: 1_000 + u64::from(cwnd),
+            rtt_us: 10,
+            cwnd,
+            ssthresh: 20,
+            mss: MSS,
+            ..Ack::default()
+        };
+        replayed.grow(cwnd);
+        called.push(replayed.ack(&ack, *slow_starts, *stage).is_some());
+    }
+    (replayed, called)
+}
+
+#[test]
+fn a_recorded_flow_is_called_below_its_threshold_until_the_algorithm_would_have_left() {
+    let by = (1, Stage::ByThreshold);
+    let (replayed, called) = observed(&["exit_window_bytes=13000"], &[by; 12]);
+    assert_eq!(called, [vec![true; 4], vec![false; 8]].concat());
+    let exit = replayed.exit().unwrap();
+    assert_eq!((exit.reason, exit.window), (ExitReason::Algorithm as u8, 13));
+    assert_eq!(replayed.exit_us(), Some(1_013));
+    // Without an exit it is called until the flow comes to its own threshold.
+    let (replayed, called) = observed(&["exit_window_bytes=90000"], &[by; 12]);
+    assert_eq!(called, [vec![true; 10], vec![false; 2]].concat());
+    assert!(replayed.exit().is_none());
+}
+
+#[test]
+fn a_recorded_flow_is_past_slow_start_or_in_it_as_its_rows_say() {
+    let stages = [(1, Stage::SlowStart), (1, Stage::Past), (2, Stage::SlowStart)];
+    let (_, called) = observed(&["exit_window_bytes=90000"], &stages);
+    assert_eq!(called, [true, false, true]);
+    let (_, called) = observed(&["exit_window_bytes=90000"], &[(1, Stage::SlowStart); 15]);
+    assert_eq!(called, [true; 15]);
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use onramp_loader::ExitReason;
 use onramp_loader::abi::{FlowHeader, flow_flag};
 use onramp_loader::algorithm::{
-    self, Algorithm, Flow as HostFlow, OUTCOME_MAX, Parameters, RoundPayload, Verdict,
+    self, Algorithm, Flow as HostFlow, OUTCOME_MAX, OpenLoop, Parameters, RoundPayload, Sock, Stage, shell,
 };
 use onramp_loader::telemetry::{
     AckPayload, CongestionState, EndEvent, Event, ExitEvent, FlowEvent, Item, Lost, RoundEvent, StateEvent,
@@ -99,9 +99,8 @@ struct Followed {
     netns: u32,
     parameter_set: u32,
     generation: u32,
-    host_flow: HostFlow,
-    slow_starts: u32,
-    /// When it was looked at what the twin knows, monotonic clock, microseconds.
+    replayed: OpenLoop,
+    /// When it was looked at what the algorithm knows, monotonic clock, microseconds.
     looked_us: u64,
     /// By their numbers.
     events: VecDeque<Event>,
@@ -164,14 +163,15 @@ impl RecordedEvents {
         let parameters = self.parameters(algorithm, row.parameter_set, row.parameters_generation);
         let state = bytes(&row.state);
         let flow = self.flows.entry(row.flow).or_insert_with(|| {
-            let host_flow = HostFlow::resume(parameters.clone(), &state).filter(|_| row.event != "start");
+            let resumed = HostFlow::resume(parameters.clone(), &state).filter(|_| row.event != "start");
+            let slow_starts = if resumed.is_some() { row.slow_starts } else { 0 };
+            let replayed = resumed.unwrap_or_else(|| HostFlow::new(parameters.clone()));
             Followed {
                 algorithm,
                 netns: row.netns,
                 parameter_set: row.parameter_set,
                 generation: row.parameters_generation,
-                slow_starts: if host_flow.is_some() { row.slow_starts } else { 0 },
-                host_flow: host_flow.unwrap_or_else(|| HostFlow::new(parameters.clone())),
+                replayed: OpenLoop::new(replayed, slow_starts),
                 looked_us: 0,
                 events: VecDeque::new(),
                 rounds: None,
@@ -237,7 +237,11 @@ impl RecordedEvents {
             flow.until(sample.sequence, model);
             if flow.generation != sample.generation {
                 flow.generation = sample.generation;
-                flow.host_flow.tune(self.parameters(flow.algorithm, flow.parameter_set, sample.generation));
+                flow.replayed.flow_mut().tune(self.parameters(
+                    flow.algorithm,
+                    flow.parameter_set,
+                    sample.generation,
+                ));
             }
             flow.sample(run.flow, sample, model);
         }
@@ -262,7 +266,7 @@ impl Followed {
             && let Some(mut event) = self.events.pop_front()
         {
             if let What::Round(round) = &mut event.what {
-                round.state = self.host_flow.state();
+                round.state = self.replayed.flow().state();
             }
             model.add(&Item::Event(event));
         }
@@ -271,21 +275,21 @@ impl Followed {
     fn sample(&mut self, flow: u64, sample: &Sample, model: &mut FlowTable) {
         let ack = sample.ack;
         if let Replayed::Loss(base_ssthresh) = sample.event {
-            self.host_flow.on_loss(&ack, base_ssthresh);
+            self.replayed.loss(&ack, base_ssthresh);
             return;
         }
-        if self.slow_starts != sample.slow_starts {
-            self.slow_starts = sample.slow_starts;
-            self.host_flow.restart();
-        }
         let called = sample.event == Replayed::Called;
-        let verdict = if called { self.host_flow.on_ack(&ack) } else { Verdict::default() };
+        let stage = if called { Stage::SlowStart } else { Stage::Past };
+        // What it did is recorded: an exit that it would have made is no end of that.
+        self.replayed.grow(ack.cwnd);
+        self.replayed.go_on();
+        let verdict = self.replayed.ack(&ack, sample.slow_starts, stage).unwrap_or_default();
         let flags = slow_start(ack.cwnd, ack.ssthresh);
         if ack.now_us.saturating_sub(self.looked_us) >= LOOK_US
             && let Some(shown) = model.flows.get_mut(&flow)
         {
             self.looked_us = ack.now_us;
-            shown.knows(&self.host_flow.state());
+            shown.knows(&self.replayed.flow().state());
         }
         let generation = sample.generation;
         let what = What::Ack(AckPayload {
@@ -298,7 +302,7 @@ impl Followed {
         });
         model.add(&Item::Event(self.event(ack.now_us, flow, sample.sequence, what)));
         if let Some(over) = self.rounds.as_mut().and_then(|rounds| rounds.add(&ack)) {
-            let round = RoundEvent { payload: made(&over), state: self.host_flow.state() };
+            let round = RoundEvent { payload: made(&over), state: self.replayed.flow().state() };
             let what = What::Round(Box::new(round));
             model.add(&Item::Event(self.event(ack.now_us, flow, sample.sequence, what)));
         }
@@ -327,7 +331,8 @@ fn made(over: &AckRound) -> RoundPayload {
 }
 
 fn slow_start(cwnd: u32, ssthresh: u32) -> u32 {
-    if cwnd < ssthresh { flow_flag::SLOW_START } else { 0 }
+    let starts = shell::in_slow_start(&Sock { cwnd, ssthresh, ..Sock::default() });
+    if starts { flow_flag::SLOW_START } else { 0 }
 }
 
 fn address(host: &str, port: u32) -> SocketAddr {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! One candidate over one flow: calls the algorithm as the kernel's shell does.
+//! One candidate over one flow: the shell itself, attached to observe.
 
-use onramp_algorithm::{Ack, ExitReason, Flow, OUTCOME_MAX, Verdict, outcome};
+use onramp_algorithm::{ExitReason, Flow, OUTCOME_MAX, OpenLoop, Stage, Verdict, outcome};
 use serde::Serialize;
 
 use super::candidate::Candidate;
@@ -57,19 +57,14 @@ pub(super) struct Evaluator {
     /// Whether the flow really ran this algorithm, so that recorded parameters and verdicts are its own.
     own: bool,
     parameter_set: u32,
-    flow: Flow,
+    replayed: OpenLoop,
     start_us: u64,
     seen: u64,
     evaluated: u64,
     /// The flow has left a slow start.
     flow_left: bool,
-    slow_starts: u32,
     generation: Option<u32>,
     unknown_generations: Vec<u32>,
-    /// Threshold that a verdict set above the window; 0: none.
-    own_ssthresh: u32,
-    /// The acknowledgment before, while there is such a threshold.
-    before: Ack,
     exit: Option<Exit>,
     exports: Option<Vec<(&'static str, Vec<u32>)>>,
     outcomes: [u64; OUTCOME_MAX],
@@ -83,11 +78,11 @@ impl Evaluator {
         let parameters = defaults(candidate.algorithm, &candidate.settings);
         let resumed = known.resumed.as_ref().filter(|_| own);
         let flow = resumed.and_then(|resumed| Flow::resume(parameters.clone(), &resumed.state));
+        let slow_starts = resumed.filter(|_| flow.is_some()).map_or(0, |resumed| resumed.slow_starts);
         Self {
             own,
             parameter_set: known.parameter_set,
-            slow_starts: resumed.filter(|_| flow.is_some()).map_or(0, |resumed| resumed.slow_starts),
-            flow: flow.unwrap_or_else(|| Flow::new(parameters)),
+            replayed: OpenLoop::new(flow.unwrap_or_else(|| Flow::new(parameters)), slow_starts),
             candidate: candidate.clone(),
             options,
             start_us,
@@ -96,8 +91,6 @@ impl Evaluator {
             flow_left: false,
             generation: None,
             unknown_generations: Vec::new(),
-            own_ssthresh: 0,
-            before: Ack::default(),
             exit: None,
             exports: None,
             outcomes: [0; OUTCOME_MAX],
@@ -113,8 +106,7 @@ impl Evaluator {
             }
             if let Event::Loss(base_ssthresh) = sample.event {
                 self.flow_left = true;
-                self.flow.on_loss(&sample.ack, base_ssthresh);
-                self.own_ssthresh = 0;
+                self.replayed.loss(&sample.ack, base_ssthresh);
                 continue;
             }
             self.seen += 1;
@@ -131,71 +123,63 @@ impl Evaluator {
         }
     }
 
-    /// Whether the shell would call this algorithm. What ran is called when it was called; others in slow start only.
-    fn is_called(&self, sample: &Sample) -> bool {
-        let called = sample.event == Event::Called;
-        self.options.beyond || called && (self.own || sample.ack.cwnd < sample.ack.ssthresh)
+    /// What ran was in slow start, for its algorithm, where that was called; others only below the threshold.
+    fn stage(&self, sample: &Sample) -> Stage {
+        match sample.event {
+            _ if self.options.beyond => Stage::SlowStart,
+            Event::Called if self.own => Stage::SlowStart,
+            Event::Called => Stage::ByThreshold,
+            _ => Stage::Past,
+        }
     }
 
     fn evaluate(&mut self, sample: &Sample) -> Option<Verdict> {
         let ack = &sample.ack;
-        if self.own_ssthresh != 0 && ack.cwnd >= self.own_ssthresh {
-            // The window grew to it on the acknowledgment before, after the algorithm had been called.
-            let reached = Ack { cwnd: ack.cwnd, ..self.before };
-            self.leave(
-                self.seen - 1,
-                &reached,
-                &Verdict { ssthresh: self.own_ssthresh, ..Verdict::default() },
-            );
+        // What it grew by on the acknowledgment before, after the algorithm had been called.
+        self.replayed.grow(ack.cwnd);
+        self.note_exit(self.seen - 1, None);
+        if self.exit.is_some() {
             if !self.options.keep_going {
                 return None;
             }
+            self.replayed.go_on();
         }
-        if !self.is_called(sample) {
+        let Some(verdict) = self.replayed.ack(ack, sample.slow_starts, self.stage(sample)) else {
             // Slow start was left in another way.
-            self.own_ssthresh = 0;
             self.flow_left |= self.evaluated > 0 && ack.cwnd >= ack.ssthresh;
             return None;
-        }
-        if self.slow_starts != sample.slow_starts {
-            self.slow_starts = sample.slow_starts;
-            self.flow.restart();
-        }
-        let verdict = self.flow.on_ack(ack);
+        };
         self.evaluated += 1;
         self.last_outcome = verdict.outcome;
         self.outcomes[verdict.outcome as usize % OUTCOME_MAX] += 1;
-        if verdict.outcome == outcome::EXIT || (verdict.ssthresh != 0 && verdict.ssthresh <= ack.cwnd) {
-            self.leave(self.seen, ack, &verdict);
-        } else if verdict.ssthresh != 0 {
-            self.own_ssthresh = verdict.ssthresh;
-        }
-        if self.own_ssthresh != 0 {
-            self.before = *ack;
-        }
+        self.note_exit(self.seen, Some(&verdict));
         Some(verdict)
     }
 
-    fn leave(&mut self, number: u64, ack: &Ack, verdict: &Verdict) {
-        self.own_ssthresh = 0;
-        if self.exit.is_some() {
+    /// The first exit, if the shell has just recorded it: by a verdict, or by a window that has come to the threshold of an
+    /// earlier one.
+    fn note_exit(&mut self, number: u64, verdict: Option<&Verdict>) {
+        let (None, Some(exit), Some(at_us)) = (&self.exit, self.replayed.exit(), self.replayed.exit_us())
+        else {
             return;
-        }
-        self.exports = Some(self.exports_now());
-        self.exit = Some(Exit {
+        };
+        let (target, ssthresh) = verdict.map_or((0, exit.window_after), |one| (one.cwnd, one.ssthresh));
+        let found = Exit {
             ack: number,
             reason: ExitReason::Algorithm,
-            at_us: ack.now_us,
-            since_start_us: ack.now_us.wrapping_sub(self.start_us),
-            acknowledged_bytes: ack.bytes_acked,
-            cwnd_segments: ack.cwnd,
-            window_bytes: u64::from(ack.cwnd) * u64::from(ack.mss),
-            in_flight_segments: ack.in_flight,
-            rtt_us: if ack.rtt_us > 0 { ack.rtt_us as u32 } else { ack.smoothed_rtt_us },
-            min_rtt_us: ack.min_rtt_us,
-            target_segments: Some(verdict.cwnd).filter(|segments| *segments != 0),
-            ssthresh_segments: Some(verdict.ssthresh).filter(|segments| *segments != 0),
-        });
+            at_us,
+            since_start_us: at_us.wrapping_sub(self.start_us),
+            acknowledged_bytes: exit.bytes_acked,
+            cwnd_segments: exit.window,
+            window_bytes: u64::from(exit.window) * u64::from(exit.mss),
+            in_flight_segments: exit.in_flight,
+            rtt_us: exit.rtt_us,
+            min_rtt_us: exit.min_rtt_us,
+            target_segments: Some(target).filter(|segments| *segments != 0),
+            ssthresh_segments: Some(ssthresh).filter(|segments| *segments != 0),
+        };
+        self.exports = Some(self.exports_now());
+        self.exit = Some(found);
     }
 
     /// The flow's parameters changed; what the candidate sets stays set.
@@ -206,7 +190,7 @@ impl Evaluator {
             Some(settings) => {
                 let recorded = defaults(algorithm, settings);
                 if let Ok(parameters) = with_settings(recorded, &self.candidate.settings) {
-                    self.flow.tune(parameters);
+                    self.replayed.flow_mut().tune(parameters);
                 }
             }
             None if generations.is_empty() => {}
@@ -224,7 +208,7 @@ impl Evaluator {
 
     fn exports_now(&self) -> Vec<(&'static str, Vec<u32>)> {
         let exports = self.candidate.algorithm.exports();
-        exports.map(|export| (export.name, self.flow.export(export.name))).collect()
+        exports.map(|export| (export.name, self.replayed.flow().export(export.name))).collect()
     }
 
     pub fn finish(self) -> Finding {
