@@ -157,7 +157,7 @@ fn every_acknowledgment_and_every_exit_is_as_in_the_kernel() {
             exits += usize::from(kernel.is_some());
             moved += usize::from(kernel != here);
         }
-        assert_eq!(follower.exit.map(|exit| exit.reason), Some(ExitReason::Loss));
+        assert_eq!(follower.exit().map(|(reason, _)| reason), Some(ExitReason::Loss));
         assert_eq!(follower.lost, 0);
     }
     println!("{compared} acknowledgments, times by {late} us at most, {exits} exits, {moved} on another one");

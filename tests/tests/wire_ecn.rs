@@ -46,7 +46,7 @@ fn stock(tcp_ecn: &str) -> Option<(Came, u32)> {
             follower.take(&snapshot);
         }
     }
-    assert_eq!(follower.exit.map(|exit| exit.reason), Some(ExitReason::Ecn), "tcp_ecn {tcp_ecn}");
+    assert_eq!(follower.exit().map(|(reason, _)| reason), Some(ExitReason::Ecn), "tcp_ecn {tcp_ecn}");
     Some((came, info.snd_ssthresh.expect("reduced")))
 }
 

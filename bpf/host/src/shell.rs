@@ -31,7 +31,7 @@ impl Policy for Flow {
 }
 
 /// One flow of the shell.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Shell {
     flow: ShellFlow,
 }
@@ -96,6 +96,16 @@ impl Shell {
     /// Attached to observe: the algorithm is called although it would have exited this slow start.
     pub fn go_on(&mut self) {
         self.flow.header.flags &= !(flow_flag::OBSERVED as u16);
+    }
+
+    /// The connection was established before it came under the shell.
+    pub fn adopted(&mut self) {
+        self.flow.header.flags |= flow_flag::ADOPTED as u16;
+    }
+
+    /// The algorithm itself has set the sender's threshold.
+    pub fn ssthresh_set(&mut self) {
+        self.flow.header.flags |= flow_flag::SSTHRESH_SET as u16;
     }
 
     /// The exit record, once the first slow start ends; its `window_after` is 0 while a drain is in progress.

@@ -1,26 +1,10 @@
 //! From a flow's snapshots to its acknowledgments and to the real end of its first slow start.
 
-use onramp_algorithm::{Ack, ExitReason};
+use onramp_algorithm::shell::{Policy, Shell};
+use onramp_algorithm::{Ack, ExitReason, ExitRecord, Sock, Verdict};
 
 use super::snapshot::state;
 use crate::object::abi::{SocketSnapshot, snapshot_kind};
-
-/// How a flow really left its first slow start.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RealExit {
-    /// Why; [`ExitReason::Algorithm`]: its own control has set the threshold at which its window is, as HyStart does.
-    pub reason: ExitReason,
-    /// Since the first data was sent, microseconds.
-    pub at_us: u64,
-    /// Bytes acknowledged by then.
-    pub bytes_acked: u64,
-    /// Segments.
-    pub window: u32,
-    /// Bytes.
-    pub mss: u32,
-    /// Smoothed, microseconds.
-    pub rtt_us: u32,
-}
 
 /// What algorithms are called with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,25 +30,35 @@ pub enum Step {
     },
 }
 
-/// Follows one flow through its first slow start. Two snapshots make an acknowledgment: the one taken when it arrived
-/// and the next, which has what its processing has changed.
+/// The flow's own control. It sets the sender's threshold itself.
+struct Own;
+
+impl Policy for Own {
+    fn restart(&mut self) {}
+
+    fn on_ack(&mut self, _: &Ack) -> Verdict {
+        Verdict::default()
+    }
+
+    fn on_loss(&mut self, _: &Ack, base_ssthresh: u32) -> u32 {
+        base_ssthresh
+    }
+}
+
+/// Follows one flow through its first slow start, as the shell does in the kernel. Two snapshots make an acknowledgment: the
+/// one taken when it arrived and the next, which has what its processing has changed.
 #[derive(Clone, Debug, Default)]
 pub struct Follower {
     /// Taken when an acknowledgment arrived that is not complete yet.
     pending: Option<SocketSnapshot>,
     sequence: u32,
-    start_us: Option<u64>,
-    slow_starts: u32,
-    starting: bool,
-    /// Segments, at the last acknowledgment and before the loss that ended slow start.
-    window: u32,
-    ssthresh: u32,
+    shell: Shell,
+    /// At the last acknowledgment in slow start, or before the loss that ended it.
+    sock: Sock,
     /// Segments, when it was seen first.
     first_ssthresh: Option<u32>,
     /// Acknowledgments past slow start are asked for, too.
     past: bool,
-    /// How the first slow start ended.
-    pub exit: Option<RealExit>,
     /// Exits by a loss that proved spurious.
     pub undone: u32,
     /// Acknowledgments in slow start.
@@ -103,114 +97,101 @@ impl Follower {
         }
         match snapshot.kind {
             snapshot_kind::ACK => {
-                self.take_back(snapshot);
-                self.reach_threshold(before.as_ref(), snapshot);
-                let followed = self.past || self.exit.is_none();
+                self.undo(snapshot);
+                self.grow(before.as_ref().unwrap_or(snapshot), snapshot);
+                let followed = self.past || self.exit().is_none();
                 self.pending = Some(*snapshot).filter(|now| followed && now.packets_out > 0);
             }
             snapshot_kind::STATE => steps.extend(self.reduce(before.as_ref(), snapshot)),
             snapshot_kind::SHUT => {
-                self.reach_threshold(before.as_ref(), snapshot);
-                self.shut_early = self.exit.is_none() && snapshot.packets_out > 0;
+                self.grow(before.as_ref().unwrap_or(snapshot), snapshot);
+                self.shut_early = self.exit().is_none() && snapshot.packets_out > 0;
             }
             _ => {}
         }
         steps
     }
 
-    /// The acknowledgment that arrived at `before`, if the algorithm would have been asked about it.
+    /// The acknowledgment that arrived at `before`, if the algorithm would have been called with it.
     fn complete(&mut self, before: &SocketSnapshot, after: &SocketSnapshot) -> Option<Step> {
-        let delivered = after.delivered.wrapping_sub(before.delivered);
-        let fresh = delivered != 0 || after.snd_una != before.snd_una;
         // A segment with data of the peer that acknowledges nothing.
-        if !fresh && after.rcv_nxt != before.rcv_nxt {
+        if after.delivered == before.delivered
+            && after.snd_una == before.snd_una
+            && after.rcv_nxt != before.rcv_nxt
+        {
             return None;
         }
-        let ack = describe(before, after, delivered);
-        if !before.in_slow_start() || self.exit.is_some() {
+        let ack = describe(before, after);
+        if self.exit().is_some() || !self.is_called(before.state, &ack) {
             return self.past.then_some(Step::Past { ack });
         }
-        if self.starting && before.cwnd < self.window {
-            // Only an idle time shrinks the window within slow start.
-            self.starting = false;
-        }
-        if !self.starting {
-            self.starting = true;
-            self.slow_starts += 1;
-        }
-        self.window = before.cwnd;
         self.acks += 1;
-        let rtt_us = if ack.rtt_us > 0 { ack.rtt_us as u32 } else { ack.smoothed_rtt_us };
-        self.start_us.get_or_insert(ack.now_us.saturating_sub(rtt_us.into()));
-        Some(Step::Ack { ack, slow_starts: self.slow_starts })
+        Some(Step::Ack { ack, slow_starts: self.shell.slow_starts().into() })
+    }
+
+    fn is_called(&mut self, state: u32, ack: &Ack) -> bool {
+        self.sock = Sock { state, ..Sock::seen(ack) };
+        self.shell.acked(&mut self.sock, ack.acked, u32::try_from(ack.rtt_us).ok(), &mut Own).is_some()
+    }
+
+    /// The window `now`, after the acknowledgment that arrived at `before`: it may have come to its threshold.
+    fn grow(&mut self, before: &SocketSnapshot, now: &SocketSnapshot) {
+        if self.exit().is_some() {
+            return;
+        }
+        if now.cwnd < self.sock.cwnd {
+            // Only an idle time shrinks the window within slow start.
+            self.shell.idle();
+        }
+        if now.is_established() {
+            self.shell.adopted();
+        }
+        if self.first_ssthresh.is_some_and(|first| first != now.ssthresh) {
+            self.shell.ssthresh_set();
+        }
+        let ack = Ack { cwnd: now.cwnd, ssthresh: now.ssthresh, ..describe(before, now) };
+        self.shell.grow(&mut self.sock, 1, |sock, _| *sock = Sock::seen(&ack));
     }
 
     /// The congestion state changes. Where that reduces the window, slow start is over.
     fn reduce(&mut self, before: Option<&SocketSnapshot>, now: &SocketSnapshot) -> Option<Step> {
-        let reason = match now.new_state {
-            state::RECOVERY => ExitReason::Loss,
-            state::LOSS => ExitReason::Timeout,
-            state::CWR if now.ecn != 0 => ExitReason::Ecn,
-            state::CWR => ExitReason::LocalCongestion,
-            _ => return None,
-        };
-        if !std::mem::take(&mut self.starting) || self.exit.is_some() {
+        let reduces = matches!(now.new_state, state::RECOVERY | state::LOSS | state::CWR);
+        if !reduces || self.exit().is_some() {
             return None;
         }
-        let earlier =
-            before.copied().unwrap_or(SocketSnapshot { cwnd: self.window, ssthresh: u32::MAX, ..*now });
-        self.ssthresh = earlier.ssthresh;
-        self.leave(reason, &earlier, now);
-        let mut ack = describe(&earlier, now, now.delivered.wrapping_sub(earlier.delivered));
-        ack.now_us = now.time_ns / 1_000;
-        (ack.acked, ack.rtt_us) = (0, -1);
-        Some(Step::Loss { ack, ssthresh: now.ssthresh })
-    }
-
-    /// The window is at its threshold: what set it came with the acknowledgment before, or with the connection.
-    fn reach_threshold(&mut self, before: Option<&SocketSnapshot>, now: &SocketSnapshot) {
-        if self.exit.is_none() && self.starting && !now.below_threshold() {
-            self.starting = false;
-            let reason = match self.first_ssthresh {
-                Some(first) if first != now.ssthresh => ExitReason::Algorithm,
-                _ if now.is_established() => ExitReason::Ssthresh,
-                _ => ExitReason::CachedSsthresh,
-            };
-            self.leave(reason, before.unwrap_or(now), now);
-        }
+        let whole =
+            before.copied().unwrap_or(SocketSnapshot { cwnd: self.sock.cwnd, ssthresh: u32::MAX, ..*now });
+        let ack = Ack { now_us: now.time_ns / 1_000, acked: 0, rtt_us: -1, ..describe(&whole, now) };
+        let mut sock = Sock { ecn: now.ecn, state: whole.state, ..Sock::seen(&ack) };
+        let ssthresh = self.shell.reduced(&mut sock, now.ssthresh, &mut Own)?;
+        self.shell.state(&mut sock, now.new_state);
+        self.sock = sock;
+        Some(Step::Loss { ack, ssthresh })
     }
 
     /// The loss proved spurious: window and threshold are as before it.
-    fn take_back(&mut self, now: &SocketSnapshot) {
-        let by_loss = self.exit.is_some_and(|exit| !at_threshold(exit.reason));
-        if by_loss && now.state == state::OPEN && now.below_threshold() && now.ssthresh >= self.ssthresh {
-            self.exit = None;
-            self.undone += 1;
-            self.window = now.cwnd;
+    fn undo(&mut self, now: &SocketSnapshot) {
+        if self.exit().is_some()
+            && now.state == state::OPEN
+            && now.cwnd < now.ssthresh
+            && now.ssthresh >= self.sock.ssthresh
+        {
+            self.sock.cwnd = self.shell.undo(&mut self.sock, now.cwnd);
+            self.undone += u32::from(self.exit().is_none());
         }
     }
 
-    fn leave(&mut self, reason: ExitReason, at: &SocketSnapshot, now: &SocketSnapshot) {
-        let time_us = if at_threshold(reason) { at.time_ns } else { now.time_ns } / 1_000;
-        self.exit = Some(RealExit {
-            reason,
-            at_us: time_us.saturating_sub(self.start_us.unwrap_or(time_us)),
-            bytes_acked: now.bytes_acked,
-            window: at.cwnd,
-            mss: now.mss,
-            rtt_us: now.srtt >> 3,
-        });
+    /// How the first slow start ended. [`ExitReason::Algorithm`]: at a threshold that the flow's own control has set, as
+    /// HyStart does.
+    pub fn exit(&self) -> Option<(ExitReason, &ExitRecord)> {
+        self.shell.exit()
     }
-}
-
-/// Whether the window had come to a threshold.
-fn at_threshold(reason: ExitReason) -> bool {
-    matches!(reason, ExitReason::Algorithm | ExitReason::Ssthresh | ExitReason::CachedSsthresh)
 }
 
 /// The acknowledgment as the kernel's shell would have described it: what was sent and the window as they were when it
 /// arrived, what it acknowledged and the RTT as they were once it was processed.
-fn describe(before: &SocketSnapshot, after: &SocketSnapshot, delivered: u32) -> Ack {
+fn describe(before: &SocketSnapshot, after: &SocketSnapshot) -> Ack {
+    let delivered = after.delivered.wrapping_sub(before.delivered);
     let smoothed_rtt_us = after.srtt >> 3;
     // Segments delivered out of order and selectively acknowledged are not acknowledged yet; that comes later, when it is not delivered any more.
     let acked = delivered.wrapping_add(before.sacked_out).wrapping_sub(after.sacked_out);

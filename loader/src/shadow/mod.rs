@@ -12,5 +12,5 @@ mod tests;
 
 pub use crate::object::abi::{SnapshotCounts, SocketSnapshot};
 pub use crate::object::open::Watch;
-pub use follower::{Follower, RealExit, Step};
+pub use follower::{Follower, Step};
 pub use source::{Shadow, available};

@@ -47,16 +47,6 @@ impl SocketSnapshot {
         text(&self.control)
     }
 
-    /// Neither at nor beyond the threshold.
-    pub(crate) fn below_threshold(&self) -> bool {
-        self.cwnd < self.ssthresh
-    }
-
-    /// In recovery the window may lie below the threshold without being in slow start.
-    pub(crate) fn in_slow_start(&self) -> bool {
-        self.below_threshold() && !matches!(self.state, state::CWR | state::RECOVERY)
-    }
-
     /// Segments.
     pub(crate) fn in_flight(&self) -> u32 {
         self.packets_out

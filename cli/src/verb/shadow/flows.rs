@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, HashSet};
 
 use onramp_loader::ExitReason;
-use onramp_loader::algorithm::{self, find_control};
-use onramp_loader::shadow::{Follower, RealExit, SocketSnapshot, Step};
+use onramp_loader::algorithm::{self, ExitRecord, find_control};
+use onramp_loader::shadow::{Follower, SocketSnapshot, Step};
 use onramp_recording::replay::{
     Candidate, Finding, Generations, Known, Options, PathEstimate, Regret, Replay,
 };
@@ -141,14 +141,14 @@ impl Watched {
         let report = replay.finish().pop()?;
         let mut findings = report.findings;
         for finding in &mut findings {
-            finding.flow_left_first |= finding.exit.is_none() && follower.exit.is_some();
+            finding.flow_left_first |= finding.exit.is_none() && follower.exit().is_some();
         }
-        let measured = |given: PathEstimate, exit: RealExit| {
-            given.regret(exit.at_us, u64::from(exit.window) * u64::from(exit.mss), None)
+        let measured = |given: PathEstimate, (_, exit): (ExitReason, &ExitRecord)| {
+            given.regret(exit.at_us, exit.window_bytes(), None)
         };
         Some(FlowRow {
             given: report.given,
-            regret: report.given.zip(follower.exit).and_then(|(given, exit)| measured(given, exit)),
+            regret: report.given.zip(follower.exit()).and_then(|(given, exit)| measured(given, exit)),
             local: first.local().to_string(),
             remote: first.remote().to_string(),
             netns: first.netns(),
@@ -157,7 +157,7 @@ impl Watched {
             acks: follower.acks,
             dropped: follower.lost,
             closed_early: follower.shut_early,
-            exit: follower.exit.map(|exit| Exit::new(exit, &follower.control)),
+            exit: follower.exit().map(|(reason, exit)| Exit::new(reason, exit, &follower.control)),
             congestion_control: follower.control,
             undone: follower.undone,
             findings,
@@ -166,15 +166,15 @@ impl Watched {
 }
 
 impl Exit {
-    fn new(exit: RealExit, control: &str) -> Self {
-        let algorithm = if exit.reason == ExitReason::Algorithm { algorithm_of(control) } else { None };
+    fn new(reason: ExitReason, exit: &ExitRecord, control: &str) -> Self {
+        let algorithm = if reason == ExitReason::Algorithm { algorithm_of(control) } else { None };
         Self {
-            reason: exit.reason.name(),
+            reason: reason.name(),
             algorithm,
             since_start_us: exit.at_us,
             acknowledged_bytes: exit.bytes_acked,
             cwnd_segments: exit.window,
-            window_bytes: u64::from(exit.window) * u64::from(exit.mss),
+            window_bytes: exit.window_bytes(),
             rtt_us: exit.rtt_us,
         }
     }
