@@ -1,5 +1,8 @@
 //! The shell over a plain sender: what it does in addition to calling the algorithm.
 
+mod common;
+
+use common::pairs::Rounds;
 use onramp_algorithm::shell::{Policy, Shell, describe};
 use onramp_algorithm::{
     Ack, CongestionState, ExitReason, Flow, INITIAL_WINDOW, MIN_WINDOW, NO_THRESHOLD, OpenLoop, Sock, Stage,
@@ -257,4 +260,42 @@ fn a_recorded_flow_is_past_slow_start_or_in_it_as_its_rows_say() {
     assert_eq!(called, [true, false, true]);
     let (_, called) = observed(&["exit_window_bytes=90000"], &[(1, Stage::SlowStart); 15]);
     assert_eq!(called, [true; 15]);
+}
+
+/// What the flow's own exit is, if it has one before its window comes to the algorithm's threshold.
+#[derive(Clone, Copy)]
+enum OwnExit {
+    None,
+    ByThreshold,
+    ByLoss,
+}
+
+#[test]
+fn a_threshold_above_the_window_is_dropped_at_the_flows_own_exit() {
+    let mut rounds = Rounds::begun("spacing", &[]);
+    rounds.ack.cwnd = 300;
+    rounds.rounds(10_000_000);
+    let at = |cwnd| Ack { cwnd, acked: 1, ..rounds.ack };
+    let exit_window = |own_exit: OwnExit| {
+        let mut replayed = OpenLoop::new(rounds.flow.clone(), 1);
+        let verdict = replayed.ack(&at(999), 1, Stage::SlowStart);
+        assert_eq!(verdict.map(|verdict| verdict.ssthresh), Some(1_000));
+        let slow_starts = match own_exit {
+            OwnExit::None => 1,
+            OwnExit::ByThreshold => {
+                assert_eq!(replayed.ack(&at(500), 1, Stage::Past), None);
+                2
+            }
+            OwnExit::ByLoss => {
+                replayed.loss(&at(999), 700);
+                2
+            }
+        };
+        replayed.grow(1_000);
+        replayed.ack(&at(1_000), slow_starts, Stage::SlowStart);
+        replayed.exit().map(|exit| exit.window)
+    };
+    assert_eq!(exit_window(OwnExit::None), Some(1_000));
+    assert_eq!(exit_window(OwnExit::ByThreshold), None);
+    assert_eq!(exit_window(OwnExit::ByLoss), None);
 }

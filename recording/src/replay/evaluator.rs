@@ -29,7 +29,7 @@ pub struct Exit {
     pub window_bytes: u64,
     /// Recorded.
     pub in_flight_segments: u32,
-    /// Sample, else the smoothed RTT.
+    /// Sample of this acknowledgment, if it has one; else, and where the window reached a threshold, the smoothed RTT.
     pub rtt_us: u32,
     /// Recorded; 0: none.
     pub min_rtt_us: u32,
