@@ -219,8 +219,8 @@ fn what_a_sender_shows_of_an_acknowledgment_is_that_acknowledgment() {
 
 /// Acknowledgments whose window grows by a segment each, through an algorithm that is attached to observe.
 fn observed(settings: &[&str], stages: &[(u32, Stage)]) -> (OpenLoop, Vec<bool>) {
-    let mut parameters = find("fixed").unwrap().parameters();
-    parameters.assign(settings).unwrap();
+    let mut parameters = find("fixed").expect("an algorithm").parameters();
+    parameters.assign(settings).expect("settings of it");
     let mut replayed = OpenLoop::new(Flow::new(parameters), 0);
     let mut called = Vec::new();
     for (number, (slow_starts, stage)) in stages.iter().enumerate() {
