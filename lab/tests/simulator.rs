@@ -415,6 +415,7 @@ fn swept(directory: &Path, shards: usize, jobs: NonZeroUsize) -> Sweep {
         paths: 25,
         arms: vec!["onramp_search".into(), ORACLE.into()],
         kernel: None,
+        timeout_seconds: None,
     };
     let arms = [arm("onramp_search", &[]), Arm::stock(ORACLE)];
     let store = Store::open(directory, &definition).expect("a directory of its own");

@@ -469,6 +469,11 @@ fn of_one_namespace_more_than_there_are_records_the_last_keeps_its_default_and_i
     let report: Value = serde_json::from_str(&ran.stdout).unwrap();
     let others = report["other_namespaces"].as_array().unwrap();
     assert_eq!((ran.code, kept(), others.len()), (Some(5), 1, 1));
+    // It was looked into, and there was no room.
+    assert_eq!(report["unseen"], serde_json::json!([]));
+    let [not_set] = &report["not_set"].as_array().unwrap()[..] else { panic!("{report}") };
+    assert_eq!(not_set["namespace"], others[0]["namespace"]);
+    assert!(not_set["reason"].as_str().unwrap().contains("1024"), "{report}");
     // By itself it is refused, and stays as it is.
     let last = places.iter().find(|place| place.sysctl_get(DEFAULT).unwrap() == default).unwrap();
     assert!(inside(last, "attach plain --default").refused(1).contains("1024"));

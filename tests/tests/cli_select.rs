@@ -204,8 +204,20 @@ fn a_port_comes_after_prefixes_and_before_cgroups_and_test_says_what_happens() {
     nested.enter("..");
     fs::remove_dir(cgroups().join("onramp-test-select/inner")).unwrap();
     let listed = onramp("select list").ok();
-    assert!(listed.contains("# --cgroup (gone, number"), "{listed}");
+    assert!(listed.contains("# --cgroup id:"), "{listed}");
+    let rules = json("select list")["rules"].as_array().unwrap().clone();
+    let orphan = rules.iter().find(|rule| rule["cgroup"].is_null() && !rule["cgroup_id"].is_null()).unwrap();
+    let named = format!("--cgroup id:{}", orphan["cgroup_id"]);
     assert!(onramp("status").ok().contains("the cgroup of 1 rule is gone"));
+    onramp(&format!("select add {named} --use cubic")).refused(1);
+    // It can be named, and goes alone.
+    let side = match orphan["side"].as_str().unwrap() {
+        "both" => String::new(),
+        side => format!(" --{side}"),
+    };
+    onramp(&format!("select del {named}{side} --dry-run")).ok();
+    onramp(&format!("select del {named}{side}")).ok();
+    assert_eq!(json("select list")["rules"].as_array().unwrap().len(), rules.len() - 1);
 }
 
 #[test]

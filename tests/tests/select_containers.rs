@@ -60,7 +60,7 @@ fn a_containers_connections_get_what_the_rule_of_its_cgroup_says_and_its_neighbo
     drop(download);
     drop(one);
     let listed = onramp("select list").ok();
-    let gone: BTreeSet<_> = listed.lines().filter(|line| line.contains("(gone, number")).collect();
+    let gone: BTreeSet<_> = listed.lines().filter(|line| line.contains("--cgroup id:")).collect();
     assert_eq!(gone.len(), 1, "{listed}");
     assert_eq!(controls(&two), both("onramp_fixed"));
 }

@@ -238,7 +238,7 @@ fn planned(algorithm: Algorithm, leave_sockets: bool) -> Result<Vec<Action>, Err
 /// The defaults of all network namespaces; else what could not be seen.
 fn everywhere() -> Defaults {
     onramp_loader::defaults_everywhere()
-        .unwrap_or_else(|error| Defaults { of: Vec::new(), unseen: vec![error.to_string()] })
+        .unwrap_or_else(|error| Defaults { unseen: vec![error.to_string()], ..Defaults::default() })
 }
 
 /// How an algorithm is attached again as it is attached now.

@@ -146,8 +146,17 @@ pub(super) struct Taken {
     replaced: Vec<DefaultOf>,
     /// Those that keep another default; none is looked for unless some default was asked for.
     other_namespaces: Vec<Other>,
-    /// Where it could not be looked, or the default could not be set.
+    /// Where it could not be looked.
     unseen: Vec<String>,
+    /// Those that could not be given the default.
+    not_set: Vec<NotSet>,
+}
+
+/// A network namespace that keeps its default.
+#[derive(Serialize)]
+struct NotSet {
+    namespace: String,
+    reason: String,
 }
 
 impl Taken {
@@ -167,6 +176,7 @@ impl Taken {
             replaced: taken.of,
             other_namespaces: other_namespaces.unwrap_or_default(),
             unseen: taken.unseen,
+            not_set: taken.kept.into_iter().map(|(namespace, reason)| NotSet { namespace, reason }).collect(),
         })
     }
 
@@ -186,12 +196,20 @@ impl Taken {
             )
         };
         let lines: String = self.defaults_elsewhere.iter().map(line).collect();
-        lines + &text(&self.other_namespaces) + &unseen_text(&self.unseen)
+        let not_set = |NotSet { namespace, reason }: &NotSet| {
+            format!(
+                "  default of network namespace {} not set: {}\n",
+                escape_line(namespace),
+                escape_line(reason)
+            )
+        };
+        let not_set: String = self.not_set.iter().map(not_set).collect();
+        lines + &not_set + &text(&self.other_namespaces) + &unseen_text(&self.unseen)
     }
 
     /// The exit code.
     pub fn code(&self) -> u8 {
-        if self.unseen.is_empty() { 0 } else { PARTIAL }
+        if self.unseen.is_empty() && self.not_set.is_empty() { 0 } else { PARTIAL }
     }
 }
 
@@ -240,7 +258,7 @@ mod tests {
             path: path.map(PathBuf::from),
             name: (*name).into(),
         };
-        Defaults { of: all.iter().map(one).collect(), unseen: Vec::new() }
+        Defaults { of: all.iter().map(one).collect(), ..Defaults::default() }
     }
 
     #[test]

@@ -48,6 +48,8 @@ pub struct Path {
     pub source: SourceSpec,
     /// Seed of the link's randomness.
     pub seed: u64,
+    /// Time after which its transfer is given up; none: what its line needs decides.
+    pub timeout: Option<Duration>,
 }
 
 impl Path {
@@ -62,6 +64,7 @@ impl Path {
             bytes: profile.download_bytes(),
             source: SourceSpec::Bulk,
             seed: seed.wrapping_add(number / count),
+            timeout: None,
             profile,
         })
     }
@@ -70,12 +73,13 @@ impl Path {
     pub fn plan(&self) -> Plan {
         let link = &self.profile.link;
         let ideal = self.bytes as f64 * 8.0 / link.available_bps() as f64;
+        // What random losses hold up is given up: ten times as long as the line needs, and two minutes.
+        let own = || Duration::from_secs_f64(120.0 + 10.0 * ideal) + self.pauses();
         Plan {
             amount: Amount::Bytes(self.bytes),
             repetitions: 1,
             seed: self.seed,
-            // What random losses hold up is given up: ten times as long as the line needs, and two minutes.
-            timeout: Some(Duration::from_secs_f64(120.0 + 10.0 * ideal) + self.pauses()),
+            timeout: Some(self.timeout.unwrap_or_else(own)),
             command_line: Vec::new(),
             ..Plan::new(self.profile.clone())
         }
@@ -190,7 +194,15 @@ pub(super) fn draw(population: &Population, seed: u64, number: u64) -> Path {
         host: HostSpec::roomy(&link),
         link,
     };
-    Path { number, class: name.clone(), profile, bytes, source, seed: seed.wrapping_add(number) }
+    Path {
+        number,
+        class: name.clone(),
+        profile,
+        bytes,
+        source,
+        seed: seed.wrapping_add(number),
+        timeout: None,
+    }
 }
 
 fn link(drawer: &Drawer, class: &Class) -> LinkSpec {

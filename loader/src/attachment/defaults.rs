@@ -93,6 +93,8 @@ pub struct Defaults {
     pub of: Vec<DefaultOf>,
     /// Where it could not be looked, and why.
     pub unseen: Vec<String>,
+    /// Those that keep their default although they were to get another, and why.
+    pub kept: Vec<(String, String)>,
 }
 
 /// Network namespaces other than that of this process.
@@ -116,7 +118,7 @@ pub fn defaults_everywhere() -> Result<Defaults, Error> {
         of.push(default_of(namespace, &here, namespace.sysctl_get(SYSCTL)?));
         Ok(())
     })?;
-    Ok(Defaults { of, unseen })
+    Ok(Defaults { of, unseen, kept: Vec::new() })
 }
 
 fn default_of(namespace: &Namespace, here: &Namespace, name: String) -> DefaultOf {
@@ -129,18 +131,23 @@ pub(crate) fn take(pins: &Pins) -> Result<Option<String>, Error> {
     take_in(pins, &Namespace::current()?)
 }
 
-/// The same of other namespaces; returns what they had.
+/// The same of other namespaces; returns what they had. Of all of them, one that cannot be given it hinders no other.
 pub(crate) fn take_elsewhere(pins: &Pins, which: &Elsewhere) -> Result<Defaults, Error> {
     let here = Namespace::current()?;
-    let mut of = Vec::new();
-    let take = |namespace: &Namespace| {
+    let (mut of, mut kept) = (Vec::new(), Vec::new());
+    let mut take = |namespace: &Namespace| {
         if let Some(before) = take_in(pins, namespace)? {
             of.push(default_of(namespace, &here, before));
         }
-        Ok(())
+        Ok::<_, Error>(())
     };
     let unseen = match which {
-        Elsewhere::All => everywhere::each(take)?,
+        Elsewhere::All => everywhere::each(|namespace| {
+            if let Err(error) = take(namespace) {
+                kept.push((namespace.to_string(), error.to_string()));
+            }
+            Ok(())
+        })?,
         Elsewhere::These(paths) => {
             // First, so that a file that is no namespace changes nothing.
             let opened: Result<Vec<_>, _> = paths.iter().map(Namespace::open).collect();
@@ -148,7 +155,7 @@ pub(crate) fn take_elsewhere(pins: &Pins, which: &Elsewhere) -> Result<Defaults,
             Vec::new()
         }
     };
-    Ok(Defaults { of, unseen })
+    Ok(Defaults { of, unseen, kept })
 }
 
 fn take_in(pins: &Pins, namespace: &Namespace) -> Result<Option<String>, Error> {

@@ -9,6 +9,9 @@ use std::path::{Component, Path};
 use crate::system::error::Error;
 use crate::system::hierarchy;
 
+/// What a number is written behind, in place of a path.
+const BY_NUMBER: &str = "id:";
+
 /// A cgroup. The number is the kernel's, and never another's later.
 #[derive(Clone, Debug)]
 pub struct Cgroup {
@@ -43,19 +46,22 @@ impl fmt::Display for Cgroup {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.path {
             Some(path) => formatter.write_str(path),
-            None => write!(formatter, "(gone, number {})", self.id),
+            None => write!(formatter, "{BY_NUMBER}{}", self.id),
         }
     }
 }
 
 impl Cgroup {
     /// The cgroup of a path from the root of the hierarchy (`/system.slice`), or of its directory
-    /// (`/sys/fs/cgroup/system.slice`).
+    /// (`/sys/fs/cgroup/system.slice`), or of a number (`id:27`), which may be that of one that is gone.
     ///
     /// # Errors
     /// [`Error::Cgroup`], [`Error::NoCgroup`], [`Error::PartOfCgroups`].
     pub fn find(path: &str) -> Result<Self, Error> {
         let root = hierarchy::root()?;
+        if let Some(id) = path.strip_prefix(BY_NUMBER).and_then(|number| number.parse().ok()) {
+            return Ok(Self { id, path: paths(&root).remove(&id) });
+        }
         let refuse = |why: String| Error::Cgroup { path: path.into(), root: root.clone(), why };
         let below = Path::new(path);
         let below = below.strip_prefix(&root).unwrap_or(below);
@@ -72,6 +78,18 @@ impl Cgroup {
             return Err(refuse("it is no directory".into()));
         }
         Ok(Self { id: directory.ino(), path: Some(format!("/{}", below.display())) })
+    }
+
+    /// The same, of a cgroup that is there.
+    ///
+    /// # Errors
+    /// As of [`Cgroup::find`].
+    pub fn find_living(path: &str) -> Result<Self, Error> {
+        let found = Self::find(path)?;
+        if found.path.is_some() {
+            return Ok(found);
+        }
+        Err(Error::Cgroup { path: path.into(), root: hierarchy::root()?, why: "it is gone".into() })
     }
 }
 

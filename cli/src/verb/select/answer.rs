@@ -75,7 +75,7 @@ struct Answer {
 impl Test {
     pub fn run(self, output: &Output) -> anyhow::Result<u8> {
         let mut deciders = Deciders::here()?;
-        let cgroup = self.cgroup.as_deref().map(Cgroup::find).transpose()?.map(|cgroup| cgroup.id);
+        let cgroup = self.cgroup.as_deref().map(Cgroup::find_living).transpose()?.map(|cgroup| cgroup.id);
         let sides = match (self.accept, self.connect) {
             (true, _) => vec![Side::Accept],
             (_, true) => vec![Side::Connect],

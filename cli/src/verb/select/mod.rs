@@ -392,7 +392,7 @@ impl Missing {
 /// A rule as a line of a file; what has no effect is said in a comment.
 fn line(rule: &Rule, missing: &Missing) -> String {
     if rule.is_orphan() {
-        return format!("# {rule}\n");
+        return format!("# {rule}  # its cgroup is gone: `onramp select del {}` removes it\n", rule.target);
     }
     let control = &rule.choice.control;
     let note = if missing.control(rule) {

@@ -26,7 +26,7 @@ pub(in crate::verb) struct TargetWords {
     /// Connections whose peer has an address in this prefix; an address alone is a prefix of all its bits
     #[arg(long, value_name = "PREFIX")]
     pub to: Option<String>,
-    /// Connections whose socket was made in this cgroup, or in one below it: /system.slice, or its directory
+    /// Connections whose socket was made in this cgroup, or in one below it: /system.slice, its directory, or id:N, its number
     #[arg(long, value_name = "PATH")]
     pub cgroup: Option<String>,
     /// Connections to this port of the listening side: this host's where it accepts, the peer's where it connects
@@ -190,6 +190,7 @@ impl RuleWords {
     /// # Errors
     /// What is wrong with a value, and what [`onramp_loader::select::control`] fails with.
     pub fn rule(&self, controls: &mut Controls) -> anyhow::Result<Rule> {
+        self.target.cgroup.as_deref().map(Cgroup::find_living).transpose()?;
         let target = self.target.target()?;
         let name = self.choice.as_deref().ok_or_else(|| Usage::error("a rule has --use ALG"))?;
         let initial_window = self.initial_window.as_deref().map(window).transpose()?;

@@ -1,12 +1,14 @@
 //! What verbs over many paths share.
 
 use std::num::NonZeroUsize;
+use std::time::Duration;
 
 use clap::Args;
 use onramp_files::bounded;
-use onramp_lab::population::Population;
+use onramp_lab::population::{Path, Population};
 
 use crate::failure::Usage;
+use crate::verb::transfer::limit;
 
 /// The population that is there without a file.
 pub(super) const DEFAULT: &str = "default";
@@ -26,6 +28,22 @@ pub(super) fn load(given: &str) -> anyhow::Result<(String, Population)> {
     let population =
         Population::parse(&text, given).map_err(|error| Usage::error(error.to_string().trim_end()))?;
     Ok((text, population))
+}
+
+/// The limit of transfers over many paths.
+#[derive(Args, Clone, Copy, Debug)]
+pub(super) struct Limit {
+    /// Time after which a transfer is given up, 1 s to 24 h; it then counts as at least that long [default: 2 min, 10 times
+    /// what the path's rate needs, and the application's pauses]
+    #[arg(long, value_name = "TIME", value_parser = limit)]
+    pub timeout: Option<Duration>,
+}
+
+impl Limit {
+    /// The path with this limit.
+    pub fn over(self, path: Path) -> Path {
+        Path { timeout: self.timeout, ..path }
+    }
 }
 
 /// How many paths are simulated at once.

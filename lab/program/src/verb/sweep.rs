@@ -49,7 +49,7 @@ impl Sweep {
         let (text, population) = population::load(&self.sweeping.population)?;
         let numbers = self.numbers(&population)?;
         let clock = ClockOptions::of_guests(&self.kernel, false).clock(Tool::Builtin, &[], None)?;
-        let path = |at: u64| population.path(self.sweeping.seed, numbers[at as usize]);
+        let path = |at: u64| self.sweeping.path(&population, numbers[at as usize]);
         // What is wrong with an arm shows before anything is made.
         self.prepared(&path(0), &clock)?;
         let kernel = Some(self.kernel.clone());

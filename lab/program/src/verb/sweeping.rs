@@ -8,11 +8,11 @@ use std::time::Instant;
 use anyhow::Context;
 use clap::Args;
 use onramp_lab::experiment::Shard;
-use onramp_lab::population::Population;
+use onramp_lab::population::{Path, Population};
 use onramp_lab::sim::SimError;
 use onramp_lab::sim::sweep::{self, Definition, RunRow, Store, Sweep as Summary, SweepError, front};
 
-use super::population;
+use super::population::{self, Limit};
 use crate::failure::{PARTIAL, Usage};
 use crate::output::Output;
 use crate::progress::{Progress, Resumes};
@@ -27,6 +27,8 @@ pub(crate) struct Sweeping {
     /// Seed of the population
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
+    #[command(flatten)]
+    limit: Limit,
     /// Make only the I-th of N equal parts
     #[arg(long, value_name = "I/N")]
     shard: Option<Shard>,
@@ -36,6 +38,11 @@ pub(crate) struct Sweeping {
 }
 
 impl Sweeping {
+    /// A path of the population, with the limit of its transfer.
+    pub fn path(&self, population: &Population, number: u64) -> Path {
+        self.limit.over(population.path(self.seed, number))
+    }
+
     /// What the directory holds. `text` is the population's; `kernel` that whose TCP makes the runs, if they are not simulated.
     pub fn definition(
         &self,
@@ -51,6 +58,7 @@ impl Sweeping {
             paths,
             arms: arms.to_vec(),
             kernel,
+            timeout_seconds: self.limit.timeout.map(|limit| limit.as_secs()),
         })
     }
 

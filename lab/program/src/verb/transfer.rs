@@ -80,7 +80,7 @@ impl Transfer {
 }
 
 /// A limit, of whole seconds.
-fn limit(text: &str) -> Result<Duration, String> {
+pub(crate) fn limit(text: &str) -> Result<Duration, String> {
     let seconds = units::seconds(text)?;
     if !(1..=86_400).contains(&seconds) {
         return Err(format!("{text} is out of range: give 1 s to 24 h"));

@@ -40,6 +40,9 @@ pub struct Definition {
     /// Kernel whose TCP makes the runs, of those paths that a guest keeps up with; none: they are simulated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel: Option<String>,
+    /// Time after which a transfer is given up, seconds; none: each path's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_seconds: Option<u64>,
 }
 
 /// What can go wrong with a sweep.
@@ -194,6 +197,7 @@ fn check(directory: &Path, bytes: &[u8], wanted: &Definition) -> Result<(), Swee
         (found.paths == wanted.paths, "number of paths"),
         (found.arms == wanted.arms, "list of arms"),
         (found.kernel == wanted.kernel, "kernel"),
+        (found.timeout_seconds == wanted.timeout_seconds, "timeout"),
         (found.program == wanted.program, "program"),
     ] {
         if !same {
@@ -218,6 +222,7 @@ mod tests {
             paths: 35,
             arms: vec!["plain".into()],
             kernel: None,
+            timeout_seconds: None,
         }
     }
 
@@ -277,6 +282,9 @@ mod tests {
         assert!(says(Definition { paths: 40, ..definition() }).contains("its number of paths differs"));
         let kernel = Some("6.12".to_owned());
         assert!(says(Definition { kernel, ..definition() }).contains("its kernel differs"));
+        assert!(
+            says(Definition { timeout_seconds: Some(9), ..definition() }).contains("its timeout differs")
+        );
         assert!(says(Definition { program: "q".into(), ..definition() }).contains("its program differs"));
         fs::remove_file(directory.path().join(DEFINITION)).unwrap();
         fs::write(directory.path().join("notes"), "mine").unwrap();

@@ -20,6 +20,7 @@ pub(super) use files::write;
 use crate::failure::{FAILURE, PARTIAL, Usage};
 use crate::output::Output;
 use crate::profile;
+use crate::verb::transfer::limit;
 
 /// How trials are made.
 #[derive(Args, Clone, Copy, Debug)]
@@ -30,6 +31,10 @@ pub(super) struct Manner {
     /// Seed of the link's randomness in the first repetition
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
+    /// Time after which a transfer is given up, 1 s to 24 h; it then counts as at least that long [default: 2 min and 20 times
+    /// what the link's rate needs]
+    #[arg(long, value_name = "TIME", value_parser = limit)]
+    pub timeout: Option<Duration>,
 }
 
 impl Manner {
@@ -54,6 +59,7 @@ impl Manner {
             objects: trial.objects.clone(),
             repetitions: if self.quick { trial.quick } else { trial.repetitions },
             seed: self.seed,
+            timeout: self.timeout,
             directory: Some(root.join(&trial.name)),
             ..Plan::new(profile)
         })

@@ -94,12 +94,12 @@ impl Sweep {
     fn all(self, text: String, population: &Population, output: &Output) -> anyhow::Result<u8> {
         let definition = self.sweeping.definition(text, &self.arms, self.paths, None)?;
         let directory = self.sweeping.directory("sweep", population);
-        let make = |number| self.rows(&population.path(self.sweeping.seed, number));
+        let make = |number| self.rows(&self.sweeping.path(population, number));
         self.sweeping.sweep(&definition, directory, population, self.jobs.jobs(), make, output)
     }
 
     fn one(self, population: &Population, number: u64, output: &Output) -> anyhow::Result<u8> {
-        let path = population.path(self.sweeping.seed, number);
+        let path = self.sweeping.path(population, number);
         if let Some(file) = &self.write_profile {
             let command = command(&path, &written::argument(file), &self.arms);
             written::write(file, &path.profile, &format!("Simulate it: {command}"))?;
@@ -183,6 +183,18 @@ mod tests {
             assert_eq!(arm.early_exits, 0, "{}: {:?}", arm.arm, arm.earliest);
             assert!(arm.exits > 0 || arm.arm.starts_with("search"), "{}", arm.arm);
         }
+    }
+
+    #[test]
+    fn a_transfer_over_the_limit_that_is_given_counts_as_that_long() {
+        let sweep = sweep(&["--arms", "plain", "--timeout", "1s"]);
+        let (_, population) = population::load(&sweep.sweeping.population).unwrap();
+        let path = Path { bytes: 4_000_000_000, ..sweep.sweeping.path(&population, 0) };
+        let [row] = &sweep.rows(&path).unwrap()[..] else { panic!("one arm") };
+        assert_eq!(row.complete, 0);
+        let definition = sweep.sweeping.definition(String::new(), &[], 1, None).unwrap();
+        assert_eq!(definition.timeout_seconds, Some(1));
+        assert!(CommandLine::try_parse_from(["sweep", "--timeout", "0s"]).is_err());
     }
 
     #[test]

@@ -24,7 +24,7 @@ use crate::profile;
 use crate::progress::{Progress, Resumes};
 use crate::settings::{self, AlgorithmName};
 use crate::target::directory;
-use crate::verb::population::{self, Jobs};
+use crate::verb::population::{self, Jobs, Limit};
 use kernel::Confirmation;
 
 /// Experimental: search parameters of an algorithm that suit a population of paths, or the links of profiles
@@ -67,6 +67,8 @@ pub(super) struct Tune {
     /// What a segment retransmitted costs, in times that the path needs for one, 0 to 1000; 0: time alone counts
     #[arg(long, value_name = "TIMES", default_value_t = 1.0, value_parser = weight)]
     loss_weight: f64,
+    #[command(flatten)]
+    limit: Limit,
     #[command(flatten)]
     jobs: Jobs,
     #[command(flatten)]
@@ -155,7 +157,7 @@ impl Tune {
             loss_weight: self.loss_weight,
             jobs: self.jobs.jobs(),
         };
-        let path = |number| paths.path(self.seed, number);
+        let path = |number| self.limit.over(paths.path(self.seed, number));
         let progress = Progress::begin(output, "tuning", Resumes::No);
         let step = Mutex::new((String::new(), Instant::now()));
         let tuning = tune::tune(&search, &paths.name(), path, |what, made, all| {
