@@ -10,6 +10,7 @@ use onramp_recording::rows::{AckRow, FlowRow, ParameterRow};
 use serde::Serialize;
 use thiserror::Error;
 
+use super::check::reductions;
 use crate::link::RangeError;
 
 /// Fewer ACKs show nothing.
@@ -106,6 +107,8 @@ pub struct RecordedFlow {
     pub acks: Vec<Seen>,
     /// When a loss first showed: more was outstanding than in flight, by more than three segments.
     pub lost_us: Option<u64>,
+    /// How often it set another slow start threshold.
+    pub reductions: usize,
     /// What drove it; none: the recording does not say.
     pub driver: Option<Driver>,
     /// What the detectors make of its first slow start, and how it really ended.
@@ -165,7 +168,8 @@ impl RecordedFlow {
         if acks.last().zip(acks.first()).is_some_and(|(last, first)| last.at_us - first.at_us > LONGEST_US) {
             return Err(FitError::Nonsense { flow, reason: "it lasts more than 11 days" });
         }
-        Ok(Self { flow, acks, lost_us, driver: None, replayed: None })
+        let thresholds = rows.iter().filter(|row| row.event == "ack").map(|row| row.ssthresh_segments);
+        Ok(Self { flow, acks, lost_us, reductions: reductions(thresholds), driver: None, replayed: None })
     }
 
     /// When the first data was sent, microseconds of the recording's clock.

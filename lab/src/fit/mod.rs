@@ -17,7 +17,7 @@ mod explain;
 mod flow;
 mod variation;
 
-pub use check::{ArmTimes, Checked, Disagreement, Left, check};
+pub use check::{ArmTimes, Checked, Disagreement, Left, Moved, check};
 use explain::Errors;
 pub use explain::Explained;
 pub use flow::{Driver, FitError, RecordedFlow, Seen};

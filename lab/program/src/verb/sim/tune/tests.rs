@@ -26,9 +26,13 @@ fn what_is_asked_for_wrongly_is_refused_by_name() {
     assert!(says(&["search", "--population", "none.toml"]).contains("cannot read population none.toml"));
     let two = ["search", "--profile", "geo,leo", "--write-profile", "x.toml"];
     assert!(says(&two).contains("takes one --profile, and there are 2"), "{}", says(&two));
-    for (option, value) in
-        [("--paths", "2"), ("--candidates", "2"), ("--loss-weight", "-1"), ("--confirm", "0"), ("--timeout", "25h")]
-    {
+    for (option, value) in [
+        ("--paths", "2"),
+        ("--candidates", "2"),
+        ("--loss-weight", "-1"),
+        ("--confirm", "0"),
+        ("--timeout", "25h"),
+    ] {
         assert!(says(&["search", &format!("{option}={value}")]).contains(option));
     }
     assert!(says(&["search", "--write-profile", "x.toml"]).contains("--profile"));

@@ -6,12 +6,18 @@
 //! * HyStart, replayed over the acknowledgments that were recorded and over those that are simulated, leaves at the same window.
 //!   Its statistic, the least excess of the round-trip time in a round, is what distinguishes jitter from a queue.
 //! * A rate or a queue that was not reached is a lower bound. The arms are simulated with more of it, too: where that changes
-//!   how long they take, the recording does not say how long they would take.
+//!   how long they take, or which of them is faster, the recording does not say it.
+//! * The same holds where that changes with figures moved by as much as they are not known ([`Moved`]).
+//! * The flow reduces its window as often: losses other than those of a full queue are not fitted.
 
-use std::fmt;
+mod disagreement;
+mod moved;
+
+pub use disagreement::{Disagreement, Left};
+pub use moved::Moved;
 
 use onramp_algorithm::{Ack, Algorithm, all, baseline, find, of_cubic};
-use onramp_recording::replay::{Exit, FlowReport, Generations, Known as KnownFlow};
+use onramp_recording::replay::{FlowReport, Generations, Known as KnownFlow};
 use onramp_recording::{Run, Sample};
 use serde::Serialize;
 
@@ -31,6 +37,10 @@ const SEEN_US: u64 = 500_000;
 const WINDOW: f64 = 1.5;
 /// Round-trip times that have to be compared, at least.
 const LEAST_SAMPLES: usize = 50;
+/// Share by which times differ at least if one arm is the faster.
+const FASTER: f64 = 0.02;
+/// Share by which the reductions of the window may differ.
+const REDUCTIONS: f64 = 0.25;
 /// Controls whose times must not depend on what the recording leaves open.
 fn arms() -> [String; 2] {
     ["cubic".to_owned(), onramp_algorithm::default().congestion_control()]
@@ -38,78 +48,6 @@ fn arms() -> [String; 2] {
 
 /// A baseline's parameter: the window at which it exits.
 const EXIT_WINDOW: &str = "exit_window_bytes";
-
-/// Why a path must not be used.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[serde(tag = "kind", rename_all = "kebab-case")]
-pub enum Disagreement {
-    /// Too few round-trip times could be compared.
-    Unchecked {
-        /// So many.
-        samples: usize,
-    },
-    /// It explains the recorded round-trip times less than their mean does.
-    WorseThanConstant {
-        /// Share of the variance that it explains.
-        rtt_variance: f64,
-    },
-    /// What drove the flow is not known, or not simulated.
-    Driver {
-        /// Reason.
-        reason: String,
-    },
-    /// The flow takes another time over the path.
-    Completion {
-        /// Arm.
-        arm: String,
-        /// From its first data to its last acknowledgment, seconds.
-        recorded_seconds: f64,
-        /// The same over the path.
-        simulated_seconds: f64,
-    },
-    /// Slow start ends elsewhere over the path.
-    Exit {
-        /// Algorithm that leaves; the flow's own arm: its real exit.
-        of: String,
-        /// Recorded; none: not before the flow itself left.
-        recorded: Option<Left>,
-        /// Over the path.
-        simulated: Option<Left>,
-    },
-    /// How long an arm takes depends on what the flow did not reach.
-    Open {
-        /// Arm.
-        arm: String,
-        /// Bytes of the transfer.
-        bytes: u64,
-        /// What was not reached: `rate` or `queue`.
-        figure: &'static str,
-        /// Time with the lower bound, seconds.
-        seconds: f64,
-        /// Time with more of it, seconds.
-        with_more_seconds: f64,
-    },
-    /// The rate varies or was not seen for long enough to say that it does not, and a transfer takes longer than the recorded one.
-    Beyond {
-        /// Arm.
-        arm: String,
-        /// Bytes of the transfer.
-        bytes: u64,
-        /// It takes so long, seconds.
-        seconds: f64,
-        /// So long was recorded, seconds.
-        recorded_seconds: f64,
-    },
-}
-
-/// An exit.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Left {
-    /// Since the first data, seconds.
-    pub seconds: f64,
-    /// Window, bytes.
-    pub window_bytes: u64,
-}
 
 /// How long an arm takes over the path.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -129,6 +67,10 @@ pub struct Checked {
     pub recorded_seconds: f64,
     /// The same over the path; none: it cannot be simulated.
     pub simulated_seconds: Option<f64>,
+    /// How often the recorded flow set another slow start threshold.
+    pub recorded_reductions: usize,
+    /// The same over the path; none: it cannot be simulated.
+    pub simulated_reductions: Option<usize>,
     /// Arms over the path.
     pub arms: Vec<ArmTimes>,
     /// Why the path must not be used; none: it may.
@@ -141,7 +83,11 @@ pub struct Checked {
 /// [`FitError::Range`]: the path is out of the simulator's ranges.
 pub fn check(flow: &RecordedFlow, fitted: &Fitted, bytes: u64) -> Result<Checked, FitError> {
     let recorded = flow.acks.last().map_or(0, |ack| ack.bytes_acked);
-    let mut checked = Checked { recorded_seconds: fitted.duration_us as f64 / 1e6, ..Checked::default() };
+    let mut checked = Checked {
+        recorded_seconds: fitted.duration_us as f64 / 1e6,
+        recorded_reductions: flow.reductions,
+        ..Checked::default()
+    };
     let explained = &fitted.explained;
     if explained.samples < LEAST_SAMPLES {
         checked.disagreements.push(Disagreement::Unchecked { samples: explained.samples });
@@ -158,9 +104,7 @@ pub fn check(flow: &RecordedFlow, fitted: &Fitted, bytes: u64) -> Result<Checked
     let mut sizes = vec![recorded, bytes];
     sizes.dedup();
     for bytes in sizes {
-        for control in arms() {
-            others(fitted, &profile, &control, bytes, &mut checked)?;
-        }
+        others(fitted, &profile, bytes, &mut checked)?;
     }
     Ok(checked)
 }
@@ -196,6 +140,13 @@ fn as_recorded(
             recorded_seconds: checked.recorded_seconds,
             simulated_seconds,
         });
+    }
+    let reductions = reductions(acks.iter().map(|ack| ack.ssthresh));
+    checked.simulated_reductions = Some(reductions);
+    let (least, most) = (reductions.min(flow.reductions), reductions.max(flow.reductions));
+    if (most - least) as f64 > REDUCTIONS * most as f64 {
+        let losses = Disagreement::Losses { recorded: flow.reductions, simulated: reductions };
+        checked.disagreements.push(losses);
     }
     let mut replay = detector();
     replay.feed(
@@ -242,38 +193,82 @@ fn time(profile: &Profile, arm: &Arm, bytes: u64) -> Result<f64, FitError> {
     }
 }
 
-/// Another flow, over the path and over one that has more of what was not reached.
-fn others(
-    fitted: &Fitted,
-    profile: &Profile,
-    control: &str,
+/// Other flows, over the path and over those that the recording does not distinguish from it.
+fn others(fitted: &Fitted, profile: &Profile, bytes: u64, checked: &mut Checked) -> Result<(), FitError> {
+    let seconds = times(profile, bytes)?;
+    for (arm, seconds) in arms().iter().zip(seconds) {
+        beyond(fitted, name(arm), bytes, seconds, checked);
+        checked.arms.push(ArmTimes { arm: name(arm), bytes, seconds });
+    }
+    changed(moved::open(fitted), bytes, seconds, checked)?;
+    // What a path that does not hold depends on besides is not worth the time.
+    if checked.disagreements.is_empty() {
+        changed(moved::moved(fitted), bytes, seconds, checked)?;
+    }
+    Ok(())
+}
+
+/// Names what makes these times others.
+fn changed(
+    paths: Vec<(Moved, Fitted)>,
     bytes: u64,
+    seconds: [f64; 2],
     checked: &mut Checked,
 ) -> Result<(), FitError> {
-    let stock = Arm::stock(control);
-    let arm = control.trim_start_matches("onramp_").to_owned();
-    let seconds = time(profile, &stock, bytes)?;
-    checked.arms.push(ArmTimes { arm: arm.clone(), bytes, seconds });
-    for (known, figure, more) in [
-        (fitted.rate_known, "rate", Fitted { rate_bps: fitted.rate_bps * 2, ..fitted.clone() }),
-        (fitted.queue_known, "queue", Fitted { queue_bytes: fitted.roomy_queue_bytes(), ..fitted.clone() }),
-    ] {
-        if known == Known::Measured {
-            continue;
+    for (figure, path) in paths {
+        let moved = times(&path.profile("fitted", None), bytes)?;
+        for ((arm, seconds), moved_seconds) in arms().iter().zip(seconds).zip(moved) {
+            if !differs(seconds, moved_seconds, TIME) {
+                continue;
+            }
+            let arm = name(arm);
+            checked.disagreements.push(match figure.open() {
+                Some(figure) => {
+                    Disagreement::Open { arm, bytes, figure, seconds, with_more_seconds: moved_seconds }
+                }
+                None => Disagreement::Moved { arm, bytes, figure, seconds, moved_seconds },
+            });
         }
-        let with_more_seconds = time(&more.profile("fitted", None), &stock, bytes)?;
-        if differs(seconds, with_more_seconds, TIME) {
-            let arm = arm.clone();
-            checked.disagreements.push(Disagreement::Open { arm, bytes, figure, seconds, with_more_seconds });
+        if let Some(faster) = faster(seconds).filter(|one| faster(moved).is_some_and(|other| other != *one)) {
+            let arm = name(&arms()[faster]);
+            checked.disagreements.push(Disagreement::Order { arm, bytes, figure });
         }
     }
+    Ok(())
+}
+
+/// A transfer that lasts longer than the recording takes a rate that stays, and losses that the path shows.
+fn beyond(fitted: &Fitted, arm: String, bytes: u64, seconds: f64, checked: &mut Checked) {
     let recorded_seconds = checked.recorded_seconds;
     let constant = fitted.rate_steps.is_empty()
         && (fitted.rate_known == Known::AtLeast || fitted.rate_seen_us >= SEEN_US);
-    if !constant && seconds > recorded_seconds * (1.0 + TIME) {
+    let shown = checked.simulated_reductions.is_none_or(|simulated| simulated == checked.recorded_reductions);
+    if !(constant && shown) && seconds > recorded_seconds * (1.0 + TIME) {
         checked.disagreements.push(Disagreement::Beyond { arm, bytes, seconds, recorded_seconds });
     }
-    Ok(())
+}
+
+/// What the arms take.
+fn times(profile: &Profile, bytes: u64) -> Result<[f64; 2], FitError> {
+    let [one, other] = arms().map(|control| time(profile, &Arm::stock(&control), bytes));
+    Ok([one?, other?])
+}
+
+/// Which of two is the faster one, if one is.
+fn faster(seconds: [f64; 2]) -> Option<usize> {
+    let [one, other] = seconds;
+    differs(one, other, FASTER).then_some(usize::from(other < one))
+}
+
+/// The arm of a control.
+fn name(control: &str) -> String {
+    control.trim_start_matches("onramp_").to_owned()
+}
+
+/// How often a slow start threshold is another than before.
+pub(super) fn reductions(thresholds: impl Iterator<Item = u32>) -> usize {
+    let mut last = None;
+    thresholds.filter(|threshold| last.replace(*threshold).is_some_and(|last| last != *threshold)).count()
 }
 
 fn plan(profile: &Profile, bytes: u64) -> Plan {
@@ -308,59 +303,5 @@ fn agree(recorded: Option<Left>, simulated: Option<Left>) -> bool {
             (1.0 / WINDOW..=WINDOW).contains(&ratio)
         }
         _ => false,
-    }
-}
-
-impl Left {
-    fn new(exit: &Exit) -> Self {
-        Self { seconds: exit.since_start_us as f64 / 1e6, window_bytes: exit.window_bytes }
-    }
-}
-
-impl fmt::Display for Left {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "after {:.2} s at {:.0} kB", self.seconds, self.window_bytes as f64 / 1e3)
-    }
-}
-
-impl fmt::Display for Disagreement {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let exit = |exit: &Option<Left>| {
-            exit.map_or_else(|| "not before the flow itself left".to_owned(), |left| left.to_string())
-        };
-        let megabytes = |bytes: &u64| *bytes as f64 / 1e6;
-        match self {
-            Self::Unchecked { samples } => write!(
-                f,
-                "the path cannot be checked: {samples} round-trip times could be compared, {LEAST_SAMPLES} are needed"
-            ),
-            Self::WorseThanConstant { rtt_variance } => write!(
-                f,
-                "the path explains the round-trip times less than their mean does: {:.0} % of their variance",
-                100.0 * rtt_variance
-            ),
-            Self::Driver { reason } => write!(f, "the flow cannot be simulated: {reason}"),
-            Self::Completion { arm, recorded_seconds, simulated_seconds } => write!(
-                f,
-                "{arm} took {recorded_seconds:.2} s when it was recorded, and takes {simulated_seconds:.2} s over the path"
-            ),
-            Self::Exit { of, recorded, simulated } => write!(
-                f,
-                "{of} leaves {} over what was recorded, and {} over the path",
-                exit(recorded),
-                exit(simulated)
-            ),
-            Self::Open { arm, bytes, figure, seconds, with_more_seconds } => write!(
-                f,
-                "how long {arm} takes for {:.1} MB depends on the {figure}, which the flow did not reach: {seconds:.2} s with \
-                 what is known of it, {with_more_seconds:.2} s with more",
-                megabytes(bytes)
-            ),
-            Self::Beyond { arm, bytes, seconds, recorded_seconds } => write!(
-                f,
-                "the rate may vary and is known for {recorded_seconds:.2} s, but {arm} takes {seconds:.2} s for {:.1} MB",
-                megabytes(bytes)
-            ),
-        }
     }
 }
