@@ -178,12 +178,17 @@ fn record_algorithm(directory: &Path, profile: &Profile, algorithm: &str, bytes:
     writer.finish(0).expect("a recording");
 }
 
-fn of_algorithm(profile: &Profile, algorithm: &str, bytes: u64, seed: u64) -> (Fitted, RecordedFlow) {
+fn of_algorithm(
+    profile: &Profile,
+    algorithm: &str,
+    bytes: u64,
+    seed: u64,
+) -> Result<(Fitted, RecordedFlow), FitError> {
     let directory = tempfile::tempdir().expect("a directory");
     record_algorithm(directory.path(), profile, algorithm, bytes, seed, 0);
     let mut recording = Recording::open(directory.path()).expect("a recording");
-    let flow = RecordedFlow::read(&mut recording, None).expect("its only flow");
-    (fit(&flow).expect("a path"), flow)
+    let flow = RecordedFlow::read(&mut recording, None)?;
+    Ok((fit(&flow)?, flow))
 }
 
 fn completion(profile: &Profile, arm: &str, bytes: u64, seed: u64) -> f64 {
@@ -204,18 +209,27 @@ struct Outcome {
 }
 
 /// Records, fits, checks and compares.
-fn outcome(profile: &Profile, algorithm: &str, recorded: u64, seed: u64) -> Outcome {
-    let (fitted, flow) = of_algorithm(profile, algorithm, recorded, seed);
-    let checked = check(&flow, &fitted, COMPARED).expect("a check");
+fn outcome(
+    profile: &Profile,
+    algorithm: &str,
+    (recorded, compared): (u64, u64),
+    seed: u64,
+) -> Result<Outcome, FitError> {
+    let (fitted, flow) = of_algorithm(profile, algorithm, recorded, seed)?;
+    let checked = check(&flow, &fitted, compared).expect("a check");
     let path = fitted.profile("fitted", flow.driver.as_ref());
-    let mut wrong = false;
     let mut text = format!("{:<18} {algorithm:<8} {:>2} MB ", profile.name, recorded / 1_000_000);
-    for arm in ["cubic", "onramp_ramp"] {
-        let (real, made) = (completion(profile, arm, COMPARED, seed), completion(&path, arm, COMPARED, 1));
-        wrong |= (real / made - 1.0).abs() > 0.1;
-        text += &format!(" {real:>7.2} {made:>7.2}");
-    }
-    Outcome { given: checked.disagreements.is_empty(), wrong, text }
+    let [cubic, ramp] = ["cubic", "onramp_ramp"].map(|arm| {
+        let times = (completion(profile, arm, compared, seed), completion(&path, arm, compared, 1));
+        text += &format!(" {:>7.2} {:>7.2}", times.0, times.1);
+        times
+    });
+    let far = |(real, made): (f64, f64)| (made / real - 1.0).abs() > 0.1;
+    let faster = |one: f64, other: f64| (one - other).abs() > 0.02 * one.min(other) && one < other;
+    let other_order = faster(cubic.0, ramp.0) && faster(ramp.1, cubic.1)
+        || faster(ramp.0, cubic.0) && faster(cubic.1, ramp.1);
+    let wrong = far(cubic) || far(ramp) || other_order;
+    Ok(Outcome { given: checked.disagreements.is_empty(), wrong, text })
 }
 
 /// Bytes of the transfers that are compared.
@@ -223,18 +237,19 @@ const COMPARED: u64 = 80_000_000;
 
 #[test]
 fn a_path_is_given_where_cubic_and_ramp_take_as_long_over_it_as_over_the_real_one() {
-    // Over leo-handover the way becomes longer once, and what is acknowledged in a time is known all the same.
-    for (name, algorithm, recorded) in
-        [("geo", "ramp", COMPARED), ("cable", "plain", 30_000_000), ("leo-handover", "ramp", 30_000_000)]
-    {
-        let outcome = outcome(&load(name), algorithm, recorded, 1);
+    for (name, algorithm, recorded, seed) in [
+        ("geo", "ramp", COMPARED, 1),
+        ("cable", "plain", 30_000_000, 1),
+        ("terrestrial", "ramp", 30_000_000, 1),
+    ] {
+        let outcome = outcome(&load(name), algorithm, (recorded, COMPARED), seed).expect("a path");
         assert!(outcome.given && !outcome.wrong, "{}", outcome.text);
     }
 }
 
 #[test]
 fn what_an_early_exit_never_reached_is_named_and_no_path_is_given() {
-    let (fitted, flow) = of_algorithm(&load("geo"), "hystart", 3_000_000, 1);
+    let (fitted, flow) = of_algorithm(&load("geo"), "hystart", 3_000_000, 1).expect("a path");
     let checked = check(&flow, &fitted, COMPARED).expect("a check");
     let open =
         |one: &Disagreement| matches!(one, Disagreement::Open { arm, figure: "rate", .. } if arm == "ramp");
@@ -245,7 +260,7 @@ fn what_an_early_exit_never_reached_is_named_and_no_path_is_given() {
 #[test]
 fn a_rate_that_is_given_as_the_flow_asks_for_it_is_no_rate_of_the_path() {
     for algorithm in ["ramp", "plain"] {
-        let outcome = outcome(&load("bod"), algorithm, 2_000_000, 1);
+        let outcome = outcome(&load("bod"), algorithm, (2_000_000, COMPARED), 1).expect("a path");
         assert!(!outcome.given, "{}", outcome.text);
     }
 }
@@ -296,10 +311,38 @@ fn of_several_flows_none_is_taken_unasked() {
 }
 
 mod minutes {
+    use onramp_lab::population::Population;
+
     use super::*;
 
-    /// Every profile, recorded under four algorithms and in two sizes. Of paths that are given one in fifty may be wrong by more
-    /// than a tenth, as another kernel's runs are.
+    /// Of recordings: fits, given, wrong, and refused though right.
+    #[derive(Debug, Default)]
+    struct Counts {
+        fits: u32,
+        given: u32,
+        wrong: u32,
+        right: u32,
+    }
+
+    impl Counts {
+        /// Where there is no fit at all, none is wrong.
+        fn add(&mut self, outcome: Result<Outcome, FitError>) {
+            let Ok(outcome) = outcome else { return };
+            let word = match (outcome.given, outcome.wrong) {
+                (true, false) => "given",
+                (true, true) => "GIVEN, WRONG",
+                (false, true) => "refused",
+                (false, false) => "refused, though right",
+            };
+            println!("{} {word}", outcome.text);
+            self.fits += 1;
+            self.given += u32::from(outcome.given);
+            self.wrong += u32::from(outcome.given && outcome.wrong);
+            self.right += u32::from(!outcome.given && !outcome.wrong);
+        }
+    }
+
+    /// Every profile, recorded under four algorithms and in two sizes.
     #[test]
     #[ignore = "takes two minutes: cargo test --release --workspace --test fit -- --ignored --nocapture"]
     fn over_every_profile_arms_take_as_long_as_over_the_real_path_or_there_is_none() {
@@ -325,28 +368,44 @@ mod minutes {
             // A guest has the program alone, and nothing here takes a kernel.
             return;
         }
-        let (mut given, mut wrong) = (0, 0);
+        let mut counts = Counts::default();
         println!("path               recorded          cubic: real, fitted  ramp: real, fitted");
         for name in names {
             let profile = load(name);
-            for (algorithm, seed) in [("ramp", 1), ("plain", 2), ("hystart", 3), ("search", 4)] {
-                // Over the narrowest link 80 MB take minutes.
-                let sizes = if name == "bod" { &[3_000_000][..] } else { &[30_000_000, 80_000_000] };
-                for recorded in sizes {
-                    let outcome = outcome(&profile, algorithm, *recorded, seed);
-                    let word = match (outcome.given, outcome.wrong) {
-                        (true, false) => "given",
-                        (true, true) => "GIVEN, WRONG",
-                        (false, true) => "refused",
-                        (false, false) => "refused, though right",
-                    };
-                    println!("{} {word}", outcome.text);
-                    given += u32::from(outcome.given);
-                    wrong += u32::from(outcome.given && outcome.wrong);
+            for first_seed in [1, 101] {
+                for (algorithm, seed) in [("ramp", 0), ("plain", 1), ("hystart", 2), ("search", 3)] {
+                    // Over the narrowest link 80 MB take minutes.
+                    let sizes = if name == "bod" { &[3_000_000][..] } else { &[30_000_000, 80_000_000] };
+                    for recorded in sizes {
+                        let sizes = (*recorded, COMPARED);
+                        counts.add(outcome(&profile, algorithm, sizes, first_seed + seed));
+                    }
                 }
             }
         }
-        println!("{given} given, {wrong} of them wrong");
-        assert!(given >= 30 && wrong * 50 <= given, "{given} given, {wrong} wrong");
+        println!("{counts:?}");
+        assert!(counts.given * 5 >= counts.fits && counts.wrong == 0, "{counts:?}");
+    }
+
+    /// Paths of a population, which meet random losses, others' packets, AQM and policers as well.
+    #[test]
+    #[ignore = "takes two minutes: cargo test --release --workspace --test fit -- --ignored --nocapture"]
+    fn over_paths_at_random_arms_take_as_long_as_over_the_real_path_or_there_is_none() {
+        let population = Population::parse(include_str!("../../populations/default.toml"), "default.toml");
+        let population = population.expect("a population");
+        let mut counts = Counts::default();
+        for (seed, paths) in [(21, 50), (9_001, 100)] {
+            for number in 0..paths {
+                let profile = population.path(seed, number).profile;
+                for (algorithm, recorded, compared) in
+                    [("ramp", 5, 5), ("hystart", 20, 20), ("plain", 20, 80)]
+                {
+                    let sizes = (recorded * 1_000_000, compared * 1_000_000);
+                    counts.add(outcome(&profile, algorithm, sizes, seed + number));
+                }
+            }
+        }
+        println!("{counts:?}");
+        assert!(counts.given * 10 >= counts.fits && counts.wrong == 0, "{counts:?}");
     }
 }

@@ -169,7 +169,7 @@ impl fmt::Display for Disagreement {
             ),
             Self::Order { arm, bytes, figure } => write!(
                 f,
-                "{arm} is the faster one for {:.1} MB, and with {figure} the slower one",
+                "{arm} is the faster one for {:.1} MB, and with {figure} it is not",
                 megabytes(bytes)
             ),
             Self::Beyond { arm, bytes, seconds, recorded_seconds } => write!(

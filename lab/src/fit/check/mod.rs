@@ -229,7 +229,7 @@ fn changed(
                 None => Disagreement::Moved { arm, bytes, figure, seconds, moved_seconds },
             });
         }
-        if let Some(faster) = faster(seconds).filter(|one| faster(moved).is_some_and(|other| other != *one)) {
+        if let Some(faster) = faster(seconds).filter(|one| faster(moved) != Some(*one)) {
             let arm = name(&arms()[faster]);
             checked.disagreements.push(Disagreement::Order { arm, bytes, figure });
         }
