@@ -40,6 +40,8 @@
 
 #include "round.h"
 
+#define ACK_LINE_READS (ROUND_READS | READS(now_us) | READS(min_rtt_us) | READS(flags) | READS(receiver_clock))
+
 /* Bytes of a round are counted in so many parts, so that sums fit. */
 #define ACK_LINE_PARTS 4096
 /* Points that a round is long enough for; where it has few bytes, twice as many. */

@@ -49,6 +49,8 @@
 
 #include "round.h"
 
+#define ACK_PAIRS_READS (ROUND_READS | READS(now_us) | READS(flags))
+
 /* Pairs in a round, at most, and at least. */
 #define ACK_PAIRS_MAX 16
 #define ACK_PAIRS_LEAST 4

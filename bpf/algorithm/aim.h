@@ -15,6 +15,8 @@
 
 #include "algorithm.h"
 
+#define AIM_READS (READS(cwnd) | READS(ssthresh))
+
 /* A window of so many segments as a threshold: at least INITIAL_WINDOW, and less than none. */
 static __always_inline u32 aim_window(u64 segments)
 {

@@ -18,6 +18,7 @@
  *   NAME_TRACK(X)               one value of it over time, and the limit at which slow start ends
  *   NAME_PICTURE(G, B, P)       what of it is drawn
  *   NAME_TRAITS                 what of the shell it needs, so that no other algorithm pays for it
+ *   NAME_READS                  fields of an ACK that NAME_on_ack reads; the kernel gives it no others
  *
  * Where it has TRAIT_EXTRA, its state has a second part, which only flows with some parameters have:
  *
@@ -82,6 +83,11 @@ enum ack_flag {
 struct ack {
 	ACK_FIELDS(RECORD_FIELD)
 };
+
+/* A field of it, as a bit of NAME_READS: READS(now_us) | READS(cwnd). */
+#define READS(name) (1U << __builtin_offsetof(struct ack, name) / 4)
+#define READS_ALL 0xffffffffU
+_Static_assert(sizeof(struct ack) <= 4 * 32, "a bit for each field");
 
 /* Its MSS, of what is read from files as well: nothing is divided by 0. */
 static __always_inline u32 ack_mss(const struct ack *ack)

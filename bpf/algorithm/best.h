@@ -86,6 +86,7 @@ _Static_assert(sizeof(struct best) <= 160, "the state of a flow grows");
 #define BEST_PICTURE(GAUGE, BARS, PHASE) BARS("rates of ACK pairs", "bit/s", ack_pairs_rates(&state->pairs, bars))
 
 #define BEST_TRAITS TRAIT_PACES
+#define BEST_READS (ACK_PAIRS_READS | AIM_READS | PACING_READS | READS(smoothed_rtt_us))
 
 struct best_params {
 	BEST_PARAMETERS(PARAMETER_FIELD)

@@ -20,6 +20,7 @@ struct fixed {
 #define FIXED_TRACK(X)
 #define FIXED_PICTURE(GAUGE, BARS, PHASE)
 #define FIXED_TRAITS TRAIT_BASELINE
+#define FIXED_READS (READS(cwnd) | READS(mss))
 
 struct fixed_params {
 	FIXED_PARAMETERS(PARAMETER_FIELD)

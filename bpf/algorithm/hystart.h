@@ -98,6 +98,8 @@ struct hystart {
 #define HYSTART_PICTURE(GAUGE, BARS, PHASE)
 
 #define HYSTART_TRAITS 0
+#define HYSTART_READS                                                                                                  \
+	(ROUND_READS | READS(now_us) | READS(pacing_rate) | READS(cwnd) | READS(gso_max_size) | READS(flags))
 
 struct hystart_params {
 	HYSTART_PARAMETERS(PARAMETER_FIELD)

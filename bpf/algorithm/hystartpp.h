@@ -92,6 +92,7 @@ struct hystartpp {
 #define HYSTARTPP_PICTURE(GAUGE, BARS, PHASE) PHASE("phase", "slow start|conservative slow start", state->phase)
 
 #define HYSTARTPP_TRAITS TRAIT_LIMITS_GROWTH
+#define HYSTARTPP_READS (ROUND_READS | READS(cwnd) | READS(ssthresh) | READS(flags))
 
 struct hystartpp_params {
 	HYSTARTPP_PARAMETERS(PARAMETER_FIELD)

@@ -82,6 +82,7 @@ struct inflight {
 #define INFLIGHT_PICTURE(GAUGE, BARS, PHASE)
 
 #define INFLIGHT_TRAITS (TRAIT_ALWAYS | TRAIT_LIMITS_GROWTH | TRAIT_PACES)
+#define INFLIGHT_READS (ROUND_READS | PACING_READS | READS(now_us) | READS(smoothed_rtt_us) | READS(ssthresh))
 
 struct inflight_params {
 	INFLIGHT_PARAMETERS(PARAMETER_FIELD)

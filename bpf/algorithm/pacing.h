@@ -26,6 +26,8 @@
 
 #include "algorithm.h"
 
+#define PACING_READS (READS(min_rtt_us) | READS(cwnd) | READS(mss) | READS(flags))
+
 /* Spacing begins at a window of this part of the bandwidth-delay product. */
 #define PACING_FROM_PART 8
 /* Windows per RTT at which data leave before, where the application or the base paces. */

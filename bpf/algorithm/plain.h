@@ -20,6 +20,7 @@ struct plain {
 #define PLAIN_TRACK(X)
 #define PLAIN_PICTURE(GAUGE, BARS, PHASE)
 #define PLAIN_TRAITS TRAIT_BASELINE
+#define PLAIN_READS 0
 
 struct plain_params {
 	u64 unused;

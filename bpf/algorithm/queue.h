@@ -21,6 +21,8 @@
 
 #include "round.h"
 
+#define QUEUE_READS (ROUND_READS | READS(now_us) | READS(min_rtt_us) | READS(mss))
+
 /* What of a round is evaluated: a fraction, and samples. */
 #define QUEUE_PART 16
 #define QUEUE_SAMPLES 16

@@ -12,6 +12,9 @@
 
 #include "algorithm.h"
 
+/* Fields of an ACK that are read here, as in each header: a part of NAME_READS. */
+#define ROUND_READS (READS(bytes_acked) | READS(bytes_outstanding))
+
 /* Where a round ends that begins with this ACK: bytes acknowledged, modulo 2^32. */
 static __always_inline u32 round_end(const struct ack *ack)
 {

@@ -168,6 +168,9 @@ _Static_assert(sizeof(struct search_extra) <= 144, "the state of a flow with pac
 	GAUGE("norm", state->norm_max_pct) BARS("acked per bin", "bytes", search_bars(state, bars))
 
 #define SEARCH_TRAITS (TRAIT_LIMITS_GROWTH | TRAIT_PACES | TRAIT_EXTRA)
+#define SEARCH_READS                                                                                                   \
+	(ACK_PAIRS_READS | PACING_READS | READS(bytes_sent) | READS(delivered) | READS(smoothed_rtt_us) |              \
+	 READS(in_flight))
 
 struct search_params {
 	SEARCH_PARAMETERS(PARAMETER_FIELD)

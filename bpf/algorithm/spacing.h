@@ -73,6 +73,7 @@ _Static_assert(sizeof(struct spacing) <= 152, "the state of a flow grows");
 #define SPACING_PICTURE(GAUGE, BARS, PHASE)
 
 #define SPACING_TRAITS TRAIT_PACES
+#define SPACING_READS (ACK_PAIRS_READS | AIM_READS | PACING_READS)
 
 struct spacing_params {
 	SPACING_PARAMETERS(PARAMETER_FIELD)

@@ -95,6 +95,7 @@ struct threshold {
 #define THRESHOLD_PICTURE(GAUGE, BARS, PHASE)
 
 #define THRESHOLD_TRAITS 0
+#define THRESHOLD_READS (ACK_PAIRS_READS | READS(min_rtt_us) | READS(cwnd))
 
 struct threshold_params {
 	THRESHOLD_PARAMETERS(PARAMETER_FIELD)

@@ -20,11 +20,6 @@ struct shell_flow {
 	u32 has_state;		    /* 1: the flow has state */
 };
 
-static __always_inline bool observes(const struct shell *shell)
-{
-	return ((const struct shell_flow *)shell->flow)->observing;
-}
-
 static inline struct shell shell_of(struct shell_flow *flow, struct sock *sk)
 {
 	return (struct shell){
@@ -33,6 +28,8 @@ static inline struct shell shell_of(struct shell_flow *flow, struct sock *sk)
 		.limits = &flow->limits,
 		.kept = &flow->kept,
 		.traits = flow->traits,
+		.reads = READS_ALL,
+		.observing = flow->observing,
 	};
 }
 

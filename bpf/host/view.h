@@ -124,10 +124,9 @@ static __always_inline void base_past_start(struct sock *sk)
 }
 
 /* There are no consumers. */
-static __always_inline void report_restart(const struct shell *shell, const struct ack *ack)
+static __always_inline void report_restart(const struct shell *shell)
 {
 	(void)shell;
-	(void)ack;
 }
 
 static __always_inline void report_ack(const struct shell *shell, struct ack_payload *payload)

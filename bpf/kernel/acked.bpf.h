@@ -41,7 +41,9 @@ static __always_inline void call(struct sock *sk, struct flow *flow, struct ack_
 	payload->called = 1;
 }
 
-static __always_inline struct shell shell_of(struct sock *sk, struct flow *flow, struct flow_telemetry *telemetry)
+/* `observed`: observing, or a constant where that has been asked for already. */
+static __always_inline struct shell shell_of(struct sock *sk, struct flow *flow, struct flow_telemetry *telemetry,
+					     bool observed)
 {
 	return (struct shell){
 		.sk = sk,
@@ -50,19 +52,38 @@ static __always_inline struct shell shell_of(struct sock *sk, struct flow *flow,
 		.telemetry = telemetry,
 		.kept = telemetry,
 		.traits = ALL_TRAITS,
+		.reads = PASTE(ALGORITHM_UPPER, READS),
+		.observing = observed,
 	};
+}
+
+/* An ACK of a flow that has state. */
+static __always_inline void step_flow(struct sock *sk, const struct ack_sample *sample, struct flow *flow,
+				      struct ack_step *step, bool observed)
+{
+	struct flow_telemetry *telemetry = observe_at(sk, flow, step->starting ? LEVEL_EXIT : LEVEL_ROUND);
+	struct shell shell = shell_of(sk, flow, telemetry, observed);
+	struct ack_payload payload;
+
+	if (observed)
+		shell.kept = bpf_sk_storage_get(&flow_telemetry, sk, 0, 0);
+	ack_before(&shell, sample->pkts_acked, sample->rtt_us, step, &payload);
+	if (step->begins) {
+		CALL(restart)(&flow->state);
+		restart_extra(sk);
+	}
+	if (step->called)
+		call(sk, flow, &payload);
+	ack_after(&shell, step, &payload);
 }
 
 /*
  * False: the base runs alone. In an initial window the algorithm is not called, nor is the base's HyStart: it would end slow
  * start before the algorithm's first ACK.
  */
-static __always_inline bool on_ack(struct sock *sk, const struct ack_sample *sample, struct ack_step step)
+static __always_inline bool on_ack(struct sock *sk, const struct ack_sample *sample, struct ack_step *step)
 {
 	struct flow *flow = flow_in_time(sk);
-	struct flow_telemetry *telemetry;
-	struct ack_payload payload;
-	struct shell shell;
 
 	if (!flow) {
 		if (!ack_needs_state(sk, step))
@@ -71,18 +92,11 @@ static __always_inline bool on_ack(struct sock *sk, const struct ack_sample *sam
 		if (!flow)
 			return false;
 	}
-	telemetry = observe_at(sk, flow, step.starting ? LEVEL_EXIT : LEVEL_ROUND);
-	shell = shell_of(sk, flow, telemetry);
+	/* Asked once, of what the verifier knows: it keeps one of the two. */
 	if (observing)
-		shell.kept = bpf_sk_storage_get(&flow_telemetry, sk, 0, 0);
-	ack_before(&shell, sample->pkts_acked, sample->rtt_us, &step, &payload);
-	if (step.begins) {
-		CALL(restart)(&flow->state);
-		restart_extra(sk);
-	}
-	if (step.called)
-		call(sk, flow, &payload);
-	ack_after(&shell, step, &payload);
+		step_flow(sk, sample, flow, step, true);
+	else
+		step_flow(sk, sample, flow, step, false);
 	return true;
 }
 
@@ -103,7 +117,7 @@ static __noinline void at_threshold(struct sock *sk)
 
 	if (!flow)
 		return;
-	shell = shell_of(sk, flow, 0);
+	shell = shell_of(sk, flow, 0, observing);
 	reached_threshold(&shell);
 	conclude_late(&shell);
 }

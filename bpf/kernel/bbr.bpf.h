@@ -95,7 +95,7 @@ static __always_inline bool base_has_left(struct sock *sk)
 
 static __always_inline bool base_in_slow_start(struct sock *sk)
 {
-	return base_in_startup(sk) && (observing || !base_has_left(sk)) && !in_recovery(sk) && !in_doubt(sk);
+	return base_in_startup(sk) && (observing || !base_has_left(sk)) && may_start(sk);
 }
 
 /* STARTUP is left, and goes on to measure. */

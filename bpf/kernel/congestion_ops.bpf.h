@@ -91,10 +91,11 @@ OPERATION(void, release, struct sock *sk)
 
 OPERATION(void, pkts_acked, struct sock *sk, const struct ack_sample *sample)
 {
-	struct ack_step step = ack_arrives(sk, ALL_TRAITS, observing);
+	struct ack_step step;
 
+	ack_arrives(sk, ALL_TRAITS, HAS(TRAIT_ALWAYS) && observing, &step);
 	/* In congestion avoidance the base works alone: not even the state is looked up, unless a consumer needs it. */
-	if ((step.called || wanted(LEVEL_ROUND)) && !on_ack(sk, sample, step))
+	if ((step.called || wanted(LEVEL_ROUND)) && !on_ack(sk, sample, &step))
 		base_acked_alone(sk, sample);
 	else
 		base_acked(sk, sample);
@@ -170,7 +171,7 @@ OPERATION(u32, ssthresh, struct sock *sk)
 
 	if (!flow)
 		return threshold;
-	shell = shell_of(sk, flow, observe_at(sk, flow, LEVEL_ROUND));
+	shell = shell_of(sk, flow, observe_at(sk, flow, LEVEL_ROUND), observing);
 	step = loss_before(&shell, threshold, &payload);
 	if (step.called) {
 		profile = flow->header.profile;
@@ -193,7 +194,7 @@ OPERATION(void, set_state, struct sock *sk, u8 new_state)
 	base_state(sk, new_state);
 	if (!flow)
 		return;
-	shell = shell_of(sk, flow, observe_at(sk, flow, LEVEL_EXIT));
+	shell = shell_of(sk, flow, observe_at(sk, flow, LEVEL_EXIT), observing);
 	state_changes(&shell, new_state);
 }
 
@@ -223,7 +224,7 @@ OPERATION(u32, undo_cwnd, struct sock *sk)
 
 	if (!flow)
 		return window;
-	shell = shell_of(sk, flow, 0);
+	shell = shell_of(sk, flow, 0, observing);
 	loss_was_spurious(&shell, window, &payload);
 	shell.telemetry = observe_at(sk, flow, LEVEL_EXIT);
 	report_undo(&shell, &payload);

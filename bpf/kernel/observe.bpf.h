@@ -114,11 +114,6 @@ static __always_inline struct flow *whole(const struct shell *shell)
 	return (struct flow *)shell->flow;
 }
 
-static __always_inline bool observes(const struct shell *shell)
-{
-	return observing;
-}
-
 static __always_inline void report_state(const struct shell *shell, u32 from, u32 to)
 {
 	struct state_payload payload;
@@ -136,7 +131,7 @@ static __always_inline void report_state(const struct shell *shell, u32 from, u3
 	emit_state(whole(shell), shell->telemetry, &payload);
 }
 
-static __always_inline void report_restart(const struct shell *shell, const struct ack *ack)
+static __always_inline void report_restart(const struct shell *shell)
 {
 	struct restart_payload payload;
 
@@ -144,8 +139,8 @@ static __always_inline void report_restart(const struct shell *shell, const stru
 		return;
 	payload = (struct restart_payload){
 		.slow_starts = shell->flow->slow_starts,
-		.cwnd = ack->cwnd,
-		.ssthresh = ack->ssthresh,
+		.cwnd = view_cwnd(shell->sk),
+		.ssthresh = view_ssthresh(shell->sk),
 	};
 	emit_restart(whole(shell), shell->telemetry, &payload);
 }

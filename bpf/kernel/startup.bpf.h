@@ -11,7 +11,7 @@ static __always_inline void control_start(struct sock *sk, struct flow *flow, un
 {
 	struct tcp_sock *tp = tcp_sk(sk);
 	bool left = base_has_left(sk), recovering = base_was_recovering(sk);
-	struct shell shell = shell_of(sk, flow, 0);
+	struct shell shell = shell_of(sk, flow, 0, observing);
 	struct base_sample base_sample = {};
 	u32 before = tp->snd_cwnd, window = before;
 

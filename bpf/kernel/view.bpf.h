@@ -11,6 +11,15 @@ static __always_inline const struct tcp_sock *tcp_view(const struct sock *sk)
 	return (const struct tcp_sock *)sk;
 }
 
+/*
+ * A field of some bits of a byte. BPF_CORE_READ_BITFIELD is for fields of any width and sign; what it has for the others
+ * is executed with every ACK.
+ */
+#define READ_BITS(structure, field)                                                                                    \
+	((u64) * (const u8 *)((const void *)(structure) + __CORE_RELO(structure, field, BYTE_OFFSET))                  \
+		 << __CORE_RELO(structure, field, LSHIFT_U64) >>                                                       \
+	 __CORE_RELO(structure, field, RSHIFT_U64))
+
 static __always_inline u64 view_now_us(const struct sock *sk)
 {
 	return tcp_view(sk)->tcp_mstamp;
@@ -120,9 +129,8 @@ static __always_inline u32 view_limited_by(const struct sock *sk)
 	const struct tcp_sock *tp = tcp_view(sk);
 
 	/* Fields of one bit are 0 or 1. */
-	return (tp->app_limited ? ACK_APP_LIMITED : 0) |
-	       (u32)BPF_CORE_READ_BITFIELD(tp, rate_app_limited) * ACK_RATE_APP_LIMITED |
-	       (u32)BPF_CORE_READ_BITFIELD(tp, is_cwnd_limited) * ACK_CWND_LIMITED;
+	return (tp->app_limited ? ACK_APP_LIMITED : 0) | (u32)READ_BITS(tp, rate_app_limited) * ACK_RATE_APP_LIMITED |
+	       (u32)READ_BITS(tp, is_cwnd_limited) * ACK_CWND_LIMITED;
 }
 
 static __always_inline u32 view_receiver_clock(const struct sock *sk)
@@ -139,14 +147,14 @@ static __always_inline u32 view_state(const struct sock *sk)
 {
 	const struct inet_connection_sock *icsk = (const struct inet_connection_sock *)sk;
 
-	return BPF_CORE_READ_BITFIELD(icsk, icsk_ca_state);
+	return READ_BITS(icsk, icsk_ca_state);
 }
 
 static __always_inline bool view_in_doubt(const struct sock *sk)
 {
 	const struct tcp_sock *tp = tcp_view(sk);
 
-	return BPF_CORE_READ_BITFIELD(tp, frto);
+	return READ_BITS(tp, frto);
 }
 
 static __always_inline bool view_ecn(const struct sock *sk)

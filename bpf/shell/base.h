@@ -35,16 +35,21 @@ static __always_inline bool is_below_threshold(const struct sock *sk)
 	return view_cwnd(sk) < view_ssthresh(sk);
 }
 
-/* After a timeout slow start begins anew once that has not proved spurious: else it goes on, as the algorithm knows it. */
-static __always_inline bool in_doubt(const struct sock *sk)
+/*
+ * Whether the window grows by acknowledgments, so that slow start can be in progress. Not in recovery; and after a timeout
+ * slow start begins anew once that has not proved spurious: else it goes on, as the algorithm knows it.
+ */
+static __always_inline bool may_start(const struct sock *sk)
 {
-	return view_state(sk) == STATE_LOSS && view_in_doubt(sk);
+	u32 state = view_state(sk);
+
+	return state < STATE_CWR || (state == STATE_LOSS && !view_in_doubt(sk));
 }
 
 /* Slow start of a base that ends it at the threshold. In recovery the window may lie below it all the same. */
 static __always_inline bool starts_below_threshold(const struct sock *sk)
 {
-	return is_below_threshold(sk) && !in_recovery(sk) && !in_doubt(sk);
+	return is_below_threshold(sk) && may_start(sk);
 }
 
 /* base_past_start of such a base. A window that has hardly grown, as after small requests, may still have to start. */

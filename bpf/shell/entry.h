@@ -34,18 +34,38 @@ struct ack_step {
 	u32 begins;   /* slow start begins: the algorithm is restarted, before that */
 };
 
-/* pkts_acked, before the flow is looked up. */
-static __always_inline struct ack_step ack_arrives(struct sock *sk, u32 traits, bool observing)
+/* pkts_acked, before the flow is looked up. By reference: structures passed by value are merged into wider registers. */
+static __always_inline void ack_arrives(struct sock *sk, u32 traits, bool observing, struct ack_step *step)
 {
-	bool starting = base_in_slow_start(sk);
-
-	return (struct ack_step){ .starting = starting, .called = is_called(sk, starting, traits, observing) };
+	step->starting = base_in_slow_start(sk);
+	step->called = is_called(sk, step->starting, traits, observing);
+	step->begins = 0;
 }
 
 /* Whether a flow that has no state gets it now; else the base runs alone. */
-static __always_inline bool ack_needs_state(const struct sock *sk, struct ack_step step)
+static __always_inline bool ack_needs_state(const struct sock *sk, const struct ack_step *step)
 {
-	return step.called && needs_state(sk);
+	return step->called && needs_state(sk);
+}
+
+/* The fields of an ACK that the algorithm does not read, for what is done seldom. */
+static __noinline void describe_rest(const struct sock *sk, struct ack *ack)
+{
+	describe(sk, ack->acked, ack->rtt_us, ack);
+}
+
+/*
+ * Slow start begins with this ACK. True: a loss has interrupted a drain, which is over. By itself, since it is seldom: it
+ * would take the registers of what is done with every ACK.
+ */
+static __noinline bool ack_begins(struct sock *sk, struct flow_header *flow, struct flow_telemetry *telemetry,
+				  const struct ack *ack)
+{
+	const struct shell shell = { .sk = sk, .flow = flow, .telemetry = telemetry };
+
+	begin_slow_start(sk, flow, ack->rtt_us);
+	report_restart(&shell);
+	return flow->flags & FLOW_EXITING;
 }
 
 /* What the algorithm sees, and whether it is called with it. */
@@ -54,33 +74,40 @@ static __always_inline void ack_before(const struct shell *shell, u32 acked, s32
 {
 	struct flow_header *flow = shell->flow;
 
-	describe(shell->sk, acked, rtt_us, &payload->ack);
+	describe_fields(shell->sk, acked, rtt_us, shell->reads, &payload->ack);
+	/* What has been written is there to be read: no register is to keep it as well. */
+	asm volatile("" : : "r"(&payload->ack) : "memory");
+	if (shell->reads != READS_ALL && (shell->telemetry || shell->observing))
+		describe_rest(shell->sk, &payload->ack);
 	/* Only the rest: what has just been described would be cleared first. */
 	payload->verdict = (struct verdict){ 0 };
 	payload->called = payload->flags = payload->generation = payload->unused = 0;
 	if (!step->starting)
 		return;
-	step->begins = slow_start_begins(flow, &payload->ack);
-	if (step->begins)
-		report_restart(shell, &payload->ack);
-	if (observes(shell)) {
-		step->called = shell->kept && observed_before(flow, &shell->kept->observed, &payload->ack);
-	} else if (step->begins && flow->flags & FLOW_EXITING) {
-		end_drain(flow, &payload->ack, &payload->verdict);
-		step->called = 0;
+	if (!(flow->flags & FLOW_SLOW_START)) {
+		step->begins = 1;
+		if (ack_begins(shell->sk, flow, shell->telemetry, &payload->ack) && !shell->observing) {
+			end_drain(shell->sk, flow, &payload->verdict);
+			step->called = 0;
+		}
 	}
+	if (shell->observing)
+		step->called = shell->kept && observed_before(flow, &shell->kept->observed, &payload->ack);
 }
 
 /* What its verdict does, or the shell's own where a drain is over. */
-static __always_inline void ack_after(const struct shell *shell, struct ack_step step, struct ack_payload *payload)
+static __always_inline void ack_after(const struct shell *shell, const struct ack_step *step,
+				      struct ack_payload *payload)
 {
 	const struct verdict *verdict = &payload->verdict;
 	struct flow_header *flow = shell->flow;
 
-	if (observes(shell)) {
-		if (step.called && shell->kept)
+	if (shell->observing) {
+		if (step->called && shell->kept)
 			observed_after(flow, &shell->kept->observed, &payload->ack, verdict);
-	} else if (step.starting && (payload->called || !step.called)) {
+	} else if (step->starting && (payload->called || !step->called)) {
+		if (shell->reads != READS_ALL && verdict->outcome == OUTCOME_EXIT)
+			describe_rest(shell->sk, &payload->ack);
 		apply_verdict(shell->sk, flow, shell->limits, &payload->ack, verdict, shell->traits);
 	} else if (payload->called) {
 		apply_window(shell->sk, flow, shell->limits, verdict, shell->traits);
@@ -139,7 +166,7 @@ static __always_inline struct loss_step loss_before(const struct shell *shell, u
 	if (!starting)
 		reduced_again(shell->flow);
 	return (struct loss_step){ .ends = starting && !base_controls(),
-				   .called = starting && !base_controls() && !observes(shell) };
+				   .called = starting && !base_controls() && !shell->observing };
 }
 
 /* The threshold is payload->ssthresh. */
@@ -169,7 +196,7 @@ static __always_inline void state_changes(const struct shell *shell, u32 new_sta
 	struct flow_header *flow = shell->flow;
 
 	name_reduction(shell->sk, flow, new_state);
-	if (base_controls() && flow->flags & FLOW_SLOW_START && !observes(shell)) {
+	if (base_controls() && flow->flags & FLOW_SLOW_START && !shell->observing) {
 		if (new_state == STATE_CWR)
 			left_by(shell, mark_reason(shell->sk));
 		if (new_state == STATE_LOSS) {

@@ -57,27 +57,24 @@ static __always_inline bool is_called(const struct sock *sk, bool starting, u32 
 	return starting || (traits & TRAIT_ALWAYS && !observing && !in_recovery(sk));
 }
 
-/* An ACK in slow start. True: that begins, and the algorithm has to be restarted. */
-static __always_inline bool slow_start_begins(struct flow_header *flow, const struct ack *ack)
+/* Slow start begins with an ACK, and the algorithm has to be restarted. */
+static __always_inline void begin_slow_start(const struct sock *sk, struct flow_header *flow, s32 rtt_us)
 {
-	if (flow->flags & FLOW_SLOW_START)
-		return false;
 	if (!(flow->flags & FLOW_STARTED)) {
 		flow->flags |= FLOW_STARTED;
-		flow->start_us = ack->now_us - (ack->rtt_us > 0 ? (u32)ack->rtt_us : ack->smoothed_rtt_us);
+		flow->start_us = view_now_us(sk) - (rtt_us > 0 ? (u32)rtt_us : view_srtt_eighths_us(sk) >> 3);
 	}
 	flow->flags |= FLOW_SLOW_START;
 	flow->flags &= ~FLOW_OBSERVED;
 	if (flow->slow_starts < 0xffff)
 		flow->slow_starts++;
-	return true;
 }
 
 /* A loss interrupted the drain and was undone: the exit stands, the drain is over. The algorithm is not called. */
-static __always_inline void end_drain(const struct flow_header *flow, const struct ack *ack, struct verdict *verdict)
+static __always_inline void end_drain(const struct sock *sk, const struct flow_header *flow, struct verdict *verdict)
 {
 	verdict->ssthresh = flow->undo_limit;
-	verdict->cwnd = (u32)min_u64(ack->cwnd, flow->undo_limit);
+	verdict->cwnd = (u32)min_u64(view_cwnd(sk), flow->undo_limit);
 }
 
 #endif

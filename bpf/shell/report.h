@@ -18,13 +18,12 @@ struct shell {
 	struct flow_telemetry *telemetry; /* null: no consumer has subscribed to the flow */
 	struct flow_telemetry *kept;	  /* with what is observed; the same, unless attached to observe */
 	u32 traits;			  /* of the algorithm */
+	u32 reads;			  /* fields of an ACK: NAME_READS */
+	bool observing;			  /* attached to observe */
 };
 
-/* Whether it is attached to observe: a constant in the kernel, which no frame has to keep. */
-static __always_inline bool observes(const struct shell *shell);
-
 /* Slow start begins with an ACK, which the algorithm has not seen yet. */
-static __always_inline void report_restart(const struct shell *shell, const struct ack *ack);
+static __always_inline void report_restart(const struct shell *shell);
 /* An ACK, once its verdict has been applied. */
 static __always_inline void report_ack(const struct shell *shell, struct ack_payload *payload);
 static __always_inline void report_loss(const struct shell *shell, const struct loss_payload *payload);

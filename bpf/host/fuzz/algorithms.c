@@ -8,7 +8,7 @@
 #include "sender.h"
 
 static const struct algorithm_row *row;
-static u32 traits;
+static u32 traits, reads;
 static bool traced;
 
 /* What has been reached, and which of the algorithm's own outcomes never. */
@@ -42,6 +42,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 		} else if (!strcmp(name, onramp_algorithms[i].name)) {
 			row = &onramp_algorithms[i];
 			traits = all_traits[i];
+			reads = all_reads[i];
 			atexit(report);
 			return 0;
 		}
@@ -143,7 +144,7 @@ static void acknowledge(struct flow *flow, struct sender *sender, struct arrival
 		struct ack_step step;
 
 		sender_is_acknowledged(sender, arrival);
-		step = ack_arrives(&sender->sk, flow->traits, false);
+		ack_arrives(&sender->sk, flow->traits, false, &step);
 		if (step.called) {
 			ack_before(&shell, sender->acked, sender->sample_us, &step, &payload);
 			if (step.begins)
@@ -152,7 +153,7 @@ static void acknowledge(struct flow *flow, struct sender *sender, struct arrival
 				payload.verdict = call_on_ack(flow, &payload.ack);
 				payload.called = 1;
 			}
-			ack_after(&shell, step, &payload);
+			ack_after(&shell, &step, &payload);
 			require_applied(flow, &sender->sk, &payload);
 		}
 		sender_grows(sender);
@@ -184,13 +185,14 @@ static void step(struct flow *flow, struct sender *sender, struct input *input)
 
 int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 {
-	struct flow flow = { .row = row, .traits = traits, .traced = traced };
+	struct flow flow = { .row = row, .traits = traits, .reads = reads, .traced = traced };
 	struct input input = { data, size };
 	struct sender sender;
 
 	flow.state = calloc(1, row->state_size);
+	flow.other_state = calloc(1, row->state_size);
 	flow.params = calloc(row->parameter_count ? row->parameter_count : 1, sizeof(u64));
-	if (!flow.state || !flow.params)
+	if (!flow.state || !flow.other_state || !flow.params)
 		abort();
 	set_parameters(&flow, &input);
 	sender_begin(&sender, &input, traits);
@@ -200,5 +202,6 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 		step(&flow, &sender, &input);
 	free(flow.params);
 	free(flow.state);
+	free(flow.other_state);
 	return 0;
 }

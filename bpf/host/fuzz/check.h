@@ -16,6 +16,8 @@
 
 #define TRAITS_ROW(alg, ALG, about, source) ALG##_TRAITS,
 static const u32 all_traits[] = { ALGORITHMS(TRAITS_ROW) };
+#define READS_ROW(alg, ALG, about, source) ALG##_READS,
+static const u32 all_reads[] = { ALGORITHMS(READS_ROW) };
 
 /*
  * One flow. State and parameters are on the heap with exactly their size, so that the address sanitizer sees every
@@ -24,7 +26,9 @@ static const u32 all_traits[] = { ALGORITHMS(TRAITS_ROW) };
 struct flow {
 	const struct algorithm_row *row;
 	u32 traits;
+	u32 reads; /* NAME_READS */
 	void *state;
+	void *other_state; /* that has had the same ACKs, but only what is read of them */
 	u64 *params;
 	bool traced;
 };
@@ -91,19 +95,38 @@ static void read_exports(const struct flow *flow)
 	*(volatile u32 *)&sum = sum;
 }
 
+/* An ACK as the kernel has it, where fields are 0 that the algorithm does not read. */
+static struct ack as_read(const struct ack *ack, u32 fields)
+{
+#define CLEAR_UNREAD(name, column, type, unit, values, side, help) .name = fields & READS(name) ? ack->name : 0,
+	struct ack read = { ACK_FIELDS(CLEAR_UNREAD) };
+#undef CLEAR_UNREAD
+
+	read.acked = ack->acked;
+	read.rtt_us = ack->rtt_us;
+	read.mss = ack_mss(&read);
+	return read;
+}
+
 static struct verdict call_on_ack(struct flow *flow, const struct ack *ack)
 {
 	const struct ack before = *ack;
-	struct verdict verdict = { 0 };
+	const struct ack read = as_read(ack, flow->reads);
+	struct verdict verdict = { 0 }, other = { 0 };
 
 	if (flow->traced)
 		show_ack(ack);
+	memcpy(flow->other_state, flow->state, flow->row->state_size);
+	flow->row->on_ack(flow->other_state, flow->params, &read, &other);
 	flow->row->on_ack(flow->state, flow->params, ack, &verdict);
 	if (flow->traced)
 		show_verdict(flow, &verdict);
 	read_exports(flow);
 #define REQUIRE(condition, what) require(condition, flow, ack, &verdict, what)
 	REQUIRE(!memcmp(&before, ack, sizeof(before)), "the ACK was written to");
+	REQUIRE(!memcmp(&other, &verdict, sizeof(verdict)), "another verdict without what NAME_READS does not name");
+	REQUIRE(!memcmp(flow->other_state, flow->state, flow->row->state_size),
+		"another state without what NAME_READS does not name");
 	REQUIRE(verdict.outcome < OUTCOME_MAX, "an outcome beyond the counters");
 	REQUIRE(flow->row->outcomes[verdict.outcome].name, "an outcome without a name");
 	REQUIRE(verdict.growth <= GROWTH_LIMITED, "an unknown kind of growth");

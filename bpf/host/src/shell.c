@@ -18,8 +18,8 @@ u32 onramp_shell_ack_before(struct shell_flow *flow, struct sock *sk, u32 acked,
 {
 	const struct shell shell = shell_of(flow, sk);
 
-	*step = ack_arrives(sk, flow->traits, flow->observing);
-	if (!step->called || !(flow->has_state || ack_needs_state(sk, *step)))
+	ack_arrives(sk, flow->traits, flow->observing, step);
+	if (!step->called || !(flow->has_state || ack_needs_state(sk, step)))
 		return 0;
 	flow->has_state = 1;
 	ack_before(&shell, acked, rtt_us, step, payload);
@@ -31,7 +31,7 @@ void onramp_shell_ack_after(struct shell_flow *flow, struct sock *sk, const stru
 {
 	const struct shell shell = shell_of(flow, sk);
 
-	ack_after(&shell, *step, payload);
+	ack_after(&shell, step, payload);
 }
 
 u32 onramp_shell_growth_before(struct shell_flow *flow, const struct sock *sk, u32 acked)
