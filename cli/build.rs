@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
-use onramp_records::{HEADERS, Records};
+use onramp_records::{HEADERS, Records, sources};
 
 /// What `npm run build` makes of `web/src`.
 const PAGE: &str = "../web/dist";
-/// The API, but for its records.
+/// The API, but for the schemas of records and structures.
 const DOCUMENT: &str = "src/verb/serve/web/openapi.json";
 
 fn main() {
@@ -27,6 +27,9 @@ fn write(name: &str, text: &str) -> Result<(), String> {
 
 fn document() -> Result<(), String> {
     let text = fs::read_to_string(DOCUMENT).map_err(|error| format!("cannot read {DOCUMENT}: {error}"))?;
+    for path in sources(&text)? {
+        println!("cargo::rerun-if-changed={}", path.display());
+    }
     write("openapi.json", &Records::read()?.complete(&text)?)
 }
 

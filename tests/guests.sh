@@ -8,6 +8,9 @@
 # JOBS              guests at once; else one for each processor
 set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")/.."
+# shellcheck source=tests/options.sh
+. tests/options.sh
+options --minutes "$@"
 target=${CARGO_TARGET_DIR:-target}
 work=$target/guests
 onramp=$target/release/onramp
@@ -35,18 +38,13 @@ if [ -e /usr/lib/systemd/systemd-executor ]; then
 	files+=(/usr/lib/systemd/systemd-executor)
 fi
 
-which=(--skip minutes::)
+if [ -n "$option" ]; then which=(minutes::); else which=(--skip minutes::); fi
 series=()
 wanted=()
-for argument in "$@"; do
-	case $argument in
-	--minutes) which=(minutes::) ;;
-	-*)
-		sed -n 's/^# \{0,1\}//; 3,8p' "$0"
-		exit 2
-		;;
-	[0-9]*) series+=("$argument") ;;
-	*) wanted+=("$argument") ;;
+for word in "${words[@]}"; do
+	case $word in
+	[0-9]*) series+=("$word") ;;
+	*) wanted+=("$word") ;;
 	esac
 done
 which=(--ignored --skip child:: "${which[@]}")

@@ -10,22 +10,14 @@
 # CARGO_TARGET_DIR  where programs are built, and runs go, below paths/; else target/
 set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")/.."
+# shellcheck source=tests/options.sh
+. tests/options.sh
+options --quick "$@"
 target=$(readlink -f "${CARGO_TARGET_DIR:-target}")
 lab=$target/release/onramp-lab
 work=$target/paths
-quick=
-
-profiles=()
-for argument in "$@"; do
-	case $argument in
-	--quick) quick=1 ;;
-	-*)
-		sed -n 's/^# \{0,1\}//; 3,10p' "$0"
-		exit 2
-		;;
-	*) profiles+=("$argument") ;;
-	esac
-done
+quick=$option
+profiles=("${words[@]}")
 if [ "${#profiles[@]}" = 0 ] && [ -n "$quick" ]; then
 	profiles=(cable geo leo-handover terrestrial)
 elif [ "${#profiles[@]}" = 0 ]; then

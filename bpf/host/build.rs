@@ -56,7 +56,7 @@ fn bindings() -> Result<(), String> {
         records: Some(&records),
     };
     wanted.write(&out.join("contract.rs"))?;
-    let enumerations = out.join("enumerations.rs");
-    fs::write(&enumerations, records.enumerations())
-        .map_err(|error| format!("cannot write {}: {error}", enumerations.display()))
+    let target = out.join("records.rs");
+    fs::write(&target, records.enumerations() + &records.sums(&["flow_counts"]))
+        .map_err(|error| format!("cannot write {}: {error}", target.display()))
 }

@@ -243,7 +243,7 @@ mod tests {
             assert!(error.contains(said), "{text}: {error}");
         }
         for text in ["10", "0.9%", "51%", "%", "NaN%"] {
-            assert!(control_share(text).unwrap_err().contains("give 1% to 50%"), "{text}");
+            assert!(control_share(text).unwrap_err().contains("1% to 50%"), "{text}");
         }
         assert!(control_share("1%").is_ok() && control_share("50%").is_ok());
     }

@@ -243,7 +243,7 @@ fn a_flow_that_says_it_sent_more_than_there_is_or_for_ever_is_fitted_or_refused(
     // Nothing that is bounded by the file alone: these are 2^62 bytes.
     with(|row| row.sent_bytes += 1 << 62).unwrap();
     let error = with(|row| row.at_us += 1 << 62).unwrap_err();
-    assert!(error.contains("it lasts more than 11 days"), "{error}");
+    assert!(error.contains("11 days"), "{error}");
     let error = with(|row| row.mss_bytes = 1 << 31).unwrap_err();
-    assert!(error.contains("its segments are not of 1 to 65535 bytes"), "{error}");
+    assert!(error.contains("1 to 65535 bytes"), "{error}");
 }

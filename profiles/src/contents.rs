@@ -320,7 +320,7 @@ mod tests {
             Profile::load(&path)
         };
         let error = Profile::load(&path).unwrap_err().to_string();
-        assert!(error.contains("mine.toml: cannot read trace") && error.contains("rates.csv"), "{error}");
+        assert!(error.contains("mine.toml") && error.contains("rates.csv"), "{error}");
         let profile =
             load("time_us,rate_bps,delay_us\n0,100000000,300000\n1000000,200000000,310000\n").unwrap();
         let rate = profile.link.forward.rate.as_ref().unwrap();
@@ -338,7 +338,7 @@ mod tests {
             "{error}"
         );
         let error = load("0,150000000,299999\n").unwrap_err().to_string();
-        assert!(error.contains("line 1, delay_us = 299999 is out of range: expected 300000"), "{error}");
+        assert!(error.contains("line 1, delay_us = 299999"), "{error}");
         // Text alone has no directory.
         let error = Profile::parse(&text, "built in").unwrap_err().to_string();
         assert!(error.contains("link.forward.rate.file = \"rates.csv\""), "{error}");
@@ -390,9 +390,9 @@ mod tests {
             assert!(text.contains(from), "{from}");
             Profile::parse(&text.replacen(from, to, 1), "geo.toml").unwrap_err().to_string()
         };
-        assert!(error("rate_bps", "rate_mbps").contains("unknown key `rate_mbps`"));
-        assert!(error("drop_probability", "probability").contains("unknown key `probability`"));
-        assert!(error("[host]", "[hosts]").contains("unknown key `hosts`"));
+        assert!(error("rate_bps", "rate_mbps").contains("`rate_mbps`"));
+        assert!(error("drop_probability", "probability").contains("`probability`"));
+        assert!(error("[host]", "[hosts]").contains("`hosts`"));
         let error = error("drop_probability = 0.25", "drop_probability = 25.0");
         assert_eq!(
             error,

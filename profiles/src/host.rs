@@ -280,7 +280,7 @@ mod tests {
         }
         let mut same = spec();
         assert!(same.set("tcp_rmem", "9000/5000/6000").unwrap_err().to_string().contains("no value below"));
-        assert!(same.set("mtu", "512").unwrap_err().to_string().contains("they have tcp_rmem"));
+        assert!(same.set("mtu", "512").unwrap_err().to_string().contains("tcp_rmem"));
         assert_eq!(same, spec());
     }
 

@@ -71,7 +71,7 @@ mod tests {
         write_rows(&path, lines.clone()).unwrap();
         assert_eq!(read_rows::<Line>(&path).unwrap(), lines);
         let other = read_rows::<Other>(&path).unwrap_err().to_string();
-        assert!(other.contains("it holds the table \"lines\", not \"others\""), "{other}");
+        assert!(other.contains("\"lines\", not \"others\""), "{other}");
         let mut bytes = std::fs::read(&path).unwrap();
         bytes[10] ^= 1;
         std::fs::write(&path, bytes).unwrap();

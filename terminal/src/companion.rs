@@ -31,6 +31,6 @@ mod tests {
     #[test]
     fn a_program_is_found_in_the_path_and_a_missing_one_names_its_package() {
         assert!(find("sh").unwrap().is_file());
-        assert!(find("onramp-nonsense").unwrap_err().to_string().contains("the package onramp-nonsense"));
+        assert!(find("onramp-nonsense").unwrap_err().to_string().contains("onramp-nonsense"));
     }
 }

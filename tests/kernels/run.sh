@@ -15,18 +15,11 @@ programs=(cat cut dmesg env false find grep head id iperf3 jq kill mktemp rm seq
 # Of this machine, which others may use as well.
 seconds=2400
 
-wanted=()
-record=
-for argument in "$@"; do
-	case $argument in
-	--record) record=1 ;;
-	-*)
-		sed -n 's/^# \{0,1\}//; 3,8p' "$0"
-		exit 2
-		;;
-	*) wanted+=("$argument") ;;
-	esac
-done
+# shellcheck source=tests/options.sh
+. "$here/../options.sh"
+options --record "$@"
+record=$option
+wanted=("${words[@]}")
 if [ ! -x "$onramp" ]; then
 	echo "no onramp binary; build it, or name it in ONRAMP_BIN" >&2
 	exit 2

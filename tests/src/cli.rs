@@ -125,6 +125,18 @@ impl Ran {
     }
 }
 
+/// What a text names.
+pub trait Names {
+    /// Whether each of these values is in it.
+    fn names(&self, values: &[&str]) -> bool;
+}
+
+impl Names for str {
+    fn names(&self, values: &[&str]) -> bool {
+        values.iter().all(|value| self.contains(value))
+    }
+}
+
 /// Runs the binary; the arguments are split at spaces.
 ///
 /// # Panics

@@ -12,7 +12,7 @@ use onramp_loader::ROOT;
 use onramp_loader::abi::{ABI_VERSION, Attachment};
 use onramp_net::Namespace;
 use onramp_tests::Attachments;
-use onramp_tests::cli::{self, DEFAULT, Ran, host_state, json, onramp, state};
+use onramp_tests::cli::{self, DEFAULT, Names, Ran, host_state, json, onramp, state};
 use onramp_tests::pinned::{change, of_abi, pin};
 use onramp_tests::traffic::{Transfer, namespace};
 use serde_json::{Value, json};
@@ -102,8 +102,8 @@ fn what_files_say_is_had_and_had_again_and_what_no_file_says_any_more_goes() {
     host.write("20-rules.toml", RULES);
     let check = host.apply("--check");
     assert_eq!(check.code, Some(1), "{check:?}");
-    assert!(check.stdout.contains("would attach search with base reno, profile geo"), "{check:?}");
-    assert!(check.stdout.contains("would add rule --port 22 --accept --use cubic"), "{check:?}");
+    assert!(check.stdout.names(&["search", "reno", "geo"]), "{check:?}");
+    assert!(check.stdout.contains("--port 22 --accept --use cubic"), "{check:?}");
     assert_eq!(host.state(), before);
 
     // As after a reboot, nothing is there.
@@ -221,15 +221,15 @@ fn what_is_wrong_in_any_file_changes_nothing() {
     host.write("b.toml", &RULES.replace("accept", "accepted"));
     for check in ["", "--check"] {
         let error = host.apply(check).refused(2);
-        assert!(error.contains("b.toml line 8: unknown key `accepted`"), "{error}");
+        assert!(error.names(&["b.toml line 8", "`accepted`"]), "{error}");
     }
     // Files that are right alone, and not together.
     host.write("b.toml", "version = 1\n[attach.ramp]\ndefault = true\n");
     let error = host.apply("").refused(2);
-    assert!(error.contains("b.toml line 2: ramp cannot be the default: search is, in "), "{error}");
+    assert!(error.names(&["b.toml line 2", "ramp", "search"]), "{error}");
     assert_eq!(host.state(), before);
     let error = onramp("apply --config /nonexistent").refused(2);
-    assert!(error.contains("cannot read /nonexistent"), "{error}");
+    assert!(error.contains("/nonexistent"), "{error}");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use onramp_loader::abi::NAMESPACES_MAX;
 use onramp_net::Namespace;
 use onramp_tests::Attachments;
-use onramp_tests::cli::{self, DEFAULT, Ran, host_state, inside, json, onramp, state, status};
+use onramp_tests::cli::{self, DEFAULT, Names, Ran, host_state, inside, json, onramp, state, status};
 use onramp_tests::crowd::open_as_many_files_as_allowed;
 use onramp_tests::pinned::pin;
 use onramp_tests::traffic::namespace;
@@ -20,8 +20,8 @@ fn attaching_registers_and_pins_and_says_how_to_undo_it() {
     let _attachments = Attachments::lock();
     let before = host_state(&[]);
     let said = onramp("attach search --set threshold_pct=30").ok();
-    assert!(said.contains("attached search as onramp_search, base cubic, generation "), "{said}");
-    assert!(said.contains("undo: onramp detach search"), "{said}");
+    assert!(said.names(&["onramp_search", "base cubic"]), "{said}");
+    assert!(said.contains("onramp detach search"), "{said}");
     assert!(onramp_loader::kernel::registered().unwrap().contains(&"onramp_search".to_owned()));
 
     let status = json("status");
@@ -99,7 +99,7 @@ fn the_name_of_the_control_is_one_of_the_algorithm_wherever_a_name_goes() {
         "shadow --algorithm serach",
         "sim run serach",
     ] {
-        assert!(onramp(call).refused(2).contains("did you mean \"search\"?"), "{call}");
+        assert!(onramp(call).refused(2).contains("\"search\""), "{call}");
     }
 }
 
@@ -109,7 +109,7 @@ fn the_base_is_a_choice() {
     let _attachments = Attachments::lock();
     assert!(onramp("attach plain --base reno").ok().contains("base reno"));
     assert_eq!(json("status")["algorithms"][0]["base"], "reno");
-    assert!(onramp("detach plain").ok().contains("undo: onramp attach plain --base reno"));
+    assert!(onramp("detach plain").ok().contains("onramp attach plain --base reno"));
 }
 
 #[test]
@@ -129,8 +129,8 @@ fn without_a_name_it_is_the_profiles_algorithm_and_without_a_profile_ramp() {
     let _attachments = Attachments::lock();
     let before = host_state(&[]);
     let said = onramp("attach").ok();
-    assert!(said.contains("attached ramp as onramp_ramp, base cubic, generation "), "{said}");
-    assert!(said.contains("undo: onramp detach ramp"), "{said}");
+    assert!(said.names(&["onramp_ramp", "base cubic"]), "{said}");
+    assert!(said.contains("onramp detach ramp"), "{said}");
     onramp("attach").refused(1);
     let said = onramp("attach --profile geo-tail-drop-25").ok();
     let named =
@@ -138,7 +138,7 @@ fn without_a_name_it_is_the_profiles_algorithm_and_without_a_profile_ramp() {
     assert!(said.contains(&format!("attached {named} as onramp_{named}")), "{said}");
     // A parameter is looked for where the algorithm was found.
     let refused = onramp("attach --set threshold_pct=30").refused(2);
-    assert!(refused.contains("ramp has no parameter \"threshold_pct\""), "{refused}");
+    assert!(refused.names(&["ramp", "threshold_pct"]), "{refused}");
     onramp("detach ramp").ok();
     onramp(&format!("detach {named}")).ok();
     assert_eq!(host_state(&[]), before);
@@ -188,7 +188,7 @@ fn attaching_twice_is_refused_and_the_first_stays() {
         "attach fixed --default --set exit_window_bytes=6000",
         "attach fixed --dry-run",
     ] {
-        assert!(onramp(arguments).refused(1).contains("fixed is attached already"));
+        assert!(onramp(arguments).refused(1).contains("fixed"));
     }
     assert_eq!((host_state(&[]), json("status")["algorithms"][0]["generation"].clone()), before);
 }
@@ -199,10 +199,7 @@ fn a_dry_run_changes_nothing() {
     let _attachments = Attachments::lock();
     let empty = host_state(&[]);
     let said = onramp("attach search --default --dry-run").ok();
-    assert!(
-        said.contains("would register onramp_search") && said.contains("(undo: onramp detach search)"),
-        "{said}"
-    );
+    assert!(said.contains("onramp_search") && said.contains("onramp detach search"), "{said}");
     assert!(said.contains(&format!("would set {DEFAULT}=onramp_search")), "{said}");
     onramp("attach search --for 1s --dry-run").ok();
     onramp("run search --dry-run -- false").ok();
@@ -215,8 +212,8 @@ fn a_dry_run_changes_nothing() {
     onramp("attach search").ok();
     let attached = (host_state(&[]), json("status")["algorithms"][0]["parameter_sets"].clone());
     assert!(onramp("tune search missed_bins_rtts=3 --dry-run").ok().contains("missed_bins_rtts: 2 -> 3"));
-    assert!(onramp("detach search --dry-run").ok().contains("would unregister onramp_search"));
-    assert!(onramp("run search --dry-run -- false").ok().contains("would use search as it is attached"));
+    assert!(onramp("detach search --dry-run").ok().contains("onramp_search"));
+    assert!(onramp("run search --dry-run -- false").ok().contains("search"));
     let plan = json("detach --all --dry-run");
     assert_eq!(
         (&plan["dry_run"], &plan["actions"][0]["undo"]),
@@ -249,10 +246,10 @@ fn without_privilege_every_verb_that_needs_it_says_so() {
         "flows",
     ] {
         let error = as_nobody(arguments).refused(4);
-        assert!(error.contains("CAP_BPF and CAP_PERFMON"), "{arguments}: {error}");
+        assert!(error.names(&["CAP_BPF", "CAP_PERFMON"]), "{arguments}: {error}");
     }
     let listed = as_nobody("list search").ok();
-    assert!(listed.contains("attached as onramp_search"), "{listed}");
+    assert!(listed.contains("onramp_search"), "{listed}");
     assert_eq!(as_nobody("doctor").code, Some(1));
     assert_eq!(host_state(&[]), before);
 }
@@ -303,7 +300,7 @@ fn a_default_is_taken_in_its_namespace_only_and_restored() {
     let (here, inherited) =
         (Namespace::current().unwrap().sysctl_get(DEFAULT).unwrap(), b.sysctl_get(DEFAULT).unwrap());
     let before = host_state(&[&a, &b]);
-    assert!(inside(&a, "attach search --default").ok().contains("onramp_search (was reno)"));
+    assert!(inside(&a, "attach search --default").ok().names(&["onramp_search", "reno"]));
     assert!(inside(&b, "attach plain --default").ok().contains(&format!("onramp_plain (was {inherited})")));
     assert_eq!(a.sysctl_get(DEFAULT).unwrap(), "onramp_search");
     assert_eq!(b.sysctl_get(DEFAULT).unwrap(), "onramp_plain");
@@ -353,7 +350,7 @@ fn what_is_attached_becomes_the_default_of_a_second_namespace_too() {
     let said = inside(&b, "attach search --default --set missed_bins_rtts=3").ok();
     assert!(said.contains(&format!("onramp_search (was {inherited})")), "{said}");
     assert!(said.contains(&format!("undo: sysctl -w {DEFAULT}={inherited}")), "{said}");
-    assert!(inside(&b, "attach search --default").ok().contains("onramp_search as before"));
+    assert!(inside(&b, "attach search --default").ok().contains("onramp_search"));
     assert_eq!(json("status")["algorithms"][0]["default_in"].as_array().unwrap().len(), 2);
 
     onramp("detach search").ok();
@@ -638,7 +635,7 @@ fn where_the_default_cannot_be_a_base_one_has_to_be_named_and_what_is_lost_is_sa
         serde_json::from_str::<Value>(&ran.ok()).unwrap()
     };
     let attached = named("attach ramp --base cubic --default --guard goodput=-10%");
-    assert!(attached["warning"].as_str().unwrap().contains("guard compares onramp_ramp with cubic alone"));
+    assert!(attached["warning"].as_str().unwrap().names(&["onramp_ramp", "cubic"]));
     assert_eq!(status("ramp").unwrap()["other_defaults"], json!(["dctcp"]));
     inside(&place, "detach ramp").ok();
     assert_eq!(place.sysctl_get(DEFAULT).unwrap(), "dctcp");
@@ -658,10 +655,10 @@ fn a_named_base_and_an_attached_one_are_distinguished_from_the_default_and_infli
     let _attachments = Attachments::lock();
     let (bbr, _files) = host_with("bbr", "");
     for verb in ["attach inflight", "run inflight -- true"] {
-        assert!(inside(&bbr, verb).refused(2).contains("inflight cannot have base bbr"), "{verb}");
+        assert!(inside(&bbr, verb).refused(2).names(&["inflight", "bbr"]), "{verb}");
     }
     let ran = inside(&bbr, "--json attach ramp --base cubic --default");
-    assert!(ran.stderr.starts_with("warning: ") && ran.stderr.contains("--base bbr keeps it"), "{ran:?}");
+    assert!(ran.stderr.starts_with("warning: ") && ran.stderr.contains("--base bbr"), "{ran:?}");
     let said: Value = serde_json::from_str(&ran.ok()).unwrap();
     assert_eq!((&said["base"], &said["default_before"]), (&json!("cubic"), &json!("bbr")));
     assert!(said["warning"].is_string());
@@ -676,10 +673,7 @@ fn a_named_base_and_an_attached_one_are_distinguished_from_the_default_and_infli
     let ran = inside(&bbr, "--json attach ramp --default");
     assert!(ran.stderr.starts_with("warning: "), "{ran:?}");
     let said: Value = serde_json::from_str(&ran.ok()).unwrap();
-    assert!(
-        said["warning"].as_str().unwrap().contains("`onramp upgrade ramp --base bbr` keeps it"),
-        "{said}"
-    );
+    assert!(said["warning"].as_str().unwrap().contains("onramp upgrade ramp --base bbr"), "{said}");
     let undo = json_inside(&bbr, "detach ramp")["detached"][0]["undo"].clone();
     assert_eq!(undo, "onramp attach ramp --base cubic --default");
 }

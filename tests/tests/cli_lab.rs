@@ -281,10 +281,7 @@ fn flows_have_round_trip_times_of_their_own_and_packets_take_another_path_when_a
     let (_, stayed) = run("stayed", "");
     is(&stayed, 30_000);
     let message = onramp("lab run cubic --clock machine --extra-rtt 1ms,2ms").refused(1);
-    assert!(
-        message.contains("number of extra_rtt_us = 2 is out of range: expected one for each flow"),
-        "{message}"
-    );
+    assert!(message.contains("extra_rtt_us = 2"), "{message}");
 }
 
 #[test]

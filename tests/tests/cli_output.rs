@@ -11,7 +11,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use onramp_tests::cli::{self, Ran, json, onramp};
+use onramp_tests::cli::{self, Names, Ran, json, onramp};
 
 /// What `onramp --help` lists, but for the words of the laboratory.
 const VERBS: [&str; 19] = [
@@ -77,7 +77,7 @@ fn words_of_the_laboratory_execute_it_and_name_its_package_where_it_is_missing()
     for words in [["lab", "run"], ["sim", "run"]] {
         let ran = Command::new(&program).args(words).env("PATH", directory.path()).output().unwrap();
         let said = Ran::from(ran).refused(1);
-        assert!(said.contains("the package onramp-lab"), "{said}");
+        assert!(said.contains("onramp-lab"), "{said}");
     }
 }
 
@@ -194,8 +194,8 @@ fn doctor_checks_buffers_against_a_path() {
     assert_eq!(onramp("doctor --rate fast --rtt 1s").code, Some(2));
     onramp("doctor --rate 1mbit --rtt 0s").refused(2);
     onramp("doctor --profile nowhere").refused(2);
-    assert!(onramp("doctor --fix").refused(2).contains("--fix needs a path"));
-    assert!(onramp("doctor --dry-run").refused(2).contains("--dry-run goes with --fix:"));
+    assert!(onramp("doctor --fix").refused(2).contains("--fix"));
+    assert!(onramp("doctor --dry-run").refused(2).names(&["--dry-run", "--fix"]));
     assert_eq!(onramp("doctor --undo").code, Some(2));
 }
 
@@ -222,7 +222,7 @@ fn a_reader_that_goes_away_is_no_error() {
 fn a_full_disk_is_an_error() {
     let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
     let ran: Ran = cli::command(["list"]).stdout(full).output().unwrap().into();
-    assert!(ran.refused(1).contains("cannot write to stdout"));
+    assert!(ran.refused(1).contains("stdout"));
 }
 
 #[test]

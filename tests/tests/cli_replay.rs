@@ -12,7 +12,7 @@ use onramp_recording::rows::{
     AckRow, EndRow, ExitRecordRow, ExitRow, FlowRow, ParameterRow, RestartRow, RoundRow, TABLES, UndoRow,
 };
 use onramp_recording::{Limits, Manifest, Row, SCHEMA, Spec, Writer};
-use onramp_tests::cli::{self, Ran, json, onramp};
+use onramp_tests::cli::{self, Names, Ran, json, onramp};
 use onramp_tests::skip;
 use tempfile::tempdir;
 
@@ -167,7 +167,7 @@ fn a_profile_gives_its_algorithm_and_parameters_and_settings_go_on_top() {
     let search = finding("--algorithm search");
     assert!(search["settings"].as_array().unwrap().contains(&"threshold_pct=20".into()), "{search}");
     let refused = onramp(&replay("--algorithm spacing")).refused(2);
-    assert!(refused.contains("has nothing for spacing: it is for fixed and search"), "{refused}");
+    assert!(refused.names(&["spacing", "fixed", "search"]), "{refused}");
 }
 
 #[test]
@@ -177,10 +177,7 @@ fn bad_rows_are_named_and_the_others_used() {
     csv(&path, "1,2,3\n");
     let ran = onramp(&format!("replay {} --algorithm search", path.display()));
     assert_eq!(ran.code, Some(5), "{ran:?}");
-    assert!(
-        ran.stderr.contains("acks.csv: line 43: it has 3 values, the first line 8; the row is not used"),
-        "{ran:?}"
-    );
+    assert!(ran.stderr.names(&["acks.csv: line 43", "3 values"]), "{ran:?}");
     assert!(ran.stdout.contains("600 acknowledgments"), "{ran:?}");
 }
 
@@ -190,19 +187,19 @@ fn what_cannot_be_replayed_is_refused_with_the_reason() {
     let path = home.path().join("acks.csv");
     csv(&path, "");
     let replay = |rest: &str| onramp(&format!("replay {} {rest}", path.display()));
-    assert!(replay("--algorithm serach").refused(2).contains("(did you mean \"search\"?); there are plain"));
+    assert!(replay("--algorithm serach").refused(2).contains("\"search\""));
     assert!(replay("--algorithm search --set threshold_pct=101").refused(2).contains("0..100 percent"));
     assert!(replay("--algorithm search --sweep threshold_pct=1:2").refused(2).contains("is no sweep"));
     assert_eq!(replay("").code, Some(2));
     let text = fs::read_to_string(&path).unwrap().replacen("app_limited", "app_limited,colour", 1);
     fs::write(&path, text.replace(",0\n", ",0,red\n")).unwrap();
-    assert!(replay("--algorithm search").refused(1).contains("columns colour are not known"));
+    assert!(replay("--algorithm search").refused(1).contains("colour"));
     assert!(replay("--algorithm search --ignore-unknown").ok().contains("600 acknowledgments"));
-    assert!(onramp("replay /nowhere --algorithm search").refused(1).contains("/nowhere: No such file"));
+    assert!(onramp("replay /nowhere --algorithm search").refused(1).contains("/nowhere"));
     let empty = home.path().join("empty");
     fs::create_dir(&empty).unwrap();
     let error = onramp(&format!("replay {} --algorithm search", empty.display())).refused(1);
-    assert!(error.contains("holds neither manifest.json nor a .parquet file"), "{error}");
+    assert!(error.names(&["manifest.json", ".parquet"]), "{error}");
 }
 
 #[test]
@@ -390,7 +387,7 @@ fn a_damaged_file_is_named_and_the_others_replayed_and_exported() {
     for verb in ["replay --algorithm search --continue", "lab qlog"] {
         let ran = onramp(&format!("{verb} {}", path.display()));
         assert_eq!(ran.code, Some(5), "{ran:?}");
-        assert!(ran.stderr.contains("acks-000003.parquet is damaged"), "{ran:?}");
+        assert!(ran.stderr.contains("acks-000003.parquet"), "{ran:?}");
         assert!(!ran.stdout.is_empty());
     }
 }

@@ -14,7 +14,7 @@ use onramp_loader::telemetry::{Level, What};
 use onramp_loader::{ExitReason, Phase, ROOT};
 use onramp_net::Namespace;
 use onramp_tests::Attachments;
-use onramp_tests::cli::{Ran, host_state, inside, json, onramp, status};
+use onramp_tests::cli::{Names, Ran, host_state, inside, json, onramp, status};
 use onramp_tests::faults::Traced;
 use onramp_tests::recorder::Recorder;
 use onramp_tests::telemetry::{events, stream, until_ended};
@@ -197,7 +197,7 @@ fn two_profiles_of_one_algorithm_live_at_once_and_tuning_one_leaves_the_others_a
     let [mut near_by, mut distant, mut own] =
         [NEAR_BY, DISTANT, &FAR.to_string()].map(|address| Connection::to(&wire, address).send_more());
     let said = onramp(&format!("tune fixed --profile short exit_window_bytes={TUNED}")).ok();
-    assert!(said.contains("undo: onramp tune fixed --profile short exit_window_bytes=60000"), "{said}");
+    assert!(said.contains("onramp tune fixed --profile short exit_window_bytes=60000"), "{said}");
     near_by.leaves_at(TUNED);
     distant.leaves_at(LONG);
     own.leaves_at(OWN);
@@ -217,7 +217,7 @@ fn two_profiles_of_one_algorithm_live_at_once_and_tuning_one_leaves_the_others_a
     let reported = "profile short, generation 2, for 1 rule, with 1 open flow:";
     assert!(eventually(|| onramp("status").ok().contains(reported)), "{}", onramp("status").ok());
     let why = inside(&wire.near, "flows --why").ok();
-    assert!(why.contains("--use fixed --profile long (the longest prefix)"), "{why}");
+    assert!(why.contains("--use fixed --profile long"), "{why}");
 
     // A second rule with a profile that is there leaves it as it is.
     onramp("select add --port 7 --use fixed --profile short").ok();
@@ -275,9 +275,9 @@ fn what_cannot_be_is_refused_and_changes_nothing() {
         path.join("short.toml").display().to_string()
     };
     let error = onramp(&format!("select add --port 80 --use fixed --profile {}", again("again"))).refused(2);
-    assert!(error.contains("fixed has a profile short already, with other values"), "{error}");
+    assert!(error.names(&["fixed", "short"]), "{error}");
     assert_eq!((host_state(&[]), rules(), sets()), before);
-    assert!(onramp("tune fixed --profile nowhere").refused(2).contains("it has default, short, long"));
+    assert!(onramp("tune fixed --profile nowhere").refused(2).contains("default, short, long"));
     // Fifteen are the most.
     for number in 2..16 {
         let name = format!("number-{number}");
@@ -287,10 +287,7 @@ fn what_cannot_be_is_refused_and_changes_nothing() {
             added.ok();
         } else {
             let error = added.refused(2);
-            assert!(
-                error.contains("15 profiles are the most") && error.contains("of fixed: short, long, "),
-                "{error}"
-            );
+            assert!(error.contains("15") && error.contains("fixed: short, long, "), "{error}");
         }
     }
     assert_eq!((sets().len(), rules().lines().count()), (15, 16));
@@ -311,11 +308,11 @@ fn a_flow_keeps_its_profile_when_the_rule_goes_and_the_profile_goes_after_both()
     let mut established = Connection::to(&wire, NEAR_BY).send_more();
     let removed = onramp("select del --to 198.51.100.0/24").ok();
     assert!(
-        removed.contains("undo: onramp select add --to 198.51.100.0/24 --use fixed --profile short"),
+        removed.contains("onramp select add --to 198.51.100.0/24 --use fixed --profile short"),
         "{removed}"
     );
-    let status = onramp("status").ok();
-    assert!(status.contains("profile short, generation 1, named by no rule, with 1 open flow"), "{status}");
+    let short = set("short");
+    assert_eq!([&short["parameters_generation"], &short["rules"], &short["flows"]], [1, 0, 1], "{short}");
     // What comes meanwhile takes another place, also under the same number of rules.
     profiles.add("--to 198.51.100.0/24", "long").ok();
     let mut new = Connection::to(&wire, NEAR_BY).send_more();
@@ -348,11 +345,11 @@ fn a_rule_outlives_its_algorithm_and_says_what_it_lacks_until_it_is_loaded_again
     own.leaves_at(OWN);
     assert_eq!(own.profile().as_deref(), Some("default"));
     let listed = rules();
-    assert!(listed.contains("--profile short  # onramp_fixed has no profile short now"), "{listed}");
-    let status = onramp("status").ok();
-    assert!(status.contains("rules name profile short, which onramp_fixed has not now"), "{status}");
+    assert!(listed.names(&["--profile short", "onramp_fixed"]), "{listed}");
+    let missing = &json("status")["selection"]["profiles_missing"];
+    assert_eq!(*missing, serde_json::json!([{"congestion_control": "onramp_fixed", "profile": "short"}]));
     let said = onramp(&format!("select test {NEAR_BY} --connect")).ok();
-    assert!(said.starts_with("connect: onramp_fixed by ") && said.contains("no profile short now"), "{said}");
+    assert!(said.starts_with("connect: onramp_fixed by ") && said.contains("short"), "{said}");
     // By name it would be looked for elsewhere.
     let file = profiles.path("rules");
     fs::write(
@@ -397,7 +394,7 @@ fn wherever_the_command_ends_the_state_is_explained_and_one_command_clears_it() 
         assert!(!rule || set["rules"] == 1, "{call}: {set}");
         if !rule && !set.is_null() {
             let status = onramp("status").ok();
-            assert!(status.contains("named by no rule") && status.contains("select del --all"), "{status}");
+            assert!(set["rules"] == 0 && status.contains("select del --all"), "{set}: {status}");
         }
         if let Some(ran) = ran {
             assert_eq!(ran.code == Some(0), rule, "{call}: {ran:?}");
@@ -539,16 +536,16 @@ fn files_give_rules_their_profiles_and_take_them_away() {
     onramp("tune fixed --profile long exit_window_bytes=1").ok();
     profiles.put("short", "fixed", &format!("exit_window_bytes = {TUNED}"));
     let said = apply().ok();
-    assert!(said.contains("done: tune fixed --profile long exit_window_bytes=140000"), "{said}");
-    assert!(said.contains("done: tune fixed --profile short exit_window_bytes=300000"), "{said}");
-    assert!(said.contains("undo: onramp tune fixed --profile long exit_window_bytes=1\n"), "{said}");
+    assert!(said.contains("tune fixed --profile long exit_window_bytes=140000"), "{said}");
+    assert!(said.contains("tune fixed --profile short exit_window_bytes=300000"), "{said}");
+    assert!(said.contains("onramp tune fixed --profile long exit_window_bytes=1\n"), "{said}");
     nothing_to_do();
     Connection::to(&wire, NEAR_BY).leaves_at(TUNED);
 
     // Attached anew, it has them again.
     onramp("detach fixed").ok();
     let said = apply().ok();
-    assert!(said.contains("have onramp_fixed have profile long, which rules name"), "{said}");
+    assert!(said.names(&["onramp_fixed", "profile long"]), "{said}");
     nothing_to_do();
     Connection::to(&wire, DISTANT).leaves_at(LONG);
 
@@ -558,7 +555,7 @@ fn files_give_rules_their_profiles_and_take_them_away() {
     assert_eq!(sets().len(), 1);
     write(&[("198.51.100.0/24", "other")]);
     let error = apply().refused(2);
-    assert!(error.contains("a.toml line 4: profile other is for plain, not for fixed"), "{error}");
+    assert!(error.names(&["a.toml line 4", "other", "plain", "fixed"]), "{error}");
     fs::write(directory.join("a.toml"), "version = 1\n").unwrap();
     apply().ok();
     assert_eq!(host_state(&[]), before);

@@ -352,7 +352,7 @@ fn every_end_is_clean() {
     kill(Pid::from_raw(server.web() as i32), Signal::SIGKILL).unwrap();
     let ran: cli::Ran = server.child.take().unwrap().wait_with_output().unwrap().into();
     assert_eq!(ran.code, Some(1), "{ran:?}");
-    assert!(ran.stderr.contains("the web part ended with signal: 9"), "{ran:?}");
+    assert!(ran.stderr.contains("signal: 9"), "{ran:?}");
     assert!(nothing_left(), "web part killed: {:?}, before {before:?}", traces());
     // A web part that stands still is killed.
     let server = Server::start(&[]);

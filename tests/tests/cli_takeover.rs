@@ -18,7 +18,7 @@ use onramp_loader::abi::{ABI_VERSION, Attachment};
 use onramp_loader::telemetry::{Item, Level, Options, Stream, What};
 use onramp_net::Namespace;
 use onramp_tests::Attachments;
-use onramp_tests::cli::{self, DEFAULT, Ran, host_state, inside, json, onramp, state, status};
+use onramp_tests::cli::{self, DEFAULT, Names, Ran, host_state, inside, json, onramp, state, status};
 use onramp_tests::crowd::Crowd;
 use onramp_tests::guest::has_links;
 use onramp_tests::pinned::{change, element, of_abi, pin, write_u32};
@@ -141,7 +141,7 @@ fn a_thousand_flows_go_over_to_the_code_of_another_build_and_back() {
     }
 
     let planned = onramp("upgrade search --dry-run").ok();
-    assert!(planned.contains("would load onramp_search with base reno"), "{planned}");
+    assert!(planned.names(&["onramp_search", "base reno"]), "{planned}");
     let mut kept_before = None;
     let both_ways = Command::new(another().unwrap_or_else(|| cli::binary().clone()))
         .args(["upgrade", "--help"])
@@ -237,7 +237,7 @@ fn what_another_abi_has_attached_is_taken_over_with_all_that_it_has() {
     assert_eq!(host_state(&[&place]), dry);
 
     let said = onramp("upgrade").ok();
-    assert!(said.contains("moved 2 sockets to the newer code"), "{said}");
+    assert!(said.contains("2 sockets"), "{said}");
     let has = kept();
     for (name, value) in has.as_object().unwrap() {
         if name == "expires_at_us" {
@@ -307,7 +307,7 @@ fn parameters_of_other_tables_are_taken_over_by_name_or_refused() {
     });
     for refused in ["upgrade search", "upgrade search --dry-run"] {
         let error = onramp(refused).refused(1);
-        assert!(error.contains("no parameter for former_bins_rtts=7"), "{error}");
+        assert!(error.contains("former_bins_rtts=7"), "{error}");
     }
     assert_eq!(state("search").as_deref(), Some("other_build"));
     assert_eq!(host_state(&[]), before);
@@ -376,5 +376,5 @@ fn rules_and_other_algorithms_go_on_and_the_base_changes_only_when_asked() {
     assert_eq!(onramp("upgrade --base reno").code, Some(2));
     onramp("detach --all").ok();
     assert!(onramp("upgrade").ok().contains("nothing is attached"));
-    assert!(onramp("upgrade search").refused(1).contains("search is not attached"));
+    assert!(onramp("upgrade search").refused(1).contains("search"));
 }

@@ -277,7 +277,7 @@ mod tests {
             assert!(error.contains("0..100 percent"), "{error}");
         }
         let error = parameters.assign(["treshold_pct=3"]).unwrap_err().to_string();
-        assert!(error.contains("it has form, threshold_pct"), "{error}");
+        assert!(error.contains("form, threshold_pct"), "{error}");
         assert!(matches!(parameters.assign(["threshold_pct"]), Err(ParameterError::Assignment { .. })));
         let plain = find("plain").unwrap().parameters().assign(["a=1"]).unwrap_err().to_string();
         assert!(plain.contains("none at all"), "{plain}");

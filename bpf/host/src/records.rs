@@ -1,10 +1,10 @@
 //! What leaves a flow, as `bpf/record.h` has it: names of exits, states and events, and what the records come to.
 
 use crate::contract::{
-    AckPayload, ExitRecord, RoundPayload, Verdict, congestion_state, event_kind, exit_reason,
+    AckPayload, ExitRecord, FlowCounts, RoundPayload, Verdict, congestion_state, event_kind, exit_reason,
 };
 
-include!(concat!(env!("OUT_DIR"), "/enumerations.rs"));
+include!(concat!(env!("OUT_DIR"), "/records.rs"));
 
 impl AckPayload {
     /// The algorithm's verdict; `None`: it was not called, because the flow was not in slow start.

@@ -1,12 +1,15 @@
-//! The rows of `bpf/record.h`, as the preprocessor expands them, and what is made of them. For build scripts, and for the
-//! build of the page of `onramp serve`.
+//! The rows of `bpf/record.h`, as the preprocessor expands them, and what is made of them; and the schemas of the API, of those
+//! rows and of structures of Rust. For build scripts, and for the build of the page of `onramp serve`.
 #![forbid(unsafe_code)]
 
 mod rust;
 mod schema;
+mod structure;
 
 use std::collections::BTreeSet;
 use std::process::Command;
+
+pub use schema::sources;
 
 /// The headers that have the rows: where they change, what was made of them is made again.
 pub const HEADERS: [&str; 2] = [
@@ -162,6 +165,13 @@ impl Records {
             Part::Fields(structure) => self.structure(structure),
         });
         fields.filter(|field| !field.column.is_empty() && seen.insert(&field.column)).collect()
+    }
+}
+
+impl Enumeration {
+    /// Names outside.
+    fn names(&self) -> Vec<&str> {
+        self.values.iter().map(|[_, name, _]| name.as_str()).collect()
     }
 }
 

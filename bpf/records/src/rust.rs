@@ -10,6 +10,20 @@ impl Records {
         self.enumerations.iter().map(enumeration).collect()
     }
 
+    /// Addition of structures whose fields all count.
+    pub fn sums(&self, structures: &[&str]) -> String {
+        let sum = |name: &&str| {
+            let fields = self.structure(name).iter().map(|field| &field.name);
+            let lines: String = fields.map(|name| format!("self.{name} += other.{name};\n")).collect();
+            let kind = camel(name);
+            format!(
+                "impl std::ops::AddAssign<&{kind}> for {kind} {{\n\
+                 fn add_assign(&mut self, other: &{kind}) {{\n{lines}}}\n}}\n"
+            )
+        };
+        structures.iter().map(sum).collect()
+    }
+
     /// The text of bindings with what rows say of their fields as documentation.
     pub fn document(&self, bindings: &str) -> String {
         let mut text = bindings.to_owned();
@@ -132,7 +146,7 @@ impl Records {
 }
 
 /// `acks` as `AckRow`.
-fn row_name(table: &str) -> String {
+pub(crate) fn row_name(table: &str) -> String {
     camel(table.strip_suffix('s').unwrap_or(table)) + "Row"
 }
 

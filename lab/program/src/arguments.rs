@@ -54,7 +54,7 @@ impl CommandLine for Arguments {
 mod tests {
     use std::path::Path;
 
-    use onramp_mutation::commands::{of_help, of_pages, parse, parse_at_random, without_example};
+    use onramp_mutation::commands::check;
 
     use super::Arguments;
 
@@ -69,26 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn every_example_of_every_help_is_one_line_that_the_command_line_takes() {
-        let examples = of_help::<Arguments>();
-        let taken = parse::<Arguments>(&examples, own);
-        assert!(examples.len() > 60 && taken >= examples.len() - 5, "{taken} of {}", examples.len());
-    }
-
-    #[test]
-    fn every_command_of_a_page_is_one_that_the_command_line_takes() {
-        let pages = of_pages(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."));
-        let taken = parse::<Arguments>(&pages, own);
-        assert!(taken >= 20, "{taken}");
-    }
-
-    #[test]
-    fn every_verb_that_does_something_has_an_example() {
-        assert_eq!(without_example::<Arguments>(), [""; 0]);
-    }
-
-    #[test]
-    fn whatever_is_typed_behind_a_verb_is_understood_or_refused() {
-        parse_at_random::<Arguments>();
+    fn examples_of_help_and_pages_are_commands_and_whatever_is_typed_is_understood_or_refused() {
+        check::<Arguments>(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../.."), 20, own);
     }
 }

@@ -213,9 +213,9 @@ mod tests {
         assert!(with(11, 1_500).invalid(600_000).unwrap().contains("11 of 10000"));
         // 5 % of the round-trip time, within 2 and 10 ms.
         assert_eq!(with(1, 9_900).invalid(600_000), None);
-        assert!(with(1, 10_100).invalid(600_000).unwrap().contains("10000 us are allowed"));
-        assert!(with(1, 2_100).invalid(10_000).unwrap().contains("2000 us are allowed"));
-        assert!(with(1, 2_600).invalid(50_000).unwrap().contains("2500 us are allowed"));
+        assert!(with(1, 10_100).invalid(600_000).unwrap().contains("10000 us"));
+        assert!(with(1, 2_100).invalid(10_000).unwrap().contains("2000 us"));
+        assert!(with(1, 2_600).invalid(50_000).unwrap().contains("2500 us"));
         let lost = Health { tun_drops: 1, ..with(0, 0) };
         assert!(lost.invalid(600_000).unwrap().contains("lost outside"));
         assert!(lost.invalid_in_virtual_time(600_000).unwrap().contains("lost outside"));
@@ -227,7 +227,7 @@ mod tests {
         let late = Health { full_packets: 60, busy_seconds: 0.0012, ..late };
         let reason = late.invalid_in_virtual_time(600_000).unwrap();
         assert!(reason.starts_with("100 of 100 packets were more than 1 ms late"), "{reason}");
-        assert!(reason.contains("cost 80000 instructions") && reason.contains("600 Mb/s"), "{reason}");
+        assert!(reason.contains("80000 instructions") && reason.contains("600 Mb/s"), "{reason}");
         assert_eq!(health([20; 100]).invalid_in_virtual_time(600_000), None);
     }
 

@@ -111,8 +111,8 @@ mod tests {
     #[test]
     fn what_is_not_a_kernel_is_refused_with_the_reason() {
         let says = |image: &[u8]| vmlinux(image, Path::new("here/vmlinuz")).unwrap_err().to_string();
-        assert!(says(b"text").contains("here is not a kernel: it has no vmlinuz that is a bzImage"));
-        assert!(says(&image(b"unknown")).contains("compressed by lz4, zstd, xz or gzip"));
+        assert!(says(b"text").contains("bzImage"));
+        assert!(says(&image(b"unknown")).contains("lz4, zstd, xz or gzip"));
         let mut cut = image(b"\x1f\x8b");
         cut.truncate(0xa00);
         assert!(says(&cut).contains("bzImage"), "cut short");

@@ -180,9 +180,9 @@ mod tests {
     fn a_directory_without_a_kernel_says_what_is_missing() {
         let directory = tempfile::tempdir().unwrap();
         let says = || Kernel::named(directory.path().to_str().unwrap()).unwrap_err().to_string();
-        assert!(says().contains("has no vmlinuz"), "{}", says());
+        assert!(says().contains("vmlinuz"), "{}", says());
         fs::write(directory.path().join("vmlinuz"), "no kernel").unwrap();
-        assert!(says().contains("has no modules/"), "{}", says());
+        assert!(says().contains("modules/"), "{}", says());
         fs::create_dir(directory.path().join("modules")).unwrap();
         assert!(says().contains("bzImage"), "{}", says());
     }

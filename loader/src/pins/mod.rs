@@ -289,11 +289,7 @@ impl Counters {
     }
 
     fn plus(mut self, other: &Self) -> Self {
-        self.flows.started += other.flows.started;
-        self.flows.adopted += other.flows.adopted;
-        self.flows.without_state += other.flows.without_state;
-        self.flows.state_failures += other.flows.state_failures;
-        self.flows.exits_undone += other.flows.exits_undone;
+        self.flows += &other.flows;
         for (sum, one) in self.exits.iter_mut().zip(other.exits) {
             *sum += one;
         }

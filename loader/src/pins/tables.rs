@@ -123,7 +123,7 @@ mod tests {
         let gone = error("parameter patience 0 9 \nparameter zeal 0 9 \n", &[3, 4]);
         assert!(gone.contains("patience=3, zeal=4"), "{gone}");
         let refused = error("parameter threshold_pct 1 100000 \n", &[70_000]);
-        assert!(refused.contains("threshold_pct=70000 is not allowed"), "{refused}");
+        assert!(refused.contains("threshold_pct=70000"), "{refused}");
         let refused = error("parameter exit_action 0 1 drain|leap\n", &[1]);
         assert!(refused.contains("exit_action=leap"), "{refused}");
     }

@@ -44,9 +44,9 @@ fn every_kind_can_be_written() {
         assert_eq!(error(text), "nothing", "{text}");
         let extra =
             text.replacen("kind =", "wrong = 1, kind =", 1).replacen("{ period", "{ wrong = 1, period", 1);
-        assert!(error(&extra).contains("unknown field `wrong`"), "{extra}");
+        assert!(error(&extra).contains("`wrong`"), "{extra}");
     }
-    assert!(error("schedule = { kind = \"wifi\" }").contains("unknown variant `wifi`"));
+    assert!(error("schedule = { kind = \"wifi\" }").contains("`wifi`"));
 }
 
 #[test]
@@ -120,10 +120,7 @@ fn steps_are_in_order_and_end_with_a_rate() {
     );
     assert_eq!(steps(&[(0, m10), (995, 0)], Some(1_000)), "nothing");
     assert_eq!(steps(&[(0, m10), (5, 5_000_000)], None), "nothing");
-    assert!(
-        steps(&[(0, 20_000_000), (5, 11_000_000)], None)
-            .contains("expected 11000000 to 20000000, a rate of link.rate")
-    );
+    assert!(steps(&[(0, 20_000_000), (5, 11_000_000)], None).contains("11000000 to 20000000"));
     assert!(steps(&[(1, m10)], None).starts_with("link.rate.steps[0].at_us = 1"));
     assert!(steps(&[(0, m10), (5, m10), (5, m10)], None).starts_with("link.rate.steps[2].at_us = 5"));
     assert!(steps(&[(0, m10), (5, m10)], Some(5)).starts_with("link.rate.repeat_us = 5"));

@@ -291,10 +291,10 @@ fn what_contradicts_itself_is_refused_alone() {
     assert_eq!(two(row(1_450, 1_448)).unwrap().bad_rows, 0);
     assert_eq!(two(row(1_451, 1_448)).unwrap().bad_rows, 1);
     let error = through("plain", &[], &format!("{HEADER}\n{}", row(2_896, 1_448))).unwrap_err();
-    assert!(error.contains("only row cannot be used: line 2: acknowledged_bytes is 2896"), "{error}");
+    assert!(error.contains("line 2: acknowledged_bytes is 2896"), "{error}");
     let many: String = (0..30).map(|_| row(2_896, 1_448)).collect();
     let error = through("plain", &[], &format!("{HEADER}\n{many}")).unwrap_err();
-    assert!(error.contains("none of its 30 rows"), "{error}");
+    assert!(error.contains("30 rows"), "{error}");
 }
 
 #[test]
@@ -356,11 +356,11 @@ fn rows_changed_anywhere_are_used_or_described_by_their_line() {
 fn a_line_without_an_end_and_a_source_that_fails_are_errors() {
     let replay = || Replay::new(candidates(&["plain".to_owned()], &[], &[]).unwrap(), Options::default());
     let error = replay_csv(std::io::repeat(b'1'), false, replay(), |_| true).unwrap_err();
-    assert!(error.contains("a line has more than 1048576 bytes"), "{error}");
+    assert!(error.contains("1048576 bytes"), "{error}");
     let begin = format!("{HEADER}\n10,3000,20000,40000,10,10,1000,1\n");
     let error =
         replay_csv(begin.as_bytes().chain(std::io::repeat(b'1')), false, replay(), |_| true).unwrap_err();
-    assert!(error.contains("a line has more than 1048576 bytes"), "{error}");
+    assert!(error.contains("1048576 bytes"), "{error}");
     struct Broken;
     impl Read for Broken {
         fn read(&mut self, _: &mut [u8]) -> std::io::Result<usize> {

@@ -72,7 +72,7 @@ fn damaged_parts_do_not_keep_the_others_from_being_read() {
     assert_eq!(rows.len(), 100);
     let problems: Vec<_> = recording.problems.iter().map(ToString::to_string).collect();
     assert_eq!(problems.len(), 2, "{problems:?}");
-    assert!(problems[0].contains("acks-000002.parquet is damaged: it has 8 bytes"), "{problems:?}");
+    assert!(problems[0].contains("acks-000002.parquet"), "{problems:?}");
     assert!(
         problems[1].contains("cannot read") && problems[1].contains("acks-000003.parquet"),
         "{problems:?}"

@@ -278,10 +278,7 @@ fn rows_beyond_the_budget_of_a_file_are_refused_before_they_are_decoded() {
     let (rows, peak, problem) = read(10_000_000);
     assert_eq!(rows, 0);
     let problem = problem.unwrap();
-    assert!(
-        problem.contains("parameters-000001.parquet is too large to be read: its columns unpack to"),
-        "{problem}"
-    );
+    assert!(problem.contains("parameters-000001.parquet"), "{problem}");
     assert!(peak < 2 * length + (1 << 20), "{peak}");
     let (rows, peak, problem) = read(1 << 25);
     assert_eq!((rows, problem), (200_000, None));
@@ -332,7 +329,7 @@ fn a_footer_that_makes_its_reader_reserve_memory_is_refused() {
     let many: String = (0..3_000).map(|number| format!("required int64 column_{number};")).collect();
     let error =
         read::<DropRow>(&foreign(&format!("message drops {{ {many} }}"), "drops", "1", 1, 1)).unwrap_err();
-    assert!(error.contains("its footer has more than 65536 bytes"), "{error}");
+    assert!(error.contains("65536 bytes"), "{error}");
 }
 
 #[test]
@@ -342,7 +339,7 @@ fn text_that_is_longer_than_it_is_read_is_not_written() {
     let of = |bytes: usize| ParameterRow { value: "x".repeat(bytes).into(), ..ParameterRow::default() };
     crate::write_rows(&path, [of(64)]).unwrap();
     let error = crate::write_rows(&path, [of(64), of(65)]).unwrap_err();
-    assert!(error.to_string().contains("column value of row 1 has 65 bytes: 64 at most"), "{error}");
+    assert!(error.to_string().contains("65 bytes: 64"), "{error}");
     assert_eq!(crate::read_rows::<ParameterRow>(&path).unwrap().len(), 1);
 }
 
@@ -350,7 +347,7 @@ fn text_that_is_longer_than_it_is_read_is_not_written() {
 fn text_that_is_none_is_refused_with_column_and_row() {
     let message = "message parameters { required binary algorithm; }";
     let error = read::<ParameterRow>(&foreign(message, "parameters", "1", 1, 3)).unwrap_err();
-    assert!(error.contains("is damaged: column algorithm of row 0 is not UTF-8"), "{error}");
+    assert!(error.contains("column algorithm of row 0"), "{error}");
 }
 
 #[test]
@@ -385,7 +382,7 @@ fn more_rows_than_are_read_are_not_written() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("rows.parquet");
     let error = crate::write_rows(&path, (0..=FILE_ROWS).map(|_| DropRow::default())).unwrap_err();
-    assert!(error.to_string().contains("1048577 rows are too many for one file: 1048576 at most"), "{error}");
+    assert!(error.to_string().contains("1048577 rows"), "{error}");
     assert!(!path.exists());
     crate::write_rows(&path, (0..FILE_ROWS).map(|_| DropRow::default())).unwrap();
     assert_eq!(crate::read_rows::<DropRow>(&path).unwrap().len(), FILE_ROWS);
@@ -397,7 +394,7 @@ fn a_file_without_an_end_is_refused() {
     let path = directory.path().join("drops-000001.parquet");
     fs::File::create(&path).unwrap().set_len((1 << 28) + 1).unwrap();
     let error = crate::read_rows::<DropRow>(&path).unwrap_err();
-    assert!(error.to_string().contains("it has more than 268435456 bytes"), "{error}");
+    assert!(error.to_string().contains("268435456 bytes"), "{error}");
 }
 
 #[test]

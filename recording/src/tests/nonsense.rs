@@ -123,8 +123,5 @@ fn segments_without_bytes_are_refused_with_the_row() {
     let replayed = Replay::new(candidates(&["search".to_owned()], &[], &[]).unwrap(), Options::default());
     assert!(replay(&mut recording, replayed).is_empty());
     let problem = recording.problems[0].to_string();
-    assert!(
-        problem.contains("acks-000001.parquet is damaged: mss_bytes of row 1 is 0: it can be 1 to"),
-        "{problem}"
-    );
+    assert!(problem.contains("mss_bytes of row 1 is 0"), "{problem}");
 }

@@ -121,7 +121,7 @@ fn what_is_no_recording_is_called_that() {
     let error = Recording::open(directory.path()).unwrap_err();
     assert!(matches!(error, Error::NotARecording { .. }), "{error}");
     let error = Recording::open(&directory.path().join("nowhere")).unwrap_err();
-    assert!(error.to_string().contains("nowhere: No such file"), "{error}");
+    assert!(error.to_string().contains("nowhere"), "{error}");
 }
 
 #[test]

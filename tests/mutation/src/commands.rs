@@ -15,16 +15,31 @@ use proptest::sample::{Index, select};
 const COLUMNS: usize = 100;
 
 /// A command line, and where it stands: the words of a verb, or a page.
-pub struct Example {
+struct Example {
     place: String,
     line: String,
+}
+
+/// Has a program parse the examples of its help and the commands of the project's pages below `root`, of which at least so
+/// many are its own, and whatever is typed; each of its verbs must have an example. `own` is as for [`parse`].
+///
+/// # Panics
+/// With the first that is not as it is to be.
+pub fn check<P: Parser>(root: &Path, pages: usize, own: impl Fn(&[String]) -> Option<Vec<String>>) {
+    let examples = of_help::<P>();
+    let parsed = parse::<P>(&examples, &own);
+    assert!(examples.len() > 60 && parsed >= examples.len() - 5, "{parsed} of {}", examples.len());
+    let parsed = parse::<P>(&of_pages(root), &own);
+    assert!(parsed >= pages, "{parsed} commands of pages");
+    assert_eq!(without_example::<P>(), [""; 0], "verbs without an example");
+    parse_at_random::<P>();
 }
 
 /// The examples of a program's help, of all its verbs, each a line of its own.
 ///
 /// # Panics
 /// If one is not, or is longer than 100 columns.
-pub fn of_help<P: Parser>() -> Vec<Example> {
+fn of_help<P: Parser>() -> Vec<Example> {
     let mut all = Vec::new();
     each_verb(&P::command(), "", &mut |place, verb| {
         let help = verb.get_after_help().map(ToString::to_string).unwrap_or_default();
@@ -44,7 +59,7 @@ pub fn of_help<P: Parser>() -> Vec<Example> {
 ///
 /// # Panics
 /// If a page cannot be read.
-pub fn of_pages(root: &Path) -> Vec<Example> {
+fn of_pages(root: &Path) -> Vec<Example> {
     let (mut directories, mut pages, mut all) =
         (vec![root.join("docs")], vec![root.join("README.md")], Vec::new());
     while let Some(directory) = directories.pop() {
@@ -76,7 +91,7 @@ pub fn of_pages(root: &Path) -> Vec<Example> {
 ///
 /// # Panics
 /// With the first that it refuses.
-pub fn parse<P: Parser>(examples: &[Example], own: impl Fn(&[String]) -> Option<Vec<String>>) -> usize {
+fn parse<P: Parser>(examples: &[Example], own: impl Fn(&[String]) -> Option<Vec<String>>) -> usize {
     let mut taken = 0;
     for Example { place, line } in examples {
         let commands = split(line).unwrap_or_else(|| panic!("{place}: a quote is open in {line:?}"));
@@ -91,7 +106,7 @@ pub fn parse<P: Parser>(examples: &[Example], own: impl Fn(&[String]) -> Option<
 }
 
 /// The verbs that do something and have no example.
-pub fn without_example<P: Parser>() -> Vec<String> {
+fn without_example<P: Parser>() -> Vec<String> {
     let mut all = Vec::new();
     each_verb(&P::command(), "", &mut |place, verb| {
         let help = verb.get_after_help().map(ToString::to_string).unwrap_or_default();
@@ -147,7 +162,7 @@ fn split(line: &str) -> Option<Vec<Vec<String>>> {
 ///
 /// # Panics
 /// If one is refused without a message, or fewer than 500 of 12,000 are taken or refused.
-pub fn parse_at_random<P: Parser>() {
+fn parse_at_random<P: Parser>() {
     let mut all = Vec::new();
     verbs(&P::command(), &[], &mut all);
     let word = (any::<Index>(), value(), 0..3_u8);

@@ -46,10 +46,7 @@ fn a_trace_has_its_own_delay() {
     let spec = trace(vec![row(0, None), row(50_000, None)]);
     assert_eq!(dues(&spec, &[0, 60 * MS]), [10 * MS + SENT, 70 * MS + SENT]);
     let error = spec_error(&trace(vec![row(0, Some(9_999))]));
-    assert!(
-        error.contains("link.forward.rate.file line 1, delay_us = 9999 is out of range: expected 10000"),
-        "{error}"
-    );
+    assert!(error.contains("line 1, delay_us = 9999"), "{error}");
     assert!(spec_error(&trace(Vec::new())).contains("next to a profile that is read from a file"));
 }
 

@@ -386,7 +386,7 @@ fn what_is_too_large_or_broken_is_refused_and_the_server_lives() {
         assert!([400, 422].contains(&server.tune(&token, body).status()), "{body}");
     }
     let unknown = r#"{"algorithm":"fixed","settings":[],"colour":"red"}"#;
-    assert!(server.tune(&token, unknown).refused(422).contains("unknown field `colour`"));
+    assert!(server.tune(&token, unknown).refused(422).contains("`colour`"));
     for broken in [
         "GET\r\n\r\n",
         "GET / HTTP/9.9\r\n\r\n",

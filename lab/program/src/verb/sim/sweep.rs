@@ -207,10 +207,10 @@ mod tests {
             sweep.rows(&path).map(drop)
         };
         assert!(says(&["--arms", "vegas"]).unwrap_err().to_string().contains("there is no arm"));
-        assert!(says(&["--arms", "bbr"]).unwrap_err().to_string().contains("bbr is not simulated"));
+        assert!(says(&["--arms", "bbr"]).unwrap_err().to_string().contains("bbr"));
         assert!(says(&["--arms", "search,search"]).unwrap_err().to_string().contains("twice"));
         let error = says(&["--population", "none.toml"]).unwrap_err().to_string();
-        assert!(error.contains("cannot read population none.toml"), "{error}");
+        assert!(error.contains("none.toml"), "{error}");
         assert!(CommandLine::try_parse_from(["sweep", "--paths", "0"]).is_err());
         assert!(CommandLine::try_parse_from(["sweep", "--path", "3", "--shard", "1/2"]).is_err());
     }

@@ -269,7 +269,7 @@ fn what_is_no_recording_is_named() {
     assert!(post(&server, &[]).refused(400).contains("no file was sent"));
     assert!(server.raw(b"POST /api/recordings HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}").refused(400).contains("multipart"));
     let text = [("notes.txt".to_owned(), b"precious".to_vec())];
-    assert!(post(&server, &text).refused(400).contains("notes.txt: its first line lacks"));
+    assert!(post(&server, &text).refused(400).contains("notes.txt"));
     for (name, bytes, kind) in [
         ("capture.pcap", &b"\xd4\xc3\xb2\xa1\x02\0\x04\0"[..], "pcap"),
         ("other.sqlog", b"\x1e{\"qlog_version\":\"0.3\"}", "qlog"),
