@@ -186,7 +186,7 @@ static __always_inline const struct select_rule *decide(void *table, struct tcp_
 	return search.rule;
 }
 
-/* Tells the control which parameters the socket is to have, of which it asks when it is initialised. */
+/* Records which parameters the socket is to have, for the control, which looks them up when it is initialised. */
 static __always_inline void name_profile(struct bpf_sock *sk, u32 number)
 {
 	struct profile_name *name;

@@ -15,7 +15,7 @@ use crate::experiment::directory_name;
 const DOCUMENT: &str = include_str!(concat!(env!("OUT_DIR"), "/results.html"));
 /// Where in it the data belong.
 const DATA: &str = "<!--data-->";
-/// Rows of a flow at most: more points than a chart is wide help nobody.
+/// Rows of a flow at most: more points than a chart is wide are not seen.
 const ROWS: usize = 1_200;
 
 /// What a document shows.

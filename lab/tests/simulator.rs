@@ -136,7 +136,7 @@ fn the_same_seed_is_the_same_run_and_another_seed_is_another() {
     assert_ne!(simulate(&plan, &search, 1).digest, simulate(&plan, &search, 2).digest);
 }
 
-/// Whatever the rate forward, which is 1.2 to 1.9 times what acknowledgments of every segment can tell on the way back.
+/// Whatever the rate forward, which is 1.2 to 1.9 times what acknowledgments of every segment can report on the way back.
 /// With 250 Mb/s the kernel leaves at 0.85 BDP.
 #[test]
 fn ramp_fills_a_path_whose_way_back_is_thin() {

@@ -148,11 +148,11 @@ impl Profile {
         let text =
             bounded::read_text(path).map_err(|source| ProfileError::Read { path: path.into(), source })?;
         let directory = path.parent().unwrap_or(Path::new(""));
-        let beside = |name: &str| {
+        let sibling = |name: &str| {
             let other = directory.join(format!("{name}.toml"));
             bounded::read_text(&other).map_err(|error| format!("cannot read {}: {error}", other.display()))
         };
-        let mut profile = Self::from_text(&text, path, &beside)?;
+        let mut profile = Self::from_text(&text, path, &sibling)?;
         profile
             .link
             .load_traces(directory)

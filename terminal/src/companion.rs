@@ -12,9 +12,9 @@ use anyhow::anyhow;
 /// If it is in neither, with the package that has it.
 pub fn find(name: &str) -> anyhow::Result<PathBuf> {
     let this = env::current_exe().ok();
-    let beside = this.as_deref().and_then(|this| this.parent()).map(PathBuf::from);
+    let sibling = this.as_deref().and_then(|this| this.parent()).map(PathBuf::from);
     let path = env::var_os("PATH").unwrap_or_default();
-    beside
+    sibling
         .into_iter()
         .chain(env::split_paths(&path).filter(|directory| directory.is_absolute()))
         .map(|directory| directory.join(name))

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT OR GPL-2.0-only
 # shellcheck shell=sh
 # inside.sh [ARGUMENT...]: runs every program in /tests, in order, with these arguments, but for the tests that /once names,
-# if it is there. Each is told from the next by lines that the host looks for; what the kernel complained of comes last.
+# if it is there. Each is separated from the next by lines that the host looks for; what the kernel complained of comes last.
 export ONRAMP_BIN=/bin/onramp TERM=dumb
 cd /tmp || exit
 [ -e /once ] || : >/once

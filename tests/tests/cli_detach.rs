@@ -229,7 +229,7 @@ fn connections_that_the_kernel_is_ending_are_waited_for_while_other_commands_go_
         let detach = thread::spawn(|| onramp("--json detach --all"));
         let gone = || !onramp_loader::kernel::registered().unwrap().contains(&"onramp_plain".to_owned());
         assert!(eventually(gone));
-        // Whoever holds the lock would keep this command waiting.
+        // The holder of the lock would keep this command waiting.
         let lingering = state("plain");
         assert!(detach.is_finished() || lingering.as_deref() == Some("lingering"), "{lingering:?}");
         let ran = detach.join().unwrap();

@@ -311,7 +311,7 @@ fn parameters_of_other_tables_are_taken_over_by_name_or_refused() {
     }
     assert_eq!(state("search").as_deref(), Some("other_build"));
     assert_eq!(host_state(&[]), before);
-    // Nobody has left what they mean.
+    // No description of what they mean was left.
     std::fs::remove_file(pin("search/tables")).unwrap();
     let error = onramp("upgrade search").refused(1);
     assert!(error.contains("has not left what its parameters mean"), "{error}");

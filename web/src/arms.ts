@@ -17,7 +17,7 @@ export function armsView(guard: Guard): HTMLElement {
 		h(
 			"h3",
 			{},
-			"Beside its control",
+			"Compared with its control",
 			h("span", { class: "chip" }, `${guard.control_share_pct} % of flows stay on the base`),
 			guard.tripped ? h("span", { class: "chip bad" }, "tripped: the base runs alone") : null,
 		),

@@ -38,7 +38,7 @@ export const reading = (): Record<string, string> => (secrets.read ? { Authoriza
 
 /** Asks for the secret of reading again, because `wrong` was none; whether another one is known now. */
 export async function askedAgain(wrong: Record<string, string>): Promise<boolean> {
-	// Somebody else may have asked in the meantime.
+	// Another request may have asked in the meantime.
 	if (reading().Authorization === wrong.Authorization) {
 		refuse("read");
 		await secret("read");

@@ -38,7 +38,7 @@ const metrics = async () =>
 /** What a period costs, once its news have come. */
 async function period() {
 	const before = received;
-	const told = page.evaluate(
+	const reported = page.evaluate(
 		() =>
 			new Promise((resolve) =>
 				new MutationObserver((_, observer) => {
@@ -48,7 +48,7 @@ async function period() {
 			),
 	);
 	await please("period");
-	await told;
+	await reported;
 	return received - before;
 }
 

@@ -71,7 +71,7 @@ await page.locator("#search").blur();
 await page.keyboard.press("2");
 await page.locator(".summary", { hasText: "of 1 flows" }).waitFor();
 await fits();
-// Whoever loads it anew still sees it, for the address names it.
+// A reload still shows it, for the address names it.
 await page.reload();
 await page.locator(".opened", { hasText: "opened before" }).waitFor();
 await page.locator(".summary", { hasText: "of 1 flows" }).waitFor();

@@ -192,7 +192,7 @@ const flow = {
 		undone: 0,
 	},
 };
-const told = {
+const listed = {
 	full: true,
 	total: 1,
 	matched: 1,
@@ -219,7 +219,7 @@ const together = {
 	networks: [{ network: script, flows: 1, median_rtt_us: 1, exit_to_bdp: [1, 1, 1, 1, 1] }],
 	worst: { early: [flow], late: [], retransmitted: [] },
 };
-const said = `event: flows\ndata: ${JSON.stringify(told)}\n\nevent: population\ndata: ${JSON.stringify(together)}\n\n`;
+const said = `event: flows\ndata: ${JSON.stringify(listed)}\n\nevent: population\ndata: ${JSON.stringify(together)}\n\n`;
 await page.route("**/api/live*", (route) => route.fulfill({ contentType: "text/event-stream", body: said }));
 for (const [hash, there] of [
 	["flows?group=algorithm", ".row.grouped"],
@@ -286,7 +286,7 @@ await page.route("**/api/live*", (route) =>
 await page.evaluate(() => (location.hash = "#/algorithms"));
 await page.locator(".arms").waitFor();
 assert.equal(await page.locator(".arms").count(), 1, "once, not with every parameter set");
-const beside = await page.locator(".arms").innerText();
+const compared = await page.locator(".arms").innerText();
 for (const words of [
 	"10 % of flows stay on the base",
 	"the base runs alone",
@@ -296,7 +296,7 @@ for (const words of [
 	"−30.00 % (−40.00 to −20.00): tripped 3 s ago",
 	"cannot say yet",
 ])
-	assert.ok(beside.includes(words), `${words}: ${beside}`);
+	assert.ok(compared.includes(words), `${words}: ${compared}`);
 const [span, zero] = await page.evaluate(() =>
 	[".interval .span", ".interval .zero"].map((name) => document.querySelector(name).getBoundingClientRect().toJSON()),
 );

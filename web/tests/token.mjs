@@ -18,7 +18,7 @@ async function give(text) {
 	await page.getByRole("button", { name: "Use it" }).click();
 }
 
-// Whoever has given none was not refused.
+// A client that has given none was not refused.
 await page.goto(url);
 await page.locator("#token").waitFor();
 assert.equal(await refusal.count(), 0);

@@ -1,4 +1,4 @@
-//! Pairs of ACKs and rounds: what is a pair, when a round ends, what a round tells. Read through best.
+//! Pairs of ACKs and rounds: what is a pair, when a round ends, what a round shows. Read through best.
 
 mod common;
 

@@ -70,7 +70,7 @@ fn later_rounds_estimate_anew_in_either_direction() {
     assert_eq!(
         round(&mut rounds, 2_000),
         ("rate_too_low", last),
-        "what tells nothing leaves the last estimate"
+        "what shows nothing leaves the last estimate"
     );
 }
 

@@ -58,7 +58,7 @@ fn guard(margins: [u32; 2], control_ppm: u32) -> Guard {
     Guard { margins, control_ppm, salt: 1, ..Guard::default() }
 }
 
-/// How many flows it took to trip; `None`: it did not. `draw` is told whether the flow is treated.
+/// How many flows it took to trip; `None`: it did not. `draw` gets whether the flow is treated.
 fn experiment(
     random: &mut Random,
     mut guard: Guard,

@@ -1,4 +1,4 @@
-//! ramp, case by case: what a line tells, what follows of it, and when slow start ends.
+//! ramp, case by case: what a line shows, what follows of it, and when slow start ends.
 
 mod common;
 
@@ -103,7 +103,7 @@ fn slow_start_ends_after_two_rounds_that_began_with_a_queue() {
     for (late_us, outcomes) in [(25_100, ["blind"; 3]), (25_101, ["blind", "queued", "exit"])] {
         let mut rounds = Rounds::begun("ramp", &[]);
         for outcome in outcomes {
-            // Too few bytes for a line that tells anything.
+            // Too few bytes for a line that shows anything.
             rounds.rtt_us = 100_000 + late_us;
             let mut verdict = Verdict::default();
             for _ in 0..ACKS {

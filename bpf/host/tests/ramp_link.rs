@@ -5,7 +5,7 @@ mod common;
 use common::ways_back::{WAYS, exits};
 
 /// Slow start ends by ramp's own decision, above what the path holds by the margin and the gaps between ACKs, and nothing
-/// is lost, wherever the receiver's clock of milliseconds can tell a rate: jitter or batches of a twentieth of the RTT.
+/// is lost, wherever the receiver's clock of milliseconds can show a rate: jitter or batches of a twentieth of the RTT.
 #[test]
 fn the_way_back_is_seen_through() {
     for (rtt_us, near) in [(600_000, 10_000), (60_000, 3_000), (30_000, 1_000), (15_000, 200)] {

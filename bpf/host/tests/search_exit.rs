@@ -192,7 +192,7 @@ fn case_35_a_loss_ends_the_drain_and_its_undo_gives_no_burst() {
     assert_eq!(verdict.cwnd, 0);
 }
 
-/// Even if nobody told the drain of the loss, it lets out no more than the window allows.
+/// Even if the drain does not get to know of the loss, it lets out no more than the window allows.
 #[test]
 fn case_35_a_drain_never_raises_the_window() {
     let mut flow = draining(60);

@@ -29,7 +29,7 @@ fn nothing_is_spaced_until_the_window_is_an_eighth_of_the_path() {
     assert_eq!((rounds.read("target"), verdict.ssthresh), (1_000, 0));
 }
 
-/// A pacing rate that nobody asked for would switch off the bound that the kernel keeps on this host's own queue.
+/// A pacing rate that was not asked for would switch off the bound that the kernel keeps on this host's own queue.
 #[test]
 fn a_young_flow_asks_for_a_rate_only_where_another_paces() {
     let mut rounds = Rounds::begun("spacing", &[]);

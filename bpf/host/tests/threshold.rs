@@ -16,7 +16,7 @@ const NO_ESTIMATE: u32 = 3;
 const TOO_SMALL: u32 = 4;
 const NO_PROBLEM: u32 = 5;
 
-/// A flow that has measured a rate in bytes per second and two RTTs in microseconds. When its data left is not told by
+/// A flow that has measured a rate in bytes per second and two RTTs in microseconds. When its data left is not known from
 /// RTTs, of which a round's first ACK has none.
 fn measured(settings: &[&str], rate: u64, minimum: u32, maximum: u32) -> Rounds {
     let mut rounds = Rounds::new("threshold", settings);

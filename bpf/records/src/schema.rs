@@ -145,7 +145,7 @@ fn without_marks(mut schema: Value) -> Value {
     schema
 }
 
-/// What the document says of a schema besides: of a property in addition, of required fields more.
+/// What the document adds to a schema: to its properties, and to what it requires.
 fn add(made: &mut Value, given: Value) {
     let Value::Object(given) = without_marks(given) else { return };
     for (key, value) in given {

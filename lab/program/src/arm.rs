@@ -109,7 +109,7 @@ impl Arms {
         own.extend(&arm.parameters);
         wanted.assign(&own).map_err(Error::from)?;
         let options = options(wanted, &with.name, arm.base);
-        // Whoever has attached it already may have given it others.
+        // Another process may have attached it with others.
         let as_it_is = here == Some(true) && own.is_empty() && arm.base.is_none();
         let there = if as_it_is { onramp_loader::parameter_sets(algorithm).ok() } else { None };
         let there = there.and_then(|sets| sets.into_iter().next()).map(|set| set.parameters);

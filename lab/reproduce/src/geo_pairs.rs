@@ -14,7 +14,7 @@ const LOW: f64 = 1e6;
 pub(super) const CLAIM: Claim = Claim {
     id: "geo-pairs",
     source: "Ataei Kachooei et al. 2022, figure 11",
-    statement: "In rounds 1 to 3 there are few ACK pairs and most tell less than 1 MB/s; in rounds 4 and 5 the median is near \
+    statement: "In rounds 1 to 3 there are few ACK pairs and most show less than 1 MB/s; in rounds 4 and 5 the median is near \
                 the rate of the link.",
     trials: || vec![trial()],
     evaluate,
@@ -68,7 +68,7 @@ fn evaluate(evidence: &Evidence) -> Result<Evaluation, NoEvidence> {
         ],
         figure: figure(
             "ACK pairs over GEO",
-            vec![curves("Rates told by ACK pairs, by round", "MB/s", "share of pairs below", lines)],
+            vec![curves("Rates shown by ACK pairs, by round", "MB/s", "share of pairs below", lines)],
         ),
     })
 }

@@ -146,7 +146,7 @@ enum Command {
 /// A running emulator. Dropping it stops it; the devices go with it.
 pub struct Emulator {
     commands: Sender<Command>,
-    /// Tells the thread to look at its commands.
+    /// Wakes the thread, which then looks at its commands.
     wake: Arc<EventFd>,
     thread: Option<JoinHandle<Result<Report, EmulatorError>>>,
 }

@@ -47,7 +47,7 @@ pub static CASES: [Case; 16] = [
         measure: Measure::Objects,
     },
     Case {
-        id: "beside-cubic",
+        id: "neighbour-cubic",
         source: "RFC 9743, section 5.2.1",
         statement: "A flow of stock CUBIC that was there before meets the arm for 20 s.",
         paths: || {
@@ -58,14 +58,14 @@ pub static CASES: [Case; 16] = [
         measure: Measure::Neighbour,
     },
     Case {
-        id: "beside-bbr",
+        id: "neighbour-bbr",
         source: "RFC 9743, section 5.2.1",
         statement: "A flow of BBR that was there before meets the arm for 20 s.",
         paths: || vec![Trial { adapt: wired_path, ..neighbour("bbr", WIRED) }, neighbour("bbr", "geo-ramp")],
         measure: Measure::Neighbour,
     },
     Case {
-        id: "rtts-beside-cubic",
+        id: "rtts-neighbour-cubic",
         source: "RFC 9743, section 5.2.1",
         statement: "A flow of stock CUBIC that was there before, of 160 or of 40 ms, meets the arm of 40 or of 160 ms.",
         paths: || {
@@ -77,7 +77,7 @@ pub static CASES: [Case; 16] = [
         measure: Measure::Neighbour,
     },
     Case {
-        id: "short-beside-long",
+        id: "short-next-to-long",
         source: "RFC 9743, section 5.2.3",
         statement: "A flow of stock CUBIC that was there before meets a download of 2 MB.",
         paths: || {

@@ -268,13 +268,13 @@ mod tests {
             };
             Run { competitor: Some(competitor), ..run(20.0, 0) }
         };
-        assert_eq!(failing("beside-bbr", &keeps(0.36), &keeps(0.4)), [""; 0]);
-        assert_eq!(failing("beside-bbr", &keeps(0.35), &keeps(0.4)).len(), 2);
-        assert_eq!(failing("beside-bbr", &keeps(0.45), &keeps(0.9)), [""; 0]);
-        assert_eq!(failing("beside-bbr", &keeps(0.44), &keeps(0.9)).len(), 2);
+        assert_eq!(failing("neighbour-bbr", &keeps(0.36), &keeps(0.4)), [""; 0]);
+        assert_eq!(failing("neighbour-bbr", &keeps(0.35), &keeps(0.4)).len(), 2);
+        assert_eq!(failing("neighbour-bbr", &keeps(0.45), &keeps(0.9)), [""; 0]);
+        assert_eq!(failing("neighbour-bbr", &keeps(0.44), &keeps(0.9)).len(), 2);
         // A run that had none shows nothing.
-        assert_eq!(failing("beside-bbr", &run(20.0, 0), &keeps(0.5)).len(), 2);
-        assert_eq!(failing("beside-bbr", &keeps(0.5), &run(20.0, 0)), [""; 0]);
+        assert_eq!(failing("neighbour-bbr", &run(20.0, 0), &keeps(0.5)).len(), 2);
+        assert_eq!(failing("neighbour-bbr", &keeps(0.5), &run(20.0, 0)), [""; 0]);
     }
 
     #[test]
@@ -328,8 +328,8 @@ mod tests {
             Run { competitor: Some(competitor), base_rtt_us: Some(100_000), ..run(20.0, 0) }
         };
         for longer in [false, true] {
-            assert_eq!(failing("rtts-beside-cubic", &met(0.19, longer), &met(0.2, longer)), [""; 0]);
-            assert_eq!(failing("rtts-beside-cubic", &met(0.17, longer), &met(0.2, longer)).len(), 2);
+            assert_eq!(failing("rtts-neighbour-cubic", &met(0.19, longer), &met(0.2, longer)), [""; 0]);
+            assert_eq!(failing("rtts-neighbour-cubic", &met(0.17, longer), &met(0.2, longer)).len(), 2);
         }
         assert_eq!(failing("other-path", &run(10.5, 125), &run(10.0, 100)), [""; 0]);
         assert_eq!(failing("other-path", &run(10.6, 126), &run(10.0, 100)).len(), 8);

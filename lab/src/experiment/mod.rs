@@ -166,7 +166,7 @@ impl ExperimentError {
     }
 }
 
-/// Whoever follows a flow while it runs; called every 10 ms from another thread, so it must be quick.
+/// Follows a flow while it runs; called every 10 ms from another thread, so it must be quick.
 #[derive(Clone)]
 pub struct Watch(pub Arc<dyn Fn(&LiveSample<'_>) + Send + Sync>);
 

@@ -319,10 +319,10 @@ mod tests {
             "extra_rtt_us = 10000001 is out of range: expected 0 to 10000000"
         );
         let competitor = Some(Competitor { congestion_control: "cubic".into(), lead_seconds: 1 });
-        let beside = |extra: &[u64]| Plan { competitor: competitor.clone(), ..of(extra) };
-        beside(&[0, 0, 1]).validate().unwrap();
-        assert!(says(beside(&[0, 0])).ends_with("one for each flow and one for the competitor"));
-        assert_eq!(beside(&[50_000, 30_000, 10_000]).least_base_rtt_us(), 610_000);
+        let with = |extra: &[u64]| Plan { competitor: competitor.clone(), ..of(extra) };
+        with(&[0, 0, 1]).validate().unwrap();
+        assert!(says(with(&[0, 0])).ends_with("one for each flow and one for the competitor"));
+        assert_eq!(with(&[50_000, 30_000, 10_000]).least_base_rtt_us(), 610_000);
 
         let mut link = plan.profile.link.clone();
         (link.forward.delay_us, link.back.delay_us) = (10_000, 10_000);

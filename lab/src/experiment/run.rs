@@ -63,7 +63,7 @@ pub(super) fn run(
     };
     let mut flows = sampler.stop()?;
     if plan.flows > 1 {
-        // Nobody knows whose they are.
+        // It is not known whose they are.
         flows.values_mut().filter_map(|flow| flow.recorded.as_mut()).for_each(|exit| exit.acks = None);
     }
     let link = hosts.stop()?;

@@ -98,12 +98,12 @@ struct LastWord {
 
 impl Drop for LastWord {
     fn drop(&mut self) {
-        tell(&self.say, Said::Over(self.turn, self.error.take()));
+        send(&self.say, Said::Over(self.turn, self.error.take()));
     }
 }
 
 /// The other side receives until all turns are over, or has panicked and waits for this thread to end.
-fn tell(say: &Sender<Said>, said: Said) {
+fn send(say: &Sender<Said>, said: Said) {
     let _ = say.send(said);
 }
 
@@ -116,7 +116,7 @@ fn attempt(
 ) -> Result<(), ExperimentError> {
     let retries = if plan.clock.varies() { plan.retries } else { 0 };
     for number in 0..=retries {
-        tell(say, Said::Started(turn, number));
+        send(say, Said::Started(turn, number));
         let directory = files::run_directory(root, turn.index, number, arm);
         let (run, curve) = match once(plan, arm, turn, &directory) {
             Ok(Some(made)) => made,
@@ -126,7 +126,7 @@ fn attempt(
         };
         // Only lateness is worth another try: it comes from outside and says nothing about the arm.
         let again = !run.counts() && run.health.is_some();
-        tell(say, Said::Finished(Box::new(Attempt { turn, number, run, curve })));
+        send(say, Said::Finished(Box::new(Attempt { turn, number, run, curve })));
         if !again {
             break;
         }

@@ -24,7 +24,7 @@ pub(super) struct Turns<'a> {
 }
 
 impl<'a> Turns<'a> {
-    /// All runs. Whoever is first in one repetition is last in another.
+    /// All runs. The first in one repetition is the last in another.
     pub fn new(plan: &Plan, arms: &'a [Arm]) -> Self {
         let order = (0..plan.repetitions as usize).flat_map(|repetition| {
             (0..arms.len()).map(move |turn| (repetition, (repetition + turn) % arms.len()))

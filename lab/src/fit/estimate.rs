@@ -170,7 +170,7 @@ fn follows_the_window(windows: &[Window]) -> bool {
 }
 
 /// The rate that a flow comes to and keeps while it has ever more in flight, and for how long, microseconds: that of the
-/// bottleneck, although round-trip times tell no queue from a longer way.
+/// bottleneck, although round-trip times do not tell a queue from a longer way.
 fn limited(windows: &[Window]) -> Option<(f64, u64)> {
     let queued = || windows.iter().filter(|window| window.queued);
     let most = queued().map(|window| window.bps).fold(0.0, f64::max);
@@ -244,9 +244,9 @@ fn spread(points: &[(f64, f64)]) -> f64 {
     let mean = |of: &dyn Fn(&(f64, f64)) -> f64| points.iter().map(of).sum::<f64>() / count;
     let (x, y) = (mean(&|point| point.0), mean(&|point| point.1));
     let slope = slope(points);
-    let mut beside: Vec<f64> = points.iter().map(|point| point.1 - y - slope * (point.0 - x)).collect();
-    beside.sort_by(f64::total_cmp);
-    quantile(&beside, 0.95) - quantile(&beside, 0.05)
+    let mut residuals: Vec<f64> = points.iter().map(|point| point.1 - y - slope * (point.0 - x)).collect();
+    residuals.sort_by(f64::total_cmp);
+    quantile(&residuals, 0.95) - quantile(&residuals, 0.05)
 }
 
 /// By nearest rank, of ascending values; 0 of none.

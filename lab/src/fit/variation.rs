@@ -21,9 +21,9 @@ pub(super) fn steps(acks: &[Passage]) -> Vec<DelayStep> {
     let extras: Vec<u64> = acks.iter().map(extra).collect();
     // A receiver that waits for a second segment delays one acknowledgment alone: that is the host, not the path.
     let alone = |at: usize| {
-        let beside = [at.checked_sub(1), at.checked_add(1)];
-        let beside = beside.into_iter().flatten().filter_map(|at| extras.get(at)).max();
-        beside.map_or(extras[at], |beside| extras[at].min(*beside))
+        let neighbours = [at.checked_sub(1), at.checked_add(1)];
+        let neighbours = neighbours.into_iter().flatten().filter_map(|at| extras.get(at)).max();
+        neighbours.map_or(extras[at], |neighbours| extras[at].min(*neighbours))
     };
     let points: Vec<(u64, u64)> = (0..).zip(acks).map(|(at, ack)| (ack.arrived_us, alone(at))).collect();
     if points.iter().all(|(_, extra)| *extra < LEAST_US) {

@@ -12,7 +12,7 @@ home=$4
 
 cd "$home"
 home=$PWD
-# Two at once take turns. Whoever holds the lock may remove what a killed one left.
+# Two at once take turns. The holder of the lock may remove what a killed one left.
 exec 9>lock
 flock 9
 rm -rf staging

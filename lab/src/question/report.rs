@@ -70,7 +70,7 @@ pub struct ReportText<'a> {
     /// What is asked: a claim, a case.
     pub question: &'static str,
     /// What the figures of here are compared with.
-    pub beside: &'a str,
+    pub compared_with: &'a str,
     /// Whose figures they are.
     pub here: &'a str,
 }
@@ -130,7 +130,7 @@ fn section(page: &mut String, words: ReportText<'_>, one: &Outcome, figures: &Fi
     let _ = writeln!(
         page,
         "<table>\n<tr><th>figure</th><th>{}</th><th>{}</th></tr>",
-        escape(words.beside),
+        escape(words.compared_with),
         escape(words.here)
     );
     for row in &one.measured {
@@ -203,7 +203,7 @@ mod tests {
             }],
             error: None,
         };
-        let words = ReportText { title: "T", question: "claim", beside: "source", here: "here" };
+        let words = ReportText { title: "T", question: "claim", compared_with: "source", here: "here" };
         let svg = "<?xml version=\"1.0\"?>\n<svg width=\"1\"></svg>";
         let page = html(
             words,

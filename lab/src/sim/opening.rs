@@ -88,14 +88,14 @@ pub struct Opening {
     /// The source retransmits before its timer where SACK is agreed upon.
     probes: bool,
     /// The word has arrived before.
-    heard: bool,
+    answered: bool,
 }
 
 impl Opening {
     /// Begins at a time.
     pub fn new(at: Nanos, probes: bool) -> Self {
         let (control, data) = (Handshake::new(0), Handshake::new(3));
-        Self { control, data, asks: Some(at), word: None, probes, heard: false }
+        Self { control, data, asks: Some(at), word: None, probes, answered: false }
     }
 
     /// When [`Opening::timer`] should be called.
@@ -132,7 +132,7 @@ impl Opening {
             5 if self.data.on_ack(now, packet.stamp) => return self.accept(now, out),
             6 => {
                 out.push(Packet { step: 7, stamp: now });
-                return (!std::mem::replace(&mut self.heard, true)).then_some(Event::Word);
+                return (!std::mem::replace(&mut self.answered, true)).then_some(Event::Word);
             }
             7 => {
                 if let Some(word) = &mut self.word {

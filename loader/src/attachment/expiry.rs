@@ -1,5 +1,5 @@
 //! Attachments that end by themselves. The deadline is in the kernel with the attachment: past it new flows and those
-//! in progress run the base alone, whatever has become of user space. Whoever watches the clock reads it there, and only
+//! in progress run the base alone, whatever has become of user space. A process that watches the clock reads it there, and only
 //! tidies up.
 
 use std::fs::File;

@@ -24,7 +24,7 @@ pub use setting::Setting;
 pub enum Outcome {
     /// It is again what it was before.
     Restored,
-    /// Somebody else has set it since, to this: it was left alone, and is recorded no more.
+    /// Another process has set it since, to this: it was left alone, and is recorded no more.
     Left(String),
     /// It could not be set, for this reason, and is still recorded.
     Failed(String),

@@ -126,7 +126,7 @@ fn next(listener: &OwnedFd) -> Option<libc::seccomp_notif> {
         if unsafe { libc::ioctl(listener.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_RECV, &mut met) } == 0 {
             return Some(met);
         }
-        // Whoever asked has ended meanwhile.
+        // The process that asked has ended meanwhile.
         assert_eq!(Errno::last(), Errno::ENOENT, "a call is received");
     }
 }
@@ -144,7 +144,7 @@ fn respond(listener: &OwnedFd, met: &libc::seccomp_notif, answer: Answer) {
     }
     // SAFETY: the request takes this struct.
     let sent = unsafe { libc::ioctl(listener.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_SEND, &mut response) };
-    // Whoever asked may have ended meanwhile.
+    // The process that asked may have ended meanwhile.
     assert!(sent == 0 || Errno::last() == Errno::ENOENT, "answered: {}", Errno::last());
 }
 

@@ -5,7 +5,7 @@ use onramp_algorithm::{Ack, ack_flag};
 /// One pair: bytes and microseconds.
 type Pair = (u64, u64);
 
-/// What a round told, in the words of the description.
+/// What a round showed, in the words of the description.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum RoundResult {
     /// Nothing: too few pairs, or too long silences.
@@ -19,7 +19,7 @@ pub enum RoundResult {
 }
 
 impl RoundResult {
-    /// The rate, however well it is told.
+    /// The rate, however well it is known.
     pub fn rate(self) -> Option<u64> {
         match self {
             Self::Coarse => None,
@@ -32,7 +32,7 @@ impl RoundResult {
 #[derive(Default)]
 pub struct PairModel {
     round: Option<Round>,
-    /// Time per byte of the round before, if it told one.
+    /// Time per byte of the round before, if it showed one.
     before: Option<u64>,
 }
 
@@ -57,9 +57,9 @@ pub enum Step {
     Begun,
     /// It is in it.
     Open,
-    /// It is in it, and what there is of it tells the rate of the bottleneck already.
+    /// It is in it, and what there is of it shows the rate of the bottleneck already.
     Sooner(RoundResult),
-    /// It is the first of the next; what the round told.
+    /// It is the first of the next; what the round showed.
     Over(RoundResult),
 }
 
@@ -98,7 +98,7 @@ impl PairModel {
     }
 }
 
-/// The time between two ACKs as it is told: modulo 2^32.
+/// The time between two ACKs as it is measured: modulo 2^32.
 fn silence_us(from: u64, to: u64) -> u64 {
     (to - from) % (1 << 32)
 }
@@ -165,7 +165,7 @@ impl Round {
         self.silences().take((self.acks.len() - 1).saturating_sub(last)).max().unwrap_or(0)
     }
 
-    /// What there is of the round tells, after a round of that time per byte.
+    /// What there is of the round shows the rate, after a round of that time per byte.
     fn evaluate(&self, longest_us: u64, before: Option<u64>) -> RoundResult {
         let Some(spent) = self.spent(longest_us) else { return RoundResult::Coarse };
         let rate = 1_000_000_000_000 / spent;

@@ -100,7 +100,7 @@ impl Line {
         ack.receiver_clock != 0 && arrived > 8 * TICK && !self.clock_known(ack)
     }
 
-    /// What the points tell, and whether exactly.
+    /// What the points show, and whether exactly.
     fn fit(&self, ack: &Ack, gaps: u64) -> Option<(LineResult, bool)> {
         let round = self.round.as_ref()?;
         let points = &round.points;

@@ -49,7 +49,7 @@ fn window(ack: &Ack) -> u64 {
 }
 
 impl Policy {
-    /// A round ended, or tells the rate before.
+    /// A round ended, or shows the rate before its end.
     pub fn round(&mut self, result: RoundResult, over: bool, min_rate: u64) {
         let whole = |rate: u64| Some(rate.min(1 << 34) / 1_000 * 1_000).filter(|rate| *rate > 0);
         if let (true, Some(now)) = (self.paced, self.estimate) {
@@ -70,7 +70,7 @@ impl Policy {
         self.estimate.filter(|_| self.paced)
     }
 
-    /// The rate to send at; 0: nobody asks.
+    /// The rate to send at; 0: no pacing is asked for.
     pub fn rate(&mut self, gain: u64, ack: &Ack) -> u64 {
         self.paced |= self.estimate.is_some_and(|rate| 8 * window(ack) >= holds(rate, ack));
         match self.estimate.filter(|_| self.paced) {

@@ -57,7 +57,7 @@ struct Followed {
     incidents: usize,
     /// JSON: what other algorithms would have done, as far as it knows.
     shadow: Option<String>,
-    /// Told since it ended.
+    /// Reported since it ended.
     end_reported: bool,
 }
 

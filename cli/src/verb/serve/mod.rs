@@ -48,13 +48,13 @@ const LOOK: Duration = Duration::from_millis(10);
 /// Serve a web page with all flows live, a JSON API and metrics
 ///
 /// The page shows every flow with its window, RTT and exit, the flows as a population, and what is attached with its
-/// parameters. Flows of all network namespaces, as `onramp top`. Nobody but this host can connect; to look from
+/// parameters. Flows of all network namespaces, as `onramp top`. Only this host can connect; to look from
 /// elsewhere forward the port by ssh, put a web server with TLS in front of a UNIX socket and name it with
 /// --allow-host, or listen at an address of the network with --tls-cert, --tls-key and --read-token-file. Without a
 /// token everybody who can connect may read: on a host with other users take a UNIX socket, which only its owner and
 /// group can open, --read-token-file or --mask-addresses.
 ///
-/// Nothing can be changed over the web, unless --write-token-file names a file with a secret; whoever gives it may tune
+/// Nothing can be changed over the web, unless --write-token-file names a file with a secret; requests with that secret may tune
 /// what is attached, with the checks of `onramp tune`.
 ///
 /// What talks to browsers is a process of its own without any capability. Ends at Ctrl-C and SIGTERM. The API is in

@@ -137,7 +137,7 @@ impl Lock {
                 }
             };
             let ours = file.metadata().with_context(|| format!("cannot look at {}", path.display()))?;
-            // Whoever had it may have removed it before it was locked here.
+            // Its last holder may have removed it before it was locked here.
             if id(&path) == Some((ours.dev(), ours.ino())) {
                 return Ok(Self { path, _file: file });
             }

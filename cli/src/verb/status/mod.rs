@@ -125,7 +125,7 @@ struct Attached {
     applied: bool,
     owner_pid: Option<u32>,
     owner_alive: Option<bool>,
-    /// Told where it was looked for.
+    /// Only where it was looked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     default_in: Option<Vec<String>>,
     /// Likewise, where it is the default of any.

@@ -27,7 +27,7 @@ use crate::verb::reproduction::{Manner, Outcomes, chosen, print_list, trials};
 #[command(after_help = "Examples:
   onramp lab evaluate --list
   onramp lab evaluate --quick
-  onramp lab evaluate ramp:base=bbr --case tail-drop,beside-cubic
+  onramp lab evaluate ramp:base=bbr --case tail-drop,neighbour-cubic
   onramp lab evaluate search -o evaluation --resume")]
 pub(crate) struct Evaluate {
     /// Algorithm or congestion control, with settings after colons
@@ -67,8 +67,8 @@ impl Evaluate {
         }
         let mut clock = series.begin("lab evaluate", &trials, &evidence, output)?;
         let title = format!("{} after RFC 9743", self.arm);
-        let beside = format!("{REFERENCE} and {OTHER}");
-        let words = ReportText { title: &title, question: "case", beside: &beside, here: &self.arm };
+        let compared_with = format!("{REFERENCE} and {OTHER}");
+        let words = ReportText { title: &title, question: "case", compared_with: &compared_with, here: &self.arm };
         let mut outcomes =
             Outcomes::new(&self.output, self.manner, words)?.with("not evaluated", NOT_EVALUATED);
         for case in &cases {

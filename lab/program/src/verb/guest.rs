@@ -122,7 +122,7 @@ fn variable(text: &str) -> anyhow::Result<(String, String)> {
     Ok((name.to_owned(), value.to_owned()))
 }
 
-/// As it comes. Whoever reads may have gone; the guest is to end all the same.
+/// As it comes. The reader may have gone; the guest is to end all the same.
 pub(crate) fn print(stream: Stream, bytes: &[u8]) {
     let _ = match stream {
         Stream::Stdout => std::io::stdout().write_all(bytes).and_then(|()| std::io::stdout().flush()),

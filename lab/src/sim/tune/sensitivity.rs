@@ -76,7 +76,7 @@ fn around<P: Fn(u64) -> Path + Sync>(
         .map(|varied| {
             let of = |candidate: &Candidate| candidate.0.get(varied.parameter.name).unwrap_or(varied.from);
             let (start, best) = (of(evaluator.start), of(best));
-            let mut values = varied.beside(best);
+            let mut values = varied.neighbours(best);
             if start != best && !values.contains(&start) {
                 values.insert(0, start);
             }

@@ -54,7 +54,7 @@ impl Varied {
     }
 
     /// Values next to this one, within the range: half and double, or every other choice.
-    pub(super) fn beside(&self, value: u64) -> Vec<u64> {
+    pub(super) fn neighbours(&self, value: u64) -> Vec<u64> {
         let near = if self.parameter.choices.is_empty() && self.parameter.maximum > 1 {
             vec![value / 2, value.saturating_mul(2)]
         } else {
@@ -160,9 +160,9 @@ mod tests {
     #[test]
     fn next_to_a_value_are_its_half_and_its_double_within_the_range_or_the_other_choices() {
         let threshold = Varied { from: 10, to: 60, ..varied(&["threshold_pct"]).remove(0) };
-        assert_eq!(threshold.beside(25), [12, 50]);
-        assert_eq!(threshold.beside(40), [20, 60]);
-        assert_eq!(threshold.beside(10), [20]);
-        assert_eq!(varied(&["look_back"])[0].beside(1), [0, 2]);
+        assert_eq!(threshold.neighbours(25), [12, 50]);
+        assert_eq!(threshold.neighbours(40), [20, 60]);
+        assert_eq!(threshold.neighbours(10), [20]);
+        assert_eq!(varied(&["look_back"])[0].neighbours(1), [0, 2]);
     }
 }

@@ -297,7 +297,7 @@ pub enum Error {
         /// Where it belongs.
         path: &'static str,
     },
-    /// Somebody else could have put things where pins go.
+    /// Another user could have put things where pins go.
     #[error(
         "{path} is not to be trusted: {why}; remove it, or have it be root's own (mount the BPF file system with mode=0700), then try again"
     )]
@@ -307,7 +307,7 @@ pub enum Error {
         /// Reason.
         why: String,
     },
-    /// Somebody else could have written what root is about to act on.
+    /// Another user could have written what root is about to act on.
     #[error("{path} is not to be trusted: {why}; `{remedy} {path}`, if what it says is yours")]
     UntrustedFile {
         /// The file or directory.
@@ -340,7 +340,7 @@ pub enum Error {
         /// Where a part of it is mounted.
         path: PathBuf,
     },
-    /// Somebody else's program allows no other next to it.
+    /// Another process's program allows no other next to it.
     #[error(
         "cgroup {path} has a program of socket operations that allows no other next to it or below it ({name}, id {program}): {}",
         remedy_taken(path, *program)

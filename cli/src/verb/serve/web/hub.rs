@@ -91,7 +91,7 @@ pub(super) struct Hub {
     pub writable: bool,
     /// It shows nothing but what is opened in the page.
     pub offline: bool,
-    /// Tells one run of the server from the next.
+    /// Differs between two runs of the server.
     pub epoch: u64,
     pub live: Arc<Semaphore>,
     pub recordings: Arc<Kept<Hub>>,
@@ -124,7 +124,7 @@ impl Hub {
         for message in messages {
             if let BrokerMessage::Detail(detail) = &message {
                 let mut open = Open::new();
-                // Whoever leaves is not the last.
+                // Another reader is left.
                 open.watchers = 1;
                 hub.state().open.insert(detail.flow, open);
             }
@@ -240,7 +240,7 @@ impl Hub {
     }
 }
 
-/// Somebody looks at a flow.
+/// A reader looks at a flow.
 pub(super) struct Look {
     hub: Hub,
     pub flow: u64,

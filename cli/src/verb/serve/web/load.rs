@@ -54,7 +54,7 @@ impl Fleet {
         2_000 + (flow * 7_919 % 1_000) as u32 * (flow * 31 % 599) as u32
     }
 
-    fn tell(&mut self, flow: u64, what: What) {
+    fn report(&mut self, flow: u64, what: What) {
         let algorithm = self.algorithms[flow as usize % self.algorithms.len()];
         let time_ns = 1_000_000_000 + self.periods * PERIOD.as_nanos() as u64;
         self.model.add(&Item::Event(Event { time_ns, flow, sequence: 0, netns: 1, algorithm, what }));
@@ -76,7 +76,7 @@ impl Fleet {
             header: FlowHeader { flags: flow_flag::SLOW_START as u16, ..FlowHeader::default() },
             state: vec![0; algorithm.state_size()],
         }));
-        self.tell(flow, what);
+        self.report(flow, what);
     }
 
     /// Half a second of all flows.
@@ -102,7 +102,7 @@ impl Fleet {
                 mss: 1_448,
                 ..RoundPayload::default()
             };
-            self.tell(
+            self.report(
                 flow,
                 What::Round(Box::new(RoundEvent { payload, state: vec![0; algorithm.state_size()] })),
             );
@@ -130,7 +130,7 @@ impl Fleet {
             reason: reason as u8,
             ..ExitRecord::default()
         };
-        self.tell(flow, What::Exit(ExitEvent { reason, record, observed: None }));
+        self.report(flow, What::Exit(ExitEvent { reason, record, observed: None }));
     }
 
     /// What a broker would say now.

@@ -67,7 +67,7 @@ pub(super) async fn open(State(hub): State<Hub>, request: Request) -> Result<Res
     let (body, room) = body.into_body();
     let files = files(Request::from_parts(parts, body)).await?;
     let budget = Budget { file_bytes: FILE_BYTES_MAX, ..Budget::default() };
-    // Whoever does not wait for the answer any more does not want what it is made of.
+    // A client that has gone needs no answer.
     let _cancel = CancelOnDrop(Arc::clone(&budget.cancelled));
     let read = tokio::task::spawn_blocking(move || {
         let read = recorded(files, budget).map(|recorded| (messages(&recorded), recorded.problems));

@@ -140,7 +140,7 @@ fn turns(
     let mut accounts: Vec<Account> = algorithms.into_iter().map(open).collect::<Result<_, _>>()?;
     let before: Vec<_> = accounts.iter().map(|one| (one.operations.clone(), one.evaluated)).collect();
     for round in 0..rounds {
-        // Whoever is first in one round is last in the next.
+        // The first in one round is the last in the next.
         for turn in 0..accounts.len() {
             let at = (round as usize + turn) % accounts.len();
             let (account, arm) = (&mut accounts[at], &arms.arms[at]);

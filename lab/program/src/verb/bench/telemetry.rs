@@ -40,11 +40,11 @@ pub(super) struct Telemetry {
 
 #[derive(Serialize)]
 struct TelemetryRow {
-    listening: &'static str,
+    consumers: &'static str,
     /// Of all operations together, per call of `pkts_acked`: median of the rounds.
     per_ack_ns: f64,
     /// Over that without consumers in the same round: median of the rounds.
-    to_nobody: f64,
+    to_no_consumer: f64,
     /// Of all listeners together, per acknowledgment.
     events_per_ack: f64,
     lost_events: u64,
@@ -127,19 +127,19 @@ pub(super) fn measure(profile: &Profile, rounds: u32, output: &Output) -> anyhow
             account.rounds_events.push(events as f64 / acks);
         }
     }
-    let nobody = accounts[0].rounds_ns.clone();
-    let rows = AUDIENCES.iter().zip(accounts).map(|((name, _), account)| row(name, account, &nobody));
+    let none = accounts[0].rounds_ns.clone();
+    let rows = AUDIENCES.iter().zip(accounts).map(|((name, _), account)| row(name, account, &none));
     Ok(Telemetry { arm: ALGORITHM, rounds, bytes: BYTES, audiences: rows.collect() })
 }
 
-fn row(listening: &'static str, account: Account, nobody: &[f64]) -> TelemetryRow {
-    let with = || account.rounds_ns.iter().zip(nobody);
+fn row(consumers: &'static str, account: Account, none: &[f64]) -> TelemetryRow {
+    let with = || account.rounds_ns.iter().zip(none);
     let events_per_ack = median(account.rounds_events.iter().copied());
-    let added = with().zip(&account.rounds_events).map(|((ours, nobody), events)| (ours - nobody) / events);
+    let added = with().zip(&account.rounds_events).map(|((ours, none), events)| (ours - none) / events);
     TelemetryRow {
-        listening,
+        consumers,
         per_ack_ns: median(account.rounds_ns.iter().copied()),
-        to_nobody: median(with().map(|(ours, nobody)| ours / nobody)),
+        to_no_consumer: median(with().map(|(ours, none)| ours / none)),
         per_event_ns: (events_per_ack >= 0.1).then(|| median(added)),
         events_per_ack,
         lost_events: account.lost,
@@ -147,12 +147,12 @@ fn row(listening: &'static str, account: Account, nobody: &[f64]) -> TelemetryRo
 }
 
 pub(super) fn text(report: &Telemetry, output: &Output) -> String {
-    let mut table = Table::new(["LISTENING", ">NS/ACK", ">TO NOBODY", ">EVENTS/ACK", ">NS/EVENT", ">LOST"]);
+    let mut table = Table::new(["CONSUMERS", ">NS/ACK", ">TO NONE", ">EVENTS/ACK", ">NS/EVENT", ">LOST"]);
     for row in &report.audiences {
         table.push([
-            row.listening.to_owned(),
+            row.consumers.to_owned(),
             format!("{:.0}", row.per_ack_ns),
-            format!("{:.2}", row.to_nobody),
+            format!("{:.2}", row.to_no_consumer),
             format!("{:.3}", row.events_per_ack),
             row.per_event_ns.map_or_else(|| "-".to_owned(), |ns| format!("{ns:.0}")),
             row.lost_events.to_string(),

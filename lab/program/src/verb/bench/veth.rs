@@ -43,7 +43,7 @@ pub(super) fn measure(profile: &Profile, pairs: u32, output: &Output) -> anyhow:
     for pair in 0..pairs {
         output.step(&format!("veth: pair {} of {pairs} …", pair + 1));
         let run = |arm: &Arm| experiment::over_veth(arm, BYTES, Path::new("iperf3"));
-        // Whoever is first in one pair is second in the next.
+        // The first in one pair is the second in the next.
         let (theirs, ours) = if pair.is_multiple_of(2) {
             let theirs = run(&cubic)?;
             (theirs, run(&arms.arms[0])?)

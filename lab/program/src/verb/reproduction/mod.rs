@@ -70,7 +70,7 @@ impl Manner {
 pub(super) const CLAIMED: ReportText<'_> = ReportText {
     title: "What the sources claim, and what shows here",
     question: "claim",
-    beside: "source",
+    compared_with: "source",
     here: "here",
 };
 
@@ -312,10 +312,10 @@ fn section(text: &mut String, words: ReportText<'_>, one: &Outcome) {
     }
     let width = |value: &dyn Fn(&Comparand) -> usize| one.measured.iter().map(value).max().unwrap_or(0);
     let what = width(&|row| row.what.chars().count()).max(6);
-    let beside = width(&|row| row.source.chars().count()).max(words.beside.chars().count());
-    *text += &format!("  {:<what$}  {:<beside$}  {}\n", "figure", words.beside, words.here);
+    let compared_with = width(&|row| row.source.chars().count()).max(words.compared_with.chars().count());
+    *text += &format!("  {:<what$}  {:<compared_with$}  {}\n", "figure", words.compared_with, words.here);
     for row in &one.measured {
-        *text += &format!("  {:<what$}  {:<beside$}  {}\n", row.what, row.source, row.ours);
+        *text += &format!("  {:<what$}  {:<compared_with$}  {}\n", row.what, row.source, row.ours);
     }
     for check in &one.checks {
         let mark = if check.holds { "ok  " } else { "FAIL" };

@@ -13,12 +13,12 @@ use crate::verb::result;
 ///
 /// Results are read as the lab writes them: result.json of a directory, or what --json printed. Exit and completion may
 /// differ by 3 %, losses by 10 % or 20 segments. Ends with code 1 if fewer than the given percentage of all pairs agree.
-/// `--beside` shows how far two kernels differ by the same rules.
+/// `--against` shows how far two kernels differ by the same rules.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   onramp sim agree tests/golden/*.json
   onramp lab compare --arms plain,search --profile leo --json | onramp sim agree -
-  onramp sim agree tests/golden/6.1-geo.json --beside tests/golden/7.2-geo.json")]
+  onramp sim agree tests/golden/6.1-geo.json --against tests/golden/7.2-geo.json")]
 pub(super) struct Agree {
     /// Results of the lab
     #[arg(required = true)]
@@ -28,13 +28,13 @@ pub(super) struct Agree {
     percent: u8,
     /// Compare with the same runs of another kernel, instead of simulating them
     #[arg(long, value_name = "RESULT", num_args = 1..)]
-    beside: Vec<PathBuf>,
+    against: Vec<PathBuf>,
 }
 
 impl Agree {
     pub fn run(self, output: &Output) -> anyhow::Result<u8> {
         let all = self.compare()?;
-        let others = if self.beside.is_empty() { "simulated" } else { "other kernel" };
+        let others = if self.against.is_empty() { "simulated" } else { "other kernel" };
         output.versioned(&all, || agreement::text(&all, others))?;
         let enough = all.agree * 100 >= all.pairs.len() * usize::from(self.percent);
         Ok(if enough { 0 } else { FAILURE })
@@ -42,7 +42,7 @@ impl Agree {
 
     fn compare(&self) -> anyhow::Result<Agreement> {
         let mut all = Agreement::default();
-        let others = self.beside.iter().map(|path| result::read(path)).collect::<Result<Vec<_>, _>>()?;
+        let others = self.against.iter().map(|path| result::read(path)).collect::<Result<Vec<_>, _>>()?;
         let runs = Runs::new(&others);
         for path in &self.results {
             let measured = result::read(path)?;
@@ -71,10 +71,10 @@ mod tests {
 
     use super::*;
 
-    fn compare(result: &str, beside: &[&str]) -> anyhow::Result<Agreement> {
+    fn compare(result: &str, against: &[&str]) -> anyhow::Result<Agreement> {
         let golden = |name: &str| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden").join(name);
-        let beside = beside.iter().map(|name| golden(name)).collect();
-        Agree { results: vec![golden(result)], percent: 95, beside }.compare()
+        let against = against.iter().map(|name| golden(name)).collect();
+        Agree { results: vec![golden(result)], percent: 95, against }.compare()
     }
 
     /// Where nothing is the same, nothing agrees, and the error says what to give.

@@ -185,7 +185,7 @@ async fn by_tls_it_is_as_without_and_plain_requests_get_nothing() {
     // Who stands in between can put anything into a page that comes unencrypted.
     get(&format!("{}Origin: http://localhost\r\n", bearer(READ))).await.refused(403);
 
-    // Nobody takes another server for this one.
+    // A client cannot take another server for this one.
     let (other, _) = setup::tests::own();
     let stream = connect(&hub, Some(acceptor.clone()));
     let name = ServerName::try_from("localhost").unwrap();

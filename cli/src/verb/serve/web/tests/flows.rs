@@ -131,8 +131,8 @@ fn a_flow_that_is_looked_at_is_followed_and_left() {
         say(&mut server, 60_000);
         thread::sleep(Duration::from_millis(1));
     }
-    let mut nobody = server.live("/api/live?flow=8", "");
-    nobody.named("gone");
+    let mut unknown = server.live("/api/live?flow=8", "");
+    unknown.named("gone");
 }
 
 #[test]

@@ -17,7 +17,7 @@ fn metrics_count_and_name_no_user() {
     let mut over = FlowSummary { state: "ended".into(), ..row(3, "198.51.100.9:443", "best") };
     over.regret = Some(Regret { window_to_bdp: 0.1, early_us: 3_000_000, queue_us: Some(0) });
     let mut server = Server::with(vec![left.clone(), row(2, "198.51.100.8:443", "best"), over], false);
-    // Told again, it is not counted again.
+    // Reported again, it is not counted again.
     server.say(&listed(vec![left]));
     server.say(&BrokerMessage::Attached(
         r#"{"unreadable":null,"algorithms":[{"state":"attached","congestion_control":"onramp_search","version":"1","generation":"a","exits":{"loss":5},"outcomes":{"css_entered":4},"ended_in_slow_start":2,"guard":{"tripped":{"metric":"goodput","at_us":1}}},{"state":"attached","congestion_control":"onramp_ramp","guard":{"tripped":null,"treated":{"flows":812,"retransmit_ratio_pct":1.5,"goodput_bps":8e6},"control":{"flows":9,"retransmit_ratio_pct":null,"goodput_bps":null},"comparisons":[{"metric":"goodput","difference_pct":-12.3,"interval_pct":[-15.0,-9.6],"margin_pct":-10.0}]}},{"state":"attached","congestion_control":"onramp_best"},{"state":"unreadable","congestion_control":"onramp_plain"}],"costs":[{"congestion_control":"onramp_search","callback":"pkts_acked","calls":1000,"nanoseconds":500000}]}"#.into(),

@@ -49,7 +49,7 @@ impl Side {
         work: impl FnOnce(&mut Vec<TcpStream>) -> anyhow::Result<T> + Send + 'static,
     ) -> anyhow::Result<Receiver<anyhow::Result<T>>> {
         let (done, result) = mpsc::channel();
-        // Whoever has gone does not want the result.
+        // A side that has gone needs no result.
         let work: Work = Box::new(move |sockets| drop(done.send(work(sockets))));
         let thread = self.work.as_ref().context("the end of a side")?;
         thread.send(work).map_err(|_| anyhow!("what holds connections has panicked"))?;

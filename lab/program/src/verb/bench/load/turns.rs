@@ -87,7 +87,7 @@ impl Arm {
     }
 }
 
-/// So many pairs of turns of this time each. Whoever is first in one pair is second in the next.
+/// So many pairs of turns of this time each. The first in one pair is the second in the next.
 pub(super) fn measure(
     arms: [(&str, Load<'_>); 2],
     pairs: u32,
