@@ -1,15 +1,71 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
-//! Completion scripts and manual pages, from a program's command line.
+//! The hidden verbs `completions` and `man` of each program, which packages call: what they write comes from its command line.
 
-use std::path::Path;
+use std::path::PathBuf;
 
 use anyhow::Context;
-use clap::{Command, ValueEnum};
+use clap::{Args, Command, ValueEnum};
 use clap_complete::Shell;
+
+use crate::output::Output;
+
+/// Print a completion script for a shell, such as /etc/bash_completion.d/onramp
+#[derive(Args, Debug)]
+pub struct Completions {
+    /// Shell
+    #[arg(value_enum)]
+    shell: Known,
+}
+
+impl Completions {
+    /// Prints the script for the program of this name.
+    ///
+    /// # Errors
+    /// If standard output cannot be written.
+    pub fn run(self, name: &'static str, line: &Command, output: &Output) -> anyhow::Result<u8> {
+        output.raw(&script(name, line, self.shell))?;
+        Ok(0)
+    }
+}
+
+/// Write manual pages of all verbs into a directory
+///
+/// The pages are what --help says: one for the program, and one for each verb. The directory is made if it is not there, and
+/// pages in it are written anew.
+#[derive(Args, Debug)]
+pub struct Man {
+    /// Directory
+    #[arg(value_name = "DIR")]
+    directory: PathBuf,
+}
+
+impl Man {
+    /// Writes the pages of the program of this name.
+    ///
+    /// # Errors
+    /// If they cannot be written.
+    pub fn run(
+        self,
+        name: &'static str,
+        about: &'static str,
+        line: &Command,
+        output: &Output,
+    ) -> anyhow::Result<u8> {
+        let directory = self.directory;
+        std::fs::create_dir_all(&directory)
+            .with_context(|| format!("cannot make {}", directory.display()))?;
+        let mut command = visible(name, line).version(env!("CARGO_PKG_VERSION")).about(about);
+        command.build();
+        clap_mangen::generate_to(command, &directory)
+            .with_context(|| format!("cannot write manual pages into {}", directory.display()))?;
+        output.progress(&format!("written to {}", directory.display()));
+        Ok(0)
+    }
+}
 
 /// Shells that are tested.
 #[derive(Clone, Copy, Debug, ValueEnum)]
-pub enum Known {
+enum Known {
     /// GNU Bash.
     Bash,
     /// The Z shell.
@@ -19,7 +75,7 @@ pub enum Known {
 }
 
 /// The script that completes this command line in a shell.
-pub fn script(name: &'static str, all: &Command, shell: Known) -> Vec<u8> {
+fn script(name: &'static str, all: &Command, shell: Known) -> Vec<u8> {
     let shell = match shell {
         Known::Bash => Shell::Bash,
         Known::Zsh => Shell::Zsh,
@@ -32,18 +88,6 @@ pub fn script(name: &'static str, all: &Command, shell: Known) -> Vec<u8> {
         script.extend(fish_positionals(name, &command).into_bytes());
     }
     script
-}
-
-/// Writes the manual pages of all verbs into a directory, which is made if it is not there.
-///
-/// # Errors
-/// If they cannot be written.
-pub fn pages(name: &'static str, all: &Command, about: &'static str, directory: &Path) -> anyhow::Result<()> {
-    std::fs::create_dir_all(directory).with_context(|| format!("cannot make {}", directory.display()))?;
-    let mut command = visible(name, all).version(env!("CARGO_PKG_VERSION")).about(about);
-    command.build();
-    clap_mangen::generate_to(command, directory)
-        .with_context(|| format!("cannot write manual pages into {}", directory.display()))
 }
 
 /// The command line without what is hidden.

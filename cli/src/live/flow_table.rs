@@ -24,7 +24,6 @@ const IDLE_US: u64 = 1_000_000;
 /// For as long after the exit as it took to come, and at least this, the beginning is still kept in detail.
 const AFTER_EXIT_US: u64 = 1_000_000;
 
-/// A flow.
 #[derive(Debug)]
 pub(crate) struct Flow {
     pub id: u64,

@@ -22,7 +22,6 @@ pub(crate) struct Point {
     pub rtt_us: Option<u32>,
     /// Delivery rate of the newest round, bits per second; `None`: no round is over.
     pub rate_bps: Option<u64>,
-    /// Acknowledged, bytes.
     pub acknowledged_bytes: u64,
     /// Sent, retransmissions not counted again, bytes: what is acknowledged and what is in flight.
     pub sent_bytes: u64,

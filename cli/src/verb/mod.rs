@@ -2,7 +2,6 @@
 
 mod apply;
 mod attach;
-mod completions;
 mod confirm;
 mod detach;
 mod doctor;
@@ -12,7 +11,6 @@ mod finding;
 mod flows;
 mod lab;
 mod list;
-mod man;
 mod plan;
 mod record;
 mod replay;
@@ -30,6 +28,7 @@ mod watch;
 mod why;
 
 use clap::{Command, Subcommand};
+use onramp_terminal::completions::{Completions, Man};
 
 use crate::output::Output;
 
@@ -70,9 +69,9 @@ pub(crate) enum Verb {
     )]
     Sim(lab::LabArguments),
     #[command(hide = true)]
-    Completions(completions::Completions),
+    Completions(Completions),
     #[command(hide = true)]
-    Man(man::Man),
+    Man(Man),
     #[command(hide = true)]
     Expire(expire::Expire),
     #[command(hide = true)]
@@ -104,8 +103,8 @@ impl Verb {
             Self::Doctor(verb) => verb.run(output),
             Self::Lab(words) => words.execute(None, output),
             Self::Sim(words) => words.execute(Some("sim"), output),
-            Self::Completions(verb) => verb.run(&line(), output),
-            Self::Man(verb) => verb.run(&line(), output),
+            Self::Completions(verb) => verb.run("onramp", &line(), output),
+            Self::Man(verb) => verb.run("onramp", env!("CARGO_PKG_DESCRIPTION"), &line(), output),
             Self::Expire(verb) => verb.run(),
             Self::ServeWeb(verb) => verb.run(),
         }

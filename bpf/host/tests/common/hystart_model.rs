@@ -133,7 +133,6 @@ impl differential::Model for Model {
 }
 
 impl Model {
-    /// One ACK.
     pub fn on_ack(&mut self, ack: &Ack) -> Verdict {
         let because = |outcome| Verdict { outcome, ..Verdict::default() };
         let Ok(sample) = u64::try_from(ack.rtt_us) else { return because(outcome::NO_RTT_SAMPLE) };

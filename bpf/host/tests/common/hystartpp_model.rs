@@ -129,7 +129,6 @@ impl Model {
         self.css.is_some()
     }
 
-    /// One ACK.
     pub fn on_ack(&mut self, ack: &Ack) -> Verdict {
         let set = self.settings;
         if ack.ssthresh < 0x7fff_ffff {

@@ -124,7 +124,6 @@ impl differential::Model for Model {
 }
 
 impl Model {
-    /// One ACK.
     pub fn on_ack(&mut self, ack: &Ack) -> Verdict {
         let pacing_rate = self.pacing_rate(ack);
         Verdict { pacing_rate, ..self.evaluated(ack) }

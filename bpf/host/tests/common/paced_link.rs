@@ -10,7 +10,6 @@ use onramp_algorithm::{Ack, Flow, growth, outcome};
 use super::link::{SEGMENT, acknowledge};
 use super::random::Random;
 
-/// The path.
 #[derive(Clone, Copy, Debug)]
 pub struct Path {
     /// Rate of the bottleneck, bits per second.

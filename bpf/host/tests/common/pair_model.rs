@@ -64,7 +64,6 @@ pub enum Step {
 }
 
 impl PairModel {
-    /// One ACK.
     pub fn on_ack(&mut self, ack: &Ack) -> Step {
         let limited = ack.flags & ack_flag::APP_LIMITED != 0;
         let step = match &mut self.round {

@@ -47,7 +47,6 @@ enum LineResult {
     Path(u64),
 }
 
-/// A round.
 struct Round {
     from: u64,
     bytes: u64,

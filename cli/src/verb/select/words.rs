@@ -40,7 +40,6 @@ pub(in crate::verb) struct TargetWords {
     pub connect: bool,
 }
 
-/// A rule.
 #[derive(Args, Clone, Debug, Default)]
 pub(in crate::verb) struct RuleWords {
     #[command(flatten)]

@@ -13,7 +13,6 @@ use crate::live::Flow;
 use crate::units::{show_bytes, show_rate, show_us};
 use crate::verb::flows::canonical;
 
-/// A column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Column {
     /// By which flows are sorted.

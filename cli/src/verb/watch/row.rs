@@ -13,7 +13,6 @@ use crate::output::Named;
 use crate::settings::Value;
 use crate::verb::flows::{self, ExportValue};
 
-/// An event.
 #[derive(Serialize)]
 pub(super) struct EventRow {
     event: &'static str,

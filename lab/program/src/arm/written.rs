@@ -20,7 +20,6 @@ pub(super) struct Written<'a> {
     pub algorithm: Option<Algorithm>,
     /// Settings of the algorithm, `name=value`.
     pub parameters: Vec<&'a str>,
-    /// Its base.
     pub base: Option<Base>,
     /// Its base is Tahoe, which only the simulator has.
     pub tahoe: bool,

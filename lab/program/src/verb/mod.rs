@@ -5,12 +5,10 @@ mod bench;
 mod clock;
 mod common;
 mod compare;
-mod completions;
 mod evaluate;
 mod guest;
 mod inside;
 mod kernel;
-mod man;
 mod matrix;
 mod model;
 mod once;
@@ -33,6 +31,7 @@ mod transfer;
 mod verify;
 
 use clap::{Command, Subcommand};
+use onramp_terminal::completions::{Completions, Man};
 
 use crate::output::Output;
 
@@ -56,9 +55,9 @@ pub(crate) enum Verb {
     Plot(plot::Plot),
     Qlog(qlog::Qlog),
     #[command(hide = true)]
-    Completions(completions::Completions),
+    Completions(Completions),
     #[command(hide = true)]
-    Man(man::Man),
+    Man(Man),
     #[command(hide = true)]
     Inside(inside::Inside),
     #[command(hide = true)]
@@ -85,8 +84,8 @@ impl Verb {
             Self::Profile(verb) => verb.run(output),
             Self::Plot(verb) => verb.run(),
             Self::Qlog(verb) => verb.run(),
-            Self::Completions(verb) => verb.run(&line(), output),
-            Self::Man(verb) => verb.run(&line(), output),
+            Self::Completions(verb) => verb.run("onramp-lab", &line(), output),
+            Self::Man(verb) => verb.run("onramp-lab", env!("CARGO_PKG_DESCRIPTION"), &line(), output),
             Self::Inside(_) => Ok(inside::run()),
             Self::Once(verb) => verb.run(),
         }

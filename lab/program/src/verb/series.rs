@@ -45,7 +45,6 @@ impl SeriesOptions {
     }
 }
 
-/// A series.
 pub(super) struct Series<'a> {
     pub options: &'a SeriesOptions,
     pub manner: Manner,

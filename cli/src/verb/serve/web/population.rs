@@ -12,7 +12,6 @@ use crate::verb::serve::row::{FlowSummary, network};
 /// Bounds of the map on its logarithmic axes: minimum RTT in µs, window at the exit over the BDP.
 const RTT_US: (f64, f64) = (1e2, 2e6);
 const EXIT_TO_BDP: (f64, f64) = (1.0 / 128.0, 32.0);
-/// Its cells.
 const CELLS: (usize, usize) = (40, 24);
 /// Parts of a distribution.
 const QUANTILES: usize = 100;

@@ -59,7 +59,6 @@ pub(super) struct Sweep {
 /// One path, as JSON.
 #[derive(Serialize)]
 struct OnePath {
-    /// Its name.
     name: String,
     /// Bytes in all.
     bytes: u64,

@@ -75,7 +75,6 @@ impl Family {
         }
     }
 
-    /// Of its samples.
     pub fn sample_name(&self) -> String {
         match self.kind {
             Kind::Info => self.name() + "_info",
