@@ -68,7 +68,8 @@ impl Evaluate {
         let mut clock = series.begin("lab evaluate", &trials, &evidence, output)?;
         let title = format!("{} after RFC 9743", self.arm);
         let compared_with = format!("{REFERENCE} and {OTHER}");
-        let words = ReportText { title: &title, question: "case", compared_with: &compared_with, here: &self.arm };
+        let words =
+            ReportText { title: &title, question: "case", compared_with: &compared_with, here: &self.arm };
         let mut outcomes =
             Outcomes::new(&self.output, self.manner, words)?.with("not evaluated", NOT_EVALUATED);
         for case in &cases {
