@@ -409,12 +409,13 @@ fn qlog_goes_to_files_and_pipes_and_says_when_the_disk_is_full() {
     assert!(ran.refused(1).contains("No space left on device"));
 }
 
+/// With `ONRAMP_WRITE` in the environment the tables are written.
 #[test]
 fn every_column_is_documented_as_it_is_declared() {
-    let page = include_str!("../../docs/recording.md");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/recording.md");
+    let page = fs::read_to_string(&path).unwrap();
+    let mut declared = page.clone();
     for (table, columns) in TABLES {
-        let section = page.split(&format!("\n### {table}\n")).nth(1).unwrap_or_else(|| panic!("{table}"));
-        let section = section.split("\n#").next().unwrap();
         let header = ["column", "type", "meaning"].map(str::to_owned);
         let row = |Spec { name, kind, help, .. }: &Spec| {
             [(*name).to_owned(), format!("{kind:?}").to_lowercase(), help.trim().to_owned()]
@@ -423,12 +424,19 @@ fn every_column_is_documented_as_it_is_declared() {
         let width = |at: usize| rows.iter().map(|row| row[at].chars().count()).max().unwrap_or(0);
         let (name, kind) = (width(0), width(1));
         let line = |[one, two, help]: &[String; 3]| format!("{one:<name$}  {two:<kind$}  {help}\n");
-        let expected = format!("```\n{}```\n", rows.iter().map(line).collect::<String>());
-        assert!(
-            section.contains(&expected),
-            "docs/recording.md has other columns of {table} than\n{expected}"
-        );
+        let lines = rows.iter().map(line).collect::<String>();
+        let heading = format!("\n### {table}\n");
+        let (before, section) = declared.split_once(&heading).unwrap_or_else(|| panic!("{table}"));
+        let (about, block) = section.split_once("```\n").unwrap_or_else(|| panic!("{table}"));
+        let (_, after) = block.split_once("```\n").unwrap_or_else(|| panic!("{table}"));
+        declared = format!("{before}{heading}{about}```\n{lines}```\n{after}");
     }
+    if std::env::var_os("ONRAMP_WRITE").is_some() {
+        fs::write(&path, &declared).unwrap();
+        return;
+    }
+    let differs = page.lines().zip(declared.lines()).find(|(page, declared)| page != declared);
+    assert!(page == declared, "docs/recording.md: {differs:?}; ONRAMP_WRITE=1 has this test write the tables");
 }
 
 #[test]

@@ -133,7 +133,7 @@ pub struct EndEvent {
 /// An exit whose record is complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExitEvent {
-    /// Reason.
+    /// The record's reason, decoded here once: no reader meets a number that is none.
     pub reason: ExitReason,
     /// The record.
     pub record: ExitRecord,
