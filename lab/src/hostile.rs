@@ -88,7 +88,7 @@ fn tables_in_tables_without_end_are_refused() {
 
 #[test]
 fn populations_changed_anywhere_give_paths_within_their_ranges_or_are_refused() {
-    let valid = [include_str!("../../populations/default.toml"), include_str!("../../docs/population.toml")];
+    let valid = [include_str!("../populations/default.toml"), include_str!("../../docs/population.toml")];
     let accepted = Cell::new(0);
     check(2, 4_000, text(&valid), |text| {
         match Population::parse(&text, "x.toml") {

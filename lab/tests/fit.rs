@@ -391,7 +391,7 @@ mod minutes {
     #[test]
     #[ignore = "takes two minutes: cargo test --release --workspace --test fit -- --ignored --nocapture"]
     fn over_paths_at_random_arms_take_as_long_as_over_the_real_path_or_there_is_none() {
-        let population = Population::parse(include_str!("../../populations/default.toml"), "default.toml");
+        let population = Population::parse(include_str!("../populations/default.toml"), "default.toml");
         let population = population.expect("a population");
         let mut counts = Counts::default();
         for (seed, paths) in [(21, 50), (9_001, 100)] {

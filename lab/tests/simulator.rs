@@ -406,7 +406,7 @@ fn no_arm_beats_the_doubling_limit_of_a_clean_path() {
 
 /// A sweep of 25 small paths into a directory, as two shards or as one.
 fn swept(directory: &Path, shards: usize, jobs: NonZeroUsize) -> Sweep {
-    let text = include_str!("../../populations/default.toml");
+    let text = include_str!("../populations/default.toml");
     let population = Population::parse(text, "default").expect("a population");
     let definition = Definition {
         program: "test".into(),

@@ -1,5 +1,5 @@
 //! Applications that ask for objects and pause: on no kernel does any algorithm take a pause for a path that is full. The
-//! paths are of `populations/requests.toml`, which `onramp sim sweep` simulates by the thousand.
+//! paths are of `lab/populations/requests.toml`, which `onramp sim sweep` simulates by the thousand.
 
 use std::thread;
 use std::time::Duration;

@@ -3,7 +3,7 @@
 //!
 //! A population has classes (cable, GEO satellite …) with weights; a class has a distribution for each property of a
 //! path. Path `k` of seed `s` depends on the population, `s` and `k` alone, and what is drawn for one property does not
-//! depend on the others. See `populations/default.toml` for a commented one.
+//! depend on the others. See `lab/populations/default.toml` for a commented one.
 
 mod class;
 mod distribution;
@@ -122,7 +122,7 @@ mod tests {
     #[test]
     fn the_default_population_is_valid() {
         let population =
-            Population::parse(include_str!("../../../populations/default.toml"), "default.toml").unwrap();
+            Population::parse(include_str!("../../populations/default.toml"), "default.toml").unwrap();
         assert_eq!(population.name, "default");
     }
 

@@ -276,7 +276,7 @@ mod tests {
     use super::*;
 
     fn population() -> Population {
-        Population::parse(include_str!("../../../populations/default.toml"), "default.toml").unwrap()
+        Population::parse(include_str!("../../populations/default.toml"), "default.toml").unwrap()
     }
 
     #[test]

@@ -12,7 +12,7 @@ use crate::verb::transfer::limit;
 
 /// The population that is there without a file.
 pub(super) const DEFAULT: &str = "default";
-const DEFAULT_TEXT: &str = include_str!("../../../../populations/default.toml");
+const DEFAULT_TEXT: &str = include_str!("../../../populations/default.toml");
 
 /// A population's text and what it says, of a file or [`DEFAULT`].
 pub(super) fn load(given: &str) -> anyhow::Result<(String, Population)> {

@@ -167,7 +167,7 @@ mod tests {
     /// The first seven are those of a thousand over which `search` or `spacing` once left below 0.7 of what the path holds.
     #[test]
     fn a_pause_between_requests_ends_no_slow_start_below_what_the_path_holds() {
-        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../populations/requests.toml");
+        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../populations/requests.toml");
         let sweep = sweep(&[
             "--population",
             file,
