@@ -12,11 +12,11 @@ use libbpf_rs::query::ProgInfoIter;
 use onramp_loader::ROOT;
 use onramp_net::Namespace;
 use onramp_tests::Attachments;
-use onramp_tests::cli::{Names, Ran, as_nobody, host_state, json, onramp};
+use onramp_tests::cli::{Ran, as_nobody, host_state, json, onramp};
 use onramp_tests::faults::Traced;
-use onramp_tests::traffic::{eventually, namespace};
+use onramp_tests::traffic::eventually;
 
-use super::{Ends, both, connected, listen, place};
+use super::{Ends, both, listen, place};
 
 /// A file that is gone with the test.
 struct Rules(PathBuf);
