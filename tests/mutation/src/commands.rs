@@ -21,7 +21,8 @@ struct Example {
 }
 
 /// Has a program parse the examples of its help and the commands of the project's pages below `root`, of which at least so
-/// many are its own, and whatever is typed; each of its verbs must have an example. `own` is as for [`parse`].
+/// many are its own, and whatever is typed; each of its verbs must have an example. `own` turns the words of a command into
+/// those that the program gets, or says that the command is another program's.
 ///
 /// # Panics
 /// With the first that is not as it is to be.
