@@ -274,7 +274,7 @@ fn undo_takes_back_all_that_onramp_has_changed() {
     }
     assert_eq!(all(), before);
     let nothing = cli::json("undo");
-    assert_eq!((&nothing["algorithms"], &nothing["settings"]["restored"]), (&json!([]), &json!([])));
+    assert_eq!((&nothing["detached"], &nothing["settings"]["restored"]), (&json!([]), &json!([])));
 }
 
 /// What an undo is to bring back: all but times, generations and counts.
