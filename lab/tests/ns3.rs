@@ -180,3 +180,34 @@ fn what_ns_3_did_is_what_is_simulated_but_for_what_is_listed() {
 fn what_the_kernel_did_on_these_paths_is_what_is_simulated_but_for_what_is_listed() {
     assert_eq!(compare("linux-", KNOWN_DISAGREEMENTS_WITH_THE_KERNEL), (16, 13));
 }
+
+/// The table of `ns3/README.md`, for senders whose every segment is acknowledged.
+#[test]
+fn the_page_on_ns_3_has_what_ns_3_the_kernel_and_the_simulator_did() {
+    let rows = rows();
+    let find = |program: &str, path: &str, control: &str| {
+        let row = |row: &&TransferRow| {
+            let alike = row.program.starts_with(program) && row.segments_per_ack == 1;
+            alike && row.path == path && row.control == control
+        };
+        rows.iter().find(row).expect("a row")
+    };
+    let mut lines = include_str!("ns3/README.md").lines().skip_while(|line| !line.starts_with("path "));
+    lines.next();
+    for path in ["short-quarter", "short-half", "short-one", "long-one"] {
+        for (words, base, theirs) in
+            [(&[path, "Reno"][..], "reno", "newreno"), (&["CUBIC"], "cubic", "cubic")]
+        {
+            let kernel = find("linux-", path, base);
+            let figures = [find("ns-3.", path, theirs).figures, kernel.figures, kernel.simulate(base)];
+            let cells = [("seconds", 2), ("retransmitted", 0), ("exit_window", 0)].map(|(name, decimals)| {
+                let column = FIGURES.iter().position(|figure| *figure == name).expect("a figure");
+                figures.map(|of| format!("{:.decimals$}", of[column]))
+            });
+            let expected: Vec<&str> =
+                words.iter().copied().chain(cells.iter().flatten().map(String::as_str)).collect();
+            let line: Vec<_> = lines.next().unwrap_or_default().split_whitespace().collect();
+            assert_eq!(line, expected);
+        }
+    }
+}

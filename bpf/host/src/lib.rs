@@ -30,9 +30,9 @@ mod similar;
 
 pub use algorithm::{Algorithm, Export, Outcome, all, baseline, default, find, find_control, of_cubic};
 pub use contract::{
-    ABI_VERSION, Ack, AckPayload, EndPayload, ExitRecord, FlowCounts, INITIAL_WINDOW, LossPayload,
-    MIN_WINDOW, NO_THRESHOLD, OUTCOME_MAX, RestartPayload, RoundPayload, Sock, StatePayload, TRAIT_PACES,
-    UndoPayload, Verdict, ack_flag, growth, outcome,
+    ABI_VERSION, Ack, AckPayload, EndPayload, ExitRecord, FlowCounts, FlowHeader, INITIAL_WINDOW,
+    LossPayload, MIN_WINDOW, NO_THRESHOLD, OUTCOME_MAX, RestartPayload, RoundPayload, Sock, StatePayload,
+    TRAIT_PACES, UndoPayload, Verdict, ack_flag, growth, outcome,
 };
 pub use flow::Flow;
 pub use open_loop::{OpenLoop, Stage};

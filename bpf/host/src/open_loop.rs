@@ -48,7 +48,7 @@ impl OpenLoop {
 
     /// The time of that exit, monotonic clock, microseconds.
     pub fn exit_us(&self) -> Option<u64> {
-        self.exit().map(|record| self.shell.start_us().wrapping_add(record.at_us))
+        self.exit().map(|record| self.shell.header().start_us.wrapping_add(record.at_us))
     }
 
     /// The window has grown to `cwnd` segments since the previous acknowledgment.

@@ -2,7 +2,8 @@
 //! algorithm, through [`Policy`], and the base, which it calls between the two parts of an operation.
 
 use crate::contract::{
-    Ack, AckPayload, AckStep, ExitRecord, LossPayload, LossStep, ShellFlow, Sock, Verdict, flow_flag,
+    Ack, AckPayload, AckStep, ExitRecord, FlowHeader, LossPayload, LossStep, ShellFlow, Sock, Verdict,
+    flow_flag,
 };
 use crate::{ExitReason, Flow};
 
@@ -47,6 +48,11 @@ impl Shell {
         Self { flow: ShellFlow { has_state: 1, ..self.flow } }
     }
 
+    /// A flow that goes on from what the shell has kept of it.
+    pub fn resumed(traits: u32, header: FlowHeader) -> Self {
+        Self { flow: ShellFlow { header, traits, has_state: 1, ..ShellFlow::default() } }
+    }
+
     /// The same attached to observe: the algorithm is called until it would have exited slow start, without effect.
     pub fn observing(traits: u32) -> Self {
         Self { flow: ShellFlow { traits, observing: 1, ..ShellFlow::default() } }
@@ -61,11 +67,6 @@ impl Shell {
     /// Attached to observe: the exit that the algorithm would have made first.
     pub fn observed(&self) -> Option<&ExitRecord> {
         Some(&self.flow.kept.observed).filter(|record| record.reason != 0)
-    }
-
-    /// When the first data was sent, monotonic clock, microseconds.
-    pub fn start_us(&self) -> u64 {
-        self.flow.header.start_us
     }
 
     /// The next acknowledgment is in the slow start of this number; in a new one the algorithm is restarted.
@@ -106,6 +107,11 @@ impl Shell {
     /// The algorithm itself has set the sender's threshold.
     pub fn ssthresh_set(&mut self) {
         self.flow.header.flags |= flow_flag::SSTHRESH_SET as u16;
+    }
+
+    /// What the shell keeps of the flow.
+    pub fn header(&self) -> &FlowHeader {
+        &self.flow.header
     }
 
     /// The exit record, once the first slow start ends; its `window_after` is 0 while a drain is in progress.
