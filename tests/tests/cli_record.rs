@@ -73,11 +73,17 @@ fn replay_decides_as_the_kernel_did_on_the_same_acknowledgment_for_every_algorit
         // The exit that the kernel recorded is the one that replay finds.
         let recorded = &flow["recorded_exit"];
         if recorded["reason"] == "algorithm" {
-            assert_eq!(recorded["window_bytes"], finding["exit"]["window_bytes"], "{algorithm:?}: {flow}");
-            assert_eq!(
-                recorded["since_start_us"], finding["exit"]["since_start_us"],
-                "{algorithm:?}: {flow}"
-            );
+            for field in [
+                "since_start_us",
+                "acknowledged_bytes",
+                "cwnd_segments",
+                "window_bytes",
+                "in_flight_segments",
+                "rtt_us",
+                "min_rtt_us",
+            ] {
+                assert_eq!(recorded[field], finding["exit"][field], "{algorithm:?}, {field}: {flow}");
+            }
         }
         // And the test can fail: another parameter gives other verdicts.
         if algorithm.name() == "fixed" {
