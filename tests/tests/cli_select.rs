@@ -206,7 +206,7 @@ fn a_port_comes_after_prefixes_and_before_cgroups_and_test_says_what_happens() {
     let orphan = rules.iter().find(|rule| rule["cgroup"].is_null() && !rule["cgroup_id"].is_null()).unwrap();
     let named = format!("--cgroup id:{}", orphan["cgroup_id"]);
     assert_eq!(json("status")["selection"]["rules_without_cgroup"], 1);
-    onramp(&format!("select add {named} --use cubic")).refused(1);
+    onramp(&format!("select add {named} --use cubic")).refused(2);
     // It can be named, and goes alone.
     let side = match orphan["side"].as_str().unwrap() {
         "both" => String::new(),
