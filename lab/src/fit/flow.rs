@@ -10,7 +10,6 @@ use onramp_recording::rows::{AckRow, FlowRow, ParameterRow};
 use serde::Serialize;
 use thiserror::Error;
 
-use super::check::reductions;
 use crate::link::RangeError;
 
 /// Fewer ACKs show nothing.
@@ -206,6 +205,12 @@ pub(super) fn detector() -> Replay {
 fn syn_bytes(first: &AckRow) -> u64 {
     let counted = first.acknowledged_bytes.wrapping_add(first.outstanding_bytes.into());
     u64::from(counted == first.sent_bytes.wrapping_add(1))
+}
+
+/// How often a slow start threshold is another than before.
+pub(super) fn reductions(thresholds: impl Iterator<Item = u32>) -> usize {
+    let mut last = None;
+    thresholds.filter(|threshold| last.replace(*threshold).is_some_and(|last| last != *threshold)).count()
 }
 
 /// The flow that is meant.

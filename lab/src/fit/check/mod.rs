@@ -21,7 +21,7 @@ use onramp_recording::replay::{FlowReport, Generations, Known as KnownFlow};
 use onramp_recording::{Run, Sample};
 use serde::Serialize;
 
-use super::flow::detector;
+use super::flow::{detector, reductions};
 use super::{Driver, FitError, Fitted, Known, RecordedFlow};
 use crate::experiment::{Amount, Arm, Plan};
 use crate::profile::Profile;
@@ -263,12 +263,6 @@ fn faster(seconds: [f64; 2]) -> Option<usize> {
 /// The arm of a control.
 fn name(control: &str) -> String {
     control.trim_start_matches("onramp_").to_owned()
-}
-
-/// How often a slow start threshold is another than before.
-pub(super) fn reductions(thresholds: impl Iterator<Item = u32>) -> usize {
-    let mut last = None;
-    thresholds.filter(|threshold| last.replace(*threshold).is_some_and(|last| last != *threshold)).count()
 }
 
 fn plan(profile: &Profile, bytes: u64) -> Plan {
