@@ -56,10 +56,7 @@ OPERATION(void, init, struct sock *sk)
 /* Set again by every flow that ends: the loader, which lifts a deadline, writes all of the attachment. */
 static __always_inline void trip(void)
 {
-	struct attachment *here = attachment_here();
-
-	if (here)
-		__sync_fetch_and_or(&here->flags, ATTACHMENT_TRIPPED);
+	__sync_fetch_and_or(&attachment_here.flags, ATTACHMENT_TRIPPED);
 }
 
 OPERATION(void, release, struct sock *sk)

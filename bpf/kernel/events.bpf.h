@@ -122,20 +122,19 @@ EMIT_STATE(flow, EVENT_FLOW, LEVEL_EXIT, flow_payload)
 __noinline int report_flow(const struct flow *flow, struct flow_telemetry *telemetry,
 			   struct flow_payload *payload EXTRA_PARAMETER)
 {
-	struct telemetry *here = telemetry_here();
 	struct parameter_slot *slot;
 	u32 profile;
 
-	if (!flow || !telemetry || !payload || !here)
+	if (!flow || !telemetry || !payload)
 		return 0;
 	profile = flow->header.profile;
 	slot = bpf_map_lookup_elem(&params, &profile);
 	if (!slot)
 		return 0;
 	if (!telemetry->id)
-		telemetry->id = __sync_fetch_and_add(&here->flows, 1);
+		telemetry->id = __sync_fetch_and_add(&telemetry_here.flows, 1);
 	telemetry->interest = interest_in(payload, telemetry->id, slot->telemetry_max);
-	telemetry->registrations = here->registrations;
+	telemetry->registrations = telemetry_here.registrations;
 	telemetry->reported_generation = slot->generation;
 	payload->generation = slot->generation;
 	payload->again = telemetry->sequence > 0;

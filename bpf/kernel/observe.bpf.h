@@ -41,15 +41,15 @@ static __always_inline void identify(const struct sock *sk, struct flow_payload 
  */
 static __noinline struct flow_telemetry *observe(struct sock *sk, const struct flow *flow)
 {
-	const struct telemetry *here = telemetry_here();
 	u32 profile = flow->header.profile;
 	const struct parameter_slot *slot = bpf_map_lookup_elem(&params, &profile);
 	struct flow_telemetry *telemetry = bpf_sk_storage_get(&flow_telemetry, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
 	struct flow_payload payload = {};
 
-	if (!here || !slot || !telemetry)
+	if (!slot || !telemetry)
 		return 0;
-	if (telemetry->registrations != here->registrations || telemetry->reported_generation != slot->generation) {
+	if (telemetry->registrations != telemetry_here.registrations ||
+	    telemetry->reported_generation != slot->generation) {
 		telemetry->netns = BPF_CORE_READ(sk, __sk_common.skc_net.net, ns.inum);
 		identify(sk, &payload);
 		report_flow(flow, telemetry, &payload EXTRA_OF(sk));

@@ -52,12 +52,7 @@ struct {
 } counters SEC(".maps");
 
 /* Written by the loader, read by every process that shows what is attached; here for its deadline, and for what ended it. */
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, u32);
-	__type(value, struct attachment);
-} attachment SEC(".maps");
+struct attachment attachment_here SEC(".data.attachment");
 
 /* What `attach --default` replaced, by network namespace. */
 struct {
@@ -128,21 +123,12 @@ static __always_inline struct limits *find_limits(struct sock *sk)
 #endif
 }
 
-static __always_inline struct attachment *attachment_here(void)
-{
-	u32 zero = 0;
-
-	return bpf_map_lookup_elem(&attachment, &zero);
-}
-
 /* Whether what was attached for a time has had it, or its guard has tripped. */
 static __always_inline bool expired(void)
 {
-	const struct attachment *here = attachment_here();
-
-	if (guarding && here && here->flags & ATTACHMENT_TRIPPED)
+	if (guarding && attachment_here.flags & ATTACHMENT_TRIPPED)
 		return true;
-	return here && here->deadline_ns && bpf_ktime_get_boot_ns() >= here->deadline_ns;
+	return attachment_here.deadline_ns && bpf_ktime_get_boot_ns() >= attachment_here.deadline_ns;
 }
 
 /*
@@ -200,14 +186,13 @@ __noinline int choose_profile(struct flow_header *flow, const struct profile_nam
 /* Begins with the parameter set that a rule has named for the socket and this control. */
 static __always_inline void begin_profile(struct sock *sk, struct flow_header *flow, struct counters *count)
 {
-	const struct attachment *here = attachment_here();
 	const struct profile_name *name;
 
-	if (!count || !here || here->profiles < 2)
+	if (!count || attachment_here.profiles < 2)
 		return;
 	name = bpf_sk_storage_get(&profile_choices, sk, 0, 0);
 	if (name && same_name(name->control, (const u8 *)control, sizeof(name->control) / sizeof(u64)))
-		choose_profile(flow, name, here, count);
+		choose_profile(flow, name, &attachment_here, count);
 }
 
 static __always_inline void end_profile(const struct flow_header *flow, struct counters *count)

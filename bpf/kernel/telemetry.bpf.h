@@ -15,13 +15,8 @@
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
 
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, 1);
-	__type(key, u32);
-	__type(value, struct telemetry);
-} telemetry SEC(".maps");
+/* A map of one element, which libbpf makes of a section of its own: programs have its address, and look nothing up. */
+struct telemetry telemetry_here SEC(".data.telemetry");
 
 /* Only a template: every consumer brings a ring of its own size. */
 struct ring {
@@ -44,19 +39,10 @@ struct {
 #define FOR_EACH_CONSUMER(slot)                                                                                        \
 	_Pragma("clang loop unroll(disable)") for (u32 slot = 0; (slot) < CONSUMER_MAX; (slot)++)
 
-static __always_inline struct telemetry *telemetry_here(void)
-{
-	u32 zero = 0;
-
-	return bpf_map_lookup_elem(&telemetry, &zero);
-}
-
 /* Whether a consumer subscribes to a level: the one check where none does. */
 static __always_inline bool wanted(u32 level)
 {
-	const struct telemetry *here = telemetry_here();
-
-	return here && here->wanted & EVERY_CONSUMER(level);
+	return telemetry_here.wanted & EVERY_CONSUMER(level);
 }
 
 static __always_inline bool matches(const struct consumer *consumer, const struct flow_payload *flow)
@@ -74,12 +60,11 @@ static __always_inline bool matches(const struct consumer *consumer, const struc
 /* The levels that a consumer gets of this flow, a bit each: by its subscription, sampling, filter and ceiling. */
 __noinline int levels_for(const struct flow_payload *flow, u64 id, u32 slot, u32 ceiling)
 {
-	const struct telemetry *here = telemetry_here();
 	const struct consumer *consumer;
 
-	if (!flow || !here || slot >= CONSUMER_MAX)
+	if (!flow || slot >= CONSUMER_MAX)
 		return 0;
-	consumer = &here->consumers[slot];
+	consumer = &telemetry_here.consumers[slot];
 	if (!consumer->id || !matches(consumer, flow))
 		return 0;
 	if (consumer->sampling > 1 && id % consumer->sampling)
@@ -126,17 +111,16 @@ static __always_inline bool begin_event(struct flow_telemetry *telemetry, u32 le
 static __always_inline void *reserve(struct delivery *delivery, const struct flow_telemetry *telemetry,
 				     const char *control, u32 kind, u64 size)
 {
-	struct telemetry *here = telemetry_here();
 	u32 slot = delivery->slot;
 	struct consumer *consumer;
 	struct event *event;
 	void *ring;
 
-	if (!here || slot >= CONSUMER_MAX)
+	if (slot >= CONSUMER_MAX)
 		return NULL;
-	consumer = &here->consumers[slot];
+	consumer = &telemetry_here.consumers[slot];
 	if (consumer->lease_ns < delivery->now_ns) {
-		__sync_fetch_and_and(&here->wanted, ~EVERY_LEVEL(slot));
+		__sync_fetch_and_and(&telemetry_here.wanted, ~EVERY_LEVEL(slot));
 		return NULL;
 	}
 	ring = bpf_map_lookup_elem(&rings, &slot);

@@ -10,19 +10,22 @@
 
 /*
  * `acked` segments, with an RTT sample or NO_RTT; 0 and NO_RTT where there is no ACK. `fields`: those that something reads,
- * a constant; the others are 0, and the socket is not looked at for them.
+ * a constant; the others are 0, and the socket is not looked at for them. No field: nothing is called with it, and not
+ * even those are written.
  */
 static __always_inline void describe_fields(const struct sock *sk, u32 acked, s32 rtt_us, u32 fields, struct ack *ack)
 {
 	u32 mss = fields & READS(mss) ? view_mss(sk) : 0;
 
+	ack->acked = acked;
+	ack->rtt_us = rtt_us;
+	if (!fields)
+		return;
 	ack->now_us = fields & READS(now_us) ? view_now_us(sk) : 0;
 	ack->bytes_acked = fields & READS(bytes_acked) ? view_bytes_acked(sk) : 0;
 	ack->bytes_sent = fields & READS(bytes_sent) ? view_bytes_sent(sk) : 0;
 	ack->bytes_outstanding = fields & READS(bytes_outstanding) ? view_bytes_outstanding(sk) : 0;
 	ack->delivered = fields & READS(delivered) ? view_delivered(sk) : 0;
-	ack->acked = acked;
-	ack->rtt_us = rtt_us;
 	ack->smoothed_rtt_us = fields & READS(smoothed_rtt_us) ? view_srtt_eighths_us(sk) >> 3 : 0;
 	ack->min_rtt_us = fields & READS(min_rtt_us) ? view_min_rtt_us(sk) : 0;
 	ack->cwnd = fields & READS(cwnd) ? view_cwnd(sk) : 0;

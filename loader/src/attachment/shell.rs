@@ -54,7 +54,7 @@ impl<'a> Shell<'a> {
         let mut object = open::sharing_shell(name, base, mode, kernel, &shared)?;
         pins::make(&pins.directory)?;
         for mut map in object.maps_mut() {
-            let map_name = map.name().to_string_lossy().into_owned();
+            let map_name = open::map_name(map.name());
             match map_name.as_str() {
                 "params" => {
                     for (index, slot) in (0u32..).zip(&contents.slots) {

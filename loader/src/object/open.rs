@@ -1,5 +1,6 @@
 //! Objects opened and fitted to the kernel, up to the load.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Write;
 use std::os::fd::AsRawFd;
@@ -95,10 +96,17 @@ pub(crate) fn sharing_shell(
     opened.load(name)
 }
 
+/// The name of a map, which libbpf makes of a section where it has one element.
+pub(crate) fn map_name(name: &OsStr) -> String {
+    let name = name.to_string_lossy();
+    name.strip_prefix(".data.").unwrap_or(&name).to_owned()
+}
+
 /// Has an object use maps that are pinned, as far as it has maps of these names.
 fn share(object: &mut OpenObject, pinned: &[(&str, PathBuf)]) -> Result<(), Error> {
     for mut map in object.maps_mut() {
-        if let Some((name, path)) = pinned.iter().find(|(name, _)| map.name() == *name) {
+        let have = map_name(map.name());
+        if let Some((name, path)) = pinned.iter().find(|(name, _)| have == *name) {
             map.reuse_pinned_map(path).map_err(failed("share", name))?;
         }
     }

@@ -118,7 +118,7 @@ impl Shared {
         pins::make(&directory)?;
         let mut loaded = open::telemetry()?;
         for mut map in loaded.maps_mut() {
-            let name = map.name().to_string_lossy().into_owned();
+            let name = open::map_name(map.name());
             if TELEMETRY_MAPS.contains(&name.as_str()) {
                 map.pin(directory.join(&name)).map_err(open::failed("pin", TELEMETRY))?;
             }
