@@ -36,7 +36,7 @@ pub(crate) fn warning(
 
 /// How an algorithm is attached; `None`: it is not, or that cannot be read, and attaching will say why.
 pub(crate) fn attached(algorithm: Algorithm) -> Option<AttachedState> {
-    let pinned = onramp_loader::pinned().contains(&algorithm);
+    let pinned = onramp_loader::pinned().is_ok_and(|pinned| pinned.contains(&algorithm));
     pinned.then(|| onramp_loader::attached_state(algorithm).ok().flatten()).flatten()
 }
 

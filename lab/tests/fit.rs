@@ -242,7 +242,7 @@ fn a_path_is_given_where_cubic_and_ramp_take_as_long_over_it_as_over_the_real_on
         ("cable", "plain", 30_000_000, 1),
         ("terrestrial", "ramp", 30_000_000, 1),
     ] {
-        let outcome = outcome(&load(name), algorithm, (recorded, COMPARED), seed).expect("a path");
+        let outcome = outcome(&load(name), algorithm, (recorded, recorded), seed).expect("a path");
         assert!(outcome.given && !outcome.wrong, "{}", outcome.text);
     }
 }
@@ -377,14 +377,14 @@ mod minutes {
                     // Over the narrowest link 80 MB take minutes.
                     let sizes = if name == "bod" { &[3_000_000][..] } else { &[30_000_000, 80_000_000] };
                     for recorded in sizes {
-                        let sizes = (*recorded, COMPARED);
+                        let sizes = (*recorded, *recorded);
                         counts.add(outcome(&profile, algorithm, sizes, first_seed + seed));
                     }
                 }
             }
         }
         println!("{counts:?}");
-        assert!(counts.given * 5 >= counts.fits && counts.wrong == 0, "{counts:?}");
+        assert!(counts.given * 10 >= counts.fits && counts.wrong == 0, "{counts:?}");
     }
 
     /// Paths of a population, which meet random losses, others' packets, AQM and policers as well.
@@ -397,10 +397,8 @@ mod minutes {
         for (seed, paths) in [(21, 50), (9_001, 100)] {
             for number in 0..paths {
                 let profile = population.path(seed, number).profile;
-                for (algorithm, recorded, compared) in
-                    [("ramp", 5, 5), ("hystart", 20, 20), ("plain", 20, 80)]
-                {
-                    let sizes = (recorded * 1_000_000, compared * 1_000_000);
+                for (algorithm, megabytes) in [("ramp", 5), ("hystart", 20), ("plain", 20)] {
+                    let sizes = (megabytes * 1_000_000, megabytes * 1_000_000);
                     counts.add(outcome(&profile, algorithm, sizes, seed + number));
                 }
             }

@@ -140,7 +140,7 @@ fn detach_all() {
     if let Err(error) = onramp_loader::select::clear() {
         eprintln!("{error}");
     }
-    for algorithm in onramp_loader::pinned() {
+    for algorithm in onramp_loader::pinned().unwrap() {
         if let Err(error) = onramp_loader::detach(algorithm, false) {
             eprintln!("{error}");
         }

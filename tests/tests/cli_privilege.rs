@@ -2,6 +2,8 @@
 //! namespace's root who asks.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::process::Command;
 
 use onramp_tests::Attachments;
@@ -70,6 +72,45 @@ fn in_a_container_without_the_hosts_bpf_file_system_nothing_is_mounted_or_attach
     let error = unshared(&container, hide, "attach search").refused(3);
     assert!(error.contains("this is a container"), "{error}");
     assert_eq!(host_state(&[]), before);
+}
+
+/// A user who may use BPF and not look into root's directories: where the BPF file system is open to all, as many mount it, and
+/// where it is not.
+#[test]
+#[ignore = "in a guest: make test"]
+fn what_a_user_may_not_look_at_is_not_said_to_be_absent() {
+    let _attachments = Attachments::lock();
+    onramp("attach search").ok();
+    onramp("select add --port 80 --use search").ok();
+    let before = host_state(&[]);
+    let bpf = Path::new("/sys/fs/bpf");
+    let mode = |mode| fs::set_permissions(bpf, fs::Permissions::from_mode(mode)).unwrap();
+    let was = fs::metadata(bpf).unwrap().permissions().mode() & 0o7777;
+    for open in [0o1777, 0o700] {
+        mode(open);
+        for arguments in [
+            "status",
+            "flows",
+            "attach search",
+            "attach plain",
+            "tune search threshold_pct=40",
+            "confirm search",
+            "upgrade search",
+            "detach search",
+            "detach --all",
+            "select list",
+            "select test 127.0.0.1",
+            "select del --all",
+            "watch --for 1s",
+        ] {
+            let ran = with("+bpf,+perfmon,+net_admin,+sys_admin,+sys_ptrace", arguments);
+            println!("{open:o} {arguments}: {:?} {}", ran.code, ran.stderr.trim());
+            assert_eq!((ran.code, ran.stdout.as_str()), (Some(4), ""), "{arguments}: {ran:?}");
+            assert!(ran.stderr.contains("Permission denied"), "{arguments}: {ran:?}");
+            assert_eq!(host_state(&[]), before, "{arguments}");
+        }
+    }
+    mode(was);
 }
 
 /// Runs a command as a user without any capability, and says whether it was done.

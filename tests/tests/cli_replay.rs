@@ -390,6 +390,17 @@ fn a_damaged_file_is_named_and_the_others_replayed_and_exported() {
         assert!(ran.stderr.contains("acks-000003.parquet"), "{ran:?}");
         assert!(!ran.stdout.is_empty());
     }
+    // Where none can be read, it is not how it was recorded.
+    for file in fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()) {
+        if file.file_name().unwrap().to_string_lossy().starts_with("acks-") {
+            fs::write(file, "x").unwrap();
+        }
+    }
+    for verb in ["replay --algorithm search", "lab sim path"] {
+        let ran = onramp(&format!("{verb} {}", path.display()));
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""), "{ran:?}");
+        assert!(!ran.stderr.contains("--level"), "{ran:?}");
+    }
 }
 
 #[test]

@@ -202,6 +202,67 @@ fn flows_of_stock_controls_are_evaluated_next_to_what_they_do() {
     }
 }
 
+/// As the words of `--set`.
+fn settings(parameters: &Parameters) -> String {
+    let name = parameters.algorithm().name();
+    let defaults: Vec<_> = parameters.algorithm().parameters().shown().collect();
+    let set = parameters.shown().filter(|one| !defaults.contains(one));
+    set.map(|(key, value)| format!(" --set {name}.{key}={value}")).collect()
+}
+
+/// The kernel records how a flow exited. The shadow of the same algorithm with the same parameters reports the same exit, and where
+/// the flow exited first, that it does not know.
+#[test]
+#[ignore = "in a guest: make test"]
+fn the_shadow_of_what_drives_a_flow_exits_where_the_kernel_has_recorded_it() {
+    let attachments = Attachments::lock();
+    let mut by_algorithm = 0;
+    for parameters in parameters() {
+        let algorithm = parameters.algorithm();
+        let words = format!("--regret --algorithm {}{}", algorithm.name(), settings(&parameters));
+        attachments.attach(&AttachOptions::new(parameters));
+        let mut truth = stream(Level::Ack);
+        let watch = Watch::start(&words);
+        let local = transfer(&algorithm.congestion_control());
+        let items = until_ended(&mut truth, 1);
+        let exits = events(&items).into_iter().filter_map(|event| match &event.what {
+            What::Exit(exit) => Some(*exit),
+            _ => None,
+        });
+        let exits: Vec<_> = exits.collect();
+        let flow = row(&watch.report(), &local).expect("the flow").clone();
+        let [finding] = &flow["findings"].as_array().unwrap()[..] else { panic!("{flow}") };
+        onramp_loader::detach(algorithm, false).unwrap();
+        let exit = match exits[..] {
+            [exit] => exit,
+            // One that bounds its growth may stay below the queue.
+            [] => {
+                assert!(flow["exit"].is_null() && finding["exit"].is_null(), "{flow}");
+                assert_eq!(finding["flow_left_first"], false, "{flow}");
+                continue;
+            }
+            _ => panic!("{exits:?} of {}", algorithm.name()),
+        };
+        let close = |to: &Value| {
+            let at_us = to["since_start_us"].as_u64().unwrap_or_else(|| panic!("{flow}"));
+            assert!(at_us.abs_diff(exit.record.at_us) < 1_000, "{exit:?} {flow}");
+            assert_eq!(to["cwnd_segments"], exit.record.window, "{exit:?} {flow}");
+            assert_eq!(to["acknowledged_bytes"], exit.record.bytes_acked, "{exit:?} {flow}");
+        };
+        assert_eq!(flow["exit"]["reason"], exit.reason.name(), "{flow}");
+        close(&flow["exit"]);
+        let decided = exit.reason == ExitReason::Algorithm;
+        by_algorithm += usize::from(decided);
+        assert_eq!(finding["flow_left_first"], !decided, "{flow}");
+        assert_eq!(finding["exit"].is_null(), !decided, "{flow}");
+        if decided {
+            assert_eq!(flow["exit"]["algorithm"], algorithm.name(), "{flow}");
+            close(&finding["exit"]);
+        }
+    }
+    assert!(by_algorithm >= 4, "{by_algorithm} exits by algorithms");
+}
+
 /// HyStart takes a longer way for a queue, and CUBIC leaves long before its window carries the path.
 #[test]
 #[ignore = "in a guest: make test"]

@@ -110,27 +110,18 @@ fn tables_of_paths_have_the_medians_and_ranges_of_the_runs() {
 #[test]
 fn fitted_paths_are_counted_and_those_that_are_given_are_right() {
     let rows = results("docs/evaluation/fitted-paths.csv");
-    let (mut largest, mut lines) = (0.0_f64, Vec::new());
-    for profiles in ["tuned", "others"] {
-        let of: Vec<_> = rows.iter().filter(|row| row["profiles"] == profiles).collect();
-        let count = |verdict: &str| of.iter().filter(|row| row["verdict"] == verdict).count();
-        let (given, right) = (count("given"), count("refused though right"));
-        let refused = count("refused") + right;
-        assert_eq!(given + refused, of.len());
-        lines.push(format!("{profiles} {} {given} 0 {refused} {right}", of.len()));
-        for row in of.iter().filter(|row| row["verdict"] == "given") {
-            for arm in ["cubic", "ramp"] {
-                let (real, fitted) =
-                    (number(row, &format!("{arm}_seconds")), number(row, &format!("{arm}_fitted_seconds")));
-                let error = (fitted / real - 1.0).abs();
-                let wide = ["lte", "leo-handover"].contains(&row["profile"].as_str());
-                assert!(error <= if wide { 0.1 } else { 0.045 }, "{row:?}");
-                largest = largest.max(error);
-            }
+    let count = |verdict: &str| rows.iter().filter(|row| row["verdict"] == verdict).count();
+    let (given, wrong, right) = (count("given"), count("given wrong"), count("refused though right"));
+    let refused = count("refused") + right;
+    assert_eq!(given + wrong + refused, rows.len());
+    for row in rows.iter().filter(|row| row["verdict"] == "given") {
+        for arm in ["cubic", "ramp"] {
+            let (real, fitted) =
+                (number(row, &format!("{arm}_seconds")), number(row, &format!("{arm}_fitted_seconds")));
+            assert!((fitted / real - 1.0).abs() <= 0.1, "{row:?}");
         }
     }
-    assert!(largest > 0.085, "{largest}");
-    lines.iter().for_each(|line| states("docs/simulator.md", line));
+    states("docs/simulator.md", &format!("{} {} {wrong} {refused} {right}", rows.len(), given + wrong));
 }
 
 #[test]

@@ -78,9 +78,9 @@ struct Broken {
 }
 
 impl Broken {
-    fn all() -> Vec<Self> {
-        let broken = onramp_loader::unreadable().into_iter();
-        broken.map(|(algorithm, error)| Self { algorithm: algorithm.name(), error }).collect()
+    fn all() -> Result<Vec<Self>, onramp_loader::Error> {
+        let broken = onramp_loader::unreadable()?.into_iter();
+        Ok(broken.map(|(algorithm, error)| Self { algorithm: algorithm.name(), error }).collect())
     }
 }
 
@@ -167,7 +167,7 @@ impl Flows {
             found.push(find(None, &filter, ask)?);
         }
         let flows = found.iter_mut().flat_map(rows).collect();
-        let listing = Listing { flows, unreadable: Broken::all(), unseen };
+        let listing = Listing { flows, unreadable: Broken::all()?, unseen };
         output.data(&listing, || self.text(&found, &listing.flows, output))?;
         for place in &listing.unseen {
             say(&format!("warning: not looked into, so there may be more: {place}"));

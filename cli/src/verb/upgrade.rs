@@ -82,7 +82,7 @@ impl Upgrade {
     pub fn run(self, output: &Output) -> anyhow::Result<u8> {
         let base = self.base.map(Base::from);
         let named = self.algorithm.as_deref().map(onramp_loader::find).transpose()?;
-        let algorithms = named.map_or_else(onramp_loader::pinned, |algorithm| vec![algorithm]);
+        let algorithms = named.map_or_else(onramp_loader::pinned, |algorithm| Ok(vec![algorithm]))?;
         if self.dry_run {
             return plan::print(&planned(&algorithms, base)?, output);
         }

@@ -10,6 +10,7 @@ use onramp_recording::rows::{AckRow, FlowRow, ParameterRow};
 use serde::Serialize;
 use thiserror::Error;
 
+use super::way_back;
 use crate::link::RangeError;
 
 /// Fewer ACKs show nothing.
@@ -106,6 +107,8 @@ pub struct RecordedFlow {
     pub acks: Vec<Seen>,
     /// When a loss first showed: more was outstanding than in flight, by more than three segments.
     pub lost_us: Option<u64>,
+    /// Share of the waits that were on the way back; none: that is not known.
+    pub waited_back: Option<f64>,
     /// How often it set another slow start threshold.
     pub reductions: usize,
     /// What drove it; none: the recording does not say.
@@ -168,7 +171,13 @@ impl RecordedFlow {
             return Err(FitError::Nonsense { flow, reason: "it lasts more than 11 days" });
         }
         let thresholds = rows.iter().filter(|row| row.event == "ack").map(|row| row.ssthresh_segments);
-        Ok(Self { flow, acks, lost_us, reductions: reductions(thresholds), driver: None, replayed: None })
+        let (waited_back, reductions) = (way_back::share(rows), reductions(thresholds));
+        Ok(Self { flow, acks, lost_us, waited_back, reductions, driver: None, replayed: None })
+    }
+
+    /// Bytes of the transfer, as far as it was recorded.
+    pub fn bytes(&self) -> u64 {
+        self.acks.last().map_or(0, |ack| ack.bytes_acked)
     }
 
     /// When the first data was sent, microseconds of the recording's clock.

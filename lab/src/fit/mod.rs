@@ -16,6 +16,7 @@ mod estimate;
 mod explain;
 mod flow;
 mod variation;
+mod way_back;
 
 pub use check::{ArmTimes, Checked, Disagreement, Left, Moved, check};
 use explain::Errors;

@@ -208,8 +208,8 @@ fn check(options: &AttachOptions) -> Result<(Kernel, Basis), Error> {
     let name = algorithm.congestion_control();
     let pins = Pins::new(algorithm);
     let registered = kernel::registered()?.contains(&name);
-    if pins.exist() {
-        if !(registered && pins.are_whole()) {
+    if pins.exist()? {
+        if !(registered && pins.are_whole()?) {
             return Err(pins.interrupted());
         }
         return Err(Error::AlreadyAttached {

@@ -74,7 +74,7 @@ pub fn plan_detach(algorithm: Algorithm, leave_sockets: bool, undo: &str) -> Res
             "",
         ));
     }
-    if pins.exist() {
+    if pins.exist()? {
         actions.push(Action::new(format!("unregister {name} and remove {}", pins.directory.display()), undo));
     }
     Ok(actions)
@@ -111,7 +111,7 @@ pub fn detach(algorithm: Algorithm, leave_sockets: bool) -> Result<Detached, Err
 pub(crate) fn detach_locked(algorithm: Algorithm, leave_sockets: bool) -> Result<Detached, Error> {
     let pins = Pins::new(algorithm);
     let name = algorithm.congestion_control();
-    let was_attached = pins.exist();
+    let was_attached = pins.exist()?;
     if !was_attached {
         require_traces(&pins)?;
     }
@@ -183,12 +183,13 @@ pub(crate) fn unregister(pins: &Pins) -> Result<(), Error> {
 
 /// Unregisters, removes the pins but those of the records of defaults, and waits until the name is gone.
 fn end(pins: &Pins) -> Result<(), Error> {
-    if !pins.exist() {
+    if !pins.exist()? {
         return Ok(());
     }
     let name = pins.algorithm.congestion_control();
     shell::settle(pins)?;
-    if !pins.path(LINK).exists() && pins.path(OPERATIONS).exists() && kernel::registered()?.contains(&name) {
+    let unlinked = !pins.has(LINK)? && pins.has(OPERATIONS)?;
+    if unlinked && kernel::registered()?.contains(&name) {
         shell::unregister(pins)?;
     }
     pins.remove_all_but(Some(DEFAULTS))?;
@@ -211,7 +212,7 @@ fn remove(pins: &Pins) -> Result<(), Error> {
 fn require_traces(pins: &Pins) -> Result<NamespaceScan, Error> {
     let name = pins.algorithm.congestion_control();
     let scan = NamespaceScan::of_all()?;
-    if pins.exist() {
+    if pins.exist()? {
         return Ok(scan);
     }
     if kernel::registered()?.contains(&name) {
@@ -241,19 +242,25 @@ pub struct Detachable {
 pub fn detachable() -> Result<Detachable, Error> {
     kernel::require_everywhere("detach")?;
     let (scan, loaded) = (NamespaceScan::of_all()?, code::loaded()?);
-    let traces = |algorithm: &Algorithm| {
-        let pins = Pins::new(*algorithm);
-        pins.exist()
+    let mut algorithms = Vec::new();
+    for algorithm in onramp_algorithm::all() {
+        let pins = Pins::new(algorithm);
+        if pins.exist()?
             || scan.has(&algorithm.congestion_control())
             || !code::unpinned(&loaded, &pins).is_empty()
-    };
-    let algorithms = onramp_algorithm::all().filter(traces).collect();
+        {
+            algorithms.push(algorithm);
+        }
+    }
     // Where no code is loaded, nothing has it.
     let unseen = if loaded.as_ref().is_some_and(BTreeMap::is_empty) { Vec::new() } else { scan.unseen };
     Ok(Detachable { algorithms, unseen })
 }
 
 /// Whether `onramp apply` attached an algorithm, wholly or half.
-pub fn is_applied(algorithm: Algorithm) -> bool {
+///
+/// # Errors
+/// [`Error::Io`] where this process may not look.
+pub fn is_applied(algorithm: Algorithm) -> Result<bool, Error> {
     Pins::new(algorithm).are_applied()
 }

@@ -224,7 +224,7 @@ pub(crate) fn read(pins: &Pins, attachment: &Attachment) -> Result<Option<abi::G
         return Ok(None);
     }
     let path = pins.path(GUARD);
-    if !path.exists() {
+    if !pins.has(GUARD)? {
         return Err(pins.interrupted());
     }
     let bytes = MapHandle::from_pinned_path(&path)

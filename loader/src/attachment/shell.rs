@@ -140,11 +140,11 @@ fn put(link: &Path, operations: BorrowedFd<'_>) -> libbpf_rs::Result<()> {
 pub(crate) fn is_registered(pins: &Pins) -> Result<bool, Error> {
     let failed = open::failed("look at", pins.algorithm.name());
     let (operations, link) = (pins.path(OPERATIONS), pins.path(LINK));
-    if !operations.exists() {
+    if !pins.has(OPERATIONS)? {
         return Ok(false);
     }
     let map = MapHandle::from_pinned_path(&operations).map_err(&failed)?;
-    if !link.exists() {
+    if !pins.has(LINK)? {
         // A counter of 32 bits, then its state (include/linux/bpf.h).
         let value = map.lookup(&[0; 4], MapFlags::ANY).map_err(&failed)?.unwrap_or_default();
         return Ok(value.get(4..8) == Some(&IN_USE.to_ne_bytes()));
@@ -164,7 +164,7 @@ pub(crate) fn unregister(pins: &Pins) -> Result<(), Error> {
 /// Leaves of two sets of pins the one that is registered, in its place.
 pub(crate) fn settle(pins: &Pins) -> Result<(), Error> {
     let other = Pins::other_of(pins.algorithm);
-    if other.exist() {
+    if other.exist()? {
         if is_registered(&other)? && !is_registered(pins)? {
             pins.exchange(&other)?;
         }

@@ -97,7 +97,7 @@ pub fn plan_upgrade(algorithm: Algorithm, base: Option<Base>) -> Result<UpgradeP
     let undo = format!("`onramp upgrade {}` of onramp {}", algorithm.name(), old.version());
     let scan = NamespaceScan::of_all()?;
     let mut actions = Vec::new();
-    if pins.upgrade_cut_off() {
+    if pins.upgrade_cut_off()? {
         actions.push(Action::new(format!("finish or clear an upgrade of {name} that was cut off"), ""));
     }
     let base = Base::from_number(old.contents.attachment.base);
@@ -198,11 +198,11 @@ impl OldAttachment {
     fn new(pins: &Pins, base: Option<Base>, kernel: &Kernel) -> Result<Self, Error> {
         let algorithm = pins.algorithm;
         let cannot = |why: String| Error::NotTakenOver { algorithm: algorithm.name(), why };
-        if !pins.exist() {
+        if !pins.exist()? {
             return Err(Error::NotAttached { algorithm: algorithm.name() });
         }
         let registered = kernel::registered()?.contains(&algorithm.congestion_control());
-        if !pins.are_complete() || kernel.has_link() && !registered {
+        if !pins.are_complete()? || kernel.has_link() && !registered {
             return Err(pins.interrupted());
         }
         let bytes = pins.attachment_bytes()?;
@@ -228,7 +228,7 @@ impl OldAttachment {
         attachment.tables_crc32 = tables_crc32(algorithm);
         attachment.version = padded(env!("CARGO_PKG_VERSION"));
         let guard = guard::read(pins, &attachment)?.map(|old| guard::taken_over(old, now));
-        let contents = Contents { attachment, slots, applied: pins.are_applied(), guard };
+        let contents = Contents { attachment, slots, applied: pins.are_applied()?, guard };
         Ok(Self { contents, new_parameters, version, same_build })
     }
 

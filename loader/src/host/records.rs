@@ -35,7 +35,7 @@ impl Records {
 
     pub fn open() -> Result<Option<Self>, Error> {
         let path = Self::path();
-        if !path.exists() {
+        if !pins::is_there(&path)? {
             return Ok(None);
         }
         let map = HashMap::try_from(pins::open(&path)?).map_err(pins::map_failed("read", &path))?;

@@ -7,6 +7,7 @@ pub(crate) mod profiles;
 pub(crate) mod tables;
 
 use std::fs;
+use std::io::ErrorKind;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -74,6 +75,19 @@ pub(crate) fn open(path: &Path) -> Result<Map, Error> {
     MapData::from_pin(path).and_then(Map::from_map_data).map_err(map_failed("open", path))
 }
 
+/// Whether there is something at `path`. There may be where this process may not look, which is an error.
+pub(crate) fn is_there(path: &Path) -> Result<bool, Error> {
+    path.try_exists().map_err(Error::io("look at", path))
+}
+
+/// Removes a file, if it is there.
+pub(crate) fn remove_if_there(path: &Path) -> Result<(), Error> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        removed => removed.map_err(Error::io("remove", path)),
+    }
+}
+
 /// The error of a map at `path`.
 pub(crate) fn map_failed(action: &'static str, path: &Path) -> impl Fn(MapError) -> Error + use<> {
     let path = path.to_owned();
@@ -129,32 +143,37 @@ impl Pins {
         self.directory.join(name)
     }
 
-    pub fn exist(&self) -> bool {
-        self.directory.exists()
+    pub fn exist(&self) -> Result<bool, Error> {
+        is_there(&self.directory)
+    }
+
+    /// Whether there is a pin of this name.
+    pub fn has(&self, name: &str) -> Result<bool, Error> {
+        is_there(&self.path(name))
     }
 
     /// Whether no pin is missing, the link's would have taken the registration with it, and no upgrade was cut off.
-    pub fn are_whole(&self) -> bool {
-        self.are_complete() && !self.upgrade_cut_off()
+    pub fn are_whole(&self) -> Result<bool, Error> {
+        Ok(self.are_complete()? && !self.upgrade_cut_off()?)
     }
 
     /// Whether no pin is missing.
-    pub fn are_complete(&self) -> bool {
-        MAPS.iter().chain([&OPERATIONS]).all(|name| self.path(name).exists())
+    pub fn are_complete(&self) -> Result<bool, Error> {
+        MAPS.iter().chain([&OPERATIONS]).try_fold(true, |all, name| Ok(all && self.has(name)?))
     }
 
     /// Whether an upgrade was cut off.
-    pub fn upgrade_cut_off(&self) -> bool {
+    pub fn upgrade_cut_off(&self) -> Result<bool, Error> {
         Self::other_of(self.algorithm).exist()
     }
 
     /// The error of pins that are not whole.
     pub fn interrupted(&self) -> Error {
         let algorithm = self.algorithm.name();
-        if self.upgrade_cut_off() {
-            Error::UpgradeCutOff { algorithm }
-        } else {
-            Error::Interrupted { algorithm }
+        match self.upgrade_cut_off() {
+            Ok(true) => Error::UpgradeCutOff { algorithm },
+            Ok(false) => Error::Interrupted { algorithm },
+            Err(error) => error,
         }
     }
 
@@ -165,13 +184,13 @@ impl Pins {
     }
 
     /// Whether `onramp apply` attached the algorithm.
-    pub fn are_applied(&self) -> bool {
-        self.path(APPLIED).exists()
+    pub fn are_applied(&self) -> Result<bool, Error> {
+        self.has(APPLIED)
     }
 
     /// Whether no pin is missing and the control is registered.
     pub fn are_attached(&self) -> Result<bool, Error> {
-        Ok(self.are_whole() && kernel::registered()?.contains(&self.algorithm.congestion_control()))
+        Ok(self.are_whole()? && kernel::registered()?.contains(&self.algorithm.congestion_control()))
     }
 
     /// Fails if an attachment goes with a run.
@@ -230,7 +249,7 @@ impl Pins {
 
     /// Removes every pin. Removing the link's pin unregisters the congestion control.
     pub fn remove(&self) -> Result<(), Error> {
-        if !self.exist() {
+        if !self.exist()? {
             return Ok(());
         }
         self.remove_all_but(None)?;
@@ -257,14 +276,20 @@ impl Pins {
     }
 
     /// Whether nothing is left but the records of defaults, one of which could not be restored.
-    pub fn are_records_only(&self) -> bool {
-        self.path(DEFAULTS).exists() && !self.path(OPERATIONS).exists() && !self.path("attachment").exists()
+    pub fn are_records_only(&self) -> Result<bool, Error> {
+        Ok(self.has(DEFAULTS)? && !self.has(OPERATIONS)? && !self.has("attachment")?)
     }
 }
 
 /// Algorithms that have pins, attached or half attached.
-pub fn pinned() -> Vec<Algorithm> {
-    onramp_algorithm::all().filter(|algorithm| Pins::new(*algorithm).exist()).collect()
+///
+/// # Errors
+/// [`Error::Privilege`], [`Error::Io`] where this process may not look.
+pub fn pinned() -> Result<Vec<Algorithm>, Error> {
+    let has = |algorithm: Algorithm| Ok(Pins::new(algorithm).exist()?.then_some(algorithm));
+    let pinned: Result<_, _> =
+        onramp_algorithm::all().filter_map(|algorithm| has(algorithm).transpose()).collect();
+    pinned.or_else(|error| kernel::require_privilege("a look at what is attached").and(Err(error)))
 }
 
 /// What a control does after slow start; `None`: it is neither a base nor attached over a known one.

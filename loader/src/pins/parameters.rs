@@ -76,7 +76,7 @@ pub(crate) fn hold(algorithm: Algorithm) -> Result<(Lock, Pins), Error> {
 /// [`hold`], but waits for other commands as long as the caller is patient.
 pub(crate) fn hold_while(algorithm: Algorithm, wait: WaitWhile<'_>) -> Result<(Lock, Pins), Error> {
     // Before the lock, which cannot be had where there is no BPF file system.
-    if !Pins::new(algorithm).exist() {
+    if !Pins::new(algorithm).exist()? {
         return Err(Error::NotAttached { algorithm: algorithm.name() });
     }
     let lock = Lock::take_while(wait)?;
@@ -87,7 +87,7 @@ pub(crate) fn hold_while(algorithm: Algorithm, wait: WaitWhile<'_>) -> Result<(L
 /// command has in progress.
 pub(crate) fn attached(algorithm: Algorithm) -> Result<Pins, Error> {
     let pins = Pins::new(algorithm);
-    if !pins.exist() {
+    if !pins.exist()? {
         return Err(Error::NotAttached { algorithm: algorithm.name() });
     }
     if !pins.are_attached()? {

@@ -30,13 +30,13 @@ pub(crate) fn path(name: &str) -> PathBuf {
     directory().join(name)
 }
 
-fn exist() -> bool {
-    [NAMES, CHOICES].iter().all(|name| path(name).exists())
+fn exist() -> Result<bool, Error> {
+    Ok(pins::is_there(&path(NAMES))? && pins::is_there(&path(CHOICES))?)
 }
 
 /// Makes the maps if there are none. The caller holds the lock.
 pub(crate) fn ensure() -> Result<(), Error> {
-    if exist() {
+    if exist()? {
         return Ok(());
     }
     clear()?;
@@ -51,16 +51,20 @@ pub(crate) fn ensure() -> Result<(), Error> {
     Ok(())
 }
 
-/// Whether there is anything of the rules; there may be where this process may not look.
-pub(crate) fn selection_exists() -> bool {
-    kernel::on_host(Path::new(ROOT)).join(SELECT).try_exists().unwrap_or(true)
+/// Whether there is anything of the rules.
+pub(crate) fn selection_exists() -> Result<bool, Error> {
+    pins::is_there(&kernel::on_host(Path::new(ROOT)).join(SELECT))
 }
 
 /// Removes the maps once nothing is attached and there are no rules. The caller holds the lock.
 pub(crate) fn tidy() -> Result<(), Error> {
-    let pinned = |algorithm| Pins::new(algorithm).exist() || Pins::other_of(algorithm).exist();
-    if !directory().exists() || selection_exists() || onramp_algorithm::all().any(pinned) {
+    if !pins::is_there(&directory())? || selection_exists()? {
         return Ok(());
+    }
+    for algorithm in onramp_algorithm::all() {
+        if Pins::new(algorithm).exist()? || Pins::other_of(algorithm).exist()? {
+            return Ok(());
+        }
     }
     clear()?;
     let _ = fs::remove_dir(kernel::on_host(Path::new(ROOT)));
@@ -68,11 +72,11 @@ pub(crate) fn tidy() -> Result<(), Error> {
 }
 
 fn clear() -> Result<(), Error> {
-    if !directory().exists() {
+    if !pins::is_there(&directory())? {
         return Ok(());
     }
-    for path in [NAMES, CHOICES].map(path).iter().filter(|path| path.exists()) {
-        fs::remove_file(path).map_err(Error::io("remove", path))?;
+    for path in [NAMES, CHOICES].map(path) {
+        pins::remove_if_there(&path)?;
     }
     fs::remove_dir(directory()).map_err(Error::io("remove", directory()))
 }
@@ -84,7 +88,7 @@ pub(crate) struct Names(Vec<Option<(String, String)>>);
 impl Names {
     /// Those that there are now.
     pub fn read() -> Result<Self, Error> {
-        if !exist() {
+        if !exist()? {
             return Ok(Self::default());
         }
         let map = map()?;

@@ -73,7 +73,7 @@ pub fn callbacks(algorithm: Algorithm) -> Result<Vec<Callback>, Error> {
 /// The loaded programs of an attached algorithm, with the operations that they are.
 fn operations(algorithm: Algorithm) -> Result<Vec<(&'static str, ProgramInfo)>, Error> {
     let pins = Pins::new(algorithm);
-    if !pins.exist() {
+    if !pins.exist()? {
         return Err(Error::NotAttached { algorithm: algorithm.name() });
     }
     let flows = MapInfo::from_pin(pins.path("flows")).map_err(pins.failed("open", "flows"))?.id();
@@ -104,7 +104,7 @@ impl Meter {
     pub fn open(verb: &'static str) -> Result<Self, Error> {
         let statistics = RunStatistics::enable(verb)?;
         let mut programs = Vec::new();
-        for algorithm in pins::pinned() {
+        for algorithm in pins::pinned()? {
             for (name, program) in operations(algorithm)? {
                 let failed = Error::io("open", format!("the program of {}'s {name}", algorithm.name()));
                 let descriptor = program.fd().map_err(|error| failed(io::Error::other(error)))?;

@@ -179,7 +179,7 @@ impl Deciders {
 /// The rules that connections are decided by; `None`: there are none, or they are not in use.
 fn rules() -> Result<Option<Rules>, Error> {
     let selector = Selector::here();
-    if !kernel::has_bpffs() || !selector.exists() {
+    if !kernel::has_bpffs() || !selector.exists_as_seen()? {
         return Ok(None);
     }
     select::require()?;

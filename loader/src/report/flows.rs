@@ -201,7 +201,7 @@ impl FlowStorage {
 pub fn flows(keep: impl Fn(&Socket) -> bool) -> Result<Vec<Flow>, Error> {
     kernel::require_privilege("flows")?;
     let (mut storages, mut other_builds, mut broken) = (Vec::new(), Vec::new(), Vec::new());
-    for algorithm in pins::pinned() {
+    for algorithm in pins::pinned()? {
         match FlowStorage::open(algorithm) {
             Ok(storage) => storages.push(storage),
             Err(Error::OtherBuild { .. }) => other_builds.push(algorithm),
@@ -230,12 +230,15 @@ pub fn flows(keep: impl Fn(&Socket) -> bool) -> Result<Vec<Flow>, Error> {
 }
 
 /// Attached algorithms whose pins cannot be read, and why: [`flows`] knows no state of their flows.
-pub fn unreadable() -> Vec<(Algorithm, String)> {
+///
+/// # Errors
+/// [`Error::Io`] where this process may not look.
+pub fn unreadable() -> Result<Vec<(Algorithm, String)>, Error> {
     let broken = |algorithm: Algorithm| {
         let error = FlowStorage::open(algorithm).err().filter(|error| is_broken(algorithm, error))?;
         Some((algorithm, kernel::reason(error)))
     };
-    pins::pinned().into_iter().filter_map(broken).collect()
+    Ok(pins::pinned()?.into_iter().filter_map(broken).collect())
 }
 
 /// Whether an error is that of a pin: the algorithm is attached, by this build, and no command has detached it meanwhile.

@@ -157,10 +157,12 @@ pub fn pinned_status(wait: WaitWhile<'_>) -> Result<Pinned, Error> {
     let registered = kernel::registered()?;
     let state = |algorithm: Algorithm| {
         let registered = registered.contains(&algorithm.congestion_control());
-        Some((algorithm, state_of(&Pins::new(algorithm), registered)?))
+        Ok(state_of(&Pins::new(algorithm), registered)?.map(|state| (algorithm, state)))
     };
     Ok(Pinned {
-        algorithms: onramp_algorithm::all().filter_map(state).collect(),
+        algorithms: onramp_algorithm::all()
+            .filter_map(|algorithm| state(algorithm).transpose())
+            .collect::<Result<_, Error>>()?,
         consumers: consumers_locked().map_err(kernel::explained),
     })
 }
@@ -184,8 +186,10 @@ pub fn status() -> Result<Host, Error> {
         let users = scan.users.remove(&name).unwrap_or_default();
         let default_in = scan.defaults.get(&name).cloned().unwrap_or_default();
         let registered = registered.contains(&name);
-        let state = match state_of(&pins, registered) {
-            Some(State::Interrupted) if !registered && pins.are_records_only() && !default_in.is_empty() => {
+        let state = match state_of(&pins, registered)? {
+            Some(State::Interrupted)
+                if !registered && !default_in.is_empty() && pins.are_records_only()? =>
+            {
                 State::DefaultKept
             }
             Some(state) => state,
@@ -223,19 +227,19 @@ pub fn status() -> Result<Host, Error> {
 }
 
 /// How an algorithm stands by its pins and its registration; `None`: it has neither.
-fn state_of(pins: &Pins, registered: bool) -> Option<State> {
-    Some(match (pins.exist(), registered) {
-        (true, true) if pins.are_whole() => match describe(pins) {
+fn state_of(pins: &Pins, registered: bool) -> Result<Option<State>, Error> {
+    Ok(Some(match (pins.exist()?, registered) {
+        (true, true) if pins.are_whole()? => match describe(pins) {
             Ok(state) => State::Attached(Box::new(state)),
             Err(Error::OtherBuild { difference, .. }) => State::OtherBuild(difference),
             Err(Error::Interrupted { .. }) => State::Interrupted,
             Err(error) => State::Unreadable(kernel::reason(error)),
         },
-        (true, _) if pins.upgrade_cut_off() => State::UpgradeCutOff,
+        (true, _) if pins.upgrade_cut_off()? => State::UpgradeCutOff,
         (true, _) => State::Interrupted,
         (false, true) => State::Foreign,
-        (false, false) => return None,
-    })
+        (false, false) => return Ok(None),
+    }))
 }
 
 /// How an algorithm is attached, by its pins alone: who uses it is not looked for, which takes a look into every process.
@@ -274,7 +278,7 @@ fn describe(pins: &Pins) -> Result<AttachedState, Error> {
         expires_at_us: clock::wall_clock_us(attachment.deadline_ns),
         expires_in: clock::left(attachment.deadline_ns),
         overdue: clock::overdue(attachment.deadline_ns),
-        applied: pins.are_applied(),
+        applied: pins.are_applied()?,
         owner,
         version: text(&attachment.version),
         parameter_sets: parameters::sets(pins)?,

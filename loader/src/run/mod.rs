@@ -121,7 +121,7 @@ fn leave(algorithm: Algorithm, cgroup: Option<Cgroup>) -> Result<Option<detach::
     drop(cgroup);
     let pins = Pins::new(algorithm);
     // What another build attached meanwhile is no run of ours.
-    let scoped = pins.exist() && pins.attachment().is_ok_and(|attachment| attachment.owner_pid != 0);
+    let scoped = pins.exist()? && pins.attachment().is_ok_and(|attachment| attachment.owner_pid != 0);
     if !scoped || is_needed(algorithm)? {
         Ok(None)
     } else {

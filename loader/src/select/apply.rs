@@ -41,7 +41,7 @@ impl Changes {
 /// What [`apply`] fails with, as far as it can be known before.
 pub fn plan_apply(wanted: &[Rule]) -> Result<Changes, Error> {
     let selector = Selector::here();
-    if wanted.is_empty() && (!kernel::has_bpffs() || !selector.exists()) {
+    if wanted.is_empty() && (!kernel::has_bpffs() || !selector.exists_as_seen()?) {
         return Ok(Changes::default());
     }
     require()?;

@@ -145,7 +145,7 @@ pub fn clear() -> Result<Option<Vec<Rule>>, Error> {
     }
     let _lock = Lock::take()?;
     let selector = Selector::here();
-    if !selector.exists() {
+    if !selector.exists()? {
         profiles::tidy()?;
         return Ok(tidied(None));
     }

@@ -11,6 +11,7 @@ use libbpf_rs::{ErrorKind, Link, MapCore, MapHandle, Object};
 
 use super::cgroup::{Cgroup, Cgroups};
 use super::rule::Rule;
+use super::selection::require;
 use super::table::{Place, Table};
 use super::taken;
 use crate::object::open;
@@ -90,15 +91,23 @@ impl Selector {
         self.directory.join(LINK)
     }
 
-    /// Whether there is any of it; there may be where this process may not look.
-    pub fn exists(&self) -> bool {
+    /// Whether there is any of it.
+    pub fn exists(&self) -> Result<bool, Error> {
         profiles::selection_exists()
+    }
+
+    /// The same for who may lack the privilege to look, which is then what is wrong.
+    ///
+    /// # Errors
+    /// [`Error::Privilege`], [`Error::Io`].
+    pub fn exists_as_seen(&self) -> Result<bool, Error> {
+        self.exists().or_else(|error| require().and(Err(error)))
     }
 
     /// Which connections are asked about. A command that was cut off, or a pin that was removed by hand, leaves the rules
     /// without a program; so does the end of the cgroup that it was attached to.
     pub fn linked(&self) -> Result<Linked, Error> {
-        if !self.link().exists() {
+        if !pins::is_there(&self.link())? {
             return Ok(Linked::Nowhere);
         }
         let info = Link::open(self.link()).and_then(|link| link.info());
@@ -132,9 +141,9 @@ impl Selector {
 
     /// The table that is in use; `None`: no rule has been made yet.
     pub fn table(&self) -> Result<Option<Table>, Error> {
-        if self.tables().exists() {
+        if pins::is_there(&self.tables())? {
             self.place()?.table()
-        } else if self.link().exists() {
+        } else if pins::is_there(&self.link())? {
             Err(Error::SelectionBroken { path: self.tables() })
         } else {
             Ok(None)
@@ -148,15 +157,14 @@ impl Selector {
     /// The rules that `onramp apply` made; `None`: it made none.
     pub fn applied(&self) -> Result<Option<Table>, Error> {
         let path = self.directory.join(APPLIED);
-        if path.exists() { Table::open(&path).map(Some) } else { Ok(None) }
+        if pins::is_there(&path)? { Table::open(&path).map(Some) } else { Ok(None) }
     }
 
     /// Records that `onramp apply` made these rules, and no others.
     pub fn mark_applied(&self, rules: &[Rule]) -> Result<(), Error> {
         let (path, next) = (self.directory.join(APPLIED), self.directory.join(APPLIED_NEXT));
-        for file in [&next].into_iter().chain(rules.is_empty().then_some(&path)).filter(|file| file.exists())
-        {
-            fs::remove_file(file).map_err(Error::io("remove", file))?;
+        for file in [&next].into_iter().chain(rules.is_empty().then_some(&path)) {
+            pins::remove_if_there(file)?;
         }
         if !rules.is_empty() {
             Table::pin(rules, &next)?;
@@ -172,7 +180,7 @@ impl Selector {
 
     /// Makes what is missing; whether all was. The table's place comes first: with the link alone it could not be found.
     pub fn ensure(&self) -> Result<bool, Error> {
-        let new = !self.exists();
+        let new = !self.exists()?;
         let made = self.complete();
         if made.is_err() && new {
             self.take_back();
@@ -182,7 +190,7 @@ impl Selector {
 
     fn complete(&self) -> Result<(), Error> {
         profiles::ensure()?;
-        let usable = self.tables().exists() && self.place()?.table()?.is_some();
+        let usable = pins::is_there(&self.tables())? && self.place()?.table()?.is_some();
         if usable && self.linked()? == Linked::Everywhere && self.is_of_these_maps()? {
             return Ok(());
         }
@@ -211,10 +219,8 @@ impl Selector {
         pin: impl FnOnce(PathBuf) -> libbpf_rs::Result<()>,
     ) -> Result<(), Error> {
         let (path, next) = (self.directory.join(name), self.directory.join(next));
-        if next.exists() {
-            fs::remove_file(&next).map_err(Error::io("remove", &next))?;
-        }
-        let place = if path.exists() { &next } else { &path };
+        pins::remove_if_there(&next)?;
+        let place = if pins::is_there(&path)? { &next } else { &path };
         pin(place.clone()).map_err(open::failed("pin", "select"))?;
         if *place == next {
             fs::rename(&next, &path).map_err(Error::io("pin", &path))?;
@@ -249,7 +255,7 @@ impl Selector {
 
     /// [`Selector::remove`] after a failure, which is what the caller reports; `status` shows what may be left.
     fn take_back(&self) {
-        let removed = if self.exists() { self.remove() } else { profiles::tidy() };
+        let removed = self.exists().and_then(|exists| if exists { self.remove() } else { profiles::tidy() });
         if let Err(error) = removed {
             tracing::debug!("{error}");
         }
@@ -259,8 +265,8 @@ impl Selector {
     pub fn remove(&self) -> Result<(), Error> {
         let others =
             [LINK_NEXT, TABLES, TABLES_NEXT, APPLIED_NEXT, APPLIED].map(|name| self.directory.join(name));
-        for path in [self.link()].iter().chain(&others).filter(|path| path.exists()) {
-            fs::remove_file(path).map_err(Error::io("remove", path))?;
+        for path in [self.link()].iter().chain(&others) {
+            pins::remove_if_there(path)?;
         }
         fs::remove_dir(&self.directory).map_err(Error::io("remove", &self.directory))?;
         // The root goes with what is last in it.

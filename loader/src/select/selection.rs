@@ -68,7 +68,7 @@ pub struct RulesSummary {
 /// A look at the selection, for a caller that holds the lock; `None`: there is none.
 pub(crate) fn rules_summary() -> Result<Option<RulesSummary>, Error> {
     let selector = Selector::here();
-    if !selector.exists() {
+    if !selector.exists()? {
         return Ok(None);
     }
     let read = require().and_then(|()| selection_locked());
@@ -95,7 +95,7 @@ pub(crate) fn rules_summary() -> Result<Option<RulesSummary>, Error> {
 /// [`selection`] for a caller that holds the lock.
 pub(crate) fn selection_locked() -> Result<Option<Selection>, Error> {
     let selector = Selector::here();
-    if !selector.exists() {
+    if !selector.exists()? {
         return Ok(None);
     }
     let mut rules = selector.table()?.map_or_else(|| Ok(Vec::new()), |table| table.rules())?;

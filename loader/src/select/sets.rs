@@ -37,7 +37,8 @@ pub(super) fn missing(named: &Named) -> Named {
     let has = |(control, profile): &&(String, String)| {
         onramp_algorithm::find_control(control).is_some_and(|algorithm| {
             let pins = Pins::new(algorithm);
-            !pins.exist() || pins.attachment().map_or(true, |attachment| find(&attachment, profile).is_some())
+            !pins.exist().unwrap_or(true)
+                || pins.attachment().map_or(true, |attachment| find(&attachment, profile).is_some())
         })
     };
     named.iter().filter(|pair| !has(pair)).cloned().collect()
@@ -75,7 +76,7 @@ pub(super) fn provide(rules: &[Rule], profiles: &[Profile]) -> Result<(), Error>
 
 /// Gives up sets, and numbers, that no rule names any more, unless flows have them. The caller holds the lock.
 pub(super) fn tidy() -> Result<(), Error> {
-    let sets: Vec<_> = pins::pinned().into_iter().filter_map(others).collect();
+    let sets: Vec<_> = pins::pinned()?.into_iter().filter_map(others).collect();
     let names = Names::read()?;
     if sets.iter().all(|(_, attachment)| attachment.profiles < 2) && names.is_empty() {
         return Ok(());

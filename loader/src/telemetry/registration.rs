@@ -39,7 +39,7 @@ impl Registration {
         let _lock = Lock::take_while(wait)?;
         let ring = make_ring(options.ring_bytes)?;
         // Their parameters and exports would get the wrong names.
-        for algorithm in pins::pinned() {
+        for algorithm in pins::pinned()? {
             if let Err(error @ Error::OtherBuild { .. }) = Pins::new(algorithm).attachment() {
                 return Err(error);
             }

@@ -85,7 +85,7 @@ impl Shared {
     /// The maps, if there are any. An interrupted command may have left a part of them, which is none.
     pub fn open() -> Result<Option<Self>, Error> {
         let directory = directory();
-        if TELEMETRY_MAPS.iter().any(|name| !directory.join(name).exists()) {
+        if missing(&directory)?.is_some() {
             return Ok(None);
         }
         let shared = Self::any(directory)?;
@@ -156,11 +156,20 @@ impl Shared {
 /// finds any more, and would report nothing through new ones.
 pub(crate) fn require_untouched() -> Result<(), Error> {
     let directory = directory();
-    let missing = TELEMETRY_MAPS.iter().map(|name| directory.join(name)).find(|path| !path.exists());
-    match missing {
-        Some(path) if !pins::pinned().is_empty() => Err(Error::TelemetryBroken { path }),
+    match missing(&directory)? {
+        Some(path) if !pins::pinned()?.is_empty() => Err(Error::TelemetryBroken { path }),
         _ => Ok(()),
     }
+}
+
+/// The first of the maps that is not there.
+fn missing(directory: &Path) -> Result<Option<PathBuf>, Error> {
+    for path in TELEMETRY_MAPS.map(|name| directory.join(name)) {
+        if !pins::is_there(&path)? {
+            return Ok(Some(path));
+        }
+    }
+    Ok(None)
 }
 
 /// Frees the slots of consumers that have died together with their lease processes, and removes the maps once nothing is

@@ -260,7 +260,8 @@ fn goes_with_its_rules(rule: &Rule, desired: &Desired) -> Result<(), String> {
     let control = &rule.choice.control;
     let Ok(algorithm) = onramp_loader::find(control) else { return Ok(()) };
     let name = algorithm.name();
-    if !desired.attach.contains_key(name) && onramp_loader::is_applied(algorithm) {
+    let applied = onramp_loader::is_applied(algorithm).map_err(|error| error.to_string())?;
+    if applied && !desired.attach.contains_key(name) {
         return Err(format!("{name} will be detached, because no file attaches it: write [attach.{name}]"));
     }
     Ok(())

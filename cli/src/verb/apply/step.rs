@@ -79,10 +79,8 @@ pub(super) fn plan(desired: &Desired) -> anyhow::Result<Vec<Step>> {
     }
     let anew: Vec<_> = steps.iter().filter_map(Step::attached).collect();
     steps.extend(rules(desired, &anew)?);
-    for algorithm in
-        onramp_loader::pinned().into_iter().filter(|algorithm| onramp_loader::is_applied(*algorithm))
-    {
-        if !desired.attach.contains_key(algorithm.name()) {
+    for algorithm in onramp_loader::pinned()? {
+        if onramp_loader::is_applied(algorithm)? && !desired.attach.contains_key(algorithm.name()) {
             let undo = detach::Undo::now(algorithm).map(|undo| undo.command).unwrap_or_default();
             let what = format!("detach {}, which no file attaches any more", algorithm.name());
             steps.push(step(Deed::Detach(algorithm), what, undo));
@@ -102,7 +100,7 @@ fn attach(options: &AttachOptions, profiles: &[Profile]) -> anyhow::Result<Vec<S
     let name = algorithm.name();
     // What is planned is what is done, whatever another step makes the default meanwhile.
     let over = |base| Box::new(AttachOptions { default: false, base: Some(base), ..options.clone() });
-    if !onramp_loader::pinned().contains(&algorithm) {
+    if !onramp_loader::pinned()?.contains(&algorithm) {
         let basis = onramp_loader::basis(options)?;
         let wanted = over(basis.base);
         onramp_loader::plan_attach(&wanted)?;

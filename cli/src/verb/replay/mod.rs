@@ -92,11 +92,14 @@ impl Replays {
             say(&format!("warning: {problem}"));
         }
         if report.flows.is_empty() {
-            return Err(anyhow!(
-                "{} holds no acknowledgments{} that could be replayed: they are recorded with --level ack",
-                bounded::name(&self.path),
-                self.flow.map_or_else(String::new, |flow| format!(" of flow {flow}"))
-            ));
+            let of = self.flow.map_or_else(String::new, |flow| format!(" of flow {flow}"));
+            let none = format!("{} holds no acknowledgments{of} that", bounded::name(&self.path));
+            // Where some of it cannot be read, they may be there.
+            return Err(if report.problems.is_empty() {
+                anyhow!("{none} could be replayed: they are recorded with --level ack")
+            } else {
+                anyhow!("{none} can be read")
+            });
         }
         if let Some(path) = &self.output {
             figure::write(path, &report.flows)?;

@@ -31,7 +31,7 @@ pub(in crate::verb) struct Sets(BTreeMap<String, Vec<ParameterSet>>);
 impl Sets {
     /// Those that there are now; none of what cannot be read.
     pub fn now() -> Self {
-        let attached = onramp_loader::pinned().into_iter();
+        let attached = onramp_loader::pinned().unwrap_or_default().into_iter();
         let sets = attached.filter_map(|algorithm| {
             let sets = onramp_loader::parameter_sets(algorithm).ok()?;
             Some((algorithm.congestion_control(), sets))

@@ -23,6 +23,16 @@ pub enum Disagreement {
         /// Share of the variance that it explains.
         rtt_variance: f64,
     },
+    /// What was taken for a queue is on the way back.
+    WayBack {
+        /// Share of the waits that were there, by the receiver's clock.
+        share: f64,
+    },
+    /// The rate varies, and is known only on the average of windows.
+    Varies {
+        /// Rates that were seen.
+        rates: usize,
+    },
     /// What drove the flow is not known, or not simulated.
     Driver {
         /// Reason.
@@ -88,7 +98,7 @@ pub enum Disagreement {
         /// What decides.
         figure: Moved,
     },
-    /// A transfer takes longer than the recorded one, and the rate varies, was not seen for long enough to say that it does not, or
+    /// A transfer is larger than the recorded one, or takes longer, and the rate varies, was not seen for long enough to say that it does not, or
     /// losses were recorded that the path does not show.
     Beyond {
         /// Arm.
@@ -138,6 +148,16 @@ impl fmt::Display for Disagreement {
                 f,
                 "the path explains the round-trip times less than their mean does: {:.0} % of their variance",
                 100.0 * rtt_variance
+            ),
+            Self::WayBack { share } => write!(
+                f,
+                "{:.0} % of what packets have waited was on the way back, whose rate is not fitted",
+                100.0 * share
+            ),
+            Self::Varies { rates } => write!(
+                f,
+                "the rate varies: {rates} rates show, each the average of a round trip or 100 ms, which does not say how long \
+                 others take"
             ),
             Self::Driver { reason } => write!(f, "the flow cannot be simulated: {reason}"),
             Self::Completion { arm, recorded_seconds, simulated_seconds } => write!(

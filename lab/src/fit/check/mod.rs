@@ -8,6 +8,8 @@
 //! * A rate or a queue that was not reached is a lower bound. The arms are simulated with more of it, too: where that changes
 //!   how long they take, or which of them is faster, the recording does not say it.
 //! * The same holds where that changes with figures moved by as much as they are not known ([`Moved`]).
+//! * The queue is on the way there, by the receiver's clock: the rate of the way back is not fitted.
+//! * The rate stays: of one that varies, what is between the windows over which it is read is not known.
 //! * The flow reduces its window as often: losses other than those of a full queue are not fitted.
 
 mod disagreement;
@@ -39,6 +41,8 @@ const WINDOW: f64 = 1.5;
 const LEAST_SAMPLES: usize = 50;
 /// Share by which times differ at least if one arm is the faster.
 const FASTER: f64 = 0.02;
+/// Share of the waits on the way back from which on a rate that was measured is not that of the way there.
+const WAY_BACK: f64 = 0.7;
 /// Share by which the reductions of the window may differ.
 const REDUCTIONS: f64 = 0.25;
 /// Controls whose times must not depend on what the recording leaves open.
@@ -82,7 +86,7 @@ pub struct Checked {
 /// # Errors
 /// [`FitError::Range`]: the path is out of the simulator's ranges.
 pub fn check(flow: &RecordedFlow, fitted: &Fitted, bytes: u64) -> Result<Checked, FitError> {
-    let recorded = flow.acks.last().map_or(0, |ack| ack.bytes_acked);
+    let recorded = flow.bytes();
     let mut checked = Checked {
         recorded_seconds: fitted.duration_us as f64 / 1e6,
         recorded_reductions: flow.reductions,
@@ -96,6 +100,13 @@ pub fn check(flow: &RecordedFlow, fitted: &Fitted, bytes: u64) -> Result<Checked
     if let Some(rtt_variance) = explained.rtt_variance.filter(|share| *share <= 0.0) {
         checked.disagreements.push(Disagreement::WorseThanConstant { rtt_variance });
     }
+    let waited_back = flow.waited_back.filter(|share| *share > WAY_BACK);
+    if let Some(share) = waited_back.filter(|_| fitted.rate_known == Known::Measured) {
+        checked.disagreements.push(Disagreement::WayBack { share });
+    }
+    if !fitted.rate_steps.is_empty() {
+        checked.disagreements.push(Disagreement::Varies { rates: fitted.rate_steps.len() });
+    }
     let profile = fitted.profile("fitted", flow.driver.as_ref());
     match flow.driver.as_ref().ok_or("the recording does not name its algorithm: give its directory".into()) {
         Ok(driver) => as_recorded(flow, driver, &profile, recorded, &mut checked)?,
@@ -104,7 +115,7 @@ pub fn check(flow: &RecordedFlow, fitted: &Fitted, bytes: u64) -> Result<Checked
     let mut sizes = vec![recorded, bytes];
     sizes.dedup();
     for bytes in sizes {
-        others(fitted, &profile, bytes, &mut checked)?;
+        others(fitted, &profile, (bytes, recorded), &mut checked)?;
     }
     Ok(checked)
 }
@@ -194,10 +205,15 @@ fn time(profile: &Profile, arm: &Arm, bytes: u64) -> Result<f64, FitError> {
 }
 
 /// Other flows, over the path and over those that the recording does not distinguish from it.
-fn others(fitted: &Fitted, profile: &Profile, bytes: u64, checked: &mut Checked) -> Result<(), FitError> {
+fn others(
+    fitted: &Fitted,
+    profile: &Profile,
+    (bytes, recorded): (u64, u64),
+    checked: &mut Checked,
+) -> Result<(), FitError> {
     let seconds = times(profile, bytes)?;
     for (arm, seconds) in arms().iter().zip(seconds) {
-        beyond(fitted, name(arm), bytes, seconds, checked);
+        beyond(fitted, name(arm), (bytes, recorded), seconds, checked);
         checked.arms.push(ArmTimes { arm: name(arm), bytes, seconds });
     }
     changed(moved::open(fitted), bytes, seconds, checked)?;
@@ -216,7 +232,7 @@ fn changed(
     checked: &mut Checked,
 ) -> Result<(), FitError> {
     for (figure, path) in paths {
-        let moved = times(&path.profile("fitted", None), bytes)?;
+        let moved = times(&path.profile("fitted", None), figure.bytes(bytes))?;
         for ((arm, seconds), moved_seconds) in arms().iter().zip(seconds).zip(moved) {
             if !differs(seconds, moved_seconds, TIME) {
                 continue;
@@ -237,13 +253,15 @@ fn changed(
     Ok(())
 }
 
-/// A transfer that lasts longer than the recording takes a rate that stays, and losses that the path shows.
-fn beyond(fitted: &Fitted, arm: String, bytes: u64, seconds: f64, checked: &mut Checked) {
+/// A transfer that lasts longer than the recording takes a rate that stays, and losses that the path shows. One of more bytes may
+/// meet what the recorded one did not.
+fn beyond(fitted: &Fitted, arm: String, (bytes, recorded): (u64, u64), seconds: f64, checked: &mut Checked) {
     let recorded_seconds = checked.recorded_seconds;
     let constant = fitted.rate_steps.is_empty()
         && (fitted.rate_known == Known::AtLeast || fitted.rate_seen_us >= SEEN_US);
     let shown = checked.simulated_reductions.is_none_or(|simulated| simulated == checked.recorded_reductions);
-    if !(constant && shown) && seconds > recorded_seconds * (1.0 + TIME) {
+    let more = bytes as f64 > recorded as f64 * (1.0 + TIME);
+    if more || !(constant && shown) && seconds > recorded_seconds * (1.0 + TIME) {
         checked.disagreements.push(Disagreement::Beyond { arm, bytes, seconds, recorded_seconds });
     }
 }

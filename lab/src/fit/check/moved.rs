@@ -11,6 +11,8 @@ use crate::link::spec::{DelayStep, RateStep};
 
 /// Share by which the queue is not known: its longest wait is that of a packet that was acknowledged.
 const QUEUE: u64 = 10;
+/// Part of a transfer that is a round trip's chance.
+const BYTES: u64 = 30;
 
 /// What is another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -20,6 +22,10 @@ pub enum Moved {
     MoreRate,
     /// A much larger queue, which the flow did not fill.
     MoreQueue,
+    /// A transfer that is a thirtieth smaller: where it ends in a round trip is chance.
+    FewerBytes,
+    /// The same larger.
+    MoreBytes,
     /// A tenth less of the queue.
     SmallerQueue,
     /// A tenth more of it.
@@ -35,6 +41,15 @@ pub enum Moved {
 }
 
 impl Moved {
+    /// Bytes in place of these.
+    pub(super) fn bytes(self, bytes: u64) -> u64 {
+        match self {
+            Self::FewerBytes => bytes - bytes / BYTES,
+            Self::MoreBytes => bytes + bytes / BYTES,
+            _ => bytes,
+        }
+    }
+
     /// What the flow did not reach; none: it did, but not that exactly.
     pub(super) fn open(self) -> Option<&'static str> {
         match self {
@@ -50,6 +65,8 @@ impl fmt::Display for Moved {
         f.write_str(match self {
             Self::MoreRate => "twice the rate, which the flow did not reach,",
             Self::MoreQueue => "a larger queue, which the flow did not fill,",
+            Self::FewerBytes => "a thirtieth less of data",
+            Self::MoreBytes => "a thirtieth more of data",
             Self::SmallerQueue => "a tenth less of the queue",
             Self::LargerQueue => "a tenth more of the queue",
             Self::RateEarlier => "a rate that changes half a round trip earlier",
@@ -78,6 +95,8 @@ pub(super) fn moved(fitted: &Fitted) -> Vec<(Moved, Fitted)> {
     let part = fitted.queue_bytes / QUEUE;
     let queue = |queue_bytes| Fitted { queue_bytes, ..fitted.clone() };
     let mut paths = vec![
+        (Moved::FewerBytes, fitted.clone()),
+        (Moved::MoreBytes, fitted.clone()),
         (Moved::SmallerQueue, queue(fitted.queue_bytes - part)),
         (Moved::LargerQueue, queue(fitted.queue_bytes + part)),
     ];

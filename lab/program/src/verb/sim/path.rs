@@ -21,9 +21,9 @@ use crate::units::{self, show_bytes, show_us};
 /// did not reach is a lower bound.
 ///
 /// Then the flow is simulated over the path: it has to take as long as it did, and HyStart has to exit slow start where it
-/// leaves it over what was recorded. Neither cubic nor ramp may depend on a rate or a queue that the flow did not reach, for
-/// transfers of the recorded size and of --bytes. Where something disagrees it is named, no profile is written, and the exit
-/// code is 5. It is also 5 if some of the files could not be used.
+/// leaves it over what was recorded. Neither cubic nor ramp may depend on a rate or a queue that the flow did not reach, nor on
+/// what is not known exactly, for transfers of the recorded size and of --bytes. Where something disagrees it is named, no
+/// profile is written, and the exit code is 5. It is also 5 if some of the files could not be used.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
   onramp sim path recording
@@ -36,9 +36,9 @@ pub(super) struct Path {
     /// The flow of this number; needed where several have enough acknowledgments
     #[arg(long, value_name = "NUMBER")]
     flow: Option<u64>,
-    /// Size of the transfers that the path is to be used for
-    #[arg(long, value_name = "SIZE", value_parser = units::bytes, default_value = "80M")]
-    bytes: u64,
+    /// Size of the transfers that the path is to be used for, at most that of the recorded one [default: that size]
+    #[arg(long, value_name = "SIZE", value_parser = units::bytes)]
+    bytes: Option<u64>,
     /// Write the path as a profile; - is standard output, in place of the report
     #[arg(long, value_name = "FILE")]
     write_profile: Option<PathBuf>,
@@ -72,7 +72,7 @@ impl Path {
         };
         let flow = flow.map_err(refused)?;
         let fitted = fit(&flow).map_err(refused)?;
-        let checked = check(&flow, &fitted, self.bytes).map_err(refused)?;
+        let checked = check(&flow, &fitted, self.bytes.unwrap_or_else(|| flow.bytes())).map_err(refused)?;
         let report = PathReport { fitted, driver: flow.driver, checked };
         let standard = self.write_profile.as_deref().is_some_and(bounded::is_standard);
         if standard {
