@@ -12,7 +12,7 @@ use crate::link::spec::{DelayStep, RateStep};
 /// Share by which the queue is not known: its longest wait is that of a packet that was acknowledged.
 const QUEUE: u64 = 10;
 /// Part of a transfer that is a round trip's chance.
-const BYTES: u64 = 30;
+const BYTES: u64 = 12;
 
 /// What is another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -22,7 +22,7 @@ pub enum Moved {
     MoreRate,
     /// A much larger queue, which the flow did not fill.
     MoreQueue,
-    /// A transfer that is a thirtieth smaller: where it ends in a round trip is chance.
+    /// A transfer that is a twelfth smaller: where it ends in a round trip is chance.
     FewerBytes,
     /// The same larger.
     MoreBytes,
@@ -65,8 +65,8 @@ impl fmt::Display for Moved {
         f.write_str(match self {
             Self::MoreRate => "twice the rate, which the flow did not reach,",
             Self::MoreQueue => "a larger queue, which the flow did not fill,",
-            Self::FewerBytes => "a thirtieth less of data",
-            Self::MoreBytes => "a thirtieth more of data",
+            Self::FewerBytes => "a twelfth less of data",
+            Self::MoreBytes => "a twelfth more of data",
             Self::SmallerQueue => "a tenth less of the queue",
             Self::LargerQueue => "a tenth more of the queue",
             Self::RateEarlier => "a rate that changes half a round trip earlier",
