@@ -45,7 +45,7 @@ enum flow_flag {
 	FLOW_RECORDED = 1 << 3,	       /* with FLOW_REDUCED: the exit record is of that event */
 	FLOW_STARTED = 1 << 4,	       /* the first ACK of data has been seen */
 	FLOW_REDUCED = 1 << 5,	       /* slow start ended by the last event, which may yet prove spurious */
-	FLOW_UNNAMED = 1 << 6,	       /* that event's name comes with the next congestion state */
+	FLOW_UNNAMED = 1 << 6,	       /* that event's name comes with the next congestion states */
 	FLOW_SSTHRESH_SET = 1 << 7,    /* the threshold ahead was set by the algorithm */
 	FLOW_EXIT_UNREPORTED = 1 << 9, /* the exit record is complete and not yet reported */
 	FLOW_OBSERVED = 1 << 10,       /* attached to observe: the algorithm would have left this slow start */

@@ -73,8 +73,11 @@ OPERATION(void, release, struct sock *sk)
 		return;
 	}
 	telemetry = observe_at(sk, flow, LEVEL_EXIT);
-	if (telemetry)
+	if (telemetry) {
+		if (flow->header.flags & FLOW_EXIT_UNREPORTED)
+			emit_exit(flow, telemetry, &flow->header.exit);
 		observe_end(sk, flow, telemetry);
+	}
 	if (count) {
 		end_profile(&flow->header, count);
 		__sync_fetch_and_add(&count->exits[flow->header.exit.reason % 8], 1);

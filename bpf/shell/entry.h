@@ -11,16 +11,16 @@
 #include "loss.h"
 #include "report.h"
 
-/* Whether the exit record is complete and not yet reported, which it is from here on. */
+/* Whether the exit record is complete, has its name, and is not yet reported, which it is from here on. */
 static __always_inline bool exit_is_due(struct flow_header *flow)
 {
-	if (!(flow->flags & FLOW_EXIT_UNREPORTED))
+	if ((flow->flags & (FLOW_EXIT_UNREPORTED | FLOW_UNNAMED)) != FLOW_EXIT_UNREPORTED)
 		return false;
 	flow->flags &= ~FLOW_EXIT_UNREPORTED;
 	return true;
 }
 
-/* Reports the exit record once it is complete. */
+/* Reports the exit record once it is. */
 static __always_inline void conclude(const struct shell *shell)
 {
 	if (exit_is_due(shell->flow))

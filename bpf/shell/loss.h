@@ -39,16 +39,25 @@ static __always_inline void reduced_again(struct flow_header *flow)
 	flow->flags &= ~FLOW_REDUCED;
 }
 
-/* The state that follows a reduction: its name. */
+/*
+ * The state that follows a reduction: its name. A tail loss that a probe has repaired (RFC 8985, section 7) takes the state
+ * of a mark, and leaves it with the same ACK; no mark does.
+ */
 static __always_inline void name_reduction(const struct sock *sk, struct flow_header *flow, u32 new_state)
 {
 	if (!(flow->flags & FLOW_UNNAMED))
 		return;
-	if (new_state == STATE_LOSS)
-		flow->exit.reason = EXIT_TIMEOUT;
-	else if (new_state == STATE_CWR)
+	if (new_state == STATE_CWR) {
 		flow->exit.reason = mark_reason(sk);
+		return;
+	}
 	flow->flags &= ~FLOW_UNNAMED;
+	if (view_state(sk) != STATE_CWR) {
+		if (new_state == STATE_LOSS)
+			flow->exit.reason = EXIT_TIMEOUT;
+	} else if (flow->start_us + flow->exit.at_us == view_now_us(sk)) {
+		flow->exit.reason = EXIT_LOSS;
+	}
 }
 
 /* A timeout or an idle restart: the next ACK in slow start begins it anew. */

@@ -181,6 +181,29 @@ fn a_loss_that_was_none_takes_the_exit_back() {
     assert_eq!((flow.info.snd_ssthresh, flow.header.unwrap().slow_starts), (None, 1), "and begins not anew");
 }
 
+/// The last segment is lost, of which no ACK can say so; a probe repeats it (RFC 8985, section 7), and the first ACK of what
+/// follows says that it was lost.
+#[test]
+#[ignore = "in a guest: make test"]
+fn a_tail_loss_that_a_probe_repairs_ends_slow_start_by_loss() {
+    let _attached = attached("plain", &[]);
+    for ecn in ["0", "1"] {
+        let mut sent = 0;
+        let fate = move |data: Data| {
+            sent += u32::from(!data.syn && !data.retransmission);
+            if sent == 60 && !data.retransmission { Fate::Drop } else { Fate::Deliver }
+        };
+        let wire = Wire::lay(DELAY, fate);
+        wire.sysctl("net.ipv4.tcp_ecn", ecn);
+        let mut sender = Sender::connect(wire, "onramp_plain");
+        sender.deliver(60 * 1_448);
+        sender.send(20_000);
+        let flow = sender.flow_when(left);
+        assert_left(&flow, ExitReason::Loss);
+        assert_eq!((flow.info.retrans_total, flow.header.unwrap().slow_starts), (1, 1));
+    }
+}
+
 /// After an idle time slow start begins anew, up to the threshold that the first loss has left.
 #[test]
 #[ignore = "in a guest: make test"]

@@ -136,6 +136,30 @@ fn the_state_after_a_reduction_names_the_exit_and_an_undo_takes_it_back() {
 }
 
 #[test]
+fn a_tail_loss_that_a_probe_has_repaired_is_a_loss_and_a_mark_is_none() {
+    for ecn in [0, 1] {
+        let mark = [ExitReason::LocalCongestion, ExitReason::Ecn][ecn as usize];
+        for (later_us, then, reason) in [
+            (0, CongestionState::Open, ExitReason::Loss),
+            (0, CongestionState::Disorder, ExitReason::Loss),
+            (u64::from(RTT_US), CongestionState::Open, mark),
+            (u64::from(RTT_US), CongestionState::Recovery, mark),
+            (u64::from(RTT_US), CongestionState::Loss, mark),
+        ] {
+            let (mut shell, mut sock) = (Shell::new(0), sender());
+            sock.ecn = ecn;
+            acked(&mut shell, &mut sock, Verdict::default());
+            shell.reduced(&mut sock, 28, &mut Always::default());
+            shell.state(&mut sock, CongestionState::Cwr as u32);
+            sock.state = CongestionState::Cwr as u32;
+            sock.now_us += later_us;
+            shell.state(&mut sock, then as u32);
+            assert_eq!(shell.exit().map(|(reason, _)| reason), Some(reason), "{then:?} {later_us}");
+        }
+    }
+}
+
+#[test]
 fn an_undo_in_a_later_slow_start_takes_back_no_exit_and_goes_on_with_it() {
     let (mut shell, mut sock, mut policy) = (Shell::new(0), sender(), Always::default());
     shell.acked(&mut sock, 1, Some(RTT_US), &mut policy);
