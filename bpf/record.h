@@ -65,6 +65,18 @@ enum congestion_state { CONGESTION_STATE_ROWS(RECORD_CONSTANT) };
 
 enum event_kind { EVENT_NONE, EVENT_KIND_ROWS(RECORD_CONSTANT) };
 
+/* Options of the base of an attachment for what comes after slow start (shell/after.h). A set of them has a bit for each. */
+#define AFTER_EXIT_ROWS(X)                                                                                             \
+	X(AFTER_PLATEAU, plateau,                                                                                      \
+	  "over cubic: the window of an exit by the algorithm becomes CUBIC's W_max, so growth levels off there")      \
+	X(AFTER_FLOOR, floor,                                                                                          \
+	  "over cubic or reno: a reduction leaves at least 95 percent of delivery rate x minimum RTT")                 \
+	X(AFTER_PROBE, probe,                                                                                          \
+	  "over cubic or reno: after eight rounds, if none of the last two shows a queue, the window grows by a "      \
+	  "quarter")
+
+enum after_exit { AFTER_EXIT_ROWS(RECORD_CONSTANT) };
+
 /* How the first slow start ended. */
 #define EXIT_FIELDS(X)                                                                                                 \
 	X(at_us, since_start_us, u64, "us", PLAIN, BEFORE, "since the first data was sent")                            \
@@ -280,7 +292,8 @@ struct flow_counts {
 #define RECORD_ENUMERATIONS(X)                                                                                         \
 	X(exit_reason, EXIT_REASON_ROWS, "Why the first slow start of a flow ended.")                                  \
 	X(congestion_state, CONGESTION_STATE_ROWS, "The kernel's congestion state of a connection.")                   \
-	X(event_kind, EVENT_KIND_ROWS, "What an event is about.")
+	X(event_kind, EVENT_KIND_ROWS, "What an event is about.")                                                      \
+	X(after_exit, AFTER_EXIT_ROWS, "An option of the base for what comes after slow start.")
 #define RECORD_STRUCTURES(X)                                                                                           \
 	X(ack, ACK_FIELDS)                                                                                             \
 	X(verdict, VERDICT_FIELDS)                                                                                     \

@@ -6,7 +6,10 @@
 #include "../shell/base.h"
 #include "../shell/report.h"
 
-/* A sender as the shell sees it; shell/view.h has the meaning of each field. The last four are written by the shell. */
+/*
+ * A sender as the shell sees it; shell/view.h has the meaning of each field. `plateau` and the last four are written by the
+ * shell.
+ */
 struct sock {
 	u64 now_us;
 	u64 bytes_acked;
@@ -26,8 +29,12 @@ struct sock {
 	u32 limited_by;	  /* enum ack_flag */
 	u32 receiver_clock;
 	u32 receive_window; /* bytes */
-	u32 startup;	    /* 1: the base is in slow start, whatever the threshold says */
-	u32 in_doubt;	    /* 1: in STATE_LOSS, which may prove spurious */
+	u32 rate_delivered; /* segments, of the newest rate sample */
+	u32 rate_interval_us;
+	u32 startup;  /* 1: the base is in slow start, whatever the threshold says */
+	u32 options;  /* of the base, a bit for each of enum after_exit */
+	u32 plateau;  /* segments; written by the shell, 0: none */
+	u32 in_doubt; /* 1: in STATE_LOSS, which may prove spurious */
 	u32 unused;
 	u32 state;	   /* enum congestion_state */
 	u32 ecn;	   /* 1: negotiated */
@@ -53,6 +60,8 @@ VIEW(u32, bytes_outstanding)
 VIEW(u32, bytes_unsent)
 VIEW(u32, delivered)
 VIEW(u32, in_flight)
+VIEW(u32, rate_delivered)
+VIEW(u32, rate_interval_us)
 VIEW(u32, srtt_eighths_us)
 VIEW(u32, min_rtt_us)
 VIEW(u32, cwnd)
@@ -116,6 +125,16 @@ static __always_inline void base_start_again(struct sock *sk)
 static __always_inline void base_left(struct sock *sk)
 {
 	(void)sk;
+}
+
+static __always_inline u32 base_options(const struct sock *sk)
+{
+	return sk->options;
+}
+
+static __always_inline void base_set_plateau(struct sock *sk, u32 window)
+{
+	sk->plateau = window;
 }
 
 static __always_inline void base_past_start(struct sock *sk)

@@ -23,6 +23,9 @@ const volatile u32 base SEC(".rodata.base") = BASE_CUBIC;
 /* 1: the algorithm is called and recorded, and the base does everything. Set by the loader, likewise. */
 const volatile u32 observing SEC(".rodata.observing") = 0;
 
+/* Options of the base, a bit for each of enum after_exit. Set by the loader, likewise; none over BBR. */
+const volatile u32 after_exit SEC(".rodata.after_exit") = 0;
+
 extern void tcp_reno_cong_avoid(struct sock *sk, u32 ack, u32 acked) __ksym;
 extern u32 tcp_reno_undo_cwnd(struct sock *sk) __ksym;
 
@@ -121,6 +124,20 @@ static __always_inline void base_start_again(struct sock *sk)
 
 static __always_inline void base_left(struct sock *sk)
 {
+}
+
+static __always_inline u32 base_options(const struct sock *sk)
+{
+	return after_exit;
+}
+
+/* CUBIC takes it for the window before its last reduction. */
+static __always_inline void base_set_plateau(struct sock *sk, u32 window)
+{
+	struct inet_connection_sock *icsk = (struct inet_connection_sock *)sk;
+
+	if (base == BASE_CUBIC)
+		((struct bictcp *)icsk->icsk_ca_priv)->last_max_cwnd = window;
 }
 
 static __always_inline u32 base_undo_cwnd(struct sock *sk)

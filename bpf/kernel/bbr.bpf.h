@@ -132,6 +132,16 @@ static __always_inline void base_past_start(struct sock *sk)
 		leave_startup(sk);
 }
 
+/* BBR reduces by no threshold, and has a measure of its own for growth. */
+static __always_inline u32 base_options(const struct sock *sk)
+{
+	return 0;
+}
+
+static __always_inline void base_set_plateau(struct sock *sk, u32 window)
+{
+}
+
 static __always_inline void base_init(struct sock *sk)
 {
 	bbr_init(sk);

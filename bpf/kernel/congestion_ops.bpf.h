@@ -156,6 +156,16 @@ OPERATION(void, cong_avoid, struct sock *sk, u32 ack, u32 acked)
 {
 	grow(sk, ack, acked);
 }
+
+/* An ACK, before pkts_acked. With AFTER_PROBE alone: else the loader clears it. */
+OPERATION(void, in_ack_event, struct sock *sk, u32 flags)
+{
+	struct limits *limits = limits_in_socket(sk);
+
+	/* Not where the base runs alone. */
+	if (probe_is_due(sk, limits) && flow_in_time(sk))
+		begin_probe(sk, limits);
+}
 #endif
 
 /* Loss, ECN or timeout. Which of them it is comes with the state that follows at once. */
@@ -179,7 +189,7 @@ OPERATION(u32, ssthresh, struct sock *sk)
 		if (slot) {
 			payload.called = 1;
 			payload.ssthresh = CALL(on_loss)(&flow->state, active(slot, &flow->header.generation),
-							 &payload.ack, threshold);
+							 &payload.ack, payload.base_ssthresh);
 		}
 	}
 	loss_after(&shell, step, &payload);
@@ -258,6 +268,7 @@ struct tcp_congestion_ops ALGORITHM = {
 	.sndbuf_expand = (void *)CALL(sndbuf_expand),
 #else
 	.cong_avoid = (void *)CALL(cong_avoid),
+	.in_ack_event = (void *)CALL(in_ack_event),
 #endif
 	.set_state = (void *)CALL(set_state),
 	.cwnd_event = (void *)CALL(cwnd_event),

@@ -163,8 +163,10 @@ struct tcp_sock {
 	u32 lost_out;
 	u32 retrans_out;
 	u32 delivered;
-	u32 prior_cwnd;	  /* segments, when the last loss or mark was answered */
-	s32 undo_retrans; /* segments sent again since then, less those that the receiver says it had */
+	u32 rate_delivered;   /* segments, of the newest rate sample */
+	u32 rate_interval_us; /* in which they were delivered; 0: no sample yet */
+	u32 prior_cwnd;	      /* segments, when the last loss or mark was answered */
+	s32 undo_retrans;     /* segments sent again since then, less those that the receiver says it had */
 	u32 app_limited;
 	u32 chrono_stat[3]; /* jiffies with data to send: free to, held back by the receiver, by the send buffer */
 	u32 chrono_start;   /* jiffies, since when chrono_type */
@@ -178,7 +180,8 @@ struct tcp_sock {
 
 /* net/ipv4/tcp_cubic.c; only where CUBIC is the base */
 struct bictcp {
-	u8 found; /* HyStart: not 0 when it has exited slow start */
+	u32 last_max_cwnd; /* W_max, segments; 0: none yet */
+	u8 found;	   /* HyStart: not 0 when it has exited slow start */
 };
 
 /* net/ipv4/tcp_bbr.c, version 1; only where BBR is the base */
@@ -217,6 +220,7 @@ struct tcp_congestion_ops {
 	void (*set_state)(struct sock *sk, u8 new_state);
 	void (*cwnd_event)(struct sock *sk, enum tcp_ca_event event);
 	void (*cwnd_event_tx_start)(struct sock *sk);
+	void (*in_ack_event)(struct sock *sk, u32 flags);
 	void (*pkts_acked)(struct sock *sk, const struct ack_sample *sample);
 	u32 (*undo_cwnd)(struct sock *sk);
 	u32 (*min_tso_segs)(struct sock *sk);

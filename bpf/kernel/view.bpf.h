@@ -62,6 +62,16 @@ static __always_inline u32 view_in_flight(const struct sock *sk)
 	return tp->packets_out - (tp->sacked_out + tp->lost_out) + tp->retrans_out;
 }
 
+static __always_inline u32 view_rate_delivered(const struct sock *sk)
+{
+	return tcp_view(sk)->rate_delivered;
+}
+
+static __always_inline u32 view_rate_interval_us(const struct sock *sk)
+{
+	return tcp_view(sk)->rate_interval_us;
+}
+
 static __always_inline u32 view_srtt_eighths_us(const struct sock *sk)
 {
 	return tcp_view(sk)->srtt_us;

@@ -22,6 +22,11 @@ static __always_inline void base_left(struct sock *sk);
 /* A connection is taken over in mid-life, which must not begin slow start for want of a threshold. */
 static __always_inline void base_past_start(struct sock *sk);
 
+/* Options in force, a bit for each of enum after_exit. */
+static __always_inline u32 base_options(const struct sock *sk);
+/* With AFTER_PLATEAU: the base levels off at this window, in segments. */
+static __always_inline void base_set_plateau(struct sock *sk, u32 window);
+
 /* Between a loss or mark and the end of its recovery the window is not the algorithm's. */
 static __always_inline bool in_recovery(const struct sock *sk)
 {

@@ -9,6 +9,7 @@
 
 #include "ack.h"
 #include "loss.h"
+#include "probe.h"
 #include "report.h"
 
 /* Whether the exit record is complete, has its name, and is not yet reported, which it is from here on. */
@@ -68,6 +69,12 @@ static __noinline bool ack_begins(struct sock *sk, struct flow_header *flow, str
 	return flow->flags & FLOW_EXITING;
 }
 
+/* Whether growth below the threshold is a probe's, which is no slow start of the algorithm's. By itself for the same reason. */
+static __noinline bool ack_probes(const struct sock *sk, const struct limits *limits)
+{
+	return is_probing(sk, limits);
+}
+
 /* What the algorithm sees, and whether it is called with it. */
 static __always_inline void ack_before(const struct shell *shell, u32 acked, s32 rtt_us, struct ack_step *step,
 				       struct ack_payload *payload)
@@ -85,6 +92,11 @@ static __always_inline void ack_before(const struct shell *shell, u32 acked, s32
 	if (!step->starting)
 		return;
 	if (!(flow->flags & FLOW_SLOW_START)) {
+		if (ack_probes(shell->sk, shell->limits)) {
+			step->starting = 0;
+			step->called = is_called(shell->sk, false, shell->traits, shell->observing);
+			return;
+		}
 		step->begins = 1;
 		if (ack_begins(shell->sk, flow, shell->telemetry, &payload->ack) && !shell->observing) {
 			end_drain(shell->sk, flow, &payload->verdict);
@@ -154,12 +166,14 @@ struct loss_step {
 	u32 called; /* the algorithm is called, for the threshold */
 };
 
-/* ssthresh; the base has answered. */
+/* ssthresh; the base has answered. What its options make of that is payload->base_ssthresh. */
 static __always_inline struct loss_step loss_before(const struct shell *shell, u32 base_ssthresh,
 						    struct loss_payload *payload)
 {
 	bool starting = shell->flow->flags & FLOW_SLOW_START;
 
+	base_ssthresh = after_loss(shell->sk, base_ssthresh);
+	end_probe(shell->sk, shell->limits);
 	payload->base_ssthresh = payload->ssthresh = base_ssthresh;
 	payload->called = payload->unused = 0;
 	describe(shell->sk, 0, NO_RTT, &payload->ack);

@@ -7,16 +7,18 @@
 
 /* Bits of struct limits.flags. */
 enum limits_flag {
-	LIMITS_GROWTH = 1 << 0, /* the last verdict was GROWTH_LIMITED */
-	LIMITS_PACED = 1 << 1,	/* the socket paces because the algorithm asked for it */
+	LIMITS_GROWTH = 1 << 0,	 /* the last verdict was GROWTH_LIMITED */
+	LIMITS_PACED = 1 << 1,	 /* the socket paces because the algorithm asked for it */
+	LIMITS_PROBING = 1 << 2, /* the threshold is above the window because of AFTER_PROBE */
 };
 
 struct limits {
 	u32 pacing_rate; /* PACING_RATE_UNIT bytes per second, rounded up; 0: none */
 	u32 filled_us;	 /* monotonic time modulo 2^32 at which the window is filled after a paced slow start */
 	u16 growth;	 /* segments, with LIMITS_GROWTH */
-	u16 flags;	 /* enum limits_flag */
-	u32 unused;
+	u8 flags;	 /* enum limits_flag */
+	u8 rounds;	 /* since the last probe (probe.h) or reduction */
+	u32 round_end;	 /* with AFTER_PROBE: bytes acknowledged when the round is over, modulo 2^32 */
 };
 
 /* 32 bits of it hold 274 GB/s. */

@@ -3,6 +3,7 @@
 #ifndef ONRAMP_SHELL_VERDICT_H
 #define ONRAMP_SHELL_VERDICT_H
 
+#include "after.h"
 #include "exit.h"
 
 static __always_inline u32 bounded_window(const struct sock *sk, u32 window)
@@ -49,8 +50,10 @@ static __always_inline void apply_verdict(struct sock *sk, struct flow_header *f
 	if (verdict->ssthresh) {
 		flow->flags |= FLOW_SSTHRESH_SET;
 		set_ssthresh(sk, (u32)max_u64(verdict->ssthresh, MIN_WINDOW));
-		if (view_cwnd(sk) >= view_ssthresh(sk))
+		if (view_cwnd(sk) >= view_ssthresh(sk)) {
+			after_own_exit(sk);
 			finish_exit(sk, flow, limits, view_cwnd(sk));
+		}
 	}
 }
 
@@ -96,7 +99,11 @@ static __always_inline bool growth_reached_threshold(const struct sock *sk, stru
 static __always_inline void leave_at_threshold(struct sock *sk, struct flow_header *flow, struct limits *limits,
 					       const struct ack *ack)
 {
-	record_exit(flow, ack, threshold_reason(flow));
+	u32 reason = threshold_reason(flow);
+
+	if (reason == EXIT_ALGORITHM)
+		after_own_exit(sk);
+	record_exit(flow, ack, reason);
 	finish_exit(sk, flow, limits, ack->cwnd);
 }
 

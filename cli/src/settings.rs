@@ -1,7 +1,7 @@
 //! What attach, run and tune share: the algorithm and its parameters.
 
 use clap::{Args, ValueEnum};
-use onramp_loader::algorithm;
+use onramp_loader::algorithm::{self, AfterExit, AfterExitOptions};
 use onramp_loader::telemetry::Level;
 use onramp_loader::{AttachOptions, AttachedState, Base};
 use onramp_profiles::Profile;
@@ -26,9 +26,28 @@ pub(crate) struct Settings {
     /// this network namespace, which has to be one of these]
     #[arg(long, value_enum)]
     pub base: Option<BaseName>,
+    #[arg(long, value_name = "OPTIONS", help = after_exit_help("none"))]
+    pub after_exit: Option<AfterExitOptions>,
     /// Maximum telemetry level for its flows; a consumer that subscribes to more gets this level [default: the profile's, else ack]
     #[arg(long, value_name = "LEVEL", value_parser = level_from(Level::Off))]
     pub telemetry: Option<Level>,
+}
+
+/// What `--after-exit` takes; `default`: what holds without it.
+pub(crate) fn after_exit_help(default: &str) -> String {
+    let options = AfterExit::ALL.map(|one| format!("{}: {}", one.name(), one.help())).join("; ");
+    format!(
+        "Options of the base after slow start, separated by commas, or none. {options} [default: {default}]"
+    )
+}
+
+/// The line of a report that says which options a base has; empty where it has none.
+pub(crate) fn after_exit_line(options: AfterExitOptions) -> String {
+    if options.is_empty() {
+        String::new()
+    } else {
+        format!("  options of the base after the exit: {options}\n")
+    }
 }
 
 /// A base by its name.
@@ -56,7 +75,8 @@ impl Settings {
         let asked = self.profile.is_some() || !self.settings.is_empty() || self.telemetry.is_some();
         let set = attached.parameter_sets.first();
         let other_set = set.is_some_and(|set| !set.has(&options.parameters, options.telemetry_max));
-        (asked && other_set) || options.base.is_some_and(|base| base != attached.base)
+        let other_options = self.after_exit.is_some_and(|options| options != attached.after_exit);
+        (asked && other_set) || other_options || options.base.is_some_and(|base| base != attached.base)
     }
 
     /// Everything checked; nothing done yet.
@@ -78,6 +98,7 @@ impl Settings {
         options.profile = name.unwrap_or(options.profile);
         options.telemetry_max = self.telemetry.or(telemetry_max).unwrap_or(options.telemetry_max);
         options.base = self.base.map(Base::from);
+        options.after_exit = self.after_exit.unwrap_or_default();
         Ok(options)
     }
 }

@@ -241,6 +241,25 @@ fn doubling_into_a_small_queue_loses_what_the_queue_has_no_room_for() {
 }
 
 #[test]
+fn options_of_the_base_are_nothing_where_they_are_not_asked_for() {
+    let profile = constant(10_000_000, 20_000, Limit::Bytes(50_000));
+    let digest =
+        |parameters| simulate(&plan(profile.clone(), 5_000_000), &arm("onramp_ramp", parameters), 1).digest;
+    let stock = digest(&[]);
+    assert_eq!(digest(&[("after_exit", "none")]), stock);
+    assert_ne!(digest(&[("after_exit", "plateau+floor")]), stock);
+}
+
+#[test]
+fn with_a_floor_random_loss_costs_less_of_a_path_without_a_queue() {
+    let mut lossy = constant(20_000_000, 25_000, Limit::Bytes(250_000));
+    lossy.link.forward.loss = Some(LossSpec::Random { probability: 0.001 });
+    let seconds =
+        |parameters| simulate(&plan(lossy.clone(), 20_000_000), &arm("onramp_ramp", parameters), 1).seconds;
+    assert!(seconds(&[("after_exit", "floor")]) < 0.8 * seconds(&[]));
+}
+
+#[test]
 fn random_loss_gives_the_throughput_of_the_square_root_law() {
     // Mathis et al. 1997: rate = MSS / RTT × sqrt(3 / (2 p)), with every segment acknowledged.
     let mut profile = constant(1_000_000_000, 50_000, Limit::Bytes(100_000_000));

@@ -32,7 +32,7 @@ pub use attachment::holders::{Held, HeldBy, held};
 pub use attachment::migrate::Users;
 pub use attachment::options::AttachOptions;
 pub use attachment::tune::{Changes, Tuned, tune};
-pub use attachment::upgrade::{UpgradePlan, Upgraded, plan_upgrade, upgrade};
+pub use attachment::upgrade::{BaseChange, UpgradePlan, Upgraded, plan_upgrade, upgrade};
 pub use object::abi::{self, Base};
 pub use object::algorithms::find;
 pub use object::programs;

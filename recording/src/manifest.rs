@@ -60,6 +60,9 @@ pub struct Attached {
     pub profile: String,
     /// Base.
     pub base: String,
+    /// Options of the base after slow start; none also in recordings made before there were any.
+    #[serde(default)]
+    pub after_exit: Vec<String>,
     /// Generation of the parameters.
     pub generation: u32,
     /// Values by name, as they are typed: the name of a choice, else the number.

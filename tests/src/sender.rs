@@ -85,6 +85,25 @@ impl Sender {
         setsockopt(&self.stream, TcpCongestion, &control.into()).expect("congestion control");
     }
 
+    /// Has the socket pace, at so many bytes per second at most: `SO_MAX_PACING_RATE`, as an application sets it.
+    ///
+    /// # Panics
+    /// If the kernel refuses.
+    pub fn pace(&self, bytes_per_s: u64) {
+        let fd = self.stream.as_raw_fd();
+        // SAFETY: the kernel reads eight bytes.
+        let result = unsafe {
+            libc::setsockopt(
+                fd,
+                libc::SOL_SOCKET,
+                libc::SO_MAX_PACING_RATE,
+                (&raw const bytes_per_s).cast(),
+                8,
+            )
+        };
+        assert_eq!(result, 0);
+    }
+
     /// Sends so many bytes; returns when the socket has taken them.
     ///
     /// # Panics

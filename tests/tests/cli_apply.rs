@@ -291,6 +291,25 @@ fn what_interrupted_commands_and_others_left_is_made_as_files_say() {
 
 #[test]
 #[ignore = "in a guest: make test"]
+fn the_options_of_a_base_become_what_a_file_says() {
+    let _attachments = Attachments::lock();
+    let host = Host::new();
+    for (written, options) in
+        [("", vec![]), ("after_exit = 'floor'", vec!["floor"]), ("after_exit = 'none'", vec![])]
+    {
+        host.write("a.toml", &format!("version = 1\n[attach.plain]\nbase = 'cubic'\n{written}\n"));
+        if written.ends_with("'none'") || written.ends_with("'floor'") {
+            assert_eq!(host.applied().len(), 1, "{written}");
+        } else {
+            host.applied();
+        }
+        assert_eq!(status("plain")["after_exit"], serde_json::json!(options), "{written}");
+        host.nothing_to_do();
+    }
+}
+
+#[test]
+#[ignore = "in a guest: make test"]
 fn what_another_build_or_another_base_has_is_upgraded_under_its_flows() {
     let _attachments = Attachments::lock();
     let host = Host::new();

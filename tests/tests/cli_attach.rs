@@ -114,6 +114,33 @@ fn the_base_is_a_choice() {
 
 #[test]
 #[ignore = "in a guest: make test"]
+fn the_options_of_the_base_are_chosen_shown_changed_and_attached_again() {
+    let _attachments = Attachments::lock();
+    let shown = || json("status")["algorithms"][0]["after_exit"].clone();
+    assert_eq!(json("attach plain --after-exit plateau,floor")["after_exit"], json!(["plateau", "floor"]));
+    assert_eq!(shown(), json!(["plateau", "floor"]));
+    assert_eq!(json("upgrade plain")["upgraded"][0]["after_exit"], json!(["plateau", "floor"]));
+    // What the base that comes does not have is refused, and nothing changes.
+    let error = onramp("upgrade plain --base reno").refused(2);
+    assert!(error.contains("plateau") && error.contains("--base cubic"), "{error}");
+    assert_eq!(json("status")["algorithms"][0]["base"], "cubic");
+    onramp("upgrade plain --base reno --after-exit floor").ok();
+    assert_eq!(shown(), json!(["floor"]));
+    assert!(onramp("detach plain").ok().contains("--base reno --after-exit floor"));
+    for refused in
+        ["--base reno --after-exit plateau", "--base bbr --after-exit floor", "--after-exit floor --observe"]
+    {
+        onramp(&format!("attach plain {refused}")).refused(2);
+        assert_eq!(state("plain"), None, "{refused}");
+    }
+    onramp("attach plain").ok();
+    assert_eq!(shown(), json!([]));
+    onramp("upgrade plain --after-exit floor").ok();
+    assert_eq!(shown(), json!(["floor"]));
+}
+
+#[test]
+#[ignore = "in a guest: make test"]
 fn a_profile_gives_parameters_and_settings_come_on_top() {
     let _attachments = Attachments::lock();
     onramp("attach search --profile geo --set exit_action=rollback").ok();

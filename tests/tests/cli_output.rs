@@ -106,6 +106,21 @@ fn the_laboratory_is_found_next_to_the_program_or_in_the_path_and_takes_its_plac
 }
 
 #[test]
+fn options_of_the_base_are_listed_and_an_unknown_one_is_refused_with_those_that_there_are() {
+    let listed = json("list")["after_exit"].clone();
+    let names: Vec<_> = listed.as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap()).collect();
+    assert!(names.starts_with(&["plateau", "floor"]), "{listed}");
+    let help = onramp("attach --help").ok();
+    for call in
+        ["attach ramp --after-exit flor", "upgrade ramp --after-exit flor", "run --after-exit flor -- true"]
+    {
+        let ran = onramp(call);
+        assert_eq!(ran.code, Some(2), "{ran:?}");
+        assert!(names.iter().all(|name| ran.stderr.contains(name) && help.contains(name)), "{ran:?}");
+    }
+}
+
+#[test]
 fn completions_are_made_for_each_shell_and_know_verbs_and_algorithms() {
     for (shell, marks, of_laboratory) in [
         ("bash", "complete -F _onramp ", "complete -F _onramp__lab "),

@@ -81,12 +81,11 @@ fn cell(rows: &[Row], profile: &str, arm: &str) -> String {
 }
 
 /// How many rows of a table of a page are of a profile, each of which has these arms' figures.
-fn rows_of_profiles(path: &str, arms: &[&str]) -> usize {
-    let rows = results("docs/evaluation/profiles.csv");
+fn rows_of_profiles(rows: &[Row], path: &str, arms: &[&str]) -> usize {
     let text = page(path);
     let mut found = 0;
-    for profile in profiles(&rows) {
-        let cells: Vec<_> = arms.iter().map(|arm| cell(&rows, &profile, arm)).collect();
+    for profile in profiles(rows) {
+        let cells: Vec<_> = arms.iter().map(|arm| cell(rows, &profile, arm)).collect();
         let end = format!("`{profile}` | {} |", cells.join(" | "));
         for line in text.lines().filter(|line| line.contains(&format!("`{profile}` | "))) {
             assert!(line.ends_with(&end), "{path} has\n{line}\nwhere the results give\n{end}");
@@ -98,12 +97,24 @@ fn rows_of_profiles(path: &str, arms: &[&str]) -> usize {
 
 #[test]
 fn tables_of_paths_have_the_medians_and_ranges_of_the_runs() {
-    let every = profiles(&results("docs/evaluation/profiles.csv")).len();
-    assert_eq!(
-        rows_of_profiles("docs/algorithms/ramp.md", &["ramp", "cubic", "bbr", "ramp:base=bbr"]),
-        every
-    );
-    assert!(rows_of_profiles("README.md", &["ramp", "cubic", "bbr"]) >= every / 2);
+    let rows = results("docs/evaluation/profiles.csv");
+    let every = profiles(&rows).len();
+    let arms = ["ramp", "cubic", "bbr", "ramp:base=bbr"];
+    assert_eq!(rows_of_profiles(&rows, "docs/algorithms/ramp.md", &arms), every);
+    assert!(rows_of_profiles(&rows, "README.md", &["ramp", "cubic", "bbr"]) >= every / 2);
+}
+
+#[test]
+fn the_page_on_options_after_slow_start_has_the_figures_of_the_runs() {
+    const OPTIONS: &str = "ramp:after_exit=plateau+floor";
+    let rows = results("docs/evaluation/after-exit.csv");
+    assert_eq!(rows_of_profiles(&rows, "docs/after-exit.md", &["ramp", OPTIONS]), profiles(&rows).len());
+    let rows = results("docs/evaluation/after-exit-paths.csv");
+    for (arm, name) in [("ramp", "`ramp`"), (OPTIONS, "with both options")] {
+        let (time, lost, reference) = ratio(&rows, "6.12", arm, "cubic");
+        let share = lost / reference;
+        states("docs/after-exit.md", &format!("{name} {time:.3} of stock CUBIC's time and {share:.2}"));
+    }
 }
 
 /// Times over a path that is given are those over the real one, and the page counts as the comparisons do.

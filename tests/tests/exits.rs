@@ -4,7 +4,7 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use onramp_loader::{AttachOptions, ExitReason, Flow, Phase};
+use onramp_loader::{AttachOptions, Base, ExitReason, Flow, Phase};
 use onramp_tests::Attachments;
 use onramp_tests::sender::Sender;
 use onramp_tests::wire::{Data, Fate, Wire};
@@ -18,10 +18,16 @@ fn left(flow: &Flow) -> bool {
 
 /// Attaches an algorithm for one test.
 fn attached(algorithm: &str, settings: &[&str]) -> Attachments {
+    attached_with(algorithm, settings, "none")
+}
+
+/// The same with options of the base.
+fn attached_with(algorithm: &str, settings: &[&str], after_exit: &str) -> Attachments {
     let attachments = Attachments::lock();
     let mut parameters = onramp_loader::find(algorithm).unwrap().parameters();
     parameters.assign(settings).unwrap();
-    attachments.attach(&AttachOptions::new(parameters));
+    let after_exit = after_exit.parse().unwrap();
+    attachments.attach(&AttachOptions { after_exit, ..AttachOptions::new(parameters) });
     attachments
 }
 
@@ -305,4 +311,68 @@ fn the_algorithms_exit_keeps_the_window_and_is_recorded() {
     let window = record.window_bytes();
     // One ACK may acknowledge many segments, but no more than the window.
     assert!((100_000..200_000).contains(&window), "left at the first ACK with that window: {window}");
+}
+
+/// An exit at 100 kB over a wire without a queue, and the window once so many bytes are acknowledged.
+fn exit_and_window_at(bytes: u64, after_exit: &str) -> (u32, u32) {
+    let _attached = attached_with("fixed", &["exit_window_bytes=100000"], after_exit);
+    let mut sender = Sender::connect(Wire::lay(DELAY, |_| Fate::Deliver), "onramp_fixed");
+    sender.send(bytes as usize + 1_000_000);
+    let flow = sender.flow_when(|flow| flow.info.bytes_acked >= bytes);
+    let Phase::Left(reason, record) = flow.phase() else { panic!("{:?}", flow.phase()) };
+    assert_eq!((reason, flow.info.retrans_total), (ExitReason::Algorithm, 0));
+    (record.window_after, flow.info.snd_cwnd)
+}
+
+#[test]
+#[ignore = "in a guest: make test"]
+fn with_a_plateau_growth_levels_off_at_the_window_of_the_exit() {
+    let (exit, without) = exit_and_window_at(4_000_000, "none");
+    assert!(without * 10 > exit * 17, "a twentieth per RTT: {exit}, {without}");
+    let (exit, with) = exit_and_window_at(4_000_000, "plateau");
+    assert!(with >= exit && with * 10 < exit * 14, "{exit}, {with}");
+}
+
+/// The threshold after the loss of one segment, long after the exit. A window that leaves as one burst is acknowledged as one,
+/// and the rate samples within it are of a part of it: so it is spread over most of the RTT, as a bottleneck spreads it.
+fn threshold_after_a_loss(after_exit: &str) -> u32 {
+    let _attached = attached_with("fixed", &["exit_window_bytes=100000"], after_exit);
+    let lost = |data: Data| if data.number == 400 { Fate::Drop } else { Fate::Deliver };
+    // So long that the time which a guest takes for a window of packets is no queue beside it.
+    let mut sender = Sender::connect(Wire::lay(10 * DELAY, lost), "onramp_fixed");
+    sender.pace(260_000);
+    sender.send(2_000_000);
+    let flow = sender.flow_when(|flow| flow.info.bytes_acked > 900_000);
+    assert_eq!(flow.info.retrans_total, 1);
+    flow.info.snd_ssthresh.unwrap()
+}
+
+#[test]
+#[ignore = "in a guest: make test"]
+fn with_a_floor_a_loss_without_a_queue_leaves_what_the_path_delivers_in_a_minimum_rtt() {
+    let (stock, floor) = (threshold_after_a_loss("plateau"), threshold_after_a_loss("plateau,floor"));
+    // 0.95 of the window, for CUBIC's 0.7.
+    assert!(floor * 10 > stock * 12 && floor * 10 < stock * 14, "{stock}, {floor}");
+}
+
+/// The window some fifteen rounds after an exit at 100 kB, over Reno, which grows by a segment in each.
+fn window_after_rounds(after_exit: &str) -> u32 {
+    let attachments = Attachments::lock();
+    let mut parameters = onramp_loader::find("fixed").unwrap().parameters();
+    parameters.assign(&["exit_window_bytes=100000"]).unwrap();
+    let (base, after_exit) = (Some(Base::Reno), after_exit.parse().unwrap());
+    attachments.attach(&AttachOptions { base, after_exit, ..AttachOptions::new(parameters) });
+    let mut sender = Sender::connect(Wire::lay(10 * DELAY, |_| Fate::Deliver), "onramp_fixed");
+    sender.send(2_500_000);
+    let flow = sender.flow_when(|flow| flow.info.bytes_acked > 1_800_000);
+    assert_eq!((flow.info.retrans_total, flow.header.unwrap().slow_starts), (0, 1));
+    assert!(left(&flow), "{:?}", flow.phase());
+    flow.info.snd_cwnd
+}
+
+#[test]
+#[ignore = "in a guest: make test"]
+fn with_a_probe_the_window_grows_by_a_quarter_where_no_queue_stands() {
+    let (without, with) = (window_after_rounds("none"), window_after_rounds("probe"));
+    assert!(with * 100 > without * 115, "{without}, {with}");
 }

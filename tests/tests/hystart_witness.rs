@@ -3,7 +3,6 @@
 
 mod hystart;
 
-use std::os::fd::AsRawFd;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -110,18 +109,7 @@ fn start_up(witness: &Witness, bottleneck: Bottleneck) -> [u64; 4] {
     let before = witness.read(Seen::Over);
     let mut sender = Sender::connect(bottleneck.lay(), "onramp_witness");
     if bottleneck.paced {
-        let rate = u64::MAX - 1;
-        // SAFETY: an open socket and a value of the length stated.
-        let failed = unsafe {
-            libc::setsockopt(
-                sender.stream.as_raw_fd(),
-                libc::SOL_SOCKET,
-                libc::SO_MAX_PACING_RATE,
-                (&raw const rate).cast(),
-                size_of::<u64>() as libc::socklen_t,
-            )
-        };
-        assert_eq!(failed, 0);
+        sender.pace(u64::MAX - 1);
     }
     sender.stream.set_nonblocking(true).expect("nonblocking");
     let deadline = Instant::now() + Duration::from_secs(10);

@@ -101,21 +101,6 @@ impl Stage {
     }
 }
 
-/// `SO_MAX_PACING_RATE`, as an application sets it.
-fn cap(sender: &Sender, rate: u64) {
-    // SAFETY: the kernel reads eight bytes.
-    let result = unsafe {
-        libc::setsockopt(
-            sender.stream.as_raw_fd(),
-            libc::SOL_SOCKET,
-            libc::SO_MAX_PACING_RATE,
-            (&raw const rate).cast(),
-            8,
-        )
-    };
-    assert_eq!(result, 0);
-}
-
 fn attached() -> Attachments {
     let attachments = Attachments::lock();
     let mut parameters = onramp_loader::find("spacing").expect("spacing").parameters();
@@ -175,7 +160,7 @@ fn detaching_in_mid_slow_start_ends_pacing() {
 #[ignore = "in a guest: make test"]
 fn an_applications_lower_cap_holds_before_and_after() {
     let _attached = attached();
-    let mut stage = Stage::in_slow_start(|sender| cap(sender, 500_000));
+    let mut stage = Stage::in_slow_start(|sender| sender.pace(500_000));
     stage.assert_paced(500_000.0);
     stage.leave();
     stage.assert_paced(500_000.0);
@@ -186,7 +171,7 @@ fn an_applications_lower_cap_holds_before_and_after() {
 #[ignore = "in a guest: make test"]
 fn an_applications_higher_cap_holds_after() {
     let _attached = attached();
-    let mut stage = Stage::in_slow_start(|sender| cap(sender, 1_500_000));
+    let mut stage = Stage::in_slow_start(|sender| sender.pace(1_500_000));
     stage.assert_paced(RATE);
     stage.leave();
     stage.assert_paced(1_500_000.0);
@@ -199,7 +184,7 @@ fn an_applications_cap_set_in_slow_start_holds_from_then_on() {
     let _attached = attached();
     for (rate, spaced) in [(500_000, 500_000.0), (1_500_000, RATE)] {
         let mut stage = Stage::in_slow_start(|_| {});
-        cap(&stage.sender, rate);
+        stage.sender.pace(rate);
         stage.assert_paced(spaced);
         stage.leave();
         stage.assert_paced(rate as f64);

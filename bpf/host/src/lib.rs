@@ -15,6 +15,7 @@
 //! # Ok::<(), onramp_algorithm::ParameterError>(())
 //! ```
 
+mod after;
 mod algorithm;
 mod contract;
 mod ffi;
@@ -28,6 +29,7 @@ pub mod shell;
 mod shown;
 mod similar;
 
+pub use after::AfterExitOptions;
 pub use algorithm::{Algorithm, Export, Outcome, all, baseline, default, find, find_control, of_cubic};
 pub use contract::{
     ABI_VERSION, Ack, AckPayload, EndPayload, ExitRecord, FlowCounts, FlowHeader, INITIAL_WINDOW,
@@ -37,6 +39,6 @@ pub use contract::{
 pub use flow::Flow;
 pub use open_loop::{OpenLoop, Stage};
 pub use parameters::{Parameter, ParameterError, Parameters};
-pub use records::{CongestionState, EventKind, ExitReason};
+pub use records::{AfterExit, CongestionState, EventKind, ExitReason};
 pub use shown::{Bars, Gauge, Phase, Picture, Reading, Track};
 pub use similar::{did_you_mean, similar};

@@ -1,7 +1,8 @@
 //! What leaves a flow, as `bpf/record.h` has it: names of exits, states and events, and what the records come to.
 
 use crate::contract::{
-    AckPayload, ExitRecord, FlowCounts, RoundPayload, Verdict, congestion_state, event_kind, exit_reason,
+    AckPayload, ExitRecord, FlowCounts, RoundPayload, Verdict, after_exit, congestion_state, event_kind,
+    exit_reason,
 };
 
 include!(concat!(env!("OUT_DIR"), "/records.rs"));

@@ -18,6 +18,8 @@ u32 onramp_shell_ack_before(struct shell_flow *flow, struct sock *sk, u32 acked,
 {
 	const struct shell shell = shell_of(flow, sk);
 
+	if (flow->has_state && probe_is_due(sk, &flow->limits))
+		begin_probe(sk, &flow->limits);
 	ack_arrives(sk, flow->traits, flow->observing, step);
 	if (!step->called || !(flow->has_state || ack_needs_state(sk, step)))
 		return 0;
@@ -65,7 +67,10 @@ struct loss_step onramp_shell_loss_before(struct shell_flow *flow, struct sock *
 {
 	const struct shell shell = shell_of(flow, sk);
 
-	return loss_before(&shell, base_ssthresh, payload);
+	if (flow->has_state)
+		return loss_before(&shell, base_ssthresh, payload);
+	*payload = (struct loss_payload){ .base_ssthresh = base_ssthresh, .ssthresh = base_ssthresh };
+	return (struct loss_step){ 0 };
 }
 
 void onramp_shell_loss_after(struct shell_flow *flow, struct sock *sk, struct loss_step step,

@@ -31,6 +31,15 @@ impl Policy for Flow {
     }
 }
 
+/// What a reduction comes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reduction {
+    /// The threshold, segments.
+    pub ssthresh: u32,
+    /// The algorithm was called, because it ended slow start.
+    pub called: bool,
+}
+
 /// One flow of the shell.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Shell {
@@ -169,19 +178,18 @@ impl Shell {
         unsafe { onramp_shell_growth_after(&mut self.flow, sock) }
     }
 
-    /// A reduction, while the window is whole: `ssthresh`. The threshold, where the base would have this one; `None`: it is
-    /// not in slow start, and the base's stands.
-    pub fn reduced(&mut self, sock: &mut Sock, base_ssthresh: u32, policy: &mut impl Policy) -> Option<u32> {
+    /// A reduction, while the window is whole: `ssthresh`. The base would have the threshold `base_ssthresh`, segments.
+    pub fn reduced(&mut self, sock: &mut Sock, base_ssthresh: u32, policy: &mut impl Policy) -> Reduction {
         let mut payload = LossPayload::default();
         // SAFETY: see `acked`.
         let step = unsafe { onramp_shell_loss_before(&mut self.flow, sock, base_ssthresh, &mut payload) };
         if step.called != 0 {
-            payload.ssthresh = policy.on_loss(&payload.ack, base_ssthresh);
+            payload.ssthresh = policy.on_loss(&payload.ack, payload.base_ssthresh);
             payload.called = 1;
         }
         // SAFETY: see `acked`.
         unsafe { onramp_shell_loss_after(&mut self.flow, sock, step, &payload) }
-        (step.called != 0).then_some(payload.ssthresh)
+        Reduction { ssthresh: payload.ssthresh, called: step.called != 0 }
     }
 
     /// The state of congestion control changes to `new`, a number of [`crate::CongestionState`]: `set_state`.

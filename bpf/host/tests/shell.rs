@@ -3,10 +3,10 @@
 mod common;
 
 use common::pairs::Rounds;
-use onramp_algorithm::shell::{Policy, Shell, describe};
+use onramp_algorithm::shell::{Policy, Reduction, Shell, describe};
 use onramp_algorithm::{
-    Ack, CongestionState, ExitReason, Flow, INITIAL_WINDOW, MIN_WINDOW, NO_THRESHOLD, OpenLoop, Sock, Stage,
-    TRAIT_PACES, Verdict, find, outcome,
+    Ack, AfterExit, AfterExitOptions, CongestionState, ExitReason, Flow, INITIAL_WINDOW, MIN_WINDOW,
+    NO_THRESHOLD, OpenLoop, Sock, Stage, TRAIT_PACES, Verdict, ack_flag, find, outcome,
 };
 
 const MSS: u32 = 1_000;
@@ -127,7 +127,8 @@ fn the_state_after_a_reduction_names_the_exit_and_an_undo_takes_it_back() {
         let (mut shell, mut sock) = (Shell::new(0), sender());
         sock.ecn = ecn;
         acked(&mut shell, &mut sock, Verdict::default());
-        assert_eq!(shell.reduced(&mut sock, 28, &mut Always::default()), Some(28));
+        let reduction = shell.reduced(&mut sock, 28, &mut Always::default());
+        assert_eq!(reduction, Reduction { ssthresh: 28, called: true });
         shell.state(&mut sock, state as u32);
         assert_eq!(shell.exit().map(|(reason, exit)| (reason, exit.window_after)), Some((reason, 28)));
         assert_eq!(shell.undo(&mut sock, 40), 40);
@@ -322,4 +323,175 @@ fn a_threshold_above_the_window_is_dropped_at_the_flows_own_exit() {
     assert_eq!(exit_window(OwnExit::None), Some(1_000));
     assert_eq!(exit_window(OwnExit::ByThreshold), None);
     assert_eq!(exit_window(OwnExit::ByLoss), None);
+}
+
+/// The window that the base was made to level off at; 0: none.
+fn plateau(option: Option<AfterExit>, end: impl FnOnce(&mut Shell, &mut Sock)) -> u32 {
+    let options: AfterExitOptions = option.into_iter().collect();
+    let (mut shell, mut sock) = (Shell::new(0), Sock { options: options.bits(), ..sender() });
+    acked(&mut shell, &mut sock, Verdict::default());
+    end(&mut shell, &mut sock);
+    assert!(shell.exit().is_some());
+    sock.plateau
+}
+
+#[test]
+fn an_exit_by_the_algorithm_sets_the_plateau_and_no_other_exit_does() {
+    let verdict = |shell: &mut Shell, sock: &mut Sock| {
+        let exit = Verdict { outcome: outcome::EXIT, ssthresh: 40, ..Verdict::default() };
+        acked(shell, sock, exit);
+    };
+    let ahead = |shell: &mut Shell, sock: &mut Sock| {
+        acked(shell, sock, Verdict { ssthresh: 45, ..Verdict::default() });
+        shell.grow(sock, 10, |sock, acked| sock.cwnd += acked);
+    };
+    let cached = |shell: &mut Shell, sock: &mut Sock| {
+        sock.ssthresh = 45;
+        shell.grow(sock, 10, |sock, acked| sock.cwnd += acked);
+    };
+    let loss = |shell: &mut Shell, sock: &mut Sock| {
+        shell.reduced(sock, 28, &mut Always::default());
+    };
+    let loss_before_the_target = |shell: &mut Shell, sock: &mut Sock| {
+        acked(shell, sock, Verdict { ssthresh: 45, ..Verdict::default() });
+        shell.reduced(sock, 28, &mut Always::default());
+    };
+    let on = Some(AfterExit::Plateau);
+    assert_eq!((plateau(on, verdict), plateau(on, ahead)), (40, 50));
+    assert_eq!((plateau(on, cached), plateau(on, loss), plateau(on, loss_before_the_target)), (0, 0, 0));
+    assert_eq!((plateau(None, verdict), plateau(Some(AfterExit::Floor), ahead)), (0, 0));
+}
+
+/// The threshold where the base would have 28 of 40 segments, with what the sender's rate sample says.
+fn threshold_with(options: AfterExitOptions, change: impl FnOnce(&mut Sock)) -> u32 {
+    let mut shell = Shell::new(0);
+    let mut sock = Sock { options: options.bits(), rate_delivered: 40, rate_interval_us: RTT_US, ..sender() };
+    acked(&mut shell, &mut sock, Verdict::default());
+    change(&mut sock);
+    let in_slow_start = shell.reduced(&mut sock, 28, &mut Always::default());
+    let after = shell.reduced(&mut sock, 28, &mut Always::default());
+    assert_eq!((in_slow_start.called, after.called), (true, false));
+    assert_eq!(in_slow_start.ssthresh, after.ssthresh, "after the exit as well");
+    after.ssthresh
+}
+
+#[test]
+fn a_reduction_leaves_what_the_path_delivers_in_a_minimum_rtt_and_never_less_than_the_base_would() {
+    let floor: AfterExitOptions = [AfterExit::Floor].into_iter().collect();
+    let with = |change: fn(&mut Sock)| threshold_with(floor, change);
+    assert_eq!(threshold_with(AfterExitOptions::default(), |_| ()), 28, "off: as the base has it");
+    assert_eq!(with(|_| ()), 38, "95 % of 40 segments in an RTT");
+    assert_eq!(with(|sock| sock.rate_interval_us *= 2), 28, "a standing queue of a BDP: the base decides");
+    assert_eq!(with(|sock| sock.rate_delivered = 400), 40, "no more than the window");
+    assert_eq!(with(|sock| sock.rate_interval_us = 0), 28, "no sample yet");
+    assert_eq!(with(|sock| sock.min_rtt_us = 0), 28, "no RTT yet");
+    assert_eq!(with(|sock| sock.limited_by = ack_flag::RATE_APP_LIMITED), 28, "the application's rate");
+    assert_eq!(with(|sock| sock.limited_by = ack_flag::APP_LIMITED), 38, "the sample is from before");
+    let largest = |sock: &mut Sock| {
+        (sock.rate_delivered, sock.min_rtt_us, sock.rate_interval_us) = (u32::MAX, u32::MAX, 1);
+    };
+    assert_eq!(with(largest), 40);
+}
+
+#[test]
+fn without_options_of_the_base_what_they_read_changes_nothing() {
+    let verdicts = [
+        Verdict::default(),
+        Verdict { ssthresh: 45, ..Verdict::default() },
+        Verdict { outcome: outcome::EXIT, ssthresh: 40, ..Verdict::default() },
+    ];
+    for seed in 0..500_u32 {
+        let senders = [(0, 0), (400, RTT_US)].map(|(rate_delivered, rate_interval_us)| {
+            let limited_by = ack_flag::CWND_LIMITED;
+            let mut sock = Sock { rate_delivered, rate_interval_us, limited_by, ..sender() };
+            let (mut shell, mut random) = (Shell::new(TRAIT_PACES), seed);
+            for _ in 0..40 {
+                random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                let pick = random >> 16;
+                sock.now_us += u64::from(RTT_US / 8);
+                sock.bytes_acked += u64::from(5 * MSS);
+                sock.bytes_outstanding = sock.cwnd * MSS;
+                match pick % 8 {
+                    0 => {
+                        sock.ssthresh = shell.reduced(&mut sock, 28, &mut Always::default()).ssthresh;
+                        sock.cwnd = sock.ssthresh;
+                    }
+                    1 => shell.idle(),
+                    2 => sock.cwnd = shell.undo(&mut sock, 40),
+                    _ => {
+                        acked(&mut shell, &mut sock, verdicts[pick as usize / 8 % verdicts.len()]);
+                        shell.grow(&mut sock, 5, |sock, acked| sock.cwnd += acked);
+                        shell.pace(&mut sock);
+                    }
+                }
+            }
+            assert_eq!(sock.plateau, 0);
+            Sock { rate_delivered: 0, rate_interval_us: 0, ..sock }
+        });
+        assert_eq!(format!("{:?}", senders[0]), format!("{:?}", senders[1]), "seed {seed}");
+    }
+}
+
+#[test]
+fn a_flow_without_state_is_reduced_by_the_base_alone() {
+    let floor: AfterExitOptions = [AfterExit::Floor].into_iter().collect();
+    let mut sock = Sock { options: floor.bits(), rate_delivered: 40, rate_interval_us: RTT_US, ..sender() };
+    assert_eq!(Shell::new(0).reduced(&mut sock, 28, &mut Always::default()).ssthresh, 28);
+}
+
+/// Rounds after an exit at 40 segments until the threshold is above the window again, of at most thirty; `change` sees the
+/// sender before each.
+fn rounds_until_a_probe(options: AfterExitOptions, change: impl Fn(&mut Sock, u32)) -> Option<(u32, u32)> {
+    let (mut shell, mut sock) = (Shell::new(0), Sock { options: options.bits(), ..sender() });
+    acked(&mut shell, &mut sock, Verdict { outcome: outcome::EXIT, ssthresh: 40, ..Verdict::default() });
+    (sock.rate_delivered, sock.rate_interval_us) = (40, RTT_US);
+    sock.limited_by = ack_flag::CWND_LIMITED;
+    for round in 1..=30 {
+        sock.bytes_acked += u64::from(40 * MSS) + 1;
+        sock.bytes_outstanding = 40 * MSS;
+        change(&mut sock, round);
+        // The algorithm is not called: this is no slow start of its.
+        assert!(acked(&mut shell, &mut sock, Verdict::default()).is_none());
+        if sock.ssthresh > sock.cwnd {
+            shell.grow(&mut sock, 20, |sock, acked| sock.cwnd = (sock.cwnd + acked).min(sock.ssthresh));
+            assert!(acked(&mut shell, &mut sock, Verdict::default()).is_none());
+            return Some((round, sock.cwnd));
+        }
+    }
+    None
+}
+
+#[test]
+fn rounds_that_show_no_queue_let_the_window_grow_by_a_quarter() {
+    let probe: AfterExitOptions = [AfterExit::Probe].into_iter().collect();
+    let after = |change: fn(&mut Sock, u32)| rounds_until_a_probe(probe, change);
+    assert_eq!(rounds_until_a_probe(AfterExitOptions::default(), |_, _| ()), None, "off: never");
+    assert_eq!(after(|_, _| ()), Some((8, 50)));
+    assert_eq!(after(|sock, _| sock.srtt_eighths_us = 8 * RTT_US * 11 / 10), None, "a queue stands");
+    assert_eq!(after(|sock, _| sock.limited_by = 0), None, "the window is not used up");
+    assert_eq!(after(|sock, _| sock.rate_delivered = 30), None, "deliveries do not keep pace");
+    assert_eq!(after(|sock, _| sock.rate_interval_us = 0), None, "no rate sample");
+    let queue_until_12 = |sock: &mut Sock, round| {
+        sock.srtt_eighths_us = if round < 12 { 9 * RTT_US } else { 8 * RTT_US };
+    };
+    assert_eq!(after(queue_until_12), Some((13, 50)), "two rounds in a row without one");
+}
+
+#[test]
+fn a_window_that_is_reduced_during_a_probe_starts_anew() {
+    let probe: AfterExitOptions = [AfterExit::Probe].into_iter().collect();
+    let (mut shell, mut sock) = (Shell::new(0), Sock { options: probe.bits(), ..sender() });
+    acked(&mut shell, &mut sock, Verdict { outcome: outcome::EXIT, ssthresh: 40, ..Verdict::default() });
+    (sock.rate_delivered, sock.rate_interval_us) = (40, RTT_US);
+    sock.limited_by = ack_flag::CWND_LIMITED;
+    for _ in 0..8 {
+        sock.bytes_acked += u64::from(40 * MSS) + 1;
+        acked(&mut shell, &mut sock, Verdict::default());
+    }
+    assert_eq!((sock.cwnd, sock.ssthresh), (40, 50));
+    // An idle time.
+    sock.cwnd = 10;
+    shell.idle();
+    assert!(acked(&mut shell, &mut sock, Verdict::default()).is_some());
+    assert_eq!(shell.slow_starts(), 2);
 }

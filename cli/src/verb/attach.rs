@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
-use onramp_loader::algorithm::Algorithm;
+use onramp_loader::algorithm::{AfterExitOptions, Algorithm};
 use onramp_loader::telemetry::Level;
 use onramp_loader::{Action, AttachOptions, Attached, AttachedState, Basis};
 use serde::Serialize;
@@ -14,7 +14,7 @@ use super::{expire, plan};
 use crate::basis;
 use crate::guard::{self, Margins};
 use crate::output::{Output, say};
-use crate::settings::Settings;
+use crate::settings::{self, Settings};
 use crate::units::{self, now_us};
 
 /// Attach an algorithm: load it, register its congestion control and pin it
@@ -28,6 +28,7 @@ use crate::units::{self, now_us};
   onramp attach                                # ramp, which needs no knowledge of the path
   onramp attach --profile geo                  # what the profile names
   onramp attach search --profile geo --set exit_action=hold
+  onramp attach --after-exit plateau,floor     # what the base does after slow start, too
   onramp attach search --telemetry exit   # consumers get no more than exits
   onramp attach search --default --for 10m   # reverts unless `onramp confirm search` comes
   onramp attach search --default --guard retransmit_ratio=2%,goodput=-10%   # reverts on harm
@@ -67,6 +68,7 @@ struct AttachReport {
     algorithm: &'static str,
     congestion_control: String,
     base: &'static str,
+    after_exit: AfterExitOptions,
     /// Of this network namespace, before.
     default_before: String,
     /// What connections lose by the base.
@@ -293,6 +295,7 @@ fn describe(attached: &Attached, options: &AttachOptions, elsewhere: Taken) -> A
         algorithm: name,
         congestion_control: attached.algorithm.congestion_control(),
         base: attached.basis.base.name(),
+        after_exit: options.after_exit,
         default_before: attached.basis.default.clone(),
         warning: warning(options, &attached.basis),
         observe: options.observe,
@@ -312,6 +315,7 @@ fn text(report: &AttachReport, expires_in: Option<Duration>) -> String {
     let AttachReport { algorithm, congestion_control, base, generation, .. } = report;
     let mut text =
         format!("attached {algorithm} as {congestion_control}, base {base}, generation {generation}\n");
+    text += &settings::after_exit_line(report.after_exit);
     if report.observe {
         text += "  observes only: what it would do is recorded, the base does everything\n";
     }

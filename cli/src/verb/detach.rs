@@ -306,6 +306,9 @@ fn command(
     if default_base != Some(state.base) {
         words.push(basis::option(state.base.name()));
     }
+    if !state.after_exit.is_empty() {
+        words.push(format!("--after-exit {}", state.after_exit));
+    }
     if state.observe {
         words.push("--observe".into());
     }
@@ -450,6 +453,7 @@ mod tests {
     fn attached_by(options: &AttachOptions) -> AttachedState {
         AttachedState {
             base: options.base.unwrap_or(Base::Cubic),
+            after_exit: options.after_exit,
             observe: options.observe,
             guard: options.guard.map(|options| GuardState {
                 options,
@@ -502,6 +506,8 @@ mod tests {
                 " --observe",
                 " --base reno --default",
                 " --base bbr",
+                " --base reno --after-exit floor",
+                " --after-exit plateau,floor --for 90s",
                 " --telemetry exit --for 90s",
                 " --telemetry ack",
                 " --guard goodput=-10%",
@@ -532,6 +538,7 @@ mod tests {
                 let AttachOptions {
                     parameters,
                     profile,
+                    after_exit,
                     observe,
                     guard,
                     default,
@@ -540,7 +547,7 @@ mod tests {
                     ..
                 } = options.clone();
                 let base = options.base.unwrap_or(Base::Cubic);
-                (parameters, profile, base, observe, guard, default, expires_in, telemetry_max)
+                (parameters, profile, base, after_exit, observe, guard, default, expires_in, telemetry_max)
             };
             assert_eq!(all(&after), all(&before), "{asked}: {undo}");
         }

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use onramp_loader::abi::FlowHeader;
-use onramp_loader::algorithm::{self, Algorithm, Parameter};
+use onramp_loader::algorithm::{self, AfterExit, Algorithm, Parameter};
 use onramp_loader::kernel;
 use serde::Serialize;
 
@@ -26,6 +26,15 @@ pub(crate) struct List {
 #[derive(Serialize)]
 pub(super) struct Listing {
     algorithms: Vec<AlgorithmRow>,
+    /// Of the base, by `attach --after-exit`.
+    after_exit: Vec<BaseOption>,
+}
+
+#[derive(Serialize)]
+struct BaseOption {
+    name: &'static str,
+    bases: &'static [&'static str],
+    help: &'static str,
 }
 
 impl Listing {
@@ -44,7 +53,11 @@ impl Listing {
         base: impl Fn(Algorithm) -> Option<&'static str>,
     ) -> Self {
         let row = |one: Algorithm| describe(one, registered(&one.congestion_control()), base(one));
-        Self { algorithms: algorithms.into_iter().map(row).collect() }
+        let option = |one: AfterExit| BaseOption { name: one.name(), bases: one.bases(), help: one.help() };
+        Self {
+            algorithms: algorithms.into_iter().map(row).collect(),
+            after_exit: AfterExit::ALL.map(option).into(),
+        }
     }
 }
 
@@ -94,7 +107,9 @@ impl List {
         };
         let listing = Listing::read(algorithms)?;
         output.data(&listing, || {
-            listing.algorithms.iter().map(|row| text(row, output)).collect::<Vec<_>>().join("\n")
+            let mut blocks: Vec<_> = listing.algorithms.iter().map(|row| text(row, output)).collect();
+            blocks.push(options_text(&listing.after_exit));
+            blocks.join("\n")
         })?;
         Ok(0)
     }
@@ -147,6 +162,14 @@ fn text(row: &AlgorithmRow, output: &Output) -> String {
     text += &format!("  {attached} as {}; from {}\n", row.congestion_control, row.source);
     for one in &row.parameters {
         text += &format!("    {}={}  ({})  {}\n", one.name, one.default, one.allowed, one.help);
+    }
+    text
+}
+
+fn options_text(options: &[BaseOption]) -> String {
+    let mut text = "options of the base after slow start (attach --after-exit)\n".to_owned();
+    for one in options {
+        text += &format!("    {}  {}\n", one.name, one.help);
     }
     text
 }

@@ -2,8 +2,8 @@
 
 use anyhow::Context;
 use clap::Args;
-use onramp_loader::algorithm::Algorithm;
-use onramp_loader::{Action, Base, Error, Held, Upgraded};
+use onramp_loader::algorithm::{AfterExitOptions, Algorithm};
+use onramp_loader::{Action, Base, BaseChange, Error, Held, Upgraded};
 use serde::Serialize;
 
 use super::stragglers::{self, Holder, Sockets};
@@ -11,7 +11,7 @@ use super::{elsewhere, expire, plan};
 use crate::exit;
 use crate::failure::{self, FAILURE, PARTIAL};
 use crate::output::{Output, say};
-use crate::settings::{AlgorithmName, BaseName};
+use crate::settings::{self, AlgorithmName, BaseName};
 use crate::units::count;
 
 /// Replace the code of attached algorithms with this build's while traffic continues
@@ -30,6 +30,7 @@ use crate::units::count;
   onramp upgrade                    # all attached algorithms, one after the other
   onramp upgrade search --dry-run
   onramp upgrade search --base reno # with another base, too
+  onramp upgrade ramp --after-exit plateau,floor
 
 Undo: `upgrade` by the previous build")]
 pub(crate) struct Upgrade {
@@ -39,6 +40,8 @@ pub(crate) struct Upgrade {
     /// Another base than it has
     #[arg(long, value_enum, requires = "algorithm")]
     base: Option<BaseName>,
+    #[arg(long, value_name = "OPTIONS", requires = "algorithm", help = settings::after_exit_help("as it has them"))]
+    after_exit: Option<AfterExitOptions>,
     /// Say what would be done; change nothing
     #[arg(long)]
     dry_run: bool,
@@ -55,6 +58,7 @@ struct UpgradeRow {
     algorithm: &'static str,
     congestion_control: String,
     base: &'static str,
+    after_exit: AfterExitOptions,
     generation: String,
     from_version: String,
     /// Parameters that the old code did not have.
@@ -80,15 +84,15 @@ struct Failed {
 
 impl Upgrade {
     pub fn run(self, output: &Output) -> anyhow::Result<u8> {
-        let base = self.base.map(Base::from);
+        let change = BaseChange { base: self.base.map(Base::from), after_exit: self.after_exit };
         let named = self.algorithm.as_deref().map(onramp_loader::find).transpose()?;
         let algorithms = named.map_or_else(onramp_loader::pinned, |algorithm| Ok(vec![algorithm]))?;
         if self.dry_run {
-            return plan::print(&planned(&algorithms, base)?, output);
+            return plan::print(&planned(&algorithms, change)?, output);
         }
         let mut report = UpgradeReport::default();
         for algorithm in algorithms {
-            match upgrade(algorithm, base) {
+            match upgrade(algorithm, change) {
                 Ok(row) => report.upgraded.push(row),
                 Err(error) if named.is_some() => return Err(error),
                 Err(error) => report.failed.push(Failed {
@@ -114,21 +118,21 @@ impl Upgrade {
     }
 }
 
-fn planned(algorithms: &[Algorithm], base: Option<Base>) -> Result<Vec<Action>, Error> {
+fn planned(algorithms: &[Algorithm], change: BaseChange) -> Result<Vec<Action>, Error> {
     let mut actions = Vec::new();
     for algorithm in algorithms {
-        actions.extend(onramp_loader::plan_upgrade(*algorithm, base)?.actions);
+        actions.extend(onramp_loader::plan_upgrade(*algorithm, change)?.actions);
     }
     Ok(actions)
 }
 
-fn upgrade(algorithm: Algorithm, base: Option<Base>) -> anyhow::Result<UpgradeRow> {
-    let planned = onramp_loader::plan_upgrade(algorithm, base)?;
+fn upgrade(algorithm: Algorithm, change: BaseChange) -> anyhow::Result<UpgradeRow> {
+    let planned = onramp_loader::plan_upgrade(algorithm, change)?;
     // That of the old attachment ends with it.
     let watch = planned.expires_at_us.map(|_| expire::Watch::start(algorithm)).transpose();
     let watch =
         watch.context("cannot start the process that would detach in time, so nothing was changed")?;
-    let upgraded = onramp_loader::upgrade(algorithm, base)?;
+    let upgraded = onramp_loader::upgrade(algorithm, change)?;
     if let Some(watch) = watch {
         watch.begin();
     }
@@ -140,6 +144,7 @@ fn row(upgraded: Upgraded) -> UpgradeRow {
         algorithm: upgraded.algorithm.name(),
         congestion_control: upgraded.algorithm.congestion_control(),
         base: upgraded.base.name(),
+        after_exit: upgraded.after_exit,
         generation: format!("{:x}", upgraded.generation),
         from_version: upgraded.from_version,
         new_parameters: upgraded.new_parameters,

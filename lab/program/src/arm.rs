@@ -8,10 +8,10 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use anyhow::Context;
-use onramp_lab::experiment::{Arm, Clock, Exit, ExitSource, FlowStorage, Ready};
+use onramp_lab::experiment::{AFTER_EXIT, Arm, BASE, Clock, Exit, ExitSource, FlowStorage, Ready};
 use onramp_lab::sim::ORACLE;
 use onramp_loader::abi::FlowHeader;
-use onramp_loader::algorithm::{self, Algorithm, Parameters, did_you_mean};
+use onramp_loader::algorithm::{self, AfterExitOptions, Algorithm, Parameters, did_you_mean};
 use onramp_loader::{AttachOptions, Base, Error, Phase, kernel};
 use onramp_profiles::Profile;
 
@@ -19,9 +19,6 @@ use crate::failure::Usage;
 use crate::profile;
 use attachments::Attachments;
 use written::{TAHOE, Written};
-
-/// Name of the base among an arm's parameters.
-const BASE: &str = "base";
 
 /// Arms ready to run.
 pub(crate) struct Arms {
@@ -108,9 +105,10 @@ impl Arms {
         let mut own: Vec<&str> = settings.filter_map(|setting| Some(setting.split_once('.')?.1)).collect();
         own.extend(&arm.parameters);
         wanted.assign(&own).map_err(Error::from)?;
-        let options = options(wanted, &with.name, arm.base);
+        let options = options(wanted, &with.name, arm.base, arm.after_exit);
         // Another process may have attached it with others.
-        let as_it_is = here == Some(true) && own.is_empty() && arm.base.is_none();
+        let as_it_is =
+            here == Some(true) && own.is_empty() && arm.base.is_none() && arm.after_exit.is_empty();
         let there = if as_it_is { onramp_loader::parameter_sets(algorithm).ok() } else { None };
         let there = there.and_then(|sets| sets.into_iter().next()).map(|set| set.parameters);
         let used = there.as_ref().unwrap_or(&options.parameters);
@@ -118,6 +116,9 @@ impl Arms {
             used.shown().map(|(name, value)| (name.to_owned(), value)).collect();
         let base = if arm.tahoe { Some(TAHOE) } else { arm.base.map(|base| base.name()) };
         parameters.extend(base.map(|base| (BASE.to_owned(), base.to_owned())));
+        if !arm.after_exit.is_empty() {
+            parameters.insert(AFTER_EXIT.to_owned(), arm.after_exit.in_an_arm());
+        }
         Ok(Arm {
             congestion_control: algorithm.congestion_control(),
             parameters,
@@ -137,10 +138,13 @@ impl Arms {
             Some(algorithm) => {
                 let base = arm.parameters.get(BASE).map(|name| written::base(name)).transpose()?;
                 let mut wanted = algorithm.parameters();
-                let all: Vec<_> = arm.parameters.iter().filter(|(name, _)| *name != BASE).collect();
+                let after_exit = arm.parameters.get(AFTER_EXIT).map(|names| names.parse()).transpose();
+                let after_exit = after_exit.map_err(Usage::error)?.unwrap_or_default();
+                let of_base = |name: &str| name == BASE || name == AFTER_EXIT;
+                let all: Vec<_> = arm.parameters.iter().filter(|(name, _)| !of_base(name)).collect();
                 let all: Vec<_> = all.iter().map(|(name, value)| format!("{name}={value}")).collect();
                 wanted.assign(&all).map_err(Error::from)?;
-                Some(arms.ready(algorithm, options(wanted, profile, base), false))
+                Some(arms.ready(algorithm, options(wanted, profile, base, after_exit), false))
             }
         };
         Ok(Self { arms: vec![Arm { ready, ..arm.clone() }], ..arms })
@@ -157,12 +161,18 @@ impl Arms {
 }
 
 /// For as long as this process lives.
-fn options(parameters: Parameters, profile: &str, base: Option<Base>) -> AttachOptions {
+fn options(
+    parameters: Parameters,
+    profile: &str,
+    base: Option<Base>,
+    after_exit: AfterExitOptions,
+) -> AttachOptions {
     let mut options = AttachOptions::new(parameters);
     profile.clone_into(&mut options.profile);
     options.scoped = true;
     // Of a comparison it is the same on every host.
     options.base = Some(base.unwrap_or(Base::Cubic));
+    options.after_exit = after_exit;
     options
 }
 

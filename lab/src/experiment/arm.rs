@@ -12,6 +12,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::host::HostSpec;
 
+/// Name of the base among an arm's parameters.
+pub const BASE: &str = "base";
+/// Name of the base's options among them.
+pub const AFTER_EXIT: &str = "after_exit";
+
 /// One arm of an experiment.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Arm {

@@ -1,16 +1,13 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Congestion controls by their kernel names, as arms have them.
 
-use onramp_algorithm::{Flow, find_control, of_cubic};
+use onramp_algorithm::{AfterExitOptions, Flow, find_control, of_cubic};
 
 use super::SimError;
 use super::control::{Base, Control, Oracle, Start};
-use crate::experiment::Arm;
+use crate::experiment::{AFTER_EXIT, Arm, BASE};
 use crate::host::HostSpec;
 use crate::link::LinkSpec;
-
-/// Name of the base among an arm's parameters.
-const BASE: &str = "base";
 
 /// The arm that knows the link: it paces slow start and exits as `ramp` would with a perfect estimate.
 pub const ORACLE: &str = "oracle";
@@ -21,7 +18,7 @@ pub const ORACLE: &str = "oracle";
 /// [`SimError::Control`] for one that is not modelled, [`SimError::Parameter`].
 pub(super) fn control(arm: &Arm, host: &HostSpec, link: &LinkSpec) -> Result<Control, SimError> {
     if let Some(algorithm) = find_control(&arm.congestion_control) {
-        let settings = arm.parameters.iter().filter(|(name, _)| *name != BASE);
+        let settings = arm.parameters.iter().filter(|(name, _)| *name != BASE && *name != AFTER_EXIT);
         let settings: Vec<_> = settings.map(|(name, value)| format!("{name}={value}")).collect();
         let mut parameters = algorithm.parameters();
         parameters.assign(&settings)?;
@@ -33,7 +30,8 @@ pub(super) fn control(arm: &Arm, host: &HostSpec, link: &LinkSpec) -> Result<Con
             Some("tahoe") => Base::Tahoe,
             _ => Base::cubic(),
         };
-        return Ok(Control::new(base, Start::Algorithm(Flow::new(parameters))));
+        let control = Control::new(base, Start::Algorithm(Flow::new(parameters)));
+        return Ok(control.after_exit(after_exit(arm)?));
     }
     match arm.congestion_control.as_str() {
         // The kernel's HyStart is the algorithm's model, and leaves on the same acknowledgment.
@@ -44,5 +42,16 @@ pub(super) fn control(arm: &Arm, host: &HostSpec, link: &LinkSpec) -> Result<Con
         ORACLE => Ok(Control::new(Base::cubic(), Start::Oracle(Oracle::new(host, link)))),
         "reno" => Ok(Control::new(Base::Reno, Start::Base)),
         other => Err(SimError::Control { name: other.to_owned() }),
+    }
+}
+
+/// The options of an arm's base.
+fn after_exit(arm: &Arm) -> Result<AfterExitOptions, SimError> {
+    let Some(names) = arm.parameters.get(AFTER_EXIT) else { return Ok(AfterExitOptions::default()) };
+    let options: AfterExitOptions = names.parse().map_err(SimError::AfterExit)?;
+    let base = arm.parameters.get(BASE).map_or("cubic", String::as_str);
+    match options.missing_from(base) {
+        Some(option) => Err(SimError::AfterExit(format!("base {base} has no option {}", option.name()))),
+        None => Ok(options),
     }
 }

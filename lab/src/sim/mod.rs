@@ -50,6 +50,9 @@ pub enum SimError {
     /// A parameter was refused.
     #[error(transparent)]
     Parameter(#[from] ParameterError),
+    /// An option of the base was refused.
+    #[error("after_exit: {0}")]
+    AfterExit(String),
     /// The control is not modelled.
     #[error(
         "{name} is not simulated: give an algorithm, cubic, reno or oracle, or measure it with `onramp lab run {name}`"

@@ -55,7 +55,11 @@ pub struct Socket {
     pub delivered: u32,
     /// The value of `delivered` up to which the application had less to send than the window allowed; 0: it has more.
     pub app_limited: u32,
-    /// Whether the last rate sample that counts was taken in such a time.
+    /// The last rate sample that counts: segments delivered.
+    pub rate_delivered: u32,
+    /// The time in which they were, microseconds; 0: there is none yet.
+    pub rate_interval_us: u32,
+    /// Whether it was taken in such a time.
     pub rate_app_limited: bool,
     /// Whether the window was used up lately.
     pub cwnd_limited: bool,
@@ -101,6 +105,8 @@ impl Socket {
             // The handshake.
             delivered: 1,
             app_limited: 1,
+            rate_delivered: 0,
+            rate_interval_us: 0,
             rate_app_limited: false,
             cwnd_limited: false,
             max_packets_out: 0,
@@ -141,7 +147,11 @@ impl Socket {
             limited_by: flags.into_iter().filter(|(set, _)| *set).fold(0, |all, (_, flag)| all | flag),
             receiver_clock: self.receiver_ms,
             receive_window: 0,
+            rate_delivered: self.rate_delivered,
+            rate_interval_us: self.rate_interval_us,
             startup: 0,
+            options: 0,
+            plateau: 0,
             in_doubt: u32::from(self.in_doubt),
             unused: 0,
             state: self.state as u32,

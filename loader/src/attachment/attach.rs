@@ -53,8 +53,9 @@ pub fn plan(options: &AttachOptions) -> Result<Vec<Action>, Error> {
     actions.extend([
         Action::new(
             format!(
-                "load {name} with base {}{}{}{}",
+                "load {name} with base {}{}{}{}{}",
                 base.name(),
+                basis::after_exit_text(options.after_exit),
                 if options.observe { ", to observe only" } else { "" },
                 options.guard.map_or_else(String::new, |guard| format!(
                     ", guarded ({guard}) by {}% of its flows, which run the base alone",
@@ -256,7 +257,7 @@ fn describe(options: &AttachOptions, base: Base, generation: u64) -> Attachment 
     profile_names[0] = padded(&options.profile);
     let observes = if options.observe { attachment_flag::OBSERVES } else { 0 };
     let guarded = if options.guard.is_some() { attachment_flag::GUARDED } else { 0 };
-    Attachment {
+    let mut attachment = Attachment {
         abi_version: ABI_VERSION,
         base: base as u32,
         generation,
@@ -268,5 +269,7 @@ fn describe(options: &AttachOptions, base: Base, generation: u64) -> Attachment 
         tables_crc32: tables_crc32(options.parameters.algorithm()),
         version: padded(env!("CARGO_PKG_VERSION")),
         profile_names,
-    }
+    };
+    attachment.set_after_exit(options.after_exit);
+    attachment
 }

@@ -1,6 +1,6 @@
 //! The base that an algorithm gets: what its network namespace has as default, unless another is named.
 
-use onramp_algorithm::Algorithm;
+use onramp_algorithm::{AfterExitOptions, Algorithm};
 use onramp_net::namespace::Namespace;
 
 use crate::attachment::defaults;
@@ -37,7 +37,7 @@ impl Basis {
 ///
 /// # Errors
 /// [`Error::Privilege`], [`Error::NoBase`] if none is named and the default cannot be one, [`Error::NoCubic`],
-/// [`Error::NoBbr`], [`Error::BbrAfterExit`].
+/// [`Error::NoBbr`], [`Error::BbrAfterExit`], [`Error::NotOfBase`], [`Error::ObservesAfterExit`].
 pub fn basis(options: &AttachOptions) -> Result<Basis, Error> {
     kernel::require_privilege("attach")?;
     let kernel = Kernel::read()?;
@@ -54,6 +54,7 @@ pub(crate) fn choose(kernel: &Kernel, options: &AttachOptions) -> Result<Basis, 
         (None, None) => return Err(Error::NoBase { control: default }),
     };
     require(kernel, algorithm, base)?;
+    require_options(base, options.after_exit, options.observe)?;
     Ok(Basis { base, default, default_base })
 }
 
@@ -63,6 +64,26 @@ pub(crate) fn require(kernel: &Kernel, algorithm: Algorithm, base: Base) -> Resu
         return Err(Error::BbrAfterExit { algorithm: algorithm.name() });
     }
     require_any(kernel, base)
+}
+
+/// Fails unless the base has these options, and does not run as if there were no algorithm.
+pub(crate) fn require_options(base: Base, options: AfterExitOptions, observe: bool) -> Result<(), Error> {
+    if let Some(option) = options.missing_from(base.name()) {
+        return Err(Error::NotOfBase {
+            option: option.name(),
+            base: base.name(),
+            bases: option.bases().join(" or "),
+        });
+    }
+    if observe && !options.is_empty() {
+        return Err(Error::ObservesAfterExit { options });
+    }
+    Ok(())
+}
+
+/// The options of a base behind its name; empty where there are none.
+pub(crate) fn after_exit_text(options: AfterExitOptions) -> String {
+    if options.is_empty() { String::new() } else { format!(" and its options {options} after the exit") }
 }
 
 /// Fails unless this kernel offers the base to BPF.
@@ -96,5 +117,21 @@ mod tests {
         let error = require(&Kernel::without_types(), inflight, Base::Bbr).unwrap_err();
         assert!(matches!(error, Error::BbrAfterExit { algorithm: "inflight" }), "{error}");
         require(&Kernel::without_types(), inflight, Base::Reno).unwrap();
+    }
+
+    #[test]
+    fn options_are_refused_over_a_base_that_does_not_have_them_and_where_it_runs_alone() {
+        let refused = |base, options: &str, observe| {
+            let options = options.parse().unwrap();
+            require_options(base, options, observe).err().map(|error| error.to_string())
+        };
+        assert_eq!(refused(Base::Cubic, "plateau,floor", false), None);
+        assert_eq!(refused(Base::Reno, "floor", false), None);
+        assert_eq!(refused(Base::Bbr, "none", true), None);
+        let error = refused(Base::Reno, "plateau,floor", false).unwrap();
+        assert!(error.contains("plateau") && error.contains("--base cubic"), "{error}");
+        let error = refused(Base::Bbr, "floor", false).unwrap();
+        assert!(error.contains("floor") && error.contains("--base cubic or reno"), "{error}");
+        assert!(refused(Base::Cubic, "floor", true).unwrap().contains("--after-exit floor"));
     }
 }

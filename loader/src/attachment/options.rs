@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use onramp_algorithm::Parameters;
+use onramp_algorithm::{AfterExitOptions, Parameters};
 
 use crate::attachment::guard::GuardOptions;
 use crate::object::abi::Base;
@@ -17,6 +17,8 @@ pub struct AttachOptions {
     pub profile: String,
     /// The base; `None`: what the current network namespace has as default, if that can be one.
     pub base: Option<Base>,
+    /// Options of the base. Not with `observe`.
+    pub after_exit: AfterExitOptions,
     /// Run the algorithm and record when it would have left, and leave everything to the base.
     pub observe: bool,
     /// Keep some flows on the base as control, and have the base run alone once the others are worse. Not with `observe`,
@@ -42,6 +44,7 @@ impl AttachOptions {
             parameters,
             profile: "default".into(),
             base: None,
+            after_exit: AfterExitOptions::default(),
             observe: false,
             guard: None,
             default: false,

@@ -48,7 +48,11 @@ impl<'a> Shell<'a> {
         let failed = |action| open::failed(action, name);
         let attachment = &contents.attachment;
         let base = Base::from_number(attachment.base);
-        let mode = Mode { observing: attachment.observes(), guarding: contents.guard.is_some() };
+        let mode = Mode {
+            observing: attachment.observes(),
+            guarding: contents.guard.is_some(),
+            after_exit: attachment.after_exit(),
+        };
         let mut shared: Vec<_> = TELEMETRY_MAPS.map(|name| (name, telemetry.join(name))).into();
         shared.push((CHOICES, profiles::path(CHOICES)));
         let mut object = open::sharing_shell(name, base, mode, kernel, &shared)?;

@@ -10,7 +10,7 @@ use std::fs;
 use std::thread;
 use std::time::Duration;
 
-use onramp_algorithm::Algorithm;
+use onramp_algorithm::{AfterExitOptions, Algorithm};
 
 use crate::attachment::basis;
 use crate::attachment::guard::{self, GuardOptions};
@@ -38,6 +38,15 @@ const BETWEEN_TRIES: Duration = Duration::from_millis(10);
 /// Between two looks whether a name is free.
 const LOOK: Duration = Duration::from_micros(20);
 
+/// What else an upgrade changes; `None`: as it is.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct BaseChange {
+    /// Another base.
+    pub base: Option<Base>,
+    /// Other options of it.
+    pub after_exit: Option<AfterExitOptions>,
+}
+
 /// What an upgrade would do.
 #[derive(Clone, Debug)]
 pub struct UpgradePlan {
@@ -45,6 +54,8 @@ pub struct UpgradePlan {
     pub actions: Vec<Action>,
     /// The base that it will have.
     pub base: Base,
+    /// The base's options then.
+    pub after_exit: AfterExitOptions,
     /// When the base will run alone, then as now: wall clock, microseconds since 1970; `None`: never.
     pub expires_at_us: Option<u64>,
     /// It runs and records, and does nothing, then as now.
@@ -66,6 +77,8 @@ pub struct Upgraded {
     pub generation: u64,
     /// Its base.
     pub base: Base,
+    /// The base's options.
+    pub after_exit: AfterExitOptions,
     /// Version of the onramp that had attached it.
     pub from_version: String,
     /// Parameters that it did not have, which have their defaults now.
@@ -86,12 +99,12 @@ pub struct Upgraded {
 ///
 /// # Errors
 /// What [`upgrade`] fails with, as far as it can be known before.
-pub fn plan_upgrade(algorithm: Algorithm, base: Option<Base>) -> Result<UpgradePlan, Error> {
+pub fn plan_upgrade(algorithm: Algorithm, change: BaseChange) -> Result<UpgradePlan, Error> {
     kernel::require_everywhere("upgrade")?;
     let _lock = Lock::take()?;
     let kernel = Kernel::read()?;
     let pins = Pins::new(algorithm);
-    let old = OldAttachment::new(&pins, base, &kernel)?;
+    let old = OldAttachment::new(&pins, change, &kernel)?;
     old.require_understanding_listeners(algorithm)?;
     let name = algorithm.congestion_control();
     let undo = format!("`onramp upgrade {}` of onramp {}", algorithm.name(), old.version());
@@ -102,7 +115,12 @@ pub fn plan_upgrade(algorithm: Algorithm, base: Option<Base>) -> Result<UpgradeP
     }
     let base = Base::from_number(old.contents.attachment.base);
     actions.push(Action::new(
-        format!("load {name} with base {} and the parameters that it has now{}", base.name(), old.new_text()),
+        format!(
+            "load {name} with base {}{} and the parameters that it has now{}",
+            base.name(),
+            basis::after_exit_text(old.contents.attachment.after_exit()),
+            old.new_text()
+        ),
         "",
     ));
     actions.push(Action::new(
@@ -131,6 +149,7 @@ pub fn plan_upgrade(algorithm: Algorithm, base: Option<Base>) -> Result<UpgradeP
     Ok(UpgradePlan {
         actions,
         base,
+        after_exit: attachment.after_exit(),
         expires_at_us: clock::wall_clock_us(attachment.deadline_ns),
         observe: attachment.observes(),
         guard: guard.as_ref().map(GuardOptions::from_abi),
@@ -139,7 +158,7 @@ pub fn plan_upgrade(algorithm: Algorithm, base: Option<Base>) -> Result<UpgradeP
     })
 }
 
-/// Has this build's code take over what is attached. `base`: another base than it has now.
+/// Has this build's code take over what is attached.
 ///
 /// New connections get the old code or the newer; before Linux 6.4 there is a moment without the name. Open sockets go
 /// over; a slow start in progress ends where the window is then, or starts anew if it has hardly begun.
@@ -149,15 +168,15 @@ pub fn plan_upgrade(algorithm: Algorithm, base: Option<Base>) -> Result<UpgradeP
 /// base that cannot be, or what the kernel refuses. The old attachment is whole then. What could not be seen or moved
 /// afterwards is not an error but reported. If the old pins cannot be removed, or before Linux 6.4 the newer code
 /// cannot be registered, `status` says so, and upgrading again continues.
-pub fn upgrade(algorithm: Algorithm, base: Option<Base>) -> Result<Upgraded, Error> {
+pub fn upgrade(algorithm: Algorithm, change: BaseChange) -> Result<Upgraded, Error> {
     kernel::require_everywhere("upgrade")?;
     let lock = Lock::take()?;
     let kernel = Kernel::read()?;
     let pins = Pins::new(algorithm);
     // First, so that nothing is settled where nothing can be done.
-    OldAttachment::new(&pins, base, &kernel)?;
+    OldAttachment::new(&pins, change, &kernel)?;
     shell::settle(&pins)?;
-    let old = OldAttachment::new(&pins, base, &kernel)?;
+    let old = OldAttachment::new(&pins, change, &kernel)?;
     old.require_understanding_listeners(algorithm)?;
     replace(&pins, &old, &kernel)?;
     let name = algorithm.congestion_control();
@@ -175,6 +194,7 @@ pub fn upgrade(algorithm: Algorithm, base: Option<Base>) -> Result<Upgraded, Err
         algorithm,
         generation: old.contents.attachment.generation,
         base: Base::from_number(old.contents.attachment.base),
+        after_exit: old.contents.attachment.after_exit(),
         from_version: old.version(),
         new_parameters: old.new_parameters,
         defaults: renewed.defaults,
@@ -195,7 +215,7 @@ struct OldAttachment {
 }
 
 impl OldAttachment {
-    fn new(pins: &Pins, base: Option<Base>, kernel: &Kernel) -> Result<Self, Error> {
+    fn new(pins: &Pins, change: BaseChange, kernel: &Kernel) -> Result<Self, Error> {
         let algorithm = pins.algorithm;
         let cannot = |why: String| Error::NotTakenOver { algorithm: algorithm.name(), why };
         if !pins.exist()? {
@@ -217,12 +237,15 @@ impl OldAttachment {
         let same_build =
             attachment.abi_version == ABI_VERSION && attachment.tables_crc32 == tables_crc32(algorithm);
         let (slots, new_parameters) = slots(pins, &attachment).map_err(&cannot)?;
-        let base = base.unwrap_or(has);
+        let base = change.base.unwrap_or(has);
+        let after_exit = change.after_exit.unwrap_or(attachment.after_exit());
         basis::require(kernel, algorithm, base)?;
+        basis::require_options(base, after_exit, attachment.observes())?;
         let version = attachment.version;
         let now = clock::now_us();
         attachment.abi_version = ABI_VERSION;
         attachment.base = base as u32;
+        attachment.set_after_exit(after_exit);
         attachment.generation = now;
         attachment.attached_ns = clock::boot_ns();
         attachment.tables_crc32 = tables_crc32(algorithm);

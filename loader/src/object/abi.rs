@@ -8,7 +8,8 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use aya::Pod;
 pub use onramp_algorithm::{ABI_VERSION, ExitRecord, FlowCounts};
 use onramp_algorithm::{
-    AckPayload, Algorithm, EndPayload, LossPayload, RestartPayload, RoundPayload, StatePayload, UndoPayload,
+    AckPayload, AfterExitOptions, Algorithm, EndPayload, LossPayload, RestartPayload, RoundPayload,
+    StatePayload, UndoPayload,
 };
 
 include!(concat!(env!("OUT_DIR"), "/abi.rs"));
@@ -136,6 +137,17 @@ impl Attachment {
         self.flags & attachment_flag::OBSERVES != 0
     }
 
+    /// The options of its base.
+    pub(crate) fn after_exit(&self) -> AfterExitOptions {
+        AfterExitOptions::from_bits(self.flags >> ATTACHMENT_AFTER_EXIT_SHIFT)
+    }
+
+    /// Gives its base these options.
+    pub(crate) fn set_after_exit(&mut self, options: AfterExitOptions) {
+        self.flags &= (1 << ATTACHMENT_AFTER_EXIT_SHIFT) - 1;
+        self.flags |= options.bits() << ATTACHMENT_AFTER_EXIT_SHIFT;
+    }
+
     /// Whether it has a guard.
     pub(crate) fn is_guarded(&self) -> bool {
         self.flags & attachment_flag::GUARDED != 0
@@ -178,6 +190,21 @@ pub(crate) fn padded<const N: usize>(text: &str) -> [u8; N] {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_options_of_the_base_change_nothing_else_of_an_attachment() {
+        let mut before = attachment(onramp_algorithm::find("ramp").unwrap());
+        before.flags = attachment_flag::GUARDED | attachment_flag::TRIPPED;
+        let mut after = before;
+        let options: AfterExitOptions = "floor".parse().unwrap();
+        for options in [AfterExitOptions::from_bits(u32::MAX), options] {
+            after.set_after_exit(options);
+            assert!(after.is_guarded() && !after.observes());
+            assert_eq!(after.after_exit(), options);
+        }
+        after.set_after_exit(AfterExitOptions::default());
+        assert_eq!(after, before);
+    }
 
     fn attachment(algorithm: Algorithm) -> Attachment {
         Attachment {

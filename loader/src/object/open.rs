@@ -8,6 +8,7 @@ use std::path::PathBuf;
 
 use libbpf_rs::{Object, ObjectBuilder, OpenObject};
 use nix::sys::memfd::{MFdFlags, memfd_create};
+use onramp_algorithm::{AfterExit, AfterExitOptions};
 
 use crate::object::abi::{Base, padded};
 use crate::object::embedded::object;
@@ -67,7 +68,12 @@ pub(crate) struct Mode {
     pub observing: bool,
     /// It compares flows with a control.
     pub guarding: bool,
+    /// Options of the base.
+    pub after_exit: AfterExitOptions,
 }
+
+/// The operation that [`AfterExit::Probe`] alone needs.
+const PROBING: &str = "in_ack_event";
 
 /// Options of a map that is made without an object; `flags` are those of the kernel.
 pub(crate) fn map_options(flags: u32) -> libbpf_sys::bpf_map_create_opts {
@@ -78,9 +84,11 @@ pub(crate) fn map_options(flags: u32) -> libbpf_sys::bpf_map_create_opts {
     }
 }
 
-/// Loads the shell of an algorithm with a base and a guard, for a trial: it gets maps of its own. Registers nothing.
+/// Loads the shell of an algorithm with a base, its options and a guard, for a trial: it gets maps of its own. Registers
+/// nothing.
 pub(crate) fn shell(name: &str, base: Base, kernel: &Kernel) -> Result<Object, Error> {
-    fitted(name, base, Mode { observing: false, guarding: true }, kernel)?.load(name)
+    let after_exit = AfterExitOptions::of_base(base.name());
+    fitted(name, base, Mode { observing: false, guarding: true, after_exit }, kernel)?.load(name)
 }
 
 /// The same with maps that others share, by their names and where they are pinned.
@@ -128,8 +136,10 @@ fn decide(object: &mut OpenObject, base: Base, mode: Mode, kernel: &Kernel) -> l
     for (section, on) in [(".rodata.observing", mode.observing), (".rodata.guarding", mode.guarding)] {
         constant::set(object, section, &u32::from(on).to_ne_bytes())?;
     }
+    constant::set(object, ".rodata.after_exit", &mode.after_exit.bits().to_ne_bytes())?;
     constant::set(object, ".rodata.tick", &(clock::tick().as_micros() as u32).to_ne_bytes())?;
-    operations::fit(object, kernel)
+    let without: &[_] = if mode.after_exit.has(AfterExit::Probe) { &[] } else { &[PROBING] };
+    operations::fit(object, kernel, without)
 }
 
 /// Which sockets the iterators of `bpf/migrate.bpf.c` deal with, and how.
@@ -236,10 +246,11 @@ mod tests {
     #[ignore = "in a guest: make test"]
     fn an_object_becomes_the_same_by_an_excerpt_as_by_all_of_the_kernels_types() {
         let kernel = Kernel::read().unwrap();
-        let mode = Mode { observing: false, guarding: true };
         let mut compared = 0;
         // The shells read the same of the kernel: that of the least algorithm stands for all, over each base.
         for (base, name) in [(Base::Cubic, "plain"), (Base::Bbr, "plain_bbr")] {
+            let after_exit = AfterExitOptions::of_base(base.name());
+            let mode = Mode { observing: false, guarding: true, after_exit };
             let mut whole = open(name, None).unwrap();
             decide(&mut whole, base, mode, &kernel).unwrap();
             let fitted = shell("plain", base, &kernel).unwrap();

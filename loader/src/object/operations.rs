@@ -10,10 +10,11 @@ use crate::system::kernel::Kernel;
 /// The kernel's struct, and ours of the same name.
 const STRUCT: &str = "tcp_congestion_ops";
 
-/// Clears the operations that the kernel does not have (`cwnd_event_tx_start` before 7.1, see `bpf/kernel/compat.bpf.h`),
-/// and asks for registration by the map itself where there are no links (before 6.4).
-pub(crate) fn fit(open: &mut OpenObject, kernel: &Kernel) -> Result<()> {
-    let surplus = surplus(open, kernel)?;
+/// Clears the operations that the kernel does not have (`cwnd_event_tx_start` before 7.1, see `bpf/kernel/compat.bpf.h`)
+/// and those `without` which the object has to do, and asks for registration by the map itself where there are no links
+/// (before 6.4).
+pub(crate) fn fit(open: &mut OpenObject, kernel: &Kernel, without: &[&str]) -> Result<()> {
+    let surplus = surplus(open, kernel, without)?;
     for mut map in open.maps_mut().filter(|map| map.map_type() == MapType::StructOps) {
         if !kernel.has_link() {
             map.set_map_flags(0)?;
@@ -30,12 +31,12 @@ pub(crate) fn fit(open: &mut OpenObject, kernel: &Kernel) -> Result<()> {
     Ok(())
 }
 
-/// Byte offsets of the members of our struct that the kernel's does not have.
-fn surplus(open: &OpenObject, kernel: &Kernel) -> Result<Vec<usize>> {
+/// Byte offsets of the members of our struct that the kernel's does not have, or that are to be left out.
+fn surplus(open: &OpenObject, kernel: &Kernel, without: &[&str]) -> Result<Vec<usize>> {
     let Some(btf) = types(open)? else { return Ok(Vec::new()) };
     let Some(ours) = btf.type_by_name::<Struct<'_>>(STRUCT) else { return Ok(Vec::new()) };
     let theirs = kernel.members(STRUCT);
-    let missing = |name: &str| theirs.iter().all(|known| known != name);
+    let missing = |name: &str| without.contains(&name) || theirs.iter().all(|known| known != name);
     Ok(ours
         .iter()
         .filter(|member| member.name.and_then(|name| name.to_str()).is_some_and(missing))

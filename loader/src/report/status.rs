@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use onramp_algorithm::Algorithm;
+use onramp_algorithm::{AfterExitOptions, Algorithm};
 
 use crate::attachment::defaults::Records;
 use crate::attachment::guard::{self, GuardState};
@@ -50,6 +50,8 @@ pub enum State {
 pub struct AttachedState {
     /// Its base.
     pub base: Base,
+    /// The base's options.
+    pub after_exit: AfterExitOptions,
     /// It runs and records, and does nothing.
     pub observe: bool,
     /// What its guard has seen, if it has one.
@@ -269,6 +271,7 @@ fn describe(pins: &Pins) -> Result<AttachedState, Error> {
     };
     Ok(AttachedState {
         base: Base::from_number(attachment.base),
+        after_exit: attachment.after_exit(),
         observe: attachment.observes(),
         guard: guard::state(pins, &attachment)?,
         generation: attachment.generation,

@@ -46,6 +46,8 @@ impl Error {
             | Self::NoProfiles { .. }
             | Self::NoBase { .. }
             | Self::BbrAfterExit { .. }
+            | Self::NotOfBase { .. }
+            | Self::ObservesAfterExit { .. }
             | Self::UntrustedFile { .. }
             | Self::UnknownControl { .. }
             | Self::Cgroup { .. }

@@ -44,6 +44,8 @@ struct File {
 struct Attach {
     profile: Option<Spanned<String>>,
     base: Option<Spanned<BaseName>>,
+    /// As `attach --after-exit` takes it.
+    after_exit: Option<Spanned<String>>,
     #[serde(default)]
     default: bool,
     #[serde(default)]
@@ -278,8 +280,14 @@ fn options(
         profile: None,
         settings: Vec::new(),
         base: wanted.base.as_ref().map(|base| *base.get_ref()),
+        after_exit: None,
         telemetry: None,
     };
+    if let Some(options) = &wanted.after_exit {
+        let place = source.place(options.span().start);
+        let parsed = options.get_ref().parse();
+        settings.after_exit = Some(parsed.map_err(|why: String| place.error(&format!("after_exit: {why}")))?);
+    }
     if let Some(level) = &wanted.telemetry {
         let place = source.place(level.span().start);
         settings.telemetry = Some(Level::find(level.get_ref()).ok_or_else(|| {

@@ -1,12 +1,12 @@
 //! What it takes to have what files want, one step after another.
 
-use onramp_loader::algorithm::{Algorithm, Parameters};
+use onramp_loader::algorithm::{AfterExitOptions, Algorithm, Parameters};
 use onramp_loader::guard::GuardOptions;
 use onramp_loader::select::{self, Changes, Profile, Rule};
 use onramp_loader::telemetry::Level;
 use onramp_loader::{
-    Action, AttachOptions, AttachedState, Base, Basis, DEFAULT_SYSCTL, Detached, Error, ParameterSet,
-    UpgradePlan, Users,
+    Action, AttachOptions, AttachedState, Base, BaseChange, Basis, DEFAULT_SYSCTL, Detached, Error,
+    ParameterSet, UpgradePlan, Users,
 };
 use onramp_net::Namespace;
 
@@ -33,7 +33,7 @@ enum Deed {
     /// Detached first where it is attached.
     Attach(Box<AttachOptions>),
     Replace(Box<AttachOptions>),
-    Upgrade(Algorithm, Base),
+    Upgrade(Algorithm, BaseChange),
     Tune(Box<AttachOptions>),
     TuneProfile(Box<Profile>),
     Confirm(Algorithm),
@@ -116,8 +116,8 @@ fn attach(options: &AttachOptions, profiles: &[Profile]) -> anyhow::Result<Vec<S
         vec![Step { warning: warning(options, basis), ..step }]
     };
     let there = match onramp_loader::attached_state(algorithm)? {
-        Some(state) => Ok(There::as_it_is(algorithm, state, options.base)),
-        None => There::of_another(algorithm, options.base),
+        Some(state) => Ok(There::as_it_is(algorithm, state, options)),
+        None => There::of_another(algorithm, options),
     };
     let there = match there {
         Err(Error::Interrupted { .. }) => {
@@ -172,14 +172,15 @@ struct There {
 }
 
 impl There {
-    fn as_it_is(algorithm: Algorithm, state: AttachedState, wanted: Option<Base>) -> Self {
-        let base = wanted.unwrap_or(state.base);
+    fn as_it_is(algorithm: Algorithm, state: AttachedState, wanted: &AttachOptions) -> Self {
+        let base = wanted.base.unwrap_or(state.base);
         let code = if state.version != env!("CARGO_PKG_VERSION") {
             // The previous build would have to be asked.
             Some((format!("onramp {}", state.version), String::new()))
-        } else if state.base != base {
-            let base = state.base.name();
-            Some((format!("base {base}"), format!("onramp upgrade {} --base {base}", algorithm.name())))
+        } else if (state.base, state.after_exit) != (base, wanted.after_exit) {
+            let (name, base, options) = (algorithm.name(), state.base.name(), state.after_exit);
+            let undo = format!("onramp upgrade {name} --base {base} --after-exit {options}");
+            Some((format!("base {base}{}", with_options(options)), undo))
         } else {
             None
         };
@@ -189,9 +190,10 @@ impl There {
     }
 
     /// By another build, whose parameters are in its own tables.
-    fn of_another(algorithm: Algorithm, wanted: Option<Base>) -> Result<Self, Error> {
+    fn of_another(algorithm: Algorithm, wanted: &AttachOptions) -> Result<Self, Error> {
+        let change = BaseChange { base: wanted.base, after_exit: Some(wanted.after_exit) };
         let UpgradePlan { base, observe, guard, owner_pid, expires_at_us, parameter_sets, .. } =
-            onramp_loader::plan_upgrade(algorithm, wanted)?;
+            onramp_loader::plan_upgrade(algorithm, change)?;
         Ok(Self {
             base,
             code: Some(("another onramp".into(), String::new())),
@@ -211,8 +213,10 @@ fn adjust(options: &AttachOptions, base: Base, there: &There) -> Vec<Step> {
     let mut steps = Vec::new();
     // First: only that build can change what it has attached.
     if let Some((code, undo)) = &there.code {
-        let what = format!("upgrade {name} ({code}) to the code of this onramp, base {}", base.name());
-        steps.push(step(Deed::Upgrade(algorithm, base), what, undo.clone()));
+        let change = BaseChange { base: Some(base), after_exit: Some(options.after_exit) };
+        let (base, with_options) = (base.name(), with_options(options.after_exit));
+        let what = format!("upgrade {name} ({code}) to the code of this onramp, base {base}{with_options}");
+        steps.push(step(Deed::Upgrade(algorithm, change), what, undo.clone()));
     }
     if there.expires_at_us.is_some() {
         let what = format!("let {name} stay, which would be detached when its time is over");
@@ -264,13 +268,19 @@ fn with(options: &AttachOptions, base: Base) -> String {
     };
     let changes = settings::changes(&options.parameters.algorithm().parameters(), &options.parameters);
     let parameters = if changes.is_empty() { String::new() } else { format!(", {}", changes.join(" ")) };
+    let after_exit = with_options(options.after_exit);
     let observe = if options.observe { ", to observe only" } else { "" };
     let telemetry = match options.telemetry_max {
         Level::Ack => String::new(),
         level => format!(", telemetry of its flows limited to level {}", level.name()),
     };
     let guard = options.guard.map_or_else(String::new, |guard| format!(", {}", guard::words(&guard)));
-    format!(" with base {}{profile}{parameters}{observe}{guard}{telemetry}", base.name())
+    format!(" with base {}{after_exit}{profile}{parameters}{observe}{guard}{telemetry}", base.name())
+}
+
+/// What stands behind a base's name.
+fn with_options(options: AfterExitOptions) -> String {
+    if options.is_empty() { String::new() } else { format!(" ({options})") }
 }
 
 fn warning(options: &AttachOptions, basis: &Basis) -> Option<String> {
@@ -388,8 +398,8 @@ impl Step {
                 })?;
                 return Ok(left_by(&detached));
             }
-            Deed::Upgrade(algorithm, base) => {
-                let upgraded = onramp_loader::upgrade(*algorithm, Some(*base))?;
+            Deed::Upgrade(algorithm, change) => {
+                let upgraded = onramp_loader::upgrade(*algorithm, *change)?;
                 return Ok(left(*algorithm, &upgraded.stragglers, &upgraded.unseen));
             }
             Deed::Tune(options) => tune(&options.parameters, None, options.telemetry_max)?,

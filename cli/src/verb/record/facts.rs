@@ -79,6 +79,7 @@ fn attached(algorithm: Algorithm, state: &AttachedState) -> Vec<Attached> {
         algorithm: algorithm.name().to_owned(),
         profile: set.profile.clone(),
         base: state.base.name().to_owned(),
+        after_exit: state.after_exit.iter().map(|one| one.name().to_owned()).collect(),
         generation: set.generation,
         parameters: set.parameters.shown().map(|(name, value)| (name.to_owned(), value)).collect(),
     };

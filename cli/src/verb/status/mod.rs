@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use clap::Args;
 use onramp_loader::abi::Counters;
-use onramp_loader::algorithm::Algorithm;
+use onramp_loader::algorithm::{AfterExitOptions, Algorithm};
 use onramp_loader::guard::GuardState;
 use onramp_loader::host::Setting;
 use onramp_loader::select::RulesSummary;
@@ -104,6 +104,7 @@ struct StatusRow {
 #[derive(Serialize)]
 struct Attached {
     base: &'static str,
+    after_exit: AfterExitOptions,
     observe: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     guard: Option<Guarded>,
@@ -347,6 +348,7 @@ fn attached(algorithm: Algorithm, state: AttachedState) -> Attached {
     let named = algorithm.outcomes().zip(outcomes).filter(|(outcome, _)| !outcome.name.is_empty());
     Attached {
         base: state.base.name(),
+        after_exit: state.after_exit,
         applied: state.applied,
         observe: state.observe,
         guard: state.guard.as_ref().map(Guarded::from),

@@ -7,6 +7,7 @@ use onramp_loader::telemetry::Level;
 use super::{Attached, DeadRun, Listener, MissingProfile, Selecting, Set, SettingRow, StatusReport};
 use crate::guard;
 use crate::output::{Output, escape_line};
+use crate::settings;
 use crate::units::{count, show_us};
 use crate::verb::elsewhere::{self, unseen_text};
 use crate::verb::stragglers::{self, Sockets};
@@ -98,6 +99,7 @@ fn attached_text(algorithm: &str, attached: &Attached) -> String {
     if attached.applied {
         text += "  by onramp apply, which detaches it when no file names it any more\n";
     }
+    text += &settings::after_exit_line(attached.after_exit);
     if attached.observe {
         text += "  observes only: what it would do is recorded, the base does everything\n";
     }

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, Once, PoisonError, Weak};
 use std::thread;
 
 use nix::sys::signal::{SigSet, Signal};
-use onramp_loader::algorithm::Algorithm;
+use onramp_loader::algorithm::{AfterExitOptions, Algorithm};
 use onramp_loader::{AttachOptions, Base, Changes, Error};
 
 use crate::output::say;
@@ -13,10 +13,13 @@ use crate::progress;
 /// Attachments that there are, so that a signal can end them early.
 static LIVE: Mutex<Vec<Weak<Mutex<Attachments>>>> = Mutex::new(Vec::new());
 
+type Loaded = (Option<Base>, AfterExitOptions);
+
 /// Detached when dropped, and when the process is asked to end; what others had attached stays.
 #[derive(Default)]
 pub(super) struct Attachments {
-    ours: Vec<(Algorithm, Option<Base>)>,
+    /// With what is chosen when code is loaded: the base and its options.
+    ours: Vec<(Algorithm, Loaded)>,
 }
 
 impl Attachments {
@@ -38,19 +41,19 @@ impl Attachments {
     /// `as_it_is`.
     pub fn ready(&mut self, options: &AttachOptions, as_it_is: bool) -> Result<(), Error> {
         let algorithm = options.parameters.algorithm();
+        let loaded = (options.base, options.after_exit);
         if let Some(at) = self.ours.iter().position(|(one, _)| *one == algorithm) {
-            if self.ours[at].1 == options.base {
+            if self.ours[at].1 == loaded {
                 let all: Vec<_> =
                     options.parameters.shown().map(|(name, value)| format!("{name}={value}")).collect();
                 let changes = Changes { settings: &all, ..Changes::default() };
                 return onramp_loader::tune(algorithm, None, &changes, false).map(|_| ());
             }
-            // A base is chosen when the code is loaded.
             onramp_loader::detach(algorithm, false)?;
             self.ours.remove(at);
         }
         match onramp_loader::attach(options) {
-            Ok(_) => self.ours.push((algorithm, options.base)),
+            Ok(_) => self.ours.push((algorithm, loaded)),
             Err(Error::AlreadyAttached { .. }) if as_it_is => {}
             Err(error) => return Err(error),
         }

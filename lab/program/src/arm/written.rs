@@ -1,10 +1,11 @@
 //! Arms as they are written: `search`, `search:exit_action=hold`, `plain:base=reno:host.tcp_sack=off`.
 
 use onramp_loader::Base;
-use onramp_loader::algorithm::{self, Algorithm};
+use onramp_loader::algorithm::{self, AfterExitOptions, Algorithm};
 use onramp_profiles::host::HostSpec;
 
 use crate::failure::Usage;
+use onramp_lab::experiment::AFTER_EXIT;
 
 /// Name of the base that only the simulator has.
 pub(super) const TAHOE: &str = "tahoe";
@@ -21,6 +22,8 @@ pub(super) struct Written<'a> {
     /// Settings of the algorithm, `name=value`.
     pub parameters: Vec<&'a str>,
     pub base: Option<Base>,
+    /// Options of the base.
+    pub after_exit: AfterExitOptions,
     /// Its base is Tahoe, which only the simulator has.
     pub tahoe: bool,
     /// Settings of the hosts, name and value.
@@ -38,6 +41,7 @@ impl<'a> Written<'a> {
             algorithm,
             parameters: Vec::new(),
             base: None,
+            after_exit: AfterExitOptions::default(),
             tahoe: false,
             host: Vec::new(),
         };
@@ -56,8 +60,17 @@ impl<'a> Written<'a> {
                 (None, "base") => {
                     arm.base = Some(base(value).map_err(|_| refuse("names no base: give cubic|reno|bbr"))?);
                 }
+                (None, AFTER_EXIT) => {
+                    arm.after_exit =
+                        value.parse().map_err(|why: String| refuse(&format!("is refused: {why}")))?;
+                }
                 (None, _) => arm.parameters.push(setting),
             }
+        }
+        let base = if arm.tahoe { TAHOE } else { arm.base.map_or("cubic", Base::name) };
+        if let Some(option) = arm.after_exit.missing_from(base) {
+            let why = format!("base {base} has no option {} (after_exit)", option.name());
+            return Err(Usage::error(format!("arm {label:?}: {why}")));
         }
         Ok(arm)
     }
@@ -101,6 +114,8 @@ mod tests {
         let host = HostSpec::new([4_096, 5_000, 6_000], [4_096, 5_000, 6_000]);
         assert!(!arm.host(&host).unwrap().unwrap().tcp_sack);
         assert_eq!(Written::parse("cubic").unwrap().host(&host).unwrap(), None);
+        let options = Written::parse("ramp:after_exit=plateau+floor").unwrap().after_exit;
+        assert_eq!(options.to_string(), "plateau,floor");
         let tahoe = Written::parse("plain:base=tahoe").unwrap();
         assert!(tahoe.tahoe && tahoe.base.is_none());
     }
@@ -111,6 +126,9 @@ mod tests {
         assert!(says("search:hold").contains("write KEY=VALUE"));
         assert!(says("search:base=vegas").contains("cubic|reno|bbr"));
         assert!(says("cubic:missed_bins_rtts=2").contains("host.KEY=VALUE only"));
+        assert!(says("ramp:after_exit=flor").contains("plateau,floor"));
+        assert!(says("ramp:base=reno:after_exit=floor+plateau").contains("base reno has no option plateau"));
+        assert!(says("ramp:base=tahoe:after_exit=floor").contains("base tahoe has no option floor"));
         let host = HostSpec::new([4_096, 5_000, 6_000], [4_096, 5_000, 6_000]);
         let error = Written::parse("cubic:host.sack=off").unwrap().host(&host).unwrap_err().to_string();
         assert!(error.contains("\"sack\"") && error.contains("tcp_sack"), "{error}");

@@ -51,6 +51,13 @@ impl Base {
         }
     }
 
+    /// It levels off at this window.
+    pub(super) fn level_off(&mut self, window: u32) {
+        if let Self::Cubic(cubic) = self {
+            cubic.level_off(window);
+        }
+    }
+
     pub(super) fn state(&mut self, new: State) {
         if let Self::Cubic(cubic) = self {
             cubic.state(new);

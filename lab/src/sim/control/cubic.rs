@@ -49,6 +49,11 @@ impl Cubic {
         ((cwnd * BETA / 1_024) as u32).max(2)
     }
 
+    /// It levels off at this window, as if it had met a loss there.
+    pub fn level_off(&mut self, window: u32) {
+        self.last_max = window;
+    }
+
     /// A timeout: all is forgotten.
     pub fn state(&mut self, new: State) {
         if new == State::Loss {

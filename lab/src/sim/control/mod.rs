@@ -8,7 +8,7 @@ mod oracle;
 mod start;
 
 use onramp_algorithm::shell::{Policy, Shell, describe};
-use onramp_algorithm::{Ack, ExitReason, ExitRecord, MIN_WINDOW};
+use onramp_algorithm::{Ack, AfterExitOptions, ExitReason, ExitRecord, MIN_WINDOW, Sock};
 
 pub use base::Base;
 pub use oracle::Oracle;
@@ -20,6 +20,8 @@ use super::socket::{Socket, State};
 #[derive(Clone, Debug)]
 pub struct Control {
     base: Base,
+    /// Options of the base.
+    after_exit: AfterExitOptions,
     start: Start,
     shell: Shell,
     /// Acknowledgments that the algorithm was called with.
@@ -32,7 +34,25 @@ impl Control {
     /// A base, and what decides its slow starts.
     pub fn new(base: Base, start: Start) -> Self {
         let shell = start.shell();
-        Self { base, start, shell, calls: 0, kept: None }
+        let after_exit = AfterExitOptions::default();
+        Self { base, after_exit, start, shell, calls: 0, kept: None }
+    }
+
+    /// The same with options of the base.
+    pub fn after_exit(self, after_exit: AfterExitOptions) -> Self {
+        Self { after_exit, ..self }
+    }
+
+    fn view(&self, socket: &Socket) -> Sock {
+        Sock { options: self.after_exit.bits(), ..socket.view() }
+    }
+
+    /// What the shell has written to that view.
+    fn update(&mut self, socket: &mut Socket, sock: &Sock) {
+        socket.update(sock);
+        if sock.plateau > 0 {
+            self.base.level_off(sock.plateau);
+        }
     }
 
     /// The same where the kernel's own control decides, which looks at every acknowledgment from the first on.
@@ -72,13 +92,13 @@ impl Control {
 
     /// Segments are acknowledged, before the window grows: `pkts_acked`.
     pub fn acked(&mut self, socket: &mut Socket, acked: u32, rtt_us: Option<u32>) {
-        let mut sock = socket.view();
+        let mut sock = self.view(socket);
         if let Some(kept) = &mut self.kept {
             kept.push(describe(&sock, acked, rtt_us));
         }
         let verdict = self.shell.acked(&mut sock, acked, rtt_us, &mut self.start);
         self.calls += u64::from(verdict.is_some());
-        socket.update(&sock);
+        self.update(socket, &sock);
         self.base.acked(socket, rtt_us);
     }
 
@@ -93,26 +113,28 @@ impl Control {
 
     /// The window may grow: `cong_avoid`.
     pub fn grow(&mut self, socket: &mut Socket, acked: u32) {
-        let mut sock = socket.view();
+        let mut sock = self.view(socket);
         let base = &mut self.base;
         self.shell.grow(&mut sock, acked, |sock, acked| {
             base.grow(socket, acked);
             sock.cwnd = socket.cwnd;
         });
-        socket.update(&sock);
+        self.update(socket, &sock);
     }
 
     /// Loss or timeout, which of them comes with the state that follows: the threshold.
     pub fn threshold(&mut self, socket: &mut Socket) -> u32 {
         let threshold = self.base.threshold(socket);
-        let mut sock = socket.view();
-        let answered = self.shell.reduced(&mut sock, threshold, &mut self.start);
-        socket.update(&sock);
-        answered.unwrap_or_else(|| match self.base {
+        let mut sock = self.view(socket);
+        let reduction = self.shell.reduced(&mut sock, threshold, &mut self.start);
+        self.update(socket, &sock);
+        match self.base {
             // No kernel's: each loss begins slow start anew, so the algorithm answers each.
-            Base::Tahoe => self.start.on_loss(&describe(&sock, 0, None), threshold),
-            _ => threshold,
-        })
+            Base::Tahoe if !reduction.called => {
+                self.start.on_loss(&describe(&sock, 0, None), reduction.ssthresh)
+            }
+            _ => reduction.ssthresh,
+        }
     }
 
     /// The state changes.

@@ -16,14 +16,11 @@ pub(super) struct Rate {
     pub delivered_us: u64,
     /// When the first segment of the present flight was sent.
     pub first_us: u64,
-    /// Segments and time of the last sample that counts.
-    delivered: u32,
-    interval_us: u64,
 }
 
 impl Rate {
     pub fn new(now_us: u64) -> Self {
-        Self { delivered_us: now_us, first_us: now_us, delivered: 0, interval_us: 1 }
+        Self { delivered_us: now_us, first_us: now_us }
     }
 }
 
@@ -210,10 +207,11 @@ impl Sender {
             return;
         }
         let delivered = socket.delivered.wrapping_sub(sent.delivered);
-        let faster =
-            u64::from(delivered) * self.rate.interval_us >= u64::from(self.rate.delivered) * interval_us;
+        let faster = u64::from(delivered) * u64::from(socket.rate_interval_us)
+            >= u64::from(socket.rate_delivered) * interval_us;
         if !sent.is(APP_LIMITED) || faster {
-            (self.rate.delivered, self.rate.interval_us) = (delivered, interval_us);
+            socket.rate_delivered = delivered;
+            socket.rate_interval_us = u32::try_from(interval_us).unwrap_or(u32::MAX);
             socket.rate_app_limited = sent.is(APP_LIMITED);
         }
     }

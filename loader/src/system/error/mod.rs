@@ -6,7 +6,7 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use onramp_algorithm::ParameterError;
+use onramp_algorithm::{AfterExitOptions, ParameterError};
 use onramp_net::namespace::NamespaceError;
 use onramp_net::route::RouteError;
 use onramp_net::sock_diag::SockDiagError;
@@ -76,7 +76,7 @@ pub enum Error {
     },
     /// Already attached.
     #[error(
-        "{algorithm} is attached already (generation {generation:x}): `onramp tune {algorithm}` changes its parameters, `onramp upgrade {algorithm} --base BASE` its base, `onramp attach {algorithm} --for TIME` its time limit; for anything else `onramp detach {algorithm}` first"
+        "{algorithm} is attached already (generation {generation:x}): `onramp tune {algorithm}` changes its parameters, `onramp upgrade {algorithm} --base BASE --after-exit OPTIONS` its base and its options, `onramp attach {algorithm} --for TIME` its time limit; for anything else `onramp detach {algorithm}` first"
     )]
     AlreadyAttached {
         /// The algorithm.
@@ -185,6 +185,26 @@ pub enum Error {
     BbrAfterExit {
         /// The algorithm.
         algorithm: &'static str,
+    },
+    /// An option for what comes after the exit that the base does not have.
+    #[error(
+        "base {base} (named, or the default of this network namespace) has no option {option} after the exit: leave it out, or use --base {bases}"
+    )]
+    NotOfBase {
+        /// The option.
+        option: &'static str,
+        /// The base.
+        base: &'static str,
+        /// The bases that have it.
+        bases: String,
+    },
+    /// Options of the base where it is to run as if there were no algorithm.
+    #[error(
+        "what only observes leaves the base as the kernel has it: leave out --after-exit {options}, or do not only observe"
+    )]
+    ObservesAfterExit {
+        /// The options.
+        options: AfterExitOptions,
     },
     /// libbpf or the verifier refused an object.
     #[error("cannot {action} {object}: {source}{}", log_note(.log))]

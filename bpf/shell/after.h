@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * Options of the base (record.h: AFTER_EXIT_ROWS) for what comes after slow start. Off, they cost an ACK nothing.
+ *
+ *   plateau   A CUBIC that has met no loss has no W_max (RFC 9438), and grows by a twentieth of its window per RTT for as
+ *             long as it meets none. An exit by the algorithm is a measure of the path, so its window becomes W_max.
+ *   floor     A loss that no standing queue has caused says nothing about the size of the window. What the path delivers in
+ *             a minimum RTT is no such queue, so 0.95 of that, and no more than the window, is the least that a reduction
+ *             leaves. It is the rule of Westwood+ (Grieco and Mascolo 2004; tcp_westwood.c). With a standing queue of more
+ *             than a third of the BDP it is below what CUBIC leaves, and CUBIC decides. The rate is that of the kernel's
+ *             newest sample, and none where the application has set it. Of a window that leaves as one burst the sample is
+ *             of a part, and the floor is lower.
+ */
+#ifndef ONRAMP_SHELL_AFTER_H
+#define ONRAMP_SHELL_AFTER_H
+
+#include "base.h"
+
+/* Hundredths of what the path delivers in a minimum RTT that a reduction leaves. */
+#define FLOOR_PCT 95
+/* Keeps the product within 64 bits: nine minutes. */
+#define FLOOR_RTT_MAX_US (1U << 29)
+
+static __always_inline bool base_has(const struct sock *sk, enum after_exit option)
+{
+	return base_options(sk) >> option & 1;
+}
+
+/* The algorithm has ended slow start. */
+static __always_inline void after_own_exit(struct sock *sk)
+{
+	if (base_has(sk, AFTER_PLATEAU))
+		base_set_plateau(sk, view_cwnd(sk));
+}
+
+/* Segments that a reduction leaves at least; 0: not known. */
+static __always_inline u32 floor_window(const struct sock *sk)
+{
+	u64 interval_us = view_rate_interval_us(sk);
+	u64 segments;
+
+	if (!interval_us || view_limited_by(sk) & ACK_RATE_APP_LIMITED)
+		return 0;
+	segments = view_rate_delivered(sk) * min_u64(view_min_rtt_us(sk), FLOOR_RTT_MAX_US) / interval_us;
+	return (u32)min_u64(min_u64(segments, NO_THRESHOLD) * FLOOR_PCT / 100, view_cwnd(sk));
+}
+
+/* The threshold at a loss, mark or timeout, where the base would have this one. */
+static __always_inline u32 after_loss(const struct sock *sk, u32 ssthresh)
+{
+	return base_has(sk, AFTER_FLOOR) ? (u32)max_u64(ssthresh, floor_window(sk)) : ssthresh;
+}
+
+#endif
