@@ -163,10 +163,13 @@ impl Follower {
             before.copied().unwrap_or(SocketSnapshot { cwnd: self.sock.cwnd, ssthresh: u32::MAX, ..*now });
         let ack = Ack { now_us: now.time_ns / 1_000, acked: 0, rtt_us: -1, ..describe(&whole, now) };
         let mut sock = Sock { ecn: now.ecn, state: whole.state, ..Sock::seen(&ack) };
-        let ssthresh = self.shell.reduced(&mut sock, now.ssthresh, &mut Own)?;
+        let reduction = self.shell.reduced(&mut sock, now.ssthresh, &mut Own);
+        if !reduction.called {
+            return None;
+        }
         self.shell.state(&mut sock, now.new_state);
         self.sock = sock;
-        Some(Step::Loss { ack, ssthresh })
+        Some(Step::Loss { ack, ssthresh: reduction.ssthresh })
     }
 
     /// The loss proved spurious: window and threshold are as before it.
