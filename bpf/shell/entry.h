@@ -75,6 +75,14 @@ static __noinline bool ack_probes(const struct sock *sk, const struct limits *li
 	return is_probing(sk, limits);
 }
 
+/* Such an ACK: an algorithm that is always called goes on outside of slow start, and any other is not called. */
+static __always_inline void ack_is_a_probes(const struct shell *shell, struct ack_step *step)
+{
+	step->called = is_called(shell->sk, false, shell->traits, shell->observing);
+	if (shell->traits & TRAIT_ALWAYS)
+		step->starting = 0;
+}
+
 /* What the algorithm sees, and whether it is called with it. */
 static __always_inline void ack_before(const struct shell *shell, u32 acked, s32 rtt_us, struct ack_step *step,
 				       struct ack_payload *payload)
@@ -93,14 +101,13 @@ static __always_inline void ack_before(const struct shell *shell, u32 acked, s32
 		return;
 	if (!(flow->flags & FLOW_SLOW_START)) {
 		if (ack_probes(shell->sk, shell->limits)) {
-			step->starting = 0;
-			step->called = is_called(shell->sk, false, shell->traits, shell->observing);
-			return;
-		}
-		step->begins = 1;
-		if (ack_begins(shell->sk, flow, shell->telemetry, &payload->ack) && !shell->observing) {
-			end_drain(shell->sk, flow, &payload->verdict);
-			step->called = 0;
+			ack_is_a_probes(shell, step);
+		} else {
+			step->begins = 1;
+			if (ack_begins(shell->sk, flow, shell->telemetry, &payload->ack) && !shell->observing) {
+				end_drain(shell->sk, flow, &payload->verdict);
+				step->called = 0;
+			}
 		}
 	}
 	if (shell->observing)
