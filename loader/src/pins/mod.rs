@@ -7,7 +7,6 @@ pub(crate) mod profiles;
 pub(crate) mod tables;
 
 use std::fs;
-use std::io::ErrorKind;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -82,10 +81,7 @@ pub(crate) fn is_there(path: &Path) -> Result<bool, Error> {
 
 /// Removes a file, if it is there.
 pub(crate) fn remove_if_there(path: &Path) -> Result<(), Error> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
-        removed => removed.map_err(Error::io("remove", path)),
-    }
+    if is_there(path)? { fs::remove_file(path).map_err(Error::io("remove", path)) } else { Ok(()) }
 }
 
 /// The error of a map at `path`.
