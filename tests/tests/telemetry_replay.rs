@@ -102,11 +102,11 @@ impl Replayed {
         self.grow(reported.ack.cwnd, reported.ack.ssthresh);
         let Sock { state, in_doubt, .. } = self.sock;
         self.sock = Sock { state, in_doubt, ..Sock::seen(&reported.ack) };
-        let ssthresh = self.shell.reduced(&mut self.sock, reported.base_ssthresh, &mut self.flow);
-        assert_eq!(ssthresh.is_some(), reported.called != 0, "{reported:?}");
-        assert_eq!(ssthresh.unwrap_or(reported.base_ssthresh), reported.ssthresh, "{reported:?}");
+        let reduction = self.shell.reduced(&mut self.sock, reported.base_ssthresh, &mut self.flow);
+        assert_eq!(reduction.called, reported.called != 0, "{reported:?}");
+        assert_eq!(reduction.ssthresh, reported.ssthresh, "{reported:?}");
         self.sock.ssthresh = reported.ssthresh;
-        self.compared += usize::from(ssthresh.is_some());
+        self.compared += usize::from(reduction.called);
     }
 
     fn state(&mut self, reported: &StateEvent) {
