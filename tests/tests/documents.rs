@@ -117,6 +117,22 @@ fn the_page_on_options_after_slow_start_has_the_figures_of_the_runs() {
             format!("{name} takes {time:.3} of stock CUBIC's time with {share:.2} of its retransmissions");
         states("docs/after-exit.md", &figures);
     }
+    let rows = results("docs/evaluation/after-exit-neighbours.csv");
+    for queue in ["0.1", "0.25", "0.5", "1"] {
+        let mean = |figure: &str, arm: &str| {
+            let of = |row: &&Row| {
+                row["queue_bdp"] == queue
+                    && row["figure"] == figure
+                    && row["arm"] == arm
+                    && row["valid"] == "1"
+            };
+            let values: Vec<_> = rows.iter().filter(of).map(|row| number(row, "value")).collect();
+            assert_eq!(values.len(), 20, "{queue} {figure} {arm}");
+            values.iter().sum::<f64>() / 20.0
+        };
+        let both = |figure| format!("{:.2}, {:.2}", mean(figure, "ramp"), mean(figure, OPTIONS));
+        states("docs/after-exit.md", &format!("| {queue} | {} | {} |", both("fairness"), both("share")));
+    }
 }
 
 #[test]
