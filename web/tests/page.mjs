@@ -219,7 +219,10 @@ const together = {
 	networks: [{ network: script, flows: 1, median_rtt_us: 1, exit_to_bdp: [1, 1, 1, 1, 1] }],
 	worst: { early: [flow], late: [], retransmitted: [] },
 };
-const said = `event: flows\ndata: ${JSON.stringify(listed)}\n\nevent: population\ndata: ${JSON.stringify(together)}\n\n`;
+const events = { flows: listed, population: together };
+const said = Object.entries(events)
+	.map(([name, body]) => `event: ${name}\ndata: ${JSON.stringify(body)}\n\n`)
+	.join("");
 await page.route("**/api/live*", (route) => route.fulfill({ contentType: "text/event-stream", body: said }));
 for (const [hash, there] of [
 	["flows?group=algorithm", ".row.grouped"],

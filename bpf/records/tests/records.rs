@@ -62,8 +62,9 @@ fn rows_that_do_not_fit_are_refused() {
 
 fn completed(schemas: &str) -> Result<serde_json::Value, String> {
     let document = format!(r#"{{"components": {{"schemas": {schemas}}}}}"#);
-    let completed = Records::parse(EXPANDED).unwrap().complete(&document)?;
-    Ok(serde_json::from_str::<serde_json::Value>(&completed).unwrap()["components"]["schemas"].clone())
+    let completed = Records::parse(EXPANDED)?.complete(&document)?;
+    let value: serde_json::Value = serde_json::from_str(&completed).map_err(|error| error.to_string())?;
+    Ok(value["components"]["schemas"].clone())
 }
 
 #[test]
