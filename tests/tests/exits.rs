@@ -359,7 +359,7 @@ fn with_a_floor_a_loss_without_a_queue_leaves_what_the_path_delivers_in_a_minimu
 fn window_after_rounds(after_exit: &str) -> u32 {
     let attachments = Attachments::lock();
     let mut parameters = onramp_loader::find("fixed").unwrap().parameters();
-    parameters.assign(&["exit_window_bytes=100000"]).unwrap();
+    parameters.assign(["exit_window_bytes=100000"]).unwrap();
     let (base, after_exit) = (Some(Base::Reno), after_exit.parse().unwrap());
     attachments.attach(&AttachOptions { base, after_exit, ..AttachOptions::new(parameters) });
     let mut sender = Sender::connect(Wire::lay(10 * DELAY, |_| Fate::Deliver), "onramp_fixed");
