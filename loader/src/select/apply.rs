@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::edit::tidied;
-use super::program::Selector;
+use super::program::{Selector, require};
 use super::rule::{Choice, RULES_MAX, Rule, Target, name_cgroups};
-use super::selection::{Selection, require, selection_locked};
+use super::selection::{Selection, selection_locked};
 use super::sets::{self, Profile};
 use super::table::Table;
 use crate::pins::Lock;

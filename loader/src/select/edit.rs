@@ -1,8 +1,8 @@
 //! Changing the rules of this host.
 
-use super::program::Selector;
+use super::program::{Selector, require};
 use super::rule::{RULES_MAX, Rule, Target};
-use super::selection::{require, selection, selection_locked};
+use super::selection::{selection, selection_locked};
 use super::sets::{self, Profile};
 use super::table::Table;
 use crate::object::algorithms;

@@ -18,10 +18,11 @@ pub use apply::{Changes, apply, plan_apply};
 pub use cgroup::Cgroup;
 pub use decide::Connection;
 pub use edit::{add, check_add, clear, control, remove, replace};
+pub use program::require;
 pub use rule::{Choice, RULES_MAX, Rule, Side, Target};
 pub(crate) use selection::rules_summary;
 pub use selection::{
-    RulesSummary, Selection, cgroup_root, holds_in, missing_controls, missing_profiles, peek, require,
-    rules_of, selection,
+    RulesSummary, Selection, cgroup_root, holds_in, missing_controls, missing_profiles, peek, rules_of,
+    selection,
 };
 pub use sets::Profile;

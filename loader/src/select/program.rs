@@ -11,7 +11,6 @@ use libbpf_rs::{ErrorKind, Link, MapCore, MapHandle, Object};
 
 use super::cgroup::{Cgroup, Cgroups};
 use super::rule::Rule;
-use super::selection::require;
 use super::table::{Place, Table};
 use super::taken;
 use crate::object::open;
@@ -20,7 +19,7 @@ use crate::pins::profiles::{self, CHOICES, NAMES};
 use crate::pins::{self, ROOT, SELECT};
 use crate::system::error::Error;
 use crate::system::hierarchy;
-use crate::system::kernel::{self, Kernel};
+use crate::system::kernel::{self, Capability, Kernel};
 
 /// What is pinned there: the place of the table, and the program's link to the cgroup.
 const TABLES: &str = "tables";
@@ -31,6 +30,18 @@ const LINK_NEXT: &str = "link-next";
 /// A table that decides about no connection: the rules that `onramp apply` made; and one that takes its place.
 const APPLIED: &str = "applied";
 const APPLIED_NEXT: &str = "applied-next";
+
+/// Fails unless this process may ask and change what is selected: the table is found by the number that the kernel gives
+/// it.
+///
+/// # Errors
+/// [`Error::Privilege`].
+pub fn require() -> Result<(), Error> {
+    if Capability::SysAdmin.held() {
+        return Ok(());
+    }
+    Err(Error::Privilege { verb: "select", capabilities: "CAP_SYS_ADMIN" })
+}
 
 /// The program, loaded.
 pub(crate) struct Program(Object);

@@ -6,13 +6,13 @@ use std::path::PathBuf;
 use onramp_algorithm::Algorithm;
 
 use super::cgroup::Cgroup;
-use super::program::{Linked, Selector};
+use super::program::{Linked, Selector, require};
 use super::rule::{Rule, name_cgroups};
 use super::sets;
 use crate::pins::Lock;
 use crate::system::error::Error;
 use crate::system::hierarchy;
-use crate::system::kernel::{self, Capability};
+use crate::system::kernel;
 
 /// The selection of this host.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -137,16 +137,4 @@ pub fn rules_of(algorithm: Algorithm) -> usize {
 /// Where cgroups are found by their paths; `None`: there is no cgroup v2.
 pub fn cgroup_root() -> Option<PathBuf> {
     hierarchy::top().ok()
-}
-
-/// Fails unless this process may ask and change what is selected: the table is found by the number that the kernel gives
-/// it.
-///
-/// # Errors
-/// [`Error::Privilege`].
-pub fn require() -> Result<(), Error> {
-    if Capability::SysAdmin.held() {
-        return Ok(());
-    }
-    Err(Error::Privilege { verb: "select", capabilities: "CAP_SYS_ADMIN" })
 }
