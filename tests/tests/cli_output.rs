@@ -111,9 +111,11 @@ fn options_of_the_base_are_listed_and_an_unknown_one_is_refused_with_those_that_
     let names: Vec<_> = listed.as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap()).collect();
     assert!(names.starts_with(&["plateau", "floor"]), "{listed}");
     let help = onramp("attach --help").ok();
-    for call in
-        ["attach ramp --after-exit flor", "upgrade ramp --after-exit flor", "run --after-exit flor -- true"]
-    {
+    for call in [
+        "attach ramp --after-exit floors",
+        "upgrade ramp --after-exit floors",
+        "run --after-exit floors -- true",
+    ] {
         let ran = onramp(call);
         assert_eq!(ran.code, Some(2), "{ran:?}");
         assert!(names.iter().all(|name| ran.stderr.contains(name) && help.contains(name)), "{ran:?}");

@@ -126,7 +126,7 @@ mod tests {
         assert!(says("search:hold").contains("write KEY=VALUE"));
         assert!(says("search:base=vegas").contains("cubic|reno|bbr"));
         assert!(says("cubic:missed_bins_rtts=2").contains("host.KEY=VALUE only"));
-        assert!(says("ramp:after_exit=flor").contains("plateau,floor"));
+        assert!(says("ramp:after_exit=floors").contains("plateau,floor"));
         assert!(says("ramp:base=reno:after_exit=floor+plateau").contains("base reno has no option plateau"));
         assert!(says("ramp:base=tahoe:after_exit=floor").contains("base tahoe has no option floor"));
         let host = HostSpec::new([4_096, 5_000, 6_000], [4_096, 5_000, 6_000]);
