@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT OR GPL-2.0-only */
 /*
- * Options of the base (record.h: AFTER_EXIT_ROWS) for what comes after slow start. Off, they cost an ACK nothing.
+ * Options of the base (record.h: AFTER_EXIT_ROWS) for what comes after slow start. Off, they still cost an ACK
+ * in slow start some ten instructions.
  *
  *   plateau   A CUBIC that has met no loss has no W_max (RFC 9438), and grows by a twentieth of its window per RTT for as
  *             long as it meets none. An exit by the algorithm is a measure of the path, so its window becomes W_max.
@@ -8,8 +9,8 @@
  *             a minimum RTT is no such queue, so 0.95 of that, and no more than the window, is the least that a reduction
  *             leaves. It is the rule of Westwood+ (Grieco and Mascolo 2004; tcp_westwood.c). With a standing queue of more
  *             than a third of the BDP it is below what CUBIC leaves, and CUBIC decides. The rate is that of the kernel's
- *             newest sample, and none where the application has set it. Of a window that leaves as one burst the sample is
- *             of a part, and the floor is lower.
+ *             newest sample, and none where the application has limited it. Where a window leaves as one burst, the sample
+ *             covers a part of it alone, and the floor is lower.
  */
 #ifndef ONRAMP_SHELL_AFTER_H
 #define ONRAMP_SHELL_AFTER_H
