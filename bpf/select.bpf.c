@@ -10,6 +10,7 @@
 #include "kernel/compat.bpf.h"
 #include "kernel/profile_names.bpf.h"
 #include "kernel/profiles.bpf.h"
+#include "kernel/starts.bpf.h"
 #include "kernel/types.bpf.h"
 #include "select.h"
 #include <bpf/bpf_core_read.h>
@@ -198,6 +199,19 @@ static __always_inline void name_profile(struct bpf_sock *sk, u32 number)
 		bpf_sk_storage_get(&profile_choices, sk, name, BPF_SK_STORAGE_GET_F_CREATE);
 }
 
+/* Tells the control what is known of the path. A socket that connects again starts anew. */
+static __always_inline void name_path(struct bpf_sock *sk, const struct select_rule *rule)
+{
+	struct start start = { .rate = rule->resume_kbps * 125ULL, .rtt_us = rule->resume_rtt_us };
+	struct start *known;
+
+	if (!rule->resume_kbps || !rule->resume_rtt_us)
+		return;
+	known = bpf_sk_storage_get(&starts, sk, &start, BPF_SK_STORAGE_GET_F_CREATE);
+	if (known)
+		*known = start;
+}
+
 /* The window first: a control may look at it when it is initialised. A control that is not there changes nothing. */
 static __always_inline void apply(struct bpf_sock_ops *context, const struct tcp_sock *tp,
 				  const struct select_rule *rule)
@@ -240,6 +254,7 @@ int select_control(struct bpf_sock_ops *context)
 	rule = decide(table, tp, side);
 	if (rule) {
 		name_profile(sk, rule->profile);
+		name_path(sk, rule);
 		apply(context, tp, rule);
 	}
 	return 1;

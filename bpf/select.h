@@ -65,8 +65,10 @@ struct select_rule {
 	u8 control[15];	    /* name of the congestion control, NUL padded */
 	u8 profile;	    /* number of the profile in profile_names; 0: none */
 	u32 initial_window; /* segments; 0: the kernel's */
+	u32 resume_kbps;    /* rate of the path, kbit/s; 0: the path is not known */
+	u32 resume_rtt_us;  /* its minimum RTT; 0 likewise */
 	u32 bits;	    /* of its key, which a lookup does not return; of SELECT_SHAPES: the shapes */
 };
-_Static_assert(sizeof(struct select_rule) == 24, "no implicit padding");
+_Static_assert(sizeof(struct select_rule) == 32, "no implicit padding");
 
 #endif

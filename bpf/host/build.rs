@@ -13,6 +13,7 @@ fn main() {
     println!("cargo::rerun-if-changed=shell.h");
     println!("cargo::rerun-if-changed=view.h");
     println!("cargo::rerun-if-changed=../shell");
+    println!("cargo::rerun-if-changed=../start");
     println!("cargo::rerun-if-changed=../guard.h");
     println!("cargo::rerun-if-changed=src/rows.h");
     println!("cargo::rerun-if-changed=src/crossing.h");
@@ -39,7 +40,7 @@ fn bindings() -> Result<(), String> {
     let records = Records::read()?;
     let wanted = Bindings {
         header: "src/crossing.h",
-        files: &["algorithm.h", "guard.h", "record.h", "rows.h", "shell.h"],
+        files: &["algorithm.h", "guard.h", "record.h", "rows.h", "shell.h", "resume.h"],
         others: &[
             "sock",
             "limits",

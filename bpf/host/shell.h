@@ -8,10 +8,12 @@
 
 #include "view.h"
 #include "../shell/entry.h"
+#include "../shell/start.h"
 
 struct shell_flow {
 	struct flow_header header; /* first: the shell's flow is it */
 	struct limits limits;
+	struct start start;	    /* from memory; over where there is none */
 	struct flow_telemetry kept; /* with what is observed */
 	struct growth_step growth;  /* between the two parts of a growth of the window */
 	u32 growth_limited;	    /* 1: by the last verdict; likewise */

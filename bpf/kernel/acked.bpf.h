@@ -97,6 +97,8 @@ static __always_inline bool on_ack(struct sock *sk, const struct ack_sample *sam
 		step_flow(sk, sample, flow, step, true);
 	else
 		step_flow(sk, sample, flow, step, false);
+	if (flow->header.flags & FLOW_STARTS)
+		resume_acked(sk, flow, sample);
 	return true;
 }
 

@@ -29,6 +29,7 @@ char LICENSE[] SEC("license") = "Dual MIT/GPL";
 #include "storage.bpf.h"
 #include "extra.bpf.h"
 #include "observe.bpf.h"
+#include "resume.bpf.h"
 #include "acked.bpf.h"
 
 OPERATION(void, init, struct sock *sk)
@@ -40,8 +41,10 @@ OPERATION(void, init, struct sock *sk)
 	base_init(sk);
 	if (count)
 		__sync_fetch_and_add(&count->flows.started, 1);
-	if (!adopted)
+	if (!adopted) {
+		resume_begins(sk);
 		return;
+	}
 	if (count)
 		__sync_fetch_and_add(&count->flows.adopted, 1);
 	if (guarding)
@@ -63,8 +66,11 @@ OPERATION(void, release, struct sock *sk)
 {
 	struct counters *count = counters_here();
 	struct flow *flow = flow_of(sk);
+	struct limits *limits = find_limits(sk);
 	struct flow_telemetry *telemetry;
 
+	if (limits)
+		end_pacing(sk, limits);
 	if (guarding && guard_end(sk, expired()))
 		trip();
 	if (!flow) {
@@ -83,7 +89,6 @@ OPERATION(void, release, struct sock *sk)
 		__sync_fetch_and_add(&count->exits[flow->header.exit.reason % 8], 1);
 		__sync_fetch_and_add(&count->flows.exits_undone, flow->header.exit.undone);
 	}
-	end_pacing(sk, limits_of(sk, flow));
 	delete_extra(sk);
 	bpf_sk_storage_delete(&flow_telemetry, sk);
 	bpf_sk_storage_delete(&flows, sk);
@@ -192,6 +197,8 @@ OPERATION(u32, ssthresh, struct sock *sk)
 							 &payload.ack, payload.base_ssthresh);
 		}
 	}
+	if (flow->header.flags & FLOW_STARTS)
+		payload.ssthresh = resume_reduced(sk, flow, &payload.ack, payload.ssthresh);
 	loss_after(&shell, step, &payload);
 	return payload.ssthresh;
 }
@@ -241,20 +248,18 @@ OPERATION(u32, undo_cwnd, struct sock *sk)
 	return payload.restored;
 }
 
-#if HAS(TRAIT_PACES) || BASE_CONTROLS
 /* Called each time before data is sent, for the minimum of segments in a burst, which the base knows. */
 OPERATION(u32, min_tso_segs, struct sock *sk)
 {
 	struct limits *limits;
 
-	if (may_pace(sk, ALL_TRAITS)) {
+	if (view_paced(sk)) {
 		limits = find_limits(sk);
 		if (limits)
 			pace(sk, limits);
 	}
 	return base_min_tso_segs(sk);
 }
-#endif
 
 _Static_assert(sizeof(PASTE(ALGORITHM_UPPER, CONTROL)) <= TCP_CA_NAME_MAX, "the control's name is too long");
 
@@ -275,9 +280,7 @@ struct tcp_congestion_ops ALGORITHM = {
 	.cwnd_event_tx_start = (void *)CALL(cwnd_event_tx_start),
 	.pkts_acked = (void *)CALL(pkts_acked),
 	.undo_cwnd = (void *)CALL(undo_cwnd),
-#if HAS(TRAIT_PACES) || BASE_CONTROLS
 	.min_tso_segs = (void *)CALL(min_tso_segs),
-#endif
 	.flags = TCP_CONG_NON_RESTRICTED,
 	.name = PASTE(ALGORITHM_UPPER, CONTROL),
 };

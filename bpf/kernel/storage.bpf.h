@@ -7,10 +7,11 @@
 #define ONRAMP_STORAGE_BPF_H
 
 #include "../events.h"
-#include "../shell/life.h"
+#include "../shell/start.h"
 #include "base.bpf.h"
 #include "guard.bpf.h"
 #include "profiles.bpf.h"
+#include "starts.bpf.h"
 
 /* events.bpf.h sends it with every event. */
 static const char control[16] = PASTE(ALGORITHM_UPPER, CONTROL);
@@ -87,7 +88,7 @@ _Static_assert(offsetof(struct parameter_slot, active) == 0 && offsetof(struct p
  */
 static __always_inline struct limits *limits_in_socket(struct sock *sk)
 {
-	return (struct limits *)&((struct inet_connection_sock *)sk)->icsk_ca_priv[11];
+	return (struct limits *)&((struct inet_connection_sock *)sk)->icsk_ca_priv[10];
 }
 
 static __always_inline struct counters *counters_here(void)
@@ -207,6 +208,7 @@ static __always_inline void end_profile(const struct flow_header *flow, struct c
 static __noinline struct flow *begin_flow(struct sock *sk)
 {
 	struct counters *count = counters_here();
+	const struct start *start;
 	struct flow *flow;
 
 	if (expired() || (guarding && guard_arm(sk) == ARM_CONTROL))
@@ -221,6 +223,9 @@ static __noinline struct flow *begin_flow(struct sock *sk)
 		bpf_sk_storage_get(&flow_telemetry, sk, 0, BPF_SK_STORAGE_GET_F_CREATE);
 	CALL(restart)(&flow->state);
 	begin_profile(sk, &flow->header, count);
+	start = bpf_sk_storage_get(&starts, sk, 0, 0);
+	if (start)
+		start_goes_on(&flow->header, start);
 	return flow;
 }
 

@@ -243,10 +243,4 @@ static __always_inline void loss_was_spurious(const struct shell *shell, u32 win
 	payload->restored = window;
 }
 
-/* min_tso_segs: whether a rate may take the place of the kernel's; `pace` follows, where the flow has limits. */
-static __always_inline bool may_pace(const struct sock *sk, u32 traits)
-{
-	return traits & TRAIT_PACES && view_paced(sk);
-}
-
 #endif

@@ -10,6 +10,7 @@ enum limits_flag {
 	LIMITS_GROWTH = 1 << 0,	 /* the last verdict was GROWTH_LIMITED */
 	LIMITS_PACED = 1 << 1,	 /* the socket paces because the algorithm asked for it */
 	LIMITS_PROBING = 1 << 2, /* the threshold is above the window because of AFTER_PROBE */
+	LIMITS_FIRST = 1 << 3,	 /* the rate is that of the first window, of a start from memory */
 };
 
 struct limits {
@@ -19,6 +20,8 @@ struct limits {
 	u8 flags;	 /* enum limits_flag */
 	u8 rounds;	 /* since the last probe (probe.h) or reduction */
 	u32 round_end;	 /* with AFTER_PROBE: bytes acknowledged when the round is over, modulo 2^32 */
+	u32 first_end;	 /* with LIMITS_FIRST: bytes sent when the first window is, modulo 2^32 */
+	u32 unused;
 };
 
 /* 32 bits of it hold 274 GB/s. */

@@ -68,7 +68,14 @@ static __always_inline bool is_filled(const struct sock *sk, const struct limits
 /* Before data is sent, while something paces. */
 static __always_inline void pace(struct sock *sk, struct limits *limits)
 {
-	u64 rate = (u64)limits->pacing_rate * PACING_RATE_UNIT;
+	u64 rate;
+
+	if (limits->flags & LIMITS_FIRST && (s32)((u32)view_bytes_sent(sk) - limits->first_end) >= 0) {
+		limits->flags &= ~LIMITS_FIRST;
+		limits->pacing_rate = 0;
+		expect_filled(sk, limits);
+	}
+	rate = (u64)limits->pacing_rate * PACING_RATE_UNIT;
 
 	if (!rate) {
 		if (!(limits->flags & LIMITS_PACED))

@@ -104,6 +104,7 @@ impl Random {
             control: control.into(),
             profile: profile.filter(|_| has_profiles).map(str::to_owned),
             initial_window: *self.choose(&[None, Some(4), Some(32)]),
+            resume: None,
         }
     }
 }

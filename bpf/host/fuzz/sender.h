@@ -46,7 +46,7 @@ static void sender_sends(struct sender *sender)
 	struct sock *sk = &sender->sk;
 	u32 sent;
 
-	if (may_pace(sk, sender->flow.traits))
+	if (view_paced(sk))
 		pace(sk, &sender->flow.limits);
 	if (sk->limited_by & ACK_APP_LIMITED || sk->in_flight >= sk->cwnd)
 		return;

@@ -12,6 +12,11 @@ u32 onramp_shell_in_slow_start(const struct sock *sk)
 	return starts_below_threshold(sk);
 }
 
+void onramp_shell_begin(struct shell_flow *flow, struct sock *sk)
+{
+	start_begins(sk, &flow->start, &flow->limits);
+}
+
 /* Whether it is the shell's: not in an initial window, and not where the base works alone. */
 u32 onramp_shell_ack_before(struct shell_flow *flow, struct sock *sk, u32 acked, s32 rtt_us, struct ack_step *step,
 			    struct ack_payload *payload)
@@ -23,6 +28,8 @@ u32 onramp_shell_ack_before(struct shell_flow *flow, struct sock *sk, u32 acked,
 	ack_arrives(sk, flow->traits, flow->observing, step);
 	if (!step->called || !(flow->has_state || ack_needs_state(sk, step)))
 		return 0;
+	if (!flow->has_state)
+		start_goes_on(&flow->header, &flow->start);
 	flow->has_state = 1;
 	ack_before(&shell, acked, rtt_us, step, payload);
 	return 1;
@@ -34,6 +41,8 @@ void onramp_shell_ack_after(struct shell_flow *flow, struct sock *sk, const stru
 	const struct shell shell = shell_of(flow, sk);
 
 	ack_after(&shell, step, payload);
+	if (flow->header.flags & FLOW_STARTS)
+		start_acked(sk, &flow->header, &flow->limits, &flow->start, payload->ack.acked, payload->ack.rtt_us);
 }
 
 u32 onramp_shell_growth_before(struct shell_flow *flow, const struct sock *sk, u32 acked)
@@ -74,9 +83,12 @@ struct loss_step onramp_shell_loss_before(struct shell_flow *flow, struct sock *
 }
 
 void onramp_shell_loss_after(struct shell_flow *flow, struct sock *sk, struct loss_step step,
-			     const struct loss_payload *payload)
+			     struct loss_payload *payload)
 {
 	const struct shell shell = shell_of(flow, sk);
+
+	if (flow->header.flags & FLOW_STARTS)
+		payload->ssthresh = start_reduced(sk, &flow->header, &flow->start, &payload->ack, payload->ssthresh);
 
 	loss_after(&shell, step, payload);
 }
@@ -105,6 +117,6 @@ u32 onramp_shell_undo(struct shell_flow *flow, struct sock *sk, u32 window)
 
 void onramp_shell_pace(struct shell_flow *flow, struct sock *sk)
 {
-	if (may_pace(sk, flow->traits))
+	if (view_paced(sk))
 		pace(sk, &flow->limits);
 }

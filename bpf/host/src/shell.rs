@@ -2,8 +2,8 @@
 //! algorithm, through [`Policy`], and the base, which it calls between the two parts of an operation.
 
 use crate::contract::{
-    Ack, AckPayload, AckStep, ExitRecord, FlowHeader, LossPayload, LossStep, ShellFlow, Sock, Verdict,
-    flow_flag,
+    Ack, AckPayload, AckStep, ExitRecord, FlowHeader, LossPayload, LossStep, ShellFlow, Sock, Start, Verdict,
+    flow_flag, start_phase,
 };
 use crate::{ExitReason, Flow};
 
@@ -49,7 +49,19 @@ pub struct Shell {
 impl Shell {
     /// A new connection under an algorithm with these traits ([`crate::Algorithm::traits`]).
     pub fn new(traits: u32) -> Self {
-        Self { flow: ShellFlow { traits, ..ShellFlow::default() } }
+        let start = Start { phase: start_phase::OVER, ..Start::default() };
+        Self { flow: ShellFlow { traits, start, ..ShellFlow::default() } }
+    }
+
+    /// The same over a path that is remembered: `rate` in bytes per second, and its minimum RTT.
+    pub fn remembering(self, rate: u64, rtt_us: u32) -> Self {
+        Self { flow: ShellFlow { start: Start { rate, rtt_us, ..Start::default() }, ..self.flow } }
+    }
+
+    /// The connection begins, before anything is sent: `init`.
+    pub fn begin(&mut self, sock: &mut Sock) {
+        // SAFETY: see `acked`.
+        unsafe { onramp_shell_begin(&mut self.flow, sock) }
     }
 
     /// The same, called from the first acknowledgment on: what is no algorithm of onramp's has no state to wait for.
@@ -188,7 +200,7 @@ impl Shell {
             payload.called = 1;
         }
         // SAFETY: see `acked`.
-        unsafe { onramp_shell_loss_after(&mut self.flow, sock, step, &payload) }
+        unsafe { onramp_shell_loss_after(&mut self.flow, sock, step, &mut payload) }
         Reduction { ssthresh: payload.ssthresh, called: step.called != 0 }
     }
 
@@ -238,6 +250,7 @@ fn sample(rtt_us: Option<u32>) -> i32 {
 unsafe extern "C" {
     fn onramp_shell_in_slow_start(sk: *const Sock) -> u32;
     fn onramp_shell_describe(sk: *const Sock, acked: u32, rtt_us: i32, ack: *mut Ack);
+    fn onramp_shell_begin(flow: *mut ShellFlow, sk: *mut Sock);
     fn onramp_shell_ack_before(
         flow: *mut ShellFlow,
         sk: *mut Sock,
@@ -265,7 +278,7 @@ unsafe extern "C" {
         flow: *mut ShellFlow,
         sk: *mut Sock,
         step: LossStep,
-        payload: *const LossPayload,
+        payload: *mut LossPayload,
     );
     fn onramp_shell_state(flow: *mut ShellFlow, sk: *mut Sock, new_state: u32);
     fn onramp_shell_idle(flow: *mut ShellFlow);

@@ -216,7 +216,10 @@ mod tests {
 
     fn rule(what: &str, control: &str) -> Rule {
         let target = Target { to: Some(what.parse().unwrap()), port: None, cgroup: None, side: Side::Both };
-        Rule { target, choice: Choice { control: control.into(), profile: None, initial_window: None } }
+        Rule {
+            target,
+            choice: Choice { control: control.into(), profile: None, initial_window: None, resume: None },
+        }
     }
 
     fn of(decision: &Decision) -> Why {

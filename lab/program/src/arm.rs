@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use anyhow::Context;
 use onramp_lab::experiment::{AFTER_EXIT, Arm, BASE, Clock, Exit, ExitSource, FlowStorage, Ready};
-use onramp_lab::sim::ORACLE;
+use onramp_lab::sim::{ORACLE, RESUME};
 use onramp_loader::abi::FlowHeader;
 use onramp_loader::algorithm::{self, AfterExitOptions, Algorithm, Parameters, did_you_mean};
 use onramp_loader::{AttachOptions, Base, Error, Phase, kernel};
@@ -60,6 +60,12 @@ impl Arms {
         let written = check(&labels, settings, here, simulated)?;
         let mut arms = Self { arms: Vec::new(), attachments: Attachments::new() };
         for arm in &written {
+            if arm.resume_pct.is_some() && !simulated {
+                return Err(Usage::error(format!(
+                    "arm {:?}: {RESUME} is for `onramp sim`: in the kernel a rule says what is known of a path (onramp select add --resume)",
+                    arm.label
+                )));
+            }
             if arm.tahoe && !simulated {
                 return Err(Usage::error(format!(
                     "arm {:?}: base=tahoe is not in any kernel: give cubic|reno|bbr, or `onramp sim`",
@@ -119,6 +125,7 @@ impl Arms {
         if !arm.after_exit.is_empty() {
             parameters.insert(AFTER_EXIT.to_owned(), arm.after_exit.in_an_arm());
         }
+        parameters.extend(arm.resume_pct.map(|percent| (RESUME.to_owned(), percent.to_string())));
         Ok(Arm {
             congestion_control: algorithm.congestion_control(),
             parameters,

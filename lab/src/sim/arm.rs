@@ -9,6 +9,9 @@ use crate::experiment::{AFTER_EXIT, Arm, BASE};
 use crate::host::HostSpec;
 use crate::link::LinkSpec;
 
+/// Name among an arm's parameters of what is known of the path: this percentage of the link's rate, and its RTT.
+pub const RESUME: &str = "resume_pct";
+
 /// The arm that knows the link: it paces slow start and exits as `ramp` would with a perfect estimate.
 pub const ORACLE: &str = "oracle";
 
@@ -18,7 +21,8 @@ pub const ORACLE: &str = "oracle";
 /// [`SimError::Control`] for one that is not modelled, [`SimError::Parameter`].
 pub(super) fn control(arm: &Arm, host: &HostSpec, link: &LinkSpec) -> Result<Control, SimError> {
     if let Some(algorithm) = find_control(&arm.congestion_control) {
-        let settings = arm.parameters.iter().filter(|(name, _)| *name != BASE && *name != AFTER_EXIT);
+        let settings =
+            arm.parameters.iter().filter(|(name, _)| ![BASE, AFTER_EXIT, RESUME].contains(&name.as_str()));
         let settings: Vec<_> = settings.map(|(name, value)| format!("{name}={value}")).collect();
         let mut parameters = algorithm.parameters();
         parameters.assign(&settings)?;
@@ -31,7 +35,12 @@ pub(super) fn control(arm: &Arm, host: &HostSpec, link: &LinkSpec) -> Result<Con
             _ => Base::cubic(),
         };
         let control = Control::new(base, Start::Algorithm(Flow::new(parameters)));
-        return Ok(control.after_exit(after_exit(arm)?));
+        let control = control.after_exit(after_exit(arm)?);
+        let Some(percent) = arm.parameters.get(RESUME) else { return Ok(control) };
+        let percent: u64 = percent.parse().map_err(|_| SimError::Control { name: arm.name.clone() })?;
+        let rate = link.available_bps() / 8 * percent / 100;
+        let rtt_us = u32::try_from(link.base_rtt_us()).unwrap_or(u32::MAX);
+        return Ok(control.remembering(rate, rtt_us));
     }
     match arm.congestion_control.as_str() {
         // The kernel's HyStart is the algorithm's model, and leaves on the same acknowledgment.

@@ -71,6 +71,8 @@ pub struct Socket {
     pub bytes_sent: u64,
     /// Bytes that the application has written.
     pub bytes_written: u64,
+    /// Bytes that the receiver offers, from what is acknowledged.
+    pub receive_window: u32,
     /// The receiver's clock in the newest acknowledgment, milliseconds.
     pub receiver_ms: u32,
     /// Round-trip times.
@@ -114,6 +116,7 @@ impl Socket {
             bytes_sent: 0,
             bytes_written: 0,
             receiver_ms: 0,
+            receive_window: 0,
             round_trip: RoundTrip::default(),
             pacing_rate: 0,
             paced: false,
@@ -146,7 +149,7 @@ impl Socket {
             gso_max_size: BURST_BYTES,
             limited_by: flags.into_iter().filter(|(set, _)| *set).fold(0, |all, (_, flag)| all | flag),
             receiver_clock: self.receiver_ms,
-            receive_window: 0,
+            receive_window: self.receive_window,
             rate_delivered: self.rate_delivered,
             rate_interval_us: self.rate_interval_us,
             startup: 0,

@@ -8,7 +8,7 @@ use libbpf_rs::{ErrorKind, Link, MapCore, MapFlags, MapHandle, MapType, Object};
 
 use crate::object::abi::{Attachment, Base, Guard, ParameterSlot, bytes_of};
 use crate::object::open::{self, Mode};
-use crate::pins::profiles::{self, CHOICES};
+use crate::pins::profiles::{self, CHOICES, STARTS};
 use crate::pins::tables;
 use crate::pins::{self, FLOW_TELEMETRY, GUARD, LINK, MAPS, OPERATIONS, Pins, TELEMETRY_MAPS};
 use crate::system::error::Error;
@@ -54,7 +54,7 @@ impl<'a> Shell<'a> {
             after_exit: attachment.after_exit(),
         };
         let mut shared: Vec<_> = TELEMETRY_MAPS.map(|name| (name, telemetry.join(name))).into();
-        shared.push((CHOICES, profiles::path(CHOICES)));
+        shared.extend([CHOICES, STARTS].map(|name| (name, profiles::path(name))));
         let mut object = open::sharing_shell(name, base, mode, kernel, &shared)?;
         pins::make(&pins.directory)?;
         for mut map in object.maps_mut() {

@@ -20,6 +20,10 @@ const PROFILES: &str = "profiles";
 pub(crate) const NAMES: &str = "profile_names";
 /// The same, by socket.
 pub(crate) const CHOICES: &str = "profile_choices";
+/// The path that is remembered for a socket.
+pub(crate) const STARTS: &str = "starts";
+/// All of them.
+const MAPS: [&str; 3] = [NAMES, CHOICES, STARTS];
 
 fn directory() -> PathBuf {
     kernel::on_host(Path::new(ROOT)).join(PROFILES)
@@ -31,7 +35,12 @@ pub(crate) fn path(name: &str) -> PathBuf {
 }
 
 fn exist() -> Result<bool, Error> {
-    Ok(pins::is_there(&path(NAMES))? && pins::is_there(&path(CHOICES))?)
+    for name in MAPS {
+        if !pins::is_there(&path(name))? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// Makes the maps if there are none. The caller holds the lock.
@@ -44,7 +53,7 @@ pub(crate) fn ensure() -> Result<(), Error> {
     let mut loaded = open::profiles()?;
     for mut map in loaded.maps_mut() {
         let name = map.name().to_string_lossy().into_owned();
-        if [NAMES, CHOICES].contains(&name.as_str()) {
+        if MAPS.contains(&name.as_str()) {
             map.pin(path(&name)).map_err(open::failed("pin", PROFILES))?;
         }
     }
@@ -75,7 +84,7 @@ fn clear() -> Result<(), Error> {
     if !pins::is_there(&directory())? {
         return Ok(());
     }
-    for path in [NAMES, CHOICES].map(path) {
+    for path in MAPS.map(path) {
         pins::remove_if_there(&path)?;
     }
     fs::remove_dir(directory()).map_err(Error::io("remove", directory()))

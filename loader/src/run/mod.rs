@@ -276,7 +276,7 @@ fn select(cgroup: &Path, control: String) -> Result<Link, Error> {
     let id = fs::metadata(cgroup).map_err(Error::io("look at", cgroup))?.ino();
     let own = Some(select::Cgroup { id, path: None });
     let target = Target { to: None, port: None, cgroup: own, side: Side::Both };
-    let rule = Rule { target, choice: Choice { control, profile: None, initial_window: None } };
+    let rule = Rule { target, choice: Choice { control, profile: None, initial_window: None, resume: None } };
     let program = Program::load()?;
     program.place()?.put(&Table::new(&[rule], &Names::default())?)?;
     program.attach(cgroup)

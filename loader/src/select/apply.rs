@@ -151,7 +151,7 @@ mod tests {
     use super::*;
 
     fn rule(port: u16, control: &str) -> Rule {
-        let choice = Choice { control: control.into(), profile: None, initial_window: None };
+        let choice = Choice { control: control.into(), profile: None, initial_window: None, resume: None };
         Rule { target: Target { to: None, port: Some(port), cgroup: None, side: Side::Both }, choice }
     }
 

@@ -85,7 +85,7 @@ mod tests {
                 _ => panic!("{word}"),
             }
         }
-        Rule { target, choice: Choice { control, profile: None, initial_window: None } }
+        Rule { target, choice: Choice { control, profile: None, initial_window: None, resume: None } }
     }
 
     /// What a table of these rules answers.
@@ -179,7 +179,7 @@ mod tests {
             cgroups in proptest::sample::subsequence(vec![1u64, 2, 3, 4], 0..4),
             side in proptest::sample::select(vec![Side::Accept, Side::Connect]),
         ) {
-            let choice = Choice { control: "reno".into(), profile: None, initial_window: None };
+            let choice = Choice { control: "reno".into(), profile: None, initial_window: None, resume: None };
             let rules: Vec<_> =
                 targets.into_iter().map(|target| Rule { target, choice: choice.clone() }).collect();
             let connection = connection(peer, port, side);

@@ -19,7 +19,7 @@ pub use cgroup::Cgroup;
 pub use decide::Connection;
 pub use edit::{add, check_add, clear, control, remove, replace};
 pub use program::require;
-pub use rule::{Choice, RULES_MAX, Rule, Side, Target};
+pub use rule::{Choice, KnownPath, RULES_MAX, Rule, Side, Target};
 pub(crate) use selection::rules_summary;
 pub use selection::{
     RulesSummary, Selection, cgroup_root, holds_in, missing_controls, missing_profiles, peek, rules_of,

@@ -4,6 +4,7 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::mem::offset_of;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::ops::RangeInclusive;
 
 use aya::maps::lpm_trie::Key;
 use onramp_net::Prefix;
@@ -63,6 +64,17 @@ pub struct Choice {
     pub profile: Option<String>,
     /// The initial window, segments (RFC 6928 has 10); `None`: the kernel's.
     pub initial_window: Option<u32>,
+    /// The path that they start over from memory (RFC 9959), of an algorithm of onramp's; `None`: it is not known.
+    pub resume: Option<KnownPath>,
+}
+
+/// What an operator knows of a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct KnownPath {
+    /// The rate that a connection can have, kbit/s.
+    pub kbps: u32,
+    /// The RTT of the empty path, microseconds.
+    pub rtt_us: u32,
 }
 
 /// One rule.
@@ -192,7 +204,41 @@ pub(super) fn shapes_key() -> Key<KeyValue> {
 
 /// What that entry says.
 pub(super) fn shapes_layout(shapes: u32) -> SelectRule {
-    SelectRule { control: [0; 15], profile: 0, initial_window: 0, bits: shapes }
+    SelectRule {
+        control: [0; 15],
+        profile: 0,
+        initial_window: 0,
+        resume_kbps: 0,
+        resume_rtt_us: 0,
+        bits: shapes,
+    }
+}
+
+impl KnownPath {
+    /// The rates that there can be, kbit/s.
+    pub const KBPS: RangeInclusive<u32> = 64..=1_000_000_000;
+    /// The RTTs that there can be, microseconds.
+    pub const RTTS_US: RangeInclusive<u32> = 100..=10_000_000;
+
+    fn of_layout(layout: &SelectRule) -> Option<Self> {
+        let (kbps, rtt_us) = (layout.resume_kbps, layout.resume_rtt_us);
+        (kbps != 0).then_some(Self { kbps, rtt_us })
+    }
+}
+
+/// As `--resume` takes it.
+impl fmt::Display for KnownPath {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.kbps {
+            whole if whole % 1_000_000 == 0 => write!(formatter, "{}gbit", whole / 1_000_000),
+            whole if whole % 1_000 == 0 => write!(formatter, "{}mbit", whole / 1_000),
+            kbps => write!(formatter, "{kbps}kbit"),
+        }?;
+        match self.rtt_us {
+            whole if whole % 1_000 == 0 => write!(formatter, ",{}ms", whole / 1_000),
+            rtt_us => write!(formatter, ",{rtt_us}us"),
+        }
+    }
 }
 
 impl Choice {
@@ -208,6 +254,8 @@ impl Choice {
             control,
             profile: self.named().map_or(0, |(control, profile)| names.number(control, profile)),
             initial_window: self.initial_window.unwrap_or(0),
+            resume_kbps: self.resume.map_or(0, |path| path.kbps),
+            resume_rtt_us: self.resume.map_or(0, |path| path.rtt_us),
             bits: key.prefix_len(),
         }
     }
@@ -217,6 +265,7 @@ impl Choice {
             control: text(&layout.control),
             profile: names.profile(layout.profile),
             initial_window: Some(layout.initial_window).filter(|window| *window != 0),
+            resume: KnownPath::of_layout(layout),
         }
     }
 
@@ -259,8 +308,11 @@ impl fmt::Display for Rule {
         if let Some(profile) = &self.choice.profile {
             write!(formatter, " --profile {profile}")?;
         }
-        match self.choice.initial_window {
-            Some(window) => write!(formatter, " --initial-window {window}"),
+        if let Some(window) = self.choice.initial_window {
+            write!(formatter, " --initial-window {window}")?;
+        }
+        match self.choice.resume {
+            Some(path) => write!(formatter, " --resume {path}"),
             None => Ok(()),
         }
     }
@@ -336,14 +388,18 @@ mod tests {
             control: "onramp_search".into(),
             profile: profile.map(str::to_owned),
             initial_window: Some(20),
+            resume: Some(KnownPath { kbps: 50_000, rtt_us: 600_000 }),
         };
         let key = target.key();
         let none = Names::default();
         assert_eq!(Choice::new(&choice(None).layout(&key, &none), &none), choice(None));
         let rule = |profile| Rule { target: target.clone(), choice: choice(profile) }.to_string();
         let written = "--to 10.0.0.0/8 --port 443 --cgroup /system.slice --accept --use search";
-        assert_eq!(rule(None), format!("{written} --initial-window 20"));
-        assert_eq!(rule(Some("geo")), format!("{written} --profile geo --initial-window 20"));
+        assert_eq!(rule(None), format!("{written} --initial-window 20 --resume 50mbit,600ms"));
+        assert_eq!(
+            rule(Some("geo")),
+            format!("{written} --profile geo --initial-window 20 --resume 50mbit,600ms")
+        );
         let bare = Target { port: Some(22), ..NOTHING };
         assert_eq!(bare.to_string(), "--port 22");
     }

@@ -170,10 +170,12 @@ fn filled(rules: &[Rule], names: &Names) -> Result<MapHandle, Error> {
     let mut keys = Vec::with_capacity((rules.len() + 1) * key as usize);
     let mut values = Vec::with_capacity((rules.len() + 1) * value as usize);
     let mut put = |key: Key<KeyValue>, layout: SelectRule| {
-        let SelectRule { control, profile, initial_window, bits } = layout;
+        let SelectRule { control, profile, initial_window, resume_kbps, resume_rtt_us, bits } = layout;
         keys.extend(key.prefix_len().to_ne_bytes().into_iter().chain(key.data()));
         values.extend(control.into_iter().chain([profile]));
-        values.extend(initial_window.to_ne_bytes().into_iter().chain(bits.to_ne_bytes()));
+        for number in [initial_window, resume_kbps, resume_rtt_us, bits] {
+            values.extend(number.to_ne_bytes());
+        }
     };
     let shapes = rules.iter().map(|rule| rule.target.shape()).fold(0, |all, one| all | one);
     put(shapes_key(), shapes_layout(shapes));

@@ -73,6 +73,7 @@ struct Select {
     choice: Option<String>,
     profile: Option<String>,
     initial_window: Option<i64>,
+    resume: Option<String>,
 }
 
 /// What all files want together.
@@ -348,6 +349,7 @@ fn words(wanted: &Select) -> RuleWords {
         choice: wanted.choice.clone(),
         profile: wanted.profile.clone(),
         initial_window: wanted.initial_window.map(|window| window.to_string()),
+        resume: wanted.resume.clone(),
     }
 }
 

@@ -148,6 +148,9 @@ struct RuleRow {
     congestion_control: String,
     profile: Option<String>,
     initial_window_segments: Option<u32>,
+    /// What is known of the path: its rate, and the RTT of the empty path.
+    resume_rate_bits_per_s: Option<u64>,
+    resume_rtt_us: Option<u32>,
     /// Whether the kernel has the control; where not, the rule changes nothing.
     registered: bool,
     /// Whether the profile is missing: the control's own parameters take its place.
@@ -419,6 +422,8 @@ fn row(rule: &Rule, missing: &Missing) -> RuleRow {
         congestion_control: rule.choice.control.clone(),
         profile: rule.choice.profile.clone(),
         initial_window_segments: rule.choice.initial_window,
+        resume_rate_bits_per_s: rule.choice.resume.map(|path| u64::from(path.kbps) * 1_000),
+        resume_rtt_us: rule.choice.resume.map(|path| path.rtt_us),
         registered: !missing.control(rule),
         profile_missing: missing.profile(rule).is_some(),
     }

@@ -6,19 +6,29 @@ use anyhow::Context;
 use clap::Args;
 use onramp_loader::ParameterSet;
 use onramp_loader::algorithm::{Algorithm, did_you_mean};
-use onramp_loader::select::{Cgroup, Choice, Profile, Rule, Side, Target};
+use onramp_loader::select::{Cgroup, Choice, KnownPath, Profile, Rule, Side, Target};
 use onramp_loader::telemetry::Level;
 use onramp_net::Prefix;
 
 use crate::failure::Usage;
 use crate::profile;
 use crate::settings::{self, AlgorithmName};
+use crate::units;
 
 /// The largest initial window, segments: three hundred segments are 430 kB at once, beyond any receiver's first window.
 const WINDOW_MAX: u32 = 300;
 /// What a line of a file may have.
-const OPTIONS: [&str; 8] =
-    ["--to", "--cgroup", "--port", "--use", "--profile", "--initial-window", "--accept", "--connect"];
+const OPTIONS: [&str; 9] = [
+    "--to",
+    "--cgroup",
+    "--port",
+    "--use",
+    "--profile",
+    "--initial-window",
+    "--resume",
+    "--accept",
+    "--connect",
+];
 
 /// The connections that a rule is for.
 #[derive(Args, Clone, Debug, Default)]
@@ -54,6 +64,10 @@ pub(in crate::verb) struct RuleWords {
     /// Initial window, 1 to 300 segments [default: the kernel's, 10 by RFC 6928]
     #[arg(long, value_name = "SEGMENTS")]
     pub initial_window: Option<String>,
+    /// Start from what is known of the path (Careful Resume, RFC 9959): the rate that a connection can have, and the RTT of the
+    /// empty path; for algorithms of onramp's
+    #[arg(long, value_name = "RATE,RTT")]
+    pub resume: Option<String>,
 }
 
 /// What rules use; each is looked up once.
@@ -196,7 +210,8 @@ impl RuleWords {
         let control = controls.control(name)?;
         let profile = self.profile.as_deref().map(|given| controls.profile(&control, given));
         let profile = profile.transpose()?.flatten();
-        Ok(Rule { target, choice: Choice { control, profile, initial_window } })
+        let resume = self.resume.as_deref().map(|given| known_path(&control, given)).transpose()?;
+        Ok(Rule { target, choice: Choice { control, profile, initial_window, resume } })
     }
 
     /// A line of a file: the options of `onramp select add`. `None`: nothing but a comment.
@@ -215,6 +230,7 @@ impl RuleWords {
                 "--use" => &mut rule.choice,
                 "--profile" => &mut rule.profile,
                 "--initial-window" => &mut rule.initial_window,
+                "--resume" => &mut rule.resume,
                 "--accept" => {
                     rule.target.accept = true;
                     continue;
@@ -292,6 +308,28 @@ fn window(text: &str) -> anyhow::Result<u32> {
     })
 }
 
+/// A path as `--resume` has it, for a control of onramp's.
+fn known_path(control: &str, text: &str) -> anyhow::Result<KnownPath> {
+    if onramp_loader::find(control).is_err() {
+        return Err(Usage::error(format!(
+            "--resume {text:?} is for algorithms of onramp's, and {control} is a control of the kernel"
+        )));
+    }
+    let refuse = || {
+        Usage::error(format!(
+            "{text:?} is not a path: write its rate (64kbit to 1000gbit) and its RTT (100us to 10s), such as 50mbit,600ms"
+        ))
+    };
+    let (rate, rtt) = text.split_once(',').ok_or_else(refuse)?;
+    let (bits, rtt) = (units::rate(rate).map_err(|_| refuse())?, units::duration(rtt).map_err(|_| refuse())?);
+    let kbps = u32::try_from(bits / 1_000).ok().filter(|kbps| KnownPath::KBPS.contains(kbps));
+    let rtt_us = u32::try_from(rtt.as_micros()).ok().filter(|us| KnownPath::RTTS_US.contains(us));
+    match (kbps, rtt_us) {
+        (Some(kbps), Some(rtt_us)) => Ok(KnownPath { kbps, rtt_us }),
+        _ => Err(refuse()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -366,6 +404,7 @@ mod tests {
             ("10.0.0.0/8 reno", "\"10.0.0.0/8\" is not understood"),
             ("--port 80 --use reno --initial-window 0", "1 to 300"),
             ("--port 80 --use reno --initial-window 301", "1 to 300"),
+            ("--port 80 --use reno --resume 50mbit,600ms", "a control of the kernel"),
             ("--port 443 --use reno", "f line 2: --port 443 has a rule in line 1 already"),
             ("--to 10.0.0.0/8 --port 0 --use reno", "write a number from 1 to 65535"),
         ] {

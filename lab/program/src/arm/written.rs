@@ -1,5 +1,6 @@
 //! Arms as they are written: `search`, `search:exit_action=hold`, `plain:base=reno:host.tcp_sack=off`.
 
+use onramp_lab::sim::RESUME;
 use onramp_loader::Base;
 use onramp_loader::algorithm::{self, AfterExitOptions, Algorithm};
 use onramp_profiles::host::HostSpec;
@@ -26,6 +27,8 @@ pub(super) struct Written<'a> {
     pub after_exit: AfterExitOptions,
     /// Its base is Tahoe, which only the simulator has.
     pub tahoe: bool,
+    /// What it knows of its path, percent of the link's rate, which only the simulator tells it.
+    pub resume_pct: Option<u32>,
     /// Settings of the hosts, name and value.
     host: Vec<(&'a str, &'a str)>,
 }
@@ -43,6 +46,7 @@ impl<'a> Written<'a> {
             base: None,
             after_exit: AfterExitOptions::default(),
             tahoe: false,
+            resume_pct: None,
             host: Vec::new(),
         };
         for setting in parts {
@@ -63,6 +67,10 @@ impl<'a> Written<'a> {
                 (None, AFTER_EXIT) => {
                     arm.after_exit =
                         value.parse().map_err(|why: String| refuse(&format!("is refused: {why}")))?;
+                }
+                (None, RESUME) => {
+                    let percent = value.parse().ok().filter(|percent| (1..=1_000).contains(percent));
+                    arm.resume_pct = Some(percent.ok_or_else(|| refuse("is no percentage: give 1 to 1000"))?);
                 }
                 (None, _) => arm.parameters.push(setting),
             }

@@ -65,6 +65,11 @@ impl Control {
         Self { kept: Some(Vec::new()), ..self }
     }
 
+    /// The same over a path that is remembered: `rate` in bytes per second, and its minimum RTT.
+    pub fn remembering(self, rate: u64, rtt_us: u32) -> Self {
+        Self { shell: self.shell.remembering(rate, rtt_us), ..self }
+    }
+
     /// The acknowledgments that were kept.
     pub fn take_kept(&mut self) -> Vec<Ack> {
         self.kept.take().unwrap_or_default()
@@ -88,6 +93,13 @@ impl Control {
     /// Acknowledgments that the algorithm was called with, where they are those of a single slow start.
     pub fn calls(&self) -> Option<u64> {
         (self.shell.slow_starts() <= 1).then_some(self.calls)
+    }
+
+    /// The connection begins, before anything is sent: `init`.
+    pub fn begin(&mut self, socket: &mut Socket) {
+        let mut sock = socket.view();
+        self.shell.begin(&mut sock);
+        socket.update(&sock);
     }
 
     /// Segments are acknowledged, before the window grows: `pkts_acked`.

@@ -66,7 +66,9 @@ impl Sender {
         self.socket.receiver_ms = (ack.sent_us / 1_000) as u32;
         let widened = ack.window_end > self.window_end;
         self.window_end = self.window_end.max(ack.window_end);
-        self.largest_window = self.largest_window.max(self.window_end - self.layout.begin(ack.next));
+        let offered = self.window_end - self.layout.begin(ack.next);
+        self.socket.receive_window = offered as u32;
+        self.largest_window = self.largest_window.max(offered);
         if self.outstanding.is_empty() {
             return None;
         }

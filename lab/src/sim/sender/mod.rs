@@ -86,7 +86,7 @@ impl Sender {
     /// An established connection at `now`; the receiver has room for `window_end` bytes, as it said at `said`.
     pub fn new(
         spec: SenderSpec,
-        control: Control,
+        mut control: Control,
         now: Nanos,
         opened: Opened,
         window_end: u64,
@@ -99,6 +99,7 @@ impl Sender {
         socket.round_trip.sample(opened.rtt_us, 0, 0);
         socket.round_trip.sample_least(opened.rtt_us);
         socket.update_pacing_rate();
+        control.begin(&mut socket);
         Self {
             spec,
             control,

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * A start from memory (start/resume.h): what it does to window, threshold and pacing. It begins before the first data is
+ * sent, and has its turn in slow start after each verdict of the algorithm, whose exit ends it.
+ */
+#ifndef ONRAMP_SHELL_START_H
+#define ONRAMP_SHELL_START_H
+
+#include "../start/resume.h"
+#include "ack.h"
+#include "life.h"
+
+/*
+ * A connection begins, over a remembered path. Whether it starts from memory: not where its window is less than an initial
+ * one because the handshake was repeated, where a threshold is there already, or the handshake took another RTT.
+ */
+static __always_inline bool start_begins(struct sock *sk, struct start *start, struct limits *limits)
+{
+	u32 mss = view_mss(sk), window = view_cwnd(sk);
+
+	if (start->phase != START_RECONNAISSANCE || start->mark)
+		return false;
+	if (!mss || !start->rate || !start->rtt_us || window < INITIAL_WINDOW || view_ssthresh(sk) < NO_THRESHOLD ||
+	    !start_knows_rtt(start, view_min_rtt_us(sk))) {
+		start_ends(start, START_REFUSED);
+		return false;
+	}
+	window = bounded_window(sk, start_first_window(start, mss, window));
+	start->mark = (u32)view_bytes_sent(sk) + window * mss;
+	if (window > view_cwnd(sk)) {
+		set_cwnd(sk, window);
+		if (limits) {
+			limits->pacing_rate = rate_in_units(start->rate * START_FIRST_PCT / 100);
+			limits->first_end = start->mark;
+			limits->flags |= LIMITS_FIRST;
+			begin_pacing(sk, limits);
+		}
+	}
+	return true;
+}
+
+/* The flow gets its state: whether a start from memory has begun and is not over. */
+static __always_inline void start_goes_on(struct flow_header *flow, const struct start *start)
+{
+	if (start->phase < START_OVER && start->mark)
+		flow->flags |= FLOW_STARTS;
+}
+
+/* After the verdict on an ACK in slow start. */
+static __always_inline void start_acked(struct sock *sk, struct flow_header *flow, struct limits *limits,
+					struct start *start, u32 acked, s32 rtt_us)
+{
+	struct start_verdict verdict = { 0 };
+	struct ack ack;
+	bool paced = start->phase <= START_UNVALIDATED;
+
+	if (!(flow->flags & FLOW_SLOW_START) || flow->flags & FLOW_EXITING) {
+		start_ends(start, START_EXIT);
+	} else {
+		describe(sk, acked, rtt_us, &ack);
+		start_on_ack(start, &ack, &verdict);
+	}
+	if (start->phase == START_OVER)
+		flow->flags &= ~FLOW_STARTS;
+	if (verdict.cwnd)
+		set_cwnd(sk, bounded_window(sk, verdict.cwnd));
+	if (verdict.pacing_rate) {
+		limits->flags &= ~LIMITS_FIRST;
+		limits->pacing_rate = rate_in_units(verdict.pacing_rate);
+		begin_pacing(sk, limits);
+	} else if (paced && start->phase > START_UNVALIDATED && limits->pacing_rate == rate_in_units(start->rate)) {
+		/* Where the algorithm paces, its rate has taken this one's place already. */
+		end_pacing_once_sent(sk, limits);
+	}
+}
+
+/*
+ * A reduction: the threshold, which would be `ssthresh`. Where a jump is given up, CUBIC does not return to the window that it
+ * went to.
+ */
+static __always_inline u32 start_reduced(struct sock *sk, struct flow_header *flow, struct start *start,
+					 const struct ack *ack, u32 ssthresh)
+{
+	flow->flags &= ~FLOW_STARTS;
+	ssthresh = start_on_loss(start, ack, ssthresh);
+	if (start->end == START_RETREAT)
+		base_set_plateau(sk, ssthresh);
+	return ssthresh;
+}
+
+#endif

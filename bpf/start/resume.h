@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * Careful Resume (RFC 9959) for TCP: over a path whose rate and RTT are remembered, a connection goes at once to half of
+ * what the path holds, and gives that up at the first sign that the path is another.
+ *
+ *	             first window acknowledged,            window reached,            all of it
+ *	             RTT as remembered                     and sent                   acknowledged
+ *	reconnaissance ──────────────────────► unvalidated ─────────────► validating ────────────► over
+ *	      │ loss, another RTT,                  │ loss, timeout, mark     │
+ *	      ▼ nothing to gain                     ▼                         ▼
+ *	     over                            retreat: at most half of what has been delivered since, over
+ *
+ *   - The first window is half of what the path holds as well, but no more than the receiver's first window takes: 64 kB,
+ *     which no receiver exceeds before its window is scaled (RFC 7323, section 2.2). It is paced at the remembered rate.
+ *     RFC 9959 leaves the first window as it is; reconnaissance alone takes from small transfers what they could gain.
+ *   - The jump follows the receiver's window as that opens, in whole segments: the partial segment at the window's edge
+ *     would keep back the last of the data for a round trip (Nagle). So it is one jump where the receiver has the room, and
+ *     some where it has not, each of which the ones before have validated.
+ *   - It is paced at the remembered rate, so that it takes half an RTT to send.
+ *   - An algorithm's exit comes first: it ends this.
+ *
+ * A pure function over its state, as algorithms are (algorithm/algorithm.h). Windows are in segments.
+ */
+#ifndef ONRAMP_START_RESUME_H
+#define ONRAMP_START_RESUME_H
+
+#include "../algorithm/algorithm.h"
+
+/* The phases of RFC 9959, section 3; after the last a connection is like any other. */
+enum start_phase {
+	START_RECONNAISSANCE, /* the first window is on its way */
+	START_UNVALIDATED,    /* the window goes to what is remembered */
+	START_VALIDATING,     /* what that has sent is being acknowledged */
+	START_OVER,	      /* as without memory */
+};
+
+/* Why a start is over. */
+enum start_end {
+	START_NONE,
+	START_VALIDATED,  /* all that the jump sent is acknowledged */
+	START_RETREAT,	  /* a loss, mark or timeout in what the jump sent */
+	START_CONGESTION, /* a loss, mark or timeout before the jump */
+	START_RTT,	  /* the RTT is less than half or more than twice the remembered one */
+	START_NO_GAIN,	  /* the window was as large already */
+	START_EXIT,	  /* slow start has ended */
+	START_REFUSED,	  /* it does not begin, as start_begins (shell/start.h) has it */
+};
+
+/* What is remembered of a path, and how far a connection has come with it. */
+struct start {
+	u64 rate;      /* remembered, bytes per second; never 0 */
+	u32 rtt_us;    /* remembered minimum; never 0 */
+	u32 mark;      /* bytes sent, modulo 2^32: what the present phase waits for */
+	u32 target;    /* of the jump, segments; 0: none yet */
+	u32 delivered; /* when the jump began, segments */
+	u32 pipe;      /* in flight when the jump began, segments */
+	u32 until_us;  /* monotonic time modulo 2^32 at which the jump counts as sent */
+	u32 phase;     /* enum start_phase */
+	u32 end;       /* enum start_end */
+};
+_Static_assert(sizeof(struct start) == 40, "no implicit padding");
+
+/* What a start wants. */
+struct start_verdict {
+	u64 pacing_rate; /* bytes per second; 0: as without */
+	u32 cwnd;	 /* a larger window; 0: as it is */
+	u32 unused;
+};
+
+/* Of the product of rate and RTT a jump goes to half (RFC 9959, section 4.3). */
+#define START_PART 2
+/* Rate of the first window, of the remembered: the kernel paces no first ten segments, and their queue has to go. */
+#define START_FIRST_PCT 75
+/* The largest first window that a receiver can offer, bytes. */
+#define START_FIRST_BYTES_MAX 65535
+/* RTTs that the remembered one may be shorter or longer, as a factor (RFC 9959, section 4.2.1). */
+#define START_RTT_FACTOR 2
+
+/* Half of what the path holds, segments. */
+static __always_inline u32 start_target(const struct start *start, u32 mss)
+{
+	u64 held = start->rate * min_u64(start->rtt_us, 1U << 24) / 1000000;
+
+	return (u32)min_u64(held / START_PART / max_u64(mss, 1), NO_THRESHOLD - 1);
+}
+
+/* Whether an RTT can be that of the remembered path; 0: none is known yet, and it may be. */
+static __always_inline bool start_knows_rtt(const struct start *start, u32 rtt_us)
+{
+	return !rtt_us || ((u64)rtt_us <= (u64)start->rtt_us * START_RTT_FACTOR &&
+			   (u64)rtt_us * START_RTT_FACTOR >= start->rtt_us);
+}
+
+static __always_inline void start_ends(struct start *start, u32 end)
+{
+	start->phase = START_OVER;
+	start->end = end;
+}
+
+/* The first window, where it would be `cwnd`: before anything is sent. */
+static __always_inline u32 start_first_window(const struct start *start, u32 mss, u32 cwnd)
+{
+	u64 most = min_u64(start_target(start, mss), START_FIRST_BYTES_MAX / max_u64(mss, 1));
+
+	return (u32)max_u64(most, cwnd);
+}
+
+/* The jump begins: all of the first window has been acknowledged. */
+static __always_inline void start_jump(struct start *start, const struct ack *ack)
+{
+	start->target = start_target(start, ack_mss(ack));
+	if (start->target <= ack->cwnd) {
+		start_ends(start, START_NO_GAIN);
+		return;
+	}
+	start->phase = START_UNVALIDATED;
+	start->delivered = ack->delivered;
+	start->pipe = (u32)max_u64(ack->in_flight, ack->acked);
+	start->until_us = (u32)ack->now_us + 2 * ack->smoothed_rtt_us;
+}
+
+/* The window goes up as far as the receiver lets it, until it is at the target and all of that has been sent. */
+static __always_inline void start_raise(struct start *start, const struct ack *ack, struct start_verdict *verdict)
+{
+	u32 cwnd = (u32)min_u64(start->target, ack->receive_window / ack_mss(ack));
+
+	verdict->pacing_rate = start->rate;
+	if (cwnd > ack->cwnd)
+		verdict->cwnd = cwnd;
+	else
+		cwnd = ack->cwnd;
+	if (cwnd < start->target) {
+		/* The receiver's window is what is waited for. */
+		start->until_us = (u32)ack->now_us + 2 * ack->smoothed_rtt_us;
+		return;
+	}
+	if ((u64)ack->in_flight * 32 >= (u64)cwnd * 31 || (s32)((u32)ack->now_us - start->until_us) >= 0) {
+		start->phase = START_VALIDATING;
+		start->mark = (u32)ack->bytes_sent;
+		verdict->pacing_rate = 0;
+	}
+}
+
+/* One ACK in slow start, after the algorithm. */
+static __always_inline void start_on_ack(struct start *start, const struct ack *ack, struct start_verdict *verdict)
+{
+	if (start->phase == START_RECONNAISSANCE) {
+		if ((s32)((u32)ack->bytes_acked - start->mark) < 0) {
+			verdict->pacing_rate = start->rate;
+			return;
+		}
+		if (ack->flags & ACK_APP_LIMITED && !(ack->flags & ACK_CWND_LIMITED))
+			return;
+		if (!start_knows_rtt(start, ack->min_rtt_us)) {
+			start_ends(start, START_RTT);
+			return;
+		}
+		start_jump(start, ack);
+	}
+	if (start->phase == START_UNVALIDATED)
+		start_raise(start, ack, verdict);
+	else if (start->phase == START_VALIDATING && (s32)((u32)ack->bytes_acked - start->mark) >= 0)
+		start_ends(start, START_VALIDATED);
+}
+
+/* A reduction; the threshold would be `ssthresh`. */
+static __always_inline u32 start_on_loss(struct start *start, const struct ack *ack, u32 ssthresh)
+{
+	u32 delivered;
+
+	if (start->phase == START_RECONNAISSANCE) {
+		start_ends(start, START_CONGESTION);
+		return ssthresh;
+	}
+	if (start->phase == START_OVER)
+		return ssthresh;
+	start_ends(start, START_RETREAT);
+	delivered = (u32)max_u64(ack->delivered - start->delivered, start->pipe);
+	return (u32)min_u64(ssthresh, max_u64(delivered / START_PART, MIN_WINDOW));
+}
+
+#endif

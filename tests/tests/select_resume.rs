@@ -1,0 +1,138 @@
+//! Starts from memory, by rules that say what is known of a path (RFC 9959): the first window, the jump, the retreat.
+
+use std::io::Write;
+use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use nix::sys::socket::{setsockopt, sockopt::SndBuf};
+use onramp_tests::Attachments;
+use onramp_tests::cli::{json, onramp};
+use onramp_tests::sender::Sender;
+use onramp_tests::traffic::eventually;
+use onramp_tests::wire::{Data, FAR, Fate, Wire};
+
+/// One way.
+const DELAY: Duration = Duration::from_millis(100);
+/// Segments of 1,448 bytes that 64 kB hold.
+const FIRST_MAX: usize = 45;
+
+fn rule(resume: &str, control: &str) {
+    onramp(&format!("select add --replace --to {FAR} --use {control} {resume}")).ok();
+}
+
+/// Data packets that leave before anything is acknowledged: none ever is.
+fn first_flight() -> usize {
+    let counter = Arc::new(AtomicUsize::new(0));
+    let seen = Arc::clone(&counter);
+    let wire = Wire::lay(DELAY, move |_| {
+        seen.fetch_add(1, Ordering::Relaxed);
+        Fate::Drop
+    });
+    let to = wire.far.run(|| TcpListener::bind((FAR, 0)).unwrap()).unwrap();
+    let address = to.local_addr().unwrap();
+    let mut stream = wire.near.run(|| TcpStream::connect(address).unwrap()).unwrap();
+    setsockopt(&stream, SndBuf, &4_000_000).unwrap();
+    stream.set_nonblocking(true).unwrap();
+    stream.write(&vec![0; 200_000]).unwrap();
+    // A probe of new data comes after two round trips at the earliest.
+    thread::sleep(Duration::from_millis(350));
+    counter.load(Ordering::Relaxed)
+}
+
+#[test]
+#[ignore = "in a guest: make test"]
+fn the_first_window_is_half_of_the_known_path_and_no_more_than_a_receiver_can_offer() {
+    let _attachments = Attachments::lock();
+    onramp("attach plain").ok();
+    onramp("attach ramp").ok();
+    for control in ["plain", "ramp"] {
+        for (resume, segments) in [
+            ("", 10),
+            // 2 Mbit/s over 200 ms are 50,000 bytes, 34 segments.
+            ("--resume 2mbit,200ms", 17),
+            ("--resume 100mbit,200ms", FIRST_MAX),
+            // Less than what everybody gets.
+            ("--resume 500kbit,200ms", 10),
+            // The handshake says that it is another path.
+            ("--resume 2mbit,50ms", 10),
+            ("--resume 2mbit,900ms", 10),
+        ] {
+            rule(resume, control);
+            assert_eq!(first_flight(), segments, "{control} {resume}");
+        }
+    }
+}
+
+/// A connection by the rules, over a wire that asks `fate`.
+fn connected(fate: impl FnMut(Data) -> Fate + Send + 'static) -> Sender {
+    Sender::connect_by_default(Wire::lay(DELAY, fate))
+}
+
+#[test]
+#[ignore = "in a guest: make test"]
+fn once_its_first_window_is_acknowledged_a_connection_goes_to_half_of_the_known_path() {
+    let _attachments = Attachments::lock();
+    onramp("attach plain").ok();
+    // 40 Mbit/s over 200 ms are 1,000,000 bytes; half of them 345 segments. Bytes acknowledged by then:
+    let reached = |resume: &str| {
+        rule(resume, "plain");
+        let wire = Wire::lay(DELAY, |_| Fate::Deliver);
+        // A receiver that has the room at once, where its kernel offers it.
+        wire.sysctl("net.ipv4.tcp_rmem", "4096 8388608 8388608");
+        wire.sysctl("net.ipv4.tcp_wmem", "4096 8388608 8388608");
+        let mut sender = Sender::connect_by_default(wire);
+        sender.send(2_000_000);
+        let mut acknowledged = 0;
+        assert!(eventually(|| {
+            let info = sender.info();
+            acknowledged = info.bytes_acked;
+            info.snd_cwnd >= 345
+        }));
+        acknowledged
+    };
+    let (with, without) = (reached("--resume 40mbit,200ms"), reached(""));
+    assert!(with * 2 < without, "{with} bytes acknowledged by then, {without} without");
+}
+
+#[test]
+#[ignore = "in a guest: make test"]
+fn a_loss_in_the_jump_takes_it_back_and_ends_the_start() {
+    let _attachments = Attachments::lock();
+    onramp("attach plain").ok();
+    rule("--resume 40mbit,200ms", "plain");
+    // The hundredth packet is of the jump.
+    let mut sender = connected(|data| if data.number == 100 { Fate::Drop } else { Fate::Deliver });
+    sender.deliver(400_000);
+    let info = sender.info();
+    let threshold = info.snd_ssthresh.unwrap();
+    assert!(info.retrans_total >= 1, "{info:?}");
+    // Half of what was delivered since the jump began: far below CUBIC's 0.7 of 345.
+    assert!(threshold < 150, "{info:?}");
+}
+
+#[test]
+#[ignore = "in a guest: make test"]
+fn what_is_known_of_a_path_is_listed_and_undone_as_it_was_given() {
+    let _attachments = Attachments::lock();
+    onramp("attach ramp").ok();
+    rule("--resume 50mbit,600ms", "ramp");
+    let listed = json("select list");
+    let row = &listed["rules"][0];
+    assert_eq!(row["resume_rate_bits_per_s"], 50_000_000);
+    assert_eq!(row["resume_rtt_us"], 600_000);
+    let undo = json("select del --all")["undo"].as_str().unwrap().to_owned();
+    onramp(undo.strip_prefix("onramp ").unwrap()).ok();
+    assert_eq!(json("select list"), listed);
+    for (wrong, named) in [
+        ("--use cubic --resume 50mbit,600ms", "50mbit,600ms"),
+        ("--use ramp --resume 50mbit", "50mbit"),
+        ("--use ramp --resume 0mbit,600ms", "0mbit"),
+        ("--use ramp --resume 50mbit,600s", "600s"),
+    ] {
+        let said = onramp(&format!("select add --port 7 {wrong}")).refused(2);
+        assert!(said.contains(named), "{said}");
+    }
+}
