@@ -36,7 +36,7 @@ fn first_flight() -> usize {
     let mut stream = wire.near.run(|| TcpStream::connect(address).unwrap()).unwrap();
     setsockopt(&stream, SndBuf, &4_000_000).unwrap();
     stream.set_nonblocking(true).unwrap();
-    stream.write(&vec![0; 200_000]).unwrap();
+    assert!(stream.write(&vec![0; 200_000]).unwrap() > FIRST_MAX * 1_448);
     // A probe of new data comes after two round trips at the earliest.
     thread::sleep(Duration::from_millis(350));
     counter.load(Ordering::Relaxed)
