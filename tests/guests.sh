@@ -105,7 +105,6 @@ guest() {
 	if [ "$kernel" != "$once" ] && [ "${#wanted[@]}" = 0 ]; then
 		arguments+=(--file tests/guests/once:/once)
 	fi
-	arguments+=(--program onramp)
 	for name in "${modules[@]}"; do arguments+=(--module "$name"); done
 	for name in "${programs[@]}"; do arguments+=(--program "$name"); done
 	for name in "${files[@]}" "$work"/{passwd,group,hosts}; do

@@ -33,6 +33,6 @@ for kernel in "${series[@]}"; do
 	echo "from $revision to this revision, on $kernel:"
 	"$target/release/onramp" lab guest --kernel "$kernel" --memory 2500 --seconds 4000 \
 		--env ONRAMP_REQUIRE=1 --env ONRAMP_BIN=/bin/onramp --env ONRAMP_FORMER=/bin/onramp-former \
-		--program sh --program ip --program onramp --file "$former:/bin/onramp-former" --file "$program:/tests/cli_takeover" \
+		--program sh --program ip --file "$former:/bin/onramp-former" --file "$program:/tests/cli_takeover" \
 		-- /tests/cli_takeover --ignored --test-threads=1 --nocapture a_thousand_flows
 done

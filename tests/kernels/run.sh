@@ -45,7 +45,7 @@ echo "testing $onramp"
 
 # in_guest SERIES: all steps on one kernel; its log has everything, its results the lines that count.
 in_guest() {
-	local arguments=(--kernel "$1" --seconds "$seconds" --env "KERNEL=$1" --program onramp) name status=0
+	local arguments=(--kernel "$1" --seconds "$seconds" --env "KERNEL=$1") name status=0
 	for name in "${programs[@]}"; do arguments+=(--program "$name"); done
 	for name in "$here"/guest/*.sh; do arguments+=(--file "$name:/${name##*/}"); done
 	"$onramp" lab guest "${arguments[@]}" -- sh /guest.sh >"$work/$1.log" 2>&1 &

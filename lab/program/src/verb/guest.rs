@@ -15,27 +15,27 @@ use crate::progress::{Progress, Resumes};
 use crate::target::directory;
 use crate::units;
 
-/// The host's program, which guests have where they are given it.
+/// The host's program.
 const HOST: &str = "onramp";
 
 /// Run a command as root in a guest: a virtual machine whose clock counts its own instructions
 ///
 /// The guest is emulated by QEMU in software and takes the same time, by its own clock, on every machine and under any
-/// load. It has onramp-lab, the programs and files that are named, and nothing else: no disk, no network but what is
-/// made inside. Needs no privilege here. What the command leaves in /out there comes back to DIR.
+/// load. It has onramp-lab, onramp, the programs and files that are named, and nothing else: no disk, no network but what
+/// is made inside. Needs no privilege here. What the command leaves in /out there comes back to DIR.
 ///
 /// The exit code is the command's.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:
-  onramp lab guest --program onramp -- onramp doctor
+  onramp lab guest -- onramp doctor
   onramp lab guest --kernel 6.1 --program busybox -- busybox sh -c 'uname -r; cat /proc/uptime'
   onramp lab guest --file ./test-program:/bin/test --output results -- test")]
 pub(crate) struct Guest {
     /// Kernel: a series of `onramp lab kernel list`, or the path of a directory with vmlinuz and modules/
     #[arg(long, value_name = "KERNEL", default_value = "6.12")]
     kernel: String,
-    /// A program of this machine, by name or path, with the libraries it needs; it is in /bin there. onramp is that next to
-    /// this program, else in PATH
+    /// A program of this machine, by name or path, with the libraries it needs; it is in /bin there. onramp is there
+    /// unasked, if it is next to this program or in PATH; named here, it must be
     #[arg(long = "program", value_name = "PROGRAM")]
     programs: Vec<String>,
     /// A file of this machine, and where it is there, if not at the same path
@@ -71,8 +71,9 @@ impl Guest {
         let (host, programs): (Vec<&str>, Vec<&str>) =
             self.programs.iter().map(String::as_str).partition(|name| *name == HOST);
         let mut files: Vec<_> = self.files.iter().map(|text| placed(text)).collect();
-        if !host.is_empty() {
-            files.push(host_program()?);
+        match host_program() {
+            Err(absent) if !host.is_empty() => return Err(absent),
+            found => files.extend(found.ok()),
         }
         let environment: BTreeMap<_, _> =
             self.environment.iter().map(|text| variable(text)).collect::<Result<_, _>>()?;
