@@ -47,8 +47,8 @@ enum flow_flag {
 	FLOW_REDUCED = 1 << 5,	       /* slow start ended by the last event, which may yet prove spurious */
 	FLOW_UNNAMED = 1 << 6,	       /* that event's name comes with the next congestion states */
 	FLOW_SSTHRESH_SET = 1 << 7,    /* the threshold ahead was set by the algorithm */
-	FLOW_EXIT_UNREPORTED = 1 << 9, /* the exit record is complete and not yet reported */
 	FLOW_STARTS = 1 << 8,	       /* a start from memory is in progress */
+	FLOW_EXIT_UNREPORTED = 1 << 9, /* the exit record is complete and not yet reported */
 	FLOW_OBSERVED = 1 << 10,       /* attached to observe: the algorithm would have left this slow start */
 };
 

@@ -23,7 +23,7 @@ pub(crate) const CHOICES: &str = "profile_choices";
 /// The path that is remembered for a socket.
 pub(crate) const STARTS: &str = "starts";
 /// All of them.
-const MAPS: [&str; 3] = [NAMES, CHOICES, STARTS];
+pub(crate) const MAPS: [&str; 3] = [NAMES, CHOICES, STARTS];
 
 fn directory() -> PathBuf {
     kernel::on_host(Path::new(ROOT)).join(PROFILES)

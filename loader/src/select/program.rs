@@ -15,7 +15,7 @@ use super::table::{Place, Table};
 use super::taken;
 use crate::object::open;
 use crate::object::programs;
-use crate::pins::profiles::{self, CHOICES, NAMES, STARTS};
+use crate::pins::profiles::{self, MAPS, NAMES};
 use crate::pins::{self, ROOT, SELECT};
 use crate::system::error::Error;
 use crate::system::hierarchy;
@@ -206,7 +206,7 @@ impl Selector {
             return Ok(());
         }
         let cgroup = hierarchy::root()?;
-        let mut pinned: Vec<_> = [NAMES, CHOICES, STARTS].map(|name| (name, profiles::path(name))).into();
+        let mut pinned: Vec<_> = MAPS.map(|name| (name, profiles::path(name))).into();
         pinned.extend(usable.then(|| (TABLES, self.tables())));
         let mut program = Program(open::select(&pinned, &Kernel::read()?)?);
         if !usable {
