@@ -127,6 +127,8 @@ enum attachment_flag {
 
 /* From this bit of struct attachment.flags on: enum after_exit, a bit each. */
 #define ATTACHMENT_AFTER_EXIT_SHIFT 8
+/* ... and from this bit on: enum start_policy, a bit each. */
+#define ATTACHMENT_START_SHIFT 16
 
 /*
  * What was attached, written by the loader, which later only lifts the deadline. Everything up to the version of onramp
@@ -140,7 +142,7 @@ struct attachment {
 	u64 deadline_ns;  /* since boot, suspended time included: past it the base runs alone; 0: never */
 	u32 owner_pid;	  /* of a scoped run; 0: stays until detached */
 	u32 profiles;	  /* no parameter set from this number on is in use */
-	u32 flags;	  /* enum attachment_flag, and enum after_exit from ATTACHMENT_AFTER_EXIT_SHIFT on */
+	u32 flags;	  /* enum attachment_flag, and enum after_exit and start_policy from their shifts on */
 	u32 tables_crc32; /* of the algorithm's parameters, outcomes and exports; events identify them by position */
 	u8 version[16];	  /* of onramp, NUL padded */
 	u8 profile_names[PROFILE_MAX][32]; /* by the number of the parameter set, NUL padded; empty: it is free */

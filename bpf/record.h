@@ -77,6 +77,16 @@ enum event_kind { EVENT_NONE, EVENT_KIND_ROWS(RECORD_CONSTANT) };
 
 enum after_exit { AFTER_EXIT_ROWS(RECORD_CONSTANT) };
 
+/* What an attachment's connections do at their start with what is remembered of their path (start/). A bit for each. */
+#define START_POLICY_ROWS(X)                                                                                           \
+	X(POLICY_RESUME, resume,                                                                                       \
+	  "over a path that is remembered, once its first window is acknowledged, a connection goes to half of what "  \
+	  "the path held (RFC 9959)")                                                                                  \
+	X(POLICY_WINDOW, window,                                                                                       \
+	  "over a path that is remembered, the first window is half of what the path held, at most 64 kB, paced")
+
+enum start_policy { START_POLICY_ROWS(RECORD_CONSTANT) };
+
 /* How the first slow start ended. */
 #define EXIT_FIELDS(X)                                                                                                 \
 	X(at_us, since_start_us, u64, "us", PLAIN, BEFORE, "since the first data was sent")                            \
@@ -293,7 +303,8 @@ struct flow_counts {
 	X(exit_reason, EXIT_REASON_ROWS, "Why the first slow start of a flow ended.")                                  \
 	X(congestion_state, CONGESTION_STATE_ROWS, "The kernel's congestion state of a connection.")                   \
 	X(event_kind, EVENT_KIND_ROWS, "What an event is about.")                                                      \
-	X(after_exit, AFTER_EXIT_ROWS, "An option of the base for what comes after slow start.")
+	X(after_exit, AFTER_EXIT_ROWS, "An option of the base for what comes after slow start.")                       \
+	X(start_policy, START_POLICY_ROWS, "What a connection does at its start with what is remembered of its path.")
 #define RECORD_STRUCTURES(X)                                                                                           \
 	X(ack, ACK_FIELDS)                                                                                             \
 	X(verdict, VERDICT_FIELDS)                                                                                     \

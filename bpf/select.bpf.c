@@ -202,7 +202,11 @@ static __always_inline void name_profile(struct bpf_sock *sk, u32 number)
 /* Tells the control what is known of the path. A socket that connects again starts anew. */
 static __always_inline void name_path(struct bpf_sock *sk, const struct select_rule *rule)
 {
-	struct start start = { .rate = rule->resume_kbps * 125ULL, .rtt_us = rule->resume_rtt_us };
+	struct start start = {
+		.rate = rule->resume_kbps * 125ULL,
+		.rtt_us = rule->resume_rtt_us,
+		.policies = START_BOTH,
+	};
 	struct start *known;
 
 	if (!rule->resume_kbps || !rule->resume_rtt_us)

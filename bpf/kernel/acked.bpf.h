@@ -8,6 +8,7 @@
 #include "../shell/entry.h"
 #include "extra.bpf.h"
 #include "observe.bpf.h"
+#include "resume.bpf.h"
 #include "storage.bpf.h"
 
 /*
@@ -91,6 +92,8 @@ static __always_inline bool on_ack(struct sock *sk, const struct ack_sample *sam
 		flow = begin_flow(sk);
 		if (!flow)
 			return false;
+		if (start_policies == 1 << POLICY_RESUME && !observing)
+			resume_joins(sk, flow);
 	}
 	/* Asked once, of what the verifier knows: it keeps one of the two. */
 	if (observing)

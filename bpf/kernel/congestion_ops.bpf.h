@@ -73,11 +73,15 @@ OPERATION(void, release, struct sock *sk)
 		end_pacing(sk, limits);
 	if (guarding && guard_end(sk, expired()))
 		trip();
+	if (start_policies)
+		resume_released(sk);
 	if (!flow) {
 		if (count && was_initialised(sk))
 			__sync_fetch_and_add(&count->flows.without_state, 1);
 		return;
 	}
+	if (start_policies && !expired())
+		learn_path(sk, &flow->header, true);
 	telemetry = observe_at(sk, flow, LEVEL_EXIT);
 	if (telemetry) {
 		if (flow->header.flags & FLOW_EXIT_UNREPORTED)

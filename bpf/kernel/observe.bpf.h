@@ -9,6 +9,7 @@
 #include "../shell/report.h"
 #include "compat.bpf.h"
 #include "events.bpf.h"
+#include "learn.bpf.h"
 
 /*
  * A namespace is read by a helper and not through its pointer: for every pointer that is followed the verifier looks
@@ -197,6 +198,8 @@ static __always_inline void report_exit(const struct shell *shell)
 {
 	if (shell->telemetry)
 		emit_exit(whole(shell), shell->telemetry, &shell->flow->exit);
+	if (start_policies)
+		learn_path(shell->sk, shell->flow, false);
 }
 
 #endif

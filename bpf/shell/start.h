@@ -6,13 +6,14 @@
 #ifndef ONRAMP_SHELL_START_H
 #define ONRAMP_SHELL_START_H
 
-#include "../start/resume.h"
+#include "../start/path.h"
 #include "ack.h"
 #include "life.h"
 
 /*
- * A connection begins, over a remembered path. Whether it starts from memory: not where its window is less than an initial
- * one because the handshake was repeated, where a threshold is there already, or the handshake took another RTT.
+ * A connection begins, over a remembered path: before it has sent anything, or once it has more to send than its first window.
+ * Whether it starts from memory: not where its window is less than an initial one because the handshake was repeated, where a
+ * threshold is there already, or the handshake took another RTT.
  */
 static __always_inline bool start_begins(struct sock *sk, struct start *start, struct limits *limits)
 {
@@ -25,8 +26,12 @@ static __always_inline bool start_begins(struct sock *sk, struct start *start, s
 		start_ends(start, START_REFUSED);
 		return false;
 	}
+	if (view_bytes_sent(sk)) {
+		start->mark = (u32)view_bytes_sent(sk);
+		return true;
+	}
 	window = bounded_window(sk, start_first_window(start, mss, window));
-	start->mark = (u32)view_bytes_sent(sk) + window * mss;
+	start->mark = window * mss;
 	if (window > view_cwnd(sk)) {
 		set_cwnd(sk, window);
 		if (limits) {
@@ -37,6 +42,27 @@ static __always_inline bool start_begins(struct sock *sk, struct start *start, s
 		}
 	}
 	return true;
+}
+
+/*
+ * What a connection has seen of its path, by the kernel's newest sample of its delivery rate. While it doubles, that is the rate
+ * of half its window. `ends`: the connection does, whose last rates may be those of a window that was reduced.
+ */
+static __always_inline void sample_path(const struct sock *sk, const struct flow_header *flow, bool ends,
+					struct path_sample *sample)
+{
+	u64 interval_us = view_rate_interval_us(sk), mss = view_mss(sk);
+	u32 reason = flow->exit.reason;
+
+	*sample = (struct path_sample){ 0 };
+	if (!interval_us || flow->flags & FLOW_ADOPTED ||
+	    view_bytes_acked(sk) <= PATH_WINDOWS_MIN * initial_window_bytes(sk))
+		return;
+	sample->rate = min_u64(view_rate_delivered(sk), PATH_DELIVERED_MAX) * mss * 1000000 / interval_us;
+	sample->rtt_us = view_min_rtt_us(sk);
+	sample->is_least = ends || (reason != EXIT_ALGORITHM && reason != EXIT_LOSS && reason != EXIT_ECN) ||
+			   view_limited_by(sk) & ACK_RATE_APP_LIMITED ||
+			   view_receive_window(sk) < (u64)view_cwnd(sk) * mss;
 }
 
 /* The flow gets its state: whether a start from memory has begun and is not over. */

@@ -25,6 +25,7 @@
 #define ONRAMP_START_RESUME_H
 
 #include "../algorithm/algorithm.h"
+#include "../record.h"
 
 /* The phases of RFC 9959, section 3; after the last a connection is like any other. */
 enum start_phase {
@@ -34,7 +35,7 @@ enum start_phase {
 	START_OVER,	      /* as without memory */
 };
 
-/* Why a start is over. */
+/* Why a start is over. Numbers go out; those that there are stay. */
 enum start_end {
 	START_NONE,
 	START_VALIDATED,  /* all that the jump sent is acknowledged */
@@ -44,11 +45,14 @@ enum start_end {
 	START_NO_GAIN,	  /* the window was as large already */
 	START_EXIT,	  /* slow start has ended */
 	START_REFUSED,	  /* it does not begin, as start_begins (shell/start.h) has it */
+	START_LATE,	  /* the application had so little to send for so long that its claim is void (path.h) */
 };
 
 /* What is remembered of a path, and how far a connection has come with it. */
 struct start {
 	u64 rate;      /* remembered, bytes per second; never 0 */
+	u64 claim_ns;  /* the claim on a learned path (path.h), by the time at which it was made; 0: it has none */
+	u64 late_us;   /* monotonic time from which that claim is void */
 	u32 rtt_us;    /* remembered minimum; never 0 */
 	u32 mark;      /* bytes sent, modulo 2^32: what the present phase waits for */
 	u32 target;    /* of the jump, segments; 0: none yet */
@@ -57,8 +61,10 @@ struct start {
 	u32 until_us;  /* monotonic time modulo 2^32 at which the jump counts as sent */
 	u32 phase;     /* enum start_phase */
 	u32 end;       /* enum start_end */
+	u32 policies;  /* a bit for each of enum start_policy */
+	u32 halvings;  /* of what is used of the path, below half of it */
 };
-_Static_assert(sizeof(struct start) == 40, "no implicit padding");
+_Static_assert(sizeof(struct start) == 64, "no implicit padding");
 
 /* What a start wants. */
 struct start_verdict {
@@ -76,12 +82,20 @@ struct start_verdict {
 /* RTTs that the remembered one may be shorter or longer, as a factor (RFC 9959, section 4.2.1). */
 #define START_RTT_FACTOR 2
 
-/* Half of what the path holds, segments. */
+/* What there is to do at the start, a bit for each of enum start_policy. */
+#define START_BOTH (1 << POLICY_RESUME | 1 << POLICY_WINDOW)
+
+static __always_inline bool start_has(const struct start *start, enum start_policy policy)
+{
+	return start->policies >> policy & 1;
+}
+
+/* Half of what the path holds or less, segments. */
 static __always_inline u32 start_target(const struct start *start, u32 mss)
 {
 	u64 held = start->rate * min_u64(start->rtt_us, 1U << 24) / 1000000;
 
-	return (u32)min_u64(held / START_PART / max_u64(mss, 1), NO_THRESHOLD - 1);
+	return (u32)min_u64((held / START_PART >> (start->halvings & 31)) / max_u64(mss, 1), NO_THRESHOLD - 1);
 }
 
 /* Whether an RTT can be that of the remembered path; 0: none is known yet, and it may be. */
@@ -102,7 +116,7 @@ static __always_inline u32 start_first_window(const struct start *start, u32 mss
 {
 	u64 most = min_u64(start_target(start, mss), START_FIRST_BYTES_MAX / max_u64(mss, 1));
 
-	return (u32)max_u64(most, cwnd);
+	return start_has(start, POLICY_WINDOW) ? (u32)max_u64(most, cwnd) : cwnd;
 }
 
 /* The jump begins: all of the first window has been acknowledged. */
@@ -149,8 +163,16 @@ static __always_inline void start_on_ack(struct start *start, const struct ack *
 			verdict->pacing_rate = start->rate;
 			return;
 		}
+		if (!start_has(start, POLICY_RESUME)) {
+			start_ends(start, START_VALIDATED);
+			return;
+		}
 		if (ack->flags & ACK_APP_LIMITED && !(ack->flags & ACK_CWND_LIMITED))
 			return;
+		if (start->claim_ns && ack->now_us >= start->late_us) {
+			start_ends(start, START_LATE);
+			return;
+		}
 		if (!start_knows_rtt(start, ack->min_rtt_us)) {
 			start_ends(start, START_RTT);
 			return;

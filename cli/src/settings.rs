@@ -1,7 +1,7 @@
 //! What attach, run and tune share: the algorithm and its parameters.
 
 use clap::{Args, ValueEnum};
-use onramp_loader::algorithm::{self, AfterExit, AfterExitOptions};
+use onramp_loader::algorithm::{self, AfterExit, AfterExitOptions, StartPolicies, StartPolicy};
 use onramp_loader::telemetry::Level;
 use onramp_loader::{AttachOptions, AttachedState, Base};
 use onramp_profiles::Profile;
@@ -28,6 +28,8 @@ pub(crate) struct Settings {
     pub base: Option<BaseName>,
     #[arg(long, value_name = "OPTIONS", help = after_exit_help("none"))]
     pub after_exit: Option<AfterExitOptions>,
+    #[arg(long, value_name = "POLICY", help = start_help("double"))]
+    pub start: Option<StartPolicies>,
     /// Maximum telemetry level for its flows; a consumer that subscribes to more gets this level [default: the profile's, else ack]
     #[arg(long, value_name = "LEVEL", value_parser = level_from(Level::Off))]
     pub telemetry: Option<Level>,
@@ -48,6 +50,19 @@ pub(crate) fn after_exit_line(options: AfterExitOptions) -> String {
     } else {
         format!("  options of the base after the exit: {options}\n")
     }
+}
+
+/// What `--start` takes; `default`: what holds without it.
+pub(crate) fn start_help(default: &str) -> String {
+    let policies = StartPolicy::ALL.map(|one| format!("{}: {}", one.name(), one.help())).join("; ");
+    format!(
+        "How connections start: double, or by what is remembered of their path: resume, window or resume+window. {policies} [default: {default}]"
+    )
+}
+
+/// The line of a report that says how connections start; empty where they double.
+pub(crate) fn start_line(start: StartPolicies) -> String {
+    if start.is_empty() { String::new() } else { format!("  start: {start}: onramp paths\n") }
 }
 
 /// A base by its name.
@@ -76,7 +91,11 @@ impl Settings {
         let set = attached.parameter_sets.first();
         let other_set = set.is_some_and(|set| !set.has(&options.parameters, options.telemetry_max));
         let other_options = self.after_exit.is_some_and(|options| options != attached.after_exit);
-        (asked && other_set) || other_options || options.base.is_some_and(|base| base != attached.base)
+        let other_start = self.start.is_some_and(|start| start != attached.start);
+        (asked && other_set)
+            || other_options
+            || other_start
+            || options.base.is_some_and(|base| base != attached.base)
     }
 
     /// Everything checked; nothing done yet.
@@ -99,6 +118,7 @@ impl Settings {
         options.telemetry_max = self.telemetry.or(telemetry_max).unwrap_or(options.telemetry_max);
         options.base = self.base.map(Base::from);
         options.after_exit = self.after_exit.unwrap_or_default();
+        options.start = self.start.unwrap_or_default();
         Ok(options)
     }
 }

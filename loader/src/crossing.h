@@ -5,3 +5,4 @@
 #include "../../bpf/holders.h"
 #include "../../bpf/select.h"
 #include "../../bpf/shadow.h"
+#include "../../bpf/start/path.h"

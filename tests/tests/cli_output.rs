@@ -14,9 +14,9 @@ use std::process::{Command, Stdio};
 use onramp_tests::cli::{self, Names, Ran, json, onramp};
 
 /// What `onramp --help` lists, but for the words of the laboratory.
-const VERBS: [&str; 19] = [
-    "list", "attach", "confirm", "tune", "detach", "upgrade", "undo", "status", "run", "select", "apply",
-    "flows", "watch", "top", "serve", "record", "replay", "shadow", "doctor",
+const VERBS: [&str; 20] = [
+    "list", "attach", "confirm", "tune", "detach", "upgrade", "undo", "status", "run", "select", "paths",
+    "apply", "flows", "watch", "top", "serve", "record", "replay", "shadow", "doctor",
 ];
 
 /// The verbs that a program's help lists.

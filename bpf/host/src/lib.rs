@@ -15,13 +15,13 @@
 //! # Ok::<(), onramp_algorithm::ParameterError>(())
 //! ```
 
-mod after;
 mod algorithm;
 mod contract;
 mod ffi;
 mod flow;
 pub mod guard;
 mod open_loop;
+mod options;
 mod parameters;
 pub mod ramp;
 mod records;
@@ -29,16 +29,16 @@ pub mod shell;
 mod shown;
 mod similar;
 
-pub use after::AfterExitOptions;
 pub use algorithm::{Algorithm, Export, Outcome, all, baseline, default, find, find_control, of_cubic};
 pub use contract::{
     ABI_VERSION, Ack, AckPayload, EndPayload, ExitRecord, FlowCounts, FlowHeader, INITIAL_WINDOW,
-    LossPayload, MIN_WINDOW, NO_THRESHOLD, OUTCOME_MAX, RestartPayload, RoundPayload, Sock, StatePayload,
-    TRAIT_PACES, UndoPayload, Verdict, ack_flag, growth, outcome,
+    LossPayload, MIN_WINDOW, NO_THRESHOLD, OUTCOME_MAX, Path, RestartPayload, RoundPayload, Sock, Start,
+    StatePayload, TRAIT_PACES, UndoPayload, Verdict, ack_flag, growth, outcome, start_end, start_phase,
 };
 pub use flow::Flow;
 pub use open_loop::{OpenLoop, Stage};
+pub use options::{AfterExitOptions, Named, Options, StartPolicies};
 pub use parameters::{Parameter, ParameterError, Parameters};
-pub use records::{AfterExit, CongestionState, EventKind, ExitReason};
+pub use records::{AfterExit, CongestionState, EventKind, ExitReason, StartPolicy};
 pub use shown::{Bars, Gauge, Phase, Picture, Reading, Track};
 pub use similar::{did_you_mean, similar};

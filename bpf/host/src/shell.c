@@ -12,6 +12,33 @@ u32 onramp_shell_in_slow_start(const struct sock *sk)
 	return starts_below_threshold(sk);
 }
 
+void onramp_path_recall(const struct path *path, u64 now_ns, u64 lifetime_ns, u32 policies, struct start *start)
+{
+	if (!path_is_known(path, now_ns, lifetime_ns))
+		return;
+	*start = (struct start){ 0 };
+	path_recall(path, now_ns, lifetime_ns, policies, start);
+}
+
+u32 onramp_path_learn(const struct shell_flow *flow, const struct sock *sk, u32 ends, struct path *path, u64 now_ns,
+		      u64 lifetime_ns)
+{
+	struct path_sample sample;
+
+	sample_path(sk, &flow->header, ends, &sample);
+	return path_learn(path, &sample, now_ns, lifetime_ns);
+}
+
+void onramp_path_judge(struct path *path, u32 end)
+{
+	path_judge(path, end);
+}
+
+u32 onramp_path_is_claimed(const struct path *path, u64 now_ns)
+{
+	return path_is_claimed(path, now_ns);
+}
+
 void onramp_shell_begin(struct shell_flow *flow, struct sock *sk)
 {
 	start_begins(sk, &flow->start, &flow->limits);

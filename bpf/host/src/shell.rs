@@ -2,10 +2,10 @@
 //! algorithm, through [`Policy`], and the base, which it calls between the two parts of an operation.
 
 use crate::contract::{
-    Ack, AckPayload, AckStep, ExitRecord, FlowHeader, LossPayload, LossStep, ShellFlow, Sock, Start, Verdict,
-    flow_flag, start_phase,
+    Ack, AckPayload, AckStep, ExitRecord, FlowHeader, LossPayload, LossStep, Path, ShellFlow, Sock, Start,
+    Verdict, flow_flag, start_phase,
 };
-use crate::{ExitReason, Flow};
+use crate::{ExitReason, Flow, StartPolicies};
 
 /// What decides a slow start: an algorithm, or a model of one.
 pub trait Policy {
@@ -53,9 +53,31 @@ impl Shell {
         Self { flow: ShellFlow { traits, start, ..ShellFlow::default() } }
     }
 
-    /// The same over a path that is remembered: `rate` in bytes per second, and its minimum RTT.
-    pub fn remembering(self, rate: u64, rtt_us: u32) -> Self {
-        Self { flow: ShellFlow { start: Start { rate, rtt_us, ..Start::default() }, ..self.flow } }
+    /// The same over a path that is remembered, `rate` in bytes per second and its minimum RTT, with what is done at the start.
+    pub fn remembering(self, policies: StartPolicies, rate: u64, rtt_us: u32) -> Self {
+        let start = Start { rate, rtt_us, policies: policies.bits(), ..Start::default() };
+        Self { flow: ShellFlow { start, ..self.flow } }
+    }
+
+    /// The same over a path as connections before have learned it, with what is done at the start; without memory where nothing
+    /// is known that may still be used. Times are since boot.
+    pub fn recalling(self, policies: StartPolicies, path: &Path, now_ns: u64, lifetime_ns: u64) -> Self {
+        let mut flow = self.flow;
+        // SAFETY: see `acked`.
+        unsafe { onramp_path_recall(path, now_ns, lifetime_ns, policies.bits(), &mut flow.start) }
+        Self { flow }
+    }
+
+    /// Remembers of the path what the flow has seen of it: once its exit record is there, and where it `ends`. Whether that
+    /// changes anything.
+    pub fn learn(&self, sock: &Sock, ends: bool, path: &mut Path, now_ns: u64, lifetime_ns: u64) -> bool {
+        // SAFETY: see `acked`.
+        unsafe { onramp_path_learn(&self.flow, sock, ends.into(), path, now_ns, lifetime_ns) != 0 }
+    }
+
+    /// The start from memory, as far as it has come.
+    pub fn start(&self) -> &Start {
+        &self.flow.start
     }
 
     /// The connection begins, before anything is sent: `init`.
@@ -247,7 +269,32 @@ fn sample(rtt_us: Option<u32>) -> i32 {
     rtt_us.and_then(|rtt| i32::try_from(rtt).ok()).unwrap_or(-1)
 }
 
+impl Path {
+    /// Counts a start over it that is over, by a number of `start_end`.
+    pub fn judge(&mut self, end: u32) {
+        // SAFETY: see `Shell::acked`.
+        unsafe { onramp_path_judge(self, end) }
+    }
+
+    /// Whether a connection has claimed it.
+    pub fn is_claimed(&self, now_ns: u64) -> bool {
+        // SAFETY: see `Shell::acked`.
+        unsafe { onramp_path_is_claimed(self, now_ns) != 0 }
+    }
+}
+
 unsafe extern "C" {
+    fn onramp_path_recall(path: *const Path, now_ns: u64, lifetime_ns: u64, policies: u32, start: *mut Start);
+    fn onramp_path_learn(
+        flow: *const ShellFlow,
+        sk: *const Sock,
+        ends: u32,
+        path: *mut Path,
+        now_ns: u64,
+        lifetime_ns: u64,
+    ) -> u32;
+    fn onramp_path_judge(path: *mut Path, end: u32);
+    fn onramp_path_is_claimed(path: *const Path, now_ns: u64) -> u32;
     fn onramp_shell_in_slow_start(sk: *const Sock) -> u32;
     fn onramp_shell_describe(sk: *const Sock, acked: u32, rtt_us: i32, ack: *mut Ack);
     fn onramp_shell_begin(flow: *mut ShellFlow, sk: *mut Sock);

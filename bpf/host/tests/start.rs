@@ -1,7 +1,9 @@
 //! Starts from memory over a plain sender: which first window, when the jump, how far, and what takes it back.
 
 use onramp_algorithm::shell::{Policy, Shell};
-use onramp_algorithm::{Ack, NO_THRESHOLD, Sock, Verdict};
+use onramp_algorithm::{
+    Ack, ExitReason, NO_THRESHOLD, Path, Sock, StartPolicies, StartPolicy, Verdict, start_end,
+};
 
 const MSS: u32 = 1_000;
 const RTT_US: u32 = 100_000;
@@ -42,7 +44,18 @@ impl Policy for Leaves {
 
 /// A connection that has begun, with much to send.
 fn begun(rate: u64, rtt_us: u32) -> (Shell, Sock) {
-    let mut sock = Sock {
+    begun_by(StartPolicies::of_base("cubic"), rate, rtt_us)
+}
+
+fn begun_by(policies: StartPolicies, rate: u64, rtt_us: u32) -> (Shell, Sock) {
+    let mut sock = new_sock();
+    let mut shell = Shell::new(0).remembering(policies, rate, rtt_us);
+    shell.begin(&mut sock);
+    (shell, sock)
+}
+
+fn new_sock() -> Sock {
+    Sock {
         now_us: 1_000_000,
         max_pacing_rate: u64::MAX,
         bytes_unsent: 1_000 * MSS,
@@ -54,10 +67,7 @@ fn begun(rate: u64, rtt_us: u32) -> (Shell, Sock) {
         ssthresh: NO_THRESHOLD,
         receive_window: 65_535,
         ..Sock::default()
-    };
-    let mut shell = Shell::new(0).remembering(rate, rtt_us);
-    shell.begin(&mut sock);
-    (shell, sock)
+    }
 }
 
 /// Sends what the window allows, and has `segments` of what is on its way acknowledged an RTT later.
@@ -198,4 +208,122 @@ fn an_exit_of_the_algorithm_ends_the_start() {
     acknowledge(&mut sock, FIRST);
     shell.acked(&mut sock, FIRST, Some(RTT_US), &mut Leaves);
     assert_eq!((sock.cwnd, sock.ssthresh), (FIRST, FIRST));
+}
+
+#[test]
+fn by_the_first_window_alone_there_is_no_jump_and_by_the_jump_alone_the_first_window_is_as_without() {
+    let (mut shell, mut sock) = begun_by([StartPolicy::Window].into_iter().collect(), RATE, RTT_US);
+    sock.receive_window = 1_000_000;
+    assert_eq!(sock.cwnd, FIRST);
+    step(&mut shell, &mut sock, FIRST);
+    assert_eq!((sock.cwnd, shell.start().end), (FIRST, start_end::VALIDATED));
+    let (mut shell, mut sock) = begun_by([StartPolicy::Resume].into_iter().collect(), RATE, RTT_US);
+    sock.receive_window = 1_000_000;
+    assert_eq!(sock.cwnd, 10);
+    step(&mut shell, &mut sock, 10);
+    assert_eq!(sock.cwnd, 200);
+}
+
+const SECOND_NS: u64 = 1_000_000_000;
+const LIFETIME_NS: u64 = 600 * SECOND_NS;
+const BOTH: fn() -> StartPolicies = || StartPolicies::of_base("cubic");
+
+/// What a connection to a path of `segments` per RTT has seen when it leaves slow start, or at its end without.
+fn learned(path: &mut Path, segments: u32, left: bool, now_ns: u64) -> bool {
+    let mut sock = new_sock();
+    (sock.rate_delivered, sock.rate_interval_us) = (segments, RTT_US);
+    sock.bytes_acked = 1_000_000;
+    sock.receive_window = 10_000_000;
+    let mut shell = Shell::new(0);
+    if left {
+        step(&mut shell, &mut sock, 1);
+        shell.acked(&mut sock, 1, Some(RTT_US), &mut Leaves);
+        assert_eq!(shell.exit().map(|(reason, _)| reason), Some(ExitReason::Algorithm));
+    }
+    shell.learn(&sock, !left, path, now_ns, LIFETIME_NS)
+}
+
+/// The first window of a connection over a path as it is remembered.
+fn first_window(path: &Path, now_ns: u64) -> u32 {
+    let mut sock = new_sock();
+    Shell::new(0).recalling(BOTH(), path, now_ns, LIFETIME_NS).begin(&mut sock);
+    sock.cwnd
+}
+
+#[test]
+fn an_exit_measures_a_path_and_a_connection_without_one_only_raises_what_is_fresh() {
+    let mut path = Path::default();
+    assert!(learned(&mut path, 100, true, SECOND_NS));
+    assert_eq!((path.rate, path.rtt_us, path.learned_ns), (1_000_000, RTT_US, SECOND_NS));
+    assert!(!learned(&mut path, 40, false, 2 * SECOND_NS));
+    assert_eq!((path.rate, path.learned_ns), (1_000_000, SECOND_NS));
+    assert!(learned(&mut path, 120, false, 3 * SECOND_NS));
+    assert_eq!(path.rate, 1_200_000);
+    // Measured, or old: then less counts, too.
+    assert!(learned(&mut path, 40, true, 4 * SECOND_NS));
+    assert!(learned(&mut path, 20, false, 4 * SECOND_NS + LIFETIME_NS / 2));
+    assert_eq!(path.rate, 200_000);
+}
+
+#[test]
+fn what_is_limited_by_the_application_or_the_receiver_lowers_nothing() {
+    for limit in [
+        |sock: &mut Sock| sock.limited_by = onramp_algorithm::ack_flag::RATE_APP_LIMITED,
+        |sock: &mut Sock| sock.receive_window = 9_999,
+    ] {
+        let mut path = Path::default();
+        learned(&mut path, 100, true, SECOND_NS);
+        let mut sock = new_sock();
+        (sock.rate_delivered, sock.rate_interval_us, sock.bytes_acked) = (50, RTT_US, 1_000_000);
+        sock.receive_window = 10_000_000;
+        let mut shell = Shell::new(0);
+        step(&mut shell, &mut sock, 1);
+        shell.acked(&mut sock, 1, Some(RTT_US), &mut Leaves);
+        limit(&mut sock);
+        assert!(!shell.learn(&sock, false, &mut path, 2 * SECOND_NS, LIFETIME_NS));
+        assert_eq!(path.rate, 1_000_000);
+    }
+}
+
+#[test]
+fn a_connection_of_four_initial_windows_says_nothing_of_its_path() {
+    let mut sock = new_sock();
+    (sock.rate_delivered, sock.rate_interval_us, sock.bytes_acked) = (50, RTT_US, 40_000);
+    let mut path = Path::default();
+    assert!(!Shell::new(0).learn(&sock, true, &mut path, SECOND_NS, LIFETIME_NS));
+    sock.bytes_acked += 1;
+    assert!(Shell::new(0).learn(&sock, true, &mut path, SECOND_NS, LIFETIME_NS));
+}
+
+#[test]
+fn what_is_used_of_a_path_halves_with_its_age_and_after_a_retreat_and_ends_with_its_lifetime() {
+    let mut path = Path { rate: 1_000_000, rtt_us: RTT_US, learned_ns: SECOND_NS, ..Path::default() };
+    assert_eq!(first_window(&path, SECOND_NS), 50);
+    assert_eq!(first_window(&path, SECOND_NS + LIFETIME_NS / 2), 25);
+    assert_eq!(first_window(&path, SECOND_NS + LIFETIME_NS), 10);
+    path.judge(start_end::RETREAT);
+    assert_eq!(first_window(&path, SECOND_NS), 25);
+    assert_eq!(first_window(&path, SECOND_NS + LIFETIME_NS / 2), 12);
+    path.judge(start_end::VALIDATED);
+    assert_eq!((path.confirmed, path.retreated), (1, 0));
+    assert_eq!(first_window(&path, SECOND_NS), 50);
+}
+
+#[test]
+fn a_path_of_another_rtt_has_no_past() {
+    let mut path =
+        Path { rate: 1_000_000, rtt_us: 3 * RTT_US, confirmed: 5, retreated: 1, ..Path::default() };
+    assert!(learned(&mut path, 30, true, SECOND_NS));
+    assert_eq!((path.rate, path.rtt_us, path.confirmed, path.retreated), (300_000, RTT_US, 0, 0));
+}
+
+#[test]
+fn a_claim_is_void_after_ten_rtts_and_at_least_a_second() {
+    let claimed = |rtt_us, after_ns| {
+        Path { rtt_us, claimed_ns: SECOND_NS, ..Path::default() }.is_claimed(SECOND_NS + after_ns)
+    };
+    for (rtt_us, ns) in [(1_000, SECOND_NS), (600_000, 6 * SECOND_NS), (60_000_000, 60 * SECOND_NS)] {
+        assert!(claimed(rtt_us, ns - 1) && !claimed(rtt_us, ns), "{rtt_us} us");
+    }
+    assert!(!Path::default().is_claimed(1));
 }

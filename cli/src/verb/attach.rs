@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::Args;
-use onramp_loader::algorithm::{AfterExitOptions, Algorithm};
+use onramp_loader::algorithm::{AfterExitOptions, Algorithm, StartPolicies};
 use onramp_loader::telemetry::Level;
 use onramp_loader::{Action, AttachOptions, Attached, AttachedState, Basis};
 use serde::Serialize;
@@ -29,6 +29,7 @@ use crate::units::{self, now_us};
   onramp attach --profile geo                  # what the profile names
   onramp attach search --profile geo --set exit_action=hold
   onramp attach --after-exit plateau,floor     # what the base does after slow start, too
+  onramp attach --start resume+window          # start from what earlier connections learned of a path
   onramp attach search --telemetry exit   # consumers get no more than exits
   onramp attach search --default --for 10m   # reverts unless `onramp confirm search` comes
   onramp attach search --default --guard retransmit_ratio=2%,goodput=-10%   # reverts on harm
@@ -69,6 +70,7 @@ struct AttachReport {
     congestion_control: String,
     base: &'static str,
     after_exit: AfterExitOptions,
+    start: StartPolicies,
     /// Of this network namespace, before.
     default_before: String,
     /// What connections lose by the base.
@@ -296,6 +298,7 @@ fn describe(attached: &Attached, options: &AttachOptions, elsewhere: Taken) -> A
         congestion_control: attached.algorithm.congestion_control(),
         base: attached.basis.base.name(),
         after_exit: options.after_exit,
+        start: options.start,
         default_before: attached.basis.default.clone(),
         warning: warning(options, &attached.basis),
         observe: options.observe,
@@ -316,6 +319,7 @@ fn text(report: &AttachReport, expires_in: Option<Duration>) -> String {
     let mut text =
         format!("attached {algorithm} as {congestion_control}, base {base}, generation {generation}\n");
     text += &settings::after_exit_line(report.after_exit);
+    text += &settings::start_line(report.start);
     if report.observe {
         text += "  observes only: what it would do is recorded, the base does everything\n";
     }

@@ -309,6 +309,9 @@ fn command(
     if !state.after_exit.is_empty() {
         words.push(format!("--after-exit {}", state.after_exit));
     }
+    if !state.start.is_empty() {
+        words.push(format!("--start {}", state.start));
+    }
     if state.observe {
         words.push("--observe".into());
     }
@@ -454,6 +457,7 @@ mod tests {
         AttachedState {
             base: options.base.unwrap_or(Base::Cubic),
             after_exit: options.after_exit,
+            start: options.start,
             observe: options.observe,
             guard: options.guard.map(|options| GuardState {
                 options,
@@ -539,6 +543,7 @@ mod tests {
                     parameters,
                     profile,
                     after_exit,
+                    start,
                     observe,
                     guard,
                     default,
@@ -547,7 +552,18 @@ mod tests {
                     ..
                 } = options.clone();
                 let base = options.base.unwrap_or(Base::Cubic);
-                (parameters, profile, base, after_exit, observe, guard, default, expires_in, telemetry_max)
+                let start_and_telemetry = (start, telemetry_max);
+                (
+                    parameters,
+                    profile,
+                    base,
+                    after_exit,
+                    observe,
+                    guard,
+                    default,
+                    expires_in,
+                    start_and_telemetry,
+                )
             };
             assert_eq!(all(&after), all(&before), "{asked}: {undo}");
         }

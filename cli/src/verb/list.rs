@@ -2,7 +2,7 @@
 
 use clap::Args;
 use onramp_loader::abi::FlowHeader;
-use onramp_loader::algorithm::{self, AfterExit, Algorithm, Parameter};
+use onramp_loader::algorithm::{self, AfterExit, Algorithm, Parameter, StartPolicy};
 use onramp_loader::kernel;
 use serde::Serialize;
 
@@ -28,6 +28,8 @@ pub(super) struct Listing {
     algorithms: Vec<AlgorithmRow>,
     /// Of the base, by `attach --after-exit`.
     after_exit: Vec<BaseOption>,
+    /// Of the start, by `attach --start`.
+    start: Vec<BaseOption>,
 }
 
 #[derive(Serialize)]
@@ -54,9 +56,11 @@ impl Listing {
     ) -> Self {
         let row = |one: Algorithm| describe(one, registered(&one.congestion_control()), base(one));
         let option = |one: AfterExit| BaseOption { name: one.name(), bases: one.bases(), help: one.help() };
+        let policy = |one: StartPolicy| BaseOption { name: one.name(), bases: one.bases(), help: one.help() };
         Self {
             algorithms: algorithms.into_iter().map(row).collect(),
             after_exit: AfterExit::ALL.map(option).into(),
+            start: StartPolicy::ALL.map(policy).into(),
         }
     }
 }
@@ -108,7 +112,11 @@ impl List {
         let listing = Listing::read(algorithms)?;
         output.data(&listing, || {
             let mut blocks: Vec<_> = listing.algorithms.iter().map(|row| text(row, output)).collect();
-            blocks.push(options_text(&listing.after_exit));
+            blocks.push(options_text(
+                "options of the base after slow start (attach --after-exit)",
+                &listing.after_exit,
+            ));
+            blocks.push(options_text("how connections start (attach --start)", &listing.start));
             blocks.join("\n")
         })?;
         Ok(0)
@@ -166,8 +174,8 @@ fn text(row: &AlgorithmRow, output: &Output) -> String {
     text
 }
 
-fn options_text(options: &[BaseOption]) -> String {
-    let mut text = "options of the base after slow start (attach --after-exit)\n".to_owned();
+fn options_text(title: &str, options: &[BaseOption]) -> String {
+    let mut text = format!("{title}\n");
     for one in options {
         text += &format!("    {}  {}\n", one.name, one.help);
     }

@@ -11,6 +11,7 @@ mod finding;
 mod flows;
 mod lab;
 mod list;
+mod paths;
 mod plan;
 mod record;
 mod replay;
@@ -45,6 +46,7 @@ pub(crate) enum Verb {
     Status(status::Status),
     Run(run::Run),
     Select(select::Select),
+    Paths(paths::Paths),
     Apply(apply::Apply),
     Flows(flows::Flows),
     Watch(watch::Watch),
@@ -92,6 +94,7 @@ impl Verb {
             Self::Status(verb) => verb.run(output),
             Self::Run(verb) => verb.run(output),
             Self::Select(verb) => verb.run(output),
+            Self::Paths(verb) => verb.run(output),
             Self::Apply(verb) => verb.run(output),
             Self::Flows(verb) => verb.run(output),
             Self::Watch(verb) => verb.run(output),

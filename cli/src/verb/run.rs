@@ -45,7 +45,7 @@ impl Run {
         let attached = basis::attached(algorithm);
         if attached.as_ref().is_some_and(|attached| self.settings.differ_from(attached, &options)) {
             return Err(Usage::error(format!(
-                "{0} is attached already, and a run uses it as it is: leave out --profile, --set, --telemetry, --base and --after-exit, or `onramp detach {0}` first",
+                "{0} is attached already, and a run uses it as it is: leave out --profile, --set, --telemetry, --base, --after-exit and --start, or `onramp detach {0}` first",
                 algorithm.name()
             )));
         }

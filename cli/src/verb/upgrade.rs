@@ -2,7 +2,7 @@
 
 use anyhow::Context;
 use clap::Args;
-use onramp_loader::algorithm::{AfterExitOptions, Algorithm};
+use onramp_loader::algorithm::{AfterExitOptions, Algorithm, StartPolicies};
 use onramp_loader::{Action, Base, BaseChange, Error, Held, Upgraded};
 use serde::Serialize;
 
@@ -42,6 +42,8 @@ pub(crate) struct Upgrade {
     base: Option<BaseName>,
     #[arg(long, value_name = "OPTIONS", requires = "algorithm", help = settings::after_exit_help("as it has them"))]
     after_exit: Option<AfterExitOptions>,
+    #[arg(long, value_name = "POLICY", requires = "algorithm", help = settings::start_help("as it has it"))]
+    start: Option<StartPolicies>,
     /// Say what would be done; change nothing
     #[arg(long)]
     dry_run: bool,
@@ -59,6 +61,7 @@ struct UpgradeRow {
     congestion_control: String,
     base: &'static str,
     after_exit: AfterExitOptions,
+    start: StartPolicies,
     generation: String,
     from_version: String,
     /// Parameters that the old code did not have.
@@ -84,7 +87,8 @@ struct Failed {
 
 impl Upgrade {
     pub fn run(self, output: &Output) -> anyhow::Result<u8> {
-        let change = BaseChange { base: self.base.map(Base::from), after_exit: self.after_exit };
+        let change =
+            BaseChange { base: self.base.map(Base::from), after_exit: self.after_exit, start: self.start };
         let named = self.algorithm.as_deref().map(onramp_loader::find).transpose()?;
         let algorithms = named.map_or_else(onramp_loader::pinned, |algorithm| Ok(vec![algorithm]))?;
         if self.dry_run {
@@ -145,6 +149,7 @@ fn row(upgraded: Upgraded) -> UpgradeRow {
         congestion_control: upgraded.algorithm.congestion_control(),
         base: upgraded.base.name(),
         after_exit: upgraded.after_exit,
+        start: upgraded.start,
         generation: format!("{:x}", upgraded.generation),
         from_version: upgraded.from_version,
         new_parameters: upgraded.new_parameters,

@@ -8,10 +8,10 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use anyhow::Context;
-use onramp_lab::experiment::{AFTER_EXIT, Arm, BASE, Clock, Exit, ExitSource, FlowStorage, Ready};
+use onramp_lab::experiment::{AFTER_EXIT, Arm, BASE, Clock, Exit, ExitSource, FlowStorage, Ready, START};
 use onramp_lab::sim::{ORACLE, RESUME};
 use onramp_loader::abi::FlowHeader;
-use onramp_loader::algorithm::{self, AfterExitOptions, Algorithm, Parameters, did_you_mean};
+use onramp_loader::algorithm::{self, AfterExitOptions, Algorithm, Parameters, StartPolicies, did_you_mean};
 use onramp_loader::{AttachOptions, Base, Error, Phase, kernel};
 use onramp_profiles::Profile;
 
@@ -111,10 +111,13 @@ impl Arms {
         let mut own: Vec<&str> = settings.filter_map(|setting| Some(setting.split_once('.')?.1)).collect();
         own.extend(&arm.parameters);
         wanted.assign(&own).map_err(Error::from)?;
-        let options = options(wanted, &with.name, arm.base, arm.after_exit);
+        let options = options(wanted, &with.name, (arm.base, arm.after_exit, arm.start));
         // Another process may have attached it with others.
-        let as_it_is =
-            here == Some(true) && own.is_empty() && arm.base.is_none() && arm.after_exit.is_empty();
+        let as_it_is = here == Some(true)
+            && own.is_empty()
+            && arm.base.is_none()
+            && arm.after_exit.is_empty()
+            && arm.start.is_empty();
         let there = if as_it_is { onramp_loader::parameter_sets(algorithm).ok() } else { None };
         let there = there.and_then(|sets| sets.into_iter().next()).map(|set| set.parameters);
         let used = there.as_ref().unwrap_or(&options.parameters);
@@ -124,6 +127,9 @@ impl Arms {
         parameters.extend(base.map(|base| (BASE.to_owned(), base.to_owned())));
         if !arm.after_exit.is_empty() {
             parameters.insert(AFTER_EXIT.to_owned(), arm.after_exit.in_an_arm());
+        }
+        if !arm.start.is_empty() {
+            parameters.insert(START.to_owned(), arm.start.to_string());
         }
         parameters.extend(arm.resume_pct.map(|percent| (RESUME.to_owned(), percent.to_string())));
         Ok(Arm {
@@ -147,11 +153,13 @@ impl Arms {
                 let mut wanted = algorithm.parameters();
                 let after_exit = arm.parameters.get(AFTER_EXIT).map(|names| names.parse()).transpose();
                 let after_exit = after_exit.map_err(Usage::error)?.unwrap_or_default();
-                let of_base = |name: &str| name == BASE || name == AFTER_EXIT;
+                let start = arm.parameters.get(START).map(|names| names.parse()).transpose();
+                let start = start.map_err(Usage::error)?.unwrap_or_default();
+                let of_base = |name: &str| [BASE, AFTER_EXIT, START].contains(&name);
                 let all: Vec<_> = arm.parameters.iter().filter(|(name, _)| !of_base(name)).collect();
                 let all: Vec<_> = all.iter().map(|(name, value)| format!("{name}={value}")).collect();
                 wanted.assign(&all).map_err(Error::from)?;
-                Some(arms.ready(algorithm, options(wanted, profile, base, after_exit), false))
+                Some(arms.ready(algorithm, options(wanted, profile, (base, after_exit, start)), false))
             }
         };
         Ok(Self { arms: vec![Arm { ready, ..arm.clone() }], ..arms })
@@ -171,8 +179,7 @@ impl Arms {
 fn options(
     parameters: Parameters,
     profile: &str,
-    base: Option<Base>,
-    after_exit: AfterExitOptions,
+    (base, after_exit, start): (Option<Base>, AfterExitOptions, StartPolicies),
 ) -> AttachOptions {
     let mut options = AttachOptions::new(parameters);
     profile.clone_into(&mut options.profile);
@@ -180,6 +187,7 @@ fn options(
     // Of a comparison it is the same on every host.
     options.base = Some(base.unwrap_or(Base::Cubic));
     options.after_exit = after_exit;
+    options.start = start;
     options
 }
 

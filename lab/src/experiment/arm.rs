@@ -16,6 +16,8 @@ use crate::host::HostSpec;
 pub const BASE: &str = "base";
 /// Name of the base's options among them.
 pub const AFTER_EXIT: &str = "after_exit";
+/// Name among them of what connections do at their start with what is remembered of their path.
+pub const START: &str = "start";
 
 /// One arm of an experiment.
 #[derive(Clone, Debug, Serialize, Deserialize)]

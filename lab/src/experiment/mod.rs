@@ -36,7 +36,7 @@ use onramp_net::NamespaceError;
 use onramp_net::sock_diag::{SockDiagError, TcpInfo};
 use thiserror::Error;
 
-pub use arm::{AFTER_EXIT, Arm, BASE, Decode, Exit, ExitSource, FlowStorage, MakeReady, Ready};
+pub use arm::{AFTER_EXIT, Arm, BASE, Decode, Exit, ExitSource, FlowStorage, MakeReady, Ready, START};
 pub use builtin::BuiltinError;
 pub(crate) use builtin::{BLOCK, may_wait};
 pub use clock::{Clock, Guests, Origin, Shard};

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 //! Congestion controls by their kernel names, as arms have them.
 
-use onramp_algorithm::{AfterExitOptions, Flow, find_control, of_cubic};
+use onramp_algorithm::{AfterExitOptions, Flow, StartPolicies, find_control, of_cubic};
 
 use super::SimError;
 use super::control::{Base, Control, Oracle, Start};
-use crate::experiment::{AFTER_EXIT, Arm, BASE};
+use crate::experiment::{AFTER_EXIT, Arm, BASE, START};
 use crate::host::HostSpec;
 use crate::link::LinkSpec;
 
@@ -21,8 +21,10 @@ pub const ORACLE: &str = "oracle";
 /// [`SimError::Control`] for one that is not modelled, [`SimError::Parameter`].
 pub(super) fn control(arm: &Arm, host: &HostSpec, link: &LinkSpec) -> Result<Control, SimError> {
     if let Some(algorithm) = find_control(&arm.congestion_control) {
-        let settings =
-            arm.parameters.iter().filter(|(name, _)| ![BASE, AFTER_EXIT, RESUME].contains(&name.as_str()));
+        let settings = arm
+            .parameters
+            .iter()
+            .filter(|(name, _)| ![BASE, AFTER_EXIT, START, RESUME].contains(&name.as_str()));
         let settings: Vec<_> = settings.map(|(name, value)| format!("{name}={value}")).collect();
         let mut parameters = algorithm.parameters();
         parameters.assign(&settings)?;
@@ -40,7 +42,9 @@ pub(super) fn control(arm: &Arm, host: &HostSpec, link: &LinkSpec) -> Result<Con
         let percent: u64 = percent.parse().map_err(|_| SimError::Control { name: arm.name.clone() })?;
         let rate = link.available_bps() / 8 * percent / 100;
         let rtt_us = u32::try_from(link.base_rtt_us()).unwrap_or(u32::MAX);
-        return Ok(control.remembering(rate, rtt_us));
+        // What is known without a policy is known from a rule.
+        let policies = start(arm)?.unwrap_or(StartPolicies::of_base("cubic"));
+        return Ok(control.remembering(policies, rate, rtt_us));
     }
     match arm.congestion_control.as_str() {
         // The kernel's HyStart is the algorithm's model, and leaves on the same acknowledgment.
@@ -52,6 +56,11 @@ pub(super) fn control(arm: &Arm, host: &HostSpec, link: &LinkSpec) -> Result<Con
         "reno" => Ok(Control::new(Base::Reno, Start::Base)),
         other => Err(SimError::Control { name: other.to_owned() }),
     }
+}
+
+/// What an arm's connections do at their start, if it says that.
+fn start(arm: &Arm) -> Result<Option<StartPolicies>, SimError> {
+    arm.parameters.get(START).map(|names| names.parse()).transpose().map_err(SimError::Start)
 }
 
 /// The options of an arm's base.

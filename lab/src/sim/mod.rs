@@ -53,6 +53,9 @@ pub enum SimError {
     /// An option of the base was refused.
     #[error("after_exit: {0}")]
     AfterExit(String),
+    /// A start that there is not.
+    #[error("start: {0}")]
+    Start(String),
     /// The control is not modelled.
     #[error(
         "{name} is not simulated: give an algorithm, cubic, reno or oracle, or measure it with `onramp lab run {name}`"

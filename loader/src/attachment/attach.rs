@@ -53,9 +53,10 @@ pub fn plan(options: &AttachOptions) -> Result<Vec<Action>, Error> {
     actions.extend([
         Action::new(
             format!(
-                "load {name} with base {}{}{}{}{}",
+                "load {name} with base {}{}{}{}{}{}",
                 base.name(),
                 basis::after_exit_text(options.after_exit),
+                basis::start_text(options.start),
                 if options.observe { ", to observe only" } else { "" },
                 options.guard.map_or_else(String::new, |guard| format!(
                     ", guarded ({guard}) by {}% of its flows, which run the base alone",
@@ -271,5 +272,6 @@ fn describe(options: &AttachOptions, base: Base, generation: u64) -> Attachment 
         profile_names,
     };
     attachment.set_after_exit(options.after_exit);
+    attachment.set_start(options.start);
     attachment
 }

@@ -1,6 +1,6 @@
 //! The base that an algorithm gets: what its network namespace has as default, unless another is named.
 
-use onramp_algorithm::{AfterExitOptions, Algorithm};
+use onramp_algorithm::{AfterExitOptions, Algorithm, Named, Options, StartPolicies};
 use onramp_net::namespace::Namespace;
 
 use crate::attachment::defaults;
@@ -37,7 +37,7 @@ impl Basis {
 ///
 /// # Errors
 /// [`Error::Privilege`], [`Error::NoBase`] if none is named and the default cannot be one, [`Error::NoCubic`],
-/// [`Error::NoBbr`], [`Error::BbrAfterExit`], [`Error::NotOfBase`], [`Error::ObservesAfterExit`].
+/// [`Error::NoBbr`], [`Error::BbrAfterExit`], [`Error::NotOfBase`], [`Error::ObservesWith`].
 pub fn basis(options: &AttachOptions) -> Result<Basis, Error> {
     kernel::require_privilege("attach")?;
     let kernel = Kernel::read()?;
@@ -54,7 +54,7 @@ pub(crate) fn choose(kernel: &Kernel, options: &AttachOptions) -> Result<Basis, 
         (None, None) => return Err(Error::NoBase { control: default }),
     };
     require(kernel, algorithm, base)?;
-    require_options(base, options.after_exit, options.observe)?;
+    require_options(base, options.after_exit, options.start, options.observe)?;
     Ok(Basis { base, default, default_base })
 }
 
@@ -67,23 +67,45 @@ pub(crate) fn require(kernel: &Kernel, algorithm: Algorithm, base: Base) -> Resu
 }
 
 /// Fails unless the base has these options, and does not run as if there were no algorithm.
-pub(crate) fn require_options(base: Base, options: AfterExitOptions, observe: bool) -> Result<(), Error> {
-    if let Some(option) = options.missing_from(base.name()) {
-        return Err(Error::NotOfBase {
-            option: option.name(),
-            base: base.name(),
-            bases: option.bases().join(" or "),
-        });
-    }
-    if observe && !options.is_empty() {
-        return Err(Error::ObservesAfterExit { options });
+pub(crate) fn require_options(
+    base: Base,
+    after_exit: AfterExitOptions,
+    start: StartPolicies,
+    observe: bool,
+) -> Result<(), Error> {
+    require_of_base(base, after_exit, "--after-exit")?;
+    require_of_base(base, start, "--start")?;
+    let asked = [
+        (!after_exit.is_empty()).then(|| format!("--after-exit {after_exit}")),
+        (!start.is_empty()).then(|| format!("--start {start}")),
+    ];
+    let asked: Vec<_> = asked.into_iter().flatten().collect();
+    if observe && !asked.is_empty() {
+        return Err(Error::ObservesWith { options: asked.join(" ") });
     }
     Ok(())
+}
+
+fn require_of_base<T: Named>(base: Base, options: Options<T>, by: &'static str) -> Result<(), Error> {
+    match options.missing_from(base.name()) {
+        Some(option) => Err(Error::NotOfBase {
+            option: option.name(),
+            by,
+            base: base.name(),
+            bases: option.bases().join(" or "),
+        }),
+        None => Ok(()),
+    }
 }
 
 /// The options of a base behind its name; empty where there are none.
 pub(crate) fn after_exit_text(options: AfterExitOptions) -> String {
     if options.is_empty() { String::new() } else { format!(" and its options {options} after the exit") }
+}
+
+/// What connections do at their start, behind the base's name; empty where that is nothing.
+pub(crate) fn start_text(start: StartPolicies) -> String {
+    if start.is_empty() { String::new() } else { format!(", start {start}") }
 }
 
 /// Fails unless this kernel offers the base to BPF.
@@ -121,9 +143,10 @@ mod tests {
 
     #[test]
     fn options_are_refused_over_a_base_that_does_not_have_them_and_where_it_runs_alone() {
+        let none = StartPolicies::default();
         let refused = |base, options: &str, observe| {
             let options = options.parse().unwrap();
-            require_options(base, options, observe).err().map(|error| error.to_string())
+            require_options(base, options, none, observe).err().map(|error| error.to_string())
         };
         assert_eq!(refused(Base::Cubic, "plateau,floor", false), None);
         assert_eq!(refused(Base::Reno, "floor", false), None);
@@ -133,5 +156,14 @@ mod tests {
         let error = refused(Base::Bbr, "floor", false).unwrap();
         assert!(error.contains("floor") && error.contains("--base cubic or reno"), "{error}");
         assert!(refused(Base::Cubic, "floor", true).unwrap().contains("--after-exit floor"));
+        let refused = |base, observe| {
+            let start = StartPolicies::of_base("cubic");
+            require_options(base, AfterExitOptions::default(), start, observe)
+                .err()
+                .map(|error| error.to_string())
+        };
+        assert_eq!(refused(Base::Reno, false), None);
+        assert!(refused(Base::Bbr, false).unwrap().contains("(--start)"));
+        assert!(refused(Base::Cubic, true).unwrap().contains("--start resume+window"));
     }
 }

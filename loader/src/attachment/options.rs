@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use onramp_algorithm::{AfterExitOptions, Parameters};
+use onramp_algorithm::{AfterExitOptions, Parameters, StartPolicies};
 
 use crate::attachment::guard::GuardOptions;
 use crate::object::abi::Base;
@@ -19,6 +19,8 @@ pub struct AttachOptions {
     pub base: Option<Base>,
     /// Options of the base. Not with `observe`.
     pub after_exit: AfterExitOptions,
+    /// What connections do at their start with what is remembered of their path. Not with `observe`.
+    pub start: StartPolicies,
     /// Run the algorithm and record when it would have left, and leave everything to the base.
     pub observe: bool,
     /// Keep some flows on the base as control, and have the base run alone once the others are worse. Not with `observe`,
@@ -45,6 +47,7 @@ impl AttachOptions {
             profile: "default".into(),
             base: None,
             after_exit: AfterExitOptions::default(),
+            start: StartPolicies::default(),
             observe: false,
             guard: None,
             default: false,

@@ -7,7 +7,7 @@ use libbpf_rs::query::LinkTypeInfo;
 use libbpf_rs::{ErrorKind, Link, MapCore, MapFlags, MapHandle, MapType, Object};
 
 use crate::object::abi::{Attachment, Base, Guard, ParameterSlot, bytes_of};
-use crate::object::open::{self, Mode};
+use crate::object::open::{self, Mode, PATHS};
 use crate::pins::profiles::{self, CHOICES, STARTS};
 use crate::pins::tables;
 use crate::pins::{self, FLOW_TELEMETRY, GUARD, LINK, MAPS, OPERATIONS, Pins, TELEMETRY_MAPS};
@@ -52,9 +52,14 @@ impl<'a> Shell<'a> {
             observing: attachment.observes(),
             guarding: contents.guard.is_some(),
             after_exit: attachment.after_exit(),
+            start: attachment.start(),
         };
         let mut shared: Vec<_> = TELEMETRY_MAPS.map(|name| (name, telemetry.join(name))).into();
         shared.extend([CHOICES, STARTS].map(|name| (name, profiles::path(name))));
+        if !mode.start.is_empty() {
+            profiles::ensure_paths()?;
+            shared.push((PATHS, profiles::path(PATHS)));
+        }
         let mut object = open::sharing_shell(name, base, mode, kernel, &shared)?;
         pins::make(&pins.directory)?;
         for mut map in object.maps_mut() {

@@ -10,7 +10,7 @@ use std::fs;
 use std::thread;
 use std::time::Duration;
 
-use onramp_algorithm::{AfterExitOptions, Algorithm};
+use onramp_algorithm::{AfterExitOptions, Algorithm, StartPolicies};
 
 use crate::attachment::basis;
 use crate::attachment::guard::{self, GuardOptions};
@@ -45,6 +45,8 @@ pub struct BaseChange {
     pub base: Option<Base>,
     /// Other options of it.
     pub after_exit: Option<AfterExitOptions>,
+    /// Another start of its connections.
+    pub start: Option<StartPolicies>,
 }
 
 /// What an upgrade would do.
@@ -56,6 +58,8 @@ pub struct UpgradePlan {
     pub base: Base,
     /// The base's options then.
     pub after_exit: AfterExitOptions,
+    /// What its connections do at their start then.
+    pub start: StartPolicies,
     /// When the base will run alone, then as now: wall clock, microseconds since 1970; `None`: never.
     pub expires_at_us: Option<u64>,
     /// It runs and records, and does nothing, then as now.
@@ -79,6 +83,8 @@ pub struct Upgraded {
     pub base: Base,
     /// The base's options.
     pub after_exit: AfterExitOptions,
+    /// What its connections do at their start.
+    pub start: StartPolicies,
     /// Version of the onramp that had attached it.
     pub from_version: String,
     /// Parameters that it did not have, which have their defaults now.
@@ -116,9 +122,10 @@ pub fn plan_upgrade(algorithm: Algorithm, change: BaseChange) -> Result<UpgradeP
     let base = Base::from_number(old.contents.attachment.base);
     actions.push(Action::new(
         format!(
-            "load {name} with base {}{} and the parameters that it has now{}",
+            "load {name} with base {}{}{} and the parameters that it has now{}",
             base.name(),
             basis::after_exit_text(old.contents.attachment.after_exit()),
+            basis::start_text(old.contents.attachment.start()),
             old.new_text()
         ),
         "",
@@ -150,6 +157,7 @@ pub fn plan_upgrade(algorithm: Algorithm, change: BaseChange) -> Result<UpgradeP
         actions,
         base,
         after_exit: attachment.after_exit(),
+        start: attachment.start(),
         expires_at_us: clock::wall_clock_us(attachment.deadline_ns),
         observe: attachment.observes(),
         guard: guard.as_ref().map(GuardOptions::from_abi),
@@ -195,6 +203,7 @@ pub fn upgrade(algorithm: Algorithm, change: BaseChange) -> Result<Upgraded, Err
         generation: old.contents.attachment.generation,
         base: Base::from_number(old.contents.attachment.base),
         after_exit: old.contents.attachment.after_exit(),
+        start: old.contents.attachment.start(),
         from_version: old.version(),
         new_parameters: old.new_parameters,
         defaults: renewed.defaults,
@@ -239,13 +248,15 @@ impl OldAttachment {
         let (slots, new_parameters) = slots(pins, &attachment).map_err(&cannot)?;
         let base = change.base.unwrap_or(has);
         let after_exit = change.after_exit.unwrap_or(attachment.after_exit());
+        let start = change.start.unwrap_or(attachment.start());
         basis::require(kernel, algorithm, base)?;
-        basis::require_options(base, after_exit, attachment.observes())?;
+        basis::require_options(base, after_exit, start, attachment.observes())?;
         let version = attachment.version;
         let now = clock::now_us();
         attachment.abi_version = ABI_VERSION;
         attachment.base = base as u32;
         attachment.set_after_exit(after_exit);
+        attachment.set_start(start);
         attachment.generation = now;
         attachment.attached_ns = clock::boot_ns();
         attachment.tables_crc32 = tables_crc32(algorithm);

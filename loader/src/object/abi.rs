@@ -9,7 +9,7 @@ use aya::Pod;
 pub use onramp_algorithm::{ABI_VERSION, ExitRecord, FlowCounts};
 use onramp_algorithm::{
     AckPayload, AfterExitOptions, Algorithm, EndPayload, LossPayload, RestartPayload, RoundPayload,
-    StatePayload, UndoPayload,
+    StartPolicies, StatePayload, UndoPayload,
 };
 
 include!(concat!(env!("OUT_DIR"), "/abi.rs"));
@@ -64,6 +64,8 @@ macro_rules! pod {
 }
 pod!(
     ParameterSlot,
+    Path,
+    PathKey,
     FlowHeader,
     FlowTelemetry,
     Counters,
@@ -144,8 +146,22 @@ impl Attachment {
 
     /// Gives its base these options.
     pub(crate) fn set_after_exit(&mut self, options: AfterExitOptions) {
-        self.flags &= (1 << ATTACHMENT_AFTER_EXIT_SHIFT) - 1;
-        self.flags |= options.bits() << ATTACHMENT_AFTER_EXIT_SHIFT;
+        self.set_bits(ATTACHMENT_AFTER_EXIT_SHIFT, options.bits());
+    }
+
+    /// What its connections do at their start.
+    pub(crate) fn start(&self) -> StartPolicies {
+        StartPolicies::from_bits(self.flags >> ATTACHMENT_START_SHIFT)
+    }
+
+    /// Has its connections do this at their start.
+    pub(crate) fn set_start(&mut self, start: StartPolicies) {
+        self.set_bits(ATTACHMENT_START_SHIFT, start.bits());
+    }
+
+    /// Writes the eight bits of the flags from this one on.
+    fn set_bits(&mut self, shift: u32, bits: u32) {
+        self.flags = self.flags & !(0xff << shift) | (bits & 0xff) << shift;
     }
 
     /// Whether it has a guard.
@@ -192,7 +208,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_options_of_the_base_change_nothing_else_of_an_attachment() {
+    fn the_options_of_the_base_and_of_the_start_change_nothing_else_of_an_attachment() {
         let mut before = attachment(onramp_algorithm::find("ramp").unwrap());
         before.flags = attachment_flag::GUARDED | attachment_flag::TRIPPED;
         let mut after = before;
@@ -202,7 +218,13 @@ mod tests {
             assert!(after.is_guarded() && !after.observes());
             assert_eq!(after.after_exit(), options);
         }
+        let start = StartPolicies::from_bits(u32::MAX);
+        after.set_start(start);
+        assert!(after.is_guarded() && !after.observes());
+        assert_eq!((after.start(), after.after_exit()), (start, options));
         after.set_after_exit(AfterExitOptions::default());
+        assert_eq!(after.start(), start);
+        after.set_start(StartPolicies::default());
         assert_eq!(after, before);
     }
 

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use libbpf_rs::{Object, ObjectBuilder, OpenObject};
 use nix::sys::memfd::{MFdFlags, memfd_create};
-use onramp_algorithm::{AfterExit, AfterExitOptions};
+use onramp_algorithm::{AfterExit, AfterExitOptions, StartPolicies};
 
 use crate::object::abi::{Base, padded};
 use crate::object::embedded::object;
@@ -70,8 +70,24 @@ pub(crate) struct Mode {
     pub guarding: bool,
     /// Options of the base.
     pub after_exit: AfterExitOptions,
+    /// What connections do at their start.
+    pub start: StartPolicies,
 }
 
+impl Mode {
+    /// All that a shell can do over a base.
+    fn everything(base: Base) -> Self {
+        Self {
+            observing: false,
+            guarding: true,
+            after_exit: AfterExitOptions::of_base(base.name()),
+            start: StartPolicies::of_base(base.name()),
+        }
+    }
+}
+
+/// The map of learned paths, which only shells with a start policy have.
+pub(crate) const PATHS: &str = "paths";
 /// The operation that [`AfterExit::Probe`] alone needs.
 const PROBING: &str = "in_ack_event";
 
@@ -87,8 +103,7 @@ pub(crate) fn map_options(flags: u32) -> libbpf_sys::bpf_map_create_opts {
 /// Loads the shell of an algorithm with a base, its options and a guard, for a trial: it gets maps of its own. Registers
 /// nothing.
 pub(crate) fn shell(name: &str, base: Base, kernel: &Kernel) -> Result<Object, Error> {
-    let after_exit = AfterExitOptions::of_base(base.name());
-    fitted(name, base, Mode { observing: false, guarding: true, after_exit }, kernel)?.load(name)
+    fitted(name, base, Mode::everything(base), kernel)?.load(name)
 }
 
 /// The same with maps that others share, by their names and where they are pinned.
@@ -137,6 +152,13 @@ fn decide(object: &mut OpenObject, base: Base, mode: Mode, kernel: &Kernel) -> l
         constant::set(object, section, &u32::from(on).to_ne_bytes())?;
     }
     constant::set(object, ".rodata.after_exit", &mode.after_exit.bits().to_ne_bytes())?;
+    constant::set(object, ".rodata.start", &mode.start.bits().to_ne_bytes())?;
+    if mode.start.is_empty() {
+        // What leads to it is not in the code then.
+        for mut map in object.maps_mut().filter(|map| map.name() == PATHS) {
+            map.set_autocreate(false)?;
+        }
+    }
     constant::set(object, ".rodata.tick", &(clock::tick().as_micros() as u32).to_ne_bytes())?;
     let without: &[_] = if mode.after_exit.has(AfterExit::Probe) { &[] } else { &[PROBING] };
     operations::fit(object, kernel, without)
@@ -178,6 +200,11 @@ pub(crate) fn telemetry() -> Result<Object, Error> {
 /// Loads the maps that the selection and all algorithms share.
 pub(crate) fn profiles() -> Result<Object, Error> {
     open("profiles", None)?.load().map_err(failed("load", "profiles"))
+}
+
+/// Loads the map of learned paths.
+pub(crate) fn paths() -> Result<Object, Error> {
+    open(PATHS, None)?.load().map_err(failed("load", PATHS))
 }
 
 /// What is watched.
@@ -249,10 +276,8 @@ mod tests {
         let mut compared = 0;
         // The shells read the same of the kernel: that of the least algorithm stands for all, over each base.
         for (base, name) in [(Base::Cubic, "plain"), (Base::Bbr, "plain_bbr")] {
-            let after_exit = AfterExitOptions::of_base(base.name());
-            let mode = Mode { observing: false, guarding: true, after_exit };
             let mut whole = open(name, None).unwrap();
-            decide(&mut whole, base, mode, &kernel).unwrap();
+            decide(&mut whole, base, Mode::everything(base), &kernel).unwrap();
             let fitted = shell("plain", base, &kernel).unwrap();
             compared += same_as_by_all_types(name, fitted, Ok(whole));
         }

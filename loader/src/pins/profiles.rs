@@ -3,13 +3,13 @@
 //! removes them.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use aya::maps::{Array, MapData};
-use libbpf_rs::MapCore;
+use libbpf_rs::{MapCore, MapHandle};
 
-use crate::object::abi::{ProfileName, SELECT_PROFILES_MAX, padded, text};
-use crate::object::open;
+use crate::object::abi::{Path, PathKey, ProfileName, SELECT_PROFILES_MAX, padded, text};
+use crate::object::open::{self, PATHS};
 use crate::pins::{self, Pins, ROOT, SELECT, map_failed};
 use crate::system::error::Error;
 use crate::system::kernel;
@@ -22,11 +22,11 @@ pub(crate) const NAMES: &str = "profile_names";
 pub(crate) const CHOICES: &str = "profile_choices";
 /// The path that is remembered for a socket.
 pub(crate) const STARTS: &str = "starts";
-/// All of them.
+/// All of those that every attachment uses.
 pub(crate) const MAPS: [&str; 3] = [NAMES, CHOICES, STARTS];
 
 fn directory() -> PathBuf {
-    kernel::on_host(Path::new(ROOT)).join(PROFILES)
+    kernel::on_host(std::path::Path::new(ROOT)).join(PROFILES)
 }
 
 /// Where one of the maps is pinned.
@@ -60,9 +60,26 @@ pub(crate) fn ensure() -> Result<(), Error> {
     Ok(())
 }
 
+/// Makes the map of learned paths if there is none, or one of another onramp's. The caller holds the lock and has called
+/// [`ensure`].
+pub(crate) fn ensure_paths() -> Result<(), Error> {
+    let pinned = path(PATHS);
+    if pins::is_there(&pinned)? {
+        let map = MapHandle::from_pinned_path(&pinned).map_err(open::failed("open", PATHS))?;
+        if map.key_size() as usize == size_of::<PathKey>() && map.value_size() as usize == size_of::<Path>() {
+            return Ok(());
+        }
+        pins::remove_if_there(&pinned)?;
+    }
+    for mut map in open::paths()?.maps_mut().filter(|map| map.name() == PATHS) {
+        map.pin(&pinned).map_err(open::failed("pin", PATHS))?;
+    }
+    Ok(())
+}
+
 /// Whether there is anything of the rules.
 pub(crate) fn selection_exists() -> Result<bool, Error> {
-    pins::is_there(&kernel::on_host(Path::new(ROOT)).join(SELECT))
+    pins::is_there(&kernel::on_host(std::path::Path::new(ROOT)).join(SELECT))
 }
 
 /// Removes the maps once nothing is attached and there are no rules. The caller holds the lock.
@@ -76,7 +93,7 @@ pub(crate) fn tidy() -> Result<(), Error> {
         }
     }
     clear()?;
-    let _ = fs::remove_dir(kernel::on_host(Path::new(ROOT)));
+    let _ = fs::remove_dir(kernel::on_host(std::path::Path::new(ROOT)));
     Ok(())
 }
 
@@ -84,7 +101,7 @@ fn clear() -> Result<(), Error> {
     if !pins::is_there(&directory())? {
         return Ok(());
     }
-    for path in MAPS.map(path) {
+    for path in MAPS.into_iter().chain([PATHS]).map(path) {
         pins::remove_if_there(&path)?;
     }
     fs::remove_dir(directory()).map_err(Error::io("remove", directory()))

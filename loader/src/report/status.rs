@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use onramp_algorithm::{AfterExitOptions, Algorithm};
+use onramp_algorithm::{AfterExitOptions, Algorithm, StartPolicies};
 
 use crate::attachment::defaults::Records;
 use crate::attachment::guard::{self, GuardState};
@@ -52,6 +52,8 @@ pub struct AttachedState {
     pub base: Base,
     /// The base's options.
     pub after_exit: AfterExitOptions,
+    /// What its connections do at their start with what is remembered of their path.
+    pub start: StartPolicies,
     /// It runs and records, and does nothing.
     pub observe: bool,
     /// What its guard has seen, if it has one.
@@ -272,6 +274,7 @@ fn describe(pins: &Pins) -> Result<AttachedState, Error> {
     Ok(AttachedState {
         base: Base::from_number(attachment.base),
         after_exit: attachment.after_exit(),
+        start: attachment.start(),
         observe: attachment.observes(),
         guard: guard::state(pins, &attachment)?,
         generation: attachment.generation,

@@ -47,7 +47,8 @@ impl Error {
             | Self::NoBase { .. }
             | Self::BbrAfterExit { .. }
             | Self::NotOfBase { .. }
-            | Self::ObservesAfterExit { .. }
+            | Self::ObservesWith { .. }
+            | Self::NoStartPolicy
             | Self::UntrustedFile { .. }
             | Self::UnknownControl { .. }
             | Self::Cgroup { .. }

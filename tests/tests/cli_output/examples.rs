@@ -10,7 +10,7 @@ use onramp_tests::cli::{self, onramp};
 
 /// Verbs whose examples are not run here, and why. They are parsed all the same (`arguments.rs` of both programs), and what they do is
 /// tested by the programs next to this one, in guests.
-const ONLY_PARSED: [(&str, &str); 37] = [
+const ONLY_PARSED: [(&str, &str); 38] = [
     ("attach", "changes the kernel"),
     ("confirm", "changes the kernel"),
     ("detach", "changes the kernel"),
@@ -20,6 +20,7 @@ const ONLY_PARSED: [(&str, &str); 37] = [
     ("tune", "changes the kernel"),
     ("run", "changes the kernel"),
     ("select", "changes the kernel"),
+    ("paths", "looks at the kernel, and changes it"),
     ("doctor", "looks at the kernel, and --fix changes it"),
     ("status", "looks at the kernel"),
     ("flows", "looks at the kernel"),

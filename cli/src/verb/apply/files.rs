@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 use anyhow::Context;
 use onramp_files::bounded;
@@ -46,6 +47,8 @@ struct Attach {
     base: Option<Spanned<BaseName>>,
     /// As `attach --after-exit` takes it.
     after_exit: Option<Spanned<String>>,
+    /// As `attach --start` takes it.
+    start: Option<Spanned<String>>,
     #[serde(default)]
     default: bool,
     #[serde(default)]
@@ -270,6 +273,16 @@ fn goes_with_its_rules(rule: &Rule, desired: &Desired) -> Result<(), String> {
     Ok(())
 }
 
+/// A set of options as the command line has it.
+fn set_of_options<T: FromStr<Err = String>>(
+    source: &Source,
+    key: &str,
+    written: &Spanned<String>,
+) -> anyhow::Result<T> {
+    let place = source.place(written.span().start);
+    written.get_ref().parse().map_err(|why| place.error(&format!("{key}: {why}")))
+}
+
 fn options(
     source: &Source,
     place: &Place,
@@ -282,12 +295,14 @@ fn options(
         settings: Vec::new(),
         base: wanted.base.as_ref().map(|base| *base.get_ref()),
         after_exit: None,
+        start: None,
         telemetry: None,
     };
     if let Some(options) = &wanted.after_exit {
-        let place = source.place(options.span().start);
-        let parsed = options.get_ref().parse();
-        settings.after_exit = Some(parsed.map_err(|why: String| place.error(&format!("after_exit: {why}")))?);
+        settings.after_exit = Some(set_of_options(source, "after_exit", options)?);
+    }
+    if let Some(start) = &wanted.start {
+        settings.start = Some(set_of_options(source, "start", start)?);
     }
     if let Some(level) = &wanted.telemetry {
         let place = source.place(level.span().start);

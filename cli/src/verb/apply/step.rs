@@ -1,6 +1,6 @@
 //! What it takes to have what files want, one step after another.
 
-use onramp_loader::algorithm::{AfterExitOptions, Algorithm, Parameters};
+use onramp_loader::algorithm::{AfterExitOptions, Algorithm, Parameters, StartPolicies};
 use onramp_loader::guard::GuardOptions;
 use onramp_loader::select::{self, Changes, Profile, Rule};
 use onramp_loader::telemetry::Level;
@@ -177,10 +177,11 @@ impl There {
         let code = if state.version != env!("CARGO_PKG_VERSION") {
             // The previous build would have to be asked.
             Some((format!("onramp {}", state.version), String::new()))
-        } else if (state.base, state.after_exit) != (base, wanted.after_exit) {
-            let (name, base, options) = (algorithm.name(), state.base.name(), state.after_exit);
-            let undo = format!("onramp upgrade {name} --base {base} --after-exit {options}");
-            Some((format!("base {base}{}", with_options(options)), undo))
+        } else if (state.base, state.after_exit, state.start) != (base, wanted.after_exit, wanted.start) {
+            let (name, base, options, start) =
+                (algorithm.name(), state.base.name(), state.after_exit, state.start);
+            let undo = format!("onramp upgrade {name} --base {base} --after-exit {options} --start {start}");
+            Some((format!("base {base}{}", with_options(options, start)), undo))
         } else {
             None
         };
@@ -191,7 +192,8 @@ impl There {
 
     /// By another build, whose parameters are in its own tables.
     fn of_another(algorithm: Algorithm, wanted: &AttachOptions) -> Result<Self, Error> {
-        let change = BaseChange { base: wanted.base, after_exit: Some(wanted.after_exit) };
+        let change =
+            BaseChange { base: wanted.base, after_exit: Some(wanted.after_exit), start: Some(wanted.start) };
         let UpgradePlan { base, observe, guard, owner_pid, expires_at_us, parameter_sets, .. } =
             onramp_loader::plan_upgrade(algorithm, change)?;
         Ok(Self {
@@ -213,8 +215,9 @@ fn adjust(options: &AttachOptions, base: Base, there: &There) -> Vec<Step> {
     let mut steps = Vec::new();
     // First: only that build can change what it has attached.
     if let Some((code, undo)) = &there.code {
-        let change = BaseChange { base: Some(base), after_exit: Some(options.after_exit) };
-        let (base, with_options) = (base.name(), with_options(options.after_exit));
+        let (after_exit, start) = (Some(options.after_exit), Some(options.start));
+        let change = BaseChange { base: Some(base), after_exit, start };
+        let (base, with_options) = (base.name(), with_options(options.after_exit, options.start));
         let what = format!("upgrade {name} ({code}) to the code of this onramp, base {base}{with_options}");
         steps.push(step(Deed::Upgrade(algorithm, change), what, undo.clone()));
     }
@@ -268,19 +271,20 @@ fn with(options: &AttachOptions, base: Base) -> String {
     };
     let changes = settings::changes(&options.parameters.algorithm().parameters(), &options.parameters);
     let parameters = if changes.is_empty() { String::new() } else { format!(", {}", changes.join(" ")) };
-    let after_exit = with_options(options.after_exit);
+    let with_options = with_options(options.after_exit, options.start);
     let observe = if options.observe { ", to observe only" } else { "" };
     let telemetry = match options.telemetry_max {
         Level::Ack => String::new(),
         level => format!(", telemetry of its flows limited to level {}", level.name()),
     };
     let guard = options.guard.map_or_else(String::new, |guard| format!(", {}", guard::words(&guard)));
-    format!(" with base {}{after_exit}{profile}{parameters}{observe}{guard}{telemetry}", base.name())
+    format!(" with base {}{with_options}{profile}{parameters}{observe}{guard}{telemetry}", base.name())
 }
 
 /// What stands behind a base's name.
-fn with_options(options: AfterExitOptions) -> String {
-    if options.is_empty() { String::new() } else { format!(" ({options})") }
+fn with_options(after_exit: AfterExitOptions, start: StartPolicies) -> String {
+    let after_exit = if after_exit.is_empty() { String::new() } else { format!(" ({after_exit})") };
+    if start.is_empty() { after_exit } else { format!("{after_exit}, start {start}") }
 }
 
 fn warning(options: &AttachOptions, basis: &Basis) -> Option<String> {

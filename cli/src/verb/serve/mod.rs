@@ -37,6 +37,7 @@ use crate::settings::AlgorithmName;
 use broker::Broker;
 use channel::Channel;
 use listen::{Bound, Place, SocketFile};
+pub(super) use row::network;
 use setup::{Setup, Tls};
 use token::Token;
 pub(crate) use web::ServeWeb;

@@ -137,7 +137,7 @@ impl FlowSummary {
 }
 
 /// The network of an address: 24 bits of IPv4, 48 of IPv6.
-pub(super) fn network(address: IpAddr) -> Prefix {
+pub(in crate::verb) fn network(address: IpAddr) -> Prefix {
     let address = address.to_canonical();
     let prefix: Prefix = address.into();
     prefix.shortened(if address.is_ipv4() { 24 } else { 48 }).network()

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use clap::Args;
 use onramp_loader::abi::Counters;
-use onramp_loader::algorithm::{AfterExitOptions, Algorithm};
+use onramp_loader::algorithm::{AfterExitOptions, Algorithm, StartPolicies};
 use onramp_loader::guard::GuardState;
 use onramp_loader::host::Setting;
 use onramp_loader::select::RulesSummary;
@@ -105,6 +105,7 @@ struct StatusRow {
 struct Attached {
     base: &'static str,
     after_exit: AfterExitOptions,
+    start: StartPolicies,
     observe: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     guard: Option<Guarded>,
@@ -349,6 +350,7 @@ fn attached(algorithm: Algorithm, state: AttachedState) -> Attached {
     Attached {
         base: state.base.name(),
         after_exit: state.after_exit,
+        start: state.start,
         applied: state.applied,
         observe: state.observe,
         guard: state.guard.as_ref().map(Guarded::from),

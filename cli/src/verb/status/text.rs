@@ -100,6 +100,7 @@ fn attached_text(algorithm: &str, attached: &Attached) -> String {
         text += "  by onramp apply, which detaches it when no file names it any more\n";
     }
     text += &settings::after_exit_line(attached.after_exit);
+    text += &settings::start_line(attached.start);
     if attached.observe {
         text += "  observes only: what it would do is recorded, the base does everything\n";
     }

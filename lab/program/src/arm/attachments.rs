@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, Once, PoisonError, Weak};
 use std::thread;
 
 use nix::sys::signal::{SigSet, Signal};
-use onramp_loader::algorithm::{AfterExitOptions, Algorithm};
+use onramp_loader::algorithm::{AfterExitOptions, Algorithm, StartPolicies};
 use onramp_loader::{AttachOptions, Base, Changes, Error};
 
 use crate::output::say;
@@ -13,12 +13,12 @@ use crate::progress;
 /// Attachments that there are, so that a signal can end them early.
 static LIVE: Mutex<Vec<Weak<Mutex<Attachments>>>> = Mutex::new(Vec::new());
 
-type Loaded = (Option<Base>, AfterExitOptions);
+type Loaded = (Option<Base>, AfterExitOptions, StartPolicies);
 
 /// Detached when dropped, and when the process is asked to end; what others had attached stays.
 #[derive(Default)]
 pub(super) struct Attachments {
-    /// With what is chosen when code is loaded: the base and its options.
+    /// With what is chosen when code is loaded: the base, its options and the start.
     ours: Vec<(Algorithm, Loaded)>,
 }
 
@@ -41,7 +41,7 @@ impl Attachments {
     /// `as_it_is`.
     pub fn ready(&mut self, options: &AttachOptions, as_it_is: bool) -> Result<(), Error> {
         let algorithm = options.parameters.algorithm();
-        let loaded = (options.base, options.after_exit);
+        let loaded = (options.base, options.after_exit, options.start);
         if let Some(at) = self.ours.iter().position(|(one, _)| *one == algorithm) {
             if self.ours[at].1 == loaded {
                 let all: Vec<_> =

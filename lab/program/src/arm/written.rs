@@ -2,11 +2,11 @@
 
 use onramp_lab::sim::RESUME;
 use onramp_loader::Base;
-use onramp_loader::algorithm::{self, AfterExitOptions, Algorithm};
+use onramp_loader::algorithm::{self, AfterExitOptions, Algorithm, StartPolicies};
 use onramp_profiles::host::HostSpec;
 
 use crate::failure::Usage;
-use onramp_lab::experiment::AFTER_EXIT;
+use onramp_lab::experiment::{AFTER_EXIT, START};
 
 /// Name of the base that only the simulator has.
 pub(super) const TAHOE: &str = "tahoe";
@@ -25,6 +25,8 @@ pub(super) struct Written<'a> {
     pub base: Option<Base>,
     /// Options of the base.
     pub after_exit: AfterExitOptions,
+    /// What its connections do at their start.
+    pub start: StartPolicies,
     /// Its base is Tahoe, which only the simulator has.
     pub tahoe: bool,
     /// What it knows of its path, percent of the link's rate, which only the simulator tells it.
@@ -45,6 +47,7 @@ impl<'a> Written<'a> {
             parameters: Vec::new(),
             base: None,
             after_exit: AfterExitOptions::default(),
+            start: StartPolicies::default(),
             tahoe: false,
             resume_pct: None,
             host: Vec::new(),
@@ -68,6 +71,9 @@ impl<'a> Written<'a> {
                     arm.after_exit =
                         value.parse().map_err(|why: String| refuse(&format!("is refused: {why}")))?;
                 }
+                (None, START) => {
+                    arm.start = value.parse().map_err(|why: String| refuse(&format!("is refused: {why}")))?;
+                }
                 (None, RESUME) => {
                     let percent = value.parse().ok().filter(|percent| (1..=1_000).contains(percent));
                     arm.resume_pct = Some(percent.ok_or_else(|| refuse("is no percentage: give 1 to 1000"))?);
@@ -78,6 +84,10 @@ impl<'a> Written<'a> {
         let base = if arm.tahoe { TAHOE } else { arm.base.map_or("cubic", Base::name) };
         if let Some(option) = arm.after_exit.missing_from(base) {
             let why = format!("base {base} has no option {} (after_exit)", option.name());
+            return Err(Usage::error(format!("arm {label:?}: {why}")));
+        }
+        if let Some(policy) = arm.start.missing_from(base) {
+            let why = format!("base {base} has no option {} (start)", policy.name());
             return Err(Usage::error(format!("arm {label:?}: {why}")));
         }
         Ok(arm)
@@ -124,6 +134,8 @@ mod tests {
         assert_eq!(Written::parse("cubic").unwrap().host(&host).unwrap(), None);
         let options = Written::parse("ramp:after_exit=plateau+floor").unwrap().after_exit;
         assert_eq!(options.to_string(), "plateau,floor");
+        let start = Written::parse("ramp:start=resume+window").unwrap().start;
+        assert_eq!(start.to_string(), "resume+window");
         let tahoe = Written::parse("plain:base=tahoe").unwrap();
         assert!(tahoe.tahoe && tahoe.base.is_none());
     }
@@ -137,6 +149,8 @@ mod tests {
         assert!(says("ramp:after_exit=floors").contains("plateau,floor"));
         assert!(says("ramp:base=reno:after_exit=floor+plateau").contains("base reno has no option plateau"));
         assert!(says("ramp:base=tahoe:after_exit=floor").contains("base tahoe has no option floor"));
+        assert!(says("ramp:start=fast").contains("double"));
+        assert!(says("ramp:base=bbr:start=resume").contains("base bbr has no option resume"));
         let host = HostSpec::new([4_096, 5_000, 6_000], [4_096, 5_000, 6_000]);
         let error = Written::parse("cubic:host.sack=off").unwrap().host(&host).unwrap_err().to_string();
         assert!(error.contains("\"sack\"") && error.contains("tcp_sack"), "{error}");

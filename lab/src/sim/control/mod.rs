@@ -8,7 +8,7 @@ mod oracle;
 mod start;
 
 use onramp_algorithm::shell::{Policy, Shell, describe};
-use onramp_algorithm::{Ack, AfterExitOptions, ExitReason, ExitRecord, MIN_WINDOW, Sock};
+use onramp_algorithm::{Ack, AfterExitOptions, ExitReason, ExitRecord, MIN_WINDOW, Sock, StartPolicies};
 
 pub use base::Base;
 pub use oracle::Oracle;
@@ -65,9 +65,9 @@ impl Control {
         Self { kept: Some(Vec::new()), ..self }
     }
 
-    /// The same over a path that is remembered: `rate` in bytes per second, and its minimum RTT.
-    pub fn remembering(self, rate: u64, rtt_us: u32) -> Self {
-        Self { shell: self.shell.remembering(rate, rtt_us), ..self }
+    /// The same over a path that is remembered, `rate` in bytes per second and its minimum RTT, with what is done at the start.
+    pub fn remembering(self, policies: StartPolicies, rate: u64, rtt_us: u32) -> Self {
+        Self { shell: self.shell.remembering(policies, rate, rtt_us), ..self }
     }
 
     /// The acknowledgments that were kept.

@@ -6,7 +6,7 @@ use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use onramp_algorithm::{AfterExitOptions, ParameterError};
+use onramp_algorithm::ParameterError;
 use onramp_net::namespace::NamespaceError;
 use onramp_net::route::RouteError;
 use onramp_net::sock_diag::SockDiagError;
@@ -186,25 +186,32 @@ pub enum Error {
         /// The algorithm.
         algorithm: &'static str,
     },
-    /// An option for what comes after the exit that the base does not have.
+    /// An option for the start, or for what comes after the exit, that the base does not have.
     #[error(
-        "base {base} (named, or the default of this network namespace) has no option {option} after the exit: leave it out, or use --base {bases}"
+        "base {base} (named, or the default of this network namespace) has no option {option} ({by}): leave it out, or use --base {bases}"
     )]
     NotOfBase {
         /// The option.
         option: &'static str,
+        /// What chooses it on the command line.
+        by: &'static str,
         /// The base.
         base: &'static str,
         /// The bases that have it.
         bases: String,
     },
+    /// Paths to remember where nothing remembers any.
+    #[error(
+        "no attachment remembers paths: `onramp attach ALG --start resume+window`, or `onramp upgrade ALG --start resume+window`"
+    )]
+    NoStartPolicy,
     /// Options of the base where it is to run as if there were no algorithm.
     #[error(
-        "what only observes leaves the base as the kernel has it: leave out --after-exit {options}, or do not only observe"
+        "what only observes leaves the base as the kernel has it: leave out {options}, or do not only observe"
     )]
-    ObservesAfterExit {
-        /// The options.
-        options: AfterExitOptions,
+    ObservesWith {
+        /// The options, as on the command line.
+        options: String,
     },
     /// libbpf or the verifier refused an object.
     #[error("cannot {action} {object}: {source}{}", log_note(.log))]

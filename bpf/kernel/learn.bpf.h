@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * What connections learn of their paths, and take from there, under a claim (start/path.h). An attachment without a start policy
+ * has neither the map nor anything of this in its code.
+ */
+#ifndef ONRAMP_LEARN_BPF_H
+#define ONRAMP_LEARN_BPF_H
+
+#include "../shell/start.h"
+#include "paths.bpf.h"
+#include "view.bpf.h"
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_endian.h>
+
+/* What connections do at their start, a bit for each of enum start_policy. Set by the loader, in a section of its own. */
+const volatile u32 start_policies SEC(".rodata.start") = 0;
+
+/* How long what is learned of a path is used, seconds. Likewise. */
+const volatile u32 path_lifetime_s SEC(".rodata.path_lifetime") = 600;
+
+static __always_inline u64 path_lifetime_ns(void)
+{
+	return path_lifetime_s * 1000000000ULL;
+}
+
+static __always_inline void name_path(const struct sock *sk, struct path_key *key)
+{
+	const struct sock_common *common = &sk->__sk_common;
+
+	if (has_ipv6_addresses(common)) {
+		for (u32 i = 0; i < 4; i++)
+			key->address[i] = common->skc_v6_daddr.in6_u.u6_addr32[i];
+	} else {
+		key->address[2] = bpf_htonl(0xffff);
+		key->address[3] = common->skc_daddr;
+	}
+	key->netns_cookie = BPF_CORE_READ(common, skc_net.net, net_cookie);
+}
+
+/* Remembers what a connection has seen of its path. Entries are replaced whole, so that none is read half written. */
+static __noinline void learn_path(struct sock *sk, const struct flow_header *flow, bool ends)
+{
+	u64 now_ns = bpf_ktime_get_boot_ns();
+	struct path_sample sample;
+	struct path_key key = {};
+	struct path path = {};
+	const struct path *known;
+
+	sample_path(sk, flow, ends, &sample);
+	if (!sample.rate)
+		return;
+	name_path(sk, &key);
+	known = bpf_map_lookup_elem(&paths, &key);
+	if (known)
+		path = *known;
+	if (path_learn(&path, &sample, now_ns, path_lifetime_ns()))
+		bpf_map_update_elem(&paths, &key, &path, 0);
+}
+
+/*
+ * Has a connection start from what is remembered of its path, if there is something to gain and no other has the claim. Null:
+ * it starts as without memory.
+ */
+static __always_inline bool claim_path(struct sock *sk, struct start *start)
+{
+	u64 now_ns = bpf_ktime_get_boot_ns(), claimed_ns;
+	struct path_key key = {};
+	struct path *path;
+
+	name_path(sk, &key);
+	path = bpf_map_lookup_elem(&paths, &key);
+	if (!path || !path_is_known(path, now_ns, path_lifetime_ns()))
+		return false;
+	claimed_ns = path->claimed_ns;
+	path_recall(path, now_ns, path_lifetime_ns(), start_policies, start);
+	if (path_is_claimed(path, now_ns) || start_target(start, view_mss(sk)) <= view_cwnd(sk) ||
+	    !start_knows_rtt(start, view_min_rtt_us(sk)))
+		return false;
+	if (__sync_val_compare_and_swap(&path->claimed_ns, claimed_ns, now_ns) != claimed_ns)
+		return false;
+	start->claim_ns = now_ns;
+	start->late_us = view_now_us(sk) + claim_lasts_ns(path) / 1000;
+	return true;
+}
+
+/* Gives the claim of a start back, and counts how it went. */
+static __noinline void give_back_claim(struct sock *sk, struct start *start)
+{
+	u64 claim_ns = start->claim_ns;
+	struct path_key key = {};
+	struct path *path;
+
+	start->claim_ns = 0;
+	name_path(sk, &key);
+	path = bpf_map_lookup_elem(&paths, &key);
+	if (path && __sync_val_compare_and_swap(&path->claimed_ns, claim_ns, 0) == claim_ns)
+		path_judge(path, start->end);
+}
+
+#endif

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT OR GPL-2.0-only */
+/*
+ * What is remembered of a path from one connection to the next, for starts from memory (resume.h): rate and minimum RTT, how
+ * old they are, and how starts by them went.
+ *
+ *   - A connection that has left slow start has measured the rate: that replaces what was remembered. One that has not, or
+ *     that its application or its receiver has held back, knows only that the path carries so much: that raises what is
+ *     remembered, and lowers nothing that is fresh.
+ *   - What is used of it is half. It is a quarter in the second half of its lifetime, half of that after a start that was given
+ *     up, and nothing after the lifetime (RFC 9959, sections 4.2 and 7).
+ *   - Connections in parallel share one start: each claims the path, and while one has the claim the others start as without
+ *     memory. The claim is given back when its start is over and when its socket is released. A claim that nobody gives back,
+ *     because its code or its memory has gone, is void after ten RTTs, at least a second: so nothing has to clear it.
+ *
+ * Pure functions; times are since boot, suspended time included.
+ */
+#ifndef ONRAMP_START_PATH_H
+#define ONRAMP_START_PATH_H
+
+#include "resume.h"
+
+/* Paths that are remembered; then the one that was not used for longest is forgotten. */
+#define PATHS_MAX 16384
+/* Initial windows that a connection has had acknowledged before it says anything of its path. */
+#define PATH_WINDOWS_MIN 4
+/* A claim is void after so many RTTs, within these. */
+#define CLAIM_RTTS 10
+#define CLAIM_NS_MIN 1000000000ULL
+#define CLAIM_NS_MAX 60000000000ULL
+/* Keeps products within 64 bits. */
+#define PATH_DELIVERED_MAX (1U << 26)
+
+/* Which path: of a network namespace to an address. */
+struct path_key {
+	u64 netns_cookie;
+	u32 address[4]; /* network order; IPv4 as mapped into IPv6 */
+};
+_Static_assert(sizeof(struct path_key) == 24, "path_key is part of the ABI");
+
+struct path {
+	u64 rate;	/* bytes per second; 0: nothing is remembered */
+	u64 learned_ns; /* when */
+	u64 claimed_ns; /* when a connection claimed it; 0: none has */
+	u32 rtt_us;	/* minimum */
+	u32 confirmed;	/* starts that went well, since the path was another */
+	u32 retreated;	/* starts that were given up, since the last that went well */
+	u32 unused;
+};
+_Static_assert(sizeof(struct path) == 40, "path is part of the ABI");
+
+/* What a connection has seen of its path. */
+struct path_sample {
+	u64 rate; /* bytes per second; 0: nothing */
+	u32 rtt_us;
+	u32 is_least; /* 1: the path may carry more */
+};
+
+static __always_inline u64 path_age_ns(const struct path *path, u64 now_ns)
+{
+	return now_ns > path->learned_ns ? now_ns - path->learned_ns : 0;
+}
+
+/* Whether what is remembered may be used. */
+static __always_inline bool path_is_known(const struct path *path, u64 now_ns, u64 lifetime_ns)
+{
+	return path->rate && path->rtt_us && path_age_ns(path, now_ns) < lifetime_ns;
+}
+
+/* How long a claim holds. */
+static __always_inline u64 claim_lasts_ns(const struct path *path)
+{
+	return max_u64(min_u64((u64)path->rtt_us * CLAIM_RTTS * 1000, CLAIM_NS_MAX), CLAIM_NS_MIN);
+}
+
+static __always_inline bool path_is_claimed(const struct path *path, u64 now_ns)
+{
+	return path->claimed_ns && now_ns < path->claimed_ns + claim_lasts_ns(path);
+}
+
+/* The start of a connection over the path, which is known. */
+static __always_inline void path_recall(const struct path *path, u64 now_ns, u64 lifetime_ns, u32 policies,
+					struct start *start)
+{
+	start->rate = path->rate;
+	start->rtt_us = path->rtt_us;
+	start->policies = policies;
+	start->halvings = (path_age_ns(path, now_ns) >= lifetime_ns / 2) + !!path->retreated;
+}
+
+/* Remembers what a connection has seen. Whether that changes anything. */
+static __always_inline bool path_learn(struct path *path, const struct path_sample *sample, u64 now_ns, u64 lifetime_ns)
+{
+	struct start before = { .rtt_us = path->rtt_us };
+
+	if (!sample->rate || !sample->rtt_us)
+		return false;
+	if (sample->is_least && path_is_known(path, now_ns, lifetime_ns / 2) && path->rate >= sample->rate)
+		return false;
+	if (!start_knows_rtt(&before, sample->rtt_us))
+		path->confirmed = path->retreated = 0;
+	path->rate = sample->rate;
+	path->rtt_us = sample->rtt_us;
+	path->learned_ns = now_ns;
+	return true;
+}
+
+/* Counts a start that is over. */
+static __always_inline void path_judge(struct path *path, u32 end)
+{
+	if (end == START_VALIDATED) {
+		path->confirmed += path->confirmed < ~0U;
+		path->retreated = 0;
+	} else if (end == START_RETREAT || end == START_CONGESTION) {
+		path->retreated += path->retreated < ~0U;
+	}
+}
+
+#endif

@@ -1,0 +1,181 @@
+//! The paths that connections have learned (`bpf/start/path.h`), for attachments with a start policy.
+
+use std::net::{IpAddr, Ipv6Addr};
+use std::time::Duration;
+
+use aya::maps::{HashMap, MapData};
+use onramp_net::Namespace;
+
+use crate::object::abi::{self, Path, PathKey};
+use crate::object::open::PATHS;
+use crate::pins::{self, Lock, map_failed, profiles};
+use crate::system::clock;
+use crate::system::error::Error;
+use crate::system::kernel;
+
+/// What is remembered of a path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LearnedPath {
+    /// Cookie of the network namespace that it begins in.
+    pub netns_cookie: u64,
+    /// The peer.
+    pub address: IpAddr,
+    /// Bytes per second that a connection had.
+    pub rate: u64,
+    /// Minimum RTT, microseconds.
+    pub rtt_us: u32,
+    /// How long ago that was.
+    pub age: Duration,
+    /// Starts from it that went well.
+    pub confirmed: u32,
+    /// Starts that were given up, since the last that went well.
+    pub retreated: u32,
+    /// A connection starts from it now.
+    pub claimed: bool,
+}
+
+type Paths = HashMap<MapData, PathKey, Path>;
+
+/// How long a claim holds: `claim_lasts_ns` of `bpf/start/path.h`.
+fn claim_ns(path: &Path) -> u64 {
+    let of_rtts = u64::from(path.rtt_us) * u64::from(abi::CLAIM_RTTS) * 1_000;
+    of_rtts.clamp(abi::CLAIM_NS_MIN.into(), abi::CLAIM_NS_MAX as u64)
+}
+
+impl LearnedPath {
+    fn new(key: &PathKey, path: &Path, now_ns: u64) -> Self {
+        let bits = key.address.into_iter().fold(0, |bits, word| bits << 32 | u128::from(u32::from_be(word)));
+        Self {
+            netns_cookie: key.netns_cookie,
+            address: IpAddr::V6(Ipv6Addr::from_bits(bits)).to_canonical(),
+            rate: path.rate,
+            rtt_us: path.rtt_us,
+            age: Duration::from_nanos(now_ns.saturating_sub(path.learned_ns)),
+            confirmed: path.confirmed,
+            retreated: path.retreated,
+            claimed: path.claimed_ns != 0 && now_ns < path.claimed_ns + claim_ns(path),
+        }
+    }
+
+    fn key(&self) -> PathKey {
+        let bits = match self.address {
+            IpAddr::V4(address) => address.to_ipv6_mapped().to_bits(),
+            IpAddr::V6(address) => address.to_bits(),
+        };
+        let address = [96, 64, 32, 0].map(|shift| ((bits >> shift) as u32).to_be());
+        PathKey { netns_cookie: self.netns_cookie, address }
+    }
+
+    fn layout(&self, now_ns: u64) -> Path {
+        Path {
+            rate: self.rate,
+            learned_ns: now_ns.saturating_sub(self.age.as_nanos() as u64).max(1),
+            claimed_ns: 0,
+            rtt_us: self.rtt_us,
+            confirmed: self.confirmed,
+            retreated: self.retreated,
+            unused: 0,
+        }
+    }
+}
+
+/// The cookie of the current network namespace, as learned paths have it.
+///
+/// # Errors
+/// [`Error::Namespace`] if the kernel does not say it.
+pub fn netns_cookie() -> Result<u64, Error> {
+    Ok(Namespace::current()?.cookie()?)
+}
+
+/// The map; `None`: no attachment has had a start policy. The caller holds the lock, or only looks.
+fn open() -> Result<Option<Paths>, Error> {
+    let path = profiles::path(PATHS);
+    if !kernel::has_bpffs() || !pins::is_there(&path)? {
+        return Ok(None);
+    }
+    Paths::try_from(pins::open(&path)?).map(Some).map_err(map_failed("read", &path))
+}
+
+/// All learned paths, by namespace and address; `None`: no attachment has had a start policy. What connections learn meanwhile
+/// may be among them or not.
+///
+/// # Errors
+/// [`Error::Privilege`], or a map that cannot be read.
+pub fn learned_paths() -> Result<Option<Vec<LearnedPath>>, Error> {
+    kernel::require_privilege("paths")?;
+    let Some(map) = open()? else { return Ok(None) };
+    let now_ns = clock::boot_ns();
+    let mut paths = Vec::new();
+    for entry in map.iter() {
+        let (key, path) = entry.map_err(map_failed("read", &profiles::path(PATHS)))?;
+        paths.push(LearnedPath::new(&key, &path, now_ns));
+    }
+    paths.sort_by_key(|path| (path.netns_cookie, path.address));
+    Ok(Some(paths))
+}
+
+/// Forgets the learned paths of which `which` holds, and returns them. A connection that starts from one goes on.
+///
+/// # Errors
+/// [`Error::Privilege`], or a map that cannot be changed.
+pub fn forget_paths(which: impl Fn(&LearnedPath) -> bool) -> Result<Vec<LearnedPath>, Error> {
+    kernel::require_privilege("paths")?;
+    let _lock = Lock::take_if_mounted()?;
+    let Some(mut map) = open()? else { return Ok(Vec::new()) };
+    let mut forgotten = learned_paths()?.unwrap_or_default();
+    forgotten.retain(|path| which(path));
+    for path in &forgotten {
+        match map.remove(&path.key()) {
+            // It was the one that was not used for longest.
+            Ok(()) | Err(aya::maps::MapError::KeyNotFound) => {}
+            Err(error) => return Err(map_failed("write", &profiles::path(PATHS))(error)),
+        }
+    }
+    Ok(forgotten)
+}
+
+/// Remembers paths, each in the place of what is remembered of it. Beyond [`PATHS_MAX`] the ones that were not used for longest
+/// go.
+///
+/// # Errors
+/// [`Error::Privilege`], [`Error::NoStartPolicy`], or a map that cannot be changed.
+pub fn remember_paths(paths: &[LearnedPath]) -> Result<(), Error> {
+    kernel::require_privilege("paths")?;
+    let _lock = Lock::take_if_mounted()?;
+    let mut map = open()?.ok_or(Error::NoStartPolicy)?;
+    let now_ns = clock::boot_ns();
+    for path in paths {
+        map.insert(path.key(), path.layout(now_ns), 0)
+            .map_err(map_failed("write", &profiles::path(PATHS)))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_read_as_it_is_written() {
+        for address in ["203.0.113.9", "2001:db8::9"] {
+            let path = LearnedPath {
+                netns_cookie: 7,
+                address: address.parse().unwrap(),
+                rate: 6_250_000,
+                rtt_us: 600_000,
+                age: Duration::from_secs(90),
+                confirmed: 3,
+                retreated: 1,
+                claimed: false,
+            };
+            let now_ns = 1_000_000_000_000;
+            assert_eq!(LearnedPath::new(&path.key(), &path.layout(now_ns), now_ns), path);
+        }
+        let mapped = LearnedPath::new(
+            &PathKey { netns_cookie: 1, address: [0, 0, 0xffff_u32.to_be(), 0x0102_0304_u32.to_be()] },
+            &Path { claimed_ns: 1_000, ..Path::default() },
+            abi::CLAIM_NS_MIN.into(),
+        );
+        assert_eq!((mapped.address, mapped.claimed), (IpAddr::from([1, 2, 3, 4]), true));
+    }
+}
